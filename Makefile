@@ -1,0 +1,63 @@
+# attest: `make` builds, `make run` shows, `make test` proves. Everything is built under $(BUILD).
+SHELL       := /bin/bash
+.DEFAULT_GOAL := all
+VERSION     := $(shell sed -n 's/.*ATT_VERSION_STRING "\(.*\)"/\1/p' include/attest.h)
+SOVERSION   := $(firstword $(subst ., ,$(VERSION)))
+BUILD       ?= build
+CC          ?= cc
+AR          ?= ar
+
+WARN        := -Wall -Wextra -Wshadow -Wconversion -pedantic -Werror
+OPT         ?= -O3 -g
+CPPFLAGS    += -Iinclude -Isrc -I. -D_GNU_SOURCE
+# Results must not depend on the compiler's taste: no contraction or reassociation that we did not write.
+ALL_CFLAGS   = -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
+               -MMD -MP $(EXTRA_CFLAGS) $(CFLAGS)
+
+LIB_SOURCES := $(wildcard src/*/*.c)
+LAB_SOURCES := $(wildcard lab/*.c)
+CLI_SOURCES := $(wildcard cli/*.c)
+LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
+LAB_OBJECTS := $(LAB_SOURCES:%.c=$(BUILD)/obj/%.o)
+CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
+
+# One file an instruction set; only these files may use its instructions.
+$(BUILD)/obj/src/cpu/isa_avx2.o:   ISA_CFLAGS := -mavx2 -mfma -mf16c
+$(BUILD)/obj/src/cpu/isa_avx512.o: ISA_CFLAGS := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+$(BUILD)/obj/src/cpu/isa_amx.o:    ISA_CFLAGS := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-bf16 -mprefer-vector-width=512
+
+JANSSON     ?= $(firstword $(wildcard /usr/lib/*/libjansson.a) -ljansson)
+LDLIBS      += -pthread -lm -ldl
+
+.PHONY: all run bench clean fmt lint
+all: $(BUILD)/attest $(BUILD)/libattest.so $(BUILD)/libattest.a
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(ISA_CFLAGS) -c $< -o $@
+
+$(BUILD)/libattest.a: $(LIB_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/liblab.a: $(LAB_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/libattest.so.$(VERSION): $(LIB_OBJECTS) src/api/attest.map
+	$(CC) -shared $(ALL_CFLAGS) -Wl,-soname,libattest.so.$(SOVERSION) -Wl,--version-script=src/api/attest.map \
+	    -Wl,--no-undefined -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LDLIBS)
+
+$(BUILD)/libattest.so: $(BUILD)/libattest.so.$(VERSION)
+	ln -sf $(<F) $(BUILD)/libattest.so.$(SOVERSION)
+	ln -sf $(<F) $@
+
+$(BUILD)/attest: $(CLI_OBJECTS) $(BUILD)/liblab.a $(BUILD)/libattest.a
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+
+include $(wildcard mk/*.mk)
+
+-include $(LIB_OBJECTS:.o=.d) $(LAB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d)
+
+clean:
+	rm -rf $(BUILD)

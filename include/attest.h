@@ -1,0 +1,328 @@
+/* attest.h: fused attention from plain C, in four calls.
+ *
+ *     att_context *ctx;   att_context_create(&ctx, NULL);
+ *     att_problem  p;     att_problem_init(&p, 1, 8, 8, 512, 512, 64, 64, ATT_BF16);
+ *     att_plan    *plan;  att_plan_create(&plan, ctx, &p);
+ *     att_args     a = {.size = sizeof a, .q = q, .k = k, .v = v, .o = o};
+ *     att_plan_run(plan, &a, workspace, NULL);     // att_plan_workspace(plan) bytes
+ *
+ * computes, for every batch entry b, query head h and query row i,
+ *
+ *     s[j] = scale * dot(q[b,h,i], k[b,h/group,j])               j = 0 .. seq_k-1
+ *     s[j] = softcap * tanh(s[j] / softcap)                      if softcap > 0
+ *     s[j] = s[j] - slope[b,h] * |diagonal(i) - j| + bias[b,h,i,j]
+ *     s[j] = -inf                                                where the mask hides key j
+ *     o[b,h,i] = sum_j exp(s[j]) v[b,h/group,j] / (sum_j exp(s[j]) + exp(sink[h]))
+ *     lse[b,h,i] = log(sum_j exp(s[j]) + exp(sink[h]))           natural logarithm
+ *
+ * with float32 accumulation. diagonal(i) is i (top-left) or i + seq_k - seq_q (bottom-right).
+ * A row that sees no key gives o = 0 and lse = -inf (lse = sink[h] where there is a sink).
+ * docs/numerics.md has the whole numerical contract.
+ *
+ * The library never prints, exits or aborts. Every function that can fail returns an att_status;
+ * att_last_error() has the text and the name of the field at fault.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef ATTEST_H
+#define ATTEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define ATT_API __attribute__((visibility("default")))
+#else
+#define ATT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ version */
+
+#define ATT_VERSION_MAJOR 0
+#define ATT_VERSION_MINOR 1
+#define ATT_VERSION_PATCH 0
+#define ATT_VERSION_STRING "0.1.0"
+
+/* Version of the library that is loaded, "major.minor.patch". Thread: safe. */
+ATT_API const char *att_version(void);
+
+/* ------------------------------------------------------------------- status */
+
+/* Values are never renumbered; new ones are added at the end. */
+typedef enum att_status {
+    ATT_OK = 0,
+    ATT_E_ARG = 1,         /* a value out of its range, a null pointer, an unknown enum */
+    ATT_E_STRUCT = 2,      /* a descriptor's size field is not one this library knows */
+    ATT_E_OVERFLOW = 3,    /* sizes or strides whose product does not fit 63 bits */
+    ATT_E_UNSUPPORTED = 4, /* a valid problem that no kernel of this context serves */
+    ATT_E_ALIAS = 5,       /* an output overlaps an input, another output or itself */
+    ATT_E_DATA = 6,        /* contents at fault: cu_seqlens, lens_k or page ids */
+    ATT_E_WORKSPACE = 7,   /* workspace null or misaligned */
+    ATT_E_MEMORY = 8,      /* an allocation failed */
+    ATT_E_DEVICE = 9,      /* the device or instruction set asked for is not here */
+    ATT_E_SYSTEM = 10      /* the operating system refused (a thread could not be started) */
+} att_status;
+
+/* The name of a status, e.g. "ATT_E_ARG". Never NULL. Thread: safe. */
+ATT_API const char *att_status_name(att_status status);
+
+typedef struct att_error {
+    att_status status;
+    int cuda_code;  /* the driver's code where a CUDA call failed, else 0 */
+    char field[48]; /* the field at fault, e.g. "heads_q"; "" where none is */
+    char text[464]; /* one sentence, e.g. "heads_q=6 is not a multiple of heads_kv=4" */
+} att_error;
+
+/* The latest failure on this thread. Never NULL; status is ATT_OK before the first failure.
+ * A call that succeeds leaves it as it is. Thread: safe, each thread has its own. */
+ATT_API const att_error *att_last_error(void);
+
+/* -------------------------------------------------------------------- types */
+
+typedef enum att_dtype {
+    ATT_F32 = 1,
+    ATT_F16 = 2,
+    ATT_BF16 = 3,
+    ATT_BOOL8 = 4 /* bias only: one byte a key, 0 hides it */
+} att_dtype;
+
+/* Bytes of one element, 0 for an unknown dtype. Thread: safe. */
+ATT_API size_t att_dtype_size(att_dtype dtype);
+
+typedef enum att_causal {
+    ATT_CAUSAL_NONE = 0,
+    ATT_CAUSAL_TOP_LEFT = 1,    /* row i sees keys 0 .. i */
+    ATT_CAUSAL_BOTTOM_RIGHT = 2 /* row i sees keys 0 .. i + seq_k - seq_q */
+} att_causal;
+
+/* Where the diagonal of a window or of ALiBi lies when `causal` is none. Causal names it itself. */
+typedef enum att_align {
+    ATT_ALIGN_UNSET = 0, /* fine where seq_q = seq_k, an error where the two would differ */
+    ATT_ALIGN_TOP_LEFT = 1,
+    ATT_ALIGN_BOTTOM_RIGHT = 2
+} att_align;
+
+/* Optional inputs and outputs, or-ed into att_problem.features. Each names a pointer of att_args
+ * that must then be set; a pointer without its feature is an error, never ignored. */
+enum {
+    ATT_LSE = 1u << 0,           /* args.lse: log-sum-exp per row, float32 */
+    ATT_ALIBI = 1u << 1,         /* args.alibi: slopes, float32 */
+    ATT_BIAS = 1u << 2,          /* args.bias: added to the scores, or a boolean mask */
+    ATT_SINKS = 1u << 3,         /* args.sinks: one logit a query head, float32 */
+    ATT_CU_SEQLENS_Q = 1u << 4,  /* args.cu_seqlens_q: packed queries of varying length */
+    ATT_CU_SEQLENS_K = 1u << 5,  /* args.cu_seqlens_k: packed keys of varying length */
+    ATT_LENS_K = 1u << 6,        /* args.lens_k: keys in use per batch entry (a K/V cache) */
+    ATT_PAGED = 1u << 7,         /* args.page_table: K and V live in pages */
+    ATT_FEATURES_ALL = (1u << 8) - 1
+};
+
+/* Element (not byte) strides. `col`, the stride along the head dimension, must be 1 for every
+ * tensor but the bias. A stride of a dimension of size 1 is not looked at. Inputs may have stride
+ * 0 (broadcast); outputs may not; negative strides are an error. */
+typedef struct att_strides {
+    int64_t batch, head, row, col;
+} att_strides;
+
+/* Everything about an attention but the pointers. Fill with att_problem_init(), then change. */
+typedef struct att_problem {
+    size_t size; /* sizeof(att_problem) */
+    uint32_t features;
+    att_dtype dtype;   /* of Q, K and V */
+    att_dtype dtype_o; /* of O; any of F32, F16, BF16 */
+
+    int64_t batch;             /* 0 is allowed: nothing to do */
+    int64_t heads_q, heads_kv; /* heads_q a multiple of heads_kv (GQA; MQA is heads_kv = 1) */
+    int64_t seq_q, seq_k;      /* the longest, where lengths vary; 0 is allowed */
+    int64_t d_qk, d_v;         /* 1 to 256 */
+
+    /* Q (batch, heads_q, seq_q, d_qk), K (batch, heads_kv, seq_k, d_qk), V (.., d_v), O (.., d_v).
+     * With ATT_CU_SEQLENS_Q, Q and O are (total_q, heads_q, d): `batch` is not looked at and row r
+     * of sequence b is row cu_seqlens_q[b] + r; likewise K and V with ATT_CU_SEQLENS_K.
+     * With ATT_PAGED, `batch` of K and V is the stride from page to page. */
+    att_strides q, k, v, o;
+    att_strides lse; /* (batch, heads_q, seq_q) or (heads_q, total_q); col is not looked at */
+
+    float scale; /* finite; att_problem_init() sets 1/sqrt(d_qk) */
+    att_causal causal;
+    att_align align;
+    int64_t window_left, window_right; /* keys seen left and right of the diagonal; -1: no limit */
+    float softcap;                     /* 0: none */
+
+    int64_t alibi_stride_batch; /* slopes are (batch, heads_q), heads contiguous; 0: shared */
+    att_dtype bias_dtype;       /* F32, F16, BF16 or BOOL8 */
+    att_strides bias;           /* (batch, heads_q, seq_q, seq_k), zeros broadcast */
+
+    int64_t total_q, total_k;      /* rows in packed Q/O and K/V, where cu_seqlens are used */
+    int64_t page_size, num_pages;  /* ATT_PAGED: keys in a page, pages in K and V */
+    int64_t page_table_stride;     /* ATT_PAGED: entries from one batch entry's table to the next */
+} att_problem;
+
+/* What a kernel's own entry wrote while it ran, not what the selector meant to run. */
+typedef struct att_launch {
+    const char *kernel;        /* the id compiled into the code that ran; lives as long as the library */
+    uint32_t grid[3];          /* CPU: tasks, splits of K/V, 1 */
+    uint32_t block[3];         /* CPU: threads that took part, 1, 1 */
+    uint64_t shared_bytes;     /* CPU: scratch bytes a thread */
+    uint32_t registers;        /* CPU: 0 */
+    char code_sha256[65];      /* CPU: "" */
+} att_launch;
+
+/* The pointers of one run. Zero it, set size, set what the problem has. */
+typedef struct att_args {
+    size_t size; /* sizeof(att_args) */
+    const void *q, *k, *v;
+    void *o;
+    float *lse;
+    const float *alibi;
+    const void *bias;
+    const float *sinks;
+    const int32_t *cu_seqlens_q; /* batch + 1 entries, first 0, never decreasing, last <= total_q */
+    const int32_t *cu_seqlens_k; /* likewise; with ATT_PAGED only the differences count */
+    const int32_t *lens_k;       /* batch entries, each 0 .. seq_k */
+    const int32_t *page_table;   /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1 */
+    att_launch *launch;          /* optional: filled by the kernel that runs */
+} att_args;
+
+/* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d) strides,
+ * scale 1/sqrt(d_qk), no mask, no features. Does not check; att_plan_create() does. Thread: safe. */
+ATT_API void att_problem_init(att_problem *problem, int64_t batch, int64_t heads_q,
+                              int64_t heads_kv, int64_t seq_q, int64_t seq_k, int64_t d_qk,
+                              int64_t d_v, att_dtype dtype);
+
+/* Set the strides of q, k, v, o (and lse, always contiguous (batch, heads_q, seq_q)) for a layout.
+ *   bshd    (batch, seq, heads, d)
+ *   bhsd    (batch, heads, seq, d)
+ *   packed  q, k, v in one (batch, seq, heads_q*d_qk + heads_kv*d_qk + heads_kv*d_v) buffer, for
+ *           seq_q = seq_k; k and v start at *k_offset and *v_offset elements; o is bshd
+ * With cu_seqlens set before the call, lse becomes (heads_q, total_q). Thread: safe. */
+ATT_API void att_problem_layout_bshd(att_problem *problem);
+ATT_API void att_problem_layout_bhsd(att_problem *problem);
+ATT_API void att_problem_layout_packed(att_problem *problem, int64_t *k_offset, int64_t *v_offset);
+
+/* ------------------------------------------------------------------ context */
+
+/* A device, its threads and its kernels. Opaque; reference counted by the plans made from it. */
+typedef struct att_context att_context;
+
+typedef enum att_device {
+    ATT_DEVICE_AUTO = 0, /* a GPU if there is one, else the CPU */
+    ATT_DEVICE_CPU = 1,
+    ATT_DEVICE_CUDA = 2
+} att_device;
+
+typedef enum att_isa {
+    ATT_ISA_AUTO = 0,     /* the best this CPU has, or what the environment's ATTEST_ISA names */
+    ATT_ISA_PORTABLE = 1, /* plain C */
+    ATT_ISA_AVX2 = 2,     /* AVX2, FMA, F16C */
+    ATT_ISA_AVX512 = 3,   /* AVX-512 F, BW, DQ, VL */
+    ATT_ISA_AMX = 4       /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
+} att_isa;
+
+enum { ATT_ALLOW_SLOW = 1u << 0 }; /* on a GPU, kernels below the tensor cores may be chosen */
+
+typedef struct att_context_options {
+    size_t size; /* sizeof(att_context_options) */
+    att_device device;
+    int32_t device_index;  /* which GPU */
+    int32_t threads;       /* CPU threads a run may use, the caller's among them; 0: ATTEST_THREADS, or
+                              as many as the process may be scheduled on */
+    att_isa isa;           /* the highest instruction set to use */
+    uint32_t flags;        /* ATT_ALLOW_SLOW */
+    const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder */
+} att_context_options;
+
+/* Open a device. `options` may be NULL: every field zero but size.
+ *
+ * Thread   safe
+ * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_DEVICE, ATT_E_MEMORY, ATT_E_SYSTEM */
+ATT_API att_status att_context_create(att_context **out, const att_context_options *options);
+
+/* Drop the caller's reference; NULL is fine. Plans made from the context keep it alive. */
+ATT_API void att_context_destroy(att_context *ctx);
+
+typedef struct att_context_info {
+    size_t size;         /* sizeof(att_context_info), set by the caller */
+    att_device device;   /* what ATT_DEVICE_AUTO came to */
+    att_isa isa;         /* the highest instruction set this context uses */
+    att_isa isa_machine; /* the highest this machine has */
+    int32_t threads;
+    char name[64];       /* the processor, as it names itself */
+} att_context_info;
+
+/* Describe the context. Thread: safe. Errors: ATT_E_ARG, ATT_E_STRUCT. */
+ATT_API att_status att_context_query(const att_context *ctx, att_context_info *info);
+
+/* --------------------------------------------------------------------- plan */
+
+/* A frozen choice of kernel, tiles and workspace for one problem. Immutable. */
+typedef struct att_plan att_plan;
+
+/* Choose a kernel for `problem` and freeze the choice.
+ *
+ * out      the plan, or NULL on failure; att_plan_destroy() frees it
+ * problem  copied; set problem->size = sizeof *problem
+ * Thread   safe. A plan is immutable: any number of threads may run it, each with its own workspace.
+ * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS (o overlaps itself), ATT_E_MEMORY,
+ *          ATT_E_UNSUPPORTED (att_last_error() names the nearest kernel and the field that ruled it out) */
+ATT_API att_status att_plan_create(att_plan **out, att_context *ctx, const att_problem *problem);
+
+/* Free the plan; NULL is fine. No run of it may be in progress. */
+ATT_API void att_plan_destroy(att_plan *plan);
+
+/* Bytes of workspace a run needs, aligned to ATT_WORKSPACE_ALIGN; 0: pass NULL. Thread: safe. */
+#define ATT_WORKSPACE_ALIGN 64
+ATT_API size_t att_plan_workspace(const att_plan *plan);
+
+/* Stable id of the chosen kernel, e.g. "fwd_cpu_avx512". Lives as long as the plan. Thread: safe. */
+ATT_API const char *att_plan_kernel(const att_plan *plan);
+
+/* ---------------------------------------------------------------------- run */
+
+/* Compute. Allocates nothing, prints nothing. On any error the outputs are untouched.
+ *
+ * workspace  att_plan_workspace() bytes, contents arbitrary; not shared between runs in progress
+ * stream     the GPU stream (cudaStream_t, CUstream); NULL on the CPU, where the run is complete on return
+ * Thread     safe. Callers that overlap share the context's threads.
+ * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_ALIAS, ATT_E_DATA, ATT_E_WORKSPACE */
+ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
+                                void *stream);
+
+/* -------------------------------------------------------------------- query */
+
+/* Write the chosen kernel and, for every other, the field that refused it, one a line.
+ *
+ * n        bytes at buf; ATT_EXPLAIN_MAX always suffices, a shorter text is cut and terminated
+ * Thread   safe
+ * Errors   ATT_E_ARG */
+#define ATT_EXPLAIN_MAX 8192
+ATT_API att_status att_plan_explain(const att_plan *plan, char *buf, size_t n);
+
+/* The same text for a problem, whether or not a kernel serves it.
+ *
+ * Thread   safe
+ * Errors   as att_plan_create(), but ATT_E_UNSUPPORTED: that is then what the text says */
+ATT_API att_status att_context_explain(att_context *ctx, const att_problem *problem, char *buf,
+                                       size_t n);
+
+typedef struct att_kernel_info {
+    size_t size;         /* sizeof(att_kernel_info), set by the caller */
+    const char *id;      /* lives as long as the library */
+    const char *summary; /* one line */
+    att_device device;
+    att_isa isa;         /* CPU: the instruction set it needs */
+    int available;       /* 1 if this context can run it */
+} att_kernel_info;
+
+/* The kernels built into the library: how many, and the i-th. Thread: safe.
+ * Errors: ATT_E_ARG, ATT_E_STRUCT. */
+ATT_API size_t att_kernel_count(void);
+ATT_API att_status att_kernel_query(const att_context *ctx, size_t i, att_kernel_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ATTEST_H */
