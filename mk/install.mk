@@ -1,0 +1,48 @@
+# install.mk: `make install DESTDIR= PREFIX=/usr/local` and its undoing.
+PREFIX      ?= /usr/local
+BINDIR      ?= $(PREFIX)/bin
+LIBDIR      ?= $(PREFIX)/lib
+INCLUDEDIR  ?= $(PREFIX)/include
+MANDIR      ?= $(PREFIX)/share/man
+DATADIR     ?= $(PREFIX)/share/attest
+
+PKGCONFIGDIR := $(LIBDIR)/pkgconfig
+CMAKEDIR     := $(LIBDIR)/cmake/attest
+SUITES       := $(wildcard suites/*.txt)
+
+# $(call fill,TEMPLATE,DESTINATION): put the values of this installation into a packaging template.
+define fill
+sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+    -e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g' \
+    -e "s|@INCLUDEDIR_FROM_CONFIG@|$$(realpath -m --relative-to=$(CMAKEDIR) $(INCLUDEDIR))|g" \
+    packaging/$(1).in >'$(DESTDIR)$(2)/$(1)'
+chmod 644 '$(DESTDIR)$(2)/$(1)'
+endef
+
+.PHONY: install uninstall test-install
+
+install: all
+	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \
+	    $(PKGCONFIGDIR) $(CMAKEDIR) $(DATADIR)/suites)
+	install -m 755 $(BUILD)/attest $(DESTDIR)$(BINDIR)
+	install -m 644 include/attest.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 $(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)
+	ln -sf libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libattest.so.$(SOVERSION)
+	ln -sf libattest.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libattest.so
+	install -m 644 man/attest.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 $(SUITES) $(DESTDIR)$(DATADIR)/suites
+	$(call fill,attest.pc,$(PKGCONFIGDIR))
+	$(call fill,attestConfig.cmake,$(CMAKEDIR))
+	$(call fill,attestConfigVersion.cmake,$(CMAKEDIR))
+
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(BINDIR)/attest $(INCLUDEDIR)/attest.h $(LIBDIR)/libattest.a \
+	    $(LIBDIR)/libattest.so $(LIBDIR)/libattest.so.$(SOVERSION) $(LIBDIR)/libattest.so.$(VERSION) \
+	    $(MANDIR)/man1/attest.1 $(PKGCONFIGDIR)/attest.pc \
+	    $(CMAKEDIR)/attestConfig.cmake $(CMAKEDIR)/attestConfigVersion.cmake)
+	rm -rf $(DESTDIR)$(DATADIR)
+	-rmdir $(DESTDIR)$(CMAKEDIR)
+
+# What a packager and a caller see: see tests/install.sh for the list of checks.
+test-install: all
+	BUILD=$(BUILD) VERSION=$(VERSION) SOVERSION=$(SOVERSION) tests/install.sh

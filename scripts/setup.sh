@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# setup.sh: make sure that what `make run`, `make test` or `make lint` needs is on this machine.
+#
+#   scripts/setup.sh run|test|lint
+#
+# Silent and instant when nothing is missing. Otherwise installs the missing Debian packages where
+# root or passwordless sudo allows; where not, names them in one line and exits 3.
+set -euo pipefail
+
+missing=()
+
+need() { # need PACKAGE CHECK [ARGUMENT...]: PACKAGE is missing unless CHECK holds
+    local package=$1
+    shift
+    "$@" || missing+=("$package")
+}
+
+has_command() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+has_header() { # has_header NAME: in the places where a compiler looks unasked
+    local -a folders=(/usr/local/include /usr/include /usr/include/*-linux-gnu)
+    local folder
+    if [[ -n ${CPATH:-} ]]; then
+        IFS=: read -ra more <<<"$CPATH"
+        folders+=("${more[@]}")
+    fi
+    for folder in "${folders[@]}"; do
+        [[ -e $folder/$1 ]] && return 0
+    done
+    return 1
+}
+
+has_numpy() { # the file first: starting Python takes longer than everything else here
+    [[ -e /usr/lib/python3/dist-packages/numpy/__init__.py ]] ||
+        python3 -c 'import numpy' >/dev/null 2>&1
+}
+
+need_for_run() {
+    local compiler=${CC:-cc} # what make will call; the first word, where it has flags
+    case $compiler in
+    *clang*) need clang has_command "${compiler%% *}" ;;
+    *) need gcc has_command "${compiler%% *}" ;;
+    esac
+    need libc6-dev has_header stdio.h
+    need libjansson-dev has_header jansson.h
+}
+
+need_for_test() {
+    need_for_run
+    need g++ has_command c++
+    need clang has_command clang
+    need cmake has_command cmake
+    need gcovr has_command gcovr
+    need git has_command git
+    need groff has_command groff
+    need libcmocka-dev has_header cmocka.h
+    need pkg-config has_command pkg-config
+    need python3 has_command python3
+    need python3-numpy has_numpy
+}
+
+need_for_lint() {
+    need_for_run
+    need clang-format has_command clang-format
+    need clang-tidy has_command clang-tidy
+    need cppcheck has_command cppcheck
+    need shellcheck has_command shellcheck
+    need libcmocka-dev has_header cmocka.h
+}
+
+as_root() {
+    if [[ $(id -u) -eq 0 ]]; then
+        "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+may_install() {
+    has_command apt-get && { [[ $(id -u) -eq 0 ]] || sudo -n true 2>/dev/null; }
+}
+
+apt() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@"
+}
+
+install_missing() {
+    local log status=0
+    log=$(mktemp)
+    echo "setup: installing ${missing[*]}"
+    { apt update && apt install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 ||
+        status=$?
+    [[ $status -eq 0 ]] || grep '^E:' "$log" >&2 || true
+    rm -f "$log"
+    return "$status"
+}
+
+main() {
+    case ${1:-} in
+    run | test | lint) "need_for_$1" ;;
+    *)
+        echo "usage: setup.sh run|test|lint" >&2
+        exit 2
+        ;;
+    esac
+    [[ ${#missing[@]} -gt 0 ]] || exit 0
+    if ! may_install || ! install_missing; then
+        echo "setup: please install these Debian packages: ${missing[*]}" >&2
+        exit 3
+    fi
+}
+
+main "$@"
