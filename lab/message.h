@@ -1,0 +1,15 @@
+/* message.h: one sentence that says what went wrong, handed up by every lab function that can fail. */
+#ifndef LAB_MESSAGE_H
+#define LAB_MESSAGE_H
+
+#include <stdbool.h>
+
+typedef struct lab_message {
+    char text[512];
+} lab_message;
+
+/* Write the sentence and return false, so that a failing path is `return lab_fail(why, ...)`.
+ * `why` may be NULL: the sentence is then dropped. */
+bool lab_fail(lab_message *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

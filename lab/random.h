@@ -1,0 +1,28 @@
+/* random.h: seeded random numbers, the same bits for the same seed on every machine.
+ *
+ * xoshiro256** by Blackman and Vigna, seeded through splitmix64. Normal numbers are sums of uniform
+ * integers scaled by a power of two (see random.c), so no libm enters and every bit is portable. */
+#ifndef LAB_RANDOM_H
+#define LAB_RANDOM_H
+
+#include <stdint.h>
+
+typedef struct lab_random {
+    uint64_t state[4];
+} lab_random;
+
+/* `stream` picks one of 2^64 independent sequences of the same seed. */
+void lab_random_seed(lab_random *random, uint64_t seed, uint64_t stream);
+
+uint64_t lab_random_bits(lab_random *random);
+
+/* Uniform in [0, bound); bound > 0. */
+int64_t lab_random_below(lab_random *random, int64_t bound);
+
+/* Uniform in [0, 1). */
+double lab_random_unit(lab_random *random);
+
+/* Mean 0, variance 1. */
+float lab_random_normal(lab_random *random);
+
+#endif

@@ -1,0 +1,54 @@
+/* verify.h: one problem run on a context and judged against the float64 oracle.
+ *
+ * The bar, for O and for LSE each, over the rows checked:
+ *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
+ * where plain is the same-dtype reference of src/ref/plain.h. Where the oracle is NaN the answer must
+ * be NaN, where it is infinite the same infinity or NaN; no other answer may be non-finite. */
+#ifndef LAB_VERIFY_H
+#define LAB_VERIFY_H
+
+#include <stdint.h>
+
+#include "attest.h"
+#include "lab/spec.h"
+#include "lab/tensors.h"
+
+typedef enum lab_outcome {
+    LAB_PASS,
+    LAB_FAIL,   /* a wrong answer, a broken guard, a run that differs from its repeat ... */
+    LAB_REFUSED /* the library does not serve the problem, or there is not the memory for it */
+} lab_outcome;
+
+typedef struct lab_verify_options {
+    uint64_t seed;
+    int repeats; /* runs that must agree bit by bit; 0: 2 */
+    int64_t
+        max_work; /* multiply-adds the oracle may spend; above it rows are sampled; 0: 2e8 */
+    int threads;  /* for the oracle; 0: as many as there are processors */
+} lab_verify_options;
+
+/* max |x - oracle| of the kernel and of plain, and the bar made from them. */
+typedef struct lab_errors {
+    double kernel, plain, bar;
+} lab_errors;
+
+typedef struct lab_verify_result {
+    lab_outcome outcome;
+    att_status status;                /* of the library call that failed, else ATT_OK */
+    char kernel[64];                  /* the id from the launch record */
+    lab_errors o, lse;                /* lse is zero where the problem has none */
+    int64_t rows_checked, rows_total; /* rows: (batch, head, query row) */
+    double run_seconds;               /* the fastest of the runs */
+    char message[512]; /* "" where all holds; else what failed, where, with values */
+} lab_verify_result;
+
+/* Plan and run the problem on fresh tensors and check everything. `options` may be NULL. */
+void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,
+                     const lab_verify_options *options);
+
+/* Judge the O and LSE that `tensors` hold now; fills o, lse, rows and, on a failure, outcome and
+ * message, and leaves the rest of the result as it is. */
+void lab_verify_outputs(lab_verify_result *result, const lab_tensors *tensors,
+                        const lab_verify_options *options);
+
+#endif
