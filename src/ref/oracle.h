@@ -5,6 +5,7 @@
 #ifndef ATT_REF_ORACLE_H
 #define ATT_REF_ORACLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "attest.h"
@@ -13,9 +14,18 @@
 int64_t att_ref_len_q(const att_problem *p, const att_args *a, int64_t b);
 int64_t att_ref_len_k(const att_problem *p, const att_args *a, int64_t b);
 
+/* The key on row i's diagonal, which may lie outside the sequence. */
+int64_t att_ref_diagonal(const att_problem *p, const att_args *a, int64_t b, int64_t i);
+
 /* The keys that causal, window and length let row i see: [*lo, *hi), empty where *lo >= *hi. */
 void att_ref_visible(const att_problem *p, const att_args *a, int64_t b, int64_t i, int64_t *lo,
                      int64_t *hi);
+
+/* Whether the bias hides key j from row i (a boolean 0 or -inf), and what it adds otherwise. */
+bool att_ref_bias_hides(const att_problem *p, const att_args *a, int64_t b, int64_t h,
+                        int64_t i, int64_t j);
+float att_ref_bias(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
+                   int64_t j);
 
 /* Element index, from the base pointer, of row i of Q, O, LSE and key j of K, V; col 0. */
 int64_t att_ref_index_q(const att_problem *p, const att_args *a, int64_t b, int64_t h,
