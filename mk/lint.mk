@@ -1,0 +1,48 @@
+# lint.mk: `make fmt` lays the code out, `make lint` reads it without running it.
+CLANG_FORMAT  ?= $(firstword $(shell command -v clang-format-14 clang-format))
+CLANG_TIDY    ?= $(firstword $(shell command -v clang-tidy-14 clang-tidy))
+FORMATTED      = $(shell find $(wildcard include src lab cli tests bench) -name '*.[ch]' -o -name '*.cpp')
+LINTED         = $(LIB_SOURCES) $(LAB_SOURCES) $(CLI_SOURCES)
+SHELL_SCRIPTS  = .ci/run $(wildcard scripts/*.sh tests/*.sh tests/*/*.sh)
+
+.PHONY: fmt lint lint-setup lint-format lint-tidy lint-cppcheck lint-shell test-layers
+
+fmt:
+	$(CLANG_FORMAT) -i $(FORMATTED)
+
+lint: lint-format lint-tidy lint-cppcheck lint-shell test-layers
+
+lint-setup:
+	@scripts/setup.sh lint
+
+# The layout is that of version 14; other versions lay out differently and would fight over it.
+lint-format: | lint-setup
+	@$(CLANG_FORMAT) --version | grep -q 'version 14\.' || \
+	    { echo 'lint: clang-format 14 is needed' >&2; exit 3; }
+	$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
+
+# How each file is compiled, also for editors: taken from what make itself would run.
+$(BUILD)/compile_commands.json: Makefile $(LINTED)
+	@mkdir -p $(@D)
+	$(MAKE) --no-print-directory -Bn all | awk -v folder='$(CURDIR)' ' \
+	    BEGIN { printf "[" } \
+	    / -c [^ ]+\.c -o / { \
+	        file = $$0; sub(/.* -c /, "", file); sub(/ .*/, "", file); gsub(/["\\]/, "\\\\&"); \
+	        printf "%s\n{\"directory\": \"%s\", \"file\": \"%s\", \"command\": \"%s\"}", \
+	               separator, folder, file, $$0; \
+	        separator = "," \
+	    } \
+	    END { print "\n]" }' >$@
+
+lint-tidy: $(BUILD)/compile_commands.json | lint-setup
+	printf '%s\n' $(LINTED) | xargs -n 4 -P 2 $(CLANG_TIDY) -p $(BUILD) --quiet 2>/dev/null
+
+lint-cppcheck: | lint-setup
+	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,performance,portability \
+	    --suppress=missingIncludeSystem -Iinclude -Isrc -I. $(LINTED)
+
+lint-shell: | lint-setup
+	shellcheck $(SHELL_SCRIPTS)
+
+test-layers:
+	tests/layers.sh

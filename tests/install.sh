@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# install.sh: what a packager and a caller see of an installed attest, from a temporary DESTDIR.
+#
+# `make test-install` sets BUILD, VERSION and SOVERSION.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+: "${BUILD:=build}" "${VERSION:?}" "${SOVERSION:?}" "${CC:=cc}" "${CXX:=c++}"
+source_root=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+root=$scratch/root
+prefix=/opt/attest
+lib=$root$prefix/lib
+include=$root$prefix/include
+strict=(-Wall -Wextra -pedantic -Werror)
+
+fail() {
+    echo "install: $*" >&2
+    exit 1
+}
+
+quietly() { # run a command; show what it said only if it fails
+    "$@" >"$scratch/log" 2>&1 || {
+        cat "$scratch/log" >&2
+        fail "failed: $*"
+    }
+}
+
+same() { # same WHAT EXPECTED ACTUAL
+    [[ $2 == "$3" ]] || fail "$1 differ:"$'\n'"$(diff <(echo "$2") <(echo "$3"))"
+}
+
+in_make() { # make from inside make would say which folder it enters
+    make --no-print-directory BUILD="$BUILD" DESTDIR="$root" PREFIX="$prefix" "$@"
+}
+
+check_files() {
+    local expected
+    expected=$(printf '%s\n' bin/attest include/attest.h lib/libattest.a lib/libattest.so \
+        "lib/libattest.so.$SOVERSION" "lib/libattest.so.$VERSION" lib/pkgconfig/attest.pc \
+        lib/cmake/attest/attestConfig.cmake lib/cmake/attest/attestConfigVersion.cmake \
+        share/man/man1/attest.1 suites/*.txt | sed 's|^suites/|share/attest/suites/|' | sort)
+    same "the installed files" "$expected" \
+        "$(cd "$root$prefix" && find . ! -type d -printf '%P\n' | sort)"
+    [[ $(readlink -f "$lib/libattest.so") == "$lib/libattest.so.$VERSION" ]] ||
+        fail "libattest.so does not lead to libattest.so.$VERSION"
+}
+
+check_header_alone() {
+    quietly "$CC" -x c -std=c11 "${strict[@]}" -fsyntax-only "$include/attest.h"
+    quietly "$CXX" -x c++ -std=c++11 "${strict[@]}" -fsyntax-only "$include/attest.h"
+}
+
+check_symbols() {
+    local declared
+    declared=$(grep -oE '^ATT_API [^(;]*\batt_[a-z0-9_]+\(' include/attest.h |
+        grep -oE 'att_[a-z0-9_]+\($' | tr -d '(' | sort)
+    same "the functions declared and the symbols exported" "$declared" \
+        "$(nm -D --defined-only "$lib/libattest.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)"
+    same "the functions declared and the version script" "$declared" \
+        "$(grep -oE '^ +att_[a-z0-9_]+;' src/api/attest.map | tr -d ' ;' | sort)"
+    same "global symbols of libattest.a outside att_" "" \
+        "$(nm -g --defined-only "$lib/libattest.a" 2>/dev/null | awk 'NF == 3 && $3 !~ /^att_/ { print $3 }')"
+}
+
+check_needed() { # check_needed FILE: nothing but the C library is loaded at run time
+    local unexpected
+    unexpected=$(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+        grep -vxE 'lib(c|m|pthread|dl)\.so\.[0-9]+|ld-linux-[a-z0-9_-]+\.so\.[0-9]+' || true)
+    [[ -z $unexpected ]] || fail "${1##*/} needs $unexpected"
+}
+
+check_libraries() {
+    readelf -d "$lib/libattest.so" | grep -q "(SONAME).*\[libattest.so.$SOVERSION\]" ||
+        fail "the soname is not libattest.so.$SOVERSION"
+    check_needed "$lib/libattest.so"
+    check_needed "$root$prefix/bin/attest"
+}
+
+extract_example() { # the first C block of the README is a whole program
+    awk '/^```c$/ { inside = 1; next } /^```$/ && inside { exit } inside' README.md >"$1"
+    grep -q 'int main' "$1" || fail "README.md has no C program"
+}
+
+pkg() {
+    PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$lib/pkgconfig pkg-config "$@" attest
+}
+
+check_pkg_config() {
+    local flags
+    same "versions" "$VERSION" "$(pkg --modversion)"
+    read -ra flags <<<"$(pkg --cflags --libs)"
+    quietly "$CC" -std=c11 "${strict[@]}" "$scratch/example.c" "${flags[@]}" -o "$scratch/example"
+    LD_LIBRARY_PATH=$lib quietly "$scratch/example"
+    quietly "$CXX" -std=c++11 "${strict[@]}" tests/install/caller.cpp "${flags[@]}" -o "$scratch/caller"
+    LD_LIBRARY_PATH=$lib quietly "$scratch/caller"
+    read -ra flags <<<"$(pkg --static --cflags --libs)"
+    quietly "$CC" -std=c11 "${strict[@]}" -static "$scratch/example.c" "${flags[@]}" -o "$scratch/example"
+    quietly "$scratch/example"
+}
+
+configure() { # configure WANTED_VERSION
+    cmake -S tests/install -B "$scratch/cmake-$1" -DCMAKE_PREFIX_PATH="$root$prefix" \
+        -DATTEST_WANTED="$1" -DREADME_EXAMPLE="$scratch/example.c" \
+        -DCMAKE_C_COMPILER="${CC%% *}" -DCMAKE_CXX_COMPILER="${CXX%% *}"
+}
+
+check_cmake() {
+    local program
+    quietly configure "$VERSION"
+    quietly cmake --build "$scratch/cmake-$VERSION"
+    for program in {c,cxx}_{shared,static}; do
+        quietly "$scratch/cmake-$VERSION/$program"
+    done
+    ! configure 99.0 >/dev/null 2>&1 || fail "the CMake package claims to be version 99"
+}
+
+check_program() { # check_program FILE: it runs, away from the sources, without knowing where they are
+    (cd / && quietly "$1" info)
+    (cd / && quietly "$1" verify --suite seed)
+    objcopy --strip-debug "$1" "$scratch/stripped"
+    ! grep -qF "$source_root" "$scratch/stripped" || fail "$1 holds the path of its sources"
+}
+
+check_copied_build() {
+    mkdir "$scratch/elsewhere"
+    cp -r "$BUILD" "$scratch/elsewhere/copy"
+    check_program "$scratch/elsewhere/copy/attest"
+}
+
+check_manual() {
+    same "the man page and its warnings" "" "$(groff -man -ww -Tutf8 -z man/attest.1 2>&1)"
+}
+
+check_uninstall() {
+    quietly in_make uninstall
+    same "files after uninstall" "" "$(find "$root" ! -type d)"
+}
+
+quietly in_make install
+check_files
+check_header_alone
+check_symbols
+check_libraries
+extract_example "$scratch/example.c"
+check_pkg_config
+check_cmake
+check_program "$root$prefix/bin/attest"
+check_copied_build
+check_manual
+check_uninstall
+echo "install: files, header, symbols, dependencies, pkg-config, CMake, man page and a copied build hold"

@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# layers.sh: a folder includes only what stands below it; files are named once and say what they do.
+#
+# Checks the tree, then plants one violation of each kind in a copy and demands that it is found.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+layered=(include kernels src lab cli)
+folders=("${layered[@]}" tests bench scripts)
+
+find_in() { # find_in ROOT NAME... -- FOLDER...: files by name, relative to ROOT; folders may be absent
+    local root=$1 folder
+    shift
+    local -a names=()
+    while [[ $1 != -- ]]; do
+        names+=(${names[@]:+-o} -name "$1")
+        shift
+    done
+    shift
+    (
+        cd "$root"
+        for folder in "$@"; do
+            [[ ! -d $folder ]] || find "$folder" -type f \( "${names[@]}" \)
+        done
+    )
+}
+
+list_sources() {
+    find_in "$1" '*.[ch]' '*.def' '*.cu' '*.cuh' -- "${layered[@]}"
+}
+
+# Rank of the layers, bottom first. A folder includes from its own rank and below, except what
+# `forbidden` names: the engines must not lean on the oracle that judges them, nor on each other,
+# and the program uses the public header and the laboratory only.
+check_includes() {
+    local root=$1
+    # shellcheck disable=SC2016 # $0 and $NF are awk's
+    list_sources "$root" | (cd "$root" && xargs awk '
+        BEGIN {
+            count = split("include kernels src/base src/ref src/cuda src/cpu src/select src/api lab cli",
+                          layers, " ")
+            for (i = 1; i <= count; i++)
+                rank[layers[i]] = i
+            split("src/cpu>src/ref src/cpu>src/cuda src/cuda>src/ref", pairs, " ")
+            for (i in pairs)
+                forbidden[pairs[i]] = 1
+            for (i in layers)
+                if (layers[i] !~ /^(include|lab|cli)$/)
+                    forbidden["cli>" layers[i]] = 1
+        }
+        function layer_of(path,    parts) {
+            split(path, parts, "/")
+            return parts[1] == "src" ? parts[1] "/" parts[2] : parts[1]
+        }
+        function exists(path,    line, found) {
+            found = (getline line < path) >= 0
+            close(path)
+            return found
+        }
+        function resolve(name) { # the same folders and order as the compiler: include, src, root
+            if (exists("include/" name)) return "include/" name
+            if (exists("src/" name)) return "src/" name
+            if (exists(name)) return name
+            return ""
+        }
+        function complain(text) {
+            printf "%s:%d: %s\n", FILENAME, FNR, text
+        }
+        /^[ \t]*#[ \t]*include/ {
+            name = $0
+            sub(/^[ \t]*#[ \t]*include[ \t]*/, "", name)
+            quote = substr(name, 1, 1)
+            if (quote != "\"" && quote != "<") {
+                complain("the included file is not spelled out")
+                next
+            }
+            name = substr(name, 2)
+            sub(/[">].*/, "", name)
+            if (name ~ /(^|\/)\.\.?\//) {
+                complain("\"" name "\" is a relative path")
+                next
+            }
+            target = resolve(name)
+            if (quote == "<") {
+                if (target != "")
+                    complain("<" name "> is a file of this tree: write it in quotes")
+                next
+            }
+            if (target == "") {
+                complain("\"" name "\" is not found from include, src or the root")
+                next
+            }
+            from = layer_of(FILENAME)
+            to = layer_of(target)
+            if (!(from in rank) || !(to in rank))
+                complain("\"" name "\": no rank is known for " (from in rank ? to : from))
+            else if (rank[to] > rank[from])
+                complain(from " includes from " to ", which stands above it")
+            else if ((from ">" to) in forbidden)
+                complain(from " must not include from " to)
+        }')
+}
+
+check_names() { # every source, test and script has a name of its own
+    find_in "$1" '*.[ch]' '*.def' '*.cu' '*.cuh' '*.sh' '*.py' -- "${folders[@]}" |
+        awk -F/ '{ paths[$NF] = paths[$NF] " " $0; seen[$NF]++ }
+                 END { for (name in seen)
+                           if (seen[name] > 1 && name != "__init__.py")
+                               print "one name, several files:" paths[name] }'
+}
+
+check_purpose() { # the first line is `/* name.c: purpose`
+    local path line
+    find_in "$1" '*.[ch]' '*.cu' '*.cuh' -- "${folders[@]}" | while IFS= read -r path; do
+        line=
+        IFS= read -r line <"$1/$path" || true
+        [[ $line == "/* ${path##*/}: "?* ]] ||
+            echo "$path:1: does not begin with \"/* ${path##*/}: purpose\""
+    done
+}
+
+check_tree() {
+    check_includes "$1"
+    check_names "$1"
+    check_purpose "$1"
+}
+
+fail() {
+    echo "layers: $*" >&2
+    exit 1
+}
+
+complaints=$(check_tree .)
+if [[ -n $complaints ]]; then
+    echo "$complaints" >&2
+    exit 1
+fi
+
+# A copy of the tree with a harmless header in every layer, where violations are then planted.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+plants=0
+for folder in "${folders[@]}"; do
+    [[ ! -d $folder ]] || cp -r "$folder" "$scratch"
+done
+for layer in include kernels src/{base,ref,cuda,cpu,select,api} lab cli; do
+    mkdir -p "$scratch/$layer"
+    echo "/* in_${layer##*/}.h: harmless. */" >"$scratch/$layer/in_${layer##*/}.h"
+done
+[[ -z $(check_tree "$scratch") ]] || fail "the check complains of harmless files"
+
+plant() { # plant FILE TEXT COMPLAINT: FILE, beginning with TEXT, must bring exactly COMPLAINT
+    local file=$scratch/$1 found
+    mkdir -p "${file%/*}"
+    echo "$2" >"$file"
+    found=$(check_tree "$scratch")
+    [[ $found == *"$3"* && $found != *$'\n'* ]] ||
+        fail "planted $2 in $1, wanted the complaint '$3', got '$found'"
+    rm "$file"
+    plants=$((plants + 1))
+}
+
+plant_include() { # plant_include FILE INCLUDE COMPLAINT: as plant, behind a proper first line
+    plant "$1" "/* ${1##*/}: planted. */"$'\n'"$2" "$3"
+}
+
+plant_include include/planted.h '#include "base/in_base.h"' 'include includes from src/base'
+plant_include kernels/planted.cu '#include "base/in_base.h"' 'kernels includes from src/base'
+plant_include src/base/planted.c '#include "ref/in_ref.h"' 'src/base includes from src/ref'
+plant_include src/ref/planted.c '#include "cpu/in_cpu.h"' 'src/ref includes from src/cpu'
+plant_include src/cpu/planted.c '#include "ref/in_ref.h"' 'src/cpu must not include from src/ref'
+plant_include src/cpu/planted.c '#include "cuda/in_cuda.h"' 'src/cpu must not include from src/cuda'
+plant_include src/cpu/planted.c '#include "select/in_select.h"' 'src/cpu includes from src/select'
+plant_include src/select/planted.c '#include "api/in_api.h"' 'src/select includes from src/api'
+plant_include src/api/planted.c '  #  include "lab/in_lab.h"' 'src/api includes from lab'
+plant_include lab/planted.c '#include "cli/in_cli.h"' 'lab includes from cli'
+plant_include cli/planted.c '#include "base/in_base.h"' 'cli must not include from src/base'
+plant_include src/api/planted.c '#include "../base/in_base.h"' 'is a relative path'
+plant_include src/api/planted.c '#include "base/../lab/in_lab.h"' 'is a relative path'
+plant_include src/api/planted.c '#include "in_api.h"' 'is not found from include, src or the root'
+plant_include src/api/planted.c '#include <in_include.h>' 'write it in quotes'
+plant_include src/api/planted.c '#include PLANTED' 'is not spelled out'
+plant_include src/other/planted.c '#include "in_include.h"' 'no rank is known for src/other'
+plant_include cli/in_lab.h '' 'one name, several files:'
+plant tests/planted.c 'int planted;' 'does not begin with'
+
+echo "layers: $(list_sources . | wc -l) files in order; $plants planted violations found"
