@@ -21,6 +21,13 @@ endef
 
 .PHONY: install uninstall test-install
 
+# The program looks for its suites beside itself, so that a copied build folder has all it needs.
+all: $(SUITES:%=$(BUILD)/%)
+
+$(BUILD)/suites/%.txt: suites/%.txt
+	@mkdir -p $(@D)
+	cp $< $@
+
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \
 	    $(PKGCONFIGDIR) $(CMAKEDIR) $(DATADIR)/suites)
