@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# run.sh: run commands one after another, count their tests, and close with `N passed, N failed`.
+#
+#   tests/run.sh [-v] COMMAND...
+#
+# Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted
+# from its last line of the form `N passed, N failed`, else from the totals that cmocka prints. A command
+# that exits non-zero without a counted failure, or that counts nothing, is one failure. What a command
+# prints is shown when it fails; with -v, as it runs. Exits 0 only if nothing failed.
+set -uo pipefail
+
+verbose=false
+if [[ ${1:-} == -v ]]; then
+    verbose=true
+    shift
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+total_passed=0
+total_failed=0
+
+count() { # count PATTERN: the number captured by the last line that matches, or 0
+    local number
+    number=$(sed -nE "s/$1/\1/p" "$log" | tail -n 1)
+    echo "${number:-0}"
+}
+
+tally() { # tally STATUS: set `passed` and `failed` from the log and the exit status
+    local closing='^([0-9]+) passed, ([0-9]+) failed$'
+    if grep -qE "$closing" "$log"; then
+        passed=$(count '^([0-9]+) passed, [0-9]+ failed$')
+        failed=$(count '^[0-9]+ passed, ([0-9]+) failed$')
+    else
+        passed=$(count '^\[  PASSED  \] ([0-9]+) test\(s\).*')
+        failed=$(count '^\[  FAILED  \] ([0-9]+) test\(s\).*')
+    fi
+    if [[ $1 -ne 0 && $failed -eq 0 ]] || ((passed + failed == 0)); then
+        failed=$((failed + 1))
+    fi
+}
+
+for command in "$@"; do
+    read -ra words <<<"$command"
+    started=$SECONDS
+    if $verbose; then
+        echo "== ${command##*/}"
+        "${words[@]}" 2>&1 | tee "$log"
+        status=${PIPESTATUS[0]}
+    else
+        "${words[@]}" >"$log" 2>&1
+        status=$?
+    fi
+    tally "$status"
+    if ! $verbose; then
+        ((failed == 0)) || cat "$log"
+        printf '%-36s %4d passed %4d failed %4d s\n' "${command##*/}" "$passed" "$failed" \
+            $((SECONDS - started))
+    elif ((status != 0)); then
+        echo "$command: exit status $status"
+    fi
+    total_passed=$((total_passed + passed))
+    total_failed=$((total_failed + failed))
+done
+
+echo "$total_passed passed, $total_failed failed"
+((total_failed == 0))

@@ -1,0 +1,40 @@
+/* engines.c: contexts for the instruction sets of this machine. */
+#include "tests/support/engines.h"
+
+#include "tests/support/check.h"
+
+att_context *context_open(att_isa isa, int32_t threads) {
+    const att_context_options options = {
+        .size = sizeof options, .device = ATT_DEVICE_CPU, .isa = isa, .threads = threads};
+    att_context *ctx = NULL;
+    assert_ok(att_context_create(&ctx, &options));
+    return ctx;
+}
+
+att_isa machine_isa(void) {
+    att_context *ctx = context_open(ATT_ISA_PORTABLE, 1);
+    att_context_info info = {.size = sizeof info};
+    assert_ok(att_context_query(ctx, &info));
+    att_context_destroy(ctx);
+    return info.isa_machine;
+}
+
+void engines_open(engines *e, int32_t threads) {
+    const att_isa top = machine_isa();
+    e->count = 0;
+    for (int isa = ATT_ISA_PORTABLE; isa <= (int)top; isa++) {
+        e->isa[e->count] = (att_isa)isa;
+        e->ctx[e->count++] = context_open((att_isa)isa, threads);
+    }
+}
+
+void engines_close(engines *e) {
+    for (int i = 0; i < e->count; i++)
+        att_context_destroy(e->ctx[i]);
+    e->count = 0;
+}
+
+const char *isa_name(att_isa isa) {
+    static const char *const names[] = {"auto", "portable", "avx2", "avx512", "amx"};
+    return names[isa];
+}

@@ -1,0 +1,27 @@
+/* engines.h: every instruction set this machine has, one context each, for tests that visit all. */
+#ifndef TESTS_SUPPORT_ENGINES_H
+#define TESTS_SUPPORT_ENGINES_H
+
+#include "attest.h"
+
+enum { ENGINES_MAX = 4 };
+
+typedef struct engines {
+    int count;
+    att_isa isa[ENGINES_MAX];
+    att_context *ctx[ENGINES_MAX];
+} engines;
+
+/* Open a CPU context of `threads` threads for every instruction set, lowest first. */
+void engines_open(engines *e, int32_t threads);
+void engines_close(engines *e);
+
+/* A CPU context; isa ATT_ISA_AUTO and threads 0 mean the defaults. Fails the test if refused. */
+att_context *context_open(att_isa isa, int32_t threads);
+
+/* The highest instruction set of this machine. */
+att_isa machine_isa(void);
+
+const char *isa_name(att_isa isa);
+
+#endif
