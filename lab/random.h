@@ -1,7 +1,8 @@
 /* random.h: seeded random numbers, the same bits for the same seed on every machine.
  *
- * xoshiro256** by Blackman and Vigna, seeded through splitmix64. Normal numbers are sums of uniform
- * integers scaled by a power of two (see random.c), so no libm enters and every bit is portable. */
+ * xoshiro256** by Blackman and Vigna, seeded through splitmix64. A normal number is the count of ones
+ * in 64 random bits, smeared by a uniform number over the step between two counts: close enough to
+ * normal for test data, tails to 8 sigma, and no libm whose last bit could differ. */
 #ifndef LAB_RANDOM_H
 #define LAB_RANDOM_H
 

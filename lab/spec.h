@@ -15,6 +15,7 @@
  *                              four letters broadcasts that dimension: bias=fp16:1h1k
  *     biasfill=normal|hide|hide-rows|+inf   what the bias holds: hide has hidden keys in every row,
  *                              hide-rows also whole rows, +inf one +inf in every seventh row
+ *     biascol=N                elements from one key of the bias to the next (1)
  *     varlen                   cu_seqlens for queries and keys, lengths drawn from lenseed
  *     lens=5:0:17              the same with lengths given; cuq[=..], cuk[=..] for one side alone
  *     lensk  lensk=5:0:17      a K/V cache with keys in use per batch entry
@@ -86,6 +87,7 @@ typedef struct lab_spec {
     bool alibi_per_batch;
     bool bias_broadcast[4]; /* batch, head, row, col */
     lab_bias_fill bias_fill;
+    int64_t bias_col; /* stride of the bias from key to key */
     lab_lens cu_q, cu_k, lens_k;
     uint64_t lens_seed;
     lab_layout layout;
@@ -118,10 +120,11 @@ bool lab_spec_parse(lab_spec *spec, const char *text, lab_message *why);
 /* The canonical line; parsing it gives the same spec. LAB_SPEC_MAX bytes always suffice. */
 void lab_spec_print(const lab_spec *spec, char *buf, size_t n);
 
-/* The lengths behind cu_seqlens_q, cu_seqlens_k and lens_k: of batch entry b, where the mode of that
- * side is not LAB_LENS_NONE. */
+/* Rows and keys of batch entry b, and the keys its cu_seqlens_k sets aside for it. The two last
+ * differ where a packed cache is not full. */
 int64_t lab_spec_len_q(const lab_spec *spec, int64_t b);
 int64_t lab_spec_len_k(const lab_spec *spec, int64_t b);
+int64_t lab_spec_room_k(const lab_spec *spec, int64_t b);
 
 /* Work of the problem: multiply-adds of visible keys count 2 each, as published tables count them;
  * bytes are Q, K, V read once and O written once. */

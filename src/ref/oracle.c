@@ -68,18 +68,18 @@ int64_t att_ref_index_v(const att_problem *p, const att_args *a, int64_t b, int6
     return key_index(p, a, &p->v, b, h_kv, j);
 }
 
-int64_t att_ref_diagonal(const att_problem *p, const att_args *a, int64_t b, int64_t i) {
+int64_t att_ref_diagonal(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i) {
     const bool bottom_right =
         p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
         (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
-    return bottom_right ? i + att_ref_len_k(p, a, b) - att_ref_len_q(p, a, b) : i;
+    return bottom_right ? i + len_k - len_q : i;
 }
 
-void att_ref_visible(const att_problem *p, const att_args *a, int64_t b, int64_t i, int64_t *lo,
+void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i, int64_t *lo,
                      int64_t *hi) {
-    const int64_t diagonal = att_ref_diagonal(p, a, b, i);
+    const int64_t diagonal = att_ref_diagonal(p, len_q, len_k, i);
     *lo = 0;
-    *hi = att_ref_len_k(p, a, b);
+    *hi = len_k;
     if (p->causal != ATT_CAUSAL_NONE)
         *hi = att_min(*hi, diagonal + 1);
     /* Compared before adding: a window may be as wide as INT64_MAX. */
@@ -122,8 +122,10 @@ static double logit(const att_problem *p, const att_args *a, int64_t b, int64_t 
     if (p->softcap > 0.0f)
         s = (double)p->softcap * tanh(s / (double)p->softcap);
     if (has(p, ATT_ALIBI)) {
+        const int64_t diagonal =
+            att_ref_diagonal(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i);
         const double slope = (double)a->alibi[b * p->alibi_stride_batch + h];
-        s -= slope * fabs((double)(att_ref_diagonal(p, a, b, i) - j));
+        s -= slope * fabs((double)(diagonal - j));
     }
     return s + (double)att_ref_bias(p, a, b, h, i, j);
 }
@@ -137,7 +139,7 @@ void att_ref_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, 
                  double *logits, double *o, double *lse) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     int64_t lo, hi;
-    att_ref_visible(p, a, b, i, &lo, &hi);
+    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i, &lo, &hi);
 
     const double sink = has(p, ATT_SINKS) ? (double)a->sinks[h] : -INFINITY;
     double max = sink;

@@ -14,11 +14,11 @@
 int64_t att_ref_len_q(const att_problem *p, const att_args *a, int64_t b);
 int64_t att_ref_len_k(const att_problem *p, const att_args *a, int64_t b);
 
-/* The key on row i's diagonal, which may lie outside the sequence. */
-int64_t att_ref_diagonal(const att_problem *p, const att_args *a, int64_t b, int64_t i);
+/* In a sequence of len_q rows and len_k keys: the key on row i's diagonal, which may lie outside. */
+int64_t att_ref_diagonal(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i);
 
-/* The keys that causal, window and length let row i see: [*lo, *hi), empty where *lo >= *hi. */
-void att_ref_visible(const att_problem *p, const att_args *a, int64_t b, int64_t i, int64_t *lo,
+/* And the keys that causal, window and length let row i see: [*lo, *hi), empty where *lo >= *hi. */
+void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i, int64_t *lo,
                      int64_t *hi);
 
 /* Whether the bias hides key j from row i (a boolean 0 or -inf), and what it adds otherwise. */

@@ -30,8 +30,10 @@ static float logit(const att_problem *p, const att_args *a, int64_t b, int64_t h
     if (p->softcap > 0.0f)
         s = p->softcap * tanhf(s / p->softcap);
     if (p->features & ATT_ALIBI) {
+        const int64_t diagonal =
+            att_ref_diagonal(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i);
         const float slope = a->alibi[b * p->alibi_stride_batch + h];
-        s -= slope * fabsf((float)(att_ref_diagonal(p, a, b, i) - j));
+        s -= slope * fabsf((float)(diagonal - j));
     }
     return s + att_ref_bias(p, a, b, h, i, j);
 }
@@ -44,7 +46,7 @@ void att_plain_row(const att_problem *p, const att_args *a, int64_t b, int64_t h
                    float *logits, float *o, float *lse) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     int64_t lo, hi;
-    att_ref_visible(p, a, b, i, &lo, &hi);
+    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i, &lo, &hi);
 
     const float sink = p->features & ATT_SINKS ? a->sinks[h] : -INFINITY;
     float max = sink;

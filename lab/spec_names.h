@@ -1,0 +1,17 @@
+/* spec_names.h: the words of specs, shared by reading and printing. */
+#ifndef LAB_SPEC_NAMES_H
+#define LAB_SPEC_NAMES_H
+
+typedef struct lab_name {
+    const char *text; /* NULL ends a table */
+    int value;
+} lab_name;
+
+/* Where two words share a value, the first is the one that is printed. */
+extern const lab_name lab_dtype_names[], lab_bias_dtype_names[], lab_causal_names[],
+    lab_align_names[], lab_layout_names[], lab_data_names[], lab_bias_fill_names[];
+
+/* The word for a value, "?" where the table has none. */
+const char *lab_name_of(const lab_name *names, int value);
+
+#endif
