@@ -126,8 +126,8 @@ int64_t lab_spec_len_q(const lab_spec *spec, int64_t b);
 int64_t lab_spec_len_k(const lab_spec *spec, int64_t b);
 int64_t lab_spec_room_k(const lab_spec *spec, int64_t b);
 
-/* Work of the problem: multiply-adds of visible keys count 2 each, as published tables count them;
- * bytes are Q, K, V read once and O written once. */
+/* Work of the problem: 2 operations a multiply-add of the visible keys, both products; bytes are Q, K
+ * and V read once and O written once. */
 double lab_spec_flops(const lab_spec *spec);
 double lab_spec_bytes(const lab_spec *spec);
 

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "lab/random.h"
+#include "ref/oracle.h"
 
 /* ------------------------------------------------------------------ lengths */
 
@@ -251,21 +252,12 @@ bool lab_spec_finish(lab_spec *spec, lab_message *why) {
 static double visible_pairs(const lab_spec *spec, int64_t b) {
     const att_problem *p = &spec->problem;
     const int64_t rows = lab_spec_len_q(spec, b), keys = lab_spec_len_k(spec, b);
-    const bool bottom_right =
-        p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
-        (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
     if (p->causal == ATT_CAUSAL_NONE && p->window_left < 0 && p->window_right < 0)
         return (double)rows * (double)keys;
     double pairs = 0.0;
     for (int64_t i = 0; i < rows; i++) {
-        const int64_t diagonal = bottom_right ? i + keys - rows : i;
-        int64_t lo = 0, hi = keys;
-        if (p->causal != ATT_CAUSAL_NONE)
-            hi = att_min(hi, diagonal + 1);
-        if (p->window_left >= 0)
-            lo = att_max(lo, diagonal - p->window_left);
-        if (p->window_right >= 0 && p->window_right < hi - diagonal)
-            hi = diagonal + p->window_right + 1;
+        int64_t lo, hi;
+        att_ref_visible(p, rows, keys, i, &lo, &hi);
         pairs += (double)att_max(hi - lo, 0);
     }
     return pairs;
