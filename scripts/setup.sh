@@ -12,7 +12,7 @@ missing=()
 need() { # need PACKAGE CHECK [ARGUMENT...]: PACKAGE is missing unless CHECK holds
     local package=$1
     shift
-    "$@" || missing+=("$package")
+    "$@" || [[ " ${missing[*]-} " == *" $package "* ]] || missing+=("$package")
 }
 
 has_command() {
@@ -49,6 +49,7 @@ need_for_run() {
 
 need_for_test() {
     need_for_run
+    need gcc has_command gcc # the coverage is gcc's, whatever CC is
     need g++ has_command c++
     need clang has_command clang
     need cmake has_command cmake
