@@ -1,0 +1,251 @@
+/* bench.c: interleaved timing of verified problems. */
+#include "lab/bench.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lab/clock.h"
+#include "lab/tensors.h"
+
+/* A sample shorter than this is made of several calls; one below the second gets a call before it
+ * that is not timed, to bring its inputs back into the cache that the other cases used. */
+static const double shortest_sample_ns = 20e3, warm_before_ns = 5e6;
+
+/* What one case holds while it is timed. */
+typedef struct station {
+    lab_bench_case *owner;
+    att_plan *plan;
+    lab_tensors *tensors;
+    lab_buffer workspace;
+    double estimate_ns; /* of one call */
+    uint64_t answer;    /* hash of the outputs, taken in the first round */
+    size_t capacity;
+} station;
+
+lab_bench_options lab_bench_defaults(void) {
+    return (lab_bench_options){
+        .min_samples = 20, .max_samples = 2000, .seconds = 1.0, .warmup_seconds = 0.1};
+}
+
+double lab_bench_gflops(const lab_bench_case *timed, double ns) {
+    return ns > 0.0 ? timed->flops / ns : 0.0;
+}
+
+void lab_bench_free(lab_bench_case *cases, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        free(cases[i].samples_ns);
+        cases[i].samples_ns = NULL;
+        cases[i].sample_count = 0;
+    }
+}
+
+static void case_failed(lab_bench_case *c, lab_outcome outcome, const char *text) {
+    c->timed = false;
+    c->verify.outcome = outcome;
+    snprintf(c->verify.message, sizeof c->verify.message, "%s", text);
+}
+
+static void station_close(station *s) {
+    att_plan_destroy(s->plan);
+    lab_tensors_destroy(s->tensors);
+    lab_workspace_destroy(&s->workspace);
+    memset(s, 0, sizeof *s);
+}
+
+static bool run_once(station *s) {
+    if (att_plan_run(s->plan, &s->tensors->args, s->workspace.data, NULL) == ATT_OK)
+        return true;
+    s->owner->verify.status = att_last_error()->status;
+    case_failed(s->owner, LAB_FAIL, att_last_error()->text);
+    return false;
+}
+
+/* Plan, inputs, workspace. False where the case cannot be timed; the case then says why. */
+static bool station_open(station *s, lab_bench_case *c, uint64_t seed) {
+    memset(s, 0, sizeof *s);
+    s->owner = c;
+    lab_message why = {.text = ""};
+    if (att_plan_create(&s->plan, c->ctx, &c->spec->problem) != ATT_OK) {
+        c->verify.status = att_last_error()->status;
+        case_failed(c, LAB_REFUSED, att_last_error()->text);
+        return false;
+    }
+    if (!lab_tensors_create(&s->tensors, c->spec, seed, &why) ||
+        !lab_workspace_create(&s->workspace, att_plan_workspace(s->plan), &why)) {
+        case_failed(c, LAB_REFUSED, why.text);
+        station_close(s);
+        return false;
+    }
+    s->tensors->args.launch = &c->launch;
+    c->timed = true;
+    return true;
+}
+
+static bool warm_up(station *s, double seconds) {
+    const uint64_t start = lab_clock_ns();
+    const double budget_ns = seconds * 1e9;
+    double fastest = 0.0, elapsed;
+    do {
+        const uint64_t before = lab_clock_ns();
+        if (!run_once(s))
+            return false;
+        const double ns = (double)(lab_clock_ns() - before);
+        fastest = fastest == 0.0 || ns < fastest ? ns : fastest;
+        elapsed = (double)(lab_clock_ns() - start);
+    } while (elapsed < budget_ns);
+    s->estimate_ns = fastest > 1.0 ? fastest : 1.0;
+    s->owner->calls_per_sample = 1 + (size_t)(shortest_sample_ns / s->estimate_ns);
+    return true;
+}
+
+static bool keep_sample(station *s, double ns) {
+    lab_bench_case *c = s->owner;
+    if (c->sample_count == s->capacity) {
+        const size_t capacity = s->capacity ? 2 * s->capacity : 64;
+        double *grown = realloc(c->samples_ns, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        c->samples_ns = grown;
+        s->capacity = capacity;
+    }
+    c->samples_ns[c->sample_count++] = ns;
+    return true;
+}
+
+/* One sample. False where memory ran out; a run that fails ends the timing of its case only. */
+static bool take_sample(station *s) {
+    if (s->estimate_ns < warm_before_ns && !run_once(s))
+        return true;
+    const size_t calls = s->owner->calls_per_sample;
+    const uint64_t before = lab_clock_ns();
+    for (size_t i = 0; i < calls; i++)
+        if (!run_once(s))
+            return true;
+    const uint64_t after = lab_clock_ns();
+    return keep_sample(s, (double)(after - before) / (double)calls);
+}
+
+/* A round on poisoned outputs. The first remembers the bits of the answer, the last compares. */
+static bool take_checked_sample(station *s, bool first) {
+    lab_tensors_poison_outputs(s->tensors);
+    if (!take_sample(s))
+        return false;
+    const uint64_t answer = lab_tensors_hash_outputs(s->tensors);
+    if (first)
+        s->answer = answer;
+    else if (s->owner->timed && answer != s->answer)
+        case_failed(s->owner, LAB_FAIL, "the first and the last timed run differ");
+    return true;
+}
+
+/* The oracle and the guards on what the last timed call left. */
+static void judge_timed_answer(station *s, uint64_t seed) {
+    lab_bench_case *c = s->owner;
+    const lab_verify_options options = {.seed = seed};
+    lab_verify_result timed = c->verify;
+    timed.message[0] = '\0';
+    lab_message why = {.text = ""};
+    lab_verify_outputs(&timed, s->tensors, &options);
+    if (timed.outcome != LAB_PASS)
+        case_failed(c, LAB_FAIL, timed.message);
+    else if (!lab_tensors_check(s->tensors, &why) || !lab_workspace_check(&s->workspace, &why))
+        case_failed(c, LAB_FAIL, why.text);
+}
+
+/* `finished` cases came before these; for the progress bar. */
+static bool sample_in_rounds(station *stations, size_t count, const lab_bench_options *options,
+                             lab_progress *bar, size_t finished) {
+    const double budget_ns = options->seconds * 1e9 * (double)count;
+    const uint64_t start = lab_clock_ns();
+    bool last = false;
+    for (size_t round = 0; !last; round++) {
+        const double elapsed = (double)(lab_clock_ns() - start);
+        last = round + 1 >= options->max_samples ||
+               (round + 1 >= options->min_samples && elapsed >= budget_ns);
+        for (size_t i = 0; i < count; i++) {
+            station *s = &stations[i];
+            if (!s->owner->timed)
+                continue;
+            const bool first = round == 0;
+            if (!(first || last ? take_checked_sample(s, first) : take_sample(s)))
+                return false;
+        }
+        char what[64];
+        snprintf(what, sizeof what, "round %zu, %.0f s of about %.0f", round + 1, elapsed / 1e9,
+                 budget_ns / 1e9);
+        const double share = elapsed < budget_ns ? elapsed / budget_ns : 1.0;
+        lab_progress_update(bar, finished + (size_t)(share * (double)count), what);
+    }
+    return true;
+}
+
+/* Time the cases of stations[0 .. count), all of which are open. */
+static bool time_wave(station *stations, size_t count, const lab_bench_options *options,
+                      lab_progress *bar, size_t finished, lab_message *why) {
+    for (size_t i = 0; i < count; i++)
+        if (stations[i].owner->timed)
+            warm_up(&stations[i], options->warmup_seconds);
+    if (!sample_in_rounds(stations, count, options, bar, finished))
+        return lab_fail(why, "no memory for the samples");
+    for (size_t i = 0; i < count; i++) {
+        lab_bench_case *c = stations[i].owner;
+        if (c->timed)
+            judge_timed_answer(&stations[i], options->seed);
+        if (c->timed &&
+            !lab_summarise(&c->ns, c->samples_ns, c->sample_count, options->seed, why))
+            return false;
+    }
+    return true;
+}
+
+/* How many bytes of tensors may be held at once: a quarter of the memory. */
+static double memory_allowance(void) {
+    return 0.25 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}
+
+bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options *options,
+                   FILE *stream, lab_message *why) {
+    lab_progress bar;
+    lab_progress_start(&bar, stream, "verifying", count);
+    const lab_verify_options verify_options = {.seed = options->seed};
+    for (size_t i = 0; i < count; i++) {
+        lab_bench_case *c = &cases[i];
+        char line[LAB_SPEC_MAX];
+        lab_spec_print(c->spec, line, sizeof line);
+        lab_progress_update(&bar, i, line);
+        c->flops = lab_spec_flops(c->spec);
+        lab_verify_spec(&c->verify, c->ctx, c->spec, &verify_options);
+    }
+    lab_progress_end(&bar);
+
+    station *stations = calloc(count ? count : 1, sizeof *stations);
+    if (!stations)
+        return lab_fail(why, "no memory for %zu cases", count);
+    bool ok = true;
+    lab_progress_start(&bar, stream, "timing", count);
+    /* Cases whose tensors fit in memory together make a wave; rounds interleave within it. */
+    for (size_t next = 0; ok && next < count;) {
+        size_t open = 0;
+        double held = 0.0;
+        const size_t wave_start = next;
+        for (; next < count; next++) {
+            const double bytes = lab_spec_bytes(cases[next].spec);
+            if (next > wave_start && held + bytes > memory_allowance())
+                break;
+            if (cases[next].verify.outcome == LAB_PASS &&
+                station_open(&stations[open], &cases[next], options->seed + 1)) {
+                held += bytes;
+                open++;
+            }
+        }
+        if (open > 0)
+            ok = time_wave(stations, open, options, &bar, wave_start, why);
+        for (size_t i = 0; i < open; i++)
+            station_close(&stations[i]);
+    }
+    lab_progress_end(&bar);
+    free(stations);
+    return ok;
+}

@@ -1,0 +1,24 @@
+/* machine.h: names for what a context runs on, and for what built this program. */
+#ifndef LAB_MACHINE_H
+#define LAB_MACHINE_H
+
+#include <stdbool.h>
+
+#include "attest.h"
+
+/* "auto", "portable", "avx2", "avx512", "amx". */
+const char *lab_isa_name(att_isa isa);
+
+/* The instruction set of that name; false where there is none. */
+bool lab_isa_parse(att_isa *isa, const char *name);
+
+/* "auto", "cpu", "cuda". */
+const char *lab_device_name(att_device device);
+
+/* "f32", "fp16", "bf16", "bool": the spelling of shape flags. */
+const char *lab_dtype_name(att_dtype dtype);
+
+/* The compiler that built this program, e.g. "gcc 12.2.0". */
+const char *lab_compiler(void);
+
+#endif

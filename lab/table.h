@@ -1,0 +1,36 @@
+/* table.h: rows of text set in columns as wide as their widest cell. */
+#ifndef LAB_TABLE_H
+#define LAB_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+typedef enum lab_table_align { LAB_TABLE_LEFT, LAB_TABLE_RIGHT } lab_table_align;
+
+typedef struct lab_table_column {
+    const char *title;
+    lab_table_align align;
+} lab_table_column;
+
+/* Cells are copied. An allocation that fails loses cells, never the program: lab_table_print()
+ * then ends with a line that says so. */
+typedef struct lab_table lab_table;
+
+/* `columns` must outlive the table. NULL where memory ran out; every call below takes NULL. */
+lab_table *lab_table_create(const lab_table_column *columns, size_t column_count);
+void lab_table_destroy(lab_table *table);
+
+/* Add the next cell, printf-style, row by row. */
+void lab_table_cell(lab_table *table, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Add empty cells up to the end of the row. */
+void lab_table_end_row(lab_table *table);
+
+/* Titles, a rule, then the rows; columns two spaces apart, no trailing blanks. */
+void lab_table_print(const lab_table *table, FILE *stream);
+
+/* Columns that a UTF-8 string takes on a terminal (no wide or combining characters). */
+size_t lab_text_width(const char *text);
+
+#endif
