@@ -1,8 +1,8 @@
 /* tensors.h: the buffers of one problem, filled from a seed, guarded on both sides.
  *
  * Every buffer has 4 KiB of a known pattern before and after it. Inputs are hashed when made.
- * Elements that no index of the problem reaches (padding) hold NaN. Memory comes from mmap and is
- * touched only where the problem has elements, so strides far beyond RAM cost little. */
+ * Elements that no index of the problem reaches (padding, keys past a sequence's length, pages of
+ * nobody) hold NaN. Strides far beyond RAM cost little: only elements of the problem are touched. */
 #ifndef LAB_TENSORS_H
 #define LAB_TENSORS_H
 
@@ -11,16 +11,9 @@
 #include <stdint.h>
 
 #include "attest.h"
+#include "lab/buffer.h"
 #include "lab/message.h"
 #include "lab/spec.h"
-
-typedef struct lab_buffer {
-    unsigned char *map; /* the mapping: guard, data, guard */
-    size_t map_bytes;
-    unsigned char *data; /* first byte the problem may address */
-    size_t bytes;
-    uint64_t hash; /* inputs: of the contents when made */
-} lab_buffer;
 
 typedef enum lab_tensor {
     LAB_Q,
@@ -57,11 +50,5 @@ bool lab_tensors_check(const lab_tensors *tensors, lab_message *why);
 
 /* A hash of O and LSE as they stand, to compare runs bit by bit. */
 uint64_t lab_tensors_hash_outputs(const lab_tensors *tensors);
-
-/* Workspace of `bytes`, aligned as the library wants it, guarded and filled with NaN. */
-bool lab_workspace_create(lab_buffer *workspace, size_t bytes, lab_message *why);
-void lab_workspace_poison(lab_buffer *workspace);
-bool lab_workspace_check(const lab_buffer *workspace, lab_message *why);
-void lab_workspace_destroy(lab_buffer *workspace);
 
 #endif

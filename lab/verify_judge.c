@@ -1,0 +1,258 @@
+/* verify_judge.c: the answers of a run against the oracle and the bar. */
+#include "lab/verify.h"
+
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "lab/verify_rows.h"
+#include "ref/oracle.h"
+#include "ref/plain.h"
+
+enum { MAX_THREADS = 16 };
+
+static const int64_t default_work = 200000000;
+
+/* Where an answer is furthest off, or the first that may not be what it is. */
+typedef struct place {
+    lab_row row;
+    int64_t col;
+    double got, want;
+} place;
+
+/* One output tensor as seen so far. */
+typedef struct tally {
+    double kernel, plain, largest; /* max errors, max |oracle| */
+    place worst;
+    bool broken; /* a NaN or infinity out of place, at `breach` */
+    place breach;
+} tally;
+
+typedef struct judge {
+    const lab_tensors *tensors;
+    const lab_rows *rows;
+    int64_t longest; /* keys */
+    atomic_llong next;
+    atomic_bool out_of_memory;
+} judge;
+
+typedef struct worker {
+    judge *shared;
+    tally o, lse;
+} worker;
+
+/* ----------------------------------------------------------------- one value */
+
+static double ulp(att_dtype dtype, double x) {
+    if (x == 0.0 || !isfinite(x))
+        return 0.0;
+    const int exponent = ilogb(x);
+    switch (dtype) {
+    case ATT_F16:
+        return ldexp(1.0, (exponent < -14 ? -14 : exponent) - 10);
+    case ATT_BF16:
+        return ldexp(1.0, (exponent < -126 ? -126 : exponent) - 7);
+    default:
+        return ldexp(1.0, (exponent < -126 ? -126 : exponent) - 23);
+    }
+}
+
+static double as_stored(double x, att_dtype dtype) {
+    float stored;
+    att_store(&stored, dtype, 0, (float)x);
+    return (double)att_load(&stored, dtype, 0);
+}
+
+/* What must hold where the oracle, rounded to the output's dtype, is not finite. */
+static bool special_agrees(double got, double want, bool is_lse) {
+    if (isnan(want))
+        return isnan(got);
+    return got == want || (!is_lse && isnan(got)); /* inf * 0 on the way is allowed in O */
+}
+
+static void weigh(tally *t, att_dtype dtype, bool is_lse, place at, double plain) {
+    if (!isfinite(as_stored(at.want, dtype))) {
+        if (!special_agrees(at.got, as_stored(at.want, dtype), is_lse) && !t->broken) {
+            t->broken = true;
+            t->breach = at;
+        }
+        return;
+    }
+    if (!isfinite(at.got)) {
+        if (!t->broken)
+            t->breach = at;
+        t->broken = true;
+        return;
+    }
+    const double error = fabs(at.got - at.want);
+    if (error > t->kernel || t->largest == 0.0) {
+        t->kernel = error;
+        t->worst = at;
+    }
+    if (isfinite(plain))
+        t->plain = fmax(t->plain, fabs(plain - at.want));
+    t->largest = fmax(t->largest, fabs(at.want));
+}
+
+static void merge(tally *into, const tally *from) {
+    if (from->kernel >= into->kernel) {
+        into->kernel = from->kernel;
+        into->worst = from->worst;
+    }
+    into->plain = fmax(into->plain, from->plain);
+    into->largest = fmax(into->largest, from->largest);
+    if (from->broken && !into->broken) {
+        into->broken = true;
+        into->breach = from->breach;
+    }
+}
+
+/* ---------------------------------------------------------------------- rows */
+
+static void judge_row(worker *w, lab_row row, double *logits, float *plain_logits) {
+    const lab_tensors *t = w->shared->tensors;
+    const att_problem *p = &t->spec.problem;
+    double *oracle = logits + w->shared->longest;
+    float *plain = plain_logits + w->shared->longest;
+    double oracle_lse;
+    float plain_lse;
+    att_ref_row(p, &t->args, row.b, row.h, row.i, logits, oracle, &oracle_lse);
+    att_plain_row(p, &t->args, row.b, row.h, row.i, plain_logits, plain, &plain_lse);
+
+    const int64_t o = att_ref_index_o(p, &t->args, row.b, row.h, row.i);
+    for (int64_t c = 0; c < p->d_v; c++) {
+        const place at = {row, c, (double)att_load(t->args.o, p->dtype_o, o + c), oracle[c]};
+        weigh(&w->o, p->dtype_o, false, at, (double)plain[c]);
+    }
+    if (p->features & ATT_LSE) {
+        const int64_t index = att_ref_index_lse(p, &t->args, row.b, row.h, row.i);
+        const place at = {row, 0, (double)t->args.lse[index], oracle_lse};
+        weigh(&w->lse, ATT_F32, true, at, (double)plain_lse);
+    }
+}
+
+static void *work(void *argument) {
+    worker *w = argument;
+    judge *j = w->shared;
+    const size_t numbers = (size_t)(j->longest + j->tensors->spec.problem.d_v);
+    double *logits = malloc(numbers * sizeof *logits);
+    float *plain_logits = malloc(numbers * sizeof *plain_logits);
+    if (!logits || !plain_logits)
+        atomic_store(&j->out_of_memory, true);
+    for (int64_t n;
+         logits && plain_logits && (n = atomic_fetch_add(&j->next, 1)) < j->rows->count;)
+        judge_row(w, j->rows->list[n], logits, plain_logits);
+    free(logits);
+    free(plain_logits);
+    return NULL;
+}
+
+/* A row that still is all poison was never written; this is seen without the oracle. */
+static bool find_unwritten(const lab_tensors *t, lab_row *row) {
+    const att_problem *p = &t->spec.problem;
+    const int64_t element = (int64_t)att_dtype_size(p->dtype_o);
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t h = 0; h < p->heads_q; h++)
+            for (int64_t i = 0; i < att_ref_len_q(p, &t->args, b); i++) {
+                const unsigned char *at = (const unsigned char *)t->args.o +
+                                          att_ref_index_o(p, &t->args, b, h, i) * element;
+                int64_t n = 0;
+                while (n < p->d_v * element && at[n] == LAB_POISON)
+                    n++;
+                if (p->d_v > 0 && n == p->d_v * element) {
+                    *row = (lab_row){b, h, i};
+                    return true;
+                }
+            }
+    return false;
+}
+
+/* ------------------------------------------------------------------- verdict */
+
+__attribute__((format(printf, 2, 3))) static void fail(lab_verify_result *r, const char *format,
+                                                       ...) {
+    if (r->outcome == LAB_FAIL && r->message[0])
+        return; /* the first failure is the one to look at */
+    r->outcome = LAB_FAIL;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(r->message, sizeof r->message, format, list);
+    va_end(list);
+}
+
+static void conclude(lab_verify_result *r, lab_errors *e, const char *name, const tally *t,
+                     att_dtype dtype) {
+    e->kernel = t->kernel;
+    e->plain = t->plain;
+    e->bar = 2.0 * t->plain + 4.0 * ulp(dtype, t->largest) + (double)FLT_MIN;
+    const place *at = t->broken ? &t->breach : &t->worst;
+    if (t->broken)
+        fail(r, "%s[b=%lld h=%lld row=%lld col=%lld] is %g, the oracle has %g", name,
+             (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
+             (long long)at->col, at->got, at->want);
+    else if (e->kernel > e->bar)
+        fail(r,
+             "%s[b=%lld h=%lld row=%lld col=%lld] is %.9g, the oracle has %.9g: error %.3g is "
+             "above "
+             "the bar %.3g",
+             name, (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
+             (long long)at->col, at->got, at->want, e->kernel, e->bar);
+}
+
+static int thread_count(const lab_verify_options *options, int64_t rows) {
+    int64_t n = options && options->threads ? options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    n = att_min(n, MAX_THREADS);
+    return (int)att_max(1, att_min(n, rows / 8));
+}
+
+void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
+                        const lab_verify_options *options) {
+    const att_problem *p = &t->spec.problem;
+    const int64_t max_work = options && options->max_work ? options->max_work : default_work;
+    r->o = r->lse = (lab_errors){0};
+    lab_rows rows;
+    if (!lab_rows_choose(&rows, t, options ? options->seed : 0, max_work)) {
+        fail(r, "no memory for the list of rows to check");
+        return;
+    }
+    r->rows_total = rows.total;
+    r->rows_checked = rows.count;
+
+    judge shared = {.tensors = t, .rows = &rows};
+    for (int64_t b = 0; b < p->batch; b++)
+        shared.longest = att_max(shared.longest, att_ref_len_k(p, &t->args, b));
+    worker workers[MAX_THREADS];
+    pthread_t threads[MAX_THREADS];
+    const int wanted = thread_count(options, rows.count);
+    int started = 1; /* this thread is a worker too */
+    for (int i = 0; i < wanted; i++)
+        workers[i] = (worker){.shared = &shared};
+    while (started < wanted &&
+           pthread_create(&threads[started], NULL, work, &workers[started]) == 0)
+        started++;
+    work(&workers[0]);
+    for (int i = 1; i < started; i++) {
+        pthread_join(threads[i], NULL);
+        merge(&workers[0].o, &workers[i].o);
+        merge(&workers[0].lse, &workers[i].lse);
+    }
+
+    lab_row unwritten;
+    if (atomic_load(&shared.out_of_memory))
+        fail(r, "no memory for the oracle");
+    else if (rows.count < rows.total && find_unwritten(t, &unwritten))
+        fail(r, "o[b=%lld h=%lld row=%lld] was not written", (long long)unwritten.b,
+             (long long)unwritten.h, (long long)unwritten.i);
+    conclude(r, &r->o, "o", &workers[0].o, p->dtype_o);
+    if (p->features & ATT_LSE)
+        conclude(r, &r->lse, "lse", &workers[0].lse, ATT_F32);
+    lab_rows_free(&rows);
+}
