@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "lab/machine.h"
+#include "lab/spec_names.h"
 
 json_t *lab_json_number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
@@ -43,8 +44,8 @@ json_t *lab_json_problem(const lab_spec *spec) {
                      "batch", (json_int_t)p->batch, "heads_q", (json_int_t)p->heads_q,
                      "heads_kv", (json_int_t)p->heads_kv, "seq_q", (json_int_t)p->seq_q,
                      "seq_k", (json_int_t)p->seq_k, "d_qk", (json_int_t)p->d_qk, "d_v",
-                     (json_int_t)p->d_v, "dtype", lab_dtype_name(p->dtype), "dtype_o",
-                     lab_dtype_name(p->dtype_o));
+                     (json_int_t)p->d_v, "dtype", lab_name_of(lab_dtype_names, (int)p->dtype),
+                     "dtype_o", lab_name_of(lab_dtype_names, (int)p->dtype_o));
 }
 
 static json_t *errors_object(const lab_errors *errors) {

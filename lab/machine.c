@@ -1,4 +1,4 @@
-/* machine.c: names of instruction sets, devices, dtypes and the compiler. */
+/* machine.c: names of instruction sets, devices and the compiler. */
 #include "lab/machine.h"
 
 #include <string.h>
@@ -31,20 +31,6 @@ const char *lab_device_name(att_device device) {
         return "cpu";
     case ATT_DEVICE_CUDA:
         return "cuda";
-    }
-    return "unknown";
-}
-
-const char *lab_dtype_name(att_dtype dtype) {
-    switch (dtype) {
-    case ATT_F32:
-        return "f32";
-    case ATT_F16:
-        return "fp16";
-    case ATT_BF16:
-        return "bf16";
-    case ATT_BOOL8:
-        return "bool";
     }
     return "unknown";
 }

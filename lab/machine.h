@@ -15,9 +15,6 @@ bool lab_isa_parse(att_isa *isa, const char *name);
 /* "auto", "cpu", "cuda". */
 const char *lab_device_name(att_device device);
 
-/* "f32", "fp16", "bf16", "bool": the spelling of shape flags. */
-const char *lab_dtype_name(att_dtype dtype);
-
 /* The compiler that built this program, e.g. "gcc 12.2.0". */
 const char *lab_compiler(void);
 

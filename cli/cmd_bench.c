@@ -1,0 +1,16 @@
+/* cmd_bench.c: attest bench. */
+#include "cli/bench_report.h"
+#include "cli/commands.h"
+#include "cli/session.h"
+
+cli_exit cli_bench(const cli_options *o) {
+    cli_session session;
+    cli_session_start(&session, o);
+    cli_exit result = cli_session_read_problems(&session, "seed");
+    if (result == CLI_HOLDS)
+        result = cli_session_open(&session);
+    if (result == CLI_HOLDS)
+        result = cli_bench_session(&session);
+    cli_session_close(&session);
+    return result;
+}

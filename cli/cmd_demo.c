@@ -1,0 +1,47 @@
+/* cmd_demo.c: attest demo, what `make run` shows. */
+#include <stdio.h>
+
+#include "cli/bench_report.h"
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "lab/machine.h"
+
+static void introduce(const cli_session *session) {
+    att_context_info info = {.size = sizeof info};
+    if (att_context_query(session->ctx[0], &info) != ATT_OK)
+        return;
+    fprintf(session->text,
+            "attest %s on %s: %s, %d thread%s\n"
+            "Each problem is computed, checked against the float64 oracle, then timed.\n\n",
+            att_version(), info.name, lab_isa_name(info.isa), (int)info.threads,
+            info.threads == 1 ? "" : "s");
+}
+
+static void say_what_next(const cli_session *session) {
+    const char *program = session->options->program;
+    fprintf(
+        session->text,
+        "\nused: the share of the allowed error that the kernel took. GFLOP/s count what the "
+        "mask lets be seen.\n\nWhat to try next:\n"
+        "  %s explain b1h32hkv8s1sk4096d128,bf16    which kernel decodes, and why not the "
+        "others\n"
+        "  %s verify --suite edge                   the corners that break attention "
+        "libraries\n"
+        "  %s help run                              attention on your own .npy files\n",
+        program, program, program);
+}
+
+cli_exit cli_demo(const cli_options *o) {
+    cli_session session;
+    cli_session_start(&session, o);
+    cli_exit result = cli_session_read_problems(&session, "seed");
+    if (result == CLI_HOLDS)
+        result = cli_session_open(&session);
+    if (result == CLI_HOLDS) {
+        introduce(&session);
+        result = cli_bench_session(&session);
+        say_what_next(&session);
+    }
+    cli_session_close(&session);
+    return result;
+}

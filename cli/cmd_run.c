@@ -1,0 +1,250 @@
+/* cmd_run.c: attest run, on random inputs or on .npy files. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "lab/array_files.h"
+#include "lab/clock.h"
+#include "lab/stats.h"
+#include "lab/tensors.h"
+
+enum { SHAPE_REPEATS = 5, FILE_REPEATS = 1 };
+
+/* The pointers of one problem, and what running it gave. */
+typedef struct job {
+    att_args args;
+    int64_t repeats;
+    att_launch launch;
+    double median_ns;
+} job;
+
+/* Run the plan `repeats` times and keep the median. */
+static cli_exit time_runs(const cli_session *session, job *j, const att_plan *plan,
+                          void *workspace) {
+    const cli_options *o = session->options;
+    double *samples = calloc((size_t)j->repeats, sizeof *samples);
+    if (!samples) {
+        cli_complain(o, "out of memory");
+        return CLI_NOT_POSSIBLE;
+    }
+    cli_exit result = CLI_HOLDS;
+    for (int64_t i = 0; i < j->repeats && result == CLI_HOLDS; i++) {
+        const uint64_t before = lab_clock_ns();
+        if (att_plan_run(plan, &j->args, workspace, NULL) != ATT_OK)
+            result = cli_library_failed(o);
+        samples[i] = (double)(lab_clock_ns() - before);
+    }
+    lab_summary summary;
+    lab_message why;
+    if (result == CLI_HOLDS &&
+        !lab_summarise(&summary, samples, (size_t)j->repeats, o->seed, &why)) {
+        cli_complain(o, "%s", why.text);
+        result = CLI_NOT_POSSIBLE;
+    }
+    if (result == CLI_HOLDS)
+        j->median_ns = summary.median;
+    free(samples);
+    return result;
+}
+
+static cli_exit run_plan(const cli_session *session, job *j, const att_plan *plan) {
+    lab_buffer workspace;
+    lab_message why;
+    if (!lab_workspace_create(&workspace, att_plan_workspace(plan), &why)) {
+        cli_complain(session->options, "%s", why.text);
+        return CLI_NOT_POSSIBLE;
+    }
+    j->args.launch = &j->launch;
+    const cli_exit result = time_runs(session, j, plan, workspace.data);
+    lab_workspace_destroy(&workspace);
+    return result;
+}
+
+static void put_launch(FILE *text, const att_launch *launch) {
+    fprintf(text,
+            "launch    %" PRIu32 " tasks x %" PRIu32 " splits, %" PRIu32 " threads, %" PRIu64
+            " bytes of scratch a thread\n",
+            launch->grid[0], launch->grid[1], launch->block[0], launch->shared_bytes);
+}
+
+/* What ran, as the kernel itself recorded it, and how long it took. */
+static void put_result(const cli_session *session, const char *problem, const job *j,
+                       double flops) {
+    FILE *text = session->text;
+    const char *kernel = j->launch.kernel;
+    fprintf(text, "problem   %s\n", problem);
+    fprintf(text, "kernel    %s\n", kernel ? kernel : "none: there was nothing to compute");
+    fprintf(text, "time      %.4g ms", j->median_ns / 1e6);
+    if (j->repeats > 1)
+        fprintf(text, ", the median of %" PRId64 " runs", j->repeats);
+    fputc('\n', text);
+    if (j->median_ns > 0.0)
+        fprintf(text, "speed     %.1f GFLOP/s\n", flops / j->median_ns);
+    if (session->options->trace)
+        put_launch(text, &j->launch);
+}
+
+static json_t *result_object(json_t *problem, const job *j, double flops) {
+    const double gflops = j->median_ns > 0.0 ? flops / j->median_ns : 0.0;
+    return json_pack("{s:o, s:s?, s:o, s:I, s:o, s:o, s:o}", "problem", problem, "kernel",
+                     j->launch.kernel, "launch", lab_json_launch(&j->launch), "repeats",
+                     (json_int_t)j->repeats, "median_ns", lab_json_number(j->median_ns),
+                     "flops", lab_json_number(flops), "gflops", lab_json_number(gflops));
+}
+
+/* ------------------------------------------------------------------- random inputs */
+
+static cli_exit run_spec(const cli_session *session, const lab_spec *spec, json_t *results) {
+    const cli_options *o = session->options;
+    att_plan *plan = NULL;
+    if (att_plan_create(&plan, session->ctx[0], &spec->problem) != ATT_OK)
+        return cli_library_failed(o);
+    lab_tensors *tensors = NULL;
+    lab_message why;
+    cli_exit result = CLI_HOLDS;
+    if (!lab_tensors_create(&tensors, spec, o->seed, &why)) {
+        cli_complain(o, "%s", why.text);
+        result = CLI_NOT_POSSIBLE;
+    }
+    if (result == CLI_HOLDS) {
+        job j = {.args = tensors->args, .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
+        result = run_plan(session, &j, plan);
+        if (result == CLI_HOLDS) {
+            char line[LAB_SPEC_MAX];
+            const double flops = lab_spec_flops(spec);
+            lab_spec_print(spec, line, sizeof line);
+            put_result(session, line, &j, flops);
+            json_array_append_new(results, result_object(lab_json_problem(spec), &j, flops));
+        }
+    }
+    lab_tensors_destroy(tensors);
+    att_plan_destroy(plan);
+    return result;
+}
+
+static cli_exit run_specs(cli_session *session) {
+    json_t *results = json_array();
+    cli_exit result = CLI_HOLDS;
+    for (size_t i = 0; i < session->spec_count && result == CLI_HOLDS; i++) {
+        if (i > 0)
+            fputc('\n', session->text);
+        result = run_spec(session, &session->specs[i], results);
+    }
+    json_t *document = lab_json_document("attest-run-1", session->ctx[0]);
+    json_object_set_new(document, "results", results);
+    return cli_session_finish(session, document, result);
+}
+
+/* --------------------------------------------------------------------------- files */
+
+static bool wants_files(const cli_options *o) {
+    for (int i = 0; i < LAB_FILE_COUNT; i++)
+        if (o->files.input[i])
+            return true;
+    return o->files.o || o->files.lse || o->files.uint16_is_bf16;
+}
+
+static bool check_file_options(const cli_options *o, lab_layout layout) {
+    const char *const *input = o->files.input;
+    if (!input[LAB_FILE_Q] || !input[LAB_FILE_K] || !input[LAB_FILE_V] || !o->files.o)
+        return cli_complain(o, "files need all of --q, --k, --v and -o");
+    if (o->shape_count > 0)
+        return cli_complain(o, "'%s': with files, the arrays say the shape", o->shapes[0]);
+    for (size_t i = 0; i < o->modifier_count; i++)
+        if (o->modifiers[i].of_shape)
+            return cli_complain(o, "--%s: with files, the arrays say the shape",
+                                o->modifiers[i].flag);
+    if (layout == LAB_PACKED)
+        return cli_complain(o, "--layout packed is for shapes; arrays are bshd or bhsd");
+    if (o->files.lse && strcmp(o->files.lse, o->files.o) == 0)
+        return cli_complain(o, "-o and --lse name the same file");
+    return true;
+}
+
+/* The problem in words: the spec of array files has no line that could make it again. */
+static void describe_files(const att_problem *p, char *buf, size_t n) {
+    snprintf(buf, n,
+             "batch=%" PRId64 " heads_q=%" PRId64 " heads_kv=%" PRId64 " seq_q=%" PRId64
+             " seq_k=%" PRId64 " d_qk=%" PRId64 " d_v=%" PRId64,
+             p->batch, p->heads_q, p->heads_kv, p->seq_q, p->seq_k, p->d_qk, p->d_v);
+}
+
+static json_t *files_problem_object(const att_problem *p) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "batch", (json_int_t)p->batch,
+                     "heads_q", (json_int_t)p->heads_q, "heads_kv", (json_int_t)p->heads_kv,
+                     "seq_q", (json_int_t)p->seq_q, "seq_k", (json_int_t)p->seq_k, "d_qk",
+                     (json_int_t)p->d_qk, "d_v", (json_int_t)p->d_v);
+}
+
+static cli_exit compute_files(cli_session *session, lab_array_files *files) {
+    const cli_options *o = session->options;
+    lab_message why;
+    att_plan *plan = NULL;
+    if (att_plan_create(&plan, session->ctx[0], &files->problem) != ATT_OK)
+        return cli_library_failed(o);
+    cli_exit result = CLI_HOLDS;
+    if (!lab_array_files_create_outputs(files, &o->files, &why)) {
+        cli_complain(o, "%s", why.text);
+        result = CLI_NOT_POSSIBLE;
+    }
+    job j = {.args = files->args, .repeats = o->repeats ? o->repeats : FILE_REPEATS};
+    if (result == CLI_HOLDS)
+        result = run_plan(session, &j, plan);
+    if (result == CLI_HOLDS && !lab_array_files_commit(files, &why)) {
+        cli_complain(o, "%s", why.text);
+        result = CLI_NOT_POSSIBLE;
+    }
+    att_plan_destroy(plan);
+    if (result != CLI_HOLDS)
+        return result;
+    char line[256];
+    const double flops = lab_array_files_flops(files);
+    describe_files(&files->problem, line, sizeof line);
+    put_result(session, line, &j, flops);
+    fprintf(session->text, "wrote     %s%s%s\n", o->files.o, o->files.lse ? ", " : "",
+            o->files.lse ? o->files.lse : "");
+    json_t *document = lab_json_document("attest-run-1", session->ctx[0]);
+    json_object_set_new(
+        document, "results",
+        json_pack("[o]", result_object(files_problem_object(&files->problem), &j, flops)));
+    return cli_session_finish(session, document, result);
+}
+
+static cli_exit run_files(cli_session *session) {
+    const cli_options *o = session->options;
+    lab_spec base;
+    lab_spec_init(&base);
+    if (!cli_apply_modifiers(o, &base) || !check_file_options(o, base.layout))
+        return CLI_USAGE;
+    lab_array_files files;
+    lab_message why;
+    if (!lab_array_files_open(&files, &o->files, &base, &why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_USAGE;
+    }
+    cli_exit result = cli_session_open(session);
+    if (result == CLI_HOLDS)
+        result = compute_files(session, &files);
+    lab_array_files_close(&files);
+    return result;
+}
+
+cli_exit cli_run(const cli_options *o) {
+    cli_session session;
+    cli_session_start(&session, o);
+    cli_exit result;
+    if (wants_files(o)) {
+        result = run_files(&session);
+    } else {
+        result = cli_session_read_problems(&session, NULL);
+        if (result == CLI_HOLDS)
+            result = cli_session_open(&session);
+        if (result == CLI_HOLDS)
+            result = run_specs(&session);
+    }
+    cli_session_close(&session);
+    return result;
+}

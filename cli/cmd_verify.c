@@ -1,0 +1,87 @@
+/* cmd_verify.c: attest verify. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/session.h"
+#include "lab/progress.h"
+#include "lab/table.h"
+#include "lab/verify.h"
+
+static const lab_table_column columns[] = {
+    {"problem", LAB_TABLE_LEFT}, {"kernel", LAB_TABLE_LEFT}, {"error", LAB_TABLE_RIGHT},
+    {"bar", LAB_TABLE_RIGHT},    {"used", LAB_TABLE_RIGHT},  {"result", LAB_TABLE_LEFT},
+};
+
+static json_t *results_array(const lab_verify_result *results, const cli_session *session) {
+    json_t *array = json_array();
+    const size_t count = session->spec_count * session->ctx_count;
+    for (size_t i = 0; i < count; i++) {
+        json_t *row = lab_json_verify(&results[i]);
+        json_object_set_new(row, "problem",
+                            lab_json_problem(&session->specs[i / session->ctx_count]));
+        json_array_append_new(array, row);
+    }
+    return array;
+}
+
+static cli_exit report(cli_session *session, const lab_verify_result *results) {
+    FILE *text = session->text;
+    lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
+    cli_tally tally = {0};
+    const size_t count = session->spec_count * session->ctx_count;
+    for (size_t i = 0; i < count; i++) {
+        char line[LAB_SPEC_MAX];
+        lab_spec_print(&session->specs[i / session->ctx_count], line, sizeof line);
+        lab_table_cell(table, "%s", line);
+        cli_put_verify_cells(table, &results[i]);
+        lab_table_cell(table, "%s", cli_outcome_text(&results[i]));
+        cli_tally_add(&tally, &results[i]);
+    }
+    lab_table_print(table, text);
+    lab_table_destroy(table);
+    for (size_t i = 0; i < count; i++)
+        cli_put_failure(session, i % session->ctx_count,
+                        &session->specs[i / session->ctx_count], &results[i]);
+    cli_put_tally(session, &tally);
+    json_t *document = lab_json_document("attest-verify-1", session->ctx[0]);
+    json_object_set_new(document, "seed", json_integer((json_int_t)session->options->seed));
+    json_object_set_new(document, "results", results_array(results, session));
+    return cli_session_finish(session, document, cli_tally_exit(&tally));
+}
+
+static cli_exit verify_all(cli_session *session) {
+    const size_t count = session->spec_count * session->ctx_count;
+    lab_verify_result *results = calloc(count, sizeof *results);
+    if (!results) {
+        cli_complain(session->options, "out of memory");
+        return CLI_NOT_POSSIBLE;
+    }
+    const lab_verify_options options = {.seed = session->options->seed};
+    lab_progress bar;
+    lab_progress_start(&bar, stderr, "verifying", count);
+    for (size_t i = 0; i < count; i++) {
+        const lab_spec *spec = &session->specs[i / session->ctx_count];
+        char line[LAB_SPEC_MAX];
+        lab_spec_print(spec, line, sizeof line);
+        lab_progress_update(&bar, i, line);
+        lab_verify_spec(&results[i], session->ctx[i % session->ctx_count], spec, &options);
+    }
+    lab_progress_end(&bar);
+    const cli_exit result = report(session, results);
+    free(results);
+    return result;
+}
+
+cli_exit cli_verify(const cli_options *o) {
+    cli_session session;
+    cli_session_start(&session, o);
+    cli_exit result = cli_session_read_problems(&session, "quick");
+    if (result == CLI_HOLDS)
+        result = cli_session_open(&session);
+    if (result == CLI_HOLDS)
+        result = verify_all(&session);
+    cli_session_close(&session);
+    return result;
+}

@@ -1,0 +1,15 @@
+/* help.h: the help text, made from the tables of verbs and options. */
+#ifndef CLI_HELP_H
+#define CLI_HELP_H
+
+#include <stdio.h>
+
+#include "cli/commands.h"
+
+/* The program: its verbs, shapes, exit codes. */
+void cli_help_program(FILE *stream);
+
+/* One verb: its options and examples. */
+void cli_help_verb(FILE *stream, const cli_verb *verb);
+
+#endif

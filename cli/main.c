@@ -1,0 +1,74 @@
+/* main.c: attest, the program: finds the verb and hands it its options. */
+#include <stdio.h>
+#include <string.h>
+
+#include "attest.h"
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "lab/machine.h"
+#include "lab/suggest.h"
+
+static int unknown_verb(const char *name) {
+    lab_suggestion best = {0};
+    for (size_t i = 0; i < cli_verb_count; i++)
+        lab_suggest(&best, name, cli_verb_table[i].name);
+    lab_suggest(&best, name, "help");
+    fprintf(stderr, "attest: there is no verb '%s'", name);
+    if (best.word)
+        fprintf(stderr, "; did you mean '%s'?\n", best.word);
+    else
+        fputs("; see 'attest help'\n", stderr);
+    return CLI_USAGE;
+}
+
+static int help(int argc, char **argv) {
+    if (argc == 0) {
+        cli_help_program(stdout);
+        return CLI_HOLDS;
+    }
+    const cli_verb *verb = cli_find_verb(argv[0]);
+    if (!verb)
+        return unknown_verb(argv[0]);
+    cli_help_verb(stdout, verb);
+    return CLI_HOLDS;
+}
+
+static int run_verb(const char *program, const cli_verb *verb, int argc, char **argv) {
+    cli_options options;
+    int result = CLI_USAGE;
+    if (cli_options_read(&options, program, verb->name, verb->bit, argc, argv)) {
+        if (options.help) {
+            cli_help_verb(stdout, verb);
+            result = CLI_HOLDS;
+        } else {
+            result = (int)verb->command(&options);
+        }
+    }
+    cli_options_free(&options);
+    return result;
+}
+
+static int dispatch(int argc, char **argv) {
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(argc - 2, argv + 2);
+    if (strcmp(name, "--version") == 0) {
+        printf("attest %s (%s)\n", att_version(), lab_compiler());
+        return CLI_HOLDS;
+    }
+    const cli_verb *verb = cli_find_verb(name);
+    return verb ? run_verb(argv[0], verb, argc - 2, argv + 2) : unknown_verb(name);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        cli_help_program(stderr);
+        return CLI_USAGE;
+    }
+    const int result = dispatch(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("attest: stdout");
+        return result == CLI_HOLDS ? CLI_NOT_POSSIBLE : result;
+    }
+    return result;
+}

@@ -1,0 +1,355 @@
+/* options.c: the option table, and the parser that reads argv by it. */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/bench.h"
+#include "lab/machine.h"
+#include "lab/suggest.h"
+
+bool cli_complain(const cli_options *o, const char *format, ...) {
+    fprintf(stderr, "attest%s%s: ", *o->verb ? " " : "", o->verb);
+    va_list list;
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return false;
+}
+
+/* ------------------------------------------------------------ what an option does */
+
+static void *field_of(cli_options *o, const cli_option *option) {
+    return (char *)o + option->field;
+}
+
+static bool set_text(cli_options *o, const cli_option *option, const char *value) {
+    *(const char **)field_of(o, option) = value;
+    return true;
+}
+
+static bool set_flag(cli_options *o, const cli_option *option, const char *value) {
+    (void)value;
+    *(bool *)field_of(o, option) = true;
+    return true;
+}
+
+static bool set_count(cli_options *o, const cli_option *option, const char *value) {
+    char *end;
+    errno = 0;
+    const long long number = strtoll(value, &end, 10);
+    if (end == value || *end || errno || number < 1 || number > 1000000000)
+        return cli_complain(o, "--%s %s: a whole number from 1 to 1000000000 is wanted",
+                            option->name, value);
+    *(int64_t *)field_of(o, option) = number;
+    return true;
+}
+
+static bool set_seed(cli_options *o, const cli_option *option, const char *value) {
+    char *end;
+    errno = 0;
+    const long long number = strtoll(value, &end, 10);
+    if (end == value || *end || errno || number < 0)
+        return cli_complain(o, "--%s %s: a whole number from 0 to 2^63-1 is wanted",
+                            option->name, value);
+    o->seed = (uint64_t)number;
+    return true;
+}
+
+static bool set_seconds(cli_options *o, const cli_option *option, const char *value) {
+    char *end;
+    const double number = strtod(value, &end);
+    if (end == value || *end || !(number >= 0.0 && number <= 1e6))
+        return cli_complain(o, "--%s %s: seconds from 0 to 1000000 are wanted", option->name,
+                            value);
+    *(double *)field_of(o, option) = number;
+    return true;
+}
+
+static bool set_device(cli_options *o, const cli_option *option, const char *value) {
+    o->device_index = 0;
+    if (strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0) {
+        o->device = *value == 'a' ? ATT_DEVICE_AUTO : ATT_DEVICE_CPU;
+        return true;
+    }
+    if (strncmp(value, "cuda", 4) == 0 && (value[4] == '\0' || value[4] == ':')) {
+        o->device = ATT_DEVICE_CUDA;
+        if (value[4] == '\0')
+            return true;
+        char *end;
+        const long index = strtol(value + 5, &end, 10);
+        if (end != value + 5 && !*end && index >= 0 && index < 1024 && value[5] != '-') {
+            o->device_index = (int)index;
+            return true;
+        }
+    }
+    return cli_complain(o, "--%s %s: cpu, cuda or cuda:N is wanted", option->name, value);
+}
+
+/* A list: `--isa avx2,avx512`. */
+static bool set_isa(cli_options *o, const cli_option *option, const char *value) {
+    o->isa_count = 0;
+    for (const char *at = value;; at++) {
+        char name[16];
+        const size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        if (o->isa_count == CLI_ISA_MAX || length >= sizeof name ||
+            !lab_isa_parse(&o->isa[o->isa_count], name))
+            return cli_complain(
+                o,
+                "--%s %s: portable, avx2, avx512, amx or auto is wanted (several with commas)",
+                option->name, value);
+        o->isa_count++;
+        at += length;
+        if (!*at)
+            return true;
+    }
+}
+
+/* `list` of `count` elements with room for one more, NULL (and a complaint) where memory ran out. A
+ * list grows at every power of two. */
+static void *with_room(const cli_options *o, void *list, size_t count, size_t element) {
+    if (count & (count - 1))
+        return list;
+    void *grown = realloc(list, (count ? 2 * count : 1) * element);
+    if (!grown)
+        cli_complain(o, "out of memory");
+    return grown;
+}
+
+static bool add_shape(cli_options *o, const cli_option *option, const char *value) {
+    (void)option;
+    const char **shapes = with_room(o, o->shapes, o->shape_count, sizeof *shapes);
+    if (!shapes)
+        return false;
+    o->shapes = shapes;
+    o->shapes[o->shape_count++] = value;
+    return true;
+}
+
+static bool add_suite(cli_options *o, const cli_option *option, const char *value) {
+    (void)option;
+    const char **suites = with_room(o, o->suites, o->suite_count, sizeof *suites);
+    if (!suites)
+        return false;
+    o->suites = suites;
+    o->suites[o->suite_count++] = value;
+    return true;
+}
+
+static bool add_modifier_row(cli_options *o, const cli_option *option, const char *value,
+                             bool of_shape) {
+    cli_modifier *modifiers = with_room(o, o->modifiers, o->modifier_count, sizeof *modifiers);
+    if (!modifiers)
+        return false;
+    o->modifiers = modifiers;
+    o->modifiers[o->modifier_count++] = (cli_modifier){
+        .name = option->modifier, .value = value, .flag = option->name, .of_shape = of_shape};
+    return true;
+}
+
+/* Flags that a shape has and array files say themselves, and flags that both take. */
+static bool add_shape_flag(cli_options *o, const cli_option *option, const char *value) {
+    return add_modifier_row(o, option, value, true);
+}
+
+static bool add_mask_flag(cli_options *o, const cli_option *option, const char *value) {
+    return add_modifier_row(o, option, value, false);
+}
+
+/* ---------------------------------------------------------------------- the table */
+
+#define PROBLEMS (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH)
+#define TIMED    (CLI_BENCH | CLI_DEMO)
+#define ALL      (CLI_INFO | PROBLEMS | CLI_DEMO)
+#define AT(f)    offsetof(cli_options, f)
+#define IN(f)    offsetof(cli_options, files.input[f])
+
+const cli_option cli_option_table[] = {
+    {"shape", 0, "SHAPE", PROBLEMS, add_shape, 0, NULL,
+     "a compact shape, as the arguments are: b2h8s512d64,bf16,causal"},
+    {"suite", 0, "NAME", CLI_VERIFY | CLI_BENCH, add_suite, 0, NULL,
+     "the problems of suites/NAME.txt, or of a file when NAME has a /"},
+    {"batch", 'b', "N", PROBLEMS, add_shape_flag, 0, "b", "batch entries"},
+    {"hq", 0, "N", PROBLEMS, add_shape_flag, 0, "hq", "query heads"},
+    {"hkv", 0, "N", PROBLEMS, add_shape_flag, 0, "hkv", "key and value heads (as --hq)"},
+    {"sq", 0, "N", PROBLEMS, add_shape_flag, 0, "sq", "query rows"},
+    {"sk", 0, "N", PROBLEMS, add_shape_flag, 0, "sk", "keys (as --sq)"},
+    {"head-dim", 'd', "N", PROBLEMS, add_shape_flag, 0, "d", "head dimension, 1 to 256"},
+    {"dv", 0, "N", PROBLEMS, add_shape_flag, 0, "dv", "head dimension of V and O (as -d)"},
+    {"dtype", 0, "TYPE", PROBLEMS, add_shape_flag, 0, "dtype", "fp16, bf16 or f32"},
+    {"with", 0, "MODIFIERS", PROBLEMS, add_shape_flag, 0, NULL,
+     "modifiers of compact shapes, with commas: varlen,lse,bias=fp16"},
+    {"dtype-o", 0, "TYPE", PROBLEMS, add_mask_flag, 0, "o", "type of O (as --dtype)"},
+    {"layout", 0, "LAYOUT", PROBLEMS, add_mask_flag, 0, "layout",
+     "bshd (the default) or bhsd; packed for shapes"},
+    {"causal", 0, "[=ALIGN]", PROBLEMS, add_mask_flag, 0, "causal",
+     "top-left or bottom-right; plain --causal where rows = keys"},
+    {"align", 0, "ALIGN", PROBLEMS, add_mask_flag, 0, "align",
+     "the diagonal of --window and ALiBi where there is no --causal"},
+    {"window", 0, "L,R", PROBLEMS, add_mask_flag, 0, "window",
+     "keys seen left and right of the diagonal; -1 for no limit"},
+    {"softcap", 0, "X", PROBLEMS, add_mask_flag, 0, "softcap", "X tanh(score / X)"},
+    {"scale", 0, "X", PROBLEMS, add_mask_flag, 0, "scale", "of the scores (1/sqrt(d))"},
+
+    {"q", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_Q), NULL, "queries, .npy"},
+    {"k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_K), NULL, "keys, .npy"},
+    {"v", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_V), NULL, "values, .npy"},
+    {"output", 'o', "FILE", CLI_RUN, set_text, AT(files.o), NULL, "write O there, .npy"},
+    {"lse", 0, "FILE", CLI_RUN, set_text, AT(files.lse), NULL,
+     "write the log-sum-exp there, .npy, float32"},
+    {"alibi", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_ALIBI), NULL,
+     "slopes, (heads) or (batch, heads)"},
+    {"bias", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_BIAS), NULL,
+     "added to the scores; broadcasts; bool: False hides"},
+    {"sinks", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_SINKS), NULL, "sink logits, (heads)"},
+    {"cu-seqlens-q", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_CU_Q), NULL,
+     "Q is (total, heads, d), split at these rows"},
+    {"cu-seqlens-k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_CU_K), NULL,
+     "K and V are (total, heads, d), split at these"},
+    {"lens-k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_LENS_K), NULL,
+     "keys in use per batch entry"},
+    {"bf16", 0, NULL, CLI_RUN, set_flag, AT(files.uint16_is_bf16), NULL,
+     "uint16 arrays hold bfloat16"},
+    {"repeat", 0, "N", CLI_RUN, set_count, AT(repeats), NULL,
+     "runs to time, the median is printed (files 1, shapes 5)"},
+    {"trace", 0, NULL, CLI_RUN, set_flag, AT(trace), NULL, "print the kernel's launch record"},
+
+    {"min-samples", 0, "N", TIMED, set_count, AT(min_samples), NULL,
+     "samples every problem gets at least (20)"},
+    {"max-samples", 0, "N", TIMED, set_count, AT(max_samples), NULL, "and at most (2000)"},
+    {"seconds", 0, "X", TIMED, set_seconds, AT(seconds), NULL,
+     "time a problem gets for its samples (1)"},
+    {"csv", 0, "FILE", TIMED, set_text, AT(csv), NULL, "write a row a problem; - for stdout"},
+
+    {"device", 0, "DEVICE", ALL, set_device, 0, NULL, "cpu or cuda[:N]"},
+    {"isa", 0, "ISA", ALL, set_isa, 0, NULL,
+     "portable, avx2, avx512 or amx at most; bench and verify take a list"},
+    {"threads", 0, "N", ALL, set_count, AT(threads), NULL, "CPU threads (all)"},
+    {"seed", 0, "N", ALL, set_seed, 0, NULL, "of the random inputs (0)"},
+    {"json", 0, "FILE", ALL, set_text, AT(json), NULL,
+     "write a JSON document; - for stdout, text then goes to stderr"},
+    {"help", 'h', NULL, ALL, set_flag, AT(help), NULL, "print this"},
+};
+const size_t cli_option_count = sizeof cli_option_table / sizeof cli_option_table[0];
+
+/* --------------------------------------------------------------------- the parser */
+
+static const cli_option *find_long(const char *name, size_t length) {
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (strlen(cli_option_table[i].name) == length &&
+            strncmp(cli_option_table[i].name, name, length) == 0)
+            return &cli_option_table[i];
+    return NULL;
+}
+
+static const cli_option *find_letter(char letter) {
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (cli_option_table[i].letter && cli_option_table[i].letter == letter)
+            return &cli_option_table[i];
+    return NULL;
+}
+
+static bool unknown_option(const cli_options *o, unsigned verb_bit, const char *name,
+                           size_t length) {
+    char misspelt[64];
+    snprintf(misspelt, sizeof misspelt, "%.*s", (int)(length < 60 ? length : 60), name);
+    lab_suggestion best = {0};
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (cli_option_table[i].verbs & verb_bit)
+            lab_suggest(&best, misspelt, cli_option_table[i].name);
+    if (best.word)
+        return cli_complain(o, "there is no option --%s; did you mean --%s?", misspelt,
+                            best.word);
+    return cli_complain(o, "there is no option --%s; see 'attest help %s'", misspelt, o->verb);
+}
+
+static bool takes_value(const cli_option *option) {
+    return option->value && option->value[0] != '[';
+}
+
+static bool apply(cli_options *o, unsigned verb_bit, const cli_option *option,
+                  const char *value) {
+    if (!(option->verbs & verb_bit))
+        return cli_complain(o, "--%s is not an option of this verb; see 'attest help %s'",
+                            option->name, o->verb);
+    if (value && !option->value)
+        return cli_complain(o, "--%s takes no value", option->name);
+    if (value && !*value)
+        return cli_complain(o, "--%s has an empty value", option->name);
+    return option->apply(o, option, value);
+}
+
+/* Find the option that argv[*at] names and its value, which may be the next argument. */
+static bool read_option(cli_options *o, unsigned verb_bit, int argc, char **argv, int *at) {
+    const char *argument = argv[*at];
+    const cli_option *option;
+    const char *value = NULL;
+    if (argument[1] == '-') {
+        const char *name = argument + 2;
+        const size_t length = strcspn(name, "=");
+        option = find_long(name, length);
+        if (!option)
+            return unknown_option(o, verb_bit, name, length);
+        if (name[length] == '=')
+            value = name + length + 1;
+    } else {
+        option = find_letter(argument[1]);
+        if (!option)
+            return cli_complain(o, "there is no option -%c; see 'attest help %s'", argument[1],
+                                o->verb);
+        if (argument[2])
+            value = argument + 2 + (argument[2] == '=');
+    }
+    if (!value && takes_value(option)) {
+        /* A value may begin with one dash (a number, stdout), but not with two. */
+        if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0)
+            return cli_complain(o, "--%s needs a value: %s", option->name, option->value);
+        value = argv[++*at];
+    }
+    return apply(o, verb_bit, option, value);
+}
+
+bool cli_options_read(cli_options *o, const char *program, const char *verb, unsigned verb_bit,
+                      int argc, char **argv) {
+    const lab_bench_options defaults = lab_bench_defaults();
+    *o = (cli_options){.program = program,
+                       .verb = verb,
+                       .isa = {ATT_ISA_AUTO},
+                       .isa_count = 1,
+                       .min_samples = (int64_t)defaults.min_samples,
+                       .max_samples = (int64_t)defaults.max_samples,
+                       .seconds = defaults.seconds};
+    bool only_shapes = false;
+    for (int at = 0; at < argc; at++) {
+        if (!only_shapes && strcmp(argv[at], "--") == 0)
+            only_shapes = true;
+        else if (!only_shapes && argv[at][0] == '-' && argv[at][1]) {
+            if (!read_option(o, verb_bit, argc, argv, &at))
+                return false;
+        } else if (!(verb_bit & PROBLEMS))
+            return cli_complain(o, "takes no arguments, but was given '%s'", argv[at]);
+        else if (!add_shape(o, NULL, argv[at]))
+            return false;
+    }
+    if (o->isa_count > 1 && !(verb_bit & (CLI_VERIFY | CLI_BENCH)))
+        return cli_complain(o, "--isa takes one instruction set here");
+    if (o->min_samples > o->max_samples)
+        return cli_complain(o, "--min-samples %" PRId64 " is more than --max-samples %" PRId64,
+                            o->min_samples, o->max_samples);
+    if (o->threads > INT32_MAX)
+        return cli_complain(o, "--threads %" PRId64 " is out of range", o->threads);
+    return true;
+}
+
+void cli_options_free(cli_options *o) {
+    free(o->shapes);
+    free(o->suites);
+    free(o->modifiers);
+}

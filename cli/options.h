@@ -1,0 +1,95 @@
+/* options.h: the command line of every verb, read by one parser from one table. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attest.h"
+#include "lab/array_files.h"
+#include "lab/spec.h"
+
+/* What the program returns to its caller. */
+typedef enum cli_exit {
+    CLI_HOLDS = 0,
+    CLI_CHECK_FAILED = 1,
+    CLI_USAGE = 2,
+    CLI_NOT_POSSIBLE = 3
+} cli_exit;
+
+/* The verbs, or-ed to say which of them take an option. */
+enum {
+    CLI_INFO = 1u << 0,
+    CLI_RUN = 1u << 1,
+    CLI_EXPLAIN = 1u << 2,
+    CLI_VERIFY = 1u << 3,
+    CLI_BENCH = 1u << 4,
+    CLI_DEMO = 1u << 5
+};
+
+enum { CLI_ISA_MAX = 8 };
+
+/* A shape flag as given: handed to lab_spec_set() for every problem. */
+typedef struct cli_modifier {
+    const char *name, *value; /* the name that spec.h knows; value may be NULL */
+    const char *flag;         /* as the user writes it, e.g. "--hkv" */
+    bool of_shape;            /* says what array files say themselves */
+} cli_modifier;
+
+typedef struct cli_options {
+    const char *program; /* argv[0], for commands to copy */
+    const char *verb;
+
+    att_device device;
+    int device_index;
+    att_isa isa[CLI_ISA_MAX]; /* at least one; ATT_ISA_AUTO where none was given */
+    size_t isa_count;
+    int64_t threads;
+    uint64_t seed;
+    const char *json, *csv;
+
+    const char **shapes; /* positional arguments and --shape */
+    size_t shape_count;
+    const char **suites;
+    size_t suite_count;
+    cli_modifier *modifiers;
+    size_t modifier_count;
+
+    lab_array_paths files;
+    int64_t repeats;
+    bool trace, help;
+
+    int64_t min_samples, max_samples;
+    double seconds;
+} cli_options;
+
+/* One row of the table. */
+typedef struct cli_option cli_option;
+
+struct cli_option {
+    const char *name; /* after the two dashes */
+    char letter;      /* after one dash; 0: none */
+    const char
+        *value; /* its name in the help; NULL: takes none; "[=X]": optional, after = only */
+    unsigned verbs;
+    bool (*apply)(cli_options *o, const cli_option *option, const char *value);
+    size_t field;         /* offset in cli_options, where apply needs one */
+    const char *modifier; /* the name for lab_spec_set(), for shape flags */
+    const char *help;
+};
+
+/* The table, in the order of the help. */
+extern const cli_option cli_option_table[];
+extern const size_t cli_option_count;
+
+/* Read the arguments after the verb. On a mistake: says so on stderr, returns false. */
+bool cli_options_read(cli_options *o, const char *program, const char *verb, unsigned verb_bit,
+                      int argc, char **argv);
+void cli_options_free(cli_options *o);
+
+/* "attest VERB: " and the message, on stderr; returns false. */
+bool cli_complain(const cli_options *o, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

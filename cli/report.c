@@ -1,0 +1,82 @@
+/* report.c: text for verification results. */
+#include "cli/report.h"
+
+#include <stdio.h>
+
+void cli_tally_add(cli_tally *tally, const lab_verify_result *result) {
+    if (result->outcome == LAB_PASS) {
+        tally->passed++;
+    } else if (result->outcome == LAB_FAIL) {
+        tally->failed++;
+    } else if (result->status == ATT_OK || result->status == ATT_E_MEMORY) {
+        tally->skipped++;
+    } else {
+        if (tally->refused == 0)
+            tally->of_refused = cli_exit_of_status(result->status);
+        tally->refused++;
+    }
+}
+
+cli_exit cli_tally_exit(const cli_tally *tally) {
+    if (tally->failed)
+        return CLI_CHECK_FAILED;
+    if (tally->refused)
+        return tally->of_refused;
+    return tally->passed ? CLI_HOLDS : CLI_NOT_POSSIBLE;
+}
+
+void cli_put_tally(const cli_session *session, const cli_tally *tally) {
+    FILE *text = session->text;
+    fprintf(text, "\n%zu passed, %zu failed", tally->passed, tally->failed);
+    if (tally->refused)
+        fprintf(text, ", %zu refused", tally->refused);
+    if (tally->skipped)
+        fprintf(text, ", %zu skipped for want of memory", tally->skipped);
+    fputc('\n', text);
+}
+
+const char *cli_outcome_text(const lab_verify_result *result) {
+    switch (result->outcome) {
+    case LAB_PASS:
+        return "pass";
+    case LAB_FAIL:
+        return "FAIL";
+    case LAB_REFUSED:
+        return result->status == ATT_OK || result->status == ATT_E_MEMORY ? "no memory"
+                                                                          : "refused";
+    }
+    return "?";
+}
+
+/* How much of the bar an error takes; an error where the bar is 0 takes all of it and more. */
+static double share(const lab_errors *errors) {
+    if (errors->bar > 0.0)
+        return errors->kernel / errors->bar;
+    return errors->kernel > 0.0 ? 9.99 : 0.0;
+}
+
+void cli_put_verify_cells(lab_table *table, const lab_verify_result *result) {
+    lab_table_cell(table, "%s", *result->kernel ? result->kernel : "-");
+    if (result->outcome == LAB_REFUSED) {
+        for (int i = 0; i < 3; i++)
+            lab_table_cell(table, "-");
+        return;
+    }
+    const bool lse_is_worse = share(&result->lse) > share(&result->o);
+    const lab_errors *worse = lse_is_worse ? &result->lse : &result->o;
+    lab_table_cell(table, "%.1e", worse->kernel);
+    lab_table_cell(table, "%.1e", worse->bar);
+    lab_table_cell(table, "%.0f %%", 100.0 * share(worse));
+}
+
+void cli_put_failure(const cli_session *session, size_t ctx_index, const lab_spec *spec,
+                     const lab_verify_result *result) {
+    if (result->outcome == LAB_PASS)
+        return;
+    char line[LAB_SPEC_MAX], flags[128];
+    lab_spec_print(spec, line, sizeof line);
+    cli_format_flags(session, ctx_index, flags, sizeof flags);
+    fprintf(session->text, "\n%s %s\n  %s\n", cli_outcome_text(result), line, result->message);
+    fprintf(session->text, "  again: %s verify %s %s\n", session->options->program, line,
+            flags);
+}

@@ -1,0 +1,163 @@
+/* session.c: opening and closing of what the verbs share. */
+#include "cli/session.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/machine.h"
+#include "lab/suite.h"
+
+cli_exit cli_exit_of_status(att_status status) {
+    switch (status) {
+    case ATT_OK:
+        return CLI_HOLDS;
+    case ATT_E_ARG:
+    case ATT_E_STRUCT:
+    case ATT_E_OVERFLOW:
+    case ATT_E_ALIAS:
+    case ATT_E_DATA:
+        return CLI_USAGE;
+    default:
+        return CLI_NOT_POSSIBLE;
+    }
+}
+
+cli_exit cli_library_failed(const cli_options *o) {
+    const att_error *error = att_last_error();
+    cli_complain(o, "%s", error->text);
+    return cli_exit_of_status(error->status);
+}
+
+static bool is_stdout(const char *path) {
+    return path && strcmp(path, "-") == 0;
+}
+
+void cli_session_start(cli_session *session, const cli_options *o) {
+    *session = (cli_session){.options = o, .text = stdout};
+    if (is_stdout(o->json) || is_stdout(o->csv))
+        session->text = stderr;
+}
+
+cli_exit cli_session_open(cli_session *session) {
+    const cli_options *o = session->options;
+    if (is_stdout(o->json) && is_stdout(o->csv)) {
+        cli_complain(o, "--json - and --csv - cannot both have stdout");
+        return CLI_USAGE;
+    }
+    if (!cli_sink_open(&session->json, o, o->json) || !cli_sink_open(&session->csv, o, o->csv))
+        return CLI_NOT_POSSIBLE;
+    for (size_t i = 0; i < o->isa_count; i++) {
+        const att_context_options options = {.size = sizeof options,
+                                             .device = o->device,
+                                             .device_index = o->device_index,
+                                             .threads = (int32_t)o->threads,
+                                             .isa = o->isa[i]};
+        if (att_context_create(&session->ctx[i], &options) != ATT_OK)
+            return cli_library_failed(o);
+        session->ctx_count++;
+    }
+    return CLI_HOLDS;
+}
+
+bool cli_apply_modifiers(const cli_options *o, lab_spec *spec) {
+    for (size_t i = 0; i < o->modifier_count; i++) {
+        const cli_modifier *m = &o->modifiers[i];
+        lab_message why;
+        const bool ok = m->name ? lab_spec_set(spec, m->name, m->value, &why)
+                                : lab_spec_read(spec, m->value, &why);
+        if (!ok)
+            return cli_complain(o, "--%s: %s", m->flag, why.text);
+    }
+    return true;
+}
+
+/* Append `spec` with the flags applied; `origin` is what the user wrote, for messages. */
+static bool add_spec(cli_session *session, const lab_spec *spec, const char *origin) {
+    const cli_options *o = session->options;
+    lab_spec *grown =
+        realloc(session->specs, (session->spec_count + 1) * sizeof *session->specs);
+    if (!grown)
+        return cli_complain(o, "out of memory");
+    session->specs = grown;
+    lab_spec *added = &grown[session->spec_count];
+    *added = *spec;
+    lab_message why;
+    if (!cli_apply_modifiers(o, added))
+        return false;
+    if (!lab_spec_finish(added, &why))
+        return cli_complain(o, "%s%s%s", origin, *origin ? ": " : "", why.text);
+    session->spec_count++;
+    return true;
+}
+
+static bool add_suite(cli_session *session, const char *name) {
+    lab_suite suite;
+    lab_message why;
+    if (!lab_suite_read(&suite, name, &why))
+        return cli_complain(session->options, "%s", why.text);
+    bool ok = true;
+    for (size_t i = 0; ok && i < suite.count; i++)
+        ok = add_spec(session, &suite.specs[i], name);
+    lab_suite_free(&suite);
+    return ok;
+}
+
+cli_exit cli_session_read_problems(cli_session *session, const char *default_suite) {
+    const cli_options *o = session->options;
+    bool ok = true;
+    for (size_t i = 0; ok && i < o->shape_count; i++) {
+        lab_spec spec;
+        lab_message why;
+        lab_spec_init(&spec);
+        ok = lab_spec_read(&spec, o->shapes[i], &why) ||
+             cli_complain(o, "%s: %s", o->shapes[i], why.text);
+        ok = ok && add_spec(session, &spec, o->shapes[i]);
+    }
+    for (size_t i = 0; ok && i < o->suite_count; i++)
+        ok = add_suite(session, o->suites[i]);
+    if (ok && session->spec_count == 0 && o->modifier_count > 0 && o->suite_count == 0) {
+        lab_spec spec;
+        lab_spec_init(&spec);
+        ok = add_spec(session, &spec, "");
+    } else if (ok && session->spec_count == 0 && o->suite_count == 0) {
+        ok = default_suite
+                 ? add_suite(session, default_suite)
+                 : cli_complain(o, "a shape is wanted, as in 'attest %s b2h8s512d64'", o->verb);
+    }
+    if (ok && session->spec_count == 0)
+        ok = cli_complain(o, "no problem is left to work on: the suite is empty");
+    return ok ? CLI_HOLDS : CLI_USAGE;
+}
+
+cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit outcome) {
+    const cli_options *o = session->options;
+    if (!session->json.stream) {
+        json_decref(document);
+    } else {
+        lab_message why;
+        if (!lab_json_write(document, session->json.stream, &why)) {
+            cli_complain(o, "%s", why.text);
+            return CLI_NOT_POSSIBLE;
+        }
+        if (!cli_sink_commit(&session->json, o))
+            return CLI_NOT_POSSIBLE;
+    }
+    return cli_sink_commit(&session->csv, o) ? outcome : CLI_NOT_POSSIBLE;
+}
+
+void cli_session_close(cli_session *session) {
+    for (size_t i = 0; i < session->ctx_count; i++)
+        att_context_destroy(session->ctx[i]);
+    cli_sink_discard(&session->json);
+    cli_sink_discard(&session->csv);
+    free(session->specs);
+}
+
+void cli_format_flags(const cli_session *session, size_t ctx_index, char *buf, size_t n) {
+    att_context_info info = {.size = sizeof info};
+    if (att_context_query(session->ctx[ctx_index], &info) != ATT_OK)
+        info = (att_context_info){.threads = 1};
+    snprintf(buf, n, "--isa %s --threads %d --seed %" PRIu64, lab_isa_name(info.isa),
+             (int)info.threads, session->options->seed);
+}

@@ -1,0 +1,49 @@
+/* session.h: what every verb begins with: its output streams, its contexts and its problems. */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "attest.h"
+#include "cli/options.h"
+#include "cli/sink.h"
+#include "lab/json.h"
+#include "lab/spec.h"
+
+typedef struct cli_session {
+    const cli_options *options;
+    FILE *text; /* for people: stdout, or stderr where stdout carries a document */
+    cli_sink json, csv;
+    att_context *ctx[CLI_ISA_MAX]; /* one for every --isa */
+    size_t ctx_count;
+    lab_spec *specs;
+    size_t spec_count;
+} cli_session;
+
+/* Begin with nothing open. cli_session_close() may follow at any time. */
+void cli_session_start(cli_session *session, const cli_options *o);
+
+/* Open the documents and a context for every instruction set. Complains where it cannot. */
+cli_exit cli_session_open(cli_session *session);
+
+/* Put together the problems that the command line names: shapes, suites, flags on top of either;
+ * flags alone make one; nothing at all means `default_suite`, or a mistake where that is NULL. */
+cli_exit cli_session_read_problems(cli_session *session, const char *default_suite);
+
+/* Write `document` (consumed) where --json asked for one; returns `outcome`, or what went wrong. */
+cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit outcome);
+
+void cli_session_close(cli_session *session);
+
+/* Apply the shape flags to a spec. Complains naming the flag. */
+bool cli_apply_modifiers(const cli_options *o, lab_spec *spec);
+
+/* Complain of the library's latest error; the exit code that goes with its status. */
+cli_exit cli_library_failed(const cli_options *o);
+cli_exit cli_exit_of_status(att_status status);
+
+/* The flags with which any machine runs as this one did: "--isa avx2 --threads 2 --seed 7". */
+void cli_format_flags(const cli_session *session, size_t ctx_index, char *buf, size_t n);
+
+#endif

@@ -1,0 +1,25 @@
+/* sink.h: a file that appears whole or not at all, opened before the work that fills it. */
+#ifndef CLI_SINK_H
+#define CLI_SINK_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cli/options.h"
+
+typedef struct cli_sink {
+    FILE *stream; /* NULL: not asked for */
+    const char *path;
+    char *temporary; /* NULL where the stream is the file itself, or stdout */
+} cli_sink;
+
+/* Open `path`: "-" is stdout, NULL asks for nothing. On failure: complains, returns false. */
+bool cli_sink_open(cli_sink *sink, const cli_options *o, const char *path);
+
+/* Flush and put the file in place. On failure: complains, returns false. */
+bool cli_sink_commit(cli_sink *sink, const cli_options *o);
+
+/* Close and remove what was not committed; fine after a commit. */
+void cli_sink_discard(cli_sink *sink);
+
+#endif

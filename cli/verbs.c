@@ -1,0 +1,84 @@
+/* verbs.c: the table of verbs, with their help and the examples that the tests run. */
+#include <string.h>
+
+#include "cli/commands.h"
+
+static const char *const info_examples[] = {"attest info", "attest info --json -", NULL};
+
+static const char *const run_examples[] = {
+    "attest run b2h8s512d64,causal",
+    "attest run -b 1 --hq 32 --hkv 8 --sq 1 --sk 4096 -d 128 --dtype bf16 --trace",
+    "attest run --q q.npy --k k.npy --v v.npy -o o.npy --causal=top-left",
+    NULL,
+};
+
+static const char *const explain_examples[] = {
+    "attest explain b1h32hkv8s1sk4096d128,bf16",
+    "attest explain b2h8s512d64 --isa avx2",
+    NULL,
+};
+
+static const char *const verify_examples[] = {
+    "attest verify",
+    "attest verify b2h8s97d80,bf16,varlen,lse b1h4s128sk96d64,causal=bottom-right",
+    "attest verify --suite seed --dtype f32 --isa portable,avx2",
+    NULL,
+};
+
+static const char *const bench_examples[] = {
+    "attest bench b1h8s512d64 --json result.json",
+    "attest bench b1h8s512d64,f32 --isa portable,avx2 --threads 1",
+    "attest bench --suite seed --seconds 0.1 --csv -",
+    NULL,
+};
+
+static const char *const demo_examples[] = {"attest demo", NULL};
+
+const cli_verb cli_verb_table[] = {
+    {"info", CLI_INFO, cli_info, "", "this machine, and the kernels it can run",
+     "Prints the processor, the instruction sets it has and uses, the threads, and every "
+     "kernel\n"
+     "of the library with whether this machine can run it.\n",
+     info_examples},
+    {"run", CLI_RUN, cli_run, "SHAPE... | --q FILE --k FILE --v FILE -o FILE",
+     "compute attention once, and say which kernel ran and how long",
+     "With a shape, inputs are random, from --seed. With files, they are .npy arrays in C "
+     "order:\n"
+     "float32, float16, or uint16 with --bf16; (batch, seq, heads, d), or (batch, heads, seq, "
+     "d)\n"
+     "with --layout bhsd, or (total, heads, d) with --cu-seqlens-*. Inputs are mapped, not "
+     "read,\n"
+     "so they may be larger than memory; outputs appear whole or not at all.\n",
+     run_examples},
+    {"explain", CLI_EXPLAIN, cli_explain, "SHAPE...",
+     "which kernel would serve a problem, and why not the others",
+     "Prints the chosen kernel and, for every other one, the field that refused it.\n",
+     explain_examples},
+    {"verify", CLI_VERIFY, cli_verify, "[SHAPE... | --suite NAME]",
+     "check answers against the float64 oracle (suite quick)",
+     "Runs each problem on guarded, seeded inputs and compares O and LSE with the oracle. The "
+     "bar\n"
+     "is twice the error of a plain reference of the same type, plus 4 ulp. A failure is "
+     "printed\n"
+     "with the command that shows it again.\n",
+     verify_examples},
+    {"bench", CLI_BENCH, cli_bench, "[SHAPE... | --suite NAME]",
+     "verify, then time, with intervals (suite seed)",
+     "A problem that fails its verification is not timed. Samples of all problems (and of "
+     "every\n"
+     "--isa) are taken in turn. Prints the median, its bootstrap 95 % interval and GFLOP/s; "
+     "an\n"
+     "operation count is 2 (d_qk + d_v) for every (row, key) pair that the mask lets be seen.\n"
+     "--json keeps every raw sample.\n",
+     bench_examples},
+    {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
+     "What `make run` shows.\n", demo_examples},
+};
+const size_t cli_verb_count = sizeof cli_verb_table / sizeof cli_verb_table[0];
+
+const cli_verb *cli_find_verb(const char *name) {
+    for (size_t i = 0; i < cli_verb_count; i++)
+        if (strcmp(cli_verb_table[i].name, name) == 0)
+            return &cli_verb_table[i];
+    return NULL;
+}
