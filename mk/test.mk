@@ -24,6 +24,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libsupport.a $(BUILD)/liblab.a
 # Calls that reserve memory go through the test, which counts those made during a run.
 $(BUILD)/tests/unit/test_memory: TEST_LDFLAGS := \
     $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc posix_memalign memalign mmap)
+$(BUILD)/tests/unit/test_pool: TEST_LDFLAGS := -Wl,--wrap=pthread_create
 comma := ,
 
 # test_reload loads the shared library by this path.

@@ -1,0 +1,162 @@
+/* test_determinism.c: the same bits every time, and no row that depends on its neighbours. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/support/check.h"
+#include "tests/support/engines.h"
+#include "tests/support/fixture.h"
+#include "tests/support/problems.h"
+
+static const att_dtype DTYPES[] = {ATT_F32, ATT_F16, ATT_BF16};
+
+static void repeat(att_context *ctx, const att_problem *problem, int times) {
+    fixture f;
+    att_plan *plan;
+    fixture_open(&f, problem, 9);
+    fixture_run_ok(&f, ctx);
+    void *o = fixture_copy(&f, BUF_O);
+    void *lse = fixture_copy(&f, BUF_LSE);
+    assert_ok(att_plan_create(&plan, ctx, problem));
+    for (int i = 0; i < times; i++) {
+        fixture_poison(&f);
+        assert_ok(
+            att_plan_run(plan, &f.args, f.workspace.bytes ? f.workspace.data : NULL, NULL));
+        assert_true(fixture_same(&f, BUF_O, o));
+        assert_true(fixture_same(&f, BUF_LSE, lse));
+    }
+    att_plan_destroy(plan);
+    free(o);
+    free(lse);
+    fixture_close(&f);
+}
+
+static void test_run__250_repeats_on_each_engine__bit_equal(void **state) {
+    engines *e = *state;
+    for (int i = 0; i < e->count; i++)
+        for (size_t t = 0; t < 3; t++) {
+            att_problem p;
+            att_problem_init(&p, 1, 4, 2, 37, 67, 20, 12, DTYPES[t]);
+            p.features = ATT_LSE;
+            repeat(e->ctx[i], &p, 250);
+            att_problem_init(&p, 1, 2, 1, 1, 1030, 16, 16, DTYPES[t]);
+            p.features = ATT_LSE;
+            repeat(e->ctx[i], &p, 250);
+        }
+}
+
+/* O and LSE of batch entry b, row i, are the same bits in both fixtures. */
+static void assert_row_equal(const fixture *f, const fixture *g, int64_t b, int64_t i) {
+    for (int64_t h = 0; h < f->problem.heads_q; h++) {
+        for (int64_t c = 0; c < f->problem.d_v; c++)
+            assert_true(fixture_get(f, BUF_O, b, h, i, c) == fixture_get(g, BUF_O, b, h, i, c));
+        assert_true(fixture_lse(f, b, h, i) == fixture_lse(g, b, h, i));
+    }
+}
+
+/* What a batch mate may hold that is most likely to disturb: large values, NaN, infinities. */
+static const float DISTURBANCES[] = {1000.0f, -3.0f, NAN, INFINITY};
+
+static void test_row__batch_mates_change__same_bits(void **state) {
+    engines *e = *state;
+    static const int64_t rows[] = {1, 33};
+    for (int i = 0; i < e->count; i++)
+        for (size_t t = 0; t < 3; t++)
+            for (size_t r = 0; r < 2; r++) {
+                att_problem p;
+                att_problem_init(&p, 3, 2, 1, rows[r], 50, 24, 24, DTYPES[t]);
+                p.features = ATT_LSE;
+                fixture f, g;
+                fixture_open(&f, &p, 4);
+                fixture_run_ok(&f, e->ctx[i]);
+                fixture_open(&g, &p, 4);
+                for (int64_t j = 0; j < 50; j++) {
+                    fixture_fill_row(&g, BUF_K, 0, 0, j, DISTURBANCES[j % 4]);
+                    fixture_fill_row(&g, BUF_V, 2, 0, j, DISTURBANCES[j % 4]);
+                }
+                fixture_run_ok(&g, e->ctx[i]);
+                for (int64_t row = 0; row < rows[r]; row++)
+                    assert_row_equal(&f, &g, 1, row);
+                assert_true(isnan(fixture_get(&g, BUF_O, 0, 0, 0, 0)));
+                fixture_close(&f);
+                fixture_close(&g);
+            }
+}
+
+/* Rows of one tile share their K/V block and nothing else. */
+static void test_row__other_rows_of_its_tile_change__same_bits(void **state) {
+    engines *e = *state;
+    for (int i = 0; i < e->count; i++)
+        for (size_t t = 0; t < 3; t++) {
+            att_problem p;
+            att_problem_init(&p, 1, 2, 1, 21, 80, 24, 24, DTYPES[t]);
+            p.features = ATT_LSE;
+            fixture f, g;
+            fixture_open(&f, &p, 4);
+            fixture_run_ok(&f, e->ctx[i]);
+            fixture_open(&g, &p, 4);
+            for (int64_t row = 0; row < 21; row += 2)
+                for (int64_t h = 0; h < 2; h++)
+                    fixture_fill_row(&g, BUF_Q, 0, h, row, DISTURBANCES[row / 2 % 4]);
+            fixture_run_ok(&g, e->ctx[i]);
+            for (int64_t row = 1; row < 21; row += 2)
+                assert_row_equal(&f, &g, 0, row);
+            fixture_close(&f);
+            fixture_close(&g);
+        }
+}
+
+/* One row over many keys, split between 8 threads and not split at all. */
+static void test_run__keys_split_and_not__agree(void **state) {
+    (void)state;
+    const att_isa top = machine_isa();
+    for (int isa = ATT_ISA_PORTABLE; isa <= (int)top; isa++)
+        for (size_t t = 0; t < 3; t++) {
+            att_problem p;
+            att_problem_init(&p, 1, 2, 1, 1, 5000, 32, 32, DTYPES[t]);
+            p.features = ATT_LSE;
+            p.dtype_o = ATT_F32;
+            att_context *one = context_open((att_isa)isa, 1);
+            att_context *eight = context_open((att_isa)isa, 8);
+            fixture whole, split;
+            fixture_open(&whole, &p, 6);
+            fixture_run_ok(&whole, one);
+            fixture_open(&split, &p, 6);
+            fixture_run_ok(&split, eight);
+            assert_int_equal(whole.launch.grid[1], 1);
+            assert_true(split.launch.grid[1] > 1);
+            /* P is rounded to the input type, against another maximum in each split */
+            const double tolerance = DTYPES[t] == ATT_BF16 ? 1e-4 : 2e-6;
+            for (int64_t h = 0; h < 2; h++) {
+                assert_near(fixture_lse(&split, 0, h, 0), fixture_lse(&whole, 0, h, 0), 2e-6);
+                for (int64_t c = 0; c < 32; c++)
+                    assert_near(fixture_get(&split, BUF_O, 0, h, 0, c),
+                                fixture_get(&whole, BUF_O, 0, h, 0, c), tolerance);
+            }
+            fixture_close(&whole);
+            fixture_close(&split);
+            att_context_destroy(one);
+            att_context_destroy(eight);
+        }
+}
+
+static int open_engines(void **state) {
+    static engines e;
+    engines_open(&e, 3);
+    *state = &e;
+    return 0;
+}
+
+static int close_engines(void **state) {
+    engines_close(*state);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run__250_repeats_on_each_engine__bit_equal),
+        cmocka_unit_test(test_row__batch_mates_change__same_bits),
+        cmocka_unit_test(test_row__other_rows_of_its_tile_change__same_bits),
+        cmocka_unit_test(test_run__keys_split_and_not__agree),
+    };
+    return cmocka_run_group_tests(tests, open_engines, close_engines);
+}

@@ -1,0 +1,117 @@
+/* test_reload.c: the shared library loaded, used, unloaded and loaded again. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "tests/support/check.h"
+
+/* The functions of the library that is loaded now. */
+typedef struct library {
+    void *handle;
+    att_status (*context_create)(att_context **, const att_context_options *);
+    void (*context_destroy)(att_context *);
+    void (*problem_init)(att_problem *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                         int64_t, att_dtype);
+    att_status (*plan_create)(att_plan **, att_context *, const att_problem *);
+    void (*plan_destroy)(att_plan *);
+    size_t (*plan_workspace)(const att_plan *);
+    att_status (*plan_run)(const att_plan *, const att_args *, void *, void *);
+} library;
+
+static void find(const library *lib, const char *name, void *function) {
+    *(void **)function = dlsym(lib->handle, name);
+    assert_non_null(*(void **)function);
+}
+
+static library load(void) {
+    library lib = {.handle = dlopen(LIBATTEST_SO, RTLD_NOW | RTLD_LOCAL)};
+    if (!lib.handle)
+        fail_msg("%s", dlerror());
+    find(&lib, "att_context_create", &lib.context_create);
+    find(&lib, "att_context_destroy", &lib.context_destroy);
+    find(&lib, "att_problem_init", &lib.problem_init);
+    find(&lib, "att_plan_create", &lib.plan_create);
+    find(&lib, "att_plan_destroy", &lib.plan_destroy);
+    find(&lib, "att_plan_workspace", &lib.plan_workspace);
+    find(&lib, "att_plan_run", &lib.plan_run);
+    return lib;
+}
+
+static int thread_count(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    int n = 0;
+    for (const struct dirent *entry; (entry = readdir(tasks));)
+        n += entry->d_name[0] != '.';
+    closedir(tasks);
+    return n;
+}
+
+enum { ROWS = 64, D = 32, COUNT = ROWS * D };
+
+static void compute(const library *lib) {
+    static float q[COUNT], k[COUNT], v[COUNT], o[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        v[i] = 3.0f;
+    const att_context_options options = {
+        .size = sizeof options, .device = ATT_DEVICE_CPU, .threads = 4};
+    att_context *ctx;
+    att_plan *plan;
+    att_problem p;
+    lib->problem_init(&p, 1, 1, 1, ROWS, ROWS, D, D, ATT_F32);
+    assert_int_equal(lib->context_create(&ctx, &options), ATT_OK);
+    assert_int_equal(lib->plan_create(&plan, ctx, &p), ATT_OK);
+    const size_t bytes = (lib->plan_workspace(plan) + 63) / 64 * 64;
+    void *workspace = bytes ? aligned_alloc(64, bytes) : NULL;
+    const att_args args = {.size = sizeof args, .q = q, .k = k, .v = v, .o = o};
+    assert_int_equal(lib->plan_run(plan, &args, workspace, NULL), ATT_OK);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(o[i] == 3.0f);
+    free(workspace);
+    lib->plan_destroy(plan);
+    lib->context_destroy(ctx);
+}
+
+static void
+test_library__loaded_and_unloaded_in_a_loop__works_and_leaves_no_thread(void **state) {
+    (void)state;
+    const int threads = thread_count();
+    for (int i = 0; i < 25; i++) {
+        const library lib = load();
+        compute(&lib);
+        assert_int_equal(thread_count(), threads);
+        assert_int_equal(dlclose(lib.handle), 0);
+    }
+}
+
+static void test_library__error_then_unload__reloads_clean(void **state) {
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        const library lib = load();
+        const att_error *(*last_error)(void);
+        find(&lib, "att_last_error", &last_error);
+        assert_int_equal(lib.context_create(NULL, NULL), ATT_E_ARG);
+        assert_int_equal(last_error()->status, ATT_E_ARG);
+        assert_int_equal(dlclose(lib.handle), 0);
+    }
+}
+
+static void test_library__internal_names__not_exported(void **state) {
+    (void)state;
+    const library lib = load();
+    static const char *const internal[] = {"att_fail", "att_alloc", "att_alloc_fail_after",
+                                           "att_ref_row", "att_f32_to_f16"};
+    for (size_t i = 0; i < sizeof internal / sizeof internal[0]; i++)
+        assert_null(dlsym(lib.handle, internal[i]));
+    dlclose(lib.handle);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_library__loaded_and_unloaded_in_a_loop__works_and_leaves_no_thread),
+        cmocka_unit_test(test_library__error_then_unload__reloads_clean),
+        cmocka_unit_test(test_library__internal_names__not_exported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

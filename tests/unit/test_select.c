@@ -1,0 +1,272 @@
+/* test_select.c: the kernel that is named is the kernel that runs, and every other says why not. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/check.h"
+#include "tests/support/engines.h"
+#include "tests/support/fixture.h"
+#include "tests/support/problems.h"
+
+/* The kernels of the library, as a context reports them. */
+static att_kernel_info kernel_at(att_context *ctx, size_t i) {
+    att_kernel_info info = {.size = sizeof info};
+    assert_ok(att_kernel_query(ctx, i, &info));
+    return info;
+}
+
+/* One line of an explanation: a verdict, a kernel id, a reason. */
+typedef struct line {
+    char verdict[16], id[64], reason[256];
+} line;
+
+/* Lines of `text` about the kernel `id`; the last of them into *out. */
+static int lines_about(const char *text, const char *id, line *out) {
+    int found = 0;
+    for (const char *at = text; *at;) {
+        line l = {"", "", ""};
+        sscanf(at, "%15s %63s %255[^\n]", l.verdict, l.id, l.reason);
+        if (strcmp(l.id, id) == 0) {
+            found++;
+            *out = l;
+        }
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    }
+    return found;
+}
+
+/* Every kernel has exactly one line with a reason, and `chosen` (NULL: none) is the one chosen. */
+static void check_explanation(const char *text, att_context *ctx, const char *chosen) {
+    size_t lines = 0;
+    for (const char *c = text; *c; c++)
+        lines += *c == '\n';
+    assert_int_equal(lines, att_kernel_count());
+    for (size_t k = 0; k < att_kernel_count(); k++) {
+        const char *id = kernel_at(ctx, k).id;
+        line l;
+        assert_int_equal(lines_about(text, id, &l), 1);
+        assert_true(l.reason[0] != '\0');
+        assert_int_equal(strcmp(l.verdict, "chosen") == 0, chosen && strcmp(id, chosen) == 0);
+    }
+}
+
+/* Problems that between them reach every kernel: tiles, decode, each dtype. */
+static size_t sample_problems(att_problem *out) {
+    static const att_dtype dtypes[] = {ATT_F32, ATT_F16, ATT_BF16};
+    static const int64_t rows[] = {1, 2, 7, 64, 200};
+    size_t n = 0;
+    for (size_t d = 0; d < 3; d++)
+        for (size_t r = 0; r < 5; r++)
+            att_problem_init(&out[n++], 2, 4, 2, rows[r], 100, 32, 48, dtypes[d]);
+    return n;
+}
+
+static void test_kernel__named_by_the_plan__is_the_one_that_ran(void **state) {
+    engines *e = *state;
+    att_problem problems[16];
+    const size_t n = sample_problems(problems);
+    for (int i = 0; i < e->count; i++)
+        for (size_t p = 0; p < n; p++) {
+            fixture f;
+            att_plan *plan;
+            char named[64];
+            assert_ok(att_plan_create(&plan, e->ctx[i], &problems[p]));
+            snprintf(named, sizeof named, "%s", att_plan_kernel(plan));
+            att_plan_destroy(plan);
+            fixture_open(&f, &problems[p], 7);
+            fixture_run_ok(&f, e->ctx[i]);
+            assert_non_null(f.launch.kernel);
+            assert_string_equal(f.launch.kernel, named);
+            assert_true(f.launch.grid[0] > 0 && f.launch.grid[1] > 0 && f.launch.grid[2] == 1);
+            assert_true(f.launch.block[0] >= 1 && f.launch.block[0] <= 2);
+            assert_true(f.launch.block[1] == 1 && f.launch.block[2] == 1);
+            assert_int_equal(f.launch.registers, 0);
+            assert_string_equal(f.launch.code_sha256, "");
+            fixture_close(&f);
+        }
+}
+
+static void test_kernel__named_by_the_plan__is_within_the_instruction_set(void **state) {
+    engines *e = *state;
+    att_problem problems[16];
+    const size_t n = sample_problems(problems);
+    for (int i = 0; i < e->count; i++)
+        for (size_t p = 0; p < n; p++) {
+            att_plan *plan;
+            assert_ok(att_plan_create(&plan, e->ctx[i], &problems[p]));
+            int matches = 0;
+            for (size_t k = 0; k < att_kernel_count(); k++) {
+                const att_kernel_info info = kernel_at(e->ctx[i], k);
+                if (strcmp(info.id, att_plan_kernel(plan)) != 0)
+                    continue;
+                matches++;
+                assert_int_equal(info.available, 1);
+                assert_true(info.isa <= e->isa[i]);
+            }
+            assert_int_equal(matches, 1);
+            att_plan_destroy(plan);
+        }
+}
+
+/* Every kernel this machine can run is reached by one of the sample problems at its own level. */
+static void test_kernel__each_available__serves_some_problem(void **state) {
+    engines *e = *state;
+    att_problem problems[16];
+    const size_t n = sample_problems(problems);
+    for (size_t k = 0; k < att_kernel_count(); k++) {
+        const att_kernel_info info = kernel_at(e->ctx[e->count - 1], k);
+        if (!info.available)
+            continue;
+        bool reached = false;
+        for (int i = 0; i < e->count && !reached; i++)
+            for (size_t p = 0; p < n && !reached; p++) {
+                att_plan *plan;
+                assert_ok(att_plan_create(&plan, e->ctx[i], &problems[p]));
+                reached = strcmp(att_plan_kernel(plan), info.id) == 0;
+                att_plan_destroy(plan);
+            }
+        if (!reached)
+            fail_msg("nothing is served by %s", info.id);
+    }
+}
+
+static void test_explain__any_problem__every_kernel_once_with_a_reason(void **state) {
+    engines *e = *state;
+    att_problem problems[16];
+    const size_t n = sample_problems(problems);
+    char text[ATT_EXPLAIN_MAX], again[ATT_EXPLAIN_MAX];
+    for (int i = 0; i < e->count; i++)
+        for (size_t p = 0; p < n; p++) {
+            att_plan *plan;
+            assert_ok(att_plan_create(&plan, e->ctx[i], &problems[p]));
+            assert_ok(att_plan_explain(plan, text, sizeof text));
+            assert_ok(att_context_explain(e->ctx[i], &problems[p], again, sizeof again));
+            assert_string_equal(text, again);
+            check_explanation(text, e->ctx[i], att_plan_kernel(plan));
+            att_plan_destroy(plan);
+        }
+}
+
+static void test_explain__nothing_serves__every_kernel_refused_by_its_field(void **state) {
+    engines *e = *state;
+    att_problem p = problem_single(4, 4, 300, ATT_F32);
+    char text[ATT_EXPLAIN_MAX];
+    for (int i = 0; i < e->count; i++) {
+        att_plan *plan;
+        assert_ok(att_context_explain(e->ctx[i], &p, text, sizeof text));
+        assert_non_null(strstr(text, "d_qk"));
+        check_explanation(text, e->ctx[i], NULL);
+        assert_fails(att_plan_create(&plan, e->ctx[i], &p), ATT_E_UNSUPPORTED, "d_qk", "300");
+    }
+}
+
+static void test_explain__nothing_serves__last_error_as_it_was(void **state) {
+    engines *e = *state;
+    att_problem p = problem_single(4, 4, 300, ATT_F32);
+    char text[ATT_EXPLAIN_MAX];
+    assert_fails(att_context_explain(e->ctx[0], &p, NULL, 0), ATT_E_ARG, "buf", "buf");
+    assert_ok(att_context_explain(e->ctx[0], &p, text, sizeof text));
+    assert_int_equal(att_last_error()->status, ATT_E_ARG);
+}
+
+/* What explain says is what create does, over problems inside and outside the supported space. */
+static void test_explain__supported_and_not__agrees_with_dispatch(void **state) {
+    engines *e = *state;
+    static const int64_t dims[] = {1, 8, 255, 256, 257, 512};
+    static const att_dtype dtypes[] = {ATT_F32, ATT_F16, ATT_BF16};
+    char text[ATT_EXPLAIN_MAX];
+    for (int i = 0; i < e->count; i++)
+        for (size_t a = 0; a < 6; a++)
+            for (size_t b = 0; b < 6; b++)
+                for (size_t t = 0; t < 3; t++) {
+                    att_problem p;
+                    att_problem_init(&p, 1, 2, 1, 3, 9, dims[a], dims[b], dtypes[t]);
+                    assert_ok(att_context_explain(e->ctx[i], &p, text, sizeof text));
+                    att_plan *plan;
+                    const att_status status = att_plan_create(&plan, e->ctx[i], &p);
+                    assert_int_equal(
+                        status, dims[a] <= 256 && dims[b] <= 256 ? ATT_OK : ATT_E_UNSUPPORTED);
+                    const bool served = status == ATT_OK;
+                    check_explanation(text, e->ctx[i], served ? att_plan_kernel(plan) : NULL);
+                    att_plan_destroy(plan);
+                }
+}
+
+static void test_explain__short_buffer__cut_and_terminated(void **state) {
+    engines *e = *state;
+    const att_problem p = problem_with(0, ATT_F32);
+    char whole[ATT_EXPLAIN_MAX], part[ATT_EXPLAIN_MAX];
+    att_plan *plan;
+    assert_ok(att_plan_create(&plan, e->ctx[0], &p));
+    assert_ok(att_plan_explain(plan, whole, sizeof whole));
+    const size_t length = strlen(whole);
+    for (size_t n = 1; n <= length + 1; n += n < 40 ? 1 : 37) {
+        memset(part, '#', sizeof part);
+        assert_ok(att_plan_explain(plan, part, n));
+        assert_int_equal(strlen(part), n - 1 < length ? n - 1 : length);
+        assert_memory_equal(part, whole, strlen(part));
+        assert_int_equal(part[n], '#');
+    }
+    att_plan_destroy(plan);
+}
+
+static void test_kernel_query__bad_arguments__named(void **state) {
+    engines *e = *state;
+    att_kernel_info info = {.size = sizeof info};
+    assert_fails(att_kernel_query(NULL, 0, &info), ATT_E_ARG, "ctx", "ctx");
+    assert_fails(att_kernel_query(e->ctx[0], 0, NULL), ATT_E_ARG, "info", "info");
+    assert_fails(att_kernel_query(e->ctx[0], att_kernel_count(), &info), ATT_E_ARG, "i", "i=");
+    assert_fails(att_kernel_query(e->ctx[0], SIZE_MAX, &info), ATT_E_ARG, "i", "i=");
+    info.size = 1;
+    assert_fails(att_kernel_query(e->ctx[0], 0, &info), ATT_E_STRUCT, "size", "size");
+}
+
+static void test_kernel_query__each__whole_and_unique(void **state) {
+    engines *e = *state;
+    static const char *const wanted[] = {
+        "fwd_cpu_portable",    "fwd_cpu_avx2",    "fwd_cpu_avx512",   "fwd_cpu_amx",
+        "decode_cpu_portable", "decode_cpu_avx2", "decode_cpu_avx512"};
+    const size_t count = att_kernel_count();
+    for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++) {
+        int found = 0;
+        for (size_t k = 0; k < count; k++)
+            found += strcmp(kernel_at(e->ctx[0], k).id, wanted[w]) == 0;
+        assert_int_equal(found, 1);
+    }
+    for (size_t k = 0; k < count; k++) {
+        const att_kernel_info info = kernel_at(e->ctx[0], k);
+        assert_true(info.summary[0] != '\0');
+        assert_int_equal(info.device, ATT_DEVICE_CPU);
+        assert_int_equal(info.available, info.isa <= ATT_ISA_PORTABLE);
+    }
+}
+
+static int open_engines(void **state) {
+    static engines e;
+    engines_open(&e, 2);
+    *state = &e;
+    return 0;
+}
+
+static int close_engines(void **state) {
+    engines_close(*state);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernel__named_by_the_plan__is_the_one_that_ran),
+        cmocka_unit_test(test_kernel__named_by_the_plan__is_within_the_instruction_set),
+        cmocka_unit_test(test_kernel__each_available__serves_some_problem),
+        cmocka_unit_test(test_explain__any_problem__every_kernel_once_with_a_reason),
+        cmocka_unit_test(test_explain__nothing_serves__every_kernel_refused_by_its_field),
+        cmocka_unit_test(test_explain__nothing_serves__last_error_as_it_was),
+        cmocka_unit_test(test_explain__supported_and_not__agrees_with_dispatch),
+        cmocka_unit_test(test_explain__short_buffer__cut_and_terminated),
+        cmocka_unit_test(test_kernel_query__bad_arguments__named),
+        cmocka_unit_test(test_kernel_query__each__whole_and_unique),
+    };
+    return cmocka_run_group_tests(tests, open_engines, close_engines);
+}
