@@ -1,0 +1,17 @@
+/* plan.h: a frozen choice. */
+#ifndef ATT_API_PLAN_H
+#define ATT_API_PLAN_H
+
+#include "api/context.h"
+#include "api/problem.h"
+
+struct att_plan {
+    att_context *ctx;
+    att_problem problem;
+    att_extents extents;
+    const att_kernel_row *kernel;
+    att_cpu_tiling tiling;
+    size_t workspace;
+};
+
+#endif

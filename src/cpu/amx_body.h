@@ -1,0 +1,360 @@
+/* amx_body.h: the two products of a tile on AMX, which multiplies bfloat16 alone.
+ *
+ * bfloat16 goes in as it is. Wider types are cut into bfloat16 parts, each exact, most significant
+ * first, and the products that matter are summed:
+ *
+ *   input      parts   Q K^T                    P V
+ *   bfloat16   1       00                       00 (P rounded)
+ *   float16    2       00 01 10 11, exact       00 01 10: P to 16 bits, V exact
+ *   float32    3       00 01 02 10 11 20: all but 2^-24 of a product, both times
+ *
+ * Cutting drops low bits rather than rounding, so that every part is exact and has the sign of the
+ * whole. Inf and NaN do not survive it as themselves, but as NaN: finish_row() then has the row redone.
+ *
+ * Operands are stored as whole tiles of 1 KiB, the parts of one piece side by side:
+ *   Q  [16 rows][32 d]    P  [16 rows][32 keys]              rows as they are
+ *   K  [32 d][16 keys]    V  [32 keys][16 columns]           pairs of d, of keys, interleaved */
+#ifndef ATT_CPU_MATMUL_BODY_H
+#define ATT_CPU_MATMUL_BODY_H
+
+#include <string.h>
+
+#include "cpu/amx_tiles.h"
+#include "cpu/tile.h"
+
+enum { TILE_STRIP = 32, TILE_ROWS = 512, TILE_KEYS = 128, TILE_STEP = 32 };
+enum { DEPTH = 32, SIDE = 16 }; /* of a tile: what is summed over, and rows or columns */
+
+static inline int parts_of(att_dtype dtype) {
+    return dtype == ATT_BF16 ? 1 : dtype == ATT_F16 ? 2 : 3;
+}
+
+static inline int64_t depth_tiles(int64_t d) {
+    return att_ceil_div(d, DEPTH);
+}
+
+static size_t tile_q_bytes(const att_problem *p, int64_t rows) {
+    return (size_t)(rows / SIDE * depth_tiles(p->d_qk) * parts_of(p->dtype)) * AMX_TILE_BYTES;
+}
+static size_t tile_k_bytes(const att_problem *p) {
+    return tile_q_bytes(p, TILE_KEYS);
+}
+static int64_t tile_o_stride(const att_problem *p) {
+    return att_round_up(p->d_v, 2 * SIDE);
+}
+static size_t tile_v_bytes(const att_problem *p) {
+    return (size_t)(tile_o_stride(p) / SIDE * (TILE_KEYS / DEPTH) * parts_of(p->dtype)) * AMX_TILE_BYTES;
+}
+static size_t tile_p_bytes(const att_problem *p) {
+    return (size_t)(TILE_STRIP / SIDE * (TILE_KEYS / DEPTH) * parts_of(p->dtype)) * AMX_TILE_BYTES;
+}
+
+/* The upper halves of 32 floats: bfloat16 by truncation. */
+VF_INLINE __m512i upper_halves(vf low, vf high) {
+    const __m512i odd_words = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33,
+                                               31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    return _mm512_permutex2var_epi16(_mm512_castps_si512(low), odd_words, _mm512_castps_si512(high));
+}
+
+VF_INLINE vf truncated(vf x) {
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32((int)0xffff0000u)));
+}
+
+/* 32 floats to `parts` vectors of 32 bfloat16; the last part drops what is left. */
+VF_INLINE void cut(vf low, vf high, const int parts, __m512i out[3]) {
+    for (int i = 0; i < parts; i++) {
+        out[i] = upper_halves(low, high);
+        if (i + 1 < parts) {
+            low = vf_sub(low, truncated(low));
+            high = vf_sub(high, truncated(high));
+        }
+    }
+}
+
+/* n elements (0 to 32 count) of a row, cut into parts, zeros behind them. */
+VF_INLINE void load_parts(const char *row, int64_t x, int64_t n, const att_dtype dtype, __m512i out[3]) {
+    if (n <= 0) {
+        for (int i = 0; i < parts_of(dtype); i++)
+            out[i] = _mm512_setzero_si512();
+        return;
+    }
+    const char *from = row + x * (int64_t)att_dtype_size(dtype);
+    if (dtype == ATT_BF16) {
+        const __mmask32 keep = n >= DEPTH ? (__mmask32)0xffffffffu : (__mmask32)((1u << n) - 1u);
+        out[0] = _mm512_maskz_loadu_epi16(keep, from);
+        return;
+    }
+    const vf low = vf_load_as(from, dtype, n);
+    const vf high = n > VF_W ? vf_load_as(from + VF_W * (int64_t)att_dtype_size(dtype), dtype, n - VF_W)
+                             : vf_set1(0.0f);
+    cut(low, high, parts_of(dtype), out);
+}
+
+VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_qk;
+    for (int64_t r = 0; r < t->padded_rows; r++) {
+        const char *row = r < t->task.rows ? tile_q_row(t, r) : NULL;
+        char *to = t->q + r / SIDE * depth_tiles(d) * parts_of(dtype) * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
+        for (int64_t x = 0; x < d; x += DEPTH) {
+            __m512i part[3];
+            load_parts(row, x, row ? d - x : 0, dtype, part);
+            for (int i = 0; i < parts_of(dtype); i++, to += AMX_TILE_BYTES)
+                _mm512_store_si512(to, part[i]);
+        }
+    }
+}
+
+/* 16 keys by 32 d: transposed as 32-bit pairs of d. */
+VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_qk;
+    char *to = t->k;
+    for (int64_t j = 0; j < n; j += SIDE) {
+        for (int64_t x = 0; x < d; x += DEPTH) {
+            vf pairs[3][SIDE];
+            for (int64_t i = 0; i < SIDE; i++) {
+                __m512i part[3];
+                load_parts(j + i < n ? t->rows_k[j + i] : NULL, x, j + i < n ? d - x : 0, dtype, part);
+                for (int k = 0; k < parts_of(dtype); k++)
+                    pairs[k][i] = _mm512_castsi512_ps(part[k]);
+            }
+            for (int k = 0; k < parts_of(dtype); k++, to += AMX_TILE_BYTES) {
+                vf_transpose(pairs[k]);
+                for (int i = 0; i < SIDE; i++)
+                    vf_store((float *)(void *)(to + i * AMX_ROW_BYTES), pairs[k][i]);
+            }
+        }
+    }
+}
+
+/* 2 keys by 32 columns: interleaved, 16 columns to each of two tiles. */
+VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_v, stride = tile_o_stride(t->job->p);
+    const int64_t column_bytes = (int64_t)(TILE_KEYS / DEPTH) * parts_of(dtype) * AMX_TILE_BYTES;
+    const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
+                                           38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+    for (int64_t j = 0; j < att_round_up(n, DEPTH); j += 2) {
+        char *to = t->v + j / DEPTH * parts_of(dtype) * AMX_TILE_BYTES + j % DEPTH / 2 * AMX_ROW_BYTES;
+        for (int64_t x = 0; x < stride; x += 2 * SIDE, to += 2 * column_bytes) {
+            __m512i even[3], odd[3];
+            load_parts(j < n ? t->rows_v[j] : NULL, x, j < n ? d - x : 0, dtype, even);
+            load_parts(j + 1 < n ? t->rows_v[j + 1] : NULL, x, j + 1 < n ? d - x : 0, dtype, odd);
+            for (int i = 0; i < parts_of(dtype); i++) {
+                char *row = to + i * AMX_TILE_BYTES;
+                _mm512_store_si512(row, _mm512_permutex2var_epi16(even[i], first, odd[i]));
+                _mm512_store_si512(row + column_bytes, _mm512_permutex2var_epi16(even[i], second, odd[i]));
+            }
+        }
+    }
+}
+
+static void tile_pack_q(const tile *t) {
+    if (t->job->p->dtype == ATT_BF16)
+        pack_q_as(t, ATT_BF16);
+    else if (t->job->p->dtype == ATT_F16)
+        pack_q_as(t, ATT_F16);
+    else
+        pack_q_as(t, ATT_F32);
+}
+
+static void tile_pack_kv(const tile *t, int64_t n) {
+    if (t->job->p->dtype == ATT_BF16) {
+        pack_k_as(t, n, ATT_BF16);
+        pack_v_as(t, n, ATT_BF16);
+    } else if (t->job->p->dtype == ATT_F16) {
+        pack_k_as(t, n, ATT_F16);
+        pack_v_as(t, n, ATT_F16);
+    } else {
+        pack_k_as(t, n, ATT_F32);
+        pack_v_as(t, n, ATT_F32);
+    }
+}
+
+/* Tiles 0..3 are the sums of 32 x 32 results, 4 and 5 the left operand, 6 and 7 the right one. */
+#define LEFT(part)                                                                               \
+    do {                                                                                         \
+        AMX_LOAD(4, a + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                   \
+        if (both)                                                                                \
+            AMX_LOAD(5, a + a_below + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                     \
+    } while (0)
+#define RIGHT(part)                                                                              \
+    do {                                                                                         \
+        AMX_LOAD(6, b + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                   \
+        AMX_LOAD(7, b + b_beside + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                        \
+    } while (0)
+#define MULTIPLY()                                                                               \
+    do {                                                                                         \
+        AMX_MULTIPLY(0, 4, 6);                                                                   \
+        AMX_MULTIPLY(1, 4, 7);                                                                   \
+        if (both) {                                                                              \
+            AMX_MULTIPLY(2, 5, 6);                                                               \
+            AMX_MULTIPLY(3, 5, 7);                                                               \
+        }                                                                                        \
+    } while (0)
+
+/* One step of DEPTH: every product of parts, in an order that changes one operand at a time.
+ *
+ * a_below, b_beside  bytes to the tile 16 rows below a, 16 columns beside b
+ * both               false where the lower 16 rows are padding
+ * exact              float16: the product of the second parts as well */
+VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b_beside, const int parts,
+                        const bool both, const bool exact) {
+    if (parts == 1) {
+        LEFT(0);
+        RIGHT(0);
+        MULTIPLY();
+    } else if (parts == 2) {
+        LEFT(0);
+        RIGHT(1);
+        MULTIPLY();
+        if (exact) {
+            LEFT(1);
+            MULTIPLY();
+            RIGHT(0);
+            MULTIPLY();
+            LEFT(0);
+            MULTIPLY();
+        } else {
+            RIGHT(0);
+            MULTIPLY();
+            LEFT(1);
+            MULTIPLY();
+        }
+    } else {
+        LEFT(2);
+        RIGHT(0);
+        MULTIPLY();
+        LEFT(0);
+        MULTIPLY();
+        RIGHT(2);
+        MULTIPLY();
+        RIGHT(1);
+        MULTIPLY();
+        LEFT(1);
+        MULTIPLY();
+        RIGHT(0);
+        MULTIPLY();
+    }
+}
+
+/* s[32][from..to) = Q K^T */
+VF_INLINE void amx_scores(const tile *t, int64_t r0, int64_t from, int64_t to, const int parts,
+                          const bool both) {
+    const int64_t steps = depth_tiles(t->job->p->d_qk), block = steps * parts * AMX_TILE_BYTES;
+    const int64_t stride = TILE_KEYS * (int64_t)sizeof(float);
+    for (int64_t j = from; j < to; j += 2 * SIDE) {
+        const char *a = t->q + r0 / SIDE * block, *b = t->k + j / SIDE * block;
+        AMX_ZERO(0);
+        AMX_ZERO(1);
+        if (both) {
+            AMX_ZERO(2);
+            AMX_ZERO(3);
+        }
+        for (int64_t k = 0; k < steps; k++, a += parts * AMX_TILE_BYTES, b += parts * AMX_TILE_BYTES)
+            amx_step(a, block, b, block, parts, both, true);
+        float *s = t->s + j;
+        AMX_STORE(0, s, stride);
+        AMX_STORE(1, s + SIDE, stride);
+        if (both) {
+            AMX_STORE(2, s + SIDE * TILE_KEYS, stride);
+            AMX_STORE(3, s + SIDE * TILE_KEYS + SIDE, stride);
+        }
+    }
+}
+
+/* o[32][d_v] += P[32][from..to) V */
+VF_INLINE void amx_accumulate(const tile *t, int64_t r0, int64_t from, int64_t to, const int parts,
+                              const bool both) {
+    const int64_t block = (int64_t)(TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES;
+    const int64_t stride = t->o_stride * (int64_t)sizeof(float), first = from / DEPTH;
+    for (int64_t x = 0; x < t->o_stride; x += 2 * SIDE) {
+        float *o = t->o + r0 * t->o_stride + x;
+        const char *a = t->p + first * parts * AMX_TILE_BYTES;
+        const char *b = t->v + x / SIDE * block + first * parts * AMX_TILE_BYTES;
+        AMX_LOAD(0, o, stride);
+        AMX_LOAD(1, o + SIDE, stride);
+        if (both) {
+            AMX_LOAD(2, o + SIDE * t->o_stride, stride);
+            AMX_LOAD(3, o + SIDE * t->o_stride + SIDE, stride);
+        }
+        for (int64_t k = from; k < to; k += DEPTH, a += parts * AMX_TILE_BYTES, b += parts * AMX_TILE_BYTES)
+            amx_step(a, block, b, block, parts, both, false);
+        AMX_STORE(0, o, stride);
+        AMX_STORE(1, o + SIDE, stride);
+        if (both) {
+            AMX_STORE(2, o + SIDE * t->o_stride, stride);
+            AMX_STORE(3, o + SIDE * t->o_stride + SIDE, stride);
+        }
+    }
+}
+
+#define AMX_BY_PARTS(step, t, r0, from, to)                                                      \
+    do {                                                                                         \
+        const bool both = (t)->task.rows - (r0) > SIDE;                                          \
+        switch (parts_of((t)->job->p->dtype)) {                                                  \
+        case 1:                                                                                  \
+            if (both)                                                                            \
+                step(t, r0, from, to, 1, true);                                                  \
+            else                                                                                 \
+                step(t, r0, from, to, 1, false);                                                 \
+            break;                                                                               \
+        case 2:                                                                                  \
+            if (both)                                                                            \
+                step(t, r0, from, to, 2, true);                                                  \
+            else                                                                                 \
+                step(t, r0, from, to, 2, false);                                                 \
+            break;                                                                               \
+        default:                                                                                 \
+            if (both)                                                                            \
+                step(t, r0, from, to, 3, true);                                                  \
+            else                                                                                 \
+                step(t, r0, from, to, 3, false);                                                 \
+        }                                                                                        \
+    } while (0)
+
+static void tile_scores(const tile *t, int64_t r0, int64_t from, int64_t to) {
+    AMX_BY_PARTS(amx_scores, t, r0, from, to);
+}
+
+static void tile_accumulate(const tile *t, int64_t r0, int64_t from, int64_t to) {
+    AMX_BY_PARTS(amx_accumulate, t, r0, from, att_round_up(to, DEPTH));
+}
+
+/* Weights x .. x+31 of a row fill one row of a tile; `row` is that row in the first tile. */
+VF_INLINE char *weights_at(void *row, int64_t x, const int parts) {
+    return (char *)row + x / DEPTH * parts * AMX_TILE_BYTES;
+}
+
+VF_INLINE void store_bf16(void *row, int64_t x, vf p0, vf p1) {
+    _mm512_store_si512(weights_at(row, x, 1), (__m512i)_mm512_cvtne2ps_pbh(p1, p0));
+}
+
+VF_INLINE void store_parts(void *row, int64_t x, vf p0, vf p1, const int parts) {
+    char *to = weights_at(row, x, parts);
+    __m512i part[3];
+    cut(p0, p1, parts, part);
+    for (int i = 0; i < parts; i++)
+        _mm512_store_si512(to + i * AMX_TILE_BYTES, part[i]);
+}
+
+VF_INLINE void store_two(void *row, int64_t x, vf p0, vf p1) {
+    store_parts(row, x, p0, p1, 2);
+}
+
+VF_INLINE void store_three(void *row, int64_t x, vf p0, vf p1) {
+    store_parts(row, x, p0, p1, 3);
+}
+
+static float tile_weigh(const tile *t, int64_t r, int64_t from, int64_t to, float m) {
+    const float *s = t->s + r * TILE_KEYS;
+    const int parts = parts_of(t->job->p->dtype);
+    void *row = t->p + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
+    if (parts == 1)
+        return weigh_row(s, from, to, t->factor, m, 3, store_bf16, row);
+    if (parts == 2)
+        return weigh_row(s, from, to, t->factor, m, 4, store_two, row);
+    return weigh_row(s, from, to, t->factor, m, 5, store_three, row);
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* features.c: detection by feature bits, never by model number. */
+#include "cpu/features.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifdef ATT_AMX_EMULATE
+enum { TILES_EMULATED = 1 }; /* a build for tests: see amx_tiles.h */
+#else
+enum { TILES_EMULATED = 0 };
+#endif
+
+typedef struct registers {
+    unsigned a, b, c, d;
+} registers;
+
+static registers cpuid(unsigned leaf, unsigned sub) {
+    registers r = {0, 0, 0, 0};
+    if (!__get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d))
+        return (registers){0, 0, 0, 0};
+    return r;
+}
+
+static bool bits(unsigned value, unsigned mask) {
+    return (value & mask) == mask;
+}
+
+/* State that the operating system saves: SSE and AVX 0x6, AVX-512 0xe0, AMX tiles 0x60000. */
+static uint64_t saved_state(void) {
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+/* Linux hands out the tile registers only on request (arch_prctl ARCH_REQ_XCOMP_PERM). */
+static bool tiles_permitted(void) {
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
+static att_isa detect(void) {
+    const registers one = cpuid(1, 0), seven = cpuid(7, 0), seven1 = cpuid(7, 1);
+    const unsigned osxsave_fma_f16c = 1u << 27 | 1u << 12 | 1u << 29;
+    if (!bits(one.c, osxsave_fma_f16c) || !bits(seven.b, 1u << 5 /* AVX2 */))
+        return ATT_ISA_PORTABLE;
+    const uint64_t saved = saved_state();
+    if ((saved & 0x6) != 0x6)
+        return ATT_ISA_PORTABLE;
+    const unsigned f_dq_bw_vl = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
+    if (!bits(seven.b, f_dq_bw_vl) || (saved & 0xe0) != 0xe0)
+        return ATT_ISA_AVX2;
+    /* Leaf 0x1D, the tile palette, is not asked: hypervisors mask it where the tiles work. */
+    const unsigned amx_bf16_tile = 1u << 22 | 1u << 24;
+    const bool tiles = bits(seven.d, amx_bf16_tile) && (saved & 0x60000) == 0x60000 && tiles_permitted();
+    if (!bits(seven1.a, 1u << 5 /* AVX512_BF16 */) || !(tiles || TILES_EMULATED))
+        return ATT_ISA_AVX512;
+    return ATT_ISA_AMX;
+}
+
+void att_cpu_name(char *name, size_t n) {
+    char brand[49] = {0};
+    if (cpuid(0x80000000u, 0).a >= 0x80000004u) {
+        for (unsigned i = 0; i < 3; i++) {
+            const registers r = cpuid(0x80000002u + i, 0);
+            memcpy(brand + 16 * i, &r, 16);
+        }
+    }
+    const char *start = brand;
+    while (*start == ' ')
+        start++;
+    snprintf(name, n, "%s", *start ? start : "unknown");
+}
+
+#else
+
+static att_isa detect(void) {
+    return ATT_ISA_PORTABLE;
+}
+
+void att_cpu_name(char *name, size_t n) {
+    snprintf(name, n, "unknown");
+}
+
+#endif
+
+static att_isa detected;
+
+static void detect_once(void) {
+    detected = detect();
+}
+
+att_isa att_cpu_isa(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, detect_once);
+    return detected;
+}
+
+static const char *const isa_names[] = {"auto", "portable", "avx2", "avx512", "amx"};
+enum { ISA_COUNT = sizeof isa_names / sizeof isa_names[0] };
+
+const char *att_isa_name(att_isa isa) {
+    return (unsigned)isa < ISA_COUNT ? isa_names[isa] : "?";
+}
+
+att_isa att_isa_parse(const char *name, int *ok) {
+    *ok = 1;
+    for (int i = 0; i < ISA_COUNT; i++)
+        if (strcmp(name, isa_names[i]) == 0)
+            return (att_isa)i;
+    *ok = 0;
+    return ATT_ISA_AUTO;
+}

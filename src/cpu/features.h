@@ -1,0 +1,20 @@
+/* features.h: which instruction sets this processor and operating system offer. */
+#ifndef ATT_CPU_FEATURES_H
+#define ATT_CPU_FEATURES_H
+
+#include <stddef.h>
+
+#include "attest.h"
+
+/* The highest instruction set that can be used here, asked once. AMX also asks the kernel for
+ * permission to use its registers, which then holds for the whole process. */
+att_isa att_cpu_isa(void);
+
+/* "portable", "avx2", "avx512", "amx", or "auto"; and back, ATT_ISA_AUTO with *ok = 0 for anything else. */
+const char *att_isa_name(att_isa isa);
+att_isa att_isa_parse(const char *name, int *ok);
+
+/* The processor's own name for itself; "unknown" where it has none. */
+void att_cpu_name(char *name, size_t n);
+
+#endif

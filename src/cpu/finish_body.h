@@ -1,0 +1,78 @@
+/* finish_body.h: normalise a row and write it out; merge the splits of a row first where there are any. */
+#ifndef ATT_CPU_FINISH_BODY_H
+#define ATT_CPU_FINISH_BODY_H
+
+#include <math.h>
+
+#include "cpu/redo.h"
+#include "cpu/softmax_body.h"
+
+/* Divide by the sum (and the sink), round, store O and LSE of packed row r.
+ *
+ * o, m, l  accumulator, log2-domain maximum and sum of the weights
+ * A result that is not finite, or a row that sees keys and has no weight, may come from values that the
+ * mask hides or from float32 overflow: that row is computed again in float64, exactly. */
+static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t r,
+                       const float *o, float m, float l) {
+    const att_problem *p = job->p;
+    const int64_t i = r / job->t->group, head = s->head_kv * job->t->group + r % job->t->group;
+    float scale = l > 0.0f ? 1.0f / l : 0.0f;
+    float lse = l > 0.0f ? m * LN2 + logf(l) : -INFINITY;
+    vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
+    for (int64_t x = 0; x < p->d_v; x += VF_W)
+        probe = vf_fma(vf_between(vf_load(o + x), 0, p->d_v - x, 0.0f), vf_set1(0.0f), probe);
+    const att_cpu_interval seen = att_cpu_visible(p, s, i);
+    const bool lost = !(l > 0.0f) && seen.hi > seen.lo;
+    if (lost || !isfinite(vf_reduce_add(probe)) || (l > 0.0f && !isfinite(lse)) || isnan(l)) {
+        att_cpu_redo_row(job, s, head, i);
+        return;
+    }
+    if (p->features & ATT_SINKS) {
+        const float sink = job->a->sinks[head];
+        const float top = fmaxf(sink, lse);
+        const float total = top == -INFINITY ? -INFINITY
+                                             : top + logf(expf(sink - top) + expf(lse - top));
+        scale = l > 0.0f ? scale * expf(lse - total) : 0.0f;
+        lse = total;
+    }
+    const int64_t bytes = (int64_t)att_dtype_size(p->dtype_o);
+    char *out = (char *)job->a->o + att_cpu_o_offset(p, s, head, i) * bytes;
+    for (int64_t x = 0; x < p->d_v; x += VF_W)
+        vf_store_as(out + x * bytes, p->dtype_o, vf_mul(vf_load(o + x), vf_set1(scale)), p->d_v - x);
+    if (p->features & ATT_LSE)
+        job->a->lse[att_cpu_lse_offset(p, s, head, i)] = lse;
+}
+
+/* Keep a row of one split for combine_task(). */
+static void keep_partial(const att_cpu_job *job, int64_t partial_row, const float *o, float m, float l) {
+    const int64_t width = att_cpu_partial_width(job->p);
+    float *to = job->partials + partial_row * att_cpu_partial_stride(job->p);
+    for (int64_t x = 0; x < width; x += VF_W)
+        vf_store(to + x, vf_load(o + x));
+    to[width] = m;
+    to[width + 1] = l;
+}
+
+/* Merge the splits of `index` (a task of split 0) in their order and finish its rows. */
+static void combine_task(const att_cpu_job *job, int64_t index) {
+    const att_cpu_task task = att_cpu_task_of(job, index);
+    const int64_t width = att_cpu_partial_width(job->p), stride = att_cpu_partial_stride(job->p);
+    for (int64_t r = 0; r < task.rows; r++) {
+        float *first = job->partials + (task.partial + r) * stride;
+        float m = -INFINITY, l = 0.0f;
+        for (int64_t k = 0; k < job->t->splits; k++)
+            m = fmaxf(m, first[k * job->t->rows * stride + width]);
+        for (int64_t k = 0; k < job->t->splits; k++) {
+            float *part = first + k * job->t->rows * stride;
+            const float alpha = part[width] == -INFINITY ? 0.0f : exp2f(part[width] - m);
+            l += alpha * part[width + 1];
+            for (int64_t x = 0; x < width; x += VF_W) {
+                const vf sum = k ? vf_load(first + x) : vf_set1(0.0f);
+                vf_store(first + x, vf_fma(vf_load(part + x), vf_set1(alpha), sum));
+            }
+        }
+        finish_row(job, &task.s, task.row0 + r, first, m, l);
+    }
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* fma_body.h: the two products of a tile by fused multiply-add, over the vf of the including file.
+ *
+ * Everything is widened to float32 when it is packed. K is transposed into panels of PANEL keys
+ * ([panel][d_qk][PANEL]), V into panels of PANEL columns ([panel][key][PANEL]), so that the inner
+ * loop of both is the same: MR broadcast rows times NV vectors, held in MR * NV registers.
+ *
+ *          panel: NV vectors
+ *         +-----------------+
+ *     a   |  b[k][0..PANEL) |   k
+ *   +---+ +-----------------+
+ *   |   | |                 |
+ *   |MR | |  c[MR][PANEL)   |   += a[r][k] * b[k]
+ *   +---+ +-----------------+   */
+#ifndef ATT_CPU_MATMUL_BODY_H
+#define ATT_CPU_MATMUL_BODY_H
+
+#include <string.h>
+
+#include "cpu/tile.h"
+
+/* The including file sets NV, the vectors of a panel, to fill its register file. */
+enum { MR = 6, PANEL = NV * VF_W };
+enum { TILE_STRIP = 4 * MR, TILE_ROWS = 8 * TILE_STRIP, TILE_KEYS = 128, TILE_STEP = 2 * VF_W };
+_Static_assert(TILE_KEYS % PANEL == 0, "a block of keys is whole panels");
+_Static_assert(PANEL % TILE_STEP == 0, "a panel is whole steps of the softmax");
+
+static size_t tile_q_bytes(const att_problem *p, int64_t rows) {
+    return (size_t)(rows * p->d_qk) * sizeof(float);
+}
+static size_t tile_k_bytes(const att_problem *p) {
+    return (size_t)(TILE_KEYS * p->d_qk) * sizeof(float);
+}
+static size_t tile_v_bytes(const att_problem *p) {
+    return (size_t)(TILE_KEYS * att_round_up(p->d_v, PANEL)) * sizeof(float);
+}
+static size_t tile_p_bytes(const att_problem *p) {
+    (void)p; /* the weights replace the scores */
+    return 0;
+}
+static int64_t tile_o_stride(const att_problem *p) {
+    return att_round_up(p->d_v, PANEL);
+}
+
+VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_qk, bytes = (int64_t)att_dtype_size(dtype);
+    float *to = (float *)t->q;
+    for (int64_t r = 0; r < t->task.rows; r++, to += d) {
+        const char *from = tile_q_row(t, r);
+        for (int64_t x = 0; x < d; x += VF_W)
+            vf_store_as(to + x, ATT_F32, vf_load_as(from + x * bytes, dtype, d - x), d - x);
+    }
+    memset(to, 0, (size_t)(t->padded_rows - t->task.rows) * (size_t)d * sizeof(float));
+}
+
+VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_qk, bytes = (int64_t)att_dtype_size(dtype);
+    for (int64_t j = 0; j < n; j += VF_W) {
+        float *to = (float *)t->k + j / PANEL * PANEL * d + j % PANEL;
+        for (int64_t x = 0; x < d; x += VF_W) {
+            vf block[VF_W];
+            for (int i = 0; i < VF_W; i++)
+                block[i] = j + i < n ? vf_load_as(t->rows_k[j + i] + x * bytes, dtype, d - x) : vf_set1(0.0f);
+            vf_transpose(block);
+            for (int64_t i = 0; i < VF_W && x + i < d; i++)
+                vf_store(to + (x + i) * PANEL, block[i]);
+        }
+    }
+}
+
+VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_v, bytes = (int64_t)att_dtype_size(dtype);
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t x = 0; x < tile_o_stride(t->job->p); x += VF_W) {
+            float *to = (float *)t->v + x / PANEL * PANEL * TILE_KEYS + j * PANEL + x % PANEL;
+            vf_store(to, x < d ? vf_load_as(t->rows_v[j] + x * bytes, dtype, d - x) : vf_set1(0.0f));
+        }
+    }
+}
+
+static void tile_pack_q(const tile *t) {
+    if (t->job->p->dtype == ATT_F32)
+        pack_q_as(t, ATT_F32);
+    else if (t->job->p->dtype == ATT_F16)
+        pack_q_as(t, ATT_F16);
+    else
+        pack_q_as(t, ATT_BF16);
+}
+
+static void tile_pack_kv(const tile *t, int64_t n) {
+    if (t->job->p->dtype == ATT_F32) {
+        pack_k_as(t, n, ATT_F32);
+        pack_v_as(t, n, ATT_F32);
+    } else if (t->job->p->dtype == ATT_F16) {
+        pack_k_as(t, n, ATT_F16);
+        pack_v_as(t, n, ATT_F16);
+    } else {
+        pack_k_as(t, n, ATT_BF16);
+        pack_v_as(t, n, ATT_BF16);
+    }
+}
+
+/* c[MR][nv vectors] (+)= a[MR][depth] * b[depth][PANEL]; nv is a constant where this is inlined. */
+VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const float *a, int64_t lda,
+                           const float *b, float *c, int64_t ldc) {
+    vf sum[MR][NV];
+    for (int r = 0; r < MR; r++)
+        for (int v = 0; v < nv; v++)
+            sum[r][v] = add ? vf_load(c + r * ldc + v * VF_W) : vf_set1(0.0f);
+    for (int64_t k = 0; k < depth; k++, b += PANEL) {
+        vf right[NV];
+        for (int v = 0; v < nv; v++)
+            right[v] = vf_load(b + v * VF_W);
+        for (int r = 0; r < MR; r++) {
+            const vf left = vf_set1(a[r * lda + k]);
+            for (int v = 0; v < nv; v++)
+                sum[r][v] = vf_fma(left, right[v], sum[r][v]);
+        }
+    }
+    for (int r = 0; r < MR; r++)
+        for (int v = 0; v < nv; v++)
+            vf_store(c + r * ldc + v * VF_W, sum[r][v]);
+}
+
+/* The same for the first `width` columns of the panel, rounded up to whole steps. */
+VF_INLINE void multiply(const bool add, int64_t width, int64_t depth, const float *a, int64_t lda,
+                        const float *b, float *c, int64_t ldc) {
+    if (NV > 2 && width <= 2 * VF_W)
+        multiply_nv(2, add, depth, a, lda, b, c, ldc);
+    else
+        multiply_nv(NV, add, depth, a, lda, b, c, ldc);
+}
+
+static void tile_scores(const tile *t, int64_t r0, int64_t from, int64_t to) {
+    const int64_t d = t->job->p->d_qk;
+    for (int64_t j = from / PANEL * PANEL; j < to; j += PANEL) {
+        const float *panel = (const float *)t->k + j * d;
+        for (int64_t r = 0; r < TILE_STRIP && r0 + r < t->task.rows; r += MR)
+            multiply(false, to - j, d, (const float *)t->q + (r0 + r) * d, d, panel,
+                     t->s + r * TILE_KEYS + j, TILE_KEYS);
+    }
+}
+
+static void tile_accumulate(const tile *t, int64_t r0, int64_t from, int64_t to) {
+    const int64_t d = t->job->p->d_v;
+    for (int64_t x = 0; x < d; x += PANEL) {
+        const float *panel = (const float *)t->v + x * TILE_KEYS + from * PANEL;
+        for (int64_t r = 0; r < TILE_STRIP && r0 + r < t->task.rows; r += MR)
+            multiply(true, d - x, to - from, t->s + r * TILE_KEYS + from, TILE_KEYS, panel,
+                     t->o + (r0 + r) * t->o_stride + x, t->o_stride);
+    }
+}
+
+static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
+    vf_store((float *)row + x, p0);
+    vf_store((float *)row + x + VF_W, p1);
+}
+
+static float tile_weigh(const tile *t, int64_t r, int64_t from, int64_t to, float m) {
+    float *s = t->s + r * TILE_KEYS;
+    return weigh_row(s, from, to, t->factor, m, 5, store_in_place, s);
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* forward.h: cut a problem into tasks for a kernel, and run them. */
+#ifndef ATT_CPU_FORWARD_H
+#define ATT_CPU_FORWARD_H
+
+#include "cpu/kernel.h"
+#include "cpu/pool.h"
+
+/* Choose the rows of a task and the splits of the keys for `threads` threads. */
+att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_kernel *kernel,
+                                 const att_problem *p, int threads);
+
+/* Bytes of workspace that a run needs. */
+size_t att_cpu_workspace(const att_cpu_tiling *tiling);
+
+/* Compute. Arguments have been checked. */
+void att_cpu_forward(const att_cpu_kernel *kernel, const att_cpu_tiling *tiling, const att_problem *p,
+                     const att_args *a, void *workspace, att_pool *pool);
+
+#endif

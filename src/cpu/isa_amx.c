@@ -1,0 +1,23 @@
+/* isa_amx.c: the kernel for AMX-bf16, with AVX-512 for all that is not a product. */
+#include "cpu/simd_avx512.h"
+
+#include "cpu/softmax_body.h"
+#include "cpu/amx_body.h"
+#include "cpu/tile_body.h"
+
+static void run_fwd(const att_cpu_job *job, int64_t task, void *scratch) {
+    if (task == 0 && job->a->launch)
+        job->a->launch->kernel = fwd_cpu_amx.id;
+    amx_enter();
+    tile_run(job, task, scratch);
+    amx_leave();
+}
+
+const att_cpu_kernel fwd_cpu_amx = {
+    .id = "fwd_cpu_amx",
+    .row_step = TILE_STRIP,
+    .row_most = TILE_ROWS,
+    .scratch = tile_scratch,
+    .run = run_fwd,
+    .combine = combine_task,
+};

@@ -1,0 +1,113 @@
+/* softmax_body.h: from a row of scores to a row of weights, over the vf of the including file.
+ *
+ * Logits live in the log2 domain, so that exp is a bare exp2. The running maximum is raised only when
+ * a block exceeds it by more than LAZY: weights then stay below 2^LAZY, which float32 sums do not
+ * mind, and the accumulator is almost never rescaled after the first block. */
+#ifndef ATT_CPU_SOFTMAX_BODY_H
+#define ATT_CPU_SOFTMAX_BODY_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "cpu/job.h"
+#include "cpu/math_body.h"
+
+#define LOG2E 0x1.715476p+0f
+#define LN2 0x1.62e43p-1f
+#define LAZY 8.0f
+
+/* True where logits are more than scores times a positive factor. */
+static inline bool logits_are_shaped(const att_problem *p) {
+    return !(p->scale > 0.0f) || p->softcap > 0.0f || (p->features & (ATT_ALIBI | ATT_BIAS));
+}
+
+/* The factor that softmax_row() applies to what it reads. */
+static inline float logit_factor(const att_problem *p) {
+    return logits_are_shaped(p) ? 1.0f : p->scale * LOG2E;
+}
+
+/* Bias of keys x .. x+n-1 of the row that begins at element `offset`; 0 or -inf for a boolean one. */
+static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int64_t x, int64_t n) {
+    if (p->bias.col == 1 && p->bias_dtype != ATT_BOOL8) {
+        const int64_t first = (offset + x) * (int64_t)att_dtype_size(p->bias_dtype);
+        return vf_load_as((const char *)bias + first, p->bias_dtype, n);
+    }
+    float lanes[VF_W] = {0.0f};
+    for (int64_t k = 0; k < n && k < VF_W; k++) {
+        const float b = att_load(bias, p->bias_dtype, offset + (x + k) * p->bias.col);
+        lanes[k] = p->bias_dtype != ATT_BOOL8 ? b : b != 0.0f ? 0.0f : -INFINITY;
+    }
+    return vf_load(lanes);
+}
+
+/* Scores s[lo..hi) of keys j0+lo .. j0+hi become log2-domain logits: scale, softcap, ALiBi, bias. */
+static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t head, int64_t i,
+                      float *s, int64_t j0, int64_t lo, int64_t hi) {
+    const att_problem *p = job->p;
+    const bool has_bias = p->features & ATT_BIAS;
+    const int64_t offset = has_bias ? att_cpu_bias_offset(p, q->batch, head, i) : 0;
+    const float slope = p->features & ATT_ALIBI ? att_cpu_slope(job, q->batch, head) : 0.0f;
+    for (int64_t x = lo / VF_W * VF_W; x < hi; x += VF_W) {
+        vf t = vf_mul(vf_load(s + x), vf_set1(p->scale));
+        if (p->softcap > 0.0f)
+            t = vf_mul(vf_set1(p->softcap), vf_tanh(vf_div(t, vf_set1(p->softcap))));
+        if (slope != 0.0f) {
+            const vf distance =
+                vf_abs(vf_sub(vf_set1((float)(i + q->shift - j0 - x)), vf_iota()));
+            t = vf_fma(vf_set1(-slope), distance, t);
+        }
+        if (has_bias)
+            t = vf_add(t, bias_load(p, job->a->bias, offset, j0 + x, hi - x));
+        vf_store(s + x, vf_mul(t, vf_set1(LOG2E)));
+    }
+}
+
+/* Hide the keys outside [lo, hi) of the vectors in [from, to), both multiples of VF_W. */
+static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int64_t hi) {
+    for (int64_t x = from; x < to; x += VF_W)
+        if (x < lo || x + VF_W > hi)
+            vf_store(s + x, vf_between(vf_load(s + x), att_max(lo - x, 0), att_max(hi - x, 0), -INFINITY));
+}
+
+/* Largest of s[from..to), NaN passed over; the count is a multiple of 2 * VF_W. */
+VF_INLINE float max_row(const float *s, int64_t from, int64_t to) {
+    vf a = vf_load(s + from), b = vf_load(s + from + VF_W);
+    a = vf_max(a, vf_set1(-INFINITY));
+    b = vf_max(b, vf_set1(-INFINITY));
+    for (int64_t x = from + 2 * VF_W; x < to; x += 2 * VF_W) {
+        a = vf_max(vf_load(s + x), a);
+        b = vf_max(vf_load(s + x + VF_W), b);
+    }
+    return vf_reduce_max(vf_max(a, b));
+}
+
+/* Raise the running maximum *m if the block's maximum asks for it, and return the factor that what
+ * was summed under the old one must be multiplied by: 1 where nothing changed. */
+static inline float raise_max(float block_max, float *m, float *l) {
+    if (!(block_max > *m + LAZY) && !(*m == -INFINITY && block_max > -INFINITY))
+        return 1.0f;
+    const float alpha = *m == -INFINITY ? 0.0f : exp2f(*m - block_max);
+    *m = block_max;
+    *l *= alpha;
+    return alpha;
+}
+
+/* Where weights x and x+VF_W of a row go. */
+typedef void store_weights(void *row, int64_t x, vf p0, vf p1);
+
+/* Weights exp2(s * factor - m) of s[from..to) go to `row` by `store`; returns their sum. */
+VF_INLINE float weigh_row(const float *s, int64_t from, int64_t to, float factor, float m,
+                          const int degree, store_weights *store, void *row) {
+    const vf f = vf_set1(factor), shift = vf_set1(m == -INFINITY ? 0.0f : -m);
+    vf sum0 = vf_set1(0.0f), sum1 = vf_set1(0.0f);
+    for (int64_t x = from; x < to; x += 2 * VF_W) {
+        const vf p0 = vf_exp2(vf_fma(vf_load(s + x), f, shift), degree);
+        const vf p1 = vf_exp2(vf_fma(vf_load(s + x + VF_W), f, shift), degree);
+        sum0 = vf_add(sum0, p0);
+        sum1 = vf_add(sum1, p1);
+        store(row, x, p0, p1);
+    }
+    return vf_reduce_add(vf_add(sum0, sum1));
+}
+
+#endif
