@@ -129,7 +129,7 @@ INTEGER_HANDLER(offset, 0, offset)
 INTEGER_HANDLER(bias_col, 1, bias_col)
 
 HANDLER(dtype) {
-    int dtype;
+    int dtype = 0;
     if (!set_named(name, value, lab_dtype_names, &dtype, why))
         return false;
     spec->problem.dtype = (att_dtype)dtype;
@@ -141,7 +141,7 @@ HANDLER(dtype_word) { /* `bf16` alone */
 }
 
 HANDLER(dtype_o) {
-    int dtype;
+    int dtype = 0;
     if (!set_named(name, value, lab_dtype_names, &dtype, why))
         return false;
     spec->dtype_o = (att_dtype)dtype;
@@ -158,7 +158,7 @@ HANDLER(causal) {
 }
 
 HANDLER(align) {
-    int align;
+    int align = 0;
     if (!set_named(name, value, lab_align_names, &align, why))
         return false;
     spec->problem.align = (att_align)align;
@@ -209,7 +209,7 @@ HANDLER(bias) {
     const char *colon = strchr(value, ':');
     const size_t length = colon ? (size_t)(colon - value) : strlen(value);
     snprintf(type, sizeof type, "%.*s", (int)length, value);
-    int dtype;
+    int dtype = 0;
     if (!set_named(name, type, lab_bias_dtype_names, &dtype, why))
         return false;
     spec->problem.bias_dtype = (att_dtype)dtype;
@@ -227,7 +227,7 @@ HANDLER(bias) {
 }
 
 HANDLER(bias_fill) {
-    int fill;
+    int fill = 0;
     if (!set_named(name, value, lab_bias_fill_names, &fill, why))
         return false;
     spec->bias_fill = (lab_bias_fill)fill;
@@ -271,7 +271,7 @@ HANDLER(lens_k) {
 }
 
 HANDLER(lens_seed) {
-    int64_t seed;
+    int64_t seed = 0;
     if (!set_integer(name, value, 0, &seed, why))
         return false;
     spec->lens_seed = (uint64_t)seed;
@@ -284,7 +284,7 @@ HANDLER(paged) {
 }
 
 HANDLER(layout) {
-    int layout;
+    int layout = 0;
     if (!set_named(name, value, lab_layout_names, &layout, why))
         return false;
     spec->layout = (lab_layout)layout;
@@ -305,7 +305,7 @@ HANDLER(absurd) {
 }
 
 HANDLER(data) {
-    int data;
+    int data = 0;
     if (!set_named(name, value, lab_data_names, &data, why))
         return false;
     spec->data = (lab_data)data;
