@@ -1,0 +1,12 @@
+# run.mk: `make run` shows the library at work on this machine, `make bench` measures it.
+.PHONY: run-setup
+run-setup:
+	@scripts/setup.sh run
+
+# A second make: what set-up has just installed changes what this one has already looked for.
+run: run-setup
+	@$(MAKE) --no-print-directory -j$(shell nproc) all
+	@$(BUILD)/attest demo
+
+bench: all
+	$(BUILD)/attest bench --suite cpu --json $(BUILD)/bench.json
