@@ -21,11 +21,12 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libsupport.a $(BUILD)/liblab.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ $(JANSSON) -lcmocka $(LDLIBS)
 
+comma := ,
+
 # Calls that reserve memory go through the test, which counts those made during a run.
 $(BUILD)/tests/unit/test_memory: TEST_LDFLAGS := \
     $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc posix_memalign memalign mmap)
 $(BUILD)/tests/unit/test_pool: TEST_LDFLAGS := -Wl,--wrap=pthread_create
-comma := ,
 
 # test_reload loads the shared library by this path.
 $(BUILD)/obj/tests/unit/test_reload.o: CPPFLAGS += -DLIBATTEST_SO='"$(abspath $(BUILD))/libattest.so"'

@@ -128,7 +128,7 @@ static void test_context__struct_sizes__known_or_refused(void **state) {
     }
     newer_options newer = {.known = cpu_options(), .added = 1};
     newer.known.size = sizeof newer;
-    refuse(&newer.known, ATT_E_STRUCT, "size", "size");
+    refuse(&newer.known, ATT_E_STRUCT, "size", "does not know");
     newer.added = 0;
     att_context *ctx;
     assert_ok(att_context_create(&ctx, &newer.known));
