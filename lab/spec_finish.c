@@ -226,7 +226,7 @@ bool lab_spec_finish(lab_spec *spec, lab_message *why) {
     p->d_v = spec->d_v < 0 ? p->d_qk : spec->d_v;
     p->dtype_o = spec->dtype_o ? spec->dtype_o : p->dtype;
     if (!spec->scale_given)
-        p->scale = p->d_qk > 0 ? 1.0f / sqrtf((float)p->d_qk) : 1.0f;
+        p->scale = p->d_qk > 0 ? (float)(1.0 / sqrt((double)p->d_qk)) : 1.0f;
     p->alibi_stride_batch = spec->alibi_per_batch ? p->heads_q : 0;
 
     if (p->heads_kv < 1 || p->heads_q % p->heads_kv != 0)

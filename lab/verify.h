@@ -2,7 +2,8 @@
  *
  * The bar, for O and for LSE each, over the rows checked:
  *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
- * where plain is the same-dtype reference of src/ref/plain.h. Where the oracle is NaN the answer must
+ * where plain is the same-dtype reference of src/ref/plain.h. For LSE, a logarithm, the ulp is taken at
+ * 1 where max |oracle| is smaller: its absolute error is the relative error of the sum behind it. Where the oracle is NaN the answer must
  * be NaN, where it is infinite the same infinity or NaN; no other answer may be non-finite. */
 #ifndef LAB_VERIFY_H
 #define LAB_VERIFY_H
@@ -23,7 +24,7 @@ typedef struct lab_verify_options {
     uint64_t seed;
     int repeats; /* runs that must agree bit by bit; 0: 2 */
     int64_t
-        max_work; /* multiply-adds the oracle may spend; above it rows are sampled; 0: 2e8 */
+        max_work; /* multiply-adds the oracle may spend; above it rows are sampled; 0: 1e8 */
     int threads;  /* for the oracle; 0: as many as there are processors */
 } lab_verify_options;
 
