@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lab/spec_names.h"
+#include "lab/suggest.h"
 
 void lab_spec_init(lab_spec *spec) {
     *spec = (lab_spec){
@@ -371,43 +372,12 @@ static const modifier *find_modifier(const char *name, size_t length) {
     return NULL;
 }
 
-/* -------------------------------------------------------------- suggestions */
-
-/* Edits (insert, delete, replace, swap neighbours) that turn one short word into another. */
-static int edit_distance(const char *from, const char *to) {
-    enum { LONGEST = 24 };
-    const int n = (int)strlen(from), m = (int)strlen(to);
-    if (n > LONGEST || m > LONGEST)
-        return LONGEST;
-    int d[LONGEST + 1][LONGEST + 1];
-    for (int i = 0; i <= n; i++)
-        for (int j = 0; j <= m; j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = i + j;
-                continue;
-            }
-            const int replace = d[i - 1][j - 1] + (from[i - 1] != to[j - 1]);
-            const int edit = (d[i - 1][j] < d[i][j - 1] ? d[i - 1][j] : d[i][j - 1]) + 1;
-            d[i][j] = replace < edit ? replace : edit;
-            if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] &&
-                d[i - 2][j - 2] + 1 < d[i][j])
-                d[i][j] = d[i - 2][j - 2] + 1;
-        }
-    return d[n][m];
-}
-
 static bool unknown_modifier(const char *name, lab_message *why) {
-    const char *nearest = NULL;
-    int nearest_distance = 3; /* further than two edits is another word */
-    for (int i = 0; i < MODIFIER_COUNT; i++) {
-        const int distance = edit_distance(name, modifiers[i].name);
-        if (distance < nearest_distance && distance < (int)strlen(name)) {
-            nearest = modifiers[i].name;
-            nearest_distance = distance;
-        }
-    }
-    if (nearest)
-        return lab_fail(why, "unknown modifier '%s'; did you mean '%s'?", name, nearest);
+    lab_suggestion nearest = {0};
+    for (int i = 0; i < MODIFIER_COUNT; i++)
+        lab_suggest(&nearest, name, modifiers[i].name);
+    if (nearest.word)
+        return lab_fail(why, "unknown modifier '%s'; did you mean '%s'?", name, nearest.word);
     return lab_fail(why, "unknown modifier '%s'", name);
 }
 
