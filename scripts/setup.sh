@@ -55,7 +55,7 @@ need_for_test() {
     need cmake has_command cmake
     need gcovr has_command gcovr
     need git has_command git
-    need groff has_command groff
+    need groff-base has_command groff
     need libcmocka-dev has_header cmocka.h
     need pkg-config has_command pkg-config
     need python3 has_command python3

@@ -119,6 +119,15 @@ check_cmake() {
     ! configure 99.0 >/dev/null 2>&1 || fail "the CMake package claims to be version 99"
 }
 
+check_readme_commands() { # the attest commands of the README hold as they stand
+    local line words=()
+    while IFS= read -r line; do
+        read -ra words <<<"${line%%#*}"
+        (cd "$scratch" && PATH=$root$prefix/bin:$PATH && quietly "${words[@]}")
+    done < <(awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside && /^attest /' README.md)
+    [[ ${#words[@]} -gt 0 ]] || fail "README.md has no attest commands"
+}
+
 check_program() { # check_program FILE: it runs, away from the sources, without knowing where they are
     (cd / && quietly "$1" info)
     (cd / && quietly "$1" verify --suite seed)
@@ -133,7 +142,7 @@ check_copied_build() {
 }
 
 check_manual() {
-    same "the man page and its warnings" "" "$(groff -man -ww -Tutf8 -z man/attest.1 2>&1)"
+    same "the man page and its warnings" "" "$(groff -mandoc -ww -Tutf8 -z man/attest.1 2>&1)"
 }
 
 check_uninstall() {
@@ -149,8 +158,9 @@ check_libraries
 extract_example "$scratch/example.c"
 check_pkg_config
 check_cmake
+check_readme_commands
 check_program "$root$prefix/bin/attest"
 check_copied_build
 check_manual
 check_uninstall
-echo "install: files, header, symbols, dependencies, pkg-config, CMake, man page and a copied build hold"
+echo "install: files, header, symbols, dependencies, pkg-config, CMake, README, man page and a copied build hold"
