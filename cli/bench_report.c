@@ -1,9 +1,10 @@
 /* bench_report.c: timing results as a table, as CSV and as JSON. */
 #include "cli/bench_report.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/report.h"
 #include "lab/bench.h"
@@ -64,10 +65,12 @@ static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
 }
 
 static json_t *case_object(const lab_bench_case *c) {
-    json_t *object =
-        json_pack("{s:o, s:o, s:o, s:b, s:o}", "problem", lab_json_problem(c->spec), "machine",
-                  lab_json_machine(c->ctx), "verify", lab_json_verify(&c->verify), "timed",
-                  c->timed, "flops", lab_json_number(c->flops));
+    att_context_info info = {.size = sizeof info};
+    att_context_query(c->ctx, &info);
+    json_t *object = json_pack(
+        "{s:o, s:s, s:i, s:o, s:b, s:o}", "problem", lab_json_problem(c->spec), "isa",
+        lab_isa_name(info.isa), "threads", (int)info.threads, "verify",
+        lab_json_verify(&c->verify), "timed", c->timed, "flops", lab_json_number(c->flops));
     if (!c->timed)
         return object;
     json_object_set_new(object, "kernel", json_string(c->launch.kernel));
@@ -83,14 +86,21 @@ static json_t *case_object(const lab_bench_case *c) {
     return object;
 }
 
+/* Tasks ready to run on the machine, over the last minute; NaN where it is not known. */
+static double load_average(void) {
+    double load;
+    return getloadavg(&load, 1) == 1 ? load : (double)NAN;
+}
+
 static json_t *bench_document(const cli_session *session, const lab_bench_case *cases,
-                              size_t count) {
+                              size_t count, double load) {
     const cli_options *o = session->options;
     json_t *document = lab_json_document("attest-bench-1", session->ctx[0]);
     json_object_set_new(document, "options",
                         json_pack("{s:I, s:I, s:I, s:f}", "seed", (json_int_t)o->seed,
                                   "min_samples", (json_int_t)o->min_samples, "max_samples",
                                   (json_int_t)o->max_samples, "seconds", o->seconds));
+    json_object_set_new(document, "load_average_before", lab_json_number(load));
     json_t *results = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append_new(results, case_object(&cases[i]));
@@ -98,7 +108,8 @@ static json_t *bench_document(const cli_session *session, const lab_bench_case *
     return document;
 }
 
-static cli_exit report(cli_session *session, const lab_bench_case *cases, size_t count) {
+static cli_exit report(cli_session *session, const lab_bench_case *cases, size_t count,
+                       double load) {
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     cli_tally tally = {0};
     for (size_t i = 0; i < count; i++) {
@@ -112,7 +123,7 @@ static cli_exit report(cli_session *session, const lab_bench_case *cases, size_t
     cli_put_tally(session, &tally);
     if (session->csv.stream)
         put_csv(session->csv.stream, cases, count);
-    return cli_session_finish(session, bench_document(session, cases, count),
+    return cli_session_finish(session, bench_document(session, cases, count, load),
                               cli_tally_exit(&tally));
 }
 
@@ -134,10 +145,15 @@ cli_exit cli_bench_session(cli_session *session) {
     options.min_samples = (size_t)o->min_samples;
     options.max_samples = (size_t)o->max_samples;
     options.seconds = o->seconds;
+    const double load = load_average();
+    if (load > 0.5 * (double)sysconf(_SC_NPROCESSORS_ONLN))
+        fprintf(stderr,
+                "note: this machine is busy (load average %.1f), so times will scatter\n",
+                load);
     lab_message why;
     cli_exit result = CLI_NOT_POSSIBLE;
     if (lab_bench_run(cases, count, &options, stderr, &why))
-        result = report(session, cases, count);
+        result = report(session, cases, count, load);
     else
         cli_complain(o, "%s", why.text);
     lab_bench_free(cases, count);

@@ -86,8 +86,9 @@ bool lab_json_write(json_t *document, FILE *stream, lab_message *why) {
     if (!document)
         return lab_fail(why, "no memory for the JSON document");
     errno = 0;
-    const bool ok = json_dumpf(document, stream, JSON_INDENT(1)) == 0 &&
-                    fputc('\n', stream) != EOF && fflush(stream) == 0;
+    const bool ok =
+        json_dumpf(document, stream, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) == 0 &&
+        fputc('\n', stream) != EOF && fflush(stream) == 0;
     const int code = errno;
     json_decref(document);
     return ok || lab_fail(why, "the JSON document cannot be written: %s",

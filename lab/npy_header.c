@@ -212,7 +212,7 @@ bool lab_npy_header_parse(lab_npy *out, size_t *data_offset, const unsigned char
     cursor c = {.at = text, .end = text + length, .path = path, .why = why};
     if (!read_dictionary(&c, out))
         return false;
-    int64_t data_bytes;
+    int64_t data_bytes = 0;
     if (!lab_npy_shape_bytes(out->type, out->dims, out->shape, &out->count, &data_bytes, path,
                              why))
         return false;

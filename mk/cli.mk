@@ -1,4 +1,6 @@
 # cli.mk: `make test-cli` drives the program as a user would.
 .PHONY: test-cli
+CLI_TESTS := $(wildcard tests/cli/test_*.sh)
+
 test-cli: all
-	@tests/run.sh $(addprefix "env BUILD=$(BUILD) ,$(addsuffix ",$(filter-out %/common.sh,$(wildcard tests/cli/*.sh))))
+	@BUILD=$(BUILD) CC='$(CC)' tests/run.sh $(CLI_TESTS)

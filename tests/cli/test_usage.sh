@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# test_usage.sh: mistakes in the command are named, suggested for, and exit 2; no argv crashes.
+# shellcheck source=tests/cli/common.sh
+source "$(dirname "$0")/common.sh"
+
+expect 'no verb' 2 err='usage: attest VERB' --
+expect 'unknown verb' 2 err="no verb 'verfy'; did you mean 'verify'" -- verfy
+expect 'far-off verb' 2 err="no verb 'xyzzy'; see 'attest help'" -- xyzzy
+expect 'unknown flag' 2 err='no option --sede; did you mean --seed' -- info --sede 3
+expect 'far-off flag' 2 err="no option --frobnicate; see 'attest help run'" -- run --frobnicate
+expect 'unknown letter' 2 err='no option -z' -- run -z
+expect 'flag of another verb' 2 err='--trace is not an option of this verb' -- bench --trace
+expect 'missing value at the end' 2 err='--sq needs a value: N' -- run --sq
+expect 'missing value before a flag' 2 err='--json needs a value: FILE' -- info --json --seed 1
+expect 'value where there is none' 2 err='--trace takes no value' -- run --trace=1 b1h1s1d8
+expect 'empty value' 2 err='--seed has an empty value' -- info --seed=
+expect 'argument to info' 2 err="takes no arguments, but was given 'x'" -- info x
+expect 'explain without a shape' 2 err='a shape is wanted' -- explain
+expect 'run without a shape' 2 err='a shape is wanted' -- run
+
+expect 'threads 0' 2 err='--threads 0: a whole number' -- info --threads 0
+expect 'threads x' 2 err='--threads two: a whole number' -- info --threads two
+expect 'threads overflow' 2 err='a whole number' -- info --threads 99999999999999999999
+expect 'seed -1' 2 err='--seed -1: a whole number' -- info --seed -1
+expect 'seconds nan' 2 err='--seconds nan: seconds' -- bench b1h1s1d8 --seconds nan
+expect 'min above max' 2 err='--min-samples 9 is more than --max-samples 3' -- \
+    bench b1h1s1d8 --min-samples 9 --max-samples 3
+expect 'unknown isa' 2 err='--isa sse2: portable, avx2' -- info --isa sse2
+expect 'two isas for run' 2 err='--isa takes one' -- run b1h1s1d8 --isa portable,portable
+expect 'unknown device' 2 err='--device tpu: cpu, cuda' -- info --device tpu
+expect 'device cuda:x' 2 err='--device cuda:x' -- info --device cuda:x
+expect 'both documents on stdout' 2 err='cannot both have stdout' -- \
+    bench b1h1s1d8 --json - --csv -
+
+expect 'heads' 2 err='heads_q=6 is not a multiple of heads_kv=4' -- run --hq 6 --hkv 4
+expect 'heads, compact' 2 err='heads_q=6 is not a multiple of heads_kv=4' -- \
+    explain b1h6hkv4s8d64
+expect 'flag with a bad number' 2 err='--hq: .*eight' -- run --hq eight
+expect 'flag with a bad word' 2 err='--dtype: .*fp8.*bf16' -- run --dtype fp8
+expect 'causal alignment' 2 err='causal=top-left or causal=bottom-right' -- \
+    run b1h1s4sk5d64 --causal
+expect 'unknown alignment' 2 err='--causal: .*middle' -- run b1h1s4d64 --causal=middle
+expect 'bad window' 2 err='--window: .*left' -- run b1h1s4d64 --window left
+expect 'unknown modifier' 2 err="'casual'; did you mean 'causal'" -- run b1h1s4d64,casual
+expect 'unknown shape key' 2 err="unknown shape key 'q'" -- verify q7
+expect 'empty shape' 2 err='.' -- run ''
+expect 'a size past 64 bits' 2 err='.' -- run b99999999999999999999h1s1d64
+expect 'a product past 64 bits' 2 err='.' -- run b4000000000h4000000000s4000000000d64
+expect 'nan scale' 2 err='scale' -- run b1h1s4d64 --scale nan
+expect 'negative softcap' 2 err='softcap' -- run b1h1s4d64 --softcap -1
+expect 'unknown suite' 2 err='nosuch' -- verify --suite nosuch
+printf 'b1h1s4d64\nb1h1s4d64,oops\n' >broken.txt
+expect 'broken suite' 2 err='broken.txt:2|broken.txt.*line 2' -- verify --suite ./broken.txt
+: >empty.txt
+expect 'empty suite' 2 err='.' -- verify --suite ./empty.txt
+
+expect 'd 257' 3 err='d_qk=257' -- run b1h1s1d257
+expect 'no cuda' 3 err='cuda' -- run --device cuda b1h1s1d64
+expect 'no cuda:1' 3 err='cuda' -- info --device cuda:1
+expect 'json into nowhere' 3 err='/no/such/x.json' -- info --json /no/such/x.json
+expect 'csv into nowhere' 3 err='/no/such/x.csv' -- bench b1h1s1d8 --csv /no/such/x.csv
+check 'stdout full' bash -c 'attest info >/dev/full; (($? == 3))'
+check 'json to a full device' bash -c 'attest info --json /dev/full; (($? == 3))'
+export ATTEST_ISA=sse9
+expect 'unknown ATTEST_ISA' 2 err='ATTEST_ISA' -- info
+unset ATTEST_ISA
+
+# Random words, flags and bytes in any order: 0 to 3, never a signal.
+words=(info run explain verify bench demo help -- - --shape --suite -b -d -o --hq --json --seed = , ''
+    b1h1s1d8 b1h1s1d8,causal --causal --causal=x --window -1,-1 --isa auto --threads 1 1 -1 0 1e99 nan
+    $'\xff\xfe' --q --k --v /dev/null /dev/zero . --with lse --csv --max-samples --seconds 0 "$(printf 'x%.0s' {1..5000})")
+RANDOM=7
+crashes=0
+for _ in {1..300}; do
+    arguments=()
+    for ((i = RANDOM % 7; i >= 0; i--)); do
+        arguments+=("${words[RANDOM % ${#words[@]}]}")
+    done
+    case ${arguments[0]} in verify | bench | demo) arguments+=(b1h1s1d8 --seconds 0 --max-samples 1 --min-samples 1) ;; esac
+    timeout 60 attest "${arguments[@]}" >/dev/null 2>&1 </dev/null
+    status=$?
+    if ((status > 3)); then
+        crashes=$((crashes + 1))
+        printf 'exit %d:' "$status"
+        printf ' %q' "${arguments[@]}"
+        echo
+    fi
+done
+check 'random arguments never crash' test "$crashes" -eq 0
+finish
