@@ -1,0 +1,103 @@
+/* test_random.c: random problems from the whole space, every engine held to the bar.
+ *
+ * ATTEST_PROPERTY_SEED and ATTEST_PROPERTY_COUNT choose the draw. A failing problem is shrunk and printed
+ * as the command line that shows it again. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lab/verify.h"
+#include "tests/support/candidate.h"
+#include "tests/support/check.h"
+#include "tests/support/engines.h"
+#include "tests/support/shrink.h"
+
+enum { COUNT = 1500, SEED = 1, REPORTED_MOST = 5 };
+
+static const int32_t THREADS[] = {1, 3};
+enum { THREAD_COUNTS = sizeof THREADS / sizeof THREADS[0] };
+
+static uint64_t from_environment(const char *name, uint64_t otherwise) {
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* Where and with what data a problem is run. */
+typedef struct trial {
+    att_context *ctx;
+    uint64_t seed;
+    lab_outcome first; /* how the drawn problem ended; a smaller one must end the same way */
+    lab_verify_result result;
+} trial;
+
+static lab_outcome run(const lab_spec *spec, trial *t) {
+    const lab_verify_options options = {.seed = t->seed, .threads = 1};
+    lab_verify_spec(&t->result, t->ctx, spec, &options);
+    return t->result.outcome;
+}
+
+static bool fails_the_same_way(const lab_spec *spec, void *arg) {
+    trial *t = arg;
+    return run(spec, t) == t->first;
+}
+
+/* Shrink and print; `threads` and `isa` are the context's. */
+static void report(const candidate *drawn, trial *t, att_isa isa, int32_t threads) {
+    candidate small = *drawn;
+    lab_spec spec;
+    char line[LAB_SPEC_MAX];
+    shrink(&small, fails_the_same_way, t);
+    candidate_build(&small, &spec);
+    run(&spec, t);
+    lab_spec_print(&spec, line, sizeof line);
+    print_error("attest verify '%s' --seed %llu --isa %s --threads %d\n    %s: %s\n", line,
+                (unsigned long long)t->seed, isa_name(isa), (int)threads, t->result.kernel,
+                t->result.message);
+}
+
+/* One draw of problems through both contexts of an instruction set; returns how many failed. */
+static int run_all(att_isa isa, uint64_t seed, uint64_t count) {
+    att_context *ctx[THREAD_COUNTS];
+    int failures = 0;
+    for (int i = 0; i < THREAD_COUNTS; i++)
+        ctx[i] = context_open(isa, THREADS[i]);
+    for (uint64_t n = 0; n < count; n++) {
+        uint64_t state = seed << 32 | n;
+        candidate drawn;
+        lab_spec spec;
+        candidate_random(&drawn, &state);
+        assert_true(candidate_build(&drawn, &spec));
+        const int which = (int)(n % THREAD_COUNTS);
+        trial t = {.ctx = ctx[which], .seed = seed + n};
+        t.first = run(&spec, &t);
+        if (t.first != LAB_PASS && ++failures <= REPORTED_MOST)
+            report(&drawn, &t, isa, THREADS[which]);
+    }
+    for (int i = 0; i < THREAD_COUNTS; i++)
+        att_context_destroy(ctx[i]);
+    return failures;
+}
+
+static void test_engine__random_problems__within_the_bar(void **state) {
+    const att_isa isa = *(const att_isa *)*state;
+    const uint64_t seed = from_environment("ATTEST_PROPERTY_SEED", SEED);
+    const uint64_t count = from_environment("ATTEST_PROPERTY_COUNT", COUNT);
+    const int failures = run_all(isa, seed, count);
+    print_message("%s: %llu problems from seed %llu, %d failed\n", isa_name(isa),
+                  (unsigned long long)count, (unsigned long long)seed, failures);
+    assert_int_equal(failures, 0);
+}
+
+int main(void) {
+    static char names[ENGINES_MAX][80];
+    static att_isa isas[ENGINES_MAX];
+    struct CMUnitTest tests[ENGINES_MAX];
+    const int count = (int)machine_isa();
+    for (int i = 0; i < count; i++) {
+        isas[i] = (att_isa)(i + 1);
+        snprintf(names[i], sizeof names[i], "test_engine__random_problems__within_the_bar [%s]",
+                 isa_name(isas[i]));
+        tests[i] = (struct CMUnitTest){names[i], test_engine__random_problems__within_the_bar,
+                                       NULL, NULL, &isas[i]};
+    }
+    return _cmocka_run_group_tests("random", tests, (size_t)count, NULL, NULL);
+}
