@@ -43,9 +43,18 @@ double lab_random_unit(lab_random *random) {
     return (double)(lab_random_bits(random) >> 11) * 0x1p-53;
 }
 
+/* Ones among the bits, by adding neighbours, then pairs, then nibbles; no instruction is assumed. */
+static int count_ones(uint64_t x) {
+    x -= x >> 1 & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (int)(x * 0x0101010101010101u >> 56);
+}
+
 float lab_random_normal(lab_random *random) {
-    const int ones = __builtin_popcountll(lab_random_bits(random)) - 32;
-    const float between = (float)(lab_random_bits(random) >> 46) * 0x1p-18f - 0.5f;
-    const float sigma_inverse = 0x1.feabfep-3f; /* 1 / sqrt(16 + 1/12) */
+    const uint64_t bits = lab_random_bits(random);
+    const int ones = count_ones(bits >> 20) - 22;                    /* of 44 bits */
+    const float between = (float)(bits & 0xfffff) * 0x1p-20f - 0.5f; /* the other 20 */
+    const float sigma_inverse = 0x1.3395bp-2f;                       /* 1 / sqrt(11 + 1/12) */
     return ((float)ones + between) * sigma_inverse;
 }

@@ -1,8 +1,8 @@
 /* random.h: seeded random numbers, the same bits for the same seed on every machine.
  *
  * xoshiro256** by Blackman and Vigna, seeded through splitmix64. A normal number is the count of ones
- * in 64 random bits, smeared by a uniform number over the step between two counts: close enough to
- * normal for test data, tails to 8 sigma, and no libm whose last bit could differ. */
+ * in 44 random bits, smeared by 20 more over the step between two counts: close enough to normal for
+ * test data, tails to 6 sigma, and no libm whose last bit could differ. */
 #ifndef LAB_RANDOM_H
 #define LAB_RANDOM_H
 

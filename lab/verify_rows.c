@@ -7,7 +7,7 @@
 #include "lab/random.h"
 #include "ref/oracle.h"
 
-enum { STREAM_ROWS = 1000, FEWEST_ROWS = 64 };
+enum { STREAM_ROWS = 1000, FEWEST_ROWS = 32 };
 
 static void add(lab_rows *rows, int64_t room, lab_row row) {
     if (rows->count < room)
