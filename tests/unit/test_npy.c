@@ -24,7 +24,7 @@ static int make_folder(void **state) {
 }
 
 static const char *in_folder(const char *name) {
-    static char path[128];
+    static char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }
