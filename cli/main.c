@@ -1,10 +1,12 @@
 /* main.c: attest, the program: finds the verb and hands it its options. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "attest.h"
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "lab/atomic_file.h"
 #include "lab/machine.h"
 #include "lab/suggest.h"
 
@@ -60,7 +62,25 @@ static int dispatch(int argc, char **argv) {
     return verb ? run_verb(argv[0], verb, argc - 2, argv + 2) : unknown_verb(name);
 }
 
+/* Leave no temporary file behind, then die of the signal as if it had not been caught. */
+static void die_clean(int number) {
+    lab_atomic_remove_all();
+    raise(number);
+}
+
+static void catch_signals(void) {
+    static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    struct sigaction action = {.sa_handler = die_clean, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++) {
+        struct sigaction before;
+        if (sigaction(fatal[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(fatal[i], &action, NULL);
+    }
+}
+
 int main(int argc, char **argv) {
+    catch_signals();
     if (argc < 2) {
         cli_help_program(stderr);
         return CLI_USAGE;

@@ -1,14 +1,17 @@
-/* sink.c: output by way of a temporary file and a rename. */
+/* sink.c: output that is put in place when it is complete. */
 #include "cli/sink.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static bool failed(const cli_options *o, const char *path) {
     return cli_complain(o, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static bool is_device_or_pipe(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
 bool cli_sink_open(cli_sink *sink, const cli_options *o, const char *path) {
@@ -19,26 +22,18 @@ bool cli_sink_open(cli_sink *sink, const cli_options *o, const char *path) {
         sink->stream = stdout;
         return true;
     }
-    struct stat info;
-    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        sink->stream = fopen(path, "w"); /* a device, a pipe or a link: written as it is */
+    if (is_device_or_pipe(path)) {
+        sink->stream = fopen(path, "w");
         return sink->stream || failed(o, path);
     }
-    if (asprintf(&sink->temporary, "%s.XXXXXX", path) < 0) {
-        sink->temporary = NULL;
-        return cli_complain(o, "out of memory");
-    }
-    const int fd = mkstemp(sink->temporary);
-    if (fd < 0) {
-        free(sink->temporary);
-        sink->temporary = NULL;
+    lab_message why;
+    if (!lab_atomic_create(&sink->file, path, &why))
+        return cli_complain(o, "%s", why.text);
+    sink->stream = fdopen(sink->file.fd, "w");
+    if (!sink->stream)
         return failed(o, path);
-    }
-    const mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
-    sink->stream = fdopen(fd, "w");
-    return sink->stream || failed(o, path);
+    sink->file.fd = -1; /* the stream closes it */
+    return true;
 }
 
 bool cli_sink_commit(cli_sink *sink, const cli_options *o) {
@@ -49,20 +44,14 @@ bool cli_sink_commit(cli_sink *sink, const cli_options *o) {
     const bool written = !ferror(stream);
     if ((stream == stdout ? fflush(stream) : fclose(stream)) != 0 || !written)
         return failed(o, sink->path);
-    if (!sink->temporary)
-        return true;
-    if (rename(sink->temporary, sink->path) != 0)
-        return failed(o, sink->path);
-    free(sink->temporary);
-    sink->temporary = NULL;
-    return true;
+    lab_message why;
+    return !sink->file.temporary || lab_atomic_commit(&sink->file, &why) ||
+           cli_complain(o, "%s", why.text);
 }
 
 void cli_sink_discard(cli_sink *sink) {
     if (sink->stream && sink->stream != stdout)
         fclose(sink->stream);
-    if (sink->temporary)
-        unlink(sink->temporary);
-    free(sink->temporary);
+    lab_atomic_discard(&sink->file);
     *sink = (cli_sink){0};
 }

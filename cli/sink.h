@@ -6,11 +6,12 @@
 #include <stdio.h>
 
 #include "cli/options.h"
+#include "lab/atomic_file.h"
 
 typedef struct cli_sink {
     FILE *stream; /* NULL: not asked for */
     const char *path;
-    char *temporary; /* NULL where the stream is the file itself, or stdout */
+    lab_atomic_file file; /* unused where the stream is a device, or stdout */
 } cli_sink;
 
 /* Open `path`: "-" is stdout, NULL asks for nothing. On failure: complains, returns false. */

@@ -14,20 +14,20 @@ static const char *const run_examples[] = {
 
 static const char *const explain_examples[] = {
     "attest explain b1h32hkv8s1sk4096d128,bf16",
-    "attest explain b2h8s512d64 --isa avx2",
+    "attest explain b2h8s512d64 --isa portable",
     NULL,
 };
 
 static const char *const verify_examples[] = {
     "attest verify",
     "attest verify b2h8s97d80,bf16,varlen,lse b1h4s128sk96d64,causal=bottom-right",
-    "attest verify --suite seed --dtype f32 --isa portable,avx2",
+    "attest verify --suite quick --dtype f32 --isa portable,auto",
     NULL,
 };
 
 static const char *const bench_examples[] = {
     "attest bench b1h8s512d64 --json result.json",
-    "attest bench b1h8s512d64,f32 --isa portable,avx2 --threads 1",
+    "attest bench b1h8s512d64,f32 --isa portable,auto --threads 1",
     "attest bench --suite seed --seconds 0.1 --csv -",
     NULL,
 };

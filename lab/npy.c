@@ -3,9 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -58,48 +55,12 @@ void lab_npy_close(lab_npy *array) {
     memset(array, 0, sizeof *array);
 }
 
-/* The file that `path` stands for: symbolic links are followed, so that the rename replaces their
- * target and not the link; what is there must be a regular file, never a device. */
-static bool resolve_target(char **out, const char *path, lab_message *why) {
-    *out = realpath(path, NULL);
-    if (!*out && errno == ENOENT)
-        *out = strdup(path);
-    if (!*out)
-        return system_failed(why, path, "cannot resolve", errno);
-    struct stat info;
-    if (stat(*out, &info) == 0 && !S_ISREG(info.st_mode))
-        return lab_fail(why, "%s: is there and is not a regular file", path);
-    return true;
-}
-
-/* Open a new file beside the target with the permissions that a plain open would give it. */
-static bool open_temporary(int *fd, lab_npy_writer *writer, const char *path,
-                           lab_message *why) {
-    const size_t n = strlen(writer->path) + sizeof ".XXXXXX";
-    writer->temporary = malloc(n);
-    if (!writer->temporary)
-        return lab_fail(why, "%s: no memory for its name", path);
-    snprintf(writer->temporary, n, "%s.XXXXXX", writer->path);
-    *fd = mkostemp(writer->temporary, O_CLOEXEC);
-    if (*fd < 0) {
-        const int code = errno;
-        free(writer->temporary);
-        writer->temporary = NULL; /* nothing to unlink */
-        return system_failed(why, path, "cannot create", code);
-    }
-    const mode_t mask = umask(0);
-    umask(mask);
-    fchmod(*fd, 0666 & ~mask);
-    return true;
-}
-
-static bool map_for_writing(lab_npy_writer *writer, int fd, const char *path,
-                            lab_message *why) {
-    const int code = posix_fallocate(fd, 0, (off_t)writer->mapping_bytes);
+static bool map_for_writing(lab_npy_writer *writer, const char *path, lab_message *why) {
+    const int code = posix_fallocate(writer->file.fd, 0, (off_t)writer->mapping_bytes);
     if (code != 0)
         return system_failed(why, path, "cannot reserve the disk space", code);
-    void *mapping =
-        mmap(NULL, writer->mapping_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *mapping = mmap(NULL, writer->mapping_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                         writer->file.fd, 0);
     if (mapping == MAP_FAILED)
         return system_failed(why, path, "cannot map", errno);
     writer->mapping = mapping;
@@ -118,18 +79,9 @@ bool lab_npy_create(lab_npy_writer *out, const char *path, lab_npy_type type, in
     if (!att_add(bytes, (int64_t)header_bytes, &total))
         return lab_fail(why, "%s: the file's size does not fit 63 bits", path);
     out->mapping_bytes = (size_t)total;
-
-    int fd = -1;
-    bool ok = resolve_target(&out->path, path, why);
-    if (ok)
-        ok = open_temporary(&fd, out, path, why);
-    if (ok)
-        ok = map_for_writing(out, fd, path, why);
-    if (fd >= 0)
-        close(fd);
-    if (!ok) {
+    if (!lab_atomic_create(&out->file, path, why) || !map_for_writing(out, path, why)) {
         lab_npy_discard(out);
-        return ok;
+        return false;
     }
     memcpy(out->mapping, header, header_bytes);
     out->data = (char *)out->mapping + header_bytes;
@@ -139,13 +91,8 @@ bool lab_npy_create(lab_npy_writer *out, const char *path, lab_npy_type type, in
 bool lab_npy_commit(lab_npy_writer *writer, lab_message *why) {
     bool ok = true;
     if (msync(writer->mapping, writer->mapping_bytes, MS_SYNC) != 0)
-        ok = system_failed(why, writer->path, "cannot write", errno);
-    else if (rename(writer->temporary, writer->path) != 0)
-        ok = system_failed(why, writer->path, "cannot put in place", errno);
-    if (ok) {
-        free(writer->temporary);
-        writer->temporary = NULL; /* it is the result now */
-    }
+        ok = system_failed(why, writer->file.path, "cannot write", errno);
+    ok = ok && lab_atomic_commit(&writer->file, why);
     lab_npy_discard(writer);
     return ok;
 }
@@ -153,9 +100,6 @@ bool lab_npy_commit(lab_npy_writer *writer, lab_message *why) {
 void lab_npy_discard(lab_npy_writer *writer) {
     if (writer->mapping)
         munmap(writer->mapping, writer->mapping_bytes);
-    if (writer->temporary)
-        unlink(writer->temporary);
-    free(writer->temporary);
-    free(writer->path);
+    lab_atomic_discard(&writer->file);
     memset(writer, 0, sizeof *writer);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lab/atomic_file.h"
 #include "lab/message.h"
 
 /* Little-endian element types; the names are NumPy's. */
@@ -41,13 +42,12 @@ typedef struct lab_npy {
 bool lab_npy_open(lab_npy *out, const char *path, lab_message *why);
 void lab_npy_close(lab_npy *array);
 
-/* An array being written: a temporary file beside `path` until it is committed. */
+/* An array being written: a temporary file until it is committed. */
 typedef struct lab_npy_writer {
     void *data; /* room for the elements, zeroed; NULL once committed or discarded */
     void *mapping;
     size_t mapping_bytes;
-    char *path;
-    char *temporary;
+    lab_atomic_file file;
 } lab_npy_writer;
 
 /* Reserve the disk space for an array (so that a full disk is found here, not while computing)
