@@ -17,7 +17,7 @@ enum {
     STREAM_HIDE,
     STREAM_SINKS,
     STREAM_PAGES,
-    STREAM_KEY_SIGNS = 1 << 20 /* + key */
+    STREAM_POINTERS = 1 << 20 /* + key */
 };
 
 typedef struct filler {
@@ -174,12 +174,12 @@ static void poison_masked_bias(const filler *f) {
 
 /* ------------------------------------------------------------- q, k, v rows */
 
-/* +1 or -1, always the same for one key and column: rows of Q that copy them point at that key. */
-static void key_signs(const filler *f, int64_t j, float *signs, int64_t d) {
+/* A vector that is always the same for one key: rows of Q that copy it point at that key. */
+static void make_pointer(const filler *f, int64_t j, float *row, int64_t d) {
     lab_random random;
-    lab_random_seed(&random, f->seed, STREAM_KEY_SIGNS + (uint64_t)j);
+    lab_random_seed(&random, f->seed, STREAM_POINTERS + (uint64_t)j);
     for (int64_t c = 0; c < d; c++)
-        signs[c] = lab_random_bits(&random) >> 63 ? 1.0f : -1.0f;
+        row[c] = 2.5f * lab_random_normal(&random);
 }
 
 static float denormal_unit(att_dtype dtype) {
@@ -202,9 +202,7 @@ static void make_row(filler *f, lab_tensor tensor, int64_t n, int64_t length, fl
         break;
     case LAB_DATA_ONEHOT:
         if (scores)
-            key_signs(f, tensor == LAB_Q ? n % att_max(f->p->seq_k, 1) : n, row, d);
-        for (int64_t c = 0; scores && c < d; c++)
-            row[c] *= 6.0f;
+            make_pointer(f, tensor == LAB_Q ? n % att_max(f->p->seq_k, 1) : n, row, d);
         break;
     case LAB_DATA_EQUAL:
         for (int64_t c = 0; tensor == LAB_K && c < d; c++)
