@@ -14,12 +14,12 @@
 #include "lab/suggest.h"
 
 bool cli_complain(const cli_options *o, const char *format, ...) {
-    fprintf(stderr, "attest%s%s: ", *o->verb ? " " : "", o->verb);
+    char text[1024];
     va_list list;
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    fputc('\n', stderr);
+    fprintf(stderr, "attest%s%s: %s\n", *o->verb ? " " : "", o->verb, text);
     return false;
 }
 

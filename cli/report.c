@@ -1,6 +1,7 @@
 /* report.c: text for verification results. */
 #include "cli/report.h"
 
+#include <math.h>
 #include <stdio.h>
 
 void cli_tally_add(cli_tally *tally, const lab_verify_result *result) {
@@ -52,7 +53,7 @@ const char *cli_outcome_text(const lab_verify_result *result) {
 static double share(const lab_errors *errors) {
     if (errors->bar > 0.0)
         return errors->kernel / errors->bar;
-    return errors->kernel > 0.0 ? 9.99 : 0.0;
+    return errors->kernel > 0.0 ? (double)INFINITY : 0.0;
 }
 
 void cli_put_verify_cells(lab_table *table, const lab_verify_result *result) {
@@ -66,7 +67,11 @@ void cli_put_verify_cells(lab_table *table, const lab_verify_result *result) {
     const lab_errors *worse = lse_is_worse ? &result->lse : &result->o;
     lab_table_cell(table, "%.1e", worse->kernel);
     lab_table_cell(table, "%.1e", worse->bar);
-    lab_table_cell(table, "%.0f %%", 100.0 * share(worse));
+    const double percent = 100.0 * share(worse);
+    if (percent < 1000.0)
+        lab_table_cell(table, "%.0f %%", percent);
+    else
+        lab_table_cell(table, ">999 %%");
 }
 
 void cli_put_failure(const cli_session *session, size_t ctx_index, const lab_spec *spec,

@@ -165,8 +165,8 @@ static bool output_fits(const binder *b, const tensor_shape *q, int64_t d_v) {
 static bool bind_tensors(binder *b, lab_spec *spec) {
     lab_array_files *f = b->files;
     const bool packed_q = has(b, LAB_FILE_CU_Q), packed_k = has(b, LAB_FILE_CU_K);
-    tensor_shape q, k, v;
-    att_dtype dtype_q, dtype_k, dtype_v;
+    tensor_shape q = {0}, k = {0}, v = {0};
+    att_dtype dtype_q = ATT_F32, dtype_k = ATT_F32, dtype_v = ATT_F32;
     if (!tensor_shape_of(b, LAB_FILE_Q, packed_q, &q) ||
         !tensor_shape_of(b, LAB_FILE_K, packed_k, &k) ||
         !tensor_shape_of(b, LAB_FILE_V, packed_k, &v) ||
@@ -289,7 +289,7 @@ static bool bind_sinks(binder *b) {
 }
 
 static bool bind_lens_k(binder *b) {
-    int64_t count;
+    int64_t count = 0;
     if (!bind_lengths(b, LAB_FILE_LENS_K, &b->files->args.lens_k, &count))
         return false;
     b->files->problem.features |= ATT_LENS_K;
