@@ -2,7 +2,7 @@
 #
 # The sanitizers and the coverage are the same rules again, in a build folder of their own with
 # other flags: see `variant` below.
-.PHONY: test test-unit test-threads test-property sanitize tsan coverage
+.PHONY: test test-core test-unit test-threads test-property sanitize tsan coverage
 
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 UNIT_TESTS      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
@@ -32,7 +32,7 @@ $(BUILD)/tests/unit/test_pool: TEST_LDFLAGS := -Wl,--wrap=pthread_create
 $(BUILD)/obj/tests/unit/test_reload.o: CPPFLAGS += -DLIBATTEST_SO='"$(abspath $(BUILD))/libattest.so"'
 $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
 
-.SECONDARY: $(TEST_OBJECTS)
+.PRECIOUS: $(BUILD)/obj/%.o
 -include $(TEST_OBJECTS:.o=.d)
 
 test-unit: $(UNIT_TESTS)
@@ -44,35 +44,41 @@ test-threads: $(THREAD_TESTS)
 test-property: $(PROPERTY_TESTS)
 	@tests/run.sh $(PROPERTY_TESTS)
 
-JOBS    := -j$(shell nproc)
+# Both at once, for the variants: one closing line.
+test-core: $(UNIT_TESTS) $(PROPERTY_TESTS)
+	@tests/run.sh $^
 
-# $(call variant,NAME,FLAGS): make again in $(BUILD)/NAME with FLAGS added to every compilation.
-variant  = $(MAKE) --no-print-directory $(JOBS) BUILD=$(BUILD)/$(1) EXTRA_CFLAGS="$(2)"
+JOBS     = -j$(shell nproc)
 
-ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# $(call variant,NAME,FLAGS): make again in $(BUILD)/NAME with FLAGS added to every compilation. Warnings are for
+# the plain build to judge: instrumented code makes the compiler suspect what is fine.
+variant  = $(MAKE) --no-print-directory $(JOBS) BUILD=$(BUILD)/$(1) WARN=-Wall OPT="-O1 -g" EXTRA_CFLAGS="$(2)"
+
+# AMX is emulated in the variants that are about memory and coverage, so that its kernel is among them on
+# every machine with AVX-512.
+ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DATT_AMX_EMULATE
 TSAN    := -fsanitize=thread
 GCOV    := --coverage -fprofile-update=atomic -DATT_AMX_EMULATE
 
 # TSan's shadow memory does not fit every randomised address layout; where the layout can be fixed, it is.
-STEADY  := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+STEADY   = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 # A variant runs the fixed seed over fewer problems than `test-property` does.
 sanitize:
-	@ATTEST_PROPERTY_COUNT=60 $(call variant,asan,$(ASAN)) OPT="-O1 -g" test-unit test-property
+	@ATTEST_PROPERTY_COUNT=60 $(call variant,asan,$(ASAN)) test-core
 
 tsan:
-	@$(STEADY) $(call variant,tsan,$(TSAN)) OPT="-O1 -g" test-threads
+	@$(STEADY) $(call variant,tsan,$(TSAN)) test-threads
 
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@ATTEST_PROPERTY_COUNT=60 $(call variant,coverage,$(GCOV)) CC=gcc OPT="-O1 -g" \
-	    test-unit test-property
-	@BUILD=$(BUILD) tests/coverage.sh
+	@failed=0; ATTEST_PROPERTY_COUNT=60 $(call variant,coverage,$(GCOV)) CC=gcc test-core || failed=1; \
+	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
-# Built once here, so that the runners below find everything in place.
+# Everything is built first, so that what the runners print is about tests.
+TEST_RUNNERS := test-layers test-unit test-property test-cli test-numpy test-install \
+                test-other-compiler sanitize tsan coverage
 test:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory $(JOBS) all $(UNIT_TESTS) $(PROPERTY_TESTS)
-	@tests/run.sh -v $(foreach target,$(TEST_TARGETS),"$(MAKE) --no-print-directory $(target)")
-
-TEST_TARGETS := test-layers test-unit test-property test-cli test-numpy test-install sanitize tsan coverage
+	@tests/run.sh -v $(foreach runner,$(TEST_RUNNERS),"$(MAKE) --no-print-directory $(runner)")

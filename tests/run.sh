@@ -4,9 +4,9 @@
 #   tests/run.sh [-v] COMMAND...
 #
 # Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted
-# from its last line of the form `N passed, N failed`, else from the totals that cmocka prints. A command
-# that exits non-zero without a counted failure, or that counts nothing, is one failure. What a command
-# prints is shown when it fails; with -v, as it runs. Exits 0 only if nothing failed.
+# from its last line of the form `N passed, N failed`, else from the totals that cmocka prints; one that counts
+# nothing is one test. A non-zero exit without a counted failure is one failure. What a command prints
+# is shown when it fails; with -v, as it runs. Exits 0 only if nothing failed.
 set -uo pipefail
 
 verbose=false
@@ -19,6 +19,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 total_passed=0
 total_failed=0
+summary=
 
 count() { # count PATTERN: the number captured by the last line that matches, or 0
     local number
@@ -35,8 +36,10 @@ tally() { # tally STATUS: set `passed` and `failed` from the log and the exit st
         passed=$(count '^\[  PASSED  \] ([0-9]+) test\(s\).*')
         failed=$(count '^\[  FAILED  \] ([0-9]+) test\(s\).*')
     fi
-    if [[ $1 -ne 0 && $failed -eq 0 ]] || ((passed + failed == 0)); then
-        failed=$((failed + 1))
+    if [[ $1 -ne 0 ]]; then
+        failed=$((failed > 0 ? failed : 1))
+    elif ((passed + failed == 0)); then
+        passed=1
     fi
 }
 
@@ -44,7 +47,7 @@ for command in "$@"; do
     read -ra words <<<"$command"
     started=$SECONDS
     if $verbose; then
-        echo "== ${command##*/}"
+        echo "== ${command##* }"
         "${words[@]}" 2>&1 | tee "$log"
         status=${PIPESTATUS[0]}
     else
@@ -56,12 +59,14 @@ for command in "$@"; do
         ((failed == 0)) || cat "$log"
         printf '%-36s %4d passed %4d failed %4d s\n' "${command##*/}" "$passed" "$failed" \
             $((SECONDS - started))
-    elif ((status != 0)); then
-        echo "$command: exit status $status"
+    else
+        summary+=$(printf '%-20s %5d passed %4d failed %5d s' "${command##* }" "$passed" "$failed" \
+            $((SECONDS - started)))$'\n'
     fi
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
 done
 
+printf '%s' "$summary"
 echo "$total_passed passed, $total_failed failed"
 ((total_failed == 0))

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# coverage.sh: print how much of src/ the tests reach, and fail below 90 % of its lines.
+#
+#   BUILD=build tests/coverage.sh     reads what the variant in $BUILD/coverage left behind
+#
+# All of src/ counts. Only a file of an instruction set that this processor has not got is left out,
+# and said to be: nothing could run it. (AMX is emulated in this variant and needs AVX-512 with BF16 alone.)
+set -uo pipefail
+
+least=90
+build=${BUILD:-build}
+flags=" $(sed -n 's/^flags[[:space:]]*: //p' /proc/cpuinfo | head -n 1) "
+exclude=()
+
+leave_out() { # leave_out FLAG FILE...: the files cannot run without the processor's FLAG
+    local flag=$1 file
+    shift
+    [[ $flags == *" $flag "* ]] && return
+    for file in "$@"; do
+        echo "coverage: this processor has no $flag: $file is left out"
+        exclude+=(--exclude "$file")
+    done
+}
+
+leave_out avx2 src/cpu/isa_avx2.c src/cpu/simd_avx2.h
+leave_out avx512f src/cpu/isa_avx512.c src/cpu/simd_avx512.h
+leave_out avx512_bf16 src/cpu/isa_amx.c 'src/cpu/amx_.*'
+
+if gcovr --root . --filter src/ "${exclude[@]}" --exclude-unreachable-branches \
+    --fail-under-line "$least" --print-summary "$build/coverage/obj/src"; then
+    echo "coverage: at or above $least % of lines"
+    echo "1 passed, 0 failed"
+else
+    echo "coverage: below $least % of lines"
+    echo "0 passed, 1 failed"
+    exit 1
+fi
