@@ -12,11 +12,11 @@
 #include "lab/table.h"
 
 static const lab_table_column columns[] = {
-    {"problem", LAB_TABLE_LEFT},       {"kernel", LAB_TABLE_LEFT},
-    {"error", LAB_TABLE_RIGHT},        {"bar", LAB_TABLE_RIGHT},
-    {"used", LAB_TABLE_RIGHT},         {"median ms", LAB_TABLE_RIGHT},
-    {"95 % interval", LAB_TABLE_LEFT}, {"spread", LAB_TABLE_RIGHT},
-    {"samples", LAB_TABLE_RIGHT},      {"GFLOP/s", LAB_TABLE_RIGHT},
+    {"problem", LAB_TABLE_LEFT},    {"kernel", LAB_TABLE_LEFT},
+    {"error", LAB_TABLE_RIGHT},     {"of bar", LAB_TABLE_RIGHT},
+    {"median ms", LAB_TABLE_RIGHT}, {"95 % interval", LAB_TABLE_LEFT},
+    {"spread", LAB_TABLE_RIGHT},    {"samples", LAB_TABLE_RIGHT},
+    {"GFLOP/s", LAB_TABLE_RIGHT},
 };
 
 /* Milliseconds to four significant digits, which is more than any interval is narrow. */

@@ -19,16 +19,17 @@ static void introduce(const cli_session *session) {
 
 static void say_what_next(const cli_session *session) {
     const char *program = session->options->program;
-    fprintf(
-        session->text,
-        "\nused: the share of the allowed error that the kernel took. GFLOP/s count what the "
-        "mask lets be seen.\n\nWhat to try next:\n"
-        "  %s explain b1h32hkv8s1sk4096d128,bf16    which kernel decodes, and why not the "
-        "others\n"
-        "  %s verify --suite edge                   the corners that break attention "
-        "libraries\n"
-        "  %s help run                              attention on your own .npy files\n",
-        program, program, program);
+    fprintf(session->text,
+            "\nThe bar is twice the error of a plain reference of the same type, plus 4 ulp.\n"
+            "GFLOP/s count the (row, key) pairs that the mask lets be seen.\n\n"
+            "What to try next:\n");
+    static const char *const next[][2] = {
+        {"explain b1h32hkv8s1sk4096d128,bf16", "which kernel decodes, and why not the others"},
+        {"verify --suite edge", "the corners that break attention libraries"},
+        {"help run", "attention on your own .npy files"},
+    };
+    for (size_t i = 0; i < sizeof next / sizeof next[0]; i++)
+        fprintf(session->text, "  %s %-38s %s\n", program, next[i][0], next[i][1]);
 }
 
 cli_exit cli_demo(const cli_options *o) {

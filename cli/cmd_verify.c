@@ -11,7 +11,7 @@
 
 static const lab_table_column columns[] = {
     {"problem", LAB_TABLE_LEFT}, {"kernel", LAB_TABLE_LEFT}, {"error", LAB_TABLE_RIGHT},
-    {"bar", LAB_TABLE_RIGHT},    {"used", LAB_TABLE_RIGHT},  {"result", LAB_TABLE_LEFT},
+    {"of bar", LAB_TABLE_RIGHT}, {"result", LAB_TABLE_LEFT},
 };
 
 static json_t *results_array(const lab_verify_result *results, const cli_session *session) {

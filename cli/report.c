@@ -59,14 +59,13 @@ static double share(const lab_errors *errors) {
 void cli_put_verify_cells(lab_table *table, const lab_verify_result *result) {
     lab_table_cell(table, "%s", *result->kernel ? result->kernel : "-");
     if (result->outcome == LAB_REFUSED) {
-        for (int i = 0; i < 3; i++)
-            lab_table_cell(table, "-");
+        lab_table_cell(table, "-");
+        lab_table_cell(table, "-");
         return;
     }
     const bool lse_is_worse = share(&result->lse) > share(&result->o);
     const lab_errors *worse = lse_is_worse ? &result->lse : &result->o;
     lab_table_cell(table, "%.1e", worse->kernel);
-    lab_table_cell(table, "%.1e", worse->bar);
     const double percent = 100.0 * share(worse);
     if (percent < 1000.0)
         lab_table_cell(table, "%.0f %%", percent);

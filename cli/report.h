@@ -25,7 +25,7 @@ void cli_put_tally(const cli_session *session, const cli_tally *tally);
 /* "pass", "FAIL", "refused", "no memory". */
 const char *cli_outcome_text(const lab_verify_result *result);
 
-/* Four cells: kernel, error, bar, and the share of the bar used, of O or LSE, whichever is worse. */
+/* Three cells: kernel, error and its share of the bar, of O or LSE, whichever has the larger. */
 void cli_put_verify_cells(lab_table *table, const lab_verify_result *result);
 
 /* For anything but a pass: what happened, and the command that makes it happen again. */

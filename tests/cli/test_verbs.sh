@@ -119,7 +119,7 @@ done <<<"$examples"
 attest demo --seconds 0 --min-samples 1 >demo.txt 2>/dev/null
 check 'demo proposes commands' grep -q '^What to try next:' demo.txt
 while read -r _ words; do
-    read -ra words <<<"${words%%    *}"
+    read -ra words <<<"${words%%  *}"
     [[ ${words[*]} == *'suite edge'* ]] || expect "next: ${words[*]}" 0 -- "${words[@]}"
 done < <(sed -n '/^What to try next:/,$s/^  .*attest /attest /p' demo.txt)
 
