@@ -6,10 +6,10 @@
  *   input      parts   Q K^T                    P V
  *   bfloat16   1       00                       00 (P rounded)
  *   float16    2       00 01 10 11, exact       00 01 10: P to 16 bits, V exact
- *   float32    3       00 01 02 10 11 20: all but 2^-24 of a product, both times
+ *   float32    3       00 01 02 10 11 20: all but 2^-25 of a product, both times
  *
- * Cutting drops low bits rather than rounding, so that every part is exact and has the sign of the
- * whole. Inf and NaN do not survive it as themselves, but as NaN: finish_row() then has the row redone.
+ * Three parts hold the 24 bits of a float32 exactly, two the 11 of a float16. Inf and values that round up to
+ * it become NaN in the second part: finish_row() then has the row redone.
  *
  * Operands are stored as whole tiles of 1 KiB, the parts of one piece side by side:
  *   Q  [16 rows][32 d]    P  [16 rows][32 keys]              rows as they are
@@ -49,26 +49,26 @@ static size_t tile_p_bytes(const att_problem *p) {
     return (size_t)(TILE_STRIP / SIDE * (TILE_KEYS / DEPTH) * parts_of(p->dtype)) * AMX_TILE_BYTES;
 }
 
-/* The upper halves of 32 floats: bfloat16 by truncation. */
+/* The upper halves of 32 floats: exact where the lower ones are zero. */
 VF_INLINE __m512i upper_halves(vf low, vf high) {
     const __m512i odd_words = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33,
                                                31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     return _mm512_permutex2var_epi16(_mm512_castps_si512(low), odd_words, _mm512_castps_si512(high));
 }
 
-VF_INLINE vf truncated(vf x) {
-    return _mm512_castsi512_ps(
-        _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32((int)0xffff0000u)));
+/* The nearest bfloat16, as a float. */
+VF_INLINE vf nearest(vf x) {
+    const __m512i up = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+    return _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32((int)0xffff0000u)));
 }
 
-/* 32 floats to `parts` vectors of 32 bfloat16; the last part drops what is left. */
+/* 32 floats to `parts` vectors of 32 bfloat16, each the nearest to what the ones before leave. */
 VF_INLINE void cut(vf low, vf high, const int parts, __m512i out[3]) {
     for (int i = 0; i < parts; i++) {
-        out[i] = upper_halves(low, high);
-        if (i + 1 < parts) {
-            low = vf_sub(low, truncated(low));
-            high = vf_sub(high, truncated(high));
-        }
+        const vf near_low = nearest(low), near_high = nearest(high);
+        out[i] = upper_halves(near_low, near_high);
+        low = vf_sub(low, near_low);
+        high = vf_sub(high, near_high);
     }
 }
 
@@ -193,48 +193,96 @@ static void tile_pack_kv(const tile *t, int64_t n) {
         }                                                                                        \
     } while (0)
 
-/* One step of DEPTH: every product of parts, in an order that changes one operand at a time.
+/* The products of parts that one pass over the depth sums, in an order that changes one operand at a time. */
+typedef enum amx_pass {
+    ALL,   /* bfloat16, float16: one pass */
+    EXACT, /* float16, with the product of the second parts */
+    MINOR, /* float32: all but the product of the first parts ... */
+    MAJOR  /* ... which comes last, so that the small terms are not rounded at its size */
+} amx_pass;
+
+/* One step of DEPTH.
  *
  * a_below, b_beside  bytes to the tile 16 rows below a, 16 columns beside b
- * both               false where the lower 16 rows are padding
- * exact              float16: the product of the second parts as well */
+ * both               false where the lower 16 rows are padding */
 VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b_beside, const int parts,
-                        const bool both, const bool exact) {
-    if (parts == 1) {
+                        const bool both, const amx_pass pass) {
+    if (parts == 1 || pass == MAJOR) {
         LEFT(0);
         RIGHT(0);
         MULTIPLY();
-    } else if (parts == 2) {
+    } else if (pass == EXACT) {
         LEFT(0);
-        RIGHT(1);
-        MULTIPLY();
-        if (exact) {
-            LEFT(1);
-            MULTIPLY();
-            RIGHT(0);
-            MULTIPLY();
-            LEFT(0);
-            MULTIPLY();
-        } else {
-            RIGHT(0);
-            MULTIPLY();
-            LEFT(1);
-            MULTIPLY();
-        }
-    } else {
-        LEFT(2);
-        RIGHT(0);
-        MULTIPLY();
-        LEFT(0);
-        MULTIPLY();
-        RIGHT(2);
-        MULTIPLY();
         RIGHT(1);
         MULTIPLY();
         LEFT(1);
         MULTIPLY();
         RIGHT(0);
         MULTIPLY();
+        LEFT(0);
+        MULTIPLY();
+    } else if (parts == 2) {
+        LEFT(0);
+        RIGHT(1);
+        MULTIPLY();
+        RIGHT(0);
+        MULTIPLY();
+        LEFT(1);
+        MULTIPLY();
+    } else {
+        LEFT(2);
+        RIGHT(0);
+        MULTIPLY();
+        LEFT(1);
+        MULTIPLY();
+        RIGHT(1);
+        MULTIPLY();
+        LEFT(0);
+        MULTIPLY();
+        RIGHT(2);
+        MULTIPLY();
+    }
+}
+
+/* Tiles 0..3 += a[32][steps * DEPTH] * b[..][32]. */
+VF_INLINE void amx_product(const char *a, int64_t a_below, const char *b, int64_t b_beside, int64_t steps,
+                           const int parts, const bool both, const bool exact) {
+    const int64_t step = parts * AMX_TILE_BYTES;
+    const amx_pass first = parts == 3 ? MINOR : parts == 2 && exact ? EXACT : ALL;
+    for (int64_t k = 0; k < steps; k++)
+        amx_step(a + k * step, a_below, b + k * step, b_beside, parts, both, first);
+    if (parts == 3)
+        for (int64_t k = 0; k < steps; k++)
+            amx_step(a + k * step, a_below, b + k * step, b_beside, parts, both, MAJOR);
+}
+
+VF_INLINE void amx_clear(const bool both) {
+    AMX_ZERO(0);
+    AMX_ZERO(1);
+    if (both) {
+        AMX_ZERO(2);
+        AMX_ZERO(3);
+    }
+}
+
+/* Tiles 0..3 from and to c[32][stride]. */
+VF_INLINE void amx_load_sums(const float *c, int64_t stride, const bool both) {
+    const int64_t bytes = stride * (int64_t)sizeof *c;
+    AMX_LOAD(0, c, bytes);
+    AMX_LOAD(1, c + SIDE, bytes);
+    if (both) {
+        AMX_LOAD(2, c + SIDE * stride, bytes);
+        AMX_LOAD(3, c + SIDE * stride + SIDE, bytes);
+    }
+}
+
+VF_INLINE void amx_store_sums(float *c, int64_t stride, const bool both) {
+    const int64_t bytes = stride * (int64_t)sizeof *c;
+    AMX_STORE(0, c, bytes);
+    AMX_STORE(1, c + SIDE, bytes);
+    if (both) {
+        AMX_STORE(2, c + SIDE * stride, bytes);
+        AMX_STORE(3, c + SIDE * stride + SIDE, bytes);
     }
 }
 
@@ -242,24 +290,10 @@ VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b
 VF_INLINE void amx_scores(const tile *t, int64_t r0, int64_t from, int64_t to, const int parts,
                           const bool both) {
     const int64_t steps = depth_tiles(t->job->p->d_qk), block = steps * parts * AMX_TILE_BYTES;
-    const int64_t stride = TILE_KEYS * (int64_t)sizeof(float);
     for (int64_t j = from; j < to; j += 2 * SIDE) {
-        const char *a = t->q + r0 / SIDE * block, *b = t->k + j / SIDE * block;
-        AMX_ZERO(0);
-        AMX_ZERO(1);
-        if (both) {
-            AMX_ZERO(2);
-            AMX_ZERO(3);
-        }
-        for (int64_t k = 0; k < steps; k++, a += parts * AMX_TILE_BYTES, b += parts * AMX_TILE_BYTES)
-            amx_step(a, block, b, block, parts, both, true);
-        float *s = t->s + j;
-        AMX_STORE(0, s, stride);
-        AMX_STORE(1, s + SIDE, stride);
-        if (both) {
-            AMX_STORE(2, s + SIDE * TILE_KEYS, stride);
-            AMX_STORE(3, s + SIDE * TILE_KEYS + SIDE, stride);
-        }
+        amx_clear(both);
+        amx_product(t->q + r0 / SIDE * block, block, t->k + j / SIDE * block, block, steps, parts, both, true);
+        amx_store_sums(t->s + j, TILE_KEYS, both);
     }
 }
 
@@ -267,24 +301,25 @@ VF_INLINE void amx_scores(const tile *t, int64_t r0, int64_t from, int64_t to, c
 VF_INLINE void amx_accumulate(const tile *t, int64_t r0, int64_t from, int64_t to, const int parts,
                               const bool both) {
     const int64_t block = (int64_t)(TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES;
-    const int64_t stride = t->o_stride * (int64_t)sizeof(float), first = from / DEPTH;
+    const int64_t first = from / DEPTH * parts * AMX_TILE_BYTES, steps = (to - from) / DEPTH;
     for (int64_t x = 0; x < t->o_stride; x += 2 * SIDE) {
         float *o = t->o + r0 * t->o_stride + x;
-        const char *a = t->p + first * parts * AMX_TILE_BYTES;
-        const char *b = t->v + x / SIDE * block + first * parts * AMX_TILE_BYTES;
-        AMX_LOAD(0, o, stride);
-        AMX_LOAD(1, o + SIDE, stride);
-        if (both) {
-            AMX_LOAD(2, o + SIDE * t->o_stride, stride);
-            AMX_LOAD(3, o + SIDE * t->o_stride + SIDE, stride);
+        const char *a = t->p + first, *b = t->v + x / SIDE * block + first;
+        if (parts < 3) {
+            amx_load_sums(o, t->o_stride, both);
+            amx_product(a, block, b, block, steps, parts, both, false);
+            amx_store_sums(o, t->o_stride, both);
+            continue;
         }
-        for (int64_t k = from; k < to; k += DEPTH, a += parts * AMX_TILE_BYTES, b += parts * AMX_TILE_BYTES)
-            amx_step(a, block, b, block, parts, both, false);
-        AMX_STORE(0, o, stride);
-        AMX_STORE(1, o + SIDE, stride);
-        if (both) {
-            AMX_STORE(2, o + SIDE * t->o_stride, stride);
-            AMX_STORE(3, o + SIDE * t->o_stride + SIDE, stride);
+        /* float32: the block is summed by itself and added once, which halves the rounding of O */
+        float sums[2 * SIDE][2 * SIDE] __attribute__((aligned(64)));
+        amx_clear(both);
+        amx_product(a, block, b, block, steps, parts, both, false);
+        amx_store_sums(sums[0], 2 * SIDE, both);
+        for (int r = 0; r < (both ? 2 * SIDE : SIDE); r++) {
+            float *row = o + r * t->o_stride;
+            vf_store(row, vf_add(vf_load(row), vf_load(sums[r])));
+            vf_store(row + VF_W, vf_add(vf_load(row + VF_W), vf_load(sums[r] + VF_W)));
         }
     }
 }
@@ -350,10 +385,14 @@ static float tile_weigh(const tile *t, int64_t r, int64_t from, int64_t to, floa
     const float *s = t->s + r * TILE_KEYS;
     const int parts = parts_of(t->job->p->dtype);
     void *row = t->p + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
+    /* Where only O is asked for, exp2 need be no better than the weights are stored. */
+    const bool lse = t->job->p->features & ATT_LSE;
     if (parts == 1)
-        return weigh_row(s, from, to, t->factor, m, 3, store_bf16, row);
+        return lse ? weigh_row(s, from, to, t->factor, m, 5, store_bf16, row)
+                   : weigh_row(s, from, to, t->factor, m, 3, store_bf16, row);
     if (parts == 2)
-        return weigh_row(s, from, to, t->factor, m, 4, store_two, row);
+        return lse ? weigh_row(s, from, to, t->factor, m, 5, store_two, row)
+                   : weigh_row(s, from, to, t->factor, m, 4, store_two, row);
     return weigh_row(s, from, to, t->factor, m, 5, store_three, row);
 }
 

@@ -1,0 +1,160 @@
+/* cpu_peaks.c: what this processor can do at most, measured: float32 FMA, AMX-bf16, reading L3 and memory.
+ *
+ * usage: cpu_peaks THREADS        prints one JSON object; a unit the machine lacks is null */
+#include <immintrin.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cpu/amx_tiles.h"
+#include "cpu/features.h"
+
+enum { THREADS_MOST = 256, L3_BYTES = 6 << 20, DRAM_BYTES = 192 << 20 };
+
+typedef struct task {
+    double (*measure)(size_t bytes); /* work done, in operations or bytes */
+    size_t bytes;
+    pthread_barrier_t *start;
+    double work, seconds;
+} task;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static volatile float sink;
+
+__attribute__((target("avx512f"))) static double fma_avx512(size_t bytes) {
+    (void)bytes;
+    enum { ROUNDS = 4000000, CHAINS = 16 };
+    __m512 sum[CHAINS];
+    const __m512 x = _mm512_set1_ps(0.999f);
+    for (int i = 0; i < CHAINS; i++)
+        sum[i] = _mm512_set1_ps((float)i);
+    for (int r = 0; r < ROUNDS; r++)
+        for (int i = 0; i < CHAINS; i++)
+            sum[i] = _mm512_fmadd_ps(sum[i], x, x);
+    for (int i = 0; i < CHAINS; i++)
+        sink += _mm512_reduce_add_ps(sum[i]);
+    return 2.0 * 16.0 * ROUNDS * CHAINS;
+}
+
+__attribute__((target("avx2,fma"))) static double fma_avx2(size_t bytes) {
+    (void)bytes;
+    enum { ROUNDS = 4000000, CHAINS = 12 };
+    __m256 sum[CHAINS];
+    const __m256 x = _mm256_set1_ps(0.999f);
+    for (int i = 0; i < CHAINS; i++)
+        sum[i] = _mm256_set1_ps((float)i);
+    for (int r = 0; r < ROUNDS; r++)
+        for (int i = 0; i < CHAINS; i++)
+            sum[i] = _mm256_fmadd_ps(sum[i], x, x);
+    float lanes[8];
+    for (int i = 0; i < CHAINS; i++) {
+        _mm256_storeu_ps(lanes, sum[i]);
+        sink += lanes[0];
+    }
+    return 2.0 * 8.0 * ROUNDS * CHAINS;
+}
+
+__attribute__((target("avx512f"))) static double amx(size_t bytes) {
+    (void)bytes;
+    enum { ROUNDS = 400000 };
+    static const char zeros[AMX_TILE_BYTES] __attribute__((aligned(64)));
+    amx_enter();
+    AMX_LOAD(4, zeros, AMX_ROW_BYTES);
+    AMX_LOAD(5, zeros, AMX_ROW_BYTES);
+    AMX_LOAD(6, zeros, AMX_ROW_BYTES);
+    AMX_LOAD(7, zeros, AMX_ROW_BYTES);
+    AMX_ZERO(0);
+    AMX_ZERO(1);
+    AMX_ZERO(2);
+    AMX_ZERO(3);
+    for (int r = 0; r < ROUNDS; r++) {
+        AMX_MULTIPLY(0, 4, 6);
+        AMX_MULTIPLY(1, 4, 7);
+        AMX_MULTIPLY(2, 5, 6);
+        AMX_MULTIPLY(3, 5, 7);
+    }
+    amx_leave();
+    return 4.0 * 2.0 * 16 * 16 * 32 * ROUNDS;
+}
+
+/* Sum a private buffer again and again: 8 cache lines in flight a step. */
+static double read_memory(size_t bytes) {
+    const size_t n = bytes / sizeof(unsigned long long), rounds = ((size_t)1 << 30) / bytes;
+    unsigned long long *buffer = malloc(bytes), total = 0;
+    if (!buffer)
+        return 0.0;
+    memset(buffer, 1, bytes);
+    const double start = now();
+    for (size_t r = 0; r < rounds; r++)
+        for (size_t i = 0; i < n; i += 64)
+            for (size_t line = 0; line < 64; line += 8)
+                total += buffer[i + line];
+    const double seconds = now() - start;
+    sink += (float)total;
+    free(buffer);
+    return (double)bytes * (double)rounds / seconds; /* a rate: filling the buffer does not count */
+}
+
+static void *run(void *argument) {
+    task *t = argument;
+    pthread_barrier_wait(t->start);
+    const double start = now();
+    t->work = t->measure(t->bytes);
+    t->seconds = now() - start;
+    return NULL;
+}
+
+/* Sum of the threads' rates, the best of three tries. */
+static double peak(int threads, double (*measure)(size_t), size_t bytes) {
+    double best = 0.0;
+    for (int attempt = 0; attempt < 3; attempt++) {
+        pthread_t id[THREADS_MOST];
+        task tasks[THREADS_MOST];
+        pthread_barrier_t start;
+        pthread_barrier_init(&start, NULL, (unsigned)threads);
+        for (int i = 0; i < threads; i++) {
+            tasks[i] = (task){.measure = measure, .bytes = bytes, .start = &start};
+            if (pthread_create(&id[i], NULL, run, &tasks[i]) != 0)
+                exit(1);
+        }
+        double total = 0.0;
+        for (int i = 0; i < threads; i++) {
+            pthread_join(id[i], NULL);
+            total += measure == read_memory ? tasks[i].work : tasks[i].work / tasks[i].seconds;
+        }
+        pthread_barrier_destroy(&start);
+        best = total > best ? total : best;
+    }
+    return best / 1e9;
+}
+
+int main(int argc, char **argv) {
+    const int threads = argc == 2 ? atoi(argv[1]) : 0;
+    if (threads < 1 || threads > THREADS_MOST) {
+        fprintf(stderr, "usage: cpu_peaks THREADS (1 .. %d)\n", THREADS_MOST);
+        return 2;
+    }
+    const att_isa isa = att_cpu_isa();
+    char name[64];
+    att_cpu_name(name, sizeof name);
+    printf("{\"cpu\": \"%s\", \"threads\": %d", name, threads);
+    if (isa >= ATT_ISA_AVX2)
+        printf(", \"fma_gflops\": %.1f",
+               peak(threads, isa >= ATT_ISA_AVX512 ? fma_avx512 : fma_avx2, 0));
+    else
+        printf(", \"fma_gflops\": null");
+    if (isa >= ATT_ISA_AMX)
+        printf(", \"amx_gflops\": %.1f", peak(threads, amx, 0));
+    else
+        printf(", \"amx_gflops\": null");
+    printf(", \"l3_gbs\": %.1f", peak(threads, read_memory, L3_BYTES));
+    printf(", \"dram_gbs\": %.1f}\n", peak(threads, read_memory, DRAM_BYTES));
+    return 0;
+}
