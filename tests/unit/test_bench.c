@@ -1,0 +1,182 @@
+/* test_bench.c: what is timed is what is verified, in turn, and a kernel that cheats is caught.
+ *
+ * Calls of att_plan_run() go through __wrap_att_plan_run() below, which can play a bad kernel. Those of
+ * the timing are known by their launch record, which lies in a case. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lab/bench.h"
+
+enum { CASES = 2, LOG_MAX = 4096 };
+
+static lab_bench_case cases[CASES];
+static lab_spec specs[CASES];
+static att_context *ctx;
+
+/* What the wrapper does to timed calls of case 0 once it has had `honest_turns`: the first is its
+ * warm-up, each further one a round. */
+typedef enum trick { NO_TRICK, NO_OP, OTHER_BITS, REFUSE, WRONG_FROM_THE_START } trick;
+static trick current_trick;
+static int honest_turns, turns;
+static int call_log[LOG_MAX]; /* the case of every timed call, in order */
+static int call_count;
+
+att_status __real_att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
+                               void *stream);
+att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
+                               void *stream);
+
+static int case_of(const att_args *args) {
+    for (int i = 0; i < CASES; i++)
+        if (args->launch == &cases[i].launch)
+            return i;
+    return -1;
+}
+
+att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
+                               void *stream) {
+    const int timed_case = case_of(args);
+    turns += timed_case == 0 && (call_count == 0 || call_log[call_count - 1] != 0);
+    if (timed_case >= 0 && call_count < LOG_MAX)
+        call_log[call_count++] = timed_case;
+    const bool cheats = timed_case == 0 && turns > honest_turns;
+    if (cheats && current_trick == NO_OP)
+        return ATT_OK;
+    if (cheats && current_trick == REFUSE)
+        return ATT_E_SYSTEM;
+    const att_status status = __real_att_plan_run(plan, args, workspace, stream);
+    if ((cheats && current_trick == OTHER_BITS) || current_trick == WRONG_FROM_THE_START)
+        ((float *)args->o)[0] += 1.0f;
+    return status;
+}
+
+static int open_context(void **state) {
+    (void)state;
+    const att_context_options options = {.size = sizeof options, .threads = 1};
+    return att_context_create(&ctx, &options) == ATT_OK ? 0 : -1;
+}
+
+static int close_context(void **state) {
+    (void)state;
+    att_context_destroy(ctx);
+    return 0;
+}
+
+static const lab_bench_options few = {.seed = 3, .min_samples = 6, .max_samples = 9};
+
+static void bench(const char *first, const char *second, trick with, int after_turns) {
+    const char *lines[CASES] = {first, second};
+    memset(cases, 0, sizeof cases);
+    for (int i = 0; i < CASES; i++) {
+        assert_true(lab_spec_parse(&specs[i], lines[i], NULL));
+        cases[i].spec = &specs[i];
+        cases[i].ctx = ctx;
+    }
+    current_trick = with;
+    honest_turns = after_turns;
+    turns = 0;
+    call_count = 0;
+    assert_true(lab_bench_run(cases, CASES, &few, stderr, NULL));
+    current_trick = NO_TRICK;
+}
+
+static void test_bench__sound_kernel__is_timed(void **state) {
+    (void)state;
+    bench("b1h2s40d16,f32", "b1h1s33d8,bf16,causal", NO_TRICK, 0);
+    for (int i = 0; i < CASES; i++) {
+        const lab_bench_case *c = &cases[i];
+        assert_int_equal(c->verify.outcome, LAB_PASS);
+        assert_true(c->timed);
+        assert_in_range(c->sample_count, few.min_samples, few.max_samples);
+        assert_string_equal(c->launch.kernel, c->verify.kernel);
+        assert_true(c->calls_per_sample >= 1);
+        for (size_t s = 0; s < c->sample_count; s++)
+            assert_true(c->samples_ns[s] > 0.0);
+        assert_true(c->ns.min <= c->ns.low && c->ns.low <= c->ns.median);
+        assert_true(c->ns.median <= c->ns.high && c->ns.high <= c->ns.max);
+    }
+    assert_true(cases[0].flops == 4.0 * 2 * 40 * 40 * 16);
+    assert_true(cases[1].flops == 4.0 * 33 * 34 / 2 * 8);
+    assert_true(fabs(lab_bench_gflops(&cases[0], 2.0 * cases[0].flops) - 0.5) < 1e-12);
+    lab_bench_free(cases, CASES);
+}
+
+/* After the warm-up of one case and then the other, the log must change hands in every round. */
+static void test_bench__two_cases__take_turns(void **state) {
+    (void)state;
+    bench("b1h2s40d16,f32", "b1h2s41d16,f32", NO_TRICK, 0);
+    assert_true(call_count < LOG_MAX);
+    size_t changes = 0;
+    for (int i = 1; i < call_count; i++)
+        changes += call_log[i] != call_log[i - 1];
+    /* Each round of two cases is two changes, but for the first of all, which the warm-up makes. */
+    assert_int_equal(changes, 2 * cases[0].sample_count + 1);
+    lab_bench_free(cases, CASES);
+}
+
+static void test_bench__wrong_answer__is_never_timed(void **state) {
+    (void)state;
+    bench("b1h2s40d16,f32", "b1h1s33d8,f32", WRONG_FROM_THE_START, 0);
+    for (int i = 0; i < CASES; i++) {
+        assert_int_equal(cases[i].verify.outcome, LAB_FAIL);
+        assert_false(cases[i].timed);
+        assert_int_equal(cases[i].sample_count, 0);
+    }
+    assert_int_equal(call_count, 0);
+}
+
+static void test_bench__refused__is_not_timed_and_the_rest_is(void **state) {
+    (void)state;
+    bench("b1h1s4d300,f32", "b1h1s33d8,f32", NO_TRICK, 0);
+    assert_int_equal(cases[0].verify.outcome, LAB_REFUSED);
+    assert_int_equal(cases[0].verify.status, ATT_E_UNSUPPORTED);
+    assert_false(cases[0].timed);
+    assert_true(cases[1].timed);
+    lab_bench_free(cases, CASES);
+}
+
+/* Each cheat is honest while it is verified and dishonest when it is timed. */
+static void expect_caught(trick with, int after_turns, const char *complaint) {
+    bench("b1h2s40d16,f32", "b1h1s33d8,f32", with, after_turns);
+    assert_int_equal(cases[0].verify.outcome, LAB_FAIL);
+    assert_false(cases[0].timed);
+    if (!strstr(cases[0].verify.message, complaint))
+        fail_msg("\"%s\" does not say \"%s\"", cases[0].verify.message, complaint);
+    assert_true(cases[1].timed);
+    lab_bench_free(cases, CASES);
+}
+
+static void test_bench__no_op_when_timed__is_caught(void **state) {
+    (void)state;
+    expect_caught(NO_OP, 0, "o[");
+}
+
+static void test_bench__answer_that_changes__is_caught(void **state) {
+    (void)state;
+    /* Honest in the first rounds, so that only the comparison with the last can tell. */
+    expect_caught(OTHER_BITS, 3, "differ");
+}
+
+static void test_bench__run_that_fails__is_caught(void **state) {
+    (void)state;
+    expect_caught(REFUSE, 0, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bench__sound_kernel__is_timed),
+        cmocka_unit_test(test_bench__two_cases__take_turns),
+        cmocka_unit_test(test_bench__wrong_answer__is_never_timed),
+        cmocka_unit_test(test_bench__refused__is_not_timed_and_the_rest_is),
+        cmocka_unit_test(test_bench__no_op_when_timed__is_caught),
+        cmocka_unit_test(test_bench__answer_that_changes__is_caught),
+        cmocka_unit_test(test_bench__run_that_fails__is_caught),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
