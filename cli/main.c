@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attest.h"
 #include "cli/commands.h"
@@ -68,14 +69,34 @@ static void die_clean(int number) {
     raise(number);
 }
 
+/* Reading a mapped file past an end that has moved, or off a failing disk, comes as SIGBUS. */
+static void input_vanished(int number) {
+    (void)number;
+    static const char text[] =
+        "attest: an input file was cut short, or could not be read, during "
+        "the run\n";
+    lab_atomic_remove_all();
+    const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(CLI_NOT_POSSIBLE);
+}
+
 static void catch_signals(void) {
-    static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-    struct sigaction action = {.sa_handler = die_clean, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++) {
+    static const struct {
+        int number;
+        void (*handler)(int);
+    } caught[] = {{SIGINT, die_clean},
+                  {SIGTERM, die_clean},
+                  {SIGHUP, die_clean},
+                  {SIGPIPE, die_clean},
+                  {SIGBUS, input_vanished}};
+    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
+        struct sigaction action = {.sa_handler = caught[i].handler,
+                                   .sa_flags = (int)SA_RESETHAND};
         struct sigaction before;
-        if (sigaction(fatal[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(fatal[i], &action, NULL);
+        sigemptyset(&action.sa_mask);
+        if (sigaction(caught[i].number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(caught[i].number, &action, NULL);
     }
 }
 

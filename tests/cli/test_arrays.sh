@@ -115,19 +115,34 @@ expect 'failing over an old output' 2 -- \
     run "${packed[@]}" --cu-seqlens-q cu_down.npy --cu-seqlens-k cu_down.npy -o kept.npy
 check 'the old output is whole' cmp q.npy kept.npy
 
-# A run that is interrupted leaves nothing: this one takes minutes if it is let.
-attest run "${qkv[@]}" -o stopped.npy --repeat 10000000 >/dev/null 2>&1 &
-run=$!
-for _ in {1..100}; do
-    ls stopped.npy.* >/dev/null 2>&1 && break
-    sleep 0.05
-done
-check 'it was at work' bash -c 'ls stopped.npy.*'
-kill -TERM $run
-wait $run 2>/dev/null
+# start_run OUTPUT ARGUMENT...: a run that takes minutes if it is let; waits until it is at work.
+start_run() {
+    local output=$1
+    shift
+    attest run "$@" -o "$output" --repeat 10000000 >/dev/null 2>"$scratch/.err" &
+    run=$!
+    for _ in {1..100}; do
+        ls "$output".* >/dev/null 2>&1 && return
+        sleep 0.05
+    done
+    fail 'start_run' "no temporary file of $output appeared"
+}
+
+start_run stopped.npy "${qkv[@]}"
+kill -TERM "$run"
+wait "$run" 2>/dev/null
 status=$?
-check 'it died of the signal' test $status -eq 143
+check 'it died of the signal' test "$status" -eq 143
 check 'an interrupted run leaves nothing' bash -c '! ls stopped.npy*'
+
+cp q.npy vanishing.npy
+start_run lost.npy --q q.npy --k vanishing.npy --v v.npy
+truncate -s 0 vanishing.npy
+wait "$run"
+status=$?
+check 'an input that vanishes ends the run' test "$status" -eq 3
+check 'and is spoken of' grep -q 'an input file was cut short' .err
+check 'and leaves nothing' bash -c '! ls lost.npy*'
 
 # A full disk is found before computing, and leaves nothing. Only root may mount one.
 if mkdir small && mount -t tmpfs -o size=64k tmpfs small 2>/dev/null; then
