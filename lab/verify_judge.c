@@ -229,12 +229,12 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     judge shared = {.tensors = t, .rows = &rows};
     for (int64_t b = 0; b < p->batch; b++)
         shared.longest = att_max(shared.longest, att_ref_len_k(p, &t->args, b));
-    worker workers[MAX_THREADS];
+    worker workers[MAX_THREADS] = {{.shared = &shared}};
     pthread_t threads[MAX_THREADS];
     const int wanted = thread_count(options, rows.count);
     int started = 1; /* this thread is a worker too */
-    for (int i = 0; i < wanted; i++)
-        workers[i] = (worker){.shared = &shared};
+    for (int i = 1; i < wanted; i++)
+        workers[i].shared = &shared;
     while (started < wanted &&
            pthread_create(&threads[started], NULL, work, &workers[started]) == 0)
         started++;
