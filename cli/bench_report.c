@@ -73,7 +73,8 @@ static json_t *case_object(const lab_bench_case *c) {
         lab_json_verify(&c->verify), "timed", c->timed, "flops", lab_json_number(c->flops));
     if (!c->timed)
         return object;
-    json_object_set_new(object, "kernel", json_string(c->launch.kernel));
+    json_object_set_new(object, "kernel",
+                        c->launch.kernel ? json_string(c->launch.kernel) : json_null());
     json_object_set_new(object, "launch", lab_json_launch(&c->launch));
     json_object_set_new(object, "median_ns", lab_json_number(c->ns.median));
     json_object_set_new(object, "low_ns", lab_json_number(c->ns.low));

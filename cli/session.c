@@ -103,30 +103,39 @@ static bool add_suite(cli_session *session, const char *name) {
     return ok;
 }
 
+static bool add_shape(cli_session *session, const char *text) {
+    lab_spec spec;
+    lab_message why;
+    lab_spec_init(&spec);
+    if (!lab_spec_read(&spec, text, &why))
+        return cli_complain(session->options, "%s: %s", text, why.text);
+    return add_spec(session, &spec, text);
+}
+
+/* What the command line means where it names neither a shape nor a suite. */
+static bool add_default(cli_session *session, const char *default_suite) {
+    const cli_options *o = session->options;
+    if (o->modifier_count > 0) {
+        lab_spec spec;
+        lab_spec_init(&spec);
+        return add_spec(session, &spec, "");
+    }
+    if (default_suite)
+        return add_suite(session, default_suite);
+    return cli_complain(o, "a shape is wanted, as in 'attest %s b2h8s512d64'", o->verb);
+}
+
 cli_exit cli_session_read_problems(cli_session *session, const char *default_suite) {
     const cli_options *o = session->options;
     bool ok = true;
-    for (size_t i = 0; ok && i < o->shape_count; i++) {
-        lab_spec spec;
-        lab_message why;
-        lab_spec_init(&spec);
-        ok = lab_spec_read(&spec, o->shapes[i], &why) ||
-             cli_complain(o, "%s: %s", o->shapes[i], why.text);
-        ok = ok && add_spec(session, &spec, o->shapes[i]);
-    }
+    for (size_t i = 0; ok && i < o->shape_count; i++)
+        ok = add_shape(session, o->shapes[i]);
     for (size_t i = 0; ok && i < o->suite_count; i++)
         ok = add_suite(session, o->suites[i]);
-    if (ok && session->spec_count == 0 && o->modifier_count > 0 && o->suite_count == 0) {
-        lab_spec spec;
-        lab_spec_init(&spec);
-        ok = add_spec(session, &spec, "");
-    } else if (ok && session->spec_count == 0 && o->suite_count == 0) {
-        ok = default_suite
-                 ? add_suite(session, default_suite)
-                 : cli_complain(o, "a shape is wanted, as in 'attest %s b2h8s512d64'", o->verb);
-    }
+    if (o->shape_count + o->suite_count == 0)
+        ok = add_default(session, default_suite);
     if (ok && session->spec_count == 0)
-        ok = cli_complain(o, "no problem is left to work on: the suite is empty");
+        ok = cli_complain(o, "there is no problem in the suite");
     return ok ? CLI_HOLDS : CLI_USAGE;
 }
 

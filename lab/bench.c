@@ -1,7 +1,6 @@
 /* bench.c: interleaved timing of verified problems. */
 #include "lab/bench.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -117,10 +116,13 @@ static bool keep_sample(station *s, double ns) {
     return true;
 }
 
-/* One sample. False where memory ran out; a run that fails ends the timing of its case only. */
-static bool take_sample(station *s) {
+/* One sample, on poisoned outputs if `poisoned`. False where memory ran out; a run that fails ends
+ * the timing of its case only. */
+static bool take_sample(station *s, bool poisoned) {
     if (s->estimate_ns < warm_before_ns && !run_once(s))
         return true;
+    if (poisoned)
+        lab_tensors_poison_outputs(s->tensors);
     const size_t calls = s->owner->calls_per_sample;
     const uint64_t before = lab_clock_ns();
     for (size_t i = 0; i < calls; i++)
@@ -130,10 +132,9 @@ static bool take_sample(station *s) {
     return keep_sample(s, (double)(after - before) / (double)calls);
 }
 
-/* A round on poisoned outputs. The first remembers the bits of the answer, the last compares. */
+/* The first checked sample remembers the bits of its answer, later ones compare. */
 static bool take_checked_sample(station *s, bool first) {
-    lab_tensors_poison_outputs(s->tensors);
-    if (!take_sample(s))
+    if (!take_sample(s, true))
         return false;
     const uint64_t answer = lab_tensors_hash_outputs(s->tensors);
     if (first)
@@ -172,7 +173,7 @@ static bool sample_in_rounds(station *stations, size_t count, const lab_bench_op
             if (!s->owner->timed)
                 continue;
             const bool first = round == 0;
-            if (!(first || last ? take_checked_sample(s, first) : take_sample(s)))
+            if (!(first || last ? take_checked_sample(s, first) : take_sample(s, false)))
                 return false;
         }
         char what[64];
@@ -208,43 +209,56 @@ static double memory_allowance(void) {
     return 0.25 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 }
 
-bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options *options,
-                   FILE *stream, lab_message *why) {
+static void verify_cases(lab_bench_case *cases, size_t count, uint64_t seed, FILE *stream) {
+    const lab_verify_options options = {.seed = seed};
     lab_progress bar;
     lab_progress_start(&bar, stream, "verifying", count);
-    const lab_verify_options verify_options = {.seed = options->seed};
     for (size_t i = 0; i < count; i++) {
         lab_bench_case *c = &cases[i];
         char line[LAB_SPEC_MAX];
         lab_spec_print(c->spec, line, sizeof line);
         lab_progress_update(&bar, i, line);
         c->flops = lab_spec_flops(c->spec);
-        lab_verify_spec(&c->verify, c->ctx, c->spec, &verify_options);
+        lab_verify_spec(&c->verify, c->ctx, c->spec, &options);
     }
     lab_progress_end(&bar);
+}
 
+/* Open the cases from *next on that passed, as many as fit in memory together but one at least;
+ * *next becomes the first that was not looked at. Returns how many are open. */
+static size_t open_wave(station *stations, lab_bench_case *cases, size_t count, size_t *next,
+                        uint64_t seed) {
+    size_t open = 0;
+    double held = 0.0;
+    for (; *next < count; ++*next) {
+        lab_bench_case *c = &cases[*next];
+        if (c->verify.outcome != LAB_PASS)
+            continue;
+        const double bytes = lab_spec_bytes(c->spec);
+        if (open > 0 && held + bytes > memory_allowance())
+            break;
+        if (station_open(&stations[open], c, seed)) {
+            held += bytes;
+            open++;
+        }
+    }
+    return open;
+}
+
+bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options *options,
+                   FILE *stream, lab_message *why) {
+    verify_cases(cases, count, options->seed, stream);
     station *stations = calloc(count ? count : 1, sizeof *stations);
     if (!stations)
         return lab_fail(why, "no memory for %zu cases", count);
-    bool ok = true;
+    lab_progress bar;
     lab_progress_start(&bar, stream, "timing", count);
-    /* Cases whose tensors fit in memory together make a wave; rounds interleave within it. */
+    bool ok = true;
     for (size_t next = 0; ok && next < count;) {
-        size_t open = 0;
-        double held = 0.0;
-        const size_t wave_start = next;
-        for (; next < count; next++) {
-            const double bytes = lab_spec_bytes(cases[next].spec);
-            if (next > wave_start && held + bytes > memory_allowance())
-                break;
-            if (cases[next].verify.outcome == LAB_PASS &&
-                station_open(&stations[open], &cases[next], options->seed + 1)) {
-                held += bytes;
-                open++;
-            }
-        }
+        const size_t finished = next;
+        const size_t open = open_wave(stations, cases, count, &next, options->seed + 1);
         if (open > 0)
-            ok = time_wave(stations, open, options, &bar, wave_start, why);
+            ok = time_wave(stations, open, options, &bar, finished, why);
         for (size_t i = 0; i < open; i++)
             station_close(&stations[i]);
     }
