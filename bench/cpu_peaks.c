@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#undef ATT_AMX_EMULATE /* a peak is the hardware's, or null */
 #include "cpu/amx_tiles.h"
 #include "cpu/features.h"
 

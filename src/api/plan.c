@@ -8,14 +8,21 @@
 #include "base/error.h"
 #include "cpu/forward.h"
 
-/* Check the problem, choose, and tile. Leaves `plan` without a context of its own. */
-static att_status choose(att_plan *plan, const att_context *ctx, const att_problem *problem) {
+static att_status check(att_plan *plan, const att_problem *problem) {
     ATT_TRY(att_sized_copy(&plan->problem, sizeof plan->problem, problem, "problem"));
-    ATT_TRY(att_problem_check(&plan->problem, &plan->extents));
-    ATT_TRY(att_select(&plan->kernel, &ctx->limits, &plan->problem));
-    ATT_TRY(att_cpu_tiling_choose(&plan->tiling, plan->kernel->cpu, &plan->problem, ctx->threads));
+    return att_problem_check(&plan->problem, &plan->extents);
+}
+
+static att_status tile(att_plan *plan, int threads) {
+    ATT_TRY(att_cpu_tiling_choose(&plan->tiling, plan->kernel->cpu, &plan->problem, threads));
     plan->workspace = att_cpu_workspace(&plan->tiling);
     return ATT_OK;
+}
+
+static att_status choose(att_plan *plan, const att_context *ctx, const att_problem *problem) {
+    ATT_TRY(check(plan, problem));
+    ATT_TRY(att_select(&plan->kernel, &ctx->limits, &plan->problem));
+    return tile(plan, ctx->threads);
 }
 
 att_status att_plan_create(att_plan **out, att_context *ctx, const att_problem *problem) {
@@ -74,9 +81,10 @@ att_status att_context_explain(att_context *ctx, const att_problem *problem, cha
     ATT_REQUIRE(problem, ATT_E_ARG, "problem", "problem is NULL");
     ATT_REQUIRE(buf && n, ATT_E_ARG, "buf", "buf is NULL or n is 0");
     att_plan plan = {.ctx = NULL};
-    const att_status status = choose(&plan, ctx, problem);
-    if (status != ATT_OK && status != ATT_E_UNSUPPORTED)
-        return status;
+    ATT_TRY(check(&plan, problem));
+    plan.kernel = att_select_find(&ctx->limits, &plan.problem);
+    if (plan.kernel)
+        ATT_TRY(tile(&plan, ctx->threads));
     explain(&plan, &ctx->limits, buf, n);
     return ATT_OK;
 }

@@ -2,7 +2,7 @@
 #include "api/problem.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "base/dtype.h"
@@ -10,36 +10,51 @@
 
 #define LL(x) ((long long)(x))
 
+/* a * b * c, wrapping where it overflows: these helpers do not check, att_plan_create() does. */
+static int64_t times(int64_t a, int64_t b, int64_t c) {
+    return (int64_t)((uint64_t)a * (uint64_t)b * (uint64_t)c);
+}
+
+static att_strides bshd(int64_t seq, int64_t heads, int64_t d) {
+    return (att_strides){.batch = times(seq, heads, d), .head = d, .row = times(heads, d, 1), .col = 1};
+}
+
+static att_strides bhsd(int64_t seq, int64_t heads, int64_t d) {
+    return (att_strides){.batch = times(heads, seq, d), .head = times(seq, d, 1), .row = d, .col = 1};
+}
+
+static int64_t stored_rows_q(const att_problem *p) {
+    return p->features & ATT_CU_SEQLENS_Q ? p->total_q : p->seq_q;
+}
+
+static int64_t stored_rows_k(const att_problem *p) {
+    return p->features & ATT_CU_SEQLENS_K ? p->total_k : p->seq_k;
+}
+
 void att_problem_layout_bshd(att_problem *p) {
-    const int64_t hq = p->heads_q, hk = p->heads_kv;
-    p->q = (att_strides){p->seq_q * hq * p->d_qk, p->d_qk, hq * p->d_qk, 1};
-    p->k = (att_strides){p->seq_k * hk * p->d_qk, p->d_qk, hk * p->d_qk, 1};
-    p->v = (att_strides){p->seq_k * hk * p->d_v, p->d_v, hk * p->d_v, 1};
-    p->o = (att_strides){p->seq_q * hq * p->d_v, p->d_v, hq * p->d_v, 1};
-    const int64_t rows = p->features & ATT_CU_SEQLENS_Q ? p->total_q : p->seq_q;
-    p->lse = (att_strides){rows * hq, rows, 1, 1};
+    p->q = bshd(p->seq_q, p->heads_q, p->d_qk);
+    p->k = bshd(p->seq_k, p->heads_kv, p->d_qk);
+    p->v = bshd(p->seq_k, p->heads_kv, p->d_v);
+    p->o = bshd(p->seq_q, p->heads_q, p->d_v);
+    p->lse = bhsd(stored_rows_q(p), p->heads_q, 1);
 }
 
 void att_problem_layout_bhsd(att_problem *p) {
-    const int64_t hq = p->heads_q, hk = p->heads_kv;
-    const int64_t sq = p->features & ATT_CU_SEQLENS_Q ? p->total_q : p->seq_q;
-    const int64_t sk = p->features & ATT_CU_SEQLENS_K ? p->total_k : p->seq_k;
-    p->q = (att_strides){hq * sq * p->d_qk, sq * p->d_qk, p->d_qk, 1};
-    p->k = (att_strides){hk * sk * p->d_qk, sk * p->d_qk, p->d_qk, 1};
-    p->v = (att_strides){hk * sk * p->d_v, sk * p->d_v, p->d_v, 1};
-    p->o = (att_strides){hq * sq * p->d_v, sq * p->d_v, p->d_v, 1};
-    p->lse = (att_strides){sq * hq, sq, 1, 1};
+    p->q = bhsd(stored_rows_q(p), p->heads_q, p->d_qk);
+    p->k = bhsd(stored_rows_k(p), p->heads_kv, p->d_qk);
+    p->v = bhsd(stored_rows_k(p), p->heads_kv, p->d_v);
+    p->o = bhsd(stored_rows_q(p), p->heads_q, p->d_v);
+    p->lse = bhsd(stored_rows_q(p), p->heads_q, 1);
 }
 
 void att_problem_layout_packed(att_problem *p, int64_t *k_offset, int64_t *v_offset) {
     att_problem_layout_bshd(p);
-    const int64_t k_start = p->heads_q * p->d_qk, v_start = k_start + p->heads_kv * p->d_qk;
-    const int64_t row = v_start + p->heads_kv * p->d_v;
-    p->q = (att_strides){p->seq_q * row, p->d_qk, row, 1};
-    p->k = (att_strides){p->seq_k * row, p->d_qk, row, 1};
-    p->v = (att_strides){p->seq_k * row, p->d_v, row, 1};
-    *k_offset = k_start;
-    *v_offset = v_start;
+    *k_offset = times(p->heads_q, p->d_qk, 1);
+    *v_offset = times(p->heads_q + p->heads_kv, p->d_qk, 1);
+    const int64_t row = *v_offset + times(p->heads_kv, p->d_v, 1);
+    p->q = (att_strides){times(p->seq_q, row, 1), p->d_qk, row, 1};
+    p->k = (att_strides){times(p->seq_k, row, 1), p->d_qk, row, 1};
+    p->v = (att_strides){times(p->seq_k, row, 1), p->d_v, row, 1};
 }
 
 void att_problem_init(att_problem *p, int64_t batch, int64_t heads_q, int64_t heads_kv,
@@ -161,7 +176,7 @@ static att_status measure(const shape *s, int64_t *extent) {
     bool empty = false, fits = true;
     for (int i = 0; i < 4; i++) {
         char field[32];
-        (void)strcat(strcat(strcpy(field, s->name), "."), stride_names[i]);
+        snprintf(field, sizeof field, "%s.%s", s->name, stride_names[i]);
         empty = empty || s->size[i] == 0;
         if (s->size[i] <= 1)
             continue;
@@ -179,7 +194,7 @@ static att_status measure(const shape *s, int64_t *extent) {
 
 static att_status check_contiguous(const shape *s) {
     char field[32];
-    (void)strcat(strcpy(field, s->name), ".col");
+    snprintf(field, sizeof field, "%s.col", s->name);
     ATT_REQUIRE(s->size[3] <= 1 || s->stride[3] == 1, ATT_E_ARG, field,
                 "%s=%lld: the head dimension must be contiguous (stride 1)", field, LL(s->stride[3]));
     return ATT_OK;
@@ -198,7 +213,7 @@ static att_status check_disjoint(const shape *s) {
             break;
         used[inner] = true;
         char field[32];
-        (void)strcat(strcat(strcpy(field, s->name), "."), stride_names[inner]);
+        snprintf(field, sizeof field, "%s.%s", s->name, stride_names[inner]);
         ATT_REQUIRE(s->stride[inner] >= reach, ATT_E_ALIAS, field,
                     "%s=%lld: elements of the output would share memory", field, LL(s->stride[inner]));
         reach += (s->size[inner] - 1) * s->stride[inner];
@@ -248,6 +263,8 @@ static att_status measure_extras(const att_problem *p, att_extents *e) {
         ATT_TRY(measure(&bias, &e->bias));
     }
     if (p->features & ATT_ALIBI) {
+        ATT_REQUIRE(p->alibi_stride_batch >= 0 || p->batch <= 1, ATT_E_ARG, "alibi_stride_batch",
+                    "alibi_stride_batch=%lld: strides may not be negative", LL(p->alibi_stride_batch));
         const att_strides st = {p->alibi_stride_batch, 1, 0, 0};
         const shape alibi = shape_of("alibi", p->batch, p->heads_q, 1, 1, &st, sizeof(float));
         ATT_TRY(measure(&alibi, &e->alibi));

@@ -22,7 +22,7 @@
 #include "cpu/amx_tiles.h"
 #include "cpu/tile.h"
 
-enum { TILE_STRIP = 32, TILE_ROWS = 512, TILE_KEYS = 128, TILE_STEP = 32 };
+enum { TILE_STRIP = 32, TILE_ROWS = 512, TILE_KEYS = 128, TILE_STEP = 32, TILE_PART = 32 };
 enum { DEPTH = 32, SIDE = 16 }; /* of a tile: what is summed over, and rows or columns */
 
 static inline int parts_of(att_dtype dtype) {
@@ -286,74 +286,70 @@ VF_INLINE void amx_store_sums(float *c, int64_t stride, const bool both) {
     }
 }
 
-/* s[32][from..to) = Q K^T */
-VF_INLINE void amx_scores(const tile *t, int64_t r0, int64_t from, int64_t to, const int parts,
-                          const bool both) {
+/* s[32][j..j+32) = Q K^T */
+VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, const int parts, const bool both) {
     const int64_t steps = depth_tiles(t->job->p->d_qk), block = steps * parts * AMX_TILE_BYTES;
-    for (int64_t j = from; j < to; j += 2 * SIDE) {
-        amx_clear(both);
-        amx_product(t->q + r0 / SIDE * block, block, t->k + j / SIDE * block, block, steps, parts, both, true);
-        amx_store_sums(t->s + j, TILE_KEYS, both);
-    }
+    amx_clear(both);
+    amx_product(t->q + st->row0 / SIDE * block, block, t->k + j / SIDE * block, block, steps, parts, both, true);
+    amx_store_sums(t->s[st->slot] + j, TILE_KEYS, both);
 }
 
-/* o[32][d_v] += P[32][from..to) V */
-VF_INLINE void amx_accumulate(const tile *t, int64_t r0, int64_t from, int64_t to, const int parts,
-                              const bool both) {
+/* o[32][x..x+32) += P V */
+VF_INLINE void amx_accumulate(const tile *t, const strip *st, int64_t x, const int parts, const bool both) {
     const int64_t block = (int64_t)(TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES;
-    const int64_t first = from / DEPTH * parts * AMX_TILE_BYTES, steps = (to - from) / DEPTH;
-    for (int64_t x = 0; x < t->o_stride; x += 2 * SIDE) {
-        float *o = t->o + r0 * t->o_stride + x;
-        const char *a = t->p + first, *b = t->v + x / SIDE * block + first;
-        if (parts < 3) {
-            amx_load_sums(o, t->o_stride, both);
-            amx_product(a, block, b, block, steps, parts, both, false);
-            amx_store_sums(o, t->o_stride, both);
-            continue;
-        }
-        /* float32: the block is summed by itself and added once, which halves the rounding of O */
-        float sums[2 * SIDE][2 * SIDE] __attribute__((aligned(64)));
-        amx_clear(both);
+    const int64_t first = st->from / DEPTH * parts * AMX_TILE_BYTES, steps = (st->to - st->from) / DEPTH;
+    float *o = t->o + st->row0 * t->o_stride + x;
+    const char *a = t->p[st->slot] + first, *b = t->v + x / SIDE * block + first;
+    if (parts < 3) {
+        amx_load_sums(o, t->o_stride, both);
         amx_product(a, block, b, block, steps, parts, both, false);
-        amx_store_sums(sums[0], 2 * SIDE, both);
-        for (int r = 0; r < (both ? 2 * SIDE : SIDE); r++) {
-            float *row = o + r * t->o_stride;
-            vf_store(row, vf_add(vf_load(row), vf_load(sums[r])));
-            vf_store(row + VF_W, vf_add(vf_load(row + VF_W), vf_load(sums[r] + VF_W)));
-        }
+        amx_store_sums(o, t->o_stride, both);
+        return;
+    }
+    /* float32: the block is summed by itself and added once, so that O is rounded less often */
+    float sums[2 * SIDE][2 * SIDE] __attribute__((aligned(64)));
+    amx_clear(both);
+    amx_product(a, block, b, block, steps, parts, both, false);
+    amx_store_sums(sums[0], 2 * SIDE, both);
+    for (int r = 0; r < (both ? 2 * SIDE : SIDE); r++) {
+        float *row = o + r * t->o_stride;
+        vf_store(row, vf_add(vf_load(row), vf_load(sums[r])));
+        vf_store(row + VF_W, vf_add(vf_load(row + VF_W), vf_load(sums[r] + VF_W)));
     }
 }
 
-#define AMX_BY_PARTS(step, t, r0, from, to)                                                      \
+/* One specialisation of `step` a count of parts, and one for strips whose lower half is padding. */
+#define AMX_BY_PARTS(step, t, st, at)                                                            \
     do {                                                                                         \
-        const bool both = (t)->task.rows - (r0) > SIDE;                                          \
+        const bool both = (st)->rows > SIDE;                                                     \
         switch (parts_of((t)->job->p->dtype)) {                                                  \
         case 1:                                                                                  \
             if (both)                                                                            \
-                step(t, r0, from, to, 1, true);                                                  \
+                step(t, st, at, 1, true);                                                        \
             else                                                                                 \
-                step(t, r0, from, to, 1, false);                                                 \
+                step(t, st, at, 1, false);                                                       \
             break;                                                                               \
         case 2:                                                                                  \
             if (both)                                                                            \
-                step(t, r0, from, to, 2, true);                                                  \
+                step(t, st, at, 2, true);                                                        \
             else                                                                                 \
-                step(t, r0, from, to, 2, false);                                                 \
+                step(t, st, at, 2, false);                                                       \
             break;                                                                               \
         default:                                                                                 \
             if (both)                                                                            \
-                step(t, r0, from, to, 3, true);                                                  \
+                step(t, st, at, 3, true);                                                        \
             else                                                                                 \
-                step(t, r0, from, to, 3, false);                                                 \
+                step(t, st, at, 3, false);                                                       \
         }                                                                                        \
     } while (0)
 
-static void tile_scores(const tile *t, int64_t r0, int64_t from, int64_t to) {
-    AMX_BY_PARTS(amx_scores, t, r0, from, to);
+static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to) {
+    (void)to; /* a part is a whole step */
+    AMX_BY_PARTS(amx_scores, t, st, from);
 }
 
-static void tile_accumulate(const tile *t, int64_t r0, int64_t from, int64_t to) {
-    AMX_BY_PARTS(amx_accumulate, t, r0, from, att_round_up(to, DEPTH));
+static void tile_accumulate(const tile *t, const strip *st, int64_t x) {
+    AMX_BY_PARTS(amx_accumulate, t, st, x);
 }
 
 /* Weights x .. x+31 of a row fill one row of a tile; `row` is that row in the first tile. */
@@ -381,19 +377,22 @@ VF_INLINE void store_three(void *row, int64_t x, vf p0, vf p1) {
     store_parts(row, x, p0, p1, 3);
 }
 
-static float tile_weigh(const tile *t, int64_t r, int64_t from, int64_t to, float m) {
-    const float *s = t->s + r * TILE_KEYS;
+static void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r) {
+    const float *s = t->s[st->slot] + r * TILE_KEYS;
     const int parts = parts_of(t->job->p->dtype);
-    void *row = t->p + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
     /* Where only O is asked for, exp2 need be no better than the weights are stored. */
     const bool lse = t->job->p->features & ATT_LSE;
-    if (parts == 1)
-        return lse ? weigh_row(s, from, to, t->factor, m, 5, store_bf16, row)
-                   : weigh_row(s, from, to, t->factor, m, 3, store_bf16, row);
-    if (parts == 2)
-        return lse ? weigh_row(s, from, to, t->factor, m, 5, store_two, row)
-                   : weigh_row(s, from, to, t->factor, m, 4, store_two, row);
-    return weigh_row(s, from, to, t->factor, m, 5, store_three, row);
+    void *to = t->p[st->slot] + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
+    if (parts == 1 && !lse)
+        weigh_row(row, s, st->from, st->to, t->factor, 3, store_bf16, to);
+    else if (parts == 1)
+        weigh_row(row, s, st->from, st->to, t->factor, 5, store_bf16, to);
+    else if (parts == 2 && !lse)
+        weigh_row(row, s, st->from, st->to, t->factor, 4, store_two, to);
+    else if (parts == 2)
+        weigh_row(row, s, st->from, st->to, t->factor, 5, store_two, to);
+    else
+        weigh_row(row, s, st->from, st->to, t->factor, 5, store_three, to);
 }
 
 #endif

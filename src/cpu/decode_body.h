@@ -23,7 +23,7 @@ typedef struct decode {
     float *q; /* [DECODE_ROWS][q_stride], zeros past d_qk and past the rows */
     float *s; /* [DECODE_ROWS][DECODE_KEYS] */
     float *o; /* [DECODE_ROWS][o_stride] */
-    float m[DECODE_ROWS], l[DECODE_ROWS];
+    row_state state[DECODE_ROWS];
     att_cpu_interval seen[DECODE_ROWS];
     const char *rows_k[2][DECODE_KEYS], *rows_v[2][DECODE_KEYS]; /* this block's and the next one's */
     int64_t next;                                                 /* keys in the next block */
@@ -54,14 +54,14 @@ VF_INLINE void decode_dots(const decode *c, int cur, int64_t r0, const int rows,
         for (int k = 0; k < keys; k++) {
             const vf key = vf_load_as(c->rows_k[cur][j + k] + x * bytes, dtype, VF_W);
             for (int r = 0; r < rows; r++)
-                sum[r][k] = vf_fma(vf_load(q + r * c->q_stride + x), key, sum[r][k]);
+                sum[r][k] = vf_muladd(vf_load(q + r * c->q_stride + x), key, sum[r][k]);
         }
     }
     if (x < d) {
         for (int k = 0; k < keys; k++) {
             const vf key = vf_load_as(c->rows_k[cur][j + k] + x * bytes, dtype, d - x);
             for (int r = 0; r < rows; r++)
-                sum[r][k] = vf_fma(vf_load(q + r * c->q_stride + x), key, sum[r][k]);
+                sum[r][k] = vf_muladd(vf_load(q + r * c->q_stride + x), key, sum[r][k]);
         }
     }
     for (int k = 0; k < keys; k++) {
@@ -110,7 +110,7 @@ VF_INLINE void decode_columns(const decode *c, int cur, int64_t r0, const int ro
         for (int r = 0; r < rows; r++) {
             const vf weight = vf_set1(c->s[(r0 + r) * DECODE_KEYS + j]);
             for (int v = 0; v < nv; v++)
-                sum[r][v] = vf_fma(weight, value[v], sum[r][v]);
+                sum[r][v] = vf_muladd(weight, value[v], sum[r][v]);
         }
     }
     for (int r = 0; r < rows; r++)
@@ -173,12 +173,11 @@ static void decode_softmax_row(decode *c, int64_t r, int64_t j0, int64_t from, i
                   lo, hi);
     if (lo > first || hi < last)
         mask_row(s, first, last, lo, hi);
-    const float alpha = raise_max(max_row(s, first, last) * c->factor, &c->m[r], &c->l[r]);
-    if (alpha != 1.0f)
-        for (int64_t x = 0; x < c->o_stride; x += VF_W)
-            vf_store(c->o + r * c->o_stride + x,
-                     vf_mul(vf_load(c->o + r * c->o_stride + x), vf_set1(alpha)));
-    c->l[r] += weigh_row(s, first, last, c->factor, c->m[r], 5, decode_store, s);
+    float *o = c->o + r * c->o_stride;
+    const vf lanes = max_lanes(s, first, last);
+    if (vf_any_above(lanes, c->state[r].bound))
+        raise_max(&c->state[r], lanes, c->factor, o, c->o_stride);
+    weigh_row(&c->state[r], s, first, last, c->factor, 5, decode_store, s);
 }
 
 static void decode_rows_of(decode *c, int which, int64_t j0, int64_t n) {
@@ -229,8 +228,7 @@ static att_cpu_interval decode_begin(decode *c, float *scratch) {
         const char *row = att_cpu_q_row(c->job, &c->task.s, head, i);
         for (int64_t x = 0; x < p->d_qk; x += VF_W)
             vf_store(c->q + r * c->q_stride + x, vf_load_as(row + x * bytes, p->dtype, p->d_qk - x));
-        c->m[r] = -INFINITY;
-        c->l[r] = 0.0f;
+        row_start(&c->state[r]);
         c->seen[r] = att_cpu_visible(p, &c->task.s, i);
         if (c->seen[r].hi > c->seen[r].lo) {
             keys.lo = att_min(keys.lo, c->seen[r].lo);
@@ -247,12 +245,8 @@ static void decode_run(const att_cpu_job *job, int64_t index, void *scratch) {
     c.shaped = logits_are_shaped(job->p);
     c.factor = logit_factor(job->p);
     decode_walk(&c, decode_begin(&c, scratch));
-    for (int64_t r = 0; r < c.task.rows; r++) {
-        if (job->t->splits > 1)
-            keep_partial(job, c.task.partial + r, c.o + r * c.o_stride, c.m[r], c.l[r]);
-        else
-            finish_row(job, &c.task.s, c.task.row0 + r, c.o + r * c.o_stride, c.m[r], c.l[r]);
-    }
+    for (int64_t r = 0; r < c.task.rows; r++)
+        end_row(job, &c.task, r, c.o + r * c.o_stride, c.state[r].m, row_sum(&c.state[r]));
 }
 
 #endif

@@ -20,7 +20,7 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     float lse = l > 0.0f ? m * LN2 + logf(l) : -INFINITY;
     vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
     for (int64_t x = 0; x < p->d_v; x += VF_W)
-        probe = vf_fma(vf_between(vf_load(o + x), 0, p->d_v - x, 0.0f), vf_set1(0.0f), probe);
+        probe = vf_muladd(vf_between(vf_load(o + x), 0, p->d_v - x, 0.0f), vf_set1(0.0f), probe);
     const att_cpu_interval seen = att_cpu_visible(p, s, i);
     const bool lost = !(l > 0.0f) && seen.hi > seen.lo;
     if (lost || !isfinite(vf_reduce_add(probe)) || (l > 0.0f && !isfinite(lse)) || isnan(l)) {
@@ -53,6 +53,15 @@ static void keep_partial(const att_cpu_job *job, int64_t partial_row, const floa
     to[width + 1] = l;
 }
 
+/* Row r of a task is through its keys. */
+static void end_row(const att_cpu_job *job, const att_cpu_task *task, int64_t r, const float *o, float m,
+                    float l) {
+    if (job->t->splits > 1)
+        keep_partial(job, task->partial + r, o, m, l);
+    else
+        finish_row(job, &task->s, task->row0 + r, o, m, l);
+}
+
 /* Merge the splits of `index` (a task of split 0) in their order and finish its rows. */
 static void combine_task(const att_cpu_job *job, int64_t index) {
     const att_cpu_task task = att_cpu_task_of(job, index);
@@ -68,7 +77,7 @@ static void combine_task(const att_cpu_job *job, int64_t index) {
             l += alpha * part[width + 1];
             for (int64_t x = 0; x < width; x += VF_W) {
                 const vf sum = k ? vf_load(first + x) : vf_set1(0.0f);
-                vf_store(first + x, vf_fma(vf_load(part + x), vf_set1(alpha), sum));
+                vf_store(first + x, vf_muladd(vf_load(part + x), vf_set1(alpha), sum));
             }
         }
         finish_row(job, &task.s, task.row0 + r, first, m, l);

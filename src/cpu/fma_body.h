@@ -20,7 +20,7 @@
 
 /* The including file sets NV, the vectors of a panel, to fill its register file. */
 enum { MR = 6, PANEL = NV * VF_W };
-enum { TILE_STRIP = 4 * MR, TILE_ROWS = 8 * TILE_STRIP, TILE_KEYS = 128, TILE_STEP = 2 * VF_W };
+enum { TILE_STRIP = 4 * MR, TILE_ROWS = 8 * TILE_STRIP, TILE_KEYS = 128, TILE_STEP = 2 * VF_W, TILE_PART = PANEL };
 _Static_assert(TILE_KEYS % PANEL == 0, "a block of keys is whole panels");
 _Static_assert(PANEL % TILE_STEP == 0, "a panel is whole steps of the softmax");
 
@@ -113,7 +113,7 @@ VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const fl
         for (int r = 0; r < MR; r++) {
             const vf left = vf_set1(a[r * lda + k]);
             for (int v = 0; v < nv; v++)
-                sum[r][v] = vf_fma(left, right[v], sum[r][v]);
+                sum[r][v] = vf_muladd(left, right[v], sum[r][v]);
         }
     }
     for (int r = 0; r < MR; r++)
@@ -130,24 +130,19 @@ VF_INLINE void multiply(const bool add, int64_t width, int64_t depth, const floa
         multiply_nv(NV, add, depth, a, lda, b, c, ldc);
 }
 
-static void tile_scores(const tile *t, int64_t r0, int64_t from, int64_t to) {
+static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to) {
     const int64_t d = t->job->p->d_qk;
-    for (int64_t j = from / PANEL * PANEL; j < to; j += PANEL) {
-        const float *panel = (const float *)t->k + j * d;
-        for (int64_t r = 0; r < TILE_STRIP && r0 + r < t->task.rows; r += MR)
-            multiply(false, to - j, d, (const float *)t->q + (r0 + r) * d, d, panel,
-                     t->s + r * TILE_KEYS + j, TILE_KEYS);
-    }
+    const float *panel = (const float *)t->k + from * d;
+    for (int64_t r = 0; r < st->rows; r += MR)
+        multiply(false, to - from, d, (const float *)t->q + (st->row0 + r) * d, d, panel,
+                 t->s[st->slot] + r * TILE_KEYS + from, TILE_KEYS);
 }
 
-static void tile_accumulate(const tile *t, int64_t r0, int64_t from, int64_t to) {
-    const int64_t d = t->job->p->d_v;
-    for (int64_t x = 0; x < d; x += PANEL) {
-        const float *panel = (const float *)t->v + x * TILE_KEYS + from * PANEL;
-        for (int64_t r = 0; r < TILE_STRIP && r0 + r < t->task.rows; r += MR)
-            multiply(true, d - x, to - from, t->s + r * TILE_KEYS + from, TILE_KEYS, panel,
-                     t->o + (r0 + r) * t->o_stride + x, t->o_stride);
-    }
+static void tile_accumulate(const tile *t, const strip *st, int64_t x) {
+    const float *panel = (const float *)t->v + x * TILE_KEYS + st->from * PANEL;
+    for (int64_t r = 0; r < st->rows; r += MR)
+        multiply(true, t->job->p->d_v - x, st->end - st->from, t->s[st->slot] + r * TILE_KEYS + st->from,
+                 TILE_KEYS, panel, t->o + (st->row0 + r) * t->o_stride + x, t->o_stride);
 }
 
 static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
@@ -155,9 +150,9 @@ static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
     vf_store((float *)row + x + VF_W, p1);
 }
 
-static float tile_weigh(const tile *t, int64_t r, int64_t from, int64_t to, float m) {
-    float *s = t->s + r * TILE_KEYS;
-    return weigh_row(s, from, to, t->factor, m, 5, store_in_place, s);
+static void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r) {
+    float *s = t->s[st->slot] + r * TILE_KEYS;
+    weigh_row(row, s, st->from, st->to, t->factor, 5, store_in_place, s);
 }
 
 #endif

@@ -9,12 +9,22 @@ enum { TASKS_A_THREAD = 4 };
 /* Fewer keys than this are not worth a split of their own. */
 enum { KEYS_A_SPLIT = 256 };
 
+/* Operations that are worth waking another thread for: some 10 microseconds of one. */
+static const double OPERATIONS_A_THREAD = 4e6;
+
+static int useful_threads(const att_problem *p, int threads) {
+    const double pairs = (double)p->batch * (double)p->heads_q * (double)p->seq_q * (double)p->seq_k;
+    const double useful = 1.0 + 2.0 * pairs * (double)(p->d_qk + p->d_v) / OPERATIONS_A_THREAD;
+    return useful < threads ? (int)useful : threads;
+}
+
 static bool tasks_of(const att_problem *p, int64_t row_blocks, int64_t *tasks) {
     return att_mul(p->batch, p->heads_kv, tasks) && att_mul(*tasks, row_blocks, tasks);
 }
 
 att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_kernel *kernel,
-                                 const att_problem *p, int threads) {
+                                 const att_problem *p, int threads_most) {
+    const int threads = useful_threads(p, threads_most);
     att_cpu_tiling t = {.group = p->heads_q / p->heads_kv, .splits = 1, .threads = threads};
     int64_t packed;
     ATT_REQUIRE(att_mul(p->seq_q, t.group, &packed), ATT_E_OVERFLOW, "seq_q",
@@ -44,7 +54,7 @@ att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_kernel *k
 }
 
 size_t att_cpu_workspace(const att_cpu_tiling *tiling) {
-    return tiling->scratch * (size_t)tiling->threads + tiling->partials;
+    return tiling->scratch * (size_t)tiling->threads + tiling->partials; /* both are multiples of 64 */
 }
 
 typedef struct run {
@@ -77,7 +87,7 @@ void att_cpu_forward(const att_cpu_kernel *kernel, const att_cpu_tiling *tiling,
             .shared_bytes = tiling->scratch,
         };
     }
-    att_pool_run(pool, tiling->tasks, run_task, &r);
+    att_pool_run(pool, tiling->threads, tiling->tasks, run_task, &r);
     if (tiling->splits > 1)
-        att_pool_run(pool, tiling->tasks / tiling->splits, combine_splits, &r);
+        att_pool_run(pool, tiling->threads, tiling->tasks / tiling->splits, combine_splits, &r);
 }

@@ -5,9 +5,9 @@
 #include "cpu/kernel.h"
 #include "cpu/pool.h"
 
-/* Choose the rows of a task and the splits of the keys for `threads` threads. */
+/* Choose the rows of a task, the splits of the keys, and how many of `threads_most` threads are worth it. */
 att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_kernel *kernel,
-                                 const att_problem *p, int threads);
+                                 const att_problem *p, int threads_most);
 
 /* Bytes of workspace that a run needs. */
 size_t att_cpu_workspace(const att_cpu_tiling *tiling);

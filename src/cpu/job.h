@@ -68,7 +68,7 @@ static inline att_cpu_interval att_cpu_visible(const att_problem *p, const att_c
     const int64_t diagonal = i + s->shift;
     if (p->causal != ATT_CAUSAL_NONE)
         v.hi = att_min(v.hi, diagonal + 1);
-    if (p->window_right >= 0 && p->window_right < p->seq_k)
+    if (p->window_right >= 0 && p->window_right < p->seq_q + p->seq_k)
         v.hi = att_min(v.hi, diagonal + p->window_right + 1);
     if (p->window_left >= 0 && p->window_left < p->seq_q + p->seq_k)
         v.lo = att_max(v.lo, diagonal - p->window_left);

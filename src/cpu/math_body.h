@@ -13,19 +13,19 @@ VF_INLINE vf vf_exp2(vf x, const int degree) {
     const vf f = vf_fraction(x);
     vf p;
     if (degree == 3) {
-        p = vf_fma(vf_set1(0x1.3baaaap-4f), f, vf_set1(0x1.d23788p-3f));
-        p = vf_fma(p, f, vf_set1(0x1.63e65ap-1f));
+        p = vf_muladd(vf_set1(0x1.3baaaap-4f), f, vf_set1(0x1.d23788p-3f));
+        p = vf_muladd(p, f, vf_set1(0x1.63e65ap-1f));
     } else if (degree == 4) {
-        p = vf_fma(vf_set1(0x1.b7f734p-7f), f, vf_set1(0x1.abf868p-5f));
-        p = vf_fma(p, f, vf_set1(0x1.ee2452p-3f));
-        p = vf_fma(p, f, vf_set1(0x1.62d6c6p-1f));
+        p = vf_muladd(vf_set1(0x1.b7f734p-7f), f, vf_set1(0x1.abf868p-5f));
+        p = vf_muladd(p, f, vf_set1(0x1.ee2452p-3f));
+        p = vf_muladd(p, f, vf_set1(0x1.62d6c6p-1f));
     } else {
-        p = vf_fma(vf_set1(0x1.e974fcp-10f), f, vf_set1(0x1.277854p-7f));
-        p = vf_fma(p, f, vf_set1(0x1.c91ce6p-5f));
-        p = vf_fma(p, f, vf_set1(0x1.ebdb56p-3f));
-        p = vf_fma(p, f, vf_set1(0x1.62e4bap-1f));
+        p = vf_muladd(vf_set1(0x1.e974fcp-10f), f, vf_set1(0x1.277854p-7f));
+        p = vf_muladd(p, f, vf_set1(0x1.c91ce6p-5f));
+        p = vf_muladd(p, f, vf_set1(0x1.ebdb56p-3f));
+        p = vf_muladd(p, f, vf_set1(0x1.62e4bap-1f));
     }
-    return vf_scale_pow2(vf_fma(p, f, vf_set1(1.0f)), x);
+    return vf_scale_pow2(vf_muladd(p, f, vf_set1(1.0f)), x);
 }
 
 /* tanh by way of expm1, so that small arguments keep their relative accuracy:

@@ -15,6 +15,8 @@
  * back-to-back runs are still awake, and an idle process burns nothing. */
 enum { SPINS = 4000 };
 
+#define OPEN (UINT64_C(1) << 32)
+
 struct att_pool {
     int threads;
     pid_t owner;         /* the process that has the threads */
@@ -24,11 +26,12 @@ struct att_pool {
     pthread_mutex_t lock; /* guards sleeping; the atomics are read without it while spinning */
     pthread_cond_t wake, done;
     _Atomic uint64_t round; /* bumped for each run */
+    _Atomic uint64_t gate;  /* OPEN while a run takes workers in, and how many are inside */
     atomic_bool stop;
-    atomic_int working; /* workers not yet through with this round */
     atomic_int asleep;
     _Atomic int64_t next; /* next task */
     int64_t count;
+    int limit; /* workers from this index on stay out of the run */
     void (*work)(void *arg, int64_t i, int worker);
     void *arg;
 };
@@ -70,6 +73,16 @@ static uint64_t await_round(att_pool *pool, uint64_t seen) {
     return atomic_load(&pool->round);
 }
 
+/* Enter the run in progress; false where its caller has closed it already: a worker that was scheduled late
+ * never keeps the caller waiting. */
+static bool go_in(att_pool *pool) {
+    uint64_t gate = atomic_load(&pool->gate);
+    while (gate & OPEN)
+        if (atomic_compare_exchange_weak(&pool->gate, &gate, gate + 1))
+            return true;
+    return false;
+}
+
 static void *worker_main(void *argument) {
     const worker self = *(worker *)argument;
     att_free(argument);
@@ -78,8 +91,11 @@ static void *worker_main(void *argument) {
         seen = await_round(pool, seen);
         if (atomic_load(&pool->stop))
             return NULL;
-        take_tasks(pool, self.index);
-        if (atomic_fetch_sub_explicit(&pool->working, 1, memory_order_acq_rel) == 1) {
+        if (!go_in(pool))
+            continue;
+        if (self.index < pool->limit)
+            take_tasks(pool, self.index);
+        if (atomic_fetch_sub(&pool->gate, 1) == 1) { /* the last one out of a closed gate */
             pthread_mutex_lock(&pool->lock);
             pthread_cond_signal(&pool->done);
             pthread_mutex_unlock(&pool->lock);
@@ -97,21 +113,24 @@ static void begin_round(att_pool *pool) {
     }
 }
 
-static void await_workers(att_pool *pool) {
-    for (int spin = 0; spin < SPINS; spin++) {
-        if (atomic_load_explicit(&pool->working, memory_order_acquire) == 0)
-            return;
+/* Close the gate and wait for the workers inside. */
+static void end_round(att_pool *pool) {
+    uint64_t inside = atomic_fetch_and(&pool->gate, ~OPEN) & ~OPEN;
+    for (int spin = 0; inside && spin < SPINS; spin++) {
         relax();
+        inside = atomic_load_explicit(&pool->gate, memory_order_acquire);
     }
+    if (!inside)
+        return;
     pthread_mutex_lock(&pool->lock);
-    while (atomic_load(&pool->working) != 0)
+    while (atomic_load(&pool->gate) != 0)
         pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
 }
 
-void att_pool_run(att_pool *pool, int64_t count, void (*work)(void *arg, int64_t i, int worker),
-                  void *arg) {
-    const bool alone = pool->threads == 1 || count <= 1 || getpid() != pool->owner;
+void att_pool_run(att_pool *pool, int threads, int64_t count,
+                  void (*work)(void *arg, int64_t i, int worker), void *arg) {
+    const bool alone = threads == 1 || pool->threads == 1 || count <= 1 || getpid() != pool->owner;
     if (alone || pthread_mutex_trylock(&pool->busy) != 0) {
         for (int64_t i = 0; i < count; i++)
             work(arg, i, 0);
@@ -120,11 +139,12 @@ void att_pool_run(att_pool *pool, int64_t count, void (*work)(void *arg, int64_t
     pool->work = work;
     pool->arg = arg;
     pool->count = count;
+    pool->limit = threads;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&pool->working, pool->started, memory_order_relaxed);
+    atomic_store_explicit(&pool->gate, OPEN, memory_order_release);
     begin_round(pool);
     take_tasks(pool, 0);
-    await_workers(pool);
+    end_round(pool);
     pthread_mutex_unlock(&pool->busy);
 }
 

@@ -3,6 +3,7 @@
 #define ATT_CPU_SIMD_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -36,6 +37,10 @@ static inline vf vf_div(vf a, vf b) {
 static inline vf vf_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }
+/* a * b + c where it does not matter how often it is rounded */
+static inline vf vf_muladd(vf a, vf b, vf c) {
+    return vf_fma(a, b, c);
+}
 /* max and min give b where either is NaN */
 static inline vf vf_max(vf a, vf b) {
     return _mm256_max_ps(a, b);
@@ -62,6 +67,11 @@ static inline float vf_reduce_max(vf a) {
     __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* True where some lane is above x. */
+static inline bool vf_any_above(vf a, float x) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(a, _mm256_set1_ps(x), _CMP_GT_OQ)) != 0;
 }
 
 /* out[i] = sum of the lanes of a[i]. */

@@ -3,6 +3,7 @@
 #define ATT_CPU_SIMD_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/dtype.h"
@@ -35,6 +36,10 @@ static inline vf vf_div(vf a, vf b) {
 static inline vf vf_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }
+/* a * b + c where it does not matter how often it is rounded */
+static inline vf vf_muladd(vf a, vf b, vf c) {
+    return vf_fma(a, b, c);
+}
 /* max and min give b where either is NaN */
 static inline vf vf_max(vf a, vf b) {
     return _mm512_max_ps(a, b);
@@ -59,6 +64,11 @@ static inline float vf_reduce_max(vf a) {
     return _mm512_reduce_max_ps(a);
 }
 
+/* True where some lane is above x. */
+static inline bool vf_any_above(vf a, float x) {
+    return _mm512_cmp_ps_mask(a, _mm512_set1_ps(x), _CMP_GT_OQ) != 0;
+}
+
 /* out[i] = sum of the lanes of a[i]: four sums for little more than the price of one. */
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
     const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a[0], a[1]), _mm512_unpackhi_ps(a[0], a[1]));
@@ -69,7 +79,7 @@ static inline void vf_reduce_add4(const vf a[4], float out[4]) {
 }
 
 static inline __mmask16 vf_first(int64_t n) {
-    return n >= VF_W ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1u);
+    return (__mmask16)(n >= VF_W ? 0xffffu : (1u << n) - 1u);
 }
 
 /* Lanes lo .. hi-1 of a, `fill` elsewhere; 0 <= lo, hi may exceed the width. */

@@ -3,6 +3,7 @@
 #define ATT_CPU_SIMD_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/dtype.h"
@@ -40,8 +41,12 @@ static inline vf vf_mul(vf a, vf b) {
 static inline vf vf_div(vf a, vf b) {
     VF_EACH(a.lane[i] / b.lane[i]);
 }
-/* a * b + c; rounded twice here: a library call a lane would cost more than the last bit is worth */
+/* a * b + c with an exact product */
 static inline vf vf_fma(vf a, vf b, vf c) {
+    VF_EACH((float)((double)a.lane[i] * (double)b.lane[i] + (double)c.lane[i]));
+}
+/* a * b + c where it does not matter how often it is rounded */
+static inline vf vf_muladd(vf a, vf b, vf c) {
     VF_EACH(a.lane[i] * b.lane[i] + c.lane[i]);
 }
 /* max and min give b where either is NaN */
@@ -67,6 +72,11 @@ static inline float vf_reduce_max(vf a) {
     const float x = a.lane[0] > a.lane[1] ? a.lane[0] : a.lane[1];
     const float y = a.lane[2] > a.lane[3] ? a.lane[2] : a.lane[3];
     return x > y ? x : y;
+}
+
+/* True where some lane is above x. */
+static inline bool vf_any_above(vf a, float x) {
+    return vf_reduce_max(a) > x;
 }
 
 /* out[i] = sum of the lanes of a[i]. */

@@ -69,45 +69,62 @@ static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int6
             vf_store(s + x, vf_between(vf_load(s + x), att_max(lo - x, 0), att_max(hi - x, 0), -INFINITY));
 }
 
-/* Largest of s[from..to), NaN passed over; the count is a multiple of 2 * VF_W. */
-VF_INLINE float max_row(const float *s, int64_t from, int64_t to) {
-    vf a = vf_load(s + from), b = vf_load(s + from + VF_W);
-    a = vf_max(a, vf_set1(-INFINITY));
-    b = vf_max(b, vf_set1(-INFINITY));
+/* The running state of a row. The sum stays spread over the lanes until the row is finished. */
+typedef struct row_state {
+    float sum[VF_W];
+    float m;     /* log2-domain maximum, -inf before the first visible key */
+    float bound; /* a score above this raises m: (m + LAZY) / factor */
+} row_state;
+
+static inline void row_start(row_state *row) {
+    vf_store(row->sum, vf_set1(0.0f));
+    row->m = row->bound = -INFINITY;
+}
+
+static inline float row_sum(const row_state *row) {
+    return vf_reduce_add(vf_load(row->sum));
+}
+
+/* Lane by lane the largest of s[from..to), NaN passed over; the count is a multiple of 2 * VF_W. */
+VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
+    vf a = vf_max(vf_load(s + from), vf_set1(-INFINITY));
+    vf b = vf_max(vf_load(s + from + VF_W), vf_set1(-INFINITY));
     for (int64_t x = from + 2 * VF_W; x < to; x += 2 * VF_W) {
         a = vf_max(vf_load(s + x), a);
         b = vf_max(vf_load(s + x + VF_W), b);
     }
-    return vf_reduce_max(vf_max(a, b));
+    return vf_max(a, b);
 }
 
-/* Raise the running maximum *m if the block's maximum asks for it, and return the factor that what
- * was summed under the old one must be multiplied by: 1 where nothing changed. */
-static inline float raise_max(float block_max, float *m, float *l) {
-    if (!(block_max > *m + LAZY) && !(*m == -INFINITY && block_max > -INFINITY))
-        return 1.0f;
-    const float alpha = *m == -INFINITY ? 0.0f : exp2f(*m - block_max);
-    *m = block_max;
-    *l *= alpha;
-    return alpha;
+/* Raise the maximum to that of the block, and rescale what was summed under the old one. */
+static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float factor, float *o, int64_t n) {
+    const float old = row->m;
+    row->m = vf_reduce_max(lanes) * factor;
+    row->bound = (row->m + LAZY) / factor;
+    if (old == -INFINITY)
+        return; /* nothing was summed yet */
+    const vf alpha = vf_set1(exp2f(old - row->m));
+    vf_store(row->sum, vf_mul(vf_load(row->sum), alpha));
+    for (int64_t x = 0; x < n; x += VF_W)
+        vf_store(o + x, vf_mul(vf_load(o + x), alpha));
 }
 
 /* Where weights x and x+VF_W of a row go. */
 typedef void store_weights(void *row, int64_t x, vf p0, vf p1);
 
-/* Weights exp2(s * factor - m) of s[from..to) go to `row` by `store`; returns their sum. */
-VF_INLINE float weigh_row(const float *s, int64_t from, int64_t to, float factor, float m,
-                          const int degree, store_weights *store, void *row) {
-    const vf f = vf_set1(factor), shift = vf_set1(m == -INFINITY ? 0.0f : -m);
-    vf sum0 = vf_set1(0.0f), sum1 = vf_set1(0.0f);
+/* Weights exp2(s * factor - m) of s[from..to) go to `to_row` by `store`; their sum is added to the row's. */
+VF_INLINE void weigh_row(row_state *row, const float *s, int64_t from, int64_t to, float factor,
+                         const int degree, store_weights *store, void *to_row) {
+    const vf f = vf_set1(factor), shift = vf_set1(row->m == -INFINITY ? 0.0f : -row->m);
+    vf sum0 = vf_load(row->sum), sum1 = vf_set1(0.0f);
     for (int64_t x = from; x < to; x += 2 * VF_W) {
         const vf p0 = vf_exp2(vf_fma(vf_load(s + x), f, shift), degree);
         const vf p1 = vf_exp2(vf_fma(vf_load(s + x + VF_W), f, shift), degree);
         sum0 = vf_add(sum0, p0);
         sum1 = vf_add(sum1, p1);
-        store(row, x, p0, p1);
+        store(to_row, x, p0, p1);
     }
-    return vf_reduce_add(vf_add(sum0, sum1));
+    vf_store(row->sum, vf_add(sum0, sum1));
 }
 
 #endif

@@ -7,27 +7,36 @@
 #include "cpu/job.h"
 
 /* What the products of an instruction set provide to the walker (tile_body.h):
- *   TILE_STRIP   rows whose scores are live at a time       TILE_ROWS  most rows a task
+ *   TILE_STRIP   rows of a strip                            TILE_ROWS  most rows a task
  *   TILE_KEYS    keys a block                               TILE_STEP  granule of the keys looked at
+ *   TILE_PART    keys of one part of the scores, columns of one part of the sums
  *   tile_{q,k,v,p}_bytes, tile_o_stride                     sizes of the packed operands
  *   tile_pack_q, tile_pack_kv                               from the caller's layout to the packed one
- *   tile_scores, tile_accumulate                            S = Q K^T and O += P V of one strip
- *   tile_weigh                                              scores of a row to weights, and their sum */
+ *   tile_scores, tile_accumulate                            one part of S = Q K^T and of O += P V of a strip
+ *   tile_weigh                                              scores of a row to weights */
 typedef struct tile {
     const att_cpu_job *job;
     att_cpu_task task;
     int64_t padded_rows; /* task.rows rounded up to whole strips */
     int64_t o_stride;
-    bool shaped;         /* logits are more than a factor times the scores */
-    float factor;        /* from what the products leave in s to log2-domain logits */
-    char *q, *k, *v;     /* packed operands */
-    char *p;             /* weights of a strip, where they do not replace the scores */
-    float *s;            /* scores of a strip, [TILE_STRIP][TILE_KEYS] */
-    float *o;            /* accumulator, [padded_rows][o_stride] */
-    float *m, *l;        /* running maximum and sum of a row */
+    bool shaped;     /* logits are more than a factor times the scores */
+    float factor;    /* from what the products leave in s to log2-domain logits */
+    char *q, *k, *v; /* packed operands */
+    char *p[2];      /* weights of a strip, where they do not replace the scores */
+    float *s[2];     /* scores of a strip, [TILE_STRIP][TILE_KEYS] */
+    float *o;        /* accumulator, [padded_rows][o_stride] */
     att_cpu_interval *seen; /* keys of a row */
     const char **rows_k, **rows_v;
 } tile;
+
+/* Some rows of the task against the keys of the block that they see: [from, to), whole steps; of the last
+ * step only the keys below `end` are in the block. `slot` says which of the two buffers hold its scores
+ * and weights. */
+typedef struct strip {
+    int64_t row0, rows;
+    int64_t from, to, end;
+    int slot;
+} strip;
 
 /* Address of packed row r of the task. */
 static inline const char *tile_q_row(const tile *t, int64_t r) {

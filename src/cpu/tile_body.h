@@ -5,7 +5,13 @@
  *       pack K and V of the block
  *       for each strip of TILE_STRIP rows, over only the keys that the strip sees
  *           scores -> logits -> weights, raise the maximum and rescale where needed, accumulate
- *   finish the rows, or keep them for the merge where the keys are split */
+ *   finish the rows, or keep them for the merge where the keys are split
+ *
+ * The strips form a pipeline: while the vector units weigh strip i, row by row, the parts of the scores of
+ * strip i+1 and of the sums of strip i-1 are issued in between, for the matrix unit to work on:
+ *
+ *   products   S0 | S1     | O0 S2    | O1 S3    | ... | On
+ *   softmax       | rows 0 | rows 1   | rows 2   | ... |            */
 #ifndef ATT_CPU_TILE_BODY_H
 #define ATT_CPU_TILE_BODY_H
 
@@ -22,18 +28,19 @@ static void *take(char *base, size_t *used, size_t bytes) {
     return piece;
 }
 
-static size_t tile_map(tile *t, const att_problem *p, int64_t rows, char *scratch) {
+static size_t tile_map(tile *t, row_state **state, const att_problem *p, int64_t rows, char *scratch) {
     size_t used = 0;
     t->padded_rows = att_round_up(rows, TILE_STRIP);
     t->o_stride = tile_o_stride(p);
     t->q = take(scratch, &used, tile_q_bytes(p, t->padded_rows));
     t->k = take(scratch, &used, tile_k_bytes(p));
     t->v = take(scratch, &used, tile_v_bytes(p));
-    t->p = take(scratch, &used, tile_p_bytes(p));
-    t->s = take(scratch, &used, sizeof(float) * TILE_STRIP * TILE_KEYS);
+    for (int slot = 0; slot < 2; slot++) {
+        t->p[slot] = take(scratch, &used, tile_p_bytes(p));
+        t->s[slot] = take(scratch, &used, sizeof(float) * TILE_STRIP * TILE_KEYS);
+    }
     t->o = take(scratch, &used, sizeof(float) * (size_t)(t->padded_rows * t->o_stride));
-    t->m = take(scratch, &used, sizeof(float) * (size_t)t->padded_rows);
-    t->l = take(scratch, &used, sizeof(float) * (size_t)t->padded_rows);
+    *state = take(scratch, &used, sizeof **state * (size_t)t->padded_rows);
     t->seen = take(scratch, &used, sizeof *t->seen * (size_t)t->padded_rows);
     t->rows_k = take(scratch, &used, sizeof *t->rows_k * TILE_KEYS);
     t->rows_v = take(scratch, &used, sizeof *t->rows_v * TILE_KEYS);
@@ -42,7 +49,8 @@ static size_t tile_map(tile *t, const att_problem *p, int64_t rows, char *scratc
 
 static size_t tile_scratch(const att_problem *p, int64_t rows) {
     tile t;
-    return tile_map(&t, p, rows, NULL);
+    row_state *state;
+    return tile_map(&t, &state, p, rows, NULL);
 }
 
 /* The keys that rows r0 .. r1-1 see between them, empty where hi <= lo. */
@@ -58,56 +66,92 @@ static att_cpu_interval seen_by(const tile *t, int64_t r0, int64_t r1) {
 }
 
 /* Start the task's rows and return the keys this split walks over. */
-static att_cpu_interval tile_begin(tile *t) {
+static att_cpu_interval tile_begin(const tile *t, row_state *state) {
     const att_problem *p = t->job->p;
     const int64_t group = t->job->t->group;
     for (int64_t r = 0; r < t->task.rows; r++) {
         t->seen[r] = att_cpu_visible(p, &t->task.s, (t->task.row0 + r) / group);
-        t->m[r] = -INFINITY;
-        t->l[r] = 0.0f;
+        row_start(&state[r]);
     }
     memset(t->o, 0, sizeof(float) * (size_t)(t->padded_rows * t->o_stride));
     return att_cpu_split_of(t->job, t->task.split, seen_by(t, 0, t->task.rows), TILE_KEYS);
 }
 
-/* Scores of row r0 + r of the strip to weights; [from, to) are the keys of the block the strip looks at. */
-static void tile_softmax_row(const tile *t, int64_t r0, int64_t r, int64_t j0, int64_t n, int64_t from,
-                             int64_t to) {
-    const int64_t row = r0 + r, packed = t->task.row0 + row, group = t->job->t->group;
-    float *s = t->s + r * TILE_KEYS;
-    const int64_t lo = att_max(t->seen[row].lo - j0, from), hi = att_min(t->seen[row].hi - j0, n);
-    if (t->shaped && hi > lo)
+/* Scores of row r of a strip to weights. */
+static void tile_softmax_row(const tile *t, row_state *state, const strip *st, int64_t r, int64_t j0) {
+    const int64_t row = st->row0 + r;
+    float *s = t->s[st->slot] + r * TILE_KEYS;
+    const int64_t lo = att_max(t->seen[row].lo - j0, st->from), hi = att_min(t->seen[row].hi - j0, st->end);
+    if (t->shaped && hi > lo) {
+        const int64_t group = t->job->t->group, packed = t->task.row0 + row;
         shape_row(t->job, &t->task.s, t->task.s.head_kv * group + packed % group, packed / group, s, j0,
                   lo, hi);
-    if (lo > from || hi < to)
-        mask_row(s, from, to, lo, hi);
-    const float top = max_row(s, from, to) * t->factor;
-    const float alpha = raise_max(top, &t->m[row], &t->l[row]);
-    if (alpha != 1.0f) {
-        float *o = t->o + row * t->o_stride;
-        for (int64_t x = 0; x < t->o_stride; x += VF_W)
-            vf_store(o + x, vf_mul(vf_load(o + x), vf_set1(alpha)));
     }
-    t->l[row] += tile_weigh(t, r, from, to, t->m[row]);
+    if (lo > st->from || hi < st->to)
+        mask_row(s, st->from, st->to, lo, hi);
+    const vf lanes = max_lanes(s, st->from, st->to);
+    if (vf_any_above(lanes, state[row].bound))
+        raise_max(&state[row], lanes, t->factor, t->o + row * t->o_stride, t->o_stride);
+    tile_weigh(t, &state[row], st, r);
 }
 
-static void tile_block(const tile *t, int64_t j0, int64_t n) {
+/* The first strip at or below `row0` that sees a key of the block; rows = 0 where there is none. */
+static strip next_strip(const tile *t, int64_t row0, int64_t j0, int64_t n, int slot) {
+    for (; row0 < t->task.rows; row0 += TILE_STRIP) {
+        const int64_t rows = att_min(TILE_STRIP, t->task.rows - row0);
+        const att_cpu_interval keys = seen_by(t, row0, row0 + rows);
+        const int64_t lo = att_max(keys.lo - j0, 0), hi = att_min(keys.hi - j0, n);
+        if (lo < hi)
+            return (strip){.row0 = row0,
+                           .rows = rows,
+                           .from = lo / TILE_STEP * TILE_STEP,
+                           .to = att_round_up(hi, TILE_STEP),
+                           .end = hi,
+                           .slot = slot};
+    }
+    return (strip){.rows = 0};
+}
+
+static int64_t score_parts(const strip *st) {
+    return st->rows ? att_ceil_div(st->to, TILE_PART) - st->from / TILE_PART : 0;
+}
+
+static void score_part(const tile *t, const strip *st, int64_t part) {
+    const int64_t at = (st->from / TILE_PART + part) * TILE_PART;
+    tile_scores(t, st, at, att_min(at + TILE_PART, st->to));
+}
+
+static int64_t sum_parts(const tile *t, const strip *st) {
+    return st->rows ? att_ceil_div(t->job->p->d_v, TILE_PART) : 0;
+}
+
+static void tile_block(const tile *t, row_state *state, int64_t j0, int64_t n) {
     const att_cpu_job *job = t->job;
     att_cpu_kv_rows(job, &t->task.s, job->a->k, &job->p->k, j0, n, t->rows_k);
     att_cpu_kv_rows(job, &t->task.s, job->a->v, &job->p->v, j0, n, t->rows_v);
     tile_pack_kv(t, n);
-    for (int64_t r0 = 0; r0 < t->task.rows; r0 += TILE_STRIP) {
-        const int64_t r1 = att_min(r0 + TILE_STRIP, t->task.rows);
-        const att_cpu_interval keys = seen_by(t, r0, r1);
-        const int64_t lo = att_max(keys.lo - j0, 0), hi = att_min(keys.hi - j0, n);
-        if (hi <= lo)
-            continue;
-        const int64_t from = lo / TILE_STEP * TILE_STEP, to = att_round_up(hi, TILE_STEP);
-        tile_scores(t, r0, from, to);
-        for (int64_t r = 0; r0 + r < r1; r++)
-            tile_softmax_row(t, r0, r, j0, n, from, to);
-        tile_accumulate(t, r0, from, hi);
+    strip before = {.rows = 0}, now = next_strip(t, 0, j0, n, 0);
+    for (int64_t part = 0; part < score_parts(&now); part++)
+        score_part(t, &now, part);
+    while (now.rows) {
+        const strip after = next_strip(t, now.row0 + TILE_STRIP, j0, n, !now.slot);
+        const int64_t sums = sum_parts(t, &before), parts = sums + score_parts(&after);
+        int64_t r = 0;
+        for (int64_t part = 0; part < parts; part++) {
+            if (part < sums)
+                tile_accumulate(t, &before, part * TILE_PART);
+            else
+                score_part(t, &after, part - sums);
+            for (; r < now.rows * (part + 1) / parts; r++)
+                tile_softmax_row(t, state, &now, r, j0);
+        }
+        for (; r < now.rows; r++)
+            tile_softmax_row(t, state, &now, r, j0);
+        before = now;
+        now = after;
     }
+    for (int64_t part = 0; part < sum_parts(t, &before); part++)
+        tile_accumulate(t, &before, part * TILE_PART);
 }
 
 static void tile_run(const att_cpu_job *job, int64_t index, void *scratch) {
@@ -116,18 +160,15 @@ static void tile_run(const att_cpu_job *job, int64_t index, void *scratch) {
     t.factor = logit_factor(job->p);
     if (t.task.rows <= 0)
         return;
-    tile_map(&t, job->p, t.task.rows, scratch);
-    const att_cpu_interval keys = tile_begin(&t);
+    row_state *state;
+    tile_map(&t, &state, job->p, t.task.rows, scratch);
+    const att_cpu_interval keys = tile_begin(&t, state);
     if (keys.hi > keys.lo)
         tile_pack_q(&t);
     for (int64_t j0 = keys.lo; j0 < keys.hi; j0 += TILE_KEYS)
-        tile_block(&t, j0, att_min(TILE_KEYS, keys.hi - j0));
-    for (int64_t r = 0; r < t.task.rows; r++) {
-        if (job->t->splits > 1)
-            keep_partial(job, t.task.partial + r, t.o + r * t.o_stride, t.m[r], t.l[r]);
-        else
-            finish_row(job, &t.task.s, t.task.row0 + r, t.o + r * t.o_stride, t.m[r], t.l[r]);
-    }
+        tile_block(&t, state, j0, att_min(TILE_KEYS, keys.hi - j0));
+    for (int64_t r = 0; r < t.task.rows; r++)
+        end_row(job, &t.task, r, t.o + r * t.o_stride, state[r].m, row_sum(&state[r]));
 }
 
 #endif

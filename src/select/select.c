@@ -52,21 +52,26 @@ bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const a
     return true;
 }
 
+const att_kernel_row *att_select_find(const att_limits *limits, const att_problem *p) {
+    att_refusal refusal;
+    for (size_t i = 0; i < att_registry_count(); i++)
+        if (att_row_serves(&registry[i], limits, p, &refusal))
+            return &registry[i];
+    return NULL;
+}
+
 att_status att_select(const att_kernel_row **out, const att_limits *limits, const att_problem *p) {
-    att_refusal refusal, nearest = {"", ""};
-    const char *nearest_id = "";
-    for (size_t i = 0; i < att_registry_count(); i++) {
-        if (att_row_serves(&registry[i], limits, p, &refusal)) {
-            *out = &registry[i];
-            return ATT_OK;
-        }
-        if (registry[i].isa <= limits->isa && !nearest_id[0] && registry[i].family == ATT_FAMILY_FWD) {
-            nearest = refusal;
-            nearest_id = registry[i].id;
-        }
-    }
-    return att_fail(ATT_E_UNSUPPORTED, nearest.field, "no kernel serves this problem; nearest is %s: %s",
-                    nearest_id, nearest.why);
+    *out = att_select_find(limits, p);
+    if (*out)
+        return ATT_OK;
+    /* The nearest is the best kernel this context could run: the last row runs everywhere. */
+    size_t near = 0;
+    while (registry[near].isa > limits->isa || registry[near].family != ATT_FAMILY_FWD)
+        near++;
+    att_refusal refusal;
+    att_row_serves(&registry[near], limits, p, &refusal);
+    return att_fail(ATT_E_UNSUPPORTED, refusal.field, "no kernel serves this problem; nearest is %s: %s",
+                    registry[near].id, refusal.why);
 }
 
 void att_select_explain(const att_limits *limits, const att_problem *p, const char *detail, char *buf,

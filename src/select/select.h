@@ -41,7 +41,10 @@ const att_kernel_row *att_registry_row(size_t i);
 bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const att_problem *p,
                     att_refusal *refusal);
 
-/* The first row that serves `p`; ATT_E_UNSUPPORTED names the nearest one and the field that refused it. */
+/* The first row that serves `p`, or NULL. */
+const att_kernel_row *att_select_find(const att_limits *limits, const att_problem *p);
+
+/* The same; ATT_E_UNSUPPORTED names the nearest one and the field that refused it. */
 att_status att_select(const att_kernel_row **out, const att_limits *limits, const att_problem *p);
 
 /* The choice and every refusal as text, one row a line; `detail` is put behind the chosen one. */
