@@ -56,7 +56,7 @@ for command in "$@"; do
     fi
     tally "$status"
     if ! $verbose; then
-        ((failed == 0)) || cat "$log"
+        ((failed == 0)) || grep -vE '^\[ (RUN     |      OK) \]' "$log"
         printf '%-36s %4d passed %4d failed %4d s\n' "${command##*/}" "$passed" "$failed" \
             $((SECONDS - started))
     else
