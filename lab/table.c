@@ -97,33 +97,42 @@ static void put(FILE *stream, const char *text, size_t width, lab_table_align al
     fputs(last ? "\n" : "  ", stream);
 }
 
-static void put_rule(FILE *stream, size_t width, bool last) {
-    for (size_t i = 0; i < width; i++)
-        fputc('-', stream);
-    fputs(last ? "\n" : "  ", stream);
+static void put_titles(const lab_table *table, const size_t *widths, FILE *stream) {
+    for (size_t c = 0; c < table->column_count; c++)
+        put(stream, table->columns[c].title, widths[c], table->columns[c].align,
+            c + 1 == table->column_count);
+    for (size_t c = 0; c < table->column_count; c++) {
+        for (size_t i = 0; i < widths[c]; i++)
+            fputc('-', stream);
+        fputs(c + 1 == table->column_count ? "\n" : "  ", stream);
+    }
+}
+
+/* The row whose cells begin at `start`, as far as its last cell that is not empty. */
+static void put_row(const lab_table *table, const size_t *widths, size_t start, FILE *stream) {
+    size_t cells = table->cell_count - start;
+    cells = cells < table->column_count ? cells : table->column_count;
+    while (cells > 1 && !*cell_text(table, start + cells - 1))
+        cells--;
+    for (size_t c = 0; c < cells; c++)
+        put(stream, cell_text(table, start + c), widths[c], table->columns[c].align,
+            c + 1 == cells);
 }
 
 void lab_table_print(const lab_table *table, FILE *stream) {
     if (!table)
         return;
-    const size_t columns = table->column_count;
-    size_t *widths = calloc(columns, sizeof *widths);
+    size_t *widths = calloc(table->column_count, sizeof *widths);
     if (!widths) {
         fputs("(no memory for the table)\n", stream);
         return;
     }
-    for (size_t c = 0; c < columns; c++)
+    for (size_t c = 0; c < table->column_count; c++)
         widths[c] = column_width(table, c);
-    for (size_t c = 0; c < columns; c++)
-        put(stream, table->columns[c].title, widths[c], table->columns[c].align,
-            c + 1 == columns);
-    for (size_t c = 0; c < columns; c++)
-        put_rule(stream, widths[c], c + 1 == columns);
-    for (size_t i = 0; i < table->cell_count; i++) {
-        const size_t c = i % columns;
-        put(stream, cell_text(table, i), widths[c], table->columns[c].align, c + 1 == columns);
-    }
+    put_titles(table, widths, stream);
+    for (size_t start = 0; start < table->cell_count; start += table->column_count)
+        put_row(table, widths, start, stream);
     if (table->lost_cells)
-        fputs("\n(cells are missing: memory ran out)\n", stream);
+        fputs("(cells are missing: memory ran out)\n", stream);
     free(widths);
 }

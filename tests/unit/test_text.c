@@ -1,0 +1,91 @@
+/* test_text.c: tables as wide as their cells, suggestions only where they help. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lab/suggest.h"
+#include "lab/table.h"
+
+static void test_table__cells_of_any_width__line_up(void **state) {
+    (void)state;
+    static const lab_table_column columns[] = {
+        {"name", LAB_TABLE_LEFT}, {"n", LAB_TABLE_RIGHT}, {"last", LAB_TABLE_LEFT}};
+    lab_table *table = lab_table_create(columns, 3);
+    lab_table_cell(table, "%s", "long name");
+    lab_table_cell(table, "%d", 7);
+    lab_table_cell(table, "x");
+    lab_table_cell(table, "µ");
+    lab_table_cell(table, "%d", 1234);
+    lab_table_end_row(table);
+    lab_table_end_row(table);
+
+    char *text = NULL;
+    size_t length;
+    FILE *stream = open_memstream(&text, &length);
+    lab_table_print(table, stream);
+    fclose(stream);
+    assert_string_equal(text, "name          n  last\n"
+                              "---------  ----  ----\n"
+                              "long name     7  x\n"
+                              "µ          1234\n");
+    free(text);
+    lab_table_destroy(table);
+}
+
+static void test_table__null__is_taken(void **state) {
+    (void)state;
+    lab_table_cell(NULL, "x");
+    lab_table_end_row(NULL);
+    lab_table_print(NULL, stdout);
+    lab_table_destroy(NULL);
+}
+
+static void test_text_width__utf8__counts_characters(void **state) {
+    (void)state;
+    assert_int_equal(lab_text_width(""), 0);
+    assert_int_equal(lab_text_width("abc"), 3);
+    assert_int_equal(lab_text_width("µ²→"), 3);
+}
+
+static const char *nearest(const char *misspelt) {
+    static const char *const known[] = {"seed", "seconds", "causal", "b"};
+    lab_suggestion best = {0};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        lab_suggest(&best, misspelt, known[i]);
+    return best.word ? best.word : "";
+}
+
+static void test_suggest__near__is_found(void **state) {
+    (void)state;
+    assert_string_equal(nearest("sede"), "seed"); /* two neighbours swapped */
+    assert_string_equal(nearest("cuasal"), "causal");
+    assert_string_equal(nearest("second"), "seconds"); /* one missing */
+    assert_string_equal(nearest("seedd"), "seed");     /* one too many */
+}
+
+static void test_suggest__far_or_long__is_not(void **state) {
+    (void)state;
+    assert_string_equal(nearest("xyzzy"), "");
+    assert_string_equal(nearest(""), "");
+    assert_string_equal(nearest("q"), ""); /* all of it would have to change */
+    char endless[5000];
+    memset(endless, 's', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    assert_string_equal(nearest(endless), "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table__cells_of_any_width__line_up),
+        cmocka_unit_test(test_table__null__is_taken),
+        cmocka_unit_test(test_text_width__utf8__counts_characters),
+        cmocka_unit_test(test_suggest__near__is_found),
+        cmocka_unit_test(test_suggest__far_or_long__is_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
