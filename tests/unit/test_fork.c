@@ -21,10 +21,11 @@ typedef struct shared {
 
 static void shared_open(shared *s) {
     att_problem p;
-    att_problem_init(&p, 2, 4, 2, 60, 60, 32, 32, ATT_BF16);
+    att_problem_init(&p, 2, 4, 2, 100, 100, 32, 32, ATT_BF16);
     s->ctx = context_open(ATT_ISA_AUTO, 3);
     fixture_open(&s->f, &p, 21);
     fixture_run_ok(&s->f, s->ctx);
+    assert_true(s->f.launch.block[0] > 1); /* threads that a child will not have */
     s->o = fixture_copy(&s->f, BUF_O);
     assert_ok(att_plan_create(&s->plan, s->ctx, &p));
 }

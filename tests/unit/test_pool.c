@@ -48,7 +48,7 @@ static void mark(void *arg, int64_t i, int worker) {
 static void run_and_check(att_pool *pool, int threads, int64_t count) {
     static tally t;
     memset(&t, 0, sizeof t);
-    att_pool_run(pool, count, mark, &t);
+    att_pool_run(pool, threads, count, mark, &t);
     for (int64_t i = 0; i < TASKS_MAX; i++)
         assert_int_equal(atomic_load(&t.done[i]), i < count);
     assert_true(atomic_load(&t.worker_least) >= 0);
@@ -65,6 +65,17 @@ static void test_pool__any_threads_and_tasks__each_task_once(void **state) {
             run_and_check(pool, threads, counts[i]);
         att_pool_destroy(pool);
     }
+}
+
+/* A run may ask for fewer threads than the pool has; the others stay out of it. */
+static void test_pool__fewer_threads_asked_for__no_other_takes_part(void **state) {
+    (void)state;
+    att_pool *pool;
+    assert_ok(att_pool_create(&pool, 6));
+    for (int round = 0; round < 50; round++)
+        for (int threads = 1; threads <= 6; threads++)
+            run_and_check(pool, threads, 40);
+    att_pool_destroy(pool);
 }
 
 /* Short rounds close together, and rounds far enough apart for the workers to fall asleep. */
@@ -107,7 +118,7 @@ static void add(void *arg, int64_t i, int worker) {
 static void *call_often(void *arg) {
     caller *c = arg;
     for (int round = 0; round < 200; round++)
-        att_pool_run(c->pool, 10, add, &c->sum);
+        att_pool_run(c->pool, 3, 10, add, &c->sum);
     return NULL;
 }
 
@@ -134,14 +145,14 @@ static void run_inner(void *arg, int64_t i, int worker) {
     (void)i;
     (void)worker;
     caller *c = arg;
-    att_pool_run(c->pool, 10, add, &c->sum);
+    att_pool_run(c->pool, 3, 10, add, &c->sum);
 }
 
 static void test_pool__run_from_within_a_task__does_not_deadlock(void **state) {
     (void)state;
     caller c = {.sum = 0};
     assert_ok(att_pool_create(&c.pool, 4));
-    att_pool_run(c.pool, 8, run_inner, &c);
+    att_pool_run(c.pool, 4, 8, run_inner, &c);
     assert_int_equal(atomic_load(&c.sum), 8 * 45);
     att_pool_destroy(c.pool);
 }
@@ -165,6 +176,7 @@ static void test_context__nth_thread_refused__system_error_then_works(void **sta
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pool__any_threads_and_tasks__each_task_once),
+        cmocka_unit_test(test_pool__fewer_threads_asked_for__no_other_takes_part),
         cmocka_unit_test(test_pool__many_rounds__none_lost),
         cmocka_unit_test(test_pool__destroyed_unused__joins),
         cmocka_unit_test(test_pool__several_callers__each_gets_its_own_work_done),

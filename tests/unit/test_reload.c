@@ -47,7 +47,7 @@ static int thread_count(void) {
     return n;
 }
 
-enum { ROWS = 64, D = 32, COUNT = ROWS * D };
+enum { ROWS = 256, D = 64, COUNT = ROWS * D };
 
 static void compute(const library *lib) {
     static float q[COUNT], k[COUNT], v[COUNT], o[COUNT];

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# suites.sh: verify the problems of suites/ on every instruction set that the program can use here.
+#
+#   BUILD=build tests/suites.sh [ISA...]     default: all of them
+#
+# The program exits 3 where an instruction set is missing; that set is then passed over.
+set -uo pipefail
+
+attest=${BUILD:-build}/attest
+isas=("$@")
+[[ ${#isas[@]} -gt 0 ]] || isas=(portable avx2 avx512 amx)
+commands=()
+
+for isa in "${isas[@]}"; do
+    "$attest" explain b1h1s1d1 --isa "$isa" >/dev/null 2>&1
+    if [[ $? -eq 3 ]]; then
+        echo "suites: no $isa here"
+        continue
+    fi
+    for suite in edge quick; do
+        commands+=("$attest verify --suite $suite --isa $isa")
+    done
+done
+
+exec tests/run.sh "${commands[@]}"
