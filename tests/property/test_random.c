@@ -12,7 +12,7 @@
 #include "tests/support/engines.h"
 #include "tests/support/shrink.h"
 
-enum { COUNT = 1000, SEED = 1, REPORTED_MOST = 5, DRAWS = 64 };
+enum { COUNT = 1000, SEED = 1, REPORTED_MOST = 5, DRAWS = 16, ONE_LUCKY_IN = 200 };
 
 static const int32_t THREADS[] = {1, 3};
 enum { THREAD_COUNTS = sizeof THREADS / sizeof THREADS[0] };
@@ -43,10 +43,11 @@ static bool above_the_bar_only(const lab_verify_result *r) {
            isfinite(r->lse.kernel);
 }
 
-/* Twice the error of the plain reference is a bar made from one draw of the data: with few rows the
- * reference is sometimes lucky, about once in a thousand problems. Such a problem is held to the same
- * bar over more data: the largest error of all draws against the largest bar. */
-static bool above_the_bar_on_more_data(const lab_spec *spec, const trial *t) {
+/* Twice the error of the plain reference is a bar made from one draw of the data. With few rows, where only
+ * near-ties err, the reference is sometimes lucky: about once in a thousand problems. Such a problem is
+ * run on more data, and its largest error held to twice the largest bar; and only so many may be so
+ * excused (ONE_LUCKY_IN): an engine that is inaccurate everywhere still fails. */
+static bool far_above_on_more_data(const lab_spec *spec, const trial *t) {
     lab_errors o = t->result.o, lse = t->result.lse;
     for (uint64_t draw = 1; draw < DRAWS; draw++) {
         lab_verify_result more;
@@ -58,19 +59,20 @@ static bool above_the_bar_on_more_data(const lab_spec *spec, const trial *t) {
         lse = (lab_errors){.kernel = fmax(lse.kernel, more.lse.kernel),
                            .bar = fmax(lse.bar, more.lse.bar)};
     }
-    return o.kernel > o.bar || lse.kernel > lse.bar;
+    return o.kernel > 2.0 * o.bar || lse.kernel > 2.0 * lse.bar;
 }
 
-static lab_outcome run(const lab_spec *spec, trial *t) {
+/* How the problem ended; *lucky is set where only the reference's luck put it above the bar. */
+static lab_outcome run(const lab_spec *spec, trial *t, bool *lucky) {
     verify(&t->result, spec, t, t->seed);
-    if (above_the_bar_only(&t->result) && !above_the_bar_on_more_data(spec, t))
-        return LAB_PASS;
-    return t->result.outcome;
+    *lucky = above_the_bar_only(&t->result) && !far_above_on_more_data(spec, t);
+    return *lucky ? LAB_PASS : t->result.outcome;
 }
 
 static bool fails_the_same_way(const lab_spec *spec, void *arg) {
     trial *t = arg;
-    return run(spec, t) == t->first;
+    bool lucky;
+    return run(spec, t, &lucky) == t->first;
 }
 
 /* Shrink and print; `threads` and `isa` are the context's. */
@@ -80,17 +82,17 @@ static void report(const candidate *drawn, trial *t, att_isa isa, int32_t thread
     char line[LAB_SPEC_MAX];
     shrink(&small, fails_the_same_way, t);
     candidate_build(&small, &spec);
-    run(&spec, t);
+    verify(&t->result, &spec, t, t->seed);
     lab_spec_print(&spec, line, sizeof line);
     print_error("attest verify '%s' --seed %llu --isa %s --threads %d\n    %s: %s\n", line,
                 (unsigned long long)t->seed, isa_name(isa), (int)threads, t->result.kernel,
                 t->result.message);
 }
 
-/* One draw of problems through both contexts of an instruction set; returns how many failed. */
-static int run_all(att_isa isa, uint64_t seed, uint64_t count) {
+/* One draw of problems through both contexts of an instruction set. */
+static void run_all(att_isa isa, uint64_t seed, uint64_t count) {
     att_context *ctx[THREAD_COUNTS];
-    int failures = 0;
+    uint64_t failures = 0, excused = 0;
     for (int i = 0; i < THREAD_COUNTS; i++)
         ctx[i] = context_open(isa, THREADS[i]);
     for (uint64_t n = 0; n < count; n++) {
@@ -101,23 +103,26 @@ static int run_all(att_isa isa, uint64_t seed, uint64_t count) {
         assert_true(candidate_build(&drawn, &spec));
         const int which = (int)(n % THREAD_COUNTS);
         trial t = {.ctx = ctx[which], .seed = seed + n};
-        t.first = run(&spec, &t);
+        bool lucky;
+        t.first = run(&spec, &t, &lucky);
+        excused += lucky;
         if (t.first != LAB_PASS && ++failures <= REPORTED_MOST)
             report(&drawn, &t, isa, THREADS[which]);
     }
     for (int i = 0; i < THREAD_COUNTS; i++)
         att_context_destroy(ctx[i]);
-    return failures;
+    print_message("%s: %llu problems from seed %llu: %llu failed, %llu excused\n",
+                  isa_name(isa), (unsigned long long)count, (unsigned long long)seed,
+                  (unsigned long long)failures, (unsigned long long)excused);
+    assert_int_equal(failures, 0);
+    assert_true(excused <= 1 + count / ONE_LUCKY_IN);
 }
 
 static void test_engine__random_problems__within_the_bar(void **state) {
     const att_isa isa = *(const att_isa *)*state;
     const uint64_t seed = from_environment("ATTEST_PROPERTY_SEED", SEED);
     const uint64_t count = from_environment("ATTEST_PROPERTY_COUNT", COUNT);
-    const int failures = run_all(isa, seed, count);
-    print_message("%s: %llu problems from seed %llu, %d failed\n", isa_name(isa),
-                  (unsigned long long)count, (unsigned long long)seed, failures);
-    assert_int_equal(failures, 0);
+    run_all(isa, seed, count);
 }
 
 int main(void) {
