@@ -244,16 +244,20 @@ VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b
     }
 }
 
-/* Tiles 0..3 += a[32][steps * DEPTH] * b[..][32]. */
-VF_INLINE void amx_product(const char *a, int64_t a_below, const char *b, int64_t b_beside, int64_t steps,
-                           const int parts, const bool both, const bool exact) {
-    const int64_t step = parts * AMX_TILE_BYTES;
-    const amx_pass first = parts == 3 ? MINOR : parts == 2 && exact ? EXACT : ALL;
-    for (int64_t k = 0; k < steps; k++)
-        amx_step(a + k * step, a_below, b + k * step, b_beside, parts, both, first);
-    if (parts == 3)
-        for (int64_t k = 0; k < steps; k++)
-            amx_step(a + k * step, a_below, b + k * step, b_beside, parts, both, MAJOR);
+/* Steps that a product over `depth` tiles of depth takes: float32 goes over them twice. */
+static inline int64_t product_steps(int64_t depth, int parts) {
+    return parts == 3 ? 2 * depth : depth;
+}
+
+/* Step `step` of tiles 0..3 += a[32][depth * DEPTH] * b[..][32]. */
+VF_INLINE void amx_product(const char *a, int64_t a_below, const char *b, int64_t b_beside, int64_t depth,
+                           int64_t step, const int parts, const bool both, const bool exact) {
+    const int64_t stride = parts * AMX_TILE_BYTES;
+    if (parts == 3 && step >= depth)
+        amx_step(a + (step - depth) * stride, a_below, b + (step - depth) * stride, b_beside, parts, both, MAJOR);
+    else
+        amx_step(a + step * stride, a_below, b + step * stride, b_beside, parts, both,
+                 parts == 3 ? MINOR : parts == 2 && exact ? EXACT : ALL);
 }
 
 VF_INLINE void amx_clear(const bool both) {
@@ -286,70 +290,87 @@ VF_INLINE void amx_store_sums(float *c, int64_t stride, const bool both) {
     }
 }
 
+static int64_t tile_score_steps(const tile *t) {
+    return product_steps(depth_tiles(t->job->p->d_qk), parts_of(t->job->p->dtype));
+}
+
+static int64_t tile_sum_steps(const tile *t, const strip *st) {
+    return product_steps((st->to - st->from) / DEPTH, parts_of(t->job->p->dtype));
+}
+
 /* s[32][j..j+32) = Q K^T */
-VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, const int parts, const bool both) {
-    const int64_t steps = depth_tiles(t->job->p->d_qk), block = steps * parts * AMX_TILE_BYTES;
-    amx_clear(both);
-    amx_product(t->q + st->row0 / SIDE * block, block, t->k + j / SIDE * block, block, steps, parts, both, true);
-    amx_store_sums(t->s[st->slot] + j, TILE_KEYS, both);
+VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, int64_t step, const int parts,
+                          const bool both) {
+    const int64_t depth = depth_tiles(t->job->p->d_qk), block = depth * parts * AMX_TILE_BYTES;
+    if (step == 0)
+        amx_clear(both);
+    amx_product(t->q + st->row0 / SIDE * block, block, t->k + j / SIDE * block, block, depth, step, parts, both,
+                true);
+    if (step + 1 == product_steps(depth, parts))
+        amx_store_sums(t->s[st->slot] + j, TILE_KEYS, both);
 }
 
 /* o[32][x..x+32) += P V */
-VF_INLINE void amx_accumulate(const tile *t, const strip *st, int64_t x, const int parts, const bool both) {
+VF_INLINE void amx_accumulate(const tile *t, const strip *st, int64_t x, int64_t step, const int parts,
+                              const bool both) {
     const int64_t block = (int64_t)(TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES;
-    const int64_t first = st->from / DEPTH * parts * AMX_TILE_BYTES, steps = (st->to - st->from) / DEPTH;
+    const int64_t first = st->from / DEPTH * parts * AMX_TILE_BYTES, depth = (st->to - st->from) / DEPTH;
+    const bool last = step + 1 == product_steps(depth, parts);
     float *o = t->o + st->row0 * t->o_stride + x;
-    const char *a = t->p[st->slot] + first, *b = t->v + x / SIDE * block + first;
-    if (parts < 3) {
-        amx_load_sums(o, t->o_stride, both);
-        amx_product(a, block, b, block, steps, parts, both, false);
-        amx_store_sums(o, t->o_stride, both);
-        return;
+    if (step == 0) {
+        /* float32: the block is summed by itself and added once, so that O is rounded less often */
+        if (parts == 3)
+            amx_clear(both);
+        else
+            amx_load_sums(o, t->o_stride, both);
     }
-    /* float32: the block is summed by itself and added once, so that O is rounded less often */
-    float sums[2 * SIDE][2 * SIDE] __attribute__((aligned(64)));
-    amx_clear(both);
-    amx_product(a, block, b, block, steps, parts, both, false);
-    amx_store_sums(sums[0], 2 * SIDE, both);
-    for (int r = 0; r < (both ? 2 * SIDE : SIDE); r++) {
-        float *row = o + r * t->o_stride;
-        vf_store(row, vf_add(vf_load(row), vf_load(sums[r])));
-        vf_store(row + VF_W, vf_add(vf_load(row + VF_W), vf_load(sums[r] + VF_W)));
+    amx_product(t->p[st->slot] + first, block, t->v + x / SIDE * block + first, block, depth, step, parts, both,
+                false);
+    if (last && parts < 3)
+        amx_store_sums(o, t->o_stride, both);
+    if (last && parts == 3) {
+        float sums[2 * SIDE][2 * SIDE] __attribute__((aligned(64)));
+        amx_store_sums(sums[0], 2 * SIDE, both);
+        for (int r = 0; r < (both ? 2 * SIDE : SIDE); r++) {
+            float *row = o + r * t->o_stride;
+            vf_store(row, vf_add(vf_load(row), vf_load(sums[r])));
+            vf_store(row + VF_W, vf_add(vf_load(row + VF_W), vf_load(sums[r] + VF_W)));
+        }
     }
 }
 
-/* One specialisation of `step` a count of parts, and one for strips whose lower half is padding. */
-#define AMX_BY_PARTS(step, t, st, at)                                                            \
+/* One specialisation of `function` a count of parts, and one for strips whose lower half is padding. */
+#define AMX_BY_PARTS(function, t, st, at, step)                                                  \
     do {                                                                                         \
         const bool both = (st)->rows > SIDE;                                                     \
         switch (parts_of((t)->job->p->dtype)) {                                                  \
         case 1:                                                                                  \
             if (both)                                                                            \
-                step(t, st, at, 1, true);                                                        \
+                function(t, st, at, step, 1, true);                                              \
             else                                                                                 \
-                step(t, st, at, 1, false);                                                       \
+                function(t, st, at, step, 1, false);                                             \
             break;                                                                               \
         case 2:                                                                                  \
             if (both)                                                                            \
-                step(t, st, at, 2, true);                                                        \
+                function(t, st, at, step, 2, true);                                              \
             else                                                                                 \
-                step(t, st, at, 2, false);                                                       \
+                function(t, st, at, step, 2, false);                                             \
             break;                                                                               \
         default:                                                                                 \
             if (both)                                                                            \
-                step(t, st, at, 3, true);                                                        \
+                function(t, st, at, step, 3, true);                                              \
             else                                                                                 \
-                step(t, st, at, 3, false);                                                       \
+                function(t, st, at, step, 3, false);                                             \
         }                                                                                        \
     } while (0)
 
-static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to) {
-    (void)to; /* a part is a whole step */
-    AMX_BY_PARTS(amx_scores, t, st, from);
+static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to, int64_t step) {
+    (void)to; /* a part is as wide as the tiles */
+    AMX_BY_PARTS(amx_scores, t, st, from, step);
 }
 
-static void tile_accumulate(const tile *t, const strip *st, int64_t x) {
-    AMX_BY_PARTS(amx_accumulate, t, st, x);
+static void tile_accumulate(const tile *t, const strip *st, int64_t x, int64_t step) {
+    AMX_BY_PARTS(amx_accumulate, t, st, x, step);
 }
 
 /* Weights x .. x+31 of a row fill one row of a tile; `row` is that row in the first tile. */
@@ -377,22 +398,23 @@ VF_INLINE void store_three(void *row, int64_t x, vf p0, vf p1) {
     store_parts(row, x, p0, p1, 3);
 }
 
-static void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r) {
+VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r, int64_t from,
+                          int64_t to) {
     const float *s = t->s[st->slot] + r * TILE_KEYS;
     const int parts = parts_of(t->job->p->dtype);
     /* Where only O is asked for, exp2 need be no better than the weights are stored. */
     const bool lse = t->job->p->features & ATT_LSE;
-    void *to = t->p[st->slot] + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
+    void *row_to = t->p[st->slot] + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
     if (parts == 1 && !lse)
-        weigh_row(row, s, st->from, st->to, t->factor, 3, store_bf16, to);
+        weigh_row(row, s, from, to, t->factor, 3, store_bf16, row_to);
     else if (parts == 1)
-        weigh_row(row, s, st->from, st->to, t->factor, 5, store_bf16, to);
+        weigh_row(row, s, from, to, t->factor, 5, store_bf16, row_to);
     else if (parts == 2 && !lse)
-        weigh_row(row, s, st->from, st->to, t->factor, 4, store_two, to);
+        weigh_row(row, s, from, to, t->factor, 4, store_two, row_to);
     else if (parts == 2)
-        weigh_row(row, s, st->from, st->to, t->factor, 5, store_two, to);
+        weigh_row(row, s, from, to, t->factor, 5, store_two, row_to);
     else
-        weigh_row(row, s, st->from, st->to, t->factor, 5, store_three, to);
+        weigh_row(row, s, from, to, t->factor, 5, store_three, row_to);
 }
 
 #endif

@@ -130,7 +130,19 @@ VF_INLINE void multiply(const bool add, int64_t width, int64_t depth, const floa
         multiply_nv(NV, add, depth, a, lda, b, c, ldc);
 }
 
-static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to) {
+/* There is no second unit to keep busy: a part is one step. */
+static int64_t tile_score_steps(const tile *t) {
+    (void)t;
+    return 1;
+}
+
+static int64_t tile_sum_steps(const tile *t, const strip *st) {
+    (void)t, (void)st;
+    return 1;
+}
+
+static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to, int64_t step) {
+    (void)step;
     const int64_t d = t->job->p->d_qk;
     const float *panel = (const float *)t->k + from * d;
     for (int64_t r = 0; r < st->rows; r += MR)
@@ -138,7 +150,8 @@ static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to
                  t->s[st->slot] + r * TILE_KEYS + from, TILE_KEYS);
 }
 
-static void tile_accumulate(const tile *t, const strip *st, int64_t x) {
+static void tile_accumulate(const tile *t, const strip *st, int64_t x, int64_t step) {
+    (void)step;
     const float *panel = (const float *)t->v + x * TILE_KEYS + st->from * PANEL;
     for (int64_t r = 0; r < st->rows; r += MR)
         multiply(true, t->job->p->d_v - x, st->end - st->from, t->s[st->slot] + r * TILE_KEYS + st->from,
@@ -150,9 +163,10 @@ static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
     vf_store((float *)row + x + VF_W, p1);
 }
 
-static void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r) {
+VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r, int64_t from,
+                          int64_t to) {
     float *s = t->s[st->slot] + r * TILE_KEYS;
-    weigh_row(row, s, st->from, st->to, t->factor, 5, store_in_place, s);
+    weigh_row(row, s, from, to, t->factor, 5, store_in_place, s);
 }
 
 #endif

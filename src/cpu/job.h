@@ -169,12 +169,12 @@ static inline att_cpu_task att_cpu_task_of(const att_cpu_job *job, int64_t index
         return task;
     task.split = index % t->splits;
     index /= t->splits;
-    /* Causal rows grow longer downwards: the longest go first, so that no thread is left with one. */
-    const int64_t pairs = p->batch * p->heads_kv;
-    const int64_t block = t->row_blocks - 1 - index / pairs;
-    const int64_t pair = index % pairs;
-    if (block < 0)
+    if (t->row_blocks == 0)
         return task;
+    /* The blocks of one head follow each other, while its K/V are in the cache. Causal rows grow longer
+     * downwards: the longest go first, so that no thread ends on one. */
+    const int64_t pair = index / t->row_blocks;
+    const int64_t block = t->row_blocks - 1 - index % t->row_blocks;
     task.s = att_cpu_sequence_of(p, job->a, pair / p->heads_kv, pair % p->heads_kv);
     task.row0 = block * t->rows;
     task.rows = att_min(t->rows, task.s.len_q * t->group - task.row0);

@@ -21,9 +21,9 @@ static inline bool logits_are_shaped(const att_problem *p) {
     return !(p->scale > 0.0f) || p->softcap > 0.0f || (p->features & (ATT_ALIBI | ATT_BIAS));
 }
 
-/* The factor that softmax_row() applies to what it reads. */
+/* From what stands in a row of scores to log2-domain logits. */
 static inline float logit_factor(const att_problem *p) {
-    return logits_are_shaped(p) ? 1.0f : p->scale * LOG2E;
+    return logits_are_shaped(p) ? LOG2E : p->scale * LOG2E;
 }
 
 /* Bias of keys x .. x+n-1 of the row that begins at element `offset`; 0 or -inf for a boolean one. */
@@ -40,7 +40,7 @@ static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int6
     return vf_load(lanes);
 }
 
-/* Scores s[lo..hi) of keys j0+lo .. j0+hi become log2-domain logits: scale, softcap, ALiBi, bias. */
+/* Scores s[lo..hi) of keys j0+lo .. j0+hi become logits: scale, softcap, ALiBi, bias. */
 static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t head, int64_t i,
                       float *s, int64_t j0, int64_t lo, int64_t hi) {
     const att_problem *p = job->p;
@@ -58,7 +58,7 @@ static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t
         }
         if (has_bias)
             t = vf_add(t, bias_load(p, job->a->bias, offset, j0 + x, hi - x));
-        vf_store(s + x, vf_mul(t, vf_set1(LOG2E)));
+        vf_store(s + x, t);
     }
 }
 
@@ -73,12 +73,14 @@ static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int6
 typedef struct row_state {
     float sum[VF_W];
     float m;     /* log2-domain maximum, -inf before the first visible key */
+    float shift; /* -m, 0 before the first visible key */
     float bound; /* a score above this raises m: (m + LAZY) / factor */
 } row_state;
 
 static inline void row_start(row_state *row) {
     vf_store(row->sum, vf_set1(0.0f));
     row->m = row->bound = -INFINITY;
+    row->shift = 0.0f;
 }
 
 static inline float row_sum(const row_state *row) {
@@ -100,6 +102,7 @@ VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
 static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float factor, float *o, int64_t n) {
     const float old = row->m;
     row->m = vf_reduce_max(lanes) * factor;
+    row->shift = -row->m;
     row->bound = (row->m + LAZY) / factor;
     if (old == -INFINITY)
         return; /* nothing was summed yet */
@@ -115,7 +118,7 @@ typedef void store_weights(void *row, int64_t x, vf p0, vf p1);
 /* Weights exp2(s * factor - m) of s[from..to) go to `to_row` by `store`; their sum is added to the row's. */
 VF_INLINE void weigh_row(row_state *row, const float *s, int64_t from, int64_t to, float factor,
                          const int degree, store_weights *store, void *to_row) {
-    const vf f = vf_set1(factor), shift = vf_set1(row->m == -INFINITY ? 0.0f : -row->m);
+    const vf f = vf_set1(factor), shift = vf_set1(row->shift);
     vf sum0 = vf_load(row->sum), sum1 = vf_set1(0.0f);
     for (int64_t x = from; x < to; x += 2 * VF_W) {
         const vf p0 = vf_exp2(vf_fma(vf_load(s + x), f, shift), degree);

@@ -12,7 +12,8 @@
  *   TILE_PART    keys of one part of the scores, columns of one part of the sums
  *   tile_{q,k,v,p}_bytes, tile_o_stride                     sizes of the packed operands
  *   tile_pack_q, tile_pack_kv                               from the caller's layout to the packed one
- *   tile_scores, tile_accumulate                            one part of S = Q K^T and of O += P V of a strip
+ *   tile_score_steps, tile_sum_steps                        steps that a part is computed in
+ *   tile_scores, tile_accumulate                            one step of a part of S = Q K^T, of O += P V
  *   tile_weigh                                              scores of a row to weights */
 typedef struct tile {
     const att_cpu_job *job;
@@ -35,6 +36,7 @@ typedef struct tile {
 typedef struct strip {
     int64_t row0, rows;
     int64_t from, to, end;
+    bool masked; /* some row does not see all of [from, to) */
     int slot;
 } strip;
 

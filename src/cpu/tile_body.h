@@ -7,8 +7,9 @@
  *           scores -> logits -> weights, raise the maximum and rescale where needed, accumulate
  *   finish the rows, or keep them for the merge where the keys are split
  *
- * The strips form a pipeline: while the vector units weigh strip i, row by row, the parts of the scores of
- * strip i+1 and of the sums of strip i-1 are issued in between, for the matrix unit to work on:
+ * The strips form a pipeline: while the vector units weigh strip i, row by row, the steps of the scores of
+ * strip i+1 and of the sums of strip i-1 are issued in between, for the matrix unit to work on. The steps are
+ * small, because the processor looks ahead over some hundreds of instructions and no further:
  *
  *   products   S0 | S1     | O0 S2    | O1 S3    | ... | On
  *   softmax       | rows 0 | rows 1   | rows 2   | ... |            */
@@ -53,16 +54,19 @@ static size_t tile_scratch(const att_problem *p, int64_t rows) {
     return tile_map(&t, &state, p, rows, NULL);
 }
 
-/* The keys that rows r0 .. r1-1 see between them, empty where hi <= lo. */
-static att_cpu_interval seen_by(const tile *t, int64_t r0, int64_t r1) {
-    att_cpu_interval all = {INT64_MAX, 0};
+/* The keys that some of rows r0 .. r1-1 see (`any`) and that all of them see (`all`); empty where hi <= lo. */
+static void seen_by(const tile *t, int64_t r0, int64_t r1, att_cpu_interval *any, att_cpu_interval *all) {
+    *any = (att_cpu_interval){INT64_MAX, 0};
+    *all = (att_cpu_interval){0, INT64_MAX};
     for (int64_t r = r0; r < r1; r++) {
-        if (t->seen[r].hi > t->seen[r].lo) {
-            all.lo = att_min(all.lo, t->seen[r].lo);
-            all.hi = att_max(all.hi, t->seen[r].hi);
+        const att_cpu_interval seen = t->seen[r];
+        if (seen.hi > seen.lo) {
+            any->lo = att_min(any->lo, seen.lo);
+            any->hi = att_max(any->hi, seen.hi);
         }
+        all->lo = att_max(all->lo, seen.lo);
+        all->hi = att_min(all->hi, seen.hi);
     }
-    return all;
 }
 
 /* Start the task's rows and return the keys this split walks over. */
@@ -74,11 +78,13 @@ static att_cpu_interval tile_begin(const tile *t, row_state *state) {
         row_start(&state[r]);
     }
     memset(t->o, 0, sizeof(float) * (size_t)(t->padded_rows * t->o_stride));
-    return att_cpu_split_of(t->job, t->task.split, seen_by(t, 0, t->task.rows), TILE_KEYS);
+    att_cpu_interval any, all;
+    seen_by(t, 0, t->task.rows, &any, &all);
+    return att_cpu_split_of(t->job, t->task.split, any, TILE_KEYS);
 }
 
-/* Scores of row r of a strip to weights. */
-static void tile_softmax_row(const tile *t, row_state *state, const strip *st, int64_t r, int64_t j0) {
+/* Shape and mask the scores of row r of a strip. */
+static void tile_prepare_row(const tile *t, const strip *st, int64_t r, int64_t j0) {
     const int64_t row = st->row0 + r;
     float *s = t->s[st->slot] + r * TILE_KEYS;
     const int64_t lo = att_max(t->seen[row].lo - j0, st->from), hi = att_min(t->seen[row].hi - j0, st->end);
@@ -87,42 +93,62 @@ static void tile_softmax_row(const tile *t, row_state *state, const strip *st, i
         shape_row(t->job, &t->task.s, t->task.s.head_kv * group + packed % group, packed / group, s, j0,
                   lo, hi);
     }
-    if (lo > st->from || hi < st->to)
-        mask_row(s, st->from, st->to, lo, hi);
-    const vf lanes = max_lanes(s, st->from, st->to);
-    if (vf_any_above(lanes, state[row].bound))
+    mask_row(s, st->from, st->to, lo, hi);
+}
+
+/* Logits s[from..to) to weights; the bounds are constants where this is inlined for a whole block. */
+VF_INLINE void tile_softmax_keys(const tile *t, row_state *state, const strip *st, int64_t r,
+                                 const int64_t from, const int64_t to) {
+    const int64_t row = st->row0 + r;
+    const vf lanes = max_lanes(t->s[st->slot] + r * TILE_KEYS, from, to);
+    if (__builtin_expect(vf_any_above(lanes, state[row].bound), 0))
         raise_max(&state[row], lanes, t->factor, t->o + row * t->o_stride, t->o_stride);
-    tile_weigh(t, &state[row], st, r);
+    tile_weigh(t, &state[row], st, r, from, to);
+}
+
+/* Scores of row r of a strip to weights. */
+static void tile_softmax_row(const tile *t, row_state *state, const strip *st, int64_t r, int64_t j0) {
+    if (t->shaped || st->masked)
+        tile_prepare_row(t, st, r, j0);
+    if (st->from == 0 && st->to == TILE_KEYS)
+        tile_softmax_keys(t, state, st, r, 0, TILE_KEYS);
+    else
+        tile_softmax_keys(t, state, st, r, st->from, st->to);
 }
 
 /* The first strip at or below `row0` that sees a key of the block; rows = 0 where there is none. */
 static strip next_strip(const tile *t, int64_t row0, int64_t j0, int64_t n, int slot) {
     for (; row0 < t->task.rows; row0 += TILE_STRIP) {
         const int64_t rows = att_min(TILE_STRIP, t->task.rows - row0);
-        const att_cpu_interval keys = seen_by(t, row0, row0 + rows);
-        const int64_t lo = att_max(keys.lo - j0, 0), hi = att_min(keys.hi - j0, n);
+        att_cpu_interval any, all;
+        seen_by(t, row0, row0 + rows, &any, &all);
+        const int64_t lo = att_max(any.lo - j0, 0), hi = att_min(any.hi - j0, n);
+        const int64_t from = lo / TILE_STEP * TILE_STEP, to = att_round_up(hi, TILE_STEP);
+        const bool masked = all.lo - j0 > from || all.hi - j0 < to || n < to;
         if (lo < hi)
-            return (strip){.row0 = row0,
-                           .rows = rows,
-                           .from = lo / TILE_STEP * TILE_STEP,
-                           .to = att_round_up(hi, TILE_STEP),
-                           .end = hi,
-                           .slot = slot};
+            return (strip){row0, rows, from, to, hi, masked, slot};
     }
     return (strip){.rows = 0};
 }
 
-static int64_t score_parts(const strip *st) {
-    return st->rows ? att_ceil_div(st->to, TILE_PART) - st->from / TILE_PART : 0;
+/* The steps of a strip's scores, part by part. */
+static int64_t score_units(const tile *t, const strip *st) {
+    return st->rows ? (att_ceil_div(st->to, TILE_PART) - st->from / TILE_PART) * tile_score_steps(t) : 0;
 }
 
-static void score_part(const tile *t, const strip *st, int64_t part) {
-    const int64_t at = (st->from / TILE_PART + part) * TILE_PART;
-    tile_scores(t, st, at, att_min(at + TILE_PART, st->to));
+static void score_unit(const tile *t, const strip *st, int64_t unit) {
+    const int64_t steps = tile_score_steps(t), part = st->from / TILE_PART + unit / steps;
+    tile_scores(t, st, part * TILE_PART, att_min((part + 1) * TILE_PART, st->to), unit % steps);
 }
 
-static int64_t sum_parts(const tile *t, const strip *st) {
-    return st->rows ? att_ceil_div(t->job->p->d_v, TILE_PART) : 0;
+/* The steps of a strip's sums, part by part. */
+static int64_t sum_units(const tile *t, const strip *st) {
+    return st->rows ? att_ceil_div(t->job->p->d_v, TILE_PART) * tile_sum_steps(t, st) : 0;
+}
+
+static void sum_unit(const tile *t, const strip *st, int64_t unit) {
+    const int64_t steps = tile_sum_steps(t, st);
+    tile_accumulate(t, st, unit / steps * TILE_PART, unit % steps);
 }
 
 static void tile_block(const tile *t, row_state *state, int64_t j0, int64_t n) {
@@ -131,18 +157,18 @@ static void tile_block(const tile *t, row_state *state, int64_t j0, int64_t n) {
     att_cpu_kv_rows(job, &t->task.s, job->a->v, &job->p->v, j0, n, t->rows_v);
     tile_pack_kv(t, n);
     strip before = {.rows = 0}, now = next_strip(t, 0, j0, n, 0);
-    for (int64_t part = 0; part < score_parts(&now); part++)
-        score_part(t, &now, part);
+    for (int64_t unit = 0, all = score_units(t, &now); unit < all; unit++)
+        score_unit(t, &now, unit);
     while (now.rows) {
         const strip after = next_strip(t, now.row0 + TILE_STRIP, j0, n, !now.slot);
-        const int64_t sums = sum_parts(t, &before), parts = sums + score_parts(&after);
+        const int64_t sums = sum_units(t, &before), units = sums + score_units(t, &after);
         int64_t r = 0;
-        for (int64_t part = 0; part < parts; part++) {
-            if (part < sums)
-                tile_accumulate(t, &before, part * TILE_PART);
+        for (int64_t unit = 0; unit < units; unit++) {
+            if (unit < sums)
+                sum_unit(t, &before, unit);
             else
-                score_part(t, &after, part - sums);
-            for (; r < now.rows * (part + 1) / parts; r++)
+                score_unit(t, &after, unit - sums);
+            for (; r * units < now.rows * (unit + 1); r++)
                 tile_softmax_row(t, state, &now, r, j0);
         }
         for (; r < now.rows; r++)
@@ -150,8 +176,8 @@ static void tile_block(const tile *t, row_state *state, int64_t j0, int64_t n) {
         before = now;
         now = after;
     }
-    for (int64_t part = 0; part < sum_parts(t, &before); part++)
-        tile_accumulate(t, &before, part * TILE_PART);
+    for (int64_t unit = 0, all = sum_units(t, &before); unit < all; unit++)
+        sum_unit(t, &before, unit);
 }
 
 static void tile_run(const att_cpu_job *job, int64_t index, void *scratch) {
