@@ -77,7 +77,7 @@ tsan:
 
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@failed=0; ATTEST_PROPERTY_COUNT=60 $(call variant,coverage,$(GCOV)) CC=gcc \
+	@failed=0; ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES=edge $(call variant,coverage,$(GCOV)) CC=gcc \
 	    SUITE_ISAS=amx test-core test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
