@@ -15,6 +15,10 @@ static int64_t times(int64_t a, int64_t b, int64_t c) {
     return (int64_t)((uint64_t)a * (uint64_t)b * (uint64_t)c);
 }
 
+static int64_t plus(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 static att_strides bshd(int64_t seq, int64_t heads, int64_t d) {
     return (att_strides){.batch = times(seq, heads, d), .head = d, .row = times(heads, d, 1), .col = 1};
 }
@@ -50,8 +54,8 @@ void att_problem_layout_bhsd(att_problem *p) {
 void att_problem_layout_packed(att_problem *p, int64_t *k_offset, int64_t *v_offset) {
     att_problem_layout_bshd(p);
     *k_offset = times(p->heads_q, p->d_qk, 1);
-    *v_offset = times(p->heads_q + p->heads_kv, p->d_qk, 1);
-    const int64_t row = *v_offset + times(p->heads_kv, p->d_v, 1);
+    *v_offset = plus(*k_offset, times(p->heads_kv, p->d_qk, 1));
+    const int64_t row = plus(*v_offset, times(p->heads_kv, p->d_v, 1));
     p->q = (att_strides){times(p->seq_q, row, 1), p->d_qk, row, 1};
     p->k = (att_strides){times(p->seq_k, row, 1), p->d_qk, row, 1};
     p->v = (att_strides){times(p->seq_k, row, 1), p->d_v, row, 1};
