@@ -1,8 +1,11 @@
 /* cpu_peaks.c: what this processor can do at most, measured: float32 FMA, AMX-bf16, reading L3 and memory.
  *
- * usage: cpu_peaks THREADS        prints one JSON object; a unit the machine lacks is null */
+ * usage: cpu_peaks THREADS        prints one JSON object; a unit the machine lacks is null
+ *        cpu_peaks --quiet N      prints the N CPUs that were slowed least by whatever else their cores do:
+ *                                 on a shared host a neighbour can take half of a core away */
 #include <immintrin.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,9 +65,7 @@ __attribute__((target("avx2,fma"))) static double fma_avx2(size_t bytes) {
     return 2.0 * 8.0 * ROUNDS * CHAINS;
 }
 
-__attribute__((target("avx512f"))) static double amx(size_t bytes) {
-    (void)bytes;
-    enum { ROUNDS = 400000 };
+__attribute__((target("avx512f"))) static double amx_rounds(int rounds) {
     static const char zeros[AMX_TILE_BYTES] __attribute__((aligned(64)));
     amx_enter();
     AMX_LOAD(4, zeros, AMX_ROW_BYTES);
@@ -75,14 +76,19 @@ __attribute__((target("avx512f"))) static double amx(size_t bytes) {
     AMX_ZERO(1);
     AMX_ZERO(2);
     AMX_ZERO(3);
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < rounds; r++) {
         AMX_MULTIPLY(0, 4, 6);
         AMX_MULTIPLY(1, 4, 7);
         AMX_MULTIPLY(2, 5, 6);
         AMX_MULTIPLY(3, 5, 7);
     }
     amx_leave();
-    return 4.0 * 2.0 * 16 * 16 * 32 * ROUNDS;
+    return 4.0 * 2.0 * 16 * 16 * 32 * rounds;
+}
+
+static double amx(size_t bytes) {
+    (void)bytes;
+    return amx_rounds(400000);
 }
 
 /* Sum a private buffer again and again: 8 cache lines in flight a step. */
@@ -136,10 +142,55 @@ static double peak(int threads, double (*measure)(size_t), size_t bytes) {
     return best / 1e9;
 }
 
+/* A millisecond of multiplying on this CPU, in seconds. */
+static double short_run(att_isa isa) {
+    const double start = now();
+    if (isa >= ATT_ISA_AMX)
+        amx_rounds(40000);
+    else
+        for (volatile int i = 0; i < 1000000; i++)
+            continue;
+    return now() - start;
+}
+
+/* The slowest of several short runs spread over time says how much of a CPU its neighbours may take. */
+static int print_quiet(int wanted) {
+    enum { PASSES = 8 };
+    cpu_set_t all, one;
+    double slowest[CPU_SETSIZE] = {0.0};
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return 1;
+    for (int pass = 0; pass < PASSES; pass++) {
+        for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+            if (!CPU_ISSET(cpu, &all))
+                continue;
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            if (sched_setaffinity(0, sizeof one, &one) != 0)
+                return 1;
+            const double seconds = short_run(att_cpu_isa());
+            slowest[cpu] = seconds > slowest[cpu] ? seconds : slowest[cpu];
+        }
+    }
+    for (int printed = 0; printed < wanted && printed < CPU_COUNT(&all); printed++) {
+        int best = -1;
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (slowest[cpu] > 0.0 && (best < 0 || slowest[cpu] < slowest[best]))
+                best = cpu;
+        printf("%s%d", printed ? "," : "", best);
+        fprintf(stderr, "cpu %d: %.2f ms\n", best, 1e3 * slowest[best]);
+        slowest[best] = 0.0;
+    }
+    printf("\n");
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "--quiet") == 0 && atoi(argv[2]) > 0)
+        return print_quiet(atoi(argv[2]));
     const int threads = argc == 2 ? atoi(argv[1]) : 0;
     if (threads < 1 || threads > THREADS_MOST) {
-        fprintf(stderr, "usage: cpu_peaks THREADS (1 .. %d)\n", THREADS_MOST);
+        fprintf(stderr, "usage: cpu_peaks THREADS (1 .. %d), or cpu_peaks --quiet N\n", THREADS_MOST);
         return 2;
     }
     const att_isa isa = att_cpu_isa();

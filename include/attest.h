@@ -221,7 +221,11 @@ typedef enum att_isa {
     ATT_ISA_AMX = 4       /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
 } att_isa;
 
-enum { ATT_ALLOW_SLOW = 1u << 0 }; /* on a GPU, kernels below the tensor cores may be chosen */
+enum {
+    ATT_ALLOW_SLOW = 1u << 0, /* on a GPU, kernels below the tensor cores may be chosen */
+    ATT_AMX_F32 = 1u << 1     /* float32 on AMX, as three bfloat16 parts: as accurate, and faster than FMA
+                                 where the tile unit is not shared or throttled, as it is on many hosts */
+};
 
 typedef struct att_context_options {
     size_t size; /* sizeof(att_context_options) */
@@ -230,7 +234,7 @@ typedef struct att_context_options {
     int32_t threads;       /* CPU threads a run may use, the caller's among them; 0: ATTEST_THREADS, or
                               as many as the process may be scheduled on */
     att_isa isa;           /* the highest instruction set to use */
-    uint32_t flags;        /* ATT_ALLOW_SLOW */
+    uint32_t flags;        /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1) */
     const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder */
 } att_context_options;
 

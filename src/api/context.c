@@ -57,6 +57,15 @@ static att_status choose_isa(att_isa *out, att_isa asked) {
     return ATT_OK;
 }
 
+static att_status choose_amx_f32(bool *out, uint32_t flags) {
+    const char *text = getenv("ATTEST_AMX_F32");
+    const bool set = text && *text;
+    ATT_REQUIRE(!set || strcmp(text, "0") == 0 || strcmp(text, "1") == 0, ATT_E_ARG, "ATTEST_AMX_F32",
+                "ATTEST_AMX_F32=%.40s is neither 0 nor 1", text);
+    *out = (flags & ATT_AMX_F32) || (set && *text == '1');
+    return ATT_OK;
+}
+
 static att_status check_options(const att_context_options *o) {
     ATT_REQUIRE(o->device >= ATT_DEVICE_AUTO && o->device <= ATT_DEVICE_CUDA, ATT_E_ARG, "device",
                 "device=%d is not an att_device", (int)o->device);
@@ -64,7 +73,7 @@ static att_status check_options(const att_context_options *o) {
                 "device=cuda: this build has no GPU kernels");
     ATT_REQUIRE(o->device_index == 0, ATT_E_DEVICE, "device_index",
                 "device_index=%d: there is one CPU device, 0", o->device_index);
-    ATT_REQUIRE((o->flags & ~(uint32_t)ATT_ALLOW_SLOW) == 0, ATT_E_ARG, "flags",
+    ATT_REQUIRE((o->flags & ~(uint32_t)(ATT_ALLOW_SLOW | ATT_AMX_F32)) == 0, ATT_E_ARG, "flags",
                 "flags=0x%x has unknown bits", o->flags);
     return ATT_OK;
 }
@@ -80,11 +89,13 @@ att_status att_context_create(att_context **out, const att_context_options *opti
     int threads = 0;
     ATT_TRY(choose_isa(&isa, o.isa));
     ATT_TRY(choose_threads(&threads, o.threads));
+    bool amx_f32 = false;
+    ATT_TRY(choose_amx_f32(&amx_f32, o.flags));
 
     att_context *ctx = att_alloc(sizeof *ctx);
     ATT_REQUIRE(ctx, ATT_E_MEMORY, "", "out of memory for a context");
     atomic_init(&ctx->references, 1);
-    ctx->limits.isa = isa;
+    ctx->limits = (att_limits){.isa = isa, .amx_f32 = amx_f32};
     ctx->threads = threads;
     const att_status status = att_pool_create(&ctx->pool, threads);
     if (status != ATT_OK) {

@@ -22,7 +22,7 @@
 #include "cpu/amx_tiles.h"
 #include "cpu/tile.h"
 
-enum { TILE_STRIP = 32, TILE_ROWS = 512, TILE_KEYS = 128, TILE_STEP = 32, TILE_PART = 32 };
+enum { TILE_STRIP = 32, TILE_ROWS = 1024, TILE_KEYS = 256, TILE_STEP = 32, TILE_PART = 32 };
 enum { DEPTH = 32, SIDE = 16 }; /* of a tile: what is summed over, and rows or columns */
 
 static inline int parts_of(att_dtype dtype) {
@@ -41,6 +41,9 @@ static size_t tile_k_bytes(const att_problem *p) {
 }
 static int64_t tile_o_stride(const att_problem *p) {
     return att_round_up(p->d_v, 2 * SIDE);
+}
+static size_t tile_sums_bytes(const att_problem *p) {
+    return sizeof(float) * TILE_STRIP * (size_t)tile_o_stride(p);
 }
 static size_t tile_v_bytes(const att_problem *p) {
     return (size_t)(tile_o_stride(p) / SIDE * (TILE_KEYS / DEPTH) * parts_of(p->dtype)) * AMX_TILE_BYTES;
@@ -269,17 +272,7 @@ VF_INLINE void amx_clear(const bool both) {
     }
 }
 
-/* Tiles 0..3 from and to c[32][stride]. */
-VF_INLINE void amx_load_sums(const float *c, int64_t stride, const bool both) {
-    const int64_t bytes = stride * (int64_t)sizeof *c;
-    AMX_LOAD(0, c, bytes);
-    AMX_LOAD(1, c + SIDE, bytes);
-    if (both) {
-        AMX_LOAD(2, c + SIDE * stride, bytes);
-        AMX_LOAD(3, c + SIDE * stride + SIDE, bytes);
-    }
-}
-
+/* Tiles 0..3 to c[32][stride]. */
 VF_INLINE void amx_store_sums(float *c, int64_t stride, const bool both) {
     const int64_t bytes = stride * (int64_t)sizeof *c;
     AMX_STORE(0, c, bytes);
@@ -290,7 +283,14 @@ VF_INLINE void amx_store_sums(float *c, int64_t stride, const bool both) {
     }
 }
 
+/* Two tiles deep and one part, the rows of a strip fit tiles 4..7 and stay there for all its scores. */
+static inline bool rows_resident(const att_problem *p) {
+    return depth_tiles(p->d_qk) == 2 && parts_of(p->dtype) == 1;
+}
+
 static int64_t tile_score_steps(const tile *t) {
+    if (rows_resident(t->job->p))
+        return TILE_PART / SIDE;
     return product_steps(depth_tiles(t->job->p->d_qk), parts_of(t->job->p->dtype));
 }
 
@@ -298,10 +298,43 @@ static int64_t tile_sum_steps(const tile *t, const strip *st) {
     return product_steps((st->to - st->from) / DEPTH, parts_of(t->job->p->dtype));
 }
 
-/* s[32][j..j+32) = Q K^T */
+/* s[32][j..j+16) = Q K^T with resident rows. */
+VF_INLINE void amx_scores_resident(const tile *t, const strip *st, int64_t j, const bool both) {
+    const int64_t stride = TILE_KEYS * (int64_t)sizeof(float);
+    const char *a = t->q + st->row0 / SIDE * 2 * AMX_TILE_BYTES, *b = t->k + j / SIDE * 2 * AMX_TILE_BYTES;
+    float *s = t->s[st->slot] + j;
+    if (j == st->from) {
+        AMX_LOAD(4, a, AMX_ROW_BYTES);
+        AMX_LOAD(5, a + AMX_TILE_BYTES, AMX_ROW_BYTES);
+        if (both) {
+            AMX_LOAD(6, a + 2 * AMX_TILE_BYTES, AMX_ROW_BYTES);
+            AMX_LOAD(7, a + 3 * AMX_TILE_BYTES, AMX_ROW_BYTES);
+        }
+    }
+    AMX_LOAD(2, b, AMX_ROW_BYTES);
+    AMX_ZERO(0);
+    AMX_MULTIPLY(0, 4, 2);
+    if (both) {
+        AMX_ZERO(1);
+        AMX_MULTIPLY(1, 6, 2);
+    }
+    AMX_LOAD(3, b + AMX_TILE_BYTES, AMX_ROW_BYTES);
+    AMX_MULTIPLY(0, 5, 3);
+    if (both)
+        AMX_MULTIPLY(1, 7, 3);
+    AMX_STORE(0, s, stride);
+    if (both)
+        AMX_STORE(1, s + SIDE * TILE_KEYS, stride);
+}
+
+/* Step `step` of s[32][j..j+32) = Q K^T */
 VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, int64_t step, const int parts,
                           const bool both) {
     const int64_t depth = depth_tiles(t->job->p->d_qk), block = depth * parts * AMX_TILE_BYTES;
+    if (parts == 1 && depth == 2) {
+        amx_scores_resident(t, st, j + step * SIDE, both);
+        return;
+    }
     if (step == 0)
         amx_clear(both);
     amx_product(t->q + st->row0 / SIDE * block, block, t->k + j / SIDE * block, block, depth, step, parts, both,
@@ -310,32 +343,25 @@ VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, int64_t ste
         amx_store_sums(t->s[st->slot] + j, TILE_KEYS, both);
 }
 
-/* o[32][x..x+32) += P V */
+/* Step `step` of sums[32][x..x+32) = P V. Starting from zero and adding to O by vectors is faster than loading O
+ * into the tiles, whose products would wait for it; and it rounds O less often. */
 VF_INLINE void amx_accumulate(const tile *t, const strip *st, int64_t x, int64_t step, const int parts,
                               const bool both) {
     const int64_t block = (int64_t)(TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES;
     const int64_t first = st->from / DEPTH * parts * AMX_TILE_BYTES, depth = (st->to - st->from) / DEPTH;
-    const bool last = step + 1 == product_steps(depth, parts);
-    float *o = t->o + st->row0 * t->o_stride + x;
-    if (step == 0) {
-        /* float32: the block is summed by itself and added once, so that O is rounded less often */
-        if (parts == 3)
-            amx_clear(both);
-        else
-            amx_load_sums(o, t->o_stride, both);
-    }
+    if (step == 0)
+        amx_clear(both);
     amx_product(t->p[st->slot] + first, block, t->v + x / SIDE * block + first, block, depth, step, parts, both,
                 false);
-    if (last && parts < 3)
-        amx_store_sums(o, t->o_stride, both);
-    if (last && parts == 3) {
-        float sums[2 * SIDE][2 * SIDE] __attribute__((aligned(64)));
-        amx_store_sums(sums[0], 2 * SIDE, both);
-        for (int r = 0; r < (both ? 2 * SIDE : SIDE); r++) {
-            float *row = o + r * t->o_stride;
-            vf_store(row, vf_add(vf_load(row), vf_load(sums[r])));
-            vf_store(row + VF_W, vf_add(vf_load(row + VF_W), vf_load(sums[r] + VF_W)));
-        }
+    if (step + 1 == product_steps(depth, parts))
+        amx_store_sums(t->sums + x, t->o_stride, both);
+}
+
+static void tile_fold(const tile *t, const strip *st) {
+    float *o = t->o + st->row0 * t->o_stride;
+    for (int64_t x = 0; x < st->rows * t->o_stride; x += 2 * VF_W) {
+        vf_store(o + x, vf_add(vf_load(o + x), vf_load(t->sums + x)));
+        vf_store(o + x + VF_W, vf_add(vf_load(o + x + VF_W), vf_load(t->sums + x + VF_W)));
     }
 }
 

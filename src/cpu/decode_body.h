@@ -37,7 +37,7 @@ static size_t decode_scratch(const att_problem *p, int64_t rows) {
 
 static inline void prefetch_row(const char *row, int64_t bytes) {
     for (int64_t x = 0; x < bytes; x += 64)
-        __builtin_prefetch(row + x);
+        __builtin_prefetch(row + x, 0, 2); /* into L2: the few buffers of L1 stay free for what is being read */
 }
 
 /* s[r][j..j+keys) = q[r] . k[j..] for `rows` rows from r0; both counts are constants where this is inlined. */

@@ -16,17 +16,19 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
                        const float *o, float m, float l) {
     const att_problem *p = job->p;
     const int64_t i = r / job->t->group, head = s->head_kv * job->t->group + r % job->t->group;
-    float scale = l > 0.0f ? 1.0f / l : 0.0f;
-    float lse = l > 0.0f ? m * LN2 + logf(l) : -INFINITY;
     vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
     for (int64_t x = 0; x < p->d_v; x += VF_W)
         probe = vf_muladd(vf_between(vf_load(o + x), 0, p->d_v - x, 0.0f), vf_set1(0.0f), probe);
     const att_cpu_interval seen = att_cpu_visible(p, s, i);
     const bool lost = !(l > 0.0f) && seen.hi > seen.lo;
-    if (lost || !isfinite(vf_reduce_add(probe)) || (l > 0.0f && !isfinite(lse)) || isnan(l)) {
+    if (lost || !isfinite(vf_reduce_add(probe)) || !isfinite(l)) {
         att_cpu_redo_row(job, s, head, i);
         return;
     }
+    float scale = l > 0.0f ? 1.0f / l : 0.0f;
+    float lse = -INFINITY;
+    if (l > 0.0f && (p->features & (ATT_LSE | ATT_SINKS)))
+        lse = m * LN2 + logf(l);
     if (p->features & ATT_SINKS) {
         const float sink = job->a->sinks[head];
         const float top = fmaxf(sink, lse);

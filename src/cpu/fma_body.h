@@ -37,6 +37,10 @@ static size_t tile_p_bytes(const att_problem *p) {
     (void)p; /* the weights replace the scores */
     return 0;
 }
+static size_t tile_sums_bytes(const att_problem *p) {
+    (void)p; /* added to the accumulator at once */
+    return 0;
+}
 static int64_t tile_o_stride(const att_problem *p) {
     return att_round_up(p->d_v, PANEL);
 }
@@ -156,6 +160,10 @@ static void tile_accumulate(const tile *t, const strip *st, int64_t x, int64_t s
     for (int64_t r = 0; r < st->rows; r += MR)
         multiply(true, t->job->p->d_v - x, st->end - st->from, t->s[st->slot] + r * TILE_KEYS + st->from,
                  TILE_KEYS, panel, t->o + (st->row0 + r) * t->o_stride + x, t->o_stride);
+}
+
+static void tile_fold(const tile *t, const strip *st) {
+    (void)t, (void)st;
 }
 
 static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {

@@ -11,9 +11,11 @@
  *   TILE_KEYS    keys a block                               TILE_STEP  granule of the keys looked at
  *   TILE_PART    keys of one part of the scores, columns of one part of the sums
  *   tile_{q,k,v,p}_bytes, tile_o_stride                     sizes of the packed operands
+ *   tile_sums_bytes                                         size of the sums of a strip, where tile_fold adds them
  *   tile_pack_q, tile_pack_kv                               from the caller's layout to the packed one
  *   tile_score_steps, tile_sum_steps                        steps that a part is computed in
- *   tile_scores, tile_accumulate                            one step of a part of S = Q K^T, of O += P V
+ *   tile_scores, tile_accumulate                            one step of a part of S = Q K^T, of P V
+ *   tile_fold                                               O += P V, where tile_accumulate has not done it
  *   tile_weigh                                              scores of a row to weights */
 typedef struct tile {
     const att_cpu_job *job;
@@ -25,6 +27,7 @@ typedef struct tile {
     char *q, *k, *v; /* packed operands */
     char *p[2];      /* weights of a strip, where they do not replace the scores */
     float *s[2];     /* scores of a strip, [TILE_STRIP][TILE_KEYS] */
+    float *sums;     /* P V of a strip, [TILE_STRIP][o_stride], where it is not added to o at once */
     float *o;        /* accumulator, [padded_rows][o_stride] */
     att_cpu_interval *seen; /* keys of a row */
     const char **rows_k, **rows_v;

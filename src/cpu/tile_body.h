@@ -40,6 +40,7 @@ static size_t tile_map(tile *t, row_state **state, const att_problem *p, int64_t
         t->p[slot] = take(scratch, &used, tile_p_bytes(p));
         t->s[slot] = take(scratch, &used, sizeof(float) * TILE_STRIP * TILE_KEYS);
     }
+    t->sums = take(scratch, &used, tile_sums_bytes(p));
     t->o = take(scratch, &used, sizeof(float) * (size_t)(t->padded_rows * t->o_stride));
     *state = take(scratch, &used, sizeof **state * (size_t)t->padded_rows);
     t->seen = take(scratch, &used, sizeof *t->seen * (size_t)t->padded_rows);
@@ -171,6 +172,7 @@ static void tile_block(const tile *t, row_state *state, int64_t j0, int64_t n) {
             for (; r * units < now.rows * (unit + 1); r++)
                 tile_softmax_row(t, state, &now, r, j0);
         }
+        tile_fold(t, &before);
         for (; r < now.rows; r++)
             tile_softmax_row(t, state, &now, r, j0);
         before = now;
@@ -178,6 +180,7 @@ static void tile_block(const tile *t, row_state *state, int64_t j0, int64_t n) {
     }
     for (int64_t unit = 0, all = sum_units(t, &before); unit < all; unit++)
         sum_unit(t, &before, unit);
+    tile_fold(t, &before);
 }
 
 static void tile_run(const att_cpu_job *job, int64_t index, void *scratch) {

@@ -41,6 +41,8 @@ bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const a
     if (row->isa > limits->isa)
         REFUSE("isa", "needs %s, this context has %s", att_isa_name(row->isa),
                att_isa_name(limits->isa));
+    if (row->isa == ATT_ISA_AMX && p->dtype == ATT_F32 && !limits->amx_f32)
+        REFUSE("dtype", "f32 goes to AMX only where ATT_AMX_F32 allows it");
     if (p->d_qk > D_MAX)
         REFUSE("d_qk", "d_qk=%lld is above %d", (long long)p->d_qk, D_MAX);
     if (p->d_v > D_MAX)

@@ -25,6 +25,7 @@ typedef struct att_kernel_row {
 /* What the context allows. */
 typedef struct att_limits {
     att_isa isa;
+    bool amx_f32; /* float32 may go to AMX */
 } att_limits;
 
 /* Why a row does not serve a problem: the field at fault, "" where it does serve. */
