@@ -106,7 +106,8 @@ static double read_memory(size_t bytes) {
     const double seconds = now() - start;
     sink += (float)total;
     free(buffer);
-    return (double)bytes * (double)rounds / seconds; /* a rate: filling the buffer does not count */
+    return (double)bytes * (double)rounds /
+           seconds; /* a rate: filling the buffer does not count */
 }
 
 static void *run(void *argument) {
@@ -190,7 +191,8 @@ int main(int argc, char **argv) {
         return print_quiet(atoi(argv[2]));
     const int threads = argc == 2 ? atoi(argv[1]) : 0;
     if (threads < 1 || threads > THREADS_MOST) {
-        fprintf(stderr, "usage: cpu_peaks THREADS (1 .. %d), or cpu_peaks --quiet N\n", THREADS_MOST);
+        fprintf(stderr, "usage: cpu_peaks THREADS (1 .. %d), or cpu_peaks --quiet N\n",
+                THREADS_MOST);
         return 2;
     }
     const att_isa isa = att_cpu_isa();

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 DTYPES = {"f32": (1, torch.float32), "f16": (2, torch.float16), "bf16": (3, torch.bfloat16)}
 MUST = {"f32": 1.15, "bf16": 2.0, "f16": 2.0, "decode": 3.0}  # geometric means; no row below 1
 ROW_LEAST = 1.0
+CAUSAL_MOST = 0.6
 
 
 class Strides(ctypes.Structure):
@@ -55,7 +56,7 @@ class Launch(ctypes.Structure):
 class Args(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t)] + [(n, ctypes.c_void_p) for n in (
         "q", "k", "v", "o", "lse", "alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "page_table",
-        "launch")]
+        "launch")] + [("workspace_size", ctypes.c_size_t)]
 
 
 class Error(ctypes.Structure):
@@ -102,17 +103,24 @@ class Attest:
         return call, lambda: launch.kernel.decode()
 
 
-def rows(dtypes, threads, sizes):
+def groups(dtypes, threads, sizes):
+    """Rows that are timed together: a shape full and causal, so that their times can be compared too."""
     for n in threads:
         for dtype in dtypes:
             for s in sizes:
                 for d in (64, 128):
-                    for causal in (False, True):
-                        yield dict(kind=dtype, dtype=dtype, threads=n, b=1, hq=8, hkv=8, sq=s, sk=s, d=d, causal=causal)
+                    shape = dict(kind=dtype, dtype=dtype, threads=n, b=1, hq=8, hkv=8, sq=s, sk=s, d=d)
+                    yield [dict(shape, causal=False), dict(shape, causal=True)]
             if dtype != "f32":
                 for sk in (4096, 16384):
-                    yield dict(kind="decode", dtype=dtype, threads=n, b=1, hq=32, hkv=8, sq=1, sk=sk, d=128,
-                               causal=False)
+                    yield [dict(kind="decode", dtype=dtype, threads=n, b=1, hq=32, hkv=8, sq=1, sk=sk, d=128,
+                                causal=False)]
+
+
+def name_of(r):
+    heads = f"h{r['hq']}" if r["hq"] == r["hkv"] else f"h{r['hq']}/{r['hkv']}"
+    return f"{r['dtype']} t{r['threads']} {heads} s{r['sq']}" + (f"x{r['sk']}" if r["sq"] != r["sk"] else "") + (
+        f" d{r['d']}") + (" causal" if r["causal"] else "")
 
 
 def operations(r):
@@ -127,40 +135,55 @@ def timed(call, repeat):
     return (time.perf_counter_ns() - start) / repeat
 
 
-def measure(r, attest, rounds, budget):
+def tensors(r):
     generator = torch.Generator().manual_seed(r["sk"] * 131 + r["d"])
-    kind = DTYPES[r["dtype"]][1]
-    q, k, v = (torch.randn(r["b"], h, s, r["d"], generator=generator).to(kind) for h, s in (
-        (r["hq"], r["sq"]), (r["hkv"], r["sk"]), (r["hkv"], r["sk"])))
+    sizes = ((r["hq"], r["sq"]), (r["hkv"], r["sk"]), (r["hkv"], r["sk"]))
+    return [torch.randn(r["b"], h, s, r["d"], generator=generator).to(DTYPES[r["dtype"]][1]) for h, s in sizes]
+
+
+def check(r, q, k, v, ours, theirs):
+    """Errors of both against float64 on two heads (`attest verify` checks the rest); raises on a wrong answer."""
+    heads, group = slice(0, 2), r["hq"] // r["hkv"]
+    k, v = ((x[:, :1].expand(-1, 2, -1, -1) if group > 1 else x[:, heads]).double() for x in (k, v))
+    exact = F.scaled_dot_product_attention(q[:, heads].double(), k, v, is_causal=r["causal"])
+    error, error_theirs = ((o[:, heads].double() - exact).abs().max().item() for o in (ours, theirs))
+    limit = 2 * error_theirs + 4 * torch.finfo(q.dtype).eps * exact.abs().max().item()
+    if not error <= limit:
+        raise SystemExit(f"wrong answer: {name_of(r)}: error {error:.3g}, limit {limit:.3g}")
+    return error, error_theirs
+
+
+def prepare(r, attest):
+    """Calls of both on the same tensors, checked."""
+    q, k, v = tensors(r)
     o = torch.full_like(q, math.nan)
     ours, kernel = attest.prepare(q, k, v, o, r["dtype"], r["causal"])
-    gqa = r["hq"] != r["hkv"]
 
     def theirs():
-        return F.scaled_dot_product_attention(q, k, v, is_causal=r["causal"], enable_gqa=gqa)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=r["causal"], enable_gqa=r["hq"] != r["hkv"])
 
     ours()
-    heads = slice(0, 2)  # the float64 answer of two heads is enough here: `attest verify` checks the rest
-    group = r["hq"] // r["hkv"]
-    exact = F.scaled_dot_product_attention(
-        q[:, heads].double(), k[:, :1].double().expand(-1, 2, -1, -1) if group > 1 else k[:, heads].double(),
-        v[:, :1].double().expand(-1, 2, -1, -1) if group > 1 else v[:, heads].double(), is_causal=r["causal"])
-    error = (o[:, heads].double() - exact).abs().max().item()
-    error_theirs = (theirs()[:, heads].double() - exact).abs().max().item()
-    limit = 2 * error_theirs + 4 * torch.finfo(kind).eps * exact.abs().max().item()
-    if not error <= limit:
-        raise SystemExit(f"wrong answer: {r}: error {error:.3g}, limit {limit:.3g}")
+    r["error"], r["error_torch"] = check(r, q, k, v, o, theirs())
+    r["kernel"] = kernel()
+    return {"attest": ours, "torch": theirs}
 
-    calls = {"attest": ours, "torch": theirs}
-    repeat = {n: max(1, int(2e6 / timed(c, 1))) for n, c in calls.items()}
-    samples = {n: [] for n in calls}
+
+def measure(group, attest, rounds, budget):
+    """Fill in the samples of the rows of a group: all calls of a round in random order."""
+    calls = [(r, who, call) for r in group for who, call in prepare(r, attest).items()]
+    repeat = [max(1, int(2e6 / timed(call, 1))) for _, _, call in calls]
+    for r in group:
+        r["samples_ns"] = {"attest": [], "torch": []}
     end = time.perf_counter() + budget
     for done in range(10 * rounds):
         if done >= rounds and time.perf_counter() > end:
             break
-        for name in random.sample(list(calls), 2):
-            samples[name].append(timed(calls[name], repeat[name]))
-    return kernel(), error, error_theirs, samples
+        for i in random.sample(range(len(calls)), len(calls)):
+            r, who, call = calls[i]
+            r["samples_ns"][who].append(timed(call, repeat[i]))
+    for r in group:
+        r["ms"] = {who: statistics.median(s) / 1e6 for who, s in r["samples_ns"].items()}
+        r["ratio"] = r["ms"]["torch"] / r["ms"]["attest"]
 
 
 def peaks(build, threads):
@@ -168,13 +191,41 @@ def peaks(build, threads):
     return json.loads(subprocess.run([program, str(threads)], check=True, capture_output=True, text=True).stdout)
 
 
-def shares(r, seconds, peak):
-    """Of the FMA peak, of the AMX peak, and of the memory's, in per cent."""
-    flops = operations(r) / seconds / 1e9
+def shares(r, peak):
+    """Of the measured FMA, AMX and L3 peaks, in per cent."""
+    seconds = r["ms"]["attest"] / 1e3
     size = 4 if r["dtype"] == "f32" else 2
-    moved = size * r["d"] * (2 * r["hkv"] * r["sk"] + 2 * r["hq"] * r["sq"]) * r["b"] / seconds / 1e9
-    of = lambda x, y: f"{100 * x / y:5.0f}" if y else "    -"
-    return f"{of(flops, peak['fma_gflops'])} {of(flops, peak['amx_gflops'])} {of(moved, peak['l3_gbs'])}"
+    moved = size * r["d"] * (2 * r["hkv"] * r["sk"] + 2 * r["hq"] * r["sq"]) * r["b"]
+    rates = (operations(r), peak["fma_gflops"]), (operations(r), peak["amx_gflops"]), (moved, peak["l3_gbs"])
+    return " ".join(f"{100 * work / seconds / 1e9 / most:5.0f}" if most else "    -" for work, most in rates)
+
+
+def show(r, peak):
+    print(f"{name_of(r):30} {r['kernel']:18} {r['ms']['attest']:10.3f} {r['ms']['torch']:10.3f} {r['ratio']:6.2f} "
+          f"{operations(r) / r['ms']['attest'] / 1e6:8.0f}   {shares(r, peak)}   {r['error']:.1e} {r['error_torch']:.1e}",
+          flush=True)
+
+
+def verdict(results):
+    """Print the musts; True where all of them hold."""
+    met = True
+
+    def line(text, good):
+        nonlocal met
+        met = met and good
+        print(f"{text}: {'holds' if good else 'MISSED'}")
+
+    for kind, least in MUST.items():
+        ratios = [r["ratio"] for r in results if r["kind"] == kind]
+        if ratios:
+            mean, worst = math.exp(statistics.fmean(map(math.log, ratios))), min(ratios)
+            line(f"{kind:8} geometric mean {mean:.2f} (must {least}), worst row {worst:.2f} (must {ROW_LEAST})",
+                 mean >= least and worst >= ROW_LEAST)
+    pairs = [(c, f) for f, c in zip(results, results[1:]) if c["causal"] and c["sq"] >= 2048]
+    if pairs:
+        worst = max(c["ms"]["attest"] / f["ms"]["attest"] for c, f in pairs)
+        line(f"causal   over full time at S >= 2048: worst {worst:.2f} (must {CAUSAL_MOST})", worst <= CAUSAL_MOST)
+    return met
 
 
 def main():
@@ -184,7 +235,7 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--sizes", default="512,2048,4096")
     parser.add_argument("--rounds", type=int, default=5, help="least samples a row")
-    parser.add_argument("--budget", type=float, default=1.0, help="seconds a row once it has them")
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds a group of rows may take once it has them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", default=None)
     a = parser.parse_args()
@@ -192,43 +243,20 @@ def main():
     counts = [int(x) for x in a.threads.split(",")]
     contexts = {n: Attest(a.build, n) for n in counts}
     peak = {n: peaks(a.build, n) for n in counts}
-    results = []
     for n in counts:
         print(f"peaks, {n} threads: {json.dumps(peak[n])}")
-    print(f"torch {torch.__version__}")
-    print(f"{'row':42} {'kernel':18} {'attest ms':>10} {'torch ms':>10} {'ratio':>6} {'GFLOP/s':>8}  % of FMA   AMX    L3"
-          f"   error  (torch)")
-    for r in rows(a.dtypes.split(","), counts, [int(x) for x in a.sizes.split(",")]):
-        torch.set_num_threads(r["threads"])
-        kernel, error, error_theirs, samples = measure(r, contexts[r["threads"]], a.rounds, a.budget)
-        mid = {k: statistics.median(s) for k, s in samples.items()}
-        ratio = mid["torch"] / mid["attest"]
-        name = f"{r['kind']} {r['dtype']} t{r['threads']} h{r['hq']}/{r['hkv']} s{r['sq']}x{r['sk']} d{r['d']}" + (
-            " causal" if r["causal"] else "")
-        print(f"{name:42} {kernel:18} {mid['attest'] / 1e6:10.3f} {mid['torch'] / 1e6:10.3f} {ratio:6.2f} "
-              f"{operations(r) / mid['attest']:8.0f}     {shares(r, mid['attest'] / 1e9, peak[r['threads']])}   {error:.1e} "
-              f"({error_theirs:.1e})", flush=True)
-        results.append(dict(r, row=name, kernel=kernel, ratio=ratio, error=error, error_torch=error_theirs,
-                            samples_ns=samples))
-    met = True
-    for kind, least in MUST.items():
-        ratios = [r["ratio"] for r in results if r["kind"] == kind]
-        if not ratios:
-            continue
-        mean, worst = math.exp(statistics.fmean(map(math.log, ratios))), min(ratios)
-        good = mean >= least and worst >= ROW_LEAST
-        met = met and good
-        print(f"{kind:8} geometric mean {mean:.2f} (must {least}), worst row {worst:.2f} (must {ROW_LEAST}): "
-              f"{'holds' if good else 'MISSED'}")
-    long = [(r, next((x for x in results if {**x, "causal": True, "row": 0, "kernel": 0, "ratio": 0, "error": 0,
-                                             "error_torch": 0, "samples_ns": 0} == {
-        **r, "row": 0, "kernel": 0, "ratio": 0, "error": 0, "error_torch": 0, "samples_ns": 0} and not x["causal"]), None))
-        for r in results if r["causal"] and r["sq"] >= 2048]
-    worst = max((statistics.median(c["samples_ns"]["attest"]) / statistics.median(f["samples_ns"]["attest"])
-                 for c, f in long if f), default=None)
-    if worst is not None:
-        met = met and worst <= 0.6
-        print(f"causal over full time at S >= 2048: worst {worst:.2f} (must 0.60): {'holds' if worst <= 0.6 else 'MISSED'}")
+    print(f"torch {torch.__version__}; median of interleaved calls\n"
+          f"{'row':30} {'kernel':18} {'attest ms':>10} {'torch ms':>10} {'ratio':>6} {'GFLOP/s':>8}   % FMA   AMX    L3"
+          f"   errors")
+    results = []
+    for group in groups(a.dtypes.split(","), counts, [int(x) for x in a.sizes.split(",")]):
+        n = group[0]["threads"]
+        torch.set_num_threads(n)
+        measure(group, contexts[n], a.rounds, a.budget)
+        for r in group:
+            show(r, peak[n])
+        results += group
+    met = verdict(results)
     if a.json:
         with open(a.json, "w") as f:
             json.dump(dict(schema="attest-cpu-vs-torch-1", torch=torch.__version__, peaks=peak, rows=results), f)

@@ -41,9 +41,9 @@ extern "C" {
 
 /* ------------------------------------------------------------------ version */
 
-#define ATT_VERSION_MAJOR 0
-#define ATT_VERSION_MINOR 1
-#define ATT_VERSION_PATCH 0
+#define ATT_VERSION_MAJOR  0
+#define ATT_VERSION_MINOR  1
+#define ATT_VERSION_PATCH  0
 #define ATT_VERSION_STRING "0.1.0"
 
 /* Version of the library that is loaded, "major.minor.patch". Thread: safe. */
@@ -60,7 +60,7 @@ typedef enum att_status {
     ATT_E_UNSUPPORTED = 4, /* a valid problem that no kernel of this context serves */
     ATT_E_ALIAS = 5,       /* an output overlaps an input, another output or itself */
     ATT_E_DATA = 6,        /* contents at fault: cu_seqlens, lens_k or page ids */
-    ATT_E_WORKSPACE = 7,   /* workspace null or misaligned */
+    ATT_E_WORKSPACE = 7,   /* workspace null, misaligned or too small */
     ATT_E_MEMORY = 8,      /* an allocation failed */
     ATT_E_DEVICE = 9,      /* the device or instruction set asked for is not here */
     ATT_E_SYSTEM = 10      /* the operating system refused (a thread could not be started) */
@@ -108,14 +108,14 @@ typedef enum att_align {
 /* Optional inputs and outputs, or-ed into att_problem.features. Each names a pointer of att_args
  * that must then be set; a pointer without its feature is an error, never ignored. */
 enum {
-    ATT_LSE = 1u << 0,           /* args.lse: log-sum-exp per row, float32 */
-    ATT_ALIBI = 1u << 1,         /* args.alibi: slopes, float32 */
-    ATT_BIAS = 1u << 2,          /* args.bias: added to the scores, or a boolean mask */
-    ATT_SINKS = 1u << 3,         /* args.sinks: one logit a query head, float32 */
-    ATT_CU_SEQLENS_Q = 1u << 4,  /* args.cu_seqlens_q: packed queries of varying length */
-    ATT_CU_SEQLENS_K = 1u << 5,  /* args.cu_seqlens_k: packed keys of varying length */
-    ATT_LENS_K = 1u << 6,        /* args.lens_k: keys in use per batch entry (a K/V cache) */
-    ATT_PAGED = 1u << 7,         /* args.page_table: K and V live in pages */
+    ATT_LSE = 1u << 0,          /* args.lse: log-sum-exp per row, float32 */
+    ATT_ALIBI = 1u << 1,        /* args.alibi: slopes, float32 */
+    ATT_BIAS = 1u << 2,         /* args.bias: added to the scores, or a boolean mask */
+    ATT_SINKS = 1u << 3,        /* args.sinks: one logit a query head, float32 */
+    ATT_CU_SEQLENS_Q = 1u << 4, /* args.cu_seqlens_q: packed queries of varying length */
+    ATT_CU_SEQLENS_K = 1u << 5, /* args.cu_seqlens_k: packed keys of varying length */
+    ATT_LENS_K = 1u << 6,       /* args.lens_k: keys in use per batch entry (a K/V cache) */
+    ATT_PAGED = 1u << 7,        /* args.page_table: K and V live in pages */
     ATT_FEATURES_ALL = (1u << 8) - 1
 };
 
@@ -148,26 +148,28 @@ typedef struct att_problem {
     float scale; /* finite; att_problem_init() sets 1/sqrt(d_qk) */
     att_causal causal;
     att_align align;
-    int64_t window_left, window_right; /* keys seen left and right of the diagonal; -1: no limit */
-    float softcap;                     /* 0: none */
+    int64_t window_left,
+        window_right; /* keys seen left and right of the diagonal; -1: no limit */
+    float softcap;    /* 0: none */
 
     int64_t alibi_stride_batch; /* slopes are (batch, heads_q), heads contiguous; 0: shared */
     att_dtype bias_dtype;       /* F32, F16, BF16 or BOOL8 */
     att_strides bias;           /* (batch, heads_q, seq_q, seq_k), zeros broadcast */
 
-    int64_t total_q, total_k;      /* rows in packed Q/O and K/V, where cu_seqlens are used */
-    int64_t page_size, num_pages;  /* ATT_PAGED: keys in a page, pages in K and V */
-    int64_t page_table_stride;     /* ATT_PAGED: entries from one batch entry's table to the next */
+    int64_t total_q, total_k;     /* rows in packed Q/O and K/V, where cu_seqlens are used */
+    int64_t page_size, num_pages; /* ATT_PAGED: keys in a page, pages in K and V */
+    int64_t page_table_stride; /* ATT_PAGED: entries from one batch entry's table to the next */
 } att_problem;
 
 /* What a kernel's own entry wrote while it ran, not what the selector meant to run. */
 typedef struct att_launch {
-    const char *kernel;        /* the id compiled into the code that ran; lives as long as the library */
-    uint32_t grid[3];          /* CPU: tasks, splits of K/V, 1 */
-    uint32_t block[3];         /* CPU: threads that took part, 1, 1 */
-    uint64_t shared_bytes;     /* CPU: scratch bytes a thread */
-    uint32_t registers;        /* CPU: 0 */
-    char code_sha256[65];      /* CPU: "" */
+    const char
+        *kernel;      /* the id compiled into the code that ran; lives as long as the library */
+    uint32_t grid[3]; /* CPU: tasks, splits of K/V, 1 */
+    uint32_t block[3];     /* CPU: threads that took part, 1, 1 */
+    uint64_t shared_bytes; /* CPU: scratch bytes a thread */
+    uint32_t registers;    /* CPU: 0 */
+    char code_sha256[65];  /* CPU: "" */
 } att_launch;
 
 /* The pointers of one run. Zero it, set size, set what the problem has. */
@@ -179,11 +181,13 @@ typedef struct att_args {
     const float *alibi;
     const void *bias;
     const float *sinks;
-    const int32_t *cu_seqlens_q; /* batch + 1 entries, first 0, never decreasing, last <= total_q */
+    const int32_t
+        *cu_seqlens_q; /* batch + 1 entries, first 0, never decreasing, last <= total_q */
     const int32_t *cu_seqlens_k; /* likewise; with ATT_PAGED only the differences count */
     const int32_t *lens_k;       /* batch entries, each 0 .. seq_k */
     const int32_t *page_table;   /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1 */
     att_launch *launch;          /* optional: filled by the kernel that runs */
+    size_t workspace_size;       /* optional: bytes at workspace, checked where it is not 0 */
 } att_args;
 
 /* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d) strides,
@@ -200,7 +204,8 @@ ATT_API void att_problem_init(att_problem *problem, int64_t batch, int64_t heads
  * With cu_seqlens set before the call, lse becomes (heads_q, total_q). Thread: safe. */
 ATT_API void att_problem_layout_bshd(att_problem *problem);
 ATT_API void att_problem_layout_bhsd(att_problem *problem);
-ATT_API void att_problem_layout_packed(att_problem *problem, int64_t *k_offset, int64_t *v_offset);
+ATT_API void att_problem_layout_packed(att_problem *problem, int64_t *k_offset,
+                                       int64_t *v_offset);
 
 /* ------------------------------------------------------------------ context */
 
@@ -214,7 +219,7 @@ typedef enum att_device {
 } att_device;
 
 typedef enum att_isa {
-    ATT_ISA_AUTO = 0,     /* the best this CPU has, or what the environment's ATTEST_ISA names */
+    ATT_ISA_AUTO = 0, /* the best this CPU has, or what the environment's ATTEST_ISA names */
     ATT_ISA_PORTABLE = 1, /* plain C */
     ATT_ISA_AVX2 = 2,     /* AVX2, FMA, F16C */
     ATT_ISA_AVX512 = 3,   /* AVX-512 F, BW, DQ, VL */
@@ -223,18 +228,21 @@ typedef enum att_isa {
 
 enum {
     ATT_ALLOW_SLOW = 1u << 0, /* on a GPU, kernels below the tensor cores may be chosen */
-    ATT_AMX_F32 = 1u << 1     /* float32 on AMX, as three bfloat16 parts: as accurate, and faster than FMA
+    ATT_AMX_F32 =
+        1u << 1 /* float32 on AMX, as three bfloat16 parts: as accurate, and faster than FMA
                                  where the tile unit is not shared or throttled, as it is on many hosts */
 };
 
 typedef struct att_context_options {
     size_t size; /* sizeof(att_context_options) */
     att_device device;
-    int32_t device_index;  /* which GPU */
-    int32_t threads;       /* CPU threads a run may use, the caller's among them; 0: ATTEST_THREADS, or
+    int32_t device_index; /* which GPU */
+    int32_t
+        threads; /* CPU threads a run may use, the caller's among them; 0: ATTEST_THREADS, or
                               as many as the process may be scheduled on */
-    att_isa isa;           /* the highest instruction set to use */
-    uint32_t flags;        /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1) */
+    att_isa isa; /* the highest instruction set to use */
+    uint32_t
+        flags; /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1) */
     const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder */
 } att_context_options;
 
@@ -253,7 +261,7 @@ typedef struct att_context_info {
     att_isa isa;         /* the highest instruction set this context uses */
     att_isa isa_machine; /* the highest this machine has */
     int32_t threads;
-    char name[64];       /* the processor, as it names itself */
+    char name[64]; /* the processor, as it names itself */
 } att_context_info;
 
 /* Describe the context. Thread: safe. Errors: ATT_E_ARG, ATT_E_STRUCT. */
@@ -271,7 +279,8 @@ typedef struct att_plan att_plan;
  * Thread   safe. A plan is immutable: any number of threads may run it, each with its own workspace.
  * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS (o overlaps itself), ATT_E_MEMORY,
  *          ATT_E_UNSUPPORTED (att_last_error() names the nearest kernel and the field that ruled it out) */
-ATT_API att_status att_plan_create(att_plan **out, att_context *ctx, const att_problem *problem);
+ATT_API att_status att_plan_create(att_plan **out, att_context *ctx,
+                                   const att_problem *problem);
 
 /* Free the plan; NULL is fine. No run of it may be in progress. */
 ATT_API void att_plan_destroy(att_plan *plan);
@@ -287,7 +296,8 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
 
 /* Compute. Allocates nothing, prints nothing. On any error the outputs are untouched.
  *
- * workspace  att_plan_workspace() bytes, contents arbitrary; not shared between runs in progress
+ * workspace  att_plan_workspace() bytes, contents arbitrary; not shared between runs in progress;
+ *            args->workspace_size, where set, is checked against it
  * stream     the GPU stream (cudaStream_t, CUstream); NULL on the CPU, where the run is complete on return
  * Thread     safe. Callers that overlap share the context's threads.
  * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_ALIAS, ATT_E_DATA, ATT_E_WORKSPACE */
@@ -316,8 +326,8 @@ typedef struct att_kernel_info {
     const char *id;      /* lives as long as the library */
     const char *summary; /* one line */
     att_device device;
-    att_isa isa;         /* CPU: the instruction set it needs */
-    int available;       /* 1 if this context can run it */
+    att_isa isa;   /* CPU: the instruction set it needs */
+    int available; /* 1 if this context can run it */
 } att_kernel_info;
 
 /* The kernels built into the library: how many, and the i-th. Thread: safe.

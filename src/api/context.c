@@ -31,8 +31,9 @@ static att_status choose_threads(int *out, int32_t asked) {
         char *end;
         errno = 0;
         const long value = strtol(text, &end, 10);
-        ATT_REQUIRE(!errno && !*end && value >= 1 && value <= THREADS_MOST, ATT_E_ARG, "ATTEST_THREADS",
-                    "ATTEST_THREADS=%.40s is not a number in 1 .. %d", text, THREADS_MOST);
+        ATT_REQUIRE(!errno && !*end && value >= 1 && value <= THREADS_MOST, ATT_E_ARG,
+                    "ATTEST_THREADS", "ATTEST_THREADS=%.40s is not a number in 1 .. %d", text,
+                    THREADS_MOST);
         asked = (int32_t)value;
     }
     *out = asked ? asked : usable_cpus();
@@ -51,8 +52,9 @@ static att_status choose_isa(att_isa *out, att_isa asked) {
         ATT_REQUIRE(ok, ATT_E_ARG, field,
                     "ATTEST_ISA=%.40s is none of auto, portable, avx2, avx512, amx", text);
     }
-    ATT_REQUIRE(asked <= machine, ATT_E_DEVICE, field, "%s=%s: this processor has no more than %s", field,
-                att_isa_name(asked), att_isa_name(machine));
+    ATT_REQUIRE(asked <= machine, ATT_E_DEVICE, field,
+                "%s=%s: this processor has no more than %s", field, att_isa_name(asked),
+                att_isa_name(machine));
     *out = asked == ATT_ISA_AUTO ? machine : asked;
     return ATT_OK;
 }
@@ -60,15 +62,15 @@ static att_status choose_isa(att_isa *out, att_isa asked) {
 static att_status choose_amx_f32(bool *out, uint32_t flags) {
     const char *text = getenv("ATTEST_AMX_F32");
     const bool set = text && *text;
-    ATT_REQUIRE(!set || strcmp(text, "0") == 0 || strcmp(text, "1") == 0, ATT_E_ARG, "ATTEST_AMX_F32",
-                "ATTEST_AMX_F32=%.40s is neither 0 nor 1", text);
+    ATT_REQUIRE(!set || strcmp(text, "0") == 0 || strcmp(text, "1") == 0, ATT_E_ARG,
+                "ATTEST_AMX_F32", "ATTEST_AMX_F32=%.40s is neither 0 nor 1", text);
     *out = (flags & ATT_AMX_F32) || (set && *text == '1');
     return ATT_OK;
 }
 
 static att_status check_options(const att_context_options *o) {
-    ATT_REQUIRE(o->device >= ATT_DEVICE_AUTO && o->device <= ATT_DEVICE_CUDA, ATT_E_ARG, "device",
-                "device=%d is not an att_device", (int)o->device);
+    ATT_REQUIRE(o->device >= ATT_DEVICE_AUTO && o->device <= ATT_DEVICE_CUDA, ATT_E_ARG,
+                "device", "device=%d is not an att_device", (int)o->device);
     ATT_REQUIRE(o->device != ATT_DEVICE_CUDA, ATT_E_DEVICE, "device",
                 "device=cuda: this build has no GPU kernels");
     ATT_REQUIRE(o->device_index == 0, ATT_E_DEVICE, "device_index",

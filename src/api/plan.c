@@ -63,7 +63,8 @@ static void explain(const att_plan *plan, const att_limits *limits, char *buf, s
     char detail[160] = "";
     if (plan->kernel)
         snprintf(detail, sizeof detail,
-                 "%lld rows a task, %lld tasks (%lld splits of the keys), %d threads, workspace %zu bytes",
+                 "%lld rows a task, %lld tasks (%lld splits of the keys), %d threads, "
+                 "workspace %zu bytes",
                  (long long)t->rows, (long long)t->tasks, (long long)t->splits, t->threads,
                  plan->workspace);
     att_select_explain(limits, &plan->problem, detail, buf, n);
@@ -76,7 +77,8 @@ att_status att_plan_explain(const att_plan *plan, char *buf, size_t n) {
     return ATT_OK;
 }
 
-att_status att_context_explain(att_context *ctx, const att_problem *problem, char *buf, size_t n) {
+att_status att_context_explain(att_context *ctx, const att_problem *problem, char *buf,
+                               size_t n) {
     ATT_REQUIRE(ctx, ATT_E_ARG, "ctx", "ctx is NULL");
     ATT_REQUIRE(problem, ATT_E_ARG, "problem", "problem is NULL");
     ATT_REQUIRE(buf && n, ATT_E_ARG, "buf", "buf is NULL or n is 0");

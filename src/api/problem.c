@@ -20,11 +20,13 @@ static int64_t plus(int64_t a, int64_t b) {
 }
 
 static att_strides bshd(int64_t seq, int64_t heads, int64_t d) {
-    return (att_strides){.batch = times(seq, heads, d), .head = d, .row = times(heads, d, 1), .col = 1};
+    return (att_strides){
+        .batch = times(seq, heads, d), .head = d, .row = times(heads, d, 1), .col = 1};
 }
 
 static att_strides bhsd(int64_t seq, int64_t heads, int64_t d) {
-    return (att_strides){.batch = times(heads, seq, d), .head = times(seq, d, 1), .row = d, .col = 1};
+    return (att_strides){
+        .batch = times(heads, seq, d), .head = times(seq, d, 1), .row = d, .col = 1};
 }
 
 static int64_t stored_rows_q(const att_problem *p) {
@@ -62,7 +64,8 @@ void att_problem_layout_packed(att_problem *p, int64_t *k_offset, int64_t *v_off
 }
 
 void att_problem_init(att_problem *p, int64_t batch, int64_t heads_q, int64_t heads_kv,
-                      int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d_v, att_dtype dtype) {
+                      int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d_v,
+                      att_dtype dtype) {
     *p = (att_problem){
         .size = sizeof *p,
         .dtype = dtype,
@@ -95,30 +98,35 @@ static att_status check_sizes(const att_problem *p) {
         {"d_v", p->d_v, 1},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        ATT_REQUIRE(sizes[i].value >= sizes[i].least, ATT_E_ARG, sizes[i].name, "%s=%lld is below %lld",
-                    sizes[i].name, LL(sizes[i].value), LL(sizes[i].least));
+        ATT_REQUIRE(sizes[i].value >= sizes[i].least, ATT_E_ARG, sizes[i].name,
+                    "%s=%lld is below %lld", sizes[i].name, LL(sizes[i].value),
+                    LL(sizes[i].least));
     ATT_REQUIRE(p->heads_q % p->heads_kv == 0, ATT_E_ARG, "heads_q",
-                "heads_q=%lld is not a multiple of heads_kv=%lld", LL(p->heads_q), LL(p->heads_kv));
+                "heads_q=%lld is not a multiple of heads_kv=%lld", LL(p->heads_q),
+                LL(p->heads_kv));
     return ATT_OK;
 }
 
 static att_status check_mask(const att_problem *p) {
     ATT_REQUIRE(p->causal >= ATT_CAUSAL_NONE && p->causal <= ATT_CAUSAL_BOTTOM_RIGHT, ATT_E_ARG,
                 "causal", "causal=%d is not an att_causal", (int)p->causal);
-    ATT_REQUIRE(p->align >= ATT_ALIGN_UNSET && p->align <= ATT_ALIGN_BOTTOM_RIGHT, ATT_E_ARG, "align",
-                "align=%d is not an att_align", (int)p->align);
+    ATT_REQUIRE(p->align >= ATT_ALIGN_UNSET && p->align <= ATT_ALIGN_BOTTOM_RIGHT, ATT_E_ARG,
+                "align", "align=%d is not an att_align", (int)p->align);
     ATT_REQUIRE(p->window_left >= -1, ATT_E_ARG, "window_left", "window_left=%lld is below -1",
                 LL(p->window_left));
-    ATT_REQUIRE(p->window_right >= -1, ATT_E_ARG, "window_right", "window_right=%lld is below -1",
-                LL(p->window_right));
+    ATT_REQUIRE(p->window_right >= -1, ATT_E_ARG, "window_right",
+                "window_right=%lld is below -1", LL(p->window_right));
     const bool windowed = p->window_left >= 0 || p->window_right >= 0;
     if (p->causal == ATT_CAUSAL_NONE) {
-        const bool lengths_vary = p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+        const bool lengths_vary =
+            p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
         const bool ambiguous = p->seq_q != p->seq_k || lengths_vary;
-        ATT_REQUIRE(!(windowed || (p->features & ATT_ALIBI)) || !ambiguous || p->align != ATT_ALIGN_UNSET,
-                    ATT_E_ARG, "align",
-                    "align must be top-left or bottom-right for a %s where seq_q and seq_k may differ",
-                    windowed ? "window" : "slope");
+        ATT_REQUIRE(
+            !(windowed || (p->features & ATT_ALIBI)) || !ambiguous ||
+                p->align != ATT_ALIGN_UNSET,
+            ATT_E_ARG, "align",
+            "align must be top-left or bottom-right for a %s where seq_q and seq_k may differ",
+            windowed ? "window" : "slope");
     } else {
         const att_align own =
             p->causal == ATT_CAUSAL_TOP_LEFT ? ATT_ALIGN_TOP_LEFT : ATT_ALIGN_BOTTOM_RIGHT;
@@ -131,31 +139,36 @@ static att_status check_mask(const att_problem *p) {
 static att_status check_values(const att_problem *p) {
     ATT_REQUIRE(is_float(p->dtype), ATT_E_ARG, "dtype", "dtype=%d is none of f32, f16, bf16",
                 (int)p->dtype);
-    ATT_REQUIRE(is_float(p->dtype_o), ATT_E_ARG, "dtype_o", "dtype_o=%d is none of f32, f16, bf16",
-                (int)p->dtype_o);
+    ATT_REQUIRE(is_float(p->dtype_o), ATT_E_ARG, "dtype_o",
+                "dtype_o=%d is none of f32, f16, bf16", (int)p->dtype_o);
     ATT_REQUIRE((p->features & ~(uint32_t)ATT_FEATURES_ALL) == 0, ATT_E_ARG, "features",
                 "features=0x%x has unknown bits", p->features);
-    ATT_REQUIRE(isfinite(p->scale), ATT_E_ARG, "scale", "scale=%g is not finite", (double)p->scale);
+    ATT_REQUIRE(isfinite(p->scale), ATT_E_ARG, "scale", "scale=%g is not finite",
+                (double)p->scale);
     ATT_REQUIRE(isfinite(p->softcap) && p->softcap >= 0.0f, ATT_E_ARG, "softcap",
                 "softcap=%g is not a finite number of at least 0", (double)p->softcap);
     if (p->features & ATT_BIAS)
-        ATT_REQUIRE(is_float(p->bias_dtype) || p->bias_dtype == ATT_BOOL8, ATT_E_ARG, "bias_dtype",
-                    "bias_dtype=%d is none of f32, f16, bf16, bool8", (int)p->bias_dtype);
+        ATT_REQUIRE(is_float(p->bias_dtype) || p->bias_dtype == ATT_BOOL8, ATT_E_ARG,
+                    "bias_dtype", "bias_dtype=%d is none of f32, f16, bf16, bool8",
+                    (int)p->bias_dtype);
     return ATT_OK;
 }
 
 static att_status check_lengths(const att_problem *p) {
     if (p->features & ATT_CU_SEQLENS_Q)
-        ATT_REQUIRE(p->total_q >= 0, ATT_E_ARG, "total_q", "total_q=%lld is below 0", LL(p->total_q));
+        ATT_REQUIRE(p->total_q >= 0, ATT_E_ARG, "total_q", "total_q=%lld is below 0",
+                    LL(p->total_q));
     if (p->features & ATT_CU_SEQLENS_K)
-        ATT_REQUIRE(p->total_k >= 0, ATT_E_ARG, "total_k", "total_k=%lld is below 0", LL(p->total_k));
+        ATT_REQUIRE(p->total_k >= 0, ATT_E_ARG, "total_k", "total_k=%lld is below 0",
+                    LL(p->total_k));
     if (p->features & ATT_PAGED) {
         ATT_REQUIRE(p->page_size >= 1, ATT_E_ARG, "page_size", "page_size=%lld is below 1",
                     LL(p->page_size));
         ATT_REQUIRE(p->num_pages >= 0 && p->num_pages <= INT32_MAX, ATT_E_ARG, "num_pages",
                     "num_pages=%lld is not in 0 .. 2^31-1", LL(p->num_pages));
         ATT_REQUIRE(p->page_table_stride >= att_problem_pages(p) || p->batch <= 1, ATT_E_ARG,
-                    "page_table_stride", "page_table_stride=%lld is below the %lld pages of seq_k=%lld",
+                    "page_table_stride",
+                    "page_table_stride=%lld is below the %lld pages of seq_k=%lld",
                     LL(p->page_table_stride), LL(att_problem_pages(p)), LL(p->seq_k));
     }
     return ATT_OK;
@@ -184,10 +197,11 @@ static att_status measure(const shape *s, int64_t *extent) {
         empty = empty || s->size[i] == 0;
         if (s->size[i] <= 1)
             continue;
-        ATT_REQUIRE(s->stride[i] >= 0, ATT_E_ARG, field, "%s=%lld: strides may not be negative", field,
-                    LL(s->stride[i]));
+        ATT_REQUIRE(s->stride[i] >= 0, ATT_E_ARG, field, "%s=%lld: strides may not be negative",
+                    field, LL(s->stride[i]));
         int64_t reach;
-        fits = fits && att_mul(s->size[i] - 1, s->stride[i], &reach) && att_add(last, reach, &last);
+        fits = fits && att_mul(s->size[i] - 1, s->stride[i], &reach) &&
+               att_add(last, reach, &last);
     }
     fits = fits && att_add(last, 1, &last) && att_mul(last, (int64_t)s->bytes, &last);
     ATT_REQUIRE(empty || fits, ATT_E_OVERFLOW, s->name,
@@ -200,7 +214,8 @@ static att_status check_contiguous(const shape *s) {
     char field[32];
     snprintf(field, sizeof field, "%s.col", s->name);
     ATT_REQUIRE(s->size[3] <= 1 || s->stride[3] == 1, ATT_E_ARG, field,
-                "%s=%lld: the head dimension must be contiguous (stride 1)", field, LL(s->stride[3]));
+                "%s=%lld: the head dimension must be contiguous (stride 1)", field,
+                LL(s->stride[3]));
     return ATT_OK;
 }
 
@@ -219,20 +234,23 @@ static att_status check_disjoint(const shape *s) {
         char field[32];
         snprintf(field, sizeof field, "%s.%s", s->name, stride_names[inner]);
         ATT_REQUIRE(s->stride[inner] >= reach, ATT_E_ALIAS, field,
-                    "%s=%lld: elements of the output would share memory", field, LL(s->stride[inner]));
+                    "%s=%lld: elements of the output would share memory", field,
+                    LL(s->stride[inner]));
         reach += (s->size[inner] - 1) * s->stride[inner];
     }
     return ATT_OK;
 }
 
-static shape shape_of(const char *name, int64_t batch, int64_t heads, int64_t rows, int64_t cols,
-                      const att_strides *st, size_t bytes) {
-    return (shape){name, {batch, heads, rows, cols}, {st->batch, st->head, st->row, st->col}, bytes};
+static shape shape_of(const char *name, int64_t batch, int64_t heads, int64_t rows,
+                      int64_t cols, const att_strides *st, size_t bytes) {
+    return (shape){
+        name, {batch, heads, rows, cols}, {st->batch, st->head, st->row, st->col}, bytes};
 }
 
 static att_status measure_tensors(const att_problem *p, att_extents *e) {
     const size_t in = att_dtype_size(p->dtype), out = att_dtype_size(p->dtype_o);
-    const bool packed_q = p->features & ATT_CU_SEQLENS_Q, packed_k = p->features & ATT_CU_SEQLENS_K;
+    const bool packed_q = p->features & ATT_CU_SEQLENS_Q,
+               packed_k = p->features & ATT_CU_SEQLENS_K;
     const bool paged = p->features & ATT_PAGED;
     const int64_t batch_q = packed_q ? 1 : p->batch, rows_q = packed_q ? p->total_q : p->seq_q;
     const int64_t batch_k = paged ? p->num_pages : packed_k ? 1 : p->batch;
@@ -252,7 +270,8 @@ static att_status measure_tensors(const att_problem *p, att_extents *e) {
     if (e->o)
         ATT_TRY(check_disjoint(&o));
     if (p->features & ATT_LSE) {
-        const shape lse = shape_of("lse", batch_q, p->heads_q, rows_q, 1, &p->lse, sizeof(float));
+        const shape lse =
+            shape_of("lse", batch_q, p->heads_q, rows_q, 1, &p->lse, sizeof(float));
         ATT_TRY(measure(&lse, &e->lse));
         if (e->lse)
             ATT_TRY(check_disjoint(&lse));
@@ -267,15 +286,17 @@ static att_status measure_extras(const att_problem *p, att_extents *e) {
         ATT_TRY(measure(&bias, &e->bias));
     }
     if (p->features & ATT_ALIBI) {
-        ATT_REQUIRE(p->alibi_stride_batch >= 0 || p->batch <= 1, ATT_E_ARG, "alibi_stride_batch",
-                    "alibi_stride_batch=%lld: strides may not be negative", LL(p->alibi_stride_batch));
+        ATT_REQUIRE(
+            p->alibi_stride_batch >= 0 || p->batch <= 1, ATT_E_ARG, "alibi_stride_batch",
+            "alibi_stride_batch=%lld: strides may not be negative", LL(p->alibi_stride_batch));
         const att_strides st = {p->alibi_stride_batch, 1, 0, 0};
         const shape alibi = shape_of("alibi", p->batch, p->heads_q, 1, 1, &st, sizeof(float));
         ATT_TRY(measure(&alibi, &e->alibi));
     }
     if (p->features & ATT_PAGED) {
         const att_strides st = {p->page_table_stride, 1, 0, 0};
-        const shape table = shape_of("page_table", p->batch, att_problem_pages(p), 1, 1, &st, sizeof(int32_t));
+        const shape table =
+            shape_of("page_table", p->batch, att_problem_pages(p), 1, 1, &st, sizeof(int32_t));
         ATT_TRY(measure(&table, &e->page_table));
     }
     ATT_REQUIRE(att_mul(p->batch, sizeof(int32_t), &e->lens_k) &&

@@ -31,8 +31,10 @@ static void list_buffers(const att_plan *plan, const att_args *a, buffer list[BU
         {"alibi", a->alibi, e->alibi, sizeof(float), ATT_ALIBI, false},
         {"bias", a->bias, e->bias, bias, ATT_BIAS, false},
         {"sinks", a->sinks, e->sinks, sizeof(float), ATT_SINKS, false},
-        {"cu_seqlens_q", a->cu_seqlens_q, e->cu_seqlens, sizeof(int32_t), ATT_CU_SEQLENS_Q, false},
-        {"cu_seqlens_k", a->cu_seqlens_k, e->cu_seqlens, sizeof(int32_t), ATT_CU_SEQLENS_K, false},
+        {"cu_seqlens_q", a->cu_seqlens_q, e->cu_seqlens, sizeof(int32_t), ATT_CU_SEQLENS_Q,
+         false},
+        {"cu_seqlens_k", a->cu_seqlens_k, e->cu_seqlens, sizeof(int32_t), ATT_CU_SEQLENS_K,
+         false},
         {"lens_k", a->lens_k, e->lens_k, sizeof(int32_t), ATT_LENS_K, false},
         {"page_table", a->page_table, e->page_table, sizeof(int32_t), ATT_PAGED, false},
         {"workspace", NULL, 0, 1, 0, true}, /* filled in by the caller of this function */
@@ -43,15 +45,15 @@ static void list_buffers(const att_plan *plan, const att_args *a, buffer list[BU
 
 static att_status check_buffer(const buffer *b, const att_problem *p) {
     if (b->feature && !(p->features & b->feature)) {
-        ATT_REQUIRE(!b->base, ATT_E_ARG, b->name, "%s is set, but the problem's features do not name it",
-                    b->name);
+        ATT_REQUIRE(!b->base, ATT_E_ARG, b->name,
+                    "%s is set, but the problem's features do not name it", b->name);
         return ATT_OK;
     }
     ATT_REQUIRE(b->base || b->extent == 0, ATT_E_ARG, b->name, "%s is NULL", b->name);
     ATT_REQUIRE((uintptr_t)b->base % b->alignment == 0, ATT_E_ARG, b->name,
                 "%s is not aligned to its elements of %zu bytes", b->name, b->alignment);
-    ATT_REQUIRE((uintptr_t)b->base <= UINTPTR_MAX - (uint64_t)b->extent, ATT_E_OVERFLOW, b->name,
-                "%s reaches past the end of the address space", b->name);
+    ATT_REQUIRE((uintptr_t)b->base <= UINTPTR_MAX - (uint64_t)b->extent, ATT_E_OVERFLOW,
+                b->name, "%s reaches past the end of the address space", b->name);
     return ATT_OK;
 }
 
@@ -62,13 +64,17 @@ static bool overlap(const buffer *a, const buffer *b) {
     return a0 < b0 + (uint64_t)b->extent && b0 < a0 + (uint64_t)a->extent;
 }
 
-static att_status check_buffers(const att_plan *plan, const att_args *a, const void *workspace) {
+static att_status check_buffers(const att_plan *plan, const att_args *a,
+                                const void *workspace) {
     buffer list[BUFFERS];
     list_buffers(plan, a, list);
     for (int i = 0; i < BUFFERS - 1; i++)
         ATT_TRY(check_buffer(&list[i], &plan->problem));
     ATT_REQUIRE(workspace || plan->workspace == 0, ATT_E_WORKSPACE, "workspace",
                 "workspace is NULL, %zu bytes are needed", plan->workspace);
+    ATT_REQUIRE(a->workspace_size == 0 || a->workspace_size >= plan->workspace, ATT_E_WORKSPACE,
+                "workspace_size", "workspace_size=%zu, %zu bytes are needed", a->workspace_size,
+                plan->workspace);
     ATT_REQUIRE((uintptr_t)workspace % ATT_WORKSPACE_ALIGN == 0, ATT_E_WORKSPACE, "workspace",
                 "workspace is not aligned to %d bytes", ATT_WORKSPACE_ALIGN);
     list[BUFFERS - 1].base = workspace;
@@ -80,18 +86,19 @@ static att_status check_buffers(const att_plan *plan, const att_args *a, const v
     return ATT_OK;
 }
 
-static att_status check_cu_seqlens(const int32_t *cu, const char *name, int64_t batch, int64_t most,
-                                   int64_t total) {
+static att_status check_cu_seqlens(const int32_t *cu, const char *name, int64_t batch,
+                                   int64_t most, int64_t total) {
     ATT_REQUIRE(cu[0] == 0, ATT_E_DATA, name, "%s[0]=%d is not 0", name, cu[0]);
     for (int64_t b = 0; b < batch; b++) {
-        ATT_REQUIRE(cu[b + 1] >= cu[b], ATT_E_DATA, name, "%s[%lld]=%d is below %s[%lld]=%d", name,
-                    (long long)b + 1, cu[b + 1], name, (long long)b, cu[b]);
+        ATT_REQUIRE(cu[b + 1] >= cu[b], ATT_E_DATA, name, "%s[%lld]=%d is below %s[%lld]=%d",
+                    name, (long long)b + 1, cu[b + 1], name, (long long)b, cu[b]);
         ATT_REQUIRE(cu[b + 1] - cu[b] <= most, ATT_E_DATA, name,
-                    "%s: sequence %lld has %d rows, the problem's longest is %lld", name, (long long)b,
-                    cu[b + 1] - cu[b], (long long)most);
+                    "%s: sequence %lld has %d rows, the problem's longest is %lld", name,
+                    (long long)b, cu[b + 1] - cu[b], (long long)most);
     }
-    ATT_REQUIRE(cu[batch] <= total, ATT_E_DATA, name, "%s ends at %d, past the %lld rows there are", name,
-                cu[batch], (long long)total);
+    ATT_REQUIRE(cu[batch] <= total, ATT_E_DATA, name,
+                "%s ends at %d, past the %lld rows there are", name, cu[batch],
+                (long long)total);
     return ATT_OK;
 }
 
@@ -102,15 +109,16 @@ static att_status check_pages(const att_problem *p, const att_args *a) {
         const int32_t *table = a->page_table + b * p->page_table_stride;
         for (int64_t i = 0; i < att_ceil_div(keys, p->page_size); i++)
             ATT_REQUIRE(table[i] >= 0 && table[i] < p->num_pages, ATT_E_DATA, "page_table",
-                        "page_table[%lld][%lld]=%d is not in 0 .. %lld", (long long)b, (long long)i,
-                        table[i], (long long)p->num_pages - 1);
+                        "page_table[%lld][%lld]=%d is not in 0 .. %lld", (long long)b,
+                        (long long)i, table[i], (long long)p->num_pages - 1);
     }
     return ATT_OK;
 }
 
 static att_status check_contents(const att_problem *p, const att_args *a) {
     if (p->features & ATT_CU_SEQLENS_Q)
-        ATT_TRY(check_cu_seqlens(a->cu_seqlens_q, "cu_seqlens_q", p->batch, p->seq_q, p->total_q));
+        ATT_TRY(
+            check_cu_seqlens(a->cu_seqlens_q, "cu_seqlens_q", p->batch, p->seq_q, p->total_q));
     if (p->features & ATT_CU_SEQLENS_K) {
         const int64_t total = p->features & ATT_PAGED ? INT64_MAX : p->total_k;
         ATT_TRY(check_cu_seqlens(a->cu_seqlens_k, "cu_seqlens_k", p->batch, p->seq_k, total));
@@ -125,7 +133,8 @@ static att_status check_contents(const att_problem *p, const att_args *a) {
     return ATT_OK;
 }
 
-att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace, void *stream) {
+att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
+                        void *stream) {
     ATT_REQUIRE(plan, ATT_E_ARG, "plan", "plan is NULL");
     ATT_REQUIRE(args, ATT_E_ARG, "args", "args is NULL");
     ATT_REQUIRE(!stream, ATT_E_ARG, "stream", "stream is set, but the plan runs on the CPU");
@@ -133,6 +142,7 @@ att_status att_plan_run(const att_plan *plan, const att_args *args, void *worksp
     ATT_TRY(att_sized_copy(&a, sizeof a, args, "args"));
     ATT_TRY(check_buffers(plan, &a, workspace));
     ATT_TRY(check_contents(&plan->problem, &a));
-    att_cpu_forward(plan->kernel->cpu, &plan->tiling, &plan->problem, &a, workspace, plan->ctx->pool);
+    att_cpu_forward(plan->kernel->cpu, &plan->tiling, &plan->problem, &a, workspace,
+                    plan->ctx->pool);
     return ATT_OK;
 }

@@ -9,18 +9,18 @@ att_status att_fail(att_status status, const char *field, const char *format, ..
     __attribute__((format(printf, 3, 4)));
 
 /* Return with `status` unless `condition` holds. The text should begin with the field. */
-#define ATT_REQUIRE(condition, status, field, ...)                                               \
-    do {                                                                                         \
-        if (!(condition))                                                                        \
-            return att_fail((status), (field), __VA_ARGS__);                                     \
+#define ATT_REQUIRE(condition, status, field, ...)                                             \
+    do {                                                                                       \
+        if (!(condition))                                                                      \
+            return att_fail((status), (field), __VA_ARGS__);                                   \
     } while (0)
 
 /* Return what `call` returned unless it is ATT_OK. */
-#define ATT_TRY(call)                                                                            \
-    do {                                                                                         \
-        const att_status att_try_status = (call);                                                \
-        if (att_try_status != ATT_OK)                                                            \
-            return att_try_status;                                                               \
+#define ATT_TRY(call)                                                                          \
+    do {                                                                                       \
+        const att_status att_try_status = (call);                                              \
+        if (att_try_status != ATT_OK)                                                          \
+            return att_try_status;                                                             \
     } while (0)
 
 #endif

@@ -46,17 +46,21 @@ static size_t tile_sums_bytes(const att_problem *p) {
     return sizeof(float) * TILE_STRIP * (size_t)tile_o_stride(p);
 }
 static size_t tile_v_bytes(const att_problem *p) {
-    return (size_t)(tile_o_stride(p) / SIDE * (TILE_KEYS / DEPTH) * parts_of(p->dtype)) * AMX_TILE_BYTES;
+    return (size_t)(tile_o_stride(p) / SIDE * (TILE_KEYS / DEPTH) * parts_of(p->dtype)) *
+           AMX_TILE_BYTES;
 }
 static size_t tile_p_bytes(const att_problem *p) {
-    return (size_t)(TILE_STRIP / SIDE * (TILE_KEYS / DEPTH) * parts_of(p->dtype)) * AMX_TILE_BYTES;
+    return (size_t)(TILE_STRIP / SIDE * (TILE_KEYS / DEPTH) * parts_of(p->dtype)) *
+           AMX_TILE_BYTES;
 }
 
 /* The upper halves of 32 floats: exact where the lower ones are zero. */
 VF_INLINE __m512i upper_halves(vf low, vf high) {
-    const __m512i odd_words = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33,
-                                               31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-    return _mm512_permutex2var_epi16(_mm512_castps_si512(low), odd_words, _mm512_castps_si512(high));
+    const __m512i odd_words =
+        _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29,
+                         27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    return _mm512_permutex2var_epi16(_mm512_castps_si512(low), odd_words,
+                                     _mm512_castps_si512(high));
 }
 
 /* The nearest bfloat16, as a float. */
@@ -76,7 +80,8 @@ VF_INLINE void cut(vf low, vf high, const int parts, __m512i out[3]) {
 }
 
 /* n elements (0 to 32 count) of a row, cut into parts, zeros behind them. */
-VF_INLINE void load_parts(const char *row, int64_t x, int64_t n, const att_dtype dtype, __m512i out[3]) {
+VF_INLINE void load_parts(const char *row, int64_t x, int64_t n, const att_dtype dtype,
+                          __m512i out[3]) {
     if (n <= 0) {
         for (int i = 0; i < parts_of(dtype); i++)
             out[i] = _mm512_setzero_si512();
@@ -84,13 +89,15 @@ VF_INLINE void load_parts(const char *row, int64_t x, int64_t n, const att_dtype
     }
     const char *from = row + x * (int64_t)att_dtype_size(dtype);
     if (dtype == ATT_BF16) {
-        const __mmask32 keep = n >= DEPTH ? (__mmask32)0xffffffffu : (__mmask32)((1u << n) - 1u);
+        const __mmask32 keep =
+            n >= DEPTH ? (__mmask32)0xffffffffu : (__mmask32)((1u << n) - 1u);
         out[0] = _mm512_maskz_loadu_epi16(keep, from);
         return;
     }
     const vf low = vf_load_as(from, dtype, n);
-    const vf high = n > VF_W ? vf_load_as(from + VF_W * (int64_t)att_dtype_size(dtype), dtype, n - VF_W)
-                             : vf_set1(0.0f);
+    const vf high =
+        n > VF_W ? vf_load_as(from + VF_W * (int64_t)att_dtype_size(dtype), dtype, n - VF_W)
+                 : vf_set1(0.0f);
     cut(low, high, parts_of(dtype), out);
 }
 
@@ -98,7 +105,8 @@ VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
     const int64_t d = t->job->p->d_qk;
     for (int64_t r = 0; r < t->padded_rows; r++) {
         const char *row = r < t->task.rows ? tile_q_row(t, r) : NULL;
-        char *to = t->q + r / SIDE * depth_tiles(d) * parts_of(dtype) * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
+        char *to = t->q + r / SIDE * depth_tiles(d) * parts_of(dtype) * AMX_TILE_BYTES +
+                   r % SIDE * AMX_ROW_BYTES;
         for (int64_t x = 0; x < d; x += DEPTH) {
             __m512i part[3];
             load_parts(row, x, row ? d - x : 0, dtype, part);
@@ -117,7 +125,8 @@ VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
             vf pairs[3][SIDE];
             for (int64_t i = 0; i < SIDE; i++) {
                 __m512i part[3];
-                load_parts(j + i < n ? t->rows_k[j + i] : NULL, x, j + i < n ? d - x : 0, dtype, part);
+                load_parts(j + i < n ? t->rows_k[j + i] : NULL, x, j + i < n ? d - x : 0, dtype,
+                           part);
                 for (int k = 0; k < parts_of(dtype); k++)
                     pairs[k][i] = _mm512_castsi512_ps(part[k]);
             }
@@ -133,20 +142,25 @@ VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
 /* 2 keys by 32 columns: interleaved, 16 columns to each of two tiles. */
 VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
     const int64_t d = t->job->p->d_v, stride = tile_o_stride(t->job->p);
-    const int64_t column_bytes = (int64_t)(TILE_KEYS / DEPTH) * parts_of(dtype) * AMX_TILE_BYTES;
-    const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
-                                           38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const int64_t column_bytes =
+        (int64_t)(TILE_KEYS / DEPTH) * parts_of(dtype) * AMX_TILE_BYTES;
+    const __m512i first =
+        _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
+                         38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
     const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
     for (int64_t j = 0; j < att_round_up(n, DEPTH); j += 2) {
-        char *to = t->v + j / DEPTH * parts_of(dtype) * AMX_TILE_BYTES + j % DEPTH / 2 * AMX_ROW_BYTES;
+        char *to =
+            t->v + j / DEPTH * parts_of(dtype) * AMX_TILE_BYTES + j % DEPTH / 2 * AMX_ROW_BYTES;
         for (int64_t x = 0; x < stride; x += 2 * SIDE, to += 2 * column_bytes) {
             __m512i even[3], odd[3];
             load_parts(j < n ? t->rows_v[j] : NULL, x, j < n ? d - x : 0, dtype, even);
-            load_parts(j + 1 < n ? t->rows_v[j + 1] : NULL, x, j + 1 < n ? d - x : 0, dtype, odd);
+            load_parts(j + 1 < n ? t->rows_v[j + 1] : NULL, x, j + 1 < n ? d - x : 0, dtype,
+                       odd);
             for (int i = 0; i < parts_of(dtype); i++) {
                 char *row = to + i * AMX_TILE_BYTES;
                 _mm512_store_si512(row, _mm512_permutex2var_epi16(even[i], first, odd[i]));
-                _mm512_store_si512(row + column_bytes, _mm512_permutex2var_epi16(even[i], second, odd[i]));
+                _mm512_store_si512(row + column_bytes,
+                                   _mm512_permutex2var_epi16(even[i], second, odd[i]));
             }
         }
     }
@@ -175,25 +189,25 @@ static void tile_pack_kv(const tile *t, int64_t n) {
 }
 
 /* Tiles 0..3 are the sums of 32 x 32 results, 4 and 5 the left operand, 6 and 7 the right one. */
-#define LEFT(part)                                                                               \
-    do {                                                                                         \
-        AMX_LOAD(4, a + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                   \
-        if (both)                                                                                \
-            AMX_LOAD(5, a + a_below + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                     \
+#define LEFT(part)                                                                             \
+    do {                                                                                       \
+        AMX_LOAD(4, a + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                 \
+        if (both)                                                                              \
+            AMX_LOAD(5, a + a_below + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                   \
     } while (0)
-#define RIGHT(part)                                                                              \
-    do {                                                                                         \
-        AMX_LOAD(6, b + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                   \
-        AMX_LOAD(7, b + b_beside + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                        \
+#define RIGHT(part)                                                                            \
+    do {                                                                                       \
+        AMX_LOAD(6, b + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                 \
+        AMX_LOAD(7, b + b_beside + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                      \
     } while (0)
-#define MULTIPLY()                                                                               \
-    do {                                                                                         \
-        AMX_MULTIPLY(0, 4, 6);                                                                   \
-        AMX_MULTIPLY(1, 4, 7);                                                                   \
-        if (both) {                                                                              \
-            AMX_MULTIPLY(2, 5, 6);                                                               \
-            AMX_MULTIPLY(3, 5, 7);                                                               \
-        }                                                                                        \
+#define MULTIPLY()                                                                             \
+    do {                                                                                       \
+        AMX_MULTIPLY(0, 4, 6);                                                                 \
+        AMX_MULTIPLY(1, 4, 7);                                                                 \
+        if (both) {                                                                            \
+            AMX_MULTIPLY(2, 5, 6);                                                             \
+            AMX_MULTIPLY(3, 5, 7);                                                             \
+        }                                                                                      \
     } while (0)
 
 /* The products of parts that one pass over the depth sums, in an order that changes one operand at a time. */
@@ -208,8 +222,8 @@ typedef enum amx_pass {
  *
  * a_below, b_beside  bytes to the tile 16 rows below a, 16 columns beside b
  * both               false where the lower 16 rows are padding */
-VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b_beside, const int parts,
-                        const bool both, const amx_pass pass) {
+VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b_beside,
+                        const int parts, const bool both, const amx_pass pass) {
     if (parts == 1 || pass == MAJOR) {
         LEFT(0);
         RIGHT(0);
@@ -253,14 +267,18 @@ static inline int64_t product_steps(int64_t depth, int parts) {
 }
 
 /* Step `step` of tiles 0..3 += a[32][depth * DEPTH] * b[..][32]. */
-VF_INLINE void amx_product(const char *a, int64_t a_below, const char *b, int64_t b_beside, int64_t depth,
-                           int64_t step, const int parts, const bool both, const bool exact) {
+VF_INLINE void amx_product(const char *a, int64_t a_below, const char *b, int64_t b_beside,
+                           int64_t depth, int64_t step, const int parts, const bool both,
+                           const bool exact) {
     const int64_t stride = parts * AMX_TILE_BYTES;
     if (parts == 3 && step >= depth)
-        amx_step(a + (step - depth) * stride, a_below, b + (step - depth) * stride, b_beside, parts, both, MAJOR);
+        amx_step(a + (step - depth) * stride, a_below, b + (step - depth) * stride, b_beside,
+                 parts, both, MAJOR);
     else
         amx_step(a + step * stride, a_below, b + step * stride, b_beside, parts, both,
-                 parts == 3 ? MINOR : parts == 2 && exact ? EXACT : ALL);
+                 parts == 3            ? MINOR
+                 : parts == 2 && exact ? EXACT
+                                       : ALL);
 }
 
 VF_INLINE void amx_clear(const bool both) {
@@ -301,7 +319,8 @@ static int64_t tile_sum_steps(const tile *t, const strip *st) {
 /* s[32][j..j+16) = Q K^T with resident rows. */
 VF_INLINE void amx_scores_resident(const tile *t, const strip *st, int64_t j, const bool both) {
     const int64_t stride = TILE_KEYS * (int64_t)sizeof(float);
-    const char *a = t->q + st->row0 / SIDE * 2 * AMX_TILE_BYTES, *b = t->k + j / SIDE * 2 * AMX_TILE_BYTES;
+    const char *a = t->q + st->row0 / SIDE * 2 * AMX_TILE_BYTES,
+               *b = t->k + j / SIDE * 2 * AMX_TILE_BYTES;
     float *s = t->s[st->slot] + j;
     if (j == st->from) {
         AMX_LOAD(4, a, AMX_ROW_BYTES);
@@ -328,8 +347,8 @@ VF_INLINE void amx_scores_resident(const tile *t, const strip *st, int64_t j, co
 }
 
 /* Step `step` of s[32][j..j+32) = Q K^T */
-VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, int64_t step, const int parts,
-                          const bool both) {
+VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, int64_t step,
+                          const int parts, const bool both) {
     const int64_t depth = depth_tiles(t->job->p->d_qk), block = depth * parts * AMX_TILE_BYTES;
     if (parts == 1 && depth == 2) {
         amx_scores_resident(t, st, j + step * SIDE, both);
@@ -337,22 +356,23 @@ VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, int64_t ste
     }
     if (step == 0)
         amx_clear(both);
-    amx_product(t->q + st->row0 / SIDE * block, block, t->k + j / SIDE * block, block, depth, step, parts, both,
-                true);
+    amx_product(t->q + st->row0 / SIDE * block, block, t->k + j / SIDE * block, block, depth,
+                step, parts, both, true);
     if (step + 1 == product_steps(depth, parts))
         amx_store_sums(t->s[st->slot] + j, TILE_KEYS, both);
 }
 
 /* Step `step` of sums[32][x..x+32) = P V. Starting from zero and adding to O by vectors is faster than loading O
  * into the tiles, whose products would wait for it; and it rounds O less often. */
-VF_INLINE void amx_accumulate(const tile *t, const strip *st, int64_t x, int64_t step, const int parts,
-                              const bool both) {
+VF_INLINE void amx_accumulate(const tile *t, const strip *st, int64_t x, int64_t step,
+                              const int parts, const bool both) {
     const int64_t block = (int64_t)(TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES;
-    const int64_t first = st->from / DEPTH * parts * AMX_TILE_BYTES, depth = (st->to - st->from) / DEPTH;
+    const int64_t first = st->from / DEPTH * parts * AMX_TILE_BYTES,
+                  depth = (st->to - st->from) / DEPTH;
     if (step == 0)
         amx_clear(both);
-    amx_product(t->p[st->slot] + first, block, t->v + x / SIDE * block + first, block, depth, step, parts, both,
-                false);
+    amx_product(t->p[st->slot] + first, block, t->v + x / SIDE * block + first, block, depth,
+                step, parts, both, false);
     if (step + 1 == product_steps(depth, parts))
         amx_store_sums(t->sums + x, t->o_stride, both);
 }
@@ -366,31 +386,32 @@ static void tile_fold(const tile *t, const strip *st) {
 }
 
 /* One specialisation of `function` a count of parts, and one for strips whose lower half is padding. */
-#define AMX_BY_PARTS(function, t, st, at, step)                                                  \
-    do {                                                                                         \
-        const bool both = (st)->rows > SIDE;                                                     \
-        switch (parts_of((t)->job->p->dtype)) {                                                  \
-        case 1:                                                                                  \
-            if (both)                                                                            \
-                function(t, st, at, step, 1, true);                                              \
-            else                                                                                 \
-                function(t, st, at, step, 1, false);                                             \
-            break;                                                                               \
-        case 2:                                                                                  \
-            if (both)                                                                            \
-                function(t, st, at, step, 2, true);                                              \
-            else                                                                                 \
-                function(t, st, at, step, 2, false);                                             \
-            break;                                                                               \
-        default:                                                                                 \
-            if (both)                                                                            \
-                function(t, st, at, step, 3, true);                                              \
-            else                                                                                 \
-                function(t, st, at, step, 3, false);                                             \
-        }                                                                                        \
+#define AMX_BY_PARTS(function, t, st, at, step)                                                \
+    do {                                                                                       \
+        const bool both = (st)->rows > SIDE;                                                   \
+        switch (parts_of((t)->job->p->dtype)) {                                                \
+        case 1:                                                                                \
+            if (both)                                                                          \
+                function(t, st, at, step, 1, true);                                            \
+            else                                                                               \
+                function(t, st, at, step, 1, false);                                           \
+            break;                                                                             \
+        case 2:                                                                                \
+            if (both)                                                                          \
+                function(t, st, at, step, 2, true);                                            \
+            else                                                                               \
+                function(t, st, at, step, 2, false);                                           \
+            break;                                                                             \
+        default:                                                                               \
+            if (both)                                                                          \
+                function(t, st, at, step, 3, true);                                            \
+            else                                                                               \
+                function(t, st, at, step, 3, false);                                           \
+        }                                                                                      \
     } while (0)
 
-static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to, int64_t step) {
+static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to,
+                        int64_t step) {
     (void)to; /* a part is as wide as the tiles */
     AMX_BY_PARTS(amx_scores, t, st, from, step);
 }
@@ -424,13 +445,14 @@ VF_INLINE void store_three(void *row, int64_t x, vf p0, vf p1) {
     store_parts(row, x, p0, p1, 3);
 }
 
-VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r, int64_t from,
-                          int64_t to) {
+VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r,
+                          int64_t from, int64_t to) {
     const float *s = t->s[st->slot] + r * TILE_KEYS;
     const int parts = parts_of(t->job->p->dtype);
     /* Where only O is asked for, exp2 need be no better than the weights are stored. */
     const bool lse = t->job->p->features & ATT_LSE;
-    void *row_to = t->p[st->slot] + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
+    void *row_to = t->p[st->slot] + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES +
+                   r % SIDE * AMX_ROW_BYTES;
     if (parts == 1 && !lse)
         weigh_row(row, s, from, to, t->factor, 3, store_bf16, row_to);
     else if (parts == 1)

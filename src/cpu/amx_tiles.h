@@ -35,18 +35,18 @@ static inline void amx_leave(void) {
 }
 
 #define AMX_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : : :)
-#define AMX_LOAD(tile, base, stride)                                                             \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile                                          \
-                     :                                                                           \
-                     : "r"(base), "r"((int64_t)(stride))                                         \
+#define AMX_LOAD(tile, base, stride)                                                           \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile                                        \
+                     :                                                                         \
+                     : "r"(base), "r"((int64_t)(stride))                                       \
                      : "memory")
-#define AMX_STORE(tile, base, stride)                                                            \
-    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)"                                      \
-                     :                                                                           \
-                     : "r"(base), "r"((int64_t)(stride))                                         \
+#define AMX_STORE(tile, base, stride)                                                          \
+    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)"                                    \
+                     :                                                                         \
+                     : "r"(base), "r"((int64_t)(stride))                                       \
                      : "memory")
 /* c[16][16] += a[16][32] * b[32][16]: bfloat16 products, float32 sums; b holds pairs of rows interleaved */
-#define AMX_MULTIPLY(c, a, b)                                                                    \
+#define AMX_MULTIPLY(c, a, b)                                                                  \
     __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : : :)
 
 #else
@@ -82,18 +82,19 @@ static inline void amx_multiply(int c, int a, int b) {
             memcpy(&pair, &amx_file[a][m][4 * k], sizeof pair);
             const __m512i rows = _mm512_loadu_si512(amx_file[b][k]);
             const __m512 even = _mm512_castsi512_ps(_mm512_slli_epi32(rows, 16));
-            const __m512 odd =
-                _mm512_castsi512_ps(_mm512_and_si512(rows, _mm512_set1_epi32((int)0xffff0000u)));
-            sum = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_set1_epi32((int)(pair << 16))), even, sum);
-            sum = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_set1_epi32((int)(pair & 0xffff0000u))), odd,
-                                  sum);
+            const __m512 odd = _mm512_castsi512_ps(
+                _mm512_and_si512(rows, _mm512_set1_epi32((int)0xffff0000u)));
+            sum = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_set1_epi32((int)(pair << 16))),
+                                  even, sum);
+            sum = _mm512_fmadd_ps(
+                _mm512_castsi512_ps(_mm512_set1_epi32((int)(pair & 0xffff0000u))), odd, sum);
         }
         _mm512_storeu_ps(amx_file[c][m], sum);
     }
     _mm_setcsr(mode);
 }
 
-#define AMX_ZERO(tile)               memset(amx_file[tile], 0, sizeof amx_file[tile])
+#define AMX_ZERO(tile)                memset(amx_file[tile], 0, sizeof amx_file[tile])
 #define AMX_LOAD(tile, base, stride)  amx_load(tile, base, stride)
 #define AMX_STORE(tile, base, stride) amx_store(tile, base, stride)
 #define AMX_MULTIPLY(c, a, b)         amx_multiply(c, a, b)

@@ -25,8 +25,9 @@ typedef struct decode {
     float *o; /* [DECODE_ROWS][o_stride] */
     row_state state[DECODE_ROWS];
     att_cpu_interval seen[DECODE_ROWS];
-    const char *rows_k[2][DECODE_KEYS], *rows_v[2][DECODE_KEYS]; /* this block's and the next one's */
-    int64_t next;                                                 /* keys in the next block */
+    const char *rows_k[2][DECODE_KEYS],
+        *rows_v[2][DECODE_KEYS]; /* this block's and the next one's */
+    int64_t next;                /* keys in the next block */
 } decode;
 
 static size_t decode_scratch(const att_problem *p, int64_t rows) {
@@ -37,7 +38,9 @@ static size_t decode_scratch(const att_problem *p, int64_t rows) {
 
 static inline void prefetch_row(const char *row, int64_t bytes) {
     for (int64_t x = 0; x < bytes; x += 64)
-        __builtin_prefetch(row + x, 0, 2); /* into L2: the few buffers of L1 stay free for what is being read */
+        __builtin_prefetch(
+            row + x, 0,
+            2); /* into L2: the few buffers of L1 stay free for what is being read */
 }
 
 /* s[r][j..j+keys) = q[r] . k[j..] for `rows` rows from r0; both counts are constants where this is inlined. */
@@ -77,8 +80,8 @@ VF_INLINE void decode_dots(const decode *c, int cur, int64_t r0, const int rows,
     }
 }
 
-VF_INLINE void decode_scores_rows(const decode *c, int cur, int64_t r0, const int rows, int64_t from,
-                                  int64_t to, const att_dtype dtype) {
+VF_INLINE void decode_scores_rows(const decode *c, int cur, int64_t r0, const int rows,
+                                  int64_t from, int64_t to, const att_dtype dtype) {
     const int64_t bytes = c->job->p->d_qk * (int64_t)att_dtype_size(dtype);
     int64_t j = from;
     for (; j + DECODE_BATCH <= to; j += DECODE_BATCH) {
@@ -92,8 +95,9 @@ VF_INLINE void decode_scores_rows(const decode *c, int cur, int64_t r0, const in
 }
 
 /* o[r][x..x+nv vectors) += p[r][from..to) * v; the counts are constants where this is inlined, n the columns left. */
-VF_INLINE void decode_columns(const decode *c, int cur, int64_t r0, const int rows, int64_t from,
-                              int64_t to, int64_t x, const int nv, int64_t n, const att_dtype dtype) {
+VF_INLINE void decode_columns(const decode *c, int cur, int64_t r0, const int rows,
+                              int64_t from, int64_t to, int64_t x, const int nv, int64_t n,
+                              const att_dtype dtype) {
     const int64_t bytes = (int64_t)att_dtype_size(dtype);
     float *o = c->o + r0 * c->o_stride + x;
     vf sum[DECODE_PAIRS][DECODE_COLUMNS];
@@ -128,30 +132,30 @@ VF_INLINE void decode_accumulate_rows(const decode *c, int cur, int64_t r0, cons
         decode_columns(c, cur, r0, rows, from, to, x, 1, d - x, dtype);
 }
 
-#define DECODE_BY_ROWS(step, c, cur, rows, ...)                                                  \
-    for (int64_t r0 = 0; r0 < (rows); r0 += DECODE_PAIRS) {                                      \
-        switch (att_min((rows) - r0, DECODE_PAIRS)) {                                            \
-        case 1:                                                                                  \
-            step(c, cur, r0, 1, __VA_ARGS__);                                                    \
-            break;                                                                               \
-        case 2:                                                                                  \
-            step(c, cur, r0, 2, __VA_ARGS__);                                                    \
-            break;                                                                               \
-        case 3:                                                                                  \
-            step(c, cur, r0, 3, __VA_ARGS__);                                                    \
-            break;                                                                               \
-        default:                                                                                 \
-            step(c, cur, r0, 4, __VA_ARGS__);                                                    \
-        }                                                                                        \
+#define DECODE_BY_ROWS(step, c, cur, rows, ...)                                                \
+    for (int64_t r0 = 0; r0 < (rows); r0 += DECODE_PAIRS) {                                    \
+        switch (att_min((rows)-r0, DECODE_PAIRS)) {                                            \
+        case 1:                                                                                \
+            step(c, cur, r0, 1, __VA_ARGS__);                                                  \
+            break;                                                                             \
+        case 2:                                                                                \
+            step(c, cur, r0, 2, __VA_ARGS__);                                                  \
+            break;                                                                             \
+        case 3:                                                                                \
+            step(c, cur, r0, 3, __VA_ARGS__);                                                  \
+            break;                                                                             \
+        default:                                                                               \
+            step(c, cur, r0, 4, __VA_ARGS__);                                                  \
+        }                                                                                      \
     }
 
 /* One function a dtype and step, so that the loads inside are straight-line code. */
-#define DECODE_STEPS(name, dtype)                                                                \
-    static void decode_scores_##name(const decode *c, int cur, int64_t from, int64_t to) {       \
-        DECODE_BY_ROWS(decode_scores_rows, c, cur, c->task.rows, from, to, dtype)                \
-    }                                                                                            \
-    static void decode_accumulate_##name(const decode *c, int cur, int64_t from, int64_t to) {   \
-        DECODE_BY_ROWS(decode_accumulate_rows, c, cur, c->task.rows, from, to, dtype)            \
+#define DECODE_STEPS(name, dtype)                                                              \
+    static void decode_scores_##name(const decode *c, int cur, int64_t from, int64_t to) {     \
+        DECODE_BY_ROWS(decode_scores_rows, c, cur, c->task.rows, from, to, dtype)              \
+    }                                                                                          \
+    static void decode_accumulate_##name(const decode *c, int cur, int64_t from, int64_t to) { \
+        DECODE_BY_ROWS(decode_accumulate_rows, c, cur, c->task.rows, from, to, dtype)          \
     }
 DECODE_STEPS(f32, ATT_F32)
 DECODE_STEPS(f16, ATT_F16)
@@ -169,8 +173,8 @@ static void decode_softmax_row(decode *c, int64_t r, int64_t j0, int64_t from, i
     const int64_t lo = att_max(c->seen[r].lo - j0, from), hi = att_min(c->seen[r].hi - j0, to);
     float *s = c->s + r * DECODE_KEYS;
     if (c->shaped && hi > lo)
-        shape_row(c->job, &c->task.s, c->task.s.head_kv * group + packed % group, packed / group, s, j0,
-                  lo, hi);
+        shape_row(c->job, &c->task.s, c->task.s.head_kv * group + packed % group,
+                  packed / group, s, j0, lo, hi);
     if (lo > first || hi < last)
         mask_row(s, first, last, lo, hi);
     float *o = c->o + r * c->o_stride;
@@ -227,7 +231,8 @@ static att_cpu_interval decode_begin(decode *c, float *scratch) {
         const int64_t head = c->task.s.head_kv * group + packed % group;
         const char *row = att_cpu_q_row(c->job, &c->task.s, head, i);
         for (int64_t x = 0; x < p->d_qk; x += VF_W)
-            vf_store(c->q + r * c->q_stride + x, vf_load_as(row + x * bytes, p->dtype, p->d_qk - x));
+            vf_store(c->q + r * c->q_stride + x,
+                     vf_load_as(row + x * bytes, p->dtype, p->d_qk - x));
         row_start(&c->state[r]);
         c->seen[r] = att_cpu_visible(p, &c->task.s, i);
         if (c->seen[r].hi > c->seen[r].lo) {

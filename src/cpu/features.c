@@ -59,7 +59,8 @@ static att_isa detect(void) {
         return ATT_ISA_AVX2;
     /* Leaf 0x1D, the tile palette, is not asked: hypervisors mask it where the tiles work. */
     const unsigned amx_bf16_tile = 1u << 22 | 1u << 24;
-    const bool tiles = bits(seven.d, amx_bf16_tile) && (saved & 0x60000) == 0x60000 && tiles_permitted();
+    const bool tiles =
+        bits(seven.d, amx_bf16_tile) && (saved & 0x60000) == 0x60000 && tiles_permitted();
     if (!bits(seven1.a, 1u << 5 /* AVX512_BF16 */) || !(tiles || TILES_EMULATED))
         return ATT_ISA_AVX512;
     return ATT_ISA_AMX;

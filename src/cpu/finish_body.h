@@ -18,7 +18,8 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     const int64_t i = r / job->t->group, head = s->head_kv * job->t->group + r % job->t->group;
     vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
     for (int64_t x = 0; x < p->d_v; x += VF_W)
-        probe = vf_muladd(vf_between(vf_load(o + x), 0, p->d_v - x, 0.0f), vf_set1(0.0f), probe);
+        probe =
+            vf_muladd(vf_between(vf_load(o + x), 0, p->d_v - x, 0.0f), vf_set1(0.0f), probe);
     const att_cpu_interval seen = att_cpu_visible(p, s, i);
     const bool lost = !(l > 0.0f) && seen.hi > seen.lo;
     if (lost || !isfinite(vf_reduce_add(probe)) || !isfinite(l)) {
@@ -32,21 +33,23 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     if (p->features & ATT_SINKS) {
         const float sink = job->a->sinks[head];
         const float top = fmaxf(sink, lse);
-        const float total = top == -INFINITY ? -INFINITY
-                                             : top + logf(expf(sink - top) + expf(lse - top));
+        const float total =
+            top == -INFINITY ? -INFINITY : top + logf(expf(sink - top) + expf(lse - top));
         scale = l > 0.0f ? scale * expf(lse - total) : 0.0f;
         lse = total;
     }
     const int64_t bytes = (int64_t)att_dtype_size(p->dtype_o);
     char *out = (char *)job->a->o + att_cpu_o_offset(p, s, head, i) * bytes;
     for (int64_t x = 0; x < p->d_v; x += VF_W)
-        vf_store_as(out + x * bytes, p->dtype_o, vf_mul(vf_load(o + x), vf_set1(scale)), p->d_v - x);
+        vf_store_as(out + x * bytes, p->dtype_o, vf_mul(vf_load(o + x), vf_set1(scale)),
+                    p->d_v - x);
     if (p->features & ATT_LSE)
         job->a->lse[att_cpu_lse_offset(p, s, head, i)] = lse;
 }
 
 /* Keep a row of one split for combine_task(). */
-static void keep_partial(const att_cpu_job *job, int64_t partial_row, const float *o, float m, float l) {
+static void keep_partial(const att_cpu_job *job, int64_t partial_row, const float *o, float m,
+                         float l) {
     const int64_t width = att_cpu_partial_width(job->p);
     float *to = job->partials + partial_row * att_cpu_partial_stride(job->p);
     for (int64_t x = 0; x < width; x += VF_W)
@@ -56,8 +59,8 @@ static void keep_partial(const att_cpu_job *job, int64_t partial_row, const floa
 }
 
 /* Row r of a task is through its keys. */
-static void end_row(const att_cpu_job *job, const att_cpu_task *task, int64_t r, const float *o, float m,
-                    float l) {
+static void end_row(const att_cpu_job *job, const att_cpu_task *task, int64_t r, const float *o,
+                    float m, float l) {
     if (job->t->splits > 1)
         keep_partial(job, task->partial + r, o, m, l);
     else
@@ -67,7 +70,8 @@ static void end_row(const att_cpu_job *job, const att_cpu_task *task, int64_t r,
 /* Merge the splits of `index` (a task of split 0) in their order and finish its rows. */
 static void combine_task(const att_cpu_job *job, int64_t index) {
     const att_cpu_task task = att_cpu_task_of(job, index);
-    const int64_t width = att_cpu_partial_width(job->p), stride = att_cpu_partial_stride(job->p);
+    const int64_t width = att_cpu_partial_width(job->p),
+                  stride = att_cpu_partial_stride(job->p);
     for (int64_t r = 0; r < task.rows; r++) {
         float *first = job->partials + (task.partial + r) * stride;
         float m = -INFINITY, l = 0.0f;

@@ -20,7 +20,13 @@
 
 /* The including file sets NV, the vectors of a panel, to fill its register file. */
 enum { MR = 6, PANEL = NV * VF_W };
-enum { TILE_STRIP = 4 * MR, TILE_ROWS = 8 * TILE_STRIP, TILE_KEYS = 128, TILE_STEP = 2 * VF_W, TILE_PART = PANEL };
+enum {
+    TILE_STRIP = 4 * MR,
+    TILE_ROWS = 8 * TILE_STRIP,
+    TILE_KEYS = 128,
+    TILE_STEP = 2 * VF_W,
+    TILE_PART = PANEL
+};
 _Static_assert(TILE_KEYS % PANEL == 0, "a block of keys is whole panels");
 _Static_assert(PANEL % TILE_STEP == 0, "a panel is whole steps of the softmax");
 
@@ -63,7 +69,8 @@ VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
         for (int64_t x = 0; x < d; x += VF_W) {
             vf block[VF_W];
             for (int i = 0; i < VF_W; i++)
-                block[i] = j + i < n ? vf_load_as(t->rows_k[j + i] + x * bytes, dtype, d - x) : vf_set1(0.0f);
+                block[i] = j + i < n ? vf_load_as(t->rows_k[j + i] + x * bytes, dtype, d - x)
+                                     : vf_set1(0.0f);
             vf_transpose(block);
             for (int64_t i = 0; i < VF_W && x + i < d; i++)
                 vf_store(to + (x + i) * PANEL, block[i]);
@@ -76,7 +83,8 @@ VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
     for (int64_t j = 0; j < n; j++) {
         for (int64_t x = 0; x < tile_o_stride(t->job->p); x += VF_W) {
             float *to = (float *)t->v + x / PANEL * PANEL * TILE_KEYS + j * PANEL + x % PANEL;
-            vf_store(to, x < d ? vf_load_as(t->rows_v[j] + x * bytes, dtype, d - x) : vf_set1(0.0f));
+            vf_store(
+                to, x < d ? vf_load_as(t->rows_v[j] + x * bytes, dtype, d - x) : vf_set1(0.0f));
         }
     }
 }
@@ -104,8 +112,8 @@ static void tile_pack_kv(const tile *t, int64_t n) {
 }
 
 /* c[MR][nv vectors] (+)= a[MR][depth] * b[depth][PANEL]; nv is a constant where this is inlined. */
-VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const float *a, int64_t lda,
-                           const float *b, float *c, int64_t ldc) {
+VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const float *a,
+                           int64_t lda, const float *b, float *c, int64_t ldc) {
     vf sum[MR][NV];
     for (int r = 0; r < MR; r++)
         for (int v = 0; v < nv; v++)
@@ -126,8 +134,8 @@ VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const fl
 }
 
 /* The same for the first `width` columns of the panel, rounded up to whole steps. */
-VF_INLINE void multiply(const bool add, int64_t width, int64_t depth, const float *a, int64_t lda,
-                        const float *b, float *c, int64_t ldc) {
+VF_INLINE void multiply(const bool add, int64_t width, int64_t depth, const float *a,
+                        int64_t lda, const float *b, float *c, int64_t ldc) {
     if (NV > 2 && width <= 2 * VF_W)
         multiply_nv(2, add, depth, a, lda, b, c, ldc);
     else
@@ -145,7 +153,8 @@ static int64_t tile_sum_steps(const tile *t, const strip *st) {
     return 1;
 }
 
-static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to, int64_t step) {
+static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to,
+                        int64_t step) {
     (void)step;
     const int64_t d = t->job->p->d_qk;
     const float *panel = (const float *)t->k + from * d;
@@ -158,8 +167,9 @@ static void tile_accumulate(const tile *t, const strip *st, int64_t x, int64_t s
     (void)step;
     const float *panel = (const float *)t->v + x * TILE_KEYS + st->from * PANEL;
     for (int64_t r = 0; r < st->rows; r += MR)
-        multiply(true, t->job->p->d_v - x, st->end - st->from, t->s[st->slot] + r * TILE_KEYS + st->from,
-                 TILE_KEYS, panel, t->o + (st->row0 + r) * t->o_stride + x, t->o_stride);
+        multiply(true, t->job->p->d_v - x, st->end - st->from,
+                 t->s[st->slot] + r * TILE_KEYS + st->from, TILE_KEYS, panel,
+                 t->o + (st->row0 + r) * t->o_stride + x, t->o_stride);
 }
 
 static void tile_fold(const tile *t, const strip *st) {
@@ -171,8 +181,8 @@ static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
     vf_store((float *)row + x + VF_W, p1);
 }
 
-VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r, int64_t from,
-                          int64_t to) {
+VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r,
+                          int64_t from, int64_t to) {
     float *s = t->s[st->slot] + r * TILE_KEYS;
     weigh_row(row, s, from, to, t->factor, 5, store_in_place, s);
 }

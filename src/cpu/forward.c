@@ -13,7 +13,8 @@ enum { KEYS_A_SPLIT = 256 };
 static const double OPERATIONS_A_THREAD = 4e6;
 
 static int useful_threads(const att_problem *p, int threads) {
-    const double pairs = (double)p->batch * (double)p->heads_q * (double)p->seq_q * (double)p->seq_k;
+    const double pairs =
+        (double)p->batch * (double)p->heads_q * (double)p->seq_q * (double)p->seq_k;
     const double useful = 1.0 + 2.0 * pairs * (double)(p->d_qk + p->d_v) / OPERATIONS_A_THREAD;
     return useful < threads ? (int)useful : threads;
 }
@@ -54,7 +55,8 @@ att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_kernel *k
 }
 
 size_t att_cpu_workspace(const att_cpu_tiling *tiling) {
-    return tiling->scratch * (size_t)tiling->threads + tiling->partials; /* both are multiples of 64 */
+    return tiling->scratch * (size_t)tiling->threads +
+           tiling->partials; /* both are multiples of 64 */
 }
 
 typedef struct run {
@@ -74,8 +76,8 @@ static void combine_splits(void *arg, int64_t i, int worker) {
     r->kernel->combine(&r->job, i * r->job.t->splits);
 }
 
-void att_cpu_forward(const att_cpu_kernel *kernel, const att_cpu_tiling *tiling, const att_problem *p,
-                     const att_args *a, void *workspace, att_pool *pool) {
+void att_cpu_forward(const att_cpu_kernel *kernel, const att_cpu_tiling *tiling,
+                     const att_problem *p, const att_args *a, void *workspace, att_pool *pool) {
     char *scratch = workspace;
     run r = {.job = {.p = p, .a = a, .t = tiling}, .kernel = kernel, .scratch = scratch};
     r.job.partials = (float *)(void *)(scratch + tiling->scratch * (size_t)tiling->threads);

@@ -13,7 +13,7 @@ att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_kernel *k
 size_t att_cpu_workspace(const att_cpu_tiling *tiling);
 
 /* Compute. Arguments have been checked. */
-void att_cpu_forward(const att_cpu_kernel *kernel, const att_cpu_tiling *tiling, const att_problem *p,
-                     const att_args *a, void *workspace, att_pool *pool);
+void att_cpu_forward(const att_cpu_kernel *kernel, const att_cpu_tiling *tiling,
+                     const att_problem *p, const att_args *a, void *workspace, att_pool *pool);
 
 #endif

@@ -1,7 +1,7 @@
 /* isa_avx2.c: the kernels for AVX2, FMA and F16C. */
 #include "cpu/simd_avx2.h"
 
-#define NV 2           /* vectors of a panel: MR * NV sums and NV operands fill the registers */
+#define NV           2 /* vectors of a panel: MR * NV sums and NV operands fill the registers */
 #define DECODE_BATCH 2
 
 #include "cpu/softmax_body.h"

@@ -1,7 +1,7 @@
 /* isa_avx512.c: the kernels for AVX-512. */
 #include "cpu/simd_avx512.h"
 
-#define NV 4           /* vectors of a panel: MR * NV sums and NV operands fill the registers */
+#define NV           4 /* vectors of a panel: MR * NV sums and NV operands fill the registers */
 #define DECODE_BATCH 4
 
 #include "cpu/softmax_body.h"

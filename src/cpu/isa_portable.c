@@ -1,7 +1,7 @@
 /* isa_portable.c: the kernels for plain C. */
 #include "cpu/simd_portable.h"
 
-#define NV 2           /* vectors of a panel: MR * NV sums and NV operands fill the registers */
+#define NV           2 /* vectors of a panel: MR * NV sums and NV operands fill the registers */
 #define DECODE_BATCH 2
 
 #include "cpu/softmax_body.h"

@@ -44,7 +44,8 @@ typedef struct att_cpu_interval {
 
 static inline att_cpu_sequence att_cpu_sequence_of(const att_problem *p, const att_args *a,
                                                    int64_t batch, int64_t head_kv) {
-    att_cpu_sequence s = {.batch = batch, .head_kv = head_kv, .len_q = p->seq_q, .len_k = p->seq_k};
+    att_cpu_sequence s = {
+        .batch = batch, .head_kv = head_kv, .len_q = p->seq_q, .len_k = p->seq_k};
     if (p->features & ATT_CU_SEQLENS_Q) {
         s.row_q = a->cu_seqlens_q[batch];
         s.len_q = a->cu_seqlens_q[batch + 1] - s.row_q;
@@ -89,7 +90,8 @@ static inline int64_t att_cpu_kv_offset(const att_cpu_job *job, const att_cpu_se
                                         const att_strides *st, int64_t j) {
     const att_problem *p = job->p;
     if (p->features & ATT_PAGED) {
-        const int64_t page = job->a->page_table[s->batch * p->page_table_stride + j / p->page_size];
+        const int64_t page =
+            job->a->page_table[s->batch * p->page_table_stride + j / p->page_size];
         return page * st->batch + s->head_kv * st->head + j % p->page_size * st->row;
     }
     const int64_t batch = p->features & ATT_CU_SEQLENS_K ? 0 : s->batch * st->batch;
@@ -98,8 +100,8 @@ static inline int64_t att_cpu_kv_offset(const att_cpu_job *job, const att_cpu_se
 
 /* Fill rows[0..n-1] with the addresses of keys j .. j+n-1 of K (or V). */
 static inline void att_cpu_kv_rows(const att_cpu_job *job, const att_cpu_sequence *s,
-                                   const void *base, const att_strides *st, int64_t j, int64_t n,
-                                   const char **rows) {
+                                   const void *base, const att_strides *st, int64_t j,
+                                   int64_t n, const char **rows) {
     const int64_t bytes = (int64_t)att_dtype_size(job->p->dtype);
     if (job->p->features & ATT_PAGED) {
         for (int64_t k = 0; k < n; k++)
@@ -112,8 +114,8 @@ static inline void att_cpu_kv_rows(const att_cpu_job *job, const att_cpu_sequenc
 }
 
 /* Element offsets of row i in O and in LSE. */
-static inline int64_t att_cpu_o_offset(const att_problem *p, const att_cpu_sequence *s, int64_t head,
-                                       int64_t i) {
+static inline int64_t att_cpu_o_offset(const att_problem *p, const att_cpu_sequence *s,
+                                       int64_t head, int64_t i) {
     const int64_t batch = p->features & ATT_CU_SEQLENS_Q ? 0 : s->batch * p->o.batch;
     return batch + head * p->o.head + (s->row_q + i) * p->o.row;
 }

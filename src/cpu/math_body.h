@@ -31,7 +31,8 @@ VF_INLINE vf vf_exp2(vf x, const int degree) {
 /* tanh by way of expm1, so that small arguments keep their relative accuracy:
  * e = expm1(2|x|) = 2^n * q(f) + (2^n - 1) with 2|x| = n ln2 + f, and tanh|x| = e / (e + 2). */
 VF_INLINE vf vf_tanh(vf x) {
-    const vf two_x = vf_min(vf_set1(20.0f), vf_mul(vf_set1(2.0f), vf_abs(x))); /* tanh(10) is 1 */
+    const vf two_x =
+        vf_min(vf_set1(20.0f), vf_mul(vf_set1(2.0f), vf_abs(x))); /* tanh(10) is 1 */
     const vf n = vf_round(vf_mul(two_x, vf_set1(0x1.715476p+0f)));
     vf f = vf_fma(n, vf_set1(-0x1.62e4p-1f), two_x);
     f = vf_fma(n, vf_set1(-0x1.7f7d1cp-20f), f);

@@ -19,8 +19,8 @@ enum { SPINS = 4000 };
 
 struct att_pool {
     int threads;
-    pid_t owner;         /* the process that has the threads */
-    pthread_t *workers;  /* threads - 1 of them */
+    pid_t owner;        /* the process that has the threads */
+    pthread_t *workers; /* threads - 1 of them */
     int started;
     pthread_mutex_t busy; /* held by the caller whose tasks run */
     pthread_mutex_t lock; /* guards sleeping; the atomics are read without it while spinning */
@@ -130,7 +130,8 @@ static void end_round(att_pool *pool) {
 
 void att_pool_run(att_pool *pool, int threads, int64_t count,
                   void (*work)(void *arg, int64_t i, int worker), void *arg) {
-    const bool alone = threads == 1 || pool->threads == 1 || count <= 1 || getpid() != pool->owner;
+    const bool alone =
+        threads == 1 || pool->threads == 1 || count <= 1 || getpid() != pool->owner;
     if (alone || pthread_mutex_trylock(&pool->busy) != 0) {
         for (int64_t i = 0; i < count; i++)
             work(arg, i, 0);
@@ -179,8 +180,9 @@ att_status att_pool_create(att_pool **out, int threads) {
         att_pool_destroy(pool);
         if (error == ENOMEM)
             return att_fail(ATT_E_MEMORY, "threads", "out of memory for %d threads", threads);
-        return att_fail(ATT_E_SYSTEM, "threads", "threads=%d: a thread could not be started: %s",
-                        threads, strerror(error));
+        return att_fail(ATT_E_SYSTEM, "threads",
+                        "threads=%d: a thread could not be started: %s", threads,
+                        strerror(error));
     }
     *out = pool;
     return ATT_OK;
@@ -189,7 +191,8 @@ att_status att_pool_create(att_pool **out, int threads) {
 void att_pool_destroy(att_pool *pool) {
     if (!pool)
         return;
-    if (getpid() == pool->owner) { /* a fork has no threads to end, and may not touch their locks */
+    if (getpid() ==
+        pool->owner) { /* a fork has no threads to end, and may not touch their locks */
         atomic_store(&pool->stop, true);
         begin_round(pool);
         for (int i = 0; i < pool->started; i++)

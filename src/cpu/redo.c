@@ -35,7 +35,8 @@ static double logit(const redo *r, int64_t j) {
     if (p->softcap > 0.0f)
         t = (double)p->softcap * tanh(t / (double)p->softcap);
     if (p->features & ATT_ALIBI)
-        t -= (double)att_cpu_slope(r->job, r->s->batch, r->head) * fabs((double)(r->i + r->s->shift - j));
+        t -= (double)att_cpu_slope(r->job, r->s->batch, r->head) *
+             fabs((double)(r->i + r->s->shift - j));
     return t + bias;
 }
 
@@ -49,7 +50,8 @@ static bool hidden(const redo *r, int64_t j) {
     return p->bias_dtype == ATT_BOOL8 ? b == 0.0f : b == -INFINITY;
 }
 
-void att_cpu_redo_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t head, int64_t i) {
+void att_cpu_redo_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t head,
+                      int64_t i) {
     const att_problem *p = job->p;
     redo r = {.job = job, .s = s, .head = head, .i = i};
     const char *q = att_cpu_q_row(job, s, head, i);

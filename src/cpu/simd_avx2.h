@@ -78,13 +78,15 @@ static inline bool vf_any_above(vf a, float x) {
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
     const __m256 ab = _mm256_hadd_ps(a[0], a[1]), cd = _mm256_hadd_ps(a[2], a[3]);
     const __m256 abcd = _mm256_hadd_ps(ab, cd);
-    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
+    _mm_storeu_ps(out,
+                  _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
 }
 
 /* All ones in lanes 0 .. n-1. */
 static inline __m256i vf_first(int64_t n) {
     const int count = n < 0 ? 0 : n > VF_W ? VF_W : (int)n;
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count),
+                              _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
 }
 
 /* Lanes lo .. hi-1 of a, `fill` elsewhere. */
@@ -143,12 +145,14 @@ static inline void vf_store_as(void *p, att_dtype dtype, vf a, int64_t n) {
     } else {
         const __m256i u = _mm256_castps_si256(a);
         const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-        const __m256i up = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+        const __m256i up =
+            _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
         const __m256 nan = _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
-        const __m256i r = _mm256_srli_epi32(
-            _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(up),
-                                                 _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000)), nan)),
-            16);
+        const __m256i r =
+            _mm256_srli_epi32(_mm256_castps_si256(_mm256_blendv_ps(
+                                  _mm256_castsi256_ps(up),
+                                  _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000)), nan)),
+                              16);
         half = _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
     }
     if (n >= VF_W) {

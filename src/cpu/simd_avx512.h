@@ -71,11 +71,16 @@ static inline bool vf_any_above(vf a, float x) {
 
 /* out[i] = sum of the lanes of a[i]: four sums for little more than the price of one. */
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
-    const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a[0], a[1]), _mm512_unpackhi_ps(a[0], a[1]));
-    const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(a[2], a[3]), _mm512_unpackhi_ps(a[2], a[3]));
-    const __m512 abcd = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
-    const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(abcd), _mm512_extractf32x8_ps(abcd, 1));
-    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
+    const __m512 ab =
+        _mm512_add_ps(_mm512_unpacklo_ps(a[0], a[1]), _mm512_unpackhi_ps(a[0], a[1]));
+    const __m512 cd =
+        _mm512_add_ps(_mm512_unpacklo_ps(a[2], a[3]), _mm512_unpackhi_ps(a[2], a[3]));
+    const __m512 abcd =
+        _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+    const __m256 half =
+        _mm256_add_ps(_mm512_castps512_ps256(abcd), _mm512_extractf32x8_ps(abcd, 1));
+    _mm_storeu_ps(out,
+                  _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
 }
 
 static inline __mmask16 vf_first(int64_t n) {
@@ -84,7 +89,8 @@ static inline __mmask16 vf_first(int64_t n) {
 
 /* Lanes lo .. hi-1 of a, `fill` elsewhere; 0 <= lo, hi may exceed the width. */
 static inline vf vf_between(vf a, int64_t lo, int64_t hi, float fill) {
-    const __mmask16 keep = (__mmask16)(vf_first(hi < 0 ? 0 : hi) & ~vf_first(lo < VF_W ? lo : VF_W));
+    const __mmask16 keep =
+        (__mmask16)(vf_first(hi < 0 ? 0 : hi) & ~vf_first(lo < VF_W ? lo : VF_W));
     return _mm512_mask_blend_ps(keep, _mm512_set1_ps(fill), a);
 }
 

@@ -13,10 +13,10 @@ typedef struct {
     float lane[VF_W];
 } vf;
 
-#define VF_EACH(expression)                                                                      \
-    vf r;                                                                                        \
-    for (int i = 0; i < VF_W; i++)                                                               \
-        r.lane[i] = (expression);                                                                \
+#define VF_EACH(expression)                                                                    \
+    vf r;                                                                                      \
+    for (int i = 0; i < VF_W; i++)                                                             \
+        r.lane[i] = (expression);                                                              \
     return r
 
 static inline vf vf_set1(float x) {
@@ -102,7 +102,8 @@ static inline vf vf_scale_pow2(vf p, vf x) {
         if (!(n >= -126.0f)) /* too small, or NaN */
             r.lane[i] = n < -126.0f ? 0.0f : x.lane[i];
         else
-            r.lane[i] = p.lane[i] * att_bits_f32((uint32_t)((n > 127.0f ? 127 : (int)n) + 127) << 23);
+            r.lane[i] =
+                p.lane[i] * att_bits_f32((uint32_t)((n > 127.0f ? 127 : (int)n) + 127) << 23);
     }
     return r;
 }

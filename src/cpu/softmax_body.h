@@ -13,8 +13,8 @@
 #include "cpu/math_body.h"
 
 #define LOG2E 0x1.715476p+0f
-#define LN2 0x1.62e43p-1f
-#define LAZY 8.0f
+#define LN2   0x1.62e43p-1f
+#define LAZY  8.0f
 
 /* True where logits are more than scores times a positive factor. */
 static inline bool logits_are_shaped(const att_problem *p) {
@@ -27,7 +27,8 @@ static inline float logit_factor(const att_problem *p) {
 }
 
 /* Bias of keys x .. x+n-1 of the row that begins at element `offset`; 0 or -inf for a boolean one. */
-static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int64_t x, int64_t n) {
+static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int64_t x,
+                    int64_t n) {
     if (p->bias.col == 1 && p->bias_dtype != ATT_BOOL8) {
         const int64_t first = (offset + x) * (int64_t)att_dtype_size(p->bias_dtype);
         return vf_load_as((const char *)bias + first, p->bias_dtype, n);
@@ -41,8 +42,8 @@ static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int6
 }
 
 /* Scores s[lo..hi) of keys j0+lo .. j0+hi become logits: scale, softcap, ALiBi, bias. */
-static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t head, int64_t i,
-                      float *s, int64_t j0, int64_t lo, int64_t hi) {
+static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t head,
+                      int64_t i, float *s, int64_t j0, int64_t lo, int64_t hi) {
     const att_problem *p = job->p;
     const bool has_bias = p->features & ATT_BIAS;
     const int64_t offset = has_bias ? att_cpu_bias_offset(p, q->batch, head, i) : 0;
@@ -66,7 +67,8 @@ static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t
 static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int64_t hi) {
     for (int64_t x = from; x < to; x += VF_W)
         if (x < lo || x + VF_W > hi)
-            vf_store(s + x, vf_between(vf_load(s + x), att_max(lo - x, 0), att_max(hi - x, 0), -INFINITY));
+            vf_store(s + x, vf_between(vf_load(s + x), att_max(lo - x, 0), att_max(hi - x, 0),
+                                       -INFINITY));
 }
 
 /* The running state of a row. The sum stays spread over the lanes until the row is finished. */
@@ -99,7 +101,8 @@ VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
 }
 
 /* Raise the maximum to that of the block, and rescale what was summed under the old one. */
-static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float factor, float *o, int64_t n) {
+static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float factor,
+                                                float *o, int64_t n) {
     const float old = row->m;
     row->m = vf_reduce_max(lanes) * factor;
     row->shift = -row->m;

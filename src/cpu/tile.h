@@ -27,8 +27,9 @@ typedef struct tile {
     char *q, *k, *v; /* packed operands */
     char *p[2];      /* weights of a strip, where they do not replace the scores */
     float *s[2];     /* scores of a strip, [TILE_STRIP][TILE_KEYS] */
-    float *sums;     /* P V of a strip, [TILE_STRIP][o_stride], where it is not added to o at once */
-    float *o;        /* accumulator, [padded_rows][o_stride] */
+    float
+        *sums; /* P V of a strip, [TILE_STRIP][o_stride], where it is not added to o at once */
+    float *o;  /* accumulator, [padded_rows][o_stride] */
     att_cpu_interval *seen; /* keys of a row */
     const char **rows_k, **rows_v;
 } tile;
@@ -46,7 +47,8 @@ typedef struct strip {
 /* Address of packed row r of the task. */
 static inline const char *tile_q_row(const tile *t, int64_t r) {
     const int64_t group = t->job->t->group, row = t->task.row0 + r;
-    return att_cpu_q_row(t->job, &t->task.s, t->task.s.head_kv * group + row % group, row / group);
+    return att_cpu_q_row(t->job, &t->task.s, t->task.s.head_kv * group + row % group,
+                         row / group);
 }
 
 #endif

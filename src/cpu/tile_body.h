@@ -29,7 +29,8 @@ static void *take(char *base, size_t *used, size_t bytes) {
     return piece;
 }
 
-static size_t tile_map(tile *t, row_state **state, const att_problem *p, int64_t rows, char *scratch) {
+static size_t tile_map(tile *t, row_state **state, const att_problem *p, int64_t rows,
+                       char *scratch) {
     size_t used = 0;
     t->padded_rows = att_round_up(rows, TILE_STRIP);
     t->o_stride = tile_o_stride(p);
@@ -56,7 +57,8 @@ static size_t tile_scratch(const att_problem *p, int64_t rows) {
 }
 
 /* The keys that some of rows r0 .. r1-1 see (`any`) and that all of them see (`all`); empty where hi <= lo. */
-static void seen_by(const tile *t, int64_t r0, int64_t r1, att_cpu_interval *any, att_cpu_interval *all) {
+static void seen_by(const tile *t, int64_t r0, int64_t r1, att_cpu_interval *any,
+                    att_cpu_interval *all) {
     *any = (att_cpu_interval){INT64_MAX, 0};
     *all = (att_cpu_interval){0, INT64_MAX};
     for (int64_t r = r0; r < r1; r++) {
@@ -88,11 +90,12 @@ static att_cpu_interval tile_begin(const tile *t, row_state *state) {
 static void tile_prepare_row(const tile *t, const strip *st, int64_t r, int64_t j0) {
     const int64_t row = st->row0 + r;
     float *s = t->s[st->slot] + r * TILE_KEYS;
-    const int64_t lo = att_max(t->seen[row].lo - j0, st->from), hi = att_min(t->seen[row].hi - j0, st->end);
+    const int64_t lo = att_max(t->seen[row].lo - j0, st->from),
+                  hi = att_min(t->seen[row].hi - j0, st->end);
     if (t->shaped && hi > lo) {
         const int64_t group = t->job->t->group, packed = t->task.row0 + row;
-        shape_row(t->job, &t->task.s, t->task.s.head_kv * group + packed % group, packed / group, s, j0,
-                  lo, hi);
+        shape_row(t->job, &t->task.s, t->task.s.head_kv * group + packed % group,
+                  packed / group, s, j0, lo, hi);
     }
     mask_row(s, st->from, st->to, lo, hi);
 }
@@ -108,7 +111,8 @@ VF_INLINE void tile_softmax_keys(const tile *t, row_state *state, const strip *s
 }
 
 /* Scores of row r of a strip to weights. */
-static void tile_softmax_row(const tile *t, row_state *state, const strip *st, int64_t r, int64_t j0) {
+static void tile_softmax_row(const tile *t, row_state *state, const strip *st, int64_t r,
+                             int64_t j0) {
     if (t->shaped || st->masked)
         tile_prepare_row(t, st, r, j0);
     if (st->from == 0 && st->to == TILE_KEYS)
@@ -134,7 +138,9 @@ static strip next_strip(const tile *t, int64_t row0, int64_t j0, int64_t n, int 
 
 /* The steps of a strip's scores, part by part. */
 static int64_t score_units(const tile *t, const strip *st) {
-    return st->rows ? (att_ceil_div(st->to, TILE_PART) - st->from / TILE_PART) * tile_score_steps(t) : 0;
+    return st->rows
+               ? (att_ceil_div(st->to, TILE_PART) - st->from / TILE_PART) * tile_score_steps(t)
+               : 0;
 }
 
 static void score_unit(const tile *t, const strip *st, int64_t unit) {

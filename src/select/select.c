@@ -7,12 +7,12 @@
 #include "cpu/features.h"
 
 static const att_kernel_row registry[] = {
-#define ATT_CPU_KERNEL(kernel, set, kind, text)                                                  \
-    {.id = #kernel,                                                                              \
-     .summary = text,                                                                            \
-     .device = ATT_DEVICE_CPU,                                                                   \
-     .isa = ATT_ISA_##set,                                                                       \
-     .family = ATT_FAMILY_##kind,                                                                \
+#define ATT_CPU_KERNEL(kernel, set, kind, text)                                                \
+    {.id = #kernel,                                                                            \
+     .summary = text,                                                                          \
+     .device = ATT_DEVICE_CPU,                                                                 \
+     .isa = ATT_ISA_##set,                                                                     \
+     .family = ATT_FAMILY_##kind,                                                              \
      .cpu = &kernel},
 #include "kernels/kernels.def"
 #undef ATT_CPU_KERNEL
@@ -28,11 +28,11 @@ const att_kernel_row *att_registry_row(size_t i) {
     return &registry[i];
 }
 
-#define REFUSE(name, ...)                                                                        \
-    do {                                                                                         \
-        snprintf(refusal->field, sizeof refusal->field, "%s", name);                             \
-        snprintf(refusal->why, sizeof refusal->why, __VA_ARGS__);                                \
-        return false;                                                                            \
+#define REFUSE(name, ...)                                                                      \
+    do {                                                                                       \
+        snprintf(refusal->field, sizeof refusal->field, "%s", name);                           \
+        snprintf(refusal->why, sizeof refusal->why, __VA_ARGS__);                              \
+        return false;                                                                          \
     } while (0)
 
 bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const att_problem *p,
@@ -49,8 +49,8 @@ bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const a
         REFUSE("d_v", "d_v=%lld is above %d", (long long)p->d_v, D_MAX);
     const int64_t group = p->heads_q / p->heads_kv;
     if (row->family == ATT_FAMILY_DECODE && p->seq_q > row->cpu->row_most / group)
-        REFUSE("seq_q", "seq_q=%lld x %lld heads a group is above %lld rows", (long long)p->seq_q,
-               (long long)group, (long long)row->cpu->row_most);
+        REFUSE("seq_q", "seq_q=%lld x %lld heads a group is above %lld rows",
+               (long long)p->seq_q, (long long)group, (long long)row->cpu->row_most);
     return true;
 }
 
@@ -62,7 +62,8 @@ const att_kernel_row *att_select_find(const att_limits *limits, const att_proble
     return NULL;
 }
 
-att_status att_select(const att_kernel_row **out, const att_limits *limits, const att_problem *p) {
+att_status att_select(const att_kernel_row **out, const att_limits *limits,
+                      const att_problem *p) {
     *out = att_select_find(limits, p);
     if (*out)
         return ATT_OK;
@@ -72,12 +73,13 @@ att_status att_select(const att_kernel_row **out, const att_limits *limits, cons
         near++;
     att_refusal refusal;
     att_row_serves(&registry[near], limits, p, &refusal);
-    return att_fail(ATT_E_UNSUPPORTED, refusal.field, "no kernel serves this problem; nearest is %s: %s",
-                    registry[near].id, refusal.why);
+    return att_fail(ATT_E_UNSUPPORTED, refusal.field,
+                    "no kernel serves this problem; nearest is %s: %s", registry[near].id,
+                    refusal.why);
 }
 
-void att_select_explain(const att_limits *limits, const att_problem *p, const char *detail, char *buf,
-                        size_t n) {
+void att_select_explain(const att_limits *limits, const att_problem *p, const char *detail,
+                        char *buf, size_t n) {
     size_t used = 0;
     bool chosen = false;
     if (n)
@@ -87,12 +89,13 @@ void att_select_explain(const att_limits *limits, const att_problem *p, const ch
         att_refusal refusal;
         int wrote;
         if (!att_row_serves(row, limits, p, &refusal))
-            wrote = snprintf(buf + used, n - used, "refused  %-20s %s: %s\n", row->id, refusal.field,
-                             refusal.why);
+            wrote = snprintf(buf + used, n - used, "refused  %-20s %s: %s\n", row->id,
+                             refusal.field, refusal.why);
         else if (!chosen)
             wrote = snprintf(buf + used, n - used, "chosen   %-20s %s\n", row->id, detail);
         else
-            wrote = snprintf(buf + used, n - used, "passed   %-20s serves it too, but stands below the chosen one\n",
+            wrote = snprintf(buf + used, n - used,
+                             "passed   %-20s serves it too, but stands below the chosen one\n",
                              row->id);
         chosen = chosen || refusal.field[0] == '\0';
         used += (size_t)wrote;

@@ -46,10 +46,11 @@ bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const a
 const att_kernel_row *att_select_find(const att_limits *limits, const att_problem *p);
 
 /* The same; ATT_E_UNSUPPORTED names the nearest one and the field that refused it. */
-att_status att_select(const att_kernel_row **out, const att_limits *limits, const att_problem *p);
+att_status att_select(const att_kernel_row **out, const att_limits *limits,
+                      const att_problem *p);
 
 /* The choice and every refusal as text, one row a line; `detail` is put behind the chosen one. */
-void att_select_explain(const att_limits *limits, const att_problem *p, const char *detail, char *buf,
-                        size_t n);
+void att_select_explain(const att_limits *limits, const att_problem *p, const char *detail,
+                        char *buf, size_t n);
 
 #endif

@@ -5,7 +5,12 @@
 
 att_context *context_open(att_isa isa, int32_t threads) {
     const att_context_options options = {
-        .size = sizeof options, .device = ATT_DEVICE_CPU, .isa = isa, .threads = threads};
+        .size = sizeof options,
+        .device = ATT_DEVICE_CPU,
+        .isa = isa,
+        .threads = threads,
+        .flags = isa == ATT_ISA_AMX ? ATT_AMX_F32 : 0, /* all that the kernel can do */
+    };
     att_context *ctx = NULL;
     assert_ok(att_context_create(&ctx, &options));
     return ctx;

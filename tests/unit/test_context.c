@@ -106,7 +106,7 @@ static void test_context__unknown_values__named(void **state) {
     options.threads = INT32_MAX;
     refuse(&options, ATT_E_ARG, "threads", "threads");
     options = cpu_options();
-    options.flags = 2;
+    options.flags = 4;
     refuse(&options, ATT_E_ARG, "flags", "flags");
     options = cpu_options();
     options.device_index = -1;
@@ -188,6 +188,46 @@ static void test_context__environment_threads_bad__named(void **state) {
     unsetenv("ATTEST_THREADS");
 }
 
+/* The kernel that a float32 problem of many rows goes to. */
+static const char *f32_kernel(att_context *ctx) {
+    att_problem p;
+    att_problem_init(&p, 1, 1, 1, 64, 64, 64, 64, ATT_F32);
+    att_plan *plan;
+    assert_ok(att_plan_create(&plan, ctx, &p));
+    const char *id = att_plan_kernel(plan);
+    att_plan_destroy(plan);
+    return id;
+}
+
+static void test_context__amx_f32__by_flag_or_environment_only(void **state) {
+    (void)state;
+    const bool has_amx = machine_isa() == ATT_ISA_AMX;
+    for (int by_flag = 0; by_flag < 2; by_flag++) {
+        for (int by_environment = -1; by_environment < 2; by_environment++) {
+            att_context_options options = cpu_options();
+            options.flags = by_flag ? ATT_AMX_F32 : 0;
+            if (by_environment >= 0)
+                setenv("ATTEST_AMX_F32", by_environment ? "1" : "0", 1);
+            att_context *ctx;
+            assert_ok(att_context_create(&ctx, &options));
+            const bool on_amx = strcmp(f32_kernel(ctx), "fwd_cpu_amx") == 0;
+            assert_int_equal(on_amx, has_amx && (by_flag || by_environment == 1));
+            att_context_destroy(ctx);
+            unsetenv("ATTEST_AMX_F32");
+        }
+    }
+}
+
+static void test_context__environment_amx_f32_bad__named(void **state) {
+    (void)state;
+    static const char *const bad[] = {"2", "yes", "01", " "};
+    const att_context_options options = cpu_options();
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        setenv("ATTEST_AMX_F32", bad[i], 1);
+        refuse(&options, ATT_E_ARG, "ATTEST_AMX_F32", "ATTEST_AMX_F32");
+    }
+}
+
 static void test_context_query__bad_arguments__named(void **state) {
     (void)state;
     att_context *ctx = context_open(ATT_ISA_AUTO, 1);
@@ -235,6 +275,7 @@ static int clean_environment(void **state) {
     (void)state;
     unsetenv("ATTEST_ISA");
     unsetenv("ATTEST_THREADS");
+    unsetenv("ATTEST_AMX_F32");
     return 0;
 }
 
@@ -254,6 +295,8 @@ int main(void) {
         TEST(test_context__environment_isa_unknown__named),
         TEST(test_context__environment_threads__default_count),
         TEST(test_context__environment_threads_bad__named),
+        TEST(test_context__amx_f32__by_flag_or_environment_only),
+        TEST(test_context__environment_amx_f32_bad__named),
         TEST(test_context_query__bad_arguments__named),
         TEST(test_context_destroy__null__fine),
         TEST(test_context_destroy__before_its_plans__plans_still_run),

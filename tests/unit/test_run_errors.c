@@ -337,6 +337,24 @@ static void test_run__workspace_null_or_misaligned__refused(void **state) {
     plan_close(&p);
 }
 
+static void test_run__workspace_size_told__checked(void **state) {
+    const att_problem problem = problem_with_workspace(*state);
+    planned p;
+    plan_open(&p, *state, &problem);
+    const size_t needed = p.f.workspace.bytes;
+    att_args args = p.f.args;
+    static const size_t missing[] = {1, 64};
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
+        args.workspace_size = needed - missing[i];
+        refuse(&p, &args, ATT_E_WORKSPACE, "workspace_size");
+    }
+    for (size_t more = 0; more < 2; more++) {
+        args.workspace_size = needed + more;
+        assert_ok(att_plan_run(p.plan, &args, p.f.workspace.data, NULL));
+    }
+    plan_close(&p);
+}
+
 /* A workspace that lies on a tensor would be read as one and written as the other. */
 static void test_run__workspace_overlaps_a_tensor__refused(void **state) {
     const att_problem problem = problem_with_workspace(*state);
@@ -438,6 +456,7 @@ int main(void) {
         cmocka_unit_test(test_run__page_id_out_of_range__refused),
         cmocka_unit_test(test_run__page_ids_that_no_key_uses__not_looked_at),
         cmocka_unit_test(test_run__workspace_null_or_misaligned__refused),
+        cmocka_unit_test(test_run__workspace_size_told__checked),
         cmocka_unit_test(test_run__workspace_overlaps_a_tensor__refused),
         cmocka_unit_test(test_run__struct_sizes__known_or_refused),
         cmocka_unit_test(test_run__stream_on_the_cpu__refused),
