@@ -8,6 +8,7 @@
 #include "cli/session.h"
 #include "lab/array_files.h"
 #include "lab/clock.h"
+#include "lab/spec_names.h"
 #include "lab/stats.h"
 #include "lab/tensors.h"
 
@@ -65,8 +66,8 @@ static cli_exit run_plan(const cli_session *session, job *j, const att_plan *pla
 
 static void put_launch(FILE *text, const att_launch *launch) {
     fprintf(text,
-            "launch    %" PRIu32 " tasks x %" PRIu32 " splits, %" PRIu32 " threads, %" PRIu64
-            " bytes of scratch a thread\n",
+            "launch    tasks %" PRIu32 ", parts of the keys %" PRIu32 ", threads %" PRIu32
+            ", scratch bytes a thread %" PRIu64 "\n",
             launch->grid[0], launch->grid[1], launch->block[0], launch->shared_bytes);
 }
 
@@ -168,15 +169,10 @@ static bool check_file_options(const cli_options *o, lab_layout layout) {
 static void describe_files(const att_problem *p, char *buf, size_t n) {
     snprintf(buf, n,
              "batch=%" PRId64 " heads_q=%" PRId64 " heads_kv=%" PRId64 " seq_q=%" PRId64
-             " seq_k=%" PRId64 " d_qk=%" PRId64 " d_v=%" PRId64,
-             p->batch, p->heads_q, p->heads_kv, p->seq_q, p->seq_k, p->d_qk, p->d_v);
-}
-
-static json_t *files_problem_object(const att_problem *p) {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "batch", (json_int_t)p->batch,
-                     "heads_q", (json_int_t)p->heads_q, "heads_kv", (json_int_t)p->heads_kv,
-                     "seq_q", (json_int_t)p->seq_q, "seq_k", (json_int_t)p->seq_k, "d_qk",
-                     (json_int_t)p->d_qk, "d_v", (json_int_t)p->d_v);
+             " seq_k=%" PRId64 " d_qk=%" PRId64 " d_v=%" PRId64 " dtype=%s causal=%s",
+             p->batch, p->heads_q, p->heads_kv, p->seq_q, p->seq_k, p->d_qk, p->d_v,
+             lab_name_of(lab_dtype_names, (int)p->dtype),
+             lab_name_of(lab_causal_names, (int)p->causal));
 }
 
 static cli_exit compute_files(cli_session *session, lab_array_files *files) {
@@ -209,7 +205,7 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
     json_t *document = lab_json_document("attest-run-1", session->ctx[0]);
     json_object_set_new(
         document, "results",
-        json_pack("[o]", result_object(files_problem_object(&files->problem), &j, flops)));
+        json_pack("[o]", result_object(lab_json_shape(&files->problem), &j, flops)));
     return cli_session_finish(session, document, result);
 }
 

@@ -230,7 +230,7 @@ const cli_option cli_option_table[] = {
 
     {"device", 0, "DEVICE", ALL, set_device, 0, NULL, "cpu or cuda[:N]"},
     {"isa", 0, "ISA", ALL, set_isa, 0, NULL,
-     "portable, avx2, avx512 or amx at most; bench and verify take a list"},
+     "portable, avx2, avx512, amx or auto; bench and verify take a list"},
     {"threads", 0, "N", ALL, set_count, AT(threads), NULL, "CPU threads (all)"},
     {"seed", 0, "N", ALL, set_seed, 0, NULL, "of the random inputs (0)"},
     {"json", 0, "FILE", ALL, set_text, AT(json), NULL,

@@ -33,7 +33,7 @@ enum { CLI_ISA_MAX = 8 };
 /* A shape flag as given: handed to lab_spec_set() for every problem. */
 typedef struct cli_modifier {
     const char *name, *value; /* the name that spec.h knows; value may be NULL */
-    const char *flag;         /* as the user writes it, e.g. "--hkv" */
+    const char *flag;         /* the option's long name, e.g. "hkv" */
     bool of_shape;            /* says what array files say themselves */
 } cli_modifier;
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 void cli_tally_add(cli_tally *tally, const lab_verify_result *result) {
     if (result->outcome == LAB_PASS) {
@@ -81,6 +82,8 @@ void cli_put_failure(const cli_session *session, size_t ctx_index, const lab_spe
     lab_spec_print(spec, line, sizeof line);
     cli_format_flags(session, ctx_index, flags, sizeof flags);
     fprintf(session->text, "\n%s %s\n  %s\n", cli_outcome_text(result), line, result->message);
-    fprintf(session->text, "  again: %s verify %s %s\n", session->options->program, line,
-            flags);
+    const char *amx_f32 = getenv("ATTEST_AMX_F32"); /* chooses kernels, and has no flag */
+    const bool set = amx_f32 && *amx_f32;
+    fprintf(session->text, "  again: %s%s%s%s verify %s %s\n", set ? "ATTEST_AMX_F32=" : "",
+            set ? amx_f32 : "", set ? " " : "", session->options->program, line, flags);
 }

@@ -122,7 +122,9 @@ static bool add_default(cli_session *session, const char *default_suite) {
     }
     if (default_suite)
         return add_suite(session, default_suite);
-    return cli_complain(o, "a shape is wanted, as in 'attest %s b2h8s512d64'", o->verb);
+    return cli_complain(
+        o, "a shape is wanted, as in 'attest %s b2h8s512d64'; see 'attest help %s'", o->verb,
+        o->verb);
 }
 
 cli_exit cli_session_read_problems(cli_session *session, const char *default_suite) {

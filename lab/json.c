@@ -36,16 +36,21 @@ json_t *lab_json_document(const char *schema, const att_context *ctx) {
                      "compiler", lab_compiler(), "machine", lab_json_machine(ctx));
 }
 
+json_t *lab_json_shape(const att_problem *p) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s}", "batch",
+                     (json_int_t)p->batch, "heads_q", (json_int_t)p->heads_q, "heads_kv",
+                     (json_int_t)p->heads_kv, "seq_q", (json_int_t)p->seq_q, "seq_k",
+                     (json_int_t)p->seq_k, "d_qk", (json_int_t)p->d_qk, "d_v",
+                     (json_int_t)p->d_v, "dtype", lab_name_of(lab_dtype_names, (int)p->dtype),
+                     "dtype_o", lab_name_of(lab_dtype_names, (int)p->dtype_o));
+}
+
 json_t *lab_json_problem(const lab_spec *spec) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
-    const att_problem *p = &spec->problem;
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s}", "spec", line,
-                     "batch", (json_int_t)p->batch, "heads_q", (json_int_t)p->heads_q,
-                     "heads_kv", (json_int_t)p->heads_kv, "seq_q", (json_int_t)p->seq_q,
-                     "seq_k", (json_int_t)p->seq_k, "d_qk", (json_int_t)p->d_qk, "d_v",
-                     (json_int_t)p->d_v, "dtype", lab_name_of(lab_dtype_names, (int)p->dtype),
-                     "dtype_o", lab_name_of(lab_dtype_names, (int)p->dtype_o));
+    json_t *object = lab_json_shape(&spec->problem);
+    json_object_set_new(object, "spec", json_string(line));
+    return object;
 }
 
 static json_t *errors_object(const lab_errors *errors) {
@@ -75,10 +80,11 @@ json_t *lab_json_verify(const lab_verify_result *result) {
 }
 
 json_t *lab_json_launch(const att_launch *launch) {
-    return json_pack("{s:s, s:[i,i,i], s:[i,i,i], s:I}", "kernel",
-                     launch->kernel ? launch->kernel : "", "grid", (int)launch->grid[0],
-                     (int)launch->grid[1], (int)launch->grid[2], "block", (int)launch->block[0],
-                     (int)launch->block[1], (int)launch->block[2], "shared_bytes",
+    const uint32_t *grid = launch->grid, *block = launch->block;
+    return json_pack("{s:s, s:[I,I,I], s:[I,I,I], s:I}", "kernel",
+                     launch->kernel ? launch->kernel : "", "grid", (json_int_t)grid[0],
+                     (json_int_t)grid[1], (json_int_t)grid[2], "block", (json_int_t)block[0],
+                     (json_int_t)block[1], (json_int_t)block[2], "shared_bytes",
                      (json_int_t)launch->shared_bytes);
 }
 

@@ -25,7 +25,8 @@ json_t *lab_json_numbers(const double *values, size_t count);
 /* The context: processor, device, threads, instruction sets of the machine and in use. */
 json_t *lab_json_machine(const att_context *ctx);
 
-/* The problem: its line and its main fields. */
+/* The sizes and types of a problem; with its line, where it has one. */
+json_t *lab_json_shape(const att_problem *p);
 json_t *lab_json_problem(const lab_spec *spec);
 
 /* What verify found. */

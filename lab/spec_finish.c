@@ -229,7 +229,10 @@ bool lab_spec_finish(lab_spec *spec, lab_message *why) {
         p->scale = p->d_qk > 0 ? (float)(1.0 / sqrt((double)p->d_qk)) : 1.0f;
     p->alibi_stride_batch = spec->alibi_per_batch ? p->heads_q : 0;
 
-    if (p->heads_kv < 1 || p->heads_q % p->heads_kv != 0)
+    if (p->heads_q < 1 || p->heads_kv < 1)
+        return lab_fail(why, "heads_q=%lld, heads_kv=%lld: there must be at least one of each",
+                        (long long)p->heads_q, (long long)p->heads_kv);
+    if (p->heads_q % p->heads_kv != 0)
         return lab_fail(why, "heads_q=%lld is not a multiple of heads_kv=%lld",
                         (long long)p->heads_q, (long long)p->heads_kv);
     if (!finish_lengths(spec, why) || !finish_pages(spec, why))

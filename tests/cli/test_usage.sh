@@ -35,6 +35,8 @@ expect 'both documents on stdout' 2 err='cannot both have stdout' -- \
 expect 'heads' 2 err='heads_q=6 is not a multiple of heads_kv=4' -- run --hq 6 --hkv 4
 expect 'heads, compact' 2 err='heads_q=6 is not a multiple of heads_kv=4' -- \
     explain b1h6hkv4s8d64
+expect 'no heads' 2 err='heads_q=0, heads_kv=0: there must be at least one of each' -- run --hq 0
+expect 'no key heads' 2 err='heads_q=4, heads_kv=0' -- explain b1h4hkv0s8d64
 expect 'flag with a bad number' 2 err='--hq: .*eight' -- run --hq eight
 expect 'flag with a bad word' 2 err='--dtype: .*fp8.*bf16' -- run --dtype fp8
 expect 'causal alignment' 2 err='causal=top-left or causal=bottom-right' -- \

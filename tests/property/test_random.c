@@ -84,7 +84,8 @@ static void report(const candidate *drawn, trial *t, att_isa isa, int32_t thread
     candidate_build(&small, &spec);
     verify(&t->result, &spec, t, t->seed);
     lab_spec_print(&spec, line, sizeof line);
-    print_error("attest verify '%s' --seed %llu --isa %s --threads %d\n    %s: %s\n", line,
+    print_error("%sattest verify '%s' --seed %llu --isa %s --threads %d\n    %s: %s\n",
+                isa == ATT_ISA_AMX ? "ATTEST_AMX_F32=1 " : "", line,
                 (unsigned long long)t->seed, isa_name(isa), (int)threads, t->result.kernel,
                 t->result.message);
 }
