@@ -6,7 +6,8 @@
 # Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted
 # from its last line of the form `N passed, N failed`, else from the totals that cmocka prints; one that counts
 # nothing is one test. A non-zero exit without a counted failure is one failure. What a command prints
-# is shown when it fails; with -v, as it runs. Exits 0 only if nothing failed.
+# is shown when it fails; with -v, as it runs; lines that begin with `skipped: `, always. Exits 0 only if
+# nothing failed.
 set -uo pipefail
 
 verbose=false
@@ -56,7 +57,11 @@ for command in "$@"; do
     fi
     tally "$status"
     if ! $verbose; then
-        ((failed == 0)) || grep -vE '^\[ (RUN     |      OK) \]' "$log"
+        if ((failed > 0)); then
+            grep -vE '^\[ (RUN     |      OK) \]' "$log"
+        else
+            grep '^skipped: ' "$log"
+        fi
         printf '%-36s %4d passed %4d failed %4d s\n' "${command##*/}" "$passed" "$failed" \
             $((SECONDS - started))
     else

@@ -10,7 +10,7 @@ root=$(cd "$tests_folder/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
 PATH=$BUILD:$PATH
 export PATH
-unset ATTEST_ISA ATTEST_THREADS ATTEST_SUITES NO_COLOR
+unset ATTEST_ISA ATTEST_THREADS ATTEST_AMX_F32 ATTEST_SUITES NO_COLOR
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -26,6 +26,10 @@ pass() {
 fail() { # fail NAME REASON
     failed=$((failed + 1))
     echo "FAILED $1: $2"
+}
+
+skip() { # skip WHAT: say what was not tested, and why
+    echo "skipped: $1"
 }
 
 # expect NAME STATUS [out=PATTERN] [err=PATTERN] -- ARGUMENT...

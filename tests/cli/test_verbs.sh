@@ -27,6 +27,7 @@ check 'info json' json info.json 'd["schema"] == "attest-info-1" and any(k["avai
 expect 'info at a lower isa' 0 out='portable in use' -- info --isa portable
 
 expect 'run' 0 out='^kernel +fwd_cpu_portable$' -- run b2h2s33d16,causal --isa portable --json run.json
+check 'run json names the launch' json run.json 'd["results"][0]["launch"]["grid"][0] >= 1'
 check 'run json' json run.json 'd["results"][0]["kernel"] == "fwd_cpu_portable" and d["results"][0]["median_ns"] > 0'
 expect 'run, long flags' 0 out='^problem +b2h8hkv2s16sk24d64,bf16,causal=bottom-right' -- \
     run -b 2 --hq 8 --hkv 2 --sq 16 --sk 24 -d 64 --dtype bf16 --causal=bottom-right
@@ -131,12 +132,14 @@ check 'no bar in a pipe' bash -c '! cat pipe.out pipe.err | grep -q $'"'[\r\033]
 on_terminal() { # on_terminal FILE: a verify whose stderr is a terminal
     TERM=xterm script -qec "attest verify b1h2s64d16 b1h2s65d16 >/dev/null" /dev/null >"$1" </dev/null
 }
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     on_terminal color.out
     check 'a bar on a terminal' grep -q 'verifying 0/2' color.out
     check 'with colour' grep -q $'\033\\[36m' color.out
     NO_COLOR=1 on_terminal plain.out
     check 'NO_COLOR' bash -c "grep -q 'verifying 0/2' plain.out && ! grep -q \$'\\033\\\\[36m' plain.out"
+else
+    skip 'the progress bar: no pseudo-terminal can be made here'
 fi
 
 # The manual is well formed and knows every option and verb.
@@ -151,5 +154,7 @@ if command -v groff >/dev/null; then
             check "manual: --$option" grep -q -- "--$option" man.txt
         done
     done
+else
+    skip 'the manual: there is no groff here'
 fi
 finish
