@@ -39,6 +39,18 @@ void engines_close(engines *e) {
     e->count = 0;
 }
 
+int engines_setup(void **state) {
+    static engines e;
+    engines_open(&e, ENGINES_THREADS);
+    *state = &e;
+    return 0;
+}
+
+int engines_teardown(void **state) {
+    engines_close(*state);
+    return 0;
+}
+
 const char *isa_name(att_isa isa) {
     static const char *const names[] = {"auto", "portable", "avx2", "avx512", "amx"};
     return names[isa];

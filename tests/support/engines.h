@@ -4,7 +4,7 @@
 
 #include "attest.h"
 
-enum { ENGINES_MAX = 4 };
+enum { ENGINES_MAX = 4, ENGINES_THREADS = 3 };
 
 typedef struct engines {
     int count;
@@ -15,6 +15,11 @@ typedef struct engines {
 /* Open a CPU context of `threads` threads for every instruction set, lowest first. */
 void engines_open(engines *e, int32_t threads);
 void engines_close(engines *e);
+
+/* The same as the set-up and tear-down of a group: every test finds the engines, of
+ * ENGINES_THREADS threads, in *state. */
+int engines_setup(void **state);
+int engines_teardown(void **state);
 
 /* A CPU context; isa ATT_ISA_AUTO and threads 0 mean the defaults. Fails the test if refused. */
 att_context *context_open(att_isa isa, int32_t threads);

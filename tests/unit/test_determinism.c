@@ -154,18 +154,6 @@ static void test_run__keys_split_and_not__agree(void **state) {
         }
 }
 
-static int open_engines(void **state) {
-    static engines e;
-    engines_open(&e, 3);
-    *state = &e;
-    return 0;
-}
-
-static int close_engines(void **state) {
-    engines_close(*state);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run__250_repeats_on_each_engine__bit_equal),
@@ -174,5 +162,5 @@ int main(void) {
         cmocka_unit_test(test_row__other_rows_of_its_tile_change__same_bits),
         cmocka_unit_test(test_run__keys_split_and_not__agree),
     };
-    return cmocka_run_group_tests(tests, open_engines, close_engines);
+    return cmocka_run_group_tests(tests, engines_setup, engines_teardown);
 }

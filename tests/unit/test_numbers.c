@@ -7,10 +7,10 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
-#include "lab/spec.h"
 #include "lab/verify.h"
 #include "tests/support/cases.h"
 #include "tests/support/fixture.h"
+#include "tests/support/parsed.h"
 #include "tests/support/rng.h"
 
 /* Keys past several blocks of every kernel and not a multiple of any; and a power of two. */
@@ -49,10 +49,26 @@ static void fill_integers(fixture *f, int tensor) {
         att_store(f->buf[tensor].data, dtype, i, small_integer(i + i / 11));
 }
 
-/* fn(b = 0, head, row) for every output row. */
+/* Every output row: row i of head h. */
 #define EACH_ROW(f, h, i)                                                                      \
     for (int64_t h = 0; h < (f).problem.heads_q; h++)                                          \
         for (int64_t i = 0; i < (f).problem.seq_q; i++)
+
+/* Two fixtures of one problem with the same numbers in them. */
+static void open_both(fixture *a, fixture *b, const att_problem *p, uint64_t seed) {
+    fixture_open(a, p, seed);
+    fixture_open(b, p, seed);
+}
+
+static void run_both(fixture *a, fixture *b, att_context *ctx) {
+    fixture_run_ok(a, ctx);
+    fixture_run_ok(b, ctx);
+}
+
+static void close_both(fixture *a, fixture *b) {
+    fixture_close(a);
+    fixture_close(b);
+}
 
 static bool row_same(const fixture *f, const fixture *g, int64_t h, int64_t i) {
     bool same = fixture_lse(f, 0, h, i) == fixture_lse(g, 0, h, i);
@@ -68,6 +84,17 @@ static void assert_row_near(const fixture *f, const fixture *g, int64_t h, int64
     for (int64_t c = 0; c < f->problem.d_v; c++)
         assert_near(fixture_get(f, BUF_O, 0, h, i, c), fixture_get(g, BUF_O, 0, h, i, c),
                     tolerance);
+}
+
+/* O of the row is the mean of all of V. */
+static void assert_mean_of_v(const fixture *f, int64_t h, int64_t i, double tolerance) {
+    const int64_t keys = f->problem.seq_k;
+    for (int64_t x = 0; x < f->problem.d_v; x++) {
+        double sum = 0.0;
+        for (int64_t j = 0; j < keys; j++)
+            sum += (double)fixture_get(f, BUF_V, 0, h / 2, j, x);
+        assert_near(fixture_get(f, BUF_O, 0, h, i, x), sum / (double)keys, tolerance);
+    }
 }
 
 static bool row_nan(const fixture *f, int64_t h, int64_t i) {
@@ -99,12 +126,7 @@ static void test_run__equal_logits__mean_of_v(void **state) {
                 fixture_set(&f, BUF_K, 0, h, j, x, small_integer(x));
     fixture_run_ok(&f, c->ctx);
     EACH_ROW(f, h, i) {
-        for (int64_t x = 0; x < D; x++) {
-            double sum = 0.0;
-            for (int64_t j = 0; j < KEYS_EVEN; j++)
-                sum += (double)fixture_get(&f, BUF_V, 0, h / 2, j, x);
-            assert_near(fixture_get(&f, BUF_O, 0, h, i, x), sum / KEYS_EVEN, slack(c));
-        }
+        assert_mean_of_v(&f, h, i, slack(c));
     }
     fixture_close(&f);
 }
@@ -119,12 +141,7 @@ static void test_run__scale_zero__mean_of_v(void **state) {
     fixture_run_ok(&f, c->ctx);
     EACH_ROW(f, h, i) {
         assert_near(fixture_lse(&f, 0, h, i), log(KEYS_EVEN), 1e-6);
-        for (int64_t x = 0; x < D; x++) {
-            double sum = 0.0;
-            for (int64_t j = 0; j < KEYS_EVEN; j++)
-                sum += (double)fixture_get(&f, BUF_V, 0, h / 2, j, x);
-            assert_near(fixture_get(&f, BUF_O, 0, h, i, x), sum / KEYS_EVEN, slack(c));
-        }
+        assert_mean_of_v(&f, h, i, slack(c));
     }
     fixture_close(&f);
 }
@@ -199,12 +216,7 @@ static void test_run__all_logits_below_float32__mean_of_v(void **state) {
     fixture_run_ok(&f, c->ctx);
     EACH_ROW(f, h, i) {
         assert_true(fixture_lse(&f, 0, h, i) == -INFINITY);
-        for (int64_t x = 0; x < D; x++) {
-            double sum = 0.0;
-            for (int64_t j = 0; j < KEYS_EVEN; j++)
-                sum += (double)fixture_get(&f, BUF_V, 0, h / 2, j, x);
-            assert_near(fixture_get(&f, BUF_O, 0, h, i, x), sum / KEYS_EVEN, slack(c));
-        }
+        assert_mean_of_v(&f, h, i, slack(c));
     }
     fixture_close(&f);
 }
@@ -244,8 +256,7 @@ static void test_run__k_shifted_by_a_constant__o_unchanged(void **state) {
     const test_case *c = *state;
     const att_problem p = problem_of(c, KEYS);
     fixture f, g;
-    fixture_open(&f, &p, 4);
-    fixture_open(&g, &p, 4);
+    open_both(&f, &g, &p, 4);
     fill_integers(&f, BUF_Q);
     fill_integers(&g, BUF_Q);
     fill_integers(&f, BUF_K);
@@ -253,8 +264,7 @@ static void test_run__k_shifted_by_a_constant__o_unchanged(void **state) {
         for (int64_t j = 0; j < KEYS; j++)
             for (int64_t x = 0; x < D; x++)
                 fixture_set(&g, BUF_K, 0, h, j, x, fixture_get(&f, BUF_K, 0, h, j, x) + 16.0f);
-    fixture_run_ok(&f, c->ctx);
-    fixture_run_ok(&g, c->ctx);
+    run_both(&f, &g, c->ctx);
     const double tolerance = fmax(slack(c), 1e-4); /* logits of 700 are known to 6e-5 */
     EACH_ROW(f, h, i) {
         double shift = 0.0;
@@ -265,8 +275,7 @@ static void test_run__k_shifted_by_a_constant__o_unchanged(void **state) {
             assert_near(fixture_get(&g, BUF_O, 0, h, i, x), fixture_get(&f, BUF_O, 0, h, i, x),
                         tolerance);
     }
-    fixture_close(&f);
-    fixture_close(&g);
+    close_both(&f, &g);
 }
 
 static void test_run__scale_negative__as_q_negated(void **state) {
@@ -281,12 +290,11 @@ static void test_run__scale_negative__as_q_negated(void **state) {
         for (int64_t i = 0; i < c->rows; i++)
             for (int64_t x = 0; x < D; x++)
                 fixture_set(&g, BUF_Q, 0, h, i, x, -fixture_get(&f, BUF_Q, 0, h, i, x));
-    fixture_run_ok(&f, c->ctx);
-    fixture_run_ok(&g, c->ctx);
-    EACH_ROW(f, h, i)
-    assert_row_near(&f, &g, h, i, slack(c));
-    fixture_close(&f);
-    fixture_close(&g);
+    run_both(&f, &g, c->ctx);
+    EACH_ROW(f, h, i) {
+        assert_row_near(&f, &g, h, i, slack(c));
+    }
+    close_both(&f, &g);
 }
 
 static void test_lse__random_problem__matches_float64(void **state) {
@@ -312,42 +320,41 @@ static void test_lse__random_problem__matches_float64(void **state) {
 
 /* ------------------------------------------------------- NaN and infinities */
 
+/* Keys at which a NaN is planted: the first, inside a vector, at the edge of one, and one that only the last row sees. */
+static const int64_t nan_places[] = {0, 7, 16, 36};
+enum { NAN_PLACES = sizeof nan_places / sizeof nan_places[0] };
+
+/* Run a causal problem clean, and with a NaN in column 3 of key `at` of K or V, K/V head 1. */
+static void run_with_nan(const test_case *c, int tensor, int64_t at, fixture *clean,
+                         fixture *f) {
+    att_problem p = problem_of(c, 40);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    open_both(clean, f, &p, 7);
+    fixture_set(f, tensor, 0, 1, at, 3, NAN);
+    run_both(clean, f, c->ctx);
+}
+
 static void test_run__nan_in_visible_k__reaches_exactly_who_sees_it(void **state) {
     const test_case *c = *state;
-    static const int64_t places[] = {0, 7, 16, 36};
-    for (size_t place = 0; place < 4; place++) {
-        const int64_t at = places[place];
-        att_problem p = problem_of(c, 40);
-        p.causal = ATT_CAUSAL_TOP_LEFT;
+    for (size_t place = 0; place < NAN_PLACES; place++) {
+        const int64_t at = nan_places[place];
         fixture clean, f;
-        fixture_open(&clean, &p, 7);
-        fixture_open(&f, &p, 7);
-        fixture_set(&f, BUF_K, 0, 1, at, 3, NAN);
-        fixture_run_ok(&clean, c->ctx);
-        fixture_run_ok(&f, c->ctx);
+        run_with_nan(c, BUF_K, at, &clean, &f);
         EACH_ROW(f, h, i) {
             const bool sees = h / 2 == 1 && i >= at;
             assert_true(sees ? row_nan(&f, h, i) : row_same(&f, &clean, h, i));
         }
-        fixture_close(&clean);
-        fixture_close(&f);
+        close_both(&clean, &f);
     }
 }
 
 /* A NaN in V reaches its own column of the rows that see it, and the weights not at all. */
 static void test_run__nan_in_visible_v__reaches_exactly_who_sees_it(void **state) {
     const test_case *c = *state;
-    static const int64_t places[] = {0, 7, 16, 36};
-    for (size_t place = 0; place < 4; place++) {
-        const int64_t at = places[place];
-        att_problem p = problem_of(c, 40);
-        p.causal = ATT_CAUSAL_TOP_LEFT;
+    for (size_t place = 0; place < NAN_PLACES; place++) {
+        const int64_t at = nan_places[place];
         fixture clean, f;
-        fixture_open(&clean, &p, 7);
-        fixture_open(&f, &p, 7);
-        fixture_set(&f, BUF_V, 0, 1, at, 3, NAN);
-        fixture_run_ok(&clean, c->ctx);
-        fixture_run_ok(&f, c->ctx);
+        run_with_nan(c, BUF_V, at, &clean, &f);
         EACH_ROW(f, h, i) {
             const bool sees = h / 2 == 1 && i >= at;
             if (!sees) {
@@ -363,8 +370,7 @@ static void test_run__nan_in_visible_v__reaches_exactly_who_sees_it(void **state
                                 fixture_get(&clean, BUF_O, 0, h, i, x), slack(c));
             }
         }
-        fixture_close(&clean);
-        fixture_close(&f);
+        close_both(&clean, &f);
     }
 }
 
@@ -372,17 +378,14 @@ static void test_run__nan_in_q__its_row_alone(void **state) {
     const test_case *c = *state;
     const att_problem p = problem_of(c, KEYS);
     fixture clean, f;
-    fixture_open(&clean, &p, 8);
-    fixture_open(&f, &p, 8);
+    open_both(&clean, &f, &p, 8);
     fixture_set(&f, BUF_Q, 0, 2, c->rows / 2, D - 1, NAN);
-    fixture_run_ok(&clean, c->ctx);
-    fixture_run_ok(&f, c->ctx);
+    run_both(&clean, &f, c->ctx);
     EACH_ROW(f, h, i) {
         const bool hit = h == 2 && i == c->rows / 2;
         assert_true(hit ? row_nan(&f, h, i) : row_same(&f, &clean, h, i));
     }
-    fixture_close(&clean);
-    fixture_close(&f);
+    close_both(&clean, &f);
 }
 
 static void test_run__infinity_in_visible_v__infinite_or_nan(void **state) {
@@ -418,8 +421,9 @@ static void test_run__infinite_visible_logit__row_is_nan(void **state) {
     fixture_fill(&f, BUF_Q, 1.0f);
     fixture_set(&f, BUF_K, 0, 0, 20, 0, INFINITY);
     fixture_run_ok(&f, c->ctx);
-    EACH_ROW(f, h, i)
-    assert_int_equal(isnan(fixture_get(&f, BUF_O, 0, h, i, 0)) != 0, h / 2 == 0 && i >= 20);
+    EACH_ROW(f, h, i) {
+        assert_int_equal(isnan(fixture_get(&f, BUF_O, 0, h, i, 0)) != 0, h / 2 == 0 && i >= 20);
+    }
     fixture_close(&f);
 }
 
@@ -437,13 +441,11 @@ static void check_hidden(const test_case *c, fixture *clean, fixture *f, int64_t
             fixture_fill_row(f, BUF_V, 0, h, j, JUNK[(j + h + 1) % 3]);
         }
     }
-    fixture_run_ok(clean, c->ctx);
-    fixture_run_ok(f, c->ctx);
+    run_both(clean, f, c->ctx);
     EACH_ROW(*f, h, i) {
         assert_row_near(f, clean, h, i, slack(c));
     }
-    fixture_close(clean);
-    fixture_close(f);
+    close_both(clean, f);
 }
 
 static bool hidden_tail(int64_t j, int64_t keys) {
@@ -463,8 +465,7 @@ static void test_run__junk_past_lens_k__never_leaks(void **state) {
     att_problem p = problem_of(c, KEYS);
     p.features |= ATT_LENS_K;
     fixture clean, f;
-    fixture_open(&clean, &p, 10);
-    fixture_open(&f, &p, 10);
+    open_both(&clean, &f, &p, 10);
     ((int32_t *)(void *)clean.buf[BUF_LENS_K].data)[0] = KEYS - 43;
     ((int32_t *)(void *)f.buf[BUF_LENS_K].data)[0] = KEYS - 43;
     check_hidden(c, &clean, &f, KEYS, hidden_tail);
@@ -476,8 +477,7 @@ static void test_run__junk_past_the_causal_edge__never_leaks(void **state) {
     att_problem p = problem_of(c, keys);
     p.causal = ATT_CAUSAL_TOP_LEFT;
     fixture clean, f;
-    fixture_open(&clean, &p, 10);
-    fixture_open(&f, &p, 10);
+    open_both(&clean, &f, &p, 10);
     check_hidden(c, &clean, &f, keys, hidden_tail);
 }
 
@@ -491,19 +491,17 @@ static void test_run__junk_outside_the_window__never_leaks(void **state) {
     p.window_left = 90;
     p.window_right = 0;
     fixture clean, f;
-    fixture_open(&clean, &p, 10);
-    fixture_open(&f, &p, 10);
+    open_both(&clean, &f, &p, 10);
     for (int64_t h = 0; h < 2; h++)
         for (int64_t j = 0; j < 30; j++) {
             fixture_fill_row(&f, BUF_K, 0, h, j, JUNK[j % 3]);
             fixture_fill_row(&f, BUF_V, 0, h, j, JUNK[(j + 1) % 3]);
         }
-    fixture_run_ok(&clean, c->ctx);
-    fixture_run_ok(&f, c->ctx);
-    EACH_ROW(f, h, i)
-    assert_true(row_same(&f, &clean, h, i));
-    fixture_close(&clean);
-    fixture_close(&f);
+    run_both(&clean, &f, c->ctx);
+    EACH_ROW(f, h, i) {
+        assert_true(row_same(&f, &clean, h, i));
+    }
+    close_both(&clean, &f);
 }
 
 static void open_with_bias(fixture *f, const test_case *c, att_dtype bias_dtype,
@@ -554,8 +552,9 @@ static void test_run__bias_row_of_minus_infinity__zero_and_minus_infinity(void *
             if (i % 2 == 0)
                 fixture_set_bias(&f, 0, 0, i, j, -INFINITY);
     fixture_run_ok(&f, c->ctx);
-    EACH_ROW(f, h, i)
-    assert_int_equal(row_empty(&f, h, i), i % 2 == 0);
+    EACH_ROW(f, h, i) {
+        assert_int_equal(row_empty(&f, h, i), i % 2 == 0);
+    }
     fixture_close(&f);
 }
 
@@ -569,8 +568,9 @@ static void test_run__bias_of_plus_infinity__row_is_nan(void **state) {
     fixture_open(&f, &p, 11);
     fixture_set_bias(&f, 0, 0, c->rows - 1, 150, INFINITY);
     fixture_run_ok(&f, c->ctx);
-    EACH_ROW(f, h, i)
-    assert_int_equal(isnan(fixture_get(&f, BUF_O, 0, h, i, 0)) != 0, i == c->rows - 1);
+    EACH_ROW(f, h, i) {
+        assert_int_equal(isnan(fixture_get(&f, BUF_O, 0, h, i, 0)) != 0, i == c->rows - 1);
+    }
     fixture_close(&f);
 }
 
@@ -580,8 +580,9 @@ static void test_run__no_keys__zero_and_minus_infinity(void **state) {
     fixture f;
     fixture_open(&f, &p, 12);
     fixture_run_ok(&f, c->ctx);
-    EACH_ROW(f, h, i)
-    assert_true(row_empty(&f, h, i));
+    EACH_ROW(f, h, i) {
+        assert_true(row_empty(&f, h, i));
+    }
     fixture_close(&f);
 }
 
@@ -692,10 +693,7 @@ static void test_run__128k_keys__no_drift(void **state) {
         [ATT_F32] = "f32", [ATT_F16] = "fp16", [ATT_BF16] = "bf16"};
     char text[64];
     snprintf(text, sizeof text, "b1h1s1sk131072d16,%s,o=f32,lse", names[c->dtype]);
-    lab_spec spec;
-    lab_message why;
-    if (!lab_spec_parse(&spec, text, &why))
-        fail_msg("%s", why.text);
+    const lab_spec spec = parsed(text);
     const lab_verify_options options = {.seed = 3};
     lab_verify_result result;
     lab_verify_spec(&result, c->ctx, &spec, &options);

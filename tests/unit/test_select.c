@@ -80,7 +80,7 @@ static void test_kernel__named_by_the_plan__is_the_one_that_ran(void **state) {
             assert_non_null(f.launch.kernel);
             assert_string_equal(f.launch.kernel, named);
             assert_true(f.launch.grid[0] > 0 && f.launch.grid[1] > 0 && f.launch.grid[2] == 1);
-            assert_true(f.launch.block[0] >= 1 && f.launch.block[0] <= 2);
+            assert_true(f.launch.block[0] >= 1 && f.launch.block[0] <= ENGINES_THREADS);
             assert_true(f.launch.block[1] == 1 && f.launch.block[2] == 1);
             assert_int_equal(f.launch.registers, 0);
             assert_string_equal(f.launch.code_sha256, "");
@@ -243,18 +243,6 @@ static void test_kernel_query__each__whole_and_unique(void **state) {
     }
 }
 
-static int open_engines(void **state) {
-    static engines e;
-    engines_open(&e, 2);
-    *state = &e;
-    return 0;
-}
-
-static int close_engines(void **state) {
-    engines_close(*state);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernel__named_by_the_plan__is_the_one_that_ran),
@@ -268,5 +256,5 @@ int main(void) {
         cmocka_unit_test(test_kernel_query__bad_arguments__named),
         cmocka_unit_test(test_kernel_query__each__whole_and_unique),
     };
-    return cmocka_run_group_tests(tests, open_engines, close_engines);
+    return cmocka_run_group_tests(tests, engines_setup, engines_teardown);
 }

@@ -8,14 +8,7 @@
 #include "lab/spec.h"
 #include "lab/suite.h"
 #include "tests/support/check.h"
-
-static lab_spec parsed(const char *text) {
-    lab_spec spec;
-    lab_message why;
-    if (!lab_spec_parse(&spec, text, &why))
-        fail_msg("%s: %s", text, why.text);
-    return spec;
-}
+#include "tests/support/parsed.h"
 
 static void assert_refused(const char *text, const char *word) {
     lab_spec spec;

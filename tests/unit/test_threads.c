@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/spec.h"
 #include "lab/verify.h"
 #include "tests/support/check.h"
 #include "tests/support/engines.h"
 #include "tests/support/fixture.h"
+#include "tests/support/parsed.h"
 #include "tests/support/problems.h"
 
 enum { CALLERS = 8, RUNS = 3 };
@@ -197,10 +197,7 @@ static void test_run__any_thread_count__within_the_bar(void **state) {
                                         "b2h3s90sk120d64,fp16,causal=bottom-right,lse"};
     static const int32_t counts[] = {1, 2, 3, 8};
     for (size_t s = 0; s < 3; s++) {
-        lab_spec spec;
-        lab_message why;
-        if (!lab_spec_parse(&spec, specs[s], &why))
-            fail_msg("%s", why.text);
+        const lab_spec spec = parsed(specs[s]);
         for (size_t c = 0; c < 4; c++) {
             att_context *ctx = context_open(ATT_ISA_AUTO, counts[c]);
             const lab_verify_options options = {.seed = 1, .threads = 1};

@@ -9,14 +9,7 @@
 #include "ref/oracle.h"
 #include "ref/plain.h"
 #include "tests/support/check.h"
-
-static lab_spec parsed(const char *text) {
-    lab_spec spec;
-    lab_message why;
-    if (!lab_spec_parse(&spec, text, &why))
-        fail_msg("%s: %s", text, why.text);
-    return spec;
-}
+#include "tests/support/parsed.h"
 
 static lab_tensors *made(const char *text, uint64_t seed) {
     const lab_spec spec = parsed(text);
