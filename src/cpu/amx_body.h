@@ -102,11 +102,10 @@ VF_INLINE void load_parts(const char *row, int64_t x, int64_t n, const att_dtype
 }
 
 VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
-    const int64_t d = t->job->p->d_qk;
+    const int64_t d = t->job->p->d_qk, tiles = depth_tiles(d) * parts_of(dtype);
     for (int64_t r = 0; r < t->padded_rows; r++) {
         const char *row = r < t->task.rows ? tile_q_row(t, r) : NULL;
-        char *to = t->q + r / SIDE * depth_tiles(d) * parts_of(dtype) * AMX_TILE_BYTES +
-                   r % SIDE * AMX_ROW_BYTES;
+        char *to = t->q + r / SIDE * tiles * AMX_TILE_BYTES + r % SIDE * AMX_ROW_BYTES;
         for (int64_t x = 0; x < d; x += DEPTH) {
             __m512i part[3];
             load_parts(row, x, row ? d - x : 0, dtype, part);
@@ -116,52 +115,71 @@ VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
     }
 }
 
-/* 16 keys by 32 d: transposed as 32-bit pairs of d. */
+/* 16 keys by 32 d: transposed as 32-bit pairs of d. `whole`, a constant where this is inlined, says that
+ * there are as many of both. */
+VF_INLINE char *pack_k_tile(const tile *t, int64_t j, int64_t x, int64_t n, const bool whole,
+                            const att_dtype dtype, char *to) {
+    const int64_t left = whole ? DEPTH : t->job->p->d_qk - x;
+    vf pairs[3][SIDE];
+    for (int64_t i = 0; i < SIDE; i++) {
+        __m512i part[3];
+        if (whole || j + i < n)
+            load_parts(t->rows_k[j + i], x, left, dtype, part);
+        else
+            load_parts(NULL, 0, 0, dtype, part);
+        for (int k = 0; k < parts_of(dtype); k++)
+            pairs[k][i] = _mm512_castsi512_ps(part[k]);
+    }
+    for (int k = 0; k < parts_of(dtype); k++, to += AMX_TILE_BYTES) {
+        vf_transpose(pairs[k]);
+        for (int i = 0; i < SIDE; i++)
+            vf_store((float *)(void *)(to + i * AMX_ROW_BYTES), pairs[k][i]);
+    }
+    return to;
+}
+
 VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
     const int64_t d = t->job->p->d_qk;
     char *to = t->k;
     for (int64_t j = 0; j < n; j += SIDE) {
         for (int64_t x = 0; x < d; x += DEPTH) {
-            vf pairs[3][SIDE];
-            for (int64_t i = 0; i < SIDE; i++) {
-                __m512i part[3];
-                load_parts(j + i < n ? t->rows_k[j + i] : NULL, x, j + i < n ? d - x : 0, dtype,
-                           part);
-                for (int k = 0; k < parts_of(dtype); k++)
-                    pairs[k][i] = _mm512_castsi512_ps(part[k]);
-            }
-            for (int k = 0; k < parts_of(dtype); k++, to += AMX_TILE_BYTES) {
-                vf_transpose(pairs[k]);
-                for (int i = 0; i < SIDE; i++)
-                    vf_store((float *)(void *)(to + i * AMX_ROW_BYTES), pairs[k][i]);
-            }
+            if (j + SIDE <= n && x + DEPTH <= d)
+                to = pack_k_tile(t, j, x, n, true, dtype, to);
+            else
+                to = pack_k_tile(t, j, x, n, false, dtype, to);
         }
     }
 }
 
-/* 2 keys by 32 columns: interleaved, 16 columns to each of two tiles. */
-VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
-    const int64_t d = t->job->p->d_v, stride = tile_o_stride(t->job->p);
-    const int64_t column_bytes =
-        (int64_t)(TILE_KEYS / DEPTH) * parts_of(dtype) * AMX_TILE_BYTES;
+/* 2 keys by 32 columns: interleaved, 16 columns to each of two tiles that are `beside` bytes apart. */
+VF_INLINE void pack_v_pair(const char *even_row, const char *odd_row, int64_t x, int64_t left,
+                           const att_dtype dtype, char *to, int64_t beside) {
     const __m512i first =
         _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
                          38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
     const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+    __m512i even[3], odd[3];
+    load_parts(even_row, x, even_row ? left : 0, dtype, even);
+    load_parts(odd_row, x, odd_row ? left : 0, dtype, odd);
+    for (int i = 0; i < parts_of(dtype); i++, to += AMX_TILE_BYTES) {
+        _mm512_store_si512(to, _mm512_permutex2var_epi16(even[i], first, odd[i]));
+        _mm512_store_si512(to + beside, _mm512_permutex2var_epi16(even[i], second, odd[i]));
+    }
+}
+
+VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_v;
+    const int64_t beside = (int64_t)(TILE_KEYS / DEPTH) * parts_of(dtype) * AMX_TILE_BYTES;
     for (int64_t j = 0; j < att_round_up(n, DEPTH); j += 2) {
         char *to =
             t->v + j / DEPTH * parts_of(dtype) * AMX_TILE_BYTES + j % DEPTH / 2 * AMX_ROW_BYTES;
-        for (int64_t x = 0; x < stride; x += 2 * SIDE, to += 2 * column_bytes) {
-            __m512i even[3], odd[3];
-            load_parts(j < n ? t->rows_v[j] : NULL, x, j < n ? d - x : 0, dtype, even);
-            load_parts(j + 1 < n ? t->rows_v[j + 1] : NULL, x, j + 1 < n ? d - x : 0, dtype,
-                       odd);
-            for (int i = 0; i < parts_of(dtype); i++) {
-                char *row = to + i * AMX_TILE_BYTES;
-                _mm512_store_si512(row, _mm512_permutex2var_epi16(even[i], first, odd[i]));
-                _mm512_store_si512(row + column_bytes,
-                                   _mm512_permutex2var_epi16(even[i], second, odd[i]));
-            }
+        const char *even = j < n ? t->rows_v[j] : NULL,
+                   *odd = j + 1 < n ? t->rows_v[j + 1] : NULL;
+        for (int64_t x = 0; x < t->o_stride; x += 2 * SIDE, to += 2 * beside) {
+            if (odd && x + 2 * SIDE <= d)
+                pack_v_pair(even, odd, x, 2 * SIDE, dtype, to, beside);
+            else
+                pack_v_pair(even, odd, x, d - x, dtype, to, beside);
         }
     }
 }

@@ -17,6 +17,10 @@
  *   tile_scores, tile_accumulate                            one step of a part of S = Q K^T, of P V
  *   tile_fold                                               O += P V, where tile_accumulate has not done it
  *   tile_weigh                                              scores of a row to weights */
+typedef struct strip_keys {
+    att_cpu_interval any, all; /* seen by some, by every row of a strip; empty where hi <= lo */
+} strip_keys;
+
 typedef struct tile {
     const att_cpu_job *job;
     att_cpu_task task;
@@ -31,6 +35,7 @@ typedef struct tile {
         *sums; /* P V of a strip, [TILE_STRIP][o_stride], where it is not added to o at once */
     float *o;  /* accumulator, [padded_rows][o_stride] */
     att_cpu_interval *seen; /* keys of a row */
+    strip_keys *strips;     /* keys of a strip */
     const char **rows_k, **rows_v;
 } tile;
 

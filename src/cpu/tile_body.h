@@ -45,6 +45,7 @@ static size_t tile_map(tile *t, row_state **state, const att_problem *p, int64_t
     t->o = take(scratch, &used, sizeof(float) * (size_t)(t->padded_rows * t->o_stride));
     *state = take(scratch, &used, sizeof **state * (size_t)t->padded_rows);
     t->seen = take(scratch, &used, sizeof *t->seen * (size_t)t->padded_rows);
+    t->strips = take(scratch, &used, sizeof *t->strips * (size_t)(t->padded_rows / TILE_STRIP));
     t->rows_k = take(scratch, &used, sizeof *t->rows_k * TILE_KEYS);
     t->rows_v = take(scratch, &used, sizeof *t->rows_v * TILE_KEYS);
     return used;
@@ -56,20 +57,19 @@ static size_t tile_scratch(const att_problem *p, int64_t rows) {
     return tile_map(&t, &state, p, rows, NULL);
 }
 
-/* The keys that some of rows r0 .. r1-1 see (`any`) and that all of them see (`all`); empty where hi <= lo. */
-static void seen_by(const tile *t, int64_t r0, int64_t r1, att_cpu_interval *any,
-                    att_cpu_interval *all) {
-    *any = (att_cpu_interval){INT64_MAX, 0};
-    *all = (att_cpu_interval){0, INT64_MAX};
-    for (int64_t r = r0; r < r1; r++) {
+/* What the rows of a strip see between them and in common. */
+static strip_keys keys_of_strip(const tile *t, int64_t row0) {
+    strip_keys keys = {.any = {INT64_MAX, 0}, .all = {0, INT64_MAX}};
+    for (int64_t r = row0; r < att_min(row0 + TILE_STRIP, t->task.rows); r++) {
         const att_cpu_interval seen = t->seen[r];
         if (seen.hi > seen.lo) {
-            any->lo = att_min(any->lo, seen.lo);
-            any->hi = att_max(any->hi, seen.hi);
+            keys.any.lo = att_min(keys.any.lo, seen.lo);
+            keys.any.hi = att_max(keys.any.hi, seen.hi);
         }
-        all->lo = att_max(all->lo, seen.lo);
-        all->hi = att_min(all->hi, seen.hi);
+        keys.all.lo = att_max(keys.all.lo, seen.lo);
+        keys.all.hi = att_min(keys.all.hi, seen.hi);
     }
+    return keys;
 }
 
 /* Start the task's rows and return the keys this split walks over. */
@@ -81,8 +81,13 @@ static att_cpu_interval tile_begin(const tile *t, row_state *state) {
         row_start(&state[r]);
     }
     memset(t->o, 0, sizeof(float) * (size_t)(t->padded_rows * t->o_stride));
-    att_cpu_interval any, all;
-    seen_by(t, 0, t->task.rows, &any, &all);
+    att_cpu_interval any = {INT64_MAX, 0};
+    for (int64_t row0 = 0; row0 < t->task.rows; row0 += TILE_STRIP) {
+        const strip_keys keys = keys_of_strip(t, row0);
+        t->strips[row0 / TILE_STRIP] = keys;
+        any.lo = att_min(any.lo, keys.any.lo);
+        any.hi = att_max(any.hi, keys.any.hi);
+    }
     return att_cpu_split_of(t->job, t->task.split, any, TILE_KEYS);
 }
 
@@ -125,8 +130,8 @@ static void tile_softmax_row(const tile *t, row_state *state, const strip *st, i
 static strip next_strip(const tile *t, int64_t row0, int64_t j0, int64_t n, int slot) {
     for (; row0 < t->task.rows; row0 += TILE_STRIP) {
         const int64_t rows = att_min(TILE_STRIP, t->task.rows - row0);
-        att_cpu_interval any, all;
-        seen_by(t, row0, row0 + rows, &any, &all);
+        const att_cpu_interval any = t->strips[row0 / TILE_STRIP].any;
+        const att_cpu_interval all = t->strips[row0 / TILE_STRIP].all;
         const int64_t lo = att_max(any.lo - j0, 0), hi = att_min(any.hi - j0, n);
         const int64_t from = lo / TILE_STEP * TILE_STEP, to = att_round_up(hi, TILE_STEP);
         const bool masked = all.lo - j0 > from || all.hi - j0 < to || n < to;
@@ -136,26 +141,64 @@ static strip next_strip(const tile *t, int64_t row0, int64_t j0, int64_t n, int 
     return (strip){.rows = 0};
 }
 
-/* The steps of a strip's scores, part by part. */
-static int64_t score_units(const tile *t, const strip *st) {
-    return st->rows
-               ? (att_ceil_div(st->to, TILE_PART) - st->from / TILE_PART) * tile_score_steps(t)
-               : 0;
+/* Goes over the parts of a strip's scores or sums, and the steps of each. */
+typedef struct cursor {
+    int64_t at;   /* first key or column of the part */
+    int64_t step; /* of the part */
+    int64_t steps, left;
+} cursor;
+
+static cursor score_cursor(const tile *t, const strip *st) {
+    if (st->rows == 0)
+        return (cursor){.left = 0};
+    const int64_t first = st->from / TILE_PART, parts = att_ceil_div(st->to, TILE_PART) - first;
+    const int64_t steps = tile_score_steps(t);
+    return (cursor){.at = first * TILE_PART, .steps = steps, .left = parts * steps};
 }
 
-static void score_unit(const tile *t, const strip *st, int64_t unit) {
-    const int64_t steps = tile_score_steps(t), part = st->from / TILE_PART + unit / steps;
-    tile_scores(t, st, part * TILE_PART, att_min((part + 1) * TILE_PART, st->to), unit % steps);
+static cursor sum_cursor(const tile *t, const strip *st) {
+    if (st->rows == 0)
+        return (cursor){.left = 0};
+    const int64_t parts = att_ceil_div(t->job->p->d_v, TILE_PART),
+                  steps = tile_sum_steps(t, st);
+    return (cursor){.at = 0, .steps = steps, .left = parts * steps};
 }
 
-/* The steps of a strip's sums, part by part. */
-static int64_t sum_units(const tile *t, const strip *st) {
-    return st->rows ? att_ceil_div(t->job->p->d_v, TILE_PART) * tile_sum_steps(t, st) : 0;
+static void advance(cursor *c) {
+    c->left--;
+    if (++c->step == c->steps) {
+        c->step = 0;
+        c->at += TILE_PART;
+    }
 }
 
-static void sum_unit(const tile *t, const strip *st, int64_t unit) {
-    const int64_t steps = tile_sum_steps(t, st);
-    tile_accumulate(t, st, unit / steps * TILE_PART, unit % steps);
+static void score_step(const tile *t, const strip *st, cursor *c) {
+    tile_scores(t, st, c->at, att_min(c->at + TILE_PART, st->to), c->step);
+    advance(c);
+}
+
+static void sum_step(const tile *t, const strip *st, cursor *c) {
+    tile_accumulate(t, st, c->at, c->step);
+    advance(c);
+}
+
+/* Weigh strip `now`; between its rows, step through the sums of `before` and the scores of `after`. */
+static void tile_weave(const tile *t, row_state *state, const strip *before, const strip *now,
+                       const strip *after, int64_t j0) {
+    cursor sums = sum_cursor(t, before), scores = score_cursor(t, after);
+    const int64_t steps = sums.left + scores.left;
+    int64_t r = 0;
+    for (int64_t step = 1; step <= steps; step++) {
+        if (sums.left)
+            sum_step(t, before, &sums);
+        else
+            score_step(t, after, &scores);
+        for (; r * steps < now->rows * step; r++)
+            tile_softmax_row(t, state, now, r, j0);
+    }
+    for (; r < now->rows; r++) /* nothing to weave in */
+        tile_softmax_row(t, state, now, r, j0);
+    tile_fold(t, before);
 }
 
 static void tile_block(const tile *t, row_state *state, int64_t j0, int64_t n) {
@@ -164,28 +207,16 @@ static void tile_block(const tile *t, row_state *state, int64_t j0, int64_t n) {
     att_cpu_kv_rows(job, &t->task.s, job->a->v, &job->p->v, j0, n, t->rows_v);
     tile_pack_kv(t, n);
     strip before = {.rows = 0}, now = next_strip(t, 0, j0, n, 0);
-    for (int64_t unit = 0, all = score_units(t, &now); unit < all; unit++)
-        score_unit(t, &now, unit);
+    for (cursor c = score_cursor(t, &now); c.left;)
+        score_step(t, &now, &c);
     while (now.rows) {
         const strip after = next_strip(t, now.row0 + TILE_STRIP, j0, n, !now.slot);
-        const int64_t sums = sum_units(t, &before), units = sums + score_units(t, &after);
-        int64_t r = 0;
-        for (int64_t unit = 0; unit < units; unit++) {
-            if (unit < sums)
-                sum_unit(t, &before, unit);
-            else
-                score_unit(t, &after, unit - sums);
-            for (; r * units < now.rows * (unit + 1); r++)
-                tile_softmax_row(t, state, &now, r, j0);
-        }
-        tile_fold(t, &before);
-        for (; r < now.rows; r++)
-            tile_softmax_row(t, state, &now, r, j0);
+        tile_weave(t, state, &before, &now, &after, j0);
         before = now;
         now = after;
     }
-    for (int64_t unit = 0, all = sum_units(t, &before); unit < all; unit++)
-        sum_unit(t, &before, unit);
+    for (cursor c = sum_cursor(t, &before); c.left;)
+        sum_step(t, &before, &c);
     tile_fold(t, &before);
 }
 
