@@ -5,10 +5,7 @@
 
 cli_exit cli_bench(const cli_options *o) {
     cli_session session;
-    cli_session_start(&session, o);
-    cli_exit result = cli_session_read_problems(&session, "seed");
-    if (result == CLI_HOLDS)
-        result = cli_session_open(&session);
+    cli_exit result = cli_session_begin(&session, o, "seed");
     if (result == CLI_HOLDS)
         result = cli_bench_session(&session);
     cli_session_close(&session);

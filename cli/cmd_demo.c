@@ -40,10 +40,7 @@ static void say_what_next(const cli_session *session) {
 
 cli_exit cli_demo(const cli_options *o) {
     cli_session session;
-    cli_session_start(&session, o);
-    cli_exit result = cli_session_read_problems(&session, "seed");
-    if (result == CLI_HOLDS)
-        result = cli_session_open(&session);
+    cli_exit result = cli_session_begin(&session, o, "seed");
     if (result == CLI_HOLDS) {
         introduce(&session);
         result = cli_bench_session(&session);

@@ -38,10 +38,7 @@ static cli_exit explain(const cli_session *session, const lab_spec *spec, json_t
 
 cli_exit cli_explain(const cli_options *o) {
     cli_session session;
-    cli_session_start(&session, o);
-    cli_exit result = cli_session_read_problems(&session, NULL);
-    if (result == CLI_HOLDS)
-        result = cli_session_open(&session);
+    cli_exit result = cli_session_begin(&session, o, NULL);
     if (result == CLI_HOLDS) {
         json_t *results = json_array();
         for (size_t i = 0; i < session.spec_count; i++) {

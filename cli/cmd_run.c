@@ -230,14 +230,12 @@ static cli_exit run_files(cli_session *session) {
 
 cli_exit cli_run(const cli_options *o) {
     cli_session session;
-    cli_session_start(&session, o);
     cli_exit result;
     if (wants_files(o)) {
+        cli_session_start(&session, o);
         result = run_files(&session);
     } else {
-        result = cli_session_read_problems(&session, NULL);
-        if (result == CLI_HOLDS)
-            result = cli_session_open(&session);
+        result = cli_session_begin(&session, o, NULL);
         if (result == CLI_HOLDS)
             result = run_specs(&session);
     }

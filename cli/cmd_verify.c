@@ -76,10 +76,7 @@ static cli_exit verify_all(cli_session *session) {
 
 cli_exit cli_verify(const cli_options *o) {
     cli_session session;
-    cli_session_start(&session, o);
-    cli_exit result = cli_session_read_problems(&session, "quick");
-    if (result == CLI_HOLDS)
-        result = cli_session_open(&session);
+    cli_exit result = cli_session_begin(&session, o, "quick");
     if (result == CLI_HOLDS)
         result = verify_all(&session);
     cli_session_close(&session);

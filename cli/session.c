@@ -127,7 +127,7 @@ static bool add_default(cli_session *session, const char *default_suite) {
         o->verb);
 }
 
-cli_exit cli_session_read_problems(cli_session *session, const char *default_suite) {
+static cli_exit read_problems(cli_session *session, const char *default_suite) {
     const cli_options *o = session->options;
     bool ok = true;
     for (size_t i = 0; ok && i < o->shape_count; i++)
@@ -139,6 +139,13 @@ cli_exit cli_session_read_problems(cli_session *session, const char *default_sui
     if (ok && session->spec_count == 0)
         ok = cli_complain(o, "there is no problem in the suite");
     return ok ? CLI_HOLDS : CLI_USAGE;
+}
+
+cli_exit cli_session_begin(cli_session *session, const cli_options *o,
+                           const char *default_suite) {
+    cli_session_start(session, o);
+    const cli_exit result = read_problems(session, default_suite);
+    return result == CLI_HOLDS ? cli_session_open(session) : result;
 }
 
 cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit outcome) {

@@ -27,9 +27,11 @@ void cli_session_start(cli_session *session, const cli_options *o);
 /* Open the documents and a context for every instruction set. Complains where it cannot. */
 cli_exit cli_session_open(cli_session *session);
 
-/* Put together the problems that the command line names: shapes, suites, flags on top of either;
- * flags alone make one; nothing at all means `default_suite`, or a mistake where that is NULL. */
-cli_exit cli_session_read_problems(cli_session *session, const char *default_suite);
+/* What the verbs that work on problems begin with: start, put together the problems that the command
+ * line names (shapes, suites, flags on top of either; flags alone make one; nothing at all means
+ * `default_suite`, or a mistake where that is NULL), and open. */
+cli_exit cli_session_begin(cli_session *session, const cli_options *o,
+                           const char *default_suite);
 
 /* Write `document` (consumed) where --json asked for one; returns `outcome`, or what went wrong. */
 cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit outcome);

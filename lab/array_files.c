@@ -379,14 +379,8 @@ void lab_array_files_close(lab_array_files *files) {
 double lab_array_files_flops(const lab_array_files *files) {
     const att_problem *p = &files->problem;
     double pairs = 0.0;
-    for (int64_t b = 0; b < p->batch; b++) {
-        const int64_t rows = att_ref_len_q(p, &files->args, b);
-        const int64_t keys = att_ref_len_k(p, &files->args, b);
-        for (int64_t i = 0; i < rows; i++) {
-            int64_t low, high;
-            att_ref_visible(p, rows, keys, i, &low, &high);
-            pairs += high > low ? (double)(high - low) : 0.0;
-        }
-    }
+    for (int64_t b = 0; b < p->batch; b++)
+        pairs += lab_visible_pairs(p, att_ref_len_q(p, &files->args, b),
+                                   att_ref_len_k(p, &files->args, b));
     return pairs * (double)p->heads_q * 2.0 * (double)(p->d_qk + p->d_v);
 }

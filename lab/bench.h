@@ -49,7 +49,7 @@ typedef struct lab_bench_case {
 bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options *options,
                    FILE *stream, lab_message *why);
 
-/* 10^9 operations a second at the median, and at the interval's slow and fast ends. */
+/* 10^9 operations a second where a call takes `ns`. */
 double lab_bench_gflops(const lab_bench_case *timed, double ns);
 
 /* Free the samples. */

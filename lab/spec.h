@@ -126,6 +126,9 @@ int64_t lab_spec_len_q(const lab_spec *spec, int64_t b);
 int64_t lab_spec_len_k(const lab_spec *spec, int64_t b);
 int64_t lab_spec_room_k(const lab_spec *spec, int64_t b);
 
+/* (row, key) pairs of a sequence that causal mask and window let be seen. */
+double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys);
+
 /* Work of the problem: 2 operations a multiply-add of the visible keys, both products; bytes are Q, K
  * and V read once and O written once. */
 double lab_spec_flops(const lab_spec *spec);

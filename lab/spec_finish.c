@@ -252,9 +252,7 @@ bool lab_spec_finish(lab_spec *spec, lab_message *why) {
 
 /* --------------------------------------------------------------------- work */
 
-static double visible_pairs(const lab_spec *spec, int64_t b) {
-    const att_problem *p = &spec->problem;
-    const int64_t rows = lab_spec_len_q(spec, b), keys = lab_spec_len_k(spec, b);
+double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys) {
     if (p->causal == ATT_CAUSAL_NONE && p->window_left < 0 && p->window_right < 0)
         return (double)rows * (double)keys;
     double pairs = 0.0;
@@ -270,7 +268,7 @@ double lab_spec_flops(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     double pairs = 0.0;
     for (int64_t b = 0; b < p->batch; b++)
-        pairs += visible_pairs(spec, b);
+        pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b));
     return 2.0 * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
 }
 

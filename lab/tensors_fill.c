@@ -186,7 +186,7 @@ static float denormal_unit(att_dtype dtype) {
     return dtype == ATT_F16 ? 0x1p-20f : 0x1p-130f;
 }
 
-enum { D_MAX = 4096 }; /* a row is made in a buffer of this many elements, piece by piece */
+enum { PIECE_MAX = 4096 }; /* a row is made in a buffer of this many elements, piece by piece */
 
 /* Row `n` of `length` (query or key index) of tensor Q or K or V, d columns. */
 static void make_row(filler *f, lab_tensor tensor, int64_t n, int64_t length, float *row,
@@ -232,9 +232,9 @@ static void make_row(filler *f, lab_tensor tensor, int64_t n, int64_t length, fl
 
 static void store_row(filler *f, lab_tensor tensor, void *base, int64_t at, int64_t n,
                       int64_t length, int64_t d) {
-    float row[D_MAX];
-    for (int64_t c = 0; c < d; c += D_MAX) {
-        const int64_t piece = att_min(d - c, D_MAX);
+    float row[PIECE_MAX];
+    for (int64_t c = 0; c < d; c += PIECE_MAX) {
+        const int64_t piece = att_min(d - c, PIECE_MAX);
         make_row(f, tensor, n, length, row, piece);
         for (int64_t i = 0; i < piece; i++)
             att_store(base, f->p->dtype, at + c + i, row[i]);
