@@ -299,8 +299,8 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
  * workspace  att_plan_workspace() bytes, contents arbitrary; not shared between runs in progress;
  *            args->workspace_size, where set, is checked against it
  * stream     the GPU stream (cudaStream_t, CUstream); NULL on the CPU, where the run is complete on return
- * Thread     safe. Callers that overlap share the context's threads.
- * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_ALIAS, ATT_E_DATA, ATT_E_WORKSPACE */
+ * Thread     safe. Of callers that overlap, one has the context's threads, the others compute on their own.
+ * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS, ATT_E_DATA, ATT_E_WORKSPACE */
 ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                                 void *stream);
 

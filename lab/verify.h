@@ -3,8 +3,9 @@
  * The bar, for O and for LSE each, over the rows checked:
  *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
  * where plain is the same-dtype reference of src/ref/plain.h. For LSE, a logarithm, the ulp is taken at
- * 1 where max |oracle| is smaller: its absolute error is the relative error of the sum behind it. Where the oracle is NaN the answer must
- * be NaN, where it is infinite the same infinity or NaN; no other answer may be non-finite. */
+ * 1 where max |oracle| is smaller: its absolute error is the relative error of the sum behind it.
+ * Where the oracle is NaN the answer must be NaN, where it is infinite the same infinity or, in O,
+ * NaN; no other answer may be non-finite. */
 #ifndef LAB_VERIFY_H
 #define LAB_VERIFY_H
 

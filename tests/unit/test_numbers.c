@@ -320,7 +320,8 @@ static void test_lse__random_problem__matches_float64(void **state) {
 
 /* ------------------------------------------------------- NaN and infinities */
 
-/* Keys at which a NaN is planted: the first, inside a vector, at the edge of one, and one that only the last row sees. */
+/* Keys at which a NaN is planted: the first, inside a vector, at the edge of one, and one that only the
+ * last row sees. */
 static const int64_t nan_places[] = {0, 7, 16, 36};
 enum { NAN_PLACES = sizeof nan_places / sizeof nan_places[0] };
 
