@@ -19,8 +19,8 @@
  * A row that sees no key gives o = 0 and lse = -inf (lse = sink[h] where there is a sink).
  * docs/numerics.md has the whole numerical contract.
  *
- * The library never prints, exits or aborts. Every function that can fail returns an att_status;
- * att_last_error() has the text and the name of the field at fault.
+ * The library never prints, exits or aborts. Every function that can fail returns an
+ * att_status; att_last_error() has the text and the name of the field at fault.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ATTEST_H
@@ -98,15 +98,15 @@ typedef enum att_causal {
     ATT_CAUSAL_BOTTOM_RIGHT = 2 /* row i sees keys 0 .. i + seq_k - seq_q */
 } att_causal;
 
-/* Where the diagonal of a window or of ALiBi lies when `causal` is none. Causal names it itself. */
+/* Where the diagonal of a window or of ALiBi lies when `causal` is none; causal names it. */
 typedef enum att_align {
     ATT_ALIGN_UNSET = 0, /* fine where seq_q = seq_k, an error where the two would differ */
     ATT_ALIGN_TOP_LEFT = 1,
     ATT_ALIGN_BOTTOM_RIGHT = 2
 } att_align;
 
-/* Optional inputs and outputs, or-ed into att_problem.features. Each names a pointer of att_args
- * that must then be set; a pointer without its feature is an error, never ignored. */
+/* Optional inputs and outputs, or-ed into att_problem.features. Each names a pointer of
+ * att_args that must then be set; a pointer without its feature is an error, never ignored. */
 enum {
     ATT_LSE = 1u << 0,          /* args.lse: log-sum-exp per row, float32 */
     ATT_ALIBI = 1u << 1,        /* args.alibi: slopes, float32 */
@@ -120,8 +120,8 @@ enum {
 };
 
 /* Element (not byte) strides. `col`, the stride along the head dimension, must be 1 for every
- * tensor but the bias. A stride of a dimension of size 1 is not looked at. Inputs may have stride
- * 0 (broadcast); outputs may not; negative strides are an error. */
+ * tensor but the bias. A stride of a dimension of size 1 is not looked at. Inputs may have
+ * stride 0 (broadcast); outputs may not; negative strides are an error. */
 typedef struct att_strides {
     int64_t batch, head, row, col;
 } att_strides;
@@ -138,19 +138,19 @@ typedef struct att_problem {
     int64_t seq_q, seq_k;      /* the longest, where lengths vary; 0 is allowed */
     int64_t d_qk, d_v;         /* 1 to 256 */
 
-    /* Q (batch, heads_q, seq_q, d_qk), K (batch, heads_kv, seq_k, d_qk), V (.., d_v), O (.., d_v).
-     * With ATT_CU_SEQLENS_Q, Q and O are (total_q, heads_q, d): `batch` is not looked at and row r
-     * of sequence b is row cu_seqlens_q[b] + r; likewise K and V with ATT_CU_SEQLENS_K.
-     * With ATT_PAGED, `batch` of K and V is the stride from page to page. */
+    /* Q (batch, heads_q, seq_q, d_qk), K (batch, heads_kv, seq_k, d_qk), V (.., d_v), O (..,
+     * d_v). With ATT_CU_SEQLENS_Q, Q and O are (total_q, heads_q, d): `batch` is not looked at
+     * and row r of sequence b is row cu_seqlens_q[b] + r; likewise K and V with
+     * ATT_CU_SEQLENS_K. With ATT_PAGED, `batch` of K and V is the stride from page to page. */
     att_strides q, k, v, o;
     att_strides lse; /* (batch, heads_q, seq_q) or (heads_q, total_q); col is not looked at */
 
     float scale; /* finite; att_problem_init() sets 1/sqrt(d_qk) */
     att_causal causal;
     att_align align;
-    int64_t window_left,
-        window_right; /* keys seen left and right of the diagonal; -1: no limit */
-    float softcap;    /* 0: none */
+    int64_t window_left;  /* keys seen left of the diagonal; -1: no limit */
+    int64_t window_right; /* and right of it */
+    float softcap;        /* 0: none */
 
     int64_t alibi_stride_batch; /* slopes are (batch, heads_q), heads contiguous; 0: shared */
     att_dtype bias_dtype;       /* F32, F16, BF16 or BOOL8 */
@@ -163,9 +163,8 @@ typedef struct att_problem {
 
 /* What a kernel's own entry wrote while it ran, not what the selector meant to run. */
 typedef struct att_launch {
-    const char
-        *kernel;      /* the id compiled into the code that ran; lives as long as the library */
-    uint32_t grid[3]; /* CPU: tasks, splits of K/V, 1 */
+    const char *kernel;    /* id compiled into the code that ran; lives like the library */
+    uint32_t grid[3];      /* CPU: tasks, splits of K/V, 1 */
     uint32_t block[3];     /* CPU: threads that took part, 1, 1 */
     uint64_t shared_bytes; /* CPU: scratch bytes a thread */
     uint32_t registers;    /* CPU: 0 */
@@ -181,8 +180,7 @@ typedef struct att_args {
     const float *alibi;
     const void *bias;
     const float *sinks;
-    const int32_t
-        *cu_seqlens_q; /* batch + 1 entries, first 0, never decreasing, last <= total_q */
+    const int32_t *cu_seqlens_q; /* batch + 1 entries: 0 first, never falling, to total_q */
     const int32_t *cu_seqlens_k; /* likewise; with ATT_PAGED only the differences count */
     const int32_t *lens_k;       /* batch entries, each 0 .. seq_k */
     const int32_t *page_table;   /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1 */
@@ -190,13 +188,14 @@ typedef struct att_args {
     size_t workspace_size;       /* optional: bytes at workspace, checked where it is not 0 */
 } att_args;
 
-/* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d) strides,
- * scale 1/sqrt(d_qk), no mask, no features. Does not check; att_plan_create() does. Thread: safe. */
+/* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d)
+ * strides, scale 1/sqrt(d_qk), no mask, no features. Does not check; att_plan_create() does.
+ * Thread: safe. */
 ATT_API void att_problem_init(att_problem *problem, int64_t batch, int64_t heads_q,
                               int64_t heads_kv, int64_t seq_q, int64_t seq_k, int64_t d_qk,
                               int64_t d_v, att_dtype dtype);
 
-/* Set the strides of q, k, v, o (and lse, always contiguous (batch, heads_q, seq_q)) for a layout.
+/* Set the strides of q, k, v and o for a layout, and of lse: contiguous (batch, heads_q, seq_q).
  *   bshd    (batch, seq, heads, d)
  *   bhsd    (batch, heads, seq, d)
  *   packed  q, k, v in one (batch, seq, heads_q*d_qk + heads_kv*d_qk + heads_kv*d_v) buffer, for
@@ -209,11 +208,12 @@ ATT_API void att_problem_layout_packed(att_problem *problem, int64_t *k_offset,
 
 /* ------------------------------------------------------------------ context */
 
-/* A device, its threads and its kernels. Opaque; reference counted by the plans made from it. */
+/* A device, its threads and its kernels. Opaque; the plans made from it keep it alive. */
 typedef struct att_context att_context;
 
 typedef enum att_device {
-    ATT_DEVICE_AUTO = 0, /* a GPU if there is one, else the CPU */
+    ATT_DEVICE_AUTO =
+        0, /* the best there is; without GPU kernels, as in this release, the CPU */
     ATT_DEVICE_CPU = 1,
     ATT_DEVICE_CUDA = 2
 } att_device;
@@ -227,22 +227,23 @@ typedef enum att_isa {
 } att_isa;
 
 enum {
-    ATT_ALLOW_SLOW = 1u << 0, /* on a GPU, kernels below the tensor cores may be chosen */
-    ATT_AMX_F32 =
-        1u << 1 /* float32 on AMX, as three bfloat16 parts: as accurate, and faster than FMA
-                                 where the tile unit is not shared or throttled, as it is on many hosts */
+    /* On a GPU, kernels below the tensor cores may be chosen. */
+    ATT_ALLOW_SLOW = 1u << 0,
+    /* float32 on AMX, as three bfloat16 parts: as accurate as FMA, and faster where the tile unit
+     * is not shared or throttled, as it is on many hosts. */
+    ATT_AMX_F32 = 1u << 1
 };
 
 typedef struct att_context_options {
     size_t size; /* sizeof(att_context_options) */
     att_device device;
     int32_t device_index; /* which GPU */
-    int32_t
-        threads; /* CPU threads a run may use, the caller's among them; 0: ATTEST_THREADS, or
-                              as many as the process may be scheduled on */
+    /* CPU threads a run may use, the caller's among them; 0: the environment's ATTEST_THREADS, or
+     * as many as the process may be scheduled on. */
+    int32_t threads;
     att_isa isa; /* the highest instruction set to use */
-    uint32_t
-        flags; /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1) */
+    /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1). */
+    uint32_t flags;
     const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder */
 } att_context_options;
 
@@ -276,31 +277,37 @@ typedef struct att_plan att_plan;
  *
  * out      the plan, or NULL on failure; att_plan_destroy() frees it
  * problem  copied; set problem->size = sizeof *problem
- * Thread   safe. A plan is immutable: any number of threads may run it, each with its own workspace.
- * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS (o overlaps itself), ATT_E_MEMORY,
- *          ATT_E_UNSUPPORTED (att_last_error() names the nearest kernel and the field that ruled it out) */
+ * Thread   safe. A plan is immutable: any number of threads may run it, each with its own
+ *          workspace
+ * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS (o overlaps itself),
+ *          ATT_E_MEMORY, ATT_E_UNSUPPORTED (att_last_error() names the nearest kernel and the
+ *          field that ruled it out) */
 ATT_API att_status att_plan_create(att_plan **out, att_context *ctx,
                                    const att_problem *problem);
 
 /* Free the plan; NULL is fine. No run of it may be in progress. */
 ATT_API void att_plan_destroy(att_plan *plan);
 
-/* Bytes of workspace a run needs, aligned to ATT_WORKSPACE_ALIGN; 0: pass NULL. Thread: safe. */
+/* Bytes of workspace that a run needs, aligned to ATT_WORKSPACE_ALIGN. Thread: safe. */
 #define ATT_WORKSPACE_ALIGN 64
 ATT_API size_t att_plan_workspace(const att_plan *plan);
 
-/* Stable id of the chosen kernel, e.g. "fwd_cpu_avx512". Lives as long as the plan. Thread: safe. */
+/* Stable id of the chosen kernel, e.g. "fwd_cpu_avx512"; lives as long as the library.
+ * Thread: safe. */
 ATT_API const char *att_plan_kernel(const att_plan *plan);
 
 /* ---------------------------------------------------------------------- run */
 
 /* Compute. Allocates nothing, prints nothing. On any error the outputs are untouched.
  *
- * workspace  att_plan_workspace() bytes, contents arbitrary; not shared between runs in progress;
- *            args->workspace_size, where set, is checked against it
- * stream     the GPU stream (cudaStream_t, CUstream); NULL on the CPU, where the run is complete on return
- * Thread     safe. Of callers that overlap, one has the context's threads, the others compute on their own.
- * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS, ATT_E_DATA, ATT_E_WORKSPACE */
+ * workspace  att_plan_workspace() bytes, contents arbitrary; not shared between runs in
+ *            progress; args->workspace_size, where set, is checked against it
+ * stream     the GPU stream (cudaStream_t, CUstream); NULL on the CPU, where the run is
+ *            complete on return
+ * Thread     safe. Of callers that overlap, one has the context's threads, the others compute
+ *            on their own
+ * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS, ATT_E_DATA,
+ *            ATT_E_WORKSPACE */
 ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                                 void *stream);
 

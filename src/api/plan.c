@@ -63,7 +63,7 @@ static void explain(const att_plan *plan, const att_limits *limits, char *buf, s
     char detail[160] = "";
     if (plan->kernel)
         snprintf(detail, sizeof detail,
-                 "%lld rows a task, %lld tasks (%lld splits of the keys), %d threads, "
+                 "%lld rows a task, %lld tasks, keys in %lld parts, %d threads, "
                  "workspace %zu bytes",
                  (long long)t->rows, (long long)t->tasks, (long long)t->splits, t->threads,
                  plan->workspace);

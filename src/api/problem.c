@@ -1,4 +1,5 @@
-/* problem.c: problem helpers, and the checks that every problem passes before a kernel sees it. */
+/* problem.c: problem helpers, and the checks that every problem passes before a kernel sees it.
+ */
 #include "api/problem.h"
 
 #include <math.h>
@@ -10,7 +11,8 @@
 
 #define LL(x) ((long long)(x))
 
-/* a * b * c, wrapping where it overflows: these helpers do not check, att_plan_create() does. */
+/* a * b * c, wrapping where it overflows: these helpers do not check, att_plan_create() does.
+ */
 static int64_t times(int64_t a, int64_t b, int64_t c) {
     return (int64_t)((uint64_t)a * (uint64_t)b * (uint64_t)c);
 }
@@ -219,7 +221,8 @@ static att_status check_contiguous(const shape *s) {
     return ATT_OK;
 }
 
-/* No two elements of an output may share memory: going outwards, each stride must clear what lies inside. */
+/* No two elements of an output may share memory: going outwards, each stride must clear what
+ * lies inside. */
 static att_status check_disjoint(const shape *s) {
     bool used[4] = {false};
     int64_t reach = 1;

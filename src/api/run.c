@@ -1,4 +1,5 @@
-/* run.c: the checks of a run, then the run. Nothing is written before every check has passed. */
+/* run.c: the checks of a run, then the run. Nothing is written before every check has passed.
+ */
 #include "api/plan.h"
 #include "api/sized.h"
 #include "base/dtype.h"

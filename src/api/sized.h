@@ -1,8 +1,8 @@
 /* sized.h: descriptors that begin with their size, so that old and new callers meet.
  *
- * A caller built against an older header passes a shorter struct, one built against a newer header a
- * longer one. Shorter ones are taken down to the first released size; of a longer one the bytes
- * past ours must be zero: a field we do not know may not be asked for. */
+ * A caller built against an older header passes a shorter struct, one built against a newer
+ * header a longer one. Shorter ones are taken down to the first released size; of a longer one
+ * the bytes past ours must be zero: a field we do not know may not be asked for. */
 #ifndef ATT_API_SIZED_H
 #define ATT_API_SIZED_H
 
@@ -13,7 +13,8 @@
 /* Copy `from` into `to`, `bytes` long and holding our defaults. */
 att_status att_sized_copy(void *to, size_t bytes, const void *from, const char *name);
 
-/* Copy our `from` out to the caller's `to`, which says how much it can take. Its size field stays. */
+/* Copy our `from` out to the caller's `to`, which says how much it can take. Its size field
+ * stays. */
 att_status att_sized_return(void *to, const void *from, size_t bytes, const char *name);
 
 #endif

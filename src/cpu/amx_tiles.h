@@ -1,8 +1,9 @@
 /* amx_tiles.h: the AMX tile instructions by name, or their meaning in C.
  *
- * Tile numbers are literals. The statements order memory for the compiler, which otherwise may move the
- * stores that fill a tile's memory past the load that reads it. With ATT_AMX_EMULATE the same kernel source
- * runs on a processor without AMX: tests use it, nothing that ships does. */
+ * Tile numbers are literals. The statements order memory for the compiler, which otherwise may
+ * move the stores that fill a tile's memory past the load that reads it. With ATT_AMX_EMULATE
+ * the same kernel source runs on a processor without AMX: tests use it, nothing that ships
+ * does. */
 #ifndef ATT_CPU_AMX_TILES_H
 #define ATT_CPU_AMX_TILES_H
 
@@ -45,7 +46,8 @@ static inline void amx_leave(void) {
                      :                                                                         \
                      : "r"(base), "r"((int64_t)(stride))                                       \
                      : "memory")
-/* c[16][16] += a[16][32] * b[32][16]: bfloat16 products, float32 sums; b holds pairs of rows interleaved */
+/* c[16][16] += a[16][32] * b[32][16]: bfloat16 products, float32 sums; b holds pairs of rows
+ * interleaved */
 #define AMX_MULTIPLY(c, a, b)                                                                  \
     __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : : :)
 

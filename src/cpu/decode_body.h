@@ -2,7 +2,8 @@
  *
  * With at most DECODE_ROWS packed rows the work is reading K and V once; nothing is packed or
  * transposed. The rows of a group share every load, and the next block is prefetched while this
- * one is computed: its rows lie apart in memory, where the hardware's prefetcher does not follow. */
+ * one is computed: its rows lie apart in memory, where the hardware's prefetcher does not
+ * follow. */
 #ifndef ATT_CPU_DECODE_BODY_H
 #define ATT_CPU_DECODE_BODY_H
 
@@ -43,7 +44,8 @@ static inline void prefetch_row(const char *row, int64_t bytes) {
             2); /* into L2: the few buffers of L1 stay free for what is being read */
 }
 
-/* s[r][j..j+keys) = q[r] . k[j..] for `rows` rows from r0; both counts are constants where this is inlined. */
+/* s[r][j..j+keys) = q[r] . k[j..] for `rows` rows from r0; both counts are constants where this
+ * is inlined. */
 VF_INLINE void decode_dots(const decode *c, int cur, int64_t r0, const int rows, int64_t j,
                            const int keys, const att_dtype dtype) {
     const int64_t d = c->job->p->d_qk, bytes = (int64_t)att_dtype_size(dtype);
@@ -94,7 +96,8 @@ VF_INLINE void decode_scores_rows(const decode *c, int cur, int64_t r0, const in
         decode_dots(c, cur, r0, rows, j, 1, dtype);
 }
 
-/* o[r][x..x+nv vectors) += p[r][from..to) * v; the counts are constants where this is inlined, n the columns left. */
+/* o[r][x..x+nv vectors) += p[r][from..to) * v; the counts are constants where this is inlined,
+ * n the columns left. */
 VF_INLINE void decode_columns(const decode *c, int cur, int64_t r0, const int rows,
                               int64_t from, int64_t to, int64_t x, const int nv, int64_t n,
                               const att_dtype dtype) {
@@ -161,12 +164,8 @@ DECODE_STEPS(f32, ATT_F32)
 DECODE_STEPS(f16, ATT_F16)
 DECODE_STEPS(bf16, ATT_BF16)
 
-static inline void decode_store(void *row, int64_t x, vf p0, vf p1) {
-    vf_store((float *)row + x, p0);
-    vf_store((float *)row + x + VF_W, p1);
-}
-
-/* Scores of row r to weights in place. [from, to) are the keys looked at, [0, n) those of the block. */
+/* Scores of row r to weights in place. [from, to) are the keys looked at, [0, n) those of the
+ * block. */
 static void decode_softmax_row(decode *c, int64_t r, int64_t j0, int64_t from, int64_t to) {
     const int64_t packed = c->task.row0 + r, group = c->job->t->group;
     const int64_t first = from / (2 * VF_W) * (2 * VF_W), last = att_round_up(to, 2 * VF_W);
@@ -181,7 +180,7 @@ static void decode_softmax_row(decode *c, int64_t r, int64_t j0, int64_t from, i
     const vf lanes = max_lanes(s, first, last);
     if (vf_any_above(lanes, c->state[r].bound))
         raise_max(&c->state[r], lanes, c->factor, o, c->o_stride);
-    weigh_row(&c->state[r], s, first, last, c->factor, 5, decode_store, s);
+    weigh_row(&c->state[r], s, first, last, c->factor, 5, store_in_place, s);
 }
 
 static void decode_rows_of(decode *c, int which, int64_t j0, int64_t n) {

@@ -1,4 +1,5 @@
-/* finish_body.h: normalise a row and write it out; merge the splits of a row first where there are any. */
+/* finish_body.h: normalise a row and write it out; merge the splits of a row first where there
+ * are any. */
 #ifndef ATT_CPU_FINISH_BODY_H
 #define ATT_CPU_FINISH_BODY_H
 
@@ -10,8 +11,9 @@
 /* Divide by the sum (and the sink), round, store O and LSE of packed row r.
  *
  * o, m, l  accumulator, log2-domain maximum and sum of the weights
- * A result that is not finite, or a row that sees keys and has no weight, may come from values that the
- * mask hides or from float32 overflow: that row is computed again in float64, exactly. */
+ * A result that is not finite, or a row that sees keys and has no weight, may come from values
+ * that the mask hides or from float32 overflow: that row is computed again in float64, exactly.
+ */
 static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t r,
                        const float *o, float m, float l) {
     const att_problem *p = job->p;

@@ -1,8 +1,9 @@
-/* fma_body.h: the two products of a tile by fused multiply-add, over the vf of the including file.
+/* fma_body.h: the two products of a tile by fused multiply-add, over the includer's vf.
  *
  * Everything is widened to float32 when it is packed. K is transposed into panels of PANEL keys
- * ([panel][d_qk][PANEL]), V into panels of PANEL columns ([panel][key][PANEL]), so that the inner
- * loop of both is the same: MR broadcast rows times NV vectors, held in MR * NV registers.
+ * ([panel][d_qk][PANEL]), V into panels of PANEL columns ([panel][key][PANEL]), so that the
+ * inner loop of both is the same: MR broadcast rows times NV vectors, held in MR * NV
+ * registers.
  *
  *          panel: NV vectors
  *         +-----------------+
@@ -111,7 +112,8 @@ static void tile_pack_kv(const tile *t, int64_t n) {
     }
 }
 
-/* c[MR][nv vectors] (+)= a[MR][depth] * b[depth][PANEL]; nv is a constant where this is inlined. */
+/* c[MR][nv vectors] (+)= a[MR][depth] * b[depth][PANEL]; nv is a constant where this is
+ * inlined. */
 VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const float *a,
                            int64_t lda, const float *b, float *c, int64_t ldc) {
     vf sum[MR][NV];
@@ -174,11 +176,6 @@ static void tile_accumulate(const tile *t, const strip *st, int64_t x, int64_t s
 
 static void tile_fold(const tile *t, const strip *st) {
     (void)t, (void)st;
-}
-
-static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
-    vf_store((float *)row + x, p0);
-    vf_store((float *)row + x + VF_W, p1);
 }
 
 VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r,

@@ -3,7 +3,8 @@
 
 #include "base/error.h"
 
-/* Tasks a thread should have, so that the last one to finish does not keep the others waiting long. */
+/* Tasks a thread should have, so that the last one to finish does not keep the others waiting
+ * long. */
 enum { TASKS_A_THREAD = 4 };
 
 /* Fewer keys than this are not worth a split of their own. */
@@ -30,7 +31,8 @@ att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_kernel *k
     int64_t packed;
     ATT_REQUIRE(att_mul(p->seq_q, t.group, &packed), ATT_E_OVERFLOW, "seq_q",
                 "seq_q=%lld times the heads of a group overflows", (long long)p->seq_q);
-    /* Large tasks pack each K/V block for more rows; halve them until there are enough to go round. */
+    /* Large tasks pack each K/V block for more rows; halve them until there are enough to go
+     * round. */
     t.rows = att_min(kernel->row_most, att_round_up(att_max(packed, 1), kernel->row_step));
     for (;;) {
         t.row_blocks = att_ceil_div(packed, t.rows);

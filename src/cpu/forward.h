@@ -5,7 +5,8 @@
 #include "cpu/kernel.h"
 #include "cpu/pool.h"
 
-/* Choose the rows of a task, the splits of the keys, and how many of `threads_most` threads are worth it. */
+/* Choose the rows of a task, the splits of the keys, and how many of `threads_most` threads are
+ * worth it. */
 att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_kernel *kernel,
                                  const att_problem *p, int threads_most);
 

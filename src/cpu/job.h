@@ -1,8 +1,9 @@
-/* job.h: one run of a CPU kernel: what it reads, how it is cut into tasks, and the geometry of a task.
+/* job.h: one run of a CPU kernel: what it reads, how it is cut into tasks, and the geometry of
+ * a task.
  *
- * Query heads that share a K/V head are packed: row r of (batch b, K/V head hk) is query position
- * r / group of query head hk * group + r % group, so that every K/V block loaded serves the whole
- * group. The keys a row sees are always one interval [lo, hi). */
+ * Query heads that share a K/V head are packed: row r of (batch b, K/V head hk) is query
+ * position r / group of query head hk * group + r % group, so that every K/V block loaded
+ * serves the whole group. The keys a row sees are always one interval [lo, hi). */
 #ifndef ATT_CPU_JOB_H
 #define ATT_CPU_JOB_H
 
@@ -126,7 +127,8 @@ static inline int64_t att_cpu_lse_offset(const att_problem *p, const att_cpu_seq
     return batch + head * p->lse.head + (s->row_q + i) * p->lse.row;
 }
 
-/* A partial row: the accumulator padded to whole vectors of any instruction set, then m and l. */
+/* A partial row: the accumulator padded to whole vectors of any instruction set, then m and l.
+ */
 static inline int64_t att_cpu_partial_width(const att_problem *p) {
     return att_round_up(p->d_v, 16);
 }
@@ -173,8 +175,8 @@ static inline att_cpu_task att_cpu_task_of(const att_cpu_job *job, int64_t index
     index /= t->splits;
     if (t->row_blocks == 0)
         return task;
-    /* The blocks of one head follow each other, while its K/V are in the cache. Causal rows grow longer
-     * downwards: the longest go first, so that no thread ends on one. */
+    /* The blocks of one head follow each other, while its K/V are in the cache. Causal rows
+     * grow longer downwards: the longest go first, so that no thread ends on one. */
     const int64_t pair = index / t->row_blocks;
     const int64_t block = t->row_blocks - 1 - index % t->row_blocks;
     task.s = att_cpu_sequence_of(p, job->a, pair / p->heads_kv, pair % p->heads_kv);

@@ -1,6 +1,7 @@
 /* math_body.h: vector exp2 and tanh over the vf of the including file.
  *
- * 2^x = 2^floor(x) * p(x - floor(x)), p(0) = 1 exactly. The coefficients are relative minimax fits on [0, 1):
+ * 2^x = 2^floor(x) * p(x - floor(x)), p(0) = 1 exactly. The coefficients are relative minimax
+ * fits on [0, 1):
  *   degree 3  8.6e-5   enough where the result is rounded to bfloat16
  *   degree 4  2.9e-6   enough for float16
  *   degree 5  8.2e-8   float32 */

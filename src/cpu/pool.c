@@ -11,8 +11,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-/* How often a waiting thread looks before it sleeps: some tens of microseconds, so that the threads of
- * back-to-back runs are still awake, and an idle process burns nothing. */
+/* How often a waiting thread looks before it sleeps: some tens of microseconds, so that the
+ * threads of back-to-back runs are still awake, and an idle process burns nothing. */
 enum { SPINS = 4000 };
 
 #define OPEN (UINT64_C(1) << 32)
@@ -73,8 +73,8 @@ static uint64_t await_round(att_pool *pool, uint64_t seen) {
     return atomic_load(&pool->round);
 }
 
-/* Enter the run in progress; false where its caller has closed it already: a worker that was scheduled late
- * never keeps the caller waiting. */
+/* Enter the run in progress; false where its caller has closed it already: a worker that was
+ * scheduled late never keeps the caller waiting. */
 static bool go_in(att_pool *pool) {
     uint64_t gate = atomic_load(&pool->gate);
     while (gate & OPEN)

@@ -14,23 +14,28 @@ typedef struct redo {
     double q[D_MAX];
 } redo;
 
-/* The logit of key j, -inf where the bias hides it: its K is then not looked at. */
+/* What the bias adds to key j; -inf hides the key, its K and V are then not looked at. */
+static double bias_of(const redo *r, int64_t j) {
+    const att_problem *p = r->job->p;
+    if (!(p->features & ATT_BIAS))
+        return 0.0;
+    const int64_t at = att_cpu_bias_offset(p, r->s->batch, r->head, r->i) + j * p->bias.col;
+    const float b = att_load(r->job->a->bias, p->bias_dtype, at);
+    if (p->bias_dtype == ATT_BOOL8)
+        return b != 0.0f ? 0.0 : -INFINITY;
+    return (double)b;
+}
+
+/* The logit of key j, -inf where the bias hides it. */
 static double logit(const redo *r, int64_t j) {
     const att_problem *p = r->job->p;
-    const att_args *a = r->job->a;
-    double bias = 0.0;
-    if (p->features & ATT_BIAS) {
-        const int64_t row = att_cpu_bias_offset(p, r->s->batch, r->head, r->i);
-        bias = (double)att_load(a->bias, p->bias_dtype, row + j * p->bias.col);
-        if (p->bias_dtype == ATT_BOOL8)
-            bias = bias != 0.0 ? 0.0 : -INFINITY;
-        if (bias == -INFINITY)
-            return -INFINITY;
-    }
+    const double bias = bias_of(r, j);
+    if (bias == -INFINITY)
+        return -INFINITY;
     const int64_t k = att_cpu_kv_offset(r->job, r->s, &p->k, j);
     double t = 0.0;
     for (int64_t x = 0; x < p->d_qk; x++)
-        t += r->q[x] * (double)att_load(a->k, p->dtype, k + x);
+        t += r->q[x] * (double)att_load(r->job->a->k, p->dtype, k + x);
     t *= (double)p->scale;
     if (p->softcap > 0.0f)
         t = (double)p->softcap * tanh(t / (double)p->softcap);
@@ -38,16 +43,6 @@ static double logit(const redo *r, int64_t j) {
         t -= (double)att_cpu_slope(r->job, r->s->batch, r->head) *
              fabs((double)(r->i + r->s->shift - j));
     return t + bias;
-}
-
-/* True where the bias hides key j: unlike a logit that came to -inf by itself, it hides V as well. */
-static bool hidden(const redo *r, int64_t j) {
-    const att_problem *p = r->job->p;
-    if (!(p->features & ATT_BIAS))
-        return false;
-    const int64_t at = att_cpu_bias_offset(p, r->s->batch, r->head, r->i) + j * p->bias.col;
-    const float b = att_load(r->job->a->bias, p->bias_dtype, at);
-    return p->bias_dtype == ATT_BOOL8 ? b == 0.0f : b == -INFINITY;
 }
 
 void att_cpu_redo_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t head,
@@ -71,7 +66,7 @@ void att_cpu_redo_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t
     if (p->features & ATT_SINKS)
         sum = exp((double)job->a->sinks[head] - base);
     for (int64_t j = seen.lo; j < seen.hi; j++) {
-        if (hidden(&r, j))
+        if (bias_of(&r, j) == -INFINITY)
             continue;
         const double weight = nan ? (double)NAN : exp(logit(&r, j) - base);
         const int64_t v = att_cpu_kv_offset(job, s, &p->v, j);

@@ -4,8 +4,8 @@
 
 #include "cpu/job.h"
 
-/* Compute and store O and LSE of query position i of `head`. Reads only the keys that the row sees, so that
- * NaN and Inf elsewhere cannot reach it; finite inputs cannot overflow. */
+/* Compute and store O and LSE of query position i of `head`. Reads only the keys that the row
+ * sees, so that NaN and Inf elsewhere cannot reach it; finite inputs cannot overflow. */
 void att_cpu_redo_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t head,
                       int64_t i);
 

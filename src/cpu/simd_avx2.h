@@ -113,7 +113,8 @@ static inline vf vf_round(vf x) {
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* Loads of n >= 1 elements widened to float; lanes past n are 0 and their memory is not touched. */
+/* Loads of n >= 1 elements widened to float; lanes past n are 0 and their memory is not
+ * touched. */
 static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     if (dtype == ATT_F32)
         return n >= VF_W ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vf_first(n));

@@ -1,4 +1,5 @@
-/* simd_portable.h: the engine's vector of floats in plain C, 4 lanes that any compiler can keep in a register. */
+/* simd_portable.h: the engine's vector of floats in plain C, 4 lanes that any compiler can keep
+ * in a register. */
 #ifndef ATT_CPU_SIMD_H
 #define ATT_CPU_SIMD_H
 
@@ -111,7 +112,8 @@ static inline vf vf_round(vf x) {
     VF_EACH(rintf(x.lane[i]));
 }
 
-/* Loads of n >= 1 elements widened to float; lanes past n are 0 and their memory is not touched. */
+/* Loads of n >= 1 elements widened to float; lanes past n are 0 and their memory is not
+ * touched. */
 static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     VF_EACH(i < n ? att_load(p, dtype, i) : 0.0f);
 }

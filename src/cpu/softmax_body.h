@@ -1,8 +1,8 @@
 /* softmax_body.h: from a row of scores to a row of weights, over the vf of the including file.
  *
- * Logits live in the log2 domain, so that exp is a bare exp2. The running maximum is raised only when
- * a block exceeds it by more than LAZY: weights then stay below 2^LAZY, which float32 sums do not
- * mind, and the accumulator is almost never rescaled after the first block. */
+ * Logits live in the log2 domain, so that exp is a bare exp2. The running maximum is raised
+ * only when a block exceeds it by more than LAZY: weights then stay below 2^LAZY, which float32
+ * sums do not mind, and the accumulator is almost never rescaled after the first block. */
 #ifndef ATT_CPU_SOFTMAX_BODY_H
 #define ATT_CPU_SOFTMAX_BODY_H
 
@@ -26,7 +26,8 @@ static inline float logit_factor(const att_problem *p) {
     return logits_are_shaped(p) ? LOG2E : p->scale * LOG2E;
 }
 
-/* Bias of keys x .. x+n-1 of the row that begins at element `offset`; 0 or -inf for a boolean one. */
+/* Bias of keys x .. x+n-1 of the row that begins at element `offset`; 0 or -inf for a boolean
+ * one. */
 static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int64_t x,
                     int64_t n) {
     if (p->bias.col == 1 && p->bias_dtype != ATT_BOOL8) {
@@ -89,7 +90,8 @@ static inline float row_sum(const row_state *row) {
     return vf_reduce_add(vf_load(row->sum));
 }
 
-/* Lane by lane the largest of s[from..to), NaN passed over; the count is a multiple of 2 * VF_W. */
+/* Lane by lane the largest of s[from..to), NaN passed over; the count is a multiple of 2 *
+ * VF_W. */
 VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
     vf a = vf_max(vf_load(s + from), vf_set1(-INFINITY));
     vf b = vf_max(vf_load(s + from + VF_W), vf_set1(-INFINITY));
@@ -118,7 +120,14 @@ static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float 
 /* Where weights x and x+VF_W of a row go. */
 typedef void store_weights(void *row, int64_t x, vf p0, vf p1);
 
-/* Weights exp2(s * factor - m) of s[from..to) go to `to_row` by `store`; their sum is added to the row's. */
+/* A row of floats, such as the scores themselves. */
+static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
+    vf_store((float *)row + x, p0);
+    vf_store((float *)row + x + VF_W, p1);
+}
+
+/* Weights exp2(s * factor - m) of s[from..to) go to `to_row` by `store`; their sum is added to
+ * the row's. */
 VF_INLINE void weigh_row(row_state *row, const float *s, int64_t from, int64_t to, float factor,
                          const int degree, store_weights *store, void *to_row) {
     const vf f = vf_set1(factor), shift = vf_set1(row->shift);

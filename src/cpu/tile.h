@@ -8,14 +8,19 @@
 
 /* What the products of an instruction set provide to the walker (tile_body.h):
  *   TILE_STRIP   rows of a strip                            TILE_ROWS  most rows a task
- *   TILE_KEYS    keys a block                               TILE_STEP  granule of the keys looked at
+ *   TILE_KEYS    keys a block                               TILE_STEP  granule of the keys
+ * looked at
  *   TILE_PART    keys of one part of the scores, columns of one part of the sums
  *   tile_{q,k,v,p}_bytes, tile_o_stride                     sizes of the packed operands
- *   tile_sums_bytes                                         size of the sums of a strip, where tile_fold adds them
- *   tile_pack_q, tile_pack_kv                               from the caller's layout to the packed one
+ *   tile_sums_bytes                                         size of the sums of a strip, where
+ * tile_fold adds them
+ *   tile_pack_q, tile_pack_kv                               from the caller's layout to the
+ * packed one
  *   tile_score_steps, tile_sum_steps                        steps that a part is computed in
- *   tile_scores, tile_accumulate                            one step of a part of S = Q K^T, of P V
- *   tile_fold                                               O += P V, where tile_accumulate has not done it
+ *   tile_scores, tile_accumulate                            one step of a part of S = Q K^T, of
+ * P V
+ *   tile_fold                                               O += P V, where tile_accumulate has
+ * not done it
  *   tile_weigh                                              scores of a row to weights */
 typedef struct strip_keys {
     att_cpu_interval any, all; /* seen by some, by every row of a strip; empty where hi <= lo */
@@ -31,17 +36,16 @@ typedef struct tile {
     char *q, *k, *v; /* packed operands */
     char *p[2];      /* weights of a strip, where they do not replace the scores */
     float *s[2];     /* scores of a strip, [TILE_STRIP][TILE_KEYS] */
-    float
-        *sums; /* P V of a strip, [TILE_STRIP][o_stride], where it is not added to o at once */
-    float *o;  /* accumulator, [padded_rows][o_stride] */
+    float *sums;     /* P V of a strip, [TILE_STRIP][o_stride], where not added to o at once */
+    float *o;        /* accumulator, [padded_rows][o_stride] */
     att_cpu_interval *seen; /* keys of a row */
     strip_keys *strips;     /* keys of a strip */
     const char **rows_k, **rows_v;
 } tile;
 
-/* Some rows of the task against the keys of the block that they see: [from, to), whole steps; of the last
- * step only the keys below `end` are in the block. `slot` says which of the two buffers hold its scores
- * and weights. */
+/* Some rows of the task against the keys of the block that they see: [from, to), whole steps;
+ * of the last step only the keys below `end` are in the block. `slot` says which of the two
+ * buffers hold its scores and weights. */
 typedef struct strip {
     int64_t row0, rows;
     int64_t from, to, end;

@@ -7,9 +7,10 @@
  *           scores -> logits -> weights, raise the maximum and rescale where needed, accumulate
  *   finish the rows, or keep them for the merge where the keys are split
  *
- * The strips form a pipeline: while the vector units weigh strip i, row by row, the steps of the scores of
- * strip i+1 and of the sums of strip i-1 are issued in between, for the matrix unit to work on. The steps are
- * small, because the processor looks ahead over some hundreds of instructions and no further:
+ * The strips form a pipeline: while the vector units weigh strip i, row by row, the steps of
+ * the scores of strip i+1 and of the sums of strip i-1 are issued in between, for the matrix
+ * unit to work on. The steps are small, because the processor looks ahead over some hundreds of
+ * instructions and no further:
  *
  *   products   S0 | S1     | O0 S2    | O1 S3    | ... | On
  *   softmax       | rows 0 | rows 1   | rows 2   | ... |            */
@@ -105,7 +106,8 @@ static void tile_prepare_row(const tile *t, const strip *st, int64_t r, int64_t 
     mask_row(s, st->from, st->to, lo, hi);
 }
 
-/* Logits s[from..to) to weights; the bounds are constants where this is inlined for a whole block. */
+/* Logits s[from..to) to weights; the bounds are constants where this is inlined for a whole
+ * block. */
 VF_INLINE void tile_softmax_keys(const tile *t, row_state *state, const strip *st, int64_t r,
                                  const int64_t from, const int64_t to) {
     const int64_t row = st->row0 + r;
@@ -126,7 +128,8 @@ static void tile_softmax_row(const tile *t, row_state *state, const strip *st, i
         tile_softmax_keys(t, state, st, r, st->from, st->to);
 }
 
-/* The first strip at or below `row0` that sees a key of the block; rows = 0 where there is none. */
+/* The first strip at or below `row0` that sees a key of the block; rows = 0 where there is
+ * none. */
 static strip next_strip(const tile *t, int64_t row0, int64_t j0, int64_t n, int slot) {
     for (; row0 < t->task.rows; row0 += TILE_STRIP) {
         const int64_t rows = att_min(TILE_STRIP, t->task.rows - row0);
@@ -182,7 +185,8 @@ static void sum_step(const tile *t, const strip *st, cursor *c) {
     advance(c);
 }
 
-/* Weigh strip `now`; between its rows, step through the sums of `before` and the scores of `after`. */
+/* Weigh strip `now`; between its rows, step through the sums of `before` and the scores of
+ * `after`. */
 static void tile_weave(const tile *t, row_state *state, const strip *before, const strip *now,
                        const strip *after, int64_t j0) {
     cursor sums = sum_cursor(t, before), scores = score_cursor(t, after);

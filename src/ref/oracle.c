@@ -26,7 +26,8 @@ int64_t att_ref_len_k(const att_problem *p, const att_args *a, int64_t b) {
     return len;
 }
 
-/* Packed tensors hold the rows of all sequences one after the other: the batch stride is not used. */
+/* Packed tensors hold the rows of all sequences one after the other: the batch stride is not
+ * used. */
 static int64_t row_index(const att_strides *strides, const int32_t *cu_seqlens, int64_t b,
                          int64_t h, int64_t row) {
     if (cu_seqlens)

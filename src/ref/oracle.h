@@ -1,7 +1,8 @@
 /* oracle.h: attention in float64, one row at a time: the authority for every test.
  *
- * Slow and obvious on purpose: no blocking, no online softmax, nothing shared with the engine. It
- * trusts its arguments: att_problem and att_args must be such that att_plan_run() accepts them. */
+ * Slow and obvious on purpose: no blocking, no online softmax, nothing shared with the engine.
+ * It trusts its arguments: att_problem and att_args must be such that att_plan_run() accepts
+ * them. */
 #ifndef ATT_REF_ORACLE_H
 #define ATT_REF_ORACLE_H
 
@@ -14,10 +15,12 @@
 int64_t att_ref_len_q(const att_problem *p, const att_args *a, int64_t b);
 int64_t att_ref_len_k(const att_problem *p, const att_args *a, int64_t b);
 
-/* In a sequence of len_q rows and len_k keys: the key on row i's diagonal, which may lie outside. */
+/* In a sequence of len_q rows and len_k keys: the key on row i's diagonal, which may lie
+ * outside. */
 int64_t att_ref_diagonal(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i);
 
-/* And the keys that causal, window and length let row i see: [*lo, *hi), empty where *lo >= *hi. */
+/* And the keys that causal, window and length let row i see: [*lo, *hi), empty where *lo >=
+ * *hi. */
 void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i, int64_t *lo,
                      int64_t *hi);
 
@@ -39,8 +42,8 @@ int64_t att_ref_index_k(const att_problem *p, const att_args *a, int64_t b, int6
 int64_t att_ref_index_v(const att_problem *p, const att_args *a, int64_t b, int64_t h_kv,
                         int64_t j);
 
-/* Output row i of query head h in batch entry b: o[0 .. d_v) and the log-sum-exp. Reads inputs only.
- * logits: caller's scratch for att_ref_len_k() numbers. Thread: safe. */
+/* Output row i of query head h in batch entry b: o[0 .. d_v) and the log-sum-exp. Reads inputs
+ * only. logits: caller's scratch for att_ref_len_k() numbers. Thread: safe. */
 void att_ref_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
                  double *logits, double *o, double *lse);
 

@@ -1,4 +1,5 @@
-/* plain.c: the plain float32 reference; it shares indexing and masking with the oracle, no numbers. */
+/* plain.c: the plain float32 reference; it shares indexing and masking with the oracle, no
+ * numbers. */
 #include "ref/plain.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* plain.h: the plain same-dtype reference whose error sets the bar for the kernels.
  *
- * What a careful but unhurried programmer would write in float32: products summed in order, expf,
- * P rounded to the input type before P*V, the sum of P taken before that rounding, O rounded to
- * dtype_o. */
+ * What a careful but unhurried programmer would write in float32: products summed in order,
+ * expf, P rounded to the input type before P*V, the sum of P taken before that rounding, O
+ * rounded to dtype_o. */
 #ifndef ATT_REF_PLAIN_H
 #define ATT_REF_PLAIN_H
 

@@ -1,4 +1,5 @@
-/* select.h: the registry and the one selector, which answers both "is it supported" and "which one runs". */
+/* select.h: the registry and the one selector, which answers both "is it supported" and "which
+ * one runs". */
 #ifndef ATT_SELECT_SELECT_H
 #define ATT_SELECT_SELECT_H
 
@@ -49,7 +50,8 @@ const att_kernel_row *att_select_find(const att_limits *limits, const att_proble
 att_status att_select(const att_kernel_row **out, const att_limits *limits,
                       const att_problem *p);
 
-/* The choice and every refusal as text, one row a line; `detail` is put behind the chosen one. */
+/* The choice and every refusal as text, one row a line; `detail` is put behind the chosen one.
+ */
 void att_select_explain(const att_limits *limits, const att_problem *p, const char *detail,
                         char *buf, size_t n);
 
