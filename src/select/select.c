@@ -35,14 +35,22 @@ const att_kernel_row *att_registry_row(size_t i) {
         return false;                                                                          \
     } while (0)
 
-bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const att_problem *p,
+/* May the context run this row on this type at all? */
+static bool allowed(const att_kernel_row *row, const att_limits *limits, att_dtype dtype,
                     att_refusal *refusal) {
-    refusal->field[0] = refusal->why[0] = '\0';
     if (row->isa > limits->isa)
         REFUSE("isa", "needs %s, this context has %s", att_isa_name(row->isa),
                att_isa_name(limits->isa));
-    if (row->isa == ATT_ISA_AMX && p->dtype == ATT_F32 && !limits->amx_f32)
+    if (row->isa == ATT_ISA_AMX && dtype == ATT_F32 && !limits->amx_f32)
         REFUSE("dtype", "f32 goes to AMX only where ATT_AMX_F32 allows it");
+    return true;
+}
+
+bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const att_problem *p,
+                    att_refusal *refusal) {
+    refusal->field[0] = refusal->why[0] = '\0';
+    if (!allowed(row, limits, p->dtype, refusal))
+        return false;
     if (p->d_qk > D_MAX)
         REFUSE("d_qk", "d_qk=%lld is above %d", (long long)p->d_qk, D_MAX);
     if (p->d_v > D_MAX)
@@ -67,11 +75,12 @@ att_status att_select(const att_kernel_row **out, const att_limits *limits,
     *out = att_select_find(limits, p);
     if (*out)
         return ATT_OK;
-    /* The nearest is the best kernel this context could run: the last row runs everywhere. */
-    size_t near = 0;
-    while (registry[near].isa > limits->isa || registry[near].family != ATT_FAMILY_FWD)
-        near++;
+    /* The nearest is the best kernel for any rows that the context allows; the last row always is. */
     att_refusal refusal;
+    size_t near = 0;
+    while (registry[near].family != ATT_FAMILY_FWD ||
+           !allowed(&registry[near], limits, p->dtype, &refusal))
+        near++;
     att_row_serves(&registry[near], limits, p, &refusal);
     return att_fail(ATT_E_UNSUPPORTED, refusal.field,
                     "no kernel serves this problem; nearest is %s: %s", registry[near].id,
