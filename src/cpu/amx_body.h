@@ -282,15 +282,17 @@ VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_
                           int64_t from, int64_t to) {
     const float *s = t->s[st->slot] + r * TILE_KEYS;
     const int parts = parts_of(t->job->p->dtype);
-    /* Where only O is asked for, exp2 need be no better than the weights are stored. */
-    const bool lse = t->job->p->features & ATT_LSE;
+    /* Where only O is asked for, and no finer than the inputs, exp2 need be no better than the
+     * weights are stored. */
+    const att_problem *p = t->job->p;
+    const bool fine = (p->features & ATT_LSE) || p->dtype_o == ATT_F32;
     void *row_to = t->p[st->slot] + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES +
                    r % SIDE * AMX_ROW_BYTES;
-    if (parts == 1 && !lse)
+    if (parts == 1 && !fine)
         weigh_row(row, s, from, to, t->factor, 3, store_bf16, row_to);
     else if (parts == 1)
         weigh_row(row, s, from, to, t->factor, 5, store_bf16, row_to);
-    else if (parts == 2 && !lse)
+    else if (parts == 2 && !fine)
         weigh_row(row, s, from, to, t->factor, 4, store_two, row_to);
     else if (parts == 2)
         weigh_row(row, s, from, to, t->factor, 5, store_two, row_to);

@@ -250,7 +250,7 @@ static void decode_run(const att_cpu_job *job, int64_t index, void *scratch) {
     c.factor = logit_factor(job->p);
     decode_walk(&c, decode_begin(&c, scratch));
     for (int64_t r = 0; r < c.task.rows; r++)
-        end_row(job, &c.task, r, c.o + r * c.o_stride, c.state[r].m, row_sum(&c.state[r]));
+        end_row(job, &c.task, r, c.o + r * c.o_stride, c.state[r].top, row_sum(&c.state[r]));
 }
 
 #endif

@@ -10,12 +10,14 @@
 
 /* Divide by the sum (and the sink), round, store O and LSE of packed row r.
  *
- * o, m, l  accumulator, log2-domain maximum and sum of the weights
+ * o       accumulator
+ * top, l  the score that the weights are relative to, and the sum of the weights
+ *
  * A result that is not finite, or a row that sees keys and has no weight, may come from values
  * that the mask hides or from float32 overflow: that row is computed again in float64, exactly.
  */
 static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t r,
-                       const float *o, float m, float l) {
+                       const float *o, float top, float l) {
     const att_problem *p = job->p;
     const int64_t i = r / job->t->group, head = s->head_kv * job->t->group + r % job->t->group;
     vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
@@ -31,12 +33,12 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     float scale = l > 0.0f ? 1.0f / l : 0.0f;
     float lse = -INFINITY;
     if (l > 0.0f && (p->features & (ATT_LSE | ATT_SINKS)))
-        lse = m * LN2 + logf(l);
+        lse = top * natural_factor(p) + logf(l);
     if (p->features & ATT_SINKS) {
         const float sink = job->a->sinks[head];
-        const float top = fmaxf(sink, lse);
+        const float most = fmaxf(sink, lse);
         const float total =
-            top == -INFINITY ? -INFINITY : top + logf(expf(sink - top) + expf(lse - top));
+            most == -INFINITY ? -INFINITY : most + logf(expf(sink - most) + expf(lse - most));
         scale = l > 0.0f ? scale * expf(lse - total) : 0.0f;
         lse = total;
     }
@@ -50,23 +52,23 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
 }
 
 /* Keep a row of one split for combine_task(). */
-static void keep_partial(const att_cpu_job *job, int64_t partial_row, const float *o, float m,
+static void keep_partial(const att_cpu_job *job, int64_t partial_row, const float *o, float top,
                          float l) {
     const int64_t width = att_cpu_partial_width(job->p);
     float *to = job->partials + partial_row * att_cpu_partial_stride(job->p);
     for (int64_t x = 0; x < width; x += VF_W)
         vf_store(to + x, vf_load(o + x));
-    to[width] = m;
+    to[width] = top;
     to[width + 1] = l;
 }
 
 /* Row r of a task is through its keys. */
 static void end_row(const att_cpu_job *job, const att_cpu_task *task, int64_t r, const float *o,
-                    float m, float l) {
+                    float top, float l) {
     if (job->t->splits > 1)
-        keep_partial(job, task->partial + r, o, m, l);
+        keep_partial(job, task->partial + r, o, top, l);
     else
-        finish_row(job, &task->s, task->row0 + r, o, m, l);
+        finish_row(job, &task->s, task->row0 + r, o, top, l);
 }
 
 /* Merge the splits of `index` (a task of split 0) in their order and finish its rows. */
@@ -74,21 +76,23 @@ static void combine_task(const att_cpu_job *job, int64_t index) {
     const att_cpu_task task = att_cpu_task_of(job, index);
     const int64_t width = att_cpu_partial_width(job->p),
                   stride = att_cpu_partial_stride(job->p);
+    const float factor = logit_factor(job->p);
     for (int64_t r = 0; r < task.rows; r++) {
         float *first = job->partials + (task.partial + r) * stride;
-        float m = -INFINITY, l = 0.0f;
+        float top = -INFINITY, l = 0.0f;
         for (int64_t k = 0; k < job->t->splits; k++)
-            m = fmaxf(m, first[k * job->t->rows * stride + width]);
+            top = fmaxf(top, first[k * job->t->rows * stride + width]);
         for (int64_t k = 0; k < job->t->splits; k++) {
             float *part = first + k * job->t->rows * stride;
-            const float alpha = part[width] == -INFINITY ? 0.0f : exp2f(part[width] - m);
+            const float alpha =
+                part[width] == -INFINITY ? 0.0f : exp2f((part[width] - top) * factor);
             l += alpha * part[width + 1];
             for (int64_t x = 0; x < width; x += VF_W) {
                 const vf sum = k ? vf_load(first + x) : vf_set1(0.0f);
                 vf_store(first + x, vf_muladd(vf_load(part + x), vf_set1(alpha), sum));
             }
         }
-        finish_row(job, &task.s, task.row0 + r, first, m, l);
+        finish_row(job, &task.s, task.row0 + r, first, top, l);
     }
 }
 

@@ -127,8 +127,8 @@ static inline int64_t att_cpu_lse_offset(const att_problem *p, const att_cpu_seq
     return batch + head * p->lse.head + (s->row_q + i) * p->lse.row;
 }
 
-/* A partial row: the accumulator padded to whole vectors of any instruction set, then m and l.
- */
+/* A partial row: the accumulator padded to whole vectors of any instruction set, then the top
+ * score and the sum. */
 static inline int64_t att_cpu_partial_width(const att_problem *p) {
     return att_round_up(p->d_v, 16);
 }

@@ -13,7 +13,6 @@
 #include "cpu/math_body.h"
 
 #define LOG2E 0x1.715476p+0f
-#define LN2   0x1.62e43p-1f
 #define LAZY  8.0f
 
 /* True where logits are more than scores times a positive factor. */
@@ -21,9 +20,12 @@ static inline bool logits_are_shaped(const att_problem *p) {
     return !(p->scale > 0.0f) || p->softcap > 0.0f || (p->features & (ATT_ALIBI | ATT_BIAS));
 }
 
-/* From what stands in a row of scores to log2-domain logits. */
+/* From what stands in a row of scores to logits, and to log2-domain logits. */
+static inline float natural_factor(const att_problem *p) {
+    return logits_are_shaped(p) ? 1.0f : p->scale;
+}
 static inline float logit_factor(const att_problem *p) {
-    return logits_are_shaped(p) ? LOG2E : p->scale * LOG2E;
+    return natural_factor(p) * LOG2E;
 }
 
 /* Bias of keys x .. x+n-1 of the row that begins at element `offset`; 0 or -inf for a boolean
@@ -64,26 +66,36 @@ static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t
     }
 }
 
-/* Hide the keys outside [lo, hi) of the vectors in [from, to), both multiples of VF_W. */
+/* Hide what lies outside [lo, hi) of the vector at x. */
+static inline void mask_vector(float *s, int64_t x, int64_t lo, int64_t hi) {
+    const vf kept =
+        vf_between(vf_load(s + x), att_max(lo - x, 0), att_max(hi - x, 0), -INFINITY);
+    vf_store(s + x, kept);
+}
+
+/* Hide the keys outside [lo, hi) of the vectors in [from, to), both multiples of VF_W; only the vectors
+ * that hold such keys are touched. */
 static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int64_t hi) {
-    for (int64_t x = from; x < to; x += VF_W)
-        if (x < lo || x + VF_W > hi)
-            vf_store(s + x, vf_between(vf_load(s + x), att_max(lo - x, 0), att_max(hi - x, 0),
-                                       -INFINITY));
+    int64_t x = from;
+    for (; x < to && x < lo; x += VF_W)
+        mask_vector(s, x, lo, hi);
+    for (x = att_max(x, hi > 0 ? hi / VF_W * VF_W : 0); x < to; x += VF_W)
+        mask_vector(s, x, lo, hi);
 }
 
 /* The running state of a row. The sum stays spread over the lanes until the row is finished. */
 typedef struct row_state {
     float sum[VF_W];
-    float m;     /* log2-domain maximum, -inf before the first visible key */
-    float shift; /* -m, 0 before the first visible key */
-    float bound; /* a score above this raises m: (m + LAZY) / factor */
+    float top; /* maximum of the scores, lazily raised; -inf before the first visible key */
+    float
+        base; /* what is subtracted from a score: top, so that its own weight is exactly 1; 0 before */
+    float bound; /* a score above this raises top: it is LAZY above it in the log2 domain */
 } row_state;
 
 static inline void row_start(row_state *row) {
     vf_store(row->sum, vf_set1(0.0f));
-    row->m = row->bound = -INFINITY;
-    row->shift = 0.0f;
+    row->top = row->bound = -INFINITY;
+    row->base = 0.0f;
 }
 
 static inline float row_sum(const row_state *row) {
@@ -105,13 +117,12 @@ VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
 /* Raise the maximum to that of the block, and rescale what was summed under the old one. */
 static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float factor,
                                                 float *o, int64_t n) {
-    const float old = row->m;
-    row->m = vf_reduce_max(lanes) * factor;
-    row->shift = -row->m;
-    row->bound = (row->m + LAZY) / factor;
+    const float old = row->top;
+    row->top = row->base = vf_reduce_max(lanes);
+    row->bound = row->top + LAZY / factor;
     if (old == -INFINITY)
         return; /* nothing was summed yet */
-    const vf alpha = vf_set1(exp2f(old - row->m));
+    const vf alpha = vf_set1(exp2f((old - row->top) * factor));
     vf_store(row->sum, vf_mul(vf_load(row->sum), alpha));
     for (int64_t x = 0; x < n; x += VF_W)
         vf_store(o + x, vf_mul(vf_load(o + x), alpha));
@@ -126,15 +137,15 @@ static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
     vf_store((float *)row + x + VF_W, p1);
 }
 
-/* Weights exp2(s * factor - m) of s[from..to) go to `to_row` by `store`; their sum is added to
+/* Weights exp2((s - base) * factor) of s[from..to) go to `to_row` by `store`; their sum is added to
  * the row's. */
 VF_INLINE void weigh_row(row_state *row, const float *s, int64_t from, int64_t to, float factor,
                          const int degree, store_weights *store, void *to_row) {
-    const vf f = vf_set1(factor), shift = vf_set1(row->shift);
+    const vf f = vf_set1(factor), base = vf_set1(row->base);
     vf sum0 = vf_load(row->sum), sum1 = vf_set1(0.0f);
     for (int64_t x = from; x < to; x += 2 * VF_W) {
-        const vf p0 = vf_exp2(vf_fma(vf_load(s + x), f, shift), degree);
-        const vf p1 = vf_exp2(vf_fma(vf_load(s + x + VF_W), f, shift), degree);
+        const vf p0 = vf_exp2(vf_mul(vf_sub(vf_load(s + x), base), f), degree);
+        const vf p1 = vf_exp2(vf_mul(vf_sub(vf_load(s + x + VF_W), base), f), degree);
         sum0 = vf_add(sum0, p0);
         sum1 = vf_add(sum1, p1);
         store(to_row, x, p0, p1);

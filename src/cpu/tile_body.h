@@ -238,7 +238,7 @@ static void tile_run(const att_cpu_job *job, int64_t index, void *scratch) {
     for (int64_t j0 = keys.lo; j0 < keys.hi; j0 += TILE_KEYS)
         tile_block(&t, state, j0, att_min(TILE_KEYS, keys.hi - j0));
     for (int64_t r = 0; r < t.task.rows; r++)
-        end_row(job, &t.task, r, t.o + r * t.o_stride, state[r].m, row_sum(&state[r]));
+        end_row(job, &t.task, r, t.o + r * t.o_stride, state[r].top, row_sum(&state[r]));
 }
 
 #endif
