@@ -1,40 +1,8 @@
 /* isa_avx2.c: the kernels for AVX2, FMA and F16C. */
 #include "cpu/simd_avx2.h"
 
+#define ISA          avx2
 #define NV           2 /* vectors of a panel: MR * NV sums and NV operands fill the registers */
-#define DECODE_BATCH 2
+#define DECODE_BATCH 2 /* keys whose dot products are in flight together */
 
-#include "cpu/softmax_body.h"
-#include "cpu/fma_body.h"
-#include "cpu/tile_body.h"
-#include "cpu/decode_body.h"
-
-static void run_fwd(const att_cpu_job *job, int64_t task, void *scratch) {
-    if (task == 0 && job->a->launch)
-        job->a->launch->kernel = fwd_cpu_avx2.id;
-    tile_run(job, task, scratch);
-}
-
-static void run_decode(const att_cpu_job *job, int64_t task, void *scratch) {
-    if (task == 0 && job->a->launch)
-        job->a->launch->kernel = decode_cpu_avx2.id;
-    decode_run(job, task, scratch);
-}
-
-const att_cpu_kernel fwd_cpu_avx2 = {
-    .id = "fwd_cpu_avx2",
-    .row_step = TILE_STRIP,
-    .row_most = TILE_ROWS,
-    .scratch = tile_scratch,
-    .run = run_fwd,
-    .combine = combine_task,
-};
-
-const att_cpu_kernel decode_cpu_avx2 = {
-    .id = "decode_cpu_avx2",
-    .row_step = DECODE_ROWS,
-    .row_most = DECODE_ROWS,
-    .scratch = decode_scratch,
-    .run = run_decode,
-    .combine = combine_task,
-};
+#include "cpu/fma_kernels_body.h"
