@@ -164,8 +164,7 @@ DECODE_STEPS(f32, ATT_F32)
 DECODE_STEPS(f16, ATT_F16)
 DECODE_STEPS(bf16, ATT_BF16)
 
-/* Scores of row r to weights in place. [from, to) are the keys looked at, [0, n) those of the
- * block. */
+/* Scores of row r to weights in place; [from, to) are the keys of the block. */
 static void decode_softmax_row(decode *c, int64_t r, int64_t j0, int64_t from, int64_t to) {
     const int64_t packed = c->task.row0 + r, group = c->job->t->group;
     const int64_t first = from / (2 * VF_W) * (2 * VF_W), last = att_round_up(to, 2 * VF_W);

@@ -73,8 +73,8 @@ static inline void mask_vector(float *s, int64_t x, int64_t lo, int64_t hi) {
     vf_store(s + x, kept);
 }
 
-/* Hide the keys outside [lo, hi) of the vectors in [from, to), both multiples of VF_W; only the vectors
- * that hold such keys are touched. */
+/* Hide the keys outside [lo, hi) of the vectors in [from, to), both multiples of VF_W; only the
+ * vectors that hold such keys are touched. */
 static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int64_t hi) {
     int64_t x = from;
     for (; x < to && x < lo; x += VF_W)
@@ -86,9 +86,8 @@ static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int6
 /* The running state of a row. The sum stays spread over the lanes until the row is finished. */
 typedef struct row_state {
     float sum[VF_W];
-    float top; /* maximum of the scores, lazily raised; -inf before the first visible key */
-    float
-        base; /* what is subtracted from a score: top, so that its own weight is exactly 1; 0 before */
+    float top;   /* maximum of the scores, lazily raised; -inf before the first visible key */
+    float base;  /* top, or 0 before: what is subtracted, so that top's weight is exactly 1 */
     float bound; /* a score above this raises top: it is LAZY above it in the log2 domain */
 } row_state;
 
@@ -102,8 +101,7 @@ static inline float row_sum(const row_state *row) {
     return vf_reduce_add(vf_load(row->sum));
 }
 
-/* Lane by lane the largest of s[from..to), NaN passed over; the count is a multiple of 2 *
- * VF_W. */
+/* Lane by lane the largest of s[from..to), NaN passed over; whole pairs of vectors. */
 VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
     vf a = vf_max(vf_load(s + from), vf_set1(-INFINITY));
     vf b = vf_max(vf_load(s + from + VF_W), vf_set1(-INFINITY));
