@@ -166,19 +166,16 @@ DECODE_STEPS(bf16, ATT_BF16)
 
 /* Scores of row r to weights in place; [from, to) are the keys of the block. */
 static void decode_softmax_row(decode *c, int64_t r, int64_t j0, int64_t from, int64_t to) {
-    const int64_t packed = c->task.row0 + r, group = c->job->t->group;
     const int64_t first = from / (2 * VF_W) * (2 * VF_W), last = att_round_up(to, 2 * VF_W);
     const int64_t lo = att_max(c->seen[r].lo - j0, from), hi = att_min(c->seen[r].hi - j0, to);
     float *s = c->s + r * DECODE_KEYS;
-    if (c->shaped && hi > lo)
-        shape_row(c->job, &c->task.s, c->task.s.head_kv * group + packed % group,
-                  packed / group, s, j0, lo, hi);
+    if (c->shaped && hi > lo) {
+        const att_cpu_query q = att_cpu_query_of(c->job, &c->task.s, c->task.row0 + r);
+        shape_row(c->job, &c->task.s, q.head, q.position, s, j0, lo, hi);
+    }
     if (lo > first || hi < last)
         mask_row(s, first, last, lo, hi);
-    float *o = c->o + r * c->o_stride;
-    const vf lanes = max_lanes(s, first, last);
-    if (vf_any_above(lanes, c->state[r].bound))
-        raise_max(&c->state[r], lanes, c->factor, o, c->o_stride);
+    keep_max(&c->state[r], s, first, last, c->factor, c->o + r * c->o_stride, c->o_stride);
     weigh_row(&c->state[r], s, first, last, c->factor, 5, store_in_place, s);
 }
 
@@ -215,7 +212,7 @@ static void decode_walk(decode *c, att_cpu_interval keys) {
 /* Place the buffers, widen Q, and return the keys this split walks over. */
 static att_cpu_interval decode_begin(decode *c, float *scratch) {
     const att_problem *p = c->job->p;
-    const int64_t group = c->job->t->group, bytes = (int64_t)att_dtype_size(p->dtype);
+    const int64_t bytes = (int64_t)att_dtype_size(p->dtype);
     c->q_stride = att_round_up(p->d_qk, 16);
     c->o_stride = att_round_up(p->d_v, 16);
     c->q = scratch;
@@ -225,14 +222,13 @@ static att_cpu_interval decode_begin(decode *c, float *scratch) {
     memset(c->o, 0, sizeof(float) * (size_t)(DECODE_ROWS * c->o_stride));
     att_cpu_interval keys = {INT64_MAX, 0};
     for (int64_t r = 0; r < c->task.rows; r++) {
-        const int64_t packed = c->task.row0 + r, i = packed / group;
-        const int64_t head = c->task.s.head_kv * group + packed % group;
-        const char *row = att_cpu_q_row(c->job, &c->task.s, head, i);
+        const att_cpu_query q = att_cpu_query_of(c->job, &c->task.s, c->task.row0 + r);
+        const char *row = att_cpu_q_row(c->job, &c->task.s, q.head, q.position);
         for (int64_t x = 0; x < p->d_qk; x += VF_W)
             vf_store(c->q + r * c->q_stride + x,
                      vf_load_as(row + x * bytes, p->dtype, p->d_qk - x));
         row_start(&c->state[r]);
-        c->seen[r] = att_cpu_visible(p, &c->task.s, i);
+        c->seen[r] = att_cpu_visible(p, &c->task.s, q.position);
         if (c->seen[r].hi > c->seen[r].lo) {
             keys.lo = att_min(keys.lo, c->seen[r].lo);
             keys.hi = att_max(keys.hi, c->seen[r].hi);

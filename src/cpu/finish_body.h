@@ -19,7 +19,8 @@
 static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t r,
                        const float *o, float top, float l) {
     const att_problem *p = job->p;
-    const int64_t i = r / job->t->group, head = s->head_kv * job->t->group + r % job->t->group;
+    const att_cpu_query q = att_cpu_query_of(job, s, r);
+    const int64_t i = q.position, head = q.head;
     vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
     for (int64_t x = 0; x < p->d_v; x += VF_W)
         probe =

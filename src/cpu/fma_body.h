@@ -90,28 +90,6 @@ VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
     }
 }
 
-static void tile_pack_q(const tile *t) {
-    if (t->job->p->dtype == ATT_F32)
-        pack_q_as(t, ATT_F32);
-    else if (t->job->p->dtype == ATT_F16)
-        pack_q_as(t, ATT_F16);
-    else
-        pack_q_as(t, ATT_BF16);
-}
-
-static void tile_pack_kv(const tile *t, int64_t n) {
-    if (t->job->p->dtype == ATT_F32) {
-        pack_k_as(t, n, ATT_F32);
-        pack_v_as(t, n, ATT_F32);
-    } else if (t->job->p->dtype == ATT_F16) {
-        pack_k_as(t, n, ATT_F16);
-        pack_v_as(t, n, ATT_F16);
-    } else {
-        pack_k_as(t, n, ATT_BF16);
-        pack_v_as(t, n, ATT_BF16);
-    }
-}
-
 /* c[MR][nv vectors] (+)= a[MR][depth] * b[depth][PANEL]; nv is a constant where this is
  * inlined. */
 VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const float *a,

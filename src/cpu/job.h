@@ -39,6 +39,17 @@ typedef struct att_cpu_sequence {
     int64_t shift;        /* diagonal(i) = i + shift */
 } att_cpu_sequence;
 
+/* What packed row `row` of a sequence is: a query head and a position. */
+typedef struct att_cpu_query {
+    int64_t head, position;
+} att_cpu_query;
+
+static inline att_cpu_query att_cpu_query_of(const att_cpu_job *job, const att_cpu_sequence *s,
+                                             int64_t row) {
+    const int64_t group = job->t->group;
+    return (att_cpu_query){s->head_kv * group + row % group, row / group};
+}
+
 typedef struct att_cpu_interval {
     int64_t lo, hi; /* empty where hi <= lo */
 } att_cpu_interval;

@@ -126,6 +126,14 @@ static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float 
         vf_store(o + x, vf_mul(vf_load(o + x), alpha));
 }
 
+/* Raise the row's maximum if s[from..to) asks for it; o[0..n) is the row's accumulator. */
+VF_INLINE void keep_max(row_state *row, const float *s, int64_t from, int64_t to, float factor,
+                        float *o, int64_t n) {
+    const vf lanes = max_lanes(s, from, to);
+    if (__builtin_expect(vf_any_above(lanes, row->bound), 0))
+        raise_max(row, lanes, factor, o, n);
+}
+
 /* Where weights x and x+VF_W of a row go. */
 typedef void store_weights(void *row, int64_t x, vf p0, vf p1);
 

@@ -14,7 +14,7 @@
  *   tile_{q,k,v,p}_bytes, tile_o_stride                     sizes of the packed operands
  *   tile_sums_bytes                                         size of the sums of a strip, where
  * tile_fold adds them
- *   tile_pack_q, tile_pack_kv                               from the caller's layout to the
+ *   pack_q_as, pack_k_as, pack_v_as                         from the caller's layout to the packed one
  * packed one
  *   tile_score_steps, tile_sum_steps                        steps that a part is computed in
  *   tile_scores, tile_accumulate                            one step of a part of S = Q K^T, of
@@ -55,9 +55,8 @@ typedef struct strip {
 
 /* Address of packed row r of the task. */
 static inline const char *tile_q_row(const tile *t, int64_t r) {
-    const int64_t group = t->job->t->group, row = t->task.row0 + r;
-    return att_cpu_q_row(t->job, &t->task.s, t->task.s.head_kv * group + row % group,
-                         row / group);
+    const att_cpu_query q = att_cpu_query_of(t->job, &t->task.s, t->task.row0 + r);
+    return att_cpu_q_row(t->job, &t->task.s, q.head, q.position);
 }
 
 #endif

@@ -58,6 +58,29 @@ static size_t tile_scratch(const att_problem *p, int64_t rows) {
     return tile_map(&t, &state, p, rows, NULL);
 }
 
+/* One specialisation of the packing a dtype. */
+static void tile_pack_q(const tile *t) {
+    if (t->job->p->dtype == ATT_F32)
+        pack_q_as(t, ATT_F32);
+    else if (t->job->p->dtype == ATT_F16)
+        pack_q_as(t, ATT_F16);
+    else
+        pack_q_as(t, ATT_BF16);
+}
+
+static void tile_pack_kv(const tile *t, int64_t n) {
+    if (t->job->p->dtype == ATT_F32) {
+        pack_k_as(t, n, ATT_F32);
+        pack_v_as(t, n, ATT_F32);
+    } else if (t->job->p->dtype == ATT_F16) {
+        pack_k_as(t, n, ATT_F16);
+        pack_v_as(t, n, ATT_F16);
+    } else {
+        pack_k_as(t, n, ATT_BF16);
+        pack_v_as(t, n, ATT_BF16);
+    }
+}
+
 /* What the rows of a strip see between them and in common. */
 static strip_keys keys_of_strip(const tile *t, int64_t row0) {
     strip_keys keys = {.any = {INT64_MAX, 0}, .all = {0, INT64_MAX}};
@@ -99,9 +122,8 @@ static void tile_prepare_row(const tile *t, const strip *st, int64_t r, int64_t 
     const int64_t lo = att_max(t->seen[row].lo - j0, st->from),
                   hi = att_min(t->seen[row].hi - j0, st->end);
     if (t->shaped && hi > lo) {
-        const int64_t group = t->job->t->group, packed = t->task.row0 + row;
-        shape_row(t->job, &t->task.s, t->task.s.head_kv * group + packed % group,
-                  packed / group, s, j0, lo, hi);
+        const att_cpu_query q = att_cpu_query_of(t->job, &t->task.s, t->task.row0 + row);
+        shape_row(t->job, &t->task.s, q.head, q.position, s, j0, lo, hi);
     }
     mask_row(s, st->from, st->to, lo, hi);
 }
@@ -111,9 +133,8 @@ static void tile_prepare_row(const tile *t, const strip *st, int64_t r, int64_t 
 VF_INLINE void tile_softmax_keys(const tile *t, row_state *state, const strip *st, int64_t r,
                                  const int64_t from, const int64_t to) {
     const int64_t row = st->row0 + r;
-    const vf lanes = max_lanes(t->s[st->slot] + r * TILE_KEYS, from, to);
-    if (__builtin_expect(vf_any_above(lanes, state[row].bound), 0))
-        raise_max(&state[row], lanes, t->factor, t->o + row * t->o_stride, t->o_stride);
+    keep_max(&state[row], t->s[st->slot] + r * TILE_KEYS, from, to, t->factor,
+             t->o + row * t->o_stride, t->o_stride);
     tile_weigh(t, &state[row], st, r, from, to);
 }
 
