@@ -1,0 +1,55 @@
+/* fwd_params.h: what the host passes to every forward kernel, by value. Read by C11 and by CUDA C,
+ * by NVRTC too, so it includes nothing and its layout is the same for all three.
+ *
+ * Strides count elements. A tensor that the problem does not have is NULL. Lengths, offsets and page ids
+ * live in device memory, where the host cannot check them without waiting: the kernels clamp them
+ * (fwd_sequence.cuh), so that a bad one can give a wrong answer but never a read out of bounds. */
+#ifndef ATT_FWD_PARAMS_H
+#define ATT_FWD_PARAMS_H
+
+typedef struct att_fwd_strides {
+    long long batch, head, row, col;
+} att_fwd_strides;
+
+/* Numbers of att_dtype, for device code. */
+enum { ATT_FWD_F32 = 1, ATT_FWD_F16 = 2, ATT_FWD_BF16 = 3, ATT_FWD_BOOL8 = 4 };
+
+/* att_fwd_params.flags */
+enum {
+    ATT_FWD_BOTTOM_RIGHT = 1, /* diagonal(i) = i + len_k - len_q instead of i */
+    ATT_FWD_VECTOR = 2        /* every row of Q, K, V and O starts at a multiple of 16 bytes */
+};
+
+typedef struct att_fwd_params {
+    const void *q, *k, *v;
+    void *o;
+    float *lse;
+    const float *alibi;
+    const void *bias;
+    const float *sinks;
+    const int *cu_seqlens_q, *cu_seqlens_k, *lens_k, *page_table;
+    /* Splits of the keys: unnormalised rows of every split, (split, batch, head, row, d_v), and their
+     * log2-sum-exp2, (split, batch, head, row). NULL where splits = 1. */
+    float *partial_o, *partial_lse;
+
+    att_fwd_strides q_stride, k_stride, v_stride, o_stride, lse_stride, bias_stride;
+    long long alibi_batch; /* stride of the slopes from batch entry to batch entry */
+    long long page_table_stride;
+    long long total_q, total_k; /* rows in packed Q and K; bounds for cu_seqlens */
+
+    int batch, heads_q, heads_kv, group; /* group = heads_q / heads_kv */
+    int seq_q, seq_k;                    /* the longest */
+    int d_qk, d_v;
+    int dtype, dtype_o, bias_dtype;      /* ATT_FWD_F32 ... */
+    int flags;
+    int window_left, window_right; /* keys seen beside the diagonal; causal: right = 0; -1: no limit */
+    int page_size, num_pages;
+    int splits;     /* parts of the keys, at least 1 */
+    int row_blocks; /* tiles along the (packed) rows of one (batch, head) */
+
+    float scale;      /* of the scores */
+    float scale_log2; /* scale * log2(e); where softcap > 0: scale / softcap */
+    float softcap;    /* 0: none */
+} att_fwd_params;
+
+#endif
