@@ -18,6 +18,5 @@ typedef struct att_cpu_kernel {
 
 #define ATT_CPU_KERNEL(id, isa, family, summary) extern const att_cpu_kernel id;
 #include "kernels/kernels.def"
-#undef ATT_CPU_KERNEL
 
 #endif

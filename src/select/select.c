@@ -15,7 +15,6 @@ static const att_kernel_row registry[] = {
      .family = ATT_FAMILY_##kind,                                                              \
      .cpu = &kernel},
 #include "kernels/kernels.def"
-#undef ATT_CPU_KERNEL
 };
 
 enum { D_MAX = 256 };
