@@ -8,18 +8,18 @@
 
 typedef struct att_cuda_limits {
     char name[64];
-    char uuid[40];         /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
-    int cc;                /* compute capability: 90 is 9.0 */
+    char uuid[40]; /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
+    int cc;        /* compute capability: 90 is 9.0 */
     int sms;
     int threads_per_sm, warps_per_sm, blocks_per_sm;
     int registers_per_sm, registers_per_block;
-    int shared_per_sm;     /* bytes */
-    int shared_per_block;  /* bytes a block may opt in to */
-    int shared_reserved;   /* bytes of every block that the system keeps */
+    int shared_per_sm;    /* bytes */
+    int shared_per_block; /* bytes a block may opt in to */
+    int shared_reserved;  /* bytes of every block that the system keeps */
     int l2_bytes;
     int64_t memory_bytes;
     int clock_khz, memory_clock_khz, memory_bus_bits;
-    int driver;            /* the CUDA version the driver speaks: 13000 is 13.0 */
+    int driver; /* the CUDA version the driver speaks: 13000 is 13.0 */
 } att_cuda_limits;
 
 typedef struct att_cuda_device att_cuda_device;

@@ -3,7 +3,7 @@
 #define ATT_CUDA_MODULE_H
 
 #include "cuda/device.h"
-#include "cuda/kernel.h"
+#include "cuda/row.h"
 
 typedef enum att_cuda_origin {
     ATT_ORIGIN_NONE,     /* neither embedded for this GPU nor can it be compiled here */
@@ -26,7 +26,8 @@ typedef struct att_cuda_code {
 typedef struct att_cuda_source {
     const char *cache_dir; /* compiled kernels; NULL: the user's cache folder; "": no cache */
     int jit_only;          /* 1: compile even what is embedded (ATTEST_JIT=1) */
-    const char *defines;   /* extra "-DUSE_X=0 -DUSE_Y=0" for the compiler, "" or NULL: none; implies jit */
+    const char *
+        defines; /* extra "-DUSE_X=0 -DUSE_Y=0" for the compiler, "" or NULL: none; implies jit */
 } att_cuda_source;
 
 typedef struct att_cuda_function att_cuda_function;

@@ -1,6 +1,6 @@
-/* kernel.h: a row of the registry for the GPU: an algorithm at one set of compile-time constants. */
-#ifndef ATT_CUDA_KERNEL_H
-#define ATT_CUDA_KERNEL_H
+/* row.h: a row of the registry for the GPU: an algorithm at one set of compile-time constants. */
+#ifndef ATT_CUDA_ROW_H
+#define ATT_CUDA_ROW_H
 
 #include <stdint.h>
 
@@ -18,7 +18,7 @@ enum {
 
 /* What a kernel is for. */
 typedef enum att_cuda_role {
-    ATT_ROLE_PLAIN,   /* many rows; mask, window, GQA, lengths, but no change of the scores, no pages */
+    ATT_ROLE_PLAIN, /* many rows; mask, window, GQA, lengths, but no change of the scores, no pages */
     ATT_ROLE_GENERAL, /* many rows, every feature, any alignment */
     ATT_ROLE_DECODE,  /* few rows a K/V head, every feature; the heads of a group in one tile */
     ATT_ROLE_COMBINE, /* merges the splits of the keys; no problem selects it */
@@ -26,16 +26,16 @@ typedef enum att_cuda_role {
 } att_cuda_role;
 
 typedef struct att_cuda_kernel {
-    const char *id;      /* also the symbol in the machine code */
-    const char *source;  /* kernels/<source>.cu */
+    const char *id;     /* also the symbol in the machine code */
+    const char *source; /* kernels/<source>.cu */
     const char *summary;
-    uint32_t targets;    /* ATT_SM80 ... */
+    uint32_t targets; /* ATT_SM80 ... */
     att_cuda_role role;
-    att_dtype dtype;     /* of Q, K and V; 0: any, decided at run time */
-    int d_qk, d_v;       /* largest served; smaller ones are padded inside */
-    int tile_m, tile_n;  /* rows and keys of a tile */
-    int stages;          /* K/V tiles in flight */
-    int warps;           /* of a block */
+    att_dtype dtype;    /* of Q, K and V; 0: any, decided at run time */
+    int d_qk, d_v;      /* largest served; smaller ones are padded inside */
+    int tile_m, tile_n; /* rows and keys of a tile */
+    int stages;         /* K/V tiles in flight */
+    int warps;          /* of a block */
 } att_cuda_kernel;
 
 #endif

@@ -1,6 +1,6 @@
-/* forward.h: cut a problem into blocks for a GPU kernel, and launch them. */
-#ifndef ATT_CUDA_FORWARD_H
-#define ATT_CUDA_FORWARD_H
+/* tiling.h: cut a problem into blocks for a GPU kernel, and launch them. */
+#ifndef ATT_CUDA_TILING_H
+#define ATT_CUDA_TILING_H
 
 #include "cuda/launch.h"
 #include "kernels/fwd_params.h"
@@ -20,7 +20,7 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
                                   const att_cuda_source *source, const att_problem *p);
 
 /* Launch. The arguments have been checked. `launch`, where not NULL, gets the main kernel's record. */
-att_status att_cuda_forward(const att_cuda_tiling *tiling, const att_args *args, void *workspace,
-                            void *stream);
+att_status att_cuda_forward(const att_cuda_tiling *tiling, const att_args *args,
+                            void *workspace, void *stream);
 
 #endif
