@@ -1,0 +1,23 @@
+/* async_copy.cuh: copies from global to shared memory that a thread starts and later waits for. */
+#ifndef ATT_ASYNC_COPY_CUH
+#define ATT_ASYNC_COPY_CUH
+
+#include "config.cuh"
+
+/* Start a copy of 16 bytes, of which the first `bytes` (0 or 16) are read and the rest are zero. Both addresses
+ * are multiples of 16. */
+DEVICE void async_copy_16(unsigned shared, const void *global, int bytes) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
+                 "r"(bytes)
+                 : "memory");
+}
+
+/* Close the group of copies started since the last call. */
+DEVICE void async_commit(void) {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Wait until at most N (a constant) of this thread's groups are still under way. */
+#define ASYNC_WAIT(N) asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory")
+
+#endif

@@ -1,0 +1,23 @@
+/* config.cuh: names for the columns of kernels.def that reach the code as macros. */
+#ifndef ATT_CONFIG_CUH
+#define ATT_CONFIG_CUH
+
+#include "fwd_params.h"
+
+/* DTYPE */
+enum { ANY = 0, F32 = ATT_FWD_F32, F16 = ATT_FWD_F16, BF16 = ATT_FWD_BF16, BOOL8 = ATT_FWD_BOOL8 };
+
+/* ROLE, in the order of att_cuda_role */
+enum { PLAIN, GENERAL, DECODE, COMBINE, RUNG };
+
+#if !defined(KERNEL) || !defined(ROLE) || !defined(DTYPE) || !defined(D_QK) || !defined(D_V) ||    \
+    !defined(TILE_M) || !defined(TILE_N) || !defined(STAGES) || !defined(WARPS)
+#error "a kernel needs every column of its row in kernels.def: KERNEL ROLE DTYPE D_QK D_V TILE_M TILE_N STAGES WARPS"
+#endif
+
+#define DEVICE static __device__ __forceinline__
+
+/* An element of 16 bits, whatever it means. */
+typedef unsigned short half_bits;
+
+#endif

@@ -1,0 +1,19 @@
+/* swizzle.cuh: tiles in shared memory whose rows and columns both read without bank conflicts.
+ *
+ * A tile has rows of `pitch` bytes, a multiple of 128, on a 128-byte boundary. The 16-byte chunk c of row r lies at
+ * chunk c ^ (r % 8) of its row: eight rows of one chunk column, which ldmatrix reads at once, fall into eight
+ * different groups of four banks. */
+#ifndef ATT_SWIZZLE_CUH
+#define ATT_SWIZZLE_CUH
+
+#include "config.cuh"
+
+/* Bytes from the start of the tile to chunk `chunk` of row `row`. */
+DEVICE unsigned swizzled(int row, int chunk, int pitch) {
+    return (unsigned)(row * pitch + ((chunk ^ (row & 7)) << 4));
+}
+
+/* Bytes of a row of `d` 16-bit elements. */
+#define SWIZZLE_PITCH(d) (((d) + 63) / 64 * 128)
+
+#endif
