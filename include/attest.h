@@ -19,6 +19,10 @@
  * A row that sees no key gives o = 0 and lse = -inf (lse = sink[h] where there is a sink).
  * docs/numerics.md has the whole numerical contract.
  *
+ * On a GPU (ATT_DEVICE_CUDA) every pointer of att_args, and the workspace, is an address that the GPU
+ * reads: device, managed or registered host memory. The run is put on the caller's stream and
+ * returns before it is done; see att_plan_run().
+ *
  * The library never prints, exits or aborts. Every function that can fail returns an
  * att_status; att_last_error() has the text and the name of the field at fault.
  *
@@ -63,7 +67,8 @@ typedef enum att_status {
     ATT_E_WORKSPACE = 7,   /* workspace null, misaligned or too small */
     ATT_E_MEMORY = 8,      /* an allocation failed */
     ATT_E_DEVICE = 9,      /* the device or instruction set asked for is not here */
-    ATT_E_SYSTEM = 10      /* the operating system refused (a thread could not be started) */
+    ATT_E_SYSTEM = 10,     /* the operating system refused (a thread could not be started) */
+    ATT_E_CUDA = 11        /* a CUDA call failed; att_error.cuda_code is the driver's code */
 } att_status;
 
 /* The name of a status, e.g. "ATT_E_ARG". Never NULL. Thread: safe. */
@@ -159,16 +164,21 @@ typedef struct att_problem {
     int64_t total_q, total_k;     /* rows in packed Q/O and K/V, where cu_seqlens are used */
     int64_t page_size, num_pages; /* ATT_PAGED: keys in a page, pages in K and V */
     int64_t page_table_stride; /* ATT_PAGED: entries from one batch entry's table to the next */
+
+    /* Bytes to which the bases of q, k, v and o are aligned; 0: 16. Looked at on a GPU only: bases or
+     * rows aligned to fewer than 16 take a slower path. A power of two, at least an element. */
+    int64_t alignment;
 } att_problem;
 
-/* What a kernel's own entry wrote while it ran, not what the selector meant to run. */
+/* What ran, not what the selector meant to run: on the CPU written by the kernel's own entry, on a GPU
+ * read from the loaded machine code that was launched. */
 typedef struct att_launch {
     const char *kernel;    /* id compiled into the code that ran; lives like the library */
     uint32_t grid[3];      /* CPU: tasks, splits of K/V, 1 */
     uint32_t block[3];     /* CPU: threads that took part, 1, 1 */
-    uint64_t shared_bytes; /* CPU: scratch bytes a thread */
-    uint32_t registers;    /* CPU: 0 */
-    char code_sha256[65];  /* CPU: "" */
+    uint64_t shared_bytes; /* CPU: scratch bytes a thread; GPU: dynamic bytes a block */
+    uint32_t registers;    /* GPU: a thread; CPU: 0 */
+    char code_sha256[65];  /* GPU: of the machine code given to the driver; CPU: "" */
 } att_launch;
 
 /* The pointers of one run. Zero it, set size, set what the problem has. */
@@ -212,8 +222,9 @@ ATT_API void att_problem_layout_packed(att_problem *problem, int64_t *k_offset,
 typedef struct att_context att_context;
 
 typedef enum att_device {
-    ATT_DEVICE_AUTO =
-        0, /* the best there is; without GPU kernels, as in this release, the CPU */
+    /* What the environment's ATTEST_DEVICE names (cpu, cuda or cuda:N); else the first GPU of compute
+     * capability 8.0 or newer that the library has code for; else the CPU. */
+    ATT_DEVICE_AUTO = 0,
     ATT_DEVICE_CPU = 1,
     ATT_DEVICE_CUDA = 2
 } att_device;
@@ -227,7 +238,7 @@ typedef enum att_isa {
 } att_isa;
 
 enum {
-    /* On a GPU, kernels below the tensor cores may be chosen. */
+    /* On a GPU, kernels below the tensor cores may be chosen (also by ATTEST_ALLOW_SLOW=1). */
     ATT_ALLOW_SLOW = 1u << 0,
     /* float32 on AMX, as three bfloat16 parts: as accurate as FMA, and faster where the tile unit
      * is not shared or throttled, as it is on many hosts. */
@@ -237,20 +248,24 @@ enum {
 typedef struct att_context_options {
     size_t size; /* sizeof(att_context_options) */
     att_device device;
-    int32_t device_index; /* which GPU */
+    int32_t device_index; /* which GPU, with ATT_DEVICE_CUDA */
     /* CPU threads a run may use, the caller's among them; 0: the environment's ATTEST_THREADS, or
      * as many as the process may be scheduled on. */
     int32_t threads;
     att_isa isa; /* the highest instruction set to use */
     /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1). */
     uint32_t flags;
-    const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder */
+    const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder; "": none */
+    /* Only the kernel of this id may serve, or, where it ends in *, those whose ids begin so. NULL: the
+     * environment's ATTEST_KERNEL, or all of them. */
+    const char *kernel;
 } att_context_options;
 
-/* Open a device. `options` may be NULL: every field zero but size.
+/* Open a device. `options` may be NULL: every field zero but size. A GPU stays open for the life of the
+ * process; its primary context is used, the one that the CUDA runtime and PyTorch use too.
  *
  * Thread   safe
- * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_DEVICE, ATT_E_MEMORY, ATT_E_SYSTEM */
+ * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_DEVICE, ATT_E_MEMORY, ATT_E_SYSTEM, ATT_E_CUDA */
 ATT_API att_status att_context_create(att_context **out, const att_context_options *options);
 
 /* Drop the caller's reference; NULL is fine. Plans made from the context keep it alive. */
@@ -259,10 +274,19 @@ ATT_API void att_context_destroy(att_context *ctx);
 typedef struct att_context_info {
     size_t size;         /* sizeof(att_context_info), set by the caller */
     att_device device;   /* what ATT_DEVICE_AUTO came to */
-    att_isa isa;         /* the highest instruction set this context uses */
+    att_isa isa;         /* the highest instruction set this context uses; GPU: ATT_ISA_AUTO */
     att_isa isa_machine; /* the highest this machine has */
-    int32_t threads;
-    char name[64]; /* the processor, as it names itself */
+    int32_t threads;     /* GPU: 0 */
+    char name[64];       /* the processor, as it names itself */
+
+    /* A GPU context's GPU; zero and "" on the CPU. */
+    int64_t memory_bytes;
+    int32_t device_index;
+    int32_t compute_capability; /* 90 is 9.0 */
+    int32_t multiprocessors;
+    int32_t driver_version; /* the CUDA version that the driver speaks: 13000 is 13.0 */
+    char gpu_name[64];
+    char gpu_uuid[40];
 } att_context_info;
 
 /* Describe the context. Thread: safe. Errors: ATT_E_ARG, ATT_E_STRUCT. */
@@ -273,15 +297,16 @@ ATT_API att_status att_context_query(const att_context *ctx, att_context_info *i
 /* A frozen choice of kernel, tiles and workspace for one problem. Immutable. */
 typedef struct att_plan att_plan;
 
-/* Choose a kernel for `problem` and freeze the choice.
+/* Choose a kernel for `problem` and freeze the choice. On a GPU this loads the kernel's code, and
+ * compiles it where it is not embedded: the slow part is here, never in a run.
  *
  * out      the plan, or NULL on failure; att_plan_destroy() frees it
  * problem  copied; set problem->size = sizeof *problem
  * Thread   safe. A plan is immutable: any number of threads may run it, each with its own
  *          workspace
  * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS (o overlaps itself),
- *          ATT_E_MEMORY, ATT_E_UNSUPPORTED (att_last_error() names the nearest kernel and the
- *          field that ruled it out) */
+ *          ATT_E_MEMORY, ATT_E_CUDA, ATT_E_UNSUPPORTED (att_last_error() names the nearest kernel
+ *          and the field that ruled it out) */
 ATT_API att_status att_plan_create(att_plan **out, att_context *ctx,
                                    const att_problem *problem);
 
@@ -300,25 +325,34 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
 
 /* Compute. Allocates nothing, prints nothing. On any error the outputs are untouched.
  *
+ * On a GPU the work is put on `stream` and nothing waits, so a run may be captured into a CUDA graph and
+ * replayed on changed data. Every address is checked before the launch: null, alignment, overlap, and
+ * that it is memory of this GPU (or managed, or registered host memory). Contents are not: cu_seqlens,
+ * lens_k and page ids lie in the GPU's memory, so the kernels clamp them. A bad one gives a wrong answer
+ * for its sequence, is never followed out of bounds, and is not reported (the CPU reports ATT_E_DATA).
+ * A fault that an earlier call left on the device is reported as ATT_E_CUDA by the next one.
+ *
  * workspace  att_plan_workspace() bytes, contents arbitrary; not shared between runs in
- *            progress; args->workspace_size, where set, is checked against it
- * stream     the GPU stream (cudaStream_t, CUstream); NULL on the CPU, where the run is
- *            complete on return
- * Thread     safe. Of callers that overlap, one has the context's threads, the others compute
- *            on their own
+ *            progress, on a GPU until the stream has passed them; args->workspace_size, where set,
+ *            is checked against it
+ * stream     the GPU stream (cudaStream_t, CUstream), NULL the default one; NULL on the CPU, where
+ *            the run is complete on return
+ * Thread     safe. Of callers that overlap on the CPU, one has the context's threads, the others
+ *            compute on their own
  * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS, ATT_E_DATA,
- *            ATT_E_WORKSPACE */
+ *            ATT_E_WORKSPACE, ATT_E_CUDA */
 ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                                 void *stream);
 
 /* -------------------------------------------------------------------- query */
 
-/* Write the chosen kernel and, for every other, the field that refused it, one a line.
+/* Write the chosen kernel and, for every other of the context's device, the field that refused it,
+ * one a line.
  *
  * n        bytes at buf; ATT_EXPLAIN_MAX always suffices, a shorter text is cut and terminated
  * Thread   safe
  * Errors   ATT_E_ARG */
-#define ATT_EXPLAIN_MAX 8192
+#define ATT_EXPLAIN_MAX 32768
 ATT_API att_status att_plan_explain(const att_plan *plan, char *buf, size_t n);
 
 /* The same text for a problem, whether or not a kernel serves it.
@@ -328,6 +362,14 @@ ATT_API att_status att_plan_explain(const att_plan *plan, char *buf, size_t n);
 ATT_API att_status att_context_explain(att_context *ctx, const att_problem *problem, char *buf,
                                        size_t n);
 
+/* Where a kernel's machine code comes from. */
+typedef enum att_origin {
+    ATT_FROM_NOWHERE = 0, /* not in the library for this GPU, and no compiler is found here */
+    ATT_FROM_LIBRARY = 1, /* machine code in the library */
+    ATT_FROM_PTX = 2,     /* PTX in the library, compiled by the driver when a plan is made */
+    ATT_FROM_SOURCE = 3   /* compiled by NVRTC when a plan is made, then kept in the cache */
+} att_origin;
+
 typedef struct att_kernel_info {
     size_t size;         /* sizeof(att_kernel_info), set by the caller */
     const char *id;      /* lives as long as the library */
@@ -335,6 +377,15 @@ typedef struct att_kernel_info {
     att_device device;
     att_isa isa;   /* CPU: the instruction set it needs */
     int available; /* 1 if this context can run it */
+
+    const char
+        *role; /* "fwd", "decode"; GPU: "plain", "general", "decode", "combine", "rung" */
+    att_origin origin;  /* GPU kernels, on this context's GPU; CPU kernels: ATT_FROM_LIBRARY */
+    int32_t rung;       /* 1: a step of the ladder, which only ATT_ALLOW_SLOW lets serve */
+    int32_t targets[8]; /* GPU: compute capabilities it is written for, 80 and up, then zeros */
+    att_dtype dtype;    /* GPU: of Q, K and V; 0: any */
+    int32_t d_qk, d_v;  /* the largest head dimensions served */
+    int32_t tile_m, tile_n, stages, warps; /* GPU: of a block */
 } att_kernel_info;
 
 /* The kernels built into the library: how many, and the i-th. Thread: safe.

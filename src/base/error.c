@@ -45,6 +45,8 @@ const char *att_status_name(att_status status) {
         return "ATT_E_DEVICE";
     case ATT_E_SYSTEM:
         return "ATT_E_SYSTEM";
+    case ATT_E_CUDA:
+        return "ATT_E_CUDA";
     }
     return "ATT_E_?";
 }
