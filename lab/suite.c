@@ -1,61 +1,14 @@
-/* suite.c: finding and reading suite files. */
+/* suite.c: reading suite files. */
 #include "lab/suite.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { PLACES = 4 };
+#include "lab/data_file.h"
 
-/* The folder of the running program, or "." where the system does not say. */
-static void program_folder(char *buf, size_t n) {
-    const ssize_t length = readlink("/proc/self/exe", buf, n - 1);
-    char *slash = NULL;
-    if (length > 0) {
-        buf[length] = '\0';
-        slash = strrchr(buf, '/');
-    }
-    if (slash)
-        *slash = '\0';
-    else
-        snprintf(buf, n, ".");
-}
-
-static FILE *search(lab_suite *suite, const char *name, lab_message *why) {
-    if (strchr(name, '/')) {
-        snprintf(suite->path, sizeof suite->path, "%s", name);
-        FILE *file = fopen(name, "r");
-        if (!file)
-            lab_fail(why, "%s: %s", name, strerror(errno));
-        return file;
-    }
-    char program[PATH_MAX];
-    program_folder(program, sizeof program);
-    static const char *const beside[PLACES] = {NULL, "/suites", "/../suites",
-                                               "/../share/attest/suites"};
-    const char *chosen = getenv("ATTEST_SUITES");
-    for (int i = 0; i < PLACES; i++) {
-        int length;
-        if (beside[i])
-            length = snprintf(suite->path, sizeof suite->path, "%s%s/%s.txt", program,
-                              beside[i], name);
-        else if (chosen && *chosen)
-            length = snprintf(suite->path, sizeof suite->path, "%s/%s.txt", chosen, name);
-        else
-            continue;
-        FILE *file = length < (int)sizeof suite->path ? fopen(suite->path, "r") : NULL;
-        if (file)
-            return file;
-    }
-    lab_fail(why,
-             "no suite '%s': no %s.txt in $ATTEST_SUITES, %s/suites, %s/../suites or "
-             "%s/../share/attest/suites",
-             name, name, program, program, program);
-    return NULL;
-}
+static const lab_data_kind suites = {
+    .what = "suite", .folder = "suites", .suffix = ".txt", .environment = "ATTEST_SUITES"};
 
 static char *trim(char *line) {
     line[strcspn(line, "#\r\n")] = '\0';
@@ -94,7 +47,7 @@ static bool read_lines(lab_suite *suite, FILE *file, lab_message *why) {
 
 bool lab_suite_read(lab_suite *suite, const char *name, lab_message *why) {
     *suite = (lab_suite){0};
-    FILE *file = search(suite, name, why);
+    FILE *file = lab_data_open(&suites, name, suite->path, sizeof suite->path, why);
     if (!file)
         return false;
     const bool good = read_lines(suite, file, why);

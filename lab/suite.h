@@ -13,8 +13,7 @@ typedef struct lab_suite {
     lab_spec *specs;
 } lab_suite;
 
-/* Read a suite. A name without '/' is looked for as NAME.txt in $ATTEST_SUITES, then beside the
- * program in suites/, ../suites/ and ../share/attest/suites/; a name with one is a path.
+/* Read a suite: NAME.txt, found as lab/data_file.h says, the variable being ATTEST_SUITES, or a path.
  * Fails naming the file and line at fault, or the folders searched. */
 bool lab_suite_read(lab_suite *suite, const char *name, lab_message *why);
 
