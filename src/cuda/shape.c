@@ -3,15 +3,17 @@
 
 #include <string.h>
 
-enum { WARP = 32, HALF = 2 /* bytes of an element in a tile */ };
+enum { WARP = 32 };
 
-/* Q, then `stages` tiles of K, then as many of V; at the end O takes the place of Q and more where it
- * needs more. */
-static int tiles_of_16_bits(const att_cuda_kernel *k) {
-    const int q = k->tile_m * k->d_qk;
-    const int kv = k->stages * k->tile_n * (k->d_qk + k->d_v);
-    const int o = k->tile_m * k->d_v;
-    return HALF * (q + kv > o ? q + kv : o);
+/* Bytes of a row of `d` 16-bit elements in a swizzled tile: SWIZZLE_PITCH of kernels/swizzle.cuh. */
+static int pitch(int d) {
+    return (d + 63) / 64 * 128;
+}
+
+/* Q, whose place O takes at the end, then `stages` tiles of K, then as many of V. */
+static int swizzled_tiles(const att_cuda_kernel *k) {
+    const int qk = pitch(k->d_qk), v = pitch(k->d_v);
+    return k->tile_m * (qk > v ? qk : v) + k->stages * k->tile_n * (qk + v);
 }
 
 /* Kernels that are not listed have their tiles in static arrays, or none. */
@@ -19,7 +21,7 @@ static const struct {
     const char *source;
     int (*bytes)(const att_cuda_kernel *kernel);
 } layouts[] = {
-    {"fwd_sm80", tiles_of_16_bits},
+    {"fwd_sm80", swizzled_tiles},
 };
 
 uint32_t att_cuda_kernel_threads(const att_cuda_kernel *kernel) {
