@@ -9,6 +9,7 @@ DATADIR     ?= $(PREFIX)/share/attest
 PKGCONFIGDIR := $(LIBDIR)/pkgconfig
 CMAKEDIR     := $(LIBDIR)/cmake/attest
 SUITES       := $(wildcard suites/*.txt)
+DEVICES      := $(wildcard devices/*.json)
 
 # $(call fill,TEMPLATE,DESTINATION): put the values of this installation into a packaging template.
 define fill
@@ -21,16 +22,20 @@ endef
 
 .PHONY: install uninstall test-install
 
-# The program looks for its suites beside itself, so that a copied build folder has all it needs.
-all: $(SUITES:%=$(BUILD)/%)
+# The program looks for its suites and devices beside itself, so that a copied build folder has all it needs.
+all: $(SUITES:%=$(BUILD)/%) $(DEVICES:%=$(BUILD)/%)
 
 $(BUILD)/suites/%.txt: suites/%.txt
 	@mkdir -p $(@D)
 	cp $< $@
 
+$(BUILD)/devices/%.json: devices/%.json
+	@mkdir -p $(@D)
+	cp $< $@
+
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \
-	    $(PKGCONFIGDIR) $(CMAKEDIR) $(DATADIR)/suites)
+	    $(PKGCONFIGDIR) $(CMAKEDIR) $(DATADIR)/suites $(DATADIR)/devices)
 	install -m 755 $(BUILD)/attest $(DESTDIR)$(BINDIR)
 	install -m 644 include/attest.h $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 $(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)
@@ -38,6 +43,7 @@ install: all
 	ln -sf libattest.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libattest.so
 	install -m 644 man/attest.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 $(SUITES) $(DESTDIR)$(DATADIR)/suites
+	install -m 644 $(DEVICES) $(DESTDIR)$(DATADIR)/devices
 	$(call fill,attest.pc,$(PKGCONFIGDIR))
 	$(call fill,attestConfig.cmake,$(CMAKEDIR))
 	$(call fill,attestConfigVersion.cmake,$(CMAKEDIR))

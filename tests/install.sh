@@ -41,7 +41,8 @@ check_files() {
     expected=$(printf '%s\n' bin/attest include/attest.h lib/libattest.a lib/libattest.so \
         "lib/libattest.so.$SOVERSION" "lib/libattest.so.$VERSION" lib/pkgconfig/attest.pc \
         lib/cmake/attest/attestConfig.cmake lib/cmake/attest/attestConfigVersion.cmake \
-        share/man/man1/attest.1 suites/*.txt | sed 's|^suites/|share/attest/suites/|' | sort)
+        share/man/man1/attest.1 suites/*.txt devices/*.json |
+        sed -E 's,^(suites|devices)/,share/attest/&,' | sort)
     same "the installed files" "$expected" \
         "$(cd "$root$prefix" && find . ! -type d -printf '%P\n' | sort)"
     [[ $(readlink -f "$lib/libattest.so") == "$lib/libattest.so.$VERSION" ]] ||

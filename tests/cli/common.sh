@@ -10,7 +10,7 @@ root=$(cd "$tests_folder/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
 PATH=$BUILD:$PATH
 export PATH
-unset ATTEST_ISA ATTEST_THREADS ATTEST_AMX_F32 ATTEST_SUITES NO_COLOR
+unset ATTEST_ISA ATTEST_THREADS ATTEST_AMX_F32 ATTEST_SUITES ATTEST_DEVICES NO_COLOR
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
