@@ -50,5 +50,5 @@ test-layers:
 # Everything also builds with the compiler that CC is not, and computes the right answers then.
 OTHER_CC := $(if $(findstring clang,$(CC)),gcc,clang)
 test-other-compiler:
-	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=$(BUILD)/$(OTHER_CC) CC=$(OTHER_CC) all
+	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=$(BUILD)/$(OTHER_CC) CUDA_OUT=$(CUDA_OUT) CC=$(OTHER_CC) all
 	$(BUILD)/$(OTHER_CC)/attest verify --suite seed

@@ -17,6 +17,10 @@ att_status att_fail(att_status status, const char *field, const char *format, ..
     return status;
 }
 
+void att_error_cuda_code(int code) {
+    last_error.cuda_code = code;
+}
+
 const att_error *att_last_error(void) {
     return &last_error;
 }

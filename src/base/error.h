@@ -8,6 +8,9 @@
 att_status att_fail(att_status status, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Set the CUDA code of the failure just recorded. */
+void att_error_cuda_code(int code);
+
 /* Return with `status` unless `condition` holds. The text should begin with the field. */
 #define ATT_REQUIRE(condition, status, field, ...)                                             \
     do {                                                                                       \

@@ -2,13 +2,14 @@
 #ifndef ATT_CUDA_DEVICE_H
 #define ATT_CUDA_DEVICE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "attest.h"
 
 typedef struct att_cuda_limits {
     char name[64];
-    char uuid[40]; /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
+    char uuid[41]; /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
     int cc;        /* compute capability: 90 is 9.0 */
     int sms;
     int threads_per_sm, warps_per_sm, blocks_per_sm;
@@ -33,5 +34,15 @@ att_status att_cuda_device_open(att_cuda_device **out, int index);
 
 const att_cuda_limits *att_cuda_device_limits(const att_cuda_device *device);
 int att_cuda_device_index(const att_cuda_device *device);
+
+/* The driver it was opened through (driver.h), and the driver's own number for it. */
+const struct att_cuda_driver *att_cuda_device_driver(const att_cuda_device *device);
+int att_cuda_device_handle(const att_cuda_device *device);
+
+/* Make a context of `device` current on this thread: the thread's own where that is one of this device,
+ * otherwise the primary one. After success, att_cuda_device_leave() brings back what was current before.
+ * Thread: safe. Errors: ATT_E_CUDA, ATT_E_MEMORY. */
+att_status att_cuda_device_enter(att_cuda_device *device);
+void att_cuda_device_leave(att_cuda_device *device);
 
 #endif

@@ -1,0 +1,96 @@
+# cuda.mk: machine code of every CUDA row of kernels.def, compiled by nvcc and put into the library.
+#
+# A row costs one front-end run a family (compute_80, compute_90a) and one ptxas a target. Without nvcc the
+# library holds the source text alone, and a machine with NVRTC compiles it when it is needed.
+NVCC        ?= $(firstword $(shell command -v nvcc) $(wildcard $(addsuffix /bin/nvcc,$(CUDA_HOME) /usr/local/cuda)))
+PTXAS       ?= $(dir $(NVCC))ptxas
+FATBINARY   ?= $(dir $(NVCC))fatbinary
+# Same for NVRTC: see src/cuda/jit.c.
+NVCC_FLAGS  ?= -std=c++17 -Ikernels -I.
+PTXAS_FLAGS ?= -O3
+KERNELS_DEF ?= kernels/kernels.def
+
+# Does not depend on the C compiler: a build folder with other C flags takes it from its parent.
+CUDA_OUT    ?= $(BUILD)/cuda
+CUDA_TEXTS  := $(sort $(wildcard kernels/*.cu kernels/*.cuh kernels/*.h))
+
+# $(call cuda_row,ID,SOURCE,COMPUTE CAPABILITIES): the rules of one row; rows.mk calls it.
+define cuda_row
+$(if $(filter 8%,$(3)),$(call cuda_front_end,$(1),$(2),80))
+$(if $(filter 9%,$(3)),$(call cuda_front_end,$(1),$(2),90a))
+$(foreach cc,$(filter 8%,$(3)),$(call cuda_cubin,$(1),80,$(cc)))
+$(foreach cc,$(filter 9%,$(3)),$(call cuda_cubin,$(1),90a,$(cc)a))
+$(if $(filter 80,$(3)),$(call cuda_fatbin,$(1).compute_80,ptx,80))
+endef
+
+# The names of functions that are not inlined hold a hash of the path of the source; the digest of a kernel must not.
+define cuda_front_end
+-include $$(CUDA_OUT)/$(1).compute_$(3).d
+$$(CUDA_OUT)/$(1).compute_$(3).ptx: kernels/$(2).cu $$(CUDA_OUT)/$(1).flags $$(CUDA_OUT)/nvcc.flags
+	$$(NVCC) -ptx -arch=compute_$(3) $$(NVCC_FLAGS) $$(shell cat $$(CUDA_OUT)/$(1).flags) \
+	    -MMD -MP -MF $$(@:.ptx=.d) -MT $$@ -o $$@.new $$<
+	@sed -E 's/_INTERNAL_[0-9a-f]{8}_([0-9]+_\w+_cu)_[0-9a-f]{8}/_INTERNAL_00000000_\1_00000000/g' $$@.new >$$@
+	@rm $$@.new
+
+endef
+
+# What ptxas says of registers, spills and shared memory is kept beside the code.
+define cuda_cubin
+$(call cuda_fatbin,$(1).sm_$(3),cubin,$(3))
+$$(CUDA_OUT)/$(1).sm_$(3).cubin: $$(CUDA_OUT)/$(1).compute_$(2).ptx
+	$$(PTXAS) $$(PTXAS_FLAGS) -v -arch=sm_$(3) -o $$@ $$< >$$(@:.cubin=.ptxas) 2>&1 || \
+	    { cat $$(@:.cubin=.ptxas) >&2; rm -f $$@; exit 1; }
+
+endef
+
+# The driver unpacks it: machine code packs to a quarter, PTX to a seventh.
+define cuda_fatbin
+CUDA_CODES += $$(CUDA_OUT)/$(1).fatbin
+$$(CUDA_OUT)/$(1).fatbin: $$(CUDA_OUT)/$(1).$(2)
+	@$$(FATBINARY) --compress-all --create=$$@ --image3=kind=$(patsubst cubin,elf,$(2)),sm=$(3),file=$$<
+
+endef
+
+ifneq ($(NVCC),)
+ifneq ($(MAKECMDGOALS),clean)
+# Written only where it changes: another compiler or other flags compile everything again.
+$(shell mkdir -p $(CUDA_OUT); \
+    { echo '$(NVCC_FLAGS) $(PTXAS_FLAGS)'; $(NVCC) --version; } >$(CUDA_OUT)/nvcc.flags.new; \
+    cmp -s $(CUDA_OUT)/nvcc.flags.new $(CUDA_OUT)/nvcc.flags || \
+        cp $(CUDA_OUT)/nvcc.flags.new $(CUDA_OUT)/nvcc.flags)
+include $(CUDA_OUT)/rows.mk
+endif
+endif
+
+$(CUDA_OUT)/rows: scripts/cuda_rows.c src/cuda/flags.c src/cuda/flags.h src/cuda/row.h $(KERNELS_DEF)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -std=c11 $(WARN) -DKERNELS_DEF='"$(KERNELS_DEF)"' -o $@ scripts/cuda_rows.c src/cuda/flags.c
+
+$(CUDA_OUT)/rows.mk: $(CUDA_OUT)/rows
+	$< $(CUDA_OUT) >$@.new
+	mv $@.new $@
+
+# The list of files is kept too: a row that is gone must leave the library.
+$(CUDA_OUT)/embedded.c: scripts/cuda_embed.sh $(CUDA_CODES) $(CUDA_TEXTS) $(if $(CUDA_CODES),$(CUDA_OUT)/rows.mk)
+	@mkdir -p $(@D)
+	scripts/cuda_embed.sh $(CUDA_CODES) $(CUDA_TEXTS) >$@.new
+	mv $@.new $@
+
+EMBEDDED    := $(BUILD)/obj/cuda_embedded.o
+LIB_OBJECTS += $(EMBEDDED)
+$(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION): $(EMBEDDED)
+
+$(EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+.PHONY: cuda
+cuda: $(CUDA_CODES)
+
+# What the kernels and the library weigh.
+all: cuda-size
+.PHONY: cuda-size
+cuda-size: $(BUILD)/libattest.so
+	@printf '%s: %d kernels of machine code, %.1f MiB; the library is %.1f MiB\n' $< $(words $(CUDA_CODES)) \
+	    "$$(cat /dev/null $(CUDA_CODES) | wc -c | awk '{ print $$1 / 1048576 }')" \
+	    "$$(stat -Lc %s $< | awk '{ print $$1 / 1048576 }')"

@@ -1,0 +1,32 @@
+/* function.h: a loaded kernel, as module.c makes it and launch.c uses it. */
+#ifndef ATT_CUDA_FUNCTION_H
+#define ATT_CUDA_FUNCTION_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "cuda/driver.h"
+#include "cuda/module.h"
+
+struct att_cuda_function {
+    /* What was asked for. */
+    att_cuda_device *device;
+    char *key; /* id, source, flags and defines: rows with the same key are the same code */
+    size_t key_size;
+    bool jit_only;
+
+    /* What was loaded; constant once `ready`. */
+    const att_cuda_driver *cu;
+    CUlibrary library;
+    CUkernel kernel;
+    const char *name; /* in the machine code */
+    att_cuda_code code;
+
+    pthread_mutex_t lock;
+    bool ready;              /* under `lock` */
+    uint32_t shared_allowed; /* under `lock`: dynamic bytes a block may have */
+    int users;               /* under the table's lock: calls that have this function in hand */
+    struct att_cuda_function *next;
+};
+
+#endif

@@ -1,0 +1,67 @@
+/* launch.c: put a kernel on a stream, and say what was put there. */
+#include "cuda/launch.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "cuda/function.h"
+
+enum { CC_OVERLAP = 90 }; /* compute capability from which kernels may overlap on a stream */
+
+/* Plans of different sizes share a function: what one was allowed is never taken back by another. */
+att_status att_cuda_function_allow(const att_cuda_function *function, uint32_t shared) {
+    att_cuda_function *f =
+        (att_cuda_function *)function; /* lock and limit are its own affair */
+    const att_cuda_limits *limits = att_cuda_device_limits(f->device);
+    ATT_REQUIRE((int64_t)shared + f->code.shared_bytes <= limits->shared_per_block,
+                ATT_E_UNSUPPORTED, "device",
+                "%s needs %lld bytes of shared memory a block, the GPU has %d", f->name,
+                (long long)shared + f->code.shared_bytes, limits->shared_per_block);
+    pthread_mutex_lock(&f->lock);
+    att_status status = ATT_OK;
+    if (shared > f->shared_allowed)
+        status = ATT_CUDA(f->cu, f->name, KernelSetAttribute,
+                          CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared,
+                          f->kernel, att_cuda_device_handle(f->device));
+    if (status == ATT_OK && shared > f->shared_allowed)
+        f->shared_allowed = shared;
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}
+
+att_status att_cuda_launch(const att_cuda_function *function, const att_cuda_shape *shape,
+                           const void *params, size_t bytes, void *stream) {
+    CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                 .value.programmaticStreamSerializationAllowed = 1};
+    const bool overlaps =
+        shape->overlap && att_cuda_device_limits(function->device)->cc >= CC_OVERLAP;
+    const CUlaunchConfig config = {.gridDimX = shape->grid[0],
+                                   .gridDimY = shape->grid[1],
+                                   .gridDimZ = shape->grid[2],
+                                   .blockDimX = shape->threads,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .sharedMemBytes = shape->shared,
+                                   .hStream = stream,
+                                   .attrs = overlaps ? &overlap : NULL,
+                                   .numAttrs = overlaps};
+    /* The driver copies the parameters before it returns. */
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)params,
+                     CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    ATT_TRY(att_cuda_device_enter(function->device));
+    /* A kernel of a library stands where a function does: it runs in the current context. */
+    const att_status status = ATT_CUDA(function->cu, function->name, LaunchKernelEx, &config,
+                                       (CUfunction)function->kernel, NULL, extra);
+    att_cuda_device_leave(function->device);
+    return status;
+}
+
+void att_cuda_launch_record(att_launch *out, const att_cuda_function *function,
+                            const att_cuda_shape *shape) {
+    *out = (att_launch){.kernel = function->name,
+                        .grid = {shape->grid[0], shape->grid[1], shape->grid[2]},
+                        .block = {shape->threads, 1, 1},
+                        .shared_bytes = shape->shared,
+                        .registers = (uint32_t)function->code.registers};
+    memcpy(out->code_sha256, function->code.sha256, sizeof out->code_sha256);
+}
