@@ -2,7 +2,7 @@
 #ifndef ATT_ASYNC_COPY_CUH
 #define ATT_ASYNC_COPY_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 /* Start a copy of 16 bytes, of which the first `bytes` (0 or 16) are read and the rest are zero. Both addresses
  * are multiples of 16. */

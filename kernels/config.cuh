@@ -2,7 +2,7 @@
 #ifndef ATT_CONFIG_CUH
 #define ATT_CONFIG_CUH
 
-#include "fwd_params.h"
+#include "kernels/fwd_params.h"
 
 /* DTYPE */
 enum { ANY = 0, F32 = ATT_FWD_F32, F16 = ATT_FWD_F16, BF16 = ATT_FWD_BF16, BOOL8 = ATT_FWD_BOOL8 };

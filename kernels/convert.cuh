@@ -2,7 +2,7 @@
 #ifndef ATT_CONVERT_CUH
 #define ATT_CONVERT_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 /* Two floats, rounded to nearest even, in one register: lo in the low half. `type` is a constant: F16 or BF16. */
 DEVICE unsigned pack_16(int type, float lo, float hi) {

@@ -2,7 +2,7 @@
 #ifndef ATT_FWD_SEQUENCE_CUH
 #define ATT_FWD_SEQUENCE_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 typedef struct sequence {
     int batch;

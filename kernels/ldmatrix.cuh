@@ -2,7 +2,7 @@
 #ifndef ATT_LDMATRIX_CUH
 #define ATT_LDMATRIX_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 /* The address of an object in shared memory, as instructions want it. */
 DEVICE unsigned shared_address(const void *p) {

@@ -2,7 +2,7 @@
 #ifndef ATT_MATH_CUH
 #define ATT_MATH_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 #define LOG2_E   1.44269504088896341f
 #define LN_2     0.693147180559945309f

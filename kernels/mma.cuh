@@ -2,7 +2,7 @@
 #ifndef ATT_MMA_CUH
 #define ATT_MMA_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 /* d (16 x 8, float32) += a (16 x 16) b (16 x 8), a and b of type DTYPE.
  *

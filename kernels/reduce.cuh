@@ -2,7 +2,7 @@
 #ifndef ATT_REDUCE_CUH
 #define ATT_REDUCE_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 /* Over the four lanes that share a row of an mma result. */
 DEVICE float quad_max(float x) {

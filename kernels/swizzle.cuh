@@ -6,7 +6,7 @@
 #ifndef ATT_SWIZZLE_CUH
 #define ATT_SWIZZLE_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 /* Bytes from the start of the tile to chunk `chunk` of row `row`. */
 DEVICE unsigned swizzled(int row, int chunk, int pitch) {

@@ -2,7 +2,7 @@
 #ifndef ATT_VECTOR_CUH
 #define ATT_VECTOR_CUH
 
-#include "config.cuh"
+#include "kernels/config.cuh"
 
 /* Both want addresses that are multiples of 16. The load is for data that no one writes meanwhile. */
 DEVICE uint4 load_16(const void *global) {

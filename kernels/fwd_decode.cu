@@ -1,0 +1,291 @@
+/* fwd_decode.cu: forward attention for a few query rows against many keys
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, K/V head, split of the keys)
+ * TILE     the query heads of a group times their positions, at most TILE_M = 16 rows, against TILE_N keys a warp
+ * THREADS  32 * WARPS; every warp walks its own keys with its own copies under way and its own running softmax, and waits for
+ *          no other until the end, where the warps' results are merged
+ * SMEM     per warp a ring of STAGES x (K TILE_N x D_QK | V TILE_N x D_V); the merge reuses it
+ * FLOW     K and V are read once for the whole group: the kernel runs at the speed of memory
+ * NUMERICS as fwd_sm80; the merge is in the order of the warps
+ * LIMITS   seq_q * group <= 16, d_qk <= D_QK, d_v <= D_V; every feature, any alignment */
+#include "kernels/fwd_softmax.cuh"
+#include "kernels/fwd_tile_load.cuh"
+#include "kernels/ldmatrix.cuh"
+#include "kernels/mma.cuh"
+#include "kernels/second_look.cuh"
+
+#define N_TILES (TILE_N / 8)
+#define K_STEPS ((D_QK + 15) / 16)
+#define O_TILES ((D_V + 15) / 16 * 2)
+
+#define QK_PITCH    SWIZZLE_PITCH(D_QK)
+#define V_PITCH     SWIZZLE_PITCH(D_V)
+#define K_BYTES     (TILE_N * QK_PITCH)
+#define STAGE_BYTES (TILE_N * (QK_PITCH + V_PITCH))
+#define RING_BYTES  (STAGES * STAGE_BYTES)
+
+/* A warp's result in shared memory: rows of O, each followed by its top and its sum. */
+#define RESULT_PITCH (8 * O_TILES + 2)
+
+static_assert(TILE_M == 16, "the rows are those of one mma");
+static_assert(TILE_N % 16 == 0, "keys come in steps of an mma");
+static_assert(TILE_M * RESULT_PITCH * 4 <= RING_BYTES, "the merge fits where the ring was");
+
+typedef struct block_work {
+    sequence s;
+    int head_kv, rows; /* rows: len_q * group */
+    int split;
+    int first, last; /* steps of TILE_N keys */
+} block_work;
+
+DEVICE block_work work_of(const att_fwd_params *p) {
+    block_work w;
+    unsigned index = blockIdx.x;
+    w.split = index % p->splits;
+    index /= p->splits;
+    w.head_kv = index % p->heads_kv;
+    w.s = sequence_of(p, index / p->heads_kv);
+    w.rows = w.s.len_q * p->group;
+    const int lo = visible_lo(p, &w.s, 0) / TILE_N;
+    const int hi = (max(visible_hi(p, &w.s, w.s.len_q - 1), 0) + TILE_N - 1) / TILE_N;
+    const int each = (max(hi - lo, 0) + p->splits - 1) / p->splits;
+    w.first = min(lo + w.split * each, hi);
+    w.last = min(w.first + each, hi);
+    return w;
+}
+
+/* Row r of the tile: a query head and a position. */
+DEVICE int head_of(const att_fwd_params *p, const block_work *w, int r) {
+    return w->head_kv * p->group + r % p->group;
+}
+
+DEVICE int position_of(const att_fwd_params *p, int r) {
+    return r / p->group;
+}
+
+/* Two neighbouring elements of Q in one register, zero where there is nothing. */
+DEVICE unsigned load_q_pair(const att_fwd_params *p, const block_work *w, int r, int column) {
+    if (r >= w->rows)
+        return 0;
+    const half_bits *q = (const half_bits *)p->q +
+                         query_offset(p, &w->s, &p->q_stride, head_of(p, w, r), position_of(p, r));
+    const unsigned lo = column < p->d_qk ? q[column] : 0, hi = column + 1 < p->d_qk ? q[column + 1] : 0;
+    return lo | hi << 16;
+}
+
+DEVICE void load_step(const att_fwd_params *p, const block_work *w, unsigned stage, int j) {
+    const int key0 = j * TILE_N, valid = w->s.len_k - key0, lane = threadIdx.x % 32;
+    const half_bits *k = (const half_bits *)p->k, *v = (const half_bits *)p->v;
+    if (!p->page_table && p->flags & ATT_FWD_VECTOR) {
+        copy_rows(stage, TILE_N, D_QK, k + key_offset(p, &w->s, &p->k_stride, w->head_kv, key0),
+                  p->k_stride.row, valid, p->d_qk, lane, 32);
+        copy_rows(stage + K_BYTES, TILE_N, D_V, v + key_offset(p, &w->s, &p->v_stride, w->head_kv, key0),
+                  p->v_stride.row, valid, p->d_v, lane, 32);
+        return;
+    }
+    for (int r = lane / 8; r < TILE_N; r += 4) {
+        const bool there = r < valid, aligned = p->flags & ATT_FWD_VECTOR;
+        load_row(stage, D_QK, r, k, there ? key_offset(p, &w->s, &p->k_stride, w->head_kv, key0 + r) : -1,
+                 p->d_qk, aligned, lane % 8, 8);
+        load_row(stage + K_BYTES, D_V, r, v,
+                 there ? key_offset(p, &w->s, &p->v_stride, w->head_kv, key0 + r) : -1, p->d_v, aligned,
+                 lane % 8, 8);
+    }
+}
+
+/* Scores of one step, in units of log2, hidden keys at -inf. */
+DEVICE void score(const att_fwd_params *p, const block_work *w, float s[N_TILES][4],
+                  unsigned q[K_STEPS][4], unsigned k_row, int j) {
+#pragma unroll
+    for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            s[n][e] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k++)
+#pragma unroll
+        for (int n = 0; n < N_TILES; n += 2) {
+            unsigned b[4];
+            ldmatrix_x4(b, (k_row ^ (k % 4 << 5)) + k / 4 * 128 + n * 8 * QK_PITCH);
+            mma_16x8x16(s[n], q[k], b[0], b[1]);
+            mma_16x8x16(s[n + 1], q[k], b[2], b[3]);
+        }
+    const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias;
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int r = lane / 4 + 8 * half, i = position_of(p, r), head = head_of(p, w, r);
+        const int lo = visible_lo(p, &w->s, i), hi = r < w->rows ? visible_hi(p, &w->s, i) : 0;
+        const float slope = r < w->rows ? slope_of(p, w->s.batch, head) : 0.0f;
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const int key = j * TILE_N + n * 8 + lane % 4 * 2 + e;
+                float *x = &s[n][2 * half + e];
+                if (key < lo || key >= hi)
+                    *x = -INFINITE;
+                else if (simple)
+                    *x *= p->scale_log2;
+                else
+                    *x = score_of(p, &w->s, head, i, key, slope, *x);
+            }
+    }
+}
+
+DEVICE void accumulate(float o[O_TILES][4], float s[N_TILES][4], unsigned v_row) {
+#pragma unroll
+    for (int k = 0; k < TILE_N / 16; k++) {
+        const unsigned a[4] = {pack_16(DTYPE, s[2 * k][0], s[2 * k][1]), pack_16(DTYPE, s[2 * k][2], s[2 * k][3]),
+                               pack_16(DTYPE, s[2 * k + 1][0], s[2 * k + 1][1]),
+                               pack_16(DTYPE, s[2 * k + 1][2], s[2 * k + 1][3])};
+#pragma unroll
+        for (int n = 0; n < O_TILES; n += 2) {
+            unsigned b[4];
+            ldmatrix_x4_trans(b, (v_row ^ (n / 2 % 4 << 5)) + n / 8 * 128 + k * 16 * V_PITCH);
+            mma_16x8x16(o[n], a, b[0], b[1]);
+            mma_16x8x16(o[n + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+/* Scores become weights against the running maximum. */
+DEVICE void softmax_step(float s[N_TILES][4], float o[O_TILES][4], float top[2], float sum[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float high = row_max(s, N_TILES, half, 1.0f);
+        const bool raise = high > top[half] + RAISE_ABOVE;
+        if (__any_sync(0xffffffffu, raise)) {
+            const float shrink = raise ? exp2_fast(top[half] - high) : 1.0f;
+            top[half] = raise ? high : top[half];
+            sum[half] *= shrink;
+#pragma unroll
+            for (int n = 0; n < O_TILES; n++) {
+                o[n][2 * half] *= shrink;
+                o[n][2 * half + 1] *= shrink;
+            }
+        }
+        weigh(s, N_TILES, half, 1.0f, top[half], &sum[half]);
+    }
+}
+
+/* Put this warp's rows where the others can read them. */
+DEVICE void publish(float *results, float o[O_TILES][4], const float top[2], const float sum[2]) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float *row = results + (threadIdx.x / 32 * TILE_M + lane / 4 + 8 * half) * RESULT_PITCH;
+#pragma unroll
+        for (int n = 0; n < O_TILES; n++)
+            *(float2 *)(row + 8 * n + lane % 4 * 2) = make_float2(o[n][2 * half], o[n][2 * half + 1]);
+        const float total = quad_sum(sum[half]);
+        if (lane % 4 == 0) {
+            row[8 * O_TILES] = top[half];
+            row[8 * O_TILES + 1] = total;
+        }
+    }
+}
+
+/* Row r from the results of all warps: O and LSE, or a part. The whole warp works on it. */
+DEVICE void merge_row(const att_fwd_params *p, const block_work *w, const float *results, int r) {
+    const int lane = threadIdx.x % 32, head = head_of(p, w, r), i = position_of(p, r);
+    const float *row = results + r * RESULT_PITCH;
+    float top = -INFINITE, sum = 0.0f, weight[WARPS];
+#pragma unroll
+    for (int n = 0; n < WARPS; n++)
+        top = fmaxf(top, row[n * TILE_M * RESULT_PITCH + 8 * O_TILES]);
+#pragma unroll
+    for (int n = 0; n < WARPS; n++) {
+        weight[n] = top == -INFINITE ? 0.0f : exp2_fast(row[n * TILE_M * RESULT_PITCH + 8 * O_TILES] - top);
+        sum += weight[n] * row[n * TILE_M * RESULT_PITCH + 8 * O_TILES + 1];
+    }
+    const bool partial = p->splits > 1;
+    float lse = sum > 0.0f ? top + log2_fast(sum) : sum == 0.0f ? -INFINITE : sum;
+    float scale = sum > 0.0f ? 1.0f / sum : sum;
+    if (!partial)
+        scale *= add_sink(p, head, &lse);
+    const long long index = ((long long)w->split * p->batch + w->s.batch) * p->heads_q + head;
+    const long long at = partial ? (index * p->seq_q + i) * p->d_v : query_offset(p, &w->s, &p->o_stride, head, i);
+    bool sound = lse == lse;
+#pragma unroll
+    for (int c = 0; c < O_TILES / 4 + (O_TILES % 4 != 0); c++) {
+        const int column = lane + 32 * c;
+        if (column >= p->d_v)
+            continue;
+        float x = 0.0f;
+#pragma unroll
+        for (int n = 0; n < WARPS; n++)
+            x += weight[n] * row[n * TILE_M * RESULT_PITCH + column];
+        x *= scale;
+        sound = sound && fabsf(x) < INFINITE;
+        if (partial)
+            p->partial_o[at + column] = x;
+        else
+            store_from_float(p->o, at + column, p->dtype_o, x);
+    }
+    sound = __all_sync(0xffffffffu, sound);
+    if (partial) {
+        if (lane == 0)
+            p->partial_lse[index * p->seq_q + i] = sound ? lse : __int_as_float(0x7fffffff);
+        return;
+    }
+    if (p->lse && lane == 0)
+        p->lse[query_offset(p, &w->s, &p->lse_stride, head, i)] = lse * LN_2;
+    const bool lost = sum == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
+    if (!sound || lost)
+        second_look(p, w->s.batch, head, i);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+    KERNEL(const __grid_constant__ att_fwd_params params) {
+    extern __shared__ __align__(128) char shared[];
+    const att_fwd_params *p = &params;
+    const block_work w = work_of(p);
+    if (w.rows == 0)
+        return;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const unsigned ring = shared_address(shared) + warp * RING_BYTES;
+    const int first = w.first + warp;
+
+#pragma unroll
+    for (int n = 0; n < STAGES - 1; n++) {
+        if (first + n * WARPS < w.last)
+            load_step(p, &w, ring + n * STAGE_BYTES, first + n * WARPS);
+        async_commit();
+    }
+    unsigned q[K_STEPS][4];
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            q[k][e] = load_q_pair(p, &w, lane / 4 + e % 2 * 8, k * 16 + e / 2 * 8 + lane % 4 * 2);
+
+    float o[O_TILES][4], top[2] = {-INFINITE, -INFINITE}, sum[2] = {0.0f, 0.0f};
+#pragma unroll
+    for (int n = 0; n < O_TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            o[n][e] = 0.0f;
+    const unsigned k_row = ring + swizzled(lane % 8 + lane / 16 * 8, lane / 8 % 2, QK_PITCH);
+    const unsigned v_row = ring + K_BYTES + swizzled(lane % 16, lane / 16, V_PITCH);
+
+    int stage = 0;
+    for (int j = first; j < w.last; j += WARPS) {
+        ASYNC_WAIT(STAGES - 2);
+        __syncwarp();
+        const int ahead = j + (STAGES - 1) * WARPS, free = stage == 0 ? STAGES - 1 : stage - 1;
+        if (ahead < w.last)
+            load_step(p, &w, ring + free * STAGE_BYTES, ahead);
+        async_commit();
+        float s[N_TILES][4];
+        score(p, &w, s, q, k_row + stage * STAGE_BYTES, j);
+        softmax_step(s, o, top, sum);
+        accumulate(o, s, v_row + stage * STAGE_BYTES);
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+    }
+    ASYNC_WAIT(0);
+    __syncthreads();
+    publish((float *)shared, o, top, sum);
+    __syncthreads();
+    for (int r = warp; r < w.rows; r += WARPS)
+        merge_row(p, &w, (const float *)shared, r);
+}

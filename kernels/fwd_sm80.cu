@@ -1,0 +1,467 @@
+/* fwd_sm80.cu: forward attention on the tensor cores of Ampere, Ada and newer
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, query head, TILE_M rows, split of the keys)
+ * TILE     TILE_M x TILE_N keys, D_QK and D_V padded to 16, STAGES (2) tiles of K and V
+ * THREADS  32 * WARPS; a warp owns TILE_M / WARPS rows: scores, weights and O never leave its registers
+ * SMEM     Q | K x STAGES | V x STAGES, rows swizzled; O leaves through Q's place
+ * FLOW     copy    K1 V1 | K2 V2 | ...         one barrier a tile: it publishes tile j and frees tile j - 1
+ *          tensor  S0 .. P0V0 | S1 .. P1V1
+ *          alu        softmax0 |   softmax1
+ * NUMERICS float32 S, top, sum, O; weights rounded to DTYPE before PV; rows that are not finite are redone in float64
+ * LIMITS   d_qk <= D_QK, d_v <= D_V; ROLE PLAIN: rows at multiples of 16 bytes, no softcap, ALiBi, bias, sinks, pages,
+ *          scale > 0, O of type DTYPE; ROLE GENERAL: everything */
+#include "kernels/second_look.cuh"
+#include "kernels/fwd_softmax.cuh"
+#include "kernels/fwd_tile_load.cuh"
+#include "kernels/ldmatrix.cuh"
+#include "kernels/mma.cuh"
+#include "kernels/vector.cuh"
+
+#define THREADS   (32 * WARPS)
+#define WARP_ROWS (TILE_M / WARPS)
+#define M_TILES   (WARP_ROWS / 16)
+#define N_TILES   (TILE_N / 8)
+#define K_STEPS   ((D_QK + 15) / 16)
+#define O_TILES   ((D_V + 15) / 16 * 2)
+
+#ifndef USE_Q_REGISTERS /* Q stays in registers instead of being read for every tile of keys */
+#define USE_Q_REGISTERS (M_TILES * K_STEPS <= 8)
+#endif
+#ifndef USE_LOOKAHEAD /* the scores of the next tile are computed before this one's weights are used */
+#define USE_LOOKAHEAD 0
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 2
+#endif
+
+#define QK_PITCH SWIZZLE_PITCH(D_QK)
+#define V_PITCH  SWIZZLE_PITCH(D_V)
+#define Q_BYTES  (TILE_M * (D_QK > D_V ? QK_PITCH : V_PITCH))
+#define K_BYTES  (TILE_N * QK_PITCH)
+#define V_BYTES  (TILE_N * V_PITCH)
+
+static_assert(TILE_M % (16 * WARPS) == 0 && TILE_N % 16 == 0, "a warp computes whole 16 x 16 tiles");
+static_assert(STAGES == 2, "one tile is read while the next arrives");
+static_assert(TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS / 8) == 0, "rows divide among the threads");
+
+/* What a block works on. */
+typedef struct block_work {
+    sequence s;
+    int head;
+    int split;
+    int row0;        /* first query position of the tile */
+    int first, last; /* tiles of keys */
+    long long index; /* (split, batch, head) in the partial results */
+} block_work;
+
+DEVICE block_work work_of(const att_fwd_params *p) {
+    block_work w;
+    unsigned index = blockIdx.x;
+    w.split = index % p->splits;
+    index /= p->splits;
+    /* Causal rows see more keys further down: the longest go first, so that no block ends alone. */
+    const int row_block = p->row_blocks - 1 - index % p->row_blocks;
+    index /= p->row_blocks;
+    w.head = index % p->heads_q;
+    const int batch = index / p->heads_q;
+    w.s = sequence_of(p, batch);
+    w.row0 = row_block * TILE_M;
+    w.index = ((long long)w.split * p->batch + batch) * p->heads_q + w.head;
+    const int row_last = min(w.row0 + TILE_M, w.s.len_q) - 1;
+    const int lo = visible_lo(p, &w.s, w.row0) / TILE_N;
+    const int hi = (max(visible_hi(p, &w.s, row_last), 0) + TILE_N - 1) / TILE_N;
+    const int each = (max(hi - lo, 0) + p->splits - 1) / p->splits;
+    w.first = min(lo + w.split * each, hi);
+    w.last = min(w.first + each, hi);
+    return w;
+}
+
+DEVICE void load_q(const att_fwd_params *p, const block_work *w, unsigned tile) {
+    const half_bits *q = (const half_bits *)p->q;
+    const long long first = query_offset(p, &w->s, &p->q_stride, w->head, w->row0);
+    const int valid = w->s.len_q - w->row0;
+    if (ROLE == PLAIN) {
+        copy_rows(tile, TILE_M, D_QK, q + first, p->q_stride.row, valid, p->d_qk, threadIdx.x, THREADS);
+    } else {
+        for (int r = threadIdx.x / 8; r < TILE_M; r += THREADS / 8)
+            load_row(tile, D_QK, r, q, r < valid ? first + r * p->q_stride.row : -1, p->d_qk,
+                     p->flags & ATT_FWD_VECTOR, threadIdx.x % 8, 8);
+    }
+}
+
+/* Tile j of K or V, whose rows start at `base` for key 0 where they are evenly spaced. */
+DEVICE void load_keys(const att_fwd_params *p, const block_work *w, unsigned tile, int d_tile, int d,
+                      const void *tensor, const half_bits *base, const att_fwd_strides *stride, int j) {
+    const int key0 = j * TILE_N, valid = w->s.len_k - key0;
+    if (ROLE == PLAIN) {
+        copy_rows(tile, TILE_N, d_tile, base + key0 * stride->row, stride->row, valid, d, threadIdx.x, THREADS);
+    } else {
+        for (int r = threadIdx.x / 8; r < TILE_N; r += THREADS / 8) {
+            const long long at =
+                r < valid ? key_offset(p, &w->s, stride, w->head / p->group, key0 + r) : -1;
+            load_row(tile, d_tile, r, (const half_bits *)tensor, at, d, p->flags & ATT_FWD_VECTOR,
+                     threadIdx.x % 8, 8);
+        }
+    }
+}
+
+/* S = Q K^T for the warp's rows and one tile of keys. q_row and k_row are this lane's ldmatrix rows; the chunk of
+ * step k is reached by flipping bits, because the swizzle is an exclusive or. */
+DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][4], unsigned q_row,
+                  unsigned k_row) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[m][n][e] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k++) {
+        const unsigned flip = (k % 4) << 5, panel = k / 4 * 128;
+        unsigned a[M_TILES][4];
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++)
+            if (!USE_Q_REGISTERS)
+                ldmatrix_x4(a[m], (q_row ^ flip) + panel + m * 16 * QK_PITCH);
+#pragma unroll
+        for (int n = 0; n < N_TILES; n += 2) {
+            unsigned b[4];
+            ldmatrix_x4(b, (k_row ^ flip) + panel + n * 8 * QK_PITCH);
+#pragma unroll
+            for (int m = 0; m < M_TILES; m++) {
+                mma_16x8x16(s[m][n], USE_Q_REGISTERS ? q[m][k] : a[m], b[0], b[1]);
+                mma_16x8x16(s[m][n + 1], USE_Q_REGISTERS ? q[m][k] : a[m], b[2], b[3]);
+            }
+        }
+    }
+}
+
+/* O += P V. v_row is this lane's ldmatrix row of V. */
+DEVICE void accumulate(float o[M_TILES][O_TILES][4], float s[M_TILES][N_TILES][4], unsigned v_row) {
+#pragma unroll
+    for (int k = 0; k < TILE_N / 16; k++) {
+        unsigned a[M_TILES][4];
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++) {
+            a[m][0] = pack_16(DTYPE, s[m][2 * k][0], s[m][2 * k][1]);
+            a[m][1] = pack_16(DTYPE, s[m][2 * k][2], s[m][2 * k][3]);
+            a[m][2] = pack_16(DTYPE, s[m][2 * k + 1][0], s[m][2 * k + 1][1]);
+            a[m][3] = pack_16(DTYPE, s[m][2 * k + 1][2], s[m][2 * k + 1][3]);
+        }
+#pragma unroll
+        for (int n = 0; n < O_TILES; n += 2) {
+            unsigned b[4];
+            ldmatrix_x4_trans(b, (v_row ^ (n / 2 % 4 << 5)) + n / 8 * 128 + k * 16 * V_PITCH);
+#pragma unroll
+            for (int m = 0; m < M_TILES; m++) {
+                mma_16x8x16(o[m][n], a[m], b[0], b[1]);
+                mma_16x8x16(o[m][n + 1], a[m], b[2], b[3]);
+            }
+        }
+    }
+}
+
+/* The query position of half `half` of row tile m, in this lane. */
+DEVICE int row_of(const block_work *w, int m, int half) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    return w->row0 + warp * WARP_ROWS + m * 16 + half * 8 + lane / 4;
+}
+
+/* Products become scores in units of log2 (ROLE GENERAL). */
+DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[M_TILES][N_TILES][4], int j) {
+    const float slope = slope_of(p, w->s.batch, w->head);
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int i = row_of(w, m, e / 2);
+                const int key = j * TILE_N + n * 8 + threadIdx.x % 4 * 2 + e % 2;
+                if (i < w->s.len_q && key < w->s.len_k)
+                    s[m][n][e] = score_of(p, &w->s, w->head, i, key, slope, s[m][n][e]);
+            }
+}
+
+DEVICE void hide(const att_fwd_params *p, const block_work *w, float s[M_TILES][N_TILES][4], int j) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int i = row_of(w, m, half), key0 = j * TILE_N + threadIdx.x % 4 * 2;
+            const int lo = visible_lo(p, &w->s, i) - key0, hi = visible_hi(p, &w->s, i) - key0;
+#pragma unroll
+            for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (8 * n + e < lo || 8 * n + e >= hi)
+                        s[m][n][2 * half + e] = -INFINITE;
+        }
+}
+
+DEVICE void load_q_registers(unsigned q[M_TILES][K_STEPS][4], unsigned q_row) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int k = 0; k < K_STEPS; k++)
+            if (USE_Q_REGISTERS)
+                ldmatrix_x4(q[m][k], (q_row ^ (k % 4 << 5)) + k / 4 * 128 + m * 16 * QK_PITCH);
+}
+
+/* Follow the maxima of new scores; O and the sums are rescaled where one grew much. */
+DEVICE void raise_top(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4],
+                         float top[M_TILES][2], float sum[M_TILES][2], float factor) {
+    float raised[M_TILES][2];
+    bool raise = false;
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            raised[m][half] = row_max(s[m], N_TILES, half, factor);
+            raise = raise || raised[m][half] > top[m][half] + RAISE_ABOVE;
+        }
+    if (__any_sync(0xffffffffu, raise)) {
+#pragma unroll
+        for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                if (!(raised[m][half] > top[m][half] + RAISE_ABOVE))
+                    continue;
+                const float shrink = exp2_fast(top[m][half] - raised[m][half]);
+                top[m][half] = raised[m][half];
+                sum[m][half] *= shrink;
+#pragma unroll
+                for (int n = 0; n < O_TILES; n++) {
+                    o[m][n][2 * half] *= shrink;
+                    o[m][n][2 * half + 1] *= shrink;
+                }
+            }
+    }
+}
+
+/* Scores become weights. */
+DEVICE void weigh_all(float s[M_TILES][N_TILES][4], float top[M_TILES][2], float sum[M_TILES][2],
+                      float factor) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            weigh(s[m], N_TILES, half, factor, top[m][half], &sum[m][half]);
+}
+
+/* One row half of a lane: O, or a part of it, straight from registers. */
+DEVICE void store_pairs(const att_fwd_params *p, const block_work *w, float o[O_TILES][4], int half, int i) {
+    const bool partial = p->splits > 1;
+    const long long at = partial ? (w->index * p->seq_q + i) * p->d_v
+                                 : query_offset(p, &w->s, &p->o_stride, w->head, i);
+#pragma unroll
+    for (int n = 0; n < O_TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const int column = n * 8 + threadIdx.x % 4 * 2 + e;
+            if (column >= p->d_v)
+                continue;
+            if (partial)
+                p->partial_o[at + column] = o[n][2 * half + e];
+            else
+                store_from_float(p->o, at + column, p->dtype_o, o[n][2 * half + e]);
+        }
+}
+
+/* The warp's rows of O through shared memory, so that they leave in chunks of 16 bytes. */
+DEVICE void store_rows(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4],
+                       char *tile) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    char *mine = tile + warp * WARP_ROWS * V_PITCH;
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int n = 0; n < O_TILES; n++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int r = m * 16 + half * 8 + lane / 4;
+                *(unsigned *)(mine + swizzled(r, n, V_PITCH) + lane % 4 * 4) =
+                    pack_16(DTYPE, o[m][n][2 * half], o[m][n][2 * half + 1]);
+            }
+    __syncwarp();
+    half_bits *out = (half_bits *)p->o;
+    const int row0 = w->row0 + warp * WARP_ROWS;
+#pragma unroll
+    for (int i = 0; i < WARP_ROWS / 4; i++) {
+        const int r = lane / 8 + 4 * i;
+        if (row0 + r >= w->s.len_q)
+            continue;
+        half_bits *to = out + query_offset(p, &w->s, &p->o_stride, w->head, row0 + r);
+#pragma unroll
+        for (int chunk = lane % 8; chunk < (D_V + 7) / 8; chunk += 8)
+            if (chunk * 8 < p->d_v)
+                store_16(to + chunk * 8, *(const uint4 *)(mine + swizzled(r, chunk, V_PITCH)));
+    }
+}
+
+/* Divide by the sums, write O and LSE or the partial results; returns which of this lane's rows (bit 2 * m + half)
+ * must be redone. */
+DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4],
+                       float top[M_TILES][2], float sum[M_TILES][2], char *tile) {
+    const bool partial = p->splits > 1, first_lane = threadIdx.x % 4 == 0;
+    unsigned redo = 0;
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int i = row_of(w, m, half);
+            const float total = quad_sum(sum[m][half]);
+            float lse = total > 0.0f ? top[m][half] + log2_fast(total) : total == 0.0f ? -INFINITE : total;
+            float scale = total > 0.0f ? 1.0f / total : total;
+            if (ROLE != PLAIN && !partial)
+                scale *= add_sink(p, w->head, &lse);
+            float check = 0.0f;
+#pragma unroll
+            for (int n = 0; n < O_TILES; n++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    o[m][n][2 * half + e] *= scale;
+                    check += o[m][n][2 * half + e] * 0.0f;
+                }
+            /* A sum with NaN or Inf anywhere in the row is not 0. */
+            const bool finite = quad_sum(check) == 0.0f && lse == lse;
+            const bool lost = !partial && total == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
+            if (i < w->s.len_q && (!finite || lost))
+                redo |= 1u << (2 * m + half);
+            if (i >= w->s.len_q)
+                continue;
+            if (partial && first_lane)
+                p->partial_lse[w->index * p->seq_q + i] = redo >> (2 * m + half) & 1 ? __int_as_float(0x7fffffff) : lse;
+            if (!partial && p->lse && first_lane)
+                p->lse[query_offset(p, &w->s, &p->lse_stride, w->head, i)] = lse * LN_2;
+            if (partial || ROLE != PLAIN)
+                store_pairs(p, w, o[m], half, i);
+        }
+    if (!partial && ROLE == PLAIN)
+        store_rows(p, w, o, tile);
+    return partial ? 0 : redo;
+}
+
+DEVICE void redo_rows(const att_fwd_params *p, const block_work *w, unsigned redo) {
+    for (int bit = 0; bit < 2 * M_TILES; bit++) {
+        /* One vote a quad of lanes, which share a row. */
+        unsigned votes = __ballot_sync(0xffffffffu, redo >> bit & 1) & 0x11111111u;
+        for (; votes; votes &= votes - 1) {
+            const int quad = (__ffs(votes) - 1) / 4;
+            second_look(p, w->s.batch, w->head,
+                     w->row0 + threadIdx.x / 32 * WARP_ROWS + bit / 2 * 16 + bit % 2 * 8 + quad);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    KERNEL(const __grid_constant__ att_fwd_params params) {
+    extern __shared__ __align__(128) char shared[];
+    const att_fwd_params *p = &params;
+    const block_work w = work_of(p);
+    if (w.row0 >= w.s.len_q)
+        return;
+    const unsigned q_tile = shared_address(shared), k_tile = q_tile + Q_BYTES,
+                   v_tile = k_tile + STAGES * K_BYTES;
+    const half_bits *k0 = 0, *v0 = 0;
+    if (ROLE == PLAIN) {
+        k0 = (const half_bits *)p->k + key_offset(p, &w.s, &p->k_stride, w.head / p->group, 0);
+        v0 = (const half_bits *)p->v + key_offset(p, &w.s, &p->v_stride, w.head / p->group, 0);
+    }
+
+    load_q(p, &w, q_tile);
+    if (w.first < w.last) {
+        load_keys(p, &w, k_tile, D_QK, p->d_qk, p->k, k0, &p->k_stride, w.first);
+        load_keys(p, &w, v_tile, D_V, p->d_v, p->v, v0, &p->v_stride, w.first);
+    }
+    async_commit();
+
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const unsigned q_row = q_tile + swizzled(warp * WARP_ROWS + lane % 16, lane / 16, QK_PITCH);
+    const unsigned k_row = k_tile + swizzled(lane % 8 + lane / 16 * 8, lane / 8 % 2, QK_PITCH);
+    const unsigned v_row = v_tile + swizzled(lane % 16, lane / 16, V_PITCH);
+
+    unsigned q[M_TILES][K_STEPS][4];
+    float o[M_TILES][O_TILES][4], top[M_TILES][2], sum[M_TILES][2];
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++) {
+        top[m][0] = top[m][1] = -INFINITE;
+        sum[m][0] = sum[m][1] = 0.0f;
+#pragma unroll
+        for (int n = 0; n < O_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                o[m][n][e] = 0.0f;
+    }
+
+    /* Tiles below `clear_from` or from `clear_to` on hide keys from some row. */
+    const int clear_from = (visible_lo(p, &w.s, min(w.row0 + TILE_M, w.s.len_q) - 1) + TILE_N - 1) / TILE_N;
+    const int clear_to = max(visible_hi(p, &w.s, w.row0), 0) / TILE_N;
+    const float factor = ROLE == PLAIN ? p->scale_log2 : 1.0f;
+
+    if (USE_LOOKAHEAD) {
+        float s[M_TILES][N_TILES][4], next[M_TILES][N_TILES][4];
+        ASYNC_WAIT(0);
+        __syncthreads();
+        load_q_registers(q, q_row);
+        if (w.first < w.last) {
+            if (w.first + 1 < w.last)
+                load_keys(p, &w, k_tile + K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, w.first + 1);
+            async_commit();
+            score(s, q, q_row, k_row);
+        }
+        for (int j = w.first; j < w.last; j++) {
+            const int stage = (j - w.first) % STAGES;
+            if (ROLE != PLAIN)
+                adjust(p, &w, s, j);
+            if (j < clear_from || j >= clear_to)
+                hide(p, &w, s, j);
+            raise_top(s, o, top, sum, factor);
+            ASYNC_WAIT(0);
+            __syncthreads();
+            if (j + 2 < w.last)
+                load_keys(p, &w, k_tile + stage * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, j + 2);
+            if (j + 1 < w.last)
+                load_keys(p, &w, v_tile + (stage ^ 1) * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, j + 1);
+            async_commit();
+            score(next, q, q_row, k_row + (stage ^ 1) * K_BYTES);
+            weigh_all(s, top, sum, factor);
+            accumulate(o, s, v_row + stage * V_BYTES);
+#pragma unroll
+            for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+                for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        s[m][n][e] = next[m][n][e];
+        }
+    } else {
+        for (int j = w.first; j < w.last; j++) {
+            const int stage = (j - w.first) % STAGES;
+            ASYNC_WAIT(0);
+            __syncthreads();
+            if (j == w.first)
+                load_q_registers(q, q_row);
+            if (j + 1 < w.last) {
+                load_keys(p, &w, k_tile + (stage ^ 1) * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, j + 1);
+                load_keys(p, &w, v_tile + (stage ^ 1) * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, j + 1);
+            }
+            async_commit();
+
+            float s[M_TILES][N_TILES][4];
+            score(s, q, q_row, k_row + stage * K_BYTES);
+            if (ROLE != PLAIN)
+                adjust(p, &w, s, j);
+            if (j < clear_from || j >= clear_to)
+                hide(p, &w, s, j);
+            raise_top(s, o, top, sum, factor);
+            weigh_all(s, top, sum, factor);
+            accumulate(o, s, v_row + stage * V_BYTES);
+        }
+    }
+    ASYNC_WAIT(0);
+    __syncwarp();
+
+    const unsigned redo = finish(p, &w, o, top, sum, shared);
+    if (__any_sync(0xffffffffu, redo))
+        redo_rows(p, &w, redo);
+}
