@@ -1,0 +1,27 @@
+/* unfused_params.h: what the host passes to the kernels between the two products of the rung `unfused`. Read by C11 and by CUDA
+ * C, like fwd_params.h. */
+#ifndef ATT_UNFUSED_PARAMS_H
+#define ATT_UNFUSED_PARAMS_H
+
+#include "kernels/fwd_params.h"
+
+/* One kernel, launched three times. */
+enum {
+    ATT_UNFUSED_POINTERS, /* where the matrices of every (batch, head) lie, for the library that multiplies them */
+    ATT_UNFUSED_SOFTMAX,  /* scores to weights */
+    ATT_UNFUSED_FINISH    /* divide by the sum; O and LSE */
+};
+
+typedef struct att_unfused_params {
+    att_fwd_params fwd;
+    /* Scratch, all of it (batch, heads_q, seq_q, ...). */
+    float *scores;  /* ... x pitch; unscaled */
+    void *weights;  /* ... x pitch, of the input type; not divided by their sum */
+    float *product; /* ... x d_v: weights times V */
+    float *top, *sum;
+    const void **pointers; /* six arrays of batch * heads_q: Q, K, scores, V, weights, product */
+    long long pitch;       /* keys of a row, rounded up to 16 bytes of every type */
+    int phase;
+} att_unfused_params;
+
+#endif
