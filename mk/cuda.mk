@@ -6,13 +6,14 @@ NVCC        ?= $(firstword $(shell command -v nvcc) $(wildcard $(addsuffix /bin/
 PTXAS       ?= $(dir $(NVCC))ptxas
 FATBINARY   ?= $(dir $(NVCC))fatbinary
 # Same for NVRTC: see src/cuda/jit.c.
-NVCC_FLAGS  ?= -std=c++17 -Ikernels -I.
+NVCC_FLAGS  ?= -std=c++17 -I$(KERNELS) -I.
 PTXAS_FLAGS ?= -O3
-KERNELS_DEF ?= kernels/kernels.def
+KERNELS     ?= kernels
+KERNELS_DEF ?= $(KERNELS)/kernels.def
 
 # Does not depend on the C compiler: a build folder with other C flags takes it from its parent.
 CUDA_OUT    ?= $(BUILD)/cuda
-CUDA_TEXTS  := $(sort $(wildcard kernels/*.cu kernels/*.cuh kernels/*.h))
+CUDA_TEXTS  := $(sort $(wildcard $(addprefix $(KERNELS)/*.,cu cuh h)))
 
 # $(call cuda_row,ID,SOURCE,COMPUTE CAPABILITIES): the rules of one row; rows.mk calls it.
 define cuda_row
@@ -26,7 +27,7 @@ endef
 # The names of functions that are not inlined hold a hash of the path of the source; the digest of a kernel must not.
 define cuda_front_end
 -include $$(CUDA_OUT)/$(1).compute_$(3).d
-$$(CUDA_OUT)/$(1).compute_$(3).ptx: kernels/$(2).cu $$(CUDA_OUT)/$(1).flags $$(CUDA_OUT)/nvcc.flags
+$$(CUDA_OUT)/$(1).compute_$(3).ptx: $$(KERNELS)/$(2).cu $$(CUDA_OUT)/$(1).flags $$(CUDA_OUT)/nvcc.flags
 	$$(NVCC) -ptx -arch=compute_$(3) $$(NVCC_FLAGS) $$(shell cat $$(CUDA_OUT)/$(1).flags) \
 	    -MMD -MP -MF $$(@:.ptx=.d) -MT $$@ -o $$@.new $$<
 	@sed -E 's/_INTERNAL_[0-9a-f]{8}_([0-9]+_\w+_cu)_[0-9a-f]{8}/_INTERNAL_00000000_\1_00000000/g' $$@.new >$$@

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # cuda_embed.sh FILE...: write the C source that puts files into the library (src/cuda/embed.h).
 #
-# ID.sm_XX.fatbin is machine code, ID.compute_80.fatbin is PTX; everything else is source text, named as it is given.
+# ID.sm_XX.fatbin is machine code, ID.compute_80.fatbin is PTX; everything else is source text,
+# named kernels/FILE wherever it lies.
 set -euo pipefail
 
 begin() { # begin NUMBER FILE: the bytes of FILE, and a zero
@@ -31,7 +32,7 @@ for file in "$@"; do
         codes+=("    {\"$id\", $cc, att_embedded_$number, $size, \"$digest\"},")
         ;;
     *)
-        texts+=("    {\"$file\", (const char *)att_embedded_$number, $size},")
+        texts+=("    {\"kernels/$name\", (const char *)att_embedded_$number, $size},")
         ;;
     esac
     number=$((number + 1))
