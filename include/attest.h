@@ -222,7 +222,8 @@ ATT_API void att_problem_layout_packed(att_problem *problem, int64_t *k_offset,
 typedef struct att_context att_context;
 
 typedef enum att_device {
-    /* What the environment's ATTEST_DEVICE names (cpu, cuda or cuda:N); else the first GPU of compute
+    /* The CPU where the options name an instruction set or a number of threads; else what the
+     * environment's ATTEST_DEVICE names (cpu, cuda or cuda:N); else the first GPU of compute
      * capability 8.0 or newer that the library has code for; else the CPU. */
     ATT_DEVICE_AUTO = 0,
     ATT_DEVICE_CPU = 1,
@@ -380,7 +381,7 @@ typedef struct att_kernel_info {
 
     const char
         *role; /* "fwd", "decode"; GPU: "plain", "general", "decode", "combine", "rung" */
-    att_origin origin;  /* GPU kernels, on this context's GPU; CPU kernels: ATT_FROM_LIBRARY */
+    att_origin origin;  /* on this context's GPU; of a CPU context, on the first of `targets` */
     int32_t rung;       /* 1: a step of the ladder, which only ATT_ALLOW_SLOW lets serve */
     int32_t targets[8]; /* GPU: compute capabilities it is written for, 80 and up, then zeros */
     att_dtype dtype;    /* GPU: of Q, K and V; 0: any */

@@ -58,24 +58,76 @@ static att_status choose_isa(att_isa *out, att_isa asked) {
     return ATT_OK;
 }
 
-static att_status choose_amx_f32(bool *out, uint32_t flags) {
-    const char *text = getenv("ATTEST_AMX_F32");
-    const bool set = text && *text;
-    ATT_REQUIRE(!set || strcmp(text, "0") == 0 || strcmp(text, "1") == 0, ATT_E_ARG,
-                "ATTEST_AMX_F32", "ATTEST_AMX_F32=%.40s is neither 0 nor 1", text);
-    *out = (flags & ATT_AMX_F32) || (set && *text == '1');
+/* A flag of the options, or its switch in the environment. */
+static att_status choose_flag(bool *out, uint32_t flags, uint32_t flag, const char *name) {
+    bool set = false;
+    ATT_TRY(att_environment_switch(&set, name));
+    *out = set || (flags & flag);
+    return ATT_OK;
+}
+
+static att_status choose_kernel(att_limits *limits, const char *asked) {
+    const char *field = "kernel";
+    if (!asked) {
+        field = "ATTEST_KERNEL";
+        asked = getenv(field);
+    }
+    if (!asked || !*asked)
+        return ATT_OK;
+    size_t matching = 0;
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        matching += row->device == limits->device && att_kernel_matches(row->id, asked);
+    }
+    ATT_REQUIRE(matching > 0 && strlen(asked) < sizeof limits->kernel, ATT_E_ARG, field,
+                "%s=%.60s: there is no such kernel for this device", field, asked);
+    strcpy(limits->kernel, asked);
     return ATT_OK;
 }
 
 static att_status check_options(const att_context_options *o) {
     ATT_REQUIRE(o->device >= ATT_DEVICE_AUTO && o->device <= ATT_DEVICE_CUDA, ATT_E_ARG,
                 "device", "device=%d is not an att_device", (int)o->device);
-    ATT_REQUIRE(o->device != ATT_DEVICE_CUDA, ATT_E_DEVICE, "device",
-                "device=cuda: this build has no GPU kernels");
-    ATT_REQUIRE(o->device_index == 0, ATT_E_DEVICE, "device_index",
-                "device_index=%d: there is one CPU device, 0", o->device_index);
+    ATT_REQUIRE(o->device == ATT_DEVICE_CUDA || o->device_index == 0, ATT_E_DEVICE,
+                "device_index", "device_index=%d names a GPU, but device is not cuda",
+                o->device_index);
     ATT_REQUIRE((o->flags & ~(uint32_t)(ATT_ALLOW_SLOW | ATT_AMX_F32)) == 0, ATT_E_ARG, "flags",
                 "flags=0x%x has unknown bits", o->flags);
+    return ATT_OK;
+}
+
+/* Everything of a context that the options and the environment decide. */
+static att_status decide(att_context *ctx, const att_context_options *o) {
+    att_limits *limits = &ctx->limits;
+    ATT_TRY(check_options(o));
+    ATT_TRY(choose_isa(&limits->isa, o->isa));
+    ATT_TRY(choose_threads(&ctx->threads, o->threads));
+    ATT_TRY(choose_flag(&limits->amx_f32, o->flags, ATT_AMX_F32, "ATTEST_AMX_F32"));
+    ATT_TRY(choose_flag(&limits->allow_slow, o->flags, ATT_ALLOW_SLOW, "ATTEST_ALLOW_SLOW"));
+    bool jit_only = false;
+    ATT_TRY(att_environment_switch(&jit_only, "ATTEST_JIT"));
+    ctx->source.jit_only = jit_only;
+    ATT_TRY(att_context_choose_gpu(&ctx->gpu, o));
+    limits->device = ctx->gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU;
+    if (ctx->gpu) {
+        limits->gpu = att_cuda_device_limits(ctx->gpu);
+        limits->isa = ATT_ISA_AUTO;
+        ctx->threads = 0;
+    }
+    return choose_kernel(limits, o->kernel);
+}
+
+/* What a context of that device needs: threads, or a copy of where compiled kernels are kept. */
+static att_status equip(att_context *ctx, const att_context_options *o) {
+    if (!ctx->gpu)
+        return att_pool_create(&ctx->pool, ctx->threads);
+    if (!o->cache_dir)
+        return ATT_OK;
+    const size_t bytes = strlen(o->cache_dir) + 1;
+    ctx->cache_dir = att_alloc(bytes);
+    ATT_REQUIRE(ctx->cache_dir, ATT_E_MEMORY, "", "out of memory for a context");
+    memcpy(ctx->cache_dir, o->cache_dir, bytes);
+    ctx->source.cache_dir = ctx->cache_dir;
     return ATT_OK;
 }
 
@@ -84,21 +136,18 @@ att_status att_context_create(att_context **out, const att_context_options *opti
     *out = NULL;
     att_context_options o = {.size = sizeof o};
     if (options)
-        ATT_TRY(att_sized_copy(&o, sizeof o, options, "options"));
-    ATT_TRY(check_options(&o));
-    att_isa isa = ATT_ISA_AUTO;
-    int threads = 0;
-    ATT_TRY(choose_isa(&isa, o.isa));
-    ATT_TRY(choose_threads(&threads, o.threads));
-    bool amx_f32 = false;
-    ATT_TRY(choose_amx_f32(&amx_f32, o.flags));
+        ATT_TRY(att_sized_copy(&o, sizeof o, ATT_OPTIONS_0_1, options, "options"));
+    att_context made = {.threads = 0};
+    ATT_TRY(decide(&made, &o));
 
     att_context *ctx = att_alloc(sizeof *ctx);
     ATT_REQUIRE(ctx, ATT_E_MEMORY, "", "out of memory for a context");
+    ctx->limits = made.limits;
+    ctx->threads = made.threads;
+    ctx->gpu = made.gpu;
+    ctx->source = made.source;
     atomic_init(&ctx->references, 1);
-    ctx->limits = (att_limits){.isa = isa, .amx_f32 = amx_f32};
-    ctx->threads = threads;
-    const att_status status = att_pool_create(&ctx->pool, threads);
+    const att_status status = equip(ctx, &o);
     if (status != ATT_OK) {
         att_free(ctx);
         return status;
@@ -115,6 +164,7 @@ void att_context_destroy(att_context *ctx) {
     if (!ctx || atomic_fetch_sub(&ctx->references, 1) != 1)
         return;
     att_pool_destroy(ctx->pool);
+    att_free(ctx->cache_dir);
     att_free(ctx);
 }
 
@@ -123,17 +173,51 @@ att_status att_context_query(const att_context *ctx, att_context_info *info) {
     ATT_REQUIRE(info, ATT_E_ARG, "info", "info is NULL");
     att_context_info now = {
         .size = sizeof now,
-        .device = ATT_DEVICE_CPU,
+        .device = ctx->limits.device,
         .isa = ctx->limits.isa,
         .isa_machine = att_cpu_isa(),
         .threads = ctx->threads,
     };
     att_cpu_name(now.name, sizeof now.name);
-    return att_sized_return(info, &now, sizeof now, "info");
+    if (ctx->gpu) {
+        const att_cuda_limits *gpu = ctx->limits.gpu;
+        now.memory_bytes = gpu->memory_bytes;
+        now.device_index = att_cuda_device_index(ctx->gpu);
+        now.compute_capability = gpu->cc;
+        now.multiprocessors = gpu->sms;
+        now.driver_version = gpu->driver;
+        memcpy(now.gpu_name, gpu->name, sizeof now.gpu_name);
+        memcpy(now.gpu_uuid, gpu->uuid, sizeof now.gpu_uuid);
+    }
+    return att_sized_return(info, &now, sizeof now, ATT_INFO_0_1, "info");
 }
 
 size_t att_kernel_count(void) {
     return att_registry_count();
+}
+
+static void describe_gpu_kernel(att_kernel_info *info, const att_cuda_kernel *k,
+                                const att_cuda_limits *gpu) {
+    static const int32_t capabilities[] = {80, 86, 89, 90}; /* in the order of the bits */
+    static const att_origin origins[] = {
+        [ATT_ORIGIN_NONE] = ATT_FROM_NOWHERE,
+        [ATT_ORIGIN_EMBEDDED] = ATT_FROM_LIBRARY,
+        [ATT_ORIGIN_PTX] = ATT_FROM_PTX,
+        [ATT_ORIGIN_JIT] = ATT_FROM_SOURCE,
+    };
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++)
+        if (k->targets & (1u << i))
+            info->targets[n++] = capabilities[i];
+    info->origin = origins[att_cuda_origin_of(k, gpu ? gpu->cc : info->targets[0])];
+    info->rung = k->role == ATT_ROLE_RUNG;
+    info->dtype = k->dtype;
+    info->d_qk = k->d_qk;
+    info->d_v = k->d_v;
+    info->tile_m = k->tile_m;
+    info->tile_n = k->tile_n;
+    info->stages = k->stages;
+    info->warps = k->warps;
 }
 
 att_status att_kernel_query(const att_context *ctx, size_t i, att_kernel_info *info) {
@@ -142,13 +226,19 @@ att_status att_kernel_query(const att_context *ctx, size_t i, att_kernel_info *i
     ATT_REQUIRE(i < att_registry_count(), ATT_E_ARG, "i", "i=%zu: there are %zu kernels", i,
                 att_registry_count());
     const att_kernel_row *row = att_registry_row(i);
-    const att_kernel_info now = {
+    att_kernel_info now = {
         .size = sizeof now,
         .id = row->id,
         .summary = row->summary,
         .device = row->device,
         .isa = row->isa,
-        .available = row->isa <= ctx->limits.isa,
+        .available = att_row_available(row, &ctx->limits),
+        .role = att_row_role(row),
+        .origin = ATT_FROM_LIBRARY,
+        .d_qk = ATT_CPU_D_MAX,
+        .d_v = ATT_CPU_D_MAX,
     };
-    return att_sized_return(info, &now, sizeof now, "info");
+    if (row->cuda)
+        describe_gpu_kernel(&now, row->cuda, ctx->limits.gpu);
+    return att_sized_return(info, &now, sizeof now, ATT_KERNEL_0_1, "info");
 }

@@ -5,15 +5,25 @@
 #include <stdatomic.h>
 
 #include "cpu/pool.h"
+#include "cuda/module.h"
 #include "select/select.h"
 
 struct att_context {
     atomic_long references; /* the caller's and one a plan */
     att_limits limits;
-    int threads;
-    att_pool *pool;
+    int threads;            /* CPU */
+    att_pool *pool;         /* NULL on a GPU */
+    att_cuda_device *gpu;   /* NULL on the CPU */
+    att_cuda_source source; /* where a GPU kernel's code may come from */
+    char *cache_dir;        /* what `source` points at, the context's own */
 };
 
 void att_context_retain(att_context *ctx);
+
+/* The GPU that the options and the environment ask for, or NULL for the CPU. */
+att_status att_context_choose_gpu(att_cuda_device **out, const att_context_options *o);
+
+/* A switch of the environment: unset or empty keeps `*value`. */
+att_status att_environment_switch(bool *value, const char *name);
 
 #endif

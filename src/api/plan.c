@@ -9,12 +9,21 @@
 #include "cpu/forward.h"
 
 static att_status check(att_plan *plan, const att_problem *problem) {
-    ATT_TRY(att_sized_copy(&plan->problem, sizeof plan->problem, problem, "problem"));
+    ATT_TRY(att_sized_copy(&plan->problem, sizeof plan->problem, ATT_PROBLEM_0_1, problem,
+                           "problem"));
     return att_problem_check(&plan->problem, &plan->extents);
 }
 
-static att_status tile(att_plan *plan, int threads) {
-    ATT_TRY(att_cpu_tiling_choose(&plan->tiling, plan->kernel->cpu, &plan->problem, threads));
+static att_status tile(att_plan *plan, const att_context *ctx) {
+    const att_cuda_kernel *cuda = plan->kernel->cuda;
+    if (cuda) {
+        ATT_TRY(att_cuda_tiling_choose(&plan->cuda, ctx->gpu, cuda, att_registry_combine(cuda),
+                                       &ctx->source, &plan->problem));
+        plan->workspace = plan->cuda.workspace;
+        return ATT_OK;
+    }
+    ATT_TRY(
+        att_cpu_tiling_choose(&plan->tiling, plan->kernel->cpu, &plan->problem, ctx->threads));
     plan->workspace = att_cpu_workspace(&plan->tiling);
     return ATT_OK;
 }
@@ -22,7 +31,7 @@ static att_status tile(att_plan *plan, int threads) {
 static att_status choose(att_plan *plan, const att_context *ctx, const att_problem *problem) {
     ATT_TRY(check(plan, problem));
     ATT_TRY(att_select(&plan->kernel, &ctx->limits, &plan->problem));
-    return tile(plan, ctx->threads);
+    return tile(plan, ctx);
 }
 
 att_status att_plan_create(att_plan **out, att_context *ctx, const att_problem *problem) {
@@ -58,15 +67,28 @@ const char *att_plan_kernel(const att_plan *plan) {
     return plan ? plan->kernel->id : "";
 }
 
-static void explain(const att_plan *plan, const att_limits *limits, char *buf, size_t n) {
+/* How the chosen kernel would cut the problem. */
+static void describe_tiling(const att_plan *plan, char *text, size_t n) {
     const att_cpu_tiling *t = &plan->tiling;
-    char detail[160] = "";
-    if (plan->kernel)
-        snprintf(detail, sizeof detail,
+    const att_cuda_shape *s = &plan->cuda.shape;
+    if (plan->kernel->cuda)
+        snprintf(text, n,
+                 "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d parts, "
+                 "workspace %zu bytes",
+                 s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared,
+                 plan->cuda.params.splits, plan->workspace);
+    else
+        snprintf(text, n,
                  "%lld rows a task, %lld tasks, keys in %lld parts, %d threads, "
                  "workspace %zu bytes",
                  (long long)t->rows, (long long)t->tasks, (long long)t->splits, t->threads,
                  plan->workspace);
+}
+
+static void explain(const att_plan *plan, const att_limits *limits, char *buf, size_t n) {
+    char detail[160] = "";
+    if (plan->kernel)
+        describe_tiling(plan, detail, sizeof detail);
     att_select_explain(limits, &plan->problem, detail, buf, n);
 }
 
@@ -86,7 +108,7 @@ att_status att_context_explain(att_context *ctx, const att_problem *problem, cha
     ATT_TRY(check(&plan, problem));
     plan.kernel = att_select_find(&ctx->limits, &plan.problem);
     if (plan.kernel)
-        ATT_TRY(tile(&plan, ctx->threads));
+        ATT_TRY(tile(&plan, ctx));
     explain(&plan, &ctx->limits, buf, n);
     return ATT_OK;
 }

@@ -149,6 +149,12 @@ static att_status check_values(const att_problem *p) {
                 (double)p->scale);
     ATT_REQUIRE(isfinite(p->softcap) && p->softcap >= 0.0f, ATT_E_ARG, "softcap",
                 "softcap=%g is not a finite number of at least 0", (double)p->softcap);
+    const int64_t element = (int64_t)att_dtype_size(p->dtype);
+    ATT_REQUIRE(p->alignment == 0 ||
+                    (p->alignment >= element && (p->alignment & (p->alignment - 1)) == 0),
+                ATT_E_ARG, "alignment",
+                "alignment=%lld is neither 0 nor a power of two of at least %lld",
+                LL(p->alignment), LL(element));
     if (p->features & ATT_BIAS)
         ATT_REQUIRE(is_float(p->bias_dtype) || p->bias_dtype == ATT_BOOL8, ATT_E_ARG,
                     "bias_dtype", "bias_dtype=%d is none of f32, f16, bf16, bool8",

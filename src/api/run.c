@@ -5,23 +5,31 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "cpu/forward.h"
+#include "cuda/alignment.h"
+#include "cuda/pointers.h"
 
 /* A buffer of a run: what it is called, where it is, how far it reaches. */
 typedef struct buffer {
     const char *name;
     const void *base;
     int64_t extent;   /* bytes; 0: never touched */
-    size_t alignment; /* of an element */
+    size_t alignment; /* of an element; on a GPU what the plan counts on */
     uint32_t feature; /* 0: always there */
     bool output;
 } buffer;
 
 enum { BUFFERS = 13 };
 
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 static void list_buffers(const att_plan *plan, const att_args *a, buffer list[BUFFERS]) {
     const att_problem *p = &plan->problem;
     const att_extents *e = &plan->extents;
-    const size_t in = att_dtype_size(p->dtype), out = att_dtype_size(p->dtype_o);
+    const size_t least = plan->kernel->cuda ? att_cuda_base_alignment(p) : 1;
+    const size_t in = larger(att_dtype_size(p->dtype), least);
+    const size_t out = larger(att_dtype_size(p->dtype_o), least);
     const size_t bias = p->features & ATT_BIAS ? att_dtype_size(p->bias_dtype) : 1;
     const buffer all[BUFFERS] = {
         {"o", a->o, e->o, out, 0, true},
@@ -52,7 +60,8 @@ static att_status check_buffer(const buffer *b, const att_problem *p) {
     }
     ATT_REQUIRE(b->base || b->extent == 0, ATT_E_ARG, b->name, "%s is NULL", b->name);
     ATT_REQUIRE((uintptr_t)b->base % b->alignment == 0, ATT_E_ARG, b->name,
-                "%s is not aligned to its elements of %zu bytes", b->name, b->alignment);
+                "%s is not aligned to %zu bytes, its elements or the problem's alignment",
+                b->name, b->alignment);
     ATT_REQUIRE((uintptr_t)b->base <= UINTPTR_MAX - (uint64_t)b->extent, ATT_E_OVERFLOW,
                 b->name, "%s reaches past the end of the address space", b->name);
     return ATT_OK;
@@ -65,9 +74,8 @@ static bool overlap(const buffer *a, const buffer *b) {
     return a0 < b0 + (uint64_t)b->extent && b0 < a0 + (uint64_t)a->extent;
 }
 
-static att_status check_buffers(const att_plan *plan, const att_args *a,
-                                const void *workspace) {
-    buffer list[BUFFERS];
+static att_status check_buffers(const att_plan *plan, const att_args *a, const void *workspace,
+                                buffer list[BUFFERS]) {
     list_buffers(plan, a, list);
     for (int i = 0; i < BUFFERS - 1; i++)
         ATT_TRY(check_buffer(&list[i], &plan->problem));
@@ -134,14 +142,30 @@ static att_status check_contents(const att_problem *p, const att_args *a) {
     return ATT_OK;
 }
 
+/* What is used is memory that the GPU can reach: a pointer that is not would fault there, and a fault
+ * costs the process its device. */
+static att_status check_reach(att_cuda_device *gpu, const buffer list[BUFFERS]) {
+    for (int i = 0; i < BUFFERS; i++)
+        if (list[i].base && list[i].extent > 0)
+            ATT_TRY(att_cuda_pointer_check(gpu, list[i].base, list[i].name));
+    return ATT_OK;
+}
+
 att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                         void *stream) {
     ATT_REQUIRE(plan, ATT_E_ARG, "plan", "plan is NULL");
     ATT_REQUIRE(args, ATT_E_ARG, "args", "args is NULL");
-    ATT_REQUIRE(!stream, ATT_E_ARG, "stream", "stream is set, but the plan runs on the CPU");
+    const bool on_gpu = plan->kernel->cuda;
+    ATT_REQUIRE(on_gpu || !stream, ATT_E_ARG, "stream",
+                "stream is set, but the plan runs on the CPU");
     att_args a;
-    ATT_TRY(att_sized_copy(&a, sizeof a, args, "args"));
-    ATT_TRY(check_buffers(plan, &a, workspace));
+    buffer list[BUFFERS];
+    ATT_TRY(att_sized_copy(&a, sizeof a, ATT_ARGS_0_1, args, "args"));
+    ATT_TRY(check_buffers(plan, &a, workspace, list));
+    if (on_gpu) {
+        ATT_TRY(check_reach(plan->ctx->gpu, list));
+        return att_cuda_forward(&plan->cuda, &a, workspace, stream);
+    }
     ATT_TRY(check_contents(&plan->problem, &a));
     att_cpu_forward(plan->kernel->cpu, &plan->tiling, &plan->problem, &a, workspace,
                     plan->ctx->pool);

@@ -1,8 +1,8 @@
 /* sized.h: descriptors that begin with their size, so that old and new callers meet.
  *
  * A caller built against an older header passes a shorter struct, one built against a newer
- * header a longer one. Shorter ones are taken down to the first released size; of a longer one
- * the bytes past ours must be zero: a field we do not know may not be asked for. */
+ * header a longer one. A shorter one must have the size of a release; the fields it lacks are zero. Of a
+ * longer one the bytes past ours must be zero: a field we do not know may not be asked for. */
 #ifndef ATT_API_SIZED_H
 #define ATT_API_SIZED_H
 
@@ -10,11 +10,22 @@
 
 #include "attest.h"
 
-/* Copy `from` into `to`, `bytes` long and holding our defaults. */
-att_status att_sized_copy(void *to, size_t bytes, const void *from, const char *name);
+/* Sizes in 0.1, the first release: up to the first field that came later. */
+enum {
+    ATT_PROBLEM_0_1 = offsetof(att_problem, alignment),
+    ATT_OPTIONS_0_1 = offsetof(att_context_options, kernel),
+    ATT_INFO_0_1 = offsetof(att_context_info, memory_bytes),
+    ATT_KERNEL_0_1 = offsetof(att_kernel_info, role),
+    ATT_ARGS_0_1 = sizeof(att_args)
+};
+
+/* Copy `from` into `to`, `bytes` long and all zero; `first` is its size in 0.1. */
+att_status att_sized_copy(void *to, size_t bytes, size_t first, const void *from,
+                          const char *name);
 
 /* Copy our `from` out to the caller's `to`, which says how much it can take. Its size field
  * stays. */
-att_status att_sized_return(void *to, const void *from, size_t bytes, const char *name);
+att_status att_sized_return(void *to, const void *from, size_t bytes, size_t first,
+                            const char *name);
 
 #endif

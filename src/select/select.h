@@ -1,47 +1,35 @@
-/* select.h: the registry and the one selector, which answers both "is it supported" and "which
- * one runs". */
+/* select.h: the one selector, which answers both "is it supported" and "which one runs". */
 #ifndef ATT_SELECT_SELECT_H
 #define ATT_SELECT_SELECT_H
 
-#include <stdbool.h>
+#include "select/registry.h"
 
-#include "attest.h"
-#include "cpu/kernel.h"
-
-typedef enum att_family {
-    ATT_FAMILY_FWD,   /* blocked tiles, any number of rows */
-    ATT_FAMILY_DECODE /* a few rows, K/V streamed */
-} att_family;
-
-/* One row of the registry. */
-typedef struct att_kernel_row {
-    const char *id;
-    const char *summary;
-    att_device device;
-    att_isa isa;
-    att_family family;
-    const att_cpu_kernel *cpu;
-} att_kernel_row;
+enum { ATT_KERNEL_PATTERN = 64 };
 
 /* What the context allows. */
 typedef struct att_limits {
+    att_device
+        device; /* ATT_DEVICE_CPU or ATT_DEVICE_CUDA: only rows of this device are looked at */
     att_isa isa;
-    bool amx_f32; /* float32 may go to AMX */
+    bool amx_f32;                    /* float32 may go to AMX */
+    const att_cuda_limits *gpu;      /* NULL on the CPU */
+    bool allow_slow;                 /* rungs of the ladder may serve */
+    char kernel[ATT_KERNEL_PATTERN]; /* only ids that match; "": all */
 } att_limits;
 
 /* Why a row does not serve a problem: the field at fault, "" where it does serve. */
 typedef struct att_refusal {
     char field[24];
     char why[160];
+    int step; /* how many conditions held before the one that did not */
 } att_refusal;
 
-/* The registry, best kernel first. */
-size_t att_registry_count(void);
-const att_kernel_row *att_registry_row(size_t i);
-
-/* Does `row` serve `p`? The problem has been checked. */
+/* Does `row`, of the context's device, serve `p`? The problem has been checked. */
 bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const att_problem *p,
                     att_refusal *refusal);
+
+/* Could the context run this row at all, on some problem? */
+bool att_row_available(const att_kernel_row *row, const att_limits *limits);
 
 /* The first row that serves `p`, or NULL. */
 const att_kernel_row *att_select_find(const att_limits *limits, const att_problem *p);
@@ -50,8 +38,8 @@ const att_kernel_row *att_select_find(const att_limits *limits, const att_proble
 att_status att_select(const att_kernel_row **out, const att_limits *limits,
                       const att_problem *p);
 
-/* The choice and every refusal as text, one row a line; `detail` is put behind the chosen one.
- */
+/* The choice and every refusal as text, one row of the device a line; `detail` is put behind the chosen
+ * one. */
 void att_select_explain(const att_limits *limits, const att_problem *p, const char *detail,
                         char *buf, size_t n);
 

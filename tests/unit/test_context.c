@@ -1,5 +1,6 @@
 /* test_context.c: opening a device: options, environment, what it reports, what it refuses. */
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,46 @@ static void test_context__cuda_without_one__device_error(void **state) {
     (void)state;
     att_context_options options = cpu_options();
     options.device = ATT_DEVICE_CUDA;
-    refuse(&options, ATT_E_DEVICE, "device", "cuda");
+    refuse(&options, ATT_E_DEVICE, "device", "NVIDIA");
+    setenv("ATTEST_DEVICE", "cuda:1", 1);
+    refuse(NULL, ATT_E_DEVICE, "device", "NVIDIA");
+}
+
+static void test_context__environment_device__obeyed_by_auto_alone(void **state) {
+    (void)state;
+    setenv("ATTEST_DEVICE", "cuda", 1);
+    att_context_options options = cpu_options();
+    att_context *ctx;
+    assert_ok(att_context_create(&ctx, &options));
+    att_context_destroy(ctx);
+    options = (att_context_options){.size = sizeof options, .threads = 1};
+    assert_ok(att_context_create(&ctx, &options)); /* threads are the CPU's */
+    assert_int_equal(info_of(ctx).device, ATT_DEVICE_CPU);
+    att_context_destroy(ctx);
+    setenv("ATTEST_DEVICE", "cpu", 1);
+    assert_ok(att_context_create(&ctx, NULL));
+    assert_int_equal(info_of(ctx).device, ATT_DEVICE_CPU);
+    att_context_destroy(ctx);
+    static const char *const bad[] = {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:12345", "CPU"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        setenv("ATTEST_DEVICE", bad[i], 1);
+        refuse(NULL, ATT_E_ARG, "ATTEST_DEVICE", bad[i]);
+    }
+}
+
+static void test_context__switches_of_the_environment__zero_or_one(void **state) {
+    (void)state;
+    static const char *const names[] = {"ATTEST_ALLOW_SLOW", "ATTEST_JIT"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        att_context *ctx;
+        const att_context_options options = cpu_options();
+        setenv(names[i], "1", 1);
+        assert_ok(att_context_create(&ctx, &options));
+        att_context_destroy(ctx);
+        setenv(names[i], "maybe", 1);
+        refuse(&options, ATT_E_ARG, names[i], "maybe");
+        unsetenv(names[i]);
+    }
 }
 
 static void test_context__unknown_values__named(void **state) {
@@ -111,6 +151,9 @@ static void test_context__unknown_values__named(void **state) {
     options = cpu_options();
     options.device_index = -1;
     refuse(&options, ATT_E_DEVICE, "device_index", "-1");
+    options.device = ATT_DEVICE_AUTO;
+    options.device_index = 1;
+    refuse(&options, ATT_E_DEVICE, "device_index", "1");
 }
 
 typedef struct newer_options {
@@ -132,6 +175,19 @@ static void test_context__struct_sizes__known_or_refused(void **state) {
     newer.added = 0;
     att_context *ctx;
     assert_ok(att_context_create(&ctx, &newer.known));
+    att_context_destroy(ctx);
+
+    att_context_options older = cpu_options(); /* of 0.1, which had no `kernel` */
+    older.size = offsetof(att_context_options, kernel);
+    older.kernel = "beyond what the caller knows";
+    assert_ok(att_context_create(&ctx, &older));
+    att_context_info info;
+    memset(&info, 0x5a, sizeof info);
+    info.size = offsetof(att_context_info, memory_bytes);
+    assert_ok(att_context_query(ctx, &info));
+    assert_int_equal(info.size, offsetof(att_context_info, memory_bytes));
+    assert_int_equal(info.device, ATT_DEVICE_CPU);
+    assert_int_equal(info.memory_bytes, 0x5a5a5a5a5a5a5a5a);
     att_context_destroy(ctx);
 }
 
@@ -276,6 +332,12 @@ static int clean_environment(void **state) {
     unsetenv("ATTEST_ISA");
     unsetenv("ATTEST_THREADS");
     unsetenv("ATTEST_AMX_F32");
+    unsetenv("ATTEST_DEVICE");
+    unsetenv("ATTEST_KERNEL");
+    unsetenv("ATTEST_ALLOW_SLOW");
+    unsetenv("ATTEST_JIT");
+    setenv("ATTEST_LIBCUDA", "/nonexistent/libcuda.so.1",
+           1); /* as on a machine without a GPU */
     return 0;
 }
 
@@ -288,6 +350,8 @@ int main(void) {
         TEST(test_context__each_isa_of_the_machine__obeyed),
         TEST(test_context__isa_above_the_machine__device_error),
         TEST(test_context__cuda_without_one__device_error),
+        TEST(test_context__environment_device__obeyed_by_auto_alone),
+        TEST(test_context__switches_of_the_environment__zero_or_one),
         TEST(test_context__unknown_values__named),
         TEST(test_context__struct_sizes__known_or_refused),
         TEST(test_context__null_out__named),

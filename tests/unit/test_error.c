@@ -11,7 +11,7 @@ static void test_status_name__each__its_own(void **state) {
     static const char *const names[] = {"ATT_OK",         "ATT_E_ARG",         "ATT_E_STRUCT",
                                         "ATT_E_OVERFLOW", "ATT_E_UNSUPPORTED", "ATT_E_ALIAS",
                                         "ATT_E_DATA",     "ATT_E_WORKSPACE",   "ATT_E_MEMORY",
-                                        "ATT_E_DEVICE",   "ATT_E_SYSTEM"};
+                                        "ATT_E_DEVICE",   "ATT_E_SYSTEM",      "ATT_E_CUDA"};
     for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++)
         assert_string_equal(att_status_name((att_status)i), names[i]);
 }

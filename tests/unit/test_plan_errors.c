@@ -100,6 +100,9 @@ static const bad_field BAD_FIELDS[] = {
     BAD(ATT_ALIBI, alibi_stride_batch, -1, ATT_E_ARG),
     BAD(ATT_CU_SEQLENS_Q, total_q, -1, ATT_E_ARG),
     BAD(ATT_CU_SEQLENS_K, total_k, -1, ATT_E_ARG),
+    BAD(0, alignment, -16, ATT_E_ARG),
+    BAD(0, alignment, 1, ATT_E_ARG),
+    BAD(0, alignment, 24, ATT_E_ARG),
     BAD(ATT_PAGED, page_size, 0, ATT_E_ARG),
     BAD(ATT_PAGED, page_size, -4, ATT_E_ARG),
     BAD(ATT_PAGED, num_pages, -1, ATT_E_ARG),
@@ -267,6 +270,11 @@ static void test_plan_create__struct_sizes__known_or_refused(void **state) {
     assert_fails(att_plan_create(&plan, *state, &newer.known), ATT_E_STRUCT, "size",
                  "does not know");
     assert_null(plan);
+    att_problem older = problem_with(0, ATT_F32); /* of 0.1, which had no `alignment` */
+    older.size = offsetof(att_problem, alignment);
+    older.alignment = 3;
+    assert_ok(att_plan_create(&plan, *state, &older));
+    att_plan_destroy(plan);
     static const size_t sizes[] = {0, 1, sizeof(size_t), sizeof(att_problem) - 1};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         att_problem p = problem_with(0, ATT_F32);

@@ -37,19 +37,24 @@ static int lines_about(const char *text, const char *id, line *out) {
     return found;
 }
 
-/* Every kernel has exactly one line with a reason, and `chosen` (NULL: none) is the one chosen. */
+/* Every kernel of the CPU has exactly one line with a reason, and `chosen` (NULL: none) is the one chosen. */
 static void check_explanation(const char *text, att_context *ctx, const char *chosen) {
-    size_t lines = 0;
+    size_t lines = 0, rows = 0;
     for (const char *c = text; *c; c++)
         lines += *c == '\n';
-    assert_int_equal(lines, att_kernel_count());
     for (size_t k = 0; k < att_kernel_count(); k++) {
         const char *id = kernel_at(ctx, k).id;
         line l;
+        if (kernel_at(ctx, k).device != ATT_DEVICE_CPU) {
+            assert_int_equal(lines_about(text, id, &l), 0);
+            continue;
+        }
+        rows++;
         assert_int_equal(lines_about(text, id, &l), 1);
         assert_true(l.reason[0] != '\0');
         assert_int_equal(strcmp(l.verdict, "chosen") == 0, chosen && strcmp(id, chosen) == 0);
     }
+    assert_int_equal(lines, rows);
 }
 
 /* Problems that between them reach every kernel: tiles, decode, each dtype. */
@@ -238,9 +243,77 @@ static void test_kernel_query__each__whole_and_unique(void **state) {
     for (size_t k = 0; k < count; k++) {
         const att_kernel_info info = kernel_at(e->ctx[0], k);
         assert_true(info.summary[0] != '\0');
-        assert_int_equal(info.device, ATT_DEVICE_CPU);
-        assert_int_equal(info.available, info.isa <= ATT_ISA_PORTABLE);
+        assert_true(info.role[0] != '\0');
+        assert_true(info.d_qk >= 1 && info.d_v >= 1);
+        if (info.device == ATT_DEVICE_CPU) {
+            assert_int_equal(info.available, info.isa <= ATT_ISA_PORTABLE);
+            assert_int_equal(info.origin, ATT_FROM_LIBRARY);
+        } else {
+            assert_int_equal(info.device, ATT_DEVICE_CUDA);
+            assert_int_equal(info.available, 0);
+            assert_true(info.targets[0] >= 80 && info.warps >= 1);
+            assert_int_equal(info.rung, strcmp(info.role, "rung") == 0);
+        }
+        for (size_t other = 0; other < k; other++)
+            assert_string_not_equal(kernel_at(e->ctx[0], other).id, info.id);
     }
+}
+
+/* A context kept to one kernel runs that one or none. */
+static void test_kernel__forced__serves_alone(void **state) {
+    (void)state;
+    static const struct {
+        const char *pattern, *chosen; /* NULL: nothing serves */
+    } cases[] = {
+        {"fwd_cpu_portable", "fwd_cpu_portable"},
+        {"decode_cpu_portable", NULL},
+        {"*portable", NULL},
+        {"fwd_cpu_p*", "fwd_cpu_portable"},
+    };
+    const att_problem p = problem_single(100, 100, 32, ATT_F32);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        att_context_options options = {
+            .size = sizeof options, .device = ATT_DEVICE_CPU, .threads = 1};
+        options.kernel = cases[i].pattern;
+        att_context *ctx;
+        att_plan *plan;
+        if (strcmp(cases[i].pattern, "*portable") == 0) { /* a * in front is no pattern */
+            assert_fails(att_context_create(&ctx, &options), ATT_E_ARG, "kernel", "*portable");
+            continue;
+        }
+        assert_ok(att_context_create(&ctx, &options));
+        if (cases[i].chosen) {
+            assert_ok(att_plan_create(&plan, ctx, &p));
+            assert_string_equal(att_plan_kernel(plan), cases[i].chosen);
+            char text[ATT_EXPLAIN_MAX];
+            assert_ok(att_plan_explain(plan, text, sizeof text));
+            assert_non_null(strstr(text, "kernel: only fwd_cpu_p"));
+            check_explanation(text, ctx, cases[i].chosen);
+            att_plan_destroy(plan);
+        } else {
+            assert_fails(att_plan_create(&plan, ctx, &p), ATT_E_UNSUPPORTED, "seq_q",
+                         cases[i].pattern);
+        }
+        att_context_destroy(ctx);
+    }
+}
+
+static void test_kernel__forced_by_environment__obeyed_or_named(void **state) {
+    (void)state;
+    const att_context_options options = {.size = sizeof options, .device = ATT_DEVICE_CPU};
+    const att_problem p = problem_single(100, 100, 32, ATT_F32);
+    att_context *ctx;
+    att_plan *plan;
+    setenv("ATTEST_KERNEL", "fwd_cpu_portable", 1);
+    assert_ok(att_context_create(&ctx, &options));
+    assert_ok(att_plan_create(&plan, ctx, &p));
+    assert_string_equal(att_plan_kernel(plan), "fwd_cpu_portable");
+    att_plan_destroy(plan);
+    att_context_destroy(ctx);
+    setenv("ATTEST_KERNEL", "fwd_cpu_none", 1);
+    assert_fails(att_context_create(&ctx, &options), ATT_E_ARG, "ATTEST_KERNEL",
+                 "fwd_cpu_none");
+    unsetenv("ATTEST_KERNEL");
 }
 
 int main(void) {
@@ -255,6 +328,8 @@ int main(void) {
         cmocka_unit_test(test_explain__short_buffer__cut_and_terminated),
         cmocka_unit_test(test_kernel_query__bad_arguments__named),
         cmocka_unit_test(test_kernel_query__each__whole_and_unique),
+        cmocka_unit_test(test_kernel__forced__serves_alone),
+        cmocka_unit_test(test_kernel__forced_by_environment__obeyed_or_named),
     };
     return cmocka_run_group_tests(tests, engines_setup, engines_teardown);
 }

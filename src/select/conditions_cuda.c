@@ -1,0 +1,93 @@
+/* conditions_cuda.c: what the GPU kernels ask of a problem. */
+#include "base/dtype.h"
+#include "cuda/alignment.h"
+#include "cuda/module.h"
+#include "select/conditions.h"
+
+/* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
+static const int64_t count_most = INT32_MAX - 65535;
+
+static const char *dtype_name(att_dtype dtype) {
+    switch (dtype) {
+    case ATT_F32:
+        return "f32";
+    case ATT_F16:
+        return "f16";
+    case ATT_BF16:
+        return "bf16";
+    default:
+        return "bool8";
+    }
+}
+
+bool att_cuda_row_runs(const att_cuda_kernel *k, const att_limits *limits,
+                       att_refusal *refusal) {
+    const int cc = limits->gpu->cc;
+    ATT_CONDITION(k->targets & att_cuda_target_of(limits->gpu), "cc",
+                  "is not written for compute capability %d.%d", cc / 10, cc % 10);
+    ATT_CONDITION(
+        att_cuda_origin_of(k, cc) != ATT_ORIGIN_NONE, "cc",
+        "the library has no code for compute capability %d.%d, and no compiler is found",
+        cc / 10, cc % 10);
+    return true;
+}
+
+static bool counts_fit(const att_problem *p, att_refusal *refusal) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } counts[] = {
+        {"batch", p->batch},
+        {"heads_q", p->heads_q},
+        {"seq_q", p->seq_q},
+        {"seq_k", p->seq_k},
+        {"page_size", p->features & ATT_PAGED ? p->page_size : 0},
+        {"batch", p->batch * p->heads_q}, /* a checked problem: this does not overflow */
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        ATT_CONDITION(counts[i].value <= count_most, counts[i].name,
+                      "%s%s=%lld does not fit the 32 bits that GPU kernels count in",
+                      counts[i].name, i == 5 ? " x heads_q" : "", (long long)counts[i].value);
+    return true;
+}
+
+/* The plain kernels leave the scores as they are and move 16 bytes at a time. */
+static bool is_plain(const att_problem *p, att_refusal *refusal) {
+    ATT_CONDITION(p->softcap == 0.0f, "softcap", "has no softcap");
+    ATT_CONDITION(!(p->features & ATT_ALIBI), "features", "has no ALiBi");
+    ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias");
+    ATT_CONDITION(!(p->features & ATT_SINKS), "features", "has no sinks");
+    ATT_CONDITION(!(p->features & ATT_PAGED), "features", "reads no pages");
+    ATT_CONDITION(p->dtype_o == p->dtype, "dtype_o", "writes %s, as Q is, not %s",
+                  dtype_name(p->dtype), dtype_name(p->dtype_o));
+    ATT_CONDITION(p->d_qk % 8 == 0, "d_qk", "d_qk=%lld is not a multiple of 8",
+                  (long long)p->d_qk);
+    ATT_CONDITION(p->d_v % 8 == 0, "d_v", "d_v=%lld is not a multiple of 8", (long long)p->d_v);
+    const char *field;
+    const size_t alignment = att_cuda_row_alignment(p, &field);
+    ATT_CONDITION(!field, field, "rows are aligned to %zu bytes, not to 16", alignment);
+    return true;
+}
+
+bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
+                         const att_problem *p, att_refusal *refusal) {
+    if (!att_cuda_row_runs(k, limits, refusal))
+        return false;
+    ATT_CONDITION(k->role != ATT_ROLE_COMBINE, "role", "merges what other kernels leave");
+    ATT_CONDITION(!k->dtype || k->dtype == p->dtype, "dtype", "is for %s, not %s",
+                  dtype_name(k->dtype), dtype_name(p->dtype));
+    ATT_CONDITION(p->d_qk <= k->d_qk, "d_qk", "d_qk=%lld is above %d", (long long)p->d_qk,
+                  k->d_qk);
+    ATT_CONDITION(p->d_v <= k->d_v, "d_v", "d_v=%lld is above %d", (long long)p->d_v, k->d_v);
+    if (!counts_fit(p, refusal))
+        return false;
+    if (k->role == ATT_ROLE_PLAIN && !is_plain(p, refusal))
+        return false;
+    const int64_t group = p->heads_q / p->heads_kv;
+    ATT_CONDITION(k->role != ATT_ROLE_DECODE || p->seq_q <= k->tile_m / group, "seq_q",
+                  "seq_q=%lld x %lld heads a group is above %d rows", (long long)p->seq_q,
+                  (long long)group, k->tile_m);
+    ATT_CONDITION(k->role != ATT_ROLE_RUNG || limits->allow_slow, "flags",
+                  "is slower than the tensor-core kernels; ATT_ALLOW_SLOW allows it");
+    return true;
+}
