@@ -11,7 +11,9 @@
 #include "lab/machine.h"
 #include "lab/table.h"
 
-static const lab_table_column columns[] = {
+enum { COLUMNS = 10 };
+
+static const lab_table_column columns[COLUMNS] = {
     {"problem", LAB_TABLE_LEFT},    {"kernel", LAB_TABLE_LEFT},
     {"error", LAB_TABLE_RIGHT},     {"of bar", LAB_TABLE_RIGHT},
     {"median ms", LAB_TABLE_RIGHT}, {"95 % interval", LAB_TABLE_LEFT},
@@ -19,12 +21,21 @@ static const lab_table_column columns[] = {
     {"GFLOP/s", LAB_TABLE_RIGHT},
 };
 
-/* Milliseconds to four significant digits, which is more than any interval is narrow. */
-static int digits_after_point(double ms) {
-    return ms >= 100.0 ? 1 : ms >= 10.0 ? 2 : ms >= 1.0 ? 3 : ms >= 0.1 ? 4 : 5;
+/* A GPU's times are a thousand times shorter, and have a floor. */
+static const lab_table_column gpu_columns[COLUMNS] = {
+    {"problem", LAB_TABLE_LEFT},    {"kernel", LAB_TABLE_LEFT},
+    {"error", LAB_TABLE_RIGHT},     {"of bar", LAB_TABLE_RIGHT},
+    {"median us", LAB_TABLE_RIGHT}, {"95 % interval", LAB_TABLE_LEFT},
+    {"spread", LAB_TABLE_RIGHT},    {"samples", LAB_TABLE_RIGHT},
+    {"TFLOP/s", LAB_TABLE_RIGHT},   {"of floor", LAB_TABLE_RIGHT},
+};
+
+/* Four significant digits, which is more than any interval is narrow. */
+static int digits_after_point(double time) {
+    return time >= 100.0 ? 1 : time >= 10.0 ? 2 : time >= 1.0 ? 3 : time >= 0.1 ? 4 : 5;
 }
 
-static void put_row(lab_table *table, const lab_bench_case *c) {
+static void put_row(lab_table *table, const lab_bench_case *c, bool gpu) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(c->spec, line, sizeof line);
     lab_table_cell(table, "%s", line);
@@ -34,13 +45,20 @@ static void put_row(lab_table *table, const lab_bench_case *c) {
         lab_table_end_row(table);
         return;
     }
-    const double median = c->ns.median / 1e6, low = c->ns.low / 1e6, high = c->ns.high / 1e6;
+    const double unit = gpu ? 1e3 : 1e6;
+    const double median = c->ns.median / unit, low = c->ns.low / unit, high = c->ns.high / unit;
     const int digits = digits_after_point(median);
     lab_table_cell(table, "%.*f", digits, median);
     lab_table_cell(table, "[%.*f, %.*f]", digits, low, digits, high);
     lab_table_cell(table, "%.1f %%", c->ns.spread_percent);
     lab_table_cell(table, "%zu", c->sample_count);
-    lab_table_cell(table, "%.1f", lab_bench_gflops(c, c->ns.median));
+    lab_table_cell(table, "%.1f", lab_bench_gflops(c, c->ns.median) / (gpu ? 1e3 : 1.0));
+    if (!gpu)
+        return;
+    if (c->floor_ns > 0.0)
+        lab_table_cell(table, "%.0f %%", 100.0 * c->floor_ns / c->ns.median);
+    else
+        lab_table_cell(table, "-");
 }
 
 static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
@@ -81,6 +99,8 @@ static json_t *case_object(const lab_bench_case *c) {
     json_object_set_new(object, "high_ns", lab_json_number(c->ns.high));
     json_object_set_new(object, "spread_percent", lab_json_number(c->ns.spread_percent));
     json_object_set_new(object, "gflops", lab_json_number(lab_bench_gflops(c, c->ns.median)));
+    if (c->floor_ns > 0.0)
+        json_object_set_new(object, "floor_ns", lab_json_number(c->floor_ns));
     json_object_set_new(object, "calls_per_sample",
                         json_integer((json_int_t)c->calls_per_sample));
     json_object_set_new(object, "samples_ns", lab_json_numbers(c->samples_ns, c->sample_count));
@@ -111,10 +131,14 @@ static json_t *bench_document(const cli_session *session, const lab_bench_case *
 
 static cli_exit report(cli_session *session, const lab_bench_case *cases, size_t count,
                        double load) {
-    lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
+    att_context_info info = {.size = sizeof info};
+    const bool gpu =
+        att_context_query(session->ctx[0], &info) == ATT_OK && info.device == ATT_DEVICE_CUDA;
+    lab_table *table =
+        lab_table_create(gpu ? gpu_columns : columns, gpu ? COLUMNS : COLUMNS - 1);
     cli_tally tally = {0};
     for (size_t i = 0; i < count; i++) {
-        put_row(table, &cases[i]);
+        put_row(table, &cases[i], gpu);
         cli_tally_add(&tally, &cases[i].verify);
     }
     lab_table_print(table, session->text);
@@ -136,7 +160,7 @@ cli_exit cli_bench_session(cli_session *session) {
         cli_complain(o, "out of memory");
         return CLI_NOT_POSSIBLE;
     }
-    /* Instruction sets of one problem stand side by side, so that they are sampled back to back. */
+    /* Instruction sets and kernels of one problem stand side by side, so that they are sampled back to back. */
     for (size_t i = 0; i < count; i++) {
         cases[i].spec = &session->specs[i / session->ctx_count];
         cases[i].ctx = session->ctx[i % session->ctx_count];

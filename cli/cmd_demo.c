@@ -10,13 +10,16 @@ static void introduce(const cli_session *session) {
     att_context_info info = {.size = sizeof info};
     if (att_context_query(session->ctx[0], &info) != ATT_OK)
         return;
-    fprintf(
-        session->text,
-        "attest %s on %s: %s, %d thread%s\n"
-        "Attention, softmax(Q K^T) V, on random inputs: every problem is computed, checked\n"
-        "against a float64 oracle, then timed.\n\n",
-        att_version(), info.name, lab_isa_name(info.isa), (int)info.threads,
-        info.threads == 1 ? "" : "s");
+    if (info.device == ATT_DEVICE_CUDA)
+        fprintf(session->text, "attest %s on %s: compute capability %d.%d, %d SMs\n",
+                att_version(), info.gpu_name, (int)info.compute_capability / 10,
+                (int)info.compute_capability % 10, (int)info.multiprocessors);
+    else
+        fprintf(session->text, "attest %s on %s: %s, %d thread%s\n", att_version(), info.name,
+                lab_isa_name(info.isa), (int)info.threads, info.threads == 1 ? "" : "s");
+    fputs("Attention, softmax(Q K^T) V, on random inputs: every problem is computed, checked\n"
+          "against a float64 oracle, then timed.\n\n",
+          session->text);
 }
 
 static void say_what_next(const cli_session *session) {
@@ -27,7 +30,7 @@ static void say_what_next(const cli_session *session) {
             "error    the largest difference from the oracle\n"
             "of bar   its share of what is allowed: twice the error of a plain reference of\n"
             "         the same type, plus 4 ulp\n"
-            "GFLOP/s  of the (row, key) pairs that the mask lets be seen\n\n"
+            "FLOP/s   of the (row, key) pairs that the mask lets be seen\n\n"
             "What to try next:\n");
     static const char *const next[][2] = {
         {"explain b1h32hkv8s1sk4096d128,bf16", "which kernel decodes, and why not the others"},

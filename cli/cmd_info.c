@@ -4,48 +4,140 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "lab/machine.h"
+#include "lab/spec_names.h"
 #include "lab/table.h"
 
 static void put_instruction_sets(FILE *text, const att_context_info *info) {
     fputs("instructions  ", text);
     for (int isa = ATT_ISA_PORTABLE; isa <= (int)info->isa_machine; isa++)
         fprintf(text, "%s%s", isa > ATT_ISA_PORTABLE ? ", " : "", lab_isa_name((att_isa)isa));
-    fprintf(text, "; %s in use\n", lab_isa_name(info->isa));
+    if (info->device == ATT_DEVICE_CPU)
+        fprintf(text, "; %s in use", lab_isa_name(info->isa));
+    fputc('\n', text);
 }
 
-static void put_kernels(FILE *text, const att_context *ctx) {
-    static const lab_table_column columns[] = {{"kernel", LAB_TABLE_LEFT},
-                                               {"device", LAB_TABLE_LEFT},
-                                               {"needs", LAB_TABLE_LEFT},
-                                               {"available", LAB_TABLE_LEFT},
-                                               {"what it is", LAB_TABLE_LEFT}};
+/* A kernel is judged by the context of its own device. */
+typedef struct contexts {
+    const att_context *own; /* the session's */
+    att_device device;
+    att_context *cpu; /* where the session's is on a GPU */
+} contexts;
+
+static bool query(const contexts *c, size_t i, att_kernel_info *kernel) {
+    *kernel = (att_kernel_info){.size = sizeof *kernel};
+    if (att_kernel_query(c->own, i, kernel) != ATT_OK)
+        return false;
+    return kernel->device == c->device || !c->cpu ||
+           att_kernel_query(c->cpu, i, kernel) == ATT_OK;
+}
+
+/* "avx2", or "8.0 8.6 8.9 9.0". */
+static void describe_needs(const att_kernel_info *kernel, char *buf, size_t n) {
+    if (kernel->device == ATT_DEVICE_CPU) {
+        snprintf(buf, n, "%s", lab_isa_name(kernel->isa));
+        return;
+    }
+    size_t used = 0;
+    buf[0] = '\0';
+    for (int i = 0; i < 8 && kernel->targets[i] && used < n; i++)
+        used += (size_t)snprintf(buf + used, n - used, "%ssm_%d", i ? " " : "",
+                                 (int)kernel->targets[i]);
+}
+
+static void put_kernels(FILE *text, const contexts *c) {
+    static const lab_table_column columns[] = {
+        {"kernel", LAB_TABLE_LEFT},     {"device", LAB_TABLE_LEFT},    {"for", LAB_TABLE_LEFT},
+        {"needs", LAB_TABLE_LEFT},      {"available", LAB_TABLE_LEFT}, {"code", LAB_TABLE_LEFT},
+        {"what it is", LAB_TABLE_LEFT},
+    };
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < att_kernel_count(); i++) {
-        att_kernel_info kernel = {.size = sizeof kernel};
-        if (att_kernel_query(ctx, i, &kernel) != ATT_OK)
+        att_kernel_info kernel;
+        char needs[64];
+        if (!query(c, i, &kernel))
             continue;
+        describe_needs(&kernel, needs, sizeof needs);
         lab_table_cell(table, "%s", kernel.id);
         lab_table_cell(table, "%s", lab_device_name(kernel.device));
-        lab_table_cell(table, "%s", lab_isa_name(kernel.isa));
+        lab_table_cell(table, "%s", kernel.role);
+        lab_table_cell(table, "%s", needs);
         lab_table_cell(table, "%s", kernel.available ? "yes" : "no");
+        lab_table_cell(table, "%s", lab_origin_name(kernel.origin));
         lab_table_cell(table, "%s", kernel.summary);
     }
     lab_table_print(table, text);
     lab_table_destroy(table);
 }
 
-static json_t *kernels_array(const att_context *ctx) {
+static json_t *kernel_object(const att_kernel_info *k) {
+    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:s}", "id", k->id, "device",
+                               lab_device_name(k->device), "role", k->role, "isa",
+                               lab_isa_name(k->isa), "available", k->available, "origin",
+                               lab_origin_name(k->origin), "summary", k->summary);
+    if (k->device != ATT_DEVICE_CUDA)
+        return object;
+    json_t *targets = json_array();
+    for (int i = 0; i < 8 && k->targets[i]; i++)
+        json_array_append_new(targets, json_integer(k->targets[i]));
+    json_object_set_new(object, "targets", targets);
+    json_object_set_new(
+        object, "dtype",
+        k->dtype ? json_string(lab_name_of(lab_dtype_names, (int)k->dtype)) : json_null());
+    json_object_update_new(
+        object, json_pack("{s:b, s:i, s:i, s:i, s:i, s:i, s:i}", "rung", k->rung, "d_qk",
+                          (int)k->d_qk, "d_v", (int)k->d_v, "tile_m", (int)k->tile_m, "tile_n",
+                          (int)k->tile_n, "stages", (int)k->stages, "warps", (int)k->warps));
+    return object;
+}
+
+static json_t *kernels_array(const contexts *c) {
     json_t *array = json_array();
     for (size_t i = 0; i < att_kernel_count(); i++) {
-        att_kernel_info kernel = {.size = sizeof kernel};
-        if (att_kernel_query(ctx, i, &kernel) == ATT_OK)
-            json_array_append_new(
-                array,
-                json_pack("{s:s, s:s, s:s, s:b, s:s}", "id", kernel.id, "device",
-                          lab_device_name(kernel.device), "isa", lab_isa_name(kernel.isa),
-                          "available", kernel.available, "summary", kernel.summary));
+        att_kernel_info kernel;
+        if (query(c, i, &kernel))
+            json_array_append_new(array, kernel_object(&kernel));
     }
     return array;
+}
+
+/* Every GPU of the machine, as text and, returned, for the document. */
+static json_t *put_gpus(FILE *text) {
+    lab_message why;
+    const int count = lab_gpu_count(&why);
+    json_t *array = json_array();
+    if (count == 0)
+        fprintf(text, "GPUs          none: %s\n", why.text);
+    for (int i = 0; i < count; i++) {
+        const att_context_options options = {
+            .size = sizeof options, .device = ATT_DEVICE_CUDA, .device_index = i};
+        att_context *ctx = NULL;
+        att_context_info gpu = {.size = sizeof gpu};
+        if (att_context_create(&ctx, &options) != ATT_OK ||
+            att_context_query(ctx, &gpu) != ATT_OK) {
+            fprintf(text, "GPU %-9d cannot be used: %s\n", i, att_last_error()->text);
+            json_array_append_new(
+                array, json_pack("{s:i, s:s}", "index", i, "error", att_last_error()->text));
+        } else {
+            fprintf(text,
+                    "GPU %-9d %s: compute capability %d.%d, %d SMs, %.1f GiB, driver for CUDA "
+                    "%d.%d, %s\n",
+                    i, gpu.gpu_name, (int)gpu.compute_capability / 10,
+                    (int)gpu.compute_capability % 10, (int)gpu.multiprocessors,
+                    (double)gpu.memory_bytes / 0x1p30, (int)gpu.driver_version / 1000,
+                    (int)gpu.driver_version % 1000 / 10, gpu.gpu_uuid);
+            json_array_append_new(array, lab_json_gpu(&gpu));
+        }
+        att_context_destroy(ctx);
+    }
+    return array;
+}
+
+static void put_device(FILE *text, const att_context_info *info) {
+    if (info->device == ATT_DEVICE_CUDA)
+        fprintf(text, "device        cuda:%d\n", (int)info->device_index);
+    else
+        fprintf(text, "device        cpu, %d thread%s\n", (int)info->threads,
+                info->threads == 1 ? "" : "s");
 }
 
 cli_exit cli_info(const cli_options *o) {
@@ -59,12 +151,21 @@ cli_exit cli_info(const cli_options *o) {
         FILE *text = session.text;
         fprintf(text, "attest        %s, built with %s\n", att_version(), lab_compiler());
         fprintf(text, "processor     %s\n", info.name);
-        fprintf(text, "device        %s\n", lab_device_name(info.device));
         put_instruction_sets(text, &info);
-        fprintf(text, "threads       %d\n\n", (int)info.threads);
-        put_kernels(text, session.ctx[0]);
+        json_t *gpus = put_gpus(text);
+        put_device(text, &info);
+        fputc('\n', text);
+        contexts c = {.own = session.ctx[0], .device = info.device};
+        if (info.device == ATT_DEVICE_CUDA) {
+            const att_context_options options = {
+                .size = sizeof options, .device = ATT_DEVICE_CPU, .threads = 1};
+            att_context_create(&c.cpu, &options);
+        }
+        put_kernels(text, &c);
         json_t *document = lab_json_document("attest-info-1", session.ctx[0]);
-        json_object_set_new(document, "kernels", kernels_array(session.ctx[0]));
+        json_object_set_new(document, "gpus", gpus);
+        json_object_set_new(document, "kernels", kernels_array(&c));
+        att_context_destroy(c.cpu);
         result = cli_session_finish(&session, document, result);
     }
     cli_session_close(&session);

@@ -8,6 +8,8 @@
 #include "cli/session.h"
 #include "lab/array_files.h"
 #include "lab/clock.h"
+#include "lab/device_memory.h"
+#include "lab/device_timer.h"
 #include "lab/spec_names.h"
 #include "lab/stats.h"
 #include "lab/tensors.h"
@@ -22,49 +24,90 @@ typedef struct job {
     double median_ns;
 } job;
 
+static cli_exit impossible(const cli_session *session, const lab_message *why) {
+    cli_complain(session->options, "%s", why->text);
+    return CLI_NOT_POSSIBLE;
+}
+
+static cli_exit sample_cpu(const cli_session *session, const job *j, const att_plan *plan,
+                           const lab_mirror *mirror, double *samples) {
+    for (int64_t i = 0; i < j->repeats; i++) {
+        const uint64_t before = lab_clock_ns();
+        if (att_plan_run(plan, &mirror->args, mirror->workspace, NULL) != ATT_OK)
+            return cli_library_failed(session->options);
+        samples[i] = (double)(lab_clock_ns() - before);
+    }
+    return CLI_HOLDS;
+}
+
+/* The first call is a plain one: what is wrong with it is said as the library says it. */
+static cli_exit sample_gpu(const cli_session *session, const job *j, const att_plan *plan,
+                           lab_mirror *mirror, double *samples) {
+    lab_device_timer timer;
+    lab_message why;
+    if (att_plan_run(plan, &mirror->args, mirror->workspace, mirror->stream) != ATT_OK)
+        return cli_library_failed(session->options);
+    if (!lab_mirror_wait(mirror, &why) || !lab_device_timer_open(&timer, mirror, plan, 1, &why))
+        return impossible(session, &why);
+    bool ok = true;
+    for (int64_t i = 0; ok && i < j->repeats; i++)
+        ok = lab_device_timer_sample(&timer, &samples[i], &why);
+    lab_device_timer_close(&timer);
+    return ok && lab_mirror_download_outputs(mirror, &why) ? CLI_HOLDS
+                                                           : impossible(session, &why);
+}
+
 /* Run the plan `repeats` times and keep the median. */
 static cli_exit time_runs(const cli_session *session, job *j, const att_plan *plan,
-                          void *workspace) {
+                          lab_mirror *mirror) {
     const cli_options *o = session->options;
     double *samples = calloc((size_t)j->repeats, sizeof *samples);
     if (!samples) {
         cli_complain(o, "out of memory");
         return CLI_NOT_POSSIBLE;
     }
-    cli_exit result = CLI_HOLDS;
-    for (int64_t i = 0; i < j->repeats && result == CLI_HOLDS; i++) {
-        const uint64_t before = lab_clock_ns();
-        if (att_plan_run(plan, &j->args, workspace, NULL) != ATT_OK)
-            result = cli_library_failed(o);
-        samples[i] = (double)(lab_clock_ns() - before);
-    }
+    cli_exit result = mirror->gpu ? sample_gpu(session, j, plan, mirror, samples)
+                                  : sample_cpu(session, j, plan, mirror, samples);
     lab_summary summary;
     lab_message why;
     if (result == CLI_HOLDS &&
-        !lab_summarise(&summary, samples, (size_t)j->repeats, o->seed, &why)) {
-        cli_complain(o, "%s", why.text);
-        result = CLI_NOT_POSSIBLE;
-    }
+        !lab_summarise(&summary, samples, (size_t)j->repeats, o->seed, &why))
+        result = impossible(session, &why);
     if (result == CLI_HOLDS)
         j->median_ns = summary.median;
     free(samples);
     return result;
 }
 
-static cli_exit run_plan(const cli_session *session, job *j, const att_plan *plan) {
+static cli_exit run_plan(const cli_session *session, job *j, const att_plan *plan,
+                         const att_problem *problem) {
     lab_buffer workspace;
+    lab_mirror mirror;
     lab_message why;
-    if (!lab_workspace_create(&workspace, att_plan_workspace(plan), &why)) {
-        cli_complain(session->options, "%s", why.text);
-        return CLI_NOT_POSSIBLE;
+    if (!lab_workspace_create(&workspace, att_plan_workspace(plan), &why))
+        return impossible(session, &why);
+    cli_exit result;
+    if (lab_mirror_args(&mirror, session->ctx[0], problem, &j->args, &workspace, &why)) {
+        mirror.args.launch = &j->launch;
+        result = time_runs(session, j, plan, &mirror);
+        lab_mirror_close(&mirror);
+    } else {
+        result = impossible(session, &why);
     }
-    j->args.launch = &j->launch;
-    const cli_exit result = time_runs(session, j, plan, workspace.data);
     lab_workspace_destroy(&workspace);
     return result;
 }
 
 static void put_launch(FILE *text, const att_launch *launch) {
+    if (launch->code_sha256[0]) {
+        fprintf(text,
+                "launch    grid %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", block %" PRIu32
+                ", shared bytes %" PRIu64 ", registers %" PRIu32 "\n"
+                "code      sha256 %s\n",
+                launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
+                launch->shared_bytes, launch->registers, launch->code_sha256);
+        return;
+    }
     fprintf(text,
             "launch    tasks %" PRIu32 ", parts of the keys %" PRIu32 ", threads %" PRIu32
             ", scratch bytes a thread %" PRIu64 "\n",
@@ -112,7 +155,7 @@ static cli_exit run_spec(const cli_session *session, const lab_spec *spec, json_
     }
     if (result == CLI_HOLDS) {
         job j = {.args = tensors->args, .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
-        result = run_plan(session, &j, plan);
+        result = run_plan(session, &j, plan, &spec->problem);
         if (result == CLI_HOLDS) {
             char line[LAB_SPEC_MAX];
             const double flops = lab_spec_flops(spec);
@@ -188,7 +231,7 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
     }
     job j = {.args = files->args, .repeats = o->repeats ? o->repeats : FILE_REPEATS};
     if (result == CLI_HOLDS)
-        result = run_plan(session, &j, plan);
+        result = run_plan(session, &j, plan, &files->problem);
     if (result == CLI_HOLDS && !lab_array_files_commit(files, &why)) {
         cli_complain(o, "%s", why.text);
         result = CLI_NOT_POSSIBLE;

@@ -58,7 +58,8 @@ static cli_exit verify_all(cli_session *session) {
         cli_complain(session->options, "out of memory");
         return CLI_NOT_POSSIBLE;
     }
-    const lab_verify_options options = {.seed = session->options->seed};
+    const lab_verify_options options = {.seed = session->options->seed,
+                                        .repeats = (int)session->options->repeats};
     lab_progress bar;
     lab_progress_start(&bar, stderr, "verifying", count);
     for (size_t i = 0; i < count; i++) {

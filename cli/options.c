@@ -112,6 +112,14 @@ static bool set_isa(cli_options *o, const cli_option *option, const char *value)
     }
 }
 
+static bool add_kernel(cli_options *o, const cli_option *option, const char *value) {
+    if (o->kernel_count == CLI_KERNEL_MAX)
+        return cli_complain(o, "--%s is given more than %d times", option->name,
+                            CLI_KERNEL_MAX);
+    o->kernels[o->kernel_count++] = value;
+    return true;
+}
+
 /* `list` of `count` elements with room for one more, NULL (and a complaint) where memory ran out. A
  * list grows at every power of two. */
 static void *with_room(const cli_options *o, void *list, size_t count, size_t element) {
@@ -165,11 +173,13 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 
 /* ---------------------------------------------------------------------- the table */
 
-#define PROBLEMS (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH)
-#define TIMED    (CLI_BENCH | CLI_DEMO)
-#define ALL      (CLI_INFO | PROBLEMS | CLI_DEMO)
-#define AT(f)    offsetof(cli_options, f)
-#define IN(f)    offsetof(cli_options, files.input[f])
+#define ON_DEVICE (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH)
+#define PROBLEMS  (ON_DEVICE | CLI_PLAN)
+#define TIMED     (CLI_BENCH | CLI_DEMO)
+#define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO | CLI_DOCTOR)
+#define ALL       (OPENS | CLI_PLAN)
+#define AT(f)     offsetof(cli_options, f)
+#define IN(f)     offsetof(cli_options, files.input[f])
 
 const cli_option cli_option_table[] = {
     {"shape", 0, "SHAPE", PROBLEMS, add_shape, 0, NULL,
@@ -217,6 +227,8 @@ const cli_option cli_option_table[] = {
      "keys in use per batch entry"},
     {"bf16", 0, NULL, CLI_RUN, set_flag, AT(files.uint16_is_bf16), NULL,
      "uint16 arrays hold bfloat16"},
+    {"repeats", 0, "N", CLI_VERIFY, set_count, AT(repeats), NULL,
+     "runs that must agree bit by bit (2)"},
     {"repeat", 0, "N", CLI_RUN, set_count, AT(repeats), NULL,
      "runs to time, the median is printed (files 1, shapes 5)"},
     {"trace", 0, NULL, CLI_RUN, set_flag, AT(trace), NULL, "print the kernel's launch record"},
@@ -228,11 +240,21 @@ const cli_option cli_option_table[] = {
      "time a problem gets for its samples (bench 1, demo 0.25)"},
     {"csv", 0, "FILE", TIMED, set_text, AT(csv), NULL, "write a row a problem; - for stdout"},
 
-    {"device", 0, "DEVICE", ALL, set_device, 0, NULL, "cpu or cuda[:N]"},
-    {"isa", 0, "ISA", ALL, set_isa, 0, NULL,
+    {"device", 0, "NAME", CLI_PLAN, set_text, AT(plan_device), NULL,
+     "a name of devices/ (l4, a100, h200 ...), a .json file, or cuda[:N]"},
+    {"all", 0, NULL, CLI_PLAN, set_flag, AT(all), NULL,
+     "every tile, those that do not fit among them"},
+
+    {"device", 0, "DEVICE", OPENS, set_device, 0, NULL,
+     "cpu or cuda[:N] (a GPU where there is one)"},
+    {"kernel", 0, "ID", OPENS, add_kernel, 0, NULL,
+     "only this kernel, or those that begin so: 'fwd_sm80*'; bench and verify take several"},
+    {"allow-slow", 0, NULL, OPENS, set_flag, AT(allow_slow), NULL,
+     "on a GPU, kernels below the tensor cores too"},
+    {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,
      "portable, avx2, avx512, amx or auto; bench and verify take a list"},
-    {"threads", 0, "N", ALL, set_count, AT(threads), NULL, "CPU threads (all)"},
-    {"seed", 0, "N", ALL, set_seed, 0, NULL, "of the random inputs (0)"},
+    {"threads", 0, "N", OPENS, set_count, AT(threads), NULL, "CPU threads (all)"},
+    {"seed", 0, "N", OPENS, set_seed, 0, NULL, "of the random inputs (0)"},
     {"json", 0, "FILE", ALL, set_text, AT(json), NULL,
      "write a JSON document; - for stdout, text then goes to stderr"},
     {"help", 'h', NULL, ALL, set_flag, AT(help), NULL, "print this"},
@@ -241,12 +263,16 @@ const size_t cli_option_count = sizeof cli_option_table / sizeof cli_option_tabl
 
 /* --------------------------------------------------------------------- the parser */
 
-static const cli_option *find_long(const char *name, size_t length) {
-    for (size_t i = 0; i < cli_option_count; i++)
-        if (strlen(cli_option_table[i].name) == length &&
-            strncmp(cli_option_table[i].name, name, length) == 0)
-            return &cli_option_table[i];
-    return NULL;
+/* The option of that name; where verbs share a name, the one of this verb. */
+static const cli_option *find_long(const char *name, size_t length, unsigned verb_bit) {
+    const cli_option *found = NULL;
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_option_table[i];
+        if (strlen(option->name) == length && strncmp(option->name, name, length) == 0 &&
+            (!found || option->verbs & verb_bit))
+            found = option;
+    }
+    return found;
 }
 
 static const cli_option *find_letter(char letter) {
@@ -294,7 +320,7 @@ static bool read_option(cli_options *o, unsigned verb_bit, int argc, char **argv
     if (argument[1] == '-') {
         const char *name = argument + 2;
         const size_t length = strcspn(name, "=");
-        option = find_long(name, length);
+        option = find_long(name, length, verb_bit);
         if (!option)
             return unknown_option(o, verb_bit, name, length);
         if (name[length] == '=')
@@ -343,6 +369,8 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
     }
     if (o->isa_count > 1 && !(verb_bit & (CLI_VERIFY | CLI_BENCH)))
         return cli_complain(o, "--isa takes one instruction set here");
+    if (o->kernel_count > 1 && !(verb_bit & (CLI_VERIFY | CLI_BENCH)))
+        return cli_complain(o, "--kernel may be given once here");
     if (o->min_samples > o->max_samples)
         return cli_complain(o, "--min-samples %" PRId64 " is more than --max-samples %" PRId64,
                             o->min_samples, o->max_samples);

@@ -25,10 +25,12 @@ enum {
     CLI_EXPLAIN = 1u << 2,
     CLI_VERIFY = 1u << 3,
     CLI_BENCH = 1u << 4,
-    CLI_DEMO = 1u << 5
+    CLI_DEMO = 1u << 5,
+    CLI_PLAN = 1u << 6,
+    CLI_DOCTOR = 1u << 7
 };
 
-enum { CLI_ISA_MAX = 8 };
+enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64 };
 
 /* A shape flag as given: handed to lab_spec_set() for every problem. */
 typedef struct cli_modifier {
@@ -45,6 +47,9 @@ typedef struct cli_options {
     int device_index;
     att_isa isa[CLI_ISA_MAX]; /* at least one; ATT_ISA_AUTO where none was given */
     size_t isa_count;
+    const char *kernels[CLI_KERNEL_MAX]; /* ids or beginnings with a *; none: all */
+    size_t kernel_count;
+    bool allow_slow;
     int64_t threads;
     uint64_t seed;
     const char *json, *csv;
@@ -59,6 +64,10 @@ typedef struct cli_options {
     lab_array_paths files;
     int64_t repeats;
     bool trace, help;
+
+    const char
+        *plan_device; /* a name of devices/, a file, cuda or cuda:N; NULL: the GPU here */
+    bool all;
 
     int64_t min_samples, max_samples;
     double seconds;

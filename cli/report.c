@@ -78,7 +78,7 @@ void cli_put_failure(const cli_session *session, size_t ctx_index, const lab_spe
                      const lab_verify_result *result) {
     if (result->outcome == LAB_PASS)
         return;
-    char line[LAB_SPEC_MAX], flags[128];
+    char line[LAB_SPEC_MAX], flags[192];
     lab_spec_print(spec, line, sizeof line);
     cli_format_flags(session, ctx_index, flags, sizeof flags);
     fprintf(session->text, "\n%s %s\n  %s\n", cli_outcome_text(result), line, result->message);

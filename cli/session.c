@@ -39,7 +39,8 @@ void cli_session_start(cli_session *session, const cli_options *o) {
         session->text = stderr;
 }
 
-cli_exit cli_session_open(cli_session *session) {
+/* The documents that the command line asks for. */
+static cli_exit open_documents(cli_session *session) {
     const cli_options *o = session->options;
     if (is_stdout(o->json) && is_stdout(o->csv)) {
         cli_complain(o, "--json - and --csv - cannot both have stdout");
@@ -47,12 +48,30 @@ cli_exit cli_session_open(cli_session *session) {
     }
     if (!cli_sink_open(&session->json, o, o->json) || !cli_sink_open(&session->csv, o, o->csv))
         return CLI_NOT_POSSIBLE;
-    for (size_t i = 0; i < o->isa_count; i++) {
-        const att_context_options options = {.size = sizeof options,
-                                             .device = o->device,
-                                             .device_index = o->device_index,
-                                             .threads = (int32_t)o->threads,
-                                             .isa = o->isa[i]};
+    return CLI_HOLDS;
+}
+
+/* The kernel that context `i` is kept to, or NULL. */
+static const char *kernel_of(const cli_options *o, size_t i) {
+    return o->kernel_count ? o->kernels[i % o->kernel_count] : NULL;
+}
+
+cli_exit cli_session_open(cli_session *session) {
+    const cli_options *o = session->options;
+    const cli_exit result = open_documents(session);
+    if (result != CLI_HOLDS)
+        return result;
+    const size_t kernels = o->kernel_count ? o->kernel_count : 1;
+    for (size_t i = 0; i < o->isa_count * kernels; i++) {
+        const att_context_options options = {
+            .size = sizeof options,
+            .device = o->device,
+            .device_index = o->device_index,
+            .threads = (int32_t)o->threads,
+            .isa = o->isa[i / kernels],
+            .flags = o->allow_slow ? ATT_ALLOW_SLOW : 0,
+            .kernel = kernel_of(o, i),
+        };
         if (att_context_create(&session->ctx[i], &options) != ATT_OK)
             return cli_library_failed(o);
         session->ctx_count++;
@@ -148,6 +167,13 @@ cli_exit cli_session_begin(cli_session *session, const cli_options *o,
     return result == CLI_HOLDS ? cli_session_open(session) : result;
 }
 
+cli_exit cli_session_begin_problems(cli_session *session, const cli_options *o,
+                                    const char *default_suite) {
+    cli_session_start(session, o);
+    const cli_exit result = read_problems(session, default_suite);
+    return result == CLI_HOLDS ? open_documents(session) : result;
+}
+
 cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit outcome) {
     const cli_options *o = session->options;
     if (!session->json.stream) {
@@ -176,6 +202,14 @@ void cli_format_flags(const cli_session *session, size_t ctx_index, char *buf, s
     att_context_info info = {.size = sizeof info};
     if (att_context_query(session->ctx[ctx_index], &info) != ATT_OK)
         info = (att_context_info){.threads = 1};
-    snprintf(buf, n, "--isa %s --threads %d --seed %" PRIu64, lab_isa_name(info.isa),
-             (int)info.threads, session->options->seed);
+    const cli_options *o = session->options;
+    const char *kernel = kernel_of(o, ctx_index);
+    int used =
+        info.device == ATT_DEVICE_CUDA
+            ? snprintf(buf, n, "--device cuda:%d%s --seed %" PRIu64, (int)info.device_index,
+                       o->allow_slow ? " --allow-slow" : "", o->seed)
+            : snprintf(buf, n, "--isa %s --threads %d --seed %" PRIu64, lab_isa_name(info.isa),
+                       (int)info.threads, o->seed);
+    if (kernel && used >= 0 && (size_t)used < n)
+        snprintf(buf + used, n - (size_t)used, " --kernel '%s'", kernel);
 }

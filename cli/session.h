@@ -15,7 +15,7 @@ typedef struct cli_session {
     const cli_options *options;
     FILE *text; /* for people: stdout, or stderr where stdout carries a document */
     cli_sink json, csv;
-    att_context *ctx[CLI_ISA_MAX]; /* one for every --isa */
+    att_context *ctx[CLI_ISA_MAX * CLI_KERNEL_MAX]; /* one for every --isa and --kernel */
     size_t ctx_count;
     lab_spec *specs;
     size_t spec_count;
@@ -33,6 +33,10 @@ cli_exit cli_session_open(cli_session *session);
 cli_exit cli_session_begin(cli_session *session, const cli_options *o,
                            const char *default_suite);
 
+/* The same without the contexts, for verbs that look at problems and run none. */
+cli_exit cli_session_begin_problems(cli_session *session, const cli_options *o,
+                                    const char *default_suite);
+
 /* Write `document` (consumed) where --json asked for one; returns `outcome`, or what went wrong. */
 cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit outcome);
 
@@ -45,7 +49,8 @@ bool cli_apply_modifiers(const cli_options *o, lab_spec *spec);
 cli_exit cli_library_failed(const cli_options *o);
 cli_exit cli_exit_of_status(att_status status);
 
-/* The flags with which any machine runs as this one did: "--isa avx2 --threads 2 --seed 7". */
+/* The flags with which a machine of this kind runs as this one did: "--isa avx2 --threads 2 --seed 7",
+ * "--device cuda:0 --seed 7". */
 void cli_format_flags(const cli_session *session, size_t ctx_index, char *buf, size_t n);
 
 #endif

@@ -312,6 +312,9 @@ static bool bind_all(binder *b, const lab_spec *base) {
     f->args.q = f->array[LAB_FILE_Q].data;
     f->args.k = f->array[LAB_FILE_K].data;
     f->args.v = f->array[LAB_FILE_V].data;
+    const uintptr_t bits =
+        16 | (uintptr_t)f->args.q | (uintptr_t)f->args.k | (uintptr_t)f->args.v;
+    f->problem.alignment = (int64_t)(bits & (~bits + 1));
     return (!has(b, LAB_FILE_LENS_K) || bind_lens_k(b)) && causal_is_clear(b, base) &&
            (!has(b, LAB_FILE_BIAS) || bind_bias(b)) &&
            (!has(b, LAB_FILE_ALIBI) || bind_alibi(b)) &&

@@ -6,11 +6,18 @@
 #include <unistd.h>
 
 #include "lab/clock.h"
+#include "lab/device_memory.h"
+#include "lab/device_timer.h"
+#include "lab/plan_floor.h"
 #include "lab/tensors.h"
 
-/* A sample shorter than this is made of several calls; one below the second gets a call before it
+/* A sample shorter than this is made of several calls; one below the last gets a sample before it
  * that is not timed, to bring its inputs back into the cache that the other cases used. */
-static const double shortest_sample_ns = 20e3, warm_before_ns = 5e6;
+static const double shortest_sample_ns = 20e3, shortest_gpu_sample_ns = 100e3,
+                    warm_before_ns = 5e6;
+
+/* Runs in one graph at most. */
+enum { GRAPH_CALLS_MOST = 256 };
 
 /* Multiply-adds for judging the timed answer: a sample of rows, on top of the full verification. */
 enum { TIMED_ANSWER_WORK = 20000000 };
@@ -21,8 +28,10 @@ typedef struct station {
     att_plan *plan;
     lab_tensors *tensors;
     lab_buffer workspace;
-    double estimate_ns; /* of one call */
-    uint64_t answer;    /* hash of the outputs, taken in the first round */
+    lab_mirror mirror;
+    lab_device_timer timer; /* on a GPU */
+    double estimate_ns;     /* of one call */
+    uint64_t answer;        /* hash of the outputs, taken in the first round */
     size_t capacity;
 } station;
 
@@ -50,18 +59,49 @@ static void case_failed(lab_bench_case *c, lab_outcome outcome, const char *text
 }
 
 static void station_close(station *s) {
+    lab_device_timer_close(&s->timer);
+    lab_mirror_close(&s->mirror);
     att_plan_destroy(s->plan);
     lab_tensors_destroy(s->tensors);
     lab_workspace_destroy(&s->workspace);
     memset(s, 0, sizeof *s);
 }
 
-static bool run_once(station *s) {
-    if (att_plan_run(s->plan, &s->tensors->args, s->workspace.data, NULL) == ATT_OK)
-        return true;
+/* A call failed: the timing of the case ends here. */
+static bool station_failed(station *s, const char *text) {
     s->owner->verify.status = att_last_error()->status;
-    case_failed(s->owner, LAB_FAIL, att_last_error()->text);
+    case_failed(s->owner, LAB_FAIL, text);
     return false;
+}
+
+static bool run_once(station *s) {
+    return att_plan_run(s->plan, &s->mirror.args, s->mirror.workspace, NULL) == ATT_OK ||
+           station_failed(s, att_last_error()->text);
+}
+
+/* Time the calls of one sample; *ns is the time of one call. */
+static bool time_calls(station *s, double *ns) {
+    lab_message why;
+    if (s->mirror.gpu)
+        return lab_device_timer_sample(&s->timer, ns, &why) || station_failed(s, why.text);
+    const size_t calls = s->owner->calls_per_sample;
+    const uint64_t before = lab_clock_ns();
+    for (size_t i = 0; i < calls; i++)
+        if (!run_once(s))
+            return false;
+    *ns = (double)(lab_clock_ns() - before) / (double)calls;
+    return true;
+}
+
+/* How many calls a sample has from now on. */
+static bool set_calls(station *s, size_t calls) {
+    lab_message why;
+    s->owner->calls_per_sample = calls;
+    if (!s->mirror.gpu)
+        return true;
+    lab_device_timer_close(&s->timer);
+    return lab_device_timer_open(&s->timer, &s->mirror, s->plan, calls, &why) ||
+           station_failed(s, why.text);
 }
 
 /* Plan, inputs, workspace. False where the case cannot be timed; the case then says why. */
@@ -75,12 +115,13 @@ static bool station_open(station *s, lab_bench_case *c, uint64_t seed) {
         return false;
     }
     if (!lab_tensors_create(&s->tensors, c->spec, seed, &why) ||
-        !lab_workspace_create(&s->workspace, att_plan_workspace(s->plan), &why)) {
+        !lab_workspace_create(&s->workspace, att_plan_workspace(s->plan), &why) ||
+        !lab_mirror_tensors(&s->mirror, c->ctx, s->tensors, &s->workspace, &why)) {
         case_failed(c, LAB_REFUSED, why.text);
         station_close(s);
         return false;
     }
-    s->tensors->args.launch = &c->launch;
+    s->mirror.args.launch = &c->launch;
     c->timed = true;
     return true;
 }
@@ -89,17 +130,19 @@ static bool warm_up(station *s, double seconds) {
     const uint64_t start = lab_clock_ns();
     const double budget_ns = seconds * 1e9;
     double fastest = 0.0, elapsed;
+    if (!set_calls(s, 1))
+        return false;
     do {
-        const uint64_t before = lab_clock_ns();
-        if (!run_once(s))
+        double ns = 0.0;
+        if (!time_calls(s, &ns))
             return false;
-        const double ns = (double)(lab_clock_ns() - before);
         fastest = fastest == 0.0 || ns < fastest ? ns : fastest;
         elapsed = (double)(lab_clock_ns() - start);
     } while (elapsed < budget_ns);
     s->estimate_ns = fastest > 1.0 ? fastest : 1.0;
-    s->owner->calls_per_sample = 1 + (size_t)(shortest_sample_ns / s->estimate_ns);
-    return true;
+    const double shortest = s->mirror.gpu ? shortest_gpu_sample_ns : shortest_sample_ns;
+    const size_t calls = 1 + (size_t)(shortest / s->estimate_ns);
+    return set_calls(s, s->mirror.gpu && calls > GRAPH_CALLS_MOST ? GRAPH_CALLS_MOST : calls);
 }
 
 static bool keep_sample(station *s, double ns) {
@@ -119,29 +162,59 @@ static bool keep_sample(station *s, double ns) {
 /* One sample, on poisoned outputs if `poisoned`. False where memory ran out; a run that fails ends
  * the timing of its case only. */
 static bool take_sample(station *s, bool poisoned) {
-    if (s->estimate_ns < warm_before_ns && !run_once(s))
+    lab_message why;
+    double ns;
+    if (s->estimate_ns < warm_before_ns && !(s->mirror.gpu ? time_calls(s, &ns) : run_once(s)))
         return true;
-    if (poisoned)
+    if (poisoned) {
         lab_tensors_poison_outputs(s->tensors);
-    const size_t calls = s->owner->calls_per_sample;
-    const uint64_t before = lab_clock_ns();
-    for (size_t i = 0; i < calls; i++)
-        if (!run_once(s))
+        if (!lab_mirror_upload_outputs(&s->mirror, &why)) {
+            station_failed(s, why.text);
             return true;
-    const uint64_t after = lab_clock_ns();
-    return keep_sample(s, (double)(after - before) / (double)calls);
+        }
+    }
+    return !time_calls(s, &ns) || keep_sample(s, ns);
 }
 
 /* The first checked sample remembers the bits of its answer, later ones compare. */
 static bool take_checked_sample(station *s, bool first) {
+    lab_message why;
     if (!take_sample(s, true))
         return false;
+    if (s->owner->timed && !lab_mirror_download_outputs(&s->mirror, &why))
+        station_failed(s, why.text);
     const uint64_t answer = lab_tensors_hash_outputs(s->tensors);
     if (first)
         s->answer = answer;
     else if (s->owner->timed && answer != s->answer)
         case_failed(s->owner, LAB_FAIL, "the first and the last timed run differ");
     return true;
+}
+
+/* The least time of a call on the case's GPU. */
+static void find_floor(lab_bench_case *c) {
+    att_context_info info = {.size = sizeof info};
+    lab_device device;
+    if (att_context_query(c->ctx, &info) != ATT_OK || info.device != ATT_DEVICE_CUDA ||
+        !lab_device_live(&device, info.device_index, NULL))
+        return;
+    lab_work work;
+    lab_floor floor;
+    lab_work_of(&work, c->spec);
+    if (work.bytes <= (double)device.limits.l2_bytes)
+        work.bytes = 0.0;
+    lab_floor_of(&floor, &work, c->spec->problem.dtype, &device);
+    c->floor_ns = 1e9 * lab_floor_seconds(&floor);
+}
+
+/* A time that no machine of its kind can have is a mistake of the measurement. */
+static void judge_time(lab_bench_case *c) {
+    char text[160];
+    if (!c->timed || c->ns.median >= c->floor_ns)
+        return;
+    snprintf(text, sizeof text, "the median of %.0f ns is below the floor of %.0f ns",
+             c->ns.median, c->floor_ns);
+    case_failed(c, LAB_FAIL, text);
 }
 
 /* The oracle and the guards on what the last timed call left. */
@@ -151,6 +224,10 @@ static void judge_timed_answer(station *s, uint64_t seed) {
     lab_verify_result timed = c->verify;
     timed.message[0] = '\0';
     lab_message why = {.text = ""};
+    if (!lab_mirror_download_inputs(&s->mirror, &why)) {
+        station_failed(s, why.text);
+        return;
+    }
     lab_verify_outputs(&timed, s->tensors, &options);
     if (timed.outcome != LAB_PASS)
         case_failed(c, LAB_FAIL, timed.message);
@@ -200,6 +277,7 @@ static bool time_wave(station *stations, size_t count, const lab_bench_options *
         if (c->timed &&
             !lab_summarise(&c->ns, c->samples_ns, c->sample_count, options->seed, why))
             return false;
+        judge_time(c);
     }
     return true;
 }
@@ -219,6 +297,7 @@ static void verify_cases(lab_bench_case *cases, size_t count, uint64_t seed, FIL
         lab_spec_print(c->spec, line, sizeof line);
         lab_progress_update(&bar, i, line);
         c->flops = lab_spec_flops(c->spec);
+        find_floor(c);
         lab_verify_spec(&c->verify, c->ctx, c->spec, &options);
     }
     lab_progress_end(&bar);

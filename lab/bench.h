@@ -5,7 +5,8 @@
  * the machine's speed falls on all of them alike. Inputs are fresh (not those that were verified) and
  * in cache as far as they fit: a call that is not timed goes before every short sample. The first and
  * the last round run on poisoned outputs, whose bits must agree, and the last answer is judged again
- * by the oracle: what is timed is what is checked. */
+ * by the oracle: what is timed is what is checked. On a GPU a sample is a CUDA graph of runs, replayed
+ * between two events. */
 #ifndef LAB_BENCH_H
 #define LAB_BENCH_H
 
@@ -36,12 +37,15 @@ typedef struct lab_bench_case {
     lab_verify_result
         verify;        /* before timing; outcome LAB_FAIL also where a later check failed */
     bool timed;        /* what follows is set */
-    att_launch launch; /* of the last timed call */
+    att_launch launch; /* of the last timed call; on a GPU, of the last one captured */
     size_t calls_per_sample; /* more than one where a call is too short for the clock */
     double *samples_ns;      /* a call, in the order taken */
     size_t sample_count;
     lab_summary ns;
     double flops; /* operations of a call: 2 (d_qk + d_v) for every visible (row, key) pair */
+    /* On a GPU whose rates are known, the least time of a call (lab/plan_floor.h), else 0. Bytes that
+     * stay in the second-level cache from call to call are not held against memory. */
+    double floor_ns;
 } lab_bench_case;
 
 /* Verify and time the cases, filling what the caller did not set. `stream` is for the progress bar.

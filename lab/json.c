@@ -25,10 +25,22 @@ json_t *lab_json_machine(const att_context *ctx) {
     struct utsname os;
     if (!ctx || att_context_query(ctx, &info) != ATT_OK || uname(&os) != 0)
         return json_null();
-    return json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s}", "processor", info.name, "device",
-                     lab_device_name(info.device), "threads", (int)info.threads, "isa",
-                     lab_isa_name(info.isa), "isa_machine", lab_isa_name(info.isa_machine),
-                     "os", os.sysname, "os_release", os.release);
+    json_t *machine =
+        json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:s}", "processor", info.name, "device",
+                  lab_device_name(info.device), "threads", (int)info.threads, "isa",
+                  lab_isa_name(info.isa), "isa_machine", lab_isa_name(info.isa_machine), "os",
+                  os.sysname, "os_release", os.release);
+    if (machine && info.device == ATT_DEVICE_CUDA)
+        json_object_set_new(machine, "gpu", lab_json_gpu(&info));
+    return machine;
+}
+
+json_t *lab_json_gpu(const att_context_info *info) {
+    return json_pack("{s:i, s:s, s:s, s:i, s:i, s:I, s:i}", "index", (int)info->device_index,
+                     "name", info->gpu_name, "uuid", info->gpu_uuid, "compute_capability",
+                     (int)info->compute_capability, "multiprocessors",
+                     (int)info->multiprocessors, "memory_bytes", (json_int_t)info->memory_bytes,
+                     "driver_version", (int)info->driver_version);
 }
 
 json_t *lab_json_document(const char *schema, const att_context *ctx) {
@@ -71,21 +83,23 @@ static const char *outcome_name(lab_outcome outcome) {
 }
 
 json_t *lab_json_verify(const lab_verify_result *result) {
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:s}", "outcome",
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:s}", "outcome",
                      outcome_name(result->outcome), "status", att_status_name(result->status),
-                     "kernel", result->kernel, "error_o", errors_object(&result->o),
-                     "error_lse", errors_object(&result->lse), "rows_checked",
+                     "kernel", result->kernel, "launch", lab_json_launch(&result->launch),
+                     "error_o", errors_object(&result->o), "error_lse",
+                     errors_object(&result->lse), "rows_checked",
                      (json_int_t)result->rows_checked, "rows_total",
                      (json_int_t)result->rows_total, "message", result->message);
 }
 
 json_t *lab_json_launch(const att_launch *launch) {
     const uint32_t *grid = launch->grid, *block = launch->block;
-    return json_pack("{s:s, s:[I,I,I], s:[I,I,I], s:I}", "kernel",
+    return json_pack("{s:s, s:[I,I,I], s:[I,I,I], s:I, s:I, s:s}", "kernel",
                      launch->kernel ? launch->kernel : "", "grid", (json_int_t)grid[0],
                      (json_int_t)grid[1], (json_int_t)grid[2], "block", (json_int_t)block[0],
                      (json_int_t)block[1], (json_int_t)block[2], "shared_bytes",
-                     (json_int_t)launch->shared_bytes);
+                     (json_int_t)launch->shared_bytes, "registers",
+                     (json_int_t)launch->registers, "code_sha256", launch->code_sha256);
 }
 
 bool lab_json_write(json_t *document, FILE *stream, lab_message *why) {

@@ -25,6 +25,9 @@ json_t *lab_json_numbers(const double *values, size_t count);
 /* The context: processor, device, threads, instruction sets of the machine and in use. */
 json_t *lab_json_machine(const att_context *ctx);
 
+/* The GPU of a GPU context. */
+json_t *lab_json_gpu(const att_context_info *info);
+
 /* The sizes and types of a problem; with its line, where it has one. */
 json_t *lab_json_shape(const att_problem *p);
 json_t *lab_json_problem(const lab_spec *spec);

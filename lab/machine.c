@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cuda/device.h"
+
 static const char *const isa_names[] = {
     [ATT_ISA_AUTO] = "auto",     [ATT_ISA_PORTABLE] = "portable", [ATT_ISA_AVX2] = "avx2",
     [ATT_ISA_AVX512] = "avx512", [ATT_ISA_AMX] = "amx",
@@ -33,6 +35,28 @@ const char *lab_device_name(att_device device) {
         return "cuda";
     }
     return "unknown";
+}
+
+const char *lab_origin_name(att_origin origin) {
+    switch (origin) {
+    case ATT_FROM_NOWHERE:
+        return "none";
+    case ATT_FROM_LIBRARY:
+        return "library";
+    case ATT_FROM_PTX:
+        return "ptx";
+    case ATT_FROM_SOURCE:
+        return "source";
+    }
+    return "unknown";
+}
+
+int lab_gpu_count(lab_message *why) {
+    char text[256];
+    const int count = att_cuda_device_count(text, sizeof text);
+    if (count == 0)
+        lab_fail(why, "%s", text);
+    return count;
 }
 
 const char *lab_compiler(void) {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "attest.h"
+#include "lab/message.h"
 
 /* "auto", "portable", "avx2", "avx512", "amx". */
 const char *lab_isa_name(att_isa isa);
@@ -14,6 +15,12 @@ bool lab_isa_parse(att_isa *isa, const char *name);
 
 /* "auto", "cpu", "cuda". */
 const char *lab_device_name(att_device device);
+
+/* "none", "library", "ptx", "source". */
+const char *lab_origin_name(att_origin origin);
+
+/* GPUs that the driver finds; where none, `why` (may be NULL) says so. */
+int lab_gpu_count(lab_message *why);
 
 /* The compiler that built this program, e.g. "gcc 12.2.0". */
 const char *lab_compiler(void);

@@ -198,6 +198,17 @@ static bool finish_strides(lab_spec *spec) {
     return true;
 }
 
+/* What the bases of q, k, v and o are aligned to: an aligned address and `offset` elements, K and V of a
+ * packed buffer at their places in it. */
+static int64_t alignment_of(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    const uint64_t element = att_dtype_size(p->dtype), element_o = att_dtype_size(p->dtype_o);
+    uint64_t bits = 16 | (uint64_t)spec->offset * element | (uint64_t)spec->offset * element_o;
+    if (spec->layout == LAB_PACKED)
+        bits |= ((uint64_t)spec->k_offset | (uint64_t)spec->v_offset) * element;
+    return (int64_t)(bits & (~bits + 1));
+}
+
 /* -------------------------------------------------------------------- finish */
 
 static bool finish_pages(lab_spec *spec, lab_message *why) {
@@ -247,6 +258,7 @@ bool lab_spec_finish(lab_spec *spec, lab_message *why) {
         return lab_fail(why, "layout=packed does not go with bcast");
     if (!finish_strides(spec))
         return lab_fail(why, "a tensor's size in elements does not fit 63 bits");
+    p->alignment = alignment_of(spec);
     return true;
 }
 

@@ -36,9 +36,10 @@ typedef struct lab_errors {
 
 typedef struct lab_verify_result {
     lab_outcome outcome;
-    att_status status;                /* of the library call that failed, else ATT_OK */
-    char kernel[64];                  /* the id from the launch record */
-    lab_errors o, lse;                /* lse is zero where the problem has none */
+    att_status status; /* of the library call that failed, else ATT_OK */
+    char kernel[64];   /* the id from the launch record */
+    att_launch launch; /* of the last run; no kernel where there was nothing to do */
+    lab_errors o, lse; /* lse is zero where the problem has none */
     int64_t rows_checked, rows_total; /* rows: (batch, head, query row) */
     double run_seconds;               /* the fastest of the runs */
     char message[512]; /* "" where all holds; else what failed, where, with values */
