@@ -32,6 +32,12 @@ static const char *const bench_examples[] = {
     NULL,
 };
 
+static const char *const plan_examples[] = {
+    "attest plan b1h8s512d64 --device l4",
+    "attest plan b4h32hkv8s4096d128,bf16,causal --device h200 --json plan.json",
+    NULL,
+};
+
 static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
@@ -71,6 +77,13 @@ const cli_verb cli_verb_table[] = {
      "operation count is 2 (d_qk + d_v) for every (row, key) pair that the mask lets be seen.\n"
      "--json keeps every raw sample.\n",
      bench_examples},
+    {"plan", CLI_PLAN, cli_plan, "SHAPE...",
+     "from a GPU's limits to the least time and the tiles that fit",
+     "Counts operations, bytes and exponentials, and the time that no kernel can go below; then\n"
+     "tries every tile of rows x keys x stages x warps: its shared memory, registers, blocks\n"
+     "an SM, waves and predicted time, or the limit that it breaks; and names the kernel that\n"
+     "the library would choose. Without --device, for the GPU of this machine.\n",
+     plan_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},
 };

@@ -105,12 +105,13 @@ int lab_resident_blocks(const att_cuda_limits *l, int threads, int registers, ui
     int blocks = l->blocks_per_sm;
     *limited = LAB_LIMIT_BLOCKS;
     lower(&blocks, limited, l->warps_per_sm / warps, LAB_LIMIT_WARPS);
-    /* Registers are handed out to warps, 256 at a time, from the file of one scheduler; the warps of a
-     * block are dealt to the schedulers in turn. */
+    /* Registers are handed out to warps, 256 at a time, from the file of one scheduler. A block as
+     * a whole is held to its limit as if its warps filled all schedulers evenly. */
     const int a_warp = round_up(registers * WARP, 256);
     const int resident_warps =
         a_warp ? l->registers_per_sm / SCHEDULERS / a_warp * SCHEDULERS : l->warps_per_sm;
-    lower(&blocks, limited, resident_warps / round_up(warps, SCHEDULERS), LAB_LIMIT_REGISTERS);
+    const bool too_many = a_warp * round_up(warps, SCHEDULERS) > l->registers_per_block;
+    lower(&blocks, limited, too_many ? 0 : resident_warps / warps, LAB_LIMIT_REGISTERS);
     const int a_block = round_up((int)shared + l->shared_reserved, 128);
     lower(&blocks, limited, a_block ? l->shared_per_sm / a_block : blocks, LAB_LIMIT_SHARED);
     return blocks;
