@@ -287,7 +287,7 @@ typedef struct att_context_info {
     int32_t multiprocessors;
     int32_t driver_version; /* the CUDA version that the driver speaks: 13000 is 13.0 */
     char gpu_name[64];
-    char gpu_uuid[40];
+    char gpu_uuid[48]; /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
 } att_context_info;
 
 /* Describe the context. Thread: safe. Errors: ATT_E_ARG, ATT_E_STRUCT. */

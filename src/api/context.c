@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,8 +187,8 @@ att_status att_context_query(const att_context *ctx, att_context_info *info) {
         now.compute_capability = gpu->cc;
         now.multiprocessors = gpu->sms;
         now.driver_version = gpu->driver;
-        memcpy(now.gpu_name, gpu->name, sizeof now.gpu_name);
-        memcpy(now.gpu_uuid, gpu->uuid, sizeof now.gpu_uuid);
+        snprintf(now.gpu_name, sizeof now.gpu_name, "%s", gpu->name);
+        snprintf(now.gpu_uuid, sizeof now.gpu_uuid, "%s", gpu->uuid);
     }
     return att_sized_return(info, &now, sizeof now, ATT_INFO_0_1, "info");
 }
