@@ -16,12 +16,26 @@ static int swizzled_tiles(const att_cuda_kernel *k) {
     return k->tile_m * (qk > v ? qk : v) + k->stages * k->tile_n * (qk + v);
 }
 
+/* A ring of `stages` tiles of K and V for every warp. */
+static int rings_of_warps(const att_cuda_kernel *k) {
+    return k->warps * k->stages * k->tile_n * (pitch(k->d_qk) + pitch(k->d_v));
+}
+
+/* Q, K, V and the weights as float32, rows of all but V padded by 16 bytes. */
+static int padded_floats(const att_cuda_kernel *k) {
+    const int qk = k->d_qk + 4, weights = k->tile_n + 4;
+    return 4 * (k->tile_m * (qk + weights) + k->tile_n * (qk + k->d_v));
+}
+
 /* Kernels that are not listed have their tiles in static arrays, or none. */
 static const struct {
     const char *source;
     int (*bytes)(const att_cuda_kernel *kernel);
 } layouts[] = {
     {"fwd_sm80", swizzled_tiles},
+    {"fwd_decode", rings_of_warps},
+    {"mma_async", swizzled_tiles},
+    {"vector", padded_floats},
 };
 
 uint32_t att_cuda_kernel_threads(const att_cuda_kernel *kernel) {

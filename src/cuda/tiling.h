@@ -9,8 +9,9 @@
 typedef struct att_cuda_tiling {
     const att_cuda_function *function, *combine; /* combine: NULL where splits = 1 */
     att_cuda_shape shape, combine_shape;
-    att_fwd_params params; /* all but the pointers */
-    size_t workspace;      /* bytes; partial rows of the splits */
+    att_fwd_params params;     /* all but the pointers */
+    size_t workspace;          /* bytes; partial rows of the splits */
+    struct att_cublas *cublas; /* the rung `unfused` alone, else NULL */
 } att_cuda_tiling;
 
 /* Load the code and choose splits and grid. `combine` is the row of the combining kernel. Loads nothing and

@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 #include "cuda/alignment.h"
 #include "cuda/module.h"
+#include "cuda/rungs.h"
 #include "select/conditions.h"
 
 /* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
@@ -89,5 +90,8 @@ bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
                   (long long)group, k->tile_m);
     ATT_CONDITION(k->role != ATT_ROLE_RUNG || limits->allow_slow, "flags",
                   "is slower than the tensor-core kernels; ATT_ALLOW_SLOW allows it");
+    const char *field = NULL;
+    const char *why = k->role == ATT_ROLE_RUNG ? att_cuda_rung_refusal(k, p, &field) : NULL;
+    ATT_CONDITION(!why, field, "%s", why);
     return true;
 }
