@@ -15,6 +15,14 @@ enum { PLAIN, GENERAL, DECODE, COMBINE, RUNG };
 #error "a kernel needs every column of its row in kernels.def: KERNEL ROLE DTYPE D_QK D_V TILE_M TILE_N STAGES WARPS"
 #endif
 
+/* Dynamic shared memory that the host gives a block (src/cuda/shape.c), for the kernel to hold its layout against; not
+ * told where a kernel is compiled by hand. */
+#ifndef SHARED_BYTES
+#define SHARED_BYTES 0
+#endif
+#define CHECK_SHARED(bytes)                                                                        \
+    static_assert(SHARED_BYTES == 0 || SHARED_BYTES == (bytes), "src/cuda/shape.c and the kernel agree")
+
 #define DEVICE static __device__ __forceinline__
 
 /* An element of 16 bits, whatever it means. */

@@ -26,6 +26,7 @@
 /* A warp's result in shared memory: rows of O, each followed by its top and its sum. */
 #define RESULT_PITCH (8 * O_TILES + 2)
 
+CHECK_SHARED(WARPS * RING_BYTES);
 static_assert(TILE_M == 16, "the rows are those of one mma");
 static_assert(TILE_N % 16 == 0, "keys come in steps of an mma");
 static_assert(TILE_M * RESULT_PITCH * 4 <= RING_BYTES, "the merge fits where the ring was");

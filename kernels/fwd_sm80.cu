@@ -39,6 +39,7 @@
 #define K_BYTES  (TILE_N * QK_PITCH)
 #define V_BYTES  (TILE_N * V_PITCH)
 
+CHECK_SHARED(Q_BYTES + STAGES * (K_BYTES + V_BYTES));
 static_assert(TILE_M % (16 * WARPS) == 0 && TILE_N % 16 == 0, "a warp computes whole 16 x 16 tiles");
 static_assert(STAGES == 2, "one tile is read while the next arrives");
 static_assert(TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS / 8) == 0, "rows divide among the threads");

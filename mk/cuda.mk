@@ -63,9 +63,9 @@ include $(CUDA_OUT)/rows.mk
 endif
 endif
 
-$(CUDA_OUT)/rows: scripts/cuda_rows.c src/cuda/flags.c src/cuda/flags.h src/cuda/row.h $(KERNELS_DEF)
+$(CUDA_OUT)/rows: scripts/cuda_rows.c src/cuda/flags.c src/cuda/shape.c src/cuda/flags.h src/cuda/row.h $(KERNELS_DEF)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -std=c11 $(WARN) -DKERNELS_DEF='"$(KERNELS_DEF)"' -o $@ scripts/cuda_rows.c src/cuda/flags.c
+	$(CC) $(CPPFLAGS) -std=c11 $(WARN) -DKERNELS_DEF='"$(KERNELS_DEF)"' -o $@ $(filter %.c,$^)
 
 $(CUDA_OUT)/rows.mk: $(CUDA_OUT)/rows
 	$< $(CUDA_OUT) >$@.new

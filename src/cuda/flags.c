@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "cuda/shape.h"
+
 static const char *role_name(att_cuda_role role) {
     switch (role) {
     case ATT_ROLE_PLAIN:
@@ -35,7 +37,8 @@ static const char *type_name(att_dtype dtype) {
 void att_cuda_flags(char out[ATT_CUDA_FLAGS_MAX], const att_cuda_kernel *kernel) {
     snprintf(out, ATT_CUDA_FLAGS_MAX,
              "-DKERNEL=%s -DROLE=%s -DDTYPE=%s -DD_QK=%d -DD_V=%d -DTILE_M=%d -DTILE_N=%d "
-             "-DSTAGES=%d -DWARPS=%d",
+             "-DSTAGES=%d -DWARPS=%d -DSHARED_BYTES=%u",
              kernel->id, role_name(kernel->role), type_name(kernel->dtype), kernel->d_qk,
-             kernel->d_v, kernel->tile_m, kernel->tile_n, kernel->stages, kernel->warps);
+             kernel->d_v, kernel->tile_m, kernel->tile_n, kernel->stages, kernel->warps,
+             (unsigned)att_cuda_kernel_shared(kernel));
 }
