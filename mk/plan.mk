@@ -1,4 +1,16 @@
 # plan.mk: what the kernels take of a GPU: the budget file, and the planner held against the compiler.
+.PHONY: budgets test-budgets
 
 # The planner's occupancy is compared with NVIDIA's calculator where the toolkit is here.
 $(BUILD)/obj/tests/unit/test_plan_tiles.o: CPPFLAGS += $(if $(NVCC),-isystem $(dir $(NVCC))../include)
+
+# What ptxas said of every kernel, beside its code.
+PTXAS_REPORTS = $(patsubst %.fatbin,%.ptxas,$(filter-out %.compute_80.fatbin,$(CUDA_CODES)))
+NVCC_VERSION  = $(shell $(NVCC) --version | sed -n 's/.*, V//p')
+
+budgets: cuda
+	scripts/kernel_budgets.sh $(NVCC_VERSION) $(PTXAS_REPORTS) >kernels/budgets.txt.new
+	mv kernels/budgets.txt.new kernels/budgets.txt
+
+test-budgets: cuda
+	@tests/budgets.sh $(if $(NVCC),$(NVCC_VERSION) $(PTXAS_REPORTS))
