@@ -44,15 +44,12 @@ static const char *fill(att_cuda_driver *cu, get_proc_address get) {
     return NULL;
 }
 
-/* Driver 11 has neither the entry point of this name nor the library calls. */
-static const char too_old[] =
-    "the NVIDIA driver is older than CUDA 12.0 (driver 525), the oldest served";
-
 static bool load(att_cuda_driver *cu, void *library) {
     get_proc_address get;
     SET_FUNCTION(get, dlsym(library, "cuGetProcAddress_v2"));
-    if (!get) {
-        snprintf(failure, sizeof failure, "%s", too_old);
+    if (!get) { /* came with the library calls, in 12.0 */
+        snprintf(failure, sizeof failure,
+                 "the NVIDIA driver is older than CUDA 12.0 (driver 525), the oldest served");
         return false;
     }
     const char *missing = fill(cu, get);
@@ -61,10 +58,6 @@ static bool load(att_cuda_driver *cu, void *library) {
         return false;
     }
     CUresult code = cu->DriverGetVersion(&cu->version);
-    if (code == CUDA_SUCCESS && cu->version < ATT_CUDA_VERSION_MIN) {
-        snprintf(failure, sizeof failure, "%s", too_old);
-        return false;
-    }
     if (code == CUDA_SUCCESS)
         code = cu->Init(0);
     if (code == CUDA_ERROR_NO_DEVICE) {

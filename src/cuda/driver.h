@@ -194,12 +194,10 @@ typedef struct CUlaunchConfig_st {
     X(GraphExecDestroy, 12000, (CUgraphExec exec))                                             \
     X(GraphDestroy, 12000, (CUgraph graph))
 
-/* Entry points that a driver of ATT_CUDA_VERSION_MIN may lack; NULL there. */
+/* Entry points that a driver of 12.0, the oldest served, lacks; NULL there. */
 #define ATT_CUDA_CALLS_OPTIONAL(X)                                                             \
     X(KernelGetName, 12030, (const char **name, CUkernel kernel))                              \
     X(FuncLoad, 12040, (CUfunction function))
-
-enum { ATT_CUDA_VERSION_MIN = 12000 }; /* cuLibraryLoadData and its kin */
 
 typedef struct att_cuda_driver {
     int version; /* 13000 is 13.0 */

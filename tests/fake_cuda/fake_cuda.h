@@ -1,0 +1,55 @@
+/* fake_cuda.h: how a test controls the driver and the compiler that are none.
+ *
+ * Both are shared libraries that the library under test opens by the environment's ATTEST_LIBCUDA and
+ * ATTEST_LIBNVRTC. A test opens the same file and asks it for its state by the name below. */
+#ifndef ATT_FAKE_CUDA_H
+#define ATT_FAKE_CUDA_H
+
+#include "cuda/driver.h"
+
+enum { FAKE_DEVICES = 4, FAKE_PARAMS_MAX = 4096 };
+
+typedef struct fake_cuda {
+    /* What the test sets. */
+    int version;           /* that the driver claims */
+    int devices;           /* that it finds */
+    int cc[FAKE_DEVICES];  /* compute capability of each */
+    const char *missing;   /* entry point that this driver does not have; NULL: none */
+    long fail_at;          /* this call, counted from 1, fails; 0: none */
+    int fail_code;         /* with this code */
+    const char *fail_call; /* or every call of this name does; NULL: none */
+    int sticky;            /* code that every call gives, as after a fault; 0: none */
+    /* Stands for the kernel, where a test wants results; called at the launch. */
+    void (*run)(const char *kernel, const CUlaunchConfig *config, const void *params,
+                size_t bytes);
+
+    /* What the driver tells. */
+    long calls; /* since the test last set it to 0 */
+    char failed_call[64];
+    long libraries_loaded, libraries_live;
+    long contexts_retained;
+    long memory_live; /* allocations */
+    long streams_live, events_live, graphs_live;
+    long launches;
+    CUlaunchConfig config; /* of the last launch */
+    int attribute;         /* its first launch attribute; -1: none */
+    char kernel[128];
+    size_t params_bytes;
+    unsigned char params[FAKE_PARAMS_MAX];
+    int shared_allowed; /* the last value set */
+} fake_cuda;
+
+typedef struct fake_nvrtc {
+    long fail_at;    /* this call fails, counted from 1; 0: none */
+    const char *log; /* compilation fails with this log; NULL: it succeeds */
+    long calls, programs_live, compiled;
+    int headers;        /* given to the last program */
+    char options[4096]; /* of the last compilation, separated by spaces */
+    char source[256];   /* how its text begins */
+} fake_nvrtc;
+
+/* dlsym(library, "fake_cuda_state"), dlsym(library, "fake_nvrtc_state"): functions that give the state. */
+typedef fake_cuda *(*fake_cuda_state_function)(void);
+typedef fake_nvrtc *(*fake_nvrtc_state_function)(void);
+
+#endif

@@ -1,0 +1,642 @@
+/* fake_driver.c: a CUDA driver without a GPU: device memory is the host's, launches are recorded, and any call
+ * can be made to fail. */
+#include "tests/fake_cuda/fake_cuda.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static fake_cuda state = {
+    .version = 13000, .devices = FAKE_DEVICES, .cc = {90, 89, 120, 75}, .attribute = -1};
+
+EXPORT fake_cuda *fake_cuda_state(void);
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version,
+                                    unsigned long long flags, int *found);
+
+fake_cuda *fake_cuda_state(void) {
+    return &state;
+}
+
+struct CUctx_st {
+    CUdevice device;
+};
+struct CUkern_st {
+    char name[128];
+    struct CUkern_st *next;
+};
+struct CUlib_st {
+    struct CUkern_st *kernels;
+};
+
+static struct CUctx_st primaries[FAKE_DEVICES];
+enum { STACK_MAX = 16 };
+static _Thread_local CUcontext stack[STACK_MAX];
+static _Thread_local int depth;
+
+/* Count the call and say what it is to give. */
+static CUresult enter(const char *call) {
+    pthread_mutex_lock(&lock);
+    state.calls++;
+    CUresult code = state.sticky;
+    if (state.calls == state.fail_at || (state.fail_call && !strcmp(state.fail_call, call))) {
+        snprintf(state.failed_call, sizeof state.failed_call, "%s", call);
+        code = state.fail_code;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+#define ENTER(call)                                                                            \
+    do {                                                                                       \
+        const CUresult planned = enter(call);                                                  \
+        if (planned != CUDA_SUCCESS)                                                           \
+            return planned;                                                                    \
+    } while (0)
+
+static void add(long *counter, long n) {
+    pthread_mutex_lock(&lock);
+    *counter += n;
+    pthread_mutex_unlock(&lock);
+}
+
+static CUresult fake_Init(unsigned int flags) {
+    ENTER("cuInit");
+    return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult fake_DriverGetVersion(int *version) {
+    ENTER("cuDriverGetVersion");
+    *version = state.version;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_GetErrorName(CUresult code, const char **name) {
+    static const struct {
+        CUresult code;
+        const char *name;
+    } names[] = {{CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+                 {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
+                 {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+                 {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"}};
+    *name = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].code == code)
+            *name = names[i].name;
+    return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult fake_GetErrorString(CUresult code, const char **text) {
+    const char *name;
+    const CUresult known = fake_GetErrorName(code, &name);
+    *text = known == CUDA_SUCCESS ? "as the test wished" : NULL;
+    return known;
+}
+
+static bool is_device(CUdevice device) {
+    return device >= 0 && device < state.devices;
+}
+
+static CUresult fake_DeviceGetCount(int *count) {
+    ENTER("cuDeviceGetCount");
+    *count = state.devices;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_DeviceGet(CUdevice *device, int ordinal) {
+    ENTER("cuDeviceGet");
+    *device = ordinal;
+    return is_device(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult fake_DeviceGetName(char *name, int bytes, CUdevice device) {
+    ENTER("cuDeviceGetName");
+    snprintf(name, (size_t)bytes, "Fake GPU %d", device);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_DeviceGetUuid(CUuuid *uuid, CUdevice device) {
+    ENTER("cuDeviceGetUuid");
+    for (int i = 0; i < 16; i++)
+        uuid->bytes[i] = (unsigned char)(16 * device + i);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_DeviceGetAttribute(int *value, int attribute, CUdevice device) {
+    ENTER("cuDeviceGetAttribute");
+    if (!is_device(device))
+        return CUDA_ERROR_INVALID_VALUE;
+    const int cc = state.cc[device];
+    switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *value = cc / 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *value = cc % 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+        *value = 32;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = 132;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+        *value = cc == 89 ? 1536 : 2048;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+        *value = 32;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+        *value = cc == 89 ? 102400 : 233472;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = cc == 89 ? 101376 : 232448;
+        break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+        *value = 1024;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+        *value = 65536;
+        break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+        *value = 50 << 20;
+        break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+        *value = 1980000;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+        *value = 3201000;
+        break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+        *value = 6144;
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_DeviceTotalMem(size_t *bytes, CUdevice device) {
+    ENTER("cuDeviceTotalMem");
+    *bytes = (size_t)(device + 1) << 32;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_DevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    ENTER("cuDevicePrimaryCtxRetain");
+    primaries[device].device = device;
+    *context = &primaries[device];
+    add(&state.contexts_retained, 1);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_CtxGetCurrent(CUcontext *context) {
+    ENTER("cuCtxGetCurrent");
+    *context = depth > 0 ? stack[depth - 1] : NULL;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_CtxGetDevice(CUdevice *device) {
+    ENTER("cuCtxGetDevice");
+    if (depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *device = stack[depth - 1]->device;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_CtxPushCurrent(CUcontext context) {
+    ENTER("cuCtxPushCurrent");
+    if (!context || depth == STACK_MAX)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    stack[depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+/* Not counted: a failure of it could only be ignored. */
+static CUresult fake_CtxPopCurrent(CUcontext *context) {
+    if (depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *context = stack[--depth];
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_CtxSynchronize(void) {
+    ENTER("cuCtxSynchronize");
+    return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult fake_LibraryLoadData(CUlibrary *library, const void *code, int *jit_options,
+                                     void **jit_values, unsigned int jit_count, int *options,
+                                     void **values, unsigned int count) {
+    (void)jit_options, (void)jit_values, (void)options, (void)values;
+    ENTER("cuLibraryLoadData");
+    if (!code || jit_count || count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *library = calloc(1, sizeof **library);
+    add(&state.libraries_loaded, 1);
+    add(&state.libraries_live, 1);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_LibraryUnload(CUlibrary library) {
+    for (CUkernel kernel = library->kernels, next; kernel; kernel = next) {
+        next = kernel->next;
+        free(kernel);
+    }
+    free(library);
+    add(&state.libraries_live, -1);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_LibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
+    ENTER("cuLibraryGetKernel");
+    *kernel = calloc(1, sizeof **kernel);
+    snprintf((*kernel)->name, sizeof(*kernel)->name, "%s", name);
+    (*kernel)->next = library->kernels;
+    library->kernels = *kernel;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_KernelGetFunction(CUfunction *function, CUkernel kernel) {
+    ENTER("cuKernelGetFunction");
+    *function = (CUfunction)kernel;
+    return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult fake_KernelGetName(const char **name, CUkernel kernel) {
+    ENTER("cuKernelGetName");
+    *name = kernel->name;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_FuncLoad(CUfunction function) {
+    ENTER("cuFuncLoad");
+    return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult attribute_of(int *value, int attribute) {
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = 256;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        *value = 1024;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+        *value = 0;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *value = 168;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+        *value = state.cc[0];
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = 48128;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+static CUresult fake_KernelGetAttribute(int *value, int attribute, CUkernel kernel,
+                                        CUdevice device) {
+    ENTER("cuKernelGetAttribute");
+    return kernel && is_device(device) ? attribute_of(value, attribute)
+                                       : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult fake_KernelSetAttribute(int attribute, int value, CUkernel kernel,
+                                        CUdevice device) {
+    ENTER("cuKernelSetAttribute");
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || !kernel ||
+        !is_device(device))
+        return CUDA_ERROR_INVALID_VALUE;
+    state.shared_allowed = value;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_FuncGetAttribute(int *value, int attribute, CUfunction function) {
+    ENTER("cuFuncGetAttribute");
+    return function ? attribute_of(value, attribute) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult fake_OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function,
+                                                               int threads, size_t shared) {
+    (void)function;
+    ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    *blocks = threads > 0 && shared <= 232448 ? 2 : 0;
+    return CUDA_SUCCESS;
+}
+
+/* The parameters of a launch in one buffer. */
+static CUresult find_params(void **extra, const void **params, size_t *bytes) {
+    *params = NULL;
+    *bytes = 0;
+    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2)
+        if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            *params = extra[1];
+        else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            *bytes = *(size_t *)extra[1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    return *params && *bytes <= FAKE_PARAMS_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult fake_LaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
+                                    void **list, void **extra) {
+    ENTER("cuLaunchKernelEx");
+    const void *params;
+    size_t bytes;
+    if (depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (list || find_params(extra, &params, &bytes) != CUDA_SUCCESS || !config->gridDimX ||
+        config->gridDimY > 65535 || config->gridDimZ > 65535 || config->blockDimX > 1024)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUkernel kernel = (CUkernel)function;
+    pthread_mutex_lock(&lock);
+    state.launches++;
+    state.config = *config;
+    state.attribute = config->numAttrs > 0 ? config->attrs[0].id : -1;
+    snprintf(state.kernel, sizeof state.kernel, "%s", kernel->name);
+    memcpy(state.params, params, bytes);
+    state.params_bytes = bytes;
+    if (state.run)
+        state.run(kernel->name, config, params, bytes);
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+/* Device memory is host memory, with its size before it. */
+enum { HEADER = 256 };
+
+static void *address_of(CUdeviceptr memory) {
+    return (void *)(uintptr_t)memory;
+}
+
+static CUresult fake_MemGetInfo(size_t *free_bytes, size_t *total) {
+    ENTER("cuMemGetInfo");
+    *free_bytes = (size_t)1 << 30;
+    *total = (size_t)1 << 32;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_MemAlloc(CUdeviceptr *memory, size_t bytes) {
+    ENTER("cuMemAlloc");
+    char *block = bytes > 0
+                      ? aligned_alloc(HEADER, (HEADER + bytes + HEADER - 1) / HEADER * HEADER)
+                      : NULL;
+    if (!block)
+        return bytes > 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    *memory = (CUdeviceptr)(uintptr_t)(block + HEADER);
+    add(&state.memory_live, 1);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_MemFree(CUdeviceptr memory) {
+    if (!memory)
+        return CUDA_SUCCESS;
+    free((char *)address_of(memory) - HEADER);
+    add(&state.memory_live, -1);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_MemAllocHost(void **memory, size_t bytes) {
+    ENTER("cuMemAllocHost");
+    *memory = malloc(bytes ? bytes : 1);
+    add(&state.memory_live, *memory != NULL);
+    return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult fake_MemFreeHost(void *memory) {
+    add(&state.memory_live, memory ? -1 : 0);
+    free(memory);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
+    ENTER("cuMemcpyHtoD");
+    memcpy(address_of(to), from, bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_MemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
+    ENTER("cuMemcpyDtoH");
+    memcpy(to, address_of(from), bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_MemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    ENTER("cuMemcpyDtoD");
+    memmove(address_of(to), address_of(from), bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes,
+                                     CUstream stream) {
+    (void)stream;
+    return fake_MemcpyHtoD(to, from, bytes);
+}
+
+static CUresult fake_MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
+                                     CUstream stream) {
+    (void)stream;
+    return fake_MemcpyDtoH(to, from, bytes);
+}
+
+static CUresult fake_MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                     CUstream stream) {
+    (void)stream;
+    return fake_MemcpyDtoD(to, from, bytes);
+}
+
+static CUresult fake_MemsetD8(CUdeviceptr memory, unsigned char value, size_t count) {
+    ENTER("cuMemsetD8");
+    memset(address_of(memory), value, count);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_MemsetD8Async(CUdeviceptr memory, unsigned char value, size_t count,
+                                   CUstream stream) {
+    (void)stream;
+    return fake_MemsetD8(memory, value, count);
+}
+
+static CUresult fake_MemsetD32Async(CUdeviceptr memory, unsigned int value, size_t count,
+                                    CUstream stream) {
+    (void)stream;
+    ENTER("cuMemsetD32Async");
+    for (size_t i = 0; i < count; i++)
+        ((unsigned int *)address_of(memory))[i] = value;
+    return CUDA_SUCCESS;
+}
+
+/* Every address is device memory of device 0. */
+static CUresult fake_PointerGetAttribute(void *value, int attribute, CUdeviceptr memory) {
+    ENTER("cuPointerGetAttribute");
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned int *)value = CU_MEMORYTYPE_DEVICE;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *(CUdeviceptr *)value = memory;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned int *)value = 0;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)value = 0;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+static CUresult fake_PointerGetAttributes(unsigned int count, int *attributes, void **values,
+                                          CUdeviceptr memory) {
+    for (unsigned int i = 0; i < count; i++) {
+        const CUresult code = fake_PointerGetAttribute(values[i], attributes[i], memory);
+        if (code != CUDA_SUCCESS)
+            return code;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Streams, events and graphs are blocks of memory that only have to be given back. */
+static CUresult make_handle(void *out, long *live) {
+    *(void **)out = malloc(16);
+    add(live, 1);
+    return CUDA_SUCCESS;
+}
+
+static CUresult drop_handle(void *handle, long *live) {
+    free(handle);
+    add(live, -1);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_StreamCreate(CUstream *stream, unsigned int flags) {
+    ENTER("cuStreamCreate");
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : make_handle(stream, &state.streams_live);
+}
+
+static CUresult fake_StreamDestroy(CUstream stream) {
+    return drop_handle(stream, &state.streams_live);
+}
+
+static CUresult fake_StreamSynchronize(CUstream stream) {
+    (void)stream;
+    ENTER("cuStreamSynchronize");
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_StreamQuery(CUstream stream) {
+    (void)stream;
+    ENTER("cuStreamQuery");
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+    (void)stream, (void)event, (void)flags;
+    ENTER("cuStreamWaitEvent");
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_StreamBeginCapture(CUstream stream, int mode) {
+    (void)stream, (void)mode;
+    ENTER("cuStreamBeginCapture");
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_StreamEndCapture(CUstream stream, CUgraph *graph) {
+    (void)stream;
+    ENTER("cuStreamEndCapture");
+    return make_handle(graph, &state.graphs_live);
+}
+
+static CUresult fake_StreamIsCapturing(CUstream stream, int *status) {
+    (void)stream;
+    ENTER("cuStreamIsCapturing");
+    *status = 0;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_EventCreate(CUevent *event, unsigned int flags) {
+    (void)flags;
+    ENTER("cuEventCreate");
+    return make_handle(event, &state.events_live);
+}
+
+static CUresult fake_EventDestroy(CUevent event) {
+    return drop_handle(event, &state.events_live);
+}
+
+static CUresult fake_EventRecord(CUevent event, CUstream stream) {
+    (void)event, (void)stream;
+    ENTER("cuEventRecord");
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_EventSynchronize(CUevent event) {
+    (void)event;
+    ENTER("cuEventSynchronize");
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_EventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+    (void)start, (void)end;
+    ENTER("cuEventElapsedTime");
+    *milliseconds = 1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_GraphInstantiate(CUgraphExec *exec, CUgraph graph,
+                                      unsigned long long flags) {
+    (void)graph, (void)flags;
+    ENTER("cuGraphInstantiate");
+    return make_handle(exec, &state.graphs_live);
+}
+
+static CUresult fake_GraphUpload(CUgraphExec exec, CUstream stream) {
+    (void)exec, (void)stream;
+    ENTER("cuGraphUpload");
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_GraphLaunch(CUgraphExec exec, CUstream stream) {
+    (void)exec, (void)stream;
+    ENTER("cuGraphLaunch");
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_GraphExecDestroy(CUgraphExec exec) {
+    return drop_handle(exec, &state.graphs_live);
+}
+
+static CUresult fake_GraphDestroy(CUgraph graph) {
+    return drop_handle(graph, &state.graphs_live);
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version,
+                             unsigned long long flags, int *found) {
+    (void)flags, (void)found;
+    *address = NULL;
+    if (state.missing && strcmp(symbol, state.missing) == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+#define X(name, since, parameters)                                                             \
+    if (strcmp(symbol, "cu" #name) == 0 && version == since && state.version >= since) {       \
+        CUresult(*function) parameters = fake_##name;                                          \
+        *address = *(void **)(&function);                                                      \
+    }
+    ATT_CUDA_CALLS(X)
+    ATT_CUDA_CALLS_OPTIONAL(X)
+#undef X
+    return *address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,52 @@
+/* fakes.c: the fake libraries, by the environment variables that name the real ones. */
+#include "tests/support/fakes.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "tests/support/check.h"
+
+#define CUDA_FILE  FAKES "/libfake_cuda.so"
+#define NVRTC_FILE FAKES "/libfake_nvrtc.so"
+
+/* A function of a library that stays open, as the library under test keeps it. */
+static void *find(const char *file, const char *name) {
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    return dlsym(library, name);
+}
+
+fake_cuda *use_fake_cuda(void) {
+    setenv("ATTEST_LIBCUDA", CUDA_FILE, 1);
+    fake_cuda_state_function get;
+    *(void **)(&get) = find(CUDA_FILE, "fake_cuda_state");
+    return get();
+}
+
+fake_nvrtc *use_fake_nvrtc(void) {
+    setenv("ATTEST_LIBNVRTC", NVRTC_FILE, 1);
+    fake_nvrtc_state_function get;
+    *(void **)(&get) = find(NVRTC_FILE, "fake_nvrtc_state");
+    return get();
+}
+
+void use_no_cuda(void) {
+    setenv("ATTEST_LIBCUDA", FAKES "/absent.so", 1);
+}
+
+void use_no_nvrtc(void) {
+    setenv("ATTEST_LIBNVRTC", FAKES "/absent.so", 1);
+}
+
+void use_wrong_cuda(void) {
+    setenv("ATTEST_LIBCUDA", NVRTC_FILE, 1);
+}
+
+void reset_fake_cuda(fake_cuda *cuda) {
+    cuda->fail_at = 0;
+    cuda->fail_call = NULL;
+    cuda->sticky = 0;
+    cuda->calls = 0;
+    cuda->failed_call[0] = '\0';
+}

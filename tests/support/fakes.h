@@ -1,0 +1,22 @@
+/* fakes.h: put the fake driver and the fake compiler in place of the real ones, for this process. */
+#ifndef TESTS_SUPPORT_FAKES_H
+#define TESTS_SUPPORT_FAKES_H
+
+#include "tests/fake_cuda/fake_cuda.h"
+
+/* From now on the library finds this driver, or this compiler; their state to control and to ask. Before the library
+ * has looked for one: it looks once. */
+fake_cuda *use_fake_cuda(void);
+fake_nvrtc *use_fake_nvrtc(void);
+
+/* The library finds none: a file that is not there is named to it. */
+void use_no_cuda(void);
+void use_no_nvrtc(void);
+
+/* A library that opens but is not a driver. */
+void use_wrong_cuda(void);
+
+/* Forget calls, failures and what the test had set to fail. */
+void reset_fake_cuda(fake_cuda *cuda);
+
+#endif
