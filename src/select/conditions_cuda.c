@@ -88,10 +88,10 @@ bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
     ATT_CONDITION(k->role != ATT_ROLE_DECODE || p->seq_q <= k->tile_m / group, "seq_q",
                   "seq_q=%lld x %lld heads a group is above %d rows", (long long)p->seq_q,
                   (long long)group, k->tile_m);
-    ATT_CONDITION(k->role != ATT_ROLE_RUNG || limits->allow_slow, "flags",
-                  "is slower than the tensor-core kernels; ATT_ALLOW_SLOW allows it");
     const char *field = NULL;
     const char *why = k->role == ATT_ROLE_RUNG ? att_cuda_rung_refusal(k, p, &field) : NULL;
     ATT_CONDITION(!why, field, "%s", why);
+    ATT_CONDITION(k->role != ATT_ROLE_RUNG || limits->allow_slow, "flags",
+                  "is slower than the tensor-core kernels; ATT_ALLOW_SLOW allows it");
     return true;
 }

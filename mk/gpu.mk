@@ -1,0 +1,15 @@
+# gpu.mk: `make gpu-test` is for a machine with a GPU. The folder that `make gpu-build` leaves runs there as it is:
+# BUILD=build tests/gpu/gpu_tests.sh compiles nothing.
+.PHONY: gpu-build gpu-test
+GPU_TESTS := $(BUILD)/gpu/test_gpu_api $(BUILD)/gpu/test_runtime
+
+$(BUILD)/gpu/test_gpu_api: $(BUILD)/obj/tests/gpu/test_gpu_api.o $(BUILD)/liblab.a $(BUILD)/libattest.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+
+-include $(BUILD)/obj/tests/gpu/test_gpu_api.d
+
+gpu-build: all $(GPU_TESTS)
+
+gpu-test: gpu-build
+	@BUILD=$(BUILD) tests/gpu/gpu_tests.sh

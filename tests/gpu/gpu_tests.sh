@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# gpu_tests.sh: every test that needs a GPU, from a build folder that `make gpu-build` made, here or elsewhere.
+#
+#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows programs sanitizer (all of them)
+#
+# Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
+# the steps printed. A problem that no kernel serves is refused, which is counted, not failed: without --allow-slow a GPU
+# has nothing for float32.
+set -uo pipefail
+
+build=${BUILD:-build}
+attest=$build/attest
+logs=${LOGS:-$(mktemp -d)}
+mkdir -p "$logs"
+total_passed=0
+total_failed=0
+
+finish_step() { # finish_step NAME PASSED FAILED NOTE SECONDS
+    total_passed=$((total_passed + $2))
+    total_failed=$((total_failed + $3))
+    printf '%-44s %5d passed %4d failed %5d s  %s\n' "$1" "$2" "$3" "$5" "$4"
+}
+
+last_count() { # last_count FILE WORD: the number before WORD in the closing line
+    local number
+    number=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$1" | tail -n 1 | grep -oE "[0-9]+ $2" | cut -d' ' -f1)
+    echo "${number:-0}"
+}
+
+step() { # step NAME SECONDS COMMAND...: run, count by the closing line; at least one must pass
+    local name=$1 limit=$2 log started=$SECONDS status
+    shift 2
+    log=$logs/${name//[^a-zA-Z0-9_.-]/_}.log
+    timeout "$limit" "$@" >"$log" 2>&1
+    status=$?
+    local passed failed refused note=
+    passed=$(last_count "$log" passed)
+    failed=$(last_count "$log" failed)
+    refused=$(last_count "$log" refused)
+    ((refused == 0)) || note="$refused refused"
+    # 0: all holds; 3: nothing failed and something is not served here.
+    if ((status != 0 && !(status == 3 && failed == 0) && failed == 0)); then
+        failed=1
+        note+=" exit status $status"
+    elif ((passed + failed == 0)); then
+        failed=1
+        note+=" nothing ran"
+    fi
+    finish_step "$name" "$passed" "$failed" "$note" $((SECONDS - started))
+    ((failed == 0)) || grep -E -A 2 '^(FAIL|FAILED:)|attest|=========' "$log" | grep -v ' pass$' | head -n 30
+}
+
+suites() {
+    local suite
+    for suite in seed quick small edge gpu decode paper; do
+        step "verify $suite" 300 "$attest" verify --suite "$suite" --device cuda
+    done
+    for suite in quick edge; do
+        step "verify $suite --allow-slow" 300 "$attest" verify --suite "$suite" --device cuda --allow-slow
+    done
+    # As a machine without our machine code for it would: compiled from the source in the library.
+    ATTEST_JIT=1 step 'verify seed, compiled here' 300 "$attest" verify --suite seed --device cuda
+}
+
+# Every kernel by itself, rungs among them, on what it serves of the quick suite.
+rows() {
+    local id
+    while read -r id; do
+        step "verify quick --kernel $id" 120 \
+            "$attest" verify --suite quick --device cuda --allow-slow --kernel "$id"
+    done < <("$attest" info --device cuda | awk '$2 == "cuda" && $3 != "combine" { print $1 }')
+}
+
+programs() {
+    step 'runtime' 120 "$build/gpu/test_runtime"
+    step 'api' 300 "$build/gpu/test_gpu_api"
+    step 'api, after a fault' 60 "$build/gpu/test_gpu_api" fault
+    [[ ! -x $build/gpu/test_primitives ]] || step 'primitives' 120 "$build/gpu/test_primitives"
+    step 'bench seed' 120 "$attest" bench --suite seed --device cuda --seconds 0.1
+}
+
+# Exact allocations, so that the first byte past a tensor is seen. Its own finds end with status 9.
+sanitizer() {
+    local tool sanitizer
+    sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+    if [[ ! -x $sanitizer ]]; then
+        echo 'skipped: compute-sanitizer is not here'
+        return
+    fi
+    for tool in memcheck racecheck initcheck synccheck; do
+        ATTEST_LAB_EXACT=1 step "$tool" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+            --kernel-name-exclude kns=cublas "$attest" verify --suite quick --device cuda
+    done
+}
+
+parts=("$@")
+[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows programs sanitizer)
+if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
+    cat "$logs/info.log"
+    echo '0 passed, 1 failed'
+    exit 1
+fi
+grep '^GPU' "$logs/info.log"
+for part in "${parts[@]}"; do
+    case $part in
+    suites | rows | programs | sanitizer) "$part" ;;
+    *)
+        echo "gpu_tests: there is no part '$part'" >&2
+        exit 2
+        ;;
+    esac
+done
+echo "$total_passed passed, $total_failed failed"
+((total_failed == 0))
