@@ -22,7 +22,9 @@ enum {
     STEPS_QK = D_QK / 16, /* of an mma along d */
     STEPS_PV = TILE_N / 16,
     TILES_S = TILE_N / 8, /* of an mma across the keys */
-    TILES_O = D_V / 8
+    TILES_O = D_V / 8,
+    CHUNKS_K = TILE_N * D_QK / 8 / THREADS, /* of 16 bytes, for a thread */
+    CHUNKS_V = TILE_N / 2 * D_V / 8 / THREADS /* pairs of them */
 };
 static_assert(TILE_M == 16 * WARPS && TILE_N % 32 == 0 && D_QK % 16 == 0 && D_V % 16 == 0, "tiles are whole mma steps");
 
@@ -50,43 +52,69 @@ DEVICE uint4 load_chunk(const half_bits *base, long long stride, int len_k, int 
     return j < len_k && c < d ? load_16(base + j * stride + c) : make_uint4(0, 0, 0, 0);
 }
 
-DEVICE void load_k(const att_fwd_params *p, const sequence *s, int head, int first) {
-    const half_bits *base = (const half_bits *)p->k + key_offset(p, s, &p->k_stride, head, 0);
+/* A thread's share of a tile, on its way from memory. Of V it has eight columns of two keys at a time. Of the lanes, 16 go along
+ * the keys, where their stores lie together, and 2 along the columns, where their loads do. */
+typedef struct share {
+    uint4 k[CHUNKS_K], v[CHUNKS_V][2];
+} share;
+
+DEVICE void pair_of(int n, int *pair, int *c) {
+    const int at = threadIdx.x + n * THREADS;
+    *pair = at / 2 % 16 + at / 32 % (TILE_N / 32) * 16;
+    *c = (at % 2 + at / TILE_N * 2) * 8;
+}
+
+/* Every load is under way before the first is waited for. */
+DEVICE void load_tile(const att_fwd_params *p, const sequence *s, int head, int first, share *mine) {
+    const half_bits *k = (const half_bits *)p->k + key_offset(p, s, &p->k_stride, head, 0);
+    const half_bits *v = (const half_bits *)p->v + key_offset(p, s, &p->v_stride, head, 0);
 #pragma unroll
-    for (int at = threadIdx.x; at < TILE_N * D_QK / 8; at += THREADS) {
-        const int j = at / (D_QK / 8), c = at % (D_QK / 8) * 8;
-        *(uint4 *)(k_tile + j * PITCH_K + c) = load_chunk(base, p->k_stride.row, s->len_k, p->d_qk, first + j, c);
+    for (int n = 0; n < CHUNKS_K; n++) {
+        const int at = threadIdx.x + n * THREADS, j = at / (D_QK / 8), c = at % (D_QK / 8) * 8;
+        mine->k[n] = load_chunk(k, p->k_stride.row, s->len_k, p->d_qk, first + j, c);
+    }
+#pragma unroll
+    for (int n = 0; n < CHUNKS_V; n++) {
+        int pair, c;
+        pair_of(n, &pair, &c);
+        mine->v[n][0] = load_chunk(v, p->v_stride.row, s->len_k, p->d_v, first + 2 * pair, c);
+        mine->v[n][1] = load_chunk(v, p->v_stride.row, s->len_k, p->d_v, first + 2 * pair + 1, c);
     }
 }
 
-/* A thread has eight columns of two keys: eight pairs along the keys. Of the lanes, 16 go along the keys, where their stores lie
- * together, and 2 along the columns, where their loads do. */
-DEVICE void load_v(const att_fwd_params *p, const sequence *s, int head, int first) {
-    const half_bits *base = (const half_bits *)p->v + key_offset(p, s, &p->v_stride, head, 0);
+/* V is transposed here: eight columns of two keys are eight pairs along the keys. */
+DEVICE void keep_tile(const share *mine) {
 #pragma unroll
-    for (int at = threadIdx.x; at < TILE_N / 2 * D_V / 8; at += THREADS) {
-        const int pair = at / 2 % 16 + at / 32 % (TILE_N / 32) * 16;
-        const int c = (at % 2 + at / TILE_N * 2) * 8;
-        const uint4 even = load_chunk(base, p->v_stride.row, s->len_k, p->d_v, first + 2 * pair, c);
-        const uint4 odd = load_chunk(base, p->v_stride.row, s->len_k, p->d_v, first + 2 * pair + 1, c);
+    for (int n = 0; n < CHUNKS_K; n++) {
+        const int at = threadIdx.x + n * THREADS, j = at / (D_QK / 8), c = at % (D_QK / 8) * 8;
+        *(uint4 *)(k_tile + j * PITCH_K + c) = mine->k[n];
+    }
+#pragma unroll
+    for (int n = 0; n < CHUNKS_V; n++) {
+        int pair, c;
+        pair_of(n, &pair, &c);
+        const uint4 even = mine->v[n][0], odd = mine->v[n][1];
         const unsigned x[4] = {even.x, even.y, even.z, even.w}, y[4] = {odd.x, odd.y, odd.z, odd.w};
 #pragma unroll
-        for (int n = 0; n < 4; n++) {
-            *(unsigned *)(v_tile + (c + 2 * n) * PITCH_V + 2 * pair) = __byte_perm(x[n], y[n], 0x5410);
-            *(unsigned *)(v_tile + (c + 2 * n + 1) * PITCH_V + 2 * pair) = __byte_perm(x[n], y[n], 0x7632);
+        for (int e = 0; e < 4; e++) {
+            *(unsigned *)(v_tile + (c + 2 * e) * PITCH_V + 2 * pair) = __byte_perm(x[e], y[e], 0x5410);
+            *(unsigned *)(v_tile + (c + 2 * e + 1) * PITCH_V + 2 * pair) = __byte_perm(x[e], y[e], 0x7632);
         }
     }
 }
 
+/* Steps are the outer loop: products that follow each other do not wait for each other's sums. */
 DEVICE void score(const unsigned q[STEPS_QK][4], int row, int pair, float scores[TILES_S][4]) {
 #pragma unroll
-    for (int n = 0; n < TILES_S; n++) {
+    for (int n = 0; n < TILES_S; n++)
         scores[n][0] = scores[n][1] = scores[n][2] = scores[n][3] = 0.0f;
-        const half_bits *k = k_tile + (8 * n + row) * PITCH_K + pair;
 #pragma unroll
-        for (int step = 0; step < STEPS_QK; step++)
-            mma_16x8x16(scores[n], q[step], *(const unsigned *)(k + 16 * step), *(const unsigned *)(k + 16 * step + 8));
-    }
+    for (int step = 0; step < STEPS_QK; step++)
+#pragma unroll
+        for (int n = 0; n < TILES_S; n++) {
+            const half_bits *k = k_tile + (8 * n + row) * PITCH_K + 16 * step + pair;
+            mma_16x8x16(scores[n], q[step], *(const unsigned *)k, *(const unsigned *)(k + 8));
+        }
 }
 
 /* -inf for the keys that rows i and i + 8 do not see. */
@@ -186,9 +214,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) KERNEL(const __grid_con
     float top[2] = {-INFINITE, -INFINITE}, sum[2] = {0.0f, 0.0f}, o[TILES_O][4] = {};
     load_q(&p, &s, head, i, pair, q);
     for (int j = visible_lo(&p, &s, first) / TILE_N * TILE_N; j < end; j += TILE_N) {
+        share mine;
+        load_tile(&p, &s, head_kv, j, &mine);
         __syncthreads(); /* the last tile has been used */
-        load_k(&p, &s, head_kv, j);
-        load_v(&p, &s, head_kv, j);
+        keep_tile(&mine);
         __syncthreads();
         float scores[TILES_S][4];
         score(q, row, pair, scores);

@@ -35,6 +35,7 @@ enum {
     AT_V = AT_K + STAGES * TILE_N * PITCH_K
 };
 static_assert(TILE_M == 16 * WARPS && TILE_N % 16 == 0 && D_QK % 16 == 0 && D_V % 16 == 0, "tiles are whole mma steps");
+CHECK_SHARED(AT_V + STAGES * TILE_N * PITCH_V);
 static_assert(PITCH_V <= PITCH_K, "O takes the place of Q");
 static_assert(STAGES >= 2, "a tile is copied while another is used");
 

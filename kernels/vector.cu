@@ -25,6 +25,7 @@ enum {
 };
 static_assert(THREADS == LANES * TILE_M / ROWS && TILE_N % LANES == 0 && D_V % (4 * LANES) == 0 && D_QK % 8 == 0,
               "threads share out the tile evenly");
+CHECK_SHARED(4 * (TILE_M * (PITCH + PITCH_W) + TILE_N * (PITCH + D_V)));
 
 extern __shared__ float4 shared_memory[];
 
