@@ -176,8 +176,8 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 #define ON_DEVICE (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH)
 #define PROBLEMS  (ON_DEVICE | CLI_PLAN)
 #define TIMED     (CLI_BENCH | CLI_DEMO)
-#define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO | CLI_DOCTOR)
-#define ALL       (OPENS | CLI_PLAN)
+#define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO)
+#define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR)
 #define AT(f)     offsetof(cli_options, f)
 #define IN(f)     offsetof(cli_options, files.input[f])
 
@@ -245,7 +245,7 @@ const cli_option cli_option_table[] = {
     {"all", 0, NULL, CLI_PLAN, set_flag, AT(all), NULL,
      "every tile, those that do not fit among them"},
 
-    {"device", 0, "DEVICE", OPENS, set_device, 0, NULL,
+    {"device", 0, "DEVICE", OPENS | CLI_DOCTOR, set_device, 0, NULL,
      "cpu or cuda[:N] (a GPU where there is one)"},
     {"kernel", 0, "ID", OPENS, add_kernel, 0, NULL,
      "only this kernel, or those that begin so: 'fwd_sm80*'; bench and verify take several"},

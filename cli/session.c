@@ -39,8 +39,7 @@ void cli_session_start(cli_session *session, const cli_options *o) {
         session->text = stderr;
 }
 
-/* The documents that the command line asks for. */
-static cli_exit open_documents(cli_session *session) {
+cli_exit cli_session_open_documents(cli_session *session) {
     const cli_options *o = session->options;
     if (is_stdout(o->json) && is_stdout(o->csv)) {
         cli_complain(o, "--json - and --csv - cannot both have stdout");
@@ -58,7 +57,7 @@ static const char *kernel_of(const cli_options *o, size_t i) {
 
 cli_exit cli_session_open(cli_session *session) {
     const cli_options *o = session->options;
-    const cli_exit result = open_documents(session);
+    const cli_exit result = cli_session_open_documents(session);
     if (result != CLI_HOLDS)
         return result;
     const size_t kernels = o->kernel_count ? o->kernel_count : 1;
@@ -171,7 +170,7 @@ cli_exit cli_session_begin_problems(cli_session *session, const cli_options *o,
                                     const char *default_suite) {
     cli_session_start(session, o);
     const cli_exit result = read_problems(session, default_suite);
-    return result == CLI_HOLDS ? open_documents(session) : result;
+    return result == CLI_HOLDS ? cli_session_open_documents(session) : result;
 }
 
 cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit outcome) {

@@ -24,6 +24,9 @@ typedef struct cli_session {
 /* Begin with nothing open. cli_session_close() may follow at any time. */
 void cli_session_start(cli_session *session, const cli_options *o);
 
+/* Open the documents that the command line asks for, where no context is wanted. */
+cli_exit cli_session_open_documents(cli_session *session);
+
 /* Open the documents and a context for every instruction set. Complains where it cannot. */
 cli_exit cli_session_open(cli_session *session);
 

@@ -32,6 +32,9 @@ static const char *const bench_examples[] = {
     NULL,
 };
 
+static const char *const doctor_examples[] = {"attest doctor",
+                                              "attest doctor --device cpu --json -", NULL};
+
 static const char *const plan_examples[] = {
     "attest plan b1h8s512d64 --device l4",
     "attest plan b4h32hkv8s4096d128,bf16,causal --device h200 --json plan.json",
@@ -77,9 +80,18 @@ const cli_verb cli_verb_table[] = {
      "operation count is 2 (d_qk + d_v) for every (row, key) pair that the mask lets be seen.\n"
      "--json keeps every raw sample.\n",
      bench_examples},
+    {"doctor", CLI_DOCTOR, cli_doctor, "",
+     "is everything here in order? with a remedy where not",
+     "Checks the build and its digests, the processor, the driver, the GPUs, NVRTC and its "
+     "cache;\n"
+     "then runs one problem, proves by the launch record that the kernel that was meant ran,\n"
+     "checks its answer and times five runs. On the CPU, and on the GPU where there is one;\n"
+     "--device chooses. Exit code 3: the device asked for is not here.\n",
+     doctor_examples},
     {"plan", CLI_PLAN, cli_plan, "SHAPE...",
      "from a GPU's limits to the least time and the tiles that fit",
-     "Counts operations, bytes and exponentials, and the time that no kernel can go below; then\n"
+     "Counts operations, bytes and exponentials, and the time that no kernel can go below; "
+     "then\n"
      "tries every tile of rows x keys x stages x warps: its shared memory, registers, blocks\n"
      "an SM, waves and predicted time, or the limit that it breaks; and names the kernel that\n"
      "the library would choose. Without --device, for the GPU of this machine.\n",
