@@ -1,0 +1,290 @@
+/* test_select_gpu.c: which GPU kernel serves a problem, and what refuses the others. No GPU is needed: the
+ * selector sees one through its limits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/alignment.h"
+#include "cuda/module.h"
+#include "select/select.h"
+#include "tests/support/check.h"
+
+static att_cuda_limits gpu;
+
+static att_limits limits_of(int cc, int shared_kib, bool allow_slow, const char *kernel) {
+    gpu = (att_cuda_limits){.cc = cc, .sms = 100, .shared_per_block = shared_kib << 10};
+    att_limits limits = {.device = ATT_DEVICE_CUDA, .gpu = &gpu, .allow_slow = allow_slow};
+    snprintf(limits.kernel, sizeof limits.kernel, "%s", kernel);
+    return limits;
+}
+
+static att_limits hopper(bool allow_slow) {
+    return limits_of(90, 227, allow_slow, "");
+}
+
+static att_problem problem(int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d_v,
+                           att_dtype dtype) {
+    att_problem p;
+    att_problem_init(&p, 2, 4, 2, seq_q, seq_k, d_qk, d_v, dtype);
+    return p;
+}
+
+/* The role of the row that serves, "" where none does. */
+static const char *role_for(const att_limits *limits, const att_problem *p) {
+    const att_kernel_row *row = att_select_find(limits, p);
+    return row ? att_row_role(row) : "";
+}
+
+static void refused_by(const att_limits *limits, const att_problem *p, const char *kernel,
+                       const char *field, const char *word) {
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        att_refusal refusal;
+        if (strcmp(row->id, kernel) != 0)
+            continue;
+        assert_false(att_row_serves(row, limits, p, &refusal));
+        assert_string_equal(refusal.field, field);
+        if (!strstr(refusal.why, word))
+            fail_msg("%s: \"%s\" does not say \"%s\"", kernel, refusal.why, word);
+        return;
+    }
+    fail_msg("there is no kernel %s", kernel);
+}
+
+/* The first row of a role and dtype. */
+static const char *first_of(att_cuda_role role, att_dtype dtype) {
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_cuda_kernel *k = att_registry_row(i)->cuda;
+        if (k && k->role == role && k->dtype == dtype)
+            return k->id;
+    }
+    return NULL;
+}
+
+static void test_gpu__plain_problem__plain_kernel_of_the_least_width(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    static const att_dtype dtypes[] = {ATT_F16, ATT_BF16};
+    for (int t = 0; t < 2; t++)
+        for (int64_t d = 32; d <= 128; d += 32) {
+            const att_problem p = problem(300, 300, d, d, dtypes[t]);
+            const att_kernel_row *row = att_select_find(&limits, &p);
+            assert_non_null(row);
+            assert_string_equal(att_row_role(row), "plain");
+            assert_int_equal(row->cuda->dtype, dtypes[t]);
+            assert_true(row->cuda->d_qk >= d && row->cuda->d_v >= d);
+            for (size_t i = 0; i < att_registry_count(); i++) {
+                const att_kernel_row *other = att_registry_row(i);
+                att_refusal refusal;
+                if (other->cuda && other->cuda->role == ATT_ROLE_PLAIN &&
+                    att_row_serves(other, &limits, &p, &refusal))
+                    assert_true(other->cuda->d_qk >= row->cuda->d_qk);
+            }
+        }
+}
+
+static void test_gpu__f32__only_where_slow_is_allowed(void **state) {
+    (void)state;
+    const att_problem p = problem(300, 300, 64, 64, ATT_F32);
+    att_limits limits = hopper(false);
+    const att_kernel_row *row;
+    assert_fails(att_select(&row, &limits, &p), ATT_E_UNSUPPORTED, "flags", "ATT_ALLOW_SLOW");
+    limits = hopper(true);
+    assert_string_equal(role_for(&limits, &p), "rung");
+}
+
+/* What the plain kernels leave to others, one feature at a time. */
+static void test_gpu__features__refused_by_plain_with_their_field(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    const char *plain = first_of(ATT_ROLE_PLAIN, ATT_F16);
+    const att_problem good = problem(300, 300, 64, 64, ATT_F16);
+    att_problem p = good;
+    p.softcap = 20.0f;
+    refused_by(&limits, &p, plain, "softcap", "softcap");
+    static const struct {
+        uint32_t feature;
+        const char *word;
+    } features[] = {
+        {ATT_ALIBI, "ALiBi"}, {ATT_BIAS, "bias"}, {ATT_SINKS, "sinks"}, {ATT_PAGED, "pages"}};
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        p = good;
+        p.features = features[i].feature;
+        refused_by(&limits, &p, plain, "features", features[i].word);
+    }
+    p = good;
+    p.dtype_o = ATT_F32;
+    refused_by(&limits, &p, plain, "dtype_o", "f32");
+    p = problem(300, 300, 60, 64, ATT_F16);
+    refused_by(&limits, &p, plain, "d_qk", "60");
+    p = problem(300, 300, 64, 60, ATT_F16);
+    refused_by(&limits, &p, plain, "d_v", "60");
+    p = good;
+    p.alignment = 8;
+    refused_by(&limits, &p, plain, "alignment", "8 bytes");
+    p = good;
+    p.k.row += 2;
+    refused_by(&limits, &p, plain, "k", "4 bytes");
+    p = good;
+    p.dtype = p.dtype_o = ATT_BF16;
+    refused_by(&limits, &p, plain, "dtype", "f16, not bf16");
+    p = problem(300, 300, 72, 64, ATT_F16);
+    refused_by(&limits, &p, plain, "d_qk", "72");
+    p = problem(300, 300, 64, 72, ATT_F16);
+    refused_by(&limits, &p, plain, "d_v", "72");
+}
+
+static void test_gpu__rungs__refused_without_leave(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    const att_problem p = problem(300, 300, 64, 64, ATT_F16);
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        att_refusal refusal;
+        if (row->cuda && row->cuda->role == ATT_ROLE_RUNG)
+            assert_false(att_row_serves(row, &limits, &p, &refusal));
+        if (row->cuda && row->cuda->role == ATT_ROLE_COMBINE) {
+            assert_false(att_row_serves(row, &limits, &p, &refusal));
+            assert_string_equal(refusal.field, "role");
+        }
+    }
+}
+
+static void test_gpu__counts_past_32_bits__refused_by_their_field(void **state) {
+    (void)state;
+    const att_limits limits = hopper(true);
+    const char *plain = first_of(ATT_ROLE_PLAIN, ATT_F16);
+    const int64_t much = (int64_t)1 << 31;
+    att_problem p = problem(much, 300, 64, 64, ATT_F16);
+    refused_by(&limits, &p, plain, "seq_q", "32 bits");
+    p = problem(300, much, 64, 64, ATT_F16);
+    refused_by(&limits, &p, plain, "seq_k", "32 bits");
+    p = problem(3, 3, 64, 64, ATT_F16);
+    p.batch = much;
+    refused_by(&limits, &p, plain, "batch", "32 bits");
+    p = problem(3, 3, 64, 64, ATT_F16);
+    p.batch = 1 << 20;
+    p.heads_q = 1 << 12;
+    refused_by(&limits, &p, plain, "batch", "heads_q");
+}
+
+static void test_gpu__forced_kernel__the_only_one(void **state) {
+    (void)state;
+    const att_problem p = problem(300, 300, 64, 64, ATT_F16);
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        if (!row->cuda)
+            continue;
+        const att_limits limits = limits_of(90, 227, true, row->id);
+        const att_kernel_row *found = att_select_find(&limits, &p);
+        assert_true(!found || found == row);
+    }
+}
+
+static void test_gpu__explain__rows_of_the_device_alone(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    const att_problem p = problem(300, 300, 64, 64, ATT_F16);
+    char text[ATT_EXPLAIN_MAX];
+    att_select_explain(&limits, &p, "detail", text, sizeof text);
+    assert_true(strlen(text) < sizeof text - 1);
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        char word[96];
+        snprintf(word, sizeof word, " %s ", row->id);
+        assert_int_equal(strstr(text, word) != NULL, row->device == ATT_DEVICE_CUDA);
+    }
+    assert_non_null(strstr(text, "detail"));
+}
+
+/* A GPU takes the rows of its own architecture; a newer one those whose shared memory it has. */
+static void test_gpu__architectures__their_targets(void **state) {
+    (void)state;
+    static const struct {
+        int cc, shared_kib;
+        uint32_t target;
+    } gpus[] = {
+        {80, 163, ATT_SM80}, {86, 99, ATT_SM86},   {87, 163, ATT_SM80}, {89, 99, ATT_SM89},
+        {90, 227, ATT_SM90}, {100, 227, ATT_SM80}, {120, 99, ATT_SM89},
+    };
+    for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {
+        const att_limits limits = limits_of(gpus[i].cc, gpus[i].shared_kib, true, "");
+        assert_int_equal(att_cuda_target_of(limits.gpu), gpus[i].target);
+    }
+}
+
+/* Every row that a GPU context may use is chosen for something when it is forced. */
+static void test_gpu__each_kernel__serves_some_problem(void **state) {
+    (void)state;
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        if (!row->cuda || row->cuda->role == ATT_ROLE_COMBINE)
+            continue;
+        const att_limits limits = limits_of(90, 227, true, row->id);
+        if (!(row->cuda->targets & ATT_SM90))
+            continue;
+        const int64_t rows = row->cuda->role == ATT_ROLE_DECODE ? 1 : 64;
+        const att_problem p = problem(rows, 64, row->cuda->d_qk, row->cuda->d_v,
+                                      row->cuda->dtype ? row->cuda->dtype : ATT_F16);
+        assert_true(att_row_available(row, &limits));
+        if (att_select_find(&limits, &p) != row)
+            fail_msg("%s serves nothing", row->id);
+    }
+}
+
+static void test_alignment__bases_and_strides__their_common_power(void **state) {
+    (void)state;
+    att_problem p = problem(8, 8, 64, 64, ATT_F16);
+    const char *field;
+    assert_int_equal(att_cuda_row_alignment(&p, &field), 16);
+    assert_null(field);
+    assert_true(att_cuda_rows_aligned(&p));
+    p.alignment = 4096;
+    assert_int_equal(att_cuda_base_alignment(&p), 16);
+    assert_true(att_cuda_rows_aligned(&p));
+    p.alignment = 4;
+    assert_int_equal(att_cuda_row_alignment(&p, &field), 4);
+    assert_string_equal(field, "alignment");
+    p = problem(8, 8, 64, 64, ATT_F16);
+    p.o.head += 1;
+    assert_int_equal(att_cuda_row_alignment(&p, &field), 2);
+    assert_string_equal(field, "o");
+    p = problem(8, 8, 64, 64,
+                ATT_F16); /* a stride that is never stepped along does not count */
+    p.batch = 1;
+    p.q.batch = 3;
+    assert_true(att_cuda_rows_aligned(&p));
+    p.features = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K;
+    p.batch = 5;
+    p.total_q = p.total_k = 20;
+    p.q.batch = p.k.batch = p.v.batch = p.o.batch = 3;
+    assert_true(att_cuda_rows_aligned(&p));
+    p.features = ATT_PAGED;
+    p.num_pages = 4;
+    p.page_size = 16;
+    assert_false(att_cuda_rows_aligned(&p));
+}
+
+int main(void) {
+    const att_cuda_kernel *first = NULL;
+    for (size_t i = 0; i < att_registry_count() && !first; i++)
+        first = att_registry_row(i)->cuda;
+    if (!first || att_cuda_origin_of(first, 90) == ATT_ORIGIN_NONE) {
+        puts("skipped: this build has no machine code for GPUs, so no GPU kernel serves "
+             "anything");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gpu__plain_problem__plain_kernel_of_the_least_width),
+        cmocka_unit_test(test_gpu__f32__only_where_slow_is_allowed),
+        cmocka_unit_test(test_gpu__features__refused_by_plain_with_their_field),
+        cmocka_unit_test(test_gpu__rungs__refused_without_leave),
+        cmocka_unit_test(test_gpu__counts_past_32_bits__refused_by_their_field),
+        cmocka_unit_test(test_gpu__forced_kernel__the_only_one),
+        cmocka_unit_test(test_gpu__explain__rows_of_the_device_alone),
+        cmocka_unit_test(test_gpu__architectures__their_targets),
+        cmocka_unit_test(test_gpu__each_kernel__serves_some_problem),
+        cmocka_unit_test(test_alignment__bases_and_strides__their_common_power),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
