@@ -3,6 +3,7 @@
 #include "cuda/alignment.h"
 #include "cuda/module.h"
 #include "cuda/rungs.h"
+#include "cuda/shape.h"
 #include "select/conditions.h"
 
 /* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
@@ -30,6 +31,10 @@ bool att_cuda_row_runs(const att_cuda_kernel *k, const att_limits *limits,
         att_cuda_origin_of(k, cc) != ATT_ORIGIN_NONE, "cc",
         "the library has no code for compute capability %d.%d, and no compiler is found",
         cc / 10, cc % 10);
+    const long long shared = att_cuda_kernel_shared(k);
+    ATT_CONDITION(shared <= limits->gpu->shared_per_block, "device",
+                  "needs %lld bytes of shared memory a block, the GPU has %d", shared,
+                  limits->gpu->shared_per_block);
     return true;
 }
 
