@@ -36,23 +36,24 @@ static json_t *floor_object(const lab_floor *floor) {
 static json_t *tile_object(const lab_tile *tile) {
     char name[48];
     lab_tile_name(tile, name, sizeof name);
-    json_t *object =
-        json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:b}", "tile", name, "m",
-                  tile->m, "n", tile->n, "stages", tile->stages, "warps", tile->warps, "d_qk",
-                  tile->d_qk, "shared_bytes", (json_int_t)tile->shared, "registers",
-                  tile->registers, "fits", tile->breaks == LAB_LIMIT_NONE);
+    json_t *object = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "tile", name, "m",
+                               tile->m, "n", tile->n, "stages", tile->stages, "warps",
+                               tile->warps, "d_qk", tile->d_qk, "d_v", tile->d_v);
+    json_object_update_new(
+        object,
+        json_pack("{s:I, s:i, s:b}", "shared_bytes", (json_int_t)tile->shared, "registers",
+                  tile->registers, "fits", tile->breaks == LAB_LIMIT_NONE));
     json_object_set_new(object, "kernel", tile->id ? json_string(tile->id) : json_null());
     if (tile->breaks != LAB_LIMIT_NONE) {
         json_object_set_new(object, "breaks", json_string(lab_limit_name(tile->breaks)));
         return object;
     }
-    json_t *rest =
+    json_object_update_new(
+        object,
         json_pack("{s:i, s:s, s:i, s:I, s:f, s:f, s:f, s:f}", "blocks_per_sm", tile->blocks,
                   "limited_by", lab_limit_name(tile->limited), "splits", tile->splits, "grid",
                   (json_int_t)tile->grid, "waves", tile->waves, "tail", tile->tail, "useful",
-                  tile->useful, "predicted_seconds", tile->seconds);
-    json_object_update(object, rest);
-    json_decref(rest);
+                  tile->useful, "predicted_seconds", tile->seconds));
     return object;
 }
 

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# test_plan.sh: attest plan and attest doctor as a user meets them.
+# shellcheck source=tests/cli/common.sh
+. "$(dirname "$0")/common.sh"
+
+json() { # json FILE EXPRESSION: the expression holds of the document d
+    python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$@"
+}
+
+# ---------------------------------------------------------------------------- plan
+for device in l4 a100 rtx4090 h100 h200 a10; do
+    expect "plan for $device" 0 out="^chosen +fwd_sm80_f16_d64_" -- plan b1h8s512d64 --device $device --json $device.json
+    check "$device: json" json $device.json 'd["schema"] == "attest-plan-1" and d["device"]["from"].endswith("'$device'.json")'
+done
+check 'the L4 is bound by memory at 7 us' json l4.json \
+    'd["results"][0]["floor"]["binds"] == "memory" and abs(d["results"][0]["floor"]["seconds"] - 2097152 / 300e9) < 1e-12'
+check 'every tile is there' json l4.json 'len(d["results"][0]["tiles"]) >= 216'
+check 'each fits, or names the limit' json l4.json \
+    'all(t["fits"] and t["blocks_per_sm"] >= 1 and 0 < t["tail"] <= 1 or t["breaks"] in ("shared memory", "registers") for t in d["results"][0]["tiles"])'
+check 'no tile that fits exceeds 99 KiB' json l4.json 'all(t["shared_bytes"] <= 101376 for t in d["results"][0]["tiles"] if t["fits"])'
+check 'every rate has a source' json h200.json 'all(r["source"] for r in d["device"]["rates"].values())'
+check 'measured rates give a reach' json h200.json 'd["results"][0]["reach"]["seconds"] >= d["results"][0]["floor"]["seconds"]'
+expect 'the list is short' 0 out='--all lists them' -- plan b1h8s512d64 --device l4
+check 'and readable' test "$(wc -l <.out)" -lt 40
+expect '--all' 0 out='^no fit +m[0-9]+n[0-9]+s[0-9]w[0-9] +shared memory: [0-9]+ B, a block may have 101376' -- plan b1h8s512d64 --device l4 --all
+check 'lists every tile' test "$(grep -cE '^(no fit +)?m[0-9]+n[0-9]+' <(sed 's/^no fit *//' .out))" -ge 216
+expect 'several problems' 0 out='^problem +b1h1s64d128,bf16,causal' -- plan b1h8s512d64 b1h1s64d128,bf16,causal --device l4
+expect 'flags make a problem' 0 out='^problem +b2h8s128d64,bf16' -- plan -b 2 --hq 8 --sq 128 -d 64 --dtype bf16 --device l4
+expect 'decode is bound by memory' 0 out='memory .*binds' -- plan b1h32hkv8s1sk8192d128,bf16 --device h200
+expect 'float32 has no tensor-core tile' 0 out='^tiles +none: tensor cores round f32' -- plan b1h8s512d64,f32 --device a100
+expect 'nothing to compute' 0 out='^tiles +none: there is nothing to compute' -- plan b0h8s512d64 --device a100
+expect 'a head dimension that nothing serves' 0 out='^chosen +none: .*d_qk=300' -- plan b1h8s512d300 --device a100
+expect 'a device file by its path' 0 out='^device +NVIDIA L4' -- plan b1h8s512d64 --device "$root/devices/l4.json"
+expect 'an unknown device' 2 err="no device 'l5'; there are a10, a100, h100, h200, l4, rtx4090" -- plan b1h8s512d64 --device l5
+expect 'no such file' 2 err='./none.json: No such file' -- plan b1h8s512d64 --device ./none.json
+sed 's/"value": 58/"value": "58"/' "$root/devices/l4.json" >bad.json
+expect 'a malformed device file' 2 err='./bad.json: limits.sms.value: a number is wanted' -- plan b1h8s512d64 --device ./bad.json
+printf '{' >bad.json
+expect 'a device file that is no JSON' 2 err='./bad.json:1: ' -- plan b1h8s512d64 --device ./bad.json
+mkdir own && sed 's/NVIDIA L4/My GPU/' "$root/devices/l4.json" >own/mine.json
+export ATTEST_DEVICES=$scratch/own
+expect 'ATTEST_DEVICES' 0 out='^device +My GPU' -- plan b1h8s512d64 --device mine
+unset ATTEST_DEVICES
+expect 'no shape' 2 err='a shape is wanted' -- plan --device l4
+expect 'a problem that makes no sense' 2 err='heads' -- plan b1h8hkv3s512d64 --device l4
+
+no_gpu() {
+    ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 expect "$@"
+}
+no_gpu 'without a GPU and without --device' 3 err='--device plans for one that is not here: a10' -- plan b1h8s512d64
+no_gpu 'cuda:0 without a GPU' 3 -- plan b1h8s512d64 --device cuda:0
+
+# -------------------------------------------------------------------------- doctor
+no_gpu 'doctor on a machine without a GPU' 0 out='^ok +run cpu +(fwd|decode)_cpu_[a-z0-9]+ ran, as was meant' -- doctor --device cpu --json doctor.json
+check 'doctor json' json doctor.json 'd["schema"] == "attest-doctor-1" and len(d["runs"]) == 1 and len(d["runs"][0]["samples_ns"]) == 5'
+check 'each finding has a level, each warning a remedy' json doctor.json \
+    'all(f["level"] == "ok" or (f["level"] in ("warn", "fail") and f["remedy"]) for f in d["findings"])'
+check 'the run was verified' json doctor.json 'd["runs"][0]["verify"]["outcome"] == "pass" and d["runs"][0]["launch"]["kernel"]'
+no_gpu 'doctor of a GPU that is not here' 3 out='^fail +driver ' -- doctor --device cuda
+check 'has a remedy' grep -q 'remedy: install NVIDIA' .out
+ATTEST_ISA=portable no_gpu 'doctor names settings that are in force' 0 out='^warn +environment .*ATTEST_ISA=portable' -- doctor --device cpu
+ATTEST_ISA=nonsense no_gpu 'doctor of a broken setting' 1 out='^fail +processor .*ATTEST_ISA' -- doctor --device cpu
+expect 'doctor takes no shape' 2 err='takes no arguments' -- doctor b1h1s8d8
+expect 'doctor takes no seed' 2 err='--seed is not an option of this verb' -- doctor --seed 3
+
+# Away from its data the program still works, and says what it misses.
+cp "$BUILD/attest" alone
+./alone doctor --device cpu >alone.out 2>&1
+check 'doctor alone' test $? -eq 0
+check 'misses its data' grep -qE '^warn +data +no suite' alone.out
+
+# Damaged machine code is found: one byte of a kernel is changed in a copy of the program.
+python3 - "$BUILD/attest" damaged <<'PY'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+at = data.find(b"\x50\xed\x55\xba")  # how a fat binary begins
+if at >= 0:
+    data[at + 200] ^= 1
+    open(sys.argv[2], "wb").write(data)
+PY
+if [[ -e damaged ]]; then
+    chmod +x damaged
+    ./damaged doctor --device cpu >damaged.out 2>&1
+    check 'doctor finds damage' test $? -eq 1
+    check 'and names the kernel' grep -qE '^fail +code +[a-z0-9_]+ for compute capability .* digest' damaged.out
+else
+    skip 'damaged machine code: this build has none'
+fi
+finish
