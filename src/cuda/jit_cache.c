@@ -131,6 +131,7 @@ unsigned char *att_jit_cache_read(int folder, const char *key, size_t *size) {
 
 /* Bytes of all files in the folder, and the one that was written first. */
 static int64_t measure(int folder, char oldest[NAME_MAX + 1]) {
+    oldest[0] = '\0';
     const int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = copy >= 0 ? fdopendir(copy) : NULL;
     if (!list) {
@@ -140,7 +141,6 @@ static int64_t measure(int folder, char oldest[NAME_MAX + 1]) {
     }
     int64_t total = 0;
     struct timespec first = {0};
-    oldest[0] = '\0';
     /* A DIR of this call's own: readdir is safe on it. */
     for (struct dirent *file = readdir(list); file; file = readdir(list)) { // NOLINT
         struct stat s;

@@ -172,6 +172,7 @@ static att_status make_key(function_key *key, const att_cuda_kernel *kernel,
                            const char *defines) {
     char flags[ATT_CUDA_FLAGS_MAX];
     att_cuda_flags(flags, kernel);
+    key->size = 0;
     const size_t id = strlen(kernel->id) + 1;
     ATT_REQUIRE(id < 128 && strlen(kernel->source) < 64, ATT_E_ARG, "kernel",
                 "a kernel's id has at most 127 letters, its source 63");

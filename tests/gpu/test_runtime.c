@@ -130,7 +130,8 @@ static void test_record(const att_cuda_function *f) {
 }
 
 static void test_shared(const att_cuda_function *f) {
-    const uint32_t most = (uint32_t)(att_cuda_device_limits(device)->shared_per_block);
+    const uint32_t most = (uint32_t)(att_cuda_device_limits(device)->shared_per_block -
+                                     att_cuda_function_code(f)->shared_bytes);
     att_cuda_shape large = shape;
     large.shared = most;
     probe_params p = params_of(in, out, 0);
@@ -296,11 +297,13 @@ static void test_jit(void) {
 /* PTX in the library is for GPUs newer than it; this GPU's driver can compile it as well. */
 static void test_ptx(void) {
     const att_embedded_code *code = att_embedded_code_find(row.id, 0);
-    CUlibrary library;
-    CUkernel kernel;
+    CUlibrary library = NULL;
+    CUkernel kernel = NULL;
     check(code && cu->LibraryLoadData(&library, code->bytes, NULL, NULL, 0, NULL, NULL, 0) ==
                       CUDA_SUCCESS,
           "the driver takes packed PTX");
+    if (!library)
+        return;
     check(cu->LibraryGetKernel(&kernel, library, row.id) == CUDA_SUCCESS,
           "and finds the kernel");
     cu->LibraryUnload(library);
@@ -363,11 +366,16 @@ static double bare_cost(CUkernel kernel, CUstream stream) {
 static void test_cost(const att_cuda_function *f) {
     const att_embedded_code *code =
         att_embedded_code_find(row.id, att_cuda_device_limits(device)->cc);
-    CUlibrary library;
-    CUkernel kernel;
+    CUlibrary library = NULL;
+    CUkernel kernel = NULL;
     CUstream stream;
-    cu->LibraryLoadData(&library, code->bytes, NULL, NULL, 0, NULL, NULL, 0);
-    cu->LibraryGetKernel(&kernel, library, row.id);
+    if (!code ||
+        cu->LibraryLoadData(&library, code->bytes, NULL, NULL, 0, NULL, NULL, 0) !=
+            CUDA_SUCCESS ||
+        cu->LibraryGetKernel(&kernel, library, row.id) != CUDA_SUCCESS) {
+        check(0, "load the code once more");
+        return;
+    }
     cu->StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     const double bare = bare_cost(kernel, stream), ours = call_cost(f, stream);
     printf("launch: driver alone %.0f ns, att_cuda_launch %.0f ns\n", 1e9 * bare, 1e9 * ours);
@@ -389,6 +397,7 @@ static void test_sticky(const att_cuda_function *f) {
 }
 
 int main(void) {
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what was found before a crash is worth having */
     char why[160];
     const int count = att_cuda_device_count(why, sizeof why);
     if (count < 1) {
