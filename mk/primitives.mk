@@ -16,3 +16,6 @@ $(BUILD)/gpu/test_primitives: $(BUILD)/obj/tests/gpu/test_primitives.o $(BUILD)/
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 -include $(BUILD)/obj/tests/gpu/test_primitives.d
+
+# `make gpu-build` makes it.
+gpu-build: $(BUILD)/gpu/test_primitives

@@ -6,8 +6,9 @@
 
 #include "tests/support/check.h"
 
-#define CUDA_FILE  FAKES "/libfake_cuda.so"
-#define NVRTC_FILE FAKES "/libfake_nvrtc.so"
+#define CUDA_FILE   FAKES "/libfake_cuda.so"
+#define NVRTC_FILE  FAKES "/libfake_nvrtc.so"
+#define CUBLAS_FILE FAKES "/libfake_cublas.so"
 
 /* A function of a library that stays open, as the library under test keeps it. */
 static void *find(const char *file, const char *name) {
@@ -31,12 +32,23 @@ fake_nvrtc *use_fake_nvrtc(void) {
     return get();
 }
 
+fake_cublas *use_fake_cublas(void) {
+    setenv("ATTEST_LIBCUBLAS", CUBLAS_FILE, 1);
+    fake_cublas_state_function get;
+    *(void **)(&get) = find(CUBLAS_FILE, "fake_cublas_state");
+    return get();
+}
+
 void use_no_cuda(void) {
     setenv("ATTEST_LIBCUDA", FAKES "/absent.so", 1);
 }
 
 void use_no_nvrtc(void) {
     setenv("ATTEST_LIBNVRTC", FAKES "/absent.so", 1);
+}
+
+void use_no_cublas(void) {
+    setenv("ATTEST_LIBCUBLAS", FAKES "/absent.so", 1);
 }
 
 void use_wrong_cuda(void) {

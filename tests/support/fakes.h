@@ -2,6 +2,7 @@
 #ifndef TESTS_SUPPORT_FAKES_H
 #define TESTS_SUPPORT_FAKES_H
 
+#include "tests/fake_cuda/fake_cublas.h"
 #include "tests/fake_cuda/fake_cuda.h"
 
 /* From now on the library finds this driver, or this compiler; their state to control and to ask. Before the library
@@ -9,9 +10,13 @@
 fake_cuda *use_fake_cuda(void);
 fake_nvrtc *use_fake_nvrtc(void);
 
+/* The same for cuBLAS. */
+fake_cublas *use_fake_cublas(void);
+
 /* The library finds none: a file that is not there is named to it. */
 void use_no_cuda(void);
 void use_no_nvrtc(void);
+void use_no_cublas(void);
 
 /* A library that opens but is not a driver. */
 void use_wrong_cuda(void);
