@@ -11,6 +11,7 @@
 #include "kernels/fwd_tile_load.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
+#include "kernels/programmatic_launch.cuh"
 #include "kernels/second_look.cuh"
 
 #define N_TILES (TILE_N / 8)
@@ -33,44 +34,64 @@ static_assert(TILE_M * RESULT_PITCH * 4 <= RING_BYTES, "the merge fits where the
 
 typedef struct block_work {
     sequence s;
-    int head_kv, rows; /* rows: len_q * group */
+    int head_kv, rows;        /* rows: len_q * group */
     int split;
-    int first, last; /* steps of TILE_N keys */
+    int first, last;          /* steps of TILE_N keys */
+    int clear_from, clear_to; /* keys that every row sees */
 } block_work;
 
 DEVICE block_work work_of(const att_fwd_params *p) {
     block_work w;
-    unsigned index = blockIdx.x;
-    w.split = index % p->splits;
-    index /= p->splits;
-    w.head_kv = index % p->heads_kv;
-    w.s = sequence_of(p, index / p->heads_kv);
+    w.split = blockIdx.y;
+    const int batch = divide(blockIdx.x, &p->by_heads_kv);
+    w.head_kv = blockIdx.x - batch * p->heads_kv;
+    w.s = sequence_of(p, batch);
     w.rows = w.s.len_q * p->group;
+    w.clear_from = visible_lo(p, &w.s, w.s.len_q - 1);
+    w.clear_to = visible_hi(p, &w.s, 0);
     const int lo = visible_lo(p, &w.s, 0) / TILE_N;
     const int hi = (max(visible_hi(p, &w.s, w.s.len_q - 1), 0) + TILE_N - 1) / TILE_N;
-    const int each = (max(hi - lo, 0) + p->splits - 1) / p->splits;
+    const int each = p->splits == 1 ? max(hi - lo, 0) : (max(hi - lo, 0) + p->splits - 1) / p->splits;
     w.first = min(lo + w.split * each, hi);
     w.last = min(w.first + each, hi);
     return w;
 }
 
 /* Row r of the tile: a query head and a position. */
-DEVICE int head_of(const att_fwd_params *p, const block_work *w, int r) {
-    return w->head_kv * p->group + r % p->group;
+typedef struct tile_row {
+    int head, position;
+} tile_row;
+
+DEVICE tile_row row_of(const att_fwd_params *p, const block_work *w, int r) {
+    const int position = divide(r, &p->by_group);
+    const tile_row row = {w->head_kv * p->group + r - position * p->group, position};
+    return row;
 }
 
-DEVICE int position_of(const att_fwd_params *p, int r) {
-    return r / p->group;
-}
-
-/* Two neighbouring elements of Q in one register, zero where there is nothing. */
-DEVICE unsigned load_q_pair(const att_fwd_params *p, const block_work *w, int r, int column) {
-    if (r >= w->rows)
-        return 0;
-    const half_bits *q = (const half_bits *)p->q +
-                         query_offset(p, &w->s, &p->q_stride, head_of(p, w, r), position_of(p, r));
+/* Two neighbouring elements of a row of Q in one register, zero past its end. */
+DEVICE unsigned load_q_pair(const att_fwd_params *p, const half_bits *q, int column) {
+    if (p->flags & ATT_FWD_VECTOR)
+        return column < p->d_qk ? *(const unsigned *)(q + column) : 0;
     const unsigned lo = column < p->d_qk ? q[column] : 0, hi = column + 1 < p->d_qk ? q[column + 1] : 0;
     return lo | hi << 16;
+}
+
+/* The query rows of the tile as the left operand of mma. */
+DEVICE void load_q(const att_fwd_params *p, const block_work *w, unsigned q[K_STEPS][4]) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int r = lane / 4 + 8 * half;
+        const tile_row row = row_of(p, w, r);
+        const half_bits *from =
+            (const half_bits *)p->q + query_offset(p, &w->s, &p->q_stride, row.head, row.position);
+#pragma unroll
+        for (int k = 0; k < K_STEPS; k++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                q[k][half + 2 * e] =
+                    r < w->rows ? load_q_pair(p, from, k * 16 + e * 8 + lane % 4 * 2) : 0;
+    }
 }
 
 DEVICE void load_step(const att_fwd_params *p, const block_work *w, unsigned stage, int j) {
@@ -93,30 +114,40 @@ DEVICE void load_step(const att_fwd_params *p, const block_work *w, unsigned sta
     }
 }
 
-/* Scores of one step, in units of log2, hidden keys at -inf. */
-DEVICE void score(const att_fwd_params *p, const block_work *w, float s[N_TILES][4],
-                  unsigned q[K_STEPS][4], unsigned k_row, int j) {
+/* Products of one step. Even and odd parts of the head dimension are summed apart: two short chains
+ * instead of one long one. */
+DEVICE void score(float s[N_TILES][4], unsigned q[K_STEPS][4], unsigned k_row) {
+    float odd[N_TILES][4];
 #pragma unroll
     for (int n = 0; n < N_TILES; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            s[n][e] = 0.0f;
+            s[n][e] = odd[n][e] = 0.0f;
 #pragma unroll
     for (int k = 0; k < K_STEPS; k++)
 #pragma unroll
         for (int n = 0; n < N_TILES; n += 2) {
             unsigned b[4];
             ldmatrix_x4(b, (k_row ^ (k % 4 << 5)) + k / 4 * 128 + n * 8 * QK_PITCH);
-            mma_16x8x16(s[n], q[k], b[0], b[1]);
-            mma_16x8x16(s[n + 1], q[k], b[2], b[3]);
+            mma_16x8x16(k % 2 ? odd[n] : s[n], q[k], b[0], b[1]);
+            mma_16x8x16(k % 2 ? odd[n + 1] : s[n + 1], q[k], b[2], b[3]);
         }
-    const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias;
+#pragma unroll
+    for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            s[n][e] += odd[n][e];
+}
+
+/* Features and mask, for steps that need either. `simple`: no feature changes the scores. */
+DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[N_TILES][4], bool simple, int j) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const int r = lane / 4 + 8 * half, i = position_of(p, r), head = head_of(p, w, r);
-        const int lo = visible_lo(p, &w->s, i), hi = r < w->rows ? visible_hi(p, &w->s, i) : 0;
-        const float slope = r < w->rows ? slope_of(p, w->s.batch, head) : 0.0f;
+        const int r = min(lane / 4 + 8 * half, w->rows - 1);
+        const tile_row row = row_of(p, w, r);
+        const int lo = visible_lo(p, &w->s, row.position), hi = visible_hi(p, &w->s, row.position);
+        const float slope = slope_of(p, w->s.batch, row.head);
 #pragma unroll
         for (int n = 0; n < N_TILES; n++)
 #pragma unroll
@@ -125,10 +156,8 @@ DEVICE void score(const att_fwd_params *p, const block_work *w, float s[N_TILES]
                 float *x = &s[n][2 * half + e];
                 if (key < lo || key >= hi)
                     *x = -INFINITE;
-                else if (simple)
-                    *x *= p->scale_log2;
-                else
-                    *x = score_of(p, &w->s, head, i, key, slope, *x);
+                else if (!simple)
+                    *x = score_of(p, &w->s, row.head, row.position, key, slope, *x);
             }
     }
 }
@@ -150,10 +179,11 @@ DEVICE void accumulate(float o[O_TILES][4], float s[N_TILES][4], unsigned v_row)
 }
 
 /* Scores become weights against the running maximum. */
-DEVICE void softmax_step(float s[N_TILES][4], float o[O_TILES][4], float top[2], float sum[2]) {
+DEVICE void softmax_step(float s[N_TILES][4], float o[O_TILES][4], float top[2], float sum[2],
+                         float factor) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const float high = row_max(s, N_TILES, half, 1.0f);
+        const float high = row_max(s, N_TILES, half, factor);
         const bool raise = high > top[half] + RAISE_ABOVE;
         if (__any_sync(0xffffffffu, raise)) {
             const float shrink = raise ? exp2_fast(top[half] - high) : 1.0f;
@@ -165,7 +195,7 @@ DEVICE void softmax_step(float s[N_TILES][4], float o[O_TILES][4], float top[2],
                 o[n][2 * half + 1] *= shrink;
             }
         }
-        weigh(s, N_TILES, half, 1.0f, top[half], &sum[half]);
+        weigh(s, N_TILES, half, factor, top[half], &sum[half]);
     }
 }
 
@@ -188,7 +218,8 @@ DEVICE void publish(float *results, float o[O_TILES][4], const float top[2], con
 
 /* Row r from the results of all warps: O and LSE, or a part. The whole warp works on it. */
 DEVICE void merge_row(const att_fwd_params *p, const block_work *w, const float *results, int r) {
-    const int lane = threadIdx.x % 32, head = head_of(p, w, r), i = position_of(p, r);
+    const tile_row at_row = row_of(p, w, r);
+    const int lane = threadIdx.x % 32, head = at_row.head, i = at_row.position;
     const float *row = results + r * RESULT_PITCH;
     float top = -INFINITE, sum = 0.0f, weight[WARPS];
 #pragma unroll
@@ -241,6 +272,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     extern __shared__ __align__(128) char shared[];
     const att_fwd_params *p = &params;
     const block_work w = work_of(p);
+    allow_next_kernel();
     if (w.rows == 0)
         return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -254,11 +286,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         async_commit();
     }
     unsigned q[K_STEPS][4];
-#pragma unroll
-    for (int k = 0; k < K_STEPS; k++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            q[k][e] = load_q_pair(p, &w, lane / 4 + e % 2 * 8, k * 16 + e / 2 * 8 + lane % 4 * 2);
+    load_q(p, &w, q);
+    const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f;
+    const float factor = simple ? p->scale_log2 : 1.0f;
 
     float o[O_TILES][4], top[2] = {-INFINITE, -INFINITE}, sum[2] = {0.0f, 0.0f};
 #pragma unroll
@@ -278,8 +308,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             load_step(p, &w, ring + free * STAGE_BYTES, ahead);
         async_commit();
         float s[N_TILES][4];
-        score(p, &w, s, q, k_row + stage * STAGE_BYTES, j);
-        softmax_step(s, o, top, sum);
+        score(s, q, k_row + stage * STAGE_BYTES);
+        if (!simple || j * TILE_N < w.clear_from || (j + 1) * TILE_N > w.clear_to)
+            adjust(p, &w, s, simple, j);
+        softmax_step(s, o, top, sum, factor);
         accumulate(o, s, v_row + stage * STAGE_BYTES);
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }

@@ -11,6 +11,11 @@ typedef struct att_fwd_strides {
     long long batch, head, row, col;
 } att_fwd_strides;
 
+/* A number that kernels divide by: n / value = umulhi(n, multiplier) >> shift for 0 <= n < 2^31, value > 1. */
+typedef struct att_fwd_divisor {
+    unsigned value, multiplier, shift;
+} att_fwd_divisor;
+
 /* Numbers of att_dtype, for device code. */
 enum { ATT_FWD_F32 = 1, ATT_FWD_F16 = 2, ATT_FWD_BF16 = 3, ATT_FWD_BOOL8 = 4 };
 
@@ -44,8 +49,11 @@ typedef struct att_fwd_params {
     int flags;
     int window_left, window_right; /* keys seen beside the diagonal; causal: right = 0; -1: no limit */
     int page_size, num_pages;
-    int splits;     /* parts of the keys, at least 1 */
-    int row_blocks; /* tiles along the (packed) rows of one (batch, head) */
+    int splits;     /* parts of the keys, at least 1; blockIdx.y is the part */
+    int row_blocks; /* tiles along the rows of one (batch, head) */
+    int row_warps;  /* warps that combine the splits of a row: 1 or all of a block */
+
+    att_fwd_divisor by_row_blocks, by_heads_q, by_heads_kv, by_group, by_seq_q;
 
     float scale;      /* of the scores */
     float scale_log2; /* scale * log2(e); where softcap > 0: scale / softcap */

@@ -4,6 +4,11 @@
 
 #include "kernels/config.cuh"
 
+/* n / d->value, for 0 <= n < 2^31. */
+DEVICE unsigned divide(unsigned n, const att_fwd_divisor *d) {
+    return d->value == 1 ? n : __umulhi(n, d->multiplier) >> d->shift;
+}
+
 typedef struct sequence {
     int batch;
     int len_q, len_k;

@@ -7,15 +7,17 @@
  *          tensor  S0 .. P0V0 | S1 .. P1V1
  *          alu        softmax0 |   softmax1
  * NUMERICS float32 S, top, sum, O; weights rounded to DTYPE before PV; rows that are not finite are redone in float64
- * LIMITS   d_qk <= D_QK, d_v <= D_V; ROLE PLAIN: rows at multiples of 16 bytes, no softcap, ALiBi, bias, sinks, pages,
+ * LIMITS   d_qk <= D_QK, d_v <= D_V; ROLE PLAIN, SMALL: rows at multiples of 16 bytes, no softcap, ALiBi, bias, sinks, pages,
  *          scale > 0, O of type DTYPE; ROLE GENERAL: everything */
 #include "kernels/second_look.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_tile_load.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
+#include "kernels/programmatic_launch.cuh"
 #include "kernels/vector.cuh"
 
+#define IS_PLAIN  (ROLE == PLAIN || ROLE == SMALL) /* scores stay as they are, rows are aligned */
 #define THREADS   (32 * WARPS)
 #define WARP_ROWS (TILE_M / WARPS)
 #define M_TILES   (WARP_ROWS / 16)
@@ -26,12 +28,7 @@
 #ifndef USE_Q_REGISTERS /* Q stays in registers instead of being read for every tile of keys */
 #define USE_Q_REGISTERS (M_TILES * K_STEPS <= 8)
 #endif
-#ifndef USE_LOOKAHEAD /* the scores of the next tile are computed before this one's weights are used */
-#define USE_LOOKAHEAD 0
-#endif
-#ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 2
-#endif
+#define BLOCKS_PER_SM (8 / WARPS) /* 8 warps an SM may have all the registers there are */
 
 #define QK_PITCH SWIZZLE_PITCH(D_QK)
 #define V_PITCH  SWIZZLE_PITCH(D_V)
@@ -48,30 +45,24 @@ static_assert(TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS / 8) == 0, "rows 
 typedef struct block_work {
     sequence s;
     int head;
-    int split;
     int row0;        /* first query position of the tile */
     int first, last; /* tiles of keys */
-    long long index; /* (split, batch, head) in the partial results */
 } block_work;
 
 DEVICE block_work work_of(const att_fwd_params *p) {
     block_work w;
-    unsigned index = blockIdx.x;
-    w.split = index % p->splits;
-    index /= p->splits;
+    const unsigned pair = divide(blockIdx.x, &p->by_row_blocks);
     /* Causal rows see more keys further down: the longest go first, so that no block ends alone. */
-    const int row_block = p->row_blocks - 1 - index % p->row_blocks;
-    index /= p->row_blocks;
-    w.head = index % p->heads_q;
-    const int batch = index / p->heads_q;
+    const int row_block = p->row_blocks - 1 - (int)(blockIdx.x - pair * p->row_blocks);
+    const int batch = divide(pair, &p->by_heads_q);
+    w.head = (int)pair - batch * p->heads_q;
     w.s = sequence_of(p, batch);
     w.row0 = row_block * TILE_M;
-    w.index = ((long long)w.split * p->batch + batch) * p->heads_q + w.head;
     const int row_last = min(w.row0 + TILE_M, w.s.len_q) - 1;
     const int lo = visible_lo(p, &w.s, w.row0) / TILE_N;
     const int hi = (max(visible_hi(p, &w.s, row_last), 0) + TILE_N - 1) / TILE_N;
-    const int each = (max(hi - lo, 0) + p->splits - 1) / p->splits;
-    w.first = min(lo + w.split * each, hi);
+    const int each = p->splits == 1 ? max(hi - lo, 0) : (max(hi - lo, 0) + p->splits - 1) / p->splits;
+    w.first = min(lo + (int)blockIdx.y * each, hi);
     w.last = min(w.first + each, hi);
     return w;
 }
@@ -80,7 +71,7 @@ DEVICE void load_q(const att_fwd_params *p, const block_work *w, unsigned tile) 
     const half_bits *q = (const half_bits *)p->q;
     const long long first = query_offset(p, &w->s, &p->q_stride, w->head, w->row0);
     const int valid = w->s.len_q - w->row0;
-    if (ROLE == PLAIN) {
+    if (IS_PLAIN) {
         copy_rows(tile, TILE_M, D_QK, q + first, p->q_stride.row, valid, p->d_qk, threadIdx.x, THREADS);
     } else {
         for (int r = threadIdx.x / 8; r < TILE_M; r += THREADS / 8)
@@ -93,12 +84,12 @@ DEVICE void load_q(const att_fwd_params *p, const block_work *w, unsigned tile) 
 DEVICE void load_keys(const att_fwd_params *p, const block_work *w, unsigned tile, int d_tile, int d,
                       const void *tensor, const half_bits *base, const att_fwd_strides *stride, int j) {
     const int key0 = j * TILE_N, valid = w->s.len_k - key0;
-    if (ROLE == PLAIN) {
+    if (IS_PLAIN) {
         copy_rows(tile, TILE_N, d_tile, base + key0 * stride->row, stride->row, valid, d, threadIdx.x, THREADS);
     } else {
         for (int r = threadIdx.x / 8; r < TILE_N; r += THREADS / 8) {
             const long long at =
-                r < valid ? key_offset(p, &w->s, stride, w->head / p->group, key0 + r) : -1;
+                r < valid ? key_offset(p, &w->s, stride, divide(w->head, &p->by_group), key0 + r) : -1;
             load_row(tile, d_tile, r, (const half_bits *)tensor, at, d, p->flags & ATT_FWD_VECTOR,
                      threadIdx.x % 8, 8);
         }
@@ -249,10 +240,15 @@ DEVICE void weigh_all(float s[M_TILES][N_TILES][4], float top[M_TILES][2], float
             weigh(s[m], N_TILES, half, factor, top[m][half], &sum[m][half]);
 }
 
+/* Row i of this split among the partial results. */
+DEVICE long long partial_row(const att_fwd_params *p, const block_work *w, int i) {
+    return (((long long)blockIdx.y * p->batch + w->s.batch) * p->heads_q + w->head) * p->seq_q + i;
+}
+
 /* One row half of a lane: O, or a part of it, straight from registers. */
 DEVICE void store_pairs(const att_fwd_params *p, const block_work *w, float o[O_TILES][4], int half, int i) {
     const bool partial = p->splits > 1;
-    const long long at = partial ? (w->index * p->seq_q + i) * p->d_v
+    const long long at = partial ? partial_row(p, w, i) * p->d_v
                                  : query_offset(p, &w->s, &p->o_stride, w->head, i);
 #pragma unroll
     for (int n = 0; n < O_TILES; n++)
@@ -313,7 +309,7 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
             const float total = quad_sum(sum[m][half]);
             float lse = total > 0.0f ? top[m][half] + log2_fast(total) : total == 0.0f ? -INFINITE : total;
             float scale = total > 0.0f ? 1.0f / total : total;
-            if (ROLE != PLAIN && !partial)
+            if (!IS_PLAIN && !partial)
                 scale *= add_sink(p, w->head, &lse);
             float check = 0.0f;
 #pragma unroll
@@ -331,13 +327,13 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
             if (i >= w->s.len_q)
                 continue;
             if (partial && first_lane)
-                p->partial_lse[w->index * p->seq_q + i] = redo >> (2 * m + half) & 1 ? __int_as_float(0x7fffffff) : lse;
+                p->partial_lse[partial_row(p, w, i)] = redo >> (2 * m + half) & 1 ? __int_as_float(0x7fffffff) : lse;
             if (!partial && p->lse && first_lane)
                 p->lse[query_offset(p, &w->s, &p->lse_stride, w->head, i)] = lse * LN_2;
-            if (partial || ROLE != PLAIN)
+            if (partial || !IS_PLAIN)
                 store_pairs(p, w, o[m], half, i);
         }
-    if (!partial && ROLE == PLAIN)
+    if (!partial && IS_PLAIN)
         store_rows(p, w, o, tile);
     return partial ? 0 : redo;
 }
@@ -359,14 +355,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     extern __shared__ __align__(128) char shared[];
     const att_fwd_params *p = &params;
     const block_work w = work_of(p);
+    if (p->splits > 1)
+        allow_next_kernel();
     if (w.row0 >= w.s.len_q)
         return;
     const unsigned q_tile = shared_address(shared), k_tile = q_tile + Q_BYTES,
                    v_tile = k_tile + STAGES * K_BYTES;
     const half_bits *k0 = 0, *v0 = 0;
-    if (ROLE == PLAIN) {
-        k0 = (const half_bits *)p->k + key_offset(p, &w.s, &p->k_stride, w.head / p->group, 0);
-        v0 = (const half_bits *)p->v + key_offset(p, &w.s, &p->v_stride, w.head / p->group, 0);
+    if (IS_PLAIN) {
+        k0 = (const half_bits *)p->k + key_offset(p, &w.s, &p->k_stride, divide(w.head, &p->by_group), 0);
+        v0 = (const half_bits *)p->v + key_offset(p, &w.s, &p->v_stride, divide(w.head, &p->by_group), 0);
     }
 
     load_q(p, &w, q_tile);
@@ -397,67 +395,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     /* Tiles below `clear_from` or from `clear_to` on hide keys from some row. */
     const int clear_from = (visible_lo(p, &w.s, min(w.row0 + TILE_M, w.s.len_q) - 1) + TILE_N - 1) / TILE_N;
     const int clear_to = max(visible_hi(p, &w.s, w.row0), 0) / TILE_N;
-    const float factor = ROLE == PLAIN ? p->scale_log2 : 1.0f;
+    const float factor = IS_PLAIN ? p->scale_log2 : 1.0f;
 
-    if (USE_LOOKAHEAD) {
-        float s[M_TILES][N_TILES][4], next[M_TILES][N_TILES][4];
+    int stage = 0;
+    for (int j = w.first; j < w.last; j++, stage ^= 1) {
         ASYNC_WAIT(0);
         __syncthreads();
-        load_q_registers(q, q_row);
-        if (w.first < w.last) {
-            if (w.first + 1 < w.last)
-                load_keys(p, &w, k_tile + K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, w.first + 1);
-            async_commit();
-            score(s, q, q_row, k_row);
+        if (j == w.first)
+            load_q_registers(q, q_row);
+        if (j + 1 < w.last) {
+            load_keys(p, &w, k_tile + (stage ^ 1) * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, j + 1);
+            load_keys(p, &w, v_tile + (stage ^ 1) * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, j + 1);
         }
-        for (int j = w.first; j < w.last; j++) {
-            const int stage = (j - w.first) % STAGES;
-            if (ROLE != PLAIN)
-                adjust(p, &w, s, j);
-            if (j < clear_from || j >= clear_to)
-                hide(p, &w, s, j);
-            raise_top(s, o, top, sum, factor);
-            ASYNC_WAIT(0);
-            __syncthreads();
-            if (j + 2 < w.last)
-                load_keys(p, &w, k_tile + stage * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, j + 2);
-            if (j + 1 < w.last)
-                load_keys(p, &w, v_tile + (stage ^ 1) * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, j + 1);
-            async_commit();
-            score(next, q, q_row, k_row + (stage ^ 1) * K_BYTES);
-            weigh_all(s, top, sum, factor);
-            accumulate(o, s, v_row + stage * V_BYTES);
-#pragma unroll
-            for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-                for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-                    for (int e = 0; e < 4; e++)
-                        s[m][n][e] = next[m][n][e];
-        }
-    } else {
-        for (int j = w.first; j < w.last; j++) {
-            const int stage = (j - w.first) % STAGES;
-            ASYNC_WAIT(0);
-            __syncthreads();
-            if (j == w.first)
-                load_q_registers(q, q_row);
-            if (j + 1 < w.last) {
-                load_keys(p, &w, k_tile + (stage ^ 1) * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, j + 1);
-                load_keys(p, &w, v_tile + (stage ^ 1) * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, j + 1);
-            }
-            async_commit();
+        async_commit();
 
-            float s[M_TILES][N_TILES][4];
-            score(s, q, q_row, k_row + stage * K_BYTES);
-            if (ROLE != PLAIN)
-                adjust(p, &w, s, j);
-            if (j < clear_from || j >= clear_to)
-                hide(p, &w, s, j);
-            raise_top(s, o, top, sum, factor);
-            weigh_all(s, top, sum, factor);
-            accumulate(o, s, v_row + stage * V_BYTES);
-        }
+        float s[M_TILES][N_TILES][4];
+        score(s, q, q_row, k_row + stage * K_BYTES);
+        if (!IS_PLAIN)
+            adjust(p, &w, s, j);
+        if (j < clear_from || j >= clear_to)
+            hide(p, &w, s, j);
+        raise_top(s, o, top, sum, factor);
+        weigh_all(s, top, sum, factor);
+        accumulate(o, s, v_row + stage * V_BYTES);
     }
     ASYNC_WAIT(0);
     __syncwarp();

@@ -17,6 +17,8 @@ static const char *role_name(att_cuda_role role) {
         return "COMBINE";
     case ATT_ROLE_RUNG:
         return "RUNG";
+    case ATT_ROLE_SMALL:
+        return "SMALL";
     }
     return "UNKNOWN";
 }

@@ -37,22 +37,26 @@ static uint32_t target_bit(int cc) {
     }
 }
 
-/* Source for 8.0 uses nothing that a newer GPU lacks; that for 9.0a is for 9.0 alone. */
-static bool can_compile(const att_cuda_kernel *kernel, int cc) {
-    return kernel->targets & target_bit(cc) || (kernel->targets & ATT_SM80 && cc >= 80);
+/* Is the row meant for this GPU: named by its targets, or newer than all that could be named? Source for 8.x uses
+ * nothing that a newer GPU lacks; what is for 9.0a alone may. */
+static bool is_for(const att_cuda_kernel *kernel, int cc) {
+    const uint32_t bit = target_bit(cc);
+    return bit ? (kernel->targets & bit) != 0 : cc > 80 && kernel->targets & ATT_SM8X;
 }
 
+/* Machine code, or else PTX; NULL where there is neither. */
 static const att_embedded_code *find_embedded(const att_cuda_kernel *kernel, int cc) {
+    if (!is_for(kernel, cc))
+        return NULL;
     const att_embedded_code *code = att_embedded_code_find(kernel->id, cc);
-    return code || cc < 80 ? code : att_embedded_code_find(kernel->id, 0);
+    return code ? code : att_embedded_code_find(kernel->id, 0);
 }
 
 att_cuda_origin att_cuda_origin_of(const att_cuda_kernel *kernel, int cc) {
     const att_embedded_code *code = find_embedded(kernel, cc);
     if (code)
         return code->cc == 0 ? ATT_ORIGIN_PTX : ATT_ORIGIN_EMBEDDED;
-    return can_compile(kernel, cc) && att_jit_available(NULL) ? ATT_ORIGIN_JIT
-                                                              : ATT_ORIGIN_NONE;
+    return is_for(kernel, cc) && att_jit_available(NULL) ? ATT_ORIGIN_JIT : ATT_ORIGIN_NONE;
 }
 
 static att_status read_code(att_cuda_function *f, const char *id) {
@@ -118,7 +122,7 @@ static att_status load_image(att_cuda_function *f, const char *id, const image *
 
 static att_status compile_and_load(att_cuda_function *f, const att_cuda_kernel *kernel,
                                    const att_cuda_source *source, int cc) {
-    ATT_REQUIRE(can_compile(kernel, cc), ATT_E_UNSUPPORTED, "device",
+    ATT_REQUIRE(is_for(kernel, cc), ATT_E_UNSUPPORTED, "device",
                 "%s is not for compute capability %d.%d", kernel->id, cc / 10, cc % 10);
     unsigned char *bytes = NULL;
     image code = {.origin = ATT_ORIGIN_JIT};

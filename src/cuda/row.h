@@ -11,8 +11,10 @@ enum {
     ATT_SM80 = 1u << 0,
     ATT_SM86 = 1u << 1,
     ATT_SM89 = 1u << 2,
-    ATT_SM90 = 1u << 3, /* sm_90a */
-    ATT_SM8X = ATT_SM80 | ATT_SM86 | ATT_SM89,
+    ATT_SM90 = 1u << 3,                /* sm_90a */
+    ATT_SM80_90 = ATT_SM80 | ATT_SM90, /* 163 KB of shared memory a block, or more */
+    ATT_SM86_89 = ATT_SM86 | ATT_SM89, /* 99 KB */
+    ATT_SM8X = ATT_SM80 | ATT_SM86_89,
     ATT_SM_ALL = ATT_SM8X | ATT_SM90
 };
 
@@ -22,7 +24,8 @@ typedef enum att_cuda_role {
     ATT_ROLE_GENERAL, /* many rows, every feature, any alignment */
     ATT_ROLE_DECODE,  /* few rows a K/V head, every feature; the heads of a group in one tile */
     ATT_ROLE_COMBINE, /* merges the splits of the keys; no problem selects it */
-    ATT_ROLE_RUNG     /* a step of the ladder: teaches, and serves only where slow is allowed */
+    ATT_ROLE_RUNG,    /* a step of the ladder: teaches, and serves only where slow is allowed */
+    ATT_ROLE_SMALL /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
 } att_cuda_role;
 
 typedef struct att_cuda_kernel {

@@ -1,22 +1,132 @@
 /* tiling.c: cut a problem into blocks for a GPU kernel, and launch them. */
 #include "cuda/tiling.h"
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "cuda/occupancy.h"
+#include "cuda/params.h"
+#include "cuda/rungs.h"
+#include "cuda/shape.h"
+
+enum {
+    SPLITS_MOST = 128,
+    TEAM_ABOVE = 8,      /* parts of a row above which all warps of a block combine one row */
+    WORKSPACE_UNIT = 256 /* bytes */
+};
+
+/* What a split costs, in the time of one step over the keys: starting a block, and the combining kernel. Measured on
+ * an H200 by timing forced splits; see docs/benchmarking.md. */
+typedef struct split_cost {
+    int start, combine;
+} split_cost;
+
+static const split_cost decode_cost = {.start = 6, .combine = 4};
+static const split_cost tile_cost = {.start = 4, .combine = 16};
+
+/* Blocks along the rows of the problem, before the keys are split. */
+static att_status count_blocks(int64_t *blocks, att_fwd_params *params,
+                               const att_cuda_kernel *kernel, const att_problem *p) {
+    const bool decode = kernel->role == ATT_ROLE_DECODE;
+    params->row_blocks = decode ? 1 : (int)att_ceil_div(p->seq_q, kernel->tile_m);
+    params->by_row_blocks = att_cuda_divisor((unsigned)att_max(params->row_blocks, 1));
+    const int64_t heads = decode ? p->heads_kv : p->heads_q;
+    ATT_REQUIRE(att_mul(p->batch * heads, params->row_blocks, blocks) && *blocks <= INT32_MAX,
+                ATT_E_UNSUPPORTED, "batch", "%s would need %lld x %lld blocks, past 2^31",
+                kernel->id, (long long)(p->batch * heads), (long long)params->row_blocks);
+    return ATT_OK;
+}
+
+/* The number of parts of the keys that ends soonest by the cost above. */
+static int choose_splits(const att_cuda_kernel *kernel, const att_problem *p, int64_t blocks,
+                         int64_t slots) {
+    const bool decode = kernel->role == ATT_ROLE_DECODE;
+    const split_cost cost = decode ? decode_cost : tile_cost;
+    const int64_t keys_a_step = (int64_t)kernel->tile_n * (decode ? kernel->warps : 1);
+    const int64_t steps = att_ceil_div(p->seq_k, keys_a_step);
+    int best = 1;
+    int64_t least = INT64_MAX;
+    for (int splits = 1; splits <= att_min(SPLITS_MOST, att_max(steps, 1)); splits++) {
+        const int64_t waves = att_ceil_div(blocks * splits, slots);
+        const int64_t time = waves * (cost.start + att_ceil_div(steps, splits)) +
+                             (splits > 1 ? cost.combine + splits / 8 : 0);
+        if (time < least) {
+            least = time;
+            best = splits;
+        }
+    }
+    return best;
+}
+
+/* Where rows are combined: the parts of every row, then their log-sums. */
+static att_status plan_combine(att_cuda_tiling *t, att_cuda_device *device,
+                               const att_cuda_kernel *combine, const att_cuda_source *source,
+                               int64_t rows) {
+    ATT_TRY(att_cuda_function_load(&t->combine, device, combine, source));
+    t->params.row_warps = t->params.splits > TEAM_ABOVE ? combine->warps : 1;
+    const int64_t rows_a_block = combine->warps / t->params.row_warps;
+    t->combine_shape = (att_cuda_shape){
+        .grid = {(uint32_t)att_ceil_div(rows, rows_a_block), 1, 1},
+        .threads = att_cuda_kernel_threads(combine),
+        .shared = att_cuda_kernel_shared(combine),
+        .overlap = true,
+    };
+    t->workspace = (size_t)att_round_up(
+        rows * t->params.splits * (t->params.d_v + 1) * (int64_t)sizeof(float), WORKSPACE_UNIT);
+    return ATT_OK;
+}
 
 att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *device,
                                   const att_cuda_kernel *kernel, const att_cuda_kernel *combine,
                                   const att_cuda_source *source, const att_problem *p) {
-    (void)combine;
-    (void)p;
     *tiling = (att_cuda_tiling){.workspace = 0};
-    return att_cuda_function_load(&tiling->function, device, kernel, source);
+    att_cuda_params_of(&tiling->params, p);
+    ATT_TRY(att_cuda_function_load(&tiling->function, device, kernel, source));
+    tiling->rung = kernel->role == ATT_ROLE_RUNG;
+    if (tiling->rung)
+        return att_cuda_rung_tiling(tiling, device, kernel, p);
+
+    int64_t blocks = 0;
+    ATT_TRY(count_blocks(&blocks, &tiling->params, kernel, p));
+    tiling->shape = (att_cuda_shape){
+        .grid = {(uint32_t)blocks, 1, 1},
+        .threads = att_cuda_kernel_threads(kernel),
+        .shared = att_cuda_kernel_shared(kernel),
+    };
+    ATT_TRY(att_cuda_function_allow(tiling->function, tiling->shape.shared));
+    if (blocks == 0)
+        return ATT_OK;
+
+    const att_cuda_limits *limits = att_cuda_device_limits(device);
+    const int64_t slots = (int64_t)limits->sms *
+                          att_cuda_blocks_per_sm(
+                              limits, att_cuda_function_code(tiling->function), &tiling->shape);
+    const int64_t rows = p->batch * p->heads_q * p->seq_q;
+    if (combine && rows <= INT32_MAX)
+        tiling->params.splits = choose_splits(kernel, p, blocks, slots);
+    tiling->shape.grid[1] = (uint32_t)tiling->params.splits;
+    return tiling->params.splits > 1 ? plan_combine(tiling, device, combine, source, rows)
+                                     : ATT_OK;
 }
 
 att_status att_cuda_forward(const att_cuda_tiling *tiling, const att_args *args,
                             void *workspace, void *stream) {
-    (void)workspace;
-    (void)stream;
+    att_fwd_params params = tiling->params;
+    att_cuda_params_point(&params, args);
     if (args->launch)
         att_cuda_launch_record(args->launch, tiling->function, &tiling->shape);
-    return att_fail(ATT_E_UNSUPPORTED, "", "the launch of GPU kernels is not joined yet");
+    if (tiling->rung)
+        return att_cuda_rung_run(tiling, &params, workspace, stream);
+    if (tiling->shape.grid[0] == 0)
+        return ATT_OK;
+    if (tiling->combine) {
+        const size_t rows =
+            (size_t)params.batch * (size_t)params.heads_q * (size_t)params.seq_q;
+        params.partial_o = workspace;
+        params.partial_lse = params.partial_o + rows * (size_t)(params.splits * params.d_v);
+    }
+    ATT_TRY(att_cuda_launch(tiling->function, &tiling->shape, &params, sizeof params, stream));
+    if (!tiling->combine)
+        return ATT_OK;
+    return att_cuda_launch(tiling->combine, &tiling->combine_shape, &params, sizeof params,
+                           stream);
 }

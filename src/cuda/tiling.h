@@ -11,11 +11,12 @@ typedef struct att_cuda_tiling {
     att_cuda_shape shape, combine_shape;
     att_fwd_params params;     /* all but the pointers */
     size_t workspace;          /* bytes; partial rows of the splits */
+    bool rung;                 /* a step of the ladder, which launches by itself */
     struct att_cublas *cublas; /* the rung `unfused` alone, else NULL */
 } att_cuda_tiling;
 
-/* Load the code and choose splits and grid. `combine` is the row of the combining kernel. Loads nothing and
- * leaves the functions NULL where `device_code` is false: enough for explain. */
+/* Load the code and choose splits and grid. `combine` is the row of the combining kernel; NULL: the keys are not
+ * split. Errors: ATT_E_UNSUPPORTED, ATT_E_CUDA, ATT_E_MEMORY. */
 att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *device,
                                   const att_cuda_kernel *kernel, const att_cuda_kernel *combine,
                                   const att_cuda_source *source, const att_problem *p);

@@ -1,4 +1,5 @@
 /* conditions_cuda.c: what the GPU kernels ask of a problem. */
+#include "base/checked.h"
 #include "base/dtype.h"
 #include "cuda/alignment.h"
 #include "cuda/module.h"
@@ -59,6 +60,7 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
 
 /* The plain kernels leave the scores as they are and move 16 bytes at a time. */
 static bool is_plain(const att_problem *p, att_refusal *refusal) {
+    ATT_CONDITION(p->scale > 0.0f, "scale", "scale=%g is not above 0", (double)p->scale);
     ATT_CONDITION(p->softcap == 0.0f, "softcap", "has no softcap");
     ATT_CONDITION(!(p->features & ATT_ALIBI), "features", "has no ALiBi");
     ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias");
@@ -75,6 +77,16 @@ static bool is_plain(const att_problem *p, att_refusal *refusal) {
     return true;
 }
 
+/* Would blocks of 128 rows leave much of the GPU idle? Where there are fewer than three for every two SMs, smaller
+ * ones end sooner. */
+static bool leaves_idle(const att_problem *p, const att_limits *limits, att_refusal *refusal) {
+    const int64_t blocks = p->batch * p->heads_q * att_ceil_div(p->seq_q, 128);
+    ATT_CONDITION(2 * blocks < 3 * (int64_t)limits->gpu->sms, "seq_q",
+                  "is for few rows: %lld blocks of 128 rows fill the %d SMs", (long long)blocks,
+                  limits->gpu->sms);
+    return true;
+}
+
 bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
                          const att_problem *p, att_refusal *refusal) {
     if (!att_cuda_row_runs(k, limits, refusal))
@@ -87,7 +99,10 @@ bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
     ATT_CONDITION(p->d_v <= k->d_v, "d_v", "d_v=%lld is above %d", (long long)p->d_v, k->d_v);
     if (!counts_fit(p, refusal))
         return false;
-    if (k->role == ATT_ROLE_PLAIN && !is_plain(p, refusal))
+    const bool small = k->role == ATT_ROLE_SMALL;
+    if ((k->role == ATT_ROLE_PLAIN || small) && !is_plain(p, refusal))
+        return false;
+    if (small && !leaves_idle(p, limits, refusal))
         return false;
     const int64_t group = p->heads_q / p->heads_kv;
     ATT_CONDITION(k->role != ATT_ROLE_DECODE || p->seq_q <= k->tile_m / group, "seq_q",

@@ -51,7 +51,7 @@ const char *att_row_role(const att_kernel_row *row) {
     static const char *const roles[] = {
         [ATT_ROLE_PLAIN] = "plain",   [ATT_ROLE_GENERAL] = "general",
         [ATT_ROLE_DECODE] = "decode", [ATT_ROLE_COMBINE] = "combine",
-        [ATT_ROLE_RUNG] = "rung",
+        [ATT_ROLE_RUNG] = "rung",     [ATT_ROLE_SMALL] = "small",
     };
     if (row->cuda)
         return roles[row->cuda->role];
