@@ -116,7 +116,7 @@ static void put_fitting(FILE *text, const lab_plan_result *r, size_t shown) {
 /* The limit that a tile breaks, with its number. */
 static void describe_break(const lab_tile *tile, const lab_device *device, char *buf,
                            size_t n) {
-    if (tile->breaks == LAB_LIMIT_SHARED)
+    if (tile->breaks == ATT_RESOURCE_SHARED)
         snprintf(buf, n, "shared memory: %" PRIu32 " B, a block may have %d", tile->shared,
                  device->limits.shared_per_block);
     else
@@ -126,7 +126,7 @@ static void describe_break(const lab_tile *tile, const lab_device *device, char 
 
 static void put_broken(FILE *text, const lab_plan_result *r, const lab_device *device,
                        bool all) {
-    size_t counts[LAB_LIMIT_COUNT] = {0};
+    size_t counts[ATT_RESOURCE_COUNT] = {0};
     for (size_t i = r->fitting; i < r->tile_count; i++) {
         const lab_tile *tile = &r->tiles[i];
         char name[48], why[160];
@@ -141,9 +141,9 @@ static void put_broken(FILE *text, const lab_plan_result *r, const lab_device *d
     if (all)
         return;
     fprintf(text, "no fit    %zu of %zu tiles:", r->tile_count - r->fitting, r->tile_count);
-    for (int i = 0; i < LAB_LIMIT_COUNT; i++)
+    for (int i = 0; i < ATT_RESOURCE_COUNT; i++)
         if (counts[i])
-            fprintf(text, " %zu by %s", counts[i], lab_limit_name((lab_limit)i));
+            fprintf(text, " %zu by %s", counts[i], lab_limit_name((att_cuda_resource)i));
     fputs("; --all lists them\n", text);
 }
 

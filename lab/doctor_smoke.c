@@ -113,7 +113,7 @@ static void examine(lab_doctor *doctor, const char *what, lab_bench_case *c, con
         return;
     }
     if (!c->timed) {
-        const bool wrong = c->verify.outcome == LAB_FAIL;
+        const bool wrong = c->verify.outcome == LAB_FAIL && c->verify.status == ATT_OK;
         lab_doctor_add(doctor, LAB_FAILED, what,
                        wrong ? report_it : "see what the message names", "%s%s: %s",
                        wrong ? "a wrong answer of " : "could not run ", meant,

@@ -42,9 +42,9 @@ static json_t *tile_object(const lab_tile *tile) {
     json_object_update_new(
         object,
         json_pack("{s:I, s:i, s:b}", "shared_bytes", (json_int_t)tile->shared, "registers",
-                  tile->registers, "fits", tile->breaks == LAB_LIMIT_NONE));
+                  tile->registers, "fits", tile->breaks == ATT_RESOURCE_NONE));
     json_object_set_new(object, "kernel", tile->id ? json_string(tile->id) : json_null());
-    if (tile->breaks != LAB_LIMIT_NONE) {
+    if (tile->breaks != ATT_RESOURCE_NONE) {
         json_object_set_new(object, "breaks", json_string(lab_limit_name(tile->breaks)));
         return object;
     }

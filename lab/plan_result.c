@@ -44,7 +44,7 @@ static void add_rows(lab_plan_result *result, const att_cuda_kernel *chosen,
 
 static int by_time(const void *a, const void *b) {
     const lab_tile *x = a, *y = b;
-    const bool fits_x = x->breaks == LAB_LIMIT_NONE, fits_y = y->breaks == LAB_LIMIT_NONE;
+    const bool fits_x = x->breaks == ATT_RESOURCE_NONE, fits_y = y->breaks == ATT_RESOURCE_NONE;
     if (fits_x != fits_y)
         return fits_x ? -1 : 1;
     if (fits_x && x->seconds != y->seconds)
@@ -66,7 +66,7 @@ static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_
         lab_tile_evaluate(&result->tiles[i], spec, device);
     qsort(result->tiles, result->tile_count, sizeof *result->tiles, by_time);
     while (result->fitting < result->tile_count &&
-           result->tiles[result->fitting].breaks == LAB_LIMIT_NONE)
+           result->tiles[result->fitting].breaks == ATT_RESOURCE_NONE)
         result->fitting++;
     const lab_tile tile = is_modelled(chosen) ? lab_tile_of_row(chosen) : (lab_tile){.m = 0};
     for (size_t i = 0; i < result->tile_count; i++)

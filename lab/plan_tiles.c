@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "cuda/occupancy.h"
 #include "cuda/shape.h"
 
 enum { WARP = 32, SCHEDULERS = 4, MMA_ROWS = 16 };
@@ -48,9 +49,9 @@ static att_cuda_kernel row_of(const lab_tile *tile) {
                              .warps = tile->warps};
 }
 
-const char *lab_limit_name(lab_limit limit) {
-    static const char *const names[LAB_LIMIT_COUNT] = {"none", "shared memory", "registers",
-                                                       "warps", "blocks"};
+const char *lab_limit_name(att_cuda_resource limit) {
+    static const char *const names[ATT_RESOURCE_COUNT] = {"none", "shared memory", "registers",
+                                                          "warps", "blocks"};
     return names[limit];
 }
 
@@ -74,47 +75,10 @@ static int live_registers(const lab_tile *tile) {
     return rows * tile->d_v / WARP + rows * tile->n / WARP + q;
 }
 
-/* The most that leaves room for `blocks` blocks on an SM. */
-static int registers_for(int threads, int blocks) {
-    const int most = 65536 / (threads * blocks) / 8 * 8;
-    return most < THREAD_MOST ? most : THREAD_MOST;
-}
-
-int lab_tile_registers(const lab_tile *tile, int bounds) {
-    const int live = live_registers(tile), threads = WARP * tile->warps;
-    if (bounds == 0) /* two blocks, where that does not make the compiler spill */
-        bounds = live + LEAST_OVERHEAD <= registers_for(threads, 2) ? 2 : 1;
-    const int most = registers_for(threads, bounds);
-    const int overhead = BASE_OVERHEAD + live / 2;
+int lab_tile_registers(const lab_tile *tile) {
+    const int live = live_registers(tile), overhead = BASE_OVERHEAD + live / 2;
     const int wanted = live + (overhead < MOST_OVERHEAD ? overhead : MOST_OVERHEAD);
-    return wanted < most || live + LEAST_OVERHEAD > most ? wanted : most;
-}
-
-/* -------------------------------------------------------------------- occupancy */
-
-static void lower(int *blocks, lab_limit *limited, int to, lab_limit by) {
-    if (to < *blocks) {
-        *blocks = to;
-        *limited = by;
-    }
-}
-
-int lab_resident_blocks(const att_cuda_limits *l, int threads, int registers, uint32_t shared,
-                        lab_limit *limited) {
-    const int warps = (threads + WARP - 1) / WARP;
-    int blocks = l->blocks_per_sm;
-    *limited = LAB_LIMIT_BLOCKS;
-    lower(&blocks, limited, l->warps_per_sm / warps, LAB_LIMIT_WARPS);
-    /* Registers are handed out to warps, 256 at a time, from the file of one scheduler. A block as
-     * a whole is held to its limit as if its warps filled all schedulers evenly. */
-    const int a_warp = round_up(registers * WARP, 256);
-    const int resident_warps =
-        a_warp ? l->registers_per_sm / SCHEDULERS / a_warp * SCHEDULERS : l->warps_per_sm;
-    const bool too_many = a_warp * round_up(warps, SCHEDULERS) > l->registers_per_block;
-    lower(&blocks, limited, too_many ? 0 : resident_warps / warps, LAB_LIMIT_REGISTERS);
-    const int a_block = round_up((int)shared + l->shared_reserved, 128);
-    lower(&blocks, limited, a_block ? l->shared_per_sm / a_block : blocks, LAB_LIMIT_SHARED);
-    return blocks;
+    return wanted < THREAD_MOST || live + LEAST_OVERHEAD > THREAD_MOST ? wanted : THREAD_MOST;
 }
 
 /* ------------------------------------------------------------------ cutting of work */
@@ -242,18 +206,18 @@ static double predict(const lab_tile *tile, const cut *c, const lab_work *work,
 void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_device *device) {
     const att_cuda_kernel row = row_of(tile);
     tile->shared = att_cuda_kernel_shared(&row);
-    tile->registers = lab_tile_registers(tile, 0);
-    tile->breaks = LAB_LIMIT_NONE;
+    tile->registers = lab_tile_registers(tile);
+    tile->breaks = ATT_RESOURCE_NONE;
     if (tile->shared > (uint32_t)device->limits.shared_per_block) {
-        tile->breaks = LAB_LIMIT_SHARED;
+        tile->breaks = ATT_RESOURCE_SHARED;
         return;
     }
-    if (tile->registers > registers_for(WARP * tile->warps, 1)) {
-        tile->breaks = LAB_LIMIT_REGISTERS;
+    if (tile->registers > THREAD_MOST || tile->registers * WARP * tile->warps > 65536) {
+        tile->breaks = ATT_RESOURCE_REGISTERS;
         return;
     }
-    tile->blocks = lab_resident_blocks(&device->limits, WARP * tile->warps, tile->registers,
-                                       tile->shared, &tile->limited);
+    tile->blocks = att_cuda_resident_blocks(&device->limits, WARP * tile->warps,
+                                            tile->registers, tile->shared, &tile->limited);
     const cut c = cut_problem(tile, spec);
     lab_work work;
     lab_work_of(&work, spec);

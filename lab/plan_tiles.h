@@ -12,38 +12,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/occupancy.h"
 #include "cuda/row.h"
 #include "lab/plan_device.h"
 #include "lab/plan_floor.h"
 #include "lab/spec.h"
-
-/* What a tile breaks, or what keeps more blocks of it off an SM. */
-typedef enum lab_limit {
-    LAB_LIMIT_NONE,
-    LAB_LIMIT_SHARED,    /* shared memory, a block or an SM */
-    LAB_LIMIT_REGISTERS, /* of a thread, or of an SM */
-    LAB_LIMIT_WARPS,     /* of an SM */
-    LAB_LIMIT_BLOCKS,    /* of an SM */
-    LAB_LIMIT_COUNT
-} lab_limit;
 
 typedef struct lab_tile {
     int m, n, stages, warps;
     int d_qk, d_v;  /* that it is made for */
     const char *id; /* of the kernel with this tile, or NULL */
 
-    uint32_t shared;  /* bytes a block */
-    int registers;    /* a thread, by the model */
-    lab_limit breaks; /* LAB_LIMIT_NONE: it fits, and what follows is set */
+    uint32_t shared;          /* bytes a block */
+    int registers;            /* a thread, by the model */
+    att_cuda_resource breaks; /* ATT_RESOURCE_NONE: it fits, and what follows is set */
 
-    int blocks;        /* resident on an SM */
-    lab_limit limited; /* what keeps it at that */
-    int splits;        /* parts of the keys */
-    int64_t grid;      /* blocks, splits among them */
-    double waves;      /* grid over what is resident at once */
-    double tail;       /* share of the last wave's time that is used: waves / ceil(waves) */
-    double useful;     /* share of the computed scores that the problem asks for */
-    double seconds;    /* by the model; launch not counted */
+    int blocks;                /* resident on an SM */
+    att_cuda_resource limited; /* what keeps it at that */
+    int splits;                /* parts of the keys */
+    int64_t grid;              /* blocks, splits among them */
+    double waves;              /* grid over what is resident at once */
+    double tail;    /* share of the last wave's time that is used: waves / ceil(waves) */
+    double useful;  /* share of the computed scores that the problem asks for */
+    double seconds; /* by the model; launch not counted */
 } lab_tile;
 
 /* The grid of tiles that is searched: every warps x rows a warp x n x stages of
@@ -57,19 +48,13 @@ lab_tile lab_tile_of_row(const att_cuda_kernel *row);
 /* Fill everything below `id`, for a problem in 16-bit types. */
 void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_device *device);
 
-/* Registers a thread of a kernel with this tile: the model alone. `bounds` is how many
- * blocks the compiler was told to make room for, 0: what the planner assumes. */
-int lab_tile_registers(const lab_tile *tile, int bounds);
+/* Registers a thread of a kernel with this tile: the model alone. */
+int lab_tile_registers(const lab_tile *tile);
 
 /* How far the compiler's registers may lie from the model's. */
 enum { LAB_REGISTER_MARGIN = 24 };
 
-/* Blocks of `threads` threads, with `registers` registers each and `shared` bytes, resident on an SM; *limited
- * says what keeps it there. */
-int lab_resident_blocks(const att_cuda_limits *limits, int threads, int registers,
-                        uint32_t shared, lab_limit *limited);
-
 /* "shared memory", "registers" ... */
-const char *lab_limit_name(lab_limit limit);
+const char *lab_limit_name(att_cuda_resource limit);
 
 #endif

@@ -14,3 +14,13 @@ budgets: cuda
 
 test-budgets: cuda
 	@tests/budgets.sh $(if $(NVCC),$(NVCC_VERSION) $(PTXAS_REPORTS))
+
+# The rates of the GPU here, for devices/: make gpu-peaks.
+PEAKS_TARGETS := $(foreach cc,80 86 89 90,-gencode arch=compute_$(cc),code=sm_$(cc)) -gencode arch=compute_90,code=compute_90
+.PHONY: gpu-peaks
+gpu-peaks: $(BUILD)/bench/gpu_peaks
+	$<
+
+$(BUILD)/bench/gpu_peaks: bench/gpu_peaks.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O3 -std=c++17 $(PEAKS_TARGETS) -o $@ $<

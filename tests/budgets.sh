@@ -16,11 +16,11 @@ shift
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# Kernels whose role is one that production runs, one id a line.
+# Kernels that production runs, all but the rungs of the ladder, one id a line.
 production() {
     awk -F'[(,]' '/^ATT_CUDA_KERNEL\(/ {
         gsub(/[ \t]/, "")
-        if ($5 ~ /^(PLAIN|GENERAL|DECODE|COMBINE)$/)
+        if ($5 != "RUNG")
             print $2
     }' kernels/kernels.def
 }

@@ -102,19 +102,19 @@ static void test_reach__is_never_under_the_floor(void **state) {
 static void test_occupancy__known_cases(void **state) {
     (void)state;
     const lab_device l4 = device_of("l4"), h200 = device_of("h200");
-    lab_limit by;
-    assert_int_equal(lab_resident_blocks(&l4.limits, 128, 32, 0, &by), 12);
-    assert_int_equal(by, LAB_LIMIT_WARPS);
-    assert_int_equal(lab_resident_blocks(&l4.limits, 32, 16, 0, &by), 24);
-    assert_int_equal(by, LAB_LIMIT_BLOCKS);
-    assert_int_equal(lab_resident_blocks(&l4.limits, 128, 255, 0, &by), 2);
-    assert_int_equal(by, LAB_LIMIT_REGISTERS);
-    assert_int_equal(lab_resident_blocks(&l4.limits, 128, 168, 49152, &by), 2);
-    assert_int_equal(by, LAB_LIMIT_SHARED);
-    assert_int_equal(lab_resident_blocks(&l4.limits, 128, 168, 101376, &by), 1);
-    assert_int_equal(lab_resident_blocks(&h200.limits, 256, 128, 114688 - 1024, &by), 2);
-    assert_int_equal(lab_resident_blocks(&h200.limits, 256, 129, 65536, &by), 1);
-    assert_int_equal(by, LAB_LIMIT_REGISTERS);
+    att_cuda_resource by;
+    assert_int_equal(att_cuda_resident_blocks(&l4.limits, 128, 32, 0, &by), 12);
+    assert_int_equal(by, ATT_RESOURCE_WARPS);
+    assert_int_equal(att_cuda_resident_blocks(&l4.limits, 32, 16, 0, &by), 24);
+    assert_int_equal(by, ATT_RESOURCE_BLOCKS);
+    assert_int_equal(att_cuda_resident_blocks(&l4.limits, 128, 255, 0, &by), 2);
+    assert_int_equal(by, ATT_RESOURCE_REGISTERS);
+    assert_int_equal(att_cuda_resident_blocks(&l4.limits, 128, 168, 49152, &by), 2);
+    assert_int_equal(by, ATT_RESOURCE_SHARED);
+    assert_int_equal(att_cuda_resident_blocks(&l4.limits, 128, 168, 101376, &by), 1);
+    assert_int_equal(att_cuda_resident_blocks(&h200.limits, 256, 128, 114688 - 1024, &by), 2);
+    assert_int_equal(att_cuda_resident_blocks(&h200.limits, 256, 129, 65536, &by), 1);
+    assert_int_equal(by, ATT_RESOURCE_REGISTERS);
 }
 
 #if HAVE_CALCULATOR
@@ -149,8 +149,8 @@ static void compare(const att_cuda_limits *l, int threads, int registers, size_t
     assert_int_equal(cudaOccMaxActiveBlocksPerMultiprocessor(&result, &properties, &function,
                                                              &settings, threads, shared),
                      CUDA_OCC_SUCCESS);
-    lab_limit by;
-    const int blocks = lab_resident_blocks(l, threads, registers, (uint32_t)shared, &by);
+    att_cuda_resource by;
+    const int blocks = att_cuda_resident_blocks(l, threads, registers, (uint32_t)shared, &by);
     if (blocks != result.activeBlocksPerMultiprocessor)
         fail_msg("sm_%d, %d threads, %d registers, %zu bytes: %d blocks, NVIDIA says %d", l->cc,
                  threads, registers, shared, blocks, result.activeBlocksPerMultiprocessor);
@@ -201,14 +201,14 @@ static void test_tiles__shared_memory__is_counted_and_bounds(void **state) {
     lab_tile tile = {.m = 128, .n = 128, .stages = 2, .warps = 8, .d_qk = 128, .d_v = 128};
     lab_tile_evaluate(&tile, &spec, &l4);
     assert_int_equal(tile.shared, 163840);
-    assert_int_equal(tile.breaks, LAB_LIMIT_SHARED);
+    assert_int_equal(tile.breaks, ATT_RESOURCE_SHARED);
     lab_tile_evaluate(&tile, &spec, &a100);
-    assert_int_equal(tile.breaks, LAB_LIMIT_NONE);
+    assert_int_equal(tile.breaks, ATT_RESOURCE_NONE);
     assert_int_equal(tile.blocks, 1);
     /* 64 rows a warp of O and S alone are 256 + 128 registers. */
     tile = (lab_tile){.m = 64, .n = 64, .stages = 1, .warps = 1, .d_qk = 128, .d_v = 128};
     lab_tile_evaluate(&tile, &spec, &a100);
-    assert_int_equal(tile.breaks, LAB_LIMIT_REGISTERS);
+    assert_int_equal(tile.breaks, ATT_RESOURCE_REGISTERS);
 }
 
 static void test_tiles__waves_tail_and_use__are_counted(void **state) {
@@ -270,7 +270,7 @@ static void test_plan__no_prediction__is_under_the_floor(void **state) {
                 assert_true(plan.tiles[t].shared <= (uint32_t)device.limits.shared_per_block);
             }
             for (size_t t = plan.fitting; t < plan.tile_count; t++)
-                assert_int_not_equal(plan.tiles[t].breaks, LAB_LIMIT_NONE);
+                assert_int_not_equal(plan.tiles[t].breaks, ATT_RESOURCE_NONE);
             lab_plan_free(&plan);
         }
 }
