@@ -173,7 +173,7 @@ DEVICE bool finish_row(const att_fwd_params *p, const sequence *s, int head, int
     return sound;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_constant__ att_fwd_params p) {
+extern "C" __global__ void __launch_bounds__(THREADS, 2) KERNEL(const __grid_constant__ att_fwd_params p) {
     const int head = (int)(blockIdx.x / p.row_blocks % p.heads_q), head_kv = head / p.group;
     const sequence s = sequence_of(&p, (int)(blockIdx.x / p.row_blocks / p.heads_q));
     /* Rows further down see more keys under a causal mask: they start first. */

@@ -1,0 +1,225 @@
+/* ladder_table.c: the tables of docs/ladder.md, from what was measured.
+ *
+ *     ladder_table ladder.json ladder_profile.csv
+ *
+ * The first file is of `attest bench --suite seed --kernel ...`, the second of scripts/ladder_profile.sh. Prints Markdown. */
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A rung is the first part of a kernel's id. */
+static const char *const rungs[] = {"naive", "tiled",     "vector", "unfused",
+                                    "mma",   "mma_async", "fwd"};
+enum { RUNGS = sizeof rungs / sizeof rungs[0], PROBLEMS_MAX = 32 };
+
+static const char profiled[] = "b2h8s512d64,fp16";
+
+typedef struct problem {
+    const char *spec;
+    double ns[RUNGS], floor_ns;
+} problem;
+
+static problem problems[PROBLEMS_MAX];
+static size_t problem_count;
+
+/* Of the longest launch of a rung. */
+typedef struct profile {
+    int launch;
+    double time;
+    double tensor; /* percent of the time that the tensor cores are busy */
+    double worst;  /* cycles that a warp waits for `stall`, for each instruction it issues */
+    const char *stall;
+} profile;
+
+static profile profiles[RUNGS];
+
+static int rung_of(const char *kernel) {
+    const char *end = strstr(kernel, "_sm80");
+    for (int i = 0; end && i < RUNGS; i++)
+        if (strlen(rungs[i]) == (size_t)(end - kernel) &&
+            strncmp(rungs[i], kernel, (size_t)(end - kernel)) == 0)
+            return i;
+    return -1;
+}
+
+static problem *problem_of(const char *spec) {
+    for (size_t i = 0; i < problem_count; i++)
+        if (strcmp(problems[i].spec, spec) == 0)
+            return &problems[i];
+    if (problem_count == PROBLEMS_MAX)
+        return NULL;
+    problems[problem_count].spec = spec;
+    return &problems[problem_count++];
+}
+
+static bool read_bench(const json_t *document) {
+    size_t i;
+    json_t *result;
+    json_array_foreach(json_object_get(document, "results"), i, result) {
+        const char *kernel = json_string_value(json_object_get(result, "kernel"));
+        const char *spec =
+            json_string_value(json_object_get(json_object_get(result, "problem"), "spec"));
+        problem *p = kernel && spec ? problem_of(spec) : NULL;
+        const int rung = kernel ? rung_of(kernel) : -1;
+        if (!p || rung < 0)
+            continue;
+        p->ns[rung] = json_number_value(json_object_get(result, "median_ns"));
+        p->floor_ns = json_number_value(json_object_get(result, "floor_ns"));
+    }
+    return problem_count > 0;
+}
+
+/* What it means that warps wait for it. */
+static const struct {
+    const char *metric, *text;
+} stalls[] = {{"long_scoreboard", "latency of global memory"},
+              {"short_scoreboard", "latency of shared memory"},
+              {"barrier", "barriers"},
+              {"wait", "instructions that depend on each other"},
+              {"math_pipe_throttle", "the arithmetic pipe"},
+              {"mio_throttle", "the queue to shared memory"},
+              {"lg_throttle", "the queue to global memory"}};
+
+static void read_metric(profile *p, const char *metric, double value) {
+    if (strcmp(metric, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active") == 0)
+        p->tensor = value;
+    for (size_t i = 0; i < sizeof stalls / sizeof stalls[0]; i++) {
+        char name[128];
+        snprintf(name, sizeof name,
+                 "smsp__average_warps_issue_stalled_%s_per_issue_active.ratio",
+                 stalls[i].metric);
+        if (strcmp(metric, name) == 0 && value > p->worst) {
+            p->worst = value;
+            p->stall = stalls[i].text;
+        }
+    }
+}
+
+/* The next part of a line, in quotes or not; parts are cut apart in place. */
+static char *next_part(char **rest) {
+    char *part = *rest;
+    char *end = strchr(part, ',');
+    if (*part == '"') {
+        end = strchr(++part, '"');
+        if (end)
+            *end++ = '\0';
+    }
+    if (end && *end)
+        *end++ = '\0';
+    *rest = end ? end : part + strlen(part);
+    return part;
+}
+
+/* Thousands have commas. */
+static double number_of(const char *text) {
+    double number = 0.0, unit = 0.0;
+    for (; *text && *text != '\n'; text++)
+        if (*text == '.')
+            unit = 1.0;
+        else if (*text >= '0' && *text <= '9') {
+            number = number * 10.0 + (*text - '0');
+            unit *= 10.0;
+        }
+    return unit > 0.0 ? number / unit : number;
+}
+
+/* Once for the times, to find the longest launch of every rung, then for what the profiler saw of it. */
+static void read_profile(FILE *file, bool times) {
+    char line[1024];
+    rewind(file);
+    while (fgets(line, sizeof line, file)) {
+        char *rest = line;
+        const char *rung = next_part(&rest);
+        const int launch = atoi(next_part(&rest));
+        next_part(&rest); /* the kernel's name */
+        const char *metric = next_part(&rest);
+        next_part(&rest); /* the unit */
+        const double value = number_of(next_part(&rest));
+        for (int i = 0; i < RUNGS; i++) {
+            profile *p = &profiles[i];
+            if (strcmp(rung, rungs[i]) != 0)
+                continue;
+            if (!times && launch == p->launch)
+                read_metric(p, metric, value);
+            if (times && strcmp(metric, "gpu__time_duration.sum") == 0 && value > p->time)
+                *p = (profile){.launch = launch, .time = value, .stall = ""};
+        }
+    }
+}
+
+static void print_ladder(void) {
+    const problem *p = NULL;
+    for (size_t i = 0; i < problem_count; i++)
+        if (strcmp(problems[i].spec, profiled) == 0)
+            p = &problems[i];
+    if (!p)
+        return;
+    printf("At `%s`:\n\n", profiled);
+    printf("| rung | time, µs | over the rung before | over naive | of the roofline | tensor "
+           "cores busy | warps wait for |\n");
+    printf("|---|---:|---:|---:|---:|---:|---|\n");
+    for (int i = 0, before = -1; i < RUNGS; i++) {
+        if (p->ns[i] <= 0.0)
+            continue;
+        printf("| `%s` | %.1f | ", i == RUNGS - 1 ? "fwd_sm80" : rungs[i], p->ns[i] / 1e3);
+        if (before >= 0)
+            printf("%.2f× | %.0f× | ", p->ns[before] / p->ns[i], p->ns[0] / p->ns[i]);
+        else
+            printf("| | ");
+        if (p->floor_ns > 0.0)
+            printf("%.2g %% | ", 100.0 * p->floor_ns / p->ns[i]);
+        else
+            printf("| ");
+        if (profiles[i].time > 0.0)
+            printf("%.0f %% | %s |\n", profiles[i].tensor, profiles[i].stall);
+        else
+            printf("| |\n");
+        before = i;
+    }
+}
+
+static void print_times(void) {
+    printf("\nThe whole seed suite, µs:\n\n| problem |");
+    for (int i = 0; i < RUNGS; i++)
+        printf(" `%s` |", i == RUNGS - 1 ? "fwd_sm80" : rungs[i]);
+    printf("\n|---|");
+    for (int i = 0; i < RUNGS; i++)
+        printf("---:|");
+    printf("\n");
+    for (size_t n = 0; n < problem_count; n++) {
+        printf("| `%s` |", problems[n].spec);
+        for (int i = 0; i < RUNGS; i++)
+            if (problems[n].ns[i] > 0.0)
+                printf(" %.1f |", problems[n].ns[i] / 1e3);
+            else
+                printf(" |");
+        printf("\n");
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        fprintf(stderr, "usage: ladder_table ladder.json ladder_profile.csv\n");
+        return 2;
+    }
+    json_error_t why;
+    json_t *document = json_load_file(argv[1], 0, &why);
+    if (!document || !read_bench(document)) {
+        fprintf(stderr, "%s: %s\n", argv[1], document ? "no results" : why.text);
+        return 1;
+    }
+    FILE *file = fopen(argv[2], "r");
+    if (!file) {
+        perror(argv[2]);
+        return 1;
+    }
+    read_profile(file, true);
+    read_profile(file, false);
+    fclose(file);
+    print_ladder();
+    print_times();
+    json_decref(document);
+    return 0;
+}
