@@ -435,10 +435,8 @@ typedef struct bare_launch {
 
 static void call_driver(void *context) {
     bare_launch *l = context;
-    size_t bytes = sizeof l->params;
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &l->params, CU_LAUNCH_PARAM_BUFFER_SIZE,
-                     &bytes, CU_LAUNCH_PARAM_END};
-    cu->LaunchKernelEx(&l->config, l->function, NULL, extra);
+    void *list[] = {&l->params};
+    cu->LaunchKernelEx(&l->config, l->function, list, NULL);
 }
 
 static bare_launch bare_of(const bench_top *t) {

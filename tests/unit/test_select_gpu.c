@@ -51,14 +51,15 @@ static void refused_by(const att_limits *limits, const att_problem *p, const cha
     fail_msg("there is no kernel %s", kernel);
 }
 
-/* The first row of a role and dtype. */
-static const char *first_of(att_cuda_role role, att_dtype dtype) {
+/* A plain row for float16 and head dimensions of 64. */
+static const char *plain_f16_d64(void) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_cuda_kernel *k = att_registry_row(i)->cuda;
-        if (k && k->role == role && k->dtype == dtype)
+        if (k && k->role == ATT_ROLE_PLAIN && k->dtype == ATT_F16 && k->d_qk == 64 &&
+            k->d_v == 64)
             return k->id;
     }
-    return NULL;
+    return "";
 }
 
 static void test_gpu__plain_problem__plain_kernel_of_the_least_width(void **state) {
@@ -67,7 +68,7 @@ static void test_gpu__plain_problem__plain_kernel_of_the_least_width(void **stat
     static const att_dtype dtypes[] = {ATT_F16, ATT_BF16};
     for (int t = 0; t < 2; t++)
         for (int64_t d = 32; d <= 128; d += 32) {
-            const att_problem p = problem(300, 300, d, d, dtypes[t]);
+            const att_problem p = problem(30000, 300, d, d, dtypes[t]);
             const att_kernel_row *row = att_select_find(&limits, &p);
             assert_non_null(row);
             assert_string_equal(att_row_role(row), "plain");
@@ -81,6 +82,35 @@ static void test_gpu__plain_problem__plain_kernel_of_the_least_width(void **stat
                     assert_true(other->cuda->d_qk >= row->cuda->d_qk);
             }
         }
+}
+
+static void test_gpu__roles__by_rows_and_features(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    static const att_dtype dtypes[] = {ATT_F16, ATT_BF16};
+    for (int t = 0; t < 2; t++)
+        for (int64_t d = 8; d <= 256; d += 8) {
+            att_problem p = problem(1, 3000, d, d, dtypes[t]);
+            assert_string_equal(role_for(&limits, &p), "decode");
+            p = problem(3000, 3000, d, d, dtypes[t]);
+            p.batch = 100;
+            assert_string_equal(role_for(&limits, &p), "plain");
+            p.softcap = 20.0f;
+            assert_string_equal(role_for(&limits, &p), "general");
+            p = problem(3000, 3000, d - 3, d, dtypes[t]);
+            assert_string_equal(role_for(&limits, &p), "general");
+            p = problem(3000, 3000, d, d, dtypes[t]);
+            p.features = ATT_PAGED;
+            p.page_size = 16;
+            p.num_pages = 1000;
+            assert_string_equal(role_for(&limits, &p), "general");
+        }
+    att_problem p = problem(3000, 3000, 192, 128, ATT_BF16);
+    p.batch = 100;
+    const att_kernel_row *row = att_select_find(&limits, &p);
+    assert_true(row && row->cuda->d_qk == 192 && row->cuda->d_v == 128);
+    p = problem(128, 3000, 64, 64, ATT_F16); /* 8 blocks for 100 SMs */
+    assert_string_equal(role_for(&limits, &p), "small");
 }
 
 static void test_gpu__f32__only_where_slow_is_allowed(void **state) {
@@ -97,7 +127,7 @@ static void test_gpu__f32__only_where_slow_is_allowed(void **state) {
 static void test_gpu__features__refused_by_plain_with_their_field(void **state) {
     (void)state;
     const att_limits limits = hopper(false);
-    const char *plain = first_of(ATT_ROLE_PLAIN, ATT_F16);
+    const char *plain = plain_f16_d64();
     const att_problem good = problem(300, 300, 64, 64, ATT_F16);
     att_problem p = good;
     p.softcap = 20.0f;
@@ -153,7 +183,7 @@ static void test_gpu__rungs__refused_without_leave(void **state) {
 static void test_gpu__counts_past_32_bits__refused_by_their_field(void **state) {
     (void)state;
     const att_limits limits = hopper(true);
-    const char *plain = first_of(ATT_ROLE_PLAIN, ATT_F16);
+    const char *plain = plain_f16_d64();
     const int64_t much = (int64_t)1 << 31;
     att_problem p = problem(much, 300, 64, 64, ATT_F16);
     refused_by(&limits, &p, plain, "seq_q", "32 bits");
@@ -276,6 +306,7 @@ int main(void) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpu__plain_problem__plain_kernel_of_the_least_width),
+        cmocka_unit_test(test_gpu__roles__by_rows_and_features),
         cmocka_unit_test(test_gpu__f32__only_where_slow_is_allowed),
         cmocka_unit_test(test_gpu__features__refused_by_plain_with_their_field),
         cmocka_unit_test(test_gpu__rungs__refused_without_leave),
