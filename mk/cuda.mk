@@ -21,7 +21,7 @@ $(if $(filter 8%,$(3)),$(call cuda_front_end,$(1),$(2),80))
 $(if $(filter 9%,$(3)),$(call cuda_front_end,$(1),$(2),90a))
 $(foreach cc,$(filter 8%,$(3)),$(call cuda_cubin,$(1),80,$(cc)))
 $(foreach cc,$(filter 9%,$(3)),$(call cuda_cubin,$(1),90a,$(cc)a))
-$(if $(filter 80,$(3)),$(call cuda_fatbin,$(1).compute_80,ptx,80))
+$(if $(filter 8%,$(3)),$(call cuda_fatbin,$(1).compute_80,ptx,80))
 endef
 
 # The names of functions that are not inlined hold a hash of the path of the source; the digest of a kernel must not.
@@ -52,15 +52,17 @@ $$(CUDA_OUT)/$(1).fatbin: $$(CUDA_OUT)/$(1).$(2)
 
 endef
 
-ifneq ($(NVCC),)
+# $(call cuda_keep,FILE,COMMANDS): what the commands print, in a file that is touched only where that changes.
+cuda_keep = $(shell mkdir -p $(CUDA_OUT); { $(2); } >$(1).new; cmp -s $(1).new $(1) || cp $(1).new $(1); rm $(1).new)
+
 ifneq ($(MAKECMDGOALS),clean)
-# Written only where it changes: another compiler or other flags compile everything again.
-$(shell mkdir -p $(CUDA_OUT); \
-    { echo '$(NVCC_FLAGS) $(PTXAS_FLAGS)'; $(NVCC) --version; } >$(CUDA_OUT)/nvcc.flags.new; \
-    cmp -s $(CUDA_OUT)/nvcc.flags.new $(CUDA_OUT)/nvcc.flags || \
-        cp $(CUDA_OUT)/nvcc.flags.new $(CUDA_OUT)/nvcc.flags)
+ifneq ($(NVCC),)
+# Another compiler or other flags compile everything again.
+$(call cuda_keep,$(CUDA_OUT)/nvcc.flags,echo '$(NVCC_FLAGS) $(PTXAS_FLAGS)'; $(NVCC) --version)
 include $(CUDA_OUT)/rows.mk
 endif
+# What is gone from the list must leave the library.
+$(call cuda_keep,$(CUDA_OUT)/embedded.list,echo '$(CUDA_CODES) $(CUDA_TEXTS)')
 endif
 
 $(CUDA_OUT)/rows: scripts/cuda_rows.c src/cuda/flags.c src/cuda/shape.c src/cuda/flags.h src/cuda/row.h $(KERNELS_DEF)
@@ -71,9 +73,7 @@ $(CUDA_OUT)/rows.mk: $(CUDA_OUT)/rows
 	$< $(CUDA_OUT) >$@.new
 	mv $@.new $@
 
-# The list of files is kept too: a row that is gone must leave the library.
-$(CUDA_OUT)/embedded.c: scripts/cuda_embed.sh $(CUDA_CODES) $(CUDA_TEXTS) $(if $(CUDA_CODES),$(CUDA_OUT)/rows.mk)
-	@mkdir -p $(@D)
+$(CUDA_OUT)/embedded.c: scripts/cuda_embed.sh $(CUDA_CODES) $(CUDA_TEXTS) $(CUDA_OUT)/embedded.list
 	scripts/cuda_embed.sh $(CUDA_CODES) $(CUDA_TEXTS) >$@.new
 	mv $@.new $@
 

@@ -117,11 +117,6 @@ typedef struct CUlaunchConfig_st {
     unsigned int numAttrs;
 } CUlaunchConfig;
 
-/* Markers in the `extra` list of a launch. */
-#define CU_LAUNCH_PARAM_END            ((void *)0)
-#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
-#define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
-
 /* Every entry point: X(name without "cu", CUDA version of the signature, parameters). */
 #define ATT_CUDA_CALLS(X)                                                                      \
     X(Init, 12000, (unsigned int flags))                                                       \
@@ -197,7 +192,9 @@ typedef struct CUlaunchConfig_st {
 /* Entry points that a driver of 12.0, the oldest served, lacks; NULL there. */
 #define ATT_CUDA_CALLS_OPTIONAL(X)                                                             \
     X(KernelGetName, 12030, (const char **name, CUkernel kernel))                              \
-    X(FuncLoad, 12040, (CUfunction function))
+    X(FuncLoad, 12040, (CUfunction function))                                                  \
+    X(KernelGetParamInfo, 12040,                                                               \
+      (CUkernel kernel, size_t index, size_t * offset, size_t * bytes))
 
 typedef struct att_cuda_driver {
     int version; /* 13000 is 13.0 */

@@ -19,7 +19,8 @@ struct att_cuda_function {
     const att_cuda_driver *cu;
     CUlibrary library;
     CUkernel kernel;
-    const char *name; /* in the machine code */
+    const char *name;    /* in the machine code */
+    size_t params_bytes; /* of its one parameter; 0: the driver does not tell */
     att_cuda_code code;
 
     pthread_mutex_t lock;

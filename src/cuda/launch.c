@@ -45,13 +45,14 @@ att_status att_cuda_launch(const att_cuda_function *function, const att_cuda_sha
                                    .hStream = stream,
                                    .attrs = overlaps ? &overlap : NULL,
                                    .numAttrs = overlaps};
-    /* The driver copies the parameters before it returns. */
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)params,
-                     CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    ATT_REQUIRE(!function->params_bytes || bytes == function->params_bytes, ATT_E_ARG, "params",
+                "%s takes %zu bytes of parameters, not %zu", function->name,
+                function->params_bytes, bytes);
+    void *list[] = {(void *)params}; /* the driver copies them before it returns */
     ATT_TRY(att_cuda_device_enter(function->device));
     /* A kernel of a library stands where a function does: it runs in the current context. */
     const att_status status = ATT_CUDA(function->cu, function->name, LaunchKernelEx, &config,
-                                       (CUfunction)function->kernel, NULL, extra);
+                                       (CUfunction)function->kernel, list, NULL);
     att_cuda_device_leave(function->device);
     return status;
 }

@@ -21,7 +21,8 @@ att_status att_cuda_function_allow(const att_cuda_function *function, uint32_t s
  * is captured into a graph. `stream` may be NULL (the legacy default stream), or the driver's and runtime's
  * special handles for it and for the per-thread one. Where the calling thread has no current context, the
  * device's primary one is used for the call.
- * Errors: ATT_E_CUDA naming the call, the code and the kernel; a device lost to an earlier fault says so. */
+ * Errors: ATT_E_ARG (the kernel's parameter has another size), ATT_E_CUDA naming the call, the code and the
+ * kernel; a device lost to an earlier fault says so. */
 att_status att_cuda_launch(const att_cuda_function *function, const att_cuda_shape *shape,
                            const void *params, size_t bytes, void *stream);
 

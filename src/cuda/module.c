@@ -77,7 +77,10 @@ static att_status read_code(att_cuda_function *f, const char *id) {
     ATT_TRY(ATT_CUDA(f->cu, id, KernelGetAttribute, &allowed,
                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f->kernel, device));
     f->shared_allowed = allowed > 0 ? (uint32_t)allowed : 0;
-    return ATT_OK;
+    size_t offset;
+    return f->cu->KernelGetParamInfo ? ATT_CUDA(f->cu, id, KernelGetParamInfo, f->kernel, 0,
+                                                &offset, &f->params_bytes)
+                                     : ATT_OK;
 }
 
 /* The driver would otherwise load the code when it is first launched, and a launch must not allocate. */

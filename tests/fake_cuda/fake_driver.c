@@ -8,11 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/unfused_params.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static fake_cuda state = {
-    .version = 13000, .devices = FAKE_DEVICES, .cc = {90, 89, 120, 75}, .attribute = -1};
+static fake_cuda state = {.version = 13000,
+                          .devices = FAKE_DEVICES,
+                          .cc = {90, 89, 120, 75},
+                          .memory_type = CU_MEMORYTYPE_DEVICE,
+                          .attribute = -1};
 
 EXPORT fake_cuda *fake_cuda_state(void);
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version,
@@ -336,31 +341,33 @@ static CUresult fake_OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfu
     return CUDA_SUCCESS;
 }
 
-/* The parameters of a launch in one buffer. */
-static CUresult find_params(void **extra, const void **params, size_t *bytes) {
-    *params = NULL;
-    *bytes = 0;
-    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2)
-        if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-            *params = extra[1];
-        else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            *bytes = *(size_t *)extra[1];
-        else
-            return CUDA_ERROR_INVALID_VALUE;
-    return *params && *bytes <= FAKE_PARAMS_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+/* Bytes of the one parameter. */
+static size_t params_of(CUkernel kernel) {
+    if (state.kernel_params > 0)
+        return state.kernel_params;
+    return strstr(kernel->name, "unfused") ? sizeof(att_unfused_params)
+                                           : sizeof(att_fwd_params);
+}
+
+static CUresult fake_KernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset,
+                                        size_t *bytes) {
+    ENTER("cuKernelGetParamInfo");
+    *offset = 0;
+    *bytes = params_of(kernel);
+    return index == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult fake_LaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
                                     void **list, void **extra) {
     ENTER("cuLaunchKernelEx");
-    const void *params;
-    size_t bytes;
     if (depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (list || find_params(extra, &params, &bytes) != CUDA_SUCCESS || !config->gridDimX ||
-        config->gridDimY > 65535 || config->gridDimZ > 65535 || config->blockDimX > 1024)
+    if (!list || extra || !config->gridDimX || config->gridDimY > 65535 ||
+        config->gridDimZ > 65535 || config->blockDimX > 1024)
         return CUDA_ERROR_INVALID_VALUE;
     const CUkernel kernel = (CUkernel)function;
+    const void *params = list[0];
+    const size_t bytes = params_of(kernel);
     pthread_mutex_lock(&lock);
     state.launches++;
     state.config = *config;
@@ -478,21 +485,21 @@ static CUresult fake_MemsetD32Async(CUdeviceptr memory, unsigned int value, size
     return CUDA_SUCCESS;
 }
 
-/* Every address is device memory of device 0. */
+/* Every address is what the test says: at first memory of device 0. */
 static CUresult fake_PointerGetAttribute(void *value, int attribute, CUdeviceptr memory) {
     ENTER("cuPointerGetAttribute");
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(unsigned int *)value = CU_MEMORYTYPE_DEVICE;
+        *(unsigned int *)value = (unsigned int)state.memory_type;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         *(CUdeviceptr *)value = memory;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *(unsigned int *)value = 0;
+        *(unsigned int *)value = (unsigned int)state.memory_managed;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)value = 0;
+        *(int *)value = state.memory_device;
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -610,9 +617,12 @@ static CUresult fake_GraphUpload(CUgraphExec exec, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
+/* Launches are not captured but made; replaying a graph makes the last of them again. */
 static CUresult fake_GraphLaunch(CUgraphExec exec, CUstream stream) {
     (void)exec, (void)stream;
     ENTER("cuGraphLaunch");
+    if (state.run)
+        state.run(state.kernel, &state.config, state.params, state.params_bytes);
     return CUDA_SUCCESS;
 }
 

@@ -42,7 +42,7 @@ static void test_codes__every_row_and_target__embedded(void **state) {
             if (!att_embedded_code_find(row->id, targets[t].cc))
                 fail_msg("%s has no code for %d", row->id, targets[t].cc);
         }
-        if (row && row->targets & ATT_SM80) {
+        if (row && row->targets & ATT_SM8X) {
             expected++;
             if (!att_embedded_code_find(row->id, 0))
                 fail_msg("%s has no PTX", row->id);

@@ -347,6 +347,7 @@ static void test_load__driver_that_tells_no_names__name_it_was_found_by(void **s
     const att_cuda_driver whole = *cu;
     cu->KernelGetName = NULL;
     cu->FuncLoad = NULL;
+    cu->KernelGetParamInfo = NULL;
     const att_cuda_function *f = load(HOPPER, &row, &only);
     *cu = whole;
     att_launch launch;
@@ -401,7 +402,9 @@ static void test_origin_of__rows_and_gpus__where_code_comes_from(void **state) {
     assert_int_equal(att_cuda_origin_of(&unknown, 100), ATT_ORIGIN_JIT);
     assert_int_equal(att_cuda_origin_of(&hopper, 90), ATT_ORIGIN_EMBEDDED);
     assert_int_equal(att_cuda_origin_of(&hopper, 100), ATT_ORIGIN_NONE);
+    assert_int_equal(att_cuda_origin_of(&hopper, 89), ATT_ORIGIN_NONE);
     assert_int_equal(att_cuda_origin_of(&other, 86), ATT_ORIGIN_JIT);
+    assert_int_equal(att_cuda_origin_of(&other, 120), ATT_ORIGIN_JIT);
     assert_int_equal(att_cuda_origin_of(&other, 80), ATT_ORIGIN_NONE);
 }
 
@@ -433,6 +436,16 @@ static void test_launch__shape_and_parameters__reach_the_driver(void **state) {
     assert_int_equal(fake->params_bytes, sizeof p);
     assert_memory_equal(fake->params, &p, sizeof p);
     assert_null(current_context());
+}
+
+static void test_launch__parameters_of_another_size__refused(void **state) {
+    (void)state;
+    const att_cuda_function *f = load(HOPPER, &fake_all, &no_cache);
+    const fake_params p = {{0}};
+    const long launches = fake->launches;
+    assert_fails(att_cuda_launch(f, &shape, &p, sizeof p - 8, NULL), ATT_E_ARG, "params",
+                 "fake_all takes 400 bytes of parameters, not 392");
+    assert_int_equal(fake->launches, launches);
 }
 
 static void test_launch__overlap__only_where_the_gpu_can(void **state) {
@@ -529,6 +542,7 @@ static void test_allow__grows_and_never_shrinks(void **state) {
 
 int main(void) {
     fake = use_fake_cuda();
+    fake->kernel_params = sizeof(fake_params);
     compiler = use_fake_nvrtc();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_device_open__each_call_failing__status_then_works),
@@ -551,6 +565,7 @@ int main(void) {
         cmocka_unit_test(test_load__eight_threads__loaded_once),
         cmocka_unit_test(test_origin_of__rows_and_gpus__where_code_comes_from),
         cmocka_unit_test(test_launch__shape_and_parameters__reach_the_driver),
+        cmocka_unit_test(test_launch__parameters_of_another_size__refused),
         cmocka_unit_test(test_launch__overlap__only_where_the_gpu_can),
         cmocka_unit_test(test_launch__each_call_failing__status_then_works),
         cmocka_unit_test(test_launch__after_a_fault__says_that_the_context_is_lost),
