@@ -54,7 +54,6 @@ static void test_refusal__no_cublas__unfused_alone(void **state) {
     assert_refused("unfused", &p, "kernel", "cuBLAS is not found");
     att_cuda_device *device;
     assert_ok(att_cuda_device_open(&device, 0));
-    fake->kernel_params = strcmp(source, "unfused") == 0 ? sizeof(att_unfused_params) : 0;
     att_cuda_tiling tiling = {.workspace = 0};
     const att_cuda_kernel row = rung("unfused");
     assert_fails(att_cuda_rung_tiling(&tiling, device, &row, &p), ATT_E_UNSUPPORTED, "kernel",
@@ -144,6 +143,7 @@ static att_cuda_tiling tiling_of(const char *source, const att_problem *p) {
     const att_cuda_kernel row = rung(source);
     att_cuda_device *device;
     assert_ok(att_cuda_device_open(&device, 0));
+    fake->kernel_params = strcmp(source, "unfused") == 0 ? sizeof(att_unfused_params) : 0;
     att_cuda_tiling tiling = {.params = {.batch = (int)p->batch,
                                          .heads_q = (int)p->heads_q,
                                          .heads_kv = (int)p->heads_kv,
