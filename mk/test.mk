@@ -11,7 +11,7 @@ TEST_OBJECTS    := $(SUPPORT_OBJECTS) \
                    $(patsubst $(BUILD)/%,$(BUILD)/obj/%.o,$(UNIT_TESTS) $(PROPERTY_TESTS))
 
 # What TSan watches: the tests in which more than one thread is at work.
-THREAD_TESTS    := $(BUILD)/tests/unit/test_threads $(BUILD)/tests/unit/test_pool
+THREAD_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_threads test_pool test_cuda_module)
 
 $(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
 	@rm -f $@
