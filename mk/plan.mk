@@ -24,3 +24,17 @@ gpu-peaks: $(BUILD)/bench/gpu_peaks
 $(BUILD)/bench/gpu_peaks: bench/gpu_peaks.cu
 	@mkdir -p $(@D)
 	$(NVCC) -O3 -std=c++17 $(PEAKS_TARGETS) -o $@ $<
+
+# Pages that quote commands and measurements: `make docs` writes them anew, `make test-docs` checks them.
+GENERATED := $(shell grep -lE '^<!-- begin: (attest|evidence_table) ' README.md docs/*.md evidence/*.md)
+.PHONY: docs test-docs
+$(BUILD)/evidence_table: scripts/evidence_table.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(JANSSON) $(LDLIBS)
+
+docs: all $(BUILD)/evidence_table
+	scripts/generated.sh $(BUILD) $(GENERATED)
+
+# Without nvcc the library has no code for a GPU, and so chooses no kernel.
+test-docs: all $(BUILD)/evidence_table
+	@$(if $(NVCC),scripts/generated.sh --check $(BUILD) $(GENERATED),echo 'skipped: pages that quote attest plan: there is no nvcc here')

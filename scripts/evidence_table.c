@@ -1,0 +1,170 @@
+/* evidence_table.c: the tables of README and docs, from the files under evidence/.
+ *
+ *     evidence_table FILE summary           geometric mean and worst cell of every group, against each rival
+ *     evidence_table FILE forward|seed|...  one group: a row a problem
+ *
+ * FILE is of bench/gpu_vs_torch.py, schema attest-gpu-vs-torch-1. Prints Markdown. */
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUPS_MAX = 16, RIVALS_MAX = 8 };
+
+static const char *path;
+
+static void fail(const char *what) {
+    fprintf(stderr, "evidence_table: %s: %s\n", path, what);
+    exit(1);
+}
+
+static double number(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value))
+        fail(name);
+    return json_number_value(value);
+}
+
+static const char *text(const json_t *object, const char *name) {
+    const char *value = json_string_value(json_object_get(object, name));
+    if (!value)
+        fail(name);
+    return value;
+}
+
+/* Microseconds of a rival, 0 where it does not serve the problem. */
+static double rival_us(const json_t *row, const char *rival) {
+    return json_number_value(json_object_get(json_object_get(row, "rivals"), rival));
+}
+
+/* Names in the order in which they first come. */
+typedef struct names {
+    const char *list[GROUPS_MAX];
+    size_t count;
+} names;
+
+static void add_name(names *n, const char *name) {
+    for (size_t i = 0; i < n->count; i++)
+        if (strcmp(n->list[i], name) == 0)
+            return;
+    if (n->count == GROUPS_MAX)
+        fail("too many groups or rivals");
+    n->list[n->count++] = name;
+}
+
+static void collect(const json_t *rows, const char *group, names *groups, names *rivals) {
+    size_t i;
+    const json_t *row;
+    json_array_foreach(rows, i, row) {
+        const char *key;
+        json_t *ignored;
+        add_name(groups, text(row, "group"));
+        if (group && strcmp(text(row, "group"), group) != 0)
+            continue;
+        json_object_foreach(json_object_get(row, "rivals"), key, ignored) add_name(rivals, key);
+    }
+}
+
+/* How many times a rival's speed: geometric mean, worst cell and where it is. */
+typedef struct ratios {
+    double log_sum, worst;
+    size_t count, won;
+    const char *at;
+} ratios;
+
+static ratios compare(const json_t *rows, const char *group, const char *rival) {
+    ratios r = {.worst = INFINITY};
+    size_t i;
+    const json_t *row;
+    json_array_foreach(rows, i, row) {
+        const double theirs = rival_us(row, rival);
+        if (strcmp(text(row, "group"), group) != 0 || theirs <= 0.0)
+            continue;
+        const double ratio = theirs / number(row, "attest_us");
+        r.log_sum += log(ratio);
+        r.count++;
+        r.won += ratio >= 1.0;
+        if (ratio < r.worst) {
+            r.worst = ratio;
+            r.at = text(row, "problem");
+        }
+    }
+    return r;
+}
+
+static void put_summary(const json_t *rows) {
+    names groups = {.count = 0}, rivals = {.count = 0};
+    collect(rows, NULL, &groups, &rivals);
+    puts("| group | rival | cells | won | times the rival's speed, geometric mean | worst cell "
+         "|");
+    puts("|---|---|---|---|---|---|");
+    for (size_t g = 0; g < groups.count; g++)
+        for (size_t r = 0; r < rivals.count; r++) {
+            const ratios c = compare(rows, groups.list[g], rivals.list[r]);
+            if (c.count > 0)
+                printf("| %s | %s | %zu | %zu | %.2f | %.2f, `%s` |\n", groups.list[g],
+                       rivals.list[r], c.count, c.won, exp(c.log_sum / (double)c.count),
+                       c.worst, c.at);
+        }
+}
+
+static void put_row(const json_t *row, const names *rivals) {
+    const double ours = number(row, "attest_us");
+    printf("| `%s` | %.2f |", text(row, "problem"), ours);
+    for (size_t r = 0; r < rivals->count; r++) {
+        const double theirs = rival_us(row, rivals->list[r]);
+        if (theirs > 0.0)
+            printf(" %.2f | %s%.2f%s |", theirs, theirs < ours ? "**" : "", theirs / ours,
+                   theirs < ours ? "**" : "");
+        else
+            printf(" – | – |");
+    }
+    putchar('\n');
+}
+
+static void put_group(const json_t *rows, const char *group) {
+    names groups = {.count = 0}, rivals = {.count = 0};
+    collect(rows, group, &groups, &rivals);
+    printf("| problem | attest µs |");
+    for (size_t r = 0; r < rivals.count; r++)
+        printf(" %s µs | times its speed |", rivals.list[r]);
+    printf("\n|---|---|");
+    for (size_t r = 0; r < rivals.count; r++)
+        printf("---|---|");
+    putchar('\n');
+    size_t i, found = 0;
+    const json_t *row;
+    json_array_foreach(rows, i, row) {
+        if (strcmp(text(row, "group"), group) != 0)
+            continue;
+        put_row(row, &rivals);
+        found++;
+    }
+    if (found == 0)
+        fail("has no such group");
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        fputs("usage: evidence_table FILE summary|GROUP\n", stderr);
+        return 2;
+    }
+    path = argv[1];
+    json_error_t error;
+    json_t *document = json_load_file(path, 0, &error);
+    if (!document)
+        fail(error.text);
+    if (strcmp(text(document, "schema"), "attest-gpu-vs-torch-1") != 0)
+        fail("schema");
+    const json_t *rows = json_object_get(document, "rows");
+    if (!json_is_array(rows) || json_array_size(rows) == 0)
+        fail("rows");
+    if (strcmp(argv[2], "summary") == 0)
+        put_summary(rows);
+    else
+        put_group(rows, argv[2]);
+    json_decref(document);
+    return 0;
+}

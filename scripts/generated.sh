@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# generated.sh: write what commands print into the pages that quote them, or check that it is there.
+#
+#   scripts/generated.sh BUILD FILE...          write each block anew
+#   scripts/generated.sh --check BUILD FILE...  fail where that would change a file
+#
+# A block is what stands between a line `<!-- begin: COMMAND -->` and the next `<!-- end -->`. COMMAND is `attest ...`, whose
+# output is put as it is, or `evidence_table ...`, which prints Markdown. Both run in the root of the tree.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+check=false
+if [[ $1 == --check ]]; then
+    check=true
+    shift
+fi
+PATH=$(cd "$1" && pwd):$PATH
+export PATH
+shift
+new=$(mktemp)
+trap 'rm -f "$new"' EXIT
+
+print_block() { # print_block COMMAND
+    local words
+    read -ra words <<<"$1"
+    case ${words[0]} in
+    attest)
+        echo '```'
+        echo "\$ $1"
+        "${words[@]}"
+        echo '```'
+        ;;
+    evidence_table) "${words[@]}" ;;
+    *)
+        echo "generated: '$1' is neither attest nor evidence_table" >&2
+        return 1
+        ;;
+    esac
+}
+
+rewrite() { # rewrite FILE: its text with every block anew
+    local line inside=false
+    while IFS= read -r line; do
+        if [[ $line =~ ^'<!-- begin: '(.*)' -->'$ ]]; then
+            inside=true
+            echo "$line"
+            print_block "${BASH_REMATCH[1]}"
+        elif [[ $line == '<!-- end -->' ]]; then
+            inside=false
+            echo "$line"
+        elif ! $inside; then
+            echo "$line"
+        fi
+    done <"$1"
+    ! $inside || { echo "generated: $1: a block has no end" >&2 && return 1; }
+}
+
+blocks=0
+for file in "$@"; do
+    rewrite "$file" >"$new"
+    blocks=$((blocks + $(grep -c '^<!-- begin: ' "$file" || true)))
+    if ! $check; then
+        cmp -s "$new" "$file" || cat "$new" >"$file"
+    elif ! diff -u "$file" "$new"; then
+        echo "generated: $file is not what the commands print; \`make docs\` writes it anew" >&2
+        exit 1
+    fi
+done
+! $check || echo "generated: $blocks blocks in $# files are what the commands print"
