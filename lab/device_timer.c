@@ -25,7 +25,7 @@ static att_status prepare(lab_device_timer *t, const att_plan *plan) {
     att_status status = capture(cu, t->mirror, plan, t->calls, &graph);
     t->graph = graph;
     if (status == ATT_OK)
-        status = ATT_CUDA(cu, NULL, GraphInstantiate, &exec, graph, 0);
+        status = ATT_CUDA(cu, NULL, GraphInstantiateWithFlags, &exec, graph, 0);
     t->exec = exec;
     if (status == ATT_OK)
         status = ATT_CUDA(cu, NULL, EventCreate, &start, CU_EVENT_DEFAULT);

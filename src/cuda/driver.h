@@ -183,7 +183,8 @@ typedef struct CUlaunchConfig_st {
     X(EventRecord, 12000, (CUevent event, CUstream stream))                                    \
     X(EventSynchronize, 12000, (CUevent event))                                                \
     X(EventElapsedTime, 12000, (float *milliseconds, CUevent start, CUevent end))              \
-    X(GraphInstantiate, 12000, (CUgraphExec * exec, CUgraph graph, unsigned long long flags))  \
+    X(GraphInstantiateWithFlags, 12000,                                                        \
+      (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                           \
     X(GraphUpload, 12000, (CUgraphExec exec, CUstream stream))                                 \
     X(GraphLaunch, 12000, (CUgraphExec exec, CUstream stream))                                 \
     X(GraphExecDestroy, 12000, (CUgraphExec exec))                                             \

@@ -604,10 +604,10 @@ static CUresult fake_EventElapsedTime(float *milliseconds, CUevent start, CUeven
     return CUDA_SUCCESS;
 }
 
-static CUresult fake_GraphInstantiate(CUgraphExec *exec, CUgraph graph,
-                                      unsigned long long flags) {
+static CUresult fake_GraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                               unsigned long long flags) {
     (void)graph, (void)flags;
-    ENTER("cuGraphInstantiate");
+    ENTER("cuGraphInstantiateWithFlags");
     return make_handle(exec, &state.graphs_live);
 }
 

@@ -174,7 +174,7 @@ static void test_graph(const att_cuda_function *f) {
           "begin capture");
     check(att_cuda_launch(f, &shape, &p, sizeof p, stream) == ATT_OK, "launch while captured");
     check(cu->StreamEndCapture(stream, &graph) == CUDA_SUCCESS && graph, "end capture");
-    check(cu->GraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS, "instantiate");
+    check(cu->GraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS, "instantiate");
     for (int round = 0; round < 3; round++) {
         fill_input((float)round);
         cu->CtxSynchronize();
@@ -204,7 +204,7 @@ static void test_capture_first_launch(void) {
     check(att_cuda_launch(f, &shape, &p, sizeof p, stream) == ATT_OK,
           "the first launch of a kernel may be captured");
     check(cu->StreamEndCapture(stream, &graph) == CUDA_SUCCESS, "end of that capture");
-    check(cu->GraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS &&
+    check(cu->GraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS &&
               cu->GraphLaunch(exec, stream) == CUDA_SUCCESS,
           "and its graph runs");
     check(holds(out, 2, 5, 1), "with the define");
