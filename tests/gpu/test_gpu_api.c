@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "api/plan.h"
-#include "base/alloc.h"
 #include "cuda/driver.h"
 #include "cuda/embed.h"
 #include "cuda/function.h"
@@ -128,11 +127,21 @@ static void test_record_of_row(const att_kernel_info *k) {
     att_context_destroy(forced);
 }
 
+static bool is_for(const att_kernel_info *k, int32_t cc) {
+    for (int i = 0; i < 8; i++)
+        if (k->targets[i] == cc)
+            return true;
+    return false;
+}
+
 static void test_records(void) {
+    att_context_info info = {.size = sizeof info};
+    att_context_query(ctx, &info);
     for (size_t i = 0; i < att_kernel_count(); i++) {
         att_kernel_info k = {.size = sizeof k};
         if (att_kernel_query(ctx, i, &k) == ATT_OK && k.device == ATT_DEVICE_CUDA) {
-            check(k.available, "%s is not available here", k.id);
+            check(k.available || !is_for(&k, info.compute_capability),
+                  "%s is not available here", k.id);
             test_record_of_row(&k);
         }
     }
@@ -479,6 +488,22 @@ static void test_cost(void) {
 
 /* -------------------------------------------------------------------------- a fault */
 
+/* The four tensors are of one size: K gets the highest address, so that it reaches over none of the others. */
+static att_args with_k_highest(att_args a) {
+    const void *at[] = {a.k, a.q, a.v, a.o};
+    for (int i = 1; i < 4; i++)
+        if ((uintptr_t)at[i] > (uintptr_t)at[0]) {
+            const void *lower = at[0];
+            at[0] = at[i];
+            at[i] = lower;
+        }
+    a.k = at[0];
+    a.q = at[1];
+    a.v = at[2];
+    a.o = (void *)(uintptr_t)at[3];
+    return a;
+}
+
 /* K is said to reach far past its memory. The run itself is accepted, the device faults, and every later
  * call says so instead of pretending. */
 static void test_fault(void) {
@@ -488,10 +513,10 @@ static void test_fault(void) {
         return;
     att_problem far = t.spec.problem;
     far.k.row = (int64_t)1 << 34;
+    const att_args args = with_k_highest(t.mirror.args);
     att_plan *plan = NULL;
     check(att_plan_create(&plan, ctx, &far) == ATT_OK, "no plan for far rows");
-    check(plan &&
-              att_plan_run(plan, &t.mirror.args, t.mirror.workspace, t.mirror.stream) == ATT_OK,
+    check(plan && att_plan_run(plan, &args, t.mirror.workspace, t.mirror.stream) == ATT_OK,
           "the faulty run is not accepted");
     check(!lab_mirror_wait(&t.mirror, &why), "the fault is not noticed");
     check(strstr(why.text, "ILLEGAL_ADDRESS") != NULL, "the fault reads: %s", why.text);
@@ -521,7 +546,6 @@ static bool open_gpu(void) {
 }
 
 static void test_all(void) {
-    const long live = att_alloc_live();
     test_records();
     for (int i = 0; i < SAMPLES; i++)
         test_graph(samples[i]);
@@ -535,7 +559,6 @@ static void test_all(void) {
     test_other_device();
     test_bad_contents();
     test_cost();
-    printf("library allocations left: %ld\n", att_alloc_live() - live);
 }
 
 int main(int argc, char **argv) {
