@@ -25,12 +25,14 @@ $(if $(filter 8%,$(3)),$(call cuda_fatbin,$(1).compute_80,ptx,80))
 endef
 
 # The names of functions that are not inlined hold a hash of the path of the source; the digest of a kernel must not.
+CUDA_NEUTRAL := s/_INTERNAL_[0-9a-f]{8}_/_INTERNAL_00000000_/g
+
 define cuda_front_end
 -include $$(CUDA_OUT)/$(1).compute_$(3).d
 $$(CUDA_OUT)/$(1).compute_$(3).ptx: $$(KERNELS)/$(2).cu $$(CUDA_OUT)/$(1).flags $$(CUDA_OUT)/nvcc.flags
 	$$(NVCC) -ptx -arch=compute_$(3) $$(NVCC_FLAGS) $$(shell cat $$(CUDA_OUT)/$(1).flags) \
 	    -MMD -MP -MF $$(@:.ptx=.d) -MT $$@ -o $$@.new $$<
-	@sed -E 's/_INTERNAL_[0-9a-f]{8}_([0-9]+_\w+_cu)_[0-9a-f]{8}/_INTERNAL_00000000_\1_00000000/g' $$@.new >$$@
+	@sed -E '$$(CUDA_NEUTRAL)' $$@.new >$$@
 	@rm $$@.new
 
 endef
@@ -58,7 +60,7 @@ cuda_keep = $(shell mkdir -p $(CUDA_OUT); { $(2); } >$(1).new; cmp -s $(1).new $
 ifneq ($(MAKECMDGOALS),clean)
 ifneq ($(NVCC),)
 # Another compiler or other flags compile everything again.
-$(call cuda_keep,$(CUDA_OUT)/nvcc.flags,echo '$(NVCC_FLAGS) $(PTXAS_FLAGS)'; $(NVCC) --version)
+$(call cuda_keep,$(CUDA_OUT)/nvcc.flags,echo '$(NVCC_FLAGS) $(PTXAS_FLAGS) $(CUDA_NEUTRAL)'; $(NVCC) --version)
 include $(CUDA_OUT)/rows.mk
 endif
 # What is gone from the list must leave the library.

@@ -31,3 +31,7 @@ $(BUILD)/obj/tests/support/fakes.o: CPPFLAGS += -DFAKES='"$(abspath $(FAKES))"'
 $(BUILD)/libsupport.a: | $(FAKE_LIBS)
 -include $(BUILD)/obj/tests/fake_cuda/fake_driver.d $(BUILD)/obj/tests/fake_cuda/fake_compiler.d \
     $(BUILD)/obj/tests/fake_cuda/fake_cublas.d
+
+.PHONY: test-cuda-build
+test-cuda-build:
+	@NVCC='$(NVCC)' CC='$(CC)' tests/cuda_build.sh
