@@ -11,5 +11,8 @@ $(BUILD)/gpu/test_gpu_api: $(BUILD)/obj/tests/gpu/test_gpu_api.o $(BUILD)/liblab
 
 gpu-build: all $(GPU_TESTS)
 
+# The program is also driven on a GPU that is none.
+test-cli: | $(FAKE_LIBS)
+
 gpu-test: gpu-build
 	@BUILD=$(BUILD) tests/gpu/gpu_tests.sh

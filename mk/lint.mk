@@ -51,4 +51,4 @@ test-layers:
 OTHER_CC := $(if $(findstring clang,$(CC)),gcc,clang)
 test-other-compiler:
 	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=$(BUILD)/$(OTHER_CC) CUDA_OUT=$(CUDA_OUT) CC=$(OTHER_CC) all
-	$(BUILD)/$(OTHER_CC)/attest verify --suite seed
+	$(BUILD)/$(OTHER_CC)/attest verify --suite seed --device cpu

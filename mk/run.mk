@@ -10,4 +10,4 @@ run: run-setup
 	@$(BUILD)/attest demo
 
 bench: all
-	$(BUILD)/attest bench --suite cpu --json $(BUILD)/bench.json
+	$(BUILD)/attest bench --suite cpu --device cpu --json $(BUILD)/bench.json

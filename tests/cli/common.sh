@@ -11,6 +11,8 @@ BUILD=$(cd "${BUILD:-$root/build}" && pwd)
 PATH=$BUILD:$PATH
 export PATH
 unset ATTEST_ISA ATTEST_THREADS ATTEST_AMX_F32 ATTEST_SUITES ATTEST_DEVICES NO_COLOR
+unset ATTEST_DEVICE ATTEST_KERNEL ATTEST_ALLOW_SLOW ATTEST_JIT ATTEST_LAB_EXACT
+export ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 # as on a machine without a GPU
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -68,6 +70,11 @@ check() {
     else
         fail "$name" "$* exited $?: $(head -c 600 "$scratch/.log")"
     fi
+}
+
+# json FILE EXPRESSION: the document d makes the expression true.
+json() {
+    python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$1" "$2"
 }
 
 # A Python that has NumPy.

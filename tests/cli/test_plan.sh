@@ -3,10 +3,6 @@
 # shellcheck source=tests/cli/common.sh
 . "$(dirname "$0")/common.sh"
 
-json() { # json FILE EXPRESSION: the expression holds of the document d
-    python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$@"
-}
-
 # ---------------------------------------------------------------------------- plan
 for device in l4 a100 rtx4090 h100 h200 a10; do
     expect "plan for $device" 0 out="^chosen +fwd_sm80_f16_d64_" -- plan b1h8s512d64 --device $device --json $device.json

@@ -9,6 +9,7 @@
 #include "ref/oracle.h"
 #include "ref/plain.h"
 #include "tests/support/check.h"
+#include "tests/support/engines.h"
 #include "tests/support/parsed.h"
 
 static lab_tensors *made(const char *text, uint64_t seed) {
@@ -360,8 +361,7 @@ static void test_random__normal__mean_0_variance_1(void **state) {
 
 static void test_spec__on_the_engine__passes_and_names_the_kernel(void **state) {
     (void)state;
-    att_context *ctx;
-    assert_ok(att_context_create(&ctx, NULL));
+    att_context *ctx = context_open(ATT_ISA_AUTO, 0);
     const lab_spec spec = parsed("b2h4hkv2s70d64,bf16,causal,lse");
     lab_verify_result r;
     lab_verify_spec(&r, ctx, &spec, NULL);
@@ -376,8 +376,7 @@ static void test_spec__on_the_engine__passes_and_names_the_kernel(void **state) 
 
 static void test_spec__not_served__refused_with_the_library_s_words(void **state) {
     (void)state;
-    att_context *ctx;
-    assert_ok(att_context_create(&ctx, NULL));
+    att_context *ctx = context_open(ATT_ISA_AUTO, 0);
     const lab_spec spec = parsed("b1h1s8d257");
     lab_verify_result r;
     lab_verify_spec(&r, ctx, &spec, NULL);
