@@ -8,8 +8,10 @@
  * NUMERICS float32 throughout; a row that is not finite gets a second look in float64
  * LIMITS   any dtype, O of the same; d_qk and d_v multiples of 8, to D; rows on 16 bytes; causal, window, lengths, GQA, LSE; no
  *          softcap, ALiBi, bias, sinks, pages
+ * MEASURED not yet
  * WHY      eight 16-byte loads from shared memory feed 64 multiply-adds, and a block meets at two barriers a tile. The
- *          multiply-adds themselves are now the limit: the float32 pipe has a sixteenth of the tensor cores' rate */
+ *          multiply-adds still take the float32 pipe, which has a small part of the tensor cores' rate, and a tile is loaded while
+ *          nothing else is under way */
 #include "kernels/reduce.cuh"
 #include "kernels/second_look.cuh"
 #include "kernels/vector.cuh"
@@ -204,11 +206,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_consta
             const float base = most == -INFINITE ? 0.0f : most;
 #pragma unroll
             for (int n = 0; n < KEYS; n++) {
-                const float weight = exp2_fast((scores[r][n] - base) * LOG2_E);
+                const float weight = expf(scores[r][n] - base);
                 t.weights[(row + r) * PITCH_W + lane + LANES * n] = weight;
                 part += weight;
             }
-            const float keep = exp2_fast((top[r] - base) * LOG2_E);
+            const float keep = expf(top[r] - base);
             sum[r] = sum[r] * keep + lanes_sum(part);
             top[r] = most;
 #pragma unroll

@@ -25,7 +25,8 @@ done
 echo 'rung,launch,kernel,metric,unit,value'
 for kernel in naive_sm80 tiled_sm80_d128 vector_sm80_d64 unfused_sm80 mma_sm80_f16_d64 mma_async_sm80_f16_d64 \
     'fwd_sm80_f16_d64*'; do
-    ncu --clock-control none --metrics "$metrics" --csv "$build/attest" run --shape "$shape" --device cuda --allow-slow \
+    # Five launches are one run of `unfused`.
+    ncu --clock-control none --launch-count 5 --metrics "$metrics" --csv "$build/attest" run --shape "$shape" --device cuda --allow-slow \
         --kernel "$kernel" |
         awk -v rung="${kernel%%_sm80*}" '
             { sub(/^"/, ""); sub(/"$/, ""); fields = split($0, field, "\",\"") }

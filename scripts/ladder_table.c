@@ -1,8 +1,9 @@
 /* ladder_table.c: the tables of docs/ladder.md, from what was measured.
  *
- *     ladder_table ladder.json ladder_profile.csv
+ *     ladder_table [--headers] ladder.json ladder_variants.json ladder_profile.csv
  *
- * The first file is of `attest bench --suite seed --kernel ...`, the second of scripts/ladder_profile.sh. Prints Markdown. */
+ * The first two are of `attest bench --suite seed --kernel ...`, the last of scripts/ladder_profile.sh. Prints Markdown, or a line a
+ * rung for the headers of the kernels. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 /* A rung is the first part of a kernel's id. */
 static const char *const rungs[] = {"naive", "tiled",     "vector", "unfused",
                                     "mma",   "mma_async", "fwd"};
-enum { RUNGS = sizeof rungs / sizeof rungs[0], PROBLEMS_MAX = 32 };
+enum { RUNGS = sizeof rungs / sizeof rungs[0], PROBLEMS_MAX = 32, VARIANTS_MAX = 32 };
 
 static const char profiled[] = "b2h8s512d64,fp16";
 
@@ -23,13 +24,14 @@ typedef struct problem {
 
 static problem problems[PROBLEMS_MAX];
 static size_t problem_count;
+static const char *gpu;
 
 /* Of the longest launch of a rung. */
 typedef struct profile {
     int launch;
     double time;
-    double tensor; /* percent of the time that the tensor cores are busy */
-    double worst;  /* cycles that a warp waits for `stall`, for each instruction it issues */
+    double tensor, fma; /* percent of the time that these units are busy */
+    double worst; /* cycles that a warp waits for `stall`, for each instruction it issues */
     const char *stall;
 } profile;
 
@@ -44,12 +46,17 @@ static int rung_of(const char *kernel) {
     return -1;
 }
 
-static problem *problem_of(const char *spec) {
+static problem *find_problem(const char *spec) {
     for (size_t i = 0; i < problem_count; i++)
         if (strcmp(problems[i].spec, spec) == 0)
             return &problems[i];
-    if (problem_count == PROBLEMS_MAX)
-        return NULL;
+    return NULL;
+}
+
+static problem *problem_of(const char *spec) {
+    problem *known = find_problem(spec);
+    if (known || problem_count == PROBLEMS_MAX)
+        return known;
     problems[problem_count].spec = spec;
     return &problems[problem_count++];
 }
@@ -68,7 +75,11 @@ static bool read_bench(const json_t *document) {
         p->ns[rung] = json_number_value(json_object_get(result, "median_ns"));
         p->floor_ns = json_number_value(json_object_get(result, "floor_ns"));
     }
-    return problem_count > 0;
+    const json_t *machine = json_object_get(document, "machine");
+    const char *name =
+        json_string_value(json_object_get(json_object_get(machine, "gpu"), "name"));
+    gpu = name ? name : "a GPU";
+    return find_problem(profiled) != NULL;
 }
 
 /* What it means that warps wait for it. */
@@ -85,6 +96,8 @@ static const struct {
 static void read_metric(profile *p, const char *metric, double value) {
     if (strcmp(metric, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active") == 0)
         p->tensor = value;
+    if (strcmp(metric, "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active") == 0)
+        p->fma = value;
     for (size_t i = 0; i < sizeof stalls / sizeof stalls[0]; i++) {
         char name[128];
         snprintf(name, sizeof name,
@@ -149,17 +162,11 @@ static void read_profile(FILE *file, bool times) {
     }
 }
 
-static void print_ladder(void) {
-    const problem *p = NULL;
-    for (size_t i = 0; i < problem_count; i++)
-        if (strcmp(problems[i].spec, profiled) == 0)
-            p = &problems[i];
-    if (!p)
-        return;
+static void print_ladder(const problem *p) {
     printf("At `%s`:\n\n", profiled);
-    printf("| rung | time, µs | over the rung before | over naive | of the roofline | tensor "
-           "cores busy | warps wait for |\n");
-    printf("|---|---:|---:|---:|---:|---:|---|\n");
+    printf("| rung | time, µs | over the rung before | over naive | of the roofline | float32 "
+           "units busy | tensor cores busy | warps wait for |\n");
+    printf("|---|---:|---:|---:|---:|---:|---:|---|\n");
     for (int i = 0, before = -1; i < RUNGS; i++) {
         if (p->ns[i] <= 0.0)
             continue;
@@ -173,9 +180,10 @@ static void print_ladder(void) {
         else
             printf("| ");
         if (profiles[i].time > 0.0)
-            printf("%.0f %% | %s |\n", profiles[i].tensor, profiles[i].stall);
+            printf("%.0f %% | %.0f %% | %s |\n", profiles[i].fma, profiles[i].tensor,
+                   profiles[i].stall);
         else
-            printf("| |\n");
+            printf("| | |\n");
         before = i;
     }
 }
@@ -199,27 +207,91 @@ static void print_times(void) {
     }
 }
 
+static double time_of(const json_t *results, const char *kernel, const char *spec) {
+    size_t i;
+    json_t *result;
+    json_array_foreach((json_t *)results, i, result) {
+        const char *id = json_string_value(json_object_get(result, "kernel"));
+        const char *line =
+            json_string_value(json_object_get(json_object_get(result, "problem"), "spec"));
+        if (id && line && strcmp(id, kernel) == 0 && strcmp(line, spec) == 0)
+            return json_number_value(json_object_get(result, "median_ns")) / 1e3;
+    }
+    return 0.0;
+}
+
+/* A line a kernel; kernels are in the order of their first result. */
+static void print_variants(const json_t *document) {
+    const json_t *results = json_object_get(document, "results");
+    const char *seen[VARIANTS_MAX];
+    size_t count = 0, i;
+    json_t *result;
+    printf("\nOther tiles that were tried, µs:\n\n| kernel |");
+    for (size_t n = 0; n < problem_count; n++)
+        printf(" `%s` |", problems[n].spec);
+    printf("\n|---|");
+    for (size_t n = 0; n < problem_count; n++)
+        printf("---:|");
+    printf("\n");
+    json_array_foreach((json_t *)results, i, result) {
+        const char *id = json_string_value(json_object_get(result, "kernel"));
+        bool known = !id || count == VARIANTS_MAX;
+        for (size_t n = 0; n < count; n++)
+            known = known || strcmp(seen[n], id) == 0;
+        if (known)
+            continue;
+        seen[count++] = id;
+        printf("| `%s` |", id);
+        for (size_t n = 0; n < problem_count; n++)
+            printf(" %.1f |", time_of(results, id, problems[n].spec));
+        printf("\n");
+    }
+}
+
+/* For the headers of the kernels: what each rung takes. */
+static void print_headers(const problem *p) {
+    for (int i = 0; i < RUNGS; i++)
+        if (p->ns[i] > 0.0)
+            printf("%s %.1f us at %s on %s\n", rungs[i], p->ns[i] / 1e3, profiled, gpu);
+}
+
+static json_t *load(const char *path) {
+    json_error_t why;
+    json_t *document = json_load_file(path, 0, &why);
+    if (!document)
+        fprintf(stderr, "%s: %s\n", path, why.text);
+    return document;
+}
+
 int main(int argc, char **argv) {
-    if (argc != 3) {
-        fprintf(stderr, "usage: ladder_table ladder.json ladder_profile.csv\n");
+    const bool headers = argc == 5 && strcmp(argv[1], "--headers") == 0;
+    if (argc != 4 && !headers) {
+        fprintf(stderr, "usage: ladder_table [--headers] ladder.json ladder_variants.json "
+                        "ladder_profile.csv\n");
         return 2;
     }
-    json_error_t why;
-    json_t *document = json_load_file(argv[1], 0, &why);
-    if (!document || !read_bench(document)) {
-        fprintf(stderr, "%s: %s\n", argv[1], document ? "no results" : why.text);
+    char **paths = argv + argc - 3;
+    json_t *bench = load(paths[0]), *variants = load(paths[1]);
+    FILE *file = fopen(paths[2], "r");
+    if (!file)
+        perror(paths[2]);
+    if (!bench || !variants || !file)
         return 1;
-    }
-    FILE *file = fopen(argv[2], "r");
-    if (!file) {
-        perror(argv[2]);
+    if (!read_bench(bench)) {
+        fprintf(stderr, "%s: no result for %s\n", paths[0], profiled);
         return 1;
     }
     read_profile(file, true);
     read_profile(file, false);
     fclose(file);
-    print_ladder();
-    print_times();
-    json_decref(document);
+    if (headers) {
+        print_headers(find_problem(profiled));
+    } else {
+        print_ladder(find_problem(profiled));
+        print_times();
+        print_variants(variants);
+    }
+    json_decref(bench);
+    json_decref(variants);
     return 0;
 }

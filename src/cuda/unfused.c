@@ -6,11 +6,13 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "cuda/alignment.h"
 #include "cuda/cublas.h"
 #include "kernels/unfused_params.h"
 
 enum {
     PRODUCTS_MOST = 65535, /* of one batched call */
+    ROW_ALIGN = 16,        /* bytes that every row is aligned to */
     POINTER_ARRAYS = 6,
     PITCH = 8 /* keys: 16 bytes of the smaller type */
 };
@@ -37,6 +39,9 @@ const char *att_cuda_unfused_refusal(const att_problem *p, const char **field) {
     *field = "batch";
     if (p->batch * p->heads_q > PRODUCTS_MOST)
         return "batch x heads_q is above 65535";
+    /* Of pointers in device memory cuBLAS sees no alignment: it takes the best for granted. */
+    if (att_cuda_row_alignment(p, field) < ROW_ALIGN)
+        return "rows are not aligned to 16 bytes";
     *field = "q";
     if (!takes_rows(p->seq_q, p->q.row, p->d_qk))
         return "cuBLAS does not take this row stride";

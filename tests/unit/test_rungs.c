@@ -115,6 +115,9 @@ static void test_refusal__what_cublas_does_not_take__field_named(void **state) {
     p.batch = 40000;
     assert_refused("unfused", &p, "batch", "65535");
     p = problem();
+    p.alignment = 2;
+    assert_refused("unfused", &p, "alignment", "16 bytes");
+    p = problem();
     p.q.row = 0;
     assert_refused("unfused", &p, "q", "row stride");
     p = problem();
