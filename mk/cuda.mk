@@ -3,6 +3,11 @@
 # A row costs one front-end run a family (compute_80, compute_90a) and one ptxas a target. Without nvcc the
 # library holds the source text alone, and a machine with NVRTC compiles it when it is needed.
 NVCC        ?= $(firstword $(shell command -v nvcc) $(wildcard $(addsuffix /bin/nvcc,$(CUDA_HOME) /usr/local/cuda)))
+# 12.0 is the first that knows sm_90a, and the oldest driver served.
+ifeq ($(and $(NVCC),$(shell test "$$($(NVCC) --version | sed -n 's/.*release \([0-9]*\).*/\1/p')" -ge 12 2>/dev/null && echo new)),)
+override NVCC :=
+endif
+override NVCC := $(NVCC)
 PTXAS       ?= $(dir $(NVCC))ptxas
 FATBINARY   ?= $(dir $(NVCC))fatbinary
 # Same for NVRTC: see src/cuda/jit.c.

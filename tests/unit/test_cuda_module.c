@@ -387,6 +387,39 @@ static void test_load__eight_threads__loaded_once(void **state) {
     assert_int_equal(compiler->compiled, compiled + 1);
 }
 
+/* Loads what compiles and what does not, in turn with the other threads. */
+static void *load_some(void *argument) {
+    int *wrong = argument;
+    static const att_cuda_source only = {.cache_dir = "", .jit_only = 1};
+    static const char *const ids[] = {"fake_mixed_1", "fake_mixed_2", "fake_mixed_3"};
+    pthread_barrier_wait(&start);
+    for (int i = 0; i < 30; i++) {
+        att_cuda_kernel row = fake_named(ids[i % 3]);
+        row.source = i % 2 ? "fake" : "absent";
+        const att_cuda_function *f;
+        const att_status status = att_cuda_function_load(&f, open_device(HOPPER), &row, &only);
+        *wrong += status != (i % 2 ? ATT_OK : ATT_E_UNSUPPORTED) || !f != !(i % 2);
+    }
+    return NULL;
+}
+
+static void test_load__threads_that_fail_and_threads_that_wait__no_leak(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    int wrong[THREADS] = {0};
+    const long loaded = fake->libraries_loaded, live = att_alloc_live();
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, load_some, &wrong[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&start);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(wrong[i], 0);
+    assert_int_equal(fake->libraries_loaded, loaded + 3);
+    assert_int_equal(att_alloc_live(), live + 3);
+}
+
 static void test_origin_of__rows_and_gpus__where_code_comes_from(void **state) {
     (void)state;
     const att_cuda_kernel unknown = fake_named("fake_not_embedded");
@@ -563,6 +596,7 @@ int main(void) {
         cmocka_unit_test(test_load__each_allocation_failing__status_no_leak_then_works),
         cmocka_unit_test(test_load__driver_that_tells_no_names__name_it_was_found_by),
         cmocka_unit_test(test_load__eight_threads__loaded_once),
+        cmocka_unit_test(test_load__threads_that_fail_and_threads_that_wait__no_leak),
         cmocka_unit_test(test_origin_of__rows_and_gpus__where_code_comes_from),
         cmocka_unit_test(test_launch__shape_and_parameters__reach_the_driver),
         cmocka_unit_test(test_launch__parameters_of_another_size__refused),
