@@ -19,7 +19,7 @@ typedef enum lab_level {
 
 typedef struct lab_finding {
     lab_level level;
-    char what[16]; /* "driver" */
+    char what[24]; /* "driver" */
     char text[480];
     char remedy[240]; /* "" where nothing need be done */
 } lab_finding;

@@ -114,7 +114,7 @@ static void count_origins(const att_cuda_limits *l, size_t counts[4]) {
 }
 
 static void check_gpu(lab_doctor *doctor, int index) {
-    char what[16];
+    char what[24];
     snprintf(what, sizeof what, "cuda:%d", index);
     att_cuda_device *gpu;
     if (att_cuda_device_open(&gpu, index) != ATT_OK) {

@@ -136,7 +136,7 @@ static void smoke(lab_doctor *doctor, att_device device, int index, FILE *stream
     const bool gpu = device == ATT_DEVICE_CUDA;
     const att_context_options options = {
         .size = sizeof options, .device = device, .device_index = index};
-    char what[16];
+    char what[24];
     snprintf(what, sizeof what, gpu ? "run cuda:%d" : "run cpu", index);
     lab_spec spec;
     lab_message why;
