@@ -79,10 +79,11 @@ static bool answer_holds(bench_top *t, const char *what) {
         !lab_mirror_download_inputs(&t->mirror, &why))
         return check(false, "%s: %s", what, why.text);
     lab_verify_outputs(&result, t->tensors, &options);
-    return check(result.outcome == LAB_PASS, "%s: %s", what, result.message) &
-           check(
+    const bool right = check(result.outcome == LAB_PASS, "%s: %s", what, result.message);
+    return check(
                lab_tensors_check(t->tensors, &why) && lab_workspace_check(&t->workspace, &why),
-               "%s: %s", what, why.text);
+               "%s: %s", what, why.text) &&
+           right;
 }
 
 /* -------------------------------------------------------------- launch records */
