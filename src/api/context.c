@@ -82,7 +82,7 @@ static att_status choose_kernel(att_limits *limits, const char *asked) {
     }
     ATT_REQUIRE(matching > 0 && strlen(asked) < sizeof limits->kernel, ATT_E_ARG, field,
                 "%s=%.60s: there is no such kernel for this device", field, asked);
-    strcpy(limits->kernel, asked);
+    snprintf(limits->kernel, sizeof limits->kernel, "%s", asked);
     return ATT_OK;
 }
 
