@@ -28,9 +28,9 @@ $(BUILD)/bench/gpu_peaks: bench/gpu_peaks.cu
 # Pages that quote commands and measurements: `make docs` writes them anew, `make test-docs` checks them.
 GENERATED := $(shell grep -lE '^<!-- begin: (attest|evidence_table) ' README.md docs/*.md evidence/*.md)
 .PHONY: docs test-docs
-$(BUILD)/evidence_table: scripts/evidence_table.c
+$(BUILD)/evidence_table: scripts/evidence_table.c $(BUILD)/liblab.a $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(JANSSON) $(LDLIBS)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
 docs: all $(BUILD)/evidence_table
 	scripts/generated.sh $(BUILD) $(GENERATED)

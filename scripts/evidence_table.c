@@ -2,6 +2,7 @@
  *
  *     evidence_table FILE summary           geometric mean and worst cell of every group, against each rival
  *     evidence_table FILE forward|seed|...  one group: a row a problem
+ *     evidence_table FILE model DEVICE      what `attest plan` predicts for a device file, over what was measured
  *
  * FILE is of bench/gpu_vs_torch.py, schema attest-gpu-vs-torch-1. Prints Markdown. */
 #include <jansson.h>
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lab/plan_result.h"
 
 enum { GROUPS_MAX = 16, RIVALS_MAX = 8 };
 
@@ -146,9 +149,47 @@ static void put_group(const json_t *rows, const char *group) {
         fail("has no such group");
 }
 
+/* Predicted over measured, a row a group. Only kernels whose tiles the planner models count. */
+static void put_model(const json_t *rows, const char *device_path) {
+    lab_device device;
+    lab_message why;
+    if (!lab_device_read(&device, device_path, &why))
+        fail(why.text);
+    names groups = {.count = 0}, rivals = {.count = 0};
+    collect(rows, NULL, &groups, &rivals);
+    puts("| group | problems | predicted over measured, geometric mean | least | most |");
+    puts("|---|---|---|---|---|");
+    for (size_t g = 0; g < groups.count; g++) {
+        double log_sum = 0.0, least = INFINITY, most = 0.0;
+        size_t i, count = 0;
+        const json_t *row;
+        json_array_foreach(rows, i, row) {
+            lab_spec spec;
+            lab_plan_result plan;
+            if (strcmp(text(row, "group"), groups.list[g]) != 0)
+                continue;
+            if (!lab_spec_parse(&spec, text(row, "problem"), &why) ||
+                !lab_plan_make(&plan, &spec, &device, &why))
+                fail(why.text);
+            if (plan.chosen_tile) {
+                const double ratio = 1e6 * plan.chosen_tile->seconds / number(row, "attest_us");
+                log_sum += log(ratio);
+                least = fmin(least, ratio);
+                most = fmax(most, ratio);
+                count++;
+            }
+            lab_plan_free(&plan);
+        }
+        if (count > 0)
+            printf("| %s | %zu | %.2f | %.2f | %.2f |\n", groups.list[g], count,
+                   exp(log_sum / (double)count), least, most);
+    }
+}
+
 int main(int argc, char **argv) {
-    if (argc != 3) {
-        fputs("usage: evidence_table FILE summary|GROUP\n", stderr);
+    const bool model = argc == 4 && strcmp(argv[2], "model") == 0;
+    if (argc != 3 && !model) {
+        fputs("usage: evidence_table FILE summary | GROUP | model DEVICE\n", stderr);
         return 2;
     }
     path = argv[1];
@@ -161,7 +202,9 @@ int main(int argc, char **argv) {
     const json_t *rows = json_object_get(document, "rows");
     if (!json_is_array(rows) || json_array_size(rows) == 0)
         fail("rows");
-    if (strcmp(argv[2], "summary") == 0)
+    if (model)
+        put_model(rows, argv[3]);
+    else if (strcmp(argv[2], "summary") == 0)
         put_summary(rows);
     else
         put_group(rows, argv[2]);
