@@ -80,11 +80,11 @@ static void put_fitting(FILE *text, const lab_plan_result *r, size_t shown) {
     static const lab_table_column columns[] = {
         {"tile", LAB_TABLE_LEFT},       {"shared B", LAB_TABLE_RIGHT},
         {"registers", LAB_TABLE_RIGHT}, {"blocks/SM", LAB_TABLE_RIGHT},
-        {"limited by", LAB_TABLE_LEFT}, {"splits", LAB_TABLE_RIGHT},
-        {"grid", LAB_TABLE_RIGHT},      {"waves", LAB_TABLE_RIGHT},
-        {"tail", LAB_TABLE_RIGHT},      {"useful", LAB_TABLE_RIGHT},
-        {"predicted", LAB_TABLE_RIGHT}, {"of floor", LAB_TABLE_RIGHT},
-        {"kernel", LAB_TABLE_LEFT},
+        {"occupancy", LAB_TABLE_RIGHT}, {"limited by", LAB_TABLE_LEFT},
+        {"splits", LAB_TABLE_RIGHT},    {"grid", LAB_TABLE_RIGHT},
+        {"waves", LAB_TABLE_RIGHT},     {"tail", LAB_TABLE_RIGHT},
+        {"useful", LAB_TABLE_RIGHT},    {"predicted", LAB_TABLE_RIGHT},
+        {"of floor", LAB_TABLE_RIGHT},  {"kernel", LAB_TABLE_LEFT},
     };
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < r->fitting; i++) {
@@ -97,6 +97,7 @@ static void put_fitting(FILE *text, const lab_plan_result *r, size_t shown) {
         lab_table_cell(table, "%" PRIu32, tile->shared);
         lab_table_cell(table, "%d", tile->registers);
         lab_table_cell(table, "%d", tile->blocks);
+        lab_table_cell(table, "%.0f %%", 100.0 * tile->occupancy);
         lab_table_cell(table, "%s", lab_limit_name(tile->limited));
         lab_table_cell(table, "%d", tile->splits);
         lab_table_cell(table, "%" PRId64, tile->grid);
@@ -158,11 +159,12 @@ static void put_choice(FILE *text, const lab_plan_result *r) {
     }
     if (!r->chosen)
         fprintf(text, "chosen    none: %s\n", r->refusal);
-    else if (r->chosen_tile)
-        fprintf(text, "chosen    %s, predicted %s\n", r->chosen,
-                microseconds(time, sizeof time, r->chosen_tile->seconds));
     else
-        fprintf(text, "chosen    %s\n", r->chosen);
+        fprintf(text,
+                "chosen    %s: %d threads and %" PRIu32 " bytes of shared memory a block%s%s\n",
+                r->chosen, r->chosen_threads, r->chosen_shared,
+                r->chosen_tile ? ", predicted " : "",
+                r->chosen_tile ? microseconds(time, sizeof time, r->chosen_tile->seconds) : "");
 }
 
 static void put_plan(const cli_session *session, const lab_plan_result *r,

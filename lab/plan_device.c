@@ -94,8 +94,8 @@ static bool read_field(const lab_device *device, const char *section, const char
 
 static bool read_limit(lab_device *device, const limit_field *f, const json_t *section,
                        lab_message *why) {
-    double value;
-    const char *source;
+    double value = 0.0;
+    const char *source = "";
     if (!read_field(device, "limits", f->name, json_object_get(section, f->name), &value,
                     &source, why))
         return false;
@@ -116,7 +116,7 @@ static bool read_rate(lab_device *device, int kind, const json_t *section, lab_m
     lab_rate *rate = &device->rates[kind];
     if (!field && rate_fields[kind].optional)
         return true;
-    const char *source;
+    const char *source = "";
     if (!read_field(device, "rates", name, field, &rate->value, &source, why))
         return false;
     if (!(rate->value > 0.0 && rate->value < 1e18))

@@ -49,11 +49,11 @@ static json_t *tile_object(const lab_tile *tile) {
         return object;
     }
     json_object_update_new(
-        object,
-        json_pack("{s:i, s:s, s:i, s:I, s:f, s:f, s:f, s:f}", "blocks_per_sm", tile->blocks,
-                  "limited_by", lab_limit_name(tile->limited), "splits", tile->splits, "grid",
-                  (json_int_t)tile->grid, "waves", tile->waves, "tail", tile->tail, "useful",
-                  tile->useful, "predicted_seconds", tile->seconds));
+        object, json_pack("{s:i, s:f, s:s, s:i, s:I, s:f, s:f, s:f, s:f}", "blocks_per_sm",
+                          tile->blocks, "occupancy", tile->occupancy, "limited_by",
+                          lab_limit_name(tile->limited), "splits", tile->splits, "grid",
+                          (json_int_t)tile->grid, "waves", tile->waves, "tail", tile->tail,
+                          "useful", tile->useful, "predicted_seconds", tile->seconds));
     return object;
 }
 
@@ -61,9 +61,10 @@ json_t *lab_plan_object(const lab_plan_result *result, const lab_spec *spec) {
     json_t *tiles = json_array();
     for (size_t i = 0; i < result->tile_count; i++)
         json_array_append_new(tiles, tile_object(&result->tiles[i]));
-    json_t *chosen =
-        json_pack("{s:s?, s:s, s:o}", "kernel", result->chosen, "refusal", result->refusal,
-                  "tile", result->chosen_tile ? tile_object(result->chosen_tile) : json_null());
+    json_t *chosen = json_pack(
+        "{s:s?, s:s, s:i, s:I, s:o}", "kernel", result->chosen, "refusal", result->refusal,
+        "threads", result->chosen_threads, "shared_bytes", (json_int_t)result->chosen_shared,
+        "tile", result->chosen_tile ? tile_object(result->chosen_tile) : json_null());
     return json_pack("{s:o, s:{s:f, s:f, s:f}, s:o, s:o, s:o, s:o}", "problem",
                      lab_json_problem(spec), "work", "flops", result->work.flops, "bytes",
                      result->work.bytes, "exponentials", result->work.pairs, "floor",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/problem.h"
+#include "cuda/shape.h"
 #include "select/select.h"
 
 /* Rows of the registry whose tile the models describe. */
@@ -74,6 +75,12 @@ static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_
             result->chosen_tile = &result->tiles[i];
 }
 
+static void take_choice(lab_plan_result *result, const att_kernel_row *row) {
+    result->chosen = row->id;
+    result->chosen_threads = (int)att_cuda_kernel_threads(row->cuda);
+    result->chosen_shared = att_cuda_kernel_shared(row->cuda);
+}
+
 bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
                    lab_message *why) {
     const att_problem *p = &spec->problem;
@@ -90,7 +97,7 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
     result->has_reach = lab_reach_of(&result->reach, &result->work, p->dtype, device);
     const att_kernel_row *row;
     if (att_select(&row, &limits, p) == ATT_OK)
-        result->chosen = row->id;
+        take_choice(result, row);
     else
         snprintf(result->refusal, sizeof result->refusal, "%s", att_last_error()->text);
     if (p->dtype != ATT_F32 && result->work.pairs > 0.0) /* tensor cores would round float32 */

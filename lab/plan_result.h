@@ -19,6 +19,8 @@ typedef struct lab_plan_result {
 
     const char
         *chosen; /* id of the kernel that the library would run, or NULL: `refusal` says why */
+    int chosen_threads;          /* a block, as the next */
+    uint32_t chosen_shared;      /* dynamic bytes */
     const lab_tile *chosen_tile; /* NULL where the kernel has no tile of this model */
     char refusal[sizeof((att_error *)0)->text];
 } lab_plan_result;

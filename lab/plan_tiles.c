@@ -218,6 +218,7 @@ void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_device *d
     }
     tile->blocks = att_cuda_resident_blocks(&device->limits, WARP * tile->warps,
                                             tile->registers, tile->shared, &tile->limited);
+    tile->occupancy = (double)(tile->blocks * tile->warps) / device->limits.warps_per_sm;
     const cut c = cut_problem(tile, spec);
     lab_work work;
     lab_work_of(&work, spec);

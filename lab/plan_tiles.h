@@ -27,6 +27,7 @@ typedef struct lab_tile {
     int registers;            /* a thread, by the model */
     att_cuda_resource breaks; /* ATT_RESOURCE_NONE: it fits, and what follows is set */
 
+    double occupancy;          /* share of the warps an SM could have */
     int blocks;                /* resident on an SM */
     att_cuda_resource limited; /* what keeps it at that */
     int splits;                /* parts of the keys */
