@@ -11,7 +11,7 @@
 
 #define COLUMNS (D_V / 32) /* of O a lane */
 
-#define EARLY   4          /* parts of a warp that are loaded first */
+#define EARLY   8          /* parts of a warp that are loaded first */
 
 /* Column `column` of a part; 0 where there is none. */
 DEVICE float part_of(const att_fwd_params *p, unsigned rows, unsigned row, int split, int column) {
@@ -20,11 +20,12 @@ DEVICE float part_of(const att_fwd_params *p, unsigned rows, unsigned row, int s
                : 0.0f;
 }
 
-DEVICE float weight_of(const att_fwd_params *p, unsigned rows, unsigned row, int split, float base) {
-    return split < p->splits ? exp2_fast(p->partial_lse[(long long)split * rows + row] - base) : 0.0f;
+DEVICE float lse_of(const att_fwd_params *p, unsigned rows, unsigned row, int split) {
+    return p->partial_lse[(long long)split * rows + row];
 }
 
 static_assert(D_V % 32 == 0, "the lanes hold whole columns");
+static_assert(EARLY * WARPS <= 32, "a lane knows the weight of every early part");
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     KERNEL(const __grid_constant__ att_fwd_params params) {
@@ -37,10 +38,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
         return;
     const unsigned pair = divide(row, &p->by_seq_q);
     const int i = row - pair * p->seq_q, batch = divide(pair, &p->by_heads_q), head = pair - batch * p->heads_q;
+    wait_for_previous_kernel();
     const sequence s = sequence_of(p, batch);
     if (i >= s.len_q)
         return;
-    wait_for_previous_kernel();
 
     /* The first parts are under way while the weights are worked out. */
     float early[EARLY][COLUMNS];
@@ -50,10 +51,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
         for (int c = 0; c < COLUMNS; c++)
             early[n][c] = part_of(p, rows, row, member + n * team, lane + 32 * c);
 
-    float top = -INFINITE;
-    bool sound = true;
-    for (int split = lane; split < p->splits; split += 32) {
-        const float lse = p->partial_lse[(long long)split * rows + row];
+    const float mine = lane < p->splits ? lse_of(p, rows, row, lane) : -INFINITE;
+    float top = mine;
+    bool sound = mine == mine;
+    for (int split = lane + 32; split < p->splits; split += 32) {
+        const float lse = lse_of(p, rows, row, split);
         sound = sound && lse == lse;
         top = fmaxf(top, lse);
     }
@@ -64,7 +66,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     float sum = 0.0f, o[COLUMNS] = {0.0f};
 #pragma unroll
     for (int n = 0; n < EARLY; n++) {
-        const float weight = weight_of(p, rows, row, member + n * team, base);
+        const int split = member + n * team; /* below 32; a lane past the last holds -inf, which weighs 0 */
+        const float weight = exp2_fast(__shfl_sync(0xffffffffu, mine, split) - base);
         sum += weight;
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
@@ -72,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     }
 #pragma unroll 2
     for (int split = member + EARLY * team; split < p->splits; split += team) {
-        const float weight = weight_of(p, rows, row, split, base);
+        const float weight = exp2_fast(lse_of(p, rows, row, split) - base);
         sum += weight;
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)

@@ -6,7 +6,9 @@
  * SMEM     per warp a ring of STAGES x (K TILE_N x D_QK | V TILE_N x D_V); the merge reuses it
  * FLOW     K and V are read once for the whole group: the kernel runs at the speed of memory
  * NUMERICS as fwd_sm80; the merge is in the order of the warps
- * LIMITS   seq_q * group <= 16, d_qk <= D_QK, d_v <= D_V; every feature, any alignment */
+ * LIMITS   seq_q * group <= 16, d_qk <= D_QK, d_v <= D_V; every feature, any alignment
+ * WHY      tried on an H200 at B=1, Sk=1k / 8k and lost to splits merged by fwd_combine (6.3 / 13.8 us): the splits as a
+ *          cluster that merges through distributed shared memory (8.2 / 15.9 us); 8 warps a block (7.3 / 14.6) */
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_tile_load.cuh"
 #include "kernels/ldmatrix.cuh"
@@ -24,25 +26,25 @@
 #define STAGE_BYTES (TILE_N * (QK_PITCH + V_PITCH))
 #define RING_BYTES  (STAGES * STAGE_BYTES)
 
-/* A warp's result in shared memory: rows of O, each followed by its top and its sum. */
-#define RESULT_PITCH (8 * O_TILES + 2)
+/* A warp's result in shared memory: rows of O, each followed by its top and its sum, on 16 bytes. */
+#define RESULT_PITCH (8 * O_TILES + 4)
+#define QUADS        ((8 * O_TILES + 127) / 128) /* fours of columns a lane merges */
 
 CHECK_SHARED(WARPS * RING_BYTES);
 static_assert(TILE_M == 16, "the rows are those of one mma");
 static_assert(TILE_N % 16 == 0, "keys come in steps of an mma");
 static_assert(TILE_M * RESULT_PITCH * 4 <= RING_BYTES, "the merge fits where the ring was");
+static_assert(TILE_M * QK_PITCH <= STAGE_BYTES, "Q fits where a step will be");
 
 typedef struct block_work {
     sequence s;
     int head_kv, rows;        /* rows: len_q * group */
-    int split;
     int first, last;          /* steps of TILE_N keys */
     int clear_from, clear_to; /* keys that every row sees */
 } block_work;
 
 DEVICE block_work work_of(const att_fwd_params *p) {
     block_work w;
-    w.split = blockIdx.y;
     const int batch = divide(blockIdx.x, &p->by_heads_kv);
     w.head_kv = blockIdx.x - batch * p->heads_kv;
     w.s = sequence_of(p, batch);
@@ -52,7 +54,7 @@ DEVICE block_work work_of(const att_fwd_params *p) {
     const int lo = visible_lo(p, &w.s, 0) / TILE_N;
     const int hi = (max(visible_hi(p, &w.s, w.s.len_q - 1), 0) + TILE_N - 1) / TILE_N;
     const int each = p->splits == 1 ? max(hi - lo, 0) : (max(hi - lo, 0) + p->splits - 1) / p->splits;
-    w.first = min(lo + w.split * each, hi);
+    w.first = min(lo + (int)blockIdx.y * each, hi);
     w.last = min(w.first + each, hi);
     return w;
 }
@@ -68,29 +70,14 @@ DEVICE tile_row row_of(const att_fwd_params *p, const block_work *w, int r) {
     return row;
 }
 
-/* Two neighbouring elements of a row of Q in one register, zero past its end. */
-DEVICE unsigned load_q_pair(const att_fwd_params *p, const half_bits *q, int column) {
-    if (p->flags & ATT_FWD_VECTOR)
-        return column < p->d_qk ? *(const unsigned *)(q + column) : 0;
-    const unsigned lo = column < p->d_qk ? q[column] : 0, hi = column + 1 < p->d_qk ? q[column + 1] : 0;
-    return lo | hi << 16;
-}
-
-/* The query rows of the tile as the left operand of mma. */
-DEVICE void load_q(const att_fwd_params *p, const block_work *w, unsigned q[K_STEPS][4]) {
+/* The query rows of the tile into shared memory. The other rows hold anything: what becomes of them is not kept. */
+DEVICE void copy_q(const att_fwd_params *p, const block_work *w, unsigned tile) {
     const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int r = lane / 4 + 8 * half;
+    for (int r = lane / 8; r < w->rows; r += 4) {
         const tile_row row = row_of(p, w, r);
-        const half_bits *from =
-            (const half_bits *)p->q + query_offset(p, &w->s, &p->q_stride, row.head, row.position);
-#pragma unroll
-        for (int k = 0; k < K_STEPS; k++)
-#pragma unroll
-            for (int e = 0; e < 2; e++)
-                q[k][half + 2 * e] =
-                    r < w->rows ? load_q_pair(p, from, k * 16 + e * 8 + lane % 4 * 2) : 0;
+        load_row(tile, D_QK, r, (const half_bits *)p->q,
+                 query_offset(p, &w->s, &p->q_stride, row.head, row.position), p->d_qk,
+                 p->flags & ATT_FWD_VECTOR, lane % 8, 8);
     }
 }
 
@@ -178,16 +165,16 @@ DEVICE void accumulate(float o[O_TILES][4], float s[N_TILES][4], unsigned v_row)
     }
 }
 
-/* Scores become weights against the running maximum. */
+/* Scores become weights against the running maximum, which is followed when it grows by more than `slack`. */
 DEVICE void softmax_step(float s[N_TILES][4], float o[O_TILES][4], float top[2], float sum[2],
-                         float factor) {
+                         float factor, float slack) {
+    const float high[2] = {row_max(s, N_TILES, 0, factor), row_max(s, N_TILES, 1, factor)};
+    const bool raise[2] = {high[0] > top[0] + slack, high[1] > top[1] + slack};
+    if (__any_sync(0xffffffffu, raise[0] || raise[1])) {
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const float high = row_max(s, N_TILES, half, factor);
-        const bool raise = high > top[half] + RAISE_ABOVE;
-        if (__any_sync(0xffffffffu, raise)) {
-            const float shrink = raise ? exp2_fast(top[half] - high) : 1.0f;
-            top[half] = raise ? high : top[half];
+        for (int half = 0; half < 2; half++) {
+            const float shrink = raise[half] ? exp2_fast(top[half] - high[half]) : 1.0f;
+            top[half] = raise[half] ? high[half] : top[half];
             sum[half] *= shrink;
 #pragma unroll
             for (int n = 0; n < O_TILES; n++) {
@@ -195,15 +182,18 @@ DEVICE void softmax_step(float s[N_TILES][4], float o[O_TILES][4], float top[2],
                 o[n][2 * half + 1] *= shrink;
             }
         }
-        weigh(s, N_TILES, half, factor, top[half], &sum[half]);
     }
+    weigh(s, N_TILES, 0, factor, top[0], &sum[0]);
+    weigh(s, N_TILES, 1, factor, top[1], &sum[1]);
 }
 
 /* Put this warp's rows where the others can read them. */
-DEVICE void publish(float *results, float o[O_TILES][4], const float top[2], const float sum[2]) {
+DEVICE void publish(float *results, int rows, float o[O_TILES][4], const float top[2], const float sum[2]) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
+        if (rows <= 8 * half)
+            break;
         float *row = results + (threadIdx.x / 32 * TILE_M + lane / 4 + 8 * half) * RESULT_PITCH;
 #pragma unroll
         for (int n = 0; n < O_TILES; n++)
@@ -216,43 +206,71 @@ DEVICE void publish(float *results, float o[O_TILES][4], const float top[2], con
     }
 }
 
-/* Row r from the results of all warps: O and LSE, or a part. The whole warp works on it. */
-DEVICE void merge_row(const att_fwd_params *p, const block_work *w, const float *results, int r) {
-    const tile_row at_row = row_of(p, w, r);
-    const int lane = threadIdx.x % 32, head = at_row.head, i = at_row.position;
+/* A row being merged, over the lanes of a warp: lane l has the columns 4 l + 128 g .. + 3. `o` is not divided by `sum`. */
+typedef struct merged_row {
+    float top, sum;
+    float4 o[QUADS];
+} merged_row;
+
+DEVICE void add_weighed(float4 *to, float weight, float4 x) {
+    to->x += weight * x.x;
+    to->y += weight * x.y;
+    to->z += weight * x.z;
+    to->w += weight * x.w;
+}
+
+/* Row r from the results of this block's warps. */
+DEVICE merged_row merge_warps(const float *results, int r) {
+    const int lane = threadIdx.x % 32;
     const float *row = results + r * RESULT_PITCH;
-    float top = -INFINITE, sum = 0.0f, weight[WARPS];
+    merged_row m = {-INFINITE, 0.0f, {}};
+    float weight[WARPS];
 #pragma unroll
     for (int n = 0; n < WARPS; n++)
-        top = fmaxf(top, row[n * TILE_M * RESULT_PITCH + 8 * O_TILES]);
+        m.top = fmaxf(m.top, row[n * TILE_M * RESULT_PITCH + 8 * O_TILES]);
 #pragma unroll
     for (int n = 0; n < WARPS; n++) {
-        weight[n] = top == -INFINITE ? 0.0f : exp2_fast(row[n * TILE_M * RESULT_PITCH + 8 * O_TILES] - top);
-        sum += weight[n] * row[n * TILE_M * RESULT_PITCH + 8 * O_TILES + 1];
+        const float *tail = row + n * TILE_M * RESULT_PITCH + 8 * O_TILES;
+        weight[n] = m.top == -INFINITE ? 0.0f : exp2_fast(tail[0] - m.top);
+        m.sum += weight[n] * tail[1];
     }
+#pragma unroll
+    for (int g = 0; g < QUADS; g++) {
+        const int column = 4 * lane + 128 * g;
+#pragma unroll
+        for (int n = 0; n < WARPS && column < 8 * O_TILES; n++)
+            add_weighed(&m.o[g], weight[n], *(const float4 *)(row + n * TILE_M * RESULT_PITCH + column));
+    }
+    return m;
+}
+
+/* Write row r: O and LSE, or a part. The whole warp works on it. */
+DEVICE void store_row(const att_fwd_params *p, const block_work *w, int r, const merged_row *m) {
+    const tile_row row = row_of(p, w, r);
+    const int lane = threadIdx.x % 32, head = row.head, i = row.position;
     const bool partial = p->splits > 1;
-    float lse = sum > 0.0f ? top + log2_fast(sum) : sum == 0.0f ? -INFINITE : sum;
-    float scale = sum > 0.0f ? 1.0f / sum : sum;
+    float lse = m->sum > 0.0f ? m->top + log2_fast(m->sum) : m->sum == 0.0f ? -INFINITE : m->sum;
+    float scale = m->sum > 0.0f ? 1.0f / m->sum : m->sum;
     if (!partial)
         scale *= add_sink(p, head, &lse);
-    const long long index = ((long long)w->split * p->batch + w->s.batch) * p->heads_q + head;
-    const long long at = partial ? (index * p->seq_q + i) * p->d_v : query_offset(p, &w->s, &p->o_stride, head, i);
+    const long long index = ((long long)blockIdx.y * p->batch + w->s.batch) * p->heads_q + head;
+    const long long at =
+        partial ? (index * p->seq_q + i) * p->d_v : query_offset(p, &w->s, &p->o_stride, head, i);
     bool sound = lse == lse;
 #pragma unroll
-    for (int c = 0; c < O_TILES / 4 + (O_TILES % 4 != 0); c++) {
-        const int column = lane + 32 * c;
-        if (column >= p->d_v)
-            continue;
-        float x = 0.0f;
+    for (int g = 0; g < QUADS; g++) {
+        const float x[4] = {m->o[g].x, m->o[g].y, m->o[g].z, m->o[g].w};
 #pragma unroll
-        for (int n = 0; n < WARPS; n++)
-            x += weight[n] * row[n * TILE_M * RESULT_PITCH + column];
-        x *= scale;
-        sound = sound && fabsf(x) < INFINITE;
-        if (partial)
-            p->partial_o[at + column] = x;
-        else
-            store_from_float(p->o, at + column, p->dtype_o, x);
+        for (int e = 0; e < 4; e++) {
+            const int column = 4 * lane + 128 * g + e;
+            if (column >= p->d_v)
+                continue;
+            sound = sound && fabsf(x[e] * scale) < INFINITE;
+            if (partial)
+                p->partial_o[at + column] = x[e] * scale;
+            else
+                store_from_float(p->o, at + column, p->dtype_o, x[e] * scale);
+        }
     }
     sound = __all_sync(0xffffffffu, sound);
     if (partial) {
@@ -262,7 +280,7 @@ DEVICE void merge_row(const att_fwd_params *p, const block_work *w, const float 
     }
     if (p->lse && lane == 0)
         p->lse[query_offset(p, &w->s, &p->lse_stride, head, i)] = lse * LN_2;
-    const bool lost = sum == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
+    const bool lost = m->sum == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
     if (!sound || lost)
         second_look(p, w->s.batch, head, i);
 }
@@ -271,14 +289,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     KERNEL(const __grid_constant__ att_fwd_params params) {
     extern __shared__ __align__(128) char shared[];
     const att_fwd_params *p = &params;
+    if (p->splits > 1)
+        allow_next_kernel();
     const block_work w = work_of(p);
-    allow_next_kernel();
     if (w.rows == 0)
         return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const unsigned ring = shared_address(shared) + warp * RING_BYTES;
+    const unsigned q_tile = ring + (STAGES - 1) * STAGE_BYTES; /* free until the first step */
     const int first = w.first + warp;
 
+    copy_q(p, &w, q_tile);
 #pragma unroll
     for (int n = 0; n < STAGES - 1; n++) {
         if (first + n * WARPS < w.last)
@@ -286,9 +307,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         async_commit();
     }
     unsigned q[K_STEPS][4];
-    load_q(p, &w, q);
+    const unsigned q_row = q_tile + swizzled(lane % 16, lane / 16, QK_PITCH);
+    ASYNC_WAIT(STAGES - 2);
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k++)
+        ldmatrix_x4(q[k], (q_row ^ (k % 4 << 5)) + k / 4 * 128);
+    __syncwarp();
+
     const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f;
     const float factor = simple ? p->scale_log2 : 1.0f;
+    const float slack = p->dtype_o == F32 ? 0.0f : RAISE_ABOVE;
 
     float o[O_TILES][4], top[2] = {-INFINITE, -INFINITE}, sum[2] = {0.0f, 0.0f};
 #pragma unroll
@@ -311,14 +340,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         score(s, q, k_row + stage * STAGE_BYTES);
         if (!simple || j * TILE_N < w.clear_from || (j + 1) * TILE_N > w.clear_to)
             adjust(p, &w, s, simple, j);
-        softmax_step(s, o, top, sum, factor);
+        softmax_step(s, o, top, sum, factor, slack);
         accumulate(o, s, v_row + stage * STAGE_BYTES);
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
     ASYNC_WAIT(0);
     __syncthreads();
-    publish((float *)shared, o, top, sum);
+    publish((float *)shared, w.rows, o, top, sum);
     __syncthreads();
-    for (int r = warp; r < w.rows; r += WARPS)
-        merge_row(p, &w, (const float *)shared, r);
+    for (int r = warp; r < w.rows; r += WARPS) {
+        const merged_row m = merge_warps((const float *)shared, r);
+        store_row(p, &w, r, &m);
+    }
 }

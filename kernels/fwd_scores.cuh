@@ -20,7 +20,7 @@ DEVICE float bias_at(const att_fwd_params *p, int batch, int head, int i, int j)
 /* One product q.k as a score in units of log2, for every feature a problem may have. i < len_q, j < len_k. */
 DEVICE float score_of(const att_fwd_params *p, const sequence *s, int head, int i, int j, float slope,
                       float product) {
-    float x = p->softcap > 0.0f ? p->softcap * tanh_fast(product * p->scale_log2) : product * p->scale;
+    float x = p->softcap > 0.0f ? p->softcap * tanhf(product * p->scale_log2) : product * p->scale;
     x -= slope * fabsf((float)(i + s->shift - j));
     return (x + bias_at(p, s->batch, head, i, j)) * LOG2_E;
 }

@@ -201,7 +201,7 @@ DEVICE void load_q_registers(unsigned q[M_TILES][K_STEPS][4], unsigned q_row) {
 
 /* Follow the maxima of new scores; O and the sums are rescaled where one grew much. */
 DEVICE void raise_top(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4],
-                         float top[M_TILES][2], float sum[M_TILES][2], float factor) {
+                         float top[M_TILES][2], float sum[M_TILES][2], float factor, float slack) {
     float raised[M_TILES][2];
     bool raise = false;
 #pragma unroll
@@ -209,14 +209,14 @@ DEVICE void raise_top(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4]
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             raised[m][half] = row_max(s[m], N_TILES, half, factor);
-            raise = raise || raised[m][half] > top[m][half] + RAISE_ABOVE;
+            raise = raise || raised[m][half] > top[m][half] + slack;
         }
     if (__any_sync(0xffffffffu, raise)) {
 #pragma unroll
         for (int m = 0; m < M_TILES; m++)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                if (!(raised[m][half] > top[m][half] + RAISE_ABOVE))
+                if (!(raised[m][half] > top[m][half] + slack))
                     continue;
                 const float shrink = exp2_fast(top[m][half] - raised[m][half]);
                 top[m][half] = raised[m][half];
@@ -396,6 +396,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const int clear_from = (visible_lo(p, &w.s, min(w.row0 + TILE_M, w.s.len_q) - 1) + TILE_N - 1) / TILE_N;
     const int clear_to = max(visible_hi(p, &w.s, w.row0), 0) / TILE_N;
     const float factor = IS_PLAIN ? p->scale_log2 : 1.0f;
+    const float slack = !IS_PLAIN && p->dtype_o == F32 ? 0.0f : RAISE_ABOVE;
 
     int stage = 0;
     for (int j = w.first; j < w.last; j++, stage ^= 1) {
@@ -415,7 +416,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             adjust(p, &w, s, j);
         if (j < clear_from || j >= clear_to)
             hide(p, &w, s, j);
-        raise_top(s, o, top, sum, factor);
+        raise_top(s, o, top, sum, factor, slack);
         weigh_all(s, top, sum, factor);
         accumulate(o, s, v_row + stage * V_BYTES);
     }

@@ -2,7 +2,10 @@
  *
  * A lane holds two rows of every 16-row tile, two neighbouring columns of every 8. `top` is the reference that scores
  * are taken against, in units of log2; it follows the maximum only when that grows by more than RAISE_ABOVE, so that
- * sums and O are almost never rescaled. Weights then reach 2^RAISE_ABOVE at most, far from the end of float16. */
+ * sums and O are almost never rescaled. Weights then reach 2^RAISE_ABOVE at most, far from the end of float16.
+ *
+ * Where O is written in float32 it is followed always: the heaviest key then weighs exactly 1, and rounding the
+ * weights to 16 bits costs a row that one key dominates nothing. */
 #ifndef ATT_FWD_SOFTMAX_CUH
 #define ATT_FWD_SOFTMAX_CUH
 

@@ -22,9 +22,4 @@ DEVICE float log2_fast(float x) {
     return y;
 }
 
-/* tanh(x), to 1e-7 absolute: the scores it makes are off by no more than a few ulp of the cap. */
-DEVICE float tanh_fast(float x) {
-    return 1.0f - __fdividef(2.0f, exp2_fast(2.0f * LOG2_E * x) + 1.0f);
-}
-
 #endif

@@ -14,8 +14,8 @@ enum {
     WORKSPACE_UNIT = 256 /* bytes */
 };
 
-/* What a split costs, in the time of one step over the keys: starting a block, and the combining kernel. Measured on
- * an H200 by timing forced splits; see docs/benchmarking.md. */
+/* What splitting costs, in the time of one step over the keys: starting a block, and the combining kernel. Fitted to
+ * times of forced splits on an H200. */
 typedef struct split_cost {
     int start, combine;
 } split_cost;
@@ -42,14 +42,14 @@ static int choose_splits(const att_cuda_kernel *kernel, const att_problem *p, in
     const bool decode = kernel->role == ATT_ROLE_DECODE;
     const split_cost cost = decode ? decode_cost : tile_cost;
     const int64_t keys_a_step = (int64_t)kernel->tile_n * (decode ? kernel->warps : 1);
-    const int64_t steps = att_ceil_div(p->seq_k, keys_a_step);
+    const int64_t steps = att_max(1, att_ceil_div(p->seq_k, keys_a_step));
     int best = 1;
     int64_t least = INT64_MAX;
-    for (int splits = 1; splits <= att_min(SPLITS_MOST, att_max(steps, 1)); splits++) {
+    for (int splits = 1; splits <= att_min(SPLITS_MOST, steps); splits++) {
         const int64_t waves = att_ceil_div(blocks * splits, slots);
-        const int64_t time = waves * (cost.start + att_ceil_div(steps, splits)) +
-                             (splits > 1 ? cost.combine + splits / 8 : 0);
-        if (time < least) {
+        const int64_t merge = splits > 1 ? cost.combine + splits / 16 : 0;
+        const int64_t time = waves * (cost.start + att_ceil_div(steps, splits)) + merge;
+        if (time <= least) {
             least = time;
             best = splits;
         }
@@ -97,9 +97,13 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
         return ATT_OK;
 
     const att_cuda_limits *limits = att_cuda_device_limits(device);
-    const int64_t slots = (int64_t)limits->sms *
-                          att_cuda_blocks_per_sm(
-                              limits, att_cuda_function_code(tiling->function), &tiling->shape);
+    /* One block an SM has all the bytes under way that a decode kernel's share of the memory needs. */
+    const int resident =
+        kernel->role == ATT_ROLE_DECODE
+            ? 1
+            : att_cuda_blocks_per_sm(limits, att_cuda_function_code(tiling->function),
+                                     &tiling->shape);
+    const int64_t slots = (int64_t)limits->sms * resident;
     const int64_t rows = p->batch * p->heads_q * p->seq_q;
     if (combine && rows <= INT32_MAX)
         tiling->params.splits = choose_splits(kernel, p, blocks, slots);
