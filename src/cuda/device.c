@@ -152,16 +152,35 @@ static att_status retain_primary(CUcontext *out, att_cuda_device *device) {
     return status;
 }
 
-att_status att_cuda_device_enter(att_cuda_device *device) {
+/* The context that calls on the device should run in, and whether it is current already. */
+static att_status find_context(CUcontext *context, bool *current, att_cuda_device *device) {
     const att_cuda_driver *cu = device->cu;
-    CUcontext context = NULL;
-    CUdevice current = -1;
-    ATT_TRY(ATT_CUDA(cu, NULL, CtxGetCurrent, &context));
-    if (context)
-        ATT_TRY(ATT_CUDA(cu, NULL, CtxGetDevice, &current));
-    if (!context || current != device->handle)
-        ATT_TRY(retain_primary(&context, device));
-    return ATT_CUDA(cu, NULL, CtxPushCurrent, context);
+    CUdevice of = -1;
+    *context = NULL;
+    ATT_TRY(ATT_CUDA(cu, NULL, CtxGetCurrent, context));
+    if (*context)
+        ATT_TRY(ATT_CUDA(cu, NULL, CtxGetDevice, &of));
+    *current = *context && of == device->handle;
+    return *current ? ATT_OK : retain_primary(context, device);
+}
+
+att_status att_cuda_device_enter(att_cuda_device *device) {
+    CUcontext context;
+    bool current;
+    ATT_TRY(find_context(&context, &current, device));
+    return ATT_CUDA(device->cu, NULL, CtxPushCurrent, context);
+}
+
+att_status att_cuda_device_enter_once(att_cuda_device *device, bool *entered) {
+    CUcontext context;
+    bool current;
+    *entered = false;
+    ATT_TRY(find_context(&context, &current, device));
+    if (current)
+        return ATT_OK;
+    ATT_TRY(ATT_CUDA(device->cu, NULL, CtxPushCurrent, context));
+    *entered = true;
+    return ATT_OK;
 }
 
 void att_cuda_device_leave(att_cuda_device *device) {

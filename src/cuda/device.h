@@ -2,6 +2,7 @@
 #ifndef ATT_CUDA_DEVICE_H
 #define ATT_CUDA_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,5 +45,9 @@ int att_cuda_device_handle(const att_cuda_device *device);
  * Thread: safe. Errors: ATT_E_CUDA, ATT_E_MEMORY. */
 att_status att_cuda_device_enter(att_cuda_device *device);
 void att_cuda_device_leave(att_cuda_device *device);
+
+/* The same, but nothing is done where a context of the device is current already: *entered is then false and
+ * nothing is to be left. For calls of which every nanosecond counts. */
+att_status att_cuda_device_enter_once(att_cuda_device *device, bool *entered);
 
 #endif

@@ -49,11 +49,13 @@ att_status att_cuda_launch(const att_cuda_function *function, const att_cuda_sha
                 "%s takes %zu bytes of parameters, not %zu", function->name,
                 function->params_bytes, bytes);
     void *list[] = {(void *)params}; /* the driver copies them before it returns */
-    ATT_TRY(att_cuda_device_enter(function->device));
+    bool entered;
+    ATT_TRY(att_cuda_device_enter_once(function->device, &entered));
     /* A kernel of a library stands where a function does: it runs in the current context. */
     const att_status status = ATT_CUDA(function->cu, function->name, LaunchKernelEx, &config,
                                        (CUfunction)function->kernel, list, NULL);
-    att_cuda_device_leave(function->device);
+    if (entered)
+        att_cuda_device_leave(function->device);
     return status;
 }
 

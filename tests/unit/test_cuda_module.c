@@ -494,6 +494,21 @@ static void test_launch__overlap__only_where_the_gpu_can(void **state) {
     assert_int_equal(fake->attribute, -1);
 }
 
+static void test_launch__context_current__three_calls_of_the_driver(void **state) {
+    (void)state;
+    att_cuda_device *device = open_device(HOPPER);
+    const att_cuda_function *f = load(HOPPER, &fake_all, &no_cache);
+    const fake_params p = {{0}};
+    assert_ok(att_cuda_device_enter(device));
+    const CUcontext own = current_context();
+    fake->calls = 0;
+    assert_ok(att_cuda_launch(f, &shape, &p, sizeof p, NULL));
+    assert_int_equal(fake->calls, 3); /* the context, its device, the launch */
+    assert_ptr_equal(current_context(), own);
+    att_cuda_device_leave(device);
+    assert_null(current_context());
+}
+
 static void test_launch__each_call_failing__status_then_works(void **state) {
     (void)state;
     const att_cuda_function *f = load(HOPPER, &fake_all, &no_cache);
@@ -601,6 +616,7 @@ int main(void) {
         cmocka_unit_test(test_launch__shape_and_parameters__reach_the_driver),
         cmocka_unit_test(test_launch__parameters_of_another_size__refused),
         cmocka_unit_test(test_launch__overlap__only_where_the_gpu_can),
+        cmocka_unit_test(test_launch__context_current__three_calls_of_the_driver),
         cmocka_unit_test(test_launch__each_call_failing__status_then_works),
         cmocka_unit_test(test_launch__after_a_fault__says_that_the_context_is_lost),
         cmocka_unit_test(test_launch_record__from_what_was_loaded),
