@@ -22,6 +22,7 @@ CUDA_TEXTS  := $(sort $(wildcard $(addprefix $(KERNELS)/*.,cu cuh h)))
 
 # $(call cuda_row,ID,SOURCE,COMPUTE CAPABILITIES): the rules of one row; rows.mk calls it.
 define cuda_row
+CUDA_IDS += $(1)
 $(if $(filter 8%,$(3)),$(call cuda_front_end,$(1),$(2),80))
 $(if $(filter 9%,$(3)),$(call cuda_front_end,$(1),$(2),90a))
 $(foreach cc,$(filter 8%,$(3)),$(call cuda_cubin,$(1),80,$(cc)))
@@ -95,10 +96,10 @@ $(EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h
 .PHONY: cuda
 cuda: $(CUDA_CODES)
 
-# What the kernels and the library weigh.
-all: cuda-size
-.PHONY: cuda-size
-cuda-size: $(BUILD)/libattest.so
-	@printf '%s: %d kernels of machine code, %.1f MiB; the library is %.1f MiB\n' $< $(words $(CUDA_CODES)) \
+# What the kernels and the library weigh, said when the library is new.
+all: $(BUILD)/library_size.txt
+$(BUILD)/library_size.txt: $(BUILD)/libattest.so.$(VERSION)
+	@printf '%s: %d GPU kernels in %d images of %.1f MiB; the library is %.1f MiB, debug information included\n' \
+	    $< $(words $(CUDA_IDS)) $(words $(CUDA_CODES)) \
 	    "$$(cat /dev/null $(CUDA_CODES) | wc -c | awk '{ print $$1 / 1048576 }')" \
-	    "$$(stat -Lc %s $< | awk '{ print $$1 / 1048576 }')"
+	    "$$(stat -Lc %s $< | awk '{ print $$1 / 1048576 }')" | tee $@
