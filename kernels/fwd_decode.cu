@@ -7,8 +7,8 @@
  * FLOW     K and V are read once for the whole group: the kernel runs at the speed of memory
  * NUMERICS as fwd_sm80; the merge is in the order of the warps
  * LIMITS   seq_q * group <= 16, d_qk <= D_QK, d_v <= D_V; every feature, any alignment
- * WHY      tried on an H200 at B=1, Sk=1k / 8k and lost to splits merged by fwd_combine (6.3 / 13.8 us): the splits as a
- *          cluster that merges through distributed shared memory (8.2 / 15.9 us); 8 warps a block (7.3 / 14.6) */
+ * WHY      tried on an H200 and lost: the splits as blocks of a cluster that merges through distributed shared memory,
+ *          8 warps a block, 32 keys a step, more splits than SMs */
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_tile_load.cuh"
 #include "kernels/ldmatrix.cuh"

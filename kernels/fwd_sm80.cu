@@ -8,7 +8,10 @@
  *          alu        softmax0 |   softmax1
  * NUMERICS float32 S, top, sum, O; weights rounded to DTYPE before PV; rows that are not finite are redone in float64
  * LIMITS   d_qk <= D_QK, d_v <= D_V; ROLE PLAIN, SMALL: rows at multiples of 16 bytes, no softcap, ALiBi, bias, sinks, pages,
- *          scale > 0, O of type DTYPE; ROLE GENERAL: everything */
+ *          scale > 0, O of type DTYPE; ROLE GENERAL: everything
+ * WHY      tried on an H200 and lost: the next tile's scores before this one's softmax (the second S takes the registers that
+ *          hide latency), 32, 48, 96 and 128 keys at 128 rows, three blocks an SM, 16 rows a warp at D = 128, overlapping the
+ *          next call (its blocks are placed two to an SM while other SMs idle); docs/benchmarking.md says why */
 #include "kernels/second_look.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_tile_load.cuh"
