@@ -1,12 +1,12 @@
 /* fwd_decode.cu: forward attention for a few query rows against many keys
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, K/V head, split of the keys)
- * TILE     the query heads of a group times their positions, at most TILE_M = 16 rows, against TILE_N keys a warp
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, K/V head, 16 rows, split of the keys)
+ * TILE     TILE_M = 16 of the rows that the query heads of a group and their positions make, against TILE_N keys a warp
  * THREADS  32 * WARPS; every warp walks its own keys with its own copies under way and its own running softmax, and waits for
  *          no other until the end, where the warps' results are merged
  * SMEM     per warp a ring of STAGES x (K TILE_N x D_QK | V TILE_N x D_V); the merge reuses it
  * FLOW     K and V are read once for the whole group: the kernel runs at the speed of memory
  * NUMERICS as fwd_sm80; the merge is in the order of the warps
- * LIMITS   seq_q * group <= 16, d_qk <= D_QK, d_v <= D_V; every feature, any alignment
+ * LIMITS   meant for few rows a K/V head; d_qk <= D_QK, d_v <= D_V; every feature, any alignment
  * WHY      tried on an H200 and lost: the splits as blocks of a cluster that merges through distributed shared memory,
  *          8 warps a block, 32 keys a step, more splits than SMs */
 #include "kernels/fwd_softmax.cuh"
@@ -38,21 +38,26 @@ static_assert(TILE_M * QK_PITCH <= STAGE_BYTES, "Q fits where a step will be");
 
 typedef struct block_work {
     sequence s;
-    int head_kv, rows;        /* rows: len_q * group */
+    int head_kv;
+    int row0, rows;           /* of the len_q * group rows, and how many of them the tile has */
     int first, last;          /* steps of TILE_N keys */
     int clear_from, clear_to; /* keys that every row sees */
 } block_work;
 
 DEVICE block_work work_of(const att_fwd_params *p) {
     block_work w;
-    const int batch = divide(blockIdx.x, &p->by_heads_kv);
-    w.head_kv = blockIdx.x - batch * p->heads_kv;
+    const unsigned pair = divide(blockIdx.x, &p->by_row_blocks);
+    const int batch = divide(pair, &p->by_heads_kv);
+    w.head_kv = pair - batch * p->heads_kv;
+    w.row0 = (blockIdx.x - pair * p->row_blocks) * TILE_M;
     w.s = sequence_of(p, batch);
-    w.rows = w.s.len_q * p->group;
-    w.clear_from = visible_lo(p, &w.s, w.s.len_q - 1);
-    w.clear_to = visible_hi(p, &w.s, 0);
-    const int lo = visible_lo(p, &w.s, 0) / TILE_N;
-    const int hi = (max(visible_hi(p, &w.s, w.s.len_q - 1), 0) + TILE_N - 1) / TILE_N;
+    w.rows = min(w.s.len_q * p->group - w.row0, TILE_M);
+    const int position0 = divide(w.row0, &p->by_group);
+    const int position1 = divide(w.row0 + max(w.rows, 1) - 1, &p->by_group);
+    w.clear_from = visible_lo(p, &w.s, position1);
+    w.clear_to = visible_hi(p, &w.s, position0);
+    const int lo = visible_lo(p, &w.s, position0) / TILE_N;
+    const int hi = (max(visible_hi(p, &w.s, position1), 0) + TILE_N - 1) / TILE_N;
     const int each = p->splits == 1 ? max(hi - lo, 0) : (max(hi - lo, 0) + p->splits - 1) / p->splits;
     w.first = min(lo + (int)blockIdx.y * each, hi);
     w.last = min(w.first + each, hi);
@@ -65,8 +70,8 @@ typedef struct tile_row {
 } tile_row;
 
 DEVICE tile_row row_of(const att_fwd_params *p, const block_work *w, int r) {
-    const int position = divide(r, &p->by_group);
-    const tile_row row = {w->head_kv * p->group + r - position * p->group, position};
+    const int position = divide(w->row0 + r, &p->by_group);
+    const tile_row row = {w->head_kv * p->group + w->row0 + r - position * p->group, position};
     return row;
 }
 
@@ -292,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     if (p->splits > 1)
         allow_next_kernel();
     const block_work w = work_of(p);
-    if (w.rows == 0)
+    if (w.rows <= 0)
         return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const unsigned ring = shared_address(shared) + warp * RING_BYTES;

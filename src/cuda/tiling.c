@@ -27,7 +27,8 @@ static const split_cost tile_cost = {.start = 4, .combine = 16};
 static att_status count_blocks(int64_t *blocks, att_fwd_params *params,
                                const att_cuda_kernel *kernel, const att_problem *p) {
     const bool decode = kernel->role == ATT_ROLE_DECODE;
-    params->row_blocks = decode ? 1 : (int)att_ceil_div(p->seq_q, kernel->tile_m);
+    const int64_t tile_rows = decode ? p->seq_q * params->group : p->seq_q;
+    params->row_blocks = (int)att_ceil_div(tile_rows, kernel->tile_m);
     params->by_row_blocks = att_cuda_divisor((unsigned)att_max(params->row_blocks, 1));
     const int64_t heads = decode ? p->heads_kv : p->heads_q;
     ATT_REQUIRE(att_mul(p->batch * heads, params->row_blocks, blocks) && *blocks <= INT32_MAX,

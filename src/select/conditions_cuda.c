@@ -104,10 +104,9 @@ bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
         return false;
     if (small && !leaves_idle(p, limits, refusal))
         return false;
-    const int64_t group = p->heads_q / p->heads_kv;
-    ATT_CONDITION(k->role != ATT_ROLE_DECODE || p->seq_q <= k->tile_m / group, "seq_q",
-                  "seq_q=%lld x %lld heads a group is above %d rows", (long long)p->seq_q,
-                  (long long)group, k->tile_m);
+    /* Few positions: the heads of a group share every key that is read. */
+    ATT_CONDITION(k->role != ATT_ROLE_DECODE || p->seq_q <= k->tile_m, "seq_q",
+                  "seq_q=%lld is above %d", (long long)p->seq_q, k->tile_m);
     const char *field = NULL;
     const char *why = k->role == ATT_ROLE_RUNG ? att_cuda_rung_refusal(k, p, &field) : NULL;
     ATT_CONDITION(!why, field, "%s", why);
