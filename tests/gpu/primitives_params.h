@@ -13,7 +13,7 @@ enum {
     PRIMITIVES_COPY,    /* out = a, k words of 16 bytes, by 16-byte loads and stores */
     PRIMITIVES_GROUPS, /* out = a, k words of 16 bytes in four groups of async copies, each waited for by itself */
     PRIMITIVES_REDUCE, /* out = quad_max, quad_sum, warp_max, warp_sum of a warp's 32 values, 32 each */
-    PRIMITIVES_MATH,  /* out = exp2_fast, log2_fast, tanh_fast of k values, k each */
+    PRIMITIVES_MATH,  /* out = exp2_fast, log2_fast of k values, k each */
     PRIMITIVES_WIDEN, /* out[i] = the 16-bit element i as float32 */
     PRIMITIVES_NARROW /* out[i] = the float32 element i as 16 bits: alone, then in pairs */
 };

@@ -238,7 +238,7 @@ static int run_math(float from, float to) {
     for (int i = 0; i < SAMPLES; i++)
         sample[i] = from + (to - from) * (float)i / (SAMPLES - 1);
     put(a, sample, sizeof sample);
-    return run(PRIMITIVES_MATH, 1, 0, 0, SAMPLES, 3 * sizeof sample);
+    return run(PRIMITIVES_MATH, 1, 0, 0, SAMPLES, 2 * sizeof sample);
 }
 
 static void test_math__errors__are_what_the_header_says(void) {
@@ -258,31 +258,23 @@ static void test_math__errors__are_what_the_header_says(void) {
     }
     printf("log2_fast: error %.2e of max(|y|, 1)\n", worst);
     check(ran && worst <= 0x1p-21, "log2_fast");
-
-    worst = 0.0;
-    ran = run_math(-12.0f, 12.0f);
-    for (int i = 0; i < SAMPLES; i++)
-        worst = fmax(worst, fabs((double)got[2 * SAMPLES + i] - tanh((double)sample[i])));
-    printf("tanh_fast: absolute error %.2e\n", worst);
-    check(ran && worst <= 3e-7, "tanh_fast");
 }
 
 static void test_math__ends_of_the_range__give_the_limits(void) {
     const float ends[] = {-INFINITY, -1000.0f, 0.0f, INFINITY, 1000.0f, -0.0f, NAN};
-    const float want[3][6] = {{0.0f, 0.0f, 1.0f, INFINITY, INFINITY, 1.0f},
-                              {NAN, NAN, -INFINITY, INFINITY, 0.0f, -INFINITY},
-                              {-1.0f, -1.0f, 0.0f, 1.0f, 1.0f, 0.0f}};
+    const float want[2][6] = {{0.0f, 0.0f, 1.0f, INFINITY, INFINITY, 1.0f},
+                              {NAN, NAN, -INFINITY, INFINITY, 0.0f, -INFINITY}};
     put(a, ends, sizeof ends);
-    int sound = run(PRIMITIVES_MATH, 1, 0, 0, 7, 3 * sizeof ends);
+    int sound = run(PRIMITIVES_MATH, 1, 0, 0, 7, 2 * sizeof ends);
     const float *got = (const float *)(const void *)host;
-    for (int f = 0; f < 3; f++) {
+    for (int f = 0; f < 2; f++) {
         for (int i = 0; i < 6; i++)
             if (f != 1 || i != 4) /* log2(1000) is no limit */
                 sound &=
                     isnan(want[f][i]) ? isnan(got[7 * f + i]) : got[7 * f + i] == want[f][i];
         sound &= isnan(got[7 * f + 6]) != 0;
     }
-    check(sound, "exp2, log2, tanh at the ends of the range");
+    check(sound, "exp2, log2 at the ends of the range");
 }
 
 static int same(float x, float y) {
