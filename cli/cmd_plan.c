@@ -100,7 +100,7 @@ static void put_fitting(FILE *text, const lab_plan_result *r, size_t shown) {
         lab_table_cell(table, "%.0f %%", 100.0 * tile->occupancy);
         lab_table_cell(table, "%s", lab_limit_name(tile->limited));
         lab_table_cell(table, "%d", tile->splits);
-        lab_table_cell(table, "%" PRId64, tile->grid);
+        lab_table_cell(table, "%.0f", tile->grid);
         lab_table_cell(table, "%.2f", tile->waves);
         lab_table_cell(table, "%.0f %%", 100.0 * tile->tail);
         lab_table_cell(table, "%.0f %%", 100.0 * tile->useful);
@@ -177,8 +177,10 @@ static void put_plan(const cli_session *session, const lab_plan_result *r,
     put_floor(text, r, device);
     if (r->tile_count == 0) {
         fprintf(text, "tiles     none: %s\n",
-                r->work.pairs > 0.0 ? "tensor cores round f32, so there is no tile for it"
-                                    : "there is nothing to compute");
+                r->work.pairs <= 0.0 ? "there is nothing to compute"
+                : spec->problem.dtype == ATT_F32
+                    ? "tensor cores round f32, so there is no tile for it"
+                    : "the head dimension is above 256");
     } else {
         fprintf(text, "tiles     %zu of %zu fit", r->fitting, r->tile_count);
         if (!all && r->fitting > TILES_SHOWN)

@@ -49,11 +49,11 @@ static json_t *tile_object(const lab_tile *tile) {
         return object;
     }
     json_object_update_new(
-        object, json_pack("{s:i, s:f, s:s, s:i, s:I, s:f, s:f, s:f, s:f}", "blocks_per_sm",
+        object, json_pack("{s:i, s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:f}", "blocks_per_sm",
                           tile->blocks, "occupancy", tile->occupancy, "limited_by",
                           lab_limit_name(tile->limited), "splits", tile->splits, "grid",
-                          (json_int_t)tile->grid, "waves", tile->waves, "tail", tile->tail,
-                          "useful", tile->useful, "predicted_seconds", tile->seconds));
+                          tile->grid, "waves", tile->waves, "tail", tile->tail, "useful",
+                          tile->useful, "predicted_seconds", tile->seconds));
     return object;
 }
 

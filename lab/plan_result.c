@@ -64,7 +64,7 @@ static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_
     if (is_modelled(chosen))
         add_rows(result, chosen, limits, p);
     for (size_t i = 0; i < result->tile_count; i++)
-        lab_tile_evaluate(&result->tiles[i], spec, device);
+        lab_tile_evaluate(&result->tiles[i], spec, &result->work, device);
     qsort(result->tiles, result->tile_count, sizeof *result->tiles, by_time);
     while (result->fitting < result->tile_count &&
            result->tiles[result->fitting].breaks == ATT_RESOURCE_NONE)
@@ -100,7 +100,9 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
         take_choice(result, row);
     else
         snprintf(result->refusal, sizeof result->refusal, "%s", att_last_error()->text);
-    if (p->dtype != ATT_F32 && result->work.pairs > 0.0) /* tensor cores would round float32 */
+    /* Tensor cores would round float32. */
+    if (p->dtype != ATT_F32 && result->work.pairs > 0.0 && p->d_qk <= LAB_TILE_D_MAX &&
+        p->d_v <= LAB_TILE_D_MAX)
         list_tiles(result, spec, device, &limits, result->chosen ? row->cuda : NULL);
     return true;
 }

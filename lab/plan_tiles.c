@@ -86,7 +86,7 @@ int lab_tile_registers(const lab_tile *tile) {
 /* A problem cut by a tile. */
 typedef struct cut {
     bool packed;     /* a tile holds the rows of all query heads of a K/V head */
-    int64_t blocks;  /* before the keys are split */
+    double blocks;   /* before the keys are split */
     double steps;    /* tiles of keys over all blocks */
     double heaviest; /* of one block */
 } cut;
@@ -102,22 +102,30 @@ static void visible(const att_problem *p, int64_t rows, int64_t keys, int64_t i,
     *hi = right >= 0 && diagonal + right + 1 < keys ? diagonal + right + 1 : keys;
 }
 
+/* Of a sequence with more row blocks than this, so many are looked at, evenly spaced, and stand for the rest. */
+enum { BLOCKS_SEEN = 4096 };
+
 /* Add `times` sequences of this length. */
 static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, int64_t rows,
                          int64_t keys, int64_t times) {
     const int64_t group = c->packed ? p->heads_q / p->heads_kv : 1;
     const int64_t heads = c->packed ? p->heads_kv : p->heads_q;
-    for (int64_t first = 0; first < rows * group; first += tile->m) {
-        const int64_t end = first + tile->m < rows * group ? first + tile->m : rows * group;
+    const int64_t all = rows * group, blocks = all / tile->m + (all % tile->m > 0);
+    const int64_t seen = blocks < BLOCKS_SEEN ? blocks : BLOCKS_SEEN;
+    for (int64_t i = 0; i < seen; i++) {
+        const int64_t block =
+            seen < blocks ? (int64_t)((double)i * (double)blocks / (double)seen) : i;
+        const int64_t first = block * tile->m;
+        const int64_t last = first + tile->m < all ? first + tile->m - 1 : all - 1;
         int64_t lo, hi, ignored;
         visible(p, rows, keys, first / group, &lo, &ignored);
-        visible(p, rows, keys, (end - 1) / group, &ignored, &hi);
-        const int64_t from = lo / tile->n, to = hi > 0 ? (hi + tile->n - 1) / tile->n : 0;
+        visible(p, rows, keys, last / group, &ignored, &hi);
+        const int64_t from = lo / tile->n, to = hi > 0 ? (hi - 1) / tile->n + 1 : 0;
         const double steps = to > from ? (double)(to - from) : 0.0;
-        c->blocks += heads * times;
-        c->steps += steps * (double)(heads * times);
+        c->steps += steps * (double)heads * (double)times * (double)blocks / (double)seen;
         c->heaviest = steps > c->heaviest ? steps : c->heaviest;
     }
+    c->blocks += (double)blocks * (double)heads * (double)times;
 }
 
 static cut cut_problem(const lab_tile *tile, const lab_spec *spec) {
@@ -182,7 +190,7 @@ static double predict(const lab_tile *tile, const cut *c, const lab_work *work,
                       const lab_spec *spec, const lab_device *device, int splits) {
     const att_problem *p = &spec->problem;
     const int sms = device->limits.sms;
-    const double units = (double)c->blocks * splits, slots = (double)sms * tile->blocks;
+    const double units = c->blocks * splits, slots = (double)sms * tile->blocks;
     const double steps = units > 0.0 ? c->steps / units : 0.0, full = floor(units / slots);
     const int rest =
         (int)ceil((units - full * slots) / sms); /* blocks on an SM in the last wave */
@@ -197,13 +205,14 @@ static double predict(const lab_tile *tile, const cut *c, const lab_work *work,
     const double compute = clocks / device->rates[LAB_RATE_CLOCK].value;
     const double streamed =
         work->bytes / fmin(memory, stream_rate(tile, device, fmin(units, slots)));
-    const double partial = splits > 1 ? 8.0 * splits * (double)(p->batch * p->heads_q) *
+    const double partial = splits > 1 ? 8.0 * splits * (double)p->batch * (double)p->heads_q *
                                             (double)p->seq_q * (double)(p->d_v + 1)
                                       : 0.0; /* float32, written and read */
     return fmax(compute, streamed) + partial / memory + (splits > 1 ? combine_seconds : 0.0);
 }
 
-void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_device *device) {
+void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_work *work,
+                       const lab_device *device) {
     const att_cuda_kernel row = row_of(tile);
     tile->shared = att_cuda_kernel_shared(&row);
     tile->registers = lab_tile_registers(tile);
@@ -212,7 +221,8 @@ void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_device *d
         tile->breaks = ATT_RESOURCE_SHARED;
         return;
     }
-    if (tile->registers > THREAD_MOST || tile->registers * WARP * tile->warps > 65536) {
+    if (tile->registers > THREAD_MOST ||
+        tile->registers * WARP * tile->warps > device->limits.registers_per_block) {
         tile->breaks = ATT_RESOURCE_REGISTERS;
         return;
     }
@@ -220,20 +230,18 @@ void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_device *d
                                             tile->registers, tile->shared, &tile->limited);
     tile->occupancy = (double)(tile->blocks * tile->warps) / device->limits.warps_per_sm;
     const cut c = cut_problem(tile, spec);
-    lab_work work;
-    lab_work_of(&work, spec);
     const double computed = c.steps * tile->m * tile->n;
-    tile->useful = computed > 0.0 ? work.pairs / computed : 1.0;
+    tile->useful = computed > 0.0 ? work->pairs / computed : 1.0;
     tile->splits = 1;
-    tile->seconds = predict(tile, &c, &work, spec, device, 1);
+    tile->seconds = predict(tile, &c, work, spec, device, 1);
     for (int splits = 2; splits <= 128 && splits <= c.heaviest; splits *= 2) {
-        const double seconds = predict(tile, &c, &work, spec, device, splits);
+        const double seconds = predict(tile, &c, work, spec, device, splits);
         if (seconds < tile->seconds) {
             tile->seconds = seconds;
             tile->splits = splits;
         }
     }
     tile->grid = c.blocks * tile->splits;
-    tile->waves = (double)tile->grid / ((double)device->limits.sms * tile->blocks);
+    tile->waves = tile->grid / ((double)device->limits.sms * tile->blocks);
     tile->tail = tile->waves > 0.0 ? tile->waves / ceil(tile->waves) : 1.0;
 }

@@ -31,7 +31,7 @@ typedef struct lab_tile {
     int blocks;                /* resident on an SM */
     att_cuda_resource limited; /* what keeps it at that */
     int splits;                /* parts of the keys */
-    int64_t grid;              /* blocks, splits among them */
+    double grid;               /* blocks, splits among them */
     double waves;              /* grid over what is resident at once */
     double tail;    /* share of the last wave's time that is used: waves / ceil(waves) */
     double useful;  /* share of the computed scores that the problem asks for */
@@ -43,11 +43,15 @@ typedef struct lab_tile {
 enum { LAB_TILE_GRID = 4 * 3 * 6 * 3 };
 lab_tile lab_tile_of_grid(size_t i, const att_problem *p);
 
+/* The largest head dimension that tiles are made for. */
+enum { LAB_TILE_D_MAX = 256 };
+
 /* The tile of a registry row. */
 lab_tile lab_tile_of_row(const att_cuda_kernel *row);
 
-/* Fill everything below `id`, for a problem in 16-bit types. */
-void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_device *device);
+/* Fill everything below `id`, for a problem in 16-bit types; `work` is of the problem. */
+void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_work *work,
+                       const lab_device *device);
 
 /* Registers a thread of a kernel with this tile: the model alone. */
 int lab_tile_registers(const lab_tile *tile);

@@ -37,6 +37,12 @@ static lab_spec spec_of(const char *text) {
     return spec;
 }
 
+static void evaluate(lab_tile *tile, const lab_spec *spec, const lab_device *device) {
+    lab_work work;
+    lab_work_of(&work, spec);
+    lab_tile_evaluate(tile, spec, &work, device);
+}
+
 static bool near(double a, double b) {
     return a > b * 0.999999 && a < b * 1.000001;
 }
@@ -199,15 +205,15 @@ static void test_tiles__shared_memory__is_counted_and_bounds(void **state) {
     const lab_spec spec = spec_of("b1h8s512d128");
     /* Q 128 x 256 bytes, K and V twice 128 x 256 each: 160 KiB. */
     lab_tile tile = {.m = 128, .n = 128, .stages = 2, .warps = 8, .d_qk = 128, .d_v = 128};
-    lab_tile_evaluate(&tile, &spec, &l4);
+    evaluate(&tile, &spec, &l4);
     assert_int_equal(tile.shared, 163840);
     assert_int_equal(tile.breaks, ATT_RESOURCE_SHARED);
-    lab_tile_evaluate(&tile, &spec, &a100);
+    evaluate(&tile, &spec, &a100);
     assert_int_equal(tile.breaks, ATT_RESOURCE_NONE);
     assert_int_equal(tile.blocks, 1);
     /* 64 rows a warp of O and S alone are 256 + 128 registers. */
     tile = (lab_tile){.m = 64, .n = 64, .stages = 1, .warps = 1, .d_qk = 128, .d_v = 128};
-    lab_tile_evaluate(&tile, &spec, &a100);
+    evaluate(&tile, &spec, &a100);
     assert_int_equal(tile.breaks, ATT_RESOURCE_REGISTERS);
 }
 
@@ -216,22 +222,22 @@ static void test_tiles__waves_tail_and_use__are_counted(void **state) {
     const lab_device l4 = device_of("l4");
     lab_tile tile = {.m = 64, .n = 64, .stages = 2, .warps = 4, .d_qk = 64, .d_v = 64};
     const lab_spec full = spec_of("b4h8s512d64");
-    lab_tile_evaluate(&tile, &full, &l4);
-    assert_int_equal(tile.grid, 4 * 8 * 8 * tile.splits);
-    assert_true(near(tile.waves, (double)tile.grid / (58.0 * tile.blocks)));
+    evaluate(&tile, &full, &l4);
+    assert_true(near(tile.grid, 4.0 * 8 * 8 * tile.splits));
+    assert_true(near(tile.waves, tile.grid / (58.0 * tile.blocks)));
     assert_true(tile.tail > 0.0 && tile.tail <= 1.0);
     assert_true(near(tile.useful, 1.0));
     /* Causal: of row block i the tiles 0 .. i, 36 of 64. */
     const lab_spec causal = spec_of("b4h8s512d64,causal");
-    lab_tile_evaluate(&tile, &causal, &l4);
+    evaluate(&tile, &causal, &l4);
     assert_true(near(tile.useful, 512.0 * 513 / 2 / (36.0 * 64 * 64)));
     /* One row of 65 keys: two tiles of 64 x 64. */
     const lab_spec tail = spec_of("b1h1s1sk65d64");
-    lab_tile_evaluate(&tile, &tail, &l4);
+    evaluate(&tile, &tail, &l4);
     assert_true(near(tile.useful, 65.0 / (2.0 * 64 * 64)));
     /* A window of 8 keys left of the diagonal: one or two tiles a row block. */
     const lab_spec window = spec_of("b1h1s512d64,causal,window=8:0");
-    lab_tile_evaluate(&tile, &window, &l4);
+    evaluate(&tile, &window, &l4);
     assert_true(near(tile.useful, (9.0 * 512 - 36) / (15.0 * 64 * 64)));
 }
 
@@ -240,9 +246,9 @@ static void test_tiles__few_rows_of_a_group__are_packed_and_split(void **state) 
     const lab_device h200 = device_of("h200");
     const lab_spec spec = spec_of("b1h32hkv8s1sk8192d128,bf16");
     lab_tile tile = {.m = 16, .n = 64, .stages = 2, .warps = 1, .d_qk = 128, .d_v = 128};
-    lab_tile_evaluate(&tile, &spec, &h200);
+    evaluate(&tile, &spec, &h200);
     assert_true(tile.splits > 1);
-    assert_int_equal(tile.grid, 8 * tile.splits);
+    assert_true(near(tile.grid, 8.0 * tile.splits));
     assert_true(near(tile.useful, 4.0 / 16));
 }
 
@@ -275,6 +281,23 @@ static void test_plan__no_prediction__is_under_the_floor(void **state) {
         }
 }
 
+static void test_plan__huge_problems__take_no_longer(void **state) {
+    (void)state;
+    static const char *const problems[] = {"b1h1s20000000d64,causal",
+                                           "b1000000h64hkv1s1sk4000000000d128",
+                                           "b1h1s10000000sk1d64", "b1h8s64d2000000000"};
+    const lab_device device = device_of("l4");
+    for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) {
+        const lab_spec spec = spec_of(problems[i]);
+        lab_plan_result plan;
+        if (!lab_plan_make(&plan, &spec, &device, &why))
+            assert_true(*why.text);
+        else if (plan.fitting > 0)
+            assert_true(plan.tiles[0].seconds >= 0.999 * lab_floor_seconds(&plan.floor));
+        lab_plan_free(&plan);
+    }
+}
+
 static void test_plan__problems_that_make_no_sense__are_refused(void **state) {
     (void)state;
     const lab_device device = device_of("l4");
@@ -299,6 +322,7 @@ int main(void) {
         cmocka_unit_test(test_tiles__waves_tail_and_use__are_counted),
         cmocka_unit_test(test_tiles__few_rows_of_a_group__are_packed_and_split),
         cmocka_unit_test(test_plan__no_prediction__is_under_the_floor),
+        cmocka_unit_test(test_plan__huge_problems__take_no_longer),
         cmocka_unit_test(test_plan__problems_that_make_no_sense__are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
