@@ -2,16 +2,7 @@
 #include "base/dtype.h"
 
 size_t att_dtype_size(att_dtype dtype) {
-    switch (dtype) {
-    case ATT_F32:
-        return 4;
-    case ATT_F16:
-    case ATT_BF16:
-        return 2;
-    case ATT_BOOL8:
-        return 1;
-    }
-    return 0;
+    return (size_t)att_dtype_bytes(dtype);
 }
 
 const char *att_dtype_name(att_dtype dtype) {

@@ -9,6 +9,20 @@
 
 const char *att_dtype_name(att_dtype dtype);
 
+/* att_dtype_size() for inner loops, in which a call costs more than the answer. */
+static inline int64_t att_dtype_bytes(att_dtype dtype) {
+    switch (dtype) {
+    case ATT_F32:
+        return 4;
+    case ATT_F16:
+    case ATT_BF16:
+        return 2;
+    case ATT_BOOL8:
+        return 1;
+    }
+    return 0;
+}
+
 static inline uint32_t att_f32_bits(float x) {
     uint32_t u;
     memcpy(&u, &x, sizeof u);

@@ -48,7 +48,7 @@ static inline void prefetch_row(const char *row, int64_t bytes) {
  * is inlined. */
 VF_INLINE void decode_dots(const decode *c, int cur, int64_t r0, const int rows, int64_t j,
                            const int keys, const att_dtype dtype) {
-    const int64_t d = c->job->p->d_qk, bytes = (int64_t)att_dtype_size(dtype);
+    const int64_t d = c->job->p->d_qk, bytes = att_dtype_bytes(dtype);
     const float *q = c->q + r0 * c->q_stride;
     vf sum[DECODE_PAIRS][DECODE_BATCH];
     for (int r = 0; r < DECODE_PAIRS; r++)
@@ -84,7 +84,7 @@ VF_INLINE void decode_dots(const decode *c, int cur, int64_t r0, const int rows,
 
 VF_INLINE void decode_scores_rows(const decode *c, int cur, int64_t r0, const int rows,
                                   int64_t from, int64_t to, const att_dtype dtype) {
-    const int64_t bytes = c->job->p->d_qk * (int64_t)att_dtype_size(dtype);
+    const int64_t bytes = c->job->p->d_qk * att_dtype_bytes(dtype);
     int64_t j = from;
     for (; j + DECODE_BATCH <= to; j += DECODE_BATCH) {
         if (r0 == 0)
@@ -101,7 +101,7 @@ VF_INLINE void decode_scores_rows(const decode *c, int cur, int64_t r0, const in
 VF_INLINE void decode_columns(const decode *c, int cur, int64_t r0, const int rows,
                               int64_t from, int64_t to, int64_t x, const int nv, int64_t n,
                               const att_dtype dtype) {
-    const int64_t bytes = (int64_t)att_dtype_size(dtype);
+    const int64_t bytes = att_dtype_bytes(dtype);
     float *o = c->o + r0 * c->o_stride + x;
     vf sum[DECODE_PAIRS][DECODE_COLUMNS];
     for (int r = 0; r < rows; r++)
@@ -212,7 +212,7 @@ static void decode_walk(decode *c, att_cpu_interval keys) {
 /* Place the buffers, widen Q, and return the keys this split walks over. */
 static att_cpu_interval decode_begin(decode *c, float *scratch) {
     const att_problem *p = c->job->p;
-    const int64_t bytes = (int64_t)att_dtype_size(p->dtype);
+    const int64_t bytes = att_dtype_bytes(p->dtype);
     c->q_stride = att_round_up(p->d_qk, 16);
     c->o_stride = att_round_up(p->d_v, 16);
     c->q = scratch;
