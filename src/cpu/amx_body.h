@@ -1,256 +1,21 @@
-/* amx_body.h: the two products of a tile on AMX, which multiplies bfloat16 alone.
+/* amx_body.h: the weights of a tile on AMX, woven with its products, and the sums.
  *
- * bfloat16 goes in as it is. Wider types are cut into bfloat16 parts, each exact, most
- * significant first, and the products that matter are summed:
- *
- *   input      parts   Q K^T                    P V
- *   bfloat16   1       00                       00 (P rounded)
- *   float16    2       00 01 10 11, exact       00 01 10: P to 16 bits, V exact
- *   float32    3       00 01 02 10 11 20: all but 2^-25 of a product, both times
- *
- * Three parts hold the 24 bits of a float32 exactly, two the 11 of a float16. Inf and values
- * that round up to it become NaN in the second part: finish_row() then has the row redone.
- */
+ * Weights are stored as the tiles that P V multiplies, in as many bfloat16 parts as the inputs
+ * have. */
 #ifndef ATT_CPU_MATMUL_BODY_H
 #define ATT_CPU_MATMUL_BODY_H
 
-#include "cpu/amx_pack_body.h"
+#include "cpu/amx_product_body.h"
 
-/* Tiles 0..3 are the sums of 32 x 32 results, 4 and 5 the left operand, 6 and 7 the right one.
- */
-#define LEFT(part)                                                                             \
-    do {                                                                                       \
-        AMX_LOAD(4, a + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                 \
-        if (both)                                                                              \
-            AMX_LOAD(5, a + a_below + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                   \
-    } while (0)
-#define RIGHT(part)                                                                            \
-    do {                                                                                       \
-        AMX_LOAD(6, b + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                 \
-        AMX_LOAD(7, b + b_beside + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                      \
-    } while (0)
-#define MULTIPLY()                                                                             \
-    do {                                                                                       \
-        AMX_MULTIPLY(0, 4, 6);                                                                 \
-        AMX_MULTIPLY(1, 4, 7);                                                                 \
-        if (both) {                                                                            \
-            AMX_MULTIPLY(2, 5, 6);                                                             \
-            AMX_MULTIPLY(3, 5, 7);                                                             \
-        }                                                                                      \
-    } while (0)
-
-/* The products of parts that one pass over the depth sums, in an order that changes one operand
- * at a time. */
-typedef enum amx_pass {
-    ALL,   /* bfloat16, float16: one pass */
-    EXACT, /* float16, with the product of the second parts */
-    MINOR, /* float32: all but the product of the first parts ... */
-    MAJOR  /* ... which comes last, so that the small terms are not rounded at its size */
-} amx_pass;
-
-/* One step of DEPTH.
- *
- * a_below, b_beside  bytes to the tile 16 rows below a, 16 columns beside b
- * both               false where the lower 16 rows are padding */
-VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b_beside,
-                        const int parts, const bool both, const amx_pass pass) {
-    if (parts == 1 || pass == MAJOR) {
-        LEFT(0);
-        RIGHT(0);
-        MULTIPLY();
-    } else if (pass == EXACT) {
-        LEFT(0);
-        RIGHT(1);
-        MULTIPLY();
-        LEFT(1);
-        MULTIPLY();
-        RIGHT(0);
-        MULTIPLY();
-        LEFT(0);
-        MULTIPLY();
-    } else if (parts == 2) {
-        LEFT(0);
-        RIGHT(1);
-        MULTIPLY();
-        RIGHT(0);
-        MULTIPLY();
-        LEFT(1);
-        MULTIPLY();
-    } else {
-        LEFT(2);
-        RIGHT(0);
-        MULTIPLY();
-        LEFT(1);
-        MULTIPLY();
-        RIGHT(1);
-        MULTIPLY();
-        LEFT(0);
-        MULTIPLY();
-        RIGHT(2);
-        MULTIPLY();
+static void tile_fold(const tile *t, const strip *st, int64_t r) {
+    if (st->first)
+        return; /* the sums are in o already */
+    float *o = t->o + (st->row0 + r) * t->o_stride;
+    const float *sums = t->sums + r * t->o_stride;
+    for (int64_t x = 0; x < t->o_stride; x += 2 * VF_W) {
+        vf_store(o + x, vf_add(vf_load(o + x), vf_load(sums + x)));
+        vf_store(o + x + VF_W, vf_add(vf_load(o + x + VF_W), vf_load(sums + x + VF_W)));
     }
-}
-
-/* Steps that a product over `depth` tiles of depth takes: float32 goes over them twice. */
-static inline int64_t product_steps(int64_t depth, int parts) {
-    return parts == 3 ? 2 * depth : depth;
-}
-
-/* Step `step` of tiles 0..3 += a[32][depth * DEPTH] * b[..][32]. */
-VF_INLINE void amx_product(const char *a, int64_t a_below, const char *b, int64_t b_beside,
-                           int64_t depth, int64_t step, const int parts, const bool both,
-                           const bool exact) {
-    const int64_t stride = parts * AMX_TILE_BYTES;
-    if (parts == 3 && step >= depth)
-        amx_step(a + (step - depth) * stride, a_below, b + (step - depth) * stride, b_beside,
-                 parts, both, MAJOR);
-    else
-        amx_step(a + step * stride, a_below, b + step * stride, b_beside, parts, both,
-                 parts == 3            ? MINOR
-                 : parts == 2 && exact ? EXACT
-                                       : ALL);
-}
-
-VF_INLINE void amx_clear(const bool both) {
-    AMX_ZERO(0);
-    AMX_ZERO(1);
-    if (both) {
-        AMX_ZERO(2);
-        AMX_ZERO(3);
-    }
-}
-
-/* Tiles 0..3 to c[32][stride]. */
-VF_INLINE void amx_store_sums(float *c, int64_t stride, const bool both) {
-    const int64_t bytes = stride * (int64_t)sizeof *c;
-    AMX_STORE(0, c, bytes);
-    AMX_STORE(1, c + SIDE, bytes);
-    if (both) {
-        AMX_STORE(2, c + SIDE * stride, bytes);
-        AMX_STORE(3, c + SIDE * stride + SIDE, bytes);
-    }
-}
-
-/* Two tiles deep and one part, the rows of a strip fit tiles 4..7 and stay there for all its
- * scores. */
-static inline bool rows_resident(const att_problem *p) {
-    return depth_tiles(p->d_qk) == 2 && parts_of(p->dtype) == 1;
-}
-
-static int64_t tile_score_steps(const tile *t) {
-    if (rows_resident(t->job->p))
-        return TILE_PART / SIDE;
-    return product_steps(depth_tiles(t->job->p->d_qk), parts_of(t->job->p->dtype));
-}
-
-static int64_t tile_sum_steps(const tile *t, const strip *st) {
-    return product_steps((st->to - st->from) / DEPTH, parts_of(t->job->p->dtype));
-}
-
-/* s[32][j..j+16) = Q K^T with resident rows. */
-VF_INLINE void amx_scores_resident(const tile *t, const strip *st, int64_t j, const bool both) {
-    const int64_t stride = TILE_KEYS * (int64_t)sizeof(float);
-    const char *a = t->q + st->row0 / SIDE * 2 * AMX_TILE_BYTES,
-               *b = t->k + j / SIDE * 2 * AMX_TILE_BYTES;
-    float *s = t->s[st->slot] + j;
-    if (j == st->from) {
-        AMX_LOAD(4, a, AMX_ROW_BYTES);
-        AMX_LOAD(5, a + AMX_TILE_BYTES, AMX_ROW_BYTES);
-        if (both) {
-            AMX_LOAD(6, a + 2 * AMX_TILE_BYTES, AMX_ROW_BYTES);
-            AMX_LOAD(7, a + 3 * AMX_TILE_BYTES, AMX_ROW_BYTES);
-        }
-    }
-    AMX_LOAD(2, b, AMX_ROW_BYTES);
-    AMX_ZERO(0);
-    AMX_MULTIPLY(0, 4, 2);
-    if (both) {
-        AMX_ZERO(1);
-        AMX_MULTIPLY(1, 6, 2);
-    }
-    AMX_LOAD(3, b + AMX_TILE_BYTES, AMX_ROW_BYTES);
-    AMX_MULTIPLY(0, 5, 3);
-    if (both)
-        AMX_MULTIPLY(1, 7, 3);
-    AMX_STORE(0, s, stride);
-    if (both)
-        AMX_STORE(1, s + SIDE * TILE_KEYS, stride);
-}
-
-/* Step `step` of s[32][j..j+32) = Q K^T */
-VF_INLINE void amx_scores(const tile *t, const strip *st, int64_t j, int64_t step,
-                          const int parts, const bool both) {
-    const int64_t depth = depth_tiles(t->job->p->d_qk), block = depth * parts * AMX_TILE_BYTES;
-    if (parts == 1 && depth == 2) {
-        amx_scores_resident(t, st, j + step * SIDE, both);
-        return;
-    }
-    if (step == 0)
-        amx_clear(both);
-    amx_product(t->q + st->row0 / SIDE * block, block, t->k + j / SIDE * block, block, depth,
-                step, parts, both, true);
-    if (step + 1 == product_steps(depth, parts))
-        amx_store_sums(t->s[st->slot] + j, TILE_KEYS, both);
-}
-
-/* Step `step` of sums[32][x..x+32) = P V. Starting from zero and adding to O by vectors is
- * faster than loading O into the tiles, whose products would wait for it; and it rounds O less
- * often. */
-VF_INLINE void amx_accumulate(const tile *t, const strip *st, int64_t x, int64_t step,
-                              const int parts, const bool both) {
-    const int64_t block = (int64_t)(TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES;
-    const int64_t first = st->from / DEPTH * parts * AMX_TILE_BYTES,
-                  depth = (st->to - st->from) / DEPTH;
-    if (step == 0)
-        amx_clear(both);
-    amx_product(t->p[st->slot] + first, block, t->v + x / SIDE * block + first, block, depth,
-                step, parts, both, false);
-    if (step + 1 == product_steps(depth, parts))
-        amx_store_sums(t->sums + x, t->o_stride, both);
-}
-
-static void tile_fold(const tile *t, const strip *st) {
-    float *o = t->o + st->row0 * t->o_stride;
-    for (int64_t x = 0; x < st->rows * t->o_stride; x += 2 * VF_W) {
-        vf_store(o + x, vf_add(vf_load(o + x), vf_load(t->sums + x)));
-        vf_store(o + x + VF_W, vf_add(vf_load(o + x + VF_W), vf_load(t->sums + x + VF_W)));
-    }
-}
-
-/* One specialisation of `function` a count of parts, and one for strips whose lower half is
- * padding. */
-#define AMX_BY_PARTS(function, t, st, at, step)                                                \
-    do {                                                                                       \
-        const bool both = (st)->rows > SIDE;                                                   \
-        switch (parts_of((t)->job->p->dtype)) {                                                \
-        case 1:                                                                                \
-            if (both)                                                                          \
-                function(t, st, at, step, 1, true);                                            \
-            else                                                                               \
-                function(t, st, at, step, 1, false);                                           \
-            break;                                                                             \
-        case 2:                                                                                \
-            if (both)                                                                          \
-                function(t, st, at, step, 2, true);                                            \
-            else                                                                               \
-                function(t, st, at, step, 2, false);                                           \
-            break;                                                                             \
-        default:                                                                               \
-            if (both)                                                                          \
-                function(t, st, at, step, 3, true);                                            \
-            else                                                                               \
-                function(t, st, at, step, 3, false);                                           \
-        }                                                                                      \
-    } while (0)
-
-static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to,
-                        int64_t step) {
-    (void)to; /* a part is as wide as the tiles */
-    AMX_BY_PARTS(amx_scores, t, st, from, step);
-}
-
-static void tile_accumulate(const tile *t, const strip *st, int64_t x, int64_t step) {
-    AMX_BY_PARTS(amx_accumulate, t, st, x, step);
 }
 
 /* Weights x .. x+31 of a row fill one row of a tile; `row` is that row in the first tile. */
@@ -278,8 +43,115 @@ VF_INLINE void store_three(void *row, int64_t x, vf p0, vf p1) {
     store_parts(row, x, p0, p1, 3);
 }
 
+/* A row of bfloat16 weights in the making, and the product whose steps go in between. */
+typedef struct weaving {
+    const float *s;
+    void *to;
+    vf factor, offset; /* a weight is exp2(s * factor + offset) */
+    vf sum[2];
+    product *between;
+} weaving;
+
+enum { WEAVE_DEGREE = 3 };
+
+VF_INLINE vf weave_vector(const weaving *w, int64_t x) {
+    return vf_exp2(vf_fma(vf_load(w->s + x), w->factor, w->offset), WEAVE_DEGREE);
+}
+
+VF_INLINE void weave_store(weaving *w, int64_t x, vf p0, vf p1) {
+    w->sum[0] = vf_add(w->sum[0], p0);
+    w->sum[1] = vf_add(w->sum[1], p1);
+    store_bf16(w->to, x, p0, p1);
+}
+
+/* Two vectors of weights, with operation `op` of a step before them and, where `two`, the next
+ * one between them. */
+VF_INLINE void weave_pair(weaving *w, int64_t x, const bool resident, const int op,
+                          const bool two) {
+    product_op(w->between, op, resident);
+    const vf p0 = weave_vector(w, x);
+    if (two)
+        product_op(w->between, op + 1, resident);
+    const vf p1 = weave_vector(w, x + VF_W);
+    weave_store(w, x, p0, p1);
+}
+
+/* Four pairs with two operations each, from `op` on, or with one. */
+VF_INLINE void weave_four(weaving *w, int64_t x, const bool resident, const int op,
+                          const bool two) {
+    const int ops = two ? 2 : 1;
+    weave_pair(w, x, resident, op, two);
+    weave_pair(w, x + 2 * VF_W, resident, op + ops, two);
+    weave_pair(w, x + 4 * VF_W, resident, op + 2 * ops, two);
+    weave_pair(w, x + 6 * VF_W, resident, op + 3 * ops, two);
+}
+
+enum { WEAVE_DENSE = 8 * VF_W, WEAVE_SPARSE = 16 * VF_W };
+
+/* A step of the product and the weights of WEAVE_DENSE or WEAVE_SPARSE keys. */
+VF_INLINE void weave_step(weaving *w, int64_t x, const bool resident, const bool sparse) {
+    if (sparse) {
+        weave_four(w, x, resident, 0, false);
+        weave_four(w, x + WEAVE_DENSE, resident, 4, false);
+    } else {
+        weave_four(w, x, resident, 0, true);
+    }
+}
+
+/* Weights of s[from..to) with `steps` of the product in between. A tile unit that is shared or
+ * throttled takes half as long again, or twice as long, for instructions that follow each other
+ * directly as for the same with others between them. */
+VF_INLINE void weave_row(weaving *w, int64_t from, int64_t to, int64_t steps) {
+    int64_t x = from;
+    for (; steps * WEAVE_DENSE > to - from; steps--)
+        product_step(w->between);
+    for (; steps > 0; steps--) {
+        const bool sparse = to - x >= WEAVE_SPARSE * steps;
+        product_follow(w->between);
+        if (sparse && w->between->resident)
+            weave_step(w, x, true, true);
+        else if (sparse)
+            weave_step(w, x, false, true);
+        else if (w->between->resident)
+            weave_step(w, x, true, false);
+        else
+            weave_step(w, x, false, false);
+        x += sparse ? WEAVE_SPARSE : WEAVE_DENSE;
+    }
+    for (; x < to; x += 2 * VF_W)
+        weave_store(w, x, weave_vector(w, x), weave_vector(w, x + VF_W));
+}
+
+/* Where a lane's sum of a block's weights is above this, one of them is above 2^LAZY and the
+ * maximum must be raised. Otherwise none is above this, and the scores need no look of their own
+ * for the maximum. */
+static const float WEAVE_MOST = (float)(TILE_KEYS / VF_W << (int)LAZY);
+
+/* The error of an offset below this, 2^-15, is far below that of a bfloat16 weight. */
+static const float OFFSET_MOST = 0x1p10f;
+
+/* Weigh a row by the maximum it has, with `steps` of a product in between; false where the
+ * maximum must be raised first, or the offset is too large. */
+VF_INLINE bool weigh_woven(const tile *t, row_state *row, const float *s, void *row_to,
+                           int64_t from, int64_t to, product *between, int64_t steps) {
+    weaving w = {.s = s, .to = row_to, .factor = vf_set1(t->factor), .between = between};
+    const float offset = -row->base * t->factor;
+    if (!(fabsf(offset) < OFFSET_MOST)) {
+        product_steps(between, steps);
+        return false;
+    }
+    w.offset = vf_set1(offset);
+    w.sum[0] = w.sum[1] = vf_set1(0.0f);
+    weave_row(&w, from, to, steps);
+    const vf sum = vf_add(w.sum[0], w.sum[1]);
+    if (!vf_all_at_most(sum, WEAVE_MOST))
+        return false;
+    vf_store(row->sum, vf_add(vf_load(row->sum), sum));
+    return true;
+}
+
 VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r,
-                          int64_t from, int64_t to) {
+                          int64_t from, int64_t to, product *between, int64_t steps) {
     const float *s = t->s[st->slot] + r * TILE_KEYS;
     const int parts = parts_of(t->job->p->dtype);
     /* Where only O is asked for, and no finer than the inputs, exp2 need be no better than the
@@ -288,8 +160,18 @@ VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_
     const bool fine = (p->features & ATT_LSE) || p->dtype_o == ATT_F32;
     void *row_to = t->p[st->slot] + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES +
                    r % SIDE * AMX_ROW_BYTES;
+    float *o = t->o + (st->row0 + r) * t->o_stride;
+    if (parts == 1 && !fine) {
+        if (row->top == -INFINITY)
+            keep_max(row, s, from, to, t->factor, o, t->o_stride);
+        if (__builtin_expect(weigh_woven(t, row, s, row_to, from, to, between, steps), 1))
+            return;
+    } else {
+        product_steps(between, steps);
+    }
+    keep_max(row, s, from, to, t->factor, o, t->o_stride);
     if (parts == 1 && !fine)
-        weigh_row(row, s, from, to, t->factor, 3, store_bf16, row_to);
+        weigh_row(row, s, from, to, t->factor, WEAVE_DEGREE, store_bf16, row_to);
     else if (parts == 1)
         weigh_row(row, s, from, to, t->factor, 5, store_bf16, row_to);
     else if (parts == 2 && !fine)

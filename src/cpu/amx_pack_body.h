@@ -10,7 +10,7 @@
 #include "cpu/amx_tiles.h"
 #include "cpu/tile.h"
 
-enum { TILE_STRIP = 32, TILE_ROWS = 1024, TILE_KEYS = 256, TILE_STEP = 32, TILE_PART = 32 };
+enum { TILE_STRIP = 32, TILE_ROWS = 1024, TILE_KEYS = 256, TILE_STEP = 32, TILE_PACK = 32 };
 enum { DEPTH = 32, SIDE = 16 }; /* of a tile: what is summed over, and rows or columns */
 
 /* bfloat16 parts that an element is cut into: see amx_body.h. */
@@ -77,7 +77,7 @@ VF_INLINE void load_parts(const char *row, int64_t x, int64_t n, const att_dtype
             out[i] = _mm512_setzero_si512();
         return;
     }
-    const char *from = row + x * (int64_t)att_dtype_size(dtype);
+    const char *from = row + x * att_dtype_bytes(dtype);
     if (dtype == ATT_BF16) {
         const __mmask32 keep =
             n >= DEPTH ? (__mmask32)0xffffffffu : (__mmask32)((1u << n) - 1u);
@@ -85,9 +85,8 @@ VF_INLINE void load_parts(const char *row, int64_t x, int64_t n, const att_dtype
         return;
     }
     const vf low = vf_load_as(from, dtype, n);
-    const vf high =
-        n > VF_W ? vf_load_as(from + VF_W * (int64_t)att_dtype_size(dtype), dtype, n - VF_W)
-                 : vf_set1(0.0f);
+    const vf high = n > VF_W ? vf_load_as(from + VF_W * att_dtype_bytes(dtype), dtype, n - VF_W)
+                             : vf_set1(0.0f);
     cut(low, high, parts_of(dtype), out);
 }
 
@@ -107,14 +106,14 @@ VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
 
 /* 16 keys by 32 d: transposed as 32-bit pairs of d. `whole`, a constant where this is inlined,
  * says that there are as many of both. */
-VF_INLINE char *pack_k_tile(const tile *t, int64_t j, int64_t x, int64_t n, const bool whole,
+VF_INLINE char *pack_k_tile(const tile *t, int64_t j, int64_t x, const bool whole,
                             const att_dtype dtype, char *to) {
     const int64_t left = whole ? DEPTH : t->job->p->d_qk - x;
     vf pairs[3][SIDE];
     for (int64_t i = 0; i < SIDE; i++) {
         __m512i part[3];
-        if (whole || j + i < n)
-            load_parts(t->rows_k[j + i], x, left, dtype, part);
+        if (whole || j + i < t->now->n)
+            load_parts(t->now->rows_k[j + i], x, left, dtype, part);
         else
             load_parts(NULL, 0, 0, dtype, part);
         for (int k = 0; k < parts_of(dtype); k++)
@@ -128,15 +127,15 @@ VF_INLINE char *pack_k_tile(const tile *t, int64_t j, int64_t x, int64_t n, cons
     return to;
 }
 
-VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
+VF_INLINE void pack_k_as(const tile *t, int64_t from, int64_t until, const att_dtype dtype) {
     const int64_t d = t->job->p->d_qk;
-    char *to = t->k;
-    for (int64_t j = 0; j < n; j += SIDE) {
+    char *to = t->k + from / SIDE * depth_tiles(d) * parts_of(dtype) * AMX_TILE_BYTES;
+    for (int64_t j = from; j < until; j += SIDE) {
         for (int64_t x = 0; x < d; x += DEPTH) {
-            if (j + SIDE <= n && x + DEPTH <= d)
-                to = pack_k_tile(t, j, x, n, true, dtype, to);
+            if (j + SIDE <= until && x + DEPTH <= d)
+                to = pack_k_tile(t, j, x, true, dtype, to);
             else
-                to = pack_k_tile(t, j, x, n, false, dtype, to);
+                to = pack_k_tile(t, j, x, false, dtype, to);
         }
     }
 }
@@ -158,14 +157,15 @@ VF_INLINE void pack_v_pair(const char *even_row, const char *odd_row, int64_t x,
     }
 }
 
-VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
+VF_INLINE void pack_v_as(const tile *t, int64_t from, int64_t until, const att_dtype dtype) {
     const int64_t d = t->job->p->d_v;
     const int64_t beside = (int64_t)(TILE_KEYS / DEPTH) * parts_of(dtype) * AMX_TILE_BYTES;
-    for (int64_t j = 0; j < att_round_up(n, DEPTH); j += 2) {
+    const char **rows = t->now->rows_v;
+    for (int64_t j = from; j < att_round_up(until, DEPTH); j += 2) {
         char *to =
             t->v + j / DEPTH * parts_of(dtype) * AMX_TILE_BYTES + j % DEPTH / 2 * AMX_ROW_BYTES;
-        const char *even = j < n ? t->rows_v[j] : NULL,
-                   *odd = j + 1 < n ? t->rows_v[j + 1] : NULL;
+        const char *even = j < until ? rows[j] : NULL,
+                   *odd = j + 1 < until ? rows[j + 1] : NULL;
         for (int64_t x = 0; x < t->o_stride; x += 2 * SIDE, to += 2 * beside) {
             if (odd && x + 2 * SIDE <= d)
                 pack_v_pair(even, odd, x, 2 * SIDE, dtype, to, beside);

@@ -21,16 +21,6 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     const att_problem *p = job->p;
     const att_cpu_query q = att_cpu_query_of(job, s, r);
     const int64_t i = q.position, head = q.head;
-    vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
-    for (int64_t x = 0; x < p->d_v; x += VF_W)
-        probe =
-            vf_muladd(vf_between(vf_load(o + x), 0, p->d_v - x, 0.0f), vf_set1(0.0f), probe);
-    const att_cpu_interval seen = att_cpu_visible(p, s, i);
-    const bool lost = !(l > 0.0f) && seen.hi > seen.lo;
-    if (lost || !isfinite(vf_reduce_add(probe)) || !isfinite(l)) {
-        att_cpu_redo_row(job, s, head, i);
-        return;
-    }
     float scale = l > 0.0f ? 1.0f / l : 0.0f;
     float lse = -INFINITY;
     if (l > 0.0f && (p->features & (ATT_LSE | ATT_SINKS)))
@@ -43,13 +33,27 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
         scale = l > 0.0f ? scale * expf(lse - total) : 0.0f;
         lse = total;
     }
-    const int64_t bytes = (int64_t)att_dtype_size(p->dtype_o);
+    const int64_t bytes = att_dtype_bytes(p->dtype_o);
     char *out = (char *)job->a->o + att_cpu_o_offset(p, s, head, i) * bytes;
-    for (int64_t x = 0; x < p->d_v; x += VF_W)
-        vf_store_as(out + x * bytes, p->dtype_o, vf_mul(vf_load(o + x), vf_set1(scale)),
-                    p->d_v - x);
+    const int64_t whole = p->d_v / VF_W * VF_W;
+    vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
+    for (int64_t x = 0; x < whole; x += VF_W) {
+        const vf value = vf_load(o + x);
+        probe = vf_muladd(value, vf_set1(0.0f), probe);
+        vf_store_as(out + x * bytes, p->dtype_o, vf_mul(value, vf_set1(scale)), VF_W);
+    }
+    if (whole < p->d_v) {
+        const vf value = vf_between(vf_load(o + whole), 0, p->d_v - whole, 0.0f);
+        probe = vf_muladd(value, vf_set1(0.0f), probe);
+        vf_store_as(out + whole * bytes, p->dtype_o, vf_mul(value, vf_set1(scale)),
+                    p->d_v - whole);
+    }
     if (p->features & ATT_LSE)
         job->a->lse[att_cpu_lse_offset(p, s, head, i)] = lse;
+    const att_cpu_interval seen = att_cpu_visible(p, s, i);
+    const bool lost = !(l > 0.0f) && seen.hi > seen.lo;
+    if (lost || !isfinite(vf_reduce_add(probe)) || !isfinite(l))
+        att_cpu_redo_row(job, s, head, i);
 }
 
 /* Keep a row of one split for combine_task(). */

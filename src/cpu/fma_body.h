@@ -26,7 +26,7 @@ enum {
     TILE_ROWS = 8 * TILE_STRIP,
     TILE_KEYS = 128,
     TILE_STEP = 2 * VF_W,
-    TILE_PART = PANEL
+    TILE_PACK = VF_W
 };
 _Static_assert(TILE_KEYS % PANEL == 0, "a block of keys is whole panels");
 _Static_assert(PANEL % TILE_STEP == 0, "a panel is whole steps of the softmax");
@@ -53,7 +53,7 @@ static int64_t tile_o_stride(const att_problem *p) {
 }
 
 VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
-    const int64_t d = t->job->p->d_qk, bytes = (int64_t)att_dtype_size(dtype);
+    const int64_t d = t->job->p->d_qk, bytes = att_dtype_bytes(dtype);
     float *to = (float *)t->q;
     for (int64_t r = 0; r < t->task.rows; r++, to += d) {
         const char *from = tile_q_row(t, r);
@@ -63,15 +63,16 @@ VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
     memset(to, 0, (size_t)(t->padded_rows - t->task.rows) * (size_t)d * sizeof(float));
 }
 
-VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
-    const int64_t d = t->job->p->d_qk, bytes = (int64_t)att_dtype_size(dtype);
-    for (int64_t j = 0; j < n; j += VF_W) {
+VF_INLINE void pack_k_as(const tile *t, int64_t from, int64_t until, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_qk, bytes = att_dtype_bytes(dtype);
+    const char **rows = t->now->rows_k;
+    for (int64_t j = from; j < until; j += VF_W) {
         float *to = (float *)t->k + j / PANEL * PANEL * d + j % PANEL;
         for (int64_t x = 0; x < d; x += VF_W) {
             vf block[VF_W];
             for (int i = 0; i < VF_W; i++)
-                block[i] = j + i < n ? vf_load_as(t->rows_k[j + i] + x * bytes, dtype, d - x)
-                                     : vf_set1(0.0f);
+                block[i] = j + i < until ? vf_load_as(rows[j + i] + x * bytes, dtype, d - x)
+                                         : vf_set1(0.0f);
             vf_transpose(block);
             for (int64_t i = 0; i < VF_W && x + i < d; i++)
                 vf_store(to + (x + i) * PANEL, block[i]);
@@ -79,13 +80,13 @@ VF_INLINE void pack_k_as(const tile *t, int64_t n, const att_dtype dtype) {
     }
 }
 
-VF_INLINE void pack_v_as(const tile *t, int64_t n, const att_dtype dtype) {
-    const int64_t d = t->job->p->d_v, bytes = (int64_t)att_dtype_size(dtype);
-    for (int64_t j = 0; j < n; j++) {
+VF_INLINE void pack_v_as(const tile *t, int64_t from, int64_t until, const att_dtype dtype) {
+    const int64_t d = t->job->p->d_v, bytes = att_dtype_bytes(dtype);
+    const char **rows = t->now->rows_v;
+    for (int64_t j = from; j < until; j++) {
         for (int64_t x = 0; x < tile_o_stride(t->job->p); x += VF_W) {
             float *to = (float *)t->v + x / PANEL * PANEL * TILE_KEYS + j * PANEL + x % PANEL;
-            vf_store(
-                to, x < d ? vf_load_as(t->rows_v[j] + x * bytes, dtype, d - x) : vf_set1(0.0f));
+            vf_store(to, x < d ? vf_load_as(rows[j] + x * bytes, dtype, d - x) : vf_set1(0.0f));
         }
     }
 }
@@ -122,43 +123,74 @@ VF_INLINE void multiply(const bool add, int64_t width, int64_t depth, const floa
         multiply_nv(NV, add, depth, a, lda, b, c, ldc);
 }
 
-/* There is no second unit to keep busy: a part is one step. */
-static int64_t tile_score_steps(const tile *t) {
-    (void)t;
-    return 1;
+/* There is no second unit to keep busy: a step is a whole panel. */
+typedef struct product {
+    const tile *t;
+    strip st;
+    bool scores; /* S = Q K^T, or P V */
+    int64_t at;  /* first key or column of the next panel */
+    int64_t left;
+    const struct product *then; /* what follows when nothing is left */
+} product;
+
+static product tile_scores(const tile *t, const strip *st) {
+    const int64_t first = st->from / PANEL, panels = att_ceil_div(st->to, PANEL) - first;
+    return (product){
+        .t = t, .st = *st, .scores = true, .at = first * PANEL, .left = st->rows ? panels : 0};
 }
 
-static int64_t tile_sum_steps(const tile *t, const strip *st) {
-    (void)t, (void)st;
-    return 1;
+static product tile_sums(const tile *t, const strip *st) {
+    return (product){
+        .t = t, .st = *st, .left = st->rows ? att_ceil_div(t->job->p->d_v, PANEL) : 0};
 }
 
-static void tile_scores(const tile *t, const strip *st, int64_t from, int64_t to,
-                        int64_t step) {
-    (void)step;
-    const int64_t d = t->job->p->d_qk;
+static void scores_panel(const tile *t, const strip *st, int64_t from) {
+    const int64_t d = t->job->p->d_qk, to = att_min(from + PANEL, st->to);
     const float *panel = (const float *)t->k + from * d;
     for (int64_t r = 0; r < st->rows; r += MR)
         multiply(false, to - from, d, (const float *)t->q + (st->row0 + r) * d, d, panel,
                  t->s[st->slot] + r * TILE_KEYS + from, TILE_KEYS);
 }
 
-static void tile_accumulate(const tile *t, const strip *st, int64_t x, int64_t step) {
-    (void)step;
+static void sums_panel(const tile *t, const strip *st, int64_t x) {
     const float *panel = (const float *)t->v + x * TILE_KEYS + st->from * PANEL;
-    for (int64_t r = 0; r < st->rows; r += MR)
-        multiply(true, t->job->p->d_v - x, st->end - st->from,
-                 t->s[st->slot] + r * TILE_KEYS + st->from, TILE_KEYS, panel,
-                 t->o + (st->row0 + r) * t->o_stride + x, t->o_stride);
+    for (int64_t r = 0; r < st->rows; r += MR) {
+        const float *weights = t->s[st->slot] + r * TILE_KEYS + st->from;
+        float *o = t->o + (st->row0 + r) * t->o_stride + x;
+        if (st->first)
+            multiply(false, t->job->p->d_v - x, st->end - st->from, weights, TILE_KEYS, panel,
+                     o, t->o_stride);
+        else
+            multiply(true, t->job->p->d_v - x, st->end - st->from, weights, TILE_KEYS, panel, o,
+                     t->o_stride);
+    }
 }
 
-static void tile_fold(const tile *t, const strip *st) {
-    (void)t, (void)st;
+static void product_step(product *p) {
+    if (p->left == 0)
+        *p = *p->then;
+    if (p->scores)
+        scores_panel(p->t, &p->st, p->at);
+    else
+        sums_panel(p->t, &p->st, p->at);
+    p->at += PANEL;
+    p->left--;
+}
+
+static void product_steps(product *p, int64_t count) {
+    for (; count > 0; count--)
+        product_step(p);
+}
+
+static void tile_fold(const tile *t, const strip *st, int64_t r) {
+    (void)t, (void)st, (void)r; /* added by the products */
 }
 
 VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r,
-                          int64_t from, int64_t to) {
+                          int64_t from, int64_t to, product *between, int64_t steps) {
     float *s = t->s[st->slot] + r * TILE_KEYS;
+    product_steps(between, steps);
+    keep_max(row, s, from, to, t->factor, t->o + (st->row0 + r) * t->o_stride, t->o_stride);
     weigh_row(row, s, from, to, t->factor, 5, store_in_place, s);
 }
 

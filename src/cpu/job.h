@@ -11,6 +11,7 @@
 
 #include "attest.h"
 #include "base/checked.h"
+#include "base/dtype.h"
 
 /* How a problem is cut; frozen in the plan. */
 typedef struct att_cpu_tiling {
@@ -47,6 +48,8 @@ typedef struct att_cpu_query {
 static inline att_cpu_query att_cpu_query_of(const att_cpu_job *job, const att_cpu_sequence *s,
                                              int64_t row) {
     const int64_t group = job->t->group;
+    if (group == 1) /* the most common one, and dividing takes its time */
+        return (att_cpu_query){s->head_kv, row};
     return (att_cpu_query){s->head_kv * group + row % group, row / group};
 }
 
@@ -94,7 +97,7 @@ static inline const char *att_cpu_q_row(const att_cpu_job *job, const att_cpu_se
     const att_strides *st = &job->p->q;
     const int64_t batch = job->p->features & ATT_CU_SEQLENS_Q ? 0 : s->batch * st->batch;
     const int64_t offset = batch + head * st->head + (s->row_q + i) * st->row;
-    return (const char *)job->a->q + offset * (int64_t)att_dtype_size(job->p->dtype);
+    return (const char *)job->a->q + offset * att_dtype_bytes(job->p->dtype);
 }
 
 /* Element offset of row j of K or V, whose strides are `st`. */
@@ -114,7 +117,7 @@ static inline int64_t att_cpu_kv_offset(const att_cpu_job *job, const att_cpu_se
 static inline void att_cpu_kv_rows(const att_cpu_job *job, const att_cpu_sequence *s,
                                    const void *base, const att_strides *st, int64_t j,
                                    int64_t n, const char **rows) {
-    const int64_t bytes = (int64_t)att_dtype_size(job->p->dtype);
+    const int64_t bytes = att_dtype_bytes(job->p->dtype);
     if (job->p->features & ATT_PAGED) {
         for (int64_t k = 0; k < n; k++)
             rows[k] = (const char *)base + att_cpu_kv_offset(job, s, st, j + k) * bytes;

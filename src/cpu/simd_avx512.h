@@ -69,6 +69,11 @@ static inline bool vf_any_above(vf a, float x) {
     return _mm512_cmp_ps_mask(a, _mm512_set1_ps(x), _CMP_GT_OQ) != 0;
 }
 
+/* True where every lane is x or less, and none is NaN. */
+static inline bool vf_all_at_most(vf a, float x) {
+    return _mm512_cmp_ps_mask(a, _mm512_set1_ps(x), _CMP_LE_OQ) == 0xffff;
+}
+
 /* out[i] = sum of the lanes of a[i]: four sums for little more than the price of one. */
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
     const __m512 ab =
@@ -125,6 +130,21 @@ static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
+/* Rounded to nearest even. */
+static inline __m256i vf_to_bf16(vf a) {
+#ifdef __AVX512BF16__
+    return (__m256i)_mm512_cvtneps_pbh(a);
+#else
+    const __m512i u = _mm512_castps_si512(a);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    __m512i r = _mm512_srli_epi32(
+        _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    r = _mm512_mask_mov_epi32(r, nan, _mm512_set1_epi32(0x7fc0));
+    return _mm512_cvtepi32_epi16(r);
+#endif
+}
+
 /* Round to nearest even and store n >= 1 elements. */
 static inline void vf_store_as(void *p, att_dtype dtype, vf a, int64_t n) {
     const __mmask16 keep = vf_first(n);
@@ -134,13 +154,11 @@ static inline void vf_store_as(void *p, att_dtype dtype, vf a, int64_t n) {
         const __m256i half = _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
         _mm256_mask_storeu_epi16(p, keep, half);
     } else {
-        const __m512i u = _mm512_castps_si512(a);
-        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-        __m512i r = _mm512_srli_epi32(
-            _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
-        const __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
-        r = _mm512_mask_mov_epi32(r, nan, _mm512_set1_epi32(0x7fc0));
-        _mm256_mask_storeu_epi16(p, keep, _mm512_cvtepi32_epi16(r));
+        const __m256i half = vf_to_bf16(a);
+        if (n >= VF_W)
+            _mm256_storeu_si256(p, half);
+        else
+            _mm256_mask_storeu_epi16(p, keep, half);
     }
 }
 
