@@ -13,7 +13,7 @@ if [[ ${1-} == --check ]]; then
 fi
 table=$1
 evidence=evidence/h200
-files=("$evidence/ladder.json" "$evidence/ladder_variants.json" "$evidence/ladder_profile.csv")
+files=("$evidence/ladder.json" "$evidence/ladder_profile.csv")
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 

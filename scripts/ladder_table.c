@@ -1,8 +1,8 @@
 /* ladder_table.c: the tables of docs/ladder.md, from what was measured.
  *
- *     ladder_table [--headers] ladder.json ladder_variants.json ladder_profile.csv
+ *     ladder_table [--headers] ladder.json ladder_profile.csv
  *
- * The first two are of `attest bench --suite seed --kernel ...`, the last of scripts/ladder_profile.sh. Prints Markdown, or a line a
+ * The first is of `attest bench --suite seed --kernel ...`, the last of scripts/ladder_profile.sh. Prints Markdown, or a line a
  * rung for the headers of the kernels. */
 #include <jansson.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 /* A rung is the first part of a kernel's id. */
 static const char *const rungs[] = {"naive", "tiled",     "vector", "unfused",
                                     "mma",   "mma_async", "fwd"};
-enum { RUNGS = sizeof rungs / sizeof rungs[0], PROBLEMS_MAX = 32, VARIANTS_MAX = 32 };
+enum { RUNGS = sizeof rungs / sizeof rungs[0], PROBLEMS_MAX = 32 };
 
 static const char profiled[] = "b2h8s512d64,fp16";
 
@@ -207,47 +207,6 @@ static void print_times(void) {
     }
 }
 
-static double time_of(const json_t *results, const char *kernel, const char *spec) {
-    size_t i;
-    json_t *result;
-    json_array_foreach((json_t *)results, i, result) {
-        const char *id = json_string_value(json_object_get(result, "kernel"));
-        const char *line =
-            json_string_value(json_object_get(json_object_get(result, "problem"), "spec"));
-        if (id && line && strcmp(id, kernel) == 0 && strcmp(line, spec) == 0)
-            return json_number_value(json_object_get(result, "median_ns")) / 1e3;
-    }
-    return 0.0;
-}
-
-/* A line a kernel; kernels are in the order of their first result. */
-static void print_variants(const json_t *document) {
-    const json_t *results = json_object_get(document, "results");
-    const char *seen[VARIANTS_MAX];
-    size_t count = 0, i;
-    json_t *result;
-    printf("\nOther tiles that were tried, µs:\n\n| kernel |");
-    for (size_t n = 0; n < problem_count; n++)
-        printf(" `%s` |", problems[n].spec);
-    printf("\n|---|");
-    for (size_t n = 0; n < problem_count; n++)
-        printf("---:|");
-    printf("\n");
-    json_array_foreach((json_t *)results, i, result) {
-        const char *id = json_string_value(json_object_get(result, "kernel"));
-        bool known = !id || count == VARIANTS_MAX;
-        for (size_t n = 0; n < count; n++)
-            known = known || strcmp(seen[n], id) == 0;
-        if (known)
-            continue;
-        seen[count++] = id;
-        printf("| `%s` |", id);
-        for (size_t n = 0; n < problem_count; n++)
-            printf(" %.1f |", time_of(results, id, problems[n].spec));
-        printf("\n");
-    }
-}
-
 /* For the headers of the kernels: what each rung takes. */
 static void print_headers(const problem *p) {
     for (int i = 0; i < RUNGS; i++)
@@ -255,30 +214,22 @@ static void print_headers(const problem *p) {
             printf("%s %.1f us at %s on %s\n", rungs[i], p->ns[i] / 1e3, profiled, gpu);
 }
 
-static json_t *load(const char *path) {
-    json_error_t why;
-    json_t *document = json_load_file(path, 0, &why);
-    if (!document)
-        fprintf(stderr, "%s: %s\n", path, why.text);
-    return document;
-}
-
 int main(int argc, char **argv) {
-    const bool headers = argc == 5 && strcmp(argv[1], "--headers") == 0;
-    if (argc != 4 && !headers) {
-        fprintf(stderr, "usage: ladder_table [--headers] ladder.json ladder_variants.json "
-                        "ladder_profile.csv\n");
+    const bool headers = argc == 4 && strcmp(argv[1], "--headers") == 0;
+    if (argc != 3 && !headers) {
+        fprintf(stderr, "usage: ladder_table [--headers] ladder.json ladder_profile.csv\n");
         return 2;
     }
-    char **paths = argv + argc - 3;
-    json_t *bench = load(paths[0]), *variants = load(paths[1]);
-    FILE *file = fopen(paths[2], "r");
-    if (!file)
-        perror(paths[2]);
-    if (!bench || !variants || !file)
+    char **paths = argv + argc - 2;
+    json_error_t why;
+    json_t *bench = json_load_file(paths[0], 0, &why);
+    if (!bench || !read_bench(bench)) {
+        fprintf(stderr, "%s: %s\n", paths[0], bench ? "has no result for the table" : why.text);
         return 1;
-    if (!read_bench(bench)) {
-        fprintf(stderr, "%s: no result for %s\n", paths[0], profiled);
+    }
+    FILE *file = fopen(paths[1], "r");
+    if (!file) {
+        perror(paths[1]);
         return 1;
     }
     read_profile(file, true);
@@ -289,9 +240,7 @@ int main(int argc, char **argv) {
     } else {
         print_ladder(find_problem(profiled));
         print_times();
-        print_variants(variants);
     }
     json_decref(bench);
-    json_decref(variants);
     return 0;
 }
