@@ -120,11 +120,17 @@ check_cmake() {
     ! configure 99.0 >/dev/null 2>&1 || fail "the CMake package claims to be version 99"
 }
 
-check_readme_commands() { # the attest commands of the README hold as they stand
-    local line words=()
+check_readme_commands() { # the attest commands of the README hold as they stand; without a GPU, those for one exit 3
+    local line words=() gpu=true
+    "$root$prefix/bin/attest" doctor --device cuda >/dev/null 2>&1 || [[ $? -ne 3 ]] || gpu=false
     while IFS= read -r line; do
-        read -ra words <<<"${line%%#*}"
-        (cd "$scratch" && PATH=$root$prefix/bin:$PATH && quietly "${words[@]}")
+        eval "words=(${line%%#*})"
+        if [[ $line == *'--device cuda'* ]] && ! $gpu; then
+            words=("$root$prefix/bin/attest" "${words[@]:1}")
+            "${words[@]}" >"$scratch/log" 2>&1 || [[ $? -eq 3 ]] || fail "without a GPU does not exit 3: $line"
+        else
+            (cd "$scratch" && PATH=$root$prefix/bin:$PATH && quietly "${words[@]}")
+        fi
     done < <(awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside && /^attest /' README.md)
     [[ ${#words[@]} -gt 0 ]] || fail "README.md has no attest commands"
 }
