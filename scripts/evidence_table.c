@@ -2,6 +2,7 @@
  *
  *     evidence_table FILE summary           geometric mean and worst cell of every group, against each rival
  *     evidence_table FILE forward|seed|...  one group: a row a problem
+ *     evidence_table FILE goals DEVICE      what this project set out to reach against flash, and what was found
  *     evidence_table FILE model DEVICE      what `attest plan` predicts for a device file, over what was measured
  *
  * FILE is of bench/gpu_vs_torch.py, schema attest-gpu-vs-torch-1. Prints Markdown. */
@@ -149,12 +150,52 @@ static void put_group(const json_t *rows, const char *group) {
         fail("has no such group");
 }
 
+static void put_goal(const char *goal, double wanted, double found, const char *detail) {
+    printf("| %s | %.2f | %.2f%s | %s |\n", goal, wanted, found, detail,
+           found >= wanted ? "holds" : "**missed**");
+}
+
+/* The least share of the memory's measured rate that decoding reaches where there is much to read. */
+static double least_share(const json_t *rows, double rate) {
+    double least = INFINITY;
+    size_t i;
+    const json_t *row;
+    json_array_foreach(rows, i, row) {
+        lab_spec spec;
+        lab_message why;
+        if (strcmp(text(row, "group"), "decode") != 0)
+            continue;
+        if (!lab_spec_parse(&spec, text(row, "problem"), &why))
+            fail(why.text);
+        if (spec.problem.batch >= 8 && spec.problem.seq_k >= 8192)
+            least =
+                fmin(least, lab_spec_bytes(&spec) / (1e-6 * number(row, "attest_us")) / rate);
+    }
+    return least;
+}
+
+static void put_goals(const json_t *rows, const lab_device *device) {
+    const ratios forward = compare(rows, "forward", "flash"),
+                 seed = compare(rows, "seed", "flash"),
+                 decode = compare(rows, "decode", "flash");
+    const ratios *worst = forward.worst < seed.worst ? &forward : &seed;
+    char detail[200];
+    puts("| goal | wanted | found | |\n|---|---|---|---|");
+    snprintf(detail, sizeof detail, ", `%s`", worst->at);
+    put_goal("times flash, every cell of forward and seed", 1.0, worst->worst, detail);
+    put_goal("times flash, geometric mean of forward and seed", 1.15,
+             exp((forward.log_sum + seed.log_sum) / (double)(forward.count + seed.count)), "");
+    put_goal("times flash, geometric mean of decode", 1.5,
+             exp(decode.log_sum / (double)decode.count), "");
+    snprintf(detail, sizeof detail, " of %.2f TB/s",
+             device->rates[LAB_RATE_MEMORY_SEEN].value / 1e12);
+    put_goal("share of the measured read rate, decode from B = 8 and 8192 keys on", 0.85,
+             least_share(rows, device->rates[LAB_RATE_MEMORY_SEEN].value), detail);
+}
+
 /* Predicted over measured, a row a group. Only kernels whose tiles the planner models count. */
-static void put_model(const json_t *rows, const char *device_path) {
-    lab_device device;
+static void put_model(const json_t *rows, const lab_device *device) {
     lab_message why;
-    if (!lab_device_read(&device, device_path, &why))
-        fail(why.text);
     names groups = {.count = 0}, rivals = {.count = 0};
     collect(rows, NULL, &groups, &rivals);
     puts("| group | problems | predicted over measured, geometric mean | least | most |");
@@ -169,7 +210,7 @@ static void put_model(const json_t *rows, const char *device_path) {
             if (strcmp(text(row, "group"), groups.list[g]) != 0)
                 continue;
             if (!lab_spec_parse(&spec, text(row, "problem"), &why) ||
-                !lab_plan_make(&plan, &spec, &device, &why))
+                !lab_plan_make(&plan, &spec, device, &why))
                 fail(why.text);
             if (plan.chosen_tile) {
                 const double ratio = 1e6 * plan.chosen_tile->seconds / number(row, "attest_us");
@@ -188,8 +229,10 @@ static void put_model(const json_t *rows, const char *device_path) {
 
 int main(int argc, char **argv) {
     const bool model = argc == 4 && strcmp(argv[2], "model") == 0;
-    if (argc != 3 && !model) {
-        fputs("usage: evidence_table FILE summary | GROUP | model DEVICE\n", stderr);
+    const bool goals = argc == 4 && strcmp(argv[2], "goals") == 0;
+    if (argc != 3 && !model && !goals) {
+        fputs("usage: evidence_table FILE summary | GROUP | goals DEVICE | model DEVICE\n",
+              stderr);
         return 2;
     }
     path = argv[1];
@@ -202,8 +245,14 @@ int main(int argc, char **argv) {
     const json_t *rows = json_object_get(document, "rows");
     if (!json_is_array(rows) || json_array_size(rows) == 0)
         fail("rows");
+    lab_device device;
+    lab_message why;
+    if (argc == 4 && !lab_device_read(&device, argv[3], &why))
+        fail(why.text);
     if (model)
-        put_model(rows, argv[3]);
+        put_model(rows, &device);
+    else if (goals)
+        put_goals(rows, &device);
     else if (strcmp(argv[2], "summary") == 0)
         put_summary(rows);
     else
