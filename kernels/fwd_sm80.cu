@@ -370,8 +370,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         v0 = (const half_bits *)p->v + key_offset(p, &w.s, &p->v_stride, divide(w.head, &p->by_group), 0);
     }
 
-    if (w.first < w.last) { /* else no barrier would stand between Q's arrival and O in its place */
-        load_q(p, &w, q_tile);
+    load_q(p, &w, q_tile);
+    if (w.first < w.last) {
         load_keys(p, &w, k_tile, D_QK, p->d_qk, p->k, k0, &p->k_stride, w.first);
         load_keys(p, &w, v_tile, D_V, p->d_v, p->v, v0, &p->v_stride, w.first);
     }
@@ -424,7 +424,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         accumulate(o, s, v_row + stage * V_BYTES);
     }
     ASYNC_WAIT(0);
-    __syncwarp();
+    __syncthreads(); /* nothing lands in Q's place any more, where O goes: a tile without keys had no barrier yet */
 
     const unsigned redo = finish(p, &w, o, top, sum, shared);
     if (__any_sync(0xffffffffu, redo))
