@@ -39,7 +39,8 @@ class Problem(ctypes.Structure):
         + [("scale", ctypes.c_float), ("causal", ctypes.c_int), ("align", ctypes.c_int)]
         + [("window_left", ctypes.c_int64), ("window_right", ctypes.c_int64), ("softcap", ctypes.c_float)]
         + [("alibi_stride_batch", ctypes.c_int64), ("bias_dtype", ctypes.c_int), ("bias", Strides)]
-        + [(n, ctypes.c_int64) for n in ("total_q", "total_k", "page_size", "num_pages", "page_table_stride")]
+        + [(n, ctypes.c_int64) for n in (
+            "total_q", "total_k", "page_size", "num_pages", "page_table_stride", "alignment")]
     )
 
 
