@@ -189,10 +189,14 @@ static inline att_cpu_task att_cpu_task_of(const att_cpu_job *job, int64_t index
     index /= t->splits;
     if (t->row_blocks == 0)
         return task;
-    /* The blocks of one head follow each other, while its K/V are in the cache. Causal rows
-     * grow longer downwards: the longest go first, so that no thread ends on one. */
-    const int64_t pair = index / t->row_blocks;
-    const int64_t block = t->row_blocks - 1 - index % t->row_blocks;
+    /* As many heads as there are threads are worked on at a time, while their K/V are in the
+     * cache. Causal rows grow longer downwards: the longest blocks of these heads go first, so
+     * that no thread ends on one. */
+    const int64_t first = index / (t->row_blocks * t->threads) * t->threads;
+    const int64_t heads = att_min(t->threads, p->batch * p->heads_kv - first);
+    const int64_t turn = index - first * t->row_blocks;
+    const int64_t pair = first + turn % heads;
+    const int64_t block = t->row_blocks - 1 - turn / heads;
     task.s = att_cpu_sequence_of(p, job->a, pair / p->heads_kv, pair % p->heads_kv);
     task.row0 = block * t->rows;
     task.rows = att_min(t->rows, task.s.len_q * t->group - task.row0);
