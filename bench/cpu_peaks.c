@@ -2,7 +2,9 @@
  *
  * usage: cpu_peaks THREADS        prints one JSON object; a unit the machine lacks is null
  *        cpu_peaks --quiet N      prints the N CPUs that were slowed least by whatever else their cores do:
- *                                 on a shared host a neighbour can take half of a core away */
+ *                                 on a shared host a neighbour can take half of a core away
+ *        cpu_peaks --tiles        prints for each CPU what tile instructions take, in a row and with vector
+ *                                 instructions between them */
 #include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
@@ -186,12 +188,115 @@ static int print_quiet(int wanted) {
     return 0;
 }
 
+/* Eight independent vector instructions. */
+#define VECTORS()                                                                              \
+    __asm__ volatile("vfmadd213ps %%zmm8, %%zmm8, %%zmm0\n\t"                                  \
+                     "vfmadd213ps %%zmm8, %%zmm8, %%zmm1\n\t"                                  \
+                     "vfmadd213ps %%zmm8, %%zmm8, %%zmm2\n\t"                                  \
+                     "vfmadd213ps %%zmm8, %%zmm8, %%zmm3\n\t"                                  \
+                     "vfmadd213ps %%zmm8, %%zmm8, %%zmm4\n\t"                                  \
+                     "vfmadd213ps %%zmm8, %%zmm8, %%zmm5\n\t"                                  \
+                     "vfmadd213ps %%zmm8, %%zmm8, %%zmm6\n\t"                                  \
+                     "vfmadd213ps %%zmm8, %%zmm8, %%zmm7"                                      \
+                     :                                                                         \
+                     :                                                                         \
+                     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7")
+#define NOTHING()  (void)0
+#define LOAD(tile) AMX_LOAD(tile, tiles + (tile)*AMX_TILE_BYTES, AMX_ROW_BYTES)
+#define PRODUCTS(between)                                                                      \
+    do {                                                                                       \
+        AMX_MULTIPLY(0, 4, 6);                                                                 \
+        between();                                                                             \
+        AMX_MULTIPLY(1, 4, 7);                                                                 \
+        between();                                                                             \
+        AMX_MULTIPLY(2, 5, 6);                                                                 \
+        between();                                                                             \
+        AMX_MULTIPLY(3, 5, 7);                                                                 \
+        between();                                                                             \
+    } while (0)
+#define LOADS(between)                                                                         \
+    do {                                                                                       \
+        LOAD(4);                                                                               \
+        between();                                                                             \
+        LOAD(5);                                                                               \
+        between();                                                                             \
+        LOAD(6);                                                                               \
+        between();                                                                             \
+        LOAD(7);                                                                               \
+        between();                                                                             \
+    } while (0)
+
+enum { PRODUCT, PRODUCT_VECTORS, TILE_LOAD, PAIR, PAIR_VECTORS, TILE_KINDS };
+
+/* Nanoseconds for one of a kind; a pair is a load and a product. */
+__attribute__((target("avx512f"))) static double tile_time(int kind) {
+    enum { ROUNDS = 512 };
+    static const char tiles[8 * AMX_TILE_BYTES] __attribute__((aligned(64)));
+    __asm__ volatile("vzeroall"
+                     :
+                     :
+                     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8");
+    const double start = now();
+    for (int r = 0; r < ROUNDS; r++) {
+        if (kind == PRODUCT)
+            PRODUCTS(NOTHING);
+        else if (kind == PRODUCT_VECTORS)
+            PRODUCTS(VECTORS);
+        else if (kind == TILE_LOAD)
+            LOADS(NOTHING);
+        if (kind == PAIR) {
+            LOADS(NOTHING);
+            PRODUCTS(NOTHING);
+        } else if (kind == PAIR_VECTORS) {
+            LOADS(VECTORS);
+            PRODUCTS(VECTORS);
+        }
+    }
+    return 1e9 * (now() - start) / (4 * ROUNDS);
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int print_tiles(void) {
+    enum { SAMPLES = 41 };
+    cpu_set_t all, one;
+    if (att_cpu_isa() < ATT_ISA_AMX || sched_getaffinity(0, sizeof all, &all) != 0) {
+        fprintf(stderr, "cpu_peaks: no AMX on this machine\n");
+        return 1;
+    }
+    printf(
+        "ns, median    product   + 8 vectors   load   load and product   each + 8 vectors\n");
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        double times[TILE_KINDS][SAMPLES];
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        if (!CPU_ISSET(cpu, &all) || sched_setaffinity(0, sizeof one, &one) != 0)
+            continue;
+        amx_enter();
+        for (int i = 0; i < SAMPLES; i++)
+            for (int kind = 0; kind < TILE_KINDS; kind++)
+                times[kind][i] = tile_time(kind);
+        amx_leave();
+        for (int kind = 0; kind < TILE_KINDS; kind++)
+            qsort(times[kind], SAMPLES, sizeof(double), by_value);
+        printf("cpu %-8zu %9.1f %13.1f %6.1f %18.1f %18.1f\n", cpu, times[PRODUCT][SAMPLES / 2],
+               times[PRODUCT_VECTORS][SAMPLES / 2], times[TILE_LOAD][SAMPLES / 2],
+               times[PAIR][SAMPLES / 2], times[PAIR_VECTORS][SAMPLES / 2]);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--quiet") == 0 && atoi(argv[2]) > 0)
         return print_quiet(atoi(argv[2]));
+    if (argc == 2 && strcmp(argv[1], "--tiles") == 0)
+        return print_tiles();
     const int threads = argc == 2 ? atoi(argv[1]) : 0;
     if (threads < 1 || threads > THREADS_MOST) {
-        fprintf(stderr, "usage: cpu_peaks THREADS (1 .. %d), or cpu_peaks --quiet N\n",
+        fprintf(stderr, "usage: cpu_peaks THREADS (1 .. %d), --quiet N or --tiles\n",
                 THREADS_MOST);
         return 2;
     }
