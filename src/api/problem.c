@@ -149,7 +149,8 @@ static att_status check_values(const att_problem *p) {
                 (double)p->scale);
     ATT_REQUIRE(isfinite(p->softcap) && p->softcap >= 0.0f, ATT_E_ARG, "softcap",
                 "softcap=%g is not a finite number of at least 0", (double)p->softcap);
-    const int64_t element = (int64_t)att_dtype_size(p->dtype);
+    const int64_t element =
+        att_min((int64_t)att_dtype_size(p->dtype), (int64_t)att_dtype_size(p->dtype_o));
     ATT_REQUIRE(p->alignment == 0 ||
                     (p->alignment >= element && (p->alignment & (p->alignment - 1)) == 0),
                 ATT_E_ARG, "alignment",

@@ -113,10 +113,13 @@ static inline int64_t att_cpu_kv_offset(const att_cpu_job *job, const att_cpu_se
     return batch + s->head_kv * st->head + (s->row_k + j) * st->row;
 }
 
-/* Fill rows[0..n-1] with the addresses of keys j .. j+n-1 of K (or V). */
+/* Fill rows[0..n-1] with the addresses of keys j .. j+n-1 of K (or V). Key j need not exist where n is 0: the stride
+ * of a single row may be anything. */
 static inline void att_cpu_kv_rows(const att_cpu_job *job, const att_cpu_sequence *s,
                                    const void *base, const att_strides *st, int64_t j,
                                    int64_t n, const char **rows) {
+    if (n == 0)
+        return;
     const int64_t bytes = att_dtype_bytes(job->p->dtype);
     if (job->p->features & ATT_PAGED) {
         for (int64_t k = 0; k < n; k++)
