@@ -20,83 +20,31 @@ import time
 import torch
 import torch.nn.functional as F
 
-DTYPES = {"f32": (1, torch.float32), "f16": (2, torch.float16), "bf16": (3, torch.bfloat16)}
+import attest_api as api
+
+DTYPES = {"f32": (api.F32, torch.float32), "f16": (api.F16, torch.float16), "bf16": (api.BF16, torch.bfloat16)}
 MUST = {"f32": 1.15, "bf16": 2.0, "f16": 2.0, "decode": 3.0}  # geometric means; no row below 1
 ROW_LEAST = 1.0
 CAUSAL_MOST = 0.6
 SETTLE = 0.01  # seconds
 
 
-class Strides(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int64) for n in ("batch", "head", "row", "col")]
-
-
-class Problem(ctypes.Structure):
-    _fields_ = (
-        [("size", ctypes.c_size_t), ("features", ctypes.c_uint32), ("dtype", ctypes.c_int), ("dtype_o", ctypes.c_int)]
-        + [(n, ctypes.c_int64) for n in ("batch", "heads_q", "heads_kv", "seq_q", "seq_k", "d_qk", "d_v")]
-        + [(n, Strides) for n in ("q", "k", "v", "o", "lse")]
-        + [("scale", ctypes.c_float), ("causal", ctypes.c_int), ("align", ctypes.c_int)]
-        + [("window_left", ctypes.c_int64), ("window_right", ctypes.c_int64), ("softcap", ctypes.c_float)]
-        + [("alibi_stride_batch", ctypes.c_int64), ("bias_dtype", ctypes.c_int), ("bias", Strides)]
-        + [(n, ctypes.c_int64) for n in (
-            "total_q", "total_k", "page_size", "num_pages", "page_table_stride", "alignment")]
-    )
-
-
-class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("device", ctypes.c_int), ("device_index", ctypes.c_int32),
-                ("threads", ctypes.c_int32), ("isa", ctypes.c_int), ("flags", ctypes.c_uint32),
-                ("cache_dir", ctypes.c_char_p), ("kernel", ctypes.c_char_p)]
-
-
-class Launch(ctypes.Structure):
-    _fields_ = [("kernel", ctypes.c_char_p), ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3),
-                ("shared_bytes", ctypes.c_uint64), ("registers", ctypes.c_uint32), ("code_sha256", ctypes.c_char * 65)]
-
-
-class Args(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t)] + [(n, ctypes.c_void_p) for n in (
-        "q", "k", "v", "o", "lse", "alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "page_table",
-        "launch")] + [("workspace_size", ctypes.c_size_t)]
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int), ("cuda_code", ctypes.c_int), ("field", ctypes.c_char * 48),
-                ("text", ctypes.c_char * 464)]
-
-
-class Attest:
-    """The four calls, by ctypes."""
-
-    def __init__(self, build, threads):
-        self.lib = ctypes.CDLL(os.path.join(build, "libattest.so"))
-        self.lib.att_plan_workspace.restype = ctypes.c_size_t
-        self.lib.att_last_error.restype = ctypes.POINTER(Error)
-        self.ctx = ctypes.c_void_p()
-        options = Options(size=ctypes.sizeof(Options), threads=threads, device=1)
-        self.check(self.lib.att_context_create(ctypes.byref(self.ctx), ctypes.byref(options)))
-
-    def check(self, status):
-        if status:
-            raise RuntimeError(self.lib.att_last_error().contents.text.decode())
+class Attest(api.Context):
+    """Runs on (batch, heads, seq, d) tensors of the CPU."""
 
     def prepare(self, q, k, v, o, dtype, causal):
         """A closure that runs one problem on (batch, heads, seq, d) tensors, and one that names what ran."""
-        p = Problem()
         b, hq, sq, d = q.shape
-        self.lib.att_problem_init(ctypes.byref(p), *(ctypes.c_int64(x) for x in (
-            b, hq, k.shape[1], sq, k.shape[2], d, v.shape[3])), DTYPES[dtype][0])
+        p = self.problem(b, hq, k.shape[1], sq, k.shape[2], d, DTYPES[dtype][0])
         self.lib.att_problem_layout_bhsd(ctypes.byref(p))
         p.causal = 1 if causal else 0
-        plan = ctypes.c_void_p()
-        self.check(self.lib.att_plan_create(ctypes.byref(plan), self.ctx, ctypes.byref(p)))
+        plan = self.plan(p)
         size = self.lib.att_plan_workspace(plan)
         raw = torch.empty(size + 64, dtype=torch.uint8)
         aligned = ctypes.c_void_p((raw.data_ptr() + 63) // 64 * 64)
-        launch = Launch()
-        args = Args(size=ctypes.sizeof(Args), q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(), o=o.data_ptr(),
-                    launch=ctypes.addressof(launch))
+        launch = api.Launch()
+        args = api.Args(size=ctypes.sizeof(api.Args), q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(), o=o.data_ptr(),
+                        launch=ctypes.addressof(launch))
         ref, run, check = ctypes.byref(args), self.lib.att_plan_run, self.check
 
         def call(keep=(raw, q, k, v, o, launch, args)):
@@ -251,7 +199,7 @@ def main():
     a = parser.parse_args()
     random.seed(a.seed)
     counts = [int(x) for x in a.threads.split(",")]
-    contexts = {n: Attest(a.build, n) for n in counts}
+    contexts = {n: Attest(a.build, device=api.CPU, threads=n) for n in counts}
     peak = {n: peaks(a.build, n) for n in counts}
     for n in counts:
         print(f"peaks, {n} threads: {json.dumps(peak[n])}")

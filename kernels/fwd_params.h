@@ -45,9 +45,10 @@ typedef struct att_fwd_params {
     int batch, heads_q, heads_kv, group; /* group = heads_q / heads_kv */
     int seq_q, seq_k;                    /* the longest */
     int d_qk, d_v;
-    int dtype, dtype_o, bias_dtype;      /* ATT_FWD_F32 ... */
+    int dtype, dtype_o, bias_dtype; /* ATT_FWD_F32 ... */
     int flags;
-    int window_left, window_right; /* keys seen beside the diagonal; causal: right = 0; -1: no limit */
+    int window_left,
+        window_right; /* keys seen beside the diagonal; causal: right = 0; -1: no limit */
     int page_size, num_pages;
     int splits;     /* parts of the keys, at least 1; blockIdx.y is the part */
     int row_blocks; /* tiles along the rows of one (batch, head) */
