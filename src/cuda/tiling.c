@@ -106,11 +106,12 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
                                      &tiling->shape);
     const int64_t slots = (int64_t)limits->sms * resident;
     const int64_t rows = p->batch * p->heads_q * p->seq_q;
-    if (combine && rows <= INT32_MAX)
-        tiling->params.splits = choose_splits(kernel, p, blocks, slots);
-    tiling->shape.grid[1] = (uint32_t)tiling->params.splits;
-    return tiling->params.splits > 1 ? plan_combine(tiling, device, combine, source, rows)
-                                     : ATT_OK;
+    if (!combine || rows > INT32_MAX)
+        return ATT_OK;
+    const int splits = choose_splits(kernel, p, blocks, slots);
+    tiling->params.splits = splits;
+    tiling->shape.grid[1] = (uint32_t)splits;
+    return splits > 1 ? plan_combine(tiling, device, combine, source, rows) : ATT_OK;
 }
 
 att_status att_cuda_forward(const att_cuda_tiling *tiling, const att_args *args,
