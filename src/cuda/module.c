@@ -22,25 +22,10 @@ typedef struct image {
     size_t size;
 } image;
 
-static uint32_t target_bit(int cc) {
-    switch (cc) {
-    case 80:
-        return ATT_SM80;
-    case 86:
-        return ATT_SM86;
-    case 89:
-        return ATT_SM89;
-    case 90:
-        return ATT_SM90;
-    default:
-        return 0;
-    }
-}
-
 /* Is the row meant for this GPU: named by its targets, or newer than all that could be named? Source for 8.x uses
  * nothing that a newer GPU lacks; what is for 9.0a alone may. */
 static bool is_for(const att_cuda_kernel *kernel, int cc) {
-    const uint32_t bit = target_bit(cc);
+    const uint32_t bit = att_cuda_target_bit(cc);
     return bit ? (kernel->targets & bit) != 0 : cc > 80 && kernel->targets & ATT_SM8X;
 }
 

@@ -18,6 +18,22 @@ enum {
     ATT_SM_ALL = ATT_SM8X | ATT_SM90
 };
 
+/* The bit of compute capability `cc` (90 is 9.0); 0 where no code is compiled for exactly that one. */
+static inline uint32_t att_cuda_target_bit(int cc) {
+    switch (cc) {
+    case 80:
+        return ATT_SM80;
+    case 86:
+        return ATT_SM86;
+    case 89:
+        return ATT_SM89;
+    case 90:
+        return ATT_SM90;
+    default:
+        return 0;
+    }
+}
+
 /* What a kernel is for. */
 typedef enum att_cuda_role {
     ATT_ROLE_PLAIN, /* many rows; mask, window, GQA, lengths, but no change of the scores, no pages */

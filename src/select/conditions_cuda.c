@@ -10,19 +10,6 @@
 /* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
 static const int64_t count_most = INT32_MAX - 65535;
 
-static const char *dtype_name(att_dtype dtype) {
-    switch (dtype) {
-    case ATT_F32:
-        return "f32";
-    case ATT_F16:
-        return "f16";
-    case ATT_BF16:
-        return "bf16";
-    default:
-        return "bool8";
-    }
-}
-
 bool att_cuda_row_runs(const att_cuda_kernel *k, const att_limits *limits,
                        att_refusal *refusal) {
     const int cc = limits->gpu->cc;
@@ -67,7 +54,7 @@ static bool is_plain(const att_problem *p, att_refusal *refusal) {
     ATT_CONDITION(!(p->features & ATT_SINKS), "features", "has no sinks");
     ATT_CONDITION(!(p->features & ATT_PAGED), "features", "reads no pages");
     ATT_CONDITION(p->dtype_o == p->dtype, "dtype_o", "writes %s, as Q is, not %s",
-                  dtype_name(p->dtype), dtype_name(p->dtype_o));
+                  att_dtype_name(p->dtype), att_dtype_name(p->dtype_o));
     ATT_CONDITION(p->d_qk % 8 == 0, "d_qk", "d_qk=%lld is not a multiple of 8",
                   (long long)p->d_qk);
     ATT_CONDITION(p->d_v % 8 == 0, "d_v", "d_v=%lld is not a multiple of 8", (long long)p->d_v);
@@ -93,7 +80,7 @@ bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
         return false;
     ATT_CONDITION(k->role != ATT_ROLE_COMBINE, "role", "merges what other kernels leave");
     ATT_CONDITION(!k->dtype || k->dtype == p->dtype, "dtype", "is for %s, not %s",
-                  dtype_name(k->dtype), dtype_name(p->dtype));
+                  att_dtype_name(k->dtype), att_dtype_name(p->dtype));
     ATT_CONDITION(p->d_qk <= k->d_qk, "d_qk", "d_qk=%lld is above %d", (long long)p->d_qk,
                   k->d_qk);
     ATT_CONDITION(p->d_v <= k->d_v, "d_v", "d_v=%lld is above %d", (long long)p->d_v, k->d_v);

@@ -60,16 +60,10 @@ const char *att_row_role(const att_kernel_row *row) {
 
 uint32_t att_cuda_target_of(const att_cuda_limits *gpu) {
     enum { AMPERE_SHARED = 163 * 1024 }; /* what a block may have on sm_80 */
-    switch (gpu->cc) {
-    case 86:
-        return ATT_SM86;
-    case 89:
-        return ATT_SM89;
-    case 90:
-        return ATT_SM90;
-    default:
-        return gpu->shared_per_block >= AMPERE_SHARED ? ATT_SM80 : ATT_SM89;
-    }
+    const uint32_t exact = att_cuda_target_bit(gpu->cc);
+    if (exact)
+        return exact;
+    return gpu->shared_per_block >= AMPERE_SHARED ? ATT_SM80 : ATT_SM89;
 }
 
 const att_cuda_kernel *att_registry_combine(const att_cuda_kernel *kernel) {
