@@ -120,7 +120,7 @@ DEVICE void score(float s[N_TILES][4], unsigned q[K_STEPS][4], unsigned k_row) {
 #pragma unroll
         for (int n = 0; n < N_TILES; n += 2) {
             unsigned b[4];
-            ldmatrix_x4(b, (k_row ^ (k % 4 << 5)) + k / 4 * 128 + n * 8 * QK_PITCH);
+            ldmatrix_x4(b, swizzle_step(k_row, k) + n * 8 * QK_PITCH);
             mma_16x8x16(k % 2 ? odd[n] : s[n], q[k], b[0], b[1]);
             mma_16x8x16(k % 2 ? odd[n + 1] : s[n + 1], q[k], b[2], b[3]);
         }
@@ -163,7 +163,7 @@ DEVICE void accumulate(float o[O_TILES][4], float s[N_TILES][4], unsigned v_row)
 #pragma unroll
         for (int n = 0; n < O_TILES; n += 2) {
             unsigned b[4];
-            ldmatrix_x4_trans(b, (v_row ^ (n / 2 % 4 << 5)) + n / 8 * 128 + k * 16 * V_PITCH);
+            ldmatrix_x4_trans(b, swizzle_step(v_row, n / 2) + k * 16 * V_PITCH);
             mma_16x8x16(o[n], a, b[0], b[1]);
             mma_16x8x16(o[n + 1], a, b[2], b[3]);
         }
@@ -317,7 +317,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < K_STEPS; k++)
-        ldmatrix_x4(q[k], (q_row ^ (k % 4 << 5)) + k / 4 * 128);
+        ldmatrix_x4(q[k], swizzle_step(q_row, k));
     __syncwarp();
 
     const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f;

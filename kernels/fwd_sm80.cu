@@ -99,8 +99,7 @@ DEVICE void load_keys(const att_fwd_params *p, const block_work *w, unsigned til
     }
 }
 
-/* S = Q K^T for the warp's rows and one tile of keys. q_row and k_row are this lane's ldmatrix rows; the chunk of
- * step k is reached by flipping bits, because the swizzle is an exclusive or. */
+/* S = Q K^T for the warp's rows and one tile of keys. q_row and k_row are this lane's ldmatrix rows. */
 DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][4], unsigned q_row,
                   unsigned k_row) {
 #pragma unroll
@@ -112,16 +111,15 @@ DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][4],
                 s[m][n][e] = 0.0f;
 #pragma unroll
     for (int k = 0; k < K_STEPS; k++) {
-        const unsigned flip = (k % 4) << 5, panel = k / 4 * 128;
         unsigned a[M_TILES][4];
 #pragma unroll
         for (int m = 0; m < M_TILES; m++)
             if (!USE_Q_REGISTERS)
-                ldmatrix_x4(a[m], (q_row ^ flip) + panel + m * 16 * QK_PITCH);
+                ldmatrix_x4(a[m], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
 #pragma unroll
         for (int n = 0; n < N_TILES; n += 2) {
             unsigned b[4];
-            ldmatrix_x4(b, (k_row ^ flip) + panel + n * 8 * QK_PITCH);
+            ldmatrix_x4(b, swizzle_step(k_row, k) + n * 8 * QK_PITCH);
 #pragma unroll
             for (int m = 0; m < M_TILES; m++) {
                 mma_16x8x16(s[m][n], USE_Q_REGISTERS ? q[m][k] : a[m], b[0], b[1]);
@@ -146,7 +144,7 @@ DEVICE void accumulate(float o[M_TILES][O_TILES][4], float s[M_TILES][N_TILES][4
 #pragma unroll
         for (int n = 0; n < O_TILES; n += 2) {
             unsigned b[4];
-            ldmatrix_x4_trans(b, (v_row ^ (n / 2 % 4 << 5)) + n / 8 * 128 + k * 16 * V_PITCH);
+            ldmatrix_x4_trans(b, swizzle_step(v_row, n / 2) + k * 16 * V_PITCH);
 #pragma unroll
             for (int m = 0; m < M_TILES; m++) {
                 mma_16x8x16(o[m][n], a[m], b[0], b[1]);
@@ -199,7 +197,7 @@ DEVICE void load_q_registers(unsigned q[M_TILES][K_STEPS][4], unsigned q_row) {
 #pragma unroll
         for (int k = 0; k < K_STEPS; k++)
             if (USE_Q_REGISTERS)
-                ldmatrix_x4(q[m][k], (q_row ^ (k % 4 << 5)) + k / 4 * 128 + m * 16 * QK_PITCH);
+                ldmatrix_x4(q[m][k], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
 }
 
 /* Follow the maxima of new scores; O and the sums are rescaled where one grew much. */
