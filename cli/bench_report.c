@@ -70,7 +70,7 @@ static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
         char line[LAB_SPEC_MAX];
         lab_spec_print(c->spec, line, sizeof line);
         att_context_info info = {.size = sizeof info};
-        att_context_query(c->ctx, &info);
+        att_context_query(c->subject.ctx, &info);
         fprintf(csv, "\"%s\",%s,%d,%s,%s,%.9g,%.9g,%zu,", line, lab_isa_name(info.isa),
                 (int)info.threads, c->verify.kernel, cli_outcome_text(&c->verify),
                 c->verify.o.kernel, c->verify.o.bar, c->timed ? c->sample_count : 0);
@@ -84,7 +84,7 @@ static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
 
 static json_t *case_object(const lab_bench_case *c) {
     att_context_info info = {.size = sizeof info};
-    att_context_query(c->ctx, &info);
+    att_context_query(c->subject.ctx, &info);
     json_t *object = json_pack(
         "{s:o, s:s, s:i, s:o, s:b, s:o}", "problem", lab_json_problem(c->spec), "isa",
         lab_isa_name(info.isa), "threads", (int)info.threads, "verify",
@@ -163,7 +163,7 @@ cli_exit cli_bench_session(cli_session *session) {
     /* Instruction sets and kernels of one problem stand side by side, so that they are sampled back to back. */
     for (size_t i = 0; i < count; i++) {
         cases[i].spec = &session->specs[i / session->ctx_count];
-        cases[i].ctx = session->ctx[i % session->ctx_count];
+        cases[i].subject = lab_subject_attest(session->ctx[i % session->ctx_count]);
     }
     lab_bench_options options = lab_bench_defaults();
     options.seed = o->seed;

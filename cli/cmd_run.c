@@ -43,11 +43,13 @@ static cli_exit sample_cpu(const cli_session *session, const job *j, const att_p
 /* The first call is a plain one: what is wrong with it is said as the library says it. */
 static cli_exit sample_gpu(const cli_session *session, const job *j, const att_plan *plan,
                            lab_mirror *mirror, double *samples) {
+    const lab_prepared prepared = lab_prepared_plan(plan);
     lab_device_timer timer;
     lab_message why;
     if (att_plan_run(plan, &mirror->args, mirror->workspace, mirror->stream) != ATT_OK)
         return cli_library_failed(session->options);
-    if (!lab_mirror_wait(mirror, &why) || !lab_device_timer_open(&timer, mirror, plan, 1, &why))
+    if (!lab_mirror_wait(mirror, &why) ||
+        !lab_device_timer_open(&timer, mirror, &prepared, 1, &why))
         return impossible(session, &why);
     bool ok = true;
     for (int64_t i = 0; ok && i < j->repeats; i++)

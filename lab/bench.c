@@ -25,7 +25,7 @@ enum { TIMED_ANSWER_WORK = 20000000 };
 /* What one case holds while it is timed. */
 typedef struct station {
     lab_bench_case *owner;
-    att_plan *plan;
+    lab_prepared prepared;
     lab_tensors *tensors;
     lab_buffer workspace;
     lab_mirror mirror;
@@ -61,7 +61,7 @@ static void case_failed(lab_bench_case *c, lab_outcome outcome, const char *text
 static void station_close(station *s) {
     lab_device_timer_close(&s->timer);
     lab_mirror_close(&s->mirror);
-    att_plan_destroy(s->plan);
+    lab_prepared_destroy(&s->prepared);
     lab_tensors_destroy(s->tensors);
     lab_workspace_destroy(&s->workspace);
     memset(s, 0, sizeof *s);
@@ -75,8 +75,14 @@ static bool station_failed(station *s, const char *text) {
 }
 
 static bool run_once(station *s) {
-    return att_plan_run(s->plan, &s->mirror.args, s->mirror.workspace, NULL) == ATT_OK ||
-           station_failed(s, att_last_error()->text);
+    lab_message why;
+    const att_status status =
+        lab_prepared_run(&s->prepared, &s->mirror.args, s->mirror.workspace, NULL, &why);
+    if (status == ATT_OK)
+        return true;
+    s->owner->verify.status = status;
+    case_failed(s->owner, LAB_FAIL, why.text);
+    return false;
 }
 
 /* Time the calls of one sample; *ns is the time of one call. */
@@ -100,23 +106,25 @@ static bool set_calls(station *s, size_t calls) {
     if (!s->mirror.gpu)
         return true;
     lab_device_timer_close(&s->timer);
-    return lab_device_timer_open(&s->timer, &s->mirror, s->plan, calls, &why) ||
+    return lab_device_timer_open(&s->timer, &s->mirror, &s->prepared, calls, &why) ||
            station_failed(s, why.text);
 }
 
-/* Plan, inputs, workspace. False where the case cannot be timed; the case then says why. */
+/* Subject, inputs, workspace. False where the case cannot be timed; the case then says why. */
 static bool station_open(station *s, lab_bench_case *c, uint64_t seed) {
     memset(s, 0, sizeof *s);
     s->owner = c;
     lab_message why = {.text = ""};
-    if (att_plan_create(&s->plan, c->ctx, &c->spec->problem) != ATT_OK) {
-        c->verify.status = att_last_error()->status;
-        case_failed(c, LAB_REFUSED, att_last_error()->text);
+    const att_status status =
+        lab_subject_prepare(&s->prepared, &c->subject, &c->spec->problem, &why);
+    if (status != ATT_OK) {
+        c->verify.status = status;
+        case_failed(c, LAB_REFUSED, why.text);
         return false;
     }
     if (!lab_tensors_create(&s->tensors, c->spec, seed, &why) ||
-        !lab_workspace_create(&s->workspace, att_plan_workspace(s->plan), &why) ||
-        !lab_mirror_tensors(&s->mirror, c->ctx, s->tensors, &s->workspace, &why)) {
+        !lab_workspace_create(&s->workspace, lab_prepared_workspace(&s->prepared), &why) ||
+        !lab_mirror_tensors(&s->mirror, c->subject.ctx, s->tensors, &s->workspace, &why)) {
         case_failed(c, LAB_REFUSED, why.text);
         station_close(s);
         return false;
@@ -195,7 +203,7 @@ static bool take_checked_sample(station *s, bool first) {
 static void find_floor(lab_bench_case *c) {
     att_context_info info = {.size = sizeof info};
     lab_device device;
-    if (att_context_query(c->ctx, &info) != ATT_OK || info.device != ATT_DEVICE_CUDA ||
+    if (att_context_query(c->subject.ctx, &info) != ATT_OK || info.device != ATT_DEVICE_CUDA ||
         !lab_device_live(&device, info.device_index, NULL))
         return;
     lab_work work;
@@ -298,7 +306,7 @@ static void verify_cases(lab_bench_case *cases, size_t count, uint64_t seed, FIL
         lab_progress_update(&bar, i, line);
         c->flops = lab_spec_flops(c->spec);
         find_floor(c);
-        lab_verify_spec(&c->verify, c->ctx, c->spec, &options);
+        lab_verify_subject(&c->verify, &c->subject, c->spec, &options);
     }
     lab_progress_end(&bar);
 }

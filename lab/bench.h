@@ -1,6 +1,6 @@
 /* bench.h: problems verified, then timed, with every raw sample kept.
  *
- * A case is one problem on one context. Each case is verified first; one that fails or is refused
+ * A case is one problem for one subject. Each case is verified first; one that fails or is refused
  * is not timed. Cases are then timed in rounds, one sample of every case a round, so that a change of
  * the machine's speed falls on all of them alike. Inputs are fresh (not those that were verified) and
  * in cache as far as they fit: a call that is not timed goes before every short sample. The first and
@@ -18,6 +18,7 @@
 #include "lab/progress.h"
 #include "lab/spec.h"
 #include "lab/stats.h"
+#include "lab/subject.h"
 #include "lab/verify.h"
 
 typedef struct lab_bench_options {
@@ -32,7 +33,7 @@ lab_bench_options lab_bench_defaults(void);
 
 typedef struct lab_bench_case {
     const lab_spec *spec; /* set by the caller; finished */
-    att_context *ctx;     /* set by the caller */
+    lab_subject subject;  /* set by the caller */
 
     lab_verify_result
         verify;        /* before timing; outcome LAB_FAIL also where a later check failed */

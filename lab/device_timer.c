@@ -5,27 +5,30 @@
 #include "cuda/driver.h"
 
 /* Everything between these two is on the stream being captured. */
-static att_status capture(const att_cuda_driver *cu, lab_mirror *m, const att_plan *plan,
-                          size_t calls, CUgraph *graph) {
+static bool capture(const att_cuda_driver *cu, lab_mirror *m, const lab_prepared *prepared,
+                    size_t calls, CUgraph *graph, lab_message *why) {
     att_status status =
         ATT_CUDA(cu, NULL, StreamBeginCapture, m->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (status != ATT_OK)
-        return status;
+        return lab_fail(why, "%s", att_last_error()->text);
     for (size_t i = 0; status == ATT_OK && i < calls; i++)
-        status = att_plan_run(plan, &m->args, m->workspace, m->stream);
+        status = lab_prepared_run(prepared, &m->args, m->workspace, m->stream, why);
     const CUresult ended = cu->StreamEndCapture(m->stream, graph);
-    return status != ATT_OK ? status : att_cuda_check(cu, ended, "cuStreamEndCapture", NULL);
+    return status == ATT_OK &&
+           (att_cuda_check(cu, ended, "cuStreamEndCapture", NULL) == ATT_OK ||
+            lab_fail(why, "%s", att_last_error()->text));
 }
 
-static att_status prepare(lab_device_timer *t, const att_plan *plan) {
+static bool prepare(lab_device_timer *t, const lab_prepared *prepared, lab_message *why) {
     const att_cuda_driver *cu = att_cuda_device_driver(t->mirror->gpu);
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
     CUevent start = NULL, end = NULL;
-    att_status status = capture(cu, t->mirror, plan, t->calls, &graph);
+    const bool captured = capture(cu, t->mirror, prepared, t->calls, &graph, why);
     t->graph = graph;
-    if (status == ATT_OK)
-        status = ATT_CUDA(cu, NULL, GraphInstantiateWithFlags, &exec, graph, 0);
+    if (!captured)
+        return false;
+    att_status status = ATT_CUDA(cu, NULL, GraphInstantiateWithFlags, &exec, graph, 0);
     t->exec = exec;
     if (status == ATT_OK)
         status = ATT_CUDA(cu, NULL, EventCreate, &start, CU_EVENT_DEFAULT);
@@ -33,22 +36,23 @@ static att_status prepare(lab_device_timer *t, const att_plan *plan) {
     if (status == ATT_OK)
         status = ATT_CUDA(cu, NULL, EventCreate, &end, CU_EVENT_DEFAULT);
     t->end = end;
-    return status == ATT_OK ? ATT_CUDA(cu, NULL, GraphUpload, exec, t->mirror->stream) : status;
+    if (status == ATT_OK)
+        status = ATT_CUDA(cu, NULL, GraphUpload, exec, t->mirror->stream);
+    return status == ATT_OK || lab_fail(why, "%s", att_last_error()->text);
 }
 
-bool lab_device_timer_open(lab_device_timer *t, lab_mirror *mirror, const att_plan *plan,
-                           size_t calls, lab_message *why) {
+bool lab_device_timer_open(lab_device_timer *t, lab_mirror *mirror,
+                           const lab_prepared *prepared, size_t calls, lab_message *why) {
     *t = (lab_device_timer){.mirror = mirror, .calls = calls};
-    att_status status = att_cuda_device_enter(mirror->gpu);
-    if (status == ATT_OK) {
-        status = prepare(t, plan);
-        att_cuda_device_leave(mirror->gpu);
+    if (att_cuda_device_enter(mirror->gpu) != ATT_OK) {
+        *t = (lab_device_timer){.mirror = NULL};
+        return lab_fail(why, "%s", att_last_error()->text);
     }
-    if (status == ATT_OK)
-        return true;
-    lab_fail(why, "%s", att_last_error()->text);
-    lab_device_timer_close(t);
-    return false;
+    const bool ok = prepare(t, prepared, why);
+    att_cuda_device_leave(mirror->gpu);
+    if (!ok)
+        lab_device_timer_close(t);
+    return ok;
 }
 
 static att_status replay(lab_device_timer *t, float *milliseconds) {

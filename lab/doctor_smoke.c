@@ -151,7 +151,7 @@ static void smoke(lab_doctor *doctor, att_device device, int index, FILE *stream
         lab_doctor_add(doctor, LAB_FAILED, what, "see what the message names", "%s",
                        att_last_error()->text);
     else {
-        lab_bench_case c = {.spec = &spec, .ctx = ctx};
+        lab_bench_case c = {.spec = &spec, .subject = lab_subject_attest(ctx)};
         examine(doctor, what, &c, att_plan_kernel(plan), (int)info.compute_capability, stream);
         lab_bench_free(&c, 1);
     }

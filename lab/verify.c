@@ -8,7 +8,8 @@
 #include "lab/device_memory.h"
 
 typedef struct trial {
-    att_plan *plan;
+    const lab_subject *subject;
+    lab_prepared prepared;
     lab_tensors *tensors;
     lab_buffer workspace;
     lab_mirror mirror;
@@ -22,13 +23,15 @@ static bool conclude(trial *t, lab_outcome outcome, att_status status, const cha
     return false;
 }
 
-static bool prepare(trial *t, att_context *ctx, const lab_spec *spec, uint64_t seed) {
+static bool prepare(trial *t, const lab_spec *spec, uint64_t seed) {
     lab_message why;
-    if (att_plan_create(&t->plan, ctx, &spec->problem) != ATT_OK)
-        return conclude(t, LAB_REFUSED, att_last_error()->status, att_last_error()->text);
+    const att_status status =
+        lab_subject_prepare(&t->prepared, t->subject, &spec->problem, &why);
+    if (status != ATT_OK)
+        return conclude(t, LAB_REFUSED, status, why.text);
     if (!lab_tensors_create(&t->tensors, spec, seed, &why) ||
-        !lab_workspace_create(&t->workspace, att_plan_workspace(t->plan), &why) ||
-        !lab_mirror_tensors(&t->mirror, ctx, t->tensors, &t->workspace, &why))
+        !lab_workspace_create(&t->workspace, lab_prepared_workspace(&t->prepared), &why) ||
+        !lab_mirror_tensors(&t->mirror, t->subject->ctx, t->tensors, &t->workspace, &why))
         return conclude(t, LAB_REFUSED, ATT_OK, why.text);
     return true;
 }
@@ -38,7 +41,22 @@ static bool nothing_to_do(const att_problem *p) {
     return p->batch == 0 || p->seq_q == 0 || ((p->features & ATT_CU_SEQLENS_Q) && !p->total_q);
 }
 
-/* Run on poisoned outputs and workspace; the kernel must name itself as the plan did. */
+/* What ran names itself in the launch record, as was foretold; a subject without one goes by its name. */
+static bool check_record(trial *t) {
+    lab_verify_result *r = t->result;
+    const char *meant = lab_prepared_kernel(&t->prepared);
+    const char *ran = r->launch.kernel ? r->launch.kernel : "";
+    snprintf(r->kernel, sizeof r->kernel, "%s", meant ? ran : t->subject->name);
+    if (!meant || strcmp(r->kernel, meant) == 0 ||
+        (r->kernel[0] == '\0' && nothing_to_do(&t->tensors->spec.problem)))
+        return true;
+    char text[192];
+    snprintf(text, sizeof text, "the plan named %s, but %s ran", meant,
+             r->kernel[0] ? r->kernel : "no kernel");
+    return conclude(t, LAB_FAIL, ATT_OK, text);
+}
+
+/* Run on poisoned outputs and workspace. */
 static bool run_once(trial *t) {
     lab_verify_result *r = t->result;
     lab_message why;
@@ -50,10 +68,10 @@ static bool run_once(trial *t) {
     r->launch = (att_launch){0};
     t->mirror.args.launch = &r->launch;
     const uint64_t start = lab_clock_ns();
-    const att_status status =
-        att_plan_run(t->plan, &t->mirror.args, t->mirror.workspace, t->mirror.stream);
+    const att_status status = lab_prepared_run(&t->prepared, &t->mirror.args,
+                                               t->mirror.workspace, t->mirror.stream, &why);
     if (status != ATT_OK)
-        return conclude(t, LAB_FAIL, status, att_last_error()->text);
+        return conclude(t, LAB_FAIL, status, why.text);
     if (!lab_mirror_wait(&t->mirror, &why))
         return conclude(t, LAB_FAIL, att_last_error()->status, why.text);
     const double seconds = (double)(lab_clock_ns() - start) * 1e-9;
@@ -62,15 +80,7 @@ static bool run_once(trial *t) {
 
     if (r->run_seconds == 0.0 || seconds < r->run_seconds)
         r->run_seconds = seconds;
-    snprintf(r->kernel, sizeof r->kernel, "%s", r->launch.kernel ? r->launch.kernel : "");
-    if (strcmp(r->kernel, att_plan_kernel(t->plan)) != 0 &&
-        !(r->kernel[0] == '\0' && nothing_to_do(&t->tensors->spec.problem))) {
-        char text[192];
-        snprintf(text, sizeof text, "the plan named %s, but %s ran", att_plan_kernel(t->plan),
-                 r->kernel[0] ? r->kernel : "no kernel");
-        return conclude(t, LAB_FAIL, ATT_OK, text);
-    }
-    return true;
+    return check_record(t);
 }
 
 static bool run_all(trial *t, int repeats) {
@@ -92,15 +102,21 @@ static bool run_all(trial *t, int repeats) {
     return true;
 }
 
-void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,
-                     const lab_verify_options *options) {
+void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
+                        const lab_spec *spec, const lab_verify_options *options) {
     *result = (lab_verify_result){.outcome = LAB_PASS};
-    trial t = {.result = result};
+    trial t = {.subject = subject, .result = result};
     const int repeats = options && options->repeats ? options->repeats : 2;
-    if (prepare(&t, ctx, spec, options ? options->seed : 0) && run_all(&t, repeats))
+    if (prepare(&t, spec, options ? options->seed : 0) && run_all(&t, repeats))
         lab_verify_outputs(result, t.tensors, options);
     lab_mirror_close(&t.mirror);
     lab_workspace_destroy(&t.workspace);
     lab_tensors_destroy(t.tensors);
-    att_plan_destroy(t.plan);
+    lab_prepared_destroy(&t.prepared);
+}
+
+void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,
+                     const lab_verify_options *options) {
+    const lab_subject subject = lab_subject_attest(ctx);
+    lab_verify_subject(result, &subject, spec, options);
 }

@@ -1,4 +1,4 @@
-/* verify.h: one problem run on a context and judged against the float64 oracle.
+/* verify.h: one problem run by a subject and judged against the float64 oracle.
  *
  * The bar, for O and for LSE each, over the rows checked:
  *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
@@ -13,12 +13,13 @@
 
 #include "attest.h"
 #include "lab/spec.h"
+#include "lab/subject.h"
 #include "lab/tensors.h"
 
 typedef enum lab_outcome {
     LAB_PASS,
     LAB_FAIL,   /* a wrong answer, a broken guard, a run that differs from its repeat ... */
-    LAB_REFUSED /* the library does not serve the problem, or there is not the memory for it */
+    LAB_REFUSED /* the subject does not serve the problem, or there is not the memory for it */
 } lab_outcome;
 
 typedef struct lab_verify_options {
@@ -36,8 +37,8 @@ typedef struct lab_errors {
 
 typedef struct lab_verify_result {
     lab_outcome outcome;
-    att_status status; /* of the library call that failed, else ATT_OK */
-    char kernel[64];   /* the id from the launch record */
+    att_status status; /* of the call that failed, else ATT_OK */
+    char kernel[64]; /* the id from the launch record; the name of a subject that keeps none */
     att_launch launch; /* of the last run; no kernel where there was nothing to do */
     lab_errors o, lse; /* lse is zero where the problem has none */
     int64_t rows_checked, rows_total; /* rows: (batch, head, query row) */
@@ -45,7 +46,12 @@ typedef struct lab_verify_result {
     char message[512]; /* "" where all holds; else what failed, where, with values */
 } lab_verify_result;
 
-/* Plan and run the problem on fresh tensors and check everything. `options` may be NULL. */
+/* Prepare the subject for the problem, run it on fresh tensors and check everything. `options` may be
+ * NULL. */
+void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
+                        const lab_spec *spec, const lab_verify_options *options);
+
+/* The same for the library on this context. */
 void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,
                      const lab_verify_options *options);
 

@@ -169,7 +169,8 @@ static void test_graph(const char *line) {
     double ns;
     if (!set_up(&a, line, 1, NULL) || !set_up(&b, line, 2, NULL))
         return;
-    if (check(lab_device_timer_open(&timer, &a.mirror, a.plan, 2, &why), "%s: %s", line,
+    const lab_prepared prepared = lab_prepared_plan(a.plan);
+    if (check(lab_device_timer_open(&timer, &a.mirror, &prepared, 2, &why), "%s: %s", line,
               why.text)) {
         check(lab_device_timer_sample(&timer, &ns, &why) && ns > 0.0, "%s: %s", line, why.text);
         answer_holds(&a, line);

@@ -473,7 +473,7 @@ static void test_bench__gpu__times_a_graph_and_gives_it_back(void **state) {
     assert_true(lab_spec_parse(&spec, "b1h2s64d64,fp16", &why));
     current = spec.problem;
     fake->run = compute;
-    lab_bench_case c = {.spec = &spec, .ctx = open_gpu(0, NULL)};
+    lab_bench_case c = {.spec = &spec, .subject = lab_subject_attest(open_gpu(0, NULL))};
     const lab_bench_options options = {.min_samples = 3, .max_samples = 4};
     const long graphs = fake->graphs_live, events = fake->events_live;
     assert_true(lab_bench_run(&c, 1, &options, stderr, &why));
@@ -486,7 +486,7 @@ static void test_bench__gpu__times_a_graph_and_gives_it_back(void **state) {
     assert_int_equal(fake->graphs_live, graphs);
     assert_int_equal(fake->events_live, events);
     lab_bench_free(&c, 1);
-    att_context_destroy(c.ctx);
+    att_context_destroy(c.subject.ctx);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, before_each)

@@ -76,7 +76,7 @@ static void bench(const char *first, const char *second, trick with, int after_t
     for (int i = 0; i < CASES; i++) {
         assert_true(lab_spec_parse(&specs[i], lines[i], NULL));
         cases[i].spec = &specs[i];
-        cases[i].ctx = ctx;
+        cases[i].subject = lab_subject_attest(ctx);
     }
     current_trick = with;
     honest_turns = after_turns;
