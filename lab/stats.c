@@ -1,15 +1,13 @@
-/* stats.c: quantiles and the percentile bootstrap of the median. */
+/* stats.c: quantiles, outliers and the bootstrap interval of the median. */
 #include "lab/stats.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/random.h"
+#include "lab/resample.h"
 
-enum { RESAMPLES = 2000 };
-
-static int ascending(const void *left, const void *right) {
+int lab_ascending(const void *left, const void *right) {
     const double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
 }
@@ -22,65 +20,51 @@ double lab_quantile(const double *sorted, size_t count, double q) {
     return sorted[below] + weight * (sorted[above] - sorted[below]);
 }
 
-/* Median of a resample given as how often each sorted sample was drawn: a walk, not a sort. */
-static double counted_median(const double *sorted, const uint32_t *drawn, size_t count) {
-    const size_t lower_rank = (count - 1) / 2, upper_rank = count / 2;
-    size_t seen = 0, i = 0;
-    while (seen + drawn[i] <= lower_rank)
-        seen += drawn[i++];
-    const double lower = sorted[i];
-    while (seen + drawn[i] <= upper_rank)
-        seen += drawn[i++];
-    return 0.5 * (lower + sorted[i]);
+/* What needs no resampling. */
+static void describe(lab_summary *out, const double *sorted, size_t count) {
+    out->count = count;
+    out->median = lab_quantile(sorted, count, 0.5);
+    out->min = sorted[0];
+    out->max = sorted[count - 1];
+    const double lower = lab_quantile(sorted, count, 0.25);
+    const double upper = lab_quantile(sorted, count, 0.75);
+    const double range = upper - lower, fence = 1.5 * range;
+    out->spread_percent = out->median > 0.0 ? 100.0 * range / out->median : 0.0;
+    for (size_t i = 0; i < count; i++) {
+        out->outliers_below += sorted[i] < lower - fence;
+        out->outliers_above += sorted[i] > upper + fence;
+    }
 }
 
-static void bootstrap_median(double *medians, const double *sorted, uint32_t *drawn,
-                             size_t count, uint64_t seed) {
-    lab_random random;
-    lab_random_seed(&random, seed, 0);
-    for (int r = 0; r < RESAMPLES; r++) {
-        memset(drawn, 0, count * sizeof *drawn);
-        for (size_t i = 0; i < count; i++)
-            drawn[lab_random_below(&random, (int64_t)count)]++;
-        medians[r] = counted_median(sorted, drawn, count);
+bool lab_summarise_samples(lab_summary *out, const lab_samples *samples, uint64_t seed,
+                           lab_message *why) {
+    memset(out, 0, sizeof *out);
+    lab_resampler r;
+    double medians[LAB_RESAMPLES];
+    const bool ok = lab_resampler_open(&r, samples, why);
+    if (ok) {
+        lab_random random;
+        lab_random_seed(&random, seed, 0);
+        for (int i = 0; i < LAB_RESAMPLES; i++)
+            medians[i] = lab_resample_median(&r, &random);
+        qsort(medians, LAB_RESAMPLES, sizeof *medians, lab_ascending);
+        describe(out, r.sorted, r.count);
+        const double widening = lab_resample_widening(&r), median = out->median;
+        const double low = lab_quantile(medians, LAB_RESAMPLES, 0.025);
+        const double high = lab_quantile(medians, LAB_RESAMPLES, 0.975);
+        out->low = median + widening * (low - median);
+        out->high = median + widening * (high - median);
     }
+    lab_resampler_close(&r);
+    return ok;
 }
 
 bool lab_summarise(lab_summary *out, const double *samples, size_t count, uint64_t seed,
                    lab_message *why) {
-    memset(out, 0, sizeof *out);
-    if (count == 0 || count > UINT32_MAX)
-        return lab_fail(why, "%zu samples cannot be summarised", count);
-    bool ok = true;
-    double *sorted = malloc(count * sizeof *sorted);
-    double *medians = malloc(RESAMPLES * sizeof *medians);
-    uint32_t *drawn = malloc(count * sizeof *drawn);
-    if (!sorted || !medians || !drawn) {
-        ok = lab_fail(why, "no memory to summarise %zu samples", count);
-        goto done;
-    }
-    for (size_t i = 0; i < count; i++) {
-        sorted[i] = samples[i];
-        if (!isfinite(samples[i])) {
-            ok = lab_fail(why, "sample %zu is not finite", i);
-            goto done;
-        }
-    }
-    qsort(sorted, count, sizeof *sorted, ascending);
-    bootstrap_median(medians, sorted, drawn, count, seed);
-    qsort(medians, RESAMPLES, sizeof *medians, ascending);
+    const lab_samples all = {.values = samples, .count = count};
+    return lab_summarise_samples(out, &all, seed, why);
+}
 
-    out->count = count;
-    out->median = lab_quantile(sorted, count, 0.5);
-    out->low = lab_quantile(medians, RESAMPLES, 0.025);
-    out->high = lab_quantile(medians, RESAMPLES, 0.975);
-    out->min = sorted[0];
-    out->max = sorted[count - 1];
-    const double range = lab_quantile(sorted, count, 0.75) - lab_quantile(sorted, count, 0.25);
-    out->spread_percent = out->median > 0.0 ? 100.0 * range / out->median : 0.0;
-done:
-    free(sorted);
-    free(medians);
-    free(drawn);
-    return ok;
+double lab_summary_half_width(const lab_summary *summary) {
+    return summary->median > 0.0 ? 0.5 * (summary->high - summary->low) / summary->median : 0.0;
 }
