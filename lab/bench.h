@@ -4,9 +4,10 @@
  * is not timed. Cases are then timed in rounds, one sample of every case a round, so that a change of
  * the machine's speed falls on all of them alike. Inputs are fresh (not those that were verified) and
  * in cache as far as they fit: a call that is not timed goes before every short sample. The first and
- * the last round run on poisoned outputs, whose bits must agree, and the last answer is judged again
- * by the oracle: what is timed is what is checked. On a GPU a sample is a CUDA graph of runs, replayed
- * between two events. */
+ * the last round, and some by chance in between, run on poisoned outputs, all but the first on inputs
+ * that change, and their answers are judged by the oracle: what is timed is what is checked. The first
+ * and the last round have the same inputs and must give the same bits. On a GPU a sample is a CUDA
+ * graph of runs, replayed between two events. */
 #ifndef LAB_BENCH_H
 #define LAB_BENCH_H
 

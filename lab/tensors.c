@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "lab/random.h"
 #include "lab/tensors_fill.h"
 #include "ref/oracle.h"
 
@@ -189,13 +190,17 @@ bool lab_tensors_create(lab_tensors **out, const lab_spec *spec, uint64_t seed,
         if (t->buffer[i].map && t->buffer[i].bytes <= LAB_BUFFER_LARGE && !sparse)
             lab_buffer_poison(&t->buffer[i]);
     }
-    lab_tensors_fill(t, seed);
+    lab_tensors_renew(t, seed);
     lab_tensors_poison_outputs(t);
+    *out = t;
+    return true;
+}
+
+void lab_tensors_renew(lab_tensors *t, uint64_t seed) {
+    lab_tensors_fill(t, seed);
     for (int i = 0; i < LAB_TENSOR_COUNT; i++)
         if (t->buffer[i].map && !is_output(i))
             lab_buffer_seal(&t->buffer[i]);
-    *out = t;
-    return true;
 }
 
 void lab_tensors_destroy(lab_tensors *t) {
@@ -241,6 +246,28 @@ void lab_tensors_poison_outputs(lab_tensors *t) {
     }
     if (large)
         for_output_rows(t, poison_row, NULL);
+}
+
+/* Rows that a glance looks at. */
+enum { GLANCES = 16, STREAM_GLANCE = 2000 };
+
+uint64_t lab_tensors_glance(const lab_tensors *t, uint64_t seed) {
+    const att_problem *p = &t->spec.problem;
+    const int64_t element = (int64_t)att_dtype_size(p->dtype_o);
+    lab_random random;
+    uint64_t hash = 1;
+    lab_random_seed(&random, seed, STREAM_GLANCE);
+    for (int n = 0; n < GLANCES && p->batch > 0; n++) {
+        const int64_t b = lab_random_below(&random, p->batch);
+        const int64_t h = lab_random_below(&random, p->heads_q);
+        const int64_t rows = att_ref_len_q(p, &t->args, b);
+        if (rows == 0)
+            continue;
+        const int64_t o =
+            att_ref_index_o(p, &t->args, b, h, lab_random_below(&random, rows)) * element;
+        hash = lab_hash(hash, t->buffer[LAB_O].data + o, (size_t)(p->d_v * element));
+    }
+    return hash;
 }
 
 static void hash_row(void *context, void *row, size_t bytes) {

@@ -42,8 +42,14 @@ bool lab_tensors_create(lab_tensors **out, const lab_spec *spec, uint64_t seed,
                         lab_message *why);
 void lab_tensors_destroy(lab_tensors *tensors);
 
+/* Other contents from another seed, in the same place: what was filled is filled again. */
+void lab_tensors_renew(lab_tensors *tensors, uint64_t seed);
+
 /* Fill O and LSE with NaN, so that what a run leaves out cannot pass for an answer. */
 void lab_tensors_poison_outputs(lab_tensors *tensors);
+
+/* A hash of a few output rows, drawn by the seed: takes no time to speak of. */
+uint64_t lab_tensors_glance(const lab_tensors *tensors, uint64_t seed);
 
 /* Guards whole, inputs as they were, padding of the outputs untouched; else which is not. */
 bool lab_tensors_check(const lab_tensors *tensors, lab_message *why);

@@ -55,6 +55,9 @@ void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
 void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,
                      const lab_verify_options *options);
 
+/* What is said of a subject whose outputs change after its run has returned. */
+extern const char lab_late_answer[];
+
 /* Judge the O and LSE that `tensors` hold now; fills o, lse, rows and, on a failure, outcome and
  * message, and leaves the rest of the result as it is. */
 void lab_verify_outputs(lab_verify_result *result, const lab_tensors *tensors,
