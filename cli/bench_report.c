@@ -85,14 +85,16 @@ static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
 static json_t *case_object(const lab_bench_case *c) {
     att_context_info info = {.size = sizeof info};
     att_context_query(c->subject.ctx, &info);
-    json_t *object = json_pack(
-        "{s:o, s:s, s:i, s:o, s:b, s:o}", "problem", lab_json_problem(c->spec), "isa",
-        lab_isa_name(info.isa), "threads", (int)info.threads, "verify",
-        lab_json_verify(&c->verify), "timed", c->timed, "flops", lab_json_number(c->flops));
+    json_t *object =
+        json_pack("{s:o, s:o, s:s, s:i, s:o, s:b, s:o}", "problem", lab_json_problem(c->spec),
+                  "subject", lab_json_subject(&c->subject), "isa", lab_isa_name(info.isa),
+                  "threads", (int)info.threads, "verify", lab_json_verify(&c->verify), "timed",
+                  c->timed, "flops", lab_json_number(c->flops));
     if (!c->timed)
         return object;
-    json_object_set_new(object, "kernel",
-                        c->launch.kernel ? json_string(c->launch.kernel) : json_null());
+    const char *kernel =
+        lab_subject_is_attest(&c->subject) ? c->launch.kernel : c->subject.name;
+    json_object_set_new(object, "kernel", kernel ? json_string(kernel) : json_null());
     json_object_set_new(object, "launch", lab_json_launch(&c->launch));
     json_object_set_new(object, "median_ns", lab_json_number(c->ns.median));
     json_object_set_new(object, "low_ns", lab_json_number(c->ns.low));
@@ -139,12 +141,12 @@ static cli_exit report(cli_session *session, const lab_bench_case *cases, size_t
     cli_tally tally = {0};
     for (size_t i = 0; i < count; i++) {
         put_row(table, &cases[i], gpu);
-        cli_tally_add(&tally, &cases[i].verify);
+        cli_tally_add(&tally, &cases[i].subject, &cases[i].verify);
     }
     lab_table_print(table, session->text);
     lab_table_destroy(table);
     for (size_t i = 0; i < count; i++)
-        cli_put_failure(session, i % session->ctx_count, cases[i].spec, &cases[i].verify);
+        cli_put_failure(session, i % session->subject_count, cases[i].spec, &cases[i].verify);
     cli_put_tally(session, &tally);
     if (session->csv.stream)
         put_csv(session->csv.stream, cases, count);
@@ -154,16 +156,16 @@ static cli_exit report(cli_session *session, const lab_bench_case *cases, size_t
 
 cli_exit cli_bench_session(cli_session *session) {
     const cli_options *o = session->options;
-    const size_t count = session->spec_count * session->ctx_count;
+    const size_t count = session->spec_count * session->subject_count;
     lab_bench_case *cases = calloc(count, sizeof *cases);
     if (!cases) {
         cli_complain(o, "out of memory");
         return CLI_NOT_POSSIBLE;
     }
-    /* Instruction sets and kernels of one problem stand side by side, so that they are sampled back to back. */
+    /* Instruction sets, kernels and peers of one problem stand side by side, so that they are sampled back to back. */
     for (size_t i = 0; i < count; i++) {
-        cases[i].spec = &session->specs[i / session->ctx_count];
-        cases[i].subject = lab_subject_attest(session->ctx[i % session->ctx_count]);
+        cases[i].spec = &session->specs[i / session->subject_count];
+        cases[i].subject = session->subjects[i % session->subject_count];
     }
     lab_bench_options options = lab_bench_defaults();
     options.seed = o->seed;

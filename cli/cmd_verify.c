@@ -16,11 +16,13 @@ static const lab_table_column columns[] = {
 
 static json_t *results_array(const lab_verify_result *results, const cli_session *session) {
     json_t *array = json_array();
-    const size_t count = session->spec_count * session->ctx_count;
+    const size_t count = session->spec_count * session->subject_count;
     for (size_t i = 0; i < count; i++) {
         json_t *row = lab_json_verify(&results[i]);
+        json_object_set_new(row, "subject",
+                            lab_json_subject(&session->subjects[i % session->subject_count]));
         json_object_set_new(row, "problem",
-                            lab_json_problem(&session->specs[i / session->ctx_count]));
+                            lab_json_problem(&session->specs[i / session->subject_count]));
         json_array_append_new(array, row);
     }
     return array;
@@ -30,20 +32,20 @@ static cli_exit report(cli_session *session, const lab_verify_result *results) {
     FILE *text = session->text;
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     cli_tally tally = {0};
-    const size_t count = session->spec_count * session->ctx_count;
+    const size_t count = session->spec_count * session->subject_count;
     for (size_t i = 0; i < count; i++) {
         char line[LAB_SPEC_MAX];
-        lab_spec_print(&session->specs[i / session->ctx_count], line, sizeof line);
+        lab_spec_print(&session->specs[i / session->subject_count], line, sizeof line);
         lab_table_cell(table, "%s", line);
         cli_put_verify_cells(table, &results[i]);
         lab_table_cell(table, "%s", cli_outcome_text(&results[i]));
-        cli_tally_add(&tally, &results[i]);
+        cli_tally_add(&tally, &session->subjects[i % session->subject_count], &results[i]);
     }
     lab_table_print(table, text);
     lab_table_destroy(table);
     for (size_t i = 0; i < count; i++)
-        cli_put_failure(session, i % session->ctx_count,
-                        &session->specs[i / session->ctx_count], &results[i]);
+        cli_put_failure(session, i % session->subject_count,
+                        &session->specs[i / session->subject_count], &results[i]);
     cli_put_tally(session, &tally);
     json_t *document = lab_json_document("attest-verify-1", session->ctx[0]);
     json_object_set_new(document, "seed", json_integer((json_int_t)session->options->seed));
@@ -52,7 +54,7 @@ static cli_exit report(cli_session *session, const lab_verify_result *results) {
 }
 
 static cli_exit verify_all(cli_session *session) {
-    const size_t count = session->spec_count * session->ctx_count;
+    const size_t count = session->spec_count * session->subject_count;
     lab_verify_result *results = calloc(count, sizeof *results);
     if (!results) {
         cli_complain(session->options, "out of memory");
@@ -63,11 +65,12 @@ static cli_exit verify_all(cli_session *session) {
     lab_progress bar;
     lab_progress_start(&bar, stderr, "verifying", count);
     for (size_t i = 0; i < count; i++) {
-        const lab_spec *spec = &session->specs[i / session->ctx_count];
+        const lab_spec *spec = &session->specs[i / session->subject_count];
         char line[LAB_SPEC_MAX];
         lab_spec_print(spec, line, sizeof line);
         lab_progress_update(&bar, i, line);
-        lab_verify_spec(&results[i], session->ctx[i % session->ctx_count], spec, &options);
+        lab_verify_subject(&results[i], &session->subjects[i % session->subject_count], spec,
+                           &options);
     }
     lab_progress_end(&bar);
     const cli_exit result = report(session, results);

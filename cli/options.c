@@ -120,6 +120,13 @@ static bool add_kernel(cli_options *o, const cli_option *option, const char *val
     return true;
 }
 
+static bool add_peer(cli_options *o, const cli_option *option, const char *value) {
+    if (o->peer_count == CLI_PEER_MAX)
+        return cli_complain(o, "--%s is given more than %d times", option->name, CLI_PEER_MAX);
+    o->peers[o->peer_count++] = value;
+    return true;
+}
+
 /* `list` of `count` elements with room for one more, NULL (and a complaint) where memory ran out. A
  * list grows at every power of two. */
 static void *with_room(const cli_options *o, void *list, size_t count, size_t element) {
@@ -249,6 +256,8 @@ const cli_option cli_option_table[] = {
      "cpu or cuda[:N] (a GPU where there is one)"},
     {"kernel", 0, "ID", OPENS, add_kernel, 0, NULL,
      "only this kernel, or those that begin so: 'fwd_sm80*'; bench and verify take several"},
+    {"peer", 0, "FILE.so", CLI_VERIFY | CLI_BENCH, add_peer, 0, NULL,
+     "another attention, a plug-in of attest_peer.h, beside attest; may be repeated"},
     {"allow-slow", 0, NULL, OPENS, set_flag, AT(allow_slow), NULL,
      "on a GPU, kernels below the tensor cores too"},
     {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,

@@ -30,7 +30,7 @@ enum {
     CLI_DOCTOR = 1u << 7
 };
 
-enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64 };
+enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64, CLI_PEER_MAX = 16 };
 
 /* A shape flag as given: handed to lab_spec_set() for every problem. */
 typedef struct cli_modifier {
@@ -49,6 +49,8 @@ typedef struct cli_options {
     size_t isa_count;
     const char *kernels[CLI_KERNEL_MAX]; /* ids or beginnings with a *; none: all */
     size_t kernel_count;
+    const char *peers[CLI_PEER_MAX]; /* plug-in files */
+    size_t peer_count;
     bool allow_slow;
     int64_t threads;
     uint64_t seed;

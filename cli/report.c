@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void cli_tally_add(cli_tally *tally, const lab_verify_result *result) {
+void cli_tally_add(cli_tally *tally, const lab_subject *subject,
+                   const lab_verify_result *result) {
     if (result->outcome == LAB_PASS) {
         tally->passed++;
     } else if (result->outcome == LAB_FAIL) {
         tally->failed++;
     } else if (result->status == ATT_OK || result->status == ATT_E_MEMORY) {
         tally->skipped++;
+    } else if (!lab_subject_is_attest(subject)) {
+        tally->declined++;
     } else {
         if (tally->refused == 0)
             tally->of_refused = cli_exit_of_status(result->status);
@@ -32,6 +35,8 @@ void cli_put_tally(const cli_session *session, const cli_tally *tally) {
     fprintf(text, "\n%zu passed, %zu failed", tally->passed, tally->failed);
     if (tally->refused)
         fprintf(text, ", %zu refused", tally->refused);
+    if (tally->declined)
+        fprintf(text, ", %zu declined by a peer", tally->declined);
     if (tally->skipped)
         fprintf(text, ", %zu skipped for want of memory", tally->skipped);
     fputc('\n', text);
@@ -74,13 +79,13 @@ void cli_put_verify_cells(lab_table *table, const lab_verify_result *result) {
         lab_table_cell(table, ">999 %%");
 }
 
-void cli_put_failure(const cli_session *session, size_t ctx_index, const lab_spec *spec,
+void cli_put_failure(const cli_session *session, size_t subject_index, const lab_spec *spec,
                      const lab_verify_result *result) {
     if (result->outcome == LAB_PASS)
         return;
-    char line[LAB_SPEC_MAX], flags[192];
+    char line[LAB_SPEC_MAX], flags[768];
     lab_spec_print(spec, line, sizeof line);
-    cli_format_flags(session, ctx_index, flags, sizeof flags);
+    cli_format_flags(session, subject_index, flags, sizeof flags);
     fprintf(session->text, "\n%s %s\n  %s\n", cli_outcome_text(result), line, result->message);
     const char *amx_f32 = getenv("ATTEST_AMX_F32"); /* chooses kernels, and has no flag */
     const bool set = amx_f32 && *amx_f32;

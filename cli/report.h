@@ -13,12 +13,14 @@ typedef struct cli_tally {
     size_t passed, failed;
     size_t refused;      /* by the library */
     size_t skipped;      /* not the memory for them */
+    size_t declined;     /* by a peer, which need not serve everything */
     cli_exit of_refused; /* the exit code of the first refusal's status */
 } cli_tally;
 
-void cli_tally_add(cli_tally *tally, const lab_verify_result *result);
+void cli_tally_add(cli_tally *tally, const lab_subject *subject,
+                   const lab_verify_result *result);
 
-/* A failure outweighs a refusal; problems skipped for want of memory weigh only where nothing ran. */
+/* A failure outweighs a refusal; problems that a peer declines or that are skipped for want of memory weigh only where nothing ran. */
 cli_exit cli_tally_exit(const cli_tally *tally);
 void cli_put_tally(const cli_session *session, const cli_tally *tally);
 
@@ -29,7 +31,7 @@ const char *cli_outcome_text(const lab_verify_result *result);
 void cli_put_verify_cells(lab_table *table, const lab_verify_result *result);
 
 /* For anything but a pass: what happened, and the command that makes it happen again. */
-void cli_put_failure(const cli_session *session, size_t ctx_index, const lab_spec *spec,
+void cli_put_failure(const cli_session *session, size_t subject_index, const lab_spec *spec,
                      const lab_verify_result *result);
 
 #endif

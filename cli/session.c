@@ -55,6 +55,21 @@ static const char *kernel_of(const cli_options *o, size_t i) {
     return o->kernel_count ? o->kernels[i % o->kernel_count] : NULL;
 }
 
+static cli_exit open_peers(cli_session *session) {
+    const cli_options *o = session->options;
+    for (size_t i = 0; i < o->peer_count; i++) {
+        lab_peer *peer = &session->peers[i];
+        lab_message why;
+        if (!lab_peer_load(peer, o->peers[i], &why)) {
+            cli_complain(o, "--peer %s", why.text);
+            return CLI_USAGE;
+        }
+        session->peer_count++;
+        session->subjects[session->subject_count++] = lab_subject_peer(peer, session->ctx[0]);
+    }
+    return CLI_HOLDS;
+}
+
 cli_exit cli_session_open(cli_session *session) {
     const cli_options *o = session->options;
     const cli_exit result = cli_session_open_documents(session);
@@ -73,9 +88,10 @@ cli_exit cli_session_open(cli_session *session) {
         };
         if (att_context_create(&session->ctx[i], &options) != ATT_OK)
             return cli_library_failed(o);
+        session->subjects[session->subject_count++] = lab_subject_attest(session->ctx[i]);
         session->ctx_count++;
     }
-    return CLI_HOLDS;
+    return open_peers(session);
 }
 
 bool cli_apply_modifiers(const cli_options *o, lab_spec *spec) {
@@ -190,6 +206,8 @@ cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit out
 }
 
 void cli_session_close(cli_session *session) {
+    for (size_t i = 0; i < session->peer_count; i++)
+        lab_peer_unload(&session->peers[i]);
     for (size_t i = 0; i < session->ctx_count; i++)
         att_context_destroy(session->ctx[i]);
     cli_sink_discard(&session->json);
@@ -197,7 +215,9 @@ void cli_session_close(cli_session *session) {
     free(session->specs);
 }
 
-void cli_format_flags(const cli_session *session, size_t ctx_index, char *buf, size_t n) {
+void cli_format_flags(const cli_session *session, size_t subject_index, char *buf, size_t n) {
+    const bool of_peer = subject_index >= session->ctx_count;
+    const size_t ctx_index = of_peer ? 0 : subject_index;
     att_context_info info = {.size = sizeof info};
     if (att_context_query(session->ctx[ctx_index], &info) != ATT_OK)
         info = (att_context_info){.threads = 1};
@@ -209,6 +229,9 @@ void cli_format_flags(const cli_session *session, size_t ctx_index, char *buf, s
                        o->allow_slow ? " --allow-slow" : "", o->seed)
             : snprintf(buf, n, "--isa %s --threads %d --seed %" PRIu64, lab_isa_name(info.isa),
                        (int)info.threads, o->seed);
-    if (kernel && used >= 0 && (size_t)used < n)
+    if (of_peer && used >= 0 && (size_t)used < n)
+        snprintf(buf + used, n - (size_t)used, " --peer '%s'",
+                 session->peers[subject_index - session->ctx_count].file);
+    else if (kernel && used >= 0 && (size_t)used < n)
         snprintf(buf + used, n - (size_t)used, " --kernel '%s'", kernel);
 }

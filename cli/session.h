@@ -9,7 +9,9 @@
 #include "cli/options.h"
 #include "cli/sink.h"
 #include "lab/json.h"
+#include "lab/peer.h"
 #include "lab/spec.h"
+#include "lab/subject.h"
 
 typedef struct cli_session {
     const cli_options *options;
@@ -17,6 +19,11 @@ typedef struct cli_session {
     cli_sink json, csv;
     att_context *ctx[CLI_ISA_MAX * CLI_KERNEL_MAX]; /* one for every --isa and --kernel */
     size_t ctx_count;
+    lab_peer peers[CLI_PEER_MAX]; /* one for every --peer */
+    size_t peer_count;
+    /* What is verified and timed: attest on every context, then every peer on the first. */
+    lab_subject subjects[CLI_ISA_MAX * CLI_KERNEL_MAX + CLI_PEER_MAX];
+    size_t subject_count;
     lab_spec *specs;
     size_t spec_count;
 } cli_session;
@@ -27,7 +34,8 @@ void cli_session_start(cli_session *session, const cli_options *o);
 /* Open the documents that the command line asks for, where no context is wanted. */
 cli_exit cli_session_open_documents(cli_session *session);
 
-/* Open the documents and a context for every instruction set. Complains where it cannot. */
+/* Open the documents, a context for every instruction set and kernel, and the peers. Complains where it
+ * cannot. */
 cli_exit cli_session_open(cli_session *session);
 
 /* What the verbs that work on problems begin with: start, put together the problems that the command
@@ -52,8 +60,8 @@ bool cli_apply_modifiers(const cli_options *o, lab_spec *spec);
 cli_exit cli_library_failed(const cli_options *o);
 cli_exit cli_exit_of_status(att_status status);
 
-/* The flags with which a machine of this kind runs as this one did: "--isa avx2 --threads 2 --seed 7",
- * "--device cuda:0 --seed 7". */
-void cli_format_flags(const cli_session *session, size_t ctx_index, char *buf, size_t n);
+/* The flags with which a machine of this kind runs this subject as it ran here: "--isa avx2 --threads 2
+ * --seed 7", "--device cuda:0 --seed 7 --peer ./mine.so". */
+void cli_format_flags(const cli_session *session, size_t subject_index, char *buf, size_t n);
 
 #endif

@@ -92,6 +92,12 @@ json_t *lab_json_verify(const lab_verify_result *result) {
                      (json_int_t)result->rows_total, "message", result->message);
 }
 
+json_t *lab_json_subject(const lab_subject *subject) {
+    return lab_subject_is_attest(subject)
+               ? json_string(subject->name)
+               : json_sprintf("%s %s", subject->name, subject->version);
+}
+
 json_t *lab_json_launch(const att_launch *launch) {
     const uint32_t *grid = launch->grid, *block = launch->block;
     return json_pack("{s:s, s:[I,I,I], s:[I,I,I], s:I, s:I, s:s}", "kernel",

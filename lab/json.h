@@ -12,6 +12,7 @@
 #include "attest.h"
 #include "lab/message.h"
 #include "lab/spec.h"
+#include "lab/subject.h"
 #include "lab/verify.h"
 
 /* A new document for `schema`, e.g. "attest-bench-1"; ctx may be NULL: "machine" is then null. */
@@ -34,6 +35,9 @@ json_t *lab_json_problem(const lab_spec *spec);
 
 /* What verify found. */
 json_t *lab_json_verify(const lab_verify_result *result);
+
+/* "attest", or a peer's name and version. */
+json_t *lab_json_subject(const lab_subject *subject);
 
 /* A kernel's own launch record. */
 json_t *lab_json_launch(const att_launch *launch);

@@ -24,8 +24,8 @@ typedef struct lab_result {
     double median_ns, low_ns, high_ns, spread_percent;
     double flops, gflops, floor_ns;
     size_t calls_per_sample;
-    lab_samples samples; /* nanoseconds of a call, with process and round */
-    size_t discarded;    /* samples taken and thrown away */
+    lab_samples samples;  /* nanoseconds of a call, with process and round */
+    size_t discarded;     /* samples taken and thrown away */
     const json_t *object; /* the result itself, for what is not here */
 } lab_result;
 

@@ -45,7 +45,7 @@ bool lab_station_open(lab_station *s, lab_bench_case *c, uint64_t seed) {
         lab_subject_prepare(&s->prepared, &c->subject, &c->spec->problem, &why);
     if (status != ATT_OK) {
         c->verify.status = status;
-        return lab_station_stop(s, LAB_REFUSED, why.text);
+        return lab_station_stop(s, status == ATT_E_SYSTEM ? LAB_FAIL : LAB_REFUSED, why.text);
     }
     if (!lab_tensors_create(&s->tensors, c->spec, seed, &why) ||
         !lab_workspace_create(&s->workspace, lab_prepared_workspace(&s->prepared), &why) ||

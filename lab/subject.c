@@ -76,6 +76,10 @@ lab_subject lab_subject_attest(att_context *ctx) {
         .ops = &plan_ops, .name = "attest", .version = att_version(), .ctx = ctx};
 }
 
+bool lab_subject_is_attest(const lab_subject *subject) {
+    return subject->ops == &plan_ops;
+}
+
 lab_prepared lab_prepared_plan(const att_plan *plan) {
     return (lab_prepared){&plan_ops, (void *)(uintptr_t)plan};
 }

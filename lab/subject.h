@@ -14,7 +14,8 @@ typedef struct lab_subject lab_subject;
 
 /* What a subject can do. Statuses are of the library; where one is not ATT_OK, `why` has the reason. */
 typedef struct lab_subject_ops {
-    /* Get ready for the problem; *state is what the others are given. Any error is a refusal. */
+    /* Get ready for the problem; *state is what the others are given. An error is a refusal, but
+     * ATT_E_SYSTEM: the subject broke its word, which fails the problem. */
     att_status (*prepare)(const lab_subject *subject, const att_problem *problem, void **state,
                           lab_message *why);
     /* Bytes of workspace of a run. */
@@ -56,5 +57,8 @@ const char *lab_prepared_kernel(const lab_prepared *prepared);
 att_status lab_prepared_run(const lab_prepared *prepared, const att_args *args, void *workspace,
                             void *stream, lab_message *why);
 void lab_prepared_destroy(lab_prepared *prepared);
+
+/* Whether the subject is the library itself. */
+bool lab_subject_is_attest(const lab_subject *subject);
 
 #endif

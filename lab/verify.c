@@ -31,7 +31,7 @@ static bool prepare(trial *t, const lab_spec *spec, uint64_t seed) {
     const att_status status =
         lab_subject_prepare(&t->prepared, t->subject, &spec->problem, &why);
     if (status != ATT_OK)
-        return conclude(t, LAB_REFUSED, status, why.text);
+        return conclude(t, status == ATT_E_SYSTEM ? LAB_FAIL : LAB_REFUSED, status, why.text);
     if (!lab_tensors_create(&t->tensors, spec, seed, &why) ||
         !lab_workspace_create(&t->workspace, lab_prepared_workspace(&t->prepared), &why) ||
         !lab_mirror_tensors(&t->mirror, t->subject->ctx, t->tensors, &t->workspace, &why))
@@ -49,8 +49,10 @@ static bool check_record(trial *t) {
     lab_verify_result *r = t->result;
     const char *meant = lab_prepared_kernel(&t->prepared);
     const char *ran = r->launch.kernel ? r->launch.kernel : "";
-    snprintf(r->kernel, sizeof r->kernel, "%s", meant ? ran : t->subject->name);
-    if (!meant || strcmp(r->kernel, meant) == 0 ||
+    if (!meant)
+        return true;
+    snprintf(r->kernel, sizeof r->kernel, "%s", ran);
+    if (strcmp(r->kernel, meant) == 0 ||
         (r->kernel[0] == '\0' && nothing_to_do(&t->tensors->spec.problem)))
         return true;
     char text[192];
@@ -114,6 +116,8 @@ static void judge(trial *t, const lab_verify_options *options) {
 void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
                         const lab_spec *spec, const lab_verify_options *options) {
     *result = (lab_verify_result){.outcome = LAB_PASS};
+    if (!lab_subject_is_attest(subject))
+        snprintf(result->kernel, sizeof result->kernel, "%s", subject->name);
     trial t = {.subject = subject, .result = result};
     const int repeats = options && options->repeats ? options->repeats : 2;
     if (prepare(&t, spec, options ? options->seed : 0) && run_all(&t, repeats))

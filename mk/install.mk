@@ -37,7 +37,7 @@ install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \
 	    $(PKGCONFIGDIR) $(CMAKEDIR) $(DATADIR)/suites $(DATADIR)/devices)
 	install -m 755 $(BUILD)/attest $(DESTDIR)$(BINDIR)
-	install -m 644 include/attest.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 include/attest.h include/attest_peer.h $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 $(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libattest.so.$(SOVERSION)
 	ln -sf libattest.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libattest.so
@@ -49,7 +49,7 @@ install: all
 	$(call fill,attestConfigVersion.cmake,$(CMAKEDIR))
 
 uninstall:
-	rm -f $(addprefix $(DESTDIR),$(BINDIR)/attest $(INCLUDEDIR)/attest.h $(LIBDIR)/libattest.a \
+	rm -f $(addprefix $(DESTDIR),$(BINDIR)/attest $(INCLUDEDIR)/attest.h $(INCLUDEDIR)/attest_peer.h $(LIBDIR)/libattest.a \
 	    $(LIBDIR)/libattest.so $(LIBDIR)/libattest.so.$(SOVERSION) $(LIBDIR)/libattest.so.$(VERSION) \
 	    $(MANDIR)/man1/attest.1 $(PKGCONFIGDIR)/attest.pc \
 	    $(CMAKEDIR)/attestConfig.cmake $(CMAKEDIR)/attestConfigVersion.cmake)

@@ -38,7 +38,7 @@ in_make() { # make from inside make would say which folder it enters
 
 check_files() {
     local expected
-    expected=$(printf '%s\n' bin/attest include/attest.h lib/libattest.a lib/libattest.so \
+    expected=$(printf '%s\n' bin/attest include/attest.h include/attest_peer.h lib/libattest.a lib/libattest.so \
         "lib/libattest.so.$SOVERSION" "lib/libattest.so.$VERSION" lib/pkgconfig/attest.pc \
         lib/cmake/attest/attestConfig.cmake lib/cmake/attest/attestConfigVersion.cmake \
         share/man/man1/attest.1 suites/*.txt devices/*.json |
@@ -50,8 +50,11 @@ check_files() {
 }
 
 check_header_alone() {
-    quietly "$CC" -x c -std=c11 "${strict[@]}" -fsyntax-only "$include/attest.h"
-    quietly "$CXX" -x c++ -std=c++11 "${strict[@]}" -fsyntax-only "$include/attest.h"
+    local header
+    for header in attest attest_peer; do
+        quietly "$CC" -x c -std=c11 "${strict[@]}" -fsyntax-only "$include/$header.h"
+        quietly "$CXX" -x c++ -std=c++11 "${strict[@]}" -fsyntax-only "$include/$header.h"
+    done
 }
 
 check_symbols() {
@@ -110,6 +113,14 @@ configure() { # configure WANTED_VERSION
         -DCMAKE_C_COMPILER="${CC%% *}" -DCMAKE_CXX_COMPILER="${CXX%% *}"
 }
 
+check_peer() { # the example plug-in is built by its own Makefile and taken by the installed program
+    cp -r examples/peer "$scratch"
+    PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$lib/pkgconfig \
+        quietly make --no-print-directory -C "$scratch/peer" CC="$CC"
+    (cd "$scratch/peer" && quietly "$root$prefix/bin/attest" verify b1h2s16d8,f32 --peer plain_peer.so)
+    grep -q '^2 passed, 0 failed' "$scratch/log" || fail "the example plug-in does not pass"
+}
+
 check_cmake() {
     local program
     quietly configure "$VERSION"
@@ -165,9 +176,10 @@ check_libraries
 extract_example "$scratch/example.c"
 check_pkg_config
 check_cmake
+check_peer
 check_readme_commands
 check_program "$root$prefix/bin/attest"
 check_copied_build
 check_manual
 check_uninstall
-echo "install: files, header, symbols, dependencies, pkg-config, CMake, README, man page and a copied build hold"
+echo "install: files, header, symbols, dependencies, pkg-config, CMake, plug-in, README, man page and a copied build hold"

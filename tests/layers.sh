@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 layered=(include kernels src lab cli)
-folders=("${layered[@]}" tests bench scripts)
+folders=("${layered[@]}" tests bench scripts examples peers)
 
 find_in() { # find_in ROOT NAME... -- FOLDER...: files by name, relative to ROOT; folders may be absent
     local root=$1 folder

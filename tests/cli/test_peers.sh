@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# test_peers.sh: other attentions as plug-ins: a good one verified and timed beside attest, bad ones told what is wrong.
+# shellcheck source=tests/cli/common.sh
+source "$(dirname "$0")/common.sh"
+
+build() { # build FILE.so SOURCE FLAG...
+    local out=$1 source=$2
+    shift 2
+    "${CC:-cc}" -O1 -Wall -Wextra -Wno-unused-function -Werror -shared -fPIC -I"$root/include" "$@" \
+        -o "$out" "$source" -lm
+}
+
+quick=(--seconds 0 --min-samples 3 --max-samples 4)
+
+# The example, as its own text says.
+check 'the example is built' build plain_peer.so "$root/examples/peer/plain_peer.c"
+expect 'verify beside attest' 0 out='^b1h4s64d32,f32,causal +plain +.* pass' -- \
+    verify b1h4s64d32,f32,causal --peer ./plain_peer.so --json verify.json
+check 'both are in the document' json verify.json \
+    '[r["subject"] for r in d["results"]] == ["attest", "plain 1, one thread"] and d["results"][1]["kernel"] == "plain"'
+expect 'every mask that it takes' 0 out='^8 passed, 0 failed' -- \
+    verify b2h4hkv2s33sk20d16,f32,causal=bottom-right,lse b1h2s20sk33d8,f32,causal=top-left,lse \
+    b1h3s17d24,f32,layout=bhsd b1h1s5sk0d8,f32,lse --peer ./plain_peer.so
+expect 'bench in turn with attest' 0 out='^b1h2s64d16,f32 +plain ' -- \
+    bench b1h2s64d16,f32 "${quick[@]}" --peer ./plain_peer.so --json bench.json
+check 'samples of both' json bench.json \
+    'len(d["results"]) == 2 and all(r["timed"] and 3 <= len(r["samples_ns"]) <= 4 for r in d["results"]) and d["results"][1]["subject"] == "plain 1, one thread" and d["results"][1]["kernel"] == "plain"'
+expect 'what it declines is no failure' 0 out='^1 passed, 0 failed, 1 declined by a peer' -- \
+    verify b1h2s16d8,fp16 --peer ./plain_peer.so
+expect 'and says why' 0 out='plain: supports: dtype: float32 only' -- verify b1h2s16d8 --peer ./plain_peer.so
+expect 'twice is two subjects' 0 out='^3 passed, 0 failed' -- \
+    verify b1h1s8d8,f32 --peer ./plain_peer.so --peer ./plain_peer.so
+expect 'a file without a slash' 0 out='^2 passed' -- verify b1h1s8d8,f32 --peer plain_peer.so
+
+# What is wrong with a file.
+expect 'no such file' 2 err='--peer ./nosuch\.so: there is no such file' -- verify b1h1s8d8 --peer ./nosuch.so
+echo 'not a library' >text.so
+expect 'not a library' 2 err='--peer ./text\.so: .*(invalid ELF|file too short)' -- verify b1h1s8d8 --peer ./text.so
+
+# What is wrong with a table: FLAG, STATUS, what is said.
+bad() {
+    local name=$1 status=$2 said=$3
+    if ! build "bad_$name.so" "$root/tests/peers/bad_peer.c" "-DBAD_$name"; then
+        fail "bad_$name" 'is not built'
+        return
+    fi
+    attest verify b1h1s8d8,f32 --peer "./bad_$name.so" >.out 2>.err
+    local actual=$?
+    if ((actual != status)) || ! cat .out .err | grep -qE -- "$said"; then
+        fail "bad_$name" "exited $actual and said: $(cat .out .err | tail -n 5)"
+    else
+        pass
+    fi
+}
+bad SYMBOL 2 'att_peer_get: there is no such function'
+bad TABLE 2 'att_peer_get\(\) gave NULL'
+bad ABI 2 'abi is 7, this attest speaks 1'
+bad SIZE 2 'size is 16, sizeof\(att_peer\) is wanted'
+bad NAME 2 'name: 1 to 40 letters'
+bad NAME_TAKEN 2 'name: "attest" is taken'
+bad VERSION 2 'version: a line of text'
+bad DEVICES 2 'devices is 0x200'
+for field in SUPPORTS PREPARE WORKSPACE RUN DESTROY; do
+    bad "NULL_$field" 2 "${field,,} is NULL: a function is wanted"
+done
+bad GPU_ONLY 0 'bad: devices: it does not compute on the CPU'
+bad REFUSES 0 'bad: supports: seq_q: none at all'
+bad LIES 1 'bad: supports\(\) takes the problem, but prepare\(\) failed with 7: no kernel for it after all'
+bad WORKSPACE 0 'no memory for a tensor'
+bad RUN 1 'bad: run\(\) failed with 5: out of tokens'
+bad NOTHING 1 'o\[b=0 h=0 row=0 col=0\] is -?nan'
+bad CRASH_SUPPORTS 1 'attest: the peer bad crashed in supports\(\): SIGABRT'
+bad CRASH_PREPARE 1 'attest: the peer bad crashed in prepare\(\): SIGSEGV'
+bad CRASH_RUN 1 'attest: the peer bad crashed in run\(\): SIGSEGV'
+
+expect 'bench does not time a peer that is wrong' 1 out='FAIL' -- \
+    bench b1h1s8d8,f32 "${quick[@]}" --peer ./bad_NOTHING.so --json wrong.json
+check 'attest is timed all the same' json wrong.json '[r["timed"] for r in d["results"]] == [True, False]'
+attest verify b1h1s8d8,f32 --peer ./bad_NOTHING.so >again.out
+check 'the command that shows it again' grep -q -- "--peer './bad_NOTHING.so'" again.out
+peers=()
+for _ in {1..17}; do peers+=(--peer "./plain_peer.so"); done
+expect 'too many' 2 err='--peer is given more than 16 times' -- verify b1h1s8d8 "${peers[@]}"
+finish
