@@ -7,9 +7,16 @@
 /* Start a copy of 16 bytes, of which the first `bytes` (0 or 16) are read and the rest are zero. Both addresses
  * are multiples of 16. */
 DEVICE void async_copy_16(unsigned shared, const void *global, int bytes) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
-                 "r"(bytes)
-                 : "memory");
+    if (!USE_ASYNC_COPY)
+        *(uint4 *)__cvta_shared_to_generic(shared) =
+            bytes ? __ldg((const uint4 *)global) : make_uint4(0, 0, 0, 0);
+    else if (USE_L2_PREFETCH)
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
+                     "r"(bytes)
+                     : "memory");
+    else
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(bytes)
+                     : "memory");
 }
 
 /* Close the group of copies started since the last call. */

@@ -3,6 +3,7 @@
 #define ATT_CONFIG_CUH
 
 #include "kernels/fwd_params.h"
+#include "kernels/switches.cuh"
 
 /* DTYPE */
 enum { ANY = 0, F32 = ATT_FWD_F32, F16 = ATT_FWD_F16, BF16 = ATT_FWD_BF16, BOOL8 = ATT_FWD_BOOL8 };

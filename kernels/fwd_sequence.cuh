@@ -6,6 +6,8 @@
 
 /* n / d->value, for 0 <= n < 2^31. */
 DEVICE unsigned divide(unsigned n, const att_fwd_divisor *d) {
+    if (!USE_FAST_DIVIDE)
+        return n / d->value;
     return d->value == 1 ? n : __umulhi(n, d->multiplier) >> d->shift;
 }
 

@@ -1,6 +1,6 @@
 /* fwd_sm80.cu: forward attention on the tensor cores of Ampere, Ada and newer
  * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, query head, TILE_M rows, split of the keys)
- * TILE     TILE_M x TILE_N keys, D_QK and D_V padded to 16, STAGES (2) tiles of K and V
+ * TILE     TILE_M x TILE_N keys, D_QK and D_V padded to 16, STAGES tiles of K and V (2 in every row of kernels.def)
  * THREADS  32 * WARPS; a warp owns TILE_M / WARPS rows: scores, weights and O never leave its registers
  * SMEM     Q | K x STAGES | V x STAGES, rows swizzled; O leaves through Q's place
  * FLOW     copy    K1 V1 | K2 V2 | ...         one barrier a tile: it publishes tile j and frees tile j - 1
@@ -11,7 +11,8 @@
  *          scale > 0, O of type DTYPE; ROLE GENERAL: everything
  * WHY      tried on an H200 and lost: the next tile's scores before this one's softmax (the second S takes the registers that
  *          hide latency), 32, 48, 96 and 128 keys at 128 rows, three blocks an SM, 16 rows a warp at D = 128, overlapping the
- *          next call (its blocks are placed two to an SM while other SMs idle); docs/benchmarking.md says why */
+ *          next call (its blocks are placed two to an SM while other SMs idle); docs/benchmarking.md says why
+ * SWITCHES switches.def: every optimisation can be turned off, to measure what it brings */
 #include "kernels/second_look.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_tile_load.cuh"
@@ -28,10 +29,12 @@
 #define K_STEPS   ((D_QK + 15) / 16)
 #define O_TILES   ((D_V + 15) / 16 * 2)
 
-#ifndef USE_Q_REGISTERS /* Q stays in registers instead of being read for every tile of keys */
-#define USE_Q_REGISTERS (M_TILES * K_STEPS <= 8)
-#endif
-#define BLOCKS_PER_SM (8 / WARPS) /* 8 warps an SM may have all the registers there are */
+/* Q stays in registers instead of being read for every tile of keys. */
+#define Q_IN_REGISTERS (USE_Q_REGISTERS && M_TILES * K_STEPS <= 8)
+/* 8 warps an SM may have all the registers there are. */
+#define BLOCKS_PER_SM (8 / WARPS)
+/* Tiles under way while one is computed. */
+#define AHEAD         (USE_PREFETCH ? STAGES - 1 : 0)
 
 #define QK_PITCH SWIZZLE_PITCH(D_QK)
 #define V_PITCH  SWIZZLE_PITCH(D_V)
@@ -41,7 +44,7 @@
 
 CHECK_SHARED(Q_BYTES + STAGES * (K_BYTES + V_BYTES));
 static_assert(TILE_M % (16 * WARPS) == 0 && TILE_N % 16 == 0, "a warp computes whole 16 x 16 tiles");
-static_assert(STAGES == 2, "one tile is read while the next arrives");
+static_assert(STAGES >= 1 && 2 * M_TILES <= 32, "a stage to compute from; a bit a row half in `redo`");
 static_assert(TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS / 8) == 0, "rows divide among the threads");
 
 /* What a block works on. */
@@ -56,14 +59,15 @@ DEVICE block_work work_of(const att_fwd_params *p) {
     block_work w;
     const unsigned pair = divide(blockIdx.x, &p->by_row_blocks);
     /* Causal rows see more keys further down: the longest go first, so that no block ends alone. */
-    const int row_block = p->row_blocks - 1 - (int)(blockIdx.x - pair * p->row_blocks);
+    const int in_turn = (int)(blockIdx.x - pair * p->row_blocks);
+    const int row_block = USE_LONGEST_FIRST ? p->row_blocks - 1 - in_turn : in_turn;
     const int batch = divide(pair, &p->by_heads_q);
     w.head = (int)pair - batch * p->heads_q;
     w.s = sequence_of(p, batch);
     w.row0 = row_block * TILE_M;
     const int row_last = min(w.row0 + TILE_M, w.s.len_q) - 1;
-    const int lo = visible_lo(p, &w.s, w.row0) / TILE_N;
-    const int hi = (max(visible_hi(p, &w.s, row_last), 0) + TILE_N - 1) / TILE_N;
+    const int lo = USE_TILE_SKIP ? visible_lo(p, &w.s, w.row0) / TILE_N : 0;
+    const int hi = ((USE_TILE_SKIP ? max(visible_hi(p, &w.s, row_last), 0) : w.s.len_k) + TILE_N - 1) / TILE_N;
     const int each = p->splits == 1 ? max(hi - lo, 0) : (max(hi - lo, 0) + p->splits - 1) / p->splits;
     w.first = min(lo + (int)blockIdx.y * each, hi);
     w.last = min(w.first + each, hi);
@@ -99,6 +103,17 @@ DEVICE void load_keys(const att_fwd_params *p, const block_work *w, unsigned til
     }
 }
 
+/* The ring of tiles: the place of the next one, and that of the one before, which is free again. */
+DEVICE int next_stage(int stage) {
+    if (AHEAD == 0)
+        return 0;
+    return STAGES == 2 ? stage ^ 1 : stage + 1 == STAGES ? 0 : stage + 1;
+}
+
+DEVICE int stage_before(int stage) {
+    return STAGES == 2 ? stage ^ 1 : stage == 0 ? STAGES - 1 : stage - 1;
+}
+
 /* S = Q K^T for the warp's rows and one tile of keys. q_row and k_row are this lane's ldmatrix rows. */
 DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][4], unsigned q_row,
                   unsigned k_row) {
@@ -114,7 +129,7 @@ DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][4],
         unsigned a[M_TILES][4];
 #pragma unroll
         for (int m = 0; m < M_TILES; m++)
-            if (!USE_Q_REGISTERS)
+            if (!Q_IN_REGISTERS)
                 ldmatrix_x4(a[m], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
 #pragma unroll
         for (int n = 0; n < N_TILES; n += 2) {
@@ -122,8 +137,8 @@ DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][4],
             ldmatrix_x4(b, swizzle_step(k_row, k) + n * 8 * QK_PITCH);
 #pragma unroll
             for (int m = 0; m < M_TILES; m++) {
-                mma_16x8x16(s[m][n], USE_Q_REGISTERS ? q[m][k] : a[m], b[0], b[1]);
-                mma_16x8x16(s[m][n + 1], USE_Q_REGISTERS ? q[m][k] : a[m], b[2], b[3]);
+                mma_16x8x16(s[m][n], Q_IN_REGISTERS ? q[m][k] : a[m], b[0], b[1]);
+                mma_16x8x16(s[m][n + 1], Q_IN_REGISTERS ? q[m][k] : a[m], b[2], b[3]);
             }
         }
     }
@@ -196,7 +211,7 @@ DEVICE void load_q_registers(unsigned q[M_TILES][K_STEPS][4], unsigned q_row) {
     for (int m = 0; m < M_TILES; m++)
 #pragma unroll
         for (int k = 0; k < K_STEPS; k++)
-            if (USE_Q_REGISTERS)
+            if (Q_IN_REGISTERS)
                 ldmatrix_x4(q[m][k], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
 }
 
@@ -331,10 +346,10 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
                 p->partial_lse[partial_row(p, w, i)] = redo >> (2 * m + half) & 1 ? __int_as_float(0x7fffffff) : lse;
             if (!partial && p->lse && first_lane)
                 p->lse[query_offset(p, &w->s, &p->lse_stride, w->head, i)] = lse * LN_2;
-            if (partial || !IS_PLAIN)
+            if (partial || !IS_PLAIN || !USE_VECTOR_STORE)
                 store_pairs(p, w, o[m], half, i);
         }
-    if (!partial && IS_PLAIN)
+    if (!partial && IS_PLAIN && USE_VECTOR_STORE)
         store_rows(p, w, o, tile);
     return partial ? 0 : redo;
 }
@@ -356,7 +371,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     extern __shared__ __align__(128) char shared[];
     const att_fwd_params *p = &params;
     const block_work w = work_of(p);
-    if (p->splits > 1)
+    if (USE_EARLY_COMBINE && p->splits > 1)
         allow_next_kernel();
     if (w.row0 >= w.s.len_q)
         return;
@@ -369,11 +384,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     }
 
     load_q(p, &w, q_tile);
-    if (w.first < w.last) {
-        load_keys(p, &w, k_tile, D_QK, p->d_qk, p->k, k0, &p->k_stride, w.first);
-        load_keys(p, &w, v_tile, D_V, p->d_v, p->v, v0, &p->v_stride, w.first);
+#pragma unroll
+    for (int t = 0; t < AHEAD || t == 0; t++) { /* once where nothing is brought ahead: Q is a group of its own then */
+        if (t < AHEAD && w.first + t < w.last) {
+            load_keys(p, &w, k_tile + t * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, w.first + t);
+            load_keys(p, &w, v_tile + t * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, w.first + t);
+        }
+        async_commit();
     }
-    async_commit();
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const unsigned q_row = q_tile + swizzled(warp * WARP_ROWS + lane % 16, lane / 16, QK_PITCH);
@@ -397,25 +415,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const int clear_from = (visible_lo(p, &w.s, min(w.row0 + TILE_M, w.s.len_q) - 1) + TILE_N - 1) / TILE_N;
     const int clear_to = max(visible_hi(p, &w.s, w.row0), 0) / TILE_N;
     const float factor = IS_PLAIN ? p->scale_log2 : 1.0f;
-    const float slack = !IS_PLAIN && p->dtype_o == F32 ? 0.0f : RAISE_ABOVE;
+    const float slack = !USE_LAZY_RESCALE || (!IS_PLAIN && p->dtype_o == F32) ? 0.0f : RAISE_ABOVE;
 
     int stage = 0;
-    for (int j = w.first; j < w.last; j++, stage ^= 1) {
-        ASYNC_WAIT(0);
+    for (int j = w.first; j < w.last; j++, stage = next_stage(stage)) {
+        if (AHEAD == 0) {
+            __syncthreads(); /* the tile before is done with */
+            load_keys(p, &w, k_tile, D_QK, p->d_qk, p->k, k0, &p->k_stride, j);
+            load_keys(p, &w, v_tile, D_V, p->d_v, p->v, v0, &p->v_stride, j);
+            async_commit();
+        }
+        ASYNC_WAIT(AHEAD > 1 ? AHEAD - 1 : 0);
         __syncthreads();
         if (j == w.first)
             load_q_registers(q, q_row);
-        if (j + 1 < w.last) {
-            load_keys(p, &w, k_tile + (stage ^ 1) * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, j + 1);
-            load_keys(p, &w, v_tile + (stage ^ 1) * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, j + 1);
+        if (AHEAD > 0) {
+            if (j + AHEAD < w.last) {
+                const int free = stage_before(stage);
+                load_keys(p, &w, k_tile + free * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, j + AHEAD);
+                load_keys(p, &w, v_tile + free * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, j + AHEAD);
+            }
+            async_commit();
         }
-        async_commit();
 
         float s[M_TILES][N_TILES][4];
         score(s, q, q_row, k_row + stage * K_BYTES);
         if (!IS_PLAIN)
             adjust(p, &w, s, j);
-        if (j < clear_from || j >= clear_to)
+        if (!USE_CLEAR_TILES || j < clear_from || j >= clear_to)
             hide(p, &w, s, j);
         raise_top(s, o, top, sum, factor, slack);
         weigh_all(s, top, sum, factor);

@@ -10,6 +10,8 @@
 
 /* 2^x; 2 ulp, 0 for -inf. */
 DEVICE float exp2_fast(float x) {
+    if (!USE_FAST_EXP2)
+        return exp2f(x);
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;

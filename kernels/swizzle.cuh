@@ -10,13 +10,13 @@
 
 /* Bytes from the start of the tile to chunk `chunk` of row `row`. */
 DEVICE unsigned swizzled(int row, int chunk, int pitch) {
-    return (unsigned)(row * pitch + ((chunk ^ (row & 7)) << 4));
+    return (unsigned)(row * pitch + ((USE_SWIZZLE ? chunk ^ (row & 7) : chunk) << 4));
 }
 
 /* From a lane's ldmatrix row at columns 0 to 15 to the `step`-th 16 columns of it: within 128 bytes the chunk is reached by
  * flipping bits, because the swizzle is an exclusive or. */
 DEVICE unsigned swizzle_step(unsigned row, int step) {
-    return (row ^ (step % 4 << 5)) + step / 4 * 128;
+    return USE_SWIZZLE ? (row ^ (step % 4 << 5)) + step / 4 * 128 : row + step * 32;
 }
 
 /* Bytes of a row of `d` 16-bit elements. */
