@@ -51,7 +51,7 @@ static void put_kernels(FILE *text, const contexts *c) {
         {"what it is", LAB_TABLE_LEFT},
     };
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
-    for (size_t i = 0; i < att_kernel_count(); i++) {
+    for (size_t i = 0; i < att_context_kernel_count(c->own); i++) {
         att_kernel_info kernel;
         char needs[64];
         if (!query(c, i, &kernel))
@@ -92,7 +92,7 @@ static json_t *kernel_object(const att_kernel_info *k) {
 
 static json_t *kernels_array(const contexts *c) {
     json_t *array = json_array();
-    for (size_t i = 0; i < att_kernel_count(); i++) {
+    for (size_t i = 0; i < att_context_kernel_count(c->own); i++) {
         att_kernel_info kernel;
         if (query(c, i, &kernel))
             json_array_append_new(array, kernel_object(&kernel));

@@ -52,6 +52,7 @@ typedef struct cli_options {
     const char *peers[CLI_PEER_MAX]; /* plug-in files */
     size_t peer_count;
     bool allow_slow;
+    const char *rows; /* file of a user's rows; NULL: what the library finds itself */
     int64_t threads;
     uint64_t seed;
     const char *json, *csv;

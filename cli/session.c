@@ -85,6 +85,7 @@ cli_exit cli_session_open(cli_session *session) {
             .isa = o->isa[i / kernels],
             .flags = o->allow_slow ? ATT_ALLOW_SLOW : 0,
             .kernel = kernel_of(o, i),
+            .rows_file = o->rows,
         };
         if (att_context_create(&session->ctx[i], &options) != ATT_OK)
             return cli_library_failed(o);

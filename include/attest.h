@@ -260,10 +260,20 @@ typedef struct att_context_options {
     /* Only the kernel of this id may serve, or, where it ends in *, those whose ids begin so. NULL: the
      * environment's ATTEST_KERNEL, or all of them. */
     const char *kernel;
+    /* Kernels beside the built-in ones: built-in rows with other tiles, stages, warps and switches, compiled by
+     * NVRTC. Each serves only on the model of GPU and for the problems that it names, and there comes before
+     * the built-in ones. docs/tuning.md has the format; `attest tune` writes it. Not looked at on the CPU.
+     *
+     * rows       the text itself; NULL: from a file; "": none
+     * rows_file  the file; NULL: what the environment's ATTEST_ROWS names ("": none), or the user's own,
+     *            $XDG_CONFIG_HOME/attest/rows or ~/.config/attest/rows, where there is one; "": none */
+    const char *rows;
+    const char *rows_file;
 } att_context_options;
 
 /* Open a device. `options` may be NULL: every field zero but size. A GPU stays open for the life of the
  * process; its primary context is used, the one that the CUDA runtime and PyTorch use too.
+ * A mistake in a rows file is ATT_E_ARG, and the text names file, line and field.
  *
  * Thread   safe
  * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_DEVICE, ATT_E_MEMORY, ATT_E_SYSTEM, ATT_E_CUDA */
@@ -318,8 +328,8 @@ ATT_API void att_plan_destroy(att_plan *plan);
 #define ATT_WORKSPACE_ALIGN 64
 ATT_API size_t att_plan_workspace(const att_plan *plan);
 
-/* Stable id of the chosen kernel, e.g. "fwd_cpu_avx512"; lives as long as the library.
- * Thread: safe. */
+/* Stable id of the chosen kernel, e.g. "fwd_cpu_avx512"; lives as long as the library, that of a user's row
+ * as long as its context. Thread: safe. */
 ATT_API const char *att_plan_kernel(const att_plan *plan);
 
 /* ---------------------------------------------------------------------- run */
@@ -353,7 +363,7 @@ ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void
  * n        bytes at buf; ATT_EXPLAIN_MAX always suffices, a shorter text is cut and terminated
  * Thread   safe
  * Errors   ATT_E_ARG */
-#define ATT_EXPLAIN_MAX 32768
+#define ATT_EXPLAIN_MAX 65536
 ATT_API att_status att_plan_explain(const att_plan *plan, char *buf, size_t n);
 
 /* The same text for a problem, whether or not a kernel serves it.
@@ -373,7 +383,7 @@ typedef enum att_origin {
 
 typedef struct att_kernel_info {
     size_t size;         /* sizeof(att_kernel_info), set by the caller */
-    const char *id;      /* lives as long as the library */
+    const char *id;      /* lives as long as the library, that of a user's row as its context */
     const char *summary; /* one line */
     att_device device;
     att_isa isa;   /* CPU: the instruction set it needs */
@@ -387,11 +397,13 @@ typedef struct att_kernel_info {
     att_dtype dtype;    /* GPU: of Q, K and V; 0: any */
     int32_t d_qk, d_v;  /* the largest head dimensions served */
     int32_t tile_m, tile_n, stages, warps; /* GPU: of a block */
+    int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
 } att_kernel_info;
 
-/* The kernels built into the library: how many, and the i-th. Thread: safe.
- * Errors: ATT_E_ARG, ATT_E_STRUCT. */
+/* The kernels built into the library: how many, and the i-th. The user's rows of a context, where it has any, follow
+ * them: att_context_kernel_count() counts both. Thread: safe. Errors: ATT_E_ARG, ATT_E_STRUCT. */
 ATT_API size_t att_kernel_count(void);
+ATT_API size_t att_context_kernel_count(const att_context *ctx);
 ATT_API att_status att_kernel_query(const att_context *ctx, size_t i, att_kernel_info *info);
 
 #ifdef __cplusplus

@@ -16,6 +16,8 @@ if [[ ${1:-} == -v ]]; then
     shift
 fi
 
+export ATTEST_ROWS= # whoever runs the tests may have rows of their own
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 total_passed=0

@@ -76,8 +76,8 @@ static att_status choose_kernel(att_limits *limits, const char *asked) {
     if (!asked || !*asked)
         return ATT_OK;
     size_t matching = 0;
-    for (size_t i = 0; i < att_registry_count(); i++) {
-        const att_kernel_row *row = att_registry_row(i);
+    for (size_t i = 0; i < att_rows_count(limits); i++) {
+        const att_kernel_row *row = att_rows_at(limits, i);
         matching += row->device == limits->device && att_kernel_matches(row->id, asked);
     }
     ATT_REQUIRE(matching > 0 && strlen(asked) < sizeof limits->kernel, ATT_E_ARG, field,
@@ -114,6 +114,8 @@ static att_status decide(att_context *ctx, const att_context_options *o) {
         limits->gpu = att_cuda_device_limits(ctx->gpu);
         limits->isa = ATT_ISA_AUTO;
         ctx->threads = 0;
+        ATT_TRY(att_context_read_rows(&ctx->rows, o));
+        limits->user = ctx->rows;
     }
     return choose_kernel(limits, o->kernel);
 }
@@ -138,18 +140,14 @@ att_status att_context_create(att_context **out, const att_context_options *opti
     att_context_options o = {.size = sizeof o};
     if (options)
         ATT_TRY(att_sized_copy(&o, sizeof o, ATT_OPTIONS_0_1, options, "options"));
-    att_context made = {.threads = 0};
-    ATT_TRY(decide(&made, &o));
-
     att_context *ctx = att_alloc(sizeof *ctx);
     ATT_REQUIRE(ctx, ATT_E_MEMORY, "", "out of memory for a context");
-    ctx->limits = made.limits;
-    ctx->threads = made.threads;
-    ctx->gpu = made.gpu;
-    ctx->source = made.source;
     atomic_init(&ctx->references, 1);
-    const att_status status = equip(ctx, &o);
+    att_status status = decide(ctx, &o);
+    if (status == ATT_OK)
+        status = equip(ctx, &o);
     if (status != ATT_OK) {
+        att_free(ctx->rows);
         att_free(ctx);
         return status;
     }
@@ -166,6 +164,7 @@ void att_context_destroy(att_context *ctx) {
         return;
     att_pool_destroy(ctx->pool);
     att_free(ctx->cache_dir);
+    att_free(ctx->rows);
     att_free(ctx);
 }
 
@@ -197,6 +196,10 @@ size_t att_kernel_count(void) {
     return att_registry_count();
 }
 
+size_t att_context_kernel_count(const att_context *ctx) {
+    return ctx ? att_rows_count(&ctx->limits) : 0;
+}
+
 static void describe_gpu_kernel(att_kernel_info *info, const att_cuda_kernel *k,
                                 const att_cuda_limits *gpu) {
     static const int32_t capabilities[] = {80, 86, 89, 90}; /* in the order of the bits */
@@ -224,9 +227,10 @@ static void describe_gpu_kernel(att_kernel_info *info, const att_cuda_kernel *k,
 att_status att_kernel_query(const att_context *ctx, size_t i, att_kernel_info *info) {
     ATT_REQUIRE(ctx, ATT_E_ARG, "ctx", "ctx is NULL");
     ATT_REQUIRE(info, ATT_E_ARG, "info", "info is NULL");
-    ATT_REQUIRE(i < att_registry_count(), ATT_E_ARG, "i", "i=%zu: there are %zu kernels", i,
-                att_registry_count());
-    const att_kernel_row *row = att_registry_row(i);
+    const size_t count = att_rows_count(&ctx->limits), built_in = att_registry_count();
+    ATT_REQUIRE(i < count, ATT_E_ARG, "i", "i=%zu: there are %zu kernels", i, count);
+    const att_kernel_row *row =
+        i < built_in ? att_registry_row(i) : att_rows_at(&ctx->limits, i - built_in);
     att_kernel_info now = {
         .size = sizeof now,
         .id = row->id,
@@ -238,6 +242,7 @@ att_status att_kernel_query(const att_context *ctx, size_t i, att_kernel_info *i
         .origin = ATT_FROM_LIBRARY,
         .d_qk = ATT_CPU_D_MAX,
         .d_v = ATT_CPU_D_MAX,
+        .user = row->scope != NULL,
     };
     if (row->cuda)
         describe_gpu_kernel(&now, row->cuda, ctx->limits.gpu);

@@ -16,12 +16,16 @@ struct att_context {
     att_cuda_device *gpu;   /* NULL on the CPU */
     att_cuda_source source; /* where a GPU kernel's code may come from */
     char *cache_dir;        /* what `source` points at, the context's own */
+    att_user_rows *rows;    /* what `limits` points at; NULL: none */
 };
 
 void att_context_retain(att_context *ctx);
 
 /* The GPU that the options and the environment ask for, or NULL for the CPU. */
 att_status att_context_choose_gpu(att_cuda_device **out, const att_context_options *o);
+
+/* The rows that the options, the environment or the user's own file bring; NULL: none. */
+att_status att_context_read_rows(att_user_rows **out, const att_context_options *o);
 
 /* A switch of the environment: unset or empty keeps `*value`. */
 att_status att_environment_switch(bool *value, const char *name);

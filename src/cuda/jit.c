@@ -165,7 +165,19 @@ static bool is_header(const att_embedded_text *text) {
     return text->name[strlen(text->name) - 1] == 'h';
 }
 
-/* Everything that the machine code follows from. Every header counts, whether the kernel includes it or not. */
+/* Every header counts, whether the kernel includes it or not. */
+static void add_source(att_sha256 *sha, const att_embedded_text *source) {
+    for (const att_embedded_text *text = att_embedded_texts; text->name; text++) {
+        if (text != source && !is_header(text))
+            continue;
+        add_text(sha, text->name, strlen(text->name));
+        add_text(sha, text->text, text->size);
+    }
+}
+
+enum { SOURCE_NAME = 128 };
+
+/* Everything that the machine code follows from. */
 static void make_key(char key[ATT_SHA256_HEX], const nvrtc *n, const options *o,
                      const att_embedded_text *source) {
     att_sha256 sha;
@@ -173,13 +185,25 @@ static void make_key(char key[ATT_SHA256_HEX], const nvrtc *n, const options *o,
     const int version[2] = {n->major, n->minor};
     att_sha256_add(&sha, version, sizeof version);
     add_text(&sha, o->text, o->used);
-    for (const att_embedded_text *text = att_embedded_texts; text->name; text++) {
-        if (text != source && !is_header(text))
-            continue;
-        add_text(&sha, text->name, strlen(text->name));
-        add_text(&sha, text->text, text->size);
-    }
+    add_source(&sha, source);
     att_sha256_end(&sha, key);
+}
+
+static const att_embedded_text *find_source(const char *source, char name[SOURCE_NAME]) {
+    snprintf(name, SOURCE_NAME, "kernels/%s.cu", source);
+    return att_embedded_text_find(name);
+}
+
+bool att_jit_source_digest(char hex[ATT_SHA256_HEX], const char *source) {
+    char name[SOURCE_NAME];
+    const att_embedded_text *text = find_source(source, name);
+    if (!text)
+        return false;
+    att_sha256 sha;
+    att_sha256_begin(&sha);
+    add_source(&sha, text);
+    att_sha256_end(&sha, hex);
+    return true;
 }
 
 /* The part of the log that says what is wrong. */
@@ -260,9 +284,8 @@ att_status att_jit_compile(unsigned char **out, size_t *size, const att_cuda_ker
                            int cc, const char *defines, const char *cache_dir) {
     *out = NULL;
     *size = 0;
-    char name[128];
-    snprintf(name, sizeof name, "kernels/%s.cu", kernel->source);
-    const att_embedded_text *source = att_embedded_text_find(name);
+    char name[SOURCE_NAME];
+    const att_embedded_text *source = find_source(kernel->source, name);
     ATT_REQUIRE(source, ATT_E_UNSUPPORTED, "kernel", "%s: the library has no source %s",
                 kernel->id, name);
     options o;

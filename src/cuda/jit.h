@@ -2,6 +2,7 @@
 #ifndef ATT_CUDA_JIT_H
 #define ATT_CUDA_JIT_H
 
+#include "base/sha256.h"
 #include "cuda/row.h"
 
 /* Is there an NVRTC on this machine? *why (may be NULL) says what is missing, on this thread, until the
@@ -18,5 +19,9 @@ int att_jit_available(const char **why);
  *            it does not compile: the text has the compiler's log), ATT_E_MEMORY */
 att_status att_jit_compile(unsigned char **out, size_t *size, const att_cuda_kernel *kernel,
                            int cc, const char *defines, const char *cache_dir);
+
+/* The digest of the text that kernels/<source>.cu is compiled from: its own and every header. False where the library
+ * has no such source. Thread: safe. */
+bool att_jit_source_digest(char hex[ATT_SHA256_HEX], const char *source);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef ATT_CUDA_ROW_H
 #define ATT_CUDA_ROW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "attest.h"
@@ -55,6 +56,11 @@ typedef struct att_cuda_kernel {
     int tile_m, tile_n; /* rows and keys of a tile */
     int stages;         /* K/V tiles in flight */
     int warps;          /* of a block */
+
+    /* A user's row (select/user_rows.h): "-DUSE_X=0 ..." for the compiler, so that it is always compiled here; NULL: a
+     * built-in one. */
+    const char *defines;
+    bool may_spill; /* a user's row whose registers spill is refused unless it says so */
 } att_cuda_kernel;
 
 #endif

@@ -76,12 +76,36 @@ static att_status plan_combine(att_cuda_tiling *t, att_cuda_device *device,
     return ATT_OK;
 }
 
+/* A user's row is held to what the build holds the built-in ones to. */
+static att_status check_budget(const att_cuda_kernel *kernel, const att_cuda_code *code) {
+    const int threads = (int)att_cuda_kernel_threads(kernel);
+    ATT_REQUIRE(code->max_threads >= threads, ATT_E_UNSUPPORTED, "warps",
+                "%s: a block of %d threads at %d registers each does not fit; %d would",
+                kernel->id, threads, code->registers, code->max_threads);
+    ATT_REQUIRE(code->local_bytes == 0 || kernel->may_spill, ATT_E_UNSUPPORTED, "registers",
+                "%s: %d bytes a thread spill from its %d registers; 'spills = allowed' in "
+                "its row would let it run",
+                kernel->id, code->local_bytes, code->registers);
+    return ATT_OK;
+}
+
+static att_status load_kernel(const att_cuda_function **out, att_cuda_device *device,
+                              const att_cuda_kernel *kernel, const att_cuda_source *source) {
+    if (!kernel->defines)
+        return att_cuda_function_load(out, device, kernel, source);
+    att_cuda_source own = *source;
+    own.defines = kernel->defines;
+    own.jit_only = 1;
+    ATT_TRY(att_cuda_function_load(out, device, kernel, &own));
+    return check_budget(kernel, att_cuda_function_code(*out));
+}
+
 att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *device,
                                   const att_cuda_kernel *kernel, const att_cuda_kernel *combine,
                                   const att_cuda_source *source, const att_problem *p) {
     *tiling = (att_cuda_tiling){.workspace = 0};
     att_cuda_params_of(&tiling->params, p);
-    ATT_TRY(att_cuda_function_load(&tiling->function, device, kernel, source));
+    ATT_TRY(load_kernel(&tiling->function, device, kernel, source));
     tiling->rung = kernel->role == ATT_ROLE_RUNG;
     if (tiling->rung)
         return att_cuda_rung_tiling(tiling, device, kernel, p);

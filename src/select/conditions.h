@@ -23,6 +23,12 @@ bool att_cpu_row_serves(const att_kernel_row *row, const att_limits *limits,
 bool att_cuda_row_serves(const att_cuda_kernel *kernel, const att_limits *limits,
                          const att_problem *p, att_refusal *refusal);
 
+/* Where a user's row may serve: its GPU, its problems (user_scope.c). */
+bool att_scope_has_gpu(const att_row_scope *scope, const att_limits *limits,
+                       att_refusal *refusal);
+bool att_scope_has_problem(const att_row_scope *scope, const att_problem *p,
+                           att_refusal *refusal);
+
 /* The part of them that no problem changes. */
 bool att_cuda_row_runs(const att_cuda_kernel *kernel, const att_limits *limits,
                        att_refusal *refusal);

@@ -19,10 +19,11 @@ typedef struct att_kernel_row {
     const char *id;
     const char *summary;
     att_device device;
-    att_isa isa;                 /* CPU */
-    att_family family;           /* CPU */
-    const att_cpu_kernel *cpu;   /* NULL for a GPU kernel */
-    const att_cuda_kernel *cuda; /* NULL for a CPU kernel */
+    att_isa isa;                       /* CPU */
+    att_family family;                 /* CPU */
+    const att_cpu_kernel *cpu;         /* NULL for a GPU kernel */
+    const att_cuda_kernel *cuda;       /* NULL for a CPU kernel */
+    const struct att_row_scope *scope; /* what a user's row is kept to; NULL: a built-in one */
 } att_kernel_row;
 
 enum { ATT_CPU_D_MAX = 256 }; /* the largest head dimension of the CPU kernels */

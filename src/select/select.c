@@ -12,10 +12,22 @@ static bool matches(const att_kernel_row *row, const att_limits *limits, att_ref
     return true;
 }
 
+size_t att_rows_count(const att_limits *limits) {
+    return (limits->user ? limits->user->count : 0) + att_registry_count();
+}
+
+const att_kernel_row *att_rows_at(const att_limits *limits, size_t i) {
+    const size_t user = limits->user ? limits->user->count : 0;
+    return i < user ? &limits->user->list[i].row : att_registry_row(i - user);
+}
+
 bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const att_problem *p,
                     att_refusal *refusal) {
     *refusal = (att_refusal){.step = 0};
     if (!matches(row, limits, refusal))
+        return false;
+    if (row->scope && !(att_scope_has_gpu(row->scope, limits, refusal) &&
+                        att_scope_has_problem(row->scope, p, refusal)))
         return false;
     return row->cuda ? att_cuda_row_serves(row->cuda, limits, p, refusal)
                      : att_cpu_row_serves(row, limits, p, refusal);
@@ -25,13 +37,15 @@ bool att_row_available(const att_kernel_row *row, const att_limits *limits) {
     att_refusal refusal = {.step = 0};
     if (row->device != limits->device)
         return false;
+    if (row->scope && !att_scope_has_gpu(row->scope, limits, &refusal))
+        return false;
     return row->cuda ? att_cuda_row_runs(row->cuda, limits, &refusal) : row->isa <= limits->isa;
 }
 
 const att_kernel_row *att_select_find(const att_limits *limits, const att_problem *p) {
     att_refusal refusal;
-    for (size_t i = 0; i < att_registry_count(); i++) {
-        const att_kernel_row *row = att_registry_row(i);
+    for (size_t i = 0; i < att_rows_count(limits); i++) {
+        const att_kernel_row *row = att_rows_at(limits, i);
         if (row->device == limits->device && att_row_serves(row, limits, p, &refusal))
             return row;
     }
@@ -50,10 +64,11 @@ att_status att_select(const att_kernel_row **out, const att_limits *limits,
         return ATT_OK;
     const att_kernel_row *near = NULL;
     att_refusal why = {.step = -1};
-    for (size_t i = 0; i < att_registry_count(); i++) {
-        const att_kernel_row *row = att_registry_row(i);
+    for (size_t i = 0; i < att_rows_count(limits); i++) {
+        const att_kernel_row *row = att_rows_at(limits, i);
         att_refusal refusal;
-        if (row->device != limits->device)
+        /* A user's row is kept to a few problems: that it is near says nothing of the library. */
+        if (row->device != limits->device || row->scope)
             continue;
         att_row_serves(row, limits, p, &refusal);
         refusal.step = 2 * refusal.step + !for_few_rows(row);
@@ -74,8 +89,8 @@ void att_select_explain(const att_limits *limits, const att_problem *p, const ch
     bool chosen = false;
     if (n)
         buf[0] = '\0';
-    for (size_t i = 0; i < att_registry_count() && used < n; i++) {
-        const att_kernel_row *row = att_registry_row(i);
+    for (size_t i = 0; i < att_rows_count(limits) && used < n; i++) {
+        const att_kernel_row *row = att_rows_at(limits, i);
         const int width = limits->device == ATT_DEVICE_CUDA ? 32 : 20;
         att_refusal refusal;
         int wrote;

@@ -2,7 +2,7 @@
 #ifndef ATT_SELECT_SELECT_H
 #define ATT_SELECT_SELECT_H
 
-#include "select/registry.h"
+#include "select/user_rows.h"
 
 enum { ATT_KERNEL_PATTERN = 64 };
 
@@ -15,6 +15,7 @@ typedef struct att_limits {
     const att_cuda_limits *gpu;      /* NULL on the CPU */
     bool allow_slow;                 /* rungs of the ladder may serve */
     char kernel[ATT_KERNEL_PATTERN]; /* only ids that match; "": all */
+    const att_user_rows *user;       /* looked at before the registry; NULL: none */
 } att_limits;
 
 /* Why a row does not serve a problem: the field at fault, "" where it does serve. */
@@ -23,6 +24,10 @@ typedef struct att_refusal {
     char why[160];
     int step; /* how many conditions held before the one that did not */
 } att_refusal;
+
+/* The rows that a context chooses among, best first: the user's, then the registry. */
+size_t att_rows_count(const att_limits *limits);
+const att_kernel_row *att_rows_at(const att_limits *limits, size_t i);
 
 /* Does `row`, of the context's device, serve `p`? The problem has been checked. */
 bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const att_problem *p,

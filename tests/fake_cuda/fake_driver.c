@@ -289,13 +289,13 @@ static CUresult fake_FuncLoad(CUfunction function) {
 static CUresult attribute_of(int *value, int attribute) {
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *value = 256;
+        *value = state.max_threads ? state.max_threads : 256;
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
         *value = 1024;
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-        *value = 0;
+        *value = state.local_bytes;
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
         *value = 168;

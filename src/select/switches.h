@@ -1,0 +1,21 @@
+/* switches.h: the optimisation switches of the kernels, as kernels/switches.def lists them. */
+#ifndef ATT_SELECT_SWITCHES_H
+#define ATT_SELECT_SWITCHES_H
+
+#include <stddef.h>
+
+typedef struct att_switch {
+    const char *source; /* kernels/<source>.cu */
+    const char *name;   /* the macro is USE_<name> */
+    const char *text;   /* what it does; what stands in its place without it */
+} att_switch;
+
+enum { ATT_SWITCHES_MAX = 32 }; /* of one source: a bit each */
+
+/* The i-th switch of `source`, NULL past the last. Thread: safe. */
+const att_switch *att_switch_of(const char *source, size_t i);
+
+/* Switches that `source` has. */
+size_t att_switch_count(const char *source);
+
+#endif
