@@ -1,0 +1,130 @@
+/* fake_kernel.c: attention on the host, from the parameters of a kernel, and a model of its time. */
+#include "tests/fake_cuda/fake_kernel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+
+bool fake_computes(void) {
+    const char *text = getenv("FAKE_CUDA_COMPUTES");
+    return text && strcmp(text, "1") == 0;
+}
+
+bool fake_is_wrong(const char *code) {
+    const char *flag = getenv("FAKE_CUDA_WRONG");
+    return flag && *flag && strstr(code, flag);
+}
+
+/* The number behind -DNAME= in the flags. */
+static double flag_of(const char *code, const char *name) {
+    const char *at = strstr(code, name);
+    return at ? atof(at + strlen(name)) : 1.0;
+}
+
+double fake_duration(const char *code) {
+    const double base = 200.0;
+    if (strncmp(code, "--gpu-architecture", 18) != 0)
+        return base;
+    double factor = 0.9 + 0.10 * fabs(log2(flag_of(code, "-DTILE_M=") / 64.0)) +
+                    0.05 * fabs(log2(flag_of(code, "-DTILE_N=") / 64.0)) +
+                    0.05 * fabs(flag_of(code, "-DSTAGES=") - 3.0) +
+                    0.05 * fabs(log2(flag_of(code, "-DWARPS=") / 4.0));
+    for (const char *at = code; (at = strstr(at, "-DUSE_")); at++)
+        factor += 0.04;
+    return base * factor;
+}
+
+static float element(const void *base, long long i, int type) {
+    if (type == ATT_FWD_F32)
+        return ((const float *)base)[i];
+    const uint16_t bits = ((const uint16_t *)base)[i];
+    return type == ATT_FWD_BF16 ? att_bf16_to_f32(bits) : att_f16_to_f32(bits);
+}
+
+static void store(void *base, long long i, int type, float x) {
+    if (type == ATT_FWD_F32)
+        ((float *)base)[i] = x;
+    else
+        ((uint16_t *)base)[i] = type == ATT_FWD_BF16 ? att_f32_to_bf16(x) : att_f32_to_f16(x);
+}
+
+/* One batch entry: lengths and first rows. */
+typedef struct entry {
+    int batch, len_q, len_k;
+    long long row_q, row_k;
+    int shift;
+} entry;
+
+static entry entry_of(const att_fwd_params *p, int batch) {
+    entry e = {.batch = batch, .len_q = p->seq_q, .len_k = p->seq_k};
+    if (p->cu_seqlens_q) {
+        e.row_q = p->cu_seqlens_q[batch];
+        e.len_q = p->cu_seqlens_q[batch + 1] - p->cu_seqlens_q[batch];
+    }
+    if (p->cu_seqlens_k) {
+        e.row_k = p->cu_seqlens_k[batch];
+        e.len_k = p->cu_seqlens_k[batch + 1] - p->cu_seqlens_k[batch];
+    }
+    if (p->lens_k && p->lens_k[batch] < e.len_k)
+        e.len_k = p->lens_k[batch];
+    e.shift = p->flags & ATT_FWD_BOTTOM_RIGHT ? e.len_k - e.len_q : 0;
+    return e;
+}
+
+static long long offset(const att_fwd_strides *s, const entry *e, bool packed, int head,
+                        long long row) {
+    return (packed ? 0 : e->batch * s->batch) + head * s->head + row * s->row;
+}
+
+static double product(const att_fwd_params *p, long long q, long long k) {
+    float sum = 0.0f; /* as the kernels do, whose errors are the measure */
+    for (int c = 0; c < p->d_qk; c++)
+        sum += element(p->q, q + c, p->dtype) * element(p->k, k + c, p->dtype);
+    return (double)sum * (double)p->scale;
+}
+
+static void compute_row(const att_fwd_params *p, const entry *e, int head, int i, double *s,
+                        bool wrong) {
+    const int kv = head / p->group;
+    const int lo =
+        p->window_left < 0 ? 0 : (int)fmax(0.0, i + e->shift - (double)p->window_left);
+    const int hi = p->window_right < 0
+                       ? e->len_k
+                       : (int)fmin(e->len_k, i + e->shift + (double)p->window_right + 1);
+    double top = -INFINITY, sum = 0.0;
+    const long long q = offset(&p->q_stride, e, p->cu_seqlens_q, head, e->row_q + i);
+    for (int j = lo; j < hi; j++) {
+        s[j] = product(p, q, offset(&p->k_stride, e, p->cu_seqlens_k, kv, e->row_k + j));
+        top = s[j] > top ? s[j] : top;
+    }
+    for (int j = lo; j < hi; j++) {
+        s[j] = exp(s[j] - top);
+        sum += s[j];
+    }
+    const long long o = offset(&p->o_stride, e, p->cu_seqlens_q, head, e->row_q + i);
+    for (int c = 0; c < p->d_v; c++) {
+        double x = 0.0;
+        for (int j = lo; j < hi; j++)
+            x += s[j] *
+                 (double)element(p->v,
+                                 offset(&p->v_stride, e, p->cu_seqlens_k, kv, e->row_k + j) + c,
+                                 p->dtype);
+        store(p->o, o + c, p->dtype_o, wrong || sum == 0.0 ? 0.0f : (float)(x / sum));
+    }
+    if (p->lse)
+        p->lse[offset(&p->lse_stride, e, p->cu_seqlens_q, head, e->row_q + i)] =
+            (float)(top + log(sum));
+}
+
+void fake_attention(const att_fwd_params *p, bool wrong) {
+    double *scores = malloc((size_t)(p->seq_k + 1) * sizeof *scores);
+    for (int b = 0; scores && b < p->batch; b++) {
+        const entry e = entry_of(p, b);
+        for (int head = 0; head < p->heads_q; head++)
+            for (int i = 0; i < e.len_q; i++)
+                compute_row(p, &e, head, i, scores, wrong);
+    }
+    free(scores);
+}
