@@ -22,9 +22,10 @@ LAB_OBJECTS := $(LAB_SOURCES:%.c=$(BUILD)/obj/%.o)
 CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 
 # One file an instruction set; only these files may use its instructions.
-$(BUILD)/obj/src/cpu/isa_avx2.o:   ISA_CFLAGS := -mavx2 -mfma -mf16c
-$(BUILD)/obj/src/cpu/isa_avx512.o: ISA_CFLAGS := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
-$(BUILD)/obj/src/cpu/isa_amx.o:    ISA_CFLAGS := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-bf16 -mprefer-vector-width=512
+ISA_avx2 := -mavx2 -mfma -mf16c
+ISA_avx512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+ISA_amx := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-bf16 -mprefer-vector-width=512
+$(foreach isa,avx2 avx512 amx,$(eval $(BUILD)/obj/src/cpu/isa_$(isa).o: ISA_CFLAGS := $(ISA_$(isa))))
 
 JANSSON     ?= $(firstword $(wildcard /usr/lib/*/libjansson.a) -ljansson)
 LDLIBS      += -pthread -lm -ldl
