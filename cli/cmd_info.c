@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/commands.h"
+#include "cli/evidence_report.h"
 #include "cli/session.h"
 #include "lab/machine.h"
 #include "lab/spec_names.h"
@@ -21,6 +22,7 @@ typedef struct contexts {
     const att_context *own; /* the session's */
     att_device device;
     att_context *cpu; /* where the session's is on a GPU */
+    lab_judgement judgement;
 } contexts;
 
 static bool query(const contexts *c, size_t i, att_kernel_info *kernel) {
@@ -46,14 +48,14 @@ static void describe_needs(const att_kernel_info *kernel, char *buf, size_t n) {
 
 static void put_kernels(FILE *text, const contexts *c) {
     static const lab_table_column columns[] = {
-        {"kernel", LAB_TABLE_LEFT},     {"device", LAB_TABLE_LEFT},    {"for", LAB_TABLE_LEFT},
-        {"needs", LAB_TABLE_LEFT},      {"available", LAB_TABLE_LEFT}, {"code", LAB_TABLE_LEFT},
-        {"what it is", LAB_TABLE_LEFT},
+        {"kernel", LAB_TABLE_LEFT},   {"device", LAB_TABLE_LEFT},     {"for", LAB_TABLE_LEFT},
+        {"needs", LAB_TABLE_LEFT},    {"available", LAB_TABLE_LEFT},  {"code", LAB_TABLE_LEFT},
+        {"evidence", LAB_TABLE_LEFT}, {"what it is", LAB_TABLE_LEFT},
     };
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < att_context_kernel_count(c->own); i++) {
         att_kernel_info kernel;
-        char needs[64];
+        char needs[64], evidence[160];
         if (!query(c, i, &kernel))
             continue;
         describe_needs(&kernel, needs, sizeof needs);
@@ -63,6 +65,8 @@ static void put_kernels(FILE *text, const contexts *c) {
         lab_table_cell(table, "%s", needs);
         lab_table_cell(table, "%s", kernel.available ? "yes" : "no");
         lab_table_cell(table, "%s", lab_origin_name(kernel.origin));
+        cli_evidence_cell(&c->judgement, kernel.id, evidence, sizeof evidence);
+        lab_table_cell(table, "%s", evidence);
         lab_table_cell(table, "%s", kernel.summary);
     }
     lab_table_print(table, text);
@@ -94,8 +98,11 @@ static json_t *kernels_array(const contexts *c) {
     json_t *array = json_array();
     for (size_t i = 0; i < att_context_kernel_count(c->own); i++) {
         att_kernel_info kernel;
-        if (query(c, i, &kernel))
-            json_array_append_new(array, kernel_object(&kernel));
+        if (!query(c, i, &kernel))
+            continue;
+        json_t *object = kernel_object(&kernel);
+        json_object_set_new(object, "evidence", cli_evidence_array(&c->judgement, kernel.id));
+        json_array_append_new(array, object);
     }
     return array;
 }
@@ -140,34 +147,63 @@ static void put_device(FILE *text, const att_context_info *info) {
                 info->threads == 1 ? "" : "s");
 }
 
+/* What the evidence says of the kernels; none is no mistake. */
+static cli_exit read_evidence(const cli_options *o, lab_evidence *evidence,
+                              lab_judgement *judgement) {
+    lab_message why;
+    if (!lab_evidence_read(evidence, o->evidence, &why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_USAGE;
+    }
+    if (lab_evidence_judge(judgement, evidence, o->signers, &why))
+        return CLI_HOLDS;
+    cli_complain(o, "%s", why.text);
+    return CLI_NOT_POSSIBLE;
+}
+
+static cli_exit put_info(cli_session *session, const att_context_info *info, contexts *c) {
+    FILE *text = session->text;
+    fprintf(text, "attest        %s, built with %s\n", att_version(), lab_compiler());
+    fprintf(text, "processor     %s\n", info->name);
+    put_instruction_sets(text, info);
+    json_t *gpus = put_gpus(text);
+    put_device(text, info);
+    fputc('\n', text);
+    put_kernels(text, c);
+    fputc('\n', text);
+    if (c->judgement.count == 0)
+        fputs("no evidence of the kernels is here: 'attest certify' makes it\n", text);
+    cli_put_standings(text, &c->judgement);
+    json_t *document = lab_json_document("attest-info-1", session->ctx[0]);
+    json_object_set_new(document, "gpus", gpus);
+    json_object_set_new(document, "kernels", kernels_array(c));
+    return cli_session_finish(session, document, CLI_HOLDS);
+}
+
 cli_exit cli_info(const cli_options *o) {
     cli_session session;
+    lab_evidence evidence = {.count = 0};
+    contexts c = {.own = NULL};
     cli_session_start(&session, o);
     cli_exit result = cli_session_open(&session);
     att_context_info info = {.size = sizeof info};
     if (result == CLI_HOLDS && att_context_query(session.ctx[0], &info) != ATT_OK)
         result = cli_library_failed(o);
+    if (result == CLI_HOLDS)
+        result = read_evidence(o, &evidence, &c.judgement);
     if (result == CLI_HOLDS) {
-        FILE *text = session.text;
-        fprintf(text, "attest        %s, built with %s\n", att_version(), lab_compiler());
-        fprintf(text, "processor     %s\n", info.name);
-        put_instruction_sets(text, &info);
-        json_t *gpus = put_gpus(text);
-        put_device(text, &info);
-        fputc('\n', text);
-        contexts c = {.own = session.ctx[0], .device = info.device};
+        c.own = session.ctx[0];
+        c.device = info.device;
         if (info.device == ATT_DEVICE_CUDA) {
             const att_context_options options = {
                 .size = sizeof options, .device = ATT_DEVICE_CPU, .threads = 1};
             att_context_create(&c.cpu, &options);
         }
-        put_kernels(text, &c);
-        json_t *document = lab_json_document("attest-info-1", session.ctx[0]);
-        json_object_set_new(document, "gpus", gpus);
-        json_object_set_new(document, "kernels", kernels_array(&c));
+        result = put_info(&session, &info, &c);
         att_context_destroy(c.cpu);
-        result = cli_session_finish(&session, document, result);
     }
+    lab_judgement_free(&c.judgement);
+    lab_evidence_free(&evidence);
     cli_session_close(&session);
     return result;
 }

@@ -182,16 +182,16 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 
 #define ON_DEVICE (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH)
 #define PROBLEMS  (ON_DEVICE | CLI_PLAN)
-#define TIMED     (CLI_BENCH | CLI_DEMO)
+#define TIMED     (CLI_BENCH | CLI_DEMO | CLI_CERTIFY)
 #define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO)
-#define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR)
+#define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY)
 #define AT(f)     offsetof(cli_options, f)
 #define IN(f)     offsetof(cli_options, files.input[f])
 
 const cli_option cli_option_table[] = {
     {"shape", 0, "SHAPE", PROBLEMS, add_shape, 0, NULL,
      "a compact shape, as the arguments are: b2h8s512d64,bf16,causal"},
-    {"suite", 0, "NAME", CLI_VERIFY | CLI_BENCH, add_suite, 0, NULL,
+    {"suite", 0, "NAME", CLI_VERIFY | CLI_BENCH | CLI_CERTIFY, add_suite, 0, NULL,
      "the problems of suites/NAME.txt, or of a file when NAME has a /"},
     {"batch", 'b', "N", PROBLEMS, add_shape_flag, 0, "b", "batch entries"},
     {"hq", 0, "N", PROBLEMS, add_shape_flag, 0, "hq", "query heads"},
@@ -242,18 +242,35 @@ const cli_option cli_option_table[] = {
 
     {"min-samples", 0, "N", TIMED, set_count, AT(min_samples), NULL,
      "samples every problem gets at least (20)"},
-    {"max-samples", 0, "N", TIMED, set_count, AT(max_samples), NULL, "and at most (2000)"},
+    {"max-samples", 0, "N", TIMED, set_count, AT(max_samples), NULL,
+     "and at most (2000, certify 200)"},
     {"seconds", 0, "X", TIMED, set_seconds, AT(seconds), NULL,
-     "time a problem gets for its samples (bench 1, demo 0.25)"},
-    {"csv", 0, "FILE", TIMED, set_text, AT(csv), NULL, "write a row a problem; - for stdout"},
+     "time a problem gets for its samples (bench 1, demo 0.25, certify 0.2)"},
+    {"csv", 0, "FILE", CLI_BENCH | CLI_DEMO, set_text, AT(csv), NULL,
+     "write a row a problem; - for stdout"},
 
     {"device", 0, "NAME", CLI_PLAN, set_text, AT(plan_device), NULL,
      "a name of devices/ (l4, a100, h200 ...), a .json file, or cuda[:N]"},
     {"all", 0, NULL, CLI_PLAN, set_flag, AT(all), NULL,
      "every tile, those that do not fit among them"},
 
-    {"device", 0, "DEVICE", OPENS | CLI_DOCTOR, set_device, 0, NULL,
+    {"timed", 0, "NAME", CLI_CERTIFY, set_text, AT(timed), NULL,
+     "the suite that is timed (certify on a GPU, certify_cpu on a CPU)"},
+    {"output", 'o', "DIR", CLI_CERTIFY, set_text, AT(folder), NULL,
+     "write the statements there (evidence/NAME/attestations)"},
+    {"sign", 0, "KEY", CLI_CERTIFY, set_text, AT(sign), NULL,
+     "sign each with an SSH key, by ssh-keygen"},
+    {"check", 0, NULL, CLI_CERTIFY, set_flag, AT(check), NULL,
+     "measure nothing: hold the evidence that there is against this build"},
+    {"evidence", 0, "DIR", CLI_INFO | CLI_CERTIFY, set_text, AT(evidence), NULL,
+     "the folder of evidence (the one beside the program)"},
+    {"signers", 0, "FILE", CLI_INFO | CLI_CERTIFY, set_text, AT(signers), NULL,
+     "check signatures: an allowed_signers file of ssh-keygen(1)"},
+
+    {"device", 0, "DEVICE", OPENS | CLI_DOCTOR | CLI_CERTIFY, set_device, 0, NULL,
      "cpu or cuda[:N] (a GPU where there is one)"},
+    {"kernel", 0, "GLOB", CLI_CERTIFY, add_kernel, 0, NULL,
+     "only kernels whose ids match: 'decode_*', '*_d128_*'"},
     {"kernel", 0, "ID", OPENS, add_kernel, 0, NULL,
      "only this kernel, or those that begin so: 'fwd_sm80*'; bench and verify take several"},
     {"peer", 0, "FILE.so", CLI_VERIFY | CLI_BENCH, add_peer, 0, NULL,
@@ -264,8 +281,8 @@ const cli_option cli_option_table[] = {
      "on a GPU, kernels below the tensor cores too"},
     {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,
      "portable, avx2, avx512, amx or auto; bench and verify take a list"},
-    {"threads", 0, "N", OPENS, set_count, AT(threads), NULL, "CPU threads (all)"},
-    {"seed", 0, "N", OPENS, set_seed, 0, NULL, "of the random inputs (0)"},
+    {"threads", 0, "N", OPENS | CLI_CERTIFY, set_count, AT(threads), NULL, "CPU threads (all)"},
+    {"seed", 0, "N", OPENS | CLI_CERTIFY, set_seed, 0, NULL, "of the random inputs (0)"},
     {"json", 0, "FILE", ALL, set_text, AT(json), NULL,
      "write a JSON document; - for stdout, text then goes to stderr"},
     {"help", 'h', NULL, ALL, set_flag, AT(help), NULL, "print this"},
@@ -286,11 +303,14 @@ static const cli_option *find_long(const char *name, size_t length, unsigned ver
     return found;
 }
 
-static const cli_option *find_letter(char letter) {
-    for (size_t i = 0; i < cli_option_count; i++)
-        if (cli_option_table[i].letter && cli_option_table[i].letter == letter)
-            return &cli_option_table[i];
-    return NULL;
+static const cli_option *find_letter(char letter, unsigned verb_bit) {
+    const cli_option *found = NULL;
+    for (size_t i = 0; i < cli_option_count; i++) {
+        const cli_option *option = &cli_option_table[i];
+        if (option->letter && option->letter == letter && (!found || option->verbs & verb_bit))
+            found = option;
+    }
+    return found;
 }
 
 static bool unknown_option(const cli_options *o, unsigned verb_bit, const char *name,
@@ -337,7 +357,7 @@ static bool read_option(cli_options *o, unsigned verb_bit, int argc, char **argv
         if (name[length] == '=')
             value = name + length + 1;
     } else {
-        option = find_letter(argument[1]);
+        option = find_letter(argument[1], verb_bit);
         if (!option)
             return cli_complain(o, "there is no option -%c; see 'attest help %s'", argument[1],
                                 o->verb);
@@ -353,8 +373,9 @@ static bool read_option(cli_options *o, unsigned verb_bit, int argc, char **argv
     return apply(o, verb_bit, option, value);
 }
 
-/* The demonstration gives a problem less time than a bench does: it should be over in seconds. */
-static const double demo_seconds = 0.25;
+/* A demonstration should be over in seconds; to certify is to time a hundred problems, and to keep their samples. */
+static const double demo_seconds = 0.25, certify_seconds = 0.2;
+enum { CERTIFY_SAMPLES = 200 };
 
 bool cli_options_read(cli_options *o, const char *program, const char *verb, unsigned verb_bit,
                       int argc, char **argv) {
@@ -364,8 +385,11 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
                        .isa = {ATT_ISA_AUTO},
                        .isa_count = 1,
                        .min_samples = (int64_t)defaults.min_samples,
-                       .max_samples = (int64_t)defaults.max_samples,
-                       .seconds = verb_bit == CLI_DEMO ? demo_seconds : defaults.seconds};
+                       .max_samples = verb_bit == CLI_CERTIFY ? CERTIFY_SAMPLES
+                                                              : (int64_t)defaults.max_samples,
+                       .seconds = verb_bit == CLI_DEMO      ? demo_seconds
+                                  : verb_bit == CLI_CERTIFY ? certify_seconds
+                                                            : defaults.seconds};
     bool only_shapes = false;
     for (int at = 0; at < argc; at++) {
         if (!only_shapes && strcmp(argv[at], "--") == 0)

@@ -27,7 +27,8 @@ enum {
     CLI_BENCH = 1u << 4,
     CLI_DEMO = 1u << 5,
     CLI_PLAN = 1u << 6,
-    CLI_DOCTOR = 1u << 7
+    CLI_DOCTOR = 1u << 7,
+    CLI_CERTIFY = 1u << 16
 };
 
 enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64, CLI_PEER_MAX = 16 };
@@ -71,6 +72,10 @@ typedef struct cli_options {
     const char
         *plan_device; /* a name of devices/, a file, cuda or cuda:N; NULL: the GPU here */
     bool all;
+
+    /* certify and info */
+    const char *folder, *timed, *sign, *evidence, *signers;
+    bool check;
 
     int64_t min_samples, max_samples;
     double seconds;

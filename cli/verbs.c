@@ -41,13 +41,20 @@ static const char *const plan_examples[] = {
     NULL,
 };
 
+static const char *const certify_examples[] = {
+    "attest certify --check",
+    "attest certify --device cpu --kernel 'fwd_cpu_*' -o attestations",
+    "attest certify --device cuda --sign ~/.ssh/id_ed25519",
+    NULL,
+};
+
 static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
     {"info", CLI_INFO, cli_info, "", "this machine, and the kernels it can run",
      "Prints the processor, the instruction sets it has and uses, the threads, and every "
      "kernel\n"
-     "of the library with whether this machine can run it.\n",
+     "of the library with whether this machine can run it, and how its evidence stands.\n",
      info_examples},
     {"run", CLI_RUN, cli_run, "SHAPE... | --q FILE --k FILE --v FILE -o FILE",
      "compute attention once, and say which kernel ran and how long",
@@ -96,6 +103,19 @@ const cli_verb cli_verb_table[] = {
      "an SM, waves and predicted time, or the limit that it breaks; and names the kernel that\n"
      "the library would choose. Without --device, for the GPU of this machine.\n",
      plan_examples},
+    {"certify", CLI_CERTIFY, cli_certify, "",
+     "verify and time every kernel here, and state it; or check what was stated",
+     "Verifies each production kernel of the device by itself, times it, and writes a "
+     "statement that\n"
+     "binds the results to the digest of its code and to the device: an in-toto Statement, "
+     "signed\n"
+     "where a key is given. Refuses where the environment puts code into the program. With "
+     "--check,\n"
+     "holds the statements there are against the code of this build: exit code 1 where one "
+     "that\n"
+     "evidence/required.txt asks for is stale or missing, or a file or signature does not "
+     "hold.\n",
+     certify_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},
 };

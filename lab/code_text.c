@@ -82,7 +82,7 @@ static size_t squeeze(char *text, size_t size) {
             directive = directive || begins;
             const char before = out > 0 ? text[out - 1] : '\n';
             if (blank && before != '\n' &&
-                (directive || (!stands_alone(before) && !stands_alone(c))))
+                (directive ? before != '#' : (!stands_alone(before) && !stands_alone(c))))
                 text[out++] = ' ';
             blank = false;
             const size_t end = is_literal(c) ? end_of_literal(text, size, i) : i + 1;

@@ -4,9 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PLACES = 4 };
@@ -67,6 +67,14 @@ FILE *lab_data_open(const lab_data_kind *kind, const char *name, char *path, siz
              kind->what, name, name, kind->suffix, kind->environment, folder, kind->folder,
              folder, kind->folder, folder, kind->folder);
     return NULL;
+}
+
+bool lab_data_folder(const lab_data_kind *kind, char *path, size_t n) {
+    struct stat info;
+    for (int i = 0; i < PLACES; i++)
+        if (place(kind, i, path, n) && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+            return true;
+    return false;
 }
 
 static bool has_suffix(const char *name, const char *suffix) {

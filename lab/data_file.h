@@ -2,6 +2,7 @@
 #ifndef LAB_DATA_FILE_H
 #define LAB_DATA_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -21,6 +22,9 @@ typedef struct lab_data_kind {
  * names the file or the folders searched. */
 FILE *lab_data_open(const lab_data_kind *kind, const char *name, char *path, size_t n,
                     lab_message *why);
+
+/* The first of those folders that is there; false where none is. */
+bool lab_data_folder(const lab_data_kind *kind, char *path, size_t n);
 
 /* Call `visit` with the name of every file of the kind, sorted, from the first of those folders that
  * has any. */

@@ -10,6 +10,7 @@ PKGCONFIGDIR := $(LIBDIR)/pkgconfig
 CMAKEDIR     := $(LIBDIR)/cmake/attest
 SUITES       := $(wildcard suites/*.txt)
 DEVICES      := $(wildcard devices/*.json)
+STATEMENTS   := evidence/required.txt $(wildcard evidence/*/attestations/*)
 
 # $(call fill,TEMPLATE,DESTINATION): put the values of this installation into a packaging template.
 define fill
@@ -44,6 +45,7 @@ install: all
 	install -m 644 man/attest.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 $(SUITES) $(DESTDIR)$(DATADIR)/suites
 	install -m 644 $(DEVICES) $(DESTDIR)$(DATADIR)/devices
+	for file in $(STATEMENTS); do install -D -m 644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
 	$(call fill,attest.pc,$(PKGCONFIGDIR))
 	$(call fill,attestConfig.cmake,$(CMAKEDIR))
 	$(call fill,attestConfigVersion.cmake,$(CMAKEDIR))

@@ -57,6 +57,7 @@ need_for_test() {
     need git has_command git
     need groff-base has_command groff
     need libcmocka-dev has_header cmocka.h
+    need openssh-client has_command ssh-keygen
     need pkg-config has_command pkg-config
     need python3 has_command python3
     need python3-numpy has_numpy

@@ -69,9 +69,10 @@ plant_tree() { # plant_tree FOLDER
     { row a one 1; row b one 2; row c two 1; } >"$1/kernels/rows.def"
 }
 
-build() { # build FOLDER: the ids whose source was compiled, in order
-    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$1" --no-print-directory -j2 NVCC="$NVCC" CC="$CC" BUILD=out KERNELS_DEF=kernels/rows.def \
-        out/cuda/embedded.c >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "the build fails"; }
+build() { # build FOLDER [OUT]: the ids whose source was compiled, in order
+    local out=${2:-out}
+    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$1" --no-print-directory -j2 NVCC="$NVCC" CC="$CC" BUILD="$out" KERNELS_DEF=kernels/rows.def \
+        "$out/cuda/embedded.c" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "the build fails"; }
     sed -nE 's/.* -ptx .* -DKERNEL=([a-z]+) .*/\1/p' "$scratch/log" | sort -u | tr '\n' ' '
 }
 
@@ -100,11 +101,11 @@ check_build() {
     [[ $(embedded_ids "$tree") == "a c " ]] || fail "the row that is gone is still embedded"
     grep -q 'registers' "$tree/out/cuda/a.sm_80.ptxas" || fail "what ptxas says is not kept"
 
-    # Neither comments nor paths change the machine code.
+    # Neither comments nor paths nor the build folder change the machine code.
     plant_tree "$other"
     echo '#define SHARED 2 /* as there */' >"$other/kernels/shared.cuh"
-    build "$other" >/dev/null
-    cmp "$tree/out/cuda/a.sm_80.fatbin" "$other/out/cuda/a.sm_80.fatbin" ||
+    build "$other" another/folder >/dev/null
+    cmp "$tree/out/cuda/a.sm_80.fatbin" "$other/another/folder/cuda/a.sm_80.fatbin" ||
         fail "the code of a kernel depends on where it was built"
 }
 

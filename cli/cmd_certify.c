@@ -1,0 +1,224 @@
+/* cmd_certify.c: attest certify: statements made, or held against this build. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/commands.h"
+#include "cli/evidence_report.h"
+#include "cli/session.h"
+#include "lab/certify.h"
+#include "lab/injection.h"
+#include "lab/json.h"
+#include "lab/place.h"
+
+/* ---------------------------------------------------------------------- check */
+
+static cli_exit put_judgement(cli_session *session, const lab_evidence *evidence,
+                              const lab_judgement *judgement) {
+    const cli_options *o = session->options;
+    const size_t failed = cli_put_faults(session->text, judgement);
+    cli_put_standings(session->text, judgement);
+    if (judgement->count == 0)
+        fprintf(session->text, "no evidence is here, and none is required\n");
+    fprintf(session->text, "%zu checked, %zu failed\n", judgement->count, failed);
+    json_t *document = lab_json_document("attest-evidence-1", NULL);
+    json_object_set_new(document, "folder", json_string(evidence->folder));
+    json_object_set_new(document, "kernels", cli_evidence_array(judgement, NULL));
+    cli_exit result = failed ? CLI_CHECK_FAILED : CLI_HOLDS;
+    if (!failed && judgement->unknown) {
+        cli_complain(o, "signatures cannot be checked: there is no ssh-keygen here (Debian: "
+                        "openssh-client)");
+        result = CLI_NOT_POSSIBLE;
+    }
+    return cli_session_finish(session, document, result);
+}
+
+static cli_exit check(cli_session *session) {
+    const cli_options *o = session->options;
+    lab_evidence evidence;
+    lab_judgement judgement;
+    lab_message why;
+    if (!lab_evidence_read(&evidence, o->evidence, &why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_USAGE;
+    }
+    cli_exit result = CLI_NOT_POSSIBLE;
+    if (lab_evidence_judge(&judgement, &evidence, o->signers, &why)) {
+        result = put_judgement(session, &evidence, &judgement);
+        lab_judgement_free(&judgement);
+    } else {
+        cli_complain(o, "%s", why.text);
+    }
+    lab_evidence_free(&evidence);
+    return result;
+}
+
+/* ----------------------------------------------------------------------- make */
+
+/* `path` and the folders above it. */
+static bool make_folders(const cli_options *o, const char *path) {
+    char part[1024];
+    if (strlen(path) >= sizeof part)
+        return cli_complain(o, "-o: the name is too long");
+    for (size_t i = 1; i <= strlen(path); i++) {
+        if (path[i] != '/' && path[i])
+            continue;
+        snprintf(part, sizeof part, "%.*s", (int)i, path);
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return cli_complain(o, "-o %s: %s: %s", path, part, strerror(errno));
+    }
+    return true;
+}
+
+/* Write the statement (consumed) as FOLDER/KERNEL.json and sign it where a key is given. */
+static cli_exit keep(const cli_options *o, const char *folder, const char *kernel,
+                     json_t *statement) {
+    char path[1200];
+    lab_message why;
+    cli_sink sink = {.stream = NULL};
+    snprintf(path, sizeof path, "%s/%s.json", folder, kernel);
+    if (!cli_sink_open(&sink, o, path)) {
+        json_decref(statement);
+        return CLI_NOT_POSSIBLE;
+    }
+    bool ok = lab_json_write(statement, sink.stream, &why) || cli_complain(o, "%s", why.text);
+    ok = ok && cli_sink_commit(&sink, o);
+    cli_sink_discard(&sink);
+    bool missing;
+    if (ok && o->sign && !lab_sign_file(path, o->sign, &missing, &why))
+        ok = cli_complain(o, "--sign: %s%s", why.text,
+                          missing ? "; Debian's openssh-client has it" : "");
+    return ok ? CLI_HOLDS : CLI_NOT_POSSIBLE;
+}
+
+/* One kernel: a line for people, an object for the document. */
+static cli_exit certify_one(const cli_session *session, const lab_certify *job, size_t row,
+                            const char *folder, json_t *results) {
+    lab_certified done;
+    lab_certify_kernel(&done, job, row, stderr);
+    cli_exit result = done.statement    ? CLI_HOLDS
+                      : done.impossible ? CLI_NOT_POSSIBLE
+                                        : CLI_CHECK_FAILED;
+    if (done.statement)
+        result = keep(session->options, folder, done.kernel, done.statement);
+    const char *outcome = result == CLI_HOLDS          ? "certified"
+                          : result == CLI_CHECK_FAILED ? "FAIL"
+                                                       : "not certified";
+    fprintf(session->text,
+            "%-36s %3zu verified %2zu timed, error at most %3.0f %% of its bar, "
+            "%5.1f s  %s%s%s\n",
+            done.kernel, done.checked, done.timed, 100.0 * done.worst_share, done.seconds,
+            outcome, done.why.text[0] ? ": " : "", done.why.text);
+    fflush(session->text);
+    json_array_append_new(
+        results, json_pack("{s:s, s:s, s:I, s:I, s:o, s:f, s:s}", "kernel", done.kernel,
+                           "outcome", outcome, "verified", (json_int_t)done.checked, "timed",
+                           (json_int_t)done.timed, "worst_share_of_bar",
+                           lab_json_number(done.worst_share), "seconds", done.seconds,
+                           "message", done.why.text));
+    return result;
+}
+
+static cli_exit certify_all(cli_session *session, const lab_certify *job, const char *folder) {
+    const cli_options *o = session->options;
+    const char *pattern = o->kernel_count ? o->kernels[0] : NULL;
+    json_t *results = json_array();
+    cli_exit result = CLI_HOLDS;
+    size_t count = 0, failed = 0;
+    for (size_t i = 0; i < att_kernel_count(); i++) {
+        if (!lab_certify_wants(session->ctx[0], i, pattern))
+            continue;
+        const cli_exit one = certify_one(session, job, i, folder, results);
+        count++;
+        failed += one != CLI_HOLDS;
+        if (result == CLI_HOLDS || one == CLI_CHECK_FAILED)
+            result = one;
+    }
+    json_t *document = lab_json_document("attest-certify-1", session->ctx[0]);
+    json_object_set_new(document, "folder", json_string(folder));
+    json_object_set_new(document, "results", results);
+    if (count == 0) {
+        json_decref(document);
+        cli_complain(o, "--kernel %s: no production kernel of this device matches",
+                     pattern ? pattern : "");
+        return CLI_USAGE;
+    }
+    fprintf(session->text, "%zu of %zu kernels certified, in %s, %s\n", count - failed, count,
+            folder, o->sign ? "signed" : "unsigned");
+    return cli_session_finish(session, document, result);
+}
+
+/* The context that says what there is, and the folder of its evidence. */
+static cli_exit open_device(cli_session *session, att_context_info *info, char *folder,
+                            size_t n) {
+    const cli_options *o = session->options;
+    const att_context_options options = {.size = sizeof options,
+                                         .device = o->device,
+                                         .device_index = o->device_index,
+                                         .threads = (int32_t)o->threads};
+    char place[64];
+    if (att_context_create(&session->ctx[0], &options) != ATT_OK)
+        return cli_library_failed(o);
+    session->ctx_count = 1;
+    if (att_context_query(session->ctx[0], info) != ATT_OK)
+        return cli_library_failed(o);
+    lab_place_name(info->device == ATT_DEVICE_CUDA ? info->gpu_name : info->name, place,
+                   sizeof place);
+    if (o->folder)
+        snprintf(folder, n, "%s", o->folder);
+    else
+        snprintf(folder, n, "evidence/%s/attestations", place);
+    return make_folders(o, folder) ? CLI_HOLDS : CLI_NOT_POSSIBLE;
+}
+
+static bool read_suites(const cli_options *o, lab_certify *job) {
+    lab_message why;
+    job->checked_name = o->suite_count ? o->suites[0] : "rows";
+    job->timed_name = o->timed                         ? o->timed
+                      : job->device == ATT_DEVICE_CUDA ? "certify"
+                                                       : "certify_cpu";
+    if (o->suite_count > 1)
+        return cli_complain(o, "--suite may be given once here");
+    return (lab_suite_read(&job->checked, job->checked_name, &why) &&
+            lab_suite_read(&job->timed, job->timed_name, &why)) ||
+           cli_complain(o, "%s", why.text);
+}
+
+static cli_exit make(cli_session *session) {
+    const cli_options *o = session->options;
+    char folder[1024];
+    lab_message why;
+    att_context_info info = {.size = sizeof info};
+    if (lab_injection_found(&why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_NOT_POSSIBLE;
+    }
+    cli_exit result = open_device(session, &info, folder, sizeof folder);
+    if (result != CLI_HOLDS)
+        return result;
+    lab_certify job = {.device = info.device,
+                       .device_index = info.device_index,
+                       .threads = info.threads,
+                       .bench = lab_bench_defaults()};
+    job.bench.seed = o->seed;
+    job.bench.min_samples = (size_t)o->min_samples;
+    job.bench.max_samples = (size_t)o->max_samples;
+    job.bench.seconds = o->seconds;
+    job.bench.warmup_seconds = 0.05;
+    result = read_suites(o, &job) ? certify_all(session, &job, folder) : CLI_USAGE;
+    lab_suite_free(&job.checked);
+    lab_suite_free(&job.timed);
+    return result;
+}
+
+cli_exit cli_certify(const cli_options *o) {
+    cli_session session;
+    cli_session_start(&session, o);
+    cli_exit result = cli_session_open_documents(&session);
+    if (result == CLI_HOLDS)
+        result = o->check ? check(&session) : make(&session);
+    cli_session_close(&session);
+    return result;
+}

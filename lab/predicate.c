@@ -1,0 +1,80 @@
+/* predicate.c: the parts of the predicate. */
+#include "lab/predicate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lab/json.h"
+#include "lab/machine.h"
+
+/* The digest of the program that is running, "" where the system does not show it. */
+static void program_digest(char hex[ATT_SHA256_HEX]) {
+    char block[1 << 14];
+    att_sha256 sha;
+    hex[0] = '\0';
+    FILE *file = fopen("/proc/self/exe", "rb");
+    if (!file)
+        return;
+    att_sha256_begin(&sha);
+    for (size_t got; (got = fread(block, 1, sizeof block, file)) > 0;)
+        att_sha256_add(&sha, block, got);
+    if (!ferror(file))
+        att_sha256_end(&sha, hex);
+    fclose(file);
+}
+
+static void now_utc(char *buf, size_t n) {
+    const time_t now = time(NULL);
+    struct tm utc;
+    buf[0] = '\0';
+    if (gmtime_r(&now, &utc))
+        strftime(buf, n, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+/* Variables that are allowed, and that a reader may want to know of. */
+static json_t *environment(void) {
+    static const char *const names[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
+                                        "CUDA_MODULE_LOADING", "ATTEST_AMX_F32",
+                                        "ATTEST_THREADS"};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            json_object_set_new(object, names[i], json_string(value));
+    }
+    return object;
+}
+
+json_t *lab_predicate_make(const lab_certify *job, const att_kernel_row *row,
+                           const att_context *ctx, const lab_code_digests *digests) {
+    char made[32], program[ATT_SHA256_HEX];
+    now_utc(made, sizeof made);
+    program_digest(program);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:{s:s, s:s}, s:I, "
+        "s:o}",
+        "kernel", row->id, "role", att_row_role(row), "made", made, "attest", att_version(),
+        "machine", lab_json_machine(ctx), "compiler", "name", digests->compiler, "flags",
+        digests->flags, "options", row->cuda ? lab_built_nvcc : lab_built_flags, "host",
+        lab_compiler(), "harness", "source_sha256", lab_built_digest("harness"),
+        "program_sha256", program, "suites", "verified", job->checked_name, "timed",
+        job->timed_name, "seed", (json_int_t)job->bench.seed, "environment", environment());
+}
+
+json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *result) {
+    return json_pack("{s:o, s:o}", "problem", lab_json_problem(spec), "verify",
+                     lab_json_verify(result));
+}
+
+json_t *lab_predicate_timed(const lab_bench_case *timed) {
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "problem",
+                     lab_json_problem(timed->spec), "verify", lab_json_verify(&timed->verify),
+                     "launch", lab_json_launch(&timed->launch), "median_ns",
+                     lab_json_number(timed->ns.median), "low_ns",
+                     lab_json_number(timed->ns.low), "high_ns", lab_json_number(timed->ns.high),
+                     "floor_ns", lab_json_number(timed->floor_ns), "calls_per_sample",
+                     (json_int_t)timed->calls_per_sample, "samples_ns",
+                     lab_json_numbers(timed->samples_ns, timed->sample_count));
+}
