@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* What a child may print; the rest is read and dropped. */
 enum { TEXT_MOST = 64 << 20, CHUNK = 1 << 16 };
 

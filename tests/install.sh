@@ -38,11 +38,12 @@ in_make() { # make from inside make would say which folder it enters
 
 check_files() {
     local expected
-    expected=$(printf '%s\n' bin/attest include/attest.h include/attest_peer.h lib/libattest.a lib/libattest.so \
+    expected=$( (find evidence -path '*/attestations/*' -type f
+        printf '%s\n' bin/attest include/attest.h include/attest_peer.h lib/libattest.a lib/libattest.so \
         "lib/libattest.so.$SOVERSION" "lib/libattest.so.$VERSION" lib/pkgconfig/attest.pc \
         lib/cmake/attest/attestConfig.cmake lib/cmake/attest/attestConfigVersion.cmake \
-        share/man/man1/attest.1 suites/*.txt devices/*.json |
-        sed -E 's,^(suites|devices)/,share/attest/&,' | sort)
+        share/man/man1/attest.1 suites/*.txt devices/*.json evidence/required.txt) |
+        sed -E 's,^(suites|devices|evidence)/,share/attest/&,' | sort)
     same "the installed files" "$expected" \
         "$(cd "$root$prefix" && find . ! -type d -printf '%P\n' | sort)"
     [[ $(readlink -f "$lib/libattest.so") == "$lib/libattest.so.$VERSION" ]] ||
