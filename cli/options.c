@@ -180,7 +180,8 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 
 /* ---------------------------------------------------------------------- the table */
 
-#define ON_DEVICE (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH)
+#define VARIES    (CLI_ABLATE | CLI_TUNE)
+#define ON_DEVICE (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH | VARIES)
 #define PROBLEMS  (ON_DEVICE | CLI_PLAN)
 #define TIMED     (CLI_BENCH | CLI_DEMO | CLI_CERTIFY)
 #define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO)
@@ -191,7 +192,7 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 const cli_option cli_option_table[] = {
     {"shape", 0, "SHAPE", PROBLEMS, add_shape, 0, NULL,
      "a compact shape, as the arguments are: b2h8s512d64,bf16,causal"},
-    {"suite", 0, "NAME", CLI_VERIFY | CLI_BENCH | CLI_CERTIFY, add_suite, 0, NULL,
+    {"suite", 0, "NAME", CLI_VERIFY | CLI_BENCH | CLI_CERTIFY | VARIES, add_suite, 0, NULL,
      "the problems of suites/NAME.txt, or of a file when NAME has a /"},
     {"batch", 'b', "N", PROBLEMS, add_shape_flag, 0, "b", "batch entries"},
     {"hq", 0, "N", PROBLEMS, add_shape_flag, 0, "hq", "query heads"},
@@ -240,12 +241,13 @@ const cli_option cli_option_table[] = {
      "runs to time, the median is printed (files 1, shapes 5)"},
     {"trace", 0, NULL, CLI_RUN, set_flag, AT(trace), NULL, "print the kernel's launch record"},
 
-    {"min-samples", 0, "N", TIMED, set_count, AT(min_samples), NULL,
+    {"min-samples", 0, "N", TIMED | VARIES, set_count, AT(min_samples), NULL,
      "samples every problem gets at least (20)"},
-    {"max-samples", 0, "N", TIMED, set_count, AT(max_samples), NULL,
+    {"max-samples", 0, "N", TIMED | VARIES, set_count, AT(max_samples), NULL,
      "and at most (2000, certify 200)"},
-    {"seconds", 0, "X", TIMED, set_seconds, AT(seconds), NULL,
-     "time a problem gets for its samples (bench 1, demo 0.25, certify 0.2)"},
+    {"seconds", 0, "X", TIMED | VARIES, set_seconds, AT(seconds), NULL,
+     "time a problem or variant gets for its samples (bench 1, demo and ablate 0.25, certify "
+     "0.2, tune 0.1)"},
     {"csv", 0, "FILE", CLI_BENCH | CLI_DEMO, set_text, AT(csv), NULL,
      "write a row a problem; - for stdout"},
 
@@ -373,8 +375,13 @@ static bool read_option(cli_options *o, unsigned verb_bit, int argc, char **argv
     return apply(o, verb_bit, option, value);
 }
 
-/* A demonstration should be over in seconds; to certify is to time a hundred problems, and to keep their samples. */
-static const double demo_seconds = 0.25, certify_seconds = 0.2;
+/* A demonstration should be over in seconds; to certify is to time a hundred problems, and to keep their samples; ablate
+ * and tune have many variants to time. */
+static double default_seconds(unsigned verb_bit, double of_bench) {
+    if (verb_bit & (CLI_DEMO | CLI_ABLATE))
+        return 0.25;
+    return verb_bit == CLI_CERTIFY ? 0.2 : verb_bit == CLI_TUNE ? 0.1 : of_bench;
+}
 enum { CERTIFY_SAMPLES = 200 };
 
 bool cli_options_read(cli_options *o, const char *program, const char *verb, unsigned verb_bit,
@@ -387,9 +394,7 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
                        .min_samples = (int64_t)defaults.min_samples,
                        .max_samples = verb_bit == CLI_CERTIFY ? CERTIFY_SAMPLES
                                                               : (int64_t)defaults.max_samples,
-                       .seconds = verb_bit == CLI_DEMO      ? demo_seconds
-                                  : verb_bit == CLI_CERTIFY ? certify_seconds
-                                                            : defaults.seconds};
+                       .seconds = default_seconds(verb_bit, defaults.seconds)};
     bool only_shapes = false;
     for (int at = 0; at < argc; at++) {
         if (!only_shapes && strcmp(argv[at], "--") == 0)

@@ -28,7 +28,9 @@ enum {
     CLI_DEMO = 1u << 5,
     CLI_PLAN = 1u << 6,
     CLI_DOCTOR = 1u << 7,
-    CLI_CERTIFY = 1u << 16
+    CLI_CERTIFY = 1u << 16,
+    CLI_ABLATE = 1u << 20,
+    CLI_TUNE = 1u << 21
 };
 
 enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64, CLI_PEER_MAX = 16 };

@@ -48,6 +48,12 @@ static const char *const certify_examples[] = {
     NULL,
 };
 
+static const char *const ablate_examples[] = {
+    "attest ablate b1h8s512d64 --json ablation.json",
+    "attest ablate --kernel fwd_sm80_f16_d64_m128n64s2 --suite seed --seconds 0.1",
+    NULL,
+};
+
 static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
@@ -116,6 +122,17 @@ const cli_verb cli_verb_table[] = {
      "evidence/required.txt asks for is stale or missing, or a file or signature does not "
      "hold.\n",
      certify_examples},
+    {"ablate", CLI_ABLATE, cli_ablate, "[SHAPE... | --suite NAME]",
+     "what each optimisation of a GPU kernel brings (suite seed)",
+     "Takes the kernel that would serve the problem, or --kernel, and compiles it by NVRTC "
+     "with every\n"
+     "switch on, with each one off, with all off, and from there with one more on at a time. "
+     "Every\n"
+     "variant is verified, then all are timed in turn. Prints what leaving each one out "
+     "changes, with its\n"
+     "95 % interval and a verdict, and a waterfall from all off to all on. --json takes one "
+     "problem.\n",
+     ablate_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},
 };

@@ -1,0 +1,187 @@
+/* cmd_ablate.c: attest ablate. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/session.h"
+#include "lab/ablate.h"
+#include "lab/table.h"
+
+static const lab_table_column columns[] = {
+    {"variant", LAB_TABLE_LEFT},    {"answer", LAB_TABLE_LEFT},
+    {"median us", LAB_TABLE_RIGHT}, {"95 % interval", LAB_TABLE_LEFT},
+    {"change", LAB_TABLE_RIGHT},    {"95 % interval", LAB_TABLE_LEFT},
+    {"verdict", LAB_TABLE_LEFT},
+};
+
+static void put_time(lab_table *table, const lab_bench_case *c) {
+    lab_table_cell(table, "%s", cli_outcome_text(&c->verify));
+    if (!c->timed) {
+        lab_table_cell(table, "-");
+        lab_table_cell(table, "%s", "");
+        return;
+    }
+    lab_table_cell(table, "%.2f", c->ns.median / 1e3);
+    lab_table_cell(table, "[%.2f, %.2f]", c->ns.low / 1e3, c->ns.high / 1e3);
+}
+
+static void put_verdict(lab_table *table, const lab_verdict *v) {
+    lab_table_cell(table, "%+.1f %%", 100.0 * v->effect);
+    lab_table_cell(table, "[%+.1f, %+.1f]", 100.0 * v->low, 100.0 * v->high);
+    lab_table_cell(table, "%s", lab_verdict_name(v->kind));
+}
+
+/* Everything but the cumulative steps, against all on. */
+static void put_table(FILE *text, const lab_ablation *a) {
+    lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < a->count; i++) {
+        const lab_ablation_step *step = &a->steps[i];
+        if (step->kind == LAB_CUMULATIVE)
+            continue;
+        lab_table_cell(table, "%s", step->name);
+        put_time(table, &a->cases[i]);
+        if (step->judged)
+            put_verdict(table, &step->verdict);
+        lab_table_end_row(table);
+    }
+    lab_table_print(table, text);
+    lab_table_destroy(table);
+}
+
+enum { BAR = 40 };
+
+/* A line of the waterfall: the stretch between the time before and now. */
+static void put_bar(FILE *text, const char *name, double before, double now, double most,
+                    const lab_verdict *verdict) {
+    char bar[BAR + 1];
+    const double low = fmin(before, now), high = fmax(before, now);
+    const int from = (int)(low / most * BAR), to = (int)ceil(high / most * BAR);
+    const char mark = before == 0.0 ? '=' : now <= before ? '#' : '+';
+    for (int i = 0; i < BAR; i++)
+        bar[i] = i >= from && i < to ? mark : ' ';
+    bar[BAR] = '\0';
+    fprintf(text, "  %-18s |%s| %9.2f us", name, bar, now / 1e3);
+    if (verdict)
+        fprintf(text, "  %+6.1f %%  %s", 100.0 * verdict->effect,
+                lab_verdict_name(verdict->kind));
+    fputc('\n', text);
+}
+
+static double longest(const lab_ablation *a) {
+    double most = 0.0;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->cases[i].timed &&
+            (i == 0 || a->steps[i].kind == LAB_ALL_OFF || a->steps[i].kind == LAB_CUMULATIVE))
+            most = fmax(most, a->cases[i].ns.median);
+    return most;
+}
+
+/* From all off to all on. A step that was not timed is left out. */
+static void put_waterfall(FILE *text, const lab_ablation *a) {
+    const double most = longest(a);
+    double before = 0.0;
+    fputs("\nfrom all off to all on, one more switch at a time (# saves, + costs):\n", text);
+    for (size_t i = 1; i < a->count; i++) {
+        const lab_ablation_step *step = &a->steps[i];
+        const bool first = step->kind == LAB_ALL_OFF;
+        if ((!first && step->kind != LAB_CUMULATIVE) || !a->cases[i].timed)
+            continue;
+        const double now = a->cases[i].ns.median;
+        put_bar(text, step->name, first ? 0.0 : before, now, most,
+                !first && step->judged ? &step->verdict : NULL);
+        before = now;
+    }
+    if (!a->cases[0].timed)
+        return;
+    char name[48];
+    snprintf(name, sizeof name, "+ %s", a->base.switches[a->base.switch_count - 1]);
+    put_bar(text, name, before, a->cases[0].ns.median, most, a->last_judged ? &a->last : NULL);
+}
+
+/* What did not pass, and the meaning of the names. */
+static void put_notes(FILE *text, const lab_ablation *a) {
+    fputc('\n', text);
+    for (size_t i = 0; i < a->count; i++)
+        if (a->cases[i].verify.outcome != LAB_PASS)
+            fprintf(text, "%s %s: %s\n", cli_outcome_text(&a->cases[i].verify),
+                    a->steps[i].name, a->cases[i].verify.message);
+    for (size_t i = 0; i < a->base.switch_count; i++)
+        fprintf(text, "%-14s %s\n", a->base.switches[i], a->base.switch_texts[i]);
+}
+
+static void put_ablation(FILE *text, const lab_ablation *a) {
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(a->base.spec, line, sizeof line);
+    fprintf(text, "kernel   %s on %s, every variant compiled here\nproblem  %s\n\n", a->base.id,
+            a->base.gpu.gpu_name, line);
+    put_table(text, a);
+    put_waterfall(text, a);
+    put_notes(text, a);
+}
+
+static cli_exit exit_of(const lab_ablation *a) {
+    cli_tally tally = {0};
+    for (size_t i = 0; i < a->count; i++)
+        cli_tally_add(&tally, &a->cases[i].subject, &a->cases[i].verify);
+    return cli_tally_exit(&tally);
+}
+
+/* The document is of the only problem, or there is none. */
+static cli_exit ablate(cli_session *session, const lab_spec *spec, json_t **document) {
+    const cli_options *o = session->options;
+    lab_bench_options options = lab_bench_defaults();
+    options.seed = o->seed;
+    options.min_samples = (size_t)o->min_samples;
+    options.max_samples = (size_t)o->max_samples;
+    options.seconds = o->seconds;
+    lab_ablation ablation;
+    lab_message why;
+    cli_exit result = CLI_NOT_POSSIBLE;
+    if (lab_ablate(&ablation, session->ctx[0], spec, &options, stderr, &why)) {
+        put_ablation(session->text, &ablation);
+        result = exit_of(&ablation);
+        if (session->json.stream) {
+            *document = lab_json_document("attest-ablation-1", session->ctx[0]);
+            json_object_set_new(
+                *document, "options",
+                json_pack("{s:I, s:f}", "seed", (json_int_t)o->seed, "seconds", o->seconds));
+            json_object_update_new(*document, lab_ablation_object(&ablation));
+        }
+    } else {
+        char line[LAB_SPEC_MAX];
+        lab_spec_print(spec, line, sizeof line);
+        cli_complain(o, "%s: %s", line, why.text);
+    }
+    lab_ablation_free(&ablation);
+    return result;
+}
+
+static cli_exit ablate_all(cli_session *session) {
+    if (session->json.stream && session->spec_count > 1) {
+        cli_complain(session->options, "--json holds one problem, but %zu are given",
+                     session->spec_count);
+        return CLI_USAGE;
+    }
+    cli_exit result = CLI_HOLDS;
+    json_t *document = NULL;
+    for (size_t i = 0; i < session->spec_count; i++) {
+        if (i > 0)
+            fputc('\n', session->text);
+        const cli_exit one = ablate(session, &session->specs[i], &document);
+        /* A wrong answer outweighs what could not be done. */
+        if (result != CLI_CHECK_FAILED && one != CLI_HOLDS)
+            result = one;
+    }
+    return document ? cli_session_finish(session, document, result) : result;
+}
+
+cli_exit cli_ablate(const cli_options *o) {
+    cli_session session;
+    cli_exit result = cli_session_begin(&session, o, "seed");
+    if (result == CLI_HOLDS)
+        result = ablate_all(&session);
+    cli_session_close(&session);
+    return result;
+}
