@@ -157,7 +157,8 @@ static cli_exit open_device(cli_session *session, att_context_info *info, char *
     const att_context_options options = {.size = sizeof options,
                                          .device = o->device,
                                          .device_index = o->device_index,
-                                         .threads = (int32_t)o->threads};
+                                         .threads = (int32_t)o->threads,
+                                         .rows = ""};
     char place[64];
     if (att_context_create(&session->ctx[0], &options) != ATT_OK)
         return cli_library_failed(o);

@@ -66,6 +66,8 @@ static void put_kernels(FILE *text, const contexts *c) {
         lab_table_cell(table, "%s", kernel.available ? "yes" : "no");
         lab_table_cell(table, "%s", lab_origin_name(kernel.origin));
         cli_evidence_cell(&c->judgement, kernel.id, evidence, sizeof evidence);
+        if (kernel.unattested)
+            snprintf(evidence, sizeof evidence, "unattested, off");
         lab_table_cell(table, "%s", evidence);
         lab_table_cell(table, "%s", kernel.summary);
     }
@@ -74,10 +76,11 @@ static void put_kernels(FILE *text, const contexts *c) {
 }
 
 static json_t *kernel_object(const att_kernel_info *k) {
-    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:s}", "id", k->id, "device",
-                               lab_device_name(k->device), "role", k->role, "isa",
-                               lab_isa_name(k->isa), "available", k->available, "origin",
-                               lab_origin_name(k->origin), "summary", k->summary);
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:s}", "id", k->id, "device",
+                  lab_device_name(k->device), "role", k->role, "isa", lab_isa_name(k->isa),
+                  "available", k->available, "unattested", k->unattested, "origin",
+                  lab_origin_name(k->origin), "summary", k->summary);
     if (k->device != ATT_DEVICE_CUDA)
         return object;
     json_t *targets = json_array();

@@ -281,6 +281,8 @@ const cli_option cli_option_table[] = {
      "kernels beside the built-in ones, as attest tune writes them (ATTEST_ROWS)"},
     {"allow-slow", 0, NULL, OPENS, set_flag, AT(allow_slow), NULL,
      "on a GPU, kernels below the tensor cores too"},
+    {"allow-unattested", 0, NULL, OPENS, set_flag, AT(allow_unattested), NULL,
+     "kernels that ship without evidence too"},
     {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,
      "portable, avx2, avx512, amx or auto; bench and verify take a list"},
     {"threads", 0, "N", OPENS | CLI_CERTIFY, set_count, AT(threads), NULL, "CPU threads (all)"},

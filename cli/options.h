@@ -54,7 +54,7 @@ typedef struct cli_options {
     size_t kernel_count;
     const char *peers[CLI_PEER_MAX]; /* plug-in files */
     size_t peer_count;
-    bool allow_slow;
+    bool allow_slow, allow_unattested;
     const char *rows; /* file of a user's rows; NULL: what the library finds itself */
     int64_t threads;
     uint64_t seed;

@@ -83,7 +83,8 @@ cli_exit cli_session_open(cli_session *session) {
             .device_index = o->device_index,
             .threads = (int32_t)o->threads,
             .isa = o->isa[i / kernels],
-            .flags = o->allow_slow ? ATT_ALLOW_SLOW : 0,
+            .flags = (o->allow_slow ? ATT_ALLOW_SLOW : 0u) |
+                     (o->allow_unattested ? ATT_ALLOW_UNATTESTED : 0u),
             .kernel = kernel_of(o, i),
             .rows_file = o->rows,
         };
@@ -230,6 +231,8 @@ void cli_format_flags(const cli_session *session, size_t subject_index, char *bu
                        o->allow_slow ? " --allow-slow" : "", o->seed)
             : snprintf(buf, n, "--isa %s --threads %d --seed %" PRIu64, lab_isa_name(info.isa),
                        (int)info.threads, o->seed);
+    if (o->allow_unattested && used >= 0 && (size_t)used < n)
+        used += snprintf(buf + used, n - (size_t)used, " --allow-unattested");
     if (of_peer && used >= 0 && (size_t)used < n)
         snprintf(buf + used, n - (size_t)used, " --peer '%s'",
                  session->peers[subject_index - session->ctx_count].file);

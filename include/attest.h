@@ -243,7 +243,9 @@ enum {
     ATT_ALLOW_SLOW = 1u << 0,
     /* float32 on AMX, as three bfloat16 parts: as accurate as FMA, and faster where the tile unit
      * is not shared or throttled, as it is on many hosts. */
-    ATT_AMX_F32 = 1u << 1
+    ATT_AMX_F32 = 1u << 1,
+    /* Kernels that ship without evidence may be chosen (also by ATTEST_ALLOW_UNATTESTED=1). */
+    ATT_ALLOW_UNATTESTED = 1u << 2
 };
 
 typedef struct att_context_options {
@@ -254,7 +256,7 @@ typedef struct att_context_options {
      * as many as the process may be scheduled on. */
     int32_t threads;
     att_isa isa; /* the highest instruction set to use */
-    /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1). */
+    /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1), ATT_ALLOW_UNATTESTED. */
     uint32_t flags;
     const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder; "": none */
     /* Only the kernel of this id may serve, or, where it ends in *, those whose ids begin so. NULL: the
@@ -398,6 +400,7 @@ typedef struct att_kernel_info {
     int32_t d_qk, d_v;  /* the largest head dimensions served */
     int32_t tile_m, tile_n, stages, warps; /* GPU: of a block */
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
+    int32_t unattested; /* 1: ships without evidence, and only ATT_ALLOW_UNATTESTED lets it serve */
 } att_kernel_info;
 
 /* The kernels built into the library: how many, and the i-th. The user's rows of a context, where it has any, follow

@@ -48,7 +48,9 @@ static bool open_context(work *w, att_context **out, const char *kernel) {
         .device_index = w->job->device_index,
         .threads = w->job->threads,
         .isa = w->row->isa,
+        .flags = ATT_ALLOW_UNATTESTED,
         .kernel = kernel,
+        .rows = "", /* the library's own kernels only */
     };
     return att_context_create(out, &options) == ATT_OK || cannot(w, att_last_error()->text);
 }
@@ -70,7 +72,7 @@ static bool serves(const work *w, att_context *ctx, const lab_spec *spec) {
     if (merges(w->row)) {
         const att_cuda_kernel *first = gpu_row(id);
         found = first && att_plan_workspace(plan) > 0 &&
-                att_registry_combine(first) == w->row->cuda;
+                att_registry_combine(first, true) == w->row->cuda;
     }
     att_plan_destroy(plan);
     return found;

@@ -34,7 +34,7 @@ void lab_evidence_free(lab_evidence *evidence) {
 }
 
 bool lab_kernel_ships_attested(const att_kernel_row *row) {
-    return !row->cuda || row->cuda->role != ATT_ROLE_RUNG;
+    return !row->unattested && (!row->cuda || row->cuda->role != ATT_ROLE_RUNG);
 }
 
 bool lab_kernel_runs_on(const att_kernel_row *row, int cc, att_isa isa) {

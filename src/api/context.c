@@ -92,8 +92,9 @@ static att_status check_options(const att_context_options *o) {
     ATT_REQUIRE(o->device == ATT_DEVICE_CUDA || o->device_index == 0, ATT_E_DEVICE,
                 "device_index", "device_index=%d names a GPU, but device is not cuda",
                 o->device_index);
-    ATT_REQUIRE((o->flags & ~(uint32_t)(ATT_ALLOW_SLOW | ATT_AMX_F32)) == 0, ATT_E_ARG, "flags",
-                "flags=0x%x has unknown bits", o->flags);
+    ATT_REQUIRE(
+        (o->flags & ~(uint32_t)(ATT_ALLOW_SLOW | ATT_AMX_F32 | ATT_ALLOW_UNATTESTED)) == 0,
+        ATT_E_ARG, "flags", "flags=0x%x has unknown bits", o->flags);
     return ATT_OK;
 }
 
@@ -105,6 +106,8 @@ static att_status decide(att_context *ctx, const att_context_options *o) {
     ATT_TRY(choose_threads(&ctx->threads, o->threads));
     ATT_TRY(choose_flag(&limits->amx_f32, o->flags, ATT_AMX_F32, "ATTEST_AMX_F32"));
     ATT_TRY(choose_flag(&limits->allow_slow, o->flags, ATT_ALLOW_SLOW, "ATTEST_ALLOW_SLOW"));
+    ATT_TRY(choose_flag(&limits->allow_unattested, o->flags, ATT_ALLOW_UNATTESTED,
+                        "ATTEST_ALLOW_UNATTESTED"));
     bool jit_only = false;
     ATT_TRY(att_environment_switch(&jit_only, "ATTEST_JIT"));
     ctx->source.jit_only = jit_only;
@@ -239,6 +242,7 @@ att_status att_kernel_query(const att_context *ctx, size_t i, att_kernel_info *i
         .isa = row->isa,
         .available = att_row_available(row, &ctx->limits),
         .role = att_row_role(row),
+        .unattested = row->unattested,
         .origin = ATT_FROM_LIBRARY,
         .d_qk = ATT_CPU_D_MAX,
         .d_v = ATT_CPU_D_MAX,

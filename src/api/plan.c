@@ -17,7 +17,8 @@ static att_status check(att_plan *plan, const att_problem *problem) {
 static att_status tile(att_plan *plan, const att_context *ctx) {
     const att_cuda_kernel *cuda = plan->kernel->cuda;
     if (cuda) {
-        ATT_TRY(att_cuda_tiling_choose(&plan->cuda, ctx->gpu, cuda, att_registry_combine(cuda),
+        ATT_TRY(att_cuda_tiling_choose(&plan->cuda, ctx->gpu, cuda,
+                                       att_registry_combine(cuda, ctx->limits.allow_unattested),
                                        &ctx->source, &plan->problem));
         plan->workspace = plan->cuda.workspace;
         return ATT_OK;

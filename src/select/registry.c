@@ -5,7 +5,15 @@
 
 enum { ATT_ANY = 0 }; /* a dtype column: decided at run time */
 
-static const att_kernel_row registry[] = {
+/* ROW_<id>: where the row stands. */
+enum {
+#define ATT_CPU_KERNEL(kernel, ...)  ROW_##kernel,
+#define ATT_CUDA_KERNEL(kernel, ...) ROW_##kernel,
+#include "kernels/kernels.def"
+    ROWS
+};
+
+static const att_kernel_row registry[ROWS] = {
 #define ATT_CPU_KERNEL(kernel, set, kind, text)                                                \
     {.id = #kernel,                                                                            \
      .summary = text,                                                                          \
@@ -30,10 +38,12 @@ static const att_kernel_row registry[] = {
                                       .stages = depth,                                         \
                                       .warps = warp_count}},
 #include "kernels/kernels.def"
+#define ATT_UNATTESTED(kernel) [ROW_##kernel].unattested = true,
+#include "kernels/kernels.def"
 };
 
 size_t att_registry_count(void) {
-    return sizeof registry / sizeof registry[0];
+    return ROWS;
 }
 
 const att_kernel_row *att_registry_row(size_t i) {
@@ -66,9 +76,12 @@ uint32_t att_cuda_target_of(const att_cuda_limits *gpu) {
     return gpu->shared_per_block >= AMPERE_SHARED ? ATT_SM80 : ATT_SM89;
 }
 
-const att_cuda_kernel *att_registry_combine(const att_cuda_kernel *kernel) {
+const att_cuda_kernel *att_registry_combine(const att_cuda_kernel *kernel,
+                                            bool allow_unattested) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_cuda_kernel *row = registry[i].cuda;
+        if (registry[i].unattested && !allow_unattested)
+            continue;
         if (row && row->role == ATT_ROLE_COMBINE && row->d_v >= kernel->d_v &&
             (row->dtype == (att_dtype)ATT_ANY || row->dtype == kernel->dtype))
             return row;

@@ -19,10 +19,11 @@ typedef struct att_kernel_row {
     const char *id;
     const char *summary;
     att_device device;
-    att_isa isa;                       /* CPU */
-    att_family family;                 /* CPU */
-    const att_cpu_kernel *cpu;         /* NULL for a GPU kernel */
-    const att_cuda_kernel *cuda;       /* NULL for a CPU kernel */
+    att_isa isa;                 /* CPU */
+    att_family family;           /* CPU */
+    const att_cpu_kernel *cpu;   /* NULL for a GPU kernel */
+    const att_cuda_kernel *cuda; /* NULL for a CPU kernel */
+    bool unattested; /* ships without evidence, and serves only where that is allowed */
     const struct att_row_scope *scope; /* what a user's row is kept to; NULL: a built-in one */
 } att_kernel_row;
 
@@ -42,7 +43,8 @@ const char *att_row_role(const att_kernel_row *row);
  * whose limit of shared memory it keeps to. */
 uint32_t att_cuda_target_of(const att_cuda_limits *gpu);
 
-/* The kernel that merges what the splits of `kernel` leave, or NULL. */
-const att_cuda_kernel *att_registry_combine(const att_cuda_kernel *kernel);
+/* The kernel that merges what the splits of `kernel` leave, or NULL; one without evidence only where that is allowed. */
+const att_cuda_kernel *att_registry_combine(const att_cuda_kernel *kernel,
+                                            bool allow_unattested);
 
 #endif

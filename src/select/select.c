@@ -12,6 +12,13 @@ static bool matches(const att_kernel_row *row, const att_limits *limits, att_ref
     return true;
 }
 
+static bool is_attested(const att_kernel_row *row, const att_limits *limits,
+                        att_refusal *refusal) {
+    ATT_CONDITION(!row->unattested || limits->allow_unattested, "flags",
+                  "is unattested: no evidence stands for it; ATT_ALLOW_UNATTESTED allows it");
+    return true;
+}
+
 size_t att_rows_count(const att_limits *limits) {
     return (limits->user ? limits->user->count : 0) + att_registry_count();
 }
@@ -29,8 +36,9 @@ bool att_row_serves(const att_kernel_row *row, const att_limits *limits, const a
     if (row->scope && !(att_scope_has_gpu(row->scope, limits, refusal) &&
                         att_scope_has_problem(row->scope, p, refusal)))
         return false;
-    return row->cuda ? att_cuda_row_serves(row->cuda, limits, p, refusal)
-                     : att_cpu_row_serves(row, limits, p, refusal);
+    return (row->cuda ? att_cuda_row_serves(row->cuda, limits, p, refusal)
+                      : att_cpu_row_serves(row, limits, p, refusal)) &&
+           is_attested(row, limits, refusal);
 }
 
 bool att_row_available(const att_kernel_row *row, const att_limits *limits) {

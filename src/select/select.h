@@ -14,6 +14,7 @@ typedef struct att_limits {
     bool amx_f32;                    /* float32 may go to AMX */
     const att_cuda_limits *gpu;      /* NULL on the CPU */
     bool allow_slow;                 /* rungs of the ladder may serve */
+    bool allow_unattested;           /* rows without evidence may */
     char kernel[ATT_KERNEL_PATTERN]; /* only ids that match; "": all */
     const att_user_rows *user;       /* looked at before the registry; NULL: none */
 } att_limits;

@@ -105,8 +105,8 @@ static att_cuda_tiling tiling_of(const char *id, const att_problem *p) {
     att_cuda_device *device;
     att_cuda_tiling t;
     assert_ok(att_cuda_device_open(&device, 0));
-    assert_ok(
-        att_cuda_tiling_choose(&t, device, kernel, att_registry_combine(kernel), &source, p));
+    assert_ok(att_cuda_tiling_choose(&t, device, kernel, att_registry_combine(kernel, false),
+                                     &source, p));
     return t;
 }
 

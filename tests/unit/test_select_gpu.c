@@ -262,6 +262,21 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
     }
 }
 
+static void test_gpu__unattested__refused_without_leave(void **state) {
+    (void)state;
+    att_limits limits = hopper(false);
+    const att_problem p = problem(512, 512, 64, 64, ATT_F16);
+    att_kernel_row row = *att_select_find(&limits, &p);
+    att_refusal refusal;
+    assert_true(att_row_serves(&row, &limits, &p, &refusal));
+    row.unattested = true;
+    assert_false(att_row_serves(&row, &limits, &p, &refusal));
+    assert_string_equal(refusal.field, "flags");
+    assert_non_null(strstr(refusal.why, "ATT_ALLOW_UNATTESTED"));
+    limits.allow_unattested = true;
+    assert_true(att_row_serves(&row, &limits, &p, &refusal));
+}
+
 static void test_alignment__bases_and_strides__their_common_power(void **state) {
     (void)state;
     att_problem p = problem(8, 8, 64, 64, ATT_F16);
@@ -308,6 +323,7 @@ int main(void) {
         cmocka_unit_test(test_gpu__explain__rows_of_the_device_alone),
         cmocka_unit_test(test_gpu__architectures__their_targets),
         cmocka_unit_test(test_gpu__each_kernel__serves_some_problem),
+        cmocka_unit_test(test_gpu__unattested__refused_without_leave),
         cmocka_unit_test(test_alignment__bases_and_strides__their_common_power),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
