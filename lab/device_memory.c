@@ -73,6 +73,26 @@ bool lab_mirror_upload_outputs(lab_mirror *m, lab_message *why) {
     return copy_all(m, true, true, why);
 }
 
+bool lab_mirror_poison_outputs(lab_mirror *m, void *stream, lab_message *why) {
+    if (!m->gpu)
+        return true;
+    for (int i = 0; i < LAB_REGIONS; i++)
+        if (m->region[i].output && m->region[i].sparse)
+            return lab_mirror_upload_outputs(m, why);
+    if (!held(att_cuda_device_enter(m->gpu), why))
+        return false;
+    const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
+    bool ok = true;
+    for (int i = 0; ok && i < LAB_REGIONS; i++) {
+        const lab_region *r = &m->region[i];
+        if (r->host && r->output && r->data_bytes > 0)
+            ok = ATT_CUDA(cu, NULL, MemsetD8Async, address(r->device + r->data_at), LAB_POISON,
+                          r->data_bytes, stream) == ATT_OK;
+    }
+    att_cuda_device_leave(m->gpu);
+    return ok || lab_fail(why, "%s", att_last_error()->text);
+}
+
 bool lab_mirror_upload_inputs(lab_mirror *m, lab_message *why) {
     return copy_all(m, false, true, why);
 }
@@ -187,6 +207,8 @@ static void add_buffer(lab_mirror *m, int index, const lab_buffer *b, bool outpu
         .bytes = bare ? b->bytes : b->map_bytes,
         .output = output,
         .sparse = b->bytes > LAB_BUFFER_LARGE,
+        .data_at = bare ? 0 : (size_t)(b->data - b->map),
+        .data_bytes = b->bytes,
     };
 }
 

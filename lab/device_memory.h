@@ -19,6 +19,7 @@ typedef struct lab_region {
     size_t bytes;
     bool output; /* the kernel writes it */
     bool sparse; /* pages that were never touched are zeros, and are not copied one by one */
+    size_t data_at, data_bytes; /* what lies between the guards */
     unsigned char *device;
     void *block; /* the allocation */
     size_t block_bytes;
@@ -46,6 +47,11 @@ bool lab_mirror_args(lab_mirror *mirror, att_context *ctx, const att_problem *pr
 
 /* Copy what the kernel writes to the device as it stands on the host: poisoned, or fresh. */
 bool lab_mirror_upload_outputs(lab_mirror *mirror, lab_message *why);
+
+/* Poison on the device what the kernel writes, in the order of `stream` and without waiting: what was put on
+ * the stream before may still write, what comes after finds poison. Outputs too large for that are copied
+ * from the host, where they must be poisoned. */
+bool lab_mirror_poison_outputs(lab_mirror *mirror, void *stream, lab_message *why);
 
 /* Copy inputs to the device again, after the host's changed. */
 bool lab_mirror_upload_inputs(lab_mirror *mirror, lab_message *why);

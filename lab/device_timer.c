@@ -1,89 +1,154 @@
-/* device_timer.c: runs captured into a graph and timed by events. */
+/* device_timer.c: runs replayed from a graph or launched, timed by events or by the host's clock. */
 #include "lab/device_timer.h"
 
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "lab/clock.h"
 
-/* Everything between these two is on the stream being captured. */
-static bool capture(const att_cuda_driver *cu, lab_mirror *m, const lab_prepared *prepared,
-                    size_t calls, CUgraph *graph, lab_message *why) {
-    att_status status =
-        ATT_CUDA(cu, NULL, StreamBeginCapture, m->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    if (status != ATT_OK)
-        return lab_fail(why, "%s", att_last_error()->text);
-    for (size_t i = 0; status == ATT_OK && i < calls; i++)
-        status = lab_prepared_run(prepared, &m->args, m->workspace, m->stream, why);
-    const CUresult ended = cu->StreamEndCapture(m->stream, graph);
-    return status == ATT_OK &&
-           (att_cuda_check(cu, ended, "cuStreamEndCapture", NULL) == ATT_OK ||
-            lab_fail(why, "%s", att_last_error()->text));
+const char *lab_timer_name(lab_timer kind) {
+    static const char *const names[LAB_TIMER_COUNT] = {"graph", "events", "latency"};
+    return names[kind];
 }
 
-static bool prepare(lab_device_timer *t, const lab_prepared *prepared, lab_message *why) {
-    const att_cuda_driver *cu = att_cuda_device_driver(t->mirror->gpu);
-    CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
-    CUevent start = NULL, end = NULL;
-    const bool captured = capture(cu, t->mirror, prepared, t->calls, &graph, why);
-    t->graph = graph;
-    if (!captured)
-        return false;
-    att_status status = ATT_CUDA(cu, NULL, GraphInstantiateWithFlags, &exec, graph, 0);
-    t->exec = exec;
-    if (status == ATT_OK)
-        status = ATT_CUDA(cu, NULL, EventCreate, &start, CU_EVENT_DEFAULT);
-    t->start = start;
-    if (status == ATT_OK)
-        status = ATT_CUDA(cu, NULL, EventCreate, &end, CU_EVENT_DEFAULT);
-    t->end = end;
-    if (status == ATT_OK)
-        status = ATT_CUDA(cu, NULL, GraphUpload, exec, t->mirror->stream);
+static struct att_cuda_device *gpu_of(const lab_device_timer *t) {
+    return t->runs.mirrors[0]->gpu;
+}
+
+static void *stream_of(const lab_device_timer *t) {
+    return t->runs.mirrors[0]->stream;
+}
+
+/* The library's own words for a failure. */
+static bool held(att_status status, lab_message *why) {
     return status == ATT_OK || lab_fail(why, "%s", att_last_error()->text);
 }
 
-bool lab_device_timer_open(lab_device_timer *t, lab_mirror *mirror,
-                           const lab_prepared *prepared, size_t calls, lab_message *why) {
-    *t = (lab_device_timer){.mirror = mirror, .calls = calls};
-    if (att_cuda_device_enter(mirror->gpu) != ATT_OK) {
-        *t = (lab_device_timer){.mirror = NULL};
-        return lab_fail(why, "%s", att_last_error()->text);
+/* The runs of one sample, onto the stream. */
+static bool launch(const lab_device_timer *t, lab_message *why) {
+    const lab_timed_runs *r = &t->runs;
+    for (size_t i = 0; i < r->calls + r->extra; i++) {
+        const lab_mirror *m = r->mirrors[i % r->mirror_count];
+        if (lab_prepared_run(r->prepared, &m->args, m->workspace, stream_of(t), why) != ATT_OK)
+            return false;
     }
-    const bool ok = prepare(t, prepared, why);
-    att_cuda_device_leave(mirror->gpu);
+    return true;
+}
+
+static bool capture(lab_device_timer *t, const att_cuda_driver *cu, lab_message *why) {
+    CUgraph graph = NULL;
+    if (!held(ATT_CUDA(cu, NULL, StreamBeginCapture, stream_of(t),
+                       CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+              why))
+        return false;
+    const bool launched = launch(t, why);
+    const CUresult ended = cu->StreamEndCapture(stream_of(t), &graph);
+    t->graph = graph;
+    return launched && held(att_cuda_check(cu, ended, "cuStreamEndCapture", NULL), why);
+}
+
+static bool prepare_graph(lab_device_timer *t, const att_cuda_driver *cu, lab_message *why) {
+    CUgraphExec exec = NULL;
+    if (!capture(t, cu, why) ||
+        !held(ATT_CUDA(cu, NULL, GraphInstantiateWithFlags, &exec, t->graph, 0), why))
+        return false;
+    t->exec = exec;
+    return held(ATT_CUDA(cu, NULL, GraphUpload, exec, stream_of(t)), why);
+}
+
+static bool prepare(lab_device_timer *t, lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
+    CUevent start = NULL, end = NULL;
+    if (t->kind == LAB_TIMER_GRAPH && !prepare_graph(t, cu, why))
+        return false;
+    if (!held(ATT_CUDA(cu, NULL, EventCreate, &start, CU_EVENT_DEFAULT), why))
+        return false;
+    t->start = start;
+    if (!held(ATT_CUDA(cu, NULL, EventCreate, &end, CU_EVENT_DEFAULT), why))
+        return false;
+    t->end = end;
+    return true;
+}
+
+bool lab_device_timer_open_runs(lab_device_timer *t, lab_timer kind, const lab_timed_runs *runs,
+                                lab_message *why) {
+    *t = (lab_device_timer){.kind = kind, .runs = *runs};
+    if (!held(att_cuda_device_enter(gpu_of(t)), why)) {
+        *t = (lab_device_timer){.runs = {.prepared = NULL}};
+        return false;
+    }
+    const bool ok = prepare(t, why);
+    att_cuda_device_leave(gpu_of(t));
     if (!ok)
         lab_device_timer_close(t);
     return ok;
 }
 
-static att_status replay(lab_device_timer *t, float *milliseconds) {
-    const att_cuda_driver *cu = att_cuda_device_driver(t->mirror->gpu);
-    CUstream stream = t->mirror->stream;
-    att_status status = ATT_CUDA(cu, NULL, EventRecord, t->start, stream);
-    if (status == ATT_OK)
-        status = ATT_CUDA(cu, NULL, GraphLaunch, t->exec, stream);
-    if (status == ATT_OK)
-        status = ATT_CUDA(cu, NULL, EventRecord, t->end, stream);
-    if (status == ATT_OK)
-        status = ATT_CUDA(cu, NULL, EventSynchronize, t->end);
-    return status == ATT_OK
-               ? ATT_CUDA(cu, NULL, EventElapsedTime, milliseconds, t->start, t->end)
-               : status;
+bool lab_device_timer_open(lab_device_timer *t, lab_mirror *mirror,
+                           const lab_prepared *prepared, size_t calls, lab_message *why) {
+    const lab_timed_runs runs = {
+        .prepared = prepared, .mirrors = &mirror, .mirror_count = 1, .calls = calls};
+    if (!lab_device_timer_open_runs(t, LAB_TIMER_GRAPH, &runs, why))
+        return false;
+    t->only = mirror;
+    t->runs.mirrors = &t->only;
+    return true;
+}
+
+/* The runs of one sample, by the graph where there is one. */
+static bool enqueue(lab_device_timer *t, lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
+    return t->exec ? held(ATT_CUDA(cu, NULL, GraphLaunch, t->exec, stream_of(t)), why)
+                   : launch(t, why);
+}
+
+static bool wait(const lab_device_timer *t, lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
+    return held(ATT_CUDA(cu, NULL, StreamSynchronize, stream_of(t)), why);
+}
+
+static bool between_events(lab_device_timer *t, double *ns, lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
+    float milliseconds = 0.0f;
+    const bool ok =
+        held(ATT_CUDA(cu, NULL, EventRecord, t->start, stream_of(t)), why) && enqueue(t, why) &&
+        held(ATT_CUDA(cu, NULL, EventRecord, t->end, stream_of(t)), why) &&
+        held(ATT_CUDA(cu, NULL, EventSynchronize, t->end), why) &&
+        held(ATT_CUDA(cu, NULL, EventElapsedTime, &milliseconds, t->start, t->end), why);
+    *ns = 1e6 * (double)milliseconds;
+    return ok;
+}
+
+static bool by_the_host(lab_device_timer *t, double *ns, lab_message *why) {
+    if (!wait(t, why))
+        return false;
+    const uint64_t before = lab_clock_ns();
+    const bool ok = launch(t, why);
+    *ns = (double)(lab_clock_ns() - before);
+    return ok && wait(t, why);
+}
+
+bool lab_device_timer_lead(lab_device_timer *t, lab_message *why) {
+    if (!held(att_cuda_device_enter(gpu_of(t)), why))
+        return false;
+    const bool ok = enqueue(t, why) && (t->kind != LAB_TIMER_LATENCY || wait(t, why));
+    att_cuda_device_leave(gpu_of(t));
+    return ok;
 }
 
 bool lab_device_timer_sample(lab_device_timer *t, double *ns, lab_message *why) {
-    float milliseconds = 0.0f;
-    att_status status = att_cuda_device_enter(t->mirror->gpu);
-    if (status == ATT_OK) {
-        status = replay(t, &milliseconds);
-        att_cuda_device_leave(t->mirror->gpu);
-    }
-    *ns = (double)milliseconds * 1e6 / (double)t->calls;
-    return status == ATT_OK || lab_fail(why, "%s", att_last_error()->text);
+    *ns = 0.0;
+    if (!held(att_cuda_device_enter(gpu_of(t)), why))
+        return false;
+    const bool ok =
+        t->kind == LAB_TIMER_LATENCY ? by_the_host(t, ns, why) : between_events(t, ns, why);
+    att_cuda_device_leave(gpu_of(t));
+    *ns /= (double)t->runs.calls;
+    return ok;
 }
 
 void lab_device_timer_close(lab_device_timer *t) {
-    if (t->mirror && att_cuda_device_enter(t->mirror->gpu) == ATT_OK) {
-        const att_cuda_driver *cu = att_cuda_device_driver(t->mirror->gpu);
+    if (t->runs.prepared && att_cuda_device_enter(gpu_of(t)) == ATT_OK) {
+        const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
         if (t->exec)
             cu->GraphExecDestroy(t->exec);
         if (t->graph)
@@ -92,7 +157,7 @@ void lab_device_timer_close(lab_device_timer *t) {
             cu->EventDestroy(t->start);
         if (t->end)
             cu->EventDestroy(t->end);
-        att_cuda_device_leave(t->mirror->gpu);
+        att_cuda_device_leave(gpu_of(t));
     }
-    *t = (lab_device_timer){.mirror = NULL};
+    *t = (lab_device_timer){.runs = {.prepared = NULL}};
 }

@@ -3,42 +3,50 @@
 #define LAB_STATION_H
 
 #include "lab/bench.h"
+#include "lab/cache_flush.h"
 #include "lab/device_memory.h"
 #include "lab/device_timer.h"
 #include "lab/tensors.h"
 
-typedef struct lab_station {
-    lab_bench_case *owner;
-    lab_prepared prepared;
+/* One copy of everything that a call reads and writes. */
+typedef struct lab_input_set {
     lab_tensors *tensors;
     lab_buffer workspace;
     lab_mirror mirror;
-    lab_device_timer timer; /* on a GPU */
-    double estimate_ns;     /* of one call */
-    size_t capacity;        /* of the owner's samples */
-    uint64_t seed;          /* of the inputs that it began with */
-    uint64_t answer;        /* hash of the outputs to them, in the first round */
-    size_t next_judged;     /* the round whose answer is judged next */
+    uint64_t seed;   /* of the inputs that it began with */
+    uint64_t answer; /* hash of the outputs to them, in the first round */
+} lab_input_set;
+
+typedef struct lab_station {
+    lab_bench_case *owner;
+    const lab_bench_options *options;
+    lab_prepared prepared;
+    lab_input_set sets[LAB_INPUT_SETS];
+    size_t set_count;
+    lab_mirror *mirrors[LAB_INPUT_SETS]; /* those of the sets */
+    lab_device_timer timer;              /* on a GPU */
+    lab_nvml *nvml;                      /* on a GPU that gives readings, else NULL */
+    lab_cache_flush *flush;              /* of all stations */
+    double estimate_ns;                  /* of one call */
+    size_t turn;                         /* on the CPU, the set of the next call */
+    size_t capacity;                     /* of the owner's samples */
+    size_t next_judged;                  /* the round whose answer is judged next */
 } lab_station;
 
-/* Subject, inputs, workspace. False where the case cannot be timed; the case then says why. */
-bool lab_station_open(lab_station *station, lab_bench_case *c, uint64_t seed);
+/* Subject, inputs, workspace. False where the case cannot be timed; the case then says why. The station
+ * must stay where it is, and what it is given outlive it. */
+bool lab_station_open(lab_station *station, lab_bench_case *c, const lab_bench_options *options,
+                      lab_cache_flush *flush);
 void lab_station_close(lab_station *station);
+
+/* Whether it computes on a GPU. */
+bool lab_station_on_gpu(const lab_station *station);
 
 /* The timing of the case ends here: it failed, or was refused. Both return false. */
 bool lab_station_stop(lab_station *station, lab_outcome outcome, const char *text);
 
 /* The same for a failure whose status is the library's latest. */
 bool lab_station_failed(lab_station *station, const char *text);
-
-/* One call, not timed. */
-bool lab_station_run(lab_station *station);
-
-/* Time the calls of one sample; *ns is the time of one call. */
-bool lab_station_time(lab_station *station, double *ns);
-
-/* How many calls a sample has from now on. */
-bool lab_station_set_calls(lab_station *station, size_t calls);
 
 /* Run for so long, then decide how many calls make a sample. */
 bool lab_station_warm_up(lab_station *station, double seconds);

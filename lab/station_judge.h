@@ -18,9 +18,9 @@ bool lab_judge_renew(lab_station *station, bool back);
 /* Poison the outputs and the workspace. */
 bool lab_judge_poison(lab_station *station);
 
-/* What stood in some rows of the outputs when the time had been taken. */
+/* What stood in some rows of the outputs of each set when the time had been taken. */
 typedef struct lab_judge_glance {
-    uint64_t seed, hash;
+    uint64_t seed[LAB_INPUT_SETS], hash[LAB_INPUT_SETS];
 } lab_judge_glance;
 
 void lab_judge_look(lab_judge_glance *glance, const lab_station *station);

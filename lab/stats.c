@@ -65,6 +65,18 @@ bool lab_summarise(lab_summary *out, const double *samples, size_t count, uint64
     return lab_summarise_samples(out, &all, seed, why);
 }
 
-double lab_summary_half_width(const lab_summary *summary) {
-    return summary->median > 0.0 ? 0.5 * (summary->high - summary->low) / summary->median : 0.0;
+double lab_half_width(const double *samples, size_t count) {
+    enum { FEWEST = 6 }; /* of whom the extremes hold the median with 97 % */
+    double *sorted = count >= FEWEST ? malloc(count * sizeof *sorted) : NULL;
+    if (!sorted)
+        return INFINITY;
+    memcpy(sorted, samples, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, lab_ascending);
+    /* The number of samples below the median is binomial. */
+    const double reach = 1.96 * 0.5 / sqrt((double)count);
+    const double low = lab_quantile(sorted, count, fmax(0.5 - reach, 0.0));
+    const double high = lab_quantile(sorted, count, fmin(0.5 + reach, 1.0));
+    const double median = lab_quantile(sorted, count, 0.5);
+    free(sorted);
+    return median > 0.0 ? 0.5 * (high - low) / median : (double)INFINITY;
 }

@@ -38,8 +38,9 @@ bool lab_summarise(lab_summary *out, const double *samples, size_t count, uint64
 bool lab_summarise_samples(lab_summary *out, const lab_samples *samples, uint64_t seed,
                            lab_message *why);
 
-/* Half the interval over the median: what a stopping rule looks at. */
-double lab_summary_half_width(const lab_summary *summary);
+/* Half the 95 % interval of the median by order statistics, over the median: what a stopping rule looks
+ * at, since it needs no resampling. Infinite for fewer than 6 samples or where memory runs out. */
+double lab_half_width(const double *samples, size_t count);
 
 /* Quantile 0 <= q <= 1 of sorted samples, linear between neighbours. */
 double lab_quantile(const double *sorted, size_t count, double q);

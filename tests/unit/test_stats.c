@@ -159,7 +159,22 @@ static void test_summarise__outliers__are_counted_and_kept(void **state) {
     assert_int_equal(s.outliers_below, 1);
     assert_int_equal(s.outliers_above, 2);
     assert_true(s.count == 9 && s.min == 1.0 && s.max == 40.0);
-    assert_true(fabs(lab_summary_half_width(&s) - 0.5 * (s.high - s.low) / 10.3) < 1e-12);
+}
+
+static void test_half_width__normal_samples__is_that_of_theory(void **state) {
+    (void)state;
+    double samples[400];
+    lab_random random;
+    lab_random_seed(&random, 8, 0);
+    for (int i = 0; i < 400; i++)
+        samples[i] = 100.0 + draw_normal(&random);
+    /* 1.96 sqrt(pi / 2 / n), relative to 100 */
+    const double expected = 1.96 * 1.2533 / 20.0 / 100.0;
+    assert_true(fabs(lab_half_width(samples, 400) / expected - 1.0) < 0.3);
+    assert_true(lab_half_width(samples, 100) > lab_half_width(samples, 400));
+    assert_true(isinf(lab_half_width(samples, 5)));
+    samples[0] = samples[1] = 0.0;
+    assert_true(isfinite(lab_half_width(samples, 6)));
 }
 
 static void test_summarise__processes_out_of_order__fail(void **state) {
@@ -183,6 +198,7 @@ int main(void) {
         cmocka_unit_test(test_summarise__known_distributions__interval_covers_at_its_level),
         cmocka_unit_test(test_summarise__processes_that_differ__interval_covers_them),
         cmocka_unit_test(test_summarise__outliers__are_counted_and_kept),
+        cmocka_unit_test(test_half_width__normal_samples__is_that_of_theory),
         cmocka_unit_test(test_summarise__processes_out_of_order__fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,67 @@
+/* cache_flush.c: writing over twice the size of the largest cache. */
+#include "lab/cache_flush.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda/device.h"
+#include "cuda/driver.h"
+#include "lab/device_pool.h"
+
+/* Of a processor that does not say how large its caches are. */
+enum { SECOND_LEVEL_ASSUMED = 1 << 20, LAST_LEVEL_ASSUMED = 64 << 20 };
+
+size_t lab_cache_second_level(const lab_mirror *mirror) {
+    if (mirror->gpu)
+        return (size_t)att_cuda_device_limits(mirror->gpu)->l2_bytes;
+    const long level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return level2 > 0 ? (size_t)level2 : SECOND_LEVEL_ASSUMED;
+}
+
+static size_t last_level(const lab_mirror *mirror) {
+    const long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return mirror->gpu  ? lab_cache_second_level(mirror)
+           : level3 > 0 ? (size_t)level3
+                        : LAST_LEVEL_ASSUMED;
+}
+
+static bool take_memory(lab_cache_flush *f, const lab_mirror *mirror, lab_message *why) {
+    const size_t bytes = 2 * last_level(mirror);
+    lab_cache_flush_close(f);
+    *f = (lab_cache_flush){.gpu = mirror->gpu, .bytes = bytes, .block_bytes = bytes};
+    if (!f->gpu) {
+        f->block = malloc(bytes);
+    } else if (att_cuda_device_enter(f->gpu) == ATT_OK) {
+        f->block = lab_device_allocate(f->gpu, &f->block_bytes, 0);
+        att_cuda_device_leave(f->gpu);
+    }
+    return f->block || lab_fail(why, "no memory of %zu bytes to flush the cache with", bytes);
+}
+
+void lab_cache_flush_close(lab_cache_flush *f) {
+    if (f->block && !f->gpu) {
+        free(f->block);
+    } else if (f->block && att_cuda_device_enter(f->gpu) == ATT_OK) {
+        lab_device_release(f->gpu, f->block, f->block_bytes, 0);
+        att_cuda_device_leave(f->gpu);
+    }
+    *f = (lab_cache_flush){.block = NULL};
+}
+
+bool lab_cache_flush_run(lab_cache_flush *f, const lab_mirror *mirror, lab_message *why) {
+    if ((!f->block || f->gpu != mirror->gpu) && !take_memory(f, mirror, why))
+        return false;
+    if (!f->gpu) {
+        memset(f->block, 1, f->bytes);
+        return true;
+    }
+    att_status status = att_cuda_device_enter(f->gpu);
+    if (status == ATT_OK) {
+        const att_cuda_driver *cu = att_cuda_device_driver(f->gpu);
+        status = ATT_CUDA(cu, NULL, MemsetD8Async, (CUdeviceptr)(uintptr_t)f->block, 1,
+                          f->bytes, mirror->stream);
+        att_cuda_device_leave(f->gpu);
+    }
+    return status == ATT_OK || lab_fail(why, "%s", att_last_error()->text);
+}
