@@ -66,8 +66,11 @@ json_t *lab_json_problem(const lab_spec *spec) {
 }
 
 static json_t *errors_object(const lab_errors *errors) {
-    return json_pack("{s:o, s:o, s:o}", "kernel", lab_json_number(errors->kernel), "plain",
-                     lab_json_number(errors->plain), "bar", lab_json_number(errors->bar));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "kernel", lab_json_number(errors->kernel), "plain",
+        lab_json_number(errors->plain), "bar", lab_json_number(errors->bar), "kernel_rms",
+        lab_json_number(errors->kernel_rms), "plain_rms", lab_json_number(errors->plain_rms),
+        "bar_rms", lab_json_number(errors->bar_rms));
 }
 
 static const char *outcome_name(lab_outcome outcome) {

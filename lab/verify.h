@@ -2,10 +2,14 @@
  *
  * The bar, for O and for LSE each, over the rows checked:
  *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
- * where plain is the same-dtype reference of src/ref/plain.h. For LSE, a logarithm, the ulp is taken at
+ * where plain is the same-dtype reference of src/ref/plain.h; and for O, where 256 values or more are
+ * checked, so that less precision than the type has is not lost among the few ulp of the largest,
+ *     rms(kernel - oracle)  <=  2 * rms(plain - oracle)  +  1/2 ulp at rms(oracle)  +  FLT_MIN
+ * For LSE, a logarithm, the ulp is taken at
  * 1 where max |oracle| is smaller: its absolute error is the relative error of the sum behind it.
  * Where the oracle is NaN the answer must be NaN, where it is infinite the same infinity or, in O,
- * NaN; no other answer may be non-finite. */
+ * NaN; no other answer may be non-finite. Where rows are sampled, all others are still looked at: one that
+ * was not written fails, one that is not finite is judged too. */
 #ifndef LAB_VERIFY_H
 #define LAB_VERIFY_H
 
@@ -30,9 +34,10 @@ typedef struct lab_verify_options {
     int threads;  /* for the oracle; 0: as many as there are processors */
 } lab_verify_options;
 
-/* max |x - oracle| of the kernel and of plain, and the bar made from them. */
+/* max |x - oracle| of the kernel and of plain, and the bar made from them; of O also the root mean squares. */
 typedef struct lab_errors {
     double kernel, plain, bar;
+    double kernel_rms, plain_rms, bar_rms;
 } lab_errors;
 
 typedef struct lab_verify_result {

@@ -30,7 +30,9 @@ typedef struct place {
 
 /* One output tensor as seen so far. */
 typedef struct tally {
-    double kernel, plain, largest; /* max errors, max |oracle| */
+    double kernel, plain, largest;                 /* max errors, max |oracle| */
+    double kernel_squares, plain_squares, squares; /* sums over the errors, over the oracle */
+    double count;                                  /* values in those sums */
     place worst;
     bool broken; /* a NaN or infinity out of place, at `breach` */
     place breach;
@@ -47,7 +49,11 @@ typedef struct judge {
 typedef struct worker {
     judge *shared;
     tally o, lse;
+    lab_row at;   /* where the search for odd rows is */
+    int odd_left; /* how many more of them to judge */
 } worker;
+
+enum { ODD_MOST = 64 };
 
 /* ----------------------------------------------------------------- one value */
 
@@ -97,9 +103,15 @@ static void weigh(tally *t, att_dtype dtype, bool is_lse, place at, double plain
         t->kernel = error;
         t->worst = at;
     }
-    if (isfinite(plain))
-        t->plain = fmax(t->plain, fabs(plain - at.want));
     t->largest = fmax(t->largest, fabs(at.want));
+    if (!isfinite(plain))
+        return;
+    const double plain_error = fabs(plain - at.want);
+    t->plain = fmax(t->plain, plain_error);
+    t->kernel_squares += error * error;
+    t->plain_squares += plain_error * plain_error;
+    t->squares += at.want * at.want;
+    t->count += 1.0;
 }
 
 static void merge(tally *into, const tally *from) {
@@ -109,6 +121,10 @@ static void merge(tally *into, const tally *from) {
     }
     into->plain = fmax(into->plain, from->plain);
     into->largest = fmax(into->largest, from->largest);
+    into->kernel_squares += from->kernel_squares;
+    into->plain_squares += from->plain_squares;
+    into->squares += from->squares;
+    into->count += from->count;
     if (from->broken && !into->broken) {
         into->broken = true;
         into->breach = from->breach;
@@ -139,39 +155,102 @@ static void judge_row(worker *w, lab_row row, double *logits, float *plain_logit
     }
 }
 
-static void *work(void *argument) {
-    worker *w = argument;
+/* Right answers must not lie about in memory that the next subject is given. */
+static void wipe_and_free(void *memory, size_t bytes) {
+    if (memory)
+        explicit_bzero(memory, bytes);
+    free(memory);
+}
+
+/* Judge rows as long as `next` gives one. */
+static void work_on(worker *w, bool (*next)(worker *w, lab_row *row)) {
     judge *j = w->shared;
     const size_t numbers = (size_t)(j->longest + j->tensors->spec.problem.d_v);
     double *logits = malloc(numbers * sizeof *logits);
     float *plain_logits = malloc(numbers * sizeof *plain_logits);
     if (!logits || !plain_logits)
         atomic_store(&j->out_of_memory, true);
-    for (int64_t n;
-         logits && plain_logits && (n = atomic_fetch_add(&j->next, 1)) < j->rows->count;)
-        judge_row(w, j->rows->list[n], logits, plain_logits);
-    free(logits);
-    free(plain_logits);
+    for (lab_row row; logits && plain_logits && next(w, &row);)
+        judge_row(w, row, logits, plain_logits);
+    wipe_and_free(logits, numbers * sizeof *logits);
+    wipe_and_free(plain_logits, numbers * sizeof *plain_logits);
+}
+
+static bool next_listed(worker *w, lab_row *row) {
+    judge *j = w->shared;
+    const int64_t n = atomic_fetch_add(&j->next, 1);
+    if (n >= j->rows->count)
+        return false;
+    *row = j->rows->list[n];
+    return true;
+}
+
+static void *work(void *argument) {
+    work_on(argument, next_listed);
     return NULL;
 }
 
-/* A row that still is all poison was never written; this is seen without the oracle. */
-static bool find_unwritten(const lab_tensors *t, lab_row *row) {
+/* ------------------------------------------------------- rows that look wrong by themselves */
+
+static const unsigned char *row_at(const lab_tensors *t, lab_row row) {
     const att_problem *p = &t->spec.problem;
-    const int64_t element = (int64_t)att_dtype_size(p->dtype_o);
-    for (int64_t b = 0; b < p->batch; b++)
-        for (int64_t h = 0; h < p->heads_q; h++)
-            for (int64_t i = 0; i < att_ref_len_q(p, &t->args, b); i++) {
-                const unsigned char *at = (const unsigned char *)t->args.o +
-                                          att_ref_index_o(p, &t->args, b, h, i) * element;
-                int64_t n = 0;
-                while (n < p->d_v * element && at[n] == LAB_POISON)
-                    n++;
-                if (p->d_v > 0 && n == p->d_v * element) {
-                    *row = (lab_row){b, h, i};
-                    return true;
-                }
-            }
+    return (const unsigned char *)t->args.o +
+           att_ref_index_o(p, &t->args, row.b, row.h, row.i) *
+               (int64_t)att_dtype_size(p->dtype_o);
+}
+
+/* A row that still is all poison was never written; this is seen without the oracle. */
+static bool is_unwritten(const lab_tensors *t, lab_row row) {
+    const int64_t bytes =
+        t->spec.problem.d_v * (int64_t)att_dtype_size(t->spec.problem.dtype_o);
+    const unsigned char *at = row_at(t, row);
+    int64_t n = 0;
+    while (n < bytes && at[n] == LAB_POISON)
+        n++;
+    return bytes > 0 && n == bytes;
+}
+
+static bool is_finite_row(const lab_tensors *t, lab_row row) {
+    const unsigned char *at = row_at(t, row);
+    int64_t c = 0;
+    while (c < t->spec.problem.d_v && isfinite(att_load(at, t->spec.problem.dtype_o, c)))
+        c++;
+    return c == t->spec.problem.d_v;
+}
+
+/* The row after *row; false after the last. */
+static bool step(const lab_tensors *t, lab_row *row) {
+    const att_problem *p = &t->spec.problem;
+    if (++row->i < att_ref_len_q(p, &t->args, row->b))
+        return true;
+    do {
+        row->i = 0;
+        if (++row->h == p->heads_q) {
+            row->h = 0;
+            if (++row->b == p->batch)
+                return false;
+        }
+    } while (att_ref_len_q(p, &t->args, row->b) == 0);
+    return true;
+}
+
+/* Rows with a NaN or an infinity, as many as the oracle has time for. */
+static bool next_odd(worker *w, lab_row *row) {
+    const lab_tensors *t = w->shared->tensors;
+    while (w->odd_left > 0 && step(t, &w->at))
+        if (!is_finite_row(t, w->at)) {
+            *row = w->at;
+            w->odd_left--;
+            return true;
+        }
+    return false;
+}
+
+static bool find_unwritten(const lab_tensors *t, lab_row *row) {
+    *row = (lab_row){.i = -1};
+    while (t->spec.problem.batch > 0 && step(t, row))
+        if (is_unwritten(t, *row))
+            return true;
     return false;
 }
 
@@ -186,6 +265,26 @@ __attribute__((format(printf, 2, 3))) static void fail(lab_verify_result *r, con
     va_start(list, format);
     vsnprintf(r->message, sizeof r->message, format, list);
     va_end(list);
+}
+
+static double root_mean(double squares, double count) {
+    return count > 0.0 ? sqrt(squares / count) : 0.0;
+}
+
+/* Fewer values say little of an average. */
+static const double fewest_averaged = 256.0;
+
+static void conclude_average(lab_verify_result *r, const tally *t, att_dtype dtype) {
+    lab_errors *e = &r->o;
+    e->kernel_rms = root_mean(t->kernel_squares, t->count);
+    e->plain_rms = root_mean(t->plain_squares, t->count);
+    e->bar_rms = 2.0 * e->plain_rms + 0.5 * ulp(dtype, root_mean(t->squares, t->count)) +
+                 (double)FLT_MIN;
+    if (t->count >= fewest_averaged && e->kernel_rms > e->bar_rms)
+        fail(r,
+             "o: its values are off by %.3g (root mean square), the bar is %.3g: less precise "
+             "than the type's own rounding makes them",
+             e->kernel_rms, e->bar_rms);
 }
 
 static void conclude(lab_verify_result *r, lab_errors *e, const char *name, const tally *t,
@@ -246,12 +345,18 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     }
 
     lab_row unwritten;
+    if (rows.count < rows.total) { /* what the sample left out may still look wrong */
+        workers[0].at = (lab_row){.i = -1};
+        workers[0].odd_left = ODD_MOST;
+        work_on(&workers[0], next_odd);
+    }
     if (atomic_load(&shared.out_of_memory))
         fail(r, "no memory for the oracle");
     else if (rows.count < rows.total && find_unwritten(t, &unwritten))
         fail(r, "o[b=%lld h=%lld row=%lld] was not written", (long long)unwritten.b,
              (long long)unwritten.h, (long long)unwritten.i);
     conclude(r, &r->o, "o", &workers[0].o, ulp(p->dtype_o, workers[0].o.largest));
+    conclude_average(r, &workers[0].o, p->dtype_o);
     if (p->features & ATT_LSE)
         conclude(r, &r->lse, "lse", &workers[0].lse,
                  ulp(ATT_F32, fmax(workers[0].lse.largest, 1.0)));

@@ -156,6 +156,33 @@ static void test_outputs__precision_lost__caught(void **state) {
     lab_tensors_destroy(t);
 }
 
+/* Every value off by 2 ulp, with either sign: below the bar of the largest, above that of the average. */
+static void test_outputs__less_precise_on_average__caught(void **state) {
+    (void)state;
+    lab_tensors *t = made("b1h2s64d16,fp16", 3);
+    answer(t);
+    uint16_t *o = t->args.o;
+    for (int i = 0; i < 64 * 2 * 16; i++)
+        o[i] = (uint16_t)(o[i] + (i % 2 ? 2 : -2));
+    assert_caught(t, "root mean square");
+    lab_tensors_destroy(t);
+}
+
+/* A NaN where the sample of rows does not look. */
+static void test_outputs__sampled__sees_nan_in_any_row(void **state) {
+    (void)state;
+    lab_tensors *t = made("b1h1s700sk256d8,f32", 3);
+    answer(t);
+    ((float *)t->args.o)[333 * 8 + 5] = NAN;
+    lab_verify_result r = {.outcome = LAB_PASS};
+    const lab_verify_options options = {.max_work = 20000};
+    lab_verify_outputs(&r, t, &options);
+    assert_true(r.rows_checked < r.rows_total);
+    assert_int_equal(r.outcome, LAB_FAIL);
+    assert_non_null(strstr(r.message, "row=333 col=5"));
+    lab_tensors_destroy(t);
+}
+
 static void test_outputs__sampled__checks_ends_and_sees_unwritten_rows(void **state) {
     (void)state;
     lab_tensors *t = made("b2h3s300d16,f32", 1);
@@ -395,6 +422,8 @@ int main(void) {
         cmocka_unit_test(test_outputs__hidden_row__wants_minus_infinity_itself),
         cmocka_unit_test(test_outputs__nan_swallowed__caught),
         cmocka_unit_test(test_outputs__precision_lost__caught),
+        cmocka_unit_test(test_outputs__less_precise_on_average__caught),
+        cmocka_unit_test(test_outputs__sampled__sees_nan_in_any_row),
         cmocka_unit_test(test_outputs__sampled__checks_ends_and_sees_unwritten_rows),
         cmocka_unit_test(test_tensors__input_changed__caught),
         cmocka_unit_test(test_tensors__written_beside__caught),
