@@ -48,8 +48,8 @@ void cli_help_verb(FILE *stream, const cli_verb *verb) {
     for (size_t i = 0; i < cli_option_count; i++)
         if (cli_option_table[i].verbs & verb->bit)
             put_option(stream, &cli_option_table[i]);
-    if (verb->bit &
-        (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH | CLI_PLAN | CLI_ABLATE | CLI_TUNE))
+    if (verb->bit & (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH | CLI_PLAN | CLI_PROFILE |
+                     CLI_ABLATE | CLI_TUNE))
         fprintf(stream, "\n%s", shape_help);
     fputs("\nExamples:\n", stream);
     put_examples(stream, verb);

@@ -182,10 +182,10 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 
 #define VARIES    (CLI_ABLATE | CLI_TUNE)
 #define ON_DEVICE (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH | VARIES)
-#define PROBLEMS  (ON_DEVICE | CLI_PLAN)
+#define PROBLEMS  (ON_DEVICE | CLI_PLAN | CLI_PROFILE)
 #define TIMED     (CLI_BENCH | CLI_DEMO | CLI_CERTIFY)
 #define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO)
-#define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY)
+#define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE)
 #define AT(f)     offsetof(cli_options, f)
 #define IN(f)     offsetof(cli_options, files.input[f])
 
@@ -248,7 +248,7 @@ const cli_option cli_option_table[] = {
     {"seconds", 0, "X", TIMED | VARIES, set_seconds, AT(seconds), NULL,
      "time a problem or variant gets for its samples (bench 1, demo and ablate 0.25, certify "
      "0.2, tune 0.1)"},
-    {"csv", 0, "FILE", CLI_BENCH | CLI_DEMO, set_text, AT(csv), NULL,
+    {"csv", 0, "FILE", CLI_BENCH | CLI_DEMO | CLI_PROFILE, set_text, AT(csv), NULL,
      "write a row a problem; - for stdout"},
 
     {"device", 0, "NAME", CLI_PLAN, set_text, AT(plan_device), NULL,
@@ -260,6 +260,10 @@ const cli_option cli_option_table[] = {
      "the suite that is timed (certify on a GPU, certify_cpu on a CPU)"},
     {"output", 'o', "DIR", CLI_CERTIFY, set_text, AT(folder), NULL,
      "write the statements there (evidence/NAME/attestations)"},
+    {"output", 'o', "FILE", CLI_PROFILE, set_text, AT(folder), NULL,
+     "keep the report as FILE.ncu-rep (attest-profile)"},
+    {"diff", 0, "BEFORE", CLI_PROFILE, set_text, AT(diff), NULL,
+     "run nothing: compare two files, of --json or .ncu-rep"},
     {"sign", 0, "KEY", CLI_CERTIFY, set_text, AT(sign), NULL,
      "sign each with an SSH key, by ssh-keygen"},
     {"check", 0, NULL, CLI_CERTIFY, set_flag, AT(check), NULL,
@@ -269,24 +273,25 @@ const cli_option cli_option_table[] = {
     {"signers", 0, "FILE", CLI_INFO | CLI_CERTIFY, set_text, AT(signers), NULL,
      "check signatures: an allowed_signers file of ssh-keygen(1)"},
 
-    {"device", 0, "DEVICE", OPENS | CLI_DOCTOR | CLI_CERTIFY, set_device, 0, NULL,
+    {"device", 0, "DEVICE", OPENS | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE, set_device, 0, NULL,
      "cpu or cuda[:N] (a GPU where there is one)"},
     {"kernel", 0, "GLOB", CLI_CERTIFY, add_kernel, 0, NULL,
      "only kernels whose ids match: 'decode_*', '*_d128_*'"},
-    {"kernel", 0, "ID", OPENS, add_kernel, 0, NULL,
+    {"kernel", 0, "ID", OPENS | CLI_PROFILE, add_kernel, 0, NULL,
      "only this kernel, or those that begin so: 'fwd_sm80*'; bench and verify take several"},
     {"peer", 0, "FILE.so", CLI_VERIFY | CLI_BENCH, add_peer, 0, NULL,
      "another attention, a plug-in of attest_peer.h, beside attest; may be repeated"},
     {"rows", 0, "FILE", OPENS, set_text, AT(rows), NULL,
      "kernels beside the built-in ones, as attest tune writes them (ATTEST_ROWS)"},
-    {"allow-slow", 0, NULL, OPENS, set_flag, AT(allow_slow), NULL,
+    {"allow-slow", 0, NULL, OPENS | CLI_PROFILE, set_flag, AT(allow_slow), NULL,
      "on a GPU, kernels below the tensor cores too"},
     {"allow-unattested", 0, NULL, OPENS, set_flag, AT(allow_unattested), NULL,
      "kernels that ship without evidence too"},
     {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,
      "portable, avx2, avx512, amx or auto; bench and verify take a list"},
     {"threads", 0, "N", OPENS | CLI_CERTIFY, set_count, AT(threads), NULL, "CPU threads (all)"},
-    {"seed", 0, "N", OPENS | CLI_CERTIFY, set_seed, 0, NULL, "of the random inputs (0)"},
+    {"seed", 0, "N", OPENS | CLI_CERTIFY | CLI_PROFILE, set_seed, 0, NULL,
+     "of the random inputs (0)"},
     {"json", 0, "FILE", ALL, set_text, AT(json), NULL,
      "write a JSON document; - for stdout, text then goes to stderr"},
     {"help", 'h', NULL, ALL, set_flag, AT(help), NULL, "print this"},

@@ -29,6 +29,7 @@ enum {
     CLI_PLAN = 1u << 6,
     CLI_DOCTOR = 1u << 7,
     CLI_CERTIFY = 1u << 16,
+    CLI_PROFILE = 1u << 17,
     CLI_ABLATE = 1u << 20,
     CLI_TUNE = 1u << 21
 };
@@ -75,7 +76,8 @@ typedef struct cli_options {
         *plan_device; /* a name of devices/, a file, cuda or cuda:N; NULL: the GPU here */
     bool all;
 
-    /* certify and info */
+    const char *diff; /* profile: the first of two files */
+    /* certify and info; folder also of profile */
     const char *folder, *timed, *sign, *evidence, *signers;
     bool check;
 

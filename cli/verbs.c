@@ -41,6 +41,13 @@ static const char *const plan_examples[] = {
     NULL,
 };
 
+static const char *const profile_examples[] = {
+    "attest profile b2h8s512d64 --json before.json",
+    "attest profile b2h8s512d64 --kernel 'mma_sm80*' --allow-slow -o rung",
+    "attest profile --diff before.json after.json",
+    NULL,
+};
+
 static const char *const certify_examples[] = {
     "attest certify --check",
     "attest certify --device cpu --kernel 'fwd_cpu_*' -o attestations",
@@ -109,6 +116,16 @@ const cli_verb cli_verb_table[] = {
      "an SM, waves and predicted time, or the limit that it breaks; and names the kernel that\n"
      "the library would choose. Without --device, for the GPU of this machine.\n",
      plan_examples},
+    {"profile", CLI_PROFILE, cli_profile, "SHAPE | --diff BEFORE AFTER",
+     "a problem under Nsight Compute, and its bottleneck named",
+     "Runs the problem under ncu with the metrics that matter: shares of the tensor pipe, DRAM "
+     "and\n"
+     "L2, occupancy, registers, shared memory, spills, and what warps wait for. A metric that "
+     "the GPU\n"
+     "has not got is said to be missing. The report is kept. Exit code 3, with a remedy, where "
+     "there\n"
+     "is no ncu, or where counters are not permitted.\n",
+     profile_examples},
     {"certify", CLI_CERTIFY, cli_certify, "",
      "verify and time every kernel here, and state it; or check what was stated",
      "Verifies each production kernel of the device by itself, times it, and writes a "

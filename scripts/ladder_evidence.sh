@@ -4,13 +4,12 @@
 #   BUILD=build scripts/ladder_evidence.sh FOLDER [VARIANTS]
 #
 # Writes FOLDER/ladder_verify.txt (every rung over the suites), ladder.json (times of the seed suite) and ladder_profile.csv (what
-# Nsight Compute sees). With VARIANTS, the build folder of scripts/ladder_variants.sh, also ladder_variants.json. `make ladder` then
+# Nsight Compute sees; its reports are kept beside it). With VARIANTS, the build folder of scripts/ladder_variants.sh, also ladder_variants.json. `make ladder` then
 # puts them into the documents.
 set -uo pipefail
 
 build=${BUILD:-build}
 folder=$1
-scripts=$(dirname "$0")
 shape_options=(--suite seed --device cuda --allow-slow --seconds 0.1 --min-samples 40 --max-samples 40)
 mkdir -p "$folder"
 failed=0
@@ -39,5 +38,11 @@ if [[ -n ${2-} ]]; then
     mapfile -t variants < <(kernels_of {mma_sm80_f16_d64{,_n32,_m128w8},mma_async_sm80_f16_d64{,_s3,_n32,_n128,_m128w8}})
     "$2/attest" bench "${shape_options[@]}" "${variants[@]}" --json "$folder/ladder_variants.json" || failed=1
 fi
-BUILD=$build "$scripts/ladder_profile.sh" >"$folder/ladder_profile.csv" || failed=1
+# What Nsight Compute sees of every rung: rung,launch,kernel,metric,unit,value.
+echo 'rung,launch,kernel,metric,unit,value' >"$folder/ladder_profile.csv"
+for kernel in naive_sm80 tiled_sm80_d128 vector_sm80_d64 unfused_sm80 mma_sm80_f16_d64 mma_async_sm80_f16_d64 'fwd_sm80_f16_d64*'; do
+    "$build/attest" profile b2h8s512d64,fp16 --device cuda --allow-slow --kernel "$kernel" -o "$folder/ladder_${kernel%%_sm80*}" --csv "$folder/profile.new" || failed=1
+    tail -n +2 "$folder/profile.new" | sed "s/^/${kernel%%_sm80*},/" >>"$folder/ladder_profile.csv"
+    rm -f "$folder/profile.new"
+done
 exit $failed

@@ -2,7 +2,7 @@
  *
  *     ladder_table [--headers] ladder.json ladder_profile.csv
  *
- * The first is of `attest bench --suite seed --kernel ...`, the last of scripts/ladder_profile.sh. Prints Markdown, or a line a
+ * The first is of `attest bench --suite seed --kernel ...`, the last of `attest profile --csv` for every rung (scripts/ladder_evidence.sh). Prints Markdown, or a line a
  * rung for the headers of the kernels. */
 #include <jansson.h>
 #include <stdbool.h>

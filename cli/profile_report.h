@@ -1,0 +1,18 @@
+/* profile_report.h: profiles as tables, for people and as CSV. */
+#ifndef CLI_PROFILE_REPORT_H
+#define CLI_PROFILE_REPORT_H
+
+#include <stdio.h>
+
+#include "lab/profile.h"
+
+/* A column a kernel, what it waits for, and its bottleneck. */
+void cli_put_profile(FILE *text, const lab_profile *profile);
+
+/* The kernels of two profiles side by side, with what changed. */
+void cli_put_profile_diff(FILE *text, const lab_profile *before, const lab_profile *after);
+
+/* Every launch: launch,kernel,metric,unit,value; what is missing has no line. */
+void cli_put_profile_csv(FILE *csv, const lab_profile *profile);
+
+#endif
