@@ -251,6 +251,19 @@ const cli_option cli_option_table[] = {
     {"csv", 0, "FILE", CLI_BENCH | CLI_DEMO | CLI_PROFILE, set_text, AT(csv), NULL,
      "write a row a problem; - for stdout"},
 
+    {"budget", 0, "SECONDS", CLI_TUNE, set_seconds, AT(budget), NULL,
+     "time for the search and the last measurement, all problems together (60)"},
+    {"trials", 0, "N", CLI_TUNE, set_count, AT(trials), NULL,
+     "variants to try at most, those of the record among them (what the time allows)"},
+    {"population", 0, "N", CLI_TUNE, set_count, AT(population), NULL,
+     "variants of a generation, 4 to 64 (12)"},
+    {"output", 'o', "FILE", CLI_TUNE, set_text, AT(tuned), NULL,
+     "the rows file to write to, made or added to (tuned.rows)"},
+    {"state", 0, "FILE", CLI_TUNE, set_text, AT(state), NULL,
+     "the record of the search (the rows file's name, the problem's digest, .state)"},
+    {"resume", 0, NULL, CLI_TUNE, set_flag, AT(resume), NULL,
+     "go on from the record instead of beginning anew"},
+
     {"device", 0, "NAME", CLI_PLAN, set_text, AT(plan_device), NULL,
      "a name of devices/ (l4, a100, h200 ...), a .json file, or cuda[:N]"},
     {"all", 0, NULL, CLI_PLAN, set_flag, AT(all), NULL,
@@ -401,6 +414,8 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
                        .min_samples = (int64_t)defaults.min_samples,
                        .max_samples = verb_bit == CLI_CERTIFY ? CERTIFY_SAMPLES
                                                               : (int64_t)defaults.max_samples,
+                       .budget = 60.0,
+                       .population = 12,
                        .seconds = default_seconds(verb_bit, defaults.seconds)};
     bool only_shapes = false;
     for (int at = 0; at < argc; at++) {

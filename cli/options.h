@@ -81,6 +81,11 @@ typedef struct cli_options {
     const char *folder, *timed, *sign, *evidence, *signers;
     bool check;
 
+    double budget;              /* seconds of a search */
+    int64_t population, trials; /* trials 0: as many as the time allows */
+    const char *state, *tuned;  /* files: its record, and the rows that it writes */
+    bool resume;
+
     int64_t min_samples, max_samples;
     double seconds;
 } cli_options;

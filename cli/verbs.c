@@ -61,6 +61,12 @@ static const char *const ablate_examples[] = {
     NULL,
 };
 
+static const char *const tune_examples[] = {
+    "attest tune b1h8s512d64 --budget 60 -o my.rows",
+    "attest tune b1h8s512d64 --budget 60 -o my.rows --resume",
+    NULL,
+};
+
 static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
@@ -150,6 +156,18 @@ const cli_verb cli_verb_table[] = {
      "95 % interval and a verdict, and a waterfall from all off to all on. --json takes one "
      "problem.\n",
      ablate_examples},
+    {"tune", CLI_TUNE, cli_tune, "SHAPE... | --suite NAME",
+     "search tiles, stages, warps and switches for a problem on this GPU",
+     "An evolutionary search among what `attest plan` calls feasible, from --seed. Every "
+     "variant is\n"
+     "compiled by NVRTC, verified, and timed in turn with the row that ships; each trial is on "
+     "record\n"
+     "before the next begins. The best is measured again on fresh samples, and becomes a row "
+     "of a rows\n"
+     "file, with where it comes from, only where the verdict is FASTER. Such a row serves "
+     "this\n"
+     "problem on this model of GPU, and nothing else.\n",
+     tune_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},
 };

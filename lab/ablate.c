@@ -40,7 +40,7 @@ static bool open_steps(lab_ablation *a, lab_message *why) {
         variant.off = a->steps[i].off;
         /* The name says what is off: the same code is compiled once, whichever list it stands in. */
         snprintf(id, sizeof id, "user_ablate_%x", variant.off);
-        if (!lab_variant_open(&a->contexts[i], &a->base, &variant, id, why))
+        if (!lab_variant_open(&a->contexts[i], &a->base, &variant, id, true, why))
             return false;
         a->cases[i] = (lab_bench_case){.spec = a->base.spec,
                                        .subject = lab_subject_attest(a->contexts[i])};

@@ -113,10 +113,11 @@ void lab_variant_row(const lab_base *base, const lab_variant *v, const char *id,
 }
 
 bool lab_variant_open(att_context **ctx, const lab_base *base, const lab_variant *variant,
-                      const char *id, lab_message *why) {
+                      const char *id, bool may_spill, lab_message *why) {
     char row[LAB_VARIANT_TEXT - 64], text[LAB_VARIANT_TEXT];
     lab_variant_row(base, variant, id, row, sizeof row);
-    snprintf(text, sizeof text, "attest-rows 1\n%sspills   = allowed\n", row);
+    snprintf(text, sizeof text, "attest-rows 1\n%s%s", row,
+             may_spill ? "spills = allowed\n" : "");
     const att_context_options options = {.size = sizeof options,
                                          .device = ATT_DEVICE_CUDA,
                                          .device_index = base->gpu.device_index,

@@ -39,10 +39,10 @@ bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_m
 void lab_variant_row(const lab_base *base, const lab_variant *variant, const char *id,
                      char *buf, size_t n);
 
-/* A context on which the variant alone serves, under the name `id`. Its registers may spill. Fails with the library's
- * words. */
+/* A context on which the variant alone serves, under the name `id`. Fails with the library's words. A variant whose
+ * registers spill is refused by its plans unless it may. */
 bool lab_variant_open(att_context **ctx, const lab_base *base, const lab_variant *variant,
-                      const char *id, lab_message *why);
+                      const char *id, bool may_spill, lab_message *why);
 
 /* Compile what the contexts would compile for the problem, several at a time; what fails says so again when it is
  * used. */

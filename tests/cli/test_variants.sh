@@ -5,6 +5,8 @@
 source "$(dirname "$0")/common.sh"
 
 fakes=$BUILD/tests/fake_cuda
+expect 'tune without a GPU' 3 err='the kernels of the CPU have no constants' -- tune b1h1s17d16
+expect 'tune, the CPU by name' 3 err='the kernels of the CPU have no constants' -- tune b1h1s17d16 --device cpu
 expect 'ablate without a GPU' 3 err='the kernels of the CPU have no constants' -- ablate b1h1s17d16
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so
 export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache FAKE_CUDA_COMPUTES=1
@@ -32,4 +34,30 @@ check 'and has no samples' json wrong.json \
 expect 'a kernel without switches' 3 err='naive.cu has no switches' -- ablate b1h1s17d16 --kernel naive_sm80 --allow-slow
 expect 'one problem a document' 2 err='--json holds one problem' -- ablate b1h1s17d16 b1h1s18d16 --json two.json
 ATTEST_LIBNVRTC=/nonexistent/libnvrtc.so CUDA_HOME='' expect 'no compiler' 3 err='compiled here, but NVRTC' -- ablate b1h1s17d16
+
+# Tuning.
+quick=(--seconds 0 --min-samples 6)
+expect 'tune wants a shape' 2 err='a shape is wanted' -- tune
+expect 'tune, a population' 2 err='--population 3: 4 to 64' -- tune b1h1s17d64 --population 3
+expect 'tune, one record a problem' 2 err='--state holds one problem' -- tune b1h1s17d64 b1h1s18d64 --state s
+expect 'tune' 0 out='^verdict  FASTER: -[0-9.]+ %' -- tune b1h1s17d64 --trials 80 "${quick[@]}" -o my.rows --json tune.json
+check 'a row is written' grep -qE '^id +=' my.rows
+check 'with its provenance' test "$(grep -cE '^(source|problem|date|verdict|driver|uuid|attest|code) +=' my.rows)" = 8
+check 'the document of tune' json tune.json \
+    'd["schema"] == "attest-tune-1" and d["results"][0]["verdict"] == "FASTER" and len(d["results"][0]["tuned"]["samples_ns"]) >= 12 and d["results"][0]["row"].startswith("[row]")'
+expect 'the row serves' 0 out='^chosen +user_fwd_sm80_f16_d64_' -- explain b1h1s17d64 --rows my.rows
+ATTEST_ROWS=my.rows expect 'the row by the environment' 0 out='user_fwd_sm80_f16_d64_[0-9a-f]+ +[0-9]' -- bench b1h1s17d64 --seconds 0
+expect 'and no other problem' 0 out='^refused +user_.*seq_q: seq_q=18 is not in the 17\.\.17' -- explain b1h1s18d64 --rows my.rows
+expect 'nor another GPU' 0 out="^refused +user_.*device: is for a Fake GPU 0" -- explain b1h1s17d64 --rows my.rows --device cuda:1
+expect 'info lists it' 0 out='^user_fwd_sm80_f16_d64_.*a user.s row: fwd_sm80_f16_d64' -- info --rows my.rows
+sed 's/^tile .*/tile = m1n1s1w1/' my.rows >bad.rows
+expect 'a bad row' 2 err='bad\.rows:[0-9]+: tile: m1 is not' -- info --rows bad.rows
+expect 'no rows file' 2 err='absent\.rows: No such file' -- info --rows absent.rows
+trials=$(grep -c '"outcome"' my.rows.*.state)
+expect 'tune goes on' 0 out="^resumed  $trials trials" -- tune b1h1s17d64 --trials 90 "${quick[@]}" -o my.rows --resume
+check 'one row still' test "$(grep -c '^id' my.rows)" = 1
+expect 'not on from another seed' 3 err='search\.seed is 0' -- tune b1h1s17d64 --trials 90 "${quick[@]}" -o my.rows --resume --seed 1
+FAKE_CUDA_WRONG=-DWARPS=4 expect 'tune finds wrong answers' 1 out='trial .*WRONG: ' -- tune b1h1s17d64 --trials 12 "${quick[@]}" -o wrong.rows
+expect 'no time, no row' 0 out='^row +none written' -- tune b1h1s17d64 --budget 0 -o none.rows
+check 'no file either' test ! -e none.rows
 finish

@@ -1,0 +1,355 @@
+/* tune.c: trials until the time is over, then the winner once more. */
+#include "lab/tune.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/clock.h"
+#include "lab/plan_tiles.h"
+
+/* ------------------------------------------------------------------------------- genomes */
+
+enum { GENE_WARPS, GENE_ROWS, GENE_KEYS, GENE_STAGES, TILE_GENES };
+
+static const int gene_warps[] = {1, 2, 4, 8}, gene_rows[] = {16, 32, 64},
+                 gene_keys[] = {16, 32, 48, 64, 96, 128, 192, 256},
+                 gene_stages[] = {1, 2, 3, 4};
+
+static const struct {
+    const int *values;
+    int count;
+} tile_genes[TILE_GENES] = {
+    [GENE_WARPS] = {gene_warps, sizeof gene_warps / sizeof gene_warps[0]},
+    [GENE_ROWS] = {gene_rows, sizeof gene_rows / sizeof gene_rows[0]}, /* of a warp */
+    [GENE_KEYS] = {gene_keys, sizeof gene_keys / sizeof gene_keys[0]},
+    [GENE_STAGES] = {gene_stages, sizeof gene_stages / sizeof gene_stages[0]},
+};
+
+/* A switch is off in so many of the first genomes: most of them are there because they help. */
+static const double switches_off = 0.1;
+
+lab_variant lab_tune_variant(const lab_genome *genome, size_t switches) {
+    const uint8_t *allele = genome->allele;
+    lab_variant v = {.warps = gene_warps[allele[GENE_WARPS]],
+                     .n = gene_keys[allele[GENE_KEYS]],
+                     .stages = gene_stages[allele[GENE_STAGES]]};
+    v.m = v.warps * gene_rows[allele[GENE_ROWS]];
+    for (size_t i = 0; i < switches; i++)
+        if (allele[TILE_GENES + i])
+            v.off |= 1u << i;
+    return v;
+}
+
+/* The genome of a tile; false where the genes do not have it. */
+static bool genome_of(lab_genome *out, const lab_variant *v) {
+    const int wanted[TILE_GENES] = {v->warps, v->m / v->warps, v->n, v->stages};
+    *out = (lab_genome){{0}};
+    for (int g = 0; g < TILE_GENES; g++) {
+        int at = 0;
+        while (at < tile_genes[g].count && tile_genes[g].values[at] != wanted[g])
+            at++;
+        if (at == tile_genes[g].count)
+            return false;
+        out->allele[g] = (uint8_t)at;
+    }
+    return true;
+}
+
+static lab_tile tile_of(const lab_base *base, const lab_variant *v) {
+    return (lab_tile){.m = v->m,
+                      .n = v->n,
+                      .stages = v->stages,
+                      .warps = v->warps,
+                      .d_qk = base->d_qk,
+                      .d_v = base->d_v};
+}
+
+static bool is_feasible(const lab_genome *genome, const void *state) {
+    const lab_tuning *t = state;
+    const lab_variant v = lab_tune_variant(genome, t->base.switch_count);
+    if (v.n % (4 * v.warps))
+        return false; /* rows divide among the threads that copy them */
+    lab_tile tile = tile_of(&t->base, &v);
+    lab_work work;
+    lab_work_of(&work, t->base.spec);
+    lab_tile_evaluate(&tile, t->base.spec, &work, t->device);
+    return tile.breaks == ATT_RESOURCE_NONE;
+}
+
+static void make_space(lab_tuning *t) {
+    t->space = (lab_space){
+        .count = TILE_GENES + t->base.switch_count, .feasible = is_feasible, .state = t};
+    for (size_t g = 0; g < t->space.count; g++)
+        t->space.genes[g] =
+            g < TILE_GENES
+                ? (lab_gene){.alleles = tile_genes[g].count, .ordered = true, .weight = 4}
+                : (lab_gene){.alleles = 2, .rare = 2.0 * switches_off, .weight = 1};
+}
+
+/* The shipped row, then what the planner thinks fastest. */
+enum { SEEDS = 6, GRID_MOST = 4 * 3 * 8 * 4 };
+
+typedef struct predicted {
+    lab_genome genome;
+    double seconds;
+} predicted;
+
+static int by_seconds(const void *a, const void *b) {
+    const double x = ((const predicted *)a)->seconds, y = ((const predicted *)b)->seconds;
+    return (x > y) - (x < y);
+}
+
+static size_t list_seeds(const lab_tuning *t, lab_genome seeds[SEEDS]) {
+    predicted grid[GRID_MOST];
+    size_t count = 0, total = 0;
+    lab_work work;
+    lab_work_of(&work, t->base.spec);
+    for (int i = 0; i < GRID_MOST; i++) {
+        predicted *p = &grid[count];
+        int rest = i;
+        p->genome = (lab_genome){{0}};
+        for (int g = 0; g < TILE_GENES; g++) {
+            p->genome.allele[g] = (uint8_t)(rest % tile_genes[g].count);
+            rest /= tile_genes[g].count;
+        }
+        const lab_variant v = lab_tune_variant(&p->genome, 0);
+        lab_tile tile = tile_of(&t->base, &v);
+        lab_tile_evaluate(&tile, t->base.spec, &work, t->device);
+        p->seconds = tile.seconds;
+        count += is_feasible(&p->genome, t);
+    }
+    qsort(grid, count, sizeof *grid, by_seconds);
+    total += genome_of(&seeds[0], &t->base.shipped);
+    for (size_t i = 0; i < count && total < SEEDS; i++)
+        seeds[total++] = grid[i].genome;
+    return total;
+}
+
+/* -------------------------------------------------------------------------------- trials */
+
+const lab_trial *lab_tuning_best(const lab_tuning *t) {
+    const lab_trial *best = NULL;
+    for (size_t i = 0; i < t->trial_count; i++)
+        if (isfinite(t->trials[i].cost) && (!best || t->trials[i].cost < best->cost))
+            best = &t->trials[i];
+    return best;
+}
+
+static bool add_trial(lab_tuning *t, const lab_trial *trial, lab_message *why) {
+    if (t->trial_count == t->trial_room) {
+        const size_t room = t->trial_room ? 2 * t->trial_room : 64;
+        lab_trial *grown = realloc(t->trials, room * sizeof *grown);
+        if (!grown)
+            return lab_fail(why, "no memory for %zu trials", room);
+        t->trials = grown;
+        t->trial_room = room;
+    }
+    t->trials[t->trial_count++] = *trial;
+    return true;
+}
+
+static void trial_id(const lab_variant *v, char id[LAB_VARIANT_ID]) {
+    snprintf(id, LAB_VARIANT_ID, "user_tune_m%dn%ds%dw%d_%x", v->m, v->n, v->stages, v->warps,
+             v->off);
+}
+
+/* A candidate and the shipped row in turn. `ctx` is NULL where the row was refused. */
+static bool time_pair(lab_tuning *t, lab_bench_case pair[2], att_context *ctx,
+                      const lab_bench_options *options, lab_message *why) {
+    FILE *nowhere = fopen("/dev/null", "w"); /* the search has its own way to show progress */
+    if (!nowhere)
+        return lab_fail(why, "/dev/null cannot be opened");
+    pair[0] = (lab_bench_case){.spec = t->base.spec, .subject = lab_subject_attest(t->ctx)};
+    pair[1] = (lab_bench_case){.spec = t->base.spec, .subject = lab_subject_attest(ctx)};
+    const bool ok = lab_bench_run(pair, 2, options, nowhere, why);
+    fclose(nowhere);
+    return ok;
+}
+
+static bool try_variant(lab_tuning *t, lab_trial *trial, att_context *ctx, lab_message *why) {
+    lab_bench_case pair[2];
+    if (!time_pair(t, pair, ctx, &t->options.bench, why))
+        return false;
+    const lab_bench_case *shipped = &pair[0], *candidate = &pair[1];
+    bool ok = true;
+    if (!shipped->timed) {
+        ok = lab_fail(why, "the shipped row cannot be timed: %s", shipped->verify.message);
+    } else {
+        trial->outcome = candidate->verify.outcome;
+        snprintf(trial->message, sizeof trial->message, "%.150s", candidate->verify.message);
+        if (candidate->timed) {
+            trial->ns = candidate->ns.median;
+            trial->base_ns = shipped->ns.median;
+            trial->cost = trial->ns / trial->base_ns;
+        }
+    }
+    lab_bench_free(pair, 2);
+    return ok;
+}
+
+/* What a run of the search holds. */
+typedef struct sweep {
+    lab_tuning *t;
+    lab_search search;
+    uint64_t start_ns;
+    lab_tune_watch *watch;
+    void *watch_state;
+} sweep;
+
+static double elapsed(const sweep *s) {
+    return (double)(lab_clock_ns() - s->start_ns) / 1e9;
+}
+
+/* Time is kept back for the last measurement. */
+static bool is_over(const sweep *s) {
+    const lab_tune_options *o = &s->t->options;
+    if (o->max_trials && s->search.told_count >= o->max_trials)
+        return true;
+    const double kept = fmin(0.25 * o->budget_seconds, 2.0 + 12.0 * o->bench.seconds);
+    return elapsed(s) >= o->budget_seconds - kept;
+}
+
+/* Contexts of the genomes that no record answers for; NULL where a row is refused, which its trial then says. */
+static void open_batch(const lab_tuning *t, const lab_genome *batch, size_t count,
+                       att_context **contexts, lab_message *words) {
+    for (size_t i = 0; i < count; i++) {
+        char id[LAB_VARIANT_ID];
+        const lab_variant v = lab_tune_variant(&batch[i], t->base.switch_count);
+        trial_id(&v, id);
+        contexts[i] = NULL;
+        lab_variant_open(&contexts[i], &t->base, &v, id, false, &words[i]);
+    }
+    lab_variants_compile(contexts, count, t->base.spec);
+}
+
+static bool run_trial(sweep *s, const lab_genome *genome, att_context *ctx,
+                      const lab_message *refusal, lab_message *why) {
+    lab_tuning *t = s->t;
+    lab_trial trial = {.variant = lab_tune_variant(genome, t->base.switch_count),
+                       .outcome = LAB_REFUSED,
+                       .cost = INFINITY};
+    if (!ctx)
+        snprintf(trial.message, sizeof trial.message, "%.150s", refusal->text);
+    else if (!try_variant(t, &trial, ctx, why))
+        return false;
+    const lab_trial *best = lab_tuning_best(t);
+    const bool is_best = trial.cost < (best ? best->cost : INFINITY);
+    t->wrong += trial.outcome == LAB_FAIL;
+    if (!add_trial(t, &trial, why) || !lab_tune_state_write(t, why))
+        return false;
+    if (!lab_search_tell(&s->search, genome, trial.cost))
+        return lab_fail(why, "no memory for %zu trials", t->trial_count);
+    if (s->watch)
+        s->watch(t, &t->trials[t->trial_count - 1], is_best, elapsed(s), s->watch_state);
+    return true;
+}
+
+/* Trials of the record, which must be what the search proposes. Returns how many of the batch it answered. */
+static size_t replay(sweep *s, const lab_genome *batch, size_t count, bool *fits) {
+    const lab_tuning *t = s->t;
+    size_t at = 0;
+    for (; at < count && s->search.told_count < t->resumed; at++) {
+        const lab_trial *trial = &t->trials[s->search.told_count];
+        const lab_variant v = lab_tune_variant(&batch[at], t->base.switch_count);
+        *fits = memcmp(&v, &trial->variant, sizeof v) == 0 &&
+                lab_search_tell(&s->search, &batch[at], trial->cost);
+        if (!*fits)
+            break;
+    }
+    return at;
+}
+
+static bool run_generation(sweep *s, const lab_genome *batch, size_t count, lab_message *why) {
+    bool fits = true, ok = true;
+    const size_t known = replay(s, batch, count, &fits);
+    if (!fits)
+        return lab_fail(why, "%s: its trials are not those of seed %llu", s->t->options.state,
+                        (unsigned long long)s->t->options.bench.seed);
+    att_context *contexts[LAB_POPULATION_MAX] = {NULL};
+    lab_message words[LAB_POPULATION_MAX];
+    if (known < count && !is_over(s))
+        open_batch(s->t, batch + known, count - known, contexts, words);
+    for (size_t i = known; ok && i < count && !is_over(s); i++)
+        ok = run_trial(s, &batch[i], contexts[i - known], &words[i - known], why);
+    for (size_t i = 0; i < count - known; i++)
+        att_context_destroy(contexts[i]);
+    return ok;
+}
+
+static bool search_for(sweep *s, lab_message *why) {
+    lab_genome seeds[SEEDS], batch[LAB_POPULATION_MAX];
+    const size_t seed_count = list_seeds(s->t, seeds);
+    while (!is_over(s)) {
+        const size_t count = lab_search_ask(&s->search, seeds, seed_count, batch);
+        s->t->exhausted = count == 0;
+        if (count == 0)
+            return true;
+        if (!run_generation(s, batch, count, why))
+            return false;
+    }
+    return true;
+}
+
+/* -------------------------------------------------------------------------------- winner */
+
+enum { FINAL_TIMES = 5 }; /* samples of the last measurement, in those of a trial */
+
+static bool measure_winner(lab_tuning *t, lab_message *why) {
+    const lab_trial *best = lab_tuning_best(t);
+    if (!best || memcmp(&best->variant, &t->base.shipped, sizeof best->variant) == 0)
+        return true;
+    t->has_winner = true;
+    t->winner = best->variant;
+    lab_tune_id(&t->base, t->winner_id);
+    att_context *ctx = NULL;
+    if (!lab_variant_open(&ctx, &t->base, &t->winner, t->winner_id, false, why))
+        return false;
+    lab_bench_options options = t->options.bench;
+    options.seed = ~options.seed; /* other inputs than any trial had */
+    options.seconds *= FINAL_TIMES;
+    options.min_samples *= 2;
+    options.max_samples =
+        options.max_samples < options.min_samples ? options.min_samples : options.max_samples;
+    const bool ok = time_pair(t, t->final, ctx, &options, why);
+    if (ok && t->final[0].timed && t->final[1].timed) {
+        const lab_samples a = {.values = t->final[0].samples_ns,
+                               .count = t->final[0].sample_count},
+                          b = {.values = t->final[1].samples_ns,
+                               .count = t->final[1].sample_count};
+        t->judged = lab_verdict_of(&t->verdict, &a, &b, LAB_PAIRED, LAB_MINIMUM_EFFECT,
+                                   options.seed, why);
+    }
+    t->wrong += ok && t->final[1].verify.outcome == LAB_FAIL;
+    att_context_destroy(ctx);
+    return ok;
+}
+
+bool lab_tune(lab_tuning *t, att_context *ctx, const lab_spec *spec,
+              const lab_tune_options *options, lab_tune_watch *watch, void *state,
+              lab_message *why) {
+    *t = (lab_tuning){.ctx = ctx, .options = *options};
+    sweep s = {.t = t, .start_ns = lab_clock_ns(), .watch = watch, .watch_state = state};
+    *why = (lab_message){.text = ""};
+    if (!lab_base_find(&t->base, ctx, spec, why))
+        return false;
+    t->device = malloc(sizeof *t->device);
+    if (!t->device)
+        return lab_fail(why, "out of memory");
+    if (!lab_device_live(t->device, t->base.gpu.device_index, why) ||
+        (options->resume && !lab_tune_state_read(t, why)))
+        return false;
+    make_space(t);
+    lab_search_start(&s.search, &t->space, options->population, options->bench.seed);
+    const bool ok = search_for(&s, why);
+    lab_search_free(&s.search);
+    return ok && measure_winner(t, why);
+}
+
+void lab_tuning_free(lab_tuning *t) {
+    lab_bench_free(t->final, 2);
+    free(t->trials);
+    free(t->device);
+    *t = (lab_tuning){.ctx = NULL};
+}
