@@ -244,7 +244,7 @@ const cli_option cli_option_table[] = {
     {"min-samples", 0, "N", TIMED | VARIES, set_count, AT(min_samples), NULL,
      "samples every problem gets at least (20)"},
     {"max-samples", 0, "N", TIMED | VARIES, set_count, AT(max_samples), NULL,
-     "and at most (2000, certify 200)"},
+     "and at most (2000, certify 100)"},
     {"seconds", 0, "X", TIMED | VARIES, set_seconds, AT(seconds), NULL,
      "time a problem or variant gets for its samples (bench 1, demo and ablate 0.25, certify "
      "0.2, tune 0.1)"},
@@ -402,7 +402,7 @@ static double default_seconds(unsigned verb_bit, double of_bench) {
         return 0.25;
     return verb_bit == CLI_CERTIFY ? 0.2 : verb_bit == CLI_TUNE ? 0.1 : of_bench;
 }
-enum { CERTIFY_SAMPLES = 200 };
+enum { CERTIFY_SAMPLES = 100 };
 
 bool cli_options_read(cli_options *o, const char *program, const char *verb, unsigned verb_bit,
                       int argc, char **argv) {

@@ -19,6 +19,7 @@ static const struct {
     {"ATTEST_LIBCUDA", "puts another file in the place of the driver"},
     {"ATTEST_LIBNVRTC", "puts another file in the place of the compiler"},
     {"ATTEST_LIBCUBLAS", "puts another file in the place of cuBLAS"},
+    {"ATTEST_LIBNVML", "puts another file in the place of what reads clocks"},
     {"ATTEST_JIT", "compiles kernels in place of the library's machine code"},
     {"ATTEST_KERNEL", "forces a kernel where the library would choose"},
     {"ATTEST_LAB_EXACT", "leaves out the guards around GPU memory"},

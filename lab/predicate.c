@@ -47,6 +47,20 @@ static json_t *environment(void) {
     return object;
 }
 
+/* The machine, with the driver's own version where it is told. */
+static json_t *machine_object(const att_context *ctx) {
+    att_context_info info = {.size = sizeof info};
+    json_t *machine = lab_json_machine(ctx);
+    char driver[80];
+    if (att_context_query(ctx, &info) != ATT_OK || info.device != ATT_DEVICE_CUDA)
+        return machine;
+    lab_nvml *nvml = lab_nvml_open(info.gpu_uuid, NULL);
+    if (nvml && lab_nvml_driver(nvml, driver, sizeof driver))
+        json_object_set_new(machine, "driver", json_string(driver));
+    lab_nvml_close(nvml);
+    return machine;
+}
+
 json_t *lab_predicate_make(const lab_certify *job, const att_kernel_row *row,
                            const att_context *ctx, const lab_code_digests *digests) {
     char made[32], program[ATT_SHA256_HEX];
@@ -56,7 +70,7 @@ json_t *lab_predicate_make(const lab_certify *job, const att_kernel_row *row,
         "{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:{s:s, s:s}, s:I, "
         "s:o}",
         "kernel", row->id, "role", att_row_role(row), "made", made, "attest", att_version(),
-        "machine", lab_json_machine(ctx), "compiler", "name", digests->compiler, "flags",
+        "machine", machine_object(ctx), "compiler", "name", digests->compiler, "flags",
         digests->flags, "options", row->cuda ? lab_built_nvcc : lab_built_flags, "host",
         lab_compiler(), "harness", "source_sha256", lab_built_digest("harness"),
         "program_sha256", program, "suites", "verified", job->checked_name, "timed",
@@ -68,13 +82,33 @@ json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *res
                      lab_json_verify(result));
 }
 
+/* One number of every reading. */
+static json_t *readings_array(const lab_bench_case *timed, size_t field) {
+    json_t *array = json_array();
+    for (size_t i = 0; i < timed->sample_count; i++) {
+        const char *reading = (const char *)&timed->readings[i];
+        json_array_append_new(array, lab_json_number(*(const double *)(reading + field)));
+    }
+    return array;
+}
+
 json_t *lab_predicate_timed(const lab_bench_case *timed) {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "problem",
-                     lab_json_problem(timed->spec), "verify", lab_json_verify(&timed->verify),
-                     "launch", lab_json_launch(&timed->launch), "median_ns",
-                     lab_json_number(timed->ns.median), "low_ns",
-                     lab_json_number(timed->ns.low), "high_ns", lab_json_number(timed->ns.high),
-                     "floor_ns", lab_json_number(timed->floor_ns), "calls_per_sample",
-                     (json_int_t)timed->calls_per_sample, "samples_ns",
-                     lab_json_numbers(timed->samples_ns, timed->sample_count));
+    json_t *object = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "problem",
+        lab_json_problem(timed->spec), "verify", lab_json_verify(&timed->verify), "launch",
+        lab_json_launch(&timed->launch), "median_ns", lab_json_number(timed->ns.median),
+        "low_ns", lab_json_number(timed->ns.low), "high_ns", lab_json_number(timed->ns.high),
+        "floor_ns", lab_json_number(timed->floor_ns), "calls_per_sample",
+        (json_int_t)timed->calls_per_sample, "discarded", (json_int_t)timed->discarded,
+        "power_capped", (json_int_t)timed->power_capped, "samples_ns",
+        lab_json_numbers(timed->samples_ns, timed->sample_count));
+    if (!timed->readings)
+        return object;
+    json_object_set_new(object, "clocks_mhz",
+                        readings_array(timed, offsetof(lab_gpu_reading, clock_mhz)));
+    json_object_set_new(object, "power_w",
+                        readings_array(timed, offsetof(lab_gpu_reading, power_w)));
+    json_object_set_new(object, "temperature_c",
+                        readings_array(timed, offsetof(lab_gpu_reading, temperature_c)));
+    return object;
 }

@@ -1,0 +1,121 @@
+/* attestation_table.c: what pages say of the attestations under evidence/.
+ *
+ *     attestation_table FOLDER summary          a line a device, and what has no evidence
+ *     attestation_table FOLDER kernels DEVICE   a row a kernel
+ *
+ * Prints Markdown. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/evidence.h"
+
+static void fail(const char *text) {
+    fprintf(stderr, "attestation_table: %s\n", text);
+    exit(1);
+}
+
+static void put_device(const lab_evidence *evidence, const char *place) {
+    size_t kernels = 0, problems = 0, is_signed = 0;
+    double worst = 0.0;
+    const char *device = place;
+    for (size_t i = 0; i < evidence->count; i++) {
+        const lab_exhibit *e = &evidence->exhibits[i];
+        if (strcmp(e->place, place) != 0)
+            continue;
+        if (!e->sound)
+            fail(e->why.text);
+        kernels++;
+        is_signed += e->is_signed;
+        problems += e->attestation.verified;
+        worst = e->attestation.worst_share > worst ? e->attestation.worst_share : worst;
+        device = e->attestation.device;
+    }
+    printf("- %s (`evidence/%s/attestations`): %zu kernels, %zu problems verified, the largest "
+           "error %.0f %% of its bar, ",
+           device, place, kernels, problems, 100.0 * worst);
+    if (is_signed == 0)
+        puts("unsigned.");
+    else
+        printf("%zu signed.\n", is_signed);
+}
+
+static bool has_evidence(const lab_evidence *evidence, const char *kernel) {
+    for (size_t i = 0; i < evidence->count; i++)
+        if (strcmp(evidence->exhibits[i].kernel, kernel) == 0)
+            return true;
+    return false;
+}
+
+/* Rows that are off, and rows that are on though no device has evidence of them. */
+static void put_rest(const lab_evidence *evidence) {
+    size_t bare = 0, off = 0;
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        if (row->unattested)
+            printf("- `%s` is marked unattested, and off.\n", row->id);
+        off += row->unattested;
+        bare += lab_kernel_ships_attested(row) && !has_evidence(evidence, row->id);
+    }
+    if (bare > 0)
+        printf("- %zu production kernels have no attestation on any device; `attest info` shows "
+               "which.\n",
+               bare);
+    if (off == 0)
+        puts("- No kernel is marked unattested.");
+}
+
+static void put_kernel(const lab_exhibit *e) {
+    const lab_attestation *a = &e->attestation;
+    json_error_t error;
+    json_t *statement = json_load_file(e->path, 0, &error);
+    const json_t *timed = json_object_get(json_object_get(statement, "predicate"), "timed");
+    printf("| `%s` | %zu | %.0f %% |", a->kernel, a->verified, 100.0 * a->worst_share);
+    size_t i;
+    const json_t *problem;
+    json_array_foreach(timed, i, problem) {
+        const json_t *spec = json_object_get(json_object_get(problem, "problem"), "spec");
+        printf("%s `%s` %.2f", i ? "," : "", json_string_value(spec),
+               json_number_value(json_object_get(problem, "median_ns")) / 1e3);
+    }
+    puts(" |");
+    json_decref(statement);
+}
+
+static void put_kernels(const lab_evidence *evidence, const char *place) {
+    size_t found = 0;
+    for (size_t i = 0; i < evidence->count; i++) {
+        const lab_exhibit *e = &evidence->exhibits[i];
+        if (strcmp(e->place, place) != 0)
+            continue;
+        if (!e->sound)
+            fail(e->why.text);
+        if (found++ == 0)
+            puts("| kernel | problems verified | largest error, of its bar | medians, µs "
+                 "|\n|---|---|---|---|");
+        put_kernel(e);
+    }
+    if (found == 0)
+        puts("There are none yet.");
+}
+
+int main(int argc, char **argv) {
+    const bool summary = argc == 3 && strcmp(argv[2], "summary") == 0;
+    if (!summary && !(argc == 4 && strcmp(argv[2], "kernels") == 0)) {
+        fputs("usage: attestation_table FOLDER summary | kernels DEVICE\n", stderr);
+        return 2;
+    }
+    lab_evidence evidence;
+    lab_message why;
+    if (!lab_evidence_read(&evidence, argv[1], &why))
+        fail(why.text);
+    if (!summary)
+        put_kernels(&evidence, argv[3]);
+    for (size_t i = 0; summary && i < lab_evidence_places(&evidence); i++)
+        put_device(&evidence, lab_evidence_place(&evidence, i));
+    if (summary)
+        put_rest(&evidence);
+    lab_evidence_free(&evidence);
+    return 0;
+}
