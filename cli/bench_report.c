@@ -4,10 +4,15 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/report.h"
-#include "lab/bench.h"
+#include "cli/bench_processes.h"
+#include "cli/verdict_report.h"
+#include "lab/bench_json.h"
+#include "lab/clock.h"
+#include "lab/comparison.h"
 #include "lab/machine.h"
 #include "lab/table.h"
 
@@ -61,9 +66,36 @@ static void put_row(lab_table *table, const lab_bench_case *c, bool gpu) {
         lab_table_cell(table, "-");
 }
 
+/* What the table does not show: samples that stand apart, and those that were thrown away. */
+static void put_notes(FILE *text, const lab_bench_case *cases, size_t count) {
+    size_t samples = 0, outliers = 0, discarded = 0, capped = 0;
+    unsigned reasons = 0;
+    for (size_t i = 0; i < count; i++) {
+        const lab_bench_case *c = &cases[i];
+        discarded += c->discarded;
+        reasons |= c->discarded_for;
+        capped += c->power_capped;
+        if (!c->timed)
+            continue;
+        samples += c->sample_count;
+        outliers += c->ns.outliers_below + c->ns.outliers_above;
+    }
+    if (outliers)
+        fprintf(text, "\n%zu of %zu samples are outliers (Tukey); they are kept\n", outliers,
+                samples);
+    if (discarded) {
+        char names[128];
+        lab_slow_reasons(reasons, names, sizeof names);
+        fprintf(text, "%zu samples were thrown away: the GPU throttled (%s)\n", discarded,
+                names);
+    }
+    if (capped)
+        fprintf(text, "%zu samples were taken at the power limit; they are kept\n", capped);
+}
+
 static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
     fputs("problem,isa,threads,kernel,outcome,error,bar,samples,median_ns,low_ns,high_ns,"
-          "spread_percent,flops,gflops\n",
+          "spread_percent,flops,gflops,outliers,discarded\n",
           csv);
     for (size_t i = 0; i < count; i++) {
         const lab_bench_case *c = &cases[i];
@@ -75,38 +107,13 @@ static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
                 (int)info.threads, c->verify.kernel, cli_outcome_text(&c->verify),
                 c->verify.o.kernel, c->verify.o.bar, c->timed ? c->sample_count : 0);
         if (c->timed)
-            fprintf(csv, "%.1f,%.1f,%.1f,%.3f,%.0f,%.3f\n", c->ns.median, c->ns.low, c->ns.high,
-                    c->ns.spread_percent, c->flops, lab_bench_gflops(c, c->ns.median));
+            fprintf(csv, "%.1f,%.1f,%.1f,%.3f,%.0f,%.3f,%zu,%zu\n", c->ns.median, c->ns.low,
+                    c->ns.high, c->ns.spread_percent, c->flops,
+                    lab_bench_gflops(c, c->ns.median),
+                    c->ns.outliers_below + c->ns.outliers_above, c->discarded);
         else
-            fprintf(csv, ",,,,%.0f,\n", c->flops);
+            fprintf(csv, ",,,,%.0f,,,%zu\n", c->flops, c->discarded);
     }
-}
-
-static json_t *case_object(const lab_bench_case *c) {
-    att_context_info info = {.size = sizeof info};
-    att_context_query(c->subject.ctx, &info);
-    json_t *object =
-        json_pack("{s:o, s:o, s:s, s:i, s:o, s:b, s:o}", "problem", lab_json_problem(c->spec),
-                  "subject", lab_json_subject(&c->subject), "isa", lab_isa_name(info.isa),
-                  "threads", (int)info.threads, "verify", lab_json_verify(&c->verify), "timed",
-                  c->timed, "flops", lab_json_number(c->flops));
-    if (!c->timed)
-        return object;
-    const char *kernel =
-        lab_subject_is_attest(&c->subject) ? c->launch.kernel : c->subject.name;
-    json_object_set_new(object, "kernel", kernel ? json_string(kernel) : json_null());
-    json_object_set_new(object, "launch", lab_json_launch(&c->launch));
-    json_object_set_new(object, "median_ns", lab_json_number(c->ns.median));
-    json_object_set_new(object, "low_ns", lab_json_number(c->ns.low));
-    json_object_set_new(object, "high_ns", lab_json_number(c->ns.high));
-    json_object_set_new(object, "spread_percent", lab_json_number(c->ns.spread_percent));
-    json_object_set_new(object, "gflops", lab_json_number(lab_bench_gflops(c, c->ns.median)));
-    if (c->floor_ns > 0.0)
-        json_object_set_new(object, "floor_ns", lab_json_number(c->floor_ns));
-    json_object_set_new(object, "calls_per_sample",
-                        json_integer((json_int_t)c->calls_per_sample));
-    json_object_set_new(object, "samples_ns", lab_json_numbers(c->samples_ns, c->sample_count));
-    return object;
 }
 
 /* Tasks ready to run on the machine, over the last minute; NaN where it is not known. */
@@ -115,75 +122,245 @@ static double load_average(void) {
     return getloadavg(&load, 1) == 1 ? load : (double)NAN;
 }
 
-static json_t *bench_document(const cli_session *session, const lab_bench_case *cases,
-                              size_t count, double load) {
+lab_bench_options cli_bench_options(const cli_options *o) {
+    lab_bench_options options = lab_bench_defaults();
+    options.seed = o->seed + (uint64_t)o->as_process;
+    options.min_samples = (size_t)o->min_samples;
+    options.max_samples = (size_t)o->max_samples;
+    options.seconds = o->seconds;
+    options.precision = o->precision;
+    options.timer = (lab_timer)o->timer;
+    options.mode = o->cold ? LAB_COLD : LAB_WARM;
+    return options;
+}
+
+bool cli_open_save(cli_sink *save, const cli_options *o) {
+    char path[CLI_PATH_MAX];
+    if (!o->save)
+        return true;
+    if (!cli_baseline_path(o, o->save, path))
+        return false;
+    if (!strchr(o->save, '/') && strncmp(path, "baselines/", 10) == 0)
+        mkdir("baselines", 0777); /* what is wrong with it shows when the file is opened */
+    return cli_sink_open(save, o, path);
+}
+
+cli_exit cli_finish_bench(cli_session *session, cli_sink *save, json_t *document,
+                          cli_exit outcome) {
     const cli_options *o = session->options;
-    json_t *document = lab_json_document("attest-bench-1", session->ctx[0]);
-    json_object_set_new(document, "options",
-                        json_pack("{s:I, s:I, s:I, s:f}", "seed", (json_int_t)o->seed,
-                                  "min_samples", (json_int_t)o->min_samples, "max_samples",
-                                  (json_int_t)o->max_samples, "seconds", o->seconds));
-    json_object_set_new(document, "load_average_before", lab_json_number(load));
-    json_t *results = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(results, case_object(&cases[i]));
-    json_object_set_new(document, "results", results);
+    lab_message why;
+    if (save->stream) {
+        if (!lab_json_write(json_incref(document), save->stream, &why)) {
+            json_decref(document);
+            cli_complain(o, "%s", why.text);
+            return CLI_NOT_POSSIBLE;
+        }
+        if (!cli_sink_commit(save, o)) {
+            json_decref(document);
+            return CLI_NOT_POSSIBLE;
+        }
+    }
+    return cli_session_finish(session, document, outcome);
+}
+
+/* ----------------------------------------------------------------------- one run */
+
+/* What a run of `bench` holds. */
+typedef struct run {
+    cli_session *session;
+    lab_bench_options options;
+    lab_bench_case *cases;
+    size_t count;
+    double load, device_seconds;
+    cli_sink save;
+    lab_results baseline; /* with --baseline */
+} run;
+
+static json_t *document_of(const run *r) {
+    json_t *document = lab_json_bench_document(r->session->ctx[0], &r->options);
+    json_t *results = json_object_get(document, "results");
+    json_object_set_new(json_object_get(document, "options"), "processes",
+                        json_integer((json_int_t)r->session->options->processes));
+    json_object_set_new(document, "load_average_before", lab_json_number(r->load));
+    json_object_set_new(document, "device_seconds", lab_json_number(r->device_seconds));
+    for (size_t i = 0; i < r->count; i++)
+        json_array_append_new(results, lab_json_bench_case(&r->cases[i], &r->options));
     return document;
 }
 
-static cli_exit report(cli_session *session, const lab_bench_case *cases, size_t count,
-                       double load) {
+/* Rivals of one run against the first of them, round by round. */
+static bool judge_rivals(const run *r, json_t *document, lab_message *why) {
+    static const lab_table_column rival_columns[] = {{"problem", LAB_TABLE_LEFT},
+                                                     {"rival", LAB_TABLE_LEFT},
+                                                     {"against", LAB_TABLE_LEFT},
+                                                     {"effect", LAB_TABLE_LEFT},
+                                                     {"verdict", LAB_TABLE_LEFT}};
+    const size_t subjects = r->session->subject_count;
+    const double minimum = r->session->options->minimum_effect;
+    json_t *results = json_object_get(document, "results");
+    lab_table *table =
+        lab_table_create(rival_columns, sizeof rival_columns / sizeof rival_columns[0]);
+    bool ok = true;
+    for (size_t i = 0; ok && i < r->count; i++) {
+        const lab_bench_case *b = &r->cases[i], *a = &r->cases[i - i % subjects];
+        lab_verdict v;
+        if (a == b || !a->timed || !b->timed)
+            continue;
+        const lab_samples of_a = lab_bench_samples(a), of_b = lab_bench_samples(b);
+        ok = lab_verdict_of(&v, &of_a, &of_b, LAB_PAIRED,
+                            minimum > 0.0 ? minimum : LAB_MINIMUM_EFFECT, r->options.seed, why);
+        if (!ok)
+            break;
+        char line[LAB_SPEC_MAX], effect[64];
+        lab_spec_print(b->spec, line, sizeof line);
+        cli_format_effect(&v, effect, sizeof effect);
+        lab_table_cell(table, "%s", line);
+        lab_table_cell(table, "%s", b->verify.kernel);
+        lab_table_cell(table, "%s", a->verify.kernel);
+        lab_table_cell(table, "%s", effect);
+        lab_table_cell(table, "%s", lab_verdict_name(v.kind));
+        json_object_set_new(json_array_get(results, i), "against_first", lab_json_verdict(&v));
+    }
+    if (ok && subjects > 1) {
+        fputc('\n', r->session->text);
+        lab_table_print(table, r->session->text);
+    }
+    lab_table_destroy(table);
+    return ok;
+}
+
+/* The verdicts against the baseline, into the text and the document. */
+static cli_exit judge_baseline(const run *r, json_t *document) {
+    const cli_options *o = r->session->options;
+    lab_results now;
+    lab_comparison comparison;
+    lab_message why;
+    if (!lab_results_of(&now, document, "this run", &why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_NOT_POSSIBLE;
+    }
+    cli_exit result = CLI_USAGE;
+    if (lab_compare(&comparison, &r->baseline, &now, o->allowed, o->minimum_effect, o->seed,
+                    &why)) {
+        fprintf(r->session->text, "\nAgainst %s:\n", o->baseline);
+        cli_put_comparison(r->session->text, &comparison);
+        json_object_set_new(document, "comparison", lab_json_comparison(&comparison));
+        result = lab_comparison_holds(&comparison) ? CLI_HOLDS : CLI_CHECK_FAILED;
+        lab_comparison_free(&comparison);
+    } else {
+        cli_complain(o, "%s", why.text);
+    }
+    lab_results_free(&now);
+    return result;
+}
+
+static cli_exit put_all(const run *r) {
+    cli_session *session = r->session;
     att_context_info info = {.size = sizeof info};
     const bool gpu =
         att_context_query(session->ctx[0], &info) == ATT_OK && info.device == ATT_DEVICE_CUDA;
     lab_table *table =
         lab_table_create(gpu ? gpu_columns : columns, gpu ? COLUMNS : COLUMNS - 1);
     cli_tally tally = {0};
-    for (size_t i = 0; i < count; i++) {
-        put_row(table, &cases[i], gpu);
-        cli_tally_add(&tally, &cases[i].subject, &cases[i].verify);
+    for (size_t i = 0; i < r->count; i++) {
+        put_row(table, &r->cases[i], gpu);
+        cli_tally_add(&tally, &r->cases[i].subject, &r->cases[i].verify);
     }
-    lab_table_print(table, session->text);
+    if (!session->options->as_process) {
+        lab_table_print(table, session->text);
+        put_notes(session->text, r->cases, r->count);
+        for (size_t i = 0; i < r->count; i++)
+            cli_put_failure(session, i % session->subject_count, r->cases[i].spec,
+                            &r->cases[i].verify);
+        cli_put_tally(session, &tally);
+    }
     lab_table_destroy(table);
-    for (size_t i = 0; i < count; i++)
-        cli_put_failure(session, i % session->subject_count, cases[i].spec, &cases[i].verify);
-    cli_put_tally(session, &tally);
     if (session->csv.stream)
-        put_csv(session->csv.stream, cases, count);
-    return cli_session_finish(session, bench_document(session, cases, count, load),
-                              cli_tally_exit(&tally));
+        put_csv(session->csv.stream, r->cases, r->count);
+    return cli_tally_exit(&tally);
+}
+
+static cli_exit report(run *r) {
+    cli_exit outcome = put_all(r);
+    json_t *document = document_of(r);
+    lab_message why;
+    if (!r->session->options->as_process && !judge_rivals(r, document, &why)) {
+        cli_complain(r->session->options, "%s", why.text);
+        json_decref(document);
+        return CLI_NOT_POSSIBLE;
+    }
+    if (r->baseline.document) {
+        const cli_exit judged = judge_baseline(r, document);
+        outcome = outcome == CLI_HOLDS ? judged : outcome;
+    }
+    return cli_finish_bench(r->session, &r->save, document, outcome);
+}
+
+/* The baseline, read before any work is done; one of another machine is refused here. */
+static cli_exit open_baseline(run *r) {
+    const cli_options *o = r->session->options;
+    if (!o->baseline)
+        return CLI_HOLDS;
+    const cli_exit result = cli_read_results(&r->baseline, o, o->baseline);
+    if (result != CLI_HOLDS)
+        return result;
+    lab_results here;
+    lab_message why;
+    json_t *document = lab_json_bench_document(r->session->ctx[0], &r->options);
+    bool ok = lab_results_of(&here, document, "this machine", &why);
+    json_decref(document);
+    if (ok) {
+        ok = lab_compare_machines(&r->baseline, &here, o->allowed, &why);
+        lab_results_free(&here);
+    }
+    if (!ok)
+        cli_complain(o, "%s", why.text);
+    return ok ? CLI_HOLDS : CLI_USAGE;
+}
+
+static cli_exit measure(run *r) {
+    const uint64_t start = lab_clock_ns();
+    lab_message why;
+    if (!lab_bench_run(r->cases, r->count, &r->options, stderr, &why)) {
+        cli_complain(r->session->options, "%s", why.text);
+        return CLI_NOT_POSSIBLE;
+    }
+    const cli_exit result = cli_bench_further_processes(r->session, r->cases, r->count);
+    r->device_seconds = 1e-9 * (double)(lab_clock_ns() - start);
+    return result;
 }
 
 cli_exit cli_bench_session(cli_session *session) {
     const cli_options *o = session->options;
-    const size_t count = session->spec_count * session->subject_count;
-    lab_bench_case *cases = calloc(count, sizeof *cases);
-    if (!cases) {
+    run r = {.session = session,
+             .options = cli_bench_options(o),
+             .count = session->spec_count * session->subject_count,
+             .load = load_average()};
+    cli_exit result = open_baseline(&r);
+    if (result == CLI_HOLDS && !cli_open_save(&r.save, o))
+        result = CLI_NOT_POSSIBLE;
+    r.cases = calloc(r.count, sizeof *r.cases);
+    if (result == CLI_HOLDS && !r.cases) {
         cli_complain(o, "out of memory");
-        return CLI_NOT_POSSIBLE;
+        result = CLI_NOT_POSSIBLE;
     }
-    /* Instruction sets, kernels and peers of one problem stand side by side, so that they are sampled back to back. */
-    for (size_t i = 0; i < count; i++) {
-        cases[i].spec = &session->specs[i / session->subject_count];
-        cases[i].subject = session->subjects[i % session->subject_count];
+    if (result == CLI_HOLDS) {
+        /* Instruction sets, kernels and peers of one problem stand side by side. */
+        for (size_t i = 0; i < r.count; i++) {
+            r.cases[i].spec = &session->specs[i / session->subject_count];
+            r.cases[i].subject = session->subjects[i % session->subject_count];
+        }
+        if (r.load > 0.5 * (double)sysconf(_SC_NPROCESSORS_ONLN) && !o->as_process)
+            fprintf(stderr,
+                    "note: this machine is busy (load average %.1f), so times will scatter\n",
+                    r.load);
+        result = measure(&r);
+        if (result == CLI_HOLDS)
+            result = report(&r);
+        lab_bench_free(r.cases, r.count);
     }
-    lab_bench_options options = lab_bench_defaults();
-    options.seed = o->seed;
-    options.min_samples = (size_t)o->min_samples;
-    options.max_samples = (size_t)o->max_samples;
-    options.seconds = o->seconds;
-    const double load = load_average();
-    if (load > 0.5 * (double)sysconf(_SC_NPROCESSORS_ONLN))
-        fprintf(stderr,
-                "note: this machine is busy (load average %.1f), so times will scatter\n",
-                load);
-    lab_message why;
-    cli_exit result = CLI_NOT_POSSIBLE;
-    if (lab_bench_run(cases, count, &options, stderr, &why))
-        result = report(session, cases, count, load);
-    else
-        cli_complain(o, "%s", why.text);
-    lab_bench_free(cases, count);
-    free(cases);
+    free(r.cases);
+    cli_sink_discard(&r.save);
+    lab_results_free(&r.baseline);
     return result;
 }

@@ -9,6 +9,7 @@ cli_exit cli_run(const cli_options *o);
 cli_exit cli_explain(const cli_options *o);
 cli_exit cli_verify(const cli_options *o);
 cli_exit cli_bench(const cli_options *o);
+cli_exit cli_compare(const cli_options *o);
 cli_exit cli_demo(const cli_options *o);
 cli_exit cli_plan(const cli_options *o);
 cli_exit cli_doctor(const cli_options *o);

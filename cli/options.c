@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lab/bench.h"
+#include "lab/comparison.h"
 #include "lab/machine.h"
 #include "lab/suggest.h"
 
@@ -70,6 +71,30 @@ static bool set_seconds(cli_options *o, const cli_option *option, const char *va
                             value);
     *(double *)field_of(o, option) = number;
     return true;
+}
+
+/* A share, given in per cent. */
+static bool set_percent(cli_options *o, const cli_option *option, const char *value) {
+    char *end;
+    const double number = strtod(value, &end);
+    if (end == value || *end || !(number >= 0.0 && number < 100.0))
+        return cli_complain(o, "--%s %s: per cent from 0 to below 100 are wanted", option->name,
+                            value);
+    *(double *)field_of(o, option) = number / 100.0;
+    return true;
+}
+
+static bool set_timer(cli_options *o, const cli_option *option, const char *value) {
+    for (o->timer = 0; o->timer < LAB_TIMER_COUNT; o->timer++)
+        if (strcmp(value, lab_timer_name((lab_timer)o->timer)) == 0)
+            return true;
+    return cli_complain(o, "--%s %s: graph, events or latency is wanted", option->name, value);
+}
+
+static bool set_allowed(cli_options *o, const cli_option *option, const char *value) {
+    lab_message why;
+    return lab_keys_parse(&o->allowed, value, &why) ||
+           cli_complain(o, "--%s: %s", option->name, why.text);
 }
 
 static bool set_device(cli_options *o, const cli_option *option, const char *value) {
@@ -185,7 +210,8 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 #define PROBLEMS  (ON_DEVICE | CLI_PLAN | CLI_PROFILE)
 #define TIMED     (CLI_BENCH | CLI_DEMO | CLI_CERTIFY)
 #define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO)
-#define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE)
+#define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE | CLI_COMPARE)
+#define JUDGED    (CLI_BENCH | CLI_COMPARE)
 #define AT(f)     offsetof(cli_options, f)
 #define IN(f)     offsetof(cli_options, files.input[f])
 
@@ -248,8 +274,31 @@ const cli_option cli_option_table[] = {
     {"seconds", 0, "X", TIMED | VARIES, set_seconds, AT(seconds), NULL,
      "time a problem or variant gets for its samples (bench 1, demo and ablate 0.25, certify "
      "0.2, tune 0.1)"},
-    {"csv", 0, "FILE", CLI_BENCH | CLI_DEMO | CLI_PROFILE, set_text, AT(csv), NULL,
-     "write a row a problem; - for stdout"},
+    {"precision", 0, "PERCENT", CLI_BENCH, set_percent, AT(precision), NULL,
+     "enough once every median is known to this, half an interval (0.25); 0: use the time"},
+    {"timer", 0, "NAME", CLI_BENCH, set_timer, 0, NULL,
+     "on a GPU: graph (the default), events, or latency: the host's time of a call"},
+    {"cold", 0, NULL, CLI_BENCH, set_flag, AT(cold), NULL,
+     "flush the caches before every sample, of one call"},
+    {"processes", 0, "N", CLI_BENCH, set_count, AT(processes), NULL,
+     "measure in so many processes, one after the other (1)"},
+    {"save", 0, "NAME", CLI_BENCH, set_text, AT(save), NULL,
+     "keep the result as baselines/NAME.json; a NAME with a / or .json is a file"},
+    {"baseline", 0, "NAME", CLI_BENCH, set_text, AT(baseline), NULL,
+     "compare with what --save kept; exit 1 where something is slower or not decided"},
+    {"min-effect", 0, "PERCENT", JUDGED, set_percent, AT(minimum_effect), NULL,
+     "the least that is called a difference (that of the baseline's A/A run, or 1)"},
+    {"allow", 0, "FIELDS", JUDGED, set_allowed, 0, NULL,
+     "compare results that differ in these, with commas: kernel, driver, device ..."},
+    {"aa", 0, NULL, CLI_BENCH, set_flag, AT(self_check), NULL,
+     "self-check: every problem against itself; finds the minimum effect"},
+    {"inject", 0, "PERCENT", CLI_BENCH, set_percent, AT(inject), NULL,
+     "self-check: every problem against itself with so many more calls: is it found?"},
+    {"trials", 0, "N", CLI_BENCH, set_count, AT(check_trials), NULL, "of a self-check (1)"},
+    {"as-process", 0, "N", CLI_BENCH, set_count, AT(as_process), NULL,
+     "be further process N of --processes: the document to stdout, nothing else"},
+    {"csv", 0, "FILE", CLI_BENCH | CLI_DEMO | CLI_PROFILE | CLI_COMPARE, set_text, AT(csv),
+     NULL, "write a row a problem; - for stdout"},
 
     {"budget", 0, "SECONDS", CLI_TUNE, set_seconds, AT(budget), NULL,
      "time for the search and the last measurement, all problems together (60)"},
@@ -404,11 +453,40 @@ static double default_seconds(unsigned verb_bit, double of_bench) {
 }
 enum { CERTIFY_SAMPLES = 100 };
 
+/* What `bench` alone has to agree in. */
+static bool check_bench(cli_options *o) {
+    const bool checks_itself = o->self_check || o->inject > 0.0;
+    if (o->self_check && o->inject > 0.0)
+        return cli_complain(o, "--aa and --inject are two self-checks: one at a time");
+    if (checks_itself && (o->baseline || o->processes > 1))
+        return cli_complain(o, "a self-check goes without --baseline and --processes");
+    if (checks_itself && (o->isa_count > 1 || o->kernel_count > 1 || o->peer_count > 0))
+        return cli_complain(o, "a self-check takes one kernel, instruction set or none");
+    if (o->inject > 0.0 && o->cold)
+        return cli_complain(o,
+                            "--inject needs samples of many calls, and --cold ones have one");
+    if (o->check_trials > 1 && !checks_itself)
+        return cli_complain(o, "--trials is for --aa and --inject");
+    if (o->processes > 64)
+        return cli_complain(o, "--processes %" PRId64 ": at most 64 are wanted", o->processes);
+    if (o->as_process > 0) {
+        o->json = "-";
+        o->csv = o->save = o->baseline = NULL;
+        o->processes = 1;
+    }
+    return true;
+}
+
 bool cli_options_read(cli_options *o, const char *program, const char *verb, unsigned verb_bit,
                       int argc, char **argv) {
     const lab_bench_options defaults = lab_bench_defaults();
     *o = (cli_options){.program = program,
                        .verb = verb,
+                       .argument_count = argc,
+                       .arguments = argv,
+                       .precision = defaults.precision,
+                       .processes = 1,
+                       .check_trials = 1,
                        .isa = {ATT_ISA_AUTO},
                        .isa_count = 1,
                        .min_samples = (int64_t)defaults.min_samples,
@@ -424,7 +502,7 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
         else if (!only_shapes && argv[at][0] == '-' && argv[at][1]) {
             if (!read_option(o, verb_bit, argc, argv, &at))
                 return false;
-        } else if (!(verb_bit & PROBLEMS))
+        } else if (!(verb_bit & (PROBLEMS | CLI_COMPARE)))
             return cli_complain(o, "takes no arguments, but was given '%s'", argv[at]);
         else if (!add_shape(o, NULL, argv[at]))
             return false;
@@ -438,7 +516,7 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
                             o->min_samples, o->max_samples);
     if (o->threads > INT32_MAX)
         return cli_complain(o, "--threads %" PRId64 " is out of range", o->threads);
-    return true;
+    return verb_bit != CLI_BENCH || check_bench(o);
 }
 
 void cli_options_free(cli_options *o) {

@@ -28,6 +28,7 @@ enum {
     CLI_DEMO = 1u << 5,
     CLI_PLAN = 1u << 6,
     CLI_DOCTOR = 1u << 7,
+    CLI_COMPARE = 1u << 8,
     CLI_CERTIFY = 1u << 16,
     CLI_PROFILE = 1u << 17,
     CLI_ABLATE = 1u << 20,
@@ -61,7 +62,7 @@ typedef struct cli_options {
     uint64_t seed;
     const char *json, *csv;
 
-    const char **shapes; /* positional arguments and --shape */
+    const char **shapes; /* positional arguments and --shape; the files of compare */
     size_t shape_count;
     const char **suites;
     size_t suite_count;
@@ -88,6 +89,19 @@ typedef struct cli_options {
 
     int64_t min_samples, max_samples;
     double seconds;
+    double precision;      /* as a share; and so are the next two */
+    double minimum_effect; /* 0: as the baseline has it */
+    double inject;         /* 0: no slow-down on purpose */
+    int timer;             /* lab_timer */
+    bool cold;
+    int64_t processes;
+    int64_t as_process; /* 0: this is the process that was asked; else one that it began */
+    const char *save, *baseline;
+    unsigned allowed; /* bits of lab_key that may differ between two results */
+    bool self_check;  /* A/A */
+    int64_t check_trials;
+    int argument_count; /* what followed the verb, for further processes */
+    char **arguments;
 } cli_options;
 
 /* One row of the table. */

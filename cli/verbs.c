@@ -29,6 +29,13 @@ static const char *const bench_examples[] = {
     "attest bench b1h8s512d64 --json result.json",
     "attest bench b1h8s512d64,f32 --isa portable,auto --threads 1",
     "attest bench --suite seed --seconds 0.1 --csv -",
+    "attest bench b1h8s128d64 --save mine --processes 3",
+    NULL,
+};
+
+static const char *const compare_examples[] = {
+    "attest compare before.json after.json",
+    "attest compare before.json after.json --allow kernel --min-effect 2 --json verdicts.json",
     NULL,
 };
 
@@ -101,11 +108,25 @@ const cli_verb cli_verb_table[] = {
      "verify, then time, with intervals (suite seed)",
      "A problem that fails its verification is not timed. Samples of all problems (and of "
      "every\n"
-     "--isa) are taken in turn. Prints the median, its bootstrap 95 % interval and GFLOP/s; "
-     "an\n"
-     "operation count is 2 (d_qk + d_v) for every (row, key) pair that the mask lets be seen.\n"
-     "--json keeps every raw sample.\n",
+     "--isa, --kernel and --peer) are taken in turn, in random order. Prints the median, its "
+     "bootstrap\n"
+     "95 % interval and GFLOP/s; an operation count is 2 (d_qk + d_v) for every (row, key) "
+     "pair that\n"
+     "the mask lets be seen. --json keeps every raw sample. --baseline judges the result as "
+     "compare\n"
+     "does; --aa and --inject judge the measurement itself.\n",
      bench_examples},
+    {"compare", CLI_COMPARE, cli_compare, "A B", "two result files of bench into verdicts",
+     "Says of every problem whether B is FASTER, SLOWER or the SAME as A, or whether the "
+     "samples\n"
+     "leave it AMBIGUOUS: by permutation tests on the raw samples, and the least effect that "
+     "counts.\n"
+     "Results that differ in device, driver, compiler, subject, kernel, instruction set, "
+     "threads,\n"
+     "mode or timer are refused, unless --allow names the field. Exit code 1: something is "
+     "slower,\n"
+     "not decided, or no longer timed.\n",
+     compare_examples},
     {"doctor", CLI_DOCTOR, cli_doctor, "",
      "is everything here in order? with a remedy where not",
      "Checks the build and its digests, the processor, the driver, the GPUs, NVRTC and its "

@@ -76,8 +76,8 @@ static bool allows(unsigned allowed, lab_key key) {
     return allowed >> key & 1u;
 }
 
-static bool check_files(const lab_results *a, const lab_results *b, unsigned allowed,
-                        lab_message *why) {
+bool lab_compare_machines(const lab_results *a, const lab_results *b, unsigned allowed,
+                          lab_message *why) {
     for (int key = LAB_KEY_DEVICE; key <= LAB_KEY_COMPILER; key++) {
         const char *of_a = file_key(a, (lab_key)key), *of_b = file_key(b, (lab_key)key);
         if (!allows(allowed, (lab_key)key) && strcmp(of_a, of_b) != 0)
@@ -183,7 +183,7 @@ bool lab_compare(lab_comparison *out, const lab_results *a, const lab_results *b
     *out = (lab_comparison){.minimum_effect = minimum_effect, .worst_effect = -1.0};
     if (minimum_effect <= 0.0)
         out->minimum_effect = a->minimum_effect > 0.0 ? a->minimum_effect : LAB_MINIMUM_EFFECT;
-    if (!check_files(a, b, allowed, why))
+    if (!lab_compare_machines(a, b, allowed, why))
         return false;
     out->rows = calloc(b->count ? b->count : 1, sizeof *out->rows);
     if (!out->rows)

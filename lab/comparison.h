@@ -49,6 +49,10 @@ typedef struct lab_comparison {
     double worst_effect; /* the largest effect */
 } lab_comparison;
 
+/* Whether the files are of machines alike enough to be compared; else why not. */
+bool lab_compare_machines(const lab_results *a, const lab_results *b, unsigned allowed,
+                          lab_message *why);
+
 /* Compare B with A, its baseline. `minimum_effect` 0 means what A was saved with, or LAB_MINIMUM_EFFECT.
  * Fails with the reason where unlike things would be compared or where there is nothing to compare.
  * `a` and `b` must outlive the comparison. */

@@ -15,7 +15,7 @@
 #include "lab/subject.h"
 #include "lab/verify.h"
 
-/* A new document for `schema`, e.g. "attest-bench-1"; ctx may be NULL: "machine" is then null. */
+/* A new document for `schema`, e.g. "attest-bench-2"; ctx may be NULL: "machine" is then null. */
 json_t *lab_json_document(const char *schema, const att_context *ctx);
 
 /* The number, or null where it is not finite. */

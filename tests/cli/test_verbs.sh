@@ -57,7 +57,7 @@ unset ATTEST_SUITES
 quick=(--seconds 0 --min-samples 5 --max-samples 7)
 expect 'bench' 0 out='b1h2s64d16,fp16 .*\[.*\].* GFLOP|\[[0-9.]+, [0-9.]+\]' -- \
     bench b1h2s64d16 b1h1s32d8,f32 "${quick[@]}" --json bench.json --csv bench.csv
-check 'bench json' json bench.json 'd["schema"] == "attest-bench-1" and d["machine"]["processor"] and d["compiler"]'
+check 'bench json' json bench.json 'd["schema"] == "attest-bench-2" and d["machine"]["processor"] and d["compiler"]'
 check 'bench keeps raw samples' json bench.json 'all(5 <= len(r["samples_ns"]) <= 7 and r["timed"] for r in d["results"])'
 check 'bench median is of the samples' json bench.json 'all(r["median_ns"] == __import__("statistics").median(r["samples_ns"]) and r["low_ns"] <= r["median_ns"] <= r["high_ns"] for r in d["results"])'
 check 'bench counts 4 B H S^2 D' json bench.json 'd["results"][0]["flops"] == 4 * 2 * 64 * 64 * 16'
@@ -75,7 +75,7 @@ check 'refused json' json refused.json 'not d["results"][0]["timed"] and "sample
 expect 'csv on stdout' 0 out='^"b1h1s8d8,fp16",' err='passed' -- bench b1h1s8d8 "${quick[@]}" --csv -
 expect 'json on stdout alone' 0 err='passed' -- bench b1h1s8d8 "${quick[@]}" --json -
 cp .out stdout.json
-check 'stdout is one document' json stdout.json 'd["schema"] == "attest-bench-1"'
+check 'stdout is one document' json stdout.json 'd["schema"] == "attest-bench-2"'
 expect 'nan in an answer is null in json' 0 -- verify b1h2s20d8,f32,data=nan-visible --json nan.json
 check 'no nan' json nan.json 'True'
 expect 'a failed run leaves the old document' 3 -- run b1h1s1d300 --json verify.json
@@ -148,7 +148,7 @@ if command -v groff >/dev/null; then
     groff -mandoc -ww -Tutf8 -z "$page" >man.log 2>&1
     check 'the manual has no warnings' test ! -s man.log
     groff -mandoc -Tascii -P-cbou "$page" >man.txt 2>/dev/null
-    for verb in info run explain verify bench doctor plan profile certify demo; do
+    for verb in info run explain verify bench compare doctor plan profile certify demo; do
         check "manual: $verb" grep -q "^ *attest $verb" man.txt
         for option in $(attest help "$verb" | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p'); do
             check "manual: --$option" grep -q -- "--$option" man.txt
