@@ -178,6 +178,9 @@ static cli_exit ablate_all(cli_session *session) {
 }
 
 cli_exit cli_ablate(const cli_options *o) {
+    cli_options options = *o;
+    options.rows = ""; /* a built-in row is varied, whatever rows the user has */
+    o = &options;
     cli_session session;
     cli_exit result = cli_session_begin(&session, o, "seed");
     if (result == CLI_HOLDS)

@@ -163,6 +163,9 @@ static cli_exit tune_all(cli_session *session) {
 }
 
 cli_exit cli_tune(const cli_options *o) {
+    cli_options options = *o;
+    options.rows = ""; /* a built-in row is varied, whatever rows the user has */
+    o = &options;
     cli_session session;
     if (o->population < 4 || o->population > LAB_POPULATION_MAX) {
         cli_complain(o, "--population %lld: 4 to %d are wanted", (long long)o->population,

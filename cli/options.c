@@ -343,7 +343,7 @@ const cli_option cli_option_table[] = {
      "only this kernel, or those that begin so: 'fwd_sm80*'; bench and verify take several"},
     {"peer", 0, "FILE.so", CLI_VERIFY | CLI_BENCH, add_peer, 0, NULL,
      "another attention, a plug-in of attest_peer.h, beside attest; may be repeated"},
-    {"rows", 0, "FILE", OPENS, set_text, AT(rows), NULL,
+    {"rows", 0, "FILE", OPENS & ~(unsigned)VARIES, set_text, AT(rows), NULL,
      "kernels beside the built-in ones, as attest tune writes them (ATTEST_ROWS)"},
     {"allow-slow", 0, NULL, OPENS | CLI_PROFILE, set_flag, AT(allow_slow), NULL,
      "on a GPU, kernels below the tensor cores too"},

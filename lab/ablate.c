@@ -49,15 +49,11 @@ static bool open_steps(lab_ablation *a, lab_message *why) {
     return true;
 }
 
-static lab_samples samples_of(const lab_bench_case *c) {
-    return (lab_samples){.values = c->samples_ns, .count = c->sample_count};
-}
-
 /* `now` against `before`; false where one of them was not timed. */
 static bool judge(lab_verdict *out, const lab_bench_case *before, const lab_bench_case *now,
                   uint64_t seed) {
     lab_message why;
-    const lab_samples a = samples_of(before), b = samples_of(now);
+    const lab_samples a = lab_bench_samples(before), b = lab_bench_samples(now);
     return before->timed && now->timed &&
            lab_verdict_of(out, &a, &b, LAB_PAIRED, LAB_MINIMUM_EFFECT, seed, &why);
 }
@@ -79,7 +75,7 @@ bool lab_ablate(lab_ablation *a, att_context *ctx, const lab_spec *spec,
     const size_t most = 2 * a->base.switch_count + 2;
     a->steps = calloc(most, sizeof *a->steps);
     a->cases = calloc(most, sizeof *a->cases);
-    a->contexts = calloc(most, sizeof *a->contexts);
+    a->contexts = calloc(most, sizeof(att_context *));
     if (!a->steps || !a->cases || !a->contexts)
         return lab_fail(why, "no memory for %zu variants", most);
     list_steps(a);

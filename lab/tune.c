@@ -161,7 +161,9 @@ static bool time_pair(lab_tuning *t, lab_bench_case pair[2], att_context *ctx,
     FILE *nowhere = fopen("/dev/null", "w"); /* the search has its own way to show progress */
     if (!nowhere)
         return lab_fail(why, "/dev/null cannot be opened");
-    pair[0] = (lab_bench_case){.spec = t->base.spec, .subject = lab_subject_attest(t->ctx)};
+    pair[0] = (lab_bench_case){.spec = t->base.spec,
+                               .subject = lab_subject_attest(t->ctx),
+                               .twin = t->shipped.spec ? &t->shipped : NULL};
     pair[1] = (lab_bench_case){.spec = t->base.spec, .subject = lab_subject_attest(ctx)};
     const bool ok = lab_bench_run(pair, 2, options, nowhere, why);
     fclose(nowhere);
@@ -186,6 +188,8 @@ static bool try_variant(lab_tuning *t, lab_trial *trial, att_context *ctx, lab_m
         }
     }
     lab_bench_free(pair, 2);
+    t->shipped =
+        pair[0]; /* without samples: it need not be verified again for the next trial */
     return ok;
 }
 
@@ -310,14 +314,13 @@ static bool measure_winner(lab_tuning *t, lab_message *why) {
     options.seed = ~options.seed; /* other inputs than any trial had */
     options.seconds *= FINAL_TIMES;
     options.min_samples *= 2;
+    t->shipped.spec = NULL; /* all is fresh */
     options.max_samples =
         options.max_samples < options.min_samples ? options.min_samples : options.max_samples;
     const bool ok = time_pair(t, t->final, ctx, &options, why);
     if (ok && t->final[0].timed && t->final[1].timed) {
-        const lab_samples a = {.values = t->final[0].samples_ns,
-                               .count = t->final[0].sample_count},
-                          b = {.values = t->final[1].samples_ns,
-                               .count = t->final[1].sample_count};
+        const lab_samples a = lab_bench_samples(&t->final[0]),
+                          b = lab_bench_samples(&t->final[1]);
         t->judged = lab_verdict_of(&t->verdict, &a, &b, LAB_PAIRED, LAB_MINIMUM_EFFECT,
                                    options.seed, why);
     }

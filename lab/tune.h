@@ -39,6 +39,7 @@ typedef struct lab_tuning {
     lab_tune_options options;
     lab_space space;
     lab_device *device;
+    lab_bench_case shipped; /* verified by the first trial; no spec before */
     lab_trial *trials;
     size_t trial_count, trial_room, resumed; /* resumed: of them, read from the record */
     size_t wrong;                            /* answers that were */

@@ -74,7 +74,7 @@ static size_t list_parents(const lab_search *s, const lab_told **parents) {
 
 /* The best of a few by chance; they are sorted. */
 static const lab_genome *choose(lab_search *s, const lab_told *const *parents, size_t count) {
-    size_t best = count;
+    size_t best = count - 1;
     for (int i = 0; i < TOURNAMENT; i++) {
         const size_t drawn = (size_t)lab_random_below(&s->random, (int64_t)count);
         best = drawn < best ? drawn : best;
@@ -145,7 +145,7 @@ static void propose(const lab_search *s, const lab_genome *genome, lab_genome *o
 
 size_t lab_search_ask(lab_search *s, const lab_genome *seeds, size_t seed_count,
                       lab_genome *out) {
-    const lab_told *parents[LAB_POPULATION_MAX];
+    const lab_told *parents[LAB_POPULATION_MAX] = {NULL};
     const size_t parent_count = list_parents(s, parents);
     size_t count = 0;
     for (size_t i = 0; s->generation == 0 && i < seed_count; i++)

@@ -31,8 +31,8 @@ typedef struct lab_base {
     char source_sha256[65]; /* of the text that it is compiled from */
 } lab_base;
 
-/* The row that `ctx` chooses for the problem, which must outlive it. Fails where there is no GPU or the
- * row has no switches; the user's own rows are passed over. */
+/* The row that `ctx` chooses for the problem, which must outlive it. Fails where there is no GPU, no
+ * NVRTC, or the row is a user's own or has no switches. */
 bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_message *why);
 
 /* The row of a rows file: constants, GPU and problem, without provenance. */

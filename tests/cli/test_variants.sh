@@ -47,6 +47,7 @@ check 'the document of tune' json tune.json \
     'd["schema"] == "attest-tune-1" and d["results"][0]["verdict"] == "FASTER" and len(d["results"][0]["tuned"]["samples_ns"]) >= 12 and d["results"][0]["row"].startswith("[row]")'
 expect 'the row serves' 0 out='^chosen +user_fwd_sm80_f16_d64_' -- explain b1h1s17d64 --rows my.rows
 ATTEST_ROWS=my.rows expect 'the row by the environment' 0 out='user_fwd_sm80_f16_d64_[0-9a-f]+ +[0-9]' -- bench b1h1s17d64 --seconds 0
+ATTEST_ROWS=my.rows expect 'ablate varies what ships' 0 out='^kernel +fwd_sm80_f16_d64_' -- ablate b1h1s17d64 --seconds 0 --min-samples 2
 expect 'and no other problem' 0 out='^refused +user_.*seq_q: seq_q=18 is not in the 17\.\.17' -- explain b1h1s18d64 --rows my.rows
 expect 'nor another GPU' 0 out="^refused +user_.*device: is for a Fake GPU 0" -- explain b1h1s17d64 --rows my.rows --device cuda:1
 expect 'info lists it' 0 out='^user_fwd_sm80_f16_d64_.*a user.s row: fwd_sm80_f16_d64' -- info --rows my.rows
