@@ -93,61 +93,94 @@ static cli_exit keep(const cli_options *o, const char *folder, const char *kerne
     return ok ? CLI_HOLDS : CLI_NOT_POSSIBLE;
 }
 
-/* One kernel: a line for people, an object for the document. */
-static cli_exit certify_one(const cli_session *session, const lab_certify *job, size_t row,
-                            const char *folder, json_t *results) {
-    lab_certified done;
-    lab_certify_kernel(&done, job, row, stderr);
-    cli_exit result = done.statement    ? CLI_HOLDS
-                      : done.impossible ? CLI_NOT_POSSIBLE
-                                        : CLI_CHECK_FAILED;
-    if (done.statement)
-        result = keep(session->options, folder, done.kernel, done.statement);
+/* What became of a kernel or a plug-in: a line for people, an object for the document, a file. */
+static cli_exit conclude(const cli_session *session, lab_certified *done, const char *folder,
+                         json_t *results) {
+    cli_exit result = done->statement    ? CLI_HOLDS
+                      : done->impossible ? CLI_NOT_POSSIBLE
+                                         : CLI_CHECK_FAILED;
+    if (done->statement)
+        result = keep(session->options, folder, done->kernel, done->statement);
     const char *outcome = result == CLI_HOLDS          ? "certified"
                           : result == CLI_CHECK_FAILED ? "FAIL"
                                                        : "not certified";
     fprintf(session->text,
             "%-36s %3zu verified %2zu timed, error at most %3.0f %% of its bar, "
             "%5.1f s  %s%s%s\n",
-            done.kernel, done.checked, done.timed, 100.0 * done.worst_share, done.seconds,
-            outcome, done.why.text[0] ? ": " : "", done.why.text);
+            done->kernel, done->checked, done->timed, 100.0 * done->worst_share, done->seconds,
+            outcome, done->why.text[0] ? ": " : "", done->why.text);
     fflush(session->text);
     json_array_append_new(
-        results, json_pack("{s:s, s:s, s:I, s:I, s:o, s:f, s:s}", "kernel", done.kernel,
-                           "outcome", outcome, "verified", (json_int_t)done.checked, "timed",
-                           (json_int_t)done.timed, "worst_share_of_bar",
-                           lab_json_number(done.worst_share), "seconds", done.seconds,
-                           "message", done.why.text));
+        results, json_pack("{s:s, s:s, s:I, s:I, s:o, s:f, s:s}", "kernel", done->kernel,
+                           "outcome", outcome, "verified", (json_int_t)done->checked, "timed",
+                           (json_int_t)done->timed, "worst_share_of_bar",
+                           lab_json_number(done->worst_share), "seconds", done->seconds,
+                           "message", done->why.text));
     return result;
 }
 
+/* How a run goes: what was asked for, what failed, and the worst exit code. */
+typedef struct tally {
+    size_t count, failed;
+    cli_exit result;
+} tally;
+
+static void add_to_tally(tally *t, cli_exit one) {
+    t->count++;
+    t->failed += one != CLI_HOLDS;
+    if (t->result == CLI_HOLDS || one == CLI_CHECK_FAILED)
+        t->result = one;
+}
+
+static void certify_kernels(const cli_session *session, const lab_certify *job,
+                            const char *pattern, const char *folder, json_t *results,
+                            tally *t) {
+    for (size_t i = 0; i < att_kernel_count(); i++) {
+        lab_certified done;
+        if (!lab_certify_wants(session->ctx[0], i, pattern))
+            continue;
+        lab_certify_kernel(&done, job, i, stderr);
+        add_to_tally(t, conclude(session, &done, folder, results));
+    }
+}
+
+static bool certify_peers(cli_session *session, const lab_certify *job, const char *folder,
+                          json_t *results, tally *t) {
+    const cli_options *o = session->options;
+    for (; session->peer_count < o->peer_count; session->peer_count++) {
+        lab_peer *peer = &session->peers[session->peer_count];
+        lab_certified done;
+        lab_message why;
+        if (!lab_peer_load(peer, o->peers[session->peer_count], &why))
+            return cli_complain(o, "--peer %s", why.text);
+        lab_certify_peer(&done, job, peer, session->ctx[0], stderr);
+        add_to_tally(t, conclude(session, &done, folder, results));
+    }
+    return true;
+}
+
+/* Plug-ins where they are named, kernels where they are named or nothing is. */
 static cli_exit certify_all(cli_session *session, const lab_certify *job, const char *folder) {
     const cli_options *o = session->options;
     const char *pattern = o->kernel_count ? o->kernels[0] : NULL;
     json_t *results = json_array();
-    cli_exit result = CLI_HOLDS;
-    size_t count = 0, failed = 0;
-    for (size_t i = 0; i < att_kernel_count(); i++) {
-        if (!lab_certify_wants(session->ctx[0], i, pattern))
-            continue;
-        const cli_exit one = certify_one(session, job, i, folder, results);
-        count++;
-        failed += one != CLI_HOLDS;
-        if (result == CLI_HOLDS || one == CLI_CHECK_FAILED)
-            result = one;
+    tally t = {.result = CLI_HOLDS};
+    if (pattern || o->peer_count == 0)
+        certify_kernels(session, job, pattern, folder, results, &t);
+    bool ok = t.count > 0 || (!pattern && o->peer_count > 0) ||
+              cli_complain(o, "--kernel %s: no production kernel of this device matches",
+                           pattern ? pattern : "*");
+    ok = ok && certify_peers(session, job, folder, results, &t);
+    if (!ok) {
+        json_decref(results);
+        return CLI_USAGE;
     }
     json_t *document = lab_json_document("attest-certify-1", session->ctx[0]);
     json_object_set_new(document, "folder", json_string(folder));
     json_object_set_new(document, "results", results);
-    if (count == 0) {
-        json_decref(document);
-        cli_complain(o, "--kernel %s: no production kernel of this device matches",
-                     pattern ? pattern : "");
-        return CLI_USAGE;
-    }
-    fprintf(session->text, "%zu of %zu kernels certified, in %s, %s\n", count - failed, count,
+    fprintf(session->text, "%zu of %zu certified, in %s, %s\n", t.count - t.failed, t.count,
             folder, o->sign ? "signed" : "unsigned");
-    return cli_session_finish(session, document, result);
+    return cli_session_finish(session, document, t.result);
 }
 
 /* The context that says what there is, and the folder of its evidence. */

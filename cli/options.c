@@ -341,7 +341,7 @@ const cli_option cli_option_table[] = {
      "only kernels whose ids match: 'decode_*', '*_d128_*'"},
     {"kernel", 0, "ID", OPENS | CLI_PROFILE, add_kernel, 0, NULL,
      "only this kernel, or those that begin so: 'fwd_sm80*'; bench and verify take several"},
-    {"peer", 0, "FILE.so", CLI_VERIFY | CLI_BENCH, add_peer, 0, NULL,
+    {"peer", 0, "FILE.so", CLI_VERIFY | CLI_BENCH | CLI_CERTIFY, add_peer, 0, NULL,
      "another attention, a plug-in of attest_peer.h, beside attest; may be repeated"},
     {"rows", 0, "FILE", OPENS & ~(unsigned)VARIES, set_text, AT(rows), NULL,
      "kernels beside the built-in ones, as attest tune writes them (ATTEST_ROWS)"},

@@ -18,14 +18,17 @@ static void add_subject(json_t *subjects, const char *id, const char *part,
         subjects, json_pack("{s:s, s:{s:s}}", "name", name, "digest", "sha256", sha256));
 }
 
-json_t *lab_attestation_make(const att_kernel_row *row, int cc, const lab_code_digests *digests,
+json_t *lab_attestation_make(const char *id, int cc, const lab_code_digests *digests,
                              json_t *predicate) {
     json_t *subjects = json_array();
     char part[24];
     snprintf(part, sizeof part, "sm_%d", cc);
     if (*digests->code)
-        add_subject(subjects, row->id, part, digests->code);
-    add_subject(subjects, row->id, "source", digests->source);
+        add_subject(subjects, id, part, digests->code);
+    if (*digests->source)
+        add_subject(subjects, id, "source", digests->source);
+    if (*digests->library)
+        add_subject(subjects, id, "library", digests->library);
     return json_pack("{s:s, s:o, s:s, s:o}", "_type", LAB_STATEMENT_TYPE, "subject", subjects,
                      "predicateType", LAB_PREDICATE_TYPE, "predicate", predicate);
 }
@@ -188,11 +191,13 @@ static bool read_statement(const reader *r, lab_attestation *a, const json_t *st
         !read_text(r, predicate, "made", a->made, sizeof a->made) ||
         !read_text(r, json_object_get(predicate, "compiler"), "name", a->compiler,
                    sizeof a->compiler) ||
-        !read_device(r, a, predicate) ||
-        !read_subject(r, subjects, a->kernel, "source", a->source))
+        !read_device(r, a, predicate))
+        return false;
+    a->peer = json_object_get(predicate, "peer") != NULL;
+    if (!read_subject(r, subjects, a->kernel, a->peer ? "library" : "source", a->source))
         return false;
     snprintf(part, sizeof part, "sm_%d", a->cc);
-    if (a->cc && !read_subject(r, subjects, a->kernel, part, a->code))
+    if (a->cc && !a->peer && !read_subject(r, subjects, a->kernel, part, a->code))
         return false;
     return judge_problems(r, a, predicate);
 }

@@ -16,8 +16,9 @@
 #define LAB_STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 #define LAB_PREDICATE_TYPE "urn:attest:attention-kernel:v1"
 
-/* A statement about `row`; `predicate` (consumed) is what was measured. NULL where memory ran out. */
-json_t *lab_attestation_make(const att_kernel_row *row, int cc, const lab_code_digests *digests,
+/* A statement about the kernel `id`; `predicate` (consumed) is what was measured. Its subjects are the parts whose digests are not
+ * "": "ID.sm_90" for `cc` 90, "ID.source"; of a plug-in, whose code is a file, "ID.library". NULL where memory ran out. */
+json_t *lab_attestation_make(const char *id, int cc, const lab_code_digests *digests,
                              json_t *predicate);
 
 /* What the check of evidence needs to know of a statement. */
@@ -25,6 +26,7 @@ typedef struct lab_attestation {
     char kernel[64];
     char device[64]; /* the GPU or the processor, as it names itself */
     int cc;          /* compute capability; 0: a CPU */
+    bool peer;       /* about a plug-in: `source` is the digest of its file */
     char source[ATT_SHA256_HEX], code[ATT_SHA256_HEX]; /* code: "" on a CPU */
     char compiler[256];
     char made[32];          /* when, UTC */

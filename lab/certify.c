@@ -7,8 +7,9 @@
 
 #include "lab/attestation.h"
 #include "lab/clock.h"
-#include "lab/evidence.h"
+#include "lab/place.h"
 #include "lab/predicate.h"
+#include "select/registry.h"
 
 /* Where no problem would be given to the kernel, this many that it can serve are timed. */
 enum { FORCED_MOST = 2 };
@@ -16,10 +17,11 @@ enum { FORCED_MOST = 2 };
 /* One kernel at work. */
 typedef struct work {
     const lab_certify *job;
-    const att_kernel_row *row;
+    const att_kernel_row *row; /* NULL: a plug-in */
     att_context
         *natural; /* the library chooses, among the kernels up to this one's instruction set */
     att_context *own; /* this kernel alone; a merging one is never alone, and has the first */
+    lab_subject subject;
     att_context_info info;
     lab_code_digests digests;
     json_t *checked, *timed;
@@ -33,7 +35,7 @@ bool lab_certify_wants(const att_context *ctx, size_t row, const char *pattern) 
 }
 
 static bool merges(const att_kernel_row *row) {
-    return row->cuda && row->cuda->role == ATT_ROLE_COMBINE;
+    return row && row->cuda && row->cuda->role == ATT_ROLE_COMBINE;
 }
 
 static bool cannot(work *w, const char *text) {
@@ -62,9 +64,19 @@ static const att_cuda_kernel *gpu_row(const char *id) {
     return NULL;
 }
 
+static bool peer_serves(const work *w, const lab_spec *spec) {
+    lab_prepared prepared;
+    if (lab_subject_prepare(&prepared, &w->subject, &spec->problem, NULL) != ATT_OK)
+        return false;
+    lab_prepared_destroy(&prepared);
+    return true;
+}
+
 /* Would `ctx` give the problem to the kernel of `w`? */
 static bool serves(const work *w, att_context *ctx, const lab_spec *spec) {
     att_plan *plan = NULL;
+    if (!w->row)
+        return peer_serves(w, spec);
     if (att_plan_create(&plan, ctx, &spec->problem) != ATT_OK)
         return false;
     const char *id = att_plan_kernel(plan);
@@ -90,7 +102,7 @@ static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result
         return cannot(w, result->message);
     if (result->outcome != LAB_PASS)
         return lab_fail(&w->out->why, "%s: %.300s", line, result->message);
-    if (w->row->cuda && !merges(w->row) && result->launch.kernel &&
+    if (*w->digests.code && !merges(w->row) && result->launch.kernel &&
         strcmp(result->launch.code_sha256, w->digests.code) != 0)
         return lab_fail(&w->out->why,
                         "%s: the machine code that ran, sha256 %.16s..., is not the library's, "
@@ -105,24 +117,22 @@ static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result
 static bool check_problems(work *w, FILE *stream) {
     const lab_suite *suite = &w->job->checked;
     const lab_verify_options options = {.seed = w->job->bench.seed};
-    const lab_subject subject = lab_subject_attest(w->own);
     lab_progress bar;
     lab_progress_start(&bar, stream, "verifying", suite->count);
     bool ok = true;
     for (size_t i = 0; ok && i < suite->count; i++) {
         lab_verify_result result;
-        lab_progress_update(&bar, i, w->row->id);
+        lab_progress_update(&bar, i, w->out->kernel);
         if (!serves(w, w->own, &suite->specs[i]))
             continue;
-        lab_verify_subject(&result, &subject, &suite->specs[i], &options);
+        lab_verify_subject(&result, &w->subject, &suite->specs[i], &options);
         ok = judge(w, &suite->specs[i], &result);
         if (ok)
             json_array_append_new(w->checked, lab_predicate_checked(&suite->specs[i], &result));
     }
     lab_progress_end(&bar);
     w->out->checked = json_array_size(w->checked);
-    return ok && (w->out->checked > 0 ||
-                  cannot(w, "no problem of the suite is served by this kernel"));
+    return ok && (w->out->checked > 0 || cannot(w, "it serves no problem of the suite"));
 }
 
 /* The problems to time: those that the library would give to the kernel, or else some that it serves. */
@@ -142,7 +152,7 @@ static size_t choose_timed(const work *w, lab_bench_case *cases) {
 
 static bool time_cases(work *w, lab_bench_case *cases, size_t count, FILE *stream) {
     for (size_t i = 0; i < count; i++)
-        cases[i].subject = lab_subject_attest(w->own);
+        cases[i].subject = w->subject;
     if (!lab_bench_run(cases, count, &w->job->bench, stream, &w->out->why)) {
         w->out->impossible = true;
         return false;
@@ -162,21 +172,21 @@ static bool time_problems(work *w, FILE *stream) {
     if (!cases)
         return cannot(w, "out of memory");
     const size_t count = choose_timed(w, cases);
-    const bool ok = count > 0
-                        ? time_cases(w, cases, count, stream)
-                        : cannot(w, "no problem of the timed suite is served by this kernel");
+    const bool ok = count > 0 ? time_cases(w, cases, count, stream)
+                              : cannot(w, "it serves no problem of the timed suite");
     lab_bench_free(cases, count);
     free(cases);
     return ok;
 }
 
-static bool prepare(work *w) {
+static bool prepare_kernel(work *w) {
     lab_message why;
     if (!open_context(w, &w->natural, NULL) ||
         (!merges(w->row) && !open_context(w, &w->own, w->row->id)))
         return false;
     if (!w->own)
         w->own = w->natural;
+    w->subject = lab_subject_attest(w->own);
     if (att_context_query(w->natural, &w->info) != ATT_OK)
         return cannot(w, att_last_error()->text);
     if (!lab_code_digests_of(&w->digests, w->row, w->info.compute_capability, &why))
@@ -187,30 +197,67 @@ static bool prepare(work *w) {
     return true;
 }
 
-void lab_certify_kernel(lab_certified *out, const lab_certify *job, size_t row, FILE *stream) {
-    const att_kernel_row *found = att_registry_row(row);
-    *out = (lab_certified){.kernel = found->id};
-    work w = {.job = job,
-              .row = found,
-              .info = {.size = sizeof w.info},
-              .checked = json_array(),
-              .timed = json_array(),
-              .out = out};
-    const uint64_t start = lab_clock_ns();
-    const bool ok = prepare(&w) && check_problems(&w, stream) && time_problems(&w, stream);
-    out->seconds = (double)(lab_clock_ns() - start) * 1e-9;
-    if (ok) {
-        json_t *predicate = lab_predicate_make(job, found, w.own, &w.digests);
-        json_object_set(predicate, "verified", w.checked);
-        json_object_set(predicate, "timed", w.timed);
-        out->statement =
-            lab_attestation_make(found, w.info.compute_capability, &w.digests, predicate);
+static bool prepare_peer(work *w, const lab_peer *peer, att_context *ctx) {
+    w->own = w->natural = ctx;
+    w->subject = lab_subject_peer(peer, ctx);
+    snprintf(w->digests.compiler, sizeof w->digests.compiler, "not known");
+    if (att_context_query(ctx, &w->info) != ATT_OK)
+        return cannot(w, att_last_error()->text);
+    return lab_file_digest(peer->file, w->digests.library) ||
+           cannot(w, "the file of the plug-in cannot be read");
+}
+
+/* Verify, time, and put the statement together. `peer` is an object (consumed) about a plug-in, or NULL. */
+static void conclude(work *w, const char *role, json_t *peer, FILE *stream) {
+    lab_certified *out = w->out;
+    w->checked = json_array();
+    w->timed = json_array();
+    if (check_problems(w, stream) && time_problems(w, stream)) {
+        json_t *predicate = lab_predicate_make(w->job, out->kernel, role, w->own, &w->digests);
+        if (peer)
+            json_object_set(predicate, "peer", peer);
+        json_object_set(predicate, "verified", w->checked);
+        json_object_set(predicate, "timed", w->timed);
+        out->statement = lab_attestation_make(out->kernel, w->info.compute_capability,
+                                              &w->digests, predicate);
         if (!out->statement)
-            cannot(&w, "out of memory");
+            cannot(w, "out of memory");
     }
-    json_decref(w.checked);
-    json_decref(w.timed);
+    json_decref(peer);
+    json_decref(w->checked);
+    json_decref(w->timed);
+}
+
+static double seconds_since(uint64_t start) {
+    return (double)(lab_clock_ns() - start) * 1e-9;
+}
+
+void lab_certify_kernel(lab_certified *out, const lab_certify *job, size_t row, FILE *stream) {
+    const uint64_t start = lab_clock_ns();
+    const att_kernel_row *found = att_registry_row(row);
+    *out = (lab_certified){.checked = 0};
+    snprintf(out->kernel, sizeof out->kernel, "%s", found->id);
+    work w = {.job = job, .row = found, .info = {.size = sizeof w.info}, .out = out};
+    if (prepare_kernel(&w))
+        conclude(&w, att_row_role(found), NULL, stream);
     if (w.own != w.natural)
         att_context_destroy(w.own);
     att_context_destroy(w.natural);
+    out->seconds = seconds_since(start);
+}
+
+void lab_certify_peer(lab_certified *out, const lab_certify *job, const lab_peer *peer,
+                      att_context *ctx, FILE *stream) {
+    const uint64_t start = lab_clock_ns();
+    char name[48];
+    *out = (lab_certified){.checked = 0};
+    lab_place_name(peer->table.name, name, sizeof name);
+    snprintf(out->kernel, sizeof out->kernel, "peer-%s", name);
+    work w = {.job = job, .info = {.size = sizeof w.info}, .out = out};
+    if (prepare_peer(&w, peer, ctx))
+        conclude(&w, "peer",
+                 json_pack("{s:s, s:s, s:s}", "name", peer->table.name, "version",
+                           w.subject.version, "file", peer->file),
+                 stream);
+    out->seconds = seconds_since(start);
 }

@@ -2,7 +2,7 @@
  *
  * A kernel is verified on every problem of a suite that it serves, with no other kernel allowed, and timed on the
  * problems for which the library would choose it. A kernel that merges splits runs behind others, so it is verified and timed by
- * problems that are split. The machine code that ran, by its own launch record, must be the code that the statement names. */
+ * problems that are split. A plug-in goes the same way. The machine code that ran, by its own launch record, must be the code that the statement names. */
 #ifndef LAB_CERTIFY_H
 #define LAB_CERTIFY_H
 
@@ -12,6 +12,7 @@
 
 #include "attest.h"
 #include "lab/bench.h"
+#include "lab/peer.h"
 #include "lab/suite.h"
 
 /* What is common to all kernels of a run. */
@@ -26,7 +27,7 @@ typedef struct lab_certify {
 
 /* What became of one kernel. */
 typedef struct lab_certified {
-    const char *kernel;    /* its id */
+    char kernel[64];       /* its id */
     size_t checked, timed; /* problems that passed */
     double worst_share;    /* of a bar */
     double seconds;        /* that it took */
@@ -38,6 +39,10 @@ typedef struct lab_certified {
 /* Is kernel `row` of att_kernel_query() one that this device runs and that ships as attested, or is to be, and does its id match `pattern` (NULL: any;
  * * and ? as in a shell)? `ctx` is on the device. */
 bool lab_certify_wants(const att_context *ctx, size_t row, const char *pattern);
+
+/* The same for a plug-in, by the problems of both suites that it serves. Its id becomes "peer-NAME"; `ctx` is on the device. */
+void lab_certify_peer(lab_certified *out, const lab_certify *job, const lab_peer *peer,
+                      att_context *ctx, FILE *stream);
 
 /* Verify, time and state. `stream` is for a progress bar. */
 void lab_certify_kernel(lab_certified *out, const lab_certify *job, size_t row, FILE *stream);

@@ -60,3 +60,20 @@ bool lab_code_digests_of(lab_code_digests *digests, const att_kernel_row *row, i
     snprintf(digests->flags, sizeof digests->flags, "%s", lab_built_flags);
     return true;
 }
+
+bool lab_file_digest(const char *path, char hex[ATT_SHA256_HEX]) {
+    char block[1 << 14];
+    att_sha256 sha;
+    hex[0] = '\0';
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    att_sha256_begin(&sha);
+    for (size_t got; (got = fread(block, 1, sizeof block, file)) > 0;)
+        att_sha256_add(&sha, block, got);
+    const bool ok = !ferror(file);
+    if (ok)
+        att_sha256_end(&sha, hex);
+    fclose(file);
+    return ok;
+}

@@ -21,6 +21,8 @@ extern const char lab_built_flags[]; /* of the C compiler */
 
 typedef struct lab_code_digests {
     char source[ATT_SHA256_HEX];
+    char
+        library[ATT_SHA256_HEX]; /* of a plug-in: its file; "" for the kernels of the library */
     char code
         [ATT_SHA256_HEX]; /* "" on the CPU, and where the library has no machine code for `cc` */
     char compiler[256];   /* that made the code of the library */
@@ -31,6 +33,9 @@ typedef struct lab_code_digests {
  * library that was changed after its build has another digest. */
 bool lab_code_digests_of(lab_code_digests *digests, const att_kernel_row *row, int cc,
                          lab_message *why);
+
+/* The digest of a file; false where it cannot be read. */
+bool lab_file_digest(const char *path, char hex[ATT_SHA256_HEX]);
 
 /* The digest of a part made at build time, "" where there is none. */
 const char *lab_built_digest(const char *name);

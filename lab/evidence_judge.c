@@ -72,8 +72,13 @@ static bool judge_strays(bench_of_judges *b) {
         lab_judged *judged = add(b, e->place, e->kernel, false);
         if (!judged)
             return false;
-        judged->standing = LAB_STALE;
-        lab_fail(&judged->why, "%s: there is no such kernel: remove the file", e->path);
+        judged->standing = e->attestation.peer ? LAB_ELSEWHERE : LAB_STALE;
+        if (!e->sound)
+            judged->why = e->why;
+        else if (e->attestation.peer)
+            lab_fail(&judged->why, "a plug-in, whose file is no part of this library");
+        else
+            lab_fail(&judged->why, "%s: there is no such kernel: remove the file", e->path);
         check_signature(b, judged);
     }
     return true;

@@ -9,22 +9,6 @@
 #include "lab/json.h"
 #include "lab/machine.h"
 
-/* The digest of the program that is running, "" where the system does not show it. */
-static void program_digest(char hex[ATT_SHA256_HEX]) {
-    char block[1 << 14];
-    att_sha256 sha;
-    hex[0] = '\0';
-    FILE *file = fopen("/proc/self/exe", "rb");
-    if (!file)
-        return;
-    att_sha256_begin(&sha);
-    for (size_t got; (got = fread(block, 1, sizeof block, file)) > 0;)
-        att_sha256_add(&sha, block, got);
-    if (!ferror(file))
-        att_sha256_end(&sha, hex);
-    fclose(file);
-}
-
 static void now_utc(char *buf, size_t n) {
     const time_t now = time(NULL);
     struct tm utc;
@@ -61,20 +45,20 @@ static json_t *machine_object(const att_context *ctx) {
     return machine;
 }
 
-json_t *lab_predicate_make(const lab_certify *job, const att_kernel_row *row,
+json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *role,
                            const att_context *ctx, const lab_code_digests *digests) {
     char made[32], program[ATT_SHA256_HEX];
     now_utc(made, sizeof made);
-    program_digest(program);
+    lab_file_digest("/proc/self/exe", program); /* "" where the system does not show it */
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:{s:s, s:s}, s:I, "
         "s:o}",
-        "kernel", row->id, "role", att_row_role(row), "made", made, "attest", att_version(),
-        "machine", machine_object(ctx), "compiler", "name", digests->compiler, "flags",
-        digests->flags, "options", row->cuda ? lab_built_nvcc : lab_built_flags, "host",
-        lab_compiler(), "harness", "source_sha256", lab_built_digest("harness"),
-        "program_sha256", program, "suites", "verified", job->checked_name, "timed",
-        job->timed_name, "seed", (json_int_t)job->bench.seed, "environment", environment());
+        "kernel", id, "role", role, "made", made, "attest", att_version(), "machine",
+        machine_object(ctx), "compiler", "name", digests->compiler, "flags", digests->flags,
+        "options", *digests->code ? lab_built_nvcc : lab_built_flags, "host", lab_compiler(),
+        "harness", "source_sha256", lab_built_digest("harness"), "program_sha256", program,
+        "suites", "verified", job->checked_name, "timed", job->timed_name, "seed",
+        (json_int_t)job->bench.seed, "environment", environment());
 }
 
 json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *result) {

@@ -6,10 +6,9 @@
 
 #include "lab/certify.h"
 #include "lab/code_digest.h"
-#include "select/registry.h"
 
-/* All but the problems. */
-json_t *lab_predicate_make(const lab_certify *job, const att_kernel_row *row,
+/* All but the problems, about the kernel or plug-in `id`. */
+json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *role,
                            const att_context *ctx, const lab_code_digests *digests);
 
 /* One problem that was verified, one that was timed as well. */

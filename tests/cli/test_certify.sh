@@ -13,7 +13,7 @@ here=ev/here/attestations
 file=$here/decode_cpu_portable.json
 
 # Making statements.
-expect 'certify two kernels' 0 out='^2 of 2 kernels certified, in ev/here/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o $here --json made.json
+expect 'certify two kernels' 0 out='^2 of 2 certified, in ev/here/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o $here --json made.json
 check 'certify, the document' json made.json '[r["outcome"] for r in d["results"]] == ["certified"] * 2'
 check 'a statement of in-toto' json $file 'd["_type"] == "https://in-toto.io/Statement/v1" and d["predicateType"] == "urn:attest:attention-kernel:v1"'
 check 'its subject' json $file 'd["subject"][0]["name"] == "decode_cpu_portable.source" and len(d["subject"][0]["digest"]["sha256"]) == 64'
@@ -28,7 +28,7 @@ expect 'a suite that is not there' 2 err='no suite' -- certify --device cpu --su
 expect 'a folder that cannot be' 3 err='-o /dev/null/x' -- certify "${quick[@]}" -o /dev/null/x
 expect 'no GPU' 3 err='' -- certify --device cuda:7 -o $here
 echo b1h2s64d32,fp16,softcap=20 >other.txt
-expect 'a suite without a problem for it' 3 out='decode_cpu_portable .*not certified: no problem of the suite' -- certify --device cpu --suite ./other.txt --timed ./timed.txt --kernel decode_cpu_portable -o none
+expect 'a suite without a problem for it' 3 out='decode_cpu_portable .*not certified: it serves no problem of the suite' -- certify --device cpu --suite ./other.txt --timed ./timed.txt --kernel decode_cpu_portable -o none
 check 'no statement then' test ! -e none/decode_cpu_portable.json
 
 # Not under variables that put code in, or in the place of code.
@@ -69,8 +69,17 @@ rm $file
 expect 'a file that is gone fails' 1 out='^FAIL here +decode_cpu_portable: missing' -- certify --check --evidence ev
 cp kept.json $file
 cp kept.json $here/fwd_of_old.json
-expect 'a file about nothing is noted' 1 out='fwd_of_old: stale: .*no such kernel' -- certify --check --evidence ev
+expect 'a file under another name' 1 out='fwd_of_old: stale: .*kernel: is of decode_cpu_portable' -- certify --check --evidence ev
 rm $here/fwd_of_old.json
+
+# A plug-in goes the same way.
+check 'the example plug-in is built' "${CC:-cc}" -O2 -shared -fPIC -I"$root/include" -o plain_peer.so "$root/examples/peer/plain_peer.c" -lm
+expect 'certify a plug-in' 0 out='^peer-plain +2 verified +2 timed.* certified$' -- certify "${quick[@]}" --peer ./plain_peer.so -o $here
+check 'its subject is its file' json $here/peer-plain.json "d['subject'] == [{'name': 'peer-plain.library', 'digest': {'sha256': '$(sha256sum <plain_peer.so | cut -d' ' -f1)'}}] and d['predicate']['peer']['name'] == 'plain'"
+expect 'the check notes it' 0 out='^note here +peer-plain: other compiler: a plug-in' -- certify --check --evidence ev
+expect 'a plug-in and a kernel' 0 out='^2 of 2 certified' -- certify "${quick[@]}" --peer ./plain_peer.so --kernel decode_cpu_portable -o both
+expect 'no such plug-in' 2 err='--peer' -- certify "${quick[@]}" --peer ./absent.so -o $here
+rm $here/peer-plain.json
 
 # Signatures.
 ssh-keygen -q -t ed25519 -N '' -C '' -f key

@@ -239,7 +239,7 @@ static json_t *statement_of(const char *id) {
                   digests.compiler, "verified", "verify", verify, "timed", "verify", verify,
                   "median_ns", 2.0, "samples_ns", 3.0, 1.0, 2.0);
     assert_non_null(predicate);
-    return lab_attestation_make(row, cc, &digests, predicate);
+    return lab_attestation_make(id, cc, &digests, predicate);
 }
 
 static json_t *predicate_of(json_t *statement) {
@@ -371,9 +371,22 @@ static void test_tampered__files__fail_with_the_field(void **state) {
     lab_judged judged = judged_of("machine", "fwd_cpu_portable");
     assert_true(lab_judged_fails(&judged));
 
-    write_text("machine/attestations/fwd_forgotten.json", "{}");
+    s = statement_of("fwd_cpu_portable");
+    json_object_set_new(predicate_of(s), "kernel", json_string("fwd_forgotten"));
+    json_object_set_new(json_array_get(json_object_get(s, "subject"), 0), "name",
+                        json_string("fwd_forgotten.source"));
+    keep(s, "machine", "fwd_forgotten");
     judged = judged_of("machine", "fwd_forgotten");
+    assert_int_equal(judged.standing, LAB_STALE);
     assert_non_null(strstr(judged.why.text, "no such kernel"));
+    json_object_set_new(predicate_of(s), "peer", json_object());
+    json_object_set_new(json_array_get(json_object_get(s, "subject"), 0), "name",
+                        json_string("fwd_forgotten.library"));
+    keep(s, "machine", "fwd_forgotten");
+    judged = judged_of("machine", "fwd_forgotten");
+    assert_int_equal(judged.standing, LAB_ELSEWHERE);
+    assert_false(lab_judged_fails(&judged));
+    json_decref(s);
 }
 
 static void test_required__missing_and_stale__fail(void **state) {
