@@ -1,0 +1,132 @@
+/* plot.h: plots as inline SVG, and one for a terminal.
+ *
+ * A plot is drawn for a screen of 360 points, the width of a phone, and grows with its place. Nothing in it is
+ * told by colour alone: series have shapes, marks have titles, and a table stands beside every plot. Colours are
+ * classes of the page (s0, s1 ... the series). */
+#ifndef LAB_PLOT_H
+#define LAB_PLOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum {
+    LAB_PLOT_WIDTH = 360,
+    LAB_PLOT_SERIES = 8, /* as many are told apart; later ones share the last shape */
+    LAB_PLOT_TICKS = 12
+};
+
+/* -------------------------------------------------------------------------- scales */
+
+typedef struct lab_plot_scale {
+    bool log;
+    double low, high; /* values; low < high, above 0 where log */
+    double from, to;  /* where they are drawn */
+} lab_plot_scale;
+
+/* A scale that holds every value from low to high with some air. Values that are not finite, or not above 0 on a
+ * logarithmic scale, are as if they were not there; where nothing is left it goes from 1 to 10. */
+lab_plot_scale lab_plot_scale_make(bool log, double low, double high, double from, double to);
+
+/* Where a value is drawn; values outside are drawn at the end. */
+double lab_plot_at(const lab_plot_scale *scale, double value);
+
+/* Round values within the scale, at most `most` (<= LAB_PLOT_TICKS) of them; returns how many. */
+size_t lab_plot_ticks(const lab_plot_scale *scale, double ticks[LAB_PLOT_TICKS], size_t most);
+
+/* "0.5", "12", "3.5k", "2M". */
+void lab_plot_number(char *buf, size_t n, double value);
+
+/* ------------------------------------------------------------------------- intervals */
+
+typedef struct lab_plot_mark {
+    size_t row, series;
+    double value, low, high; /* low <= value <= high; equal where there is no interval */
+    const char *note;        /* shown where a pointer rests on the mark */
+} lab_plot_mark;
+
+/* Values with intervals, a row each. */
+typedef struct lab_plot_intervals {
+    const char *title, *summary; /* read out in place of the picture */
+    const char *axis;            /* what the values are */
+    const char *const *rows;
+    const char *const *values; /* at the right of each row; NULL: none */
+    size_t row_count;
+    const char *const *series;
+    size_t series_count, first_series; /* the shapes and colours begin there */
+    const lab_plot_mark *marks;
+    size_t mark_count;
+    bool log;
+    double line;                      /* a value to draw a line at; 0: none */
+    const char *line_low, *line_high; /* what lies on either side of it; may be NULL */
+} lab_plot_intervals;
+
+/* `id` begins the ids of the plot's elements; it is the caller's to be unique in the page. */
+void lab_plot_intervals_svg(FILE *out, const lab_plot_intervals *plot, const char *id);
+
+/* The same with characters, `columns` wide; with colour where `color`. */
+void lab_plot_intervals_text(FILE *out, const lab_plot_intervals *plot, size_t columns,
+                             bool color);
+
+/* --------------------------------------------------------------------------- roofline */
+
+typedef struct lab_plot_roof {
+    const char *name;
+    bool slanted; /* of memory: rate is bytes a second; else operations a second */
+    bool dashed;  /* measured, not the maker's */
+    double rate;
+} lab_plot_roof;
+
+typedef struct lab_plot_point {
+    double intensity; /* operations a byte */
+    double rate;      /* operations a second */
+    size_t series;
+    const char *note;
+} lab_plot_point;
+
+typedef struct lab_plot_roofline {
+    const char *title, *summary;
+    const lab_plot_roof *roofs;
+    size_t roof_count;
+    const char *const *series;
+    size_t series_count;
+    const lab_plot_point *points;
+    size_t point_count;
+} lab_plot_roofline;
+
+void lab_plot_roofline_svg(FILE *out, const lab_plot_roofline *plot, const char *id);
+
+/* -------------------------------------------------------------------------- waterfall */
+
+/* From the first value to the last, by the steps between. */
+typedef struct lab_plot_waterfall {
+    const char *title, *summary, *axis;
+    const char *const *steps; /* names */
+    const double *values, *low, *high;
+    size_t count;
+} lab_plot_waterfall;
+
+void lab_plot_waterfall_svg(FILE *out, const lab_plot_waterfall *plot, const char *id);
+
+/* ------------------------------------------------------------ parts that plots share */
+
+/* <svg ...> with its title and description; </svg> is the caller's to write. */
+void lab_plot_open(FILE *out, const char *id, const char *title, const char *summary,
+                   double height);
+
+/* The mark of a series, 8 points wide, centred at x, y. */
+void lab_plot_shape(FILE *out, size_t series, double x, double y, const char *note);
+
+/* Grid lines from y = top to y = bottom with their numbers below, and what they count. */
+void lab_plot_x_axis(FILE *out, const lab_plot_scale *scale, double top, double bottom,
+                     const char *axis);
+
+/* Shapes with names in lines from the top; returns the y below them. `out` may be NULL, to learn that alone. One
+ * series needs no legend. */
+double lab_plot_legend(FILE *out, const char *const *series, size_t count, size_t first);
+
+/* Text that is cut to `columns` characters, in an element of this class. */
+void lab_plot_label(FILE *out, const char *class_name, const char *anchor, double x, double y,
+                    const char *text, size_t columns);
+
+#endif
