@@ -97,6 +97,22 @@ static bool set_allowed(cli_options *o, const cli_option *option, const char *va
            cli_complain(o, "--%s: %s", option->name, why.text);
 }
 
+static bool set_price(cli_options *o, const cli_option *option, const char *value) {
+    char *end;
+    const double number = strtod(value, &end);
+    if (end == value || *end || !(number > 0.0 && number <= 1e6))
+        return cli_complain(o, "--%s %s: a price above 0 is wanted", option->name, value);
+    o->price_per_hour = number;
+    return true;
+}
+
+static bool set_format(cli_options *o, const cli_option *option, const char *value) {
+    if (strcmp(value, "html") != 0 && strcmp(value, "md") != 0 && strcmp(value, "term") != 0)
+        return cli_complain(o, "--%s %s: html, md or term is wanted", option->name, value);
+    o->report_format = value;
+    return true;
+}
+
 static bool set_device(cli_options *o, const cli_option *option, const char *value) {
     o->device_index = 0;
     if (strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0) {
@@ -318,6 +334,13 @@ const cli_option cli_option_table[] = {
     {"all", 0, NULL, CLI_PLAN, set_flag, AT(all), NULL,
      "every tile, those that do not fit among them"},
 
+    {"output", 'o', "FILE", CLI_REPORT, set_text, AT(report_file), NULL,
+     "write the report there; - for stdout (the default)"},
+    {"format", 0, "FORMAT", CLI_REPORT, set_format, 0, NULL,
+     "html, md or term (by the end of -o FILE, else term)"},
+    {"price-per-hour", 0, "X", CLI_REPORT, set_price, 0, NULL,
+     "of the device: the report then says what its seconds cost"},
+
     {"timed", 0, "NAME", CLI_CERTIFY, set_text, AT(timed), NULL,
      "the suite that is timed (certify on a GPU, certify_cpu on a CPU)"},
     {"output", 'o', "DIR", CLI_CERTIFY, set_text, AT(folder), NULL,
@@ -356,7 +379,7 @@ const cli_option cli_option_table[] = {
      "of the random inputs (0)"},
     {"json", 0, "FILE", ALL, set_text, AT(json), NULL,
      "write a JSON document; - for stdout, text then goes to stderr"},
-    {"help", 'h', NULL, ALL, set_flag, AT(help), NULL, "print this"},
+    {"help", 'h', NULL, ALL | CLI_REPORT, set_flag, AT(help), NULL, "print this"},
 };
 const size_t cli_option_count = sizeof cli_option_table / sizeof cli_option_table[0];
 
@@ -502,7 +525,7 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
         else if (!only_shapes && argv[at][0] == '-' && argv[at][1]) {
             if (!read_option(o, verb_bit, argc, argv, &at))
                 return false;
-        } else if (!(verb_bit & (PROBLEMS | CLI_COMPARE)))
+        } else if (!(verb_bit & (PROBLEMS | CLI_COMPARE | CLI_REPORT)))
             return cli_complain(o, "takes no arguments, but was given '%s'", argv[at]);
         else if (!add_shape(o, NULL, argv[at]))
             return false;

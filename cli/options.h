@@ -29,6 +29,7 @@ enum {
     CLI_PLAN = 1u << 6,
     CLI_DOCTOR = 1u << 7,
     CLI_COMPARE = 1u << 8,
+    CLI_REPORT = 1u << 13,
     CLI_CERTIFY = 1u << 16,
     CLI_PROFILE = 1u << 17,
     CLI_ABLATE = 1u << 20,
@@ -62,7 +63,7 @@ typedef struct cli_options {
     uint64_t seed;
     const char *json, *csv;
 
-    const char **shapes; /* positional arguments and --shape; the files of compare */
+    const char **shapes; /* positional arguments and --shape; the files of compare and report */
     size_t shape_count;
     const char **suites;
     size_t suite_count;
@@ -102,6 +103,9 @@ typedef struct cli_options {
     int64_t check_trials;
     int argument_count; /* what followed the verb, for further processes */
     char **arguments;
+
+    const char *report_file, *report_format; /* NULL: not given */
+    double price_per_hour;
 } cli_options;
 
 /* One row of the table. */

@@ -55,6 +55,13 @@ static const char *const profile_examples[] = {
     NULL,
 };
 
+static const char *const report_examples[] = {
+    "attest report result.json",
+    "attest report evidence -o report.html",
+    "attest report result.json --format md",
+    NULL,
+};
+
 static const char *const certify_examples[] = {
     "attest certify --check",
     "attest certify --device cpu --kernel 'fwd_cpu_*' -o attestations",
@@ -189,6 +196,14 @@ const cli_verb cli_verb_table[] = {
      "this\n"
      "problem on this model of GPU, and nothing else.\n",
      tune_examples},
+    {"report", CLI_REPORT, cli_report, "FILE... | FOLDER...",
+     "results as one page: verdicts, losses, plots, history",
+     "Reads results of bench, of the benches against PyTorch, of ablate, and attestations; of "
+     "a\n"
+     "folder, every .json file below it. Writes one HTML page that loads nothing, Markdown for "
+     "a\n"
+     "pull request, or plots for the terminal. The same files give the same report.\n",
+     report_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},
 };

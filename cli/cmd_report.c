@@ -1,0 +1,76 @@
+/* cmd_report.c: attest report. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/sink.h"
+#include "lab/report_view.h"
+
+enum { FALLBACK_COLUMNS = 80, COLUMNS_LEAST = 40, COLUMNS_MOST = 1000 };
+
+/* As wide as the terminal, or as $COLUMNS says. */
+static size_t columns_of(FILE *stream) {
+    struct winsize size;
+    const char *given = getenv("COLUMNS");
+    long columns = FALLBACK_COLUMNS;
+    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        columns = size.ws_col;
+    else if (given && strtol(given, NULL, 10) > 0)
+        columns = strtol(given, NULL, 10);
+    return (size_t)(columns < COLUMNS_LEAST  ? COLUMNS_LEAST
+                    : columns > COLUMNS_MOST ? COLUMNS_MOST
+                                             : columns);
+}
+
+static bool wants_color(FILE *stream) {
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0 &&
+           (!no_color || !*no_color);
+}
+
+/* --format, else by the end of the file's name; the terminal where there is no file. */
+static const char *format_of(const cli_options *o) {
+    if (o->report_format)
+        return o->report_format;
+    if (!o->report_file || strcmp(o->report_file, "-") == 0)
+        return "term";
+    const char *dot = strrchr(o->report_file, '.');
+    return dot && strcmp(dot, ".md") == 0 ? "md" : "html";
+}
+
+static void write_report(FILE *out, const char *format, const lab_report *report) {
+    if (strcmp(format, "html") == 0)
+        lab_report_html(out, report);
+    else if (strcmp(format, "md") == 0)
+        lab_report_markdown(out, report);
+    else
+        lab_report_terminal(out, report, columns_of(out), wants_color(out));
+}
+
+cli_exit cli_report(const cli_options *o) {
+    lab_report report;
+    lab_message why;
+    if (o->shape_count == 0) {
+        cli_complain(o, "a file or a folder of results is wanted, for example: attest report "
+                        "evidence -o report.html");
+        return CLI_USAGE;
+    }
+    if (!lab_report_make(&report, o->shapes, o->shape_count, &why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_USAGE;
+    }
+    report.price_per_hour = o->price_per_hour;
+    cli_sink sink = {0};
+    cli_exit result = CLI_NOT_POSSIBLE;
+    if (cli_sink_open(&sink, o, o->report_file ? o->report_file : "-")) {
+        write_report(sink.stream, format_of(o), &report);
+        if (cli_sink_commit(&sink, o))
+            result = CLI_HOLDS;
+    }
+    cli_sink_discard(&sink);
+    lab_report_free(&report);
+    return result;
+}

@@ -1,0 +1,619 @@
+/* test_report.c: reports from small result files: what they say, and that nothing in a file can break them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "lab/report_view.h"
+
+/* ------------------------------------------------------------------- the documents */
+
+/* Attest beats one rival, loses to the other, and is wrong on the last problem. */
+static const char bench_text[] =
+    "{'schema': 'attest-bench-2', 'attest': '0.2.0', 'date': '2026-11-15', 'compiler': 'gcc "
+    "12', "
+    "'device_seconds': 12.5, 'load_average_before': 0.5, 'machine': {'processor': 'A CPU', "
+    "'device': 'cuda', 'os': 'Linux', 'driver': '580.1', 'gpu': {'name': 'NVIDIA H200', "
+    "'uuid': 'GPU-1', 'multiprocessors': 132}}, 'results': ["
+    "{'problem': {'spec': 'b1h8s512d64,fp16'}, 'subject': 'attest', 'kernel': 'fwd_a', "
+    "'timed': true, "
+    "'verify': {'outcome': 'pass'}, 'median_ns': 1000, 'floor_ns': 400, 'calls_per_sample': 2, "
+    "'clocks_mhz': [1900, 1980], 'power_w': [300], 'samples_ns': "
+    "[1000, 1001, 999, 1002, 998, 1000, 1001, 999]}, "
+    "{'problem': {'spec': 'b1h8s512d64,fp16'}, 'subject': 'slow 1.0', 'kernel': 'x', 'timed': "
+    "true, "
+    "'verify': {'outcome': 'pass'}, 'median_ns': 1500, 'calls_per_sample': 2, 'samples_ns': "
+    "[1500, 1501, 1499, 1502, 1498, 1500, 1501, 1499]}, "
+    "{'problem': {'spec': 'b1h8s512d64,fp16'}, 'subject': 'quick 2.0', 'kernel': 'y', 'timed': "
+    "true, "
+    "'verify': {'outcome': 'pass'}, 'median_ns': 800, 'calls_per_sample': 2, 'samples_ns': "
+    "[800, 801, 799, 802, 798, 800, 801, 799]}, "
+    "{'problem': {'spec': 'b1h8s128d64,fp16'}, 'subject': 'attest', 'timed': false, "
+    "'verify': {'outcome': 'fail', 'kernel': 'fwd_b', 'message': 'row 7 is wrong'}}]}";
+
+static const char ladder_text[] =
+    "{'schema': 'attest-bench-1', 'attest': '0.1.0', 'compiler': 'gcc 12', "
+    "'machine': {'processor': 'A CPU', 'device': 'cuda', 'gpu': {'name': 'NVIDIA H200'}}, "
+    "'results': ["
+    "{'problem': {'spec': 'b1h8s512d64,fp16'}, 'kernel': 'naive', 'timed': true, "
+    "'verify': {'outcome': 'pass'}, 'median_ns': 90000, 'floor_ns': 400, 'calls_per_sample': "
+    "1, "
+    "'samples_ns': [90000, 90100, 89900]}, "
+    "{'problem': {'spec': 'b1h8s512d64,fp16'}, 'kernel': 'fwd_a', 'timed': true, "
+    "'verify': {'outcome': 'pass'}, 'median_ns': 1100, 'floor_ns': 400, 'calls_per_sample': 1, "
+    "'samples_ns': [1100, 1101, 1099, 1100, 1101, 1099]}]}";
+
+static const char gpu_torch_text[] =
+    "{'schema': 'attest-gpu-vs-torch-1', 'attest': '0.1.0', 'device': {'card': 'NVIDIA H200, "
+    "GPU-1, "
+    "580.1, 700.00 W, 1980 MHz', 'torch': '2.11.0+cu130', 'cudnn': 91900}, 'rounds': 6, "
+    "'rows': ["
+    "{'group': 'forward', 'problem': 'b1h8s512d64,bf16', 'launch': {'kernel': 'fwd_a'}, "
+    "'calls_per_sample': 8, 'samples_us': {'attest': [10, 10.1, 9.9, 10, 10.1, 9.9], "
+    "'flash': [12, 12.1, 11.9, 12, 12.1, 11.9], 'cudnn': [7, 7.1, 6.9, 7, 7.1, 6.9]}}]}";
+
+static const char cpu_torch_text[] =
+    "{'schema': 'attest-cpu-vs-torch-1', 'torch': '2.11.0', 'peaks': {'2': {'cpu': 'A CPU', "
+    "'threads': 2, 'fma_gflops': 230.4, 'amx_gflops': null, 'l3_gbs': 197.1, 'dram_gbs': "
+    "48.7}}, "
+    "'rows': [{'kind': 'f32', 'dtype': 'f32', 'threads': 2, 'b': 1, 'hq': 8, 'hkv': 8, 'sq': "
+    "512, "
+    "'sk': 512, 'd': 64, 'causal': true, 'kernel': 'fwd_cpu_avx512', 'samples_ns': {'attest': "
+    "[5000, 5100, 4900, 5050, 4950], 'torch': [6000, 6100, 5900, 6050, 5950]}}]}";
+
+static const char ablation_text[] =
+    "{'schema': 'attest-ablation-1', 'compiler': 'NVRTC', 'machine': {'processor': 'A CPU', "
+    "'gpu': "
+    "{'name': 'NVIDIA H200'}}, 'kernel': 'fwd_a', 'problem': 'b1h8s512d64,fp16', 'variants': ["
+    "{'name': 'all', 'kind': 'all_on', 'outcome': 'pass', 'samples_ns': [1000, 1001, 999]}, "
+    "{'name': 'no swizzle', 'kind': 'one_off', 'outcome': 'pass', 'samples_ns': [1300, 1301, "
+    "1299]}, "
+    "{'name': 'no async', 'kind': 'one_off', 'outcome': 'fail', 'samples_ns': []}, "
+    "{'name': 'none', 'kind': 'all_off', 'outcome': 'pass', 'samples_ns': [2000, 2001, 1999]}, "
+    "{'name': '+ swizzle', 'kind': 'cumulative', 'outcome': 'pass', 'samples_ns': [1500, 1501, "
+    "1499]}]}";
+
+static const char peaks_text[] =
+    "{'schema': 'attest-gpu-peaks-1', 'device': {'name': 'NVIDIA H200'}, 'mma_flops': {'bf16': "
+    "6.4e14}, "
+    "'read_bytes': 4.5e12, 'copy_bytes': 3.9e12, 'exp_per_clock_sm': 15.9, 'l2_clocks': 284}";
+
+static const char statement_text[] =
+    "{'_type': 'https://in-toto.io/Statement/v1', 'subject': [{'name': 'fwd_a.cubin', "
+    "'digest': "
+    "{'sha256': 'abcd'}}], 'predicateType': 'https://attest.invalid/v1', 'predicate': {}}";
+
+static const struct {
+    const char *name, *text;
+} samples[] = {
+    {"bench.json", bench_text},         {"ladder.json", ladder_text},
+    {"gpu_torch.json", gpu_torch_text}, {"cpu_torch.json", cpu_torch_text},
+    {"ablation.json", ablation_text},   {"peaks.json", peaks_text},
+    {"statement.json", statement_text},
+};
+enum { SAMPLES = sizeof samples / sizeof samples[0] };
+
+/* ------------------------------------------------------------------------- helpers */
+
+static char folder[] = "/tmp/attest_report_XXXXXX";
+static lab_message why;
+
+static json_t *parse(const char *text) {
+    char *copy = strdup(text);
+    for (char *at = copy; *at; at++)
+        *at = *at == '\'' ? '"' : *at;
+    json_error_t error;
+    json_t *document = json_loads(copy, 0, &error);
+    if (!document)
+        fail_msg("the test itself: %s in %.60s", error.text, copy);
+    free(copy);
+    return document;
+}
+
+/* The path of `name` in the folder, in one of a few places. */
+static const char *path_of(const char *name) {
+    static char paths[4][256];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static void put_text(const char *name, const char *text, size_t length) {
+    FILE *file = fopen(path_of(name), "w");
+    assert_non_null(file);
+    fwrite(text, 1, length, file);
+    fclose(file);
+}
+
+static void put_document(const char *name, const json_t *document) {
+    char *text = json_dumps(document, 0);
+    put_text(name, text, strlen(text));
+    free(text);
+}
+
+static void put_sample(const char *name, const char *text) {
+    json_t *document = parse(text);
+    put_document(name, document);
+    json_decref(document);
+}
+
+static void clear_folder(void) {
+    for (int i = 0; i < SAMPLES; i++)
+        unlink(path_of(samples[i].name));
+    unlink(path_of("x.json"));
+    unlink(path_of("y.json"));
+}
+
+static int setup_folder(void **state) {
+    (void)state;
+    setenv("ATTEST_DEVICES", "devices", 1);
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    clear_folder();
+    return rmdir(folder);
+}
+
+typedef enum view { HTML, MARKDOWN, TERMINAL, VIEWS } view;
+
+static char *render(const lab_report *report, view v) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (v == HTML)
+        lab_report_html(out, report);
+    else if (v == MARKDOWN)
+        lab_report_markdown(out, report);
+    else
+        lab_report_terminal(out, report, 80, false);
+    fclose(out);
+    return text;
+}
+
+static void make_report(lab_report *report) {
+    const char *const paths[] = {folder};
+    if (!lab_report_make(report, paths, 1, &why))
+        fail_msg("%s", why.text);
+}
+
+static void put_all(void) {
+    clear_folder();
+    for (int i = 0; i < SAMPLES; i++)
+        put_sample(samples[i].name, samples[i].text);
+}
+
+/* What `path` alone is refused for. */
+static const char *refusal(const char *name) {
+    lab_report report;
+    const char *const paths[] = {path_of(name)};
+    why.text[0] = '\0';
+    if (lab_report_make(&report, paths, 1, &why)) {
+        lab_report_free(&report);
+        fail_msg("%s was taken", name);
+    }
+    return why.text;
+}
+
+/* --------------------------------------------------------------------- what is said */
+
+static void test_report__all_kinds_of_files__counts_wins_and_losses(void **state) {
+    (void)state;
+    lab_report report;
+    put_all();
+    make_report(&report);
+    assert_int_equal(report.file_count, SAMPLES);
+    assert_int_equal(report.pair_count, 5);
+    size_t counts[LAB_VERDICTS] = {0};
+    for (size_t i = 0; i < report.pair_count; i++)
+        counts[report.pairs[i].verdict.kind]++;
+    assert_int_equal(counts[LAB_FASTER], 3);
+    assert_int_equal(counts[LAB_SLOWER], 2);
+
+    const lab_report_pair **losses;
+    assert_int_equal(lab_report_losses(&report, &losses), 2);
+    assert_true(losses[0]->speed < losses[1]->speed); /* 0.7 of cudnn, then 0.8 */
+    assert_string_equal(report.timings[losses[0]->theirs].subject, "PyTorch 2.11.0 cudnn");
+    assert_true(losses[0]->low <= losses[0]->speed && losses[0]->speed <= losses[0]->high);
+    free((void *)losses);
+
+    /* The ladder's fwd_a is the first run of what bench.json times alone: history. */
+    assert_int_equal(report.history_count, 1);
+    assert_int_equal(report.history[0].verdict.kind, LAB_FASTER);
+    assert_true(report.history[0].speed > 1.09 && report.history[0].speed < 1.11);
+    lab_report_free(&report);
+}
+
+static void test_report__files_in_any_order__are_put_oldest_first(void **state) {
+    (void)state;
+    lab_report report;
+    put_all();
+    make_report(&report);
+    for (size_t i = 1; i < report.file_count; i++)
+        assert_true(strcmp(report.files[i - 1].date, report.files[i].date) <= 0);
+    assert_string_equal(report.files[report.file_count - 1].date, "2026-11-15");
+    assert_non_null(strstr(report.files[0].name, "attest_report_"));
+    assert_null(strstr(report.files[0].name, "/tmp"));
+    lab_report_free(&report);
+}
+
+static void test_report__versions__are_ordered_as_numbers(void **state) {
+    (void)state;
+    lab_report report;
+    clear_folder();
+    json_t *document = parse(ladder_text);
+    json_object_set_new(document, "attest", json_string("0.10.0"));
+    put_document("x.json", document);
+    json_object_set_new(document, "attest", json_string("0.9.0"));
+    put_document("y.json", document);
+    json_decref(document);
+    make_report(&report);
+    assert_string_equal(report.files[0].version, "0.9.0");
+    assert_int_equal(report.history_count, 2); /* each rung against its earlier run */
+    assert_int_equal(report.history[1].verdict.kind, LAB_SAME);
+    lab_report_free(&report);
+}
+
+static void test_report__newer_comparison__supersedes_the_older(void **state) {
+    (void)state;
+    lab_report report;
+    clear_folder();
+    put_sample("x.json", cpu_torch_text);
+    put_sample("y.json", cpu_torch_text);
+    make_report(&report);
+    assert_int_equal(report.pair_count, 1);
+    assert_int_equal(report.superseded, 1);
+    assert_int_equal(report.timings[report.pairs[0].ours].file, 1);
+    lab_report_free(&report);
+}
+
+static void test_page__of_all_kinds__has_every_section_and_number(void **state) {
+    (void)state;
+    static const char *const wanted[] = {
+        "<section id=\"verdicts\">",
+        "<section id=\"losses\">",
+        "<section id=\"problems\">",
+        "<section id=\"roofline\">",
+        "<section id=\"ladder\">",
+        "<section id=\"ablation\">",
+        "<section id=\"history\">",
+        "<section id=\"environment\">",
+        "<li class=\"faster\"><b>3</b>faster</li>",
+        "<li class=\"slower\"><b>2</b>slower</li>",
+        "row 7 is wrong",             /* a failure is shown */
+        "0.70×",                      /* and the worst loss */
+        "tensor cores, by the maker", /* the device was found by its name */
+        "float32 FMA, measured",
+        "class=\"whole\"", /* the waterfall */
+        "not timed",       /* the variant whose answer was wrong */
+        "1900 to 1980 MHz",
+        "700.00 W",
+        "fwd_a.cubin",
+        "script-src", /* not there: see below */
+    };
+    lab_report report;
+    put_all();
+    make_report(&report);
+    report.price_per_hour = 3.6;
+    char *page = render(&report, HTML);
+    for (size_t i = 0; i + 1 < sizeof wanted / sizeof wanted[0]; i++)
+        if (!strstr(page, wanted[i]))
+            fail_msg("the page has no %s", wanted[i]);
+    assert_non_null(strstr(page, "default-src &#39;none&#39;; style-src &#39;sha256-"));
+    assert_null(strstr(page, "<script"));
+    assert_null(strstr(page, " style=\""));
+    assert_null(strstr(page, "http://www.w3.org/2000"));
+    assert_null(strstr(page, "nan"));
+    /* 12.5 s at 3.6 an hour; the other files know no more than their samples. */
+    assert_non_null(strstr(page, "<td class=\"num\">0.0125</td>"));
+    assert_non_null(strstr(page, ">above 0.0"));
+    free(page);
+    char *again = render(&report, HTML), *once_more = render(&report, HTML);
+    assert_string_equal(again, once_more);
+    free(again);
+    free(once_more);
+    lab_report_free(&report);
+}
+
+static void test_markdown__of_all_kinds__has_whole_tables(void **state) {
+    (void)state;
+    lab_report report;
+    put_all();
+    make_report(&report);
+    char *text = render(&report, MARKDOWN), *rest = text, *line;
+    assert_non_null(strstr(text, "**3 faster, 2 slower, 0 same, 0 ambiguous** of 5"));
+    assert_non_null(strstr(text, "| slower | 0.70× |"));
+    assert_non_null(strstr(text, "| `no swizzle` | `one_off` | `pass` | 1.30× |"));
+    assert_non_null(strstr(text, "row 7 is wrong"));
+    size_t columns = 0;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        size_t bars = 0;
+        for (const char *at = line; *at; at++)
+            bars += *at == '|' && (at == line || at[-1] != '\\');
+        if (bars > 0 && columns > 0)
+            assert_int_equal(bars, columns);
+        columns = bars;
+    }
+    free(text);
+    lab_report_free(&report);
+}
+
+static void test_terminal__of_all_kinds__shows_verdicts_and_plots(void **state) {
+    (void)state;
+    lab_report report;
+    put_all();
+    make_report(&report);
+    char *text = render(&report, TERMINAL);
+    assert_non_null(strstr(text, "3 faster, 2 slower, 0 same, 0 ambiguous of 5 comparisons"));
+    assert_non_null(strstr(text, "times the rival's speed"));
+    assert_non_null(strstr(text, "microseconds a call"));
+    assert_non_null(strstr(text, "times the time with all on"));
+    assert_non_null(strstr(text, "not timed: b1h8s128d64,fp16: fail: row 7 is wrong"));
+    assert_null(strchr(text, '\033'));
+    free(text);
+    lab_report_free(&report);
+}
+
+/* ------------------------------------------------------------------ what is refused */
+
+static void test_files__that_are_no_results__are_refused_by_name(void **state) {
+    (void)state;
+    clear_folder();
+    const char *const none[] = {path_of("x.json")};
+    lab_report report;
+    assert_false(lab_report_make(&report, none, 1, &why));
+    assert_non_null(strstr(why.text, "No such file"));
+    const char *const pipe[] = {"/dev/null"};
+    assert_false(lab_report_make(&report, pipe, 1, &why));
+    assert_non_null(strstr(why.text, "neither a file nor a folder"));
+    const char *const empty[] = {folder};
+    assert_false(lab_report_make(&report, empty, 1, &why));
+    assert_non_null(strstr(why.text, "no .json file"));
+
+    const struct {
+        const char *text, *complaint;
+    } cases[] = {
+        {"", "x.json: line 1: "},
+        {"{'schema': ", "x.json: line 1: "},
+        {"{\"schema\": \"a\", \"schema\": \"b\"}", "duplicate"},
+        {"[1]", "x.json: an object is wanted"},
+        {"{}", "x.json: schema: is missing"},
+        {"{\"schema\": 3}", "x.json: schema: text is wanted"},
+        {"{\"schema\": \"attest-nonsense-1\"}", "x.json: schema: a report cannot show"},
+        {"{\"schema\": \"attest-bench-1\"}", "x.json: results"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        put_text("x.json", cases[i].text, strlen(cases[i].text));
+        if (!strstr(refusal("x.json"), cases[i].complaint))
+            fail_msg("'%s' is refused with '%s'", cases[i].text, why.text);
+    }
+}
+
+static void test_folder__with_another_document_of_attest__names_it(void **state) {
+    (void)state;
+    lab_report report;
+    clear_folder();
+    put_sample("x.json", peaks_text);
+    const char other[] = "{\"schema\": \"attest-info-1\"}";
+    put_text("y.json", other, strlen(other));
+    make_report(&report);
+    char *page = render(&report, HTML);
+    assert_non_null(strstr(page, "attest-info-1 (not shown)"));
+    free(page);
+    lab_report_free(&report);
+    const char foreign[] = "{\"schema\": \"sarif\"}";
+    put_text("y.json", foreign, strlen(foreign));
+    const char *const paths[] = {folder};
+    assert_false(lab_report_make(&report, paths, 1, &why));
+    assert_non_null(strstr(why.text, "schema: a report cannot show 'sarif'"));
+}
+
+/* ------------------------------------------------------------ files that are hostile */
+
+/* Calls `visit` for every value below `value`, with the container and key or index that holds it. */
+typedef void visitor(json_t *root, json_t *container, const char *key, size_t index,
+                     void *state);
+
+static void walk(json_t *root, json_t *value, visitor *visit, void *state) {
+    if (json_is_object(value)) {
+        /* The visitor puts other values in place and back, so keys are copied first. */
+        const size_t count = json_object_size(value);
+        char *keys[64];
+        size_t n = 0;
+        const char *key;
+        json_t *member;
+        assert_true(count <= 64);
+        json_object_foreach(value, key, member) keys[n++] = strdup(key);
+        for (size_t i = 0; i < n; i++) {
+            visit(root, value, keys[i], 0, state);
+            walk(root, json_object_get(value, keys[i]), visit, state);
+            free(keys[i]);
+        }
+    }
+    for (size_t i = 0; json_is_array(value) && i < json_array_size(value) && i < 4; i++) {
+        visit(root, value, NULL, i, state);
+        walk(root, json_array_get(value, i), visit, state);
+    }
+}
+
+/* Put `other` (consumed) in place, and hand back what stood there. */
+static json_t *swap(json_t *container, const char *key, size_t index, json_t *other) {
+    json_t *old =
+        json_incref(key ? json_object_get(container, key) : json_array_get(container, index));
+    if (key)
+        json_object_set_new(container, key, other);
+    else
+        json_array_set_new(container, index, other);
+    return old;
+}
+
+typedef struct tally {
+    size_t tried, taken, refused;
+    const char *name;
+} tally;
+
+/* A report of the document is either made and rendered, or refused with the file named. */
+static void try_document(const json_t *root, tally *t, void check(const char *text, view v)) {
+    lab_report report;
+    const char *const paths[] = {path_of("x.json")};
+    put_document("x.json", root);
+    t->tried++;
+    why.text[0] = '\0';
+    if (!lab_report_make(&report, paths, 1, &why)) {
+        t->refused++;
+        if (!strstr(why.text, "x.json"))
+            fail_msg("a refusal does not name the file: '%s'", why.text);
+        return;
+    }
+    t->taken++;
+    for (int v = 0; v < VIEWS; v++) {
+        char *text = render(&report, (view)v);
+        check(text, (view)v);
+        free(text);
+    }
+    lab_report_free(&report);
+}
+
+static const char hostile[] =
+    "\"'><script>alert(1)</script><img src=x onerror=alert(2)>`|@all\n\x1b[2J\xe2\x80\xae&#60;";
+
+static void check_harmless(const char *text, view v) {
+    assert_null(strchr(text, '\033'));
+    assert_null(strstr(text, "\xe2\x80\xae"));
+    if (v == HTML) {
+        assert_null(strstr(text, "<script"));
+        assert_null(strstr(text, "<img"));
+        assert_null(strstr(text, "\"'>"));
+        assert_null(strstr(text, "&#60;"));
+    }
+    if (v == MARKDOWN)
+        for (const char *at = strstr(text, "<script"); at; at = strstr(at + 1, "<script")) {
+            /* only inside a code span: as many backticks stand before it on its line as make it so */
+            size_t ticks = 0;
+            for (const char *c = at; c > text && c[-1] != '\n'; c--)
+                ticks += c[-1] == '`';
+            assert_int_equal(ticks % 2, 1);
+        }
+}
+
+static void inject(json_t *root, json_t *container, const char *key, size_t index,
+                   void *state) {
+    const json_t *value =
+        key ? json_object_get(container, key) : json_array_get(container, index);
+    if (json_is_string(value)) {
+        json_t *old = swap(container, key, index, json_string(hostile));
+        try_document(root, state, check_harmless);
+        json_decref(swap(container, key, index, old));
+    }
+    if (key) { /* the name of a field is text too: rivals are named by theirs */
+        json_t *kept = json_incref(json_object_get(container, key));
+        json_object_set_new(container, hostile, json_incref(kept));
+        try_document(root, state, check_harmless);
+        json_object_del(container, hostile);
+        json_decref(kept);
+    }
+}
+
+static void test_files__with_scripts_in_every_text__give_harmless_reports(void **state) {
+    (void)state;
+    clear_folder();
+    for (int i = 0; i < SAMPLES; i++) {
+        json_t *document = parse(samples[i].text);
+        tally t = {.name = samples[i].name};
+        walk(document, document, inject, &t);
+        assert_true(t.tried > 5 && t.taken > 0);
+        json_decref(document);
+    }
+}
+
+static void check_anything(const char *text, view v) {
+    (void)v;
+    assert_true(*text != '\0');
+}
+
+static void damage(json_t *root, json_t *container, const char *key, size_t index,
+                   void *state) {
+    json_t *const others[] = {
+        json_null(),      json_integer(-1), json_integer(INT64_MAX),
+        json_real(1e308), json_integer(0),  json_string("b1h1s1"),
+        json_array(),     json_object(),    json_pack("{s:{s:i}}", "a", "b", 1),
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        json_t *old = swap(container, key, index, others[i]);
+        try_document(root, state, check_anything);
+        json_decref(swap(container, key, index, old));
+    }
+    json_t *old = json_incref(key ? json_object_get(container, key) : NULL);
+    if (key) {
+        json_object_del(container, key);
+        try_document(root, state, check_anything);
+        json_object_set_new(container, key, old);
+    }
+}
+
+static void test_files__with_any_field_damaged__are_shown_or_refused(void **state) {
+    (void)state;
+    clear_folder();
+    for (int i = 0; i < SAMPLES; i++) {
+        json_t *document = parse(samples[i].text);
+        tally t = {.name = samples[i].name};
+        walk(document, document, damage, &t);
+        assert_true(t.refused > 10 && t.tried == t.refused + t.taken);
+        json_decref(document);
+    }
+}
+
+static void test_files__cut_off_anywhere__are_refused(void **state) {
+    (void)state;
+    clear_folder();
+    json_t *document = parse(bench_text);
+    char *text = json_dumps(document, 0);
+    const size_t length = strlen(text);
+    for (size_t cut = 0; cut < length; cut += 7) {
+        put_text("x.json", text, cut);
+        assert_non_null(strstr(refusal("x.json"), "x.json"));
+    }
+    free(text);
+    json_decref(document);
+}
+
+static void test_file__nested_beyond_reason__is_refused(void **state) {
+    (void)state;
+    enum { DEEP = 100000 };
+    char *text = malloc(DEEP);
+    assert_non_null(text);
+    memset(text, '[', DEEP);
+    clear_folder();
+    put_text("x.json", text, DEEP);
+    free(text);
+    assert_non_null(strstr(refusal("x.json"), "x.json: line 1: "));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_report__all_kinds_of_files__counts_wins_and_losses),
+        cmocka_unit_test(test_report__files_in_any_order__are_put_oldest_first),
+        cmocka_unit_test(test_report__versions__are_ordered_as_numbers),
+        cmocka_unit_test(test_report__newer_comparison__supersedes_the_older),
+        cmocka_unit_test(test_page__of_all_kinds__has_every_section_and_number),
+        cmocka_unit_test(test_markdown__of_all_kinds__has_whole_tables),
+        cmocka_unit_test(test_terminal__of_all_kinds__shows_verdicts_and_plots),
+        cmocka_unit_test(test_files__that_are_no_results__are_refused_by_name),
+        cmocka_unit_test(test_folder__with_another_document_of_attest__names_it),
+        cmocka_unit_test(test_files__with_scripts_in_every_text__give_harmless_reports),
+        cmocka_unit_test(test_files__with_any_field_damaged__are_shown_or_refused),
+        cmocka_unit_test(test_files__cut_off_anywhere__are_refused),
+        cmocka_unit_test(test_file__nested_beyond_reason__is_refused),
+    };
+    return cmocka_run_group_tests(tests, setup_folder, remove_folder);
+}
