@@ -89,10 +89,12 @@ static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why
 }
 
 static bool read_head(lab_report_file *file, lab_message *why) {
-    const lab_place root = lab_place_root(file->name, file->document);
-    file->version = file->date = file->device = "";
+    const lab_place document = lab_place_root(file->name, file->document);
+    const lab_place predicate = lab_place_member(&document, "predicate");
+    const lab_place root = file->kind == LAB_REPORT_STATEMENT ? predicate : document;
+    file->version = file->date = file->device = file->kernel = "";
     return lab_place_text_maybe(&root, "attest", &file->version, why) &&
-           lab_place_text_maybe(&root, "date", &file->date, why) &&
+           lab_place_text_maybe(&root, "made", &file->date, why) &&
            lab_place_number_maybe(&root, "device_seconds", &file->device_seconds, why);
 }
 

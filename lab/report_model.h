@@ -47,6 +47,8 @@ typedef struct lab_report_file {
     double device_seconds; /* as recorded; 0: not recorded */
     double timed_seconds;  /* samples times the calls in each */
     lab_results bench;     /* of LAB_REPORT_BENCH */
+    const char *kernel; /* of LAB_REPORT_STATEMENT, as the next: the kernel that it is about */
+    size_t verified, timed; /* problems */
 } lab_report_file;
 
 /* One problem, timed. */

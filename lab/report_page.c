@@ -159,6 +159,7 @@ void lab_report_html(FILE *out, const lab_report *report) {
     lab_page_ladder(&page);
     lab_page_ablations(&page);
     lab_page_history(&page);
+    lab_page_attestations(&page);
     lab_page_environment(&page);
     lab_markup(out, "</main>\n</body>\n</html>\n");
 }

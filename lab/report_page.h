@@ -22,6 +22,7 @@ void lab_page_rooflines(lab_page *page);
 void lab_page_ladder(lab_page *page);
 void lab_page_ablations(lab_page *page);
 void lab_page_history(lab_page *page);
+void lab_page_attestations(lab_page *page);
 void lab_page_environment(lab_page *page);
 
 /* <section> with its heading; what it is about, in one paragraph of the caller's, follows. */

@@ -65,6 +65,9 @@ static void put_cost(lab_page *page) {
 
 /* ----------------------------------------------------------------------------- files */
 
+/* Above this many, the list is folded. */
+enum { FILES_OPEN = 12 };
+
 static void put_files(lab_page *page) {
     const lab_report *r = page->report;
     static const char *const headings[] = {"file", "schema", "SHA-256"};
@@ -74,6 +77,8 @@ static void put_files(lab_page *page) {
         "SHA-256 "
         "are those of the bytes that were read. An unsigned file shows that numbers agree with "
         "each other, not who measured them.</p>\n");
+    if (r->file_count > FILES_OPEN)
+        lab_markup(page->out, "<details>\n<summary>%zu files</summary>\n", r->file_count);
     lab_page_headings(page, headings, 3);
     for (size_t i = 0; i < r->file_count; i++)
         lab_markup(page->out,
@@ -82,12 +87,59 @@ static void put_files(lab_page *page) {
                    r->files[i].kind == LAB_REPORT_OTHER ? " (not shown)" : "",
                    r->files[i].digest);
     lab_markup(page->out, "</tbody></table></div>\n");
+    if (r->file_count > FILES_OPEN)
+        lab_markup(page->out, "</details>\n");
+}
+
+/* ---------------------------------------------------------------------- attestations */
+
+static size_t count_statements(const lab_report *r) {
+    size_t count = 0;
+    for (size_t i = 0; i < r->file_count; i++)
+        count += r->files[i].kind == LAB_REPORT_STATEMENT;
+    return count;
+}
+
+static void put_statement(lab_page *page, const lab_report_file *file) {
+    lab_markup(page->out,
+               "<tr><td><code>%s</code></td><td>%s</td><td>%s</td><td class=\"num\">%zu</td>"
+               "<td class=\"num\">%zu</td><td>",
+               file->kernel, or_unknown(file->device), or_unknown(file->date), file->verified,
+               file->timed);
+    for (size_t i = 0; i < file->fact_count; i++)
+        lab_markup(page->out, "%s<code>%s</code> <code>%s</code>", i > 0 ? ", " : "",
+                   file->facts[i].name, file->facts[i].value);
+    lab_markup(page->out, "</td></tr>\n");
+}
+
+void lab_page_attestations(lab_page *page) {
+    static const char *const headings[] = {"kernel",    "device", "made",
+                                           "#verified", "#timed", "digests of what ran"};
+    const lab_report *r = page->report;
+    const size_t count = count_statements(r);
+    if (count == 0)
+        return;
+    lab_page_open(page, "attestations", "Attestations");
+    lab_markup(
+        page->out,
+        "<p>%zu statements of <code>attest certify</code> are among the files: each binds the "
+        "problems verified and timed to the digest of a kernel&#39;s code. Whether they are of "
+        "the code of a build, <code>attest certify --check</code> tells.</p>\n"
+        "<details>\n<summary>Every statement as a table</summary>\n",
+        count);
+    lab_page_headings(page, headings, 6);
+    for (size_t i = 0; i < r->file_count; i++)
+        if (r->files[i].kind == LAB_REPORT_STATEMENT)
+            put_statement(page, &r->files[i]);
+    lab_markup(page->out, "</tbody></table></div>\n</details>\n");
+    lab_page_close(page);
 }
 
 void lab_page_environment(lab_page *page) {
     lab_page_open(page, "environment", "Environment");
     for (size_t i = 0; i < page->report->file_count; i++)
-        if (page->report->files[i].kind != LAB_REPORT_OTHER)
+        if (page->report->files[i].kind != LAB_REPORT_OTHER &&
+            page->report->files[i].kind != LAB_REPORT_STATEMENT)
             put_facts(page, &page->report->files[i]);
     put_cost(page);
     put_files(page);

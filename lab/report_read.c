@@ -140,18 +140,11 @@ static bool read_variant(lab_report *report, const lab_place *place, lab_report_
 }
 
 /* The name of the device, wherever its harness has put it. */
-static bool read_device(lab_report *report, lab_report_file *file, const lab_place *root,
-                        lab_message *why) {
+static bool read_device(lab_report_file *file, const lab_place *root, lab_message *why) {
     const lab_place machine = lab_place_member(root, "machine");
     const lab_place gpu = lab_place_member(&machine, "gpu");
-    const char *compiler = "";
-    if (!lab_place_text_maybe(&machine, "processor", &file->device, why) ||
-        !lab_place_text_maybe(&gpu, "name", &file->device, why) ||
-        !lab_place_text_maybe(root, "compiler", &compiler, why))
-        return false;
-    (void)report;
-    lab_report_fact_add(file, "compiler", compiler);
-    return true;
+    return lab_place_text_maybe(&machine, "processor", &file->device, why) &&
+           lab_place_text_maybe(&gpu, "name", &file->device, why);
 }
 
 /* A problem is its line, or an object that has it. */
@@ -172,10 +165,13 @@ bool lab_report_read_ablation(lab_report *report, size_t file, lab_message *why)
     report->ablations = list;
     lab_report_ablation *a = &list[report->ablation_count];
     *a = (lab_report_ablation){.file = file};
-    if (!read_device(report, f, &root, why) ||
+    const char *compiler = "";
+    if (!read_device(f, &root, why) ||
+        !lab_place_text_maybe(&root, "compiler", &compiler, why) ||
         !lab_place_text(&root, "kernel", &a->kernel, why) ||
         !read_problem(&root, &a->problem, why) || !lab_place_is_array(&variants, why))
         return false;
+    lab_report_fact_add(f, "compiler", compiler);
     const size_t count = json_array_size(variants.value);
     a->variants = calloc(count ? count : 1, sizeof *a->variants);
     if (!a->variants)
@@ -237,10 +233,15 @@ bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why
     lab_report_file *f = &report->files[file];
     const lab_place root = lab_place_root(f->name, f->document);
     const lab_place subjects = lab_place_member(&root, "subject");
-    const char *predicate = "";
-    if (!lab_place_text(&root, "predicateType", &predicate, why) ||
-        !lab_place_is_array(&subjects, why))
+    const lab_place predicate = lab_place_member(&root, "predicate");
+    const char *type = "";
+    if (!lab_place_text(&root, "predicateType", &type, why) ||
+        !lab_place_is_object(&predicate, why) ||
+        !lab_place_text_maybe(&predicate, "kernel", &f->kernel, why) ||
+        !read_device(f, &predicate, why) || !lab_place_is_array(&subjects, why))
         return false;
+    f->verified = json_array_size(json_object_get(predicate.value, "verified"));
+    f->timed = json_array_size(json_object_get(predicate.value, "timed"));
     for (size_t i = 0; i < json_array_size(subjects.value); i++) {
         const lab_place subject = lab_place_element(&subjects, i);
         const lab_place digest = lab_place_member(&subject, "digest");
@@ -252,6 +253,5 @@ bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why
             return false;
         lab_report_fact_add(f, lab_report_text(report, "%.80s", name), sha256);
     }
-    lab_report_fact_add(f, "predicate", predicate);
     return true;
 }

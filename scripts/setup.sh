@@ -37,6 +37,10 @@ has_numpy() { # the file first: starting Python takes longer than everything els
         python3 -c 'import numpy' >/dev/null 2>&1
 }
 
+has_font() { # any at all
+    compgen -G '/usr/share/fonts/*/*/*.ttf' >/dev/null || compgen -G '/usr/share/fonts/*/*.ttf' >/dev/null
+}
+
 need_for_run() {
     local compiler=${CC:-cc} # what make will call; the first word, where it has flags
     case $compiler in
@@ -52,6 +56,8 @@ need_for_test() {
     need gcc has_command gcc # the coverage is gcc's, whatever CC is
     need g++ has_command c++
     need clang has_command clang
+    need chromium has_command chromium
+    need fonts-dejavu-core has_font # text on the pictures, not boxes
     need cmake has_command cmake
     need gcovr has_command gcovr
     need git has_command git

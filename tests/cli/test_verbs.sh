@@ -109,7 +109,8 @@ python=$(numpy_python) || { fail 'examples' 'no Python with NumPy'; finish; }
 import numpy
 for name in "qkv":
     numpy.save(name + ".npy", numpy.random.default_rng(1).standard_normal((1, 16, 2, 8)).astype("float32"))'
-examples=$(for verb in info run explain verify bench doctor plan demo; do attest help "$verb"; done |
+ln -s "$root/evidence" evidence
+examples=$(for verb in info run explain verify bench doctor plan report demo; do attest help "$verb"; done |
     sed -n '/^Examples:/,/^$/s/^  attest //p' | sort -u)
 check 'there are examples' test "$(wc -l <<<"$examples")" -ge 12
 while read -ra words; do
@@ -148,7 +149,7 @@ if command -v groff >/dev/null; then
     groff -mandoc -ww -Tutf8 -z "$page" >man.log 2>&1
     check 'the manual has no warnings' test ! -s man.log
     groff -mandoc -Tascii -P-cbou "$page" >man.txt 2>/dev/null
-    for verb in info run explain verify bench compare doctor plan profile certify demo; do
+    for verb in info run explain verify bench compare doctor plan profile certify report demo; do
         check "manual: $verb" grep -q "^ *attest $verb" man.txt
         for option in $(attest help "$verb" | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p'); do
             check "manual: --$option" grep -q -- "--$option" man.txt

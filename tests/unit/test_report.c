@@ -18,7 +18,7 @@
 
 /* Attest beats one rival, loses to the other, and is wrong on the last problem. */
 static const char bench_text[] =
-    "{'schema': 'attest-bench-2', 'attest': '0.2.0', 'date': '2026-11-15', 'compiler': 'gcc "
+    "{'schema': 'attest-bench-2', 'attest': '0.2.0', 'made': '2026-11-15', 'compiler': 'gcc "
     "12', "
     "'device_seconds': 12.5, 'load_average_before': 0.5, 'machine': {'processor': 'A CPU', "
     "'device': 'cuda', 'os': 'Linux', 'driver': '580.1', 'gpu': {'name': 'NVIDIA H200', "
@@ -89,7 +89,10 @@ static const char peaks_text[] =
 static const char statement_text[] =
     "{'_type': 'https://in-toto.io/Statement/v1', 'subject': [{'name': 'fwd_a.cubin', "
     "'digest': "
-    "{'sha256': 'abcd'}}], 'predicateType': 'https://attest.invalid/v1', 'predicate': {}}";
+    "{'sha256': 'abcd'}}], 'predicateType': 'urn:attest:v1', 'predicate': {'kernel': 'fwd_a', "
+    "'made': '2026-11-14', "
+    "'attest': '0.2.0', 'machine': {'gpu': {'name': 'NVIDIA H200'}}, 'verified': [1, 2], "
+    "'timed': [1]}}";
 
 static const struct {
     const char *name, *text;
@@ -299,6 +302,7 @@ static void test_page__of_all_kinds__has_every_section_and_number(void **state) 
         "1900 to 1980 MHz",
         "700.00 W",
         "fwd_a.cubin",
+        "<td class=\"num\">2</td><td class=\"num\">1</td>",
         "script-src", /* not there: see below */
     };
     lab_report report;
