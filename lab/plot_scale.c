@@ -72,9 +72,9 @@ static size_t linear_ticks(const lab_plot_scale *s, double ticks[LAB_PLOT_TICKS]
             const double last = floor(s->high / step + 1e-9);
             if (last - first + 1.0 > (double)most)
                 continue;
-            size_t count = 0;
-            for (double k = first; k <= last; k += 1.0)
-                ticks[count++] = k * step + 0.0; /* never -0 */
+            const size_t count = (size_t)(last - first + 1.0);
+            for (size_t k = 0; k < count; k++)
+                ticks[k] = (first + (double)k) * step + 0.0; /* never -0 */
             return count;
         }
 }

@@ -66,7 +66,8 @@ static void put_axis(FILE *out, const lab_plot_intervals *plot, const lab_plot_s
         const size_t start = at >= length / 2 ? at - length / 2 : 0;
         if (start < free_from || start + length > width)
             continue;
-        memcpy(cells + start, number, length);
+        for (size_t k = 0; k < length; k++)
+            cells[start + k] = number[k];
         free_from = start + length + 1;
     }
     fprintf(out, "%*s  %.*s\n", (int)label, "", (int)width, cells);

@@ -64,12 +64,12 @@ static bool read_bytes(const char *path, char **out, size_t *length, lab_message
 
 /* What the document is. In a folder (`among_others`) another document of attest is passed over. */
 static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why) {
-    const lab_place root = lab_place_root(file->name, file->document);
+    const lab_node root = lab_node_root(file->name, file->document);
     const char *type = NULL;
     file->schema = NULL;
-    if (!lab_place_is_object(&root, why) ||
-        !lab_place_text_maybe(&root, "schema", &file->schema, why) ||
-        !lab_place_text_maybe(&root, "_type", &type, why))
+    if (!lab_node_is_object(&root, why) ||
+        !lab_node_text_maybe(&root, "schema", &file->schema, why) ||
+        !lab_node_text_maybe(&root, "_type", &type, why))
         return false;
     if (!file->schema && type && strcmp(type, statement_type) == 0) {
         file->schema = type;
@@ -89,13 +89,13 @@ static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why
 }
 
 static bool read_head(lab_report_file *file, lab_message *why) {
-    const lab_place document = lab_place_root(file->name, file->document);
-    const lab_place predicate = lab_place_member(&document, "predicate");
-    const lab_place root = file->kind == LAB_REPORT_STATEMENT ? predicate : document;
+    const lab_node document = lab_node_root(file->name, file->document);
+    const lab_node predicate = lab_node_member(&document, "predicate");
+    const lab_node root = file->kind == LAB_REPORT_STATEMENT ? predicate : document;
     file->version = file->date = file->device = file->kernel = "";
-    return lab_place_text_maybe(&root, "attest", &file->version, why) &&
-           lab_place_text_maybe(&root, "made", &file->date, why) &&
-           lab_place_number_maybe(&root, "device_seconds", &file->device_seconds, why);
+    return lab_node_text_maybe(&root, "attest", &file->version, why) &&
+           lab_node_text_maybe(&root, "made", &file->date, why) &&
+           lab_node_number_maybe(&root, "device_seconds", &file->device_seconds, why);
 }
 
 static bool add_file(lab_report *report, const char *path, const char *name, bool among_others,

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lab/json_place.h"
+#include "lab/json_node.h"
 #include "lab/message.h"
 #include "lab/results.h"
 #include "lab/stats.h"
@@ -126,12 +126,12 @@ void lab_report_fact_add(lab_report_file *file, const char *name, const char *va
 void *lab_report_grow(void *list, size_t count, size_t element, lab_message *why);
 
 /* The times of an array, with their rounds in order: for samples that were taken in turn. */
-bool lab_report_samples(lab_report *report, const lab_place *object, const char *name,
+bool lab_report_samples(lab_report *report, const lab_node *object, const char *name,
                         lab_samples *out, lab_message *why);
 
 /* Add a timing with its summary and, from the line of its problem, the work. `problem` is where the line stands. */
 bool lab_report_add_timing(lab_report *report, const lab_report_timing *timing,
-                           const lab_place *problem, lab_message *why);
+                           const lab_node *problem, lab_message *why);
 
 /* What reads a file of each kind; `file` is the index in report->files. */
 bool lab_report_read_bench(lab_report *report, size_t file, lab_message *why);

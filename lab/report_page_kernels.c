@@ -60,7 +60,9 @@ static void put_ladder_rows(lab_page *page, size_t file) {
 
 static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *of) {
     const lab_report *r = page->report;
-    const size_t count = kernels_on(r, of);
+    const size_t count = kernels_on(r, of); /* of itself, at least */
+    if (count == 0)
+        return;
     const char **rows = calloc(2 * count, sizeof *rows);
     lab_plot_mark *marks = calloc(count, sizeof *marks);
     char(*times)[32] = calloc(count, sizeof *times);
@@ -188,8 +190,9 @@ static const char *const variant_headings[] = {
 /* What is lost where one optimisation alone is left out. */
 static void contribution_figure(lab_page *page, const lab_report_ablation *a) {
     const lab_report_variant *on = lab_report_all_on(a);
-    const char **rows = calloc(a->variant_count + 1, sizeof *rows);
-    lab_plot_mark *marks = calloc(a->variant_count + 1, sizeof *marks);
+    const size_t most = a->variant_count ? a->variant_count : 1;
+    const char **rows = calloc(most, sizeof *rows);
+    lab_plot_mark *marks = calloc(most, sizeof *marks);
     size_t n = 0;
     for (size_t i = 0; on && rows && marks && i < a->variant_count; i++) {
         const lab_report_variant *v = &a->variants[i];

@@ -149,15 +149,18 @@ static void put_figure(lab_page *page, const roofline *line, const char *caption
     lab_page_table_end(page);
 }
 
-static bool roofline_make(roofline *line, const lab_report *r) {
-    *line = (roofline){.points = calloc(r->timing_count + 1, sizeof *line->points),
-                       .timings = calloc(r->timing_count + 1, sizeof *line->timings)};
-    return line->points && line->timings;
-}
-
 static void roofline_free(roofline *line) {
     free(line->points);
     free(line->timings);
+}
+
+static bool roofline_make(roofline *line, const lab_report *r) {
+    *line = (roofline){.points = calloc(r->timing_count + 1, sizeof *line->points),
+                       .timings = calloc(r->timing_count + 1, sizeof(const void *))};
+    if (line->points && line->timings)
+        return true;
+    roofline_free(line);
+    return false;
 }
 
 /* ------------------------------------------------------------------------- sections */
@@ -174,8 +177,8 @@ static void gpu_figure(lab_page *page, size_t first) {
                 add_points(&line, r, i, NULL);
         if (line.point_count > 0)
             put_figure(page, &line, device);
+        roofline_free(&line);
     }
-    roofline_free(&line);
 }
 
 /* One plot a file: with as many threads as it has, and the peaks of so many. */

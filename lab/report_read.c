@@ -31,9 +31,9 @@ static bool read_machine(lab_report *report, lab_report_file *file, lab_message 
         const char *field, *name;
     } texts[] = {
         {"os", "system"}, {"os_release", "system release"}, {"isa_machine", "instruction set"}};
-    const lab_place root = lab_place_root(file->name, file->document);
-    const lab_place machine = lab_place_member(&root, "machine");
-    const lab_place gpu = lab_place_member(&machine, "gpu");
+    const lab_node root = lab_node_root(file->name, file->document);
+    const lab_node machine = lab_node_member(&root, "machine");
+    const lab_node gpu = lab_node_member(&machine, "gpu");
     const lab_results *bench = &file->bench;
     file->device = *bench->gpu ? bench->gpu : bench->processor;
     file->device_seconds = bench->device_seconds;
@@ -43,13 +43,13 @@ static bool read_machine(lab_report *report, lab_report_file *file, lab_message 
     lab_report_fact_add(file, "compiler", bench->compiler);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const char *value = "";
-        if (!lab_place_text_maybe(&machine, texts[i].field, &value, why))
+        if (!lab_node_text_maybe(&machine, texts[i].field, &value, why))
             return false;
         lab_report_fact_add(file, texts[i].name, value);
     }
     double sms = 0.0, load = -1.0;
-    if (!lab_place_number_maybe(&gpu, "multiprocessors", &sms, why) ||
-        !lab_place_number_maybe(&root, "load_average_before", &load, why))
+    if (!lab_node_number_maybe(&gpu, "multiprocessors", &sms, why) ||
+        !lab_node_number_maybe(&root, "load_average_before", &load, why))
         return false;
     if (sms > 0.0 && sms < 1e6)
         lab_report_fact_add(file, "multiprocessors", lab_report_text(report, "%.0f", sms));
@@ -79,12 +79,12 @@ static void read_sensor(lab_report *report, lab_report_file *file, const char *f
                             lab_report_text(report, "%.0f to %.0f %s", low, high, unit));
 }
 
-static bool read_result(lab_report *report, size_t file, const lab_place *place,
+static bool read_result(lab_report *report, size_t file, const lab_node *place,
                         const lab_result *r, lab_message *why) {
-    const lab_place verify = lab_place_member(place, "verify");
-    const lab_place problem = lab_place_member(place, "problem");
+    const lab_node verify = lab_node_member(place, "verify");
+    const lab_node problem = lab_node_member(place, "problem");
     const char *said = "";
-    if (!lab_place_text_maybe(&verify, "message", &said, why))
+    if (!lab_node_text_maybe(&verify, "message", &said, why))
         return false;
     lab_report_timing t = {
         .file = file,
@@ -114,10 +114,10 @@ bool lab_report_read_bench(lab_report *report, size_t file, lab_message *why) {
     read_sensor(report, f, "clocks_mhz", "clocks seen", "MHz");
     read_sensor(report, f, "power_w", "power seen", "W");
     read_sensor(report, f, "temperature_c", "temperature seen", "°C");
-    const lab_place root = lab_place_root(f->name, f->document);
-    const lab_place results = lab_place_member(&root, "results");
+    const lab_node root = lab_node_root(f->name, f->document);
+    const lab_node results = lab_node_member(&root, "results");
     for (size_t i = 0; i < f->bench.count; i++) {
-        const lab_place place = lab_place_element(&results, i);
+        const lab_node place = lab_node_element(&results, i);
         if (!read_result(report, file, &place, &f->bench.results[i], why))
             return false;
     }
@@ -126,12 +126,12 @@ bool lab_report_read_bench(lab_report *report, size_t file, lab_message *why) {
 
 /* ------------------------------------------------------------------------ ablation */
 
-static bool read_variant(lab_report *report, const lab_place *place, lab_report_variant *v,
+static bool read_variant(lab_report *report, const lab_node *place, lab_report_variant *v,
                          lab_message *why) {
     *v = (lab_report_variant){.outcome = "pass"};
-    if (!lab_place_is_object(place, why) || !lab_place_text(place, "name", &v->name, why) ||
-        !lab_place_text(place, "kind", &v->kind, why) ||
-        !lab_place_text_maybe(place, "outcome", &v->outcome, why))
+    if (!lab_node_is_object(place, why) || !lab_node_text(place, "name", &v->name, why) ||
+        !lab_node_text(place, "kind", &v->kind, why) ||
+        !lab_node_text_maybe(place, "outcome", &v->outcome, why))
         return false;
     if (json_array_size(json_object_get(place->value, "samples_ns")) == 0)
         return true; /* a variant that failed has no times */
@@ -140,24 +140,24 @@ static bool read_variant(lab_report *report, const lab_place *place, lab_report_
 }
 
 /* The name of the device, wherever its harness has put it. */
-static bool read_device(lab_report_file *file, const lab_place *root, lab_message *why) {
-    const lab_place machine = lab_place_member(root, "machine");
-    const lab_place gpu = lab_place_member(&machine, "gpu");
-    return lab_place_text_maybe(&machine, "processor", &file->device, why) &&
-           lab_place_text_maybe(&gpu, "name", &file->device, why);
+static bool read_device(lab_report_file *file, const lab_node *root, lab_message *why) {
+    const lab_node machine = lab_node_member(root, "machine");
+    const lab_node gpu = lab_node_member(&machine, "gpu");
+    return lab_node_text_maybe(&machine, "processor", &file->device, why) &&
+           lab_node_text_maybe(&gpu, "name", &file->device, why);
 }
 
 /* A problem is its line, or an object that has it. */
-static bool read_problem(const lab_place *root, const char **line, lab_message *why) {
-    const lab_place problem = lab_place_member(root, "problem");
-    return json_is_object(problem.value) ? lab_place_text(&problem, "spec", line, why)
-                                         : lab_place_text(root, "problem", line, why);
+static bool read_problem(const lab_node *root, const char **line, lab_message *why) {
+    const lab_node problem = lab_node_member(root, "problem");
+    return json_is_object(problem.value) ? lab_node_text(&problem, "spec", line, why)
+                                         : lab_node_text(root, "problem", line, why);
 }
 
 bool lab_report_read_ablation(lab_report *report, size_t file, lab_message *why) {
     lab_report_file *f = &report->files[file];
-    const lab_place root = lab_place_root(f->name, f->document);
-    const lab_place variants = lab_place_member(&root, "variants");
+    const lab_node root = lab_node_root(f->name, f->document);
+    const lab_node variants = lab_node_member(&root, "variants");
     lab_report_ablation *list =
         lab_report_grow(report->ablations, report->ablation_count, sizeof *list, why);
     if (!list)
@@ -167,9 +167,9 @@ bool lab_report_read_ablation(lab_report *report, size_t file, lab_message *why)
     *a = (lab_report_ablation){.file = file};
     const char *compiler = "";
     if (!read_device(f, &root, why) ||
-        !lab_place_text_maybe(&root, "compiler", &compiler, why) ||
-        !lab_place_text(&root, "kernel", &a->kernel, why) ||
-        !read_problem(&root, &a->problem, why) || !lab_place_is_array(&variants, why))
+        !lab_node_text_maybe(&root, "compiler", &compiler, why) ||
+        !lab_node_text(&root, "kernel", &a->kernel, why) ||
+        !read_problem(&root, &a->problem, why) || !lab_node_is_array(&variants, why))
         return false;
     lab_report_fact_add(f, "compiler", compiler);
     const size_t count = json_array_size(variants.value);
@@ -178,7 +178,7 @@ bool lab_report_read_ablation(lab_report *report, size_t file, lab_message *why)
         return lab_fail(why, "%s: no memory for %zu variants", f->name, count);
     report->ablation_count++;
     for (size_t i = 0; i < count; i++) {
-        const lab_place place = lab_place_element(&variants, i);
+        const lab_node place = lab_node_element(&variants, i);
         if (!read_variant(report, &place, &a->variants[i], why))
             return false;
         a->variant_count++;
@@ -192,8 +192,8 @@ bool lab_report_read_ablation(lab_report *report, size_t file, lab_message *why)
 
 bool lab_report_read_peaks(lab_report *report, size_t file, lab_message *why) {
     lab_report_file *f = &report->files[file];
-    const lab_place root = lab_place_root(f->name, f->document);
-    const lab_place device = lab_place_member(&root, "device");
+    const lab_node root = lab_node_root(f->name, f->document);
+    const lab_node device = lab_node_member(&root, "device");
     static const struct {
         const char *field, *name, *unit;
         double scale;
@@ -202,15 +202,15 @@ bool lab_report_read_peaks(lab_report *report, size_t file, lab_message *why) {
                  {"exp_per_clock_sm", "exponentials a clock and multiprocessor", "", 1.0},
                  {"memory_clocks", "latency of memory", "clocks", 1.0},
                  {"l2_clocks", "latency of the second-level cache", "clocks", 1.0}};
-    if (!lab_place_is_object(&device, why) || !lab_place_text(&device, "name", &f->device, why))
+    if (!lab_node_is_object(&device, why) || !lab_node_text(&device, "name", &f->device, why))
         return false;
-    const lab_place products = lab_place_member(&root, "mma_flops");
+    const lab_node products = lab_node_member(&root, "mma_flops");
     double best = 0.0;
     const char *name;
     json_t *ignored;
     json_object_foreach(products.value, name, ignored) {
         double rate = 0.0;
-        if (!lab_place_number(&products, name, &rate, why))
+        if (!lab_node_number(&products, name, &rate, why))
             return false;
         best = rate > best ? rate : best;
     }
@@ -219,7 +219,7 @@ bool lab_report_read_peaks(lab_report *report, size_t file, lab_message *why) {
                             lab_report_text(report, "%.4g TFLOP/s", 1e-12 * best));
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         double rate = 0.0;
-        if (!lab_place_number_maybe(&root, rates[i].field, &rate, why))
+        if (!lab_node_number_maybe(&root, rates[i].field, &rate, why))
             return false;
         if (rate > 0.0)
             lab_report_fact_add(f, rates[i].name,
@@ -231,25 +231,24 @@ bool lab_report_read_peaks(lab_report *report, size_t file, lab_message *why) {
 
 bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why) {
     lab_report_file *f = &report->files[file];
-    const lab_place root = lab_place_root(f->name, f->document);
-    const lab_place subjects = lab_place_member(&root, "subject");
-    const lab_place predicate = lab_place_member(&root, "predicate");
+    const lab_node root = lab_node_root(f->name, f->document);
+    const lab_node subjects = lab_node_member(&root, "subject");
+    const lab_node predicate = lab_node_member(&root, "predicate");
     const char *type = "";
-    if (!lab_place_text(&root, "predicateType", &type, why) ||
-        !lab_place_is_object(&predicate, why) ||
-        !lab_place_text_maybe(&predicate, "kernel", &f->kernel, why) ||
-        !read_device(f, &predicate, why) || !lab_place_is_array(&subjects, why))
+    if (!lab_node_text(&root, "predicateType", &type, why) ||
+        !lab_node_is_object(&predicate, why) ||
+        !lab_node_text_maybe(&predicate, "kernel", &f->kernel, why) ||
+        !read_device(f, &predicate, why) || !lab_node_is_array(&subjects, why))
         return false;
     f->verified = json_array_size(json_object_get(predicate.value, "verified"));
     f->timed = json_array_size(json_object_get(predicate.value, "timed"));
     for (size_t i = 0; i < json_array_size(subjects.value); i++) {
-        const lab_place subject = lab_place_element(&subjects, i);
-        const lab_place digest = lab_place_member(&subject, "digest");
+        const lab_node subject = lab_node_element(&subjects, i);
+        const lab_node digest = lab_node_member(&subject, "digest");
         const char *name = "", *sha256 = "";
-        if (!lab_place_is_object(&subject, why) ||
-            !lab_place_text(&subject, "name", &name, why) ||
-            !lab_place_is_object(&digest, why) ||
-            !lab_place_text(&digest, "sha256", &sha256, why))
+        if (!lab_node_is_object(&subject, why) ||
+            !lab_node_text(&subject, "name", &name, why) || !lab_node_is_object(&digest, why) ||
+            !lab_node_text(&digest, "sha256", &sha256, why))
             return false;
         lab_report_fact_add(f, lab_report_text(report, "%.80s", name), sha256);
     }

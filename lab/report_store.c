@@ -45,11 +45,11 @@ void lab_report_fact_add(lab_report_file *file, const char *name, const char *va
         file->facts[file->fact_count++] = (lab_report_fact){.name = name, .value = value};
 }
 
-bool lab_report_samples(lab_report *report, const lab_place *object, const char *name,
+bool lab_report_samples(lab_report *report, const lab_node *object, const char *name,
                         lab_samples *out, lab_message *why) {
     double *values;
     size_t count;
-    if (!lab_place_times(object, name, &values, &count, why))
+    if (!lab_node_times(object, name, &values, &count, why))
         return false;
     uint32_t *round = malloc(count * sizeof *round);
     for (size_t i = 0; round && i < count; i++)
@@ -61,7 +61,7 @@ bool lab_report_samples(lab_report *report, const lab_place *object, const char 
 }
 
 /* Operations and bytes by the problem's line, and the line as the program prints it. */
-static bool fill_work(lab_report *report, lab_report_timing *t, const lab_place *problem,
+static bool fill_work(lab_report *report, lab_report_timing *t, const lab_node *problem,
                       lab_message *why) {
     lab_spec spec;
     lab_message parse;
@@ -77,7 +77,7 @@ static bool fill_work(lab_report *report, lab_report_timing *t, const lab_place 
 }
 
 bool lab_report_add_timing(lab_report *report, const lab_report_timing *timing,
-                           const lab_place *problem, lab_message *why) {
+                           const lab_node *problem, lab_message *why) {
     lab_report_timing *timings =
         lab_report_grow(report->timings, report->timing_count, sizeof *timings, why);
     if (!timings)

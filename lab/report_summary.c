@@ -82,7 +82,7 @@ static int slowest_first(const void *left, const void *right) {
 
 size_t lab_report_losses(const lab_report *report, const lab_report_pair ***out) {
     size_t count = 0;
-    *out = calloc(report->pair_count ? report->pair_count : 1, sizeof **out);
+    *out = calloc(report->pair_count ? report->pair_count : 1, sizeof(const void *));
     if (!*out)
         return 0;
     for (size_t i = 0; i < report->pair_count; i++) {
@@ -90,7 +90,7 @@ size_t lab_report_losses(const lab_report *report, const lab_report_pair ***out)
         if (kind == LAB_SLOWER || kind == LAB_AMBIGUOUS)
             (*out)[count++] = &report->pairs[i];
     }
-    qsort(*out, count, sizeof **out, slowest_first);
+    qsort((void *)*out, count, sizeof(const void *), slowest_first);
     return count;
 }
 

@@ -27,15 +27,15 @@ static void read_card(lab_report *report, lab_report_file *file, const char *car
     }
 }
 
-static bool read_gpu_device(lab_report *report, lab_report_file *file, const lab_place *root,
+static bool read_gpu_device(lab_report *report, lab_report_file *file, const lab_node *root,
                             const char **torch, lab_message *why) {
-    const lab_place device = lab_place_member(root, "device");
+    const lab_node device = lab_node_member(root, "device");
     const char *card = "", *version = "";
     double cudnn = 0.0, rounds = 0.0;
-    if (!lab_place_is_object(&device, why) || !lab_place_text(&device, "card", &card, why) ||
-        !lab_place_text(&device, "torch", &version, why) ||
-        !lab_place_number_maybe(&device, "cudnn", &cudnn, why) ||
-        !lab_place_number_maybe(root, "rounds", &rounds, why))
+    if (!lab_node_is_object(&device, why) || !lab_node_text(&device, "card", &card, why) ||
+        !lab_node_text(&device, "torch", &version, why) ||
+        !lab_node_number_maybe(&device, "cudnn", &cudnn, why) ||
+        !lab_node_number_maybe(root, "rounds", &rounds, why))
         return false;
     read_card(report, file, card);
     lab_report_fact_add(file, "PyTorch", version);
@@ -47,18 +47,18 @@ static bool read_gpu_device(lab_report *report, lab_report_file *file, const lab
     return true;
 }
 
-static bool read_gpu_row(lab_report *report, size_t file, const lab_place *row,
+static bool read_gpu_row(lab_report *report, size_t file, const lab_node *row,
                          const char *torch, lab_message *why) {
-    const lab_place samples = lab_place_member(row, "samples_us");
-    const lab_place launch = lab_place_member(row, "launch");
-    const lab_place problem = lab_place_member(row, "problem");
+    const lab_node samples = lab_node_member(row, "samples_us");
+    const lab_node launch = lab_node_member(row, "launch");
+    const lab_node problem = lab_node_member(row, "problem");
     lab_report_timing t = {.file = file, .variant = "", .kernel = "", .failure = ""};
     double calls = 1.0;
-    if (!lab_place_is_object(row, why) || !lab_place_text(row, "group", &t.group, why) ||
-        !lab_place_text(row, "problem", &t.problem, why) ||
-        !lab_place_text_maybe(&launch, "kernel", &t.kernel, why) ||
-        !lab_place_number_maybe(row, "calls_per_sample", &calls, why) ||
-        !lab_place_is_object(&samples, why))
+    if (!lab_node_is_object(row, why) || !lab_node_text(row, "group", &t.group, why) ||
+        !lab_node_text(row, "problem", &t.problem, why) ||
+        !lab_node_text_maybe(&launch, "kernel", &t.kernel, why) ||
+        !lab_node_number_maybe(row, "calls_per_sample", &calls, why) ||
+        !lab_node_is_object(&samples, why))
         return false;
     const char *const line = t.problem;
     const char *name;
@@ -83,15 +83,14 @@ static bool read_gpu_row(lab_report *report, size_t file, const lab_place *row,
 }
 
 bool lab_report_read_gpu_torch(lab_report *report, size_t file, lab_message *why) {
-    const lab_place root =
-        lab_place_root(report->files[file].name, report->files[file].document);
-    const lab_place rows = lab_place_member(&root, "rows");
+    const lab_node root = lab_node_root(report->files[file].name, report->files[file].document);
+    const lab_node rows = lab_node_member(&root, "rows");
     const char *torch = "";
     if (!read_gpu_device(report, &report->files[file], &root, &torch, why) ||
-        !lab_place_is_array(&rows, why))
+        !lab_node_is_array(&rows, why))
         return false;
     for (size_t i = 0; i < json_array_size(rows.value); i++) {
-        const lab_place row = lab_place_element(&rows, i);
+        const lab_node row = lab_node_element(&rows, i);
         if (!read_gpu_row(report, file, &row, torch, why))
             return false;
     }
@@ -101,7 +100,7 @@ bool lab_report_read_gpu_torch(lab_report *report, size_t file, lab_message *why
 /* ---------------------------------------------------------------------------- CPU */
 
 /* "peaks": what the processor can do, by the number of threads. */
-static bool read_cpu_peaks(lab_report *report, lab_report_file *file, const lab_place *root,
+static bool read_cpu_peaks(lab_report *report, lab_report_file *file, const lab_node *root,
                            lab_message *why) {
     static const struct {
         const char *field, *name, *unit;
@@ -109,20 +108,19 @@ static bool read_cpu_peaks(lab_report *report, lab_report_file *file, const lab_
                  {"amx_gflops", "AMX", "GFLOP/s"},
                  {"l3_gbs", "third-level cache", "GB/s"},
                  {"dram_gbs", "memory", "GB/s"}};
-    const lab_place peaks = lab_place_member(root, "peaks");
-    if (!lab_place_is_object(&peaks, why))
+    const lab_node peaks = lab_node_member(root, "peaks");
+    if (!lab_node_is_object(&peaks, why))
         return false;
     const char *threads;
     json_t *ignored;
     json_object_foreach(peaks.value, threads, ignored) {
-        const lab_place peak = lab_place_member(&peaks, threads);
+        const lab_node peak = lab_node_member(&peaks, threads);
         const char *all = "";
-        if (!lab_place_is_object(&peak, why) ||
-            !lab_place_text(&peak, "cpu", &file->device, why))
+        if (!lab_node_is_object(&peak, why) || !lab_node_text(&peak, "cpu", &file->device, why))
             return false;
         for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
             double rate = 0.0;
-            if (!lab_place_number_maybe(&peak, rates[i].field, &rate, why))
+            if (!lab_node_number_maybe(&peak, rates[i].field, &rate, why))
                 return false;
             if (rate > 0.0 && rate < 1e9)
                 all = lab_report_text(report, "%s%s%s %.4g %s", all, *all ? ", " : "",
@@ -135,20 +133,20 @@ static bool read_cpu_peaks(lab_report *report, lab_report_file *file, const lab_
 }
 
 /* The problem's line from its sizes: these files have none. */
-static bool cpu_problem(lab_report *report, const lab_place *row, const char **line,
+static bool cpu_problem(lab_report *report, const lab_node *row, const char **line,
                         lab_message *why) {
     static const char *const names[] = {"b", "hq", "hkv", "sq", "sk", "d"};
     double sizes[6];
     for (size_t i = 0; i < 6; i++) {
-        if (!lab_place_number(row, names[i], &sizes[i], why))
+        if (!lab_node_number(row, names[i], &sizes[i], why))
             return false;
         if (!(sizes[i] >= 0.0 && sizes[i] <= 1e12)) {
-            const lab_place place = lab_place_member(row, names[i]);
-            return lab_place_fail(&place, "a size is wanted", why);
+            const lab_node place = lab_node_member(row, names[i]);
+            return lab_node_fail(&place, "a size is wanted", why);
         }
     }
     const char *dtype = "";
-    if (!lab_place_text(row, "dtype", &dtype, why))
+    if (!lab_node_text(row, "dtype", &dtype, why))
         return false;
     const bool causal = json_is_true(json_object_get(row->value, "causal"));
     *line = lab_report_text(report, "b%.0fh%.0fhkv%.0fs%.0fsk%.0fd%.0f,%s%s", sizes[0],
@@ -160,16 +158,16 @@ static bool cpu_problem(lab_report *report, const lab_place *row, const char **l
     return true;
 }
 
-static bool read_cpu_row(lab_report *report, size_t file, const lab_place *row,
+static bool read_cpu_row(lab_report *report, size_t file, const lab_node *row,
                          const char *torch, lab_message *why) {
-    const lab_place samples = lab_place_member(row, "samples_ns");
+    const lab_node samples = lab_node_member(row, "samples_ns");
     lab_report_timing t = {.file = file, .kernel = "", .failure = ""};
     double threads = 0.0;
     const char *line = "", *kernel = "";
-    if (!lab_place_is_object(row, why) || !lab_place_text(row, "kind", &t.group, why) ||
-        !lab_place_number(row, "threads", &threads, why) ||
-        !lab_place_text_maybe(row, "kernel", &kernel, why) ||
-        !cpu_problem(report, row, &line, why) || !lab_place_is_object(&samples, why))
+    if (!lab_node_is_object(row, why) || !lab_node_text(row, "kind", &t.group, why) ||
+        !lab_node_number(row, "threads", &threads, why) ||
+        !lab_node_text_maybe(row, "kernel", &kernel, why) ||
+        !cpu_problem(report, row, &line, why) || !lab_node_is_object(&samples, why))
         return false;
     t.variant = lab_report_text(report, "%.0f thread%s", threads, threads == 1.0 ? "" : "s");
     const char *name;
@@ -192,18 +190,17 @@ static bool read_cpu_row(lab_report *report, size_t file, const lab_place *row,
 }
 
 bool lab_report_read_cpu_torch(lab_report *report, size_t file, lab_message *why) {
-    const lab_place root =
-        lab_place_root(report->files[file].name, report->files[file].document);
-    const lab_place rows = lab_place_member(&root, "rows");
+    const lab_node root = lab_node_root(report->files[file].name, report->files[file].document);
+    const lab_node rows = lab_node_member(&root, "rows");
     const char *torch = "";
-    if (!lab_place_text(&root, "torch", &torch, why) ||
+    if (!lab_node_text(&root, "torch", &torch, why) ||
         !read_cpu_peaks(report, &report->files[file], &root, why) ||
-        !lab_place_is_array(&rows, why))
+        !lab_node_is_array(&rows, why))
         return false;
     lab_report_fact_add(&report->files[file], "PyTorch", torch);
     torch = short_version(report, torch);
     for (size_t i = 0; i < json_array_size(rows.value); i++) {
-        const lab_place row = lab_place_element(&rows, i);
+        const lab_node row = lab_node_element(&rows, i);
         if (!read_cpu_row(report, file, &row, torch, why))
             return false;
     }
