@@ -11,8 +11,6 @@
 
 #include "lab/bench_json.h"
 
-extern char **environ;
-
 /* attest VERB --as-process N, then the arguments that this process was given. */
 static char **make_arguments(const cli_options *o, char *number) {
     enum { BEFORE = 4 };

@@ -128,6 +128,7 @@ lab_bench_options cli_bench_options(const cli_options *o) {
     options.min_samples = (size_t)o->min_samples;
     options.max_samples = (size_t)o->max_samples;
     options.seconds = o->seconds;
+    options.warmup_seconds = fmin(options.warmup_seconds, o->seconds);
     options.precision = o->precision;
     options.timer = (lab_timer)o->timer;
     options.mode = o->cold ? LAB_COLD : LAB_WARM;

@@ -151,7 +151,7 @@ static void put_sum(const check *k) {
 static json_t *pair_object(const check *k, size_t i) {
     const lab_bench_case *a = &k->cases[2 * i];
     json_t *object = json_pack("{s:o, s:I}", "problem", lab_json_problem(a->spec), "trial",
-                               (json_int_t)(i / k->problems + 1));
+                               1 + (json_int_t)(i / k->problems));
     if (k->judged[i]) {
         json_object_set_new(object, "a", lab_json_bench_case(a, &k->options));
         json_object_set_new(object, "b", lab_json_bench_case(a + 1, &k->options));

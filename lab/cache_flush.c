@@ -26,19 +26,6 @@ static size_t last_level(const lab_mirror *mirror) {
                         : LAST_LEVEL_ASSUMED;
 }
 
-static bool take_memory(lab_cache_flush *f, const lab_mirror *mirror, lab_message *why) {
-    const size_t bytes = 2 * last_level(mirror);
-    lab_cache_flush_close(f);
-    *f = (lab_cache_flush){.gpu = mirror->gpu, .bytes = bytes, .block_bytes = bytes};
-    if (!f->gpu) {
-        f->block = malloc(bytes);
-    } else if (att_cuda_device_enter(f->gpu) == ATT_OK) {
-        f->block = lab_device_allocate(f->gpu, &f->block_bytes, 0);
-        att_cuda_device_leave(f->gpu);
-    }
-    return f->block || lab_fail(why, "no memory of %zu bytes to flush the cache with", bytes);
-}
-
 void lab_cache_flush_close(lab_cache_flush *f) {
     if (f->block && !f->gpu) {
         free(f->block);
@@ -49,19 +36,44 @@ void lab_cache_flush_close(lab_cache_flush *f) {
     *f = (lab_cache_flush){.block = NULL};
 }
 
+static bool no_memory(size_t bytes, lab_message *why) {
+    return lab_fail(why, "no memory of %zu bytes to flush the cache with", bytes);
+}
+
+static bool flush_cpu(lab_cache_flush *f, size_t bytes, lab_message *why) {
+    unsigned char *block = f->block ? f->block : malloc(bytes);
+    if (!block)
+        return no_memory(bytes, why);
+    memset(block, 1, bytes);
+    f->block = block;
+    return true;
+}
+
+/* The device is current. */
+static bool flush_gpu(lab_cache_flush *f, const lab_mirror *mirror, size_t bytes,
+                      lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(mirror->gpu);
+    if (!f->block) {
+        f->gpu = mirror->gpu;
+        f->block_bytes = bytes;
+        f->block = lab_device_allocate(f->gpu, &f->block_bytes, 0);
+    }
+    if (!f->block)
+        return no_memory(bytes, why);
+    return ATT_CUDA(cu, NULL, MemsetD8Async, (CUdeviceptr)(uintptr_t)f->block, 1, bytes,
+                    mirror->stream) == ATT_OK ||
+           lab_fail(why, "%s", att_last_error()->text);
+}
+
 bool lab_cache_flush_run(lab_cache_flush *f, const lab_mirror *mirror, lab_message *why) {
-    if ((!f->block || f->gpu != mirror->gpu) && !take_memory(f, mirror, why))
-        return false;
-    if (!f->gpu) {
-        memset(f->block, 1, f->bytes);
-        return true;
-    }
-    att_status status = att_cuda_device_enter(f->gpu);
-    if (status == ATT_OK) {
-        const att_cuda_driver *cu = att_cuda_device_driver(f->gpu);
-        status = ATT_CUDA(cu, NULL, MemsetD8Async, (CUdeviceptr)(uintptr_t)f->block, 1,
-                          f->bytes, mirror->stream);
-        att_cuda_device_leave(f->gpu);
-    }
-    return status == ATT_OK || lab_fail(why, "%s", att_last_error()->text);
+    const size_t bytes = 2 * last_level(mirror);
+    if (f->block && f->gpu != mirror->gpu)
+        lab_cache_flush_close(f);
+    if (!mirror->gpu)
+        return flush_cpu(f, bytes, why);
+    if (att_cuda_device_enter(mirror->gpu) != ATT_OK)
+        return lab_fail(why, "%s", att_last_error()->text);
+    const bool ok = flush_gpu(f, mirror, bytes, why);
+    att_cuda_device_leave(mirror->gpu);
+    return ok;
 }

@@ -17,7 +17,7 @@ size_t lab_cache_second_level(const lab_mirror *mirror);
 typedef struct lab_cache_flush {
     struct att_cuda_device *gpu; /* NULL on the CPU */
     unsigned char *block;        /* NULL: nothing yet */
-    size_t bytes, block_bytes;
+    size_t block_bytes;
 } lab_cache_flush;
 
 /* Flush the caches of the mirror's device; on a GPU in the order of the mirror's stream, without waiting. The

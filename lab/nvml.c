@@ -101,8 +101,8 @@ void lab_nvml_read(lab_nvml *n, lab_gpu_reading *reading) {
                         : 0;
 }
 
-bool lab_nvml_driver(lab_nvml *n, char *buf, size_t bytes) {
-    return n->driver && n->driver(buf, (unsigned)bytes) == NVML_SUCCESS;
+bool lab_nvml_driver(lab_nvml *nvml, char *buf, size_t n) {
+    return nvml->driver && nvml->driver(buf, (unsigned)n) == NVML_SUCCESS;
 }
 
 void lab_slow_reasons(unsigned slow, char *buf, size_t n) {

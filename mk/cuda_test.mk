@@ -18,11 +18,12 @@ $(BUILD)/gpu/test_runtime: $(BUILD)/obj/tests/gpu/test_runtime.o $(BUILD)/obj/pr
 
 # A driver and a compiler that are none, in place of the real ones: see tests/fake_cuda/fake_cuda.h.
 FAKES     := $(BUILD)/tests/fake_cuda
-FAKE_LIBS := $(FAKES)/libfake_cuda.so $(FAKES)/libfake_nvrtc.so $(FAKES)/libfake_cublas.so
+FAKE_LIBS := $(FAKES)/libfake_cuda.so $(FAKES)/libfake_nvrtc.so $(FAKES)/libfake_cublas.so $(FAKES)/libfake_nvml.so
 
 $(FAKES)/libfake_cuda.so: $(BUILD)/obj/tests/fake_cuda/fake_driver.o $(BUILD)/obj/tests/fake_cuda/fake_kernel.o $(BUILD)/obj/src/base/dtype.o
 $(FAKES)/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_cuda/fake_compiler.o
 $(FAKES)/libfake_cublas.so: $(BUILD)/obj/tests/fake_cuda/fake_cublas.o
+$(FAKES)/libfake_nvml.so: $(BUILD)/obj/tests/fake_cuda/fake_nvml.o
 $(FAKE_LIBS):
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -pthread -lm
@@ -30,7 +31,7 @@ $(FAKE_LIBS):
 $(BUILD)/obj/tests/support/fakes.o: CPPFLAGS += -DFAKES='"$(abspath $(FAKES))"'
 $(BUILD)/libsupport.a: | $(FAKE_LIBS)
 -include $(BUILD)/obj/tests/fake_cuda/fake_driver.d $(BUILD)/obj/tests/fake_cuda/fake_kernel.d $(BUILD)/obj/tests/fake_cuda/fake_compiler.d \
-    $(BUILD)/obj/tests/fake_cuda/fake_cublas.d
+    $(BUILD)/obj/tests/fake_cuda/fake_cublas.d $(BUILD)/obj/tests/fake_cuda/fake_nvml.d
 
 .PHONY: test-cuda-build
 test-cuda-build:

@@ -14,6 +14,7 @@ unset ATTEST_ISA ATTEST_THREADS ATTEST_AMX_F32 ATTEST_SUITES ATTEST_DEVICES NO_C
 unset ATTEST_DEVICE ATTEST_KERNEL ATTEST_ALLOW_SLOW ATTEST_JIT ATTEST_LAB_EXACT
 export ATTEST_ROWS= # whoever runs the tests may have rows of their own
 export ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 # as on a machine without a GPU
+export ATTEST_LIBNVML=/nonexistent/libnvidia-ml.so.1
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -9,6 +9,7 @@
 #define CUDA_FILE   FAKES "/libfake_cuda.so"
 #define NVRTC_FILE  FAKES "/libfake_nvrtc.so"
 #define CUBLAS_FILE FAKES "/libfake_cublas.so"
+#define NVML_FILE   FAKES "/libfake_nvml.so"
 
 /* A function of a library that stays open, as the library under test keeps it. */
 static void *find(const char *file, const char *name) {
@@ -39,6 +40,13 @@ fake_cublas *use_fake_cublas(void) {
     return get();
 }
 
+fake_nvml *use_fake_nvml(void) {
+    setenv("ATTEST_LIBNVML", NVML_FILE, 1);
+    fake_nvml_state_function get;
+    *(void **)(&get) = find(NVML_FILE, "fake_nvml_state");
+    return get();
+}
+
 void use_no_cuda(void) {
     setenv("ATTEST_LIBCUDA", FAKES "/absent.so", 1);
 }
@@ -49,6 +57,10 @@ void use_no_nvrtc(void) {
 
 void use_no_cublas(void) {
     setenv("ATTEST_LIBCUBLAS", FAKES "/absent.so", 1);
+}
+
+void use_no_nvml(void) {
+    setenv("ATTEST_LIBNVML", FAKES "/absent.so", 1);
 }
 
 void use_wrong_cuda(void) {

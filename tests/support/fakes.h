@@ -4,6 +4,7 @@
 
 #include "tests/fake_cuda/fake_cublas.h"
 #include "tests/fake_cuda/fake_cuda.h"
+#include "tests/fake_cuda/fake_nvml.h"
 
 /* From now on the library finds this driver, or this compiler; their state to control and to ask. Before the library
  * has looked for one: it looks once. */
@@ -13,10 +14,14 @@ fake_nvrtc *use_fake_nvrtc(void);
 /* The same for cuBLAS. */
 fake_cublas *use_fake_cublas(void);
 
+/* The same for the management library. */
+fake_nvml *use_fake_nvml(void);
+
 /* The library finds none: a file that is not there is named to it. */
 void use_no_cuda(void);
 void use_no_nvrtc(void);
 void use_no_cublas(void);
+void use_no_nvml(void);
 
 /* A library that opens but is not a driver. */
 void use_wrong_cuda(void);
