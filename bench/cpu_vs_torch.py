@@ -217,7 +217,7 @@ def main():
     met = verdict(results)
     if a.json:
         with open(a.json, "w") as f:
-            json.dump(dict(schema="attest-cpu-vs-torch-1", torch=torch.__version__, peaks=peak, rows=results), f)
+            json.dump(dict(schema="attest-cpu-vs-torch-1", made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), torch=torch.__version__, peaks=peak, rows=results), f)
     return 0 if met else 1
 
 

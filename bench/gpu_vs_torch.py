@@ -16,6 +16,7 @@ import random
 import statistics
 import subprocess
 import sys
+import time
 
 import torch
 import torch.nn.functional as F
@@ -239,7 +240,7 @@ def main():
     if a.json:
         device = dict(card=card, torch=torch.__version__, cudnn=torch.backends.cudnn.version(), copy_bytes=rate)
         with open(a.json, "w") as f:
-            json.dump(dict(schema="attest-gpu-vs-torch-1", attest=attest.lib.att_version().decode(), device=device,
+            json.dump(dict(schema="attest-gpu-vs-torch-1", made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), attest=attest.lib.att_version().decode(), device=device,
                            command=" ".join(["python3"] + sys.argv), rounds=a.rounds, rows=done), f, indent=1)
     return 0 if holds else 1
 

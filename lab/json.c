@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "lab/clock.h"
 #include "lab/machine.h"
 #include "lab/spec_names.h"
 
@@ -44,8 +45,11 @@ json_t *lab_json_gpu(const att_context_info *info) {
 }
 
 json_t *lab_json_document(const char *schema, const att_context *ctx) {
-    return json_pack("{s:s, s:s, s:s, s:o}", "schema", schema, "attest", att_version(),
-                     "compiler", lab_compiler(), "machine", lab_json_machine(ctx));
+    char made[32];
+    lab_clock_utc(made, sizeof made);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o}", "schema", schema, "made", made, "attest",
+                     att_version(), "compiler", lab_compiler(), "machine",
+                     lab_json_machine(ctx));
 }
 
 json_t *lab_json_shape(const att_problem *p) {

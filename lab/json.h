@@ -1,6 +1,6 @@
 /* json.h: the parts that every JSON document of the laboratory shares.
  *
- * A document is one object: "schema" (name and version), "attest" (library version), "compiler",
+ * A document is one object: "schema" (name and version), "made" (when, UTC), "attest" (library version), "compiler",
  * "machine", then what the verb adds. JSON has no NaN or infinity: such numbers become null. Values
  * that jansson could not allocate surface in lab_json_write(). */
 #ifndef LAB_JSON_H

@@ -4,18 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "lab/clock.h"
 #include "lab/json.h"
 #include "lab/machine.h"
-
-static void now_utc(char *buf, size_t n) {
-    const time_t now = time(NULL);
-    struct tm utc;
-    buf[0] = '\0';
-    if (gmtime_r(&now, &utc))
-        strftime(buf, n, "%Y-%m-%dT%H:%M:%SZ", &utc);
-}
 
 /* Variables that are allowed, and that a reader may want to know of. */
 static json_t *environment(void) {
@@ -48,7 +40,7 @@ static json_t *machine_object(const att_context *ctx) {
 json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *role,
                            const att_context *ctx, const lab_code_digests *digests) {
     char made[32], program[ATT_SHA256_HEX];
-    now_utc(made, sizeof made);
+    lab_clock_utc(made, sizeof made);
     lab_file_digest("/proc/self/exe", program); /* "" where the system does not show it */
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:{s:s, s:s}, s:I, "

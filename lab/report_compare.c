@@ -24,13 +24,16 @@ static bool same_setting(const lab_report *report, const lab_report_timing *a,
            report->files[a->file].kind == report->files[b->file].kind;
 }
 
-/* The least difference that counts: what the A/A runs of either file say, where they were made. */
-static double minimum_effect(const lab_report *report, const lab_report_timing *a,
-                             const lab_report_timing *b) {
-    const double of_a = report->files[a->file].bench.minimum_effect;
-    const double of_b = report->files[b->file].bench.minimum_effect;
-    const double larger = of_a > of_b ? of_a : of_b;
-    return larger > 0.0 && larger < 1.0 ? larger : LAB_MINIMUM_EFFECT;
+/* The least difference that counts: the most that the A/A runs by the same harness on the device say. */
+static double minimum_effect(const lab_report *report, const lab_report_timing *t) {
+    double largest = 0.0;
+    for (size_t i = 0; i < report->file_count; i++) {
+        const lab_report_file *file = &report->files[i];
+        if (file->kind == report->files[t->file].kind && file->bench.minimum_effect > largest &&
+            file->bench.minimum_effect < 1.0 && strcmp(file->device, device_of(report, t)) == 0)
+            largest = file->bench.minimum_effect;
+    }
+    return largest > 0.0 ? largest : LAB_MINIMUM_EFFECT;
 }
 
 static bool add_pair(const lab_report *report, lab_report_pair **list, size_t *count,
@@ -45,8 +48,7 @@ static bool add_pair(const lab_report *report, lab_report_pair **list, size_t *c
     const bool paired = a->file == b->file && a->samples.count == b->samples.count &&
                         a->samples.count >= PAIRS_LEAST;
     if (!lab_verdict_of(&pair->verdict, &a->samples, &b->samples,
-                        paired ? LAB_PAIRED : LAB_UNPAIRED, minimum_effect(report, a, b), 0,
-                        why))
+                        paired ? LAB_PAIRED : LAB_UNPAIRED, minimum_effect(report, b), 0, why))
         return false;
     /* An effect is a relative change of time; speeds are read more easily, and do not overlap zero. */
     pair->speed = 1.0 / (1.0 + pair->verdict.effect);

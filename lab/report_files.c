@@ -26,6 +26,8 @@ static const struct {
     {"attest-cpu-vs-torch-1", LAB_REPORT_CPU_TORCH},
     {"attest-ablation-1", LAB_REPORT_ABLATION},
     {"attest-gpu-peaks-1", LAB_REPORT_PEAKS},
+    {"attest-audit-1", LAB_REPORT_AUDIT},
+    {"attest-profile-1", LAB_REPORT_PROFILE},
 };
 
 /* ------------------------------------------------------------------------ one file */
@@ -223,6 +225,10 @@ static bool read_file(lab_report *report, size_t file, lab_message *why) {
         return lab_report_read_peaks(report, file, why);
     case LAB_REPORT_STATEMENT:
         return lab_report_read_statement(report, file, why);
+    case LAB_REPORT_AUDIT:
+        return lab_report_read_audit(report, file, why);
+    case LAB_REPORT_PROFILE:
+        return lab_report_read_profile(report, file, why);
     case LAB_REPORT_OTHER:
         break;
     }

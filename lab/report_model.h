@@ -29,6 +29,8 @@ typedef enum lab_report_kind {
     LAB_REPORT_ABLATION,  /* attest-ablation-1 */
     LAB_REPORT_PEAKS,     /* attest-gpu-peaks-1 */
     LAB_REPORT_STATEMENT, /* in-toto Statement v1 */
+    LAB_REPORT_AUDIT,     /* attest-audit-1 */
+    LAB_REPORT_PROFILE,   /* attest-profile-1 */
     LAB_REPORT_OTHER      /* another schema of attest, found in a folder: named, not shown */
 } lab_report_kind;
 
@@ -88,6 +90,33 @@ typedef struct lab_report_ablation {
     size_t variant_count;
 } lab_report_ablation;
 
+/* `attest bench --aa` or `--inject`: what the measurement says of the same code twice, or of code slowed down. */
+typedef struct lab_report_check {
+    size_t file;
+    const char *kind, *expected; /* "aa" or "inject"; a verdict */
+    double slowdown;             /* a share */
+    double verdicts, right;
+} lab_report_check;
+
+/* One subject of `attest audit`. */
+typedef struct lab_report_saboteur {
+    size_t file;
+    const char *name, *deed, *outcome, *stage, *check;
+    bool honest;
+} lab_report_saboteur;
+
+enum { LAB_REPORT_SHARES = 4 };
+
+/* One kernel under the profiler. */
+typedef struct lab_report_launch {
+    size_t file;
+    const char *problem, *kernel, *bottleneck;
+    double
+        shares[LAB_REPORT_SHARES]; /* percent: see lab_report_share_keys; below 0: not known */
+} lab_report_launch;
+
+extern const char *const lab_report_share_keys[LAB_REPORT_SHARES];
+
 typedef struct lab_report {
     lab_report_file *files; /* oldest first: by date, then version, then name */
     size_t file_count;
@@ -100,6 +129,12 @@ typedef struct lab_report {
     size_t history_count;
     lab_report_ablation *ablations;
     size_t ablation_count;
+    lab_report_check *checks;
+    size_t check_count;
+    lab_report_saboteur *saboteurs;
+    size_t saboteur_count;
+    lab_report_launch *launches;
+    size_t launch_count;
     void **blocks; /* what the fields above point to */
     size_t block_count;
     double price_per_hour; /* of device time; 0: not given */
@@ -140,6 +175,18 @@ bool lab_report_read_cpu_torch(lab_report *report, size_t file, lab_message *why
 bool lab_report_read_ablation(lab_report *report, size_t file, lab_message *why);
 bool lab_report_read_peaks(lab_report *report, size_t file, lab_message *why);
 bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_audit(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_profile(lab_report *report, size_t file, lab_message *why);
+
+/* Of a bench that checks itself: what it found. `check` is where that stands. */
+bool lab_report_read_check(lab_report *report, size_t file, const lab_node *check,
+                           lab_message *why);
+
+/* The name of the device, from "machine" of `root`. */
+bool lab_report_read_device(lab_report_file *file, const lab_node *root, lab_message *why);
+
+/* The line of "problem", which is text or an object with "spec". */
+bool lab_report_read_problem(const lab_node *root, const char **line, lab_message *why);
 
 /* Fill pairs, superseded and history from the timings. */
 bool lab_report_compare(lab_report *report, lab_message *why);

@@ -129,19 +129,31 @@ static void put_head(lab_page *page) {
     lab_markup(page->out, "</style>\n</head>\n");
 }
 
+/* The sections that there are. */
 static void put_navigation(lab_page *page) {
     const lab_report *r = page->report;
+    const struct {
+        const char *id, *title;
+        bool there;
+    } sections[] = {
+        {"verdicts", "Verdicts", r->pair_count > 0},
+        {"losses", "Losses", r->pair_count > 0},
+        {"problems", "Problems", r->timing_count > 0},
+        {"roofline", "Roofline", r->timing_count > 0},
+        {"ladder", "Ladder", true},
+        {"ablation", "Ablation", true},
+        {"profiles", "Profiles", r->launch_count > 0},
+        {"history", "History", true},
+        {"measurement", "Measurement", r->check_count + r->saboteur_count > 0},
+        {"attestations", "Attestations", lab_report_statements(r) > 0},
+        {"environment", "Environment", true},
+    };
     lab_markup(page->out, "<nav aria-label=\"Sections\">\n");
-    if (r->pair_count > 0)
-        lab_markup(page->out,
-                   "<a href=\"#verdicts\">Verdicts</a>\n<a href=\"#losses\">Losses</a>\n");
-    if (r->timing_count > 0)
-        lab_markup(page->out,
-                   "<a href=\"#problems\">Problems</a>\n<a href=\"#roofline\">Roofline</a>\n");
-    lab_markup(page->out,
-               "<a href=\"#ladder\">Ladder</a>\n<a href=\"#ablation\">Ablation</a>\n"
-               "<a href=\"#history\">History</a>\n<a href=\"#environment\">Environment</a>\n"
-               "</nav>\n");
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        if (sections[i].there)
+            lab_markup(page->out, "<a href=\"#%s\">%s</a>\n", sections[i].id,
+                       sections[i].title);
+    lab_markup(page->out, "</nav>\n");
 }
 
 void lab_report_html(FILE *out, const lab_report *report) {
@@ -158,7 +170,9 @@ void lab_report_html(FILE *out, const lab_report *report) {
     lab_page_rooflines(&page);
     lab_page_ladder(&page);
     lab_page_ablations(&page);
+    lab_page_profiles(&page);
     lab_page_history(&page);
+    lab_page_measurement(&page);
     lab_page_attestations(&page);
     lab_page_environment(&page);
     lab_markup(out, "</main>\n</body>\n</html>\n");

@@ -22,6 +22,8 @@ void lab_page_rooflines(lab_page *page);
 void lab_page_ladder(lab_page *page);
 void lab_page_ablations(lab_page *page);
 void lab_page_history(lab_page *page);
+void lab_page_measurement(lab_page *page);
+void lab_page_profiles(lab_page *page);
 void lab_page_attestations(lab_page *page);
 void lab_page_environment(lab_page *page);
 

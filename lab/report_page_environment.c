@@ -93,13 +93,6 @@ static void put_files(lab_page *page) {
 
 /* ---------------------------------------------------------------------- attestations */
 
-static size_t count_statements(const lab_report *r) {
-    size_t count = 0;
-    for (size_t i = 0; i < r->file_count; i++)
-        count += r->files[i].kind == LAB_REPORT_STATEMENT;
-    return count;
-}
-
 static void put_statement(lab_page *page, const lab_report_file *file) {
     lab_markup(page->out,
                "<tr><td><code>%s</code></td><td>%s</td><td>%s</td><td class=\"num\">%zu</td>"
@@ -116,7 +109,7 @@ void lab_page_attestations(lab_page *page) {
     static const char *const headings[] = {"kernel",    "device", "made",
                                            "#verified", "#timed", "digests of what ran"};
     const lab_report *r = page->report;
-    const size_t count = count_statements(r);
+    const size_t count = lab_report_statements(r);
     if (count == 0)
         return;
     lab_page_open(page, "attestations", "Attestations");

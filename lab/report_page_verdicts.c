@@ -74,7 +74,9 @@ void lab_page_verdicts(lab_page *page) {
         page->out,
         "<p>%zu comparisons, each of one problem by attest and by a rival, sampled in turn. A "
         "verdict is a permutation test on the raw samples at 5 %% with a minimum effect of "
-        "%.0f %%; intervals are drawn, their overlap decides nothing.",
+        "%.0f %%, or of what A/A runs by the same harness on the device say; intervals are "
+        "drawn, "
+        "their overlap decides nothing.",
         r->pair_count, 100.0 * LAB_MINIMUM_EFFECT);
     if (r->superseded > 0)
         lab_markup(

@@ -79,6 +79,27 @@ static void read_sensor(lab_report *report, lab_report_file *file, const char *f
                             lab_report_text(report, "%.0f to %.0f %s", low, high, unit));
 }
 
+static void read_discards(lab_report *report, lab_report_file *file) {
+    size_t kept = 0, discarded = 0;
+    double outliers = 0.0, capped = 0.0;
+    for (size_t i = 0; i < file->bench.count; i++) {
+        const lab_result *r = &file->bench.results[i];
+        const json_t *apart = json_object_get(r->object, "outliers");
+        kept += r->samples.count;
+        discarded += r->discarded < 1000000 ? r->discarded : 0;
+        outliers += json_number_value(json_object_get(apart, "below")) +
+                    json_number_value(json_object_get(apart, "above"));
+        capped += json_number_value(json_object_get(r->object, "power_capped"));
+    }
+    if (outliers > 0.0 || discarded > 0 || capped > 0.0)
+        lab_report_fact_add(
+            file, "samples",
+            lab_report_text(report,
+                            "%zu kept, %.0f of them outliers (Tukey), %.0f at the "
+                            "power limit; %zu discarded",
+                            kept, outliers, capped, discarded));
+}
+
 static bool read_result(lab_report *report, size_t file, const lab_node *place,
                         const lab_result *r, lab_message *why) {
     const lab_node verify = lab_node_member(place, "verify");
@@ -111,11 +132,15 @@ bool lab_report_read_bench(lab_report *report, size_t file, lab_message *why) {
     lab_report_file *f = &report->files[file];
     if (!lab_results_of(&f->bench, f->document, f->name, why) || !read_machine(report, f, why))
         return false;
+    read_discards(report, f);
     read_sensor(report, f, "clocks_mhz", "clocks seen", "MHz");
     read_sensor(report, f, "power_w", "power seen", "W");
     read_sensor(report, f, "temperature_c", "temperature seen", "°C");
     const lab_node root = lab_node_root(f->name, f->document);
     const lab_node results = lab_node_member(&root, "results");
+    const lab_node check = lab_node_member(&root, "self_check");
+    if (check.value) /* its results are one side of the check, not a measurement to show */
+        return lab_report_read_check(report, file, &check, why);
     for (size_t i = 0; i < f->bench.count; i++) {
         const lab_node place = lab_node_element(&results, i);
         if (!read_result(report, file, &place, &f->bench.results[i], why))
@@ -140,7 +165,7 @@ static bool read_variant(lab_report *report, const lab_node *place, lab_report_v
 }
 
 /* The name of the device, wherever its harness has put it. */
-static bool read_device(lab_report_file *file, const lab_node *root, lab_message *why) {
+bool lab_report_read_device(lab_report_file *file, const lab_node *root, lab_message *why) {
     const lab_node machine = lab_node_member(root, "machine");
     const lab_node gpu = lab_node_member(&machine, "gpu");
     return lab_node_text_maybe(&machine, "processor", &file->device, why) &&
@@ -148,7 +173,7 @@ static bool read_device(lab_report_file *file, const lab_node *root, lab_message
 }
 
 /* A problem is its line, or an object that has it. */
-static bool read_problem(const lab_node *root, const char **line, lab_message *why) {
+bool lab_report_read_problem(const lab_node *root, const char **line, lab_message *why) {
     const lab_node problem = lab_node_member(root, "problem");
     return json_is_object(problem.value) ? lab_node_text(&problem, "spec", line, why)
                                          : lab_node_text(root, "problem", line, why);
@@ -166,10 +191,10 @@ bool lab_report_read_ablation(lab_report *report, size_t file, lab_message *why)
     lab_report_ablation *a = &list[report->ablation_count];
     *a = (lab_report_ablation){.file = file};
     const char *compiler = "";
-    if (!read_device(f, &root, why) ||
+    if (!lab_report_read_device(f, &root, why) ||
         !lab_node_text_maybe(&root, "compiler", &compiler, why) ||
         !lab_node_text(&root, "kernel", &a->kernel, why) ||
-        !read_problem(&root, &a->problem, why) || !lab_node_is_array(&variants, why))
+        !lab_report_read_problem(&root, &a->problem, why) || !lab_node_is_array(&variants, why))
         return false;
     lab_report_fact_add(f, "compiler", compiler);
     const size_t count = json_array_size(variants.value);
@@ -238,7 +263,7 @@ bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why
     if (!lab_node_text(&root, "predicateType", &type, why) ||
         !lab_node_is_object(&predicate, why) ||
         !lab_node_text_maybe(&predicate, "kernel", &f->kernel, why) ||
-        !read_device(f, &predicate, why) || !lab_node_is_array(&subjects, why))
+        !lab_report_read_device(f, &predicate, why) || !lab_node_is_array(&subjects, why))
         return false;
     f->verified = json_array_size(json_object_get(predicate.value, "verified"));
     f->timed = json_array_size(json_object_get(predicate.value, "timed"));

@@ -106,6 +106,9 @@ void lab_report_free(lab_report *report) {
     free(report->pairs);
     free(report->history);
     free(report->ablations);
+    free(report->checks);
+    free(report->saboteurs);
+    free(report->launches);
     free(report->blocks);
     *report = (lab_report){0};
 }

@@ -96,6 +96,30 @@ size_t lab_report_losses(const lab_report *report, const lab_report_pair ***out)
 
 /* -------------------------------------------------------------------------- groups */
 
+size_t lab_report_statements(const lab_report *report) {
+    size_t count = 0;
+    for (size_t i = 0; i < report->file_count; i++)
+        count += report->files[i].kind == LAB_REPORT_STATEMENT;
+    return count;
+}
+
+bool lab_report_as_it_should(const lab_report_saboteur *s) {
+    return strcmp(s->outcome, s->honest ? "passed" : "caught") == 0;
+}
+
+lab_report_audit lab_report_audited(const lab_report *report) {
+    lab_report_audit audit = {0};
+    for (size_t i = 0; i < report->saboteur_count; i++) {
+        const lab_report_saboteur *s = &report->saboteurs[i];
+        const bool right = lab_report_as_it_should(s);
+        audit.honest += s->honest;
+        audit.saboteurs += !s->honest;
+        audit.passed += s->honest && right;
+        audit.caught += !s->honest && right;
+    }
+    return audit;
+}
+
 const lab_report_variant *lab_report_all_on(const lab_report_ablation *ablation) {
     for (size_t i = 0; i < ablation->variant_count; i++)
         if (strcmp(ablation->variants[i].kind, "all_on") == 0 &&

@@ -162,6 +162,31 @@ static void md_ablations(FILE *out, const lab_report *r) {
     }
 }
 
+/* One sentence a check of the measurement itself, each begun with `bullet`. */
+static void put_measurement(FILE *out, const lab_report *r, const char *bullet) {
+    for (size_t i = 0; i < r->check_count; i++) {
+        const lab_report_check *c = &r->checks[i];
+        if (strcmp(c->kind, "inject") == 0)
+            fprintf(out, "%sslowed down by %.3g %% on purpose: found in %.0f of %.0f\n", bullet,
+                    100.0 * c->slowdown, c->right, c->verdicts);
+        else
+            fprintf(out, "%sthe same code twice (A/A): the same in %.0f of %.0f\n", bullet,
+                    c->right, c->verdicts);
+    }
+    if (r->saboteur_count > 0) {
+        const lab_report_audit audit = lab_report_audited(r);
+        fprintf(out, "%ssaboteurs: %zu of %zu caught; honest subjects: %zu of %zu passed\n",
+                bullet, audit.caught, audit.saboteurs, audit.passed, audit.honest);
+    }
+}
+
+static void md_measurement(FILE *out, const lab_report *r) {
+    if (r->check_count + r->saboteur_count == 0)
+        return;
+    fputs("\n### The measurement itself\n\n", out);
+    put_measurement(out, r, "- ");
+}
+
 static void md_files(FILE *out, const lab_report *r) {
     fputs("\n<details><summary>Files</summary>\n\n| file | device | attest | SHA-256 "
           "|\n|---|---|---|---|\n",
@@ -184,6 +209,7 @@ void lab_report_markdown(FILE *out, const lab_report *report) {
     md_failures(out, report);
     md_history(out, report);
     md_ablations(out, report);
+    md_measurement(out, report);
     md_times(out, report);
     md_files(out, report);
 }
@@ -357,6 +383,7 @@ void lab_report_terminal(FILE *out, const lab_report *report, size_t columns, bo
                     columns, color);
     for (size_t i = 0; i < report->ablation_count; i++)
         term_ablation(out, &report->ablations[i], columns, color);
+    put_measurement(out, report, "measurement: ");
     for (size_t i = 0; i < report->timing_count; i++) {
         const lab_report_timing *t = &report->timings[i];
         char label[512], plain[512], why[512];

@@ -45,6 +45,19 @@ const char *lab_report_label(char *buf, size_t n, const lab_report_timing *timin
 /* Whether attest was timed on the same problem in the same file with another kernel too: a rung of a ladder. */
 bool lab_report_is_rung(const lab_report *report, const lab_report_timing *timing);
 
+/* How many attestations there are. */
+size_t lab_report_statements(const lab_report *report);
+
+/* Saboteurs that were caught, and all of them; and so with honest subjects that passed. */
+typedef struct lab_report_audit {
+    size_t saboteurs, caught, honest, passed;
+} lab_report_audit;
+
+lab_report_audit lab_report_audited(const lab_report *report);
+
+/* Whether the outcome is as it should be: a saboteur caught, an honest subject passed. */
+bool lab_report_as_it_should(const lab_report_saboteur *saboteur);
+
 /* The variant of an ablation with everything on, timed; NULL where there is none. */
 const lab_report_variant *lab_report_all_on(const lab_report_ablation *ablation);
 

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/sha256.h"
 #include "lab/atomic_file.h"
+#include "lab/clock.h"
 #include "lab/tune.h"
 
 static const char first_line[] = "attest-rows 1\n";
@@ -29,9 +29,7 @@ void lab_tune_row(const lab_tuning *t, char *buf, size_t n) {
     char row[LAB_VARIANT_TEXT - 1024], line[LAB_SPEC_MAX], date[32];
     lab_variant_row(&t->base, &t->winner, t->winner_id, row, sizeof row);
     lab_spec_print(t->base.spec, line, sizeof line);
-    const time_t now = time(NULL);
-    struct tm utc;
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    lab_clock_utc(date, sizeof date);
     const int driver = (int)t->base.gpu.driver_version;
     snprintf(buf, n,
              "%ssource   = %s\nproblem  = %.300s\ndate     = %s\nverdict  = %s: %+.2f %% "

@@ -94,13 +94,36 @@ static const char statement_text[] =
     "'attest': '0.2.0', 'machine': {'gpu': {'name': 'NVIDIA H200'}}, 'verified': [1, 2], "
     "'timed': [1]}}";
 
+static const char check_text[] =
+    "{'schema': 'attest-bench-2', 'machine': {'processor': 'A CPU', 'device': 'cuda', 'gpu': "
+    "{'name': "
+    "'NVIDIA H200'}}, 'minimum_effect': 0.012, 'device_seconds': 3, 'results': [{'problem': "
+    "{'spec': "
+    "'b1h8s512d64,fp16'}, 'timed': false}], 'self_check': {'kind': 'inject', 'slowdown': 0.03, "
+    "'expected': 'SLOWER', 'verdicts': 40, 'right': 39}}";
+
+static const char audit_text[] =
+    "{'schema': 'attest-audit-1', 'machine': {'processor': 'A CPU'}, 'results': ["
+    "{'name': 'no-op', 'deed': 'does nothing', 'honest': false, 'outcome': 'caught', 'stage': "
+    "'verify', "
+    "'check': 'row 0 is NaN'}, {'name': 'cached', 'deed': 'remembers', 'honest': false, "
+    "'outcome': "
+    "'MISSED', 'stage': 'bench'}, {'name': 'honest', 'honest': true, 'outcome': 'passed'}]}";
+
+static const char profile_text[] = "{'schema': 'attest-profile-1', 'machine': null, 'problem': "
+                                   "{'spec': 'b1h8s512d64,fp16'}, 'launches': "
+                                   "[{'launch': 0, 'kernel': 'fwd_a', 'bottleneck': 'tensor "
+                                   "pipe', 'metrics': {'tensor_percent': 61.2, "
+                                   "'dram_percent': 12.0, 'l2_percent': null}}]}";
+
 static const struct {
     const char *name, *text;
 } samples[] = {
     {"bench.json", bench_text},         {"ladder.json", ladder_text},
     {"gpu_torch.json", gpu_torch_text}, {"cpu_torch.json", cpu_torch_text},
     {"ablation.json", ablation_text},   {"peaks.json", peaks_text},
-    {"statement.json", statement_text},
+    {"statement.json", statement_text}, {"check.json", check_text},
+    {"audit.json", audit_text},         {"profile.json", profile_text},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -302,6 +325,12 @@ static void test_page__of_all_kinds__has_every_section_and_number(void **state) 
         "1900 to 1980 MHz",
         "700.00 W",
         "fwd_a.cubin",
+        "slowed down by 3 % on purpose",
+        "<td class=\"num\">39 of 40</td>",
+        "<b>1 of 2 caught</b>; 1 of 1 honest ones passed",
+        "<td class=\"verdict slower\">MISSED</td>",
+        "<td class=\"num\">61 %</td>",
+        "unavailable", /* what the profiler did not say is not 0 */
         "<td class=\"num\">2</td><td class=\"num\">1</td>",
         "script-src", /* not there: see below */
     };
@@ -337,6 +366,7 @@ static void test_markdown__of_all_kinds__has_whole_tables(void **state) {
     char *text = render(&report, MARKDOWN), *rest = text, *line;
     assert_non_null(strstr(text, "**3 faster, 2 slower, 0 same, 0 ambiguous** of 5"));
     assert_non_null(strstr(text, "| slower | 0.70× |"));
+    assert_non_null(strstr(text, "- saboteurs: 1 of 2 caught; honest subjects: 1 of 1 passed"));
     assert_non_null(strstr(text, "| `no swizzle` | `one_off` | `pass` | 1.30× |"));
     assert_non_null(strstr(text, "row 7 is wrong"));
     size_t columns = 0;
@@ -362,6 +392,8 @@ static void test_terminal__of_all_kinds__shows_verdicts_and_plots(void **state) 
     assert_non_null(strstr(text, "times the rival's speed"));
     assert_non_null(strstr(text, "microseconds a call"));
     assert_non_null(strstr(text, "times the time with all on"));
+    assert_non_null(
+        strstr(text, "measurement: slowed down by 3 % on purpose: found in 39 of 40"));
     assert_non_null(strstr(text, "not timed: b1h8s128d64,fp16: fail: row 7 is wrong"));
     assert_null(strchr(text, '\033'));
     free(text);
