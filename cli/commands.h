@@ -13,6 +13,7 @@ cli_exit cli_compare(const cli_options *o);
 cli_exit cli_demo(const cli_options *o);
 cli_exit cli_plan(const cli_options *o);
 cli_exit cli_doctor(const cli_options *o);
+cli_exit cli_audit(const cli_options *o);
 cli_exit cli_certify(const cli_options *o);
 cli_exit cli_profile(const cli_options *o);
 cli_exit cli_ablate(const cli_options *o);

@@ -225,7 +225,7 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 #define ON_DEVICE (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH | VARIES)
 #define PROBLEMS  (ON_DEVICE | CLI_PLAN | CLI_PROFILE)
 #define TIMED     (CLI_BENCH | CLI_DEMO | CLI_CERTIFY)
-#define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO)
+#define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO | CLI_AUDIT)
 #define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE | CLI_COMPARE)
 #define JUDGED    (CLI_BENCH | CLI_COMPARE)
 #define AT(f)     offsetof(cli_options, f)

@@ -29,6 +29,7 @@ enum {
     CLI_PLAN = 1u << 6,
     CLI_DOCTOR = 1u << 7,
     CLI_COMPARE = 1u << 8,
+    CLI_AUDIT = 1u << 12,
     CLI_REPORT = 1u << 13,
     CLI_CERTIFY = 1u << 16,
     CLI_PROFILE = 1u << 17,

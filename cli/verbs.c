@@ -81,6 +81,9 @@ static const char *const tune_examples[] = {
     NULL,
 };
 
+static const char *const audit_examples[] = {"attest audit --device cpu --json audit.json",
+                                             NULL};
+
 static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
@@ -204,6 +207,17 @@ const cli_verb cli_verb_table[] = {
      "a\n"
      "pull request, or plots for the terminal. The same files give the same report.\n",
      report_examples},
+    {"audit", CLI_AUDIT, cli_audit, "",
+     "subjects that cheat, through the same harness: every one must be caught",
+     "Plays saboteurs: a no-op, answers kept from before, work that is done elsewhere or too "
+     "late,\n"
+     "less precision, another mask, inputs changed, writes out of bounds, answers that are "
+     "right only\n"
+     "at first, and a rival with a handicap. Each is verified and timed as any subject is; "
+     "what caught\n"
+     "it is printed. Honest ones must pass. Exit code 1: one was missed, or an honest one "
+     "accused.\n",
+     audit_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},
 };

@@ -81,7 +81,8 @@ typedef struct att_peer {
 
     /* Optional, NULL where run() is that call and nothing else: the call that users of what is wrapped
      * would make, without copies and conversions that only the plug-in adds. It is timed in turn with
-     * run(), and a run() that is slower fails as a rival with a handicap. */
+     * run(), and a run() that is slower fails as a rival with a handicap. It must be as right as run();
+     * where there is none for this problem it returns anything but 0. */
     att_peer_run direct;
 
     /* CUDA: copies and fills (cudaMemcpyAsync, cudaMemsetAsync) in one run that the peer cannot do

@@ -9,6 +9,7 @@
 #include "lab/plan_floor.h"
 #include "lab/random.h"
 #include "lab/station.h"
+#include "lab/station_fair.h"
 
 lab_bench_options lab_bench_defaults(void) {
     return (lab_bench_options){.min_samples = 20,
@@ -193,6 +194,7 @@ static bool time_wave(lab_station *stations, size_t count, const lab_bench_optio
             !lab_summarise(&c->ns, c->samples_ns, c->sample_count, options->seed, why))
             return false;
         judge_time(&stations[i]);
+        lab_fair_examine(&stations[i]);
     }
     return true;
 }

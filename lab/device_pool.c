@@ -70,6 +70,8 @@ void *lab_device_allocate(att_cuda_device *gpu, size_t *bytes, int exact) {
 void lab_device_release(att_cuda_device *gpu, void *block, size_t bytes, int exact) {
     if (!block)
         return;
+    /* No answer may lie about in what the next subject is given. */
+    att_cuda_device_driver(gpu)->MemsetD8((CUdeviceptr)(uintptr_t)block, 0, bytes);
     pthread_mutex_lock(&lock);
     if (exact || pool_count == KEPT_MOST)
         to_driver(gpu, block);

@@ -1,6 +1,8 @@
 /* device_timer.c: runs replayed from a graph or launched, timed by events or by the host's clock. */
 #include "lab/device_timer.h"
 
+#include <stdlib.h>
+
 #include "cuda/device.h"
 #include "cuda/driver.h"
 #include "lab/clock.h"
@@ -143,6 +145,39 @@ bool lab_device_timer_sample(lab_device_timer *t, double *ns, lab_message *why) 
         t->kind == LAB_TIMER_LATENCY ? by_the_host(t, ns, why) : between_events(t, ns, why);
     att_cuda_device_leave(gpu_of(t));
     *ns /= (double)t->runs.calls;
+    return ok;
+}
+
+static bool count_nodes(const lab_device_timer *t, lab_graph_nodes *nodes, lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
+    size_t count = 0;
+    if (!held(ATT_CUDA(cu, NULL, GraphGetNodes, t->graph, NULL, &count), why))
+        return false;
+    CUgraphNode *list = calloc(count + 1, sizeof *list);
+    bool ok = list ? held(ATT_CUDA(cu, NULL, GraphGetNodes, t->graph, list, &count), why)
+                   : lab_fail(why, "no memory for %zu nodes", count);
+    for (size_t i = 0; ok && i < count; i++) {
+        int type = -1;
+        ok = held(ATT_CUDA(cu, NULL, GraphNodeGetType, list[i], &type), why);
+        size_t *kind = type == CU_GRAPH_NODE_TYPE_KERNEL   ? &nodes->kernels
+                       : type == CU_GRAPH_NODE_TYPE_MEMCPY ? &nodes->copies
+                       : type == CU_GRAPH_NODE_TYPE_MEMSET ? &nodes->fills
+                                                           : &nodes->others;
+        ++*kind;
+    }
+    free(list);
+    return ok;
+}
+
+bool lab_device_timer_nodes(const lab_device_timer *t, lab_graph_nodes *nodes,
+                            lab_message *why) {
+    *nodes = (lab_graph_nodes){0};
+    if (!t->graph)
+        return true;
+    if (!held(att_cuda_device_enter(gpu_of(t)), why))
+        return false;
+    const bool ok = count_nodes(t, nodes, why);
+    att_cuda_device_leave(gpu_of(t));
     return ok;
 }
 

@@ -58,6 +58,15 @@ bool lab_device_timer_lead(lab_device_timer *timer, lab_message *why);
 /* Run one sample and wait; *ns is the time of one run. */
 bool lab_device_timer_sample(lab_device_timer *timer, double *ns, lab_message *why);
 
+/* What a captured sample is made of. */
+typedef struct lab_graph_nodes {
+    size_t kernels, copies, fills, others;
+} lab_graph_nodes;
+
+/* Count the nodes of the graph; none where there is no graph. */
+bool lab_device_timer_nodes(const lab_device_timer *timer, lab_graph_nodes *nodes,
+                            lab_message *why);
+
 void lab_device_timer_close(lab_device_timer *timer);
 
 #endif

@@ -149,13 +149,25 @@ static void guest_destroy(void *state) {
     free(g);
 }
 
-static const lab_subject_ops guest_ops = {guest_prepare, guest_workspace, guest_kernel,
-                                          guest_run, guest_destroy};
+static att_status guest_direct(void *state, const att_args *args, void *workspace, void *stream,
+                               lab_message *why) {
+    const guest *g = state;
+    return call_run(g, g->peer->table.direct, "direct()", args, workspace, stream, why);
+}
+
+#define GUEST_OPS                                                                              \
+    .prepare = guest_prepare, .workspace = guest_workspace, .kernel = guest_kernel,            \
+    .run = guest_run, .destroy = guest_destroy
+
+static const lab_subject_ops direct_ops = {.run = guest_direct};
+static const lab_subject_ops guest_ops = {GUEST_OPS};
+static const lab_subject_ops guest_ops_direct = {GUEST_OPS, .direct = &direct_ops};
 
 lab_subject lab_subject_peer(const lab_peer *peer, att_context *ctx) {
-    return (lab_subject){.ops = &guest_ops,
+    return (lab_subject){.ops = peer->table.direct ? &guest_ops_direct : &guest_ops,
                          .name = peer->table.name,
                          .version = peer->table.version,
                          .ctx = ctx,
+                         .copies = peer->table.copies,
                          .self = (void *)(uintptr_t)peer};
 }

@@ -58,9 +58,9 @@ static bool set_open(lab_station *s, lab_input_set *set, uint64_t seed, lab_mess
 
 void lab_station_close(lab_station *s) {
     lab_device_timer_close(&s->timer);
+    lab_prepared_destroy(&s->prepared); /* it may have work under way that it should not have */
     for (size_t i = 0; i < s->set_count; i++)
         set_close(&s->sets[i]);
-    lab_prepared_destroy(&s->prepared);
     lab_nvml_close(s->nvml);
     memset(s, 0, sizeof *s);
 }

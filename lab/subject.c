@@ -28,6 +28,11 @@ att_status lab_prepared_run(const lab_prepared *prepared, const att_args *args, 
     return prepared->ops->run(prepared->state, args, workspace, stream, why);
 }
 
+bool lab_prepared_direct(lab_prepared *out, const lab_prepared *prepared) {
+    *out = (lab_prepared){prepared->ops->direct, prepared->state};
+    return out->ops != NULL;
+}
+
 void lab_prepared_destroy(lab_prepared *prepared) {
     if (prepared->ops)
         prepared->ops->destroy(prepared->state);
@@ -68,8 +73,11 @@ static void plan_destroy(void *state) {
     att_plan_destroy(state);
 }
 
-static const lab_subject_ops plan_ops = {plan_prepare, plan_workspace, plan_kernel, plan_run,
-                                         plan_destroy};
+static const lab_subject_ops plan_ops = {.prepare = plan_prepare,
+                                         .workspace = plan_workspace,
+                                         .kernel = plan_kernel,
+                                         .run = plan_run,
+                                         .destroy = plan_destroy};
 
 lab_subject lab_subject_attest(att_context *ctx) {
     return (lab_subject){

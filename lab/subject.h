@@ -6,6 +6,7 @@
 #define LAB_SUBJECT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "attest.h"
 #include "lab/message.h"
@@ -26,12 +27,16 @@ typedef struct lab_subject_ops {
     att_status (*run)(void *state, const att_args *args, void *workspace, void *stream,
                       lab_message *why);
     void (*destroy)(void *state);
+    /* The same state, run the shortest way that the subject has (att_peer.direct), where run() may do more;
+     * NULL: run() is that. Only run() of these is called. */
+    const struct lab_subject_ops *direct;
 } lab_subject_ops;
 
 struct lab_subject {
     const lab_subject_ops *ops;
     const char *name,
         *version;     /* "attest" and the library's version, or the peer's; they outlive it */
+    uint32_t copies;  /* copies and fills that a run on a GPU may make */
     att_context *ctx; /* the device that it computes on, where its tensors lie */
     void *self;       /* its own, NULL where it needs nothing */
 };
@@ -56,6 +61,8 @@ size_t lab_prepared_workspace(const lab_prepared *prepared);
 const char *lab_prepared_kernel(const lab_prepared *prepared);
 att_status lab_prepared_run(const lab_prepared *prepared, const att_args *args, void *workspace,
                             void *stream, lab_message *why);
+/* The direct call of what is prepared; false where there is none. Not to be destroyed. */
+bool lab_prepared_direct(lab_prepared *out, const lab_prepared *prepared);
 void lab_prepared_destroy(lab_prepared *prepared);
 
 /* Whether the subject is the library itself. */

@@ -122,10 +122,11 @@ void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
     const int repeats = options && options->repeats ? options->repeats : 2;
     if (prepare(&t, spec, options ? options->seed : 0) && run_all(&t, repeats))
         judge(&t, options);
+    lab_prepared_destroy(
+        &t.prepared); /* first: it may have work under way that it should not have */
     lab_mirror_close(&t.mirror);
     lab_workspace_destroy(&t.workspace);
     lab_tensors_destroy(t.tensors);
-    lab_prepared_destroy(&t.prepared);
 }
 
 void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,

@@ -32,6 +32,9 @@ typedef struct lab_verify_options {
     int64_t
         max_work; /* multiply-adds the oracle may spend; above it rows are sampled; 0: 1e8 */
     int threads;  /* for the oracle; 0: as many as there are processors */
+    /* lab_verify_outputs(): judge these rows alone. */
+    const struct lab_row *rows;
+    size_t row_count;
 } lab_verify_options;
 
 /* max |x - oracle| of the kernel and of plain, and the bar made from them; of O also the root mean squares. */

@@ -318,7 +318,10 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     const int64_t max_work = options && options->max_work ? options->max_work : default_work;
     r->o = r->lse = (lab_errors){0};
     lab_rows rows;
-    if (!lab_rows_choose(&rows, t, options ? options->seed : 0, max_work)) {
+    const bool ok = options && options->rows
+                        ? lab_rows_copy(&rows, options->rows, options->row_count)
+                        : lab_rows_choose(&rows, t, options ? options->seed : 0, max_work);
+    if (!ok) {
         fail(r, "no memory for the list of rows to check");
         return;
     }

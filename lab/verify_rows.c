@@ -2,6 +2,7 @@
 #include "lab/verify_rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "lab/random.h"
@@ -80,6 +81,14 @@ bool lab_rows_choose(lab_rows *rows, const lab_tensors *t, uint64_t seed, int64_
         add_drawn(rows, room, p, &t->args, seed);
     }
     return true;
+}
+
+bool lab_rows_copy(lab_rows *rows, const lab_row *list, size_t count) {
+    *rows = (lab_rows){.total = (int64_t)count, .count = (int64_t)count};
+    rows->list = malloc((count + 1) * sizeof *list);
+    if (rows->list)
+        memcpy(rows->list, list, count * sizeof *list);
+    return rows->list != NULL;
 }
 
 void lab_rows_free(lab_rows *rows) {

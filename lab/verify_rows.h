@@ -21,6 +21,9 @@ typedef struct lab_rows {
  * the first and last rows of sequences, rows on both sides of tile edges, and rows at random. */
 bool lab_rows_choose(lab_rows *rows, const lab_tensors *tensors, uint64_t seed,
                      int64_t max_work);
+
+/* These rows, as if there were no others. */
+bool lab_rows_copy(lab_rows *rows, const lab_row *list, size_t count);
 void lab_rows_free(lab_rows *rows);
 
 #endif

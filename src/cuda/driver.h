@@ -18,6 +18,7 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
@@ -97,6 +98,12 @@ enum {
     CU_STREAM_CAPTURE_MODE_RELAXED = 2
 };
 
+enum {
+    CU_GRAPH_NODE_TYPE_KERNEL = 0,
+    CU_GRAPH_NODE_TYPE_MEMCPY = 1,
+    CU_GRAPH_NODE_TYPE_MEMSET = 2
+};
+
 enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
 
 typedef struct CUlaunchAttribute_st {
@@ -165,6 +172,9 @@ typedef struct CUlaunchConfig_st {
     X(MemsetD8, 12000, (CUdeviceptr memory, unsigned char value, size_t count))                \
     X(MemsetD8Async, 12000,                                                                    \
       (CUdeviceptr memory, unsigned char value, size_t count, CUstream stream))                \
+    X(MemsetD2D8Async, 12000,                                                                  \
+      (CUdeviceptr memory, size_t pitch, unsigned char value, size_t width, size_t height,     \
+       CUstream stream))                                                                       \
     X(MemsetD32Async, 12000,                                                                   \
       (CUdeviceptr memory, unsigned int value, size_t count, CUstream stream))                 \
     X(PointerGetAttribute, 12000, (void *value, int attribute, CUdeviceptr memory))            \
@@ -187,6 +197,8 @@ typedef struct CUlaunchConfig_st {
       (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                           \
     X(GraphUpload, 12000, (CUgraphExec exec, CUstream stream))                                 \
     X(GraphLaunch, 12000, (CUgraphExec exec, CUstream stream))                                 \
+    X(GraphGetNodes, 12000, (CUgraph graph, CUgraphNode * nodes, size_t * count))              \
+    X(GraphNodeGetType, 12000, (CUgraphNode node, int *type))                                  \
     X(GraphExecDestroy, 12000, (CUgraphExec exec))                                             \
     X(GraphDestroy, 12000, (CUgraph graph))
 

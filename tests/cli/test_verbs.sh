@@ -110,7 +110,7 @@ import numpy
 for name in "qkv":
     numpy.save(name + ".npy", numpy.random.default_rng(1).standard_normal((1, 16, 2, 8)).astype("float32"))'
 ln -s "$root/evidence" evidence
-examples=$(for verb in info run explain verify bench doctor plan report demo; do attest help "$verb"; done |
+examples=$(for verb in info run explain verify bench doctor plan report audit demo; do attest help "$verb"; done |
     sed -n '/^Examples:/,/^$/s/^  attest //p' | sort -u)
 check 'there are examples' test "$(wc -l <<<"$examples")" -ge 12
 while read -ra words; do

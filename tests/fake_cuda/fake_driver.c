@@ -45,8 +45,12 @@ struct CUevent_st {
     double at_us; /* by the clock below */
 };
 
-/* What a graph replays. */
+/* What a graph replays: a kernel, a copy or a fill. */
 typedef struct recorded {
+    int type; /* CU_GRAPH_NODE_TYPE_* */
+    CUdeviceptr to, from;
+    size_t pitch, width, height; /* of a fill; of a copy, height is its bytes */
+    unsigned char value;
     CUkernel kernel;
     CUlaunchConfig config;
     unsigned char params[FAKE_PARAMS_MAX];
@@ -57,7 +61,8 @@ struct CUgraph_st {
     recorded *first, **last;
 };
 static CUgraph capturing; /* under `lock`; one at a time */
-static double clock_us;   /* of a GPU that computes (fake_kernel.h) */
+static CUstream capturing_stream;
+static double clock_us; /* of a GPU that computes (fake_kernel.h) */
 
 static struct CUctx_st primaries[FAKE_DEVICES];
 enum { STACK_MAX = 16 };
@@ -401,13 +406,39 @@ static void execute(CUkernel kernel, const CUlaunchConfig *config, const void *p
     }
 }
 
-static void record(CUkernel kernel, const CUlaunchConfig *config, const void *params,
-                   size_t bytes) {
+static void append(const recorded *node) {
     recorded *r = calloc(1, sizeof *r);
-    *r = (recorded){.kernel = kernel, .config = *config, .bytes = bytes};
-    memcpy(r->params, params, bytes);
+    *r = *node;
     *capturing->last = r;
     capturing->last = &r->next;
+}
+
+static void record(CUkernel kernel, const CUlaunchConfig *config, const void *params,
+                   size_t bytes) {
+    recorded r = {
+        .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = kernel, .config = *config, .bytes = bytes};
+    memcpy(r.params, params, bytes);
+    append(&r);
+}
+
+/* A copy or a fill: done now, and again by the graph that is being captured. */
+static void move_bytes(const recorded *node) {
+    char *to = (char *)(uintptr_t)node->to;
+    if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        memmove(to, (const void *)(uintptr_t)node->from, node->height);
+    else
+        for (size_t i = 0; i < node->height; i++)
+            memset(to + i * node->pitch, node->value, node->width);
+    clock_us += 2.0 + (double)(node->width ? node->width * node->height : node->height) / 1e5;
+}
+
+static CUresult move_on_stream(const recorded *node, CUstream stream) {
+    pthread_mutex_lock(&lock);
+    move_bytes(node);
+    if (capturing && stream == capturing_stream)
+        append(node);
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
 }
 
 static CUresult fake_LaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
@@ -429,7 +460,7 @@ static CUresult fake_LaunchKernelEx(const CUlaunchConfig *config, CUfunction fun
     memcpy(state.params, params, bytes);
     state.params_bytes = bytes;
     execute(kernel, config, params, bytes);
-    if (capturing)
+    if (capturing && config->hStream == capturing_stream)
         record(kernel, config, params, bytes);
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
@@ -523,8 +554,10 @@ static CUresult fake_MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
 
 static CUresult fake_MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                                      CUstream stream) {
-    (void)stream;
-    return fake_MemcpyDtoD(to, from, bytes);
+    ENTER("cuMemcpyDtoD");
+    return move_on_stream(
+        &(recorded){.type = CU_GRAPH_NODE_TYPE_MEMCPY, .to = to, .from = from, .height = bytes},
+        stream);
 }
 
 static CUresult fake_MemsetD8(CUdeviceptr memory, unsigned char value, size_t count) {
@@ -535,8 +568,25 @@ static CUresult fake_MemsetD8(CUdeviceptr memory, unsigned char value, size_t co
 
 static CUresult fake_MemsetD8Async(CUdeviceptr memory, unsigned char value, size_t count,
                                    CUstream stream) {
-    (void)stream;
-    return fake_MemsetD8(memory, value, count);
+    ENTER("cuMemsetD8");
+    return move_on_stream(&(recorded){.type = CU_GRAPH_NODE_TYPE_MEMSET,
+                                      .to = memory,
+                                      .value = value,
+                                      .width = count,
+                                      .height = 1},
+                          stream);
+}
+
+static CUresult fake_MemsetD2D8Async(CUdeviceptr memory, size_t pitch, unsigned char value,
+                                     size_t width, size_t height, CUstream stream) {
+    ENTER("cuMemsetD2D8Async");
+    return move_on_stream(&(recorded){.type = CU_GRAPH_NODE_TYPE_MEMSET,
+                                      .to = memory,
+                                      .pitch = pitch,
+                                      .value = value,
+                                      .width = width,
+                                      .height = height},
+                          stream);
 }
 
 static CUresult fake_MemsetD32Async(CUdeviceptr memory, unsigned int value, size_t count,
@@ -628,12 +678,13 @@ static void free_graph(CUgraph graph) {
 }
 
 static CUresult fake_StreamBeginCapture(CUstream stream, int mode) {
-    (void)stream, (void)mode;
+    (void)mode;
     ENTER("cuStreamBeginCapture");
     CUgraph graph = calloc(1, sizeof *graph);
     graph->last = &graph->first;
     pthread_mutex_lock(&lock);
     capturing = graph;
+    capturing_stream = stream;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -712,8 +763,27 @@ static CUresult fake_GraphLaunch(CUgraphExec exec, CUstream stream) {
     ENTER("cuGraphLaunch");
     pthread_mutex_lock(&lock);
     for (const recorded *r = ((CUgraph)exec)->first; r; r = r->next)
-        execute(r->kernel, &r->config, r->params, r->bytes);
+        if (r->type == CU_GRAPH_NODE_TYPE_KERNEL)
+            execute(r->kernel, &r->config, r->params, r->bytes);
+        else
+            move_bytes(r);
     pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_GraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
+    ENTER("cuGraphGetNodes");
+    size_t n = 0;
+    for (recorded *r = graph->first; r; r = r->next, n++)
+        if (nodes)
+            nodes[n] = (CUgraphNode)r;
+    *count = n;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_GraphNodeGetType(CUgraphNode node, int *type) {
+    ENTER("cuGraphNodeGetType");
+    *type = ((const recorded *)node)->type;
     return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,58 @@
+/* cmd_audit.c: attest audit. */
+#include <stdio.h>
+
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "lab/audit.h"
+#include "lab/table.h"
+
+static const lab_table_column columns[] = {
+    {"saboteur", LAB_TABLE_LEFT}, {"what it does", LAB_TABLE_LEFT}, {"outcome", LAB_TABLE_LEFT},
+    {"by", LAB_TABLE_LEFT},       {"check", LAB_TABLE_LEFT},
+};
+
+static void put_table(FILE *text, const lab_audit *audit) {
+    lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < audit->count; i++) {
+        const lab_audit_result *r = &audit->results[i];
+        lab_table_cell(table, "%s", lab_saboteur_name(r->saboteur));
+        lab_table_cell(table, "%s", lab_saboteur_deed(r->saboteur));
+        lab_table_cell(table, "%s", lab_audit_outcome_name(r->outcome));
+        lab_table_cell(table, "%s", r->timed ? "bench" : "verify");
+        lab_table_cell(table, "%.72s%s", *r->message ? r->message : "-",
+                       r->message[0] && r->message[72 - 1] ? "..." : "");
+        lab_table_end_row(table);
+    }
+    lab_table_print(table, text);
+    lab_table_destroy(table);
+}
+
+static cli_exit report(cli_session *session, const lab_audit *audit) {
+    put_table(session->text, audit);
+    fprintf(session->text,
+            "\n%zu saboteurs caught, %zu missed; %zu honest subjects passed, %zu accused\n",
+            audit->caught, audit->missed, audit->passed, audit->accused);
+    json_t *document = lab_json_document("attest-audit-1", session->ctx[0]);
+    json_object_set_new(document, "seed", json_integer((json_int_t)session->options->seed));
+    json_object_set_new(document, "results", lab_audit_json(audit));
+    return cli_session_finish(session, document,
+                              audit->missed || audit->accused ? CLI_CHECK_FAILED : CLI_HOLDS);
+}
+
+cli_exit cli_audit(const cli_options *o) {
+    cli_session session;
+    lab_audit audit = {.results = NULL};
+    lab_message why;
+    cli_session_start(&session, o);
+    cli_exit result = cli_session_open(&session);
+    const lab_audit_options options = {.seed = o->seed};
+    if (result == CLI_HOLDS && lab_audit_run(&audit, session.ctx[0], &options, stderr, &why)) {
+        result = report(&session, &audit);
+    } else if (result == CLI_HOLDS) {
+        cli_complain(o, "%s", why.text);
+        result = CLI_NOT_POSSIBLE;
+    }
+    lab_audit_free(&audit);
+    cli_session_close(&session);
+    return result;
+}

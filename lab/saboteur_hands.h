@@ -1,0 +1,37 @@
+/* saboteur_hands.h: memory that a saboteur moves about, the host's or a GPU's alike. */
+#ifndef LAB_SABOTEUR_HANDS_H
+#define LAB_SABOTEUR_HANDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "attest.h"
+
+enum { LAB_HANDS_BLOCKS = 64 };
+
+typedef struct lab_hands {
+    struct att_cuda_device *gpu; /* NULL on the CPU */
+    void *block[LAB_HANDS_BLOCKS];
+    size_t blocks;
+} lab_hands;
+
+/* Where the context computes. */
+bool lab_hands_open(lab_hands *hands, att_context *ctx);
+void lab_hands_close(lab_hands *hands);
+
+/* Memory as it comes, with whatever lies in it; kept until the hands are closed. NULL where there is none. */
+void *lab_hands_take(lab_hands *hands, size_t bytes);
+
+/* On the stream, in order; on the CPU at once. */
+bool lab_hands_copy(lab_hands *hands, void *to, const void *from, size_t bytes, void *stream);
+bool lab_hands_fill(lab_hands *hands, void *to, unsigned char value, size_t bytes,
+                    void *stream);
+
+/* Zero the low byte of every element of two. */
+bool lab_hands_blunt(lab_hands *hands, void *to, size_t elements, void *stream);
+
+/* A stream of its own; NULL on the CPU. */
+bool lab_hands_stream(lab_hands *hands, void **stream);
+void lab_hands_drop_stream(lab_hands *hands, void *stream);
+
+#endif
