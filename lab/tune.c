@@ -171,7 +171,7 @@ static bool time_pair(lab_tuning *t, lab_bench_case pair[2], att_context *ctx,
 }
 
 static bool try_variant(lab_tuning *t, lab_trial *trial, att_context *ctx, lab_message *why) {
-    lab_bench_case pair[2];
+    lab_bench_case pair[2] = {{.spec = NULL}, {.spec = NULL}};
     if (!time_pair(t, pair, ctx, &t->options.bench, why))
         return false;
     const lab_bench_case *shipped = &pair[0], *candidate = &pair[1];
@@ -265,20 +265,28 @@ static size_t replay(sweep *s, const lab_genome *batch, size_t count, bool *fits
     return at;
 }
 
+static bool run_slice(sweep *s, const lab_genome *batch, size_t count, lab_message *why) {
+    att_context *contexts[LAB_POPULATION_MAX] = {NULL};
+    lab_message words[LAB_POPULATION_MAX];
+    open_batch(s->t, batch, count, contexts, words);
+    bool ok = true;
+    for (size_t i = 0; ok && i < count && !is_over(s); i++)
+        ok = run_trial(s, &batch[i], contexts[i], &words[i], why);
+    for (size_t i = 0; i < count; i++)
+        att_context_destroy(contexts[i]);
+    return ok;
+}
+
 static bool run_generation(sweep *s, const lab_genome *batch, size_t count, lab_message *why) {
     bool fits = true, ok = true;
     const size_t known = replay(s, batch, count, &fits);
     if (!fits)
         return lab_fail(why, "%s: its trials are not those of seed %llu", s->t->options.state,
                         (unsigned long long)s->t->options.bench.seed);
-    att_context *contexts[LAB_POPULATION_MAX] = {NULL};
-    lab_message words[LAB_POPULATION_MAX];
-    if (known < count && !is_over(s))
-        open_batch(s->t, batch + known, count - known, contexts, words);
-    for (size_t i = known; ok && i < count && !is_over(s); i++)
-        ok = run_trial(s, &batch[i], contexts[i - known], &words[i - known], why);
-    for (size_t i = 0; i < count - known; i++)
-        att_context_destroy(contexts[i]);
+    /* As many at a time as can be compiled at a time, so that the time is looked at in between. */
+    const size_t slice = lab_variants_at_once();
+    for (size_t at = known; ok && at < count && !is_over(s); at += slice)
+        ok = run_slice(s, batch + at, count - at < slice ? count - at : slice, why);
     return ok;
 }
 

@@ -146,15 +146,21 @@ static void *compile_some(void *argument) {
     return NULL;
 }
 
+enum { THREADS_MOST = 32 };
+
+size_t lab_variants_at_once(void) {
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors < 1 ? 1 : processors > THREADS_MOST ? THREADS_MOST : (size_t)processors;
+}
+
 void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec) {
-    enum { THREADS_MOST = 32 };
     compile_list list = {.contexts = contexts, .count = count, .problem = &spec->problem};
     atomic_init(&list.next, 0);
     pthread_t threads[THREADS_MOST];
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const size_t wanted = count < lab_variants_at_once() ? count : lab_variants_at_once();
     size_t started = 0;
     /* This thread is one of them. */
-    while (started < THREADS_MOST && started + 1 < count && (long)started + 1 < processors &&
+    while (started + 1 < wanted &&
            pthread_create(&threads[started], NULL, compile_some, &list) == 0)
         started++;
     compile_some(&list);

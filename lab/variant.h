@@ -44,6 +44,9 @@ void lab_variant_row(const lab_base *base, const lab_variant *variant, const cha
 bool lab_variant_open(att_context **ctx, const lab_base *base, const lab_variant *variant,
                       const char *id, bool may_spill, lab_message *why);
 
+/* How many are compiled at a time here, at least 1. */
+size_t lab_variants_at_once(void);
+
 /* Compile what the contexts would compile for the problem, several at a time; what fails says so again when it is
  * used. */
 void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec);
