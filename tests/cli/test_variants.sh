@@ -40,7 +40,7 @@ quick=(--seconds 0 --min-samples 6)
 expect 'tune wants a shape' 2 err='a shape is wanted' -- tune
 expect 'tune, a population' 2 err='--population 3: 4 to 64' -- tune b1h1s17d64 --population 3
 expect 'tune, one record a problem' 2 err='--state holds one problem' -- tune b1h1s17d64 b1h1s18d64 --state s
-expect 'tune' 0 out='^verdict  FASTER: -[0-9.]+ %' -- tune b1h1s17d64 --trials 80 "${quick[@]}" -o my.rows --json tune.json
+expect 'tune' 0 out='^verdict  FASTER: -[0-9.]+ %' -- tune b1h1s17d64 --trials 48 "${quick[@]}" -o my.rows --json tune.json
 check 'a row is written' grep -qE '^id +=' my.rows
 check 'with its provenance' test "$(grep -cE '^(source|problem|date|verdict|driver|uuid|attest|code) +=' my.rows)" = 8
 check 'the document of tune' json tune.json \
@@ -55,9 +55,9 @@ sed 's/^tile .*/tile = m1n1s1w1/' my.rows >bad.rows
 expect 'a bad row' 2 err='bad\.rows:[0-9]+: tile: m1 is not' -- info --rows bad.rows
 expect 'no rows file' 2 err='absent\.rows: No such file' -- info --rows absent.rows
 trials=$(grep -c '"outcome"' my.rows.*.state)
-expect 'tune goes on' 0 out="^resumed  $trials trials" -- tune b1h1s17d64 --trials 90 "${quick[@]}" -o my.rows --resume
+expect 'tune goes on' 0 out="^resumed  $trials trials" -- tune b1h1s17d64 --trials 54 "${quick[@]}" -o my.rows --resume
 check 'one row still' test "$(grep -c '^id' my.rows)" = 1
-expect 'not on from another seed' 3 err='search\.seed is 0' -- tune b1h1s17d64 --trials 90 "${quick[@]}" -o my.rows --resume --seed 1
+expect 'not on from another seed' 3 err='search\.seed is 0' -- tune b1h1s17d64 --trials 54 "${quick[@]}" -o my.rows --resume --seed 1
 FAKE_CUDA_WRONG=-DWARPS=4 expect 'tune finds wrong answers' 1 out='trial .*WRONG: ' -- tune b1h1s17d64 --trials 12 "${quick[@]}" -o wrong.rows
 expect 'no time, no row' 0 out='^row +none written' -- tune b1h1s17d64 --budget 0 -o none.rows
 check 'no file either' test ! -e none.rows

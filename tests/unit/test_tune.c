@@ -64,7 +64,7 @@ static lab_tune_options quick_options(size_t trials, const char *state) {
 static void test_tune__better_constants__a_row_that_serves(void **state) {
     (void)state;
     lab_tuning t;
-    const lab_tune_options o = quick_options(80, "state");
+    const lab_tune_options o = quick_options(40, "state");
     if (!lab_tune(&t, gpu, &spec, &o, NULL, NULL, &why))
         fail_msg("%s", why.text);
     assert_true(t.trial_count >= 8);
@@ -255,7 +255,7 @@ static void test_tune__wrong_variants__never_win(void **state) {
     assert_true(lab_spec_parse(&other, "b1h1s17d64,bf16", &why));
     lab_tuning t;
     size_t watched = 0;
-    const lab_tune_options o = quick_options(30, "wrong.state");
+    const lab_tune_options o = quick_options(16, "wrong.state");
     if (!lab_tune(&t, gpu, &other, &o, count_trials, &watched, &why))
         fail_msg("%s", why.text);
     unsetenv("FAKE_CUDA_WRONG");
