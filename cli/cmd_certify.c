@@ -207,17 +207,20 @@ static cli_exit open_device(cli_session *session, att_context_info *info, char *
     return make_folders(o, folder) ? CLI_HOLDS : CLI_NOT_POSSIBLE;
 }
 
+/* What --suite names, or else `rows` and what the library would choose the kernel for in `edge` and `gpu`. */
 static bool read_suites(const cli_options *o, lab_certify *job) {
+    static const char *const chosen[LAB_CHOSEN_SUITES] = {"edge", "gpu"};
+    const bool gpu = job->device == ATT_DEVICE_CUDA;
     lab_message why;
-    job->checked_name = o->suite_count ? o->suites[0] : "rows";
-    job->timed_name = o->timed                         ? o->timed
-                      : job->device == ATT_DEVICE_CUDA ? "certify"
-                                                       : "certify_cpu";
+    job->checked_name = o->suite_count ? o->suites[0] : gpu ? "rows, edge, gpu" : "rows, edge";
+    job->timed_name = o->timed ? o->timed : gpu ? "certify" : "certify_cpu";
     if (o->suite_count > 1)
         return cli_complain(o, "--suite may be given once here");
-    return (lab_suite_read(&job->checked, job->checked_name, &why) &&
-            lab_suite_read(&job->timed, job->timed_name, &why)) ||
-           cli_complain(o, "%s", why.text);
+    bool ok = lab_suite_read(&job->checked, o->suite_count ? o->suites[0] : "rows", &why) &&
+              lab_suite_read(&job->timed, job->timed_name, &why);
+    for (size_t i = 0; ok && !o->suite_count && i < (gpu ? LAB_CHOSEN_SUITES : 1); i++)
+        ok = lab_suite_read(&job->chosen[i], chosen[i], &why);
+    return ok || cli_complain(o, "%s", why.text);
 }
 
 static cli_exit make(cli_session *session) {
@@ -243,6 +246,8 @@ static cli_exit make(cli_session *session) {
     job.bench.warmup_seconds = 0.05;
     result = read_suites(o, &job) ? certify_all(session, &job, folder) : CLI_USAGE;
     lab_suite_free(&job.checked);
+    for (size_t i = 0; i < LAB_CHOSEN_SUITES; i++)
+        lab_suite_free(&job.chosen[i]);
     lab_suite_free(&job.timed);
     return result;
 }

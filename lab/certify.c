@@ -114,8 +114,8 @@ static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result
     return true;
 }
 
-static bool check_problems(work *w, FILE *stream) {
-    const lab_suite *suite = &w->job->checked;
+/* Verify the problems of a suite that `ctx` gives to the kernel. */
+static bool check_suite(work *w, const lab_suite *suite, att_context *ctx, FILE *stream) {
     const lab_verify_options options = {.seed = w->job->bench.seed};
     lab_progress bar;
     lab_progress_start(&bar, stream, "verifying", suite->count);
@@ -123,7 +123,7 @@ static bool check_problems(work *w, FILE *stream) {
     for (size_t i = 0; ok && i < suite->count; i++) {
         lab_verify_result result;
         lab_progress_update(&bar, i, w->out->kernel);
-        if (!serves(w, w->own, &suite->specs[i]))
+        if (!serves(w, ctx, &suite->specs[i]))
             continue;
         lab_verify_subject(&result, &w->subject, &suite->specs[i], &options);
         ok = judge(w, &suite->specs[i], &result);
@@ -131,6 +131,13 @@ static bool check_problems(work *w, FILE *stream) {
             json_array_append_new(w->checked, lab_predicate_checked(&suite->specs[i], &result));
     }
     lab_progress_end(&bar);
+    return ok;
+}
+
+static bool check_problems(work *w, FILE *stream) {
+    bool ok = check_suite(w, &w->job->checked, w->own, stream);
+    for (size_t i = 0; ok && w->row && i < LAB_CHOSEN_SUITES; i++)
+        ok = check_suite(w, &w->job->chosen[i], w->natural, stream);
     w->out->checked = json_array_size(w->checked);
     return ok && (w->out->checked > 0 || cannot(w, "it serves no problem of the suite"));
 }

@@ -1,7 +1,7 @@
 /* certify.h: one kernel after another verified and timed by itself on this device, and a statement about each.
  *
- * A kernel is verified on every problem of a suite that it serves, with no other kernel allowed, and timed on the
- * problems for which the library would choose it. A kernel that merges splits runs behind others, so it is verified and timed by
+ * A kernel is verified on every problem of a suite that it serves, with no other kernel allowed, and on those of further suites for
+ * which the library would choose it; it is timed on problems for which the library would choose it. A kernel that merges splits runs behind others, so it is verified and timed by
  * problems that are split. A plug-in goes the same way. The machine code that ran, by its own launch record, must be the code that the statement names. */
 #ifndef LAB_CERTIFY_H
 #define LAB_CERTIFY_H
@@ -15,14 +15,19 @@
 #include "lab/peer.h"
 #include "lab/suite.h"
 
+enum { LAB_CHOSEN_SUITES = 2 };
+
 /* What is common to all kernels of a run. */
 typedef struct lab_certify {
     att_device device; /* ATT_DEVICE_CPU or ATT_DEVICE_CUDA */
     int device_index;
-    int threads;              /* CPU; 0: all */
-    lab_suite checked, timed; /* problems to verify, and to time */
-    const char *checked_name, *timed_name;
-    lab_bench_options bench; /* its seed is that of both */
+    int threads;       /* CPU; 0: all */
+    lab_suite checked; /* to verify: all that a kernel serves */
+    lab_suite
+        chosen[LAB_CHOSEN_SUITES]; /* to verify: what it would be chosen for; may be empty */
+    lab_suite timed;
+    const char *checked_name, *timed_name; /* for the statement; the first names all of both */
+    lab_bench_options bench;               /* its seed is that of both */
 } lab_certify;
 
 /* What became of one kernel. */

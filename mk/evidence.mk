@@ -22,3 +22,5 @@ $(BUILD)/liblab.a: $(DIGESTS)
 .PHONY: test-evidence
 test-evidence: $(BUILD)/attest
 	@$(BUILD)/attest certify --check --evidence evidence
+
+$(BUILD)/obj/tests/unit/test_certify.o: CPPFLAGS += -DSUITES='"$(abspath suites)"'

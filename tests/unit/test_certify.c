@@ -218,6 +218,48 @@ static void test_wants__production_kernels_of_the_device__by_pattern(void **stat
     assert_false(lab_certify_wants(cpu, plain, NULL));
 }
 
+static size_t count_served(const lab_suite *suite, const char *id, bool forced) {
+    const att_context_options options = {.size = sizeof options,
+                                         .device = ATT_DEVICE_CUDA,
+                                         .kernel = forced ? id : NULL,
+                                         .rows = ""};
+    att_context *ctx = NULL;
+    size_t count = 0;
+    assert_ok(att_context_create(&ctx, &options));
+    for (size_t i = 0; i < suite->count; i++) {
+        att_plan *plan = NULL;
+        if (att_plan_create(&plan, ctx, &suite->specs[i].problem) == ATT_OK)
+            count += strcmp(att_plan_kernel(plan), id) == 0;
+        att_plan_destroy(plan);
+    }
+    att_context_destroy(ctx);
+    return count;
+}
+
+static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
+    (void)state;
+    lab_suite rows, gpu_suite, timed;
+    lab_message why;
+    if (!has_code())
+        skip();
+    if (!lab_suite_read(&rows, SUITES "/rows.txt", &why) ||
+        !lab_suite_read(&gpu_suite, SUITES "/gpu.txt", &why) ||
+        !lab_suite_read(&timed, SUITES "/certify.txt", &why))
+        fail_msg("%s", why.text);
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        if (!lab_certify_wants(gpu, i, NULL) || row->cuda->role == ATT_ROLE_COMBINE)
+            continue;
+        if (count_served(&rows, row->id, true) + count_served(&gpu_suite, row->id, false) < 4)
+            fail_msg("%s would be verified on fewer than four problems", row->id);
+        if (count_served(&timed, row->id, false) == 0)
+            fail_msg("%s is chosen for no problem of certify", row->id);
+    }
+    lab_suite_free(&rows);
+    lab_suite_free(&gpu_suite);
+    lab_suite_free(&timed);
+}
+
 /* A sound statement about a CPU kernel, made without measuring: what it needs to hold together. */
 static json_t *statement_of(const char *id) {
     lab_code_digests digests;
@@ -542,6 +584,7 @@ int main(void) {
         cmocka_unit_test(test_certify__a_wrong_answer__gives_none),
         cmocka_unit_test(test_certify__no_problem_for_it__is_impossible),
         cmocka_unit_test(test_wants__production_kernels_of_the_device__by_pattern),
+        cmocka_unit_test(test_suites__every_kernel__has_problems_of_its_own),
         cmocka_unit_test(test_standing__a_sound_statement__is_current),
         cmocka_unit_test(test_standing__other_sources__are_stale),
         cmocka_unit_test(test_standing__another_compiler__is_said),
