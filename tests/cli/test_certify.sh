@@ -2,7 +2,7 @@
 # test_certify.sh: statements made on this CPU, checked, tampered with, signed; what info says of them.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
-unset ATTEST_LIBCUDA ATTEST_EVIDENCE # it may not be set where kernels are certified
+unset "${!ATTEST_LIB@}" ATTEST_EVIDENCE # they may not be set where kernels are certified
 
 echo b1h2s40d32,f32 >checked.txt
 echo b1h2s64d32,f32 >timed.txt
