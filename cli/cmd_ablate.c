@@ -121,10 +121,11 @@ static void put_ablation(FILE *text, const lab_ablation *a) {
     put_notes(text, a);
 }
 
-static cli_exit exit_of(const lab_ablation *a) {
+static cli_exit count_outcomes(const cli_session *session, const lab_ablation *a) {
     cli_tally tally = {0};
     for (size_t i = 0; i < a->count; i++)
         cli_tally_add(&tally, &a->cases[i].subject, &a->cases[i].verify);
+    cli_put_tally(session, &tally);
     return cli_tally_exit(&tally);
 }
 
@@ -136,12 +137,13 @@ static cli_exit ablate(cli_session *session, const lab_spec *spec, json_t **docu
     options.min_samples = (size_t)o->min_samples;
     options.max_samples = (size_t)o->max_samples;
     options.seconds = o->seconds;
+    options.warmup_seconds = fmin(options.warmup_seconds, o->seconds);
     lab_ablation ablation;
     lab_message why;
     cli_exit result = CLI_NOT_POSSIBLE;
     if (lab_ablate(&ablation, session->ctx[0], spec, &options, stderr, &why)) {
         put_ablation(session->text, &ablation);
-        result = exit_of(&ablation);
+        result = count_outcomes(session, &ablation);
         if (session->json.stream) {
             *document = lab_json_document("attest-ablation-1", session->ctx[0]);
             json_object_set_new(

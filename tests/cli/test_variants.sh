@@ -15,6 +15,7 @@ switches=$(grep -c '^ATT_SWITCH(fwd_sm80' "$root/kernels/switches.def")
 # Ablation.
 expect 'ablate' 0 out='^without SWIZZLE +pass +[0-9.]+ +\[.*\] +\+[0-9.]+ %.*SLOWER$' -- \
     ablate b1h1s17d16 --seconds 0 --json ablation.json
+check 'ablate counts' grep -qE '^[0-9]+ passed, 0 failed' .out
 check 'the waterfall ends with all on' grep -qE '^  \+ EARLY_COMBINE +\|' .out
 check 'and begins with all off' grep -qE '^  all off +\|=+\| +[0-9.]+ us$' .out
 check 'the document' json ablation.json \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu_tests.sh: every test that needs a GPU, from a build folder that `make gpu-build` made, here or elsewhere.
 #
-#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows programs sanitizer (all of them)
+#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows variants programs sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
 # the steps printed. A problem that no kernel serves is refused, which is counted, not failed: without --allow-slow a GPU
@@ -71,6 +71,16 @@ rows() {
     done < <("$attest" info --device cuda | awk '$2 == "cuda" && $3 != "combine" && / yes / { print $1 }')
 }
 
+# Every switch of the production kernel off, alone and together: plain and causal, general, ragged, and keys in parts.
+variants() {
+    local shape
+    for shape in b2h8s512d64,causal b1h4hkv2s97sk130d80,bf16,causal=bottom-right,varlen,lse b1h2s64sk8192d128,bf16 \
+        b2h4hkv2s65sk70d64,softcap=30,alibi,align=bottom-right,sinks,bias,o=f32,lse b1h2s130sk200d256,paged=16,window=40:3,align=top-left; do
+        step "ablate $shape" 120 "$attest" ablate "$shape" --device cuda --seconds 0 --min-samples 1
+    done
+    step 'tune' 120 bash -c "'$attest' tune b2h8s512d64 --device cuda --budget 20 -o '$logs/tuned.rows' && echo '1 passed, 0 failed'"
+}
+
 programs() {
     step 'runtime' 120 "$build/gpu/test_runtime"
     step 'api' 300 "$build/gpu/test_gpu_api"
@@ -94,7 +104,7 @@ sanitizer() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows programs sanitizer)
+[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows variants programs sanitizer)
 if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     cat "$logs/info.log"
     echo '0 passed, 1 failed'
@@ -103,7 +113,7 @@ fi
 grep '^GPU' "$logs/info.log"
 for part in "${parts[@]}"; do
     case $part in
-    suites | rows | programs | sanitizer) "$part" ;;
+    suites | rows | variants | programs | sanitizer) "$part" ;;
     *)
         echo "gpu_tests: there is no part '$part'" >&2
         exit 2
