@@ -43,7 +43,7 @@ static void put_mark(FILE *out, const lab_plot_intervals *plot, const lab_plot_m
     const size_t low = cell_of(scale, mark->low), high = cell_of(scale, mark->high);
     const size_t at = cell_of(scale, mark->value), series = series_of(plot, mark);
     for (size_t i = low; i <= high; i++)
-        cells[i] = '-';
+        cells[i] = cells[i] == '|' ? '+' : '-';
     lab_plain_text(name, sizeof name, first ? plot->rows[mark->row] : "", label);
     lab_plot_number(number, sizeof number, mark->value);
     fprintf(out, "%s%*s  %.*s", name, (int)(label - lab_text_width(name)), "", (int)at, cells);

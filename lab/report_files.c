@@ -28,6 +28,7 @@ static const struct {
     {"attest-gpu-peaks-1", LAB_REPORT_PEAKS},
     {"attest-audit-1", LAB_REPORT_AUDIT},
     {"attest-profile-1", LAB_REPORT_PROFILE},
+    {"attest-compare-1", LAB_REPORT_COMPARE},
 };
 
 /* ------------------------------------------------------------------------ one file */
@@ -229,6 +230,8 @@ static bool read_file(lab_report *report, size_t file, lab_message *why) {
         return lab_report_read_audit(report, file, why);
     case LAB_REPORT_PROFILE:
         return lab_report_read_profile(report, file, why);
+    case LAB_REPORT_COMPARE:
+        return lab_report_read_compare(report, file, why);
     case LAB_REPORT_OTHER:
         break;
     }

@@ -31,6 +31,7 @@ typedef enum lab_report_kind {
     LAB_REPORT_STATEMENT, /* in-toto Statement v1 */
     LAB_REPORT_AUDIT,     /* attest-audit-1 */
     LAB_REPORT_PROFILE,   /* attest-profile-1 */
+    LAB_REPORT_COMPARE,   /* attest-compare-1 */
     LAB_REPORT_OTHER      /* another schema of attest, found in a folder: named, not shown */
 } lab_report_kind;
 
@@ -63,7 +64,8 @@ typedef struct lab_report_timing {
     const char *kernel;  /* "" where it is not known */
     bool ours;           /* the subject is attest */
     const char *failure; /* why it was not timed: a wrong answer, a refusal; "" where it was */
-    lab_samples samples; /* nanoseconds of a call; none where it was not timed */
+    lab_samples
+        samples; /* nanoseconds of a call; none where it was not timed, or only its median is recorded */
     lab_summary ns;
     double flops, bytes; /* of a call; 0: not known */
     double floor_ns;     /* 0: not known */
@@ -177,6 +179,10 @@ bool lab_report_read_peaks(lab_report *report, size_t file, lab_message *why);
 bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why);
 bool lab_report_read_audit(lab_report *report, size_t file, lab_message *why);
 bool lab_report_read_profile(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_compare(lab_report *report, size_t file, lab_message *why);
+
+/* The verdicts against a baseline that the file itself records, where it has any. */
+bool lab_report_read_baseline(lab_report *report, size_t file, lab_message *why);
 
 /* Of a bench that checks itself: what it found. `check` is where that stands. */
 bool lab_report_read_check(lab_report *report, size_t file, const lab_node *check,

@@ -37,8 +37,17 @@ static void put_cost_row(lab_page *page, const char *name, double timed, double 
     lab_markup(page->out, "</tr>\n");
 }
 
+static bool has_times(const lab_report_file *file) {
+    return file->timed_seconds > 0.0 || file->device_seconds > 0.0;
+}
+
 static void put_cost(lab_page *page) {
     const lab_report *r = page->report;
+    size_t files = 0;
+    for (size_t i = 0; i < r->file_count; i++)
+        files += has_times(&r->files[i]);
+    if (files == 0)
+        return;
     double timed = 0.0, least = 0.0;
     bool whole = true;
     char cost[64];
@@ -51,7 +60,7 @@ static void put_cost(lab_page *page) {
     lab_page_headings(page, headings, r->price_per_hour > 0.0 ? 4 : 3);
     for (size_t i = 0; i < r->file_count; i++) {
         const lab_report_file *file = &r->files[i];
-        if (file->timed_seconds <= 0.0 && file->device_seconds <= 0.0)
+        if (!has_times(file))
             continue;
         put_cost_row(page, file->name, file->timed_seconds, file->device_seconds,
                      file->timed_seconds);
@@ -113,13 +122,14 @@ void lab_page_attestations(lab_page *page) {
     if (count == 0)
         return;
     lab_page_open(page, "attestations", "Attestations");
-    lab_markup(
-        page->out,
-        "<p>%zu statements of <code>attest certify</code> are among the files: each binds the "
-        "problems verified and timed to the digest of a kernel&#39;s code. Whether they are of "
-        "the code of a build, <code>attest certify --check</code> tells.</p>\n"
-        "<details>\n<summary>Every statement as a table</summary>\n",
-        count);
+    lab_markup(page->out,
+               "<p>Statements of <code>attest certify</code> among the files: %zu. Each binds "
+               "the problems "
+               "verified and timed to the digest of a kernel&#39;s code. Whether that is the "
+               "code of a build, "
+               "<code>attest certify --check</code> tells.</p>\n"
+               "<details>\n<summary>Every statement as a table</summary>\n",
+               count);
     lab_page_headings(page, headings, 6);
     for (size_t i = 0; i < r->file_count; i++)
         if (r->files[i].kind == LAB_REPORT_STATEMENT)

@@ -51,7 +51,7 @@ static void put_tally(lab_page *page, const lab_report_tally *tally) {
 }
 
 static const char *const tally_headings[] = {
-    "rival", "problems", "#mean", "#faster", "#slower", "#same", "#ambiguous", "", "worst",
+    "against", "problems", "#mean", "#faster", "#slower", "#same", "#ambiguous", "", "worst",
 };
 
 static bool several_devices(const lab_report_tally *tallies, size_t count) {
@@ -68,11 +68,12 @@ void lab_page_verdicts(lab_page *page) {
     lab_report_tally *tallies;
     const size_t count = lab_report_tallies(r, &tallies);
     const bool devices = several_devices(tallies, count);
-    lab_page_open(page, "verdicts", "Attest against its rivals");
+    lab_page_open(page, "verdicts", "Verdicts");
     put_tiles(page);
     lab_markup(
         page->out,
-        "<p>%zu comparisons, each of one problem by attest and by a rival, sampled in turn. A "
+        "<p>%zu comparisons, each of one problem by attest and by a rival, or by attest and "
+        "its baseline. A "
         "verdict is a permutation test on the raw samples at 5 %% with a minimum effect of "
         "%.0f %%, or of what A/A runs by the same harness on the device say; intervals are "
         "drawn, "

@@ -139,14 +139,14 @@ bool lab_report_read_bench(lab_report *report, size_t file, lab_message *why) {
     const lab_node root = lab_node_root(f->name, f->document);
     const lab_node results = lab_node_member(&root, "results");
     const lab_node check = lab_node_member(&root, "self_check");
-    if (check.value) /* its results are one side of the check, not a measurement to show */
-        return lab_report_read_check(report, file, &check, why);
+    if (check.value && !lab_report_read_check(report, file, &check, why))
+        return false;
     for (size_t i = 0; i < f->bench.count; i++) {
         const lab_node place = lab_node_element(&results, i);
         if (!read_result(report, file, &place, &f->bench.results[i], why))
             return false;
     }
-    return true;
+    return lab_report_read_baseline(report, file, why);
 }
 
 /* ------------------------------------------------------------------------ ablation */

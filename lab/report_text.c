@@ -30,9 +30,8 @@ static void md_verdicts(FILE *out, const lab_report *r) {
     const size_t count = lab_report_tallies(r, &tallies);
     count_verdicts(r->pairs, r->pair_count, counts);
     fprintf(out,
-            "**%zu faster, %zu slower, %zu same, %zu ambiguous** of %zu comparisons with "
-            "rivals.\n\n"
-            "| device | rival | problems | faster | slower | same | ambiguous | mean speed | "
+            "**%zu faster, %zu slower, %zu same, %zu ambiguous** of %zu comparisons.\n\n"
+            "| device | against | problems | faster | slower | same | ambiguous | mean speed | "
             "worst |\n"
             "|---|---|---|---:|---:|---:|---:|---:|---|\n",
             counts[LAB_FASTER], counts[LAB_SLOWER], counts[LAB_SAME], counts[LAB_AMBIGUOUS],
@@ -217,7 +216,7 @@ void lab_report_markdown(FILE *out, const lab_report *report) {
 /* ------------------------------------------------------------------------- terminal */
 
 static const lab_table_column tally_columns[] = {
-    {"rival", LAB_TABLE_LEFT},   {"problems", LAB_TABLE_LEFT}, {"faster", LAB_TABLE_RIGHT},
+    {"against", LAB_TABLE_LEFT}, {"problems", LAB_TABLE_LEFT}, {"faster", LAB_TABLE_RIGHT},
     {"slower", LAB_TABLE_RIGHT}, {"same", LAB_TABLE_RIGHT},    {"ambiguous", LAB_TABLE_RIGHT},
     {"mean", LAB_TABLE_RIGHT},   {"worst", LAB_TABLE_RIGHT},
 };
@@ -370,7 +369,7 @@ void lab_report_terminal(FILE *out, const lab_report *report, size_t columns, bo
                 report->pair_count);
         term_verdicts(out, report);
     } else {
-        fprintf(out, "no comparison with a rival; files: %zu\n", report->file_count);
+        fprintf(out, "no comparison; files: %zu\n", report->file_count);
     }
     for (size_t i = 0; i < count; i++)
         term_speeds(out, report, &groups[i], report->pairs, report->pair_count, false, columns,

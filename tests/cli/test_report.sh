@@ -25,7 +25,7 @@ expect 'Markdown' 0 out='^## attest report' -- report "$evidence/h200" --format 
 expect 'a page' 0 -- report "$evidence/h200" -o page.html
 expect 'Markdown by its name' 0 -- report "$evidence/h200" -o page.md
 expect 'all of the evidence' 0 -- report "$evidence" -o all.html --price-per-hour 3.5
-check 'page.md is Markdown' grep -q '^| device | rival |' page.md
+check 'page.md is Markdown' grep -q '^| device | against |' page.md
 check 'a price is used' grep -q 'cost at 3.50 an hour' all.html
 check 'no price, no cost' bash -c '! grep -q "cost at" page.html'
 check 'Markdown is small' test "$(wc -c <page.md)" -lt 60000 # what a comment of a pull request may hold is 65536
@@ -47,7 +47,7 @@ for columns in 60 80 132; do
     COLUMNS=$columns attest report "$evidence/h200" >"term$columns.txt"
     # shellcheck disable=SC2016 # $0 is awk's
     check "$columns columns" awk -v most="$columns" \
-        '/^(rival|-----)/ || /PyTorch.*[0-9]$/ { next } length($0) > most { print; bad = 1 } END { exit bad }' "term$columns.txt"
+        '/^(against|-----)/ || /PyTorch.*[0-9]$/ { next } length($0) > most { print; bad = 1 } END { exit bad }' "term$columns.txt"
 done
 check 'no colour in a pipe' bash -c "! grep -q \$'\\033' term80.txt"
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then

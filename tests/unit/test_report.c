@@ -116,6 +116,14 @@ static const char profile_text[] = "{'schema': 'attest-profile-1', 'machine': nu
                                    "pipe', 'metrics': {'tensor_percent': 61.2, "
                                    "'dram_percent': 12.0, 'l2_percent': null}}]}";
 
+static const char compare_text[] =
+    "{'schema': 'attest-compare-1', 'machine': null, 'comparison': {'rows': [{'problem': "
+    "'b1h8s512d64,fp16', 'subject_a': 'attest', 'subject_b': 'attest', 'kernel_b': 'fwd_a', "
+    "'median_a_ns': 1000, 'median_b_ns': 1250, 'verdict': {'verdict': 'SLOWER', 'effect': "
+    "0.25, 'low': "
+    "0.24, 'high': 0.26}}, {'problem': 'b1h8s128d64,fp16', 'subject_b': 'attest', 'lost': "
+    "'refused'}]}}";
+
 static const struct {
     const char *name, *text;
 } samples[] = {
@@ -123,7 +131,8 @@ static const struct {
     {"gpu_torch.json", gpu_torch_text}, {"cpu_torch.json", cpu_torch_text},
     {"ablation.json", ablation_text},   {"peaks.json", peaks_text},
     {"statement.json", statement_text}, {"check.json", check_text},
-    {"audit.json", audit_text},         {"profile.json", profile_text},
+    {"compare.json", compare_text},     {"audit.json", audit_text},
+    {"profile.json", profile_text},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -239,15 +248,15 @@ static void test_report__all_kinds_of_files__counts_wins_and_losses(void **state
     put_all();
     make_report(&report);
     assert_int_equal(report.file_count, SAMPLES);
-    assert_int_equal(report.pair_count, 5);
+    assert_int_equal(report.pair_count, 6);
     size_t counts[LAB_VERDICTS] = {0};
     for (size_t i = 0; i < report.pair_count; i++)
         counts[report.pairs[i].verdict.kind]++;
     assert_int_equal(counts[LAB_FASTER], 3);
-    assert_int_equal(counts[LAB_SLOWER], 2);
+    assert_int_equal(counts[LAB_SLOWER], 3);
 
     const lab_report_pair **losses;
-    assert_int_equal(lab_report_losses(&report, &losses), 2);
+    assert_int_equal(lab_report_losses(&report, &losses), 3);
     assert_true(losses[0]->speed < losses[1]->speed); /* 0.7 of cudnn, then 0.8 */
     assert_string_equal(report.timings[losses[0]->theirs].subject, "PyTorch 2.11.0 cudnn");
     assert_true(losses[0]->low <= losses[0]->speed && losses[0]->speed <= losses[0]->high);
@@ -303,6 +312,23 @@ static void test_report__newer_comparison__supersedes_the_older(void **state) {
     lab_report_free(&report);
 }
 
+static void test_report__recorded_baseline__is_a_loss_like_any_other(void **state) {
+    (void)state;
+    lab_report report;
+    clear_folder();
+    put_sample("compare.json", compare_text);
+    make_report(&report);
+    assert_int_equal(report.pair_count, 1);
+    assert_int_equal(report.pairs[0].verdict.kind, LAB_SLOWER);
+    assert_true(report.pairs[0].speed == 0.8 && report.pairs[0].low < 0.8 &&
+                report.pairs[0].high > 0.8);
+    char *page = render(&report, HTML);
+    assert_non_null(strstr(page, "against the baseline"));
+    assert_non_null(strstr(page, "refused, where the baseline has a time"));
+    free(page);
+    lab_report_free(&report);
+}
+
 static void test_page__of_all_kinds__has_every_section_and_number(void **state) {
     (void)state;
     static const char *const wanted[] = {
@@ -315,7 +341,7 @@ static void test_page__of_all_kinds__has_every_section_and_number(void **state) 
         "<section id=\"history\">",
         "<section id=\"environment\">",
         "<li class=\"faster\"><b>3</b>faster</li>",
-        "<li class=\"slower\"><b>2</b>slower</li>",
+        "<li class=\"slower\"><b>3</b>slower</li>",
         "row 7 is wrong",             /* a failure is shown */
         "0.70×",                      /* and the worst loss */
         "tensor cores, by the maker", /* the device was found by its name */
@@ -364,7 +390,7 @@ static void test_markdown__of_all_kinds__has_whole_tables(void **state) {
     put_all();
     make_report(&report);
     char *text = render(&report, MARKDOWN), *rest = text, *line;
-    assert_non_null(strstr(text, "**3 faster, 2 slower, 0 same, 0 ambiguous** of 5"));
+    assert_non_null(strstr(text, "**3 faster, 3 slower, 0 same, 0 ambiguous** of 6"));
     assert_non_null(strstr(text, "| slower | 0.70× |"));
     assert_non_null(strstr(text, "- saboteurs: 1 of 2 caught; honest subjects: 1 of 1 passed"));
     assert_non_null(strstr(text, "| `no swizzle` | `one_off` | `pass` | 1.30× |"));
@@ -388,7 +414,7 @@ static void test_terminal__of_all_kinds__shows_verdicts_and_plots(void **state) 
     put_all();
     make_report(&report);
     char *text = render(&report, TERMINAL);
-    assert_non_null(strstr(text, "3 faster, 2 slower, 0 same, 0 ambiguous of 5 comparisons"));
+    assert_non_null(strstr(text, "3 faster, 3 slower, 0 same, 0 ambiguous of 6 comparisons"));
     assert_non_null(strstr(text, "times the rival's speed"));
     assert_non_null(strstr(text, "microseconds a call"));
     assert_non_null(strstr(text, "times the time with all on"));
@@ -641,6 +667,7 @@ int main(void) {
         cmocka_unit_test(test_report__files_in_any_order__are_put_oldest_first),
         cmocka_unit_test(test_report__versions__are_ordered_as_numbers),
         cmocka_unit_test(test_report__newer_comparison__supersedes_the_older),
+        cmocka_unit_test(test_report__recorded_baseline__is_a_loss_like_any_other),
         cmocka_unit_test(test_page__of_all_kinds__has_every_section_and_number),
         cmocka_unit_test(test_markdown__of_all_kinds__has_whole_tables),
         cmocka_unit_test(test_terminal__of_all_kinds__shows_verdicts_and_plots),
