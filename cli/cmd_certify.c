@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/evidence_report.h"
@@ -72,12 +73,15 @@ static bool make_folders(const cli_options *o, const char *path) {
     return true;
 }
 
-/* Write the statement (consumed) as FOLDER/KERNEL.json and sign it where a key is given. */
+/* Write the statement (consumed) as FOLDER/KERNEL.json and sign it where a key is given. A signature of what was there before
+ * goes first: it would be of other bytes. */
 static cli_exit keep(const cli_options *o, const char *folder, const char *kernel,
                      json_t *statement) {
     char path[1200];
     lab_message why;
     cli_sink sink = {.stream = NULL};
+    snprintf(path, sizeof path, "%s/%s.json.sig", folder, kernel);
+    unlink(path);
     snprintf(path, sizeof path, "%s/%s.json", folder, kernel);
     if (!cli_sink_open(&sink, o, path)) {
         json_decref(statement);
@@ -93,9 +97,16 @@ static cli_exit keep(const cli_options *o, const char *folder, const char *kerne
     return ok ? CLI_HOLDS : CLI_NOT_POSSIBLE;
 }
 
+/* How a run goes: what is asked for, what failed, and the worst exit code. */
+typedef struct tally {
+    size_t total, count, failed;
+    double seconds;
+    cli_exit result;
+} tally;
+
 /* What became of a kernel or a plug-in: a line for people, an object for the document, a file. */
-static cli_exit conclude(const cli_session *session, lab_certified *done, const char *folder,
-                         json_t *results) {
+static void conclude(const cli_session *session, lab_certified *done, const char *folder,
+                     json_t *results, tally *t) {
     cli_exit result = done->statement    ? CLI_HOLDS
                       : done->impossible ? CLI_NOT_POSSIBLE
                                          : CLI_CHECK_FAILED;
@@ -104,11 +115,17 @@ static cli_exit conclude(const cli_session *session, lab_certified *done, const 
     const char *outcome = result == CLI_HOLDS          ? "certified"
                           : result == CLI_CHECK_FAILED ? "FAIL"
                                                        : "not certified";
+    t->count++;
+    t->failed += result != CLI_HOLDS;
+    t->seconds += done->seconds;
+    if (t->result == CLI_HOLDS || result == CLI_CHECK_FAILED)
+        t->result = result;
     fprintf(session->text,
-            "%-36s %3zu verified %2zu timed, error at most %3.0f %% of its bar, "
+            "%2zu/%zu %-36s %3zu verified %2zu timed, error at most %3.0f %% of its bar, "
             "%5.1f s  %s%s%s\n",
-            done->kernel, done->checked, done->timed, 100.0 * done->worst_share, done->seconds,
-            outcome, done->why.text[0] ? ": " : "", done->why.text);
+            t->count, t->total, done->kernel, done->checked, done->timed,
+            100.0 * done->worst_share, done->seconds, outcome, done->why.text[0] ? ": " : "",
+            done->why.text);
     fflush(session->text);
     json_array_append_new(
         results, json_pack("{s:s, s:s, s:I, s:I, s:o, s:f, s:s}", "kernel", done->kernel,
@@ -116,20 +133,6 @@ static cli_exit conclude(const cli_session *session, lab_certified *done, const 
                            (json_int_t)done->timed, "worst_share_of_bar",
                            lab_json_number(done->worst_share), "seconds", done->seconds,
                            "message", done->why.text));
-    return result;
-}
-
-/* How a run goes: what was asked for, what failed, and the worst exit code. */
-typedef struct tally {
-    size_t count, failed;
-    cli_exit result;
-} tally;
-
-static void add_to_tally(tally *t, cli_exit one) {
-    t->count++;
-    t->failed += one != CLI_HOLDS;
-    if (t->result == CLI_HOLDS || one == CLI_CHECK_FAILED)
-        t->result = one;
 }
 
 static void certify_kernels(const cli_session *session, const lab_certify *job,
@@ -140,7 +143,7 @@ static void certify_kernels(const cli_session *session, const lab_certify *job,
         if (!lab_certify_wants(session->ctx[0], i, pattern))
             continue;
         lab_certify_kernel(&done, job, i, stderr);
-        add_to_tally(t, conclude(session, &done, folder, results));
+        conclude(session, &done, folder, results, t);
     }
 }
 
@@ -154,7 +157,7 @@ static bool certify_peers(cli_session *session, const lab_certify *job, const ch
         if (!lab_peer_load(peer, o->peers[session->peer_count], &why))
             return cli_complain(o, "--peer %s", why.text);
         lab_certify_peer(&done, job, peer, session->ctx[0], stderr);
-        add_to_tally(t, conclude(session, &done, folder, results));
+        conclude(session, &done, folder, results, t);
     }
     return true;
 }
@@ -164,8 +167,11 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     const cli_options *o = session->options;
     const char *pattern = o->kernel_count ? o->kernels[0] : NULL;
     json_t *results = json_array();
-    tally t = {.result = CLI_HOLDS};
-    if (pattern || o->peer_count == 0)
+    tally t = {.total = o->peer_count, .result = CLI_HOLDS};
+    const bool kernels = pattern || o->peer_count == 0;
+    for (size_t i = 0; kernels && i < att_kernel_count(); i++)
+        t.total += lab_certify_wants(session->ctx[0], i, pattern);
+    if (kernels)
         certify_kernels(session, job, pattern, folder, results, &t);
     bool ok = t.count > 0 || (!pattern && o->peer_count > 0) ||
               cli_complain(o, "--kernel %s: no production kernel of this device matches",
@@ -178,8 +184,9 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     json_t *document = lab_json_document("attest-certify-1", session->ctx[0]);
     json_object_set_new(document, "folder", json_string(folder));
     json_object_set_new(document, "results", results);
-    fprintf(session->text, "%zu of %zu certified, in %s, %s\n", t.count - t.failed, t.count,
-            folder, o->sign ? "signed" : "unsigned");
+    json_object_set_new(document, "seconds", json_real(t.seconds));
+    fprintf(session->text, "%zu of %zu certified in %.0f s, in %s, %s\n", t.count - t.failed,
+            t.count, t.seconds, folder, o->sign ? "signed" : "unsigned");
     return cli_session_finish(session, document, t.result);
 }
 

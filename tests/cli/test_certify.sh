@@ -13,7 +13,7 @@ here=ev/here/attestations
 file=$here/decode_cpu_portable.json
 
 # Making statements.
-expect 'certify two kernels' 0 out='^2 of 2 certified, in ev/here/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o $here --json made.json
+expect 'certify two kernels' 0 out='^2 of 2 certified in [0-9]+ s, in ev/here/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o $here --json made.json
 check 'certify, the document' json made.json '[r["outcome"] for r in d["results"]] == ["certified"] * 2'
 check 'a statement of in-toto' json $file 'd["_type"] == "https://in-toto.io/Statement/v1" and d["predicateType"] == "urn:attest:attention-kernel:v1"'
 check 'its subject' json $file 'd["subject"][0]["name"] == "decode_cpu_portable.source" and len(d["subject"][0]["digest"]["sha256"]) == 64'
@@ -21,7 +21,7 @@ check 'its predicate' json $file 'all(d["predicate"][k] for k in ("kernel", "mad
 check 'its samples and errors' json $file 'len(d["predicate"]["timed"][0]["samples_ns"]) == 3 and d["predicate"]["verified"][0]["verify"]["error_o"]["kernel"] <= d["predicate"]["verified"][0]["verify"]["error_o"]["bar"]'
 check 'the harness names itself' json $file 'all(len(x) == 64 for x in d["predicate"]["harness"].values())'
 check 'the program that ran' [ "$(sha256sum <"$BUILD/attest" | cut -d' ' -f1)" = "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["predicate"]["harness"]["program_sha256"])' $file)" ]
-expect 'without -o, by the name of the device' 0 out='certified, in evidence/.*/attestations' -- certify "${quick[@]}" --kernel decode_cpu_portable
+expect 'without -o, by the name of the device' 0 out='certified in [0-9]+ s, in evidence/.*/attestations' -- certify "${quick[@]}" --kernel decode_cpu_portable
 check 'and is there' test -f evidence/*/attestations/decode_cpu_portable.json
 expect 'no kernel matches' 2 err='--kernel fwd_none: no production kernel' -- certify "${quick[@]}" --kernel fwd_none -o $here
 expect 'a suite that is not there' 2 err='no suite' -- certify --device cpu --suite none -o $here
@@ -74,7 +74,7 @@ rm $here/fwd_of_old.json
 
 # A plug-in goes the same way.
 check 'the example plug-in is built' "${CC:-cc}" -O2 -shared -fPIC -I"$root/include" -o plain_peer.so "$root/examples/peer/plain_peer.c" -lm
-expect 'certify a plug-in' 0 out='^peer-plain +2 verified +2 timed.* certified$' -- certify "${quick[@]}" --peer ./plain_peer.so -o $here
+expect 'certify a plug-in' 0 out='^ 1/1 peer-plain +2 verified +2 timed.* certified$' -- certify "${quick[@]}" --peer ./plain_peer.so -o $here
 check 'its subject is its file' json $here/peer-plain.json "d['subject'] == [{'name': 'peer-plain.library', 'digest': {'sha256': '$(sha256sum <plain_peer.so | cut -d' ' -f1)'}}] and d['predicate']['peer']['name'] == 'plain'"
 expect 'the check notes it' 0 out='^note here +peer-plain: other compiler: a plug-in' -- certify --check --evidence ev
 expect 'a plug-in and a kernel' 0 out='^2 of 2 certified' -- certify "${quick[@]}" --peer ./plain_peer.so --kernel decode_cpu_portable -o both
@@ -102,6 +102,9 @@ echo nonsense >$file.sig
 expect 'a signature that is none' 1 out='signature' -- certify --check --evidence ev --signers signers
 expect 'no such key' 3 err='--sign: .*cannot be signed with absent' -- certify "${quick[@]}" --kernel decode_cpu_portable --sign absent -o $here
 expect 'signed for the checks that follow' 0 -- certify "${quick[@]}" --kernel decode_cpu_portable --sign key -o $here
+expect 'certified again, unsigned' 0 -- certify "${quick[@]}" --kernel decode_cpu_portable -o $here
+check 'leaves no signature of other bytes' test ! -e $file.sig
+expect 'and signed once more' 0 -- certify "${quick[@]}" --kernel decode_cpu_portable --sign key -o $here
 program=$(command -v attest)
 mkdir bin
 PATH=$scratch/bin "$program" certify --check --evidence ev --signers signers >.out 2>.err
