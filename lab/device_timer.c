@@ -153,9 +153,11 @@ static bool count_nodes(const lab_device_timer *t, lab_graph_nodes *nodes, lab_m
     size_t count = 0;
     if (!held(ATT_CUDA(cu, NULL, GraphGetNodes, t->graph, NULL, &count), why))
         return false;
-    CUgraphNode *list = calloc(count + 1, sizeof *list);
-    bool ok = list ? held(ATT_CUDA(cu, NULL, GraphGetNodes, t->graph, list, &count), why)
-                   : lab_fail(why, "no memory for %zu nodes", count);
+    void **list = calloc(count + 1, sizeof(void *));
+    if (!list)
+        return lab_fail(why, "no memory for %zu nodes", count);
+    bool ok =
+        held(ATT_CUDA(cu, NULL, GraphGetNodes, t->graph, (CUgraphNode *)list, &count), why);
     for (size_t i = 0; ok && i < count; i++) {
         int type = -1;
         ok = held(ATT_CUDA(cu, NULL, GraphNodeGetType, list[i], &type), why);

@@ -78,6 +78,15 @@ expect 'bench does not time a peer that is wrong' 1 out='FAIL' -- \
 check 'attest is timed all the same' json wrong.json '[r["timed"] for r in d["results"]] == [True, False]'
 attest verify b1h1s8d8,f32 --peer ./bad_NOTHING.so >again.out
 check 'the command that shows it again' grep -q -- "--peer './bad_NOTHING.so'" again.out
+# The cuBLAS peer on a GPU that computes, but where there is no cuBLAS.
+if [[ -e $BUILD/peers/cublas.so ]]; then
+    ATTEST_LIBCUDA=$BUILD/tests/fake_cuda/libfake_cuda.so ATTEST_LIBCUBLAS=/nonexistent/libcublas.so FAKE_CUDA_COMPUTES=1 \
+        expect 'no cuBLAS' 0 out='cublas: supports: cuBLAS is not found' -- \
+        verify b1h2s64d64 --device cuda --peer "$BUILD/peers/cublas.so"
+else
+    skip 'the cuBLAS peer: no nvcc'
+fi
+
 peers=()
 for _ in {1..17}; do peers+=(--peer "./plain_peer.so"); done
 expect 'too many' 2 err='--peer is given more than 16 times' -- verify b1h1s8d8 "${peers[@]}"

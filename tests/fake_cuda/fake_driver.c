@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/unfused_params.h"
+#include "peers/cublas/cublas_steps.h"
 #include "tests/fake_cuda/fake_kernel.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -374,6 +375,8 @@ static CUresult fake_OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfu
 static size_t params_of(CUkernel kernel) {
     if (state.kernel_params > 0)
         return state.kernel_params;
+    if (strncmp(kernel->name, "peer_cublas", 11) == 0)
+        return sizeof(peer_cublas_params);
     return strstr(kernel->name, "unfused") ? sizeof(att_unfused_params)
                                            : sizeof(att_fwd_params);
 }
