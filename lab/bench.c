@@ -167,6 +167,13 @@ static bool sample_all(lab_station *stations, size_t count, const lab_bench_opti
     return ok;
 }
 
+/* Work beside the stream that is timed is not in the time. */
+static void judge_streams(lab_station *s) {
+    if (s->owner->timed && lab_station_on_gpu(s) && lab_device_timer_missed_work(&s->timer))
+        lab_station_stop(s, LAB_FAIL,
+                         "after most samples the GPU was still at work on another stream");
+}
+
 /* A case that lost most of its samples has nothing to say. */
 static void judge_loss(lab_station *s) {
     const lab_bench_case *c = s->owner;
@@ -190,6 +197,7 @@ static bool time_wave(lab_station *stations, size_t count, const lab_bench_optio
     for (size_t i = 0; i < count; i++) {
         lab_bench_case *c = stations[i].owner;
         judge_loss(&stations[i]);
+        judge_streams(&stations[i]);
         if (c->timed &&
             !lab_summarise(&c->ns, c->samples_ns, c->sample_count, options->seed, why))
             return false;

@@ -7,6 +7,9 @@
 #include "cuda/driver.h"
 #include "lab/clock.h"
 
+/* A wait of the host that is not for nothing. */
+enum { LATE_NS = 50000 };
+
 const char *lab_timer_name(lab_timer kind) {
     static const char *const names[LAB_TIMER_COUNT] = {"graph", "events", "latency"};
     return names[kind];
@@ -129,6 +132,22 @@ static bool by_the_host(lab_device_timer *t, double *ns, lab_message *why) {
     return ok && wait(t, why);
 }
 
+/* The stream is empty now; the rest of the device should be too. What takes longer than a call of the
+ * driver is work that the events did not see. */
+static bool look_elsewhere(lab_device_timer *t, lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
+    const uint64_t before = lab_clock_ns();
+    const att_status status =
+        att_cuda_check(cu, cu->CtxSynchronize(), "cuCtxSynchronize", NULL);
+    t->late += lab_clock_ns() - before > LATE_NS;
+    t->samples++;
+    return held(status, why);
+}
+
+bool lab_device_timer_missed_work(const lab_device_timer *t) {
+    return 2 * t->late > t->samples;
+}
+
 bool lab_device_timer_lead(lab_device_timer *t, lab_message *why) {
     if (!held(att_cuda_device_enter(gpu_of(t)), why))
         return false;
@@ -142,7 +161,8 @@ bool lab_device_timer_sample(lab_device_timer *t, double *ns, lab_message *why) 
     if (!held(att_cuda_device_enter(gpu_of(t)), why))
         return false;
     const bool ok =
-        t->kind == LAB_TIMER_LATENCY ? by_the_host(t, ns, why) : between_events(t, ns, why);
+        (t->kind == LAB_TIMER_LATENCY ? by_the_host(t, ns, why) : between_events(t, ns, why)) &&
+        look_elsewhere(t, why);
     att_cuda_device_leave(gpu_of(t));
     *ns /= (double)t->runs.calls;
     return ok;

@@ -39,8 +39,9 @@ typedef struct lab_timed_runs {
 
 typedef struct lab_device_timer {
     lab_timer kind;
-    lab_timed_runs runs; /* prepared is NULL: not open */
-    lab_mirror *only;    /* for lab_device_timer_open() */
+    lab_timed_runs runs;  /* prepared is NULL: not open */
+    lab_mirror *only;     /* for lab_device_timer_open() */
+    size_t samples, late; /* taken; and those after which other streams were still at work */
     void *graph, *exec, *start, *end;
 } lab_device_timer;
 
@@ -66,6 +67,9 @@ typedef struct lab_graph_nodes {
 /* Count the nodes of the graph; none where there is no graph. */
 bool lab_device_timer_nodes(const lab_device_timer *timer, lab_graph_nodes *nodes,
                             lab_message *why);
+
+/* Whether work was left out of the time: the GPU was busy elsewhere after most samples. */
+bool lab_device_timer_missed_work(const lab_device_timer *timer);
 
 void lab_device_timer_close(lab_device_timer *timer);
 

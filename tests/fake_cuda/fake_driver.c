@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/unfused_params.h"
 #include "peers/cublas/cublas_steps.h"
@@ -261,6 +262,8 @@ static CUresult fake_CtxPopCurrent(CUcontext *context) {
 
 static CUresult fake_CtxSynchronize(void) {
     ENTER("cuCtxSynchronize");
+    if (state.busy_us > 0)
+        usleep((useconds_t)state.busy_us);
     return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 

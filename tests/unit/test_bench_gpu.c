@@ -108,10 +108,11 @@ static void test_timer__latency__is_the_hosts_and_has_no_floor(void **state) {
 
 static void test_timer__driver_fails__case_fails_and_nothing_leaks(void **state) {
     (void)state;
-    static const char *const calls[] = {
-        "cuEventCreate",        "cuEventRecord",      "cuGraphLaunch",
-        "cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
-        "cuGraphUpload",        "cuEventElapsedTime", "cuEventSynchronize"};
+    static const char *const calls[] = {"cuEventCreate",      "cuEventRecord",
+                                        "cuGraphLaunch",      "cuStreamBeginCapture",
+                                        "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
+                                        "cuGraphUpload",      "cuEventElapsedTime",
+                                        "cuEventSynchronize", "cuCtxSynchronize"};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         const long graphs = cuda->graphs_live, events = cuda->events_live;
         cuda->fail_call = calls[i];
@@ -126,6 +127,18 @@ static void test_timer__driver_fails__case_fails_and_nothing_leaks(void **state)
         assert_int_equal(cuda->events_live, events);
         lab_bench_free(cases, 1);
     }
+}
+
+static void test_timer__work_on_another_stream__is_caught(void **state) {
+    (void)state;
+    cuda->busy_us = 200;
+    bench(1, 0.0, &few);
+    cuda->busy_us = 0;
+    assert_false(cases[0].timed);
+    assert_int_equal(cases[0].verify.outcome, LAB_FAIL);
+    assert_string_equal(cases[0].verify.message,
+                        "after most samples the GPU was still at work on another stream");
+    lab_bench_free(cases, 1);
 }
 
 /* ------------------------------------------------------------------------------- modes */
@@ -284,6 +297,7 @@ int main(void) {
         TEST(test_timer__graph_and_events__give_the_time_of_a_launch),
         TEST(test_timer__latency__is_the_hosts_and_has_no_floor),
         TEST(test_timer__driver_fails__case_fails_and_nothing_leaks),
+        TEST(test_timer__work_on_another_stream__is_caught),
         TEST(test_warm__small_problem__inputs_take_turns),
         TEST(test_cold__one_call_after_a_flush),
         TEST(test_precision__reached__ends_the_sampling),
