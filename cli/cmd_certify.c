@@ -219,8 +219,8 @@ static bool read_suites(const cli_options *o, lab_certify *job) {
     static const char *const chosen[LAB_CHOSEN_SUITES] = {"edge", "gpu"};
     const bool gpu = job->device == ATT_DEVICE_CUDA;
     lab_message why;
-    job->checked_name = o->suite_count ? o->suites[0] : gpu ? "rows, edge, gpu" : "rows, edge";
-    job->timed_name = o->timed ? o->timed : gpu ? "certify" : "certify_cpu";
+    job->checked_name = o->suite_count ? o->suites[0] : gpu ? LAB_CHECKED_GPU : LAB_CHECKED_CPU;
+    job->timed_name = o->timed ? o->timed : gpu ? LAB_TIMED_GPU : LAB_TIMED_CPU;
     if (o->suite_count > 1)
         return cli_complain(o, "--suite may be given once here");
     bool ok = lab_suite_read(&job->checked, o->suite_count ? o->suites[0] : "rows", &why) &&

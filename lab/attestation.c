@@ -181,6 +181,18 @@ static bool read_device(const reader *r, lab_attestation *a, const json_t *predi
                      sizeof a->device);
 }
 
+/* Was it the usual suites that were run? */
+static bool read_suites(const reader *r, lab_attestation *a, const json_t *predicate) {
+    const json_t *suites = json_object_get(predicate, "suites");
+    char checked[256], timed[256];
+    if (!read_text(r, suites, "verified", checked, sizeof checked) ||
+        !read_text(r, suites, "timed", timed, sizeof timed))
+        return false;
+    a->partial = strcmp(checked, a->cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU) != 0 ||
+                 strcmp(timed, a->cc ? LAB_TIMED_GPU : LAB_TIMED_CPU) != 0;
+    return true;
+}
+
 static bool read_statement(const reader *r, lab_attestation *a, const json_t *statement) {
     const json_t *subjects = json_object_get(statement, "subject"),
                  *predicate = json_object_get(statement, "predicate");
@@ -191,7 +203,7 @@ static bool read_statement(const reader *r, lab_attestation *a, const json_t *st
         !read_text(r, predicate, "made", a->made, sizeof a->made) ||
         !read_text(r, json_object_get(predicate, "compiler"), "name", a->compiler,
                    sizeof a->compiler) ||
-        !read_device(r, a, predicate))
+        !read_device(r, a, predicate) || !read_suites(r, a, predicate))
         return false;
     a->peer = json_object_get(predicate, "peer") != NULL;
     if (!read_subject(r, subjects, a->kernel, a->peer ? "library" : "source", a->source))

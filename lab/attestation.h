@@ -16,6 +16,12 @@
 #define LAB_STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 #define LAB_PREDICATE_TYPE "urn:attest:attention-kernel:v1"
 
+/* What `attest certify` verifies and times where it is not told otherwise; required evidence must be of no less. */
+#define LAB_CHECKED_GPU "rows, edge, gpu"
+#define LAB_CHECKED_CPU "rows, edge"
+#define LAB_TIMED_GPU   "certify"
+#define LAB_TIMED_CPU   "certify_cpu"
+
 /* A statement about the kernel `id`; `predicate` (consumed) is what was measured. Its subjects are the parts whose digests are not
  * "": "ID.sm_90" for `cc` 90, "ID.source"; of a plug-in, whose code is a file, "ID.library". NULL where memory ran out. */
 json_t *lab_attestation_make(const char *id, int cc, const lab_code_digests *digests,
@@ -30,6 +36,7 @@ typedef struct lab_attestation {
     char source[ATT_SHA256_HEX], code[ATT_SHA256_HEX]; /* code: "" on a CPU */
     char compiler[256];
     char made[32];          /* when, UTC */
+    bool partial;           /* of other suites than those above */
     size_t verified, timed; /* problems */
     double worst_share;     /* the largest error of a problem over its bar */
 } lab_attestation;

@@ -9,9 +9,8 @@
 
 const char *lab_standing_name(lab_standing standing) {
     static const char *const names[LAB_STANDINGS] = {
-        [LAB_CURRENT] = "current",
-        [LAB_ELSEWHERE] = "other compiler",
-        [LAB_STALE] = "stale",
+        [LAB_CURRENT] = "current", [LAB_ELSEWHERE] = "other compiler",
+        [LAB_PARTIAL] = "partial", [LAB_STALE] = "stale",
         [LAB_MISSING] = "missing",
     };
     return names[standing];

@@ -13,12 +13,13 @@
 typedef enum lab_standing {
     LAB_CURRENT, /* the attested code is the code of this library */
     LAB_ELSEWHERE, /* the attested sources are; the machine code is another compiler's, or not in this library */
+    LAB_PARTIAL, /* the attested code is, but it was run on other suites than the usual */
     LAB_STALE,   /* the code has changed since, or the file does not hold together */
     LAB_MISSING, /* there is no attestation */
     LAB_STANDINGS
 } lab_standing;
 
-/* "current", "other compiler", "stale", "missing". */
+/* "current", "other compiler", "partial", "stale", "missing". */
 const char *lab_standing_name(lab_standing standing);
 
 /* One file. */

@@ -43,6 +43,10 @@ static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_ro
     if (!judged)
         return false;
     judged->standing = lab_evidence_standing(b->evidence, place, row, &judged->why);
+    if (judged->standing == LAB_CURRENT && judged->exhibit->attestation.partial) {
+        judged->standing = LAB_PARTIAL;
+        lab_fail(&judged->why, "of other suites than those that attest certify runs by itself");
+    }
     check_signature(b, judged);
     return true;
 }
@@ -126,8 +130,8 @@ bool lab_judged_fails(const lab_judged *judged) {
     const lab_exhibit *e = judged->exhibit;
     if (e && (!e->sound || judged->signature == LAB_SIGNATURE_BROKEN))
         return true;
-    return judged->required &&
-           (judged->standing == LAB_STALE || judged->standing == LAB_MISSING);
+    return judged->required && judged->standing != LAB_CURRENT &&
+           judged->standing != LAB_ELSEWHERE;
 }
 
 void lab_judged_signature(const lab_judged *judged, char *buf, size_t n) {

@@ -38,7 +38,12 @@ for name in CUDA_INJECTION64_PATH NVIDIA_TF32_OVERRIDE ATTEST_LIBCUDA ATTEST_JIT
     unset $name
 done
 
-# The check.
+# The check. Statements of a few problems are partial; for what follows they claim to be of the usual suites.
+expect 'of other suites' 0 out='^here: 2 kernels, 2 partial' -- certify --check --evidence ev
+usual() { # usual: what was certified claims to be of the usual suites
+    sed -i 's,"./checked.txt","rows\, edge",; s,"./timed.txt","certify_cpu",' $here/*_portable.json
+}
+usual
 expect 'all is current' 0 out='^here: 2 kernels, 2 current; unsigned: this shows what was measured, not by whom$' -- certify --check --evidence ev
 ATTEST_EVIDENCE=ev expect 'by the environment' 0 out='here' -- certify --check --json check.json
 check 'check, the document' json check.json 'all(k["standing"] == "current" and k["signature"] == "unsigned" and not k["fails"] for k in d["kernels"])'
@@ -82,6 +87,7 @@ expect 'no such plug-in' 2 err='--peer' -- certify "${quick[@]}" --peer ./absent
 rm $here/peer-plain.json
 
 # Signatures.
+rm ev/required.txt
 ssh-keygen -q -t ed25519 -N '' -C '' -f key
 ssh-keygen -q -t ed25519 -N '' -C '' -f other
 echo "lab@example.org $(cat key.pub)" >signers

@@ -167,7 +167,7 @@ static void test_certify__every_role__gives_a_statement_that_holds(void **state)
         const char *id = first_of_role(roles[i].role);
         expect_certified(id, roles[i].timed);
         const lab_judged judged = judged_of("fake", id);
-        if (judged.standing != LAB_CURRENT)
+        if (judged.standing != LAB_PARTIAL) /* of the suites of this test */
             fail_msg("%s: %s", lab_standing_name(judged.standing), judged.why.text);
         assert_int_equal(judged.exhibit->attestation.cc, 90);
         assert_string_equal(judged.exhibit->attestation.device, "Fake GPU 0");
@@ -275,11 +275,13 @@ static json_t *statement_of(const char *id) {
     json_t *machine = row->cuda ? json_pack("{s:s, s:{s:s, s:i}}", "processor", "a processor",
                                             "gpu", "name", "A GPU", "compute_capability", cc)
                                 : json_pack("{s:s}", "processor", "a processor");
-    json_t *predicate =
-        json_pack("{s:s, s:s, s:o, s:{s:s}, s:[{s:O}], s:[{s:o, s:f, s:[f,f,f]}]}", "kernel",
-                  id, "made", "2026-11-15T00:00:00Z", "machine", machine, "compiler", "name",
-                  digests.compiler, "verified", "verify", verify, "timed", "verify", verify,
-                  "median_ns", 2.0, "samples_ns", 3.0, 1.0, 2.0);
+    json_t *predicate = json_pack(
+        "{s:s, s:{s:s, s:s}, s:s, s:o, s:{s:s}, s:[{s:O}], s:[{s:o, s:f, "
+        "s:[f,f,f]}]}",
+        "kernel", id, "suites", "verified", cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU, "timed",
+        cc ? LAB_TIMED_GPU : LAB_TIMED_CPU, "made", "2026-11-15T00:00:00Z", "machine", machine,
+        "compiler", "name", digests.compiler, "verified", "verify", verify, "timed", "verify",
+        verify, "median_ns", 2.0, "samples_ns", 3.0, 1.0, 2.0);
     assert_non_null(predicate);
     return lab_attestation_make(id, cc, &digests, predicate);
 }
@@ -324,6 +326,16 @@ static void test_standing__other_sources__are_stale(void **state) {
     json_t *statement = statement_of("fwd_cpu_portable");
     set_digest(statement, 0, other_digest);
     expect_standing(statement, LAB_STALE, false, "sources have changed");
+}
+
+static void test_standing__other_suites__are_partial(void **state) {
+    (void)state;
+    json_t *statement = statement_of("fwd_cpu_portable");
+    json_object_set_new(json_object_get(predicate_of(statement), "suites"), "verified",
+                        json_string("seed"));
+    write_text("required.txt", "machine portable\n");
+    expect_standing(statement, LAB_PARTIAL, true, "other suites");
+    write_text("required.txt", "");
 }
 
 static void test_standing__another_compiler__is_said(void **state) {
@@ -587,6 +599,7 @@ int main(void) {
         cmocka_unit_test(test_suites__every_kernel__has_problems_of_its_own),
         cmocka_unit_test(test_standing__a_sound_statement__is_current),
         cmocka_unit_test(test_standing__other_sources__are_stale),
+        cmocka_unit_test(test_standing__other_suites__are_partial),
         cmocka_unit_test(test_standing__another_compiler__is_said),
         cmocka_unit_test(test_standing__other_machine_code__is_stale),
         cmocka_unit_test(test_tampered__files__fail_with_the_field),
