@@ -7,16 +7,16 @@ static const char *or_unknown(const char *text) {
 }
 
 static void put_facts(lab_page *page, const lab_report_file *file) {
-    lab_markup(
-        page->out,
-        "<h3><code>%s</code></h3>\n<dl><dt>device</dt><dd>%s</dd><dt>attest</dt><dd>%s</dd>"
-        "<dt>date</dt><dd>%s</dd>\n",
-        file->name, or_unknown(file->device), or_unknown(file->version),
-        or_unknown(file->date));
+    lab_markup(page->out,
+               "<div>\n<h3><code>%s</code></h3>\n<dl><dt>device</dt><dd>%s</dd><dt>attest</"
+               "dt><dd>%s</dd>"
+               "<dt>date</dt><dd>%s</dd>\n",
+               file->name, or_unknown(file->device), or_unknown(file->version),
+               or_unknown(file->date));
     for (size_t i = 0; i < file->fact_count; i++)
         lab_markup(page->out, "<dt>%s</dt><dd>%s</dd>\n", file->facts[i].name,
                    file->facts[i].value);
-    lab_markup(page->out, "</dl>\n");
+    lab_markup(page->out, "</dl>\n</div>\n");
 }
 
 /* --------------------------------------------------------------------- time and cost */
@@ -140,10 +140,12 @@ void lab_page_attestations(lab_page *page) {
 
 void lab_page_environment(lab_page *page) {
     lab_page_open(page, "environment", "Environment");
+    lab_markup(page->out, "<div class=\"figures\">\n");
     for (size_t i = 0; i < page->report->file_count; i++)
         if (page->report->files[i].kind != LAB_REPORT_OTHER &&
             page->report->files[i].kind != LAB_REPORT_STATEMENT)
             put_facts(page, &page->report->files[i]);
+    lab_markup(page->out, "</div>\n");
     put_cost(page);
     put_files(page);
     lab_page_close(page);

@@ -151,9 +151,10 @@ static void speed_figure(lab_page *page, const lab_report_pair *pairs, size_t co
         d.row_count, tally[LAB_FASTER], tally[LAB_SLOWER], tally[LAB_SAME],
         tally[LAB_AMBIGUOUS]);
     lab_page_figure(page, id, caption);
-    if (d.series_count == 1)
-        lab_markup(page->out, "<p class=\"soft\">%s %s</p>\n",
-                   history ? "first run against" : "against", d.series[0]);
+    if (d.series_count == 1 && history)
+        lab_markup(page->out, "<p class=\"soft\">%s against the first run</p>\n", d.series[0]);
+    else if (d.series_count == 1)
+        lab_markup(page->out, "<p class=\"soft\">against %s</p>\n", d.series[0]);
     const lab_plot_intervals plot = {
         .title = caption,
         .summary = summary,

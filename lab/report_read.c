@@ -29,8 +29,7 @@ static const char *variant_of(lab_report *report, const lab_result *r) {
 static bool read_machine(lab_report *report, lab_report_file *file, lab_message *why) {
     static const struct {
         const char *field, *name;
-    } texts[] = {
-        {"os", "system"}, {"os_release", "system release"}, {"isa_machine", "instruction set"}};
+    } texts[] = {{"os", "system"}, {"isa_machine", "instruction set"}};
     const lab_node root = lab_node_root(file->name, file->document);
     const lab_node machine = lab_node_member(&root, "machine");
     const lab_node gpu = lab_node_member(&machine, "gpu");

@@ -56,7 +56,7 @@ const char *const lab_page_style[] = {
     "td code{white-space:nowrap}\n"
     "td svg{display:block;width:9rem;height:.9rem;margin-top:.25rem}\n"
     "tbody tr:hover{background:var(--tint)}\n"
-    "dl{display:grid;grid-template-columns:minmax(0,14rem) minmax(0,1fr);gap:.2rem 1rem;\n"
+    "dl{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,3fr);gap:.2rem 1rem;\n"
     "font-size:.875rem;margin:.25rem 0 1rem}\n"
     "dt{color:var(--soft)}\n"
     "dd{margin:0;overflow-wrap:anywhere}\n",
@@ -96,8 +96,7 @@ const char *const lab_page_style[] = {
     ".whisker{stroke:var(--fg);fill:none}\n"
     "@media (max-width:34rem){\n"
     ".tiles{grid-template-columns:repeat(2,1fr)}\n"
-    "th,td{padding-right:.5rem}\n"
-    "dl{grid-template-columns:minmax(0,2fr) minmax(0,3fr)}}\n"
+    "th,td{padding-right:.5rem}}\n"
     "@media print{\n"
     "@page{margin:14mm}\n"
     "html{font-size:10pt}\n"

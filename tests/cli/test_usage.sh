@@ -69,7 +69,7 @@ unset ATTEST_ISA
 
 # Random words, flags and bytes in any order: 0 to 3, never a signal.
 # shellcheck disable=SC2054 # commas belong to the words
-words=(info run explain verify bench doctor plan certify demo ablate tune help -- - --shape --suite -b -d -o --hq --json --seed '=' ''
+words=(info run explain verify bench doctor plan certify report demo ablate tune help -- - --shape --suite -b -d -o --hq --json --seed '=' ''
     b1h1s1d8 b1h1s1d8,causal --causal --causal=x --window -1 --isa auto --threads 1 1 -1 0 1e99 nan
     $'\xff\xfe' --q --k --v /dev/null /dev/zero . --with lse --csv --max-samples --seconds 0 "$(printf 'x%.0s' {1..5000})")
 RANDOM=7
