@@ -71,6 +71,7 @@ struct lab_bench_case {
     double *samples_ns;      /* a call, in the order taken */
     size_t sample_count;
     uint32_t *process, *round; /* of each sample; process is 0 here */
+    lab_graph_nodes nodes;     /* of a sample by graph */
     lab_gpu_reading *readings; /* after each sample; NULL where there are none */
     size_t discarded;          /* samples thrown away, */
     unsigned discarded_for;    /* for these reasons: bits of LAB_SLOW_* */

@@ -69,6 +69,12 @@ static void set_times(json_t *object, const lab_bench_case *c) {
         json_object_set_new(object, "floor_ns", lab_json_number(c->floor_ns));
     json_object_set_new(object, "calls_per_sample",
                         json_integer((json_int_t)c->calls_per_sample));
+    const lab_graph_nodes *n = &c->nodes;
+    if (n->kernels + n->copies + n->fills + n->others > 0)
+        json_object_set_new(object, "graph_nodes",
+                            json_pack("{s:I, s:I, s:I, s:I}", "kernels", (json_int_t)n->kernels,
+                                      "copies", (json_int_t)n->copies, "fills",
+                                      (json_int_t)n->fills, "others", (json_int_t)n->others));
     if (c->slowdown > 0.0)
         json_object_set_new(object, "extra_calls", json_integer((json_int_t)c->extra_calls));
     json_object_set_new(object, "input_sets", json_integer((json_int_t)c->input_sets));
