@@ -35,7 +35,10 @@ typedef enum lab_report_kind {
     LAB_REPORT_OTHER      /* another schema of attest, found in a folder: named, not shown */
 } lab_report_kind;
 
-enum { LAB_REPORT_FACTS = 24 };
+enum {
+    LAB_REPORT_FACTS = 24,
+    LAB_REPORT_TIMINGS = 20000 /* in all files: each is held against each */
+};
 
 typedef struct lab_report_file {
     const char *name; /* below the argument that it was found by */

@@ -78,6 +78,9 @@ static bool fill_work(lab_report *report, lab_report_timing *t, const lab_node *
 
 bool lab_report_add_timing(lab_report *report, const lab_report_timing *timing,
                            const lab_node *problem, lab_message *why) {
+    if (report->timing_count == LAB_REPORT_TIMINGS)
+        return lab_fail(why, "%s: a report has %d timings at most", problem->file,
+                        LAB_REPORT_TIMINGS);
     lab_report_timing *timings =
         lab_report_grow(report->timings, report->timing_count, sizeof *timings, why);
     if (!timings)

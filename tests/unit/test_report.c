@@ -649,6 +649,21 @@ static void test_files__cut_off_anywhere__are_refused(void **state) {
     json_decref(document);
 }
 
+static void test_file__with_too_many_results__is_refused(void **state) {
+    (void)state;
+    json_t *document = parse(ladder_text);
+    json_t *one = parse("{'problem': {'spec': 'b1h1s1d8'}, 'timed': false}");
+    json_t *results = json_array();
+    for (int i = 0; i <= LAB_REPORT_TIMINGS; i++)
+        json_array_append(results, one);
+    json_object_set_new(document, "results", results);
+    clear_folder();
+    put_document("x.json", document);
+    json_decref(one);
+    json_decref(document);
+    assert_non_null(strstr(refusal("x.json"), "x.json: a report has 20000 timings at most"));
+}
+
 static void test_file__nested_beyond_reason__is_refused(void **state) {
     (void)state;
     enum { DEEP = 100000 };
@@ -676,6 +691,7 @@ int main(void) {
         cmocka_unit_test(test_files__with_scripts_in_every_text__give_harmless_reports),
         cmocka_unit_test(test_files__with_any_field_damaged__are_shown_or_refused),
         cmocka_unit_test(test_files__cut_off_anywhere__are_refused),
+        cmocka_unit_test(test_file__with_too_many_results__is_refused),
         cmocka_unit_test(test_file__nested_beyond_reason__is_refused),
     };
     return cmocka_run_group_tests(tests, setup_folder, remove_folder);
