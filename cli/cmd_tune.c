@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/session.h"
@@ -121,6 +122,9 @@ static cli_exit tune(cli_session *session, const lab_spec *spec, json_t *results
     fprintf(session->text, "problem  %s\nsearch   %g s, population %zu, seed %llu, record %s\n",
             line, options.budget_seconds, options.population,
             (unsigned long long)options.bench.seed, options.state);
+    if (!o->resume && access(options.state, F_OK) == 0)
+        fprintf(stderr, "note: the record of an earlier search is replaced; --resume would go "
+                        "on from it\n");
     watcher w = {.text = session->text, .budget = options.budget_seconds};
     lab_progress_start(&w.bar, stderr, "tuning, seconds", (size_t)ceil(w.budget));
     lab_tuning tuning;
