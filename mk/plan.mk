@@ -26,7 +26,7 @@ $(BUILD)/bench/gpu_peaks: bench/gpu_peaks.cu
 	$(NVCC) -O3 -std=c++17 $(PEAKS_TARGETS) -o $@ $<
 
 # Pages that quote commands and measurements: `make docs` writes them anew, `make test-docs` checks them.
-GENERATED := $(shell grep -lE '^<!-- begin: (attest|evidence_table|attestation_table) ' README.md docs/*.md evidence/*.md)
+GENERATED := $(shell grep -lE '^<!-- begin: (attest|evidence_table|attestation_table|self_check_table) ' README.md docs/*.md evidence/*.md)
 .PHONY: docs test-docs
 $(BUILD)/evidence_table: scripts/evidence_table.c $(BUILD)/liblab.a $(BUILD)/libattest.a
 	@mkdir -p $(@D)
@@ -36,9 +36,13 @@ $(BUILD)/attestation_table: scripts/attestation_table.c $(BUILD)/liblab.a $(BUIL
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
-docs: all $(BUILD)/evidence_table $(BUILD)/attestation_table
+$(BUILD)/self_check_table: scripts/self_check_table.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+
+docs: all $(BUILD)/evidence_table $(BUILD)/attestation_table $(BUILD)/self_check_table
 	scripts/generated.sh $(BUILD) $(GENERATED)
 
 # Without nvcc the library has no code for a GPU, and so chooses no kernel.
-test-docs: all $(BUILD)/evidence_table $(BUILD)/attestation_table
+test-docs: all $(BUILD)/evidence_table $(BUILD)/attestation_table $(BUILD)/self_check_table
 	@$(if $(NVCC),scripts/generated.sh --check $(BUILD) $(GENERATED),echo 'skipped: pages that quote attest plan: there is no nvcc here')
