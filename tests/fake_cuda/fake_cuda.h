@@ -21,7 +21,7 @@ typedef struct fake_cuda {
     int sticky;            /* code that every call gives, as after a fault; 0: none */
     int memory_type, memory_managed, memory_device; /* what every address is said to be */
     int local_bytes, max_threads;                   /* of every kernel; max_threads 0: 256 */
-    long busy_us;         /* that the device is at work after every stream is done */
+    long busy_us; /* that the device is at work after the streams of a launch are done */
     size_t kernel_params; /* bytes of every kernel's parameter; 0: by the kernel's name */
     /* Stands for the kernel, where a test wants results; called at the launch. */
     void (*run)(const char *kernel, const CUlaunchConfig *config, const void *params,

@@ -63,6 +63,7 @@ struct CUgraph_st {
     recorded *first, **last;
 };
 static CUgraph capturing; /* under `lock`; one at a time */
+static bool launched;     /* since the device was last waited for */
 static CUstream capturing_stream;
 static double clock_us; /* of a GPU that computes (fake_kernel.h) */
 
@@ -262,8 +263,9 @@ static CUresult fake_CtxPopCurrent(CUcontext *context) {
 
 static CUresult fake_CtxSynchronize(void) {
     ENTER("cuCtxSynchronize");
-    if (state.busy_us > 0)
+    if (state.busy_us > 0 && launched)
         usleep((useconds_t)state.busy_us);
+    launched = false;
     return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -402,6 +404,7 @@ static double noisy(double us) {
 /* Under `lock`: what a launch does. */
 static void execute(CUkernel kernel, const CUlaunchConfig *config, const void *params,
                     size_t bytes) {
+    launched = true;
     if (state.run) {
         state.run(kernel->name, config, params, bytes);
     } else if (fake_computes() && bytes == sizeof(att_fwd_params)) {
