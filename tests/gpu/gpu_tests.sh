@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu_tests.sh: every test that needs a GPU, from a build folder that `make gpu-build` made, here or elsewhere.
 #
-#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows variants programs sanitizer (all of them)
+#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows variants programs measurement sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
 # the steps printed. A problem that no kernel serves is refused, which is counted, not failed: without --allow-slow a GPU
@@ -89,6 +89,26 @@ programs() {
     step 'bench seed' 120 "$attest" bench --suite seed --device cuda --seconds 0.1
 }
 
+# A self-check exits 1 where less than 95 of 100 verdicts are right.
+self_check() { # self_check NAME OPTION...
+    local name=$1
+    shift
+    # shellcheck disable=SC2016 # $1 and $@ are the inner shell's
+    step "$name" 120 bash -c '"$@" && echo "1 passed, 0 failed"' - "$attest" bench --suite seed --device cuda \
+        --min-samples 40 --seconds 0.2 "$@"
+}
+
+# Whether times can be trusted: the same is the same, what is slower is found, and every timer and mode works.
+measurement() {
+    local flags
+    self_check 'bench seed against itself' --aa --trials 3
+    self_check 'bench seed, 3 % slower on purpose' --inject 3 --trials 3
+    for flags in '--timer=events' '--timer=latency' --cold; do
+        step "bench seed $flags" 120 "$attest" bench --suite seed --device cuda --seconds 0.1 "$flags"
+    done
+    step 'bench seed in two processes' 120 "$attest" bench --suite seed --device cuda --seconds 0.1 --processes 2
+}
+
 # Exact allocations, so that the first byte past a tensor is seen. Its own finds end with status 9.
 sanitizer() {
     local tool sanitizer
@@ -104,7 +124,7 @@ sanitizer() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows variants programs sanitizer)
+[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows variants programs measurement sanitizer)
 if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     cat "$logs/info.log"
     echo '0 passed, 1 failed'
@@ -113,7 +133,7 @@ fi
 grep '^GPU' "$logs/info.log"
 for part in "${parts[@]}"; do
     case $part in
-    suites | rows | variants | programs | sanitizer) "$part" ;;
+    suites | rows | variants | programs | measurement | sanitizer) "$part" ;;
     *)
         echo "gpu_tests: there is no part '$part'" >&2
         exit 2
