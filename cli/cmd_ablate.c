@@ -179,7 +179,25 @@ static cli_exit ablate_all(cli_session *session) {
     return document ? cli_session_finish(session, document, result) : result;
 }
 
+static cli_exit list_switches(void) {
+    static const lab_table_column list_columns[] = {{"kernel", LAB_TABLE_LEFT},
+                                                    {"switch", LAB_TABLE_LEFT},
+                                                    {"what it does", LAB_TABLE_LEFT}};
+    lab_table *table = lab_table_create(list_columns, 3);
+    const char *source, *name, *text;
+    for (size_t i = 0; lab_switch_at(i, &source, &name, &text); i++) {
+        lab_table_cell(table, "%s", source);
+        lab_table_cell(table, "%s", name);
+        lab_table_cell(table, "%s", text);
+    }
+    lab_table_print(table, stdout);
+    lab_table_destroy(table);
+    return CLI_HOLDS;
+}
+
 cli_exit cli_ablate(const cli_options *o) {
+    if (o->list)
+        return list_switches();
     cli_options options = *o;
     options.rows = ""; /* a built-in row is varied, whatever rows the user has */
     o = &options;

@@ -316,6 +316,8 @@ const cli_option cli_option_table[] = {
     {"csv", 0, "FILE", CLI_BENCH | CLI_DEMO | CLI_PROFILE | CLI_COMPARE, set_text, AT(csv),
      NULL, "write a row a problem; - for stdout"},
 
+    {"list", 0, NULL, CLI_ABLATE, set_flag, AT(list), NULL,
+     "print the switches that there are, and do nothing else"},
     {"budget", 0, "SECONDS", CLI_TUNE, set_seconds, AT(budget), NULL,
      "time for the search and the last measurement, all problems together (60)"},
     {"trials", 0, "N", CLI_TUNE, set_count, AT(trials), NULL,

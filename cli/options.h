@@ -88,6 +88,7 @@ typedef struct cli_options {
     int64_t population, trials; /* trials 0: as many as the time allows */
     const char *state, *tuned;  /* files: its record, and the rows that it writes */
     bool resume;
+    bool list; /* of switches */
 
     int64_t min_samples, max_samples;
     double seconds;

@@ -13,6 +13,16 @@
 #include "select/select.h"
 #include "select/switches.h"
 
+bool lab_switch_at(size_t i, const char **source, const char **name, const char **text) {
+    const att_switch *found = att_switch_at(i);
+    if (!found)
+        return false;
+    *source = found->source;
+    *name = found->name;
+    *text = found->text;
+    return true;
+}
+
 static const att_cuda_kernel *find_row(const char *id) {
     for (size_t i = 0; i < att_registry_count(); i++)
         if (att_registry_row(i)->cuda && strcmp(att_registry_row(i)->id, id) == 0)

@@ -18,6 +18,9 @@ typedef struct lab_variant {
     uint32_t off; /* bit i: the i-th switch of the base is off */
 } lab_variant;
 
+/* The i-th switch of all kernels, in the order of kernels/switches.def; false past the last. */
+bool lab_switch_at(size_t i, const char **source, const char **name, const char **text);
+
 /* The built-in row that variants vary, and the problem and GPU that they are for. */
 typedef struct lab_base {
     const lab_spec *spec;

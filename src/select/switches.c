@@ -8,6 +8,10 @@ static const att_switch switches[] = {
 #include "kernels/switches.def"
 };
 
+const att_switch *att_switch_at(size_t i) {
+    return i < sizeof switches / sizeof switches[0] ? &switches[i] : NULL;
+}
+
 const att_switch *att_switch_of(const char *source, size_t i) {
     for (size_t at = 0; at < sizeof switches / sizeof switches[0]; at++)
         if (strcmp(switches[at].source, source) == 0 && i-- == 0)

@@ -12,6 +12,9 @@ typedef struct att_switch {
 
 enum { ATT_SWITCHES_MAX = 32 }; /* of one source: a bit each */
 
+/* The i-th switch of all, NULL past the last. Thread: safe. */
+const att_switch *att_switch_at(size_t i);
+
 /* The i-th switch of `source`, NULL past the last. Thread: safe. */
 const att_switch *att_switch_of(const char *source, size_t i);
 

@@ -13,6 +13,8 @@ export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache 
 switches=$(grep -c '^ATT_SWITCH(fwd_sm80' "$root/kernels/switches.def")
 
 # Ablation.
+expect 'the list of switches' 0 out='^fwd_sm80 +SWIZZLE +rows of shared memory' -- ablate --list
+check 'all of them' test "$(grep -c '^fwd_sm80' .out)" = "$switches"
 expect 'ablate' 0 out='^without SWIZZLE +pass +[0-9.]+ +\[.*\] +\+[0-9.]+ %.*SLOWER$' -- \
     ablate b1h1s17d16 --seconds 0 --json ablation.json
 check 'ablate counts' grep -qE '^[0-9]+ passed, 0 failed' .out
