@@ -11,9 +11,9 @@
 static const struct {
     const char *plain, *rival;
 } problems[] = {
-    [ATT_DEVICE_CPU] = {"b1h4hkv2s96sk160d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16"},
+    [ATT_DEVICE_CPU] = {"b1h4hkv2s48sk80d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16"},
     [ATT_DEVICE_CUDA] = {"b2h16hkv8s512sk640d64,fp16,causal=bottom-right",
-                         "b16h32hkv8s1sk2048d128,fp16"},
+                         "b8h32hkv8s1sk1024d128,fp16"},
 };
 
 static const lab_bench_options bench_options = {

@@ -78,6 +78,17 @@ expect 'bench does not time a peer that is wrong' 1 out='FAIL' -- \
 check 'attest is timed all the same' json wrong.json '[r["timed"] for r in d["results"]] == [True, False]'
 attest verify b1h1s8d8,f32 --peer ./bad_NOTHING.so >again.out
 check 'the command that shows it again' grep -q -- "--peer './bad_NOTHING.so'" again.out
+# A rival is held to its own direct call.
+handicap() { # handicap NAME STATUS SAID FLAG...
+    local name=$1 status=$2 said=$3
+    shift 3
+    check "$name is built" build "$name.so" "$root/tests/peers/handicap_peer.c" -I"$root/examples/peer" "$@"
+    expect "$name" "$status" out="$said" -- bench b1h1s1sk4096d64,f32 "${quick[@]}" --peer "./$name.so"
+}
+handicap slow 1 'its run takes [0-9.]+ times as long as its own direct call: a rival with a handicap'
+handicap wrong 1 'direct: o\[b=0 h=0 row=0 col=0\] is -?nan' -DDIRECT_WRONG
+handicap none 0 '^2 passed, 0 failed' -DDIRECT_NONE
+
 # The cuBLAS peer on a GPU that computes, but where there is no cuBLAS.
 if [[ -e $BUILD/peers/cublas.so ]]; then
     ATTEST_LIBCUDA=$BUILD/tests/fake_cuda/libfake_cuda.so ATTEST_LIBCUBLAS=/nonexistent/libcublas.so FAKE_CUDA_COMPUTES=1 \
