@@ -228,5 +228,5 @@ double lab_minimum_effect(const lab_verdict *verdicts, size_t count) {
     qsort(reach, count, sizeof *reach, lab_ascending);
     const double effect = lab_quantile(reach, count, 0.95);
     free(reach);
-    return fmax(effect, LAB_MINIMUM_EFFECT_FLOOR);
+    return fmin(fmax(effect, LAB_MINIMUM_EFFECT_FLOOR), LAB_MINIMUM_EFFECT_MOST);
 }

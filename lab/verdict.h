@@ -53,6 +53,8 @@ typedef struct lab_verdict {
 /* Where no A/A run says otherwise, and the least that one may say. */
 #define LAB_MINIMUM_EFFECT       0.01
 #define LAB_MINIMUM_EFFECT_FLOOR 0.005
+/* And the most: above it no time could be FASTER. On a machine that noisy, verdicts stay open. */
+#define LAB_MINIMUM_EFFECT_MOST 0.99
 
 /* Compare B with A. Fails where samples are missing, not positive, or, when paired, share no round. */
 bool lab_verdict_of(lab_verdict *out, const lab_samples *a, const lab_samples *b,
@@ -63,7 +65,7 @@ bool lab_verdict_of(lab_verdict *out, const lab_samples *a, const lab_samples *b
 const char *lab_verdict_name(lab_verdict_kind kind);
 
 /* The minimum effect that `count` A/A verdicts support: the 95 % quantile of how far their intervals
- * reach from zero, so that 95 of 100 such pairs are SAME; at least LAB_MINIMUM_EFFECT_FLOOR, and
+ * reach from zero, so that 95 of 100 such pairs are SAME; at least LAB_MINIMUM_EFFECT_FLOOR, at most LAB_MINIMUM_EFFECT_MOST, and
  * LAB_MINIMUM_EFFECT where there are none. */
 double lab_minimum_effect(const lab_verdict *verdicts, size_t count);
 

@@ -372,6 +372,8 @@ static void test_minimum_effect__of_a_a_verdicts__is_their_reach(void **state) {
     assert_true(fabs(lab_minimum_effect(reach, 2) - 0.0191) < 1e-12);
     assert_true(lab_minimum_effect(reach, 1) == LAB_MINIMUM_EFFECT_FLOOR);
     assert_true(lab_minimum_effect(NULL, 0) == LAB_MINIMUM_EFFECT);
+    const lab_verdict wild = {.low = -0.4, .high = 1.4};
+    assert_true(lab_minimum_effect(&wild, 1) == LAB_MINIMUM_EFFECT_MOST);
 }
 
 int main(void) {
