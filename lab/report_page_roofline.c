@@ -225,11 +225,14 @@ void lab_page_rooflines(lab_page *page) {
         "point above the slope has its inputs in a cache; one above a dashed line had a faster "
         "moment than the measurement of the limit. Limits are of devices/ for GPUs, and of the "
         "run itself for CPUs.</p>\n<div class=\"figures wide\">\n");
+    const size_t before = page->figures;
     for (size_t i = 0; i < r->file_count; i++)
         if (r->files[i].kind == LAB_REPORT_CPU_TORCH)
             cpu_figure(page, i);
         else if (is_first_of_device(r, i))
             gpu_figure(page, i);
+    if (page->figures == before)
+        lab_markup(page->out, "<p>Of the devices of these files no limits are known.</p>\n");
     lab_markup(page->out, "</div>\n");
     lab_page_close(page);
 }

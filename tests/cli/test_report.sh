@@ -34,6 +34,7 @@ check 'Markdown is small' test "$(wc -c <page.md)" -lt 60000 # what a comment of
 attest bench b1h2s64d16 b1h2s32d16,causal --seconds 0 --min-samples 3 --json bench.json >/dev/null 2>&1
 expect 'a fresh bench' 0 out='microseconds a call' -- report bench.json
 expect 'a fresh bench as a page' 0 -- report bench.json -o bench.html
+check 'no roofline without limits' grep -q 'no limits are known' bench.html
 
 # The same files give the same report, wherever they lie and whatever the time or the language.
 cp -r "$evidence/h200" h200
