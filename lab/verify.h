@@ -4,7 +4,7 @@
  *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
  * where plain is the same-dtype reference of src/ref/plain.h; and for O, where 256 values or more are
  * checked, so that less precision than the type has is not lost among the few ulp of the largest,
- *     rms(kernel - oracle)  <=  2 * rms(plain - oracle)  +  1/2 ulp at rms(oracle)  +  FLT_MIN
+ *     rms(kernel - oracle)  <=  max(2 * rms(plain - oracle), 1 ulp at rms(oracle))  +  FLT_MIN
  * For LSE, a logarithm, the ulp is taken at
  * 1 where max |oracle| is smaller: its absolute error is the relative error of the sum behind it.
  * Where the oracle is NaN the answer must be NaN, where it is infinite the same infinity or, in O,
