@@ -20,7 +20,7 @@ static void put_table(FILE *text, const lab_audit *audit) {
         lab_table_cell(table, "%s", lab_audit_outcome_name(r->outcome));
         lab_table_cell(table, "%s", r->timed ? "bench" : "verify");
         lab_table_cell(table, "%.72s%s", *r->message ? r->message : "-",
-                       r->message[0] && r->message[72 - 1] ? "..." : "");
+                       r->message[0] && r->message[72] ? "..." : "");
         lab_table_end_row(table);
     }
     lab_table_print(table, text);
