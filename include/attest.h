@@ -400,7 +400,8 @@ typedef struct att_kernel_info {
     int32_t d_qk, d_v;  /* the largest head dimensions served */
     int32_t tile_m, tile_n, stages, warps; /* GPU: of a block */
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
-    int32_t unattested; /* 1: ships without evidence, and only ATT_ALLOW_UNATTESTED lets it serve */
+    int32_t
+        unattested; /* 1: ships without evidence, and only ATT_ALLOW_UNATTESTED lets it serve */
 } att_kernel_info;
 
 /* The kernels built into the library: how many, and the i-th. The user's rows of a context, where it has any, follow

@@ -278,8 +278,8 @@ static void conclude_average(lab_verify_result *r, const tally *t, att_dtype dty
     lab_errors *e = &r->o;
     e->kernel_rms = root_mean(t->kernel_squares, t->count);
     e->plain_rms = root_mean(t->plain_squares, t->count);
-    e->bar_rms = fmax(2.0 * e->plain_rms, ulp(dtype, root_mean(t->squares, t->count))) +
-                 (double)FLT_MIN;
+    e->bar_rms =
+        fmax(2.0 * e->plain_rms, ulp(dtype, root_mean(t->squares, t->count))) + (double)FLT_MIN;
     if (t->count >= fewest_averaged && e->kernel_rms > e->bar_rms)
         fail(r,
              "o: its values are off by %.3g (root mean square), the bar is %.3g: less precise "
