@@ -106,6 +106,10 @@ measurement() {
     for flags in '--timer=events' '--timer=latency' --cold; do
         step "bench seed $flags" 120 "$attest" bench --suite seed --device cuda --seconds 0.1 "$flags"
     done
+    # shellcheck disable=SC2016 # $1 is the inner shell's
+    step 'audit' 120 bash -c '"$1" audit --device cuda && echo "1 passed, 0 failed"' - "$attest"
+    [[ ! -e $build/peers/cublas.so ]] || step 'the cuBLAS peer' 120 "$attest" bench b2h8s512d64 b1h4hkv2s200sk333d128,bf16,causal=bottom-right,lse \
+        --device cuda --seconds 0.1 --peer "$build/peers/cublas.so"
     step 'bench seed in two processes' 120 "$attest" bench --suite seed --device cuda --seconds 0.1 --processes 2
 }
 
