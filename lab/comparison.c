@@ -143,15 +143,14 @@ static bool has_problem(const lab_results *file, const char *problem) {
     return false;
 }
 
-static bool add_row(lab_comparison *c, const lab_result *a, const lab_result *b, uint64_t seed,
-                    lab_message *why) {
-    lab_comparison_row *row = &c->rows[c->count++];
-    *row = (lab_comparison_row){.a = a, .b = b, .lost = !b->timed};
-    if (row->lost) {
-        c->lost++;
-        return true;
-    }
-    if (!lab_verdict_of(&row->verdict, &a->samples, &b->samples, LAB_UNPAIRED,
+static void add_row(lab_comparison *c, const lab_result *a, const lab_result *b) {
+    c->rows[c->count++] = (lab_comparison_row){.a = a, .b = b, .lost = !b->timed};
+    c->lost += !b->timed;
+}
+
+static bool judge_row(lab_comparison *c, lab_comparison_row *row, uint64_t seed,
+                      lab_message *why) {
+    if (!lab_verdict_of(&row->verdict, &row->a->samples, &row->b->samples, LAB_UNPAIRED,
                         c->minimum_effect, seed, why))
         return false;
     c->of[row->verdict.kind]++;
@@ -161,7 +160,7 @@ static bool add_row(lab_comparison *c, const lab_result *a, const lab_result *b,
 }
 
 static bool pair_all(lab_comparison *c, const lab_results *a, const lab_results *b,
-                     unsigned allowed, uint64_t seed, lab_message *why) {
+                     unsigned allowed, lab_message *why) {
     for (size_t i = 0; i < b->count; i++) {
         const lab_result *of_b = &b->results[i];
         bool refused;
@@ -170,25 +169,101 @@ static bool pair_all(lab_comparison *c, const lab_results *a, const lab_results 
             return false;
         if (!of_a)
             c->only_b += of_b->timed;
-        else if (!add_row(c, of_a, of_b, seed, why))
-            return false;
+        else
+            add_row(c, of_a, of_b);
     }
     for (size_t i = 0; i < a->count; i++)
         c->only_a += a->results[i].timed && !has_problem(b, a->results[i].problem);
     return c->count > 0 || lab_fail(why, "A and B have no problem in common");
 }
 
+/* ------------------------------------------------------------------ minimum effect */
+
+/* Differences that were found between processes of one result. */
+typedef struct spans {
+    double *all;
+    size_t count, capacity;
+} spans;
+
+static bool add_span(spans *s, double span) {
+    if (s->count == s->capacity) {
+        const size_t capacity = s->capacity ? 2 * s->capacity : 64;
+        double *grown = realloc(s->all, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        s->all = grown;
+        s->capacity = capacity;
+    }
+    s->all[s->count++] = span;
+    return true;
+}
+
+/* Logarithms of the medians of each process into `medians`; how many there are. The samples must be
+ * finite; `scratch` holds them. */
+static size_t process_medians(const lab_samples *s, double *medians, double *scratch) {
+    size_t processes = 0;
+    for (size_t first = 0, end; first < s->count; first = end) {
+        for (end = first; end < s->count && s->process[end] == s->process[first]; end++)
+            scratch[end - first] = s->values[end];
+        qsort(scratch, end - first, sizeof *scratch, lab_ascending);
+        medians[processes++] = log(lab_quantile(scratch, end - first, 0.5));
+    }
+    return processes;
+}
+
+/* Every pair of processes of a result; *processes becomes how many there are. */
+static bool span_processes(spans *s, const lab_samples *samples, size_t *processes) {
+    double *medians = malloc(2 * samples->count * sizeof *medians);
+    bool ok = medians != NULL;
+    *processes = ok ? process_medians(samples, medians, medians + samples->count) : 0;
+    for (size_t i = 0; ok && i < *processes; i++)
+        for (size_t j = 0; ok && j < i; j++)
+            ok = add_span(s, fabs(medians[i] - medians[j]));
+    free(medians);
+    return ok;
+}
+
+static bool find_minimum_effect(lab_comparison *c, lab_message *why) {
+    spans s = {.all = NULL};
+    size_t fewest = SIZE_MAX;
+    bool ok = true;
+    for (size_t i = 0; ok && i < c->count; i++) {
+        const lab_comparison_row *row = &c->rows[i];
+        size_t of_a = 0, of_b = 0;
+        if (row->lost)
+            continue;
+        ok = span_processes(&s, &row->a->samples, &of_a) &&
+             span_processes(&s, &row->b->samples, &of_b);
+        fewest = of_a < fewest ? of_a : fewest;
+        fewest = of_b < fewest ? of_b : fewest;
+    }
+    c->minimum_effect = LAB_MINIMUM_EFFECT_ALONE;
+    if (ok && s.count > 0) {
+        qsort(s.all, s.count, sizeof *s.all, lab_ascending);
+        const double span = expm1(lab_quantile(s.all, s.count, 0.95)) / sqrt((double)fewest);
+        c->minimum_effect = fmin(fmax(span, LAB_MINIMUM_EFFECT), 0.99);
+    }
+    free(s.all);
+    return ok || lab_fail(why, "no memory to compare processes");
+}
+
+/* ------------------------------------------------------------------------- comparing */
+
 bool lab_compare(lab_comparison *out, const lab_results *a, const lab_results *b,
                  unsigned allowed, double minimum_effect, uint64_t seed, lab_message *why) {
     *out = (lab_comparison){.minimum_effect = minimum_effect, .worst_effect = -1.0};
-    if (minimum_effect <= 0.0)
-        out->minimum_effect = a->minimum_effect > 0.0 ? a->minimum_effect : LAB_MINIMUM_EFFECT;
     if (!lab_compare_machines(a, b, allowed, why))
         return false;
     out->rows = calloc(b->count ? b->count : 1, sizeof *out->rows);
     if (!out->rows)
         return lab_fail(why, "no memory to compare %zu results", b->count);
-    if (!pair_all(out, a, b, allowed, seed, why)) {
+    bool ok = pair_all(out, a, b, allowed, why);
+    if (ok && minimum_effect <= 0.0)
+        ok = find_minimum_effect(out, why);
+    for (size_t i = 0; ok && i < out->count; i++)
+        if (!out->rows[i].lost)
+            ok = judge_row(out, &out->rows[i], seed, why);
+    if (!ok) {
         lab_comparison_free(out);
         return false;
     }

@@ -53,7 +53,10 @@ typedef struct lab_comparison {
 bool lab_compare_machines(const lab_results *a, const lab_results *b, unsigned allowed,
                           lab_message *why);
 
-/* Compare B with A, its baseline. `minimum_effect` 0 means what A was saved with, or LAB_MINIMUM_EFFECT.
+/* Compare B with A, its baseline. `minimum_effect` 0 means what the processes of both files show for
+ * nothing: the 95 % quantile, over problems, of how far the medians of two processes lie apart, divided by
+ * the root of the fewer processes of the two sides, and at least LAB_MINIMUM_EFFECT;
+ * LAB_MINIMUM_EFFECT_ALONE where no result is of several processes.
  * Fails with the reason where unlike things would be compared or where there is nothing to compare.
  * `a` and `b` must outlive the comparison. */
 bool lab_compare(lab_comparison *out, const lab_results *a, const lab_results *b,

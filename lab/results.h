@@ -36,7 +36,7 @@ typedef struct lab_results {
     const char *gpu, *gpu_uuid;
     char driver[64]; /* of the GPU, "" on the CPU */
     double device_seconds;
-    double minimum_effect; /* of the A/A run that the file was saved with; 0: not measured */
+    double minimum_effect; /* of rivals in turn, by an A/A run (bench --aa); 0: not measured */
     lab_result *results;
     size_t count;
     json_t *document;

@@ -63,16 +63,16 @@ static void test_compare__like_results__are_judged(void **state) {
     lab_results a, b;
     lab_comparison c;
     read_document(&a, document(result("p1", "k", 1000.0), result("p2", "k", 2000.0)));
-    read_document(&b, document(result("p2", "k", 2100.0), result("p1", "k", 1000.0)));
+    read_document(&b, document(result("p2", "k", 2140.0), result("p1", "k", 1000.0)));
     assert_true(lab_compare(&c, &a, &b, 0, 0.0, 0, &why));
     assert_int_equal(c.count, 2);
     assert_string_equal(c.rows[0].a->problem, "p2");
     assert_int_equal(c.rows[0].verdict.kind, LAB_SLOWER);
     assert_int_equal(c.rows[1].verdict.kind, LAB_SAME);
     assert_true(c.of[LAB_SLOWER] == 1 && c.of[LAB_SAME] == 1);
-    assert_true(c.minimum_effect == LAB_MINIMUM_EFFECT);
-    assert_true(fabs(c.ratio - sqrt(1.05)) < 0.005);
-    assert_true(fabs(c.worst_effect - 0.05) < 0.005);
+    assert_true(c.minimum_effect == LAB_MINIMUM_EFFECT_ALONE); /* one process each */
+    assert_true(fabs(c.ratio - sqrt(1.07)) < 0.005);
+    assert_true(fabs(c.worst_effect - 0.07) < 0.005);
     assert_false(lab_comparison_holds(&c));
     json_t *object = lab_json_comparison(&c);
     assert_int_equal(
@@ -89,19 +89,59 @@ static void test_compare__like_results__are_judged(void **state) {
     lab_results_free(&b);
 }
 
-static void test_compare__minimum_effect__given_or_of_the_baseline(void **state) {
+/* A document whose one result is of `processes`, the odd ones slower by `apart`. */
+static json_t *of_processes(int processes, double apart, double ns) {
+    json_t *d = document(result("p1", "k", ns), NULL);
+    json_t *samples = json_array(), *process = json_array(), *round = json_array();
+    for (int p = 0; p < processes; p++) {
+        json_t *one = result("p1", "k", ns * (p % 2 ? 1.0 + apart : 1.0));
+        json_array_extend(samples, json_object_get(one, "samples_ns"));
+        json_decref(one);
+        for (int i = 0; i < 30; i++) {
+            json_array_append_new(process, json_integer(p));
+            json_array_append_new(round, json_integer(i));
+        }
+    }
+    json_object_set_new(nth(d, 0), "samples_ns", samples);
+    json_object_set_new(nth(d, 0), "process", process);
+    json_object_set_new(nth(d, 0), "round", round);
+    return d;
+}
+
+static void expect_minimum(json_t *of_a, json_t *of_b, double minimum, lab_verdict_kind kind) {
+    lab_results a, b;
+    lab_comparison c;
+    read_document(&a, of_a);
+    read_document(&b, of_b);
+    assert_true(lab_compare(&c, &a, &b, 0, 0.0, 0, &why));
+    assert_true(fabs(c.minimum_effect - minimum) < 0.002);
+    assert_int_equal(c.rows[0].verdict.kind, kind);
+    lab_comparison_free(&c);
+    lab_results_free(&a);
+    lab_results_free(&b);
+}
+
+static void test_compare__minimum_effect__is_what_processes_differ_by(void **state) {
+    (void)state;
+    /* One process each: 4 % may be luck. */
+    expect_minimum(of_processes(1, 0.0, 1000.0), of_processes(1, 0.0, 1040.0), 0.05, LAB_SAME);
+    /* Processes alike: 2 % is no luck. Processes that differ by 6 % on one side: it may be. */
+    expect_minimum(of_processes(2, 0.0, 1000.0), of_processes(2, 0.0, 1020.0), 0.01,
+                   LAB_SLOWER);
+    expect_minimum(of_processes(2, 0.06, 1000.0), of_processes(1, 0.0, 1020.0), 0.06, LAB_SAME);
+    /* Four of them are known better than one, though not so well as to be called the same. */
+    expect_minimum(of_processes(4, 0.06, 1000.0), of_processes(4, 0.06, 1000.0), 0.03,
+                   LAB_AMBIGUOUS);
+}
+
+static void test_compare__minimum_effect__given(void **state) {
     (void)state;
     lab_results a, b;
     lab_comparison c;
-    json_t *d = document(result("p1", "k", 1000.0), NULL);
-    json_object_set_new(d, "minimum_effect", json_real(0.04));
-    read_document(&a, d);
+    read_document(&a, document(result("p1", "k", 1000.0), NULL));
     read_document(&b, document(result("p1", "k", 1030.0), NULL));
-    assert_true(lab_compare(&c, &a, &b, 0, 0.0, 0, &why));
-    assert_true(c.minimum_effect == 0.04);
-    assert_int_equal(c.of[LAB_SAME], 1);
-    lab_comparison_free(&c);
     assert_true(lab_compare(&c, &a, &b, 0, 0.02, 0, &why));
+    assert_true(c.minimum_effect == 0.02);
     assert_int_equal(c.of[LAB_SLOWER], 1);
     lab_comparison_free(&c);
     lab_results_free(&a);
@@ -269,7 +309,8 @@ static void test_merge__another_process__joins(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compare__like_results__are_judged),
-        cmocka_unit_test(test_compare__minimum_effect__given_or_of_the_baseline),
+        cmocka_unit_test(test_compare__minimum_effect__is_what_processes_differ_by),
+        cmocka_unit_test(test_compare__minimum_effect__given),
         cmocka_unit_test(test_compare__no_longer_timed__is_lost),
         cmocka_unit_test(test_compare__unlike_things__are_refused_by_name),
         cmocka_unit_test(test_compare__several_partners_or_none__refused),
