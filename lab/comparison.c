@@ -8,6 +8,7 @@
 
 #include "lab/bench_json.h"
 #include "lab/json.h"
+#include "lab/spans.h"
 
 static const char *const key_names[LAB_KEY_COUNT] = {
     [LAB_KEY_DEVICE] = "device",   [LAB_KEY_DRIVER] = "driver", [LAB_KEY_COMPILER] = "compiler",
@@ -179,72 +180,17 @@ static bool pair_all(lab_comparison *c, const lab_results *a, const lab_results 
 
 /* ------------------------------------------------------------------ minimum effect */
 
-/* Differences that were found between processes of one result. */
-typedef struct spans {
-    double *all;
-    size_t count, capacity;
-} spans;
-
-static bool add_span(spans *s, double span) {
-    if (s->count == s->capacity) {
-        const size_t capacity = s->capacity ? 2 * s->capacity : 64;
-        double *grown = realloc(s->all, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        s->all = grown;
-        s->capacity = capacity;
-    }
-    s->all[s->count++] = span;
-    return true;
-}
-
-/* Logarithms of the medians of each process into `medians`; how many there are. The samples must be
- * finite; `scratch` holds them. */
-static size_t process_medians(const lab_samples *s, double *medians, double *scratch) {
-    size_t processes = 0;
-    for (size_t first = 0, end; first < s->count; first = end) {
-        for (end = first; end < s->count && s->process[end] == s->process[first]; end++)
-            scratch[end - first] = s->values[end];
-        qsort(scratch, end - first, sizeof *scratch, lab_ascending);
-        medians[processes++] = log(lab_quantile(scratch, end - first, 0.5));
-    }
-    return processes;
-}
-
-/* Every pair of processes of a result; *processes becomes how many there are. */
-static bool span_processes(spans *s, const lab_samples *samples, size_t *processes) {
-    double *medians = malloc(2 * samples->count * sizeof *medians);
-    bool ok = medians != NULL;
-    *processes = ok ? process_medians(samples, medians, medians + samples->count) : 0;
-    for (size_t i = 0; ok && i < *processes; i++)
-        for (size_t j = 0; ok && j < i; j++)
-            ok = add_span(s, fabs(medians[i] - medians[j]));
-    free(medians);
-    return ok;
-}
-
 static bool find_minimum_effect(lab_comparison *c, lab_message *why) {
-    spans s = {.all = NULL};
-    size_t fewest = SIZE_MAX;
+    lab_spans spans = {.all = NULL};
     bool ok = true;
     for (size_t i = 0; ok && i < c->count; i++) {
         const lab_comparison_row *row = &c->rows[i];
-        size_t of_a = 0, of_b = 0;
-        if (row->lost)
-            continue;
-        ok = span_processes(&s, &row->a->samples, &of_a) &&
-             span_processes(&s, &row->b->samples, &of_b);
-        fewest = of_a < fewest ? of_a : fewest;
-        fewest = of_b < fewest ? of_b : fewest;
+        ok = row->lost || (lab_spans_add(&spans, &row->a->samples, why) &&
+                           lab_spans_add(&spans, &row->b->samples, why));
     }
-    c->minimum_effect = LAB_MINIMUM_EFFECT_ALONE;
-    if (ok && s.count > 0) {
-        qsort(s.all, s.count, sizeof *s.all, lab_ascending);
-        const double span = expm1(lab_quantile(s.all, s.count, 0.95)) / sqrt((double)fewest);
-        c->minimum_effect = fmin(fmax(span, LAB_MINIMUM_EFFECT), 0.99);
-    }
-    free(s.all);
-    return ok || lab_fail(why, "no memory to compare processes");
+    c->minimum_effect = lab_spans_minimum_effect(&spans);
+    lab_spans_free(&spans);
+    return ok;
 }
 
 /* ------------------------------------------------------------------------- comparing */

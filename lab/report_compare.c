@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lab/report_model.h"
+#include "lab/spans.h"
 
 /* Fewer rounds cannot decide at 5 % by changing sides, 2^5 being 32: single samples are shuffled then, which is
  * valid too, only blunter. */
@@ -24,7 +25,8 @@ static bool same_setting(const lab_report *report, const lab_report_timing *a,
            report->files[a->file].kind == report->files[b->file].kind;
 }
 
-/* The least difference that counts: the most that the A/A runs by the same harness on the device say. */
+/* The least difference that counts between rivals of one run: the most that the A/A runs by the same harness on
+ * the device say. */
 static double minimum_effect(const lab_report *report, const lab_report_timing *t) {
     double largest = 0.0;
     for (size_t i = 0; i < report->file_count; i++) {
@@ -34,6 +36,17 @@ static double minimum_effect(const lab_report *report, const lab_report_timing *
             largest = file->bench.minimum_effect;
     }
     return largest > 0.0 ? largest : LAB_MINIMUM_EFFECT;
+}
+
+/* The same between two runs: what their processes differ in for nothing. */
+static bool minimum_between(double *effect, const lab_report_timing *a,
+                            const lab_report_timing *b, lab_message *why) {
+    lab_spans spans = {.all = NULL};
+    const bool ok =
+        lab_spans_add(&spans, &a->samples, why) && lab_spans_add(&spans, &b->samples, why);
+    *effect = lab_spans_minimum_effect(&spans);
+    lab_spans_free(&spans);
+    return ok;
 }
 
 static bool add_pair(const lab_report *report, lab_report_pair **list, size_t *count,
@@ -47,8 +60,11 @@ static bool add_pair(const lab_report *report, lab_report_pair **list, size_t *c
     *pair = (lab_report_pair){.ours = ours, .theirs = theirs};
     const bool paired = a->file == b->file && a->samples.count == b->samples.count &&
                         a->samples.count >= PAIRS_LEAST;
+    double minimum = minimum_effect(report, b);
+    if (a->file != b->file && !minimum_between(&minimum, a, b, why))
+        return false;
     if (!lab_verdict_of(&pair->verdict, &a->samples, &b->samples,
-                        paired ? LAB_PAIRED : LAB_UNPAIRED, minimum_effect(report, b), 0, why))
+                        paired ? LAB_PAIRED : LAB_UNPAIRED, minimum, 0, why))
         return false;
     /* An effect is a relative change of time; speeds are read more easily, and do not overlap zero. */
     pair->speed = 1.0 / (1.0 + pair->verdict.effect);
