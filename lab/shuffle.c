@@ -9,7 +9,7 @@
 /* Two effects closer than this are one: logarithms of equal times differ by rounding only. */
 static const double same_effect = 1e-12;
 
-/* What a shuffle is judged by: the effect, and the rank sum where effects are equal. */
+/* What a shuffle is judged by: the effect, or what stands for it, and the rank sum where those are equal. */
 typedef struct score {
     double effect, ranks;
 } score;
@@ -132,36 +132,16 @@ bool lab_shuffle_groups(lab_tails *out, lab_member *members, size_t count, size_
 
 /* --------------------------------------------------------------------------- signs */
 
-/* Medians of signed values need no sort: with the values sorted by magnitude, those that became
- * negative, from the last to the first, then the others, from the first to the last, are in order. */
-static double signed_median(const lab_member *sorted, size_t count, const bool *flipped) {
-    const size_t lower_rank = (count - 1) / 2, upper_rank = count / 2;
-    size_t seen = 0;
-    double median = 0.0;
-    for (size_t pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < count; i++) {
-            const lab_member *m = &sorted[pass ? i : count - 1 - i];
-            const double value = flipped[m->unit] ? -m->value : m->value;
-            if ((value >= 0.0) != (pass == 1))
-                continue;
-            if (seen == lower_rank)
-                median += 0.5 * value;
-            if (seen == upper_rank)
-                return median + 0.5 * value;
-            seen++;
-        }
-    }
-    return median;
-}
-
 static score score_signs(const lab_member *sorted, const double *ranks, size_t count,
                          const bool *flipped) {
-    double sum = 0.0;
+    score result = {0.0, 0.0};
     for (size_t i = 0; i < count; i++) {
         const double value = flipped[sorted[i].unit] ? -sorted[i].value : sorted[i].value;
-        sum += value > 0.0 ? ranks[i] : value < 0.0 ? -ranks[i] : 0.0;
+        const double sign = fabs(value) <= same_effect ? 0.0 : value > 0.0 ? 1.0 : -1.0;
+        result.effect += sign;
+        result.ranks += sign * ranks[i];
     }
-    return (score){signed_median(sorted, count, flipped), sum};
+    return result;
 }
 
 bool lab_shuffle_signs(lab_tails *out, lab_member *members, size_t count, size_t units,

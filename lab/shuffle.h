@@ -27,7 +27,8 @@ typedef struct lab_tails {
 bool lab_shuffle_groups(lab_tails *out, lab_member *members, size_t count, size_t units,
                         lab_random *random, lab_message *why);
 
-/* Differences between partners: units change sign. The effect is the median. */
+/* Differences between partners: units change sign. What is counted is how many are above zero less how
+ * many are below: the test of the median that a few wild partners cannot sway. */
 bool lab_shuffle_signs(lab_tails *out, lab_member *members, size_t count, size_t units,
                        lab_random *random, lab_message *why);
 

@@ -13,7 +13,8 @@
  * A test shuffles what could as well have come from the other side, LAB_RESAMPLES times, and counts
  * how often chance gives an effect as large. What is shuffled:
  *   - samples of interleaved rivals (LAB_PAIRED): the two of a round change sides, so that what
- *     befell a round befell both. The effect is then the median of the ratios, round by round.
+ *     befell a round befell both. The effect is then the median of the ratios, round by round, and
+ *     what is counted for it is in how many rounds B was the longer one.
  *   - otherwise single samples.
  *   - whole processes instead, where there are enough of them to decide anything: 4 on each side, or
  *     6 shared ones when paired. With fewer, the samples of a process count as independent, and it is

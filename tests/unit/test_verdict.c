@@ -194,6 +194,17 @@ static void test_verdict__heavy_tails__change_nothing(void **state) {
     expect("3 %, paired", &c, LAB_SLOWER, 0.95);
 }
 
+/* Twenty rounds, of which a fifth have a wild partner on one side or the other. */
+static void test_verdict__wild_partners_in_few_rounds__do_not_hide_what_is_same(void **state) {
+    (void)state;
+    const recipe wild = {.processes = 1, .rounds = 20, .noise = 0.003, .heavy = true};
+    counts c = try_many(&wild, &wild, LAB_PAIRED, 0.0, LAB_MINIMUM_EFFECT);
+    expect("A/A", &c, LAB_SAME, 0.95);
+    const recipe slow = shifted(wild, 0.03);
+    c = try_many(&wild, &slow, LAB_PAIRED, 0.0, LAB_MINIMUM_EFFECT);
+    expect("3 %", &c, LAB_SLOWER, 0.95);
+}
+
 /* Ticks as wide as the noise: nearly all samples are equal to many others. */
 static void test_verdict__ticks__are_told_apart(void **state) {
     (void)state;
@@ -384,6 +395,7 @@ int main(void) {
         cmocka_unit_test(test_verdict__a_difference_below_the_minimum__is_same),
         cmocka_unit_test(test_verdict__too_noisy_to_tell__is_ambiguous),
         cmocka_unit_test(test_verdict__heavy_tails__change_nothing),
+        cmocka_unit_test(test_verdict__wild_partners_in_few_rounds__do_not_hide_what_is_same),
         cmocka_unit_test(test_verdict__ticks__are_told_apart),
         cmocka_unit_test(test_verdict__constant_times__are_decided),
         cmocka_unit_test(test_verdict__drift_of_interleaved_rivals__cancels),
