@@ -1,8 +1,8 @@
 # lint.mk: `make fmt` lays the code out, `make lint` reads it without running it.
 CLANG_FORMAT  ?= $(firstword $(shell command -v clang-format-14 clang-format))
 CLANG_TIDY    ?= $(firstword $(shell command -v clang-tidy-14 clang-tidy))
-FORMATTED      = $(shell find $(wildcard include src lab cli tests bench examples peers) -name '*.[ch]' -o -name '*.cpp')
-LINTED         = $(LIB_SOURCES) $(LAB_SOURCES) $(CLI_SOURCES)
+FORMATTED      = $(shell find $(wildcard include src lab cli python tests bench examples peers) -name '*.[ch]' -o -name '*.cpp')
+LINTED         = $(LIB_SOURCES) $(LAB_SOURCES) $(CLI_SOURCES) $(PYTHON_SOURCES)
 SHELL_SCRIPTS  = .ci/run $(wildcard scripts/*.sh tests/*.sh tests/*/*.sh)
 
 .PHONY: fmt lint lint-setup lint-format lint-tidy lint-cppcheck lint-shell test-layers test-other-compiler

@@ -37,6 +37,23 @@ has_numpy() { # the file first: starting Python takes longer than everything els
         python3 -c 'import numpy' >/dev/null 2>&1
 }
 
+has_python_headers() {
+    compgen -G '/usr/include/python3*/Python.h' >/dev/null
+}
+
+has_pytest() {
+    [[ -e /usr/lib/python3/dist-packages/pytest/__init__.py ]] ||
+        python3 -c 'import pytest' >/dev/null 2>&1
+}
+
+has_setuptools() {
+    [[ -e /usr/lib/python3/dist-packages/setuptools/__init__.py ]]
+}
+
+has_wheel() {
+    [[ -e /usr/lib/python3/dist-packages/wheel/__init__.py ]]
+}
+
 has_font() { # any at all
     compgen -G '/usr/share/fonts/*/*/*.ttf' >/dev/null || compgen -G '/usr/share/fonts/*/*.ttf' >/dev/null
 }
@@ -66,7 +83,11 @@ need_for_test() {
     need openssh-client has_command ssh-keygen
     need pkg-config has_command pkg-config
     need python3 has_command python3
+    need python3-dev has_python_headers
     need python3-numpy has_numpy
+    need python3-pytest has_pytest
+    need python3-setuptools has_setuptools
+    need python3-wheel has_wheel
 }
 
 need_for_lint() {
@@ -76,6 +97,7 @@ need_for_lint() {
     need cppcheck has_command cppcheck
     need shellcheck has_command shellcheck
     need libcmocka-dev has_header cmocka.h
+    need python3-dev has_python_headers
 }
 
 as_root() {

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-layered=(include kernels src lab cli)
+layered=(include kernels src lab cli python)
 folders=("${layered[@]}" tests bench scripts examples peers)
 
 find_in() { # find_in ROOT NAME... -- FOLDER...: files by name, relative to ROOT; folders may be absent
@@ -31,13 +31,13 @@ list_sources() {
 
 # Rank of the layers, bottom first. A folder includes from its own rank and below, except what
 # `forbidden` names: the engines must not lean on the oracle that judges them, nor on each other,
-# and the program uses the public header and the laboratory only.
+# the program uses the public header and the laboratory only, and the Python extension the public header only.
 check_includes() {
     local root=$1
     # shellcheck disable=SC2016 # $0 and $NF are awk's
     list_sources "$root" | (cd "$root" && xargs awk '
         BEGIN {
-            count = split("include kernels src/base src/ref src/cuda src/cpu src/select src/api lab cli",
+            count = split("include kernels src/base src/ref src/cuda src/cpu src/select src/api lab cli python",
                           layers, " ")
             for (i = 1; i <= count; i++)
                 rank[layers[i]] = i
@@ -47,6 +47,9 @@ check_includes() {
             for (i in layers)
                 if (layers[i] !~ /^(include|lab|cli)$/)
                     forbidden["cli>" layers[i]] = 1
+            for (i in layers)
+                if (layers[i] !~ /^(include|python)$/)
+                    forbidden["python>" layers[i]] = 1
         }
         function layer_of(path,    parts) {
             split(path, parts, "/")
@@ -143,7 +146,7 @@ plants=0
 for folder in "${folders[@]}"; do
     [[ ! -d $folder ]] || cp -r "$folder" "$scratch"
 done
-for layer in include kernels src/{base,ref,cuda,cpu,select,api} lab cli; do
+for layer in include kernels src/{base,ref,cuda,cpu,select,api} lab cli python; do
     mkdir -p "$scratch/$layer"
     echo "/* in_${layer##*/}.h: harmless. */" >"$scratch/$layer/in_${layer##*/}.h"
 done
@@ -175,6 +178,9 @@ plant_include src/select/planted.c '#include "api/in_api.h"' 'src/select include
 plant_include src/api/planted.c '  #  include "lab/in_lab.h"' 'src/api includes from lab'
 plant_include lab/planted.c '#include "cli/in_cli.h"' 'lab includes from cli'
 plant_include cli/planted.c '#include "base/in_base.h"' 'cli must not include from src/base'
+plant_include python/core/planted.c '#include "api/in_api.h"' 'python must not include from src/api'
+plant_include python/core/planted.c '#include "lab/in_lab.h"' 'python must not include from lab'
+plant_include cli/planted.c '#include "python/in_python.h"' 'cli includes from python'
 plant_include src/api/planted.c '#include "../base/in_base.h"' 'is a relative path'
 plant_include src/api/planted.c '#include "base/../lab/in_lab.h"' 'is a relative path'
 plant_include src/api/planted.c '#include "in_api.h"' 'is not found from include, src or the root'

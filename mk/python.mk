@@ -1,0 +1,38 @@
+# python.mk: `make python` builds the package in $(BUILD)/python: PYTHONPATH=$(BUILD)/python, and `import attest`.
+#
+# The extension is of CPython's limited API: the headers of any Python from 3.9 on give one binary for all of them.
+# The library is inside it, and shows none of its names.
+PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(firstword $(wildcard /usr/include/python3/Python.h /usr/include/python3.*/Python.h)))
+PYTHON_OUT     := $(BUILD)/python/attest
+PYTHON_SOURCES := $(wildcard python/core/*.c)
+PYTHON_OBJECTS := $(PYTHON_SOURCES:%.c=$(BUILD)/obj/%.o)
+PYTHON_TEXTS   := $(patsubst python/attest/%,$(PYTHON_OUT)/%,$(wildcard python/attest/*.py python/attest/*.pyi) python/attest/py.typed)
+
+.PHONY: python test-python bench-python
+ifneq ($(PYTHON_INCLUDE),)
+all: python
+endif
+
+python: $(PYTHON_OUT)/_core.abi3.so $(PYTHON_TEXTS)
+
+$(PYTHON_OUT)/%: python/attest/%
+	@mkdir -p $(@D)
+	cp $< $@
+
+$(PYTHON_OBJECTS): CPPFLAGS := -Iinclude -I. -isystem $(PYTHON_INCLUDE) -D_GNU_SOURCE
+-include $(PYTHON_OBJECTS:.o=.d)
+$(BUILD)/compile_commands.json: $(PYTHON_SOURCES)
+
+$(PYTHON_OUT)/_core.abi3.so: $(PYTHON_OBJECTS) $(BUILD)/libattest.a
+	@test -n '$(PYTHON_INCLUDE)' || { echo "python: Python's headers are needed (python3-dev), or PYTHON_INCLUDE=FOLDER" >&2; exit 3; }
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_CFLAGS) -Wl,--exclude-libs,ALL -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# An interpreter with NumPy and pytest; PyTorch's tests run where it is there, and are named as skipped where not.
+PYTHON_FOR_TESTS = $(firstword $(foreach python,python3 /usr/bin/python3,\
+    $(shell $(python) -c 'import numpy, pytest' 2>/dev/null && echo $(python))))
+
+test-python: python $(FAKE_LIBS)
+	@test -n '$(PYTHON_FOR_TESTS)' || { echo 'test-python: python3-numpy and python3-pytest are needed' >&2; exit 3; }
+	BUILD=$(BUILD) ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 PYTHONPATH=$(BUILD)/python PYTHONDONTWRITEBYTECODE=1 \
+	    $(PYTHON_FOR_TESTS) -m pytest -q -p no:cacheprovider tests/python

@@ -1,0 +1,100 @@
+"""attest: fused attention on arrays of NumPy, PyTorch, CuPy and JAX, without a copy.
+
+    import attest
+    o = attest.attention(q, k, v, causal=True)
+
+`attest.torch` is the drop-in for PyTorch's scaled_dot_product_attention; it is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+from . import _core
+from ._core import Error, UnsupportedError, attention, explain
+from ._core import version as __version__
+
+__all__ = ["Device", "Error", "Kernel", "Launch", "PlanCache", "UnsupportedError", "attention", "cache_clear",
+           "cache_info", "devices", "explain", "kernels", "last_launch"]
+
+_CPU, _CUDA = 1, 2  # att_device
+
+
+class Launch(NamedTuple):
+    """What ran, written by the code that ran and not by the one that chose it."""
+
+    kernel: str
+    grid: tuple[int, int, int]  #: CPU: tasks, splits of K/V, 1
+    block: tuple[int, int, int]  #: CPU: threads that took part, 1, 1
+    shared_bytes: int  #: CPU: scratch bytes a thread; GPU: dynamic bytes a block
+    registers: int  #: GPU: a thread; CPU: 0
+    code_sha256: str  #: GPU: of the machine code given to the driver; CPU: ""
+
+
+class Device(NamedTuple):
+    """A device that attest computes on."""
+
+    device: str  #: "cpu", "cuda:0" …
+    name: str
+    isa: str  #: CPU: the highest instruction set in use
+    threads: int  #: CPU: of a run
+    compute_capability: int  #: GPU: 90 is 9.0
+    memory_bytes: int  #: GPU
+    uuid: str  #: GPU
+
+
+class Kernel(NamedTuple):
+    """A kernel of the library."""
+
+    id: str
+    device: str  #: "cpu" or "cuda"
+    available: bool  #: the device asked about can run it
+    role: str
+    summary: str
+    dtype: str  #: "": any
+    d_qk: int  #: the largest head dimension served
+    d_v: int
+    rung: bool  #: a step of the ladder: serves only where slow kernels are allowed
+    attested: bool  #: False: ships without evidence, and is off by default
+
+
+class PlanCache(NamedTuple):
+    """The cache of plans, one a problem."""
+
+    hits: int
+    misses: int
+    plans: int
+    limit: int
+
+
+def last_launch() -> Optional[Launch]:
+    """What the latest attention() of this thread ran; None before the first."""
+    latest = _core.last_launch()
+    return latest and Launch(*latest)
+
+
+def devices() -> list[Device]:
+    """The CPU, then every GPU that attest can use."""
+    return [Device(*each) for each in _core.devices()]
+
+
+def kernels(device: str = "cpu") -> list[Kernel]:
+    """Every kernel of the library, as `device` ("cpu", "cuda" or "cuda:N") sees them."""
+    kind, _, index = device.partition(":")
+    if device == "cpu":
+        found = _core.kernels(_CPU, 0)
+    elif kind == "cuda" and (index or "0").isdigit():
+        found = _core.kernels(_CUDA, int(index or 0))
+    else:
+        raise ValueError(f"device is {device!r}: 'cpu', 'cuda' or 'cuda:N' would fit")
+    return [Kernel(*each) for each in found]
+
+
+def cache_info() -> PlanCache:
+    """How often a call found its plan made, and how many plans are kept."""
+    return PlanCache(*_core.cache_info())
+
+
+def cache_clear() -> None:
+    """Forget every plan."""
+    _core.cache_clear()

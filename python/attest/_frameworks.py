@@ -1,0 +1,137 @@
+"""What the extension asks of each framework: how to make an array, find its stream, and export the odd ones.
+
+An adapter is any object with some of these attributes; what it lacks is not needed:
+    refuse(array)               a text why the array cannot be taken now, or None
+    export(array)               (array, is_bool, read_only): an array that __dlpack__ can export, or None
+    empty(like, shape, dtype)   a new array on the device of `like`
+    finish(made, dtype)         what the caller gets of what `empty` made
+    stream(array)               the current stream of the array's GPU as an int, or None
+    immutable                   True where arrays may not be written to
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+class NumpyAdapter:
+    """NumPy; releases before 2.1 export neither bool nor read-only arrays by DLPack, so this does."""
+
+    class _Writable:
+        """An array's memory by NumPy's own protocol, without the mark that it is read-only."""
+
+        def __init__(self, array):
+            interface = dict(array.__array_interface__)
+            interface["data"] = (interface["data"][0], False)
+            self.__array_interface__ = interface
+            self.base = array
+
+    @staticmethod
+    def empty(like, shape, dtype):
+        return sys.modules["numpy"].empty(shape, dtype)
+
+    @classmethod
+    def export(cls, array):
+        numpy = sys.modules["numpy"]
+        read_only = not array.flags.writeable
+        is_bool = array.dtype == numpy.bool_
+        if not read_only and not is_bool:
+            return None
+        if is_bool:
+            array = array.view(numpy.uint8)
+        if read_only:
+            array = numpy.asarray(cls._Writable(array))
+        return array, is_bool, read_only
+
+
+class TorchAdapter:
+    """PyTorch. Memory and streams go by its exchange table; the rest is for releases without one."""
+
+    def __init__(self, torch):
+        self._torch = torch
+
+    def refuse(self, array):
+        if array.requires_grad and self._torch.is_grad_enabled():
+            return ("requires a gradient, and attest.attention() computes none: "
+                    "use attest.torch.scaled_dot_product_attention(), detach() or torch.no_grad()")
+        return None
+
+    def empty(self, like, shape, dtype):
+        return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=like.device)
+
+    def export(self, array):
+        return (array.detach(), False, False) if array.requires_grad else None
+
+    def stream(self, array):
+        if not array.is_cuda:
+            return None
+        return self._torch.cuda.current_stream(array.device).cuda_stream
+
+
+class CupyAdapter:
+    """CuPy: always on a GPU."""
+
+    @staticmethod
+    def empty(like, shape, dtype):
+        return sys.modules["cupy"].empty(shape, dtype)
+
+    @staticmethod
+    def stream(array):
+        return sys.modules["cupy"].cuda.get_current_stream().ptr
+
+
+class JaxAdapter:
+    """JAX on the CPU: its arrays are immutable, so the answer is computed in NumPy's memory and wrapped."""
+
+    immutable = True
+
+    @staticmethod
+    def refuse(array):
+        if next(iter(array.devices())).platform != "cpu":
+            return "is a JAX array on an accelerator: only those on the CPU are served"
+        return None
+
+    @staticmethod
+    def empty(like, shape, dtype):
+        import numpy
+
+        return numpy.empty(shape, "uint16" if dtype == "bfloat16" else dtype)
+
+    @staticmethod
+    def finish(made, dtype):
+        jax_numpy = sys.modules["jax"].numpy
+        return jax_numpy.asarray(made.view(jax_numpy.bfloat16) if dtype == "bfloat16" else made)
+
+
+class GenericAdapter:
+    """Any other array of the Python array API, on the CPU."""
+
+    @staticmethod
+    def empty(like, shape, dtype):
+        namespace = like.__array_namespace__()
+        return namespace.empty(shape, dtype=getattr(namespace, dtype))
+
+
+def _torch_adapter(kind, name):
+    torch = sys.modules["torch"]
+    if kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
+        raise TypeError(f"{name} is a {kind.__name__}, a tensor without memory of its own: "
+                        "use attest.torch.scaled_dot_product_attention()")
+    return TorchAdapter(torch)
+
+
+def adapter(kind, name):
+    """The adapter of a type of arrays; TypeError, naming the argument, for what is none."""
+    roots = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    if "torch" in roots and hasattr(kind, "__torch_dispatch__"):
+        return _torch_adapter(kind, name)
+    if not hasattr(kind, "__dlpack__"):
+        raise TypeError(f"{name} is a {kind.__name__}: an array that offers DLPack would fit "
+                        "(NumPy, PyTorch, CuPy, JAX …)")
+    if "numpy" in roots:
+        return NumpyAdapter()
+    if "cupy" in roots:
+        return CupyAdapter()
+    if "jax" in roots or "jaxlib" in roots:
+        return JaxAdapter()
+    return GenericAdapter()

@@ -1,0 +1,113 @@
+/* attention.c: attention() from its arguments to the answer; explain() half of the way. */
+#include "python/core/attention.h"
+#include "python/core/failure.h"
+#include "python/core/plan_cache.h"
+#include "python/core/workspace.h"
+
+#include <stdlib.h>
+
+static _Thread_local att_launch latest;
+
+static att_device device_of(const call *c) {
+    return tensor_on_gpu(c->tensors[ARG_Q].device) ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU;
+}
+
+static int32_t index_of(const call *c) {
+    return tensor_on_gpu(c->tensors[ARG_Q].device) ? c->tensors[ARG_Q].device.id : 0;
+}
+
+/* Without the GIL: other Python threads go on. */
+static int run(call *c, const cached_plan *plan) {
+    workspace space;
+    void *stream = NULL;
+    att_status status;
+    if (device_of(c) == ATT_DEVICE_CUDA &&
+        tensor_stream(&stream, c->frame, c->given[ARG_Q], c->tensors[ARG_Q].device))
+        return -1;
+    if (workspace_take(&space, c, plan->workspace))
+        return -1;
+    c->args.launch = &latest;
+    Py_BEGIN_ALLOW_THREADS status = att_plan_run(plan->plan, &c->args, space.data, stream);
+    Py_END_ALLOW_THREADS workspace_give(&space);
+    if (status != ATT_OK)
+        failure_raise(status);
+    return status == ATT_OK ? 0 : -1;
+}
+
+/* What the caller gets of an array that was made for it. */
+static PyObject *finished(const call *c, PyObject *made, const char *dtype) {
+    if (c->frame->finish)
+        return PyObject_CallFunction(c->frame->finish, "Os", made, dtype);
+    Py_INCREF(made);
+    return made;
+}
+
+static PyObject *answer(const call *c) {
+    static const char *const names[] = {
+        [ATT_F32] = "float32", [ATT_F16] = "float16", [ATT_BF16] = "bfloat16"};
+    PyObject *o;
+    if (c->given[ARG_OUT]) {
+        o = c->o_object;
+        Py_INCREF(o);
+    } else {
+        o = finished(c, c->o_object, names[c->problem.dtype_o]);
+    }
+    if (!o || !c->return_lse)
+        return o;
+    PyObject *lse = finished(c, c->lse_object, "float32");
+    PyObject *both = lse ? PyTuple_Pack(2, o, lse) : NULL;
+    Py_XDECREF(lse);
+    Py_DECREF(o);
+    return both;
+}
+
+PyObject *attention(PyObject *self, PyObject *args, PyObject *kwargs) {
+    (void)self;
+    call c = {.frame = NULL};
+    PyObject *result = NULL;
+    if (arguments_read(&c, "attention", args, kwargs) || problem_build(&c) || outputs_build(&c))
+        goto done;
+    cached_plan *plan = plan_cache_take(device_of(&c), index_of(&c), &c.problem);
+    if (!plan)
+        goto done;
+    if (!run(&c, plan))
+        result = answer(&c);
+    plan_cache_give(plan);
+done:
+    call_drop(&c);
+    return result;
+}
+
+PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs) {
+    (void)self;
+    call c = {.frame = NULL};
+    PyObject *result = NULL;
+    char *text = NULL;
+    if (arguments_read(&c, "explain", args, kwargs) || problem_build(&c) || outputs_build(&c))
+        goto done;
+    att_context *context = context_of(device_of(&c), index_of(&c));
+    if (!context)
+        goto done;
+    text = malloc(ATT_EXPLAIN_MAX);
+    if (!text) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    att_status status = att_context_explain(context, &c.problem, text, ATT_EXPLAIN_MAX);
+    result = status == ATT_OK ? PyUnicode_FromString(text) : failure_raise(status);
+done:
+    free(text);
+    call_drop(&c);
+    return result;
+}
+
+PyObject *last_launch(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    if (!latest.kernel)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(s(III)(III)KIs)", latest.kernel, latest.grid[0], latest.grid[1],
+                         latest.grid[2], latest.block[0], latest.block[1], latest.block[2],
+                         (unsigned long long)latest.shared_bytes, latest.registers,
+                         latest.code_sha256);
+}

@@ -1,0 +1,83 @@
+/* extension.c: the extension attest._core. Single-phase: its caches are one a process, under one GIL. */
+#include "attest.h"
+#include "python/core/attention.h"
+#include "python/core/failure.h"
+#include "python/core/plan_cache.h"
+#include "python/core/queries.h"
+
+#define ARGUMENTS                                                                              \
+    "(q, k, v, *, causal=None, scale=None, window=None, align=None, softcap=None, "            \
+    "alibi=None, bias=None, "                                                                  \
+    "sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=None, max_seqlen_k=None, " \
+    "lens_k=None, "                                                                            \
+    "page_table=None, return_lse=False, out=None, layout='bhsd')\n--\n\n"
+
+PyDoc_STRVAR(
+    attention_doc,
+    "attention" ARGUMENTS
+    "Attention of q over k and v, in the caller's framework, without a copy.\n\n"
+    "q, k, v        arrays that offer DLPack (NumPy, PyTorch, CuPy, JAX …), float32, float16 "
+    "or bfloat16, on one\n"
+    "               device: (batch, heads, rows, d), or as `layout` says. k and v may have "
+    "fewer heads, d of v may\n"
+    "               differ. The last axis must be contiguous; the others may have any stride.\n"
+    "causal         True where q and k have equally many rows; else 'top-left' or "
+    "'bottom-right'\n"
+    "scale          of the scores; 1/sqrt(d) by default\n"
+    "window         (left, right): keys seen beside the diagonal, None for no limit\n"
+    "align          where the diagonal of a window or of ALiBi lies without causal: "
+    "'top-left', 'bottom-right'\n"
+    "softcap        scores become softcap * tanh(score / softcap)\n"
+    "alibi          slopes, float32, (heads,) or (batch, heads)\n"
+    "bias           added to the scores; or bool, False hides. Broadcasts to (batch, heads, "
+    "rows of q, of k)\n"
+    "sinks          one logit a head that takes weight and gives none, float32, (heads,)\n"
+    "cu_seqlens_q   int32, (batch + 1,): q is packed, (total rows, heads, d); likewise "
+    "cu_seqlens_k for k and v\n"
+    "max_seqlen_q   the longest of them, and max_seqlen_k; found by itself on the CPU\n"
+    "lens_k         int32, (batch,): keys in use of each batch entry\n"
+    "page_table     int32, (batch, pages): k and v are pages, (pages, heads, rows of a page, "
+    "d)\n"
+    "return_lse     also return the log-sum-exp of each row, float32, (batch, heads, rows)\n"
+    "out            an array for the answer\n"
+    "layout         'bhsd' or 'bshd': (batch, rows, heads, d)\n\n"
+    "On a GPU the work is put on the framework's current stream, and the call returns before "
+    "it is done. Raises\n"
+    "TypeError and ValueError that name the argument, UnsupportedError where no kernel serves, "
+    "Error where the\n"
+    "machine refuses.");
+
+PyDoc_STRVAR(
+    explain_doc,
+    "explain" ARGUMENTS
+    "Which kernel would serve this call of attention(), and why each other would not.");
+
+static PyMethodDef methods[] = {
+    {"attention", (PyCFunction)(void (*)(void))attention, METH_VARARGS | METH_KEYWORDS,
+     attention_doc},
+    {"explain", (PyCFunction)(void (*)(void))explain, METH_VARARGS | METH_KEYWORDS,
+     explain_doc},
+    {"last_launch", last_launch, METH_NOARGS,
+     "The latest launch of this thread as a tuple, or None."},
+    {"devices", devices, METH_NOARGS, "Devices as tuples."},
+    {"kernels", kernels, METH_VARARGS, "Kernels as tuples."},
+    {"cache_info", plan_cache_info, METH_NOARGS,
+     "(hits, misses, plans, limit) of the plan cache."},
+    {"cache_clear", plan_cache_clear, METH_NOARGS, "Forget every plan."},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "attest._core",
+    .m_doc = "libattest for Python; see the package attest.", .m_size = -1,
+    .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__core(void);
+PyMODINIT_FUNC PyInit__core(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module && (failure_setup(module) ||
+                   PyModule_AddStringConstant(module, "version", att_version()))) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,56 @@
+/* failure.c: mistakes in a call become ValueError, what the machine refuses attest.Error. */
+#include "python/core/failure.h"
+
+PyObject *failure_error, *failure_unsupported;
+
+static int add(PyObject *module, const char *name, PyObject *type) {
+    if (!type)
+        return -1;
+    Py_INCREF(type);
+    if (PyModule_AddObject(module, name, type)) {
+        Py_DECREF(type);
+        return -1;
+    }
+    return 0;
+}
+
+int failure_setup(PyObject *module) {
+    failure_error = PyErr_NewExceptionWithDoc(
+        "attest.Error",
+        "The machine or the library refused: no such device, a CUDA call that failed.",
+        PyExc_RuntimeError, NULL);
+    if (add(module, "Error", failure_error))
+        return -1;
+    PyObject *bases = PyTuple_Pack(2, failure_error, PyExc_NotImplementedError);
+    if (!bases)
+        return -1;
+    failure_unsupported =
+        PyErr_NewExceptionWithDoc("attest.UnsupportedError",
+                                  "A valid problem that no kernel of the device serves; the "
+                                  "text names the nearest kernel.",
+                                  bases, NULL);
+    Py_DECREF(bases);
+    return add(module, "UnsupportedError", failure_unsupported);
+}
+
+static PyObject *class_of(att_status status) {
+    switch (status) {
+    case ATT_E_ARG:
+    case ATT_E_STRUCT:
+    case ATT_E_OVERFLOW:
+    case ATT_E_ALIAS:
+    case ATT_E_DATA:
+        return PyExc_ValueError;
+    case ATT_E_MEMORY:
+        return PyExc_MemoryError;
+    case ATT_E_UNSUPPORTED:
+        return failure_unsupported;
+    default:
+        return failure_error;
+    }
+}
+
+void *failure_raise(att_status status) {
+    PyErr_SetString(class_of(status), att_last_error()->text);
+    return NULL;
+}

@@ -1,0 +1,108 @@
+/* options_build.c: the arguments that are numbers, words and pairs. */
+#include "python/core/problem_build.h"
+
+#include <string.h>
+
+static int read_number(float *out, const call *c, argument which) {
+    if (!c->given[which])
+        return 0;
+    double value = PyFloat_AsDouble(c->given[which]);
+    if (value == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%s is %R: a number is needed", argument_names[which],
+                     c->given[which]);
+        return -1;
+    }
+    *out = (float)value;
+    return 0;
+}
+
+/* 1 for top-left, 2 for bottom-right, as in att_causal and att_align; -1 with an error. */
+static int read_alignment(PyObject *value, const char *name, const char *others) {
+    if (PyUnicode_Check(value)) {
+        if (!PyUnicode_CompareWithASCIIString(value, "top-left"))
+            return ATT_CAUSAL_TOP_LEFT;
+        if (!PyUnicode_CompareWithASCIIString(value, "bottom-right"))
+            return ATT_CAUSAL_BOTTOM_RIGHT;
+    }
+    PyErr_Format(PyExc_ValueError, "%s is %R: %s'top-left' or 'bottom-right' would fit", name,
+                 value, others);
+    return -1;
+}
+
+/* A plain True has one meaning only where queries and keys are equally many. */
+static int read_causal(call *c) {
+    PyObject *value = c->given[ARG_CAUSAL];
+    if (!value || value == Py_False)
+        return 0;
+    if (value != Py_True) {
+        int side = read_alignment(value, "causal", "True, False, ");
+        c->problem.causal = side < 0 ? ATT_CAUSAL_NONE : (att_causal)side;
+        return side < 0 ? -1 : 0;
+    }
+    bool same_lengths = c->given[ARG_CU_SEQLENS_Q] == c->given[ARG_CU_SEQLENS_K] &&
+                        !c->given[ARG_LENS_K] && c->problem.seq_q == c->problem.seq_k;
+    if (!same_lengths) {
+        PyErr_Format(
+            PyExc_ValueError,
+            "causal is True, but q has %lld rows and k %lld%s: say 'top-left' or "
+            "'bottom-right'",
+            (long long)c->problem.seq_q, (long long)c->problem.seq_k,
+            c->given[ARG_CU_SEQLENS_Q] || c->given[ARG_CU_SEQLENS_K] || c->given[ARG_LENS_K]
+                ? " at most"
+                : "");
+        return -1;
+    }
+    c->problem.causal = ATT_CAUSAL_TOP_LEFT;
+    return 0;
+}
+
+static int read_align(call *c) {
+    PyObject *value = c->given[ARG_ALIGN];
+    if (!value)
+        return 0;
+    int side = read_alignment(value, "align", "");
+    c->problem.align = side < 0 ? ATT_ALIGN_UNSET : (att_align)side;
+    return side < 0 ? -1 : 0;
+}
+
+static int read_side(int64_t *out, PyObject *side) {
+    *out = side == Py_None ? -1 : PyLong_AsLongLong(side);
+    return PyErr_Occurred() || *out < -1 ? -1 : 0;
+}
+
+static int read_window(call *c) {
+    PyObject *value = c->given[ARG_WINDOW], *sides[2] = {NULL, NULL};
+    if (!value)
+        return 0;
+    int failed = !PySequence_Check(value) || PySequence_Size(value) != 2;
+    for (int i = 0; i < 2 && !failed; i++)
+        failed = !(sides[i] = PySequence_GetItem(value, i));
+    failed = failed || read_side(&c->problem.window_left, sides[0]) ||
+             read_side(&c->problem.window_right, sides[1]);
+    Py_XDECREF(sides[0]);
+    Py_XDECREF(sides[1]);
+    if (failed) {
+        PyErr_Clear();
+        PyErr_Format(
+            PyExc_ValueError,
+            "window is %R: a pair (left, right) of keys would fit, None or -1 for no limit",
+            value);
+        return -1;
+    }
+    return 0;
+}
+
+int options_build(call *c) {
+    if (c->given[ARG_RETURN_LSE]) {
+        int wanted = PyObject_IsTrue(c->given[ARG_RETURN_LSE]);
+        if (wanted < 0)
+            return -1;
+        c->return_lse = wanted;
+    }
+    return read_causal(c) || read_align(c) || read_window(c) ||
+                   read_number(&c->problem.scale, c, ARG_SCALE) ||
+                   read_number(&c->problem.softcap, c, ARG_SOFTCAP)
+               ? -1
+               : 0;
+}

@@ -1,0 +1,65 @@
+/* problem_build.h: from the arguments of a Python call to an att_problem and its pointers. */
+#ifndef ATTEST_PYTHON_PROBLEM_BUILD_H
+#define ATTEST_PYTHON_PROBLEM_BUILD_H
+
+#include "attest.h"
+#include "python/core/tensor.h"
+
+/* The arguments of attention() and explain(), in the order of their names in arguments.c. */
+typedef enum argument {
+    ARG_Q,
+    ARG_K,
+    ARG_V,
+    ARG_CAUSAL,
+    ARG_SCALE,
+    ARG_WINDOW,
+    ARG_ALIGN,
+    ARG_SOFTCAP,
+    ARG_ALIBI,
+    ARG_BIAS,
+    ARG_SINKS,
+    ARG_CU_SEQLENS_Q,
+    ARG_CU_SEQLENS_K,
+    ARG_MAX_SEQLEN_Q,
+    ARG_MAX_SEQLEN_K,
+    ARG_LENS_K,
+    ARG_PAGE_TABLE,
+    ARG_RETURN_LSE,
+    ARG_OUT,
+    ARG_LAYOUT,
+    ARG_COUNT
+} argument;
+
+typedef struct call {
+    PyObject *given[ARG_COUNT]; /* borrowed from the caller; NULL where absent or None */
+    tensor tensors[ARG_COUNT];  /* those that are arrays */
+    framework *frame;           /* of q */
+    int axis_seq, axis_head;    /* of a 4-dimensional q, k or v */
+    int64_t o_shape[TENSOR_DIMS], lse_shape[TENSOR_DIMS];
+    int o_ndim, lse_ndim;
+    bool return_lse;
+    att_problem problem;
+    att_args args;
+    tensor o, lse;
+    PyObject *o_object, *lse_object; /* owned */
+} call;
+
+/* Names and values of the arguments into c->given. 0, or -1 with TypeError. */
+int arguments_read(call *c, const char *function, PyObject *args, PyObject *kwargs);
+
+/* Everything but the outputs: looks into the arrays, checks them against each other, fills problem and args. 0,
+ * or -1 with an error that names the argument and what would fit. call_drop() after use, whatever came of it. */
+int problem_build(call *c);
+
+/* O and, where asked for, the LSE: the caller's or new ones, into problem, args and *_object. */
+int outputs_build(call *c);
+
+void call_drop(call *c);
+
+/* Names of arguments, for messages. */
+extern const char *const argument_names[ARG_COUNT];
+
+/* Options that are not arrays, into the problem. 0, or -1 with an error. */
+int options_build(call *c);
+
+#endif

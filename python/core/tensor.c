@@ -1,0 +1,315 @@
+/* tensor.c: DLPack from the side of who reads: by the exchange table where there is one, else by __dlpack__. */
+#include "python/core/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool tensor_on_gpu(dl_device device) {
+    return device.type == DL_CUDA || device.type == DL_CUDA_MANAGED;
+}
+
+int64_t tensor_count(const tensor *t) {
+    int64_t count = 1;
+    for (int i = 0; i < t->ndim; i++)
+        count *= t->shape[i];
+    return count;
+}
+
+static int fill(tensor *out, const char *name, const dl_tensor *from) {
+    if (from->ndim < 0 || from->ndim > TENSOR_DIMS) {
+        PyErr_Format(PyExc_ValueError, "%s has %d dimensions: at most %d would fit", name,
+                     (int)from->ndim, (int)TENSOR_DIMS);
+        return -1;
+    }
+    out->name = name;
+    out->data = from->data ? (char *)from->data + from->byte_offset : NULL;
+    out->device = from->device;
+    out->type = from->type;
+    out->ndim = from->ndim;
+    int64_t step = 1;
+    for (int i = from->ndim - 1; i >= 0; i--) {
+        out->shape[i] = from->shape[i];
+        out->strides[i] = from->strides ? from->strides[i] : step;
+        step *= from->shape[i];
+    }
+    return 0;
+}
+
+/* The error that is set, its first line, said of an argument. */
+static void blame(const char *name) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *text = PyObject_Str(value ? value : type);
+    PyObject *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
+    PyObject *first = lines && PyList_Size(lines) > 0 ? PyList_GetItem(lines, 0) : type;
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s: %S", name, first);
+    Py_XDECREF(lines);
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
+/* 0 is not a stream in this protocol; 1 is the default one. */
+static PyObject *stream_argument(framework *frame, PyObject *object) {
+    PyObject *stream = PyObject_CallFunctionObjArgs(frame->stream, object, NULL);
+    if (!stream || stream == Py_None || PyObject_IsTrue(stream))
+        return stream;
+    Py_DECREF(stream);
+    return PyLong_FromLong(1);
+}
+
+/* The arguments of __dlpack__ by name. Where there is no stream to name they are the same every time. */
+static PyObject *method_arguments(framework *frame, PyObject *object) {
+    static PyObject *always;
+    if (!always && !(always = Py_BuildValue("{s:(ii)}", "max_version", 1, 0)))
+        return NULL;
+    if (!frame->stream) {
+        Py_INCREF(always);
+        return always;
+    }
+    PyObject *named = frame->versioned ? PyDict_Copy(always) : PyDict_New();
+    PyObject *stream = named ? stream_argument(frame, object) : NULL;
+    if (!stream || PyDict_SetItemString(named, "stream", stream))
+        Py_CLEAR(named);
+    Py_XDECREF(stream);
+    return named;
+}
+
+static PyObject *call_method(framework *frame, PyObject *object, PyObject *method) {
+    static PyObject *none;
+    if (!frame->versioned && !frame->stream)
+        return PyObject_CallObject(method, NULL);
+    if (!none && !(none = PyTuple_New(0)))
+        return NULL;
+    PyObject *named = method_arguments(frame, object);
+    PyObject *capsule = named ? PyObject_Call(method, none, named) : NULL;
+    Py_XDECREF(named);
+    return capsule;
+}
+
+static PyObject *make_capsule(framework *frame, PyObject *object) {
+    static PyObject *name;
+    if (!name && !(name = PyUnicode_InternFromString("__dlpack__")))
+        return NULL;
+    PyObject *method = PyObject_GetAttr(object, name);
+    if (!method)
+        return NULL;
+    PyObject *capsule = call_method(frame, object, method);
+    if (!capsule && frame->versioned && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        /* From before there were versions; or it fails both ways, and the plain way says why. */
+        PyErr_Clear();
+        frame->versioned = false;
+        capsule = call_method(frame, object, method);
+        frame->versioned = !capsule;
+    }
+    Py_DECREF(method);
+    return capsule;
+}
+
+/* The capsule is kept as it is: whoever drops an unused one has its memory let go of. */
+static int open_capsule(tensor *out, const char *name, PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        const dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+        if (managed->version.major > 1) {
+            PyErr_Format(PyExc_TypeError, "%s comes by DLPack %u: 1 is known here", name,
+                         managed->version.major);
+            return -1;
+        }
+        out->read_only = managed->flags & DL_READ_ONLY;
+        return fill(out, name, &managed->tensor);
+    }
+    const dl_managed_plain *managed = PyCapsule_GetPointer(capsule, "dltensor");
+    return managed ? fill(out, name, &managed->tensor) : -1;
+}
+
+/* What __dlpack__ of this framework's release cannot say, its adapter can. Takes the error that is set. */
+static PyObject *export_otherwise(tensor *out, framework *frame, PyObject *object,
+                                  bool *is_bool) {
+    PyObject *type, *value, *trace, *substitute, *capsule = NULL;
+    int boolean = 0, read_only = 0;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *pair = PyObject_CallFunctionObjArgs(frame->export, object, NULL);
+    if (pair && pair != Py_None &&
+        PyArg_ParseTuple(pair, "Opp", &substitute, &boolean, &read_only))
+        capsule = make_capsule(frame, substitute);
+    Py_XDECREF(pair);
+    if (!capsule) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    *is_bool = boolean;
+    out->read_only = read_only;
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return capsule;
+}
+
+static int borrow_by_method(tensor *out, const char *name, framework *frame, PyObject *object) {
+    bool is_bool = false, read_only = false;
+    PyObject *capsule = make_capsule(frame, object);
+    if (!capsule && frame->export) {
+        capsule = export_otherwise(out, frame, object, &is_bool);
+        read_only = out->read_only;
+    }
+    if (!capsule) {
+        blame(name);
+        return -1;
+    }
+    if (open_capsule(out, name, capsule)) {
+        Py_DECREF(capsule);
+        return -1;
+    }
+    out->keep = capsule;
+    out->read_only |= read_only;
+    if (is_bool)
+        out->type.code = DL_BOOL;
+    return 0;
+}
+
+static int borrow_by_exchange(tensor *out, const char *name, framework *frame,
+                              PyObject *object) {
+    dl_tensor from;
+    if (frame->exchange->tensor_from_object(object, &from)) {
+        blame(name);
+        return -1;
+    }
+    return fill(out, name, &from);
+}
+
+static int refused(const char *name, framework *frame, PyObject *object) {
+    PyObject *why = PyObject_CallFunctionObjArgs(frame->refuse, object, NULL);
+    if (why && why != Py_None)
+        PyErr_Format(PyExc_TypeError, "%s %S", name, why);
+    int result = why == Py_None ? 0 : -1;
+    Py_XDECREF(why);
+    return result;
+}
+
+int tensor_borrow(tensor *out, const char *name, PyObject *object) {
+    *out = (tensor){.name = name};
+    framework *frame = framework_of(object, name);
+    if (!frame || (frame->refuse && refused(name, frame, object)))
+        return -1;
+    return frame->exchange ? borrow_by_exchange(out, name, frame, object)
+                           : borrow_by_method(out, name, frame, object);
+}
+
+void tensor_drop(tensor *t) {
+    Py_CLEAR(t->keep);
+}
+
+static void set_error(void *context, const char *kind, const char *message) {
+    (void)context;
+    (void)kind;
+    PyErr_SetString(PyExc_MemoryError, message);
+}
+
+static dl_type type_of_name(const char *dtype) {
+    if (!strcmp(dtype, "bfloat16"))
+        return (dl_type){DL_BFLOAT, 16, 1};
+    if (!strcmp(dtype, "uint8"))
+        return (dl_type){DL_UINT, 8, 1};
+    return (dl_type){DL_FLOAT, !strcmp(dtype, "float16") ? 16 : 32, 1};
+}
+
+static PyObject *create_by_exchange(tensor *out, const char *name, framework *frame,
+                                    dl_device device, int ndim, const int64_t *shape,
+                                    const char *dtype) {
+    int64_t sizes[TENSOR_DIMS];
+    memcpy(sizes, shape, (size_t)ndim * sizeof *shape);
+    dl_tensor prototype = {
+        .device = device, .ndim = ndim, .type = type_of_name(dtype), .shape = sizes};
+    dl_managed *managed = NULL;
+    void *object = NULL;
+    if (frame->exchange->allocate(&prototype, &managed, NULL, set_error)) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_MemoryError, "%s could not be allocated", name);
+        return NULL;
+    }
+    /* The array that is made owns the memory from here on. */
+    if (fill(out, name, &managed->tensor) ||
+        frame->exchange->object_from_managed(managed, &object))
+        return NULL;
+    return object;
+}
+
+static PyObject *create_by_function(tensor *out, const char *name, framework *frame,
+                                    PyObject *like, int ndim, const int64_t *shape,
+                                    const char *dtype) {
+    if (!frame->empty) {
+        PyErr_Format(PyExc_TypeError, "no way is known to make an array of %S for %s",
+                     frame->type, name);
+        return NULL;
+    }
+    PyObject *sizes = PyTuple_New(ndim), *object = NULL;
+    for (int i = 0; sizes && i < ndim; i++)
+        if (PyTuple_SetItem(sizes, i, PyLong_FromLongLong(shape[i])))
+            goto done;
+    object = sizes ? PyObject_CallFunction(frame->empty, "OOs", like, sizes, dtype) : NULL;
+    if (object && tensor_borrow(out, name, object))
+        Py_CLEAR(object);
+done:
+    Py_XDECREF(sizes);
+    return object;
+}
+
+PyObject *tensor_create(tensor *out, const char *name, framework *frame, PyObject *like,
+                        dl_device device, int ndim, const int64_t *shape, const char *dtype) {
+    *out = (tensor){.name = name};
+    PyObject *made = frame->exchange
+                         ? create_by_exchange(out, name, frame, device, ndim, shape, dtype)
+                         : create_by_function(out, name, frame, like, ndim, shape, dtype);
+    if (made) /* what stands for bfloat16 may be called otherwise */
+        out->type = type_of_name(dtype);
+    return made;
+}
+
+int tensor_stream(void **stream, framework *frame, PyObject *array, dl_device device) {
+    *stream = NULL;
+    if (frame->exchange)
+        return frame->exchange->current_stream(device.type, device.id, stream);
+    if (!frame->stream) {
+        PyErr_Format(PyExc_TypeError, "no way is known to find the current stream of %S",
+                     frame->type);
+        return -1;
+    }
+    PyObject *number = PyObject_CallFunctionObjArgs(frame->stream, array, NULL);
+    if (number && number != Py_None)
+        *stream = PyLong_AsVoidPtr(number);
+    Py_XDECREF(number);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+const char *tensor_type_text(const tensor *t, char *text) {
+    static const char *const kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};
+    const bool known = t->type.code < sizeof kinds / sizeof *kinds;
+    if (t->type.code == DL_BOOL)
+        snprintf(text, TENSOR_TEXT, "bool");
+    else
+        snprintf(text, TENSOR_TEXT, "%s%d", known ? kinds[t->type.code] : "of DLPack's type ",
+                 known ? t->type.bits : t->type.code);
+    return text;
+}
+
+const char *tensor_shape_text(const tensor *t, char *text) {
+    int used = snprintf(text, TENSOR_TEXT, "(");
+    for (int i = 0; i < t->ndim; i++)
+        used += snprintf(text + used, (size_t)(TENSOR_TEXT - used), i ? ", %lld" : "%lld",
+                         (long long)t->shape[i]);
+    snprintf(text + used, (size_t)(TENSOR_TEXT - used), t->ndim == 1 ? ",)" : ")");
+    return text;
+}
+
+const char *tensor_device_text(dl_device device, char *text) {
+    if (tensor_on_gpu(device))
+        snprintf(text, TENSOR_TEXT, "cuda:%d", (int)device.id);
+    else if (device.type == DL_CPU || device.type == DL_CUDA_HOST)
+        snprintf(text, TENSOR_TEXT, "cpu");
+    else
+        snprintf(text, TENSOR_TEXT, "a device of DLPack's type %d", (int)device.type);
+    return text;
+}

@@ -1,0 +1,43 @@
+/* tensor.h: an array of the caller's, looked into without a copy; and new ones of the same framework. */
+#ifndef ATTEST_PYTHON_TENSOR_H
+#define ATTEST_PYTHON_TENSOR_H
+
+#include "python/core/framework.h"
+
+enum { TENSOR_DIMS = 4 };
+
+typedef struct tensor {
+    const char *name; /* of the argument */
+    PyObject *keep; /* the capsule that the memory lives by, or NULL: the caller's array does */
+    void *data;
+    dl_device device;
+    dl_type type;
+    int ndim;
+    bool read_only;
+    int64_t shape[TENSOR_DIMS], strides[TENSOR_DIMS];
+} tensor;
+
+/* Look into `object`. 0, or -1 with an error that names the argument. tensor_drop() after use. */
+int tensor_borrow(tensor *out, const char *name, PyObject *object);
+
+/* Let go of what tensor_borrow() took; fine on a zeroed tensor. */
+void tensor_drop(tensor *t);
+
+/* A new contiguous array of the framework and device of `like`, which is an array of `frame`. A new reference, and
+ * its memory in *out, which tensor_drop() lets go of. dtype is "float32", "float16", "bfloat16" or "uint8". */
+PyObject *tensor_create(tensor *out, const char *name, framework *frame, PyObject *like,
+                        dl_device device, int ndim, const int64_t *shape, const char *dtype);
+
+/* The stream that an array's framework works on now. Only for arrays on a GPU. 0, or -1 with an error. */
+int tensor_stream(void **stream, framework *frame, PyObject *array, dl_device device);
+
+bool tensor_on_gpu(dl_device device);
+int64_t tensor_count(const tensor *t); /* elements */
+
+/* "float16", "int64" …; "(2, 8, 512, 64)"; "cuda:0". `text` has TENSOR_TEXT bytes and is returned. */
+enum { TENSOR_TEXT = 96 };
+const char *tensor_type_text(const tensor *t, char *text);
+const char *tensor_shape_text(const tensor *t, char *text);
+const char *tensor_device_text(dl_device device, char *text);
+
+#endif

@@ -1,0 +1,18 @@
+/* workspace.h: the scratch memory of one run. Call with the GIL held. */
+#ifndef ATTEST_PYTHON_WORKSPACE_H
+#define ATTEST_PYTHON_WORKSPACE_H
+
+#include "python/core/problem_build.h"
+
+typedef struct workspace {
+    void *data;
+    size_t bytes;     /* 0 on a GPU */
+    PyObject *object; /* on a GPU: the array that has the memory */
+    tensor view;
+} workspace;
+
+/* `bytes` of memory where the call computes. 0, or -1 with an error. */
+int workspace_take(workspace *w, const call *c, size_t bytes);
+void workspace_give(workspace *w);
+
+#endif

@@ -1,0 +1,18 @@
+"""conftest.py: a machine without a GPU unless a test says otherwise, and the closing line that tests/run.sh counts."""
+
+import os
+import sys
+
+os.environ.setdefault("ATTEST_ROWS", "")  # whoever runs the tests may have rows of their own
+for name in ("ATTEST_ISA", "ATTEST_DEVICE", "ATTEST_KERNEL", "ATTEST_ALLOW_SLOW"):
+    os.environ.pop(name, None)
+sys.path.insert(0, os.path.dirname(__file__))
+
+
+def pytest_terminal_summary(terminalreporter):
+    stats = terminalreporter.stats
+    reasons = sorted({report.longrepr[2] for report in stats.get("skipped", [])})
+    for reason in reasons:
+        terminalreporter.write_line(f"skipped: {reason.removeprefix('Skipped: ')}")
+    failed = len(stats.get("failed", [])) + len(stats.get("error", []))
+    terminalreporter.write_line(f"{len(stats.get('passed', []))} passed, {failed} failed")
