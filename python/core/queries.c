@@ -31,22 +31,22 @@ static int append(PyObject *list, PyObject *item) {
     return failed ? -1 : 0;
 }
 
-/* GPUs are counted by asking for the next one until it is not there. */
+/* GPUs are found by asking for each; one that is not there, or too old, is refused as a device. */
 PyObject *devices(PyObject *self, PyObject *unused) {
+    enum { MOST = 16 };
     (void)self;
     (void)unused;
     PyObject *list = PyList_New(0);
     if (!list || append(list, describe_device(ATT_DEVICE_CPU, 0)))
         goto fail;
-    for (int32_t index = 0;; index++) {
+    for (int32_t index = 0; index < MOST; index++) {
         PyObject *found = describe_device(ATT_DEVICE_CUDA, index);
-        if (!found && att_last_error()->status == ATT_E_DEVICE) {
+        if (!found && att_last_error()->status == ATT_E_DEVICE)
             PyErr_Clear();
-            return list;
-        }
-        if (append(list, found))
+        else if (append(list, found))
             goto fail;
     }
+    return list;
 fail:
     Py_XDECREF(list);
     return NULL;

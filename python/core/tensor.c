@@ -26,11 +26,14 @@ static int fill(tensor *out, const char *name, const dl_tensor *from) {
     out->device = from->device;
     out->type = from->type;
     out->ndim = from->ndim;
+    bool empty = false; /* its strides say nothing, and may be 0 */
+    for (int i = 0; i < from->ndim; i++)
+        empty |= from->shape[i] == 0;
     int64_t step = 1;
     for (int i = from->ndim - 1; i >= 0; i--) {
         out->shape[i] = from->shape[i];
-        out->strides[i] = from->strides ? from->strides[i] : step;
-        step *= from->shape[i];
+        out->strides[i] = from->strides && !empty ? from->strides[i] : step;
+        step *= from->shape[i] ? from->shape[i] : 1;
     }
     return 0;
 }

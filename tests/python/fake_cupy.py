@@ -1,0 +1,56 @@
+"""fake_cupy.py: stands for CuPy on the driver that is none (tests/fake_cuda): its arrays say that they are on a GPU."""
+
+import ctypes
+import sys
+import types
+
+import numpy as np
+
+STREAM = 0x5000  # the current stream
+made = []  # shape and dtype of every array that was asked for
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("byte_offset", ctypes.c_uint64)]
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
+
+
+class ndarray:
+    def __init__(self, array, device=(2, 0)):
+        self.array, self.device, self.streams = array, device, []
+        self._shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        self._strides = (ctypes.c_int64 * array.ndim)(*(step // array.itemsize for step in array.strides))
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        self.streams.append(stream)
+        code = {"f": 2, "i": 0, "u": 1}[self.array.dtype.kind]
+        self._managed = _Managed(1, 0, None, None, 0, _Tensor(
+            self.array.ctypes.data, *self.device, self.array.ndim, code, self.array.itemsize * 8, 1,
+            ctypes.addressof(self._shape), ctypes.addressof(self._strides), 0))
+        assert max_version == (1, 0)
+        return _new_capsule(ctypes.addressof(self._managed), b"dltensor_versioned", None)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+def empty(shape, dtype):
+    made.append((tuple(shape), dtype))
+    return ndarray(np.zeros(shape, dtype))
+
+
+ndarray.__module__ = "cupy"
+sys.modules["cupy"] = types.SimpleNamespace(
+    ndarray=ndarray, empty=empty,
+    cuda=types.SimpleNamespace(get_current_stream=lambda: types.SimpleNamespace(ptr=STREAM)))

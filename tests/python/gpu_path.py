@@ -1,0 +1,74 @@
+"""gpu_path.py: the way of a GPU array through the extension, on a driver that launches nothing; prints what came of it.
+
+A process of its own: test_gpu_path.py names the driver in its environment.
+"""
+
+import ctypes
+import os
+import sys
+
+import attest
+import fake_cupy
+import numpy as np
+
+
+def launches():
+    """Launches so far, and the stream of the latest: the fields of fake_cuda in tests/fake_cuda/fake_cuda.h."""
+    class Config(ctypes.Structure):
+        _fields_ = [("size", ctypes.c_uint * 7), ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p),
+                    ("count", ctypes.c_uint)]
+
+    class Fake(ctypes.Structure):
+        _fields_ = [("version", ctypes.c_int), ("devices", ctypes.c_int), ("cc", ctypes.c_int * 4),
+                    ("missing", ctypes.c_char_p), ("fail_at", ctypes.c_long), ("fail_code", ctypes.c_int),
+                    ("fail_call", ctypes.c_char_p), ("sticky", ctypes.c_int), ("memory", ctypes.c_int * 3),
+                    ("kernel", ctypes.c_int * 2), ("busy_us", ctypes.c_long), ("params", ctypes.c_size_t),
+                    ("run", ctypes.c_void_p), ("calls", ctypes.c_long), ("failed_call", ctypes.c_char * 64),
+                    ("counts", ctypes.c_long * 7), ("launches", ctypes.c_long), ("config", Config)]
+
+    state = ctypes.CDLL(os.environ["ATTEST_LIBCUDA"]).fake_cuda_state
+    state.restype = ctypes.POINTER(Fake)
+    return state().contents.launches, state().contents.config.stream
+
+
+def array(*shape, dtype=np.float16, **options):
+    return fake_cupy.ndarray(np.ones(shape, dtype), **options)
+
+
+def refused(function):
+    try:
+        function()
+    except Exception as error:  # what it is, is printed
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+q, k, v = (array(2, 8, 300, 64) for _ in range(3))
+before = launches()[0]
+o, lse = attest.attention(q, k, v, causal=True, return_lse=True)
+launch = attest.last_launch()
+print("launched", launches()[0] - before, "on", launches()[1])
+print("kernel", launch.kernel, "code", len(launch.code_sha256), "registers", launch.registers)
+print("answer", type(o).__name__, o.array.shape, o.array.dtype, lse.array.shape, lse.array.dtype)
+print("streams", set(q.streams + k.streams + v.streams))
+
+del fake_cupy.made[:]
+few = array(1, 8, 1, 64)
+many = array(1, 8, 32768, 64)
+attest.attention(few, many, many)
+print("workspace", [shape[0] > 0 for shape, dtype in fake_cupy.made if dtype == "uint8"])
+
+flat = fake_cupy.ndarray(np.ones(2 * 8 * 300 * 64 + 1, np.float16)[1:].reshape(2, 8, 300, 64))
+print("unaligned", attest.attention(flat, k, v) is not None, attest.cache_info().plans)
+print("devices", [device.device for device in attest.devices()])
+print("kernels", any(kernel.available and kernel.device == "cuda" for kernel in attest.kernels("cuda:1")))
+print("float32", refused(lambda: attest.attention(*(array(1, 1, 8, 8, dtype=np.float32) for _ in range(3)))))
+print("mixed", refused(lambda: attest.attention(q, np.ones((2, 8, 300, 64), np.float16), v)))
+print("other", refused(lambda: attest.attention(q, array(2, 8, 300, 64, device=(2, 1)), v)))
+print("moon", refused(lambda: attest.attention(array(2, 8, 300, 64, device=(10, 0)), k, v)))
+cu = array(3, dtype=np.int32)
+packed = array(6, 2, 64)
+print("longest", refused(lambda: attest.attention(packed, packed, packed, cu_seqlens_q=cu, cu_seqlens_k=cu)))
+print("given", refused(lambda: attest.attention(packed, packed, packed, cu_seqlens_q=cu, cu_seqlens_k=cu,
+                                                 max_seqlen_q=6, max_seqlen_k=6)))
+sys.stdout.flush()

@@ -1,0 +1,45 @@
+"""test_gpu_path.py: GPU arrays on the driver that launches nothing: stream, workspace, alignment, errors."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FAKES = Path(os.environ.get("BUILD", "build")).resolve() / "tests/fake_cuda"
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    if not (FAKES / "libfake_cuda.so").exists():
+        pytest.skip("the driver that launches nothing is not built")
+    environment = {**os.environ, "ATTEST_LIBCUDA": str(FAKES / "libfake_cuda.so"),
+                   "ATTEST_LIBNVRTC": str(FAKES / "libfake_nvrtc.so"),
+                   "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+    done = subprocess.run([sys.executable, Path(__file__).with_name("gpu_path.py")], env=environment, check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("what, wanted", [
+    ("launched", "1 on 20480"),
+    ("answer", "ndarray (2, 8, 300, 64) float16 (2, 8, 300) float32"),
+    ("streams", "{20480}"),
+    ("workspace", "[True]"),
+    ("unaligned", "True 3"),
+    ("devices", "['cpu', 'cuda:0', 'cuda:1', 'cuda:2']"),
+    ("kernels", "True"),
+    ("given", "no error")])
+def test_way(said, what, wanted):
+    assert said[what] == wanted
+
+
+@pytest.mark.parametrize("what, wanted", [
+    ("kernel", "fwd_sm80"), ("kernel", "code 64 registers 168"), ("float32", "UnsupportedError: "),
+    ("mixed", "ValueError: k is on cpu, q is on cuda:0"), ("other", "ValueError: k is on cuda:1, q is on cuda:0"),
+    ("moon", "ValueError: q is on a device of DLPack's type 10"),
+    ("longest", "TypeError: max_seqlen_q is needed")])
+def test_words(said, what, wanted):
+    assert wanted in said[what]

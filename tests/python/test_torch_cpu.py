@@ -1,0 +1,286 @@
+"""test_torch_cpu.py: attest.torch against PyTorch's own scaled_dot_product_attention, on the CPU."""
+
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+
+import attest  # noqa: E402
+import attest.torch as at  # noqa: E402
+from torch.nn import functional  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::attest.torch.RecomputeWarning")
+theirs = functional.scaled_dot_product_attention
+BARS = {torch.float32: 3e-6, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(3)
+    yield
+    at.disable()
+
+
+def qkv(batch=2, heads=4, heads_kv=None, rows=17, keys=None, d=16, dtype=torch.float32):
+    kv = (batch, heads_kv or heads, keys or rows, d)
+    return torch.randn(batch, heads, rows, d).to(dtype), torch.randn(kv).to(dtype), torch.randn(kv).to(dtype)
+
+
+def check(*tensors, **options):
+    wide = [x.float() for x in tensors]
+    mask = options.get("attn_mask")
+    wanted = theirs(*wide, **{**options, "attn_mask": mask.float() if mask is not None and mask.is_floating_point()
+                              else mask})
+    got = at.scaled_dot_product_attention(*tensors, **options)
+    assert got.shape == wanted.shape and got.dtype == tensors[0].dtype and got.device == tensors[0].device
+    torch.testing.assert_close(got.float(), wanted, rtol=0, atol=BARS[tensors[0].dtype])
+
+
+@pytest.mark.parametrize("dtype", list(BARS))
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.3}])
+def test_types(dtype, options):
+    check(*qkv(dtype=dtype, rows=19, keys=33), **options)
+
+
+@pytest.mark.parametrize("shapes", [
+    [(5, 8)] * 3, [(3, 5, 8)] * 3, [(2, 3, 4, 5, 8)] * 3, [(2, 4, 5, 8), (1, 4, 7, 8), (1, 4, 7, 8)],
+    [(2, 4, 5, 8), (2, 1, 7, 8), (2, 1, 7, 8)], [(2, 1, 5, 8), (2, 4, 7, 8), (2, 4, 7, 6)],
+    [(4, 5, 8), (2, 4, 7, 8), (7, 8)], [(2, 4, 0, 8), (2, 4, 7, 8), (2, 4, 7, 8)],
+    [(0, 4, 5, 8), (0, 4, 7, 8), (0, 4, 7, 8)]])
+def test_leading_axes(shapes):
+    check(*(torch.randn(shape) for shape in shapes))
+
+
+def test_no_keys():
+    o = at.scaled_dot_product_attention(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 0, 8), torch.randn(1, 2, 0, 8))
+    assert o.shape == (1, 2, 3, 8) and not o.any()
+
+
+@pytest.mark.parametrize("shape", [(17, 23), (4, 1, 23), (2, 1, 1, 23), (2, 4, 17, 23), (1, 17, 1)])
+@pytest.mark.parametrize("boolean", [True, False])
+def test_masks(shape, boolean):
+    mask = torch.rand(shape) > 0.3 if boolean else torch.randn(shape)
+    check(*qkv(keys=23), attn_mask=mask)
+
+
+def test_masks_of_other_layouts():
+    q, k, v = qkv(keys=23)
+    check(q, k, v, attn_mask=torch.randn(23, 17).t())
+    check(q, k, v, attn_mask=(torch.rand(1, 1, 17, 46) > 0.5)[..., ::2])
+    check(torch.stack([q, q]), torch.stack([k, k]), torch.stack([v, v]), attn_mask=torch.randn(2, 1, 17, 23))
+    low = torch.randn(17, 23).bfloat16()
+    check(q.bfloat16(), k.bfloat16(), v.bfloat16(), attn_mask=low)
+
+
+def test_masked_rows_are_zero():
+    mask = torch.ones(17, 17, dtype=torch.bool)
+    mask[3] = False
+    check(*qkv(), attn_mask=mask)
+
+
+@pytest.mark.parametrize("heads_kv", [1, 2, 4])
+def test_grouped_heads(heads_kv):
+    check(*qkv(heads_kv=heads_kv), enable_gqa=True)
+
+
+def test_strides():
+    q, k, v = qkv()
+    check(*(x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v)))
+    check(*(x.transpose(-1, -2).contiguous().transpose(-1, -2) for x in (q, k, v)))
+    check(*(torch.cat([x, x], -1)[:, :, ::2, 16:] for x in (q, k, v)))
+    check(q, k[:1, :1].expand_as(k), v[:1].expand_as(v))
+    check(*torch.randn(2, 17, 3, 4, 16).permute(2, 0, 3, 1, 4).unbind())
+
+
+@pytest.mark.parametrize("tensors, options, kind", [
+    (lambda q, k, v: (q, k.half(), v), {}, RuntimeError),
+    (lambda q, k, v: (q, k[..., :8], v), {}, RuntimeError),
+    (lambda q, k, v: (q, k[:, :2], v[:, :2]), {}, RuntimeError),
+    (lambda q, k, v: (q, k[:, :3], v[:, :3]), {"enable_gqa": True}, RuntimeError),
+    (lambda q, k, v: (q[0, 0, 0], k, v), {}, RuntimeError),
+    (lambda q, k, v: (q, k, v), {"attn_mask": torch.ones(17, 17).bool(), "is_causal": True}, RuntimeError),
+    (lambda q, k, v: (q, k, v), {"attn_mask": torch.ones(17, 17).int()}, RuntimeError),
+    (lambda q, k, v: (q.to("meta"), k, v), {}, (RuntimeError, attest.UnsupportedError)),
+    (lambda q, k, v: (q, k, v), {"attn_mask": torch.ones(16, 17)}, (RuntimeError, ValueError))])
+def test_mistakes_are_pytorchs(tensors, options, kind):
+    tensors = tensors(*qkv())
+    with pytest.raises(Exception):
+        theirs(*tensors, **options)
+    with pytest.raises(kind):
+        at.scaled_dot_product_attention(*tensors, **options)
+
+
+def test_values_for_fewer_keys_are_a_mistake():
+    """PyTorch does not look on every path."""
+    q, k, v = qkv()
+    with pytest.raises(RuntimeError, match="do not fit each other"):
+        at.scaled_dot_product_attention(q, k, v[:, :, :3])
+
+
+@pytest.mark.parametrize("options, reason", [({"dropout_p": 0.1}, "dropout"), ({"dtype": torch.float64}, "float64"),
+                                             ({"d": 300}, "300")])
+def test_refusals(options, reason):
+    dropout = {key: value for key, value in options.items() if key == "dropout_p"}
+    q, k, v = qkv(**{key: value for key, value in options.items() if key != "dropout_p"})
+    assert reason in at.why_not(q, k, v, **dropout)
+    with pytest.raises(attest.UnsupportedError, match=reason):
+        at.scaled_dot_product_attention(q, k, v, **dropout)
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"enable_gqa": True}, {"scale": 0.7}, {"mask": (17, 23)},
+                                     {"mask": (2, 1, 1, 23)}, {"bool": (17, 23)}])
+def test_gradients_of_both_orders(options, monkeypatch):
+    monkeypatch.setattr(at, "_BACKWARD_ELEMENTS", 2 * 4 * 23 * 5)  # blocks of five rows
+    tensors = [x.requires_grad_() for x in qkv(keys=23, heads_kv=2 if "enable_gqa" in options else 4)]
+    named = {key: value for key, value in options.items() if key not in ("mask", "bool")}
+    if "mask" in options:
+        tensors.append(torch.randn(options["mask"]).requires_grad_())
+    weights = torch.randn(2, 4, 17, 16)
+    hidden = torch.rand(17, 23) > 0.3
+    hidden[4] = False
+
+    def gradients(function):
+        mask = tensors[3] if "mask" in options else hidden if "bool" in options else None
+        o = function(*tensors[:3], attn_mask=mask, **named)
+        first = torch.autograd.grad((o * weights).sum(), tensors, create_graph=True)
+        return (o, *first, *torch.autograd.grad(sum((x * x).sum() for x in first), tensors))
+
+    with sdpa_kernel(SDPBackend.MATH):
+        wanted = gradients(theirs)
+    for got, want in zip(gradients(at.scaled_dot_product_attention), wanted):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5 * want.abs().max().item())
+
+
+def test_the_first_backward_says_that_it_recomputes(monkeypatch):
+    monkeypatch.setattr(at, "_said_recompute", False)
+    q, k, v = (x.requires_grad_() for x in qkv())
+    with pytest.warns(at.RecomputeWarning, match="no backward kernel"):
+        at.scaled_dot_product_attention(q, k, v).sum().backward()
+
+
+def test_attention_itself_computes_no_gradient():
+    q, k, v = qkv()
+    q.requires_grad_()
+    with pytest.raises(TypeError, match="q requires a gradient"):
+        attest.attention(q, k, v)
+    with torch.no_grad():
+        assert not attest.attention(torch.nn.Parameter(q), k, v).requires_grad
+    with torch.inference_mode():
+        assert at.scaled_dot_product_attention(q, k, v).is_inference()
+
+
+@pytest.mark.parametrize("how", [{}, {"grad": True}, {"mask": True}])
+def test_operator(how):
+    q, k, v = qkv()
+    if "grad" in how:
+        q, k, v = (x.requires_grad_() for x in (q, k, v))
+    mask = torch.rand(17, 17) > 0.2 if "mask" in how else None
+    torch.library.opcheck(torch.ops.attest.sdpa, (q, k, v, mask, mask is None, 0.25))
+
+
+def test_compiles_in_one_graph():
+    q, k, v = qkv()
+
+    def model(q, k, v):
+        return at.scaled_dot_product_attention(q * 2, k, v, is_causal=True) + 1
+
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(q, k, v), theirs(q * 2, k, v, is_causal=True) + 1)
+    own = [x.clone().requires_grad_() for x in (q, k, v)]
+    compiled(*own).sum().backward()
+    other = [x.clone().requires_grad_() for x in (q, k, v)]
+    (theirs(other[0] * 2, *other[1:], is_causal=True) + 1).sum().backward()
+    for x, y in zip(own, other):
+        torch.testing.assert_close(x.grad, y.grad, rtol=1e-4, atol=1e-4)
+
+
+def test_tensors_without_memory():
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        q = torch.zeros(2, 4, 5, 8)
+        assert at.scaled_dot_product_attention(q, q, q).shape == q.shape
+        with pytest.raises(TypeError, match="FakeTensor"):
+            attest.attention(q, q, q)
+    with pytest.raises(TypeError, match="^q: [^\n]*$"):
+        attest.attention(torch.eye(4).to_sparse(), q, q)
+    with pytest.raises((TypeError, ValueError), match="q"):
+        attest.attention(torch.zeros(1, 1, 2, 8, device="meta"), *[torch.zeros(1, 1, 2, 8)] * 2)
+
+
+def test_enable():
+    q, k, v = qkv()
+    with at.enable() as report:
+        assert functional.scaled_dot_product_attention is not theirs
+        torch.testing.assert_close(functional.scaled_dot_product_attention(q, k, v), theirs(q, k, v))
+        torch.testing.assert_close(functional.scaled_dot_product_attention(q.double(), k.double(), v.double()).float(),
+                                   theirs(q, k, v))
+        functional.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+        layer = torch.nn.MultiheadAttention(16, 2, batch_first=True)
+        layer(q[0], k[0], v[0], need_weights=False)
+        with at.enable() as inner:
+            functional.scaled_dot_product_attention(q, k, v)
+        assert (inner.served, inner.passed_on) == (1, 0)
+    assert functional.scaled_dot_product_attention is theirs
+    assert (report.served, report.passed_on) == (3, 2)
+    text = str(report)
+    assert text.startswith("3 served by attest, 2 passed on to PyTorch") and "no dropout" in text and "float64" in text
+    functional.scaled_dot_product_attention(q, k, v)
+    assert report.served == 3 and len(list(report.calls())) == 4
+
+
+def test_enable_passes_mistakes_on_as_pytorchs():
+    q, k, v = qkv()
+    with at.enable(), pytest.raises(RuntimeError):
+        functional.scaled_dot_product_attention(q, k[:, :3], v[:, :3])
+
+
+def test_reports_are_bounded_and_of_every_thread():
+    report = at.Report()
+    for rows in range(1100):
+        report._add(at.Call((rows,), (), torch.float32, "cpu", False, False, None))
+    assert report.served == 1100 and len(list(report.calls())) == 1001
+    q, k, v = qkv()
+    with at.enable() as shared:
+        threads = [threading.Thread(target=lambda: [functional.scaled_dot_product_attention(q, k, v)
+                                                    for _ in range(50)]) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert shared.served == 150
+
+
+def test_types_stay_in_the_framework():
+    q, k, v = qkv(dtype=torch.bfloat16)
+    o, lse = attest.attention(q, k, v, return_lse=True, sinks=torch.zeros(4))
+    assert type(o) is torch.Tensor and o.dtype == torch.bfloat16 and lse.dtype == torch.float32
+    assert attest.attention(q, k, v, out=torch.empty_like(q, dtype=torch.float32)).dtype == torch.float32
+    del q, k, v
+    assert torch.isfinite(o).all() and o.add_(1).sum() != 0
+
+
+def test_vmap_is_refused_or_right():
+    q, k, v = (torch.randn(3, 2, 4, 5, 8) for _ in range(3))
+    try:
+        got = torch.vmap(at.scaled_dot_product_attention)(q, k, v)
+    except RuntimeError:
+        return
+    torch.testing.assert_close(got, theirs(q, k, v))
+
+
+def test_nothing_leaks():
+    q, k, v = qkv(rows=64)
+
+    def resident():
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1])
+
+    for _ in range(300):
+        at.scaled_dot_product_attention(q, k, v)
+    pages = resident()
+    for _ in range(2000):
+        attest.attention(q, k, v, return_lse=True)
+    assert (resident() - pages) * 4096 < 8 << 20
