@@ -84,7 +84,7 @@ typedef struct counts {
 
 /* The builds that watch memory and coverage are slow, and try less. */
 static int trials(void) {
-    return getenv("ATTEST_PROPERTY_COUNT") ? 30 : 100;
+    return getenv("ATTEST_PROPERTY_COUNT") ? 30 : 60;
 }
 
 static counts try_many(const recipe *of_a, const recipe *of_b, lab_pairing pairing,
