@@ -15,9 +15,10 @@
  *     o[b,h,i] = sum_j exp(s[j]) v[b,h/group,j] / (sum_j exp(s[j]) + exp(sink[h]))
  *     lse[b,h,i] = log(sum_j exp(s[j]) + exp(sink[h]))           natural logarithm
  *
- * with float32 accumulation. diagonal(i) is i (top-left) or i + seq_k - seq_q (bottom-right).
+ * with float32 accumulation. diagonal(i) is i (top-left) or i + seq_k - seq_q (bottom-right); where
+ * lengths vary, seq_q and seq_k are here those of the sequence.
  * A row that sees no key gives o = 0 and lse = -inf (lse = sink[h] where there is a sink).
- * docs/numerics.md has the whole numerical contract.
+ * docs/numerics.md has the whole numerical contract; examples/ has whole programs.
  *
  * On a GPU (ATT_DEVICE_CUDA) every pointer of att_args, and the workspace, is an address that the GPU
  * reads: device, managed or registered host memory. The run is put on the caller's stream and
@@ -146,7 +147,9 @@ typedef struct att_problem {
     /* Q (batch, heads_q, seq_q, d_qk), K (batch, heads_kv, seq_k, d_qk), V (.., d_v), O (..,
      * d_v). With ATT_CU_SEQLENS_Q, Q and O are (total_q, heads_q, d): `batch` is not looked at
      * and row r of sequence b is row cu_seqlens_q[b] + r; likewise K and V with
-     * ATT_CU_SEQLENS_K. With ATT_PAGED, `batch` of K and V is the stride from page to page. */
+     * ATT_CU_SEQLENS_K. With ATT_PAGED, K and V are (num_pages, heads_kv, page_size, d): `batch` is
+     * the stride from page to page, and row j of sequence b is row j % page_size of page
+     * page_table[b][j / page_size]. att_problem_layout_bshd() and _bhsd() set all of these. */
     att_strides q, k, v, o;
     att_strides lse; /* (batch, heads_q, seq_q) or (heads_q, total_q); col is not looked at */
 
@@ -161,7 +164,8 @@ typedef struct att_problem {
     att_dtype bias_dtype;       /* F32, F16, BF16 or BOOL8 */
     att_strides bias;           /* (batch, heads_q, seq_q, seq_k), zeros broadcast */
 
-    int64_t total_q, total_k;     /* rows in packed Q/O and K/V, where cu_seqlens are used */
+    /* Rows there are in packed Q/O and K/V, where cu_seqlens are used; a run may use fewer. */
+    int64_t total_q, total_k;
     int64_t page_size, num_pages; /* ATT_PAGED: keys in a page, pages in K and V */
     int64_t page_table_stride; /* ATT_PAGED: entries from one batch entry's table to the next */
 
@@ -181,7 +185,8 @@ typedef struct att_launch {
     char code_sha256[65];  /* GPU: of the machine code given to the driver; CPU: "" */
 } att_launch;
 
-/* The pointers of one run. Zero it, set size, set what the problem has. */
+/* The pointers of one run. Zero it, set size, set what the problem has. Lengths and pages are data, not
+ * part of a plan: one plan serves every step of a cache that grows. */
 typedef struct att_args {
     size_t size; /* sizeof(att_args) */
     const void *q, *k, *v;
@@ -190,12 +195,14 @@ typedef struct att_args {
     const float *alibi;
     const void *bias;
     const float *sinks;
-    const int32_t *cu_seqlens_q; /* batch + 1 entries: 0 first, never falling, to total_q */
+    const int32_t *cu_seqlens_q; /* batch + 1 entries: 0 first, never falling, <= total_q */
     const int32_t *cu_seqlens_k; /* likewise; with ATT_PAGED only the differences count */
-    const int32_t *lens_k;       /* batch entries, each 0 .. seq_k */
-    const int32_t *page_table;   /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1 */
-    att_launch *launch;          /* optional: filled by the kernel that runs */
-    size_t workspace_size;       /* optional: bytes at workspace, checked where it is not 0 */
+    const int32_t *lens_k;       /* batch entries, each 0 .. seq_k; 0: no key, so o = 0 */
+    /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1. Sequences may share pages. What stands
+     * past the page of a sequence's last key is not looked at. */
+    const int32_t *page_table;
+    att_launch *launch;    /* optional: filled by the kernel that runs */
+    size_t workspace_size; /* optional: bytes at workspace, checked where it is not 0 */
 } att_args;
 
 /* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d)
@@ -210,7 +217,10 @@ ATT_API void att_problem_init(att_problem *problem, int64_t batch, int64_t heads
  *   bhsd    (batch, heads, seq, d)
  *   packed  q, k, v in one (batch, seq, heads_q*d_qk + heads_kv*d_qk + heads_kv*d_v) buffer, for
  *           seq_q = seq_k; k and v start at *k_offset and *v_offset elements; o is bshd
- * With cu_seqlens set before the call, lse becomes (heads_q, total_q). Thread: safe. */
+ * Set features, total_q, total_k and page_size before the call: with ATT_CU_SEQLENS_Q, lse becomes
+ * (heads_q, total_q); with ATT_PAGED, k and v become (num_pages, page_size, heads_kv, d) for bshd and
+ * (num_pages, heads_kv, page_size, d) for bhsd, and page_table_stride ceil(seq_k / page_size).
+ * Thread: safe. */
 ATT_API void att_problem_layout_bshd(att_problem *problem);
 ATT_API void att_problem_layout_bhsd(att_problem *problem);
 ATT_API void att_problem_layout_packed(att_problem *problem, int64_t *k_offset,
@@ -326,7 +336,9 @@ ATT_API att_status att_plan_create(att_plan **out, att_context *ctx,
 /* Free the plan; NULL is fine. No run of it may be in progress. */
 ATT_API void att_plan_destroy(att_plan *plan);
 
-/* Bytes of workspace that a run needs, aligned to ATT_WORKSPACE_ALIGN. Thread: safe. */
+/* Bytes of workspace that a run needs, at an address aligned to ATT_WORKSPACE_ALIGN; a multiple of that,
+ * as aligned_alloc() wants it; where it is 0, the workspace may be NULL. Plans whose runs take turns may
+ * share one of the largest size. Thread: safe. */
 #define ATT_WORKSPACE_ALIGN 64
 ATT_API size_t att_plan_workspace(const att_plan *plan);
 

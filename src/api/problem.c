@@ -35,16 +35,26 @@ static int64_t stored_rows_q(const att_problem *p) {
     return p->features & ATT_CU_SEQLENS_Q ? p->total_q : p->seq_q;
 }
 
+/* Rows of K and V from one entry to the next: those of a page, of all sequences, of one. */
 static int64_t stored_rows_k(const att_problem *p) {
+    if (p->features & ATT_PAGED)
+        return p->page_size;
     return p->features & ATT_CU_SEQLENS_K ? p->total_k : p->seq_k;
+}
+
+/* What does not depend on the order of heads and rows. */
+static void layout_others(att_problem *p) {
+    p->lse = bhsd(stored_rows_q(p), p->heads_q, 1);
+    if (p->features & ATT_PAGED && p->page_size > 0)
+        p->page_table_stride = att_problem_pages(p);
 }
 
 void att_problem_layout_bshd(att_problem *p) {
     p->q = bshd(p->seq_q, p->heads_q, p->d_qk);
-    p->k = bshd(p->seq_k, p->heads_kv, p->d_qk);
-    p->v = bshd(p->seq_k, p->heads_kv, p->d_v);
+    p->k = bshd(stored_rows_k(p), p->heads_kv, p->d_qk);
+    p->v = bshd(stored_rows_k(p), p->heads_kv, p->d_v);
     p->o = bshd(p->seq_q, p->heads_q, p->d_v);
-    p->lse = bhsd(stored_rows_q(p), p->heads_q, 1);
+    layout_others(p);
 }
 
 void att_problem_layout_bhsd(att_problem *p) {
@@ -52,7 +62,7 @@ void att_problem_layout_bhsd(att_problem *p) {
     p->k = bhsd(stored_rows_k(p), p->heads_kv, p->d_qk);
     p->v = bhsd(stored_rows_k(p), p->heads_kv, p->d_v);
     p->o = bhsd(stored_rows_q(p), p->heads_q, p->d_v);
-    p->lse = bhsd(stored_rows_q(p), p->heads_q, 1);
+    layout_others(p);
 }
 
 void att_problem_layout_packed(att_problem *p, int64_t *k_offset, int64_t *v_offset) {

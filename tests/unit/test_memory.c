@@ -77,6 +77,7 @@ static void run_counted(att_context *ctx, const att_problem *problem) {
     fixture_open(&f, problem, 3);
     assert_ok(att_plan_create(&plan, ctx, problem));
     const size_t bytes = att_plan_workspace(plan);
+    assert_int_equal(bytes % ATT_WORKSPACE_ALIGN, 0); /* aligned_alloc() takes it as it is */
     f.workspace = guard_open(bytes, ATT_WORKSPACE_ALIGN);
     for (int repeat = 0; repeat < 3; repeat++) {
         const long before = atomic_load(&reservations);

@@ -118,6 +118,35 @@ static void test_layout__packed_queries__lse_is_heads_by_total(void **state) {
     assert_int_equal(p.lse.row, 1);
 }
 
+/* K and V by page: what lies beyond a page is another page, not the next seq_k rows. */
+static void test_layout__paged__strides_of_pages_and_their_table(void **state) {
+    (void)state;
+    att_problem p;
+    att_problem_init(&p, 3, 4, 2, 1, 33, 16, 8, ATT_F32);
+    p.features = ATT_LENS_K | ATT_PAGED;
+    p.page_size = 16;
+    p.num_pages = 9;
+    att_problem_layout_bshd(&p);
+    assert_strides(&p.q, 4 * 16, 16, 4 * 16);
+    assert_strides(&p.k, 16 * 2 * 16, 16, 2 * 16);
+    assert_strides(&p.v, 16 * 2 * 8, 8, 2 * 8);
+    assert_int_equal(p.page_table_stride, 3);
+    p.seq_k = 32;
+    att_problem_layout_bhsd(&p);
+    assert_strides(&p.k, 2 * 16 * 16, 16 * 16, 16);
+    assert_strides(&p.v, 2 * 16 * 8, 16 * 8, 8);
+    assert_int_equal(p.page_table_stride, 2);
+}
+
+static void test_layout__page_size_not_set_yet__does_not_trap(void **state) {
+    (void)state;
+    att_problem p;
+    att_problem_init(&p, 3, 4, 2, 1, 33, 16, 8, ATT_F32);
+    p.features = ATT_PAGED;
+    att_problem_layout_bshd(&p);
+    assert_int_equal(p.page_table_stride, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_problem_init__any_memory__every_field_set),
@@ -128,6 +157,8 @@ int main(void) {
         cmocka_unit_test(test_layout_bshd__after_bhsd__restored),
         cmocka_unit_test(test_layout_packed__strides_and_offsets__one_buffer),
         cmocka_unit_test(test_layout__packed_queries__lse_is_heads_by_total),
+        cmocka_unit_test(test_layout__paged__strides_of_pages_and_their_table),
+        cmocka_unit_test(test_layout__page_size_not_set_yet__does_not_trap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
