@@ -1,0 +1,25 @@
+/* toy_model.h: stands for the model around the attention: numbers made from tokens.
+ *
+ * K and V of a token depend on the token, its position and the layer, Q also on what the layer
+ * before gave, and the next token on what the last one gave. So an attention that reads a wrong
+ * page shows, and the cache can be checked without looking into it. */
+#ifndef TOY_MODEL_H
+#define TOY_MODEL_H
+
+#include <stdint.h>
+
+enum { LAYERS = 2, HEADS_Q = 8, HEADS_KV = 2, D = 64, VOCABULARY = 1000 };
+
+/* One token in one layer, bfloat16: k and v (HEADS_KV, D), q (HEADS_Q, D). `o` is the row that
+ * the layer before gave; layer 0 does not look at it. */
+void model_key_value(uint16_t *k, uint16_t *v, int layer, int token, int position);
+void model_query(uint16_t *q, int layer, int token, int position, const float *o);
+
+/* The token that follows, from the last layer's row. */
+int model_next(const float *o);
+
+/* How far `o` is from the attention of q over tokens[0 .. keys-1], computed by the formula in
+ * float64 with K and V made anew: the largest absolute difference, infinite for NaN. */
+double model_error(const uint16_t *q, const float *o, int layer, const int *tokens, int keys);
+
+#endif
