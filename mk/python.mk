@@ -36,3 +36,10 @@ test-python: python $(FAKE_LIBS)
 	@test -n '$(PYTHON_FOR_TESTS)' || { echo 'test-python: python3-numpy and python3-pytest are needed' >&2; exit 3; }
 	BUILD=$(BUILD) ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 PYTHONPATH=$(BUILD)/python PYTHONDONTWRITEBYTECODE=1 \
 	    $(PYTHON_FOR_TESTS) -m pytest -q -p no:cacheprovider tests/python
+
+$(BUILD)/bench/call_cost: bench/call_cost.c $(BUILD)/libattest.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libattest.a $(LDLIBS)
+
+bench-python: python $(BUILD)/bench/call_cost
+	PYTHONPATH=$(BUILD)/python $(PYTHON_FOR_TESTS) bench/python_calls.py --build $(BUILD)

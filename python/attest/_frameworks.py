@@ -2,6 +2,7 @@
 
 An adapter is any object with some of these attributes; what it lacks is not needed:
     refuse(array)               a text why the array cannot be taken now, or None
+    refuse_if                   name of an attribute; `refuse` is asked only of arrays where it is true
     export(array)               (array, is_bool, read_only): an array that __dlpack__ can export, or None
     empty(like, shape, dtype)   a new array on the device of `like`
     finish(made, dtype)         what the caller gets of what `empty` made
@@ -47,11 +48,13 @@ class NumpyAdapter:
 class TorchAdapter:
     """PyTorch. Memory and streams go by its exchange table; the rest is for releases without one."""
 
+    refuse_if = "requires_grad"
+
     def __init__(self, torch):
         self._torch = torch
 
     def refuse(self, array):
-        if array.requires_grad and self._torch.is_grad_enabled():
+        if self._torch.is_grad_enabled():
             return ("requires a gradient, and attest.attention() computes none: "
                     "use attest.torch.scaled_dot_product_attention(), detach() or torch.no_grad()")
         return None

@@ -34,6 +34,7 @@ static int describe(framework *made, const char *name) {
     if (!adapter)
         return -1;
     made->refuse = optional(adapter, "refuse");
+    made->refuse_if = optional(adapter, "refuse_if");
     made->export = optional(adapter, "export");
     made->empty = optional(adapter, "empty");
     made->finish = optional(adapter, "finish");

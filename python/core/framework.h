@@ -13,6 +13,8 @@ typedef struct framework {
     const dl_exchange *exchange; /* NULL: arrays are taken by their method __dlpack__ */
     bool versioned;              /* __dlpack__ knows max_version */
     PyObject *refuse;            /* (array): a text why it cannot be taken now, or None */
+    PyObject
+        *refuse_if; /* name of the array's attribute without which `refuse` need not be asked */
     PyObject *export; /* (array): (array, is_bool, read_only) where __dlpack__ failed */
     PyObject *empty;  /* (like, shape, dtype): a new array */
     PyObject *finish; /* (made, dtype): what the caller gets of what `empty` made */

@@ -184,6 +184,13 @@ static int borrow_by_exchange(tensor *out, const char *name, framework *frame,
 }
 
 static int refused(const char *name, framework *frame, PyObject *object) {
+    if (frame->refuse_if) {
+        PyObject *doubt = PyObject_GetAttr(object, frame->refuse_if);
+        int in_doubt = doubt ? PyObject_IsTrue(doubt) : -1;
+        Py_XDECREF(doubt);
+        if (in_doubt <= 0)
+            return in_doubt;
+    }
     PyObject *why = PyObject_CallFunctionObjArgs(frame->refuse, object, NULL);
     if (why && why != Py_None)
         PyErr_Format(PyExc_TypeError, "%s %S", name, why);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu_tests.sh: every test that needs a GPU, from a build folder that `make gpu-build` made, here or elsewhere.
 #
-#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows variants programs measurement sanitizer (all of them)
+#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows variants programs measurement python sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
 # the steps printed. A problem that no kernel serves is refused, which is counted, not failed: without --allow-slow a GPU
@@ -113,6 +113,15 @@ measurement() {
     step 'bench seed in two processes' 120 "$attest" bench --suite seed --device cuda --seconds 0.1 --processes 2
 }
 
+# The Python package on PyTorch's CUDA tensors, where PyTorch and pytest are there.
+python() {
+    if ! python3 -c 'import pytest, torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
+        echo 'skipped: no Python here has PyTorch with a GPU, and pytest'
+        return
+    fi
+    PYTHONPATH=$build/python step "PyTorch's CUDA tensors" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_gpu.py
+}
+
 # Exact allocations, so that the first byte past a tensor is seen. Its own finds end with status 9.
 sanitizer() {
     local tool sanitizer
@@ -128,7 +137,7 @@ sanitizer() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows variants programs measurement sanitizer)
+[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows variants programs measurement python sanitizer)
 if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     cat "$logs/info.log"
     echo '0 passed, 1 failed'
@@ -137,7 +146,7 @@ fi
 grep '^GPU' "$logs/info.log"
 for part in "${parts[@]}"; do
     case $part in
-    suites | rows | variants | programs | measurement | sanitizer) "$part" ;;
+    suites | rows | variants | programs | measurement | python | sanitizer) "$part" ;;
     *)
         echo "gpu_tests: there is no part '$part'" >&2
         exit 2
