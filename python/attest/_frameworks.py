@@ -90,6 +90,8 @@ class JaxAdapter:
 
     @staticmethod
     def refuse(array):
+        if isinstance(array, sys.modules["jax"].core.Tracer):
+            return "is being traced: attest.attention() computes outside of jax.jit"
         if next(iter(array.devices())).platform != "cpu":
             return "is a JAX array on an accelerator: only those on the CPU are served"
         return None
