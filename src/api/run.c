@@ -95,8 +95,9 @@ static att_status check_buffers(const att_plan *plan, const att_args *a, const v
     return ATT_OK;
 }
 
+/* `most` rows a sequence, `total` rows in all, which the problem calls `total_name`. */
 static att_status check_cu_seqlens(const int32_t *cu, const char *name, int64_t batch,
-                                   int64_t most, int64_t total) {
+                                   int64_t most, const char *total_name, int64_t total) {
     ATT_REQUIRE(cu[0] == 0, ATT_E_DATA, name, "%s[0]=%d is not 0", name, cu[0]);
     for (int64_t b = 0; b < batch; b++) {
         ATT_REQUIRE(cu[b + 1] >= cu[b], ATT_E_DATA, name, "%s[%lld]=%d is below %s[%lld]=%d",
@@ -105,9 +106,8 @@ static att_status check_cu_seqlens(const int32_t *cu, const char *name, int64_t 
                     "%s: sequence %lld has %d rows, the problem's longest is %lld", name,
                     (long long)b, cu[b + 1] - cu[b], (long long)most);
     }
-    ATT_REQUIRE(cu[batch] <= total, ATT_E_DATA, name,
-                "%s ends at %d, past the %lld rows there are", name, cu[batch],
-                (long long)total);
+    ATT_REQUIRE(cu[batch] <= total, ATT_E_DATA, name, "%s ends at %d, past %s=%lld", name,
+                cu[batch], total_name, (long long)total);
     return ATT_OK;
 }
 
@@ -126,11 +126,12 @@ static att_status check_pages(const att_problem *p, const att_args *a) {
 
 static att_status check_contents(const att_problem *p, const att_args *a) {
     if (p->features & ATT_CU_SEQLENS_Q)
-        ATT_TRY(
-            check_cu_seqlens(a->cu_seqlens_q, "cu_seqlens_q", p->batch, p->seq_q, p->total_q));
+        ATT_TRY(check_cu_seqlens(a->cu_seqlens_q, "cu_seqlens_q", p->batch, p->seq_q, "total_q",
+                                 p->total_q));
     if (p->features & ATT_CU_SEQLENS_K) {
         const int64_t total = p->features & ATT_PAGED ? INT64_MAX : p->total_k;
-        ATT_TRY(check_cu_seqlens(a->cu_seqlens_k, "cu_seqlens_k", p->batch, p->seq_k, total));
+        ATT_TRY(check_cu_seqlens(a->cu_seqlens_k, "cu_seqlens_k", p->batch, p->seq_k, "total_k",
+                                 total));
     }
     if (p->features & ATT_LENS_K)
         for (int64_t b = 0; b < p->batch; b++)

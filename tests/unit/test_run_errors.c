@@ -260,6 +260,18 @@ static void test_run__cu_seqlens_malformed__refused(void **state) {
     plan_close(&p);
 }
 
+/* Sequences that are none too long, but together more rows than the problem has. */
+static void test_run__cu_seqlens_past_the_rows__total_named(void **state) {
+    const att_problem problem = problem_with(ATT_CU_SEQLENS_Q, ATT_F32);
+    planned p;
+    plan_open(&p, *state, &problem);
+    int32_t *cu = (int32_t *)(void *)p.f.buf[BUF_CU_Q].data;
+    cu[1] = 5;
+    cu[2] = 10;
+    assert_fails(plan_run(&p, &p.f.args), ATT_E_DATA, "cu_seqlens_q", "total_q=9");
+    plan_close(&p);
+}
+
 static void test_run__lens_k_out_of_range__refused(void **state) {
     const att_problem problem = problem_with(ATT_LENS_K, ATT_F32);
     planned p;
@@ -452,6 +464,7 @@ int main(void) {
         cmocka_unit_test(test_run__inputs_overlap_each_other__served),
         cmocka_unit_test(test_run__output_adjoins_input__served),
         cmocka_unit_test(test_run__cu_seqlens_malformed__refused),
+        cmocka_unit_test(test_run__cu_seqlens_past_the_rows__total_named),
         cmocka_unit_test(test_run__lens_k_out_of_range__refused),
         cmocka_unit_test(test_run__page_id_out_of_range__refused),
         cmocka_unit_test(test_run__page_ids_that_no_key_uses__not_looked_at),
