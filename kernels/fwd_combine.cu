@@ -1,115 +1,125 @@
 /* fwd_combine.cu: the parts of rows whose keys were split become rows
  * COMPUTES O = sum_s 2^(lse_s - lse) O_s, lse = log2 sum_s 2^lse_s, and the sink's weight; row_warps warps a row
- * THREADS  32 * WARPS; the warps of a row sum every row_warps-th part each, a lane every 32nd column; then one sums the warps
- * SMEM     WARPS x (D_V + 1) float32
- * FLOW     the block starts while the kernel that made the parts still ends, then waits for it
+ * THREADS  32 * WARPS; the warps of a row sum every row_warps-th part each; then one sums the warps
+ * SMEM     2 x WARPS x 128 ceil(D_V / 128) float32
+ * FLOW     the block starts while the kernel that made the parts still ends, then waits for it; what comes after may start
+ *          while this one works
  * NUMERICS float32, always in the same order: the same bits every time; a row that is not finite is redone in float64
  * LIMITS   d_v <= D_V */
+#include "kernels/fwd_parts.cuh"
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/reduce.cuh"
-#include "kernels/second_look.cuh"
 
-#define COLUMNS (D_V / 32) /* of O a lane */
+#define BATCH 4 /* parts that a warp loads at once */
 
-#define EARLY   8          /* parts of a warp that are loaded first */
+static_assert(32 % (BATCH * WARPS) == 0, "the lanes hold the weights of whole batches");
 
-/* Column `column` of a part; 0 where there is none. */
-DEVICE float part_of(const att_fwd_params *p, unsigned rows, unsigned row, int split, int column) {
-    return split < p->splits && column < p->d_v
-               ? p->partial_o[((long long)split * rows + row) * p->d_v + column]
-               : 0.0f;
+/* Four columns of a part, past this SM's own cache: another wrote them. */
+DEVICE float4 load_quad(const att_fwd_params *p, const float *part, int column) {
+    float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (p->d_v % 4 == 0)
+        return column < p->d_v ? __ldcg((const float4 *)(part + column)) : make_float4(x[0], x[1], x[2], x[3]);
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        if (column + e < p->d_v)
+            x[e] = __ldcg(part + column + e);
+    return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-DEVICE float lse_of(const att_fwd_params *p, unsigned rows, unsigned row, int split) {
-    return p->partial_lse[(long long)split * rows + row];
+/* The log-sum of a part; -inf, which weighs nothing, where there is none. */
+DEVICE float load_lse(const float *lse, unsigned rows, int split, int parts) {
+    return split < parts ? __ldcg(lse + (long long)split * rows) : -INFINITE;
 }
 
-static_assert(D_V % 32 == 0, "the lanes hold whole columns");
-static_assert(EARLY * WARPS <= 32, "a lane knows the weight of every early part");
+/* Every part's weight in *m: the largest log-sum, and the sum of 2^(lse - it). */
+DEVICE void weigh_parts(merged_row *m, const float *lse, unsigned rows, float own, int parts) {
+    const int lane = threadIdx.x % 32;
+    float top = own;
+#pragma unroll 1
+    for (int split = lane + 32; split < parts; split += 32)
+        top = fmaxf(top, load_lse(lse, rows, split, parts));
+    top = warp_max(top);
+    m->top = top == -INFINITE ? 0.0f : top;
+    m->sum = exp2_fast(own - m->top);
+#pragma unroll 1
+    for (int split = lane + 32; split < parts; split += 32)
+        m->sum += exp2_fast(load_lse(lse, rows, split, parts) - m->top);
+    m->sum = warp_sum(m->sum);
+}
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
-    KERNEL(const __grid_constant__ att_fwd_params params) {
-    __shared__ float part[WARPS][D_V + 1];
-    const att_fwd_params *p = &params;
+/* Sum the parts of a row and write it; with no `parts`, do all that but write. The warps of a team call it together. */
+DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int team, int parts) {
+    __shared__ float4 of_warp[2][WARPS][QUADS][32]; /* of the call without parts, and of the other */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int team = p->row_warps, member = warp % team; /* team: 1 or WARPS */
-    const unsigned rows = p->batch * p->heads_q * p->seq_q, row = blockIdx.x * (WARPS / team) + warp / team;
-    if (row >= rows)
-        return;
+    const unsigned rows = p->batch * p->heads_q * p->seq_q;
     const unsigned pair = divide(row, &p->by_seq_q);
     const int i = row - pair * p->seq_q, batch = divide(pair, &p->by_heads_q), head = pair - batch * p->heads_q;
-    wait_for_previous_kernel();
     const sequence s = sequence_of(p, batch);
-    if (i >= s.len_q)
-        return;
+    const long long stride = (long long)rows * p->d_v;
+    const float *lse = p->partial_lse + row, *o = p->partial_o + (long long)row * p->d_v;
 
-    /* The first parts are under way while the weights are worked out. */
-    float early[EARLY][COLUMNS];
+    const float own = load_lse(lse, rows, lane, parts);
+    merged_row m = {0.0f, 0.0f, {}};
+    float weight = 0.0f; /* of the part that has the lane's number, modulo 32 */
+    int first = 0;
+    do {
+        /* The parts are under way while the weights are worked out. */
+        float4 x[BATCH][QUADS];
 #pragma unroll
-    for (int n = 0; n < EARLY; n++)
+        for (int n = 0; n < BATCH; n++)
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-            early[n][c] = part_of(p, rows, row, member + n * team, lane + 32 * c);
+            for (int g = 0; g < QUADS; g++) {
+                const int split = first + member + n * team;
+                x[n][g] = split < parts ? load_quad(p, o + split * stride, 4 * lane + 128 * g)
+                                        : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            }
+        if (first == 0)
+            weigh_parts(&m, lse, rows, own, parts);
+        if (first % 32 == 0)
+            weight = exp2_fast((first == 0 ? own : load_lse(lse, rows, first + lane, parts)) - m.top);
+#pragma unroll
+        for (int n = 0; n < BATCH; n++)
+#pragma unroll
+            for (int g = 0; g < QUADS; g++)
+                add_weighed(&m.o[g], __shfl_sync(0xffffffffu, weight, first + member + n * team), x[n][g]);
+        first += BATCH * team;
+    } while (first < parts);
 
-    const float mine = lane < p->splits ? lse_of(p, rows, row, lane) : -INFINITE;
-    float top = mine;
-    bool sound = mine == mine;
-    for (int split = lane + 32; split < p->splits; split += 32) {
-        const float lse = lse_of(p, rows, row, split);
-        sound = sound && lse == lse;
-        top = fmaxf(top, lse);
-    }
-    sound = __all_sync(0xffffffffu, sound);
-    top = warp_max(top);
-    const float base = top == -INFINITE ? 0.0f : top;
-
-    float sum = 0.0f, o[COLUMNS] = {0.0f};
-#pragma unroll
-    for (int n = 0; n < EARLY; n++) {
-        const int split = member + n * team; /* below 32; a lane past the last holds -inf, which weighs 0 */
-        const float weight = exp2_fast(__shfl_sync(0xffffffffu, mine, split) - base);
-        sum += weight;
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-            o[c] += weight * early[n][c];
-    }
-#pragma unroll 2
-    for (int split = member + EARLY * team; split < p->splits; split += team) {
-        const float weight = exp2_fast(lse_of(p, rows, row, split) - base);
-        sum += weight;
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-            o[c] += weight * part_of(p, rows, row, split, lane + 32 * c);
-    }
     if (team > 1) {
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-            part[warp][lane + 32 * c] = o[c];
-        if (lane == 0)
-            part[warp][D_V] = sum;
+        for (int g = 0; g < QUADS; g++)
+            of_warp[parts > 0][warp][g][lane] = m.o[g];
         __syncthreads();
         if (member > 0)
             return;
-        for (int w = 1; w < WARPS; w++) {
-            sum += part[w][D_V];
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++)
-                o[c] += part[w][lane + 32 * c];
+        for (int n = 1; n < WARPS; n++)
+#pragma unroll
+            for (int g = 0; g < QUADS; g++)
+                add_weighed(&m.o[g], 1.0f, of_warp[parts > 0][n][g][lane]);
+    }
+    finish_row(p, &s, head, i, &m, parts > 0 && i < s.len_q ? p->d_v : 0);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
+    KERNEL(const __grid_constant__ att_fwd_params params) {
+    const att_fwd_params *p = &params;
+    const int warp = threadIdx.x / 32;
+    const int team = p->row_warps; /* 1 or WARPS */
+    const unsigned rows = p->batch * p->heads_q * p->seq_q, row = blockIdx.x * (WARPS / team) + warp / team;
+    if (row >= rows)
+        return;
+    /* Twice: first without parts, while they are still being made, so that code and parameters are in the SM's caches
+     * when the parts are there. */
+    int parts = 0;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        asm volatile("" : "+r"(parts)); /* the compiler must not make two of it */
+        combine_row(p, row, warp % team, team, parts);
+        if (pass == 0) {
+            wait_for_previous_kernel();
+            allow_next_kernel();
+            parts = p->splits;
         }
     }
-
-    float lse = sum > 0.0f ? base + log2_fast(sum) : -INFINITE;
-    const float scale = (sum > 0.0f ? 1.0f / sum : 0.0f) * add_sink(p, head, &lse);
-    const long long out = query_offset(p, &s, &p->o_stride, head, i);
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++)
-        if (lane + 32 * c < p->d_v) {
-            sound = sound && fabsf(o[c] * scale) < INFINITE;
-            store_from_float(p->o, out + lane + 32 * c, p->dtype_o, o[c] * scale);
-        }
-    if (p->lse && lane == 0)
-        p->lse[query_offset(p, &s, &p->lse_stride, head, i)] = lse * LN_2;
-    const bool lost = sum == 0.0f && visible_hi(p, &s, i) > visible_lo(p, &s, i);
-    if (__any_sync(0xffffffffu, !sound || lost))
-        second_look(p, batch, head, i);
 }

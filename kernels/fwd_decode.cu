@@ -7,14 +7,15 @@
  * FLOW     K and V are read once for the whole group: the kernel runs at the speed of memory
  * NUMERICS as fwd_sm80; the merge is in the order of the warps
  * LIMITS   meant for few rows a K/V head; d_qk <= D_QK, d_v <= D_V; every feature, any alignment
- * WHY      tried on an H200 and lost: the splits as blocks of a cluster that merges through distributed shared memory,
- *          8 warps a block, 32 keys a step, more splits than SMs */
+ * WHY      what a short call costs is launching, and code that runs once: loops that fill the pipeline are not unrolled. Tried on an
+ *          H200 and lost: the splits as blocks of a cluster that merges through distributed shared memory; parts combined by the
+ *          last block of a tile to arrive; parts kept by every warp; 8 warps a block; 32 keys a step; more splits than SMs */
+#include "kernels/fwd_parts.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_tile_load.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
 #include "kernels/programmatic_launch.cuh"
-#include "kernels/second_look.cuh"
 
 #define N_TILES (TILE_N / 8)
 #define K_STEPS ((D_QK + 15) / 16)
@@ -26,9 +27,9 @@
 #define STAGE_BYTES (TILE_N * (QK_PITCH + V_PITCH))
 #define RING_BYTES  (STAGES * STAGE_BYTES)
 
-/* A warp's result in shared memory: rows of O, each followed by its top and its sum, on 16 bytes. */
+/* A warp's result in shared memory, where its ring was: rows of O, each followed by its top and its sum, on 16 bytes. */
 #define RESULT_PITCH (8 * O_TILES + 4)
-#define QUADS        ((8 * O_TILES + 127) / 128) /* fours of columns a lane merges */
+#define RESULT_STEP  (RING_BYTES / 4) /* floats from a warp's result to the next one's */
 
 CHECK_SHARED(WARPS * RING_BYTES);
 static_assert(TILE_M == 16, "the rows are those of one mma");
@@ -58,7 +59,7 @@ DEVICE block_work work_of(const att_fwd_params *p) {
     w.clear_to = visible_hi(p, &w.s, position0);
     const int lo = visible_lo(p, &w.s, position0) / TILE_N;
     const int hi = (max(visible_hi(p, &w.s, position1), 0) + TILE_N - 1) / TILE_N;
-    const int each = p->splits == 1 ? max(hi - lo, 0) : (max(hi - lo, 0) + p->splits - 1) / p->splits;
+    const int each = divide(max(hi - lo, 0) + p->splits - 1, &p->by_splits);
     w.first = min(lo + (int)blockIdx.y * each, hi);
     w.last = min(w.first + each, hi);
     return w;
@@ -199,7 +200,7 @@ DEVICE void publish(float *results, int rows, float o[O_TILES][4], const float t
     for (int half = 0; half < 2; half++) {
         if (rows <= 8 * half)
             break;
-        float *row = results + (threadIdx.x / 32 * TILE_M + lane / 4 + 8 * half) * RESULT_PITCH;
+        float *row = results + threadIdx.x / 32 * RESULT_STEP + (lane / 4 + 8 * half) * RESULT_PITCH;
 #pragma unroll
         for (int n = 0; n < O_TILES; n++)
             *(float2 *)(row + 8 * n + lane % 4 * 2) = make_float2(o[n][2 * half], o[n][2 * half + 1]);
@@ -211,19 +212,6 @@ DEVICE void publish(float *results, int rows, float o[O_TILES][4], const float t
     }
 }
 
-/* A row being merged, over the lanes of a warp: lane l has the columns 4 l + 128 g .. + 3. `o` is not divided by `sum`. */
-typedef struct merged_row {
-    float top, sum;
-    float4 o[QUADS];
-} merged_row;
-
-DEVICE void add_weighed(float4 *to, float weight, float4 x) {
-    to->x += weight * x.x;
-    to->y += weight * x.y;
-    to->z += weight * x.z;
-    to->w += weight * x.w;
-}
-
 /* Row r from the results of this block's warps. */
 DEVICE merged_row merge_warps(const float *results, int r) {
     const int lane = threadIdx.x % 32;
@@ -232,10 +220,10 @@ DEVICE merged_row merge_warps(const float *results, int r) {
     float weight[WARPS];
 #pragma unroll
     for (int n = 0; n < WARPS; n++)
-        m.top = fmaxf(m.top, row[n * TILE_M * RESULT_PITCH + 8 * O_TILES]);
+        m.top = fmaxf(m.top, row[n * RESULT_STEP + 8 * O_TILES]);
 #pragma unroll
     for (int n = 0; n < WARPS; n++) {
-        const float *tail = row + n * TILE_M * RESULT_PITCH + 8 * O_TILES;
+        const float *tail = row + n * RESULT_STEP + 8 * O_TILES;
         weight[n] = m.top == -INFINITE ? 0.0f : exp2_fast(tail[0] - m.top);
         m.sum += weight[n] * tail[1];
     }
@@ -244,58 +232,30 @@ DEVICE merged_row merge_warps(const float *results, int r) {
         const int column = 4 * lane + 128 * g;
 #pragma unroll
         for (int n = 0; n < WARPS && column < 8 * O_TILES; n++)
-            add_weighed(&m.o[g], weight[n], *(const float4 *)(row + n * TILE_M * RESULT_PITCH + column));
+            add_weighed(&m.o[g], weight[n], *(const float4 *)(row + n * RESULT_STEP + column));
     }
     return m;
 }
 
-/* Write row r: O and LSE, or a part. The whole warp works on it. */
-DEVICE void store_row(const att_fwd_params *p, const block_work *w, int r, const merged_row *m) {
-    const tile_row row = row_of(p, w, r);
-    const int lane = threadIdx.x % 32, head = row.head, i = row.position;
-    const bool partial = p->splits > 1;
-    float lse = m->sum > 0.0f ? m->top + log2_fast(m->sum) : m->sum == 0.0f ? -INFINITE : m->sum;
-    float scale = m->sum > 0.0f ? 1.0f / m->sum : m->sum;
-    if (!partial)
-        scale *= add_sink(p, head, &lse);
-    const long long index = ((long long)blockIdx.y * p->batch + w->s.batch) * p->heads_q + head;
-    const long long at =
-        partial ? (index * p->seq_q + i) * p->d_v : query_offset(p, &w->s, &p->o_stride, head, i);
-    bool sound = lse == lse;
-#pragma unroll
-    for (int g = 0; g < QUADS; g++) {
-        const float x[4] = {m->o[g].x, m->o[g].y, m->o[g].z, m->o[g].w};
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int column = 4 * lane + 128 * g + e;
-            if (column >= p->d_v)
-                continue;
-            sound = sound && fabsf(x[e] * scale) < INFINITE;
-            if (partial)
-                p->partial_o[at + column] = x[e] * scale;
-            else
-                store_from_float(p->o, at + column, p->dtype_o, x[e] * scale);
-        }
+/* Merge the warps' rows; keep them as parts where the keys are split, else write them. */
+DEVICE void store_rows(const att_fwd_params *p, const block_work *w, const float *results) {
+    for (int r = threadIdx.x / 32; r < w->rows; r += WARPS) {
+        const tile_row row = row_of(p, w, r);
+        const merged_row m = merge_warps(results, r);
+        if (p->splits > 1)
+            store_part(p, part_row(p, w->s.batch, row.head, row.position), blockIdx.y, &m);
+        else
+            finish_row(p, &w->s, row.head, row.position, &m, p->d_v);
     }
-    sound = __all_sync(0xffffffffu, sound);
-    if (partial) {
-        if (lane == 0)
-            p->partial_lse[index * p->seq_q + i] = sound ? lse : __int_as_float(0x7fffffff);
-        return;
-    }
-    if (p->lse && lane == 0)
-        p->lse[query_offset(p, &w->s, &p->lse_stride, head, i)] = lse * LN_2;
-    const bool lost = m->sum == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
-    if (!sound || lost)
-        second_look(p, w->s.batch, head, i);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     KERNEL(const __grid_constant__ att_fwd_params params) {
     extern __shared__ __align__(128) char shared[];
     const att_fwd_params *p = &params;
+    wait_for_previous_kernel();
     if (p->splits > 1)
-        allow_next_kernel();
+        allow_next_kernel(); /* the one that combines, which waits for this one */
     const block_work w = work_of(p);
     if (w.rows <= 0)
         return;
@@ -305,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     const int first = w.first + warp;
 
     copy_q(p, &w, q_tile);
-#pragma unroll
+#pragma unroll 1
     for (int n = 0; n < STAGES - 1; n++) {
         if (first + n * WARPS < w.last)
             load_step(p, &w, ring + n * STAGE_BYTES, first + n * WARPS);
@@ -350,11 +310,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
     ASYNC_WAIT(0);
-    __syncthreads();
+    __syncwarp();
+    if (p->splits == 1)
+        allow_next_kernel();
     publish((float *)shared, w.rows, o, top, sum);
     __syncthreads();
-    for (int r = warp; r < w.rows; r += WARPS) {
-        const merged_row m = merge_warps((const float *)shared, r);
-        store_row(p, &w, r, &m);
-    }
+    store_rows(p, &w, (const float *)shared);
 }

@@ -54,7 +54,7 @@ typedef struct att_fwd_params {
     int row_blocks; /* tiles along the rows of one (batch, head) */
     int row_warps;  /* warps that combine the splits of a row: 1 or all of a block */
 
-    att_fwd_divisor by_row_blocks, by_heads_q, by_heads_kv, by_group, by_seq_q;
+    att_fwd_divisor by_row_blocks, by_heads_q, by_heads_kv, by_group, by_seq_q, by_splits;
 
     float scale;      /* of the scores */
     float scale_log2; /* scale * log2(e); where softcap > 0: scale / softcap */

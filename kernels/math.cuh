@@ -17,6 +17,13 @@ DEVICE float exp2_fast(float x) {
     return y;
 }
 
+/* 1/x; 1 ulp. */
+DEVICE float reciprocal_fast(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* log2(x) for x >= 0; -inf for 0. */
 DEVICE float log2_fast(float x) {
     float y;

@@ -68,6 +68,7 @@ void att_cuda_params_of(att_fwd_params *out, const att_problem *p) {
         .by_heads_kv = att_cuda_divisor((unsigned)p->heads_kv),
         .by_group = att_cuda_divisor((unsigned)group),
         .by_seq_q = att_cuda_divisor((unsigned)p->seq_q),
+        .by_splits = att_cuda_divisor(1),
         .scale = p->scale,
         .scale_log2 =
             p->softcap > 0.0f ? p->scale / p->softcap : (float)((double)p->scale * log2_e),

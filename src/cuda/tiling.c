@@ -10,7 +10,7 @@
 
 enum {
     SPLITS_MOST = 128,
-    TEAM_ABOVE = 8,      /* parts of a row above which all warps of a block combine one row */
+    TEAM_ABOVE = 4,      /* parts of a row above which all warps of a block combine one row */
     WORKSPACE_UNIT = 256 /* bytes */
 };
 
@@ -116,6 +116,7 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
         .grid = {(uint32_t)blocks, 1, 1},
         .threads = att_cuda_kernel_threads(kernel),
         .shared = att_cuda_kernel_shared(kernel),
+        .overlap = kernel->role == ATT_ROLE_DECODE,
     };
     ATT_TRY(att_cuda_function_allow(tiling->function, tiling->shape.shared));
     if (blocks == 0)
@@ -134,6 +135,7 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
         return ATT_OK;
     const int splits = choose_splits(kernel, p, blocks, slots);
     tiling->params.splits = splits;
+    tiling->params.by_splits = att_cuda_divisor((unsigned)splits);
     tiling->shape.grid[1] = (uint32_t)splits;
     return splits > 1 ? plan_combine(tiling, device, combine, source, rows) : ATT_OK;
 }

@@ -119,7 +119,7 @@ static void test_tiling__decode__splits_fill_the_gpu_once(void **state) {
     assert_int_equal(t.shape.grid[0], 8);
     assert_int_equal(t.shape.grid[1], t.params.splits);
     assert_non_null(t.combine);
-    assert_true(t.combine_shape.overlap);
+    assert_true(t.shape.overlap && t.combine_shape.overlap);
     assert_true(t.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
 }
 
