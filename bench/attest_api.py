@@ -23,7 +23,8 @@ class Problem(ctypes.Structure):
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("device", ctypes.c_int), ("device_index", ctypes.c_int32),
                 ("threads", ctypes.c_int32), ("isa", ctypes.c_int), ("flags", ctypes.c_uint32),
-                ("cache_dir", ctypes.c_char_p), ("kernel", ctypes.c_char_p)]
+                ("cache_dir", ctypes.c_char_p), ("kernel", ctypes.c_char_p), ("rows", ctypes.c_char_p),
+                ("rows_file", ctypes.c_char_p)]
 
 
 class Launch(ctypes.Structure):
