@@ -191,6 +191,51 @@ def verdict(results):
     return met
 
 
+def table(version, peak):
+    for n in peak:
+        print(f"peaks, {n} threads: {json.dumps(peak[n])}")
+    print(f"torch {version}; median of interleaved calls, and of the rounds' own ratios\n"
+          f"{'row':30} {'kernel':18} {'attest ms':>10} {'torch ms':>10} {'ratio':>6} {'GFLOP/s':>8}   % FMA   AMX    L3"
+          f"   errors")
+
+
+def read(files):
+    """The rows of earlier runs, judged by today's rule."""
+    rows = {}
+    for name in files:
+        with open(name) as f:
+            kept = json.load(f)
+        print(name)
+        table(kept["torch"], kept["peaks"])
+        for r in kept["rows"]:
+            r["ratio"] = paired(r["samples_ns"]["torch"], r["samples_ns"]["attest"])
+            show(r, kept["peaks"][str(r["threads"])])
+            rows[name_of(r)] = r
+    return list(rows.values())
+
+
+def run(a):
+    """Measure everything; the rows."""
+    random.seed(a.seed)
+    counts = [int(x) for x in a.threads.split(",")]
+    contexts = {n: Attest(a.build, device=api.CPU, threads=n) for n in counts}
+    peak = {n: peaks(a.build, n) for n in counts}
+    table(torch.__version__, peak)
+    results = []
+    for group in groups(a.dtypes.split(","), counts, [int(x) for x in a.sizes.split(",")]):
+        n = group[0]["threads"]
+        torch.set_num_threads(n)
+        measure(group, contexts[n], a.rounds, a.budget)
+        for r in group:
+            show(r, peak[n])
+        results += group
+    if a.json:
+        with open(a.json, "w") as f:
+            json.dump(dict(schema="attest-cpu-vs-torch-1", made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                           torch=torch.__version__, peaks=peak, rows=results), f)
+    return results
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build")
@@ -201,29 +246,10 @@ def main():
     parser.add_argument("--budget", type=float, default=1.0, help="seconds a group of rows may take once it has them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", default=None)
+    parser.add_argument("--read", nargs="+", metavar="FILE", help="judge kept samples instead; of a row that is in several "
+                        "files, the last one's")
     a = parser.parse_args()
-    random.seed(a.seed)
-    counts = [int(x) for x in a.threads.split(",")]
-    contexts = {n: Attest(a.build, device=api.CPU, threads=n) for n in counts}
-    peak = {n: peaks(a.build, n) for n in counts}
-    for n in counts:
-        print(f"peaks, {n} threads: {json.dumps(peak[n])}")
-    print(f"torch {torch.__version__}; median of interleaved calls\n"
-          f"{'row':30} {'kernel':18} {'attest ms':>10} {'torch ms':>10} {'ratio':>6} {'GFLOP/s':>8}   % FMA   AMX    L3"
-          f"   errors")
-    results = []
-    for group in groups(a.dtypes.split(","), counts, [int(x) for x in a.sizes.split(",")]):
-        n = group[0]["threads"]
-        torch.set_num_threads(n)
-        measure(group, contexts[n], a.rounds, a.budget)
-        for r in group:
-            show(r, peak[n])
-        results += group
-    met = verdict(results)
-    if a.json:
-        with open(a.json, "w") as f:
-            json.dump(dict(schema="attest-cpu-vs-torch-1", made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), torch=torch.__version__, peaks=peak, rows=results), f)
-    return 0 if met else 1
+    return 0 if verdict(read(a.read) if a.read else run(a)) else 1
 
 
 if __name__ == "__main__":
