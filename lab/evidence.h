@@ -1,7 +1,8 @@
 /* evidence.h: the attestations of a folder, held against the kernels of this library.
  *
  *     evidence/DEVICE/attestations/KERNEL.json      one statement a kernel, KERNEL.json.sig beside it where signed
- *     evidence/required.txt                         devices whose evidence must be there: "h200 sm_90", "xeon-amx amx" */
+ *     evidence/required.txt                         devices whose evidence must be there: "h200 sm_90", "xeon-amx amx";
+ *                                                   with "partial" behind it, whatever suites they are of */
 #ifndef LAB_EVIDENCE_H
 #define LAB_EVIDENCE_H
 
@@ -36,8 +37,9 @@ typedef struct lab_exhibit {
 /* A device whose evidence must be there. */
 typedef struct lab_required {
     char place[64];
-    int cc;      /* a GPU's compute capability, or 0 and: */
-    att_isa isa; /* the highest instruction set of a CPU */
+    int cc;       /* a GPU's compute capability, or 0 and: */
+    att_isa isa;  /* the highest instruction set of a CPU */
+    bool partial; /* statements of other suites than the usual ones will do */
 } lab_required;
 
 typedef struct lab_evidence {

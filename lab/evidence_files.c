@@ -130,15 +130,17 @@ bool lab_evidence_read_required(lab_evidence *evidence, lab_message *why) {
     bool ok = true;
     for (int number = 1; ok && fgets(line, sizeof line, file); number++) {
         lab_required required = {.cc = 0};
-        char target[32], rest[2];
+        char target[32], suites[32], rest[2];
         line[strcspn(line, "#\n")] = '\0';
-        const int words = sscanf(line, "%63s %31s %1s", required.place, target, rest);
+        const int words =
+            sscanf(line, "%63s %31s %31s %1s", required.place, target, suites, rest);
         if (words <= 0)
             continue;
-        if (words != 2 || !parse_target(&required, target))
+        required.partial = words == 3 && strcmp(suites, "partial") == 0;
+        if (words != 2 + required.partial || !parse_target(&required, target))
             ok = lab_fail(why,
                           "%s:%d: a device and what it runs are wanted, as in 'h200 sm_90' or "
-                          "'xeon-amx amx'",
+                          "'xeon-amx amx', and perhaps 'partial'",
                           path, number);
         else if (!add_required(evidence, &required))
             ok = lab_fail(why, "%s: no memory", path);

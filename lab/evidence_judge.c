@@ -37,11 +37,13 @@ static void check_signature(bench_of_judges *b, lab_judged *judged) {
     b->judgement->unknown |= judged->signature == LAB_SIGNATURE_UNKNOWN;
 }
 
+/* `required`: NULL where nobody asks for it. */
 static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_row *row,
-                      bool required) {
-    lab_judged *judged = add(b, place, row->id, required);
+                      const lab_required *required) {
+    lab_judged *judged = add(b, place, row->id, required != NULL);
     if (!judged)
         return false;
+    judged->partial_will_do = required && required->partial;
     judged->standing = lab_evidence_standing(b->evidence, place, row, &judged->why);
     if (judged->standing == LAB_CURRENT && judged->exhibit->attestation.partial) {
         judged->standing = LAB_PARTIAL;
@@ -53,12 +55,12 @@ static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_ro
 
 /* Kernels that a device runs; of a CPU of which only its files are known, those that there are files of. */
 static bool judge_place(bench_of_judges *b, const char *place, int cc, att_isa isa,
-                        bool required) {
+                        const lab_required *required) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         const bool filed = lab_evidence_exhibit(b->evidence, place, row->id);
         const bool wanted = lab_kernel_ships_attested(row) && lab_kernel_runs_on(row, cc, isa);
-        if ((wanted || filed) && !judge_row(b, place, row, required && wanted))
+        if ((wanted || filed) && !judge_row(b, place, row, wanted ? required : NULL))
             return false;
     }
     return true;
@@ -100,13 +102,13 @@ static bool judge_all(bench_of_judges *b) {
     bool ok = true;
     for (size_t i = 0; ok && i < evidence->required_count; i++) {
         const lab_required *r = &evidence->required[i];
-        ok = judge_place(b, r->place, r->cc, r->isa, true);
+        ok = judge_place(b, r->place, r->cc, r->isa, r);
     }
     for (size_t i = 0; ok && i < lab_evidence_places(evidence); i++) {
         const char *place = lab_evidence_place(evidence, i);
         const int cc = lab_evidence_place_cc(evidence, place);
         if (!is_required(evidence, place))
-            ok = judge_place(b, place, cc > 0 ? cc : 0, ATT_ISA_AUTO, false);
+            ok = judge_place(b, place, cc > 0 ? cc : 0, ATT_ISA_AUTO, NULL);
     }
     return ok && judge_strays(b);
 }
@@ -131,7 +133,8 @@ bool lab_judged_fails(const lab_judged *judged) {
     if (e && (!e->sound || judged->signature == LAB_SIGNATURE_BROKEN))
         return true;
     return judged->required && judged->standing != LAB_CURRENT &&
-           judged->standing != LAB_ELSEWHERE;
+           judged->standing != LAB_ELSEWHERE &&
+           !(judged->standing == LAB_PARTIAL && judged->partial_will_do);
 }
 
 void lab_judged_signature(const lab_judged *judged, char *buf, size_t n) {

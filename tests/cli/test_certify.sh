@@ -43,6 +43,13 @@ expect 'of other suites' 0 out='^here: 2 kernels, 2 partial' -- certify --check 
 usual() { # usual: what was certified claims to be of the usual suites
     sed -i 's,"./checked.txt","rows\, edge",; s,"./timed.txt","certify_cpu",' $here/*_portable.json
 }
+echo 'here portable partial' >ev/required.txt
+expect 'of other suites, which will do' 0 out='^2 checked, 0 failed$' -- certify --check --evidence ev
+echo 'here portable' >ev/required.txt
+expect 'of other suites, which will not do' 1 out='^2 checked, 2 failed$' -- certify --check --evidence ev
+echo 'here portable some' >ev/required.txt
+expect 'a third word that means nothing' 2 err='required.txt:1: a device and what it runs are wanted' -- certify --check --evidence ev
+rm ev/required.txt
 usual
 expect 'all is current' 0 out='^here: 2 kernels, 2 current; unsigned: this shows what was measured, not by whom$' -- certify --check --evidence ev
 ATTEST_EVIDENCE=ev expect 'by the environment' 0 out='here' -- certify --check --json check.json

@@ -334,7 +334,9 @@ static void test_standing__other_suites__are_partial(void **state) {
     json_object_set_new(json_object_get(predicate_of(statement), "suites"), "verified",
                         json_string("seed"));
     write_text("required.txt", "machine portable\n");
-    expect_standing(statement, LAB_PARTIAL, true, "other suites");
+    expect_standing(json_deep_copy(statement), LAB_PARTIAL, true, "other suites");
+    write_text("required.txt", "machine portable partial\n");
+    expect_standing(statement, LAB_PARTIAL, false, "other suites");
     write_text("required.txt", "");
 }
 
