@@ -2,7 +2,7 @@
 
 An adapter is any object with some of these attributes; what it lacks is not needed:
     refuse(array)               a text why the array cannot be taken now, or None
-    refuse_if                   name of an attribute; `refuse` is asked only of arrays where it is true
+    refuse_if, refuse_call      names of an attribute and a method; `refuse` is asked only where one is true
     export(array)               (array, is_bool, read_only): an array that __dlpack__ can export, or None
     empty(like, shape, dtype)   a new array on the device of `like`
     finish(made, dtype)         what the caller gets of what `empty` made
@@ -48,12 +48,14 @@ class NumpyAdapter:
 class TorchAdapter:
     """PyTorch. Memory and streams go by its exchange table; the rest is for releases without one."""
 
-    refuse_if = "requires_grad"
+    refuse_if, refuse_call = "requires_grad", "is_neg"
 
     def __init__(self, torch):
         self._torch = torch
 
     def refuse(self, array):
+        if array.is_neg():
+            return "is a view with its sign to be turned: resolve_neg() makes it plain"
         if self._torch.is_grad_enabled():
             return ("requires a gradient, and attest.attention() computes none: "
                     "use attest.torch.scaled_dot_product_attention(), detach() or torch.no_grad()")

@@ -47,7 +47,7 @@ def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], is_causal: bo
     """(O, log-sum-exp) of 4-dimensional q, k and v."""
     _count_served(q, k, mask, is_causal)
     with torch.no_grad():
-        o, lse = _attention(_rows(q), _rows(k), _rows(v), bias=mask, scale=scale, return_lse=True,
+        o, lse = _attention(_rows(q), _rows(k), _rows(v), bias=_bias(mask), scale=scale, return_lse=True,
                             causal="top-left" if is_causal else None)
     return o, lse
 
@@ -58,8 +58,13 @@ def _(q, k, v, mask, is_causal, scale):
 
 
 def _rows(x: Tensor) -> Tensor:
-    """With a contiguous last axis, copied where it has none."""
+    """With a contiguous last axis and plain signs, copied where it has them not."""
+    x = x.resolve_neg()
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+def _bias(mask: Optional[Tensor]) -> Optional[Tensor]:
+    return None if mask is None else mask.resolve_neg()
 
 
 def _keep(ctx, inputs, output):
@@ -150,6 +155,8 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
     if query.dtype not in _DTYPES:
         return f"query is {query.dtype}: attest computes with float32, float16 and bfloat16"
     device = query.device.type
+    if device == "cuda" and torch.version.hip:
+        return "this PyTorch is for AMD's GPUs"
     if device != "cpu" and device != "cuda":
         return f"query is on {query.device}: attest computes on cpu and cuda"
     if query.layout is not torch.strided or key.layout is not torch.strided or value.layout is not torch.strided:
@@ -212,6 +219,19 @@ def _watched() -> bool:
             torch._C._functorch.peek_interpreter_stack() is not None)
 
 
+_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: look closer
+
+
+def _autocast(query, *others):
+    """The tensors in the type that torch.autocast asks for here, as PyTorch casts those of its own function."""
+    device = query.device.type
+    if not torch.is_autocast_enabled(device):
+        return (query, *others)
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(x.to(dtype) if x is not None and x.is_floating_point() and x.dtype != torch.float64 else x
+                 for x in (query, *others))
+
+
 def _plain(*tensors) -> bool:
     """Whether nothing but memory is behind the tensors."""
     return not _watched() and all(x is None or type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
@@ -233,7 +253,7 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
         o = _sdpa(q, k, v, mask, is_causal, scale)[0]
     else:
         _count_served(q, k, mask, is_causal)
-        o = _attention(_rows(q), _rows(k), _rows(v), bias=mask, scale=scale, causal="top-left" if is_causal else None)
+        o = _attention(_rows(q), _rows(k), _rows(v), bias=_bias(mask), scale=scale, causal="top-left" if is_causal else None)
     return o if leads is None else o.reshape(*leads, *o.shape[-2:])
 
 
@@ -246,12 +266,13 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     a float mask is added, masks broadcast. Raises attest.UnsupportedError where attest does not serve
     (why_not() says why beforehand) and RuntimeError where PyTorch would.
     """
-    if attn_mask is None and dropout_p == 0.0 and not _reports and not _watched():
+    if attn_mask is None and dropout_p == 0.0 and not _reports and not _watched() and not _any_autocast():
         try:
             if enable_gqa or query.shape[-3] == key.shape[-3]:
                 return _attention(query, key, value, scale=scale, causal="top-left" if is_causal else None)
         except (TypeError, ValueError, IndexError):  # not the common case, or a mistake: found out below
             pass
+    query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
     reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if reason:
         raise UnsupportedError(reason)
@@ -353,6 +374,7 @@ def _count_served(query, key, mask, is_causal):
 
 
 def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
     reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if reason is None and torch.compiler.is_compiling():
         return _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa)

@@ -35,6 +35,7 @@ static int describe(framework *made, const char *name) {
         return -1;
     made->refuse = optional(adapter, "refuse");
     made->refuse_if = optional(adapter, "refuse_if");
+    made->refuse_call = optional(adapter, "refuse_call");
     made->export = optional(adapter, "export");
     made->empty = optional(adapter, "empty");
     made->finish = optional(adapter, "finish");

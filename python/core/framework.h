@@ -13,8 +13,8 @@ typedef struct framework {
     const dl_exchange *exchange; /* NULL: arrays are taken by their method __dlpack__ */
     bool versioned;              /* __dlpack__ knows max_version */
     PyObject *refuse;            /* (array): a text why it cannot be taken now, or None */
-    PyObject
-        *refuse_if; /* name of the array's attribute without which `refuse` need not be asked */
+    /* Names of an attribute and of a method: where there are such, `refuse` is asked only if one is true. */
+    PyObject *refuse_if, *refuse_call;
     PyObject *export; /* (array): (array, is_bool, read_only) where __dlpack__ failed */
     PyObject *empty;  /* (like, shape, dtype): a new array */
     PyObject *finish; /* (made, dtype): what the caller gets of what `empty` made */

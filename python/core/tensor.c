@@ -183,14 +183,25 @@ static int borrow_by_exchange(tensor *out, const char *name, framework *frame,
     return fill(out, name, &from);
 }
 
-static int refused(const char *name, framework *frame, PyObject *object) {
-    if (frame->refuse_if) {
-        PyObject *doubt = PyObject_GetAttr(object, frame->refuse_if);
-        int in_doubt = doubt ? PyObject_IsTrue(doubt) : -1;
-        Py_XDECREF(doubt);
-        if (in_doubt <= 0)
-            return in_doubt;
+/* Whether the framework's `refuse` must be asked: 1, 0, or -1 with an error. */
+static int in_doubt(framework *frame, PyObject *object) {
+    int doubt = !frame->refuse_if && !frame->refuse_call;
+    for (int i = 0; i < 2 && !doubt; i++) {
+        PyObject *name = i ? frame->refuse_call : frame->refuse_if;
+        if (!name)
+            continue;
+        PyObject *value =
+            i ? PyObject_CallMethodObjArgs(object, name, NULL) : PyObject_GetAttr(object, name);
+        doubt = value ? PyObject_IsTrue(value) : -1;
+        Py_XDECREF(value);
     }
+    return doubt;
+}
+
+static int refused(const char *name, framework *frame, PyObject *object) {
+    int doubt = in_doubt(frame, object);
+    if (doubt <= 0)
+        return doubt;
     PyObject *why = PyObject_CallFunctionObjArgs(frame->refuse, object, NULL);
     if (why && why != Py_None)
         PyErr_Format(PyExc_TypeError, "%s %S", name, why);

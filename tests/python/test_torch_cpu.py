@@ -262,6 +262,47 @@ def test_types_stay_in_the_framework():
     assert torch.isfinite(o).all() and o.add_(1).sum() != 0
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast(dtype):
+    q, k, v = qkv()
+    mask = torch.randn(17, 17)
+    with torch.autocast("cpu", dtype=dtype):
+        for options in ({}, {"attn_mask": mask}):
+            got, wanted = (f(q, k, v, **options) for f in (at.scaled_dot_product_attention, theirs))
+            assert got.dtype == wanted.dtype == dtype
+            torch.testing.assert_close(got, wanted, rtol=0, atol=BARS[dtype])
+        with at.enable() as report:
+            assert functional.scaled_dot_product_attention(q, k, v).dtype == dtype
+        assert report.served == 1
+        compiled = torch.compile(lambda q: at.scaled_dot_product_attention(q, k, v), fullgraph=True, backend="aot_eager")
+        assert compiled(q).dtype == dtype
+
+
+def test_signs_to_be_turned():
+    q, k, v = qkv()
+    turned = torch._neg_view(q)
+    assert turned.is_neg()
+    check(turned, k, v)
+    check(q, k, v, attn_mask=torch._neg_view(torch.randn(17, 17)))
+    with pytest.raises(TypeError, match="q is a view with its sign to be turned"):
+        attest.attention(turned, k, v)
+
+
+class Older(torch.Tensor):
+    """A tensor of a release without the exchange table: taken by __dlpack__."""
+
+    __dlpack_c_exchange_api__ = None
+
+
+def test_tensors_without_the_exchange_table():
+    q, k, v = qkv()
+    o, lse = attest.attention(*(x.as_subclass(Older) for x in (q, k, v)), return_lse=True)
+    wanted, wanted_lse = attest.attention(q, k, v, return_lse=True)
+    assert torch.equal(o.as_subclass(torch.Tensor), wanted) and torch.equal(lse.as_subclass(torch.Tensor), wanted_lse)
+    with torch.no_grad():
+        attest.attention(q.as_subclass(Older).requires_grad_(), k, v)
+
+
 def test_vmap_is_refused_or_right():
     q, k, v = (torch.randn(3, 2, 4, 5, 8) for _ in range(3))
     try:
