@@ -56,7 +56,7 @@ typedef struct lab_verdict {
 #define LAB_MINIMUM_EFFECT_FLOOR 0.005
 
 /* The same for two runs of one process each, which say nothing of how processes differ. On an H200 the
- * same graph took 4 % less from one moment on, for all problems at once (lab/comparison.h). */
+ * same graphs took up to 4 % less from one moment on (lab/comparison.h). */
 #define LAB_MINIMUM_EFFECT_ALONE 0.05
 /* And the most: above it no time could be FASTER. On a machine that noisy, verdicts stay open. */
 #define LAB_MINIMUM_EFFECT_MOST 0.99
