@@ -28,7 +28,7 @@ class MakeExtension(build_ext):
     def build_extension(self, ext):
         build = os.environ.get("ATTEST_BUILD", "build")
         extension = Path(build) / "python/attest/_core.abi3.so"
-        subprocess.run(["make", f"-j{os.cpu_count() or 1}", f"BUILD={build}",
+        subprocess.run(["make", f"-j{os.cpu_count() or 1}", f"BUILD={build}", "WARN=-Wall",
                         f"PYTHON_INCLUDE={sysconfig.get_path('include')}", str(extension)], cwd=ROOT, check=True)
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
