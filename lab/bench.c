@@ -30,6 +30,23 @@ lab_samples lab_bench_samples(const lab_bench_case *timed) {
                          .round = timed->round};
 }
 
+bool lab_bench_reserve(lab_bench_case *c, size_t capacity, bool with_readings) {
+    double *samples = realloc(c->samples_ns, capacity * sizeof *samples);
+    if (samples)
+        c->samples_ns = samples;
+    uint32_t *process = realloc(c->process, capacity * sizeof *process);
+    if (process)
+        c->process = process;
+    uint32_t *round = realloc(c->round, capacity * sizeof *round);
+    if (round)
+        c->round = round;
+    lab_gpu_reading *readings =
+        with_readings ? realloc(c->readings, capacity * sizeof *readings) : NULL;
+    if (readings)
+        c->readings = readings;
+    return samples && process && round && (!with_readings || readings);
+}
+
 void lab_bench_free(lab_bench_case *cases, size_t count) {
     for (size_t i = 0; i < count; i++) {
         lab_bench_case *c = &cases[i];

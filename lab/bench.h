@@ -95,6 +95,10 @@ bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options 
 /* 10^9 operations a second where a call takes `ns`. */
 double lab_bench_gflops(const lab_bench_case *timed, double ns);
 
+/* Room for so many samples in every array of the case, with the GPU's readings or without. False where memory ran out; what
+ * was kept stays. */
+bool lab_bench_reserve(lab_bench_case *c, size_t capacity, bool with_readings);
+
 /* Free the samples. */
 void lab_bench_free(lab_bench_case *cases, size_t count);
 

@@ -2,7 +2,6 @@
 #include "lab/bench_json.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lab/json.h"
@@ -169,28 +168,16 @@ static void take_readings(lab_gpu_reading *to, const lab_result *other) {
 
 static bool append(lab_bench_case *c, const lab_result *other, uint32_t process) {
     const size_t before = c->sample_count, count = before + other->samples.count;
-    double *samples = realloc(c->samples_ns, count * sizeof *samples);
-    if (samples)
-        c->samples_ns = samples;
-    uint32_t *processes = realloc(c->process, count * sizeof *processes);
-    if (processes)
-        c->process = processes;
-    uint32_t *rounds = realloc(c->round, count * sizeof *rounds);
-    if (rounds)
-        c->round = rounds;
-    lab_gpu_reading *all = c->readings ? realloc(c->readings, count * sizeof *all) : NULL;
-    if (all)
-        c->readings = all;
-    if (!samples || !processes || !rounds || (c->readings && !all))
+    if (!lab_bench_reserve(c, count, c->readings != NULL))
         return false;
     for (size_t i = before; i < count; i++) {
-        samples[i] = other->samples.values[i - before];
-        processes[i] = process;
-        rounds[i] = other->samples.round[i - before];
+        c->samples_ns[i] = other->samples.values[i - before];
+        c->process[i] = process;
+        c->round[i] = other->samples.round[i - before];
     }
-    if (all) {
-        memset(all + before, 0, other->samples.count * sizeof *all);
-        take_readings(all + before, other);
+    if (c->readings) {
+        memset(c->readings + before, 0, other->samples.count * sizeof *c->readings);
+        take_readings(c->readings + before, other);
     }
     c->sample_count = count;
     return true;

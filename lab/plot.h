@@ -61,6 +61,9 @@ typedef struct lab_plot_intervals {
     const char *line_low, *line_high; /* what lies on either side of it; may be NULL */
 } lab_plot_intervals;
 
+/* The scale of its values, intervals and line included, drawn between `from` and `to`. */
+lab_plot_scale lab_plot_intervals_scale(const lab_plot_intervals *plot, double from, double to);
+
 /* `id` begins the ids of the plot's elements; it is the caller's to be unique in the page. */
 void lab_plot_intervals_svg(FILE *out, const lab_plot_intervals *plot, const char *id);
 

@@ -14,7 +14,8 @@ enum {
     SIDE_ROOM = 84
 };
 
-static lab_plot_scale scale_of(const lab_plot_intervals *plot) {
+lab_plot_scale lab_plot_intervals_scale(const lab_plot_intervals *plot, double from,
+                                        double to) {
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < plot->mark_count; i++) {
         low = fmin(low, plot->marks[i].low);
@@ -24,7 +25,7 @@ static lab_plot_scale scale_of(const lab_plot_intervals *plot) {
         low = fmin(low, plot->line);
         high = fmax(high, plot->line);
     }
-    return lab_plot_scale_make(plot->log, low, high, LEFT, RIGHT);
+    return lab_plot_scale_make(plot->log, low, high, from, to);
 }
 
 /* An interval narrower than its mark is still drawn: its ends stand out where the page is enlarged. */
@@ -52,7 +53,7 @@ static void put_line(FILE *out, const lab_plot_intervals *plot, const lab_plot_s
 }
 
 void lab_plot_intervals_svg(FILE *out, const lab_plot_intervals *plot, const char *id) {
-    const lab_plot_scale scale = scale_of(plot);
+    const lab_plot_scale scale = lab_plot_intervals_scale(plot, LEFT, RIGHT);
     const size_t lanes = plot->series_count > 0 ? plot->series_count : 1;
     const double row = LABEL + LANE * (double)lanes + GAP;
     const double legend =

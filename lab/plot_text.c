@@ -90,17 +90,7 @@ void lab_plot_intervals_text(FILE *out, const lab_plot_intervals *plot, size_t c
     columns = columns > 2 * PLOT_LEAST + VALUE_WIDTH ? columns : 2 * PLOT_LEAST + VALUE_WIDTH;
     const size_t label = label_width(plot, columns);
     const size_t width = columns - label - VALUE_WIDTH - 2;
-    double low = INFINITY, high = -INFINITY;
-    for (size_t i = 0; i < plot->mark_count; i++) {
-        low = fmin(low, plot->marks[i].low);
-        high = fmax(high, plot->marks[i].high);
-    }
-    if (plot->line > 0.0) {
-        low = fmin(low, plot->line);
-        high = fmax(high, plot->line);
-    }
-    const lab_plot_scale scale =
-        lab_plot_scale_make(plot->log, low, high, 0.0, (double)(width - 1));
+    const lab_plot_scale scale = lab_plot_intervals_scale(plot, 0.0, (double)(width - 1));
     char title[LINE_MOST];
     fprintf(out, "%s\n", lab_plain_text(title, sizeof title, plot->title, columns));
     put_legend(out, plot, columns);

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lab/clock.h"
@@ -224,20 +223,7 @@ static bool make_room(lab_station *s) {
     if (c->sample_count < s->capacity)
         return true;
     const size_t capacity = s->capacity ? 2 * s->capacity : 64;
-    double *samples = realloc(c->samples_ns, capacity * sizeof *samples);
-    if (samples)
-        c->samples_ns = samples;
-    uint32_t *process = realloc(c->process, capacity * sizeof *process);
-    if (process)
-        c->process = process;
-    uint32_t *round = realloc(c->round, capacity * sizeof *round);
-    if (round)
-        c->round = round;
-    lab_gpu_reading *readings =
-        s->nvml ? realloc(c->readings, capacity * sizeof *readings) : NULL;
-    if (readings)
-        c->readings = readings;
-    if (!samples || !process || !round || (s->nvml && !readings))
+    if (!lab_bench_reserve(c, capacity, s->nvml != NULL))
         return false;
     s->capacity = capacity;
     return true;

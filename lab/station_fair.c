@@ -138,24 +138,29 @@ static double differs_by(pairs *p, taking *take, double share) {
     return least;
 }
 
-static void examine_memory(lab_station *s) {
+/* Time the case's own way and another by turns; where `first` takes longer than `second`, the case fails with these words. */
+static void examine_pairs(lab_station *s, const lab_prepared *other, size_t most, taking *take,
+                          double share, const char *first, const char *second) {
     pairs p;
     lab_message why;
-    if (lab_spec_bytes(s->owner->spec) > altered_bytes_most ||
-        !lab_tensors_alterable(s->sets[0].tensors))
-        return;
-    const bool ok = open_pairs(&p, s, &s->prepared, &s->prepared, MEMORY_PAIRS, &why);
+    const bool ok = open_pairs(&p, s, &s->prepared, other, most, &why);
     if (!ok)
         say(s, &why);
-    const double ratio = ok ? differs_by(&p, fresh_and_seen, remembers_share) : 0.0;
+    const double ratio = ok ? differs_by(&p, take, share) : 0.0;
     if (ratio > 0.0) {
-        lab_fail(&why,
-                 "a call on inputs and outputs that it has not seen takes %.2f times as long "
-                 "as one on those it has: it remembers answers",
-                 ratio);
+        lab_fail(&why, "%s takes %.2f times as long as %s", first, ratio, second);
         say(s, &why);
     }
     close_pairs(&p);
+}
+
+static void examine_memory(lab_station *s) {
+    if (lab_spec_bytes(s->owner->spec) > altered_bytes_most ||
+        !lab_tensors_alterable(s->sets[0].tensors))
+        return;
+    examine_pairs(s, &s->prepared, MEMORY_PAIRS, fresh_and_seen, remembers_share,
+                  "a call on inputs and outputs that it has not seen",
+                  "one on those it has: it remembers answers");
 }
 
 /* The direct call must be right before anything is held against it. */
@@ -184,24 +189,12 @@ static bool direct_is_right(lab_station *s, const lab_prepared *direct, bool *ha
 
 static void examine_direct(lab_station *s) {
     lab_prepared direct;
-    pairs p;
-    lab_message why;
     bool has_one;
     if (!lab_prepared_direct(&direct, &s->prepared) || !direct_is_right(s, &direct, &has_one) ||
         !has_one)
         return;
-    const bool ok = open_pairs(&p, s, &s->prepared, &direct, DIRECT_PAIRS, &why);
-    if (!ok)
-        say(s, &why);
-    const double ratio = ok ? differs_by(&p, run_and_direct, handicap_share) : 0.0;
-    if (ratio > 0.0) {
-        lab_fail(&why,
-                 "its run takes %.2f times as long as its own direct call: a rival with a "
-                 "handicap",
-                 ratio);
-        say(s, &why);
-    }
-    close_pairs(&p);
+    examine_pairs(s, &direct, DIRECT_PAIRS, run_and_direct, handicap_share, "its run",
+                  "its own direct call: a rival with a handicap");
 }
 
 /* What is captured is what is timed. */
