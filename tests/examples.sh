@@ -8,22 +8,10 @@ cd "$(dirname "$0")/.."
 
 : "${CC:=cc}" "${CXX:=c++}"
 source_root=$PWD
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# shellcheck source=tests/quietly.sh
+source tests/quietly.sh
 export CC HOME=$scratch PKG_CONFIG_PATH=$scratch/attest/lib/pkgconfig
 strict=(-Wall -Wextra -Wshadow -Wconversion -pedantic -Werror)
-
-fail() {
-    echo "examples: $*" >&2
-    exit 1
-}
-
-quietly() { # run a command; show what it said only if it fails
-    "$@" >"$scratch/log" 2>&1 || {
-        cat "$scratch/log" >&2
-        fail "failed: $*"
-    }
-}
 
 says() { # says TEXT: the last command said so
     grep -qF -- "$1" "$scratch/log" || fail "not said: $1"$'\n'"$(<"$scratch/log")"

@@ -7,26 +7,14 @@ cd "$(dirname "$0")/.."
 
 : "${BUILD:=build}" "${VERSION:?}" "${SOVERSION:?}" "${CC:=cc}" "${CXX:=c++}"
 source_root=$PWD
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# shellcheck source=tests/quietly.sh
+source tests/quietly.sh
 
 root=$scratch/root
 prefix=/opt/attest
 lib=$root$prefix/lib
 include=$root$prefix/include
 strict=(-Wall -Wextra -pedantic -Werror)
-
-fail() {
-    echo "install: $*" >&2
-    exit 1
-}
-
-quietly() { # run a command; show what it said only if it fails
-    "$@" >"$scratch/log" 2>&1 || {
-        cat "$scratch/log" >&2
-        fail "failed: $*"
-    }
-}
 
 same() { # same WHAT EXPECTED ACTUAL
     [[ $2 == "$3" ]] || fail "$1 differ:"$'\n'"$(diff <(echo "$2") <(echo "$3"))"
