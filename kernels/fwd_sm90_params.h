@@ -1,0 +1,36 @@
+/* fwd_sm90_params.h: what the host passes to the Hopper kernels, by value: one parameter, whose tensor maps lie at multiples of
+ * 64 bytes as the copy engine wants them. Read by C11, by CUDA C and by NVRTC.
+ *
+ * A unit is what tiles of rows are cut from: one query head of one batch entry, or, where the query heads of a group
+ * are packed, one K/V head: row r of the unit is then position r >> pack of head r % (1 << pack) of the group. */
+#ifndef ATT_FWD_SM90_PARAMS_H
+#define ATT_FWD_SM90_PARAMS_H
+
+#include "kernels/fwd_params.h"
+#include "kernels/tensor_map.h"
+
+/* A tile whose rows are to be computed again in float64, in a list that its block keeps. */
+typedef struct att_fwd_redo {
+    unsigned rows[2]; /* a bit a row of the warpgroup's 64 */
+    int tile;
+    int next; /* its index in att_fwd_sm90_params.redo, -1: the last */
+} att_fwd_redo;
+
+typedef struct att_fwd_sm90_params {
+    /* (column, head of a packed group, position, head or group, batch entry); boxes of 64 columns and 64 rows */
+    att_tensor_map q, o;
+    /* (column, key, head, batch entry or page); boxes of 64 columns and `copy_rows` keys */
+    att_tensor_map k, v;
+    att_fwd_params fwd; /* row_blocks: tiles of rows in a unit */
+    att_fwd_divisor by_heads; /* units of a batch entry */
+    int tiles;     /* units * row_blocks */
+    int units;     /* batch entries * heads, or * K/V heads */
+    int section;   /* units whose tiles are taken together, those with most keys first; 1: unit after unit */
+    int pack;      /* log2 of the query heads in a tile */
+    int copy_rows; /* keys that one copy of K or V brings: TILE_N, or a page where that is less */
+    int in_turn;   /* not 0: the warpgroups use the tensor cores in turn */
+    unsigned *next_tile; /* counts the tiles given out, 0 at the start; NULL: tile t goes to block t % gridDim.x */
+    att_fwd_redo *redo;  /* tiles * (TILE_M / 64) */
+} att_fwd_sm90_params;
+
+#endif
