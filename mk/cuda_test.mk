@@ -20,7 +20,8 @@ $(BUILD)/gpu/test_runtime: $(BUILD)/obj/tests/gpu/test_runtime.o $(BUILD)/obj/pr
 FAKES     := $(BUILD)/tests/fake_cuda
 FAKE_LIBS := $(FAKES)/libfake_cuda.so $(FAKES)/libfake_nvrtc.so $(FAKES)/libfake_cublas.so $(FAKES)/libfake_nvml.so
 
-$(FAKES)/libfake_cuda.so: $(BUILD)/obj/tests/fake_cuda/fake_driver.o $(BUILD)/obj/tests/fake_cuda/fake_kernel.o $(BUILD)/obj/src/base/dtype.o
+FAKE_CUDA_OBJECTS := $(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_driver.o fake_kernel.o fake_hopper.o fake_tensor_map.o)
+$(FAKES)/libfake_cuda.so: $(FAKE_CUDA_OBJECTS) $(BUILD)/obj/src/base/dtype.o
 $(FAKES)/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_cuda/fake_compiler.o
 $(FAKES)/libfake_cublas.so: $(BUILD)/obj/tests/fake_cuda/fake_cublas.o
 $(FAKES)/libfake_nvml.so: $(BUILD)/obj/tests/fake_cuda/fake_nvml.o
@@ -30,7 +31,7 @@ $(FAKE_LIBS):
 
 $(BUILD)/obj/tests/support/fakes.o: CPPFLAGS += -DFAKES='"$(abspath $(FAKES))"'
 $(BUILD)/libsupport.a: | $(FAKE_LIBS)
--include $(BUILD)/obj/tests/fake_cuda/fake_driver.d $(BUILD)/obj/tests/fake_cuda/fake_kernel.d $(BUILD)/obj/tests/fake_cuda/fake_compiler.d \
+-include $(FAKE_CUDA_OBJECTS:.o=.d) $(BUILD)/obj/tests/fake_cuda/fake_compiler.d \
     $(BUILD)/obj/tests/fake_cuda/fake_cublas.d $(BUILD)/obj/tests/fake_cuda/fake_nvml.d
 
 .PHONY: test-cuda-build

@@ -19,7 +19,7 @@ fail() {
 our_calls() {
     printf '%s\n' '#include "cuda/driver.h"' '#define X(name, since, parameters) @name since parameters' \
         'ATT_CUDA_CALLS(X) ATT_CUDA_CALLS_OPTIONAL(X)' |
-        "$CC" -Iinclude -Isrc -E -P -x c - | tr '\n' ' ' | tr '@' '\n' |
+        "$CC" -Iinclude -Isrc -I. -E -P -x c - | tr '\n' ' ' | tr '@' '\n' |
         sed -nE 's/^([A-Za-z0-9]+) ([0-9]+) \((.*)\) *$/cu\1 \2 (\3)/p'
 }
 

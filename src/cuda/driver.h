@@ -7,8 +7,10 @@
 #define ATT_CUDA_DRIVER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "attest.h"
+#include "kernels/tensor_map.h"
 
 typedef int CUresult;
 typedef int CUdevice;
@@ -22,6 +24,7 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
+typedef att_tensor_map CUtensorMap;
 
 typedef struct CUuuid_st {
     unsigned char bytes[16];
@@ -104,6 +107,12 @@ enum {
     CU_GRAPH_NODE_TYPE_MEMSET = 2
 };
 
+enum { CU_TENSOR_MAP_DATA_TYPE_FLOAT16 = 6, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9 };
+enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
+enum { CU_TENSOR_MAP_SWIZZLE_NONE = 0, CU_TENSOR_MAP_SWIZZLE_128B = 3 };
+enum { CU_TENSOR_MAP_L2_PROMOTION_NONE = 0, CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 };
+enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 }; /* zeros */
+
 enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
 
 typedef struct CUlaunchAttribute_st {
@@ -156,6 +165,11 @@ typedef struct CUlaunchConfig_st {
       (int *blocks, CUfunction function, int threads, size_t shared))                          \
     X(LaunchKernelEx, 12000,                                                                   \
       (const CUlaunchConfig *config, CUfunction function, void **params, void **extra))        \
+    X(TensorMapEncodeTiled, 12000,                                                             \
+      (CUtensorMap * map, int type, unsigned int rank, void *address, const uint64_t *sizes,   \
+       const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,    \
+       int swizzle, int promotion, int fill))                                                  \
+    X(TensorMapReplaceAddress, 12000, (CUtensorMap * map, void *address))                      \
     X(MemGetInfo, 12000, (size_t * free, size_t * total))                                      \
     X(MemAlloc, 12000, (CUdeviceptr * memory, size_t bytes))                                   \
     X(MemFree, 12000, (CUdeviceptr memory))                                                    \

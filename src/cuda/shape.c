@@ -27,14 +27,23 @@ static int padded_floats(const att_cuda_kernel *k) {
     return 4 * (k->tile_m * (qk + weights) + k->tile_n * (qk + k->d_v));
 }
 
+/* `stages` tiles of K and V, and the barriers; with room for it, Q of this tile and of the next, and O beside them, else Q
+ * alone, whose place O takes at the end. */
+static int rings_and_tiles(const att_cuda_kernel *k) {
+    enum { MOST = 227 * 1024, BARRIERS = 1536 };
+    const int qk = pitch(k->d_qk), v = pitch(k->d_v);
+    const int ring = k->stages * k->tile_n * (qk + v) + BARRIERS;
+    const int rich = ring + k->tile_m * (2 * qk + v);
+    return rich <= MOST ? rich : ring + k->tile_m * (qk > v ? qk : v);
+}
+
 /* Kernels that are not listed have their tiles in static arrays, or none. */
 static const struct {
     const char *source;
     int (*bytes)(const att_cuda_kernel *kernel);
 } layouts[] = {
-    {"fwd_sm80", swizzled_tiles},
-    {"fwd_decode", rings_of_warps},
-    {"mma_async", swizzled_tiles},
+    {"fwd_sm80", swizzled_tiles},   {"fwd_sm90", rings_and_tiles},
+    {"fwd_decode", rings_of_warps}, {"mma_async", swizzled_tiles},
     {"vector", padded_floats},
 };
 

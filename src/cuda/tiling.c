@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "cuda/hopper.h"
 #include "cuda/occupancy.h"
 #include "cuda/params.h"
 #include "cuda/rungs.h"
@@ -106,9 +107,11 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
     *tiling = (att_cuda_tiling){.workspace = 0};
     att_cuda_params_of(&tiling->params, p);
     ATT_TRY(load_kernel(&tiling->function, device, kernel, source));
-    tiling->rung = kernel->role == ATT_ROLE_RUNG;
-    if (tiling->rung)
+    tiling->family = att_cuda_family_of(kernel);
+    if (tiling->family == ATT_CUDA_RUNG)
         return att_cuda_rung_tiling(tiling, device, kernel, p);
+    if (tiling->family == ATT_CUDA_HOPPER)
+        return att_cuda_hopper_tiling(tiling, device, kernel, p);
 
     int64_t blocks = 0;
     ATT_TRY(count_blocks(&blocks, &tiling->params, kernel, p));
@@ -146,8 +149,10 @@ att_status att_cuda_forward(const att_cuda_tiling *tiling, const att_args *args,
     att_cuda_params_point(&params, args);
     if (args->launch)
         att_cuda_launch_record(args->launch, tiling->function, &tiling->shape);
-    if (tiling->rung)
+    if (tiling->family == ATT_CUDA_RUNG)
         return att_cuda_rung_run(tiling, &params, workspace, stream);
+    if (tiling->family == ATT_CUDA_HOPPER)
+        return att_cuda_hopper_run(tiling, &params, workspace, stream);
     if (tiling->shape.grid[0] == 0)
         return ATT_OK;
     if (tiling->combine) {

@@ -2,6 +2,8 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "cuda/alignment.h"
+#include "cuda/family.h"
+#include "cuda/hopper.h"
 #include "cuda/module.h"
 #include "cuda/rungs.h"
 #include "cuda/shape.h"
@@ -9,6 +11,9 @@
 
 /* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
 static const int64_t count_most = INT32_MAX - 65535;
+
+/* Keys up to which ATT_ROLE_SHORT serves. */
+static const int64_t short_most = 1536;
 
 bool att_cuda_row_runs(const att_cuda_kernel *k, const att_limits *limits,
                        att_refusal *refusal) {
@@ -45,14 +50,15 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
     return true;
 }
 
-/* The plain kernels leave the scores as they are and move 16 bytes at a time. */
-static bool is_plain(const att_problem *p, att_refusal *refusal) {
+static bool keeps_scores(const att_problem *p, att_refusal *refusal) {
     ATT_CONDITION(p->scale > 0.0f, "scale", "scale=%g is not above 0", (double)p->scale);
     ATT_CONDITION(p->softcap == 0.0f, "softcap", "has no softcap");
     ATT_CONDITION(!(p->features & ATT_ALIBI), "features", "has no ALiBi");
     ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias");
-    ATT_CONDITION(!(p->features & ATT_SINKS), "features", "has no sinks");
-    ATT_CONDITION(!(p->features & ATT_PAGED), "features", "reads no pages");
+    return true;
+}
+
+static bool moves_vectors(const att_problem *p, att_refusal *refusal) {
     ATT_CONDITION(p->dtype_o == p->dtype, "dtype_o", "writes %s, as Q is, not %s",
                   att_dtype_name(p->dtype), att_dtype_name(p->dtype_o));
     ATT_CONDITION(p->d_qk % 8 == 0, "d_qk", "d_qk=%lld is not a multiple of 8",
@@ -61,6 +67,31 @@ static bool is_plain(const att_problem *p, att_refusal *refusal) {
     const char *field;
     const size_t alignment = att_cuda_row_alignment(p, &field);
     ATT_CONDITION(!field, field, "rows are aligned to %zu bytes, not to 16", alignment);
+    return true;
+}
+
+/* The plain kernels leave the scores as they are and move 16 bytes at a time. */
+static bool is_plain(const att_problem *p, att_refusal *refusal) {
+    if (!keeps_scores(p, refusal))
+        return false;
+    ATT_CONDITION(!(p->features & ATT_SINKS), "features", "has no sinks");
+    ATT_CONDITION(!(p->features & ATT_PAGED), "features", "reads no pages");
+    return moves_vectors(p, refusal);
+}
+
+/* Hopper's copy engine moves 16 bytes at a time whatever the role; it walks pages as it does the rest. */
+static bool is_for_hopper(const att_cuda_kernel *k, const att_problem *p,
+                          att_refusal *refusal) {
+    if (k->role != ATT_ROLE_GENERAL && !keeps_scores(p, refusal))
+        return false;
+    if (!moves_vectors(p, refusal))
+        return false;
+    const char *field;
+    const char *why = att_cuda_hopper_refusal(k, p, &field);
+    ATT_CONDITION(!why, field, "%s", why);
+    ATT_CONDITION(k->role != ATT_ROLE_SHORT || p->seq_k <= short_most, "seq_k",
+                  "is for few keys: seq_k=%lld is above %lld", (long long)p->seq_k,
+                  (long long)short_most);
     return true;
 }
 
@@ -86,6 +117,8 @@ bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
     ATT_CONDITION(p->d_v <= k->d_v, "d_v", "d_v=%lld is above %d", (long long)p->d_v, k->d_v);
     if (!counts_fit(p, refusal))
         return false;
+    if (att_cuda_family_of(k) == ATT_CUDA_HOPPER)
+        return is_for_hopper(k, p, refusal);
     const bool small = k->role == ATT_ROLE_SMALL;
     if ((k->role == ATT_ROLE_PLAIN || small) && !is_plain(p, refusal))
         return false;

@@ -9,7 +9,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 typedef struct fake_program {
-    char code[4096 + 256]; /* stands for machine code: source and options */
+    char name[128];        /* of the source */
+    char code[4096 + 256]; /* stands for machine code: options and source */
 } fake_program;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,10 +46,11 @@ int nvrtcVersion(int *major, int *minor) {
 
 int nvrtcCreateProgram(fake_program **out, const char *source, const char *name, int count,
                        const char *const *headers, const char *const *names) {
-    (void)name, (void)headers, (void)names;
+    (void)headers, (void)names;
     if (fails())
         return 1;
     *out = calloc(1, sizeof **out);
+    snprintf((*out)->name, sizeof(*out)->name, "%s", name);
     pthread_mutex_lock(&lock);
     state.programs_live++;
     state.headers = count;
@@ -75,7 +77,7 @@ int nvrtcCompileProgram(fake_program *program, int count, const char *const *opt
         snprintf(state.options + used, sizeof state.options - used, "%s%s", i ? " " : "",
                  options[i]);
     }
-    snprintf(program->code, sizeof program->code, "%s", state.options);
+    snprintf(program->code, sizeof program->code, "%s %s", state.options, program->name);
     const int broken = state.log != NULL;
     state.compiled += !broken;
     pthread_mutex_unlock(&lock);

@@ -9,9 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/fwd_sm90_params.h"
 #include "kernels/unfused_params.h"
 #include "peers/cublas/cublas_steps.h"
+#include "tests/fake_cuda/fake_hopper.h"
 #include "tests/fake_cuda/fake_kernel.h"
+#include "tests/fake_cuda/fake_tensor_map.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -35,11 +38,13 @@ struct CUctx_st {
 };
 struct CUkern_st {
     char name[128];
+    int tile_m, tile_n; /* of fwd_sm90; 0: another source */
     CUlibrary library;
     struct CUkern_st *next;
 };
 struct CUlib_st {
     struct CUkern_st *kernels;
+    int tile[2];        /* rows and keys, where it is compiled from fwd_sm90 */
     double duration_us; /* of a launch of this code */
     bool wrong;
 };
@@ -277,6 +282,7 @@ static CUresult fake_LibraryLoadData(CUlibrary *library, const void *code, int *
     if (!code || jit_count || count)
         return CUDA_ERROR_INVALID_VALUE;
     *library = calloc(1, sizeof **library);
+    fake_hopper_tile(code, (*library)->tile);
     (*library)->duration_us = fake_duration(code);
     (*library)->wrong = fake_is_wrong(code);
     add(&state.libraries_loaded, 1);
@@ -299,6 +305,11 @@ static CUresult fake_LibraryGetKernel(CUkernel *kernel, CUlibrary library, const
     *kernel = calloc(1, sizeof **kernel);
     snprintf((*kernel)->name, sizeof(*kernel)->name, "%s", name);
     (*kernel)->library = library;
+    (*kernel)->tile_m = library->tile[0];
+    (*kernel)->tile_n = library->tile[1];
+    const char *tile = strstr(name, "fwd_sm90") ? strstr(name, "_m") : NULL;
+    if (tile) /* machine code says no more than its name */
+        sscanf(tile, "_m%dn%d", &(*kernel)->tile_m, &(*kernel)->tile_n);
     (*kernel)->next = library->kernels;
     library->kernels = *kernel;
     return CUDA_SUCCESS;
@@ -382,6 +393,8 @@ static size_t params_of(CUkernel kernel) {
         return state.kernel_params;
     if (strncmp(kernel->name, "peer_cublas", 11) == 0)
         return sizeof(peer_cublas_params);
+    if (kernel->tile_m > 0)
+        return sizeof(att_fwd_sm90_params);
     return strstr(kernel->name, "unfused") ? sizeof(att_unfused_params)
                                            : sizeof(att_fwd_params);
 }
@@ -412,6 +425,11 @@ static void execute(CUkernel kernel, const CUlaunchConfig *config, const void *p
         if (strncmp(kernel->name, "combine", 7) !=
             0) /* the first launch gives the whole answer */
             fake_attention(params, kernel->library->wrong);
+    } else if (fake_computes() && kernel->tile_m > 0) {
+        clock_us += noisy(kernel->library->duration_us);
+        if (!fake_hopper_attention(params, kernel->tile_m, kernel->tile_n,
+                                   kernel->library->wrong))
+            state.sticky = CUDA_ERROR_LAUNCH_FAILED;
     }
 }
 
@@ -480,6 +498,21 @@ enum { HEADER = 256 };
 
 static void *address_of(CUdeviceptr memory) {
     return (void *)(uintptr_t)memory;
+}
+
+static CUresult fake_TensorMapEncodeTiled(CUtensorMap *map, int type, unsigned int rank,
+                                          void *address, const uint64_t *sizes,
+                                          const uint64_t *strides, const uint32_t *box,
+                                          const uint32_t *steps, int interleave, int swizzle,
+                                          int promotion, int fill) {
+    ENTER("cuTensorMapEncodeTiled");
+    return fake_map_encode(map, type, rank, address, sizes, strides, box, steps, interleave,
+                           swizzle, promotion, fill);
+}
+
+static CUresult fake_TensorMapReplaceAddress(CUtensorMap *map, void *address) {
+    ENTER("cuTensorMapReplaceAddress");
+    return fake_map_replace(map, address);
 }
 
 static CUresult fake_MemGetInfo(size_t *free_bytes, size_t *total) {

@@ -36,6 +36,13 @@ double fake_duration(const char *code) {
     return base * factor;
 }
 
+void fake_hopper_tile(const char *code, int tile[2]) {
+    const bool hopper =
+        strncmp(code, "--gpu-architecture", 18) == 0 && strstr(code, " kernels/fwd_sm90.cu");
+    tile[0] = hopper ? (int)flag_of(code, "-DTILE_M=") : 0;
+    tile[1] = hopper ? (int)flag_of(code, "-DTILE_N=") : 0;
+}
+
 static float element(const void *base, long long i, int type) {
     if (type == ATT_FWD_F32)
         return ((const float *)base)[i];

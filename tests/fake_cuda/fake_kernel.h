@@ -18,6 +18,9 @@ bool fake_computes(void);
  * switch on, takes 180. */
 double fake_duration(const char *code);
 
+/* Rows and keys of a tile, where the code is compiled from fwd_sm90; else 0 and 0. */
+void fake_hopper_tile(const char *code, int tile[2]);
+
 /* Is this code one that FAKE_CUDA_WRONG names? */
 bool fake_is_wrong(const char *code);
 

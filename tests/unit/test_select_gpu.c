@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cuda/alignment.h"
+#include "select/conditions.h"
 #include "select/select.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
@@ -20,6 +21,10 @@ static att_limits limits_of(int cc, int shared_kib, bool allow_slow, const char 
 
 static att_limits hopper(bool allow_slow) {
     return limits_of(90, 227, allow_slow, "");
+}
+
+static att_limits ampere(void) {
+    return limits_of(80, 163, false, "");
 }
 
 static att_problem problem(int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d_v,
@@ -51,12 +56,12 @@ static void refused_by(const att_limits *limits, const att_problem *p, const cha
     fail_msg("there is no kernel %s", kernel);
 }
 
-/* A plain row for float16 and head dimensions of 64. */
+/* A plain row of fwd_sm80 for float16 and head dimensions of 64. */
 static const char *plain_f16_d64(void) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_cuda_kernel *k = att_registry_row(i)->cuda;
         if (k && k->role == ATT_ROLE_PLAIN && k->dtype == ATT_F16 && k->d_qk == 64 &&
-            k->d_v == 64)
+            k->d_v == 64 && strcmp(k->source, "fwd_sm80") == 0)
             return k->id;
     }
     return "";
@@ -64,7 +69,7 @@ static const char *plain_f16_d64(void) {
 
 static void test_gpu__plain_problem__plain_kernel_of_the_least_width(void **state) {
     (void)state;
-    const att_limits limits = hopper(false);
+    const att_limits limits = ampere();
     static const att_dtype dtypes[] = {ATT_F16, ATT_BF16};
     for (int t = 0; t < 2; t++)
         for (int64_t d = 32; d <= 128; d += 32) {
@@ -86,7 +91,7 @@ static void test_gpu__plain_problem__plain_kernel_of_the_least_width(void **stat
 
 static void test_gpu__roles__by_rows_and_features(void **state) {
     (void)state;
-    const att_limits limits = hopper(false);
+    const att_limits limits = ampere();
     static const att_dtype dtypes[] = {ATT_F16, ATT_BF16};
     for (int t = 0; t < 2; t++)
         for (int64_t d = 8; d <= 256; d += 8) {
@@ -310,6 +315,103 @@ static void test_alignment__bases_and_strides__their_common_power(void **state) 
     assert_false(att_cuda_rows_aligned(&p));
 }
 
+/* A row of fwd_sm90, as it could stand in the registry. */
+static att_cuda_kernel hopper_row(att_cuda_role role) {
+    return (att_cuda_kernel){.id = "fwd_sm90_test",
+                             .source = "fwd_sm90",
+                             .targets = ATT_SM90,
+                             .role = role,
+                             .dtype = ATT_BF16,
+                             .d_qk = 128,
+                             .d_v = 128,
+                             .tile_m = 128,
+                             .tile_n = 128,
+                             .stages = 2,
+                             .warps = 12};
+}
+
+static void assert_hopper(att_cuda_role role, const att_limits *limits, const att_problem *p,
+                          const char *field, const char *word) {
+    const att_cuda_kernel row = hopper_row(role);
+    att_refusal refusal = {.step = 0};
+    const bool serves = att_cuda_row_serves(&row, limits, p, &refusal);
+    if (serves != (*field == '\0') || strcmp(refusal.field, field) != 0 ||
+        !strstr(refusal.why, word))
+        fail_msg("wanted \"%s: %s\", got \"%s: %s\"", field, word, refusal.field, refusal.why);
+}
+
+static void test_hopper__features__by_role(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    const att_problem good = problem(3000, 3000, 128, 128, ATT_BF16);
+    att_problem p = good;
+    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "", "");
+    assert_hopper(ATT_ROLE_GENERAL, &limits, &p, "", "");
+    p.features = ATT_SINKS | ATT_PAGED;
+    p.page_size = 16;
+    p.num_pages = 1000;
+    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "", "");
+    p.page_size = 24;
+    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "page_size", "tiles of keys");
+    p = good;
+    p.softcap = 20.0f;
+    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "softcap", "has no");
+    assert_hopper(ATT_ROLE_GENERAL, &limits, &p, "", "");
+    p = good;
+    p.features = ATT_BIAS;
+    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "features", "bias");
+    assert_hopper(ATT_ROLE_GENERAL, &limits, &p, "", "");
+    p = good;
+    p.scale = -1.0f;
+    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "scale", "above 0");
+    assert_hopper(ATT_ROLE_GENERAL, &limits, &p, "", "");
+}
+
+static void test_hopper__layouts__that_the_copy_engine_takes(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    const att_problem good = problem(3000, 3000, 128, 128, ATT_BF16);
+    static const att_cuda_role roles[] = {ATT_ROLE_PLAIN, ATT_ROLE_GENERAL};
+    for (int i = 0; i < 2; i++) {
+        att_problem p = good;
+        p.dtype_o = ATT_F32;
+        assert_hopper(roles[i], &limits, &p, "dtype_o", "f32");
+        p = good;
+        p.k.row += 4;
+        assert_hopper(roles[i], &limits, &p, "k", "8 bytes");
+        p = good;
+        p.v.head = 0;
+        assert_hopper(roles[i], &limits, &p, "v", "stride");
+        p = problem(3000, 3000, 64, 64, ATT_BF16);
+        assert_hopper(roles[i], &limits, &p, "d_qk", "pad");
+        p = problem(3000, 3000, 124, 128, ATT_BF16);
+        assert_hopper(roles[i], &limits, &p, "d_qk", "124");
+    }
+}
+
+static void test_hopper__few_keys__the_short_role_alone(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    att_problem p = problem(3000, 1536, 128, 128, ATT_BF16);
+    assert_hopper(ATT_ROLE_SHORT, &limits, &p, "", "");
+    p.seq_k++;
+    assert_hopper(ATT_ROLE_SHORT, &limits, &p, "seq_k", "1537");
+    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "", "");
+}
+
+/* Its instructions are promised by no other GPU, newer ones included. */
+static void test_hopper__other_gpus__refused(void **state) {
+    (void)state;
+    const att_problem p = problem(3000, 3000, 128, 128, ATT_BF16);
+    static const int others[] = {80, 89, 100, 103, 120};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const att_limits limits = limits_of(others[i], 227, true, "");
+        assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "cc", "not written for");
+    }
+    const att_limits small = limits_of(90, 99, false, "");
+    assert_hopper(ATT_ROLE_PLAIN, &small, &p, "device", "shared memory");
+}
+
 int main(void) {
     use_fake_nvrtc(); /* where the library has no machine code, some could be had */
     const struct CMUnitTest tests[] = {
@@ -324,6 +426,10 @@ int main(void) {
         cmocka_unit_test(test_gpu__architectures__their_targets),
         cmocka_unit_test(test_gpu__each_kernel__serves_some_problem),
         cmocka_unit_test(test_gpu__unattested__refused_without_leave),
+        cmocka_unit_test(test_hopper__features__by_role),
+        cmocka_unit_test(test_hopper__layouts__that_the_copy_engine_takes),
+        cmocka_unit_test(test_hopper__few_keys__the_short_role_alone),
+        cmocka_unit_test(test_hopper__other_gpus__refused),
         cmocka_unit_test(test_alignment__bases_and_strides__their_common_power),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,33 @@
+/* tensor_maps.h: tensors of 16-bit elements as Hopper's copy engine walks them. */
+#ifndef ATT_CUDA_TENSOR_MAPS_H
+#define ATT_CUDA_TENSOR_MAPS_H
+
+#include "cuda/driver.h"
+
+enum { ATT_TENSOR_RANK_MOST = 5 };
+
+/* Strides that the copy engine takes end below this, in bytes. */
+#define ATT_TENSOR_STRIDE_END (INT64_C(1) << 40)
+
+/* A tensor and the box of it that one copy moves, innermost axis first. */
+typedef struct att_tensor_walk {
+    int rank;
+    struct {
+        int64_t size; /* 0 counts as 1: nothing is ever copied from there */
+        int64_t
+            stride; /* elements; that of the first axis is 1, that of an axis of size 1 may be anything */
+        int box; /* 1 to 256 elements; more than the tensor has arrive as zeros */
+    } axis[ATT_TENSOR_RANK_MOST];
+} att_tensor_walk;
+
+/* Fill in a map that swizzles rows of 128 bytes. It holds an address that is none: a run copies the map and points it at
+ * its tensor. `kernel` is named in errors. Errors: ATT_E_CUDA. */
+att_status att_cuda_tensor_map_encode(att_tensor_map *out, const att_cuda_driver *cu,
+                                      att_dtype dtype, const att_tensor_walk *walk,
+                                      const char *kernel);
+
+/* Point the map at a tensor; NULL: at none, for one that has no elements. Allocates nothing. */
+att_status att_cuda_tensor_map_point(att_tensor_map *map, const att_cuda_driver *cu,
+                                     const void *address, const char *kernel);
+
+#endif

@@ -1,0 +1,559 @@
+/* test_cuda_hopper.c: how problems are cut for fwd_sm90, what its tensor maps hold, and that a kernel which reads nothing but
+ * its parameters finds every row and key through them. On a GPU that is none; no kernel of the library is needed. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/embed.h"
+#include "cuda/hopper.h"
+#include "cuda/shape.h"
+#include "cuda/tensor_maps.h"
+#include "ref/oracle.h"
+#include "tests/fake_cuda/fake_tensor_map.h"
+#include "tests/support/check.h"
+#include "tests/support/fakes.h"
+#include "tests/support/fixture.h"
+
+/* The library's own tables are not asked: its source is this one. */
+static const char source[] = "the source of fwd_sm90";
+const att_embedded_code att_embedded_codes[] = {{0, 0, 0, 0, 0}};
+const att_embedded_text att_embedded_texts[] = {
+    {"kernels/fwd_sm90.cu", source, sizeof source - 1}, {0, 0, 0}};
+
+static fake_cuda *fake;
+
+static att_cuda_kernel row_of(const char *id, att_dtype dtype, int d, int m, int n,
+                              int stages) {
+    return (att_cuda_kernel){.id = id,
+                             .source = "fwd_sm90",
+                             .targets = ATT_SM90,
+                             .role = ATT_ROLE_PLAIN,
+                             .dtype = dtype,
+                             .d_qk = d,
+                             .d_v = d,
+                             .tile_m = m,
+                             .tile_n = n,
+                             .stages = stages,
+                             .warps = 4 + m / 16};
+}
+
+static att_cuda_kernel row_d64(void) {
+    return row_of("hopper_d64", ATT_F16, 64, 192, 128, 4);
+}
+
+static att_cuda_kernel row_d128(void) {
+    return row_of("hopper_d128", ATT_BF16, 128, 128, 128, 2);
+}
+
+static att_status choose(att_cuda_tiling *t, const att_cuda_kernel *kernel,
+                         const att_problem *p) {
+    static const att_cuda_source no_cache = {.cache_dir = ""};
+    att_cuda_device *device;
+    assert_ok(att_cuda_device_open(&device, 0));
+    return att_cuda_tiling_choose(t, device, kernel, NULL, &no_cache, p);
+}
+
+static att_cuda_tiling tiling_of(const att_cuda_kernel *kernel, const att_problem *p) {
+    att_cuda_tiling t;
+    assert_ok(choose(&t, kernel, p));
+    assert_int_equal(t.family, ATT_CUDA_HOPPER);
+    assert_int_equal(t.shape.threads, 32 * kernel->warps);
+    return t;
+}
+
+static att_problem problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t seq_q,
+                           int64_t seq_k, int64_t d, att_dtype dtype) {
+    att_problem p;
+    att_problem_init(&p, batch, heads_q, heads_kv, seq_q, seq_k, d, d, dtype);
+    return p;
+}
+
+/* ---------------------------------------------------------------------------------- rows */
+
+static void test_shared__by_what_fits__two_layouts(void **state) {
+    (void)state;
+    att_cuda_kernel k = row_d64();
+    assert_int_equal(att_cuda_kernel_shared(&k), 200 * 1024 + 1536);
+    k = row_d128();
+    assert_int_equal(att_cuda_kernel_shared(&k), 224 * 1024 + 1536);
+    k = row_of("hopper_d256", ATT_BF16, 256, 128, 80, 2); /* no room for a second Q */
+    assert_int_equal(att_cuda_kernel_shared(&k), (64 + 160) * 1024 + 1536);
+    k = row_of("hopper_d192v128", ATT_BF16, 192, 128, 112, 2);
+    k.d_v = 128;
+    assert_int_equal(att_cuda_kernel_shared(&k), (48 + 140) * 1024 + 1536);
+}
+
+/* ------------------------------------------------------------------------------- cutting */
+
+static void test_tiling__every_key_seen__one_block_an_sm_unit_after_unit(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    const att_problem p = problem(2, 16, 16, 1000, 3000, 64, ATT_F16);
+    const att_cuda_tiling t = tiling_of(&k, &p);
+    assert_int_equal(t.params.row_blocks, 6);
+    assert_int_equal(t.params.by_row_blocks.value, 6);
+    assert_int_equal(t.params.splits, 1);
+    assert_int_equal(t.hopper.units, 32);
+    assert_int_equal(t.hopper.tiles, 192);
+    assert_int_equal(t.hopper.by_heads.value, 16);
+    assert_int_equal(t.hopper.section, 1);
+    assert_int_equal(t.hopper.pack, 0);
+    assert_int_equal(t.hopper.copy_rows, 128);
+    assert_int_equal(t.hopper.in_turn, 1);
+    assert_false(t.counts_tiles);
+    assert_int_equal(t.shape.grid[0], 132);
+    assert_int_equal(t.shape.shared, 200 * 1024 + 1536);
+    assert_true(t.workspace >= 256 + 192 * 3 * sizeof(att_fwd_redo));
+    assert_int_equal(t.workspace % 256, 0);
+}
+
+static void test_tiling__fewer_tiles_than_sms__as_many_blocks(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    const att_problem p = problem(1, 4, 4, 300, 300, 64, ATT_F16);
+    const att_cuda_tiling t = tiling_of(&k, &p);
+    assert_int_equal(t.shape.grid[0], 8);
+}
+
+static void test_tiling__causal__units_that_share_l2_are_taken_together(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    att_problem p = problem(4, 16, 16, 8192, 8192, 128, ATT_BF16);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    att_cuda_tiling t = tiling_of(&k, &p);
+    assert_int_equal(t.hopper.section, 25 / 4); /* 25 of 50 MiB; K and V of a head are 4 */
+    assert_int_equal(t.hopper.in_turn, 0);
+    assert_true(t.counts_tiles);
+
+    p = problem(4, 16, 4, 8192, 8192, 128, ATT_BF16);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    t = tiling_of(&k, &p);
+    assert_int_equal(t.hopper.section, 4 * (25 / 4)); /* four units have one K and V */
+
+    p = problem(1, 2, 2, 100000, 100000, 128, ATT_BF16);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    t = tiling_of(&k, &p);
+    assert_int_equal(t.hopper.section, 1);
+    assert_true(t.counts_tiles);
+
+    p = problem(2, 2, 2, 300, 300, 128, ATT_BF16);
+    p.window_left = 20;
+    t = tiling_of(&k, &p);
+    assert_int_equal(t.hopper.section, 4); /* no more than there are */
+}
+
+static void test_tiling__lengths__count_tiles(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    att_problem p = problem(4, 2, 2, 500, 500, 128, ATT_BF16);
+    p.features = ATT_LENS_K;
+    att_cuda_tiling t = tiling_of(&k, &p);
+    assert_true(t.counts_tiles);
+    p.features = ATT_CU_SEQLENS_K; /* 4096 keys a sequence, half a MiB each of K and V */
+    p.total_k = 4 * 4096;
+    p.seq_k = 16000;
+    t = tiling_of(&k, &p);
+    assert_true(t.counts_tiles);
+    assert_int_equal(t.hopper.section, 8);
+}
+
+static void test_tiling__few_rows__the_heads_of_a_group_share_a_tile(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    static const struct {
+        int64_t heads_q, seq_q;
+        int pack;
+    } cases[] = {{8, 100, 2}, {8, 128, 0},  {6, 100, 0},
+                 {2, 100, 0}, {128, 20, 6}, {256, 20, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const att_problem p =
+            problem(3, cases[i].heads_q, 2, cases[i].seq_q, 500, 128, ATT_BF16);
+        const att_cuda_tiling t = tiling_of(&k, &p);
+        assert_int_equal(t.hopper.pack, cases[i].pack);
+        const int64_t heads = cases[i].pack ? 2 : cases[i].heads_q;
+        assert_int_equal(t.hopper.units, 3 * heads);
+        assert_int_equal(t.params.row_blocks, ((cases[i].seq_q << cases[i].pack) + 127) / 128);
+    }
+}
+
+static void test_tiling__nothing_to_do__nothing_launched(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    const att_problem p = problem(2, 4, 4, 0, 100, 64, ATT_F16);
+    const att_cuda_tiling t = tiling_of(&k, &p);
+    const att_args args = {.size = sizeof args};
+    assert_int_equal(t.workspace, 0);
+    fake->launches = 0;
+    assert_ok(att_cuda_forward(&t, &args, NULL, NULL));
+    assert_int_equal(fake->launches, 0);
+}
+
+static void test_tiling__too_many_tiles__refused(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    const att_problem p = problem(40000, 60000, 60000, 8, 8, 64, ATT_F16);
+    att_cuda_tiling t;
+    assert_fails(choose(&t, &k, &p), ATT_E_UNSUPPORTED, "batch", "tiles");
+}
+
+/* ---------------------------------------------------------------------------------- maps */
+
+static void assert_axis(const fake_tensor_map *m, int axis, uint32_t size, uint64_t stride,
+                        int box) {
+    assert_int_equal(m->size[axis], size);
+    if (axis > 0)
+        assert_int_equal(m->stride[axis - 1], stride);
+    assert_int_equal(m->box[axis], box);
+}
+
+static void test_maps__packed_heads__rows_of_a_group_lie_together(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    const att_problem p = problem(3, 8, 2, 100, 500, 128, ATT_BF16); /* BSHD */
+    const att_cuda_tiling t = tiling_of(&k, &p);
+    const fake_tensor_map *q = fake_map_of(&t.hopper.q), *v = fake_map_of(&t.hopper.v);
+    assert_non_null(q);
+    assert_int_equal(q->rank, 5);
+    assert_int_equal(q->type, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+    assert_int_equal(q->swizzle, CU_TENSOR_MAP_SWIZZLE_128B);
+    assert_axis(q, 0, 128, 0, 64);
+    assert_axis(q, 1, 4, 256, 4);
+    assert_axis(q, 2, 100, 8 * 256, 16);
+    assert_axis(q, 3, 2, 4 * 256, 1);
+    assert_axis(q, 4, 3, 100 * 8 * 256, 1);
+    assert_int_equal(v->rank, 4);
+    assert_axis(v, 0, 128, 0, 64);
+    assert_axis(v, 1, 500, 2 * 256, 128);
+    assert_axis(v, 2, 2, 256, 1);
+    assert_axis(v, 3, 3, 500 * 2 * 256, 1);
+}
+
+static void test_maps__strides_never_stepped_along__do_not_matter(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    att_problem p = problem(1, 1, 1, 300, 300, 40, ATT_F16);
+    p.q.batch = p.k.batch = p.v.batch = p.o.batch = 3;
+    p.q.head = p.k.head = p.v.head = p.o.head = 0;
+    const att_cuda_tiling t = tiling_of(&k, &p);
+    assert_axis(fake_map_of(&t.hopper.q), 0, 40, 0, 64);
+}
+
+static void test_maps__driver_refuses__its_words(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    const att_problem p = problem(1, 4, 4, 300, 300, 64, ATT_F16);
+    att_cuda_tiling t;
+    fake->fail_call = "cuTensorMapEncodeTiled";
+    fake->fail_code = CUDA_ERROR_INVALID_VALUE;
+    assert_fails(choose(&t, &k, &p), ATT_E_CUDA, "", "cuTensorMapEncodeTiled for hopper_d64");
+    fake->fail_call = NULL;
+}
+
+/* What the real driver refuses, the fake one does: a map that passes here is one that it takes. */
+static void test_encode__what_no_map_may_have__refused(void **state) {
+    (void)state;
+    const att_cuda_driver *cu = att_cuda_driver_get(NULL);
+    att_tensor_map map;
+    const att_tensor_walk good = {.rank = 3,
+                                  .axis = {{64, 1, 64}, {100, 64, 64}, {3, 6400, 1}}};
+    assert_ok(att_cuda_tensor_map_encode(&map, cu, ATT_F16, &good, "k"));
+    for (int fault = 0; fault < 8; fault++) {
+        att_tensor_walk bad = good;
+        switch (fault) {
+        case 0:
+            bad.rank = 0;
+            break;
+        case 1:
+            bad.axis[0].box = 128; /* 256 bytes of a row that is swizzled by 128 */
+            break;
+        case 2:
+            bad.axis[1].box = 257;
+            break;
+        case 3:
+            bad.axis[1].box = 0;
+            break;
+        case 4:
+            bad.axis[1].stride = 60;
+            break;
+        case 5:
+            bad.axis[2].stride = ATT_TENSOR_STRIDE_END / 2;
+            break;
+        case 6:
+            bad.axis[1].stride = 0;
+            break;
+        default:
+            bad.axis[1].size = (INT64_C(1) << 32) + 1;
+        }
+        assert_fails(att_cuda_tensor_map_encode(&map, cu, ATT_F16, &bad, "k"), ATT_E_CUDA, "",
+                     "cuTensorMapEncodeTiled");
+    }
+    char place[32];
+    assert_ok(att_cuda_tensor_map_encode(&map, cu, ATT_F16, &good, "k"));
+    assert_fails(att_cuda_tensor_map_point(&map, cu, place + 1 + (uintptr_t)place % 2, "k"),
+                 ATT_E_CUDA, "", "cuTensorMapReplaceAddress");
+    assert_ok(att_cuda_tensor_map_point(&map, cu, NULL, "k"));
+}
+
+/* ------------------------------------------------------------------------------- refusals */
+
+static void assert_refused(const att_cuda_kernel *k, const att_problem *p, const char *field,
+                           const char *word) {
+    const char *at_fault;
+    const char *why = att_cuda_hopper_refusal(k, p, &at_fault);
+    if (!why || strcmp(at_fault, field) != 0 || !strstr(why, word))
+        fail_msg("wanted %s: %s, got %s: %s", field, word, why ? at_fault : "nothing",
+                 why ? why : "");
+}
+
+static void assert_served(const att_cuda_kernel *k, const att_problem *p) {
+    const char *field;
+    const char *why = att_cuda_hopper_refusal(k, p, &field);
+    if (why)
+        fail_msg("%s: %s", field, why);
+    assert_null(field);
+}
+
+static void test_refusal__head_dimensions__of_another_row(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    att_problem p = problem(1, 4, 4, 300, 300, 64, ATT_BF16);
+    assert_refused(&k, &p, "d_qk", "64 columns");
+    p = problem(1, 4, 4, 300, 300, 72, ATT_BF16);
+    assert_served(&k, &p);
+    att_problem_init(&p, 1, 4, 4, 300, 300, 128, 64, ATT_BF16);
+    assert_refused(&k, &p, "d_v", "64 columns");
+}
+
+static void test_refusal__strides__that_maps_do_not_take(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    const att_problem good = problem(2, 4, 4, 300, 300, 128, ATT_BF16);
+    assert_served(&k, &good);
+    att_problem p = good;
+    p.k.head = 0; /* one head for all: broadcast */
+    assert_refused(&k, &p, "k", "stride");
+    p = good;
+    p.v.batch = INT64_C(1) << 39;
+    assert_refused(&k, &p, "v", "stride");
+    p.v.batch--;
+    assert_served(&k, &p);
+    p = good;
+    p.q.head = INT64_C(1) << 33;
+    assert_refused(&k, &p, "q", "stride");
+    p = good;
+    p.o.row = 0;
+    assert_refused(&k, &p, "o", "stride");
+    p.seq_q = 1; /* never stepped along */
+    assert_served(&k, &p);
+    p = problem(2, 4, 4, 300, 0, 128, ATT_BF16); /* strides of nothing */
+    assert_int_equal(p.k.batch, 0);
+    assert_served(&k, &p);
+}
+
+static void test_refusal__pages__that_no_copy_fits(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    att_problem p = problem(2, 4, 4, 300, 300, 128, ATT_BF16);
+    p.features = ATT_PAGED;
+    p.num_pages = 100;
+    static const struct {
+        int64_t size;
+        bool served;
+    } pages[] = {{8, true},  {16, true},  {128, true}, {256, true},  {64, true},
+                 {4, false}, {24, false}, {96, false}, {192, false}, {1, false}};
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+        p.page_size = pages[i].size;
+        if (pages[i].served)
+            assert_served(&k, &p);
+        else
+            assert_refused(&k, &p, "page_size", "pages");
+    }
+}
+
+/* ------------------------------------------------------------------------------- answers */
+
+/* Every row of O and LSE as the oracle has it. */
+static void assert_right(const fixture *f) {
+    const att_problem *p = &f->problem;
+    double *logits = malloc((size_t)(p->seq_k + 1) * sizeof *logits);
+    double *o = malloc((size_t)p->d_v * sizeof *o), lse;
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t h = 0; h < p->heads_q; h++)
+            for (int64_t i = 0; i < att_ref_len_q(p, &f->args, b); i++) {
+                att_ref_row(p, &f->args, b, h, i, logits, o, &lse);
+                for (int64_t c = 0; c < p->d_v; c++)
+                    assert_near((double)fixture_get(f, BUF_O, b, h, i, c), o[c], 2e-3);
+                if (p->features & ATT_LSE)
+                    assert_near((double)fixture_lse(f, b, h, i), lse, 1e-4);
+            }
+    free(logits);
+    free(o);
+}
+
+/* Plan and run on the fake GPU, whose kernel reads its parameters alone. */
+static void assert_answers(const att_cuda_kernel *k, const att_problem *p) {
+    fixture f;
+    fixture_open(&f, p, 7);
+    const att_cuda_tiling t = tiling_of(k, p);
+    assert_served(k, p);
+    void *workspace = aligned_alloc(256, t.workspace);
+    assert_non_null(workspace);
+    memset(workspace, 0x5a, t.workspace); /* the counter must be set, not found */
+    fake->launches = 0;
+    assert_ok(att_cuda_forward(&t, &f.args, workspace, NULL));
+    assert_int_equal(fake->launches, 1);
+    assert_int_equal(fake->sticky, 0);
+    assert_int_equal(fake->params_bytes, sizeof(att_fwd_sm90_params));
+    const att_fwd_sm90_params *h = (const void *)fake->params;
+    assert_ptr_equal(h->next_tile, t.counts_tiles ? workspace : NULL);
+    assert_string_equal(f.launch.kernel, k->id);
+    fixture_assert_intact(&f);
+    assert_right(&f);
+    free(workspace);
+    fixture_close(&f);
+}
+
+static void test_answers__shapes_and_masks__through_the_maps(void **state) {
+    (void)state;
+    const att_cuda_kernel d64 = row_d64(), d128 = row_d128();
+    att_problem p = problem(2, 3, 3, 197, 131, 64, ATT_F16);
+    p.features = ATT_LSE;
+    assert_answers(&d64, &p);
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+    assert_answers(&d64, &p);
+    p = problem(1, 4, 2, 130, 70, 40, ATT_F16); /* GQA, columns that are not there */
+    p.window_left = 9;
+    p.window_right = 3;
+    assert_answers(&d64, &p);
+    p = problem(2, 8, 2, 37, 50, 96, ATT_BF16); /* heads packed */
+    p.features = ATT_LSE;
+    assert_answers(&d128, &p);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    assert_answers(&d128, &p);
+    p = problem(2, 4, 2, 5, 0, 128, ATT_BF16); /* no keys */
+    assert_answers(&d128, &p);
+}
+
+static void test_answers__strides__of_any_order(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    att_problem p = problem(2, 4, 2, 33, 45, 128, ATT_BF16);
+    att_problem_layout_bhsd(&p);
+    assert_answers(&k, &p);
+    p = problem(2, 4, 4, 33, 45, 128, ATT_BF16);
+    p.q.row += 8;
+    p.q.batch = 33 * p.q.row + 16;
+    assert_answers(&k, &p);
+}
+
+static void test_answers__lengths__of_packed_sequences(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    att_problem p = problem(3, 4, 2, 60, 80, 128, ATT_BF16);
+    p.features = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LSE;
+    p.total_q = 150;
+    p.total_k = 200;
+    att_problem_layout_bshd(&p);
+    assert_answers(&k, &p);
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+    p.seq_q = 140; /* the longest that could be: heads are not packed */
+    assert_answers(&k, &p);
+    p = problem(3, 4, 2, 60, 80, 128, ATT_BF16);
+    p.features = ATT_LENS_K;
+    assert_answers(&k, &p);
+}
+
+static void test_answers__pages__smaller_and_larger_than_a_tile(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    static const int64_t sizes[] = {8, 32, 128, 256};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        att_problem p = problem(2, 4, 2, 20, 300, 128, ATT_BF16);
+        p.features = ATT_PAGED;
+        p.page_size = sizes[i];
+        p.num_pages = 2 * ((300 + sizes[i] - 1) / sizes[i]);
+        att_problem_layout_bshd(&p);
+        const att_cuda_tiling t = tiling_of(&k, &p);
+        assert_int_equal(t.hopper.copy_rows, sizes[i] < 128 ? sizes[i] : 128);
+        assert_answers(&k, &p);
+    }
+}
+
+/* Nothing but the memset where it is needed, the maps and the launch: no allocation, no wait. */
+static void test_run__driver_calls__few(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    att_problem p = problem(1, 2, 2, 100, 100, 64, ATT_F16);
+    fixture f;
+    fixture_open(&f, &p, 3);
+    for (int causal = 0; causal < 2; causal++) {
+        p.causal = causal ? ATT_CAUSAL_TOP_LEFT : ATT_CAUSAL_NONE;
+        const att_cuda_tiling t = tiling_of(&k, &p);
+        void *workspace = aligned_alloc(256, t.workspace);
+        const long live = fake->memory_live;
+        fake->calls = 0;
+        assert_ok(att_cuda_forward(&t, &f.args, workspace, NULL));
+        /* CtxGetCurrent, CtxPushCurrent, 4 maps; CtxGetCurrent, CtxGetDevice, launch */
+        assert_int_equal(fake->calls, 9 + causal);
+        assert_int_equal(fake->memory_live, live);
+        free(workspace);
+    }
+    fixture_close(&f);
+}
+
+static void test_run__a_call_fails__its_name(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    att_problem p = problem(1, 2, 2, 100, 100, 64, ATT_F16);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    fixture f;
+    fixture_open(&f, &p, 3);
+    const att_cuda_tiling t = tiling_of(&k, &p);
+    void *workspace = aligned_alloc(256, t.workspace);
+    static const char *const calls[] = {"cuTensorMapReplaceAddress", "cuMemsetD32Async",
+                                        "cuLaunchKernelEx"};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        fake->fail_call = calls[i];
+        fake->fail_code = CUDA_ERROR_LAUNCH_FAILED;
+        assert_fails(att_cuda_forward(&t, &f.args, workspace, NULL), ATT_E_CUDA, "", calls[i]);
+        fake->fail_call = NULL;
+        assert_ok(att_cuda_forward(&t, &f.args, workspace, NULL));
+    }
+    free(workspace);
+    fixture_close(&f);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    setenv("FAKE_CUDA_COMPUTES", "1", 1);
+    fake = use_fake_cuda();
+    use_fake_nvrtc();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shared__by_what_fits__two_layouts),
+        cmocka_unit_test(test_tiling__every_key_seen__one_block_an_sm_unit_after_unit),
+        cmocka_unit_test(test_tiling__fewer_tiles_than_sms__as_many_blocks),
+        cmocka_unit_test(test_tiling__causal__units_that_share_l2_are_taken_together),
+        cmocka_unit_test(test_tiling__lengths__count_tiles),
+        cmocka_unit_test(test_tiling__few_rows__the_heads_of_a_group_share_a_tile),
+        cmocka_unit_test(test_tiling__nothing_to_do__nothing_launched),
+        cmocka_unit_test(test_tiling__too_many_tiles__refused),
+        cmocka_unit_test(test_maps__packed_heads__rows_of_a_group_lie_together),
+        cmocka_unit_test(test_maps__strides_never_stepped_along__do_not_matter),
+        cmocka_unit_test(test_maps__driver_refuses__its_words),
+        cmocka_unit_test(test_encode__what_no_map_may_have__refused),
+        cmocka_unit_test(test_refusal__head_dimensions__of_another_row),
+        cmocka_unit_test(test_refusal__strides__that_maps_do_not_take),
+        cmocka_unit_test(test_refusal__pages__that_no_copy_fits),
+        cmocka_unit_test(test_answers__shapes_and_masks__through_the_maps),
+        cmocka_unit_test(test_answers__strides__of_any_order),
+        cmocka_unit_test(test_answers__lengths__of_packed_sequences),
+        cmocka_unit_test(test_answers__pages__smaller_and_larger_than_a_tile),
+        cmocka_unit_test(test_run__driver_calls__few),
+        cmocka_unit_test(test_run__a_call_fails__its_name),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
