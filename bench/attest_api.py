@@ -65,7 +65,7 @@ class Context:
 
     def problem(self, batch, heads_q, heads_kv, seq_q, seq_k, d, dtype):
         p = Problem()
-        self.lib.att_problem_init(ctypes.byref(p), *(ctypes.c_int64(x) for x in (
+        self.lib.att_problem_init_sized(ctypes.byref(p), ctypes.c_size_t(ctypes.sizeof(p)), *(ctypes.c_int64(x) for x in (
             batch, heads_q, heads_kv, seq_q, seq_k, d, d)), dtype)
         return p
 

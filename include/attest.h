@@ -212,6 +212,16 @@ ATT_API void att_problem_init(att_problem *problem, int64_t batch, int64_t heads
                               int64_t heads_kv, int64_t seq_q, int64_t seq_k, int64_t d_qk,
                               int64_t d_v, att_dtype dtype);
 
+/* The same for an att_problem of `size` bytes, sizeof(att_problem) of the caller's header: not a byte more is
+ * written, however long the struct of the library that is loaded. The call above is this one for whoever
+ * includes this header. Callers that find functions by name take this one: the other's symbol is for
+ * programs built with 0.1, and fills the struct of 0.1. Thread: safe. */
+ATT_API void att_problem_init_sized(att_problem *problem, size_t size, int64_t batch,
+                                    int64_t heads_q, int64_t heads_kv, int64_t seq_q,
+                                    int64_t seq_k, int64_t d_qk, int64_t d_v, att_dtype dtype);
+#define att_problem_init(problem, ...)                                                         \
+    att_problem_init_sized(problem, sizeof(att_problem), __VA_ARGS__)
+
 /* Set the strides of q, k, v and o for a layout, and of lse: contiguous (batch, heads_q, seq_q).
  *   bshd    (batch, seq, heads, d)
  *   bhsd    (batch, heads, seq, d)

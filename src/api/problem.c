@@ -4,7 +4,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "api/sized.h"
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -75,11 +77,11 @@ void att_problem_layout_packed(att_problem *p, int64_t *k_offset, int64_t *v_off
     p->v = (att_strides){times(p->seq_k, row, 1), p->d_v, row, 1};
 }
 
-void att_problem_init(att_problem *p, int64_t batch, int64_t heads_q, int64_t heads_kv,
-                      int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d_v,
-                      att_dtype dtype) {
-    *p = (att_problem){
-        .size = sizeof *p,
+void att_problem_init_sized(att_problem *problem, size_t size, int64_t batch, int64_t heads_q,
+                            int64_t heads_kv, int64_t seq_q, int64_t seq_k, int64_t d_qk,
+                            int64_t d_v, att_dtype dtype) {
+    att_problem p = {
+        .size = size,
         .dtype = dtype,
         .dtype_o = dtype,
         .batch = batch,
@@ -93,7 +95,17 @@ void att_problem_init(att_problem *p, int64_t batch, int64_t heads_q, int64_t he
         .window_left = -1,
         .window_right = -1,
     };
-    att_problem_layout_bshd(p);
+    att_problem_layout_bshd(&p);
+    memset(problem, 0, size);
+    memcpy(problem, &p, size < sizeof p ? size : sizeof p);
+}
+
+/* Not the header's macro, but the symbol that programs built with 0.1 call. */
+void(att_problem_init)(att_problem *p, int64_t batch, int64_t heads_q, int64_t heads_kv,
+                       int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d_v,
+                       att_dtype dtype) {
+    att_problem_init_sized(p, ATT_PROBLEM_0_1, batch, heads_q, heads_kv, seq_q, seq_k, d_qk,
+                           d_v, dtype);
 }
 
 static bool is_float(att_dtype dtype) {

@@ -51,6 +51,51 @@ static void test_problem_init__strides__contiguous_bshd(void **state) {
     assert_int_equal(p.lse.row, 1);
 }
 
+/* The struct of 0.1 ended where `alignment` stands now. */
+enum { OLDER = offsetof(att_problem, alignment) };
+
+static void assert_untouched(const void *bytes, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++)
+        assert_int_equal(((const unsigned char *)bytes)[i], 0x55);
+}
+
+static void test_problem_init__older_caller__nothing_past_its_struct_written(void **state) {
+    (void)state;
+    att_problem p;
+    memset(&p, 0x55, sizeof p);
+    att_problem_init_sized(&p, OLDER, 2, 6, 3, 5, 7, 16, 8, ATT_BF16);
+    assert_int_equal(p.size, OLDER);
+    assert_int_equal(p.d_v, 8);
+    assert_untouched(&p, OLDER, sizeof p);
+}
+
+static void test_problem_init__newer_caller__fields_unknown_here_are_zero(void **state) {
+    (void)state;
+    struct {
+        att_problem known;
+        unsigned char added[16], beyond[8];
+    } newer;
+    static const unsigned char zeros[16];
+    memset(&newer, 0x55, sizeof newer);
+    att_problem_init_sized(&newer.known, sizeof newer.known + sizeof newer.added, 2, 6, 3, 5, 7,
+                           16, 8, ATT_BF16);
+    assert_int_equal(newer.known.size, sizeof newer.known + sizeof newer.added);
+    assert_int_equal(newer.known.alignment, 0);
+    assert_memory_equal(newer.added, zeros, sizeof zeros);
+    assert_untouched(newer.beyond, 0, sizeof newer.beyond);
+}
+
+/* Programs built with 0.1 call the function, which had no size to be told. */
+static void test_problem_init__by_its_symbol__the_struct_of_0_1(void **state) {
+    (void)state;
+    att_problem p;
+    memset(&p, 0x55, sizeof p);
+    (att_problem_init)(&p, 2, 6, 3, 5, 7, 16, 8, ATT_BF16);
+    assert_int_equal(p.size, OLDER);
+    assert_true(p.scale == 0.25f);
+    assert_untouched(&p, OLDER, sizeof p);
+}
+
 static void test_problem_init__zero_head_dimension__does_not_trap(void **state) {
     (void)state;
     att_problem p;
@@ -151,6 +196,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_problem_init__any_memory__every_field_set),
         cmocka_unit_test(test_problem_init__strides__contiguous_bshd),
+        cmocka_unit_test(test_problem_init__older_caller__nothing_past_its_struct_written),
+        cmocka_unit_test(test_problem_init__newer_caller__fields_unknown_here_are_zero),
+        cmocka_unit_test(test_problem_init__by_its_symbol__the_struct_of_0_1),
         cmocka_unit_test(test_problem_init__zero_head_dimension__does_not_trap),
         cmocka_unit_test(test_problem_init__overflowing_sizes__does_not_trap),
         cmocka_unit_test(test_layout_bhsd__strides__heads_outside_rows),

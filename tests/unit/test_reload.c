@@ -11,8 +11,8 @@ typedef struct library {
     void *handle;
     att_status (*context_create)(att_context **, const att_context_options *);
     void (*context_destroy)(att_context *);
-    void (*problem_init)(att_problem *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                         int64_t, att_dtype);
+    void (*problem_init)(att_problem *, size_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                         int64_t, int64_t, att_dtype);
     att_status (*plan_create)(att_plan **, att_context *, const att_problem *);
     void (*plan_destroy)(att_plan *);
     size_t (*plan_workspace)(const att_plan *);
@@ -30,7 +30,7 @@ static library load(void) {
         fail_msg("%s", dlerror());
     find(&lib, "att_context_create", &lib.context_create);
     find(&lib, "att_context_destroy", &lib.context_destroy);
-    find(&lib, "att_problem_init", &lib.problem_init);
+    find(&lib, "att_problem_init_sized", &lib.problem_init);
     find(&lib, "att_plan_create", &lib.plan_create);
     find(&lib, "att_plan_destroy", &lib.plan_destroy);
     find(&lib, "att_plan_workspace", &lib.plan_workspace);
@@ -67,7 +67,7 @@ static void compute(const library *lib) {
     att_context *ctx;
     att_plan *plan;
     att_problem p;
-    lib->problem_init(&p, 1, 1, 1, ROWS, ROWS, D, D, ATT_F32);
+    lib->problem_init(&p, sizeof p, 1, 1, 1, ROWS, ROWS, D, D, ATT_F32);
     assert_int_equal(lib->context_create(&ctx, &options), ATT_OK);
     assert_int_equal(lib->plan_create(&plan, ctx, &p), ATT_OK);
     const size_t bytes = (lib->plan_workspace(plan) + 63) / 64 * 64;
