@@ -163,7 +163,7 @@ static void put_choice(FILE *text, const lab_plan_result *r) {
         fprintf(text,
                 "chosen    %s: %d threads and %" PRIu32 " bytes of shared memory a block%s%s\n",
                 r->chosen, r->chosen_threads, r->chosen_shared,
-                r->chosen_tile ? ", predicted " : "",
+                r->chosen_tile ? ", predicted " : "; its tiles are not modelled",
                 r->chosen_tile ? microseconds(time, sizeof time, r->chosen_tile->seconds) : "");
 }
 

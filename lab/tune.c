@@ -345,6 +345,9 @@ bool lab_tune(lab_tuning *t, att_context *ctx, const lab_spec *spec,
     *why = (lab_message){.text = ""};
     if (!lab_base_find(&t->base, ctx, spec, why))
         return false;
+    if (t->base.family != ATT_CUDA_BLOCKS)
+        return lab_fail(why, "%s serves this problem, and the tiles of %s.cu are not searched",
+                        t->base.id, t->base.source);
     t->device = malloc(sizeof *t->device);
     if (!t->device)
         return lab_fail(why, "out of memory");

@@ -58,6 +58,7 @@ bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_m
         return false;
     base->id = row->id;
     base->source = row->source;
+    base->family = att_cuda_family_of(row);
     base->d_qk = row->d_qk;
     base->d_v = row->d_v;
     base->shipped = (lab_variant){

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "attest.h"
+#include "cuda/family.h"
 #include "lab/message.h"
 #include "lab/spec.h"
 
@@ -26,6 +27,7 @@ typedef struct lab_base {
     const lab_spec *spec;
     att_context_info gpu;
     const char *id, *source;
+    att_cuda_family family;
     int d_qk, d_v;       /* that the row is for */
     lab_variant shipped; /* as it is built in: every switch on */
     const char *switches[LAB_VARIANT_SWITCHES];

@@ -13,8 +13,9 @@
 #include "base/sha256.h"
 #include "cuda/jit.h"
 #include "select/switches.h"
+#include "select/user_tile.h"
 
-enum { LINE_MAX_BYTES = 512, FIELDS_MAX = 32, WARPS_MOST = 8, STAGES_MOST = 8 };
+enum { LINE_MAX_BYTES = 512, FIELDS_MAX = 32 };
 static const int64_t count_most = INT32_MAX;
 
 /* Where the reader is, and what it has of the row that it is in. */
@@ -75,6 +76,16 @@ static att_status set_id(reader *r, const char *value) {
     return ATT_OK;
 }
 
+/* What a tile may be follows from the base; before it is known, from what most of them ask. */
+static att_status check_tile(reader *r) {
+    char why[128];
+    const att_cuda_family family = r->base ? att_cuda_family_of(r->base) : ATT_CUDA_BLOCKS;
+    if (att_user_tile_fits(family, r->tile, why, sizeof why))
+        return ATT_OK;
+    r->field = "tile";
+    return complain(r, "%s", why);
+}
+
 static att_status set_base(reader *r, const char *value) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
@@ -86,7 +97,7 @@ static att_status set_base(reader *r, const char *value) {
     if (att_switch_count(r->base->source) == 0)
         return complain(r, "%s cannot be varied: %s.cu has no switches", value,
                         r->base->source);
-    return ATT_OK;
+    return r->tile[0] > 0 ? check_tile(r) : ATT_OK;
 }
 
 /* "m128n64s2w4". */
@@ -103,20 +114,7 @@ static att_status set_tile(reader *r, const char *value) {
     }
     if (*at)
         return complain(r, "'%.80s' is not of the form m128n64s2w4", value);
-    const int m = r->tile[0], n = r->tile[1], stages = r->tile[2], warps = r->tile[3];
-    if (warps < 1 || warps > WARPS_MOST || (warps & (warps - 1)))
-        return complain(r, "%d warps: 1, 2, 4 or 8 are wanted", warps);
-    if (stages < 1 || stages > STAGES_MOST)
-        return complain(r, "%d stages: 1 to %d are wanted", stages, STAGES_MOST);
-    if (m < 1 || m % (16 * warps) || m > 256 * warps)
-        return complain(r, "m%d is not a multiple of 16 rows for each of %d warps, 256 at most",
-                        m, warps);
-    if (n < 1 || n % 16 || n % (4 * warps) || n > 1024)
-        return complain(r,
-                        "n%d is not a multiple of 16 and of 4 for each of %d warps, 1024 at "
-                        "most",
-                        n, warps);
-    return ATT_OK;
+    return check_tile(r);
 }
 
 /* The next of words that spaces or commas separate; its length, 0 at the end. */

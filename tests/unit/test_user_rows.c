@@ -11,6 +11,7 @@
 #include "cuda/embed.h"
 #include "cuda/jit.h"
 #include "select/select.h"
+#include "select/user_tile.h"
 #include "select/switches.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
@@ -105,6 +106,7 @@ static void test_rows__bad_text__file_line_and_field(void **state) {
         {HEAD "[row]\ntile = m0n64s2w4\n", ":3: tile: m0"},
         {HEAD "[row]\ntile = m64n24s2w4\n", ":3: tile: n24 is not"},
         {HEAD "[row]\ntile = m128n16s2w8\n", ":3: tile: n16 is not"},
+        {HEAD "[row]\ntile = m128n128s2w12\nbase = " BASE "\n", ":3: tile: 12 warps"},
         {HEAD "[row]\noff = SWIZZLE\n", ":3: off: comes before base"},
         {HEAD "[row]\nbase = " BASE "\noff = SPEED\n", ":4: off: fwd_sm80.cu has no switch"},
         {HEAD "[row]\nbase = " BASE "\noff = SWIZZLE SWIZZLE\n", ":4: off: SWIZZLE is named"},
@@ -520,8 +522,37 @@ static int set_up(void **state) {
     return 0;
 }
 
+/* Kernels with warpgroups of their own ask for other tiles than those whose warps stand side by side. */
+static void test_tile__of_hopper__warpgroups(void **state) {
+    (void)state;
+    static const struct {
+        int tile[4];
+        const char *word; /* NULL: it fits */
+    } cases[] = {
+        {{128, 128, 2, 12}, NULL},
+        {{192, 80, 4, 16}, NULL},
+        {{256, 64, 8, 20}, NULL},
+        {{128, 128, 2, 8}, "8 warps: m128 has 12"},
+        {{96, 128, 2, 10}, "m96"},
+        {{320, 64, 2, 24}, "m320"},
+        {{128, 128, 1, 12}, "1 stages: 2 to"},
+        {{128, 128, 9, 12}, "9 stages"},
+        {{128, 120, 2, 12}, "n120"},
+        {{128, 272, 2, 12}, "n272"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char why[128] = "";
+        const bool fits = att_user_tile_fits(ATT_CUDA_HOPPER, cases[i].tile, why, sizeof why);
+        if (fits != !cases[i].word || (cases[i].word && !strstr(why, cases[i].word)))
+            fail_msg("tile %zu: %s", i, fits ? "fits" : why);
+        if (!cases[i].word)
+            assert_false(att_user_tile_fits(ATT_CUDA_BLOCKS, cases[i].tile, why, sizeof why));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tile__of_hopper__warpgroups),
         cmocka_unit_test(test_rows__a_whole_row__every_column),
         cmocka_unit_test(test_rows__bad_text__file_line_and_field),
         cmocka_unit_test(test_rows__too_much__refused),
