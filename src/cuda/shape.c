@@ -30,7 +30,7 @@ static int padded_floats(const att_cuda_kernel *k) {
 /* `stages` tiles of K and V, and the barriers; with room for it, Q of this tile and of the next, and O beside them, else Q
  * alone, whose place O takes at the end. */
 static int rings_and_tiles(const att_cuda_kernel *k) {
-    enum { MOST = 227 * 1024, BARRIERS = 1536 };
+    enum { MOST = 227 * 1024, BARRIERS = 2048 };
     const int qk = pitch(k->d_qk), v = pitch(k->d_v);
     const int ring = k->stages * k->tile_n * (qk + v) + BARRIERS;
     const int rich = ring + k->tile_m * (2 * qk + v);

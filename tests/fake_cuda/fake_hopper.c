@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "tests/fake_cuda/fake_tensor_map.h"
 
-enum { WARPGROUP = 64 };
+enum { WARPGROUP_ROWS = 64, WARP_ROWS = 16 };
 
 /* A tile: the unit that it is cut from, and where that lies. */
 typedef struct tile {
@@ -137,8 +137,10 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
            m->o->address == (char *)f->o && (!f->k || m->k->address == (const char *)f->k) &&
            (!f->v || m->v->address == (const char *)f->v) && m->q->rank == 5 &&
            m->o->rank == 5 && m->k->rank == 4 && m->v->rank == 4 && m->q->box[0] == 64 &&
-           m->q->box[1] == group && m->q->box[1] * m->q->box[2] == WARPGROUP &&
-           m->k->box[0] == 64 && m->k->box[1] == p->copy_rows && tile_n % p->copy_rows == 0 &&
+           m->q->box[1] == group && m->q->box[1] * m->q->box[2] == WARPGROUP_ROWS &&
+           m->o->box[0] == 64 && m->o->box[1] == group &&
+           m->o->box[1] * m->o->box[2] == WARP_ROWS && m->k->box[0] == 64 &&
+           m->k->box[1] == p->copy_rows && tile_n % p->copy_rows == 0 &&
            heads == (p->pack ? f->heads_kv : f->heads_q) && p->units == f->batch * heads &&
            f->row_blocks == (rows + tile_m - 1) / tile_m &&
            p->tiles == p->units * f->row_blocks && p->section >= 1 && p->section <= p->units &&
@@ -151,8 +153,8 @@ bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n,
     if (!holds(p, &m, tile_m, tile_n))
         return false;
     /* The list of tiles to redo is the kernel's to fill. */
-    for (int i = 0; i < p->tiles * (tile_m / WARPGROUP); i++)
-        p->redo[i] = (att_fwd_redo){.tile = i, .next = -1};
+    for (int i = 0; i < p->tiles * (tile_m / WARP_ROWS); i++)
+        p->redo[i] = (att_fwd_redo){.next = -1};
     const att_fwd_params *f = &p->fwd;
     const size_t most = (size_t)f->seq_k + 1;
     key_rows keys = {.k = malloc(most * (size_t)f->d_qk * sizeof(float)),
