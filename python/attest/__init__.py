@@ -15,7 +15,7 @@ from ._core import Error, UnsupportedError, attention, explain
 from ._core import version as __version__
 
 __all__ = ["Device", "Error", "Kernel", "Launch", "PlanCache", "UnsupportedError", "attention", "cache_clear",
-           "cache_info", "devices", "explain", "kernels", "last_launch"]
+           "cache_info", "devices", "explain", "kernels", "last_launch", "set_threads"]
 
 _CPU, _CUDA = 1, 2  # att_device
 
@@ -98,3 +98,8 @@ def cache_info() -> PlanCache:
 def cache_clear() -> None:
     """Forget every plan."""
     _core.cache_clear()
+
+
+def set_threads(count: int) -> None:
+    """Let calls on the CPU use `count` threads from now on; 0: as many as the library would (ATTEST_THREADS, or the cores)."""
+    _core.set_threads(count)

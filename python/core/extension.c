@@ -63,8 +63,16 @@ static PyMethodDef methods[] = {
     {"kernels", kernels, METH_VARARGS, "Kernels as tuples."},
     {"cache_info", plan_cache_info, METH_NOARGS,
      "(hits, misses, plans, limit) of the plan cache."},
+    {"set_threads", plan_cache_threads, METH_O, "Threads of calls on the CPU from now on."},
     {"cache_clear", plan_cache_clear, METH_NOARGS, "Forget every plan."},
     {NULL, NULL, 0, NULL}};
+
+/* As `attest bench` names it: results of this package and of the program can be compared. */
+#if defined(__clang__)
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "attest._core",
@@ -75,7 +83,8 @@ PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void) {
     PyObject *module = PyModule_Create(&definition);
     if (module && (failure_setup(module) ||
-                   PyModule_AddStringConstant(module, "version", att_version()))) {
+                   PyModule_AddStringConstant(module, "version", att_version()) ||
+                   PyModule_AddStringConstant(module, "compiler", COMPILER))) {
         Py_DECREF(module);
         return NULL;
     }

@@ -9,6 +9,7 @@ _Static_assert(sizeof(att_problem) % 8 == 0, "a key is whole words");
 
 static cached_plan *buckets[BUCKETS];
 static att_context *contexts[1 + DEVICES]; /* the CPU, then GPUs */
+static int32_t cpu_threads;                /* 0: the library's choice */
 static uint64_t tick, hits, misses;
 static int count;
 
@@ -22,7 +23,8 @@ att_context *context_of(att_device device, int32_t index) {
         return contexts[place];
     const att_context_options options = {.size = sizeof options,
                                          .device = device,
-                                         .device_index = device == ATT_DEVICE_CUDA ? index : 0};
+                                         .device_index = device == ATT_DEVICE_CUDA ? index : 0,
+                                         .threads = device == ATT_DEVICE_CPU ? cpu_threads : 0};
     att_context *made;
     att_status status;
     Py_BEGIN_ALLOW_THREADS status = att_context_create(&made, &options);
@@ -134,6 +136,35 @@ void plan_cache_give(cached_plan *plan) {
         free_plan(plan);
 }
 
+/* Forget the plans of one device, or of all for 0. */
+static void forget_plans(att_device device) {
+    for (int i = 0; i < BUCKETS; i++) {
+        cached_plan *next;
+        for (cached_plan *each = buckets[i]; each; each = next) {
+            next = each->next;
+            if (!device || each->device == device)
+                forget(each);
+        }
+    }
+}
+
+PyObject *plan_cache_threads(PyObject *self, PyObject *count_object) {
+    (void)self;
+    const long wanted = PyLong_AsLong(count_object);
+    if (wanted == -1 && PyErr_Occurred())
+        return NULL;
+    if (wanted < 0 || wanted > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError,
+                     "count is %ld: 1 or more would fit, or 0 for the default", wanted);
+        return NULL;
+    }
+    forget_plans(ATT_DEVICE_CPU);
+    att_context_destroy(contexts[0]); /* plans in use keep it alive */
+    contexts[0] = NULL;
+    cpu_threads = (int32_t)wanted;
+    Py_RETURN_NONE;
+}
+
 PyObject *plan_cache_info(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
@@ -144,9 +175,7 @@ PyObject *plan_cache_info(PyObject *self, PyObject *unused) {
 PyObject *plan_cache_clear(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
-    for (int i = 0; i < BUCKETS; i++)
-        while (buckets[i])
-            forget(buckets[i]);
+    forget_plans(0);
     hits = misses = 0;
     Py_RETURN_NONE;
 }

@@ -27,6 +27,9 @@ att_context *context_of(att_device device, int32_t index);
 cached_plan *plan_cache_take(att_device device, int32_t index, const att_problem *problem);
 void plan_cache_give(cached_plan *plan);
 
+/* Threads of calls on the CPU from now on, 0: the library's choice. ValueError for what is no such number. */
+PyObject *plan_cache_threads(PyObject *self, PyObject *count);
+
 /* (hits, misses, plans, limit), and forget all. */
 PyObject *plan_cache_info(PyObject *self, PyObject *unused);
 PyObject *plan_cache_clear(PyObject *self, PyObject *unused);

@@ -1,0 +1,12 @@
+"""attest.bench: attest beside the attention of other frameworks, in one process, in turn.
+
+    python -m attest.bench                          # what this machine has: a GPU's tables, or a CPU's
+    python -m attest.bench --groups forward,gqa --rivals flash,cudnn --pace sustained,burst --json out.json
+    python -m attest.bench --read out.json          # the table, the plot and the verdict of kept samples
+    attest compare old.json out.json                # the files are the laboratory's own (attest-bench-2)
+    attest report out.json -o report.html
+
+Every answer is held against float32 math before it is timed. Rivals take turns, in random order, round after round; the
+ratio of a row is the median of the rounds' own ratios. Exit status: 0 all goals hold, 1 one is missed or an answer is
+wrong, 2 usage, 3 not possible here.
+"""

@@ -1,0 +1,197 @@
+"""python -m attest.bench: see the package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from typing import List, Optional
+
+from . import __doc__ as about
+from . import problems
+
+MODES = {"turns": "warm", "sustained": "sustained", "burst": "burst"}
+
+
+def _words(allowed):
+    def parse(text):
+        words = text.split(",")
+        unknown = [word for word in words if word not in allowed]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not among {', '.join(allowed)}")
+        return words
+
+    return parse
+
+
+def _numbers(text):
+    numbers = [int(word) for word in text.split(",")]
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{min(numbers)} is less than 1")
+    return numbers
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m attest.bench", description=about,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
+    parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls")),
+                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, sweep (default forward,seed,decode); "
+                        "calls: what a call costs the host, on either device")
+    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "flex", "jax")),
+                        help="default: all of them, without flex on a CPU, where it compiles for minutes")
+    parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
+                        help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "
+                        "at the clock that the power allows; burst: one replay after 12 ms of rest")
+    parser.add_argument("--dtypes", type=_words(("f32", "bf16", "fp16")), default=["f32", "bf16", "fp16"], help="of a CPU")
+    parser.add_argument("--threads", type=_numbers, default=[1, 2], help="of a CPU")
+    parser.add_argument("--sizes", type=_numbers, default=[512, 2048, 4096], help="of a CPU")
+    parser.add_argument("--only", metavar="TEXT", help="rows whose problem has this in its line")
+    parser.add_argument("--rounds", type=int, help="least samples of each (GPU 15, CPU 5)")
+    parser.add_argument("--budget", type=float, help="seconds that rows may go on once they have them (GPU 0, CPU 1)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--goals", type=_words(("flash", "hopper", "cpu", "none")),
+                        help="what to be held to (flash, cpu; hopper: the better of cuDNN and FlashAttention-3)")
+    parser.add_argument("--build", default="build", help="folder with the programs cpu_peaks and call_cost")
+    parser.add_argument("--json", metavar="FILE", help="keep every sample; written anew after every row")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw TFLOP/s over the length")
+    parser.add_argument("--read", nargs="+", metavar="FILE", help="judge kept samples instead, of a row that is in several "
+                        "files the last one's")
+    return parser
+
+
+def _peaks(build: str, threads: List[int]) -> Optional[dict]:
+    """What the processor itself can do, by the number of threads; None where the program is not built."""
+    program = os.path.join(build, "bench", "cpu_peaks")
+    if not os.access(program, os.X_OK):
+        print(f"{program} is not there (make builds it): no shares of the processor's peaks", file=sys.stderr)
+        return None
+    return {str(count): json.loads(subprocess.run([program, str(count)], check=True, capture_output=True,
+                                                  text=True).stdout) for count in threads}
+
+
+def _facts(options, device: str) -> dict:
+    import torch
+
+    from . import clocks, record, run
+
+    facts = {"command": record.command(), "load_average_before": run.load_average(), "torch": torch.__version__,
+             "options": {"seed": options.seed, "rounds": options.rounds, "seconds": options.budget,
+                         "mode": ",".join(options.modes)}}
+    if device == "cuda":
+        facts["cudnn"] = torch.backends.cudnn.version()
+        facts["copy_bytes"] = clocks.copy_rate()
+    else:
+        facts["peaks"] = _peaks(options.build, options.threads)
+    return facts
+
+
+def _print_facts(facts: dict) -> None:
+    for count, peak in (facts.get("peaks") or {}).items():
+        print(f"peaks, {count} threads: {json.dumps(peak)}")
+    text = f"PyTorch {facts.get('torch') or facts.get('device', {}).get('torch')}"
+    text += f", cuDNN {facts['cudnn']}" if facts.get("cudnn") else ""
+    text += f", copy {facts['copy_bytes'] / 1e12:.2f} TB/s" if facts.get("copy_bytes") else ""
+    print(f"{text}; median of calls in turn, and of the rounds' own ratios")
+
+
+def _measure(options):
+    """(rows, facts): everything timed, shown and kept as it is done."""
+    from . import record, rivals, run, table
+
+    device = options.device
+    groups = ([[row] for row in problems.gpu_rows(options.groups)] if device == "cuda" else
+              problems.cpu_rows(options.dtypes, options.threads, options.sizes))
+    if options.only:
+        groups = [kept for kept in ([row for row in rows if options.only in row.name] for rows in groups) if kept]
+    if not groups:
+        raise ValueError(f"no row has {options.only!r} in its line")
+    facts = _facts(options, device)
+    _print_facts(facts)
+    shown = table.Table(list(rivals.find(options.rivals, device)), device == "cpu", options.modes, facts)
+    print(shown.head())
+    kept = []
+
+    def show(timed):
+        shown.show(timed)
+        kept.append(timed)
+        if options.json:
+            record.write(options.json, record.document(kept, device, facts))
+
+    return run.run(groups, options.rivals, device, options.modes, options.rounds, options.budget, show), facts
+
+
+def _read(options):
+    from . import record, table
+
+    done, facts = record.read(options.read)
+    if "device" in facts:  # of the script that was before this
+        facts["copy_bytes"] = facts["device"].get("copy_bytes")
+    options.modes = table.modes_of(done)
+    cpu = any(timed.row.threads for timed in done)
+    options.device = "cpu" if cpu else "cuda"
+    _print_facts(facts)
+    shown = table.Table(table.rivals_of(done), cpu, options.modes, facts)
+    print(shown.head())
+    for timed in done:
+        shown.show(timed)
+    return done, facts
+
+
+def _fill_defaults(options) -> None:
+    """What depends on the device."""
+    import torch
+
+    options.device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    gpu = options.device == "cuda"
+    if gpu and not torch.cuda.is_available():
+        raise LookupError("PyTorch finds no GPU here")
+    options.modes = [MODES[pace] for pace in options.pace] if gpu else ["warm"]
+    options.groups = options.groups or (list(problems.GPU_DEFAULT) if gpu else [])
+    options.rounds = options.rounds or (15 if gpu else 5)
+    options.budget = (0.0 if gpu else 1.0) if options.budget is None else options.budget
+    options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax"] + ["flex"] * gpu
+    random.seed(options.seed)
+    torch.manual_seed(options.seed)
+
+
+def _finish(options, done, facts) -> bool:
+    from . import judge, plot
+
+    for mode in options.modes:
+        print(f"\n{plot.bars(done, mode)}")
+        if options.plot:
+            path = options.plot if len(options.modes) == 1 else options.plot.replace(".svg", f"_{mode}.svg")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(plot.svg(done, mode))
+    goals = options.goals or (["cpu"] if options.device == "cpu" else ["flash"])
+    print()
+    return judge.judge(done, facts, [goal for goal in goals if goal != "none"], options.modes)
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        if options.read:
+            return 0 if _finish(options, *_read(options)) else 1
+        if options.groups == ["calls"]:
+            from . import calls
+
+            return 0 if calls.measure(options.build, options.device, options.json) else 1
+        _fill_defaults(options)
+        if "calls" in options.groups:
+            raise ValueError("the group calls is measured by itself")
+        return 0 if _finish(options, *_measure(options)) else 1
+    except (ValueError, OSError) as error:
+        print(f"attest.bench: {error}", file=sys.stderr)
+        return 2
+    except (ImportError, LookupError) as error:
+        print(f"attest.bench: {error}", file=sys.stderr)
+        return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

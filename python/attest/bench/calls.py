@@ -1,0 +1,219 @@
+"""calls.py: what a call costs the host.
+
+On the CPU: a call from Python beside the same call from C (build/bench/call_cost), on small problems and one thread, and the
+import. What is asked for is the cost of the way, not of what else the machine does, so the least of many blocks counts.
+
+On a GPU, over the seed suite, in turn with PyTorch's scaled_dot_product_attention as it is by default:
+    host   until the call returns, the GPU being busy elsewhere: what the extension, and the driver under it, take
+    eager  wall time of a call among many that are made one after the other without waiting
+    loop   the same with the wait at the end: the larger of the host's and the GPU's time
+    alone  one call and the wait for it
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+import timeit
+from typing import Dict, List, Optional
+
+from . import problems
+
+CALL_GOAL_US, IMPORT_GOAL_MS, HOST_GOAL_US, EAGER_GOAL = 3.0, 50.0, 5.0, 0.5
+SMALL = ((1, 1, 1, 8), (8, 1, 64, 64), (8, 16, 16, 64))  # heads, rows, keys, d
+ROUNDS, BLOCKS, CALLS = 7, 20, 500
+GPU_ROUNDS, GPU_CALLS = 15, 100
+SCHEMA = "attest-python-calls-1"
+
+
+def least_us(function) -> float:
+    return min(timeit.repeat(function, number=CALLS, repeat=BLOCKS)) / CALLS * 1e6
+
+
+def frameworks():
+    """(name, a function that makes an array of ones) of each that is here."""
+    try:
+        import numpy
+
+        yield f"numpy {numpy.__version__}", lambda *shape: numpy.ones(shape, numpy.float32)
+    except ImportError:
+        pass
+    try:
+        import torch
+
+        yield f"torch {torch.__version__}", torch.ones
+    except ImportError:
+        pass
+
+
+def import_ms() -> float:
+    """A process of its own, without any framework."""
+    code = "import time; start = time.perf_counter(); import attest; print((time.perf_counter() - start) * 1e3)"
+    return min(float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+               for _ in range(7))
+
+
+def _c_us(build: str, shape) -> float:
+    said = subprocess.run([os.path.join(build, "bench", "call_cost"), *map(str, shape)], check=True, capture_output=True,
+                          text=True).stdout
+    return float(said) / 1e3
+
+
+def _say(good: bool) -> str:
+    return "holds" if good else "MISSED"
+
+
+def measure_cpu(build: str) -> Dict:
+    """Rows of calls from C and from Python, and the import."""
+    import attest
+
+    took = import_ms()
+    kept = {"import_ms": took, "rows": [], "holds": took <= IMPORT_GOAL_MS}
+    print(f"import attest: {took:.1f} ms (must be under {IMPORT_GOAL_MS:.0f}): {_say(kept['holds'])}")
+    print(f"{'framework':20} {'problem':>14} {'C us':>8} {'Python us':>10} {'more us':>8}   (must be at most "
+          f"{CALL_GOAL_US:.0f} more)")
+    attest.set_threads(1)
+    for name, ones in frameworks():
+        for heads, rows, keys, d in SMALL:
+            q, k, v = ones(1, heads, rows, d), ones(1, heads, keys, d), ones(1, heads, keys, d)
+            c = python = float("inf")
+            for _ in range(ROUNDS):
+                c = min(c, _c_us(build, (heads, rows, keys, d)))
+                python = min(python, least_us(lambda: attest.attention(q, k, v)))
+            good = python - c <= CALL_GOAL_US
+            kept["holds"] = kept["holds"] and good
+            kept["rows"].append({"framework": name, "problem": f"h{heads}s{rows}sk{keys}d{d}", "c_us": c,
+                                 "python_us": python})
+            print(f"{name:20} {f'h{heads}s{rows}sk{keys}d{d}':>14} {c:8.2f} {python:10.2f} {python - c:8.2f}   {_say(good)}",
+                  flush=True)
+    attest.set_threads(0)
+    return kept
+
+
+# ------------------------------------------------------------------------------------------------------ GPU
+
+
+def _host_us(call) -> float:
+    """While the GPU sleeps on the stream: nothing of the call is waited for."""
+    import torch
+
+    torch.cuda.synchronize()
+    torch.cuda._sleep(20_000_000)  # some 10 ms, in which the calls are all made
+    start = time.perf_counter_ns()
+    for _ in range(GPU_CALLS):
+        call()
+    spent = time.perf_counter_ns() - start
+    torch.cuda.synchronize()
+    return spent / GPU_CALLS / 1e3
+
+
+def _eager_us(call) -> float:
+    import torch
+
+    torch.cuda.synchronize()
+    start = time.perf_counter_ns()
+    for _ in range(GPU_CALLS):
+        call()
+    spent = time.perf_counter_ns() - start
+    torch.cuda.synchronize()
+    return spent / GPU_CALLS / 1e3
+
+
+def _loop_us(call) -> float:
+    import torch
+
+    torch.cuda.synchronize()
+    start = time.perf_counter_ns()
+    for _ in range(GPU_CALLS):
+        call()
+    torch.cuda.synchronize()
+    return (time.perf_counter_ns() - start) / GPU_CALLS / 1e3
+
+
+def _alone_us(call) -> float:
+    import torch
+
+    torch.cuda.synchronize()
+    start = time.perf_counter_ns()
+    call()
+    torch.cuda.synchronize()
+    return (time.perf_counter_ns() - start) / 1e3
+
+
+CLOCKS = {"host": _host_us, "eager": _eager_us, "loop": _loop_us, "alone": _alone_us}
+
+
+def _gpu_calls(problem: problems.Problem) -> Dict:
+    """attention(), the drop-in for PyTorch's function, and PyTorch's function, on the same tensors."""
+    import torch
+
+    import attest
+    import attest.torch as drop_in
+
+    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[problem.dtype]
+    q, k, v = (torch.randn(problem.b, problem.hq, problem.sq, problem.d, device="cuda", dtype=dtype) for _ in range(3))
+    causal, aligned = problem.causal, "top-left" if problem.causal else None
+    theirs, ours = torch.nn.functional.scaled_dot_product_attention, drop_in.scaled_dot_product_attention
+    return {"attention": lambda: attest.attention(q, k, v, causal=aligned), "sdpa": lambda: ours(q, k, v, is_causal=causal),
+            "torch": lambda: theirs(q, k, v, is_causal=causal)}
+
+
+def _time_gpu_row(problem: problems.Problem) -> Dict:
+    import torch
+
+    with torch.no_grad():
+        calls = _gpu_calls(problem)
+        for call in calls.values():
+            for _ in range(20):
+                call()
+        samples: Dict[str, Dict[str, List[float]]] = {clock: {name: [] for name in calls} for clock in CLOCKS}
+        for _ in range(GPU_ROUNDS):
+            for clock, name in random.sample([(c, n) for c in CLOCKS for n in calls], len(CLOCKS) * len(calls)):
+                samples[clock][name].append(CLOCKS[clock](calls[name]))
+    return {"problem": problem.spec, "samples_us": samples,
+            "median_us": {clock: {name: statistics.median(x) for name, x in names.items()}
+                          for clock, names in samples.items()}}
+
+
+def measure_gpu() -> Dict:
+    """Rows of the seed suite."""
+    import torch
+
+    kept: Dict = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": [], "holds": True}
+    print(f"{kept['gpu']}, PyTorch {torch.__version__}; microseconds a call: attention(), the drop-in, PyTorch's default")
+    print(f"{'problem':24}" + "".join(f"{clock + ': ours':>14}{'drop-in':>9}{'torch':>8}" for clock in CLOCKS) + "   eager ratio")
+    for row in problems.gpu_rows(["seed"]):
+        timed = _time_gpu_row(row.problem)
+        kept["rows"].append(timed)
+        seen = timed["median_us"]
+        ratio = seen["eager"]["sdpa"] / seen["eager"]["torch"]
+        good = ratio <= EAGER_GOAL and seen["host"]["attention"] <= HOST_GOAL_US
+        kept["holds"] = kept["holds"] and good
+        print(f"{row.name:24}" + "".join(f"{t['attention']:>14.2f}{t['sdpa']:>9.2f}{t['torch']:>8.2f}" for t in seen.values()) +
+              f"{ratio:10.2f}   {_say(good)}", flush=True)
+    print(f"must: host of attention() at most {HOST_GOAL_US:.0f} us, eager of the drop-in at most {EAGER_GOAL} of PyTorch's: "
+          f"{_say(kept['holds'])}")
+    return kept
+
+
+def measure(build: str, device: Optional[str], path: Optional[str]) -> bool:
+    """Print everything that can be measured here, and keep it in `path`; True where every goal holds."""
+    import attest
+
+    parts = {}
+    if device != "cuda":
+        parts["cpu"] = measure_cpu(build)
+    if device != "cpu" and any(each.device.startswith("cuda") for each in attest.devices()):
+        parts["cuda"] = measure_gpu()
+    if not parts:
+        raise LookupError("there is no GPU here")
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"schema": SCHEMA, "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                       "attest": attest.__version__, **parts}, file, indent=1)
+    return all(part["holds"] for part in parts.values())

@@ -1,0 +1,93 @@
+"""plot.py: speeds drawn, in the terminal as bars and in a file as SVG."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import Dict, List, Tuple
+
+from .samples import Timed
+from .table import rivals_of
+
+BAR = 40
+COLOURS = ("#1b6ca8", "#d1495b", "#3c8d5a", "#b8860b", "#6f5499", "#7f7f7f", "#222222", "#c06014")
+PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP = 360, 220, 56, 34, 60
+
+Line = List[Tuple[float, float]]
+
+
+def bars(done: List[Timed], mode: str) -> str:
+    """Speed in times of the fastest rival, a bar a row; the mark is 1."""
+    rows = []
+    for timed in done:
+        ratios = [(timed.ratio(rival, mode), rival) for rival in rivals_of([timed])]
+        ratios = [(ratio, rival) for ratio, rival in ratios if ratio]
+        if ratios:
+            rows.append((timed.row.name, *min(ratios)))
+    if not rows:
+        return ""
+    most = max(2.0, min(4.0, max(ratio for _, ratio, _ in rows)))
+    mark = round(BAR / most)
+    lines = [f"times the speed of the fastest rival ({mode}; the mark is 1)"]
+    for name, ratio, rival in rows:
+        length = min(BAR, round(BAR * ratio / most))
+        bar = "".join("#" if i < length else "|" if i == mark else " " for i in range(BAR))
+        lines.append(f"{name:39} {bar} {ratio:5.2f} x {rival}")
+    return "\n".join(lines)
+
+
+def _series(done: List[Timed], mode: str) -> Dict[str, Dict[str, Line]]:
+    """Panels of lines: TFLOP/s over the length. A sweep has a line for every number of heads, the others one a subject."""
+    panels: Dict[str, Dict[str, Line]] = {}
+    for timed in done:
+        p = timed.row.problem
+        sizes = f"D={p.d}" + (f"/{p.dv}" if p.dv != p.d else "")
+        title = f"{timed.row.group}, {p.dtype}, {sizes}" + (", causal" if p.causal else "")
+        title += f", {timed.row.threads} threads" if timed.row.threads else ""
+        length = p.sk if p.sq == 1 else p.sq
+        for (rival, how, timer), result in timed.results.items():
+            if how != mode or timer == "wall" or not result.samples_ns:
+                continue
+            label = rival if timed.row.group != "sweep" else f"{rival} BH={p.b * p.hq}"
+            panels.setdefault(title, {}).setdefault(label, []).append((length, p.operations / result.median_ns / 1e3))
+    return panels
+
+
+def _panel(title: str, lines: Dict[str, Line], x0: float, y0: float) -> List[str]:
+    xs = [x for line in lines.values() for x, _ in line]
+    top = max(y for line in lines.values() for _, y in line) * 1.05
+    low, high = math.log(min(xs)), math.log(max(xs))
+
+    def place(x, y):
+        across = (math.log(x) - low) / (high - low) if high > low else 0.5
+        return x0 + PANEL_WIDTH * across, y0 + PANEL_HEIGHT * (1 - y / top)
+
+    parts = [f'<text x="{x0}" y="{y0 - 12}" font-weight="bold">{escape(title)}</text>',
+             f'<rect x="{x0}" y="{y0}" width="{PANEL_WIDTH}" height="{PANEL_HEIGHT}" fill="none" stroke="#999"/>']
+    for part in (0, 0.25, 0.5, 0.75, 1):
+        value = top * part
+        _, y = place(xs[0], value)
+        parts.append(f'<text x="{x0 - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>')
+    for x in sorted(set(xs))[:: max(1, len(set(xs)) // 6)]:
+        parts.append(f'<text x="{place(x, 0)[0]:.1f}" y="{y0 + PANEL_HEIGHT + 16}" text-anchor="middle">{x:g}</text>')
+    for i, (label, line) in enumerate(lines.items()):
+        colour = COLOURS[i % len(COLOURS)]
+        points = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in sorted(line))
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        parts += ['<circle cx="{:.1f}" cy="{:.1f}" r="2.5" fill="{}"/>'.format(*place(*point), colour) for point in line]
+        parts.append(f'<text x="{x0 + PANEL_WIDTH + 8}" y="{y0 + 12 + 15 * i}" fill="{colour}">{escape(label)}</text>')
+    return parts
+
+
+def svg(done: List[Timed], mode: str) -> str:
+    """One picture: TFLOP/s over the length, a panel a kind of problem."""
+    panels = _series(done, mode)
+    step = PANEL_HEIGHT + TOP + GAP
+    width, height = LEFT + PANEL_WIDTH + 150, step * max(1, len(panels))
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+             f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+             f"<title>attest.bench: TFLOP/s over the length ({escape(mode)})</title>",
+             f'<rect width="{width}" height="{height}" fill="#fff"/>']
+    for i, (title, lines) in enumerate(panels.items()):
+        parts += _panel(title, lines, LEFT, step * i + TOP)
+    return "\n".join([*parts, "</svg>"]) + "\n"

@@ -1,0 +1,144 @@
+"""problems.py: the problems that are timed, in groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterable, Iterator, List
+
+FORWARD_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
+SWEEP_SIZES = (256, 357, 512, 723, 1024, 1449, 2048, 2897, 4096, 5793, 8192, 11585, 16384, 23171, 32768)
+SWEEP_HEADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+SWEEP_MOST = 2e13  # operations of a point: some tens of milliseconds on the largest GPU
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Sizes and mask of one attention; causal is aligned top-left."""
+
+    b: int
+    hq: int
+    hkv: int
+    sq: int
+    sk: int
+    d: int
+    dv: int
+    dtype: str  #: "f32", "fp16" or "bf16"
+    causal: bool = False
+
+    @property
+    def spec(self) -> str:
+        """The problem as the program `attest` is told it."""
+        text = f"b{self.b}h{self.hq}" + (f"hkv{self.hkv}" if self.hkv != self.hq else "") + f"s{self.sq}"
+        text += (f"sk{self.sk}" if self.sk != self.sq else "") + f"d{self.d}"
+        text += (f"dv{self.dv}" if self.dv != self.d else "") + f",{self.dtype}"
+        return text + (",causal" if self.causal and self.sq == self.sk else ",causal=top-left" if self.causal else "")
+
+    @property
+    def pairs(self) -> int:
+        """(row, key) pairs that are seen, of one head."""
+        if not self.causal:
+            return self.sq * self.sk
+        full = min(self.sq, self.sk)
+        return full * (full + 1) // 2 + (self.sq - full) * self.sk
+
+    @property
+    def operations(self) -> int:
+        return 2 * (self.d + self.dv) * self.b * self.hq * self.pairs
+
+    @property
+    def element(self) -> int:
+        return 4 if self.dtype == "f32" else 2
+
+    @property
+    def kv_bytes(self) -> int:
+        return self.element * self.b * self.sk * self.hkv * (self.d + self.dv)
+
+    @property
+    def input_bytes(self) -> int:
+        return self.kv_bytes + self.element * self.b * self.sq * self.hq * self.d
+
+    @property
+    def moved_bytes(self) -> int:
+        """Everything read and written once."""
+        return self.input_bytes + self.element * self.b * self.sq * self.hq * self.dv
+
+
+@dataclass(frozen=True)
+class Row:
+    """A problem of a group, on so many threads of the CPU (0: a GPU)."""
+
+    group: str
+    problem: Problem
+    threads: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.problem.spec + (f" t{self.threads}" if self.threads else "")
+
+
+def square(b, heads, s, d, dtype, causal=False, *, hkv=None, dv=None) -> Problem:
+    return Problem(b, heads, hkv or heads, s, s, d, dv or d, dtype, causal)
+
+
+def _forward(dtype: str) -> Iterator[Problem]:
+    """H x D = 2048, B x S = 16384: the table that attention is mostly shown on."""
+    for d in (128, 64):
+        for causal in (False, True):
+            for s in FORWARD_SIZES:
+                yield square(16384 // s, 2048 // d, s, d, dtype, causal)
+
+
+def _gqa() -> Iterator[Problem]:
+    for dtype in ("bf16", "fp16"):
+        yield square(2, 32, 8192, 128, dtype, True, hkv=8)
+
+
+def _dims() -> Iterator[Problem]:
+    for d, dv, heads in ((96, 96, 21), (192, 192, 10), (256, 256, 8), (192, 128, 16)):
+        for causal in (False, True):
+            for s in (2048, 8192):
+                yield square(16384 // s, heads, s, d, "bf16", causal, dv=dv)
+
+
+def _seed() -> Iterator[Problem]:
+    for b, s, causal in ((1, 128, False), (2, 256, False), (2, 512, False), (2, 512, True), (4, 1024, False),
+                         (1, 2048, False), (1, 32, True), (1, 512, False)):
+        yield square(b, 8, s, 64, "fp16", causal)
+
+
+def _decode() -> Iterator[Problem]:
+    for b, sk in ((1, 1024), (1, 8192), (1, 65536), (8, 8192), (64, 1024), (64, 8192)):
+        yield Problem(b, 32, 8, 1, sk, 128, 128, "bf16")
+
+
+def _sweep() -> Iterator[Problem]:
+    for d in (64, 128):
+        for causal in (False, True):
+            for heads in SWEEP_HEADS:
+                for s in SWEEP_SIZES:
+                    point = square(1, heads, s, d, "bf16", causal)
+                    if point.operations <= SWEEP_MOST:
+                        yield point
+
+
+GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
+              "seed": _seed, "decode": _decode, "sweep": _sweep}
+GPU_DEFAULT = ("forward", "seed", "decode")
+
+
+def gpu_rows(groups: Iterable[str]) -> List[Row]:
+    return [Row(group, problem) for group in groups for problem in GPU_GROUPS[group]()]
+
+
+def cpu_rows(dtypes: Iterable[str], threads: Iterable[int], sizes: Iterable[int]) -> List[List[Row]]:
+    """Rows that are timed together: a shape full and causal, so that their times can be compared too."""
+    together = []
+    for count in threads:
+        for dtype in dtypes:
+            for s in sizes:
+                for d in (64, 128):
+                    together.append([Row(dtype, square(1, 8, s, d, dtype, causal), count) for causal in (False, True)])
+            if dtype != "f32":
+                for sk in (4096, 16384):
+                    together.append([Row("decode", Problem(1, 32, 8, 1, sk, 128, 128, dtype), count)])
+    return together

@@ -1,0 +1,161 @@
+"""rivals.py: who is timed, and how each is called on the same tensors.
+
+A subject's `prepare` gives a function that makes call i, on the i-th copy of the inputs in turn, and returns its output as
+(batch, seq, heads, d). What cannot serve a problem raises; the text says why.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Callable, Dict, List
+
+import torch
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import attest
+
+from .problems import Problem
+
+DTYPES = {"f32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+MATH_BYTES = 16 << 30  # of scores, the most that PyTorch's math backend is given
+BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
+            "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
+
+
+class Refused(Exception):
+    """A subject does not serve a problem."""
+
+
+@dataclass
+class Inputs:
+    """Copies of q, k and v, each (batch, seq, heads, d), and a place for attest's output of each.
+
+    In memory the heads come before the rows on a CPU, after them on a GPU: as each is mostly called."""
+
+    problem: Problem
+    tensors: List[tuple]
+    outputs: List[torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Who is timed."""
+
+    rival: str
+    name: str  #: with its version, as in the laboratory's files
+    prepare: Callable[[Inputs], Callable]
+    graph: bool = True  #: its calls can be captured in a CUDA graph; else they are timed by the wall clock
+
+
+def make_inputs(problem: Problem, device: str, copies: int) -> Inputs:
+    """Seeded normal data; the outputs are poisoned."""
+    generator = torch.Generator(device).manual_seed(problem.sk * 131 + problem.d)
+
+    def make(s, h, d):
+        first, second = (h, s) if device == "cpu" else (s, h)
+        made = torch.randn(problem.b, first, second, d, device=device, generator=generator).to(DTYPES[problem.dtype])
+        return made.transpose(1, 2) if device == "cpu" else made
+
+    tensors = [(make(problem.sq, problem.hq, problem.d), make(problem.sk, problem.hkv, problem.d),
+                make(problem.sk, problem.hkv, problem.dv)) for _ in range(copies)]
+    return Inputs(problem, tensors, [make(problem.sq, problem.hq, problem.dv).fill_(float("nan")) for _ in range(copies)])
+
+
+def _attest(inputs: Inputs):
+    causal = "top-left" if inputs.problem.causal else None
+    calls = [(*tensors, out) for tensors, out in zip(inputs.tensors, inputs.outputs)]
+
+    def call(i):
+        q, k, v, out = calls[i % len(calls)]
+        return attest.attention(q, k, v, causal=causal, layout="bshd", out=out)
+
+    return call
+
+
+def _sdpa(backend):
+    def prepare(inputs: Inputs):
+        problem = inputs.problem
+        if backend == SDPBackend.MATH and 4 * problem.b * problem.hq * problem.sq * problem.sk > MATH_BYTES:
+            raise Refused("its scores would take more than 16 GiB")
+        heads_first = [[x.transpose(1, 2) for x in tensors] for tensors in inputs.tensors]
+        options = {"is_causal": problem.causal, "enable_gqa": problem.hq != problem.hkv}
+
+        def call(i):
+            return functional.scaled_dot_product_attention(*heads_first[i % len(heads_first)], **options).transpose(1, 2)
+
+        def chosen(i):
+            with sdpa_kernel(backend):
+                return call(i)
+
+        return chosen if backend else call
+
+    return prepare
+
+
+def _flex(inputs: Inputs):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    problem, mask = inputs.problem, None
+    if problem.causal:
+        mask = create_block_mask(lambda b, h, row, key: row >= key, None, None, problem.sq, problem.sk,
+                                 device=inputs.tensors[0][0].device)
+    compiled = torch.compile(flex_attention, dynamic=False)
+    heads_first = [[x.transpose(1, 2) for x in tensors] for tensors in inputs.tensors]
+
+    def call(i):
+        return compiled(*heads_first[i % len(heads_first)], block_mask=mask,
+                        enable_gqa=problem.hq != problem.hkv).transpose(1, 2)
+
+    return call
+
+
+def _jax(jax):
+    def prepare(inputs: Inputs):
+        problem = inputs.problem
+        on_gpu = inputs.tensors[0][0].is_cuda
+        if on_gpu and jax.default_backend() != "gpu":
+            raise Refused("this JAX has no GPU")
+        arrays = [[jax.dlpack.from_dlpack(x.contiguous()) for x in tensors] for tensors in inputs.tensors]
+        run = jax.jit(lambda q, k, v: jax.nn.dot_product_attention(
+            q, k, v, is_causal=problem.causal, implementation="cudnn" if on_gpu else "xla"))
+
+        def call(i):
+            return run(*arrays[i % len(arrays)])
+
+        return call
+
+    return prepare
+
+
+def _import_jax():
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the memory is PyTorch's too
+    try:
+        import jax
+        import jax.dlpack  # noqa: F401
+    except ImportError:
+        return None
+    return jax
+
+
+ATTEST = Subject("attest", "attest", _attest)
+NAMES = ("default", *BACKENDS, "flex", "jax")
+
+
+def find(names, device: str) -> Dict[str, Subject]:
+    """The rivals of these names that are here; attest is not one of them."""
+    version = torch.__version__.partition("+")[0]
+    found = {}
+    for name in names:
+        if name == "jax":
+            jax = _import_jax()
+            if jax:
+                found[name] = Subject(name, f"JAX {jax.__version__}", _jax(jax), graph=False)
+        elif name == "flex":
+            found[name] = Subject(name, f"PyTorch {version} flex", _flex)
+        elif name == "default":
+            found[name] = Subject(name, f"PyTorch {version}", _sdpa(None))
+        elif device != "cpu" or name in ("flash", "math"):  # the others are for a GPU
+            found[name] = Subject(name, f"PyTorch {version} {name}", _sdpa(BACKENDS[name]))
+    return found

@@ -1,0 +1,169 @@
+"""run.py: rows timed, every subject in turn."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from typing import Callable, Dict, Iterable, List, Sequence
+
+import torch
+
+import attest
+
+from . import clocks, rivals
+from .check import Checker
+from .problems import Row
+from .samples import Result, Timed
+
+INPUT_BYTES, COPIES_MOST = 512 << 20, 4
+
+
+class Progress:
+    """Where the run stands, on the last line of a terminal; nothing elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._start = total, 0, time.monotonic()
+        self._shown = sys.stderr.isatty()
+
+    def say(self, text: str) -> None:
+        if self._shown:
+            spent = time.monotonic() - self._start
+            left = f", {spent / self._done * (self._total - self._done):.0f} s to go" if self._done else ""
+            sys.stderr.write(f"\r\x1b[K{self._done}/{self._total} {text}{left}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def next(self) -> None:
+        self._done += 1
+
+
+def _launch() -> dict:
+    return attest.last_launch()._asdict()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def _as_torch(output):
+    return output if isinstance(output, torch.Tensor) else torch.from_dlpack(output)
+
+
+def _finish_of(subject) -> Callable:
+    """What waits for the work behind an output."""
+    if subject.rival == "jax":
+        return lambda output: output.block_until_ready()
+    return lambda output: torch.cuda.synchronize() if output.is_cuda else None
+
+
+def _check(timed: Timed, subject, inputs, checker):
+    """A call that gives right answers, or None with the result that says why not."""
+    result = Result(subject.name, subject.rival, plain=checker.plain, bar=checker.bar)
+    try:
+        call = subject.prepare(inputs)
+        output = call(0)
+        _finish_of(subject)(output)
+        result.error, result.trouble = checker.judge(_as_torch(output), rival=subject.rival != "attest")
+        result.wrong = bool(result.trouble)
+    except Exception as error:  # of any framework: it is told, and the others go on
+        result.trouble = f"refused: {_first_line(error)}"
+    if not result.trouble:
+        if subject.rival == "attest":
+            result.launch = _launch()
+            result.kernel = result.launch["kernel"]
+        return call, result
+    timed.add(result)
+    return None, result
+
+
+def _clock_of(subject, call, row: Row):
+    if row.threads:
+        return [clocks.CpuClock(call, _finish_of(subject))]
+    floor = max(row.problem.operations / 3e14, row.problem.kv_bytes / 4e12, 4e-6)
+    calls = max(2, min(50, int(clocks.GRAPH_SECONDS / floor)))
+    if not subject.graph:
+        return [clocks.WallClock(call, calls, _finish_of(subject))]
+    return [clocks.GraphClock(call, calls)]
+
+
+def _prepare(row: Row, subjects: Sequence, device: str):
+    """The row, and (clock, result) of every subject that serves it and is right."""
+    copies = max(1, min(COPIES_MOST, INPUT_BYTES // row.problem.input_bytes)) if device == "cuda" else 1
+    inputs = rivals.make_inputs(row.problem, device, copies)
+    timed, ready = Timed(row, input_sets=copies), []
+    checker = Checker(inputs)
+    walls = any(not subject.graph for subject in subjects)
+    for subject in subjects:
+        call, result = _check(timed, subject, inputs, checker)
+        if not call:
+            continue
+        try:
+            clock = _clock_of(subject, call, row)
+            if subject.rival == "attest" and walls and not row.threads:  # what rivals without graphs are held against
+                clock.append(clocks.WallClock(call, clock[0].calls, _finish_of(subject)))
+        except Exception as error:
+            result.trouble = f"refused: {_first_line(error)}"
+            timed.add(result)
+            continue
+        ready += [(each, result) for each in clock]
+    return timed, ready
+
+
+def _place(timed: Timed, clock, like: Result, mode: str) -> Result:
+    found = timed.results.get((like.rival, mode, clock.timer))
+    if not found:
+        found = timed.add(Result(**{**vars(like), "timer": clock.timer, "mode": mode, "samples_ns": [],
+                                    "calls": clock.calls}))
+    return found
+
+
+def time_rows(rows: Sequence[Row], subjects: Sequence, device: str, modes: Iterable[str], rounds: int, budget: float,
+              progress: Progress) -> List[Timed]:
+    """Rows timed together: every subject of every row once a round, in random order."""
+    prepared = []
+    for row in rows:
+        progress.say(f"{row.name}: answers")
+        prepared.append(_prepare(row, subjects, device))
+    for mode in modes:
+        turns = [(timed, clock, result) for timed, ready in prepared for clock, result in ready]
+        places = [_place(timed, clock, result, mode) for timed, clock, result in turns]
+        end = time.monotonic() + budget
+        for done in range(10 * rounds):
+            if done >= rounds and (not budget or time.monotonic() > end):
+                break
+            progress.say(f"{rows[0].name}: {mode}, round {done + 1}")
+            for i in random.sample(range(len(turns)), len(turns)):
+                places[i].samples_ns.append(turns[i][1].sample(mode))
+    progress.next()
+    return [timed for timed, _ in prepared]
+
+
+def run(groups: List[List[Row]], names: Sequence[str], device: str, modes: Sequence[str], rounds: int, budget: float,
+        show: Callable[[Timed], None]) -> List[Timed]:
+    """Every row in its group, shown as it is done."""
+    found: Dict[str, rivals.Subject] = rivals.find(names, device)
+    subjects = [rivals.ATTEST, *found.values()]
+    progress, done = Progress(len(groups)), []
+    for rows in groups:
+        if rows[0].threads:
+            attest.set_threads(rows[0].threads)
+            torch.set_num_threads(rows[0].threads)
+        timed = time_rows(rows, subjects, device, modes, rounds, budget, progress)
+        progress.clear()
+        for each in timed:
+            show(each)
+        done += timed
+        if device == "cuda":
+            torch.cuda.empty_cache()
+    attest.set_threads(0)
+    return done
+
+
+def load_average() -> float:
+    return os.getloadavg()[0]
