@@ -93,9 +93,9 @@ class JaxAdapter:
     @staticmethod
     def refuse(array):
         if isinstance(array, sys.modules["jax"].core.Tracer):
-            return "is being traced: attest.attention() computes outside of jax.jit"
+            return "is being traced: attest.jax.attention() is for programs of JAX"
         if next(iter(array.devices())).platform != "cpu":
-            return "is a JAX array on an accelerator: only those on the CPU are served"
+            return "is a JAX array on an accelerator, whose stream JAX does not tell: use attest.jax.attention()"
         return None
 
     @staticmethod

@@ -54,7 +54,12 @@ def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], is_causal: bo
 
 @_sdpa.register_fake
 def _(q, k, v, mask, is_causal, scale):
-    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty(q.shape[:-1], dtype=torch.float32)
+    batch, heads, rows, _ = q.shape
+    if heads > 1 and rows > 1 and 0 < q.stride(1) < q.stride(2):  # O lies as q does: outputs_build.c has the same rule
+        o = q.new_empty((batch, rows, heads, v.shape[-1])).transpose(1, 2)
+    else:
+        o = q.new_empty((batch, heads, rows, v.shape[-1]))
+    return o, q.new_empty((batch, heads, rows), dtype=torch.float32)
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -152,6 +157,8 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
     scaled_dot_product_attention() raises what PyTorch would."""
     if dropout_p != 0.0:
         return f"dropout_p={dropout_p}: attest has no dropout"
+    if attn_mask is not None and is_causal:
+        return "attn_mask and is_causal are both set, which PyTorch documents as an error"
     if query.dtype not in _DTYPES:
         return f"query is {query.dtype}: attest computes with float32, float16 and bfloat16"
     device = query.device.type
@@ -172,7 +179,7 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
     return None
 
 
-def _validate(query, key, value, attn_mask, is_causal):
+def _validate(query, key, value, attn_mask):
     """What PyTorch refuses, refused with the same type of exception."""
     if not query.dtype == key.dtype == value.dtype:
         raise RuntimeError(f"query, key and value must have one dtype, not {query.dtype}, {key.dtype} and {value.dtype}")
@@ -183,8 +190,6 @@ def _validate(query, key, value, attn_mask, is_causal):
         raise RuntimeError("query, key and value must have two dimensions or more, "
                            f"not {query.dim()}, {key.dim()} and {value.dim()}")
     if attn_mask is not None:
-        if is_causal:
-            raise RuntimeError("attn_mask and is_causal must not both be set")
         if attn_mask.dtype not in (torch.bool, torch.float32, query.dtype):
             raise RuntimeError(f"attn_mask is {attn_mask.dtype}: bool, float32 or {query.dtype} would fit")
         if attn_mask.device != query.device:
@@ -238,7 +243,7 @@ def _plain(*tensors) -> bool:
 
 
 def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
-    _validate(query, key, value, attn_mask, is_causal)
+    _validate(query, key, value, attn_mask)
     q, k, v, mask, leads = query, key, value, attn_mask, None
     simple = query.dim() == key.dim() == value.dim() == 4 and query.shape[0] == key.shape[0] == value.shape[0]
     if not simple or (not enable_gqa and not query.shape[1] == key.shape[1] == value.shape[1]):
@@ -257,6 +262,20 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
     return o if leads is None else o.reshape(*leads, *o.shape[-2:])
 
 
+def _quick(query, key, value, is_causal, scale, enable_gqa):
+    """The common case, tried without a look at it: O, or None where it is another or there is a mistake."""
+    if _watched() or _any_autocast():
+        return None
+    try:
+        if not enable_gqa and query.shape[-3] != key.shape[-3]:
+            return None
+        o = _attention(query, key, value, scale=scale, causal="top-left" if is_causal else None)
+    except (TypeError, ValueError, IndexError):
+        return None
+    _count_served(query, key, None, is_causal)
+    return o
+
+
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
                                  enable_gqa: bool = False) -> Tensor:
@@ -266,12 +285,10 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     a float mask is added, masks broadcast. Raises attest.UnsupportedError where attest does not serve
     (why_not() says why beforehand) and RuntimeError where PyTorch would.
     """
-    if attn_mask is None and dropout_p == 0.0 and not _reports and not _watched() and not _any_autocast():
-        try:
-            if enable_gqa or query.shape[-3] == key.shape[-3]:
-                return _attention(query, key, value, scale=scale, causal="top-left" if is_causal else None)
-        except (TypeError, ValueError, IndexError):  # not the common case, or a mistake: found out below
-            pass
+    if attn_mask is None and dropout_p == 0.0:
+        o = _quick(query, key, value, is_causal, scale, enable_gqa)
+        if o is not None:
+            return o
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
     reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if reason:
@@ -374,6 +391,13 @@ def _count_served(query, key, mask, is_causal):
 
 
 def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    if attn_mask is None and dropout_p == 0.0:
+        try:
+            o = _quick(query, key, value, is_causal, scale, enable_gqa)
+        except Error:  # why, is asked and counted below
+            o = None
+        if o is not None:
+            return o
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
     reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if reason is None and torch.compiler.is_compiling():

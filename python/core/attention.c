@@ -101,13 +101,17 @@ done:
     return result;
 }
 
+PyObject *launch_tuple(const att_launch *launch) {
+    if (!launch->kernel)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(s(III)(III)KIs)", launch->kernel, launch->grid[0], launch->grid[1],
+                         launch->grid[2], launch->block[0], launch->block[1], launch->block[2],
+                         (unsigned long long)launch->shared_bytes, launch->registers,
+                         launch->code_sha256);
+}
+
 PyObject *last_launch(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
-    if (!latest.kernel)
-        Py_RETURN_NONE;
-    return Py_BuildValue("(s(III)(III)KIs)", latest.kernel, latest.grid[0], latest.grid[1],
-                         latest.grid[2], latest.block[0], latest.block[1], latest.block[2],
-                         (unsigned long long)latest.shared_bytes, latest.registers,
-                         latest.code_sha256);
+    return launch_tuple(&latest);
 }

@@ -2,6 +2,7 @@
 #include "attest.h"
 #include "python/core/attention.h"
 #include "python/core/failure.h"
+#include "python/core/jax_call.h"
 #include "python/core/plan_cache.h"
 #include "python/core/queries.h"
 
@@ -57,6 +58,11 @@ static PyMethodDef methods[] = {
      attention_doc},
     {"explain", (PyCFunction)(void (*)(void))explain, METH_VARARGS | METH_KEYWORDS,
      explain_doc},
+    {"describe", (PyCFunction)(void (*)(void))describe, METH_VARARGS | METH_KEYWORDS,
+     "attention() of arrays given as (dtype, device, shape): shapes of o and LSE, the "
+     "problem."},
+    {"jax_handlers", jax_handlers, METH_NOARGS, "XLA's foreign functions by platform."},
+    {"jax_last_launch", jax_last_launch, METH_NOARGS, "The latest launch in a program of XLA."},
     {"last_launch", last_launch, METH_NOARGS,
      "The latest launch of this thread as a tuple, or None."},
     {"devices", devices, METH_NOARGS, "Devices as tuples."},

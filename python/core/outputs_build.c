@@ -38,18 +38,19 @@ static int take_out(call *c) {
         PyErr_SetString(PyExc_ValueError, "out may not be written to");
         return -1;
     }
-    const tensor shape = {
-        .ndim = c->o_ndim,
-        .shape = {c->o_shape[0], c->o_shape[1], c->o_shape[2], c->o_shape[3]}};
-    tensor_shape_text(&shape, wanted);
-    if (strcmp(tensor_shape_text(o, own), wanted) != 0) {
-        PyErr_Format(PyExc_ValueError, "out has the shape %s: %s would fit", own, wanted);
+    if (o->ndim != c->o_ndim ||
+        memcmp(o->shape, c->o_shape, (size_t)o->ndim * sizeof *o->shape) != 0) {
+        const tensor shape = {
+            .ndim = c->o_ndim,
+            .shape = {c->o_shape[0], c->o_shape[1], c->o_shape[2], c->o_shape[3]}};
+        PyErr_Format(PyExc_ValueError, "out has the shape %s: %s would fit",
+                     tensor_shape_text(o, own), tensor_shape_text(&shape, wanted));
         return -1;
     }
-    tensor_device_text(c->tensors[ARG_Q].device, wanted);
-    if (strcmp(tensor_device_text(o->device, own), wanted) != 0) {
+    if (!tensor_same_device(o->device, c->tensors[ARG_Q].device)) {
         PyErr_Format(PyExc_ValueError, "out is on %s, q is on %s: they must be on one device",
-                     own, wanted);
+                     tensor_device_text(o->device, own),
+                     tensor_device_text(c->tensors[ARG_Q].device, wanted));
         return -1;
     }
     bool known = o->type.lanes == 1 &&
@@ -75,19 +76,34 @@ static int64_t common_alignment(const call *c) {
     return (int64_t)(bits & (~bits + 1));
 }
 
+static void set_o_strides(call *c, const int64_t *s) {
+    c->problem.o = c->o_ndim == 3 ? (att_strides){0, s[1], s[0], s[2]}
+                                  : (att_strides){s[0], s[c->axis_head], s[c->axis_seq], s[3]};
+}
+
+static void set_lse_strides(call *c, const int64_t *s) {
+    c->problem.lse =
+        c->lse_ndim == 2 ? (att_strides){0, s[0], s[1], 0} : (att_strides){s[0], s[1], s[2], 0};
+    c->problem.features |= ATT_LSE;
+}
+
 static int build_lse(call *c) {
-    att_problem *p = &c->problem;
-    c->lse_object =
-        tensor_create(&c->lse, "the LSE", c->frame, c->given[ARG_Q], c->tensors[ARG_Q].device,
-                      c->lse_ndim, c->lse_shape, "float32");
+    const tensor_plan wanted = {.ndim = c->lse_ndim, .shape = c->lse_shape, .dtype = "float32"};
+    c->lse_object = tensor_create(&c->lse, "the LSE", c->frame, c->given[ARG_Q],
+                                  c->tensors[ARG_Q].device, &wanted);
     if (!c->lse_object)
         return -1;
-    const int64_t *s = c->lse.strides;
-    p->lse =
-        c->lse_ndim == 2 ? (att_strides){0, s[0], s[1], 0} : (att_strides){s[0], s[1], s[2], 0};
-    p->features |= ATT_LSE;
+    set_lse_strides(c, c->lse.strides);
     c->args.lse = c->lse.data;
     return 0;
+}
+
+/* Whether q's rows lie around its heads, or the other way round against the order of its axes: o is then wanted
+ * likewise, as PyTorch's function makes it, so that the model does not copy it. attest/torch.py has the same rule. */
+static bool lies_swapped(const call *c) {
+    const tensor *q = &c->tensors[ARG_Q];
+    return q->shape[1] > 1 && q->shape[2] > 1 && q->strides[1] > 0 &&
+           q->strides[1] < q->strides[2];
 }
 
 int outputs_build(call *c) {
@@ -97,19 +113,31 @@ int outputs_build(call *c) {
         if (take_out(c))
             return -1;
     } else {
-        c->o_object =
-            tensor_create(&c->o, "the output", c->frame, c->given[ARG_Q],
-                          c->tensors[ARG_Q].device, c->o_ndim, c->o_shape, name_of(p->dtype_o));
+        const tensor_plan wanted = {.ndim = c->o_ndim,
+                                    .shape = c->o_shape,
+                                    .dtype = name_of(p->dtype_o),
+                                    .swapped = c->o_ndim == 4 && lies_swapped(c)};
+        c->o_object = tensor_create(&c->o, "the output", c->frame, c->given[ARG_Q],
+                                    c->tensors[ARG_Q].device, &wanted);
         if (!c->o_object)
             return -1;
     }
-    const int64_t *s = c->o.strides;
-    p->o = c->o_ndim == 3 ? (att_strides){0, s[1], s[0], s[2]}
-                          : (att_strides){s[0], s[c->axis_head], s[c->axis_seq], s[3]};
+    set_o_strides(c, c->o.strides);
     if (c->return_lse && build_lse(c))
         return -1;
     c->args.o = c->o.data;
     if (tensor_on_gpu(c->tensors[ARG_Q].device))
         p->alignment = common_alignment(c);
     return 0;
+}
+
+void outputs_describe(call *c) {
+    int64_t strides[TENSOR_DIMS];
+    set_shapes(c);
+    tensor_contiguous(strides, c->o_shape, c->o_ndim);
+    set_o_strides(c, strides);
+    if (!c->return_lse)
+        return;
+    tensor_contiguous(strides, c->lse_shape, c->lse_ndim);
+    set_lse_strides(c, strides);
 }

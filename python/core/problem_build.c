@@ -9,17 +9,19 @@ static int borrow(call *c, argument which) {
     tensor *t = &c->tensors[which];
     const tensor *q = &c->tensors[ARG_Q];
     char here[TENSOR_TEXT], there[TENSOR_TEXT];
-    if (tensor_borrow(t, argument_names[which], c->given[which]))
+    if (c->described ? tensor_describe(t, argument_names[which], c->given[which])
+                     : tensor_borrow(t, argument_names[which], c->given[which]))
         return -1;
-    tensor_device_text(t->device, here);
     if (t->device.type != DL_CPU && t->device.type != DL_CUDA_HOST &&
         !tensor_on_gpu(t->device)) {
-        PyErr_Format(PyExc_ValueError, "%s is on %s: cpu or cuda would fit", t->name, here);
+        PyErr_Format(PyExc_ValueError, "%s is on %s: cpu or cuda would fit", t->name,
+                     tensor_device_text(t->device, here));
         return -1;
     }
-    if (strcmp(here, tensor_device_text(q->device, there)) != 0) {
+    if (!tensor_same_device(t->device, q->device)) {
         PyErr_Format(PyExc_ValueError, "%s is on %s, q is on %s: they must be on one device",
-                     t->name, here, there);
+                     t->name, tensor_device_text(t->device, here),
+                     tensor_device_text(q->device, there));
         return -1;
     }
     return 0;
@@ -157,6 +159,11 @@ static int find_longest(int64_t *out, const call *c, argument lengths, argument 
     const tensor *t = &c->tensors[lengths];
     if (c->given[most])
         return read_most(out, c, most);
+    if (c->described) {
+        PyErr_Format(PyExc_TypeError, "%s is needed: what is in %s is not known yet",
+                     argument_names[most], t->name);
+        return -1;
+    }
     if (tensor_on_gpu(t->device)) {
         PyErr_Format(PyExc_TypeError, "%s is needed: reading it from %s would wait for the GPU",
                      argument_names[most], t->name);
@@ -374,10 +381,10 @@ int problem_build(call *c) {
     p->size = sizeof *p;
     p->window_left = p->window_right = -1;
     c->args = (att_args){.size = sizeof c->args};
-    c->frame = framework_of(c->given[ARG_Q], "q");
-    if (!c->frame || read_layout(c) || check_needs(c) || borrow(c, ARG_Q) || borrow(c, ARG_K) ||
-        borrow(c, ARG_V) || check_dtypes(c) || build_q(c) || build_kv(c) || build_heads(c) ||
-        build_bias(c))
+    c->frame = c->described ? NULL : framework_of(c->given[ARG_Q], "q");
+    if ((!c->frame && !c->described) || read_layout(c) || check_needs(c) || borrow(c, ARG_Q) ||
+        borrow(c, ARG_K) || borrow(c, ARG_V) || check_dtypes(c) || build_q(c) || build_kv(c) ||
+        build_heads(c) || build_bias(c))
         return -1;
     p->scale = (float)(1.0 / sqrt((double)p->d_qk));
     c->args.q = c->tensors[ARG_Q].data;

@@ -34,6 +34,7 @@ typedef struct call {
     PyObject *given[ARG_COUNT]; /* borrowed from the caller; NULL where absent or None */
     tensor tensors[ARG_COUNT];  /* those that are arrays */
     framework *frame;           /* of q */
+    bool described;             /* arrays are given as (dtype, device, shape), without memory */
     int axis_seq, axis_head;    /* of a 4-dimensional q, k or v */
     int64_t o_shape[TENSOR_DIMS], lse_shape[TENSOR_DIMS];
     int o_ndim, lse_ndim;
@@ -53,6 +54,9 @@ int problem_build(call *c);
 
 /* O and, where asked for, the LSE: the caller's or new ones, into problem, args and *_object. */
 int outputs_build(call *c);
+
+/* The same of a call that is only described: both outputs contiguous, no memory. */
+void outputs_describe(call *c);
 
 void call_drop(call *c);
 

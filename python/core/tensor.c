@@ -8,11 +8,26 @@ bool tensor_on_gpu(dl_device device) {
     return device.type == DL_CUDA || device.type == DL_CUDA_MANAGED;
 }
 
+bool tensor_same_device(dl_device a, dl_device b) {
+    const bool on_gpu = tensor_on_gpu(a);
+    if (on_gpu != tensor_on_gpu(b))
+        return false;
+    return !on_gpu || a.id == b.id;
+}
+
 int64_t tensor_count(const tensor *t) {
     int64_t count = 1;
     for (int i = 0; i < t->ndim; i++)
         count *= t->shape[i];
     return count;
+}
+
+void tensor_contiguous(int64_t *strides, const int64_t *shape, int ndim) {
+    int64_t step = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= shape[i] ? shape[i] : 1;
+    }
 }
 
 static int fill(tensor *out, const char *name, const dl_tensor *from) {
@@ -29,13 +44,26 @@ static int fill(tensor *out, const char *name, const dl_tensor *from) {
     bool empty = false; /* its strides say nothing, and may be 0 */
     for (int i = 0; i < from->ndim; i++)
         empty |= from->shape[i] == 0;
-    int64_t step = 1;
-    for (int i = from->ndim - 1; i >= 0; i--) {
+    for (int i = 0; i < from->ndim; i++)
         out->shape[i] = from->shape[i];
-        out->strides[i] = from->strides && !empty ? from->strides[i] : step;
-        step *= from->shape[i] ? from->shape[i] : 1;
-    }
+    tensor_contiguous(out->strides, out->shape, out->ndim);
+    for (int i = 0; from->strides && !empty && i < from->ndim; i++)
+        out->strides[i] = from->strides[i];
     return 0;
+}
+
+static dl_type type_of_name(const char *dtype) {
+    static const struct {
+        const char *name;
+        dl_type type;
+    } known[] = {{"float32", {DL_FLOAT, 32, 1}},   {"float16", {DL_FLOAT, 16, 1}},
+                 {"bfloat16", {DL_BFLOAT, 16, 1}}, {"uint8", {DL_UINT, 8, 1}},
+                 {"bool", {DL_BOOL, 8, 1}},        {"int32", {DL_INT, 32, 1}},
+                 {"int64", {DL_INT, 64, 1}},       {"float64", {DL_FLOAT, 64, 1}}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(dtype, known[i].name))
+            return known[i].type;
+    return (dl_type){UINT8_MAX, 0, 0}; /* none that is served */
 }
 
 /* The error that is set, its first line, said of an argument. */
@@ -219,6 +247,25 @@ int tensor_borrow(tensor *out, const char *name, PyObject *object) {
                            : borrow_by_method(out, name, frame, object);
 }
 
+int tensor_describe(tensor *out, const char *name, PyObject *object) {
+    const char *dtype, *device;
+    PyObject *shape;
+    int64_t sizes[TENSOR_DIMS] = {0};
+    if (!PyTuple_Check(object) || !PyArg_ParseTuple(object, "ssO", &dtype, &device, &shape))
+        return -1;
+    const Py_ssize_t ndim = PyTuple_Size(shape);
+    for (Py_ssize_t i = 0; i < ndim && i < TENSOR_DIMS; i++)
+        sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+    if (PyErr_Occurred())
+        return -1;
+    *out = (tensor){.name = name};
+    const dl_tensor from = {.device = {!strcmp(device, "cuda") ? DL_CUDA : DL_CPU, 0},
+                            .ndim = (int32_t)ndim,
+                            .type = type_of_name(dtype),
+                            .shape = sizes};
+    return fill(out, name, &from);
+}
+
 void tensor_drop(tensor *t) {
     Py_CLEAR(t->keep);
 }
@@ -229,21 +276,24 @@ static void set_error(void *context, const char *kind, const char *message) {
     PyErr_SetString(PyExc_MemoryError, message);
 }
 
-static dl_type type_of_name(const char *dtype) {
-    if (!strcmp(dtype, "bfloat16"))
-        return (dl_type){DL_BFLOAT, 16, 1};
-    if (!strcmp(dtype, "uint8"))
-        return (dl_type){DL_UINT, 8, 1};
-    return (dl_type){DL_FLOAT, !strcmp(dtype, "float16") ? 16 : 32, 1};
+static void swap(int64_t *values) {
+    const int64_t first = values[1];
+    values[1] = values[2];
+    values[2] = first;
 }
 
+/* The array that is made owns the memory from here on. It is asked for as it lies in memory; its axes are put in
+ * order before anyone else has seen it. */
 static PyObject *create_by_exchange(tensor *out, const char *name, framework *frame,
-                                    dl_device device, int ndim, const int64_t *shape,
-                                    const char *dtype) {
+                                    dl_device device, const tensor_plan *wanted) {
     int64_t sizes[TENSOR_DIMS];
-    memcpy(sizes, shape, (size_t)ndim * sizeof *shape);
-    dl_tensor prototype = {
-        .device = device, .ndim = ndim, .type = type_of_name(dtype), .shape = sizes};
+    memcpy(sizes, wanted->shape, (size_t)wanted->ndim * sizeof *sizes);
+    if (wanted->swapped)
+        swap(sizes);
+    dl_tensor prototype = {.device = device,
+                           .ndim = wanted->ndim,
+                           .type = type_of_name(wanted->dtype),
+                           .shape = sizes};
     dl_managed *managed = NULL;
     void *object = NULL;
     if (frame->exchange->allocate(&prototype, &managed, NULL, set_error)) {
@@ -251,7 +301,10 @@ static PyObject *create_by_exchange(tensor *out, const char *name, framework *fr
             PyErr_Format(PyExc_MemoryError, "%s could not be allocated", name);
         return NULL;
     }
-    /* The array that is made owns the memory from here on. */
+    if (wanted->swapped && managed->tensor.strides) {
+        swap(managed->tensor.shape);
+        swap(managed->tensor.strides);
+    }
     if (fill(out, name, &managed->tensor) ||
         frame->exchange->object_from_managed(managed, &object))
         return NULL;
@@ -259,18 +312,18 @@ static PyObject *create_by_exchange(tensor *out, const char *name, framework *fr
 }
 
 static PyObject *create_by_function(tensor *out, const char *name, framework *frame,
-                                    PyObject *like, int ndim, const int64_t *shape,
-                                    const char *dtype) {
+                                    PyObject *like, const tensor_plan *wanted) {
     if (!frame->empty) {
         PyErr_Format(PyExc_TypeError, "no way is known to make an array of %S for %s",
                      frame->type, name);
         return NULL;
     }
-    PyObject *sizes = PyTuple_New(ndim), *object = NULL;
-    for (int i = 0; sizes && i < ndim; i++)
-        if (PyTuple_SetItem(sizes, i, PyLong_FromLongLong(shape[i])))
+    PyObject *sizes = PyTuple_New(wanted->ndim), *object = NULL;
+    for (int i = 0; sizes && i < wanted->ndim; i++)
+        if (PyTuple_SetItem(sizes, i, PyLong_FromLongLong(wanted->shape[i])))
             goto done;
-    object = sizes ? PyObject_CallFunction(frame->empty, "OOs", like, sizes, dtype) : NULL;
+    object =
+        sizes ? PyObject_CallFunction(frame->empty, "OOs", like, sizes, wanted->dtype) : NULL;
     if (object && tensor_borrow(out, name, object))
         Py_CLEAR(object);
 done:
@@ -279,13 +332,12 @@ done:
 }
 
 PyObject *tensor_create(tensor *out, const char *name, framework *frame, PyObject *like,
-                        dl_device device, int ndim, const int64_t *shape, const char *dtype) {
+                        dl_device device, const tensor_plan *wanted) {
     *out = (tensor){.name = name};
-    PyObject *made = frame->exchange
-                         ? create_by_exchange(out, name, frame, device, ndim, shape, dtype)
-                         : create_by_function(out, name, frame, like, ndim, shape, dtype);
+    PyObject *made = frame->exchange ? create_by_exchange(out, name, frame, device, wanted)
+                                     : create_by_function(out, name, frame, like, wanted);
     if (made) /* what stands for bfloat16 may be called otherwise */
-        out->type = type_of_name(dtype);
+        out->type = type_of_name(wanted->dtype);
     return made;
 }
 

@@ -20,19 +20,33 @@ typedef struct tensor {
 /* Look into `object`. 0, or -1 with an error that names the argument. tensor_drop() after use. */
 int tensor_borrow(tensor *out, const char *name, PyObject *object);
 
+/* An array that is not there yet, from (dtype, device, shape): ("bfloat16", "cpu", (2, 8, 512, 64)). Contiguous, without memory. */
+int tensor_describe(tensor *out, const char *name, PyObject *object);
+
+/* Strides of a contiguous array. */
+void tensor_contiguous(int64_t *strides, const int64_t *shape, int ndim);
+
 /* Let go of what tensor_borrow() took; fine on a zeroed tensor. */
 void tensor_drop(tensor *t);
 
 /* A new contiguous array of the framework and device of `like`, which is an array of `frame`. A new reference, and
  * its memory in *out, which tensor_drop() lets go of. dtype is "float32", "float16", "bfloat16" or "uint8". */
+typedef struct tensor_plan {
+    int ndim;
+    const int64_t *shape;
+    const char *dtype;
+    bool swapped; /* axes 1 and 2 lie the other way round in memory, where the framework can */
+} tensor_plan;
+
 PyObject *tensor_create(tensor *out, const char *name, framework *frame, PyObject *like,
-                        dl_device device, int ndim, const int64_t *shape, const char *dtype);
+                        dl_device device, const tensor_plan *wanted);
 
 /* The stream that an array's framework works on now. Only for arrays on a GPU. 0, or -1 with an error. */
 int tensor_stream(void **stream, framework *frame, PyObject *array, dl_device device);
 
 bool tensor_on_gpu(dl_device device);
-int64_t tensor_count(const tensor *t); /* elements */
+bool tensor_same_device(dl_device a, dl_device b); /* of those that attest computes on */
+int64_t tensor_count(const tensor *t);             /* elements */
 
 /* "float16", "int64" …; "(2, 8, 512, 64)"; "cuda:0". `text` has TENSOR_TEXT bytes and is returned. */
 enum { TENSOR_TEXT = 96 };

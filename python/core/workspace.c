@@ -9,8 +9,9 @@ static size_t spare_bytes;
 
 static int take_device(workspace *w, const call *c, size_t bytes) {
     const int64_t shape[] = {(int64_t)(bytes + ATT_WORKSPACE_ALIGN)};
+    const tensor_plan wanted = {.ndim = 1, .shape = shape, .dtype = "uint8"};
     w->object = tensor_create(&w->view, "the workspace", c->frame, c->given[ARG_Q],
-                              c->tensors[ARG_Q].device, 1, shape, "uint8");
+                              c->tensors[ARG_Q].device, &wanted);
     if (!w->object)
         return -1;
     const uintptr_t mask = ATT_WORKSPACE_ALIGN - 1;

@@ -9,6 +9,12 @@ import formula  # noqa: E402
 import numpy as np  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield
+
+
 def qkv(dtype="float32"):
     return tuple(jax.random.normal(jax.random.key(i), (2, 4, 19, 16)).astype(dtype) for i in range(3))
 

@@ -94,13 +94,22 @@ def test_strides():
     check(*torch.randn(2, 17, 3, 4, 16).permute(2, 0, 3, 1, 4).unbind())
 
 
+def test_the_output_lies_as_q_does():
+    """As PyTorch's function makes it: a model that puts rows before heads has nothing to copy."""
+    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in qkv())
+    for o in (at.scaled_dot_product_attention(q, k, v), attest.attention(q, k, v, return_lse=True)[0]):
+        assert o.transpose(1, 2).is_contiguous()
+        torch.testing.assert_close(o, theirs(q, k, v))
+    assert at.scaled_dot_product_attention(*qkv()).is_contiguous()
+    assert at.scaled_dot_product_attention(*(x.transpose(1, 2) for x in qkv(heads=1))).shape == (2, 17, 1, 16)
+
+
 @pytest.mark.parametrize("tensors, options, kind", [
     (lambda q, k, v: (q, k.half(), v), {}, RuntimeError),
     (lambda q, k, v: (q, k[..., :8], v), {}, RuntimeError),
     (lambda q, k, v: (q, k[:, :2], v[:, :2]), {}, RuntimeError),
     (lambda q, k, v: (q, k[:, :3], v[:, :3]), {"enable_gqa": True}, RuntimeError),
     (lambda q, k, v: (q[0, 0, 0], k, v), {}, RuntimeError),
-    (lambda q, k, v: (q, k, v), {"attn_mask": torch.ones(17, 17).bool(), "is_causal": True}, RuntimeError),
     (lambda q, k, v: (q, k, v), {"attn_mask": torch.ones(17, 17).int()}, RuntimeError),
     (lambda q, k, v: (q.to("meta"), k, v), {}, (RuntimeError, attest.UnsupportedError)),
     (lambda q, k, v: (q, k, v), {"attn_mask": torch.ones(16, 17)}, (RuntimeError, ValueError))])
@@ -110,6 +119,17 @@ def test_mistakes_are_pytorchs(tensors, options, kind):
         theirs(*tensors, **options)
     with pytest.raises(kind):
         at.scaled_dot_product_attention(*tensors, **options)
+
+
+def test_a_mask_and_is_causal():
+    """PyTorch documents an error; some of its backends have computed both."""
+    q, k, v = qkv()
+    mask = torch.ones(17, 17).bool()
+    with pytest.raises(RuntimeError, match="both set"):
+        at.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=True)
+    with at.enable() as report, pytest.raises(RuntimeError), sdpa_kernel(SDPBackend.MATH):
+        functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=True)
+    assert report.passed_on == 1
 
 
 def test_values_for_fewer_keys_are_a_mistake():
@@ -171,9 +191,11 @@ def test_attention_itself_computes_no_gradient():
         assert at.scaled_dot_product_attention(q, k, v).is_inference()
 
 
-@pytest.mark.parametrize("how", [{}, {"grad": True}, {"mask": True}])
+@pytest.mark.parametrize("how", [{}, {"grad": True}, {"mask": True}, {"rows_outside": True}])
 def test_operator(how):
     q, k, v = qkv()
+    if "rows_outside" in how:
+        q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
     if "grad" in how:
         q, k, v = (x.requires_grad_() for x in (q, k, v))
     mask = torch.rand(17, 17) > 0.2 if "mask" in how else None

@@ -1,5 +1,7 @@
 """test_transformers.py: a Llama-shaped decoder and a ViT give the same with attest as with PyTorch; where transformers is."""
 
+import copy
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
@@ -18,8 +20,9 @@ def both(kind, config):
     models = []
     for name in ("sdpa", "attest"):
         torch.manual_seed(5)
-        config._attn_implementation = name
-        models.append(kind(config).eval())
+        own = copy.deepcopy(config)  # a model looks at its configuration when it runs
+        own._attn_implementation = name
+        models.append(kind(own).eval())
     models[1].load_state_dict(models[0].state_dict())
     return models
 

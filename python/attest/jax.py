@@ -1,0 +1,172 @@
+"""attest.jax: attention inside of JAX's programs.
+
+    import attest.jax
+    o = jax.jit(functools.partial(attest.jax.attention, causal=True))(q, k, v)
+
+XLA calls attest as a foreign function: no callback into Python, no copy, on XLA's own stream of a GPU or on its CPU. It
+works under jit, vmap and grad. attest has no backward kernel yet: gradients are computed by JAX's operators, one batch
+entry at a time with all its scores in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple, Optional, Tuple, Union
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import Launch, UnsupportedError, _core
+
+__all__ = ["attention", "last_launch"]
+
+_TARGET = "attest_attention"
+_ARRAYS = ("alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "page_table")  # as XLA is given them
+
+for _platform, _handler in _core.jax_handlers().items():
+    jax.ffi.register_ffi_target(_TARGET, _handler, platform=_platform, api_version=1)
+
+
+class _Options(NamedTuple):
+    """What is not an array; hashable, as a part of the program."""
+
+    causal: Union[None, bool, str]
+    scale: Optional[float]
+    window: Optional[Tuple[Optional[int], Optional[int]]]
+    align: Optional[str]
+    softcap: Optional[float]
+    max_seqlen_q: Optional[int]
+    max_seqlen_k: Optional[int]
+    layout: str
+
+
+def last_launch() -> Optional[Launch]:
+    """What the latest call in any program ran; None before the first."""
+    latest = _core.jax_last_launch()
+    return latest and Launch(*latest)
+
+
+def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, scale: Optional[float] = None,
+              window: Optional[Tuple[Optional[int], Optional[int]]] = None, align: Optional[str] = None,
+              softcap: Optional[float] = None, alibi: Any = None, bias: Any = None, sinks: Any = None,
+              cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
+              max_seqlen_k: Optional[int] = None, lens_k: Any = None, page_table: Any = None, return_lse: bool = False,
+              layout: str = "bhsd") -> Any:
+    """attest.attention() for JAX's arrays and tracers: the same arguments, without `out`.
+
+    Arrays are those of attest.attention(); everything else must be known when the program is traced. max_seqlen_q and
+    max_seqlen_k are needed beside cu_seqlens. Differentiable in q, k, v, bias, alibi and sinks, with return_lse too; not
+    with packed or paged sequences.
+    """
+    window = None if window is None else tuple(window)
+    options = _Options(causal, scale, window, align, softcap, max_seqlen_q, max_seqlen_k, layout)
+    extras = {"alibi": alibi, "bias": bias, "sinks": sinks, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
+              "lens_k": lens_k, "page_table": page_table}
+    given = {name: jnp.asarray(array) for name, array in extras.items() if array is not None}
+    o, lse = _attention(options, jnp.asarray(q), jnp.asarray(k), jnp.asarray(v), given)
+    return (o, lse) if return_lse else o
+
+
+def _described(array):
+    return array.dtype.name, "cpu", array.shape
+
+
+def _forward(options: _Options, q, k, v, extras, *, lse: bool):
+    named = {name: value for name, value in options._asdict().items() if value is not None}
+    shape, lse_shape, problem = _core.describe(*map(_described, (q, k, v)), return_lse=lse, **named,
+                                               **{name: _described(array) for name, array in extras.items()})
+    results = [jax.ShapeDtypeStruct(shape, q.dtype)] + [jax.ShapeDtypeStruct(lse_shape, jnp.float32)] * lse
+    call = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")
+    return call(q, k, v, *(extras[name] for name in _ARRAYS if name in extras), problem=np.frombuffer(problem, np.int64))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _attention(options, q, k, v, extras):
+    return tuple(_forward(options, q, k, v, extras, lse=True))
+
+
+def _keep(options, q, k, v, extras):
+    return _attention(options, q, k, v, extras), (q, k, v, extras)
+
+
+def _backward(options, kept, gradients):
+    q, k, v, extras = kept
+    packed = [name for name in ("cu_seqlens_q", "cu_seqlens_k", "page_table") if name in extras]
+    if packed:
+        raise UnsupportedError(f"attest.jax has no gradient with {packed[0]}")
+    floats = {name: array for name, array in extras.items() if jnp.issubdtype(array.dtype, jnp.floating)}
+    others = {name: array for name, array in extras.items() if name not in floats}
+    _, pull = jax.vjp(lambda *given: _formula(options, *given[:3], {**given[3], **others}), q, k, v, floats)
+    *grads, grad_floats = pull(gradients)
+    nothing = {name: np.zeros(array.shape, jax.dtypes.float0) for name, array in others.items()}
+    return (*grads, {**grad_floats, **nothing})
+
+
+_attention.defvjp(_keep, _backward)
+
+
+# --------------------------------------------------------------------------------------------- for gradients
+
+
+def _broadcast(x, batch):
+    """With a batch axis of full length, for a map over it."""
+    return jnp.broadcast_to(x, (batch, *x.shape[1:]))
+
+
+def _formula(options, q, k, v, extras):
+    """(O, LSE) by JAX's operators in float32, one batch entry at a time."""
+    if options.layout == "bshd":
+        q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+    batch = q.shape[0]
+    per_batch = {"q": q, "k": k, "v": v}
+    if "bias" in extras:
+        bias = extras["bias"]
+        per_batch["bias"] = _broadcast(bias.reshape((1,) * (4 - bias.ndim) + bias.shape), batch)
+    if "alibi" in extras:
+        per_batch["alibi"] = _broadcast(jnp.atleast_2d(extras["alibi"]), batch)
+    if "lens_k" in extras:
+        per_batch["lens_k"] = extras["lens_k"]
+    entry = jax.checkpoint(functools.partial(_entry, options, sinks=extras.get("sinks")))
+    o, lse = jax.lax.map(lambda each: entry(**each), per_batch)
+    return (o.swapaxes(1, 2) if options.layout == "bshd" else o).astype(q.dtype), lse
+
+
+def _entry(options, q, k, v, bias=None, alibi=None, lens_k=None, sinks=None):
+    """One batch entry, (heads, rows, d)."""
+    heads, rows, d = q.shape
+    keys, group = k.shape[1], heads // k.shape[0]
+    scale = 1.0 / math.sqrt(d) if options.scale is None else options.scale
+    k32, v32 = (jnp.repeat(x.astype(jnp.float32), group, 0) for x in (k, v))
+    scores = jnp.einsum("hrd,hkd->hrk", q.astype(jnp.float32), k32, precision="highest") * scale
+    if options.softcap:
+        scores = options.softcap * jnp.tanh(scores / options.softcap)
+    used = keys if lens_k is None else lens_k
+    side = options.causal if isinstance(options.causal, str) else options.align
+    shift = used - rows if side == "bottom-right" else 0
+    distance = jnp.arange(keys)[None, :] - (jnp.arange(rows)[:, None] + shift)  # right of the diagonal
+    if alibi is not None:
+        scores = scores - alibi[:, None, None] * jnp.abs(distance)
+    seen = jnp.broadcast_to(jnp.arange(keys)[None, :] < used, (rows, keys))
+    if options.causal:
+        seen = seen & (distance <= 0)
+    left, right = options.window or (None, None)
+    if left is not None and left >= 0:
+        seen = seen & (-distance <= left)
+    if right is not None and right >= 0:
+        seen = seen & (distance <= right)
+    if bias is not None and bias.dtype == jnp.bool_:
+        seen = seen & bias
+    elif bias is not None:
+        scores = scores + bias.astype(jnp.float32)
+    scores = jnp.where(seen, scores, -jnp.inf)
+    if sinks is not None:
+        scores = jnp.concatenate([scores, jnp.broadcast_to(sinks[:, None, None], (heads, rows, 1))], -1)
+        v32 = jnp.pad(v32, ((0, 0), (0, 1), (0, 0)))
+    most = jax.lax.stop_gradient(jnp.max(scores, -1, keepdims=True, initial=-jnp.inf))
+    most = jnp.where(jnp.isinf(most), 0.0, most)
+    weights = jnp.where(jnp.isinf(scores), 0.0, jnp.exp(jnp.where(jnp.isinf(scores), 0.0, scores) - most))
+    total = weights.sum(-1, keepdims=True)
+    lse = jnp.where(total > 0, jnp.log(jnp.where(total > 0, total, 1.0)) + most, -jnp.inf)[..., 0]
+    return jnp.einsum("hrk,hkd->hrd", weights / jnp.where(total > 0, total, 1.0), v32, precision="highest"), lse

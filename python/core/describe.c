@@ -1,0 +1,25 @@
+/* describe.c: the problem of arrays that are not there yet: inside a program that is being traced. */
+#include "python/core/attention.h"
+#include "python/core/problem_build.h"
+
+static PyObject *shape_tuple(const int64_t *shape, int ndim) {
+    PyObject *made = PyTuple_New(ndim);
+    for (int i = 0; made && i < ndim; i++)
+        if (PyTuple_SetItem(made, i, PyLong_FromLongLong(shape[i])))
+            Py_CLEAR(made);
+    return made;
+}
+
+PyObject *describe(PyObject *self, PyObject *args, PyObject *kwargs) {
+    (void)self;
+    call c = {.described = true};
+    PyObject *result = NULL;
+    if (!arguments_read(&c, "attention", args, kwargs) && !problem_build(&c)) {
+        outputs_describe(&c);
+        result = Py_BuildValue("(NNy#)", shape_tuple(c.o_shape, c.o_ndim),
+                               shape_tuple(c.lse_shape, c.lse_ndim), (const char *)&c.problem,
+                               (Py_ssize_t)sizeof c.problem);
+    }
+    call_drop(&c);
+    return result;
+}

@@ -1,0 +1,307 @@
+/* jax_call.c: the handlers, and plans by device and problem. */
+#include "python/core/jax_call.h"
+#include "python/core/attention.h"
+#include "python/core/xla_ffi.h"
+#include "attest.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARRAYS = 10, DEVICES = 64, KEPT = 256 };
+
+/* A plan that is kept: the list is as long as there are problems in compiled programs, the latest first. */
+typedef struct kept_plan {
+    att_plan *plan;
+    uint64_t key[sizeof(att_problem) / 8]; /* the problem's bytes, padding included */
+    int place;                             /* 0: the CPU, then GPUs */
+    int users;
+    bool dropped;
+    struct kept_plan *next;
+} kept_plan;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static kept_plan *plans;
+static int plan_count;
+static att_context *contexts[1 + DEVICES];
+static att_launch latest;
+
+typedef struct jax_call {
+    const xla_frame *frame;
+    bool gpu;
+    int place;
+    att_problem problem;
+    att_args args;
+    att_launch launch;
+} jax_call;
+
+static xla_error *fail(const jax_call *c, int code, const char *message) {
+    xla_error_args args = {.size = sizeof args, .message = message, .code = code};
+    /* cppcheck-suppress returnDanglingLifetime ; what comes back is XLA's own */
+    return c->frame->api->error_create(&args);
+}
+
+static xla_error *fail_status(const jax_call *c, att_status status) {
+    const int code = status == ATT_E_UNSUPPORTED ? XLA_UNIMPLEMENTED
+                     : status == ATT_E_MEMORY    ? XLA_RESOURCE_EXHAUSTED
+                     : status == ATT_E_ARG       ? XLA_INVALID_ARGUMENT
+                                                 : XLA_INTERNAL;
+    return fail(c, code, att_last_error()->text);
+}
+
+/* ------------------------------------------------------------------------ what is asked */
+
+static xla_error *read_problem(jax_call *c) {
+    const xla_attributes *all = &c->frame->attributes;
+    for (int64_t i = 0; i < all->count; i++) {
+        const xla_array *array = all->values[i];
+        const xla_text *name = all->names[i];
+        if (name->length != strlen("problem") ||
+            memcmp(name->data, "problem", name->length) != 0)
+            continue;
+        if (all->types[i] != XLA_ATTRIBUTE_ARRAY || array->type != XLA_S64 ||
+            array->count * sizeof(int64_t) != sizeof c->problem)
+            break;
+        memcpy(&c->problem, array->data, sizeof c->problem);
+        if (c->problem.size == sizeof c->problem)
+            return NULL;
+        break;
+    }
+    return fail(c, XLA_INVALID_ARGUMENT,
+                "the problem was described by another version of attest: compile anew");
+}
+
+/* The arrays that the problem has, in the order of attention()'s arguments. */
+static xla_error *read_arrays(jax_call *c) {
+    const uint32_t has = c->problem.features;
+    const void **const places[ARRAYS] = {
+        &c->args.q,
+        &c->args.k,
+        &c->args.v,
+        has & ATT_ALIBI ? (const void **)&c->args.alibi : NULL,
+        has & ATT_BIAS ? &c->args.bias : NULL,
+        has & ATT_SINKS ? (const void **)&c->args.sinks : NULL,
+        has & ATT_CU_SEQLENS_Q ? (const void **)&c->args.cu_seqlens_q : NULL,
+        has & ATT_CU_SEQLENS_K ? (const void **)&c->args.cu_seqlens_k : NULL,
+        has & ATT_LENS_K ? (const void **)&c->args.lens_k : NULL,
+        has & ATT_PAGED ? (const void **)&c->args.page_table : NULL,
+    };
+    const xla_values *in = &c->frame->arguments, *out = &c->frame->results;
+    int64_t next = 0;
+    c->args = (att_args){.size = sizeof c->args, .launch = &c->launch};
+    for (int i = 0; i < ARRAYS; i++)
+        if (places[i]) {
+            if (next >= in->count || in->types[next] != XLA_BUFFER)
+                return fail(c, XLA_INVALID_ARGUMENT, "an array of the problem is missing");
+            *places[i] = ((const xla_buffer *)in->values[next++])->data;
+        }
+    if (next != in->count || out->count != (has & ATT_LSE ? 2 : 1))
+        return fail(c, XLA_INVALID_ARGUMENT, "there are more arrays than the problem has");
+    c->args.o = ((const xla_buffer *)out->values[0])->data;
+    if (has & ATT_LSE)
+        c->args.lse = ((const xla_buffer *)out->values[1])->data;
+    if (c->gpu) {
+        const uintptr_t bits = (uintptr_t)c->args.q | (uintptr_t)c->args.k |
+                               (uintptr_t)c->args.v | (uintptr_t)c->args.o | 16;
+        c->problem.alignment = (int64_t)(bits & (~bits + 1));
+    }
+    return NULL;
+}
+
+static xla_error *find_place(jax_call *c) {
+    const xla_api *api = c->frame->api;
+    xla_ordinal_args args = {.size = sizeof args, .context = c->frame->context};
+    c->place = c->gpu ? 1 : 0;
+    if (!c->gpu || api->size < offsetof(xla_api, device_ordinal) + sizeof api->device_ordinal)
+        return NULL;
+    xla_error *error = api->device_ordinal(&args);
+    if (error)
+        return error; /* cppcheck-suppress returnDanglingLifetime */
+    if (args.ordinal < 0 || args.ordinal >= DEVICES)
+        return fail(c, XLA_INVALID_ARGUMENT, "there is no such GPU");
+    c->place = 1 + args.ordinal;
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------- plans */
+
+static void unlink_plan(kept_plan *plan) {
+    kept_plan **link = &plans;
+    while (*link != plan)
+        link = &(*link)->next;
+    *link = plan->next;
+    plan_count--;
+    plan->dropped = true;
+}
+
+static void free_plan(kept_plan *plan) {
+    att_plan_destroy(plan->plan);
+    free(plan);
+}
+
+static void drop_last(void) {
+    kept_plan *last = plans;
+    while (last->next)
+        last = last->next;
+    unlink_plan(last);
+    if (!last->users)
+        free_plan(last);
+}
+
+static att_status make_plan(kept_plan **out, const jax_call *c) {
+    const att_context_options options = {.size = sizeof options,
+                                         .device = c->gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU,
+                                         .device_index = c->gpu ? c->place - 1 : 0};
+    att_status status = ATT_OK;
+    if (!contexts[c->place])
+        status = att_context_create(&contexts[c->place], &options);
+    if (status != ATT_OK)
+        return status;
+    kept_plan *made = calloc(1, sizeof *made);
+    if (!made)
+        return ATT_E_MEMORY;
+    status = att_plan_create(&made->plan, contexts[c->place], &c->problem);
+    if (status != ATT_OK) {
+        free(made);
+        return status;
+    }
+    memcpy(made->key, &c->problem, sizeof made->key);
+    made->place = c->place;
+    if (plan_count >= KEPT)
+        drop_last();
+    made->next = plans;
+    plans = made;
+    plan_count++;
+    *out = made;
+    return ATT_OK;
+}
+
+/* Under the lock: two threads that meet here want the same kernel loaded once. */
+static att_status take_plan(kept_plan **out, const jax_call *c) {
+    att_status status = ATT_OK;
+    uint64_t key[sizeof(att_problem) / 8];
+    memcpy(key, &c->problem, sizeof key);
+    pthread_mutex_lock(&lock);
+    kept_plan *found = plans;
+    while (found && (found->place != c->place || memcmp(found->key, key, sizeof key) != 0))
+        found = found->next;
+    if (!found)
+        status = make_plan(&found, c);
+    if (status == ATT_OK)
+        found->users++;
+    *out = found;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void give_plan(kept_plan *plan, const jax_call *c, att_status status) {
+    pthread_mutex_lock(&lock);
+    plan->users--;
+    if (status == ATT_OK)
+        latest = c->launch;
+    if (plan->dropped && !plan->users)
+        free_plan(plan);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---------------------------------------------------------------------------------- run */
+
+static xla_error *run_on_cpu(jax_call *c, const kept_plan *plan, att_status *status) {
+    size_t bytes = att_plan_workspace(plan->plan);
+    bytes = (bytes + ATT_WORKSPACE_ALIGN - 1) / ATT_WORKSPACE_ALIGN * ATT_WORKSPACE_ALIGN;
+    void *space = bytes ? aligned_alloc(ATT_WORKSPACE_ALIGN, bytes) : NULL;
+    if (bytes && !space)
+        return fail(c, XLA_RESOURCE_EXHAUSTED, "no memory for the workspace");
+    *status = att_plan_run(plan->plan, &c->args, space, NULL);
+    free(space);
+    return NULL;
+}
+
+/* XLA's memory is given back in the order of its stream, so that it may be given back before the kernel has run. */
+static xla_error *run_on_gpu(jax_call *c, const kept_plan *plan, att_status *status) {
+    const xla_api *api = c->frame->api;
+    xla_stream_args stream = {.size = sizeof stream, .context = c->frame->context};
+    xla_allocate_args space = {.size = sizeof space,
+                               .context = c->frame->context,
+                               .bytes = att_plan_workspace(plan->plan),
+                               .alignment = ATT_WORKSPACE_ALIGN};
+    xla_error *error = api->stream_get(&stream);
+    if (!error && space.bytes)
+        error = api->memory_allocate(&space);
+    if (error)
+        return error; /* cppcheck-suppress returnDanglingLifetime */
+    *status = att_plan_run(plan->plan, &c->args, space.data, stream.stream);
+    if (!space.bytes)
+        return NULL;
+    xla_free_args done = {.size = sizeof done,
+                          .context = c->frame->context,
+                          .bytes = space.bytes,
+                          .data = space.data};
+    return api->memory_free(&done); /* cppcheck-suppress returnDanglingLifetime */
+}
+
+static xla_error *execute(const xla_frame *frame, bool gpu) {
+    jax_call c = {.frame = frame, .gpu = gpu};
+    kept_plan *plan;
+    xla_error *error = read_problem(&c);
+    if (!error)
+        error = read_arrays(&c);
+    if (!error)
+        error = find_place(&c);
+    if (error)
+        return error;
+    att_status status = take_plan(&plan, &c);
+    if (status != ATT_OK)
+        return fail_status(&c, status);
+    error = gpu ? run_on_gpu(&c, plan, &status) : run_on_cpu(&c, plan, &status);
+    give_plan(plan, &c, error ? ATT_E_CUDA : status);
+    return error || status == ATT_OK ? error : fail_status(&c, status);
+}
+
+/* Registration asks for the version: ours is that of whoever asks, as far as it is 0.x. */
+static bool answer_metadata(const xla_frame *frame) {
+    if (!frame->extension || frame->extension->type != XLA_EXTENSION_METADATA)
+        return false;
+    xla_metadata *asked = ((xla_metadata_extension *)frame->extension)->metadata;
+    enum { KNOWN_MINOR = 3 };
+    asked->version.major = 0;
+    asked->version.minor = frame->api ? frame->api->version.minor : KNOWN_MINOR;
+    asked->traits = 0; /* a first call loads its kernel, which a capture does not allow */
+    return true;
+}
+
+static xla_error *handle_cpu(xla_frame *frame) {
+    return answer_metadata(frame) || frame->stage != XLA_STAGE_EXECUTE ? NULL
+                                                                       : execute(frame, false);
+}
+
+static xla_error *handle_gpu(xla_frame *frame) {
+    return answer_metadata(frame) || frame->stage != XLA_STAGE_EXECUTE ? NULL
+                                                                       : execute(frame, true);
+}
+
+/* ------------------------------------------------------------------------------- Python */
+
+static PyObject *capsule_of(xla_error *(*handler)(xla_frame *)) {
+    void *pointer;
+    _Static_assert(sizeof pointer == sizeof handler, "functions fit a pointer");
+    memcpy(&pointer, &handler, sizeof pointer);
+    return PyCapsule_New(pointer, "xla._CUSTOM_CALL_TARGET", NULL);
+}
+
+PyObject *jax_handlers(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    return Py_BuildValue("{s:N,s:N}", "cpu", capsule_of(handle_cpu), "CUDA",
+                         capsule_of(handle_gpu));
+}
+
+PyObject *jax_last_launch(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    const att_launch seen = latest;
+    pthread_mutex_unlock(&lock);
+    return launch_tuple(&seen);
+}

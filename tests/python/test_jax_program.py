@@ -1,0 +1,154 @@
+"""test_jax_program.py: attest.jax inside of compiled programs, on what JAX computes on: a CPU here, a GPU there."""
+
+import functools
+import os
+
+import pytest
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+jax = pytest.importorskip("jax", reason="JAX is not here: its tests are left out")
+
+import attest  # noqa: E402
+import attest.jax as aj  # noqa: E402
+import formula  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+GPU = jax.default_backend() == "gpu"
+DTYPES = {"float16": 4e-3, "bfloat16": 3e-2} if GPU else {"float32": 3e-6, "float16": 4e-3, "bfloat16": 3e-2}
+DTYPE = "bfloat16" if GPU else "float32"
+BAR = DTYPES[DTYPE]
+
+
+def qkv(batch=2, heads=4, heads_kv=None, rows=19, keys=None, d=16, dtype=DTYPE):
+    shapes = ((batch, heads, rows, d), *[(batch, heads_kv or heads, keys or rows, d)] * 2)
+    return tuple(jax.random.normal(jax.random.key(i), shape).astype(dtype) for i, shape in enumerate(shapes))
+
+
+def wide(*arrays):
+    return [np.asarray(x.astype(jnp.float32), np.float64) for x in arrays]
+
+
+def check(q, k, v, bar=None, **options):
+    static = {key: value for key, value in options.items() if not hasattr(value, "shape")}
+    arrays = {key: value for key, value in options.items() if key not in static}
+    run = jax.jit(lambda q, k, v, arrays: aj.attention(q, k, v, return_lse=True, **static, **arrays))
+    o, lse = run(q, k, v, arrays)
+    assert o.dtype == q.dtype and o.devices() == q.devices() and lse.dtype == jnp.float32
+    named = {key: np.asarray(value) if hasattr(value, "shape") else value for key, value in options.items()}
+    wanted, wanted_lse = formula.attention(*wide(q, k, v), **named)
+    np.testing.assert_allclose(wide(o)[0], wanted, rtol=0, atol=bar or BAR)
+    np.testing.assert_allclose(np.asarray(lse, np.float64), wanted_lse, rtol=1e-3, atol=BAR)
+    return o
+
+
+@pytest.mark.parametrize("dtype", list(DTYPES))
+def test_types(dtype):
+    check(*qkv(dtype=dtype), bar=DTYPES[dtype], causal="top-left")
+    assert ("sm" if GPU else "cpu") in aj.last_launch().kernel
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"scale": 0.3}, {"causal": "bottom-right"}, {"softcap": 5.0}, {"window": (4, 2), "align": "top-left"},
+    {"alibi": jnp.linspace(0.1, 0.4, 4), "align": "top-left"}, {"sinks": jnp.linspace(-1.0, 1.0, 4)},
+    {"bias": jax.random.normal(jax.random.key(9), (4, 19, 31))}, {"bias": jax.random.bernoulli(jax.random.key(9), 0.7, (2, 1, 19, 31))}],
+    ids=str)
+def test_options(options):
+    check(*qkv(keys=31, heads_kv=2), **options)
+
+
+def test_a_long_row_has_a_workspace():
+    check(*qkv(batch=1, rows=1, keys=20000, d=64, heads_kv=1))
+
+
+def test_the_other_layout_and_no_jit():
+    q, k, v = qkv()
+    o = aj.attention(*(x.swapaxes(1, 2) for x in (q, k, v)), causal=True, layout="bshd")
+    np.testing.assert_allclose(wide(o.swapaxes(1, 2))[0], wide(check(q, k, v, causal="top-left"))[0], atol=1e-6)
+
+
+def test_packed_and_paged():
+    q, k, v = (x[0].swapaxes(0, 1) for x in qkv(rows=30))
+    cu = jnp.array([0, 10, 30], jnp.int32)
+    o = jax.jit(lambda q, k, v, cu: aj.attention(q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=20, max_seqlen_k=20,
+                                                 causal="top-left"))(q, k, v, cu)
+    for start, end in ((0, 10), (10, 30)):
+        part = [x[start:end].swapaxes(0, 1)[None] for x in wide(q, k, v)]
+        np.testing.assert_allclose(wide(o)[0][start:end].swapaxes(0, 1)[None], formula.attention(*part, causal="top-left")[0],
+                                   atol=BAR)
+    one, keys, values = qkv(rows=1, keys=64)
+    pages = [x.reshape(2, 4, 4, 16, 16).swapaxes(1, 2).reshape(8, 4, 16, 16) for x in (keys, values)]
+    got = jax.jit(lambda *x: aj.attention(*x[:3], page_table=x[3], lens_k=x[4]))(
+        one, *pages, jnp.arange(8, dtype=jnp.int32).reshape(2, 4), jnp.array([64, 50], jnp.int32))
+    for b, used in ((0, 64), (1, 50)):
+        wanted = formula.attention(*wide(one[b:b + 1], keys[b:b + 1, :, :used], values[b:b + 1, :, :used]))[0]
+        np.testing.assert_allclose(wide(got)[0][b:b + 1], wanted, atol=BAR)
+    with pytest.raises(attest.UnsupportedError, match="no gradient with cu_seqlens_q"):
+        jax.grad(lambda q: aj.attention(q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=20,
+                                        max_seqlen_k=20).sum())(q)
+
+
+@pytest.mark.parametrize("options", [{}, {"causal": "bottom-right"}, {"softcap": 5.0, "scale": 0.3}, {"layout": "bshd"},
+                                     {"window": (5, 5), "align": "top-left"}], ids=str)
+def test_gradients(options):
+    """Against JAX's own, through a loss of O and LSE."""
+    q, k, v = qkv(keys=23, heads_kv=2)
+    bias = jax.random.normal(jax.random.key(7), (4, 19, 23))
+    if options.get("layout"):
+        q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+
+    def loss(attention, q, k, v, bias):
+        o, lse = attention(q, k, v, bias)
+        return (o.astype(jnp.float32) ** 2).sum() + lse.sum()
+
+    def ours(q, k, v, bias):
+        return aj.attention(q, k, v, bias=bias, return_lse=True, **options)
+
+    def plain(q, k, v, bias):
+        if options.get("layout"):
+            q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+        with jax.default_matmul_precision("highest"):
+            scores = jnp.einsum("bhrd,bhkd->bhrk", q.astype(jnp.float32), jnp.repeat(k.astype(jnp.float32), 2, 1))
+        scores = scores * options.get("scale", 0.25)
+        if "softcap" in options:
+            scores = options["softcap"] * jnp.tanh(scores / options["softcap"])
+        distance = jnp.arange(23) - jnp.arange(19)[:, None] - (4 if "causal" in options else 0)
+        seen = distance <= 0 if "causal" in options else abs(distance) <= (5 if "window" in options else 99)
+        scores = jnp.where(seen, scores + bias, -jnp.inf)
+        with jax.default_matmul_precision("highest"):
+            o = jnp.einsum("bhrk,bhkd->bhrd", jax.nn.softmax(scores, -1), jnp.repeat(v.astype(jnp.float32), 2, 1))
+        return o.swapaxes(1, 2) if options.get("layout") else o, jax.nn.logsumexp(scores, -1)
+
+    got, wanted = (jax.jit(jax.grad(functools.partial(loss, f), argnums=(0, 1, 2, 3)))(q, k, v, bias) for f in (ours, plain))
+    for mine, other in zip(got, wanted):
+        assert mine.dtype == other.dtype
+        other = wide(other)[0]
+        np.testing.assert_allclose(wide(mine)[0], other, atol=(0.03 if GPU else 1e-5) * np.abs(other).max())
+
+
+def test_vmap():
+    q, k, v = (x[None].repeat(3, 0) for x in qkv())
+    o = jax.jit(jax.vmap(functools.partial(aj.attention, causal=True)))(q, k, v)
+    np.testing.assert_allclose(wide(o[2])[0], wide(check(q[2], k[2], v[2], causal="top-left"))[0], atol=1e-6)
+
+
+def test_mistakes_are_told_when_the_program_is_traced():
+    q, k, v = qkv()
+    for kind, text, arrays, options in (
+            (TypeError, "v is float16, q is", (q, k, v.astype("float16")), {}),
+            (ValueError, "q has 4 heads and k 3", (q, k[:, :3], v[:, :3]), {}),
+            (ValueError, "causal is 'left'", (q, k, v), {"causal": "left"}),
+            (TypeError, "max_seqlen_q is needed: what is in cu_seqlens_q is not known yet", (q[0], k[0], v[0]),
+             {"cu_seqlens_q": jnp.zeros(3, jnp.int32)}),
+            (TypeError, "q is int32", (q.astype("int32"),) * 3, {})):
+        with pytest.raises(kind, match=text):
+            jax.jit(functools.partial(aj.attention, **options))(*arrays)
+
+
+def test_what_a_run_finds_is_an_error_of_the_program():
+    q, k, v = qkv()
+    if GPU:
+        pytest.skip("a GPU does not look at lengths before it runs")
+    with pytest.raises(Exception, match="lens_k"):
+        jax.block_until_ready(aj.attention(q, k, v, lens_k=jnp.array([19, 20], jnp.int32)))
+    assert jnp.isfinite(aj.attention(q, k, v)).all()
