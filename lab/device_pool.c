@@ -70,8 +70,11 @@ void *lab_device_allocate(att_cuda_device *gpu, size_t *bytes, int exact) {
 void lab_device_release(att_cuda_device *gpu, void *block, size_t bytes, int exact) {
     if (!block)
         return;
-    /* No answer may lie about in what the next subject is given. */
-    att_cuda_device_driver(gpu)->MemsetD8((CUdeviceptr)(uintptr_t)block, 0, bytes);
+    const att_cuda_driver *cu = att_cuda_device_driver(gpu);
+    /* No answer may lie about in what the next subject is given. The fill returns before it is done, on a stream for which the
+     * next subject's does not wait. */
+    cu->MemsetD8((CUdeviceptr)(uintptr_t)block, 0, bytes);
+    cu->StreamSynchronize(NULL);
     pthread_mutex_lock(&lock);
     if (exact || pool_count == KEPT_MOST)
         to_driver(gpu, block);

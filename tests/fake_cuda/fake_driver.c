@@ -266,8 +266,11 @@ static CUresult fake_CtxPopCurrent(CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
+static void finish_fill(void);
+
 static CUresult fake_CtxSynchronize(void) {
     ENTER("cuCtxSynchronize");
+    finish_fill();
     if (state.busy_us > 0 && launched)
         usleep((useconds_t)state.busy_us);
     launched = false;
@@ -534,9 +537,26 @@ static CUresult fake_MemAlloc(CUdeviceptr *memory, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
+/* A fill on the default stream: as on a GPU, the call returns before it is done. Here it is done as late as may be: when the
+ * host waits for a stream, after what other streams were given meanwhile. */
+static struct {
+    CUdeviceptr memory;
+    unsigned char value;
+    size_t count; /* 0: none */
+} late_fill;
+
+static void finish_fill(void) {
+    pthread_mutex_lock(&lock);
+    if (late_fill.count > 0)
+        memset(address_of(late_fill.memory), late_fill.value, late_fill.count);
+    late_fill.count = 0;
+    pthread_mutex_unlock(&lock);
+}
+
 static CUresult fake_MemFree(CUdeviceptr memory) {
     if (!memory)
         return CUDA_SUCCESS;
+    finish_fill();
     free((char *)address_of(memory) - HEADER);
     add(&state.memory_live, -1);
     return CUDA_SUCCESS;
@@ -566,12 +586,14 @@ __attribute__((no_sanitize("address"))) static void copy_unseen(void *to, const 
 
 static CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
     ENTER("cuMemcpyHtoD");
+    finish_fill();
     copy_unseen(address_of(to), from, bytes);
     return CUDA_SUCCESS;
 }
 
 static CUresult fake_MemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
     ENTER("cuMemcpyDtoH");
+    finish_fill();
     copy_unseen(to, address_of(from), bytes);
     return CUDA_SUCCESS;
 }
@@ -585,13 +607,17 @@ static CUresult fake_MemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) 
 static CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes,
                                      CUstream stream) {
     (void)stream;
-    return fake_MemcpyHtoD(to, from, bytes);
+    ENTER("cuMemcpyHtoD");
+    copy_unseen(address_of(to), from, bytes);
+    return CUDA_SUCCESS;
 }
 
 static CUresult fake_MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes,
                                      CUstream stream) {
     (void)stream;
-    return fake_MemcpyDtoH(to, from, bytes);
+    ENTER("cuMemcpyDtoH");
+    copy_unseen(to, address_of(from), bytes);
+    return CUDA_SUCCESS;
 }
 
 static CUresult fake_MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
@@ -604,7 +630,12 @@ static CUresult fake_MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t by
 
 static CUresult fake_MemsetD8(CUdeviceptr memory, unsigned char value, size_t count) {
     ENTER("cuMemsetD8");
-    memset(address_of(memory), value, count);
+    finish_fill();
+    pthread_mutex_lock(&lock);
+    late_fill.memory = memory;
+    late_fill.value = value;
+    late_fill.count = count;
+    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -696,6 +727,7 @@ static CUresult fake_StreamDestroy(CUstream stream) {
 static CUresult fake_StreamSynchronize(CUstream stream) {
     (void)stream;
     ENTER("cuStreamSynchronize");
+    finish_fill();
     return CUDA_SUCCESS;
 }
 

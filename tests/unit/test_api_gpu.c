@@ -300,6 +300,19 @@ static att_status run(const bench_top *t, const att_args *args) {
     return att_plan_run(t->plan, args, t->mirror.workspace, t->mirror.stream);
 }
 
+/* What a problem leaves is wiped; the next one's tensors, in the same memory, must not be. */
+static void test_mirror__memory_that_another_left__holds_what_was_copied(void **state) {
+    (void)state;
+    bench_top t;
+    lab_message why;
+    for (int i = 0; i < 2; i++) {
+        lay_out(&t, "b2h4s200d64,fp16");
+        assert_true(lab_mirror_download_inputs(&t.mirror, &why));
+        assert_true(lab_tensors_check(t.tensors, &why));
+        clear_away(&t);
+    }
+}
+
 static void test_run__gpu__launched_with_its_pointers(void **state) {
     (void)state;
     bench_top t;
@@ -502,6 +515,7 @@ int main(void) {
         TEST(test_plan__gpu__f32_needs_leave),
         TEST(test_context__kernel_of_the_other_device__named),
         TEST(test_plan__nth_driver_call_fails__clear_status_no_leak),
+        TEST(test_mirror__memory_that_another_left__holds_what_was_copied),
         TEST(test_run__gpu__launched_with_its_pointers),
         TEST(test_run__gpu_bad_addresses__named_and_not_launched),
         TEST(test_run__gpu_workspace__checked),
