@@ -8,6 +8,7 @@
 static const char *role_name(att_cuda_role role) {
     switch (role) {
     case ATT_ROLE_PLAIN:
+    case ATT_ROLE_SHORT: /* differs in what is chosen, not in what is compiled */
         return "PLAIN";
     case ATT_ROLE_GENERAL:
         return "GENERAL";
@@ -19,8 +20,6 @@ static const char *role_name(att_cuda_role role) {
         return "RUNG";
     case ATT_ROLE_SMALL:
         return "SMALL";
-    case ATT_ROLE_SHORT:
-        return "SHORT";
     }
     return "UNKNOWN";
 }
