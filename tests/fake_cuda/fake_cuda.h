@@ -39,7 +39,7 @@ typedef struct fake_cuda {
     int attribute;         /* its first launch attribute; -1: none */
     char kernel[128];
     size_t params_bytes;
-    unsigned char params[FAKE_PARAMS_MAX];
+    _Alignas(64) unsigned char params[FAKE_PARAMS_MAX];
     int shared_allowed; /* the last value set */
 } fake_cuda;
 

@@ -60,7 +60,7 @@ typedef struct recorded {
     unsigned char value;
     CUkernel kernel;
     CUlaunchConfig config;
-    unsigned char params[FAKE_PARAMS_MAX];
+    _Alignas(64) unsigned char params[FAKE_PARAMS_MAX];
     size_t bytes;
     struct recorded *next;
 } recorded;
@@ -437,7 +437,7 @@ static void execute(CUkernel kernel, const CUlaunchConfig *config, const void *p
 }
 
 static void append(const recorded *node) {
-    recorded *r = calloc(1, sizeof *r);
+    recorded *r = aligned_alloc(_Alignof(recorded), sizeof *r);
     *r = *node;
     *capturing->last = r;
     capturing->last = &r->next;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "kernels/fwd_sm90_params.h"
 #include "tests/support/check.h"
 
 #define CUDA_FILE   FAKES "/libfake_cuda.so"
@@ -73,4 +74,10 @@ void reset_fake_cuda(fake_cuda *cuda) {
     cuda->sticky = 0;
     cuda->calls = 0;
     cuda->failed_call[0] = '\0';
+}
+
+const att_fwd_params *fake_forward_params(const void *params, size_t bytes) {
+    if (bytes == sizeof(att_fwd_sm90_params))
+        return &((const att_fwd_sm90_params *)params)->fwd;
+    return bytes == sizeof(att_fwd_params) ? params : NULL;
 }

@@ -2,6 +2,7 @@
 #ifndef TESTS_SUPPORT_FAKES_H
 #define TESTS_SUPPORT_FAKES_H
 
+#include "kernels/fwd_params.h"
 #include "tests/fake_cuda/fake_cublas.h"
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/fake_cuda/fake_nvml.h"
@@ -25,6 +26,9 @@ void use_no_nvml(void);
 
 /* A library that opens but is not a driver. */
 void use_wrong_cuda(void);
+
+/* The problem and the pointers in a launch's parameters, whichever family of forward kernels they are for; NULL: another's. */
+const att_fwd_params *fake_forward_params(const void *params, size_t bytes);
 
 /* Forget calls, failures and what the test had set to fail. */
 void reset_fake_cuda(fake_cuda *cuda);
