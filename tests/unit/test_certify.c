@@ -218,9 +218,12 @@ static void test_wants__production_kernels_of_the_device__by_pattern(void **stat
 }
 
 static size_t count_served(const lab_suite *suite, const char *id, bool forced) {
+    /* A row without evidence is on its way to some: it is looked at as it will be. */
+    const bool unattested = att_registry_row(row_of(id))->unattested;
     const att_context_options options = {.size = sizeof options,
                                          .device = ATT_DEVICE_CUDA,
                                          .kernel = forced ? id : NULL,
+                                         .flags = unattested ? ATT_ALLOW_UNATTESTED : 0,
                                          .rows = ""};
     att_context *ctx = NULL;
     size_t count = 0;
