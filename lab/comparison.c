@@ -103,10 +103,20 @@ static lab_key first_difference(const lab_result *a, const lab_result *b, unsign
 
 /* --------------------------------------------------------------------------- pairing */
 
-/* The result of A that B's is to be compared with. NULL: A does not have the problem, or `why` has the
- * reason why not, and *refused is true. */
-static const lab_result *partner(const lab_results *a, const lab_result *b, unsigned allowed,
-                                 bool *refused, lab_message *why) {
+/* Whether a result of A is like one of the results of B: another one's partner, where it is unlike the one at hand. */
+static bool has_like(const lab_results *b, const lab_result *r, unsigned allowed) {
+    for (size_t i = 0; i < b->count; i++)
+        if (strcmp(b->results[i].problem, r->problem) == 0 &&
+            first_difference(r, &b->results[i], allowed) == LAB_KEY_COUNT)
+            return true;
+    return false;
+}
+
+/* The result of A that one of B's, `b`, is to be compared with. NULL: A does not have it (a further rival, a
+ * further mode), or `why` has the reason why not, and *refused is true. */
+static const lab_result *partner(const lab_results *a, const lab_results *of,
+                                 const lab_result *b, unsigned allowed, bool *refused,
+                                 lab_message *why) {
     const lab_result *found = NULL, *unlike = NULL;
     *refused = false;
     for (size_t i = 0; i < a->count; i++) {
@@ -114,7 +124,7 @@ static const lab_result *partner(const lab_results *a, const lab_result *b, unsi
         if (!r->timed || strcmp(r->problem, b->problem) != 0)
             continue;
         if (first_difference(r, b, allowed) != LAB_KEY_COUNT) {
-            unlike = r;
+            unlike = has_like(of, r, allowed) ? unlike : r;
         } else if (found) {
             *refused = true;
             lab_fail(why, "%s: A has several results that it could be compared with: %s and %s",
@@ -165,7 +175,7 @@ static bool pair_all(lab_comparison *c, const lab_results *a, const lab_results 
     for (size_t i = 0; i < b->count; i++) {
         const lab_result *of_b = &b->results[i];
         bool refused;
-        const lab_result *of_a = partner(a, of_b, allowed, &refused, why);
+        const lab_result *of_a = partner(a, b, of_b, allowed, &refused, why);
         if (refused)
             return false;
         if (!of_a)

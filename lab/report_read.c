@@ -103,12 +103,13 @@ static bool read_result(lab_report *report, size_t file, const lab_node *place,
                         const lab_result *r, lab_message *why) {
     const lab_node verify = lab_node_member(place, "verify");
     const lab_node problem = lab_node_member(place, "problem");
-    const char *said = "";
-    if (!lab_node_text_maybe(&verify, "message", &said, why))
+    const char *said = "", *group = "";
+    if (!lab_node_text_maybe(&verify, "message", &said, why) ||
+        !lab_node_text_maybe(place, "group", &group, why))
         return false;
     lab_report_timing t = {
         .file = file,
-        .group = "",
+        .group = group,
         .problem = r->problem,
         .variant = variant_of(report, r),
         .subject = r->subject,

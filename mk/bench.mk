@@ -6,7 +6,8 @@ $(BUILD)/bench/cpu_peaks: bench/cpu_peaks.c $(BUILD)/libattest.a
 
 all: $(BUILD)/bench/cpu_peaks
 
-bench-torch: all
-	python3 bench/cpu_vs_torch.py --build $(BUILD) --json $(BUILD)/cpu_vs_torch.json
+# Any Python that has PyTorch; a GPU where that finds one.
+bench-torch: all python
+	PYTHONPATH=$(BUILD)/python python3 -m attest.bench --build $(BUILD) --json $(BUILD)/bench_torch.json --plot $(BUILD)/bench_torch.svg
 
 -include $(BUILD)/bench/cpu_peaks.d

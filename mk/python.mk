@@ -32,7 +32,7 @@ $(PYTHON_OUT)/_core.abi3.so: $(PYTHON_OBJECTS) $(BUILD)/libattest.a
 PYTHON_FOR_TESTS = $(firstword $(foreach python,python3 /usr/bin/python3,\
     $(shell $(python) -c 'import numpy, pytest' 2>/dev/null && echo $(python))))
 
-test-python: python $(FAKE_LIBS)
+test-python: python $(BUILD)/attest $(BUILD)/evidence_table $(BUILD)/bench/call_cost $(FAKE_LIBS)
 	@test -n '$(PYTHON_FOR_TESTS)' || { echo 'test-python: python3-numpy and python3-pytest are needed' >&2; exit 3; }
 	BUILD=$(BUILD) ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 PYTHONPATH=$(BUILD)/python PYTHONDONTWRITEBYTECODE=1 \
 	    $(PYTHON_FOR_TESTS) -m pytest -q -p no:cacheprovider tests/python
@@ -42,4 +42,4 @@ $(BUILD)/bench/call_cost: bench/call_cost.c $(BUILD)/libattest.a
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libattest.a $(LDLIBS)
 
 bench-python: python $(BUILD)/bench/call_cost
-	PYTHONPATH=$(BUILD)/python $(PYTHON_FOR_TESTS) bench/python_calls.py --build $(BUILD)
+	PYTHONPATH=$(BUILD)/python $(PYTHON_FOR_TESTS) -m attest.bench --groups calls --build $(BUILD)

@@ -5,7 +5,9 @@
  *     evidence_table FILE goals DEVICE      what this project set out to reach against flash, and what was found
  *     evidence_table FILE model DEVICE      what `attest plan` predicts for a device file, over what was measured
  *
- * FILE is of bench/gpu_vs_torch.py, schema attest-gpu-vs-torch-1. Prints Markdown. */
+ * FILE is of `python -m attest.bench` on a GPU (attest-bench-2), or of the script that was before it
+ * (attest-gpu-vs-torch-1). Of the former the replays in turn are shown; `forward:sustained`, `summary:burst` … shows those of
+ * another pace. Prints Markdown. */
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -36,6 +38,58 @@ static const char *text(const json_t *object, const char *name) {
     if (!value)
         fail(name);
     return value;
+}
+
+/* The row of a result, made where there is none yet. */
+static json_t *row_of(json_t *rows, const json_t *result) {
+    const char *group = text(result, "group"),
+               *problem = text(json_object_get(result, "problem"), "spec");
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row) {
+        if (strcmp(text(row, "group"), group) == 0 &&
+            strcmp(text(row, "problem"), problem) == 0)
+            return row;
+    }
+    row = json_pack("{s:s, s:s, s:{}}", "group", group, "problem", problem, "rivals");
+    if (!row || json_array_append_new(rows, row) != 0)
+        fail("no memory");
+    return row;
+}
+
+/* The results of one pace as rows of problems, each with the times of all: as the older files have them. */
+static json_t *rows_of_results(const json_t *results, const char *mode) {
+    json_t *rows = json_array();
+    size_t i;
+    const json_t *result;
+    json_array_foreach(results, i, result) {
+        if (!json_is_true(json_object_get(result, "timed")) ||
+            strcmp(text(result, "mode"), mode) != 0 ||
+            strcmp(text(result, "timer"), "wall") == 0)
+            continue;
+        json_t *row = row_of(rows, result), *us = json_real(1e-3 * number(result, "median_ns"));
+        const char *rival = text(result, "rival");
+        if (strcmp(rival, "attest") == 0)
+            json_object_set_new(row, "attest_us", us);
+        else
+            json_object_set_new(json_object_get(row, "rivals"), rival, us);
+    }
+    for (size_t r = json_array_size(rows); r-- > 0;) /* what attest did not serve */
+        if (!json_object_get(json_array_get(rows, r), "attest_us"))
+            json_array_remove(rows, r);
+    return rows;
+}
+
+/* The rows of a document, new; `what` ends before its pace. */
+static json_t *read_rows(const json_t *document, char *what) {
+    char *pace = strchr(what, ':');
+    if (pace)
+        *pace++ = '\0';
+    if (strcmp(text(document, "schema"), "attest-bench-2") == 0)
+        return rows_of_results(json_object_get(document, "results"), pace ? pace : "warm");
+    if (strcmp(text(document, "schema"), "attest-gpu-vs-torch-1") != 0)
+        fail("schema");
+    return json_incref(json_object_get(document, "rows"));
 }
 
 /* Microseconds of a rival, 0 where it does not serve the problem. */
@@ -228,10 +282,11 @@ static void put_model(const json_t *rows, const lab_device *device) {
 }
 
 int main(int argc, char **argv) {
-    const bool model = argc == 4 && strcmp(argv[2], "model") == 0;
-    const bool goals = argc == 4 && strcmp(argv[2], "goals") == 0;
+    const bool model = argc == 4 && strncmp(argv[2], "model", 5) == 0;
+    const bool goals = argc == 4 && strncmp(argv[2], "goals", 5) == 0;
     if (argc != 3 && !model && !goals) {
-        fputs("usage: evidence_table FILE summary | GROUP | goals DEVICE | model DEVICE\n",
+        fputs("usage: evidence_table FILE summary | GROUP | goals DEVICE | model DEVICE (each "
+              "with :PACE)\n",
               stderr);
         return 2;
     }
@@ -240,9 +295,7 @@ int main(int argc, char **argv) {
     json_t *document = json_load_file(path, 0, &error);
     if (!document)
         fail(error.text);
-    if (strcmp(text(document, "schema"), "attest-gpu-vs-torch-1") != 0)
-        fail("schema");
-    const json_t *rows = json_object_get(document, "rows");
+    json_t *rows = read_rows(document, argv[2]);
     if (!json_is_array(rows) || json_array_size(rows) == 0)
         fail("rows");
     lab_device device;
@@ -257,6 +310,7 @@ int main(int argc, char **argv) {
         put_summary(rows);
     else
         put_group(rows, argv[2]);
+    json_decref(rows);
     json_decref(document);
     return 0;
 }

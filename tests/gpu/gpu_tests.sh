@@ -113,13 +113,23 @@ measurement() {
     step 'bench seed in two processes' 120 "$attest" bench --suite seed --device cuda --seconds 0.1 --processes 2
 }
 
-# The Python package on PyTorch's CUDA tensors, where PyTorch and pytest are there.
+# The Python package on PyTorch's, JAX's and CuPy's arrays of a GPU, where each of them and pytest are there.
 python() {
+    local example
     if ! python3 -c 'import pytest, torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
         echo 'skipped: no Python here has PyTorch with a GPU, and pytest'
         return
     fi
-    PYTHONPATH=$build/python step "PyTorch's CUDA tensors" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_gpu.py
+    export PYTHONPATH=$build/python XLA_PYTHON_CLIENT_PREALLOCATE=false
+    step "PyTorch's CUDA tensors" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_gpu.py
+    if python3 -c 'import jax; assert jax.default_backend() == "gpu"' >/dev/null 2>&1; then
+        step "JAX's programs" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_jax_program.py
+    fi
+    for example in cupy:cupy_gpu jax:jax_program torch:torch_dropin transformers:transformers_tokens; do
+        python3 -c "import ${example%:*}" >/dev/null 2>&1 || continue
+        # shellcheck disable=SC2016 # $1 is the inner shell's
+        step "example ${example#*:}" 200 bash -c 'python3 "examples/python/$1.py" && echo "1 passed, 0 failed"' - "${example#*:}"
+    done
 }
 
 # Exact allocations, so that the first byte past a tensor is seen. Its own finds end with status 9.

@@ -43,32 +43,37 @@ def refused(function):
     return "no error"
 
 
-q, k, v = (array(2, 8, 300, 64) for _ in range(3))
-before = launches()[0]
-o, lse = attest.attention(q, k, v, causal=True, return_lse=True)
-launch = attest.last_launch()
-print("launched", launches()[0] - before, "on", launches()[1])
-print("kernel", launch.kernel, "code", len(launch.code_sha256), "registers", launch.registers)
-print("answer", type(o).__name__, o.array.shape, o.array.dtype, lse.array.shape, lse.array.dtype)
-print("streams", set(q.streams + k.streams + v.streams))
+def main():
+    q, k, v = (array(2, 8, 300, 64) for _ in range(3))
+    before = launches()[0]
+    o, lse = attest.attention(q, k, v, causal=True, return_lse=True)
+    launch = attest.last_launch()
+    print("launched", launches()[0] - before, "on", launches()[1])
+    print("kernel", launch.kernel, "code", len(launch.code_sha256), "registers", launch.registers)
+    print("answer", type(o).__name__, o.array.shape, o.array.dtype, lse.array.shape, lse.array.dtype)
+    print("streams", set(q.streams + k.streams + v.streams))
 
-del fake_cupy.made[:]
-few = array(1, 8, 1, 64)
-many = array(1, 8, 32768, 64)
-attest.attention(few, many, many)
-print("workspace", [shape[0] > 0 for shape, dtype in fake_cupy.made if dtype == "uint8"])
+    del fake_cupy.made[:]
+    few = array(1, 8, 1, 64)
+    many = array(1, 8, 32768, 64)
+    attest.attention(few, many, many)
+    print("workspace", [shape[0] > 0 for shape, dtype in fake_cupy.made if dtype == "uint8"])
 
-flat = fake_cupy.ndarray(np.ones(2 * 8 * 300 * 64 + 1, np.float16)[1:].reshape(2, 8, 300, 64))
-print("unaligned", attest.attention(flat, k, v) is not None, attest.cache_info().plans)
-print("devices", [device.device for device in attest.devices()])
-print("kernels", any(kernel.available and kernel.device == "cuda" for kernel in attest.kernels("cuda:1")))
-print("float32", refused(lambda: attest.attention(*(array(1, 1, 8, 8, dtype=np.float32) for _ in range(3)))))
-print("mixed", refused(lambda: attest.attention(q, np.ones((2, 8, 300, 64), np.float16), v)))
-print("other", refused(lambda: attest.attention(q, array(2, 8, 300, 64, device=(2, 1)), v)))
-print("moon", refused(lambda: attest.attention(array(2, 8, 300, 64, device=(10, 0)), k, v)))
-cu = array(3, dtype=np.int32)
-packed = array(6, 2, 64)
-print("longest", refused(lambda: attest.attention(packed, packed, packed, cu_seqlens_q=cu, cu_seqlens_k=cu)))
-print("given", refused(lambda: attest.attention(packed, packed, packed, cu_seqlens_q=cu, cu_seqlens_k=cu,
-                                                 max_seqlen_q=6, max_seqlen_k=6)))
-sys.stdout.flush()
+    flat = fake_cupy.ndarray(np.ones(2 * 8 * 300 * 64 + 1, np.float16)[1:].reshape(2, 8, 300, 64))
+    print("unaligned", attest.attention(flat, k, v) is not None, attest.cache_info().plans)
+    print("devices", [device.device for device in attest.devices()])
+    print("kernels", any(kernel.available and kernel.device == "cuda" for kernel in attest.kernels("cuda:1")))
+    print("float32", refused(lambda: attest.attention(*(array(1, 1, 8, 8, dtype=np.float32) for _ in range(3)))))
+    print("mixed", refused(lambda: attest.attention(q, np.ones((2, 8, 300, 64), np.float16), v)))
+    print("other", refused(lambda: attest.attention(q, array(2, 8, 300, 64, device=(2, 1)), v)))
+    print("moon", refused(lambda: attest.attention(array(2, 8, 300, 64, device=(10, 0)), k, v)))
+    cu = array(3, dtype=np.int32)
+    packed = array(6, 2, 64)
+    print("longest", refused(lambda: attest.attention(packed, packed, packed, cu_seqlens_q=cu, cu_seqlens_k=cu)))
+    print("given", refused(lambda: attest.attention(packed, packed, packed, cu_seqlens_q=cu, cu_seqlens_k=cu,
+                                                     max_seqlen_q=6, max_seqlen_k=6)))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

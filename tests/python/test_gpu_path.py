@@ -12,12 +12,22 @@ FAKES = Path(os.environ.get("BUILD", "build")).resolve() / "tests/fake_cuda"
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
+    return run("gpu_path.py", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def xla_said(tmp_path_factory):
+    return run("jax_path.py", tmp_path_factory)
+
+
+def run(script, tmp_path_factory):
+    """What it printed, by the first word of each line."""
     if not (FAKES / "libfake_cuda.so").exists():
         pytest.skip("the driver that launches nothing is not built")
     environment = {**os.environ, "ATTEST_LIBCUDA": str(FAKES / "libfake_cuda.so"),
                    "ATTEST_LIBNVRTC": str(FAKES / "libfake_nvrtc.so"),
                    "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
-    done = subprocess.run([sys.executable, Path(__file__).with_name("gpu_path.py")], env=environment, check=False,
+    done = subprocess.run([sys.executable, Path(__file__).with_name(script)], env=environment, check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
@@ -43,3 +53,23 @@ def test_way(said, what, wanted):
     ("longest", "TypeError: max_seqlen_q is needed")])
 def test_words(said, what, wanted):
     assert wanted in said[what]
+
+
+@pytest.mark.parametrize("what, wanted", [
+    ("jax-metadata", "(0, 4, 0) (0, 4, 0)"),
+    ("jax-workspace", "None [True] True"),
+    ("jax-second", "(3, 'o belongs to GPU 0, the plan is for GPU 1')"),
+    ("jax-nowhere", "(3, 'there is no such GPU')"),
+    ("jax-cpu", "None 1.0 1.0 True"),
+    ("jax-missing", "(3, 'an array of the problem is missing')"),
+    ("jax-more", "(3, 'there are more arrays than the problem has')"),
+    ("jax-older", "(3, 'the problem was described by another version of attest: compile anew')"),
+    ("jax-stages", "None"),
+    ("jax-many", "None")])
+def test_way_of_xla(xla_said, what, wanted):
+    assert xla_said[what] == wanted
+
+
+def test_words_of_xla(xla_said):
+    assert xla_said["jax-launched"].startswith("None 1 on 28672 fwd_sm80")
+    assert xla_said["jax-float32"].startswith("(12, ")

@@ -236,6 +236,26 @@ static void test_compare__several_partners_or_none__refused(void **state) {
     lab_results_free(&b);
 }
 
+/* A further rival, timed or not, is B's alone as long as what A has finds its like. */
+static void test_compare__a_further_subject__is_only_in_b(void **state) {
+    (void)state;
+    for (int is_timed = 0; is_timed < 2; is_timed++) {
+        lab_results a, b;
+        lab_comparison c;
+        read_document(&a, document(result("p1", "k", 1000.0), NULL));
+        json_t *d = document(result("p1", "k", 1000.0), result("p1", "other", 1000.0));
+        json_object_set_new(nth(d, 1), "subject", json_string("other"));
+        json_object_set_new(nth(d, 1), "timed", json_boolean(is_timed));
+        read_document(&b, d);
+        if (!lab_compare(&c, &a, &b, 0, 0.0, 0, &why))
+            fail_msg("%s", why.text);
+        assert_true(c.count == 1 && c.lost == 0 && c.only_b == (size_t)is_timed);
+        lab_comparison_free(&c);
+        lab_results_free(&a);
+        lab_results_free(&b);
+    }
+}
+
 static void test_keys__lists__are_parsed(void **state) {
     (void)state;
     unsigned bits;
@@ -314,6 +334,7 @@ int main(void) {
         cmocka_unit_test(test_compare__no_longer_timed__is_lost),
         cmocka_unit_test(test_compare__unlike_things__are_refused_by_name),
         cmocka_unit_test(test_compare__several_partners_or_none__refused),
+        cmocka_unit_test(test_compare__a_further_subject__is_only_in_b),
         cmocka_unit_test(test_keys__lists__are_parsed),
         cmocka_unit_test(test_merge__another_process__joins),
     };

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -34,11 +35,12 @@ def _gpu() -> Tuple[dict, str]:
     import torch
 
     device = next(each for each in attest.devices() if each.device == "cuda:0")
-    asked = subprocess.run(["nvidia-smi", "--id=0", "--query-gpu=driver_version", "--format=csv,noheader"], check=False,
-                           capture_output=True, text=True)
-    seen = torch.cuda.get_device_properties(0)
+    seen, driver = torch.cuda.get_device_properties(0), ""
+    if shutil.which("nvidia-smi"):
+        asked = ["nvidia-smi", "--id=0", "--query-gpu=driver_version", "--format=csv,noheader"]
+        driver = subprocess.run(asked, check=False, capture_output=True, text=True).stdout.strip()
     return {"index": 0, "name": device.name, "uuid": device.uuid, "compute_capability": device.compute_capability,
-            "multiprocessors": seen.multi_processor_count, "memory_bytes": device.memory_bytes}, asked.stdout.strip()
+            "multiprocessors": seen.multi_processor_count, "memory_bytes": device.memory_bytes}, driver
 
 
 def machine(device: str) -> dict:

@@ -98,6 +98,7 @@ def _flex(inputs: Inputs):
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     problem, mask = inputs.problem, None
+    torch._dynamo.reset()  # after some recompilations it would fall back to a slow path without a word
     if problem.causal:
         mask = create_block_mask(lambda b, h, row, key: row >= key, None, None, problem.sq, problem.sk,
                                  device=inputs.tensors[0][0].device)

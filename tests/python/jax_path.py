@@ -1,0 +1,52 @@
+"""jax_path.py: a call of XLA's through the extension, on a driver that launches nothing; prints what came of it.
+
+A process of its own: test_gpu_path.py names the driver in its environment.
+"""
+
+import attest._core as core
+import fake_xla
+import numpy as np
+from gpu_path import launches
+
+
+def described(array):
+    return array.dtype.name, "cpu", array.shape
+
+
+def problem_of(*arrays, **options):
+    return core.describe(*map(described, arrays), **options)
+
+
+def attend(platform, *arrays, lse=False, **options):
+    """The outcome of a call, and its outputs."""
+    o_shape, lse_shape, problem = problem_of(*arrays, return_lse=lse, **options)
+    outputs = [np.zeros(o_shape, arrays[0].dtype)] + [np.zeros(lse_shape, np.float32)] * lse
+    return fake_xla.call(platform, arrays, outputs, problem), outputs
+
+
+x = np.ones((2, 8, 300, 64), np.float16)
+print("jax-metadata", fake_xla.metadata("CUDA"), fake_xla.metadata("cpu"))
+before = launches()[0]
+failed, _ = attend("CUDA", x, x, x, lse=True, causal=True)
+print("jax-launched", failed, launches()[0] - before, "on", launches()[1], core.jax_last_launch()[0])
+few, many = np.ones((1, 8, 1, 64), np.float16), np.ones((1, 8, 32768, 64), np.float16)
+failed, _ = attend("CUDA", few, many, many)
+print("jax-workspace", failed, [size > 0 for size in fake_xla.allocated], fake_xla.freed == fake_xla.allocated)
+fake_xla.ordinal = 1
+print("jax-second", attend("CUDA", x, x, x)[0])
+fake_xla.ordinal = 77
+print("jax-nowhere", attend("CUDA", x, x, x)[0])
+fake_xla.ordinal = 0
+wide = np.ones((1, 1, 8, 8), np.float32)
+print("jax-float32", attend("CUDA", wide, wide, wide)[0])
+failed, (o,) = attend("cpu", wide, wide, wide)
+print("jax-cpu", failed, float(o.min()), float(o.max()), "cpu" in core.jax_last_launch()[0])
+_, _, problem = problem_of(x, x, x)
+print("jax-missing", fake_xla.call("cpu", [x, x], [x.copy()], problem))
+print("jax-more", fake_xla.call("cpu", [x, x, x, x], [x.copy()], problem))
+print("jax-older", fake_xla.call("cpu", [x, x, x], [x.copy()], problem[:-8]))
+print("jax-stages", fake_xla.call("cpu", [], [], problem, stage=1))
+for keys in range(300):  # more problems than are kept
+    k = np.ones((1, 1, 1 + keys, 8), np.float32)
+    assert attend("cpu", wide, k, k)[0] is None
+print("jax-many", attend("cpu", wide, wide, wide)[0])
