@@ -1,4 +1,4 @@
-/* call_cost.c: what one att_plan_run() of a small problem on the CPU takes, in nanoseconds; for bench/python_calls.py.
+/* call_cost.c: what one att_plan_run() of a small problem on the CPU takes, in nanoseconds; for attest.bench.
  *
  *   call_cost HEADS ROWS KEYS D     prints the least mean of 20 blocks of 2000 calls */
 #include "attest.h"

@@ -1,4 +1,4 @@
-/* report_torch.c: the benches against PyTorch: bench/gpu_vs_torch.py and bench/cpu_vs_torch.py. */
+/* report_torch.c: the files against PyTorch of the scripts that were before attest.bench; evidence is kept in them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -254,7 +254,7 @@ def test_nothing_leaks():
 
 
 def test_import_is_quick_and_alone():
-    """Neither NumPy nor PyTorch comes along. The time is a loose bound: bench/python_calls.py measures it."""
+    """Neither NumPy nor PyTorch comes along. The time is a loose bound: attest.bench measures it."""
     code = ("import sys, time; start = time.perf_counter(); import attest; took = time.perf_counter() - start;"
             "assert not {'numpy', 'torch', 'jax'} & set(sys.modules); print(took)")
     took = min(float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True,

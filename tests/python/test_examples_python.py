@@ -1,0 +1,27 @@
+"""test_examples_python.py: the programs of examples/python run, where their framework is."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python"
+TINY = ["--size", "tiny", "--prompt", "16", "--new", "4", "--rounds", "1", "--device", "cpu"]
+
+
+@pytest.mark.parametrize("name, module, arguments", [
+    ("numpy_cpu", "numpy", []), ("torch_dropin", "torch", []), ("jax_program", "jax", []), ("cupy_gpu", "cupy", []),
+    ("transformers_tokens", "transformers", TINY)])
+def test_example(name, module, arguments):
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"examples that need {module}")
+    said = subprocess.run([sys.executable, EXAMPLES / f"{name}.py", *arguments], check=False, capture_output=True, text=True)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout
+
+
+def test_every_example_is_run():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {
+        "numpy_cpu", "torch_dropin", "jax_program", "cupy_gpu", "transformers_tokens"}
