@@ -70,7 +70,7 @@ class PlanCache(NamedTuple):
 def last_launch() -> Optional[Launch]:
     """What the latest attention() of this thread ran; None before the first."""
     latest = _core.last_launch()
-    return latest and Launch(*latest)
+    return Launch(*latest) if latest else None
 
 
 def devices() -> list[Device]:

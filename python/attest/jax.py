@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +45,7 @@ class _Options(NamedTuple):
 def last_launch() -> Optional[Launch]:
     """What the latest call in any program ran; None before the first."""
     latest = _core.jax_last_launch()
-    return latest and Launch(*latest)
+    return Launch(*latest) if latest else None
 
 
 def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, scale: Optional[float] = None,
@@ -60,8 +60,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, 
     max_seqlen_k are needed beside cu_seqlens. Differentiable in q, k, v, bias, alibi and sinks, with return_lse too; not
     with packed or paged sequences.
     """
-    window = None if window is None else tuple(window)
-    options = _Options(causal, scale, window, align, softcap, max_seqlen_q, max_seqlen_k, layout)
+    options = _Options(causal, scale, None if window is None else (window[0], window[1]), align, softcap, max_seqlen_q, max_seqlen_k, layout)
     extras = {"alibi": alibi, "bias": bias, "sinks": sinks, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
               "lens_k": lens_k, "page_table": page_table}
     given = {name: jnp.asarray(array) for name, array in extras.items() if array is not None}
@@ -74,9 +73,9 @@ def _described(array):
 
 
 def _forward(options: _Options, q, k, v, extras, *, lse: bool):
-    named = {name: value for name, value in options._asdict().items() if value is not None}
-    shape, lse_shape, problem = _core.describe(*map(_described, (q, k, v)), return_lse=lse, **named,
-                                               **{name: _described(array) for name, array in extras.items()})
+    named: Dict[str, Any] = {name: value for name, value in options._asdict().items() if value is not None}
+    named.update((name, _described(array)) for name, array in extras.items())
+    shape, lse_shape, problem = _core.describe(_described(q), _described(k), _described(v), return_lse=lse, **named)
     results = [jax.ShapeDtypeStruct(shape, q.dtype)] + [jax.ShapeDtypeStruct(lse_shape, jnp.float32)] * lse
     call = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")
     return call(q, k, v, *(extras[name] for name in _ARRAYS if name in extras), problem=np.frombuffer(problem, np.int64))

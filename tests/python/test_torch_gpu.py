@@ -115,6 +115,31 @@ def test_compiles_in_one_graph():
     close(compiled(q, k, v) - 1, exact(q + q, k, v, is_causal=True), q.dtype)
 
 
+def test_compiles_into_cuda_graphs():
+    """mode="reduce-overhead" records the program; its replays must see new inputs."""
+    compiled = torch.compile(lambda q, k, v: at.scaled_dot_product_attention(q, k, v) * 2, fullgraph=True,
+                             mode="reduce-overhead")
+    for seed in range(4):
+        torch.manual_seed(seed)
+        q, k, v = qkv()
+        torch.compiler.cudagraph_mark_step_begin()
+        close(compiled(q, k, v) / 2, exact(q, k, v), q.dtype)
+
+
+def test_the_output_lies_as_q_does():
+    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in qkv())
+    o = at.scaled_dot_product_attention(q, k, v)
+    assert o.transpose(1, 2).is_contiguous()
+    close(o, exact(q, k, v), q.dtype)
+
+
+def test_the_operator():
+    q, k, v = qkv()
+    torch.library.opcheck(torch.ops.attest.sdpa, (q, k, v, None, True, 0.125))
+    strange = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v))
+    torch.library.opcheck(torch.ops.attest.sdpa, (*strange, torch.rand(130, 130, device="cuda") > 0.2, False, 0.125))
+
+
 def test_gradients():
     q, k, v = (x.requires_grad_() for x in qkv(heads_kv=2))
     weights = torch.randn(2, 8, 130, 64, device="cuda")

@@ -38,8 +38,8 @@ def exact(problem: Problem, tensors) -> torch.Tensor:
 def plain(problem: Problem, tensors) -> torch.Tensor:
     """Of the part, by PyTorch's own choice in the problem's own type."""
     q, k, v = _part(problem, tensors)
-    return functional.scaled_dot_product_attention(
-        q[None], *(x[None, None].expand(1, q.shape[0], -1, -1) for x in (k, v)), is_causal=problem.causal)[0]
+    k, v = (x[None, None].expand(1, q.shape[0], -1, -1) for x in (k, v))
+    return functional.scaled_dot_product_attention(q[None], k, v, is_causal=problem.causal)[0]
 
 
 class Checker:

@@ -56,10 +56,10 @@ def flash(done: List[Timed], facts: dict, verdict: Verdict, mode: str) -> None:
     if decode:
         verdict.least("decode, geometric mean against flash", geometric(r for r, _ in decode), DECODE_MEAN)
     rate = facts.get("copy_bytes")
-    large = [timed for timed in done if timed.row.group == "decode" and timed.row.problem.b >= 8 and
-             timed.row.problem.sk >= 8192 and timed.find("attest", mode)]
-    if rate and large:
-        share = min(timed.row.problem.kv_bytes / timed.find("attest", mode).median_ns * 1e9 / rate for timed in large)
+    large = [(timed.row.problem, timed.seconds(mode)) for timed in done if timed.row.group == "decode"]
+    shares = [p.kv_bytes / seconds / rate for p, seconds in large if rate and seconds and p.b >= 8 and p.sk >= 8192]
+    if shares:
+        share = min(shares)
         verdict.least("decode at B >= 8, Sk >= 8192, least share of the copy rate", share, COPY_SHARE)
 
 
@@ -136,11 +136,12 @@ def _below(line: List[Tuple[Row, float]]) -> List[Tuple[float, Row]]:
 
 def cliffs(done: List[Timed], mode: str) -> List[Tuple[float, str]]:
     """Points of the sweep that are more than 15 % below their neighbours along S or along the heads, the worst first."""
-    speeds = {timed.row: timed.row.problem.operations / timed.find("attest", mode).median_ns for timed in done
-              if timed.row.group == "sweep" and timed.find("attest", mode)}
     lines: Dict[tuple, list] = {}
-    for row, speed in speeds.items():
-        p = row.problem
+    for timed in done:
+        row, p, seconds = timed.row, timed.row.problem, timed.seconds(mode)
+        if row.group != "sweep" or not seconds:
+            continue
+        speed = p.operations / seconds
         lines.setdefault((p.d, p.causal, "heads", p.hq), []).append((p.sq, row, speed))
         lines.setdefault((p.d, p.causal, "s", p.sq), []).append((p.hq, row, speed))
     found: Dict[str, float] = {}
@@ -151,7 +152,7 @@ def cliffs(done: List[Timed], mode: str) -> List[Tuple[float, str]]:
 
 
 def sweep(done: List[Timed], verdict: Verdict, mode: str) -> None:
-    points = sum(1 for timed in done if timed.row.group == "sweep" and timed.find("attest", mode))
+    points = sum(1 for timed in done if timed.row.group == "sweep" and timed.seconds(mode))
     if not points:
         return
     found = cliffs(done, mode)

@@ -20,8 +20,8 @@ def bars(done: List[Timed], mode: str) -> str:
     """Speed in times of the fastest rival, a bar a row; the mark is 1."""
     rows = []
     for timed in done:
-        ratios = [(timed.ratio(rival, mode), rival) for rival in rivals_of([timed])]
-        ratios = [(ratio, rival) for ratio, rival in ratios if ratio]
+        found = [(timed.ratio(rival, mode), rival) for rival in rivals_of([timed])]
+        ratios = [(ratio, rival) for ratio, rival in found if ratio]
         if ratios:
             rows.append((timed.row.name, *min(ratios)))
     if not rows:
@@ -72,9 +72,10 @@ def _panel(title: str, lines: Dict[str, Line], x0: float, y0: float) -> List[str
         parts.append(f'<text x="{place(x, 0)[0]:.1f}" y="{y0 + PANEL_HEIGHT + 16}" text-anchor="middle">{x:g}</text>')
     for i, (label, line) in enumerate(lines.items()):
         colour = COLOURS[i % len(COLOURS)]
-        points = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in sorted(line))
+        placed = [place(*point) for point in sorted(line)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts += ['<circle cx="{:.1f}" cy="{:.1f}" r="2.5" fill="{}"/>'.format(*place(*point), colour) for point in line]
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in placed]
         parts.append(f'<text x="{x0 + PANEL_WIDTH + 8}" y="{y0 + 12 + 15 * i}" fill="{colour}">{escape(label)}</text>')
     return parts
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import attest
 
@@ -26,7 +26,7 @@ def parse_spec(spec: str) -> Problem:
     match = _SPEC.match(spec)
     if not match:
         raise ValueError(f"{spec!r} is no problem of this benchmark")
-    b, hq, hkv, sq, sk, d, dv = (int(x) if x else None for x in match.groups()[:7])
+    b, hq, hkv, sq, sk, d, dv = (int(x or 0) for x in match.groups()[:7])
     return Problem(b, hq, hkv or hq, sq, sk or sq, d, dv or d, match.group(8), bool(match.group(9)))
 
 
@@ -106,7 +106,7 @@ def write(path: str, made: dict) -> None:
 
 
 def _of_bench(kept: dict) -> List[Timed]:
-    rows = {}
+    rows: Dict[Row, Timed] = {}
     for each in kept["results"]:
         row = Row(each.get("group", ""), parse_spec(each["problem"]["spec"]),
                   each["threads"] if kept["machine"]["device"] == "cpu" else 0)
@@ -157,11 +157,12 @@ _READERS = {SCHEMA: _of_bench, "attest-gpu-vs-torch-1": _of_gpu, "attest-cpu-vs-
 
 def read(paths: List[str]) -> Tuple[List[Timed], dict]:
     """The rows of kept files, of one that is in several the last one's; and the facts of the last file."""
-    rows, facts = {}, {}
+    rows: Dict[Row, Timed] = {}
+    facts: dict = {}
     for path in paths:
         with open(path, encoding="utf-8") as file:
             facts = json.load(file)
-        reader = _READERS.get(facts.get("schema"))
+        reader = _READERS.get(str(facts.get("schema")))
         if not reader:
             raise ValueError(f"{path}: schema is {facts.get('schema')!r}: {', '.join(_READERS)} would fit")
         for timed in reader(facts):

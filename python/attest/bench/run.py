@@ -44,10 +44,6 @@ class Progress:
         self._done += 1
 
 
-def _launch() -> dict:
-    return attest.last_launch()._asdict()
-
-
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
@@ -78,8 +74,9 @@ def _check(timed: Timed, subject, inputs, checker):
         result.trouble = f"refused: {_first_line(error)}"
     if not result.trouble:
         if subject.rival == "attest":
-            result.launch = _launch()
-            result.kernel = result.launch["kernel"]
+            launch = attest.last_launch()
+            assert launch, "attest was called"
+            result.launch, result.kernel = launch._asdict(), launch.kernel
         return call, result
     timed.add(result)
     return None, result

@@ -52,6 +52,11 @@ class Timed:
                 return result
         return None
 
+    def seconds(self, mode: str = "warm") -> Optional[float]:
+        """Of one call of attest's."""
+        ours = self.find("attest", mode)
+        return ours.median_ns * 1e-9 if ours else None
+
     def modes(self) -> List[str]:
         return list(dict.fromkeys(mode for _, mode, _ in self.results))
 
