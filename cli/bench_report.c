@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/bench_curve.h"
 #include "cli/bench_processes.h"
 #include "cli/verdict_report.h"
 #include "lab/bench_json.h"
@@ -270,6 +271,7 @@ static cli_exit put_all(const run *r) {
     if (!session->options->as_process) {
         lab_table_print(table, session->text);
         put_notes(session->text, r->cases, r->count);
+        cli_put_curves(session->text, r->cases, r->count, session->subject_count, gpu);
         for (size_t i = 0; i < r->count; i++)
             cli_put_failure(session, i % session->subject_count, r->cases[i].spec,
                             &r->cases[i].verify);

@@ -31,6 +31,15 @@ FAKE_NVML_THROTTLE=4 expect 'throttled samples are thrown away' 0 out='samples w
 check 'and counted' json throttled.json 'all(r["discarded"]["count"] > 0 and r["discarded"]["reasons"] == "temperature" and len(r["samples_ns"]) >= 20 for r in d["results"])'
 FAKE_NVML_THROTTLE=1 expect 'a GPU that throttles all the time has no result' 1 out='samples were thrown away' -- bench "${tiny[@]}"
 
+# Curves.
+row=()
+for s in 8 16 24 32 40 48 56 64; do row+=("b1h1s${s}d64"); done
+quick=(--seconds 0 --min-samples 3 --max-samples 4)
+expect 'problems that grow make a curve' 0 out='^0 cliffs on 1 curve$' -- bench "${row[@]}" "${quick[@]}"
+check 'the longest bar is the fastest one' grep -qE '^ +[0-9.]+  #{50}  b1h1s64d64,fp16$' .out
+expect 'fewer make none' 0 -- bench "${row[@]:1}" "${quick[@]}"
+check 'no curve' bash -c '! grep -q curve .out'
+
 # Processes.
 expect '--processes' 0 -- bench "${tiny[@]}" --max-samples 20 --processes 3 --json processes.json
 check 'samples of three' json processes.json 'all(r["process"] == [0] * 20 + [1] * 20 + [2] * 20 and len(r["power_w"]) == 60 for r in d["results"])'
