@@ -7,125 +7,6 @@
 #include <string.h>
 
 #include "lab/clock.h"
-#include "lab/plan_tiles.h"
-
-/* ------------------------------------------------------------------------------- genomes */
-
-enum { GENE_WARPS, GENE_ROWS, GENE_KEYS, GENE_STAGES, TILE_GENES };
-
-static const int gene_warps[] = {1, 2, 4, 8}, gene_rows[] = {16, 32, 64},
-                 gene_keys[] = {16, 32, 48, 64, 96, 128, 192, 256},
-                 gene_stages[] = {1, 2, 3, 4};
-
-static const struct {
-    const int *values;
-    int count;
-} tile_genes[TILE_GENES] = {
-    [GENE_WARPS] = {gene_warps, sizeof gene_warps / sizeof gene_warps[0]},
-    [GENE_ROWS] = {gene_rows, sizeof gene_rows / sizeof gene_rows[0]}, /* of a warp */
-    [GENE_KEYS] = {gene_keys, sizeof gene_keys / sizeof gene_keys[0]},
-    [GENE_STAGES] = {gene_stages, sizeof gene_stages / sizeof gene_stages[0]},
-};
-
-/* A switch is off in so many of the first genomes: most of them are there because they help. */
-static const double switches_off = 0.1;
-
-lab_variant lab_tune_variant(const lab_genome *genome, size_t switches) {
-    const uint8_t *allele = genome->allele;
-    lab_variant v = {.warps = gene_warps[allele[GENE_WARPS]],
-                     .n = gene_keys[allele[GENE_KEYS]],
-                     .stages = gene_stages[allele[GENE_STAGES]]};
-    v.m = v.warps * gene_rows[allele[GENE_ROWS]];
-    for (size_t i = 0; i < switches; i++)
-        if (allele[TILE_GENES + i])
-            v.off |= 1u << i;
-    return v;
-}
-
-/* The genome of a tile; false where the genes do not have it. */
-static bool genome_of(lab_genome *out, const lab_variant *v) {
-    const int wanted[TILE_GENES] = {v->warps, v->m / v->warps, v->n, v->stages};
-    *out = (lab_genome){{0}};
-    for (int g = 0; g < TILE_GENES; g++) {
-        int at = 0;
-        while (at < tile_genes[g].count && tile_genes[g].values[at] != wanted[g])
-            at++;
-        if (at == tile_genes[g].count)
-            return false;
-        out->allele[g] = (uint8_t)at;
-    }
-    return true;
-}
-
-static lab_tile tile_of(const lab_base *base, const lab_variant *v) {
-    return (lab_tile){.m = v->m,
-                      .n = v->n,
-                      .stages = v->stages,
-                      .warps = v->warps,
-                      .d_qk = base->d_qk,
-                      .d_v = base->d_v};
-}
-
-static bool is_feasible(const lab_genome *genome, const void *state) {
-    const lab_tuning *t = state;
-    const lab_variant v = lab_tune_variant(genome, t->base.switch_count);
-    if (v.n % (4 * v.warps))
-        return false; /* rows divide among the threads that copy them */
-    lab_tile tile = tile_of(&t->base, &v);
-    lab_work work;
-    lab_work_of(&work, t->base.spec);
-    lab_tile_evaluate(&tile, t->base.spec, &work, t->device);
-    return tile.breaks == ATT_RESOURCE_NONE;
-}
-
-static void make_space(lab_tuning *t) {
-    t->space = (lab_space){
-        .count = TILE_GENES + t->base.switch_count, .feasible = is_feasible, .state = t};
-    for (size_t g = 0; g < t->space.count; g++)
-        t->space.genes[g] =
-            g < TILE_GENES
-                ? (lab_gene){.alleles = tile_genes[g].count, .ordered = true, .weight = 4}
-                : (lab_gene){.alleles = 2, .rare = 2.0 * switches_off, .weight = 1};
-}
-
-/* The shipped row, then what the planner thinks fastest. */
-enum { SEEDS = 6, GRID_MOST = 4 * 3 * 8 * 4 };
-
-typedef struct predicted {
-    lab_genome genome;
-    double seconds;
-} predicted;
-
-static int by_seconds(const void *a, const void *b) {
-    const double x = ((const predicted *)a)->seconds, y = ((const predicted *)b)->seconds;
-    return (x > y) - (x < y);
-}
-
-static size_t list_seeds(const lab_tuning *t, lab_genome seeds[SEEDS]) {
-    predicted grid[GRID_MOST];
-    size_t count = 0, total = 0;
-    lab_work work;
-    lab_work_of(&work, t->base.spec);
-    for (int i = 0; i < GRID_MOST; i++) {
-        predicted *p = &grid[count];
-        int rest = i;
-        p->genome = (lab_genome){{0}};
-        for (int g = 0; g < TILE_GENES; g++) {
-            p->genome.allele[g] = (uint8_t)(rest % tile_genes[g].count);
-            rest /= tile_genes[g].count;
-        }
-        const lab_variant v = lab_tune_variant(&p->genome, 0);
-        lab_tile tile = tile_of(&t->base, &v);
-        lab_tile_evaluate(&tile, t->base.spec, &work, t->device);
-        p->seconds = tile.seconds;
-        count += is_feasible(&p->genome, t);
-    }
-    qsort(grid, count, sizeof *grid, by_seconds);
-    total += genome_of(&seeds[0], &t->base.shipped);
-    for (size_t i = 0; i < count && total < SEEDS; i++)
-        seeds[total++] = grid[i].genome;
-    return total;
-}
 
 /* -------------------------------------------------------------------------------- trials */
 
@@ -220,7 +101,7 @@ static void open_batch(const lab_tuning *t, const lab_genome *batch, size_t coun
                        att_context **contexts, lab_message *words) {
     for (size_t i = 0; i < count; i++) {
         char id[LAB_VARIANT_ID];
-        const lab_variant v = lab_tune_variant(&batch[i], t->base.switch_count);
+        const lab_variant v = lab_tune_variant(&t->base, &batch[i]);
         trial_id(&v, id);
         contexts[i] = NULL;
         lab_variant_open(&contexts[i], &t->base, &v, id, false, &words[i]);
@@ -231,7 +112,7 @@ static void open_batch(const lab_tuning *t, const lab_genome *batch, size_t coun
 static bool run_trial(sweep *s, const lab_genome *genome, att_context *ctx,
                       const lab_message *refusal, lab_message *why) {
     lab_tuning *t = s->t;
-    lab_trial trial = {.variant = lab_tune_variant(genome, t->base.switch_count),
+    lab_trial trial = {.variant = lab_tune_variant(&t->base, genome),
                        .outcome = LAB_REFUSED,
                        .cost = INFINITY};
     if (!ctx)
@@ -256,7 +137,7 @@ static size_t replay(sweep *s, const lab_genome *batch, size_t count, bool *fits
     size_t at = 0;
     for (; at < count && s->search.told_count < t->resumed; at++) {
         const lab_trial *trial = &t->trials[s->search.told_count];
-        const lab_variant v = lab_tune_variant(&batch[at], t->base.switch_count);
+        const lab_variant v = lab_tune_variant(&t->base, &batch[at]);
         *fits = memcmp(&v, &trial->variant, sizeof v) == 0 &&
                 lab_search_tell(&s->search, &batch[at], trial->cost);
         if (!*fits)
@@ -291,8 +172,8 @@ static bool run_generation(sweep *s, const lab_genome *batch, size_t count, lab_
 }
 
 static bool search_for(sweep *s, lab_message *why) {
-    lab_genome seeds[SEEDS], batch[LAB_POPULATION_MAX];
-    const size_t seed_count = list_seeds(s->t, seeds);
+    lab_genome seeds[LAB_TUNE_SEEDS], batch[LAB_POPULATION_MAX];
+    const size_t seed_count = lab_tune_seeds(&s->t->ground, seeds);
     while (!is_over(s)) {
         const size_t count = lab_search_ask(&s->search, seeds, seed_count, batch);
         s->t->exhausted = count == 0;
@@ -345,16 +226,14 @@ bool lab_tune(lab_tuning *t, att_context *ctx, const lab_spec *spec,
     *why = (lab_message){.text = ""};
     if (!lab_base_find(&t->base, ctx, spec, why))
         return false;
-    if (t->base.family != ATT_CUDA_BLOCKS)
-        return lab_fail(why, "%s serves this problem, and the tiles of %s.cu are not searched",
-                        t->base.id, t->base.source);
     t->device = malloc(sizeof *t->device);
     if (!t->device)
         return lab_fail(why, "out of memory");
     if (!lab_device_live(t->device, t->base.gpu.device_index, why) ||
         (options->resume && !lab_tune_state_read(t, why)))
         return false;
-    make_space(t);
+    t->ground = (lab_tune_ground){.base = &t->base, .device = t->device};
+    lab_tune_space(&t->space, &t->ground);
     lab_search_start(&s.search, &t->space, options->population, options->bench.seed);
     const bool ok = search_for(&s, why);
     lab_search_free(&s.search);

@@ -1,6 +1,6 @@
 /* tune.h: search other constants for a GPU kernel at one problem: tile, stages, warps and switches.
  *
- * Candidates are what `attest plan` calls feasible (lab/plan_tiles.h). Each is compiled by NVRTC, verified, and timed in turn with
+ * Candidates are tiles that fit the GPU (lab/tune_space.h). Each is compiled by NVRTC, verified, and timed in turn with
  * the shipped row; its cost is its median over the shipped one's. Every trial is put on record before the next
  * begins, so that a search that was cut short goes on where it was. The cheapest is measured again, on fresh inputs and
  * samples, and only a verdict of FASTER makes it a row. */
@@ -10,9 +10,7 @@
 #include <jansson.h>
 
 #include "lab/bench.h"
-#include "lab/plan_device.h"
-#include "lab/tune_search.h"
-#include "lab/variant.h"
+#include "lab/tune_space.h"
 #include "lab/verdict.h"
 
 typedef struct lab_tune_options {
@@ -38,6 +36,7 @@ typedef struct lab_tuning {
     att_context *ctx; /* the caller's, on which the shipped row serves */
     lab_tune_options options;
     lab_space space;
+    lab_tune_ground ground;
     lab_device *device;
     lab_bench_case shipped; /* verified by the first trial; no spec before */
     lab_trial *trials;
@@ -67,9 +66,6 @@ void lab_tuning_free(lab_tuning *tuning);
 
 /* The trial that costs least, NULL where none was timed. */
 const lab_trial *lab_tuning_best(const lab_tuning *tuning);
-
-/* A genome as a variant. */
-lab_variant lab_tune_variant(const lab_genome *genome, size_t switches);
 
 /* Read the record of a search into `tuning`, whose base and options are set; one that is not there is empty. Fails
  * naming the file and what of it does not fit. */

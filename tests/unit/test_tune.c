@@ -11,6 +11,7 @@
 #include "lab/json.h"
 #include "lab/tune.h"
 #include "select/user_rows.h"
+#include "select/user_tile.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 
@@ -345,8 +346,53 @@ static void test_ablate__every_switch__contributions_as_the_flags_say(void **sta
     lab_ablation_free(&a);
 }
 
+/* Every tile that a search of fwd_sm90 may propose is one that a row may have, and the row that ships is the first. */
+static void test_space__of_hopper__tiles_of_its_own(void **state) {
+    (void)state;
+    static const struct {
+        int d;
+        lab_variant shipped;
+    } cases[] = {{64, {.m = 192, .n = 128, .stages = 4, .warps = 16}},
+                 {64, {.m = 256, .n = 64, .stages = 4, .warps = 20}},
+                 {128, {.m = 128, .n = 128, .stages = 2, .warps = 12}},
+                 {256, {.m = 128, .n = 80, .stages = 2, .warps = 12}}};
+    lab_device device = {.limits = {.shared_per_block = 227 * 1024}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const lab_base base = {.spec = &spec,
+                               .source = "fwd_sm90",
+                               .family = ATT_CUDA_HOPPER,
+                               .d_qk = cases[i].d,
+                               .d_v = cases[i].d,
+                               .shipped = cases[i].shipped};
+        const lab_tune_ground ground = {.base = &base, .device = &device};
+        lab_space space;
+        lab_genome seeds[LAB_TUNE_SEEDS], genome = {{0}};
+        lab_tune_space(&space, &ground);
+        assert_int_equal(lab_tune_seeds(&ground, seeds), 1);
+        const lab_variant first = lab_tune_variant(&base, &seeds[0]);
+        assert_memory_equal(&first, &cases[i].shipped, sizeof first);
+        assert_true(space.feasible(&seeds[0], space.state));
+        size_t fitting = 0, all = 0;
+        for (genome.allele[0] = 0; genome.allele[0] < space.genes[0].alleles;
+             genome.allele[0]++)
+            for (genome.allele[2] = 0; genome.allele[2] < space.genes[2].alleles;
+                 genome.allele[2]++)
+                for (genome.allele[3] = 0; genome.allele[3] < space.genes[3].alleles;
+                     genome.allele[3]++, all++) {
+                    const lab_variant v = lab_tune_variant(&base, &genome);
+                    const int tile[4] = {v.m, v.n, v.stages, v.warps};
+                    char text[128];
+                    if (!att_user_tile_fits(ATT_CUDA_HOPPER, tile, text, sizeof text))
+                        fail_msg("m%dn%ds%dw%d: %s", v.m, v.n, v.stages, v.warps, text);
+                    fitting += space.feasible(&genome, space.state);
+                }
+        assert_true(fitting > 3 && fitting < all);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_space__of_hopper__tiles_of_its_own),
         cmocka_unit_test(test_tune__better_constants__a_row_that_serves),
         cmocka_unit_test(test_keep__a_file_with_rows__others_stay),
         cmocka_unit_test(test_tune__resumed__goes_on_from_its_record),

@@ -1,0 +1,172 @@
+/* tune_space.c: the tiles and switches that a search goes through, as genes. */
+#include "lab/tune_space.h"
+
+#include <stdlib.h>
+
+#include "cuda/shape.h"
+#include "lab/plan_tiles.h"
+
+enum { GENE_WARPS, GENE_ROWS, GENE_KEYS, GENE_STAGES, TILE_GENES };
+
+/* The values of a gene, in order. */
+typedef struct gene {
+    int count, values[12];
+} gene;
+
+static const gene block_genes[TILE_GENES] = {
+    [GENE_WARPS] = {4, {1, 2, 4, 8}},
+    [GENE_ROWS] = {3, {16, 32, 64}}, /* of a warp */
+    [GENE_KEYS] = {8, {16, 32, 48, 64, 96, 128, 192, 256}},
+    [GENE_STAGES] = {4, {1, 2, 3, 4}},
+};
+
+/* Four of the warps load and have no rows. */
+static const gene hopper_genes[TILE_GENES] = {
+    [GENE_WARPS] = {3, {12, 16, 20}},
+    [GENE_ROWS] = {1, {16}},
+    [GENE_KEYS] = {9, {32, 48, 64, 80, 96, 112, 128, 160, 176}},
+    [GENE_STAGES] = {3, {2, 4, 8}},
+};
+enum { LOADERS = 4 };
+
+static const gene *genes_of(const lab_base *base) {
+    return base->family == ATT_CUDA_HOPPER ? hopper_genes : block_genes;
+}
+
+static int loaders_of(const lab_base *base) {
+    return base->family == ATT_CUDA_HOPPER ? LOADERS : 0;
+}
+
+/* A switch is off in so many of the first genomes: most of them are there because they help. */
+static const double switches_off = 0.1;
+
+lab_variant lab_tune_variant(const lab_base *base, const lab_genome *genome) {
+    const uint8_t *allele = genome->allele;
+    const gene *genes = genes_of(base);
+    lab_variant v = {.warps = genes[GENE_WARPS].values[allele[GENE_WARPS]],
+                     .n = genes[GENE_KEYS].values[allele[GENE_KEYS]],
+                     .stages = genes[GENE_STAGES].values[allele[GENE_STAGES]]};
+    v.m = (v.warps - loaders_of(base)) * genes[GENE_ROWS].values[allele[GENE_ROWS]];
+    for (size_t i = 0; i < base->switch_count; i++)
+        if (allele[TILE_GENES + i])
+            v.off |= 1u << i;
+    return v;
+}
+
+/* The genome of a tile; false where the genes do not have it. */
+static bool genome_of(lab_genome *out, const lab_base *base, const lab_variant *v) {
+    const gene *genes = genes_of(base);
+    const int wanted[TILE_GENES] = {v->warps, v->m / (v->warps - loaders_of(base)), v->n,
+                                    v->stages};
+    *out = (lab_genome){{0}};
+    for (int g = 0; g < TILE_GENES; g++) {
+        int at = 0;
+        while (at < genes[g].count && genes[g].values[at] != wanted[g])
+            at++;
+        if (at == genes[g].count)
+            return false;
+        out->allele[g] = (uint8_t)at;
+    }
+    return true;
+}
+
+/* --------------------------------------------------------------------------- feasibility */
+
+static lab_tile tile_of(const lab_base *base, const lab_variant *v) {
+    return (lab_tile){.m = v->m,
+                      .n = v->n,
+                      .stages = v->stages,
+                      .warps = v->warps,
+                      .d_qk = base->d_qk,
+                      .d_v = base->d_v};
+}
+
+static bool fits_blocks(const lab_tune_ground *g, const lab_variant *v) {
+    if (v->n % (4 * v->warps))
+        return false; /* rows divide among the threads that copy them */
+    lab_tile tile = tile_of(g->base, v);
+    lab_work work;
+    lab_work_of(&work, g->base->spec);
+    lab_tile_evaluate(&tile, g->base->spec, &work, g->device);
+    return tile.breaks == ATT_RESOURCE_NONE;
+}
+
+/* S, O and P of a thread in the registers that two, three or four warpgroups can have, beside what addresses and sums take. */
+static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
+    enum { BESIDE = 28 };
+    const lab_base *base = g->base;
+    const att_cuda_kernel row = {.source = base->source,
+                                 .d_qk = base->d_qk,
+                                 .d_v = base->d_v,
+                                 .tile_m = v->m,
+                                 .tile_n = v->n,
+                                 .stages = v->stages,
+                                 .warps = v->warps};
+    const int most = v->m <= 128 ? 232 : v->m == 192 ? 160 : 112;
+    return att_cuda_kernel_shared(&row) <= (uint32_t)g->device->limits.shared_per_block &&
+           v->n / 2 + base->d_v / 2 + v->n / 4 + BESIDE <= most;
+}
+
+static bool is_feasible(const lab_genome *genome, const void *state) {
+    const lab_tune_ground *g = state;
+    const lab_variant v = lab_tune_variant(g->base, genome);
+    return g->base->family == ATT_CUDA_HOPPER ? fits_hopper(g, &v) : fits_blocks(g, &v);
+}
+
+void lab_tune_space(lab_space *space, const lab_tune_ground *ground) {
+    const gene *genes = genes_of(ground->base);
+    *space = (lab_space){.count = TILE_GENES + ground->base->switch_count,
+                         .feasible = is_feasible,
+                         .state = ground};
+    for (size_t g = 0; g < space->count; g++)
+        space->genes[g] =
+            g < TILE_GENES ? (lab_gene){.alleles = genes[g].count, .ordered = true, .weight = 4}
+                           : (lab_gene){.alleles = 2, .rare = 2.0 * switches_off, .weight = 1};
+}
+
+/* --------------------------------------------------------------------------------- seeds */
+
+typedef struct predicted {
+    lab_genome genome;
+    double seconds;
+} predicted;
+
+static int by_seconds(const void *a, const void *b) {
+    const double x = ((const predicted *)a)->seconds, y = ((const predicted *)b)->seconds;
+    return (x > y) - (x < y);
+}
+
+/* Every tile of fwd_sm80 that fits, fastest first. */
+enum { GRID_MOST = 4 * 3 * 8 * 4 };
+static size_t list_predicted(const lab_tune_ground *ground, predicted grid[GRID_MOST]) {
+    const lab_base *base = ground->base;
+    size_t count = 0;
+    lab_work work;
+    lab_work_of(&work, base->spec);
+    for (int i = 0; i < GRID_MOST; i++) {
+        predicted *p = &grid[count];
+        int rest = i;
+        p->genome = (lab_genome){{0}};
+        for (int g = 0; g < TILE_GENES; g++) {
+            p->genome.allele[g] = (uint8_t)(rest % block_genes[g].count);
+            rest /= block_genes[g].count;
+        }
+        const lab_variant v = lab_tune_variant(base, &p->genome);
+        lab_tile tile = tile_of(base, &v);
+        lab_tile_evaluate(&tile, base->spec, &work, ground->device);
+        p->seconds = tile.seconds;
+        count += is_feasible(&p->genome, ground);
+    }
+    qsort(grid, count, sizeof *grid, by_seconds);
+    return count;
+}
+
+size_t lab_tune_seeds(const lab_tune_ground *ground, lab_genome seeds[LAB_TUNE_SEEDS]) {
+    predicted grid[GRID_MOST];
+    size_t total = genome_of(&seeds[0], ground->base, &ground->base->shipped);
+    const size_t count =
+        ground->base->family == ATT_CUDA_BLOCKS ? list_predicted(ground, grid) : 0;
+    for (size_t i = 0; i < count && total < LAB_TUNE_SEEDS; i++)
+        seeds[total++] = grid[i].genome;
+    return total;
+}
