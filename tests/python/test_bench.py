@@ -258,3 +258,44 @@ def test_a_wrong_answer_is_not_timed(monkeypatch, tmp_path, capsys):
     kept = json.loads(path.read_text())["results"]
     assert [each["timed"] for each in kept] == [False, True, True] and kept[0]["verify"]["outcome"] == "fail"
     assert "attest: error" in capsys.readouterr().out
+
+
+def test_paces_and_clocks_of_a_gpu(monkeypatch):
+    """The way of a GPU's rows, with calls on the CPU in the place of graphs: every pace, and rivals that have no graph."""
+    pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    from attest.bench import clocks, rivals, run
+
+    asked = []
+
+    class Clock:
+        timer = "graph"
+
+        def __init__(self, call, calls):
+            self.calls, self._call = calls, call
+            call(1)
+
+        def sample(self, mode):
+            asked.append(mode)
+            self._call(len(asked))
+            return 1e3
+
+    def refuse(inputs):
+        raise rivals.Refused("not today")
+
+    monkeypatch.setattr(clocks, "GraphClock", Clock)
+    found = rivals.find(["default", "flash"], "cpu")
+    plain = rivals.Subject("jax", "JAX of another name", found["default"].prepare, graph=False)
+    monkeypatch.setattr(run, "_finish_of", lambda subject: lambda output: None)
+    subjects = [rivals.ATTEST, found["flash"], plain, rivals.Subject("math", "math", refuse)]
+    row = Row("seed", problems.square(1, 2, 32, 16, "fp16", True))
+    (done,) = run.time_rows([row], subjects, "cpu", ["warm", "sustained", "burst"], 3, 0.0, run.Progress(1))
+    assert set(asked) == {"warm", "sustained", "burst"}
+    kept = {key: len(result.samples_ns) for key, result in done.results.items()}
+    assert kept == {**{(rival, mode, timer): 3 for mode in ("warm", "sustained", "burst")
+                       for rival, timer in (("attest", "graph"), ("flash", "graph"), ("attest", "wall"), ("jax", "wall"))},
+                    ("math", "warm", "cpu"): 0}
+    assert done.results["math", "warm", "cpu"].trouble == "refused: not today"
+    assert done.ratio("flash", "burst") == 1.0
+    assert done.ratio("jax") == samples.paired(done.results["jax", "warm", "wall"].samples_ns,
+                                               done.results["attest", "warm", "wall"].samples_ns)
+    assert done.ratio("math") is None and table.modes_of([done]) == ["warm", "sustained", "burst"]

@@ -45,12 +45,11 @@ class Timed:
         self.results[result.rival, result.mode, result.timer] = result
         return result
 
-    def find(self, rival: str, mode: str = "warm") -> Optional[Result]:
-        """A rival's timed result by the clock that attest's main one is on."""
-        for (name, how, timer), result in self.results.items():
-            if name == rival and how == mode and timer != "wall" and result.samples_ns:
-                return result
-        return None
+    def find(self, rival: str, mode: str = "warm", timer: Optional[str] = None) -> Optional[Result]:
+        """A rival's timed result: by that timer, or by the wall clock only where it has no other."""
+        found = [result for (name, how, _), result in self.results.items()
+                 if name == rival and how == mode and result.samples_ns and timer in (None, result.timer)]
+        return min(found, key=lambda result: result.timer == "wall", default=None)
 
     def seconds(self, mode: str = "warm") -> Optional[float]:
         """Of one call of attest's."""
@@ -58,11 +57,12 @@ class Timed:
         return ours.median_ns * 1e-9 if ours else None
 
     def modes(self) -> List[str]:
-        return list(dict.fromkeys(mode for _, mode, _ in self.results))
+        return list(dict.fromkeys(mode for (_, mode, _), result in self.results.items() if result.samples_ns))
 
     def ratio(self, rival: str, mode: str = "warm") -> Optional[float]:
         """Times the rival's speed."""
-        ours, theirs = self.find("attest", mode), self.find(rival, mode)
+        theirs = self.find(rival, mode)
+        ours = self.find("attest", mode, theirs.timer if theirs else None)
         return paired(theirs.samples_ns, ours.samples_ns) if ours and theirs else None
 
 

@@ -81,4 +81,4 @@ def rivals_of(done: List[Timed]) -> List[str]:
 
 
 def modes_of(done: List[Timed]) -> List[str]:
-    return list(dict.fromkeys(mode for timed in done for mode in timed.modes()))
+    return list(dict.fromkeys(mode for timed in done for mode in timed.modes())) or ["warm"]
