@@ -2,7 +2,7 @@
 
 An adapter is any object with some of these attributes; what it lacks is not needed:
     refuse(array)               a text why the array cannot be taken now, or None
-    refuse_if, refuse_call      names of an attribute and a method; `refuse` is asked only where one is true
+    refuse_if, refuse_call      an attribute's name and a function of the array; `refuse` is asked only where one is true
     export(array)               (array, is_bool, read_only): an array that __dlpack__ can export, or None
     empty(like, shape, dtype)   a new array on the device of `like`
     finish(made, dtype)         what the caller gets of what `empty` made
@@ -48,10 +48,11 @@ class NumpyAdapter:
 class TorchAdapter:
     """PyTorch. Memory and streams go by its exchange table; the rest is for releases without one."""
 
-    refuse_if, refuse_call = "requires_grad", "is_neg"
+    refuse_if = "requires_grad"
 
     def __init__(self, torch):
         self._torch = torch
+        self.refuse_call = torch.Tensor.is_neg
 
     def refuse(self, array):
         if array.is_neg():

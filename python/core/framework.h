@@ -13,7 +13,7 @@ typedef struct framework {
     const dl_exchange *exchange; /* NULL: arrays are taken by their method __dlpack__ */
     bool versioned;              /* __dlpack__ knows max_version */
     PyObject *refuse;            /* (array): a text why it cannot be taken now, or None */
-    /* Names of an attribute and of a method: where there are such, `refuse` is asked only if one is true. */
+    /* The name of an attribute, and a function of the array: where there are such, `refuse` is asked only if one is true. */
     PyObject *refuse_if, *refuse_call;
     PyObject *export; /* (array): (array, is_bool, read_only) where __dlpack__ failed */
     PyObject *empty;  /* (like, shape, dtype): a new array */

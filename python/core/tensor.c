@@ -215,11 +215,11 @@ static int borrow_by_exchange(tensor *out, const char *name, framework *frame,
 static int in_doubt(framework *frame, PyObject *object) {
     int doubt = !frame->refuse_if && !frame->refuse_call;
     for (int i = 0; i < 2 && !doubt; i++) {
-        PyObject *name = i ? frame->refuse_call : frame->refuse_if;
-        if (!name)
+        PyObject *asked = i ? frame->refuse_call : frame->refuse_if;
+        if (!asked)
             continue;
-        PyObject *value =
-            i ? PyObject_CallMethodObjArgs(object, name, NULL) : PyObject_GetAttr(object, name);
+        PyObject *value = i ? PyObject_CallFunctionObjArgs(asked, object, NULL)
+                            : PyObject_GetAttr(object, asked);
         doubt = value ? PyObject_IsTrue(value) : -1;
         Py_XDECREF(value);
     }
