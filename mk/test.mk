@@ -35,8 +35,12 @@ $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
 .PRECIOUS: $(BUILD)/obj/%.o
 -include $(TEST_OBJECTS:.o=.d)
 
+# Those that time something have the machine to themselves.
+TIMING_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_audit test_bench test_bench_gpu test_certify test_doctor test_peer)
+in_turns         = -j $(shell nproc) $(filter-out $(TIMING_TESTS),$(1)) alone $(filter $(TIMING_TESTS),$(1))
+
 test-unit: $(UNIT_TESTS)
-	@tests/run.sh $(UNIT_TESTS)
+	@tests/run.sh $(call in_turns,$(UNIT_TESTS))
 
 test-threads: $(THREAD_TESTS)
 	@tests/run.sh $(THREAD_TESTS)
@@ -50,7 +54,7 @@ test-suites: $(BUILD)/attest
 
 # Both at once, for the variants: one closing line.
 test-core: $(UNIT_TESTS) $(PROPERTY_TESTS)
-	@tests/run.sh $^
+	@tests/run.sh $(call in_turns,$^)
 
 JOBS     = -j$(shell nproc)
 
@@ -62,7 +66,7 @@ variant  = $(MAKE) -s --no-print-directory $(JOBS) BUILD=$(BUILD)/$(1) CUDA_OUT=
 # every machine with AVX-512.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DATT_AMX_EMULATE
 TSAN    := -fsanitize=thread
-GCOV    := --coverage -fprofile-update=atomic -DATT_AMX_EMULATE
+GCOV    := --coverage -fprofile-update=atomic
 
 # TSan's shadow memory does not fit every randomised address layout; where the layout can be fixed, it is.
 STEADY   = $(shell setarch -R true 2>/dev/null && echo setarch -R)
@@ -75,9 +79,11 @@ sanitize:
 tsan:
 	@$(STEADY) $(call variant,tsan,$(TSAN)) test-threads
 
+# Only src/ is counted, and only src/ is slowed down by counting.
+$(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@failed=0; ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES=edge $(call variant,coverage,$(GCOV)) CC=gcc \
+	@failed=0; ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES=edge $(call variant,coverage,-DATT_AMX_EMULATE) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
 	    SUITE_ISAS=amx test-core test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 

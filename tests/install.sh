@@ -127,6 +127,7 @@ check_readme_commands() { # the attest commands of the README hold as they stand
         eval "words=(${line%%#*})"
         # The same command, in less time.
         [[ ${words[1]} != bench || $line == *' --seconds '* ]] || words+=(--seconds 0 --min-samples 3)
+        [[ $line != *' --processes 5 '* ]] || words+=(--processes 2)
         if [[ $line == *'--device cuda'* ]] && ! $gpu; then
             words=("$root$prefix/bin/attest" "${words[@]:1}")
             "${words[@]}" >"$scratch/log" 2>&1 || [[ $? -eq 3 ]] || fail "without a GPU does not exit 3: $line"

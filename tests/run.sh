@@ -1,77 +1,119 @@
 #!/usr/bin/env bash
-# run.sh: run commands one after another, count their tests, and close with `N passed, N failed`.
+# run.sh: run commands, count their tests, and close with `N passed, N failed`.
 #
-#   tests/run.sh [-v] COMMAND...
+#   tests/run.sh [-v | -j JOBS] COMMAND...
 #
 # Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted
 # from its last line of the form `N passed, N failed`, else from the totals that cmocka prints; one that counts
 # nothing is one test. A non-zero exit without a counted failure is one failure. What a command prints
-# is shown when it fails; with -v, as it runs; lines that begin with `skipped: `, always. Exits 0 only if
-# nothing failed.
+# is shown when it fails; with -v, as it runs; lines that begin with `skipped: `, always. With -j, JOBS commands are at work at
+# once, but those after a word `alone` one by one, when the others are done. Exits 0 only if nothing failed.
 set -uo pipefail
 
 verbose=false
-if [[ ${1:-} == -v ]]; then
-    verbose=true
+jobs=1
+while [[ ${1:-} == -* ]]; do
+    case $1 in
+    -v) verbose=true ;;
+    -j) jobs=$2 && shift ;;
+    *) echo "run.sh: $1?" >&2 && exit 2 ;;
+    esac
     shift
-fi
+done
 
 export ATTEST_ROWS= # whoever runs the tests may have rows of their own
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+trap 'jobs -p | xargs -r kill; rm -rf "$logs"' EXIT
 total_passed=0
 total_failed=0
 summary=
 
-count() { # count PATTERN: the number captured by the last line that matches, or 0
+count() { # count LOG PATTERN: the number captured by the last line that matches, or 0
     local number
-    number=$(sed -nE "s/$1/\1/p" "$log" | tail -n 1)
+    number=$(sed -nE "s/$2/\1/p" "$1" | tail -n 1)
     echo "${number:-0}"
 }
 
-tally() { # tally STATUS: set `passed` and `failed` from the log and the exit status
+tally() { # tally LOG STATUS: set `passed` and `failed`, and add them up
     local closing='^([0-9]+) passed, ([0-9]+) failed$'
-    if grep -qE "$closing" "$log"; then
-        passed=$(count '^([0-9]+) passed, [0-9]+ failed$')
-        failed=$(count '^[0-9]+ passed, ([0-9]+) failed$')
+    if grep -qE "$closing" "$1"; then
+        passed=$(count "$1" '^([0-9]+) passed, [0-9]+ failed$')
+        failed=$(count "$1" '^[0-9]+ passed, ([0-9]+) failed$')
     else
-        passed=$(count '^\[  PASSED  \] ([0-9]+) test\(s\).*')
-        failed=$(count '^\[  FAILED  \] ([0-9]+) test\(s\).*')
+        passed=$(count "$1" '^\[  PASSED  \] ([0-9]+) test\(s\).*')
+        failed=$(count "$1" '^\[  FAILED  \] ([0-9]+) test\(s\).*')
     fi
-    if [[ $1 -ne 0 ]]; then
+    if [[ $2 -ne 0 ]]; then
         failed=$((failed > 0 ? failed : 1))
     elif ((passed + failed == 0)); then
         passed=1
     fi
-}
-
-for command in "$@"; do
-    read -ra words <<<"$command"
-    started=$SECONDS
-    if $verbose; then
-        echo "== ${command##* }"
-        "${words[@]}" 2>&1 | tee "$log"
-        status=${PIPESTATUS[0]}
-    else
-        "${words[@]}" >"$log" 2>&1
-        status=$?
-    fi
-    tally "$status"
-    if ! $verbose; then
-        if ((failed > 0)); then
-            grep -vE '^\[ (RUN     |      OK) \]' "$log"
-        else
-            grep '^skipped: ' "$log"
-        fi
-        printf '%-36s %4d passed %4d failed %4d s\n' "${command##*/}" "$passed" "$failed" \
-            $((SECONDS - started))
-    else
-        summary+=$(printf '%-20s %5d passed %4d failed %5d s' "${command##* }" "$passed" "$failed" \
-            $((SECONDS - started)))$'\n'
-    fi
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
+}
+
+run() { # run NUMBER COMMAND: its log, then (last) its status and seconds
+    local words started=$SECONDS
+    read -ra words <<<"$2"
+    if $verbose; then
+        echo "== ${2##* }"
+        "${words[@]}" 2>&1 | tee "$logs/$1"
+        echo "${PIPESTATUS[0]} $((SECONDS - started))" >"$logs/$1.end"
+    else
+        "${words[@]}" >"$logs/$1" 2>&1
+        echo "$? $((SECONDS - started))" >"$logs/$1.end"
+    fi
+}
+
+report() { # report NUMBER COMMAND: what came of it
+    local log=$logs/$1 status seconds
+    read -r status seconds <"$log.end"
+    tally "$log" "$status"
+    if $verbose; then
+        summary+=$(printf '%-20s %5d passed %4d failed %5d s' "${2##* }" "$passed" "$failed" "$seconds")$'\n'
+        return
+    fi
+    if ((failed > 0)); then
+        grep -vE '^\[ (RUN     |      OK) \]' "$log"
+    else
+        grep '^skipped: ' "$log"
+    fi
+    printf '%-36s %4d passed %4d failed %4d s\n' "${2##*/}" "$passed" "$failed" "$seconds"
+}
+
+# Reports come in the order of the commands, as soon as those before are done.
+at_once=$jobs
+begun=0
+running=0
+commands=("$@")
+begin_some() { # as many as may be at work
+    while ((running < at_once && begun < ${#commands[@]})); do
+        if [[ ${commands[begun]} == alone ]]; then
+            ((running == 0)) || return
+            at_once=1
+        elif ((jobs == 1)); then
+            run "$begun" "${commands[begun]}"
+        else
+            run "$begun" "${commands[begun]}" &
+            running=$((running + 1))
+        fi
+        begun=$((begun + 1))
+        ((jobs > 1)) || return
+    done
+}
+for i in "${!commands[@]}"; do
+    [[ ${commands[i]} != alone ]] || continue
+    until [[ -s $logs/$i.end ]]; do
+        begin_some
+        if ((running > 0)); then
+            wait -n
+            running=$((running - 1))
+        elif [[ ! -s $logs/$i.end ]]; then
+            echo '255 0' >"$logs/$i.end" # killed before it could say
+        fi
+    done
+    report "$i" "${commands[i]}"
 done
 
 printf '%s' "$summary"

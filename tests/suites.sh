@@ -23,4 +23,4 @@ for isa in "${isas[@]}"; do
     done
 done
 
-exec tests/run.sh "${commands[@]}"
+exec tests/run.sh -j "$(nproc)" "${commands[@]}"
