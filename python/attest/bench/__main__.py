@@ -8,11 +8,13 @@ import os
 import random
 import subprocess
 import sys
+import time
 from typing import List, Optional
 
 from . import __doc__ as about
 from . import problems
 
+WRITE_SECONDS = 2.0  # between two states of the file
 MODES = {"turns": "warm", "sustained": "sustained", "burst": "burst"}
 
 
@@ -41,8 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls")),
                         help="of a GPU: forward, fp16, gqa, dims, seed, decode, sweep (default forward,seed,decode); "
                         "calls: what a call costs the host, on either device")
-    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "flex", "jax")),
-                        help="default: all of them, without flex on a CPU, where it compiles for minutes")
+    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "flex", "jax", "none")),
+                        help="default: all of them, without flex on a CPU, where it compiles for minutes; none: attest alone")
     parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
                         help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "
                         "at the clock that the power allows; burst: one replay after 12 ms of rest")
@@ -56,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--goals", type=_words(("flash", "hopper", "cpu", "none")),
                         help="what to be held to (flash, cpu; hopper: the better of cuDNN and FlashAttention-3)")
     parser.add_argument("--build", default="build", help="folder with the programs cpu_peaks and call_cost")
-    parser.add_argument("--json", metavar="FILE", help="keep every sample; written anew after every row")
+    parser.add_argument("--json", metavar="FILE", help="keep every sample; written anew as rows are done")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw TFLOP/s over the length")
     parser.add_argument("--read", nargs="+", metavar="FILE", help="judge kept samples instead, of a row that is in several "
                         "files the last one's")
@@ -113,15 +115,20 @@ def _measure(options):
     _print_facts(facts)
     shown = table.Table(list(rivals.find(options.rivals, device)), device == "cpu", options.modes, facts)
     print(shown.head())
-    kept = []
+    kept, written = [], time.monotonic()
 
     def show(timed):
+        nonlocal written
         shown.show(timed)
         kept.append(timed)
-        if options.json:
+        if options.json and time.monotonic() > written + WRITE_SECONDS:
             record.write(options.json, record.document(kept, device, facts))
+            written = time.monotonic()
 
-    return run.run(groups, options.rivals, device, options.modes, options.rounds, options.budget, show), facts
+    done = run.run(groups, options.rivals, device, options.modes, options.rounds, options.budget, show)
+    if options.json:
+        record.write(options.json, record.document(done, device, facts))
+    return done, facts
 
 
 def _read(options):
@@ -154,6 +161,7 @@ def _fill_defaults(options) -> None:
     options.rounds = options.rounds or (15 if gpu else 5)
     options.budget = (0.0 if gpu else 1.0) if options.budget is None else options.budget
     options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax"] + ["flex"] * gpu
+    options.rivals = [name for name in options.rivals if name != "none"]
     random.seed(options.seed)
     torch.manual_seed(options.seed)
 

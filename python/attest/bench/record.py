@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -43,6 +44,7 @@ def _gpu() -> Tuple[dict, str]:
             "multiprocessors": seen.multi_processor_count, "memory_bytes": device.memory_bytes}, driver
 
 
+@functools.lru_cache(maxsize=None)
 def machine(device: str) -> dict:
     cpu, system = attest.devices()[0], os.uname()
     made = {"processor": cpu.name, "device": device, "threads": cpu.threads, "isa": cpu.isa, "os": system.sysname,
@@ -86,7 +88,7 @@ def document(done: List[Timed], device: str, facts: dict) -> dict:
     """`facts`: what else is known of the run; versions of the rivals, peaks, the command …"""
     isa = "auto" if device == "cuda" else attest.devices()[0].isa
     return {"schema": SCHEMA, "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "attest": attest.__version__,
-            "compiler": attest._core.compiler, "machine": machine(device), **facts,
+            "compiler": attest._core.compiler, "machine": dict(machine(device)), **facts,
             "results": [_result(timed, result, isa) for timed in done for result in timed.results.values()]}
 
 
