@@ -26,7 +26,7 @@ from . import problems
 
 CALL_GOAL_US, IMPORT_GOAL_MS, HOST_GOAL_US, EAGER_GOAL = 3.0, 50.0, 5.0, 0.5
 SMALL = ((1, 1, 1, 8), (8, 1, 64, 64), (8, 16, 16, 64))  # heads, rows, keys, d
-ROUNDS, BLOCKS, CALLS = 7, 20, 500
+ROUNDS, BLOCKS, CALLS = 7, 100, 100
 GPU_ROUNDS, GPU_CALLS = 15, 100
 SCHEMA = "attest-python-calls-1"
 
