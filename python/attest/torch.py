@@ -23,6 +23,8 @@ from typing import Iterator, List, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.attention.bias import CausalBias, CausalVariant
+from torch.overrides import has_torch_function_unary
 
 from . import Error, UnsupportedError
 from ._core import attention as _attention
@@ -155,6 +157,9 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
             is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False) -> Optional[str]:
     """Why attest does not serve this call, or None where it does. A call that PyTorch refuses too is not its business:
     scaled_dot_product_attention() raises what PyTorch would."""
+    own = next((type(x) for x in (query, key, value, attn_mask) if has_torch_function_unary(x)), None)
+    if own:
+        return f"{own.__name__} has a way of its own with PyTorch's functions"
     if dropout_p != 0.0:
         return f"dropout_p={dropout_p}: attest has no dropout"
     if attn_mask is not None and is_causal:
@@ -177,6 +182,15 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
     if enable_gqa and key.dim() > 2 and value.dim() > 2 and key.shape[-3] != value.shape[-3]:
         return f"key has {key.shape[-3]} heads and value {value.shape[-3]}"
     return None
+
+
+def _plain_mask(mask: Optional[Tensor], is_causal: bool, query: Tensor) -> Tuple[Optional[Tensor], bool]:
+    """PyTorch's causal_upper_left() and causal_lower_right() as what they stand for."""
+    if not isinstance(mask, CausalBias):
+        return mask, is_causal
+    if mask.variant == CausalVariant.UPPER_LEFT or mask.seq_len_q == mask.seq_len_kv:
+        return None, True
+    return mask._materialize(query.device), is_causal
 
 
 def _validate(query, key, value, attn_mask):
@@ -264,7 +278,7 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
 
 def _quick(query, key, value, is_causal, scale, enable_gqa):
     """The common case, tried without a look at it: O, or None where it is another or there is a mistake."""
-    if _watched() or _any_autocast():
+    if not type(query) is type(key) is type(value) is Tensor or _watched() or _any_autocast():
         return None
     try:
         if not enable_gqa and query.shape[-3] != key.shape[-3]:
@@ -289,6 +303,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         o = _quick(query, key, value, is_causal, scale, enable_gqa)
         if o is not None:
             return o
+    attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
     reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if reason:
@@ -398,6 +413,7 @@ def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, 
             o = None
         if o is not None:
             return o
+    attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
     reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if reason is None and torch.compiler.is_compiling():

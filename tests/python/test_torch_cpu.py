@@ -275,6 +275,46 @@ def test_reports_are_bounded_and_of_every_thread():
     assert shared.served == 150
 
 
+@pytest.mark.parametrize("rows, keys", [(17, 17), (17, 23), (23, 17)])
+def test_pytorchs_causal_biases(rows, keys):
+    from torch.nn.attention.bias import causal_lower_right, causal_upper_left
+
+    q, k, v = qkv(rows=rows, keys=keys)
+    for bias in (causal_upper_left(rows, keys), causal_lower_right(rows, keys)):
+        side = "top-left" if bias.variant.name == "UPPER_LEFT" else "bottom-right"
+        wanted = attest.attention(q, k, v, causal=side)
+        torch.testing.assert_close(at.scaled_dot_product_attention(q, k, v, attn_mask=bias), wanted)
+        with at.enable() as report:
+            torch.testing.assert_close(functional.scaled_dot_product_attention(q, k, v, attn_mask=bias), wanted)
+        assert report.served == 1
+
+
+class Own(torch.Tensor):
+    """A tensor that has its own way with PyTorch's functions."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if getattr(function, "__name__", "") == "scaled_dot_product_attention":
+            return "its own way"
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+def test_tensors_with_their_own_way_keep_it():
+    q, k, v = qkv()
+    own = q.as_subclass(Own)
+    with at.enable() as report:
+        assert functional.scaled_dot_product_attention(own, k, v) == "its own way"
+    assert report.passed_on == 1 and "Own has a way of its own" in str(report)
+    with pytest.raises(attest.UnsupportedError, match="Own has a way of its own"):
+        at.scaled_dot_product_attention(own, k, v)
+
+
+def test_axes_of_length_one_have_any_stride():
+    q, k, v = (torch.randn(40).as_strided((1, 1, 5, 8), (7777, 3, 8, 1)) for _ in range(3))
+    check(q, k, v)
+    check(*(torch.randn(2, 3, 1, 8).expand(2, 3, 4, 8) for _ in range(3)))
+
+
 def test_types_stay_in_the_framework():
     q, k, v = qkv(dtype=torch.bfloat16)
     o, lse = attest.attention(q, k, v, return_lse=True, sinks=torch.zeros(4))
