@@ -162,7 +162,7 @@ static size_t list_predicted(const lab_tune_ground *ground, predicted grid[GRID_
 }
 
 size_t lab_tune_seeds(const lab_tune_ground *ground, lab_genome seeds[LAB_TUNE_SEEDS]) {
-    predicted grid[GRID_MOST];
+    predicted grid[GRID_MOST] = {{.seconds = 0.0}};
     size_t total = genome_of(&seeds[0], ground->base, &ground->base->shipped);
     const size_t count =
         ground->base->family == ATT_CUDA_BLOCKS ? list_predicted(ground, grid) : 0;
