@@ -17,5 +17,22 @@ $(BUILD)/gpu/test_primitives: $(BUILD)/obj/tests/gpu/test_primitives.o $(BUILD)/
 
 -include $(BUILD)/obj/tests/gpu/test_primitives.d
 
-# `make gpu-build` makes it.
-gpu-build: $(BUILD)/gpu/test_primitives
+# The same for those of Hopper.
+PRIMITIVES_SM90_OUT := $(CUDA_OUT)/primitives_sm90
+PRIMITIVES_SM90     := $(addprefix tests/gpu/,primitives_sm90.cu warpgroups_sm90.cu cluster_sm90.cu primitives_sm90.def primitives_sm90_params.h)
+
+$(PRIMITIVES_SM90_OUT)/embedded.c: $(PRIMITIVES_SM90) $(wildcard kernels/*.cuh) scripts/cuda_embed.sh mk/cuda.mk
+	@$(MAKE) --no-print-directory CUDA_OUT=$(PRIMITIVES_SM90_OUT) KERNELS=tests/gpu KERNELS_DEF=tests/gpu/primitives_sm90.def $@
+
+$(BUILD)/obj/primitives_sm90_embedded.o: $(PRIMITIVES_SM90_OUT)/embedded.c src/cuda/embed.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+$(BUILD)/gpu/test_primitives_sm90: $(BUILD)/obj/tests/gpu/test_primitives_sm90.o $(BUILD)/obj/primitives_sm90_embedded.o $(BUILD)/libattest.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+-include $(BUILD)/obj/tests/gpu/test_primitives_sm90.d
+
+# `make gpu-build` makes them.
+gpu-build: $(BUILD)/gpu/test_primitives $(BUILD)/gpu/test_primitives_sm90

@@ -86,6 +86,7 @@ programs() {
     step 'api' 300 "$build/gpu/test_gpu_api"
     step 'api, after a fault' 60 "$build/gpu/test_gpu_api" fault
     [[ ! -x $build/gpu/test_primitives ]] || step 'primitives' 120 "$build/gpu/test_primitives"
+    [[ ! -x $build/gpu/test_primitives_sm90 ]] || ! grep -q 'compute capability 9\.0' "$logs/info.log" || step 'primitives of Hopper' 120 "$build/gpu/test_primitives_sm90"
     step 'bench seed' 120 "$attest" bench --suite seed --device cuda --seconds 0.1
 }
 

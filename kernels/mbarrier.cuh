@@ -1,0 +1,52 @@
+/* mbarrier.cuh: barriers in shared memory that threads and the copy engine arrive at (sm_90 and newer).
+ *
+ * A barrier runs through phases. It flips when as many arrivals as it was made for have come, and all bytes that were
+ * expected. Waiting names the parity of a phase and returns once that phase is over: a consumer starts with 0; a producer,
+ * who finds every place empty at the start, with 1. */
+#ifndef ATT_MBARRIER_CUH
+#define ATT_MBARRIER_CUH
+
+#include "kernels/config.cuh"
+
+enum { MBARRIER_BYTES = 8 };
+
+DEVICE void mbarrier_init(unsigned barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+/* After the last mbarrier_init of a thread and before the barrier of the block that lets others use them. */
+DEVICE void mbarrier_init_done(void) {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+DEVICE void mbarrier_arrive(unsigned barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/* Arrive, and let the phase wait for `bytes` that copies bring. */
+DEVICE void mbarrier_expect(unsigned barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+/* Arrive at the same barrier of another block of the cluster. */
+DEVICE void mbarrier_arrive_at(unsigned barrier, int block) {
+    asm volatile("{\n.reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
+                 "r"(block)
+                 : "memory");
+}
+
+DEVICE void mbarrier_wait(unsigned barrier, int parity) {
+    asm volatile("{\n.reg .pred over;\n"
+                 "AGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
+                 "@over bra OVER;\n"
+                 "bra AGAIN;\n"
+                 "OVER:\n}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* warpgroup.cuh: four warps that act as one: registers handed over, barriers by number (sm_90a). */
+#ifndef ATT_WARPGROUP_CUH
+#define ATT_WARPGROUP_CUH
+
+#include "kernels/config.cuh"
+
+enum { WARPGROUP = 128 /* threads */ };
+
+/* Registers a thread of this warpgroup keeps, a constant. What some give up others take: together no more than the
+ * launch gave all threads of the block, or the takers wait forever. */
+#define REGISTERS_KEEP(count) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
+#define REGISTERS_TAKE(count) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count))
+
+/* Barrier `id` (1 to 15; 0 is __syncthreads) of `threads` threads: wait there, or only be counted. */
+DEVICE void named_barrier_wait(int id, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+DEVICE void named_barrier_arrive(int id, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/* A value that is the same in all lanes, in a uniform register. */
+DEVICE int uniform(int x) {
+    return __shfl_sync(0xffffffffu, x, 0);
+}
+
+#endif
