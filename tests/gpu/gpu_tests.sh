@@ -47,7 +47,7 @@ step() { # step NAME SECONDS COMMAND...: run, count by the closing line; at leas
         note+=" nothing ran"
     fi
     finish_step "$name" "$passed" "$failed" "$note" $((SECONDS - started))
-    ((failed == 0)) || grep -E -A 2 '^(FAIL|FAILED:)|attest|=========' "$log" | grep -v ' pass$' | head -n 30
+    ((failed == 0)) || grep -E -A 2 '^(FAIL |FAILED:|attest[ :])|=========' "$log" | grep -v ' pass$' | head -n 30
 }
 
 suites() {
