@@ -166,7 +166,7 @@ static void put_measurement(FILE *out, const lab_report *r, const char *bullet) 
     for (size_t i = 0; i < r->check_count; i++) {
         const lab_report_check *c = &r->checks[i];
         if (strcmp(c->kind, "inject") == 0)
-            fprintf(out, "%sslowed down by %.3g %% on purpose: found in %.0f of %.0f\n", bullet,
+            fprintf(out, "%s%.3g %% slower on purpose: found in %.0f of %.0f\n", bullet,
                     100.0 * c->slowdown, c->right, c->verdicts);
         else
             fprintf(out, "%sthe same code twice (A/A): the same in %.0f of %.0f\n", bullet,
@@ -174,8 +174,9 @@ static void put_measurement(FILE *out, const lab_report *r, const char *bullet) 
     }
     if (r->saboteur_count > 0) {
         const lab_report_audit audit = lab_report_audited(r);
-        fprintf(out, "%ssaboteurs: %zu of %zu caught; honest subjects: %zu of %zu passed\n",
-                bullet, audit.caught, audit.saboteurs, audit.passed, audit.honest);
+        fprintf(out, "%ssaboteurs: %zu of %zu caught\n", bullet, audit.caught, audit.saboteurs);
+        fprintf(out, "%shonest subjects: %zu of %zu passed\n", bullet, audit.passed,
+                audit.honest);
     }
 }
 
