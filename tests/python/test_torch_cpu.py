@@ -218,6 +218,18 @@ def test_compiles_in_one_graph():
         torch.testing.assert_close(x.grad, y.grad, rtol=1e-4, atol=1e-4)
 
 
+def test_a_patched_model_compiles_in_one_graph():
+    def model(q, k, v):
+        return functional.scaled_dot_product_attention(q * 2, k, v, is_causal=True) + 1
+
+    with at.enable() as report:
+        compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=True)
+        for rows in (5, 7, 9):
+            q, k, v = qkv(rows=rows)
+            torch.testing.assert_close(compiled(q, k, v), theirs(q * 2, k, v, is_causal=True) + 1)
+    assert (report.served, report.passed_on) == (3, 0)
+
+
 def test_tensors_without_memory():
     from torch._subclasses import FakeTensorMode
 
