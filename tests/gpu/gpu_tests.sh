@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu_tests.sh: every test that needs a GPU, from a build folder that `make gpu-build` made, here or elsewhere.
 #
-#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows variants programs measurement python sanitizer (all of them)
+#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows hopper variants programs measurement python sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
 # the steps printed. A problem that no kernel serves is refused, which is counted, not failed: without --allow-slow a GPU
@@ -71,6 +71,22 @@ rows() {
     done < <("$attest" info --device cuda | awk '$2 == "cuda" && $3 != "combine" && / yes / { print $1 }')
 }
 
+has_hopper() {
+    grep -q 'compute capability 9\.0' "$logs/info.log"
+}
+
+# More tiles than SMs, and all that the tensor-core kernels promise on fwd_sm90 alone.
+hopper() {
+    if ! has_hopper; then
+        echo 'skipped: no GPU of compute capability 9.0 here'
+        return
+    fi
+    step 'verify hopper' 300 "$attest" verify --suite hopper --device cuda --allow-unattested
+    step 'verify hopper on fwd_sm90 alone' 300 "$attest" verify --suite hopper --device cuda --allow-unattested --kernel 'fwd_sm90*'
+    step 'verify gpu on fwd_sm90 alone' 300 "$attest" verify --suite gpu --device cuda --allow-unattested --kernel 'fwd_sm90*'
+    step 'verify hopper, compiled here' 300 env ATTEST_JIT=1 "$attest" verify --suite hopper --device cuda --allow-unattested
+}
+
 # Every switch of the production kernel off, alone and together: plain and causal, general, ragged, and keys in parts.
 variants() {
     local shape
@@ -86,7 +102,7 @@ programs() {
     step 'api' 300 "$build/gpu/test_gpu_api"
     step 'api, after a fault' 60 "$build/gpu/test_gpu_api" fault
     [[ ! -x $build/gpu/test_primitives ]] || step 'primitives' 120 "$build/gpu/test_primitives"
-    [[ ! -x $build/gpu/test_primitives_sm90 ]] || ! grep -q 'compute capability 9\.0' "$logs/info.log" || step 'primitives of Hopper' 120 "$build/gpu/test_primitives_sm90"
+    [[ ! -x $build/gpu/test_primitives_sm90 ]] || ! has_hopper || step 'primitives of Hopper' 120 "$build/gpu/test_primitives_sm90"
     step 'bench seed' 120 "$attest" bench --suite seed --device cuda --seconds 0.1
 }
 
@@ -148,7 +164,7 @@ sanitizer() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows variants programs measurement python sanitizer)
+[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows hopper variants programs measurement python sanitizer)
 if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     cat "$logs/info.log"
     echo '0 passed, 1 failed'
@@ -157,7 +173,7 @@ fi
 grep '^GPU' "$logs/info.log"
 for part in "${parts[@]}"; do
     case $part in
-    suites | rows | variants | programs | measurement | python | sanitizer) "$part" ;;
+    suites | rows | hopper | variants | programs | measurement | python | sanitizer) "$part" ;;
     *)
         echo "gpu_tests: there is no part '$part'" >&2
         exit 2
