@@ -15,6 +15,12 @@ budgets: cuda
 test-budgets: cuda
 	@tests/budgets.sh $(if $(NVCC),$(NVCC_VERSION) $(PTXAS_REPORTS))
 
+# The machine code of fwd_sm90, read by the disassembler of the CUDA toolkit, or of PyPI's package where setup.sh fetched it.
+NVDISASM ?= $(firstword $(wildcard $(dir $(NVCC))nvdisasm) $(shell command -v nvdisasm) $(wildcard $(BUILD)/tools/nvidia/cu*/bin/nvdisasm))
+.PHONY: test-hopper
+test-hopper: cuda
+	@tests/hopper_build.sh $(if $(NVCC),$(CUDA_OUT) '$(NVDISASM)')
+
 # The rates of the GPU here, for devices/: make gpu-peaks.
 PEAKS_TARGETS := $(foreach cc,80 86 89 90,-gencode arch=compute_$(cc),code=sm_$(cc)) -gencode arch=compute_90,code=compute_90
 .PHONY: gpu-peaks

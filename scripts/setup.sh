@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # setup.sh: make sure that what `make run`, `make test` or `make lint` needs is on this machine.
 #
-#   scripts/setup.sh run|test|lint
+#   [BUILD=build] scripts/setup.sh run|test|lint
 #
 # Silent and instant when nothing is missing. Otherwise installs the missing Debian packages where
-# root or passwordless sudo allows; where not, names them in one line and exits 3.
+# root or passwordless sudo allows; where not, names them in one line and exits 3. The disassembler of
+# GPU code, which a CUDA toolkit may lack, comes from PyPI; without it its test is skipped.
 set -euo pipefail
 
 missing=()
@@ -100,6 +101,23 @@ need_for_lint() {
     need python3-dev has_python_headers
 }
 
+has_nvdisasm() {
+    local nvcc
+    nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
+    [[ ! -x $nvcc || -x ${nvcc%/*}/nvdisasm ]] || has_command nvdisasm ||
+        compgen -G "${BUILD:-build}/tools/nvidia/cu*/bin/nvdisasm" >/dev/null
+}
+
+fetch_nvdisasm() {
+    local tools=${BUILD:-build}/tools
+    echo 'setup: fetching nvidia-cuda-nvdisasm'
+    if python3 -m pip install --quiet --target "$tools" nvidia-cuda-nvdisasm >/dev/null 2>&1; then
+        chmod +x "$tools"/nvidia/cu*/bin/nvdisasm
+    else
+        echo 'setup: nvidia-cuda-nvdisasm cannot be had; the machine code of fwd_sm90 will not be read'
+    fi
+}
+
 as_root() {
     if [[ $(id -u) -eq 0 ]]; then
         "$@"
@@ -135,11 +153,11 @@ main() {
         exit 2
         ;;
     esac
-    [[ ${#missing[@]} -gt 0 ]] || exit 0
-    if ! may_install || ! install_missing; then
+    if [[ ${#missing[@]} -gt 0 ]] && { ! may_install || ! install_missing; }; then
         echo "setup: please install these Debian packages: ${missing[*]}" >&2
         exit 3
     fi
+    [[ $1 != test ]] || has_nvdisasm || fetch_nvdisasm
 }
 
 main "$@"

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# hopper_build.sh: what the compiler made of fwd_sm90 is what was written: products under way together, registers handed over, and the wait for
+# the products of one tile of keys behind the maxima of the next.
+#
+#   tests/hopper_build.sh FOLDER NVDISASM      FOLDER has ID.sm_90a.ptxas and ID.sm_90a.cubin; NVDISASM may be empty
+#
+# Checks the build, then plants one violation of each kind in copies and demands that it is found.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+folder=${1-} nvdisasm=${2-}
+if [[ -z $folder ]]; then
+    echo 'skipped: the machine code of fwd_sm90: there is no nvcc here'
+    exit 0
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() {
+    echo "hopper_build: $*" >&2
+    exit 1
+}
+
+# Rows of fwd_sm90: "id d_qk tile_n" a line.
+rows() {
+    awk -F'[(,]' '/^ATT_CUDA_KERNEL\(/ {
+        gsub(/[ \t]/, "")
+        if ($3 == "fwd_sm90")
+            print $2, $7, $10
+    }' kernels/kernels.def
+}
+
+# report_complaints FILE: lines of ptxas that say that it did not do what was asked for
+report_complaints() {
+    sed -nE '/serializ|setmaxnreg/s/^ptxas [a-z]+ *: *//p' "$1"
+}
+
+# code_complaints LISTING D_QK TILE_N: the innermost loop that has both products, S = QK^T and, transposing its right side, PV
+code_complaints() {
+    awk -v steps_s="$(($2 / 16))" -v steps_pv="$(($3 / 16))" -v least="$(($3 / 4))" '
+        { line[NR] = $0 }
+        /^\.L_[A-Za-z0-9_]+:/ { at[substr($1, 1, length($1) - 1)] = NR }
+        /BRA/ && match($0, /\.L_[A-Za-z0-9_]+/) {
+            label = substr($0, RSTART, RLENGTH)
+            if (label in at) {
+                from[++loops] = at[label]
+                to[loops] = NR
+            }
+        }
+        END {
+            for (i = 1; i <= loops; i++) {
+                s = pv = 0
+                for (n = from[i]; n <= to[i]; n++)
+                    if (line[n] ~ /HGMMA/) {
+                        if (line[n] ~ /tnspB/) pv++
+                        else s++
+                    }
+                if (s && pv && (!best || to[i] - from[i] < to[best] - from[best])) {
+                    best = i
+                    count_s = s
+                    count_pv = pv
+                }
+            }
+            if (!best) {
+                print "has no loop with both products"
+                exit
+            }
+            if (count_s != steps_s || count_pv != steps_pv)
+                print "has " count_s " + " count_pv " products in its main loop, not " steps_s " + " steps_pv
+            for (n = from[best]; n <= to[best]; n++) {
+                if (line[n] ~ /HGMMA/) last = n
+                if (line[n] ~ /HGMMA/ && waited) {
+                    print "waits for products before all of them are under way"
+                    exit
+                }
+                if (line[n] ~ /WARPGROUP\.DEPBAR/) waited = 1
+            }
+            for (n = last; n <= to[best] && line[n] !~ /WARPGROUP\.DEPBAR\.LE gsb0, 0x0/; n++)
+                maxima += line[n] ~ /FMNMX/
+            if (n > to[best])
+                print "never waits for PV in its main loop"
+            else if (maxima < least)
+                print "waits for PV after " maxima + 0 " maxima of the next scores, not after " least " or more"
+        }' "$1"
+}
+
+# Disassembling takes longer than all the rest.
+if [[ -n $nvdisasm ]]; then
+    # shellcheck disable=SC2016 # the numbers are those of the inner shell
+    rows | cut -d' ' -f1 | xargs -P "$(nproc)" -I{} sh -c '"$1" -c "$2/$4.sm_90a.cubin" >"$3/$4.sass"' - "$nvdisasm" "$folder" "$scratch" {} ||
+        fail 'what was built cannot be disassembled'
+fi
+
+count=0
+while read -r id d_qk tile_n; do
+    code=$folder/$id.sm_90a
+    [[ -e $code.ptxas ]] || fail "$id has not been built"
+    found=$(report_complaints "$code.ptxas")
+    [[ -z $found ]] || fail "$id: $found"
+    if [[ -n $nvdisasm ]]; then
+        found=$(code_complaints "$scratch/$id.sass" "$d_qk" "$tile_n")
+        [[ -z $found ]] || fail "$id $found"
+    fi
+    victim="$id $d_qk $tile_n"
+    count=$((count + 1))
+done < <(rows)
+if ((count == 0)); then
+    echo 'skipped: the machine code of fwd_sm90: kernels.def has no row of it'
+    exit 0
+fi
+
+plants=0
+planted() { # planted COMPLAINT FOUND
+    [[ $2 == *"$1"* ]] || fail "planted '$1', found '$2'"
+    plants=$((plants + 1))
+}
+
+read -r id d_qk tile_n <<<"$victim"
+line="ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources"
+planted 'serialized' "$(report_complaints <(cat "$folder/$id.sm_90a.ptxas" - <<<"$line"))"
+line='ptxas info    : setmaxnreg ignored to maintain minimum register requirements.'
+planted 'setmaxnreg ignored' "$(report_complaints <(cat "$folder/$id.sm_90a.ptxas" - <<<"$line"))"
+
+if [[ -z $nvdisasm ]]; then
+    echo "hopper_build: $count kernels as written, $plants planted violations found; skipped: their machine code: there is no nvdisasm here"
+    exit 0
+fi
+altered() { # altered AWK: complaints on the listing as AWK prints it
+    awk "$1" "$scratch/$id.sass" >"$scratch/altered"
+    code_complaints "$scratch/altered" "$d_qk" "$tile_n"
+}
+planted 'waits for PV after' "$(altered '{ print } /DEPBAR\.LE gsb0, 0x1/ { sub(/0x1/, "0x0"); print }')"
+planted 'products in its main loop' "$(altered '!/HGMMA.*tnspB/ || ++n % 2 { print }')"
+planted 'before all of them are under way' "$(altered '/HGMMA.*tnspB/ { print "WARPGROUP.DEPBAR.LE gsb0, 0x1" } { print }')"
+planted 'has no loop' "$(altered '!/HGMMA.*tnspB/ { print }')"
+planted 'never waits' "$(altered '!/DEPBAR\.LE gsb0, 0x0/ { print }')"
+echo "hopper_build: $count kernels as written, their waits where they were put; $plants planted violations found"
