@@ -41,13 +41,11 @@ static const char *find_tool(void) {
     return access(elsewhere, X_OK) == 0 ? elsewhere : "ncu";
 }
 
-/* The last line with "==ERROR==" in what ncu printed, or the last line of all. */
+/* The first line with "==ERROR==" in what ncu printed, or the first line of all: those that follow are what came of it. */
 static void copy_complaint(char *buf, size_t n, const lab_child *child) {
-    const char *found = NULL;
-    const char *const texts[] = {child->out, child->error};
-    for (int i = 0; i < 2; i++)
-        for (const char *at = texts[i]; at && (at = strstr(at, "==ERROR==")); at++)
-            found = at;
+    const char *found = child->out ? strstr(child->out, "==ERROR==") : NULL;
+    if (!found && child->error)
+        found = strstr(child->error, "==ERROR==");
     if (!found)
         found = child->error && *child->error ? child->error : child->out;
     snprintf(buf, n, "%.*s", (int)strcspn(found ? found : "", "\r\n"), found ? found : "");
@@ -108,19 +106,41 @@ static void list_metrics(char list[METRICS_BYTES], const bool unlisted[LAB_METRI
                                      lab_metric_rows[i].name);
 }
 
-/* ncu will not profile at all where it does not know a metric: leave out those that it names. How many it named. */
-static int leave_out_named(const lab_message *why, bool unlisted[LAB_METRICS]) {
-    int named = 0;
-    for (int i = 0; i < LAB_METRICS; i++)
-        if (!unlisted[i] && strstr(why->text, lab_metric_rows[i].name)) {
-            unlisted[i] = true;
-            named++;
-        }
-    return named;
+/* Is the metric, with or without its suffix, in a line of complaint? */
+static bool complains_of(const char *text, const char *metric) {
+    for (const char *at = text; at && (at = strstr(at, "==ERROR=="));) {
+        const size_t length = strcspn(at, "\r\n");
+        const char *found = memmem(at, length, metric, strcspn(metric, "."));
+        if (found)
+            return true;
+        at += length;
+    }
+    return false;
 }
 
-static lab_profile_outcome collect(const char *tool, const bool unlisted[LAB_METRICS],
-                                   const lab_profile_job *job, lab_message *why) {
+/* ncu profiles nothing at all where it does not know a metric: leave out those that it names. Where it names none, metrics that it
+ * derives from others are the first to be doubted: no list has them. How many were left out. */
+static int leave_out(const lab_child *child, bool unlisted[LAB_METRICS]) {
+    int named = 0, derived = 0;
+    for (int i = 0; i < LAB_METRICS; i++) {
+        const char *name = lab_metric_rows[i].name;
+        if (unlisted[i] ||
+            (!complains_of(child->out, name) && !complains_of(child->error, name)))
+            continue;
+        unlisted[i] = true;
+        named++;
+    }
+    for (int i = 0; i < LAB_METRICS && named == 0; i++)
+        if (!unlisted[i] && strncmp(lab_metric_rows[i].name, "derived__", 9) == 0) {
+            unlisted[i] = true;
+            derived++;
+        }
+    return named + derived;
+}
+
+/* Profile; *again where it failed and metrics were left out, so that it may go better. */
+static lab_profile_outcome collect(const char *tool, bool unlisted[LAB_METRICS],
+                                   const lab_profile_job *job, bool *again, lab_message *why) {
     char metrics[METRICS_BYTES], launches[16];
     const char *argv[ARGUMENTS_MOST] = {tool,        "--clock-control", "none",
                                         "--export",  job->report,       "--force-overwrite",
@@ -132,9 +152,13 @@ static lab_profile_outcome collect(const char *tool, const bool unlisted[LAB_MET
     for (const char *const *word = job->command; *word && count + 1 < ARGUMENTS_MOST; word++)
         argv[count++] = *word;
     lab_child child;
-    const lab_profile_outcome outcome = start(&child, argv, why);
-    if (outcome == LAB_PROFILE_DONE)
-        lab_child_free(&child);
+    bool missing;
+    *again = false;
+    if (!lab_spawn(&child, argv, NULL, &missing, why))
+        return missing ? LAB_PROFILE_NO_TOOL : LAB_PROFILE_FAILED;
+    const lab_profile_outcome outcome = judge(&child, why);
+    *again = outcome == LAB_PROFILE_FAILED && leave_out(&child, unlisted) > 0;
+    lab_child_free(&child);
     return outcome;
 }
 
@@ -158,9 +182,10 @@ lab_profile_outcome lab_profile_run(lab_profile *profile, bool unlisted[LAB_METR
     lab_profile_outcome outcome = find_unlisted(tool, unlisted, why);
     if (outcome != LAB_PROFILE_DONE)
         return outcome;
+    bool again;
     do
-        outcome = collect(tool, unlisted, job, why);
-    while (outcome == LAB_PROFILE_FAILED && leave_out_named(why, unlisted) > 0);
+        outcome = collect(tool, unlisted, job, &again, why);
+    while (again);
     if (outcome != LAB_PROFILE_DONE)
         return outcome;
     snprintf(report, sizeof report, "%s.ncu-rep", job->report);

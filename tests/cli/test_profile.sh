@@ -23,10 +23,14 @@ forbidden:*)
     ;;
 crash:*) echo '==ERROR== The application returned an error code (3).' && exit 3 ;;
 *)
-    if [[ $FAKE_NCU == picky && $* == *derived__local* ]]; then
-        echo '==ERROR== Failed to find metric derived__local_spilling_requests' >&2
-        exit 1
+    if [[ $FAKE_NCU == @(picky|vague) && $* == *derived__local* ]]; then
+        [[ $FAKE_NCU == vague ]] || echo '==ERROR== Failed to find metric derived__local_spilling_requests'
+        echo '==ERROR== Failed to profile "fwd_sm80_f16_d64_m64n128s2" in process 4369'
+        echo '==PROF== Trying to shutdown target application'
+        echo '==ERROR== The application returned an error code (9).'
+        exit 9
     fi
+    [[ $FAKE_NCU != broken ]] || { echo '==ERROR== Unknown error on device 0.'; echo '==ERROR== The application returned an error code (9).'; exit 9; }
     while [[ $1 != --export ]]; do shift; done
     touch "$2.ncu-rep"
     ;;
@@ -75,6 +79,8 @@ FAKE_NCU=forbidden expect 'counters are not permitted' 3 err='ERR_NVGPUCTRPERM.*
 FAKE_NCU=crash expect 'the program fails' 3 err='ncu ended with 3: ==ERROR== The application returned an error code' -- profile b2h8s512d64
 FAKE_NCU=mute expect 'an ncu that lists nothing is asked for all' 0 out='^tensor pipe' -- profile b2h8s512d64
 FAKE_NCU=picky expect 'an ncu that refuses a metric is asked for the others' 0 out='^not on this GPU: .*derived__local_spilling_requests' -- profile b2h8s512d64
+FAKE_NCU=vague expect 'one that does not say which is not asked for what it derives' 0 out='^not on this GPU: .*derived__local_spilling_requests' -- profile b2h8s512d64
+FAKE_NCU=broken expect 'the first complaint is the one that is told' 3 err='ncu ended with 9: ==ERROR== Unknown error on device 0' -- profile b2h8s512d64
 : >table.csv
 expect 'no table' 3 err='ncu printed no table' -- profile b2h8s512d64
 table fwd | head -c 700 >table.csv
