@@ -7,7 +7,7 @@
  * NUMERICS float32 S, m, l, O; P rounded before PV; a row that is not finite gets a second look in float64
  * LIMITS   fp16 or bf16, O of the same; d_qk and d_v multiples of 8, to D; rows on 16 bytes; causal, window, lengths, GQA, LSE;
  *          no softcap, ALiBi, bias, sinks, pages
- * MEASURED 15.4 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
+ * MEASURED 15.1 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
  * WHY      the result of one product has the layout that the next one wants of its left side, so weights never leave their
  *          registers. The right side wants pairs along the inner dimension: K has them, V is transposed on its way into
  *          shared memory, two keys at a time. The tensor cores wait for memory at every tile */

@@ -9,7 +9,7 @@
  * NUMERICS float32 S, m, l, O; P rounded before PV; a row that is not finite gets a second look in float64
  * LIMITS   fp16 or bf16, O of the same; d_qk and d_v multiples of 8, to D; rows on 16 bytes; causal, window, lengths, GQA, LSE;
  *          no softcap, ALiBi, bias, sinks, pages
- * MEASURED 12.8 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
+ * MEASURED 12.7 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
  * WHY      the tile and the arithmetic of mma.cu; what changes is how data gets there. cp.async writes to shared memory without a
  *          detour through registers and is waited for one tile later, at the block's only barrier. ldmatrix fetches four 8 x 8
  *          matrices at once and transposes V on the way; the swizzle keeps its eight rows in different banks without padding */

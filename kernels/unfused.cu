@@ -7,7 +7,7 @@
  * NUMERICS float32 S, m, l, O; P rounded to the input type before PV; a row that is not finite gets a second look in float64
  * LIMITS   any dtype, d_qk and d_v to 256; rows on 16 bytes, as far apart as cuBLAS takes; causal, window, GQA, LSE; no lengths,
  *          pages, softcap, ALiBi, bias, sinks. Scratch grows with seq_q * seq_k: 4 bytes for S and the input type's for P, for every head
- * MEASURED 29.7 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
+ * MEASURED 31.3 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
  * WHY      the products run at the tensor cores' speed, by the best library there is for them. S and P go through memory four times,
  *          and keys that the mask hides are multiplied all the same */
 #include "kernels/reduce.cuh"

@@ -8,7 +8,7 @@
  * NUMERICS float32 throughout; a row that is not finite gets a second look in float64
  * LIMITS   any dtype, O of the same; d_qk and d_v multiples of 8, to D; rows on 16 bytes; causal, window, lengths, GQA, LSE; no
  *          softcap, ALiBi, bias, sinks, pages
- * MEASURED 52.2 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
+ * MEASURED 51.3 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
  * WHY      eight 16-byte loads from shared memory feed 64 multiply-adds, and a block meets at two barriers a tile. The
  *          multiply-adds still take the float32 pipe, which has a small part of the tensor cores' rate, and a tile is loaded while
  *          nothing else is under way */

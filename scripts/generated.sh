@@ -16,6 +16,7 @@ if [[ $1 == --check ]]; then
 fi
 PATH=$(cd "$1" && pwd):$PATH
 export PATH
+export COLUMNS=80 # reports are as wide as the terminal
 shift
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
