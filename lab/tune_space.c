@@ -29,12 +29,33 @@ static const gene hopper_genes[TILE_GENES] = {
 };
 enum { LOADERS = 4 };
 
-static const gene *genes_of(const lab_base *base) {
-    return base->family == ATT_CUDA_HOPPER ? hopper_genes : block_genes;
+/* Warpgroups share the keys of 64 rows. */
+static const gene small_genes[TILE_GENES] = {
+    [GENE_WARPS] = {4, {4, 8, 12, 16}},
+    [GENE_ROWS] = {1, {64}}, /* of the block */
+    [GENE_KEYS] = {8, {32, 48, 64, 80, 96, 112, 128, 160}},
+    [GENE_STAGES] = {4, {1, 2, 3, 4}},
+};
+
+static bool is_hopper(const lab_base *base) {
+    return base->family == ATT_CUDA_HOPPER;
 }
 
-static int loaders_of(const lab_base *base) {
-    return base->family == ATT_CUDA_HOPPER ? LOADERS : 0;
+static bool is_small(const lab_base *base) {
+    return is_hopper(base) && base->role == ATT_ROLE_SMALL;
+}
+
+static const gene *genes_of(const lab_base *base) {
+    if (is_small(base))
+        return small_genes;
+    return is_hopper(base) ? hopper_genes : block_genes;
+}
+
+/* How often the rows of the gene are in the tile. */
+static int shares_of(const lab_base *base, int warps) {
+    if (is_small(base))
+        return 1;
+    return is_hopper(base) ? warps - LOADERS : warps;
 }
 
 /* A switch is off in so many of the first genomes: most of them are there because they help. */
@@ -46,7 +67,7 @@ lab_variant lab_tune_variant(const lab_base *base, const lab_genome *genome) {
     lab_variant v = {.warps = genes[GENE_WARPS].values[allele[GENE_WARPS]],
                      .n = genes[GENE_KEYS].values[allele[GENE_KEYS]],
                      .stages = genes[GENE_STAGES].values[allele[GENE_STAGES]]};
-    v.m = (v.warps - loaders_of(base)) * genes[GENE_ROWS].values[allele[GENE_ROWS]];
+    v.m = shares_of(base, v.warps) * genes[GENE_ROWS].values[allele[GENE_ROWS]];
     for (size_t i = 0; i < base->switch_count; i++)
         if (allele[TILE_GENES + i])
             v.off |= 1u << i;
@@ -56,7 +77,7 @@ lab_variant lab_tune_variant(const lab_base *base, const lab_genome *genome) {
 /* The genome of a tile; false where the genes do not have it. */
 static bool genome_of(lab_genome *out, const lab_base *base, const lab_variant *v) {
     const gene *genes = genes_of(base);
-    const int wanted[TILE_GENES] = {v->warps, v->m / (v->warps - loaders_of(base)), v->n,
+    const int wanted[TILE_GENES] = {v->warps, v->m / shares_of(base, v->warps), v->n,
                                     v->stages};
     *out = (lab_genome){{0}};
     for (int g = 0; g < TILE_GENES; g++) {
@@ -91,7 +112,14 @@ static bool fits_blocks(const lab_tune_ground *g, const lab_variant *v) {
     return tile.breaks == ATT_RESOURCE_NONE;
 }
 
-/* S, O and P of a thread in the registers that two, three or four warpgroups can have, beside what addresses and sums take. */
+/* Registers that a thread with rows can have. */
+static int registers_of(const lab_base *base, const lab_variant *v) {
+    if (!is_small(base))
+        return v->m <= 128 ? 232 : v->m == 192 ? 160 : 112;
+    return v->warps <= 8 ? 255 : v->warps == 12 ? 168 : 128;
+}
+
+/* S, O and P of a thread beside what addresses and sums take. */
 static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
     enum { BESIDE = 28 };
     const lab_base *base = g->base;
@@ -102,15 +130,14 @@ static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
                                  .tile_n = v->n,
                                  .stages = v->stages,
                                  .warps = v->warps};
-    const int most = v->m <= 128 ? 232 : v->m == 192 ? 160 : 112;
     return att_cuda_kernel_shared(&row) <= (uint32_t)g->device->limits.shared_per_block &&
-           v->n / 2 + base->d_v / 2 + v->n / 4 + BESIDE <= most;
+           v->n / 2 + base->d_v / 2 + v->n / 4 + BESIDE <= registers_of(base, v);
 }
 
 static bool is_feasible(const lab_genome *genome, const void *state) {
     const lab_tune_ground *g = state;
     const lab_variant v = lab_tune_variant(g->base, genome);
-    return g->base->family == ATT_CUDA_HOPPER ? fits_hopper(g, &v) : fits_blocks(g, &v);
+    return is_hopper(g->base) ? fits_hopper(g, &v) : fits_blocks(g, &v);
 }
 
 void lab_tune_space(lab_space *space, const lab_tune_ground *ground) {
@@ -164,8 +191,7 @@ static size_t list_predicted(const lab_tune_ground *ground, predicted grid[GRID_
 size_t lab_tune_seeds(const lab_tune_ground *ground, lab_genome seeds[LAB_TUNE_SEEDS]) {
     predicted grid[GRID_MOST] = {{.seconds = 0.0}};
     size_t total = genome_of(&seeds[0], ground->base, &ground->base->shipped);
-    const size_t count =
-        ground->base->family == ATT_CUDA_BLOCKS ? list_predicted(ground, grid) : 0;
+    const size_t count = is_hopper(ground->base) ? 0 : list_predicted(ground, grid);
     for (size_t i = 0; i < count && total < LAB_TUNE_SEEDS; i++)
         seeds[total++] = grid[i].genome;
     return total;

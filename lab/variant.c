@@ -59,6 +59,7 @@ bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_m
     base->id = row->id;
     base->source = row->source;
     base->family = att_cuda_family_of(row);
+    base->role = row->role;
     base->d_qk = row->d_qk;
     base->d_v = row->d_v;
     base->shipped = (lab_variant){

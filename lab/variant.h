@@ -28,6 +28,7 @@ typedef struct lab_base {
     att_context_info gpu;
     const char *id, *source;
     att_cuda_family family;
+    att_cuda_role role;
     int d_qk, d_v;       /* that the row is for */
     lab_variant shipped; /* as it is built in: every switch on */
     const char *switches[LAB_VARIANT_SWITCHES];

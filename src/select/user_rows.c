@@ -79,8 +79,7 @@ static att_status set_id(reader *r, const char *value) {
 /* What a tile may be follows from the base; before it is known, from what most of them ask. */
 static att_status check_tile(reader *r) {
     char why[128];
-    const att_cuda_family family = r->base ? att_cuda_family_of(r->base) : ATT_CUDA_BLOCKS;
-    if (att_user_tile_fits(family, r->tile, why, sizeof why))
+    if (att_user_tile_fits(r->base, r->tile, why, sizeof why))
         return ATT_OK;
     r->field = "tile";
     return complain(r, "%s", why);

@@ -46,7 +46,23 @@ static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, siz
     return true;
 }
 
-bool att_user_tile_fits(att_cuda_family family, const int tile[4], char *why, size_t n) {
-    return (family == ATT_CUDA_HOPPER ? fits_hopper : fits_blocks)(tile[0], tile[1], tile[2],
-                                                                   tile[3], why, n);
+/* Warpgroups that share the keys of 64 rows. */
+static bool fits_small(int m, int n_keys, int stages, int warps, char *why, size_t n) {
+    if (m != 64)
+        return unfit(why, n, "m%d: 64 rows are wanted", m);
+    if (warps < 4 || warps > 16 || warps % 4)
+        return unfit(why, n, "%d warps: 4, 8, 12 or 16 are wanted", warps);
+    if (stages < 1 || stages > STAGES_MOST)
+        return unfit(why, n, "%d stages: 1 to %d are wanted", stages, STAGES_MOST);
+    if (n_keys < 16 || n_keys > 256 || n_keys % 16)
+        return unfit(why, n, "n%d is not a multiple of 16, 256 at most", n_keys);
+    return true;
+}
+
+bool att_user_tile_fits(const att_cuda_kernel *base, const int tile[4], char *why, size_t n) {
+    const int m = tile[0], n_keys = tile[1], stages = tile[2], warps = tile[3];
+    if (!base || att_cuda_family_of(base) != ATT_CUDA_HOPPER)
+        return fits_blocks(m, n_keys, stages, warps, why, n);
+    return (base->role == ATT_ROLE_SMALL ? fits_small : fits_hopper)(m, n_keys, stages, warps,
+                                                                     why, n);
 }

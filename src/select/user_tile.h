@@ -6,7 +6,8 @@
 
 #include "cuda/family.h"
 
-/* Rows, keys, stages and warps. False where kernels of the family cannot be compiled at them; `why` then says what they ask for. */
-bool att_user_tile_fits(att_cuda_family family, const int tile[4], char *why, size_t n);
+/* Rows, keys, stages and warps. False where the source of `base` (NULL: not known yet, most of them) cannot be compiled at
+ * them; `why` then says what it asks for. */
+bool att_user_tile_fits(const att_cuda_kernel *base, const int tile[4], char *why, size_t n);
 
 #endif

@@ -144,7 +144,7 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
            heads == (p->pack ? f->heads_kv : f->heads_q) && p->units == f->batch * heads &&
            f->row_blocks == (rows + tile_m - 1) / tile_m &&
            p->tiles == p->units * f->row_blocks && p->section >= 1 && p->section <= p->units &&
-           f->splits == 1 && (!p->next_tile || *p->next_tile == 0) && p->redo;
+           f->splits == 1 && (!p->next_tile || *p->next_tile == 0);
 }
 
 bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n, bool wrong) {
@@ -153,7 +153,7 @@ bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n,
     if (!holds(p, &m, tile_m, tile_n))
         return false;
     /* The list of tiles to redo is the kernel's to fill. */
-    for (int i = 0; i < p->tiles * (tile_m / WARP_ROWS); i++)
+    for (int i = 0; p->redo && i < p->tiles * (tile_m / WARP_ROWS); i++)
         p->redo[i] = (att_fwd_redo){.next = -1};
     const att_fwd_params *f = &p->fwd;
     const size_t most = (size_t)f->seq_k + 1;

@@ -38,7 +38,7 @@ double fake_duration(const char *code) {
 
 void fake_hopper_tile(const char *code, int tile[2]) {
     const bool hopper =
-        strncmp(code, "--gpu-architecture", 18) == 0 && strstr(code, " kernels/fwd_sm90.cu");
+        strncmp(code, "--gpu-architecture", 18) == 0 && strstr(code, " kernels/fwd_sm90");
     tile[0] = hopper ? (int)flag_of(code, "-DTILE_M=") : 0;
     tile[1] = hopper ? (int)flag_of(code, "-DTILE_N=") : 0;
 }

@@ -352,21 +352,26 @@ static void test_space__of_hopper__tiles_of_its_own(void **state) {
     static const struct {
         int d;
         lab_variant shipped;
-    } cases[] = {{64, {.m = 192, .n = 128, .stages = 4, .warps = 16}},
-                 {64, {.m = 256, .n = 64, .stages = 4, .warps = 20}},
-                 {128, {.m = 128, .n = 128, .stages = 2, .warps = 12}},
-                 {256, {.m = 128, .n = 80, .stages = 2, .warps = 12}}};
+        bool small;
+    } cases[] = {{64, {.m = 64, .n = 128, .stages = 1, .warps = 8}, true},
+                 {128, {.m = 64, .n = 64, .stages = 2, .warps = 8}, true},
+                 {64, {.m = 192, .n = 128, .stages = 4, .warps = 16}, false},
+                 {64, {.m = 256, .n = 64, .stages = 4, .warps = 20}, false},
+                 {128, {.m = 128, .n = 128, .stages = 2, .warps = 12}, false},
+                 {256, {.m = 128, .n = 80, .stages = 2, .warps = 12}, false}};
     lab_device device = {.limits = {.shared_per_block = 227 * 1024}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const lab_base base = {.spec = &spec,
                                .source = "fwd_sm90",
                                .family = ATT_CUDA_HOPPER,
+                               .role = cases[i].small ? ATT_ROLE_SMALL : ATT_ROLE_PLAIN,
                                .d_qk = cases[i].d,
                                .d_v = cases[i].d,
                                .shipped = cases[i].shipped};
         const lab_tune_ground ground = {.base = &base, .device = &device};
         lab_space space;
         lab_genome seeds[LAB_TUNE_SEEDS], genome = {{0}};
+        const att_cuda_kernel row = {.source = base.source, .role = base.role};
         lab_tune_space(&space, &ground);
         assert_int_equal(lab_tune_seeds(&ground, seeds), 1);
         const lab_variant first = lab_tune_variant(&base, &seeds[0]);
@@ -382,7 +387,7 @@ static void test_space__of_hopper__tiles_of_its_own(void **state) {
                     const lab_variant v = lab_tune_variant(&base, &genome);
                     const int tile[4] = {v.m, v.n, v.stages, v.warps};
                     char text[128];
-                    if (!att_user_tile_fits(ATT_CUDA_HOPPER, tile, text, sizeof text))
+                    if (!att_user_tile_fits(&row, tile, text, sizeof text))
                         fail_msg("m%dn%ds%dw%d: %s", v.m, v.n, v.stages, v.warps, text);
                     fitting += space.feasible(&genome, space.state);
                 }

@@ -525,6 +525,7 @@ static int set_up(void **state) {
 /* Kernels with warpgroups of their own ask for other tiles than those whose warps stand side by side. */
 static void test_tile__of_hopper__warpgroups(void **state) {
     (void)state;
+    static const att_cuda_kernel hopper = {.source = "fwd_sm90", .role = ATT_ROLE_PLAIN};
     static const struct {
         int tile[4];
         const char *word; /* NULL: it fits */
@@ -543,17 +544,36 @@ static void test_tile__of_hopper__warpgroups(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char why[128] = "";
-        const bool fits = att_user_tile_fits(ATT_CUDA_HOPPER, cases[i].tile, why, sizeof why);
+        const bool fits = att_user_tile_fits(&hopper, cases[i].tile, why, sizeof why);
         if (fits != !cases[i].word || (cases[i].word && !strstr(why, cases[i].word)))
             fail_msg("tile %zu: %s", i, fits ? "fits" : why);
         if (!cases[i].word)
-            assert_false(att_user_tile_fits(ATT_CUDA_BLOCKS, cases[i].tile, why, sizeof why));
+            assert_false(att_user_tile_fits(NULL, cases[i].tile, why, sizeof why));
+    }
+}
+
+static void test_tile__of_small__warpgroups_share_64_rows(void **state) {
+    (void)state;
+    static const att_cuda_kernel small = {.source = "fwd_sm90", .role = ATT_ROLE_SMALL};
+    static const struct {
+        int tile[4];
+        const char *word; /* NULL: it fits */
+    } cases[] = {{{64, 128, 1, 8}, NULL},        {{64, 64, 3, 16}, NULL},
+                 {{128, 128, 1, 8}, "m128"},     {{64, 128, 1, 6}, "6 warps"},
+                 {{64, 128, 1, 20}, "20 warps"}, {{64, 128, 0, 8}, "0 stages"},
+                 {{64, 40, 1, 8}, "n40"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char why[128] = "";
+        const bool fits = att_user_tile_fits(&small, cases[i].tile, why, sizeof why);
+        if (fits != !cases[i].word || (cases[i].word && !strstr(why, cases[i].word)))
+            fail_msg("tile %zu: %s", i, fits ? "fits" : why);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tile__of_hopper__warpgroups),
+        cmocka_unit_test(test_tile__of_small__warpgroups_share_64_rows),
         cmocka_unit_test(test_rows__a_whole_row__every_column),
         cmocka_unit_test(test_rows__bad_text__file_line_and_field),
         cmocka_unit_test(test_rows__too_much__refused),
