@@ -72,18 +72,51 @@ def _described(array):
     return array.dtype.name, "cpu", array.shape
 
 
-def _forward(options: _Options, q, k, v, extras, *, lse: bool):
-    named: Dict[str, Any] = {name: value for name, value in options._asdict().items() if value is not None}
-    named.update((name, _described(array)) for name, array in extras.items())
-    shape, lse_shape, problem = _core.describe(_described(q), _described(k), _described(v), return_lse=lse, **named)
-    results = [jax.ShapeDtypeStruct(shape, q.dtype)] + [jax.ShapeDtypeStruct(lse_shape, jnp.float32)] * lse
-    call = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")
-    return call(q, k, v, *(extras[name] for name in _ARRAYS if name in extras), problem=np.frombuffer(problem, np.int64))
+def _forward(options: _Options, q, k, v, extras):
+    """(O, LSE) by XLA's foreign function."""
+    names = tuple(name for name in _ARRAYS if name in extras)
+    return _call_of(options, names)(q, k, v, *(extras[name] for name in names))
+
+
+@functools.lru_cache(maxsize=None)
+def _call_of(options: _Options, names: Tuple[str, ...]):
+    """A function of q, k, v and the arrays of these names; vmap makes its axis a part of the batch."""
+
+    def call(q, k, v, *extras):
+        named: Dict[str, Any] = {name: value for name, value in options._asdict().items() if value is not None}
+        named.update((name, _described(array)) for name, array in zip(names, extras))
+        shape, lse_shape, problem = _core.describe(_described(q), _described(k), _described(v), return_lse=True, **named)
+        results = [jax.ShapeDtypeStruct(shape, q.dtype), jax.ShapeDtypeStruct(lse_shape, jnp.float32)]
+        foreign = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")
+        return tuple(foreign(q, k, v, *extras, problem=np.frombuffer(problem, np.int64)))
+
+    mapped = jax.custom_batching.custom_vmap(call)
+
+    @mapped.def_vmap
+    def rule(size, batched, *arrays):
+        whole = [x if along else jnp.broadcast_to(x, (size, *x.shape)) for x, along in zip(arrays, batched)]
+        given = dict(zip(names, batched[3:]))
+        if given.get("sinks") or {"cu_seqlens_q", "cu_seqlens_k", "page_table"} & set(names):  # no batch to be a part of
+            return jax.lax.map(lambda each: call(*each), tuple(whole)), (True, True)
+        batch = arrays[0].shape[int(batched[0])]
+        extras = [x if name == "sinks" else _fold_extra(name, y, batch) for name, x, y in
+                  zip(names, arrays[3:], whole[3:])]
+        folded = mapped(*(x.reshape(-1, *x.shape[2:]) for x in whole[:3]), *extras)
+        return tuple(x.reshape(size, batch, *x.shape[1:]) for x in folded), (True, True)
+
+    return mapped
+
+
+def _fold_extra(name, x, batch):
+    """An array with an axis of vmap's before its own, with both and the batch as one axis."""
+    own = {"bias": 4, "alibi": 2, "lens_k": 1}[name]
+    x = x.reshape(x.shape[0], *(1,) * (own + 1 - x.ndim), *x.shape[1:])
+    return jnp.broadcast_to(x, (x.shape[0], batch, *x.shape[2:])).reshape(-1, *x.shape[2:])
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _attention(options, q, k, v, extras):
-    return tuple(_forward(options, q, k, v, extras, lse=True))
+    return _forward(options, q, k, v, extras)
 
 
 def _keep(options, q, k, v, extras):

@@ -126,10 +126,47 @@ def test_gradients(options):
         np.testing.assert_allclose(wide(mine)[0], other, atol=(0.03 if GPU else 1e-5) * np.abs(other).max())
 
 
-def test_vmap():
-    q, k, v = (x[None].repeat(3, 0) for x in qkv())
-    o = jax.jit(jax.vmap(functools.partial(aj.attention, causal=True)))(q, k, v)
-    np.testing.assert_allclose(wide(o[2])[0], wide(check(q[2], k[2], v[2], causal="top-left"))[0], atol=1e-6)
+def stacked(count, seed, *shape):
+    return jax.random.normal(jax.random.key(seed), (count, *shape))
+
+
+@pytest.mark.parametrize("extras, along", [
+    ({}, {}), ({"bias": (3, 4, 19, 19)}, {"bias": 0}), ({"bias": (2, 1, 1, 19)}, {"bias": None}),
+    ({"bias": (3, 2, 4, 19, 19)}, {"bias": 0}), ({"alibi": (3, 4)}, {"alibi": 0}), ({"alibi": (2, 4)}, {"alibi": None}),
+    ({"sinks": (4,)}, {"sinks": None}), ({"sinks": (3, 4)}, {"sinks": 0})], ids=str)
+def test_vmap(extras, along):
+    """Every array with an axis of its own or without; the answer is that of one after the other."""
+    q, v = stacked(3, 0, 2, 4, 19, 16).astype(DTYPE), stacked(3, 2, 2, 4, 19, 16).astype(DTYPE)
+    k = qkv()[1]
+    extras = {name: jax.random.normal(jax.random.key(5), shape) for name, shape in extras.items()}
+    run = jax.vmap(lambda q, k, v, extras: aj.attention(q, k, v, return_lse=True, causal=True, **extras),
+                   in_axes=(0, None, 0, along))
+    o, lse = jax.jit(run)(q, k, v, extras)
+    for i in range(3):
+        own = {name: x[i] if along[name] == 0 else x for name, x in extras.items()}
+        wanted = aj.attention(q[i], k, v[i], return_lse=True, causal=True, **own)
+        for got, other in zip((o[i], lse[i]), wanted):
+            np.testing.assert_allclose(wide(got)[0], wide(other)[0], atol=1e-6)
+    if along.get("sinks", 1) != 0:
+        assert "scan" not in str(jax.make_jaxpr(run)(q, k, v, extras))  # one call for all
+
+
+def test_vmap_of_vmap_and_of_lengths_and_gradients():
+    q = stacked(2, 0, 3, 2, 4, 19, 16).astype(DTYPE)
+    lens = jnp.array([[19, 7], [1, 12], [4, 5]], jnp.int32)
+    run = jax.vmap(jax.vmap(lambda q, lens: aj.attention(q, q, q, lens_k=lens)), in_axes=(0, None))
+    o = jax.jit(run)(q, lens)
+    np.testing.assert_allclose(wide(o[1, 2])[0], wide(aj.attention(*[q[1, 2]] * 3, lens_k=lens[2]))[0], atol=1e-6)
+
+    def loss(q):
+        return (aj.attention(q, q, q, causal=True).astype(jnp.float32) ** 2).sum()
+
+    apart = jax.vmap(jax.grad(loss))(q[0])
+    together = jax.grad(lambda q: jax.vmap(loss)(q).sum())(q[0])
+    for i in range(3):
+        wanted = wide(jax.grad(loss)(q[0, i]))[0]
+        for got in (apart[i], together[i]):
+            np.testing.assert_allclose(wide(got)[0], wanted, atol=1e-5 * np.abs(wanted).max())
 
 
 def test_mistakes_are_told_when_the_program_is_traced():
