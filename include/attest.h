@@ -265,7 +265,11 @@ enum {
      * is not shared or throttled, as it is on many hosts. */
     ATT_AMX_F32 = 1u << 1,
     /* Kernels that ship without evidence may be chosen (also by ATTEST_ALLOW_UNATTESTED=1). */
-    ATT_ALLOW_UNATTESTED = 1u << 2
+    ATT_ALLOW_UNATTESTED = 1u << 2,
+    /* On a GPU, a run does not ask the driver whether each array lies where the GPU can reach it: for callers
+     * whose arrays tell their device themselves. Saves a driver call an array; a wrong address is then a fault
+     * of the device. */
+    ATT_TRUST_POINTERS = 1u << 3
 };
 
 typedef struct att_context_options {
@@ -276,7 +280,8 @@ typedef struct att_context_options {
      * as many as the process may be scheduled on. */
     int32_t threads;
     att_isa isa; /* the highest instruction set to use */
-    /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1), ATT_ALLOW_UNATTESTED. */
+    /* ATT_ALLOW_SLOW, ATT_AMX_F32 (also by the environment's ATTEST_AMX_F32=1), ATT_ALLOW_UNATTESTED,
+     * ATT_TRUST_POINTERS. */
     uint32_t flags;
     const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder; "": none */
     /* Only the kernel of this id may serve, or, where it ends in *, those whose ids begin so. NULL: the

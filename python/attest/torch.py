@@ -26,8 +26,9 @@ from torch.nn import functional
 from torch.nn.attention.bias import CausalBias, CausalVariant
 from torch.overrides import has_torch_function_unary
 
-from . import Error, UnsupportedError
+from . import Error, UnsupportedError, _core
 from ._core import attention as _attention
+from ._core import sdpa as _quick
 
 __all__ = ["Call", "RecomputeWarning", "Report", "disable", "enable", "register_transformers",
            "scaled_dot_product_attention", "why_not"]
@@ -239,6 +240,8 @@ def _watched() -> bool:
 
 
 _any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: look closer
+_is_compiling = torch.compiler.is_compiling
+_core.sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack, _any_autocast))
 
 
 def _autocast(query, *others):
@@ -276,20 +279,6 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
     return o if leads is None else o.reshape(*leads, *o.shape[-2:])
 
 
-def _quick(query, key, value, is_causal, scale, enable_gqa):
-    """The common case, tried without a look at it: O, or None where it is another or there is a mistake."""
-    if not type(query) is type(key) is type(value) is Tensor or _watched() or _any_autocast():
-        return None
-    try:
-        if not enable_gqa and query.shape[-3] != key.shape[-3]:
-            return None
-        o = _attention(query, key, value, scale=scale, causal="top-left" if is_causal else None)
-    except (TypeError, ValueError, IndexError):
-        return None
-    _count_served(query, key, None, is_causal)
-    return o
-
-
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
                                  enable_gqa: bool = False) -> Tensor:
@@ -299,9 +288,11 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     a float mask is added, masks broadcast. Raises attest.UnsupportedError where attest does not serve
     (why_not() says why beforehand) and RuntimeError where PyTorch would.
     """
-    if attn_mask is None and dropout_p == 0.0:
+    if attn_mask is None and dropout_p == 0.0 and not _is_compiling():
         o = _quick(query, key, value, is_causal, scale, enable_gqa)
         if o is not None:
+            if _reports:
+                _count(query, key, None, is_causal, None)
             return o
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
@@ -406,12 +397,13 @@ def _count_served(query, key, mask, is_causal):
 
 
 def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    if attn_mask is None and dropout_p == 0.0:
+    if attn_mask is None and dropout_p == 0.0 and not _is_compiling():
         try:
             o = _quick(query, key, value, is_causal, scale, enable_gqa)
         except Error:  # why, is asked and counted below
             o = None
         if o is not None:
+            _count_served(query, key, None, is_causal)
             return o
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)

@@ -46,10 +46,11 @@ static int find_name(PyObject *name) {
     return -1;
 }
 
-static int read_named(call *c, const char *function, PyObject *kwargs) {
-    PyObject *name, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(kwargs, &position, &name, &value)) {
+/* `names` is a tuple; `values` are in its order. */
+static int read_named(call *c, const char *function, PyObject *names, PyObject *const *values) {
+    const Py_ssize_t count = PyTuple_Size(names);
+    for (Py_ssize_t n = 0; n < count; n++) {
+        PyObject *name = PyTuple_GetItem(names, n), *value = values[n];
         int i = find_name(name);
         if (i < 0) {
             PyErr_Format(PyExc_TypeError, "%s() got an unexpected argument '%S'", function,
@@ -66,8 +67,8 @@ static int read_named(call *c, const char *function, PyObject *kwargs) {
     return 0;
 }
 
-int arguments_read(call *c, const char *function, PyObject *args, PyObject *kwargs) {
-    Py_ssize_t count = PyTuple_Size(args);
+int arguments_read(call *c, const char *function, PyObject *const *args, Py_ssize_t count,
+                   PyObject *names) {
     if (intern_names())
         return -1;
     if (count > POSITIONAL) {
@@ -77,8 +78,8 @@ int arguments_read(call *c, const char *function, PyObject *args, PyObject *kwar
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++)
-        c->given[i] = PyTuple_GetItem(args, i);
-    if (kwargs && read_named(c, function, kwargs))
+        c->given[i] = args[i];
+    if (names && read_named(c, function, names, args + count))
         return -1;
     for (int i = 0; i < ARG_COUNT; i++)
         if (c->given[i] == Py_None)

@@ -61,29 +61,36 @@ static PyObject *answer(const call *c) {
     return both;
 }
 
-PyObject *attention(PyObject *self, PyObject *args, PyObject *kwargs) {
+PyObject *call_finish(call *c) {
+    PyObject *result = NULL;
+    if (outputs_build(c))
+        return NULL;
+    cached_plan *plan = plan_cache_take(device_of(c), index_of(c), &c->problem);
+    if (!plan)
+        return NULL;
+    if (!run(c, plan))
+        result = answer(c);
+    plan_cache_give(plan);
+    return result;
+}
+
+PyObject *attention(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
     call c = {.frame = NULL};
     PyObject *result = NULL;
-    if (arguments_read(&c, "attention", args, kwargs) || problem_build(&c) || outputs_build(&c))
-        goto done;
-    cached_plan *plan = plan_cache_take(device_of(&c), index_of(&c), &c.problem);
-    if (!plan)
-        goto done;
-    if (!run(&c, plan))
-        result = answer(&c);
-    plan_cache_give(plan);
-done:
+    if (!arguments_read(&c, "attention", args, count, names) && !problem_build(&c))
+        result = call_finish(&c);
     call_drop(&c);
     return result;
 }
 
-PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs) {
+PyObject *explain(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
     call c = {.frame = NULL};
     PyObject *result = NULL;
     char *text = NULL;
-    if (arguments_read(&c, "explain", args, kwargs) || problem_build(&c) || outputs_build(&c))
+    if (arguments_read(&c, "explain", args, count, names) || problem_build(&c) ||
+        outputs_build(&c))
         goto done;
     att_context *context = context_of(device_of(&c), index_of(&c));
     if (!context)

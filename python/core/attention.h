@@ -5,11 +5,11 @@
 #include "attest.h"
 #include "python/core/python_api.h"
 
-PyObject *attention(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *attention(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *explain(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* The same arguments with arrays as (dtype, device, shape): (shape of o, of the LSE, bytes of the problem). */
-PyObject *describe(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *describe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* A launch as a tuple, None where there was none. */
 PyObject *launch_tuple(const att_launch *launch);

@@ -10,11 +10,11 @@ static PyObject *shape_tuple(const int64_t *shape, int ndim) {
     return made;
 }
 
-PyObject *describe(PyObject *self, PyObject *args, PyObject *kwargs) {
+PyObject *describe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
     call c = {.described = true};
     PyObject *result = NULL;
-    if (!arguments_read(&c, "attention", args, kwargs) && !problem_build(&c)) {
+    if (!arguments_read(&c, "attention", args, count, names) && !problem_build(&c)) {
         outputs_describe(&c);
         result = Py_BuildValue("(NNy#)", shape_tuple(c.o_shape, c.o_ndim),
                                shape_tuple(c.lse_shape, c.lse_ndim), (const char *)&c.problem,

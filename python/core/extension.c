@@ -5,6 +5,7 @@
 #include "python/core/jax_call.h"
 #include "python/core/plan_cache.h"
 #include "python/core/queries.h"
+#include "python/core/sdpa.h"
 
 #define ARGUMENTS                                                                              \
     "(q, k, v, *, causal=None, scale=None, window=None, align=None, softcap=None, "            \
@@ -53,12 +54,18 @@ PyDoc_STRVAR(
     "explain" ARGUMENTS
     "Which kernel would serve this call of attention(), and why each other would not.");
 
+/* No tuple and no dictionary is made for a call. In the limited API from 3.10 on; 3.9 has it under the same number, and
+ * calls the same way. */
+#ifndef METH_FASTCALL
+#define METH_FASTCALL 0x0080
+#endif
+
 static PyMethodDef methods[] = {
-    {"attention", (PyCFunction)(void (*)(void))attention, METH_VARARGS | METH_KEYWORDS,
+    {"attention", (PyCFunction)(void (*)(void))attention, METH_FASTCALL | METH_KEYWORDS,
      attention_doc},
-    {"explain", (PyCFunction)(void (*)(void))explain, METH_VARARGS | METH_KEYWORDS,
+    {"explain", (PyCFunction)(void (*)(void))explain, METH_FASTCALL | METH_KEYWORDS,
      explain_doc},
-    {"describe", (PyCFunction)(void (*)(void))describe, METH_VARARGS | METH_KEYWORDS,
+    {"describe", (PyCFunction)(void (*)(void))describe, METH_FASTCALL | METH_KEYWORDS,
      "attention() of arrays given as (dtype, device, shape): shapes of o and LSE, the "
      "problem."},
     {"jax_handlers", jax_handlers, METH_NOARGS, "XLA's foreign functions by platform."},
@@ -69,6 +76,10 @@ static PyMethodDef methods[] = {
     {"kernels", kernels, METH_VARARGS, "Kernels as tuples."},
     {"cache_info", plan_cache_info, METH_NOARGS,
      "(hits, misses, plans, limit) of the plan cache."},
+    {"sdpa", (PyCFunction)(void (*)(void))sdpa, METH_FASTCALL,
+     "PyTorch's scaled_dot_product_attention in its common case, else None."},
+    {"sdpa_setup", sdpa_setup, METH_VARARGS,
+     "PyTorch's tensor type, and who may watch a call."},
     {"set_threads", plan_cache_threads, METH_O, "Threads of calls on the CPU from now on."},
     {"cache_clear", plan_cache_clear, METH_NOARGS, "Forget every plan."},
     {NULL, NULL, 0, NULL}};

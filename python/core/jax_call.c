@@ -152,7 +152,8 @@ static void drop_last(void) {
 static att_status make_plan(kept_plan **out, const jax_call *c) {
     const att_context_options options = {.size = sizeof options,
                                          .device = c->gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU,
-                                         .device_index = c->gpu ? c->place - 1 : 0};
+                                         .device_index = c->gpu ? c->place - 1 : 0,
+                                         .flags = ATT_TRUST_POINTERS}; /* XLA's own memory */
     att_status status = ATT_OK;
     if (!contexts[c->place])
         status = att_context_create(&contexts[c->place], &options);

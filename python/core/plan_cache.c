@@ -21,10 +21,13 @@ att_context *context_of(att_device device, int32_t index) {
     }
     if (contexts[place])
         return contexts[place];
-    const att_context_options options = {.size = sizeof options,
-                                         .device = device,
-                                         .device_index = device == ATT_DEVICE_CUDA ? index : 0,
-                                         .threads = device == ATT_DEVICE_CPU ? cpu_threads : 0};
+    const att_context_options options = {
+        .size = sizeof options,
+        .device = device,
+        .device_index = device == ATT_DEVICE_CUDA ? index : 0,
+        .threads = device == ATT_DEVICE_CPU ? cpu_threads : 0,
+        /* DLPack says where an array is; problem_build.c looked */
+        .flags = ATT_TRUST_POINTERS};
     att_context *made;
     att_status status;
     Py_BEGIN_ALLOW_THREADS status = att_context_create(&made, &options);

@@ -45,8 +45,10 @@ typedef struct call {
     PyObject *o_object, *lse_object; /* owned */
 } call;
 
-/* Names and values of the arguments into c->given. 0, or -1 with TypeError. */
-int arguments_read(call *c, const char *function, PyObject *args, PyObject *kwargs);
+/* The arguments of a METH_FASTCALL | METH_KEYWORDS into c->given: `count` by position, then those that the tuple
+ * `names`, if any, names. 0, or -1 with TypeError. */
+int arguments_read(call *c, const char *function, PyObject *const *args, Py_ssize_t count,
+                   PyObject *names);
 
 /* Everything but the outputs: looks into the arrays, checks them against each other, fills problem and args. 0,
  * or -1 with an error that names the argument and what would fit. call_drop() after use, whatever came of it. */
@@ -57,6 +59,9 @@ int outputs_build(call *c);
 
 /* The same of a call that is only described: both outputs contiguous, no memory. */
 void outputs_describe(call *c);
+
+/* From the problem to the answer: outputs, plan, run. A new reference, or NULL with an error. */
+PyObject *call_finish(call *c);
 
 void call_drop(call *c);
 

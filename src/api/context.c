@@ -92,9 +92,9 @@ static att_status check_options(const att_context_options *o) {
     ATT_REQUIRE(o->device == ATT_DEVICE_CUDA || o->device_index == 0, ATT_E_DEVICE,
                 "device_index", "device_index=%d names a GPU, but device is not cuda",
                 o->device_index);
-    ATT_REQUIRE(
-        (o->flags & ~(uint32_t)(ATT_ALLOW_SLOW | ATT_AMX_F32 | ATT_ALLOW_UNATTESTED)) == 0,
-        ATT_E_ARG, "flags", "flags=0x%x has unknown bits", o->flags);
+    ATT_REQUIRE((o->flags & ~(uint32_t)(ATT_ALLOW_SLOW | ATT_AMX_F32 | ATT_ALLOW_UNATTESTED |
+                                        ATT_TRUST_POINTERS)) == 0,
+                ATT_E_ARG, "flags", "flags=0x%x has unknown bits", o->flags);
     return ATT_OK;
 }
 
@@ -108,6 +108,7 @@ static att_status decide(att_context *ctx, const att_context_options *o) {
     ATT_TRY(choose_flag(&limits->allow_slow, o->flags, ATT_ALLOW_SLOW, "ATTEST_ALLOW_SLOW"));
     ATT_TRY(choose_flag(&limits->allow_unattested, o->flags, ATT_ALLOW_UNATTESTED,
                         "ATTEST_ALLOW_UNATTESTED"));
+    ctx->trust_pointers = o->flags & ATT_TRUST_POINTERS;
     bool jit_only = false;
     ATT_TRY(att_environment_switch(&jit_only, "ATTEST_JIT"));
     ctx->source.jit_only = jit_only;

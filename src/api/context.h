@@ -14,6 +14,7 @@ struct att_context {
     int threads;            /* CPU */
     att_pool *pool;         /* NULL on a GPU */
     att_cuda_device *gpu;   /* NULL on the CPU */
+    bool trust_pointers;    /* ATT_TRUST_POINTERS */
     att_cuda_source source; /* where a GPU kernel's code may come from */
     char *cache_dir;        /* what `source` points at, the context's own */
     att_user_rows *rows;    /* what `limits` points at; NULL: none */

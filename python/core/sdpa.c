@@ -1,0 +1,82 @@
+/* sdpa.c: plain tensors of four axes, no mask, nobody watching. */
+#include "python/core/sdpa.h"
+#include "python/core/attention.h"
+#include "python/core/problem_build.h"
+
+enum { WATCHERS = 8 };
+
+static PyObject *tensor_type, *top_left;
+static PyObject *watchers[WATCHERS];
+static Py_ssize_t watcher_count;
+
+PyObject *sdpa_setup(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *type, *functions;
+    if (!PyArg_ParseTuple(args, "OO!", &type, &PyTuple_Type, &functions))
+        return NULL;
+    if (PyTuple_Size(functions) > WATCHERS) {
+        PyErr_SetString(PyExc_ValueError, "there are too many watchers");
+        return NULL;
+    }
+    if (!top_left && !(top_left = PyUnicode_InternFromString("top-left")))
+        return NULL;
+    watcher_count = PyTuple_Size(functions); /* they live as long as the process */
+    for (Py_ssize_t i = 0; i < watcher_count; i++) {
+        watchers[i] = PyTuple_GetItem(functions, i);
+        Py_INCREF(watchers[i]);
+    }
+    Py_INCREF(type);
+    tensor_type = type;
+    Py_RETURN_NONE;
+}
+
+/* 1, 0, or -1 with an error. */
+static int watched(void) {
+    int seen = 0;
+    for (Py_ssize_t i = 0; i < watcher_count && !seen; i++) {
+        PyObject *value = PyObject_CallFunctionObjArgs(watchers[i], NULL);
+        seen = value ? PyObject_IsTrue(value) : -1;
+        Py_XDECREF(value);
+    }
+    return seen;
+}
+
+/* 1 where the call is filled, 0 where it is not the common one, -1 with an error. */
+static int fill(call *c, PyObject *const *args) {
+    for (int i = 0; i < 3; i++) {
+        if ((PyObject *)Py_TYPE(args[i]) != tensor_type)
+            return 0;
+        c->given[i] = args[i];
+    }
+    const int causal = PyObject_IsTrue(args[3]), seen = watched();
+    if (causal < 0 || seen < 0)
+        return -1;
+    c->given[ARG_CAUSAL] = causal ? top_left : NULL;
+    c->given[ARG_SCALE] = args[4] == Py_None ? NULL : args[4];
+    return !seen;
+}
+
+/* Mistakes are told by attest/torch.py, in PyTorch's words. */
+static PyObject *passed(void) {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) &&
+        !PyErr_ExceptionMatches(PyExc_ValueError))
+        return NULL;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+PyObject *sdpa(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    call c = {.frame = NULL};
+    PyObject *result = NULL;
+    if (count != 6) {
+        PyErr_SetString(PyExc_TypeError, "sdpa() takes six arguments");
+        return NULL;
+    }
+    const int grouped = PyObject_IsTrue(args[5]);
+    if (grouped >= 0 && fill(&c, args) == 1 && !problem_build(&c) &&
+        (grouped || c.problem.heads_q == c.problem.heads_kv))
+        result = call_finish(&c);
+    call_drop(&c);
+    return result ? result : passed();
+}

@@ -1,0 +1,15 @@
+/* sdpa.h: the common case of PyTorch's scaled_dot_product_attention, without a step in Python. */
+#ifndef ATTEST_PYTHON_SDPA_H
+#define ATTEST_PYTHON_SDPA_H
+
+#include "python/core/python_api.h"
+
+/* (type, watchers): PyTorch's tensor type, and functions of which each must be false, None or 0 for a call to be
+ * common: modes, transforms and casts that look at what is called. */
+PyObject *sdpa_setup(PyObject *self, PyObject *args);
+
+/* (query, key, value, is_causal, scale, enable_gqa), by position: O; or None where the call is another than the common
+ * case, or a mistake, which attest/torch.py then finds out. attest.Error where the machine refuses. */
+PyObject *sdpa(PyObject *self, PyObject *const *args, Py_ssize_t count);
+
+#endif
