@@ -274,16 +274,20 @@ typedef struct bench_top {
     att_context *ctx;
 } bench_top;
 
-static void lay_out(bench_top *t, const char *line) {
+static void lay_out_with(bench_top *t, const char *line, uint32_t flags) {
     lab_message why;
     memset(t, 0, sizeof *t);
     assert_true(lab_spec_parse(&t->spec, line, &why));
-    t->ctx = open_gpu(ATT_ALLOW_SLOW, NULL);
+    t->ctx = open_gpu(flags, NULL);
     assert_ok(att_plan_create(&t->plan, t->ctx, &t->spec.problem));
     assert_true(lab_tensors_create(&t->tensors, &t->spec, 1, &why));
     assert_true(lab_workspace_create(&t->workspace, att_plan_workspace(t->plan), &why));
     assert_true(lab_mirror_tensors(&t->mirror, t->ctx, t->tensors, &t->workspace, &why));
     assert_true(t->mirror.gpu && t->mirror.stream && t->mirror.args.q != t->tensors->args.q);
+}
+
+static void lay_out(bench_top *t, const char *line) {
+    lay_out_with(t, line, ATT_ALLOW_SLOW);
 }
 
 static void clear_away(bench_top *t) {
@@ -362,6 +366,20 @@ static void test_run__gpu_bad_addresses__named_and_not_launched(void **state) {
     fake->fail_call = "cuPointerGetAttribute";
     fake->fail_code = CUDA_ERROR_ILLEGAL_ADDRESS;
     assert_fails(run(&t, &a), ATT_E_CUDA, "", "cuPointerGetAttributes");
+    clear_away(&t);
+}
+
+/* What needs no driver is checked all the same. */
+static void test_run__gpu_pointers_trusted__the_driver_is_not_asked(void **state) {
+    (void)state;
+    bench_top t;
+    lay_out_with(&t, "b2h4s200d64,fp16,varlen,lse", ATT_TRUST_POINTERS);
+    fake->fail_call = "cuPointerGetAttribute";
+    fake->fail_code = CUDA_ERROR_ILLEGAL_ADDRESS;
+    att_args a = t.mirror.args;
+    assert_ok(run(&t, &a));
+    a.k = NULL;
+    assert_fails(run(&t, &a), ATT_E_ARG, "k", "NULL");
     clear_away(&t);
 }
 
@@ -516,6 +534,7 @@ int main(void) {
         TEST(test_mirror__memory_that_another_left__holds_what_was_copied),
         TEST(test_run__gpu__launched_with_its_pointers),
         TEST(test_run__gpu_bad_addresses__named_and_not_launched),
+        TEST(test_run__gpu_pointers_trusted__the_driver_is_not_asked),
         TEST(test_run__gpu_workspace__checked),
         TEST(test_run__gpu_launch_fails__said_and_the_next_works),
         TEST(test_lab__every_feature__verified_on_the_gpu),

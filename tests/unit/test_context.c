@@ -146,7 +146,7 @@ static void test_context__unknown_values__named(void **state) {
     options.threads = INT32_MAX;
     refuse(&options, ATT_E_ARG, "threads", "threads");
     options = cpu_options();
-    options.flags = 8;
+    options.flags = 16;
     refuse(&options, ATT_E_ARG, "flags", "flags");
     options = cpu_options();
     options.device_index = -1;
