@@ -5,7 +5,7 @@
 
 # ---------------------------------------------------------------------------- plan
 for device in l4 a100 rtx4090 h100 h200 a10; do
-    expect "plan for $device" 0 out="^chosen +fwd_sm80_f16_d64_" -- plan b1h8s512d64 --device $device --json $device.json
+    expect "plan for $device" 0 out="^chosen +fwd_sm[89]0_.*f16_d64_" -- plan b1h8s512d64 --device $device --json $device.json
     check "$device: json" json $device.json 'd["schema"] == "attest-plan-1" and d["device"]["from"].endswith("'$device'.json")'
 done
 check 'the L4 is bound by memory at 7 us' json l4.json \

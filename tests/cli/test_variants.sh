@@ -10,6 +10,7 @@ expect 'tune, the CPU by name' 3 err='the kernels of the CPU have no constants' 
 expect 'ablate without a GPU' 3 err='the kernels of the CPU have no constants' -- ablate b1h1s17d16
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so
 export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache FAKE_CUDA_COMPUTES=1
+export FAKE_CUDA_CC=80 # a GPU whose kernels are those of fwd_sm80
 switches=$(grep -c '^ATT_SWITCH(fwd_sm80' "$root/kernels/switches.def")
 
 # Ablation.

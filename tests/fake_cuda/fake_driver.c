@@ -167,11 +167,17 @@ static CUresult fake_DeviceGetUuid(CUuuid *uuid, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
+/* The environment's FAKE_CUDA_CC is that of device 0, where a test has not set another. */
+static int cc_of(CUdevice device) {
+    const char *text = getenv("FAKE_CUDA_CC");
+    return device == 0 && state.cc[0] == 90 && text ? atoi(text) : state.cc[device];
+}
+
 static CUresult fake_DeviceGetAttribute(int *value, int attribute, CUdevice device) {
     ENTER("cuDeviceGetAttribute");
     if (!is_device(device))
         return CUDA_ERROR_INVALID_VALUE;
-    const int cc = state.cc[device];
+    const int cc = cc_of(device);
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         *value = cc / 10;
@@ -192,10 +198,10 @@ static CUresult fake_DeviceGetAttribute(int *value, int attribute, CUdevice devi
         *value = 32;
         break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
-        *value = cc == 89 ? 102400 : 233472;
+        *value = cc == 89 ? 102400 : cc == 80 ? 167936 : 233472;
         break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-        *value = cc == 89 ? 101376 : 232448;
+        *value = cc == 89 ? 101376 : cc == 80 ? 166912 : 232448;
         break;
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
         *value = 1024;

@@ -32,7 +32,7 @@ static int set_up(void **state) {
     (void)state;
     setenv("FAKE_CUDA_COMPUTES", "1", 1);
     setenv("ATTEST_ROWS", "", 1);
-    use_fake_cuda();
+    use_fake_cuda()->cc[0] = 80; /* a GPU whose kernels are those of fwd_sm80 */
     use_fake_nvrtc();
     if (!mkdtemp(folder))
         return -1;
