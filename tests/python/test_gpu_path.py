@@ -26,6 +26,7 @@ def run(script, tmp_path_factory):
         pytest.skip("the driver that launches nothing is not built")
     environment = {**os.environ, "ATTEST_LIBCUDA": str(FAKES / "libfake_cuda.so"),
                    "ATTEST_LIBNVRTC": str(FAKES / "libfake_nvrtc.so"),
+                   "FAKE_CUDA_CC": "80",  # a GPU whose kernels are those of fwd_sm80
                    "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
     done = subprocess.run([sys.executable, Path(__file__).with_name(script)], env=environment, check=False,
                           capture_output=True, text=True)
