@@ -9,15 +9,15 @@
 #include "kernels/fwd_params.h"
 #include "kernels/tensor_map.h"
 
-/* A tile whose rows are to be computed again in float64, in a list that its block keeps. */
+/* 16 rows of a tile, of which some are to be computed again in float64: a list of these that their warp keeps. Entry i is for
+ * rows 16 * (i % (TILE_M / 16)) and on of tile i / (TILE_M / 16). */
 typedef struct att_fwd_redo {
-    unsigned rows[2]; /* a bit a row of the warpgroup's 64 */
-    int tile;
-    int next; /* its index in att_fwd_sm90_params.redo, -1: the last */
+    unsigned rows; /* a bit a row */
+    int next;      /* an index, -1: the last */
 } att_fwd_redo;
 
 typedef struct att_fwd_sm90_params {
-    /* (column, head of a packed group, position, head or group, batch entry); boxes of 64 columns and 64 rows */
+    /* (column, head of a packed group, position, head or group, batch entry); boxes of 64 columns, 64 rows of Q, 16 of O */
     att_tensor_map q, o;
     /* (column, key, head, batch entry or page); boxes of 64 columns and `copy_rows` keys */
     att_tensor_map k, v;
@@ -26,11 +26,11 @@ typedef struct att_fwd_sm90_params {
     int tiles;     /* units * row_blocks */
     int units;     /* batch entries * heads, or * K/V heads */
     int section;   /* units whose tiles are taken together, those with most keys first; 1: unit after unit */
-    int pack;      /* log2 of the query heads in a tile */
+    int pack;      /* log2 of the query heads in a tile, at most 4 */
     int copy_rows; /* keys that one copy of K or V brings: TILE_N, or a page where that is less */
-    int in_turn;   /* not 0: the warpgroups use the tensor cores in turn */
+    int ahead;     /* tiles that a block takes before the first of them is done: 1 to 4 */
     unsigned *next_tile; /* counts the tiles given out, 0 at the start; NULL: tile t goes to block t % gridDim.x */
-    att_fwd_redo *redo;  /* tiles * (TILE_M / 64) */
+    att_fwd_redo *redo;  /* tiles * (TILE_M / 16) */
 } att_fwd_sm90_params;
 
 #endif

@@ -11,9 +11,14 @@
 
 #include "kernels/config.cuh"
 
+/* An address in shared memory as operands have it: in 16 bytes, within the block. */
+DEVICE unsigned wgmma_address(unsigned address) {
+    return (address & 0x3ffff) >> 4;
+}
+
 /* Where an operand lies. Eight rows are 1024 bytes; between panels, where N spans several of them, `panel` bytes. */
-DEVICE unsigned long long wgmma_operand(unsigned address, int panel) {
-    return 1ull << 62 | (unsigned long long)(1024 >> 4) << 32 | (unsigned long long)(panel >> 4) << 16 | (address & 0x3ffff) >> 4;
+DEVICE unsigned long long wgmma_operand(unsigned wgmma_address, int panel) {
+    return 1ull << 62 | (unsigned long long)(1024 >> 4) << 32 | (unsigned long long)((panel >> 4 << 16) + wgmma_address);
 }
 
 /* The next 16 columns of a K-major operand within a panel; the next 16 rows of an MN-major one; any 16-byte step. */

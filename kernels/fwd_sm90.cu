@@ -1,0 +1,580 @@
+/* fwd_sm90.cu: forward attention on Hopper, warp-specialised
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; as many blocks as SMs, each takes tiles of TILE_M rows until none is left
+ * TILE     TILE_M x TILE_N keys, D_QK and D_V in panels of 64 columns, STAGES tiles of K and of V
+ * THREADS  a producer warpgroup, of which one thread loads and one warp says which tile is next, and TILE_M / 64 consumer
+ *          warpgroups of 64 rows each
+ * SMEM     fwd_sm90_shared.cuh
+ * REGS     handed from the producer to the consumers (KEEP_REGISTERS, TAKE_REGISTERS); zero spills, checked by the build
+ * FLOW     copy    Q K3 K2 V3 K1 V2 K0 V1 | Q' K3' V0 ...       from the last tile of keys to the first
+ *          tensor  S3 S2 P3V3 S1 P2V2 S0 P1V1 | S3' P0V0 ...    the pipeline is carried from tile to tile
+ *          alu        softmax3 softmax2 ...   | softmax3' O ...
+ * NUMERICS float32 S, top, sum, O; weights rounded to DTYPE before PV; rows that are not finite are redone in float64
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; ROLE GENERAL adds softcap, ALiBi, bias and
+ *          scale <= 0
+ * WHY      docs/hopper.md: what each step brings, what was tried and lost
+ * SWITCHES switches.def */
+#include "kernels/fwd_sm90_load.cuh"
+#include "kernels/fwd_sm90_softmax.cuh"
+#include "kernels/ldmatrix.cuh"
+#include "kernels/packed.cuh"
+#include "kernels/programmatic_launch.cuh"
+#include "kernels/stmatrix.cuh"
+#include "kernels/vector.cuh"
+#include "kernels/wgmma.cuh"
+
+/* A call makes the compiler wait for each product by itself. */
+#undef __noinline__
+#define __noinline__ __forceinline__
+#include "kernels/second_look.cuh"
+
+#define THREADS (32 * WARPS)
+
+/* Together at most what the launch gives the block: floor(65536 / THREADS / 8) * 8 a thread. */
+#define KEEP_REGISTERS (GROUPS == 2 ? 40 : 32)
+#define TAKE_REGISTERS (GROUPS == 2 ? 232 : GROUPS == 3 ? 160 : 112)
+
+/* Q stays in registers where they hold it beside S, P and O. */
+#define Q_IN_REGISTERS (USE_Q_REGISTERS && IS_PLAIN && GROUPS == 2 && S_COUNT + O_COUNT + P_COUNT + 4 * K_STEPS <= 192)
+/* The next tile's first scores before this one's last PV. */
+#define CARRIES        (USE_CARRY && OWN_O)
+/* Two and three warpgroups use the tensor cores in turn; with four that costs more than it brings. */
+#define TAKES_TURNS    (USE_TURNS && GROUPS <= 3)
+
+/* What a thread of a consumer warpgroup keeps. */
+typedef struct consumer {
+    const att_fwd_sm90_params *p;
+    unsigned shared;
+    int group, warp, lane;
+    int n;     /* the record: tiles taken before */
+    ring k, v; /* the places to read next */
+    unsigned base, q; /* where shared memory and this tile's Q lie, for wgmma */
+} consumer;
+
+/* The tiles of keys that a warpgroup goes through. */
+typedef struct key_range {
+    int first, now;           /* from the last to the first */
+    int behind;               /* tiles after them that other warpgroups see */
+    int clear_from, clear_to; /* tiles in between are seen whole by every row */
+} key_range;
+
+/* The same, from the number of the thread: addresses that a tile needs once are then not kept in registers throughout. */
+DEVICE consumer anew(const consumer *c) {
+    consumer same = *c;
+    unsigned thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    same.lane = (int)thread % 32;
+    same.warp = (int)thread / 32 % 4;
+    same.group = (int)thread / WARPGROUP - 1;
+    return same;
+}
+
+/* Word `what` of what is known of the tile. */
+DEVICE int known(const consumer *c, int what) {
+    return record(c->shared, c->n, what);
+}
+
+/* A word that a warp keeps: the first of a list of rows to compute again. */
+DEVICE int *redo_note(const consumer *c) {
+    return (int *)__cvta_shared_to_generic(barrier_of(c->shared, NOTES_AT) + 4 * (4 * c->group + c->warp));
+}
+
+/* This thread's first row of the unit; its other one is 8 below. */
+DEVICE int row_of(const consumer *c) {
+    return known(c, ROW0) + 64 * c->group + 16 * c->warp + c->lane / 4;
+}
+
+DEVICE void release(const consumer *c, int which) {
+    __syncwarp();
+    if (c->lane == 0)
+        mbarrier_arrive(barrier_of(c->shared, which));
+}
+
+DEVICE void wait_k(const consumer *c) {
+    mbarrier_wait(barrier_of(c->shared, K_FULL + c->k.place), c->k.parity);
+}
+
+DEVICE void release_k(consumer *c) {
+    release(c, K_EMPTY + c->k.place);
+    c->k = ring_next(c->k, STAGES);
+}
+
+DEVICE void wait_v(const consumer *c) {
+    mbarrier_wait(barrier_of(c->shared, V_FULL + c->v.place), c->v.parity);
+}
+
+DEVICE void release_v(consumer *c) {
+    release(c, V_EMPTY + c->v.place);
+    c->v = ring_next(c->v, STAGES);
+}
+
+/* Tiles of keys that this warpgroup has no use for. */
+DEVICE void skip_v(consumer *c, int count) {
+#pragma unroll 1
+    for (; count > 0; count--) {
+        wait_v(c);
+        release_v(c);
+    }
+}
+
+DEVICE void wait_turn(const consumer *c) {
+    if (TAKES_TURNS)
+        named_barrier_wait(TURN + c->group, 2 * WARPGROUP);
+}
+
+DEVICE void pass_turn(const consumer *c) {
+    if (TAKES_TURNS)
+        named_barrier_arrive(TURN + (c->group == GROUPS - 1 ? 0 : c->group + 1), 2 * WARPGROUP);
+}
+
+/* The same of K: the warpgroup lets its turns pass. */
+DEVICE void skip_k(consumer *c, int count) {
+#pragma unroll 1
+    for (; count > 0; count--) {
+        wait_k(c);
+        wait_turn(c);
+        pass_turn(c);
+        release_k(c);
+    }
+}
+
+DEVICE int q_place(const consumer *c) {
+    return place_of(c->n, Q_STAGES) * GROUPS + c->group;
+}
+
+/* S = Q K^T, under way. */
+DEVICE void score(const consumer *c, float s[S_COUNT], unsigned q[K_STEPS][4]) {
+    const unsigned long long right = wgmma_operand(c->base + (K_AT >> 4) + c->k.place * (K_BYTES >> 4), 16);
+    const unsigned long long left = wgmma_operand(c->q, 16);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k++) {
+        const unsigned long long b = right + WGMMA_STEP(k / 4 * TILE_N * ROW_BYTES + k % 4 * 32);
+        if (Q_IN_REGISTERS)
+            WGMMA_K(TILE_N)(s, q[k], b, k > 0);
+        else
+            WGMMA(TILE_N)(s, left + WGMMA_STEP(k / 4 * 64 * ROW_BYTES + k % 4 * 32), b, k > 0);
+    }
+    wgmma_commit();
+}
+
+/* O = P V, or O += P V where more is not 0; under way. */
+DEVICE void accumulate(const consumer *c, float o[O_COUNT], unsigned p[P_COUNT], int more) {
+    const unsigned long long right = wgmma_operand(c->base + (V_AT >> 4) + c->v.place * (V_BYTES >> 4), TILE_N * ROW_BYTES);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < V_STEPS; k++)
+        WGMMA_MN(D_V)(o, p + 4 * k, right + WGMMA_STEP(k * 16 * ROW_BYTES), k > 0 ? 1 : more);
+    wgmma_commit();
+}
+
+/* Products become scores in units of log2 (ROLE GENERAL). */
+DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
+    sequence own;
+    own.batch = known(c, BATCH);
+    own.shift = known(c, SHIFT);
+    const int rows = known(c, ROWS), len_k = known(c, LEN_K);
+#pragma unroll 1
+    for (int half = 0; half < 2; half++) {
+        const int row = row_of(c) + 8 * half, i = row >> c->p->pack, head = head_of(c->p, known(c, HEAD), row);
+        const float slope = slope_of(&c->p->fwd, own.batch, head);
+#pragma unroll
+        for (int n = 0; n < TILE_N / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const int key = j * TILE_N + 8 * n + c->lane % 4 * 2 + e;
+                float *x = &s[4 * n + e];
+                const float product = half ? x[2] : x[0];
+                const float y = row < rows && key < len_k
+                                    ? score_of(&c->p->fwd, &own, head, i, key, slope, product)
+                                    : product;
+                if (half)
+                    x[2] = y;
+                else
+                    x[0] = y;
+            }
+    }
+}
+
+DEVICE void hide(const consumer *c, float s[S_COUNT], int j) {
+    sequence own;
+    own.len_k = known(c, LEN_K);
+    own.shift = known(c, SHIFT);
+    hide_keys(c->p, &own, s, row_of(c), j);
+}
+
+DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
+    if (!IS_PLAIN)
+        adjust(c, s, v->now);
+    if (!USE_CLEAR_TILES || v->now < v->clear_from || v->now >= v->clear_to) {
+        const consumer same = anew(c);
+        hide(&same, s, v->now);
+    }
+}
+
+DEVICE float factor_of(const consumer *c) {
+    return IS_PLAIN ? c->p->fwd.scale_log2 : 1.0f;
+}
+
+DEVICE void weigh_rows(const consumer *c, float s[S_COUNT], softmax_state *m) {
+    m->sum[0] += weigh_half(s, 0, factor_of(c), m->top[0]);
+    m->sum[1] += weigh_half(s, 1, factor_of(c), m->top[1]);
+}
+
+/* The first tile of keys of a row. A row that sees none of them keeps a top that any score is above. */
+DEVICE void start_softmax(const consumer *c, float s[S_COUNT], softmax_state *m) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        m->top[half] = fmaxf(quad_max(lane_max(s, half)) * factor_of(c), -1e30f);
+        m->sum[half] = 0.0f;
+    }
+    weigh_rows(c, s, m);
+}
+
+/* Wait for O; P may be overwritten then, too. */
+DEVICE void wait_o(float o[O_COUNT]) {
+    WGMMA_WAIT(0);
+    wgmma_results(o, O_COUNT);
+}
+
+/* A further one, while the tensor cores add the one before to O. The vote on rescaling, a branch, keeps the compiler from
+ * moving the wait for O up. */
+DEVICE void follow_softmax(const consumer *c, float s[S_COUNT], float o[O_COUNT], unsigned p[P_COUNT], softmax_state *m) {
+    const float slack = USE_LAZY_RESCALE ? RAISE_ABOVE : 0.0f;
+    const float high[2] = {quad_max(lane_max(s, 0)) * factor_of(c), quad_max(lane_max(s, 1)) * factor_of(c)};
+    if (__any_sync(0xffffffffu, high[0] - m->top[0] > slack || high[1] - m->top[1] > slack)) {
+        float shrink[2];
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const float raised = fmaxf(high[half], m->top[half]);
+            shrink[half] = exp2_fast(m->top[half] - raised);
+            m->sum[half] *= shrink[half];
+            m->top[half] = raised;
+        }
+        wait_o(o);
+#pragma unroll
+        for (int n = 0; n < O_COUNT; n++)
+            o[n] *= shrink[n / 2 % 2];
+    }
+    wait_o(o);
+    weigh_rows(c, s, m);
+    round_weights(p, s);
+}
+
+/* Wait for the n-th record; false where it says that there are no more tiles. */
+DEVICE bool take_tile(const consumer *c) {
+    wait_full(c->shared, TILE_FULL, c->n, RECORDS);
+    return known(c, TILE) >= 0;
+}
+
+/* A warpgroup leaves out the tiles of keys that none of its own rows sees, but for one: products need a start. No more than
+ * the rings hold beside the tile before: it still waits for that one's last V. */
+DEVICE key_range range_of(const consumer *c) {
+    const att_fwd_params *f = &c->p->fwd;
+    const int pack = c->p->pack, row0 = known(c, ROW0) + 64 * c->group;
+    const int last_row = min(row0 + 64, known(c, ROWS)) - 1, last = known(c, LAST);
+    sequence own;
+    own.len_k = known(c, LEN_K);
+    own.shift = known(c, SHIFT);
+    key_range v;
+    v.first = known(c, FIRST);
+    v.now = last - 1;
+    if (USE_TILE_SKIP)
+        v.now = min(last, max(max(v.first + 1, last - STAGES + 1), (visible_hi(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N)) - 1;
+    v.behind = last - 1 - v.now;
+    v.clear_from = (visible_lo(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N;
+    v.clear_to = max(visible_hi(f, &own, row0 >> pack), 0) / TILE_N;
+    return v;
+}
+
+/* Wait for Q, and where it stays in registers, load it. */
+DEVICE void wait_q(consumer *c, unsigned q[K_STEPS][4]) {
+    const unsigned tile = c->shared + q_place(c) * Q_PLACE;
+    c->q = c->base + q_place(c) * (Q_PLACE >> 4);
+    mbarrier_wait(barrier_of(c->shared, Q_FULL + q_place(c)), parity_of(c->n, Q_STAGES));
+    const int r = 16 * c->warp + c->lane % 16;
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k++)
+        if (Q_IN_REGISTERS)
+            ldmatrix_x4(q[k], tile + r * ROW_BYTES + k / 4 * 64 * ROW_BYTES + (((2 * (k % 4) + c->lane / 16) ^ (r & 7)) << 4));
+}
+
+DEVICE void release_q(const consumer *c) {
+    release(c, Q_EMPTY + q_place(c));
+}
+
+/* The warp's 16 rows of O, which lie in shared memory, row by row: where they are not all there. */
+DEVICE void store_rows(const consumer *c, unsigned place) {
+    const att_fwd_params *f = &c->p->fwd;
+    const int end = known(c, ROWS) - known(c, ROW0) - 64 * c->group;
+#pragma unroll 1
+    for (int r = 16 * c->warp; r < min(16 * c->warp + 16, end); r++)
+#pragma unroll 1
+        for (int chunk = c->lane; chunk * 8 < f->d_v; chunk += 32) {
+            const unsigned from = place + chunk / 8 * 64 * ROW_BYTES + r * ROW_BYTES + ((chunk % 8 ^ (r & 7)) << 4);
+            half_bits *to = (half_bits *)record_address(c->shared, c->n, O_ROW) + row_offset(c->p, &f->o_stride, 64 * c->group + r);
+            store_16(to + chunk * 8, *(const uint4 *)__cvta_shared_to_generic(from));
+        }
+}
+
+/* LSE of a row half; returns what O is to be multiplied by. */
+DEVICE float finish_sum(const consumer *c, const softmax_state *m, int half, unsigned *bad) {
+    const att_fwd_params *f = &c->p->fwd;
+    const float total = quad_sum(m->sum[half]);
+    float lse = -INFINITE, scale = total;
+    if (total > 0.0f) {
+        lse = m->top[half] + log2_fast(total);
+        scale = reciprocal_fast(total);
+    } else {
+        /* Not a number, or no weight: right where the row sees no key. */
+        sequence own;
+        own.len_k = known(c, LEN_K);
+        own.shift = known(c, SHIFT);
+        const int i = (row_of(c) + 8 * half) >> c->p->pack;
+        if (total != 0.0f || visible_hi(f, &own, i) > visible_lo(f, &own, i))
+            *bad |= 1u << half;
+    }
+    if (f->sinks)
+        scale *= add_sink(f, head_of(c->p, known(c, HEAD), row_of(c) + 8 * half), &lse);
+    if (f->lse && c->lane % 4 == 0 && row_of(c) + 8 * half < known(c, ROWS)) {
+        const int r = 64 * c->group + 16 * c->warp + c->lane / 4 + 8 * half;
+        float *to = (float *)record_address(c->shared, c->n, LSE_ROW);
+        to[row_offset(c->p, &f->lse_stride, r)] = lse * LN_2;
+    }
+    return scale;
+}
+
+/* Rows of the warp, of which a lane's own are bits of `bad`, go to its list. */
+DEVICE void note_rows(const consumer *c, unsigned bad) {
+    unsigned rows = 0;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const unsigned votes = __ballot_sync(0xffffffffu, bad >> half & 1 && row_of(c) + 8 * half < known(c, ROWS));
+#pragma unroll
+        for (int quad = 0; quad < 8; quad++)
+            rows |= (votes >> 4 * quad & 15u) != 0 ? 1u << (quad + 8 * half) : 0u;
+    }
+    if (rows && c->lane == 0) {
+        const int entry = known(c, TILE) * (TILE_M / 16) + 4 * c->group + c->warp;
+        c->p->redo[entry].rows = rows;
+        c->p->redo[entry].next = *redo_note(c);
+        *redo_note(c) = entry;
+    }
+}
+
+/* What is left to do with a tile whose sums are known: what its rows are to be multiplied by, and those that float32 could not
+ * hold, as bits. */
+typedef struct tile_end {
+    float scale[2];
+    unsigned bad;
+} tile_end;
+
+/* LSE of the tile before leaves. */
+DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
+    consumer same = anew(next);
+    same.n--;
+    tile_end end;
+    end.bad = 0;
+    end.scale[0] = finish_sum(&same, m, 0, &end.bad);
+    end.scale[1] = finish_sum(&same, m, 1, &end.bad);
+    return end;
+}
+
+/* O of the tile before leaves. Rows that are not finite go to the list. */
+DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *end) {
+    consumer same = anew(next), *c = &same;
+    same.n--;
+    const unsigned place = c->shared + (OWN_O ? O_AT + c->group * O_BYTES : c->group * Q_PLACE);
+    unsigned bad = end->bad;
+    if (OWN_O) {
+        if (c->lane == 0)
+            tma_store_wait_read();
+        __syncwarp();
+    } else {
+        named_barrier_wait(OWN + c->group, WARPGROUP); /* nobody reads Q any more */
+    }
+    unsigned check[2] = {0, 0};
+    const int r = 16 * c->warp + c->lane % 16;
+#pragma unroll
+    for (int n = 0; n < O_COUNT / 8; n++) {
+        unsigned x[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            x[e] = pack_16(DTYPE, o[8 * n + 2 * e] * end->scale[e % 2], o[8 * n + 2 * e + 1] * end->scale[e % 2]);
+            check[e % 2] = times_zero_plus(DTYPE, x[e], check[e % 2]);
+        }
+        stmatrix_x4(place + n / 4 * 64 * ROW_BYTES + r * ROW_BYTES + (((2 * (n % 4) + c->lane / 16) ^ (r & 7)) << 4), x);
+    }
+    /* Infinities and NaN times 0 are NaN. */
+    bad |= ((check[0] & 0x7fff7fff) != 0 ? 1u : 0u) | ((check[1] & 0x7fff7fff) != 0 ? 2u : 0u);
+    if (__any_sync(0xffffffffu, bad))
+        note_rows(c, bad);
+    tma_publish();
+    __syncwarp();
+    const int row0 = known(c, ROW0) + 64 * c->group + 16 * c->warp, rows = known(c, ROWS);
+    if (c->p->fwd.cu_seqlens_q && row0 + 16 > rows) { /* what follows belongs to another sequence */
+        store_rows(c, place);
+    } else if (c->lane == 0 && row0 < rows) {
+        const int position = known(c, ROW_Q) + (row0 >> c->p->pack);
+#pragma unroll
+        for (int n = 0; n < V_PANELS; n++)
+            tma_store_5d(&c->p->o, place + n * 64 * ROW_BYTES + 16 * c->warp * ROW_BYTES, 64 * n, 0, position, known(c, HEAD),
+                         c->p->fwd.cu_seqlens_q ? 0 : known(c, BATCH));
+        tma_store_commit();
+        if (!OWN_O)
+            tma_store_wait_read();
+    }
+    release(c, TILE_EMPTY + place_of(c->n, RECORDS));
+}
+
+/* Rows that float32 could not hold, after O has left. */
+DEVICE void redo_rows(const consumer *c) {
+    for (int entry = *redo_note(c); entry >= 0; entry = c->p->redo[entry].next) {
+        const tile_work w = tile_of(c->p, entry / (TILE_M / 16));
+        const int row0 = w.row0 + 16 * (entry % (TILE_M / 16));
+        for (unsigned rows = c->p->redo[entry].rows; rows; rows &= rows - 1) {
+            const int row = row0 + __ffs(rows) - 1;
+            second_look(&c->p->fwd, w.s.batch, head_of(c->p, w.head, row), row >> c->p->pack);
+        }
+    }
+}
+
+/* The last PV of a tile, alone. */
+DEVICE void accumulate_last(consumer *c, float o[O_COUNT], unsigned p[P_COUNT], int more) {
+    wait_v(c);
+    accumulate(c, o, p, more);
+    wait_o(o);
+    release_v(c);
+}
+
+/* The first tile of keys, alone: S, softmax, P. */
+DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
+    const key_range v = range_of(c);
+    wait_q(c, q);
+    skip_k(c, v.behind);
+    wait_k(c);
+    wait_turn(c);
+    score(c, s, q);
+    pass_turn(c);
+    WGMMA_WAIT(0);
+    wgmma_results(s, S_COUNT);
+    release_k(c);
+    see(c, &v, s);
+    start_softmax(c, s, m);
+    round_weights(p, s);
+    skip_v(c, v.behind);
+    return v;
+}
+
+DEVICE void consume(consumer *c) {
+    float s[S_COUNT], o[O_COUNT];
+    unsigned p[P_COUNT], q[K_STEPS][4];
+    softmax_state m;
+    if (TAKES_TURNS && c->group == GROUPS - 1)
+        named_barrier_arrive(TURN, 2 * WARPGROUP);
+    if (!take_tile(c))
+        return;
+    key_range v = begin_tile(c, s, p, q, &m);
+#pragma unroll 1
+    for (;;) {
+        int more = 0;
+#pragma unroll 1
+        for (v.now--; v.now >= v.first; v.now--) {
+            wait_k(c);
+            wait_turn(c);
+            score(c, s, q);
+            wait_v(c);
+            accumulate(c, o, p, more);
+            pass_turn(c);
+            more = 1;
+            WGMMA_WAIT(1);
+            wgmma_results(s, S_COUNT);
+            release_k(c);
+            see(c, &v, s);
+            follow_softmax(c, s, o, p, &m);
+            release_v(c);
+        }
+        if (CARRIES)
+            release_q(c);
+        c->n++;
+        if (!CARRIES || !take_tile(c)) {
+            const tile_end end = finish_sums(c, &m);
+            accumulate_last(c, o, p, more);
+            finish_rows(c, o, &end);
+            if (CARRIES)
+                return;
+            c->n--;
+            release_q(c);
+            c->n++;
+            if (!take_tile(c))
+                return;
+            v = begin_tile(c, s, p, q, &m);
+            continue;
+        }
+        v = range_of(c);
+        wait_q(c, q);
+        skip_k(c, v.behind);
+        wait_k(c);
+        wait_turn(c);
+        score(c, s, q);
+        wait_v(c);
+        accumulate(c, o, p, more);
+        pass_turn(c);
+        WGMMA_WAIT(1);
+        wgmma_results(s, S_COUNT);
+        release_k(c);
+        see(c, &v, s);
+        const softmax_state done = m;
+        start_softmax(c, s, &m);
+        const tile_end end = finish_sums(c, &done); /* has branches: the compiler does not move the wait above them */
+        wait_o(o);
+        release_v(c);
+        skip_v(c, v.behind);
+        finish_rows(c, o, &end);
+        round_weights(p, s);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ att_fwd_sm90_params params) {
+    extern __shared__ char shared_memory[];
+    const att_fwd_sm90_params *p = &params;
+    const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
+    const int group = uniform((int)threadIdx.x / WARPGROUP);
+    allow_next_kernel();
+    if (threadIdx.x == 0) {
+        for (int n = 0; n < STAGES; n++) {
+            mbarrier_init(barrier_of(shared, K_FULL + n), 1);
+            mbarrier_init(barrier_of(shared, V_FULL + n), 1);
+            mbarrier_init(barrier_of(shared, K_EMPTY + n), 4 * GROUPS);
+            mbarrier_init(barrier_of(shared, V_EMPTY + n), 4 * GROUPS);
+        }
+        for (int n = 0; n < Q_STAGES * GROUPS; n++) {
+            mbarrier_init(barrier_of(shared, Q_FULL + n), 1);
+            mbarrier_init(barrier_of(shared, Q_EMPTY + n), 4);
+        }
+        for (int n = 0; n < RECORDS; n++) {
+            mbarrier_init(barrier_of(shared, TILE_FULL + n), 1);
+            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 1);
+        }
+        mbarrier_init_done();
+    }
+    __syncthreads();
+    if (group == 0) {
+        REGISTERS_KEEP(KEEP_REGISTERS);
+        wait_for_previous_kernel(); /* consumers touch nothing in memory before this warpgroup has */
+        if (threadIdx.x == 0)
+            produce(p, shared);
+        else if (uniform((int)threadIdx.x / 32) == 1)
+            schedule(p, shared);
+    } else {
+        REGISTERS_TAKE(TAKE_REGISTERS);
+        const int thread = (int)threadIdx.x % WARPGROUP;
+        consumer c = {p, shared, group - 1, uniform(thread / 32), thread % 32, 0, {0, 0}, {0, 0}, wgmma_address(shared), 0};
+        if (c.lane == 0)
+            *redo_note(&c) = -1;
+        consume(&c);
+        if (c.lane == 0)
+            tma_store_wait();
+        __syncwarp();
+        redo_rows(&c);
+    }
+}

@@ -1,0 +1,132 @@
+/* fwd_sm90_shared.cuh: what lies where in the shared memory of a block, and who waits for whom there.
+ *
+ * Tiles are panels of 64 columns, [panel][row][64], each warpgroup's 64 rows of Q by themselves. With room for it there are two
+ * places for Q and one for O, so that the next tile's first scores need not wait for this one's O; else O leaves through Q's. */
+#ifndef ATT_FWD_SM90_SHARED_CUH
+#define ATT_FWD_SM90_SHARED_CUH
+
+#include "kernels/mbarrier.cuh"
+#include "kernels/warpgroup.cuh"
+
+#define GROUPS    (TILE_M / 64) /* consumer warpgroups */
+#define QK_PANELS ((D_QK + 63) / 64)
+#define V_PANELS  ((D_V + 63) / 64)
+#define PANELS(a, b) ((a) > (b) ? (a) : (b))
+
+#define ROW_BYTES 128 /* of a panel */
+#define Q_BYTES   (64 * ROW_BYTES * QK_PANELS) /* of one warpgroup */
+#define O_BYTES   (64 * ROW_BYTES * V_PANELS)
+#define K_BYTES   (TILE_N * ROW_BYTES * QK_PANELS)
+#define V_BYTES   (TILE_N * ROW_BYTES * V_PANELS)
+
+#define SHARED_MOST  (227 * 1024)
+#define SHARED_SLACK (1024 + 1024) /* barriers and what else is small; the boundary of 1024 bytes */
+#define RING_BYTES   (STAGES * (K_BYTES + V_BYTES))
+#define RICH_BYTES   (GROUPS * (2 * Q_BYTES + O_BYTES) + RING_BYTES + SHARED_SLACK)
+#define POOR_BYTES   (GROUPS * 64 * ROW_BYTES * PANELS(QK_PANELS, V_PANELS) + RING_BYTES + SHARED_SLACK)
+#define OWN_O        (RICH_BYTES <= SHARED_MOST)
+#define Q_STAGES     (OWN_O ? 2 : 1)
+#define Q_PLACE      (OWN_O ? Q_BYTES : 64 * ROW_BYTES * PANELS(QK_PANELS, V_PANELS))
+
+#define K_AT       (Q_STAGES * GROUPS * Q_PLACE)
+#define V_AT       (K_AT + STAGES * K_BYTES)
+#define O_AT       (V_AT + STAGES * V_BYTES)
+#define BARRIER_AT (O_AT + (OWN_O ? GROUPS * O_BYTES : 0))
+
+CHECK_SHARED(OWN_O ? RICH_BYTES : POOR_BYTES);
+static_assert(POOR_BYTES <= SHARED_MOST, "a block fits");
+static_assert(TILE_M % 64 == 0 && TILE_N % 16 == 0, "whole products of 64 rows and 16 keys");
+static_assert(WARPS == 4 * (GROUPS + 1), "a producer warpgroup and the consumers");
+
+/* What is known of a tile, for all who work on it: kept here and not in registers, which the tensor cores' results fill. Records
+ * are a ring, as Q's places are: use n of either is for the n-th tile that the block takes. */
+enum {
+    TILE, /* its number; -1: there are no more */
+    ROW0, /* its first row */
+    ROWS, /* rows of its unit */
+    FIRST,
+    LAST, /* tiles of keys that some row sees */
+    LEN_K,
+    SHIFT, /* of the diagonal */
+    HEAD,  /* of the unit */
+    BATCH,
+    ROW_Q, /* first row of the sequence in packed Q and O */
+    ROW_K, /* and in packed K and V */
+    O_ROW = 12,   /* address of the tile's first row in O: two words */
+    LSE_ROW = 14, /* and in LSE; 0: nobody wants it */
+    RECORD_WORDS = 16
+};
+enum { RECORDS = 4 };
+
+/* Barriers in shared memory: `full` is waited for by consumers, `empty` by the producer. */
+enum {
+    K_FULL = 0,
+    K_EMPTY = K_FULL + STAGES,
+    V_FULL = K_EMPTY + STAGES,
+    V_EMPTY = V_FULL + STAGES,
+    Q_FULL = V_EMPTY + STAGES, /* a warpgroup each */
+    Q_EMPTY = Q_FULL + 2 * GROUPS,
+    TILE_FULL = Q_EMPTY + 2 * GROUPS,
+    TILE_EMPTY = TILE_FULL + RECORDS,
+    RECORDS_AT = TILE_EMPTY + RECORDS,
+    NOTES_AT = RECORDS_AT + RECORDS * RECORD_WORDS / 2 /* a word a consumer warp */
+};
+static_assert(NOTES_AT * MBARRIER_BYTES + 4 * 4 * GROUPS <= 1024, "they have their place");
+
+/* Named barriers. */
+enum {
+    TURN = 1,           /* warpgroup w may use the tensor cores: TURN + w; itself and the one before it */
+    OWN = TURN + GROUPS /* the threads of warpgroup w: OWN + w */
+};
+
+/* A ring of `places`, a power of two: the n-th use is of this place, and this is the parity that consumers wait for there. */
+DEVICE int place_of(int n, int places) {
+    return n & (places - 1);
+}
+
+DEVICE int parity_of(int n, int places) {
+    return (int)((unsigned)n / (unsigned)places & 1u);
+}
+static_assert((STAGES & (STAGES - 1)) == 0, "places of a ring are a power of two");
+
+/* The same, one use after the other. */
+typedef struct ring {
+    int place, parity;
+} ring;
+
+DEVICE ring ring_next(ring r, int places) {
+    const bool wraps = r.place == places - 1;
+    return {wraps ? 0 : r.place + 1, r.parity ^ wraps};
+}
+
+DEVICE unsigned barrier_of(unsigned shared, int which) {
+    return shared + BARRIER_AT + MBARRIER_BYTES * which;
+}
+
+/* Word `what` of the n-th record. */
+DEVICE unsigned record_place(unsigned shared, int n, int what) {
+    return barrier_of(shared, RECORDS_AT) + 4 * (RECORD_WORDS * place_of(n, RECORDS) + what);
+}
+
+DEVICE int record(unsigned shared, int n, int what) {
+    int value;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(record_place(shared, n, what)) : "memory");
+    return value;
+}
+
+DEVICE unsigned long long record_address(unsigned shared, int n, int what) {
+    unsigned long long value;
+    asm volatile("ld.shared.b64 %0, [%1];" : "=l"(value) : "r"(record_place(shared, n, what)) : "memory");
+    return value;
+}
+
+/* Wait until the n-th use of a ring is there; for the producer: until its place is free. */
+DEVICE void wait_full(unsigned shared, int full, int n, int places) {
+    mbarrier_wait(barrier_of(shared, full + place_of(n, places)), parity_of(n, places));
+}
+
+DEVICE void wait_empty(unsigned shared, int empty, int n, int places) {
+    mbarrier_wait(barrier_of(shared, empty + place_of(n, places)), parity_of(n, places) ^ 1);
+}
+
+#endif

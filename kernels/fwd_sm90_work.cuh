@@ -1,0 +1,58 @@
+/* fwd_sm90_work.cuh: what the tiles of a problem are, and in which order blocks take them. */
+#ifndef ATT_FWD_SM90_WORK_CUH
+#define ATT_FWD_SM90_WORK_CUH
+
+#include "kernels/fwd_sequence.cuh"
+#include "kernels/fwd_sm90_params.h"
+#include "kernels/switches_sm90.cuh"
+
+/* TILE_M rows of a unit. */
+typedef struct tile_work {
+    sequence s;
+    int head;        /* of Q; of K and V where heads are packed */
+    int row0, rows;  /* first row of the tile; rows of the whole unit */
+    int first, last; /* tiles of keys that some row sees; none: last <= first */
+} tile_work;
+
+/* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
+ * leave them most keys, and blocks that work at the same time share K and V in L2. */
+DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
+    tile_work w;
+    const int a_section = p->fwd.row_blocks * p->section, section = tile / a_section, in_section = tile - section * a_section;
+    const int units = min(p->section, p->units - section * p->section);
+    const int turn = in_section / units, unit = section * p->section + in_section - turn * units;
+    const int batch = (int)divide(unit, &p->by_heads);
+    w.head = unit - batch * (int)p->by_heads.value;
+    w.s = sequence_of(&p->fwd, batch);
+    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - turn : turn) * TILE_M;
+    w.rows = w.s.len_q << p->pack;
+    const int last_row = min(w.row0 + TILE_M, w.rows) - 1;
+    w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;
+    w.last = ((USE_TILE_SKIP ? max(visible_hi(&p->fwd, &w.s, last_row >> p->pack), 0) : w.s.len_k) + TILE_N - 1) / TILE_N;
+    return w;
+}
+
+DEVICE bool has_rows(const tile_work *w) {
+    return w->row0 < w->rows;
+}
+
+DEVICE bool has_keys(const tile_work *w) {
+    return w->first < w->last;
+}
+
+/* The query head of a row of the unit. */
+DEVICE int head_of(const att_fwd_sm90_params *p, int unit_head, int row) {
+    return (unit_head << p->pack) + (row & ((1 << p->pack) - 1));
+}
+
+/* Elements from the tile's first row to its row r, in a tensor of Q's shape. */
+DEVICE long long row_offset(const att_fwd_sm90_params *p, const att_fwd_strides *stride, int r) {
+    return (r >> p->pack) * stride->row + (r & ((1 << p->pack) - 1)) * stride->head;
+}
+
+/* And the first row itself. */
+DEVICE long long first_row(const att_fwd_sm90_params *p, const tile_work *w, const att_fwd_strides *stride) {
+    return query_offset(&p->fwd, &w->s, stride, w->head << p->pack, w->row0 >> p->pack);
+}
+
+#endif

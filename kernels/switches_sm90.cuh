@@ -1,0 +1,12 @@
+/* switches_sm90.cuh: the switches of the Hopper kernels alone; switches.cuh has those they share. */
+#ifndef ATT_SWITCHES_SM90_CUH
+#define ATT_SWITCHES_SM90_CUH
+
+#ifndef USE_CARRY
+#define USE_CARRY 1
+#endif
+#ifndef USE_TURNS
+#define USE_TURNS 1
+#endif
+
+#endif
