@@ -8,7 +8,6 @@
 static const char *role_name(att_cuda_role role) {
     switch (role) {
     case ATT_ROLE_PLAIN:
-    case ATT_ROLE_SHORT: /* differs in what is chosen, not in what is compiled */
         return "PLAIN";
     case ATT_ROLE_GENERAL:
         return "GENERAL";

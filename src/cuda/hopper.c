@@ -14,9 +14,9 @@ enum {
     Q_ROWS = 64,   /* rows of Q in a copy: those of a warpgroup */
     O_ROWS = 16,   /* and of O: those of a warp */
     SWIZZLE_ROWS = 8,
-    IN_TURN_MOST =
-        192, /* rows of a tile up to which the warpgroups take turns at the tensor cores */
     COUNTER_BYTES = 256, /* next_tile, padded */
+    RECORDS_MOST = 4,    /* tiles that a block can know of at a time */
+    FEW_KEYS = 1024,     /* up to which tiles are so short that knowing them late costs more than sharing them unevenly */
     WORKSPACE_UNIT = 256
 };
 
@@ -86,16 +86,20 @@ static bool is_uneven(const att_fwd_params *f, const att_problem *p) {
            p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
 }
 
-/* Units whose tiles are taken together: those whose K and V stay in half of L2. */
+/* Units whose tiles are taken together: those whose K and V stay in L2 beside what flows through it. Sections are of one
+ * size, or nearly: a small last one would end with long tiles. */
 static int section_of(const att_fwd_sm90_params *h, const att_problem *p,
                       const att_cuda_limits *limits) {
     const bool packed_keys = (p->features & ATT_CU_SEQLENS_K) && !(p->features & ATT_PAGED);
     const int64_t keys = packed_keys ? att_ceil_div(p->total_k, p->batch) : p->seq_k;
     const int64_t bytes =
         att_max(1, keys) * (p->d_qk + p->d_v) * (int64_t)att_dtype_size(p->dtype);
-    const int64_t sharing =
-        h->pack ? 1 : p->heads_q / p->heads_kv; /* units with the same K, V */
-    return (int)att_min(h->units, att_max(1, limits->l2_bytes / 2 / bytes) * sharing);
+    /* Units with the same K and V stay together. */
+    const int64_t sharing = h->pack ? 1 : p->heads_q / p->heads_kv;
+    const int64_t groups = h->units / sharing;
+    const int64_t most = att_max(1, limits->l2_bytes / 8 * 5 / bytes);
+    const int64_t sections = att_ceil_div(groups, most);
+    return (int)(att_ceil_div(groups, sections) * sharing);
 }
 
 static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const att_problem *p,
@@ -116,10 +120,10 @@ static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const a
     h->units = (int)units;
     const bool uneven = is_uneven(&t->params, p);
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
-    h->in_turn = !uneven && kernel->tile_m <= IN_TURN_MOST;
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
-    t->counts_tiles = uneven;
+    t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
+    h->ahead = !uneven || p->seq_k <= FEW_KEYS ? RECORDS_MOST : RECORDS_MOST / 2;
     const int64_t redo = tiles * (kernel->tile_m / O_ROWS) * (int64_t)sizeof(att_fwd_redo);
     t->workspace = (size_t)(COUNTER_BYTES + att_round_up(redo, WORKSPACE_UNIT)) * (tiles > 0);
     return ATT_OK;
@@ -174,10 +178,14 @@ att_status att_cuda_hopper_tiling(att_cuda_tiling *tiling, att_cuda_device *devi
                                   const att_cuda_kernel *kernel, const att_problem *p) {
     const att_cuda_limits *limits = att_cuda_device_limits(device);
     ATT_TRY(cut(tiling, kernel, p, limits));
+    const bool stays = kernel->role != ATT_ROLE_SMALL; /* blocks take tile after tile */
     tiling->shape = (att_cuda_shape){
-        .grid = {(uint32_t)att_min(tiling->hopper.tiles, limits->sms), 1, 1},
+        .grid = {(uint32_t)(stays ? att_min(tiling->hopper.tiles, limits->sms)
+                                  : tiling->hopper.tiles),
+                 1, 1},
         .threads = att_cuda_kernel_threads(kernel),
         .shared = att_cuda_kernel_shared(kernel),
+        .overlap = !tiling->counts_tiles,
     };
     ATT_TRY(att_cuda_function_allow(tiling->function, tiling->shape.shared));
     if (tiling->hopper.tiles == 0)

@@ -42,8 +42,7 @@ typedef enum att_cuda_role {
     ATT_ROLE_DECODE,  /* few rows a K/V head, every feature; the heads of a group in one tile */
     ATT_ROLE_COMBINE, /* merges the splits of the keys; no problem selects it */
     ATT_ROLE_RUNG,    /* a step of the ladder: teaches, and serves only where slow is allowed */
-    ATT_ROLE_SMALL, /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
-    ATT_ROLE_SHORT /* as PLAIN, for few keys */
+    ATT_ROLE_SMALL /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
 } att_cuda_role;
 
 typedef struct att_cuda_kernel {

@@ -37,6 +37,13 @@ static int rings_and_tiles(const att_cuda_kernel *k) {
     return rich <= MOST ? rich : ring + k->tile_m * (qk > v ? qk : v);
 }
 
+/* Every warpgroup has Q and `stages` tiles of K and V of its own; sums and barriers. */
+static int tiles_of_warpgroups(const att_cuda_kernel *k) {
+    enum { WARPGROUP = 4, SUMS = 3072 };
+    const int qk = pitch(k->d_qk), v = pitch(k->d_v);
+    return k->warps / WARPGROUP * (k->tile_m * qk + k->stages * k->tile_n * (qk + v)) + SUMS;
+}
+
 /* Kernels that are not listed have their tiles in static arrays, or none. */
 static const struct {
     const char *source;
@@ -44,7 +51,7 @@ static const struct {
 } layouts[] = {
     {"fwd_sm80", swizzled_tiles},   {"fwd_sm90", rings_and_tiles},
     {"fwd_decode", rings_of_warps}, {"mma_async", swizzled_tiles},
-    {"vector", padded_floats},
+    {"vector", padded_floats},      {"fwd_sm90_small", tiles_of_warpgroups},
 };
 
 uint32_t att_cuda_kernel_threads(const att_cuda_kernel *kernel) {

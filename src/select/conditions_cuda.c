@@ -4,6 +4,7 @@
 #include "cuda/alignment.h"
 #include "cuda/family.h"
 #include "cuda/hopper.h"
+#include "cuda/hopper_choice.h"
 #include "cuda/module.h"
 #include "cuda/rungs.h"
 #include "cuda/shape.h"
@@ -11,9 +12,6 @@
 
 /* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
 static const int64_t count_most = INT32_MAX - 65535;
-
-/* Keys up to which ATT_ROLE_SHORT serves. */
-static const int64_t short_most = 1536;
 
 bool att_cuda_row_runs(const att_cuda_kernel *k, const att_limits *limits,
                        att_refusal *refusal) {
@@ -80,8 +78,8 @@ static bool is_plain(const att_problem *p, att_refusal *refusal) {
 }
 
 /* Hopper's copy engine moves 16 bytes at a time whatever the role; it walks pages as it does the rest. */
-static bool is_for_hopper(const att_cuda_kernel *k, const att_problem *p,
-                          att_refusal *refusal) {
+static bool is_for_hopper(const att_cuda_kernel *k, const att_limits *limits,
+                          const att_problem *p, att_refusal *refusal) {
     if (k->role != ATT_ROLE_GENERAL && !keeps_scores(p, refusal))
         return false;
     if (!moves_vectors(p, refusal))
@@ -89,9 +87,13 @@ static bool is_for_hopper(const att_cuda_kernel *k, const att_problem *p,
     const char *field;
     const char *why = att_cuda_hopper_refusal(k, p, &field);
     ATT_CONDITION(!why, field, "%s", why);
-    ATT_CONDITION(k->role != ATT_ROLE_SHORT || p->seq_k <= short_most, "seq_k",
-                  "is for few keys: seq_k=%lld is above %lld", (long long)p->seq_k,
-                  (long long)short_most);
+    ATT_CONDITION(k->role != ATT_ROLE_SMALL || !(p->features & ATT_PAGED), "features",
+                  "reads no pages");
+    /* Asked for by name, a row serves whatever it can. */
+    const char *sooner =
+        limits->kernel[0] ? NULL : att_cuda_hopper_sooner(k, p, limits->gpu->sms);
+    ATT_CONDITION(!sooner, "seq_q", "tiles of %s end sooner on %d SMs", sooner,
+                  limits->gpu->sms);
     return true;
 }
 
@@ -118,7 +120,7 @@ bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
     if (!counts_fit(p, refusal))
         return false;
     if (att_cuda_family_of(k) == ATT_CUDA_HOPPER)
-        return is_for_hopper(k, p, refusal);
+        return is_for_hopper(k, limits, p, refusal);
     const bool small = k->role == ATT_ROLE_SMALL;
     if ((k->role == ATT_ROLE_PLAIN || small) && !is_plain(p, refusal))
         return false;

@@ -1,0 +1,69 @@
+/* hopper_choice.c: which of Hopper's tiles ends a problem soonest.
+ *
+ * A tile's time is that of its keys and of the switch to it; blocks work on their tiles in rounds. Large tiles use the tensor
+ * cores best; where they leave SMs idle in the last round, or in the only one, smaller ones end sooner. */
+#include "cuda/hopper_choice.h"
+
+#include <stdbool.h>
+
+#include "base/checked.h"
+
+enum { PANEL = 64 /* columns */ };
+
+/* Nanoseconds on an H200, fitted to the times of forced tiles (docs/hopper.md). */
+typedef struct hopper_tile {
+    int panels; /* of d_qk */
+    att_cuda_role role;
+    int m, n;
+    int start;       /* until the first tile of a block is under way, and after its last */
+    int tile;        /* a tile */
+    double key;      /* a key */
+    const char *text;
+} hopper_tile;
+
+static const hopper_tile tiles[] = {
+    {1, ATT_ROLE_SMALL, 64, 128, 2800, 0, 7.2, "64 rows x 128 keys"},
+    {1, ATT_ROLE_PLAIN, 128, 128, 3900, 400, 8.6, "128 rows x 128 keys"},
+    {1, ATT_ROLE_PLAIN, 192, 128, 3900, 1000, 11.2, "192 rows x 128 keys"},
+    {1, ATT_ROLE_PLAIN, 256, 64, 3900, 400, 17.2, "256 rows x 64 keys"},
+    {2, ATT_ROLE_SMALL, 64, 64, 3000, 0, 11.0, "64 rows x 64 keys"},
+    {2, ATT_ROLE_PLAIN, 128, 128, 4500, 600, 12.5, "128 rows x 128 keys"},
+};
+
+static bool is_uneven(const att_problem *p) {
+    return p->causal != ATT_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
+}
+
+static double time_of(const hopper_tile *t, const att_problem *p, int sms) {
+    const double count =
+        (double)(p->batch * p->heads_q) * (double)att_ceil_div(p->seq_q, t->m);
+    const double each = t->tile + t->key * (double)p->seq_k;
+    const double rounds = (double)att_ceil_div((int64_t)count, sms);
+    if (!is_uneven(p))
+        return t->start + rounds * each;
+    /* Half of the keys on the average; the longest tiles come first. */
+    const double mean = count / sms * (t->tile + t->key * (double)p->seq_k / 2.0);
+    return t->start + (mean > each ? mean : each);
+}
+
+static const hopper_tile *find(const att_cuda_kernel *k) {
+    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
+        if (tiles[i].panels == att_ceil_div(k->d_qk, PANEL) && tiles[i].role == k->role &&
+            tiles[i].m == k->tile_m && tiles[i].n == k->tile_n)
+            return &tiles[i];
+    return NULL;
+}
+
+const char *att_cuda_hopper_sooner(const att_cuda_kernel *kernel, const att_problem *p,
+                                   int sms) {
+    const hopper_tile *own = kernel->d_qk == kernel->d_v ? find(kernel) : NULL;
+    if (!own)
+        return NULL;
+    const hopper_tile *best = own;
+    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
+        if (tiles[i].panels == own->panels &&
+            !(tiles[i].role == ATT_ROLE_SMALL && p->features & ATT_PAGED) &&
+            time_of(&tiles[i], p, sms) < time_of(best, p, sms))
+            best = &tiles[i];
+    return best == own ? NULL : best->text;
+}
