@@ -36,7 +36,7 @@ const att_kernel_row *att_registry_row(size_t i);
 /* Does `id` match `pattern`: equal, or beginning as it does where it ends in *? */
 bool att_kernel_matches(const char *id, const char *pattern);
 
-/* "fwd", "decode"; GPU: "plain", "general", "decode", "combine", "rung", "small", "short". */
+/* "fwd", "decode"; GPU: "plain", "general", "decode", "combine", "rung", "small". */
 const char *att_row_role(const att_kernel_row *row);
 
 /* The architecture whose rows a GPU takes, ATT_SM80 ...: its own, or for one newer than all of them the one

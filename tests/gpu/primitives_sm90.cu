@@ -54,7 +54,8 @@ DEVICE void store_results(float *out, const float *d, int n) {
     DEVICE void run_wgmma_##N(const primitives_sm90_params *p) {                                                           \
         const unsigned left = shared_start(), right = left + PANEL;                                                        \
         const bool mn = p->what == PRIMITIVES_WGMMA_MN;                                                                    \
-        const unsigned long long from = wgmma_operand(left, 16), with = wgmma_operand(right, mn ? PANEL : 16);             \
+        const unsigned long long from = wgmma_operand(wgmma_address(left), 16);                                            \
+        const unsigned long long with = wgmma_operand(wgmma_address(right), mn ? PANEL : 16);                              \
         float d[N / 2];                                                                                                    \
         unsigned a[4][4];                                                                                                  \
         load_left(a, left);                                                                                                \

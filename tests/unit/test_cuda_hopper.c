@@ -18,7 +18,9 @@
 static const char source[] = "the source of fwd_sm90";
 const att_embedded_code att_embedded_codes[] = {{0, 0, 0, 0, 0}};
 const att_embedded_text att_embedded_texts[] = {
-    {"kernels/fwd_sm90.cu", source, sizeof source - 1}, {0, 0, 0}};
+    {"kernels/fwd_sm90.cu", source, sizeof source - 1},
+    {"kernels/fwd_sm90_small.cu", source, sizeof source - 1},
+    {0, 0, 0}};
 
 static fake_cuda *fake;
 
@@ -43,6 +45,15 @@ static att_cuda_kernel row_d64(void) {
 
 static att_cuda_kernel row_d128(void) {
     return row_of("hopper_d128", ATT_BF16, 128, 128, 128, 2);
+}
+
+/* Two warpgroups, which share the keys of 64 rows. */
+static att_cuda_kernel row_small(void) {
+    att_cuda_kernel row = row_of("hopper_small", ATT_F16, 64, 64, 128, 2);
+    row.source = "fwd_sm90_small";
+    row.role = ATT_ROLE_SMALL;
+    row.warps = 8;
+    return row;
 }
 
 static att_status choose(att_cuda_tiling *t, const att_cuda_kernel *kernel,
@@ -83,6 +94,12 @@ static void test_shared__by_what_fits__two_layouts(void **state) {
     assert_int_equal(att_cuda_kernel_shared(&k), (48 + 140) * 1024 + 2048);
 }
 
+static void test_shared__of_small__warpgroups_by_themselves(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_small();
+    assert_int_equal(att_cuda_kernel_shared(&k), 2 * (8 + 2 * 32) * 1024 + 3072);
+}
+
 /* ------------------------------------------------------------------------------- cutting */
 
 static void test_tiling__every_key_seen__one_block_an_sm_unit_after_unit(void **state) {
@@ -99,7 +116,7 @@ static void test_tiling__every_key_seen__one_block_an_sm_unit_after_unit(void **
     assert_int_equal(t.hopper.section, 1);
     assert_int_equal(t.hopper.pack, 0);
     assert_int_equal(t.hopper.copy_rows, 128);
-    assert_int_equal(t.hopper.in_turn, 1);
+    assert_int_equal(t.hopper.ahead, 4);
     assert_false(t.counts_tiles);
     assert_int_equal(t.shape.grid[0], 132);
     assert_int_equal(t.shape.shared, 200 * 1024 + 2048);
@@ -121,14 +138,16 @@ static void test_tiling__causal__units_that_share_l2_are_taken_together(void **s
     att_problem p = problem(4, 16, 16, 8192, 8192, 128, ATT_BF16);
     p.causal = ATT_CAUSAL_TOP_LEFT;
     att_cuda_tiling t = tiling_of(&k, &p);
-    assert_int_equal(t.hopper.section, 25 / 4); /* 25 of 50 MiB; K and V of a head are 4 */
-    assert_int_equal(t.hopper.in_turn, 0);
+    /* Of 50 MiB five eighths hold K and V of 7 heads, 4 MiB each: ten sections of the 64. */
+    assert_int_equal(t.hopper.section, 7);
+    assert_int_equal(t.hopper.ahead, 2);
     assert_true(t.counts_tiles);
 
     p = problem(4, 16, 4, 8192, 8192, 128, ATT_BF16);
     p.causal = ATT_CAUSAL_TOP_LEFT;
     t = tiling_of(&k, &p);
-    assert_int_equal(t.hopper.section, 4 * (25 / 4)); /* four units have one K and V */
+    /* Four units have one K and V: three sections of the 16 groups. */
+    assert_int_equal(t.hopper.section, 4 * 6);
 
     p = problem(1, 2, 2, 100000, 100000, 128, ATT_BF16);
     p.causal = ATT_CAUSAL_TOP_LEFT;
@@ -173,6 +192,18 @@ static void test_tiling__few_rows__the_heads_of_a_group_share_a_tile(void **stat
         assert_int_equal(t.hopper.units, 3 * heads);
         assert_int_equal(t.params.row_blocks, ((cases[i].seq_q << cases[i].pack) + 127) / 128);
     }
+}
+
+/* Blocks that do not stay: as many as tiles, drawn by nobody. */
+static void test_tiling__of_small__a_block_a_tile(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_small();
+    att_problem p = problem(2, 8, 8, 700, 700, 64, ATT_F16);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    const att_cuda_tiling t = tiling_of(&k, &p);
+    assert_int_equal(t.shape.grid[0], 16 * 11);
+    assert_true(t.shape.overlap);
+    assert_false(t.counts_tiles);
 }
 
 static void test_tiling__nothing_to_do__nothing_launched(void **state) {
@@ -399,7 +430,7 @@ static void assert_answers(const att_cuda_kernel *k, const att_problem *p) {
     fixture_open(&f, p, 7);
     const att_cuda_tiling t = tiling_of(k, p);
     assert_served(k, p);
-    void *workspace = aligned_alloc(256, t.workspace);
+    void *workspace = aligned_alloc(256, t.workspace + 256);
     assert_non_null(workspace);
     memset(workspace, 0x5a, t.workspace); /* the counter must be set, not found */
     fake->launches = 0;
@@ -435,6 +466,24 @@ static void test_answers__shapes_and_masks__through_the_maps(void **state) {
     assert_answers(&d128, &p);
     p = problem(2, 4, 2, 5, 0, 128, ATT_BF16); /* no keys */
     assert_answers(&d128, &p);
+}
+
+static void test_answers__of_small__through_the_maps(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_small();
+    att_problem p = problem(2, 3, 3, 130, 131, 64, ATT_F16);
+    p.features = ATT_LSE;
+    assert_answers(&k, &p);
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+    assert_answers(&k, &p);
+    p = problem(2, 8, 2, 20, 50, 40, ATT_F16); /* heads packed */
+    assert_answers(&k, &p);
+    p = problem(3, 4, 2, 60, 80, 64, ATT_F16);
+    p.features = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LSE;
+    p.total_q = 150;
+    p.total_k = 200;
+    att_problem_layout_bshd(&p);
+    assert_answers(&k, &p);
 }
 
 static void test_answers__strides__of_any_order(void **state) {
@@ -542,6 +591,9 @@ int main(void) {
         cmocka_unit_test(test_tiling__causal__units_that_share_l2_are_taken_together),
         cmocka_unit_test(test_tiling__lengths__count_tiles),
         cmocka_unit_test(test_tiling__few_rows__the_heads_of_a_group_share_a_tile),
+        cmocka_unit_test(test_shared__of_small__warpgroups_by_themselves),
+        cmocka_unit_test(test_tiling__of_small__a_block_a_tile),
+        cmocka_unit_test(test_answers__of_small__through_the_maps),
         cmocka_unit_test(test_tiling__nothing_to_do__nothing_launched),
         cmocka_unit_test(test_tiling__too_many_tiles__refused),
         cmocka_unit_test(test_maps__packed_heads__rows_of_a_group_lie_together),

@@ -390,14 +390,46 @@ static void test_hopper__layouts__that_the_copy_engine_takes(void **state) {
     }
 }
 
-static void test_hopper__few_keys__the_short_role_alone(void **state) {
+/* Of Hopper's tiles the one that ends a problem soonest; one that is asked for by name serves whatever it can. */
+static void test_hopper__tiles__by_what_ends_soonest(void **state) {
     (void)state;
-    const att_limits limits = hopper(false);
-    att_problem p = problem(3000, 1536, 128, 128, ATT_BF16);
-    assert_hopper(ATT_ROLE_SHORT, &limits, &p, "", "");
-    p.seq_k++;
-    assert_hopper(ATT_ROLE_SHORT, &limits, &p, "seq_k", "1537");
-    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "", "");
+    att_cuda_kernel small = hopper_row(ATT_ROLE_SMALL), large = hopper_row(ATT_ROLE_PLAIN);
+    small.source = "fwd_sm90_small";
+    small.tile_m = small.tile_n = 64;
+    small.warps = 8;
+    att_limits limits = hopper(false);
+    const att_problem few = problem(128, 500, 128, 128, ATT_BF16);
+    const att_problem many = problem(30000, 500, 128, 128, ATT_BF16);
+    const struct {
+        const att_cuda_kernel *kernel;
+        const att_problem *p;
+        bool serves;
+    } cases[] = {{&small, &few, true},
+                 {&large, &few, false},
+                 {&small, &many, false},
+                 {&large, &many, true}};
+    for (int named = 0; named < 2; named++) {
+        snprintf(limits.kernel, sizeof limits.kernel, "%s", named ? "fwd_sm90*" : "");
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            att_refusal refusal = {.step = 0};
+            const bool serves =
+                att_cuda_row_serves(cases[i].kernel, &limits, cases[i].p, &refusal);
+            assert_int_equal(serves, named || cases[i].serves);
+            if (!serves) {
+                assert_string_equal(refusal.field, "seq_q");
+                assert_non_null(strstr(refusal.why, "end sooner"));
+            }
+        }
+    }
+    att_problem paged = few;
+    paged.features = ATT_PAGED;
+    paged.page_size = 64;
+    paged.num_pages = 100;
+    att_refusal refusal = {.step = 0};
+    assert_false(att_cuda_row_serves(&small, &limits, &paged, &refusal));
+    assert_non_null(strstr(refusal.why, "pages"));
+    limits.kernel[0] = '\0'; /* what does not take pages does not end them sooner */
+    assert_true(att_cuda_row_serves(&large, &limits, &paged, &refusal));
 }
 
 /* Its instructions are promised by no other GPU, newer ones included. */
@@ -429,7 +461,7 @@ int main(void) {
         cmocka_unit_test(test_gpu__unattested__refused_without_leave),
         cmocka_unit_test(test_hopper__features__by_role),
         cmocka_unit_test(test_hopper__layouts__that_the_copy_engine_takes),
-        cmocka_unit_test(test_hopper__few_keys__the_short_role_alone),
+        cmocka_unit_test(test_hopper__tiles__by_what_ends_soonest),
         cmocka_unit_test(test_hopper__other_gpus__refused),
         cmocka_unit_test(test_alignment__bases_and_strides__their_common_power),
     };
