@@ -229,7 +229,7 @@ static cli_exit plan_problems(cli_session *session, const lab_device *device) {
         const lab_spec *spec = &session->specs[i];
         lab_plan_result plan;
         lab_message why;
-        if (!lab_plan_make(&plan, spec, device, &why)) {
+        if (!lab_plan_make(&plan, spec, device, NULL, &why)) {
             cli_complain(o, "%s", why.text);
             result = CLI_USAGE;
         } else {

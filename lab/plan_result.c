@@ -82,7 +82,7 @@ static void take_choice(lab_plan_result *result, const att_kernel_row *row) {
 }
 
 bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
-                   lab_message *why) {
+                   const char *kernel, lab_message *why) {
     const att_problem *p = &spec->problem;
     *result = (lab_plan_result){.chosen = NULL};
     att_extents extents;
@@ -91,7 +91,8 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
     result->tiles = calloc(LAB_TILE_GRID + att_registry_count(), sizeof *result->tiles);
     if (!result->tiles)
         return lab_fail(why, "no memory for the tiles");
-    const att_limits limits = {.device = ATT_DEVICE_CUDA, .gpu = &device->limits};
+    att_limits limits = {.device = ATT_DEVICE_CUDA, .gpu = &device->limits};
+    snprintf(limits.kernel, sizeof limits.kernel, "%s", kernel ? kernel : "");
     lab_work_of(&result->work, spec);
     lab_floor_of(&result->floor, &result->work, p->dtype, device);
     result->has_reach = lab_reach_of(&result->reach, &result->work, p->dtype, device);

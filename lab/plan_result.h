@@ -25,9 +25,9 @@ typedef struct lab_plan_result {
     char refusal[sizeof((att_error *)0)->text];
 } lab_plan_result;
 
-/* Plan. Fails where the problem makes no sense, or memory runs out. */
+/* Plan, with kernels whose ids match `kernel` alone; NULL: any. Fails where the problem makes no sense, or memory runs out. */
 bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
-                   lab_message *why);
+                   const char *kernel, lab_message *why);
 void lab_plan_free(lab_plan_result *result);
 
 /* "m128n64s2w4". */

@@ -247,7 +247,7 @@ static void put_goals(const json_t *rows, const lab_device *device) {
              least_share(rows, device->rates[LAB_RATE_MEMORY_SEEN].value), detail);
 }
 
-/* Predicted over measured, a row a group. Only kernels whose tiles the planner models count. */
+/* Predicted over measured, a row a group, for the kernels that were measured. Only those whose tiles the planner models count. */
 static void put_model(const json_t *rows, const lab_device *device) {
     lab_message why;
     names groups = {.count = 0}, rivals = {.count = 0};
@@ -263,8 +263,10 @@ static void put_model(const json_t *rows, const lab_device *device) {
             lab_plan_result plan;
             if (strcmp(text(row, "group"), groups.list[g]) != 0)
                 continue;
+            const json_t *launch = json_object_get(row, "launch");
+            const char *kernel = launch ? text(launch, "kernel") : NULL;
             if (!lab_spec_parse(&spec, text(row, "problem"), &why) ||
-                !lab_plan_make(&plan, &spec, device, &why))
+                !lab_plan_make(&plan, &spec, device, kernel, &why))
                 fail(why.text);
             if (plan.chosen_tile) {
                 const double ratio = 1e6 * plan.chosen_tile->seconds / number(row, "attest_us");

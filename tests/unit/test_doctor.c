@@ -170,7 +170,7 @@ static void test_plan__for_the_live_gpu__takes_the_drivers_limits(void **state) 
     lab_spec spec;
     assert_true(lab_spec_parse(&spec, "b1h8s512d64", &why));
     lab_plan_result plan;
-    assert_true(lab_plan_make(&plan, &spec, &device, &why));
+    assert_true(lab_plan_make(&plan, &spec, &device, NULL, &why));
     assert_true(plan.fitting > 0);
     assert_non_null(plan.chosen);
     lab_plan_free(&plan);

@@ -267,7 +267,7 @@ static void test_plan__no_prediction__is_under_the_floor(void **state) {
             const lab_device device = device_of(names[n]);
             const lab_spec spec = spec_of(problems[i]);
             lab_plan_result plan;
-            assert_true(lab_plan_make(&plan, &spec, &device, &why));
+            assert_true(lab_plan_make(&plan, &spec, &device, NULL, &why));
             assert_true(plan.fitting > 0);
             for (size_t t = 0; t < plan.fitting; t++) {
                 assert_true(plan.tiles[t].seconds >= 0.999 * lab_floor_seconds(&plan.floor));
@@ -290,7 +290,7 @@ static void test_plan__huge_problems__take_no_longer(void **state) {
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) {
         const lab_spec spec = spec_of(problems[i]);
         lab_plan_result plan;
-        if (!lab_plan_make(&plan, &spec, &device, &why))
+        if (!lab_plan_make(&plan, &spec, &device, NULL, &why))
             assert_true(*why.text);
         else if (plan.fitting > 0)
             assert_true(plan.tiles[0].seconds >= 0.999 * lab_floor_seconds(&plan.floor));
@@ -304,7 +304,7 @@ static void test_plan__problems_that_make_no_sense__are_refused(void **state) {
     lab_spec spec = spec_of("b1h8hkv4s64d64");
     spec.problem.heads_kv = 3;
     lab_plan_result plan;
-    assert_false(lab_plan_make(&plan, &spec, &device, &why));
+    assert_false(lab_plan_make(&plan, &spec, &device, NULL, &why));
     assert_non_null(strstr(why.text, "heads_kv"));
     lab_plan_free(&plan);
 }
