@@ -105,10 +105,7 @@ while read -r id d_qk tile_n source; do
     fi
     victim="$id $d_qk $tile_n"
 done < <(rows)
-if ((count == 0)); then
-    echo 'skipped: the machine code of fwd_sm90: kernels.def has no row of it'
-    exit 0
-fi
+((count > 0)) || fail 'kernels.def has no row of fwd_sm90'
 
 plants=0
 planted() { # planted COMPLAINT FOUND
