@@ -124,7 +124,7 @@ def _of_bench(kept: dict) -> List[Timed]:
 
 
 def _of_gpu(kept: dict) -> List[Timed]:
-    """Of bench/gpu_vs_torch.py, which was before this."""
+    """Of the script for GPUs that was before this, schema attest-gpu-vs-torch-1."""
     done = []
     for each in kept["rows"]:
         timed = Timed(Row(each["group"], parse_spec(each["problem"])))
@@ -138,7 +138,7 @@ def _of_gpu(kept: dict) -> List[Timed]:
 
 
 def _of_cpu(kept: dict) -> List[Timed]:
-    """Of bench/cpu_vs_torch.py, which was before this."""
+    """Of the script for CPUs that was before this, schema attest-cpu-vs-torch-1."""
     done = []
     for each in kept["rows"]:
         dtype = each["dtype"].replace("f16", "fp16") if each["dtype"] == "f16" else each["dtype"]
