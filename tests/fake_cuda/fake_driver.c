@@ -369,8 +369,14 @@ static CUresult attribute_of(int *value, int attribute) {
 static CUresult fake_KernelGetAttribute(int *value, int attribute, CUkernel kernel,
                                         CUdevice device) {
     ENTER("cuKernelGetAttribute");
-    return kernel && is_device(device) ? attribute_of(value, attribute)
-                                       : CUDA_ERROR_INVALID_VALUE;
+    if (!kernel || !is_device(device))
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = attribute_of(value, attribute);
+    /* Registers of fwd_sm90 are for as many threads as it is compiled for. */
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK && !state.max_threads &&
+        kernel->tile_m > 0)
+        *value = 640;
+    return code;
 }
 
 static CUresult fake_KernelSetAttribute(int attribute, int value, CUkernel kernel,
