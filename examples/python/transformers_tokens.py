@@ -35,6 +35,7 @@ VIT = {"tiny": {"hidden_size": 96, "num_hidden_layers": 2, "num_attention_heads"
        "small": {"hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6, "intermediate_size": 1536},
        "1b": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}}
 NAMES = ("sdpa", "attest")
+SAMPLE_SECONDS = 0.1
 
 
 def both(kind, config, device, dtype):
@@ -55,16 +56,22 @@ def wait(device):
         torch.cuda.synchronize()
 
 
+def seconds_of(job, repeat, device):
+    wait(device)
+    start = time.perf_counter()
+    for _ in range(repeat):
+        job()
+    wait(device)
+    return (time.perf_counter() - start) / repeat
+
+
 def in_turn(jobs, rounds, device):
-    """Seconds of each job, round by round."""
+    """Seconds of each job, round by round; short ones are repeated, so that a sample is no accident."""
+    repeat = max(1, int(SAMPLE_SECONDS / max(seconds_of(job, 1, device) for job in jobs.values())))
     spent = {name: [] for name in jobs}
     for _ in range(rounds):
         for name in random.sample(list(jobs), len(jobs)):
-            wait(device)
-            start = time.perf_counter()
-            jobs[name]()
-            wait(device)
-            spent[name].append(time.perf_counter() - start)
+            spent[name].append(seconds_of(jobs[name], repeat, device))
     return spent
 
 
