@@ -264,7 +264,7 @@ enum {
     /* float32 on AMX, as three bfloat16 parts: as accurate as FMA, and faster where the tile unit
      * is not shared or throttled, as it is on many hosts. */
     ATT_AMX_F32 = 1u << 1,
-    /* Kernels that ship without evidence may be chosen (also by ATTEST_ALLOW_UNATTESTED=1). */
+    /* Kernels whose evidence is not complete may be chosen (also by ATTEST_ALLOW_UNATTESTED=1). */
     ATT_ALLOW_UNATTESTED = 1u << 2,
     /* On a GPU, a run does not ask the driver whether each array lies where the GPU can reach it: for callers
      * whose arrays tell their device themselves. Saves a driver call an array; a wrong address is then a fault
@@ -428,7 +428,7 @@ typedef struct att_kernel_info {
     int32_t tile_m, tile_n, stages, warps; /* GPU: of a block */
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
     int32_t
-        unattested; /* 1: ships without evidence, and only ATT_ALLOW_UNATTESTED lets it serve */
+        unattested; /* 1: its evidence is not complete, and only ATT_ALLOW_UNATTESTED lets it serve */
 } att_kernel_info;
 
 /* The kernels built into the library: how many, and the i-th. The user's rows of a context, where it has any, follow

@@ -53,8 +53,6 @@ static void put_rest(const lab_evidence *evidence) {
     size_t bare = 0, off = 0;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (row->unattested)
-            printf("- `%s` is marked unattested, and off.\n", row->id);
         off += row->unattested;
         bare += lab_kernel_ships_attested(row) && !has_evidence(evidence, row->id);
     }
@@ -62,7 +60,9 @@ static void put_rest(const lab_evidence *evidence) {
         printf("- %zu production kernels have no attestation on any device; `attest info` shows "
                "which.\n",
                bare);
-    if (off == 0)
+    if (off > 0)
+        printf("- %zu kernels are marked unattested, and off; `attest info` shows which.\n", off);
+    else
         puts("- No kernel is marked unattested.");
 }
 
