@@ -365,7 +365,7 @@ void lab_report_terminal(FILE *out, const lab_report *report, size_t columns, bo
     const size_t count = lab_report_groups(report, &groups);
     count_verdicts(report->pairs, report->pair_count, counts);
     if (report->pair_count > 0) {
-        fprintf(out, "%zu faster, %zu slower, %zu same, %zu ambiguous of %zu comparisons\n\n",
+        fprintf(out, "%zu faster, %zu slower, %zu same, %zu ambiguous of %zu\n\n",
                 counts[LAB_FASTER], counts[LAB_SLOWER], counts[LAB_SAME], counts[LAB_AMBIGUOUS],
                 report->pair_count);
         term_verdicts(out, report);
