@@ -27,7 +27,8 @@ static const att_cuda_driver *cu;
 static att_cuda_device *device;
 static const att_cuda_function *function; /* of the type under test */
 static att_dtype dtype;
-static CUstream stream;
+static CUstream
+    stream; /* waits for the copies, which may still be under way when they return */
 static CUdeviceptr a, b, out;
 static unsigned char host[ROOM];
 
@@ -145,7 +146,7 @@ static void test_wgmma__every_width__is_exact(void) {
 /* ------------------------------------------------------------------------------- copies */
 
 /* A tensor of at most five axes, dense but for 16 elements after each row, in `a`. */
-enum { TENSOR_MOST = 100000 };
+enum { TENSOR_MOST = 250000 };
 static uint16_t tensor[TENSOR_MOST];
 
 static att_tensor_walk walk_of(int rank, const int64_t *sizes, const int *boxes) {
@@ -420,7 +421,7 @@ int main(void) {
     cu = att_cuda_device_driver(device);
     if (cu->MemAlloc(&a, ROOM) != CUDA_SUCCESS || cu->MemAlloc(&b, ROOM) != CUDA_SUCCESS ||
         cu->MemAlloc(&out, ROOM) != CUDA_SUCCESS ||
-        cu->StreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
+        cu->StreamCreate(&stream, CU_STREAM_DEFAULT) != CUDA_SUCCESS) {
         printf("no memory on the GPU\n");
         return 3;
     }
