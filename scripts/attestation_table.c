@@ -57,11 +57,13 @@ static void put_rest(const lab_evidence *evidence) {
         bare += lab_kernel_ships_attested(row) && !has_evidence(evidence, row->id);
     }
     if (bare > 0)
-        printf("- %zu production kernels have no attestation on any device; `attest info` shows "
-               "which.\n",
-               bare);
+        printf(
+            "- %zu production kernels have no attestation on any device; `attest info` shows "
+            "which.\n",
+            bare);
     if (off > 0)
-        printf("- %zu kernels are marked unattested, and off; `attest info` shows which.\n", off);
+        printf("- %zu kernels are marked unattested, and off; `attest info` shows which.\n",
+               off);
     else
         puts("- No kernel is marked unattested.");
 }

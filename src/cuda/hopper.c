@@ -16,7 +16,8 @@ enum {
     SWIZZLE_ROWS = 8,
     COUNTER_BYTES = 256, /* next_tile, padded */
     RECORDS_MOST = 4,    /* tiles that a block can know of at a time */
-    FEW_KEYS = 1024,     /* up to which tiles are so short that knowing them late costs more than sharing them unevenly */
+    FEW_KEYS =
+        1024, /* up to which tiles are so short that knowing them late costs more than sharing them unevenly */
     WORKSPACE_UNIT = 256
 };
 

@@ -15,9 +15,9 @@ typedef struct hopper_tile {
     int panels; /* of d_qk */
     att_cuda_role role;
     int m, n;
-    int start;       /* until the first tile of a block is under way, and after its last */
-    int tile;        /* a tile */
-    double key;      /* a key */
+    int start;  /* until the first tile of a block is under way, and after its last */
+    int tile;   /* a tile */
+    double key; /* a key */
     const char *text;
 } hopper_tile;
 
@@ -35,8 +35,7 @@ static bool is_uneven(const att_problem *p) {
 }
 
 static double time_of(const hopper_tile *t, const att_problem *p, int sms) {
-    const double count =
-        (double)(p->batch * p->heads_q) * (double)att_ceil_div(p->seq_q, t->m);
+    const double count = (double)(p->batch * p->heads_q) * (double)att_ceil_div(p->seq_q, t->m);
     const double each = t->tile + t->key * (double)p->seq_k;
     const double rounds = (double)att_ceil_div((int64_t)count, sms);
     if (!is_uneven(p))

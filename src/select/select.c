@@ -14,8 +14,9 @@ static bool matches(const att_kernel_row *row, const att_limits *limits, att_ref
 
 static bool is_attested(const att_kernel_row *row, const att_limits *limits,
                         att_refusal *refusal) {
-    ATT_CONDITION(!row->unattested || limits->allow_unattested, "flags",
-                  "is unattested: its evidence is not complete; ATT_ALLOW_UNATTESTED allows it");
+    ATT_CONDITION(
+        !row->unattested || limits->allow_unattested, "flags",
+        "is unattested: its evidence is not complete; ATT_ALLOW_UNATTESTED allows it");
     return true;
 }
 

@@ -16,10 +16,10 @@ enum {
     PRIMITIVES_TMA_LOAD_4D,
     PRIMITIVES_TMA_LOAD_5D,
     PRIMITIVES_TMA_STORE_5D, /* the box of `rows` rows at at[] = a, rows of 64 */
-    PRIMITIVES_PHASES,       /* out[i] = what was handed over in round i of k, by a ring of two places */
-    PRIMITIVES_STMATRIX,     /* out (16 x 16) = a, from registers through shared memory */
-    PRIMITIVES_TIMES_ZERO,   /* out[i] = a[i] * 0 + 1, k pairs */
-    PRIMITIVES_AFTER         /* out[0] = the sum of a, k floats, once the kernel before this one has ended */
+    PRIMITIVES_PHASES, /* out[i] = what was handed over in round i of k, by a ring of two places */
+    PRIMITIVES_STMATRIX,   /* out (16 x 16) = a, from registers through shared memory */
+    PRIMITIVES_TIMES_ZERO, /* out[i] = a[i] * 0 + 1, k pairs */
+    PRIMITIVES_AFTER /* out[0] = the sum of a, k floats, once the kernel before this one has ended */
 };
 
 typedef struct primitives_sm90_params {
