@@ -80,11 +80,8 @@ static json_t *rows_of_results(const json_t *results, const char *mode) {
     return rows;
 }
 
-/* The rows of a document, new; `what` ends before its pace. */
-static json_t *read_rows(const json_t *document, char *what) {
-    char *pace = strchr(what, ':');
-    if (pace)
-        *pace++ = '\0';
+/* The rows of a document, new. `pace`: of which replays; NULL: those in turn. */
+static json_t *read_rows(const json_t *document, const char *pace) {
     if (strcmp(text(document, "schema"), "attest-bench-2") == 0)
         return rows_of_results(json_object_get(document, "results"), pace ? pace : "warm");
     if (strcmp(text(document, "schema"), "attest-gpu-vs-torch-1") != 0)
@@ -284,8 +281,11 @@ static void put_model(const json_t *rows, const lab_device *device) {
 }
 
 int main(int argc, char **argv) {
-    const bool model = argc == 4 && strncmp(argv[2], "model", 5) == 0;
-    const bool goals = argc == 4 && strncmp(argv[2], "goals", 5) == 0;
+    char *pace = argc > 2 ? strchr(argv[2], ':') : NULL; /* what is asked for ends before it */
+    if (pace)
+        *pace++ = '\0';
+    const bool model = argc == 4 && strcmp(argv[2], "model") == 0;
+    const bool goals = argc == 4 && strcmp(argv[2], "goals") == 0;
     if (argc != 3 && !model && !goals) {
         fputs("usage: evidence_table FILE summary | GROUP | goals DEVICE | model DEVICE (each "
               "with :PACE)\n",
@@ -297,7 +297,7 @@ int main(int argc, char **argv) {
     json_t *document = json_load_file(path, 0, &error);
     if (!document)
         fail(error.text);
-    json_t *rows = read_rows(document, argv[2]);
+    json_t *rows = read_rows(document, pace);
     if (!json_is_array(rows) || json_array_size(rows) == 0)
         fail("rows");
     lab_device device;

@@ -13,30 +13,7 @@
 
 enum { THREADS = 128, SIDE = PRIMITIVES_SIDE, ROOM = 1 << 21 /* bytes of each buffer */ };
 
-static int passed, failed;
-static const att_cuda_driver *cu;
-static const att_cuda_function *function; /* of the type under test */
-static att_dtype dtype;
-static CUdeviceptr a, b, out;
-static unsigned char host[ROOM];
-
-static void check(int holds, const char *what) {
-    passed += holds != 0;
-    failed += holds == 0;
-    if (!holds)
-        printf("FAILED: %s, %s (last error: %s)\n", what, dtype == ATT_F16 ? "f16" : "bf16",
-               att_last_error()->text);
-}
-
-/* Small whole numbers from a seed: every product and sum of them is exact in float32. */
-static float whole(uint32_t *seed) {
-    *seed = *seed * 1664525u + 1013904223u;
-    return (float)((int)(*seed >> 24) % 17 - 8);
-}
-
-static void *at(CUdeviceptr memory) {
-    return (void *)(uintptr_t)memory;
-}
+#include "tests/gpu/primitives_host.h"
 
 /* Run one primitive over the two inputs and bring `bytes` of the result into `host`. */
 static int run(int what, uint32_t blocks, int m, int n, int k, size_t bytes) {
@@ -48,11 +25,6 @@ static int run(int what, uint32_t blocks, int m, int n, int k, size_t bytes) {
            att_cuda_launch(function, &shape, &params, sizeof params, NULL) == ATT_OK &&
            cu->CtxSynchronize() == CUDA_SUCCESS &&
            cu->MemcpyDtoH(host, out, bytes) == CUDA_SUCCESS;
-}
-
-static void put(CUdeviceptr to, const void *from, size_t bytes) {
-    if (cu->MemcpyHtoD(to, from, bytes) != CUDA_SUCCESS)
-        check(0, "copy to the GPU");
 }
 
 /* One element of the left side against one of the right: exactly one sum may change. */

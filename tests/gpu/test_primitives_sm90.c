@@ -22,27 +22,11 @@ enum {
     CUDA_ERROR_NOT_READY = 600
 };
 
-static int passed, failed;
-static const att_cuda_driver *cu;
+#include "tests/gpu/primitives_host.h"
+
 static att_cuda_device *device;
-static const att_cuda_function *function; /* of the type under test */
-static att_dtype dtype;
 static CUstream
     stream; /* waits for the copies, which may still be under way when they return */
-static CUdeviceptr a, b, out;
-static unsigned char host[ROOM];
-
-static void check(int holds, const char *what) {
-    passed += holds != 0;
-    failed += holds == 0;
-    if (!holds)
-        printf("FAILED: %s, %s (last error: %s)\n", what, dtype == ATT_F16 ? "f16" : "bf16",
-               att_last_error()->text);
-}
-
-static void *at(CUdeviceptr memory) {
-    return (void *)(uintptr_t)memory;
-}
 
 /* Until the stream is done; a kernel that hangs cannot be stopped but by ending the process. */
 static int wait_for(const char *what) {
@@ -74,11 +58,6 @@ static primitives_sm90_params params_of(int what) {
     return (primitives_sm90_params){.a = at(a), .b = at(b), .out = at(out), .what = what};
 }
 
-static void put(CUdeviceptr to, const void *from, size_t bytes) {
-    if (cu->MemcpyHtoD(to, from, bytes) != CUDA_SUCCESS)
-        check(0, "copy to the GPU");
-}
-
 static void load(const char *id, const char *source, att_dtype type, int warps) {
     const att_cuda_kernel row = {.id = id,
                                  .source = source,
@@ -96,12 +75,6 @@ static void load(const char *id, const char *source, att_dtype type, int warps) 
     check(att_cuda_function_load(&function, device, &row, &no_cache) == ATT_OK &&
               att_cuda_function_allow(function, SHARED) == ATT_OK,
           "load the kernel");
-}
-
-/* Small whole numbers from a seed: every product and sum of them is exact in float32. */
-static float whole(uint32_t *seed) {
-    *seed = *seed * 1664525u + 1013904223u;
-    return (float)((int)(*seed >> 24) % 17 - 8);
 }
 
 /* --------------------------------------------------------------------------------- wgmma */

@@ -98,54 +98,29 @@ def measure_cpu(build: str) -> Dict:
 # ------------------------------------------------------------------------------------------------------ GPU
 
 
-def _host_us(call) -> float:
-    """While the GPU sleeps on the stream: nothing of the call is waited for."""
+def _calls_us(call, calls: int, *, asleep: bool = False, waited: bool = False) -> float:
+    """Of one of `calls` calls: until all are made, or until the GPU is done with them too (waited)."""
     import torch
 
     torch.cuda.synchronize()
-    torch.cuda._sleep(20_000_000)  # some 10 ms, in which the calls are all made
+    if asleep:  # on the stream, for some 10 ms, in which the calls are all made: nothing of them is waited for
+        torch.cuda._sleep(20_000_000)
     start = time.perf_counter_ns()
-    for _ in range(GPU_CALLS):
+    for _ in range(calls):
         call()
+    if waited:
+        torch.cuda.synchronize()
     spent = time.perf_counter_ns() - start
     torch.cuda.synchronize()
-    return spent / GPU_CALLS / 1e3
+    return spent / calls / 1e3
 
 
-def _eager_us(call) -> float:
-    import torch
-
-    torch.cuda.synchronize()
-    start = time.perf_counter_ns()
-    for _ in range(GPU_CALLS):
-        call()
-    spent = time.perf_counter_ns() - start
-    torch.cuda.synchronize()
-    return spent / GPU_CALLS / 1e3
-
-
-def _loop_us(call) -> float:
-    import torch
-
-    torch.cuda.synchronize()
-    start = time.perf_counter_ns()
-    for _ in range(GPU_CALLS):
-        call()
-    torch.cuda.synchronize()
-    return (time.perf_counter_ns() - start) / GPU_CALLS / 1e3
-
-
-def _alone_us(call) -> float:
-    import torch
-
-    torch.cuda.synchronize()
-    start = time.perf_counter_ns()
-    call()
-    torch.cuda.synchronize()
-    return (time.perf_counter_ns() - start) / 1e3
-
-
-CLOCKS = {"host": _host_us, "eager": _eager_us, "loop": _loop_us, "alone": _alone_us}
+CLOCKS = {
+    "host": lambda call: _calls_us(call, GPU_CALLS, asleep=True),
+    "eager": lambda call: _calls_us(call, GPU_CALLS),
+    "loop": lambda call: _calls_us(call, GPU_CALLS, waited=True),
+    "alone": lambda call: _calls_us(call, 1, waited=True),
+}
 
 
 def _gpu_calls(problem: problems.Problem) -> Dict:
