@@ -35,8 +35,8 @@
 #define V_BYTES     (TILE_N * ROW_BYTES * V_PANELS)
 #define GROUP_BYTES (Q_BYTES + STAGES * (K_BYTES + V_BYTES))
 #define SUMS_AT     (GROUPS * GROUP_BYTES)          /* top and sum of 64 rows, a warpgroup each */
-#define BARRIERS_AT (SUMS_AT + GROUPS * 2 * 64 * 4) /* of K and V, a stage each, a warpgroup each */
-#define BAD_AT      (BARRIERS_AT + GROUPS * 2 * STAGES * MBARRIER_BYTES)
+#define BARRIERS_AT (SUMS_AT + GROUPS * 2 * 64 * 4) /* K full, V full, both empty: a stage each, a warpgroup each */
+#define BAD_AT      (BARRIERS_AT + GROUPS * 3 * STAGES * MBARRIER_BYTES)
 #define SLACK_BYTES (2048 + 1024) /* behind the warpgroups; the boundary of 1024 bytes */
 #define O_PITCH     (D_V + 8) /* floats; rows fall into different banks */
 
@@ -67,6 +67,11 @@ DEVICE unsigned k_full(const share *a, int use) {
 
 DEVICE unsigned v_full(const share *a, int use) {
     return a->barriers + MBARRIER_BYTES * (STAGES + use % STAGES);
+}
+
+/* Nobody reads K and V of this use any more. */
+DEVICE unsigned both_empty(const share *a, int use) {
+    return a->barriers + MBARRIER_BYTES * (2 * STAGES + use % STAGES);
 }
 
 /* By one thread: tile j of K or V, and with the first K also Q. */
@@ -153,9 +158,13 @@ DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax
         mbarrier_wait(v_full(a, use), use / STAGES & 1);
         accumulate(a, o, p, use);
         if (use + STAGES < uses) {
-            named_barrier_wait(1 + a->group, WARPGROUP); /* nobody reads K and V of this use any more */
-            if (a->thread == 0)
+            __syncwarp();
+            if (a->thread % 32 == 0)
+                mbarrier_arrive(both_empty(a, use));
+            if (a->thread == 0) {
+                mbarrier_wait(both_empty(a, use), use / STAGES & 1);
                 load_use(a, w, use + STAGES, j + STAGES * GROUPS, false);
+            }
         }
     }
 }
@@ -180,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
     char *const memory = shared_memory + (shared - shared_address(shared_memory));
     const int group = uniform((int)threadIdx.x / WARPGROUP), thread = (int)threadIdx.x % WARPGROUP, lane = thread % 32;
-    share a = {p, shared + group * GROUP_BYTES, shared + BARRIERS_AT + group * 2 * STAGES * MBARRIER_BYTES, group, thread, 0};
+    share a = {p, shared + group * GROUP_BYTES, shared + BARRIERS_AT + group * 3 * STAGES * MBARRIER_BYTES, group, thread, 0};
     unsigned *const bad = (unsigned *)(memory + BAD_AT);
     if (thread == 0) {
         tma_prefetch_map(&p->q);
@@ -189,10 +198,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         for (int n = 0; n < STAGES; n++) {
             mbarrier_init(k_full(&a, n), 1);
             mbarrier_init(v_full(&a, n), 1);
+            mbarrier_init(both_empty(&a, n), 4);
         }
         mbarrier_init_done();
-        bad[0] = bad[1] = 0; /* by every warpgroup: the same */
+        if (group == 0)
+            bad[0] = bad[1] = 0;
     }
+    __syncthreads();
     allow_next_kernel();
     wait_for_previous_kernel();
     const tile_work w = tile_of(p, (int)blockIdx.x);
@@ -202,7 +214,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     if (thread == 0)
         for (int use = 0; use < STAGES && w.first + group + use * GROUPS < w.last; use++)
             load_use(&a, &w, use, w.first + group + use * GROUPS, use == 0);
-    named_barrier_wait(1 + group, WARPGROUP);
 
     float o[O_COUNT];
 #pragma unroll
