@@ -2,7 +2,8 @@
 
 An adapter is any object with some of these attributes; what it lacks is not needed:
     refuse(array)               a text why the array cannot be taken now, or None
-    refuse_if, refuse_call      an attribute's name and a function of the array; `refuse` is asked only where one is true
+    refuse_method               the method of some array; `refuse` is asked only of arrays where it, or `refuse_if`, is true
+    refuse_if, refuse_when      the name of an attribute, and a function without arguments: when the attribute counts
     export(array)               (array, is_bool, read_only): an array that __dlpack__ can export, or None
     empty(like, shape, dtype)   a new array on the device of `like`
     finish(made, dtype)         what the caller gets of what `empty` made
@@ -52,7 +53,8 @@ class TorchAdapter:
 
     def __init__(self, torch):
         self._torch = torch
-        self.refuse_call = torch.Tensor.is_neg
+        self.refuse_method = torch.empty(0).is_neg
+        self.refuse_when = torch.is_grad_enabled
 
     def refuse(self, array):
         if array.is_neg():

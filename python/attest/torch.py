@@ -240,7 +240,7 @@ def _watched() -> bool:
 
 
 _any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: look closer
-_is_compiling = torch.compiler.is_compiling
+_is_compiling = torch.compiler.is_dynamo_compiling  # other tracers have a mode or tensors of their own, which _quick sees
 _core.sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack, _any_autocast))
 
 

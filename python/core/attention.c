@@ -24,7 +24,8 @@ static int run(call *c, const cached_plan *plan) {
     if (device_of(c) == ATT_DEVICE_CUDA &&
         tensor_stream(&stream, c->frame, c->given[ARG_Q], c->tensors[ARG_Q].device))
         return -1;
-    if (workspace_take(&space, c, plan->workspace))
+    if (outputs_create(c, workspace_beside_o(c, plan->workspace)) ||
+        workspace_take(&space, c, plan->workspace))
         return -1;
     c->args.launch = &latest;
     Py_BEGIN_ALLOW_THREADS status = att_plan_run(plan->plan, &c->args, space.data, stream);

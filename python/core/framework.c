@@ -35,7 +35,8 @@ static int describe(framework *made, const char *name) {
         return -1;
     made->refuse = optional(adapter, "refuse");
     made->refuse_if = optional(adapter, "refuse_if");
-    made->refuse_call = optional(adapter, "refuse_call");
+    quick_call_set(&made->refuse_method, optional(adapter, "refuse_method"));
+    quick_call_set(&made->refuse_when, optional(adapter, "refuse_when"));
     made->export = optional(adapter, "export");
     made->empty = optional(adapter, "empty");
     made->finish = optional(adapter, "finish");

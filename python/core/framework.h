@@ -4,17 +4,20 @@
 
 #include "python/core/python_api.h"
 #include "python/core/dlpack.h"
+#include "python/core/quick_call.h"
 
 #include <stdbool.h>
 
-/* Every callable is a Python function of attest/_frameworks.py or NULL. */
+/* Every callable is of attest/_frameworks.py or NULL. */
 typedef struct framework {
     PyObject *type;
     const dl_exchange *exchange; /* NULL: arrays are taken by their method __dlpack__ */
     bool versioned;              /* __dlpack__ knows max_version */
     PyObject *refuse;            /* (array): a text why it cannot be taken now, or None */
-    /* The name of an attribute, and a function of the array: where there are such, `refuse` is asked only if one is true. */
-    PyObject *refuse_if, *refuse_call;
+    /* Where there are such, `refuse` is asked only if the method is true of the array, or the attribute of this name is while
+     * the function `refuse_when` is. */
+    PyObject *refuse_if;
+    quick_call refuse_method, refuse_when;
     PyObject *export; /* (array): (array, is_bool, read_only) where __dlpack__ failed */
     PyObject *empty;  /* (like, shape, dtype): a new array */
     PyObject *finish; /* (made, dtype): what the caller gets of what `empty` made */

@@ -87,48 +87,84 @@ static void set_lse_strides(call *c, const int64_t *s) {
     c->problem.features |= ATT_LSE;
 }
 
-static int build_lse(call *c) {
-    const tensor_plan wanted = {.ndim = c->lse_ndim, .shape = c->lse_shape, .dtype = "float32"};
-    c->lse_object = tensor_create(&c->lse, "the LSE", c->frame, c->given[ARG_Q],
-                                  c->tensors[ARG_Q].device, &wanted);
-    if (!c->lse_object)
-        return -1;
-    set_lse_strides(c, c->lse.strides);
-    c->args.lse = c->lse.data;
-    return 0;
-}
-
 /* Whether q's rows lie around its heads, or the other way round against the order of its axes: o is then wanted
  * likewise, as PyTorch's function makes it, so that the model does not copy it. attest/torch.py has the same rule. */
 static bool lies_swapped(const call *c) {
     const tensor *q = &c->tensors[ARG_Q];
-    return q->shape[1] > 1 && q->shape[2] > 1 && q->strides[1] > 0 &&
+    return c->o_ndim == 4 && q->shape[1] > 1 && q->shape[2] > 1 && q->strides[1] > 0 &&
            q->strides[1] < q->strides[2];
 }
 
-int outputs_build(call *c) {
-    att_problem *p = &c->problem;
-    set_shapes(c);
+/* Strides of an O that is still to be made. */
+static void lay_out(int64_t *strides, const call *c) {
+    const int64_t *shape = c->o_shape;
+    tensor_contiguous(strides, shape, c->o_ndim);
+    if (!lies_swapped(c))
+        return;
+    strides[1] = shape[3] ? shape[3] : 1;
+    strides[2] = strides[1] * shape[1];
+}
+
+static int create_o(call *c, const int64_t *strides, size_t spare) {
+    const tensor_plan wanted = {.ndim = c->o_ndim,
+                                .shape = c->o_shape,
+                                .dtype = name_of(c->problem.dtype_o),
+                                .strides = strides,
+                                .spare = spare};
+    c->o_object = tensor_create(&c->o, "the output", c->frame, c->given[ARG_Q],
+                                c->tensors[ARG_Q].device, &wanted);
+    c->args.o = c->o.data;
+    return c->o_object ? 0 : -1;
+}
+
+static int create_lse(call *c) {
+    const tensor_plan wanted = {.ndim = c->lse_ndim, .shape = c->lse_shape, .dtype = "float32"};
+    c->lse_object = tensor_create(&c->lse, "the LSE", c->frame, c->given[ARG_Q],
+                                  c->tensors[ARG_Q].device, &wanted);
+    c->args.lse = c->lse.data;
+    return c->lse_object ? 0 : -1;
+}
+
+static int build_o(call *c) {
     if (c->given[ARG_OUT]) {
         if (take_out(c))
             return -1;
-    } else {
-        const tensor_plan wanted = {.ndim = c->o_ndim,
-                                    .shape = c->o_shape,
-                                    .dtype = name_of(p->dtype_o),
-                                    .swapped = c->o_ndim == 4 && lies_swapped(c)};
-        c->o_object = tensor_create(&c->o, "the output", c->frame, c->given[ARG_Q],
-                                    c->tensors[ARG_Q].device, &wanted);
-        if (!c->o_object)
-            return -1;
+        c->args.o = c->o.data;
+    } else if (c->frame->exchange) {
+        lay_out(c->o.strides, c);
+    } else if (create_o(c, NULL, 0)) {
+        return -1;
     }
     set_o_strides(c, c->o.strides);
-    if (c->return_lse && build_lse(c))
-        return -1;
-    c->args.o = c->o.data;
-    if (tensor_on_gpu(c->tensors[ARG_Q].device))
-        p->alignment = common_alignment(c);
     return 0;
+}
+
+static int build_lse(call *c) {
+    if (c->frame->exchange)
+        tensor_contiguous(c->lse.strides, c->lse_shape, c->lse_ndim);
+    else if (create_lse(c))
+        return -1;
+    set_lse_strides(c, c->lse.strides);
+    return 0;
+}
+
+int outputs_build(call *c) {
+    set_shapes(c);
+    if (build_o(c) || (c->return_lse && build_lse(c)))
+        return -1;
+    if (tensor_on_gpu(c->tensors[ARG_Q].device))
+        c->problem.alignment = common_alignment(c);
+    return 0;
+}
+
+int outputs_create(call *c, size_t spare) {
+    int64_t strides[TENSOR_DIMS];
+    if (!c->o_object) {
+        lay_out(strides, c);
+        if (create_o(c, strides, spare))
+            return -1;
+    }
+    return c->return_lse && !c->lse_object ? create_lse(c) : 0;
 }
 
 void outputs_describe(call *c) {

@@ -54,8 +54,12 @@ int arguments_read(call *c, const char *function, PyObject *const *args, Py_ssiz
  * or -1 with an error that names the argument and what would fit. call_drop() after use, whatever came of it. */
 int problem_build(call *c);
 
-/* O and, where asked for, the LSE: the caller's or new ones, into problem, args and *_object. */
+/* O and, where asked for, the LSE, into the problem: the caller's, or new ones, which are made now unless the framework has
+ * an exchange table: then it is known how they will lie. */
 int outputs_build(call *c);
+
+/* Those that were not made yet, into args and *_object; `spare` bytes behind O, which its tensor tells of. */
+int outputs_create(call *c, size_t spare);
 
 /* The same of a call that is only described: both outputs contiguous, no memory. */
 void outputs_describe(call *c);

@@ -2,11 +2,12 @@
 #include "python/core/sdpa.h"
 #include "python/core/attention.h"
 #include "python/core/problem_build.h"
+#include "python/core/quick_call.h"
 
 enum { WATCHERS = 8 };
 
 static PyObject *tensor_type, *top_left;
-static PyObject *watchers[WATCHERS];
+static quick_call watchers[WATCHERS];
 static Py_ssize_t watcher_count;
 
 PyObject *sdpa_setup(PyObject *self, PyObject *args) {
@@ -22,8 +23,9 @@ PyObject *sdpa_setup(PyObject *self, PyObject *args) {
         return NULL;
     watcher_count = PyTuple_Size(functions); /* they live as long as the process */
     for (Py_ssize_t i = 0; i < watcher_count; i++) {
-        watchers[i] = PyTuple_GetItem(functions, i);
-        Py_INCREF(watchers[i]);
+        PyObject *function = PyTuple_GetItem(functions, i);
+        Py_INCREF(function);
+        quick_call_set(&watchers[i], function);
     }
     Py_INCREF(type);
     tensor_type = type;
@@ -33,11 +35,8 @@ PyObject *sdpa_setup(PyObject *self, PyObject *args) {
 /* 1, 0, or -1 with an error. */
 static int watched(void) {
     int seen = 0;
-    for (Py_ssize_t i = 0; i < watcher_count && !seen; i++) {
-        PyObject *value = PyObject_CallFunctionObjArgs(watchers[i], NULL);
-        seen = value ? PyObject_IsTrue(value) : -1;
-        Py_XDECREF(value);
-    }
+    for (Py_ssize_t i = 0; i < watcher_count && !seen; i++)
+        seen = quick_call_true(&watchers[i]);
     return seen;
 }
 

@@ -213,16 +213,18 @@ static int borrow_by_exchange(tensor *out, const char *name, framework *frame,
 
 /* Whether the framework's `refuse` must be asked: 1, 0, or -1 with an error. */
 static int in_doubt(framework *frame, PyObject *object) {
-    int doubt = !frame->refuse_if && !frame->refuse_call;
-    for (int i = 0; i < 2 && !doubt; i++) {
-        PyObject *asked = i ? frame->refuse_call : frame->refuse_if;
-        if (!asked)
-            continue;
-        PyObject *value = i ? PyObject_CallFunctionObjArgs(asked, object, NULL)
-                            : PyObject_GetAttr(object, asked);
-        doubt = value ? PyObject_IsTrue(value) : -1;
-        Py_XDECREF(value);
-    }
+    if (!frame->refuse_if && !frame->refuse_method.function)
+        return 1;
+    int doubt =
+        frame->refuse_method.function ? quick_call_true_of(&frame->refuse_method, object) : 0;
+    if (doubt || !frame->refuse_if)
+        return doubt;
+    doubt = frame->refuse_when.function ? quick_call_true(&frame->refuse_when) : 1;
+    if (doubt <= 0)
+        return doubt;
+    PyObject *value = PyObject_GetAttr(object, frame->refuse_if);
+    doubt = value == Py_False ? 0 : value ? PyObject_IsTrue(value) : -1;
+    Py_XDECREF(value);
     return doubt;
 }
 
@@ -276,37 +278,66 @@ static void set_error(void *context, const char *kind, const char *message) {
     PyErr_SetString(PyExc_MemoryError, message);
 }
 
-static void swap(int64_t *values) {
-    const int64_t first = values[1];
-    values[1] = values[2];
-    values[2] = first;
-}
-
-/* The array that is made owns the memory from here on. It is asked for as it lies in memory; its axes are put in
- * order before anyone else has seen it. */
-static PyObject *create_by_exchange(tensor *out, const char *name, framework *frame,
-                                    dl_device device, const tensor_plan *wanted) {
-    int64_t sizes[TENSOR_DIMS];
-    memcpy(sizes, wanted->shape, (size_t)wanted->ndim * sizeof *sizes);
-    if (wanted->swapped)
-        swap(sizes);
-    dl_tensor prototype = {.device = device,
-                           .ndim = wanted->ndim,
-                           .type = type_of_name(wanted->dtype),
-                           .shape = sizes};
+static dl_managed *allocate(const char *name, framework *frame, dl_tensor *prototype) {
     dl_managed *managed = NULL;
-    void *object = NULL;
-    if (frame->exchange->allocate(&prototype, &managed, NULL, set_error)) {
+    if (frame->exchange->allocate(prototype, &managed, NULL, set_error)) {
         if (!PyErr_Occurred())
             PyErr_Format(PyExc_MemoryError, "%s could not be allocated", name);
         return NULL;
     }
-    if (wanted->swapped && managed->tensor.strides) {
-        swap(managed->tensor.shape);
-        swap(managed->tensor.strides);
+    return managed;
+}
+
+dl_managed *tensor_reserve(const char *name, framework *frame, dl_device device, size_t bytes) {
+    int64_t size = (int64_t)bytes;
+    dl_tensor prototype = {
+        .device = device, .ndim = 1, .type = type_of_name("uint8"), .shape = &size};
+    return allocate(name, frame, &prototype);
+}
+
+static int64_t count_of(const tensor_plan *wanted) {
+    int64_t count = 1;
+    for (int i = 0; i < wanted->ndim; i++)
+        count *= wanted->shape[i];
+    return count;
+}
+
+/* Memory for the elements and what is spare behind them, as an array whose axes but the last are 1. */
+static dl_managed *allocate_flat(tensor *out, const char *name, framework *frame,
+                                 dl_device device, const tensor_plan *wanted) {
+    const dl_type type = type_of_name(wanted->dtype);
+    const size_t element = type.bits / 8, bytes = (size_t)count_of(wanted) * element;
+    const size_t start = (bytes + SPARE_ALIGN - 1) / SPARE_ALIGN * SPARE_ALIGN;
+    const size_t all = wanted->spare ? start + wanted->spare : bytes;
+    int64_t sizes[TENSOR_DIMS] = {1, 1, 1, 1};
+    sizes[wanted->ndim - 1] = (int64_t)((all + element - 1) / element);
+    dl_tensor prototype = {
+        .device = device, .ndim = wanted->ndim, .type = type, .shape = sizes};
+    dl_managed *managed = allocate(name, frame, &prototype);
+    if (managed && wanted->spare)
+        out->spare = (char *)managed->tensor.data + managed->tensor.byte_offset + start;
+    return managed;
+}
+
+/* The array that is made owns the memory from here on. Its axes are given their sizes before anyone else has seen it. */
+static PyObject *create_by_exchange(tensor *out, const char *name, framework *frame,
+                                    dl_device device, const tensor_plan *wanted) {
+    dl_managed *managed = allocate_flat(out, name, frame, device, wanted);
+    void *object = NULL;
+    if (!managed)
+        return NULL;
+    dl_tensor *made = &managed->tensor;
+    if (!made->strides) { /* DLPack has asked for them for as long as there are such tables */
+        PyErr_Format(PyExc_TypeError, "%s was made without strides", name);
+        managed->deleter(managed);
+        return NULL;
     }
-    if (fill(out, name, &managed->tensor) ||
-        frame->exchange->object_from_managed(managed, &object))
+    memcpy(made->shape, wanted->shape, (size_t)wanted->ndim * sizeof *made->shape);
+    if (wanted->strides)
+        memcpy(made->strides, wanted->strides, (size_t)wanted->ndim * sizeof *made->strides);
+    else
+        tensor_contiguous(made->strides, made->shape, wanted->ndim);
+    if (fill(out, name, made) || frame->exchange->object_from_managed(managed, &object))
         return NULL;
     return object;
 }

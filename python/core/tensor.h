@@ -15,6 +15,7 @@ typedef struct tensor {
     int ndim;
     bool read_only;
     int64_t shape[TENSOR_DIMS], strides[TENSOR_DIMS];
+    void *spare; /* of a new array: the memory that was asked for behind it */
 } tensor;
 
 /* Look into `object`. 0, or -1 with an error that names the argument. tensor_drop() after use. */
@@ -29,17 +30,25 @@ void tensor_contiguous(int64_t *strides, const int64_t *shape, int ndim);
 /* Let go of what tensor_borrow() took; fine on a zeroed tensor. */
 void tensor_drop(tensor *t);
 
-/* A new contiguous array of the framework and device of `like`, which is an array of `frame`. A new reference, and
- * its memory in *out, which tensor_drop() lets go of. dtype is "float32", "float16", "bfloat16" or "uint8". */
+/* A new array of the framework and device of `like`, which is an array of `frame`. A new reference, and its memory in
+ * *out, which tensor_drop() lets go of. dtype is "float32", "float16", "bfloat16" or "uint8". */
 typedef struct tensor_plan {
     int ndim;
     const int64_t *shape;
     const char *dtype;
-    bool swapped; /* axes 1 and 2 lie the other way round in memory, where the framework can */
+    /* Only of a framework with an exchange table: */
+    const int64_t *strides; /* dense, in any order of the axes; NULL: contiguous */
+    size_t spare;           /* bytes behind the array, which live as long as it does; aligned to SPARE_ALIGN */
 } tensor_plan;
+
+enum { SPARE_ALIGN = 256 };
 
 PyObject *tensor_create(tensor *out, const char *name, framework *frame, PyObject *like,
                         dl_device device, const tensor_plan *wanted);
+
+/* `bytes` of memory of the framework's own, which has an exchange table, in its current stream's order. NULL with an error.
+ * The deleter of what is returned lets go of it. */
+dl_managed *tensor_reserve(const char *name, framework *frame, dl_device device, size_t bytes);
 
 /* The stream that an array's framework works on now. Only for arrays on a GPU. 0, or -1 with an error. */
 int tensor_stream(void **stream, framework *frame, PyObject *array, dl_device device);

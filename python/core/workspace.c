@@ -1,27 +1,54 @@
 /* workspace.c: on the CPU one buffer is kept for the next call; on a GPU the framework's own allocator, which knows
- * its streams, gives and takes back. */
+ * its streams, gives and takes back. A small one is a part of O's memory: one allocation costs half a microsecond. */
 #include "python/core/workspace.h"
 
 #include <stdlib.h>
 
+_Static_assert(ATT_WORKSPACE_ALIGN <= SPARE_ALIGN, "what is behind O is aligned as a workspace");
+
+enum { SMALL_BYTES = 1 << 14 };
+
 static void *spare;
 static size_t spare_bytes;
 
+/* It lives as long as O does, so it should weigh little. */
+size_t workspace_beside_o(const call *c, size_t bytes) {
+    const att_problem *p = &c->problem;
+    const bool packed = p->features & ATT_CU_SEQLENS_Q;
+    const int64_t rows = packed ? p->total_q : p->batch * p->seq_q;
+    const size_t o_bytes = (size_t)(rows * p->heads_q * p->d_v) * 2; /* or twice that */
+    const bool can = !c->given[ARG_OUT] && c->frame->exchange && bytes &&
+                     tensor_on_gpu(c->tensors[ARG_Q].device);
+    return can && bytes <= o_bytes / 8 + SMALL_BYTES ? bytes : 0;
+}
+
+static void *aligned(void *data) {
+    const uintptr_t mask = ATT_WORKSPACE_ALIGN - 1;
+    return (void *)(((uintptr_t)data + mask) & ~mask);
+}
+
 static int take_device(workspace *w, const call *c, size_t bytes) {
+    const dl_device device = c->tensors[ARG_Q].device;
     const int64_t shape[] = {(int64_t)(bytes + ATT_WORKSPACE_ALIGN)};
+    if (c->frame->exchange) {
+        w->managed = tensor_reserve("the workspace", c->frame, device, (size_t)shape[0]);
+        if (!w->managed)
+            return -1;
+        const dl_tensor *made = &w->managed->tensor;
+        w->data = aligned((char *)made->data + made->byte_offset);
+        return 0;
+    }
     const tensor_plan wanted = {.ndim = 1, .shape = shape, .dtype = "uint8"};
-    w->object = tensor_create(&w->view, "the workspace", c->frame, c->given[ARG_Q],
-                              c->tensors[ARG_Q].device, &wanted);
+    w->object = tensor_create(&w->view, "the workspace", c->frame, c->given[ARG_Q], device, &wanted);
     if (!w->object)
         return -1;
-    const uintptr_t mask = ATT_WORKSPACE_ALIGN - 1;
-    w->data = (void *)(((uintptr_t)w->view.data + mask) & ~mask);
+    w->data = aligned(w->view.data);
     return 0;
 }
 
 int workspace_take(workspace *w, const call *c, size_t bytes) {
-    *w = (workspace){.data = NULL};
-    if (!bytes)
+    *w = (workspace){.data = c->o.spare};
+    if (!bytes || w->data)
         return 0;
     if (tensor_on_gpu(c->tensors[ARG_Q].device))
         return take_device(w, c, bytes);
@@ -50,6 +77,8 @@ void workspace_give(workspace *w) {
     } else if (w->bytes) {
         free(w->data);
     }
+    if (w->managed && w->managed->deleter)
+        w->managed->deleter(w->managed);
     tensor_drop(&w->view);
     Py_CLEAR(w->object);
     *w = (workspace){.data = NULL};

@@ -6,10 +6,14 @@
 
 typedef struct workspace {
     void *data;
-    size_t bytes;     /* 0 on a GPU */
-    PyObject *object; /* on a GPU: the array that has the memory */
+    size_t bytes; /* 0 on a GPU, where one of these has the memory, or O: */
+    dl_managed *managed;
+    PyObject *object;
     tensor view;
 } workspace;
+
+/* How many of `bytes` the memory of O should have behind it: all or none. */
+size_t workspace_beside_o(const call *c, size_t bytes);
 
 /* `bytes` of memory where the call computes. 0, or -1 with an error. */
 int workspace_take(workspace *w, const call *c, size_t bytes);
