@@ -6,7 +6,7 @@
 
 typedef struct quick_call {
     PyObject *function; /* owned for the life of the process; NULL: there is none */
-    PyCFunction direct; /* NULL: `function` is not in C, or takes arguments; it is called as any other */
+    PyCFunction direct; /* NULL: `function` is not in C, or takes arguments */
 } quick_call;
 
 /* Takes the reference; `function` may be NULL. */

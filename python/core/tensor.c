@@ -307,15 +307,16 @@ static dl_managed *allocate_flat(tensor *out, const char *name, framework *frame
                                  dl_device device, const tensor_plan *wanted) {
     const dl_type type = type_of_name(wanted->dtype);
     const size_t element = type.bits / 8, bytes = (size_t)count_of(wanted) * element;
-    const size_t start = (bytes + SPARE_ALIGN - 1) / SPARE_ALIGN * SPARE_ALIGN;
-    const size_t all = wanted->spare ? start + wanted->spare : bytes;
+    const size_t all = wanted->spare ? bytes + SPARE_ALIGN + wanted->spare : bytes;
     int64_t sizes[TENSOR_DIMS] = {1, 1, 1, 1};
     sizes[wanted->ndim - 1] = (int64_t)((all + element - 1) / element);
     dl_tensor prototype = {
         .device = device, .ndim = wanted->ndim, .type = type, .shape = sizes};
     dl_managed *managed = allocate(name, frame, &prototype);
-    if (managed && wanted->spare)
-        out->spare = (char *)managed->tensor.data + managed->tensor.byte_offset + start;
+    if (!managed || !wanted->spare)
+        return managed;
+    const uintptr_t end = (uintptr_t)managed->tensor.data + managed->tensor.byte_offset + bytes;
+    out->spare = (void *)((end + SPARE_ALIGN - 1) & ~(uintptr_t)(SPARE_ALIGN - 1));
     return managed;
 }
 
@@ -328,8 +329,8 @@ static PyObject *create_by_exchange(tensor *out, const char *name, framework *fr
         return NULL;
     dl_tensor *made = &managed->tensor;
     if (!made->strides) { /* DLPack has asked for them for as long as there are such tables */
-        PyErr_Format(PyExc_TypeError, "%s was made without strides", name);
         managed->deleter(managed);
+        PyErr_Format(PyExc_TypeError, "%s was made without strides", name);
         return NULL;
     }
     memcpy(made->shape, wanted->shape, (size_t)wanted->ndim * sizeof *made->shape);

@@ -38,10 +38,10 @@ typedef struct tensor_plan {
     const char *dtype;
     /* Only of a framework with an exchange table: */
     const int64_t *strides; /* dense, in any order of the axes; NULL: contiguous */
-    size_t spare;           /* bytes behind the array, which live as long as it does; aligned to SPARE_ALIGN */
+    size_t spare; /* bytes behind the array, which live as long; aligned to SPARE_ALIGN */
 } tensor_plan;
 
-enum { SPARE_ALIGN = 256 };
+enum { SPARE_ALIGN = 64 };
 
 PyObject *tensor_create(tensor *out, const char *name, framework *frame, PyObject *like,
                         dl_device device, const tensor_plan *wanted);

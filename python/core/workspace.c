@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-_Static_assert(ATT_WORKSPACE_ALIGN <= SPARE_ALIGN, "what is behind O is aligned as a workspace");
+_Static_assert(SPARE_ALIGN % ATT_WORKSPACE_ALIGN == 0,
+               "what is behind O is aligned as a workspace");
 
 enum { SMALL_BYTES = 1 << 14 };
 
@@ -39,7 +40,8 @@ static int take_device(workspace *w, const call *c, size_t bytes) {
         return 0;
     }
     const tensor_plan wanted = {.ndim = 1, .shape = shape, .dtype = "uint8"};
-    w->object = tensor_create(&w->view, "the workspace", c->frame, c->given[ARG_Q], device, &wanted);
+    w->object =
+        tensor_create(&w->view, "the workspace", c->frame, c->given[ARG_Q], device, &wanted);
     if (!w->object)
         return -1;
     w->data = aligned(w->view.data);

@@ -9,6 +9,7 @@ import sys
 
 import attest
 import fake_cupy
+import fake_exchange
 import numpy as np
 
 
@@ -43,6 +44,39 @@ def refused(function):
     return "no error"
 
 
+def by_table():
+    """Arrays that come by a table of functions: O and a small workspace are one allocation, and lie as asked for."""
+    def ones(*shape):
+        return fake_exchange.array(np.ones(shape, np.float16))
+
+    q, k, v = (ones(2, 8, 300, 64) for _ in range(3))
+    before = launches()[0]
+    o, lse = attest.attention(q, k, v, return_lse=True)
+    print("table-launched", launches()[0] - before, "on", launches()[1])
+    print("table-answer", o.memory.shape, o.memory.strides, lse.memory.shape, lse.memory.dtype, fake_exchange.allocations)
+    turned = [fake_exchange.array(np.ones((2, 300, 8, 64), np.float16).transpose(0, 2, 1, 3)) for _ in range(3)]
+    print("table-turned", attest.attention(*turned).memory.strides == turned[0].memory.strides)
+    del fake_exchange.allocations[:]
+    few, many, most = ones(1, 1, 1, 64), ones(1, 1, 1024, 64), ones(1, 8, 32768, 64)
+    attest.attention(few, many, many)
+    beside = list(fake_exchange.allocations)
+    attest.attention(ones(1, 8, 1, 64), most, most)
+    print("table-workspace", beside[0] > 64, len(beside), [n > 1 << 14 for n in fake_exchange.allocations[1:]])
+    out = ones(1, 1, 1, 64)
+    print("table-out", attest.attention(few, many, many, out=out) is out)
+    del o, lse
+    print("table-left", len(fake_exchange.made))
+    fake_exchange.refuse_more_than = 1000
+    print("table-full", refused(lambda: attest.attention(q, k, v)))
+    print("table-scratch", refused(lambda: attest.attention(few, many, many, out=out)))
+    fake_exchange.refuse_more_than = None
+    fake_exchange.without_strides = True
+    print("table-strides", refused(lambda: attest.attention(q, k, v)), len(fake_exchange.made))
+    fake_exchange.without_strides = False
+    attest.explain(q, k, v)
+    print("table-explained", len(fake_exchange.made))
+
+
 def main():
     q, k, v = (array(2, 8, 300, 64) for _ in range(3))
     before = launches()[0]
@@ -72,6 +106,7 @@ def main():
     print("longest", refused(lambda: attest.attention(packed, packed, packed, cu_seqlens_q=cu, cu_seqlens_k=cu)))
     print("given", refused(lambda: attest.attention(packed, packed, packed, cu_seqlens_q=cu, cu_seqlens_k=cu,
                                                      max_seqlen_q=6, max_seqlen_k=6)))
+    by_table()
     sys.stdout.flush()
 
 

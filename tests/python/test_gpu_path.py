@@ -42,7 +42,17 @@ def run(script, tmp_path_factory):
     ("unaligned", "True 3"),
     ("devices", "['cpu', 'cuda:0', 'cuda:1', 'cuda:2']"),
     ("kernels", "True"),
-    ("given", "no error")])
+    ("given", "no error"),
+    ("table-launched", "1 on 24576"),
+    ("table-answer", "(2, 8, 300, 64) (307200, 38400, 128, 2) (2, 8, 300) float32 [307200, 4800]"),
+    ("table-turned", "True"),
+    ("table-workspace", "True 1 [False, True]"),
+    ("table-out", "True"),
+    ("table-left", "0"),
+    ("table-full", "MemoryError: the output could not be allocated"),
+    ("table-scratch", "MemoryError: the workspace could not be allocated"),
+    ("table-strides", "TypeError: the output was made without strides 0"),
+    ("table-explained", "0")])
 def test_way(said, what, wanted):
     assert said[what] == wanted
 
