@@ -2,8 +2,10 @@
 
 An adapter is any object with some of these attributes; what it lacks is not needed:
     refuse(array)               a text why the array cannot be taken now, or None
-    refuse_method               the method of some array; `refuse` is asked only of arrays where it, or `refuse_if`, is true
-    refuse_if, refuse_when      the name of an attribute, and a function without arguments: when the attribute counts
+    refuse_when, refuse_apart, refuse_if, refuse_if_when
+                                together, in which case `refuse` is asked only where one holds: a question as quick_call.h has
+                                them; a method of some array, asked of those whose last axis is not dense; the name of an
+                                attribute that is true, looked at while the last question is
     export(array)               (array, is_bool, read_only): an array that __dlpack__ can export, or None
     empty(like, shape, dtype)   a new array on the device of `like`
     finish(made, dtype)         what the caller gets of what `empty` made
@@ -52,14 +54,20 @@ class TorchAdapter:
     refuse_if = "requires_grad"
 
     def __init__(self, torch):
-        self._torch = torch
-        self.refuse_method = torch.empty(0).is_neg
-        self.refuse_when = torch.is_grad_enabled
+        from torch.autograd import forward_ad
+
+        self._torch, self._forward_ad = torch, forward_ad
+        self.refuse_when = forward_ad.__dict__, "_current_level", -1
+        self.refuse_if_when = torch.is_grad_enabled
+        # Only the imaginary part of a conjugate has its sign to be turned: its elements lie two apart.
+        self.refuse_apart = torch.empty(0).is_neg
 
     def refuse(self, array):
+        if self._forward_ad._current_level >= 0 and self._forward_ad.unpack_dual(array).tangent is not None:
+            return "has a tangent, and attest computes none: torch.func.jvp of PyTorch's own function does"
         if array.is_neg():
             return "is a view with its sign to be turned: resolve_neg() makes it plain"
-        if self._torch.is_grad_enabled():
+        if array.requires_grad and self._torch.is_grad_enabled():
             return ("requires a gradient, and attest.attention() computes none: "
                     "use attest.torch.scaled_dot_product_attention(), detach() or torch.no_grad()")
         return None

@@ -22,9 +22,9 @@ from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.nn import functional
 from torch.nn.attention.bias import CausalBias, CausalVariant
-from torch.overrides import has_torch_function_unary
 
 from . import Error, UnsupportedError, _core
 from ._core import attention as _attention
@@ -93,6 +93,34 @@ def _backward(ctx, grad_o, grad_lse):
 
 _sdpa.register_autograd(_backward, setup_context=_keep)
 
+
+class _Transformed(torch.autograd.Function):
+    """The operator for torch.func: its transforms ask an autograd.Function for its rules, and know none of operators."""
+
+    forward = staticmethod(lambda *arguments: _sdpa(*arguments))
+    setup_context = staticmethod(lambda ctx, inputs, output: _keep(ctx, inputs, output))
+    backward = staticmethod(lambda ctx, *grads: _backward(ctx, *grads))
+
+    @staticmethod
+    def vmap(info, in_dims, q, k, v, mask, is_causal, scale):
+        """The axis becomes a part of the batch."""
+        count = info.batch_size
+
+        def fold(x, axis):
+            return (x.expand(count, *x.shape) if axis is None else x.movedim(axis, 0)).flatten(0, 1)
+
+        batch = q.shape[0 if in_dims[0] is None or in_dims[0] > 0 else 1]
+        if mask is not None:
+            rest = mask if in_dims[3] is None else mask.movedim(in_dims[3], 0)
+            own = () if in_dims[3] is None else (count,)
+            sizes = rest.shape[len(own):]
+            rest = rest.reshape(*own, *(1,) * (4 - len(sizes)), *sizes)
+            if own or rest.shape[0] > 1:  # else it broadcasts to a larger batch as well
+                rest = rest.expand(count, batch, *rest.shape[-3:]).flatten(0, 1)
+            mask = rest
+        o, lse = _Transformed.apply(*map(fold, (q, k, v), in_dims[:3]), mask, is_causal, scale)
+        return (o.unflatten(0, (count, batch)), lse.unflatten(0, (count, batch))), (0, 0)
+
 _said_recompute = False
 
 
@@ -158,9 +186,11 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
             is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False) -> Optional[str]:
     """Why attest does not serve this call, or None where it does. A call that PyTorch refuses too is not its business:
     scaled_dot_product_attention() raises what PyTorch would."""
-    own = next((type(x) for x in (query, key, value, attn_mask) if has_torch_function_unary(x)), None)
+    own = next((type(x) for x in (query, key, value, attn_mask) if _has_own_way(x)), None)
     if own:
         return f"{own.__name__} has a way of its own with PyTorch's functions"
+    if not torch.compiler.is_compiling() and _is_forward_mode(query, key, value, attn_mask):
+        return "attest has no forward-mode derivative"
     if dropout_p != 0.0:
         return f"dropout_p={dropout_p}: attest has no dropout"
     if attn_mask is not None and is_causal:
@@ -185,6 +215,21 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
     return None
 
 
+def _has_own_way(x) -> bool:
+    """Whether a tensor's type intercepts functions; not whether a mode does, which sees what attest calls."""
+    kind = type(x)
+    return kind is not Tensor and kind is not torch.nn.Parameter and isinstance(x, Tensor) and \
+        kind.__torch_function__ is not torch._C._disabled_torch_function_impl
+
+
+def _is_forward_mode(*tensors) -> bool:
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    if any(each.key() == torch._C._functorch.TransformType.Jvp for each in stack):
+        return True
+    return forward_ad._current_level >= 0 and any(
+        x is not None and forward_ad.unpack_dual(x).tangent is not None for x in tensors)
+
+
 def _plain_mask(mask: Optional[Tensor], is_causal: bool, query: Tensor) -> Tuple[Optional[Tensor], bool]:
     """PyTorch's causal_upper_left() and causal_lower_right() as what they stand for."""
     if not isinstance(mask, CausalBias):
@@ -192,6 +237,16 @@ def _plain_mask(mask: Optional[Tensor], is_causal: bool, query: Tensor) -> Tuple
     if mask.variant == CausalVariant.UPPER_LEFT or mask.seq_len_q == mask.seq_len_kv:
         return None, True
     return mask._materialize(query.device), is_causal
+
+
+def _check_types(query, key, value, attn_mask, is_causal, enable_gqa):
+    """As PyTorch's function takes nothing else."""
+    for name, x in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
+        if not isinstance(x, Tensor) and not (x is None and name == "attn_mask"):
+            raise TypeError(f"{name} is a {type(x).__name__}: a torch.Tensor would fit")
+    for name, flag in (("is_causal", is_causal), ("enable_gqa", enable_gqa)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} is {flag!r}: True or False would fit")
 
 
 def _validate(query, key, value, attn_mask):
@@ -234,20 +289,20 @@ def _four(query, key, value, mask, enable_gqa):
 
 
 def _watched() -> bool:
-    """Whether a compiler, a mode or a transform looks at what is called."""
-    return (torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0 or
-            torch._C._functorch.peek_interpreter_stack() is not None)
+    """Whether a compiler, a tracer or a mode looks at what is called."""
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0 or torch._C._is_tracing()
 
 
 _any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: look closer
 _is_compiling = torch.compiler.is_dynamo_compiling  # other tracers have a mode or tensors of their own, which _quick sees
-_core.sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack, _any_autocast))
+# Transforms of torch.func are not asked after: their tensors have no memory that _quick could read.
+_core.sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, torch._C._is_tracing, _any_autocast))
 
 
 def _autocast(query, *others):
     """The tensors in the type that torch.autocast asks for here, as PyTorch casts those of its own function."""
     device = query.device.type
-    if not torch.is_autocast_enabled(device):
+    if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
         return (query, *others)
     dtype = torch.get_autocast_dtype(device)
     return tuple(x.to(dtype) if x is not None and x.is_floating_point() and x.dtype != torch.float64 else x
@@ -271,7 +326,9 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
         scale = 1.0 / math.sqrt(q.shape[-1])
     grad = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                         (mask is not None and mask.requires_grad))
-    if grad or not _plain(q, k, v, mask):
+    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
+        o = _Transformed.apply(q, k, v, mask, is_causal, scale)[0]
+    elif grad or not _plain(q, k, v, mask):
         o = _sdpa(q, k, v, mask, is_causal, scale)[0]
     else:
         _count_served(q, k, mask, is_causal)
@@ -280,7 +337,7 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
 
 
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None,
-                                 dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False, *, scale: Optional[float] = None,
                                  enable_gqa: bool = False) -> Tensor:
     """torch.nn.functional.scaled_dot_product_attention, computed by attest or not at all.
 
@@ -294,6 +351,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
             if _reports:
                 _count(query, key, None, is_causal, None)
             return o
+    _check_types(query, key, value, attn_mask, is_causal, enable_gqa)
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
     reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
@@ -396,7 +454,7 @@ def _count_served(query, key, mask, is_causal):
         _count(query, key, mask, is_causal, None)
 
 
-def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
     if attn_mask is None and dropout_p == 0.0 and not _is_compiling():
         try:
             o = _quick(query, key, value, is_causal, scale, enable_gqa)
@@ -405,6 +463,7 @@ def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, 
         if o is not None:
             _count_served(query, key, None, is_causal)
             return o
+    _check_types(query, key, value, attn_mask, is_causal, enable_gqa)
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
     reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

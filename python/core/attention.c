@@ -5,6 +5,7 @@
 #include "python/core/workspace.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 static _Thread_local att_launch latest;
 
@@ -16,18 +17,26 @@ static int32_t index_of(const call *c) {
     return tensor_on_gpu(c->tensors[ARG_Q].device) ? c->tensors[ARG_Q].device.id : 0;
 }
 
+/* All that att_plan_run() takes. 0, or -1 with an error; workspace_give() after use. */
+static int prepare(call *c, const cached_plan *plan, workspace *space, void **stream) {
+    *stream = NULL;
+    if (device_of(c) == ATT_DEVICE_CUDA &&
+        tensor_stream(stream, c->frame, c->given[ARG_Q], c->tensors[ARG_Q].device))
+        return -1;
+    c->args.launch = &latest;
+    return outputs_create(c, workspace_beside_o(c, plan->workspace)) ||
+                   workspace_take(space, c, plan->workspace)
+               ? -1
+               : 0;
+}
+
 /* Without the GIL: other Python threads go on. */
 static int run(call *c, const cached_plan *plan) {
     workspace space;
-    void *stream = NULL;
+    void *stream;
     att_status status;
-    if (device_of(c) == ATT_DEVICE_CUDA &&
-        tensor_stream(&stream, c->frame, c->given[ARG_Q], c->tensors[ARG_Q].device))
+    if (prepare(c, plan, &space, &stream))
         return -1;
-    if (outputs_create(c, workspace_beside_o(c, plan->workspace)) ||
-        workspace_take(&space, c, plan->workspace))
-        return -1;
-    c->args.launch = &latest;
     Py_BEGIN_ALLOW_THREADS status = att_plan_run(plan->plan, &c->args, space.data, stream);
     Py_END_ALLOW_THREADS workspace_give(&space);
     if (status != ATT_OK)
@@ -83,6 +92,51 @@ PyObject *attention(PyObject *self, PyObject *const *args, Py_ssize_t count, PyO
         result = call_finish(&c);
     call_drop(&c);
     return result;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* `times` runs of a plan, one after the other; seconds of one. -1 with an error. */
+static double time_runs(call *c, const cached_plan *plan, long times) {
+    workspace space;
+    void *stream;
+    att_status status = ATT_OK;
+    if (prepare(c, plan, &space, &stream))
+        return -1;
+    const double start = now();
+    for (long i = 0; i < times && status == ATT_OK; i++)
+        status = att_plan_run(plan->plan, &c->args, space.data, stream);
+    const double spent = now() - start;
+    workspace_give(&space);
+    if (status != ATT_OK)
+        failure_raise(status);
+    return status == ATT_OK ? spent / (double)times : -1;
+}
+
+PyObject *run_seconds(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                      PyObject *names) {
+    (void)self;
+    call c = {.frame = NULL};
+    const long times = count > 0 ? PyLong_AsLong(args[0]) : 0;
+    double seconds = -1;
+    if (times < 1) {
+        PyErr_SetString(PyExc_ValueError, "run_seconds() needs how many runs, 1 or more");
+        return NULL;
+    }
+    if (!arguments_read(&c, "run_seconds", args + 1, count - 1, names) && !problem_build(&c) &&
+        !outputs_build(&c)) {
+        cached_plan *plan = plan_cache_take(device_of(&c), index_of(&c), &c.problem);
+        if (plan) {
+            seconds = time_runs(&c, plan, times);
+            plan_cache_give(plan);
+        }
+    }
+    call_drop(&c);
+    return seconds < 0 ? NULL : PyFloat_FromDouble(seconds);
 }
 
 PyObject *explain(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {

@@ -76,6 +76,8 @@ static PyMethodDef methods[] = {
     {"kernels", kernels, METH_VARARGS, "Kernels as tuples."},
     {"cache_info", plan_cache_info, METH_NOARGS,
      "(hits, misses, plans, limit) of the plan cache."},
+    {"run_seconds", (PyCFunction)(void (*)(void))run_seconds, METH_FASTCALL | METH_KEYWORDS,
+     "(times, ...): what a run of attention() with the other arguments costs a caller in C."},
     {"sdpa", (PyCFunction)(void (*)(void))sdpa, METH_FASTCALL,
      "PyTorch's scaled_dot_product_attention in its common case, else None."},
     {"sdpa_setup", sdpa_setup, METH_VARARGS,

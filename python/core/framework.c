@@ -35,8 +35,11 @@ static int describe(framework *made, const char *name) {
         return -1;
     made->refuse = optional(adapter, "refuse");
     made->refuse_if = optional(adapter, "refuse_if");
-    quick_call_set(&made->refuse_method, optional(adapter, "refuse_method"));
+    quick_call_set(&made->refuse_apart, optional(adapter, "refuse_apart"));
     quick_call_set(&made->refuse_when, optional(adapter, "refuse_when"));
+    quick_call_set(&made->refuse_if_when, optional(adapter, "refuse_if_when"));
+    made->refuse_seldom = made->refuse_apart.asked && made->refuse_when.asked &&
+                          made->refuse_if && made->refuse_if_when.asked;
     made->export = optional(adapter, "export");
     made->empty = optional(adapter, "empty");
     made->finish = optional(adapter, "finish");

@@ -14,10 +14,11 @@ typedef struct framework {
     const dl_exchange *exchange; /* NULL: arrays are taken by their method __dlpack__ */
     bool versioned;              /* __dlpack__ knows max_version */
     PyObject *refuse;            /* (array): a text why it cannot be taken now, or None */
-    /* Where there are such, `refuse` is asked only if the method is true of the array, or the attribute of this name is while
-     * the function `refuse_when` is. */
-    PyObject *refuse_if;
-    quick_call refuse_method, refuse_when;
+    bool refuse_seldom;          /* only if one of these is true: */
+    quick_call refuse_apart;     /* a method, asked of arrays whose last axis is not dense */
+    quick_call refuse_when;      /* no question of the array */
+    PyObject *refuse_if; /* the name of an attribute, looked at while the next is true */
+    quick_call refuse_if_when;
     PyObject *export; /* (array): (array, is_bool, read_only) where __dlpack__ failed */
     PyObject *empty;  /* (like, shape, dtype): a new array */
     PyObject *finish; /* (made, dtype): what the caller gets of what `empty` made */

@@ -47,10 +47,12 @@ static int fill(call *c, PyObject *const *args) {
             return 0;
         c->given[i] = args[i];
     }
-    const int causal = PyObject_IsTrue(args[3]), seen = watched();
-    if (causal < 0 || seen < 0)
+    if (args[3] != Py_True && args[3] != Py_False)
+        return 0;
+    const int seen = watched();
+    if (seen < 0)
         return -1;
-    c->given[ARG_CAUSAL] = causal ? top_left : NULL;
+    c->given[ARG_CAUSAL] = args[3] == Py_True ? top_left : NULL;
     c->given[ARG_SCALE] = args[4] == Py_None ? NULL : args[4];
     return !seen;
 }
@@ -72,9 +74,8 @@ PyObject *sdpa(PyObject *self, PyObject *const *args, Py_ssize_t count) {
         PyErr_SetString(PyExc_TypeError, "sdpa() takes six arguments");
         return NULL;
     }
-    const int grouped = PyObject_IsTrue(args[5]);
-    if (grouped >= 0 && fill(&c, args) == 1 && !problem_build(&c) &&
-        (grouped || c.problem.heads_q == c.problem.heads_kv))
+    if ((args[5] == Py_True || args[5] == Py_False) && fill(&c, args) == 1 &&
+        !problem_build(&c) && (args[5] == Py_True || c.problem.heads_q == c.problem.heads_kv))
         result = call_finish(&c);
     call_drop(&c);
     return result ? result : passed();

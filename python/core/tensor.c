@@ -211,15 +211,18 @@ static int borrow_by_exchange(tensor *out, const char *name, framework *frame,
     return fill(out, name, &from);
 }
 
+static bool is_dense(const tensor *t) {
+    return t->ndim > 0 && t->shape[t->ndim - 1] > 1 && t->strides[t->ndim - 1] == 1;
+}
+
 /* Whether the framework's `refuse` must be asked: 1, 0, or -1 with an error. */
-static int in_doubt(framework *frame, PyObject *object) {
-    if (!frame->refuse_if && !frame->refuse_method.function)
-        return 1;
-    int doubt =
-        frame->refuse_method.function ? quick_call_true_of(&frame->refuse_method, object) : 0;
-    if (doubt || !frame->refuse_if)
+static int in_doubt(framework *frame, PyObject *object, const tensor *t) {
+    int doubt = quick_call_true(&frame->refuse_when);
+    if (!doubt && !is_dense(t))
+        doubt = quick_call_true_of(&frame->refuse_apart, object);
+    if (doubt)
         return doubt;
-    doubt = frame->refuse_when.function ? quick_call_true(&frame->refuse_when) : 1;
+    doubt = quick_call_true(&frame->refuse_if_when);
     if (doubt <= 0)
         return doubt;
     PyObject *value = PyObject_GetAttr(object, frame->refuse_if);
@@ -228,8 +231,9 @@ static int in_doubt(framework *frame, PyObject *object) {
     return doubt;
 }
 
-static int refused(const char *name, framework *frame, PyObject *object) {
-    int doubt = in_doubt(frame, object);
+/* `t` has the shape and strides of the array where the framework is asked but seldom. */
+static int refused(const char *name, framework *frame, PyObject *object, const tensor *t) {
+    const int doubt = frame->refuse_seldom ? in_doubt(frame, object, t) : 1;
     if (doubt <= 0)
         return doubt;
     PyObject *why = PyObject_CallFunctionObjArgs(frame->refuse, object, NULL);
@@ -243,10 +247,16 @@ static int refused(const char *name, framework *frame, PyObject *object) {
 int tensor_borrow(tensor *out, const char *name, PyObject *object) {
     *out = (tensor){.name = name};
     framework *frame = framework_of(object, name);
-    if (!frame || (frame->refuse && refused(name, frame, object)))
+    if (!frame)
         return -1;
-    return frame->exchange ? borrow_by_exchange(out, name, frame, object)
-                           : borrow_by_method(out, name, frame, object);
+    if (frame->exchange)
+        return borrow_by_exchange(out, name, frame, object) ||
+                       (frame->refuse && refused(name, frame, object, out))
+                   ? -1
+                   : 0;
+    if (frame->refuse && refused(name, frame, object, out)) /* __dlpack__ would say it worse */
+        return -1;
+    return borrow_by_method(out, name, frame, object);
 }
 
 int tensor_describe(tensor *out, const char *name, PyObject *object) {

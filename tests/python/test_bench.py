@@ -226,6 +226,28 @@ def test_what_a_call_costs(tmp_path, monkeypatch):
     assert bench.main(arguments) == 1
 
 
+def test_what_a_call_costs_on_a_gpu(monkeypatch, capsys):
+    """The way of it, on a CPU in the place of the GPU."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    from attest.bench import calls
+
+    for name, value in (("GPU_ROUNDS", 2), ("GPU_CALLS", 3), ("GPU", "cpu"), ("HOST_GOAL_US", 1e6), ("EAGER_GOAL", 1e6)):
+        monkeypatch.setattr(calls, name, value)
+    for name in ("synchronize", "_sleep", "get_device_name"):
+        monkeypatch.setattr(torch.cuda, name, lambda *arguments: "no GPU")
+    monkeypatch.setattr(problems, "gpu_rows", lambda groups: [Row(groups[0], Problem(1, 2, 2, 8, 8, 16, 16, "fp16", True))])
+    kept = calls.measure_gpu()
+    row = kept["rows"][0]
+    host = row["median_us"]["host"]
+    assert kept["holds"] and row["own_us"] == host["attention"] - host["run"] - host["empty"]
+    assert all(len(samples) == 2 for names in row["samples_us"].values() for samples in names.values())
+    assert "the extension's own at most" in capsys.readouterr().out
+    for name in ("HOST_GOAL_US", "EAGER_GOAL"):
+        with monkeypatch.context() as patch:
+            patch.setattr(calls, name, -1e6)
+            assert not calls.measure_gpu()["holds"]
+
+
 SMALL = ["--device", "cpu", "--sizes", "32", "--dtypes", "f32", "--threads", "1", "--rounds", "2", "--budget", "0",
          "--rivals", "default,math"]
 

@@ -354,12 +354,16 @@ def test_autocast(dtype):
 
 def test_signs_to_be_turned():
     q, k, v = qkv()
-    turned = torch._neg_view(q)
-    assert turned.is_neg()
-    check(turned, k, v)
-    check(q, k, v, attn_mask=torch._neg_view(torch.randn(17, 17)))
-    with pytest.raises(TypeError, match="q is a view with its sign to be turned"):
-        attest.attention(turned, k, v)
+    for d in (1, 16):
+        turned = torch.randn(2, 4, 17, d, dtype=torch.complex64).conj().imag
+        assert turned.is_neg()
+        check(turned, k[..., :d], v)
+        with pytest.raises(TypeError, match="q is a view with its sign to be turned"):
+            attest.attention(turned, k[..., :d], v)
+    mask = torch.randn(17, 17, dtype=torch.complex64).conj().imag
+    check(q, k, v, attn_mask=mask)
+    with pytest.raises(TypeError, match="bias is a view with its sign to be turned"):
+        attest.attention(q, k, v, bias=mask)
 
 
 class Older(torch.Tensor):
@@ -377,13 +381,113 @@ def test_tensors_without_the_exchange_table():
         attest.attention(q.as_subclass(Older).requires_grad_(), k, v)
 
 
-def test_vmap_is_refused_or_right():
+@pytest.mark.parametrize("in_dims", [(0, 0, 0), (1, None, 0), (None, 2, 4), (2, 3, 0)])
+@pytest.mark.parametrize("mask, mask_dim", [(None, None), ((5, 7), None), ((2, 1, 1, 7), None), ((3, 5, 7), 0),
+                                            ((2, 4, 5, 3, 7), 3), ((1, 3, 1, 5, 7), 1)])
+def test_vmap_is_a_part_of_the_batch(in_dims, mask, mask_dim):
+    def make(axis, *shape):
+        return torch.randn(shape) if axis is None else torch.randn(*shape[:axis], 3, *shape[axis:])
+
+    q, k, v = (make(axis, 2, 4, rows, 8) for axis, rows in zip(in_dims, (5, 7, 7)))
+    if mask is not None:
+        mask = torch.randn(mask) > -0.5
+    got, wanted = (torch.vmap(lambda q, k, v, mask: f(q, k, v, attn_mask=mask), (*in_dims, mask_dim))(q, k, v, mask)
+                   for f in (at.scaled_dot_product_attention, theirs))
+    torch.testing.assert_close(got, wanted.nan_to_num())  # a row that sees nothing is 0, and NaN in PyTorch's vmap
+    twice = torch.vmap(torch.vmap(at.scaled_dot_product_attention))(*(torch.randn(2, 3, 2, 4, 5, 8) for _ in range(3)))
+    assert twice.shape == (2, 3, 2, 4, 5, 8)
+
+
+def test_gradients_of_torch_func():
     q, k, v = (torch.randn(3, 2, 4, 5, 8) for _ in range(3))
+
+    def loss(f):
+        return lambda q, k, v: (f(q, k, v, is_causal=True) ** 2).sum()
+
+    mine, their = (torch.func.grad(loss(f), argnums=(0, 1, 2)) for f in (at.scaled_dot_product_attention, theirs))
+    torch.testing.assert_close(mine(q[0], k[0], v[0]), their(q[0], k[0], v[0]))
+    torch.testing.assert_close(torch.vmap(mine)(q, k, v), torch.vmap(their)(q, k, v))
+
+
+def test_forward_mode_is_refused_and_passed_on():
+    """A tangent that got lost would be a wrong derivative."""
+    from torch.autograd import forward_ad
+
+    q, k, v = qkv()
+    with sdpa_kernel(SDPBackend.MATH):
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(q, k)
+            assert forward_ad.unpack_dual(theirs(dual, k, v)).tangent is not None
+            with pytest.raises(attest.UnsupportedError, match="forward-mode"):
+                at.scaled_dot_product_attention(dual, k, v)
+            with pytest.raises(TypeError, match="v has a tangent"):
+                attest.attention(q, k, dual)
+            with at.enable() as report:
+                o = functional.scaled_dot_product_attention(dual, k, v)
+                functional.scaled_dot_product_attention(q, k, v)
+            assert forward_ad.unpack_dual(o).tangent is not None and (report.served, report.passed_on) == (1, 1)
+        with pytest.raises(attest.UnsupportedError, match="forward-mode"):
+            torch.func.jvp(lambda q: at.scaled_dot_product_attention(q, k, v), (q,), (k,))
+        assert attest.attention(q, k, v) is not None
+
+
+@pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own tracers
+def test_tracers_see_the_operator():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    class Model(torch.nn.Module):
+        def forward(self, q, k, v):
+            return at.scaled_dot_product_attention(q, k, v, is_causal=True) + q
+
+    inputs, others = qkv(), qkv()
+    wanted = theirs(*others, is_causal=True) + others[0]
+    traced = torch.jit.trace(Model(), inputs, check_trace=False)
+    for program in (traced, make_fx(Model())(*inputs), torch.export.export(Model(), inputs).module()):
+        torch.testing.assert_close(program(*others), wanted)
+
+
+def test_a_default_device_changes_nothing():
+    """It is a mode of PyTorch's, which sees every function."""
+    q, k, v = qkv()
+    mask = torch.rand(17, 17) > 0.3
     try:
-        got = torch.vmap(at.scaled_dot_product_attention)(q, k, v)
-    except RuntimeError:
-        return
-    torch.testing.assert_close(got, theirs(q, k, v))
+        torch.set_default_device("cpu")
+        check(q, k, v, attn_mask=mask)
+        with at.enable() as report:
+            functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        assert (report.served, report.passed_on) == (1, 0)
+    finally:
+        torch.set_default_device(None)
+
+
+def test_a_meta_tensor_is_passed_on():
+    q, k, v = (x.to("meta") for x in qkv())
+    with pytest.raises(attest.UnsupportedError, match="query is on meta"):
+        at.scaled_dot_product_attention(q, k, v)
+    with at.enable() as report:
+        assert functional.scaled_dot_product_attention(q, k, v).device.type == "meta"
+    assert report.passed_on == 1
+
+
+@pytest.mark.parametrize("mistake, match", [
+    ({"query": None}, "query is a NoneType"), ({"key": [1.0]}, "key is a list"), ({"value": 3}, "value is a int"),
+    ({"attn_mask": True}, "attn_mask is a bool"), ({"is_causal": 1}, "is_causal is 1"),
+    ({"enable_gqa": None}, "enable_gqa is None"), ({"scale": "much"}, "scale is 'much'")])
+def test_wrong_types(mistake, match):
+    q, k, v = qkv()
+    arguments = {"query": q, "key": k, "value": v, **mistake}
+    with pytest.raises(TypeError):
+        theirs(**arguments)
+    with pytest.raises(TypeError, match=match):
+        at.scaled_dot_product_attention(**arguments)
+
+
+def test_the_signature_is_pytorchs():
+    q, k, v = qkv()
+    for function in (theirs, at.scaled_dot_product_attention):
+        function(q, k, v, None, 0.0, False)
+        with pytest.raises(TypeError, match="positional"):
+            function(q, k, v, None, 0.0, False, 0.5)
 
 
 def test_nothing_leaks():
