@@ -219,20 +219,25 @@ static xla_error *run_on_cpu(jax_call *c, const kept_plan *plan, att_status *sta
     return NULL;
 }
 
-/* XLA's memory is given back in the order of its stream, so that it may be given back before the kernel has run. */
+/* XLA's memory is given back in the order of its stream, so that it may be given back before the kernel has run. It is
+ * asked for with the most alignment that XLA grants, which is less than a workspace has. */
 static xla_error *run_on_gpu(jax_call *c, const kept_plan *plan, att_status *status) {
+    enum { XLA_ALIGN_MOST = 16 };
+    const uintptr_t mask = ATT_WORKSPACE_ALIGN - 1;
     const xla_api *api = c->frame->api;
+    const size_t bytes = att_plan_workspace(plan->plan);
     xla_stream_args stream = {.size = sizeof stream, .context = c->frame->context};
     xla_allocate_args space = {.size = sizeof space,
                                .context = c->frame->context,
-                               .bytes = att_plan_workspace(plan->plan),
-                               .alignment = ATT_WORKSPACE_ALIGN};
+                               .bytes = bytes ? bytes + ATT_WORKSPACE_ALIGN : 0,
+                               .alignment = XLA_ALIGN_MOST};
     xla_error *error = api->stream_get(&stream);
     if (!error && space.bytes)
         error = api->memory_allocate(&space);
     if (error)
         return error; /* cppcheck-suppress returnDanglingLifetime */
-    *status = att_plan_run(plan->plan, &c->args, space.data, stream.stream);
+    void *aligned = (void *)(((uintptr_t)space.data + mask) & ~mask);
+    *status = att_plan_run(plan->plan, &c->args, aligned, stream.stream);
     if (!space.bytes)
         return NULL;
     xla_free_args done = {.size = sizeof done,
