@@ -35,9 +35,10 @@ static int describe(framework *made, const char *name) {
         return -1;
     made->refuse = optional(adapter, "refuse");
     made->refuse_if = optional(adapter, "refuse_if");
-    quick_call_set(&made->refuse_apart, optional(adapter, "refuse_apart"));
-    quick_call_set(&made->refuse_when, optional(adapter, "refuse_when"));
-    quick_call_set(&made->refuse_if_when, optional(adapter, "refuse_if_when"));
+    const int failed =
+        quick_call_set(&made->refuse_apart, optional(adapter, "refuse_apart")) ||
+        quick_call_set(&made->refuse_when, optional(adapter, "refuse_when")) ||
+        quick_call_set(&made->refuse_if_when, optional(adapter, "refuse_if_when"));
     made->refuse_seldom = made->refuse_apart.asked && made->refuse_when.asked &&
                           made->refuse_if && made->refuse_if_when.asked;
     made->export = optional(adapter, "export");
@@ -48,7 +49,7 @@ static int describe(framework *made, const char *name) {
     made->immutable = immutable && PyObject_IsTrue(immutable) == 1;
     Py_XDECREF(immutable);
     Py_DECREF(adapter);
-    return 0;
+    return failed ? -1 : 0;
 }
 
 framework *framework_of(PyObject *object, const char *name) {

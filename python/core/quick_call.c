@@ -1,10 +1,15 @@
 /* quick_call.c: a function in C without arguments is its pointer and the object that it belongs to. */
 #include "python/core/quick_call.h"
 
-void quick_call_set(quick_call *q, PyObject *asked) {
+int quick_call_set(quick_call *q, PyObject *asked) {
     *q = (quick_call){.asked = asked};
     if (asked && PyCFunction_Check(asked) && PyCFunction_GetFlags(asked) == METH_NOARGS)
         q->direct = PyCFunction_GetFunction(asked);
+    if (!asked || !PyTuple_Check(asked))
+        return 0;
+    return PyArg_ParseTuple(asked, "O!OO", &PyDict_Type, &q->dictionary, &q->key, &q->usual)
+               ? 0
+               : -1;
 }
 
 /* Takes the reference. */
@@ -16,18 +21,15 @@ static int truth(PyObject *value) {
     return is_true;
 }
 
-static int differs(PyObject *triple) {
-    PyObject *dictionary = PyTuple_GetItem(triple, 0), *key = PyTuple_GetItem(triple, 1);
-    PyObject *found = key ? PyDict_GetItemWithError(dictionary, key) : NULL; /* borrowed */
-    PyObject *usual = PyTuple_GetItem(triple, 2);
-    return PyErr_Occurred() ? -1 : found != usual;
+static int differs(const quick_call *q) {
+    PyObject *found = PyDict_GetItemWithError(q->dictionary, q->key); /* borrowed */
+    return found == q->usual ? 0 : !found && PyErr_Occurred() ? -1 : 1;
 }
 
 int quick_call_true(const quick_call *q) {
     if (q->direct)
         return truth(q->direct(PyCFunction_GetSelf(q->asked), NULL));
-    return PyTuple_Check(q->asked) ? differs(q->asked)
-                                   : truth(PyObject_CallFunctionObjArgs(q->asked, NULL));
+    return q->dictionary ? differs(q) : truth(PyObject_CallFunctionObjArgs(q->asked, NULL));
 }
 
 int quick_call_true_of(const quick_call *q, PyObject *object) {

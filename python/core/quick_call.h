@@ -8,10 +8,11 @@
 typedef struct quick_call {
     PyObject *asked;    /* owned for the life of the process; NULL: there is none */
     PyCFunction direct; /* NULL: `asked` is not in C, or takes arguments */
+    PyObject *dictionary, *key, *usual; /* borrowed from a tuple; NULL: `asked` is none */
 } quick_call;
 
-/* Takes the reference; `asked` may be NULL. */
-void quick_call_set(quick_call *q, PyObject *asked);
+/* Takes the reference; `asked` may be NULL. 0, or -1 with an error. */
+int quick_call_set(quick_call *q, PyObject *asked);
 
 /* The answer as a truth value: 1, 0, or -1 with an error. */
 int quick_call_true(const quick_call *q);

@@ -25,7 +25,8 @@ PyObject *sdpa_setup(PyObject *self, PyObject *args) {
     for (Py_ssize_t i = 0; i < watcher_count; i++) {
         PyObject *function = PyTuple_GetItem(functions, i);
         Py_INCREF(function);
-        quick_call_set(&watchers[i], function);
+        if (quick_call_set(&watchers[i], function))
+            return NULL;
     }
     Py_INCREF(type);
     tensor_type = type;
