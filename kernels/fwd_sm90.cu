@@ -1,20 +1,22 @@
 /* fwd_sm90.cu: forward attention on Hopper, warp-specialised
  * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; as many blocks as SMs, each takes tiles of TILE_M rows until none is left
  * TILE     TILE_M x TILE_N keys, D_QK and D_V in panels of 64 columns, STAGES tiles of K and of V
- * THREADS  a producer warpgroup, of which one thread loads and one warp says which tile is next, and TILE_M / 64 consumer
- *          warpgroups of 64 rows each
+ * THREADS  a warpgroup of which one warp loads and one stores, and TILE_M / 64 consumer warpgroups of 64 rows each
  * SMEM     fwd_sm90_shared.cuh
  * REGS     handed from the producer to the consumers (KEEP_REGISTERS, TAKE_REGISTERS); zero spills, checked by the build
  * FLOW     copy    Q K3 K2 V3 K1 V2 K0 V1 | Q' K3' V0 ...       from the last tile of keys to the first
  *          tensor  S3 S2 P3V3 S1 P2V2 S0 P1V1 | S3' P0V0 ...    the pipeline is carried from tile to tile
  *          alu        softmax3 softmax2 ...   | softmax3' O ...
- * NUMERICS float32 S, top, sum, O; weights rounded to DTYPE before PV; rows that are not finite are redone in float64
+ *          copy                                            O out
+ * NUMERICS float32 S, top, sum, O; weights, against a top that need not be the maximum, rounded to DTYPE before PV; rows that are
+ *          not finite are redone in float64
  * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; ROLE GENERAL adds softcap, ALiBi, bias and
  *          scale <= 0
  * WHY      docs/hopper.md: what each step brings, what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
 #include "kernels/fwd_sm90_softmax.cuh"
+#include "kernels/fwd_sm90_store.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/packed.cuh"
 #include "kernels/programmatic_launch.cuh"
@@ -202,10 +204,14 @@ DEVICE void hide(const consumer *c, float s[S_COUNT], int j) {
     hide_keys(c->p, &own, s, row_of(c), j);
 }
 
+DEVICE bool is_clear(const key_range *v) {
+    return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
+}
+
 DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
-    if (!USE_CLEAR_TILES || v->now < v->clear_from || v->now >= v->clear_to) {
+    if (!is_clear(v)) {
         const consumer same = anew(c);
         hide(&same, s, v->now);
     }
@@ -215,48 +221,29 @@ DEVICE float factor_of(const consumer *c) {
     return IS_PLAIN ? c->p->fwd.scale_log2 : 1.0f;
 }
 
-DEVICE void weigh_rows(const consumer *c, float s[S_COUNT], softmax_state *m) {
-    m->sum[0] += weigh_half(s, 0, factor_of(c), m->top[0]);
-    m->sum[1] += weigh_half(s, 1, factor_of(c), m->top[1]);
-}
-
-/* The first tile of keys of a row. A row that sees none of them keeps a top that any score is above. */
-DEVICE void start_softmax(const consumer *c, float s[S_COUNT], softmax_state *m) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        m->top[half] = fmaxf(quad_max(lane_max(s, half)) * factor_of(c), -1e30f);
-        m->sum[half] = 0.0f;
-    }
-    weigh_rows(c, s, m);
-}
-
 /* Wait for O; P may be overwritten then, too. */
 DEVICE void wait_o(float o[O_COUNT]) {
     WGMMA_WAIT(0);
     wgmma_results(o, O_COUNT);
 }
 
-/* A further one, while the tensor cores add the one before to O. The vote on rescaling, a branch, keeps the compiler from
- * moving the wait for O up. */
-DEVICE void follow_softmax(const consumer *c, float s[S_COUNT], float o[O_COUNT], unsigned p[P_COUNT], softmax_state *m) {
-    const float slack = USE_LAZY_RESCALE ? RAISE_ABOVE : 0.0f;
-    const float high[2] = {quad_max(lane_max(s, 0)) * factor_of(c), quad_max(lane_max(s, 1)) * factor_of(c)};
-    if (__any_sync(0xffffffffu, high[0] - m->top[0] > slack || high[1] - m->top[1] > slack)) {
-        float shrink[2];
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const float raised = fmaxf(high[half], m->top[half]);
-            shrink[half] = exp2_fast(m->top[half] - raised);
-            m->sum[half] *= shrink[half];
-            m->top[half] = raised;
-        }
-        wait_o(o);
+/* A further tile of keys, while the tensor cores add the one before to O. The branches keep the compiler from moving the wait for
+ * O above the weights. */
+DEVICE void follow_softmax(const consumer *c, float s[S_COUNT], float o[O_COUNT], unsigned p[P_COUNT], softmax_state *m, bool clear) {
+    float shrink[2], more[2];
+    bool raised;
+    if (WEIGHS_FREELY && clear && !m->open)
+        raised = weigh_freely(s, factor_of(c), m, more, shrink);
+    else
+        raised = weigh_by_maxima(s, factor_of(c), m, more, shrink);
+    wait_o(o);
+    if (raised) {
 #pragma unroll
         for (int n = 0; n < O_COUNT; n++)
             o[n] *= shrink[n / 2 % 2];
     }
-    wait_o(o);
-    weigh_rows(c, s, m);
+    m->sum[0] += more[0];
+    m->sum[1] += more[1];
     round_weights(p, s);
 }
 
@@ -302,45 +289,22 @@ DEVICE void release_q(const consumer *c) {
     release(c, Q_EMPTY + q_place(c));
 }
 
-/* The warp's 16 rows of O, which lie in shared memory, row by row: where they are not all there. */
-DEVICE void store_rows(const consumer *c, unsigned place) {
-    const att_fwd_params *f = &c->p->fwd;
-    const int end = known(c, ROWS) - known(c, ROW0) - 64 * c->group;
-#pragma unroll 1
-    for (int r = 16 * c->warp; r < min(16 * c->warp + 16, end); r++)
-#pragma unroll 1
-        for (int chunk = c->lane; chunk * 8 < f->d_v; chunk += 32) {
-            const unsigned from = place + chunk / 8 * 64 * ROW_BYTES + r * ROW_BYTES + ((chunk % 8 ^ (r & 7)) << 4);
-            half_bits *to = (half_bits *)record_address(c->shared, c->n, O_ROW) + row_offset(c->p, &f->o_stride, 64 * c->group + r);
-            store_16(to + chunk * 8, *(const uint4 *)__cvta_shared_to_generic(from));
-        }
+/* A row half whose sum is not above 0: not a number, or no weight, which is right where the row sees no key. */
+DEVICE bool is_lost(const consumer *c, float total, int half) {
+    sequence own;
+    own.len_k = known(c, LEN_K);
+    own.shift = known(c, SHIFT);
+    const int i = (row_of(c) + 8 * half) >> c->p->pack;
+    return total != 0.0f || visible_hi(&c->p->fwd, &own, i) > visible_lo(&c->p->fwd, &own, i);
 }
 
-/* LSE of a row half; returns what O is to be multiplied by. */
-DEVICE float finish_sum(const consumer *c, const softmax_state *m, int half, unsigned *bad) {
-    const att_fwd_params *f = &c->p->fwd;
-    const float total = quad_sum(m->sum[half]);
-    float lse = -INFINITE, scale = total;
-    if (total > 0.0f) {
-        lse = m->top[half] + log2_fast(total);
-        scale = reciprocal_fast(total);
-    } else {
-        /* Not a number, or no weight: right where the row sees no key. */
-        sequence own;
-        own.len_k = known(c, LEN_K);
-        own.shift = known(c, SHIFT);
-        const int i = (row_of(c) + 8 * half) >> c->p->pack;
-        if (total != 0.0f || visible_hi(f, &own, i) > visible_lo(f, &own, i))
-            *bad |= 1u << half;
-    }
-    if (f->sinks)
-        scale *= add_sink(f, head_of(c->p, known(c, HEAD), row_of(c) + 8 * half), &lse);
-    if (f->lse && c->lane % 4 == 0 && row_of(c) + 8 * half < known(c, ROWS)) {
+/* LSE of a row half leaves. */
+DEVICE void store_lse(const consumer *c, float lse, int half) {
+    if (c->lane % 4 == 0 && row_of(c) + 8 * half < known(c, ROWS)) {
         const int r = 64 * c->group + 16 * c->warp + c->lane / 4 + 8 * half;
         float *to = (float *)record_address(c->shared, c->n, LSE_ROW);
-        to[row_offset(c->p, &f->lse_stride, r)] = lse * LN_2;
+        to[row_offset(c->p, &c->p->fwd.lse_stride, r)] = lse * LN_2;
     }
-    return scale;
 }
 
 /* Rows of the warp, of which a lane's own are bits of `bad`, go to its list. */
@@ -370,64 +334,69 @@ typedef struct tile_end {
 
 /* LSE of the tile before leaves. */
 DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
+    const att_fwd_params *f = &next->p->fwd;
+    const float total[2] = {quad_sum(m->sum[0]), quad_sum(m->sum[1])};
+    tile_end end = {{reciprocal_fast(total[0]), reciprocal_fast(total[1])}, 0};
     consumer same = anew(next);
     same.n--;
-    tile_end end;
-    end.bad = 0;
-    end.scale[0] = finish_sum(&same, m, 0, &end.bad);
-    end.scale[1] = finish_sum(&same, m, 1, &end.bad);
+    if (__any_sync(0xffffffffu, !(fminf(total[0], total[1]) > 0.0f))) {
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            if (!(total[half] > 0.0f)) {
+                end.scale[half] = total[half];
+                end.bad |= is_lost(&same, total[half], half) ? 1u << half : 0u;
+            }
+    }
+    if (f->lse || f->sinks) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float lse = total[half] > 0.0f ? m->top[half] + log2_fast(total[half]) : -INFINITE;
+            if (f->sinks)
+                end.scale[half] *= add_sink(f, head_of(same.p, known(&same, HEAD), row_of(&same) + 8 * half), &lse);
+            if (f->lse)
+                store_lse(&same, lse, half);
+        }
+    }
     return end;
 }
 
-/* O of the tile before leaves. Rows that are not finite go to the list. */
+/* O of the tile before goes to shared memory, whence it leaves. Rows that are not finite go to the list. */
 DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *end) {
     consumer same = anew(next), *c = &same;
     same.n--;
-    const unsigned place = c->shared + (OWN_O ? O_AT + c->group * O_BYTES : c->group * Q_PLACE);
-    unsigned bad = end->bad;
-    if (OWN_O) {
-        if (c->lane == 0)
-            tma_store_wait_read();
-        __syncwarp();
-    } else {
+    if (OWN_O)
+        mbarrier_wait(barrier_of(c->shared, O_EMPTY + c->group), parity_of(c->n, 1) ^ 1);
+    else
         named_barrier_wait(OWN + c->group, WARPGROUP); /* nobody reads Q any more */
-    }
-    unsigned check[2] = {0, 0};
+    unsigned check[4] = {0, 0, 0, 0};
     const int r = 16 * c->warp + c->lane % 16;
+    const unsigned place = o_place(c->shared, c->group) + r * ROW_BYTES;
 #pragma unroll
     for (int n = 0; n < O_COUNT / 8; n++) {
         unsigned x[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             x[e] = pack_16(DTYPE, o[8 * n + 2 * e] * end->scale[e % 2], o[8 * n + 2 * e + 1] * end->scale[e % 2]);
-            check[e % 2] = times_zero_plus(DTYPE, x[e], check[e % 2]);
+            check[e] = times_zero_plus(DTYPE, x[e], check[e]);
         }
-        stmatrix_x4(place + n / 4 * 64 * ROW_BYTES + r * ROW_BYTES + (((2 * (n % 4) + c->lane / 16) ^ (r & 7)) << 4), x);
+        stmatrix_x4(place + n / 4 * 64 * ROW_BYTES + (((2 * (n % 4) + c->lane / 16) ^ (r & 7)) << 4), x);
     }
+    tma_publish();
+    release(c, O_FULL + c->group);
     /* Infinities and NaN times 0 are NaN. */
-    bad |= ((check[0] & 0x7fff7fff) != 0 ? 1u : 0u) | ((check[1] & 0x7fff7fff) != 0 ? 2u : 0u);
+    const unsigned bad = end->bad | (((check[0] | check[2]) & 0x7fff7fff) != 0 ? 1u : 0u) |
+                         (((check[1] | check[3]) & 0x7fff7fff) != 0 ? 2u : 0u);
     if (__any_sync(0xffffffffu, bad))
         note_rows(c, bad);
-    tma_publish();
-    __syncwarp();
-    const int row0 = known(c, ROW0) + 64 * c->group + 16 * c->warp, rows = known(c, ROWS);
-    if (c->p->fwd.cu_seqlens_q && row0 + 16 > rows) { /* what follows belongs to another sequence */
-        store_rows(c, place);
-    } else if (c->lane == 0 && row0 < rows) {
-        const int position = known(c, ROW_Q) + (row0 >> c->p->pack);
-#pragma unroll
-        for (int n = 0; n < V_PANELS; n++)
-            tma_store_5d(&c->p->o, place + n * 64 * ROW_BYTES + 16 * c->warp * ROW_BYTES, 64 * n, 0, position, known(c, HEAD),
-                         c->p->fwd.cu_seqlens_q ? 0 : known(c, BATCH));
-        tma_store_commit();
-        if (!OWN_O)
-            tma_store_wait_read();
-    }
     release(c, TILE_EMPTY + place_of(c->n, RECORDS));
 }
 
 /* Rows that float32 could not hold, after O has left. */
 DEVICE void redo_rows(const consumer *c) {
+    __syncwarp();
+    if (*redo_note(c) < 0)
+        return;
+    mbarrier_wait(barrier_of(c->shared, STORED), 0);
     for (int entry = *redo_note(c); entry >= 0; entry = c->p->redo[entry].next) {
         const tile_work w = tile_of(c->p, entry / (TILE_M / 16));
         const int row0 = w.row0 + 16 * (entry % (TILE_M / 16));
@@ -459,7 +428,7 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     wgmma_results(s, S_COUNT);
     release_k(c);
     see(c, &v, s);
-    start_softmax(c, s, m);
+    start_softmax(s, factor_of(c), m);
     round_weights(p, s);
     skip_v(c, v.behind);
     return v;
@@ -479,32 +448,41 @@ DEVICE void consume(consumer *c) {
         int more = 0;
 #pragma unroll 1
         for (v.now--; v.now >= v.first; v.now--) {
+            if (!USE_SCORES_AHEAD) {
+                wait_v(c);
+                accumulate(c, o, p, more);
+                wait_o(o);
+            }
             wait_k(c);
             wait_turn(c);
             score(c, s, q);
-            wait_v(c);
-            accumulate(c, o, p, more);
+            if (USE_SCORES_AHEAD) {
+                wait_v(c);
+                accumulate(c, o, p, more);
+            }
             pass_turn(c);
             more = 1;
-            WGMMA_WAIT(1);
+            WGMMA_WAIT(USE_SCORES_AHEAD);
             wgmma_results(s, S_COUNT);
             release_k(c);
             see(c, &v, s);
-            follow_softmax(c, s, o, p, &m);
+            follow_softmax(c, s, o, p, &m, is_clear(&v));
             release_v(c);
         }
         if (CARRIES)
             release_q(c);
         c->n++;
         if (!CARRIES || !take_tile(c)) {
-            const tile_end end = finish_sums(c, &m);
+            const tile_end last = finish_sums(c, &m);
             accumulate_last(c, o, p, more);
-            finish_rows(c, o, &end);
+            finish_rows(c, o, &last);
             if (CARRIES)
                 return;
-            c->n--;
-            release_q(c);
-            c->n++;
+            if (OWN_O) {
+                c->n--;
+                release_q(c);
+                c->n++;
+            }
             if (!take_tile(c))
                 return;
             v = begin_tile(c, s, p, q, &m);
@@ -524,7 +502,7 @@ DEVICE void consume(consumer *c) {
         release_k(c);
         see(c, &v, s);
         const softmax_state done = m;
-        start_softmax(c, s, &m);
+        start_softmax(s, factor_of(c), &m);
         const tile_end end = finish_sums(c, &done); /* has branches: the compiler does not move the wait above them */
         wait_o(o);
         release_v(c);
@@ -549,11 +527,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         }
         for (int n = 0; n < Q_STAGES * GROUPS; n++) {
             mbarrier_init(barrier_of(shared, Q_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, Q_EMPTY + n), 4);
+            mbarrier_init(barrier_of(shared, Q_EMPTY + n), OWN_O ? 4 : 1);
         }
+        for (int n = 0; n < GROUPS; n++) {
+            mbarrier_init(barrier_of(shared, O_FULL + n), 4);
+            mbarrier_init(barrier_of(shared, O_EMPTY + n), 1);
+        }
+        mbarrier_init(barrier_of(shared, STORED), 1);
         for (int n = 0; n < RECORDS; n++) {
             mbarrier_init(barrier_of(shared, TILE_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 1);
+            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2);
         }
         mbarrier_init_done();
     }
@@ -561,10 +544,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     if (group == 0) {
         REGISTERS_KEEP(KEEP_REGISTERS);
         wait_for_previous_kernel(); /* consumers touch nothing in memory before this warpgroup has */
-        if (threadIdx.x == 0)
+        const int warp = uniform((int)threadIdx.x / 32);
+        if (warp == 0)
             produce(p, shared);
-        else if (uniform((int)threadIdx.x / 32) == 1)
-            schedule(p, shared);
+        else if (warp == 1)
+            send(p, shared);
     } else {
         REGISTERS_TAKE(TAKE_REGISTERS);
         const int thread = (int)threadIdx.x % WARPGROUP;
@@ -572,9 +556,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         if (c.lane == 0)
             *redo_note(&c) = -1;
         consume(&c);
-        if (c.lane == 0)
-            tma_store_wait();
-        __syncwarp();
         redo_rows(&c);
     }
 }

@@ -1,4 +1,4 @@
-/* fwd_sm90_load.cuh: the producer warpgroup: a warp that says which tile is next, and a thread that keeps the copy engine busy. */
+/* fwd_sm90_load.cuh: the producer, a warp: it says which tile is next and keeps the copy engine busy. */
 #ifndef ATT_FWD_SM90_LOAD_CUH
 #define ATT_FWD_SM90_LOAD_CUH
 
@@ -31,93 +31,101 @@ DEVICE void write_address(unsigned to, const void *address) {
     asm volatile("st.shared.b64 [%0], %1;" ::"r"(to), "l"(address) : "memory");
 }
 
-/* The n-th record, by one thread. */
-DEVICE void announce(const att_fwd_sm90_params *p, unsigned shared, int n, int tile, const tile_work *w) {
-    const att_fwd_params *f = &p->fwd;
-    const unsigned to = record_place(shared, n, 0);
-    /* Who took many tiles ahead would keep some that others could have; who took few would wait for loads. */
-    if (n >= p->ahead)
-        wait_full(shared, TILE_EMPTY, n - p->ahead, RECORDS);
-    write_record(to, tile, w->row0, w->rows, w->first);
-    write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
-    write_record(to + 32, w->s.batch, (int)w->s.row_q, (int)w->s.row_k, 0);
-    write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
-    write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
-    mbarrier_arrive(barrier_of(shared, TILE_FULL + place_of(n, RECORDS)));
-}
-
-/* Say which tiles this block takes, one after the other: a warp, so that rows without keys are soon written. */
-DEVICE void schedule(const att_fwd_sm90_params *p, unsigned shared) {
-    const bool speaks = threadIdx.x % 32 == 0;
-    int n = 0;
-#pragma unroll 1
-    for (int tile = (int)blockIdx.x; tile < p->tiles;) {
-        const tile_work w = tile_of(p, tile);
-        if (has_rows(&w) && has_keys(&w)) {
-            if (speaks)
-                announce(p, shared, n, tile, &w);
-            n++;
-        } else if (has_rows(&w)) {
-            store_nothing(p, &w);
-        }
-        __syncwarp();
-        if (p->next_tile) {
-            unsigned next = 0;
-            if (speaks)
-                next = atomicAdd(p->next_tile, 1u);
-            tile = (int)(__shfl_sync(0xffffffffu, next, 0) + gridDim.x);
-        } else {
-            tile += (int)gridDim.x;
-        }
-    }
-    if (speaks) {
-        wait_empty(shared, TILE_EMPTY, n, RECORDS);
-        write_record(record_place(shared, n, TILE), -1, 0, 0, 0);
-        mbarrier_arrive(barrier_of(shared, TILE_FULL + place_of(n, RECORDS)));
-    }
-}
+enum { CLAIM_KEYS = 512 /* left to load when the next tile is asked for: the answer takes a microsecond */ };
 
 typedef struct producer {
     const att_fwd_sm90_params *p;
     unsigned shared;
-    int n;        /* the record */
-    int key_head; /* of K and V */
+    bool speaks;      /* one lane does what is done once */
+    int n;            /* the record written last */
+    int tile;         /* the tile that it is of */
+    unsigned claimed; /* from the counter; in the lane that speaks */
 } producer;
 
-/* Tile j of K or V into a free place of its ring. A page that does not exist lies outside the tensor: it arrives as zeros. */
-DEVICE void load_keys(const producer *a, const att_tensor_map *map, unsigned to, unsigned barrier, int panels, int j) {
+/* What the next record says: the tile's work; no `tile`: there are no more. */
+DEVICE void announce(producer *a, int tile, const tile_work *w) {
+    const att_fwd_sm90_params *p = a->p;
+    const att_fwd_params *f = &p->fwd;
+    a->n++;
+    const unsigned to = record_place(a->shared, a->n, 0);
+    wait_empty(a->shared, TILE_EMPTY, a->n, RECORDS);
+    if (a->speaks && tile == NO_TILE) {
+        write_record(to, NO_TILE, 0, 0, 0);
+        mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
+    } else if (a->speaks) {
+        const int key_head = p->pack ? w->head : (int)divide(w->head, &f->by_group);
+        write_record(to, tile, w->row0, w->rows, w->first);
+        write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
+        write_record(to + 32, w->s.batch, (int)w->s.row_q, (int)w->s.row_k, key_head);
+        write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
+        write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+        mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
+    }
+    __syncwarp();
+}
+
+/* Where blocks ask for their tiles: ask, and go on; the answer is waited for where it is used. */
+DEVICE void claim(producer *a) {
+    if (a->p->next_tile && a->speaks)
+        a->claimed = atomicAdd(a->p->next_tile, 1u);
+}
+
+DEVICE int claimed(const producer *a) {
+    return (int)gridDim.x + (a->p->next_tile ? (int)__shfl_sync(0xffffffffu, a->claimed, 0) : a->tile);
+}
+
+/* Announce the first tile that has keys, from a->tile on; rows without keys are written at once. False where there are no more. */
+DEVICE bool next_tile(producer *a) {
+#pragma unroll 1
+    for (; a->tile < a->p->tiles; claim(a), a->tile = claimed(a)) {
+        const tile_work w = tile_of(a->p, a->tile);
+        if (has_rows(&w) && has_keys(&w)) {
+            announce(a, a->tile, &w);
+            return true;
+        }
+        if (has_rows(&w))
+            store_nothing(a->p, &w);
+    }
+    announce(a, NO_TILE, 0);
+    return false;
+}
+
+/* Tile j of the keys of record n into a free place of its ring. A page that does not exist lies outside the tensor: it arrives as zeros. */
+DEVICE void load_keys(const producer *a, int n, const att_tensor_map *map, unsigned to, unsigned barrier, int panels, int j) {
     const att_fwd_params *f = &a->p->fwd;
-    const int batch = record(a->shared, a->n, BATCH);
+    const int batch = record(a->shared, n, BATCH), key_head = record(a->shared, n, KEY_HEAD);
+    if (!a->speaks)
+        return;
     mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
     if (!f->page_table) {
-        const int row = record(a->shared, a->n, ROW_K) + j * TILE_N;
+        const int row = record(a->shared, n, ROW_K) + j * TILE_N;
 #pragma unroll
         for (int c = 0; c < panels; c++)
-            tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, row, a->key_head, f->cu_seqlens_k ? 0 : batch);
+            tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, row, key_head, f->cu_seqlens_k ? 0 : batch);
         return;
     }
 #pragma unroll 1
     for (int r = 0; r < TILE_N; r += a->p->copy_rows) {
         const int key = j * TILE_N + r, index = key / f->page_size;
-        const int page = key < record(a->shared, a->n, LEN_K) ? f->page_table[batch * f->page_table_stride + index] : -1;
+        const int page = key < record(a->shared, n, LEN_K) ? f->page_table[batch * f->page_table_stride + index] : -1;
 #pragma unroll 1
         for (int c = 0; c < panels; c++)
             tma_load_4d(to + c * TILE_N * ROW_BYTES + r * ROW_BYTES, map, barrier, 64 * c, key - index * f->page_size,
-                        a->key_head, page);
+                        key_head, page);
     }
 }
 
-/* The use-th tile of K, or of V, that this block loads: tile j of this one's keys. */
-DEVICE void load_k(const producer *a, int use, int j) {
+/* The use-th tile of K, or of V, that this block loads. */
+DEVICE void load_k(const producer *a, int n, int use, int j) {
     const int place = place_of(use, STAGES);
     wait_empty(a->shared, K_EMPTY, use, STAGES);
-    load_keys(a, &a->p->k, a->shared + K_AT + place * K_BYTES, barrier_of(a->shared, K_FULL + place), QK_PANELS, j);
+    load_keys(a, n, &a->p->k, a->shared + K_AT + place * K_BYTES, barrier_of(a->shared, K_FULL + place), QK_PANELS, j);
 }
 
-DEVICE void load_v(const producer *a, int use, int j) {
+DEVICE void load_v(const producer *a, int n, int use, int j) {
     const int place = place_of(use, STAGES);
     wait_empty(a->shared, V_EMPTY, use, STAGES);
-    load_keys(a, &a->p->v, a->shared + V_AT + place * V_BYTES, barrier_of(a->shared, V_FULL + place), V_PANELS, j);
+    load_keys(a, n, &a->p->v, a->shared + V_AT + place * V_BYTES, barrier_of(a->shared, V_FULL + place), V_PANELS, j);
 }
 
 /* The rows of warpgroup `group`. */
@@ -126,6 +134,8 @@ DEVICE void load_q(const producer *a, int group) {
     const int which = place_of(a->n, Q_STAGES) * GROUPS + group;
     const unsigned full = barrier_of(a->shared, Q_FULL + which);
     mbarrier_wait(barrier_of(a->shared, Q_EMPTY + which), parity_of(a->n, Q_STAGES) ^ 1);
+    if (!a->speaks)
+        return;
     mbarrier_expect(full, Q_BYTES);
     const int position = record(a->shared, a->n, ROW_Q) + ((record(a->shared, a->n, ROW0) + 64 * group) >> a->p->pack);
 #pragma unroll
@@ -134,35 +144,52 @@ DEVICE void load_q(const producer *a, int group) {
                     record(a->shared, a->n, HEAD), f->cu_seqlens_q ? 0 : record(a->shared, a->n, BATCH));
 }
 
-/* For every tile: Q, and the tiles of keys from the last to the first: K one ahead of V, as the scores are. */
+/* The n-th record is not needed here any more. */
+DEVICE void leave(const producer *a, int n) {
+    if (a->speaks)
+        mbarrier_arrive(barrier_of(a->shared, TILE_EMPTY + place_of(n, RECORDS)));
+}
+
+/* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
+ * too where that needs no room that waits for V. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, 0, 0};
-    int keys = 0;
-    tma_prefetch_map(&p->q);
-    tma_prefetch_map(&p->k);
-    tma_prefetch_map(&p->v);
-#pragma unroll 1
-    for (;; a.n++) {
-        wait_full(shared, TILE_FULL, a.n, RECORDS);
-        if (record(shared, a.n, TILE) < 0)
-            return;
-        const int head = record(shared, a.n, HEAD);
-        a.key_head = p->pack ? head : (int)divide(head, &p->fwd.by_group);
-        int j = record(shared, a.n, LAST) - 1;
-#pragma unroll 1
-        for (int group = 0; group < GROUPS; group++) {
-            load_q(&a, group);
-            if (group == 0)
-                load_k(&a, keys, j);
-        }
-#pragma unroll 1
-        for (; j > record(shared, a.n, FIRST); j--) {
-            load_k(&a, keys + 1, j - 1);
-            load_v(&a, keys++, j);
-        }
-        load_v(&a, keys++, j);
-        mbarrier_arrive(barrier_of(shared, TILE_EMPTY + place_of(a.n, RECORDS)));
+    producer a = {p, shared, threadIdx.x % 32 == 0, -1, (int)blockIdx.x, 0};
+    int use = 0, v_record = 0, v_tile = 0; /* of K; V that is due */
+    if (a.speaks) {
+        tma_prefetch_map(&p->q);
+        tma_prefetch_map(&p->k);
+        tma_prefetch_map(&p->v);
     }
+#pragma unroll 1
+    while (next_tile(&a)) {
+        const int first = record(shared, a.n, FIRST), last = record(shared, a.n, LAST);
+#pragma unroll 1
+        for (int j = last - 1; j >= first; j--) {
+            if (j == last - 1)
+                load_q(&a, 0);
+            load_k(&a, a.n, use, j);
+            if (j == last - 1)
+#pragma unroll 1
+                for (int group = 1; group < GROUPS; group++)
+                    load_q(&a, group);
+            if (j == (USE_LATE_CLAIM ? min(last - 1, first + CLAIM_KEYS / TILE_N) : last - 1))
+                claim(&a);
+            if (use > 0 && (OWN_O || j < last - 1))
+                load_v(&a, v_record, use - 1, v_tile);
+            if (j == last - 1 && a.n > 0)
+                leave(&a, a.n - 1);
+            v_record = a.n;
+            v_tile = j;
+            use++;
+        }
+        if (!OWN_O)
+            load_v(&a, v_record, use - 1, v_tile);
+        a.tile = claimed(&a);
+    }
+    if (OWN_O && use > 0)
+        load_v(&a, v_record, use - 1, v_tile);
+    if (a.n > 0)
+        leave(&a, a.n - 1);
 }
 
 #endif

@@ -17,7 +17,7 @@ typedef struct att_fwd_redo {
 } att_fwd_redo;
 
 typedef struct att_fwd_sm90_params {
-    /* (column, head of a packed group, position, head or group, batch entry); boxes of 64 columns, 64 rows of Q, 16 of O */
+    /* (column, head of a packed group, position, head or group, batch entry); boxes of 64 columns and 64 rows */
     att_tensor_map q, o;
     /* (column, key, head, batch entry or page); boxes of 64 columns and `copy_rows` keys */
     att_tensor_map k, v;
@@ -28,8 +28,7 @@ typedef struct att_fwd_sm90_params {
     int section;   /* units whose tiles are taken together, those with most keys first; 1: unit after unit */
     int pack;      /* log2 of the query heads in a tile, at most 4 */
     int copy_rows; /* keys that one copy of K or V brings: TILE_N, or a page where that is less */
-    int ahead;     /* tiles that a block takes before the first of them is done: 1 to 4 */
-    unsigned *next_tile; /* counts the tiles given out, 0 at the start; NULL: tile t goes to block t % gridDim.x */
+    unsigned *next_tile; /* counts the tiles that blocks asked for, 0 at the start; NULL: tile t goes to block t % gridDim.x */
     att_fwd_redo *redo;  /* tiles * (TILE_M / 16) */
 } att_fwd_sm90_params;
 

@@ -41,7 +41,7 @@ static_assert(WARPS == 4 * (GROUPS + 1), "a producer warpgroup and the consumers
 /* What is known of a tile, for all who work on it: kept here and not in registers, which the tensor cores' results fill. Records
  * are a ring, as Q's places are: use n of either is for the n-th tile that the block takes. */
 enum {
-    TILE, /* its number; -1: there are no more */
+    TILE, /* its number, or NO_TILE */
     ROW0, /* its first row */
     ROWS, /* rows of its unit */
     FIRST,
@@ -52,11 +52,12 @@ enum {
     BATCH,
     ROW_Q, /* first row of the sequence in packed Q and O */
     ROW_K, /* and in packed K and V */
+    KEY_HEAD, /* of K and V */
     O_ROW = 12,   /* address of the tile's first row in O: two words */
     LSE_ROW = 14, /* and in LSE; 0: nobody wants it */
     RECORD_WORDS = 16
 };
-enum { RECORDS = 4 };
+enum { RECORDS = 4, NO_TILE = -1 };
 
 /* Barriers in shared memory: `full` is waited for by consumers, `empty` by the producer. */
 enum {
@@ -66,9 +67,12 @@ enum {
     V_EMPTY = V_FULL + STAGES,
     Q_FULL = V_EMPTY + STAGES, /* a warpgroup each */
     Q_EMPTY = Q_FULL + 2 * GROUPS,
-    TILE_FULL = Q_EMPTY + 2 * GROUPS,
+    O_FULL = Q_EMPTY + 2 * GROUPS, /* a warpgroup each, waited for by the storer */
+    O_EMPTY = O_FULL + GROUPS,     /* and by consumers */
+    STORED = O_EMPTY + GROUPS,     /* all of O */
+    TILE_FULL = STORED + 1,
     TILE_EMPTY = TILE_FULL + RECORDS,
-    RECORDS_AT = TILE_EMPTY + RECORDS,
+    RECORDS_AT = (TILE_EMPTY + RECORDS + 1) / 2 * 2,
     NOTES_AT = RECORDS_AT + RECORDS * RECORD_WORDS / 2 /* a word a consumer warp */
 };
 static_assert(NOTES_AT * MBARRIER_BYTES + 4 * 4 * GROUPS <= 1024, "they have their place");
@@ -101,6 +105,11 @@ DEVICE ring ring_next(ring r, int places) {
 
 DEVICE unsigned barrier_of(unsigned shared, int which) {
     return shared + BARRIER_AT + MBARRIER_BYTES * which;
+}
+
+/* Where a warpgroup's O lies on its way out. */
+DEVICE unsigned o_place(unsigned shared, int group) {
+    return shared + (OWN_O ? O_AT + group * O_BYTES : group * Q_PLACE);
 }
 
 /* Word `what` of the n-th record. */

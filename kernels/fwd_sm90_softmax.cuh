@@ -1,7 +1,9 @@
 /* fwd_sm90_softmax.cuh: the running softmax of 64 rows that a warpgroup holds as results of wgmma.
  *
- * A thread holds two rows, 8 apart (half 0 and 1), two neighbouring columns of every 8. As in fwd_softmax.cuh, `top` follows the
- * maximum only when that grows by more than RAISE_ABOVE. */
+ * A thread holds two rows, 8 apart (half 0 and 1), two neighbouring columns of every 8. `top` is what a row's scores are taken
+ * against, in units of log2. It starts as the maximum of the first tile of keys. After that nobody looks for maxima where a tile
+ * is seen whole: any top serves as long as float32 holds the weights, and their sums, which are needed anyway, show when it is
+ * to rise. A score more than 2^127 above its row's top makes a row that is not finite, and such rows are computed again. */
 #ifndef ATT_FWD_SM90_SOFTMAX_CUH
 #define ATT_FWD_SM90_SOFTMAX_CUH
 
@@ -17,8 +19,13 @@
 #define V_STEPS  (TILE_N / 16)
 static_assert(D_QK % 16 == 0 && D_V % 16 == 0 && D_V <= 256, "whole steps of the tensor cores");
 
+#define WEIGHS_FREELY (IS_PLAIN && USE_MAX_FREE && USE_LAZY_RESCALE)
+#define RAISE_SUM     1024.0f /* of a lane's weights, that float16 holds all of them */
+#define NO_TOP        -1e30f  /* of a row without keys: any score is above it */
+
 typedef struct softmax_state {
     float top[2], sum[2];
+    bool open; /* some row of the warp has seen no key yet */
 } softmax_state;
 
 /* Keys that rows `row` and `row` + 8 of the unit do not see, of tile j. */
@@ -64,6 +71,59 @@ DEVICE float weigh_half(float s[S_COUNT], int half, float factor, float top) {
         odd += s[n + 1];
     }
     return even + odd;
+}
+
+/* The first tile of keys. */
+DEVICE void start_softmax(float s[S_COUNT], float factor, softmax_state *m) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        m->top[half] = fmaxf(quad_max(lane_max(s, half)) * factor, NO_TOP);
+        m->sum[half] = weigh_half(s, half, factor, m->top[half]);
+    }
+    m->open = __any_sync(0xffffffffu, fminf(m->top[0], m->top[1]) <= NO_TOP);
+}
+
+/* A further one, against the tops that there are. `more`: this lane's sums. True where tops rose: O is then to be multiplied by
+ * `shrink`, a power of two. */
+DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
+    more[0] = weigh_half(s, 0, factor, m->top[0]);
+    more[1] = weigh_half(s, 1, factor, m->top[1]);
+    const bool raised = __any_sync(0xffffffffu, !(fmaxf(more[0], more[1]) <= RAISE_SUM));
+    if (raised) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            /* 2^-126 is the least that is not flushed to 0: what is infinite stays so. */
+            const int exponent = min(max((int)(__float_as_uint(quad_sum(more[half])) >> 23) - 127, 0), 126);
+            shrink[half] = __uint_as_float((unsigned)(127 - exponent) << 23);
+            m->top[half] += (float)exponent;
+            m->sum[half] *= shrink[half];
+            more[half] *= shrink[half];
+        }
+#pragma unroll
+        for (int n = 0; n < S_COUNT; n++)
+            s[n] *= shrink[n / 2 % 2];
+    }
+    return raised;
+}
+
+/* The same with tops that follow the maxima where those grow by more than RAISE_ABOVE, as in fwd_softmax.cuh. */
+DEVICE bool weigh_by_maxima(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
+    const float slack = USE_LAZY_RESCALE ? RAISE_ABOVE : 0.0f;
+    const float high[2] = {quad_max(lane_max(s, 0)) * factor, quad_max(lane_max(s, 1)) * factor};
+    const bool raised = __any_sync(0xffffffffu, high[0] - m->top[0] > slack || high[1] - m->top[1] > slack);
+    if (raised) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const float top = fmaxf(high[half], m->top[half]);
+            shrink[half] = exp2_fast(m->top[half] - top);
+            m->sum[half] *= shrink[half];
+            m->top[half] = top;
+        }
+        m->open = __any_sync(0xffffffffu, fminf(m->top[0], m->top[1]) <= NO_TOP);
+    }
+    more[0] = weigh_half(s, 0, factor, m->top[0]);
+    more[1] = weigh_half(s, 1, factor, m->top[1]);
+    return raised;
 }
 
 DEVICE void round_weights(unsigned p[P_COUNT], const float s[S_COUNT]) {

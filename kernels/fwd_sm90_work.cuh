@@ -18,9 +18,10 @@ typedef struct tile_work {
  * leave them most keys, and blocks that work at the same time share K and V in L2. */
 DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     tile_work w;
-    const int a_section = p->fwd.row_blocks * p->section, section = tile / a_section, in_section = tile - section * a_section;
-    const int units = min(p->section, p->units - section * p->section);
-    const int turn = in_section / units, unit = section * p->section + in_section - turn * units;
+    const int most = USE_L2_SECTIONS ? p->section : p->units;
+    const int a_section = p->fwd.row_blocks * most, section = tile / a_section, in_section = tile - section * a_section;
+    const int units = min(most, p->units - section * most);
+    const int turn = in_section / units, unit = section * most + in_section - turn * units;
     const int batch = (int)divide(unit, &p->by_heads);
     w.head = unit - batch * (int)p->by_heads.value;
     w.s = sequence_of(&p->fwd, batch);

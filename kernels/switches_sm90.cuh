@@ -1,7 +1,18 @@
 /* switches_sm90.cuh: the switches of the Hopper kernels alone; switches.cuh has those they share. */
 #ifndef ATT_SWITCHES_SM90_CUH
 #define ATT_SWITCHES_SM90_CUH
-
+#ifndef USE_SCORES_AHEAD
+#define USE_SCORES_AHEAD 1
+#endif
+#ifndef USE_MAX_FREE
+#define USE_MAX_FREE 1
+#endif
+#ifndef USE_LATE_CLAIM
+#define USE_LATE_CLAIM 1
+#endif
+#ifndef USE_L2_SECTIONS
+#define USE_L2_SECTIONS 1
+#endif
 #ifndef USE_CARRY
 #define USE_CARRY 1
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # hopper_build.sh: what the compiler made of fwd_sm90 is what was written: products under way together, registers handed over, and the wait for
-# the products of one tile of keys behind the maxima of the next.
+# the products of one tile of keys behind the maxima of the next, where weights need them, and behind its weights, where they do not.
 #
 #   tests/hopper_build.sh FOLDER NVDISASM      FOLDER has ID.sm_90a.ptxas and ID.sm_90a.cubin; NVDISASM may be empty
 #
@@ -21,12 +21,12 @@ fail() {
     exit 1
 }
 
-# Rows of fwd_sm90, and of its sources for special cases: "id d_qk tile_n source" a line.
+# Rows of fwd_sm90, and of its sources for special cases: "id d_qk tile_n source role" a line.
 rows() {
     awk -F'[(,]' '/^ATT_CUDA_KERNEL\(/ {
         gsub(/[ \t]/, "")
         if ($3 ~ /^fwd_sm90/)
-            print $2, $7, $10, $3
+            print $2, $7, $10, $3, $5
     }' kernels/kernels.def
 }
 
@@ -35,9 +35,9 @@ report_complaints() {
     sed -nE '/serializ|setmaxnreg/s/^ptxas [a-z]+ *: *//p' "$1"
 }
 
-# code_complaints LISTING D_QK TILE_N: the innermost loop that has both products, S = QK^T and, transposing its right side, PV
+# code_complaints LISTING D_QK TILE_N ROLE: the innermost loop that has both products, S = QK^T and, transposing its right side, PV
 code_complaints() {
-    awk -v steps_s="$(($2 / 16))" -v steps_pv="$(($3 / 16))" -v least="$(($3 / 4))" '
+    awk -v steps_s="$(($2 / 16))" -v steps_pv="$(($3 / 16))" -v least="$(($3 / 4))" -v weights="$(if [[ $4 == PLAIN ]]; then echo "$3"; else echo 0; fi)" '
         { line[NR] = $0 }
         /^\.L_[A-Za-z0-9_]+:/ { at[substr($1, 1, length($1) - 1)] = NR }
         /BRA/ && match($0, /\.L_[A-Za-z0-9_]+/) {
@@ -76,11 +76,16 @@ code_complaints() {
                 if (line[n] ~ /WARPGROUP\.DEPBAR/) waited = 1
             }
             for (n = last; n <= to[best] && line[n] !~ /WARPGROUP\.DEPBAR\.LE gsb0, 0x0/; n++)
-                maxima += line[n] ~ /FMNMX/
+                {
+                    maxima += line[n] ~ /FMNMX/
+                    weighed += line[n] ~ /MUFU\.EX2/
+                }
             if (n > to[best])
                 print "never waits for PV in its main loop"
             else if (maxima < least)
                 print "waits for PV after " maxima + 0 " maxima of the next scores, not after " least " or more"
+            else if (weighed < weights)
+                print "waits for PV after " weighed + 0 " of the next weights, not after " weights " or more"
         }' "$1"
 }
 
@@ -92,7 +97,7 @@ if [[ -n $nvdisasm ]]; then
 fi
 
 count=0
-while read -r id d_qk tile_n source; do
+while read -r id d_qk tile_n source role; do
     code=$folder/$id.sm_90a
     [[ -e $code.ptxas ]] || fail "$id has not been built"
     found=$(report_complaints "$code.ptxas")
@@ -100,10 +105,10 @@ while read -r id d_qk tile_n source; do
     count=$((count + 1))
     [[ $source == fwd_sm90 ]] || continue # others wait for each product by itself, as they are written
     if [[ -n $nvdisasm ]]; then
-        found=$(code_complaints "$scratch/$id.sass" "$d_qk" "$tile_n")
+        found=$(code_complaints "$scratch/$id.sass" "$d_qk" "$tile_n" "$role")
         [[ -z $found ]] || fail "$id $found"
     fi
-    victim="$id $d_qk $tile_n"
+    [[ $role != PLAIN ]] || victim="$id $d_qk $tile_n $role"
 done < <(rows)
 ((count > 0)) || fail 'kernels.def has no row of fwd_sm90'
 
@@ -113,7 +118,7 @@ planted() { # planted COMPLAINT FOUND
     plants=$((plants + 1))
 }
 
-read -r id d_qk tile_n <<<"$victim"
+read -r id d_qk tile_n role <<<"$victim"
 line="ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources"
 planted 'serialized' "$(report_complaints <(cat "$folder/$id.sm_90a.ptxas" - <<<"$line"))"
 line='ptxas info    : setmaxnreg ignored to maintain minimum register requirements.'
@@ -125,9 +130,10 @@ if [[ -z $nvdisasm ]]; then
 fi
 altered() { # altered AWK: complaints on the listing as AWK prints it
     awk "$1" "$scratch/$id.sass" >"$scratch/altered"
-    code_complaints "$scratch/altered" "$d_qk" "$tile_n"
+    code_complaints "$scratch/altered" "$d_qk" "$tile_n" "$role"
 }
 planted 'waits for PV after' "$(altered '{ print } /DEPBAR\.LE gsb0, 0x1/ { sub(/0x1/, "0x0"); print }')"
+planted 'of the next weights' "$(altered '!/MUFU\.EX2/ || ++n % 2 { print }')"
 planted 'products in its main loop' "$(altered '!/HGMMA.*tnspB/ || ++n % 2 { print }')"
 planted 'before all of them are under way' "$(altered '/HGMMA.*tnspB/ { print "WARPGROUP.DEPBAR.LE gsb0, 0x1" } { print }')"
 planted 'has no loop' "$(altered '!/HGMMA.*tnspB/ { print }')"

@@ -10,14 +10,11 @@
 #include "cuda/operands.h"
 
 enum {
-    BOX_COLS = 64, /* columns of a copy: the 128 bytes that are swizzled */
-    Q_ROWS = 64,   /* rows of Q in a copy: those of a warpgroup */
-    O_ROWS = 16,   /* and of O: those of a warp */
+    BOX_COLS = 64,  /* columns of a copy: the 128 bytes that are swizzled */
+    BOX_ROWS = 64,  /* rows of Q and O: those of a warpgroup */
+    WARP_ROWS = 16, /* of which a warp has these */
     SWIZZLE_ROWS = 8,
     COUNTER_BYTES = 256, /* next_tile, padded */
-    RECORDS_MOST = 4,    /* tiles that a block can know of at a time */
-    FEW_KEYS =
-        1024, /* up to which tiles are so short that knowing them late costs more than sharing them unevenly */
     WORKSPACE_UNIT = 256
 };
 
@@ -34,7 +31,7 @@ static bool is_walkable(const att_cuda_tensor *t) {
         int64_t size, stride, most;
     } steps[] = {
         {t->batch, t->strides->batch, ATT_TENSOR_STRIDE_END},
-        {t->heads, t->strides->head, ATT_TENSOR_STRIDE_END / O_ROWS},
+        {t->heads, t->strides->head, ATT_TENSOR_STRIDE_END / WARP_ROWS},
         {t->rows, t->strides->row, ATT_TENSOR_STRIDE_END},
     };
     const bool empty = t->batch == 0 || t->rows == 0;
@@ -73,7 +70,7 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
 /* log2 of the query heads that share a tile: all of a group, where one head's rows would not fill it. */
 static int pack_of(const att_cuda_kernel *kernel, const att_problem *p) {
     const int64_t group = p->heads_q / p->heads_kv;
-    if (group > O_ROWS || (group & (group - 1)) != 0 || p->seq_q >= kernel->tile_m)
+    if (group > WARP_ROWS || (group & (group - 1)) != 0 || p->seq_q >= kernel->tile_m)
         return 0;
     int pack = 0;
     while (group >> pack > 1)
@@ -124,8 +121,7 @@ static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const a
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
-    h->ahead = !uneven || p->seq_k <= FEW_KEYS ? RECORDS_MOST : RECORDS_MOST / 2;
-    const int64_t redo = tiles * (kernel->tile_m / O_ROWS) * (int64_t)sizeof(att_fwd_redo);
+    const int64_t redo = tiles * (kernel->tile_m / WARP_ROWS) * (int64_t)sizeof(att_fwd_redo);
     t->workspace = (size_t)(COUNTER_BYTES + att_round_up(redo, WORKSPACE_UNIT)) * (tiles > 0);
     return ATT_OK;
 }
@@ -137,13 +133,13 @@ static int64_t within(int64_t size) {
     return att_min(size, INT32_MAX);
 }
 
-static att_tensor_walk walk_rows(const att_cuda_tensor *t, int pack, int box_rows) {
+static att_tensor_walk walk_rows(const att_cuda_tensor *t, int pack) {
     const att_strides *s = t->strides;
     const int group = 1 << pack;
     return (att_tensor_walk){.rank = 5,
                              .axis = {{t->cols, 1, BOX_COLS},
                                       {group, s->head, group},
-                                      {within(t->rows), s->row, box_rows / group},
+                                      {within(t->rows), s->row, BOX_ROWS / group},
                                       {t->heads / group, s->head * group, 1},
                                       {within(t->batch), s->batch, 1}}};
 }
@@ -165,10 +161,10 @@ static att_status encode_maps(att_fwd_sm90_params *h, const att_cuda_driver *cu,
         att_tensor_map *map;
         att_tensor_walk walk;
     } maps[] = {
-        {&h->q, walk_rows(&tensors[ATT_TENSOR_Q], h->pack, Q_ROWS)},
+        {&h->q, walk_rows(&tensors[ATT_TENSOR_Q], h->pack)},
         {&h->k, walk_keys(&tensors[ATT_TENSOR_K], h->copy_rows)},
         {&h->v, walk_keys(&tensors[ATT_TENSOR_V], h->copy_rows)},
-        {&h->o, walk_rows(&tensors[ATT_TENSOR_O], h->pack, O_ROWS)},
+        {&h->o, walk_rows(&tensors[ATT_TENSOR_O], h->pack)},
     };
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
         ATT_TRY(att_cuda_tensor_map_encode(maps[i].map, cu, p->dtype, &maps[i].walk, kernel));

@@ -1,0 +1,62 @@
+/* fwd_sm90_store.cuh: the storer, a warp: O of every tile leaves shared memory while the next tile is computed. */
+#ifndef ATT_FWD_SM90_STORE_CUH
+#define ATT_FWD_SM90_STORE_CUH
+
+#include "kernels/fwd_sm90_shared.cuh"
+#include "kernels/fwd_sm90_work.cuh"
+#include "kernels/tma.cuh"
+#include "kernels/vector.cuh"
+
+/* `count` rows of a warpgroup, row by row: where what follows them belongs to another sequence. */
+DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int group, int count) {
+    const int chunks = p->fwd.d_v / 8; /* of 16 bytes, of a row */
+#pragma unroll 1
+    for (int at = (int)threadIdx.x % 32; at < count * chunks; at += 32) {
+        const int r = at / chunks, chunk = at - r * chunks;
+        const unsigned from = o_place(shared, group) + chunk / 8 * 64 * ROW_BYTES + r * ROW_BYTES + ((chunk % 8 ^ (r & 7)) << 4);
+        half_bits *to = (half_bits *)record_address(shared, n, O_ROW) + row_offset(p, &p->fwd.o_stride, 64 * group + r);
+        store_16(to + chunk * 8, *(const uint4 *)__cvta_shared_to_generic(from));
+    }
+    __syncwarp();
+}
+
+/* The rows of a warpgroup, `count` of which are there. */
+DEVICE void store_box(const att_fwd_sm90_params *p, unsigned shared, int n, int group) {
+    const int position = record(shared, n, ROW_Q) + ((record(shared, n, ROW0) + 64 * group) >> p->pack);
+#pragma unroll 1
+    for (int c = 0; c < V_PANELS; c++)
+        tma_store_5d(&p->o, o_place(shared, group) + c * 64 * ROW_BYTES, 64 * c, 0, position, record(shared, n, HEAD),
+                     p->fwd.cu_seqlens_q ? 0 : record(shared, n, BATCH));
+    tma_store_commit();
+    tma_store_wait_read();
+}
+
+DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
+    const bool speaks = threadIdx.x % 32 == 0;
+#pragma unroll 1
+    for (int n = 0;; n++) {
+        wait_full(shared, TILE_FULL, n, RECORDS);
+        if (record(shared, n, TILE) == NO_TILE)
+            break;
+        const int rows = record(shared, n, ROWS) - record(shared, n, ROW0);
+#pragma unroll 1
+        for (int group = 0; group < GROUPS; group++) {
+            const int count = min(64, rows - 64 * group);
+            mbarrier_wait(barrier_of(shared, O_FULL + group), parity_of(n, 1));
+            if (p->fwd.cu_seqlens_q && count < 64)
+                store_rows(p, shared, n, group, count);
+            else if (speaks && count > 0)
+                store_box(p, shared, n, group);
+            if (speaks) /* with no place of its own, O lay in that of Q */
+                mbarrier_arrive(barrier_of(shared, (OWN_O ? O_EMPTY : Q_EMPTY) + group));
+        }
+        if (speaks)
+            mbarrier_arrive(barrier_of(shared, TILE_EMPTY + place_of(n, RECORDS)));
+    }
+    if (speaks) {
+        tma_store_wait();
+        mbarrier_arrive(barrier_of(shared, STORED));
+    }
+}
+
+#endif
