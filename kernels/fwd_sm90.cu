@@ -232,7 +232,7 @@ DEVICE void wait_o(float o[O_COUNT]) {
 DEVICE void follow_softmax(const consumer *c, float s[S_COUNT], float o[O_COUNT], unsigned p[P_COUNT], softmax_state *m, bool clear) {
     float shrink[2], more[2];
     bool raised;
-    if (WEIGHS_FREELY && clear && !m->open)
+    if (WEIGHS_FREELY && clear && !m->caution)
         raised = weigh_freely(s, factor_of(c), m, more, shrink);
     else
         raised = weigh_by_maxima(s, factor_of(c), m, more, shrink);
@@ -438,6 +438,7 @@ DEVICE void consume(consumer *c) {
     float s[S_COUNT], o[O_COUNT];
     unsigned p[P_COUNT], q[K_STEPS][4];
     softmax_state m;
+    m.caution = 0;
     if (TAKES_TURNS && c->group == GROUPS - 1)
         named_barrier_arrive(TURN, 2 * WARPGROUP);
     if (!take_tile(c))

@@ -3,7 +3,8 @@
  * A thread holds two rows, 8 apart (half 0 and 1), two neighbouring columns of every 8. `top` is what a row's scores are taken
  * against, in units of log2. It starts as the maximum of the first tile of keys. After that nobody looks for maxima where a tile
  * is seen whole: any top serves as long as float32 holds the weights, and their sums, which are needed anyway, show when it is
- * to rise. A score more than 2^127 above its row's top makes a row that is not finite, and such rows are computed again. */
+ * to rise. A score more than 2^127 above its row's top makes a row that is not finite, and such rows are computed again, slowly:
+ * a warp whose rows' first two tiles differ by 2^40, or that meets such a jump later, looks for maxima from then on. */
 #ifndef ATT_FWD_SM90_SOFTMAX_CUH
 #define ATT_FWD_SM90_SOFTMAX_CUH
 
@@ -21,11 +22,16 @@ static_assert(D_QK % 16 == 0 && D_V % 16 == 0 && D_V <= 256, "whole steps of the
 
 #define WEIGHS_FREELY (IS_PLAIN && USE_MAX_FREE && USE_LAZY_RESCALE)
 #define RAISE_SUM     1024.0f /* of a lane's weights, that float16 holds all of them */
+#define WIDE_APART    40.0f   /* where tiles of keys differ by that, others may differ by what float32 does not hold */
+#define WIDE_SUM      0x1p40f
 #define NO_TOP        -1e30f  /* of a row without keys: any score is above it */
+
+/* Why maxima are looked for: this is the second tile of keys; some row of the warp has seen no key yet; scores lie far apart. */
+enum { SECOND = 1, OPEN = 2, WIDE = 4 };
 
 typedef struct softmax_state {
     float top[2], sum[2];
-    bool open; /* some row of the warp has seen no key yet */
+    int caution; /* not 0: look for maxima */
 } softmax_state;
 
 /* Keys that rows `row` and `row` + 8 of the unit do not see, of tile j. */
@@ -73,6 +79,10 @@ DEVICE float weigh_half(float s[S_COUNT], int half, float factor, float top) {
     return even + odd;
 }
 
+DEVICE int is_open(const softmax_state *m) {
+    return __any_sync(0xffffffffu, fminf(m->top[0], m->top[1]) <= NO_TOP) ? OPEN : 0;
+}
+
 /* The first tile of keys. */
 DEVICE void start_softmax(float s[S_COUNT], float factor, softmax_state *m) {
 #pragma unroll
@@ -80,7 +90,7 @@ DEVICE void start_softmax(float s[S_COUNT], float factor, softmax_state *m) {
         m->top[half] = fmaxf(quad_max(lane_max(s, half)) * factor, NO_TOP);
         m->sum[half] = weigh_half(s, half, factor, m->top[half]);
     }
-    m->open = __any_sync(0xffffffffu, fminf(m->top[0], m->top[1]) <= NO_TOP);
+    m->caution = (m->caution & WIDE) | SECOND | is_open(m);
 }
 
 /* A further one, against the tops that there are. `more`: this lane's sums. True where tops rose: O is then to be multiplied by
@@ -90,6 +100,7 @@ DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float
     more[1] = weigh_half(s, 1, factor, m->top[1]);
     const bool raised = __any_sync(0xffffffffu, !(fmaxf(more[0], more[1]) <= RAISE_SUM));
     if (raised) {
+        m->caution = __any_sync(0xffffffffu, !(fmaxf(more[0], more[1]) <= WIDE_SUM)) ? WIDE : 0;
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             /* 2^-126 is the least that is not flushed to 0: what is infinite stays so. */
@@ -106,11 +117,18 @@ DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float
     return raised;
 }
 
+/* Are the maxima of a tile of keys, where a row sees it, and of those before far apart? */
+DEVICE bool is_far(float high, float top) {
+    return fminf(high, top) > NO_TOP && fabsf(high - top) > WIDE_APART;
+}
+
 /* The same with tops that follow the maxima where those grow by more than RAISE_ABOVE, as in fwd_softmax.cuh. */
 DEVICE bool weigh_by_maxima(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
     const float slack = USE_LAZY_RESCALE ? RAISE_ABOVE : 0.0f;
     const float high[2] = {quad_max(lane_max(s, 0)) * factor, quad_max(lane_max(s, 1)) * factor};
     const bool raised = __any_sync(0xffffffffu, high[0] - m->top[0] > slack || high[1] - m->top[1] > slack);
+    if (WEIGHS_FREELY)
+        m->caution = (m->caution & WIDE) | (__any_sync(0xffffffffu, is_far(high[0], m->top[0]) || is_far(high[1], m->top[1])) ? WIDE : 0);
     if (raised) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
@@ -119,8 +137,9 @@ DEVICE bool weigh_by_maxima(float s[S_COUNT], float factor, softmax_state *m, fl
             m->sum[half] *= shrink[half];
             m->top[half] = top;
         }
-        m->open = __any_sync(0xffffffffu, fminf(m->top[0], m->top[1]) <= NO_TOP);
     }
+    if (WEIGHS_FREELY)
+        m->caution |= is_open(m);
     more[0] = weigh_half(s, 0, factor, m->top[0]);
     more[1] = weigh_half(s, 1, factor, m->top[1]);
     return raised;
