@@ -138,6 +138,7 @@ python() {
         return
     fi
     export PYTHONPATH=$build/python XLA_PYTHON_CLIENT_PREALLOCATE=false
+    step "PyTorch's CPU tensors, and models" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_cpu.py tests/python/test_transformers.py
     step "PyTorch's CUDA tensors" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_gpu.py
     if python3 -c 'import jax; assert jax.default_backend() == "gpu"' >/dev/null 2>&1; then
         step "JAX's programs" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_jax_program.py
