@@ -1,6 +1,8 @@
 /* failure.c: mistakes in a call become ValueError, what the machine refuses attest.Error. */
 #include "python/core/failure.h"
 
+#include <string.h>
+
 PyObject *failure_error, *failure_unsupported;
 
 static int add(PyObject *module, const char *name, PyObject *type) {
@@ -50,7 +52,12 @@ static PyObject *class_of(att_status status) {
     }
 }
 
+/* The library's o is the argument `out`; the other arrays have one name. */
 void *failure_raise(att_status status) {
-    PyErr_SetString(class_of(status), att_last_error()->text);
+    const char *text = att_last_error()->text;
+    if (!strncmp(text, "o ", 2))
+        PyErr_Format(class_of(status), "out%s", text + 1);
+    else
+        PyErr_SetString(class_of(status), text);
     return NULL;
 }
