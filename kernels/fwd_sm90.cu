@@ -232,7 +232,7 @@ DEVICE void wait_o(float o[O_COUNT]) {
 DEVICE void follow_softmax(const consumer *c, float s[S_COUNT], float o[O_COUNT], unsigned p[P_COUNT], softmax_state *m, bool clear) {
     float shrink[2], more[2];
     bool raised;
-    if (WEIGHS_FREELY && clear && !m->caution)
+    if (WEIGHS_FREELY && clear && may_weigh_freely(s, factor_of(c), m))
         raised = weigh_freely(s, factor_of(c), m, more, shrink);
     else
         raised = weigh_by_maxima(s, factor_of(c), m, more, shrink);
@@ -289,7 +289,11 @@ DEVICE void release_q(const consumer *c) {
     release(c, Q_EMPTY + q_place(c));
 }
 
-/* A row half whose sum is not above 0: not a number, or no weight, which is right where the row sees no key. */
+DEVICE bool is_positive(float total) {
+    return total > 0.0f && total < INFINITE;
+}
+
+/* A row half whose sum is not: past float32, not a number, or no weight, which is right where the row sees no key. */
 DEVICE bool is_lost(const consumer *c, float total, int half) {
     sequence own;
     own.len_k = known(c, LEN_K);
@@ -339,10 +343,10 @@ DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
     tile_end end = {{reciprocal_fast(total[0]), reciprocal_fast(total[1])}, 0};
     consumer same = anew(next);
     same.n--;
-    if (__any_sync(0xffffffffu, !(fminf(total[0], total[1]) > 0.0f))) {
+    if (!__all_sync(0xffffffffu, is_positive(total[0]) && is_positive(total[1]))) {
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            if (!(total[half] > 0.0f)) {
+            if (!is_positive(total[half])) {
                 end.scale[half] = total[half];
                 end.bad |= is_lost(&same, total[half], half) ? 1u << half : 0u;
             }
@@ -350,7 +354,7 @@ DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
     if (f->lse || f->sinks) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            float lse = total[half] > 0.0f ? m->top[half] + log2_fast(total[half]) : -INFINITE;
+            float lse = is_positive(total[half]) ? m->top[half] + log2_fast(total[half]) : -INFINITE;
             if (f->sinks)
                 end.scale[half] *= add_sink(f, head_of(same.p, known(&same, HEAD), row_of(&same) + 8 * half), &lse);
             if (f->lse)

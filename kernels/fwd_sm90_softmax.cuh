@@ -93,6 +93,28 @@ DEVICE void start_softmax(float s[S_COUNT], float factor, softmax_state *m) {
     m->caution = (m->caution & WIDE) | SECOND | is_open(m);
 }
 
+/* Are the maxima of a tile of keys, where a row sees it, and of those before far apart? */
+DEVICE bool is_far(float high, float top) {
+    return fminf(high, top) > NO_TOP && fabsf(high - top) > WIDE_APART;
+}
+
+/* Need nobody look for the maxima of a tile that is seen whole? Of the second tile a quarter is looked at. */
+DEVICE bool may_weigh_freely(const float s[S_COUNT], float factor, softmax_state *m) {
+    if (m->caution == SECOND) {
+        float high[2];
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            high[half] = s[2 * half];
+#pragma unroll
+            for (int n = 2; n < TILE_N / 8; n += 2)
+                high[half] = fmaxf(high[half], s[4 * n + 2 * half]);
+            high[half] = quad_max(high[half]) * factor;
+        }
+        m->caution = __any_sync(0xffffffffu, is_far(high[0], m->top[0]) || is_far(high[1], m->top[1])) ? WIDE : 0;
+    }
+    return !m->caution;
+}
+
 /* A further one, against the tops that there are. `more`: this lane's sums. True where tops rose: O is then to be multiplied by
  * `shrink`, a power of two. */
 DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
@@ -115,11 +137,6 @@ DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float
             s[n] *= shrink[n / 2 % 2];
     }
     return raised;
-}
-
-/* Are the maxima of a tile of keys, where a row sees it, and of those before far apart? */
-DEVICE bool is_far(float high, float top) {
-    return fminf(high, top) > NO_TOP && fabsf(high - top) > WIDE_APART;
 }
 
 /* The same with tops that follow the maxima where those grow by more than RAISE_ABOVE, as in fwd_softmax.cuh. */
