@@ -489,7 +489,7 @@ def enable() -> Report:
     report = Report()
     with _patching:
         _reports.append(report)
-        functional.scaled_dot_product_attention = _patched
+        functional.scaled_dot_product_attention = _patched  # type: ignore[assignment]  # PyTorch's stub knows no keyword-only
     return report
 
 

@@ -153,8 +153,8 @@ def _gpu_calls(problem: problems.Problem) -> Dict[str, Dict[str, Any]]:
         torch.cuda.synchronize()
         return spent * 1e6
 
-    timers = {clock: {name: functools.partial(measure_us, call) for name, call in calls.items()}
-              for clock, measure_us in CLOCKS.items()}
+    timers: Dict[str, Dict[str, Any]] = {clock: {name: functools.partial(measure_us, call) for name, call in calls.items()}
+                                         for clock, measure_us in CLOCKS.items()}
     timers["host"].update(run=run_us, empty=functools.partial(CLOCKS["host"], lambda: torch.empty_like(q)))
     return timers
 
