@@ -116,7 +116,6 @@ static void test_tiling__every_key_seen__one_block_an_sm_unit_after_unit(void **
     assert_int_equal(t.hopper.section, 1);
     assert_int_equal(t.hopper.pack, 0);
     assert_int_equal(t.hopper.copy_rows, 128);
-    assert_int_equal(t.hopper.ahead, 4);
     assert_false(t.counts_tiles);
     assert_int_equal(t.shape.grid[0], 132);
     assert_int_equal(t.shape.shared, 200 * 1024 + 2048);
@@ -140,7 +139,6 @@ static void test_tiling__causal__units_that_share_l2_are_taken_together(void **s
     att_cuda_tiling t = tiling_of(&k, &p);
     /* Of 50 MiB five eighths hold K and V of 7 heads, 4 MiB each: ten sections of the 64. */
     assert_int_equal(t.hopper.section, 7);
-    assert_int_equal(t.hopper.ahead, 2);
     assert_true(t.counts_tiles);
 
     p = problem(4, 16, 4, 8192, 8192, 128, ATT_BF16);
@@ -254,7 +252,7 @@ static void test_maps__packed_heads__rows_of_a_group_lie_together(void **state) 
     const fake_tensor_map *o = fake_map_of(&t.hopper.o);
     assert_int_equal(o->rank, 5);
     assert_axis(o, 1, 4, 256, 4);
-    assert_axis(o, 2, 100, 8 * 256, 4); /* a warp's 16 rows */
+    assert_axis(o, 2, 100, 8 * 256, 16); /* a warpgroup's 64 rows */
     assert_int_equal(v->rank, 4);
     assert_axis(v, 0, 128, 0, 64);
     assert_axis(v, 1, 500, 2 * 256, 128);
