@@ -1,18 +1,22 @@
 # gpu.mk: `make gpu-test` is for a machine with a GPU. The folder that `make gpu-build` leaves runs there as it is:
 # BUILD=build tests/gpu/gpu_tests.sh compiles nothing.
-.PHONY: gpu-build gpu-test
-GPU_TESTS := $(BUILD)/gpu/test_gpu_api $(BUILD)/gpu/test_runtime
+.PHONY: gpu-build gpu-test test-jumps
+GPU_TESTS := $(BUILD)/gpu/test_gpu_api $(BUILD)/gpu/test_jumps $(BUILD)/gpu/test_runtime
 
-$(BUILD)/gpu/test_gpu_api: $(BUILD)/obj/tests/gpu/test_gpu_api.o $(BUILD)/liblab.a $(BUILD)/libattest.a
+$(BUILD)/gpu/test_gpu_api $(BUILD)/gpu/test_jumps: $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/liblab.a $(BUILD)/libattest.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
--include $(BUILD)/obj/tests/gpu/test_gpu_api.d
+-include $(BUILD)/obj/tests/gpu/test_gpu_api.d $(BUILD)/obj/tests/gpu/test_jumps.d
 
 gpu-build: all $(GPU_TESTS)
 
 # The program is also driven on a GPU that is none.
 test-cli: | $(FAKE_LIBS)
+
+# Scores that jump are also for the CPU to get right.
+test-jumps: $(BUILD)/gpu/test_jumps
+	@$< cpu
 
 gpu-test: gpu-build
 	@BUILD=$(BUILD) tests/gpu/gpu_tests.sh

@@ -101,6 +101,7 @@ programs() {
     step 'runtime' 120 "$build/gpu/test_runtime"
     step 'api' 300 "$build/gpu/test_gpu_api"
     step 'api, after a fault' 60 "$build/gpu/test_gpu_api" fault
+    step 'jumps' 300 "$build/gpu/test_jumps" cuda
     [[ ! -x $build/gpu/test_primitives ]] || step 'primitives' 120 "$build/gpu/test_primitives"
     [[ ! -x $build/gpu/test_primitives_sm90 ]] || ! has_hopper || step 'primitives of Hopper' 120 "$build/gpu/test_primitives_sm90"
     step 'bench seed' 120 "$attest" bench --suite seed --device cuda --seconds 0.1
