@@ -8,11 +8,13 @@
  * NUMERICS as fwd_sm80; the merge is in the order of the warps
  * LIMITS   meant for few rows a K/V head; d_qk <= D_QK, d_v <= D_V; every feature, any alignment
  * WHY      what a short call costs is launching, and code that runs once: loops that fill the pipeline are not unrolled. Tried on an
- *          H200 and lost: the splits as blocks of a cluster that merges through distributed shared memory; parts combined by the
- *          last block of a tile to arrive; parts kept by every warp; 8 warps a block; 32 keys a step; more splits than SMs */
-#include "kernels/fwd_parts.cuh"
+ *          H200 and lost: parts combined by the last block of a tile to arrive; parts kept by every warp; 8 warps a block; 32 keys a step; more splits than SMs */
+#define K_BYTES     (TILE_N * QK_PITCH)
+#define STAGE_BYTES (TILE_N * (QK_PITCH + V_PITCH))
+#define RING_BYTES  (STAGES * STAGE_BYTES)
+
+#include "kernels/fwd_decode_tile.cuh"
 #include "kernels/fwd_softmax.cuh"
-#include "kernels/fwd_tile_load.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
 #include "kernels/programmatic_launch.cuh"
@@ -21,71 +23,9 @@
 #define K_STEPS ((D_QK + 15) / 16)
 #define O_TILES ((D_V + 15) / 16 * 2)
 
-#define QK_PITCH    SWIZZLE_PITCH(D_QK)
-#define V_PITCH     SWIZZLE_PITCH(D_V)
-#define K_BYTES     (TILE_N * QK_PITCH)
-#define STAGE_BYTES (TILE_N * (QK_PITCH + V_PITCH))
-#define RING_BYTES  (STAGES * STAGE_BYTES)
-
-/* A warp's result in shared memory, where its ring was: rows of O, each followed by its top and its sum, on 16 bytes. */
-#define RESULT_PITCH (8 * O_TILES + 4)
-#define RESULT_STEP  (RING_BYTES / 4) /* floats from a warp's result to the next one's */
-
 CHECK_SHARED(WARPS * RING_BYTES);
 static_assert(TILE_M == 16, "the rows are those of one mma");
-static_assert(TILE_N % 16 == 0, "keys come in steps of an mma");
-static_assert(TILE_M * RESULT_PITCH * 4 <= RING_BYTES, "the merge fits where the ring was");
 static_assert(TILE_M * QK_PITCH <= STAGE_BYTES, "Q fits where a step will be");
-
-typedef struct block_work {
-    sequence s;
-    int head_kv;
-    int row0, rows;           /* of the len_q * group rows, and how many of them the tile has */
-    int first, last;          /* steps of TILE_N keys */
-    int clear_from, clear_to; /* keys that every row sees */
-} block_work;
-
-DEVICE block_work work_of(const att_fwd_params *p) {
-    block_work w;
-    const unsigned pair = divide(blockIdx.x, &p->by_row_blocks);
-    const int batch = divide(pair, &p->by_heads_kv);
-    w.head_kv = pair - batch * p->heads_kv;
-    w.row0 = (blockIdx.x - pair * p->row_blocks) * TILE_M;
-    w.s = sequence_of(p, batch);
-    w.rows = min(w.s.len_q * p->group - w.row0, TILE_M);
-    const int position0 = divide(w.row0, &p->by_group);
-    const int position1 = divide(w.row0 + max(w.rows, 1) - 1, &p->by_group);
-    w.clear_from = visible_lo(p, &w.s, position1);
-    w.clear_to = visible_hi(p, &w.s, position0);
-    const int lo = visible_lo(p, &w.s, position0) / TILE_N;
-    const int hi = (max(visible_hi(p, &w.s, position1), 0) + TILE_N - 1) / TILE_N;
-    const int each = divide(max(hi - lo, 0) + p->splits - 1, &p->by_splits);
-    w.first = min(lo + (int)blockIdx.y * each, hi);
-    w.last = min(w.first + each, hi);
-    return w;
-}
-
-/* Row r of the tile: a query head and a position. */
-typedef struct tile_row {
-    int head, position;
-} tile_row;
-
-DEVICE tile_row row_of(const att_fwd_params *p, const block_work *w, int r) {
-    const int position = divide(w->row0 + r, &p->by_group);
-    const tile_row row = {w->head_kv * p->group + w->row0 + r - position * p->group, position};
-    return row;
-}
-
-/* The query rows of the tile into shared memory. The other rows hold anything: what becomes of them is not kept. */
-DEVICE void copy_q(const att_fwd_params *p, const block_work *w, unsigned tile) {
-    const int lane = threadIdx.x % 32;
-    for (int r = lane / 8; r < w->rows; r += 4) {
-        const tile_row row = row_of(p, w, r);
-        load_row(tile, D_QK, r, (const half_bits *)p->q,
-                 query_offset(p, &w->s, &p->q_stride, row.head, row.position), p->d_qk,
-                 p->flags & ATT_FWD_VECTOR, lane % 8, 8);
-    }
-}
 
 DEVICE void load_step(const att_fwd_params *p, const block_work *w, unsigned stage, int j) {
     const int key0 = j * TILE_N, valid = w->s.len_k - key0, lane = threadIdx.x % 32;
@@ -206,35 +146,10 @@ DEVICE void publish(float *results, int rows, float o[O_TILES][4], const float t
             *(float2 *)(row + 8 * n + lane % 4 * 2) = make_float2(o[n][2 * half], o[n][2 * half + 1]);
         const float total = quad_sum(sum[half]);
         if (lane % 4 == 0) {
-            row[8 * O_TILES] = top[half];
-            row[8 * O_TILES + 1] = total;
+            row[RESULT_COLS] = top[half];
+            row[RESULT_COLS + 1] = total;
         }
     }
-}
-
-/* Row r from the results of this block's warps. */
-DEVICE merged_row merge_warps(const float *results, int r) {
-    const int lane = threadIdx.x % 32;
-    const float *row = results + r * RESULT_PITCH;
-    merged_row m = {-INFINITE, 0.0f, {}};
-    float weight[WARPS];
-#pragma unroll
-    for (int n = 0; n < WARPS; n++)
-        m.top = fmaxf(m.top, row[n * RESULT_STEP + 8 * O_TILES]);
-#pragma unroll
-    for (int n = 0; n < WARPS; n++) {
-        const float *tail = row + n * RESULT_STEP + 8 * O_TILES;
-        weight[n] = m.top == -INFINITE ? 0.0f : exp2_fast(tail[0] - m.top);
-        m.sum += weight[n] * tail[1];
-    }
-#pragma unroll
-    for (int g = 0; g < QUADS; g++) {
-        const int column = 4 * lane + 128 * g;
-#pragma unroll
-        for (int n = 0; n < WARPS && column < 8 * O_TILES; n++)
-            add_weighed(&m.o[g], weight[n], *(const float4 *)(row + n * RESULT_STEP + column));
-    }
-    return m;
 }
 
 /* Merge the warps' rows; keep them as parts where the keys are split, else write them. */

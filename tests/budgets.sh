@@ -60,7 +60,7 @@ plant() { # plant REPORT EDIT COMPLAINT: EDIT, by sed, must bring COMPLAINT
     plants=$((plants + 1))
 }
 
-victim=$(production | head -n 1).sm_89
+victim=$(awk 'NR == FNR { on_89[$1] = on_89[$1] || $2 == "sm_89"; next } on_89[$1] { print $1; exit }' kernels/budgets.txt <(production)).sm_89
 plant "$victim" 's/Used [0-9]+ registers/Used 17 registers/' "built    ${victim%.sm_89}"
 plant "$victim" '0,/0 bytes spill stores/s//8 bytes spill stores/' 'spills 8 bytes'
 plant "$victim" 's/used 1 barriers/used 1 barriers, 512 bytes smem/' "built    ${victim%.sm_89}"

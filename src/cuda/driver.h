@@ -78,7 +78,8 @@ enum {
     CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
     CU_FUNC_ATTRIBUTE_BINARY_VERSION = 6,
-    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+    CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
 };
 
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 };
@@ -113,13 +114,19 @@ enum { CU_TENSOR_MAP_SWIZZLE_NONE = 0, CU_TENSOR_MAP_SWIZZLE_128B = 3 };
 enum { CU_TENSOR_MAP_L2_PROMOTION_NONE = 0, CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 };
 enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 }; /* zeros */
 
-enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+enum {
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+};
 
 typedef struct CUlaunchAttribute_st {
     int id;
     char pad[4];
     union {
         char pad[64];
+        struct {
+            unsigned int x, y, z;
+        } clusterDim;
         int programmaticStreamSerializationAllowed;
     } value;
 } CUlaunchAttribute;
@@ -163,6 +170,8 @@ typedef struct CUlaunchConfig_st {
     X(FuncGetAttribute, 12000, (int *value, int attribute, CUfunction function))               \
     X(OccupancyMaxActiveBlocksPerMultiprocessor, 12000,                                        \
       (int *blocks, CUfunction function, int threads, size_t shared))                          \
+    X(OccupancyMaxActiveClusters, 12000,                                                       \
+      (int *clusters, CUfunction function, const CUlaunchConfig *config))                      \
     X(LaunchKernelEx, 12000,                                                                   \
       (const CUlaunchConfig *config, CUfunction function, void **params, void **extra))        \
     X(TensorMapEncodeTiled, 12000,                                                             \

@@ -29,22 +29,52 @@ att_status att_cuda_function_allow(const att_cuda_function *function, uint32_t s
     return status;
 }
 
+att_status att_cuda_function_allow_clusters(const att_cuda_function *function) {
+    return ATT_CUDA(function->cu, function->name, KernelSetAttribute,
+                    CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, function->kernel,
+                    att_cuda_device_handle(function->device));
+}
+
+enum { ATTRIBUTES_MOST = 2 };
+
+/* `attributes` is where those of the launch are put. */
+static CUlaunchConfig config_of(const att_cuda_function *function, const att_cuda_shape *shape,
+                                CUlaunchAttribute attributes[ATTRIBUTES_MOST]) {
+    unsigned int count = 0;
+    if (shape->overlap && att_cuda_device_limits(function->device)->cc >= CC_OVERLAP)
+        attributes[count++] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                .value.programmaticStreamSerializationAllowed = 1};
+    if (shape->cluster)
+        attributes[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                                  .value.clusterDim = {1, shape->cluster, 1}};
+    return (CUlaunchConfig){.gridDimX = shape->grid[0],
+                            .gridDimY = shape->grid[1],
+                            .gridDimZ = shape->grid[2],
+                            .blockDimX = shape->threads,
+                            .blockDimY = 1,
+                            .blockDimZ = 1,
+                            .sharedMemBytes = shape->shared,
+                            .attrs = count ? attributes : NULL,
+                            .numAttrs = count};
+}
+
+att_status att_cuda_clusters_resident(int *clusters, const att_cuda_function *function,
+                                      const att_cuda_shape *shape) {
+    CUlaunchAttribute attributes[ATTRIBUTES_MOST];
+    const CUlaunchConfig config = config_of(function, shape, attributes);
+    ATT_TRY(att_cuda_device_enter(function->device));
+    const att_status status = ATT_CUDA(function->cu, function->name, OccupancyMaxActiveClusters,
+                                       clusters, (CUfunction)function->kernel, &config);
+    att_cuda_device_leave(function->device);
+    return status;
+}
+
 att_status att_cuda_launch(const att_cuda_function *function, const att_cuda_shape *shape,
                            const void *params, size_t bytes, void *stream) {
-    CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                                 .value.programmaticStreamSerializationAllowed = 1};
-    const bool overlaps =
-        shape->overlap && att_cuda_device_limits(function->device)->cc >= CC_OVERLAP;
-    const CUlaunchConfig config = {.gridDimX = shape->grid[0],
-                                   .gridDimY = shape->grid[1],
-                                   .gridDimZ = shape->grid[2],
-                                   .blockDimX = shape->threads,
-                                   .blockDimY = 1,
-                                   .blockDimZ = 1,
-                                   .sharedMemBytes = shape->shared,
-                                   .hStream = stream,
-                                   .attrs = overlaps ? &overlap : NULL,
-                                   .numAttrs = overlaps};
+    CUlaunchAttribute attributes[ATTRIBUTES_MOST];
+    CUlaunchConfig config = config_of(function, shape, attributes);
+    config.hStream = stream;
     ATT_REQUIRE(!function->params_bytes || bytes == function->params_bytes, ATT_E_ARG, "params",
                 "%s takes %zu bytes of parameters, not %zu", function->name,
                 function->params_bytes, bytes);

@@ -10,12 +10,21 @@ typedef struct att_cuda_shape {
     uint32_t grid[3];
     uint32_t threads; /* a block */
     uint32_t shared;  /* dynamic bytes a block */
+    uint32_t cluster; /* blocks of a cluster, along grid[1]; 0: no clusters (sm_90 and newer) */
     bool overlap; /* may begin while the kernel before it on the stream ends (sm_90 and newer);
                          it must then wait by griddepcontrol before it reads what that one wrote */
 } att_cuda_shape;
 
 /* Allow `shared` dynamic bytes on this function; at plan time, not in a run. */
 att_status att_cuda_function_allow(const att_cuda_function *function, uint32_t shared);
+
+/* Allow clusters of more than the eight blocks that every GPU with clusters takes; at plan time. */
+att_status att_cuda_function_allow_clusters(const att_cuda_function *function);
+
+/* Clusters of this shape that the GPU holds at once; 0 where it holds none. The grid does not matter.
+ * Errors: ATT_E_CUDA. */
+att_status att_cuda_clusters_resident(int *clusters, const att_cuda_function *function,
+                                      const att_cuda_shape *shape);
 
 /* Launch with one by-value parameter of `bytes` bytes. Never allocates, never waits; fine while the stream
  * is captured into a graph. `stream` may be NULL (the legacy default stream), or the driver's and runtime's

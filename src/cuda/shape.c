@@ -21,6 +21,14 @@ static int rings_of_warps(const att_cuda_kernel *k) {
     return k->warps * k->stages * k->tile_n * (pitch(k->d_qk) + pitch(k->d_v));
 }
 
+/* A ring of `stages` tiles, of K and V in turn, for every warp; an inbox for the parts of rows that the blocks of a cluster
+ * send, and its barrier. */
+static int rings_and_inbox(const att_cuda_kernel *k) {
+    enum { PARTS = 16, BARRIER = 16 };
+    const int part = ((k->d_v + 15) / 16 * 16 + 4) * (int)sizeof(float);
+    return k->warps * k->stages * k->tile_n * pitch(k->d_qk) + PARTS * part + BARRIER;
+}
+
 /* Q, K, V and the weights as float32, rows of all but V padded by 16 bytes. */
 static int padded_floats(const att_cuda_kernel *k) {
     const int qk = k->d_qk + 4, weights = k->tile_n + 4;
@@ -49,9 +57,13 @@ static const struct {
     const char *source;
     int (*bytes)(const att_cuda_kernel *kernel);
 } layouts[] = {
-    {"fwd_sm80", swizzled_tiles},   {"fwd_sm90", rings_and_tiles},
-    {"fwd_decode", rings_of_warps}, {"mma_async", swizzled_tiles},
-    {"vector", padded_floats},      {"fwd_sm90_small", tiles_of_warpgroups},
+    {"fwd_sm80", swizzled_tiles},
+    {"fwd_sm90", rings_and_tiles},
+    {"fwd_decode", rings_of_warps},
+    {"mma_async", swizzled_tiles},
+    {"vector", padded_floats},
+    {"fwd_sm90_small", tiles_of_warpgroups},
+    {"fwd_decode_sm90", rings_and_inbox},
 };
 
 uint32_t att_cuda_kernel_threads(const att_cuda_kernel *kernel) {

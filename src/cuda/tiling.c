@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "cuda/decode_tiling.h"
 #include "cuda/hopper.h"
 #include "cuda/occupancy.h"
 #include "cuda/params.h"
@@ -124,8 +125,15 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
     ATT_TRY(att_cuda_function_allow(tiling->function, tiling->shape.shared));
     if (blocks == 0)
         return ATT_OK;
-
     const att_cuda_limits *limits = att_cuda_device_limits(device);
+    const int64_t rows = p->batch * p->heads_q * p->seq_q;
+    const bool combines = combine && rows <= INT32_MAX;
+    if (tiling->family == ATT_CUDA_CLUSTER) {
+        ATT_TRY(att_cuda_decode_tiling(tiling, kernel, limits, p, blocks, combines));
+        return tiling->params.splits > 1 && !tiling->shape.cluster
+                   ? plan_combine(tiling, device, combine, source, rows)
+                   : ATT_OK;
+    }
     /* One block an SM has all the bytes under way that a decode kernel's share of the memory needs. */
     const int resident =
         kernel->role == ATT_ROLE_DECODE
@@ -133,8 +141,7 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
             : att_cuda_blocks_per_sm(limits, att_cuda_function_code(tiling->function),
                                      &tiling->shape);
     const int64_t slots = (int64_t)limits->sms * resident;
-    const int64_t rows = p->batch * p->heads_q * p->seq_q;
-    if (!combine || rows > INT32_MAX)
+    if (!combines)
         return ATT_OK;
     const int splits = choose_splits(kernel, p, blocks, slots);
     tiling->params.splits = splits;

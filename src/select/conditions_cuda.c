@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "cuda/alignment.h"
+#include "cuda/decode_tiling.h"
 #include "cuda/family.h"
 #include "cuda/hopper.h"
 #include "cuda/hopper_choice.h"
@@ -56,9 +57,7 @@ static bool keeps_scores(const att_problem *p, att_refusal *refusal) {
     return true;
 }
 
-static bool moves_vectors(const att_problem *p, att_refusal *refusal) {
-    ATT_CONDITION(p->dtype_o == p->dtype, "dtype_o", "writes %s, as Q is, not %s",
-                  att_dtype_name(p->dtype), att_dtype_name(p->dtype_o));
+static bool has_vectors(const att_problem *p, att_refusal *refusal) {
     ATT_CONDITION(p->d_qk % 8 == 0, "d_qk", "d_qk=%lld is not a multiple of 8",
                   (long long)p->d_qk);
     ATT_CONDITION(p->d_v % 8 == 0, "d_v", "d_v=%lld is not a multiple of 8", (long long)p->d_v);
@@ -66,6 +65,12 @@ static bool moves_vectors(const att_problem *p, att_refusal *refusal) {
     const size_t alignment = att_cuda_row_alignment(p, &field);
     ATT_CONDITION(!field, field, "rows are aligned to %zu bytes, not to 16", alignment);
     return true;
+}
+
+static bool moves_vectors(const att_problem *p, att_refusal *refusal) {
+    ATT_CONDITION(p->dtype_o == p->dtype, "dtype_o", "writes %s, as Q is, not %s",
+                  att_dtype_name(p->dtype), att_dtype_name(p->dtype_o));
+    return has_vectors(p, refusal);
 }
 
 /* The plain kernels leave the scores as they are and move 16 bytes at a time. */
@@ -107,6 +112,15 @@ static bool leaves_idle(const att_problem *p, const att_limits *limits, att_refu
     return true;
 }
 
+/* Few rows whose keys the blocks of a cluster share; 16 bytes at a time. */
+static bool is_for_cluster(const att_cuda_kernel *k, const att_problem *p,
+                           att_refusal *refusal) {
+    const char *field;
+    const char *why = att_cuda_decode_refusal(k, p, &field);
+    ATT_CONDITION(!why, field, "%s", why);
+    return has_vectors(p, refusal);
+}
+
 bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
                          const att_problem *p, att_refusal *refusal) {
     if (!att_cuda_row_runs(k, limits, refusal))
@@ -129,6 +143,8 @@ bool att_cuda_row_serves(const att_cuda_kernel *k, const att_limits *limits,
     /* Few positions: the heads of a group share every key that is read. */
     ATT_CONDITION(k->role != ATT_ROLE_DECODE || p->seq_q <= k->tile_m, "seq_q",
                   "seq_q=%lld is above %d", (long long)p->seq_q, k->tile_m);
+    if (att_cuda_family_of(k) == ATT_CUDA_CLUSTER)
+        return is_for_cluster(k, p, refusal);
     const char *field = NULL;
     const char *why = k->role == ATT_ROLE_RUNG ? att_cuda_rung_refusal(k, p, &field) : NULL;
     ATT_CONDITION(!why, field, "%s", why);

@@ -21,6 +21,8 @@ typedef struct fake_cuda {
     int sticky;            /* code that every call gives, as after a fault; 0: none */
     int memory_type, memory_managed, memory_device; /* what every address is said to be */
     int local_bytes, max_threads;                   /* of every kernel; max_threads 0: 256 */
+    int cluster_most,
+        cluster_slots; /* blocks of the largest cluster that fits, 0: 16; of all at once, 0: an H200's */
     long busy_us; /* that the device is at work after the streams of a launch are done */
     size_t kernel_params; /* bytes of every kernel's parameter; 0: by the kernel's name */
     /* Stands for the kernel, where a test wants results; called at the launch. */
@@ -37,6 +39,7 @@ typedef struct fake_cuda {
     long launches;
     CUlaunchConfig config; /* of the last launch */
     int attribute;         /* its first launch attribute; -1: none */
+    int cluster;           /* blocks of its clusters */
     char kernel[128];
     size_t params_bytes;
     _Alignas(64) unsigned char params[FAKE_PARAMS_MAX];

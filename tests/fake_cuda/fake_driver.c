@@ -39,6 +39,7 @@ struct CUctx_st {
 struct CUkern_st {
     char name[128];
     int tile_m, tile_n; /* of fwd_sm90; 0: another source */
+    int large_clusters; /* more than 8 blocks are allowed */
     CUlibrary library;
     struct CUkern_st *next;
 };
@@ -382,10 +383,14 @@ static CUresult fake_KernelGetAttribute(int *value, int attribute, CUkernel kern
 static CUresult fake_KernelSetAttribute(int attribute, int value, CUkernel kernel,
                                         CUdevice device) {
     ENTER("cuKernelSetAttribute");
-    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || !kernel ||
-        !is_device(device))
+    if (!kernel || !is_device(device))
         return CUDA_ERROR_INVALID_VALUE;
-    state.shared_allowed = value;
+    if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+        kernel->large_clusters = value;
+    else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        state.shared_allowed = value;
+    else
+        return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
@@ -399,6 +404,36 @@ static CUresult fake_OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfu
     (void)function;
     ENTER("cuOccupancyMaxActiveBlocksPerMultiprocessor");
     *blocks = threads > 0 && shared <= 232448 ? 2 : 0;
+    return CUDA_SUCCESS;
+}
+
+/* Blocks of a cluster that the launch asks for; 1: none; 0: what it asks for is not to be had. */
+static int cluster_of(CUkernel kernel, const CUlaunchConfig *config) {
+    enum { PORTABLE = 8, MOST = 16 };
+    for (unsigned int i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            continue;
+        const unsigned int size = config->attrs[i].value.clusterDim.y;
+        const bool whole = size > 0 && config->gridDimY % size == 0 &&
+                           config->attrs[i].value.clusterDim.x == 1 &&
+                           config->attrs[i].value.clusterDim.z == 1;
+        return whole && size <= (kernel->large_clusters ? MOST : PORTABLE) ? (int)size : 0;
+    }
+    return 1;
+}
+
+static CUresult fake_OccupancyMaxActiveClusters(int *clusters, CUfunction function,
+                                                const CUlaunchConfig *config) {
+    enum { SMS = 132, IN_GROUPS = 120, MOST = 16 }; /* of an H200, one block an SM */
+    ENTER("cuOccupancyMaxActiveClusters");
+    const int size = cluster_of((CUkernel)function, config);
+    if (depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    const int most = state.cluster_most ? state.cluster_most : MOST;
+    const int slots = state.cluster_slots ? state.cluster_slots : size <= 2 ? SMS : IN_GROUPS;
+    *clusters = size > most ? 0 : slots / size;
     return CUDA_SUCCESS;
 }
 
@@ -494,9 +529,13 @@ static CUresult fake_LaunchKernelEx(const CUlaunchConfig *config, CUfunction fun
     const CUkernel kernel = (CUkernel)function;
     const void *params = list[0];
     const size_t bytes = params_of(kernel);
+    const int cluster = cluster_of(kernel, config);
+    if (cluster == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     state.launches++;
     state.config = *config;
+    state.cluster = cluster;
     state.attribute = config->numAttrs > 0 ? config->attrs[0].id : -1;
     snprintf(state.kernel, sizeof state.kernel, "%s", kernel->name);
     memcpy(state.params, params, bytes);

@@ -161,7 +161,7 @@ static void test_certify__every_role__gives_a_statement_that_holds(void **state)
     } roles[] = {{ATT_ROLE_PLAIN, "b1h2s40d32,fp16"},
                  {ATT_ROLE_GENERAL, "b1h2s40d64,fp16"}, /* it would not be chosen */
                  {ATT_ROLE_DECODE, "b1h4hkv2s1sk600d64,fp16"},
-                 {ATT_ROLE_COMBINE, "b1h4hkv2s1sk600d64,fp16"}};
+                 {ATT_ROLE_COMBINE, "b1h4hkv2s1sk600d60,fp16"}};
     if (!has_code())
         skip();
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {

@@ -1,0 +1,475 @@
+/* fwd_decode_sm90.cu: forward attention for a few query rows against many keys, in one launch where a cluster of blocks is enough (sm_90)
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; a cluster of `splits` blocks per (batch, K/V head, TILE_M rows), each with its part of the
+ *          keys; or, where `partial_o` is given, as many blocks by themselves, whose parts fwd_combine merges
+ * TILE     TILE_N keys x TILE_M rows a warp: the keys are the rows of the products, so that 8 rows of Q fill them
+ * THREADS  32 * WARPS; every warp walks its own keys with its own copies under way and its own running softmax
+ * SMEM     per warp a ring of STAGES tiles, of K and V in turn, which the merge of the warps reuses; then the inbox: 16 parts of rows, a barrier
+ * FLOW     walk the keys; merge the warps; send row r to block r % splits of the cluster, which merges the parts and writes it.
+ *          Before the kernel ahead on the stream has ended: find the addresses, ask L2 for the first keys. Once a block's last copies are
+ *          under way, what comes after may be placed
+ * NUMERICS as fwd_decode; parts are merged in the order of warps and blocks: the same bits every time
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, in multiples of 8, rows at 16 bytes; every feature; splits of a cluster: 1, 2, 4, 8 or 16
+ * WHY      docs/benchmarking.md counts what a call is made of. Tried on an H200 and lost: rows of Q as the rows of the products; copies of a row by
+ *          cp.async.bulk, 14 ns each; tensor copies; one block an SM with twice the ring, of which two calls do not fit side by side; L2 asked
+ *          for keys ahead of the ring; letting the next kernel in sooner */
+#define TILE_BYTES (TILE_N * SWIZZLE_PITCH(D_QK)) /* of K or V */
+#define RING_BYTES (STAGES * TILE_BYTES)
+
+#include "kernels/cluster.cuh"
+#include "kernels/fwd_decode_tile.cuh"
+#include "kernels/fwd_softmax.cuh"
+#include "kernels/ldmatrix.cuh"
+#include "kernels/mbarrier.cuh"
+#include "kernels/mma.cuh"
+#include "kernels/programmatic_launch.cuh"
+#include "kernels/reduce.cuh"
+
+#define KEY_TILES (TILE_N / 16) /* of the keys of a step */
+#define ROW_TILES (TILE_M / 8)
+#define K_STEPS   ((D_QK + 15) / 16)
+#define V_TILES   ((D_V + 15) / 16)
+#define CHAINS    (4 / ROW_TILES) /* sums that a product is made of: short chains instead of one long one */
+
+#define PREFETCH_KEYS 64 /* that a block asks L2 for */
+
+/* A part of a row in the inbox: O, then top and sum, on 16 bytes. */
+#define PART_FLOATS   (RESULT_COLS + 4)
+#define PART_SENT     (4 * RESULT_COLS + 8) /* bytes of it that are sent */
+#define PARTS_MOST    16 /* of the rows that a block merges: splits, or TILE_M where that is more */
+#define INBOX_OFFSET  (WARPS * RING_BYTES)
+#define BARRIER_SPACE 16
+
+static_assert(D_QK == D_V, "tiles of K and V take turns");
+CHECK_SHARED(WARPS * RING_BYTES + PARTS_MOST * PART_FLOATS * 4 + BARRIER_SPACE);
+
+/* What a warp makes of its keys, transposed: columns of O along lane / 4, rows of the tile along 2 (lane % 4). */
+typedef struct warp_rows {
+    float o[V_TILES][ROW_TILES][4], top[ROW_TILES][2], sum[ROW_TILES][2];
+} warp_rows;
+
+/* The 8 x 8 matrix of 16-bit elements that a warp holds as mma results are held, transposed. */
+DEVICE unsigned transposed(unsigned x) {
+    unsigned y;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
+
+/* Products of one step, keys along lane / 4. */
+DEVICE void score(float s[KEY_TILES][ROW_TILES][4], unsigned q[K_STEPS][ROW_TILES][2], unsigned k_row) {
+#pragma unroll
+    for (int n = 0; n < KEY_TILES; n++) {
+        float part[CHAINS][ROW_TILES][4];
+#pragma unroll
+        for (int c = 0; c < CHAINS; c++)
+#pragma unroll
+            for (int t = 0; t < ROW_TILES; t++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    part[c][t][e] = 0.0f;
+#pragma unroll
+        for (int k = 0; k < K_STEPS; k++) {
+            unsigned a[4];
+            ldmatrix_x4(a, swizzle_step(k_row, k) + n * 16 * QK_PITCH);
+#pragma unroll
+            for (int t = 0; t < ROW_TILES; t++)
+                mma_16x8x16(part[k % CHAINS][t], a, q[k][t][0], q[k][t][1]);
+        }
+#pragma unroll
+        for (int t = 0; t < ROW_TILES; t++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[n][t][e] = CHAINS == 4 ? (part[0][t][e] + part[1][t][e]) + (part[2][t][e] + part[CHAINS - 1][t][e])
+                                         : part[0][t][e] + part[1][t][e];
+    }
+}
+
+/* Features and mask, for steps that need either. `simple`: no feature changes the scores. */
+DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[KEY_TILES][ROW_TILES][4], bool simple, int j) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int t = 0; t < ROW_TILES; t++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const int r = min(8 * t + lane % 4 * 2 + e, w->rows - 1);
+            const tile_row row = row_of(p, w, r);
+            const int lo = visible_lo(p, &w->s, row.position), hi = visible_hi(p, &w->s, row.position);
+            const float slope = slope_of(p, w->s.batch, row.head);
+#pragma unroll
+            for (int n = 0; n < KEY_TILES; n++)
+#pragma unroll
+                for (int half = 0; half < 2; half++) {
+                    const int key = j * TILE_N + 16 * n + lane / 4 + 8 * half;
+                    float *x = &s[n][t][2 * half + e];
+                    if (key < lo || key >= hi)
+                        *x = -INFINITE;
+                    else if (!simple)
+                        *x = score_of(p, &w->s, row.head, row.position, key, slope, *x);
+                }
+        }
+}
+
+DEVICE void accumulate(float o[V_TILES][ROW_TILES][4], float s[KEY_TILES][ROW_TILES][4], unsigned v_row) {
+#pragma unroll
+    for (int n = 0; n < KEY_TILES; n++) {
+        unsigned b[ROW_TILES][2];
+#pragma unroll
+        for (int t = 0; t < ROW_TILES; t++) {
+            b[t][0] = transposed(pack_16(DTYPE, s[n][t][0], s[n][t][1]));
+            b[t][1] = transposed(pack_16(DTYPE, s[n][t][2], s[n][t][3]));
+        }
+#pragma unroll
+        for (int m = 0; m < V_TILES; m++) {
+            unsigned a[4];
+            ldmatrix_x4_trans(a, swizzle_step(v_row, m) + n * 16 * V_PITCH);
+#pragma unroll
+            for (int t = 0; t < ROW_TILES; t++)
+                mma_16x8x16(o[m][t], a, b[t][0], b[t][1]);
+        }
+    }
+}
+
+/* Over the eight lanes that hold one row. */
+DEVICE float column_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 4));
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 8));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 16));
+}
+
+DEVICE float column_sum(float x) {
+    x += __shfl_xor_sync(0xffffffffu, x, 4);
+    x += __shfl_xor_sync(0xffffffffu, x, 8);
+    return x + __shfl_xor_sync(0xffffffffu, x, 16);
+}
+
+/* Scores become weights against the running maximum, which is followed when it grows by more than `slack`. */
+DEVICE void softmax_step(float s[KEY_TILES][ROW_TILES][4], warp_rows *m, float factor, float slack) {
+    float high[ROW_TILES][2];
+    bool raise = false;
+#pragma unroll
+    for (int t = 0; t < ROW_TILES; t++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            float x = fmaxf(s[0][t][e], s[0][t][2 + e]);
+#pragma unroll
+            for (int n = 1; n < KEY_TILES; n++)
+                x = fmaxf(x, fmaxf(s[n][t][e], s[n][t][2 + e]));
+            high[t][e] = column_max(x) * factor;
+            raise = raise || high[t][e] > m->top[t][e] + slack;
+        }
+    if (__any_sync(0xffffffffu, raise)) {
+#pragma unroll
+        for (int t = 0; t < ROW_TILES; t++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const bool up = high[t][e] > m->top[t][e] + slack;
+                const float shrink = up ? exp2_fast(m->top[t][e] - high[t][e]) : 1.0f;
+                m->top[t][e] = up ? high[t][e] : m->top[t][e];
+                m->sum[t][e] *= shrink;
+#pragma unroll
+                for (int n = 0; n < V_TILES; n++) {
+                    m->o[n][t][e] *= shrink;
+                    m->o[n][t][2 + e] *= shrink;
+                }
+            }
+    }
+#pragma unroll
+    for (int t = 0; t < ROW_TILES; t++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const float base = m->top[t][e] == -INFINITE ? 0.0f : m->top[t][e];
+#pragma unroll
+            for (int n = 0; n < KEY_TILES; n++) {
+                s[n][t][e] = exp2_fast(fmaf(s[n][t][e], factor, -base));
+                s[n][t][2 + e] = exp2_fast(fmaf(s[n][t][2 + e], factor, -base));
+                m->sum[t][e] += s[n][t][e] + s[n][t][2 + e];
+            }
+        }
+}
+
+/* Where a warp's tiles come from: K (0) and V (1). */
+typedef struct feed {
+    const char *q[TILE_M / 4]; /* this lane's first 16 bytes of rows lane / 8, lane / 8 + 4 ... */
+    bool straight;         /* rows at one distance, as wide as the tile */
+    const char *from[2];   /* straight: this lane's first 16 bytes of the next tile */
+    long long four[2];     /* bytes from a row to the fourth after it */
+    long long onwards[2];  /* bytes from a tile to this warp's next */
+} feed;
+
+DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
+    const int lane = threadIdx.x % 32, first = w->first + threadIdx.x / 32;
+    feed f;
+#pragma unroll
+    for (int i = 0; i < TILE_M / 4; i++) {
+        const tile_row row = row_of(p, w, min(lane / 8 + 4 * i, max(w->rows, 1) - 1));
+        f.q[i] = (const char *)((const half_bits *)p->q + query_offset(p, &w->s, &p->q_stride, row.head, row.position) + lane % 8 * 8);
+    }
+    f.straight = !p->page_table && p->d_qk == D_QK && p->d_v == D_V;
+#pragma unroll
+    for (int what = 0; what < 2; what++) {
+        const att_fwd_strides *stride = what ? &p->v_stride : &p->k_stride;
+        const long long at = f.straight ? key_offset(p, &w->s, stride, w->head_kv, first * TILE_N + lane / 8) + lane % 8 * 8 : 0;
+        f.from[what] = (const char *)((const half_bits *)(what ? p->v : p->k) + at);
+        f.four[what] = 8 * stride->row;
+        f.onwards[what] = 2 * TILE_N * WARPS * stride->row;
+    }
+    return f;
+}
+
+/* The rows of Q; those past the last hold anything. */
+DEVICE void load_q(const att_fwd_params *p, const feed *f, unsigned to) {
+    const int lane = threadIdx.x % 32;
+    const unsigned place = to + swizzled(lane / 8, lane % 8, QK_PITCH);
+#pragma unroll
+    for (int i = 0; i < TILE_M / 4; i++)
+#pragma unroll
+        for (int panel = 0; panel < D_QK / 64; panel++)
+            async_copy_16((place ^ i % 2 << 6) + i * 4 * QK_PITCH + panel * 128, f->q[i] + panel * 128,
+                          64 * panel + lane % 8 * 8 < p->d_qk ? 16 : 0);
+}
+
+/* K (`what` 0) or V (1) of step j, this warp's next of it. */
+DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, unsigned to, int what, int j) {
+    const int valid = w->s.len_k - j * TILE_N, lane = threadIdx.x % 32;
+    if (f->straight) {
+        const unsigned place = to + swizzled(lane / 8, lane % 8, QK_PITCH);
+#pragma unroll
+        for (int i = 0; i < TILE_N / 4; i++)
+#pragma unroll
+            for (int panel = 0; panel < D_QK / 64; panel++)
+                async_copy_16((place ^ i % 2 << 6) + i * 4 * QK_PITCH + panel * 128, f->from[what] + i * f->four[what] + panel * 128,
+                              lane / 8 + 4 * i < valid ? 16 : 0);
+        f->from[what] += f->onwards[what];
+        return;
+    }
+    const half_bits *base = (const half_bits *)(what ? p->v : p->k);
+    const att_fwd_strides *stride = what ? &p->v_stride : &p->k_stride;
+#pragma unroll 1
+    for (int r = lane / 8; r < TILE_N; r += 4)
+        load_row(to, D_QK, r, base, r < valid ? key_offset(p, &w->s, stride, w->head_kv, j * TILE_N + r) : -1,
+                 what ? p->d_v : p->d_qk, true, lane % 8, 8);
+}
+
+/* Walk this warp's share of the block's keys. Tiles of K and V take turns in the ring: K of step n is the 2n-th, V the next. */
+DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, const char *shared, warp_rows *m) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const unsigned ring = shared_address(shared) + warp * RING_BYTES;
+    const unsigned q_tile = ring + (STAGES - 1) * TILE_BYTES; /* free until the first tile is there */
+    const int first = w->first + warp;
+
+    load_q(p, &f, q_tile);
+#pragma unroll 1
+    for (int n = 0; n < STAGES - 1; n += 2) {
+        const int j = first + n / 2 * WARPS;
+        if (j < w->last)
+            load_tile(p, w, &f, ring + n * TILE_BYTES, 0, j);
+        async_commit();
+        if (n + 1 == STAGES - 1)
+            break;
+        if (j < w->last)
+            load_tile(p, w, &f, ring + (n + 1) * TILE_BYTES, 1, j);
+        async_commit();
+    }
+    unsigned q[K_STEPS][ROW_TILES][2];
+    const unsigned q_row = q_tile + (ROW_TILES == 1 ? swizzled(lane % 8, lane / 8, QK_PITCH)
+                                                    : swizzled(lane % 8 + lane / 16 * 8, lane / 8 % 2, QK_PITCH));
+    ASYNC_WAIT(STAGES - 2);
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k += 2 / ROW_TILES) {
+        unsigned b[4];
+        ldmatrix_x4(b, swizzle_step(q_row, k));
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            (&q[k][0][0])[i] = b[i];
+    }
+    __syncwarp();
+
+    const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f;
+    const float factor = simple ? p->scale_log2 : 1.0f;
+    const float slack = p->dtype_o == F32 ? 0.0f : RAISE_ABOVE;
+#pragma unroll
+    for (int t = 0; t < ROW_TILES; t++) {
+        m->top[t][0] = m->top[t][1] = -INFINITE;
+        m->sum[t][0] = m->sum[t][1] = 0.0f;
+#pragma unroll
+        for (int n = 0; n < V_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                m->o[n][t][e] = 0.0f;
+    }
+    const unsigned k_row = swizzled(lane % 16, lane / 16, QK_PITCH);
+    const unsigned v_row = swizzled(lane % 8 + lane / 16 * 8, lane / 8 % 2, V_PITCH);
+
+    unsigned tile = ring, free = q_tile;
+    for (int j = first; j < w->last; j += WARPS) {
+        float s[KEY_TILES][ROW_TILES][4];
+        if (j + WARPS >= w->last && !p->partial_o)
+            allow_next_kernel(); /* the last copies are under way */
+#pragma unroll
+        for (int what = 0; what < 2; what++) {
+            ASYNC_WAIT(STAGES - 2);
+            __syncwarp();
+            const int ahead = j + (STAGES - 1 + what) / 2 * WARPS;
+            if (ahead < w->last)
+                load_tile(p, w, &f, free, (STAGES - 1 + what) % 2, ahead);
+            async_commit();
+            if (what == 0) {
+                score(s, q, tile + k_row);
+                if (!simple || j * TILE_N < w->clear_from || (j + 1) * TILE_N > w->clear_to)
+                    adjust(p, w, s, simple, j);
+                softmax_step(s, m, factor, slack);
+            } else {
+                accumulate(m->o, s, tile + v_row);
+            }
+            free = tile;
+            tile = tile == q_tile ? ring : tile + TILE_BYTES;
+        }
+    }
+    ASYNC_WAIT(0);
+    __syncwarp();
+}
+
+/* Put this warp's rows where the others can read them. */
+DEVICE void publish(float *results, int rows, const warp_rows *m) {
+    const int lane = threadIdx.x % 32;
+    float *own = results + threadIdx.x / 32 * RESULT_STEP;
+#pragma unroll
+    for (int t = 0; t < ROW_TILES; t++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            float *row = own + (8 * t + lane % 4 * 2 + e) * RESULT_PITCH;
+#pragma unroll
+            for (int n = 0; n < V_TILES; n++) {
+                row[16 * n + lane / 4] = m->o[n][t][e];
+                row[16 * n + lane / 4 + 8] = m->o[n][t][2 + e];
+            }
+            const float total = column_sum(m->sum[t][e]);
+            if (lane < 4) {
+                row[RESULT_COLS] = m->top[t][e];
+                row[RESULT_COLS + 1] = total;
+            }
+        }
+}
+
+/* The rows of the tile that a block of the cluster merges: its rank, then every splits-th. */
+DEVICE int rows_owned(const att_fwd_params *p, const block_work *w, int rank) {
+    return divide(max(w->rows - rank, 0) + p->splits - 1, &p->by_splits);
+}
+
+/* Ask L2 for the first keys of this block: the kernel before this one may still write them, but L2 is where all agree. */
+DEVICE void prefetch_keys(const att_fwd_params *p, const block_work *w) {
+    enum { LINE = 64 /* elements of 128 bytes */, LINES = D_QK / LINE };
+    const int end = min(w->last * TILE_N, w->s.len_k);
+#pragma unroll 1
+    for (int i = threadIdx.x; i < PREFETCH_KEYS * LINES; i += 32 * WARPS) {
+        const int key = w->first * TILE_N + i / LINES, column = i % LINES * LINE;
+        if (key >= end)
+            break;
+        const half_bits *k = (const half_bits *)p->k + key_offset(p, &w->s, &p->k_stride, w->head_kv, key) + column;
+        const half_bits *v = (const half_bits *)p->v + key_offset(p, &w->s, &p->v_stride, w->head_kv, key) + column;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(k) : "memory");
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(v) : "memory");
+    }
+}
+
+/* This block's part of every row to the block that merges it. */
+DEVICE void send_rows(const att_fwd_params *p, const block_work *w, const float *results, unsigned inbox, unsigned barrier) {
+    const int lane = threadIdx.x % 32;
+    for (int r = threadIdx.x / 32; r < w->rows; r += WARPS) {
+        const merged_row m = merge_warps(results, r);
+        const int slot = divide(r, &p->by_splits), owner = r - slot * p->splits;
+        const unsigned to = cluster_address(inbox + (slot * p->splits + blockIdx.y) * PART_FLOATS * 4, owner);
+        const unsigned at = cluster_address(barrier, owner);
+#pragma unroll
+        for (int g = 0; g < QUADS; g++)
+            if (4 * lane + 128 * g < RESULT_COLS)
+                cluster_send_16(to + 16 * lane + 512 * g, at, m.o[g]);
+        if (lane == 0)
+            cluster_send_8(to + 4 * RESULT_COLS, at, make_float2(m.top, m.sum));
+    }
+}
+
+/* A row from its parts. */
+DEVICE merged_row merge_parts(const float *parts, int count) {
+    const int lane = threadIdx.x % 32;
+    const float *tail = parts + lane * PART_FLOATS + RESULT_COLS;
+    const float2 own = lane < count ? *(const float2 *)tail : make_float2(-INFINITE, 0.0f);
+    merged_row m = {warp_max(own.x), 0.0f, {}};
+    const float weight = m.top == -INFINITE ? 0.0f : exp2_fast(own.x - m.top);
+    m.sum = warp_sum(weight * own.y);
+#pragma unroll 4
+    for (int n = 0; n < count; n++) {
+        const float weight_n = __shfl_sync(0xffffffffu, weight, n);
+#pragma unroll
+        for (int g = 0; g < QUADS; g++)
+            if (4 * lane + 128 * g < RESULT_COLS)
+                add_weighed(&m.o[g], weight_n, *(const float4 *)(parts + n * PART_FLOATS + 4 * lane + 128 * g));
+    }
+    return m;
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
+    KERNEL(const __grid_constant__ att_fwd_params params) {
+    extern __shared__ __align__(128) char shared[];
+    const att_fwd_params *p = &params;
+    const bool clustered = p->splits > 1 && !p->partial_o;
+    const float *inbox = (const float *)(shared + INBOX_OFFSET);
+    const unsigned barrier = shared_address(inbox + PARTS_MOST * PART_FLOATS);
+    if (clustered) {
+        if (threadIdx.x == 0) {
+            mbarrier_init(barrier, 1);
+            mbarrier_init_done();
+        }
+        __syncwarp();
+        cluster_arrive();
+    }
+    /* Lengths and pages may be what the kernel before this one writes; without them, all but the tensors is known. */
+    const bool known = !p->page_table && !p->lens_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
+    if (!known)
+        wait_for_previous_kernel();
+    const block_work w = work_of(p);
+    const feed f = feed_of(p, &w);
+    if (known) {
+        if (f.straight)
+            prefetch_keys(p, &w);
+        wait_for_previous_kernel();
+    }
+    if (p->partial_o)
+        allow_next_kernel(); /* the one that merges, which waits for this one */
+    const int rank = blockIdx.y, owned = rows_owned(p, &w, rank);
+    if (w.rows <= 0) {
+        if (clustered)
+            cluster_wait();
+        return;
+    }
+    if (clustered && threadIdx.x == 0)
+        mbarrier_expect(barrier, owned * p->splits * PART_SENT);
+    warp_rows m;
+    walk_keys(p, &w, f, shared, &m);
+    publish((float *)shared, w.rows, &m);
+    if (clustered) {
+        __syncwarp();
+        cluster_wait(); /* every block is there and has its barrier */
+    }
+    __syncthreads();
+    if (p->partial_o) {
+        for (int r = threadIdx.x / 32; r < w.rows; r += WARPS) {
+            const tile_row row = row_of(p, &w, r);
+            const merged_row part = merge_warps((const float *)shared, r);
+            store_part(p, part_row(p, w.s.batch, row.head, row.position), rank, &part);
+        }
+        return;
+    }
+    if (clustered) {
+        send_rows(p, &w, (const float *)shared, shared_address(inbox), barrier);
+        if (threadIdx.x / 32 < owned)
+            cluster_receive(barrier, 0);
+    }
+    for (int slot = threadIdx.x / 32; slot < owned; slot += WARPS) {
+        const int r = rank + slot * p->splits;
+        const tile_row row = row_of(p, &w, r);
+        const merged_row all = clustered ? merge_parts(inbox + slot * p->splits * PART_FLOATS, p->splits)
+                                         : merge_warps((const float *)shared, r);
+        finish_row(p, &w.s, row.head, row.position, &all, p->d_v);
+    }
+}

@@ -1,0 +1,206 @@
+/* test_cuda_decode.c: decode in one launch: the cluster that shares the keys, and who is chosen for few rows. */
+#include <string.h>
+
+#include "cuda/decode_tiling.h"
+#include "select/conditions.h"
+#include "select/select.h"
+#include "tests/support/check.h"
+#include "tests/support/fakes.h"
+
+enum { H200_SMS = 132 };
+
+static const att_kernel_row *cluster_row(int tile_m, int d, att_dtype dtype) {
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        if (row->cuda && att_cuda_family_of(row->cuda) == ATT_CUDA_CLUSTER &&
+            row->cuda->tile_m == tile_m && row->cuda->d_qk == d && row->cuda->dtype == dtype)
+            return row;
+    }
+    fail_msg("no row of %d rows for d=%d", tile_m, d);
+    return NULL;
+}
+
+static att_problem decode_of(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t seq_q,
+                             int64_t seq_k) {
+    att_problem p;
+    att_problem_init(&p, batch, heads_q, heads_kv, seq_q, seq_k, 128, 128, ATT_BF16);
+    return p;
+}
+
+static att_cuda_tiling tiling_of(const att_cuda_kernel *kernel, const att_problem *p) {
+    const att_cuda_source source = {.cache_dir = ""};
+    att_cuda_device *device;
+    att_cuda_tiling t;
+    assert_ok(att_cuda_device_open(&device, 0));
+    assert_ok(att_cuda_tiling_choose(&t, device, kernel, att_registry_combine(kernel, true),
+                                     &source, p));
+    return t;
+}
+
+/* The blocks of a cluster that a batch of 8 K/V heads is given. */
+static int parts_of(int64_t batch, int64_t seq_k) {
+    const att_problem p = decode_of(batch, 32, 8, 1, seq_k);
+    const att_cuda_tiling t = tiling_of(cluster_row(8, 128, ATT_BF16)->cuda, &p);
+    assert_int_equal(t.shape.grid[0], 8 * batch);
+    assert_int_equal(t.shape.grid[1], t.params.splits);
+    assert_int_equal(t.shape.cluster, t.params.splits > 1 ? t.params.splits : 0);
+    assert_int_equal(t.params.by_splits.value, t.params.splits);
+    assert_null(t.combine);
+    assert_int_equal(t.workspace, 0);
+    assert_true(t.shape.overlap);
+    return t.params.splits;
+}
+
+static void test_decode__tiles__clusters_of_which_all_fit_at_once(void **state) {
+    (void)state;
+    fake_cuda *fake = use_fake_cuda();
+    assert_int_equal(parts_of(1, 8192), 8);
+    assert_int_equal(parts_of(1, 1024), 8);
+    assert_int_equal(parts_of(2, 4096), 4); /* 16 clusters of 8 would be one too many */
+    assert_int_equal(parts_of(8, 8192), 2);
+    assert_int_equal(parts_of(64, 1024), 1);
+    fake->cluster_slots = 8 * 16; /* a GPU whose groups are all whole */
+    assert_int_equal(parts_of(1, 8192), 16);
+    fake->cluster_most = 4; /* one that is cut into slices */
+    assert_int_equal(parts_of(1, 1024), 4);
+    fake->cluster_most = fake->cluster_slots = 0;
+}
+
+static void test_decode__few_keys__no_block_without_any(void **state) {
+    (void)state;
+    assert_int_equal(parts_of(1, 16), 1);
+    assert_int_equal(parts_of(1, 0), 1);
+}
+
+static void test_decode__launch__one_with_its_cluster(void **state) {
+    (void)state;
+    fake_cuda *fake = use_fake_cuda();
+    const att_problem p = decode_of(1, 32, 8, 1, 8192);
+    const att_cuda_tiling t = tiling_of(cluster_row(8, 128, ATT_BF16)->cuda, &p);
+    const att_args args = {.size = sizeof args};
+    const long before = fake->launches;
+    assert_ok(att_cuda_forward(&t, &args, NULL, NULL));
+    assert_int_equal(fake->launches, before + 1);
+    assert_int_equal(fake->cluster, t.shape.cluster);
+    assert_true(fake->cluster > 1);
+    assert_int_equal(fake->attribute, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+}
+
+static void test_decode__driver_fails__told(void **state) {
+    (void)state;
+    fake_cuda *fake = use_fake_cuda();
+    const att_cuda_source source = {.cache_dir = ""};
+    const att_problem p = decode_of(1, 32, 8, 1, 8192);
+    static const char *const calls[] = {"cuKernelSetAttribute", "cuOccupancyMaxActiveClusters"};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        att_cuda_device *device;
+        att_cuda_tiling t;
+        assert_ok(att_cuda_device_open(&device, 0));
+        fake->fail_call = calls[i];
+        fake->fail_code = CUDA_ERROR_INVALID_VALUE;
+        assert_fails(att_cuda_tiling_choose(&t, device, cluster_row(8, 128, ATT_BF16)->cuda,
+                                            NULL, &source, &p),
+                     ATT_E_CUDA, "", calls[i]);
+        fake->fail_call = NULL;
+    }
+}
+
+static void test_decode__many_keys__a_second_kernel_merges(void **state) {
+    (void)state;
+    const att_problem p = decode_of(1, 32, 8, 1, 65536);
+    const att_cuda_kernel *kernel = cluster_row(8, 128, ATT_BF16)->cuda;
+    const att_cuda_tiling t = tiling_of(kernel, &p);
+    fake_cuda *fake = use_fake_cuda();
+    assert_int_equal(t.shape.cluster, 0);
+    assert_int_equal(t.shape.grid[1], t.params.splits);
+    assert_int_equal(t.params.splits, H200_SMS / 8);
+    assert_non_null(t.combine);
+    assert_true(t.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
+
+    /* Without a kernel that merges, a cluster does. */
+    const att_cuda_source source = {.cache_dir = ""};
+    att_cuda_device *device;
+    att_cuda_tiling alone;
+    assert_ok(att_cuda_device_open(&device, 0));
+    assert_ok(att_cuda_tiling_choose(&alone, device, kernel, NULL, &source, &p));
+    assert_true(alone.shape.cluster > 1);
+    assert_null(alone.combine);
+    assert_int_equal(fake->sticky, 0);
+}
+
+/* Who serves on an H200 where rows without evidence may. */
+static const att_kernel_row *chosen(const att_problem *p) {
+    static att_cuda_limits gpu = {
+        .cc = 90, .sms = H200_SMS, .shared_per_block = 227 << 10, .shared_per_sm = 228 << 10};
+    const att_limits limits = {
+        .device = ATT_DEVICE_CUDA, .gpu = &gpu, .allow_unattested = true};
+    return att_select_find(&limits, p);
+}
+
+static void test_decode__choice__by_rows(void **state) {
+    (void)state;
+    static const struct {
+        int64_t batch, heads_q, heads_kv, seq_q, seq_k;
+        int tile_m;
+    } cases[] = {
+        {1, 32, 8, 1, 1024, 8},  {8, 32, 8, 1, 8192, 8}, {1, 32, 8, 4, 4096, 16},
+        {1, 8, 8, 1, 2048, 8},   {1, 32, 1, 1, 512, 16}, {1, 64, 8, 1, 1024, 8},
+        {1, 72, 8, 1, 1024, 16}, {1, 8, 8, 16, 300, 16},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const att_problem p = decode_of(cases[i].batch, cases[i].heads_q, cases[i].heads_kv,
+                                        cases[i].seq_q, cases[i].seq_k);
+        const att_kernel_row *row = chosen(&p);
+        assert_non_null(row);
+        assert_int_equal(att_cuda_family_of(row->cuda), ATT_CUDA_CLUSTER);
+        assert_int_equal(row->cuda->tile_m, cases[i].tile_m);
+    }
+    att_problem wide = decode_of(1, 32, 8, 1, 1024);
+    wide.d_qk = wide.d_v = 256;
+    assert_int_equal(att_cuda_family_of(chosen(&wide)->cuda), ATT_CUDA_BLOCKS);
+}
+
+static void refused(const att_problem *p, const att_kernel_row *row, const char *forced,
+                    const char *field, const char *word) {
+    static att_cuda_limits gpu = {.cc = 90, .sms = H200_SMS, .shared_per_block = 227 << 10};
+    att_limits limits = {.device = ATT_DEVICE_CUDA, .gpu = &gpu, .allow_unattested = true};
+    att_refusal refusal;
+    strcpy(limits.kernel, forced);
+    assert_false(att_row_serves(row, &limits, p, &refusal));
+    assert_string_equal(refusal.field, field);
+    if (!strstr(refusal.why, word))
+        fail_msg("\"%s\" does not say \"%s\"", refusal.why, word);
+}
+
+static void test_decode__refusals__say_why(void **state) {
+    (void)state;
+    const att_kernel_row *row = cluster_row(8, 128, ATT_BF16);
+    att_problem p = decode_of(1, 32, 8, 4, 1024);
+    refused(&p, row, "", "seq_q", "rows of a K/V head");
+    refused(&p, row, row->id, "seq_q", "rows of a K/V head");
+    p = decode_of(1, 32, 8, 9, 1024);
+    refused(&p, row, "", "seq_q", "seq_q=9");
+    p = decode_of(1, 32, 8, 1, 1024);
+    p.d_qk = 136;
+    refused(&p, row, "", "d_qk", "136");
+}
+
+static int set_up(void **state) {
+    (void)state;
+    use_fake_cuda();
+    use_fake_nvrtc();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_decode__tiles__clusters_of_which_all_fit_at_once),
+        cmocka_unit_test(test_decode__few_keys__no_block_without_any),
+        cmocka_unit_test(test_decode__launch__one_with_its_cluster),
+        cmocka_unit_test(test_decode__driver_fails__told),
+        cmocka_unit_test(test_decode__choice__by_rows),
+        cmocka_unit_test(test_decode__many_keys__a_second_kernel_merges),
+        cmocka_unit_test(test_decode__refusals__say_why),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
