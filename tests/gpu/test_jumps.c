@@ -53,6 +53,7 @@ typedef struct trial {
     int heads, marked[ROWS_MAX];
     int batch;
     scene scenes[SCENES_MAX];
+    int alone; /* entries of which a block has no more than one tile; 0: not known */
 } trial;
 
 typedef struct jump {
@@ -305,25 +306,54 @@ static att_plan *plan_of(att_context *ctx, const att_problem *problem, att_causa
     return att_plan_create(&plan, ctx, &p) == ATT_OK ? plan : NULL;
 }
 
-static void try_jump(stage *s, const char *kernel, att_causal mask, const jump *j) {
+/* Batch entries from `first` on, as many as the plan has. */
+static att_args args_from(const stage *s, int first) {
+    const trial *t = s->t;
+    const size_t bytes = att_dtype_size(t->dtype), keys = (size_t)first * (size_t)t->seq_k,
+                 rows = (size_t)(first * t->heads) * (size_t)t->seq_q;
+    att_args a = s->mirror.args;
+    a.q = (const char *)a.q + rows * (size_t)t->d_qk * bytes;
+    a.k = (const char *)a.k + keys * (size_t)t->d_qk * bytes;
+    a.v = (const char *)a.v + keys * (size_t)t->d_v * bytes;
+    a.o = (char *)a.o + rows * (size_t)t->d_v * bytes;
+    a.lse += rows;
+    return a;
+}
+
+/* `together` entries at a time; the last ones again where they do not divide. */
+static bool run_all(stage *s, att_causal mask, double scale, int together, lab_message *why) {
+    att_problem p = s->spec.problem;
+    p.batch = together;
+    att_plan *plan = plan_of(s->ctx, &p, mask, scale);
+    bool right = plan || lab_fail(why, "%s", att_last_error()->text);
+    for (int first = 0; right && first < s->t->batch; first += together) {
+        const int last = s->t->batch - together;
+        const att_args args = args_from(s, first < last ? first : last);
+        right = att_plan_run(plan, &args, s->mirror.workspace, s->mirror.stream) == ATT_OK ||
+                lab_fail(why, "%s", att_last_error()->text);
+    }
+    right = right && lab_mirror_download_outputs(&s->mirror, why);
+    att_plan_destroy(plan);
+    return right;
+}
+
+static void try_jump(stage *s, const char *kernel, att_causal mask, const jump *j,
+                     int together) {
     lab_message why = {.text = ""};
     const double scale = (double)(float)j->scale;
-    att_plan *plan = plan_of(s->ctx, &s->spec.problem, mask, scale);
-    if (!plan) {
-        check(false, "%s: %s: %s: %s", kernel, mask_names[mask], j->name,
-              att_last_error()->text);
-        return;
-    }
     lab_tensors_poison_outputs(s->tensors);
-    bool right = lab_mirror_upload_outputs(&s->mirror, &why);
-    if (right &&
-        att_plan_run(plan, &s->mirror.args, s->mirror.workspace, s->mirror.stream) != ATT_OK)
-        right = lab_fail(&why, "%s", att_last_error()->text);
-    right = right && lab_mirror_download_outputs(&s->mirror, &why) &&
-            answers_hold(s, mask, scale, &why);
-    check(right, "%s: d%d: %s, %s: %s", kernel, s->t->d_qk, mask_names[mask], j->name,
-          why.text);
-    att_plan_destroy(plan);
+    const bool right = lab_mirror_upload_outputs(&s->mirror, &why) &&
+                       run_all(s, mask, scale, together, &why) &&
+                       answers_hold(s, mask, scale, &why);
+    check(right, "%s: d%d: %s, %s, %d entries at once: %s", kernel, s->t->d_qk,
+          mask_names[mask], j->name, together, why.text);
+}
+
+/* Every jump under every mask. */
+static void try_jumps(stage *s, const char *kernel, int together) {
+    for (int mask = 0; mask < PLANS; mask++)
+        for (int n = 0; n < JUMPS; n++)
+            try_jump(s, kernel, (att_causal)mask, &jumps[n], together);
 }
 
 /* Workspace that every mask's plan is content with; false where one is refused. */
@@ -344,7 +374,7 @@ static bool plan_workspace(att_context *ctx, const trial *t, size_t *bytes) {
     return true;
 }
 
-/* Every jump under every mask. `kernel` NULL: whatever the context chooses. */
+/* `kernel` NULL: whatever the context chooses. */
 static void try_all(att_device device, const char *kernel, const trial *t) {
     const att_context_options options = {.size = sizeof options,
                                          .device = device,
@@ -358,10 +388,11 @@ static void try_all(att_device device, const char *kernel, const trial *t) {
                att_last_error()->text))
         return;
     if (check(plan_workspace(ctx, t, &workspace), "%s: %s", name, att_last_error()->text)) {
-        if (open_stage(&s, ctx, t, workspace))
-            for (int mask = 0; mask < PLANS; mask++)
-                for (int n = 0; n < JUMPS; n++)
-                    try_jump(&s, name, (att_causal)mask, &jumps[n]);
+        if (open_stage(&s, ctx, t, workspace)) {
+            try_jumps(&s, name, t->batch);
+            if (t->alone > 0 && t->alone < t->batch)
+                try_jumps(&s, name, t->alone);
+        }
         close_stage(&s);
     }
     att_context_destroy(ctx);
@@ -381,8 +412,9 @@ static void try_cpu(void) {
         }
 }
 
-/* Rows in every warpgroup of every tile of rows; those of few rows serve few. Tiles of 32 keys are tried two by two. */
-static void try_kernel(const att_kernel_info *k) {
+/* Rows in every warpgroup of every tile of rows; those of few rows serve few. Tiles of 32 keys are tried two by two. What a block
+ * has met may make it careful with its next tiles: entries are tried all at once, and so few that it has none. */
+static void try_kernel(const att_kernel_info *k, int sms) {
     static const int many[] = {0, 15, 63, 64, 130, 255, 270}, few[] = {0, 37};
     trial t = {.dtype = k->dtype, .d_qk = k->d_qk, .d_v = k->d_v, .seq_q = 271, .seq_k = 701};
     mark_rows(&t, many, 7);
@@ -391,6 +423,7 @@ static void try_kernel(const att_kernel_info *k) {
         mark_rows(&t, few, 2);
     }
     add_scenes(&t, k->tile_n < 64 ? 64 : k->tile_n);
+    t.alone = sms / (t.heads * ((t.seq_q + k->tile_m - 1) / k->tile_m));
     const int before = failed;
     try_all(ATT_DEVICE_CUDA, k->id, &t);
     printf("%-44s %4d places, %s\n", k->id, t.batch, failed == before ? "ok" : "WRONG");
@@ -402,13 +435,15 @@ static void try_gpu(const char *prefix) {
     if (!check(att_context_create(&ctx, &options) == ATT_OK, "no GPU: %s",
                att_last_error()->text))
         return;
+    att_context_info info = {.size = sizeof info};
+    att_context_query(ctx, &info);
     int tried = 0;
     for (size_t i = 0; i < att_kernel_count(); i++) {
         att_kernel_info k = {.size = sizeof k};
         if (att_kernel_query(ctx, i, &k) == ATT_OK && k.device == ATT_DEVICE_CUDA &&
             k.available && !k.rung && strcmp(k.role, "combine") != 0 &&
             strcmp(k.role, "decode") != 0 && strncmp(k.id, prefix, strlen(prefix)) == 0) {
-            try_kernel(&k);
+            try_kernel(&k, info.multiprocessors);
             tried++;
         }
     }
