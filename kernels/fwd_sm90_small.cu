@@ -2,10 +2,10 @@
  * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; a block per 64 rows, whose warpgroups share the keys
  * TILE     64 rows, TILE_N keys, STAGES tiles of K and of V a warpgroup: it takes every (WARPS / 4)-th tile of keys
  * THREADS  32 * WARPS; the first of every warpgroup loads for it
- * SMEM     a warpgroup: Q | K x STAGES | V x STAGES; then its share of O in float32; barriers and sums at the end
+ * SMEM     Q | a warpgroup: K x STAGES, V x STAGES | a warpgroup: O as the others send it | tops and sums, barriers
  * FLOW     copy    Q K0 V0 K1 V1 ...  at once, as far as STAGES goes: what such a problem waits for is memory's latency
  *          tensor  S0 .. P0V0 | S1 .. P1V1 ...
- *          alu        softmax0 |    softmax1      | the shares of the warpgroups are added in shared memory
+ *          alu        softmax0 |    softmax1      | every share of O to the warpgroup that owns the columns | one barrier | sum, store
  * NUMERICS as fwd_sm90.cu
  * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE, no softcap, ALiBi, bias, pages; scale > 0
  * WHY      one block an SM with all its loads under way beats blocks that stay: docs/hopper.md */
@@ -28,37 +28,47 @@
 #define GROUPS    (WARPS / 4)
 #define QK_PANELS ((D_QK + 63) / 64)
 #define V_PANELS  ((D_V + 63) / 64)
+#define COLUMNS   (D_V / 8)          /* of O, in eights */
+#define OWNED     (COLUMNS / GROUPS) /* of them, by a warpgroup: it adds up those of all shares, and stores them */
 
 #define ROW_BYTES   128
 #define Q_BYTES     (64 * ROW_BYTES * QK_PANELS)
 #define K_BYTES     (TILE_N * ROW_BYTES * QK_PANELS)
 #define V_BYTES     (TILE_N * ROW_BYTES * V_PANELS)
-#define GROUP_BYTES (Q_BYTES + STAGES * (K_BYTES + V_BYTES))
-#define SUMS_AT     (GROUPS * GROUP_BYTES)          /* top and sum of 64 rows, a warpgroup each */
-#define BARRIERS_AT (SUMS_AT + GROUPS * 2 * 64 * 4) /* K full, V full, both empty: a stage each, a warpgroup each */
-#define BAD_AT      (BARRIERS_AT + GROUPS * 3 * STAGES * MBARRIER_BYTES)
-#define SLACK_BYTES (2048 + 1024) /* behind the warpgroups; the boundary of 1024 bytes */
-#define O_PITCH     (D_V + 8) /* floats; rows fall into different banks */
+#define GROUP_BYTES (STAGES * (K_BYTES + V_BYTES))
+#define EIGHT_BYTES (WARPGROUP * 16)        /* eight columns of 64 rows: 16 bytes a thread */
+#define INBOX_BYTES (COLUMNS * EIGHT_BYTES) /* a warpgroup's columns of every share */
+#define INBOX_AT    (Q_BYTES + GROUPS * GROUP_BYTES)
+#define SUMS_AT     (INBOX_AT + GROUPS * INBOX_BYTES) /* top and sum of 64 rows, a share each */
+#define BARRIERS_AT (SUMS_AT + GROUPS * 64 * 8)
+#define SLACK_BYTES (GROUPS * 64 * 8 + 256 + 1024) /* sums; barriers; the boundary of 1024 bytes */
 
-CHECK_SHARED(GROUPS *GROUP_BYTES + SLACK_BYTES);
+/* Barriers: of Q, and of a warpgroup K full, V full and both empty, a stage each; then a bit a row. */
+enum { GROUP_BARRIERS = 3 * STAGES, BAD_AT = BARRIERS_AT + (1 + GROUPS * GROUP_BARRIERS) * MBARRIER_BYTES };
+
+CHECK_SHARED(INBOX_AT + GROUPS *INBOX_BYTES + SLACK_BYTES);
 static_assert(TILE_M == 64 && WARPS % 4 == 0, "warpgroups of 64 rows");
-static_assert(64 * O_PITCH * 4 <= GROUP_BYTES, "a share of O has its place");
-static_assert(BAD_AT + 8 - SUMS_AT <= 2048, "what is small has its place");
+static_assert(BAD_AT + 8 - BARRIERS_AT <= 256, "what is small has its place");
+static_assert(COLUMNS % GROUPS == 0 && GROUPS <= COLUMNS, "every share owns columns");
 
-/* A warpgroup's work: every GROUPS-th tile of keys, from `first` on. */
+/* A warpgroup's share of the keys: every GROUPS-th tile. */
 typedef struct share {
     const att_fwd_sm90_params *p;
-    unsigned tiles, barriers; /* in shared memory */
-    int group, thread;        /* within the warpgroup */
+    unsigned shared, tiles, barriers; /* in shared memory: the block's, and the warpgroup's own */
+    int group, thread;                /* within the warpgroup */
     int key_head;
 } share;
 
 DEVICE unsigned k_place(const share *a, int use) {
-    return a->tiles + Q_BYTES + use % STAGES * K_BYTES;
+    return a->tiles + use % STAGES * K_BYTES;
 }
 
 DEVICE unsigned v_place(const share *a, int use) {
-    return a->tiles + Q_BYTES + STAGES * K_BYTES + use % STAGES * V_BYTES;
+    return a->tiles + STAGES * K_BYTES + use % STAGES * V_BYTES;
+}
+
+DEVICE unsigned q_full(const share *a) {
+    return a->shared + BARRIERS_AT;
 }
 
 DEVICE unsigned k_full(const share *a, int use) {
@@ -74,31 +84,43 @@ DEVICE unsigned both_empty(const share *a, int use) {
     return a->barriers + MBARRIER_BYTES * (2 * STAGES + use % STAGES);
 }
 
-/* By one thread: tile j of K or V, and with the first K also Q. */
+/* Tiles of keys that this share has. */
+DEVICE int uses_of(const share *a, const tile_work *w) {
+    return max(0, w->last - w->first - a->group + GROUPS - 1) / GROUPS;
+}
+
+DEVICE int tile_of_use(const share *a, const tile_work *w, int use) {
+    return w->first + a->group + use * GROUPS;
+}
+
+/* By one thread, as all that loads. */
+DEVICE void load_q(const share *a, const tile_work *w) {
+    const int position = (int)w->s.row_q + (w->row0 >> a->p->pack);
+    mbarrier_expect(q_full(a), Q_BYTES);
+#pragma unroll
+    for (int c = 0; c < QK_PANELS; c++)
+        tma_load_5d(a->shared + c * 64 * ROW_BYTES, &a->p->q, q_full(a), 64 * c, 0, position, w->head,
+                    a->p->fwd.cu_seqlens_q ? 0 : w->s.batch);
+}
+
+/* Tile j of K or V. */
 DEVICE void load_keys(const share *a, const tile_work *w, const att_tensor_map *map, unsigned to, unsigned barrier, int panels,
                       int j) {
     const int batch = a->p->fwd.cu_seqlens_k ? 0 : w->s.batch;
+    mbarrier_expect(barrier, panels * TILE_N * ROW_BYTES);
 #pragma unroll
     for (int c = 0; c < panels; c++)
         tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, (int)w->s.row_k + j * TILE_N, a->key_head, batch);
 }
 
-DEVICE void load_use(const share *a, const tile_work *w, int use, int j, bool with_q) {
-    mbarrier_expect(k_full(a, use), K_BYTES + (with_q ? Q_BYTES : 0));
-    if (with_q) {
-        const int position = (int)w->s.row_q + (w->row0 >> a->p->pack);
-#pragma unroll
-        for (int c = 0; c < QK_PANELS; c++)
-            tma_load_5d(a->tiles + c * 64 * ROW_BYTES, &a->p->q, k_full(a, use), 64 * c, 0, position, w->head,
-                        a->p->fwd.cu_seqlens_q ? 0 : w->s.batch);
-    }
+DEVICE void load_use(const share *a, const tile_work *w, int use) {
+    const int j = tile_of_use(a, w, use);
     load_keys(a, w, &a->p->k, k_place(a, use), k_full(a, use), QK_PANELS, j);
-    mbarrier_expect(v_full(a, use), V_BYTES);
     load_keys(a, w, &a->p->v, v_place(a, use), v_full(a, use), V_PANELS, j);
 }
 
 DEVICE void score(const share *a, float s[S_COUNT], int use) {
-    const unsigned long long left = wgmma_operand(wgmma_address(a->tiles), 16);
+    const unsigned long long left = wgmma_operand(wgmma_address(a->shared), 16);
     const unsigned long long right = wgmma_operand(wgmma_address(k_place(a, use)), 16);
     wgmma_fence();
 #pragma unroll
@@ -121,65 +143,212 @@ DEVICE void accumulate(const share *a, float o[O_COUNT], unsigned p[P_COUNT], in
     wgmma_results(o, O_COUNT);
 }
 
-DEVICE void softmax_step(float s[S_COUNT], float o[O_COUNT], softmax_state *m, float factor, bool first) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const float top = fmaxf(m->top[half], quad_max(lane_max(s, half)) * factor);
-        const float shrink = exp2_fast(m->top[half] - top);
-        m->top[half] = top;
-        m->sum[half] = m->sum[half] * shrink + weigh_half(s, half, factor, top);
-        if (!first)
-#pragma unroll
-            for (int n = 2 * half; n < O_COUNT; n += 4) {
-                o[n] *= shrink;
-                o[n + 1] *= shrink;
-            }
-    }
-}
-
-/* The warpgroup's share of the keys. */
-DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax_state *m) {
+/* Scores of tile j become weights; what O is to be multiplied by, a row half each. */
+DEVICE float2 weigh_tile(const share *a, const tile_work *w, float s[S_COUNT], softmax_state *m, int j) {
     const att_fwd_params *f = &a->p->fwd;
-    const int row = w->row0 + a->thread / 32 * 16 + a->thread % 32 / 4;
     const int clear_from = visible_lo(f, &w->s, (min(w->row0 + 64, w->rows) - 1) >> a->p->pack);
     const int clear_to = visible_hi(f, &w->s, w->row0 >> a->p->pack);
-    const int uses = (w->last - w->first - a->group + GROUPS - 1) / GROUPS;
-    float s[S_COUNT];
-    unsigned p[P_COUNT];
-#pragma unroll 1
-    for (int use = 0; use < uses; use++) {
-        const int j = w->first + a->group + use * GROUPS;
-        mbarrier_wait(k_full(a, use), use / STAGES & 1);
-        score(a, s, use);
-        if (j * TILE_N < clear_from || (j + 1) * TILE_N > clear_to)
-            hide_keys(a->p, &w->s, s, row, j);
-        softmax_step(s, o, m, f->scale_log2, use == 0);
-        round_weights(p, s);
-        mbarrier_wait(v_full(a, use), use / STAGES & 1);
-        accumulate(a, o, p, use);
-        if (use + STAGES < uses) {
-            __syncwarp();
-            if (a->thread % 32 == 0)
-                mbarrier_arrive(both_empty(a, use));
-            if (a->thread == 0) {
-                mbarrier_wait(both_empty(a, use), use / STAGES & 1);
-                load_use(a, w, use + STAGES, j + STAGES * GROUPS, false);
-            }
-        }
+    if (j * TILE_N < clear_from || (j + 1) * TILE_N > clear_to)
+        hide_keys(a->p, &w->s, s, w->row0 + a->thread / 32 * 16 + a->thread % 32 / 4, j);
+    float shrink[2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float top = fmaxf(m->top[half], quad_max(lane_max(s, half)) * f->scale_log2);
+        shrink[half] = exp2_fast(m->top[half] - top);
+        m->top[half] = top;
+        m->sum[half] = m->sum[half] * shrink[half] + weigh_half(s, half, f->scale_log2, top);
+    }
+    return make_float2(shrink[0], shrink[1]);
+}
+
+DEVICE void rescale(float o[O_COUNT], float2 shrink) {
+#pragma unroll
+    for (int n = 0; n < O_COUNT; n++)
+        o[n] *= n / 2 % 2 ? shrink.y : shrink.x;
+}
+
+/* This warp reads K and V of the use no more; once none of the four does, another tile takes their place. */
+DEVICE void release(const share *a, const tile_work *w, int use, int uses) {
+    if (use + STAGES >= uses)
+        return;
+    __syncwarp();
+    if (a->thread % 32 == 0)
+        mbarrier_arrive(both_empty(a, use));
+    if (a->thread == 0) {
+        mbarrier_wait(both_empty(a, use), use / STAGES & 1);
+        load_use(a, w, use + STAGES);
     }
 }
 
-/* Top and sum of a row over all warpgroups: what this one's share is to be multiplied by; *lse in units of log2. */
-DEVICE float join_sums(const float *sums, const softmax_state *m, int r, int half, float *lse) {
-    float top = -1e30f, total = 0.0f;
+/* The share of the keys. */
+DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax_state *m) {
+    const int uses = uses_of(a, w);
+    float s[S_COUNT];
+    unsigned p[P_COUNT];
+    if (uses > 0)
+        mbarrier_wait(q_full(a), 0);
+#pragma unroll 1
+    for (int use = 0; use < uses; use++) {
+        mbarrier_wait(k_full(a, use), use / STAGES & 1);
+        score(a, s, use);
+        const float2 shrink = weigh_tile(a, w, s, m, tile_of_use(a, w, use));
+        round_weights(p, s);
+        rescale(o, shrink);
+        mbarrier_wait(v_full(a, use), use / STAGES & 1);
+        accumulate(a, o, p, use);
+        release(a, w, use, uses);
+    }
+}
+
+/* Where share `from` leaves the i-th of the eights that warpgroup `group` owns: this thread's part. */
+DEVICE unsigned inbox(const share *a, int group, int from, int i) {
+    return a->shared + INBOX_AT + group * INBOX_BYTES + (from * OWNED + i) * EIGHT_BYTES + a->thread * 16;
+}
+
+DEVICE float2 *sums_of(const share *a, int from, int r) {
+    return (float2 *)__cvta_shared_to_generic(a->shared + SUMS_AT + (64 * from + r) * 8);
+}
+
+/* Tops and sums for all, columns of O for the share that owns them. */
+DEVICE void send(const share *a, const float o[O_COUNT], const softmax_state *m, bool has_keys) {
+    const int lane = a->thread % 32, r = a->thread / 32 * 16 + lane / 4;
 #pragma unroll
-    for (int g = 0; g < GROUPS; g++)
-        top = fmaxf(top, sums[2 * 64 * g + r]);
+    for (int half = 0; half < 2; half++) {
+        const float total = quad_sum(m->sum[half]);
+        if (lane % 4 == 0)
+            *sums_of(a, a->group, r + 8 * half) = make_float2(m->top[half], total);
+    }
+    if (!has_keys)
+        return;
 #pragma unroll
-    for (int g = 0; g < GROUPS; g++)
-        total += sums[2 * 64 * g + 64 + r] * exp2_fast(sums[2 * 64 * g + r] - top);
-    *lse = total > 0.0f ? top + log2_fast(total) : total == 0.0f ? -INFINITE : total;
-    return exp2_fast(m->top[half] - top) * (total > 0.0f ? reciprocal_fast(total) : total);
+    for (int n = 0; n < COLUMNS; n++)
+        if (n / OWNED != a->group)
+            *(float4 *)__cvta_shared_to_generic(inbox(a, n / OWNED, a->group, n % OWNED)) =
+                make_float4(o[4 * n], o[4 * n + 1], o[4 * n + 2], o[4 * n + 3]);
+}
+
+/* Top and sum of a row over all shares; weight[from]: what a share's O is to be multiplied by, but for the sum. */
+DEVICE float2 join_sums(const share *a, int r, float weight[GROUPS]) {
+    float2 each[GROUPS];
+    float2 all = make_float2(-1e30f, 0.0f);
+#pragma unroll
+    for (int from = 0; from < GROUPS; from++) {
+        each[from] = *sums_of(a, from, r);
+        all.x = fmaxf(all.x, each[from].x);
+    }
+#pragma unroll
+    for (int from = 0; from < GROUPS; from++) {
+        weight[from] = exp2_fast(each[from].x - all.x);
+        all.y += each[from].y * weight[from];
+    }
+    return all;
+}
+
+/* Of four words a lane of a quad: lane q gets the q-th of all four. */
+DEVICE void transpose_quad(unsigned x[4]) {
+    const bool odd = threadIdx.x % 2, high = threadIdx.x / 2 % 2;
+    const unsigned a = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1), b = __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
+    const unsigned lo[2] = {odd ? a : x[0], odd ? x[1] : a}, hi[2] = {odd ? b : x[2], odd ? x[3] : b};
+    const unsigned c = __shfl_xor_sync(0xffffffffu, high ? lo[0] : hi[0], 2), d = __shfl_xor_sync(0xffffffffu, high ? lo[1] : hi[1], 2);
+    x[0] = high ? c : lo[0];
+    x[1] = high ? d : lo[1];
+    x[2] = high ? hi[0] : c;
+    x[3] = high ? hi[1] : d;
+}
+
+/* Rows leave in parts of 16 bytes: part `n` of a thread of lane `quad` of its quad is eight columns of row half part / OWNED. */
+#define PARTS ((2 * OWNED + 3) / 4) /* a thread */
+
+typedef struct part {
+    half_bits *to; /* NULL: it lies outside */
+    int r;         /* its row of the tile */
+} part;
+
+DEVICE void find_parts(const share *a, const tile_work *w, part parts[PARTS]) {
+    const att_fwd_params *f = &a->p->fwd;
+#pragma unroll
+    for (int n = 0; n < PARTS; n++) {
+        const int which = 4 * n + a->thread % 4, r = a->thread / 32 * 16 + a->thread % 32 / 4 + 8 * (which / OWNED);
+        const int column = 8 * (a->group * OWNED + which % OWNED);
+        const bool inside = which < 2 * OWNED && w->row0 + r < w->rows && column < f->d_v;
+        parts[n].r = r;
+        parts[n].to = inside ? (half_bits *)f->o + first_row(a->p, w, &f->o_stride) + row_offset(a->p, &f->o_stride, r) + column : 0;
+    }
+}
+
+/* Add up what this warpgroup owns of the rows, and store it. */
+DEVICE void store_rows(const share *a, const tile_work *w, const float o[O_COUNT], const part parts[PARTS], int senders, unsigned *bad) {
+    const att_fwd_params *f = &a->p->fwd;
+    const int lane = a->thread % 32, r = a->thread / 32 * 16 + lane / 4;
+    float weight[2][GROUPS];
+    float2 all[2];
+    unsigned packed[4 * PARTS] = {};
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        all[half] = join_sums(a, r + 8 * half, weight[half]);
+        float scale = all[half].y > 0.0f ? reciprocal_fast(all[half].y) : all[half].y;
+        if (f->sinks && w->row0 + r + 8 * half < w->rows) {
+            float lse = all[half].y > 0.0f ? all[half].x + log2_fast(all[half].y) : -INFINITE;
+            scale *= add_sink(f, head_of(a->p, w->head, w->row0 + r + 8 * half), &lse);
+        }
+#pragma unroll
+        for (int from = 0; from < GROUPS; from++)
+            weight[half][from] *= scale;
+    }
+#pragma unroll
+    for (int i = 0; i < OWNED; i++) {
+        float y[4] = {};
+#pragma unroll
+        for (int from = 0; from < GROUPS; from++) {
+            float x[4];
+            if (from == a->group) {
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    x[e] = o[4 * (from * OWNED + i) + e];
+            } else {
+                const float4 sent = *(const float4 *)__cvta_shared_to_generic(inbox(a, a->group, from, i));
+                x[0] = sent.x, x[1] = sent.y, x[2] = sent.z, x[3] = sent.w;
+            }
+            if (from < senders)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[e] += x[e] * weight[e / 2][from];
+        }
+        packed[i] = pack_16(DTYPE, y[0], y[1]);
+        packed[OWNED + i] = pack_16(DTYPE, y[2], y[3]);
+    }
+#pragma unroll
+    for (int n = 0; n < PARTS; n++) {
+        unsigned *x = packed + 4 * n;
+        transpose_quad(x);
+        if (parts[n].to)
+            store_16(parts[n].to, make_uint4(x[0], x[1], x[2], x[3]));
+    }
+#pragma unroll
+    for (int n = 0; n < PARTS; n++) {
+        const unsigned *x = packed + 4 * n;
+        const unsigned check = times_zero_plus(DTYPE, x[0], times_zero_plus(DTYPE, x[1], times_zero_plus(DTYPE, x[2], times_zero_plus(DTYPE, x[3], 0))));
+        if (parts[n].to && (check & 0x7fff7fff) != 0) /* infinities and NaN times 0 are NaN */
+            atomicOr(&bad[parts[n].r / 32], 1u << parts[n].r % 32);
+    }
+    /* LSE, by one lane of a quad of the first warpgroup, after what others wait for. */
+    if (a->group != 0 || lane % 4 != 0)
+        return;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = w->row0 + r + 8 * half, i = row >> a->p->pack;
+        const float total = all[half].y;
+        float lse = total > 0.0f ? all[half].x + log2_fast(total) : total == 0.0f ? -INFINITE : total;
+        if (row >= w->rows)
+            continue;
+        /* Not a number, or no weight: right where the row sees no key. */
+        if (lse != lse || (lse == -INFINITE && visible_hi(f, &w->s, i) > visible_lo(f, &w->s, i)))
+            atomicOr(&bad[(r + 8 * half) / 32], 1u << (r + 8 * half) % 32);
+        if (f->sinks)
+            add_sink(f, head_of(a->p, w->head, row), &lse);
+        if (f->lse)
+            f->lse[first_row(a->p, w, &f->lse_stride) + row_offset(a->p, &f->lse_stride, r + 8 * half)] = lse * LN_2;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ att_fwd_sm90_params params) {
@@ -187,34 +356,46 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     const att_fwd_sm90_params *p = &params;
     const att_fwd_params *f = &p->fwd;
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
-    char *const memory = shared_memory + (shared - shared_address(shared_memory));
-    const int group = uniform((int)threadIdx.x / WARPGROUP), thread = (int)threadIdx.x % WARPGROUP, lane = thread % 32;
-    share a = {p, shared + group * GROUP_BYTES, shared + BARRIERS_AT + group * 3 * STAGES * MBARRIER_BYTES, group, thread, 0};
-    unsigned *const bad = (unsigned *)(memory + BAD_AT);
+    const int group = uniform((int)threadIdx.x / WARPGROUP), thread = (int)threadIdx.x % WARPGROUP;
+    share a = {p,     shared, shared + Q_BYTES + group * GROUP_BYTES, shared + BARRIERS_AT + (1 + group * GROUP_BARRIERS) * MBARRIER_BYTES,
+               group, thread, 0};
+    unsigned *const bad = (unsigned *)__cvta_shared_to_generic(shared + BAD_AT);
+    allow_next_kernel();
     if (thread == 0) {
-        tma_prefetch_map(&p->q);
-        tma_prefetch_map(&p->k);
-        tma_prefetch_map(&p->v);
         for (int n = 0; n < STAGES; n++) {
             mbarrier_init(k_full(&a, n), 1);
             mbarrier_init(v_full(&a, n), 1);
             mbarrier_init(both_empty(&a, n), 4);
         }
-        mbarrier_init_done();
-        if (group == 0)
+        if (group == 0) {
+            mbarrier_init(q_full(&a), 1);
             bad[0] = bad[1] = 0;
+            tma_prefetch_map(&p->q);
+            tma_prefetch_map(&p->k);
+            tma_prefetch_map(&p->v);
+        }
+        mbarrier_init_done();
     }
     __syncthreads();
-    allow_next_kernel();
-    wait_for_previous_kernel();
+    /* What the tile is, is known before the kernel before this one has ended, unless that may have written the lengths. */
+    const bool reads_lengths = f->cu_seqlens_q || f->cu_seqlens_k || f->lens_k;
+    if (reads_lengths)
+        wait_for_previous_kernel();
     const tile_work w = tile_of(p, (int)blockIdx.x);
+    a.key_head = p->pack ? w.head : (int)divide(w.head, &f->by_group);
+    if (!reads_lengths)
+        wait_for_previous_kernel();
     if (!has_rows(&w))
         return;
-    a.key_head = p->pack ? w.head : (int)divide(w.head, &f->by_group);
-    if (thread == 0)
-        for (int use = 0; use < STAGES && w.first + group + use * GROUPS < w.last; use++)
-            load_use(&a, &w, use, w.first + group + use * GROUPS, use == 0);
-
+    if (thread == 0) {
+        const int uses = uses_of(&a, &w);
+        if (group == 0 && uses > 0)
+            load_q(&a, &w);
+        for (int use = 0; use < min(uses, STAGES); use++)
+            load_use(&a, &w, use);
+    }
+    part parts[PARTS];
+    find_parts(&a, &w, parts);
     float o[O_COUNT];
 #pragma unroll
     for (int n = 0; n < O_COUNT; n++)
@@ -222,62 +403,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     softmax_state m = {{-1e30f, -1e30f}, {0.0f, 0.0f}};
     attend(&a, &w, o, &m);
 
-    /* Warpgroups tell each other their tops and sums. */
-    const int r = thread / 32 * 16 + lane / 4;
-    float *const sums = (float *)(memory + SUMS_AT);
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const float total = quad_sum(m.sum[half]);
-        if (lane % 4 == 0) {
-            sums[2 * 64 * group + r + 8 * half] = m.top[half];
-            sums[2 * 64 * group + 64 + r + 8 * half] = total;
-        }
-    }
+    const int senders = min(GROUPS, max(0, w.last - w.first));
+    send(&a, o, &m, group < senders);
     __syncthreads();
-    float *const mine = (float *)(memory + group * GROUP_BYTES);
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int row = w.row0 + r + 8 * half, head = head_of(p, w.head, row);
-        float lse, scale = join_sums(sums, &m, r + 8 * half, half, &lse);
-        const int i = row >> p->pack;
-        const bool lost = lse != lse || (lse == -INFINITE && visible_hi(f, &w.s, i) > visible_lo(f, &w.s, i));
-        if (f->sinks)
-            scale *= add_sink(f, head, &lse);
-        if (group == 0 && lane % 4 == 0 && row < w.rows) {
-            if (f->lse)
-                f->lse[first_row(p, &w, &f->lse_stride) + row_offset(p, &f->lse_stride, r + 8 * half)] = lse * LN_2;
-            if (lost)
-                atomicOr(&bad[(r + 8 * half) / 32], 1u << (r + 8 * half) % 32);
-        }
-#pragma unroll
-        for (int n = 0; n < O_COUNT / 4; n++)
-            *(float2 *)(mine + (r + 8 * half) * O_PITCH + 8 * n + lane % 4 * 2) =
-                make_float2(o[4 * n + 2 * half] * scale, o[4 * n + 2 * half + 1] * scale);
-    }
+    store_rows(&a, &w, o, parts, senders, bad);
     __syncthreads();
-    /* O is the sum of the shares. */
-#pragma unroll 2
-    for (int at = (int)threadIdx.x; at < 64 * (D_V / 8); at += THREADS) {
-        const int row = at / (D_V / 8), column = at % (D_V / 8) * 8;
-        float x[8] = {};
-#pragma unroll
-        for (int g = 0; g < GROUPS; g++) {
-            const float4 *from = (const float4 *)(memory + g * GROUP_BYTES + (row * O_PITCH + column) * 4);
-            const float4 lo = from[0], hi = from[1];
-            x[0] += lo.x, x[1] += lo.y, x[2] += lo.z, x[3] += lo.w;
-            x[4] += hi.x, x[5] += hi.y, x[6] += hi.z, x[7] += hi.w;
-        }
-        const uint4 packed = make_uint4(pack_16(DTYPE, x[0], x[1]), pack_16(DTYPE, x[2], x[3]), pack_16(DTYPE, x[4], x[5]),
-                                        pack_16(DTYPE, x[6], x[7]));
-        if (w.row0 + row >= w.rows || column >= f->d_v)
-            continue;
-        store_16((half_bits *)f->o + first_row(p, &w, &f->o_stride) + row_offset(p, &f->o_stride, row) + column, packed);
-        const unsigned check = times_zero_plus(DTYPE, packed.x, times_zero_plus(DTYPE, packed.y, times_zero_plus(DTYPE, packed.z, times_zero_plus(DTYPE, packed.w, 0))));
-        if ((check & 0x7fff7fff) != 0)
-            atomicOr(&bad[row / 32], 1u << row % 32);
-    }
-    __syncthreads();
-    for (int row = (int)threadIdx.x / 32; row < 64; row += WARPS)
-        if (bad[row / 32] >> row % 32 & 1)
-            second_look(f, w.s.batch, head_of(p, w.head, w.row0 + row), (w.row0 + row) >> p->pack);
+    for (int r = (int)threadIdx.x / 32; r < 64; r += WARPS)
+        if (bad[r / 32] >> r % 32 & 1)
+            second_look(f, w.s.batch, head_of(p, w.head, w.row0 + r), (w.row0 + r) >> p->pack);
 }

@@ -22,11 +22,12 @@ typedef struct hopper_tile {
 } hopper_tile;
 
 static const hopper_tile tiles[] = {
-    {1, ATT_ROLE_SMALL, 64, 128, 2800, 0, 7.2, "64 rows x 128 keys"},
+    {1, ATT_ROLE_SMALL, 64, 64, 0, 2700, 8.5, "64 rows x 64 keys"},
+    {1, ATT_ROLE_SMALL, 64, 128, 0, 2560, 6.65, "64 rows x 128 keys"},
     {1, ATT_ROLE_PLAIN, 128, 128, 3900, 200, 8.7, "128 rows x 128 keys"},
     {1, ATT_ROLE_PLAIN, 192, 128, 3900, 400, 10.8, "192 rows x 128 keys"},
     {1, ATT_ROLE_PLAIN, 256, 64, 3900, 1200, 14.4, "256 rows x 64 keys"},
-    {2, ATT_ROLE_SMALL, 64, 64, 3000, 0, 11.0, "64 rows x 64 keys"},
+    {2, ATT_ROLE_SMALL, 64, 64, 0, 3050, 10.3, "64 rows x 64 keys"},
     {2, ATT_ROLE_PLAIN, 128, 128, 4500, 600, 11.6, "128 rows x 128 keys"},
 };
 
@@ -36,7 +37,8 @@ static bool is_uneven(const att_problem *p) {
 
 static double time_of(const hopper_tile *t, const att_problem *p, int sms) {
     const double count = (double)(p->batch * p->heads_q) * (double)att_ceil_div(p->seq_q, t->m);
-    const double each = t->tile + t->key * (double)p->seq_k;
+    /* Keys come in whole tiles. */
+    const double each = t->tile + t->key * (double)att_round_up(p->seq_k, t->n);
     const double rounds = (double)att_ceil_div((int64_t)count, sms);
     if (!is_uneven(p))
         return t->start + rounds * each;

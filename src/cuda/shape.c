@@ -45,11 +45,13 @@ static int rings_and_tiles(const att_cuda_kernel *k) {
     return rich <= MOST ? rich : ring + k->tile_m * (qk > v ? qk : v);
 }
 
-/* Every warpgroup has Q and `stages` tiles of K and V of its own; sums and barriers. */
+/* Q; for every warpgroup `stages` tiles of K and V, O in float32 as the others send it, tops and sums; barriers. */
 static int tiles_of_warpgroups(const att_cuda_kernel *k) {
-    enum { WARPGROUP = 4, SUMS = 3072 };
+    enum { WARPGROUP = 4, FLOAT = 4, SUMS = 8, BARRIERS = 256 + 1024 };
     const int qk = pitch(k->d_qk), v = pitch(k->d_v);
-    return k->warps / WARPGROUP * (k->tile_m * qk + k->stages * k->tile_n * (qk + v)) + SUMS;
+    const int each =
+        k->stages * k->tile_n * (qk + v) + k->tile_m * k->d_v * FLOAT + k->tile_m * SUMS;
+    return k->tile_m * qk + k->warps / WARPGROUP * each + BARRIERS;
 }
 
 /* Kernels that are not listed have their tiles in static arrays, or none. */

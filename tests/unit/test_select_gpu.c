@@ -432,6 +432,25 @@ static void test_hopper__tiles__by_what_ends_soonest(void **state) {
     assert_true(att_cuda_row_serves(&large, &limits, &paged, &refusal));
 }
 
+/* Keys are taken in whole tiles: few of them by the small ones. */
+static void test_hopper__few_keys__tiles_that_they_fill(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    for (int64_t keys = 1; keys <= 512; keys += 7)
+        for (int tile_n = 64; tile_n <= 128; tile_n += 64) {
+            att_cuda_kernel small = hopper_row(ATT_ROLE_SMALL);
+            small.source = "fwd_sm90_small";
+            small.d_qk = small.d_v = small.tile_m = 64;
+            small.tile_n = tile_n;
+            small.warps = 8;
+            const att_problem p = problem(100, keys, 64, 64, ATT_BF16);
+            att_refusal refusal = {.step = 0};
+            const bool serves = att_cuda_row_serves(&small, &limits, &p, &refusal);
+            if (serves != ((keys <= 64) == (tile_n == 64)))
+                fail_msg("%d keys in tiles of %d: %s", (int)keys, tile_n, refusal.why);
+        }
+}
+
 /* Its instructions are promised by no other GPU, newer ones included. */
 static void test_hopper__other_gpus__refused(void **state) {
     (void)state;
@@ -463,6 +482,7 @@ int main(void) {
         cmocka_unit_test(test_hopper__layouts__that_the_copy_engine_takes),
         cmocka_unit_test(test_hopper__tiles__by_what_ends_soonest),
         cmocka_unit_test(test_hopper__other_gpus__refused),
+        cmocka_unit_test(test_hopper__few_keys__tiles_that_they_fill),
         cmocka_unit_test(test_alignment__bases_and_strides__their_common_power),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
