@@ -6,6 +6,8 @@
  * parts as there are SMs, merged by a second kernel. */
 #include "cuda/decode_tiling.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -43,12 +45,13 @@ static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t 
  * an SM. */
 static int best_cluster(const att_cuda_kernel *k, const att_problem *p, int64_t tiles,
                         const int clusters[SIZES], double *least) {
-    int best = 1;
+    int best = 0;
+    *least = INFINITY;
     for (int n = 0; n < SIZES; n++) {
         const int size = 1 << n;
         const double time =
             cost.call + stream_ns(k, p, tiles, size, (int64_t)clusters[n] * size);
-        if (n == 0 || (clusters[n] > 0 && time < *least)) {
+        if (clusters[n] > 0 && time < *least) {
             *least = time;
             best = size;
         }

@@ -130,7 +130,7 @@ att_status att_cuda_tiling_choose(att_cuda_tiling *tiling, att_cuda_device *devi
     const bool combines = combine && rows <= INT32_MAX;
     if (tiling->family == ATT_CUDA_CLUSTER) {
         ATT_TRY(att_cuda_decode_tiling(tiling, kernel, limits, p, blocks, combines));
-        return tiling->params.splits > 1 && !tiling->shape.cluster
+        return combines && tiling->params.splits > 1 && !tiling->shape.cluster
                    ? plan_combine(tiling, device, combine, source, rows)
                    : ATT_OK;
     }
