@@ -183,6 +183,13 @@ static void test_decode__refusals__say_why(void **state) {
     p = decode_of(1, 32, 8, 1, 1024);
     p.d_qk = 136;
     refused(&p, row, "", "d_qk", "136");
+    p = decode_of(1, 32, 8, 1, 1024);
+    p.k.row += 4; /* rows at 8 bytes */
+    refused(&p, row, "", "k", "8 bytes");
+    assert_int_equal(att_cuda_family_of(chosen(&p)->cuda), ATT_CUDA_BLOCKS);
+    p = decode_of(1, 32, 8, 1, 1024);
+    p.d_v = 100;
+    refused(&p, row, "", "d_v", "multiple of 8");
 }
 
 static int set_up(void **state) {
