@@ -523,6 +523,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     allow_next_kernel();
+    if (p->tiles == 0) { /* a launch before the one that counts */
+        wait_for_previous_kernel();
+        if (threadIdx.x == 0)
+            *p->next_tile = 0;
+        return;
+    }
     if (threadIdx.x == 0) {
         for (int n = 0; n < STAGES; n++) {
             mbarrier_init(barrier_of(shared, K_FULL + n), 1);

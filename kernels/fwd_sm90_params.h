@@ -23,7 +23,7 @@ typedef struct att_fwd_sm90_params {
     att_tensor_map k, v;
     att_fwd_params fwd; /* row_blocks: tiles of rows in a unit */
     att_fwd_divisor by_heads; /* units of a batch entry */
-    int tiles;     /* units * row_blocks */
+    int tiles;     /* units * row_blocks; 0: reset next_tile, nothing else */
     int units;     /* batch entries * heads, or * K/V heads */
     int section;   /* units whose tiles are taken together, those with most keys first; 1: unit after unit */
     int pack;      /* log2 of the query heads in a tile, at most 4 */

@@ -198,8 +198,6 @@ typedef struct CUlaunchConfig_st {
     X(MemsetD2D8Async, 12000,                                                                  \
       (CUdeviceptr memory, size_t pitch, unsigned char value, size_t width, size_t height,     \
        CUstream stream))                                                                       \
-    X(MemsetD32Async, 12000,                                                                   \
-      (CUdeviceptr memory, unsigned int value, size_t count, CUstream stream))                 \
     X(PointerGetAttribute, 12000, (void *value, int attribute, CUdeviceptr memory))            \
     X(PointerGetAttributes, 12000,                                                             \
       (unsigned int count, int *attributes, void **values, CUdeviceptr memory))                \

@@ -182,7 +182,7 @@ att_status att_cuda_hopper_tiling(att_cuda_tiling *tiling, att_cuda_device *devi
                  1, 1},
         .threads = att_cuda_kernel_threads(kernel),
         .shared = att_cuda_kernel_shared(kernel),
-        .overlap = !tiling->counts_tiles,
+        .overlap = true,
     };
     ATT_TRY(att_cuda_function_allow(tiling->function, tiling->shape.shared));
     if (tiling->hopper.tiles == 0)
@@ -203,12 +203,22 @@ static att_status point_maps(att_fwd_sm90_params *h, const att_cuda_function *f)
     return att_cuda_tensor_map_point(&h->o, f->cu, h->fwd.o, f->name);
 }
 
+/* One block of the kernel itself, told to do nothing else: unlike a memset, it overlaps with what comes before and after. */
+static att_status reset_counter(const att_cuda_tiling *t, const att_fwd_sm90_params *h,
+                                void *stream) {
+    att_fwd_sm90_params none = *h;
+    none.tiles = 0;
+    att_cuda_shape one = t->shape;
+    one.grid[0] = 1;
+    one.shared = 0;
+    return att_cuda_launch(t->function, &one, &none, sizeof none, stream);
+}
+
 static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_params *h, void *stream) {
     const att_cuda_function *f = t->function;
     ATT_TRY(point_maps(h, f));
     if (h->next_tile)
-        ATT_TRY(ATT_CUDA(f->cu, f->name, MemsetD32Async, (CUdeviceptr)(uintptr_t)h->next_tile,
-                         0, 1, stream));
+        ATT_TRY(reset_counter(t, h, stream));
     return att_cuda_launch(f, &t->shape, h, sizeof *h, stream);
 }
 

@@ -713,20 +713,6 @@ static CUresult fake_MemsetD2D8Async(CUdeviceptr memory, size_t pitch, unsigned 
                           stream);
 }
 
-/* Of equal bytes alone: the library asks for no other. */
-static CUresult fake_MemsetD32Async(CUdeviceptr memory, unsigned int value, size_t count,
-                                    CUstream stream) {
-    ENTER("cuMemsetD32Async");
-    if (memory % sizeof value != 0 || value != (value & 0xff) * 0x01010101u)
-        return CUDA_ERROR_INVALID_VALUE;
-    return move_on_stream(&(recorded){.type = CU_GRAPH_NODE_TYPE_MEMSET,
-                                      .to = memory,
-                                      .value = (unsigned char)value,
-                                      .width = count * sizeof value,
-                                      .height = 1},
-                          stream);
-}
-
 /* Every address is what the test says: at first memory of device 0. */
 static CUresult fake_PointerGetAttribute(void *value, int attribute, CUdeviceptr memory) {
     ENTER("cuPointerGetAttribute");
