@@ -74,10 +74,11 @@ static void describe_tiling(const att_plan *plan, char *text, size_t n) {
     const att_cuda_shape *s = &plan->cuda.shape;
     if (plan->kernel->cuda)
         snprintf(text, n,
-                 "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d parts, "
+                 "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d parts%s, "
                  "workspace %zu bytes",
                  s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared,
-                 plan->cuda.params.splits, plan->workspace);
+                 plan->cuda.params.splits, s->cluster ? " that a cluster merges" : "",
+                 plan->workspace);
     else
         snprintf(text, n,
                  "%lld rows a task, %lld tasks, keys in %lld parts, %d threads, "
