@@ -26,11 +26,22 @@ static fake_cuda state = {.version = 13000,
                           .attribute = -1};
 
 EXPORT fake_cuda *fake_cuda_state(void);
+EXPORT long fake_cuda_launches(void);
+EXPORT void *fake_cuda_stream(void);
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version,
                                     unsigned long long flags, int *found);
 
 fake_cuda *fake_cuda_state(void) {
     return &state;
+}
+
+/* For those who do not read C's structs: launches so far, and the stream of the latest. */
+long fake_cuda_launches(void) {
+    return fake_cuda_state()->launches;
+}
+
+void *fake_cuda_stream(void) {
+    return fake_cuda_state()->config.hStream;
 }
 
 struct CUctx_st {

@@ -87,14 +87,14 @@ hopper() {
     step 'verify hopper, compiled here' 300 env ATTEST_JIT=1 "$attest" verify --suite hopper --device cuda --allow-unattested
 }
 
-# Every switch of the production kernel off, alone and together: plain and causal, general, ragged, and keys in parts.
+# Every switch of fwd_sm80 off, alone and together: plain and causal, general, ragged, and keys in parts.
 variants() {
     local shape
     for shape in b2h8s512d64,causal b1h4hkv2s97sk130d80,bf16,causal=bottom-right,varlen,lse b1h2s64sk8192d128,bf16 \
         b2h4hkv2s65sk70d64,softcap=30,alibi,align=bottom-right,sinks,bias,o=f32,lse b1h2s130sk200d256,paged=16,window=40:3,align=top-left; do
-        step "ablate $shape" 120 "$attest" ablate "$shape" --device cuda --seconds 0 --min-samples 1
+        step "ablate $shape" 120 "$attest" ablate "$shape" --device cuda --kernel 'fwd_sm80*' --seconds 0 --min-samples 1
     done
-    step 'tune' 120 bash -c "'$attest' tune b2h8s512d64 --device cuda --budget 20 -o '$logs/tuned.rows' && echo '1 passed, 0 failed'"
+    step 'tune' 120 bash -c "'$attest' tune b2h8s512d64 --device cuda --kernel 'fwd_sm80*' --budget 20 -o '$logs/tuned.rows' && echo '1 passed, 0 failed'"
 }
 
 programs() {

@@ -14,22 +14,11 @@ import numpy as np
 
 
 def launches():
-    """Launches so far, and the stream of the latest: the fields of fake_cuda in tests/fake_cuda/fake_cuda.h."""
-    class Config(ctypes.Structure):
-        _fields_ = [("size", ctypes.c_uint * 7), ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p),
-                    ("count", ctypes.c_uint)]
-
-    class Fake(ctypes.Structure):
-        _fields_ = [("version", ctypes.c_int), ("devices", ctypes.c_int), ("cc", ctypes.c_int * 4),
-                    ("missing", ctypes.c_char_p), ("fail_at", ctypes.c_long), ("fail_code", ctypes.c_int),
-                    ("fail_call", ctypes.c_char_p), ("sticky", ctypes.c_int), ("memory", ctypes.c_int * 3),
-                    ("kernel", ctypes.c_int * 2), ("busy_us", ctypes.c_long), ("params", ctypes.c_size_t),
-                    ("run", ctypes.c_void_p), ("calls", ctypes.c_long), ("failed_call", ctypes.c_char * 64),
-                    ("counts", ctypes.c_long * 7), ("launches", ctypes.c_long), ("config", Config)]
-
-    state = ctypes.CDLL(os.environ["ATTEST_LIBCUDA"]).fake_cuda_state
-    state.restype = ctypes.POINTER(Fake)
-    return state().contents.launches, state().contents.config.stream
+    """Launches so far, and the stream of the latest."""
+    fake = ctypes.CDLL(os.environ["ATTEST_LIBCUDA"])
+    fake.fake_cuda_launches.restype = ctypes.c_long
+    fake.fake_cuda_stream.restype = ctypes.c_void_p
+    return fake.fake_cuda_launches(), fake.fake_cuda_stream()
 
 
 def array(*shape, dtype=np.float16, **options):
