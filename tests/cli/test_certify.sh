@@ -6,7 +6,7 @@ unset "${!ATTEST_LIB@}" ATTEST_EVIDENCE # they may not be set where kernels are 
 
 echo b1h2s40d32,f32 >checked.txt
 echo b1h2s64d32,f32 >timed.txt
-echo b1h2s1sk200d32,f32 | tee -a checked.txt >>timed.txt
+echo b4h8s1sk200d64,f32 | tee -a checked.txt >>timed.txt
 quick=(--device cpu --suite ./checked.txt --timed ./timed.txt --min-samples 3 --max-samples 3 --seconds 0)
 mkdir ev
 here=ev/here/attestations
