@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,25 +17,11 @@
 #include "lab/device_memory.h"
 #include "lab/device_timer.h"
 #include "lab/verify.h"
+#include "tests/gpu/counts.h"
 
-static int passed, failed;
 static att_context *ctx;
 static att_cuda_device *gpu;
 static const att_cuda_driver *cu;
-
-__attribute__((format(printf, 2, 3))) static bool check(bool holds, const char *format, ...) {
-    passed += holds;
-    failed += !holds;
-    if (!holds) {
-        va_list list;
-        va_start(list, format);
-        fputs("FAILED: ", stdout);
-        vprintf(format, list);
-        printf(" (last error: %s)\n", att_last_error()->text);
-        va_end(list);
-    }
-    return holds;
-}
 
 /* ------------------------------------------------------------------- problems */
 
@@ -571,6 +556,5 @@ int main(int argc, char **argv) {
         else
             test_all();
     }
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed ? 1 : 0;
+    return say_counts();
 }

@@ -10,31 +10,15 @@
  *
  * Needs no test library. Prints a line for every launch that is wrong and closes with "N passed, M failed". */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "lab/device_memory.h"
+#include "tests/gpu/counts.h"
 
 enum { ROWS_MAX = 8, SCENES_MAX = 128, PLANS = 3 /* masks */ };
-
-static int passed, failed;
-
-__attribute__((format(printf, 2, 3))) static bool check(bool holds, const char *format, ...) {
-    passed += holds;
-    failed += !holds;
-    if (!holds) {
-        va_list list;
-        va_start(list, format);
-        fputs("FAILED: ", stdout);
-        vprintf(format, list);
-        putchar('\n');
-        va_end(list);
-    }
-    return holds;
-}
 
 /* ------------------------------------------------------------------------ what is tried */
 
@@ -461,6 +445,5 @@ int main(int argc, char **argv) {
         try_gpu(argc > 2 ? argv[2] : "fwd_sm");
     else
         try_cpu();
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed ? 1 : 0;
+    return say_counts();
 }

@@ -14,11 +14,11 @@
 #include "cuda/embed.h"
 #include "cuda/jit.h"
 #include "cuda/launch.h"
+#include "tests/gpu/counts.h"
 #include "tests/gpu/probe_params.h"
 
 enum { COUNT = 1000, THREADS = 128, BLOCKS = (COUNT + THREADS - 1) / THREADS };
 
-static int passed, failed;
 static att_cuda_device *device;
 static const att_cuda_driver *cu;
 static CUdeviceptr in, out;
@@ -35,13 +35,6 @@ static const att_cuda_kernel row = {.id = "probe_f32",
                                     .stages = 1,
                                     .warps = 4};
 static const att_cuda_shape shape = {.grid = {BLOCKS, 1, 1}, .threads = THREADS};
-
-static void check(int holds, const char *what) {
-    passed += holds != 0;
-    failed += holds == 0;
-    if (!holds)
-        printf("FAILED: %s (last error: %s)\n", what, att_last_error()->text);
-}
 
 static double now(void) {
     struct timespec t;
@@ -449,6 +442,5 @@ int main(void) {
         }
         test_sticky(f);
     }
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed > 0;
+    return say_counts();
 }

@@ -34,6 +34,13 @@ fake_nvrtc *use_fake_nvrtc(void) {
     return get();
 }
 
+int use_fake_gpu(void **state) {
+    (void)state;
+    use_fake_cuda();
+    use_fake_nvrtc();
+    return 0;
+}
+
 fake_cublas *use_fake_cublas(void) {
     setenv("ATTEST_LIBCUBLAS", CUBLAS_FILE, 1);
     fake_cublas_state_function get;

@@ -12,6 +12,9 @@
 fake_cuda *use_fake_cuda(void);
 fake_nvrtc *use_fake_nvrtc(void);
 
+/* Both, as the set-up of a group of tests. */
+int use_fake_gpu(void **state);
+
 /* The same for cuBLAS. */
 fake_cublas *use_fake_cublas(void);
 

@@ -192,13 +192,6 @@ static void test_decode__refusals__say_why(void **state) {
     refused(&p, row, "", "d_v", "multiple of 8");
 }
 
-static int set_up(void **state) {
-    (void)state;
-    use_fake_cuda();
-    use_fake_nvrtc();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decode__tiles__clusters_of_which_all_fit_at_once),
@@ -209,5 +202,5 @@ int main(void) {
         cmocka_unit_test(test_decode__many_keys__a_second_kernel_merges),
         cmocka_unit_test(test_decode__refusals__say_why),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, use_fake_gpu, NULL);
 }

@@ -158,13 +158,6 @@ static void test_tiling__too_many_blocks__refused(void **state) {
                  ATT_E_UNSUPPORTED, "batch", "blocks");
 }
 
-static int set_up(void **state) {
-    (void)state;
-    use_fake_cuda();
-    use_fake_nvrtc();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divisor__every_kind_of_number__exact),
@@ -175,5 +168,5 @@ int main(void) {
         cmocka_unit_test(test_tiling__nothing_to_do__nothing_launched),
         cmocka_unit_test(test_tiling__too_many_blocks__refused),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, use_fake_gpu, NULL);
 }
