@@ -1,15 +1,15 @@
 /* cluster.cuh: blocks of a cluster write into each other's shared memory (sm_90 and newer).
  *
  * A block may be written to once it has started, and must not end before what is sent to it has arrived. What is sent counts,
- * in bytes, at a barrier of the block that it is sent to. */
+ * in bytes, at a barrier (mbarrier.cuh) of the block that it is sent to. */
 #ifndef ATT_CLUSTER_CUH
 #define ATT_CLUSTER_CUH
 
 #include "kernels/config.cuh"
 
-/* This thread is here; what it wrote is seen by those of the cluster that have waited. */
+/* This thread is here, and its barriers are made (mbarrier_init_done); of other writes this says nothing. */
 DEVICE void cluster_arrive(void) {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
 /* Every thread of the cluster has arrived. */
@@ -35,18 +35,6 @@ DEVICE void cluster_send_16(unsigned to, unsigned barrier, float4 x) {
 DEVICE void cluster_send_8(unsigned to, unsigned barrier, float2 x) {
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2, %3}, [%1];" ::"r"(to), "r"(barrier),
                  "f"(x.x), "f"(x.y)
-                 : "memory");
-}
-
-/* Wait for the end of the barrier's phase, and see what other blocks sent. */
-DEVICE void cluster_receive(unsigned barrier, int parity) {
-    asm volatile("{\n.reg .pred over;\n"
-                 "AGAIN:\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%0], %1;\n"
-                 "@over bra OVER;\n"
-                 "bra AGAIN;\n"
-                 "OVER:\n}" ::"r"(barrier),
-                 "r"(parity)
                  : "memory");
 }
 

@@ -5,13 +5,11 @@
  * THREADS  32 * WARPS; every warp walks its own keys with its own copies under way and its own running softmax
  * SMEM     per warp a ring of STAGES tiles, of K and V in turn, which the merge of the warps reuses; then the inbox: 16 parts of rows, a barrier
  * FLOW     walk the keys; merge the warps; send row r to block r % splits of the cluster, which merges the parts and writes it.
- *          Before the kernel ahead on the stream has ended: find the addresses, ask L2 for the first keys. Once a block's last copies are
- *          under way, what comes after may be placed
+ *          Before the kernel ahead on the stream has ended: find the addresses, ask L2 for Q and the first keys, meet the cluster. Once a
+ *          block's last copies are under way, what comes after may be placed
  * NUMERICS as fwd_decode; parts are merged in the order of warps and blocks: the same bits every time
  * LIMITS   d_qk <= D_QK, d_v <= D_V, in multiples of 8, rows at 16 bytes; every feature; splits of a cluster: 1, 2, 4, 8 or 16
- * WHY      docs/benchmarking.md counts what a call is made of. Tried on an H200 and lost: rows of Q as the rows of the products; copies of a row by
- *          cp.async.bulk, 14 ns each; tensor copies; one block an SM with twice the ring, of which two calls do not fit side by side; L2 asked
- *          for keys ahead of the ring; letting the next kernel in sooner */
+ * WHY      docs/benchmarking.md counts what a call is made of, and lists what lost */
 #define TILE_BYTES (TILE_N * SWIZZLE_PITCH(D_QK)) /* of K or V */
 #define RING_BYTES (STAGES * TILE_BYTES)
 
@@ -22,7 +20,6 @@
 #include "kernels/mbarrier.cuh"
 #include "kernels/mma.cuh"
 #include "kernels/programmatic_launch.cuh"
-#include "kernels/reduce.cuh"
 
 #define KEY_TILES (TILE_N / 16) /* of the keys of a step */
 #define ROW_TILES (TILE_M / 8)
@@ -30,7 +27,10 @@
 #define V_TILES   ((D_V + 15) / 16)
 #define CHAINS    (4 / ROW_TILES) /* sums that a product is made of: short chains instead of one long one */
 
-#define PREFETCH_KEYS 64 /* that a block asks L2 for */
+/* Keys of a block that L2 is asked for before they may be read: as many as the memory brings while the kernel ahead ends; fewer where a
+ * block may come after others of its own kernel, as those of one part do. */
+#define PREFETCH_MOST  320
+#define PREFETCH_LEAST 64
 
 /* A part of a row in the inbox: O, then top and sum, on 16 bytes. */
 #define PART_FLOATS   (RESULT_COLS + 4)
@@ -215,29 +215,41 @@ DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
     return f;
 }
 
+/* As async_copy_16, of what is read once: L2 lets go of it before anything else. */
+DEVICE void stream_copy_16(unsigned shared, const void *global, int bytes) {
+    unsigned long long once;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(shared), "l"(global), "r"(bytes),
+                 "l"(once)
+                 : "memory");
+}
+
+/* Where this lane's 16 bytes of rows 4 i .. 4 i + 3 of a tile go; those of the row's next 128 bytes lie 128 further. */
+DEVICE unsigned place_of(unsigned tile, int i) {
+    const int lane = threadIdx.x % 32;
+    return (tile + swizzled(lane / 8, lane % 8, QK_PITCH) ^ i % 2 << 6) + i * 4 * QK_PITCH;
+}
+
 /* The rows of Q; those past the last hold anything. */
 DEVICE void load_q(const att_fwd_params *p, const feed *f, unsigned to) {
-    const int lane = threadIdx.x % 32;
-    const unsigned place = to + swizzled(lane / 8, lane % 8, QK_PITCH);
 #pragma unroll
     for (int i = 0; i < TILE_M / 4; i++)
 #pragma unroll
         for (int panel = 0; panel < D_QK / 64; panel++)
-            async_copy_16((place ^ i % 2 << 6) + i * 4 * QK_PITCH + panel * 128, f->q[i] + panel * 128,
-                          64 * panel + lane % 8 * 8 < p->d_qk ? 16 : 0);
+            async_copy_16(place_of(to, i) + panel * 128, f->q[i] + panel * 128,
+                          64 * panel + (int)threadIdx.x % 8 * 8 < p->d_qk ? 16 : 0);
 }
 
 /* K (`what` 0) or V (1) of step j, this warp's next of it. */
 DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, unsigned to, int what, int j) {
     const int valid = w->s.len_k - j * TILE_N, lane = threadIdx.x % 32;
     if (f->straight) {
-        const unsigned place = to + swizzled(lane / 8, lane % 8, QK_PITCH);
 #pragma unroll
         for (int i = 0; i < TILE_N / 4; i++)
 #pragma unroll
             for (int panel = 0; panel < D_QK / 64; panel++)
-                async_copy_16((place ^ i % 2 << 6) + i * 4 * QK_PITCH + panel * 128, f->from[what] + i * f->four[what] + panel * 128,
-                              lane / 8 + 4 * i < valid ? 16 : 0);
+                stream_copy_16(place_of(to, i) + panel * 128, f->from[what] + i * f->four[what] + panel * 128,
+                               lane / 8 + 4 * i < valid ? 16 : 0);
         f->from[what] += f->onwards[what];
         return;
     }
@@ -356,19 +368,26 @@ DEVICE int rows_owned(const att_fwd_params *p, const block_work *w, int rank) {
     return divide(max(w->rows - rank, 0) + p->splits - 1, &p->by_splits);
 }
 
-/* Ask L2 for the first keys of this block: the kernel before this one may still write them, but L2 is where all agree. */
-DEVICE void prefetch_keys(const att_fwd_params *p, const block_work *w) {
-    enum { LINE = 64 /* elements of 128 bytes */, LINES = D_QK / LINE };
-    const int end = min(w->last * TILE_N, w->s.len_k);
+DEVICE void prefetch(const void *sector) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(sector) : "memory");
+}
+
+/* Ask L2 for Q and the first keys of this block: the kernel ahead may still write them, but L2 is where all agree. */
+DEVICE void prefetch_first(const att_fwd_params *p, const block_work *w, const feed *f) {
+    enum { SECTOR = 16 /* elements of the 32 bytes that one asks for */, SECTORS = D_QK / SECTOR };
+    if (threadIdx.x < 32 && threadIdx.x % 2 == 0)
+#pragma unroll
+        for (int i = 0; i < TILE_M / 4; i++)
+#pragma unroll
+            for (int panel = 0; panel < D_QK / 64; panel++)
+                prefetch(f->q[i] + panel * 128);
+    const int first = w->first * TILE_N, most = p->splits > 1 ? PREFETCH_MOST : PREFETCH_LEAST;
+    const int keys = min(min(w->last * TILE_N, w->s.len_k) - first, most);
 #pragma unroll 1
-    for (int i = threadIdx.x; i < PREFETCH_KEYS * LINES; i += 32 * WARPS) {
-        const int key = w->first * TILE_N + i / LINES, column = i % LINES * LINE;
-        if (key >= end)
-            break;
-        const half_bits *k = (const half_bits *)p->k + key_offset(p, &w->s, &p->k_stride, w->head_kv, key) + column;
-        const half_bits *v = (const half_bits *)p->v + key_offset(p, &w->s, &p->v_stride, w->head_kv, key) + column;
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(k) : "memory");
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(v) : "memory");
+    for (int i = threadIdx.x; i < keys * SECTORS; i += 32 * WARPS) {
+        const int key = first + i / SECTORS, column = i % SECTORS * SECTOR;
+        prefetch((const half_bits *)p->k + key_offset(p, &w->s, &p->k_stride, w->head_kv, key) + column);
+        prefetch((const half_bits *)p->v + key_offset(p, &w->s, &p->v_stride, w->head_kv, key) + column);
     }
 }
 
@@ -392,18 +411,20 @@ DEVICE void send_rows(const att_fwd_params *p, const block_work *w, const float 
 /* A row from its parts. */
 DEVICE merged_row merge_parts(const float *parts, int count) {
     const int lane = threadIdx.x % 32;
-    const float *tail = parts + lane * PART_FLOATS + RESULT_COLS;
-    const float2 own = lane < count ? *(const float2 *)tail : make_float2(-INFINITE, 0.0f);
-    merged_row m = {warp_max(own.x), 0.0f, {}};
-    const float weight = m.top == -INFINITE ? 0.0f : exp2_fast(own.x - m.top);
-    m.sum = warp_sum(weight * own.y);
-#pragma unroll 4
+    merged_row m = {-INFINITE, 0.0f, {}};
+#pragma unroll 8
+    for (int n = 0; n < count; n++)
+        m.top = fmaxf(m.top, parts[n * PART_FLOATS + RESULT_COLS]);
+    const float base = m.top == -INFINITE ? 0.0f : m.top;
+#pragma unroll 8
     for (int n = 0; n < count; n++) {
-        const float weight_n = __shfl_sync(0xffffffffu, weight, n);
+        const float2 tail = *(const float2 *)(parts + n * PART_FLOATS + RESULT_COLS);
+        const float weight = exp2_fast(tail.x - base);
+        m.sum += weight * tail.y;
 #pragma unroll
         for (int g = 0; g < QUADS; g++)
             if (4 * lane + 128 * g < RESULT_COLS)
-                add_weighed(&m.o[g], weight_n, *(const float4 *)(parts + n * PART_FLOATS + 4 * lane + 128 * g));
+                add_weighed(&m.o[g], weight, *(const float4 *)(parts + n * PART_FLOATS + 4 * lane + 128 * g));
     }
     return m;
 }
@@ -429,28 +450,24 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
         wait_for_previous_kernel();
     const block_work w = work_of(p);
     const feed f = feed_of(p, &w);
-    if (known) {
-        if (f.straight)
-            prefetch_keys(p, &w);
-        wait_for_previous_kernel();
-    }
-    if (p->partial_o)
-        allow_next_kernel(); /* the one that merges, which waits for this one */
+    if (known && f.straight)
+        prefetch_first(p, &w, &f);
     const int rank = blockIdx.y, owned = rows_owned(p, &w, rank);
-    if (w.rows <= 0) {
-        if (clustered)
-            cluster_wait();
-        return;
-    }
-    if (clustered && threadIdx.x == 0)
-        mbarrier_expect(barrier, owned * p->splits * PART_SENT);
-    warp_rows m;
-    walk_keys(p, &w, f, shared, &m);
-    publish((float *)shared, w.rows, &m);
     if (clustered) {
+        if (threadIdx.x == 0)
+            mbarrier_expect(barrier, owned * p->splits * PART_SENT);
         __syncwarp();
         cluster_wait(); /* every block is there and has its barrier */
     }
+    if (known)
+        wait_for_previous_kernel();
+    if (p->partial_o)
+        allow_next_kernel(); /* the one that merges, which waits for this one */
+    if (w.rows <= 0)
+        return;
+    warp_rows m;
+    walk_keys(p, &w, f, shared, &m);
+    publish((float *)shared, w.rows, &m);
     __syncthreads();
     if (p->partial_o) {
         for (int r = threadIdx.x / 32; r < w.rows; r += WARPS) {
@@ -463,7 +480,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
     if (clustered) {
         send_rows(p, &w, (const float *)shared, shared_address(inbox), barrier);
         if (threadIdx.x / 32 < owned)
-            cluster_receive(barrier, 0);
+            mbarrier_wait(barrier, 0);
     }
     for (int slot = threadIdx.x / 32; slot < owned; slot += WARPS) {
         const int r = rank + slot * p->splits;
