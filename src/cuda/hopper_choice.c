@@ -29,6 +29,7 @@ static const hopper_tile tiles[] = {
     {1, ATT_ROLE_PLAIN, 256, 64, 3900, 1200, 14.4, "256 rows x 64 keys"},
     {2, ATT_ROLE_SMALL, 64, 64, 0, 3050, 10.3, "64 rows x 64 keys"},
     {2, ATT_ROLE_PLAIN, 128, 128, 4500, 600, 11.6, "128 rows x 128 keys"},
+    {2, ATT_ROLE_PLAIN, 192, 80, 4500, 900, 17.4, "192 rows x 80 keys"},
 };
 
 static bool is_uneven(const att_problem *p) {
