@@ -39,6 +39,8 @@
 #define Q_IN_REGISTERS (USE_Q_REGISTERS && IS_PLAIN && GROUPS == 2 && S_COUNT + O_COUNT + P_COUNT + 4 * K_STEPS <= 192)
 /* The next tile's first scores before this one's last PV. */
 #define CARRIES        (USE_CARRY && OWN_O)
+/* A warpgroup none of whose rows are there computes nothing. */
+#define SKIPS_IDLE     (USE_TILE_SKIP && CARRIES)
 /* Two and three warpgroups use the tensor cores in turn; with four that costs more than it brings. */
 #define TAKES_TURNS    (USE_TURNS && GROUPS <= 3)
 
@@ -438,6 +440,38 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     return v;
 }
 
+/* Does the tile end before this warpgroup's rows? A vote, so that the compiler knows that all lanes go the same way. */
+DEVICE bool is_idle(const consumer *c) {
+    return SKIPS_IDLE && __any_sync(0xffffffffu, known(c, ROW0) + 64 * c->group >= known(c, ROWS));
+}
+
+/* Let such a tile pass. */
+DEVICE void pass_tile(consumer *c) {
+    mbarrier_wait(barrier_of(c->shared, Q_FULL + q_place(c)), parity_of(c->n, Q_STAGES));
+    const int count = known(c, LAST) - known(c, FIRST);
+#pragma unroll 1
+    for (int j = 0; j < count; j++) {
+        skip_k(c, 1);
+        skip_v(c, 1);
+    }
+    release_q(c);
+    mbarrier_wait(barrier_of(c->shared, O_EMPTY + c->group), parity_of(c->n, 1) ^ 1);
+    release(c, O_FULL + c->group);
+    release(c, TILE_EMPTY + place_of(c->n, RECORDS));
+    c->n++;
+}
+
+/* Wait for the next tile that this warpgroup has rows of; false where there are no more. */
+DEVICE bool take_own_tile(consumer *c) {
+#pragma unroll 1
+    while (take_tile(c)) {
+        if (!is_idle(c))
+            return true;
+        pass_tile(c);
+    }
+    return false;
+}
+
 DEVICE void consume(consumer *c) {
     float s[S_COUNT], o[O_COUNT];
     unsigned p[P_COUNT], q[K_STEPS][4];
@@ -445,7 +479,7 @@ DEVICE void consume(consumer *c) {
     m.caution = 0;
     if (TAKES_TURNS && c->group == GROUPS - 1)
         named_barrier_arrive(TURN, 2 * WARPGROUP);
-    if (!take_tile(c))
+    if (!take_own_tile(c))
         return;
     key_range v = begin_tile(c, s, p, q, &m);
 #pragma unroll 1
@@ -477,18 +511,16 @@ DEVICE void consume(consumer *c) {
         if (CARRIES)
             release_q(c);
         c->n++;
-        if (!CARRIES || !take_tile(c)) {
+        if (!CARRIES || !take_tile(c) || is_idle(c)) {
             const tile_end last = finish_sums(c, &m);
             accumulate_last(c, o, p, more);
             finish_rows(c, o, &last);
-            if (CARRIES)
-                return;
-            if (OWN_O) {
+            if (OWN_O && !CARRIES) {
                 c->n--;
                 release_q(c);
                 c->n++;
             }
-            if (!take_tile(c))
+            if (!take_own_tile(c))
                 return;
             v = begin_tile(c, s, p, q, &m);
             continue;
