@@ -21,7 +21,6 @@
 #include "kernels/packed.cuh"
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/stmatrix.cuh"
-#include "kernels/vector.cuh"
 #include "kernels/wgmma.cuh"
 
 /* A call makes the compiler wait for each product by itself. */
@@ -421,14 +420,20 @@ DEVICE void accumulate_last(consumer *c, float o[O_COUNT], unsigned p[P_COUNT], 
     release_v(c);
 }
 
-/* The first tile of keys, alone: S, softmax, P. */
-DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
+/* The first scores of a tile, under way. */
+DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS][4]) {
     const key_range v = range_of(c);
     wait_q(c, q);
     skip_k(c, v.behind);
     wait_k(c);
     wait_turn(c);
     score(c, s, q);
+    return v;
+}
+
+/* The first tile of keys, alone: S, softmax, P. */
+DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
+    const key_range v = begin_scores(c, s, q);
     pass_turn(c);
     WGMMA_WAIT(0);
     wgmma_results(s, S_COUNT);
@@ -525,12 +530,7 @@ DEVICE void consume(consumer *c) {
             v = begin_tile(c, s, p, q, &m);
             continue;
         }
-        v = range_of(c);
-        wait_q(c, q);
-        skip_k(c, v.behind);
-        wait_k(c);
-        wait_turn(c);
-        score(c, s, q);
+        v = begin_scores(c, s, q);
         wait_v(c);
         accumulate(c, o, p, more);
         pass_turn(c);

@@ -20,7 +20,7 @@ DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int
     __syncwarp();
 }
 
-/* The rows of a warpgroup, `count` of which are there. */
+/* The rows of a warpgroup; what lies past the tensor's last is not written. */
 DEVICE void store_box(const att_fwd_sm90_params *p, unsigned shared, int n, int group) {
     const int position = record(shared, n, ROW_Q) + ((record(shared, n, ROW0) + 64 * group) >> p->pack);
 #pragma unroll 1
