@@ -586,10 +586,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     __syncthreads();
     if (group == 0) {
         REGISTERS_KEEP(KEEP_REGISTERS);
-        wait_for_previous_kernel(); /* consumers touch nothing in memory before this warpgroup has */
         const int warp = uniform((int)threadIdx.x / 32);
         if (warp == 0)
-            produce(p, shared);
+            produce(p, shared); /* nobody touches anything in memory before its first copy */
         else if (warp == 1)
             send(p, shared);
     } else {

@@ -5,6 +5,7 @@
 #include "kernels/fwd_sm90_shared.cuh"
 #include "kernels/fwd_sm90_work.cuh"
 #include "kernels/math.cuh"
+#include "kernels/programmatic_launch.cuh"
 #include "kernels/tma.cuh"
 #include "kernels/vector.cuh"
 
@@ -150,6 +151,29 @@ DEVICE void leave(const producer *a, int n) {
         mbarrier_arrive(barrier_of(a->shared, TILE_EMPTY + place_of(n, RECORDS)));
 }
 
+/* Before the kernel ahead on the stream has ended: ask L2 for what the first tile begins with. That kernel may still write it, but
+ * L2 is where all agree. Lengths and pages may be what it writes, too. With one tile a block, or none, there is nothing to gain. */
+DEVICE void ask_early(const producer *a) {
+    const att_fwd_sm90_params *p = a->p;
+    const att_fwd_params *f = &p->fwd;
+    if (!USE_EARLY_L2 || p->tiles <= (int)gridDim.x || !a->speaks || f->page_table || f->lens_k || f->cu_seqlens_k || f->cu_seqlens_q)
+        return;
+    const tile_work w = tile_of(p, a->tile);
+    if (!has_rows(&w) || !has_keys(&w))
+        return;
+    const int key_head = p->pack ? w.head : (int)divide(w.head, &f->by_group), key = (w.last - 1) * TILE_N;
+#pragma unroll 1
+    for (int c = 0; c < QK_PANELS; c++) {
+#pragma unroll 1
+        for (int group = 0; group < GROUPS; group++)
+            tma_ask_l2_5d(&p->q, 64 * c, 0, (w.row0 + 64 * group) >> p->pack, w.head, w.s.batch);
+        tma_ask_l2_4d(&p->k, 64 * c, key, key_head, w.s.batch);
+    }
+#pragma unroll 1
+    for (int c = 0; c < V_PANELS; c++)
+        tma_ask_l2_4d(&p->v, 64 * c, key, key_head, w.s.batch);
+}
+
 /* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
  * too where that needs no room that waits for V. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
@@ -160,6 +184,9 @@ DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
         tma_prefetch_map(&p->k);
         tma_prefetch_map(&p->v);
     }
+    ask_early(&a);
+    __syncwarp();
+    wait_for_previous_kernel();
 #pragma unroll 1
     while (next_tile(&a)) {
         const int first = record(shared, a.n, FIRST), last = record(shared, a.n, LAST);

@@ -10,6 +10,9 @@
 #ifndef USE_LATE_CLAIM
 #define USE_LATE_CLAIM 1
 #endif
+#ifndef USE_EARLY_L2
+#define USE_EARLY_L2 1
+#endif
 #ifndef USE_L2_SECTIONS
 #define USE_L2_SECTIONS 1
 #endif

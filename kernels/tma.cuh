@@ -25,6 +25,18 @@ DEVICE void tma_load_5d(unsigned to, const att_tensor_map *map, unsigned barrier
                  : "memory");
 }
 
+/* Ask L2 for the box. */
+DEVICE void tma_ask_l2_4d(const att_tensor_map *map, int c0, int c1, int c2, int c3) {
+    asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+                 : "memory");
+}
+
+DEVICE void tma_ask_l2_5d(const att_tensor_map *map, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global.tile [%0, {%1, %2, %3, %4, %5}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2),
+                 "r"(c3), "r"(c4)
+                 : "memory");
+}
+
 /* Before a store: what this thread wrote to shared memory is seen by the copy engine. */
 DEVICE void tma_publish(void) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
