@@ -15,17 +15,21 @@ typedef struct tile_work {
 } tile_work;
 
 /* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
- * leave them most keys, and blocks that work at the same time share K and V in L2. */
+ * leave them most keys, and blocks that work at the same time share K and V in L2. The last few row blocks, with the fewest keys,
+ * come after all sections, so that blocks end together. */
 DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     tile_work w;
-    const int most = USE_L2_SECTIONS ? p->section : p->units;
-    const int a_section = p->fwd.row_blocks * most, section = tile / a_section, in_section = tile - section * a_section;
-    const int units = min(most, p->units - section * most);
+    const int before = p->fwd.row_blocks - p->last_blocks, in_sections = before * p->units;
+    const bool is_last = tile >= in_sections;
+    const int most = USE_L2_SECTIONS && !is_last ? p->section : p->units, from = is_last ? in_sections : 0;
+    const int a_section = (is_last ? p->last_blocks : before) * most, section = (tile - from) / a_section;
+    const int in_section = tile - from - section * a_section, units = min(most, p->units - section * most);
     const int turn = in_section / units, unit = section * most + in_section - turn * units;
     const int batch = (int)divide(unit, &p->by_heads);
     w.head = unit - batch * (int)p->by_heads.value;
     w.s = sequence_of(&p->fwd, batch);
-    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - turn : turn) * TILE_M;
+    const int block = turn + (is_last ? before : 0);
+    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M;
     w.rows = w.s.len_q << p->pack;
     const int last_row = min(w.row0 + TILE_M, w.rows) - 1;
     w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;

@@ -118,6 +118,7 @@ static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const a
     h->units = (int)units;
     const bool uneven = is_uneven(&t->params, p);
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
+    h->last_blocks = uneven ? (int)(row_blocks / 3) : 0;
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
