@@ -4,16 +4,16 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "cuda/function.h"
+#include "cuda/hopper_choice.h"
 #include "cuda/params.h"
 #include "cuda/shape.h"
 #include "cuda/tensor_maps.h"
 #include "cuda/operands.h"
 
 enum {
-    BOX_COLS = 64,  /* columns of a copy: the 128 bytes that are swizzled */
-    BOX_ROWS = 64,  /* rows of Q and O: those of a warpgroup */
-    WARP_ROWS = 16, /* of which a warp has these */
-    SWIZZLE_ROWS = 8,
+    BOX_COLS = 64,       /* columns of a copy: the 128 bytes that are swizzled */
+    BOX_ROWS = 64,       /* rows of Q and O: those of a warpgroup */
+    WARP_ROWS = 16,      /* of which a warp has these */
     COUNTER_BYTES = 256, /* next_tile, padded */
     WORKSPACE_UNIT = 256
 };
@@ -58,8 +58,7 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
             return "has a stride that tensor maps do not take: 0, or too large";
     }
     *field = "page_size";
-    if (p->features & ATT_PAGED && p->page_size % kernel->tile_n != 0 &&
-        (kernel->tile_n % p->page_size != 0 || p->page_size % SWIZZLE_ROWS != 0))
+    if (!att_cuda_hopper_takes_pages(kernel->tile_n, p))
         return "pages neither hold whole tiles of keys nor divide one into multiples of 8";
     *field = NULL;
     return NULL;
@@ -100,6 +99,14 @@ static int section_of(const att_fwd_sm90_params *h, const att_problem *p,
     return (int)(att_ceil_div(groups, sections) * sharing);
 }
 
+/* Row blocks that wait until all sections are done. They cost K and V a second way into L2: only where the last section is too
+ * small to end evenly. */
+static int last_blocks_of(const att_fwd_sm90_params *h, int64_t row_blocks,
+                          const att_cuda_limits *limits) {
+    const int64_t last = h->units - (h->units - 1) / h->section * h->section;
+    return last * row_blocks * 2 < 3 * (int64_t)limits->sms ? (int)(row_blocks / 3) : 0;
+}
+
 static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const att_problem *p,
                       const att_cuda_limits *limits) {
     att_fwd_sm90_params *h = &t->hopper;
@@ -118,7 +125,7 @@ static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const a
     h->units = (int)units;
     const bool uneven = is_uneven(&t->params, p);
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
-    h->last_blocks = uneven ? (int)(row_blocks / 3) : 0;
+    h->last_blocks = uneven && units > 0 ? last_blocks_of(h, row_blocks, limits) : 0;
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;

@@ -4,11 +4,9 @@
  * cores best; where they leave SMs idle in the last round, or in the only one, smaller ones end sooner. */
 #include "cuda/hopper_choice.h"
 
-#include <stdbool.h>
-
 #include "base/checked.h"
 
-enum { PANEL = 64 /* columns */ };
+enum { PANEL = 64 /* columns */, SWIZZLE_ROWS = 8 };
 
 /* Nanoseconds on an H200, fitted to the times of forced tiles (docs/hopper.md). */
 typedef struct hopper_tile {
@@ -17,20 +15,27 @@ typedef struct hopper_tile {
     int m, n;
     int start;  /* until the first tile of a block is under way, and after its last */
     int tile;   /* a tile */
+    int cut;    /* and more where a mask cuts it */
     double key; /* a key */
+    int least;  /* d_qk: smaller ones have rows of their own */
     const char *text;
 } hopper_tile;
 
 static const hopper_tile tiles[] = {
-    {1, ATT_ROLE_SMALL, 64, 64, 0, 2700, 8.5, "64 rows x 64 keys"},
-    {1, ATT_ROLE_SMALL, 64, 128, 0, 2560, 6.65, "64 rows x 128 keys"},
-    {1, ATT_ROLE_PLAIN, 128, 128, 3900, 200, 8.7, "128 rows x 128 keys"},
-    {1, ATT_ROLE_PLAIN, 192, 128, 3900, 400, 10.8, "192 rows x 128 keys"},
-    {1, ATT_ROLE_PLAIN, 256, 64, 3900, 1200, 14.4, "256 rows x 64 keys"},
-    {2, ATT_ROLE_SMALL, 64, 64, 0, 3050, 10.3, "64 rows x 64 keys"},
-    {2, ATT_ROLE_PLAIN, 128, 128, 4500, 600, 11.6, "128 rows x 128 keys"},
-    {2, ATT_ROLE_PLAIN, 192, 80, 4500, 900, 17.4, "192 rows x 80 keys"},
+    {1, ATT_ROLE_SMALL, 64, 64, 0, 2700, 0, 8.5, 1, "64 rows x 64 keys"},
+    {1, ATT_ROLE_SMALL, 64, 128, 0, 2560, 0, 6.65, 1, "64 rows x 128 keys"},
+    {1, ATT_ROLE_PLAIN, 128, 128, 3900, 200, 0, 8.7, 1, "128 rows x 128 keys"},
+    {1, ATT_ROLE_PLAIN, 192, 128, 3900, 400, 0, 10.8, 1, "192 rows x 128 keys"},
+    {1, ATT_ROLE_PLAIN, 256, 64, 3900, 1200, 0, 14.4, 1, "256 rows x 64 keys"},
+    {2, ATT_ROLE_SMALL, 64, 64, 0, 3050, 0, 10.3, 1, "64 rows x 64 keys"},
+    {2, ATT_ROLE_PLAIN, 128, 128, 4500, 600, 0, 11.6, 1, "128 rows x 128 keys"},
+    {2, ATT_ROLE_PLAIN, 192, 80, 4500, 1100, 2200, 16.5, 97, "192 rows x 80 keys"},
 };
+
+bool att_cuda_hopper_takes_pages(int tile_n, const att_problem *p) {
+    return !(p->features & ATT_PAGED) || p->page_size % tile_n == 0 ||
+           (tile_n % p->page_size == 0 && p->page_size % SWIZZLE_ROWS == 0);
+}
 
 static bool is_uneven(const att_problem *p) {
     return p->causal != ATT_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
@@ -44,8 +49,14 @@ static double time_of(const hopper_tile *t, const att_problem *p, int sms) {
     if (!is_uneven(p))
         return t->start + rounds * each;
     /* Half of the keys on the average, and a tile of them that is cut; the longest tiles come first. */
-    const double mean = count / sms * (t->tile + t->key * ((double)p->seq_k / 2.0 + t->n));
-    return t->start + (mean > each ? mean : each);
+    const double mean =
+        count / sms * (t->tile + t->cut + t->key * ((double)p->seq_k / 2.0 + t->n));
+    return t->start + (mean > each + t->cut ? mean : each + t->cut);
+}
+
+static bool takes(const hopper_tile *t, const att_problem *p) {
+    return p->d_qk >= t->least && att_cuda_hopper_takes_pages(t->n, p) &&
+           !(t->role == ATT_ROLE_SMALL && p->features & ATT_PAGED);
 }
 
 static const hopper_tile *find(const att_cuda_kernel *k) {
@@ -63,9 +74,8 @@ const char *att_cuda_hopper_sooner(const att_cuda_kernel *kernel, const att_prob
         return NULL;
     const hopper_tile *best = own;
     for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++)
-        if (tiles[i].panels == own->panels &&
-            !(tiles[i].role == ATT_ROLE_SMALL && p->features & ATT_PAGED) &&
-            time_of(&tiles[i], p, sms) < time_of(best, p, sms))
+        if (tiles[i].panels == own->panels && takes(&tiles[i], p) &&
+            (!takes(best, p) || time_of(&tiles[i], p, sms) < time_of(best, p, sms)))
             best = &tiles[i];
     return best == own ? NULL : best->text;
 }

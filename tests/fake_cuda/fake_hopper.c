@@ -144,7 +144,8 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
            heads == (p->pack ? f->heads_kv : f->heads_q) && p->units == f->batch * heads &&
            f->row_blocks == (rows + tile_m - 1) / tile_m &&
            p->tiles == p->units * f->row_blocks && p->section >= 1 && p->section <= p->units &&
-           f->splits == 1 && (!p->next_tile || *p->next_tile == 0);
+           p->last_blocks >= 0 && p->last_blocks < f->row_blocks && f->splits == 1 &&
+           (!p->next_tile || *p->next_tile == 0);
 }
 
 bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n, bool wrong) {

@@ -161,6 +161,26 @@ static void test_tiling__causal__units_that_share_l2_are_taken_together(void **s
     assert_int_equal(t.hopper.section, 4); /* no more than there are */
 }
 
+static void
+test_tiling__small_last_section__a_third_of_the_row_blocks_at_the_end(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d128();
+    att_problem p = problem(1, 16, 16, 16384, 16384, 128, ATT_BF16);
+    att_cuda_tiling t = tiling_of(&k, &p);
+    assert_int_equal(t.hopper.last_blocks, 0); /* every tile sees every key */
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    t = tiling_of(&k, &p);
+    /* Sections of 3 heads: the last has one, 128 tiles for 132 SMs. */
+    assert_int_equal(t.hopper.section, 3);
+    assert_int_equal(t.hopper.last_blocks, 128 / 3);
+
+    p = problem(1, 18, 18, 16384, 16384, 128, ATT_BF16);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    t = tiling_of(&k, &p);
+    assert_int_equal(t.hopper.section, 3);
+    assert_int_equal(t.hopper.last_blocks, 0);
+}
+
 static void test_tiling__lengths__count_tiles(void **state) {
     (void)state;
     const att_cuda_kernel k = row_d128();
@@ -588,6 +608,7 @@ int main(void) {
         cmocka_unit_test(test_tiling__every_key_seen__one_block_an_sm_unit_after_unit),
         cmocka_unit_test(test_tiling__fewer_tiles_than_sms__as_many_blocks),
         cmocka_unit_test(test_tiling__causal__units_that_share_l2_are_taken_together),
+        cmocka_unit_test(test_tiling__small_last_section__a_third_of_the_row_blocks_at_the_end),
         cmocka_unit_test(test_tiling__lengths__count_tiles),
         cmocka_unit_test(test_tiling__few_rows__the_heads_of_a_group_share_a_tile),
         cmocka_unit_test(test_shared__of_small__warpgroups_by_themselves),

@@ -432,6 +432,39 @@ static void test_hopper__tiles__by_what_ends_soonest(void **state) {
     assert_true(att_cuda_row_serves(&large, &limits, &paged, &refusal));
 }
 
+/* Rows that would leave most SMs idle in their last round go into larger tiles, if these take what they read. */
+static void test_hopper__rounds__tiles_that_end_them_sooner(void **state) {
+    (void)state;
+    att_cuda_kernel wide = hopper_row(ATT_ROLE_PLAIN), d96 = hopper_row(ATT_ROLE_PLAIN);
+    const att_cuda_kernel usual = hopper_row(ATT_ROLE_PLAIN);
+    wide.tile_m = 192;
+    wide.tile_n = 80;
+    wide.warps = 16;
+    d96.d_qk = d96.d_v = 96;
+    const att_limits limits = hopper(false);
+    att_problem two_rounds = problem(2200, 2200, 128, 128, ATT_BF16); /* of 100 SMs; 8 heads */
+    const att_problem one_round = problem(1500, 2200, 128, 128, ATT_BF16);
+    att_refusal refusal = {.step = 0};
+    assert_true(att_cuda_row_serves(&wide, &limits, &two_rounds, &refusal));
+    assert_false(att_cuda_row_serves(&usual, &limits, &two_rounds, &refusal));
+    assert_non_null(strstr(refusal.why, "192 rows x 80 keys"));
+    assert_false(att_cuda_row_serves(&wide, &limits, &one_round, &refusal));
+    assert_true(att_cuda_row_serves(&usual, &limits, &one_round, &refusal));
+
+    const att_problem narrow = problem(2200, 2200, 96, 96, ATT_BF16); /* has a row of its own */
+    assert_false(att_cuda_row_serves(&wide, &limits, &narrow, &refusal));
+    assert_true(att_cuda_row_serves(&d96, &limits, &narrow, &refusal));
+
+    two_rounds.features = ATT_PAGED;
+    two_rounds.num_pages = 1000;
+    two_rounds.page_size = 64; /* does not divide 80 */
+    assert_false(att_cuda_row_serves(&wide, &limits, &two_rounds, &refusal));
+    assert_true(att_cuda_row_serves(&usual, &limits, &two_rounds, &refusal));
+    two_rounds.page_size = 16;
+    assert_true(att_cuda_row_serves(&wide, &limits, &two_rounds, &refusal));
+    assert_false(att_cuda_row_serves(&usual, &limits, &two_rounds, &refusal));
+}
+
 /* Keys are taken in whole tiles: few of them by the small ones. */
 static void test_hopper__few_keys__tiles_that_they_fill(void **state) {
     (void)state;
@@ -481,6 +514,7 @@ int main(void) {
         cmocka_unit_test(test_hopper__features__by_role),
         cmocka_unit_test(test_hopper__layouts__that_the_copy_engine_takes),
         cmocka_unit_test(test_hopper__tiles__by_what_ends_soonest),
+        cmocka_unit_test(test_hopper__rounds__tiles_that_end_them_sooner),
         cmocka_unit_test(test_hopper__other_gpus__refused),
         cmocka_unit_test(test_hopper__few_keys__tiles_that_they_fill),
         cmocka_unit_test(test_alignment__bases_and_strides__their_common_power),
