@@ -198,24 +198,42 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     }
 }
 
-DEVICE void hide(const consumer *c, float s[S_COUNT], int j) {
-    sequence own;
-    own.len_k = known(c, LEN_K);
-    own.shift = known(c, SHIFT);
-    hide_keys(c->p, &own, s, row_of(c), j);
-}
 
 DEVICE bool is_clear(const key_range *v) {
     return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
 }
 
+/* What this thread sees of tile j of the keys. */
+DEVICE void look(const consumer *c, unsigned seen[2], int j) {
+    const consumer same = anew(c);
+    sequence own;
+    own.len_k = known(&same, LEN_K);
+    own.shift = known(&same, SHIFT);
+    columns_seen(c->p, &own, seen, row_of(&same), j);
+}
+
+/* Masks on a tile of keys that needs them. */
 DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
     if (!is_clear(v)) {
-        const consumer same = anew(c);
-        hide(&same, s, v->now);
+        unsigned seen[2];
+        look(c, seen, v->now);
+        hide_columns(s, seen);
     }
+}
+
+/* The same in two parts: the first while the scores are under way. In the loop that costs more than it brings: few tiles need masks. */
+DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) {
+    if (!is_clear(v))
+        look(c, seen, v->now);
+}
+
+DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], const unsigned seen[2]) {
+    if (!IS_PLAIN)
+        adjust(c, s, v->now);
+    if (!is_clear(v))
+        hide_columns(s, seen);
 }
 
 DEVICE float factor_of(const consumer *c) {
@@ -365,14 +383,18 @@ DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
     return end;
 }
 
-/* O of the tile before goes to shared memory, whence it leaves. Rows that are not finite go to the list. */
+/* Wait until O of the tile before has a place in shared memory. */
+DEVICE void wait_o_place(const consumer *next) {
+    if (OWN_O)
+        mbarrier_wait(barrier_of(next->shared, O_EMPTY + next->group), parity_of(next->n, 1));
+    else
+        named_barrier_wait(OWN + next->group, WARPGROUP); /* nobody reads Q any more */
+}
+
+/* O of the tile before goes there, whence it leaves. Rows that are not finite go to the list. */
 DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *end) {
     consumer same = anew(next), *c = &same;
     same.n--;
-    if (OWN_O)
-        mbarrier_wait(barrier_of(c->shared, O_EMPTY + c->group), parity_of(c->n, 1) ^ 1);
-    else
-        named_barrier_wait(OWN + c->group, WARPGROUP); /* nobody reads Q any more */
     unsigned check[4] = {0, 0, 0, 0};
     const int r = 16 * c->warp + c->lane % 16;
     const unsigned place = o_place(c->shared, c->group) + r * ROW_BYTES;
@@ -435,10 +457,12 @@ DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS]
 DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
     const key_range v = begin_scores(c, s, q);
     pass_turn(c);
+    unsigned seen[2];
+    look_ahead(c, &v, seen);
     WGMMA_WAIT(0);
     wgmma_results(s, S_COUNT);
     release_k(c);
-    see(c, &v, s);
+    see_first(c, &v, s, seen);
     start_softmax(s, factor_of(c), m);
     round_weights(p, s);
     skip_v(c, v.behind);
@@ -519,6 +543,7 @@ DEVICE void consume(consumer *c) {
         if (!CARRIES || !take_tile(c) || is_idle(c)) {
             const tile_end last = finish_sums(c, &m);
             accumulate_last(c, o, p, more);
+            wait_o_place(c);
             finish_rows(c, o, &last);
             if (OWN_O && !CARRIES) {
                 c->n--;
@@ -534,13 +559,15 @@ DEVICE void consume(consumer *c) {
         wait_v(c);
         accumulate(c, o, p, more);
         pass_turn(c);
+        const tile_end end = finish_sums(c, &m); /* while the scores are under way */
+        unsigned seen[2];
+        look_ahead(c, &v, seen);
         WGMMA_WAIT(1);
         wgmma_results(s, S_COUNT);
         release_k(c);
-        see(c, &v, s);
-        const softmax_state done = m;
+        see_first(c, &v, s, seen);
         start_softmax(s, factor_of(c), &m);
-        const tile_end end = finish_sums(c, &done); /* has branches: the compiler does not move the wait above them */
+        wait_o_place(c); /* has a branch: the compiler does not move the wait above it */
         wait_o(o);
         release_v(c);
         skip_v(c, v.behind);

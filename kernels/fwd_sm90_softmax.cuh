@@ -34,23 +34,33 @@ typedef struct softmax_state {
     int caution; /* not 0: look for maxima */
 } softmax_state;
 
-/* Keys that rows `row` and `row` + 8 of the unit do not see, of tile j. */
-DEVICE void hide_keys(const att_fwd_sm90_params *p, const sequence *own, float s[S_COUNT], int row, int j) {
+static_assert(S_COUNT / 2 <= 32, "a bit for each of a thread's columns");
+
+/* Bits of a thread's columns, two neighbours of every 8, that lie before column `end`. */
+DEVICE unsigned columns_before(int end) {
+    unsigned bits;
+    const int whole = max(end, 0);
+    asm("bmsk.clamp.b32 %0, 0, %1;" : "=r"(bits) : "r"(whole / 8 * 2 + min(whole % 8, 2)));
+    return bits;
+}
+
+/* Bits of this thread's columns of tile j that rows `row` and `row` + 8 of the unit see. */
+DEVICE void columns_seen(const att_fwd_sm90_params *p, const sequence *own, unsigned seen[2], int row, int j) {
     const int key0 = j * TILE_N + (int)threadIdx.x % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int i = (row + 8 * half) >> p->pack;
-        const int lo = visible_lo(&p->fwd, own, i) - key0, hi = visible_hi(&p->fwd, own, i) - key0;
+        seen[half] = columns_before(visible_hi(&p->fwd, own, i) - key0) & ~columns_before(visible_lo(&p->fwd, own, i) - key0);
+    }
+}
+
+DEVICE void hide_columns(float s[S_COUNT], const unsigned seen[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; half++)
 #pragma unroll
         for (int n = 0; n < S_COUNT / 2; n++)
-            if (n / 2 * 8 + n % 2 >= hi)
+            if (!(seen[half] >> n & 1))
                 s[n / 2 * 4 + n % 2 + 2 * half] = -INFINITE;
-        if (p->fwd.window_left >= 0)
-#pragma unroll
-            for (int n = 0; n < S_COUNT / 2; n++)
-                if (n / 2 * 8 + n % 2 < lo)
-                    s[n / 2 * 4 + n % 2 + 2 * half] = -INFINITE;
-    }
 }
 
 /* The maximum of this lane's scores of a row half. */
