@@ -203,13 +203,12 @@ DEVICE bool is_clear(const key_range *v) {
     return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
 }
 
-/* What this thread sees of tile j of the keys. */
-DEVICE void look(const consumer *c, unsigned seen[2], int j) {
-    const consumer same = anew(c);
+/* What hides keys of this tile of rows. */
+DEVICE sequence mask_of(const consumer *c) {
     sequence own;
-    own.len_k = known(&same, LEN_K);
-    own.shift = known(&same, SHIFT);
-    columns_seen(c->p, &own, seen, row_of(&same), j);
+    own.len_k = known(c, LEN_K);
+    own.shift = known(c, SHIFT);
+    return own;
 }
 
 /* Masks on a tile of keys that needs them. */
@@ -217,19 +216,26 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
     if (!is_clear(v)) {
-        unsigned seen[2];
-        look(c, seen, v->now);
-        hide_columns(s, seen);
+        const consumer same = anew(c);
+        const sequence own = mask_of(&same);
+        hide_keys(c->p, &own, s, row_of(&same), v->now);
     }
 }
 
-/* The same in two parts: the first while the scores are under way. In the loop that costs more than it brings: few tiles need masks. */
+/* The same of the first tile of keys, in two parts: this one while the scores are under way. */
 DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) {
-    if (!is_clear(v))
-        look(c, seen, v->now);
+    if (CARRIES && !is_clear(v)) {
+        const consumer same = anew(c);
+        const sequence own = mask_of(&same);
+        columns_seen(c->p, &own, seen, row_of(&same), v->now);
+    }
 }
 
 DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], const unsigned seen[2]) {
+    if (!CARRIES) {
+        see(c, v, s);
+        return;
+    }
     if (!IS_PLAIN)
         adjust(c, s, v->now);
     if (!is_clear(v))

@@ -148,11 +148,8 @@ DEVICE float2 weigh_tile(const share *a, const tile_work *w, float s[S_COUNT], s
     const att_fwd_params *f = &a->p->fwd;
     const int clear_from = visible_lo(f, &w->s, (min(w->row0 + 64, w->rows) - 1) >> a->p->pack);
     const int clear_to = visible_hi(f, &w->s, w->row0 >> a->p->pack);
-    if (j * TILE_N < clear_from || (j + 1) * TILE_N > clear_to) {
-        unsigned seen[2];
-        columns_seen(a->p, &w->s, seen, w->row0 + a->thread / 32 * 16 + a->thread % 32 / 4, j);
-        hide_columns(s, seen);
-    }
+    if (j * TILE_N < clear_from || (j + 1) * TILE_N > clear_to)
+        hide_keys(a->p, &w->s, s, w->row0 + a->thread / 32 * 16 + a->thread % 32 / 4, j);
     float shrink[2];
 #pragma unroll
     for (int half = 0; half < 2; half++) {
