@@ -43,15 +43,15 @@ static bool is_uneven(const att_problem *p) {
 
 static double time_of(const hopper_tile *t, const att_problem *p, int sms) {
     const double count = (double)(p->batch * p->heads_q) * (double)att_ceil_div(p->seq_q, t->m);
+    const double tile = t->tile + (is_uneven(p) ? t->cut : 0);
     /* Keys come in whole tiles. */
-    const double each = t->tile + t->key * (double)att_round_up(p->seq_k, t->n);
+    const double each = tile + t->key * (double)att_round_up(p->seq_k, t->n);
     const double rounds = (double)att_ceil_div((int64_t)count, sms);
     if (!is_uneven(p))
         return t->start + rounds * each;
     /* Half of the keys on the average, and a tile of them that is cut; the longest tiles come first. */
-    const double mean =
-        count / sms * (t->tile + t->cut + t->key * ((double)p->seq_k / 2.0 + t->n));
-    return t->start + (mean > each + t->cut ? mean : each + t->cut);
+    const double mean = count / sms * (tile + t->key * ((double)p->seq_k / 2.0 + t->n));
+    return t->start + (mean > each ? mean : each);
 }
 
 static bool takes(const hopper_tile *t, const att_problem *p) {
