@@ -30,8 +30,8 @@ ATTEST_DEVICE=gpu expect 'an unknown device of the environment' 2 err='ATTEST_DE
 # Which kernel.
 expect 'nothing slow without leave' 3 out='^refused +.* flags: .*ATT_ALLOW_SLOW' -- explain b2h8s512d64,f32
 expect 'decode in one launch' 0 out='^chosen +decode_sm90_.* keys in 8 parts that a cluster merges, workspace 0 bytes' -- \
-    explain b1h32hkv8s1sk8192d128,bf16 --allow-unattested
-expect 'decode in two' 0 out='^chosen +decode_sm90_.* keys in 16 parts, workspace [1-9]' -- explain b1h32hkv8s1sk65536d128,bf16 --allow-unattested
+    explain b1h32hkv8s1sk8192d128,bf16
+expect 'decode in two' 0 out='^chosen +decode_sm90_.* keys in 16 parts, workspace [1-9]' -- explain b1h32hkv8s1sk65536d128,bf16
 expect 'slow with leave' 0 out='^chosen +[a-z]+_sm80' -- explain b2h8s512d64,f32 --allow-slow
 ATTEST_ALLOW_SLOW=1 expect 'leave by the environment' 0 out='^chosen' -- explain b2h8s512d64,f32
 expect 'one kernel' 0 out='^kernel +naive_sm80' -- run b1h2s64d64 --allow-slow --kernel naive_sm80

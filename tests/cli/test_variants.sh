@@ -40,7 +40,7 @@ expect 'one problem a document' 2 err='--json holds one problem' -- ablate b1h1s
 ATTEST_LIBNVRTC=/nonexistent/libnvrtc.so CUDA_HOME='' expect 'no compiler' 3 err='compiled here, but NVRTC' -- ablate b1h1s17d16
 
 # The kernels of Hopper: blocks and tiles of their own.
-hopper=(b1h2s40d64 --kernel fwd_sm90_f16_d64_m192n128s4 --allow-unattested --seconds 0 --min-samples 3)
+hopper=(b1h2s40d64 --kernel fwd_sm90_f16_d64_m192n128s4 --seconds 0 --min-samples 3)
 FAKE_CUDA_CC=90 expect 'ablate fwd_sm90' 0 out='^without CARRY +pass' -- ablate "${hopper[@]}" --json hopper.json
 check 'its own switches' json hopper.json \
     "d['kernel'] == 'fwd_sm90_f16_d64_m192n128s4' and len(d['switches']) == $(grep -c '^ATT_SWITCH(fwd_sm90,' "$root/kernels/switches.def")"

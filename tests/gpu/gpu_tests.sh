@@ -81,10 +81,10 @@ hopper() {
         echo 'skipped: no GPU of compute capability 9.0 here'
         return
     fi
-    step 'verify hopper' 300 "$attest" verify --suite hopper --device cuda --allow-unattested
-    step 'verify hopper on fwd_sm90 alone' 300 "$attest" verify --suite hopper --device cuda --allow-unattested --kernel 'fwd_sm90*'
-    step 'verify gpu on fwd_sm90 alone' 300 "$attest" verify --suite gpu --device cuda --allow-unattested --kernel 'fwd_sm90*'
-    step 'verify hopper, compiled here' 300 env ATTEST_JIT=1 "$attest" verify --suite hopper --device cuda --allow-unattested
+    step 'verify hopper' 300 "$attest" verify --suite hopper --device cuda
+    step 'verify hopper on fwd_sm90 alone' 300 "$attest" verify --suite hopper --device cuda --kernel 'fwd_sm90*'
+    step 'verify gpu on fwd_sm90 alone' 300 "$attest" verify --suite gpu --device cuda --kernel 'fwd_sm90*'
+    step 'verify hopper, compiled here' 300 env ATTEST_JIT=1 "$attest" verify --suite hopper --device cuda
 }
 
 # Every switch of fwd_sm80 off, alone and together: plain and causal, general, ragged, and keys in parts.
