@@ -187,7 +187,7 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
                 const int key = j * TILE_N + 8 * n + c->lane % 4 * 2 + e;
                 float *x = &s[4 * n + e];
                 const float product = half ? x[2] : x[0];
-                const float y = row < rows && key < len_k
+                const float y = is_there(row, rows) && key < len_k
                                     ? score_of(&c->p->fwd, &own, head, i, key, slope, product)
                                     : product;
                 if (half)
@@ -329,7 +329,7 @@ DEVICE bool is_lost(const consumer *c, float total, int half) {
 
 /* LSE of a row half leaves. */
 DEVICE void store_lse(const consumer *c, float lse, int half) {
-    if (c->lane % 4 == 0 && row_of(c) + 8 * half < known(c, ROWS)) {
+    if (c->lane % 4 == 0 && is_there(row_of(c) + 8 * half, known(c, ROWS))) {
         const int r = 64 * c->group + 16 * c->warp + c->lane / 4 + 8 * half;
         float *to = (float *)record_address(c->shared, c->n, LSE_ROW);
         to[row_offset(c->p, &c->p->fwd.lse_stride, r)] = lse * LN_2;
@@ -341,7 +341,7 @@ DEVICE void note_rows(const consumer *c, unsigned bad) {
     unsigned rows = 0;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const unsigned votes = __ballot_sync(0xffffffffu, bad >> half & 1 && row_of(c) + 8 * half < known(c, ROWS));
+        const unsigned votes = __ballot_sync(0xffffffffu, bad >> half & 1 && is_there(row_of(c) + 8 * half, known(c, ROWS)));
 #pragma unroll
         for (int quad = 0; quad < 8; quad++)
             rows |= (votes >> 4 * quad & 15u) != 0 ? 1u << (quad + 8 * half) : 0u;
@@ -475,9 +475,9 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     return v;
 }
 
-/* Does the tile end before this warpgroup's rows? A vote, so that the compiler knows that all lanes go the same way. */
+/* Does the tile have no row of this warpgroup? A vote, so that the compiler knows that all lanes go the same way. */
 DEVICE bool is_idle(const consumer *c) {
-    return SKIPS_IDLE && __any_sync(0xffffffffu, known(c, ROW0) + 64 * c->group >= known(c, ROWS));
+    return SKIPS_IDLE && __any_sync(0xffffffffu, !has_rows_of(known(c, ROW0), known(c, ROWS), c->group));
 }
 
 /* Let such a tile pass. */

@@ -13,7 +13,7 @@
 DEVICE void store_nothing(const att_fwd_sm90_params *p, const tile_work *w) {
     const att_fwd_params *f = &p->fwd;
 #pragma unroll 1
-    for (int r = (int)threadIdx.x % 32; r < min(TILE_M, w->rows - w->row0); r += 32) {
+    for (int r = max(0, -w->row0) + (int)threadIdx.x % 32; r < min(TILE_M, w->rows - w->row0); r += 32) {
         half_bits *o = (half_bits *)f->o + first_row(p, w, &f->o_stride) + row_offset(p, &f->o_stride, r);
 #pragma unroll 1
         for (int column = 0; column < f->d_v; column += 8)

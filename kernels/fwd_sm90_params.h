@@ -27,6 +27,7 @@ typedef struct att_fwd_sm90_params {
     int units;     /* batch entries * heads, or * K/V heads */
     int section;   /* units whose tiles are taken together, those with most keys first; 1: unit after unit */
     int last_blocks; /* row blocks of every unit that are taken after all sections */
+    int top_rows;  /* that the first tile of a unit lacks, and not the last: under a causal mask it sees the fewest keys */
     int pack;      /* log2 of the query heads in a tile, at most 4 */
     int copy_rows; /* keys that one copy of K or V brings: TILE_N, or a page where that is less */
     unsigned *next_tile; /* counts the tiles that blocks asked for, 0 at the start; NULL: tile t goes to block t % gridDim.x */

@@ -38,14 +38,14 @@ DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
         wait_full(shared, TILE_FULL, n, RECORDS);
         if (record(shared, n, TILE) == NO_TILE)
             break;
-        const int rows = record(shared, n, ROWS) - record(shared, n, ROW0);
+        const int row0 = record(shared, n, ROW0), rows = record(shared, n, ROWS);
 #pragma unroll 1
         for (int group = 0; group < GROUPS; group++) {
-            const int count = min(64, rows - 64 * group);
+            const int count = min(64, rows - row0 - 64 * group);
             mbarrier_wait(barrier_of(shared, O_FULL + group), parity_of(n, 1));
             if (p->fwd.cu_seqlens_q && count < 64)
                 store_rows(p, shared, n, group, count);
-            else if (speaks && count > 0)
+            else if (speaks && has_rows_of(row0, rows, group))
                 store_box(p, shared, n, group);
             if (speaks) /* with no place of its own, O lay in that of Q */
                 mbarrier_arrive(barrier_of(shared, (OWN_O ? O_EMPTY : Q_EMPTY) + group));

@@ -10,7 +10,7 @@
 typedef struct tile_work {
     sequence s;
     int head;        /* of Q; of K and V where heads are packed */
-    int row0, rows;  /* first row of the tile; rows of the whole unit */
+    int row0, rows;  /* first row of the tile, below 0 where it is cut short at its top; rows of the whole unit */
     int first, last; /* tiles of keys that some row sees; none: last <= first */
 } tile_work;
 
@@ -29,7 +29,7 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     w.head = unit - batch * (int)p->by_heads.value;
     w.s = sequence_of(&p->fwd, batch);
     const int block = turn + (is_last ? before : 0);
-    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M;
+    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M - p->top_rows;
     w.rows = w.s.len_q << p->pack;
     const int last_row = min(w.row0 + TILE_M, w.rows) - 1;
     w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;
@@ -43,6 +43,15 @@ DEVICE bool has_rows(const tile_work *w) {
 
 DEVICE bool has_keys(const tile_work *w) {
     return w->first < w->last;
+}
+
+/* Is some row of the tile's warpgroup there? */
+DEVICE bool has_rows_of(int row0, int rows, int group) {
+    return row0 + 64 * group < rows && row0 + 64 * group + 64 > 0;
+}
+
+DEVICE bool is_there(int row, int rows) {
+    return (unsigned)row < (unsigned)rows;
 }
 
 /* The query head of a row of the unit. */

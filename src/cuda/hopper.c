@@ -126,6 +126,10 @@ static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const a
     const bool uneven = is_uneven(&t->params, p);
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
     h->last_blocks = uneven && units > 0 ? last_blocks_of(h, row_blocks, limits) : 0;
+    h->top_rows = 0;
+    if (t->params.window_right >= 0 && !h->pack && !(p->features & ATT_CU_SEQLENS_Q) &&
+        kernel->role != ATT_ROLE_SMALL)
+        h->top_rows = (int)(row_blocks * kernel->tile_m - p->seq_q);
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
