@@ -34,6 +34,13 @@ DEVICE void write_address(unsigned to, const void *address) {
 
 enum { CLAIM_KEYS = 512 /* left to load when the next tile is asked for: the answer takes a microsecond */ };
 
+/* Where the keys of a tile lie. */
+typedef struct key_source {
+    int batch, head; /* of K and V; keys that are packed without pages have no batch entries */
+    int row;         /* of the sequence's first key; 0 with pages */
+    int len_k;
+} key_source;
+
 typedef struct producer {
     const att_fwd_sm90_params *p;
     unsigned shared;
@@ -41,6 +48,8 @@ typedef struct producer {
     int n;            /* the record written last */
     int tile;         /* the tile that it is of */
     unsigned claimed; /* from the counter; in the lane that speaks */
+    int first, last;  /* tiles of keys of that tile */
+    key_source keys;
 } producer;
 
 /* What the next record says: the tile's work; no `tile`: there are no more. */
@@ -54,10 +63,9 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
         write_record(to, NO_TILE, 0, 0, 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     } else if (a->speaks) {
-        const int key_head = p->pack ? w->head : (int)divide(w->head, &f->by_group);
         write_record(to, tile, w->row0, w->rows, w->first);
         write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
-        write_record(to + 32, w->s.batch, (int)w->s.row_q, (int)w->s.row_k, key_head);
+        write_record(to + 32, w->s.batch, (int)w->s.row_q, (int)w->s.row_k, a->keys.head);
         write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
         write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
@@ -81,6 +89,9 @@ DEVICE bool next_tile(producer *a) {
     for (; a->tile < a->p->tiles; claim(a), a->tile = claimed(a)) {
         const tile_work w = tile_of(a->p, a->tile);
         if (has_rows(&w) && has_keys(&w)) {
+            a->first = w.first;
+            a->last = w.last;
+            a->keys = {a->p->fwd.cu_seqlens_k && !a->p->fwd.page_table ? 0 : w.s.batch, key_head_of(a->p, w.head), (int)w.s.row_k, w.s.len_k};
             announce(a, a->tile, &w);
             return true;
         }
@@ -91,42 +102,45 @@ DEVICE bool next_tile(producer *a) {
     return false;
 }
 
-/* Tile j of the keys of record n into a free place of its ring. A page that does not exist lies outside the tensor: it arrives as zeros. */
-DEVICE void load_keys(const producer *a, int n, const att_tensor_map *map, unsigned to, unsigned barrier, int panels, int j) {
+/* Tile j of the keys into a free place of its ring. A page that does not exist lies outside the tensor: it arrives as zeros. */
+DEVICE void load_pages(const producer *a, const key_source *keys, const att_tensor_map *map, unsigned to, unsigned barrier, int panels, int j) {
     const att_fwd_params *f = &a->p->fwd;
-    const int batch = record(a->shared, n, BATCH), key_head = record(a->shared, n, KEY_HEAD);
-    if (!a->speaks)
-        return;
-    mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
-    if (!f->page_table) {
-        const int row = record(a->shared, n, ROW_K) + j * TILE_N;
-#pragma unroll
-        for (int c = 0; c < panels; c++)
-            tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, row, key_head, f->cu_seqlens_k ? 0 : batch);
-        return;
-    }
 #pragma unroll 1
     for (int r = 0; r < TILE_N; r += a->p->copy_rows) {
         const int key = j * TILE_N + r, index = key / f->page_size;
-        const int page = key < record(a->shared, n, LEN_K) ? f->page_table[batch * f->page_table_stride + index] : -1;
+        const int page = key < keys->len_k ? f->page_table[keys->batch * f->page_table_stride + index] : -1;
 #pragma unroll 1
         for (int c = 0; c < panels; c++)
             tma_load_4d(to + c * TILE_N * ROW_BYTES + r * ROW_BYTES, map, barrier, 64 * c, key - index * f->page_size,
-                        key_head, page);
+                        keys->head, page);
     }
 }
 
-/* The use-th tile of K, or of V, that this block loads. */
-DEVICE void load_k(const producer *a, int n, int use, int j) {
-    const int place = place_of(use, STAGES);
-    wait_empty(a->shared, K_EMPTY, use, STAGES);
-    load_keys(a, n, &a->p->k, a->shared + K_AT + place * K_BYTES, barrier_of(a->shared, K_FULL + place), QK_PANELS, j);
+/* What is known before the place is free is found before: consumers wait for what comes after. */
+DEVICE void load_keys(const producer *a, const key_source *keys, const att_tensor_map *map, unsigned to, int full, int empty, int panels,
+                      int use, int j) {
+    const unsigned barrier = barrier_of(a->shared, full + place_of(use, STAGES));
+    const int row = keys->row + j * TILE_N, head = keys->head;
+    wait_empty(a->shared, empty, use, STAGES);
+    if (!a->speaks)
+        return;
+    mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
+    if (a->p->fwd.page_table) {
+        load_pages(a, keys, map, to, barrier, panels, j);
+        return;
+    }
+#pragma unroll
+    for (int c = 0; c < panels; c++)
+        tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, row, head, keys->batch);
 }
 
-DEVICE void load_v(const producer *a, int n, int use, int j) {
-    const int place = place_of(use, STAGES);
-    wait_empty(a->shared, V_EMPTY, use, STAGES);
-    load_keys(a, n, &a->p->v, a->shared + V_AT + place * V_BYTES, barrier_of(a->shared, V_FULL + place), V_PANELS, j);
+/* The use-th tile of K, or of V, that this block loads. */
+DEVICE void load_k(const producer *a, const key_source *keys, int use, int j) {
+    load_keys(a, keys, &a->p->k, a->shared + K_AT + place_of(use, STAGES) * K_BYTES, K_FULL, K_EMPTY, QK_PANELS, use, j);
+}
+
+DEVICE void load_v(const producer *a, const key_source *keys, int use, int j) {
+    load_keys(a, keys, &a->p->v, a->shared + V_AT + place_of(use, STAGES) * V_BYTES, V_FULL, V_EMPTY, V_PANELS, use, j);
 }
 
 /* The rows of warpgroup `group`. */
@@ -161,7 +175,7 @@ DEVICE void ask_early(const producer *a) {
     const tile_work w = tile_of(p, a->tile);
     if (!has_rows(&w) || !has_keys(&w))
         return;
-    const int key_head = p->pack ? w.head : (int)divide(w.head, &f->by_group), key = (w.last - 1) * TILE_N;
+    const int key_head = key_head_of(p, w.head), key = (w.last - 1) * TILE_N;
 #pragma unroll 1
     for (int c = 0; c < QK_PANELS; c++) {
 #pragma unroll 1
@@ -177,8 +191,9 @@ DEVICE void ask_early(const producer *a) {
 /* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
  * too where that needs no room that waits for V. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, threadIdx.x % 32 == 0, -1, (int)blockIdx.x, 0};
-    int use = 0, v_record = 0, v_tile = 0; /* of K; V that is due */
+    producer a = {p, shared, elect_lane(), -1, (int)blockIdx.x, 0, 0, 0, {0, 0, 0, 0}};
+    int use = 0, due = 0; /* of K; the tile of V that is due */
+    key_source due_keys = a.keys;
     if (a.speaks) {
         tma_prefetch_map(&p->q);
         tma_prefetch_map(&p->k);
@@ -189,12 +204,12 @@ DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
     wait_for_previous_kernel();
 #pragma unroll 1
     while (next_tile(&a)) {
-        const int first = record(shared, a.n, FIRST), last = record(shared, a.n, LAST);
+        const int first = a.first, last = a.last;
 #pragma unroll 1
         for (int j = last - 1; j >= first; j--) {
             if (j == last - 1)
                 load_q(&a, 0);
-            load_k(&a, a.n, use, j);
+            load_k(&a, &a.keys, use, j);
             if (j == last - 1)
 #pragma unroll 1
                 for (int group = 1; group < GROUPS; group++)
@@ -202,19 +217,19 @@ DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
             if (j == (USE_LATE_CLAIM ? min(last - 1, first + CLAIM_KEYS / TILE_N) : last - 1))
                 claim(&a);
             if (use > 0 && (OWN_O || j < last - 1))
-                load_v(&a, v_record, use - 1, v_tile);
+                load_v(&a, &due_keys, use - 1, due);
             if (j == last - 1 && a.n > 0)
                 leave(&a, a.n - 1);
-            v_record = a.n;
-            v_tile = j;
+            due_keys = a.keys;
+            due = j;
             use++;
         }
         if (!OWN_O)
-            load_v(&a, v_record, use - 1, v_tile);
+            load_v(&a, &due_keys, use - 1, due);
         a.tile = claimed(&a);
     }
     if (OWN_O && use > 0)
-        load_v(&a, v_record, use - 1, v_tile);
+        load_v(&a, &due_keys, use - 1, due);
     if (a.n > 0)
         leave(&a, a.n - 1);
 }

@@ -59,6 +59,11 @@ DEVICE int head_of(const att_fwd_sm90_params *p, int unit_head, int row) {
     return (unit_head << p->pack) + (row & ((1 << p->pack) - 1));
 }
 
+/* The head of K and V of a unit. */
+DEVICE int key_head_of(const att_fwd_sm90_params *p, int unit_head) {
+    return p->pack ? unit_head : (int)divide(unit_head, &p->fwd.by_group);
+}
+
 /* Elements from the tile's first row to its row r, in a tensor of Q's shape. */
 DEVICE long long row_offset(const att_fwd_sm90_params *p, const att_fwd_strides *stride, int r) {
     return (r >> p->pack) * stride->row + (r & ((1 << p->pack) - 1)) * stride->head;

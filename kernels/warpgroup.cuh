@@ -20,6 +20,12 @@ DEVICE void named_barrier_arrive(int id, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+DEVICE bool elect_lane(void) {
+    unsigned yes;
+    asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(yes));
+    return yes != 0;
+}
+
 /* A value that is the same in all lanes, in a uniform register. */
 DEVICE int uniform(int x) {
     return __shfl_sync(0xffffffffu, x, 0);
