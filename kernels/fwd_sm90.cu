@@ -34,10 +34,8 @@
 #define KEEP_REGISTERS (GROUPS == 2 ? 40 : 32)
 #define TAKE_REGISTERS (GROUPS == 2 ? 232 : GROUPS == 3 ? 160 : 112)
 
-/* Q stays in registers where they hold it beside S, P and O. */
-#define Q_IN_REGISTERS (USE_Q_REGISTERS && IS_PLAIN && GROUPS == 2 && S_COUNT + O_COUNT + P_COUNT + 4 * K_STEPS <= 192)
 /* The next tile's first scores before this one's last PV. */
-#define CARRIES        (USE_CARRY && OWN_O)
+#define CARRIES        (USE_CARRY && TWO_Q)
 /* A warpgroup none of whose rows are there computes nothing. */
 #define SKIPS_IDLE     (USE_TILE_SKIP && CARRIES)
 /* Two and three warpgroups use the tensor cores in turn; with four that costs more than it brings. */
@@ -107,7 +105,7 @@ DEVICE void wait_v(const consumer *c) {
 
 DEVICE void release_v(consumer *c) {
     release(c, V_EMPTY + c->v.place);
-    c->v = ring_next(c->v, STAGES);
+    c->v = ring_next(c->v, V_STAGES);
 }
 
 /* Tiles of keys that this warpgroup has no use for. */
@@ -308,10 +306,14 @@ DEVICE void wait_q(consumer *c, unsigned q[K_STEPS][4]) {
     for (int k = 0; k < K_STEPS; k++)
         if (Q_IN_REGISTERS)
             ldmatrix_x4(q[k], tile + r * ROW_BYTES + k / 4 * 64 * ROW_BYTES + (((2 * (k % 4) + c->lane / 16) ^ (r & 7)) << 4));
+    if (ONE_Q)
+        release(c, Q_EMPTY + q_place(c));
 }
 
+/* After the last scores of a tile; O is in its place where it has none of its own. */
 DEVICE void release_q(const consumer *c) {
-    release(c, Q_EMPTY + q_place(c));
+    if (OWN_O && !ONE_Q)
+        release(c, Q_EMPTY + q_place(c));
 }
 
 DEVICE bool is_positive(float total) {
@@ -391,9 +393,9 @@ DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
 
 /* Wait until O of the tile before has a place in shared memory. */
 DEVICE void wait_o_place(const consumer *next) {
-    if (OWN_O)
+    if (TWO_Q)
         mbarrier_wait(barrier_of(next->shared, O_EMPTY + next->group), parity_of(next->n, 1));
-    else
+    if (!OWN_O)
         named_barrier_wait(OWN + next->group, WARPGROUP); /* nobody reads Q any more */
 }
 
@@ -403,7 +405,7 @@ DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *
     same.n--;
     unsigned check[4] = {0, 0, 0, 0};
     const int r = 16 * c->warp + c->lane % 16;
-    const unsigned place = o_place(c->shared, c->group) + r * ROW_BYTES;
+    const unsigned place = o_place(c->shared, c->n, c->group) + r * ROW_BYTES;
 #pragma unroll
     for (int n = 0; n < O_COUNT / 8; n++) {
         unsigned x[4];
@@ -483,13 +485,14 @@ DEVICE bool is_idle(const consumer *c) {
 /* Let such a tile pass. */
 DEVICE void pass_tile(consumer *c) {
     mbarrier_wait(barrier_of(c->shared, Q_FULL + q_place(c)), parity_of(c->n, Q_STAGES));
+    if (OWN_O) /* at once: the next Q comes before the last V */
+        release(c, Q_EMPTY + q_place(c));
     const int count = known(c, LAST) - known(c, FIRST);
 #pragma unroll 1
     for (int j = 0; j < count; j++) {
         skip_k(c, 1);
         skip_v(c, 1);
     }
-    release_q(c);
     mbarrier_wait(barrier_of(c->shared, O_EMPTY + c->group), parity_of(c->n, 1) ^ 1);
     release(c, O_FULL + c->group);
     release(c, TILE_EMPTY + place_of(c->n, RECORDS));
@@ -551,7 +554,7 @@ DEVICE void consume(consumer *c) {
             accumulate_last(c, o, p, more);
             wait_o_place(c);
             finish_rows(c, o, &last);
-            if (OWN_O && !CARRIES) {
+            if (!CARRIES) {
                 c->n--;
                 release_q(c);
                 c->n++;
@@ -597,8 +600,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     if (threadIdx.x == 0) {
         for (int n = 0; n < STAGES; n++) {
             mbarrier_init(barrier_of(shared, K_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, V_FULL + n), 1);
             mbarrier_init(barrier_of(shared, K_EMPTY + n), 4 * GROUPS);
+        }
+        for (int n = 0; n < V_STAGES; n++) {
+            mbarrier_init(barrier_of(shared, V_FULL + n), 1);
             mbarrier_init(barrier_of(shared, V_EMPTY + n), 4 * GROUPS);
         }
         for (int n = 0; n < Q_STAGES * GROUPS; n++) {

@@ -50,6 +50,7 @@ typedef struct producer {
     unsigned claimed; /* from the counter; in the lane that speaks */
     int first, last;  /* tiles of keys of that tile */
     key_source keys;
+    ring k, v; /* the places to fill next */
 } producer;
 
 /* What the next record says: the tile's work; no `tile`: there are no more. */
@@ -80,7 +81,7 @@ DEVICE void claim(producer *a) {
 }
 
 DEVICE int claimed(const producer *a) {
-    return (int)gridDim.x + (a->p->next_tile ? (int)__shfl_sync(0xffffffffu, a->claimed, 0) : a->tile);
+    return (int)gridDim.x + (a->p->next_tile ? (int)__reduce_max_sync(0xffffffffu, a->claimed) : a->tile);
 }
 
 /* Announce the first tile that has keys, from a->tile on; rows without keys are written at once. False where there are no more. */
@@ -117,30 +118,32 @@ DEVICE void load_pages(const producer *a, const key_source *keys, const att_tens
 }
 
 /* What is known before the place is free is found before: consumers wait for what comes after. */
-DEVICE void load_keys(const producer *a, const key_source *keys, const att_tensor_map *map, unsigned to, int full, int empty, int panels,
-                      int use, int j) {
-    const unsigned barrier = barrier_of(a->shared, full + place_of(use, STAGES));
-    const int row = keys->row + j * TILE_N, head = keys->head;
-    wait_empty(a->shared, empty, use, STAGES);
+DEVICE void load_keys(const producer *a, const key_source *keys, const att_tensor_map *map, unsigned to, unsigned full, unsigned empty, int parity,
+                      int panels, int j) {
+    const int row = keys->row + j * TILE_N;
+    mbarrier_wait(empty, parity ^ 1);
     if (!a->speaks)
         return;
-    mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
+    mbarrier_expect(full, TILE_N * ROW_BYTES * panels);
     if (a->p->fwd.page_table) {
-        load_pages(a, keys, map, to, barrier, panels, j);
+        load_pages(a, keys, map, to, full, panels, j);
         return;
     }
 #pragma unroll
     for (int c = 0; c < panels; c++)
-        tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, row, head, keys->batch);
+        tma_load_4d(to + c * TILE_N * ROW_BYTES, map, full, 64 * c, row, keys->head, keys->batch);
 }
 
-/* The use-th tile of K, or of V, that this block loads. */
-DEVICE void load_k(const producer *a, const key_source *keys, int use, int j) {
-    load_keys(a, keys, &a->p->k, a->shared + K_AT + place_of(use, STAGES) * K_BYTES, K_FULL, K_EMPTY, QK_PANELS, use, j);
+DEVICE void load_k(producer *a, const key_source *keys, int j) {
+    load_keys(a, keys, &a->p->k, a->shared + K_AT + a->k.place * K_BYTES, barrier_of(a->shared, K_FULL + a->k.place),
+              barrier_of(a->shared, K_EMPTY + a->k.place), a->k.parity, QK_PANELS, j);
+    a->k = ring_next(a->k, STAGES);
 }
 
-DEVICE void load_v(const producer *a, const key_source *keys, int use, int j) {
-    load_keys(a, keys, &a->p->v, a->shared + V_AT + place_of(use, STAGES) * V_BYTES, V_FULL, V_EMPTY, V_PANELS, use, j);
+DEVICE void load_v(producer *a, const key_source *keys, int j) {
+    load_keys(a, keys, &a->p->v, a->shared + V_AT + a->v.place * V_BYTES, barrier_of(a->shared, V_FULL + a->v.place),
+              barrier_of(a->shared, V_EMPTY + a->v.place), a->v.parity, V_PANELS, j);
+    a->v = ring_next(a->v, V_STAGES);
 }
 
 /* The rows of warpgroup `group`. */
@@ -191,8 +194,8 @@ DEVICE void ask_early(const producer *a) {
 /* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
  * too where that needs no room that waits for V. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, elect_lane(), -1, (int)blockIdx.x, 0, 0, 0, {0, 0, 0, 0}};
-    int use = 0, due = 0; /* of K; the tile of V that is due */
+    producer a = {p, shared, elect_lane(), -1, (int)blockIdx.x, 0, 0, 0, {0, 0, 0, 0}, {0, 0}, {0, 0}};
+    int due = -1; /* the tile of V that is; none yet */
     key_source due_keys = a.keys;
     if (a.speaks) {
         tma_prefetch_map(&p->q);
@@ -209,27 +212,26 @@ DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
         for (int j = last - 1; j >= first; j--) {
             if (j == last - 1)
                 load_q(&a, 0);
-            load_k(&a, &a.keys, use, j);
+            load_k(&a, &a.keys, j);
             if (j == last - 1)
 #pragma unroll 1
                 for (int group = 1; group < GROUPS; group++)
                     load_q(&a, group);
             if (j == (USE_LATE_CLAIM ? min(last - 1, first + CLAIM_KEYS / TILE_N) : last - 1))
                 claim(&a);
-            if (use > 0 && (OWN_O || j < last - 1))
-                load_v(&a, &due_keys, use - 1, due);
+            if (due >= 0 && (TWO_Q || j < last - 1))
+                load_v(&a, &due_keys, due);
             if (j == last - 1 && a.n > 0)
                 leave(&a, a.n - 1);
             due_keys = a.keys;
             due = j;
-            use++;
         }
-        if (!OWN_O)
-            load_v(&a, &due_keys, use - 1, due);
+        if (!TWO_Q)
+            load_v(&a, &due_keys, due);
         a.tile = claimed(&a);
     }
-    if (OWN_O && use > 0)
-        load_v(&a, &due_keys, use - 1, due);
+    if (TWO_Q && due >= 0)
+        load_v(&a, &due_keys, due);
     if (a.n > 0)
         leave(&a, a.n - 1);
 }

@@ -1,11 +1,14 @@
 /* fwd_sm90_shared.cuh: what lies where in the shared memory of a block, and who waits for whom there.
  *
  * Tiles are panels of 64 columns, [panel][row][64], each warpgroup's 64 rows of Q by themselves. With room for it there are two
- * places for Q and one for O, so that the next tile's first scores need not wait for this one's O; else O leaves through Q's. */
+ * places for Q, so that the next tile's first scores need not wait for this one's O, and one for O; else O leaves through Q's. Q
+ * that goes to registers at once needs one. V's places are freed last: what is left holds a further tile of V. */
 #ifndef ATT_FWD_SM90_SHARED_CUH
 #define ATT_FWD_SM90_SHARED_CUH
 
+#include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/mbarrier.cuh"
+#include "kernels/switches_sm90.cuh"
 #include "kernels/warpgroup.cuh"
 
 #define GROUPS    (TILE_M / 64) /* consumer warpgroups */
@@ -21,20 +24,32 @@
 
 #define SHARED_MOST  (227 * 1024)
 #define SHARED_SLACK (1024 + 1024) /* barriers and what else is small; the boundary of 1024 bytes */
-#define RING_BYTES   (STAGES * (K_BYTES + V_BYTES))
-#define RICH_BYTES   (GROUPS * (2 * Q_BYTES + O_BYTES) + RING_BYTES + SHARED_SLACK)
-#define POOR_BYTES   (GROUPS * 64 * ROW_BYTES * PANELS(QK_PANELS, V_PANELS) + RING_BYTES + SHARED_SLACK)
+#define BASE_BYTES   (STAGES * (K_BYTES + V_BYTES) + SHARED_SLACK)
+#define SHARED_PLACE (64 * ROW_BYTES * PANELS(QK_PANELS, V_PANELS)) /* of Q, and of O after it */
+#define RICH_BYTES   (BASE_BYTES + GROUPS * (2 * Q_BYTES + O_BYTES))
+#define FAIR_BYTES   (BASE_BYTES + GROUPS * 2 * SHARED_PLACE)
+#define POOR_BYTES   (BASE_BYTES + GROUPS * SHARED_PLACE)
 #define OWN_O        (RICH_BYTES <= SHARED_MOST)
-#define Q_STAGES     (OWN_O ? 2 : 1)
-#define Q_PLACE      (OWN_O ? Q_BYTES : 64 * ROW_BYTES * PANELS(QK_PANELS, V_PANELS))
+#define TWO_Q        (OWN_O || FAIR_BYTES <= SHARED_MOST)
+#define PLAIN_BYTES  (OWN_O ? RICH_BYTES : TWO_Q ? FAIR_BYTES : POOR_BYTES)
+
+/* Q stays in registers where they hold it beside S, P and O. */
+#define Q_IN_REGISTERS (USE_Q_REGISTERS && IS_PLAIN && GROUPS == 2 && S_COUNT + O_COUNT + P_COUNT + 4 * K_STEPS <= 192)
+
+/* A further tile of V where there are two: in the place of a second Q, or in what is left. */
+#define ONE_Q    (USE_LONG_V_RING && OWN_O && Q_IN_REGISTERS && V_BYTES <= GROUPS * Q_BYTES)
+#define HAS_ROOM (STAGES == 2 && PLAIN_BYTES + V_BYTES <= SHARED_MOST)
+#define V_STAGES (STAGES + (ONE_Q || (USE_LONG_V_RING && HAS_ROOM)))
+#define Q_STAGES (TWO_Q && !ONE_Q ? 2 : 1)
+#define Q_PLACE  (OWN_O ? Q_BYTES : SHARED_PLACE)
 
 #define K_AT       (Q_STAGES * GROUPS * Q_PLACE)
 #define V_AT       (K_AT + STAGES * K_BYTES)
-#define O_AT       (V_AT + STAGES * V_BYTES)
+#define O_AT       (V_AT + V_STAGES * V_BYTES)
 #define BARRIER_AT (O_AT + (OWN_O ? GROUPS * O_BYTES : 0))
 
-CHECK_SHARED(OWN_O ? RICH_BYTES : POOR_BYTES);
-static_assert(POOR_BYTES <= SHARED_MOST, "a block fits");
+CHECK_SHARED(PLAIN_BYTES + (HAS_ROOM ? V_BYTES : 0));
+static_assert(PLAIN_BYTES <= SHARED_MOST, "a block fits");
 static_assert(TILE_M % 64 == 0 && TILE_N % 16 == 0, "whole products of 64 rows and 16 keys");
 static_assert(WARPS == 4 * (GROUPS + 1), "a producer warpgroup and the consumers");
 
@@ -64,8 +79,8 @@ enum {
     K_FULL = 0,
     K_EMPTY = K_FULL + STAGES,
     V_FULL = K_EMPTY + STAGES,
-    V_EMPTY = V_FULL + STAGES,
-    Q_FULL = V_EMPTY + STAGES, /* a warpgroup each */
+    V_EMPTY = V_FULL + V_STAGES,
+    Q_FULL = V_EMPTY + V_STAGES, /* a warpgroup each */
     Q_EMPTY = Q_FULL + 2 * GROUPS,
     O_FULL = Q_EMPTY + 2 * GROUPS, /* a warpgroup each, waited for by the storer */
     O_EMPTY = O_FULL + GROUPS,     /* and by consumers */
@@ -91,7 +106,6 @@ DEVICE int place_of(int n, int places) {
 DEVICE int parity_of(int n, int places) {
     return (int)((unsigned)n / (unsigned)places & 1u);
 }
-static_assert((STAGES & (STAGES - 1)) == 0, "places of a ring are a power of two");
 
 /* The same, one use after the other. */
 typedef struct ring {
@@ -107,9 +121,9 @@ DEVICE unsigned barrier_of(unsigned shared, int which) {
     return shared + BARRIER_AT + MBARRIER_BYTES * which;
 }
 
-/* Where a warpgroup's O lies on its way out. */
-DEVICE unsigned o_place(unsigned shared, int group) {
-    return shared + (OWN_O ? O_AT + group * O_BYTES : group * Q_PLACE);
+/* Where a warpgroup's O of the n-th tile lies on its way out. */
+DEVICE unsigned o_place(unsigned shared, int n, int group) {
+    return shared + (OWN_O ? O_AT + group * O_BYTES : (place_of(n, Q_STAGES) * GROUPS + group) * Q_PLACE);
 }
 
 /* Word `what` of the n-th record. */

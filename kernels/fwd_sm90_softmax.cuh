@@ -10,15 +10,8 @@
 
 #include "kernels/convert.cuh"
 #include "kernels/fwd_softmax.cuh"
+#include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/fwd_sm90_work.cuh"
-
-#define IS_PLAIN (ROLE != GENERAL)
-#define S_COUNT  (TILE_N / 2) /* registers a thread */
-#define O_COUNT  (D_V / 2)
-#define P_COUNT  (TILE_N / 4)
-#define K_STEPS  ((D_QK + 15) / 16)
-#define V_STEPS  (TILE_N / 16)
-static_assert(D_QK % 16 == 0 && D_V % 16 == 0 && D_V <= 256, "whole steps of the tensor cores");
 
 #define WEIGHS_FREELY (IS_PLAIN && USE_MAX_FREE && USE_LAZY_RESCALE)
 #define RAISE_SUM     1024.0f /* of a lane's weights, that float16 holds all of them */

@@ -13,7 +13,7 @@ DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int
 #pragma unroll 1
     for (int at = (int)threadIdx.x % 32; at < count * chunks; at += 32) {
         const int r = at / chunks, chunk = at - r * chunks;
-        const unsigned from = o_place(shared, group) + chunk / 8 * 64 * ROW_BYTES + r * ROW_BYTES + ((chunk % 8 ^ (r & 7)) << 4);
+        const unsigned from = o_place(shared, n, group) + chunk / 8 * 64 * ROW_BYTES + r * ROW_BYTES + ((chunk % 8 ^ (r & 7)) << 4);
         half_bits *to = (half_bits *)record_address(shared, n, O_ROW) + row_offset(p, &p->fwd.o_stride, 64 * group + r);
         store_16(to + chunk * 8, *(const uint4 *)__cvta_shared_to_generic(from));
     }
@@ -25,7 +25,7 @@ DEVICE void store_box(const att_fwd_sm90_params *p, unsigned shared, int n, int 
     const int position = record(shared, n, ROW_Q) + ((record(shared, n, ROW0) + 64 * group) >> p->pack);
 #pragma unroll 1
     for (int c = 0; c < V_PANELS; c++)
-        tma_store_5d(&p->o, o_place(shared, group) + c * 64 * ROW_BYTES, 64 * c, 0, position, record(shared, n, HEAD),
+        tma_store_5d(&p->o, o_place(shared, n, group) + c * 64 * ROW_BYTES, 64 * c, 0, position, record(shared, n, HEAD),
                      p->fwd.cu_seqlens_q ? 0 : record(shared, n, BATCH));
     tma_store_commit();
     tma_store_wait_read();
@@ -47,8 +47,10 @@ DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
                 store_rows(p, shared, n, group, count);
             else if (speaks && has_rows_of(row0, rows, group))
                 store_box(p, shared, n, group);
-            if (speaks) /* with no place of its own, O lay in that of Q */
-                mbarrier_arrive(barrier_of(shared, (OWN_O ? O_EMPTY : Q_EMPTY) + group));
+            if (speaks && TWO_Q)
+                mbarrier_arrive(barrier_of(shared, O_EMPTY + group));
+            if (speaks && !OWN_O) /* O lay in the place of Q */
+                mbarrier_arrive(barrier_of(shared, Q_EMPTY + place_of(n, Q_STAGES) * GROUPS + group));
         }
         if (speaks)
             mbarrier_arrive(barrier_of(shared, TILE_EMPTY + place_of(n, RECORDS)));

@@ -16,6 +16,9 @@
 #ifndef USE_L2_SECTIONS
 #define USE_L2_SECTIONS 1
 #endif
+#ifndef USE_LONG_V_RING
+#define USE_LONG_V_RING 1
+#endif
 #ifndef USE_CARRY
 #define USE_CARRY 1
 #endif

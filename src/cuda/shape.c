@@ -35,14 +35,17 @@ static int padded_floats(const att_cuda_kernel *k) {
     return 4 * (k->tile_m * (qk + weights) + k->tile_n * (qk + k->d_v));
 }
 
-/* `stages` tiles of K and V, and the barriers; with room for it, Q of this tile and of the next, and O beside them, else Q
- * alone, whose place O takes at the end. */
+/* `stages` tiles of K and V, and the barriers; with room for it, Q of this tile and of the next, and O beside them, else O in
+ * the place of Q, else one Q; and a third tile of V where there are two. */
 static int rings_and_tiles(const att_cuda_kernel *k) {
     enum { MOST = 227 * 1024, BARRIERS = 2048 };
     const int qk = pitch(k->d_qk), v = pitch(k->d_v);
     const int ring = k->stages * k->tile_n * (qk + v) + BARRIERS;
     const int rich = ring + k->tile_m * (2 * qk + v);
-    return rich <= MOST ? rich : ring + k->tile_m * (qk > v ? qk : v);
+    const int poor = ring + k->tile_m * (qk > v ? qk : v), fair = 2 * poor - ring;
+    const int all = rich <= MOST ? rich : fair <= MOST ? fair : poor;
+    const int further = k->tile_n * v;
+    return k->stages == 2 && all + further <= MOST ? all + further : all;
 }
 
 /* Q; for every warpgroup `stages` tiles of K and V, O in float32 as the others send it, tops and sums; barriers. */

@@ -1,0 +1,15 @@
+/* fwd_sm90_registers.cuh: what a thread of a warpgroup of 64 rows holds of S, O, P and Q. */
+#ifndef ATT_FWD_SM90_REGISTERS_CUH
+#define ATT_FWD_SM90_REGISTERS_CUH
+
+#include "kernels/config.cuh"
+
+#define IS_PLAIN (ROLE != GENERAL)
+#define S_COUNT  (TILE_N / 2) /* registers a thread */
+#define O_COUNT  (D_V / 2)
+#define P_COUNT  (TILE_N / 4)
+#define K_STEPS  ((D_QK + 15) / 16)
+#define V_STEPS  (TILE_N / 16)
+static_assert(D_QK % 16 == 0 && D_V % 16 == 0 && D_V <= 256, "whole steps of the tensor cores");
+
+#endif
