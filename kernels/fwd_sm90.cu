@@ -196,7 +196,6 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     }
 }
 
-
 DEVICE bool is_clear(const key_range *v) {
     return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
 }
@@ -282,9 +281,7 @@ DEVICE key_range range_of(const consumer *c) {
     const att_fwd_params *f = &c->p->fwd;
     const int pack = c->p->pack, row0 = known(c, ROW0) + 64 * c->group;
     const int last_row = min(row0 + 64, known(c, ROWS)) - 1, last = known(c, LAST);
-    sequence own;
-    own.len_k = known(c, LEN_K);
-    own.shift = known(c, SHIFT);
+    const sequence own = mask_of(c);
     key_range v;
     v.first = known(c, FIRST);
     v.now = last - 1;
@@ -322,9 +319,7 @@ DEVICE bool is_positive(float total) {
 
 /* A row half whose sum is not: past float32, not a number, or no weight, which is right where the row sees no key. */
 DEVICE bool is_lost(const consumer *c, float total, int half) {
-    sequence own;
-    own.len_k = known(c, LEN_K);
-    own.shift = known(c, SHIFT);
+    const sequence own = mask_of(c);
     const int i = (row_of(c) + 8 * half) >> c->p->pack;
     return total != 0.0f || visible_hi(&c->p->fwd, &own, i) > visible_lo(&c->p->fwd, &own, i);
 }

@@ -28,18 +28,27 @@ DEVICE void write_record(unsigned to, int a, int b, int c, int d) {
     asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 
+DEVICE void write_pair(unsigned to, int a, int b) {
+    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(a), "r"(b) : "memory");
+}
+
 DEVICE void write_address(unsigned to, const void *address) {
     asm volatile("st.shared.b64 [%0], %1;" ::"r"(to), "l"(address) : "memory");
 }
 
 enum { CLAIM_KEYS = 512 /* left to load when the next tile is asked for: the answer takes a microsecond */ };
 
-/* Where the keys of a tile lie. */
-typedef struct key_source {
-    int batch, head; /* of K and V; keys that are packed without pages have no batch entries */
-    int row;         /* of the sequence's first key; 0 with pages */
+/* Where rows lie: coordinates of their tensor. Sequences that are packed have no batch entries. */
+typedef struct source {
+    int row, head, batch;
+} source;
+
+/* The tile of keys to load next of K, or of V. */
+typedef struct key_tile {
+    source from; /* the sequence's first key; with pages, the batch entry's */
     int len_k;
-} key_source;
+    int j;
+} key_tile;
 
 typedef struct producer {
     const att_fwd_sm90_params *p;
@@ -48,9 +57,10 @@ typedef struct producer {
     int n;            /* the record written last */
     int tile;         /* the tile that it is of */
     unsigned claimed; /* from the counter; in the lane that speaks */
-    int first, last;  /* tiles of keys of that tile */
-    key_source keys;
-    ring k, v; /* the places to fill next */
+    source q;         /* its first row */
+    key_tile keys;    /* and what of its keys is next, from the last to the first */
+    int first, last;
+    ring k, v;        /* the places to fill next */
 } producer;
 
 /* What the next record says: the tile's work; no `tile`: there are no more. */
@@ -66,7 +76,7 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
     } else if (a->speaks) {
         write_record(to, tile, w->row0, w->rows, w->first);
         write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
-        write_record(to + 32, w->s.batch, (int)w->s.row_q, (int)w->s.row_k, a->keys.head);
+        write_pair(to + 4 * BATCH, w->s.batch, (int)w->s.row_q);
         write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
         write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
@@ -90,9 +100,11 @@ DEVICE bool next_tile(producer *a) {
     for (; a->tile < a->p->tiles; claim(a), a->tile = claimed(a)) {
         const tile_work w = tile_of(a->p, a->tile);
         if (has_rows(&w) && has_keys(&w)) {
+            const att_fwd_params *f = &a->p->fwd;
             a->first = w.first;
             a->last = w.last;
-            a->keys = {a->p->fwd.cu_seqlens_k && !a->p->fwd.page_table ? 0 : w.s.batch, key_head_of(a->p, w.head), (int)w.s.row_k, w.s.len_k};
+            a->q = {(int)w.s.row_q + (w.row0 >> a->p->pack), w.head, f->cu_seqlens_q ? 0 : w.s.batch};
+            a->keys = {{(int)w.s.row_k, key_head_of(a->p, w.head), f->cu_seqlens_k && !f->page_table ? 0 : w.s.batch}, w.s.len_k, w.last - 1};
             announce(a, a->tile, &w);
             return true;
         }
@@ -103,63 +115,59 @@ DEVICE bool next_tile(producer *a) {
     return false;
 }
 
-/* Tile j of the keys into a free place of its ring. A page that does not exist lies outside the tensor: it arrives as zeros. */
-DEVICE void load_pages(const producer *a, const key_source *keys, const att_tensor_map *map, unsigned to, unsigned barrier, int panels, int j) {
+/* A page that does not exist lies outside the tensor: it arrives as zeros. */
+DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, unsigned full, int panels) {
     const att_fwd_params *f = &a->p->fwd;
 #pragma unroll 1
     for (int r = 0; r < TILE_N; r += a->p->copy_rows) {
-        const int key = j * TILE_N + r, index = key / f->page_size;
-        const int page = key < keys->len_k ? f->page_table[keys->batch * f->page_table_stride + index] : -1;
+        const int key = keys->j * TILE_N + r, index = key / f->page_size;
+        const int page = key < keys->len_k ? f->page_table[keys->from.batch * f->page_table_stride + index] : -1;
 #pragma unroll 1
         for (int c = 0; c < panels; c++)
-            tma_load_4d(to + c * TILE_N * ROW_BYTES + r * ROW_BYTES, map, barrier, 64 * c, key - index * f->page_size,
-                        keys->head, page);
+            tma_load_4d(to + c * TILE_N * ROW_BYTES + r * ROW_BYTES, map, full, 64 * c, key - index * f->page_size, keys->from.head, page);
     }
 }
 
-/* What is known before the place is free is found before: consumers wait for what comes after. */
-DEVICE void load_keys(const producer *a, const key_source *keys, const att_tensor_map *map, unsigned to, unsigned full, unsigned empty, int parity,
-                      int panels, int j) {
-    const int row = keys->row + j * TILE_N;
-    mbarrier_wait(empty, parity ^ 1);
+/* A tile of K or V, once its place is free. Consumers wait for what comes after that: all else is known before. */
+DEVICE void load_keys(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, int full, int empty, ring at,
+                      int panels) {
+    const unsigned barrier = barrier_of(a->shared, full + at.place);
+    const int row = keys->from.row + keys->j * TILE_N;
+    mbarrier_wait(barrier_of(a->shared, empty + at.place), at.parity ^ 1);
     if (!a->speaks)
         return;
-    mbarrier_expect(full, TILE_N * ROW_BYTES * panels);
+    mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
     if (a->p->fwd.page_table) {
-        load_pages(a, keys, map, to, full, panels, j);
+        load_pages(a, keys, map, to, barrier, panels);
         return;
     }
 #pragma unroll
     for (int c = 0; c < panels; c++)
-        tma_load_4d(to + c * TILE_N * ROW_BYTES, map, full, 64 * c, row, keys->head, keys->batch);
+        tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, row, keys->from.head, keys->from.batch);
 }
 
-DEVICE void load_k(producer *a, const key_source *keys, int j) {
-    load_keys(a, keys, &a->p->k, a->shared + K_AT + a->k.place * K_BYTES, barrier_of(a->shared, K_FULL + a->k.place),
-              barrier_of(a->shared, K_EMPTY + a->k.place), a->k.parity, QK_PANELS, j);
+DEVICE void load_k(producer *a, const key_tile *keys) {
+    load_keys(a, keys, &a->p->k, a->shared + K_AT + a->k.place * K_BYTES, K_FULL, K_EMPTY, a->k, QK_PANELS);
     a->k = ring_next(a->k, STAGES);
 }
 
-DEVICE void load_v(producer *a, const key_source *keys, int j) {
-    load_keys(a, keys, &a->p->v, a->shared + V_AT + a->v.place * V_BYTES, barrier_of(a->shared, V_FULL + a->v.place),
-              barrier_of(a->shared, V_EMPTY + a->v.place), a->v.parity, V_PANELS, j);
+DEVICE void load_v(producer *a, const key_tile *keys) {
+    load_keys(a, keys, &a->p->v, a->shared + V_AT + a->v.place * V_BYTES, V_FULL, V_EMPTY, a->v, V_PANELS);
     a->v = ring_next(a->v, V_STAGES);
 }
 
 /* The rows of warpgroup `group`. */
 DEVICE void load_q(const producer *a, int group) {
-    const att_fwd_params *f = &a->p->fwd;
     const int which = place_of(a->n, Q_STAGES) * GROUPS + group;
     const unsigned full = barrier_of(a->shared, Q_FULL + which);
     mbarrier_wait(barrier_of(a->shared, Q_EMPTY + which), parity_of(a->n, Q_STAGES) ^ 1);
     if (!a->speaks)
         return;
     mbarrier_expect(full, Q_BYTES);
-    const int position = record(a->shared, a->n, ROW_Q) + ((record(a->shared, a->n, ROW0) + 64 * group) >> a->p->pack);
 #pragma unroll
     for (int c = 0; c < QK_PANELS; c++)
-        tma_load_5d(a->shared + which * Q_PLACE + c * 64 * ROW_BYTES, &a->p->q, full, 64 * c, 0, position,
-                    record(a->shared, a->n, HEAD), f->cu_seqlens_q ? 0 : record(a->shared, a->n, BATCH));
+        tma_load_5d(a->shared + which * Q_PLACE + c * 64 * ROW_BYTES, &a->p->q, full, 64 * c, 0, a->q.row + (64 * group >> a->p->pack),
+                    a->q.head, a->q.batch);
 }
 
 /* The n-th record is not needed here any more. */
@@ -173,7 +181,7 @@ DEVICE void leave(const producer *a, int n) {
 DEVICE void ask_early(const producer *a) {
     const att_fwd_sm90_params *p = a->p;
     const att_fwd_params *f = &p->fwd;
-    if (!USE_EARLY_L2 || p->tiles <= (int)gridDim.x || !a->speaks || f->page_table || f->lens_k || f->cu_seqlens_k || f->cu_seqlens_q)
+    if (!USE_EARLY_L2 || p->tiles <= (int)gridDim.x || !a->speaks || f->page_table || reads_lengths(f))
         return;
     const tile_work w = tile_of(p, a->tile);
     if (!has_rows(&w) || !has_keys(&w))
@@ -194,9 +202,8 @@ DEVICE void ask_early(const producer *a) {
 /* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
  * too where that needs no room that waits for V. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, elect_lane(), -1, (int)blockIdx.x, 0, 0, 0, {0, 0, 0, 0}, {0, 0}, {0, 0}};
-    int due = -1; /* the tile of V that is; none yet */
-    key_source due_keys = a.keys;
+    producer a = {p, shared, elect_lane(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1}, 0, 0, {0, 0}, {0, 0}};
+    key_tile due = a.keys; /* of V; none yet */
     if (a.speaks) {
         tma_prefetch_map(&p->q);
         tma_prefetch_map(&p->k);
@@ -207,31 +214,31 @@ DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
     wait_for_previous_kernel();
 #pragma unroll 1
     while (next_tile(&a)) {
-        const int first = a.first, last = a.last;
+        const int begin = a.last - 1, claim_at = USE_LATE_CLAIM ? min(begin, a.first + CLAIM_KEYS / TILE_N) : begin;
 #pragma unroll 1
-        for (int j = last - 1; j >= first; j--) {
-            if (j == last - 1)
+        for (; a.keys.j >= a.first; a.keys.j--) {
+            const bool begins = a.keys.j == begin;
+            if (begins)
                 load_q(&a, 0);
-            load_k(&a, &a.keys, j);
-            if (j == last - 1)
+            load_k(&a, &a.keys);
+            if (begins)
 #pragma unroll 1
                 for (int group = 1; group < GROUPS; group++)
                     load_q(&a, group);
-            if (j == (USE_LATE_CLAIM ? min(last - 1, first + CLAIM_KEYS / TILE_N) : last - 1))
+            if (a.keys.j == claim_at)
                 claim(&a);
-            if (due >= 0 && (TWO_Q || j < last - 1))
-                load_v(&a, &due_keys, due);
-            if (j == last - 1 && a.n > 0)
+            if (due.j >= 0 && (TWO_Q || !begins))
+                load_v(&a, &due);
+            if (begins && a.n > 0)
                 leave(&a, a.n - 1);
-            due_keys = a.keys;
-            due = j;
+            due = a.keys;
         }
         if (!TWO_Q)
-            load_v(&a, &due_keys, due);
+            load_v(&a, &due);
         a.tile = claimed(&a);
     }
-    if (TWO_Q && due >= 0)
-        load_v(&a, &due_keys, due);
+    if (TWO_Q && due.j >= 0)
+        load_v(&a, &due);
     if (a.n > 0)
         leave(&a, a.n - 1);
 }

@@ -65,11 +65,9 @@ enum {
     SHIFT, /* of the diagonal */
     HEAD,  /* of the unit */
     BATCH,
-    ROW_Q, /* first row of the sequence in packed Q and O */
-    ROW_K, /* and in packed K and V */
-    KEY_HEAD, /* of K and V */
-    O_ROW = 12,   /* address of the tile's first row in O: two words */
-    LSE_ROW = 14, /* and in LSE; 0: nobody wants it */
+    ROW_Q,        /* first row of the sequence in packed O */
+    O_ROW = 10,   /* address of the tile's first row in O: two words */
+    LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
     RECORD_WORDS = 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };

@@ -32,7 +32,7 @@ DEVICE void store_box(const att_fwd_sm90_params *p, unsigned shared, int n, int 
 }
 
 DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
-    const bool speaks = threadIdx.x % 32 == 0;
+    const bool speaks = elect_lane();
 #pragma unroll 1
     for (int n = 0;; n++) {
         wait_full(shared, TILE_FULL, n, RECORDS);

@@ -45,6 +45,11 @@ DEVICE bool has_keys(const tile_work *w) {
     return w->first < w->last;
 }
 
+/* Lengths are data that the kernel ahead on the stream may still write. */
+DEVICE bool reads_lengths(const att_fwd_params *p) {
+    return p->cu_seqlens_q || p->cu_seqlens_k || p->lens_k;
+}
+
 /* Is some row of the tile's warpgroup there? */
 DEVICE bool has_rows_of(int row0, int rows, int group) {
     return row0 + 64 * group < rows && row0 + 64 * group + 64 > 0;
