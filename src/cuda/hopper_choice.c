@@ -24,12 +24,12 @@ typedef struct hopper_tile {
 static const hopper_tile tiles[] = {
     {1, ATT_ROLE_SMALL, 64, 64, 0, 2700, 0, 8.5, 1, "64 rows x 64 keys"},
     {1, ATT_ROLE_SMALL, 64, 128, 0, 2560, 0, 6.65, 1, "64 rows x 128 keys"},
-    {1, ATT_ROLE_PLAIN, 128, 128, 3900, 200, 0, 8.7, 1, "128 rows x 128 keys"},
-    {1, ATT_ROLE_PLAIN, 192, 128, 3900, 400, 0, 10.8, 1, "192 rows x 128 keys"},
-    {1, ATT_ROLE_PLAIN, 256, 64, 3900, 1200, 0, 14.4, 1, "256 rows x 64 keys"},
+    {1, ATT_ROLE_PLAIN, 128, 128, 3150, 720, 220, 8.38, 1, "128 rows x 128 keys"},
+    {1, ATT_ROLE_PLAIN, 192, 128, 3240, 880, 0, 10.39, 1, "192 rows x 128 keys"},
+    {1, ATT_ROLE_PLAIN, 256, 64, 2200, 1580, 0, 13.61, 1, "256 rows x 64 keys"},
     {2, ATT_ROLE_SMALL, 64, 64, 0, 3050, 0, 10.3, 1, "64 rows x 64 keys"},
-    {2, ATT_ROLE_PLAIN, 128, 128, 4500, 600, 0, 11.6, 1, "128 rows x 128 keys"},
-    {2, ATT_ROLE_PLAIN, 192, 80, 4500, 1100, 2200, 16.5, 97, "192 rows x 80 keys"},
+    {2, ATT_ROLE_PLAIN, 128, 128, 1510, 1860, 0, 11.47, 1, "128 rows x 128 keys"},
+    {2, ATT_ROLE_PLAIN, 192, 80, 50, 2770, 700, 16.57, 97, "192 rows x 80 keys"},
 };
 
 bool att_cuda_hopper_takes_pages(int tile_n, const att_problem *p) {
@@ -42,15 +42,21 @@ static bool is_uneven(const att_problem *p) {
 }
 
 static double time_of(const hopper_tile *t, const att_problem *p, int sms) {
-    const double count = (double)(p->batch * p->heads_q) * (double)att_ceil_div(p->seq_q, t->m);
+    const double row_blocks = (double)att_ceil_div(p->seq_q, t->m);
+    const double count = (double)(p->batch * p->heads_q) * row_blocks;
     const double tile = t->tile + (is_uneven(p) ? t->cut : 0);
     /* Keys come in whole tiles. */
     const double each = tile + t->key * (double)att_round_up(p->seq_k, t->n);
     const double rounds = (double)att_ceil_div((int64_t)count, sms);
     if (!is_uneven(p))
         return t->start + rounds * each;
-    /* Half of the keys on the average, and a tile of them that is cut; the longest tiles come first. */
-    const double mean = count / sms * (tile + t->key * ((double)p->seq_k / 2.0 + t->n));
+    /* A row block sees fewer keys than the next, by its rows; and they come in whole tiles. */
+    const double half = (double)p->seq_k / 2.0, fewer = t->m * (row_blocks - 1.0) / 2.0;
+    const double keys = (half > fewer ? (double)p->seq_k - fewer : half) + t->n / 2.0;
+    const double each_sm = count / sms;
+    /* The longest tiles come first. Two a block go together well, and many do; a third of few does not. */
+    const double uneven = each_sm > 2.5 ? 1.0 + 2.3 / (each_sm * each_sm * each_sm) : 1.0;
+    const double mean = each_sm * (tile + t->key * keys) * uneven;
     return t->start + (mean > each ? mean : each);
 }
 

@@ -39,10 +39,10 @@ static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, siz
     if (warps != 4 + m / 16)
         return unfit(why, n, "%d warps: m%d has %d, 4 that load and 4 for every 64 rows", warps,
                      m, 4 + m / 16);
-    if (stages < 2 || stages > STAGES_MOST || (stages & (stages - 1)))
-        return unfit(why, n, "%d stages: 2, 4 or 8 are wanted", stages);
-    if (n_keys < 16 || n_keys > 256 || n_keys % 16)
-        return unfit(why, n, "n%d is not a multiple of 16, 256 at most", n_keys);
+    if (stages < 2 || stages > STAGES_MOST)
+        return unfit(why, n, "%d stages: 2 to %d are wanted", stages, STAGES_MOST);
+    if (n_keys < 16 || n_keys > 128 || n_keys % 16)
+        return unfit(why, n, "n%d is not a multiple of 16, 128 at most", n_keys);
     return true;
 }
 
