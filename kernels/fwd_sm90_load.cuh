@@ -36,7 +36,7 @@ DEVICE void write_address(unsigned to, const void *address) {
     asm volatile("st.shared.b64 [%0], %1;" ::"r"(to), "l"(address) : "memory");
 }
 
-enum { CLAIM_KEYS = 512 /* left to load when the next tile is asked for: the answer takes a microsecond */ };
+enum { CLAIM_KEYS = 256 /* left to load when the next tile is asked for: the answer takes a microsecond */ };
 
 /* Where rows lie: coordinates of their tensor. Sequences that are packed have no batch entries. */
 typedef struct source {

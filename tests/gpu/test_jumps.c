@@ -396,12 +396,12 @@ static void try_cpu(void) {
         }
 }
 
-/* Rows in three warpgroups of the tiles of rows; those of few rows serve few. Tiles of 32 keys are tried two by two. What a block
+/* Rows in every warpgroup of the tiles of rows; those of few rows serve few. Tiles of 32 keys are tried two by two. What a block
  * has met may make it careful with its next tiles: entries are tried all at once, and so few that it has none. */
 static void try_kernel(const att_kernel_info *k, int sms) {
-    static const int many[] = {15, 130, 255}, few[] = {0, 37};
+    static const int many[] = {15, 100, 170, 255}, few[] = {0, 37};
     trial t = {.dtype = k->dtype, .d_qk = k->d_qk, .d_v = k->d_v, .seq_q = 271, .seq_k = 701};
-    mark_rows(&t, many, 3);
+    mark_rows(&t, many, 4);
     if (strcmp(k->role, "small") == 0) {
         t.seq_q = 64;
         mark_rows(&t, few, 2);
