@@ -24,8 +24,8 @@ static const gene block_genes[TILE_GENES] = {
 static const gene hopper_genes[TILE_GENES] = {
     [GENE_WARPS] = {3, {12, 16, 20}},
     [GENE_ROWS] = {1, {16}},
-    [GENE_KEYS] = {9, {32, 48, 64, 80, 96, 112, 128, 160, 176}},
-    [GENE_STAGES] = {3, {2, 4, 8}},
+    [GENE_KEYS] = {7, {32, 48, 64, 80, 96, 112, 128}},
+    [GENE_STAGES] = {4, {2, 3, 4, 8}},
 };
 enum { LOADERS = 4 };
 

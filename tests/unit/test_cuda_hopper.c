@@ -81,17 +81,19 @@ static att_problem problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int
 
 /* ---------------------------------------------------------------------------------- rows */
 
-static void test_shared__by_what_fits__two_layouts(void **state) {
+static void test_shared__by_what_fits__three_layouts_and_a_third_v(void **state) {
     (void)state;
     att_cuda_kernel k = row_d64();
     assert_int_equal(att_cuda_kernel_shared(&k), 200 * 1024 + 2048);
     k = row_d128();
     assert_int_equal(att_cuda_kernel_shared(&k), 224 * 1024 + 2048);
-    k = row_of("hopper_d256", ATT_BF16, 256, 128, 80, 2); /* no room for a second Q */
+    k = row_of("hopper_d128_wide", ATT_BF16, 128, 192, 80, 3); /* no place of O's own */
+    assert_int_equal(att_cuda_kernel_shared(&k), (2 * 48 + 3 * 40) * 1024 + 2048);
+    k = row_of("hopper_d256", ATT_BF16, 256, 128, 80, 2); /* nor for a second Q */
     assert_int_equal(att_cuda_kernel_shared(&k), (64 + 160) * 1024 + 2048);
-    k = row_of("hopper_d192v128", ATT_BF16, 192, 128, 112, 2);
+    k = row_of("hopper_d192v128", ATT_BF16, 192, 128, 112, 2); /* but for a third V */
     k.d_v = 128;
-    assert_int_equal(att_cuda_kernel_shared(&k), (48 + 140) * 1024 + 2048);
+    assert_int_equal(att_cuda_kernel_shared(&k), (48 + 140 + 28) * 1024 + 2048);
 }
 
 static void test_shared__of_small__warpgroups_by_themselves(void **state) {
@@ -159,6 +161,27 @@ static void test_tiling__causal__units_that_share_l2_are_taken_together(void **s
     p.window_left = 20;
     t = tiling_of(&k, &p);
     assert_int_equal(t.hopper.section, 4); /* no more than there are */
+}
+
+/* Where rows see more keys the further down they are, the short tile is the first. */
+static void test_tiling__causal__rows_are_cut_from_the_end(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_d64();
+    att_problem p = problem(2, 16, 16, 1000, 1000, 64, ATT_F16);
+    assert_int_equal(tiling_of(&k, &p).hopper.top_rows, 0);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    assert_int_equal(tiling_of(&k, &p).hopper.top_rows, 6 * 192 - 1000);
+    p.seq_q = 960;
+    assert_int_equal(tiling_of(&k, &p).hopper.top_rows, 0);
+    p.seq_q = 961;
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+    assert_int_equal(tiling_of(&k, &p).hopper.top_rows, 191);
+    p.features |= ATT_CU_SEQLENS_Q; /* sequences of other lengths */
+    p.total_q = 1500;
+    assert_int_equal(tiling_of(&k, &p).hopper.top_rows, 0);
+    att_problem few = problem(2, 16, 4, 100, 1000, 64, ATT_F16); /* heads share a tile */
+    few.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+    assert_int_equal(tiling_of(&k, &few).hopper.top_rows, 0);
 }
 
 static void
@@ -604,10 +627,11 @@ static int set_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shared__by_what_fits__two_layouts),
+        cmocka_unit_test(test_shared__by_what_fits__three_layouts_and_a_third_v),
         cmocka_unit_test(test_tiling__every_key_seen__one_block_an_sm_unit_after_unit),
         cmocka_unit_test(test_tiling__fewer_tiles_than_sms__as_many_blocks),
         cmocka_unit_test(test_tiling__causal__units_that_share_l2_are_taken_together),
+        cmocka_unit_test(test_tiling__causal__rows_are_cut_from_the_end),
         cmocka_unit_test(test_tiling__small_last_section__a_third_of_the_row_blocks_at_the_end),
         cmocka_unit_test(test_tiling__lengths__count_tiles),
         cmocka_unit_test(test_tiling__few_rows__the_heads_of_a_group_share_a_tile),
