@@ -1,8 +1,8 @@
 /* fwd_sm90_small.cu: forward attention on Hopper for problems that would leave most of the GPU idle
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; a block per 64 rows, whose warpgroups share the keys
- * TILE     64 rows, TILE_N keys, STAGES tiles of K and of V a warpgroup: it takes every (WARPS / 4)-th tile of keys
- * THREADS  32 * WARPS; the first of every warpgroup loads for it
- * SMEM     Q | a warpgroup: K x STAGES, V x STAGES | a warpgroup: O as the others send it | tops and sums, barriers
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; a block per TILE_M rows, whose warpgroups share the keys
+ * TILE     TILE_M rows, 64 a warpgroup; TILE_N keys, STAGES tiles of K and of V a share, which has every SHARES-th tile of keys
+ * THREADS  32 * WARPS: for every 64 rows a warpgroup a share; a warp of the share's first rows loads for all of them
+ * SMEM     Q | a share: K x STAGES, V x STAGES | a warpgroup: O as the others send it | tops and sums, barriers
  * FLOW     copy    Q K0 V0 K1 V1 ...  at once, as far as STAGES goes: what such a problem waits for is memory's latency
  *          tensor  S0 .. P0V0 | S1 .. P1V1 ...
  *          alu        softmax0 |    softmax1      | every share of O to the warpgroup that owns the columns | one barrier | sum, store
@@ -24,39 +24,44 @@
 #define __noinline__ __forceinline__
 #include "kernels/second_look.cuh"
 
-#define THREADS   (32 * WARPS)
-#define GROUPS    (WARPS / 4)
-#define QK_PANELS ((D_QK + 63) / 64)
-#define V_PANELS  ((D_V + 63) / 64)
-#define COLUMNS   (D_V / 8)          /* of O, in eights */
-#define OWNED     (COLUMNS / GROUPS) /* of them, by a warpgroup: it adds up those of all shares, and stores them */
+#define THREADS    (32 * WARPS)
+#define ROW_GROUPS (TILE_M / 64)
+#define SHARES     (WARPS / 4 / ROW_GROUPS)
+#define QK_PANELS  ((D_QK + 63) / 64)
+#define V_PANELS   ((D_V + 63) / 64)
+#define COLUMNS    (D_V / 8)          /* of O, in eights */
+#define OWNED      (COLUMNS / SHARES) /* of them, by a warpgroup: it adds up those of all shares, and stores them */
 
 #define ROW_BYTES   128
-#define Q_BYTES     (64 * ROW_BYTES * QK_PANELS)
+#define Q_BYTES     (64 * ROW_BYTES * QK_PANELS) /* of a row group */
 #define K_BYTES     (TILE_N * ROW_BYTES * QK_PANELS)
 #define V_BYTES     (TILE_N * ROW_BYTES * V_PANELS)
-#define GROUP_BYTES (STAGES * (K_BYTES + V_BYTES))
+#define SHARE_BYTES (STAGES * (K_BYTES + V_BYTES))
 #define EIGHT_BYTES (WARPGROUP * 16)        /* eight columns of 64 rows: 16 bytes a thread */
 #define INBOX_BYTES (COLUMNS * EIGHT_BYTES) /* a warpgroup's columns of every share */
-#define INBOX_AT    (Q_BYTES + GROUPS * GROUP_BYTES)
-#define SUMS_AT     (INBOX_AT + GROUPS * INBOX_BYTES) /* top and sum of 64 rows, a share each */
-#define BARRIERS_AT (SUMS_AT + GROUPS * 64 * 8)
-#define SLACK_BYTES (GROUPS * 64 * 8 + 256 + 1024) /* sums; barriers; the boundary of 1024 bytes */
+#define INBOX_AT    (ROW_GROUPS * Q_BYTES + SHARES * SHARE_BYTES)
+#define SUMS_AT     (INBOX_AT + ROW_GROUPS * SHARES * INBOX_BYTES) /* top and sum of 64 rows, a warpgroup each */
+#define SUMS_BYTES  (TILE_M * SHARES * 8)
+#define BARRIERS_AT (SUMS_AT + SUMS_BYTES)
 
-/* Barriers: of Q, and of a warpgroup K full, V full and both empty, a stage each; then a bit a row. */
-enum { GROUP_BARRIERS = 3 * STAGES, BAD_AT = BARRIERS_AT + (1 + GROUPS * GROUP_BARRIERS) * MBARRIER_BYTES };
+/* Barriers: of a row group's Q, and of a share K full, V full and both empty, a stage each; then a bit a row. */
+enum { SHARE_BARRIERS = 3 * STAGES, BAD_AT = BARRIERS_AT + (ROW_GROUPS + SHARES * SHARE_BARRIERS) * MBARRIER_BYTES };
 
-CHECK_SHARED(INBOX_AT + GROUPS *INBOX_BYTES + SLACK_BYTES);
-static_assert(TILE_M == 64 && WARPS % 4 == 0, "warpgroups of 64 rows");
-static_assert(BAD_AT + 8 - BARRIERS_AT <= 256, "what is small has its place");
-static_assert(COLUMNS % GROUPS == 0 && GROUPS <= COLUMNS, "every share owns columns");
+CHECK_SHARED(BARRIERS_AT + 256 + 1024); /* barriers; the boundary of 1024 bytes */
+static_assert(TILE_M == 64 || TILE_M == 128, "row groups of 64 rows");
+static_assert(WARPS == 4 * ROW_GROUPS * SHARES, "a warpgroup for every share of the keys of 64 rows");
+static_assert(BAD_AT + TILE_M / 8 - BARRIERS_AT <= 256, "what is small has its place");
+static_assert(COLUMNS % SHARES == 0 && SHARES <= COLUMNS, "every share owns columns");
+static_assert(ROW_GROUPS == 1 || STAGES > 1, "a place is filled again one use late");
 
-/* A warpgroup's share of the keys: every GROUPS-th tile. */
+/* A warpgroup: 64 rows and a share of the keys, every SHARES-th tile. */
 typedef struct share {
     const att_fwd_sm90_params *p;
-    unsigned shared, tiles, barriers; /* in shared memory: the block's, and the warpgroup's own */
-    int group, thread;                /* within the warpgroup */
-    int key_head;
+    unsigned shared, tiles, barriers; /* in shared memory: the block's, and the share's own */
+    int index, row_group;             /* of the share; of the rows */
+    int thread;                       /* within the warpgroup */
+    bool loads;                       /* by this warp, tiles of K and V */
+    int key_head, key_batch;
 } share;
 
 DEVICE unsigned k_place(const share *a, int use) {
@@ -67,8 +72,12 @@ DEVICE unsigned v_place(const share *a, int use) {
     return a->tiles + STAGES * K_BYTES + use % STAGES * V_BYTES;
 }
 
+DEVICE unsigned q_place(const share *a) {
+    return a->shared + a->row_group * Q_BYTES;
+}
+
 DEVICE unsigned q_full(const share *a) {
-    return a->shared + BARRIERS_AT;
+    return a->shared + BARRIERS_AT + a->row_group * MBARRIER_BYTES;
 }
 
 DEVICE unsigned k_full(const share *a, int use) {
@@ -86,41 +95,42 @@ DEVICE unsigned both_empty(const share *a, int use) {
 
 /* Tiles of keys that this share has. */
 DEVICE int uses_of(const share *a, const tile_work *w) {
-    return max(0, w->last - w->first - a->group + GROUPS - 1) / GROUPS;
+    return max(0, w->last - w->first - a->index + SHARES - 1) / SHARES;
 }
 
 DEVICE int tile_of_use(const share *a, const tile_work *w, int use) {
-    return w->first + a->group + use * GROUPS;
+    return w->first + a->index + use * SHARES;
 }
 
-/* By one thread, as all that loads. */
+/* The row group's rows; by one thread, as all that loads. */
 DEVICE void load_q(const share *a, const tile_work *w) {
     const int position = (int)w->s.row_q + (w->row0 >> a->p->pack);
     mbarrier_expect(q_full(a), Q_BYTES);
 #pragma unroll
     for (int c = 0; c < QK_PANELS; c++)
-        tma_load_5d(a->shared + c * 64 * ROW_BYTES, &a->p->q, q_full(a), 64 * c, 0, position, w->head,
+        tma_load_5d(q_place(a) + c * 64 * ROW_BYTES, &a->p->q, q_full(a), 64 * c, 0, position, w->head,
                     a->p->fwd.cu_seqlens_q ? 0 : w->s.batch);
 }
 
-/* Tile j of K or V. */
-DEVICE void load_keys(const share *a, const tile_work *w, const att_tensor_map *map, unsigned to, unsigned barrier, int panels,
-                      int j) {
-    const int batch = a->p->fwd.cu_seqlens_k ? 0 : w->s.batch;
+/* A tile of K or V, from row `row` on. */
+DEVICE void load_keys(const share *a, const att_tensor_map *map, unsigned to, unsigned barrier, int panels, int row) {
     mbarrier_expect(barrier, panels * TILE_N * ROW_BYTES);
 #pragma unroll
     for (int c = 0; c < panels; c++)
-        tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, (int)w->s.row_k + j * TILE_N, a->key_head, batch);
+        tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, row, a->key_head, a->key_batch);
 }
 
-DEVICE void load_use(const share *a, const tile_work *w, int use) {
-    const int j = tile_of_use(a, w, use);
-    load_keys(a, w, &a->p->k, k_place(a, use), k_full(a, use), QK_PANELS, j);
-    load_keys(a, w, &a->p->v, v_place(a, use), v_full(a, use), V_PANELS, j);
+DEVICE int row_of_use(const share *a, const tile_work *w, int use) {
+    return (int)w->s.row_k + tile_of_use(a, w, use) * TILE_N;
+}
+
+DEVICE void load_use(const share *a, int use, int row) {
+    load_keys(a, &a->p->k, k_place(a, use), k_full(a, use), QK_PANELS, row);
+    load_keys(a, &a->p->v, v_place(a, use), v_full(a, use), V_PANELS, row);
 }
 
 DEVICE void score(const share *a, float s[S_COUNT], int use) {
-    const unsigned long long left = wgmma_operand(wgmma_address(a->shared), 16);
+    const unsigned long long left = wgmma_operand(wgmma_address(q_place(a)), 16);
     const unsigned long long right = wgmma_operand(wgmma_address(k_place(a, use)), 16);
     wgmma_fence();
 #pragma unroll
@@ -167,17 +177,24 @@ DEVICE void rescale(float o[O_COUNT], float2 shrink) {
         o[n] *= n / 2 % 2 ? shrink.y : shrink.x;
 }
 
-/* This warp reads K and V of the use no more; once none of the four does, another tile takes their place. */
-DEVICE void release(const share *a, const tile_work *w, int use, int uses) {
-    if (use + STAGES >= uses)
+/* Another tile in the place of `use`, once no warp of the share reads that any more. */
+DEVICE void refill(const share *a, const tile_work *w, int use, int uses) {
+    if (!a->loads || use < 0 || use + STAGES >= uses)
         return;
+    const int row = row_of_use(a, w, use + STAGES);
+    mbarrier_wait(both_empty(a, use), use / STAGES & 1);
+    if (elect_lane())
+        load_use(a, use + STAGES, row);
     __syncwarp();
-    if (a->thread % 32 == 0)
+}
+
+/* This warp reads K and V of the use no more. Warps of one warpgroup end it together. Row groups do not: what both have left by
+ * now is the use before. */
+DEVICE void release(const share *a, const tile_work *w, int use, int uses) {
+    __syncwarp();
+    if (use + STAGES < uses && a->thread % 32 == 0)
         mbarrier_arrive(both_empty(a, use));
-    if (a->thread == 0) {
-        mbarrier_wait(both_empty(a, use), use / STAGES & 1);
-        load_use(a, w, use + STAGES);
-    }
+    refill(a, w, ROW_GROUPS > 1 ? use - 1 : use, uses);
 }
 
 /* The share of the keys. */
@@ -200,13 +217,13 @@ DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax
     }
 }
 
-/* Where share `from` leaves the i-th of the eights that warpgroup `group` owns: this thread's part. */
-DEVICE unsigned inbox(const share *a, int group, int from, int i) {
-    return a->shared + INBOX_AT + group * INBOX_BYTES + (from * OWNED + i) * EIGHT_BYTES + a->thread * 16;
+/* Where share `from` leaves the i-th of the eights that share `owner` of the same rows owns: this thread's part. */
+DEVICE unsigned inbox(const share *a, int owner, int from, int i) {
+    return a->shared + INBOX_AT + (a->row_group * SHARES + owner) * INBOX_BYTES + (from * OWNED + i) * EIGHT_BYTES + a->thread * 16;
 }
 
 DEVICE float2 *sums_of(const share *a, int from, int r) {
-    return (float2 *)__cvta_shared_to_generic(a->shared + SUMS_AT + (64 * from + r) * 8);
+    return (float2 *)__cvta_shared_to_generic(a->shared + SUMS_AT + (64 * (a->row_group * SHARES + from) + r) * 8);
 }
 
 /* Tops and sums for all, columns of O for the share that owns them. */
@@ -216,28 +233,28 @@ DEVICE void send(const share *a, const float o[O_COUNT], const softmax_state *m,
     for (int half = 0; half < 2; half++) {
         const float total = quad_sum(m->sum[half]);
         if (lane % 4 == 0)
-            *sums_of(a, a->group, r + 8 * half) = make_float2(m->top[half], total);
+            *sums_of(a, a->index, r + 8 * half) = make_float2(m->top[half], total);
     }
     if (!has_keys)
         return;
 #pragma unroll
     for (int n = 0; n < COLUMNS; n++)
-        if (n / OWNED != a->group)
-            *(float4 *)__cvta_shared_to_generic(inbox(a, n / OWNED, a->group, n % OWNED)) =
+        if (n / OWNED != a->index)
+            *(float4 *)__cvta_shared_to_generic(inbox(a, n / OWNED, a->index, n % OWNED)) =
                 make_float4(o[4 * n], o[4 * n + 1], o[4 * n + 2], o[4 * n + 3]);
 }
 
 /* Top and sum of a row over all shares; weight[from]: what a share's O is to be multiplied by, but for the sum. */
-DEVICE float2 join_sums(const share *a, int r, float weight[GROUPS]) {
-    float2 each[GROUPS];
+DEVICE float2 join_sums(const share *a, int r, float weight[SHARES]) {
+    float2 each[SHARES];
     float2 all = make_float2(-1e30f, 0.0f);
 #pragma unroll
-    for (int from = 0; from < GROUPS; from++) {
+    for (int from = 0; from < SHARES; from++) {
         each[from] = *sums_of(a, from, r);
         all.x = fmaxf(all.x, each[from].x);
     }
 #pragma unroll
-    for (int from = 0; from < GROUPS; from++) {
+    for (int from = 0; from < SHARES; from++) {
         weight[from] = exp2_fast(each[from].x - all.x);
         all.y += each[from].y * weight[from];
     }
@@ -269,18 +286,26 @@ DEVICE void find_parts(const share *a, const tile_work *w, part parts[PARTS]) {
 #pragma unroll
     for (int n = 0; n < PARTS; n++) {
         const int which = 4 * n + a->thread % 4, r = a->thread / 32 * 16 + a->thread % 32 / 4 + 8 * (which / OWNED);
-        const int column = 8 * (a->group * OWNED + which % OWNED);
+        const int column = 8 * (a->index * OWNED + which % OWNED);
         const bool inside = which < 2 * OWNED && w->row0 + r < w->rows && column < f->d_v;
         parts[n].r = r;
         parts[n].to = inside ? (half_bits *)f->o + first_row(a->p, w, &f->o_stride) + row_offset(a->p, &f->o_stride, r) + column : 0;
     }
 }
 
+/* All warps that have these rows. */
+DEVICE void meet(const share *a) {
+    if (ROW_GROUPS == 1)
+        __syncthreads();
+    else
+        named_barrier_wait(1 + a->row_group, SHARES * WARPGROUP);
+}
+
 /* Add up what this warpgroup owns of the rows, and store it. */
 DEVICE void store_rows(const share *a, const tile_work *w, const float o[O_COUNT], const part parts[PARTS], int senders, unsigned *bad) {
     const att_fwd_params *f = &a->p->fwd;
     const int lane = a->thread % 32, r = a->thread / 32 * 16 + lane / 4;
-    float weight[2][GROUPS];
+    float weight[2][SHARES];
     float2 all[2];
     unsigned packed[4 * PARTS] = {};
 #pragma unroll
@@ -292,21 +317,21 @@ DEVICE void store_rows(const share *a, const tile_work *w, const float o[O_COUNT
             scale *= add_sink(f, head_of(a->p, w->head, w->row0 + r + 8 * half), &lse);
         }
 #pragma unroll
-        for (int from = 0; from < GROUPS; from++)
+        for (int from = 0; from < SHARES; from++)
             weight[half][from] *= scale;
     }
 #pragma unroll
     for (int i = 0; i < OWNED; i++) {
         float y[4] = {};
 #pragma unroll
-        for (int from = 0; from < GROUPS; from++) {
+        for (int from = 0; from < SHARES; from++) {
             float x[4];
-            if (from == a->group) {
+            if (from == a->index) {
 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     x[e] = o[4 * (from * OWNED + i) + e];
             } else {
-                const float4 sent = *(const float4 *)__cvta_shared_to_generic(inbox(a, a->group, from, i));
+                const float4 sent = *(const float4 *)__cvta_shared_to_generic(inbox(a, a->index, from, i));
                 x[0] = sent.x, x[1] = sent.y, x[2] = sent.z, x[3] = sent.w;
             }
             if (from < senders)
@@ -331,8 +356,8 @@ DEVICE void store_rows(const share *a, const tile_work *w, const float o[O_COUNT
         if (parts[n].to && (check & 0x7fff7fff) != 0) /* infinities and NaN times 0 are NaN */
             atomicOr(&bad[parts[n].r / 32], 1u << parts[n].r % 32);
     }
-    /* LSE, by one lane of a quad of the first warpgroup, after what others wait for. */
-    if (a->group != 0 || lane % 4 != 0)
+    /* LSE, by one lane of a quad of the first share, after what others wait for. */
+    if (a->index != 0 || lane % 4 != 0)
         return;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -357,19 +382,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     const att_fwd_params *f = &p->fwd;
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
     const int group = uniform((int)threadIdx.x / WARPGROUP), thread = (int)threadIdx.x % WARPGROUP;
-    share a = {p,     shared, shared + Q_BYTES + group * GROUP_BYTES, shared + BARRIERS_AT + (1 + group * GROUP_BARRIERS) * MBARRIER_BYTES,
-               group, thread, 0};
-    unsigned *const bad = (unsigned *)__cvta_shared_to_generic(shared + BAD_AT);
+    const int index = group % SHARES, row_group = group / SHARES, warp = uniform(thread / 32);
+    share a = {p,
+               shared,
+               shared + ROW_GROUPS * Q_BYTES + index * SHARE_BYTES,
+               shared + BARRIERS_AT + (ROW_GROUPS + index * SHARE_BARRIERS) * MBARRIER_BYTES,
+               index,
+               row_group,
+               thread,
+               warp == 0 && row_group == 0,
+               0,
+               0};
+    unsigned *const bad = (unsigned *)__cvta_shared_to_generic(shared + BAD_AT + row_group * 8);
     allow_next_kernel();
     if (thread == 0) {
-        for (int n = 0; n < STAGES; n++) {
-            mbarrier_init(k_full(&a, n), 1);
-            mbarrier_init(v_full(&a, n), 1);
-            mbarrier_init(both_empty(&a, n), 4);
-        }
-        if (group == 0) {
+        if (row_group == 0)
+            for (int n = 0; n < STAGES; n++) {
+                mbarrier_init(k_full(&a, n), 1);
+                mbarrier_init(v_full(&a, n), 1);
+                mbarrier_init(both_empty(&a, n), 4 * ROW_GROUPS);
+            }
+        if (index == 0) {
             mbarrier_init(q_full(&a), 1);
             bad[0] = bad[1] = 0;
+        }
+        if (group == 0) {
             tma_prefetch_map(&p->q);
             tma_prefetch_map(&p->k);
             tma_prefetch_map(&p->v);
@@ -381,19 +418,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     const bool reads_lengths = f->cu_seqlens_q || f->cu_seqlens_k || f->lens_k;
     if (reads_lengths)
         wait_for_previous_kernel();
-    const tile_work w = tile_of(p, (int)blockIdx.x);
-    a.key_head = p->pack ? w.head : (int)divide(w.head, &f->by_group);
+    tile_work w = tile_of(p, (int)blockIdx.x);
+    a.key_head = key_head_of(p, w.head);
+    a.key_batch = f->cu_seqlens_k ? 0 : w.s.batch;
     if (!reads_lengths)
         wait_for_previous_kernel();
     if (!has_rows(&w))
         return;
-    if (thread == 0) {
-        const int uses = uses_of(&a, &w);
-        if (group == 0 && uses > 0)
+    /* From here on the row group's own rows, perhaps none; the keys stay those of all rows of the block, which share them. */
+    w.row0 += 64 * row_group;
+    const int uses = uses_of(&a, &w);
+    if (warp == 0 && elect_lane()) {
+        if (index == 0 && uses > 0)
             load_q(&a, &w);
-        for (int use = 0; use < min(uses, STAGES); use++)
-            load_use(&a, &w, use);
+        if (row_group == 0)
+            for (int use = 0; use < min(uses, STAGES); use++)
+                load_use(&a, use, row_of_use(&a, &w, use));
     }
+    __syncwarp();
     part parts[PARTS];
     find_parts(&a, &w, parts);
     float o[O_COUNT];
@@ -403,12 +445,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     softmax_state m = {{-1e30f, -1e30f}, {0.0f, 0.0f}};
     attend(&a, &w, o, &m);
 
-    const int senders = min(GROUPS, max(0, w.last - w.first));
-    send(&a, o, &m, group < senders);
-    __syncthreads();
+    const int senders = min(SHARES, max(0, w.last - w.first));
+    send(&a, o, &m, index < senders);
+    meet(&a);
     store_rows(&a, &w, o, parts, senders, bad);
-    __syncthreads();
-    for (int r = (int)threadIdx.x / 32; r < 64; r += WARPS)
+    meet(&a);
+    for (int r = index * 4 + warp; r < 64; r += 4 * SHARES)
         if (bad[r / 32] >> r % 32 & 1)
             second_look(f, w.s.batch, head_of(p, w.head, w.row0 + r), (w.row0 + r) >> p->pack);
 }
