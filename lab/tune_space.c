@@ -29,10 +29,10 @@ static const gene hopper_genes[TILE_GENES] = {
 };
 enum { LOADERS = 4 };
 
-/* Warpgroups share the keys of 64 rows. */
+/* Warpgroups share the keys of 64 rows, or of two times 64. */
 static const gene small_genes[TILE_GENES] = {
     [GENE_WARPS] = {4, {4, 8, 12, 16}},
-    [GENE_ROWS] = {1, {64}}, /* of the block */
+    [GENE_ROWS] = {2, {64, 128}}, /* of the block */
     [GENE_KEYS] = {8, {32, 48, 64, 80, 96, 112, 128, 160}},
     [GENE_STAGES] = {4, {1, 2, 3, 4}},
 };
@@ -119,6 +119,11 @@ static int registers_of(const lab_base *base, const lab_variant *v) {
     return v->warps <= 8 ? 255 : v->warps == 12 ? 168 : 128;
 }
 
+/* Two times 64 rows: a warpgroup for each in every share, and a place that waits while another is read. */
+static bool fits_rows(const lab_base *base, const lab_variant *v) {
+    return !is_small(base) || v->m == 64 || (v->warps % 8 == 0 && v->stages > 1);
+}
+
 /* S, O and P of a thread beside what addresses and sums take. */
 static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
     enum { BESIDE = 28 };
@@ -130,7 +135,8 @@ static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
                                  .tile_n = v->n,
                                  .stages = v->stages,
                                  .warps = v->warps};
-    return att_cuda_kernel_shared(&row) <= (uint32_t)g->device->limits.shared_per_block &&
+    return fits_rows(base, v) &&
+           att_cuda_kernel_shared(&row) <= (uint32_t)g->device->limits.shared_per_block &&
            v->n / 2 + base->d_v / 2 + v->n / 4 + BESIDE <= registers_of(base, v);
 }
 

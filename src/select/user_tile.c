@@ -46,14 +46,17 @@ static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, siz
     return true;
 }
 
-/* Warpgroups that share the keys of 64 rows. */
+/* Warpgroups that share the keys of 64 rows; where there are two times 64, those of a share take each tile together. */
 static bool fits_small(int m, int n_keys, int stages, int warps, char *why, size_t n) {
-    if (m != 64)
-        return unfit(why, n, "m%d: 64 rows are wanted", m);
-    if (warps < 4 || warps > 16 || warps % 4)
-        return unfit(why, n, "%d warps: 4, 8, 12 or 16 are wanted", warps);
-    if (stages < 1 || stages > STAGES_MOST)
-        return unfit(why, n, "%d stages: 1 to %d are wanted", stages, STAGES_MOST);
+    const int stages_least = m / 64;
+    if (m != 64 && m != 128)
+        return unfit(why, n, "m%d: 64 or 128 rows are wanted", m);
+    if (warps < 4 || warps > 16 || warps % (m / 16))
+        return unfit(why, n, "%d warps: %s are wanted", warps,
+                     m == 64 ? "4, 8, 12 or 16" : "of m128 8 or 16");
+    if (stages < stages_least || stages > STAGES_MOST)
+        return unfit(why, n, "%d stages: %d to %d are wanted", stages, stages_least,
+                     STAGES_MOST);
     if (n_keys < 16 || n_keys > 256 || n_keys % 16)
         return unfit(why, n, "n%d is not a multiple of 16, 256 at most", n_keys);
     return true;

@@ -355,6 +355,7 @@ static void test_space__of_hopper__tiles_of_its_own(void **state) {
         bool small;
     } cases[] = {{64, {.m = 64, .n = 128, .stages = 1, .warps = 8}, true},
                  {128, {.m = 64, .n = 64, .stages = 2, .warps = 8}, true},
+                 {64, {.m = 128, .n = 64, .stages = 4, .warps = 16}, true},
                  {64, {.m = 192, .n = 128, .stages = 4, .warps = 16}, false},
                  {64, {.m = 256, .n = 64, .stages = 4, .warps = 20}, false},
                  {128, {.m = 128, .n = 128, .stages = 2, .warps = 12}, false},

@@ -552,15 +552,24 @@ static void test_tile__of_hopper__warpgroups(void **state) {
     }
 }
 
-static void test_tile__of_small__warpgroups_share_64_rows(void **state) {
+static void test_tile__of_small__warpgroups_share_the_keys_of_64_rows(void **state) {
     (void)state;
     static const att_cuda_kernel small = {.source = "fwd_sm90", .role = ATT_ROLE_SMALL};
     static const struct {
         int tile[4];
         const char *word; /* NULL: it fits */
-    } cases[] = {{{64, 128, 1, 8}, NULL},        {{64, 64, 3, 16}, NULL},
-                 {{128, 128, 1, 8}, "m128"},     {{64, 128, 1, 6}, "6 warps"},
-                 {{64, 128, 1, 20}, "20 warps"}, {{64, 128, 0, 8}, "0 stages"},
+    } cases[] = {{{64, 128, 1, 8}, NULL},
+                 {{64, 64, 3, 16}, NULL},
+                 {{128, 64, 4, 16}, NULL},
+                 {{128, 64, 2, 8}, NULL},
+                 {{192, 64, 2, 12}, "m192"},
+                 {{0, 64, 2, 12}, "m0"},
+                 {{64, 128, 1, 6}, "6 warps"},
+                 {{64, 128, 1, 20}, "20 warps"},
+                 {{128, 64, 2, 12}, "12 warps: of m128 8 or 16"},
+                 {{128, 64, 2, 4}, "4 warps"},
+                 {{64, 128, 0, 8}, "0 stages: 1 to 8"},
+                 {{128, 64, 1, 16}, "1 stages: 2 to 8"},
                  {{64, 40, 1, 8}, "n40"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char why[128] = "";
@@ -573,7 +582,7 @@ static void test_tile__of_small__warpgroups_share_64_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tile__of_hopper__warpgroups),
-        cmocka_unit_test(test_tile__of_small__warpgroups_share_64_rows),
+        cmocka_unit_test(test_tile__of_small__warpgroups_share_the_keys_of_64_rows),
         cmocka_unit_test(test_rows__a_whole_row__every_column),
         cmocka_unit_test(test_rows__bad_text__file_line_and_field),
         cmocka_unit_test(test_rows__too_much__refused),
