@@ -32,6 +32,9 @@
 #define COLUMNS    (D_V / 8)          /* of O, in eights */
 #define OWNED      (COLUMNS / SHARES) /* of them, by a warpgroup: it adds up those of all shares, and stores them */
 
+/* Two times 64 rows make four warpgroups: enough to keep tensor cores and ALUs busy at once. */
+#define SCORES_AHEAD (USE_SCORES_AHEAD && ROW_GROUPS > 1)
+
 #define ROW_BYTES   128
 #define Q_BYTES     (64 * ROW_BYTES * QK_PANELS) /* of a row group */
 #define K_BYTES     (TILE_N * ROW_BYTES * QK_PANELS)
@@ -52,7 +55,7 @@ static_assert(TILE_M == 64 || TILE_M == 128, "row groups of 64 rows");
 static_assert(WARPS == 4 * ROW_GROUPS * SHARES, "a warpgroup for every share of the keys of 64 rows");
 static_assert(BAD_AT + TILE_M / 8 - BARRIERS_AT <= 256, "what is small has its place");
 static_assert(COLUMNS % SHARES == 0 && SHARES <= COLUMNS, "every share owns columns");
-static_assert(ROW_GROUPS == 1 || STAGES > 1, "a place is filled again one use late");
+static_assert(ROW_GROUPS == 1 || STAGES > 2, "a place is filled again two uses later");
 
 /* A warpgroup: 64 rows and a share of the keys, every SHARES-th tile. */
 typedef struct share {
@@ -62,6 +65,7 @@ typedef struct share {
     int thread;                       /* within the warpgroup */
     bool loads;                       /* by this warp, tiles of K and V */
     int key_head, key_batch;
+    int clear_from, clear_to;         /* tiles of keys in between are seen whole by every row */
 } share;
 
 DEVICE unsigned k_place(const share *a, int use) {
@@ -129,6 +133,7 @@ DEVICE void load_use(const share *a, int use, int row) {
     load_keys(a, &a->p->v, v_place(a, use), v_full(a, use), V_PANELS, row);
 }
 
+/* S = Q K^T, under way. */
 DEVICE void score(const share *a, float s[S_COUNT], int use) {
     const unsigned long long left = wgmma_operand(wgmma_address(q_place(a)), 16);
     const unsigned long long right = wgmma_operand(wgmma_address(k_place(a, use)), 16);
@@ -138,10 +143,9 @@ DEVICE void score(const share *a, float s[S_COUNT], int use) {
         WGMMA(TILE_N)(s, left + WGMMA_STEP(k / 4 * 64 * ROW_BYTES + k % 4 * 32),
                       right + WGMMA_STEP(k / 4 * TILE_N * ROW_BYTES + k % 4 * 32), k > 0);
     wgmma_commit();
-    WGMMA_WAIT(0);
-    wgmma_results(s, S_COUNT);
 }
 
+/* O += P V, under way. */
 DEVICE void accumulate(const share *a, float o[O_COUNT], unsigned p[P_COUNT], int use) {
     const unsigned long long right = wgmma_operand(wgmma_address(v_place(a, use)), TILE_N * ROW_BYTES);
     wgmma_fence();
@@ -149,24 +153,40 @@ DEVICE void accumulate(const share *a, float o[O_COUNT], unsigned p[P_COUNT], in
     for (int k = 0; k < V_STEPS; k++)
         WGMMA_MN(D_V)(o, p + 4 * k, right + WGMMA_STEP(k * 16 * ROW_BYTES), use > 0 || k > 0);
     wgmma_commit();
+}
+
+DEVICE void wait_o(float o[O_COUNT]) {
     WGMMA_WAIT(0);
     wgmma_results(o, O_COUNT);
 }
 
-/* Scores of tile j become weights; what O is to be multiplied by, a row half each. */
-DEVICE float2 weigh_tile(const share *a, const tile_work *w, float s[S_COUNT], softmax_state *m, int j) {
-    const att_fwd_params *f = &a->p->fwd;
-    const int clear_from = visible_lo(f, &w->s, (min(w->row0 + 64, w->rows) - 1) >> a->p->pack);
-    const int clear_to = visible_hi(f, &w->s, w->row0 >> a->p->pack);
-    if (j * TILE_N < clear_from || (j + 1) * TILE_N > clear_to)
+DEVICE void wait_k(const share *a, int use) {
+    mbarrier_wait(k_full(a, use), use / STAGES & 1);
+}
+
+DEVICE void wait_v(const share *a, int use) {
+    mbarrier_wait(v_full(a, use), use / STAGES & 1);
+}
+
+DEVICE bool is_clear(const share *a, int j) {
+    return j >= a->clear_from && j < a->clear_to;
+}
+
+DEVICE void see(const share *a, const tile_work *w, float s[S_COUNT], int j) {
+    if (!is_clear(a, j))
         hide_keys(a->p, &w->s, s, w->row0 + a->thread / 32 * 16 + a->thread % 32 / 4, j);
+}
+
+/* Scores of a tile become weights; what O is to be multiplied by, a row half each. */
+DEVICE float2 weigh_tile(const share *a, float s[S_COUNT], softmax_state *m) {
+    const float factor = a->p->fwd.scale_log2;
     float shrink[2];
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const float top = fmaxf(m->top[half], quad_max(lane_max(s, half)) * f->scale_log2);
+        const float top = fmaxf(m->top[half], quad_max(lane_max(s, half)) * factor);
         shrink[half] = exp2_fast(m->top[half] - top);
         m->top[half] = top;
-        m->sum[half] = m->sum[half] * shrink[half] + weigh_half(s, half, f->scale_log2, top);
+        m->sum[half] = m->sum[half] * shrink[half] + weigh_half(s, half, factor, top);
     }
     return make_float2(shrink[0], shrink[1]);
 }
@@ -175,6 +195,22 @@ DEVICE void rescale(float o[O_COUNT], float2 shrink) {
 #pragma unroll
     for (int n = 0; n < O_COUNT; n++)
         o[n] *= n / 2 % 2 ? shrink.y : shrink.x;
+}
+
+/* The same of a further tile, while the tensor cores add the one before to O; tops need not be maxima. */
+DEVICE void weigh_next(const share *a, float s[S_COUNT], float o[O_COUNT], softmax_state *m, int j) {
+    const float factor = a->p->fwd.scale_log2;
+    float shrink[2], more[2];
+    bool raised;
+    if (WEIGHS_FREELY && is_clear(a, j) && may_weigh_freely(s, factor, m))
+        raised = weigh_freely(s, factor, m, more, shrink);
+    else
+        raised = weigh_by_maxima(s, factor, m, more, shrink);
+    wait_o(o);
+    if (raised)
+        rescale(o, make_float2(shrink[0], shrink[1]));
+    m->sum[0] += more[0];
+    m->sum[1] += more[1];
 }
 
 /* Another tile in the place of `use`, once no warp of the share reads that any more. */
@@ -188,33 +224,66 @@ DEVICE void refill(const share *a, const tile_work *w, int use, int uses) {
     __syncwarp();
 }
 
-/* This warp reads K and V of the use no more. Warps of one warpgroup end it together. Row groups do not: what both have left by
- * now is the use before. */
-DEVICE void release(const share *a, const tile_work *w, int use, int uses) {
+/* This warp reads K and V of the use no more. */
+DEVICE void release(const share *a, int use, int uses) {
     __syncwarp();
     if (use + STAGES < uses && a->thread % 32 == 0)
         mbarrier_arrive(both_empty(a, use));
-    refill(a, w, ROW_GROUPS > 1 ? use - 1 : use, uses);
 }
 
-/* The share of the keys. */
-DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax_state *m) {
-    const int uses = uses_of(a, w);
+/* The share of the keys, tile after tile. */
+DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax_state *m, int uses) {
     float s[S_COUNT];
     unsigned p[P_COUNT];
-    if (uses > 0)
-        mbarrier_wait(q_full(a), 0);
 #pragma unroll 1
     for (int use = 0; use < uses; use++) {
-        mbarrier_wait(k_full(a, use), use / STAGES & 1);
+        const int j = tile_of_use(a, w, use);
+        wait_k(a, use);
         score(a, s, use);
-        const float2 shrink = weigh_tile(a, w, s, m, tile_of_use(a, w, use));
+        WGMMA_WAIT(0);
+        wgmma_results(s, S_COUNT);
+        see(a, w, s, j);
+        const float2 shrink = weigh_tile(a, s, m);
         round_weights(p, s);
         rescale(o, shrink);
-        mbarrier_wait(v_full(a, use), use / STAGES & 1);
+        wait_v(a, use);
         accumulate(a, o, p, use);
-        release(a, w, use, uses);
+        wait_o(o);
+        release(a, use, uses);
+        refill(a, w, ROW_GROUPS > 1 ? use - 1 : use, uses);
     }
+}
+
+/* The same, with the weights of a tile found while the tensor cores add the one before to O: where warpgroups of several rows fill
+ * the SM. They do not go in step: a place is filled again when all have probably left it, while products are under way. */
+DEVICE void attend_ahead(const share *a, const tile_work *w, float o[O_COUNT], softmax_state *m, int uses) {
+    float s[S_COUNT];
+    unsigned p[P_COUNT];
+    wait_k(a, 0);
+    score(a, s, 0);
+    WGMMA_WAIT(0);
+    wgmma_results(s, S_COUNT);
+    see(a, w, s, tile_of_use(a, w, 0));
+    start_softmax(s, a->p->fwd.scale_log2, m);
+    round_weights(p, s);
+#pragma unroll 1
+    for (int use = 1; use < uses; use++) {
+        const int j = tile_of_use(a, w, use);
+        wait_k(a, use);
+        score(a, s, use);
+        wait_v(a, use - 1);
+        accumulate(a, o, p, use - 1);
+        refill(a, w, use - 2, uses);
+        WGMMA_WAIT(1);
+        wgmma_results(s, S_COUNT);
+        see(a, w, s, j);
+        weigh_next(a, s, o, m, j);
+        round_weights(p, s);
+        release(a, use - 1, uses);
+    }
+    wait_v(a, uses - 1);
+    accumulate(a, o, p, uses - 1);
+    wait_o(o);
 }
 
 /* Where share `from` leaves the i-th of the eights that share `owner` of the same rows owns: this thread's part. */
@@ -366,8 +435,8 @@ DEVICE void store_rows(const share *a, const tile_work *w, const float o[O_COUNT
         float lse = total > 0.0f ? all[half].x + log2_fast(total) : total == 0.0f ? -INFINITE : total;
         if (row >= w->rows)
             continue;
-        /* Not a number, or no weight: right where the row sees no key. */
-        if (lse != lse || (lse == -INFINITE && visible_hi(f, &w->s, i) > visible_lo(f, &w->s, i)))
+        /* Not a number, past float32, or no weight: right where the row sees no key. */
+        if (!(lse < INFINITE) || (lse == -INFINITE && visible_hi(f, &w->s, i) > visible_lo(f, &w->s, i)))
             atomicOr(&bad[(r + 8 * half) / 32], 1u << (r + 8 * half) % 32);
         if (f->sinks)
             add_sink(f, head_of(a->p, w->head, row), &lse);
@@ -391,6 +460,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
                row_group,
                thread,
                warp == 0 && row_group == 0,
+               0,
+               0,
                0,
                0};
     unsigned *const bad = (unsigned *)__cvta_shared_to_generic(shared + BAD_AT + row_group * 8);
@@ -436,14 +507,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
                 load_use(&a, use, row_of_use(&a, &w, use));
     }
     __syncwarp();
+    a.clear_from = (visible_lo(f, &w.s, (min(w.row0 + 64, w.rows) - 1) >> p->pack) + TILE_N - 1) / TILE_N;
+    a.clear_to = max(visible_hi(f, &w.s, w.row0 >> p->pack), 0) / TILE_N;
     part parts[PARTS];
     find_parts(&a, &w, parts);
     float o[O_COUNT];
 #pragma unroll
     for (int n = 0; n < O_COUNT; n++)
         o[n] = 0.0f;
-    softmax_state m = {{-1e30f, -1e30f}, {0.0f, 0.0f}};
-    attend(&a, &w, o, &m);
+    softmax_state m = {{NO_TOP, NO_TOP}, {0.0f, 0.0f}, 0};
+    if (uses > 0) {
+        mbarrier_wait(q_full(&a), 0);
+        if (SCORES_AHEAD)
+            attend_ahead(&a, &w, o, &m, uses);
+        else
+            attend(&a, &w, o, &m, uses);
+    }
 
     const int senders = min(SHARES, max(0, w.last - w.first));
     send(&a, o, &m, index < senders);

@@ -119,9 +119,9 @@ static int registers_of(const lab_base *base, const lab_variant *v) {
     return v->warps <= 8 ? 255 : v->warps == 12 ? 168 : 128;
 }
 
-/* Two times 64 rows: a warpgroup for each in every share, and a place that waits while another is read. */
+/* Two times 64 rows: a warpgroup for each in every share, and places to spare, for they do not go in step. */
 static bool fits_rows(const lab_base *base, const lab_variant *v) {
-    return !is_small(base) || v->m == 64 || (v->warps % 8 == 0 && v->stages > 1);
+    return !is_small(base) || v->m == 64 || (v->warps % 8 == 0 && v->stages > 2);
 }
 
 /* S, O and P of a thread beside what addresses and sums take. */

@@ -48,7 +48,7 @@ static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, siz
 
 /* Warpgroups that share the keys of 64 rows; where there are two times 64, those of a share take each tile together. */
 static bool fits_small(int m, int n_keys, int stages, int warps, char *why, size_t n) {
-    const int stages_least = m / 64;
+    const int stages_least = m == 64 ? 1 : 3;
     if (m != 64 && m != 128)
         return unfit(why, n, "m%d: 64 or 128 rows are wanted", m);
     if (warps < 4 || warps > 16 || warps % (m / 16))

@@ -561,15 +561,15 @@ static void test_tile__of_small__warpgroups_share_the_keys_of_64_rows(void **sta
     } cases[] = {{{64, 128, 1, 8}, NULL},
                  {{64, 64, 3, 16}, NULL},
                  {{128, 64, 4, 16}, NULL},
-                 {{128, 64, 2, 8}, NULL},
+                 {{128, 64, 3, 8}, NULL},
                  {{192, 64, 2, 12}, "m192"},
                  {{0, 64, 2, 12}, "m0"},
                  {{64, 128, 1, 6}, "6 warps"},
                  {{64, 128, 1, 20}, "20 warps"},
-                 {{128, 64, 2, 12}, "12 warps: of m128 8 or 16"},
-                 {{128, 64, 2, 4}, "4 warps"},
+                 {{128, 64, 3, 12}, "12 warps: of m128 8 or 16"},
+                 {{128, 64, 3, 4}, "4 warps"},
                  {{64, 128, 0, 8}, "0 stages: 1 to 8"},
-                 {{128, 64, 1, 16}, "1 stages: 2 to 8"},
+                 {{128, 64, 2, 16}, "2 stages: 3 to 8"},
                  {{64, 40, 1, 8}, "n40"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char why[128] = "";
