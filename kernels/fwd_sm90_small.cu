@@ -6,7 +6,10 @@
  * FLOW     copy    Q K0 V0 K1 V1 ...  at once, as far as STAGES goes: what such a problem waits for is memory's latency
  *          tensor  S0 .. P0V0 | S1 .. P1V1 ...
  *          alu        softmax0 |    softmax1      | every share of O to the warpgroup that owns the columns | one barrier | sum, store
- * NUMERICS as fwd_sm90.cu
+ *          with 128 rows
+ *          tensor  S0 .. S1 P0V0 .. S2 P1V1 ..
+ *          alu        softmax0 softmax1 ..
+ * NUMERICS as fwd_sm90.cu; with 64 rows, weights against the maxima
  * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE, no softcap, ALiBi, bias, pages; scale > 0
  * WHY      one block an SM with all its loads under way beats blocks that stay: docs/hopper.md */
 #include "kernels/fwd_sm90_softmax.cuh"
@@ -32,7 +35,7 @@
 #define COLUMNS    (D_V / 8)          /* of O, in eights */
 #define OWNED      (COLUMNS / SHARES) /* of them, by a warpgroup: it adds up those of all shares, and stores them */
 
-/* Two times 64 rows make four warpgroups: enough to keep tensor cores and ALUs busy at once. */
+/* One row group gains nothing by it: what that waits for is memory. */
 #define SCORES_AHEAD (USE_SCORES_AHEAD && ROW_GROUPS > 1)
 
 #define ROW_BYTES   128
