@@ -35,9 +35,6 @@
 #define COLUMNS    (D_V / 8)          /* of O, in eights */
 #define OWNED      (COLUMNS / SHARES) /* of them, by a warpgroup: it adds up those of all shares, and stores them */
 
-/* One row group gains nothing by it: what that waits for is memory. */
-#define SCORES_AHEAD (USE_SCORES_AHEAD && ROW_GROUPS > 1)
-
 #define ROW_BYTES   128
 #define Q_BYTES     (64 * ROW_BYTES * QK_PANELS) /* of a row group */
 #define K_BYTES     (TILE_N * ROW_BYTES * QK_PANELS)
@@ -234,7 +231,7 @@ DEVICE void release(const share *a, int use, int uses) {
         mbarrier_arrive(both_empty(a, use));
 }
 
-/* The share of the keys, tile after tile. */
+/* The share of the keys, tile after tile: one row group waits for memory, and gains nothing by more. */
 DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax_state *m, int uses) {
     float s[S_COUNT];
     unsigned p[P_COUNT];
@@ -253,7 +250,7 @@ DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax
         accumulate(a, o, p, use);
         wait_o(o);
         release(a, use, uses);
-        refill(a, w, ROW_GROUPS > 1 ? use - 1 : use, uses);
+        refill(a, w, use, uses);
     }
 }
 
@@ -489,13 +486,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     }
     __syncthreads();
     /* What the tile is, is known before the kernel before this one has ended, unless that may have written the lengths. */
-    const bool reads_lengths = f->cu_seqlens_q || f->cu_seqlens_k || f->lens_k;
-    if (reads_lengths)
+    if (reads_lengths(f))
         wait_for_previous_kernel();
     tile_work w = tile_of(p, (int)blockIdx.x);
     a.key_head = key_head_of(p, w.head);
     a.key_batch = f->cu_seqlens_k ? 0 : w.s.batch;
-    if (!reads_lengths)
+    if (!reads_lengths(f))
         wait_for_previous_kernel();
     if (!has_rows(&w))
         return;
@@ -521,7 +517,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     softmax_state m = {{NO_TOP, NO_TOP}, {0.0f, 0.0f}, 0};
     if (uses > 0) {
         mbarrier_wait(q_full(&a), 0);
-        if (SCORES_AHEAD)
+        if (ROW_GROUPS > 1)
             attend_ahead(&a, &w, o, &m, uses);
         else
             attend(&a, &w, o, &m, uses);

@@ -22,13 +22,13 @@ typedef struct hopper_tile {
 } hopper_tile;
 
 static const hopper_tile tiles[] = {
-    {1, ATT_ROLE_SMALL, 64, 64, 0, 2700, 0, 8.5, 1, "64 rows x 64 keys"},
-    {1, ATT_ROLE_SMALL, 64, 128, 0, 2560, 0, 6.65, 1, "64 rows x 128 keys"},
-    {1, ATT_ROLE_SMALL, 128, 64, 0, 3050, 0, 6.6, 1, "128 rows x 64 keys"},
+    {1, ATT_ROLE_SMALL, 64, 64, 0, 2370, 0, 6.9, 1, "64 rows x 64 keys"},
+    {1, ATT_ROLE_SMALL, 64, 128, 0, 2420, 0, 5.56, 1, "64 rows x 128 keys"},
+    {1, ATT_ROLE_SMALL, 128, 64, 0, 3400, 0, 7.34, 1, "128 rows x 64 keys"},
     {1, ATT_ROLE_PLAIN, 128, 128, 3150, 720, 220, 8.38, 1, "128 rows x 128 keys"},
     {1, ATT_ROLE_PLAIN, 192, 128, 3240, 880, 0, 10.39, 1, "192 rows x 128 keys"},
     {1, ATT_ROLE_PLAIN, 256, 64, 2200, 1580, 0, 13.61, 1, "256 rows x 64 keys"},
-    {2, ATT_ROLE_SMALL, 64, 64, 0, 3050, 0, 10.3, 1, "64 rows x 64 keys"},
+    {2, ATT_ROLE_SMALL, 64, 64, 0, 3130, 0, 8.75, 1, "64 rows x 64 keys"},
     {2, ATT_ROLE_PLAIN, 128, 128, 1510, 1860, 0, 11.47, 1, "128 rows x 128 keys"},
     {2, ATT_ROLE_PLAIN, 192, 80, 50, 2770, 700, 16.57, 97, "192 rows x 80 keys"},
 };

@@ -399,12 +399,12 @@ static void try_cpu(void) {
 /* Rows in every warpgroup of the tiles of rows; those of few rows serve few. Tiles of 32 keys are tried two by two. What a block
  * has met may make it careful with its next tiles: entries are tried all at once, and so few that it has none. */
 static void try_kernel(const att_kernel_info *k, int sms) {
-    static const int many[] = {15, 100, 170, 255}, few[] = {0, 37};
+    static const int many[] = {15, 100, 170, 255}, few[] = {0, 37, 101};
     trial t = {.dtype = k->dtype, .d_qk = k->d_qk, .d_v = k->d_v, .seq_q = 271, .seq_k = 701};
     mark_rows(&t, many, 4);
     if (strcmp(k->role, "small") == 0) {
-        t.seq_q = 64;
-        mark_rows(&t, few, 2);
+        t.seq_q = k->tile_m;
+        mark_rows(&t, few, k->tile_m > 64 ? 3 : 2);
     }
     add_scenes(&t, k->tile_n < 64 ? 64 : k->tile_n);
     t.alone = sms / (t.heads * ((t.seq_q + k->tile_m - 1) / k->tile_m));
