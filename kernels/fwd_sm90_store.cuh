@@ -7,11 +7,12 @@
 #include "kernels/tma.cuh"
 #include "kernels/vector.cuh"
 
-/* `count` rows of a warpgroup, row by row: where what follows them belongs to another sequence. */
-DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int group, int count) {
+/* Rows `begin` to `end` of a warpgroup, row by row: where what follows them belongs to another sequence, or the first lie above the
+ * tensor, which a copy that stores does not take. */
+DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int group, int begin, int end) {
     const int chunks = p->fwd.d_v / 8; /* of 16 bytes, of a row */
 #pragma unroll 1
-    for (int at = (int)threadIdx.x % 32; at < count * chunks; at += 32) {
+    for (int at = begin * chunks + (int)threadIdx.x % 32; at < end * chunks; at += 32) {
         const int r = at / chunks, chunk = at - r * chunks;
         const unsigned from = o_place(shared, n, group) + chunk / 8 * 64 * ROW_BYTES + r * ROW_BYTES + ((chunk % 8 ^ (r & 7)) << 4);
         half_bits *to = (half_bits *)record_address(shared, n, O_ROW) + row_offset(p, &p->fwd.o_stride, 64 * group + r);
@@ -41,10 +42,10 @@ DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
         const int row0 = record(shared, n, ROW0), rows = record(shared, n, ROWS);
 #pragma unroll 1
         for (int group = 0; group < GROUPS; group++) {
-            const int count = min(64, rows - row0 - 64 * group);
+            const int begin = max(0, -row0 - 64 * group), end = min(64, rows - row0 - 64 * group);
             mbarrier_wait(barrier_of(shared, O_FULL + group), parity_of(n, 1));
-            if (p->fwd.cu_seqlens_q && count < 64)
-                store_rows(p, shared, n, group, count);
+            if (begin > 0 || (p->fwd.cu_seqlens_q && end < 64))
+                store_rows(p, shared, n, group, begin, end);
             else if (speaks && has_rows_of(row0, rows, group))
                 store_box(p, shared, n, group);
             if (speaks && TWO_Q)
