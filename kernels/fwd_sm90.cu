@@ -303,11 +303,16 @@ DEVICE void wait_q(consumer *c, unsigned q[K_STEPS][4]) {
     for (int k = 0; k < K_STEPS; k++)
         if (Q_IN_REGISTERS)
             ldmatrix_x4(q[k], tile + r * ROW_BYTES + k / 4 * 64 * ROW_BYTES + (((2 * (k % 4) + c->lane / 16) ^ (r & 7)) << 4));
+}
+
+/* After the first scores of a tile: those had it in registers. Not before: a load that is under way does not hold back the arrival,
+ * and the copy of the next Q overtakes it. */
+DEVICE void release_q_early(const consumer *c) {
     if (ONE_Q)
         release(c, Q_EMPTY + q_place(c));
 }
 
-/* After the last scores of a tile; O is in its place where it has none of its own. */
+/* After the last ones. O takes its place where it has none of its own. */
 DEVICE void release_q(const consumer *c) {
     if (OWN_O && !ONE_Q)
         release(c, Q_EMPTY + q_place(c));
@@ -465,6 +470,7 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     WGMMA_WAIT(0);
     wgmma_results(s, S_COUNT);
     release_k(c);
+    release_q_early(c);
     see_first(c, &v, s, seen);
     start_softmax(s, factor_of(c), m);
     round_weights(p, s);
@@ -569,6 +575,7 @@ DEVICE void consume(consumer *c) {
         WGMMA_WAIT(1);
         wgmma_results(s, S_COUNT);
         release_k(c);
+        release_q_early(c);
         see_first(c, &v, s, seen);
         start_softmax(s, factor_of(c), &m);
         wait_o_place(c); /* has a branch: the compiler does not move the wait above it */
