@@ -1,0 +1,478 @@
+/* test_hopper_barriers.c: who waits for whom in fwd_sm90. The warp that loads, the warp that stores and the warpgroups are agents
+ * that run until they wait, in random order; barriers have phases as those in shared memory do. Whatever the order, somebody must
+ * be able to go on until all are done, and no barrier may be two phases past one that somebody still waits for: there the wait
+ * would go by the wrong phase. The steps are those of kernels/fwd_sm90.cu, fwd_sm90_load.cuh and fwd_sm90_store.cuh; what is
+ * computed between them does not matter. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#include "tests/support/check.h"
+
+enum {
+    GROUPS_MOST = 4,
+    PLACES_MOST = 8,
+    RECORDS = 4,
+    TILES_MOST = 9,
+    AGENTS = GROUPS_MOST + 2,
+    STACK = 64 * 1024
+};
+
+/* What of shared memory holds Q and O (fwd_sm90_shared.cuh). */
+typedef enum layout {
+    RICH,  /* two places for Q, one for O */
+    ONE_Q, /* one for Q, which goes to registers, and one for O */
+    FAIR,  /* two for Q; O leaves through that of its Q */
+    POOR   /* one for Q, through which O leaves */
+} layout;
+
+typedef struct shape {
+    int groups, k_places, v_places;
+    layout layout;
+} shape;
+
+/* Switches of the kernel, and steps that are left out or late to see that it is noticed. */
+typedef struct variant {
+    bool carry, ahead, turns;
+    bool idle_q_late;  /* a warpgroup without rows frees Q after the last V */
+    bool o_not_waited; /* O of the next tile does not wait for the storing warp */
+} variant;
+
+/* A tile of rows: tiles of keys; of each warpgroup, how many of them it leaves out, and whether it has no rows. */
+typedef struct tile {
+    int keys, behind[GROUPS_MOST];
+    bool idle[GROUPS_MOST];
+} tile;
+
+typedef struct barrier {
+    int arrivals, left, phase;
+} barrier;
+
+typedef struct model {
+    shape shape;
+    variant variant;
+    tile tiles[TILES_MOST];
+    int tile_count;
+    barrier k_full[PLACES_MOST], k_empty[PLACES_MOST], v_full[PLACES_MOST],
+        v_empty[PLACES_MOST];
+    barrier q_full[2 * GROUPS_MOST], q_empty[2 * GROUPS_MOST], o_full[GROUPS_MOST],
+        o_empty[GROUPS_MOST], tile_full[RECORDS], tile_empty[RECORDS], turn[GROUPS_MOST];
+    bool ran_ahead;
+} model;
+
+typedef struct agent {
+    ucontext_t at;
+    const barrier *on; /* waits there for this phase to be over */
+    int phase;
+    bool done;
+    int group;         /* of a warpgroup */
+    int n, k, v, took; /* tiles of rows and of keys so far; turns */
+    void (*steps)(struct agent *);
+    char stack[STACK];
+} agent;
+
+static model m;
+static agent agents[AGENTS];
+static agent *now;
+static ucontext_t scheduler;
+static uint64_t state;
+
+static int below(int n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int)((state >> 33) % (uint64_t)n);
+}
+
+/* --------------------------------------------------------------------------- barriers */
+
+static void arrive(barrier *b) {
+    if (--b->left == 0) {
+        b->left = b->arrivals;
+        b->phase++;
+    }
+}
+
+static bool is_over(const agent *a) {
+    if (a->on && a->on->phase > a->phase + 1)
+        m.ran_ahead = true;
+    return !a->on || a->on->phase > a->phase;
+}
+
+static void wait(agent *a, const barrier *b, int phase) {
+    a->on = b;
+    a->phase = phase;
+    swapcontext(&a->at, &scheduler);
+    a->on = NULL;
+}
+
+/* The use-th use of a ring of `places` is there, or its place is free. */
+static void wait_full(agent *a, const barrier *ring, int use, int places) {
+    wait(a, &ring[use % places], use / places);
+}
+
+static void wait_empty(agent *a, const barrier *ring, int use, int places) {
+    if (use >= places)
+        wait(a, &ring[use % places], use / places - 1);
+}
+
+static bool owns_o(void) {
+    return m.shape.layout == RICH || m.shape.layout == ONE_Q;
+}
+
+static bool carries(void) {
+    return m.variant.carry && m.shape.layout != POOR;
+}
+
+static int q_places(void) {
+    return m.shape.layout == RICH || m.shape.layout == FAIR ? 2 : 1;
+}
+
+static int q_place(int n, int group) {
+    return n % q_places() * m.shape.groups + group;
+}
+
+/* ------------------------------------------------------------------- loading, storing */
+
+static void load_q(agent *a, int group) {
+    if (a->n >= q_places())
+        wait(a, &m.q_empty[q_place(a->n, group)], a->n / q_places() - 1);
+    arrive(&m.q_full[q_place(a->n, group)]);
+}
+
+static void load_k(agent *a) {
+    wait_empty(a, m.k_empty, a->k, m.shape.k_places);
+    arrive(&m.k_full[a->k++ % m.shape.k_places]);
+}
+
+static void load_v(agent *a) {
+    wait_empty(a, m.v_empty, a->v, m.shape.v_places);
+    arrive(&m.v_full[a->v++ % m.shape.v_places]);
+}
+
+static void produce(agent *a) {
+    for (;; a->n++) {
+        wait_empty(a, m.tile_empty, a->n, RECORDS);
+        arrive(&m.tile_full[a->n % RECORDS]);
+        if (a->n == m.tile_count)
+            break;
+        for (int j = 0; j < m.tiles[a->n].keys; j++) {
+            if (j == 0)
+                load_q(a, 0);
+            load_k(a);
+            for (int group = 1; j == 0 && group < m.shape.groups; group++)
+                load_q(a, group);
+            if (a->v + 1 < a->k && (m.shape.layout != POOR || j > 0))
+                load_v(a);
+            if (j == 0 && a->n > 0)
+                arrive(&m.tile_empty[(a->n - 1) % RECORDS]);
+        }
+        if (m.shape.layout == POOR)
+            load_v(a);
+    }
+    if (a->v < a->k)
+        load_v(a);
+    if (a->n > 0)
+        arrive(&m.tile_empty[(a->n - 1) % RECORDS]);
+}
+
+static void send(agent *a) {
+    for (; a->n < m.tile_count; a->n++) {
+        wait_full(a, m.tile_full, a->n, RECORDS);
+        for (int group = 0; group < m.shape.groups; group++) {
+            wait(a, &m.o_full[group], a->n);
+            if (m.shape.layout != POOR)
+                arrive(&m.o_empty[group]);
+            if (!owns_o())
+                arrive(&m.q_empty[q_place(a->n, group)]);
+        }
+        arrive(&m.tile_empty[a->n % RECORDS]);
+    }
+}
+
+/* ------------------------------------------------------------------------ warpgroups */
+
+static void wait_turn(agent *a) {
+    if (!m.variant.turns)
+        return;
+    arrive(&m.turn[a->group]);
+    wait(a, &m.turn[a->group], a->took++);
+}
+
+static void pass_turn(agent *a) {
+    if (m.variant.turns)
+        arrive(&m.turn[(a->group + 1) % m.shape.groups]);
+}
+
+static void wait_k(agent *a) {
+    wait_full(a, m.k_full, a->k, m.shape.k_places);
+}
+
+static void release_k(agent *a) {
+    arrive(&m.k_empty[a->k++ % m.shape.k_places]);
+}
+
+static void wait_v(agent *a) {
+    wait_full(a, m.v_full, a->v, m.shape.v_places);
+}
+
+static void release_v(agent *a) {
+    arrive(&m.v_empty[a->v++ % m.shape.v_places]);
+}
+
+static void skip_k(agent *a, int count) {
+    for (; count > 0; count--) {
+        wait_k(a);
+        wait_turn(a);
+        pass_turn(a);
+        release_k(a);
+    }
+}
+
+static void skip_v(agent *a, int count) {
+    for (; count > 0; count--) {
+        wait_v(a);
+        release_v(a);
+    }
+}
+
+static void free_q(agent *a, int n) {
+    arrive(&m.q_empty[q_place(n, a->group)]);
+}
+
+static void wait_q(agent *a) {
+    wait(a, &m.q_full[q_place(a->n, a->group)], a->n / q_places());
+}
+
+/* O of tile `n` goes to the storing warp. */
+static void finish(agent *a, int n) {
+    if (m.shape.layout != POOR && n > 0 && !m.variant.o_not_waited)
+        wait(a, &m.o_empty[a->group], n - 1);
+    arrive(&m.o_full[a->group]);
+    arrive(&m.tile_empty[n % RECORDS]);
+}
+
+static bool is_idle(const agent *a) {
+    return carries() && m.tiles[a->n].idle[a->group];
+}
+
+static void pass_tile(agent *a) {
+    wait_q(a);
+    if (owns_o() && !m.variant.idle_q_late)
+        free_q(a, a->n);
+    for (int j = 0; j < m.tiles[a->n].keys; j++) {
+        skip_k(a, 1);
+        skip_v(a, 1);
+    }
+    if (owns_o() && m.variant.idle_q_late)
+        free_q(a, a->n);
+    finish(a, a->n++);
+}
+
+static bool take_tile(agent *a) {
+    wait_full(a, m.tile_full, a->n, RECORDS);
+    return a->n < m.tile_count;
+}
+
+static bool take_own_tile(agent *a) {
+    while (take_tile(a)) {
+        if (!is_idle(a))
+            return true;
+        pass_tile(a);
+    }
+    return false;
+}
+
+static void begin_scores(agent *a) {
+    wait_q(a);
+    skip_k(a, m.tiles[a->n].behind[a->group]);
+    wait_k(a);
+    wait_turn(a);
+}
+
+static void scores_are_there(agent *a) {
+    release_k(a);
+    if (m.shape.layout == ONE_Q)
+        free_q(a, a->n);
+}
+
+static void begin_tile(agent *a) {
+    begin_scores(a);
+    pass_turn(a);
+    scores_are_there(a);
+    skip_v(a, m.tiles[a->n].behind[a->group]);
+}
+
+static void consume(agent *a) {
+    if (m.variant.turns && a->group == m.shape.groups - 1)
+        arrive(&m.turn[0]);
+    if (!take_own_tile(a))
+        return;
+    begin_tile(a);
+    for (;;) {
+        const tile *t = &m.tiles[a->n];
+        for (int j = t->keys - 1 - t->behind[a->group]; j > 0; j--) {
+            if (!m.variant.ahead)
+                wait_v(a);
+            wait_k(a);
+            wait_turn(a);
+            if (m.variant.ahead)
+                wait_v(a);
+            pass_turn(a);
+            release_k(a);
+            release_v(a);
+        }
+        if (carries() && m.shape.layout == RICH)
+            free_q(a, a->n);
+        a->n++;
+        if (!carries() || !take_tile(a) || is_idle(a)) {
+            wait_v(a);
+            release_v(a);
+            finish(a, a->n - 1);
+            if (!carries() && m.shape.layout == RICH)
+                free_q(a, a->n - 1);
+            if (!take_own_tile(a))
+                return;
+            begin_tile(a);
+            continue;
+        }
+        begin_scores(a);
+        wait_v(a);
+        pass_turn(a);
+        scores_are_there(a);
+        release_v(a);
+        skip_v(a, m.tiles[a->n].behind[a->group]);
+        finish(a, a->n - 1);
+    }
+}
+
+/* -------------------------------------------------------------------------- schedules */
+
+static void run_steps(void) {
+    now->steps(now);
+    now->done = true;
+    swapcontext(&now->at, &scheduler);
+}
+
+static void start(agent *a, void (*steps)(agent *), int group) {
+    a->on = NULL;
+    a->done = false;
+    a->group = group;
+    a->n = a->k = a->v = a->took = 0;
+    a->steps = steps;
+    getcontext(&a->at);
+    a->at.uc_stack.ss_sp = a->stack;
+    a->at.uc_stack.ss_size = sizeof a->stack;
+    a->at.uc_link = NULL;
+    makecontext(&a->at, run_steps, 0);
+}
+
+static void make_barriers(barrier *b, int count, int arrivals) {
+    for (int i = 0; i < count; i++)
+        b[i] = (barrier){arrivals, arrivals, 0};
+}
+
+static void make_model(const shape *s, const variant *v) {
+    m = (model){.shape = *s, .variant = *v, .tile_count = 1 + below(TILES_MOST)};
+    make_barriers(m.k_full, PLACES_MOST, 1);
+    make_barriers(m.k_empty, PLACES_MOST, s->groups);
+    make_barriers(m.v_full, PLACES_MOST, 1);
+    make_barriers(m.v_empty, PLACES_MOST, s->groups);
+    make_barriers(m.q_full, 2 * GROUPS_MOST, 1);
+    make_barriers(m.q_empty, 2 * GROUPS_MOST, 1);
+    make_barriers(m.o_full, GROUPS_MOST, 1);
+    make_barriers(m.o_empty, GROUPS_MOST, 1);
+    make_barriers(m.tile_full, RECORDS, 1);
+    make_barriers(m.tile_empty, RECORDS, s->groups + 2);
+    make_barriers(m.turn, GROUPS_MOST, 2);
+    const int kind =
+        below(4); /* tiles that are left out; warpgroups without rows; both; neither */
+    for (int i = 0; i < m.tile_count; i++) {
+        tile *t = &m.tiles[i];
+        t->keys = 1 + below(8);
+        const int full = below(s->groups); /* one of them has everything to do */
+        const int most = t->keys < s->k_places ? t->keys : s->k_places;
+        for (int group = 0; group < s->groups; group++) {
+            t->behind[group] = kind & 1 && group != full ? below(most) : 0;
+            t->idle[group] = kind & 2 && group != full && below(5) < 2;
+        }
+    }
+}
+
+/* True where everybody came to an end. */
+static bool run_model(void) {
+    const int count = m.shape.groups + 2;
+    start(&agents[0], produce, 0);
+    start(&agents[1], send, 0);
+    for (int group = 0; group < m.shape.groups; group++)
+        start(&agents[2 + group], consume, group);
+    for (;;) {
+        agent *ready[AGENTS];
+        int readies = 0, done = 0;
+        for (int i = 0; i < count; i++) {
+            done += agents[i].done;
+            if (!agents[i].done && is_over(&agents[i]))
+                ready[readies++] = &agents[i];
+        }
+        if (readies == 0 || m.ran_ahead)
+            return done == count && !m.ran_ahead;
+        now = ready[below(readies)];
+        swapcontext(&scheduler, &now->at);
+    }
+}
+
+/* ------------------------------------------------------------------------------ tests */
+
+/* The rows of kernels.def, and what the switches make of them. */
+static const shape shapes[] = {
+    {2, 2, 3, ONE_Q}, {2, 4, 5, ONE_Q}, {2, 2, 2, RICH}, {2, 2, 3, RICH}, {3, 4, 4, RICH},
+    {4, 4, 4, RICH},  {3, 3, 3, FAIR},  {2, 2, 2, POOR}, {2, 2, 3, POOR},
+};
+
+static int stuck_of(const shape *s, const variant *v, int tries) {
+    int stuck = 0;
+    for (int i = 0; i < tries; i++) {
+        make_model(s, v);
+        stuck += !run_model();
+    }
+    return stuck;
+}
+
+static void test_schedules__of_every_row__all_come_to_an_end(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (int bits = 0; bits < 8; bits++) {
+            const variant v = {.carry = bits & 1, .ahead = bits & 2, .turns = bits & 4};
+            const int stuck = stuck_of(&shapes[i], &v, 100);
+            if (stuck)
+                fail_msg("row %zu, switches %d: %d of 100 stuck", i, bits, stuck);
+        }
+}
+
+static void test_schedules__q_of_the_idle_freed_late__noticed(void **unused) {
+    (void)unused;
+    const variant v = {.carry = true, .ahead = true, .turns = true, .idle_q_late = true};
+    assert_true(stuck_of(&shapes[0], &v, 200) > 0);
+    assert_int_equal(stuck_of(&shapes[4], &v, 200), 0); /* with two places it is not late */
+}
+
+static void test_schedules__o_not_waited_for__noticed(void **unused) {
+    (void)unused;
+    const variant v = {.carry = true, .ahead = true, .turns = true, .o_not_waited = true};
+    assert_true(stuck_of(&shapes[6], &v, 200) > 0);
+}
+
+static void test_schedules__more_left_out_than_rings_hold__noticed(void **unused) {
+    (void)unused;
+    const variant v = {.carry = true, .ahead = true, .turns = true};
+    const shape short_ring = {2, 4, 1, RICH}; /* as if K had four places and V one */
+    assert_true(stuck_of(&short_ring, &v, 200) > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_schedules__of_every_row__all_come_to_an_end),
+        cmocka_unit_test(test_schedules__q_of_the_idle_freed_late__noticed),
+        cmocka_unit_test(test_schedules__o_not_waited_for__noticed),
+        cmocka_unit_test(test_schedules__more_left_out_than_rings_hold__noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
