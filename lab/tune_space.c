@@ -5,6 +5,7 @@
 
 #include "cuda/shape.h"
 #include "lab/plan_tiles.h"
+#include "select/user_tile.h"
 
 enum { GENE_WARPS, GENE_ROWS, GENE_KEYS, GENE_STAGES, TILE_GENES };
 
@@ -33,7 +34,7 @@ enum { LOADERS = 4 };
 static const gene small_genes[TILE_GENES] = {
     [GENE_WARPS] = {4, {4, 8, 12, 16}},
     [GENE_ROWS] = {2, {64, 128}}, /* of the block */
-    [GENE_KEYS] = {8, {32, 48, 64, 80, 96, 112, 128, 160}},
+    [GENE_KEYS] = {7, {32, 48, 64, 80, 96, 112, 128}},
     [GENE_STAGES] = {4, {1, 2, 3, 4}},
 };
 
@@ -103,8 +104,6 @@ static lab_tile tile_of(const lab_base *base, const lab_variant *v) {
 }
 
 static bool fits_blocks(const lab_tune_ground *g, const lab_variant *v) {
-    if (v->n % (4 * v->warps))
-        return false; /* rows divide among the threads that copy them */
     lab_tile tile = tile_of(g->base, v);
     lab_work work;
     lab_work_of(&work, g->base->spec);
@@ -119,11 +118,6 @@ static int registers_of(const lab_base *base, const lab_variant *v) {
     return v->warps <= 8 ? 255 : v->warps == 12 ? 168 : 128;
 }
 
-/* Two times 64 rows: a warpgroup for each in every share, and places to spare, for they do not go in step. */
-static bool fits_rows(const lab_base *base, const lab_variant *v) {
-    return !is_small(base) || v->m == 64 || (v->warps % 8 == 0 && v->stages > 2);
-}
-
 /* S, O and P of a thread beside what addresses and sums take. */
 static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
     enum { BESIDE = 28 };
@@ -135,15 +129,23 @@ static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
                                  .tile_n = v->n,
                                  .stages = v->stages,
                                  .warps = v->warps};
-    return fits_rows(base, v) &&
-           att_cuda_kernel_shared(&row) <= (uint32_t)g->device->limits.shared_per_block &&
+    return att_cuda_kernel_shared(&row) <= (uint32_t)g->device->limits.shared_per_block &&
            v->n / 2 + base->d_v / 2 + v->n / 4 + BESIDE <= registers_of(base, v);
+}
+
+/* Can the source be compiled at the tile? */
+static bool fits_source(const lab_base *base, const lab_variant *v) {
+    const att_cuda_kernel row = {.source = base->source, .role = base->role};
+    const int tile[] = {v->m, v->n, v->stages, v->warps};
+    char why[128];
+    return att_user_tile_fits(&row, tile, why, sizeof why);
 }
 
 static bool is_feasible(const lab_genome *genome, const void *state) {
     const lab_tune_ground *g = state;
     const lab_variant v = lab_tune_variant(g->base, genome);
-    return is_hopper(g->base) ? fits_hopper(g, &v) : fits_blocks(g, &v);
+    return fits_source(g->base, &v) &&
+           (is_hopper(g->base) ? fits_hopper(g, &v) : fits_blocks(g, &v));
 }
 
 void lab_tune_space(lab_space *space, const lab_tune_ground *ground) {

@@ -32,6 +32,12 @@ static bool fits_blocks(int m, int n_keys, int stages, int warps, char *why, siz
     return true;
 }
 
+/* Of warpgroups, whose masks have a bit for each of a thread's columns. */
+static bool fits_keys(int n_keys, char *why, size_t n) {
+    return (n_keys >= 16 && n_keys <= 128 && n_keys % 16 == 0) ||
+           unfit(why, n, "n%d is not a multiple of 16, 128 at most", n_keys);
+}
+
 /* A warpgroup for every 64 rows, and one that feeds them. */
 static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, size_t n) {
     if (m < 64 || m > 256 || m % 64)
@@ -41,9 +47,7 @@ static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, siz
                      m, 4 + m / 16);
     if (stages < 2 || stages > STAGES_MOST)
         return unfit(why, n, "%d stages: 2 to %d are wanted", stages, STAGES_MOST);
-    if (n_keys < 16 || n_keys > 128 || n_keys % 16)
-        return unfit(why, n, "n%d is not a multiple of 16, 128 at most", n_keys);
-    return true;
+    return fits_keys(n_keys, why, n);
 }
 
 /* Warpgroups that share the keys of 64 rows; where there are two times 64, those of a share take each tile together. */
@@ -57,9 +61,7 @@ static bool fits_small(int m, int n_keys, int stages, int warps, char *why, size
     if (stages < stages_least || stages > STAGES_MOST)
         return unfit(why, n, "%d stages: %d to %d are wanted", stages, stages_least,
                      STAGES_MOST);
-    if (n_keys < 16 || n_keys > 256 || n_keys % 16)
-        return unfit(why, n, "n%d is not a multiple of 16, 256 at most", n_keys);
-    return true;
+    return fits_keys(n_keys, why, n);
 }
 
 bool att_user_tile_fits(const att_cuda_kernel *base, const int tile[4], char *why, size_t n) {

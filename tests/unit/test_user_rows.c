@@ -565,7 +565,8 @@ static void test_tile__of_small__warpgroups_share_the_keys_of_64_rows(void **sta
                  {{128, 64, 3, 4}, "4 warps"},
                  {{64, 128, 0, 8}, "0 stages: 1 to 8"},
                  {{128, 64, 2, 16}, "2 stages: 3 to 8"},
-                 {{64, 40, 1, 8}, "n40"}};
+                 {{64, 40, 1, 8}, "n40"},
+                 {{64, 144, 1, 8}, "n144"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char why[128] = "";
         const bool fits = att_user_tile_fits(&small, cases[i].tile, why, sizeof why);
