@@ -107,6 +107,16 @@ static int last_blocks_of(const att_fwd_sm90_params *h, int64_t row_blocks,
     return last * row_blocks * 2 < 3 * (int64_t)limits->sms ? (int)(row_blocks / 3) : 0;
 }
 
+/* Rows that the first tile of a unit lacks instead of the last, where rows see more keys the further down they are: blocks that
+ * stay then have no long tile that is not full. Sequences of their own lengths would each lack others. */
+static int top_rows_of(const att_cuda_tiling *t, const att_cuda_kernel *kernel,
+                       const att_problem *p) {
+    if (t->params.window_right < 0 || t->hopper.pack || p->features & ATT_CU_SEQLENS_Q ||
+        kernel->role == ATT_ROLE_SMALL)
+        return 0;
+    return (int)((int64_t)t->params.row_blocks * kernel->tile_m - p->seq_q);
+}
+
 static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const att_problem *p,
                       const att_cuda_limits *limits) {
     att_fwd_sm90_params *h = &t->hopper;
@@ -126,10 +136,7 @@ static att_status cut(att_cuda_tiling *t, const att_cuda_kernel *kernel, const a
     const bool uneven = is_uneven(&t->params, p);
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
     h->last_blocks = uneven && units > 0 ? last_blocks_of(h, row_blocks, limits) : 0;
-    h->top_rows = 0;
-    if (t->params.window_right >= 0 && !h->pack && !(p->features & ATT_CU_SEQLENS_Q) &&
-        kernel->role != ATT_ROLE_SMALL)
-        h->top_rows = (int)(row_blocks * kernel->tile_m - p->seq_q);
+    h->top_rows = top_rows_of(t, kernel, p);
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;

@@ -4,7 +4,6 @@
  * would go by the wrong phase. The steps are those of kernels/fwd_sm90.cu, fwd_sm90_load.cuh and fwd_sm90_store.cuh; what is
  * computed between them does not matter. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <ucontext.h>
 
 #include "tests/support/check.h"
