@@ -1,6 +1,6 @@
 /* fwd_sm90.cu: forward attention on Hopper, warp-specialised
  * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; as many blocks as SMs, each takes tiles of TILE_M rows until none is left
- * TILE     TILE_M x TILE_N keys, D_QK and D_V in panels of 64 columns, STAGES tiles of K and of V
+ * TILE     TILE_M x TILE_N keys, D_QK and D_V in panels of 64 columns, STAGES tiles of K, and as many of V or one more
  * THREADS  a warpgroup of which one warp loads and one stores, and TILE_M / 64 consumer warpgroups of 64 rows each
  * SMEM     fwd_sm90_shared.cuh
  * REGS     handed from the producer to the consumers (KEEP_REGISTERS, TAKE_REGISTERS); zero spills, checked by the build
@@ -168,12 +168,19 @@ DEVICE void accumulate(const consumer *c, float o[O_COUNT], unsigned p[P_COUNT],
     wgmma_commit();
 }
 
+/* What hides keys of this tile of rows. */
+DEVICE sequence mask_of(const consumer *c) {
+    sequence own;
+    own.len_k = known(c, LEN_K);
+    own.shift = known(c, SHIFT);
+    return own;
+}
+
 /* Products become scores in units of log2 (ROLE GENERAL). */
 DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
-    sequence own;
+    sequence own = mask_of(c);
     own.batch = known(c, BATCH);
-    own.shift = known(c, SHIFT);
-    const int rows = known(c, ROWS), len_k = known(c, LEN_K);
+    const int rows = known(c, ROWS);
 #pragma unroll 1
     for (int half = 0; half < 2; half++) {
         const int row = row_of(c) + 8 * half, i = row >> c->p->pack, head = head_of(c->p, known(c, HEAD), row);
@@ -185,7 +192,7 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
                 const int key = j * TILE_N + 8 * n + c->lane % 4 * 2 + e;
                 float *x = &s[4 * n + e];
                 const float product = half ? x[2] : x[0];
-                const float y = is_there(row, rows) && key < len_k
+                const float y = is_there(row, rows) && key < own.len_k
                                     ? score_of(&c->p->fwd, &own, head, i, key, slope, product)
                                     : product;
                 if (half)
@@ -198,14 +205,6 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
 
 DEVICE bool is_clear(const key_range *v) {
     return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
-}
-
-/* What hides keys of this tile of rows. */
-DEVICE sequence mask_of(const consumer *c) {
-    sequence own;
-    own.len_k = known(c, LEN_K);
-    own.shift = known(c, SHIFT);
-    return own;
 }
 
 /* Masks on a tile of keys that needs them. */
@@ -243,32 +242,6 @@ DEVICE float factor_of(const consumer *c) {
     return IS_PLAIN ? c->p->fwd.scale_log2 : 1.0f;
 }
 
-/* Wait for O; P may be overwritten then, too. */
-DEVICE void wait_o(float o[O_COUNT]) {
-    WGMMA_WAIT(0);
-    wgmma_results(o, O_COUNT);
-}
-
-/* A further tile of keys, while the tensor cores add the one before to O. The branches keep the compiler from moving the wait for
- * O above the weights. */
-DEVICE void follow_softmax(const consumer *c, float s[S_COUNT], float o[O_COUNT], unsigned p[P_COUNT], softmax_state *m, bool clear) {
-    float shrink[2], more[2];
-    bool raised;
-    if (WEIGHS_FREELY && clear && may_weigh_freely(s, factor_of(c), m))
-        raised = weigh_freely(s, factor_of(c), m, more, shrink);
-    else
-        raised = weigh_by_maxima(s, factor_of(c), m, more, shrink);
-    wait_o(o);
-    if (raised) {
-#pragma unroll
-        for (int n = 0; n < O_COUNT; n++)
-            o[n] *= shrink[n / 2 % 2];
-    }
-    m->sum[0] += more[0];
-    m->sum[1] += more[1];
-    round_weights(p, s);
-}
-
 /* Wait for the n-th record; false where it says that there are no more tiles. */
 DEVICE bool take_tile(const consumer *c) {
     wait_full(c->shared, TILE_FULL, c->n, RECORDS);
@@ -293,11 +266,15 @@ DEVICE key_range range_of(const consumer *c) {
     return v;
 }
 
+DEVICE void wait_q(const consumer *c) {
+    mbarrier_wait(barrier_of(c->shared, Q_FULL + q_place(c)), parity_of(c->n, Q_STAGES));
+}
+
 /* Wait for Q, and where it stays in registers, load it. */
-DEVICE void wait_q(consumer *c, unsigned q[K_STEPS][4]) {
+DEVICE void take_q(consumer *c, unsigned q[K_STEPS][4]) {
     const unsigned tile = c->shared + q_place(c) * Q_PLACE;
     c->q = c->base + q_place(c) * (Q_PLACE >> 4);
-    mbarrier_wait(barrier_of(c->shared, Q_FULL + q_place(c)), parity_of(c->n, Q_STAGES));
+    wait_q(c);
     const int r = 16 * c->warp + c->lane % 16;
 #pragma unroll
     for (int k = 0; k < K_STEPS; k++)
@@ -453,7 +430,7 @@ DEVICE void accumulate_last(consumer *c, float o[O_COUNT], unsigned p[P_COUNT], 
 /* The first scores of a tile, under way. */
 DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS][4]) {
     const key_range v = range_of(c);
-    wait_q(c, q);
+    take_q(c, q);
     skip_k(c, v.behind);
     wait_k(c);
     wait_turn(c);
@@ -485,7 +462,7 @@ DEVICE bool is_idle(const consumer *c) {
 
 /* Let such a tile pass. */
 DEVICE void pass_tile(consumer *c) {
-    mbarrier_wait(barrier_of(c->shared, Q_FULL + q_place(c)), parity_of(c->n, Q_STAGES));
+    wait_q(c);
     if (OWN_O) /* at once: the next Q comes before the last V */
         release(c, Q_EMPTY + q_place(c));
     const int count = known(c, LAST) - known(c, FIRST);
@@ -494,7 +471,7 @@ DEVICE void pass_tile(consumer *c) {
         skip_k(c, 1);
         skip_v(c, 1);
     }
-    mbarrier_wait(barrier_of(c->shared, O_EMPTY + c->group), parity_of(c->n, 1) ^ 1);
+    wait_empty(c->shared, O_EMPTY + c->group, c->n, 1);
     release(c, O_FULL + c->group);
     release(c, TILE_EMPTY + place_of(c->n, RECORDS));
     c->n++;
@@ -544,7 +521,8 @@ DEVICE void consume(consumer *c) {
             wgmma_results(s, S_COUNT);
             release_k(c);
             see(c, &v, s);
-            follow_softmax(c, s, o, p, &m, is_clear(&v));
+            follow_softmax(s, o, factor_of(c), &m, is_clear(&v));
+            round_weights(p, s);
             release_v(c);
         }
         if (CARRIES)
@@ -592,7 +570,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     const att_fwd_sm90_params *p = &params;
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
     const int group = uniform((int)threadIdx.x / WARPGROUP);
-    allow_next_kernel();
+    if (USE_EARLY_LAUNCH)
+        allow_next_kernel();
     if (p->tiles == 0) { /* a launch before the one that counts */
         wait_for_previous_kernel();
         if (threadIdx.x == 0)

@@ -43,9 +43,18 @@ typedef struct source {
     int row, head, batch;
 } source;
 
+DEVICE source query_source(const att_fwd_sm90_params *p, const tile_work *w) {
+    return {(int)w->s.row_q + (w->row0 >> p->pack), w->head, p->fwd.cu_seqlens_q ? 0 : w->s.batch};
+}
+
+/* The sequence's first key; with pages, the batch entry's. */
+DEVICE source key_source(const att_fwd_sm90_params *p, const tile_work *w) {
+    return {(int)w->s.row_k, key_head_of(p, w->head), p->fwd.cu_seqlens_k && !p->fwd.page_table ? 0 : w->s.batch};
+}
+
 /* The tile of keys to load next of K, or of V. */
 typedef struct key_tile {
-    source from; /* the sequence's first key; with pages, the batch entry's */
+    source from; /* key_source */
     int len_k;
     int j;
 } key_tile;
@@ -100,11 +109,10 @@ DEVICE bool next_tile(producer *a) {
     for (; a->tile < a->p->tiles; claim(a), a->tile = claimed(a)) {
         const tile_work w = tile_of(a->p, a->tile);
         if (has_rows(&w) && has_keys(&w)) {
-            const att_fwd_params *f = &a->p->fwd;
             a->first = w.first;
             a->last = w.last;
-            a->q = {(int)w.s.row_q + (w.row0 >> a->p->pack), w.head, f->cu_seqlens_q ? 0 : w.s.batch};
-            a->keys = {{(int)w.s.row_k, key_head_of(a->p, w.head), f->cu_seqlens_k && !f->page_table ? 0 : w.s.batch}, w.s.len_k, w.last - 1};
+            a->q = query_source(a->p, &w);
+            a->keys = {key_source(a->p, &w), w.s.len_k, w.last - 1};
             announce(a, a->tile, &w);
             return true;
         }
@@ -177,7 +185,8 @@ DEVICE void leave(const producer *a, int n) {
 }
 
 /* Before the kernel ahead on the stream has ended: ask L2 for what the first tile begins with. That kernel may still write it, but
- * L2 is where all agree. Lengths and pages may be what it writes, too. With one tile a block, or none, there is nothing to gain. */
+ * L2 is where all agree. Lengths and pages may be what it writes, too. With one tile a block, or none, there is nothing to gain. One lane
+ * writes nothing that the others keep: the compiler would take it for different in every lane, and move it before every copy. */
 DEVICE void ask_early(const producer *a) {
     const att_fwd_sm90_params *p = a->p;
     const att_fwd_params *f = &p->fwd;
@@ -186,23 +195,24 @@ DEVICE void ask_early(const producer *a) {
     const tile_work w = tile_of(p, a->tile);
     if (!has_rows(&w) || !has_keys(&w))
         return;
-    const int key_head = key_head_of(p, w.head), key = (w.last - 1) * TILE_N;
+    const source rows = query_source(p, &w), keys = key_source(p, &w);
+    const int key = (w.last - 1) * TILE_N;
 #pragma unroll 1
     for (int c = 0; c < QK_PANELS; c++) {
 #pragma unroll 1
         for (int group = 0; group < GROUPS; group++)
-            tma_ask_l2_5d(&p->q, 64 * c, 0, (w.row0 + 64 * group) >> p->pack, w.head, w.s.batch);
-        tma_ask_l2_4d(&p->k, 64 * c, key, key_head, w.s.batch);
+            tma_ask_l2_5d(&p->q, 64 * c, 0, rows.row + (64 * group >> p->pack), rows.head, rows.batch);
+        tma_ask_l2_4d(&p->k, 64 * c, key, keys.head, keys.batch);
     }
 #pragma unroll 1
     for (int c = 0; c < V_PANELS; c++)
-        tma_ask_l2_4d(&p->v, 64 * c, key, key_head, w.s.batch);
+        tma_ask_l2_4d(&p->v, 64 * c, key, keys.head, keys.batch);
 }
 
 /* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
  * too where that needs no room that waits for V. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, elect_lane(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1}, 0, 0, {0, 0}, {0, 0}};
+    producer a = {p, shared, does_speak(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1}, 0, 0, {0, 0}, {0, 0}};
     key_tile due = a.keys; /* of V; none yet */
     if (a.speaks) {
         tma_prefetch_map(&p->q);

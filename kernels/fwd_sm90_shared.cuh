@@ -96,6 +96,11 @@ enum {
     OWN = TURN + GROUPS /* the threads of warpgroup w: OWN + w */
 };
 
+/* One lane of a warp does what is done once. */
+DEVICE bool does_speak(void) {
+    return USE_ELECTED_LANE ? elect_lane() : threadIdx.x % 32 == 0;
+}
+
 /* A ring of `places`, a power of two: the n-th use is of this place, and this is the parity that consumers wait for there. */
 DEVICE int place_of(int n, int places) {
     return n & (places - 1);

@@ -50,10 +50,10 @@
 /* Barriers: of a row group's Q, and of a share K full, V full and both empty, a stage each; then a bit a row. */
 enum { SHARE_BARRIERS = 3 * STAGES, BAD_AT = BARRIERS_AT + (ROW_GROUPS + SHARES * SHARE_BARRIERS) * MBARRIER_BYTES };
 
-CHECK_SHARED(BARRIERS_AT + 256 + 1024); /* barriers; the boundary of 1024 bytes */
+CHECK_SHARED(BARRIERS_AT + 1024 + 1024); /* barriers; the boundary of 1024 bytes */
 static_assert(TILE_M == 64 || TILE_M == 128, "row groups of 64 rows");
 static_assert(WARPS == 4 * ROW_GROUPS * SHARES, "a warpgroup for every share of the keys of 64 rows");
-static_assert(BAD_AT + TILE_M / 8 - BARRIERS_AT <= 256, "what is small has its place");
+static_assert(BAD_AT + TILE_M / 8 - BARRIERS_AT <= 1024, "what is small has its place");
 static_assert(COLUMNS % SHARES == 0 && SHARES <= COLUMNS, "every share owns columns");
 static_assert(ROW_GROUPS == 1 || STAGES > 2, "a place is filled again two uses later");
 
@@ -155,11 +155,6 @@ DEVICE void accumulate(const share *a, float o[O_COUNT], unsigned p[P_COUNT], in
     wgmma_commit();
 }
 
-DEVICE void wait_o(float o[O_COUNT]) {
-    WGMMA_WAIT(0);
-    wgmma_results(o, O_COUNT);
-}
-
 DEVICE void wait_k(const share *a, int use) {
     mbarrier_wait(k_full(a, use), use / STAGES & 1);
 }
@@ -178,9 +173,8 @@ DEVICE void see(const share *a, const tile_work *w, float s[S_COUNT], int j) {
 }
 
 /* Scores of a tile become weights; what O is to be multiplied by, a row half each. */
-DEVICE float2 weigh_tile(const share *a, float s[S_COUNT], softmax_state *m) {
+DEVICE void weigh_tile(const share *a, float s[S_COUNT], softmax_state *m, float shrink[2]) {
     const float factor = a->p->fwd.scale_log2;
-    float shrink[2];
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const float top = fmaxf(m->top[half], quad_max(lane_max(s, half)) * factor);
@@ -188,29 +182,6 @@ DEVICE float2 weigh_tile(const share *a, float s[S_COUNT], softmax_state *m) {
         m->top[half] = top;
         m->sum[half] = m->sum[half] * shrink[half] + weigh_half(s, half, factor, top);
     }
-    return make_float2(shrink[0], shrink[1]);
-}
-
-DEVICE void rescale(float o[O_COUNT], float2 shrink) {
-#pragma unroll
-    for (int n = 0; n < O_COUNT; n++)
-        o[n] *= n / 2 % 2 ? shrink.y : shrink.x;
-}
-
-/* The same of a further tile, while the tensor cores add the one before to O; tops need not be maxima. */
-DEVICE void weigh_next(const share *a, float s[S_COUNT], float o[O_COUNT], softmax_state *m, int j) {
-    const float factor = a->p->fwd.scale_log2;
-    float shrink[2], more[2];
-    bool raised;
-    if (WEIGHS_FREELY && is_clear(a, j) && may_weigh_freely(s, factor, m))
-        raised = weigh_freely(s, factor, m, more, shrink);
-    else
-        raised = weigh_by_maxima(s, factor, m, more, shrink);
-    wait_o(o);
-    if (raised)
-        rescale(o, make_float2(shrink[0], shrink[1]));
-    m->sum[0] += more[0];
-    m->sum[1] += more[1];
 }
 
 /* Another tile in the place of `use`, once no warp of the share reads that any more. */
@@ -243,7 +214,8 @@ DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax
         WGMMA_WAIT(0);
         wgmma_results(s, S_COUNT);
         see(a, w, s, j);
-        const float2 shrink = weigh_tile(a, s, m);
+        float shrink[2];
+        weigh_tile(a, s, m, shrink);
         round_weights(p, s);
         rescale(o, shrink);
         wait_v(a, use);
@@ -277,7 +249,7 @@ DEVICE void attend_ahead(const share *a, const tile_work *w, float o[O_COUNT], s
         WGMMA_WAIT(1);
         wgmma_results(s, S_COUNT);
         see(a, w, s, j);
-        weigh_next(a, s, o, m, j);
+        follow_softmax(s, o, a->p->fwd.scale_log2, m, is_clear(a, j));
         round_weights(p, s);
         release(a, use - 1, uses);
     }
@@ -465,7 +437,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
                0,
                0};
     unsigned *const bad = (unsigned *)__cvta_shared_to_generic(shared + BAD_AT + row_group * 8);
-    allow_next_kernel();
+    if (USE_EARLY_LAUNCH)
+        allow_next_kernel();
     if (thread == 0) {
         if (row_group == 0)
             for (int n = 0; n < STAGES; n++) {
@@ -508,6 +481,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     __syncwarp();
     a.clear_from = (visible_lo(f, &w.s, (min(w.row0 + 64, w.rows) - 1) >> p->pack) + TILE_N - 1) / TILE_N;
     a.clear_to = max(visible_hi(f, &w.s, w.row0 >> p->pack), 0) / TILE_N;
+    if (!USE_CLEAR_TILES)
+        a.clear_to = min(a.clear_to, a.clear_from);
     part parts[PARTS];
     find_parts(&a, &w, parts);
     float o[O_COUNT];
@@ -517,7 +492,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     softmax_state m = {{NO_TOP, NO_TOP}, {0.0f, 0.0f}, 0};
     if (uses > 0) {
         mbarrier_wait(q_full(&a), 0);
-        if (ROW_GROUPS > 1)
+        if (ROW_GROUPS > 1 && USE_SCORES_AHEAD)
             attend_ahead(&a, &w, o, &m, uses);
         else
             attend(&a, &w, o, &m, uses);

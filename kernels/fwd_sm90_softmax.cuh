@@ -12,6 +12,7 @@
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/fwd_sm90_work.cuh"
+#include "kernels/wgmma.cuh"
 
 #define WEIGHS_FREELY (IS_PLAIN && USE_MAX_FREE && USE_LAZY_RESCALE)
 #define RAISE_SUM     1024.0f /* of a lane's weights, that float16 holds all of them */
@@ -185,6 +186,34 @@ DEVICE bool weigh_by_maxima(float s[S_COUNT], float factor, softmax_state *m, fl
     more[0] = weigh_half(s, 0, factor, m->top[0]);
     more[1] = weigh_half(s, 1, factor, m->top[1]);
     return raised;
+}
+
+/* Wait for O; P may be overwritten then, too. */
+DEVICE void wait_o(float o[O_COUNT]) {
+    WGMMA_WAIT(0);
+    wgmma_results(o, O_COUNT);
+}
+
+DEVICE void rescale(float o[O_COUNT], const float shrink[2]) {
+#pragma unroll
+    for (int n = 0; n < O_COUNT; n++)
+        o[n] *= shrink[n / 2 % 2];
+}
+
+/* A further tile of keys, while the tensor cores add the one before to O; `clear` where it is seen whole. The branches keep the
+ * compiler from moving the wait for O above the weights. */
+DEVICE void follow_softmax(float s[S_COUNT], float o[O_COUNT], float factor, softmax_state *m, bool clear) {
+    float shrink[2], more[2];
+    bool raised;
+    if (WEIGHS_FREELY && clear && may_weigh_freely(s, factor, m))
+        raised = weigh_freely(s, factor, m, more, shrink);
+    else
+        raised = weigh_by_maxima(s, factor, m, more, shrink);
+    wait_o(o);
+    if (raised)
+        rescale(o, shrink);
+    m->sum[0] += more[0];
+    m->sum[1] += more[1];
 }
 
 DEVICE void round_weights(unsigned p[P_COUNT], const float s[S_COUNT]) {

@@ -33,7 +33,7 @@ DEVICE void store_box(const att_fwd_sm90_params *p, unsigned shared, int n, int 
 }
 
 DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
-    const bool speaks = elect_lane();
+    const bool speaks = does_speak();
 #pragma unroll 1
     for (int n = 0;; n++) {
         wait_full(shared, TILE_FULL, n, RECORDS);
@@ -44,9 +44,9 @@ DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
         for (int group = 0; group < GROUPS; group++) {
             const int begin = max(0, -row0 - 64 * group), end = min(64, rows - row0 - 64 * group);
             mbarrier_wait(barrier_of(shared, O_FULL + group), parity_of(n, 1));
-            if (begin > 0 || (p->fwd.cu_seqlens_q && end < 64))
+            if (!USE_BOX_STORE || begin > 0 || (p->fwd.cu_seqlens_q && end < 64))
                 store_rows(p, shared, n, group, begin, end);
-            else if (speaks && has_rows_of(row0, rows, group))
+            else if (speaks && end > 0)
                 store_box(p, shared, n, group);
             if (speaks && TWO_Q)
                 mbarrier_arrive(barrier_of(shared, O_EMPTY + group));

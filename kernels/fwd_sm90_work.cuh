@@ -29,7 +29,7 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     w.head = unit - batch * (int)p->by_heads.value;
     w.s = sequence_of(&p->fwd, batch);
     const int block = turn + (is_last ? before : 0);
-    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M - p->top_rows;
+    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M - (USE_CUT_FROM_END ? p->top_rows : 0);
     w.rows = w.s.len_q << p->pack;
     const int last_row = min(w.row0 + TILE_M, w.rows) - 1;
     w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;

@@ -22,6 +22,18 @@
 #ifndef USE_CARRY
 #define USE_CARRY 1
 #endif
+#ifndef USE_CUT_FROM_END
+#define USE_CUT_FROM_END 1
+#endif
+#ifndef USE_ELECTED_LANE
+#define USE_ELECTED_LANE 1
+#endif
+#ifndef USE_BOX_STORE
+#define USE_BOX_STORE 1
+#endif
+#ifndef USE_EARLY_LAUNCH
+#define USE_EARLY_LAUNCH 1
+#endif
 #ifndef USE_TURNS
 #define USE_TURNS 1
 #endif

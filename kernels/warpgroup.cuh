@@ -20,6 +20,8 @@ DEVICE void named_barrier_arrive(int id, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* True in one lane of a warp that is here whole. The compiler knows that it is one: round what that lane starts it makes no loop over
+ * lanes. */
 DEVICE bool elect_lane(void) {
     unsigned yes;
     asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(yes));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # hopper_build.sh: what the compiler made of fwd_sm90 is what was written: products under way together, registers handed over, and the wait for
-# the products of one tile of keys behind the maxima of the next, where weights need them, and behind its weights, where they do not.
+# the products of one tile of keys behind the maxima of the next, where weights need them, and behind its weights, where they do not; copies from uniform registers.
 #
 #   tests/hopper_build.sh FOLDER NVDISASM      FOLDER has ID.sm_90a.ptxas and ID.sm_90a.cubin; NVDISASM may be empty
 #
@@ -89,6 +89,24 @@ code_complaints() {
         }' "$1"
 }
 
+# copy_complaints LISTING: where a copy lies is known in uniform registers. Where the compiler takes it for different in every lane, it is moved
+# there before each copy, for which the consumers wait.
+copy_complaints() {
+    awk '
+        /UTMALDG/ {
+            copies++
+            for (n = NR - 14; n < NR; n++)
+                moved += line[n % 16] ~ /R2UR/
+        }
+        { line[NR % 16] = $0 }
+        END {
+            if (!copies)
+                print "has no copies"
+            else if (moved > copies)
+                print "moves " moved " numbers to uniform registers before " copies " copies"
+        }' "$1"
+}
+
 # Disassembling takes longer than all the rest.
 if [[ -n $nvdisasm ]]; then
     # shellcheck disable=SC2016 # the numbers are those of the inner shell
@@ -105,7 +123,7 @@ while read -r id d_qk tile_n source role; do
     count=$((count + 1))
     [[ $source == fwd_sm90 ]] || continue # others wait for each product by itself, as they are written
     if [[ -n $nvdisasm ]]; then
-        found=$(code_complaints "$scratch/$id.sass" "$d_qk" "$tile_n" "$role")
+        found=$(code_complaints "$scratch/$id.sass" "$d_qk" "$tile_n" "$role"; copy_complaints "$scratch/$id.sass")
         [[ -z $found ]] || fail "$id $found"
     fi
     [[ $role != PLAIN ]] || victim="$id $d_qk $tile_n $role"
@@ -137,5 +155,7 @@ planted 'of the next weights' "$(altered '!/MUFU\.EX2/ || ++n % 2 { print }')"
 planted 'products in its main loop' "$(altered '!/HGMMA.*tnspB/ || ++n % 2 { print }')"
 planted 'before all of them are under way' "$(altered '/HGMMA.*tnspB/ { print "WARPGROUP.DEPBAR.LE gsb0, 0x1" } { print }')"
 planted 'has no loop' "$(altered '!/HGMMA.*tnspB/ { print }')"
+planted 'to uniform registers before' "$(copy_complaints <(awk '/UTMALDG/ { print "R2UR UR8, R14 ;"; print "R2UR UR9, R13 ;" } { print }' "$scratch/$id.sass"))"
+planted 'has no copies' "$(copy_complaints <(grep -v UTMALDG "$scratch/$id.sass"))"
 planted 'never waits' "$(altered '!/DEPBAR\.LE gsb0, 0x0/ { print }')"
 echo "hopper_build: $count kernels as written, their waits where they were put; $plants planted violations found"

@@ -51,7 +51,7 @@ static int rings_and_tiles(const att_cuda_kernel *k) {
 /* Q; for every share of the keys `stages` tiles of K and V, O in float32 as the others send it, tops and sums; barriers. A
  * share has a warpgroup for every 64 rows. */
 static int tiles_of_warpgroups(const att_cuda_kernel *k) {
-    enum { WARPGROUP = 4, ROWS = 64, FLOAT = 4, SUMS = 8, BARRIERS = 256 + 1024 };
+    enum { WARPGROUP = 4, ROWS = 64, FLOAT = 4, SUMS = 8, BARRIERS = 1024 + 1024 };
     const int shares = k->warps / WARPGROUP / (k->tile_m / ROWS);
     const int qk = pitch(k->d_qk), v = pitch(k->d_v);
     const int each =

@@ -44,6 +44,10 @@ hopper=(b1h2s40d64 --kernel fwd_sm90_f16_d64_m192n128s4 --seconds 0 --min-sample
 FAKE_CUDA_CC=90 expect 'ablate fwd_sm90' 0 out='^without CARRY +pass' -- ablate "${hopper[@]}" --json hopper.json
 check 'its own switches' json hopper.json \
     "d['kernel'] == 'fwd_sm90_f16_d64_m192n128s4' and len(d['switches']) == $(grep -c '^ATT_SWITCH(fwd_sm90,' "$root/kernels/switches.def")"
+small=(b1h2s40d64 --kernel fwd_sm90_small_f16_d64_m64n64s4w8 --seconds 0 --min-samples 3)
+FAKE_CUDA_CC=90 expect 'ablate fwd_sm90_small' 0 out='^without EARLY_LAUNCH +pass' -- ablate "${small[@]}" --json small.json
+check 'its own switches, too' json small.json \
+    "d['kernel'] == 'fwd_sm90_small_f16_d64_m64n64s4w8' and len(d['switches']) == $(grep -c '^ATT_SWITCH(fwd_sm90_small,' "$root/kernels/switches.def")"
 FAKE_CUDA_CC=90 expect 'tune fwd_sm90' 0 out='^tried +8 variants, 0 refused, 0 with wrong answers' -- tune "${hopper[@]}" --trials 8 -o hopper.rows
 
 # Tuning.

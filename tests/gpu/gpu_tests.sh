@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu_tests.sh: every test that needs a GPU, from a build folder that `make gpu-build` made, here or elsewhere.
 #
-#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows hopper variants programs measurement python sanitizer (all of them)
+#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows hopper variants hopper_variants programs measurement python sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
 # the steps printed. A problem that no kernel serves is refused, which is counted, not failed: without --allow-slow a GPU
@@ -97,6 +97,28 @@ variants() {
     step 'tune' 120 bash -c "'$attest' tune b2h8s512d64 --device cuda --kernel 'fwd_sm80*' --budget 20 -o '$logs/tuned.rows' && echo '1 passed, 0 failed'"
 }
 
+# The same of fwd_sm90, where blocks take several tiles, and of fwd_sm90_small.
+hopper_variants() {
+    local kernel shape
+    if ! has_hopper; then
+        echo 'skipped: variants of fwd_sm90: this GPU is none of Hopper'
+        return
+    fi
+    while read -r kernel shape; do
+        step "ablate $shape on $kernel" 120 "$attest" ablate "$shape" --device cuda --allow-unattested --kernel "$kernel" --seconds 0 --min-samples 1 </dev/null
+    done <<'END'
+fwd_sm90_bf16_d128_m128n128s2 b5h16s300d128,bf16,causal,lse
+fwd_sm90_bf16_d128_m128n128s2 b5h16hkv4s200sk330d128,bf16,causal=bottom-right,varlen,lse
+fwd_sm90_bf16_d128_m128n128s2 b4h16s260sk400d128,bf16,window=100:30,align=top-left,sinks,lse
+fwd_sm90_bf16_d128_m128n128s2 b4h16s260sk400d128,bf16,paged=16,lensk
+fwd_sm90_bf16_d128_m192n80s3 b5h16s300d128,bf16,causal,lse
+fwd_sm90_f16_d64_m192n128s4 b5h16s500sk300d64,lse
+fwd_sm90_bf16_d64_general_m128n64s2 b5h16s200sk300d64,bf16,softcap=30,alibi,align=bottom-right,bias,lse
+fwd_sm90_small_f16_d64_m64n128s2w8 b2h8s300d64,causal,lse
+fwd_sm90_small_f16_d64_m128n64s4w16 b1h4s500sk1100d64,causal=bottom-right,lse
+END
+}
+
 programs() {
     step 'runtime' 120 "$build/gpu/test_runtime"
     step 'api' 300 "$build/gpu/test_gpu_api"
@@ -166,7 +188,7 @@ sanitizer() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows hopper variants programs measurement python sanitizer)
+[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows hopper variants hopper_variants programs measurement python sanitizer)
 if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     cat "$logs/info.log"
     echo '0 passed, 1 failed'
@@ -175,7 +197,7 @@ fi
 grep '^GPU' "$logs/info.log"
 for part in "${parts[@]}"; do
     case $part in
-    suites | rows | hopper | variants | programs | measurement | python | sanitizer) "$part" ;;
+    suites | rows | hopper | variants | hopper_variants | programs | measurement | python | sanitizer) "$part" ;;
     *)
         echo "gpu_tests: there is no part '$part'" >&2
         exit 2
