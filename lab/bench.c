@@ -260,10 +260,11 @@ static size_t open_wave(lab_station *stations, lab_bench_case *cases, size_t cou
         lab_bench_case *c = &cases[*next];
         if (c->verify.outcome != LAB_PASS)
             continue;
-        const double bytes = lab_spec_bytes(c->spec);
+        const lab_station *lender = lab_station_lender(stations, open, c);
+        const double bytes = lender ? 0.0 : lab_spec_bytes(c->spec);
         if (open > 0 && held + bytes > memory_allowance())
             break;
-        if (lab_station_open(&stations[open], c, options, flush)) {
+        if (lab_station_open(&stations[open], c, options, flush, lender)) {
             held += bytes;
             open++;
         }
@@ -286,7 +287,7 @@ bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options 
         const size_t open = open_wave(stations, cases, count, &next, options, &flush);
         if (open > 0)
             ok = time_wave(stations, open, options, &bar, finished, why);
-        for (size_t i = 0; i < open; i++)
+        for (size_t i = open; i-- > 0;) /* those that borrow before those that lend */
             lab_station_close(&stations[i]);
     }
     lab_progress_end(&bar);

@@ -253,14 +253,38 @@ bool lab_mirror_args(lab_mirror *m, att_context *ctx, const att_problem *problem
     return finish(m, a, workspace, why);
 }
 
+bool lab_mirror_borrow(lab_mirror *m, const lab_mirror *lender, lab_buffer *workspace,
+                       lab_message *why) {
+    lab_region *own = &m->region[LAB_TENSOR_COUNT];
+    *m = *lender;
+    m->borrows = true;
+    m->workspace = workspace->data;
+    if (!m->gpu)
+        return true;
+    *own = (lab_region){.host = NULL};
+    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
+    if (own->host) {
+        if (!held(att_cuda_device_enter(m->gpu), why))
+            return false;
+        const bool ok = allocate(m, own, why);
+        att_cuda_device_leave(m->gpu);
+        if (!ok || !lab_mirror_upload_outputs(m, why)) {
+            lab_mirror_close(m);
+            return false;
+        }
+    }
+    m->workspace = translate(m, workspace->data);
+    return true;
+}
+
 void lab_mirror_close(lab_mirror *m) {
     if (m->gpu && att_cuda_device_enter(m->gpu) == ATT_OK) {
         const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
-        if (m->stream) {
+        if (m->stream)
             cu->StreamSynchronize(m->stream);
+        if (m->stream && !m->borrows)
             cu->StreamDestroy(m->stream);
-        }
-        for (int i = 0; i < LAB_REGIONS; i++)
+        for (int i = m->borrows ? LAB_TENSOR_COUNT : 0; i < LAB_REGIONS; i++)
             lab_device_release(m->gpu, m->region[i].block, m->region[i].block_bytes,
                                wants_exact());
         att_cuda_device_leave(m->gpu);

@@ -33,6 +33,7 @@ typedef struct lab_mirror {
     void *stream;    /* NULL on the CPU */
 
     struct att_cuda_device *gpu; /* NULL on the CPU */
+    bool borrows;                /* all but the workspace is another mirror's, the stream too */
     lab_region region[LAB_REGIONS];
 } lab_mirror;
 
@@ -44,6 +45,10 @@ bool lab_mirror_tensors(lab_mirror *mirror, att_context *ctx, lab_tensors *tenso
 /* The same for pointers of the caller: what `problem` reaches through `args`. */
 bool lab_mirror_args(lab_mirror *mirror, att_context *ctx, const att_problem *problem,
                      const att_args *args, lab_buffer *workspace, lab_message *why);
+
+/* The tensors of `lender`, which must outlive it, at the same addresses and on the same stream, with a workspace of its own. */
+bool lab_mirror_borrow(lab_mirror *mirror, const lab_mirror *lender, lab_buffer *workspace,
+                       lab_message *why);
 
 /* Copy what the kernel writes to the device as it stands on the host: poisoned, or fresh. */
 bool lab_mirror_upload_outputs(lab_mirror *mirror, lab_message *why);

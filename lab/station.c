@@ -36,8 +36,10 @@ bool lab_station_failed(lab_station *s, const char *text) {
 /* ------------------------------------------------------------------------------ life */
 
 static void set_close(lab_input_set *set) {
+    const bool borrows = set->mirror.borrows;
     lab_mirror_close(&set->mirror);
-    lab_tensors_destroy(set->tensors);
+    if (!borrows)
+        lab_tensors_destroy(set->tensors);
     lab_workspace_destroy(&set->workspace);
     memset(set, 0, sizeof *set);
 }
@@ -53,6 +55,45 @@ static bool set_open(lab_station *s, lab_input_set *set, uint64_t seed, lab_mess
     }
     set->mirror.args.launch = &c->launch;
     return true;
+}
+
+/* The tensors of `lender`, at the same addresses. */
+static bool set_borrow(lab_station *s, lab_input_set *set, const lab_input_set *lender,
+                       lab_message *why) {
+    *set = (lab_input_set){.tensors = lender->tensors, .seed = lender->seed};
+    if (!lab_workspace_create(&set->workspace, lab_prepared_workspace(&s->prepared), why))
+        return false;
+    if (!lab_mirror_borrow(&set->mirror, &lender->mirror, &set->workspace, why)) {
+        lab_workspace_destroy(&set->workspace);
+        return false;
+    }
+    set->mirror.args.launch = &s->owner->launch;
+    return true;
+}
+
+static bool same_problem(const lab_spec *a, const lab_spec *b) {
+    char text[2][LAB_SPEC_MAX];
+    if (a == b)
+        return true;
+    lab_spec_print(a, text[0], sizeof text[0]);
+    lab_spec_print(b, text[1], sizeof text[1]);
+    return strcmp(text[0], text[1]) == 0;
+}
+
+static bool same_device(const att_context *a, const att_context *b) {
+    att_context_info info[2] = {{.size = sizeof info[0]}, {.size = sizeof info[1]}};
+    return att_context_query(a, &info[0]) == ATT_OK &&
+           att_context_query(b, &info[1]) == ATT_OK && info[0].device == info[1].device &&
+           info[0].device_index == info[1].device_index;
+}
+
+const lab_station *lab_station_lender(const lab_station *stations, size_t count,
+                                      const lab_bench_case *c) {
+    for (size_t i = 0; i < count; i++)
+        if (same_problem(stations[i].owner->spec, c->spec) &&
+            same_device(stations[i].owner->subject.ctx, c->subject.ctx))
+            return &stations[i];
+    return NULL;
 }
 
 void lab_station_close(lab_station *s) {
@@ -79,27 +120,41 @@ static void find_nvml(lab_station *s) {
         s->nvml = lab_nvml_open(info.gpu_uuid, NULL);
 }
 
+/* Sets of its own: the first, and further ones as many as can be had. */
+static bool open_sets(lab_station *s, lab_message *why) {
+    const uint64_t seed = s->options->seed + 1;
+    if (!set_open(s, &s->sets[0], seed, why))
+        return false;
+    const size_t wanted = sets_wanted(s);
+    for (s->set_count = 1; s->set_count < wanted; s->set_count++)
+        if (!set_open(s, &s->sets[s->set_count], seed + s->set_count, why))
+            break;
+    return true;
+}
+
+/* As many sets as the lender has. */
+static bool borrow_sets(lab_station *s, const lab_station *lender, lab_message *why) {
+    for (; s->set_count < lender->set_count; s->set_count++)
+        if (!set_borrow(s, &s->sets[s->set_count], &lender->sets[s->set_count], why))
+            return false;
+    return true;
+}
+
 bool lab_station_open(lab_station *s, lab_bench_case *c, const lab_bench_options *options,
-                      lab_cache_flush *flush) {
+                      lab_cache_flush *flush, const lab_station *lender) {
     *s = (lab_station){.owner = c, .options = options, .flush = flush};
     lab_message why = {.text = ""};
-    const uint64_t seed = options->seed + 1;
     const att_status status =
         lab_subject_prepare(&s->prepared, &c->subject, &c->spec->problem, &why);
     if (status != ATT_OK) {
         c->verify.status = status;
         return lab_station_stop(s, status == ATT_E_SYSTEM ? LAB_FAIL : LAB_REFUSED, why.text);
     }
-    if (!set_open(s, &s->sets[0], seed, &why)) {
+    if (lender ? !borrow_sets(s, lender, &why) : !open_sets(s, &why)) {
         lab_station_stop(s, LAB_REFUSED, why.text);
         lab_station_close(s);
         return false;
     }
-    /* Further sets are as many as can be had. */
-    const size_t wanted = sets_wanted(s);
-    for (s->set_count = 1; s->set_count < wanted; s->set_count++)
-        if (!set_open(s, &s->sets[s->set_count], seed + s->set_count, &why))
-            break;
     for (size_t i = 0; i < s->set_count; i++)
         s->mirrors[i] = &s->sets[i].mirror;
     find_nvml(s);

@@ -33,10 +33,15 @@ typedef struct lab_station {
     size_t next_judged;                  /* the round whose answer is judged next */
 } lab_station;
 
+/* Of the stations, which are open, one of the case's problem on its device; NULL: none. */
+const lab_station *lab_station_lender(const lab_station *stations, size_t count,
+                                      const lab_bench_case *c);
+
 /* Subject, inputs, workspace. False where the case cannot be timed; the case then says why. The station
- * must stay where it is, and what it is given outlive it. */
+ * must stay where it is, and what it is given outlive it. With a lender its tensors are the lender's: where memory lies
+ * makes a difference of some per cent, which would be taken for one of the cases. */
 bool lab_station_open(lab_station *station, lab_bench_case *c, const lab_bench_options *options,
-                      lab_cache_flush *flush);
+                      lab_cache_flush *flush, const lab_station *lender);
 void lab_station_close(lab_station *station);
 
 /* Whether it computes on a GPU. */

@@ -24,7 +24,8 @@ static att_context *ctx;
 typedef enum trick { NO_TRICK, NO_OP, OTHER_BITS, REFUSE, WRONG_FROM_THE_START } trick;
 static trick current_trick;
 static int honest_turns, turns;
-static int call_log[LOG_MAX]; /* the case of every timed call, in order */
+static int call_log[LOG_MAX];      /* the case of every timed call, in order */
+static const void *o_log[LOG_MAX]; /* and where its O lay */
 static int call_count;
 
 att_status __real_att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
@@ -43,8 +44,10 @@ att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void 
                                void *stream) {
     const int timed_case = case_of(args);
     turns += timed_case == 0 && (call_count == 0 || call_log[call_count - 1] != 0);
-    if (timed_case >= 0 && call_count < LOG_MAX)
+    if (timed_case >= 0 && call_count < LOG_MAX) {
+        o_log[call_count] = args->o;
         call_log[call_count++] = timed_case;
+    }
     const bool cheats = timed_case == 0 && turns > honest_turns;
     if (cheats && current_trick == NO_OP)
         return ATT_OK;
@@ -128,6 +131,32 @@ static void test_bench__two_cases__take_turns_in_random_order(void **state) {
     lab_bench_free(cases, CASES);
 }
 
+/* How many places of O of the first case's calls the second one's use as well. */
+static size_t places_shared(void) {
+    size_t shared = 0;
+    for (int i = 0; i < call_count; i++) {
+        bool counts = call_log[i] == 0, found = false;
+        for (int j = 0; counts && j < call_count; j++) {
+            counts = j >= i || call_log[j] != 0 || o_log[j] != o_log[i];
+            found |= call_log[j] == 1 && o_log[j] == o_log[i];
+        }
+        shared += counts && found;
+    }
+    return shared;
+}
+
+static void test_bench__one_problem__has_one_place_in_memory(void **state) {
+    (void)state;
+    bench("b1h2s40d16,f32", "b1h2s40d16,f32", NO_TRICK, 0);
+    assert_true(cases[0].timed && cases[1].timed);
+    assert_int_equal(cases[1].input_sets, cases[0].input_sets);
+    assert_int_equal(places_shared(), cases[0].input_sets);
+    lab_bench_free(cases, CASES);
+    bench("b1h2s40d16,f32", "b1h2s40d16,f32,causal", NO_TRICK, 0);
+    assert_int_equal(places_shared(), 0);
+    lab_bench_free(cases, CASES);
+}
+
 static void test_bench__wrong_answer__is_never_timed(void **state) {
     (void)state;
     bench("b1h2s40d16,f32", "b1h1s33d8,f32", WRONG_FROM_THE_START, 0);
@@ -149,15 +178,19 @@ static void test_bench__refused__is_not_timed_and_the_rest_is(void **state) {
     lab_bench_free(cases, CASES);
 }
 
-/* Each cheat is honest while it is verified and dishonest when it is timed. */
+/* Each cheat is honest while it is verified and dishonest when it is timed; beside an honest case of another problem, and of the
+ * same one, whose answers lie where its own should. */
 static void expect_caught(trick with, int after_turns, const char *complaint) {
-    bench("b1h2s40d16,f32", "b1h1s33d8,f32", with, after_turns);
-    assert_int_equal(cases[0].verify.outcome, LAB_FAIL);
-    assert_false(cases[0].timed);
-    if (!strstr(cases[0].verify.message, complaint))
-        fail_msg("\"%s\" does not say \"%s\"", cases[0].verify.message, complaint);
-    assert_true(cases[1].timed);
-    lab_bench_free(cases, CASES);
+    static const char *const beside[] = {"b1h1s33d8,f32", "b1h2s40d16,f32"};
+    for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+        bench("b1h2s40d16,f32", beside[i], with, after_turns);
+        assert_int_equal(cases[0].verify.outcome, LAB_FAIL);
+        assert_false(cases[0].timed);
+        if (!strstr(cases[0].verify.message, complaint))
+            fail_msg("\"%s\" does not say \"%s\"", cases[0].verify.message, complaint);
+        assert_true(cases[1].timed);
+        lab_bench_free(cases, CASES);
+    }
 }
 
 static void test_bench__no_op_when_timed__is_caught(void **state) {
@@ -180,6 +213,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bench__sound_kernel__is_timed),
         cmocka_unit_test(test_bench__two_cases__take_turns_in_random_order),
+        cmocka_unit_test(test_bench__one_problem__has_one_place_in_memory),
         cmocka_unit_test(test_bench__wrong_answer__is_never_timed),
         cmocka_unit_test(test_bench__refused__is_not_timed_and_the_rest_is),
         cmocka_unit_test(test_bench__no_op_when_timed__is_caught),

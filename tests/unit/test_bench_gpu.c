@@ -129,6 +129,18 @@ static void test_timer__driver_fails__case_fails_and_nothing_leaks(void **state)
     }
 }
 
+static void test_two_cases_of_one_problem__borrow_and_give_back(void **state) {
+    (void)state;
+    const long streams = cuda->streams_live, graphs = cuda->graphs_live;
+    bench(2, 0.0, &few);
+    expect_timed(&cases[0]);
+    expect_timed(&cases[1]);
+    assert_int_equal(cases[1].input_sets, cases[0].input_sets);
+    assert_int_equal(cuda->streams_live, streams);
+    assert_int_equal(cuda->graphs_live, graphs);
+    lab_bench_free(cases, 2);
+}
+
 static void test_timer__work_on_another_stream__is_caught(void **state) {
     (void)state;
     cuda->busy_us = 200;
@@ -297,6 +309,7 @@ int main(void) {
         TEST(test_timer__graph_and_events__give_the_time_of_a_launch),
         TEST(test_timer__latency__is_the_hosts_and_has_no_floor),
         TEST(test_timer__driver_fails__case_fails_and_nothing_leaks),
+        TEST(test_two_cases_of_one_problem__borrow_and_give_back),
         TEST(test_timer__work_on_another_stream__is_caught),
         TEST(test_warm__small_problem__inputs_take_turns),
         TEST(test_cold__one_call_after_a_flush),
