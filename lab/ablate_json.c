@@ -30,6 +30,8 @@ static json_t *variant_object(const lab_ablation *a, size_t i) {
     json_object_set_new(object, "samples_ns",
                         lab_json_numbers(c->samples_ns, c->timed ? c->sample_count : 0));
     if (c->timed) {
+        json_object_set_new(object, "calls_per_sample",
+                            json_integer((json_int_t)c->calls_per_sample));
         json_object_set_new(object, "median_ns", lab_json_number(c->ns.median));
         json_object_set_new(object, "low_ns", lab_json_number(c->ns.low));
         json_object_set_new(object, "high_ns", lab_json_number(c->ns.high));

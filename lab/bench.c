@@ -209,6 +209,9 @@ static bool time_wave(lab_station *stations, size_t count, const lab_bench_optio
     for (size_t i = 0; i < count; i++)
         if (stations[i].owner->timed)
             lab_station_warm_up(&stations[i], options->warmup_seconds);
+    for (size_t i = 0; i < count; i++)
+        if (stations[i].owner->timed)
+            lab_station_agree(&stations[i], stations, count);
     if (!sample_all(stations, count, options, bar, finished))
         return lab_fail(why, "no memory for the samples");
     for (size_t i = 0; i < count; i++) {

@@ -270,6 +270,17 @@ bool lab_station_warm_up(lab_station *s, double seconds) {
     return calls == s->owner->calls_per_sample || set_calls(s, calls);
 }
 
+bool lab_station_agree(lab_station *s, const lab_station *stations, size_t count) {
+    size_t most = s->owner->calls_per_sample;
+    for (size_t i = 0; i < count; i++) {
+        const lab_station *other = &stations[i];
+        if (other->owner->timed && other->sets[0].tensors == s->sets[0].tensors &&
+            other->owner->calls_per_sample > most)
+            most = other->owner->calls_per_sample;
+    }
+    return most == s->owner->calls_per_sample || set_calls(s, most);
+}
+
 /* --------------------------------------------------------------------------- samples */
 
 /* Room for one more sample in every array of the case. */

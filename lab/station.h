@@ -56,6 +56,9 @@ bool lab_station_failed(lab_station *station, const char *text);
 /* Run for so long, then decide how many calls make a sample. */
 bool lab_station_warm_up(lab_station *station, double seconds);
 
+/* As many calls as the case of the same problem that has most: the ends of a sample weigh less the more there are. */
+bool lab_station_agree(lab_station *station, const lab_station *stations, size_t count);
+
 /* Take one sample and keep it. `first` and `last` rounds, and some that nobody can foretell in between,
  * are on inputs that the subject has not seen and on poisoned outputs, and the answer is judged
  * (lab/station_judge.h). False where memory ran out; a failure ends the timing of this case only. */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "lab/bench.h"
+#include "lab/clock.h"
 
 enum { CASES = 2, LOG_MAX = 4096 };
 
@@ -21,7 +22,7 @@ static att_context *ctx;
 
 /* What the wrapper does to timed calls of case 0 once it has had `honest_turns`: the first is its
  * warm-up, each further one a round. */
-typedef enum trick { NO_TRICK, NO_OP, OTHER_BITS, REFUSE, WRONG_FROM_THE_START } trick;
+typedef enum trick { NO_TRICK, NO_OP, OTHER_BITS, REFUSE, SLOW, WRONG_FROM_THE_START } trick;
 static trick current_trick;
 static int honest_turns, turns;
 static int call_log[LOG_MAX];      /* the case of every timed call, in order */
@@ -51,6 +52,9 @@ att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void 
     const bool cheats = timed_case == 0 && turns > honest_turns;
     if (cheats && current_trick == NO_OP)
         return ATT_OK;
+    for (uint64_t start = lab_clock_ns(); cheats && current_trick == SLOW;)
+        if (lab_clock_ns() - start > 200000)
+            break;
     if (cheats && current_trick == REFUSE)
         return ATT_E_SYSTEM;
     const att_status status = __real_att_plan_run(plan, args, workspace, stream);
@@ -157,6 +161,20 @@ static void test_bench__one_problem__has_one_place_in_memory(void **state) {
     lab_bench_free(cases, CASES);
 }
 
+/* A call of case 0 is longer than a sample need be; case 1 needs several calls. */
+static void test_bench__one_problem__has_samples_of_as_many_calls(void **state) {
+    (void)state;
+    bench("b1h1s4d8,f32", "b1h1s4d8,f32", SLOW, 0);
+    assert_true(cases[0].timed && cases[1].timed);
+    assert_true(cases[1].calls_per_sample > 1);
+    assert_int_equal(cases[0].calls_per_sample, cases[1].calls_per_sample);
+    lab_bench_free(cases, CASES);
+    bench("b1h1s4d8,f32", "b1h1s5d8,f32", SLOW, 0);
+    assert_int_equal(cases[0].calls_per_sample, 1);
+    assert_true(cases[1].calls_per_sample > 1);
+    lab_bench_free(cases, CASES);
+}
+
 static void test_bench__wrong_answer__is_never_timed(void **state) {
     (void)state;
     bench("b1h2s40d16,f32", "b1h1s33d8,f32", WRONG_FROM_THE_START, 0);
@@ -214,6 +232,7 @@ int main(void) {
         cmocka_unit_test(test_bench__sound_kernel__is_timed),
         cmocka_unit_test(test_bench__two_cases__take_turns_in_random_order),
         cmocka_unit_test(test_bench__one_problem__has_one_place_in_memory),
+        cmocka_unit_test(test_bench__one_problem__has_samples_of_as_many_calls),
         cmocka_unit_test(test_bench__wrong_answer__is_never_timed),
         cmocka_unit_test(test_bench__refused__is_not_timed_and_the_rest_is),
         cmocka_unit_test(test_bench__no_op_when_timed__is_caught),
