@@ -7,8 +7,8 @@
 #include "lab/report_view.h"
 #include "lab/table.h"
 
-/* Losses that Markdown lists; the page has them all. */
-enum { LOSSES_LISTED = 25 };
+/* Losses and times that Markdown lists; the page has them all. A comment of a pull request holds 65536 bytes. */
+enum { LOSSES_LISTED = 25, TIMES_LISTED = 200 };
 
 static void count_verdicts(const lab_report_pair *pairs, size_t count,
                            size_t counts[LAB_VERDICTS]) {
@@ -91,18 +91,19 @@ static void md_failures(FILE *out, const lab_report *r) {
 }
 
 static void md_times(FILE *out, const lab_report *r) {
-    bool any = false;
+    size_t count = 0;
     for (size_t i = 0; i < r->timing_count; i++) {
         const lab_report_timing *t = &r->timings[i];
         char label[512], time[32], low[32], high[32];
         if (r->files[t->file].kind != LAB_REPORT_BENCH || t->samples.count == 0)
             continue;
-        if (!any)
+        if (count++ == 0)
             fputs("\n<details><summary>Times</summary>\n\n| problem | subject | kernel | "
                   "median | 95 % "
                   "interval |\n|---|---|---|---:|---:|\n",
                   out);
-        any = true;
+        if (count > TIMES_LISTED)
+            continue;
         md_cell(out, lab_report_label(label, sizeof label, t));
         md_cell(out, t->subject);
         md_cell(out, t->kernel);
@@ -111,7 +112,9 @@ static void md_times(FILE *out, const lab_report *r) {
                 lab_report_time(low, sizeof low, t->ns.low, "µ"),
                 lab_report_time(high, sizeof high, t->ns.high, "µ"));
     }
-    if (any)
+    if (count > TIMES_LISTED)
+        fprintf(out, "\nand %zu more.\n", count - TIMES_LISTED);
+    if (count > 0)
         fputs("\n</details>\n", out);
 }
 

@@ -101,13 +101,13 @@ static void test_shared__of_small__warpgroups_by_themselves(void **state) {
     att_cuda_kernel k = row_small();
     /* Q; K and V, O as it is sent, tops and sums of both; barriers */
     assert_int_equal(att_cuda_kernel_shared(&k),
-                     8 * 1024 + 2 * ((2 * 32 + 16) * 1024 + 512) + 1280);
+                     8 * 1024 + 2 * ((2 * 32 + 16) * 1024 + 512) + 2048);
     k.tile_m = 128; /* K and V are there once for all rows */
     k.tile_n = 64;
     k.stages = 4;
     k.warps = 16;
     assert_int_equal(att_cuda_kernel_shared(&k),
-                     16 * 1024 + 2 * ((4 * 16 + 32) * 1024 + 1024) + 1280);
+                     16 * 1024 + 2 * ((4 * 16 + 32) * 1024 + 1024) + 2048);
 }
 
 /* ------------------------------------------------------------------------------- cutting */
