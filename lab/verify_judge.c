@@ -17,7 +17,9 @@
 #include "ref/oracle.h"
 #include "ref/plain.h"
 
-enum { MAX_THREADS = 16 };
+/* Where no more rows than that are judged, the plain reference is computed in every order: one of them may be lucky, and all columns
+ * of a row share the rounding of its scores. */
+enum { MAX_THREADS = 16, FEW_ROWS = 8 };
 
 static const int64_t default_work = 100000000;
 
@@ -114,6 +116,12 @@ static void weigh(tally *t, att_dtype dtype, bool is_lse, place at, double plain
     t->count += 1.0;
 }
 
+/* The plain reference in another order, for the bar alone. */
+static void weigh_plain(tally *t, att_dtype dtype, double want, double plain) {
+    if (isfinite(as_stored(want, dtype)) && isfinite(plain))
+        t->plain = fmax(t->plain, fabs(plain - want));
+}
+
 static void merge(tally *into, const tally *from) {
     if (from->kernel >= into->kernel) {
         into->kernel = from->kernel;
@@ -141,7 +149,8 @@ static void judge_row(worker *w, lab_row row, double *logits, float *plain_logit
     double oracle_lse;
     float plain_lse;
     att_ref_row(p, &t->args, row.b, row.h, row.i, logits, oracle, &oracle_lse);
-    att_plain_row(p, &t->args, row.b, row.h, row.i, plain_logits, plain, &plain_lse);
+    att_plain_row(p, &t->args, row.b, row.h, row.i, ATT_PLAIN_FORWARD, plain_logits, plain,
+                  &plain_lse);
 
     const int64_t o = att_ref_index_o(p, &t->args, row.b, row.h, row.i);
     for (int64_t c = 0; c < p->d_v; c++) {
@@ -152,6 +161,14 @@ static void judge_row(worker *w, lab_row row, double *logits, float *plain_logit
         const int64_t index = att_ref_index_lse(p, &t->args, row.b, row.h, row.i);
         const place at = {row, 0, (double)t->args.lse[index], oracle_lse};
         weigh(&w->lse, ATT_F32, true, at, (double)plain_lse);
+    }
+    for (int order = 1; order < ATT_PLAIN_ORDERS && w->shared->rows->count <= FEW_ROWS;
+         order++) {
+        att_plain_row(p, &t->args, row.b, row.h, row.i, (att_plain_order)order, plain_logits,
+                      plain, &plain_lse);
+        for (int64_t c = 0; c < p->d_v; c++)
+            weigh_plain(&w->o, p->dtype_o, oracle[c], (double)plain[c]);
+        weigh_plain(&w->lse, ATT_F32, oracle_lse, (double)plain_lse);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "ref/plain.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/dtype.h"
 #include "ref/oracle.h"
@@ -19,13 +20,15 @@ static float rounded(float x, att_dtype dtype) {
 }
 
 static float logit(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
-                   int64_t j) {
+                   int64_t j, bool back) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     const int64_t q = att_ref_index_q(p, a, b, h, i);
     const int64_t k = att_ref_index_k(p, a, b, h_kv, j);
     float dot = 0.0f;
-    for (int64_t c = 0; c < p->d_qk; c++)
+    for (int64_t n = 0; n < p->d_qk; n++) {
+        const int64_t c = back ? p->d_qk - 1 - n : n;
         dot += att_load(a->q, p->dtype, q + c) * att_load(a->k, p->dtype, k + c);
+    }
 
     float s = p->scale * dot;
     if (p->softcap > 0.0f)
@@ -44,7 +47,7 @@ static float weight(float s, float max) {
 }
 
 void att_plain_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
-                   float *logits, float *o, float *lse) {
+                   att_plain_order order, float *logits, float *o, float *lse) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     int64_t lo, hi;
     att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i, &lo, &hi);
@@ -54,14 +57,15 @@ void att_plain_row(const att_problem *p, const att_args *a, int64_t b, int64_t h
     for (int64_t j = lo; j < hi; j++) {
         if (att_ref_bias_hides(p, a, b, h, i, j))
             continue;
-        logits[j] = logit(p, a, b, h, i, j);
+        logits[j] = logit(p, a, b, h, i, j, order & ATT_PLAIN_COLUMNS_BACK);
         max = fmaxf(max, logits[j]);
     }
 
     for (int64_t c = 0; c < p->d_v; c++)
         o[c] = 0.0f;
     float total = weight(sink, max);
-    for (int64_t j = lo; j < hi; j++) {
+    for (int64_t n = lo; n < hi; n++) {
+        const int64_t j = order & ATT_PLAIN_KEYS_BACK ? lo + hi - 1 - n : n;
         if (att_ref_bias_hides(p, a, b, h, i, j))
             continue;
         const float w = weight(logits[j], max);

@@ -10,8 +10,16 @@
 
 #include "attest.h"
 
+/* In which order sums are taken. Each rounds in its own way, and none is more right than the others. */
+typedef enum att_plain_order {
+    ATT_PLAIN_FORWARD,
+    ATT_PLAIN_COLUMNS_BACK = 1 << 0, /* of Q and K, from the last */
+    ATT_PLAIN_KEYS_BACK = 1 << 1,    /* or both */
+    ATT_PLAIN_ORDERS = 4
+} att_plain_order;
+
 /* As att_ref_row() of oracle.h, in float32. */
 void att_plain_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
-                   float *logits, float *o, float *lse);
+                   att_plain_order order, float *logits, float *o, float *lse);
 
 #endif

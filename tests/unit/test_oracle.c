@@ -567,7 +567,7 @@ static void test_index__every_output__follows_its_strides(void **state) {
 static void plain_row(const att_problem *p, const att_args *a, int64_t i, float *o,
                       float *lse) {
     float logits[KEYS_MAX];
-    att_plain_row(p, a, 0, 0, i, logits, o, lse);
+    att_plain_row(p, a, 0, 0, i, ATT_PLAIN_FORWARD, logits, o, lse);
 }
 
 static void test_plain__float32__close_to_oracle_on_every_feature(void **state) {
@@ -591,6 +591,28 @@ static void test_plain__float32__close_to_oracle_on_every_feature(void **state) 
         float o, lse;
         plain_row(&p, &a, i, &o, &lse);
         assert_row(&p, &a, i, (double)o, (double)lse, 1e-6);
+    }
+}
+
+static void test_plain__orders__round_in_their_own_way(void **state) {
+    (void)state;
+    enum { KEYS = 64, D = 16 };
+    att_problem p;
+    att_problem_init(&p, 1, 1, 1, 1, KEYS, D, D, ATT_F32);
+    float q[D], k[KEYS * D], v[KEYS * D], logits[KEYS], o[ATT_PLAIN_ORDERS][D], lse;
+    double exact_logits[KEYS], exact[D], exact_lse;
+    fill_distinct(q, D, 0.1f);
+    fill_distinct(k, KEYS * D, 0.2f);
+    fill_distinct(v, KEYS * D, 0.3f);
+    const att_args a = {.size = sizeof a, .q = q, .k = k, .v = v};
+    att_ref_row(&p, &a, 0, 0, 0, exact_logits, exact, &exact_lse);
+    for (int order = 0; order < ATT_PLAIN_ORDERS; order++) {
+        att_plain_row(&p, &a, 0, 0, 0, (att_plain_order)order, logits, o[order], &lse);
+        assert_true(fabs((double)lse - exact_lse) < 1e-5);
+        for (int c = 0; c < D; c++)
+            assert_true(fabs((double)o[order][c] - exact[c]) < 1e-5);
+        for (int other = 0; other < order; other++)
+            assert_memory_not_equal(o[order], o[other], sizeof o[order]);
     }
 }
 
@@ -667,6 +689,7 @@ int main(void) {
         cmocka_unit_test(test_paged__permuted_and_shared_pages__equal_contiguous),
         cmocka_unit_test(test_index__every_output__follows_its_strides),
         cmocka_unit_test(test_plain__float32__close_to_oracle_on_every_feature),
+        cmocka_unit_test(test_plain__orders__round_in_their_own_way),
         cmocka_unit_test(test_plain__bfloat16__rounds_weights_but_not_their_sum),
         cmocka_unit_test(test_plain__output__is_rounded_to_its_dtype),
         cmocka_unit_test(test_plain__hidden_row__zero_and_minus_infinity),

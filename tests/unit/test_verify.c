@@ -30,7 +30,7 @@ static void answer(lab_tensors *t) {
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++)
             for (int64_t i = 0; i < att_ref_len_q(p, &t->args, b); i++) {
-                att_plain_row(p, &t->args, b, h, i, logits, o, &lse);
+                att_plain_row(p, &t->args, b, h, i, ATT_PLAIN_FORWARD, logits, o, &lse);
                 const int64_t at = att_ref_index_o(p, &t->args, b, h, i);
                 for (int64_t c = 0; c < p->d_v; c++)
                     att_store(t->args.o, p->dtype_o, at + c, o[c]);
