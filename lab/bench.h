@@ -2,8 +2,9 @@
  *
  * A case is one problem for one subject. Each case is verified first; one that fails or is refused
  * is not timed. Cases are then timed in rounds, one sample of every case a round in random order, so
- * that a change of the machine's speed falls on all of them alike. Cases of one problem on one device have the same tensors, at the
- * same addresses, and samples of as many calls: else a kernel may differ from itself by more than what is sought. Inputs are fresh (not those that were
+ * that a change of the machine's speed falls on all of them alike. Cases of one problem on one device
+ * have the same tensors, at the same addresses, and samples of as many calls: else a kernel may differ
+ * from itself by more than what is sought. Inputs are fresh (not those that were
  * verified). The first and the last round, and some by chance in between, run on poisoned outputs, all
  * but the first on inputs that change, and their answers are judged by the oracle: what is timed is what
  * is checked. The first and the last round have the same inputs and must give the same bits.

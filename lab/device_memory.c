@@ -158,19 +158,25 @@ static void translate_args(lab_mirror *m, const att_args *a) {
     m->args.page_table = translate(m, a->page_table);
 }
 
-/* Memory for every region, and everything copied. */
-static bool fill(lab_mirror *m, lab_message *why) {
+static bool open_stream(lab_mirror *m, lab_message *why) {
     const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
     CUstream stream = NULL;
+    const bool ok =
+        held(ATT_CUDA(cu, NULL, StreamCreate, &stream, CU_STREAM_NON_BLOCKING), why);
+    m->stream = stream;
+    return ok;
+}
+
+/* A stream, and memory for every region, where they are not another mirror's. */
+static bool reserve(lab_mirror *m, lab_message *why) {
     if (!held(att_cuda_device_enter(m->gpu), why))
         return false;
-    bool ok = held(ATT_CUDA(cu, NULL, StreamCreate, &stream, CU_STREAM_NON_BLOCKING), why);
-    m->stream = stream;
+    bool ok = m->stream || open_stream(m, why);
     for (int i = 0; ok && i < LAB_REGIONS; i++)
-        if (m->region[i].host)
+        if (m->region[i].host && !m->region[i].block)
             ok = allocate(m, &m->region[i], why);
     att_cuda_device_leave(m->gpu);
-    return ok && lab_mirror_upload_inputs(m, why) && lab_mirror_upload_outputs(m, why);
+    return ok;
 }
 
 static bool finish(lab_mirror *m, const att_args *args, lab_buffer *workspace,
@@ -179,7 +185,8 @@ static bool finish(lab_mirror *m, const att_args *args, lab_buffer *workspace,
     m->workspace = workspace->data;
     if (!m->gpu)
         return true;
-    if (!fill(m, why)) {
+    if (!reserve(m, why) || !lab_mirror_upload_inputs(m, why) ||
+        !lab_mirror_upload_outputs(m, why)) {
         lab_mirror_close(m);
         return false;
     }
@@ -255,23 +262,16 @@ bool lab_mirror_args(lab_mirror *m, att_context *ctx, const att_problem *problem
 
 bool lab_mirror_borrow(lab_mirror *m, const lab_mirror *lender, lab_buffer *workspace,
                        lab_message *why) {
-    lab_region *own = &m->region[LAB_TENSOR_COUNT];
     *m = *lender;
     m->borrows = true;
+    m->region[LAB_TENSOR_COUNT] = (lab_region){.host = NULL};
+    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
     m->workspace = workspace->data;
     if (!m->gpu)
         return true;
-    *own = (lab_region){.host = NULL};
-    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
-    if (own->host) {
-        if (!held(att_cuda_device_enter(m->gpu), why))
-            return false;
-        const bool ok = allocate(m, own, why);
-        att_cuda_device_leave(m->gpu);
-        if (!ok || !lab_mirror_upload_outputs(m, why)) {
-            lab_mirror_close(m);
-            return false;
-        }
+    if (!reserve(m, why) || !lab_mirror_upload_outputs(m, why)) {
+        lab_mirror_close(m);
+        return false;
     }
     m->workspace = translate(m, workspace->data);
     return true;

@@ -71,15 +71,6 @@ static bool set_borrow(lab_station *s, lab_input_set *set, const lab_input_set *
     return true;
 }
 
-static bool same_problem(const lab_spec *a, const lab_spec *b) {
-    char text[2][LAB_SPEC_MAX];
-    if (a == b)
-        return true;
-    lab_spec_print(a, text[0], sizeof text[0]);
-    lab_spec_print(b, text[1], sizeof text[1]);
-    return strcmp(text[0], text[1]) == 0;
-}
-
 static bool same_device(const att_context *a, const att_context *b) {
     att_context_info info[2] = {{.size = sizeof info[0]}, {.size = sizeof info[1]}};
     return att_context_query(a, &info[0]) == ATT_OK &&
@@ -89,10 +80,14 @@ static bool same_device(const att_context *a, const att_context *b) {
 
 const lab_station *lab_station_lender(const lab_station *stations, size_t count,
                                       const lab_bench_case *c) {
-    for (size_t i = 0; i < count; i++)
-        if (same_problem(stations[i].owner->spec, c->spec) &&
+    char wanted[LAB_SPEC_MAX], line[LAB_SPEC_MAX];
+    lab_spec_print(c->spec, wanted, sizeof wanted);
+    for (size_t i = 0; i < count; i++) {
+        lab_spec_print(stations[i].owner->spec, line, sizeof line);
+        if (strcmp(line, wanted) == 0 &&
             same_device(stations[i].owner->subject.ctx, c->subject.ctx))
             return &stations[i];
+    }
     return NULL;
 }
 

@@ -162,8 +162,9 @@ static void judge_row(worker *w, lab_row row, double *logits, float *plain_logit
         const place at = {row, 0, (double)t->args.lse[index], oracle_lse};
         weigh(&w->lse, ATT_F32, true, at, (double)plain_lse);
     }
-    for (int order = 1; order < ATT_PLAIN_ORDERS && w->shared->rows->count <= FEW_ROWS;
-         order++) {
+    if (w->shared->rows->count > FEW_ROWS)
+        return;
+    for (int order = ATT_PLAIN_FORWARD + 1; order < ATT_PLAIN_ORDERS; order++) {
         att_plain_row(p, &t->args, row.b, row.h, row.i, (att_plain_order)order, plain_logits,
                       plain, &plain_lse);
         for (int64_t c = 0; c < p->d_v; c++)

@@ -75,12 +75,16 @@ has_hopper() {
     grep -q 'compute capability 9\.0' "$logs/info.log"
 }
 
+needs_hopper() {
+    has_hopper || {
+        echo 'skipped: no GPU of compute capability 9.0 here'
+        false
+    }
+}
+
 # More tiles than SMs, and all that the tensor-core kernels promise on fwd_sm90 alone.
 hopper() {
-    if ! has_hopper; then
-        echo 'skipped: no GPU of compute capability 9.0 here'
-        return
-    fi
+    needs_hopper || return
     step 'verify hopper' 300 "$attest" verify --suite hopper --device cuda
     step 'verify hopper on fwd_sm90 alone' 300 "$attest" verify --suite hopper --device cuda --kernel 'fwd_sm90*'
     step 'verify gpu on fwd_sm90 alone' 300 "$attest" verify --suite gpu --device cuda --kernel 'fwd_sm90*'
@@ -100,10 +104,7 @@ variants() {
 # The same of fwd_sm90, where blocks take several tiles, and of fwd_sm90_small.
 hopper_variants() {
     local kernel shape
-    if ! has_hopper; then
-        echo 'skipped: variants of fwd_sm90: this GPU is none of Hopper'
-        return
-    fi
+    needs_hopper || return
     while read -r kernel shape; do
         step "ablate $shape on $kernel" 120 "$attest" ablate "$shape" --device cuda --allow-unattested --kernel "$kernel" --seconds 0 --min-samples 1 </dev/null
     done <<'END'

@@ -41,6 +41,12 @@ static int case_of(const att_args *args) {
     return -1;
 }
 
+static void waste_time(void) {
+    const uint64_t start = lab_clock_ns();
+    while (lab_clock_ns() - start < 200000)
+        continue;
+}
+
 att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                                void *stream) {
     const int timed_case = case_of(args);
@@ -52,9 +58,8 @@ att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void 
     const bool cheats = timed_case == 0 && turns > honest_turns;
     if (cheats && current_trick == NO_OP)
         return ATT_OK;
-    for (uint64_t start = lab_clock_ns(); cheats && current_trick == SLOW;)
-        if (lab_clock_ns() - start > 200000)
-            break;
+    if (cheats && current_trick == SLOW)
+        waste_time();
     if (cheats && current_trick == REFUSE)
         return ATT_E_SYSTEM;
     const att_status status = __real_att_plan_run(plan, args, workspace, stream);
@@ -135,18 +140,13 @@ static void test_bench__two_cases__take_turns_in_random_order(void **state) {
     lab_bench_free(cases, CASES);
 }
 
-/* How many places of O of the first case's calls the second one's use as well. */
-static size_t places_shared(void) {
-    size_t shared = 0;
-    for (int i = 0; i < call_count; i++) {
-        bool counts = call_log[i] == 0, found = false;
-        for (int j = 0; counts && j < call_count; j++) {
-            counts = j >= i || call_log[j] != 0 || o_log[j] != o_log[i];
-            found |= call_log[j] == 1 && o_log[j] == o_log[i];
-        }
-        shared += counts && found;
-    }
-    return shared;
+/* Whether calls of both cases had their O in one place; of slow calls not every set has its turn. */
+static bool places_are_shared(void) {
+    for (int i = 0; i < call_count; i++)
+        for (int j = 0; j < i; j++)
+            if (call_log[i] != call_log[j] && o_log[i] == o_log[j])
+                return true;
+    return false;
 }
 
 static void test_bench__one_problem__has_one_place_in_memory(void **state) {
@@ -154,10 +154,10 @@ static void test_bench__one_problem__has_one_place_in_memory(void **state) {
     bench("b1h2s40d16,f32", "b1h2s40d16,f32", NO_TRICK, 0);
     assert_true(cases[0].timed && cases[1].timed);
     assert_int_equal(cases[1].input_sets, cases[0].input_sets);
-    assert_true(places_shared() > 0); /* of slow calls not every set has its turn */
+    assert_true(places_are_shared());
     lab_bench_free(cases, CASES);
     bench("b1h2s40d16,f32", "b1h2s40d16,f32,causal", NO_TRICK, 0);
-    assert_int_equal(places_shared(), 0);
+    assert_false(places_are_shared());
     lab_bench_free(cases, CASES);
 }
 

@@ -7,6 +7,7 @@
 #include <ucontext.h>
 
 #include "tests/support/check.h"
+#include "tests/support/rng.h"
 
 enum {
     GROUPS_MOST = 4,
@@ -77,8 +78,7 @@ static ucontext_t scheduler;
 static uint64_t state;
 
 static int below(int n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int)((state >> 33) % (uint64_t)n);
+    return (int)rng_below(&state, n);
 }
 
 /* --------------------------------------------------------------------------- barriers */
