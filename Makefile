@@ -15,7 +15,7 @@ ALL_CFLAGS   = -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=o
                -MMD -MP $(EXTRA_CFLAGS) $(CFLAGS)
 
 LIB_SOURCES := $(wildcard src/*/*.c)
-LAB_SOURCES := $(wildcard lab/*.c)
+LAB_SOURCES := $(wildcard lab/*/*.c)
 CLI_SOURCES := $(wildcard cli/*.c)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
 LAB_OBJECTS := $(LAB_SOURCES:%.c=$(BUILD)/obj/%.o)

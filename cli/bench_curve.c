@@ -1,7 +1,7 @@
 /* bench_curve.c: how speed goes with size, drawn in text. */
 #include "cli/bench_curve.h"
 
-#include "lab/curve.h"
+#include "lab/measure/curve.h"
 
 enum { WIDTH = 50 }; /* of the longest bar */
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lab/bench_json.h"
+#include "lab/measure/bench_json.h"
 
 /* attest VERB --as-process N, then the arguments that this process was given. */
 static char **make_arguments(const cli_options *o, char *number) {

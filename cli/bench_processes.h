@@ -3,7 +3,7 @@
 #define CLI_BENCH_PROCESSES_H
 
 #include "cli/session.h"
-#include "lab/bench.h"
+#include "lab/measure/bench.h"
 
 /* Run --processes less one further processes, one after the other, with the same command line and other
  * seeds, and merge their samples into the cases. Complains where one cannot be run or says something

@@ -11,11 +11,11 @@
 #include "cli/bench_curve.h"
 #include "cli/bench_processes.h"
 #include "cli/verdict_report.h"
-#include "lab/bench_json.h"
-#include "lab/clock.h"
-#include "lab/comparison.h"
-#include "lab/machine.h"
-#include "lab/table.h"
+#include "lab/base/clock.h"
+#include "lab/base/machine.h"
+#include "lab/base/table.h"
+#include "lab/measure/bench_json.h"
+#include "lab/measure/comparison.h"
 
 enum { COLUMNS = 10 };
 

@@ -4,7 +4,7 @@
 
 #include "cli/report.h"
 #include "cli/session.h"
-#include "lab/bench.h"
+#include "lab/measure/bench.h"
 
 /* Bench every problem of the session on every subject, and finish the session: the table, verdicts,
  * failures and the tally go to session->text, the documents where the options ask. */

@@ -6,8 +6,8 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/session.h"
-#include "lab/ablate.h"
-#include "lab/table.h"
+#include "lab/base/table.h"
+#include "lab/tune/ablate.h"
 
 static const lab_table_column columns[] = {
     {"variant", LAB_TABLE_LEFT},    {"answer", LAB_TABLE_LEFT},

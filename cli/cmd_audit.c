@@ -3,8 +3,8 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "lab/audit.h"
-#include "lab/table.h"
+#include "lab/base/table.h"
+#include "lab/evidence/audit.h"
 
 static const lab_table_column columns[] = {
     {"saboteur", LAB_TABLE_LEFT}, {"what it does", LAB_TABLE_LEFT}, {"outcome", LAB_TABLE_LEFT},

@@ -9,10 +9,10 @@
 #include "cli/commands.h"
 #include "cli/evidence_report.h"
 #include "cli/session.h"
-#include "lab/certify.h"
-#include "lab/injection.h"
-#include "lab/json.h"
-#include "lab/place.h"
+#include "lab/base/json.h"
+#include "lab/evidence/certify.h"
+#include "lab/evidence/place.h"
+#include "lab/measure/injection.h"
 
 /* ---------------------------------------------------------------------- check */
 

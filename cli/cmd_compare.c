@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "cli/verdict_report.h"
-#include "lab/comparison.h"
+#include "lab/measure/comparison.h"
 
 static cli_exit report(cli_session *session, const lab_results *a, const lab_results *b) {
     const cli_options *o = session->options;

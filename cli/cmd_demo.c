@@ -4,7 +4,7 @@
 #include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "lab/machine.h"
+#include "lab/base/machine.h"
 
 static void introduce(const cli_session *session) {
     att_context_info info = {.size = sizeof info};

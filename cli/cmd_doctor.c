@@ -3,7 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "lab/doctor.h"
+#include "lab/doctor/doctor.h"
 
 static void put_findings(FILE *text, const lab_doctor *doctor) {
     for (size_t i = 0; i < doctor->count; i++) {

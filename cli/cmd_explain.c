@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "lab/problem/problem_json.h"
 
 /* The explanation as an array of its lines. */
 static json_t *lines_array(const char *text) {

@@ -4,9 +4,9 @@
 #include "cli/commands.h"
 #include "cli/evidence_report.h"
 #include "cli/session.h"
-#include "lab/machine.h"
-#include "lab/spec_names.h"
-#include "lab/table.h"
+#include "lab/base/machine.h"
+#include "lab/base/table.h"
+#include "lab/problem/spec_names.h"
 
 static void put_instruction_sets(FILE *text, const att_context_info *info) {
     fputs("instructions  ", text);

@@ -5,8 +5,8 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "lab/plan_result.h"
-#include "lab/table.h"
+#include "lab/base/table.h"
+#include "lab/plan/plan_result.h"
 
 /* Tiles that are shown without --all. */
 enum { TILES_SHOWN = 12 };

@@ -7,8 +7,9 @@
 #include "cli/commands.h"
 #include "cli/profile_report.h"
 #include "cli/session.h"
-#include "lab/machine.h"
-#include "lab/profile_run.h"
+#include "lab/base/machine.h"
+#include "lab/problem/problem_json.h"
+#include "lab/profile/profile_run.h"
 
 enum { LAUNCHES = 5 }; /* the longest run of the library, `unfused`, is that many */
 

@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/sink.h"
-#include "lab/report_view.h"
+#include "lab/report/report_view.h"
 
 enum { FALLBACK_COLUMNS = 80, COLUMNS_LEAST = 40, COLUMNS_MOST = 1000 };
 

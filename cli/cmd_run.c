@@ -6,13 +6,15 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "lab/array_files.h"
-#include "lab/clock.h"
-#include "lab/device_memory.h"
-#include "lab/device_timer.h"
-#include "lab/spec_names.h"
-#include "lab/stats.h"
-#include "lab/tensors.h"
+#include "lab/base/clock.h"
+#include "lab/problem/array_files.h"
+#include "lab/problem/problem_json.h"
+#include "lab/problem/spec_names.h"
+#include "lab/statistics/stats.h"
+#include "lab/subject/device_timer.h"
+#include "lab/tensors/device_memory.h"
+#include "lab/tensors/tensors.h"
+#include "lab/verify/verify_json.h"
 
 enum { SHAPE_REPEATS = 5, FILE_REPEATS = 1 };
 

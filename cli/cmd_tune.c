@@ -6,8 +6,8 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "lab/progress.h"
-#include "lab/tune.h"
+#include "lab/base/progress.h"
+#include "lab/tune/tune.h"
 
 static const char default_output[] = "tuned.rows";
 

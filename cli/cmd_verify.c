@@ -5,9 +5,11 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/session.h"
-#include "lab/progress.h"
-#include "lab/table.h"
-#include "lab/verify.h"
+#include "lab/base/progress.h"
+#include "lab/base/table.h"
+#include "lab/problem/problem_json.h"
+#include "lab/verify/verify.h"
+#include "lab/verify/verify_json.h"
 
 static const lab_table_column columns[] = {
     {"problem", LAB_TABLE_LEFT}, {"kernel", LAB_TABLE_LEFT}, {"error", LAB_TABLE_RIGHT},

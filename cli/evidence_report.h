@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "lab/evidence_judge.h"
+#include "lab/evidence/evidence_judge.h"
 
 /* "h200: current, l4: missing" of one kernel; "-" where no device with evidence runs it. */
 void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char *buf, size_t n);

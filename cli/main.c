@@ -7,9 +7,9 @@
 #include "attest.h"
 #include "cli/commands.h"
 #include "cli/help.h"
-#include "lab/atomic_file.h"
-#include "lab/machine.h"
-#include "lab/suggest.h"
+#include "lab/base/atomic_file.h"
+#include "lab/base/machine.h"
+#include "lab/base/suggest.h"
 
 static int unknown_verb(const char *name) {
     lab_suggestion best = {0};

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/bench.h"
-#include "lab/comparison.h"
-#include "lab/machine.h"
-#include "lab/suggest.h"
+#include "lab/base/machine.h"
+#include "lab/base/suggest.h"
+#include "lab/measure/bench.h"
+#include "lab/measure/comparison.h"
 
 bool cli_complain(const cli_options *o, const char *format, ...) {
     char text[1024];

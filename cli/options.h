@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "attest.h"
-#include "lab/array_files.h"
-#include "lab/spec.h"
+#include "lab/problem/array_files.h"
+#include "lab/problem/spec.h"
 
 /* What the program returns to its caller. */
 typedef enum cli_exit {

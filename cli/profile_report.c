@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lab/table.h"
+#include "lab/base/table.h"
 
 enum { KERNELS_SHOWN = 6, STALLS_SHOWN = 3 };
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "lab/profile.h"
+#include "lab/profile/profile.h"
 
 /* A column a kernel, what it waits for, and its bottleneck. */
 void cli_put_profile(FILE *text, const lab_profile *profile);

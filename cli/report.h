@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "cli/session.h"
-#include "lab/table.h"
-#include "lab/verify.h"
+#include "lab/base/table.h"
+#include "lab/verify/verify.h"
 
 /* Outcomes counted over a suite. */
 typedef struct cli_tally {

@@ -6,10 +6,11 @@
 
 #include "cli/bench_report.h"
 #include "cli/verdict_report.h"
-#include "lab/bench.h"
-#include "lab/bench_json.h"
-#include "lab/clock.h"
-#include "lab/table.h"
+#include "lab/base/clock.h"
+#include "lab/base/table.h"
+#include "lab/measure/bench.h"
+#include "lab/measure/bench_json.h"
+#include "lab/problem/problem_json.h"
 
 /* Of a hundred verdicts, so many must be right. */
 static const double share_wanted = 0.95;

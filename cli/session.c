@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/machine.h"
-#include "lab/suite.h"
+#include "lab/base/machine.h"
+#include "lab/problem/suite.h"
 
 cli_exit cli_exit_of_status(att_status status) {
     switch (status) {

@@ -8,10 +8,10 @@
 #include "attest.h"
 #include "cli/options.h"
 #include "cli/sink.h"
-#include "lab/json.h"
-#include "lab/peer.h"
-#include "lab/spec.h"
-#include "lab/subject.h"
+#include "lab/base/json.h"
+#include "lab/problem/spec.h"
+#include "lab/subject/peer.h"
+#include "lab/subject/subject.h"
 
 typedef struct cli_session {
     const cli_options *options;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cli/options.h"
-#include "lab/atomic_file.h"
+#include "lab/base/atomic_file.h"
 
 typedef struct cli_sink {
     FILE *stream; /* NULL: not asked for */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/table.h"
+#include "lab/base/table.h"
 
 static const lab_table_column columns[] = {
     {"problem", LAB_TABLE_LEFT},     {"kernel", LAB_TABLE_LEFT},

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "cli/options.h"
-#include "lab/comparison.h"
+#include "lab/measure/comparison.h"
 
 /* The table and its sum: verdicts counted, the mean ratio, what is in one file only. */
 void cli_put_comparison(FILE *text, const lab_comparison *comparison);

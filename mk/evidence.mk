@@ -2,17 +2,17 @@
 DIGESTED_CPU := $(addprefix src/cpu/,forward.c pool.c redo.c)
 DIGESTS      := $(BUILD)/obj/source_digests.o
 
-$(BUILD)/source_digests: scripts/source_digests.c lab/closure.c lab/code_text.c lab/message.c src/base/sha256.c
+$(BUILD)/source_digests: scripts/source_digests.c lab/evidence/closure.c lab/evidence/code_text.c lab/base/message.c src/base/sha256.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/source_digests.c: $(BUILD)/source_digests $(wildcard src/cpu/* src/ref/* lab/* include/*) $(CUDA_OUT)/embedded.list
+$(BUILD)/source_digests.c: $(BUILD)/source_digests $(wildcard src/cpu/* src/ref/* lab/*/* include/*) $(CUDA_OUT)/embedded.list
 	@$< $(CUDA_OUT)/nvcc.flags '$(OPT) $(CFLAGS)' \
 	    $(foreach isa,portable avx2 avx512 amx,$(isa) '$(ISA_$(isa))' src/cpu/isa_$(isa).c $(DIGESTED_CPU) --) \
-	    harness '' $(sort $(wildcard lab/*.c src/ref/*.c)) >$@.new
+	    harness '' $(sort $(wildcard lab/*/*.c src/ref/*.c)) >$@.new
 	@mv $@.new $@
 
-$(DIGESTS): $(BUILD)/source_digests.c lab/code_digest.h
+$(DIGESTS): $(BUILD)/source_digests.c lab/evidence/code_digest.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 

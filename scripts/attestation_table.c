@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/evidence.h"
+#include "lab/evidence/evidence.h"
 
 static void fail(const char *text) {
     fprintf(stderr, "attestation_table: %s\n", text);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/plan_result.h"
+#include "lab/plan/plan_result.h"
 
 enum { GROUPS_MAX = 16, RIVALS_MAX = 8 };
 

@@ -2,12 +2,12 @@
  *
  *     source_digests NVCC_FLAGS_FILE C_FLAGS NAME FLAGS FILE... [-- NAME FLAGS FILE...]... >source_digests.c
  *
- * writes the tables of lab/code_digest.h. Runs in the root of the tree. The first file may be absent: no nvcc. */
+ * writes the tables of lab/evidence/code_digest.h. Runs in the root of the tree. The first file may be absent: no nvcc. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/closure.h"
+#include "lab/evidence/closure.h"
 
 static char *read_file(const char *path, size_t *size) {
     FILE *file = fopen(path, "r");
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
     if (argc < 6)
         return 2;
     puts("/* source_digests.c: written by scripts/source_digests.c. */\n"
-         "#include \"lab/code_digest.h\"\n\nconst lab_built lab_built_digests[] = {");
+         "#include \"lab/evidence/code_digest.h\"\n\nconst lab_built lab_built_digests[] = {");
     for (int at = 3; at + 2 < argc;)
         at += put_digest(argc - at, argv + at);
     puts("    {0, 0}};");

@@ -37,7 +37,9 @@ check_includes() {
     # shellcheck disable=SC2016 # $0 and $NF are awk's
     list_sources "$root" | (cd "$root" && xargs awk '
         BEGIN {
-            count = split("include kernels src/base src/ref src/cuda src/cpu src/select src/api lab cli python",
+            count = split("include kernels src/base src/ref src/cuda src/cpu src/select src/api" \
+                          " lab/base lab/statistics lab/problem lab/plan lab/tensors lab/subject lab/verify" \
+                          " lab/measure lab/tune lab/evidence lab/profile lab/doctor lab/report cli python",
                           layers, " ")
             for (i = 1; i <= count; i++)
                 rank[layers[i]] = i
@@ -45,7 +47,7 @@ check_includes() {
             for (i in pairs)
                 forbidden[pairs[i]] = 1
             for (i in layers)
-                if (layers[i] !~ /^(include|lab|cli)$/)
+                if (layers[i] !~ /^(include|lab\/.*|cli)$/)
                     forbidden["cli>" layers[i]] = 1
             for (i in layers)
                 if (layers[i] !~ /^(include|python)$/)
@@ -53,7 +55,7 @@ check_includes() {
         }
         function layer_of(path,    parts) {
             split(path, parts, "/")
-            return parts[1] == "src" ? parts[1] "/" parts[2] : parts[1]
+            return parts[1] ~ /^(src|lab)$/ ? parts[1] "/" parts[2] : parts[1]
         }
         function exists(path,    line, found) {
             found = (getline line < path) >= 0
@@ -146,9 +148,10 @@ plants=0
 for folder in "${folders[@]}"; do
     [[ ! -d $folder ]] || cp -r "$folder" "$scratch"
 done
-for layer in include kernels src/{base,ref,cuda,cpu,select,api} lab cli python; do
+for layer in include kernels src/{base,ref,cuda,cpu,select,api} lab/{base,problem,measure,report} cli python; do
     mkdir -p "$scratch/$layer"
-    echo "/* in_${layer##*/}.h: harmless. */" >"$scratch/$layer/in_${layer##*/}.h"
+    name=in_${layer//\//_}.h
+    echo "/* $name: harmless. */" >"$scratch/$layer/$name"
 done
 [[ -z $(check_tree "$scratch") ]] || fail "the check complains of harmless files"
 
@@ -167,27 +170,30 @@ plant_include() { # plant_include FILE INCLUDE COMPLAINT: as plant, behind a pro
     plant "$1" "/* ${1##*/}: planted. */"$'\n'"$2" "$3"
 }
 
-plant_include include/planted.h '#include "base/in_base.h"' 'include includes from src/base'
-plant_include kernels/planted.cu '#include "base/in_base.h"' 'kernels includes from src/base'
-plant_include src/base/planted.c '#include "ref/in_ref.h"' 'src/base includes from src/ref'
-plant_include src/ref/planted.c '#include "cpu/in_cpu.h"' 'src/ref includes from src/cpu'
-plant_include src/cpu/planted.c '#include "ref/in_ref.h"' 'src/cpu must not include from src/ref'
-plant_include src/cpu/planted.c '#include "cuda/in_cuda.h"' 'src/cpu must not include from src/cuda'
-plant_include src/cpu/planted.c '#include "select/in_select.h"' 'src/cpu includes from src/select'
-plant_include src/select/planted.c '#include "api/in_api.h"' 'src/select includes from src/api'
-plant_include src/api/planted.c '  #  include "lab/in_lab.h"' 'src/api includes from lab'
-plant_include lab/planted.c '#include "cli/in_cli.h"' 'lab includes from cli'
-plant_include cli/planted.c '#include "base/in_base.h"' 'cli must not include from src/base'
-plant_include python/core/planted.c '#include "api/in_api.h"' 'python must not include from src/api'
-plant_include python/core/planted.c '#include "lab/in_lab.h"' 'python must not include from lab'
+plant_include include/planted.h '#include "base/in_src_base.h"' 'include includes from src/base'
+plant_include kernels/planted.cu '#include "base/in_src_base.h"' 'kernels includes from src/base'
+plant_include src/base/planted.c '#include "ref/in_src_ref.h"' 'src/base includes from src/ref'
+plant_include src/ref/planted.c '#include "cpu/in_src_cpu.h"' 'src/ref includes from src/cpu'
+plant_include src/cpu/planted.c '#include "ref/in_src_ref.h"' 'src/cpu must not include from src/ref'
+plant_include src/cpu/planted.c '#include "cuda/in_src_cuda.h"' 'src/cpu must not include from src/cuda'
+plant_include src/cpu/planted.c '#include "select/in_src_select.h"' 'src/cpu includes from src/select'
+plant_include src/select/planted.c '#include "api/in_src_api.h"' 'src/select includes from src/api'
+plant_include src/api/planted.c '  #  include "lab/base/in_lab_base.h"' 'src/api includes from lab/base'
+plant_include lab/base/planted.c '#include "lab/problem/in_lab_problem.h"' 'lab/base includes from lab/problem'
+plant_include lab/measure/planted.c '#include "lab/report/in_lab_report.h"' 'lab/measure includes from lab/report'
+plant_include lab/report/planted.c '#include "cli/in_cli.h"' 'lab/report includes from cli'
+plant_include lab/planted.c '#include "in_include.h"' 'no rank is known for lab/planted.c'
+plant_include cli/planted.c '#include "base/in_src_base.h"' 'cli must not include from src/base'
+plant_include python/core/planted.c '#include "api/in_src_api.h"' 'python must not include from src/api'
+plant_include python/core/planted.c '#include "lab/base/in_lab_base.h"' 'python must not include from lab/base'
 plant_include cli/planted.c '#include "python/in_python.h"' 'cli includes from python'
-plant_include src/api/planted.c '#include "../base/in_base.h"' 'is a relative path'
+plant_include src/api/planted.c '#include "../base/in_src_base.h"' 'is a relative path'
 plant_include src/api/planted.c '#include "base/../lab/in_lab.h"' 'is a relative path'
-plant_include src/api/planted.c '#include "in_api.h"' 'is not found from include, src or the root'
+plant_include src/api/planted.c '#include "in_src_api.h"' 'is not found from include, src or the root'
 plant_include src/api/planted.c '#include <in_include.h>' 'write it in quotes'
 plant_include src/api/planted.c '#include PLANTED' 'is not spelled out'
 plant_include src/other/planted.c '#include "in_include.h"' 'no rank is known for src/other'
-plant_include cli/in_lab.h '' 'one name, several files:'
+plant_include cli/in_lab_base.h '' 'one name, several files:'
 plant tests/planted.c 'int planted;' 'does not begin with'
 
 echo "layers: $(list_sources . | wc -l) files in order; $plants planted violations found"

@@ -13,10 +13,10 @@
 #include "cuda/driver.h"
 #include "cuda/embed.h"
 #include "cuda/function.h"
-#include "lab/clock.h"
-#include "lab/device_memory.h"
-#include "lab/device_timer.h"
-#include "lab/verify.h"
+#include "lab/base/clock.h"
+#include "lab/subject/device_timer.h"
+#include "lab/tensors/device_memory.h"
+#include "lab/verify/verify.h"
 #include "tests/gpu/counts.h"
 
 static att_context *ctx;

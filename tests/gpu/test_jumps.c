@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "lab/device_memory.h"
+#include "lab/tensors/device_memory.h"
 #include "tests/gpu/counts.h"
 
 enum { ROWS_MAX = 8, SCENES_MAX = 128, PLANS = 3 /* masks */ };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/tensors.h"
+#include "lab/tensors/tensors.h"
 #include "ref/oracle.h"
 
 static FILE *create(const char *folder, int n, const char *suffix) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lab/verify.h"
+#include "lab/verify/verify.h"
 #include "tests/support/candidate.h"
 #include "tests/support/check.h"
 #include "tests/support/engines.h"

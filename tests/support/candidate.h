@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lab/spec.h"
+#include "lab/problem/spec.h"
 
 enum { SETTINGS_MAX = 40 };
 
-/* One shape key or modifier of lab/spec.h; value "" where it has none. */
+/* One shape key or modifier of lab/problem/spec.h; value "" where it has none. */
 typedef struct setting {
     char name[12];
     char value[36];

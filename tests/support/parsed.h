@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_PARSED_H
 #define TESTS_SUPPORT_PARSED_H
 
-#include "lab/spec.h"
+#include "lab/problem/spec.h"
 
 /* The finished spec. Fails the test where the line is refused. */
 lab_spec parsed(const char *text);

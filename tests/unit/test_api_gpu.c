@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "lab/bench.h"
-#include "lab/device_memory.h"
-#include "lab/verify.h"
+#include "lab/measure/bench.h"
+#include "lab/tensors/device_memory.h"
+#include "lab/verify/verify.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lab/audit.h"
+#include "lab/evidence/audit.h"
 #include "tests/support/fakes.h"
 
 /* Small enough for a GPU that is none. */

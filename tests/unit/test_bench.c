@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lab/bench.h"
-#include "lab/clock.h"
+#include "lab/base/clock.h"
+#include "lab/measure/bench.h"
 
 enum { CASES = 2, LOG_MAX = 4096 };
 

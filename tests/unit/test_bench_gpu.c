@@ -11,9 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lab/bench.h"
-#include "lab/bench_json.h"
-#include "lab/verdict.h"
+#include "lab/measure/bench.h"
+#include "lab/measure/bench_json.h"
+#include "lab/statistics/verdict.h"
 #include "tests/support/fakes.h"
 
 static fake_cuda *cuda;

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "cuda/embed.h"
-#include "lab/certify.h"
-#include "lab/evidence_judge.h"
-#include "lab/injection.h"
-#include "lab/place.h"
-#include "lab/spawn.h"
+#include "lab/base/spawn.h"
+#include "lab/evidence/certify.h"
+#include "lab/evidence/evidence_judge.h"
+#include "lab/evidence/place.h"
+#include "lab/measure/injection.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 

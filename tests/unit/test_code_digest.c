@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/closure.h"
-#include "lab/code_digest.h"
-#include "lab/code_text.h"
+#include "lab/evidence/closure.h"
+#include "lab/evidence/code_digest.h"
+#include "lab/evidence/code_text.h"
 #include "tests/support/check.h"
 
 static void expect_normal(const char *text, const char *want) {

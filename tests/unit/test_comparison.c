@@ -11,9 +11,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "lab/bench_json.h"
-#include "lab/comparison.h"
-#include "lab/random.h"
+#include "lab/base/random.h"
+#include "lab/measure/bench_json.h"
+#include "lab/measure/comparison.h"
 
 static lab_message why;
 

@@ -1,5 +1,5 @@
 /* test_curve.c: rows of problems that differ in size alone, and cliffs on them. */
-#include "lab/curve.h"
+#include "lab/measure/curve.h"
 #include "tests/support/check.h"
 #include "tests/support/parsed.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lab/doctor.h"
-#include "lab/plan_device.h"
-#include "lab/plan_result.h"
+#include "lab/doctor/doctor.h"
+#include "lab/plan/plan_device.h"
+#include "lab/plan/plan_result.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 

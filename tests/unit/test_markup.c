@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "lab/markup.h"
+#include "lab/base/markup.h"
 
 static char *written;
 static size_t written_length;

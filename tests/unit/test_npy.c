@@ -12,9 +12,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "lab/npy.h"
-#include "lab/npy_header.h"
-#include "lab/random.h"
+#include "lab/base/random.h"
+#include "lab/problem/npy.h"
+#include "lab/problem/npy_header.h"
 
 static char folder[] = "/tmp/attest-npy-XXXXXX";
 

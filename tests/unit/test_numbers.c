@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
-#include "lab/verify.h"
+#include "lab/verify/verify.h"
 #include "tests/support/cases.h"
 #include "tests/support/fixture.h"
 #include "tests/support/parsed.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lab/nvml.h"
+#include "lab/measure/nvml.h"
 #include "tests/support/fakes.h"
 
 static fake_nvml *fake;

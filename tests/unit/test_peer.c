@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "lab/peer.h"
-#include "lab/verify.h"
+#include "lab/subject/peer.h"
+#include "lab/verify/verify.h"
 #include "tests/support/fakes.h"
 
 static fake_cuda *cuda;

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "cuda/shape.h"
-#include "lab/plan_tiles.h"
+#include "lab/plan/plan_tiles.h"
 #include "select/registry.h"
 
 typedef struct budget {

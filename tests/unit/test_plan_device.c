@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "lab/plan_device.h"
+#include "lab/plan/plan_device.h"
 
 static lab_message why;
 

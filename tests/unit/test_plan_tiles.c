@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "lab/plan_result.h"
-#include "lab/plan_tiles.h"
+#include "lab/plan/plan_result.h"
+#include "lab/plan/plan_tiles.h"
 
 #if __has_include(<cuda_occupancy.h>)
 #include <cuda_occupancy.h>

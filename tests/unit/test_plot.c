@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "lab/plot.h"
-#include "lab/table.h"
+#include "lab/base/table.h"
+#include "lab/report/plot.h"
 
 /* -------------------------------------------------------------------------- scales */
 

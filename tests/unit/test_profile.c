@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lab/profile.h"
+#include "lab/profile/profile.h"
 #include "tests/support/check.h"
 
 #define TENSOR "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"

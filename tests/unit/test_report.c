@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "lab/report_view.h"
+#include "lab/report/report_view.h"
 
 /* ------------------------------------------------------------------- the documents */
 

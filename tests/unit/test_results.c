@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "lab/results.h"
+#include "lab/measure/results.h"
 
 static lab_message why;
 

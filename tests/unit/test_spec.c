@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lab/spec.h"
-#include "lab/suite.h"
+#include "lab/problem/spec.h"
+#include "lab/problem/suite.h"
 #include "tests/support/check.h"
 #include "tests/support/parsed.h"
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lab/random.h"
-#include "lab/stats.h"
+#include "lab/base/random.h"
+#include "lab/statistics/stats.h"
 
 static void test_quantile__between_neighbours__is_linear(void **state) {
     (void)state;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lab/suggest.h"
-#include "lab/table.h"
+#include "lab/base/suggest.h"
+#include "lab/base/table.h"
 
 static void test_table__cells_of_any_width__line_up(void **state) {
     (void)state;

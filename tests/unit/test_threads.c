@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/verify.h"
+#include "lab/verify/verify.h"
 #include "tests/support/check.h"
 #include "tests/support/engines.h"
 #include "tests/support/fixture.h"

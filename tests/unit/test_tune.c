@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lab/ablate.h"
-#include "lab/json.h"
-#include "lab/tune.h"
+#include "lab/base/json.h"
+#include "lab/tune/ablate.h"
+#include "lab/tune/tune.h"
 #include "select/user_rows.h"
 #include "select/user_tile.h"
 #include "tests/support/check.h"

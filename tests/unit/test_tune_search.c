@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/tune_search.h"
+#include "lab/tune/tune_search.h"
 #include "tests/support/check.h"
 
 enum { SWITCHES = 12, GENES = 4 + SWITCHES };

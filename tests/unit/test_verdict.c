@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lab/random.h"
-#include "lab/verdict.h"
+#include "lab/base/random.h"
+#include "lab/statistics/verdict.h"
 
 static lab_message why;
 

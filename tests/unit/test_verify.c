@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "lab/random.h"
-#include "lab/verify.h"
+#include "lab/base/random.h"
+#include "lab/verify/verify.h"
 #include "ref/oracle.h"
 #include "ref/plain.h"
 #include "tests/support/check.h"

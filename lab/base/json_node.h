@@ -1,0 +1,47 @@
+/* json_node.h: reading JSON that may be wrong: every complaint names the file and the field. */
+#ifndef LAB_JSON_NODE_H
+#define LAB_JSON_NODE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lab/base/message.h"
+
+/* A value and where it stands. Values point into the document. */
+typedef struct lab_node {
+    const char *file;
+    char path[160]; /* "rows[3].launch"; "" for the document itself; cut where it is longer */
+    json_t *value;  /* NULL where nothing stands there */
+} lab_node;
+
+lab_node lab_node_root(const char *file, json_t *document);
+lab_node lab_node_member(const lab_node *object, const char *name);
+lab_node lab_node_element(const lab_node *array, size_t index);
+
+/* "FILE: PATH: TEXT"; returns false. */
+bool lab_node_fail(const lab_node *place, const char *text, lab_message *why);
+
+/* Whether the place holds an object or an array; where not, says so. */
+bool lab_node_is_object(const lab_node *place, lab_message *why);
+bool lab_node_is_array(const lab_node *place, lab_message *why);
+
+/* Fields of an object, wanted... */
+bool lab_node_text(const lab_node *object, const char *name, const char **out,
+                   lab_message *why);
+bool lab_node_number(const lab_node *object, const char *name, double *out, lab_message *why);
+
+/* ... or left as they are where they are missing or null; another type is an error all the same. */
+bool lab_node_text_maybe(const lab_node *object, const char *name, const char **out,
+                         lab_message *why);
+bool lab_node_number_maybe(const lab_node *object, const char *name, double *out,
+                           lab_message *why);
+
+/* A time: a number above 0 and below 10^18. */
+bool lab_node_time(const lab_node *object, const char *name, double *out, lab_message *why);
+
+/* An array of at least one time; *out is allocated, the caller frees it. */
+bool lab_node_times(const lab_node *object, const char *name, double **out, size_t *count,
+                    lab_message *why);
+
+#endif

@@ -1,0 +1,28 @@
+/* machine.h: names for what a context runs on, and for what built this program. */
+#ifndef LAB_MACHINE_H
+#define LAB_MACHINE_H
+
+#include <stdbool.h>
+
+#include "attest.h"
+#include "lab/base/message.h"
+
+/* "auto", "portable", "avx2", "avx512", "amx". */
+const char *lab_isa_name(att_isa isa);
+
+/* The instruction set of that name; false where there is none. */
+bool lab_isa_parse(att_isa *isa, const char *name);
+
+/* "auto", "cpu", "cuda". */
+const char *lab_device_name(att_device device);
+
+/* "none", "library", "ptx", "source". */
+const char *lab_origin_name(att_origin origin);
+
+/* GPUs that the driver finds; where none, `why` (may be NULL) says so. */
+int lab_gpu_count(lab_message *why);
+
+/* The compiler that built this program, e.g. "gcc 12.2.0". */
+const char *lab_compiler(void);
+
+#endif

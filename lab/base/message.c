@@ -1,0 +1,15 @@
+/* message.c: formatting of failure sentences. */
+#include "lab/base/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+bool lab_fail(lab_message *why, const char *format, ...) {
+    if (why) {
+        va_list list;
+        va_start(list, format);
+        vsnprintf(why->text, sizeof why->text, format, list);
+        va_end(list);
+    }
+    return false;
+}

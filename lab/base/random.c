@@ -1,0 +1,60 @@
+/* random.c: xoshiro256** and numbers made from its bits by exact arithmetic. */
+#include "lab/base/random.h"
+
+static uint64_t splitmix64(uint64_t *state) {
+    *state += 0x9e3779b97f4a7c15u;
+    uint64_t z = *state;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static uint64_t rotate_left(uint64_t x, int n) {
+    return x << n | x >> (64 - n);
+}
+
+void lab_random_seed(lab_random *random, uint64_t seed, uint64_t stream) {
+    /* The stream is mixed before it meets the seed: neighbours of either must not meet. */
+    uint64_t mixed = stream;
+    uint64_t state = seed ^ splitmix64(&mixed);
+    for (int i = 0; i < 4; i++)
+        random->state[i] = splitmix64(&state);
+}
+
+uint64_t lab_random_bits(lab_random *random) {
+    uint64_t *s = random->state;
+    const uint64_t result = rotate_left(s[1] * 5, 7) * 9;
+    const uint64_t t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotate_left(s[3], 45);
+    return result;
+}
+
+int64_t lab_random_below(lab_random *random, int64_t bound) {
+    /* A modulus: its bias is below bound / 2^64. */
+    return (int64_t)(lab_random_bits(random) % (uint64_t)bound);
+}
+
+double lab_random_unit(lab_random *random) {
+    return (double)(lab_random_bits(random) >> 11) * 0x1p-53;
+}
+
+/* Ones among the bits, by adding neighbours, then pairs, then nibbles; no instruction is assumed. */
+static int count_ones(uint64_t x) {
+    x -= x >> 1 & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (int)(x * 0x0101010101010101u >> 56);
+}
+
+float lab_random_normal(lab_random *random) {
+    const uint64_t bits = lab_random_bits(random);
+    const int ones = count_ones(bits >> 20) - 22;                    /* of 44 bits */
+    const float between = (float)(bits & 0xfffff) * 0x1p-20f - 0.5f; /* the other 20 */
+    const float sigma_inverse = 0x1.3395bp-2f;                       /* 1 / sqrt(11 + 1/12) */
+    return ((float)ones + between) * sigma_inverse;
+}

@@ -1,0 +1,106 @@
+/* audit.c: saboteurs verified and timed one by one. */
+#include "lab/evidence/audit.h"
+
+#include <stdlib.h>
+
+#include "lab/base/json.h"
+#include "lab/base/progress.h"
+#include "lab/problem/problem_json.h"
+
+/* Rows and keys differ, so that the causal diagonal has two corners; float16 has bits to drop. A GPU's
+ * is large enough that a call is longer than a launch. Rivals are compared where memory decides. */
+static const struct {
+    const char *plain, *rival;
+} problems[] = {
+    [ATT_DEVICE_CPU] = {"b1h4hkv2s48sk80d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16"},
+    [ATT_DEVICE_CUDA] = {"b2h16hkv8s512sk640d64,fp16,causal=bottom-right",
+                         "b8h32hkv8s1sk1024d128,fp16"},
+};
+
+static const lab_bench_options bench_options = {
+    .min_samples = 8, .max_samples = 12, .seconds = 0.05, .warmup_seconds = 0.005};
+
+const char *lab_audit_outcome_name(lab_audit_outcome outcome) {
+    static const char *const names[] = {"caught", "MISSED", "passed", "ACCUSED"};
+    return names[outcome];
+}
+
+static lab_audit_outcome outcome_of(const lab_bench_case *c, bool honest) {
+    if (honest)
+        return c->timed ? LAB_AUDIT_PASSED : LAB_AUDIT_ACCUSED;
+    return c->verify.outcome == LAB_FAIL ? LAB_AUDIT_CAUGHT : LAB_AUDIT_MISSED;
+}
+
+static bool play(lab_audit_result *r, att_context *ctx, uint64_t seed, FILE *silent,
+                 lab_message *why) {
+    lab_bench_case c = {.spec = &r->spec, .subject = lab_saboteur_subject(r->saboteur, ctx)};
+    lab_bench_options seeded = bench_options;
+    seeded.seed = seed;
+    const bool ok = lab_bench_run(&c, 1, &seeded, silent, why);
+    r->outcome = outcome_of(&c, lab_saboteur_honest(r->saboteur));
+    r->timed = c.calls_per_sample > 0;
+    snprintf(r->message, sizeof r->message, "%s", c.verify.message);
+    lab_bench_free(&c, 1);
+    return ok;
+}
+
+static void count(lab_audit *audit, lab_audit_outcome outcome) {
+    size_t *const counters[] = {&audit->caught, &audit->missed, &audit->passed,
+                                &audit->accused};
+    ++*counters[outcome];
+}
+
+static const char *problem_of(const lab_saboteur *s, att_device device,
+                              const lab_audit_options *options) {
+    if (lab_saboteur_is_rival(s))
+        return options->rival ? options->rival : problems[device].rival;
+    return options->plain ? options->plain : problems[device].plain;
+}
+
+bool lab_audit_run(lab_audit *audit, att_context *ctx, const lab_audit_options *options,
+                   FILE *stream, lab_message *why) {
+    att_context_info info = {.size = sizeof info};
+    *audit = (lab_audit){.results = calloc(lab_saboteur_count, sizeof *audit->results)};
+    if (!audit->results || att_context_query(ctx, &info) != ATT_OK)
+        return lab_fail(why, "no memory");
+    /* The harness's own bars would flicker below this one. */
+    FILE *silent = fopen("/dev/null", "w");
+    lab_progress bar;
+    lab_progress_start(&bar, stream, "auditing", lab_saboteur_count);
+    bool ok = silent || lab_fail(why, "/dev/null cannot be opened");
+    for (size_t i = 0; ok && i < lab_saboteur_count; i++) {
+        const lab_saboteur *s = lab_saboteur_at(i);
+        lab_progress_update(&bar, i, lab_saboteur_name(s));
+        if (!lab_saboteur_plays(s, info.device))
+            continue;
+        lab_audit_result *r = &audit->results[audit->count++];
+        r->saboteur = s;
+        ok = lab_spec_parse(&r->spec, problem_of(s, info.device, options), why) &&
+             play(r, ctx, options->seed, silent, why);
+        count(audit, r->outcome);
+    }
+    lab_progress_end(&bar);
+    if (silent)
+        fclose(silent);
+    return ok;
+}
+
+void lab_audit_free(lab_audit *audit) {
+    free(audit->results);
+    *audit = (lab_audit){.results = NULL};
+}
+
+json_t *lab_audit_json(const lab_audit *audit) {
+    json_t *array = json_array();
+    for (size_t i = 0; array && i < audit->count; i++) {
+        const lab_audit_result *r = &audit->results[i];
+        json_array_append_new(
+            array,
+            json_pack("{s:s, s:s, s:b, s:o, s:s, s:s, s:s}", "name",
+                      lab_saboteur_name(r->saboteur), "deed", lab_saboteur_deed(r->saboteur),
+                      "honest", lab_saboteur_honest(r->saboteur), "problem",
+                      lab_json_problem(&r->spec), "outcome", lab_audit_outcome_name(r->outcome),
+                      "stage", r->timed ? "bench" : "verify", "check", r->message));
+    }
+    return array;
+}

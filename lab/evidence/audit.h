@@ -1,0 +1,52 @@
+/* audit.h: every saboteur through the harness, unmodified: verified, timed, and caught or missed.
+ *
+ * An honest subject must pass, or being caught would mean nothing. */
+#ifndef LAB_AUDIT_H
+#define LAB_AUDIT_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "lab/measure/bench.h"
+#include "lab/subject/saboteur.h"
+
+typedef enum lab_audit_outcome {
+    LAB_AUDIT_CAUGHT,
+    LAB_AUDIT_MISSED, /* a saboteur that passed, was refused, or could not be played */
+    LAB_AUDIT_PASSED, /* an honest subject that passed */
+    LAB_AUDIT_ACCUSED /* an honest subject that did not */
+} lab_audit_outcome;
+
+typedef struct lab_audit_result {
+    const lab_saboteur *saboteur;
+    lab_spec spec;
+    lab_audit_outcome outcome;
+    bool timed;        /* it was caught, or passed, after it had been verified */
+    char message[512]; /* of the check that caught it */
+} lab_audit_result;
+
+typedef struct lab_audit {
+    lab_audit_result *results;
+    size_t count;
+    size_t caught, missed, passed, accused;
+} lab_audit;
+
+typedef struct lab_audit_options {
+    uint64_t seed;
+    /* The problem of all, and that of rivals, whose time is compared with their direct call's; NULL: ones that
+     * suit the device. Of the first, rows and keys must differ, causal be set and the type be float16. */
+    const char *plain, *rival;
+} lab_audit_options;
+
+/* Play all saboteurs of the context's device. `stream` is for the progress bar. */
+bool lab_audit_run(lab_audit *audit, att_context *ctx, const lab_audit_options *options,
+                   FILE *stream, lab_message *why);
+void lab_audit_free(lab_audit *audit);
+
+/* "caught", "MISSED", "passed", "ACCUSED". */
+const char *lab_audit_outcome_name(lab_audit_outcome outcome);
+
+/* The results, for a document attest-audit-1. */
+json_t *lab_audit_json(const lab_audit *audit);
+
+#endif

@@ -1,0 +1,55 @@
+/* certify.h: one kernel after another verified and timed by itself on this device, and a statement about each.
+ *
+ * A kernel is verified on every problem of a suite that it serves, with no other kernel allowed, and on those of further suites for
+ * which the library would choose it; it is timed on problems for which the library would choose it. A kernel that merges splits runs behind others, so it is verified and timed by
+ * problems that are split. A plug-in goes the same way. The machine code that ran, by its own launch record, must be the code that the statement names. */
+#ifndef LAB_CERTIFY_H
+#define LAB_CERTIFY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "attest.h"
+#include "lab/measure/bench.h"
+#include "lab/problem/suite.h"
+#include "lab/subject/peer.h"
+
+enum { LAB_CHOSEN_SUITES = 2 };
+
+/* What is common to all kernels of a run. */
+typedef struct lab_certify {
+    att_device device; /* ATT_DEVICE_CPU or ATT_DEVICE_CUDA */
+    int device_index;
+    int threads;       /* CPU; 0: all */
+    lab_suite checked; /* to verify: all that a kernel serves */
+    lab_suite
+        chosen[LAB_CHOSEN_SUITES]; /* to verify: what it would be chosen for; may be empty */
+    lab_suite timed;
+    const char *checked_name, *timed_name; /* for the statement; the first names all of both */
+    lab_bench_options bench;               /* its seed is that of both */
+} lab_certify;
+
+/* What became of one kernel. */
+typedef struct lab_certified {
+    char kernel[64];       /* its id */
+    size_t checked, timed; /* problems that passed */
+    double worst_share;    /* of a bar */
+    double seconds;        /* that it took */
+    json_t *statement;     /* NULL where it failed, and then: */
+    bool impossible;       /* it cannot be certified here, rather than: it is wrong */
+    lab_message why;
+} lab_certified;
+
+/* Is kernel `row` of att_kernel_query() one that this device runs and that ships as attested, or is to be, and does its id match `pattern` (NULL: any;
+ * * and ? as in a shell)? `ctx` is on the device. */
+bool lab_certify_wants(const att_context *ctx, size_t row, const char *pattern);
+
+/* The same for a plug-in, by the problems of both suites that it serves. Its id becomes "peer-NAME"; `ctx` is on the device. */
+void lab_certify_peer(lab_certified *out, const lab_certify *job, const lab_peer *peer,
+                      att_context *ctx, FILE *stream);
+
+/* Verify, time and state. `stream` is for a progress bar. */
+void lab_certify_kernel(lab_certified *out, const lab_certify *job, size_t row, FILE *stream);
+
+#endif

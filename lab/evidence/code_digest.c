@@ -1,0 +1,79 @@
+/* code_digest.c: digests of the library's kernels, from what the library holds. */
+#include "lab/evidence/code_digest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/embed.h"
+#include "cuda/flags.h"
+#include "lab/base/machine.h"
+#include "lab/evidence/closure.h"
+
+const char *lab_built_digest(const char *name) {
+    for (const lab_built *built = lab_built_digests; built->name; built++)
+        if (strcmp(built->name, name) == 0)
+            return built->sha256;
+    return "";
+}
+
+static char *embedded_text(const char *name, size_t *size) {
+    const att_embedded_text *text = att_embedded_text_find(name);
+    char *copy = text ? malloc(text->size + 1) : NULL;
+    if (!copy)
+        return NULL;
+    memcpy(copy, text->text, text->size + 1);
+    *size = text->size;
+    return copy;
+}
+
+/* "Cuda compilation tools, release 13.0, V13.0.88" from what nvcc says of itself. */
+static void name_nvcc(char *buf, size_t n) {
+    const char *line = strstr(lab_built_nvcc, "Cuda compilation tools");
+    snprintf(buf, n, "%.*s", line ? (int)strcspn(line, "\n") : 0, line ? line : "");
+}
+
+static bool gpu_digests(lab_code_digests *digests, const att_cuda_kernel *kernel, int cc,
+                        lab_message *why) {
+    char name[128];
+    lab_closure closure;
+    att_cuda_flags(digests->flags, kernel);
+    name_nvcc(digests->compiler, sizeof digests->compiler);
+    snprintf(name, sizeof name, "kernels/%s.cu", kernel->source);
+    lab_closure_begin(&closure, embedded_text);
+    const bool ok = lab_closure_add(&closure, name, why);
+    lab_closure_end(&closure, digests->flags, digests->source);
+    const att_embedded_code *code = att_embedded_code_find(kernel->id, cc);
+    if (code)
+        att_sha256_of(code->bytes, code->size, digests->code);
+    return ok;
+}
+
+bool lab_code_digests_of(lab_code_digests *digests, const att_kernel_row *row, int cc,
+                         lab_message *why) {
+    *digests = (lab_code_digests){.source = ""};
+    if (row->cuda)
+        return gpu_digests(digests, row->cuda, cc, why);
+    snprintf(digests->source, sizeof digests->source, "%s",
+             lab_built_digest(lab_isa_name(row->isa)));
+    snprintf(digests->compiler, sizeof digests->compiler, "%s", lab_compiler());
+    snprintf(digests->flags, sizeof digests->flags, "%s", lab_built_flags);
+    return true;
+}
+
+bool lab_file_digest(const char *path, char hex[ATT_SHA256_HEX]) {
+    char block[1 << 14];
+    att_sha256 sha;
+    hex[0] = '\0';
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    att_sha256_begin(&sha);
+    for (size_t got; (got = fread(block, 1, sizeof block, file)) > 0;)
+        att_sha256_add(&sha, block, got);
+    const bool ok = !ferror(file);
+    if (ok)
+        att_sha256_end(&sha, hex);
+    fclose(file);
+    return ok;
+}

@@ -1,0 +1,118 @@
+/* evidence.c: where kernels stand. */
+#include "lab/evidence/evidence.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/evidence/evidence_files.h"
+
+const char *lab_standing_name(lab_standing standing) {
+    static const char *const names[LAB_STANDINGS] = {
+        [LAB_CURRENT] = "current", [LAB_ELSEWHERE] = "other compiler",
+        [LAB_PARTIAL] = "partial", [LAB_STALE] = "stale",
+        [LAB_MISSING] = "missing",
+    };
+    return names[standing];
+}
+
+bool lab_evidence_read(lab_evidence *evidence, const char *folder, lab_message *why) {
+    *evidence = (lab_evidence){.count = 0};
+    if (!lab_evidence_find(evidence, folder, why))
+        return !folder;
+    if (lab_evidence_read_exhibits(evidence, why) && lab_evidence_read_required(evidence, why))
+        return true;
+    lab_evidence_free(evidence);
+    return false;
+}
+
+void lab_evidence_free(lab_evidence *evidence) {
+    free(evidence->exhibits);
+    free(evidence->required);
+    *evidence = (lab_evidence){.count = 0};
+}
+
+bool lab_kernel_ships_attested(const att_kernel_row *row) {
+    return !row->unattested && (!row->cuda || row->cuda->role != ATT_ROLE_RUNG);
+}
+
+bool lab_kernel_runs_on(const att_kernel_row *row, int cc, att_isa isa) {
+    if (cc == 0)
+        return !row->cuda && row->isa <= isa;
+    return row->cuda && row->cuda->targets & att_cuda_target_bit(cc);
+}
+
+const lab_exhibit *lab_evidence_exhibit(const lab_evidence *evidence, const char *place,
+                                        const char *kernel) {
+    for (size_t i = 0; i < evidence->count; i++)
+        if (strcmp(evidence->exhibits[i].place, place) == 0 &&
+            strcmp(evidence->exhibits[i].kernel, kernel) == 0)
+            return &evidence->exhibits[i];
+    return NULL;
+}
+
+/* The statement `a` against what the library holds now. */
+static lab_standing compare(const lab_attestation *a, const att_kernel_row *row,
+                            lab_message *why) {
+    lab_code_digests now;
+    if (!lab_code_digests_of(&now, row, a->cc, why))
+        return LAB_STALE;
+    if (strcmp(a->source, now.source) != 0) {
+        lab_fail(why, "its sources have changed since %s", a->made);
+        return LAB_STALE;
+    }
+    const bool same_compiler = strcmp(a->compiler, now.compiler) == 0;
+    if (strcmp(a->code, now.code) == 0 && (row->cuda || same_compiler))
+        return LAB_CURRENT;
+    if (row->cuda && !*now.code)
+        lab_fail(why, "this library has no machine code of it; its sources are as attested");
+    else if (!same_compiler)
+        lab_fail(why, "built by %s, attested as built by %s", now.compiler, a->compiler);
+    else {
+        lab_fail(why, "its machine code is not the one attested on %s", a->made);
+        return LAB_STALE;
+    }
+    return LAB_ELSEWHERE;
+}
+
+lab_standing lab_evidence_standing(const lab_evidence *evidence, const char *place,
+                                   const att_kernel_row *row, lab_message *why) {
+    why->text[0] = '\0';
+    const lab_exhibit *exhibit = lab_evidence_exhibit(evidence, place, row->id);
+    if (!exhibit) {
+        lab_fail(why, "%s/%s/attestations has no %s.json", evidence->folder, place, row->id);
+        return LAB_MISSING;
+    }
+    if (!exhibit->sound) {
+        *why = exhibit->why;
+        return LAB_STALE;
+    }
+    return compare(&exhibit->attestation, row, why);
+}
+
+/* The first exhibit of each place; they are sorted, so those of a place follow each other. */
+static bool begins_place(const lab_evidence *evidence, size_t i) {
+    return i == 0 || strcmp(evidence->exhibits[i].place, evidence->exhibits[i - 1].place) != 0;
+}
+
+size_t lab_evidence_places(const lab_evidence *evidence) {
+    size_t count = 0;
+    for (size_t i = 0; i < evidence->count; i++)
+        count += begins_place(evidence, i);
+    return count;
+}
+
+const char *lab_evidence_place(const lab_evidence *evidence, size_t i) {
+    size_t seen = 0;
+    for (size_t e = 0; e < evidence->count; e++)
+        if (begins_place(evidence, e) && seen++ == i)
+            return evidence->exhibits[e].place;
+    return "";
+}
+
+int lab_evidence_place_cc(const lab_evidence *evidence, const char *place) {
+    for (size_t i = 0; i < evidence->count; i++)
+        if (evidence->exhibits[i].sound && strcmp(evidence->exhibits[i].place, place) == 0)
+            return evidence->exhibits[i].attestation.cc;
+    return -1;
+}

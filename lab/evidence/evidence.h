@@ -1,0 +1,79 @@
+/* evidence.h: the attestations of a folder, held against the kernels of this library.
+ *
+ *     evidence/DEVICE/attestations/KERNEL.json      one statement a kernel, KERNEL.json.sig beside it where signed
+ *     evidence/required.txt                         devices whose evidence must be there: "h200 sm_90", "xeon-amx amx";
+ *                                                   with "partial" behind it, whatever suites they are of */
+#ifndef LAB_EVIDENCE_H
+#define LAB_EVIDENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lab/evidence/attestation.h"
+
+typedef enum lab_standing {
+    LAB_CURRENT, /* the attested code is the code of this library */
+    LAB_ELSEWHERE, /* the attested sources are; the machine code is another compiler's, or not in this library */
+    LAB_PARTIAL, /* the attested code is, but it was run on other suites than the usual */
+    LAB_STALE,   /* the code has changed since, or the file does not hold together */
+    LAB_MISSING, /* there is no attestation */
+    LAB_STANDINGS
+} lab_standing;
+
+/* "current", "other compiler", "partial", "stale", "missing". */
+const char *lab_standing_name(lab_standing standing);
+
+/* One file. */
+typedef struct lab_exhibit {
+    char path[1024];
+    char place[64];              /* DEVICE */
+    char kernel[64];             /* by the file's name */
+    bool sound;                  /* could be read, and holds together */
+    bool is_signed;              /* a signature lies beside it */
+    lab_attestation attestation; /* where sound */
+    lab_message why;             /* where not */
+} lab_exhibit;
+
+/* A device whose evidence must be there. */
+typedef struct lab_required {
+    char place[64];
+    int cc;       /* a GPU's compute capability, or 0 and: */
+    att_isa isa;  /* the highest instruction set of a CPU */
+    bool partial; /* statements of other suites than the usual ones will do */
+} lab_required;
+
+typedef struct lab_evidence {
+    char folder[768];
+    lab_exhibit *exhibits; /* sorted by path */
+    size_t count;
+    lab_required *required;
+    size_t required_count;
+} lab_evidence;
+
+/* Read a folder; NULL: the one that comes with the program (ATTEST_EVIDENCE, or beside it), which may be absent. Files that do not hold
+ * together are exhibits too, and not sound. Fails where the folder that is named, or required.txt, cannot be read. */
+bool lab_evidence_read(lab_evidence *evidence, const char *folder, lab_message *why);
+void lab_evidence_free(lab_evidence *evidence);
+
+/* Does the kernel ship as attested? Steps of the ladder do not, nor do rows that are marked. */
+bool lab_kernel_ships_attested(const att_kernel_row *row);
+
+/* Is the kernel one that a machine of this kind runs? */
+bool lab_kernel_runs_on(const att_kernel_row *row, int cc, att_isa isa);
+
+/* The file about a kernel, or NULL. */
+const lab_exhibit *lab_evidence_exhibit(const lab_evidence *evidence, const char *place,
+                                        const char *kernel);
+
+/* How `row` stands by the evidence of `place`; `why` says what is wrong, or is "". */
+lab_standing lab_evidence_standing(const lab_evidence *evidence, const char *place,
+                                   const att_kernel_row *row, lab_message *why);
+
+/* The names of the devices that there are exhibits of, each once, sorted: how many, and the i-th. */
+size_t lab_evidence_places(const lab_evidence *evidence);
+const char *lab_evidence_place(const lab_evidence *evidence, size_t i);
+
+/* A place's compute capability, 0 for a CPU; -1 where none of its exhibits is sound. */
+int lab_evidence_place_cc(const lab_evidence *evidence, const char *place);
+
+#endif

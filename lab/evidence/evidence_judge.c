@@ -1,0 +1,152 @@
+/* evidence_judge.c: devices times kernels. */
+#include "lab/evidence/evidence_judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct bench_of_judges {
+    lab_judgement *judgement;
+    const lab_evidence *evidence;
+    const char *signers;
+} bench_of_judges;
+
+static lab_judged *add(bench_of_judges *b, const char *place, const char *kernel,
+                       bool required) {
+    lab_judgement *j = b->judgement;
+    lab_judged *grown = realloc(j->list, (j->count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    j->list = grown;
+    lab_judged *judged = &grown[j->count++];
+    *judged = (lab_judged){.required = required,
+                           .exhibit = lab_evidence_exhibit(b->evidence, place, kernel)};
+    snprintf(judged->place, sizeof judged->place, "%s", place);
+    snprintf(judged->kernel, sizeof judged->kernel, "%s", kernel);
+    return judged;
+}
+
+static void check_signature(bench_of_judges *b, lab_judged *judged) {
+    lab_message why;
+    if (!judged->exhibit || !judged->exhibit->is_signed || !b->signers)
+        return;
+    judged->signature = lab_check_signature(judged->exhibit->path, b->signers, judged->signer,
+                                            sizeof judged->signer, &why);
+    if (judged->signature != LAB_SIGNATURE_HOLDS)
+        judged->why = why;
+    b->judgement->unknown |= judged->signature == LAB_SIGNATURE_UNKNOWN;
+}
+
+/* `required`: NULL where nobody asks for it. */
+static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_row *row,
+                      const lab_required *required) {
+    lab_judged *judged = add(b, place, row->id, required != NULL);
+    if (!judged)
+        return false;
+    judged->partial_will_do = required && required->partial;
+    judged->standing = lab_evidence_standing(b->evidence, place, row, &judged->why);
+    if (judged->standing == LAB_CURRENT && judged->exhibit->attestation.partial) {
+        judged->standing = LAB_PARTIAL;
+        lab_fail(&judged->why, "of other suites than those that attest certify runs by itself");
+    }
+    check_signature(b, judged);
+    return true;
+}
+
+/* Kernels that a device runs; of a CPU of which only its files are known, those that there are files of. */
+static bool judge_place(bench_of_judges *b, const char *place, int cc, att_isa isa,
+                        const lab_required *required) {
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        const bool filed = lab_evidence_exhibit(b->evidence, place, row->id);
+        const bool wanted = lab_kernel_ships_attested(row) && lab_kernel_runs_on(row, cc, isa);
+        if ((wanted || filed) && !judge_row(b, place, row, wanted ? required : NULL))
+            return false;
+    }
+    return true;
+}
+
+/* Files about kernels that the library has not got. */
+static bool judge_strays(bench_of_judges *b) {
+    for (size_t i = 0; i < b->evidence->count; i++) {
+        const lab_exhibit *e = &b->evidence->exhibits[i];
+        bool known = false;
+        for (size_t row = 0; row < att_registry_count() && !known; row++)
+            known = strcmp(att_registry_row(row)->id, e->kernel) == 0;
+        if (known)
+            continue;
+        lab_judged *judged = add(b, e->place, e->kernel, false);
+        if (!judged)
+            return false;
+        judged->standing = e->attestation.peer ? LAB_ELSEWHERE : LAB_STALE;
+        if (!e->sound)
+            judged->why = e->why;
+        else if (e->attestation.peer)
+            lab_fail(&judged->why, "a plug-in, whose file is no part of this library");
+        else
+            lab_fail(&judged->why, "%s: there is no such kernel: remove the file", e->path);
+        check_signature(b, judged);
+    }
+    return true;
+}
+
+static bool is_required(const lab_evidence *evidence, const char *place) {
+    for (size_t i = 0; i < evidence->required_count; i++)
+        if (strcmp(evidence->required[i].place, place) == 0)
+            return true;
+    return false;
+}
+
+static bool judge_all(bench_of_judges *b) {
+    const lab_evidence *evidence = b->evidence;
+    bool ok = true;
+    for (size_t i = 0; ok && i < evidence->required_count; i++) {
+        const lab_required *r = &evidence->required[i];
+        ok = judge_place(b, r->place, r->cc, r->isa, r);
+    }
+    for (size_t i = 0; ok && i < lab_evidence_places(evidence); i++) {
+        const char *place = lab_evidence_place(evidence, i);
+        const int cc = lab_evidence_place_cc(evidence, place);
+        if (!is_required(evidence, place))
+            ok = judge_place(b, place, cc > 0 ? cc : 0, ATT_ISA_AUTO, NULL);
+    }
+    return ok && judge_strays(b);
+}
+
+bool lab_evidence_judge(lab_judgement *judgement, const lab_evidence *evidence,
+                        const char *signers, lab_message *why) {
+    *judgement = (lab_judgement){.count = 0};
+    bench_of_judges b = {.judgement = judgement, .evidence = evidence, .signers = signers};
+    if (judge_all(&b))
+        return true;
+    lab_judgement_free(judgement);
+    return lab_fail(why, "no memory for the evidence");
+}
+
+void lab_judgement_free(lab_judgement *judgement) {
+    free(judgement->list);
+    *judgement = (lab_judgement){.count = 0};
+}
+
+bool lab_judged_fails(const lab_judged *judged) {
+    const lab_exhibit *e = judged->exhibit;
+    if (e && (!e->sound || judged->signature == LAB_SIGNATURE_BROKEN))
+        return true;
+    return judged->required && judged->standing != LAB_CURRENT &&
+           judged->standing != LAB_ELSEWHERE &&
+           !(judged->standing == LAB_PARTIAL && judged->partial_will_do);
+}
+
+void lab_judged_signature(const lab_judged *judged, char *buf, size_t n) {
+    const lab_exhibit *e = judged->exhibit;
+    if (!e)
+        buf[0] = '\0';
+    else if (!e->is_signed)
+        snprintf(buf, n, "unsigned");
+    else if (judged->signature == LAB_SIGNATURE_BROKEN)
+        snprintf(buf, n, "broken signature");
+    else if (judged->signature == LAB_SIGNATURE_HOLDS && *judged->signer)
+        snprintf(buf, n, "signed by %s", judged->signer);
+    else
+        snprintf(buf, n, "signed, not checked");
+}

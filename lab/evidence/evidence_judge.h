@@ -1,0 +1,38 @@
+/* evidence_judge.h: every kernel against the evidence of every device there is any of, or must be. */
+#ifndef LAB_EVIDENCE_JUDGE_H
+#define LAB_EVIDENCE_JUDGE_H
+
+#include "lab/evidence/evidence.h"
+#include "lab/evidence/signature.h"
+
+/* One kernel by the evidence of one device. */
+typedef struct lab_judged {
+    char place[64];
+    char kernel[64];
+    bool required;
+    bool partial_will_do; /* where required */
+    lab_standing standing;
+    const lab_exhibit *exhibit; /* NULL where missing; of the evidence that was judged */
+    lab_signature signature;    /* where the exhibit is signed and signers were given */
+    char signer[128];           /* "" where unsigned or not checked */
+    lab_message why;            /* "" where all is well */
+} lab_judged;
+
+typedef struct lab_judgement {
+    lab_judged *list; /* by device, then in the order of the registry */
+    size_t count;
+    bool unknown; /* signatures could not be checked */
+} lab_judgement;
+
+/* Judge; `signers` is a file of allowed signers, NULL: signatures are not checked. The evidence must outlive the judgement. */
+bool lab_evidence_judge(lab_judgement *judgement, const lab_evidence *evidence,
+                        const char *signers, lab_message *why);
+void lab_judgement_free(lab_judgement *judgement);
+
+/* Does it fail the check: required and stale or missing, or partial where that will not do, or a file that does not hold together, or whose signature does not? */
+bool lab_judged_fails(const lab_judged *judged);
+
+/* "signed by WHO", "signed, not checked", "unsigned"; "" where there is no file. */
+void lab_judged_signature(const lab_judged *judged, char *buf, size_t n);
+
+#endif

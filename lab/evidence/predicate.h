@@ -1,0 +1,18 @@
+/* predicate.h: what an attestation says besides the digests: who measured what, where, with what. */
+#ifndef LAB_PREDICATE_H
+#define LAB_PREDICATE_H
+
+#include <jansson.h>
+
+#include "lab/evidence/certify.h"
+#include "lab/evidence/code_digest.h"
+
+/* All but the problems, about the kernel or plug-in `id`. */
+json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *role,
+                           const att_context *ctx, const lab_code_digests *digests);
+
+/* One problem that was verified, one that was timed as well. */
+json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *result);
+json_t *lab_predicate_timed(const lab_bench_case *timed);
+
+#endif

@@ -1,0 +1,107 @@
+/* bench.h: problems verified, then timed, with every raw sample kept.
+ *
+ * A case is one problem for one subject. Each case is verified first; one that fails or is refused
+ * is not timed. Cases are then timed in rounds, one sample of every case a round in random order, so
+ * that a change of the machine's speed falls on all of them alike. Cases of one problem on one device
+ * have the same tensors, at the same addresses, and samples of as many calls: else a kernel may differ
+ * from itself by more than what is sought. Inputs are fresh (not those that were
+ * verified). The first and the last round, and some by chance in between, run on poisoned outputs, all
+ * but the first on inputs that change, and their answers are judged by the oracle: what is timed is what
+ * is checked. The first and the last round have the same inputs and must give the same bits.
+ *
+ *   warm   the sample's calls are made once untimed before it. Small problems have up to LAB_INPUT_SETS
+ *          copies of everything, with other contents, which calls take in turn: as many as fit half
+ *          the second-level cache together. No input stays in a first-level cache by accident
+ *   cold   twice the size of the largest cache is written over before every sample, of one call
+ *
+ * Sampling ends when every case has `min_samples` and either the median of each is known to `precision`,
+ * or `seconds` for each are over; or at `max_samples`. Samples that a GPU took while it throttled
+ * (lab/measure/nvml.h) are thrown away and counted. */
+#ifndef LAB_BENCH_H
+#define LAB_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attest.h"
+#include "lab/base/progress.h"
+#include "lab/measure/nvml.h"
+#include "lab/problem/spec.h"
+#include "lab/statistics/stats.h"
+#include "lab/subject/device_timer.h"
+#include "lab/subject/subject.h"
+#include "lab/verify/verify.h"
+
+enum { LAB_INPUT_SETS = 4 };
+
+typedef enum lab_cache_mode { LAB_WARM, LAB_COLD } lab_cache_mode;
+
+typedef struct lab_bench_options {
+    uint64_t seed;
+    size_t min_samples, max_samples; /* of every case; 1 <= min <= max */
+    double seconds;        /* a case: sampling goes on to this once min_samples are had, ... */
+    double precision;      /* ... or until lab_half_width() of every case is this; 0: never */
+    double warmup_seconds; /* a case, before the first sample */
+    lab_timer timer;       /* of a GPU */
+    lab_cache_mode mode;
+    size_t calls_multiple; /* calls of a warm sample are a multiple of this; 0: of one */
+    int64_t judge_work;    /* multiply-adds for judging one timed answer; 0: 2e7 */
+} lab_bench_options;
+
+/* 20 to 2000 samples, 1 s a case or 0.25 %, 0.1 s of warm-up, seed 0, warm, by graphs. */
+lab_bench_options lab_bench_defaults(void);
+
+typedef struct lab_bench_case lab_bench_case;
+
+struct lab_bench_case {
+    const lab_spec *spec; /* set by the caller; finished */
+    lab_subject subject;  /* set by the caller */
+    /* Set by the caller or NULL: a case of the same spec and subject that was verified before, whose result
+     * stands for this one's. */
+    const lab_bench_case *twin;
+    /* Set by the caller or 0: of a hundred calls that are counted, 100 x this more are made. A slow-down on
+     * purpose, to see whether it is found. Wants calls_multiple >= 1 / slowdown. */
+    double slowdown;
+
+    lab_verify_result
+        verify;        /* before timing; outcome LAB_FAIL also where a later check failed */
+    bool timed;        /* what follows is set */
+    att_launch launch; /* of the last timed call; on a GPU, of the last one captured */
+    size_t calls_per_sample; /* more than one where a call is too short for the clock */
+    size_t extra_calls;      /* of a sample, see slowdown */
+    size_t input_sets;       /* copies of the inputs in rotation */
+    double *samples_ns;      /* a call, in the order taken */
+    size_t sample_count;
+    uint32_t *process, *round; /* of each sample; process is 0 here */
+    lab_graph_nodes nodes;     /* of a sample by graph */
+    lab_gpu_reading *readings; /* after each sample; NULL where there are none */
+    size_t discarded;          /* samples thrown away, */
+    unsigned discarded_for;    /* for these reasons: bits of LAB_SLOW_* */
+    size_t power_capped;       /* samples at the power limit, which are kept */
+    lab_summary ns;
+    double flops; /* operations of a call: 2 (d_qk + d_v) for every visible (row, key) pair */
+    /* On a GPU whose rates are known, the least time of a call (lab/plan/plan_floor.h), else 0. Bytes that
+     * stay in the second-level cache from call to call are not held against memory. */
+    double floor_ns;
+};
+
+/* Its samples, for lab/statistics/stats.h and lab/statistics/verdict.h. */
+lab_samples lab_bench_samples(const lab_bench_case *timed);
+
+/* Verify and time the cases, filling what the caller did not set. `stream` is for the progress bar.
+ * Fails only where memory runs out; what a case met is in the case. */
+bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options *options,
+                   FILE *stream, lab_message *why);
+
+/* 10^9 operations a second where a call takes `ns`. */
+double lab_bench_gflops(const lab_bench_case *timed, double ns);
+
+/* Room for so many samples in every array of the case, with the GPU's readings or without. False where memory ran out; what
+ * was kept stays. */
+bool lab_bench_reserve(lab_bench_case *c, size_t capacity, bool with_readings);
+
+/* Free the samples. */
+void lab_bench_free(lab_bench_case *cases, size_t count);
+
+#endif

@@ -1,0 +1,236 @@
+/* station_fair.c: pairs of single calls, and the nodes of a captured run. */
+#include "lab/measure/station_fair.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/base/clock.h"
+#include "lab/base/entropy.h"
+#include "lab/tensors/tensors_alter.h"
+
+enum { MEMORY_PAIRS = 8, DIRECT_PAIRS = 64, PAIRS_FEWEST = 2, TRIALS = 3 };
+
+/* Of one case: time for the pairs, the longest call of which pairs are made at all, and inputs that are not too
+ * large to be sent again and again. */
+static const double pairs_ns = 0.5e9, call_most_ns = 0.3e9, altered_bytes_most = 0x1p28;
+
+/* A difference is one that is larger than this share and this time. */
+static const double remembers_share = 0.25, handicap_share = 0.03, clock_slack_ns = 1e3;
+
+/* Two ways to make one call, timed by turns on the first set. */
+typedef struct pairs {
+    lab_station *station;
+    lab_input_set *set;
+    size_t count;
+    lab_device_timer timer[2]; /* on a GPU */
+    const lab_prepared *way[2];
+    unsigned char *finished; /* a copy of O, to put it back */
+} pairs;
+
+/* --------------------------------------------------------------------------- one call */
+
+static bool say(lab_station *s, lab_message *why) {
+    return lab_station_stop(s, LAB_FAIL, why->text);
+}
+
+static bool call(pairs *p, int way, double *ns, lab_message *why) {
+    lab_mirror *m = &p->set->mirror;
+    if (m->gpu)
+        return lab_device_timer_sample(&p->timer[way], ns, why);
+    const uint64_t before = lab_clock_ns();
+    const att_status status = lab_prepared_run(p->way[way], &m->args, m->workspace, NULL, why);
+    *ns = (double)(lab_clock_ns() - before);
+    return status == ATT_OK;
+}
+
+static bool open_pairs(pairs *p, lab_station *s, const lab_prepared *first,
+                       const lab_prepared *second, size_t most, lab_message *why) {
+    const double fit = pairs_ns / (3.0 * s->estimate_ns);
+    *p = (pairs){.station = s, .set = &s->sets[0], .way = {first, second}};
+    p->count = fit < PAIRS_FEWEST ? PAIRS_FEWEST : fit > (double)most ? most : (size_t)fit;
+    for (int i = 0; i < 2 && p->set->mirror.gpu; i++)
+        if (!lab_device_timer_open(&p->timer[i], &p->set->mirror, p->way[i], 1, why))
+            return false;
+    p->finished = malloc(p->set->tensors->buffer[LAB_O].bytes + 1);
+    return p->finished || lab_fail(why, "no memory for a copy of O");
+}
+
+static void close_pairs(pairs *p) {
+    for (int i = 0; i < 2; i++)
+        lab_device_timer_close(&p->timer[i]);
+    free(p->finished);
+}
+
+/* ----------------------------------------------------------------- remembered answers */
+
+/* The same steps for both: inputs written, outputs written, a call. Only what is written differs. */
+static bool fresh_and_seen(pairs *p, double ns[2], lab_message *why) {
+    lab_tensors *t = p->set->tensors;
+    lab_mirror *m = &p->set->mirror;
+    lab_buffer *o = &t->buffer[LAB_O];
+    const uint64_t seed = lab_entropy();
+    lab_row rows[LAB_ALTERED];
+    double untimed;
+    if (!call(p, 0, &untimed, why))
+        return false;
+    const size_t count = lab_tensors_alter(t, seed, rows);
+    memset(o->data, LAB_POISON, o->bytes);
+    if (!lab_mirror_upload_inputs(m, why) || !lab_mirror_upload_outputs(m, why) ||
+        !call(p, 0, &ns[0], why) || !lab_mirror_download_outputs(m, why))
+        return false;
+    memcpy(p->finished, o->data, o->bytes);
+    lab_tensors_alter(t, seed, rows);
+    memcpy(o->data, p->finished, o->bytes);
+    if (!lab_mirror_upload_inputs(m, why) || !lab_mirror_upload_outputs(m, why) ||
+        !call(p, 0, &ns[1], why) || !lab_mirror_download_outputs(m, why))
+        return false;
+    /* An answer to what the inputs were before the change is wrong in these rows. */
+    memcpy(o->data, p->finished, o->bytes);
+    const lab_verify_options options = {.rows = rows, .row_count = count};
+    lab_verify_result r = p->station->owner->verify;
+    r.message[0] = '\0';
+    lab_verify_outputs(&r, t, &options);
+    return r.outcome == LAB_PASS || lab_fail(why, "%s", r.message);
+}
+
+/* ------------------------------------------------------------------------- handicaps */
+
+static bool run_and_direct(pairs *p, double ns[2], lab_message *why) {
+    double untimed;
+    return call(p, 0, &untimed, why) && call(p, 0, &ns[0], why) && call(p, 1, &untimed, why) &&
+           call(p, 1, &ns[1], why);
+}
+
+/* -------------------------------------------------------------------------- verdicts */
+
+typedef bool taking(pairs *p, double ns[2], lab_message *why);
+
+/* How many times as long the fastest of the first calls took as the fastest of the second; 0 where it is not
+ * longer by `share` and more than the clock's own doubt; below 0 where a call failed. The fastest is
+ * what noise, which only ever adds, disturbs least. */
+static double slower_by(pairs *p, taking *take, double share, lab_message *why) {
+    double fastest[2] = {0.0, 0.0};
+    for (size_t i = 0; i < p->count; i++) {
+        double ns[2];
+        if (!take(p, ns, why))
+            return -1.0;
+        for (int k = 0; k < 2; k++)
+            fastest[k] = i == 0 || ns[k] < fastest[k] ? ns[k] : fastest[k];
+    }
+    return fastest[0] > (1.0 + share) * fastest[1] + clock_slack_ns && fastest[1] > 0.0
+               ? fastest[0] / fastest[1]
+               : 0.0;
+}
+
+/* A difference is believed when it comes back TRIALS times; the least of them. */
+static double differs_by(pairs *p, taking *take, double share) {
+    double least = 0.0;
+    for (int n = 0; n < TRIALS; n++) {
+        lab_message why;
+        const double ratio = slower_by(p, take, share, &why);
+        if (ratio < 0.0)
+            say(p->station, &why);
+        if (ratio <= 0.0)
+            return 0.0;
+        least = n == 0 || ratio < least ? ratio : least;
+    }
+    return least;
+}
+
+/* Time the case's own way and another by turns; where `first` takes longer than `second`, the case fails with these words. */
+static void examine_pairs(lab_station *s, const lab_prepared *other, size_t most, taking *take,
+                          double share, const char *first, const char *second) {
+    pairs p;
+    lab_message why;
+    const bool ok = open_pairs(&p, s, &s->prepared, other, most, &why);
+    if (!ok)
+        say(s, &why);
+    const double ratio = ok ? differs_by(&p, take, share) : 0.0;
+    if (ratio > 0.0) {
+        lab_fail(&why, "%s takes %.2f times as long as %s", first, ratio, second);
+        say(s, &why);
+    }
+    close_pairs(&p);
+}
+
+static void examine_memory(lab_station *s) {
+    if (lab_spec_bytes(s->owner->spec) > altered_bytes_most ||
+        !lab_tensors_alterable(s->sets[0].tensors))
+        return;
+    examine_pairs(s, &s->prepared, MEMORY_PAIRS, fresh_and_seen, remembers_share,
+                  "a call on inputs and outputs that it has not seen",
+                  "one on those it has: it remembers answers");
+}
+
+/* The direct call must be right before anything is held against it. */
+static bool direct_is_right(lab_station *s, const lab_prepared *direct, bool *has_one) {
+    lab_input_set *set = &s->sets[0];
+    const lab_verify_options options = {.seed = lab_entropy(), .max_work = 20000000};
+    lab_verify_result r = s->owner->verify;
+    lab_message why;
+    lab_tensors_poison_outputs(set->tensors);
+    *has_one = false;
+    if (!lab_mirror_upload_outputs(&set->mirror, &why))
+        return lab_station_failed(s, why.text);
+    if (lab_prepared_run(direct, &set->mirror.args, set->mirror.workspace, set->mirror.stream,
+                         &why) != ATT_OK)
+        return true; /* not for this problem */
+    *has_one = true;
+    if (!lab_mirror_download_outputs(&set->mirror, &why))
+        return lab_station_failed(s, why.text);
+    r.message[0] = '\0';
+    lab_verify_outputs(&r, set->tensors, &options);
+    if (r.outcome == LAB_PASS)
+        return true;
+    lab_fail(&why, "direct: %s", r.message);
+    return say(s, &why);
+}
+
+static void examine_direct(lab_station *s) {
+    lab_prepared direct;
+    bool has_one;
+    if (!lab_prepared_direct(&direct, &s->prepared) || !direct_is_right(s, &direct, &has_one) ||
+        !has_one)
+        return;
+    examine_pairs(s, &direct, DIRECT_PAIRS, run_and_direct, handicap_share, "its run",
+                  "its own direct call: a rival with a handicap");
+}
+
+/* What is captured is what is timed. */
+static void examine_nodes(lab_station *s) {
+    lab_graph_nodes nodes;
+    lab_message why;
+    const lab_subject *subject = &s->owner->subject;
+    if (!s->timer.graph)
+        return;
+    if (!lab_device_timer_nodes(&s->timer, &nodes, &why)) {
+        say(s, &why);
+        return;
+    }
+    s->owner->nodes = nodes;
+    const size_t runs = s->timer.runs.calls + s->timer.runs.extra;
+    if (nodes.kernels + nodes.copies + nodes.fills + nodes.others == 0 && s->owner->flops > 0.0)
+        lab_station_stop(s, LAB_FAIL, "a run puts nothing on its stream");
+    else if (!lab_subject_is_attest(subject) &&
+             nodes.copies + nodes.fills > subject->copies * runs) {
+        lab_fail(
+            &why,
+            "a run makes %zu copies and %zu fills, and says that it needs %u: a rival with "
+            "a handicap",
+            nodes.copies / runs, nodes.fills / runs, (unsigned)subject->copies);
+        say(s, &why);
+    }
+}
+
+void lab_fair_examine(lab_station *s) {
+    s->sets[0].mirror.args.launch = NULL; /* the record is of the timed calls */
+    /* The first takes no calls. Handicaps before memory: a needless copy is slower where its source has just been changed, which looks
+     * like an answer that is remembered. */
+    void (*const examinations[])(lab_station *) = {examine_nodes, examine_direct,
+                                                   examine_memory};
+    const size_t count =
+        s->estimate_ns > call_most_ns ? 1 : sizeof examinations / sizeof examinations[0];
+    for (size_t i = 0; i < count && s->owner->timed; i++)
+        examinations[i](s);
+}

@@ -1,0 +1,255 @@
+/* plan_device.c: device files read and checked, field by field. */
+#include "lab/plan/plan_device.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lab/base/data_file.h"
+#include "lab/base/suggest.h"
+
+static const lab_data_kind devices = {
+    .what = "device", .folder = "devices", .suffix = ".json", .environment = "ATTEST_DEVICES"};
+
+/* A limit: a whole number of att_cuda_limits. */
+typedef struct limit_field {
+    const char *name;
+    size_t offset;
+    double least, most;
+    bool wide; /* int64_t, else int */
+} limit_field;
+
+#define LIMIT(name, field, least, most)                                                        \
+    { name, offsetof(att_cuda_limits, field), least, most, false }
+static const limit_field limit_fields[] = {
+    LIMIT("compute_capability", cc, 80, 999),
+    LIMIT("sms", sms, 1, 4096),
+    LIMIT("threads_per_sm", threads_per_sm, 1024, 65536),
+    LIMIT("warps_per_sm", warps_per_sm, 32, 2048),
+    LIMIT("blocks_per_sm", blocks_per_sm, 1, 1024),
+    LIMIT("registers_per_sm", registers_per_sm, 32768, 1 << 24),
+    LIMIT("registers_per_block", registers_per_block, 32768, 1 << 24),
+    LIMIT("shared_per_sm", shared_per_sm, 49152, 1 << 24),
+    LIMIT("shared_per_block", shared_per_block, 49152, 1 << 24),
+    LIMIT("shared_reserved", shared_reserved, 0, 65536),
+    LIMIT("l2_bytes", l2_bytes, 0, 2147483647),
+    {"memory_bytes", offsetof(att_cuda_limits, memory_bytes), 1, 1e15, true},
+};
+enum { LIMIT_COUNT = sizeof limit_fields / sizeof limit_fields[0] };
+
+static const struct {
+    const char *name;
+    bool optional;
+} rate_fields[LAB_RATE_COUNT] = {
+    [LAB_RATE_CLOCK] = {"clock_hz", false},
+    [LAB_RATE_TENSOR] = {"tensor_flops", false},
+    [LAB_RATE_MEMORY] = {"memory_bytes", false},
+    [LAB_RATE_EXP] = {"exp_per_clock_sm", false},
+    [LAB_RATE_FP32] = {"fp32_per_clock_sm", false},
+    [LAB_RATE_SHARED] = {"shared_bytes_per_clock_sm", false},
+    [LAB_RATE_TENSOR_SEEN] = {"tensor_flops_measured", true},
+    [LAB_RATE_MMA_SEEN] = {"mma_flops_measured", true},
+    [LAB_RATE_MEMORY_SEEN] = {"memory_bytes_measured", true},
+};
+
+/* ---------------------------------------------------------------------- one field */
+
+/* A source says of what kind it is, then which. */
+static bool is_source(const char *text) {
+    static const char *const kinds[] = {"datasheet: ", "guide: ", "measured: "};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strncmp(text, kinds[i], strlen(kinds[i])) == 0 && text[strlen(kinds[i])])
+            return true;
+    return false;
+}
+
+/* A field {"value": number, "source": text} and nothing else; *source points into the document. */
+static bool read_field(const lab_device *device, const char *section, const char *name,
+                       const json_t *field, double *value, const char **source,
+                       lab_message *why) {
+    if (!json_is_object(field))
+        return lab_fail(why, "%s: %s.%s: %s", device->from, section, name,
+                        field ? "an object with value and source is wanted" : "is missing");
+    const char *key;
+    json_t *ignored;
+    json_object_foreach((json_t *)field, key, ignored) {
+        if (strcmp(key, "value") != 0 && strcmp(key, "source") != 0)
+            return lab_fail(why, "%s: %s.%s: there is no field '%s' here; value and source are",
+                            device->from, section, name, key);
+    }
+    const json_t *number = json_object_get(field, "value");
+    if (!json_is_number(number))
+        return lab_fail(why, "%s: %s.%s.value: a number is wanted", device->from, section,
+                        name);
+    *value = json_number_value(number);
+    *source = json_string_value(json_object_get(field, "source"));
+    if (!*source || !is_source(*source))
+        return lab_fail(why,
+                        "%s: %s.%s.source: text that begins with 'datasheet: ', 'guide: ' or "
+                        "'measured: ' is wanted",
+                        device->from, section, name);
+    return true;
+}
+
+static bool read_limit(lab_device *device, const limit_field *f, const json_t *section,
+                       lab_message *why) {
+    double value = 0.0;
+    const char *source = "";
+    if (!read_field(device, "limits", f->name, json_object_get(section, f->name), &value,
+                    &source, why))
+        return false;
+    if (!(value >= f->least && value <= f->most) || value != (double)(int64_t)value)
+        return lab_fail(why, "%s: limits.%s.value: a whole number from %.0f to %.0f is wanted",
+                        device->from, f->name, f->least, f->most);
+    char *at = (char *)&device->limits + f->offset;
+    if (f->wide)
+        *(int64_t *)(void *)at = (int64_t)value;
+    else
+        *(int *)(void *)at = (int)value;
+    return true;
+}
+
+static bool read_rate(lab_device *device, int kind, const json_t *section, lab_message *why) {
+    const char *name = rate_fields[kind].name;
+    const json_t *field = json_object_get(section, name);
+    lab_rate *rate = &device->rates[kind];
+    if (!field && rate_fields[kind].optional)
+        return true;
+    const char *source = "";
+    if (!read_field(device, "rates", name, field, &rate->value, &source, why))
+        return false;
+    if (!(rate->value > 0.0 && rate->value < 1e18))
+        return lab_fail(why, "%s: rates.%s.value: a number above 0 is wanted", device->from,
+                        name);
+    snprintf(rate->source, sizeof rate->source, "%s", source);
+    return true;
+}
+
+/* ------------------------------------------------------------------ the document */
+
+/* Every key of the section must be known; a misspelt one would otherwise pass for one left out. */
+static bool check_keys(const lab_device *device, const char *section, json_t *object,
+                       const char *(*known)(int), int count, lab_message *why) {
+    if (!json_is_object(object))
+        return lab_fail(why, "%s: %s: an object is wanted", device->from, section);
+    const char *key;
+    json_t *ignored;
+    json_object_foreach(object, key, ignored) {
+        lab_suggestion best = {0};
+        bool found = false;
+        for (int i = 0; i < count; i++) {
+            found = found || strcmp(key, known(i)) == 0;
+            lab_suggest(&best, key, known(i));
+        }
+        if (!found)
+            return lab_fail(why, "%s: %s: there is no field '%s'%s%s%s", device->from, section,
+                            key, best.word ? "; did you mean '" : "",
+                            best.word ? best.word : "", best.word ? "'?" : "");
+    }
+    return true;
+}
+
+static const char *top_name(int i) {
+    static const char *const names[] = {"schema", "name", "limits", "rates"};
+    return names[i];
+}
+
+static const char *limit_name(int i) {
+    return limit_fields[i].name;
+}
+
+static const char *rate_name(int i) {
+    return rate_fields[i].name;
+}
+
+static bool read_document(lab_device *device, json_t *document, lab_message *why) {
+    if (!json_is_object(document))
+        return lab_fail(why, "%s: a JSON object is wanted", device->from);
+    json_t *limits = json_object_get(document, "limits");
+    json_t *rates = json_object_get(document, "rates");
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    const char *name = json_string_value(json_object_get(document, "name"));
+    if (!schema || strcmp(schema, "attest-device-1") != 0)
+        return lab_fail(why, "%s: schema: \"attest-device-1\" is wanted", device->from);
+    if (!name || !*name || strlen(name) >= sizeof device->limits.name)
+        return lab_fail(why, "%s: name: text of 1 to %zu bytes is wanted", device->from,
+                        sizeof device->limits.name - 1);
+    if (!check_keys(device, "the document", document, top_name, 4, why) ||
+        !check_keys(device, "limits", limits, limit_name, LIMIT_COUNT, why) ||
+        !check_keys(device, "rates", rates, rate_name, LAB_RATE_COUNT, why))
+        return false;
+    snprintf(device->limits.name, sizeof device->limits.name, "%s", name);
+    for (int i = 0; i < LIMIT_COUNT; i++)
+        if (!read_limit(device, &limit_fields[i], limits, why))
+            return false;
+    for (int i = 0; i < LAB_RATE_COUNT; i++)
+        if (!read_rate(device, i, rates, why))
+            return false;
+    const att_cuda_limits *l = &device->limits;
+    if (l->shared_per_block + l->shared_reserved > l->shared_per_sm)
+        return lab_fail(
+            why,
+            "%s: limits.shared_per_block.value: %d and the %d reserved are more than "
+            "shared_per_sm, %d",
+            device->from, l->shared_per_block, l->shared_reserved, l->shared_per_sm);
+    device->limits.clock_khz = (int)(device->rates[LAB_RATE_CLOCK].value / 1e3);
+    return true;
+}
+
+static bool read_stream(lab_device *device, FILE *file, lab_message *why) {
+    json_error_t error;
+    json_t *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    if (!document)
+        return lab_fail(why, "%s:%d: %s", device->from, error.line, error.text);
+    const bool good = read_document(device, document, why);
+    json_decref(document);
+    return good;
+}
+
+bool lab_device_read(lab_device *device, const char *name, lab_message *why) {
+    *device = (lab_device){.from = ""};
+    FILE *file = lab_data_open(&devices, name, device->from, sizeof device->from, why);
+    if (!file) {
+        char names[256];
+        lab_device_names(names, sizeof names);
+        if (!strchr(name, '/') && *names)
+            lab_fail(why,
+                     "no device '%s'; there are %s, cuda and cuda:N, or the path of a file",
+                     name, names);
+        return false;
+    }
+    const bool good = read_stream(device, file, why);
+    fclose(file);
+    return good;
+}
+
+/* ------------------------------------------------------------------------- names */
+
+const char *lab_rate_name(lab_rate_kind kind) {
+    return rate_fields[kind].name;
+}
+
+typedef struct name_list {
+    char *buf;
+    size_t n, used;
+} name_list;
+
+static void append_name(const char *name, void *state) {
+    name_list *list = state;
+    const int wrote = list->used < list->n
+                          ? snprintf(list->buf + list->used, list->n - list->used, "%s%s",
+                                     list->used ? ", " : "", name)
+                          : 0;
+    list->used += wrote > 0 ? (size_t)wrote : 0;
+}
+
+void lab_device_each(void (*visit)(const char *name, void *state), void *state) {
+    lab_data_list(&devices, visit, state);
+}
+
+void lab_device_names(char *buf, size_t n) {
+    name_list list = {buf, n, 0};
+    buf[0] = '\0';
+    lab_data_list(&devices, append_name, &list);
+}

@@ -1,0 +1,47 @@
+/* plan_floor.h: what a problem needs at least, and the time that no kernel can go below. */
+#ifndef LAB_PLAN_FLOOR_H
+#define LAB_PLAN_FLOOR_H
+
+#include <stdbool.h>
+
+#include "lab/plan/plan_device.h"
+#include "lab/problem/spec.h"
+
+/* Of a problem, on any device. */
+typedef struct lab_work {
+    double pairs; /* (head, row, key) that mask and lengths let be seen: one exponential each */
+    double flops; /* 2 (d_qk + d_v) a pair */
+    double bytes; /* Q, K and V read once, O written once */
+} lab_work;
+
+typedef enum lab_bound_kind {
+    LAB_BOUND_TENSOR, /* the two products */
+    LAB_BOUND_MEMORY,
+    LAB_BOUND_EXP,
+    LAB_BOUND_COUNT
+} lab_bound_kind;
+
+/* Seconds by each bound; the longest binds. */
+typedef struct lab_floor {
+    double seconds[LAB_BOUND_COUNT];
+    lab_bound_kind binds;
+} lab_floor;
+
+void lab_work_of(lab_work *work, const lab_spec *spec);
+
+/* By the rates that the maker states. float32 inputs are taken at the rate of float32 instructions: tensor
+ * cores round them. */
+void lab_floor_of(lab_floor *floor, const lab_work *work, att_dtype dtype,
+                  const lab_device *device);
+
+/* The same by the rates that were measured, where the device has any; false where it has none. */
+bool lab_reach_of(lab_floor *reach, const lab_work *work, att_dtype dtype,
+                  const lab_device *device);
+
+/* Seconds of the bound that binds. */
+double lab_floor_seconds(const lab_floor *floor);
+
+/* "tensor", "memory", "exp". */
+const char *lab_bound_name(lab_bound_kind kind);
+
+#endif

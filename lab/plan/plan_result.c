@@ -1,0 +1,118 @@
+/* plan_result.c: floor, tiles and choice put together. */
+#include "lab/plan/plan_result.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/problem.h"
+#include "cuda/shape.h"
+#include "select/select.h"
+
+/* Rows of the registry whose tile the models describe. */
+static bool is_modelled(const att_cuda_kernel *row) {
+    return row && strcmp(row->source, "fwd_sm80") == 0;
+}
+
+static bool same_tile(const lab_tile *a, const lab_tile *b) {
+    return a->m == b->m && a->n == b->n && a->stages == b->stages && a->warps == b->warps &&
+           a->d_qk == b->d_qk && a->d_v == b->d_v;
+}
+
+/* Put the tile of a row into the list, or its id beside the same tile. */
+static void add_row(lab_plan_result *result, const att_cuda_kernel *row) {
+    const lab_tile tile = lab_tile_of_row(row);
+    for (size_t i = 0; i < result->tile_count; i++)
+        if (same_tile(&result->tiles[i], &tile)) {
+            if (!result->tiles[i].id)
+                result->tiles[i].id = row->id;
+            return;
+        }
+    result->tiles[result->tile_count++] = tile;
+}
+
+/* The rows that serve the problem with the head dimensions of the chosen one; larger ones only pad more. */
+static void add_rows(lab_plan_result *result, const att_cuda_kernel *chosen,
+                     const att_limits *limits, const att_problem *p) {
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        att_refusal refusal = {.field = ""};
+        if (is_modelled(row->cuda) && row->cuda->d_qk == chosen->d_qk &&
+            row->cuda->d_v == chosen->d_v && att_row_serves(row, limits, p, &refusal))
+            add_row(result, row->cuda);
+    }
+}
+
+static int by_time(const void *a, const void *b) {
+    const lab_tile *x = a, *y = b;
+    const bool fits_x = x->breaks == ATT_RESOURCE_NONE, fits_y = y->breaks == ATT_RESOURCE_NONE;
+    if (fits_x != fits_y)
+        return fits_x ? -1 : 1;
+    if (fits_x && x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    /* Of equals the smaller: it leaves more of the SM to others. */
+    if (x->shared != y->shared)
+        return x->shared < y->shared ? -1 : 1;
+    return x->warps != y->warps ? x->warps - y->warps : x->m - y->m;
+}
+
+static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
+                       const att_limits *limits, const att_cuda_kernel *chosen) {
+    const att_problem *p = &spec->problem;
+    for (size_t i = 0; i < LAB_TILE_GRID; i++)
+        result->tiles[result->tile_count++] = lab_tile_of_grid(i, p);
+    if (is_modelled(chosen))
+        add_rows(result, chosen, limits, p);
+    for (size_t i = 0; i < result->tile_count; i++)
+        lab_tile_evaluate(&result->tiles[i], spec, &result->work, device);
+    qsort(result->tiles, result->tile_count, sizeof *result->tiles, by_time);
+    while (result->fitting < result->tile_count &&
+           result->tiles[result->fitting].breaks == ATT_RESOURCE_NONE)
+        result->fitting++;
+    const lab_tile tile = is_modelled(chosen) ? lab_tile_of_row(chosen) : (lab_tile){.m = 0};
+    for (size_t i = 0; i < result->tile_count; i++)
+        if (same_tile(&result->tiles[i], &tile))
+            result->chosen_tile = &result->tiles[i];
+}
+
+static void take_choice(lab_plan_result *result, const att_kernel_row *row) {
+    result->chosen = row->id;
+    result->chosen_threads = (int)att_cuda_kernel_threads(row->cuda);
+    result->chosen_shared = att_cuda_kernel_shared(row->cuda);
+}
+
+bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
+                   const char *kernel, lab_message *why) {
+    const att_problem *p = &spec->problem;
+    *result = (lab_plan_result){.chosen = NULL};
+    att_extents extents;
+    if (att_problem_check(p, &extents) != ATT_OK)
+        return lab_fail(why, "%s", att_last_error()->text);
+    result->tiles = calloc(LAB_TILE_GRID + att_registry_count(), sizeof *result->tiles);
+    if (!result->tiles)
+        return lab_fail(why, "no memory for the tiles");
+    att_limits limits = {.device = ATT_DEVICE_CUDA, .gpu = &device->limits};
+    snprintf(limits.kernel, sizeof limits.kernel, "%s", kernel ? kernel : "");
+    lab_work_of(&result->work, spec);
+    lab_floor_of(&result->floor, &result->work, p->dtype, device);
+    result->has_reach = lab_reach_of(&result->reach, &result->work, p->dtype, device);
+    const att_kernel_row *row;
+    if (att_select(&row, &limits, p) == ATT_OK)
+        take_choice(result, row);
+    else
+        snprintf(result->refusal, sizeof result->refusal, "%s", att_last_error()->text);
+    /* Tensor cores would round float32. */
+    if (p->dtype != ATT_F32 && result->work.pairs > 0.0 && p->d_qk <= LAB_TILE_D_MAX &&
+        p->d_v <= LAB_TILE_D_MAX)
+        list_tiles(result, spec, device, &limits, result->chosen ? row->cuda : NULL);
+    return true;
+}
+
+void lab_plan_free(lab_plan_result *result) {
+    free(result->tiles);
+    *result = (lab_plan_result){.chosen = NULL};
+}
+
+void lab_tile_name(const lab_tile *tile, char *buf, size_t n) {
+    snprintf(buf, n, "m%dn%ds%dw%d", tile->m, tile->n, tile->stages, tile->warps);
+}

@@ -1,0 +1,40 @@
+/* plan_result.h: everything that `attest plan` knows of one problem on one device. */
+#ifndef LAB_PLAN_RESULT_H
+#define LAB_PLAN_RESULT_H
+
+#include <jansson.h>
+
+#include "lab/plan/plan_device.h"
+#include "lab/plan/plan_floor.h"
+#include "lab/plan/plan_tiles.h"
+#include "lab/problem/spec.h"
+
+typedef struct lab_plan_result {
+    lab_work work;
+    lab_floor floor, reach;
+    bool has_reach; /* the device has measured rates */
+
+    lab_tile *tiles; /* those that fit, the fastest first; then the others */
+    size_t tile_count, fitting;
+
+    const char
+        *chosen; /* id of the kernel that the library would run, or NULL: `refusal` says why */
+    int chosen_threads;          /* a block, as the next */
+    uint32_t chosen_shared;      /* dynamic bytes */
+    const lab_tile *chosen_tile; /* NULL where the kernel has no tile of this model */
+    char refusal[sizeof((att_error *)0)->text];
+} lab_plan_result;
+
+/* Plan, with kernels whose ids match `kernel` alone; NULL: any. Fails where the problem makes no sense, or memory runs out. */
+bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
+                   const char *kernel, lab_message *why);
+void lab_plan_free(lab_plan_result *result);
+
+/* "m128n64s2w4". */
+void lab_tile_name(const lab_tile *tile, char *buf, size_t n);
+
+/* As JSON. */
+json_t *lab_plan_device_object(const lab_device *device);
+json_t *lab_plan_object(const lab_plan_result *result, const lab_spec *spec);
+
+#endif

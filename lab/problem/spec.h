@@ -1,0 +1,137 @@
+/* spec.h: an attention problem as one line of text, and back.
+ *
+ *     b2h8s512d64                         batch 2, 8 heads, 512 rows and keys, head dimension 64
+ *     b2h8hkv2s1sk4096d192dv128,bf16      GQA, decode, d_v other than d_qk, bfloat16
+ *     b1h4s128sk96d64,causal=bottom-right,window=16:0,softcap=30,lse
+ *
+ * Shape keys: b, h (or hq), hkv, s (or sq), sk, d, dv. hkv, sk and dv default to h, s and d.
+ * Modifiers, each after a comma:
+ *     fp16 bf16 f32            dtype of Q, K, V (fp16); o=fp16|bf16|f32  of O (the same)
+ *     causal                   where seq_q = seq_k;  causal=top-left|bottom-right  anywhere
+ *     window=L:R               keys seen left and right of the diagonal, -1 for no limit
+ *     align=top-left|bottom-right        the diagonal of window and alibi without causal
+ *     scale=X  softcap=X  alibi  alibi=b (slopes a batch entry)  sinks  lse
+ *     bias  bias=TYPE  bias=TYPE:bhqk    TYPE f32, fp16, bf16 or bool; a 1 in place of one of the
+ *                              four letters broadcasts that dimension: bias=fp16:1h1k
+ *     biasfill=normal|hide|hide-rows|+inf   what the bias holds: hide has hidden keys in every row,
+ *                              hide-rows also whole rows, +inf one +inf in every seventh row
+ *     biascol=N                elements from one key of the bias to the next (1)
+ *     varlen                   cu_seqlens for queries and keys, lengths drawn from lenseed
+ *     lens=5:0:17              the same with lengths given; cuq[=..], cuk[=..] for one side alone
+ *     lensk  lensk=5:0:17      a K/V cache with keys in use per batch entry
+ *     lenseed=N                draws other lengths (0)
+ *     paged=N                  K and V in permuted pages of N keys, the first pages shared
+ *     layout=bshd|bhsd|packed  strides (bshd)
+ *     pad=N                    N elements of slack after every row of every tensor, NaN inside
+ *     offset=N                 base pointers N elements past an aligned address
+ *     bcast=b|h|bh             K and V with stride 0 along batch, heads or both
+ *     absurd                   a huge stride in every dimension of size 1
+ *     data=NAME                what the tensors hold, see lab_data
+ *
+ * A line fixes the problem completely, lengths included; what the tensors hold also depends on the
+ * seed given to lab_tensors_create(). Thread: every function here is safe. */
+#ifndef LAB_SPEC_H
+#define LAB_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attest.h"
+#include "lab/base/message.h"
+
+enum { LAB_LENS_MAX = 64, LAB_SPEC_MAX = 2048 };
+
+typedef enum lab_layout { LAB_BSHD, LAB_BHSD, LAB_PACKED } lab_layout;
+
+typedef enum lab_data {
+    LAB_DATA_NORMAL,     /* normal: N(0, 1) everywhere */
+    LAB_DATA_HUGE,       /* huge: logits to +-133120 and above, past the range of float16 */
+    LAB_DATA_ONEHOT,     /* onehot: one key takes all the weight */
+    LAB_DATA_EQUAL,      /* equal: equal logits, O is the mean of V */
+    LAB_DATA_DENORMAL,   /* denormal: subnormals of the dtype in Q, K and V */
+    LAB_DATA_ZERO,       /* zero: +0 and -0 */
+    LAB_DATA_RAMP,       /* ramp: logits grow with the key, the maximum arrives last */
+    LAB_DATA_SHIFT,      /* shift: K has a large common offset, which leaves O as it is */
+    LAB_DATA_NAN_MASKED, /* nan-masked: NaN and Inf in every K and V row that no query row sees */
+    LAB_DATA_NAN_VISIBLE, /* nan-visible: one NaN in K and one in V; they reach who sees them */
+    LAB_DATA_INF_V,       /* inf-v: a few +Inf and -Inf in V */
+    LAB_DATA_SPARSE,      /* sparse: zero but near both ends of K and V, for tensors past RAM */
+    LAB_DATA_COUNT
+} lab_data;
+
+typedef enum lab_bias_fill {
+    LAB_BIAS_NORMAL,
+    LAB_BIAS_HIDE,
+    LAB_BIAS_HIDE_ROWS,
+    LAB_BIAS_POSITIVE_INF,
+    LAB_BIAS_FILL_COUNT
+} lab_bias_fill;
+
+/* Lengths of the sequences of one side: none, drawn from lenseed, or listed. */
+typedef enum lab_lens_mode { LAB_LENS_NONE, LAB_LENS_DRAWN, LAB_LENS_LISTED } lab_lens_mode;
+
+typedef struct lab_lens {
+    lab_lens_mode mode;
+    int count;
+    int32_t list[LAB_LENS_MAX];
+} lab_lens;
+
+typedef struct lab_spec {
+    att_problem
+        problem; /* complete once lab_spec_finish() has run: strides, totals, page counts */
+    int64_t heads_kv, seq_k, d_v; /* as given; -1: the same as heads_q, seq_q, d_qk */
+    att_dtype dtype_o;            /* as given; 0: the same as the dtype */
+    bool scale_given;
+    bool causal_plain; /* `causal` without an alignment */
+    bool alibi_per_batch;
+    bool bias_broadcast[4]; /* batch, head, row, col */
+    lab_bias_fill bias_fill;
+    int64_t bias_col; /* stride of the bias from key to key */
+    lab_lens cu_q, cu_k, lens_k;
+    uint64_t lens_seed;
+    lab_layout layout;
+    int64_t pad, offset;
+    bool broadcast_batch, broadcast_heads;
+    bool absurd_strides;
+    lab_data data;
+    int64_t k_offset, v_offset; /* packed: where K and V start in the one buffer, in elements */
+} lab_spec;
+
+/* An empty spec: b1 h1 s1 d64, fp16, nothing else. */
+void lab_spec_init(lab_spec *spec);
+
+/* Set one shape key or modifier by its name above: ("hkv", "2"), ("causal", NULL), ("window", "4:0").
+ * The long flags of the program go through here too, so it also takes "dtype", `,` for `:` in
+ * lists, and - as a value of causal - "none". */
+bool lab_spec_set(lab_spec *spec, const char *name, const char *value, lab_message *why);
+
+/* Apply the text to the spec, on top of what it holds. */
+bool lab_spec_read(lab_spec *spec, const char *text, lab_message *why);
+
+/* Fill in what follows from the rest. Fails where the spec contradicts itself or leaves a choice
+ * open that has no default; what is merely unsupported is left for the library to refuse. May be
+ * called again after further changes. */
+bool lab_spec_finish(lab_spec *spec, lab_message *why);
+
+/* lab_spec_init, lab_spec_read, lab_spec_finish. */
+bool lab_spec_parse(lab_spec *spec, const char *text, lab_message *why);
+
+/* The canonical line; parsing it gives the same spec. LAB_SPEC_MAX bytes always suffice. */
+void lab_spec_print(const lab_spec *spec, char *buf, size_t n);
+
+/* Rows and keys of batch entry b, and the keys its cu_seqlens_k sets aside for it. The two last
+ * differ where a packed cache is not full. */
+int64_t lab_spec_len_q(const lab_spec *spec, int64_t b);
+int64_t lab_spec_len_k(const lab_spec *spec, int64_t b);
+int64_t lab_spec_room_k(const lab_spec *spec, int64_t b);
+
+/* (row, key) pairs of a sequence that causal mask and window let be seen. */
+double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys);
+
+/* Work of the problem: 2 operations a multiply-add of the visible keys, both products; bytes are Q, K
+ * and V read once and O written once. */
+double lab_spec_flops(const lab_spec *spec);
+double lab_spec_bytes(const lab_spec *spec);
+
+#endif

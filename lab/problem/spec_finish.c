@@ -1,0 +1,298 @@
+/* spec_finish.c: what follows from a spec: lengths, strides, totals, page counts, work. */
+#include "lab/problem/spec.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "lab/base/random.h"
+#include "ref/oracle.h"
+
+/* ------------------------------------------------------------------ lengths */
+
+/* Streams of the length draw; equal for queries and keys that are packed together. */
+enum { STREAM_Q, STREAM_K, STREAM_LENS_K };
+
+static int64_t draw_length(const lab_spec *spec, int64_t b, int64_t longest, uint64_t stream) {
+    if (b == 0)
+        return longest; /* so that the problem's seq is the longest sequence, not just a bound */
+    if (b == 1 && spec->problem.batch > 2)
+        return 0;
+    lab_random random;
+    lab_random_seed(&random, spec->lens_seed, stream << 48 | (uint64_t)b);
+    return lab_random_below(&random, longest + 1);
+}
+
+static int64_t length(const lab_spec *spec, const lab_lens *lens, int64_t b, int64_t longest,
+                      uint64_t stream) {
+    switch (lens->mode) {
+    case LAB_LENS_DRAWN:
+        return draw_length(spec, b, longest, stream);
+    case LAB_LENS_LISTED:
+        return lens->list[b];
+    default:
+        return longest;
+    }
+}
+
+int64_t lab_spec_len_q(const lab_spec *spec, int64_t b) {
+    return length(spec, &spec->cu_q, b, spec->problem.seq_q, STREAM_Q);
+}
+
+int64_t lab_spec_room_k(const lab_spec *spec, int64_t b) {
+    const bool self_attention =
+        spec->cu_q.mode == LAB_LENS_DRAWN && spec->problem.seq_q == spec->problem.seq_k;
+    return length(spec, &spec->cu_k, b, spec->problem.seq_k,
+                  self_attention ? STREAM_Q : STREAM_K);
+}
+
+int64_t lab_spec_len_k(const lab_spec *spec, int64_t b) {
+    return att_min(lab_spec_room_k(spec, b),
+                   length(spec, &spec->lens_k, b, spec->problem.seq_k, STREAM_LENS_K));
+}
+
+static bool check_list(const char *name, const lab_lens *lens, int64_t batch, int64_t longest,
+                       lab_message *why) {
+    if (lens->mode != LAB_LENS_LISTED)
+        return true;
+    if (lens->count != batch)
+        return lab_fail(why, "%s lists %d lengths but batch=%lld", name, lens->count,
+                        (long long)batch);
+    for (int b = 0; b < lens->count; b++)
+        if (lens->list[b] > longest)
+            return lab_fail(why, "%s: length %d is beyond the longest, %lld", name,
+                            (int)lens->list[b], (long long)longest);
+    return true;
+}
+
+static bool finish_lengths(lab_spec *spec, lab_message *why) {
+    att_problem *p = &spec->problem;
+    if (!check_list("cuq", &spec->cu_q, p->batch, p->seq_q, why) ||
+        !check_list("cuk", &spec->cu_k, p->batch, p->seq_k, why) ||
+        !check_list("lensk", &spec->lens_k, p->batch, p->seq_k, why))
+        return false;
+    p->total_q = p->total_k = 0;
+    if (p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K))
+        for (int64_t b = 0; b < p->batch; b++) {
+            p->total_q += p->features & ATT_CU_SEQLENS_Q ? lab_spec_len_q(spec, b) : 0;
+            p->total_k += p->features & ATT_CU_SEQLENS_K ? lab_spec_room_k(spec, b) : 0;
+        }
+    return true;
+}
+
+static bool lengths_differ(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    if (p->seq_q != p->seq_k)
+        return true;
+    if (!(p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K)))
+        return false;
+    for (int64_t b = 0; b < p->batch; b++)
+        if (lab_spec_len_q(spec, b) != lab_spec_len_k(spec, b))
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------ strides */
+
+typedef struct extents {
+    int64_t batch, head, row;
+} extents;
+
+/* Contiguous but for `width` elements a row; false on overflow. */
+static bool lay_out(att_strides *strides, lab_layout layout, extents n, int64_t width) {
+    strides->col = 1;
+    if (layout == LAB_BHSD) {
+        strides->row = width;
+        return att_mul(n.row, strides->row, &strides->head) &&
+               att_mul(n.head, strides->head, &strides->batch);
+    }
+    strides->head = width;
+    return att_mul(n.head, strides->head, &strides->row) &&
+           att_mul(n.row, strides->row, &strides->batch);
+}
+
+static const int64_t absurd = INT64_C(1) << 61;
+
+static void make_absurd(att_strides *strides, extents n, bool has_batch) {
+    if (n.batch == 1 || !has_batch)
+        strides->batch = absurd;
+    if (n.head == 1)
+        strides->head = absurd;
+    if (n.row == 1)
+        strides->row = absurd;
+}
+
+static bool pack(lab_spec *spec, extents q, extents kv) {
+    att_problem *p = &spec->problem;
+    const int64_t qk = p->d_qk + spec->pad, v = p->d_v + spec->pad;
+    int64_t q_width, k_width, v_width;
+    if (!att_mul(p->heads_q, qk, &q_width) || !att_mul(p->heads_kv, qk, &k_width) ||
+        !att_mul(p->heads_kv, v, &v_width))
+        return false;
+    int64_t row, batch;
+    if (!att_add(q_width, k_width, &row) || !att_add(row, v_width, &row) ||
+        !att_mul(q.row, row, &batch))
+        return false;
+    p->q = p->k = (att_strides){batch, qk, row, 1};
+    p->v = (att_strides){batch, v, row, 1};
+    spec->k_offset = q_width;
+    spec->v_offset = q_width + k_width;
+    return q.row == kv.row && lay_out(&p->o, LAB_BSHD, q, v);
+}
+
+static bool lay_out_bias(lab_spec *spec) {
+    att_problem *p = &spec->problem;
+    const bool *one = spec->bias_broadcast;
+    const int64_t heads = one[1] ? 1 : p->heads_q, rows = one[2] ? 1 : p->seq_q;
+    int64_t row;
+    p->bias.col = spec->bias_col;
+    if (!att_mul(one[3] ? 1 : p->seq_k, p->bias.col, &row) ||
+        !att_add(row, spec->pad, &p->bias.row) || !att_mul(rows, p->bias.row, &p->bias.head) ||
+        !att_mul(heads, p->bias.head, &p->bias.batch))
+        return false;
+    if (one[0])
+        p->bias.batch = 0;
+    if (one[1])
+        p->bias.head = 0;
+    if (one[2])
+        p->bias.row = 0;
+    if (one[3])
+        p->bias.col = 0;
+    return true;
+}
+
+static bool finish_strides(lab_spec *spec) {
+    att_problem *p = &spec->problem;
+    const bool packed_q = p->features & ATT_CU_SEQLENS_Q,
+               packed_k = p->features & ATT_CU_SEQLENS_K;
+    const bool paged = p->features & ATT_PAGED;
+    const extents q = {packed_q ? 1 : p->batch, p->heads_q, packed_q ? p->total_q : p->seq_q};
+    extents kv = {packed_k ? 1 : p->batch, p->heads_kv, packed_k ? p->total_k : p->seq_k};
+    if (paged)
+        kv = (extents){p->num_pages, p->heads_kv, p->page_size};
+
+    const int64_t qk_width = p->d_qk + spec->pad, v_width = p->d_v + spec->pad;
+    if (spec->layout == LAB_PACKED) {
+        if (!pack(spec, q, kv))
+            return false;
+    } else if (!lay_out(&p->q, spec->layout, q, qk_width) ||
+               !lay_out(&p->k, spec->layout, kv, qk_width) ||
+               !lay_out(&p->v, spec->layout, kv, v_width) ||
+               !lay_out(&p->o, spec->layout, q, v_width)) {
+        return false;
+    }
+    p->lse = (att_strides){.row = 1, .head = q.row + spec->pad, .col = 1};
+    if (!att_mul(q.head, p->lse.head, &p->lse.batch) || !lay_out_bias(spec))
+        return false;
+
+    if (spec->broadcast_batch)
+        p->k.batch = p->v.batch = 0;
+    if (spec->broadcast_heads)
+        p->k.head = p->v.head = 0;
+    if (spec->absurd_strides) {
+        make_absurd(&p->q, q, !packed_q);
+        make_absurd(&p->k, kv, paged || !packed_k);
+        make_absurd(&p->v, kv, paged || !packed_k);
+        make_absurd(&p->o, q, !packed_q);
+        make_absurd(&p->lse, q, !packed_q);
+    }
+    return true;
+}
+
+/* What the bases of q, k, v and o are aligned to: an aligned address and `offset` elements, K and V of a
+ * packed buffer at their places in it. */
+static int64_t alignment_of(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    const uint64_t element = att_dtype_size(p->dtype), element_o = att_dtype_size(p->dtype_o);
+    uint64_t bits = 16 | (uint64_t)spec->offset * element | (uint64_t)spec->offset * element_o;
+    if (spec->layout == LAB_PACKED)
+        bits |= ((uint64_t)spec->k_offset | (uint64_t)spec->v_offset) * element;
+    return (int64_t)(bits & (~bits + 1));
+}
+
+/* -------------------------------------------------------------------- finish */
+
+static bool finish_pages(lab_spec *spec, lab_message *why) {
+    att_problem *p = &spec->problem;
+    if (!(p->features & ATT_PAGED)) {
+        p->page_size = p->num_pages = p->page_table_stride = 0;
+        return true;
+    }
+    if (spec->broadcast_batch || spec->layout == LAB_PACKED)
+        return lab_fail(why, "paged goes with neither layout=packed nor bcast=b");
+    /* The first page of every sequence is one and the same; one page more belongs to nobody. */
+    const int64_t pages = att_ceil_div(p->seq_k, p->page_size);
+    int64_t own;
+    if (!att_mul(p->batch, att_max(pages - 1, 0), &own) || own > INT32_MAX - 2)
+        return lab_fail(why, "paged=%lld needs more pages than an id can name",
+                        (long long)p->page_size);
+    p->num_pages = own + 2;
+    p->page_table_stride = pages + (spec->pad ? 1 : 0);
+    return true;
+}
+
+bool lab_spec_finish(lab_spec *spec, lab_message *why) {
+    att_problem *p = &spec->problem;
+    p->heads_kv = spec->heads_kv < 0 ? p->heads_q : spec->heads_kv;
+    p->seq_k = spec->seq_k < 0 ? p->seq_q : spec->seq_k;
+    p->d_v = spec->d_v < 0 ? p->d_qk : spec->d_v;
+    p->dtype_o = spec->dtype_o ? spec->dtype_o : p->dtype;
+    if (!spec->scale_given)
+        p->scale = p->d_qk > 0 ? (float)(1.0 / sqrt((double)p->d_qk)) : 1.0f;
+    p->alibi_stride_batch = spec->alibi_per_batch ? p->heads_q : 0;
+
+    if (p->heads_q < 1 || p->heads_kv < 1)
+        return lab_fail(why, "heads_q=%lld, heads_kv=%lld: there must be at least one of each",
+                        (long long)p->heads_q, (long long)p->heads_kv);
+    if (p->heads_q % p->heads_kv != 0)
+        return lab_fail(why, "heads_q=%lld is not a multiple of heads_kv=%lld",
+                        (long long)p->heads_q, (long long)p->heads_kv);
+    if (!finish_lengths(spec, why) || !finish_pages(spec, why))
+        return false;
+    if (spec->causal_plain && lengths_differ(spec))
+        return lab_fail(why,
+                        "causal needs its alignment named where queries and keys differ in "
+                        "number: causal=top-left or causal=bottom-right");
+    if (spec->layout == LAB_PACKED && lengths_differ(spec))
+        return lab_fail(why, "layout=packed needs as many keys as queries");
+    if (spec->layout == LAB_PACKED && (spec->broadcast_batch || spec->broadcast_heads))
+        return lab_fail(why, "layout=packed does not go with bcast");
+    if (!finish_strides(spec))
+        return lab_fail(why, "a tensor's size in elements does not fit 63 bits");
+    p->alignment = alignment_of(spec);
+    return true;
+}
+
+/* --------------------------------------------------------------------- work */
+
+double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys) {
+    if (p->causal == ATT_CAUSAL_NONE && p->window_left < 0 && p->window_right < 0)
+        return (double)rows * (double)keys;
+    double pairs = 0.0;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t lo, hi;
+        att_ref_visible(p, rows, keys, i, &lo, &hi);
+        pairs += (double)att_max(hi - lo, 0);
+    }
+    return pairs;
+}
+
+double lab_spec_flops(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    double pairs = 0.0;
+    for (int64_t b = 0; b < p->batch; b++)
+        pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b));
+    return 2.0 * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
+}
+
+double lab_spec_bytes(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    double rows = 0.0, keys = 0.0;
+    for (int64_t b = 0; b < p->batch; b++) {
+        rows += (double)lab_spec_len_q(spec, b);
+        keys += (double)lab_spec_len_k(spec, b);
+    }
+    const double element = (double)att_dtype_size(p->dtype);
+    return rows * (double)p->heads_q * (double)p->d_qk * element +
+           keys * (double)p->heads_kv * (double)(p->d_qk + p->d_v) * element +
+           rows * (double)p->heads_q * (double)p->d_v * (double)att_dtype_size(p->dtype_o);
+}

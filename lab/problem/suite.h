@@ -1,0 +1,22 @@
+/* suite.h: a named list of problems, kept as a text file: one spec a line, # begins a comment. */
+#ifndef LAB_SUITE_H
+#define LAB_SUITE_H
+
+#include <stddef.h>
+
+#include "lab/base/message.h"
+#include "lab/problem/spec.h"
+
+typedef struct lab_suite {
+    char path[1024]; /* the file that was read */
+    size_t count;
+    lab_spec *specs;
+} lab_suite;
+
+/* Read a suite: NAME.txt, found as lab/base/data_file.h says, the variable being ATTEST_SUITES, or a path.
+ * Fails naming the file and line at fault, or the folders searched. */
+bool lab_suite_read(lab_suite *suite, const char *name, lab_message *why);
+
+void lab_suite_free(lab_suite *suite);
+
+#endif

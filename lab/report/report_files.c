@@ -1,0 +1,258 @@
+/* report_files.c: the files of a report found, read, told apart and put in order. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "lab/report/report_model.h"
+
+/* A file of results is a few MiB at most; a folder of them a few levels deep. */
+enum { FILE_BYTES_MOST = 1 << 28, DEPTH_MOST = 16 };
+
+static const char statement_type[] = "https://in-toto.io/Statement/v1";
+
+static const struct {
+    const char *schema;
+    lab_report_kind kind;
+} schemas[] = {
+    {"attest-bench-1", LAB_REPORT_BENCH},
+    {"attest-bench-2", LAB_REPORT_BENCH},
+    {"attest-gpu-vs-torch-1", LAB_REPORT_GPU_TORCH},
+    {"attest-cpu-vs-torch-1", LAB_REPORT_CPU_TORCH},
+    {"attest-ablation-1", LAB_REPORT_ABLATION},
+    {"attest-gpu-peaks-1", LAB_REPORT_PEAKS},
+    {"attest-audit-1", LAB_REPORT_AUDIT},
+    {"attest-profile-1", LAB_REPORT_PROFILE},
+    {"attest-compare-1", LAB_REPORT_COMPARE},
+};
+
+/* ------------------------------------------------------------------------ one file */
+
+static bool system_failed(const char *path, lab_message *why) {
+    return lab_fail(why, "%s: %s", path, strerror(errno));
+}
+
+/* The bytes of a regular file; *out is allocated. */
+static bool read_bytes(const char *path, char **out, size_t *length, lab_message *why) {
+    struct stat info;
+    *out = NULL;
+    *length = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang it */
+    if (fd < 0)
+        return system_failed(path, why);
+    bool ok = fstat(fd, &info) == 0 || system_failed(path, why);
+    if (ok && !S_ISREG(info.st_mode))
+        ok = lab_fail(why, "%s: is neither a file nor a folder", path);
+    if (ok && info.st_size > FILE_BYTES_MOST)
+        ok = lab_fail(why, "%s: is larger than %d MiB", path, FILE_BYTES_MOST >> 20);
+    if (ok) {
+        *out = malloc((size_t)info.st_size + 1);
+        ok = *out || lab_fail(why, "%s: no memory to read it", path);
+    }
+    while (ok && *length < (size_t)info.st_size) {
+        const ssize_t got = read(fd, *out + *length, (size_t)info.st_size - *length);
+        ok = got >= 0 || system_failed(path, why);
+        if (got <= 0)
+            break;
+        *length += (size_t)got;
+    }
+    close(fd);
+    return ok;
+}
+
+/* What the document is. In a folder (`among_others`) another document of attest is passed over. */
+static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why) {
+    const lab_node root = lab_node_root(file->name, file->document);
+    const char *type = NULL;
+    file->schema = NULL;
+    if (!lab_node_is_object(&root, why) ||
+        !lab_node_text_maybe(&root, "schema", &file->schema, why) ||
+        !lab_node_text_maybe(&root, "_type", &type, why))
+        return false;
+    if (!file->schema && type && strcmp(type, statement_type) == 0) {
+        file->schema = type;
+        file->kind = LAB_REPORT_STATEMENT;
+        return true;
+    }
+    if (!file->schema)
+        return lab_fail(why, "%s: schema: is missing: this is no file of attest", file->name);
+    for (size_t i = 0; i < sizeof schemas / sizeof schemas[0]; i++)
+        if (strcmp(schemas[i].schema, file->schema) == 0) {
+            file->kind = schemas[i].kind;
+            return true;
+        }
+    file->kind = LAB_REPORT_OTHER;
+    return (among_others && strncmp(file->schema, "attest-", 7) == 0) ||
+           lab_fail(why, "%s: schema: a report cannot show '%.60s'", file->name, file->schema);
+}
+
+static bool read_head(lab_report_file *file, lab_message *why) {
+    const lab_node document = lab_node_root(file->name, file->document);
+    const lab_node predicate = lab_node_member(&document, "predicate");
+    const lab_node root = file->kind == LAB_REPORT_STATEMENT ? predicate : document;
+    file->version = file->date = file->device = file->kernel = "";
+    return lab_node_text_maybe(&root, "attest", &file->version, why) &&
+           lab_node_text_maybe(&root, "made", &file->date, why) &&
+           lab_node_number_maybe(&root, "device_seconds", &file->device_seconds, why);
+}
+
+static bool add_file(lab_report *report, const char *path, const char *name, bool among_others,
+                     lab_message *why) {
+    lab_report_file *files =
+        lab_report_grow(report->files, report->file_count, sizeof *files, why);
+    char *bytes = NULL;
+    size_t length = 0;
+    if (!files)
+        return false;
+    report->files = files;
+    lab_report_file *file = &files[report->file_count];
+    *file = (lab_report_file){.name = lab_report_text(report, "%s", name)};
+    if (!read_bytes(path, &bytes, &length, why)) {
+        free(bytes);
+        return false;
+    }
+    json_error_t error;
+    att_sha256_of(bytes, length, file->digest);
+    file->document = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &error);
+    free(bytes);
+    if (!file->document)
+        return lab_fail(why, "%s: line %d: %s", path, error.line, error.text);
+    report->file_count++;
+    return tell_kind(file, among_others, why) && read_head(file, why);
+}
+
+/* -------------------------------------------------------------------------- folders */
+
+static int is_candidate(const struct dirent *entry) {
+    return entry->d_name[0] != '.';
+}
+
+static int by_name(const struct dirent **left, const struct dirent **right) {
+    return strcmp((*left)->d_name, (*right)->d_name);
+}
+
+static bool ends_in(const char *text, const char *ending) {
+    const size_t length = strlen(text), tail = strlen(ending);
+    return length > tail && strcmp(text + length - tail, ending) == 0;
+}
+
+static bool add_path(lab_report *report, const char *path, const char *name, int depth,
+                     lab_message *why);
+
+static bool add_folder(lab_report *report, const char *path, const char *name, int depth,
+                       lab_message *why) {
+    struct dirent **entries = NULL;
+    const int count = scandir(path, &entries, is_candidate, by_name);
+    bool ok = count >= 0 || system_failed(path, why);
+    for (int i = 0; i < count; i++) {
+        const char *inner = entries[i]->d_name;
+        const char *where = lab_report_text(report, "%s/%s", path, inner);
+        struct stat info;
+        if (ok && stat(where, &info) == 0 && (S_ISDIR(info.st_mode) || ends_in(inner, ".json")))
+            ok = add_path(report, where,
+                          lab_report_text(report, "%s%s%s", name, *name ? "/" : "", inner),
+                          depth + 1, why);
+        free(entries[i]);
+    }
+    free(entries);
+    return ok;
+}
+
+static bool add_path(lab_report *report, const char *path, const char *name, int depth,
+                     lab_message *why) {
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return system_failed(path, why);
+    if (!S_ISDIR(info.st_mode))
+        return add_file(report, path, name, depth > 0, why);
+    if (depth > DEPTH_MOST)
+        return lab_fail(why, "%s: folders are more than %d deep", path, DEPTH_MOST);
+    return add_folder(report, path, name, depth, why);
+}
+
+/* The last part of a path, which is how files are named in the report: where the folder lies on this machine is of
+ * no interest to its readers. */
+static const char *last_part(lab_report *report, const char *path) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    size_t start = length;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    const char *part = lab_report_text(report, "%.*s", (int)(length - start), path + start);
+    return strcmp(part, ".") == 0 || strcmp(part, "..") == 0 ? "" : part;
+}
+
+/* --------------------------------------------------------------------------- order */
+
+static int by_version(const char *left, const char *right) {
+    for (;;) {
+        char *left_end, *right_end;
+        const unsigned long a = strtoul(left, &left_end, 10),
+                            b = strtoul(right, &right_end, 10);
+        if (a != b)
+            return a < b ? -1 : 1;
+        if (*left_end != '.' || *right_end != '.')
+            return strcmp(left, right);
+        left = left_end + 1;
+        right = right_end + 1;
+    }
+}
+
+static int oldest_first(const void *left, const void *right) {
+    const lab_report_file *a = left, *b = right;
+    int order = strcmp(a->date, b->date);
+    if (order == 0)
+        order = by_version(a->version, b->version);
+    return order != 0 ? order : strcmp(a->name, b->name);
+}
+
+static bool read_file(lab_report *report, size_t file, lab_message *why) {
+    switch (report->files[file].kind) {
+    case LAB_REPORT_BENCH:
+        return lab_report_read_bench(report, file, why);
+    case LAB_REPORT_GPU_TORCH:
+        return lab_report_read_gpu_torch(report, file, why);
+    case LAB_REPORT_CPU_TORCH:
+        return lab_report_read_cpu_torch(report, file, why);
+    case LAB_REPORT_ABLATION:
+        return lab_report_read_ablation(report, file, why);
+    case LAB_REPORT_PEAKS:
+        return lab_report_read_peaks(report, file, why);
+    case LAB_REPORT_STATEMENT:
+        return lab_report_read_statement(report, file, why);
+    case LAB_REPORT_AUDIT:
+        return lab_report_read_audit(report, file, why);
+    case LAB_REPORT_PROFILE:
+        return lab_report_read_profile(report, file, why);
+    case LAB_REPORT_COMPARE:
+        return lab_report_read_compare(report, file, why);
+    case LAB_REPORT_OTHER:
+        break;
+    }
+    return true;
+}
+
+bool lab_report_make(lab_report *report, const char *const *paths, size_t count,
+                     lab_message *why) {
+    *report = (lab_report){0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < count; i++)
+        ok = add_path(report, paths[i], last_part(report, paths[i]), 0, why);
+    if (ok && report->file_count == 0)
+        ok =
+            lab_fail(why, "%s: no .json file is there", count > 0 ? paths[0] : "nothing given");
+    if (ok)
+        qsort(report->files, report->file_count, sizeof *report->files, oldest_first);
+    for (size_t i = 0; ok && i < report->file_count; i++)
+        ok = read_file(report, i, why);
+    ok = ok && lab_report_compare(report, why);
+    if (!ok)
+        lab_report_free(report);
+    return ok;
+}

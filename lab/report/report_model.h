@@ -1,0 +1,203 @@
+/* report_model.h: what result files say, gathered for a report.
+ *
+ * A report is made from any number of files: of `attest bench`, of the benches against PyTorch, of `attest
+ * ablate`, of gpu_peaks, and attestations. Timings of one problem by attest and by a rival in one file become a
+ * comparison with a verdict; timings of one problem by attest in several files become its history. Nothing comes
+ * from the clock or the machine that the report is made on: the same files give the same report. */
+#ifndef LAB_REPORT_MODEL_H
+#define LAB_REPORT_MODEL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lab/base/json_node.h"
+#include "lab/base/message.h"
+#include "lab/measure/results.h"
+#include "lab/statistics/stats.h"
+#include "lab/statistics/verdict.h"
+
+/* Of the environment, as the file records it. */
+typedef struct lab_report_fact {
+    const char *name, *value;
+} lab_report_fact;
+
+typedef enum lab_report_kind {
+    LAB_REPORT_BENCH,     /* attest-bench-1, -2 */
+    LAB_REPORT_GPU_TORCH, /* attest-gpu-vs-torch-1 */
+    LAB_REPORT_CPU_TORCH, /* attest-cpu-vs-torch-1 */
+    LAB_REPORT_ABLATION,  /* attest-ablation-1 */
+    LAB_REPORT_PEAKS,     /* attest-gpu-peaks-1 */
+    LAB_REPORT_STATEMENT, /* in-toto Statement v1 */
+    LAB_REPORT_AUDIT,     /* attest-audit-1 */
+    LAB_REPORT_PROFILE,   /* attest-profile-1 */
+    LAB_REPORT_COMPARE,   /* attest-compare-1 */
+    LAB_REPORT_OTHER      /* another schema of attest, found in a folder: named, not shown */
+} lab_report_kind;
+
+enum {
+    LAB_REPORT_FACTS = 24,
+    LAB_REPORT_TIMINGS = 20000 /* in all files: each is held against each */
+};
+
+typedef struct lab_report_file {
+    const char *name; /* below the argument that it was found by */
+    char digest[65];  /* sha256 of its bytes */
+    json_t *document;
+    lab_report_kind kind;
+    const char *schema, *version,
+        *date;          /* version of attest, date: "" where the file has none */
+    const char *device; /* "NVIDIA H200"; "" where the file has none */
+    lab_report_fact facts[LAB_REPORT_FACTS];
+    size_t fact_count;
+    double device_seconds; /* as recorded; 0: not recorded */
+    double timed_seconds;  /* samples times the calls in each */
+    lab_results bench;     /* of LAB_REPORT_BENCH */
+    const char *kernel; /* of LAB_REPORT_STATEMENT, as the next: the kernel that it is about */
+    size_t verified, timed; /* problems */
+} lab_report_file;
+
+/* One problem, timed. */
+typedef struct lab_report_timing {
+    size_t file;
+    const char *group;   /* "forward"; "" where the file has none */
+    const char *problem; /* its line */
+    const char *variant; /* "2 threads"; "" where there is nothing to say */
+    const char *subject; /* "attest", or the rival's name and version */
+    const char *kernel;  /* "" where it is not known */
+    bool ours;           /* the subject is attest */
+    const char *failure; /* why it was not timed: a wrong answer, a refusal; "" where it was */
+    lab_samples
+        samples; /* nanoseconds of a call; none where it was not timed, or only its median is recorded */
+    lab_summary ns;
+    double flops, bytes; /* of a call; 0: not known */
+    double floor_ns;     /* 0: not known */
+} lab_report_timing;
+
+/* Two timings held against each other. */
+typedef struct lab_report_pair {
+    size_t ours, theirs;     /* of the timings; theirs may be an earlier run of attest */
+    lab_verdict verdict;     /* of ours against theirs */
+    double speed, low, high; /* ours in times of theirs: above 1 is faster */
+} lab_report_pair;
+
+/* One switch setting of an ablation. */
+typedef struct lab_report_variant {
+    const char *name, *kind, *outcome;
+    lab_samples samples; /* none where it was not timed */
+    lab_summary ns;
+} lab_report_variant;
+
+typedef struct lab_report_ablation {
+    size_t file;
+    const char *kernel, *problem;
+    lab_report_variant *variants;
+    size_t variant_count;
+} lab_report_ablation;
+
+/* `attest bench --aa` or `--inject`: what the measurement says of the same code twice, or of code slowed down. */
+typedef struct lab_report_check {
+    size_t file;
+    const char *kind, *expected; /* "aa" or "inject"; a verdict */
+    double slowdown;             /* a share */
+    double verdicts, right;
+} lab_report_check;
+
+/* One subject of `attest audit`. */
+typedef struct lab_report_saboteur {
+    size_t file;
+    const char *name, *deed, *outcome, *stage, *check;
+    bool honest;
+} lab_report_saboteur;
+
+enum { LAB_REPORT_SHARES = 4 };
+
+/* One kernel under the profiler. */
+typedef struct lab_report_launch {
+    size_t file;
+    const char *problem, *kernel, *bottleneck;
+    double
+        shares[LAB_REPORT_SHARES]; /* percent: see lab_report_share_keys; below 0: not known */
+} lab_report_launch;
+
+extern const char *const lab_report_share_keys[LAB_REPORT_SHARES];
+
+typedef struct lab_report {
+    lab_report_file *files; /* oldest first: by date, then version, then name */
+    size_t file_count;
+    lab_report_timing *timings;
+    size_t timing_count;
+    lab_report_pair *pairs; /* against rivals; the newest of each problem and rival */
+    size_t pair_count;
+    size_t superseded;        /* comparisons that a newer file repeats */
+    lab_report_pair *history; /* attest against the first run of the same problem */
+    size_t history_count;
+    lab_report_ablation *ablations;
+    size_t ablation_count;
+    lab_report_check *checks;
+    size_t check_count;
+    lab_report_saboteur *saboteurs;
+    size_t saboteur_count;
+    lab_report_launch *launches;
+    size_t launch_count;
+    void **blocks; /* what the fields above point to */
+    size_t block_count;
+    double price_per_hour; /* of device time; 0: not given */
+} lab_report;
+
+/* Read the files and folders (every .json below them) and compare. Fails naming the file and the field. */
+bool lab_report_make(lab_report *report, const char *const *paths, size_t count,
+                     lab_message *why);
+void lab_report_free(lab_report *report);
+
+/* ---------------------------------------------------------------- for the readers */
+
+/* `block` from malloc() lives as long as the report; freed at once, and NULL, where memory ran out. */
+void *lab_report_keep(lab_report *report, void *block);
+
+/* A text that lives as long as the report; "" where memory ran out. */
+const char *lab_report_text(lab_report *report, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Add a fact to the file; nothing where the value is empty or there is no room. */
+void lab_report_fact_add(lab_report_file *file, const char *name, const char *value);
+
+/* Room for one more element of a list; NULL where memory ran out, and the message says so. */
+void *lab_report_grow(void *list, size_t count, size_t element, lab_message *why);
+
+/* The times of an array, with their rounds in order: for samples that were taken in turn. */
+bool lab_report_samples(lab_report *report, const lab_node *object, const char *name,
+                        lab_samples *out, lab_message *why);
+
+/* Add a timing with its summary and, from the line of its problem, the work. `problem` is where the line stands. */
+bool lab_report_add_timing(lab_report *report, const lab_report_timing *timing,
+                           const lab_node *problem, lab_message *why);
+
+/* What reads a file of each kind; `file` is the index in report->files. */
+bool lab_report_read_bench(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_gpu_torch(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_cpu_torch(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_ablation(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_peaks(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_audit(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_profile(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_compare(lab_report *report, size_t file, lab_message *why);
+
+/* The verdicts against a baseline that the file itself records, where it has any. */
+bool lab_report_read_baseline(lab_report *report, size_t file, lab_message *why);
+
+/* Of a bench that checks itself: what it found. `check` is where that stands. */
+bool lab_report_read_check(lab_report *report, size_t file, const lab_node *check,
+                           lab_message *why);
+
+/* The name of the device, from "machine" of `root`. */
+bool lab_report_read_device(lab_report_file *file, const lab_node *root, lab_message *why);
+
+/* The line of "problem", which is text or an object with "spec". */
+bool lab_report_read_problem(const lab_node *root, const char **line, lab_message *why);
+
+/* Fill pairs, superseded and history from the timings. */
+bool lab_report_compare(lab_report *report, lab_message *why);
+
+#endif

@@ -1,0 +1,165 @@
+/* report_summary.c: counts, means and losses, which every view of a report begins with. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/report/report_view.h"
+
+const char *lab_report_verdict_word(lab_verdict_kind kind) {
+    static const char *const words[LAB_VERDICTS] = {
+        [LAB_FASTER] = "faster",
+        [LAB_SLOWER] = "slower",
+        [LAB_SAME] = "same",
+        [LAB_AMBIGUOUS] = "ambiguous",
+    };
+    return words[kind];
+}
+
+const char *lab_report_time(char *buf, size_t n, double ns, const char *micro) {
+    const double us = ns / 1e3, value = us < 999.5 ? us : us < 999.5e3 ? us / 1e3 : us / 1e6;
+    snprintf(buf, n, "%.*f %ss",
+             value < 9.995   ? 2
+             : value < 99.95 ? 1
+                             : 0,
+             value,
+             us < 999.5     ? micro
+             : us < 999.5e3 ? "m"
+                            : "");
+    return buf;
+}
+
+const char *lab_report_label(char *buf, size_t n, const lab_report_timing *timing) {
+    snprintf(buf, n, "%s%s%s", timing->problem, *timing->variant ? ", " : "", timing->variant);
+    return buf;
+}
+
+/* ------------------------------------------------------------------------- tallies */
+
+static lab_report_tally *tally_of(lab_report_tally *tallies, size_t *count,
+                                  const lab_report *report, const lab_report_pair *pair) {
+    const lab_report_timing *theirs = &report->timings[pair->theirs];
+    const char *device = report->files[theirs->file].device;
+    for (size_t i = 0; i < *count; i++)
+        if (strcmp(tallies[i].device, device) == 0 &&
+            strcmp(tallies[i].rival, theirs->subject) == 0 &&
+            strcmp(tallies[i].group, theirs->group) == 0)
+            return &tallies[i];
+    lab_report_tally *tally = &tallies[(*count)++];
+    *tally =
+        (lab_report_tally){.device = device, .rival = theirs->subject, .group = theirs->group};
+    return tally;
+}
+
+size_t lab_report_tallies(const lab_report *report, lab_report_tally **out) {
+    size_t count = 0;
+    *out = calloc(report->pair_count ? report->pair_count : 1, sizeof **out);
+    if (!*out)
+        return 0;
+    for (size_t i = 0; i < report->pair_count; i++) {
+        const lab_report_pair *pair = &report->pairs[i];
+        lab_report_tally *tally = tally_of(*out, &count, report, pair);
+        tally->counts[pair->verdict.kind]++;
+        tally->total++;
+        tally->mean += log(pair->speed);
+        if (!tally->worst || pair->speed < tally->worst->speed)
+            tally->worst = pair;
+    }
+    for (size_t i = 0; i < count; i++)
+        (*out)[i].mean = exp((*out)[i].mean / (double)(*out)[i].total);
+    return count;
+}
+
+/* -------------------------------------------------------------------------- losses */
+
+static int slowest_first(const void *left, const void *right) {
+    const lab_report_pair *a = *(const lab_report_pair *const *)left,
+                          *b = *(const lab_report_pair *const *)right;
+    if (a->verdict.kind != b->verdict.kind)
+        return a->verdict.kind == LAB_SLOWER ? -1 : 1;
+    return a->speed != b->speed ? (a->speed > b->speed) - (a->speed < b->speed)
+                                : (a->ours > b->ours) - (a->ours < b->ours);
+}
+
+size_t lab_report_losses(const lab_report *report, const lab_report_pair ***out) {
+    size_t count = 0;
+    *out = calloc(report->pair_count ? report->pair_count : 1, sizeof(const void *));
+    if (!*out)
+        return 0;
+    for (size_t i = 0; i < report->pair_count; i++) {
+        const lab_verdict_kind kind = report->pairs[i].verdict.kind;
+        if (kind == LAB_SLOWER || kind == LAB_AMBIGUOUS)
+            (*out)[count++] = &report->pairs[i];
+    }
+    qsort((void *)*out, count, sizeof(const void *), slowest_first);
+    return count;
+}
+
+/* -------------------------------------------------------------------------- groups */
+
+size_t lab_report_statements(const lab_report *report) {
+    size_t count = 0;
+    for (size_t i = 0; i < report->file_count; i++)
+        count += report->files[i].kind == LAB_REPORT_STATEMENT;
+    return count;
+}
+
+bool lab_report_as_it_should(const lab_report_saboteur *s) {
+    return strcmp(s->outcome, s->honest ? "passed" : "caught") == 0;
+}
+
+lab_report_audit lab_report_audited(const lab_report *report) {
+    lab_report_audit audit = {0};
+    for (size_t i = 0; i < report->saboteur_count; i++) {
+        const lab_report_saboteur *s = &report->saboteurs[i];
+        const bool right = lab_report_as_it_should(s);
+        audit.honest += s->honest;
+        audit.saboteurs += !s->honest;
+        audit.passed += s->honest && right;
+        audit.caught += !s->honest && right;
+    }
+    return audit;
+}
+
+const lab_report_variant *lab_report_all_on(const lab_report_ablation *ablation) {
+    for (size_t i = 0; i < ablation->variant_count; i++)
+        if (strcmp(ablation->variants[i].kind, "all_on") == 0 &&
+            ablation->variants[i].samples.count > 0)
+            return &ablation->variants[i];
+    return NULL;
+}
+
+bool lab_report_is_rung(const lab_report *report, const lab_report_timing *t) {
+    for (size_t i = 0; i < report->timing_count; i++) {
+        const lab_report_timing *other = &report->timings[i];
+        if (other != t && other->file == t->file && other->ours && t->ours &&
+            strcmp(other->problem, t->problem) == 0 &&
+            strcmp(other->variant, t->variant) == 0 && strcmp(other->kernel, t->kernel) != 0)
+            return true;
+    }
+    return false;
+}
+
+bool lab_report_in_group(const lab_report *report, const lab_report_timing *timing,
+                         const lab_report_group *group) {
+    const lab_report_file *file = &report->files[timing->file];
+    return file->kind == group->kind && strcmp(file->device, group->device) == 0 &&
+           strcmp(timing->group, group->group) == 0;
+}
+
+size_t lab_report_groups(const lab_report *report, lab_report_group **out) {
+    size_t count = 0;
+    *out = calloc(report->timing_count ? report->timing_count : 1, sizeof **out);
+    if (!*out)
+        return 0;
+    for (size_t i = 0; i < report->timing_count; i++) {
+        const lab_report_timing *t = &report->timings[i];
+        const lab_report_file *file = &report->files[t->file];
+        bool known = false;
+        for (size_t k = 0; k < count && !known; k++)
+            known = lab_report_in_group(report, t, &(*out)[k]);
+        if (!known)
+            (*out)[count++] = (lab_report_group){
+                .device = file->device, .group = t->group, .kind = file->kind};
+    }
+    return count;
+}

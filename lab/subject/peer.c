@@ -1,0 +1,173 @@
+/* peer.c: a plug-in as a subject. */
+#include "lab/subject/peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cuda/device.h"
+#include "lab/subject/peer_crash.h"
+
+enum { WHY = 300 };
+
+/* A peer made ready. */
+typedef struct guest {
+    const lab_peer *peer;
+    void *state;
+    att_cuda_device *gpu; /* NULL on the CPU */
+} guest;
+
+/* A context of the GPU is current while the peer is called. */
+static bool enter(const guest *g, const char *call, bool *entered) {
+    *entered = false;
+    if (g->gpu && att_cuda_device_enter_once(g->gpu, entered) != ATT_OK)
+        return false;
+    lab_peer_enter(g->peer->table.name, call);
+    return true;
+}
+
+static void leave(const guest *g, bool entered) {
+    lab_peer_leave();
+    if (entered)
+        att_cuda_device_leave(g->gpu);
+}
+
+/* "name: prepare() failed with 3: no memory"; returns the status. */
+static att_status broke(const guest *g, att_status status, const char *call, int code,
+                        const char *text, lab_message *why) {
+    lab_fail(why, "%s: %s failed with %d%s%s", g->peer->table.name, call, code,
+             *text ? ": " : "", text);
+    return status;
+}
+
+static att_status device_of(att_peer_device *out, guest *g, att_context *ctx,
+                            lab_message *why) {
+    const att_peer *table = &g->peer->table;
+    att_context_info info = {.size = sizeof info};
+    att_status status = att_context_query(ctx, &info);
+    const bool gpu = info.device == ATT_DEVICE_CUDA;
+    if (status == ATT_OK && gpu)
+        status = att_cuda_device_open(&g->gpu, info.device_index);
+    if (status != ATT_OK) {
+        lab_fail(why, "%s", att_last_error()->text);
+        return status;
+    }
+    if (!(table->devices & (gpu ? ATT_PEER_CUDA : ATT_PEER_CPU))) {
+        lab_fail(why, "%s: devices: it does not compute on %s", table->name,
+                 gpu ? "a GPU" : "the CPU");
+        return ATT_E_UNSUPPORTED;
+    }
+    *out = (att_peer_device){.size = sizeof *out,
+                             .device = gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU,
+                             .index = gpu ? info.device_index : 0,
+                             .threads = info.threads};
+    return ATT_OK;
+}
+
+/* supports(), then prepare(). The device's context is current. */
+static att_status call_prepare(guest *g, const att_problem *problem,
+                               const att_peer_device *device, lab_message *why) {
+    const att_peer *table = &g->peer->table;
+    char text[WHY] = "";
+    lab_peer_enter(table->name, "supports()");
+    if (!table->supports(problem, device, text, sizeof text)) {
+        lab_fail(why, "%s: supports: %s", table->name, *text ? text : "it gives no reason");
+        return ATT_E_UNSUPPORTED;
+    }
+    text[0] = '\0';
+    lab_peer_enter(table->name, "prepare()");
+    const int code = table->prepare(&g->state, problem, device, text, sizeof text);
+    if (code == 0)
+        return ATT_OK;
+    return broke(g, ATT_E_SYSTEM, "supports() takes the problem, but prepare()", code, text,
+                 why);
+}
+
+static att_status guest_prepare(const lab_subject *subject, const att_problem *problem,
+                                void **state, lab_message *why) {
+    guest *g = calloc(1, sizeof *g);
+    att_peer_device device;
+    bool entered = false;
+    *state = NULL;
+    if (!g) {
+        lab_fail(why, "no memory");
+        return ATT_E_MEMORY;
+    }
+    g->peer = subject->self;
+    att_status status = device_of(&device, g, subject->ctx, why);
+    if (status == ATT_OK && !enter(g, "supports()", &entered)) {
+        lab_fail(why, "%s", att_last_error()->text);
+        status = ATT_E_CUDA;
+    } else if (status == ATT_OK) {
+        status = call_prepare(g, problem, &device, why);
+        leave(g, entered);
+    }
+    if (status != ATT_OK)
+        free(g);
+    else
+        *state = g;
+    return status;
+}
+
+static size_t guest_workspace(const void *state) {
+    const guest *g = state;
+    lab_peer_enter(g->peer->table.name, "workspace()");
+    const size_t bytes = g->peer->table.workspace(g->state);
+    lab_peer_leave();
+    return bytes;
+}
+
+static const char *guest_kernel(const void *state) {
+    (void)state;
+    return NULL;
+}
+
+static att_status call_run(const guest *g, att_peer_run run, const char *call,
+                           const att_args *args, void *workspace, void *stream,
+                           lab_message *why) {
+    char text[WHY] = "";
+    bool entered;
+    if (!enter(g, call, &entered)) {
+        lab_fail(why, "%s", att_last_error()->text);
+        return ATT_E_CUDA;
+    }
+    const int code = run(g->state, args, workspace, stream, text, sizeof text);
+    leave(g, entered);
+    return code == 0 ? ATT_OK : broke(g, ATT_E_SYSTEM, call, code, text, why);
+}
+
+static att_status guest_run(void *state, const att_args *args, void *workspace, void *stream,
+                            lab_message *why) {
+    const guest *g = state;
+    return call_run(g, g->peer->table.run, "run()", args, workspace, stream, why);
+}
+
+static void guest_destroy(void *state) {
+    guest *g = state;
+    lab_peer_enter(g->peer->table.name, "destroy()");
+    g->peer->table.destroy(g->state);
+    lab_peer_leave();
+    free(g);
+}
+
+static att_status guest_direct(void *state, const att_args *args, void *workspace, void *stream,
+                               lab_message *why) {
+    const guest *g = state;
+    return call_run(g, g->peer->table.direct, "direct()", args, workspace, stream, why);
+}
+
+#define GUEST_OPS                                                                              \
+    .prepare = guest_prepare, .workspace = guest_workspace, .kernel = guest_kernel,            \
+    .run = guest_run, .destroy = guest_destroy
+
+static const lab_subject_ops direct_ops = {.run = guest_direct};
+static const lab_subject_ops guest_ops = {GUEST_OPS};
+static const lab_subject_ops guest_ops_direct = {GUEST_OPS, .direct = &direct_ops};
+
+lab_subject lab_subject_peer(const lab_peer *peer, att_context *ctx) {
+    return (lab_subject){.ops = peer->table.direct ? &guest_ops_direct : &guest_ops,
+                         .name = peer->table.name,
+                         .version = peer->table.version,
+                         .ctx = ctx,
+                         .copies = peer->table.copies,
+                         .self = (void *)(uintptr_t)peer};
+}

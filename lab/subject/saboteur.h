@@ -1,0 +1,27 @@
+/* saboteur.h: subjects that cheat, each in one way, to see whether the harness notices.
+ *
+ * Each is an honest plan of the library with something done to it, on the CPU or on a GPU; none knows anything
+ * of the harness but what any subject is handed. Two are honest, and must pass. */
+#ifndef LAB_SABOTEUR_H
+#define LAB_SABOTEUR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lab/subject/subject.h"
+
+typedef struct lab_saboteur lab_saboteur;
+
+extern const size_t lab_saboteur_count;
+
+const lab_saboteur *lab_saboteur_at(size_t i);
+const char *lab_saboteur_name(const lab_saboteur *saboteur);
+const char *lab_saboteur_deed(const lab_saboteur *saboteur); /* what it does, one line */
+bool lab_saboteur_honest(const lab_saboteur *saboteur);
+bool lab_saboteur_is_rival(const lab_saboteur *saboteur); /* it has a direct call */
+bool lab_saboteur_plays(const lab_saboteur *saboteur, att_device device);
+
+/* The saboteur on the context, which must outlive it. */
+lab_subject lab_saboteur_subject(const lab_saboteur *saboteur, att_context *ctx);
+
+#endif

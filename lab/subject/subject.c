@@ -1,0 +1,93 @@
+/* subject.c: calls through a subject's functions, and attest as a subject. */
+#include "lab/subject/subject.h"
+
+#include <stdint.h>
+
+/* ----------------------------------------------------------------- any subject */
+
+att_status lab_subject_prepare(lab_prepared *out, const lab_subject *subject,
+                               const att_problem *problem, lab_message *why) {
+    void *state = NULL;
+    *out = (lab_prepared){.ops = NULL};
+    const att_status status = subject->ops->prepare(subject, problem, &state, why);
+    if (status == ATT_OK)
+        *out = (lab_prepared){subject->ops, state};
+    return status;
+}
+
+size_t lab_prepared_workspace(const lab_prepared *prepared) {
+    return prepared->ops->workspace(prepared->state);
+}
+
+const char *lab_prepared_kernel(const lab_prepared *prepared) {
+    return prepared->ops->kernel(prepared->state);
+}
+
+att_status lab_prepared_run(const lab_prepared *prepared, const att_args *args, void *workspace,
+                            void *stream, lab_message *why) {
+    return prepared->ops->run(prepared->state, args, workspace, stream, why);
+}
+
+bool lab_prepared_direct(lab_prepared *out, const lab_prepared *prepared) {
+    *out = (lab_prepared){prepared->ops->direct, prepared->state};
+    return out->ops != NULL;
+}
+
+void lab_prepared_destroy(lab_prepared *prepared) {
+    if (prepared->ops)
+        prepared->ops->destroy(prepared->state);
+    *prepared = (lab_prepared){.ops = NULL};
+}
+
+/* ---------------------------------------------------------------------- attest */
+
+/* The library's own words for a status that is not ATT_OK. */
+static att_status tell(att_status status, lab_message *why) {
+    if (status != ATT_OK)
+        lab_fail(why, "%s", att_last_error()->text);
+    return status;
+}
+
+static att_status plan_prepare(const lab_subject *subject, const att_problem *problem,
+                               void **state, lab_message *why) {
+    att_plan *plan = NULL;
+    const att_status status = att_plan_create(&plan, subject->ctx, problem);
+    *state = plan;
+    return tell(status, why);
+}
+
+static size_t plan_workspace(const void *state) {
+    return att_plan_workspace(state);
+}
+
+static const char *plan_kernel(const void *state) {
+    return att_plan_kernel(state);
+}
+
+static att_status plan_run(void *state, const att_args *args, void *workspace, void *stream,
+                           lab_message *why) {
+    return tell(att_plan_run(state, args, workspace, stream), why);
+}
+
+static void plan_destroy(void *state) {
+    att_plan_destroy(state);
+}
+
+static const lab_subject_ops plan_ops = {.prepare = plan_prepare,
+                                         .workspace = plan_workspace,
+                                         .kernel = plan_kernel,
+                                         .run = plan_run,
+                                         .destroy = plan_destroy};
+
+lab_subject lab_subject_attest(att_context *ctx) {
+    return (lab_subject){
+        .ops = &plan_ops, .name = "attest", .version = att_version(), .ctx = ctx};
+}
+
+bool lab_subject_is_attest(const lab_subject *subject) {
+    return subject->ops == &plan_ops;
+}
+
+lab_prepared lab_prepared_plan(const att_plan *plan) {
+    return (lab_prepared){&plan_ops, (void *)(uintptr_t)plan};
+}

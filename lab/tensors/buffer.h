@@ -1,0 +1,49 @@
+/* buffer.h: memory with guards on both sides, poison inside and a hash of what it held. */
+#ifndef LAB_BUFFER_H
+#define LAB_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lab/base/message.h"
+
+typedef struct lab_buffer {
+    unsigned char *map; /* the mapping: guard, data, guard; NULL where there is no buffer */
+    size_t map_bytes;
+    unsigned char *data; /* first byte the problem may address */
+    size_t bytes;
+    uint64_t hash; /* of the contents, when lab_buffer_seal() was called */
+} lab_buffer;
+
+/* Larger buffers are poisoned only where the problem has elements and hashed only at both ends, so
+ * that a few elements spread over many GiB cost little. */
+#define LAB_BUFFER_LARGE ((size_t)256 << 20)
+
+/* A byte that makes a NaN of every floating dtype. */
+enum { LAB_POISON = 0xff };
+
+/* `bytes` of zeros (pages are not touched), `shift` bytes past an address aligned to a page. */
+bool lab_buffer_create(lab_buffer *buffer, size_t bytes, size_t shift, lab_message *why);
+void lab_buffer_destroy(lab_buffer *buffer);
+
+/* Fill with LAB_POISON. */
+void lab_buffer_poison(lab_buffer *buffer);
+
+/* Take the hash; and see whether it still holds. */
+void lab_buffer_seal(lab_buffer *buffer);
+bool lab_buffer_sealed(const lab_buffer *buffer);
+
+/* Whether both guards are as they were. */
+bool lab_buffer_guarded(const lab_buffer *buffer);
+
+/* A workspace as the library wants it, guarded and poisoned; of 0 bytes it is NULL. */
+bool lab_workspace_create(lab_buffer *workspace, size_t bytes, lab_message *why);
+void lab_workspace_poison(lab_buffer *workspace);
+bool lab_workspace_check(const lab_buffer *workspace, lab_message *why);
+void lab_workspace_destroy(lab_buffer *workspace);
+
+/* Fold n bytes into a running hash. */
+uint64_t lab_hash(uint64_t hash, const void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,293 @@
+/* device_memory.c: tensors mirrored on a GPU. */
+#include "lab/tensors/device_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/problem.h"
+#include "cuda/device.h"
+#include "cuda/driver.h"
+#include "lab/tensors/device_pool.h"
+#include "lab/tensors/page_walk.h"
+
+/* A copy keeps its address modulo this, so that it is as well or badly aligned as the original. */
+enum { ALIGNMENT = 256 };
+
+static bool wants_exact(void) {
+    const char *text = getenv("ATTEST_LAB_EXACT");
+    return text && strcmp(text, "1") == 0;
+}
+
+static CUdeviceptr address(const void *device) {
+    return (CUdeviceptr)(uintptr_t)device;
+}
+
+/* Whether the library's call went well; otherwise its own words. */
+static bool held(att_status status, lab_message *why) {
+    return status == ATT_OK || lab_fail(why, "%s", att_last_error()->text);
+}
+
+/* -------------------------------------------------------------------- copying */
+
+typedef struct copying {
+    const lab_mirror *mirror;
+    const lab_region *region;
+    bool to_device;
+} copying;
+
+static bool copy_piece(void *context, unsigned char *at, size_t bytes) {
+    const copying *c = context;
+    const att_cuda_driver *cu = att_cuda_device_driver(c->mirror->gpu);
+    const CUdeviceptr device = address(c->region->device + (at - c->region->host));
+    CUstream stream = c->mirror->stream;
+    if (bytes == 0)
+        return true;
+    return (c->to_device
+                ? ATT_CUDA(cu, NULL, MemcpyHtoDAsync, device, at, bytes, stream)
+                : ATT_CUDA(cu, NULL, MemcpyDtoHAsync, at, device, bytes, stream)) == ATT_OK;
+}
+
+static bool copy_region(const lab_mirror *m, const lab_region *r, bool to_device) {
+    copying c = {m, r, to_device};
+    return r->sparse ? lab_walk_pages(r->host, r->bytes, copy_piece, &c)
+                     : copy_piece(&c, r->host, r->bytes);
+}
+
+/* Copy the outputs, or the inputs, and wait. */
+static bool copy_all(lab_mirror *m, bool outputs, bool to_device, lab_message *why) {
+    if (!m->gpu)
+        return true;
+    if (!held(att_cuda_device_enter(m->gpu), why))
+        return false;
+    bool ok = true;
+    for (int i = 0; ok && i < LAB_REGIONS; i++)
+        if (m->region[i].host && m->region[i].output == outputs)
+            ok = copy_region(m, &m->region[i], to_device);
+    const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
+    ok = ok && ATT_CUDA(cu, NULL, StreamSynchronize, m->stream) == ATT_OK;
+    att_cuda_device_leave(m->gpu);
+    return ok || lab_fail(why, "%s", att_last_error()->text);
+}
+
+bool lab_mirror_upload_outputs(lab_mirror *m, lab_message *why) {
+    return copy_all(m, true, true, why);
+}
+
+bool lab_mirror_poison_outputs(lab_mirror *m, void *stream, lab_message *why) {
+    if (!m->gpu)
+        return true;
+    for (int i = 0; i < LAB_REGIONS; i++)
+        if (m->region[i].output && m->region[i].sparse)
+            return lab_mirror_upload_outputs(m, why);
+    if (!held(att_cuda_device_enter(m->gpu), why))
+        return false;
+    const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
+    bool ok = true;
+    for (int i = 0; ok && i < LAB_REGIONS; i++) {
+        const lab_region *r = &m->region[i];
+        if (r->host && r->output && r->data_bytes > 0)
+            ok = ATT_CUDA(cu, NULL, MemsetD8Async, address(r->device + r->data_at), LAB_POISON,
+                          r->data_bytes, stream) == ATT_OK;
+    }
+    att_cuda_device_leave(m->gpu);
+    return ok || lab_fail(why, "%s", att_last_error()->text);
+}
+
+bool lab_mirror_upload_inputs(lab_mirror *m, lab_message *why) {
+    return copy_all(m, false, true, why);
+}
+
+bool lab_mirror_download_outputs(lab_mirror *m, lab_message *why) {
+    return copy_all(m, true, false, why);
+}
+
+bool lab_mirror_download_inputs(lab_mirror *m, lab_message *why) {
+    return copy_all(m, false, false, why);
+}
+
+bool lab_mirror_wait(lab_mirror *m, lab_message *why) {
+    if (!m->gpu)
+        return true;
+    if (!held(att_cuda_device_enter(m->gpu), why))
+        return false;
+    const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
+    const att_status status = ATT_CUDA(cu, NULL, StreamSynchronize, m->stream);
+    att_cuda_device_leave(m->gpu);
+    return held(status, why);
+}
+
+/* ------------------------------------------------------------------------ life */
+
+static bool allocate(lab_mirror *m, lab_region *r, lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
+    const size_t shift = (uintptr_t)r->host % ALIGNMENT;
+    r->block_bytes = r->bytes + shift > 0 ? r->bytes + shift : 1;
+    r->block = lab_device_allocate(m->gpu, &r->block_bytes, wants_exact());
+    if (!r->block)
+        return lab_fail(why, "no memory on the GPU for a tensor of %zu bytes", r->bytes);
+    r->device = (unsigned char *)r->block + shift;
+    return !r->sparse || held(ATT_CUDA(cu, NULL, MemsetD8Async, address(r->block), 0,
+                                       r->block_bytes, m->stream),
+                              why);
+}
+
+/* The copy of a host address; NULL of NULL. */
+static void *translate(const lab_mirror *m, const void *host) {
+    const unsigned char *at = host;
+    for (int i = 0; at && i < LAB_REGIONS; i++) {
+        const lab_region *r = &m->region[i];
+        if (r->host && at >= r->host && (at < r->host + r->bytes || at == r->host))
+            return r->device + (at - r->host);
+    }
+    return NULL;
+}
+
+static void translate_args(lab_mirror *m, const att_args *a) {
+    m->args = *a;
+    m->args.q = translate(m, a->q);
+    m->args.k = translate(m, a->k);
+    m->args.v = translate(m, a->v);
+    m->args.o = translate(m, a->o);
+    m->args.lse = translate(m, a->lse);
+    m->args.alibi = translate(m, a->alibi);
+    m->args.bias = translate(m, a->bias);
+    m->args.sinks = translate(m, a->sinks);
+    m->args.cu_seqlens_q = translate(m, a->cu_seqlens_q);
+    m->args.cu_seqlens_k = translate(m, a->cu_seqlens_k);
+    m->args.lens_k = translate(m, a->lens_k);
+    m->args.page_table = translate(m, a->page_table);
+}
+
+static bool open_stream(lab_mirror *m, lab_message *why) {
+    const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
+    CUstream stream = NULL;
+    const bool ok =
+        held(ATT_CUDA(cu, NULL, StreamCreate, &stream, CU_STREAM_NON_BLOCKING), why);
+    m->stream = stream;
+    return ok;
+}
+
+/* A stream, and memory for every region, where they are not another mirror's. */
+static bool reserve(lab_mirror *m, lab_message *why) {
+    if (!held(att_cuda_device_enter(m->gpu), why))
+        return false;
+    bool ok = m->stream || open_stream(m, why);
+    for (int i = 0; ok && i < LAB_REGIONS; i++)
+        if (m->region[i].host && !m->region[i].block)
+            ok = allocate(m, &m->region[i], why);
+    att_cuda_device_leave(m->gpu);
+    return ok;
+}
+
+static bool finish(lab_mirror *m, const att_args *args, lab_buffer *workspace,
+                   lab_message *why) {
+    m->args = *args;
+    m->workspace = workspace->data;
+    if (!m->gpu)
+        return true;
+    if (!reserve(m, why) || !lab_mirror_upload_inputs(m, why) ||
+        !lab_mirror_upload_outputs(m, why)) {
+        lab_mirror_close(m);
+        return false;
+    }
+    translate_args(m, args);
+    m->workspace = translate(m, workspace->data);
+    return true;
+}
+
+/* The context's GPU, NULL where it has none. */
+static bool find_gpu(lab_mirror *m, const att_context *ctx, lab_message *why) {
+    att_context_info info = {.size = sizeof info};
+    *m = (lab_mirror){.gpu = NULL};
+    if (!held(att_context_query(ctx, &info), why))
+        return false;
+    return info.device != ATT_DEVICE_CUDA ||
+           held(att_cuda_device_open(&m->gpu, info.device_index), why);
+}
+
+static void add_buffer(lab_mirror *m, int index, const lab_buffer *b, bool output) {
+    if (!b->map || !m->gpu)
+        return;
+    const bool bare = wants_exact();
+    m->region[index] = (lab_region){
+        .host = bare ? b->data : b->map,
+        .bytes = bare ? b->bytes : b->map_bytes,
+        .output = output,
+        .sparse = b->bytes > LAB_BUFFER_LARGE,
+        .data_at = bare ? 0 : (size_t)(b->data - b->map),
+        .data_bytes = b->bytes,
+    };
+}
+
+bool lab_mirror_tensors(lab_mirror *m, att_context *ctx, lab_tensors *tensors,
+                        lab_buffer *workspace, lab_message *why) {
+    if (!find_gpu(m, ctx, why))
+        return false;
+    for (int i = 0; i < LAB_TENSOR_COUNT; i++)
+        add_buffer(m, i, &tensors->buffer[i], i == LAB_O || i == LAB_LSE);
+    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
+    return finish(m, &tensors->args, workspace, why);
+}
+
+bool lab_mirror_args(lab_mirror *m, att_context *ctx, const att_problem *problem,
+                     const att_args *a, lab_buffer *workspace, lab_message *why) {
+    att_extents e;
+    if (!find_gpu(m, ctx, why) || !held(att_problem_check(problem, &e), why))
+        return false;
+    const struct {
+        const void *host;
+        int64_t bytes;
+    } all[LAB_TENSOR_COUNT] = {
+        [LAB_Q] = {a->q, e.q},
+        [LAB_K] = {a->k, e.k},
+        [LAB_V] = {a->v, e.v},
+        [LAB_O] = {a->o, e.o},
+        [LAB_LSE] = {a->lse, e.lse},
+        [LAB_ALIBI] = {a->alibi, e.alibi},
+        [LAB_BIAS] = {a->bias, e.bias},
+        [LAB_SINKS] = {a->sinks, e.sinks},
+        [LAB_CU_Q] = {a->cu_seqlens_q, e.cu_seqlens},
+        [LAB_CU_K] = {a->cu_seqlens_k, e.cu_seqlens},
+        [LAB_LENS_K] = {a->lens_k, e.lens_k},
+        [LAB_PAGE_TABLE] = {a->page_table, e.page_table},
+    };
+    for (int i = 0; m->gpu && i < LAB_TENSOR_COUNT; i++)
+        if (all[i].host)
+            m->region[i] = (lab_region){.host = (unsigned char *)(uintptr_t)all[i].host,
+                                        .bytes = (size_t)all[i].bytes,
+                                        .output = i == LAB_O || i == LAB_LSE};
+    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
+    return finish(m, a, workspace, why);
+}
+
+bool lab_mirror_borrow(lab_mirror *m, const lab_mirror *lender, lab_buffer *workspace,
+                       lab_message *why) {
+    *m = *lender;
+    m->borrows = true;
+    m->region[LAB_TENSOR_COUNT] = (lab_region){.host = NULL};
+    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
+    m->workspace = workspace->data;
+    if (!m->gpu)
+        return true;
+    if (!reserve(m, why) || !lab_mirror_upload_outputs(m, why)) {
+        lab_mirror_close(m);
+        return false;
+    }
+    m->workspace = translate(m, workspace->data);
+    return true;
+}
+
+void lab_mirror_close(lab_mirror *m) {
+    if (m->gpu && att_cuda_device_enter(m->gpu) == ATT_OK) {
+        const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
+        if (m->stream)
+            cu->StreamSynchronize(m->stream);
+        if (m->stream && !m->borrows)
+            cu->StreamDestroy(m->stream);
+        for (int i = m->borrows ? LAB_TENSOR_COUNT : 0; i < LAB_REGIONS; i++)
+            lab_device_release(m->gpu, m->region[i].block, m->region[i].block_bytes,
+                               wants_exact());
+        att_cuda_device_leave(m->gpu);
+    }
+    *m = (lab_mirror){.gpu = NULL};
+}

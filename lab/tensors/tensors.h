@@ -1,0 +1,60 @@
+/* tensors.h: the buffers of one problem, filled from a seed, guarded on both sides.
+ *
+ * Every buffer has 4 KiB of a known pattern before and after it. Inputs are hashed when made.
+ * Elements that no index of the problem reaches (padding, keys past a sequence's length, pages of
+ * nobody) hold NaN. Strides far beyond RAM cost little: only elements of the problem are touched. */
+#ifndef LAB_TENSORS_H
+#define LAB_TENSORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attest.h"
+#include "lab/base/message.h"
+#include "lab/problem/spec.h"
+#include "lab/tensors/buffer.h"
+
+typedef enum lab_tensor {
+    LAB_Q,
+    LAB_K,
+    LAB_V,
+    LAB_O,
+    LAB_LSE,
+    LAB_ALIBI,
+    LAB_BIAS,
+    LAB_SINKS,
+    LAB_CU_Q,
+    LAB_CU_K,
+    LAB_LENS_K,
+    LAB_PAGE_TABLE,
+    LAB_TENSOR_COUNT
+} lab_tensor;
+
+typedef struct lab_tensors {
+    lab_spec spec;
+    att_args args; /* ready for att_plan_run() */
+    lab_buffer buffer[LAB_TENSOR_COUNT];
+} lab_tensors;
+
+/* Allocate and fill from a finished spec. Fails when memory cannot be had. */
+bool lab_tensors_create(lab_tensors **out, const lab_spec *spec, uint64_t seed,
+                        lab_message *why);
+void lab_tensors_destroy(lab_tensors *tensors);
+
+/* Other contents from another seed, in the same place: what was filled is filled again. */
+void lab_tensors_renew(lab_tensors *tensors, uint64_t seed);
+
+/* Fill O and LSE with NaN, so that what a run leaves out cannot pass for an answer. */
+void lab_tensors_poison_outputs(lab_tensors *tensors);
+
+/* A hash of a few output rows, drawn by the seed: takes no time to speak of. */
+uint64_t lab_tensors_glance(const lab_tensors *tensors, uint64_t seed);
+
+/* Guards whole, inputs as they were, padding of the outputs untouched; else which is not. */
+bool lab_tensors_check(const lab_tensors *tensors, lab_message *why);
+
+/* A hash of O and LSE as they stand, to compare runs bit by bit. */
+uint64_t lab_tensors_hash_outputs(const lab_tensors *tensors);
+
+#endif

@@ -1,0 +1,367 @@
+/* tensors_fill.c: contents of the inputs: lengths, pages, bias, then Q, K and V. */
+#include "lab/tensors/tensors_fill.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "lab/base/random.h"
+#include "ref/oracle.h"
+
+/* One random stream a tensor, so that a change to one leaves the others as they are. */
+enum {
+    STREAM_Q,
+    STREAM_K,
+    STREAM_V,
+    STREAM_BIAS,
+    STREAM_HIDE,
+    STREAM_SINKS,
+    STREAM_PAGES,
+    STREAM_POINTERS = 1 << 20 /* + key */
+};
+
+typedef struct filler {
+    const lab_spec *spec;
+    const att_problem *p;
+    const att_args *args;
+    lab_buffer *buffer;
+    uint64_t seed;
+    lab_random random;
+} filler;
+
+static void start_stream(filler *f, uint64_t stream) {
+    lab_random_seed(&f->random, f->seed, stream);
+}
+
+static int32_t *integers(const filler *f, lab_tensor tensor) {
+    return (int32_t *)(void *)f->buffer[tensor].data;
+}
+
+static float *floats(const filler *f, lab_tensor tensor) {
+    return (float *)(void *)f->buffer[tensor].data;
+}
+
+/* ------------------------------------------------- lengths, pages, per head */
+
+static void fill_lengths(const filler *f) {
+    const unsigned features = f->p->features;
+    int64_t total_q = 0, total_k = 0;
+    for (int64_t b = 0; b <= f->p->batch; b++) {
+        if (features & ATT_CU_SEQLENS_Q)
+            integers(f, LAB_CU_Q)[b] = (int32_t)total_q;
+        if (features & ATT_CU_SEQLENS_K)
+            integers(f, LAB_CU_K)[b] = (int32_t)total_k;
+        if (b == f->p->batch)
+            break;
+        if (features & ATT_LENS_K)
+            integers(f, LAB_LENS_K)[b] = (int32_t)lab_spec_len_k(f->spec, b);
+        total_q += lab_spec_len_q(f->spec, b);
+        total_k += lab_spec_room_k(f->spec, b);
+    }
+}
+
+/* The physical page behind the n-th of `count` logical ones: a walk with a stride that shares no
+ * factor with the count visits each page once. */
+static int32_t permuted(int64_t n, int64_t count, int64_t step, int64_t start) {
+    return (int32_t)((start + n * step) % count);
+}
+
+static int64_t coprime_step(int64_t count, int64_t from) {
+    for (int64_t step = from % count + 1;; step++) {
+        int64_t a = step, b = count;
+        while (b) {
+            const int64_t r = a % b;
+            a = b;
+            b = r;
+        }
+        if (a == 1)
+            return step;
+    }
+}
+
+static void fill_pages(filler *f) {
+    const att_problem *p = f->p;
+    const int64_t pages = att_ceil_div(p->seq_k, p->page_size);
+    start_stream(f, STREAM_PAGES);
+    const int64_t start = lab_random_below(&f->random, p->num_pages);
+    const int64_t step = coprime_step(p->num_pages, lab_random_below(&f->random, INT32_MAX));
+    for (int64_t b = 0; b < p->batch; b++) {
+        int32_t *table = integers(f, LAB_PAGE_TABLE) + b * p->page_table_stride;
+        for (int64_t n = 0; n < p->page_table_stride; n++) {
+            const int64_t logical = n == 0 ? 0 : 1 + b * (pages - 1) + n - 1;
+            table[n] = n < pages ? permuted(logical, p->num_pages, step, start) : -1;
+        }
+    }
+}
+
+static void fill_per_head(filler *f) {
+    const att_problem *p = f->p;
+    if (p->features & ATT_ALIBI)
+        for (int64_t b = 0; b < (f->spec->alibi_per_batch ? p->batch : 1); b++)
+            for (int64_t h = 0; h < p->heads_q; h++)
+                floats(f, LAB_ALIBI)[b * p->heads_q + h] = 0.5f / (float)(1 + h + b);
+    if (p->features & ATT_SINKS) {
+        start_stream(f, STREAM_SINKS);
+        for (int64_t h = 0; h < p->heads_q; h++)
+            floats(f, LAB_SINKS)[h] = lab_random_normal(&f->random);
+    }
+}
+
+/* --------------------------------------------------------------------- bias */
+
+static bool draw_hidden(const filler *f, lab_random *hide, int64_t i) {
+    const bool is_bool = f->p->bias_dtype == ATT_BOOL8;
+    const bool drawn = lab_random_below(hide, 3) == 0;
+    switch (f->spec->bias_fill) {
+    case LAB_BIAS_HIDE:
+        return drawn;
+    case LAB_BIAS_HIDE_ROWS:
+        return drawn || i % 3 == 1;
+    default:
+        return is_bool && drawn; /* a boolean mask that hides nothing would test nothing */
+    }
+}
+
+static void fill_bias(filler *f) {
+    const att_problem *p = f->p;
+    const bool *one = f->spec->bias_broadcast;
+    lab_random hide;
+    lab_random_seed(&hide, f->seed, STREAM_HIDE);
+    start_stream(f, STREAM_BIAS);
+    for (int64_t b = 0; b < (one[0] ? att_min(p->batch, 1) : p->batch); b++) {
+        /* Shared by the batch: every length; else this entry's, and poison beyond. */
+        const int64_t len_q = one[0] ? p->seq_q : lab_spec_len_q(f->spec, b);
+        const int64_t len_k = one[0] ? p->seq_k : lab_spec_len_k(f->spec, b);
+        for (int64_t h = 0; h < (one[1] ? 1 : p->heads_q); h++)
+            for (int64_t i = 0; i < (one[2] ? att_min(len_q, 1) : len_q); i++)
+                for (int64_t j = 0; j < (one[3] ? att_min(len_k, 1) : len_k); j++) {
+                    const int64_t at = b * p->bias.batch + h * p->bias.head + i * p->bias.row +
+                                       j * p->bias.col;
+                    const bool hidden = draw_hidden(f, &hide, i);
+                    float value = lab_random_normal(&f->random);
+                    if (f->spec->bias_fill == LAB_BIAS_POSITIVE_INF && i % 7 == 3 &&
+                        j == len_k / 2)
+                        value = INFINITY;
+                    if (p->bias_dtype == ATT_BOOL8)
+                        f->buffer[LAB_BIAS].data[at] = !hidden;
+                    else
+                        att_store(f->buffer[LAB_BIAS].data, p->bias_dtype, at,
+                                  hidden ? -INFINITY : value);
+                }
+    }
+}
+
+/* NaN wherever causal, window or length hide the key anyway. */
+static void poison_masked_bias(const filler *f) {
+    const att_problem *p = f->p;
+    const bool *one = f->spec->bias_broadcast;
+    if (one[0] || one[1] || one[2] || one[3] || p->bias_dtype == ATT_BOOL8)
+        return; /* an element that is shared may be visible elsewhere */
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t h = 0; h < p->heads_q; h++)
+            for (int64_t i = 0; i < lab_spec_len_q(f->spec, b); i++) {
+                int64_t lo, hi;
+                att_ref_visible(p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b), i,
+                                &lo, &hi);
+                for (int64_t j = 0; j < lab_spec_len_k(f->spec, b); j++)
+                    if (j < lo || j >= hi)
+                        att_store(f->buffer[LAB_BIAS].data, p->bias_dtype,
+                                  b * p->bias.batch + h * p->bias.head + i * p->bias.row +
+                                      j * p->bias.col,
+                                  NAN);
+            }
+}
+
+/* ------------------------------------------------------------- q, k, v rows */
+
+/* A vector that is always the same for one key: rows of Q that copy it point at that key. */
+static void make_pointer(const filler *f, int64_t j, float *row, int64_t d) {
+    lab_random random;
+    lab_random_seed(&random, f->seed, STREAM_POINTERS + (uint64_t)j);
+    for (int64_t c = 0; c < d; c++)
+        row[c] = 2.5f * lab_random_normal(&random);
+}
+
+static float denormal_unit(att_dtype dtype) {
+    return dtype == ATT_F16 ? 0x1p-20f : 0x1p-130f;
+}
+
+enum { PIECE_MAX = 4096 }; /* a row is made in a buffer of this many elements, piece by piece */
+
+/* Row `n` of `length` (query or key index) of tensor Q or K or V, d columns. */
+static void make_row(filler *f, lab_tensor tensor, int64_t n, int64_t length, float *row,
+                     int64_t d) {
+    lab_random *random = &f->random;
+    for (int64_t c = 0; c < d; c++)
+        row[c] = lab_random_normal(random);
+    const bool scores = tensor != LAB_V; /* Q and K make the scores; V stays normal in most */
+    switch (f->spec->data) {
+    case LAB_DATA_HUGE:
+        for (int64_t c = 0; scores && c < d; c++)
+            row[c] *= 512.0f;
+        break;
+    case LAB_DATA_ONEHOT:
+        if (scores)
+            make_pointer(f, tensor == LAB_Q ? n % att_max(f->p->seq_k, 1) : n, row, d);
+        break;
+    case LAB_DATA_EQUAL:
+        for (int64_t c = 0; tensor == LAB_K && c < d; c++)
+            row[c] = 0.5f;
+        break;
+    case LAB_DATA_DENORMAL:
+        for (int64_t c = 0; c < d; c++)
+            row[c] *= denormal_unit(f->p->dtype);
+        break;
+    case LAB_DATA_ZERO:
+        for (int64_t c = 0; c < d; c++)
+            row[c] = copysignf(0.0f, row[c]);
+        break;
+    case LAB_DATA_RAMP:
+        for (int64_t c = 0; scores && c < d; c++)
+            row[c] = tensor == LAB_Q ? 1.0f + 0.125f * row[c]
+                                     : 32.0f * (float)n / ((float)length * sqrtf((float)d));
+        break;
+    case LAB_DATA_SHIFT:
+        for (int64_t c = 0; tensor == LAB_K && c < d; c++)
+            row[c] += 16.0f;
+        break;
+    default:
+        break;
+    }
+}
+
+static void store_row(filler *f, lab_tensor tensor, void *base, int64_t at, int64_t n,
+                      int64_t length, int64_t d) {
+    float row[PIECE_MAX];
+    for (int64_t c = 0; c < d; c += PIECE_MAX) {
+        const int64_t piece = att_min(d - c, PIECE_MAX);
+        make_row(f, tensor, n, length, row, piece);
+        for (int64_t i = 0; i < piece; i++)
+            att_store(base, f->p->dtype, at + c + i, row[i]);
+    }
+}
+
+static bool sees_nothing(const filler *f, int64_t b, int64_t i) {
+    int64_t lo, hi;
+    att_ref_visible(f->p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b), i, &lo, &hi);
+    return lo >= hi;
+}
+
+static void fill_q(filler *f) {
+    const att_problem *p = f->p;
+    start_stream(f, STREAM_Q);
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t h = 0; h < p->heads_q; h++) {
+            const int64_t rows = lab_spec_len_q(f->spec, b);
+            for (int64_t i = 0; i < rows; i++)
+                if (f->spec->data != LAB_DATA_NAN_MASKED || !sees_nothing(f, b, i))
+                    store_row(f, LAB_Q, (void *)(uintptr_t)f->args->q,
+                              att_ref_index_q(p, f->args, b, h, i), i, rows, p->d_qk);
+        }
+}
+
+/* Whether some row of some query head of the group sees key j. */
+static bool is_seen(const filler *f, int64_t b, int64_t h_kv, int64_t j) {
+    const att_problem *p = f->p;
+    const int64_t group = p->heads_q / p->heads_kv;
+    const int64_t rows = lab_spec_len_q(f->spec, b), keys = lab_spec_len_k(f->spec, b);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t lo, hi;
+        att_ref_visible(p, rows, keys, i, &lo, &hi);
+        for (int64_t h = h_kv * group; j >= lo && j < hi && h < (h_kv + 1) * group; h++)
+            if (!att_ref_bias_hides(p, f->args, b, h, i, j))
+                return true;
+    }
+    return false;
+}
+
+enum { SPARSE_FRONT = 64, SPARSE_BACK = 4096 };
+
+static bool wants_row(const filler *f, int64_t b, int64_t h_kv, int64_t j, int64_t keys) {
+    switch (f->spec->data) {
+    case LAB_DATA_SPARSE:
+        return j < SPARSE_FRONT || j >= keys - SPARSE_BACK;
+    case LAB_DATA_NAN_MASKED:
+        return is_seen(f, b, h_kv, j); /* the others keep the poison */
+    default:
+        return true;
+    }
+}
+
+static void fill_kv(filler *f, lab_tensor tensor) {
+    const att_problem *p = f->p;
+    const bool is_k = tensor == LAB_K;
+    void *base = (void *)(uintptr_t)(is_k ? f->args->k : f->args->v);
+    start_stream(f, is_k ? STREAM_K : STREAM_V);
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t h = 0; h < (f->spec->broadcast_heads ? 1 : p->heads_kv); h++) {
+            const int64_t keys = lab_spec_len_k(f->spec, b);
+            for (int64_t j = 0; j < keys; j++) {
+                const int64_t at = is_k ? att_ref_index_k(p, f->args, b, h, j)
+                                        : att_ref_index_v(p, f->args, b, h, j);
+                if (wants_row(f, b, h, j, keys))
+                    store_row(f, tensor, base, at, j, keys, is_k ? p->d_qk : p->d_v);
+            }
+        }
+}
+
+/* ----------------------------------------------------- values that are not finite */
+
+static void put_v(const filler *f, int64_t b, int64_t j, int64_t column, float value) {
+    att_store((void *)(uintptr_t)f->args->v, f->p->dtype,
+              att_ref_index_v(f->p, f->args, b, 0, j) + column, value);
+}
+
+static void put_specials(const filler *f) {
+    const att_problem *p = f->p;
+    if (p->batch == 0)
+        return;
+    const int64_t b = p->batch - 1, keys = lab_spec_len_k(f->spec, b);
+    if (keys == 0)
+        return;
+    if (f->spec->data == LAB_DATA_NAN_VISIBLE) {
+        att_store((void *)(uintptr_t)f->args->k, p->dtype,
+                  att_ref_index_k(p, f->args, b, 0, keys / 2), NAN);
+        put_v(f, b, keys / 3, p->d_v / 2, NAN);
+    }
+    if (f->spec->data == LAB_DATA_INF_V) {
+        put_v(f, b, keys / 2, 0, INFINITY);
+        put_v(f, b, keys / 3, p->d_v / 2, -INFINITY);
+        put_v(f, b, keys / 2, p->d_v - 1, INFINITY);
+        put_v(f, b, keys / 3, p->d_v - 1, -INFINITY);
+    }
+}
+
+/* Beside NaN, infinities must not leak either: every other hidden row of V gets them. */
+static void put_hidden_infinities(const filler *f) {
+    const att_problem *p = f->p;
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t h = 0; h < p->heads_kv; h++)
+            for (int64_t j = 0; j < lab_spec_len_k(f->spec, b); j += 2)
+                for (int64_t c = 0; c < p->d_v; c++)
+                    att_store((void *)(uintptr_t)f->args->v, p->dtype,
+                              att_ref_index_v(p, f->args, b, h, j) + c, INFINITY);
+}
+
+void lab_tensors_fill(lab_tensors *t, uint64_t seed) {
+    filler f = {.spec = &t->spec,
+                .p = &t->spec.problem,
+                .args = &t->args,
+                .buffer = t->buffer,
+                .seed = seed};
+    fill_lengths(&f);
+    if (f.p->features & ATT_PAGED)
+        fill_pages(&f);
+    fill_per_head(&f);
+    if (f.p->features & ATT_BIAS) {
+        fill_bias(&f);
+        if (t->spec.data == LAB_DATA_NAN_MASKED)
+            poison_masked_bias(&f);
+    }
+    fill_q(&f);
+    fill_kv(&f, LAB_K);
+    if (t->spec.data == LAB_DATA_NAN_MASKED)
+        put_hidden_infinities(&f); /* rows that are seen are written over them */
+    fill_kv(&f, LAB_V);
+    put_specials(&f);
+}

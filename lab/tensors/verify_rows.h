@@ -1,0 +1,29 @@
+/* verify_rows.h: which output rows the oracle is asked about. */
+#ifndef LAB_VERIFY_ROWS_H
+#define LAB_VERIFY_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lab/tensors/tensors.h"
+
+typedef struct lab_row {
+    int64_t b, h, i;
+} lab_row;
+
+typedef struct lab_rows {
+    int64_t total; /* rows the problem has */
+    int64_t count; /* rows listed; the same where all are */
+    lab_row *list;
+} lab_rows;
+
+/* Every row where the oracle can afford it with max_work multiply-adds; otherwise a seeded sample:
+ * the first and last rows of sequences, rows on both sides of tile edges, and rows at random. */
+bool lab_rows_choose(lab_rows *rows, const lab_tensors *tensors, uint64_t seed,
+                     int64_t max_work);
+
+/* These rows, as if there were no others. */
+bool lab_rows_copy(lab_rows *rows, const lab_row *list, size_t count);
+void lab_rows_free(lab_rows *rows);
+
+#endif

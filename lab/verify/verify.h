@@ -1,0 +1,74 @@
+/* verify.h: one problem run by a subject and judged against the float64 oracle.
+ *
+ * The bar, for O and for LSE each, over the rows checked:
+ *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
+ * where plain is the same-dtype reference of src/ref/plain.h; and for O, where 256 values or more are
+ * checked, so that less precision than the type has is not lost among the few ulp of the largest,
+ *     rms(kernel - oracle)  <=  max(2 * rms(plain - oracle), 1 ulp at rms(oracle))  +  FLT_MIN
+ * For LSE, a logarithm, the ulp is taken at
+ * 1 where max |oracle| is smaller: its absolute error is the relative error of the sum behind it.
+ * Where the oracle is NaN the answer must be NaN, where it is infinite the same infinity or, in O,
+ * NaN; no other answer may be non-finite. Where rows are sampled, all others are still looked at: one that
+ * was not written fails, one that is not finite is judged too. */
+#ifndef LAB_VERIFY_H
+#define LAB_VERIFY_H
+
+#include <stdint.h>
+
+#include "attest.h"
+#include "lab/problem/spec.h"
+#include "lab/subject/subject.h"
+#include "lab/tensors/tensors.h"
+
+typedef enum lab_outcome {
+    LAB_PASS,
+    LAB_FAIL,   /* a wrong answer, a broken guard, a run that differs from its repeat ... */
+    LAB_REFUSED /* the subject does not serve the problem, or there is not the memory for it */
+} lab_outcome;
+
+typedef struct lab_verify_options {
+    uint64_t seed;
+    int repeats; /* runs that must agree bit by bit; 0: 2 */
+    int64_t
+        max_work; /* multiply-adds the oracle may spend; above it rows are sampled; 0: 1e8 */
+    int threads;  /* for the oracle; 0: as many as there are processors */
+    /* lab_verify_outputs(): judge these rows alone. */
+    const struct lab_row *rows;
+    size_t row_count;
+} lab_verify_options;
+
+/* max |x - oracle| of the kernel and of plain, and the bar made from them; of O also the root mean squares. */
+typedef struct lab_errors {
+    double kernel, plain, bar;
+    double kernel_rms, plain_rms, bar_rms;
+} lab_errors;
+
+typedef struct lab_verify_result {
+    lab_outcome outcome;
+    att_status status; /* of the call that failed, else ATT_OK */
+    char kernel[64]; /* the id from the launch record; the name of a subject that keeps none */
+    att_launch launch; /* of the last run; no kernel where there was nothing to do */
+    lab_errors o, lse; /* lse is zero where the problem has none */
+    int64_t rows_checked, rows_total; /* rows: (batch, head, query row) */
+    double run_seconds;               /* the fastest of the runs */
+    char message[512]; /* "" where all holds; else what failed, where, with values */
+} lab_verify_result;
+
+/* Prepare the subject for the problem, run it on fresh tensors and check everything. `options` may be
+ * NULL. */
+void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
+                        const lab_spec *spec, const lab_verify_options *options);
+
+/* The same for the library on this context. */
+void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,
+                     const lab_verify_options *options);
+
+/* What is said of a subject whose outputs change after its run has returned. */
+extern const char lab_late_answer[];
+
+/* Judge the O and LSE that `tensors` hold now; fills o, lse, rows and, on a failure, outcome and
+ * message, and leaves the rest of the result as it is. */
+void lab_verify_outputs(lab_verify_result *result, const lab_tensors *tensors,
+                        const lab_verify_options *options);
+
+#endif

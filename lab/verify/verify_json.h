@@ -1,0 +1,19 @@
+/* verify_json.h: what verify found, in a JSON document. */
+#ifndef LAB_VERIFY_JSON_H
+#define LAB_VERIFY_JSON_H
+
+#include <jansson.h>
+
+#include "lab/subject/subject.h"
+#include "lab/verify/verify.h"
+
+/* What verify found. */
+json_t *lab_json_verify(const lab_verify_result *result);
+
+/* "attest", or a peer's name and version. */
+json_t *lab_json_subject(const lab_subject *subject);
+
+/* A kernel's own launch record. */
+json_t *lab_json_launch(const att_launch *launch);
+
+#endif

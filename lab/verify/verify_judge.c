@@ -1,0 +1,387 @@
+/* verify_judge.c: the answers of a run against the oracle and the bar. */
+#include "lab/verify/verify.h"
+
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "lab/tensors/verify_rows.h"
+#include "ref/oracle.h"
+#include "ref/plain.h"
+
+/* Where no more rows than that are judged, the plain reference is computed in every order: one of them may be lucky, and all columns
+ * of a row share the rounding of its scores. */
+enum { MAX_THREADS = 16, FEW_ROWS = 8 };
+
+static const int64_t default_work = 100000000;
+
+/* Where an answer is furthest off, or the first that may not be what it is. */
+typedef struct place {
+    lab_row row;
+    int64_t col;
+    double got, want;
+} place;
+
+/* One output tensor as seen so far. */
+typedef struct tally {
+    double kernel, plain, largest;                 /* max errors, max |oracle| */
+    double kernel_squares, plain_squares, squares; /* sums over the errors, over the oracle */
+    double count;                                  /* values in those sums */
+    place worst;
+    bool broken; /* a NaN or infinity out of place, at `breach` */
+    place breach;
+} tally;
+
+typedef struct judge {
+    const lab_tensors *tensors;
+    const lab_rows *rows;
+    int64_t longest; /* keys */
+    atomic_llong next;
+    atomic_bool out_of_memory;
+} judge;
+
+typedef struct worker {
+    judge *shared;
+    tally o, lse;
+    lab_row at;   /* where the search for odd rows is */
+    int odd_left; /* how many more of them to judge */
+} worker;
+
+enum { ODD_MOST = 64 };
+
+/* ----------------------------------------------------------------- one value */
+
+static double ulp(att_dtype dtype, double x) {
+    if (x == 0.0 || !isfinite(x))
+        return 0.0;
+    const int exponent = ilogb(x);
+    switch (dtype) {
+    case ATT_F16:
+        return ldexp(1.0, (exponent < -14 ? -14 : exponent) - 10);
+    case ATT_BF16:
+        return ldexp(1.0, (exponent < -126 ? -126 : exponent) - 7);
+    default:
+        return ldexp(1.0, (exponent < -126 ? -126 : exponent) - 23);
+    }
+}
+
+static double as_stored(double x, att_dtype dtype) {
+    float stored;
+    att_store(&stored, dtype, 0, (float)x);
+    return (double)att_load(&stored, dtype, 0);
+}
+
+/* What must hold where the oracle, rounded to the output's dtype, is not finite. */
+static bool special_agrees(double got, double want, bool is_lse) {
+    if (isnan(want))
+        return isnan(got);
+    return got == want || (!is_lse && isnan(got)); /* inf * 0 on the way is allowed in O */
+}
+
+static void weigh(tally *t, att_dtype dtype, bool is_lse, place at, double plain) {
+    if (!isfinite(as_stored(at.want, dtype))) {
+        if (!special_agrees(at.got, as_stored(at.want, dtype), is_lse) && !t->broken) {
+            t->broken = true;
+            t->breach = at;
+        }
+        return;
+    }
+    if (!isfinite(at.got)) {
+        if (!t->broken)
+            t->breach = at;
+        t->broken = true;
+        return;
+    }
+    const double error = fabs(at.got - at.want);
+    if (error > t->kernel || t->largest == 0.0) {
+        t->kernel = error;
+        t->worst = at;
+    }
+    t->largest = fmax(t->largest, fabs(at.want));
+    if (!isfinite(plain))
+        return;
+    const double plain_error = fabs(plain - at.want);
+    t->plain = fmax(t->plain, plain_error);
+    t->kernel_squares += error * error;
+    t->plain_squares += plain_error * plain_error;
+    t->squares += at.want * at.want;
+    t->count += 1.0;
+}
+
+/* The plain reference in another order, for the bar alone. */
+static void weigh_plain(tally *t, att_dtype dtype, double want, double plain) {
+    if (isfinite(as_stored(want, dtype)) && isfinite(plain))
+        t->plain = fmax(t->plain, fabs(plain - want));
+}
+
+static void merge(tally *into, const tally *from) {
+    if (from->kernel >= into->kernel) {
+        into->kernel = from->kernel;
+        into->worst = from->worst;
+    }
+    into->plain = fmax(into->plain, from->plain);
+    into->largest = fmax(into->largest, from->largest);
+    into->kernel_squares += from->kernel_squares;
+    into->plain_squares += from->plain_squares;
+    into->squares += from->squares;
+    into->count += from->count;
+    if (from->broken && !into->broken) {
+        into->broken = true;
+        into->breach = from->breach;
+    }
+}
+
+/* ---------------------------------------------------------------------- rows */
+
+static void judge_row(worker *w, lab_row row, double *logits, float *plain_logits) {
+    const lab_tensors *t = w->shared->tensors;
+    const att_problem *p = &t->spec.problem;
+    double *oracle = logits + w->shared->longest;
+    float *plain = plain_logits + w->shared->longest;
+    double oracle_lse;
+    float plain_lse;
+    att_ref_row(p, &t->args, row.b, row.h, row.i, logits, oracle, &oracle_lse);
+    att_plain_row(p, &t->args, row.b, row.h, row.i, ATT_PLAIN_FORWARD, plain_logits, plain,
+                  &plain_lse);
+
+    const int64_t o = att_ref_index_o(p, &t->args, row.b, row.h, row.i);
+    for (int64_t c = 0; c < p->d_v; c++) {
+        const place at = {row, c, (double)att_load(t->args.o, p->dtype_o, o + c), oracle[c]};
+        weigh(&w->o, p->dtype_o, false, at, (double)plain[c]);
+    }
+    if (p->features & ATT_LSE) {
+        const int64_t index = att_ref_index_lse(p, &t->args, row.b, row.h, row.i);
+        const place at = {row, 0, (double)t->args.lse[index], oracle_lse};
+        weigh(&w->lse, ATT_F32, true, at, (double)plain_lse);
+    }
+    if (w->shared->rows->count > FEW_ROWS)
+        return;
+    for (int order = ATT_PLAIN_FORWARD + 1; order < ATT_PLAIN_ORDERS; order++) {
+        att_plain_row(p, &t->args, row.b, row.h, row.i, (att_plain_order)order, plain_logits,
+                      plain, &plain_lse);
+        for (int64_t c = 0; c < p->d_v; c++)
+            weigh_plain(&w->o, p->dtype_o, oracle[c], (double)plain[c]);
+        weigh_plain(&w->lse, ATT_F32, oracle_lse, (double)plain_lse);
+    }
+}
+
+/* Right answers must not lie about in memory that the next subject is given. */
+static void wipe_and_free(void *memory, size_t bytes) {
+    if (memory)
+        explicit_bzero(memory, bytes);
+    free(memory);
+}
+
+/* Judge rows as long as `next` gives one. */
+static void work_on(worker *w, bool (*next)(worker *w, lab_row *row)) {
+    judge *j = w->shared;
+    const size_t numbers = (size_t)(j->longest + j->tensors->spec.problem.d_v);
+    double *logits = malloc(numbers * sizeof *logits);
+    float *plain_logits = malloc(numbers * sizeof *plain_logits);
+    if (!logits || !plain_logits)
+        atomic_store(&j->out_of_memory, true);
+    for (lab_row row; logits && plain_logits && next(w, &row);)
+        judge_row(w, row, logits, plain_logits);
+    wipe_and_free(logits, numbers * sizeof *logits);
+    wipe_and_free(plain_logits, numbers * sizeof *plain_logits);
+}
+
+static bool next_listed(worker *w, lab_row *row) {
+    judge *j = w->shared;
+    const int64_t n = atomic_fetch_add(&j->next, 1);
+    if (n >= j->rows->count)
+        return false;
+    *row = j->rows->list[n];
+    return true;
+}
+
+static void *work(void *argument) {
+    work_on(argument, next_listed);
+    return NULL;
+}
+
+/* ------------------------------------------------------- rows that look wrong by themselves */
+
+static const unsigned char *row_at(const lab_tensors *t, lab_row row) {
+    const att_problem *p = &t->spec.problem;
+    return (const unsigned char *)t->args.o +
+           att_ref_index_o(p, &t->args, row.b, row.h, row.i) *
+               (int64_t)att_dtype_size(p->dtype_o);
+}
+
+/* A row that still is all poison was never written; this is seen without the oracle. */
+static bool is_unwritten(const lab_tensors *t, lab_row row) {
+    const int64_t bytes =
+        t->spec.problem.d_v * (int64_t)att_dtype_size(t->spec.problem.dtype_o);
+    const unsigned char *at = row_at(t, row);
+    int64_t n = 0;
+    while (n < bytes && at[n] == LAB_POISON)
+        n++;
+    return bytes > 0 && n == bytes;
+}
+
+static bool is_finite_row(const lab_tensors *t, lab_row row) {
+    const unsigned char *at = row_at(t, row);
+    int64_t c = 0;
+    while (c < t->spec.problem.d_v && isfinite(att_load(at, t->spec.problem.dtype_o, c)))
+        c++;
+    return c == t->spec.problem.d_v;
+}
+
+/* The row after *row; false after the last. */
+static bool step(const lab_tensors *t, lab_row *row) {
+    const att_problem *p = &t->spec.problem;
+    if (++row->i < att_ref_len_q(p, &t->args, row->b))
+        return true;
+    do {
+        row->i = 0;
+        if (++row->h == p->heads_q) {
+            row->h = 0;
+            if (++row->b == p->batch)
+                return false;
+        }
+    } while (att_ref_len_q(p, &t->args, row->b) == 0);
+    return true;
+}
+
+/* Rows with a NaN or an infinity, as many as the oracle has time for. */
+static bool next_odd(worker *w, lab_row *row) {
+    const lab_tensors *t = w->shared->tensors;
+    while (w->odd_left > 0 && step(t, &w->at))
+        if (!is_finite_row(t, w->at)) {
+            *row = w->at;
+            w->odd_left--;
+            return true;
+        }
+    return false;
+}
+
+static bool find_unwritten(const lab_tensors *t, lab_row *row) {
+    *row = (lab_row){.i = -1};
+    while (t->spec.problem.batch > 0 && step(t, row))
+        if (is_unwritten(t, *row))
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------- verdict */
+
+__attribute__((format(printf, 2, 3))) static void fail(lab_verify_result *r, const char *format,
+                                                       ...) {
+    if (r->outcome == LAB_FAIL && r->message[0])
+        return; /* the first failure is the one to look at */
+    r->outcome = LAB_FAIL;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(r->message, sizeof r->message, format, list);
+    va_end(list);
+}
+
+static double root_mean(double squares, double count) {
+    return count > 0.0 ? sqrt(squares / count) : 0.0;
+}
+
+/* Fewer values say little of an average. */
+static const double fewest_averaged = 256.0;
+
+/* Of 16-bit outputs, whose own rounding is most of every error. In float32 the scores' rounding is, which all columns of a
+ * row share: a few rows are then too few to average over. */
+static void conclude_average(lab_verify_result *r, const tally *t, att_dtype dtype) {
+    lab_errors *e = &r->o;
+    e->kernel_rms = root_mean(t->kernel_squares, t->count);
+    e->plain_rms = root_mean(t->plain_squares, t->count);
+    e->bar_rms =
+        fmax(2.0 * e->plain_rms, ulp(dtype, root_mean(t->squares, t->count))) + (double)FLT_MIN;
+    if (dtype != ATT_F32 && t->count >= fewest_averaged && e->kernel_rms > e->bar_rms)
+        fail(r,
+             "o: its values are off by %.3g (root mean square), the bar is %.3g: less precise "
+             "than the type's own rounding makes them",
+             e->kernel_rms, e->bar_rms);
+}
+
+static void conclude(lab_verify_result *r, lab_errors *e, const char *name, const tally *t,
+                     double one_ulp) {
+    e->kernel = t->kernel;
+    e->plain = t->plain;
+    e->bar = 2.0 * t->plain + 4.0 * one_ulp + (double)FLT_MIN;
+    const place *at = t->broken ? &t->breach : &t->worst;
+    if (t->broken)
+        fail(r, "%s[b=%lld h=%lld row=%lld col=%lld] is %g, the oracle has %g", name,
+             (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
+             (long long)at->col, at->got, at->want);
+    else if (e->kernel > e->bar)
+        fail(r,
+             "%s[b=%lld h=%lld row=%lld col=%lld] is %.9g, the oracle has %.9g: error %.3g is "
+             "above "
+             "the bar %.3g",
+             name, (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
+             (long long)at->col, at->got, at->want, e->kernel, e->bar);
+}
+
+static int thread_count(const lab_verify_options *options, int64_t rows) {
+    int64_t n = options && options->threads ? options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    n = att_min(n, MAX_THREADS);
+    return (int)att_max(1, att_min(n, rows / 8));
+}
+
+void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
+                        const lab_verify_options *options) {
+    const att_problem *p = &t->spec.problem;
+    const int64_t max_work = options && options->max_work ? options->max_work : default_work;
+    r->o = r->lse = (lab_errors){0};
+    lab_rows rows;
+    const bool ok = options && options->rows
+                        ? lab_rows_copy(&rows, options->rows, options->row_count)
+                        : lab_rows_choose(&rows, t, options ? options->seed : 0, max_work);
+    if (!ok) {
+        fail(r, "no memory for the list of rows to check");
+        return;
+    }
+    r->rows_total = rows.total;
+    r->rows_checked = rows.count;
+
+    judge shared = {.tensors = t, .rows = &rows};
+    for (int64_t b = 0; b < p->batch; b++)
+        shared.longest = att_max(shared.longest, att_ref_len_k(p, &t->args, b));
+    worker workers[MAX_THREADS] = {{.shared = &shared}};
+    pthread_t threads[MAX_THREADS];
+    const int wanted = thread_count(options, rows.count);
+    int started = 1; /* this thread is a worker too */
+    for (int i = 1; i < wanted; i++)
+        workers[i].shared = &shared;
+    while (started < wanted &&
+           pthread_create(&threads[started], NULL, work, &workers[started]) == 0)
+        started++;
+    work(&workers[0]);
+    for (int i = 1; i < started; i++) {
+        pthread_join(threads[i], NULL);
+        merge(&workers[0].o, &workers[i].o);
+        merge(&workers[0].lse, &workers[i].lse);
+    }
+
+    lab_row unwritten;
+    if (rows.count < rows.total) { /* what the sample left out may still look wrong */
+        workers[0].at = (lab_row){.i = -1};
+        workers[0].odd_left = ODD_MOST;
+        work_on(&workers[0], next_odd);
+    }
+    if (atomic_load(&shared.out_of_memory))
+        fail(r, "no memory for the oracle");
+    else if (rows.count < rows.total && find_unwritten(t, &unwritten))
+        fail(r, "o[b=%lld h=%lld row=%lld] was not written", (long long)unwritten.b,
+             (long long)unwritten.h, (long long)unwritten.i);
+    conclude(r, &r->o, "o", &workers[0].o, ulp(p->dtype_o, workers[0].o.largest));
+    conclude_average(r, &workers[0].o, p->dtype_o);
+    if (p->features & ATT_LSE)
+        conclude(r, &r->lse, "lse", &workers[0].lse,
+                 ulp(ATT_F32, fmax(workers[0].lse.largest, 1.0)));
+    lab_rows_free(&rows);
+}
