@@ -14,7 +14,7 @@ CPPFLAGS    += -Iinclude -Isrc -I. -D_GNU_SOURCE
 ALL_CFLAGS   = -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
                -MMD -MP $(EXTRA_CFLAGS) $(CFLAGS)
 
-LIB_SOURCES := $(wildcard src/*/*.c)
+LIB_SOURCES := $(wildcard src/*/*.c src/*/*/*.c)
 LAB_SOURCES := $(wildcard lab/*/*.c)
 CLI_SOURCES := $(wildcard cli/*.c)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
@@ -25,7 +25,7 @@ CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 ISA_avx2 := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 ISA_amx := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-bf16 -mprefer-vector-width=512
-$(foreach isa,avx2 avx512 amx,$(eval $(BUILD)/obj/src/cpu/isa_$(isa).o: ISA_CFLAGS := $(ISA_$(isa))))
+$(foreach isa,avx2 avx512 amx,$(eval $(BUILD)/obj/src/attention/cpu/isa_$(isa).o: ISA_CFLAGS := $(ISA_$(isa))))
 
 JANSSON     ?= $(firstword $(wildcard /usr/lib/*/libjansson.a) -ljansson)
 LDLIBS      += -pthread -lm -ldl
@@ -45,8 +45,8 @@ $(BUILD)/liblab.a: $(LAB_OBJECTS)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-$(BUILD)/libattest.so.$(VERSION): $(LIB_OBJECTS) src/api/attest.map
-	$(CC) -shared $(ALL_CFLAGS) -Wl,-soname,libattest.so.$(SOVERSION) -Wl,--version-script=src/api/attest.map \
+$(BUILD)/libattest.so.$(VERSION): $(LIB_OBJECTS) src/attest.map
+	$(CC) -shared $(ALL_CFLAGS) -Wl,-soname,libattest.so.$(SOVERSION) -Wl,--version-script=src/attest.map \
 	    -Wl,--no-undefined -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LDLIBS)
 
 $(BUILD)/libattest.so: $(BUILD)/libattest.so.$(VERSION)

@@ -429,6 +429,7 @@ typedef struct att_kernel_info {
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
     int32_t
         unattested; /* 1: its evidence is not complete, and only ATT_ALLOW_UNATTESTED lets it serve */
+    const char *operation; /* what it computes: "attention", "merge" */
 } att_kernel_info;
 
 /* The kernels built into the library: how many, and the i-th. The user's rows of a context, where it has any, follow

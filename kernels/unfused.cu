@@ -1,5 +1,5 @@
 /* unfused.cu: what stands between the two matrix products where attention is three steps: cuBLAS, softmax, cuBLAS
- * COMPUTES with src/cuda/unfused.c: S = QK^T (cuBLAS, float32) | weights = exp(scale*S + mask - max) | weights V (cuBLAS, float32) | O
+ * COMPUTES with src/attention/cuda/unfused.c: S = QK^T (cuBLAS, float32) | weights = exp(scale*S + mask - max) | weights V (cuBLAS, float32) | O
  * TILE     none; a warp has a row of S, which it reads twice: for the maximum and for the weights
  * THREADS  256 = 8 rows
  * SMEM     none

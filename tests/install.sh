@@ -53,7 +53,7 @@ check_symbols() {
     same "the functions declared and the symbols exported" "$declared" \
         "$(nm -D --defined-only "$lib/libattest.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)"
     same "the functions declared and the version script" "$declared" \
-        "$(grep -oE '^ +att_[a-z0-9_]+;' src/api/attest.map | tr -d ' ;' | sort)"
+        "$(grep -oE '^ +att_[a-z0-9_]+;' src/attest.map | tr -d ' ;' | sort)"
     # Code linked with the static library sees all its global names: they are ours by prefix, or kernel ids.
     same "global symbols of libattest.a that others may have too" "" \
         "$(nm -g --defined-only "$lib/libattest.a" 2>/dev/null | awk 'NF == 3 { print $3 }' |

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+operations=$(sed -nE 's/^ATT_OPERATION\((.*)\)$/\1/p' kernels/operations.def | tr '\n' ' ')
 layered=(include kernels src lab cli python)
 folders=("${layered[@]}" tests bench scripts examples peers)
 
@@ -29,33 +30,52 @@ list_sources() {
     find_in "$1" '*.[ch]' '*.def' '*.cu' '*.cuh' -- "${layered[@]}"
 }
 
-# Rank of the layers, bottom first. A folder includes from its own rank and below, except what
-# `forbidden` names: the engines must not lean on the oracle that judges them, nor on each other,
-# the program uses the public header and the laboratory only, and the Python extension the public header only.
+# Rank of the layers, bottom first; those of each operation come from kernels/operations.def. A folder includes from its own
+# rank and below, except what is_forbidden() names: operations do not know each other, the engines do not lean on the oracle
+# that judges them, nor on each other, the program uses the public header and the laboratory only, and the Python extension
+# the public header only.
 check_includes() {
     local root=$1
     # shellcheck disable=SC2016 # $0 and $NF are awk's
-    list_sources "$root" | (cd "$root" && xargs awk '
+    list_sources "$root" | (cd "$root" && xargs awk -v operations="$operations" '
         BEGIN {
-            count = split("include kernels src/base src/ref src/cuda src/cpu src/select src/api" \
-                          " lab/base lab/statistics lab/problem lab/plan lab/tensors lab/subject lab/verify" \
-                          " lab/measure lab/tune lab/evidence lab/profile lab/doctor lab/report cli python",
-                          layers, " ")
+            text = "include kernels src/base"
+            count = split(operations, names, " ")
+            for (i = 1; i <= count; i++) {
+                is_operation[names[i]] = 1
+                text = text " src/" names[i] "/ref"
+            }
+            text = text " src/cpu src/cuda src/core"
+            for (i = 1; i <= count; i++)
+                text = text " src/" names[i] "/cpu src/" names[i] "/cuda src/" names[i]
+            text = text " lab/base lab/statistics lab/problem lab/plan lab/tensors lab/subject lab/verify" \
+                        " lab/measure lab/tune lab/evidence lab/profile lab/doctor lab/report cli python"
+            count = split(text, layers, " ")
             for (i = 1; i <= count; i++)
                 rank[layers[i]] = i
-            split("src/cpu>src/ref src/cpu>src/cuda src/cuda>src/ref", pairs, " ")
-            for (i in pairs)
-                forbidden[pairs[i]] = 1
-            for (i in layers)
-                if (layers[i] !~ /^(include|lab\/.*|cli)$/)
-                    forbidden["cli>" layers[i]] = 1
-            for (i in layers)
-                if (layers[i] !~ /^(include|python)$/)
-                    forbidden["python>" layers[i]] = 1
         }
-        function layer_of(path,    parts) {
-            split(path, parts, "/")
+        function layer_of(path,    parts, count) {
+            count = split(path, parts, "/")
+            if (parts[1] == "src" && (parts[2] in is_operation) && count > 3)
+                return parts[1] "/" parts[2] "/" parts[3]
             return parts[1] ~ /^(src|lab)$/ ? parts[1] "/" parts[2] : parts[1]
+        }
+        function operation_of(layer,    parts) {
+            split(layer, parts, "/")
+            return parts[1] == "src" && (parts[2] in is_operation) ? parts[2] : ""
+        }
+        function is_forbidden(from, to,    a, b) {
+            a = operation_of(from)
+            b = operation_of(to)
+            if (a && b && a != b)
+                return 1
+            if (from ~ /^src\// && to ~ /\/ref$/ && from != to)
+                return 1
+            if (from ~ /^src\/(.*\/)?cpu$/ && to ~ /^src\/(.*\/)?cuda$/ || from ~ /^src\/(.*\/)?cuda$/ && to ~ /^src\/(.*\/)?cpu$/)
+                return 1
+            if (from == "cli")
+                return to !~ /^(include|lab\/.*|cli)$/
+            return from == "python" && to !~ /^(include|python)$/
         }
         function exists(path,    line, found) {
             found = (getline line < path) >= 0
@@ -101,7 +121,7 @@ check_includes() {
                 complain("\"" name "\": no rank is known for " (from in rank ? to : from))
             else if (rank[to] > rank[from])
                 complain(from " includes from " to ", which stands above it")
-            else if ((from ">" to) in forbidden)
+            else if (is_forbidden(from, to))
                 complain(from " must not include from " to)
         }')
 }
@@ -148,7 +168,7 @@ plants=0
 for folder in "${folders[@]}"; do
     [[ ! -d $folder ]] || cp -r "$folder" "$scratch"
 done
-for layer in include kernels src/{base,ref,cuda,cpu,select,api} lab/{base,problem,measure,report} cli python; do
+for layer in include kernels src/{base,cuda,cpu,core} src/attention{,/ref,/cpu,/cuda} lab/{base,problem,measure,report} cli python; do
     mkdir -p "$scratch/$layer"
     name=in_${layer//\//_}.h
     echo "/* $name: harmless. */" >"$scratch/$layer/$name"
@@ -172,26 +192,28 @@ plant_include() { # plant_include FILE INCLUDE COMPLAINT: as plant, behind a pro
 
 plant_include include/planted.h '#include "base/in_src_base.h"' 'include includes from src/base'
 plant_include kernels/planted.cu '#include "base/in_src_base.h"' 'kernels includes from src/base'
-plant_include src/base/planted.c '#include "ref/in_src_ref.h"' 'src/base includes from src/ref'
-plant_include src/ref/planted.c '#include "cpu/in_src_cpu.h"' 'src/ref includes from src/cpu'
-plant_include src/cpu/planted.c '#include "ref/in_src_ref.h"' 'src/cpu must not include from src/ref'
-plant_include src/cpu/planted.c '#include "cuda/in_src_cuda.h"' 'src/cpu must not include from src/cuda'
-plant_include src/cpu/planted.c '#include "select/in_src_select.h"' 'src/cpu includes from src/select'
-plant_include src/select/planted.c '#include "api/in_src_api.h"' 'src/select includes from src/api'
-plant_include src/api/planted.c '  #  include "lab/base/in_lab_base.h"' 'src/api includes from lab/base'
+plant_include src/base/planted.c '#include "core/in_src_core.h"' 'src/base includes from src/core'
+plant_include src/cpu/planted.c '#include "cuda/in_src_cuda.h"' 'src/cpu includes from src/cuda'
+plant_include src/cuda/planted.c '#include "cpu/in_src_cpu.h"' 'src/cuda must not include from src/cpu'
+plant_include src/cpu/planted.c '#include "attention/ref/in_src_attention_ref.h"' 'src/cpu must not include from src/attention/ref'
+plant_include src/core/planted.c '#include "attention/in_src_attention.h"' 'src/core includes from src/attention'
+plant_include src/attention/ref/planted.c '#include "core/in_src_core.h"' 'src/attention/ref includes from src/core'
+plant_include src/attention/cpu/planted.c '#include "attention/ref/in_src_attention_ref.h"' 'must not include from src/attention/ref'
+plant_include src/attention/cuda/planted.c '#include "attention/cpu/in_src_attention_cpu.h"' 'must not include from src/attention/cpu'
+plant_include src/core/planted.c '  #  include "lab/base/in_lab_base.h"' 'src/core includes from lab/base'
 plant_include lab/base/planted.c '#include "lab/problem/in_lab_problem.h"' 'lab/base includes from lab/problem'
 plant_include lab/measure/planted.c '#include "lab/report/in_lab_report.h"' 'lab/measure includes from lab/report'
 plant_include lab/report/planted.c '#include "cli/in_cli.h"' 'lab/report includes from cli'
 plant_include lab/planted.c '#include "in_include.h"' 'no rank is known for lab/planted.c'
 plant_include cli/planted.c '#include "base/in_src_base.h"' 'cli must not include from src/base'
-plant_include python/core/planted.c '#include "api/in_src_api.h"' 'python must not include from src/api'
+plant_include python/core/planted.c '#include "core/in_src_core.h"' 'python must not include from src/core'
 plant_include python/core/planted.c '#include "lab/base/in_lab_base.h"' 'python must not include from lab/base'
 plant_include cli/planted.c '#include "python/in_python.h"' 'cli includes from python'
-plant_include src/api/planted.c '#include "../base/in_src_base.h"' 'is a relative path'
-plant_include src/api/planted.c '#include "base/../lab/in_lab.h"' 'is a relative path'
-plant_include src/api/planted.c '#include "in_src_api.h"' 'is not found from include, src or the root'
-plant_include src/api/planted.c '#include <in_include.h>' 'write it in quotes'
-plant_include src/api/planted.c '#include PLANTED' 'is not spelled out'
+plant_include src/core/planted.c '#include "../base/in_src_base.h"' 'is a relative path'
+plant_include src/core/planted.c '#include "base/../lab/in_lab.h"' 'is a relative path'
+plant_include src/core/planted.c '#include "in_src_core.h"' 'is not found from include, src or the root'
+plant_include src/core/planted.c '#include <in_include.h>' 'write it in quotes'
+plant_include src/core/planted.c '#include PLANTED' 'is not spelled out'
 plant_include src/other/planted.c '#include "in_include.h"' 'no rank is known for src/other'
 plant_include cli/in_lab_base.h '' 'one name, several files:'
 plant tests/planted.c 'int planted;' 'does not begin with'

@@ -13,7 +13,8 @@
 #include "cuda/module.h"
 #include "lab/base/machine.h"
 #include "lab/doctor/doctor.h"
-#include "select/registry.h"
+#include "core/device_kind.h"
+#include "core/registry.h"
 
 static void check_processor(lab_doctor *doctor) {
     const att_context_options options = {.size = sizeof options, .device = ATT_DEVICE_CPU};

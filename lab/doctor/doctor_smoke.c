@@ -10,7 +10,7 @@
 #include "lab/measure/bench.h"
 #include "lab/problem/problem_json.h"
 #include "lab/verify/verify_json.h"
-#include "select/registry.h"
+#include "core/registry.h"
 
 enum { ITERATIONS = 5 };
 

@@ -9,7 +9,8 @@
 #include "lab/evidence/attestation.h"
 #include "lab/evidence/place.h"
 #include "lab/evidence/predicate.h"
-#include "select/registry.h"
+#include "attention/cuda/tiling.h"
+#include "core/registry.h"
 
 /* Where no problem would be given to the kernel, this many that it can serve are timed. */
 enum { FORCED_MOST = 2 };
@@ -84,7 +85,7 @@ static bool serves(const work *w, att_context *ctx, const lab_spec *spec) {
     if (merges(w->row)) {
         const att_cuda_kernel *first = gpu_row(id);
         found = first && att_plan_workspace(plan) > 0 &&
-                att_registry_combine(first, true) == w->row->cuda;
+                att_cuda_combine_of(first, true) == w->row->cuda;
     }
     att_plan_destroy(plan);
     return found;

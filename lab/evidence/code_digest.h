@@ -8,7 +8,7 @@
 
 #include "base/sha256.h"
 #include "lab/base/message.h"
-#include "select/registry.h"
+#include "core/registry.h"
 
 /* Made when the program was built (scripts/source_digests.c). */
 typedef struct lab_built {

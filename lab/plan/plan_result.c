@@ -3,15 +3,15 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "api/problem.h"
+#include "attention/cuda/cuda_families.h"
+#include "attention/problem.h"
+#include "core/select.h"
 #include "cuda/shape.h"
-#include "select/select.h"
 
 /* Rows of the registry whose tile the models describe. */
-static bool is_modelled(const att_cuda_kernel *row) {
-    return row && strcmp(row->source, "fwd_sm80") == 0;
+static bool is_modelled(const att_kernel_row *row) {
+    return row && row->family == &att_family_fwd_sm80;
 }
 
 static bool same_tile(const lab_tile *a, const lab_tile *b) {
@@ -32,13 +32,14 @@ static void add_row(lab_plan_result *result, const att_cuda_kernel *row) {
 }
 
 /* The rows that serve the problem with the head dimensions of the chosen one; larger ones only pad more. */
-static void add_rows(lab_plan_result *result, const att_cuda_kernel *chosen,
+static void add_rows(lab_plan_result *result, const att_kernel_row *chosen,
                      const att_limits *limits, const att_problem *p) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         att_refusal refusal = {.field = ""};
-        if (is_modelled(row->cuda) && row->cuda->d_qk == chosen->d_qk &&
-            row->cuda->d_v == chosen->d_v && att_row_serves(row, limits, p, &refusal))
+        if (is_modelled(row) && row->cuda->d_qk == chosen->cuda->d_qk &&
+            row->cuda->d_v == chosen->cuda->d_v &&
+            att_row_serves(row, limits, &att_operation_attention, p, &refusal))
             add_row(result, row->cuda);
     }
 }
@@ -57,7 +58,7 @@ static int by_time(const void *a, const void *b) {
 }
 
 static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
-                       const att_limits *limits, const att_cuda_kernel *chosen) {
+                       const att_limits *limits, const att_kernel_row *chosen) {
     const att_problem *p = &spec->problem;
     for (size_t i = 0; i < LAB_TILE_GRID; i++)
         result->tiles[result->tile_count++] = lab_tile_of_grid(i, p);
@@ -69,7 +70,8 @@ static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_
     while (result->fitting < result->tile_count &&
            result->tiles[result->fitting].breaks == ATT_RESOURCE_NONE)
         result->fitting++;
-    const lab_tile tile = is_modelled(chosen) ? lab_tile_of_row(chosen) : (lab_tile){.m = 0};
+    const lab_tile tile =
+        is_modelled(chosen) ? lab_tile_of_row(chosen->cuda) : (lab_tile){.m = 0};
     for (size_t i = 0; i < result->tile_count; i++)
         if (same_tile(&result->tiles[i], &tile))
             result->chosen_tile = &result->tiles[i];
@@ -97,14 +99,14 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
     lab_floor_of(&result->floor, &result->work, p->dtype, device);
     result->has_reach = lab_reach_of(&result->reach, &result->work, p->dtype, device);
     const att_kernel_row *row;
-    if (att_select(&row, &limits, p) == ATT_OK)
+    if (att_select(&row, &limits, &att_operation_attention, p) == ATT_OK)
         take_choice(result, row);
     else
         snprintf(result->refusal, sizeof result->refusal, "%s", att_last_error()->text);
     /* Tensor cores would round float32. */
     if (p->dtype != ATT_F32 && result->work.pairs > 0.0 && p->d_qk <= LAB_TILE_D_MAX &&
         p->d_v <= LAB_TILE_D_MAX)
-        list_tiles(result, spec, device, &limits, result->chosen ? row->cuda : NULL);
+        list_tiles(result, spec, device, &limits, result->chosen ? row : NULL);
     return true;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lab/problem/npy_header.h"
-#include "ref/oracle.h"
+#include "attention/ref/oracle.h"
 
 /* Sizes of Q, K or V, whatever the layout. Packed arrays have batch 1. */
 typedef struct tensor_shape {

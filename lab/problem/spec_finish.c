@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "lab/base/random.h"
-#include "ref/oracle.h"
+#include "attention/ref/oracle.h"
 
 /* ------------------------------------------------------------------ lengths */
 

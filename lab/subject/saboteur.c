@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/problem.h"
+#include "attention/problem.h"
 #include "base/dtype.h"
 #include "lab/subject/saboteur_hands.h"
 #include "lab/tensors/buffer.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/problem.h"
+#include "attention/problem.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
 #include "lab/tensors/device_pool.h"

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "lab/base/random.h"
 #include "lab/tensors/tensors_fill.h"
-#include "ref/oracle.h"
+#include "attention/ref/oracle.h"
 
 static const char *const tensor_names[LAB_TENSOR_COUNT] = {
     [LAB_Q] = "q",

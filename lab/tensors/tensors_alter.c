@@ -3,7 +3,7 @@
 
 #include "base/dtype.h"
 #include "lab/base/random.h"
-#include "ref/oracle.h"
+#include "attention/ref/oracle.h"
 
 enum { STREAM_ALTER = 3000 };
 

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "lab/base/random.h"
-#include "ref/oracle.h"
+#include "attention/ref/oracle.h"
 
 /* One random stream a tensor, so that a change to one leaves the others as they are. */
 enum {

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "lab/base/random.h"
-#include "ref/oracle.h"
+#include "attention/ref/oracle.h"
 
 enum { STREAM_ROWS = 1000, FEWEST_ROWS = 32 };
 

@@ -5,7 +5,7 @@
 
 #include "cuda/shape.h"
 #include "lab/plan/plan_tiles.h"
-#include "select/user_tile.h"
+#include "attention/cuda/cuda_families.h"
 
 enum { GENE_WARPS, GENE_ROWS, GENE_KEYS, GENE_STAGES, TILE_GENES };
 
@@ -39,11 +39,11 @@ static const gene small_genes[TILE_GENES] = {
 };
 
 static bool is_hopper(const lab_base *base) {
-    return base->family == ATT_CUDA_HOPPER;
+    return base->family == &att_family_fwd_sm90 || base->family == &att_family_fwd_sm90_small;
 }
 
 static bool is_small(const lab_base *base) {
-    return is_hopper(base) && base->role == ATT_ROLE_SMALL;
+    return base->family == &att_family_fwd_sm90_small;
 }
 
 static const gene *genes_of(const lab_base *base) {
@@ -135,10 +135,9 @@ static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
 
 /* Can the source be compiled at the tile? */
 static bool fits_source(const lab_base *base, const lab_variant *v) {
-    const att_cuda_kernel row = {.source = base->source, .role = base->role};
     const int tile[] = {v->m, v->n, v->stages, v->warps};
     char why[128];
-    return att_user_tile_fits(&row, tile, why, sizeof why);
+    return base->family->tile_fits(tile, why, sizeof why);
 }
 
 static bool is_feasible(const lab_genome *genome, const void *state) {

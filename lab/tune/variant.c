@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "cuda/jit.h"
-#include "select/select.h"
-#include "select/switches.h"
+#include "core/select.h"
+#include "core/switches.h"
 
 bool lab_switch_at(size_t i, const char **source, const char **name, const char **text) {
     const att_switch *found = att_switch_at(i);
@@ -23,22 +23,22 @@ bool lab_switch_at(size_t i, const char **source, const char **name, const char 
     return true;
 }
 
-static const att_cuda_kernel *find_row(const char *id) {
+static const att_kernel_row *find_row(const char *id) {
     for (size_t i = 0; i < att_registry_count(); i++)
         if (att_registry_row(i)->cuda && strcmp(att_registry_row(i)->id, id) == 0)
-            return att_registry_row(i)->cuda;
+            return att_registry_row(i);
     return NULL;
 }
 
 /* The built-in row for the problem, by a plan. */
-static const att_cuda_kernel *choose_row(att_context *ctx, const lab_spec *spec,
-                                         lab_message *why) {
+static const att_kernel_row *choose_row(att_context *ctx, const lab_spec *spec,
+                                        lab_message *why) {
     att_plan *plan = NULL;
     if (att_plan_create(&plan, ctx, &spec->problem) != ATT_OK) {
         lab_fail(why, "%s", att_last_error()->text);
         return NULL;
     }
-    const att_cuda_kernel *row = find_row(att_plan_kernel(plan));
+    const att_kernel_row *row = find_row(att_plan_kernel(plan));
     if (!row)
         lab_fail(why, "%s is no built-in GPU kernel", att_plan_kernel(plan));
     att_plan_destroy(plan);
@@ -53,13 +53,13 @@ bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_m
         return lab_fail(why,
                         "the kernels of the CPU have no constants to vary: their tiles follow "
                         "from the problem when a plan is made");
-    const att_cuda_kernel *row = choose_row(ctx, spec, why);
-    if (!row)
+    const att_kernel_row *chosen = choose_row(ctx, spec, why);
+    if (!chosen)
         return false;
+    const att_cuda_kernel *row = chosen->cuda;
     base->id = row->id;
     base->source = row->source;
-    base->family = att_cuda_family_of(row);
-    base->role = row->role;
+    base->family = chosen->family;
     base->d_qk = row->d_qk;
     base->d_v = row->d_v;
     base->shipped = (lab_variant){
@@ -103,23 +103,18 @@ void lab_variant_row(const lab_base *base, const lab_variant *v, const char *id,
     }
     put(buf, n, "gpu      = %s\ncc       = %d\nsms      = %d\n", base->gpu.gpu_name,
         (int)base->gpu.compute_capability, (int)base->gpu.multiprocessors);
-    const struct {
-        const char *name;
-        int64_t value;
-    } counts[] = {
-        {"batch", p->batch}, {"heads_q", p->heads_q}, {"heads_kv", p->heads_kv},
-        {"seq_q", p->seq_q}, {"seq_k", p->seq_k},     {"d_qk", p->d_qk},
-        {"d_v", p->d_v},
-    };
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        put(buf, n, "%-8s = %" PRId64 "\n", counts[i].name, counts[i].value);
-    put(buf, n, "causal   = %s\n", att_causal_name(p->causal));
-    const uint32_t traits = att_problem_traits(p);
+    const att_operation *operation = base->family->operation;
+    for (size_t i = 0; i < operation->size_count; i++)
+        put(buf, n, "%-8s = %" PRId64 "\n", operation->sizes[i].name,
+            att_size_of(&operation->sizes[i], p));
+    put(buf, n, "%-8s = %s\n", operation->mode_field,
+        operation->mode_names[operation->mode(p)]);
+    const uint32_t traits = operation->traits(p);
     if (traits) {
         put(buf, n, "with     =");
-        for (uint32_t bit = 1; att_trait_name(bit); bit <<= 1)
-            if (traits & bit)
-                put(buf, n, " %s", att_trait_name(bit));
+        for (size_t i = 0; i < operation->trait_count; i++)
+            if (traits >> i & 1u)
+                put(buf, n, " %s", operation->trait_names[i]);
         put(buf, n, "\n");
     }
 }

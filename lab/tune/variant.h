@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "attest.h"
-#include "cuda/family.h"
+#include "core/family.h"
 #include "lab/base/message.h"
 #include "lab/problem/spec.h"
 
@@ -27,8 +27,7 @@ typedef struct lab_base {
     const lab_spec *spec;
     att_context_info gpu;
     const char *id, *source;
-    att_cuda_family family;
-    att_cuda_role role;
+    const att_family *family;
     int d_qk, d_v;       /* that the row is for */
     lab_variant shipped; /* as it is built in: every switch on */
     const char *switches[LAB_VARIANT_SWITCHES];

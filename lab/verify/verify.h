@@ -2,7 +2,7 @@
  *
  * The bar, for O and for LSE each, over the rows checked:
  *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
- * where plain is the same-dtype reference of src/ref/plain.h; and for O, where 256 values or more are
+ * where plain is the same-dtype reference of src/attention/ref/plain.h; and for O, where 256 values or more are
  * checked, so that less precision than the type has is not lost among the few ulp of the largest,
  *     rms(kernel - oracle)  <=  max(2 * rms(plain - oracle), 1 ulp at rms(oracle))  +  FLT_MIN
  * For LSE, a logarithm, the ulp is taken at

@@ -14,8 +14,8 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "lab/tensors/verify_rows.h"
-#include "ref/oracle.h"
-#include "ref/plain.h"
+#include "attention/ref/oracle.h"
+#include "attention/ref/plain.h"
 
 /* Where no more rows than that are judged, the plain reference is computed in every order: one of them may be lucky, and all columns
  * of a row share the rounding of its scores. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/plan.h"
+#include "core/plan.h"
 #include "cuda/driver.h"
 #include "cuda/embed.h"
 #include "cuda/function.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lab/tensors/tensors.h"
-#include "ref/oracle.h"
+#include "attention/ref/oracle.h"
 
 static FILE *create(const char *folder, int n, const char *suffix) {
     char path[PATH_MAX];

@@ -1,9 +1,9 @@
 /* test_cuda_decode.c: decode in one launch: the cluster that shares the keys, and who is chosen for few rows. */
 #include <string.h>
 
-#include "cuda/decode_tiling.h"
-#include "select/conditions.h"
-#include "select/select.h"
+#include "attention/cuda/decode_tiling.h"
+#include "core/conditions.h"
+#include "core/select.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 

@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "cuda/embed.h"
 #include "cuda/jit.h"
-#include "select/registry.h"
+#include "core/registry.h"
 #include "tests/support/check.h"
 
 static const struct {

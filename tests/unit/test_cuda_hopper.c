@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "cuda/embed.h"
-#include "cuda/hopper.h"
+#include "attention/cuda/hopper.h"
 #include "cuda/shape.h"
 #include "cuda/tensor_maps.h"
-#include "ref/oracle.h"
+#include "attention/ref/oracle.h"
 #include "tests/fake_cuda/fake_tensor_map.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"

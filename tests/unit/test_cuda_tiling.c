@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "cuda/occupancy.h"
-#include "cuda/params.h"
-#include "cuda/tiling.h"
-#include "select/select.h"
+#include "attention/cuda/params.h"
+#include "attention/cuda/tiling.h"
+#include "core/select.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 

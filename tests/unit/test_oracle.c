@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "ref/oracle.h"
-#include "ref/plain.h"
+#include "attention/ref/oracle.h"
+#include "attention/ref/plain.h"
 #include "tests/support/check.h"
 
 enum { KEYS_MAX = 64, D_MAX = 32 };

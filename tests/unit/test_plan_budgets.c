@@ -12,7 +12,7 @@
 
 #include "cuda/shape.h"
 #include "lab/plan/plan_tiles.h"
-#include "select/registry.h"
+#include "core/registry.h"
 
 typedef struct budget {
     char id[64], target[16];

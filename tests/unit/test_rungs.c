@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cuda/rungs.h"
-#include "cuda/unfused.h"
+#include "attention/cuda/rungs.h"
+#include "attention/cuda/unfused.h"
 #include "kernels/unfused_params.h"
 #include "tests/fake_cuda/fake_tables.h"
 #include "tests/support/check.h"

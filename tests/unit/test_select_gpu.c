@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/alignment.h"
-#include "select/conditions.h"
-#include "select/select.h"
+#include "attention/cuda/alignment.h"
+#include "core/conditions.h"
+#include "core/select.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 

@@ -10,8 +10,8 @@
 #include "lab/base/json.h"
 #include "lab/tune/ablate.h"
 #include "lab/tune/tune.h"
-#include "select/user_rows.h"
-#include "select/user_tile.h"
+#include "core/user_rows.h"
+#include "core/user_tile.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 

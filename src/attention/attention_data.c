@@ -1,0 +1,56 @@
+/* attention_data.c: lengths and page ids of a run, checked before anything is read through them. */
+#include "attention/cpu/job.h"
+#include "attention/problem.h"
+#include "base/error.h"
+
+/* `most` rows a sequence, `total` rows in all, which the problem calls `total_name`. */
+static att_status check_cu_seqlens(const int32_t *cu, const char *name, int64_t batch,
+                                   int64_t most, const char *total_name, int64_t total) {
+    ATT_REQUIRE(cu[0] == 0, ATT_E_DATA, name, "%s[0]=%d is not 0", name, cu[0]);
+    for (int64_t b = 0; b < batch; b++) {
+        ATT_REQUIRE(cu[b + 1] >= cu[b], ATT_E_DATA, name, "%s[%lld]=%d is below %s[%lld]=%d",
+                    name, (long long)b + 1, cu[b + 1], name, (long long)b, cu[b]);
+        ATT_REQUIRE(cu[b + 1] - cu[b] <= most, ATT_E_DATA, name,
+                    "%s: sequence %lld has %d rows, the problem's longest is %lld", name,
+                    (long long)b, cu[b + 1] - cu[b], (long long)most);
+    }
+    ATT_REQUIRE(cu[batch] <= total, ATT_E_DATA, name, "%s ends at %d, past %s=%lld", name,
+                cu[batch], total_name, (long long)total);
+    return ATT_OK;
+}
+
+/* Every page id that some key in use would be read through. */
+static att_status check_pages(const att_problem *p, const att_args *a) {
+    for (int64_t b = 0; b < p->batch; b++) {
+        const int64_t keys = att_cpu_sequence_of(p, a, b, 0).len_k;
+        const int32_t *table = a->page_table + b * p->page_table_stride;
+        for (int64_t i = 0; i < att_ceil_div(keys, p->page_size); i++)
+            ATT_REQUIRE(table[i] >= 0 && table[i] < p->num_pages, ATT_E_DATA, "page_table",
+                        "page_table[%lld][%lld]=%d is not in 0 .. %lld", (long long)b,
+                        (long long)i, table[i], (long long)p->num_pages - 1);
+    }
+    return ATT_OK;
+}
+
+static att_status check_contents(const att_problem *p, const att_args *a) {
+    if (p->features & ATT_CU_SEQLENS_Q)
+        ATT_TRY(check_cu_seqlens(a->cu_seqlens_q, "cu_seqlens_q", p->batch, p->seq_q, "total_q",
+                                 p->total_q));
+    if (p->features & ATT_CU_SEQLENS_K) {
+        const int64_t total = p->features & ATT_PAGED ? INT64_MAX : p->total_k;
+        ATT_TRY(check_cu_seqlens(a->cu_seqlens_k, "cu_seqlens_k", p->batch, p->seq_k, "total_k",
+                                 total));
+    }
+    if (p->features & ATT_LENS_K)
+        for (int64_t b = 0; b < p->batch; b++)
+            ATT_REQUIRE(a->lens_k[b] >= 0 && a->lens_k[b] <= p->seq_k, ATT_E_DATA, "lens_k",
+                        "lens_k[%lld]=%d is not in 0 .. seq_k=%lld", (long long)b, a->lens_k[b],
+                        (long long)p->seq_k);
+    if (p->features & ATT_PAGED)
+        ATT_TRY(check_pages(p, a));
+    return ATT_OK;
+}
+
+att_status att_attention_check_data(const void *problem, const void *args) {
+    return check_contents(problem, args);
+}

@@ -1,0 +1,162 @@
+/* softmax_body.h: from a row of scores to a row of weights, over the vf of the including file.
+ *
+ * Logits live in the log2 domain, so that exp is a bare exp2. The running maximum is raised
+ * only when a block exceeds it by more than LAZY: weights then stay below 2^LAZY, which float32
+ * sums do not mind, and the accumulator is almost never rescaled after the first block. */
+#ifndef ATT_CPU_SOFTMAX_BODY_H
+#define ATT_CPU_SOFTMAX_BODY_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "attention/cpu/job.h"
+#include "cpu/math_body.h"
+
+#define LOG2E 0x1.715476p+0f
+#define LAZY  8.0f
+
+/* True where logits are more than scores times a positive factor. */
+static inline bool logits_are_shaped(const att_problem *p) {
+    return !(p->scale > 0.0f) || p->softcap > 0.0f || (p->features & (ATT_ALIBI | ATT_BIAS));
+}
+
+/* From what stands in a row of scores to logits, and to log2-domain logits. */
+static inline float natural_factor(const att_problem *p) {
+    return logits_are_shaped(p) ? 1.0f : p->scale;
+}
+static inline float logit_factor(const att_problem *p) {
+    return natural_factor(p) * LOG2E;
+}
+
+/* Bias of keys x .. x+n-1 of the row that begins at element `offset`; 0 or -inf for a boolean
+ * one. */
+static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int64_t x,
+                    int64_t n) {
+    if (p->bias.col == 1 && p->bias_dtype != ATT_BOOL8) {
+        const int64_t first = (offset + x) * att_dtype_bytes(p->bias_dtype);
+        return vf_load_as((const char *)bias + first, p->bias_dtype, n);
+    }
+    float lanes[VF_W] = {0.0f};
+    for (int64_t k = 0; k < n && k < VF_W; k++) {
+        const float b = att_load(bias, p->bias_dtype, offset + (x + k) * p->bias.col);
+        lanes[k] = p->bias_dtype != ATT_BOOL8 ? b : b != 0.0f ? 0.0f : -INFINITY;
+    }
+    return vf_load(lanes);
+}
+
+/* Scores s[lo..hi) of keys j0+lo .. j0+hi become logits: scale, softcap, ALiBi, bias. */
+static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t head,
+                      int64_t i, float *s, int64_t j0, int64_t lo, int64_t hi) {
+    const att_problem *p = job->p;
+    const bool has_bias = p->features & ATT_BIAS;
+    const int64_t offset = has_bias ? att_cpu_bias_offset(p, q->batch, head, i) : 0;
+    const float slope = p->features & ATT_ALIBI ? att_cpu_slope(job, q->batch, head) : 0.0f;
+    for (int64_t x = lo / VF_W * VF_W; x < hi; x += VF_W) {
+        vf t = vf_mul(vf_load(s + x), vf_set1(p->scale));
+        if (p->softcap > 0.0f)
+            t = vf_mul(vf_set1(p->softcap), vf_tanh(vf_div(t, vf_set1(p->softcap))));
+        if (slope != 0.0f) {
+            const vf distance =
+                vf_abs(vf_sub(vf_set1((float)(i + q->shift - j0 - x)), vf_iota()));
+            t = vf_fma(vf_set1(-slope), distance, t);
+        }
+        if (has_bias)
+            t = vf_add(t, bias_load(p, job->a->bias, offset, j0 + x, hi - x));
+        vf_store(s + x, t);
+    }
+}
+
+/* Hide what lies outside [lo, hi) of the vector at x. */
+static inline void mask_vector(float *s, int64_t x, int64_t lo, int64_t hi) {
+    const vf kept =
+        vf_between(vf_load(s + x), att_max(lo - x, 0), att_max(hi - x, 0), -INFINITY);
+    vf_store(s + x, kept);
+}
+
+/* Hide the keys outside [lo, hi) of the vectors in [from, to), both multiples of VF_W; only the
+ * vectors that hold such keys are touched. */
+static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int64_t hi) {
+    int64_t x = from;
+    for (; x < to && x < lo; x += VF_W)
+        mask_vector(s, x, lo, hi);
+    for (x = att_max(x, hi > 0 ? hi / VF_W * VF_W : 0); x < to; x += VF_W)
+        mask_vector(s, x, lo, hi);
+}
+
+/* The running state of a row. The sum stays spread over the lanes until the row is finished. */
+typedef struct row_state {
+    float sum[VF_W];
+    float top;   /* maximum of the scores, lazily raised; -inf before the first visible key */
+    float base;  /* top, or 0 before: what is subtracted, so that top's weight is exactly 1 */
+    float bound; /* a score above this raises top: it is LAZY above it in the log2 domain */
+} row_state;
+
+static inline void row_start(row_state *row) {
+    vf_store(row->sum, vf_set1(0.0f));
+    row->top = row->bound = -INFINITY;
+    row->base = 0.0f;
+}
+
+static inline float row_sum(const row_state *row) {
+    return vf_reduce_add(vf_load(row->sum));
+}
+
+/* Lane by lane the largest of s[from..to), NaN passed over; whole pairs of vectors. */
+VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
+    vf a = vf_max(vf_load(s + from), vf_set1(-INFINITY));
+    vf b = vf_max(vf_load(s + from + VF_W), vf_set1(-INFINITY));
+    for (int64_t x = from + 2 * VF_W; x < to; x += 2 * VF_W) {
+        a = vf_max(vf_load(s + x), a);
+        b = vf_max(vf_load(s + x + VF_W), b);
+    }
+    return vf_max(a, b);
+}
+
+/* Raise the maximum to that of the block, and rescale what was summed under the old one. */
+static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float factor,
+                                                float *o, int64_t n) {
+    const float old = row->top;
+    row->top = row->base = vf_reduce_max(lanes);
+    row->bound = row->top + LAZY / factor;
+    if (old == -INFINITY)
+        return; /* nothing was summed yet */
+    const vf alpha = vf_set1(exp2f((old - row->top) * factor));
+    vf_store(row->sum, vf_mul(vf_load(row->sum), alpha));
+    for (int64_t x = 0; x < n; x += VF_W)
+        vf_store(o + x, vf_mul(vf_load(o + x), alpha));
+}
+
+/* Raise the row's maximum if s[from..to) asks for it; o[0..n) is the row's accumulator. */
+VF_INLINE void keep_max(row_state *row, const float *s, int64_t from, int64_t to, float factor,
+                        float *o, int64_t n) {
+    const vf lanes = max_lanes(s, from, to);
+    if (__builtin_expect(vf_any_above(lanes, row->bound), 0))
+        raise_max(row, lanes, factor, o, n);
+}
+
+/* Where weights x and x+VF_W of a row go. */
+typedef void store_weights(void *row, int64_t x, vf p0, vf p1);
+
+/* A row of floats, such as the scores themselves. */
+static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
+    vf_store((float *)row + x, p0);
+    vf_store((float *)row + x + VF_W, p1);
+}
+
+/* Weights exp2((s - base) * factor) of s[from..to) go to `to_row` by `store`; their sum is added to
+ * the row's. */
+VF_INLINE void weigh_row(row_state *row, const float *s, int64_t from, int64_t to, float factor,
+                         const int degree, store_weights *store, void *to_row) {
+    const vf f = vf_set1(factor), base = vf_set1(row->base);
+    vf sum0 = vf_load(row->sum), sum1 = vf_set1(0.0f);
+    for (int64_t x = from; x < to; x += 2 * VF_W) {
+        const vf p0 = vf_exp2(vf_mul(vf_sub(vf_load(s + x), base), f), degree);
+        const vf p1 = vf_exp2(vf_mul(vf_sub(vf_load(s + x + VF_W), base), f), degree);
+        sum0 = vf_add(sum0, p0);
+        sum1 = vf_add(sum1, p1);
+        store(to_row, x, p0, p1);
+    }
+    vf_store(row->sum, vf_add(sum0, sum1));
+}
+
+#endif

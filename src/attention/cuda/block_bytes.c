@@ -1,0 +1,70 @@
+/* block_bytes.c: shared memory of a block of the attention kernels. */
+#include <stddef.h>
+
+#include "cuda/shape.h"
+
+/* Bytes of a row of `d` 16-bit elements in a swizzled tile: SWIZZLE_PITCH of kernels/swizzle.cuh. */
+static int pitch(int d) {
+    return (d + 63) / 64 * 128;
+}
+
+/* Q, whose place O takes at the end, then `stages` tiles of K, then as many of V. */
+static int swizzled_tiles(const att_cuda_kernel *k) {
+    const int qk = pitch(k->d_qk), v = pitch(k->d_v);
+    return k->tile_m * (qk > v ? qk : v) + k->stages * k->tile_n * (qk + v);
+}
+
+/* A ring of `stages` tiles of K and V for every warp. */
+static int rings_of_warps(const att_cuda_kernel *k) {
+    return k->warps * k->stages * k->tile_n * (pitch(k->d_qk) + pitch(k->d_v));
+}
+
+/* A ring of `stages` tiles, of K and V in turn, for every warp; an inbox for the parts of rows that the blocks of a cluster
+ * send, and its barrier. */
+static int rings_and_inbox(const att_cuda_kernel *k) {
+    enum { PARTS = 16, BARRIER = 16 };
+    const int part = ((k->d_v + 15) / 16 * 16 + 4) * (int)sizeof(float);
+    return k->warps * k->stages * k->tile_n * pitch(k->d_qk) + PARTS * part + BARRIER;
+}
+
+/* Q, K, V and the weights as float32, rows of all but V padded by 16 bytes. */
+static int padded_floats(const att_cuda_kernel *k) {
+    const int qk = k->d_qk + 4, weights = k->tile_n + 4;
+    return 4 * (k->tile_m * (qk + weights) + k->tile_n * (qk + k->d_v));
+}
+
+/* `stages` tiles of K and V, and the barriers; with room for it, Q of this tile and of the next, and O beside them, else O in
+ * the place of Q, else one Q; and a third tile of V where there are two. */
+static int rings_and_tiles(const att_cuda_kernel *k) {
+    enum { MOST = 227 * 1024, BARRIERS = 2048 };
+    const int qk = pitch(k->d_qk), v = pitch(k->d_v);
+    const int ring = k->stages * k->tile_n * (qk + v) + BARRIERS;
+    const int rich = ring + k->tile_m * (2 * qk + v);
+    const int poor = ring + k->tile_m * (qk > v ? qk : v), fair = 2 * poor - ring;
+    const int all = rich <= MOST ? rich : fair <= MOST ? fair : poor;
+    const int further = k->tile_n * v;
+    return k->stages == 2 && all + further <= MOST ? all + further : all;
+}
+
+/* Q; for every share of the keys `stages` tiles of K and V, O in float32 as the others send it, tops and sums; barriers. A
+ * share has a warpgroup for every 64 rows. */
+static int tiles_of_warpgroups(const att_cuda_kernel *k) {
+    enum { WARPGROUP = 4, ROWS = 64, FLOAT = 4, SUMS = 8, BARRIERS = 1024 + 1024 };
+    const int shares = k->warps / WARPGROUP / (k->tile_m / ROWS);
+    const int qk = pitch(k->d_qk), v = pitch(k->d_v);
+    const int each =
+        k->stages * k->tile_n * (qk + v) + k->tile_m * k->d_v * FLOAT + k->tile_m * SUMS;
+    return k->tile_m * qk + shares * each + BARRIERS;
+}
+
+/* Kernels that are not listed have their tiles in static arrays, or none. */
+const att_cuda_block att_attention_blocks[] = {
+    {"fwd_sm80", swizzled_tiles},
+    {"fwd_sm90", rings_and_tiles},
+    {"fwd_decode", rings_of_warps},
+    {"mma_async", swizzled_tiles},
+    {"vector", padded_floats},
+    {"fwd_sm90_small", tiles_of_warpgroups},
+    {"fwd_decode_sm90", rings_and_inbox},
+    {NULL, NULL},
+};

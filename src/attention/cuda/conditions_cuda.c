@@ -1,0 +1,155 @@
+/* conditions_cuda.c: what the GPU kernels ask of a problem. */
+#include "attention/cuda/conditions_cuda.h"
+
+#include "attention/cuda/alignment.h"
+#include "attention/cuda/decode_tiling.h"
+#include "attention/cuda/hopper.h"
+#include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/rungs.h"
+#include "base/checked.h"
+#include "base/dtype.h"
+
+/* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
+static const int64_t count_most = INT32_MAX - 65535;
+
+static bool counts_fit(const att_problem *p, att_refusal *refusal) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } counts[] = {
+        {"batch", p->batch},
+        {"heads_q", p->heads_q},
+        {"seq_q", p->seq_q},
+        {"seq_k", p->seq_k},
+        {"page_size", p->features & ATT_PAGED ? p->page_size : 0},
+        {"batch", p->batch * p->heads_q}, /* a checked problem: this does not overflow */
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        ATT_CONDITION(counts[i].value <= count_most, counts[i].name,
+                      "%s%s=%lld does not fit the 32 bits that GPU kernels count in",
+                      counts[i].name, i == 5 ? " x heads_q" : "", (long long)counts[i].value);
+    return true;
+}
+
+static bool keeps_scores(const att_problem *p, att_refusal *refusal) {
+    ATT_CONDITION(p->scale > 0.0f, "scale", "scale=%g is not above 0", (double)p->scale);
+    ATT_CONDITION(p->softcap == 0.0f, "softcap", "has no softcap");
+    ATT_CONDITION(!(p->features & ATT_ALIBI), "features", "has no ALiBi");
+    ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias");
+    return true;
+}
+
+static bool has_vectors(const att_problem *p, att_refusal *refusal) {
+    ATT_CONDITION(p->d_qk % 8 == 0, "d_qk", "d_qk=%lld is not a multiple of 8",
+                  (long long)p->d_qk);
+    ATT_CONDITION(p->d_v % 8 == 0, "d_v", "d_v=%lld is not a multiple of 8", (long long)p->d_v);
+    const char *field;
+    const size_t alignment = att_cuda_row_alignment(p, &field);
+    ATT_CONDITION(!field, field, "rows are aligned to %zu bytes, not to 16", alignment);
+    return true;
+}
+
+static bool moves_vectors(const att_problem *p, att_refusal *refusal) {
+    ATT_CONDITION(p->dtype_o == p->dtype, "dtype_o", "writes %s, as Q is, not %s",
+                  att_dtype_name(p->dtype), att_dtype_name(p->dtype_o));
+    return has_vectors(p, refusal);
+}
+
+/* The plain kernels leave the scores as they are and move 16 bytes at a time. */
+static bool is_plain(const att_problem *p, att_refusal *refusal) {
+    if (!keeps_scores(p, refusal))
+        return false;
+    ATT_CONDITION(!(p->features & ATT_SINKS), "features", "has no sinks");
+    ATT_CONDITION(!(p->features & ATT_PAGED), "features", "reads no pages");
+    return moves_vectors(p, refusal);
+}
+
+/* What every row asks: its type, head dimensions, sizes that fit. */
+static bool takes_sizes(const att_cuda_kernel *k, const att_problem *p, att_refusal *refusal) {
+    ATT_CONDITION(!k->dtype || k->dtype == p->dtype, "dtype", "is for %s, not %s",
+                  att_dtype_name(k->dtype), att_dtype_name(p->dtype));
+    ATT_CONDITION(p->d_qk <= k->d_qk, "d_qk", "d_qk=%lld is above %d", (long long)p->d_qk,
+                  k->d_qk);
+    ATT_CONDITION(p->d_v <= k->d_v, "d_v", "d_v=%lld is above %d", (long long)p->d_v, k->d_v);
+    return counts_fit(p, refusal);
+}
+
+bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
+                            const void *problem, att_refusal *refusal) {
+    const att_cuda_kernel *k = row->cuda;
+    const att_problem *p = problem;
+    (void)limits;
+    /* The copy engine moves 16 bytes at a time whatever the role; it walks pages as it does the rest. */
+    if (!takes_sizes(k, p, refusal) ||
+        (k->role != ATT_ROLE_GENERAL && !keeps_scores(p, refusal)) ||
+        !moves_vectors(p, refusal))
+        return false;
+    const char *field;
+    const char *why = att_cuda_hopper_refusal(k, p, &field);
+    ATT_CONDITION(!why, field, "%s", why);
+    ATT_CONDITION(k->role != ATT_ROLE_SMALL || !(p->features & ATT_PAGED), "features",
+                  "reads no pages");
+    return true;
+}
+
+bool att_cuda_serves_blocks(const att_kernel_row *row, const att_limits *limits,
+                            const void *problem, att_refusal *refusal) {
+    const att_cuda_role role = row->cuda->role;
+    (void)limits;
+    if (!takes_sizes(row->cuda, problem, refusal))
+        return false;
+    return (role != ATT_ROLE_PLAIN && role != ATT_ROLE_SMALL) || is_plain(problem, refusal);
+}
+
+/* Few positions: the heads of a group share every key that is read. */
+bool att_cuda_serves_decode(const att_kernel_row *row, const att_limits *limits,
+                            const void *problem, att_refusal *refusal) {
+    const att_problem *p = problem;
+    (void)limits;
+    if (!takes_sizes(row->cuda, p, refusal))
+        return false;
+    ATT_CONDITION(p->seq_q <= row->cuda->tile_m, "seq_q", "seq_q=%lld is above %d",
+                  (long long)p->seq_q, row->cuda->tile_m);
+    return true;
+}
+
+/* The same, with the keys shared by the blocks of a cluster; 16 bytes at a time. */
+bool att_cuda_serves_cluster(const att_kernel_row *row, const att_limits *limits,
+                             const void *problem, att_refusal *refusal) {
+    if (!att_cuda_serves_decode(row, limits, problem, refusal))
+        return false;
+    const char *field;
+    const char *why = att_cuda_decode_refusal(row->cuda, problem, &field);
+    ATT_CONDITION(!why, field, "%s", why);
+    return has_vectors(problem, refusal);
+}
+
+bool att_cuda_serves_rung(const att_kernel_row *row, const att_limits *limits,
+                          const void *problem, att_refusal *refusal) {
+    if (!takes_sizes(row->cuda, problem, refusal))
+        return false;
+    const char *field = NULL;
+    const char *why = att_cuda_rung_refusal(row->family->asks, row->cuda, problem, &field);
+    ATT_CONDITION(!why, field, "%s", why);
+    ATT_CONDITION(limits->allow_slow, "flags",
+                  "is slower than the tensor-core kernels; ATT_ALLOW_SLOW allows it");
+    return true;
+}
+
+bool att_cuda_serves_nothing(const att_kernel_row *row, const att_limits *limits,
+                             const void *problem, att_refusal *refusal) {
+    (void)row, (void)limits, (void)problem;
+    ATT_CONDITION(false, "role", "merges what other kernels leave");
+    return true;
+}
+
+/* Small tiles where blocks of 128 rows would leave much of the GPU idle: fewer than three for every two SMs. */
+double att_cuda_blocks_estimate(const att_kernel_row *row, const att_limits *limits,
+                                const void *problem) {
+    enum { SOONER = 1, LIKE_ANY = 2, LATER = 3 };
+    const att_problem *p = problem;
+    const int64_t blocks = p->batch * p->heads_q * att_ceil_div(p->seq_q, 128);
+    if (row->cuda->role != ATT_ROLE_SMALL)
+        return LIKE_ANY;
+    return 2 * blocks < 3 * (int64_t)limits->gpu->sms ? SOONER : LATER;
+}

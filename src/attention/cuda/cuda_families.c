@@ -1,0 +1,62 @@
+/* cuda_families.c: the GPU kernels of attention, one row per source. */
+#include "attention/cuda/cuda_families.h"
+
+#include "attention/cuda/conditions_cuda.h"
+#include "attention/cuda/hopper.h"
+#include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/rungs.h"
+#include "attention/cuda/tile_fits.h"
+
+static void describe(const att_plan *plan, char *text, size_t n) {
+    const att_cuda_tiling *t = plan->state;
+    const att_cuda_shape *s = &t->shape;
+    snprintf(text, n,
+             "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d part%s%s, "
+             "workspace %zu bytes",
+             s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared, t->params.splits,
+             t->params.splits == 1 ? "" : "s", s->cluster ? " that a cluster merges" : "",
+             plan->workspace);
+}
+
+#define FAMILY                                                                                 \
+    .operation = &att_operation_attention, .state_bytes = sizeof(att_cuda_tiling),             \
+    .describe = describe
+
+#define HOPPER                                                                                 \
+    FAMILY, .serves = att_cuda_serves_hopper, .estimate = att_cuda_hopper_estimate,            \
+            .cut = att_cuda_hopper_cut, .run = att_cuda_hopper_run
+
+/* Blocks that stay, fed by the copy engine through tensor maps. */
+const att_family att_family_fwd_sm90 = {HOPPER, .tile_fits = att_cuda_tile_fits_hopper};
+const att_family att_family_fwd_sm90_small = {HOPPER, .tile_fits = att_cuda_tile_fits_small};
+
+/* A block per tile of rows, the keys split where that fills the GPU. */
+const att_family att_family_fwd_sm80 = {FAMILY,
+                                        .serves = att_cuda_serves_blocks,
+                                        .estimate = att_cuda_blocks_estimate,
+                                        .cut = att_cuda_blocks_cut,
+                                        .run = att_cuda_blocks_run,
+                                        .tile_fits = att_cuda_tile_fits_blocks};
+const att_family att_family_fwd_decode = {
+    FAMILY, .special = true, .serves = att_cuda_serves_decode, .cut = att_cuda_blocks_cut,
+    .run = att_cuda_blocks_run};
+
+/* A cluster of blocks per tile of rows, which share the keys. */
+const att_family att_family_fwd_decode_sm90 = {
+    FAMILY, .special = true, .serves = att_cuda_serves_cluster, .cut = att_cuda_cluster_cut,
+    .run = att_cuda_blocks_run};
+
+/* Merges the parts that the families above leave; no problem selects it. */
+const att_family att_family_fwd_combine = {FAMILY, .serves = att_cuda_serves_nothing};
+
+/* The steps of the ladder. */
+#define RUNG(source, needs)                                                                    \
+    const att_family att_family_##source = {                                                   \
+        FAMILY, .asks = (needs), .serves = att_cuda_serves_rung, .cut = att_cuda_rung_cut,     \
+        .run = att_cuda_rung_run}
+RUNG(naive, 0);
+RUNG(tiled, ATT_ASKS_PLAIN_SCORES);
+RUNG(vector, ATT_ASKS_PLAIN_SCORES | ATT_ASKS_VECTORS);
+RUNG(unfused, ATT_ASKS_PLAIN_SCORES | ATT_ASKS_CUBLAS);
+RUNG(mma, ATT_ASKS_PLAIN_SCORES | ATT_ASKS_VECTORS);
+RUNG(mma_async, ATT_ASKS_PLAIN_SCORES | ATT_ASKS_VECTORS);

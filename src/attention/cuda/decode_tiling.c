@@ -1,0 +1,105 @@
+/* decode_tiling.c: the keys of a few rows shared by the blocks of a cluster, which merge what they made of them: one launch.
+ *
+ * A call takes as long as launching, bringing the keys, and merging. The keys come at the rate of the memory where enough
+ * blocks ask for them, else at the rate of a block by itself, round after round. A cluster lies within a group of SMs, and all
+ * groups together hold fewer clusters than the GPU has SMs for: few tiles of rows with very many keys end sooner in as many
+ * parts as there are SMs, merged by a second kernel. */
+#include "attention/cuda/decode_tiling.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "attention/cuda/params.h"
+
+enum {
+    SIZES = 5, /* of clusters: 1, 2, 4, 8, 16 blocks */
+    PARTS_MOST = 128,
+    MIN_ROWS = 16 /* rows from which a tile may be one of several of a K/V head */
+};
+
+/* Of an H200, in nanoseconds and bytes, fitted to the times of forced clusters and parts (docs/benchmarking.md). */
+static const struct {
+    double call;   /* a launch, the first keys, merging, writing the rows */
+    double second; /* more where a second kernel merges */
+    double round;  /* until a block that follows another has its first keys */
+    double gpu;    /* bytes of K and V a nanosecond, all SMs reading */
+    double block;  /* the same of one block: what it has under way, over the time that takes */
+} cost = {.call = 2600.0, .second = 1500.0, .round = 1500.0, .gpu = 4500.0, .block = 64.0};
+
+/* Until the keys of `tiles` tiles of rows have come, each in `parts` parts, `at_once` parts of all at a time. */
+static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t tiles,
+                        int parts, int64_t at_once) {
+    const int64_t step = (int64_t)k->tile_n * k->warps;
+    const double keys = (double)(att_ceil_div(p->seq_k, step * parts) * step);
+    const double rounds = (double)att_ceil_div(tiles * parts, att_max(at_once, 1));
+    const double bytes =
+        (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype); /* a key's */
+    const double memory = (double)tiles * (double)p->seq_k * bytes / cost.gpu;
+    const double alone = rounds * (cost.round + keys * bytes / cost.block) - cost.round;
+    return memory > alone ? memory : alone;
+}
+
+/* The size of cluster that ends soonest; *least is when. clusters[n]: those of 2^n blocks that the GPU holds at once, a block
+ * an SM. */
+static int best_cluster(const att_cuda_kernel *k, const att_problem *p, int64_t tiles,
+                        const int clusters[SIZES], double *least) {
+    int best = 0;
+    *least = INFINITY;
+    for (int n = 0; n < SIZES; n++) {
+        const int size = 1 << n;
+        const double time =
+            cost.call + stream_ns(k, p, tiles, size, (int64_t)clusters[n] * size);
+        if (clusters[n] > 0 && time < *least) {
+            *least = time;
+            best = size;
+        }
+    }
+    return best;
+}
+
+const char *att_cuda_decode_refusal(const att_cuda_kernel *kernel, const att_problem *p,
+                                    const char **field) {
+    const int64_t rows = p->seq_q * (p->heads_q / p->heads_kv);
+    *field = "seq_q";
+    if (rows > kernel->tile_m && kernel->tile_m < MIN_ROWS)
+        return "its tile does not hold the rows of a K/V head";
+    *field = NULL;
+    return NULL;
+}
+
+/* Parts that give every SM a block, or every block a step; less than 2: there is nothing to share. */
+static int most_parts(const att_cuda_kernel *k, const att_problem *p, int64_t tiles, int sms) {
+    const int64_t steps = att_ceil_div(p->seq_k, (int64_t)k->tile_n * k->warps);
+    return (int)att_min(PARTS_MOST, att_min(sms / tiles, steps));
+}
+
+att_status att_cuda_decode_tiling(att_cuda_tiling *tiling, const att_cuda_kernel *kernel,
+                                  const att_cuda_limits *limits, const att_problem *p,
+                                  int64_t tiles, bool combines) {
+    int clusters[SIZES] = {limits->sms};
+    ATT_TRY(att_cuda_function_allow_clusters(tiling->function));
+    att_cuda_shape alone =
+        tiling->shape; /* with so much shared memory that an SM holds one block */
+    alone.shared = (uint32_t)att_max(alone.shared, limits->shared_per_sm / 2);
+    ATT_TRY(att_cuda_function_allow(tiling->function, alone.shared));
+    for (int n = 1; n < SIZES; n++) {
+        alone.cluster = alone.grid[1] = 1u << n;
+        ATT_TRY(att_cuda_clusters_resident(&clusters[n], tiling->function, &alone));
+    }
+    double one_launch;
+    int splits = best_cluster(kernel, p, tiles, clusters, &one_launch);
+    tiling->shape.cluster = splits > 1 ? (uint32_t)splits : 0;
+    const int parts = most_parts(kernel, p, tiles, limits->sms);
+    if (combines && parts > 1 &&
+        cost.call + cost.second + stream_ns(kernel, p, tiles, parts, limits->sms) <
+            one_launch) {
+        splits = parts;
+        tiling->shape.cluster = 0;
+    }
+    tiling->shape.grid[1] = (uint32_t)splits;
+    tiling->params.splits = splits;
+    tiling->params.by_splits = att_cuda_divisor((unsigned)splits);
+    return ATT_OK;
+}

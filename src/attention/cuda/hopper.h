@@ -1,0 +1,19 @@
+/* hopper.h: planning and launching fwd_sm90: one block per SM, which takes tile after tile, and whose producer has
+ * the copy engine bring Q, K and V by tensor maps that are encoded once per plan. */
+#ifndef ATT_CUDA_HOPPER_H
+#define ATT_CUDA_HOPPER_H
+
+#include "attention/cuda/tiling.h"
+
+/* What keeps the kernel from the problem, beyond dtype, head dimensions and rows aligned to 16 bytes, or NULL; *field is then
+ * the field at fault. */
+const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_problem *p,
+                                    const char **field);
+
+/* att_family.cut and .run. A grid of 0 blocks is nothing to launch. */
+att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context *ctx,
+                               const att_kernel_row *row, const void *problem);
+att_status att_cuda_hopper_run(const att_plan *plan, const void *args, void *workspace,
+                               void *stream);
+
+#endif

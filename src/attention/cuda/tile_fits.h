@@ -1,0 +1,13 @@
+/* tile_fits.h: the tiles that a user's row may ask for: rows, keys, stages and warps that its source can be compiled at; else `why`
+ * says what it asks for. */
+#ifndef ATT_ATTENTION_TILE_FITS_H
+#define ATT_ATTENTION_TILE_FITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool att_cuda_tile_fits_blocks(const int tile[4], char *why, size_t n); /* fwd_sm80 */
+bool att_cuda_tile_fits_hopper(const int tile[4], char *why, size_t n); /* fwd_sm90 */
+bool att_cuda_tile_fits_small(const int tile[4], char *why, size_t n);  /* fwd_sm90_small */
+
+#endif

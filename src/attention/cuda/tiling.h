@@ -1,0 +1,41 @@
+/* tiling.h: cut a problem into blocks for a GPU kernel, and launch them. */
+#ifndef ATT_CUDA_TILING_H
+#define ATT_CUDA_TILING_H
+
+#include "core/plan.h"
+#include "cuda/launch.h"
+#include "kernels/fwd_sm90_params.h"
+
+/* A problem cut for one kernel on one device: the state of a plan of every GPU family of attention. */
+typedef struct att_cuda_tiling {
+    const att_cuda_function *function, *combine; /* combine: NULL where splits = 1 */
+    att_cuda_shape shape, combine_shape;
+    att_fwd_params params;      /* all but the pointers */
+    struct att_cublas *cublas;  /* the rung `unfused` alone, else NULL */
+    att_fwd_sm90_params hopper; /* fwd_sm90 alone: all but `fwd` and the pointers */
+    bool counts_tiles;          /* fwd_sm90: blocks draw their tiles from a counter */
+} att_cuda_tiling;
+
+/* What every family begins with: the code loaded, the parameters without their pointers. A user's row is held to its budget.
+ * Errors: ATT_E_UNSUPPORTED, ATT_E_CUDA, ATT_E_MEMORY. */
+att_status att_cuda_tiling_begin(att_cuda_tiling *tiling, const att_context *ctx,
+                                 const att_cuda_kernel *kernel, const att_problem *p);
+
+/* The parameters of a run, and its launch record where one is asked for. */
+void att_cuda_tiling_point(att_fwd_params *params, const att_cuda_tiling *tiling,
+                           const att_args *args);
+
+/* The kernel that merges what the splits of `kernel` leave, or NULL; one without evidence only where that is allowed. */
+const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
+                                           bool allow_unattested);
+
+/* att_family.cut and .run of the kernels with a block per tile of rows (fwd_sm80, fwd_decode): the keys are split where that fills
+ * the GPU; and .cut of those whose blocks share the keys in clusters (fwd_decode_sm90). */
+att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context *ctx,
+                               const att_kernel_row *row, const void *problem);
+att_status att_cuda_cluster_cut(void *state, size_t *workspace, const att_context *ctx,
+                                const att_kernel_row *row, const void *problem);
+att_status att_cuda_blocks_run(const att_plan *plan, const void *args, void *workspace,
+                               void *stream);
+
+#endif

@@ -1,0 +1,362 @@
+/* problem.c: problem helpers, and the checks that every problem passes before a kernel sees it.
+ */
+#include "attention/problem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sized.h"
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "base/error.h"
+
+#define LL(x) ((long long)(x))
+
+/* a * b * c, wrapping where it overflows: these helpers do not check, att_plan_create() does.
+ */
+static int64_t times(int64_t a, int64_t b, int64_t c) {
+    return (int64_t)((uint64_t)a * (uint64_t)b * (uint64_t)c);
+}
+
+static int64_t plus(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static att_strides bshd(int64_t seq, int64_t heads, int64_t d) {
+    return (att_strides){
+        .batch = times(seq, heads, d), .head = d, .row = times(heads, d, 1), .col = 1};
+}
+
+static att_strides bhsd(int64_t seq, int64_t heads, int64_t d) {
+    return (att_strides){
+        .batch = times(heads, seq, d), .head = times(seq, d, 1), .row = d, .col = 1};
+}
+
+static int64_t stored_rows_q(const att_problem *p) {
+    return p->features & ATT_CU_SEQLENS_Q ? p->total_q : p->seq_q;
+}
+
+/* Rows of K and V from one entry to the next: those of a page, of all sequences, of one. */
+static int64_t stored_rows_k(const att_problem *p) {
+    if (p->features & ATT_PAGED)
+        return p->page_size;
+    return p->features & ATT_CU_SEQLENS_K ? p->total_k : p->seq_k;
+}
+
+/* What does not depend on the order of heads and rows. */
+static void layout_others(att_problem *p) {
+    p->lse = bhsd(stored_rows_q(p), p->heads_q, 1);
+    if (p->features & ATT_PAGED && p->page_size > 0)
+        p->page_table_stride = att_problem_pages(p);
+}
+
+void att_problem_layout_bshd(att_problem *p) {
+    p->q = bshd(p->seq_q, p->heads_q, p->d_qk);
+    p->k = bshd(stored_rows_k(p), p->heads_kv, p->d_qk);
+    p->v = bshd(stored_rows_k(p), p->heads_kv, p->d_v);
+    p->o = bshd(p->seq_q, p->heads_q, p->d_v);
+    layout_others(p);
+}
+
+void att_problem_layout_bhsd(att_problem *p) {
+    p->q = bhsd(stored_rows_q(p), p->heads_q, p->d_qk);
+    p->k = bhsd(stored_rows_k(p), p->heads_kv, p->d_qk);
+    p->v = bhsd(stored_rows_k(p), p->heads_kv, p->d_v);
+    p->o = bhsd(stored_rows_q(p), p->heads_q, p->d_v);
+    layout_others(p);
+}
+
+void att_problem_layout_packed(att_problem *p, int64_t *k_offset, int64_t *v_offset) {
+    att_problem_layout_bshd(p);
+    *k_offset = times(p->heads_q, p->d_qk, 1);
+    *v_offset = plus(*k_offset, times(p->heads_kv, p->d_qk, 1));
+    const int64_t row = plus(*v_offset, times(p->heads_kv, p->d_v, 1));
+    p->q = (att_strides){times(p->seq_q, row, 1), p->d_qk, row, 1};
+    p->k = (att_strides){times(p->seq_k, row, 1), p->d_qk, row, 1};
+    p->v = (att_strides){times(p->seq_k, row, 1), p->d_v, row, 1};
+}
+
+void att_problem_init_sized(att_problem *problem, size_t size, int64_t batch, int64_t heads_q,
+                            int64_t heads_kv, int64_t seq_q, int64_t seq_k, int64_t d_qk,
+                            int64_t d_v, att_dtype dtype) {
+    att_problem p = {
+        .size = size,
+        .dtype = dtype,
+        .dtype_o = dtype,
+        .batch = batch,
+        .heads_q = heads_q,
+        .heads_kv = heads_kv,
+        .seq_q = seq_q,
+        .seq_k = seq_k,
+        .d_qk = d_qk,
+        .d_v = d_v,
+        .scale = d_qk > 0 ? (float)(1.0 / sqrt((double)d_qk)) : 1.0f,
+        .window_left = -1,
+        .window_right = -1,
+    };
+    att_problem_layout_bshd(&p);
+    memset(problem, 0, size);
+    memcpy(problem, &p, size < sizeof p ? size : sizeof p);
+}
+
+/* Not the header's macro, but the symbol that programs built with 0.1 call. */
+void(att_problem_init)(att_problem *p, int64_t batch, int64_t heads_q, int64_t heads_kv,
+                       int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d_v,
+                       att_dtype dtype) {
+    att_problem_init_sized(p, ATT_PROBLEM_0_1, batch, heads_q, heads_kv, seq_q, seq_k, d_qk,
+                           d_v, dtype);
+}
+
+static bool is_float(att_dtype dtype) {
+    return dtype == ATT_F32 || dtype == ATT_F16 || dtype == ATT_BF16;
+}
+
+static att_status check_sizes(const att_problem *p) {
+    const struct {
+        const char *name;
+        int64_t value, least;
+    } sizes[] = {
+        {"batch", p->batch, 0}, {"heads_q", p->heads_q, 1}, {"heads_kv", p->heads_kv, 1},
+        {"seq_q", p->seq_q, 0}, {"seq_k", p->seq_k, 0},     {"d_qk", p->d_qk, 1},
+        {"d_v", p->d_v, 1},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        ATT_REQUIRE(sizes[i].value >= sizes[i].least, ATT_E_ARG, sizes[i].name,
+                    "%s=%lld is below %lld", sizes[i].name, LL(sizes[i].value),
+                    LL(sizes[i].least));
+    ATT_REQUIRE(p->heads_q % p->heads_kv == 0, ATT_E_ARG, "heads_q",
+                "heads_q=%lld is not a multiple of heads_kv=%lld", LL(p->heads_q),
+                LL(p->heads_kv));
+    return ATT_OK;
+}
+
+static att_status check_mask(const att_problem *p) {
+    ATT_REQUIRE(p->causal >= ATT_CAUSAL_NONE && p->causal <= ATT_CAUSAL_BOTTOM_RIGHT, ATT_E_ARG,
+                "causal", "causal=%d is not an att_causal", (int)p->causal);
+    ATT_REQUIRE(p->align >= ATT_ALIGN_UNSET && p->align <= ATT_ALIGN_BOTTOM_RIGHT, ATT_E_ARG,
+                "align", "align=%d is not an att_align", (int)p->align);
+    ATT_REQUIRE(p->window_left >= -1, ATT_E_ARG, "window_left", "window_left=%lld is below -1",
+                LL(p->window_left));
+    ATT_REQUIRE(p->window_right >= -1, ATT_E_ARG, "window_right",
+                "window_right=%lld is below -1", LL(p->window_right));
+    const bool windowed = p->window_left >= 0 || p->window_right >= 0;
+    if (p->causal == ATT_CAUSAL_NONE) {
+        const bool lengths_vary =
+            p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+        const bool ambiguous = p->seq_q != p->seq_k || lengths_vary;
+        ATT_REQUIRE(
+            !(windowed || (p->features & ATT_ALIBI)) || !ambiguous ||
+                p->align != ATT_ALIGN_UNSET,
+            ATT_E_ARG, "align",
+            "align must be top-left or bottom-right for a %s where seq_q and seq_k may differ",
+            windowed ? "window" : "slope");
+    } else {
+        const att_align own =
+            p->causal == ATT_CAUSAL_TOP_LEFT ? ATT_ALIGN_TOP_LEFT : ATT_ALIGN_BOTTOM_RIGHT;
+        ATT_REQUIRE(p->align == ATT_ALIGN_UNSET || p->align == own, ATT_E_ARG, "align",
+                    "align contradicts causal");
+    }
+    return ATT_OK;
+}
+
+static att_status check_values(const att_problem *p) {
+    ATT_REQUIRE(is_float(p->dtype), ATT_E_ARG, "dtype", "dtype=%d is none of f32, f16, bf16",
+                (int)p->dtype);
+    ATT_REQUIRE(is_float(p->dtype_o), ATT_E_ARG, "dtype_o",
+                "dtype_o=%d is none of f32, f16, bf16", (int)p->dtype_o);
+    ATT_REQUIRE((p->features & ~(uint32_t)ATT_FEATURES_ALL) == 0, ATT_E_ARG, "features",
+                "features=0x%x has unknown bits", p->features);
+    ATT_REQUIRE(isfinite(p->scale), ATT_E_ARG, "scale", "scale=%g is not finite",
+                (double)p->scale);
+    ATT_REQUIRE(isfinite(p->softcap) && p->softcap >= 0.0f, ATT_E_ARG, "softcap",
+                "softcap=%g is not a finite number of at least 0", (double)p->softcap);
+    const int64_t element =
+        att_min((int64_t)att_dtype_size(p->dtype), (int64_t)att_dtype_size(p->dtype_o));
+    ATT_REQUIRE(p->alignment == 0 ||
+                    (p->alignment >= element && (p->alignment & (p->alignment - 1)) == 0),
+                ATT_E_ARG, "alignment",
+                "alignment=%lld is neither 0 nor a power of two of at least %lld",
+                LL(p->alignment), LL(element));
+    if (p->features & ATT_BIAS)
+        ATT_REQUIRE(is_float(p->bias_dtype) || p->bias_dtype == ATT_BOOL8, ATT_E_ARG,
+                    "bias_dtype", "bias_dtype=%d is none of f32, f16, bf16, bool8",
+                    (int)p->bias_dtype);
+    return ATT_OK;
+}
+
+static att_status check_lengths(const att_problem *p) {
+    if (p->features & ATT_CU_SEQLENS_Q)
+        ATT_REQUIRE(p->total_q >= 0, ATT_E_ARG, "total_q", "total_q=%lld is below 0",
+                    LL(p->total_q));
+    if (p->features & ATT_CU_SEQLENS_K)
+        ATT_REQUIRE(p->total_k >= 0, ATT_E_ARG, "total_k", "total_k=%lld is below 0",
+                    LL(p->total_k));
+    if (p->features & ATT_PAGED) {
+        ATT_REQUIRE(p->page_size >= 1, ATT_E_ARG, "page_size", "page_size=%lld is below 1",
+                    LL(p->page_size));
+        ATT_REQUIRE(p->num_pages >= 0 && p->num_pages <= INT32_MAX, ATT_E_ARG, "num_pages",
+                    "num_pages=%lld is not in 0 .. 2^31-1", LL(p->num_pages));
+        ATT_REQUIRE(p->page_table_stride >= att_problem_pages(p) || p->batch <= 1, ATT_E_ARG,
+                    "page_table_stride",
+                    "page_table_stride=%lld is below the %lld pages of seq_k=%lld",
+                    LL(p->page_table_stride), LL(att_problem_pages(p)), LL(p->seq_k));
+    }
+    return ATT_OK;
+}
+
+int64_t att_problem_pages(const att_problem *p) {
+    return att_ceil_div(p->seq_k, p->page_size);
+}
+
+/* Up to four dimensions of a tensor: sizes and element strides, outermost first. */
+typedef struct shape {
+    const char *name;
+    int64_t size[4], stride[4];
+    size_t bytes; /* of an element */
+} shape;
+
+static const char *const stride_names[4] = {"batch", "head", "row", "col"};
+
+/* Strides not negative; *extent receives the bytes spanned, 0 for an empty tensor. */
+static att_status measure(const shape *s, int64_t *extent) {
+    int64_t last = 0;
+    bool empty = false, fits = true;
+    for (int i = 0; i < 4; i++) {
+        char field[32];
+        snprintf(field, sizeof field, "%s.%s", s->name, stride_names[i]);
+        empty = empty || s->size[i] == 0;
+        if (s->size[i] <= 1)
+            continue;
+        ATT_REQUIRE(s->stride[i] >= 0, ATT_E_ARG, field, "%s=%lld: strides may not be negative",
+                    field, LL(s->stride[i]));
+        int64_t reach;
+        fits = fits && att_mul(s->size[i] - 1, s->stride[i], &reach) &&
+               att_add(last, reach, &last);
+    }
+    fits = fits && att_add(last, 1, &last) && att_mul(last, (int64_t)s->bytes, &last);
+    ATT_REQUIRE(empty || fits, ATT_E_OVERFLOW, s->name,
+                "%s: its sizes and strides reach past 2^63 bytes", s->name);
+    *extent = empty ? 0 : last;
+    return ATT_OK;
+}
+
+static att_status check_contiguous(const shape *s) {
+    char field[32];
+    snprintf(field, sizeof field, "%s.col", s->name);
+    ATT_REQUIRE(s->size[3] <= 1 || s->stride[3] == 1, ATT_E_ARG, field,
+                "%s=%lld: the head dimension must be contiguous (stride 1)", field,
+                LL(s->stride[3]));
+    return ATT_OK;
+}
+
+/* No two elements of an output may share memory: going outwards, each stride must clear what
+ * lies inside. */
+static att_status check_disjoint(const shape *s) {
+    bool used[4] = {false};
+    int64_t reach = 1;
+    for (int round = 0; round < 4; round++) {
+        int inner = -1;
+        for (int i = 0; i < 4; i++)
+            if (!used[i] && s->size[i] > 1 && (inner < 0 || s->stride[i] < s->stride[inner]))
+                inner = i;
+        if (inner < 0)
+            break;
+        used[inner] = true;
+        char field[32];
+        snprintf(field, sizeof field, "%s.%s", s->name, stride_names[inner]);
+        ATT_REQUIRE(s->stride[inner] >= reach, ATT_E_ALIAS, field,
+                    "%s=%lld: elements of the output would share memory", field,
+                    LL(s->stride[inner]));
+        reach += (s->size[inner] - 1) * s->stride[inner];
+    }
+    return ATT_OK;
+}
+
+static shape shape_of(const char *name, int64_t batch, int64_t heads, int64_t rows,
+                      int64_t cols, const att_strides *st, size_t bytes) {
+    return (shape){
+        name, {batch, heads, rows, cols}, {st->batch, st->head, st->row, st->col}, bytes};
+}
+
+static att_status measure_tensors(const att_problem *p, att_extents *e) {
+    const size_t in = att_dtype_size(p->dtype), out = att_dtype_size(p->dtype_o);
+    const bool packed_q = p->features & ATT_CU_SEQLENS_Q,
+               packed_k = p->features & ATT_CU_SEQLENS_K;
+    const bool paged = p->features & ATT_PAGED;
+    const int64_t batch_q = packed_q ? 1 : p->batch, rows_q = packed_q ? p->total_q : p->seq_q;
+    const int64_t batch_k = paged ? p->num_pages : packed_k ? 1 : p->batch;
+    const int64_t rows_k = paged ? p->page_size : packed_k ? p->total_k : p->seq_k;
+    const shape q = shape_of("q", batch_q, p->heads_q, rows_q, p->d_qk, &p->q, in);
+    const shape k = shape_of("k", batch_k, p->heads_kv, rows_k, p->d_qk, &p->k, in);
+    const shape v = shape_of("v", batch_k, p->heads_kv, rows_k, p->d_v, &p->v, in);
+    const shape o = shape_of("o", batch_q, p->heads_q, rows_q, p->d_v, &p->o, out);
+    ATT_TRY(measure(&q, &e->q));
+    ATT_TRY(measure(&k, &e->k));
+    ATT_TRY(measure(&v, &e->v));
+    ATT_TRY(measure(&o, &e->o));
+    ATT_TRY(check_contiguous(&q));
+    ATT_TRY(check_contiguous(&k));
+    ATT_TRY(check_contiguous(&v));
+    ATT_TRY(check_contiguous(&o));
+    if (e->o)
+        ATT_TRY(check_disjoint(&o));
+    if (p->features & ATT_LSE) {
+        const shape lse =
+            shape_of("lse", batch_q, p->heads_q, rows_q, 1, &p->lse, sizeof(float));
+        ATT_TRY(measure(&lse, &e->lse));
+        if (e->lse)
+            ATT_TRY(check_disjoint(&lse));
+    }
+    return ATT_OK;
+}
+
+static att_status measure_extras(const att_problem *p, att_extents *e) {
+    if (p->features & ATT_BIAS) {
+        const shape bias = shape_of("bias", p->batch, p->heads_q, p->seq_q, p->seq_k, &p->bias,
+                                    att_dtype_size(p->bias_dtype));
+        ATT_TRY(measure(&bias, &e->bias));
+    }
+    if (p->features & ATT_ALIBI) {
+        ATT_REQUIRE(
+            p->alibi_stride_batch >= 0 || p->batch <= 1, ATT_E_ARG, "alibi_stride_batch",
+            "alibi_stride_batch=%lld: strides may not be negative", LL(p->alibi_stride_batch));
+        const att_strides st = {p->alibi_stride_batch, 1, 0, 0};
+        const shape alibi = shape_of("alibi", p->batch, p->heads_q, 1, 1, &st, sizeof(float));
+        ATT_TRY(measure(&alibi, &e->alibi));
+    }
+    if (p->features & ATT_PAGED) {
+        const att_strides st = {p->page_table_stride, 1, 0, 0};
+        const shape table =
+            shape_of("page_table", p->batch, att_problem_pages(p), 1, 1, &st, sizeof(int32_t));
+        ATT_TRY(measure(&table, &e->page_table));
+    }
+    ATT_REQUIRE(att_mul(p->batch, sizeof(int32_t), &e->lens_k) &&
+                    att_add(e->lens_k, sizeof(int32_t), &e->cu_seqlens) &&
+                    att_mul(p->heads_q, sizeof(float), &e->sinks),
+                ATT_E_OVERFLOW, "batch", "batch=%lld overflows", LL(p->batch));
+    return ATT_OK;
+}
+
+/* The pairs of the problem must be countable: work and time are computed from them. */
+static att_status check_count(const att_problem *p) {
+    int64_t n;
+    ATT_REQUIRE(att_mul(p->batch, p->heads_q, &n) && att_mul(n, p->seq_q, &n) &&
+                    att_mul(n, att_max(p->d_qk, p->d_v), &n),
+                ATT_E_OVERFLOW, "seq_q", "batch x heads_q x seq_q x d overflows");
+    ATT_REQUIRE(att_mul(p->batch, p->heads_q, &n) && att_mul(n, p->seq_k, &n) &&
+                    att_mul(n, att_max(p->d_qk, p->d_v), &n),
+                ATT_E_OVERFLOW, "seq_k", "batch x heads_q x seq_k x d overflows");
+    return ATT_OK;
+}
+
+att_status att_problem_check(const att_problem *p, att_extents *extents) {
+    *extents = (att_extents){0};
+    ATT_TRY(check_values(p));
+    ATT_TRY(check_sizes(p));
+    ATT_TRY(check_mask(p));
+    ATT_TRY(check_lengths(p));
+    ATT_TRY(check_count(p));
+    ATT_TRY(measure_tensors(p, extents));
+    return measure_extras(p, extents);
+}

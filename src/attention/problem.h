@@ -1,0 +1,26 @@
+/* problem.h: is this a problem that makes sense at all? */
+#ifndef ATT_ATTENTION_PROBLEM_H
+#define ATT_ATTENTION_PROBLEM_H
+
+#include <stddef.h>
+
+#include "attest.h"
+
+/* Sizes in 0.1, the first release: up to the first field that came later. */
+enum { ATT_PROBLEM_0_1 = offsetof(att_problem, alignment), ATT_ARGS_0_1 = sizeof(att_args) };
+
+/* Bytes from the first to one past the last element that a tensor of these strides touches. */
+typedef struct att_extents {
+    int64_t q, k, v, o, lse, alibi, bias, sinks, cu_seqlens, lens_k, page_table;
+} att_extents;
+
+/* Check every field of `p`, and measure the tensors. */
+att_status att_problem_check(const att_problem *p, att_extents *extents);
+
+/* Check the lengths and page ids of a run, which lie in memory that the host reads. */
+att_status att_attention_check_data(const void *problem, const void *args);
+
+/* Pages that one batch entry's keys take. */
+int64_t att_problem_pages(const att_problem *p);
+
+#endif

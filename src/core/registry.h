@@ -1,0 +1,17 @@
+/* registry.h: the kernels of the library, CPU and GPU, as kernels.def lists them. */
+#ifndef ATT_CORE_REGISTRY_H
+#define ATT_CORE_REGISTRY_H
+
+#include "core/family.h"
+
+/* The registry, best kernel first. */
+size_t att_registry_count(void);
+const att_kernel_row *att_registry_row(size_t i);
+
+/* Does `id` match `pattern`: equal, or beginning as it does where it ends in *? */
+bool att_kernel_matches(const char *id, const char *pattern);
+
+/* "fwd", "decode"; GPU: "plain", "general", "decode", "combine", "rung", "small". */
+const char *att_row_role(const att_kernel_row *row);
+
+#endif

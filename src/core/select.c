@@ -1,0 +1,140 @@
+/* select.c: the one selector. */
+#include "core/select.h"
+
+#include "base/error.h"
+#include "core/device_kind.h"
+
+static bool matches(const att_kernel_row *row, const att_limits *limits, att_refusal *refusal) {
+    ATT_CONDITION(!limits->kernel[0] || att_kernel_matches(row->id, limits->kernel), "kernel",
+                  "only %s may serve", limits->kernel);
+    return true;
+}
+
+static bool is_attested(const att_kernel_row *row, const att_limits *limits,
+                        att_refusal *refusal) {
+    ATT_CONDITION(
+        !row->unattested || limits->allow_unattested, "flags",
+        "is unattested: its evidence is not complete; ATT_ALLOW_UNATTESTED allows it");
+    return true;
+}
+
+size_t att_rows_count(const att_limits *limits) {
+    return (limits->user ? limits->user->count : 0) + att_registry_count();
+}
+
+const att_kernel_row *att_rows_at(const att_limits *limits, size_t i) {
+    const size_t user = limits->user ? limits->user->count : 0;
+    return i < user ? &limits->user->list[i].row : att_registry_row(i - user);
+}
+
+bool att_row_serves(const att_kernel_row *row, const att_limits *limits,
+                    const att_operation *operation, const void *problem, att_refusal *refusal) {
+    *refusal = (att_refusal){.step = 0};
+    ATT_CONDITION(row->family->operation == operation, "operation", "computes %s, not %s",
+                  row->family->operation->name, operation->name);
+    if (!matches(row, limits, refusal))
+        return false;
+    if (row->scope && !(att_scope_has_gpu(row->scope, limits, refusal) &&
+                        att_scope_has_problem(row->scope, operation, problem, refusal)))
+        return false;
+    return att_device_kind_of(row->device)->row_runs(row, limits, refusal) &&
+           row->family->serves(row, limits, problem, refusal) &&
+           is_attested(row, limits, refusal);
+}
+
+bool att_row_available(const att_kernel_row *row, const att_limits *limits) {
+    att_refusal refusal = {.step = 0};
+    if (row->device != limits->device)
+        return false;
+    if (row->scope && !att_scope_has_gpu(row->scope, limits, &refusal))
+        return false;
+    return att_device_kind_of(row->device)->row_runs(row, limits, &refusal);
+}
+
+/* When the row would be done, or below 0 where nothing is known of that. */
+static double estimate(const att_kernel_row *row, const att_limits *limits,
+                       const void *problem) {
+    return row->family->estimate ? row->family->estimate(row, limits, problem) : -1.0;
+}
+
+/* Do the two compete by their estimates? A user's row does not: it was made for the problem. */
+static bool compete(const att_kernel_row *a, const att_kernel_row *b) {
+    return a->family->estimate == b->family->estimate && !a->scope && !b->scope;
+}
+
+const att_kernel_row *att_select_find(const att_limits *limits, const att_operation *operation,
+                                      const void *problem) {
+    const att_kernel_row *best = NULL;
+    double least = 0.0;
+    for (size_t i = 0; i < att_rows_count(limits); i++) {
+        const att_kernel_row *row = att_rows_at(limits, i);
+        att_refusal refusal;
+        if (row->device != limits->device || (best && !compete(row, best)) ||
+            !att_row_serves(row, limits, operation, problem, &refusal))
+            continue;
+        const double time = estimate(row, limits, problem);
+        if (!best || (time >= 0.0 && time < least)) {
+            best = row;
+            least = time;
+        }
+        if (least < 0.0)
+            break;
+    }
+    return best;
+}
+
+att_status att_select(const att_kernel_row **out, const att_limits *limits,
+                      const att_operation *operation, const void *problem) {
+    *out = att_select_find(limits, operation, problem);
+    if (*out)
+        return ATT_OK;
+    const att_kernel_row *near = NULL;
+    att_refusal why = {.step = -1};
+    for (size_t i = 0; i < att_rows_count(limits); i++) {
+        const att_kernel_row *row = att_rows_at(limits, i);
+        att_refusal refusal;
+        /* A user's row is limited to a few problems: that it is near says nothing of the library. */
+        if (row->device != limits->device || row->scope)
+            continue;
+        att_row_serves(row, limits, operation, problem, &refusal);
+        refusal.step = 2 * refusal.step + !row->family->special;
+        if (refusal.step > why.step) {
+            near = row;
+            why = refusal;
+        }
+    }
+    ATT_REQUIRE(near, ATT_E_UNSUPPORTED, "device",
+                "the library has no kernels for this device");
+    return att_fail(ATT_E_UNSUPPORTED, why.field,
+                    "no kernel serves this problem; nearest is %s: %s", near->id, why.why);
+}
+
+static int explain_row(const att_kernel_row *row, const att_kernel_row *chosen,
+                       const att_limits *limits, const att_operation *operation,
+                       const void *problem, const char *detail, char *buf, size_t n) {
+    const int width = att_device_kind_of(row->device)->id_width;
+    att_refusal refusal;
+    if (!att_row_serves(row, limits, operation, problem, &refusal))
+        return snprintf(buf, n, "refused  %-*s %s: %s\n", width, row->id, refusal.field,
+                        refusal.why);
+    if (row == chosen)
+        return snprintf(buf, n, "chosen   %-*s %s\n", width, row->id, detail);
+    const bool estimated = compete(row, chosen) && estimate(row, limits, problem) >= 0.0;
+    return snprintf(
+        buf, n, "passed   %-*s serves it too, but %s\n", width, row->id,
+        estimated ? "is not expected to end sooner" : "stands below the chosen one");
+}
+
+void att_select_explain(const att_limits *limits, const att_operation *operation,
+                        const void *problem, const char *detail, char *buf, size_t n) {
+    const att_kernel_row *chosen = att_select_find(limits, operation, problem);
+    size_t used = 0;
+    if (n)
+        buf[0] = '\0';
+    for (size_t i = 0; i < att_rows_count(limits) && used < n; i++) {
+        const att_kernel_row *row = att_rows_at(limits, i);
+        if (row->device == limits->device && row->family->operation == operation)
+            used += (size_t)explain_row(row, chosen, limits, operation, problem, detail,
+                                        buf + used, n - used);
+    }
+}
