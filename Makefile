@@ -25,7 +25,7 @@ CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 ISA_avx2 := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 ISA_amx := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-bf16 -mprefer-vector-width=512
-$(foreach isa,avx2 avx512 amx,$(eval $(BUILD)/obj/src/attention/cpu/isa_$(isa).o: ISA_CFLAGS := $(ISA_$(isa))))
+$(foreach isa,avx2 avx512 amx,$(eval $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/*/cpu/*_$(isa).c)): ISA_CFLAGS := $(ISA_$(isa))))
 
 JANSSON     ?= $(firstword $(wildcard /usr/lib/*/libjansson.a) -ljansson)
 LDLIBS      += -pthread -lm -ldl

@@ -73,7 +73,7 @@ endif
 $(call cuda_keep,$(CUDA_OUT)/embedded.list,echo '$(CUDA_CODES) $(CUDA_TEXTS)')
 endif
 
-$(CUDA_OUT)/rows: scripts/cuda_rows.c src/cuda/flags.c src/cuda/shape.c $(wildcard src/*/cuda/block_bytes.c) src/cuda/flags.h src/cuda/row.h $(KERNELS_DEF)
+$(CUDA_OUT)/rows: scripts/cuda_rows.c src/cuda/flags.c src/cuda/shape.c $(wildcard src/*/cuda/*_bytes.c) src/cuda/flags.h src/cuda/row.h $(KERNELS_DEF)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 $(WARN) -DKERNELS_DEF='"$(KERNELS_DEF)"' -o $@ $(filter %.c,$^)
 

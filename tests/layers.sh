@@ -53,6 +53,8 @@ check_includes() {
             count = split(text, layers, " ")
             for (i = 1; i <= count; i++)
                 rank[layers[i]] = i
+            for (name in is_operation) # the parts of an operation are of one rank
+                rank["src/" name] = rank["src/" name "/cuda"] = rank["src/" name "/cpu"]
         }
         function layer_of(path,    parts, count) {
             count = split(path, parts, "/")

@@ -3,13 +3,13 @@
 #include "attention/problem.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sized.h"
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/tensor_shape.h"
 
 #define LL(x) ((long long)(x))
 
@@ -209,76 +209,6 @@ int64_t att_problem_pages(const att_problem *p) {
     return att_ceil_div(p->seq_k, p->page_size);
 }
 
-/* Up to four dimensions of a tensor: sizes and element strides, outermost first. */
-typedef struct shape {
-    const char *name;
-    int64_t size[4], stride[4];
-    size_t bytes; /* of an element */
-} shape;
-
-static const char *const stride_names[4] = {"batch", "head", "row", "col"};
-
-/* Strides not negative; *extent receives the bytes spanned, 0 for an empty tensor. */
-static att_status measure(const shape *s, int64_t *extent) {
-    int64_t last = 0;
-    bool empty = false, fits = true;
-    for (int i = 0; i < 4; i++) {
-        char field[32];
-        snprintf(field, sizeof field, "%s.%s", s->name, stride_names[i]);
-        empty = empty || s->size[i] == 0;
-        if (s->size[i] <= 1)
-            continue;
-        ATT_REQUIRE(s->stride[i] >= 0, ATT_E_ARG, field, "%s=%lld: strides may not be negative",
-                    field, LL(s->stride[i]));
-        int64_t reach;
-        fits = fits && att_mul(s->size[i] - 1, s->stride[i], &reach) &&
-               att_add(last, reach, &last);
-    }
-    fits = fits && att_add(last, 1, &last) && att_mul(last, (int64_t)s->bytes, &last);
-    ATT_REQUIRE(empty || fits, ATT_E_OVERFLOW, s->name,
-                "%s: its sizes and strides reach past 2^63 bytes", s->name);
-    *extent = empty ? 0 : last;
-    return ATT_OK;
-}
-
-static att_status check_contiguous(const shape *s) {
-    char field[32];
-    snprintf(field, sizeof field, "%s.col", s->name);
-    ATT_REQUIRE(s->size[3] <= 1 || s->stride[3] == 1, ATT_E_ARG, field,
-                "%s=%lld: the head dimension must be contiguous (stride 1)", field,
-                LL(s->stride[3]));
-    return ATT_OK;
-}
-
-/* No two elements of an output may share memory: going outwards, each stride must clear what
- * lies inside. */
-static att_status check_disjoint(const shape *s) {
-    bool used[4] = {false};
-    int64_t reach = 1;
-    for (int round = 0; round < 4; round++) {
-        int inner = -1;
-        for (int i = 0; i < 4; i++)
-            if (!used[i] && s->size[i] > 1 && (inner < 0 || s->stride[i] < s->stride[inner]))
-                inner = i;
-        if (inner < 0)
-            break;
-        used[inner] = true;
-        char field[32];
-        snprintf(field, sizeof field, "%s.%s", s->name, stride_names[inner]);
-        ATT_REQUIRE(s->stride[inner] >= reach, ATT_E_ALIAS, field,
-                    "%s=%lld: elements of the output would share memory", field,
-                    LL(s->stride[inner]));
-        reach += (s->size[inner] - 1) * s->stride[inner];
-    }
-    return ATT_OK;
-}
-
-static shape shape_of(const char *name, int64_t batch, int64_t heads, int64_t rows,
-                      int64_t cols, const att_strides *st, size_t bytes) {
-    return (shape){
-        name, {batch, heads, rows, cols}, {st->batch, st->head, st->row, st->col}, bytes};
-}
-
 static att_status measure_tensors(const att_problem *p, att_extents *e) {
     const size_t in = att_dtype_size(p->dtype), out = att_dtype_size(p->dtype_o);
     const bool packed_q = p->features & ATT_CU_SEQLENS_Q,
@@ -287,49 +217,50 @@ static att_status measure_tensors(const att_problem *p, att_extents *e) {
     const int64_t batch_q = packed_q ? 1 : p->batch, rows_q = packed_q ? p->total_q : p->seq_q;
     const int64_t batch_k = paged ? p->num_pages : packed_k ? 1 : p->batch;
     const int64_t rows_k = paged ? p->page_size : packed_k ? p->total_k : p->seq_k;
-    const shape q = shape_of("q", batch_q, p->heads_q, rows_q, p->d_qk, &p->q, in);
-    const shape k = shape_of("k", batch_k, p->heads_kv, rows_k, p->d_qk, &p->k, in);
-    const shape v = shape_of("v", batch_k, p->heads_kv, rows_k, p->d_v, &p->v, in);
-    const shape o = shape_of("o", batch_q, p->heads_q, rows_q, p->d_v, &p->o, out);
-    ATT_TRY(measure(&q, &e->q));
-    ATT_TRY(measure(&k, &e->k));
-    ATT_TRY(measure(&v, &e->v));
-    ATT_TRY(measure(&o, &e->o));
-    ATT_TRY(check_contiguous(&q));
-    ATT_TRY(check_contiguous(&k));
-    ATT_TRY(check_contiguous(&v));
-    ATT_TRY(check_contiguous(&o));
+    const att_shape q = att_shape_of("q", batch_q, p->heads_q, rows_q, p->d_qk, &p->q, in);
+    const att_shape k = att_shape_of("k", batch_k, p->heads_kv, rows_k, p->d_qk, &p->k, in);
+    const att_shape v = att_shape_of("v", batch_k, p->heads_kv, rows_k, p->d_v, &p->v, in);
+    const att_shape o = att_shape_of("o", batch_q, p->heads_q, rows_q, p->d_v, &p->o, out);
+    ATT_TRY(att_shape_measure(&q, &e->q));
+    ATT_TRY(att_shape_measure(&k, &e->k));
+    ATT_TRY(att_shape_measure(&v, &e->v));
+    ATT_TRY(att_shape_measure(&o, &e->o));
+    ATT_TRY(att_shape_contiguous(&q));
+    ATT_TRY(att_shape_contiguous(&k));
+    ATT_TRY(att_shape_contiguous(&v));
+    ATT_TRY(att_shape_contiguous(&o));
     if (e->o)
-        ATT_TRY(check_disjoint(&o));
+        ATT_TRY(att_shape_disjoint(&o));
     if (p->features & ATT_LSE) {
-        const shape lse =
-            shape_of("lse", batch_q, p->heads_q, rows_q, 1, &p->lse, sizeof(float));
-        ATT_TRY(measure(&lse, &e->lse));
+        const att_shape lse =
+            att_shape_of("lse", batch_q, p->heads_q, rows_q, 1, &p->lse, sizeof(float));
+        ATT_TRY(att_shape_measure(&lse, &e->lse));
         if (e->lse)
-            ATT_TRY(check_disjoint(&lse));
+            ATT_TRY(att_shape_disjoint(&lse));
     }
     return ATT_OK;
 }
 
 static att_status measure_extras(const att_problem *p, att_extents *e) {
     if (p->features & ATT_BIAS) {
-        const shape bias = shape_of("bias", p->batch, p->heads_q, p->seq_q, p->seq_k, &p->bias,
-                                    att_dtype_size(p->bias_dtype));
-        ATT_TRY(measure(&bias, &e->bias));
+        const att_shape bias = att_shape_of("bias", p->batch, p->heads_q, p->seq_q, p->seq_k,
+                                            &p->bias, att_dtype_size(p->bias_dtype));
+        ATT_TRY(att_shape_measure(&bias, &e->bias));
     }
     if (p->features & ATT_ALIBI) {
         ATT_REQUIRE(
             p->alibi_stride_batch >= 0 || p->batch <= 1, ATT_E_ARG, "alibi_stride_batch",
             "alibi_stride_batch=%lld: strides may not be negative", LL(p->alibi_stride_batch));
         const att_strides st = {p->alibi_stride_batch, 1, 0, 0};
-        const shape alibi = shape_of("alibi", p->batch, p->heads_q, 1, 1, &st, sizeof(float));
-        ATT_TRY(measure(&alibi, &e->alibi));
+        const att_shape alibi =
+            att_shape_of("alibi", p->batch, p->heads_q, 1, 1, &st, sizeof(float));
+        ATT_TRY(att_shape_measure(&alibi, &e->alibi));
     }
     if (p->features & ATT_PAGED) {
         const att_strides st = {p->page_table_stride, 1, 0, 0};
-        const shape table =
-            shape_of("page_table", p->batch, att_problem_pages(p), 1, 1, &st, sizeof(int32_t));
-        ATT_TRY(measure(&table, &e->page_table));
+        const att_shape table = att_shape_of("page_table", p->batch, att_problem_pages(p), 1, 1,
+                                             &st, sizeof(int32_t));
+        ATT_TRY(att_shape_measure(&table, &e->page_table));
     }
     ATT_REQUIRE(att_mul(p->batch, sizeof(int32_t), &e->lens_k) &&
                     att_add(e->lens_k, sizeof(int32_t), &e->cu_seqlens) &&

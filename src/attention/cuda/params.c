@@ -15,19 +15,6 @@ static int window_of(const att_problem *p, int64_t keys) {
     return keys < 0 || keys >= p->seq_q + p->seq_k ? -1 : (int)keys;
 }
 
-att_fwd_divisor att_cuda_divisor(unsigned value) {
-    unsigned bits = 0; /* 2^bits >= value */
-    while ((UINT64_C(1) << bits) < value)
-        bits++;
-    if (value <= 1)
-        return (att_fwd_divisor){.value = 1};
-    /* 2^(31 + bits) / value, rounded up, is below 2^32 and exact enough for every n < 2^31. */
-    const uint64_t power = UINT64_C(1) << (31 + bits);
-    return (att_fwd_divisor){.value = value,
-                             .multiplier = (unsigned)((power + value - 1) / value),
-                             .shift = bits - 1};
-}
-
 void att_cuda_params_of(att_fwd_params *out, const att_problem *p) {
     const bool bottom_right =
         p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||

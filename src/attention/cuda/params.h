@@ -3,6 +3,7 @@
 #define ATT_CUDA_PARAMS_H
 
 #include "attest.h"
+#include "cuda/divisor.h"
 #include "kernels/fwd_params.h"
 
 /* Everything of a checked problem but the pointers, uncut: splits = 1, no row blocks. */
@@ -10,8 +11,5 @@ void att_cuda_params_of(att_fwd_params *out, const att_problem *p);
 
 /* The pointers of a run. */
 void att_cuda_params_point(att_fwd_params *params, const att_args *a);
-
-/* Prepare a division by value > 0. */
-att_fwd_divisor att_cuda_divisor(unsigned value);
 
 #endif

@@ -1,4 +1,4 @@
-/* block_bytes.c: shared memory of a block of the attention kernels. */
+/* attention_block_bytes.c: shared memory of a block of the attention kernels. */
 #include <stddef.h>
 
 #include "cuda/shape.h"
