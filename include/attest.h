@@ -47,9 +47,9 @@ extern "C" {
 /* ------------------------------------------------------------------ version */
 
 #define ATT_VERSION_MAJOR  0
-#define ATT_VERSION_MINOR  1
+#define ATT_VERSION_MINOR  2
 #define ATT_VERSION_PATCH  0
-#define ATT_VERSION_STRING "0.1.0"
+#define ATT_VERSION_STRING "0.2.0"
 
 /* Version of the library that is loaded, "major.minor.patch". Thread: safe. */
 ATT_API const char *att_version(void);
@@ -383,6 +383,71 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
  *            ATT_E_WORKSPACE, ATT_E_CUDA */
 ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                                 void *stream);
+
+/* -------------------------------------------------------------------- merge */
+
+/* Merge n partial results of the same query rows into one: what split keys, a cache shared by several
+ * sequences, or the steps of ring attention leave. For every row,
+ *
+ *     lse = log(sum_i exp(part_lse[i]))            natural logarithm
+ *     o   = sum_i exp(part_lse[i] - lse) part_o[i]
+ *
+ * with float32 accumulation. A part whose lse is -inf saw no key: it counts for nothing, whatever its o
+ * holds. A row that no part saw gives o = 0 and lse = -inf. Where some parts have lse = +inf, o is the mean of
+ * these and lse = +inf. NaN in a part's lse, or in the o of a part that counts, reaches its row and no other.
+ * Attention with sinks adds the sink to every part's lse: merge parts without sinks.
+ *
+ *     att_merge_problem m;  att_merge_problem_init(&m, 2, 1, 8, 512, 64, ATT_BF16);
+ *     att_plan *plan;       att_merge_plan_create(&plan, ctx, &m);
+ *     const void *o2[2] = {o_a, o_b};  const float *lse2[2] = {lse_a, lse_b};
+ *     att_merge_args a = {.size = sizeof a, .part_o = o2, .part_lse = lse2, .o = o};
+ *     att_merge_run(plan, &a, workspace, stream); */
+enum { ATT_MERGE_PARTS_MAX = 128 };
+
+typedef struct att_merge_problem {
+    size_t size;       /* sizeof(att_merge_problem) */
+    uint32_t features; /* ATT_LSE: args.lse is written */
+    att_dtype dtype;   /* of the parts' o: F32, F16, BF16 */
+    att_dtype dtype_o; /* of the merged o; any of the three */
+    int64_t
+        parts; /* 1 .. ATT_MERGE_PARTS_MAX; merge the results of merges where there are more */
+    int64_t batch, heads, seq; /* 0 is allowed: nothing to do */
+    int64_t d;                 /* 1 or more */
+    att_strides part_o;        /* of every part, (batch, heads, seq, d), col 1 */
+    att_strides part_lse;      /* of every part, (batch, heads, seq); col is not looked at */
+    att_strides o, lse;
+    int64_t alignment; /* bytes to which the bases of o and of every part are aligned; 0: 16 */
+} att_merge_problem;
+
+typedef struct att_merge_args {
+    size_t size; /* sizeof(att_merge_args) */
+    /* `parts` addresses each, in host memory that is read before the call returns; what they point at is
+     * memory of the plan's device. */
+    const void *const *part_o;
+    const float *const *part_lse;
+    void *o;
+    float *lse;
+    att_launch *launch;    /* optional: filled by the kernel that runs */
+    size_t workspace_size; /* optional: bytes at workspace, checked where it is not 0 */
+} att_merge_args;
+
+/* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d) for every o and
+ * (batch, heads, seq) for every lse, as att_problem_init() has them; ATT_LSE set. `size` is sizeof(att_merge_problem).
+ * Does not check; att_merge_plan_create() does. Thread: safe. */
+ATT_API void att_merge_problem_init_sized(att_merge_problem *problem, size_t size,
+                                          int64_t parts, int64_t batch, int64_t heads,
+                                          int64_t seq, int64_t d, att_dtype dtype);
+#define att_merge_problem_init(problem, ...)                                                   \
+    att_merge_problem_init_sized(problem, sizeof(att_merge_problem), __VA_ARGS__)
+
+/* As att_plan_create(), att_plan_run() and att_context_explain(), for a merge. att_plan_destroy(), _workspace(),
+ * _kernel() and _explain() serve its plans too. */
+ATT_API att_status att_merge_plan_create(att_plan **out, att_context *ctx,
+                                         const att_merge_problem *problem);
+ATT_API att_status att_merge_run(const att_plan *plan, const att_merge_args *args,
+                                 void *workspace, void *stream);
+ATT_API att_status att_merge_explain(att_context *ctx, const att_merge_problem *problem,
+                                     char *buf, size_t n);
 
 /* -------------------------------------------------------------------- query */
 

@@ -1,0 +1,6 @@
+/* merge_portable.c: the merge kernel for plain C. */
+#include "cpu/simd_portable.h"
+
+#define ISA portable
+
+#include "merge/cpu/merge_body.h"

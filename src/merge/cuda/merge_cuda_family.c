@@ -1,0 +1,117 @@
+/* merge_cuda_family.c: merge on a GPU: threads of a warp share a row. */
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "core/plan.h"
+#include "cuda/divisor.h"
+#include "cuda/launch.h"
+#include "cuda/shape.h"
+#include "kernels/merge_params.h"
+#include "merge/merge.h"
+
+_Static_assert((int)ATT_MERGE_PARTS == (int)ATT_MERGE_PARTS_MAX, "parts of a launch");
+
+enum { VECTOR = 16, LANES_MOST = 32 };
+
+typedef struct state {
+    const att_cuda_function *function;
+    att_cuda_shape shape;
+    att_merge_params params; /* all but the pointers */
+} state;
+
+static bool serves(const att_kernel_row *row, const att_limits *limits, const void *problem,
+                   att_refusal *refusal) {
+    const att_merge_problem *p = problem;
+    (void)limits;
+    ATT_CONDITION(row->cuda->dtype == p->dtype, "dtype", "is for %s, not %s",
+                  att_dtype_name(row->cuda->dtype), att_dtype_name(p->dtype));
+    ATT_CONDITION(p->d <= row->cuda->d_v, "d", "d=%lld is above %d", (long long)p->d,
+                  row->cuda->d_v);
+    /* A checked problem: this does not overflow. */
+    ATT_CONDITION(p->batch * p->heads * p->seq <= INT32_MAX, "seq",
+                  "batch x heads x seq=%lld does not fit the 32 bits that GPU kernels count in",
+                  (long long)(p->batch * p->heads * p->seq));
+    return true;
+}
+
+static bool is_whole(const att_strides *s, const att_merge_problem *p, int64_t element) {
+    const int64_t steps = (p->batch > 1 ? s->batch : 0) | (p->heads > 1 ? s->head : 0) |
+                          (p->seq > 1 ? s->row : 0);
+    return steps * element % VECTOR == 0;
+}
+
+/* May every row be moved 16 bytes at a time? */
+static bool has_vectors(const att_merge_problem *p) {
+    const int64_t in = att_dtype_bytes(p->dtype), out = att_dtype_bytes(p->dtype_o);
+    return att_merge_base_alignment(p) == VECTOR && p->d * in % VECTOR == 0 &&
+           p->d * out % VECTOR == 0 && is_whole(&p->part_o, p, in) && is_whole(&p->o, p, out);
+}
+
+static att_fwd_strides strides_of(const att_strides *s) {
+    return (att_fwd_strides){.batch = s->batch, .head = s->head, .row = s->row, .col = s->col};
+}
+
+static att_status cut(void *out, size_t *workspace, const att_context *ctx,
+                      const att_kernel_row *row, const void *problem) {
+    const att_merge_problem *p = problem;
+    state *s = out;
+    *workspace = 0;
+    ATT_TRY(att_cuda_function_load(&s->function, ctx->gpu, row->cuda, &ctx->source));
+    const int64_t rows = p->batch * p->heads * p->seq;
+    const int64_t vectors = att_ceil_div(p->d * att_dtype_bytes(p->dtype), VECTOR);
+    int lanes = 1;
+    while (lanes < LANES_MOST && lanes < vectors)
+        lanes *= 2;
+    const int64_t threads = att_cuda_kernel_threads(row->cuda);
+    s->shape = (att_cuda_shape){.grid = {(uint32_t)att_ceil_div(rows * lanes, threads), 1, 1},
+                                .threads = (uint32_t)threads};
+    s->params = (att_merge_params){
+        .part_o_stride = strides_of(&p->part_o),
+        .part_lse_stride = strides_of(&p->part_lse),
+        .o_stride = strides_of(&p->o),
+        .lse_stride = strides_of(&p->lse),
+        .rows = rows,
+        .seq = (int)att_min(p->seq, INT32_MAX),
+        .heads = (int)att_min(p->heads, INT32_MAX),
+        .d = (int)p->d,
+        .parts = (int)p->parts,
+        .dtype_o = (int)p->dtype_o,
+        .row_lanes = lanes,
+        .vector = has_vectors(p),
+        .by_seq = att_cuda_divisor((unsigned)att_max(1, att_min(p->seq, INT32_MAX))),
+        .by_heads = att_cuda_divisor((unsigned)att_max(1, att_min(p->heads, INT32_MAX))),
+    };
+    return ATT_OK;
+}
+
+static att_status run(const att_plan *plan, const void *args, void *workspace, void *stream) {
+    const state *s = plan->state;
+    const att_merge_args *a = args;
+    (void)workspace;
+    if (a->launch)
+        att_cuda_launch_record(a->launch, s->function, &s->shape);
+    if (s->shape.grid[0] == 0)
+        return ATT_OK;
+    att_merge_params params = s->params;
+    params.o = a->o;
+    params.lse = a->lse;
+    for (int i = 0; i < params.parts; i++) {
+        params.part_o[i] = a->part_o[i];
+        params.part_lse[i] = a->part_lse[i];
+    }
+    return att_cuda_launch(s->function, &s->shape, &params, sizeof params, stream);
+}
+
+static void describe(const att_plan *plan, char *text, size_t n) {
+    const state *s = plan->state;
+    snprintf(text, n, "grid %u x 1 x 1, %u threads a block, %d threads a row%s",
+             s->shape.grid[0], s->shape.threads, s->params.row_lanes,
+             s->params.vector ? "" : ", element by element");
+}
+
+const att_family att_family_merge = {.operation = &att_operation_merge,
+                                     .state_bytes = sizeof(state),
+                                     .serves = serves,
+                                     .cut = cut,
+                                     .run = run,
+                                     .describe = describe};
