@@ -349,7 +349,7 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     r->rows_checked = rows.count;
 
     judge shared = {.tensors = t, .rows = &rows};
-    for (int64_t b = 0; b < p->batch; b++)
+    for (int64_t b = 0; rows.count > 0 && b < p->batch; b++)
         shared.longest = att_max(shared.longest, att_ref_len_k(p, &t->args, b));
     worker workers[MAX_THREADS] = {{.shared = &shared}};
     pthread_t threads[MAX_THREADS];
