@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "lab/base/clean_text.h"
 #include "lab/tensors/verify_rows.h"
 #include "ref/oracle.h"
 #include "ref/plain.h"
@@ -283,6 +284,7 @@ __attribute__((format(printf, 2, 3))) static void fail(lab_verify_result *r, con
     va_start(list, format);
     vsnprintf(r->message, sizeof r->message, format, list);
     va_end(list);
+    lab_clean_line(r->message);
 }
 
 static double root_mean(double squares, double count) {
