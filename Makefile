@@ -45,9 +45,10 @@ $(BUILD)/liblab.a: $(LAB_OBJECTS)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+# nodelete: the threads of a context that is still alive run the library's code, also after a dlclose.
 $(BUILD)/libattest.so.$(VERSION): $(LIB_OBJECTS) src/attest.map
 	$(CC) -shared $(ALL_CFLAGS) -Wl,-soname,libattest.so.$(SOVERSION) -Wl,--version-script=src/attest.map \
-	    -Wl,--no-undefined -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LDLIBS)
+	    -Wl,--no-undefined -Wl,-z,relro,-z,now,-z,nodelete $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LDLIBS)
 
 $(BUILD)/libattest.so: $(BUILD)/libattest.so.$(VERSION)
 	ln -sf $(<F) $(BUILD)/libattest.so.$(SOVERSION)

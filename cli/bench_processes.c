@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lab/base/interrupt.h"
 #include "lab/measure/bench_json.h"
 
 /* attest VERB --as-process N, then the arguments that this process was given. */
@@ -70,7 +71,7 @@ static json_t *run_process(const cli_options *o, unsigned number) {
     close(ends[0]);
     if (code)
         cli_complain(o, "process %u cannot be started: %s", number, strerror(code));
-    else if (!document)
+    else if (!document && !lab_interrupted())
         cli_complain(o, "process %u gave no document: %s (exit status %d)", number, error.text,
                      WIFEXITED(status) ? WEXITSTATUS(status) : -1);
     return document;
@@ -99,9 +100,13 @@ static cli_exit merge(const cli_session *session, lab_bench_case *cases, size_t 
 }
 
 cli_exit cli_bench_further_processes(const cli_session *session, lab_bench_case *cases,
-                                     size_t count) {
+                                     size_t count, int64_t *done) {
     cli_exit result = CLI_HOLDS;
-    for (int64_t i = 1; result == CLI_HOLDS && i < session->options->processes; i++)
-        result = merge(session, cases, count, (unsigned)i);
-    return result;
+    *done = 1;
+    while (result == CLI_HOLDS && *done < session->options->processes && !lab_interrupted()) {
+        result = merge(session, cases, count, (unsigned)*done);
+        *done += result == CLI_HOLDS;
+    }
+    /* A terminal interrupts the further process too: what was merged before stands. */
+    return lab_interrupted() ? CLI_HOLDS : result;
 }

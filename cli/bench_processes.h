@@ -7,8 +7,8 @@
 
 /* Run --processes less one further processes, one after the other, with the same command line and other
  * seeds, and merge their samples into the cases. Complains where one cannot be run or says something
- * else than it was asked for. */
+ * else than it was asked for. An interrupt ends it early; *done counts the processes whose samples are there. */
 cli_exit cli_bench_further_processes(const cli_session *session, lab_bench_case *cases,
-                                     size_t count);
+                                     size_t count, int64_t *done);
 
 #endif

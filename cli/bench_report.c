@@ -12,6 +12,7 @@
 #include "cli/bench_processes.h"
 #include "cli/verdict_report.h"
 #include "lab/base/clock.h"
+#include "lab/base/interrupt.h"
 #include "lab/base/machine.h"
 #include "lab/base/table.h"
 #include "lab/measure/bench_json.h"
@@ -100,6 +101,8 @@ static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
           csv);
     for (size_t i = 0; i < count; i++) {
         const lab_bench_case *c = &cases[i];
+        if (c->unreached)
+            continue;
         char line[LAB_SPEC_MAX];
         lab_spec_print(c->spec, line, sizeof line);
         att_context_info info = {.size = sizeof info};
@@ -174,6 +177,7 @@ typedef struct run {
     lab_bench_case *cases;
     size_t count;
     double load, device_seconds;
+    int64_t processes; /* whose samples are there */
     cli_sink save;
     lab_results baseline; /* with --baseline */
 } run;
@@ -182,11 +186,14 @@ static json_t *document_of(const run *r) {
     json_t *document = lab_json_bench_document(r->session->ctx[0], &r->options);
     json_t *results = json_object_get(document, "results");
     json_object_set_new(json_object_get(document, "options"), "processes",
-                        json_integer((json_int_t)r->session->options->processes));
+                        json_integer((json_int_t)r->processes));
+    if (lab_interrupted())
+        json_object_set_new(document, "interrupted", json_true());
     json_object_set_new(document, "load_average_before", lab_json_number(r->load));
     json_object_set_new(document, "device_seconds", lab_json_number(r->device_seconds));
     for (size_t i = 0; i < r->count; i++)
-        json_array_append_new(results, lab_json_bench_case(&r->cases[i], &r->options));
+        if (!r->cases[i].unreached)
+            json_array_append_new(results, lab_json_bench_case(&r->cases[i], &r->options));
     return document;
 }
 
@@ -265,16 +272,20 @@ static cli_exit put_all(const run *r) {
         lab_table_create(gpu ? gpu_columns : columns, gpu ? COLUMNS : COLUMNS - 1);
     cli_tally tally = {0};
     for (size_t i = 0; i < r->count; i++) {
+        if (r->cases[i].unreached)
+            continue;
         put_row(table, &r->cases[i], gpu);
         cli_tally_add(&tally, &r->cases[i].subject, &r->cases[i].verify);
     }
     if (!session->options->as_process) {
         lab_table_print(table, session->text);
         put_notes(session->text, r->cases, r->count);
-        cli_put_curves(session->text, r->cases, r->count, session->subject_count, gpu);
+        if (!lab_interrupted())
+            cli_put_curves(session->text, r->cases, r->count, session->subject_count, gpu);
         for (size_t i = 0; i < r->count; i++)
-            cli_put_failure(session, i % session->subject_count, r->cases[i].spec,
-                            &r->cases[i].verify);
+            if (!r->cases[i].unreached)
+                cli_put_failure(session, i % session->subject_count, r->cases[i].spec,
+                                &r->cases[i].verify);
         cli_put_tally(session, &tally);
     }
     lab_table_destroy(table);
@@ -283,7 +294,29 @@ static cli_exit put_all(const run *r) {
     return cli_tally_exit(&tally);
 }
 
+/* What was measured until the interrupt, in the documents but not in a baseline, which only a whole run replaces. Nothing is
+ * judged: the user chose when to stop. */
+static cli_exit report_interrupted(run *r) {
+    const cli_options *o = r->session->options;
+    size_t reached = 0;
+    for (size_t i = 0; i < r->count; i++)
+        reached += !r->cases[i].unreached;
+    if (reached == 0) {
+        cli_complain(o, "interrupted before anything was measured");
+        return CLI_INTERRUPTED;
+    }
+    put_all(r);
+    const cli_exit written = cli_session_finish(r->session, document_of(r), CLI_INTERRUPTED);
+    if (written == CLI_INTERRUPTED)
+        cli_complain(o, "interrupted: %zu of %zu cases were measured%s%s%s", reached, r->count,
+                     o->json ? ", and are kept in " : "", o->json ? o->json : "",
+                     o->save ? "; no baseline is saved" : "");
+    return written;
+}
+
 static cli_exit report(run *r) {
+    if (lab_interrupted())
+        return report_interrupted(r);
     cli_exit outcome = put_all(r);
     json_t *document = document_of(r);
     lab_message why;
@@ -328,7 +361,8 @@ static cli_exit measure(run *r) {
         cli_complain(r->session->options, "%s", why.text);
         return CLI_NOT_POSSIBLE;
     }
-    const cli_exit result = cli_bench_further_processes(r->session, r->cases, r->count);
+    const cli_exit result =
+        cli_bench_further_processes(r->session, r->cases, r->count, &r->processes);
     r->device_seconds = 1e-9 * (double)(lab_clock_ns() - start);
     return result;
 }
@@ -357,6 +391,10 @@ cli_exit cli_bench_session(cli_session *session) {
             fprintf(stderr,
                     "note: this machine is busy (load average %.1f), so times will scatter\n",
                     r.load);
+        if (!o->as_process)
+            lab_interrupt_listen(
+                "\nattest bench: interrupted; this round is finished and what was "
+                "measured is kept (again: stop at once)\n");
         result = measure(&r);
         if (result == CLI_HOLDS)
             result = report(&r);

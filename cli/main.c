@@ -9,6 +9,7 @@
 #include "cli/help.h"
 #include "lab/base/atomic_file.h"
 #include "lab/base/machine.h"
+#include "lab/base/markup.h"
 #include "lab/base/suggest.h"
 
 static int unknown_verb(const char *name) {
@@ -16,7 +17,9 @@ static int unknown_verb(const char *name) {
     for (size_t i = 0; i < cli_verb_count; i++)
         lab_suggest(&best, name, cli_verb_table[i].name);
     lab_suggest(&best, name, "help");
-    fprintf(stderr, "attest: there is no verb '%s'", name);
+    char shown[64];
+    fprintf(stderr, "attest: there is no verb '%s'",
+            lab_plain_text(shown, sizeof shown, name, 40));
     if (best.word)
         fprintf(stderr, "; did you mean '%s'?\n", best.word);
     else

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/clean_text.h"
 #include "lab/base/machine.h"
 #include "lab/base/suggest.h"
 #include "lab/measure/bench.h"
@@ -20,7 +21,7 @@ bool cli_complain(const cli_options *o, const char *format, ...) {
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    fprintf(stderr, "attest%s%s: %s\n", *o->verb ? " " : "", o->verb, text);
+    fprintf(stderr, "attest%s%s: %s\n", *o->verb ? " " : "", o->verb, lab_clean_line(text));
     return false;
 }
 

@@ -15,7 +15,8 @@ typedef enum cli_exit {
     CLI_HOLDS = 0,
     CLI_CHECK_FAILED = 1,
     CLI_USAGE = 2,
-    CLI_NOT_POSSIBLE = 3
+    CLI_NOT_POSSIBLE = 3,
+    CLI_INTERRUPTED = 130 /* as a shell says of SIGINT; what was measured until then is kept */
 } cli_exit;
 
 /* The verbs, or-ed to say which of them take an option. */

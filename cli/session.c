@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/clean_text.h"
 #include "lab/base/machine.h"
 #include "lab/problem/suite.h"
 
@@ -33,10 +34,18 @@ static bool is_stdout(const char *path) {
     return path && strcmp(path, "-") == 0;
 }
 
+/* Where text goes: cleaned, since much of it comes from outside. One stream a process, closed by its end. */
+static FILE *text_stream(FILE *under) {
+    static FILE *clean[2];
+    FILE **stream = &clean[under == stderr];
+    if (!*stream)
+        *stream = lab_clean_stream(under);
+    return *stream ? *stream : under;
+}
+
 void cli_session_start(cli_session *session, const cli_options *o) {
-    *session = (cli_session){.options = o, .text = stdout};
-    if (is_stdout(o->json) || is_stdout(o->csv))
-        session->text = stderr;
+    const bool taken = is_stdout(o->json) || is_stdout(o->csv);
+    *session = (cli_session){.options = o, .text = text_stream(taken ? stderr : stdout)};
 }
 
 cli_exit cli_session_open_documents(cli_session *session) {
@@ -208,6 +217,7 @@ cli_exit cli_session_finish(cli_session *session, json_t *document, cli_exit out
 }
 
 void cli_session_close(cli_session *session) {
+    fflush(session->text);
     for (size_t i = 0; i < session->peer_count; i++)
         lab_peer_unload(&session->peers[i]);
     for (size_t i = 0; i < session->ctx_count; i++)

@@ -2,8 +2,10 @@
 #include "cli/sink.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool failed(const cli_options *o, const char *path) {
     return cli_complain(o, "%s: cannot be written: %s", path, strerror(errno));
@@ -29,11 +31,14 @@ bool cli_sink_open(cli_sink *sink, const cli_options *o, const char *path) {
     lab_message why;
     if (!lab_atomic_create(&sink->file, path, &why))
         return cli_complain(o, "%s", why.text);
-    sink->stream = fdopen(sink->file.fd, "w");
-    if (!sink->stream)
-        return failed(o, path);
-    sink->file.fd = -1; /* the stream closes it */
-    return true;
+    const int copy = fcntl(sink->file.fd, F_DUPFD_CLOEXEC, 0);
+    sink->stream = copy >= 0 ? fdopen(copy, "w") : NULL;
+    if (sink->stream)
+        return true;
+    failed(o, path);
+    if (copy >= 0)
+        close(copy);
+    return false;
 }
 
 bool cli_sink_commit(cli_sink *sink, const cli_options *o) {
@@ -45,7 +50,7 @@ bool cli_sink_commit(cli_sink *sink, const cli_options *o) {
     if ((stream == stdout ? fflush(stream) : fclose(stream)) != 0 || !written)
         return failed(o, sink->path);
     lab_message why;
-    return !sink->file.temporary || lab_atomic_commit(&sink->file, &why) ||
+    return !sink->file.path || lab_atomic_commit(&sink->file, &why) ||
            cli_complain(o, "%s", why.text);
 }
 

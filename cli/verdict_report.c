@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lab/base/table.h"
 
@@ -85,6 +86,13 @@ static bool ends_in_json(const char *name) {
     return length > 5 && strcmp(name + length - 5, ".json") == 0;
 }
 
+/* A file name that is not here may be that of a baseline. */
+static bool is_baseline_file(const char *name, char path[CLI_PATH_MAX]) {
+    const int length = snprintf(path, CLI_PATH_MAX, "baselines/%s", name);
+    return !strchr(name, '/') && length < CLI_PATH_MAX && access(name, F_OK) != 0 &&
+           access(path, F_OK) == 0;
+}
+
 bool cli_baseline_path(const cli_options *o, const char *name, char path[CLI_PATH_MAX]) {
     const bool is_path = strchr(name, '/') || ends_in_json(name);
     const int length = is_path ? snprintf(path, CLI_PATH_MAX, "%s", name)
@@ -96,7 +104,7 @@ cli_exit cli_read_results(lab_results *out, const cli_options *o, const char *na
     char path[CLI_PATH_MAX];
     lab_message why;
     *out = (lab_results){.document = NULL};
-    if (!cli_baseline_path(o, name, path))
+    if (!is_baseline_file(name, path) && !cli_baseline_path(o, name, path))
         return CLI_USAGE;
     if (!lab_results_read(out, path, &why)) {
         cli_complain(o, "%s", why.text);

@@ -17,7 +17,7 @@ void cli_put_comparison_csv(FILE *csv, const lab_comparison *comparison);
 void cli_format_effect(const lab_verdict *verdict, char *buf, size_t n);
 
 /* Read a result file by the name that --save, --baseline and compare take: NAME is baselines/NAME.json,
- * unless it has a / or ends in .json. Complains. */
+ * unless it has a / or ends in .json; NAME.json is there too where no such file is here. Complains. */
 cli_exit cli_read_results(lab_results *out, const cli_options *o, const char *name);
 
 enum { CLI_PATH_MAX = 4096 };

@@ -306,7 +306,10 @@ typedef struct att_context_options {
  * Errors   ATT_E_ARG, ATT_E_STRUCT, ATT_E_DEVICE, ATT_E_MEMORY, ATT_E_SYSTEM, ATT_E_CUDA */
 ATT_API att_status att_context_create(att_context **out, const att_context_options *options);
 
-/* Drop the caller's reference; NULL is fine. Plans made from the context keep it alive. */
+/* Drop the caller's reference; NULL is fine. Plans made from the context keep it alive.
+ *
+ * libattest.so stays mapped after dlclose(), because a context's threads run its code. A plug-in
+ * that links libattest.a must be linked with -z nodelete, or destroy its contexts first. */
 ATT_API void att_context_destroy(att_context *ctx);
 
 typedef struct att_context_info {

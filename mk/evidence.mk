@@ -2,7 +2,7 @@
 DIGESTED_CPU := src/attention/cpu/forward.c src/cpu/pool.c src/attention/cpu/redo.c
 DIGESTS      := $(BUILD)/obj/source_digests.o
 
-$(BUILD)/source_digests: scripts/source_digests.c lab/evidence/closure.c lab/evidence/code_text.c lab/base/message.c src/base/sha256.c
+$(BUILD)/source_digests: scripts/source_digests.c lab/evidence/closure.c lab/evidence/code_text.c lab/base/message.c lab/base/clean_text.c lab/base/characters.c src/base/sha256.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 

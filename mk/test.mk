@@ -28,6 +28,8 @@ $(BUILD)/tests/unit/test_memory: TEST_LDFLAGS := \
     $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc posix_memalign memalign mmap)
 $(BUILD)/tests/unit/test_pool: TEST_LDFLAGS := -Wl,--wrap=pthread_create
 
+$(BUILD)/tests/unit/test_atomic_file: TEST_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,fsync rename linkat access)
+
 # test_reload loads the shared library by this path.
 $(BUILD)/obj/tests/unit/test_reload.o: CPPFLAGS += -DLIBATTEST_SO='"$(abspath $(BUILD))/libattest.so"'
 $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so

@@ -41,20 +41,50 @@ static bool system_failed(lab_message *why, const char *path, const char *what) 
     return lab_fail(why, "%s: %s: %s", path, what, strerror(errno));
 }
 
-/* Symbolic links are followed, so that the rename replaces their target and not the link. */
-static bool resolve(lab_atomic_file *file, const char *path, lab_message *why) {
+/* Symbolic links are followed, so that the rename replaces their target and not the link. `info` is of what is there already;
+ * st_mode is 0 where nothing is. */
+static bool resolve(lab_atomic_file *file, const char *path, struct stat *info,
+                    lab_message *why) {
+    info->st_mode = 0;
     file->path = realpath(path, NULL);
     if (!file->path && errno == ENOENT)
         file->path = strdup(path);
     if (!file->path)
         return system_failed(why, path, "cannot resolve");
-    struct stat info;
-    if (stat(file->path, &info) == 0 && !S_ISREG(info.st_mode))
+    if (stat(file->path, info) == 0 && !S_ISREG(info->st_mode))
         return lab_fail(why, "%s: is there and is not a regular file", path);
     return true;
 }
 
-static bool open_temporary(lab_atomic_file *file, const char *path, lab_message *why) {
+/* The folder of `path`, to be freed; NULL where memory ran out. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+enum { DESCRIPTOR_PATH = 40 };
+
+static void descriptor_path(char path[DESCRIPTOR_PATH], int fd) {
+    snprintf(path, DESCRIPTOR_PATH, "/proc/self/fd/%d", fd);
+}
+
+/* A file that has no name until it is committed: however the program dies, nothing of it stays. -1 where the file system or
+ * the machine has no such thing. */
+static int open_nameless(const char *path) {
+    char *folder = folder_of(path), name[DESCRIPTOR_PATH];
+    int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
+    free(folder);
+    descriptor_path(name, fd);
+    if (fd >= 0 && access(name, F_OK) != 0) { /* no /proc: it could not be given a name */
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static bool open_named(lab_atomic_file *file, const char *path, lab_message *why) {
     char *temporary;
     if (asprintf(&temporary, "%s.XXXXXX", file->path) < 0)
         return lab_fail(why, "%s: no memory for its name", path);
@@ -72,19 +102,78 @@ static bool open_temporary(lab_atomic_file *file, const char *path, lab_message 
            system_failed(why, path, "cannot be given its permissions");
 }
 
+/* Whose the file is and who may read it stays as it was, as far as this user may say so. */
+static bool keep_mode(const lab_atomic_file *file, const char *path, const struct stat *before,
+                      lab_message *why) {
+    if (before->st_mode == 0)
+        return true;
+    if (fchown(file->fd, before->st_uid, before->st_gid) != 0 && errno != EPERM)
+        return system_failed(why, path, "cannot be given its owner");
+    return fchmod(file->fd, before->st_mode & 0777) == 0 ||
+           system_failed(why, path, "cannot be given its permissions");
+}
+
 bool lab_atomic_create(lab_atomic_file *file, const char *path, lab_message *why) {
     *file = (lab_atomic_file){.fd = -1};
-    if (resolve(file, path, why) && open_temporary(file, path, why))
-        return true;
-    lab_atomic_discard(file);
-    return false;
+    struct stat before;
+    bool ok = resolve(file, path, &before, why);
+    if (ok) {
+        file->fd = open_nameless(file->path);
+        ok = (file->fd >= 0 || open_named(file, path, why)) &&
+             keep_mode(file, path, &before, why);
+    }
+    if (!ok)
+        lab_atomic_discard(file);
+    return ok;
+}
+
+/* Give a nameless file its place where that is free, else a temporary name that no file has. */
+static bool give_name(lab_atomic_file *file, bool *in_place) {
+    char from[DESCRIPTOR_PATH];
+    descriptor_path(from, file->fd);
+    *in_place = linkat(AT_FDCWD, from, AT_FDCWD, file->path, AT_SYMLINK_FOLLOW) == 0;
+    while (!*in_place && errno == EEXIST && !file->temporary) {
+        static atomic_uint count;
+        char *name;
+        if (asprintf(&name, "%s.%ld.%u", file->path, (long)getpid(),
+                     atomic_fetch_add(&count, 1)) < 0)
+            return false;
+        enlist(name);
+        if (linkat(AT_FDCWD, from, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0) {
+            file->temporary = name;
+        } else {
+            const int code = errno;
+            strike(name);
+            free(name);
+            errno = code;
+        }
+    }
+    return *in_place || file->temporary;
+}
+
+/* The rename itself is on the disk once its folder is. Not every file system can say so. */
+static void sync_folder(const char *path) {
+    char *folder = folder_of(path);
+    const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(folder);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
 }
 
 bool lab_atomic_commit(lab_atomic_file *file, lab_message *why) {
-    const bool ok = rename(file->temporary, file->path) == 0 ||
-                    system_failed(why, file->path, "cannot be put in place");
+    bool in_place = false;
+    bool ok =
+        fsync(file->fd) == 0 || system_failed(why, file->path, "cannot be written to the disk");
+    ok = ok && (file->temporary || give_name(file, &in_place) ||
+                system_failed(why, file->path, "cannot be put in place"));
+    ok = ok && (in_place || rename(file->temporary, file->path) == 0 ||
+                system_failed(why, file->path, "cannot be put in place"));
     if (ok) {
-        strike(file->temporary);
+        sync_folder(file->path);
+        if (file->temporary)
+            strike(file->temporary);
         free(file->temporary);
         file->temporary = NULL;
     }
@@ -93,9 +182,9 @@ bool lab_atomic_commit(lab_atomic_file *file, lab_message *why) {
 }
 
 void lab_atomic_discard(lab_atomic_file *file) {
+    if (file->path && file->fd >= 0)
+        close(file->fd);
     if (file->temporary) {
-        if (file->fd >= 0)
-            close(file->fd);
         unlink(file->temporary);
         strike(file->temporary);
         free(file->temporary);

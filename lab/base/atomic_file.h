@@ -1,6 +1,8 @@
 /* atomic_file.h: a file that takes its place whole or not at all.
  *
- * It is written under a temporary name beside its place, so that the last step is a rename. */
+ * It is written without a name, in the folder of its place, so that nothing of it stays however the program ends; where the
+ * file system cannot do that, under a temporary name. The last step is a link or a rename, after the contents are on the
+ * disk. */
 #ifndef LAB_ATOMIC_FILE_H
 #define LAB_ATOMIC_FILE_H
 
@@ -9,16 +11,17 @@
 #include "lab/base/message.h"
 
 typedef struct lab_atomic_file {
-    int fd;          /* open for reading and writing; -1 once given away or closed */
-    char *path;      /* where it will be, symbolic links followed */
-    char *temporary; /* where it is; NULL once in place */
+    int fd;          /* open for reading and writing */
+    char *path;      /* where it will be, symbolic links followed; NULL: there is no file */
+    char *temporary; /* its name until then; NULL where it has none */
 } lab_atomic_file;
 
-/* Create the temporary file, with the permissions that a plain open would give. What is at `path`
- * already must be a regular file: a device is never replaced. On failure nothing is left. */
+/* Create the file, with the permissions of what is at `path` already, else with those that a plain open would give. What is
+ * there must be a regular file: a device is never replaced. On failure nothing is left. */
 bool lab_atomic_create(lab_atomic_file *file, const char *path, lab_message *why);
 
-/* Put it in place of `path`. On failure `path` is as it was and the temporary file is gone. */
+/* Put it in place of `path`. Whatever was written through a copy of the descriptor must have been flushed. On failure `path`
+ * is as it was and the file is gone. */
 bool lab_atomic_commit(lab_atomic_file *file, lab_message *why);
 
 /* Close and remove it; nothing where it was committed, or never created (a zeroed struct). */

@@ -8,7 +8,7 @@ typedef struct lab_message {
     char text[512];
 } lab_message;
 
-/* Write the sentence and return false, so that a failing path is `return lab_fail(why, ...)`.
+/* Write the sentence, as one line without control codes, and return false, so that a failing path is `return lab_fail(why, ...)`.
  * `why` may be NULL: the sentence is then dropped. */
 bool lab_fail(lab_message *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

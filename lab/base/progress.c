@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "lab/base/clean_text.h"
 #include "lab/base/clock.h"
 
 enum { BAR_WIDTH = 24, FALLBACK_COLUMNS = 80, REDRAW_NS = 50000000 };
@@ -44,10 +45,13 @@ void lab_progress_update(lab_progress *bar, size_t done, const char *what) {
     char counter[96];
     const int counter_width =
         snprintf(counter, sizeof counter, "%s %zu/%zu", bar->verb, done, bar->total);
+    char next[256];
+    snprintf(next, sizeof next, "%s", what);
+    lab_clean_line(next);
     /* What is left of the line after "[bar] counter ", less one so that it never wraps. */
     const int room = terminal_columns(bar->stream) - BAR_WIDTH - counter_width - 5;
     fprintf(bar->stream, "%s%s[%s]%s %s %.*s", erase_line, bar->color ? "\033[36m" : "", cells,
-            bar->color ? "\033[0m" : "", counter, room > 0 ? room : 0, what);
+            bar->color ? "\033[0m" : "", counter, room > 0 ? room : 0, next);
     fflush(bar->stream);
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/clean_text.h"
+
 struct lab_table {
     const lab_table_column *columns;
     size_t column_count;
@@ -59,7 +61,7 @@ void lab_table_cell(lab_table *table, const char *format, ...) {
         table->lost_cells = true;
     }
     va_end(list);
-    append(table, text);
+    append(table, text ? lab_clean_line(text) : NULL);
 }
 
 void lab_table_end_row(lab_table *table) {

@@ -20,7 +20,7 @@ typedef struct lab_table lab_table;
 lab_table *lab_table_create(const lab_table_column *columns, size_t column_count);
 void lab_table_destroy(lab_table *table);
 
-/* Add the next cell, printf-style, row by row. */
+/* Add the next cell, printf-style, row by row; control codes are replaced. */
 void lab_table_cell(lab_table *table, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/json_clean.h"
 #include "lab/statistics/stats.h"
 
 /* ------------------------------------------------------------------- writing */
@@ -221,6 +222,7 @@ bool lab_attestation_read(lab_attestation *attestation, const char *path, lab_me
     json_t *statement = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!statement)
         return lab_fail(why, "%s:%d: %s", path, error.line, error.text);
+    lab_json_clean(statement);
     const bool ok = read_statement(&r, attestation, statement);
     json_decref(statement);
     return ok;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lab/base/clock.h"
+#include "lab/base/interrupt.h"
 #include "lab/base/random.h"
 #include "lab/measure/station.h"
 #include "lab/measure/station_fair.h"
@@ -154,7 +155,7 @@ static bool sample_in_rounds(rounds *r, lab_progress *bar, size_t finished) {
     bool last = false;
     for (size_t round = 0; !last; round++) {
         const double elapsed = (double)(lab_clock_ns() - start);
-        last = is_last(r, round, elapsed >= budget_ns);
+        last = is_last(r, round, elapsed >= budget_ns) || lab_interrupted();
         shuffle(r);
         for (size_t i = 0; i < r->count; i++) {
             lab_station *s = &r->stations[r->order[i]];
@@ -239,6 +240,9 @@ static void verify_cases(lab_bench_case *cases, size_t count, const lab_bench_op
     lab_progress_start(&bar, stream, "verifying", count);
     for (size_t i = 0; i < count; i++) {
         lab_bench_case *c = &cases[i];
+        c->unreached = true;
+        if (lab_interrupted())
+            continue;
         char line[LAB_SPEC_MAX];
         lab_spec_print(c->spec, line, sizeof line);
         lab_progress_update(&bar, i, line);
@@ -248,6 +252,7 @@ static void verify_cases(lab_bench_case *cases, size_t count, const lab_bench_op
             c->verify = c->twin->verify;
         else
             lab_verify_subject(&c->verify, &c->subject, c->spec, &options);
+        c->unreached = c->verify.outcome == LAB_PASS;
     }
     lab_progress_end(&bar);
 }
@@ -263,10 +268,13 @@ static size_t open_wave(lab_station *stations, lab_bench_case *cases, size_t cou
         lab_bench_case *c = &cases[*next];
         if (c->verify.outcome != LAB_PASS)
             continue;
+        c->unreached = false;
         const lab_station *lender = lab_station_lender(stations, open, c);
         const double bytes = lender ? 0.0 : lab_spec_bytes(c->spec);
-        if (open > 0 && held + bytes > memory_allowance())
+        if (open > 0 && held + bytes > memory_allowance()) {
+            c->unreached = true; /* until the next wave */
             break;
+        }
         if (lab_station_open(&stations[open], c, options, flush, lender)) {
             held += bytes;
             open++;
@@ -285,7 +293,7 @@ bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options 
     lab_progress bar;
     lab_progress_start(&bar, stream, "timing", count);
     bool ok = true;
-    for (size_t next = 0; ok && next < count;) {
+    for (size_t next = 0; ok && next < count && !lab_interrupted();) {
         const size_t finished = next;
         const size_t open = open_wave(stations, cases, count, &next, options, &flush);
         if (open > 0)

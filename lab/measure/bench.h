@@ -15,7 +15,8 @@
  *   cold   twice the size of the largest cache is written over before every sample, of one call
  *
  * Sampling ends when every case has `min_samples` and either the median of each is known to `precision`,
- * or `seconds` for each are over; or at `max_samples`. Samples that a GPU took while it throttled
+ * or `seconds` for each are over; or at `max_samples`. An interrupt (lab/base/interrupt.h) makes the next round the last; cases
+ * of later waves are then not timed. Samples that a GPU took while it throttled
  * (lab/measure/nvml.h) are thrown away and counted. */
 #ifndef LAB_BENCH_H
 #define LAB_BENCH_H
@@ -66,6 +67,7 @@ struct lab_bench_case {
 
     lab_verify_result
         verify;        /* before timing; outcome LAB_FAIL also where a later check failed */
+    bool unreached;    /* the run was interrupted before this case was timed */
     bool timed;        /* what follows is set */
     att_launch launch; /* of the last timed call; on a GPU, of the last one captured */
     size_t calls_per_sample; /* more than one where a call is too short for the clock */

@@ -1,5 +1,6 @@
 /* results.c: reading of attest-bench-1 and attest-bench-2. */
 #include "lab/measure/results.h"
+#include "lab/base/json_clean.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -168,6 +169,7 @@ static bool read_document(lab_results *out, const char *name, lab_message *why) 
 }
 
 bool lab_results_of(lab_results *out, json_t *document, const char *name, lab_message *why) {
+    lab_json_clean(document);
     *out = (lab_results){.document = json_incref(document)};
     if (read_document(out, name, why))
         return true;

@@ -105,9 +105,12 @@ static void visible(const att_problem *p, int64_t rows, int64_t keys, int64_t i,
 /* Of a sequence with more row blocks than this, so many are looked at, evenly spaced, and stand for the rest. */
 enum { BLOCKS_SEEN = 4096 };
 
+/* And of more sequences than this, so many. */
+enum { SEQUENCES_SEEN = 256 };
+
 /* Add `times` sequences of this length. */
 static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, int64_t rows,
-                         int64_t keys, int64_t times) {
+                         int64_t keys, double times) {
     const int64_t group = c->packed ? p->heads_q / p->heads_kv : 1;
     const int64_t heads = c->packed ? p->heads_kv : p->heads_q;
     const int64_t all = rows * group, blocks = all / tile->m + (all % tile->m > 0);
@@ -122,21 +125,25 @@ static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, int
         visible(p, rows, keys, last / group, &ignored, &hi);
         const int64_t from = lo / tile->n, to = hi > 0 ? (hi - 1) / tile->n + 1 : 0;
         const double steps = to > from ? (double)(to - from) : 0.0;
-        c->steps += steps * (double)heads * (double)times * (double)blocks / (double)seen;
+        c->steps += steps * (double)heads * times * (double)blocks / (double)seen;
         c->heaviest = steps > c->heaviest ? steps : c->heaviest;
     }
-    c->blocks += (double)blocks * (double)heads * (double)times;
+    c->blocks += (double)blocks * (double)heads * times;
 }
 
 static cut cut_problem(const lab_tile *tile, const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     cut c = {.packed = p->heads_q > p->heads_kv && p->seq_q < tile->m};
-    const bool vary = p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
-    if (vary)
-        for (int64_t b = 0; b < p->batch; b++)
-            add_sequence(&c, tile, p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b), 1);
-    else
-        add_sequence(&c, tile, p, p->seq_q, p->seq_k, p->batch);
+    if (!lab_spec_varies(spec)) {
+        add_sequence(&c, tile, p, p->seq_q, p->seq_k, (double)p->batch);
+        return c;
+    }
+    const int64_t seen = p->batch < SEQUENCES_SEEN ? p->batch : SEQUENCES_SEEN;
+    for (int64_t i = 0; i < seen; i++) {
+        const int64_t b = (int64_t)((double)i * (double)p->batch / (double)seen);
+        add_sequence(&c, tile, p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b),
+                     (double)p->batch / (double)seen);
+    }
     return c;
 }
 

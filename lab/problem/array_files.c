@@ -204,10 +204,16 @@ static bool bind_tensors(binder *b, lab_spec *spec) {
     return true;
 }
 
+/* Sequences that an array lists the lengths of; all are alike where none does. */
+static int64_t sequences(const att_problem *p) {
+    const bool vary = p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+    return vary || p->batch == 0 ? p->batch : 1;
+}
+
 /* A plain causal mask has a meaning only where every sequence has as many rows as keys. */
 static bool causal_is_clear(const binder *b, const lab_spec *base) {
     const att_problem *p = &b->files->problem;
-    for (int64_t i = 0; base->causal_plain && i < p->batch; i++) {
+    for (int64_t i = 0; base->causal_plain && i < sequences(p); i++) {
         const int64_t rows = att_ref_len_q(p, &b->files->args, i);
         const int64_t keys = att_ref_len_k(p, &b->files->args, i);
         if (rows != keys)
@@ -382,8 +388,10 @@ void lab_array_files_close(lab_array_files *files) {
 double lab_array_files_flops(const lab_array_files *files) {
     const att_problem *p = &files->problem;
     double pairs = 0.0;
-    for (int64_t b = 0; b < p->batch; b++)
+    for (int64_t b = 0; b < sequences(p); b++)
         pairs += lab_visible_pairs(p, att_ref_len_q(p, &files->args, b),
                                    att_ref_len_k(p, &files->args, b));
+    if (p->batch > 0)
+        pairs *= (double)p->batch / (double)sequences(p);
     return pairs * (double)p->heads_q * 2.0 * (double)(p->d_qk + p->d_v);
 }

@@ -42,6 +42,10 @@
 
 enum { LAB_LENS_MAX = 64, LAB_SPEC_MAX = 2048 };
 
+/* Sequences whose lengths are drawn, and any size at all: sums of sizes stay far from 2^63. */
+enum { LAB_DRAWN_MAX = 1 << 20 };
+#define LAB_SIZE_MAX (INT64_C(1) << 40)
+
 typedef enum lab_layout { LAB_BSHD, LAB_BHSD, LAB_PACKED } lab_layout;
 
 typedef enum lab_data {
@@ -125,6 +129,12 @@ void lab_spec_print(const lab_spec *spec, char *buf, size_t n);
 int64_t lab_spec_len_q(const lab_spec *spec, int64_t b);
 int64_t lab_spec_len_k(const lab_spec *spec, int64_t b);
 int64_t lab_spec_room_k(const lab_spec *spec, int64_t b);
+
+/* Whether sequences may differ in length. */
+bool lab_spec_varies(const lab_spec *spec);
+
+/* Whether there is neither a query row nor a key, whatever the batch and the heads. */
+bool lab_spec_is_empty(const lab_spec *spec);
 
 /* (row, key) pairs of a sequence that causal mask and window let be seen. */
 double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys);

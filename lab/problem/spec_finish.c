@@ -1,11 +1,10 @@
-/* spec_finish.c: what follows from a spec: lengths, strides, totals, page counts, work. */
+/* spec_finish.c: what follows from a spec: lengths, strides, totals, page counts. */
 #include "lab/problem/spec.h"
 
 #include <math.h>
 
 #include "base/checked.h"
 #include "lab/base/random.h"
-#include "attention/ref/oracle.h"
 
 /* ------------------------------------------------------------------ lengths */
 
@@ -50,6 +49,19 @@ int64_t lab_spec_len_k(const lab_spec *spec, int64_t b) {
                    length(spec, &spec->lens_k, b, spec->problem.seq_k, STREAM_LENS_K));
 }
 
+bool lab_spec_varies(const lab_spec *spec) {
+    return spec->problem.features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+}
+
+bool lab_spec_is_empty(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    const bool rows =
+        p->features & ATT_CU_SEQLENS_Q ? p->total_q > 0 : p->batch > 0 && p->seq_q > 0;
+    const bool keys =
+        p->features & ATT_CU_SEQLENS_K ? p->total_k > 0 : p->batch > 0 && p->seq_k > 0;
+    return !rows && !keys;
+}
+
 static bool check_list(const char *name, const lab_lens *lens, int64_t batch, int64_t longest,
                        lab_message *why) {
     if (lens->mode != LAB_LENS_LISTED)
@@ -64,8 +76,24 @@ static bool check_list(const char *name, const lab_lens *lens, int64_t batch, in
     return true;
 }
 
+static bool add_length(int64_t *total, int64_t length, const char *name, lab_message *why) {
+    if (length > INT32_MAX - *total)
+        return lab_fail(why, "%s: the lengths add up to more than 2^31-1, which offsets hold",
+                        name);
+    *total += length;
+    return true;
+}
+
+static bool draws_lengths(const lab_spec *spec) {
+    return spec->cu_q.mode == LAB_LENS_DRAWN || spec->cu_k.mode == LAB_LENS_DRAWN ||
+           spec->lens_k.mode == LAB_LENS_DRAWN;
+}
+
 static bool finish_lengths(lab_spec *spec, lab_message *why) {
     att_problem *p = &spec->problem;
+    if (draws_lengths(spec) && p->batch > LAB_DRAWN_MAX)
+        return lab_fail(why, "batch=%lld: lengths are drawn for at most %d sequences",
+                        (long long)p->batch, LAB_DRAWN_MAX);
     if (!check_list("cuq", &spec->cu_q, p->batch, p->seq_q, why) ||
         !check_list("cuk", &spec->cu_k, p->batch, p->seq_k, why) ||
         !check_list("lensk", &spec->lens_k, p->batch, p->seq_k, why))
@@ -73,8 +101,12 @@ static bool finish_lengths(lab_spec *spec, lab_message *why) {
     p->total_q = p->total_k = 0;
     if (p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K))
         for (int64_t b = 0; b < p->batch; b++) {
-            p->total_q += p->features & ATT_CU_SEQLENS_Q ? lab_spec_len_q(spec, b) : 0;
-            p->total_k += p->features & ATT_CU_SEQLENS_K ? lab_spec_room_k(spec, b) : 0;
+            if (p->features & ATT_CU_SEQLENS_Q &&
+                !add_length(&p->total_q, lab_spec_len_q(spec, b), "cuq", why))
+                return false;
+            if (p->features & ATT_CU_SEQLENS_K &&
+                !add_length(&p->total_k, lab_spec_room_k(spec, b), "cuk", why))
+                return false;
         }
     return true;
 }
@@ -83,7 +115,7 @@ static bool lengths_differ(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     if (p->seq_q != p->seq_k)
         return true;
-    if (!(p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K)))
+    if (!lab_spec_varies(spec))
         return false;
     for (int64_t b = 0; b < p->batch; b++)
         if (lab_spec_len_q(spec, b) != lab_spec_len_k(spec, b))
@@ -181,7 +213,10 @@ static bool finish_strides(lab_spec *spec) {
         return false;
     }
     p->lse = (att_strides){.row = 1, .head = q.row + spec->pad, .col = 1};
-    if (!att_mul(q.head, p->lse.head, &p->lse.batch) || !lay_out_bias(spec))
+    if (!att_mul(q.head, p->lse.head, &p->lse.batch))
+        return false;
+    p->bias = (att_strides){.batch = 0};
+    if (p->features & ATT_BIAS && !lay_out_bias(spec))
         return false;
 
     if (spec->broadcast_batch)
@@ -230,6 +265,26 @@ static bool finish_pages(lab_spec *spec, lab_message *why) {
     return true;
 }
 
+static bool check_sizes(const lab_spec *spec, lab_message *why) {
+    const att_problem *p = &spec->problem;
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {
+        {"batch", p->batch},       {"heads_q", p->heads_q},
+        {"heads_kv", p->heads_kv}, {"seq_q", p->seq_q},
+        {"seq_k", p->seq_k},       {"d_qk", p->d_qk},
+        {"d_v", p->d_v},           {"pad", spec->pad},
+        {"offset", spec->offset},  {"biascol", spec->bias_col},
+        {"paged", p->page_size},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (sizes[i].value > LAB_SIZE_MAX)
+            return lab_fail(why, "%s=%lld is above 2^40", sizes[i].name,
+                            (long long)sizes[i].value);
+    return true;
+}
+
 bool lab_spec_finish(lab_spec *spec, lab_message *why) {
     att_problem *p = &spec->problem;
     p->heads_kv = spec->heads_kv < 0 ? p->heads_q : spec->heads_kv;
@@ -240,6 +295,8 @@ bool lab_spec_finish(lab_spec *spec, lab_message *why) {
         p->scale = p->d_qk > 0 ? (float)(1.0 / sqrt((double)p->d_qk)) : 1.0f;
     p->alibi_stride_batch = spec->alibi_per_batch ? p->heads_q : 0;
 
+    if (!check_sizes(spec, why))
+        return false;
     if (p->heads_q < 1 || p->heads_kv < 1)
         return lab_fail(why, "heads_q=%lld, heads_kv=%lld: there must be at least one of each",
                         (long long)p->heads_q, (long long)p->heads_kv);
@@ -260,39 +317,4 @@ bool lab_spec_finish(lab_spec *spec, lab_message *why) {
         return lab_fail(why, "a tensor's size in elements does not fit 63 bits");
     p->alignment = alignment_of(spec);
     return true;
-}
-
-/* --------------------------------------------------------------------- work */
-
-double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys) {
-    if (p->causal == ATT_CAUSAL_NONE && p->window_left < 0 && p->window_right < 0)
-        return (double)rows * (double)keys;
-    double pairs = 0.0;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t lo, hi;
-        att_ref_visible(p, rows, keys, i, &lo, &hi);
-        pairs += (double)att_max(hi - lo, 0);
-    }
-    return pairs;
-}
-
-double lab_spec_flops(const lab_spec *spec) {
-    const att_problem *p = &spec->problem;
-    double pairs = 0.0;
-    for (int64_t b = 0; b < p->batch; b++)
-        pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b));
-    return 2.0 * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
-}
-
-double lab_spec_bytes(const lab_spec *spec) {
-    const att_problem *p = &spec->problem;
-    double rows = 0.0, keys = 0.0;
-    for (int64_t b = 0; b < p->batch; b++) {
-        rows += (double)lab_spec_len_q(spec, b);
-        keys += (double)lab_spec_len_k(spec, b);
-    }
-    const double element = (double)att_dtype_size(p->dtype);
-    return rows * (double)p->heads_q * (double)p->d_qk * element +
-           keys * (double)p->heads_kv * (double)(p->d_qk + p->d_v) * element +
-           rows * (double)p->heads_q * (double)p->d_v * (double)att_dtype_size(p->dtype_o);
 }

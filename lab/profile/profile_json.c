@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lab/base/json.h"
+#include "lab/base/json_clean.h"
 #include "lab/profile/profile.h"
 
 json_t *lab_profile_json(const lab_profile *profile) {
@@ -63,6 +64,7 @@ bool lab_profile_read_json(lab_profile *profile, const char *path, lab_message *
     json_t *document = json_load_file(path, 0, &error);
     if (!document)
         return lab_fail(why, "%s:%d: %s", path, error.line, error.text);
+    lab_json_clean(document);
     const bool ok = read_document(profile, document, path, why);
     json_decref(document);
     if (!ok)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
+#include "lab/base/json_clean.h"
 #include "lab/report/report_model.h"
 
 /* A file of results is a few MiB at most; a folder of them a few levels deep. */
@@ -122,6 +123,7 @@ static bool add_file(lab_report *report, const char *path, const char *name, boo
     free(bytes);
     if (!file->document)
         return lab_fail(why, "%s: line %d: %s", path, error.line, error.text);
+    lab_json_clean(file->document);
     report->file_count++;
     return tell_kind(file, among_others, why) && read_head(file, why);
 }

@@ -7,7 +7,7 @@
 #include "cuda/device.h"
 #include "lab/subject/peer_crash.h"
 
-enum { WHY = 300 };
+enum { WHY = 300 }; /* bytes of a reason; the last stays 0, whatever the peer writes */
 
 /* A peer made ready. */
 typedef struct guest {
@@ -69,13 +69,13 @@ static att_status call_prepare(guest *g, const att_problem *problem,
     const att_peer *table = &g->peer->table;
     char text[WHY] = "";
     lab_peer_enter(table->name, "supports()");
-    if (!table->supports(problem, device, text, sizeof text)) {
+    if (!table->supports(problem, device, text, sizeof text - 1)) {
         lab_fail(why, "%s: supports: %s", table->name, *text ? text : "it gives no reason");
         return ATT_E_UNSUPPORTED;
     }
     text[0] = '\0';
     lab_peer_enter(table->name, "prepare()");
-    const int code = table->prepare(&g->state, problem, device, text, sizeof text);
+    const int code = table->prepare(&g->state, problem, device, text, sizeof text - 1);
     if (code == 0)
         return ATT_OK;
     return broke(g, ATT_E_SYSTEM, "supports() takes the problem, but prepare()", code, text,
@@ -130,7 +130,7 @@ static att_status call_run(const guest *g, att_peer_run run, const char *call,
         lab_fail(why, "%s", att_last_error()->text);
         return ATT_E_CUDA;
     }
-    const int code = run(g->state, args, workspace, stream, text, sizeof text);
+    const int code = run(g->state, args, workspace, stream, text, sizeof text - 1);
     leave(g, entered);
     return code == 0 ? ATT_OK : broke(g, ATT_E_SYSTEM, call, code, text, why);
 }

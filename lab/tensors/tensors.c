@@ -103,9 +103,12 @@ static bool size_all(tensor_size size[LAB_TENSOR_COUNT], const lab_spec *spec) {
         !size_strided(&size[LAB_BIAS], &p->bias, bias, att_dtype_size(p->bias_dtype)))
         return false;
 
-    if (features & ATT_ALIBI)
-        size_flat(&size[LAB_ALIBI], p->heads_q * (spec->alibi_per_batch ? p->batch : 1),
-                  sizeof(float));
+    if (features & ATT_ALIBI) {
+        int64_t slopes;
+        if (!att_mul(p->heads_q, spec->alibi_per_batch ? p->batch : 1, &slopes))
+            return false;
+        size_flat(&size[LAB_ALIBI], slopes, sizeof(float));
+    }
     if (features & ATT_SINKS)
         size_flat(&size[LAB_SINKS], p->heads_q, sizeof(float));
     if (cu_q)
@@ -114,15 +117,36 @@ static bool size_all(tensor_size size[LAB_TENSOR_COUNT], const lab_spec *spec) {
         size_flat(&size[LAB_CU_K], p->batch + 1, sizeof(int32_t));
     if (features & ATT_LENS_K)
         size_flat(&size[LAB_LENS_K], p->batch, sizeof(int32_t));
-    if (features & ATT_PAGED)
-        size_flat(&size[LAB_PAGE_TABLE], p->batch * p->page_table_stride, sizeof(int32_t));
+    if (features & ATT_PAGED) {
+        int64_t entries;
+        if (!att_mul(p->batch, p->page_table_stride, &entries))
+            return false;
+        size_flat(&size[LAB_PAGE_TABLE], entries, sizeof(int32_t));
+    }
     return true;
 }
 
 /* ---------------------------------------------------------------------- life */
 
+/* Sequences of a head that tensors are made for: they are filled and checked one by one. */
+enum { SEQUENCES_MAX = 1 << 24 };
+
+static bool check_sequences(const lab_spec *spec, lab_message *why) {
+    const att_problem *p = &spec->problem;
+    int64_t n;
+    if (lab_spec_is_empty(spec) ||
+        (att_mul(p->batch, att_max(p->heads_q, 1), &n) && n <= SEQUENCES_MAX))
+        return true;
+    const bool batch = p->batch >= p->heads_q;
+    return lab_fail(why, "%s=%lld is too large: batch x heads_q is past %d",
+                    batch ? "batch" : "heads_q", (long long)(batch ? p->batch : p->heads_q),
+                    SEQUENCES_MAX);
+}
+
 static bool allocate(lab_tensors *t, lab_message *why) {
     tensor_size size[LAB_TENSOR_COUNT] = {{0}};
+    if (!check_sequences(&t->spec, why))
+        return false;
     if (!size_all(size, &t->spec))
         return lab_fail(why, "a tensor's size in elements does not fit 63 bits");
     double touched = 0.0;
@@ -219,6 +243,8 @@ static void for_output_rows(const lab_tensors *t,
                             void *context) {
     const att_problem *p = &t->spec.problem;
     const int64_t o_element = (int64_t)att_dtype_size(p->dtype_o);
+    if (lab_spec_is_empty(&t->spec))
+        return;
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++)
             for (int64_t i = 0; i < att_ref_len_q(p, &t->args, b); i++) {

@@ -46,6 +46,8 @@ static float *floats(const filler *f, lab_tensor tensor) {
 static void fill_lengths(const filler *f) {
     const unsigned features = f->p->features;
     int64_t total_q = 0, total_k = 0;
+    if (!lab_spec_varies(f->spec))
+        return;
     for (int64_t b = 0; b <= f->p->batch; b++) {
         if (features & ATT_CU_SEQLENS_Q)
             integers(f, LAB_CU_Q)[b] = (int32_t)total_q;
@@ -82,6 +84,8 @@ static int64_t coprime_step(int64_t count, int64_t from) {
 static void fill_pages(filler *f) {
     const att_problem *p = f->p;
     const int64_t pages = att_ceil_div(p->seq_k, p->page_size);
+    if (p->page_table_stride == 0)
+        return;
     start_stream(f, STREAM_PAGES);
     const int64_t start = lab_random_below(&f->random, p->num_pages);
     const int64_t step = coprime_step(p->num_pages, lab_random_below(&f->random, INT32_MAX));
@@ -353,6 +357,8 @@ void lab_tensors_fill(lab_tensors *t, uint64_t seed) {
     if (f.p->features & ATT_PAGED)
         fill_pages(&f);
     fill_per_head(&f);
+    if (lab_spec_is_empty(&t->spec))
+        return;
     if (f.p->features & ATT_BIAS) {
         fill_bias(&f);
         if (t->spec.data == LAB_DATA_NAN_MASKED)

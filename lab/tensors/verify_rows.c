@@ -58,6 +58,8 @@ static void add_drawn(lab_rows *rows, int64_t room, const att_problem *p, const 
 bool lab_rows_choose(lab_rows *rows, const lab_tensors *t, uint64_t seed, int64_t max_work) {
     const att_problem *p = &t->spec.problem;
     *rows = (lab_rows){0};
+    if (lab_spec_is_empty(&t->spec))
+        return true;
     for (int64_t b = 0; b < p->batch; b++)
         rows->total += p->heads_q * att_ref_len_q(p, &t->args, b);
     if (rows->total == 0)

@@ -8,6 +8,7 @@
 
 #include "lab/base/atomic_file.h"
 #include "lab/base/json.h"
+#include "lab/base/json_clean.h"
 #include "lab/problem/problem_json.h"
 #include "lab/tune/tune.h"
 #include "lab/verify/verify_json.h"
@@ -157,6 +158,7 @@ bool lab_tune_state_read(lab_tuning *t, lab_message *why) {
     json_t *document = json_load_file(t->options.state, JSON_REJECT_DUPLICATES, &error);
     if (!document)
         return lab_fail(why, "%s:%d: %s", t->options.state, error.line, error.text);
+    lab_json_clean(document);
     const char *name = json_string_value(json_object_get(document, "schema"));
     bool ok = (name && strcmp(name, schema) == 0) ||
               lab_fail(why, "%s: schema is not %s", t->options.state, schema);

@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "lab/base/clean_text.h"
 #include "lab/tensors/verify_rows.h"
 #include "attention/ref/oracle.h"
 #include "attention/ref/plain.h"
@@ -283,6 +284,7 @@ __attribute__((format(printf, 2, 3))) static void fail(lab_verify_result *r, con
     va_start(list, format);
     vsnprintf(r->message, sizeof r->message, format, list);
     va_end(list);
+    lab_clean_line(r->message);
 }
 
 static double root_mean(double squares, double count) {
@@ -349,7 +351,7 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     r->rows_checked = rows.count;
 
     judge shared = {.tensors = t, .rows = &rows};
-    for (int64_t b = 0; b < p->batch; b++)
+    for (int64_t b = 0; rows.count > 0 && b < p->batch; b++)
         shared.longest = att_max(shared.longest, att_ref_len_k(p, &t->args, b));
     worker workers[MAX_THREADS] = {{.shared = &shared}};
     pthread_t threads[MAX_THREADS];

@@ -269,16 +269,38 @@ static att_status measure_extras(const att_problem *p, att_extents *e) {
     return ATT_OK;
 }
 
-/* The pairs of the problem must be countable: work and time are computed from them. */
-static att_status check_count(const att_problem *p) {
-    int64_t n;
-    ATT_REQUIRE(att_mul(p->batch, p->heads_q, &n) && att_mul(n, p->seq_q, &n) &&
-                    att_mul(n, att_max(p->d_qk, p->d_v), &n),
-                ATT_E_OVERFLOW, "seq_q", "batch x heads_q x seq_q x d overflows");
-    ATT_REQUIRE(att_mul(p->batch, p->heads_q, &n) && att_mul(n, p->seq_k, &n) &&
-                    att_mul(n, att_max(p->d_qk, p->d_v), &n),
-                ATT_E_OVERFLOW, "seq_k", "batch x heads_q x seq_k x d overflows");
+/* Every product of sizes stays below this, so that rounding one up to a tile overflows nothing. */
+static const int64_t COUNT_MOST = INT64_MAX / 2;
+
+/* batch x heads_q x rows x columns must be countable: work and time are computed from them. A size of 0 counts as 1, so that
+ * no size is without a bound because another is 0. The largest is the one to blame. */
+static att_status check_product(const att_problem *p, const char *rows_name, int64_t rows) {
+    const bool d_qk = p->d_qk >= p->d_v;
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {
+        {"batch", p->batch},
+        {"heads_q", p->heads_q},
+        {rows_name, rows},
+        {d_qk ? "d_qk" : "d_v", d_qk ? p->d_qk : p->d_v},
+    };
+    size_t largest = 0;
+    int64_t n = 1;
+    bool fits = true;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        largest = sizes[i].value > sizes[largest].value ? i : largest;
+        fits = fits && att_mul(n, att_max(sizes[i].value, 1), &n) && n <= COUNT_MOST;
+    }
+    ATT_REQUIRE(fits, ATT_E_OVERFLOW, sizes[largest].name,
+                "%s=%lld is too large: batch x heads_q x %s x %s is past 2^62",
+                sizes[largest].name, LL(sizes[largest].value), rows_name, sizes[3].name);
     return ATT_OK;
+}
+
+static att_status check_count(const att_problem *p) {
+    ATT_TRY(check_product(p, "seq_q", p->seq_q));
+    return check_product(p, "seq_k", p->seq_k);
 }
 
 att_status att_problem_check(const att_problem *p, att_extents *extents) {

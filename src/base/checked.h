@@ -22,13 +22,14 @@ static inline int64_t att_max(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* a / b rounded up, and a rounded up to a multiple of b; a >= 0, b > 0. */
+/* a / b rounded up, and a rounded up to a multiple of b, the largest one where there is none above; a >= 0, b > 0. */
 static inline int64_t att_ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
 static inline int64_t att_round_up(int64_t a, int64_t b) {
-    return att_ceil_div(a, b) * b;
+    const int64_t most = INT64_MAX / b;
+    return att_min(att_ceil_div(a, b), most) * b;
 }
 
 #endif

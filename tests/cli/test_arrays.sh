@@ -123,9 +123,10 @@ start_run() {
     run=$!
     for _ in {1..100}; do
         ls "$output".* >/dev/null 2>&1 && return
+        find "/proc/$run/fd" -lname "$scratch/*(deleted)" 2>/dev/null | grep -q . && return
         sleep 0.05
     done
-    fail 'start_run' "no temporary file of $output appeared"
+    fail 'start_run' "$output was not begun"
 }
 
 start_run stopped.npy "${qkv[@]}"
@@ -134,6 +135,28 @@ wait "$run" 2>/dev/null
 status=$?
 check 'it died of the signal' test "$status" -eq 143
 check 'an interrupted run leaves nothing' bash -c '! ls stopped.npy*'
+
+# No handler sees SIGKILL.
+start_run killed.npy "${qkv[@]}"
+kill -KILL "$run"
+wait "$run" 2>/dev/null
+if stat -f -c %T . | grep -qE 'tmpfs|ext|xfs|btrfs'; then
+    check 'a killed run leaves nothing' bash -c '! ls killed.npy*'
+else
+    skip 'a killed run: this file system has no nameless files'
+fi
+
+# Who may read a file is as it was.
+(umask 022 && cp q.npy private.npy && chmod 600 private.npy)
+expect 'over a private output' 0 -- run "${qkv[@]}" -o private.npy
+check 'it stays private' test "$(stat -c %a private.npy)" = 600
+(umask 077 && attest run "${qkv[@]}" -o new_private.npy >/dev/null)
+check 'a new output has the mask of the caller' test "$(stat -c %a new_private.npy)" = 600
+(umask 022 && attest run "${qkv[@]}" -o new_public.npy >/dev/null)
+check 'and no other' test "$(stat -c %a new_public.npy)" = 644
+ln -s new_public.npy linked.npy
+expect 'through a link' 0 -- run "${qkv[@]}" -o linked.npy
+check 'the link stays one' test -L linked.npy
 
 cp q.npy vanishing.npy
 start_run lost.npy --q q.npy --k vanishing.npy --v v.npy

@@ -48,6 +48,14 @@ expect 'unknown shape key' 2 err="unknown shape key 'q'" -- verify q7
 expect 'empty shape' 2 err='.' -- run ''
 expect 'a size past 64 bits' 2 err='.' -- run b99999999999999999999h1s1d64
 expect 'a product past 64 bits' 2 err='.' -- run b4000000000h4000000000s4000000000d64
+expect 'a batch past 2^40' 2 err='batch=77777777777777777 is above 2\^40' -- plan --device h200 b77777777777777777h1s1d64
+expect 'more sequences than can be filled' 3 err='batch=7777777777 is too large' -- run b7777777777h1s1d8,bcast=b
+# Nothing to compute takes no time, however large the batch.
+for verb in run verify explain 'plan --device h200'; do
+    # shellcheck disable=SC2086 # a verb and its options
+    check "an empty problem of a huge batch, $verb" timeout 30 attest $verb b100000000000h1s0sk0d8
+done
+check 'plan of a huge batch' timeout 60 attest plan --device h200 b7777777777h1s512d64
 expect 'nan scale' 2 err='scale' -- run b1h1s4d64 --scale nan
 expect 'negative softcap' 2 err='softcap' -- run b1h1s4d64 --softcap -1
 expect 'unknown suite' 2 err='nosuch' -- verify --suite nosuch

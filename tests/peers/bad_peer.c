@@ -49,7 +49,11 @@ static int run(void *state, const att_args *args, void *scratch, void *stream, c
 #ifdef BAD_CRASH_RUN
     *(volatile int *)0 = 1;
 #endif
-#ifdef BAD_RUN
+#ifdef BAD_TERMINAL
+    memset(why, 'x', n); /* it does not even end its text */
+    memcpy(why, "\033[31m\n99 passed, 0 failed\n", 27);
+    return 5;
+#elif defined BAD_RUN
     snprintf(why, n, "out of tokens");
     return 5;
 #else

@@ -50,6 +50,10 @@ static void test_ceil_div_and_round_up__around_multiples__up(void **state) {
     assert_true(att_round_up(1, 16) == 16);
     assert_true(att_round_up(16, 16) == 16);
     assert_true(att_round_up(17, 16) == 32);
+    assert_true(att_round_up(INT64_MAX - 15, 16) == INT64_MAX - 15);
+    assert_true(att_round_up(INT64_MAX, 1) == INT64_MAX);
+    assert_true(att_round_up(INT64_MAX, 16) == INT64_MAX - 15); /* the last multiple there is */
+    assert_true(att_round_up(INT64_MAX - 1, INT64_MAX) == INT64_MAX);
 }
 
 static void test_min_max__ordered_and_not__pick(void **state) {

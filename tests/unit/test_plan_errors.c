@@ -118,10 +118,10 @@ static const bad_field BAD_FIELDS[] = {
     BAD(ATT_LSE, lse.head, 0, ATT_E_ALIAS),
     BAD(ATT_LSE, lse.row, 0, ATT_E_ALIAS),
     /* sizes and strides whose product does not fit: the tensor or the product is named */
-    OVER(0, batch, INT64_MAX, "seq_q"),
+    OVER(0, batch, INT64_MAX, "batch"),
     OVER(0, seq_q, INT64_MAX, "seq_q"),
     OVER(0, seq_k, INT64_MAX, "seq_k"),
-    OVER(0, heads_q, INT64_MAX - 1, "seq_q"),
+    OVER(0, heads_q, INT64_MAX - 1, "heads_q"),
     OVER(0, q.batch, INT64_MAX, "q"),
     OVER(0, q.head, INT64_MAX / 2, "q"),
     OVER(0, k.row, INT64_MAX / 4, "k"),
@@ -197,6 +197,24 @@ static void test_plan_create__starting_problems__accepted(void **state) {
         att_plan *plan;
         assert_ok(att_plan_create(&plan, *state, &p));
         att_plan_destroy(plan);
+    }
+}
+
+/* A zero beside a size is no licence for it: nothing may count up to what nothing bounds. */
+static void test_plan_create__huge_size_beside_a_zero__named(void **state) {
+    static const struct {
+        int64_t batch, seq_q, seq_k;
+        const char *field;
+    } rows[] = {
+        {0, INT64_MAX, 1, "seq_q"},         {0, 1, INT64_MAX, "seq_k"},
+        {INT64_MAX, 0, 0, "batch"},         {INT64_C(1) << 60, 0, 0, "batch"},
+        {0, INT64_C(1) << 59, 0, "seq_q"},  {1, 0, INT64_MAX - 7, "seq_k"},
+        {0, INT64_MAX, INT64_MAX, "seq_q"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        att_problem p;
+        att_problem_init(&p, rows[i].batch, 4, 2, rows[i].seq_q, rows[i].seq_k, 8, 8, ATT_F32);
+        assert_true(refused_as(*state, &p, ATT_E_OVERFLOW, rows[i].field));
     }
 }
 
@@ -346,6 +364,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plan_create__each_field_out_of_range__named),
         cmocka_unit_test(test_plan_create__starting_problems__accepted),
+        cmocka_unit_test(test_plan_create__huge_size_beside_a_zero__named),
         cmocka_unit_test(test_plan_create__heads_not_divisible__both_numbers_said),
         cmocka_unit_test(test_plan_create__d_too_large__nearest_kernel_said),
         cmocka_unit_test(test_plan_create__null_pointers__named),

@@ -2,7 +2,9 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/support/check.h"
 
@@ -58,17 +60,21 @@ static void assert_thread_count(int expected) {
 
 enum { ROWS = 256, D = 64, COUNT = ROWS * D };
 
-static void compute(const library *lib) {
-    static float q[COUNT], k[COUNT], v[COUNT], o[COUNT];
-    for (int i = 0; i < COUNT; i++)
-        v[i] = 3.0f;
+static att_context *open_threads(const library *lib) {
     const att_context_options options = {
         .size = sizeof options, .device = ATT_DEVICE_CPU, .threads = 4};
     att_context *ctx;
+    assert_int_equal(lib->context_create(&ctx, &options), ATT_OK);
+    return ctx;
+}
+
+static void compute(const library *lib, att_context *ctx) {
+    static float q[COUNT], k[COUNT], v[COUNT], o[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        v[i] = 3.0f;
     att_plan *plan;
     att_problem p;
     lib->problem_init(&p, sizeof p, 1, 1, 1, ROWS, ROWS, D, D, ATT_F32);
-    assert_int_equal(lib->context_create(&ctx, &options), ATT_OK);
     assert_int_equal(lib->plan_create(&plan, ctx, &p), ATT_OK);
     const size_t bytes = (lib->plan_workspace(plan) + 63) / 64 * 64;
     void *workspace = bytes ? aligned_alloc(64, bytes) : NULL;
@@ -78,7 +84,6 @@ static void compute(const library *lib) {
         assert_true(o[i] == 3.0f);
     free(workspace);
     lib->plan_destroy(plan);
-    lib->context_destroy(ctx);
 }
 
 static void
@@ -87,10 +92,41 @@ test_library__loaded_and_unloaded_in_a_loop__works_and_leaves_no_thread(void **s
     const int threads = thread_count();
     for (int i = 0; i < 25; i++) {
         const library lib = load();
-        compute(&lib);
+        att_context *ctx = open_threads(&lib);
+        compute(&lib, ctx);
+        lib.context_destroy(ctx);
         assert_thread_count(threads);
         assert_int_equal(dlclose(lib.handle), 0);
     }
+}
+
+/* In a process of its own, which a thread in unmapped code would end by a signal: the threads are still looking for work when
+ * the library is closed, and find some later. */
+static void close_with_live_context(void) {
+    const struct timespec moment = {.tv_nsec = 100000000};
+    const library lib = load();
+    att_context *ctx = open_threads(&lib);
+    compute(&lib, ctx);
+    assert_int_equal(dlclose(lib.handle), 0);
+    nanosleep(&moment, NULL);
+    const library again = load();
+    compute(&again, ctx);
+    again.context_destroy(ctx);
+    assert_int_equal(dlclose(again.handle), 0);
+}
+
+static void test_library__closed_with_a_live_context__threads_keep_their_code(void **state) {
+    (void)state;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close_with_live_context();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_false(WIFSIGNALED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void test_library__error_then_unload__reloads_clean(void **state) {
@@ -119,6 +155,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             test_library__loaded_and_unloaded_in_a_loop__works_and_leaves_no_thread),
+        cmocka_unit_test(test_library__closed_with_a_live_context__threads_keep_their_code),
         cmocka_unit_test(test_library__error_then_unload__reloads_clean),
         cmocka_unit_test(test_library__internal_names__not_exported),
     };

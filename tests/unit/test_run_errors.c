@@ -1,6 +1,7 @@
 /* test_run_errors.c: every call att_plan_run() must refuse, with the outputs untouched. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/dtype.h"
 #include "tests/support/check.h"
@@ -442,6 +443,27 @@ static void test_run__no_launch_record_wanted__served(void **state) {
     plan_close(&p);
 }
 
+/* Nothing to compute takes no time, however large the batch: with a loop over it this would end by the alarm. */
+static void test_run__no_rows_and_no_keys_in_a_huge_batch__at_once(void **state) {
+    static const uint32_t features[] = {0, ATT_PAGED, ATT_PAGED | ATT_LSE};
+    alarm(60);
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        att_problem p;
+        att_problem_init(&p, INT64_C(1) << 40, 4, 2, 0, 0, 8, 8, ATT_F32);
+        p.features = features[i];
+        p.page_size = 16;
+        att_problem_layout_bshd(&p);
+        att_plan *plan;
+        assert_ok(att_plan_create(&plan, *state, &p));
+        guarded workspace = guard_open(att_plan_workspace(plan), ATT_WORKSPACE_ALIGN);
+        const att_args args = {.size = sizeof args};
+        assert_ok(att_plan_run(plan, &args, workspace.data, NULL));
+        guard_close(&workspace);
+        att_plan_destroy(plan);
+    }
+    alarm(0);
+}
+
 static int open_context(void **state) {
     *state = context_open(ATT_ISA_AUTO, 2);
     return 0;
@@ -475,6 +497,7 @@ int main(void) {
         cmocka_unit_test(test_run__stream_on_the_cpu__refused),
         cmocka_unit_test(test_run__nothing_to_do__ok_and_untouched),
         cmocka_unit_test(test_run__no_launch_record_wanted__served),
+        cmocka_unit_test(test_run__no_rows_and_no_keys_in_a_huge_batch__at_once),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

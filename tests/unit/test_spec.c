@@ -7,6 +7,7 @@
 
 #include "lab/problem/spec.h"
 #include "lab/problem/suite.h"
+#include "attention/ref/oracle.h"
 #include "tests/support/check.h"
 #include "tests/support/parsed.h"
 
@@ -239,6 +240,58 @@ static void test_work__causal_and_window__count_visible_pairs(void **state) {
     assert_near(lab_spec_bytes(&spec), 5.0 * 3 * (16 + 16) + 5.0 * 3 * 12 * 2, 0.0);
 }
 
+static double counted_pairs(const att_problem *p, int64_t rows, int64_t keys) {
+    double pairs = 0.0;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t lo, hi;
+        att_ref_visible(p, rows, keys, i, &lo, &hi);
+        pairs += hi > lo ? (double)(hi - lo) : 0.0;
+    }
+    return pairs;
+}
+
+static void test_work__every_mask__as_counted_row_by_row(void **state) {
+    (void)state;
+    static const int64_t windows[] = {-1, 0, 1, 3, 8, 40, INT64_MAX};
+    enum { WINDOWS = sizeof windows / sizeof windows[0] };
+    lab_spec spec = parsed("b1h1s1d8");
+    att_problem *p = &spec.problem;
+    for (int n = 0; n < 12 * 12 * 5 * WINDOWS * WINDOWS; n++) {
+        const int mask = n / 144 % 5;
+        const int64_t rows = n % 12, keys = n / 12 % 12;
+        p->causal = mask < 2 ? (att_causal)(mask + 1) : ATT_CAUSAL_NONE;
+        p->align = mask < 2 ? ATT_ALIGN_UNSET : (att_align)(mask - 2);
+        p->window_left = windows[n / 720 % WINDOWS];
+        p->window_right = windows[n / 720 / WINDOWS];
+        assert_near(lab_visible_pairs(p, rows, keys), counted_pairs(p, rows, keys), 0.0);
+    }
+}
+
+/* With a loop over the batch or the rows these would end by the alarm. */
+static void test_work__huge_sizes__in_closed_form(void **state) {
+    (void)state;
+    alarm(60);
+    lab_spec spec = parsed("b1000000000000h1s0d1");
+    assert_near(lab_spec_flops(&spec), 0.0, 0.0);
+    assert_near(lab_spec_bytes(&spec), 0.0, 0.0);
+    spec = parsed("b1000000000000h1s1d1,fp16");
+    assert_near(lab_spec_flops(&spec), 4e12, 0.0);
+    assert_near(lab_spec_bytes(&spec), 8e12, 0.0);
+    spec = parsed("b1h1s1000000000000d1,causal");
+    assert_near(lab_spec_flops(&spec) / 2e24, 1.0, 1e-9);
+    alarm(0);
+}
+
+static void test_refuse__huge_sizes__name_them(void **state) {
+    (void)state;
+    assert_refused("b77777777777777777h1s1d8", "batch=77777777777777777 is above 2^40");
+    assert_refused("b1h1s0sk9000000000000000000d8", "seq_k=9000000000000000000");
+    assert_refused("b1h1s1d8,pad=9000000000000000000", "pad=9000000000000000000");
+    assert_refused("b1h1s1d8,paged=9000000000000000000", "paged=9000000000000000000");
+    assert_refused("b2000000h1s0d8,varlen", "batch=2000000: lengths are drawn for at most");
+    assert_refused("b3h1s2000000000d8,varlen,lenseed=3", "2^31-1");
+}
+
 /* ---------------------------------------------------------------------- suites */
 
 static void test_suite__fault__names_file_and_line(void **state) {
@@ -297,6 +350,9 @@ int main(void) {
         cmocka_unit_test(test_refuse__bad_words__name_them),
         cmocka_unit_test(test_refuse__contradictions__name_them),
         cmocka_unit_test(test_work__causal_and_window__count_visible_pairs),
+        cmocka_unit_test(test_work__every_mask__as_counted_row_by_row),
+        cmocka_unit_test(test_work__huge_sizes__in_closed_form),
+        cmocka_unit_test(test_refuse__huge_sizes__name_them),
         cmocka_unit_test(test_suite__fault__names_file_and_line),
         cmocka_unit_test(test_suite__missing__names_the_places),
     };

@@ -33,7 +33,7 @@ att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_code *ker
                 "seq_q=%lld times the heads of a group overflows", (long long)p->seq_q);
     /* Large tasks pack each K/V block for more rows; halve them until there are enough to go
      * round. */
-    t.rows = att_min(kernel->row_most, att_round_up(att_max(packed, 1), kernel->row_step));
+    t.rows = att_round_up(att_max(att_min(packed, kernel->row_most), 1), kernel->row_step);
     for (;;) {
         t.row_blocks = att_ceil_div(packed, t.rows);
         ATT_REQUIRE(tasks_of(p, t.row_blocks, &t.tasks), ATT_E_OVERFLOW, "batch",

@@ -1,0 +1,80 @@
+/* spec_work.c: the work of a problem: pairs of rows and keys, operations, bytes. */
+#include "base/checked.h"
+#include "lab/problem/spec.h"
+#include "attention/ref/oracle.h"
+
+static double seen_by(const att_problem *p, int64_t rows, int64_t keys, int64_t row) {
+    int64_t lo, hi;
+    att_ref_visible(p, rows, keys, row, &lo, &hi);
+    return (double)att_max(hi - lo, 0);
+}
+
+static void sort(int64_t *list, int n) {
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && list[j] < list[j - 1]; j--) {
+            const int64_t swap = list[j];
+            list[j] = list[j - 1];
+            list[j - 1] = swap;
+        }
+}
+
+/* The keys that a row sees are a line in the row's index, bent where the diagonal or a side of the window enters or leaves the
+ * keys: each piece between two bends is summed by its ends. */
+double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys) {
+    if (p->causal == ATT_CAUSAL_NONE && p->window_left < 0 && p->window_right < 0)
+        return (double)rows * (double)keys;
+    const int64_t most = rows + keys; /* a window that is wider hides nothing */
+    const int64_t right = p->causal != ATT_CAUSAL_NONE ? 0 : att_min(p->window_right, most);
+    const int64_t left = att_min(p->window_left, most);
+    const int64_t shift = att_ref_diagonal(p, rows, keys, 0);
+    int64_t bends[] = {
+        0,
+        rows,
+        -(shift + right + 1),     /* its last key is the first of all */
+        keys - shift - right - 1, /* its last key is the last of all */
+        left - shift,             /* its first key is the first of all */
+        keys + left - shift,      /* its first key is past all */
+    };
+    enum { BENDS = sizeof bends / sizeof bends[0] };
+    for (int i = 0; i < BENDS; i++)
+        bends[i] = att_min(att_max(bends[i], 0), rows);
+    sort(bends, BENDS);
+    double pairs = 0.0;
+    for (int i = 0; i + 1 < BENDS; i++) {
+        const int64_t first = bends[i], last = bends[i + 1] - 1;
+        if (first <= last)
+            pairs += (seen_by(p, rows, keys, first) + seen_by(p, rows, keys, last)) *
+                     (double)(last - first + 1) / 2.0;
+    }
+    return pairs;
+}
+
+/* Sequences that differ are counted one by one; others once. */
+static int64_t sequences(const lab_spec *spec) {
+    return lab_spec_varies(spec) ? spec->problem.batch : att_min(spec->problem.batch, 1);
+}
+
+static double times(const lab_spec *spec) {
+    return lab_spec_varies(spec) ? 1.0 : (double)spec->problem.batch;
+}
+
+double lab_spec_flops(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    double pairs = 0.0;
+    for (int64_t b = 0; b < sequences(spec); b++)
+        pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b));
+    return 2.0 * times(spec) * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
+}
+
+double lab_spec_bytes(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    double rows = 0.0, keys = 0.0;
+    for (int64_t b = 0; b < sequences(spec); b++) {
+        rows += times(spec) * (double)lab_spec_len_q(spec, b);
+        keys += times(spec) * (double)lab_spec_len_k(spec, b);
+    }
+    const double element = (double)att_dtype_size(p->dtype);
+    return rows * (double)p->heads_q * (double)p->d_qk * element +
+           keys * (double)p->heads_kv * (double)(p->d_qk + p->d_v) * element +
+           rows * (double)p->heads_q * (double)p->d_v * (double)att_dtype_size(p->dtype_o);
+}
