@@ -161,7 +161,7 @@ static cli_exit read_evidence(const cli_options *o, lab_evidence *evidence,
     if (lab_evidence_judge(judgement, evidence, o->signers, &why))
         return CLI_HOLDS;
     cli_complain(o, "%s", why.text);
-    return CLI_NOT_POSSIBLE;
+    return CLI_USAGE;
 }
 
 static cli_exit put_info(cli_session *session, const att_context_info *info, contexts *c) {
