@@ -11,6 +11,7 @@
 #include "cli/session.h"
 #include "lab/base/json.h"
 #include "lab/evidence/certify.h"
+#include "lab/evidence/host_tests.h"
 #include "lab/evidence/place.h"
 #include "lab/measure/injection.h"
 
@@ -191,9 +192,9 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     return cli_session_finish(session, document, t.result);
 }
 
-/* The context that says what there is, and the folder of its evidence. */
-static cli_exit open_device(cli_session *session, att_context_info *info, char *folder,
-                            size_t n) {
+/* The context that says what there is, and the folder of its evidence: `part` of the device's. */
+static cli_exit open_device(cli_session *session, att_context_info *info, const char *part,
+                            char *folder, size_t n) {
     const cli_options *o = session->options;
     const att_context_options options = {.size = sizeof options,
                                          .device = o->device,
@@ -213,7 +214,7 @@ static cli_exit open_device(cli_session *session, att_context_info *info, char *
     if (o->folder)
         snprintf(folder, n, "%s", o->folder);
     else
-        snprintf(folder, n, "evidence/%s/attestations", place);
+        snprintf(folder, n, "evidence/%s%s", place, part);
     return make_folders(o, folder) ? CLI_HOLDS : CLI_NOT_POSSIBLE;
 }
 
@@ -238,7 +239,7 @@ static cli_exit make(cli_session *session) {
         cli_complain(o, "%s", why.text);
         return CLI_NOT_POSSIBLE;
     }
-    cli_exit result = open_device(session, &info, folder, sizeof folder);
+    cli_exit result = open_device(session, &info, "/attestations", folder, sizeof folder);
     if (result != CLI_HOLDS)
         return result;
     lab_certify job = {.device = info.device,
@@ -255,12 +256,39 @@ static cli_exit make(cli_session *session) {
     return result;
 }
 
+/* What gpu_tests.sh found, as FOLDER/host.json. */
+static cli_exit state_host_tests(cli_session *session) {
+    const cli_options *o = session->options;
+    char folder[1024];
+    lab_message why;
+    att_context_info info = {.size = sizeof info};
+    if (lab_injection_found(&why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_NOT_POSSIBLE;
+    }
+    cli_exit result = open_device(session, &info, "", folder, sizeof folder);
+    if (result != CLI_HOLDS)
+        return result;
+    json_t *statement = lab_host_tests_make(o->host_tests, session->ctx[0], &why);
+    if (!statement) {
+        cli_complain(o, "--host-tests: %s", why.text);
+        return CLI_CHECK_FAILED;
+    }
+    result = keep(o, folder, "host", statement);
+    if (result == CLI_HOLDS)
+        fprintf(session->text, "the tests of the host code are stated in %s/host.json, %s\n",
+                folder, o->sign ? "signed" : "unsigned");
+    return result;
+}
+
 cli_exit cli_certify(const cli_options *o) {
     cli_session session;
     cli_session_start(&session, o);
     cli_exit result = cli_session_open_documents(&session);
     if (result == CLI_HOLDS)
-        result = o->check ? check(&session) : make(&session);
+        result = o->check        ? check(&session)
+                 : o->host_tests ? state_host_tests(&session)
+                                 : make(&session);
     cli_session_close(&session);
     return result;
 }

@@ -90,6 +90,17 @@ bool lab_node_copy(const lab_node *object, const char *name, char *buf, size_t n
     return true;
 }
 
+bool lab_node_expect(const lab_node *object, const char *name, const char *want,
+                     lab_message *why) {
+    const lab_node place = lab_node_member(object, name);
+    const char *text = NULL;
+    char words[192];
+    if (!lab_node_text(object, name, &text, why))
+        return false;
+    snprintf(words, sizeof words, "is %.60s, where %.80s is wanted", text, want);
+    return strcmp(text, want) == 0 || lab_node_fail(&place, words, why);
+}
+
 bool lab_node_digest(const lab_node *object, const char *name, char buf[65], lab_message *why) {
     const lab_node place = lab_node_member(object, name);
     const char *text = NULL;

@@ -37,20 +37,8 @@ json_t *lab_attestation_make(const char *id, int cc, const lab_code_digests *dig
 
 /* ------------------------------------------------------------------- reading */
 
-static bool expect_text(const lab_node *object, const char *field, const char *want,
-                        lab_message *why) {
-    const lab_node place = lab_node_member(object, field);
-    const char *text = NULL;
-    char words[192];
-    if (!lab_node_text(object, field, &text, why))
-        return false;
-    snprintf(words, sizeof words, "is %.60s, where %.80s is wanted", text, want);
-    return strcmp(text, want) == 0 || lab_node_fail(&place, words, why);
-}
-
-/* The digest of the subject named KERNEL.PART. */
-static bool read_subject(const lab_node *statement, const char *kernel, const char *part,
-                         char out[ATT_SHA256_HEX], lab_message *why) {
+bool lab_attested_subject(const lab_node *statement, const char *kernel, const char *part,
+                          char out[ATT_SHA256_HEX], lab_message *why) {
     const lab_node subjects = lab_node_member(statement, "subject");
     char name[128], words[192];
     snprintf(name, sizeof name, "%s.%s", kernel, part);
@@ -88,12 +76,12 @@ static bool read_gpu(lab_attestation *a, const lab_node *gpu, lab_message *why) 
     return true;
 }
 
-static bool read_device(lab_attestation *a, const lab_node *predicate, lab_message *why) {
+bool lab_attested_device(lab_attestation *a, const lab_node *predicate, lab_message *why) {
     const lab_node machine = lab_node_member(predicate, "machine"),
                    gpu = lab_node_member(&machine, "gpu");
     att_isa isa;
     char name[16];
-    if (!expect_text(&machine, "device", gpu.value ? "cuda" : "cpu", why))
+    if (!lab_node_expect(&machine, "device", gpu.value ? "cuda" : "cpu", why))
         return false;
     if (gpu.value)
         return read_gpu(a, &gpu, why);
@@ -155,22 +143,23 @@ static bool read_statement(lab_attestation *a, const lab_node *statement,
     const lab_node predicate = lab_node_member(statement, "predicate");
     const char *role = NULL;
     char part[24];
-    if (!expect_text(statement, "_type", LAB_STATEMENT_TYPE, why) ||
-        !expect_text(statement, "predicateType", LAB_PREDICATE_TYPE, why) ||
+    if (!lab_node_expect(statement, "_type", LAB_STATEMENT_TYPE, why) ||
+        !lab_node_expect(statement, "predicateType", LAB_PREDICATE_TYPE, why) ||
         !lab_node_copy(&predicate, "kernel", a->kernel, sizeof a->kernel, why) ||
         !lab_node_text(&predicate, "role", &role, why) ||
-        !read_circumstances(a, &predicate, why) || !read_device(a, &predicate, why) ||
+        !read_circumstances(a, &predicate, why) || !lab_attested_device(a, &predicate, why) ||
         !read_suites(a, &predicate, why))
         return false;
     a->peer = json_object_get(predicate.value, "peer") != NULL;
-    if (!read_subject(statement, a->kernel, a->peer ? "library" : "source", a->source, why))
+    if (!lab_attested_subject(statement, a->kernel, a->peer ? "library" : "source", a->source,
+                              why))
         return false;
     snprintf(part, sizeof part, "sm_%d", a->cc);
-    if (a->cc && !a->peer && !read_subject(statement, a->kernel, part, a->code, why))
+    if (a->cc && !a->peer && !lab_attested_subject(statement, a->kernel, part, a->code, why))
         return false;
     const att_kernel_row *row = a->peer ? NULL : find_row(a->kernel);
     const char *want = a->peer ? "peer" : row ? att_row_role(row) : role;
-    return expect_text(&predicate, "role", want, why) &&
+    return lab_node_expect(&predicate, "role", want, why) &&
            lab_attested_problems(a, &predicate, row, &usual[a->cc > 0], why);
 }
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lab/base/message.h"
+#include "lab/base/json_node.h"
 #include "lab/evidence/chosen.h"
 #include "lab/evidence/code_digest.h"
 
@@ -49,5 +49,12 @@ typedef struct lab_attestation {
  * `why` names the file and the field at fault. */
 bool lab_attestation_read(lab_attestation *attestation, const char *path,
                           const lab_suite_set usual[2], lab_message *why);
+
+/* Parts of it, for other statements: the device by `machine` of the predicate, with the folder that belongs to it; the digest of the subject
+ * KERNEL.PART. */
+bool lab_attested_device(lab_attestation *attestation, const lab_node *predicate,
+                         lab_message *why);
+bool lab_attested_subject(const lab_node *statement, const char *kernel, const char *part,
+                          char out[ATT_SHA256_HEX], lab_message *why);
 
 #endif

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "lab/evidence/host_tests.h"
 
 typedef struct bench_of_judges {
     lab_judgement *judgement;
@@ -123,6 +126,29 @@ static void judge_list(bench_of_judges *b, const char *name, bool there, bool wa
     check_file_signature(b, file, path);
 }
 
+/* PLACE/host.json: must be there and current where a GPU's evidence is required; elsewhere it must hold together. */
+static void judge_host(bench_of_judges *b, const char *place, bool required) {
+    lab_judged_file *file = &b->judgement->files[b->judgement->file_count];
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s/host.json", b->evidence->folder, place);
+    const bool there = access(path, F_OK) == 0;
+    if ((!there && !required) || b->judgement->file_count == LAB_JUDGED_FILES)
+        return;
+    b->judgement->file_count++;
+    *file = (lab_judged_file){.fails = !there};
+    snprintf(file->name, sizeof file->name, "%s/host.json", place);
+    if (!there) {
+        lab_fail(&file->why,
+                 "%s: is missing: run tests/gpu/gpu_tests.sh there, then attest certify "
+                 "--host-tests",
+                 path);
+        return;
+    }
+    const lab_host_standing standing = lab_host_tests_judge(path, place, &file->why);
+    file->fails = standing == LAB_HOST_BROKEN || (standing == LAB_HOST_STALE && required);
+    check_file_signature(b, file, path);
+}
+
 static bool judge_all(bench_of_judges *b) {
     const lab_evidence *evidence = b->evidence;
     bool ok = true;
@@ -131,12 +157,15 @@ static bool judge_all(bench_of_judges *b) {
     for (size_t i = 0; ok && i < evidence->required_count; i++) {
         const lab_required *r = &evidence->required[i];
         ok = judge_place(b, r->place, r->cc, r->isa, r);
+        judge_host(b, r->place, r->cc > 0);
     }
     for (size_t i = 0; ok && i < lab_evidence_places(evidence); i++) {
         const char *place = lab_evidence_place(evidence, i);
         const int cc = lab_evidence_place_cc(evidence, place);
         if (!is_required(evidence, place))
             ok = judge_place(b, place, cc > 0 ? cc : 0, ATT_ISA_AUTO, NULL);
+        if (!is_required(evidence, place))
+            judge_host(b, place, false);
     }
     return ok && judge_strays(b);
 }

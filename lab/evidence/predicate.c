@@ -25,8 +25,7 @@ static json_t *environment(void) {
     return object;
 }
 
-/* The machine, with the driver's own version where it is told. */
-static json_t *machine_object(const att_context *ctx) {
+json_t *lab_predicate_machine(const att_context *ctx) {
     att_context_info info = {.size = sizeof info};
     json_t *machine = lab_json_machine(ctx);
     char driver[80];
@@ -48,9 +47,9 @@ json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *r
         "{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, s:s}, s:{s:s, s:s}, "
         "s:I, s:o}",
         "kernel", id, "role", role, "made", made, "attest", att_version(), "machine",
-        machine_object(ctx), "compiler", "name", digests->compiler, "flags", digests->flags,
-        "options", *digests->code ? lab_built_nvcc : lab_built_flags, "host", lab_compiler(),
-        "harness", "judge_sha256", lab_built_digest("judge"), "clock_sha256",
+        lab_predicate_machine(ctx), "compiler", "name", digests->compiler, "flags",
+        digests->flags, "options", *digests->code ? lab_built_nvcc : lab_built_flags, "host",
+        lab_compiler(), "harness", "judge_sha256", lab_built_digest("judge"), "clock_sha256",
         lab_built_digest("clock"), "program_sha256", program, "suites", "verified",
         job->checked_name, "timed", job->timed_name, "seed", (json_int_t)job->bench.seed,
         "environment", environment());
