@@ -11,6 +11,7 @@
 #include "cli/session.h"
 #include "lab/base/json.h"
 #include "lab/evidence/certify.h"
+#include "lab/evidence/host_tests.h"
 #include "lab/evidence/place.h"
 #include "lab/measure/injection.h"
 
@@ -21,12 +22,13 @@ static cli_exit put_judgement(cli_session *session, const lab_evidence *evidence
     const cli_options *o = session->options;
     const size_t failed = cli_put_faults(session->text, judgement);
     cli_put_standings(session->text, judgement);
-    if (judgement->count == 0)
+    if (judgement->count == 0 && failed == 0)
         fprintf(session->text, "no evidence is here, and none is required\n");
     fprintf(session->text, "%zu checked, %zu failed\n", judgement->count, failed);
     json_t *document = lab_json_document("attest-evidence-1", NULL);
     json_object_set_new(document, "folder", json_string(evidence->folder));
     json_object_set_new(document, "kernels", cli_evidence_array(judgement, NULL));
+    json_object_set_new(document, "files", cli_evidence_files(judgement));
     cli_exit result = failed ? CLI_CHECK_FAILED : CLI_HOLDS;
     if (!failed && judgement->unknown) {
         cli_complain(o, "signatures cannot be checked: there is no ssh-keygen here (Debian: "
@@ -45,7 +47,7 @@ static cli_exit check(cli_session *session) {
         cli_complain(o, "%s", why.text);
         return CLI_USAGE;
     }
-    cli_exit result = CLI_NOT_POSSIBLE;
+    cli_exit result = CLI_USAGE;
     if (lab_evidence_judge(&judgement, &evidence, o->signers, &why)) {
         result = put_judgement(session, &evidence, &judgement);
         lab_judgement_free(&judgement);
@@ -190,44 +192,42 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     return cli_session_finish(session, document, t.result);
 }
 
-/* The context that says what there is, and the folder of its evidence. */
-static cli_exit open_device(cli_session *session, att_context_info *info, char *folder,
-                            size_t n) {
+/* The context that says what there is, and the folder of its evidence: `part` of the device's. */
+static cli_exit open_device(cli_session *session, att_context_info *info, const char *part,
+                            char *folder, size_t n) {
     const cli_options *o = session->options;
     const att_context_options options = {.size = sizeof options,
                                          .device = o->device,
                                          .device_index = o->device_index,
                                          .threads = (int32_t)o->threads,
                                          .rows = ""};
-    char place[64];
+    char place[96];
     if (att_context_create(&session->ctx[0], &options) != ATT_OK)
         return cli_library_failed(o);
     session->ctx_count = 1;
     if (att_context_query(session->ctx[0], info) != ATT_OK)
         return cli_library_failed(o);
-    lab_place_name(info->device == ATT_DEVICE_CUDA ? info->gpu_name : info->name, place,
-                   sizeof place);
+    if (info->device == ATT_DEVICE_CUDA)
+        lab_place_name(info->gpu_name, place, sizeof place);
+    else
+        lab_place_cpu(info->name, info->isa_machine, place, sizeof place);
     if (o->folder)
         snprintf(folder, n, "%s", o->folder);
     else
-        snprintf(folder, n, "evidence/%s/attestations", place);
+        snprintf(folder, n, "evidence/%s%s", place, part);
     return make_folders(o, folder) ? CLI_HOLDS : CLI_NOT_POSSIBLE;
 }
 
-/* What --suite names, or else `rows` and what the library would choose the kernel for in `edge` and `gpu`. */
 static bool read_suites(const cli_options *o, lab_certify *job) {
-    static const char *const chosen[LAB_CHOSEN_SUITES] = {"edge", "gpu"};
     const bool gpu = job->device == ATT_DEVICE_CUDA;
+    const char *checked = o->suite_count ? o->suites[0] : NULL;
     lab_message why;
-    job->checked_name = o->suite_count ? o->suites[0] : gpu ? LAB_CHECKED_GPU : LAB_CHECKED_CPU;
+    job->checked_name = checked ? checked : gpu ? LAB_CHECKED_GPU : LAB_CHECKED_CPU;
     job->timed_name = o->timed ? o->timed : gpu ? LAB_TIMED_GPU : LAB_TIMED_CPU;
     if (o->suite_count > 1)
         return cli_complain(o, "--suite may be given once here");
-    bool ok = lab_suite_read(&job->checked, o->suite_count ? o->suites[0] : "rows", &why) &&
-              lab_suite_read(&job->timed, job->timed_name, &why);
-    for (size_t i = 0; ok && !o->suite_count && i < (gpu ? LAB_CHOSEN_SUITES : 1); i++)
-        ok = lab_suite_read(&job->chosen[i], chosen[i], &why);
-    return ok || cli_complain(o, "%s", why.text);
+    return lab_suite_set_read(&job->suites, gpu, checked, o->timed, &why) ||
+           cli_complain(o, "%s", why.text);
 }
 
 static cli_exit make(cli_session *session) {
@@ -239,7 +239,7 @@ static cli_exit make(cli_session *session) {
         cli_complain(o, "%s", why.text);
         return CLI_NOT_POSSIBLE;
     }
-    cli_exit result = open_device(session, &info, folder, sizeof folder);
+    cli_exit result = open_device(session, &info, "/attestations", folder, sizeof folder);
     if (result != CLI_HOLDS)
         return result;
     lab_certify job = {.device = info.device,
@@ -252,10 +252,32 @@ static cli_exit make(cli_session *session) {
     job.bench.seconds = o->seconds;
     job.bench.warmup_seconds = 0.05;
     result = read_suites(o, &job) ? certify_all(session, &job, folder) : CLI_USAGE;
-    lab_suite_free(&job.checked);
-    for (size_t i = 0; i < LAB_CHOSEN_SUITES; i++)
-        lab_suite_free(&job.chosen[i]);
-    lab_suite_free(&job.timed);
+    lab_suite_set_free(&job.suites);
+    return result;
+}
+
+/* What gpu_tests.sh found, as FOLDER/host.json. */
+static cli_exit state_host_tests(cli_session *session) {
+    const cli_options *o = session->options;
+    char folder[1024];
+    lab_message why;
+    att_context_info info = {.size = sizeof info};
+    if (lab_injection_found(&why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_NOT_POSSIBLE;
+    }
+    cli_exit result = open_device(session, &info, "", folder, sizeof folder);
+    if (result != CLI_HOLDS)
+        return result;
+    json_t *statement = lab_host_tests_make(o->host_tests, session->ctx[0], &why);
+    if (!statement) {
+        cli_complain(o, "--host-tests: %s", why.text);
+        return CLI_CHECK_FAILED;
+    }
+    result = keep(o, folder, "host", statement);
+    if (result == CLI_HOLDS)
+        fprintf(session->text, "the tests of the host code are stated in %s/host.json, %s\n",
+                folder, o->sign ? "signed" : "unsigned");
     return result;
 }
 
@@ -264,7 +286,9 @@ cli_exit cli_certify(const cli_options *o) {
     cli_session_start(&session, o);
     cli_exit result = cli_session_open_documents(&session);
     if (result == CLI_HOLDS)
-        result = o->check ? check(&session) : make(&session);
+        result = o->check        ? check(&session)
+                 : o->host_tests ? state_host_tests(&session)
+                                 : make(&session);
     cli_session_close(&session);
     return result;
 }

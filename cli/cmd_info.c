@@ -110,6 +110,14 @@ static json_t *kernels_array(const contexts *c) {
     return array;
 }
 
+/* Digests of what this program was built from, by which evidence is held against it. */
+static json_t *sources_object(void) {
+    json_t *object = json_object();
+    for (const lab_built *built = lab_built_digests; built->name; built++)
+        json_object_set_new(object, built->name, json_string(built->sha256));
+    return object;
+}
+
 /* Every GPU of the machine, as text and, returned, for the document. */
 static json_t *put_gpus(FILE *text) {
     lab_message why;
@@ -161,7 +169,7 @@ static cli_exit read_evidence(const cli_options *o, lab_evidence *evidence,
     if (lab_evidence_judge(judgement, evidence, o->signers, &why))
         return CLI_HOLDS;
     cli_complain(o, "%s", why.text);
-    return CLI_NOT_POSSIBLE;
+    return CLI_USAGE;
 }
 
 static cli_exit put_info(cli_session *session, const att_context_info *info, contexts *c) {
@@ -180,6 +188,7 @@ static cli_exit put_info(cli_session *session, const att_context_info *info, con
     json_t *document = lab_json_document("attest-info-1", session->ctx[0]);
     json_object_set_new(document, "gpus", gpus);
     json_object_set_new(document, "kernels", kernels_array(c));
+    json_object_set_new(document, "sources", sources_object());
     return cli_session_finish(session, document, CLI_HOLDS);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/refusals.h"
 #include "cli/report.h"
 #include "cli/session.h"
 #include "lab/base/progress.h"
@@ -30,7 +31,20 @@ static json_t *results_array(const lab_verify_result *results, const cli_session
     return array;
 }
 
-static cli_exit report(cli_session *session, const lab_verify_result *results) {
+/* How many outcomes are not what the list of refusals says; each is printed. */
+static size_t count_unexpected(const cli_session *session, const lab_verify_result *results,
+                               const cli_refusals *refusals) {
+    const size_t count = session->spec_count * session->subject_count;
+    size_t unexpected = 0;
+    for (size_t i = 0; i < count; i++)
+        if (lab_subject_is_attest(&session->subjects[i % session->subject_count]))
+            unexpected += !cli_refusals_expect(
+                refusals, session, &session->specs[i / session->subject_count], &results[i]);
+    return unexpected;
+}
+
+static cli_exit report(cli_session *session, const lab_verify_result *results,
+                       const cli_refusals *refusals) {
     FILE *text = session->text;
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     cli_tally tally = {0};
@@ -48,6 +62,9 @@ static cli_exit report(cli_session *session, const lab_verify_result *results) {
     for (size_t i = 0; i < count; i++)
         cli_put_failure(session, i % session->subject_count,
                         &session->specs[i / session->subject_count], &results[i]);
+    tally.failed += count_unexpected(session, results, refusals);
+    if (refusals->given)
+        tally.of_refused = CLI_HOLDS; /* those that are left were expected */
     cli_put_tally(session, &tally);
     json_t *document = lab_json_document("attest-verify-1", session->ctx[0]);
     json_object_set_new(document, "seed", json_integer((json_int_t)session->options->seed));
@@ -55,7 +72,7 @@ static cli_exit report(cli_session *session, const lab_verify_result *results) {
     return cli_session_finish(session, document, cli_tally_exit(&tally));
 }
 
-static cli_exit verify_all(cli_session *session) {
+static cli_exit verify_all(cli_session *session, const cli_refusals *refusals) {
     const size_t count = session->spec_count * session->subject_count;
     lab_verify_result *results = calloc(count, sizeof *results);
     if (!results) {
@@ -75,7 +92,7 @@ static cli_exit verify_all(cli_session *session) {
                            &options);
     }
     lab_progress_end(&bar);
-    const cli_exit result = report(session, results);
+    const cli_exit result = report(session, results, refusals);
     free(results);
     return result;
 }
@@ -83,8 +100,10 @@ static cli_exit verify_all(cli_session *session) {
 cli_exit cli_verify(const cli_options *o) {
     cli_session session;
     cli_exit result = cli_session_begin(&session, o, "quick");
+    cli_refusals refusals = {.count = 0};
     if (result == CLI_HOLDS)
-        result = verify_all(&session);
+        result = cli_refusals_read(&refusals, o) ? verify_all(&session, &refusals) : CLI_USAGE;
+    cli_refusals_free(&refusals);
     cli_session_close(&session);
     return result;
 }

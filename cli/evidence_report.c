@@ -32,6 +32,16 @@ json_t *cli_evidence_array(const lab_judgement *judgement, const char *kernel) {
     return array;
 }
 
+json_t *cli_evidence_files(const lab_judgement *judgement) {
+    json_t *array = json_array();
+    for (size_t i = 0; i < judgement->file_count; i++) {
+        const lab_judged_file *f = &judgement->files[i];
+        json_array_append_new(array, json_pack("{s:s, s:b, s:s}", "name", f->name, "fails",
+                                               f->fails, "why", f->why.text));
+    }
+    return array;
+}
+
 /* Counts of a device: all kernels that stand so, and those whose files are signed. */
 static void put_device(FILE *text, const lab_judgement *judgement, size_t first, size_t end) {
     size_t counts[LAB_STANDINGS] = {0}, is_signed = 0, files = 0;
@@ -55,6 +65,12 @@ static void put_device(FILE *text, const lab_judgement *judgement, size_t first,
 
 size_t cli_put_faults(FILE *text, const lab_judgement *judgement) {
     size_t failed = 0;
+    for (size_t i = 0; i < judgement->file_count; i++) {
+        const lab_judged_file *f = &judgement->files[i];
+        failed += f->fails;
+        if (f->fails || f->why.text[0])
+            fprintf(text, "%s %s: %s\n", f->fails ? "FAIL" : "note", f->name, f->why.text);
+    }
     for (size_t i = 0; i < judgement->count; i++) {
         const lab_judged *j = &judgement->list[i];
         const bool fails = lab_judged_fails(j);

@@ -13,6 +13,9 @@ void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char 
 /* The same as an array of objects. */
 json_t *cli_evidence_array(const lab_judgement *judgement, const char *kernel);
 
+/* The files that are about no kernel. */
+json_t *cli_evidence_files(const lab_judgement *judgement);
+
 /* What is not well, a line each. Returns how many fail. */
 size_t cli_put_faults(FILE *text, const lab_judgement *judgement);
 

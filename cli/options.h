@@ -74,6 +74,7 @@ typedef struct cli_options {
 
     lab_array_paths files;
     int64_t repeats;
+    const char *refusals; /* verify: a file of problems that may be refused; NULL: any */
     bool trace, help;
 
     const char
@@ -82,7 +83,7 @@ typedef struct cli_options {
 
     const char *diff; /* profile: the first of two files */
     /* certify and info; folder also of profile */
-    const char *folder, *timed, *sign, *evidence, *signers;
+    const char *folder, *timed, *sign, *evidence, *signers, *host_tests;
     bool check;
 
     double budget;              /* seconds of a search */

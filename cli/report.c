@@ -11,7 +11,7 @@ void cli_tally_add(cli_tally *tally, const lab_subject *subject,
         tally->passed++;
     } else if (result->outcome == LAB_FAIL) {
         tally->failed++;
-    } else if (result->status == ATT_OK || result->status == ATT_E_MEMORY) {
+    } else if (result->status == ATT_OK) {
         tally->skipped++;
     } else if (!lab_subject_is_attest(subject)) {
         tally->declined++;
@@ -49,8 +49,7 @@ const char *cli_outcome_text(const lab_verify_result *result) {
     case LAB_FAIL:
         return "FAIL";
     case LAB_REFUSED:
-        return result->status == ATT_OK || result->status == ATT_E_MEMORY ? "no memory"
-                                                                          : "refused";
+        return result->status == ATT_OK ? "no memory" : "refused";
     }
     return "?";
 }

@@ -2,14 +2,33 @@
 DIGESTED_CPU := src/attention/cpu/forward.c src/cpu/pool.c src/attention/cpu/redo.c
 DIGESTS      := $(BUILD)/obj/source_digests.o
 
+# The laboratory in two parts. A change of the first makes every statement stale; one of the second makes their times stale,
+# unless evidence/harnesses.txt says that they still hold. What only shows, tunes or looks on is in neither.
+#   judge   decides right or wrong: the oracle, the plain reference, the tensors and their random numbers, the problems, the
+#           protocol and the bar, what is run and what certify makes of it
+#   clock   decides times: timers, sampling, statistics, floors
+ORACLE_FILES := $(sort $(wildcard src/*/ref/*.[ch]) src/base/dtype.c src/base/dtype.h)
+JUDGE_FILES  := $(ORACLE_FILES) $(sort $(wildcard lab/verify/*.[ch] lab/tensors/*.[ch] lab/problem/*.[ch]) \
+                $(wildcard lab/subject/subject.[ch] lab/subject/peer*.[ch] lab/base/random.[ch]) \
+                $(wildcard lab/evidence/certify.[ch] lab/evidence/chosen.[ch] lab/evidence/predicate.[ch]))
+CLOCK_FILES  := $(sort $(wildcard lab/measure/*.[ch] lab/statistics/*.[ch] lab/plan/plan_floor.[ch] lab/plan/plan_live.c) \
+                $(wildcard lab/subject/device_timer.[ch] lab/base/clock.[ch]))
+
+# The code that chooses, cuts and launches: all of src/ but the oracles and the CPU engines, which have digests of their own, the
+# list of rows, and what host and kernels share.
+# Its statement is evidence/DEVICE/host.json, of the tests in tests/gpu.
+HOST_FILES   := $(shell find src include kernels -name '*.[ch]' -not -path '*/cpu/*' -not -path '*/ref/*' -o -name kernels.def | LC_ALL=C sort)
+GPU_TEST_FILES := $(shell find tests/gpu -type f | LC_ALL=C sort)
+
 $(BUILD)/source_digests: scripts/source_digests.c lab/evidence/closure.c lab/evidence/code_text.c lab/base/message.c lab/base/clean_text.c lab/base/characters.c src/base/sha256.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/source_digests.c: $(BUILD)/source_digests $(wildcard src/cpu/* src/attention/*/* lab/*/* include/*) $(CUDA_OUT)/embedded.list
+$(BUILD)/source_digests.c: $(BUILD)/source_digests $(wildcard src/cpu/* src/*/cpu/* include/*) $(JUDGE_FILES) $(CLOCK_FILES) $(HOST_FILES) $(GPU_TEST_FILES) $(CUDA_OUT)/embedded.list
 	@$< $(CUDA_OUT)/nvcc.flags '$(OPT) $(CFLAGS)' \
 	    $(foreach isa,portable avx2 avx512 amx,$(isa) '$(ISA_$(isa))' src/attention/cpu/isa_$(isa).c $(DIGESTED_CPU) --) \
-	    harness '' $(sort $(wildcard lab/*/*.c src/attention/ref/*.c)) >$@.new
+	    judge --texts $(JUDGE_FILES) -- clock --texts $(CLOCK_FILES) -- \
+	    host --texts $(HOST_FILES) -- gpu_tests --bytes $(GPU_TEST_FILES) >$@.new
 	@mv $@.new $@
 
 $(DIGESTS): $(BUILD)/source_digests.c lab/evidence/code_digest.h
@@ -23,4 +42,4 @@ $(BUILD)/liblab.a: $(DIGESTS)
 test-evidence: $(BUILD)/attest
 	@$(BUILD)/attest certify --check --evidence evidence
 
-$(BUILD)/obj/tests/unit/test_certify.o: CPPFLAGS += -DSUITES='"$(abspath suites)"'
+$(BUILD)/obj/tests/unit/test_certify.o $(BUILD)/obj/tests/unit/test_host_tests.o: CPPFLAGS += -DSUITES='"$(abspath suites)"'

@@ -1,13 +1,16 @@
-/* source_digests.c: the digests of the sources that are not in the library: the CPU engines, the laboratory.
+/* source_digests.c: the digests of the sources that are not in the library: the CPU engines, the laboratory, the host code.
  *
  *     source_digests NVCC_FLAGS_FILE C_FLAGS NAME FLAGS FILE... [-- NAME FLAGS FILE...]... >source_digests.c
  *
- * writes the tables of lab/evidence/code_digest.h. Runs in the root of the tree. The first file may be absent: no nvcc. */
+ * writes the tables of lab/evidence/code_digest.h. Runs in the root of the tree. The first file may be absent: no nvcc.
+ * A part is its files with all that they include, and FLAGS. Where FLAGS is --texts it is those files alone, without comments
+ * and layout, where it is --bytes, byte by byte; in either, neither their names nor their folders count. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/evidence/closure.h"
+#include "lab/evidence/code_text.h"
 
 static char *read_file(const char *path, size_t *size) {
     FILE *file = fopen(path, "r");
@@ -52,21 +55,66 @@ static void put_string(const char *text) {
     putchar('"');
 }
 
-/* NAME FLAGS FILE... up to "--"; returns how many words it took. */
-static int put_digest(int argc, char **argv) {
-    char hex[ATT_SHA256_HEX];
+static void fail(const char *text) {
+    fprintf(stderr, "source_digests: %s\n", text);
+    exit(1);
+}
+
+/* Of files with all that they include. */
+static void digest_closure(char hex[ATT_SHA256_HEX], const char *flags, char **files,
+                           int count) {
     lab_closure closure;
     lab_message why;
     lab_closure_begin(&closure, find_text);
-    int i = 2;
-    for (; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (!lab_closure_add(&closure, argv[i], &why)) {
-            fprintf(stderr, "source_digests: %s\n", why.text);
-            exit(1);
-        }
-    lab_closure_end(&closure, argv[1], hex);
+    for (int i = 0; i < count; i++)
+        if (!lab_closure_add(&closure, files[i], &why))
+            fail(why.text);
+    lab_closure_end(&closure, flags, hex);
+}
+
+static int compare_digests(const void *a, const void *b) {
+    return strcmp(a, b);
+}
+
+/* Of files alone: the digest of their sorted digests, a line each, as sha256sum would print it. */
+static void digest_files(char hex[ATT_SHA256_HEX], bool bytes, char **files, int count) {
+    char(*digests)[ATT_SHA256_HEX] = calloc((size_t)count + 1, sizeof *digests);
+    if (!digests)
+        fail("no memory");
+    for (int i = 0; i < count; i++) {
+        size_t size;
+        char *text = read_file(files[i], &size);
+        if (!text)
+            fail(files[i]);
+        if (!bytes)
+            size = lab_text_normalise(text, size);
+        att_sha256_of(text, size, digests[i]);
+        free(text);
+    }
+    qsort(digests, (size_t)count, sizeof *digests, compare_digests);
+    att_sha256 sha;
+    att_sha256_begin(&sha);
+    for (int i = 0; i < count; i++) {
+        att_sha256_add(&sha, digests[i], ATT_SHA256_HEX - 1);
+        att_sha256_add(&sha, "\n", 1);
+    }
+    att_sha256_end(&sha, hex);
+    free(digests);
+}
+
+/* NAME FLAGS FILE... up to "--"; returns how many words it took. */
+static int put_digest(int argc, char **argv) {
+    char hex[ATT_SHA256_HEX];
+    int end = 2;
+    while (end < argc && strcmp(argv[end], "--") != 0)
+        end++;
+    const bool bytes = strcmp(argv[1], "--bytes") == 0;
+    if (bytes || strcmp(argv[1], "--texts") == 0)
+        digest_files(hex, bytes, argv + 2, end - 2);
+    else
+        digest_closure(hex, argv[1], argv + 2, end - 2);
     printf("    {\"%s\", \"%s\"},\n", argv[0], hex);
-    return i < argc ? i + 1 : i;
+    return end < argc ? end + 1 : end;
 }
 
 int main(int argc, char **argv) {

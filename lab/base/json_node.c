@@ -78,6 +78,40 @@ bool lab_node_number(const lab_node *object, const char *name, double *out, lab_
     return must_be_there(object, name, why) && lab_node_number_maybe(object, name, out, why);
 }
 
+bool lab_node_copy(const lab_node *object, const char *name, char *buf, size_t n,
+                   lab_message *why) {
+    const lab_node place = lab_node_member(object, name);
+    const char *text = NULL;
+    if (!lab_node_text(object, name, &text, why))
+        return false;
+    if (strlen(text) >= n)
+        return lab_node_fail(&place, "is too long", why);
+    snprintf(buf, n, "%s", text);
+    return true;
+}
+
+bool lab_node_expect(const lab_node *object, const char *name, const char *want,
+                     lab_message *why) {
+    const lab_node place = lab_node_member(object, name);
+    const char *text = NULL;
+    char words[192];
+    if (!lab_node_text(object, name, &text, why))
+        return false;
+    snprintf(words, sizeof words, "is %.60s, where %.80s is wanted", text, want);
+    return strcmp(text, want) == 0 || lab_node_fail(&place, words, why);
+}
+
+bool lab_node_digest(const lab_node *object, const char *name, char buf[65], lab_message *why) {
+    const lab_node place = lab_node_member(object, name);
+    const char *text = NULL;
+    if (!lab_node_text(object, name, &text, why))
+        return false;
+    if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
+        return lab_node_fail(&place, "is no digest", why);
+    snprintf(buf, 65, "%s", text);
+    return true;
+}
+
 static bool is_time(double value) {
     return value > 0.0 && value < 1e18;
 }

@@ -31,6 +31,15 @@ bool lab_node_text(const lab_node *object, const char *name, const char **out,
                    lab_message *why);
 bool lab_node_number(const lab_node *object, const char *name, double *out, lab_message *why);
 
+/* A text copied into a buffer of n bytes, where it must fit; the hexadecimal digits of a sha256 with a zero behind them. */
+bool lab_node_copy(const lab_node *object, const char *name, char *buf, size_t n,
+                   lab_message *why);
+bool lab_node_digest(const lab_node *object, const char *name, char buf[65], lab_message *why);
+
+/* A text that must be this one. */
+bool lab_node_expect(const lab_node *object, const char *name, const char *want,
+                     lab_message *why);
+
 /* ... or left as they are where they are missing or null; another type is an error all the same. */
 bool lab_node_text_maybe(const lab_node *object, const char *name, const char **out,
                          lab_message *why);

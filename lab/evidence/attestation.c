@@ -1,13 +1,15 @@
-/* attestation.c: writing and reading statements. */
+/* attestation.c: writing statements, and reading all of them but the problems. */
 #include "lab/evidence/attestation.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/base/json_clean.h"
-#include "lab/statistics/stats.h"
+#include "lab/base/json_node.h"
+#include "lab/base/machine.h"
+#include "lab/evidence/attested_problems.h"
+#include "lab/evidence/place.h"
 
 /* ------------------------------------------------------------------- writing */
 
@@ -36,194 +38,142 @@ json_t *lab_attestation_make(const char *id, int cc, const lab_code_digests *dig
 
 /* ------------------------------------------------------------------- reading */
 
-/* A file as it is read: what is missing is complained of with its name. */
-typedef struct reader {
-    const char *path;
-    lab_message *why;
-} reader;
-
-static bool fault(const reader *r, const char *field, const char *what) {
-    return lab_fail(r->why, "%s: %s: %s", r->path, field, what);
-}
-
-static bool read_text(const reader *r, const json_t *object, const char *field, char *buf,
-                      size_t n) {
-    const char *text = json_string_value(json_object_get(object, field));
-    if (!text)
-        return fault(r, field, "is missing or no text");
-    if (strlen(text) >= n)
-        return fault(r, field, "is too long");
-    snprintf(buf, n, "%s", text);
-    return true;
-}
-
-static bool read_number(const reader *r, const json_t *object, const char *field, double *out) {
-    const json_t *value = json_object_get(object, field);
-    if (!json_is_number(value))
-        return fault(r, field, "is missing or no number");
-    *out = json_number_value(value);
-    return true;
-}
-
-static bool is_digest(const char *text) {
-    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
-}
-
-static bool expect_text(const reader *r, const json_t *object, const char *field,
-                        const char *want) {
-    char text[128];
-    if (!read_text(r, object, field, text, sizeof text))
-        return false;
-    return strcmp(text, want) == 0 || fault(r, field, "is of another kind of file");
-}
-
-/* The digest of the subject named KERNEL.PART; "" where it is optional and not there. */
-static bool read_subject(const reader *r, const json_t *subjects, const char *kernel,
-                         const char *part, char out[ATT_SHA256_HEX]) {
-    char name[128], found[128];
-    size_t i;
-    const json_t *subject;
+bool lab_attested_subject(const lab_node *statement, const char *kernel, const char *part,
+                          char out[ATT_SHA256_HEX], lab_message *why) {
+    const lab_node subjects = lab_node_member(statement, "subject");
+    char name[128], words[192];
     snprintf(name, sizeof name, "%s.%s", kernel, part);
-    json_array_foreach(subjects, i, subject) {
-        if (!read_text(r, subject, "name", found, sizeof found))
+    for (size_t i = 0; i < json_array_size(subjects.value); i++) {
+        const lab_node subject = lab_node_element(&subjects, i),
+                       digest = lab_node_member(&subject, "digest");
+        const char *found = NULL;
+        if (!lab_node_text(&subject, "name", &found, why))
             return false;
-        if (strcmp(found, name) != 0)
-            continue;
-        return read_text(r, json_object_get(subject, "digest"), "sha256", out,
-                         ATT_SHA256_HEX) &&
-               (is_digest(out) || fault(r, "sha256", "is no digest"));
+        if (strcmp(found, name) == 0)
+            return lab_node_digest(&digest, "sha256", out, why);
     }
-    return fault(r, name, "is not among the subjects");
+    snprintf(words, sizeof words, "%s is not among the subjects", name);
+    return lab_node_fail(&subjects, words, why);
 }
 
-/* One of error_o, error_lse: within its bar. */
-static bool judge_error(const reader *r, lab_attestation *a, const json_t *verify,
-                        const char *field) {
-    double kernel = 0.0, bar = 0.0;
-    const json_t *error = json_object_get(verify, field);
-    if (!read_number(r, error, "kernel", &kernel) || !read_number(r, error, "bar", &bar))
+/* A GPU by name, number and kind. */
+static bool read_gpu(lab_attestation *a, const lab_node *gpu, lab_message *why) {
+    const lab_node place = lab_node_member(gpu, "compute_capability"),
+                   id = lab_node_member(gpu, "uuid");
+    double cc = 0.0, sms = 0.0;
+    const char *uuid = NULL;
+    if (!lab_node_copy(gpu, "name", a->device, sizeof a->device, why) ||
+        !lab_node_text(gpu, "uuid", &uuid, why) ||
+        !lab_node_number(gpu, "compute_capability", &cc, why) ||
+        !lab_node_number(gpu, "multiprocessors", &sms, why))
         return false;
-    if (!(kernel >= 0.0 && kernel <= bar))
-        return fault(r, field, "an error is above its bar");
-    if (bar > 0.0 && kernel / bar > a->worst_share)
-        a->worst_share = kernel / bar;
+    if (strlen(uuid) != 40 || strncmp(uuid, "GPU-", 4) != 0)
+        return lab_node_fail(&id, "is no GPU's", why);
+    if (!(cc > 0.0 && cc < 1000.0 && sms > 0.0 && sms < 1e5))
+        return lab_node_fail(&place, "it or multiprocessors is none", why);
+    a->cc = (int)cc;
+    a->sms = (int)sms;
+    lab_place_name(a->device, a->place, sizeof a->place);
     return true;
 }
 
-static bool judge_verify(const reader *r, lab_attestation *a, const json_t *verify) {
-    char outcome[16];
-    if (!read_text(r, verify, "outcome", outcome, sizeof outcome))
+bool lab_attested_device(lab_attestation *a, const lab_node *predicate, lab_message *why) {
+    const lab_node machine = lab_node_member(predicate, "machine"),
+                   gpu = lab_node_member(&machine, "gpu");
+    att_isa isa;
+    char name[16];
+    if (!lab_node_expect(&machine, "device", gpu.value ? "cuda" : "cpu", why))
         return false;
-    if (strcmp(outcome, "pass") != 0)
-        return fault(r, "outcome", "a problem did not pass");
-    return judge_error(r, a, verify, "error_o") && judge_error(r, a, verify, "error_lse");
-}
-
-static int compare_numbers(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median that is claimed is that of the samples that are shown. */
-static bool judge_samples(const reader *r, const json_t *timed) {
-    const json_t *list = json_object_get(timed, "samples_ns");
-    const size_t count = json_array_size(list);
-    double claimed = 0.0;
-    if (!read_number(r, timed, "median_ns", &claimed))
+    if (gpu.value)
+        return read_gpu(a, &gpu, why);
+    const lab_node highest = lab_node_member(&machine, "isa_machine");
+    if (!lab_node_copy(&machine, "processor", a->device, sizeof a->device, why) ||
+        !lab_node_copy(&machine, "isa_machine", name, sizeof name, why))
         return false;
-    if (count == 0)
-        return fault(r, "samples_ns", "there are none");
-    double *samples = calloc(count, sizeof *samples);
-    if (!samples)
-        return fault(r, "samples_ns", "no memory for them");
-    for (size_t i = 0; i < count; i++)
-        samples[i] = json_number_value(json_array_get(list, i));
-    qsort(samples, count, sizeof *samples, compare_numbers);
-    const double least = samples[0], median = lab_quantile(samples, count, 0.5);
-    free(samples);
-    if (!(least > 0.0))
-        return fault(r, "samples_ns", "a sample is no time");
-    return fabs(claimed - median) <= 1e-6 * median ||
-           fault(r, "median_ns", "is not the median of the samples");
-}
-
-static bool judge_problems(const reader *r, lab_attestation *a, const json_t *predicate) {
-    const json_t *verified = json_object_get(predicate, "verified"),
-                 *timed = json_object_get(predicate, "timed"), *problem;
-    size_t i;
-    a->verified = json_array_size(verified);
-    a->timed = json_array_size(timed);
-    if (a->verified == 0)
-        return fault(r, "verified", "there is no problem in it");
-    if (a->timed == 0)
-        return fault(r, "timed", "there is no problem in it");
-    json_array_foreach(verified, i, problem) {
-        if (!judge_verify(r, a, json_object_get(problem, "verify")))
-            return false;
-    }
-    json_array_foreach(timed, i, problem) {
-        if (!judge_verify(r, a, json_object_get(problem, "verify")) ||
-            !judge_samples(r, problem))
-            return false;
-    }
+    if (!lab_isa_parse(&isa, name) || isa == ATT_ISA_AUTO)
+        return lab_node_fail(&highest, "is no instruction set", why);
+    lab_place_cpu(a->device, isa, a->place, sizeof a->place);
     return true;
-}
-
-static bool read_device(const reader *r, lab_attestation *a, const json_t *predicate) {
-    const json_t *machine = json_object_get(predicate, "machine"),
-                 *gpu = json_object_get(machine, "gpu");
-    double cc = 0.0;
-    if (gpu && !read_number(r, gpu, "compute_capability", &cc))
-        return false;
-    a->cc = cc > 0.0 && cc < 1000.0 ? (int)cc : 0;
-    if (gpu && a->cc == 0)
-        return fault(r, "compute_capability", "is none");
-    return read_text(r, gpu ? gpu : machine, gpu ? "name" : "processor", a->device,
-                     sizeof a->device);
 }
 
 /* Was it the usual suites that were run? */
-static bool read_suites(const reader *r, lab_attestation *a, const json_t *predicate) {
-    const json_t *suites = json_object_get(predicate, "suites");
-    char checked[256], timed[256];
-    if (!read_text(r, suites, "verified", checked, sizeof checked) ||
-        !read_text(r, suites, "timed", timed, sizeof timed))
+static bool read_suites(lab_attestation *a, const lab_node *predicate, lab_message *why) {
+    const lab_node suites = lab_node_member(predicate, "suites");
+    const char *checked = NULL, *timed = NULL;
+    if (!lab_node_text(&suites, "verified", &checked, why) ||
+        !lab_node_text(&suites, "timed", &timed, why))
         return false;
     a->partial = strcmp(checked, a->cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU) != 0 ||
                  strcmp(timed, a->cc ? LAB_TIMED_GPU : LAB_TIMED_CPU) != 0;
     return true;
 }
 
-static bool read_statement(const reader *r, lab_attestation *a, const json_t *statement) {
-    const json_t *subjects = json_object_get(statement, "subject"),
-                 *predicate = json_object_get(statement, "predicate");
-    char part[24];
-    if (!expect_text(r, statement, "_type", LAB_STATEMENT_TYPE) ||
-        !expect_text(r, statement, "predicateType", LAB_PREDICATE_TYPE) ||
-        !read_text(r, predicate, "kernel", a->kernel, sizeof a->kernel) ||
-        !read_text(r, predicate, "made", a->made, sizeof a->made) ||
-        !read_text(r, json_object_get(predicate, "compiler"), "name", a->compiler,
-                   sizeof a->compiler) ||
-        !read_device(r, a, predicate) || !read_suites(r, a, predicate))
+/* Who measured, and under which circumstances. */
+static bool read_circumstances(lab_attestation *a, const lab_node *predicate,
+                               lab_message *why) {
+    const lab_node harness = lab_node_member(predicate, "harness"),
+                   environment = lab_node_member(predicate, "environment"),
+                   compiler = lab_node_member(predicate, "compiler");
+    const char *flags = NULL, *version = NULL;
+    double seed = 0.0;
+    if (!lab_node_copy(predicate, "made", a->made, sizeof a->made, why) ||
+        !lab_node_text(predicate, "attest", &version, why) ||
+        !lab_node_copy(&compiler, "name", a->compiler, sizeof a->compiler, why) ||
+        !lab_node_text(&compiler, "flags", &flags, why) ||
+        !lab_node_text(&compiler, "options", &flags, why) ||
+        !lab_node_text(&compiler, "host", &flags, why) ||
+        !lab_node_digest(&harness, "judge_sha256", a->judge, why) ||
+        !lab_node_digest(&harness, "clock_sha256", a->clock, why) ||
+        !lab_node_number(predicate, "seed", &seed, why) ||
+        !lab_node_is_object(&environment, why))
         return false;
-    a->peer = json_object_get(predicate, "peer") != NULL;
-    if (!read_subject(r, subjects, a->kernel, a->peer ? "library" : "source", a->source))
-        return false;
-    snprintf(part, sizeof part, "sm_%d", a->cc);
-    if (a->cc && !a->peer && !read_subject(r, subjects, a->kernel, part, a->code))
-        return false;
-    return judge_problems(r, a, predicate);
+    const char *amx = json_string_value(json_object_get(environment.value, "ATTEST_AMX_F32"));
+    a->amx_f32 = amx && *amx && strcmp(amx, "0") != 0;
+    return true;
 }
 
-bool lab_attestation_read(lab_attestation *attestation, const char *path, lab_message *why) {
-    const reader r = {.path = path, .why = why};
+static const att_kernel_row *find_row(const char *id) {
+    for (size_t i = 0; i < att_registry_count(); i++)
+        if (strcmp(att_registry_row(i)->id, id) == 0)
+            return att_registry_row(i);
+    return NULL;
+}
+
+static bool read_statement(lab_attestation *a, const lab_node *statement,
+                           const lab_suite_set usual[2], lab_message *why) {
+    const lab_node predicate = lab_node_member(statement, "predicate");
+    const char *role = NULL;
+    char part[24];
+    if (!lab_node_expect(statement, "_type", LAB_STATEMENT_TYPE, why) ||
+        !lab_node_expect(statement, "predicateType", LAB_PREDICATE_TYPE, why) ||
+        !lab_node_copy(&predicate, "kernel", a->kernel, sizeof a->kernel, why) ||
+        !lab_node_text(&predicate, "role", &role, why) ||
+        !read_circumstances(a, &predicate, why) || !lab_attested_device(a, &predicate, why) ||
+        !read_suites(a, &predicate, why))
+        return false;
+    a->peer = json_object_get(predicate.value, "peer") != NULL;
+    if (!lab_attested_subject(statement, a->kernel, a->peer ? "library" : "source", a->source,
+                              why))
+        return false;
+    snprintf(part, sizeof part, "sm_%d", a->cc);
+    if (a->cc && !a->peer && !lab_attested_subject(statement, a->kernel, part, a->code, why))
+        return false;
+    const att_kernel_row *row = a->peer ? NULL : find_row(a->kernel);
+    const char *want = a->peer ? "peer" : row ? att_row_role(row) : role;
+    return lab_node_expect(&predicate, "role", want, why) &&
+           lab_attested_problems(a, &predicate, row, &usual[a->cc > 0], why);
+}
+
+bool lab_attestation_read(lab_attestation *attestation, const char *path,
+                          const lab_suite_set usual[2], lab_message *why) {
     json_error_t error;
     *attestation = (lab_attestation){.cc = 0};
-    json_t *statement = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!statement)
+    json_t *document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!document)
         return lab_fail(why, "%s:%d: %s", path, error.line, error.text);
-    lab_json_clean(statement);
-    const bool ok = read_statement(&r, attestation, statement);
-    json_decref(statement);
+    lab_json_clean(document);
+    const lab_node statement = lab_node_root(path, document);
+    const bool ok = read_statement(attestation, &statement, usual, why);
+    json_decref(document);
     return ok;
 }

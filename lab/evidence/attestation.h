@@ -10,17 +10,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lab/base/message.h"
+#include "lab/base/json_node.h"
+#include "lab/evidence/chosen.h"
 #include "lab/evidence/code_digest.h"
 
 #define LAB_STATEMENT_TYPE "https://in-toto.io/Statement/v1"
-#define LAB_PREDICATE_TYPE "urn:attest:attention-kernel:v1"
-
-/* What `attest certify` verifies and times where it is not told otherwise; required evidence must be of no less. */
-#define LAB_CHECKED_GPU "rows, edge, gpu"
-#define LAB_CHECKED_CPU "rows, edge"
-#define LAB_TIMED_GPU   "certify"
-#define LAB_TIMED_CPU   "certify_cpu"
+#define LAB_PREDICATE_TYPE "urn:attest:attention-kernel:v2"
 
 /* A statement about the kernel `id`; `predicate` (consumed) is what was measured. Its subjects are the parts whose digests are not
  * "": "ID.sm_90" for `cc` 90, "ID.source"; of a plug-in, whose code is a file, "ID.library". NULL where memory ran out. */
@@ -31,18 +26,35 @@ json_t *lab_attestation_make(const char *id, int cc, const lab_code_digests *dig
 typedef struct lab_attestation {
     char kernel[64];
     char device[64]; /* the GPU or the processor, as it names itself */
+    char place[96];  /* the folder that belongs to that name (place.h) */
     int cc;          /* compute capability; 0: a CPU */
-    bool peer;       /* about a plug-in: `source` is the digest of its file */
+    int sms;
+    bool peer; /* about a plug-in: `source` is the digest of its file */
     char source[ATT_SHA256_HEX], code[ATT_SHA256_HEX]; /* code: "" on a CPU */
+    char judge[ATT_SHA256_HEX], clock[ATT_SHA256_HEX]; /* of the laboratory: see evidence.mk */
     char compiler[256];
     char made[32];          /* when, UTC */
-    bool partial;           /* of other suites than those above */
+    bool amx_f32;           /* float32 was allowed to go to AMX */
+    bool partial;           /* of other suites than the usual ones */
     size_t verified, timed; /* problems */
     double worst_share;     /* the largest error of a problem over its bar */
+    /* "", or why its problems are not those that attest certify would take today. Not looked at where partial, of a plug-in, and where
+     * this library could not run the kernel: it has no code of it. */
+    lab_message other_problems;
 } lab_attestation;
 
-/* Read and judge a file: it must be such a statement, about one kernel; every problem in it must have passed with its errors
- * within their bars, and every median must be that of its samples. `why` names the file and the field at fault. */
-bool lab_attestation_read(lab_attestation *attestation, const char *path, lab_message *why);
+/* Read and judge a file: it must be such a statement, about one kernel, with every field; device and folder must agree; every
+ * problem in it must have been run by this kernel's code and have passed, with its errors within bars that follow from
+ * the plain reference's; every median must be that of its samples, and above the floor. `usual` has the suites of a CPU and of a GPU.
+ * `why` names the file and the field at fault. */
+bool lab_attestation_read(lab_attestation *attestation, const char *path,
+                          const lab_suite_set usual[2], lab_message *why);
+
+/* Parts of it, for other statements: the device by `machine` of the predicate, with the folder that belongs to it; the digest of the subject
+ * KERNEL.PART. */
+bool lab_attested_device(lab_attestation *attestation, const lab_node *predicate,
+                         lab_message *why);
+bool lab_attested_subject(const lab_node *statement, const char *kernel, const char *part,
+                          char out[ATT_SHA256_HEX], lab_message *why);
 
 #endif

@@ -9,11 +9,7 @@
 #include "lab/evidence/attestation.h"
 #include "lab/evidence/place.h"
 #include "lab/evidence/predicate.h"
-#include "attention/cuda/tiling.h"
 #include "core/registry.h"
-
-/* Where no problem would be given to the kernel, this many that it can serve are timed. */
-enum { FORCED_MOST = 2 };
 
 /* One kernel at work. */
 typedef struct work {
@@ -24,8 +20,10 @@ typedef struct work {
     att_context *own; /* this kernel alone; a merging one is never alone, and has the first */
     lab_subject subject;
     att_context_info info;
+    lab_chooser chooser;
     lab_code_digests digests;
     json_t *checked, *timed;
+    json_t *unsplit_checked, *unsplit_timed; /* of a kernel that merges: it had nothing to do */
     lab_certified *out;
 } work;
 
@@ -33,10 +31,6 @@ bool lab_certify_wants(const att_context *ctx, size_t row, const char *pattern) 
     att_kernel_info info = {.size = sizeof info};
     return att_kernel_query(ctx, row, &info) == ATT_OK && info.available && !info.rung &&
            (!pattern || fnmatch(pattern, info.id, 0) == 0);
-}
-
-static bool merges(const att_kernel_row *row) {
-    return row && row->cuda && row->cuda->role == ATT_ROLE_COMBINE;
 }
 
 static bool cannot(work *w, const char *text) {
@@ -58,37 +52,32 @@ static bool open_context(work *w, att_context **out, const char *kernel) {
     return att_context_create(out, &options) == ATT_OK || cannot(w, att_last_error()->text);
 }
 
-static const att_cuda_kernel *gpu_row(const char *id) {
-    for (size_t i = 0; i < att_registry_count(); i++)
-        if (strcmp(att_registry_row(i)->id, id) == 0)
-            return att_registry_row(i)->cuda;
-    return NULL;
-}
-
+/* A plug-in says itself what it serves; that it fails is no refusal. */
 static bool peer_serves(const work *w, const lab_spec *spec) {
     lab_prepared prepared;
-    if (lab_subject_prepare(&prepared, &w->subject, &spec->problem, NULL) != ATT_OK)
-        return false;
-    lab_prepared_destroy(&prepared);
-    return true;
+    const att_status status = lab_subject_prepare(&prepared, &w->subject, &spec->problem, NULL);
+    if (status == ATT_OK)
+        lab_prepared_destroy(&prepared);
+    return status != ATT_E_UNSUPPORTED;
 }
 
-/* Would `ctx` give the problem to the kernel of `w`? */
-static bool serves(const work *w, att_context *ctx, const lab_spec *spec) {
+/* The plan that the library makes by itself: it must be of the kernel that was expected. *split: keys are split, and merged by
+ * another kernel. */
+static bool try_plan(work *w, const lab_spec *spec, bool *split) {
+    const att_kernel_row *expected = lab_chooser_choice(&w->chooser, spec);
+    char line[LAB_SPEC_MAX];
     att_plan *plan = NULL;
-    if (!w->row)
-        return peer_serves(w, spec);
-    if (att_plan_create(&plan, ctx, &spec->problem) != ATT_OK)
-        return false;
+    lab_spec_print(spec, line, sizeof line);
+    if (att_plan_create(&plan, w->natural, &spec->problem) != ATT_OK)
+        return lab_fail(&w->out->why, "%s: %s", line, att_last_error()->text);
     const char *id = att_plan_kernel(plan);
-    bool found = strcmp(id, w->row->id) == 0;
-    if (merges(w->row)) {
-        const att_cuda_kernel *first = gpu_row(id);
-        found = first && att_plan_workspace(plan) > 0 &&
-                att_cuda_combine_of(first, true) == w->row->cuda;
-    }
+    const bool ok = expected && strcmp(id, expected->id) == 0;
+    if (!ok)
+        lab_fail(&w->out->why, "%s: the library chooses %s, where %s is expected", line, id,
+                 expected ? expected->id : "nothing");
+    *split = att_plan_workspace(plan) > 0;
     att_plan_destroy(plan);
-    return found;
+    return ok;
 }
 
 static double share_of(const lab_errors *errors) {
@@ -99,11 +88,11 @@ static double share_of(const lab_errors *errors) {
 static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
-    if (result->outcome == LAB_REFUSED)
-        return cannot(w, result->message);
+    if (result->outcome == LAB_REFUSED && result->status == ATT_OK)
+        return cannot(w, result->message); /* no memory for the laboratory's own copy */
     if (result->outcome != LAB_PASS)
         return lab_fail(&w->out->why, "%s: %.300s", line, result->message);
-    if (*w->digests.code && !merges(w->row) && result->launch.kernel &&
+    if (*w->digests.code && !lab_row_merges(w->row) && result->launch.kernel &&
         strcmp(result->launch.code_sha256, w->digests.code) != 0)
         return lab_fail(&w->out->why,
                         "%s: the machine code that ran, sha256 %.16s..., is not the library's, "
@@ -115,47 +104,77 @@ static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result
     return true;
 }
 
-/* Verify the problems of a suite that `ctx` gives to the kernel. */
-static bool check_suite(work *w, const lab_suite *suite, att_context *ctx, FILE *stream) {
+/* Verify one problem, and keep the result. */
+static bool check_problem(work *w, const lab_spec *spec) {
     const lab_verify_options options = {.seed = w->job->bench.seed};
-    lab_progress bar;
-    lab_progress_start(&bar, stream, "verifying", suite->count);
+    lab_verify_result result;
+    lab_verify_subject(&result, &w->subject, spec, &options);
+    const bool ok = judge(w, spec, &result);
+    if (ok)
+        json_array_append_new(w->checked, lab_predicate_checked(spec, &result));
+    return ok;
+}
+
+static void add_line(json_t *list, const lab_spec *spec) {
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(spec, line, sizeof line);
+    json_array_append_new(list, json_string(line));
+}
+
+static bool check_kernel(work *w, lab_progress *bar) {
+    const lab_suite_set *set = &w->job->suites;
+    const lab_spec *spec;
+    bool ok = true;
+    for (size_t at = 0; ok && (spec = lab_chooser_next_checked(&w->chooser, set, &at));) {
+        const bool of_choice = at > set->checked.count || lab_row_merges(w->row);
+        bool split = true;
+        lab_progress_update(bar, at, w->out->kernel);
+        ok = !of_choice || try_plan(w, spec, &split);
+        if (ok && lab_row_merges(w->row) && !split)
+            add_line(w->unsplit_checked, spec);
+        else
+            ok = ok && check_problem(w, spec);
+    }
+    return ok;
+}
+
+static bool check_peer(work *w, lab_progress *bar) {
+    const lab_suite *suite = &w->job->suites.checked;
     bool ok = true;
     for (size_t i = 0; ok && i < suite->count; i++) {
-        lab_verify_result result;
-        lab_progress_update(&bar, i, w->out->kernel);
-        if (!serves(w, ctx, &suite->specs[i]))
-            continue;
-        lab_verify_subject(&result, &w->subject, &suite->specs[i], &options);
-        ok = judge(w, &suite->specs[i], &result);
-        if (ok)
-            json_array_append_new(w->checked, lab_predicate_checked(&suite->specs[i], &result));
+        lab_progress_update(bar, i, w->out->kernel);
+        ok = !peer_serves(w, &suite->specs[i]) || check_problem(w, &suite->specs[i]);
     }
-    lab_progress_end(&bar);
     return ok;
 }
 
 static bool check_problems(work *w, FILE *stream) {
-    bool ok = check_suite(w, &w->job->checked, w->own, stream);
-    for (size_t i = 0; ok && w->row && i < LAB_CHOSEN_SUITES; i++)
-        ok = check_suite(w, &w->job->chosen[i], w->natural, stream);
+    const lab_suite_set *set = &w->job->suites;
+    lab_progress bar;
+    lab_progress_start(&bar, stream, "verifying",
+                       set->checked.count + set->chosen[0].count + set->chosen[1].count);
+    const bool ok = w->row ? check_kernel(w, &bar) : check_peer(w, &bar);
+    lab_progress_end(&bar);
     w->out->checked = json_array_size(w->checked);
     return ok && (w->out->checked > 0 || cannot(w, "it serves no problem of the suite"));
 }
 
-/* The problems to time: those that the library would give to the kernel, or else some that it serves. */
-static size_t choose_timed(const work *w, lab_bench_case *cases) {
-    const lab_suite *suite = &w->job->timed;
-    size_t count = 0;
-    for (size_t i = 0; i < suite->count; i++)
-        if (serves(w, w->natural, &suite->specs[i]))
-            cases[count++].spec = &suite->specs[i];
-    if (count > 0)
-        return count;
-    for (size_t i = 0; i < suite->count && count < FORCED_MOST; i++)
-        if (serves(w, w->own, &suite->specs[i]))
-            cases[count++].spec = &suite->specs[i];
-    return count;
+/* The problems to time, into cases and *count; a kernel that merges leaves out what is not split. */
+static bool choose_timed(work *w, lab_bench_case *cases, const lab_spec **list, size_t *count) {
+    const lab_suite *suite = &w->job->suites.timed;
+    const size_t most =
+        w->row ? lab_chooser_timed(&w->chooser, &w->job->suites, list) : suite->count;
+    for (size_t i = 0; i < most; i++) {
+        const lab_spec *spec = w->row ? list[i] : &suite->specs[i];
+        bool split = true;
+        if (lab_row_merges(w->row) && !try_plan(w, spec, &split))
+            return false;
+        if (!split)
+            add_line(w->unsplit_timed, spec);
+        else if (w->row || peer_serves(w, spec))
+            cases[(*count)++].spec = spec;
+    }
+    return *count > 0 || cannot(w, "it serves no problem of the timed suite");
 }
 
 static bool time_cases(work *w, lab_bench_case *cases, size_t count, FILE *stream) {
@@ -175,28 +194,34 @@ static bool time_cases(work *w, lab_bench_case *cases, size_t count, FILE *strea
 }
 
 static bool time_problems(work *w, FILE *stream) {
-    const size_t most = w->job->timed.count;
-    lab_bench_case *cases = calloc(most ? most : 1, sizeof *cases);
-    if (!cases)
-        return cannot(w, "out of memory");
-    const size_t count = choose_timed(w, cases);
-    const bool ok = count > 0 ? time_cases(w, cases, count, stream)
-                              : cannot(w, "it serves no problem of the timed suite");
-    lab_bench_free(cases, count);
+    const size_t most = w->job->suites.timed.count + 1;
+    lab_bench_case *cases = calloc(most, sizeof *cases);
+    const lab_spec **list = calloc(most, sizeof *list);
+    size_t count = 0;
+    bool ok = (cases && list) || cannot(w, "out of memory");
+    ok = ok && choose_timed(w, cases, list, &count) && time_cases(w, cases, count, stream);
+    if (cases)
+        lab_bench_free(cases, count);
     free(cases);
+    free(list);
     return ok;
 }
 
 static bool prepare_kernel(work *w) {
     lab_message why;
     if (!open_context(w, &w->natural, NULL) ||
-        (!merges(w->row) && !open_context(w, &w->own, w->row->id)))
+        (!lab_row_merges(w->row) && !open_context(w, &w->own, w->row->id)))
         return false;
     if (!w->own)
         w->own = w->natural;
     w->subject = lab_subject_attest(w->own);
     if (att_context_query(w->natural, &w->info) != ATT_OK)
         return cannot(w, att_last_error()->text);
+    w->chooser = (lab_chooser){.row = w->row, .amx_f32 = lab_chooser_amx_f32()};
+    if (w->row->cuda &&
+        !lab_chooser_set_gpu(&w->chooser, w->info.gpu_name, w->info.compute_capability,
+                             w->info.multiprocessors))
+        return cannot(w, "the device file of this name describes another GPU");
     if (!lab_code_digests_of(&w->digests, w->row, w->info.compute_capability, &why))
         return cannot(w, why.text);
     if (w->row->cuda && !*w->digests.code)
@@ -220,12 +245,18 @@ static void conclude(work *w, const char *role, json_t *peer, FILE *stream) {
     lab_certified *out = w->out;
     w->checked = json_array();
     w->timed = json_array();
+    w->unsplit_checked = json_array();
+    w->unsplit_timed = json_array();
     if (check_problems(w, stream) && time_problems(w, stream)) {
         json_t *predicate = lab_predicate_make(w->job, out->kernel, role, w->own, &w->digests);
         if (peer)
             json_object_set(predicate, "peer", peer);
         json_object_set(predicate, "verified", w->checked);
         json_object_set(predicate, "timed", w->timed);
+        if (lab_row_merges(w->row))
+            json_object_set_new(predicate, "unsplit",
+                                json_pack("{s:O, s:O}", "verified", w->unsplit_checked, "timed",
+                                          w->unsplit_timed));
         out->statement = lab_attestation_make(out->kernel, w->info.compute_capability,
                                               &w->digests, predicate);
         if (!out->statement)
@@ -234,6 +265,8 @@ static void conclude(work *w, const char *role, json_t *peer, FILE *stream) {
     json_decref(peer);
     json_decref(w->checked);
     json_decref(w->timed);
+    json_decref(w->unsplit_checked);
+    json_decref(w->unsplit_timed);
 }
 
 static double seconds_since(uint64_t start) {

@@ -11,21 +11,16 @@
 #include <stdio.h>
 
 #include "attest.h"
+#include "lab/evidence/chosen.h"
 #include "lab/measure/bench.h"
-#include "lab/problem/suite.h"
 #include "lab/subject/peer.h"
-
-enum { LAB_CHOSEN_SUITES = 2 };
 
 /* What is common to all kernels of a run. */
 typedef struct lab_certify {
     att_device device; /* ATT_DEVICE_CPU or ATT_DEVICE_CUDA */
     int device_index;
-    int threads;       /* CPU; 0: all */
-    lab_suite checked; /* to verify: all that a kernel serves */
-    lab_suite
-        chosen[LAB_CHOSEN_SUITES]; /* to verify: what it would be chosen for; may be empty */
-    lab_suite timed;
+    int threads; /* CPU; 0: all */
+    lab_suite_set suites;
     const char *checked_name, *timed_name; /* for the statement; the first names all of both */
     lab_bench_options bench;               /* its seed is that of both */
 } lab_certify;

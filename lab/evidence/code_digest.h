@@ -12,7 +12,9 @@
 
 /* Made when the program was built (scripts/source_digests.c). */
 typedef struct lab_built {
-    const char *name; /* "portable" ... "amx": a CPU engine; "harness": the laboratory itself */
+    /* "portable" ... "amx": a CPU engine; "judge": what decides right or wrong; "clock": what decides times; "host": the code that
+     * plans and launches; "gpu_tests": the tests of that on a GPU. mk/evidence.mk says which files each has. */
+    const char *name;
     const char *sha256; /* of its sources and flags */
 } lab_built;
 extern const lab_built lab_built_digests[]; /* ends with a NULL name */

@@ -20,7 +20,10 @@ bool lab_evidence_read(lab_evidence *evidence, const char *folder, lab_message *
     *evidence = (lab_evidence){.count = 0};
     if (!lab_evidence_find(evidence, folder, why))
         return !folder;
-    if (lab_evidence_read_exhibits(evidence, why) && lab_evidence_read_required(evidence, why))
+    if (lab_suite_set_read(&evidence->usual[0], false, NULL, NULL, why) &&
+        lab_suite_set_read(&evidence->usual[1], true, NULL, NULL, why) &&
+        lab_evidence_read_exhibits(evidence, why) &&
+        lab_evidence_read_required(evidence, why) && lab_evidence_read_clocks(evidence, why))
         return true;
     lab_evidence_free(evidence);
     return false;
@@ -29,6 +32,9 @@ bool lab_evidence_read(lab_evidence *evidence, const char *folder, lab_message *
 void lab_evidence_free(lab_evidence *evidence) {
     free(evidence->exhibits);
     free(evidence->required);
+    free(evidence->clocks);
+    for (size_t i = 0; i < 2; i++)
+        lab_suite_set_free(&evidence->usual[i]);
     *evidence = (lab_evidence){.count = 0};
 }
 
@@ -75,6 +81,30 @@ static lab_standing compare(const lab_attestation *a, const att_kernel_row *row,
     return LAB_ELSEWHERE;
 }
 
+static bool clock_holds(const lab_evidence *evidence, const char *sha256) {
+    if (strcmp(sha256, lab_built_digest("clock")) == 0)
+        return true;
+    for (size_t i = 0; i < evidence->clock_count; i++)
+        if (strcmp(sha256, evidence->clocks[i].sha256) == 0)
+            return true;
+    return false;
+}
+
+/* Was it measured as this laboratory would? What decides right or wrong must be the same; what decides times the same, or listed. */
+static bool measured_as_now(const lab_evidence *evidence, const lab_exhibit *e,
+                            lab_message *why) {
+    const lab_attestation *a = &e->attestation;
+    if (strcmp(a->judge, lab_built_digest("judge")) != 0)
+        return lab_fail(why, "%s: harness.judge_sha256: judged by another harness, on %s",
+                        e->path, a->made);
+    if (!clock_holds(evidence, a->clock))
+        return lab_fail(why,
+                        "%s: harness.clock_sha256: timed by another harness, which "
+                        "%s/harnesses.txt does not list",
+                        e->path, evidence->folder);
+    return !a->other_problems.text[0] || lab_fail(why, "%s", a->other_problems.text);
+}
+
 lab_standing lab_evidence_standing(const lab_evidence *evidence, const char *place,
                                    const att_kernel_row *row, lab_message *why) {
     why->text[0] = '\0';
@@ -87,7 +117,9 @@ lab_standing lab_evidence_standing(const lab_evidence *evidence, const char *pla
         *why = exhibit->why;
         return LAB_STALE;
     }
-    return compare(&exhibit->attestation, row, why);
+    const lab_standing standing = compare(&exhibit->attestation, row, why);
+    return standing == LAB_STALE || measured_as_now(evidence, exhibit, why) ? standing
+                                                                            : LAB_STALE;
 }
 
 /* The first exhibit of each place; they are sorted, so those of a place follow each other. */

@@ -1,8 +1,10 @@
 /* evidence.h: the attestations of a folder, held against the kernels of this library.
  *
  *     evidence/DEVICE/attestations/KERNEL.json      one statement a kernel, KERNEL.json.sig beside it where signed
+ *     evidence/DEVICE/host.json                     the tests of the host code on that GPU (host_tests.h)
  *     evidence/required.txt                         devices whose evidence must be there: "h200 sm_90", "xeon-amx amx";
- *                                                   with "partial" behind it, whatever suites they are of */
+ *                                                   with "partial" behind it, whatever suites they are of
+ *     evidence/harnesses.txt                        digests of older clocks whose times still hold, each with a reason */
 #ifndef LAB_EVIDENCE_H
 #define LAB_EVIDENCE_H
 
@@ -42,16 +44,26 @@ typedef struct lab_required {
     bool partial; /* statements of other suites than the usual ones will do */
 } lab_required;
 
+/* A clock whose times hold though the laboratory has changed since: a line of harnesses.txt, which gives the reason. */
+typedef struct lab_old_clock {
+    char sha256[ATT_SHA256_HEX];
+} lab_old_clock;
+
 typedef struct lab_evidence {
     char folder[768];
     lab_exhibit *exhibits; /* sorted by path */
     size_t count;
+    bool lists_required; /* required.txt is there; it may be empty */
     lab_required *required;
     size_t required_count;
+    bool lists_clocks; /* harnesses.txt is there */
+    lab_old_clock *clocks;
+    size_t clock_count;
+    lab_suite_set usual[2]; /* of a CPU, of a GPU */
 } lab_evidence;
 
 /* Read a folder; NULL: the one that comes with the program (ATTEST_EVIDENCE, or beside it), which may be absent. Files that do not hold
- * together are exhibits too, and not sound. Fails where the folder that is named, or required.txt, cannot be read. */
+ * together are exhibits too, and not sound. Fails where the folder that is named, one of its lists, or the suites cannot be read. */
 bool lab_evidence_read(lab_evidence *evidence, const char *folder, lab_message *why);
 void lab_evidence_free(lab_evidence *evidence);
 

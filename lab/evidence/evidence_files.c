@@ -41,10 +41,13 @@ static bool kernel_of(const char *file, char *kernel, size_t n) {
     return true;
 }
 
-static void read_exhibit(lab_exhibit *e) {
-    e->sound = lab_attestation_read(&e->attestation, e->path, &e->why);
+static void read_exhibit(lab_exhibit *e, const lab_suite_set usual[2]) {
+    e->sound = lab_attestation_read(&e->attestation, e->path, usual, &e->why);
     if (e->sound && strcmp(e->attestation.kernel, e->kernel) != 0)
         e->sound = lab_fail(&e->why, "%s: kernel: is of %s", e->path, e->attestation.kernel);
+    if (e->sound && strcmp(e->attestation.place, e->place) != 0)
+        e->sound = lab_fail(&e->why, "%s: machine: %s belongs into the folder %s, not %s",
+                            e->path, e->attestation.device, e->attestation.place, e->place);
     char signature[sizeof e->path + 8];
     snprintf(signature, sizeof signature, "%s.sig", e->path);
     e->is_signed = access(signature, F_OK) == 0;
@@ -65,7 +68,7 @@ static bool add_exhibit(lab_evidence *evidence, const char *place, const char *f
                                 evidence->folder, place, file);
     if (length < 0 || (size_t)length >= sizeof found.path)
         return lab_fail(why, "%s: a name in it is too long", evidence->folder);
-    read_exhibit(&found);
+    read_exhibit(&found, evidence->usual);
     evidence->exhibits[evidence->count++] = found;
     return true;
 }
@@ -111,40 +114,70 @@ static bool parse_target(lab_required *required, const char *text) {
     return lab_isa_parse(&required->isa, text) && required->isa != ATT_ISA_AUTO;
 }
 
-static bool add_required(lab_evidence *evidence, const lab_required *required) {
+static bool add_required(lab_evidence *evidence, const char *line, const char *where,
+                         lab_message *why) {
+    lab_required required = {.cc = 0};
+    char target[32], suites[32], rest[2];
+    const int words = sscanf(line, "%63s %31s %31s %1s", required.place, target, suites, rest);
+    if (words <= 0)
+        return true;
+    required.partial = words == 3 && strcmp(suites, "partial") == 0;
+    if (words != 2 + required.partial || !parse_target(&required, target))
+        return lab_fail(why,
+                        "%s: a device and what it runs are wanted, as in 'h200 sm_90' or "
+                        "'xeon-amx amx', and perhaps 'partial'",
+                        where);
     lab_required *grown = realloc(evidence->required,
                                   (evidence->required_count + 1) * sizeof *evidence->required);
     if (!grown)
-        return false;
+        return lab_fail(why, "%s: no memory", where);
     evidence->required = grown;
-    evidence->required[evidence->required_count++] = *required;
+    evidence->required[evidence->required_count++] = required;
     return true;
 }
 
-bool lab_evidence_read_required(lab_evidence *evidence, lab_message *why) {
-    char path[1024], line[256];
-    snprintf(path, sizeof path, "%s/required.txt", evidence->folder);
+static bool add_clock(lab_evidence *evidence, const char *line, const char *where,
+                      lab_message *why) {
+    char kind[16], date[16], reason[2];
+    lab_old_clock clock = {.sha256 = ""};
+    const int words = sscanf(line, "%15s %64s %15s %1s", kind, clock.sha256, date, reason);
+    if (words <= 0)
+        return true;
+    if (words != 4 || strcmp(kind, "clock") != 0 || strlen(clock.sha256) != 64)
+        return lab_fail(why, "%s: 'clock', a sha256, a date and a reason are wanted", where);
+    lab_old_clock *grown =
+        realloc(evidence->clocks, (evidence->clock_count + 1) * sizeof *evidence->clocks);
+    if (!grown)
+        return lab_fail(why, "%s: no memory", where);
+    evidence->clocks = grown;
+    evidence->clocks[evidence->clock_count++] = clock;
+    return true;
+}
+
+/* Give every line of a list to `add`, comments cut off. */
+static bool each_line(lab_evidence *evidence, const char *name, bool *there,
+                      bool (*add)(lab_evidence *, const char *, const char *, lab_message *),
+                      lab_message *why) {
+    char path[1024], where[1100], line[512];
+    snprintf(path, sizeof path, "%s/%s", evidence->folder, name);
     FILE *file = fopen(path, "r");
+    *there = file != NULL;
     if (!file)
         return errno == ENOENT || lab_fail(why, "%s: %s", path, strerror(errno));
     bool ok = true;
     for (int number = 1; ok && fgets(line, sizeof line, file); number++) {
-        lab_required required = {.cc = 0};
-        char target[32], suites[32], rest[2];
         line[strcspn(line, "#\n")] = '\0';
-        const int words =
-            sscanf(line, "%63s %31s %31s %1s", required.place, target, suites, rest);
-        if (words <= 0)
-            continue;
-        required.partial = words == 3 && strcmp(suites, "partial") == 0;
-        if (words != 2 + required.partial || !parse_target(&required, target))
-            ok = lab_fail(why,
-                          "%s:%d: a device and what it runs are wanted, as in 'h200 sm_90' or "
-                          "'xeon-amx amx', and perhaps 'partial'",
-                          path, number);
-        else if (!add_required(evidence, &required))
-            ok = lab_fail(why, "%s: no memory", path);
+        snprintf(where, sizeof where, "%s:%d", path, number);
+        ok = add(evidence, line, where, why);
     }
     fclose(file);
     return ok;
+}
+
+bool lab_evidence_read_required(lab_evidence *evidence, lab_message *why) {
+    return each_line(evidence, "required.txt", &evidence->lists_required, add_required, why);
+}
+
+bool lab_evidence_read_clocks(lab_evidence *evidence, lab_message *why) {
+    return each_line(evidence, "harnesses.txt", &evidence->lists_clocks, add_clock, why);
 }

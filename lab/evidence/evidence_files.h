@@ -10,7 +10,10 @@ bool lab_evidence_find(lab_evidence *evidence, const char *folder, lab_message *
 /* Every DEVICE/attestations/KERNEL.json. */
 bool lab_evidence_read_exhibits(lab_evidence *evidence, lab_message *why);
 
-/* required.txt: one "NAME TARGET" a line, # begins a comment; none where the file is not there. */
+/* required.txt: one "NAME TARGET" a line, # begins a comment; evidence->lists_required says whether it is there. */
 bool lab_evidence_read_required(lab_evidence *evidence, lab_message *why);
+
+/* harnesses.txt: one "clock SHA256 DATE REASON" a line; the file may be absent. */
+bool lab_evidence_read_clocks(lab_evidence *evidence, lab_message *why);
 
 #endif

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "lab/evidence/host_tests.h"
 
 typedef struct bench_of_judges {
     lab_judgement *judgement;
@@ -28,7 +31,7 @@ static lab_judged *add(bench_of_judges *b, const char *place, const char *kernel
 
 static void check_signature(bench_of_judges *b, lab_judged *judged) {
     lab_message why;
-    if (!judged->exhibit || !judged->exhibit->is_signed || !b->signers)
+    if (!judged->exhibit || !b->signers)
         return;
     judged->signature = lab_check_signature(judged->exhibit->path, b->signers, judged->signer,
                                             sizeof judged->signer, &why);
@@ -97,18 +100,72 @@ static bool is_required(const lab_evidence *evidence, const char *place) {
     return false;
 }
 
+/* Whether the file is signed as it must be where signers are given. */
+static void check_file_signature(bench_of_judges *b, lab_judged_file *file, const char *path) {
+    char who[128];
+    if (!b->signers || file->fails)
+        return;
+    const lab_signature signature =
+        lab_check_signature(path, b->signers, who, sizeof who, &file->why);
+    file->fails = signature == LAB_SIGNATURE_BROKEN;
+    b->judgement->unknown |= signature == LAB_SIGNATURE_UNKNOWN;
+}
+
+static void judge_list(bench_of_judges *b, const char *name, bool there, bool wanted) {
+    lab_judged_file *file = &b->judgement->files[b->judgement->file_count];
+    char path[1024];
+    if ((!there && !wanted) || b->judgement->file_count == LAB_JUDGED_FILES)
+        return;
+    b->judgement->file_count++;
+    *file = (lab_judged_file){.fails = !there};
+    snprintf(file->name, sizeof file->name, "%s", name);
+    snprintf(path, sizeof path, "%s/%s", b->evidence->folder, name);
+    if (!there)
+        lab_fail(&file->why, "%s: is missing: it lists the devices whose evidence must be here",
+                 path);
+    check_file_signature(b, file, path);
+}
+
+/* PLACE/host.json: must be there and current where a GPU's evidence is required; elsewhere it must hold together. */
+static void judge_host(bench_of_judges *b, const char *place, bool required) {
+    lab_judged_file *file = &b->judgement->files[b->judgement->file_count];
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s/host.json", b->evidence->folder, place);
+    const bool there = access(path, F_OK) == 0;
+    if ((!there && !required) || b->judgement->file_count == LAB_JUDGED_FILES)
+        return;
+    b->judgement->file_count++;
+    *file = (lab_judged_file){.fails = !there};
+    snprintf(file->name, sizeof file->name, "%s/host.json", place);
+    if (!there) {
+        lab_fail(&file->why,
+                 "%s: is missing: run tests/gpu/gpu_tests.sh there, then attest certify "
+                 "--host-tests",
+                 path);
+        return;
+    }
+    const lab_host_standing standing = lab_host_tests_judge(path, place, &file->why);
+    file->fails = standing == LAB_HOST_BROKEN || (standing == LAB_HOST_STALE && required);
+    check_file_signature(b, file, path);
+}
+
 static bool judge_all(bench_of_judges *b) {
     const lab_evidence *evidence = b->evidence;
     bool ok = true;
+    judge_list(b, "required.txt", evidence->lists_required, evidence->folder[0] != '\0');
+    judge_list(b, "harnesses.txt", evidence->lists_clocks, false);
     for (size_t i = 0; ok && i < evidence->required_count; i++) {
         const lab_required *r = &evidence->required[i];
         ok = judge_place(b, r->place, r->cc, r->isa, r);
+        judge_host(b, r->place, r->cc > 0);
     }
     for (size_t i = 0; ok && i < lab_evidence_places(evidence); i++) {
         const char *place = lab_evidence_place(evidence, i);
         const int cc = lab_evidence_place_cc(evidence, place);
         if (!is_required(evidence, place))
             ok = judge_place(b, place, cc > 0 ? cc : 0, ATT_ISA_AUTO, NULL);
+        if (!is_required(evidence, place))
+            judge_host(b, place, false);
     }
     return ok && judge_strays(b);
 }
@@ -117,6 +174,8 @@ bool lab_evidence_judge(lab_judgement *judgement, const lab_evidence *evidence,
                         const char *signers, lab_message *why) {
     *judgement = (lab_judgement){.count = 0};
     bench_of_judges b = {.judgement = judgement, .evidence = evidence, .signers = signers};
+    if (signers && !lab_signers_there(signers, why))
+        return false;
     if (judge_all(&b))
         return true;
     lab_judgement_free(judgement);
@@ -142,7 +201,7 @@ void lab_judged_signature(const lab_judged *judged, char *buf, size_t n) {
     if (!e)
         buf[0] = '\0';
     else if (!e->is_signed)
-        snprintf(buf, n, "unsigned");
+        snprintf(buf, n, "unsigned"); /* whether or not that will do */
     else if (judged->signature == LAB_SIGNATURE_BROKEN)
         snprintf(buf, n, "broken signature");
     else if (judged->signature == LAB_SIGNATURE_HOLDS && *judged->signer)

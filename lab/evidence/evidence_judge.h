@@ -1,4 +1,4 @@
-/* evidence_judge.h: every kernel against the evidence of every device there is any of, or must be. */
+/* evidence_judge.h: every kernel against the evidence of every device that has, or must have, evidence. */
 #ifndef LAB_EVIDENCE_JUDGE_H
 #define LAB_EVIDENCE_JUDGE_H
 
@@ -13,18 +13,31 @@ typedef struct lab_judged {
     bool partial_will_do; /* where required */
     lab_standing standing;
     const lab_exhibit *exhibit; /* NULL where missing; of the evidence that was judged */
-    lab_signature signature;    /* where the exhibit is signed and signers were given */
-    char signer[128];           /* "" where unsigned or not checked */
-    lab_message why;            /* "" where all is well */
+    lab_signature signature; /* where signers were given; LAB_SIGNATURE_BROKEN: also unsigned */
+    char signer[128];        /* "" where unsigned or not checked */
+    lab_message why;         /* "" where all is well */
 } lab_judged;
+
+/* A file that is about no kernel: required.txt, harnesses.txt, DEVICE/host.json. */
+typedef struct lab_judged_file {
+    char name[96];
+    bool fails;
+    lab_message why; /* "" where all is well */
+} lab_judged_file;
+
+enum { LAB_JUDGED_FILES = 64 };
 
 typedef struct lab_judgement {
     lab_judged *list; /* by device, then in the order of the registry */
     size_t count;
+    lab_judged_file files[LAB_JUDGED_FILES];
+    size_t file_count;
     bool unknown; /* signatures could not be checked */
 } lab_judgement;
 
-/* Judge; `signers` is a file of allowed signers, NULL: signatures are not checked. The evidence must outlive the judgement. */
+/* Judge; `signers` is a file of allowed signers, by one of whom every file must then be signed; NULL: signatures are not checked.
+ * required.txt must be there, though it may be empty. The evidence must outlive the judgement. Fails where memory runs out, and
+ * where there are no signers in the file. */
 bool lab_evidence_judge(lab_judgement *judgement, const lab_evidence *evidence,
                         const char *signers, lab_message *why);
 void lab_judgement_free(lab_judgement *judgement);

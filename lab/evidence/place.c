@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "lab/base/machine.h"
+
 /* Words that say nothing about which device it is. */
 static const char *const idle_words[] = {"nvidia", "geforce", "tesla",     "intel", "amd",
                                          "r",      "tm",      "processor", "cpu"};
@@ -35,4 +37,10 @@ void lab_place_name(const char *device, char *buf, size_t n) {
     }
     if (used == 0)
         snprintf(buf, n, "device");
+}
+
+void lab_place_cpu(const char *processor, att_isa isa, char *buf, size_t n) {
+    char name[64];
+    lab_place_name(processor, name, sizeof name);
+    snprintf(buf, n, "%s-%s", name, lab_isa_name(isa));
 }

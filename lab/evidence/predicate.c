@@ -25,8 +25,7 @@ static json_t *environment(void) {
     return object;
 }
 
-/* The machine, with the driver's own version where it is told. */
-static json_t *machine_object(const att_context *ctx) {
+json_t *lab_predicate_machine(const att_context *ctx) {
     att_context_info info = {.size = sizeof info};
     json_t *machine = lab_json_machine(ctx);
     char driver[80];
@@ -45,26 +44,35 @@ json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *r
     lab_clock_utc(made, sizeof made);
     lab_file_digest("/proc/self/exe", program); /* "" where the system does not show it */
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:{s:s, s:s}, s:I, "
-        "s:o}",
+        "{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, s:s}, s:{s:s, s:s}, "
+        "s:I, s:o}",
         "kernel", id, "role", role, "made", made, "attest", att_version(), "machine",
-        machine_object(ctx), "compiler", "name", digests->compiler, "flags", digests->flags,
-        "options", *digests->code ? lab_built_nvcc : lab_built_flags, "host", lab_compiler(),
-        "harness", "source_sha256", lab_built_digest("harness"), "program_sha256", program,
-        "suites", "verified", job->checked_name, "timed", job->timed_name, "seed",
-        (json_int_t)job->bench.seed, "environment", environment());
+        lab_predicate_machine(ctx), "compiler", "name", digests->compiler, "flags",
+        digests->flags, "options", *digests->code ? lab_built_nvcc : lab_built_flags, "host",
+        lab_compiler(), "harness", "judge_sha256", lab_built_digest("judge"), "clock_sha256",
+        lab_built_digest("clock"), "program_sha256", program, "suites", "verified",
+        job->checked_name, "timed", job->timed_name, "seed", (json_int_t)job->bench.seed,
+        "environment", environment());
 }
 
 static json_t *error_object(const lab_errors *errors) {
-    return json_pack("{s:o, s:o, s:o}", "kernel", lab_json_number(errors->kernel), "plain",
-                     lab_json_number(errors->plain), "bar", lab_json_number(errors->bar));
+    return json_pack("{s:o, s:o, s:o, s:o}", "kernel", lab_json_number(errors->kernel), "plain",
+                     lab_json_number(errors->plain), "largest",
+                     lab_json_number(errors->largest), "bar", lab_json_number(errors->bar));
+}
+
+static json_t *launch_object(const att_launch *launch) {
+    return json_pack("{s:s, s:[I,I,I], s:s}", "kernel", launch->kernel ? launch->kernel : "",
+                     "grid", (json_int_t)launch->grid[0], (json_int_t)launch->grid[1],
+                     (json_int_t)launch->grid[2], "code_sha256", launch->code_sha256);
 }
 
 /* There are hundreds of them in a statement, so that they hold what the check of it needs, and no more. */
 json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *result) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
-    return json_pack("{s:s, s:{s:s, s:o, s:o, s:I, s:I}}", "problem", line, "verify", "outcome",
+    return json_pack("{s:s, s:o, s:{s:s, s:o, s:o, s:I, s:I}}", "problem", line, "launch",
+                     launch_object(&result->launch), "verify", "outcome",
                      result->outcome == LAB_PASS ? "pass" : "fail", "error_o",
                      error_object(&result->o), "error_lse", error_object(&result->lse),
                      "rows_checked", (json_int_t)result->rows_checked, "rows_total",

@@ -7,6 +7,9 @@
 #include "lab/evidence/certify.h"
 #include "lab/evidence/code_digest.h"
 
+/* The machine, with the driver's own version where it is told. */
+json_t *lab_predicate_machine(const att_context *ctx);
+
 /* All but the problems, about the kernel or plug-in `id`. */
 json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *role,
                            const att_context *ctx, const lab_code_digests *digests);

@@ -43,6 +43,20 @@ bool lab_sign_file(const char *path, const char *key, bool *missing, lab_message
     return ok;
 }
 
+bool lab_signers_there(const char *signers, lab_message *why) {
+    char line[4096];
+    FILE *file = fopen(signers, "r");
+    if (!file)
+        return lab_fail(why, "%s: %s", signers, strerror(errno));
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file)) {
+        const char *text = line + strspn(line, " \t\r\n");
+        found = *text && *text != '#';
+    }
+    fclose(file);
+    return found || lab_fail(why, "%s: there is no signer in it", signers);
+}
+
 /* The signer by whose key the signature was made, the first where a key has several names. */
 static lab_signature find_signer(const char *path, const char *signature, const char *signers,
                                  char *who, size_t n, lab_message *why) {
@@ -68,6 +82,10 @@ lab_signature lab_check_signature(const char *path, const char *signers, char *w
     who[0] = '\0';
     if (!name_signature(signature, sizeof signature, path, why))
         return LAB_SIGNATURE_BROKEN;
+    if (access(signature, F_OK) != 0) {
+        lab_fail(why, "%s: is not signed: there is no %s", path, signature);
+        return LAB_SIGNATURE_BROKEN;
+    }
     const lab_signature found = find_signer(path, signature, signers, who, n, why);
     if (found != LAB_SIGNATURE_HOLDS)
         return found;

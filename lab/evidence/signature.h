@@ -20,6 +20,9 @@ typedef enum lab_signature {
  * `missing`: there is no ssh-keygen. */
 bool lab_sign_file(const char *path, const char *key, bool *missing, lab_message *why);
 
+/* Is there a file of allowed signers, with a signer in it? */
+bool lab_signers_there(const char *signers, lab_message *why);
+
 /* Check the signature of `path` against a file of allowed signers (ssh-keygen(1)); `who`, of n bytes, becomes the signer. */
 lab_signature lab_check_signature(const char *path, const char *signers, char *who, size_t n,
                                   lab_message *why);

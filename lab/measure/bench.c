@@ -62,6 +62,16 @@ void lab_bench_free(lab_bench_case *cases, size_t count) {
     }
 }
 
+double lab_bench_floor_ns(const lab_spec *spec, const lab_device *device, lab_cache_mode mode) {
+    lab_work work;
+    lab_floor floor;
+    lab_work_of(&work, spec);
+    if (mode == LAB_WARM && work.bytes <= (double)device->limits.l2_bytes)
+        work.bytes = 0.0;
+    lab_floor_of(&floor, &work, spec->problem.dtype, device);
+    return 1e9 * lab_floor_seconds(&floor);
+}
+
 /* The least time of a call on the case's GPU. */
 static void find_floor(lab_bench_case *c, const lab_bench_options *options) {
     att_context_info info = {.size = sizeof info};
@@ -71,13 +81,7 @@ static void find_floor(lab_bench_case *c, const lab_bench_options *options) {
         att_context_query(c->subject.ctx, &info) != ATT_OK || info.device != ATT_DEVICE_CUDA ||
         !lab_device_live(&device, info.device_index, NULL))
         return;
-    lab_work work;
-    lab_floor floor;
-    lab_work_of(&work, c->spec);
-    if (options->mode == LAB_WARM && work.bytes <= (double)device.limits.l2_bytes)
-        work.bytes = 0.0;
-    lab_floor_of(&floor, &work, c->spec->problem.dtype, &device);
-    c->floor_ns = 1e9 * lab_floor_seconds(&floor);
+    c->floor_ns = lab_bench_floor_ns(c->spec, &device, options->mode);
 }
 
 /* A time that no machine of its kind can have is a mistake of the measurement. */

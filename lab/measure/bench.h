@@ -28,6 +28,7 @@
 #include "attest.h"
 #include "lab/base/progress.h"
 #include "lab/measure/nvml.h"
+#include "lab/plan/plan_device.h"
 #include "lab/problem/spec.h"
 #include "lab/statistics/stats.h"
 #include "lab/subject/device_timer.h"
@@ -95,6 +96,9 @@ lab_samples lab_bench_samples(const lab_bench_case *timed);
  * Fails only where memory runs out; what a case met is in the case. */
 bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options *options,
                    FILE *stream, lab_message *why);
+
+/* The least time of a call on that device. Warm, bytes that its second-level cache holds are not held against memory. */
+double lab_bench_floor_ns(const lab_spec *spec, const lab_device *device, lab_cache_mode mode);
 
 /* 10^9 operations a second where a call takes `ns`. */
 double lab_bench_gflops(const lab_bench_case *timed, double ns);

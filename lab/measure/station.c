@@ -143,7 +143,7 @@ bool lab_station_open(lab_station *s, lab_bench_case *c, const lab_bench_options
         lab_subject_prepare(&s->prepared, &c->subject, &c->spec->problem, &why);
     if (status != ATT_OK) {
         c->verify.status = status;
-        return lab_station_stop(s, status == ATT_E_SYSTEM ? LAB_FAIL : LAB_REFUSED, why.text);
+        return lab_station_stop(s, lab_outcome_of(status), why.text);
     }
     if (lender ? !borrow_sets(s, lender, &why) : !open_sets(s, &why)) {
         lab_station_stop(s, LAB_REFUSED, why.text);

@@ -42,6 +42,9 @@ bool lab_device_read(lab_device *device, const char *name, lab_message *why);
  * Fails where there is no such GPU. */
 bool lab_device_live(lab_device *device, int index, lab_message *why);
 
+/* The device file about the GPU that calls itself so; false where there is none. */
+bool lab_device_named(lab_device *device, const char *gpu_name);
+
 /* The field of a device file that holds the rate, "clock_hz" ... */
 const char *lab_rate_name(lab_rate_kind kind);
 

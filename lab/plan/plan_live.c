@@ -60,6 +60,14 @@ static void rates_from_file(lab_device *device, const lab_device *file) {
     set(&device->rates[LAB_RATE_CLOCK], clock, "measured: clock that the driver tells");
 }
 
+bool lab_device_named(lab_device *device, const char *gpu_name) {
+    search s = {.name = gpu_name};
+    lab_device_each(compare_name, &s);
+    if (s.ok)
+        *device = s.found;
+    return s.ok;
+}
+
 bool lab_device_live(lab_device *device, int index, lab_message *why) {
     *device = (lab_device){.from = ""};
     att_cuda_device *gpu;
@@ -67,10 +75,9 @@ bool lab_device_live(lab_device *device, int index, lab_message *why) {
         return lab_fail(why, "%s", att_last_error()->text);
     snprintf(device->from, sizeof device->from, "cuda:%d", index);
     device->limits = *att_cuda_device_limits(gpu);
-    search s = {.name = device->limits.name};
-    lab_device_each(compare_name, &s);
-    if (s.ok)
-        rates_from_file(device, &s.found);
+    lab_device file;
+    if (lab_device_named(&file, device->limits.name))
+        rates_from_file(device, &file);
     else
         rates_from_clocks(device);
     return true;

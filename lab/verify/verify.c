@@ -27,21 +27,24 @@ static bool conclude(trial *t, lab_outcome outcome, att_status status, const cha
     return false;
 }
 
+lab_outcome lab_outcome_of(att_status status) {
+    return status == ATT_OK ? LAB_PASS : status == ATT_E_UNSUPPORTED ? LAB_REFUSED : LAB_FAIL;
+}
+
 static bool prepare(trial *t, const lab_spec *spec, uint64_t seed) {
     lab_message why;
     const att_status status =
         lab_subject_prepare(&t->prepared, t->subject, &spec->problem, &why);
     if (status != ATT_OK)
-        return conclude(t, status == ATT_E_SYSTEM ? LAB_FAIL : LAB_REFUSED, status, why.text);
+        return conclude(t, lab_outcome_of(status), status, why.text);
     if (!lab_tensors_create(&t->tensors, spec, seed, &why) ||
-        !lab_workspace_create(&t->workspace, lab_prepared_workspace(&t->prepared), &why) ||
-        !lab_mirror_tensors(&t->mirror, t->subject->ctx, t->tensors, &t->workspace, &why))
+        !lab_workspace_create(&t->workspace, lab_prepared_workspace(&t->prepared), &why))
         return conclude(t, LAB_REFUSED, ATT_OK, why.text);
-    return true;
+    return lab_mirror_tensors(&t->mirror, t->subject->ctx, t->tensors, &t->workspace, &why) ||
+           conclude(t, LAB_FAIL, att_last_error()->status, why.text);
 }
 
-/* Whether the problem has no row to compute: then no kernel need be launched. */
-static bool nothing_to_do(const att_problem *p) {
+bool lab_verify_is_empty(const att_problem *p) {
     return p->batch == 0 || p->seq_q == 0 || ((p->features & ATT_CU_SEQLENS_Q) && !p->total_q);
 }
 
@@ -54,7 +57,7 @@ static bool check_record(trial *t) {
         return true;
     snprintf(r->kernel, sizeof r->kernel, "%s", ran);
     if (strcmp(r->kernel, meant) == 0 ||
-        (r->kernel[0] == '\0' && nothing_to_do(&t->tensors->spec.problem)))
+        (r->kernel[0] == '\0' && lab_verify_is_empty(&t->tensors->spec.problem)))
         return true;
     char text[192];
     snprintf(text, sizeof text, "the plan named %s, but %s ran", meant,

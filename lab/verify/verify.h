@@ -23,8 +23,12 @@
 typedef enum lab_outcome {
     LAB_PASS,
     LAB_FAIL,   /* a wrong answer, a broken guard, a run that differs from its repeat ... */
-    LAB_REFUSED /* the subject does not serve the problem, or there is not the memory for it */
+    LAB_REFUSED /* the subject says that it does not serve the problem: ATT_E_UNSUPPORTED, no other error; or, with
+                 * the status ATT_OK, this machine has not the memory for the laboratory's own copy */
 } lab_outcome;
+
+/* What it means that a subject could not be prepared: a refusal, or, of any other error, a failure. */
+lab_outcome lab_outcome_of(att_status status);
 
 typedef struct lab_verify_options {
     uint64_t seed;
@@ -37,9 +41,10 @@ typedef struct lab_verify_options {
     size_t row_count;
 } lab_verify_options;
 
-/* max |x - oracle| of the kernel and of plain, and the bar made from them; of O also the root mean squares. */
+/* max |x - oracle| of the kernel and of plain, and the bar made from the second and from max |oracle|; of O also the root
+ * mean squares. */
 typedef struct lab_errors {
-    double kernel, plain, bar;
+    double kernel, plain, largest, bar;
     double kernel_rms, plain_rms, bar_rms;
 } lab_errors;
 
@@ -62,6 +67,13 @@ void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
 /* The same for the library on this context. */
 void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,
                      const lab_verify_options *options);
+
+/* The bar for errors of O, stored as `dtype`, and of LSE: `plain` is the error of the plain reference, `largest` max |oracle|. */
+double lab_bar_of_o(double plain, double largest, att_dtype dtype);
+double lab_bar_of_lse(double plain, double largest);
+
+/* Has the problem no row to compute? Then no kernel need be launched. */
+bool lab_verify_is_empty(const att_problem *problem);
 
 /* What is said of a subject whose outputs change after its run has returned. */
 extern const char lab_late_answer[];

@@ -5,10 +5,11 @@
 
 static json_t *errors_object(const lab_errors *errors) {
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "kernel", lab_json_number(errors->kernel), "plain",
-        lab_json_number(errors->plain), "bar", lab_json_number(errors->bar), "kernel_rms",
-        lab_json_number(errors->kernel_rms), "plain_rms", lab_json_number(errors->plain_rms),
-        "bar_rms", lab_json_number(errors->bar_rms));
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kernel", lab_json_number(errors->kernel),
+        "plain", lab_json_number(errors->plain), "largest", lab_json_number(errors->largest),
+        "bar", lab_json_number(errors->bar), "kernel_rms", lab_json_number(errors->kernel_rms),
+        "plain_rms", lab_json_number(errors->plain_rms), "bar_rms",
+        lab_json_number(errors->bar_rms));
 }
 
 static const char *outcome_name(lab_outcome outcome) {

@@ -309,11 +309,24 @@ static void conclude_average(lab_verify_result *r, const tally *t, att_dtype dty
              e->kernel_rms, e->bar_rms);
 }
 
+static double bar_of(double plain, double one_ulp) {
+    return 2.0 * plain + 4.0 * one_ulp + (double)FLT_MIN;
+}
+
+double lab_bar_of_o(double plain, double largest, att_dtype dtype) {
+    return bar_of(plain, ulp(dtype, largest));
+}
+
+double lab_bar_of_lse(double plain, double largest) {
+    return bar_of(plain, ulp(ATT_F32, fmax(largest, 1.0)));
+}
+
 static void conclude(lab_verify_result *r, lab_errors *e, const char *name, const tally *t,
-                     double one_ulp) {
+                     double bar) {
     e->kernel = t->kernel;
     e->plain = t->plain;
-    e->bar = 2.0 * t->plain + 4.0 * one_ulp + (double)FLT_MIN;
+    e->largest = t->largest;
+    e->bar = bar;
     const place *at = t->broken ? &t->breach : &t->worst;
     if (t->broken)
         fail(r, "%s[b=%lld h=%lld row=%lld col=%lld] is %g, the oracle has %g", name,
@@ -380,10 +393,10 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     else if (rows.count < rows.total && find_unwritten(t, &unwritten))
         fail(r, "o[b=%lld h=%lld row=%lld] was not written", (long long)unwritten.b,
              (long long)unwritten.h, (long long)unwritten.i);
-    conclude(r, &r->o, "o", &workers[0].o, ulp(p->dtype_o, workers[0].o.largest));
-    conclude_average(r, &workers[0].o, p->dtype_o);
+    const tally *o = &workers[0].o, *lse = &workers[0].lse;
+    conclude(r, &r->o, "o", o, lab_bar_of_o(o->plain, o->largest, p->dtype_o));
+    conclude_average(r, o, p->dtype_o);
     if (p->features & ATT_LSE)
-        conclude(r, &r->lse, "lse", &workers[0].lse,
-                 ulp(ATT_F32, fmax(workers[0].lse.largest, 1.0)));
+        conclude(r, &r->lse, "lse", lse, lab_bar_of_lse(lse->plain, lse->largest));
     lab_rows_free(&rows);
 }

@@ -4,29 +4,46 @@
 source "$(dirname "$0")/common.sh"
 unset "${!ATTEST_LIB@}" ATTEST_EVIDENCE # they may not be set where kernels are certified
 
-echo b1h2s40d32,f32 >checked.txt
-echo b1h2s64d32,f32 >timed.txt
-echo b4h8s1sk200d64,f32 | tee -a checked.txt >>timed.txt
-quick=(--device cpu --suite ./checked.txt --timed ./timed.txt --min-samples 3 --max-samples 3 --seconds 0)
+# Suites of this test under the usual names, so that what is certified here is not partial.
+mkdir suites
+echo b1h2s40d32,f32 >suites/rows.txt
+echo b2h2s33d16,f32,causal >suites/edge.txt
+echo b1h2s64d32,f32 >suites/certify_cpu.txt
+echo b4h8s1sk200d64,f32 | tee -a suites/rows.txt suites/edge.txt >>suites/certify_cpu.txt
+cp suites/edge.txt suites/gpu.txt
+cp suites/certify_cpu.txt suites/certify.txt
+export ATTEST_SUITES=$scratch/suites
+cp suites/rows.txt checked.txt
+cp suites/certify_cpu.txt timed.txt
+fast=(--device cpu --min-samples 3 --max-samples 3 --seconds 0)
+quick=("${fast[@]}" --suite ./checked.txt --timed ./timed.txt)
 mkdir ev
-here=ev/here/attestations
+touch ev/required.txt
+attest certify "${fast[@]}" --kernel decode_cpu_portable >.out 2>&1
+place=$(ls evidence) # by the name of this processor
+rm -r evidence
+here=ev/$place/attestations
 file=$here/decode_cpu_portable.json
 
+edit() { # edit FILE STATEMENT: change the document d, p being its predicate
+    python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); p = d["predicate"]; exec(sys.argv[2]); json.dump(d, open(sys.argv[1], "w"), indent=1)' "$1" "$2"
+}
+
 # Making statements.
-expect 'certify two kernels' 0 out='^2 of 2 certified in [0-9]+ s, in ev/here/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o $here --json made.json
+expect 'certify two kernels' 0 out='^2 of 2 certified in [0-9]+ s, in ev/.*/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o "$here" --json made.json
 check 'certify, the document' json made.json '[r["outcome"] for r in d["results"]] == ["certified"] * 2'
-check 'a statement of in-toto' json $file 'd["_type"] == "https://in-toto.io/Statement/v1" and d["predicateType"] == "urn:attest:attention-kernel:v1"'
-check 'its subject' json $file 'd["subject"][0]["name"] == "decode_cpu_portable.source" and len(d["subject"][0]["digest"]["sha256"]) == 64'
-check 'its predicate' json $file 'all(d["predicate"][k] for k in ("kernel", "made", "attest", "machine", "compiler", "harness", "suites", "verified", "timed"))'
-check 'its samples and errors' json $file 'len(d["predicate"]["timed"][0]["samples_ns"]) == 3 and d["predicate"]["verified"][0]["verify"]["error_o"]["kernel"] <= d["predicate"]["verified"][0]["verify"]["error_o"]["bar"]'
-check 'the harness names itself' json $file 'all(len(x) == 64 for x in d["predicate"]["harness"].values())'
-check 'the program that ran' [ "$(sha256sum <"$BUILD/attest" | cut -d' ' -f1)" = "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["predicate"]["harness"]["program_sha256"])' $file)" ]
+check 'a statement of in-toto' json "$file" 'd["_type"] == "https://in-toto.io/Statement/v1" and d["predicateType"] == "urn:attest:attention-kernel:v2"'
+check 'its subject' json "$file" 'd["subject"][0]["name"] == "decode_cpu_portable.source" and len(d["subject"][0]["digest"]["sha256"]) == 64'
+check 'its predicate' json "$file" 'all(d["predicate"][k] for k in ("kernel", "made", "attest", "machine", "compiler", "harness", "suites", "verified", "timed"))'
+check 'its samples and errors' json "$file" 'len(d["predicate"]["timed"][0]["samples_ns"]) == 3 and d["predicate"]["verified"][0]["verify"]["error_o"]["kernel"] <= d["predicate"]["verified"][0]["verify"]["error_o"]["bar"]'
+check 'the harness names itself' json "$file" 'sorted(d["predicate"]["harness"]) == ["clock_sha256", "judge_sha256", "program_sha256"] and all(len(x) == 64 for x in d["predicate"]["harness"].values())'
+check 'the program that ran' [ "$(sha256sum <"$BUILD/attest" | cut -d' ' -f1)" = "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["predicate"]["harness"]["program_sha256"])' "$file")" ]
 expect 'without -o, by the name of the device' 0 out='certified in [0-9]+ s, in evidence/.*/attestations' -- certify "${quick[@]}" --kernel decode_cpu_portable
 check 'and is there' test -f evidence/*/attestations/decode_cpu_portable.json
-expect 'no kernel matches' 2 err='--kernel fwd_none: no production kernel' -- certify "${quick[@]}" --kernel fwd_none -o $here
-expect 'a suite that is not there' 2 err='no suite' -- certify --device cpu --suite none -o $here
+expect 'no kernel matches' 2 err='--kernel fwd_none: no production kernel' -- certify "${quick[@]}" --kernel fwd_none -o "$here"
+expect 'a suite that is not there' 2 err='no suite' -- certify --device cpu --suite none -o "$here"
 expect 'a folder that cannot be' 3 err='-o /dev/null/x' -- certify "${quick[@]}" -o /dev/null/x
-expect 'no GPU' 3 err='' -- certify --device cuda:7 -o $here
+expect 'no GPU' 3 err='' -- certify --device cuda:7 -o "$here"
 echo b1h2s64d32,fp16,softcap=20 >other.txt
 expect 'a suite without a problem for it' 3 out='decode_cpu_portable .*not certified: it serves no problem of the suite' -- certify --device cpu --suite ./other.txt --timed ./timed.txt --kernel decode_cpu_portable -o none
 check 'no statement then' test ! -e none/decode_cpu_portable.json
@@ -34,95 +51,130 @@ check 'no statement then' test ! -e none/decode_cpu_portable.json
 # Not under variables that put code in, or in the place of code.
 for name in CUDA_INJECTION64_PATH NVIDIA_TF32_OVERRIDE ATTEST_LIBCUDA ATTEST_JIT; do
     export $name=1
-    expect "refuses under $name" 3 err="^attest certify: $name is set, which .*: unset it" -- certify "${quick[@]}" -o $here
+    expect "refuses under $name" 3 err="^attest certify: $name is set, which .*: unset it" -- certify "${quick[@]}" -o "$here"
     unset $name
 done
 
-# The check. Statements of a few problems are partial; for what follows they claim to be of the usual suites.
-expect 'of other suites' 0 out='^here: 2 kernels, 2 partial' -- certify --check --evidence ev
-usual() { # usual: what was certified claims to be of the usual suites
-    sed -i 's,"./checked.txt","rows\, edge",; s,"./timed.txt","certify_cpu",' $here/*_portable.json
-}
-echo 'here portable partial' >ev/required.txt
-expect 'of other suites, which will do' 0 out='^2 checked, 0 failed$' -- certify --check --evidence ev
-echo 'here portable' >ev/required.txt
-expect 'of other suites, which will not do' 1 out='^2 checked, 2 failed$' -- certify --check --evidence ev
-echo 'here portable some' >ev/required.txt
+# The check.
+expect 'of other suites' 0 out="^$place: [0-9]+ kernels?, .*2 partial" -- certify --check --evidence ev
+echo "$place portable partial" >ev/required.txt
+expect 'of other suites, which will do' 0 out='^[0-9]+ checked, 0 failed$' -- certify --check --evidence ev
+echo "$place portable" >ev/required.txt
+expect 'of other suites, which will not do' 1 out='^[0-9]+ checked, 2 failed$' -- certify --check --evidence ev
+echo "$place portable some" >ev/required.txt
 expect 'a third word that means nothing' 2 err='required.txt:1: a device and what it runs are wanted' -- certify --check --evidence ev
-rm ev/required.txt
-usual
-expect 'all is current' 0 out='^here: 2 kernels, 2 current; unsigned: this shows what was measured, not by whom$' -- certify --check --evidence ev
-ATTEST_EVIDENCE=ev expect 'by the environment' 0 out='here' -- certify --check --json check.json
+: >ev/required.txt
+expect 'certify by the usual suites' 0 out='^2 of 2 certified' -- certify "${fast[@]}" --kernel '*_portable' -o "$here"
+expect 'all is current' 0 out="^$place: 2 kernels, 2 current; unsigned: this shows what was measured, not by whom$" -- certify --check --evidence ev
+ATTEST_EVIDENCE=ev expect 'by the environment' 0 out="$place" -- certify --check --json check.json
 check 'check, the document' json check.json 'all(k["standing"] == "current" and k["signature"] == "unsigned" and not k["fails"] for k in d["kernels"])'
-expect 'info shows it' 0 out='^decode_cpu_portable .* here: current' -- info --evidence ev --json info.json
+expect 'info shows it' 0 out="^decode_cpu_portable .* $place: current" -- info --evidence ev --json info.json
 check 'info, the document' json info.json '[k["evidence"][0]["standing"] for k in d["kernels"] if k["id"] == "fwd_cpu_portable"] == ["current"]'
 mkdir empty
-expect 'nothing required, nothing there' 0 out='^no evidence is here, and none is required$' -- certify --check --evidence empty
 expect 'info without evidence' 0 out='no evidence of the kernels is here' -- info --evidence empty
+expect 'a folder without required.txt' 1 out='^FAIL required.txt: empty/required.txt: is missing' -- certify --check --evidence empty --json check.json
+check 'which the document has' json check.json '[f["name"] for f in d["files"] if f["fails"]] == ["required.txt"]'
+touch empty/required.txt
+expect 'nothing required, nothing there' 0 out='^no evidence is here, and none is required$' -- certify --check --evidence empty
 expect 'no such folder' 2 err='nowhere' -- certify --check --evidence nowhere
 expect 'no such folder for info' 2 err='nowhere' -- info --evidence nowhere
 
-echo 'here portable' >ev/required.txt
+echo "$place portable" >ev/required.txt
 expect 'what is required is there' 0 out='^2 checked, 0 failed$' -- certify --check --evidence ev
 echo 'there sm_90' >>ev/required.txt
 expect 'what is required is missing' 1 out='^FAIL there +decode_sm80_f16_d64_[a-z0-9]+: missing: ev/there/attestations has no' -- certify --check --evidence ev
-echo 'here' >ev/required.txt
+echo "$place" >ev/required.txt
 expect 'a list that cannot be read' 2 err='required.txt:1: a device and what it runs are wanted' -- certify --check --evidence ev
-echo 'here portable' >ev/required.txt
+echo "$place portable" >ev/required.txt
 
-cp $file kept.json
-sed -i 's/\("sha256": "\)..../\10000/' $file
-expect 'other code is stale, and fails' 1 out='^FAIL here +decode_cpu_portable: stale: its sources have changed since 20' -- certify --check --evidence ev
-expect 'info says stale' 0 out='^decode_cpu_portable .* here: stale' -- info --evidence ev
-cp kept.json $file
-sed -i 's/"median_ns": [0-9.]*/"median_ns": 1.5/' $file
+cp "$file" kept.json
+edit "$file" 'd["subject"][0]["digest"]["sha256"] = "0" * 64'
+expect 'other code is stale, and fails' 1 out="^FAIL $place +decode_cpu_portable: stale: its sources have changed since 20" -- certify --check --evidence ev
+expect 'info says stale' 0 out="^decode_cpu_portable .* $place: stale" -- info --evidence ev
+cp kept.json "$file"
+sed -i 's/"median_ns": [0-9.]*/"median_ns": 1.5/' "$file"
 expect 'a changed number fails, required or not' 1 out='median_ns: is not the median of the samples' -- certify --check --evidence ev
-rm $file
-expect 'a file that is gone fails' 1 out='^FAIL here +decode_cpu_portable: missing' -- certify --check --evidence ev
-cp kept.json $file
-cp kept.json $here/fwd_of_old.json
+forged() { # forged NAME STATEMENT PATTERN: the statement so changed fails, and the complaint names file and field
+    cp kept.json "$file"
+    edit "$file" "$2"
+    expect "forged: $1" 1 out="^FAIL $place +decode_cpu_portable: stale: $file: $3" -- certify --check --evidence ev
+}
+forged 'fewer problems verified' 'del p["verified"][1:]' 'predicate.verified: b4h8s1sk200d64,f32 is missing'
+forged 'a bar of 1e9' 'p["verified"][0]["verify"]["error_o"]["bar"] = 1e9' 'predicate.verified\[0\].verify.error_o.bar: does not follow'
+forged 'a bar from an error that cannot be' 'e = p["verified"][0]["verify"]["error_o"]; e["bar"] += 2e9; e["plain"] += 1e9' 'predicate.verified\[0\].verify.error_o.*'
+forged 'a time below its floor' 'p["timed"][0]["floor_ns"] = 1e15' 'predicate.timed\[0\].median_ns: is below the floor'
+forged "another kernel's numbers" "q = json.load(open('$here/fwd_cpu_portable.json'))['predicate']; p['verified'] = q['verified']; p['timed'] = q['timed']" 'predicate.verified\[0\].launch.kernel: is fwd_cpu_portable'
+forged 'a renamed device' 'p["machine"]["processor"] = "Better 9000"' 'machine: Better 9000 belongs into the folder better-9000-'
+for field in harness seed environment role; do
+    forged "no $field" "del p['$field']" "predicate.$field.*: is missing"
+done
+forged 'judged by another harness' 'p["harness"]["judge_sha256"] = "0" * 64' 'harness.judge_sha256: judged by another harness'
+forged 'timed by another harness' 'p["harness"]["clock_sha256"] = "0" * 64' 'harness.clock_sha256: timed by another harness'
+printf 'clock %064d 2026-11-16 the same clock in other words\n' 0 >ev/harnesses.txt
+expect 'which is listed' 0 out=' 2 current' -- certify --check --evidence ev
+echo 'clock 00 2026-11-16 why' >ev/harnesses.txt
+expect 'a list of harnesses that cannot be read' 2 err='harnesses.txt:1: ' -- certify --check --evidence ev
+rm ev/harnesses.txt
+rm "$file"
+expect 'a file that is gone fails' 1 out="^FAIL $place +decode_cpu_portable: missing" -- certify --check --evidence ev
+cp kept.json "$file"
+cp kept.json "$here/fwd_of_old.json"
 expect 'a file under another name' 1 out='fwd_of_old: stale: .*kernel: is of decode_cpu_portable' -- certify --check --evidence ev
-rm $here/fwd_of_old.json
+rm "$here/fwd_of_old.json"
 
 # A plug-in goes the same way.
 check 'the example plug-in is built' "${CC:-cc}" -O2 -shared -fPIC -I"$root/include" -o plain_peer.so "$root/examples/peer/plain_peer.c" -lm
-expect 'certify a plug-in' 0 out='^ 1/1 peer-plain +2 verified +2 timed.* certified$' -- certify "${quick[@]}" --peer ./plain_peer.so -o $here
-check 'its subject is its file' json $here/peer-plain.json "d['subject'] == [{'name': 'peer-plain.library', 'digest': {'sha256': '$(sha256sum <plain_peer.so | cut -d' ' -f1)'}}] and d['predicate']['peer']['name'] == 'plain'"
-expect 'the check notes it' 0 out='^note here +peer-plain: other compiler: a plug-in' -- certify --check --evidence ev
+expect 'certify a plug-in' 0 out='^ 1/1 peer-plain +2 verified +2 timed.* certified$' -- certify "${quick[@]}" --peer ./plain_peer.so -o "$here"
+check 'its subject is its file' json "$here/peer-plain.json" "d['subject'] == [{'name': 'peer-plain.library', 'digest': {'sha256': '$(sha256sum <plain_peer.so | cut -d' ' -f1)'}}] and d['predicate']['peer']['name'] == 'plain'"
+expect 'the check notes it' 0 out="^note $place +peer-plain: other compiler: a plug-in" -- certify --check --evidence ev
 expect 'a plug-in and a kernel' 0 out='^2 of 2 certified' -- certify "${quick[@]}" --peer ./plain_peer.so --kernel decode_cpu_portable -o both
-expect 'no such plug-in' 2 err='--peer' -- certify "${quick[@]}" --peer ./absent.so -o $here
-rm $here/peer-plain.json
+expect 'no such plug-in' 2 err='--peer' -- certify "${quick[@]}" --peer ./absent.so -o "$here"
+rm "$here/peer-plain.json"
 
 # Signatures.
-rm ev/required.txt
+: >ev/required.txt
 ssh-keygen -q -t ed25519 -N '' -C '' -f key
 ssh-keygen -q -t ed25519 -N '' -C '' -f other
 echo "lab@example.org $(cat key.pub)" >signers
 echo "lab@example.org $(cat other.pub)" >strangers
-expect 'certify and sign' 0 out='signed$' -- certify "${quick[@]}" --kernel decode_cpu_portable --sign key -o $here
-check 'the signature is there' test -f $file.sig
-expect 'signed again' 0 -- certify "${quick[@]}" --kernel decode_cpu_portable --sign key -o $here
+expect 'certify and sign' 0 out='signed$' -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
+check 'the signature is there' test -f "$file.sig"
+expect 'signed again' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
 expect 'signed, and said so' 0 out='; 1 of 2 files signed$' -- certify --check --evidence ev --json check.json
 check 'not checked without signers' json check.json 'sorted(k["signature"] for k in d["kernels"]) == ["signed, not checked", "unsigned"]'
-expect 'the signature holds' 0 -- certify --check --evidence ev --signers signers --json check.json
-check 'and by whom' json check.json 'sorted(k["signature"] for k in d["kernels"]) == ["signed by lab@example.org", "unsigned"]'
+expect 'under --signers an unsigned statement fails' 1 out='fwd_cpu_portable: current: .*fwd_cpu_portable.json: is not signed' -- certify --check --evidence ev --signers signers
+expect 'and so does an unsigned list' 1 out='^FAIL required.txt: ev/required.txt: is not signed' -- certify --check --evidence ev --signers signers
+expect 'sign the other' 0 -- certify "${fast[@]}" --kernel fwd_cpu_portable --sign key -o "$here"
+check 'sign the list' ssh-keygen -q -Y sign -f key -n attest ev/required.txt
+expect 'every signature holds' 0 out=' 0 failed$' -- certify --check --evidence ev --signers signers --json check.json
+check 'and by whom' json check.json '{k["signature"] for k in d["kernels"]} == {"signed by lab@example.org"}'
+expect 'no such file of signers' 2 err='absent: No such file' -- certify --check --evidence ev --signers absent
+expect 'nor for info' 2 err='absent: No such file' -- info --evidence ev --signers absent
+: >nobody
+expect 'a file without signers' 2 err='nobody: there is no signer in it' -- certify --check --evidence ev --signers nobody
+mv "$file.sig" kept.sig
+expect 'a signature that was deleted' 1 out='decode_cpu_portable.json: is not signed' -- certify --check --evidence ev --signers signers
+mv kept.sig "$file.sig"
+mv ev/required.txt kept.txt
+expect 'a list that was deleted' 1 out='^FAIL required.txt: .*is missing' -- certify --check --evidence ev --signers signers
+mv kept.txt ev/required.txt
 expect 'of a key that is not allowed' 1 out='by no signer of strangers' -- certify --check --evidence ev --signers strangers
-cp $file kept.json
-sed -i 's/"seed": 0/"seed": 1/' $file
+cp "$file" kept.json
+edit "$file" 'p["seed"] = 1'
 expect 'a changed file under a signature' 1 out='its signature by lab@example.org does not hold' -- certify --check --evidence ev --signers signers
-cp kept.json $file
-echo nonsense >$file.sig
+cp kept.json "$file"
+echo nonsense >"$file.sig"
 expect 'a signature that is none' 1 out='signature' -- certify --check --evidence ev --signers signers
-expect 'no such key' 3 err='--sign: .*cannot be signed with absent' -- certify "${quick[@]}" --kernel decode_cpu_portable --sign absent -o $here
-expect 'signed for the checks that follow' 0 -- certify "${quick[@]}" --kernel decode_cpu_portable --sign key -o $here
-expect 'certified again, unsigned' 0 -- certify "${quick[@]}" --kernel decode_cpu_portable -o $here
-check 'leaves no signature of other bytes' test ! -e $file.sig
-expect 'and signed once more' 0 -- certify "${quick[@]}" --kernel decode_cpu_portable --sign key -o $here
+expect 'no such key' 3 err='--sign: .*cannot be signed with absent' -- certify "${fast[@]}" --kernel decode_cpu_portable --sign absent -o "$here"
+expect 'signed for the checks that follow' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
+expect 'certified again, unsigned' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable -o "$here"
+check 'leaves no signature of other bytes' test ! -e "$file.sig"
+expect 'and signed once more' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
 program=$(command -v attest)
 mkdir bin
 PATH=$scratch/bin "$program" certify --check --evidence ev --signers signers >.out 2>.err
 check 'without ssh-keygen it is not possible' test $? -eq 3
 check 'and names the package' grep -q openssh-client .err
-PATH=$scratch/bin "$program" certify "${quick[@]}" --kernel decode_cpu_portable --sign key -o $here >.out 2>.err
+PATH=$scratch/bin "$program" certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here" >.out 2>.err
 check 'nor to sign' test $? -eq 3
 finish

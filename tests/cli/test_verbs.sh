@@ -158,4 +158,14 @@ if command -v groff >/dev/null; then
 else
     skip 'the manual: there is no groff here'
 fi
+# Refusals that are expected, and those that are not.
+printf 'b1h1s8d257\nb1h2s40d32,f32\n' >refusing.txt
+echo '*d257* # above what any kernel takes' >expected.txt
+expect 'a refusal' 3 out='^1 passed, 0 failed, 1 refused$' -- verify --suite ./refusing.txt --device cpu
+expect 'a refusal that is expected' 0 out='^1 passed, 0 failed, 1 refused$' -- verify --suite ./refusing.txt --device cpu --refusals expected.txt
+expect 'a refusal that is not' 1 out='is refused, which --refusals does not list' -- verify --suite ./refusing.txt --device cpu --refusals /dev/null
+echo '*' >expected.txt
+expect 'a list that is out of date' 1 out='is served, though --refusals lists it' -- verify --suite ./refusing.txt --device cpu --refusals expected.txt
+expect 'no such list' 2 err='--refusals absent: No such file' -- verify --suite ./refusing.txt --device cpu --refusals absent
+
 finish

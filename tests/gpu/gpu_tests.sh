@@ -4,21 +4,38 @@
 #   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows hopper variants hopper_variants programs measurement python sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
-# the steps printed. A problem that no kernel serves is refused, which is counted, not failed: without --allow-slow a GPU
-# has nothing for float32.
+# the steps printed. A problem that no kernel serves is refused. tests/gpu/refusals.txt lists those of the suites that must be;
+# any other refusal is a failure. A kernel that is forced by name refuses what it is not for: that is counted, not failed.
+#
+# RESULTS (default LOGS/results.txt) is added to: words between tabs, for `attest certify --host-tests RESULTS`, which makes
+# evidence/DEVICE/host.json of them. Parts may be run one after the other into the same file; the last run of a part counts.
 set -uo pipefail
 
 build=${BUILD:-build}
 attest=$build/attest
 logs=${LOGS:-$(mktemp -d)}
 mkdir -p "$logs"
+results=${RESULTS:-$logs/results.txt}
+tests=$(dirname "$0")
+refusals=$tests/refusals.txt
 total_passed=0
 total_failed=0
 
-finish_step() { # finish_step NAME PASSED FAILED NOTE SECONDS
+record() { # record WORD...: a line of results
+    local IFS=$'\t'
+    echo "$*" >>"$results"
+}
+
+skip() { # skip WHY: this part, or some of it, cannot run here
+    echo "skipped: $1"
+    record skipped "$1"
+}
+
+finish_step() { # finish_step NAME PASSED FAILED REFUSED NOTE SECONDS
     total_passed=$((total_passed + $2))
     total_failed=$((total_failed + $3))
-    printf '%-44s %5d passed %4d failed %5d s  %s\n' "$1" "$2" "$3" "$5" "$4"
+    printf '%-44s %5d passed %4d failed %5d s  %s\n' "$1" "$2" "$3" "$6" "$5"
+    record step "$1" "$2" "$3" "$4" "$6"
 }
 
 last_count() { # last_count FILE WORD: the number before WORD in the closing line
@@ -27,9 +44,17 @@ last_count() { # last_count FILE WORD: the number before WORD in the closing lin
     echo "${number:-0}"
 }
 
-step() { # step NAME SECONDS COMMAND...: run, count by the closing line; at least one must pass
-    local name=$1 limit=$2 log started=$SECONDS status
-    shift 2
+step() { # step NAME SECONDS COMMAND...: run, count by the closing line; at least one must pass, and the exit status be 0
+    run_step 0 "$@"
+}
+
+step_of_some() { # step_of_some NAME SECONDS COMMAND...: the same, where some problems may be refused: exit status 3 will do
+    run_step 3 "$@"
+}
+
+run_step() { # run_step STATUS NAME SECONDS COMMAND...
+    local also=$1 name=$2 limit=$3 log started=$SECONDS status
+    shift 3
     log=$logs/${name//[^a-zA-Z0-9_.-]/_}.log
     timeout "$limit" "$@" >"$log" 2>&1
     status=$?
@@ -38,35 +63,34 @@ step() { # step NAME SECONDS COMMAND...: run, count by the closing line; at leas
     failed=$(last_count "$log" failed)
     refused=$(last_count "$log" refused)
     ((refused == 0)) || note="$refused refused"
-    # 0: all holds; 3: nothing failed and something is not served here.
-    if ((status != 0 && !(status == 3 && failed == 0) && failed == 0)); then
+    if ((status != 0 && status != also && failed == 0)); then
         failed=1
         note+=" exit status $status"
     elif ((passed + failed == 0)); then
         failed=1
         note+=" nothing ran"
     fi
-    finish_step "$name" "$passed" "$failed" "$note" $((SECONDS - started))
+    finish_step "$name" "$passed" "$failed" "$refused" "$note" $((SECONDS - started))
     ((failed == 0)) || grep -E -A 2 '^(FAIL |FAILED:|attest[ :])|=========' "$log" | grep -v ' pass$' | head -n 30
 }
 
 suites() {
     local suite
     for suite in seed quick small edge gpu decode paper; do
-        step "verify $suite" 300 "$attest" verify --suite "$suite" --device cuda
+        step "verify $suite" 300 "$attest" verify --suite "$suite" --device cuda --refusals "$refusals"
     done
     for suite in quick edge; do
-        step "verify $suite --allow-slow" 300 "$attest" verify --suite "$suite" --device cuda --allow-slow
+        step "verify $suite --allow-slow" 300 "$attest" verify --suite "$suite" --device cuda --allow-slow --refusals /dev/null
     done
     # As a machine without our machine code for it would: compiled from the source in the library.
-    ATTEST_JIT=1 step 'verify seed, compiled here' 300 "$attest" verify --suite seed --device cuda
+    ATTEST_JIT=1 step 'verify seed, compiled here' 300 "$attest" verify --suite seed --device cuda --refusals /dev/null
 }
 
 # Every kernel that this GPU runs by itself, rungs among them, on what it serves of a suite made for that.
 rows() {
     local id
     while read -r id; do
-        step "verify rows --kernel $id" 120 \
+        step_of_some "verify rows --kernel $id" 120 \
             "$attest" verify --suite rows --device cuda --allow-slow --kernel "$id"
     done < <("$attest" info --device cuda | awk '$2 == "cuda" && $3 != "combine" && / yes / { print $1 }')
 }
@@ -77,7 +101,7 @@ has_hopper() {
 
 needs_hopper() {
     has_hopper || {
-        echo 'skipped: no GPU of compute capability 9.0 here'
+        skip 'no GPU of compute capability 9.0 here'
         false
     }
 }
@@ -85,10 +109,10 @@ needs_hopper() {
 # More tiles than SMs, and all that the tensor-core kernels promise on fwd_sm90 alone.
 hopper() {
     needs_hopper || return
-    step 'verify hopper' 300 "$attest" verify --suite hopper --device cuda
-    step 'verify hopper on fwd_sm90 alone' 300 "$attest" verify --suite hopper --device cuda --kernel 'fwd_sm90*'
-    step 'verify gpu on fwd_sm90 alone' 300 "$attest" verify --suite gpu --device cuda --kernel 'fwd_sm90*'
-    step 'verify hopper, compiled here' 300 env ATTEST_JIT=1 "$attest" verify --suite hopper --device cuda
+    step 'verify hopper' 300 "$attest" verify --suite hopper --device cuda --refusals /dev/null
+    step_of_some 'verify hopper on fwd_sm90 alone' 300 "$attest" verify --suite hopper --device cuda --kernel 'fwd_sm90*'
+    step_of_some 'verify gpu on fwd_sm90 alone' 300 "$attest" verify --suite gpu --device cuda --kernel 'fwd_sm90*'
+    step 'verify hopper, compiled here' 300 env ATTEST_JIT=1 "$attest" verify --suite hopper --device cuda --refusals /dev/null
 }
 
 # Every switch of fwd_sm80 off, alone and together: plain and causal, general, ragged, and keys in parts.
@@ -158,7 +182,7 @@ measurement() {
 python() {
     local example
     if ! python3 -c 'import pytest, torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
-        echo 'skipped: no Python here has PyTorch with a GPU, and pytest'
+        skip 'no Python here has PyTorch with a GPU, and pytest'
         return
     fi
     export PYTHONPATH=$build/python XLA_PYTHON_CLIENT_PREALLOCATE=false
@@ -179,12 +203,12 @@ sanitizer() {
     local tool sanitizer
     sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
     if [[ ! -x $sanitizer ]]; then
-        echo 'skipped: compute-sanitizer is not here'
+        skip 'compute-sanitizer is not here'
         return
     fi
     for tool in memcheck racecheck initcheck synccheck; do
         ATTEST_LAB_EXACT=1 step "$tool" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
-            --kernel-name-exclude kns=cublas "$attest" verify --suite quick --device cuda
+            --kernel-name-exclude kns=cublas "$attest" verify --suite quick --device cuda --refusals "$refusals"
     done
 }
 
@@ -196,9 +220,16 @@ if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     exit 1
 fi
 grep '^GPU' "$logs/info.log"
+# Digest of the sorted digests of the tests, as scripts/source_digests.c has it.
+record tests "$(find "$tests" -type f -exec sha256sum {} + | cut -c1-64 | LC_ALL=C sort | sha256sum | cut -c1-64)"
+record program "$(sha256sum <"$attest" | cut -c1-64)"
+record gpu "$(grep -m1 '^GPU' "$logs/info.log")"
 for part in "${parts[@]}"; do
     case $part in
-    suites | rows | hopper | variants | hopper_variants | programs | measurement | python | sanitizer) "$part" ;;
+    suites | rows | hopper | variants | hopper_variants | programs | measurement | python | sanitizer)
+        record part "$part"
+        "$part"
+        ;;
     *)
         echo "gpu_tests: there is no part '$part'" >&2
         exit 2

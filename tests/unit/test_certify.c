@@ -16,6 +16,7 @@
 
 static fake_cuda *fake;
 static att_context *cpu, *gpu;
+#define PLACE "machine-amx" /* of the processor in statement_of() */
 static char folder[] = "/tmp/attest_certify_XXXXXX";
 static bool wrong; /* the GPU computes, but not the answer */
 
@@ -77,16 +78,14 @@ static lab_certify job_of(const char *timed) {
                        .bench = {.min_samples = 3, .max_samples = 3},
                        .checked_name = "checked",
                        .timed_name = "timed"};
-    char path[1024];
+    char checked_path[1024], timed_path[1024];
     lab_message why;
     write_text("checked.txt", "b1h2s40d64,fp16\nb1h2s40d64,bf16\nb1h4hkv2s1sk600d64,fp16\n"
                               "b1h2s40d32,fp16\nb2h2s700d64,fp16\n");
     write_text("timed.txt", timed);
-    snprintf(path, sizeof path, "%s/checked.txt", folder);
-    if (!lab_suite_read(&job.checked, path, &why))
-        fail_msg("%s", why.text);
-    snprintf(path, sizeof path, "%s/timed.txt", folder);
-    if (!lab_suite_read(&job.timed, path, &why))
+    snprintf(checked_path, sizeof checked_path, "%s/checked.txt", folder);
+    snprintf(timed_path, sizeof timed_path, "%s/timed.txt", folder);
+    if (!lab_suite_set_read(&job.suites, true, checked_path, timed_path, &why))
         fail_msg("%s", why.text);
     return job;
 }
@@ -98,8 +97,7 @@ static lab_certified certify(const char *id, const char *timed) {
     FILE *nowhere = fopen("/dev/null", "w");
     lab_certify_kernel(&done, &job, row_of(id), nowhere);
     fclose(nowhere);
-    lab_suite_free(&job.checked);
-    lab_suite_free(&job.timed);
+    lab_suite_set_free(&job.suites);
     return done;
 }
 
@@ -125,7 +123,7 @@ static void expect_certified(const char *id, const char *timed) {
     assert_string_equal(done.kernel, id);
     assert_true(done.checked > 0 && done.timed > 0);
     assert_true(done.worst_share >= 0.0 && done.worst_share <= 1.0);
-    keep(done.statement, "fake", id);
+    keep(done.statement, "fake-gpu-0", id);
     json_decref(done.statement);
 }
 
@@ -167,14 +165,14 @@ static void test_certify__every_role__gives_a_statement_that_holds(void **state)
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         const char *id = first_of_role(roles[i].role);
         expect_certified(id, roles[i].timed);
-        const lab_judged judged = judged_of("fake", id);
+        const lab_judged judged = judged_of("fake-gpu-0", id);
         if (judged.standing != LAB_PARTIAL) /* of the suites of this test */
             fail_msg("%s: %s", lab_standing_name(judged.standing), judged.why.text);
         assert_int_equal(judged.exhibit->attestation.cc, 90);
         assert_string_equal(judged.exhibit->attestation.device, "Fake GPU 0");
         assert_false(judged.exhibit->is_signed);
     }
-    const lab_judged other = judged_of("fake", first_of_role(ATT_ROLE_SMALL));
+    const lab_judged other = judged_of("fake-gpu-0", first_of_role(ATT_ROLE_SMALL));
     assert_int_equal(other.standing, LAB_MISSING);
     assert_false(lab_judged_fails(&other));
 }
@@ -264,7 +262,52 @@ static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
     lab_suite_free(&timed);
 }
 
-/* A sound statement about a CPU kernel, made without measuring: what it needs to hold together. */
+static json_t *error_of(double plain, double largest, double bar) {
+    return json_pack("{s:f, s:f, s:f, s:f}", "kernel", 0.25 * bar, "plain", plain, "largest",
+                     largest, "bar", bar);
+}
+
+/* An entry about a problem as certify would write it, errors a quarter of their bars. */
+static json_t *entry_of(const lab_spec *spec, const char *kernel, const char *code) {
+    const att_problem *p = &spec->problem;
+    const bool lse = p->features & ATT_LSE;
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(spec, line, sizeof line);
+    return json_pack(
+        "{s:s, s:{s:s, s:[i,i,i], s:s}, s:{s:s, s:o, s:o, s:i, s:i}}", "problem", line,
+        "launch", "kernel", lab_verify_is_empty(p) ? "" : kernel, "grid", 1, 1, 1,
+        "code_sha256", code, "verify", "outcome", "pass", "error_o",
+        error_of(0.001, 1.5, lab_bar_of_o(0.001, 1.5, p->dtype_o)), "error_lse",
+        error_of(lse ? 1e-6 : 0.0, lse ? 7.0 : 0.0, lse ? lab_bar_of_lse(1e-6, 7.0) : 0.0),
+        "rows_checked", 1, "rows_total", 1);
+}
+
+static void add_problems(json_t *predicate, const lab_chooser *chooser, bool on_gpu,
+                         const char *code) {
+    const char *id = chooser->row->id;
+    lab_suite_set set;
+    lab_message why;
+    json_t *verified = json_array(), *timed = json_array();
+    if (!lab_suite_set_read(&set, on_gpu, NULL, NULL, &why))
+        fail_msg("%s", why.text);
+    const lab_spec *spec, **list = calloc(set.timed.count, sizeof *list);
+    assert_non_null(list);
+    for (size_t at = 0; (spec = lab_chooser_next_checked(chooser, &set, &at));)
+        json_array_append_new(verified, entry_of(spec, id, code));
+    const size_t count = lab_chooser_timed(chooser, &set, list);
+    for (size_t i = 0; i < count; i++) {
+        json_t *entry = entry_of(list[i], id, code);
+        json_object_update_new(entry, json_pack("{s:f, s:f, s:[f,f,f]}", "median_ns", 2e9,
+                                                "floor_ns", 1e6, "samples_ns", 3e9, 1e9, 2e9));
+        json_array_append_new(timed, entry);
+    }
+    free(list);
+    lab_suite_set_free(&set);
+    json_object_set_new(predicate, "verified", verified);
+    json_object_set_new(predicate, "timed", timed);
+}
+
+/* A sound statement, made without measuring: what it needs to hold together. */
 static json_t *statement_of(const char *id) {
     lab_code_digests digests;
     lab_message why;
@@ -273,20 +316,27 @@ static json_t *statement_of(const char *id) {
     assert_true(lab_code_digests_of(&digests, row, cc, &why));
     if (row->cuda && !*digests.code)
         snprintf(digests.code, sizeof digests.code, "%s", digests.source);
-    json_t *verify =
-        json_pack("{s:s, s:{s:f, s:f}, s:{s:f, s:f}}", "outcome", "pass", "error_o", "kernel",
-                  0.25, "bar", 1.0, "error_lse", "kernel", 0.0, "bar", 0.0);
-    json_t *machine = row->cuda ? json_pack("{s:s, s:{s:s, s:i}}", "processor", "a processor",
-                                            "gpu", "name", "A GPU", "compute_capability", cc)
-                                : json_pack("{s:s}", "processor", "a processor");
+    json_t *machine =
+        row->cuda ? json_pack("{s:s, s:s, s:{s:s, s:s, s:i, s:i}}", "processor", "a processor",
+                              "device", "cuda", "gpu", "name", "NVIDIA H200", "uuid",
+                              "GPU-00000000-0000-0000-0000-000000000000", "compute_capability",
+                              cc, "multiprocessors", 132)
+                  : json_pack("{s:s, s:s, s:s}", "processor", "Machine", "device", "cpu",
+                              "isa_machine", "amx");
     json_t *predicate = json_pack(
-        "{s:s, s:{s:s, s:s}, s:s, s:o, s:{s:s}, s:[{s:O}], s:[{s:o, s:f, "
-        "s:[f,f,f]}]}",
-        "kernel", id, "suites", "verified", cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU, "timed",
-        cc ? LAB_TIMED_GPU : LAB_TIMED_CPU, "made", "2026-11-15T00:00:00Z", "machine", machine,
-        "compiler", "name", digests.compiler, "verified", "verify", verify, "timed", "verify",
-        verify, "median_ns", 2.0, "samples_ns", 3.0, 1.0, 2.0);
+        "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:i, "
+        "s:{}}",
+        "kernel", id, "role", att_row_role(row), "suites", "verified",
+        cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU, "timed", cc ? LAB_TIMED_GPU : LAB_TIMED_CPU,
+        "made", "2026-11-15T00:00:00Z", "attest", "0.1.0", "machine", machine, "compiler",
+        "name", digests.compiler, "flags", "", "options", "", "host", "", "harness",
+        "judge_sha256", lab_built_digest("judge"), "clock_sha256", lab_built_digest("clock"),
+        "seed", 0, "environment");
     assert_non_null(predicate);
+    lab_chooser chooser = {.row = row};
+    if (cc)
+        assert_true(lab_chooser_set_gpu(&chooser, "NVIDIA H200", cc, 132));
+    add_problems(predicate, &chooser, cc > 0, digests.code);
     return lab_attestation_make(id, cc, &digests, predicate);
 }
 
@@ -297,20 +347,21 @@ static json_t *predicate_of(json_t *statement) {
 static void test_standing__a_sound_statement__is_current(void **state) {
     (void)state;
     json_t *statement = statement_of("fwd_cpu_portable");
-    keep(statement, "machine", "fwd_cpu_portable");
-    const lab_judged judged = judged_of("machine", "fwd_cpu_portable");
+    keep(statement, PLACE, "fwd_cpu_portable");
+    const lab_judged judged = judged_of(PLACE, "fwd_cpu_portable");
     assert_int_equal(judged.standing, LAB_CURRENT);
-    assert_near(judged.exhibit->attestation.worst_share, 0.25, 0.0);
-    assert_int_equal(judged.exhibit->attestation.verified, 1);
+    assert_near(judged.exhibit->attestation.worst_share, 0.25, 1e-9);
+    assert_int_equal(judged.exhibit->attestation.verified,
+                     json_array_size(json_object_get(predicate_of(statement), "verified")));
     json_decref(statement);
 }
 
 /* Keep the statement (consumed) as changed; the kernel must then stand so, for that reason. */
 static void expect_standing(json_t *statement, lab_standing standing, bool fails,
                             const char *word) {
-    keep(statement, "machine", "fwd_cpu_portable");
+    keep(statement, PLACE, "fwd_cpu_portable");
     json_decref(statement);
-    const lab_judged judged = judged_of("machine", "fwd_cpu_portable");
+    const lab_judged judged = judged_of(PLACE, "fwd_cpu_portable");
     if (judged.standing != standing || !strstr(judged.why.text, word))
         fail_msg("%s: %s", lab_standing_name(judged.standing), judged.why.text);
     assert_int_equal(lab_judged_fails(&judged), fails);
@@ -337,9 +388,9 @@ static void test_standing__other_suites__are_partial(void **state) {
     json_t *statement = statement_of("fwd_cpu_portable");
     json_object_set_new(json_object_get(predicate_of(statement), "suites"), "verified",
                         json_string("seed"));
-    write_text("required.txt", "machine portable\n");
+    write_text("required.txt", PLACE " portable\n");
     expect_standing(json_deep_copy(statement), LAB_PARTIAL, true, "other suites");
-    write_text("required.txt", "machine portable partial\n");
+    write_text("required.txt", PLACE " portable partial\n");
     expect_standing(statement, LAB_PARTIAL, false, "other suites");
     write_text("required.txt", "");
 }
@@ -352,20 +403,30 @@ static void test_standing__another_compiler__is_said(void **state) {
     expect_standing(statement, LAB_ELSEWHERE, false, "a compiler");
 }
 
+static void set_launches(json_t *statement, const char *list, const char *sha256) {
+    size_t i;
+    json_t *entry;
+    json_array_foreach(json_object_get(predicate_of(statement), list), i, entry)
+        json_object_set_new(json_object_get(entry, "launch"), "code_sha256",
+                            json_string(sha256));
+}
+
 static void test_standing__other_machine_code__is_stale(void **state) {
     (void)state;
     const char *id = first_of_role(ATT_ROLE_PLAIN);
     json_t *statement = statement_of(id);
     set_digest(statement, 0, other_digest);
-    keep(statement, "gpu", id);
-    lab_judged judged = judged_of("gpu", id);
+    set_launches(statement, "verified", other_digest);
+    set_launches(statement, "timed", other_digest);
+    keep(statement, "h200", id);
+    lab_judged judged = judged_of("h200", id);
     if (has_code()) {
         assert_int_equal(judged.standing, LAB_STALE);
         assert_non_null(strstr(judged.why.text, "machine code"));
         json_object_set_new(json_object_get(predicate_of(statement), "compiler"), "name",
                             json_string("nvcc of tomorrow"));
-        keep(statement, "gpu", id);
-        judged = judged_of("gpu", id);
+        keep(statement, "h200", id);
+        judged = judged_of("h200", id);
     }
     assert_int_equal(judged.standing, LAB_ELSEWHERE);
     json_decref(statement);
@@ -427,36 +488,238 @@ static void test_tampered__files__fail_with_the_field(void **state) {
     expect_standing(statement_of("fwd_cpu_avx2"), LAB_STALE, true, "is of fwd_cpu_avx2");
 
     expect_standing(json_array(), LAB_STALE, true, "_type");
-    write_text("machine/attestations/fwd_cpu_portable.json", "{\"_type\": ");
-    lab_judged judged = judged_of("machine", "fwd_cpu_portable");
+    write_text(PLACE "/attestations/fwd_cpu_portable.json", "{\"_type\": ");
+    lab_judged judged = judged_of(PLACE, "fwd_cpu_portable");
     assert_true(lab_judged_fails(&judged));
 
     s = statement_of("fwd_cpu_portable");
     json_object_set_new(predicate_of(s), "kernel", json_string("fwd_forgotten"));
     json_object_set_new(json_array_get(json_object_get(s, "subject"), 0), "name",
                         json_string("fwd_forgotten.source"));
-    keep(s, "machine", "fwd_forgotten");
-    judged = judged_of("machine", "fwd_forgotten");
+    keep(s, PLACE, "fwd_forgotten");
+    judged = judged_of(PLACE, "fwd_forgotten");
     assert_int_equal(judged.standing, LAB_STALE);
     assert_non_null(strstr(judged.why.text, "no such kernel"));
     json_object_set_new(predicate_of(s), "peer", json_object());
+    json_object_set_new(predicate_of(s), "role", json_string("peer"));
     json_object_set_new(json_array_get(json_object_get(s, "subject"), 0), "name",
                         json_string("fwd_forgotten.library"));
-    keep(s, "machine", "fwd_forgotten");
-    judged = judged_of("machine", "fwd_forgotten");
+    keep(s, PLACE, "fwd_forgotten");
+    judged = judged_of(PLACE, "fwd_forgotten");
     assert_int_equal(judged.standing, LAB_ELSEWHERE);
     assert_false(lab_judged_fails(&judged));
     json_decref(s);
 }
 
+static json_t *entry_at(json_t *statement, const char *list, size_t i) {
+    return json_array_get(json_object_get(predicate_of(statement), list), i);
+}
+
+static json_t *error_at(json_t *statement, size_t i) {
+    return json_object_get(json_object_get(entry_at(statement, "verified", i), "verify"),
+                           "error_o");
+}
+
+/* What a forger would try first. Each names the file and the field. */
+static void test_forged__numbers__fail_with_the_field(void **state) {
+    (void)state;
+    json_t *s = statement_of("fwd_cpu_portable");
+    json_object_set_new(error_at(s, 3), "bar", json_real(1e9));
+    expect_standing(s, LAB_STALE, true, "verified[3].verify.error_o.bar: does not follow");
+
+    s = statement_of("fwd_cpu_portable"); /* a bar that follows, from an error that cannot be */
+    json_object_set_new(error_at(s, 3), "plain", json_real(5e8));
+    json_object_set_new(error_at(s, 3), "bar", json_real(lab_bar_of_o(5e8, 1.5, ATT_F32)));
+    expect_standing(s, LAB_STALE, true, "verified[3].verify.error_o");
+
+    s = statement_of("fwd_cpu_portable");
+    json_object_del(error_at(s, 0), "largest");
+    expect_standing(s, LAB_STALE, true, "error_o.largest: is missing");
+
+    s = statement_of("fwd_cpu_portable");
+    json_object_set_new(entry_at(s, "timed", 0), "floor_ns", json_real(2.5e9));
+    expect_standing(s, LAB_STALE, true, "timed[0].median_ns: is below the floor");
+
+    s = statement_of("fwd_cpu_portable");
+    json_object_set_new(json_object_get(entry_at(s, "verified", 0), "verify"), "rows_checked",
+                        json_integer(0));
+    expect_standing(s, LAB_STALE, true, "rows_checked");
+}
+
+static void test_forged__another_kernel_s_numbers__fail(void **state) {
+    (void)state;
+    json_t *s = statement_of("fwd_cpu_portable"), *other = statement_of("fwd_cpu_avx2");
+    json_object_set(predicate_of(s), "verified",
+                    json_object_get(predicate_of(other), "verified"));
+    json_object_set(predicate_of(s), "timed", json_object_get(predicate_of(other), "timed"));
+    json_decref(other);
+    expect_standing(s, LAB_STALE, true,
+                    "launch.kernel: is fwd_cpu_avx2, where fwd_cpu_portable is wanted");
+
+    s = statement_of("fwd_cpu_portable");
+    json_object_del(entry_at(s, "verified", 1), "launch");
+    expect_standing(s, LAB_STALE, true, "verified[1].launch.kernel: is missing");
+}
+
+static void test_forged__a_shorter_list__is_stale(void **state) {
+    (void)state;
+    write_text("required.txt", PLACE " portable\n");
+    json_t *s = statement_of("fwd_cpu_portable");
+    json_t *verified = json_object_get(predicate_of(s), "verified");
+    while (json_array_size(verified) > 1)
+        json_array_remove(verified, json_array_size(verified) - 1);
+    expect_standing(s, LAB_STALE, true, "predicate.verified: b");
+
+    s = statement_of("fwd_cpu_portable"); /* one from the middle */
+    json_array_remove(json_object_get(predicate_of(s), "verified"), 7);
+    expect_standing(s, LAB_STALE, true, "is missing");
+
+    s = statement_of("fwd_cpu_portable"); /* one twice */
+    verified = json_object_get(predicate_of(s), "verified");
+    json_array_append(verified, json_array_get(verified, 0));
+    expect_standing(s, LAB_STALE, true, "attest certify would take");
+
+    s = statement_of("fwd_cpu_portable");
+    json_array_remove(json_object_get(predicate_of(s), "timed"), 0);
+    expect_standing(s, LAB_STALE, true, "predicate.timed: ");
+    write_text("required.txt", "");
+}
+
+static void test_forged__the_device__fails(void **state) {
+    (void)state;
+    json_t *s = statement_of("fwd_cpu_portable");
+    json_t *machine = json_object_get(predicate_of(s), "machine");
+    json_object_set_new(machine, "processor", json_string("Better Machine"));
+    expect_standing(s, LAB_STALE, true, "belongs into the folder better-machine-amx");
+    s = statement_of("fwd_cpu_portable");
+    json_object_set_new(json_object_get(predicate_of(s), "machine"), "isa_machine",
+                        json_string("avx2"));
+    expect_standing(s, LAB_STALE, true, "belongs into the folder machine-avx2");
+
+    const char *id = first_of_role(ATT_ROLE_PLAIN);
+    static const char *const renamed[][2] = {{"NVIDIA H100 80GB HBM3", "folder"},
+                                             {"NVIDIA L4", "gpu.name: its compute capability"}};
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++) {
+        s = statement_of(id);
+        machine = json_object_get(predicate_of(s), "machine");
+        json_object_set_new(json_object_get(machine, "gpu"), "name",
+                            json_string(renamed[i][0]));
+        keep(s, "h200", id);
+        json_decref(s);
+        const lab_judged judged = judged_of("h200", id);
+        if (!lab_judged_fails(&judged) || !strstr(judged.why.text, renamed[i][1]))
+            fail_msg("%s: %s", lab_standing_name(judged.standing), judged.why.text);
+    }
+    s = statement_of(id); /* another number of SMs than an H200 has */
+    machine = json_object_get(predicate_of(s), "machine");
+    json_object_set_new(json_object_get(machine, "gpu"), "multiprocessors", json_integer(144));
+    keep(s, "h200", id);
+    json_decref(s);
+    const lab_judged judged = judged_of("h200", id);
+    assert_non_null(strstr(judged.why.text, "another GPU's"));
+}
+
+/* On a GPU: code that is not the subject's, and times that the device cannot have. */
+static void test_forged__gpu_numbers__fail(void **state) {
+    (void)state;
+    const char *id = first_of_role(ATT_ROLE_PLAIN);
+    if (!has_code())
+        skip();
+    json_t *s = statement_of(id);
+    keep(s, "h200", id);
+    lab_judged judged = judged_of("h200", id);
+    if (judged.standing != LAB_CURRENT)
+        fail_msg("%s", judged.why.text);
+    json_object_set_new(entry_at(s, "timed", 0), "floor_ns", json_real(0.5));
+    keep(s, "h200", id);
+    judged = judged_of("h200", id);
+    assert_non_null(strstr(judged.why.text, "timed[0].floor_ns: is below the least time"));
+    json_object_set_new(entry_at(s, "timed", 0), "floor_ns", json_real(1e6));
+    json_object_set_new(json_object_get(entry_at(s, "verified", 2), "launch"), "code_sha256",
+                        json_string(other_digest));
+    keep(s, "h200", id);
+    judged = judged_of("h200", id);
+    assert_non_null(
+        strstr(judged.why.text, "verified[2].launch.code_sha256: is of other code"));
+    json_decref(s);
+}
+
+static void test_forged__fields_left_out__fail_with_the_field(void **state) {
+    (void)state;
+    static const char *const fields[] = {"harness", "seed",     "environment", "role",
+                                         "attest",  "compiler", "machine",     "suites"};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        json_t *s = statement_of("fwd_cpu_portable");
+        json_object_del(predicate_of(s), fields[i]);
+        expect_standing(s, LAB_STALE, true, fields[i]);
+    }
+    json_t *s = statement_of("fwd_cpu_portable");
+    json_object_set_new(predicate_of(s), "role", json_string("decode"));
+    expect_standing(s, LAB_STALE, true, "role: is decode, where fwd is wanted");
+}
+
+static void set_harness(json_t *statement, const char *part, const char *sha256) {
+    json_object_set_new(json_object_get(predicate_of(statement), "harness"), part,
+                        json_string(sha256));
+}
+
+static void test_harness__another_judge__is_stale(void **state) {
+    (void)state;
+    write_text("required.txt", PLACE " portable\n");
+    json_t *s = statement_of("fwd_cpu_portable");
+    set_harness(s, "judge_sha256", other_digest);
+    expect_standing(s, LAB_STALE, true, "judged by another harness");
+
+    s = statement_of("fwd_cpu_portable");
+    set_harness(s, "clock_sha256", other_digest);
+    expect_standing(json_deep_copy(s), LAB_STALE, true, "timed by another harness");
+    char line[256];
+    snprintf(line, sizeof line, "clock %s 2026-11-16 a comment was reworded\n", other_digest);
+    write_text("harnesses.txt", line);
+    expect_standing(s, LAB_CURRENT, false, "");
+
+    s = statement_of("fwd_cpu_portable"); /* the list is of clocks */
+    set_harness(s, "judge_sha256", other_digest);
+    expect_standing(s, LAB_STALE, true, "judged by another harness");
+
+    lab_evidence evidence;
+    lab_message why;
+    snprintf(line, sizeof line, "clock %s 2026-11-16\n", other_digest); /* no reason */
+    write_text("harnesses.txt", line);
+    assert_false(lab_evidence_read(&evidence, folder, &why));
+    assert_non_null(strstr(why.text, "harnesses.txt:1"));
+    write_text("harnesses.txt", "");
+    write_text("required.txt", "");
+}
+
+/* A list that is not there demands nothing: that it is gone is a fault of its own. */
+static void test_required__no_list__fails(void **state) {
+    (void)state;
+    char path[1024];
+    lab_evidence evidence;
+    lab_judgement judgement;
+    lab_message why;
+    snprintf(path, sizeof path, "%s/required.txt", folder);
+    unlink(path);
+    assert_true(lab_evidence_read(&evidence, folder, &why));
+    assert_true(lab_evidence_judge(&judgement, &evidence, NULL, &why));
+    assert_string_equal(judgement.files[0].name, "required.txt");
+    assert_true(judgement.files[0].fails);
+    lab_judgement_free(&judgement);
+    assert_false(lab_evidence_judge(&judgement, &evidence, "/nonexistent/signers", &why));
+    assert_non_null(strstr(why.text, "/nonexistent/signers"));
+    lab_evidence_free(&evidence);
+    write_text("required.txt", "");
+}
+
 static void test_required__missing_and_stale__fail(void **state) {
     (void)state;
-    write_text("required.txt", "# devices\nmachine portable # a CPU\n");
+    write_text("required.txt", "# devices\n" PLACE " portable # a CPU\n");
     json_t *statement = statement_of("fwd_cpu_portable");
-    keep(statement, "machine", "fwd_cpu_portable");
-    lab_judged judged = judged_of("machine", "fwd_cpu_portable");
+    keep(statement, PLACE, "fwd_cpu_portable");
+    lab_judged judged = judged_of(PLACE, "fwd_cpu_portable");
     assert_true(judged.required && !lab_judged_fails(&judged));
-    judged = judged_of("machine", "decode_cpu_portable");
+    judged = judged_of(PLACE, "decode_cpu_portable");
     assert_int_equal(judged.standing, LAB_MISSING);
     assert_true(lab_judged_fails(&judged));
     set_digest(statement, 0, other_digest);
@@ -574,6 +837,8 @@ static int set_up(void **state) {
     fake->run = compute;
     if (!mkdtemp(folder))
         return -1;
+    setenv("ATTEST_SUITES", SUITES, 1);
+    setenv("ATTEST_DEVICES", SUITES "/../devices", 1);
     const att_context_options on_cpu = {
         .size = sizeof on_cpu, .device = ATT_DEVICE_CPU, .threads = 2};
     const att_context_options on_gpu = {.size = sizeof on_gpu, .device = ATT_DEVICE_CUDA};
@@ -609,6 +874,14 @@ int main(void) {
         cmocka_unit_test(test_standing__another_compiler__is_said),
         cmocka_unit_test(test_standing__other_machine_code__is_stale),
         cmocka_unit_test(test_tampered__files__fail_with_the_field),
+        cmocka_unit_test(test_forged__numbers__fail_with_the_field),
+        cmocka_unit_test(test_forged__another_kernel_s_numbers__fail),
+        cmocka_unit_test(test_forged__a_shorter_list__is_stale),
+        cmocka_unit_test(test_forged__the_device__fails),
+        cmocka_unit_test(test_forged__gpu_numbers__fail),
+        cmocka_unit_test(test_forged__fields_left_out__fail_with_the_field),
+        cmocka_unit_test(test_harness__another_judge__is_stale),
+        cmocka_unit_test(test_required__no_list__fails),
         cmocka_unit_test(test_required__missing_and_stale__fail),
         cmocka_unit_test(test_required__a_bad_list__is_refused),
         cmocka_unit_test(test_injection__each_variable__is_found),

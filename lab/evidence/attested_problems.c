@@ -1,0 +1,296 @@
+/* attested_problems.c: errors against bars, samples against floors, launches against digests, lists against the selector. */
+#include "lab/evidence/attested_problems.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/measure/bench.h"
+#include "lab/plan/plan_device.h"
+#include "lab/verify/verify.h"
+
+/* A GPU may run faster than the clock in its data sheet, and its floor is then lower than the one made of the sheet's numbers;
+ * not by more than a quarter. */
+static const double clock_slack = 1.25;
+
+/* Numbers are written with 15 digits. */
+static const double written = 1e-9;
+
+typedef struct reading {
+    lab_attestation *a;
+    const att_kernel_row *row; /* NULL: nothing is known of the kernel */
+    lab_chooser chooser;       /* where there is a row */
+    lab_device device;         /* of a GPU, where devices/ describes it */
+    bool described;
+    lab_message *why;
+} reading;
+
+/* --------------------------------------------------------------------- the device */
+
+/* The limits by which the library chooses: those of the file about that GPU, which the statement may not contradict. */
+static bool know_device(reading *r, const lab_node *predicate) {
+    const lab_attestation *a = r->a;
+    const lab_node machine = lab_node_member(predicate, "machine"),
+                   gpu = lab_node_member(&machine, "gpu"), name = lab_node_member(&gpu, "name");
+    r->chooser = (lab_chooser){.row = r->row, .amx_f32 = a->amx_f32};
+    r->described = a->cc && lab_device_named(&r->device, a->device);
+    return !a->cc || lab_chooser_set_gpu(&r->chooser, a->device, a->cc, a->sms) ||
+           lab_node_fail(&name, "its compute capability or multiprocessors are another GPU's",
+                         r->why);
+}
+
+/* -------------------------------------------------------------------- one problem */
+
+static bool is_near(double a, double b) {
+    return fabs(a - b) <= written * fabs(b);
+}
+
+/* The bar for that error; LSE has a precision of its own. */
+static double bar_of(const lab_spec *spec, bool lse, double plain, double largest) {
+    return lse ? lab_bar_of_lse(plain, largest)
+               : lab_bar_of_o(plain, largest, spec->problem.dtype_o);
+}
+
+/* Does the bar follow from what is recorded? An ulp steps at powers of two, where the digits that were cut may matter. */
+static bool bar_follows(const lab_spec *spec, bool lse, double plain, double largest,
+                        double bar) {
+    return is_near(bar, bar_of(spec, lse, plain, largest)) ||
+           is_near(bar, bar_of(spec, lse, plain, largest * (1.0 - written))) ||
+           is_near(bar, bar_of(spec, lse, plain, largest * (1.0 + written)));
+}
+
+/* The plain reference rounds scores, weights and answers to the types of the problem: it is not off by more than a share of the
+ * largest answer, or, among denormals, an ulp, whatever a file says. The most that was seen is 1/80, in float32 over 2,200,000 keys. */
+static bool plain_is_plausible(const lab_spec *spec, bool lse, double plain, double largest) {
+    const double scale = lse ? fmax(largest, 1.0) : largest;
+    return plain >= 0.0 && plain <= scale / 32.0 + bar_of(spec, lse, 0.0, largest) / 4.0;
+}
+
+/* One of error_o, error_lse: within its bar, and the bar is what it must be. */
+static bool judge_error(reading *r, const lab_node *verify, const lab_spec *spec, bool lse) {
+    const lab_node error = lab_node_member(verify, lse ? "error_lse" : "error_o"),
+                   place = lab_node_member(&error, "bar"),
+                   plain_place = lab_node_member(&error, "plain");
+    double kernel = 0.0, plain = 0.0, largest = 0.0, bar = 0.0;
+    if (!lab_node_number(&error, "kernel", &kernel, r->why) ||
+        !lab_node_number(&error, "plain", &plain, r->why) ||
+        !lab_node_number(&error, "largest", &largest, r->why) ||
+        !lab_node_number(&error, "bar", &bar, r->why))
+        return false;
+    const bool none = lse && !(spec->problem.features & ATT_LSE);
+    if (none && kernel == 0.0 && plain == 0.0 && largest == 0.0 && bar == 0.0)
+        return true;
+    if (none || !bar_follows(spec, lse, plain, largest, bar))
+        return lab_node_fail(&place, "does not follow from the plain reference's error",
+                             r->why);
+    if (!plain_is_plausible(spec, lse, plain, largest))
+        return lab_node_fail(&plain_place, "no plain reference is off by so much", r->why);
+    if (!(kernel >= 0.0 && kernel <= bar))
+        return lab_node_fail(&error, "an error is above its bar", r->why);
+    if (kernel / bar > r->a->worst_share)
+        r->a->worst_share = kernel / bar;
+    return true;
+}
+
+static bool judge_verify(reading *r, const lab_node *problem, const lab_spec *spec) {
+    const lab_node verify = lab_node_member(problem, "verify"),
+                   place = lab_node_member(&verify, "outcome"),
+                   rows = lab_node_member(&verify, "rows_checked");
+    const char *outcome = NULL;
+    double checked = 0.0, total = 0.0;
+    if (!lab_node_text(&verify, "outcome", &outcome, r->why) ||
+        !lab_node_number(&verify, "rows_checked", &checked, r->why) ||
+        !lab_node_number(&verify, "rows_total", &total, r->why))
+        return false;
+    if (strcmp(outcome, "pass") != 0)
+        return lab_node_fail(&place, "a problem did not pass", r->why);
+    if (!(checked <= total && (checked > 0.0 || total == 0.0)))
+        return lab_node_fail(&rows, "no row was checked, or more than there are", r->why);
+    return judge_error(r, &verify, spec, false) && judge_error(r, &verify, spec, true);
+}
+
+/* The machine code that `kernel` must have had; "" where this library cannot tell. */
+static void code_of(const reading *r, const att_kernel_row *kernel, char out[ATT_SHA256_HEX]) {
+    lab_code_digests digests = {.code = ""};
+    if (kernel != r->row)
+        lab_code_digests_of(&digests, kernel, r->a->cc, NULL);
+    snprintf(out, ATT_SHA256_HEX, "%s", kernel == r->row ? r->a->code : digests.code);
+}
+
+/* The launch record names the kernel and, on a GPU, the code of the subject. A kernel that merges runs behind the one that is recorded. */
+static bool judge_launch(reading *r, const lab_node *problem, const lab_spec *spec) {
+    const lab_node launch = lab_node_member(problem, "launch"),
+                   kernel_place = lab_node_member(&launch, "kernel"),
+                   code_place = lab_node_member(&launch, "code_sha256"),
+                   grid = lab_node_member(&launch, "grid");
+    const char *kernel = NULL, *code = NULL;
+    char words[160], want_code[ATT_SHA256_HEX];
+    if (!r->row)
+        return true;
+    if (!lab_node_text(&launch, "kernel", &kernel, r->why) ||
+        !lab_node_text(&launch, "code_sha256", &code, r->why) ||
+        !lab_node_is_array(&grid, r->why))
+        return false;
+    if (!*kernel && lab_verify_is_empty(&spec->problem))
+        return true;
+    const att_kernel_row *want =
+        lab_row_merges(r->row) ? lab_chooser_choice(&r->chooser, spec) : r->row;
+    if (!want) /* this library has no code of it */
+        return true;
+    snprintf(words, sizeof words, "is %.60s, where %.60s is wanted", kernel, want->id);
+    if (strcmp(kernel, want->id) != 0)
+        return lab_node_fail(&kernel_place, words, r->why);
+    if (!r->a->cc)
+        return true;
+    code_of(r, want, want_code);
+    if (*want_code && strcmp(code, want_code) != 0)
+        return lab_node_fail(&code_place, "is of other code than the statement", r->why);
+    for (size_t i = 0; i < 3; i++)
+        if (json_integer_value(json_array_get(grid.value, i)) < 1)
+            return lab_node_fail(&grid, "is no grid", r->why);
+    return true;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The least time of the problem on that GPU by its file; 0 where there is none. */
+static double floor_of(const reading *r, const lab_spec *spec) {
+    return r->described ? lab_bench_floor_ns(spec, &r->device, LAB_WARM) / clock_slack : 0.0;
+}
+
+/* The median that is claimed is that of the samples that are shown, and no time that this device cannot have. */
+static bool judge_samples(reading *r, const lab_node *timed, const lab_spec *spec) {
+    const lab_node median_place = lab_node_member(timed, "median_ns"),
+                   floor_place = lab_node_member(timed, "floor_ns");
+    double claimed = 0.0, floor = 0.0, *samples = NULL;
+    size_t count = 0;
+    if (!lab_node_time(timed, "median_ns", &claimed, r->why) ||
+        !lab_node_number(timed, "floor_ns", &floor, r->why) ||
+        !lab_node_times(timed, "samples_ns", &samples, &count, r->why))
+        return false;
+    qsort(samples, count, sizeof *samples, compare_numbers);
+    const double median = lab_quantile(samples, count, 0.5);
+    free(samples);
+    if (!is_near(claimed, median) && fabs(claimed - median) > 1e-6 * median)
+        return lab_node_fail(&median_place, "is not the median of the samples", r->why);
+    if (floor < floor_of(r, spec))
+        return lab_node_fail(&floor_place, "is below the least time of that device", r->why);
+    return claimed >= floor || lab_node_fail(&median_place, "is below the floor", r->why);
+}
+
+/* The problem of an entry: a line, or an object that has it. */
+static bool read_spec(reading *r, const lab_node *entry, lab_spec *spec) {
+    const lab_node place = lab_node_member(entry, "problem");
+    const char *line = json_string_value(
+        json_is_object(place.value) ? json_object_get(place.value, "spec") : place.value);
+    lab_message words;
+    if (!line)
+        return lab_node_fail(&place, "is missing", r->why);
+    return lab_spec_parse(spec, line, &words) || lab_node_fail(&place, words.text, r->why);
+}
+
+static bool judge_entries(reading *r, const lab_node *list, bool timed) {
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        const lab_node entry = lab_node_element(list, i);
+        lab_spec spec;
+        if (!read_spec(r, &entry, &spec) || !judge_verify(r, &entry, &spec) ||
+            !judge_launch(r, &entry, &spec) || (timed && !judge_samples(r, &entry, &spec)))
+            return false;
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------------- the lists */
+
+/* A list of the statement as it is walked beside the one that certify would take. */
+typedef struct walk {
+    reading *r;
+    const lab_node *list; /* "verified" or "timed" */
+    json_t *unsplit;      /* of a kernel that merges: problems whose keys were not split */
+    size_t at, passed;    /* in either */
+} walk;
+
+static const char *line_at(const json_t *list, size_t i) {
+    const json_t *entry = json_array_get(list, i), *problem = json_object_get(entry, "problem");
+    const char *line =
+        json_string_value(json_is_object(problem) ? json_object_get(problem, "spec") : problem);
+    return line ? line : "";
+}
+
+/* The next problem that certify would take must be the next of the list. */
+static bool walk_on(walk *w, const lab_spec *spec) {
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(spec, line, sizeof line);
+    const char *skipped = json_string_value(json_array_get(w->unsplit, w->passed));
+    if (strcmp(line_at(w->list->value, w->at), line) == 0) {
+        w->at++;
+        return true;
+    }
+    if (skipped && strcmp(skipped, line) == 0) {
+        w->passed++;
+        return true;
+    }
+    return lab_fail(&w->r->a->other_problems, "%s: %s: %.200s is missing", w->list->file,
+                    w->list->path, line);
+}
+
+static bool walk_ends(walk *w) {
+    if (w->at == json_array_size(w->list->value) && w->passed == json_array_size(w->unsplit))
+        return true;
+    return lab_fail(&w->r->a->other_problems,
+                    "%s: %s: has %zu problems, attest certify would take %zu", w->list->file,
+                    w->list->path, json_array_size(w->list->value), w->at);
+}
+
+static bool lists_agree(reading *r, const lab_node *predicate, const lab_suite_set *usual) {
+    const lab_node verified = lab_node_member(predicate, "verified"),
+                   timed = lab_node_member(predicate, "timed"),
+                   unsplit = lab_node_member(predicate, "unsplit");
+    const bool merges = lab_row_merges(r->row);
+    walk w = {.r = r,
+              .list = &verified,
+              .unsplit = merges ? json_object_get(unsplit.value, "verified") : NULL};
+    const lab_spec *spec;
+    size_t at = 0;
+    while ((spec = lab_chooser_next_checked(&r->chooser, usual, &at)))
+        if (!walk_on(&w, spec))
+            return false;
+    if (!walk_ends(&w))
+        return false;
+    const lab_spec **list = calloc(usual->timed.count + 1, sizeof *list);
+    if (!list)
+        return lab_fail(&r->a->other_problems, "no memory for the problems");
+    const size_t count = lab_chooser_timed(&r->chooser, usual, list);
+    w = (walk){.r = r,
+               .list = &timed,
+               .unsplit = merges ? json_object_get(unsplit.value, "timed") : NULL};
+    bool ok = true;
+    for (size_t i = 0; ok && i < count; i++)
+        ok = walk_on(&w, list[i]);
+    free(list);
+    return ok && walk_ends(&w);
+}
+
+bool lab_attested_problems(lab_attestation *a, const lab_node *predicate,
+                           const att_kernel_row *row, const lab_suite_set *usual,
+                           lab_message *why) {
+    const lab_node verified = lab_node_member(predicate, "verified"),
+                   timed = lab_node_member(predicate, "timed");
+    reading r = {.a = a, .row = row, .why = why};
+    a->verified = json_array_size(verified.value);
+    a->timed = json_array_size(timed.value);
+    if (a->verified == 0)
+        return lab_node_fail(&verified, "there is no problem in it", why);
+    if (a->timed == 0)
+        return lab_node_fail(&timed, "there is no problem in it", why);
+    if (!know_device(&r, predicate) || !judge_entries(&r, &verified, false) ||
+        !judge_entries(&r, &timed, true))
+        return false;
+    if (row && !a->partial && lab_chooser_could_run(&r.chooser))
+        lists_agree(&r, predicate, usual);
+    return true;
+}
