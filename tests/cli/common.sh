@@ -8,13 +8,23 @@ set -uo pipefail
 tests_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$tests_folder/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
-PATH=$BUILD:$PATH
-export PATH
+path=$PATH
+export PATH=$BUILD:$path
 unset ATTEST_ISA ATTEST_THREADS ATTEST_AMX_F32 ATTEST_SUITES ATTEST_DEVICES NO_COLOR
 unset ATTEST_DEVICE ATTEST_KERNEL ATTEST_ALLOW_SLOW ATTEST_JIT ATTEST_LAB_EXACT
 export ATTEST_ROWS= # whoever runs the tests may have rows of their own
 export ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 # as on a machine without a GPU
 export ATTEST_LIBNVML=/nonexistent/libnvidia-ml.so.1
+
+# From here on `attest` has code for GPUs, also where there is no nvcc to make any: see mk/images.mk.
+use_images() {
+    PATH=$BUILD/tests/images:$path
+}
+
+# Again the program that is installed.
+use_shipped() {
+    PATH=$BUILD:$path
+}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
