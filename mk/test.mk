@@ -94,3 +94,9 @@ test:
 	@BUILD=$(BUILD) scripts/setup.sh test
 	@$(MAKE) --no-print-directory $(JOBS) all $(UNIT_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh -v $(foreach runner,$(TEST_RUNNERS),"$(MAKE) --no-print-directory $(runner)")
+
+# The same commands on a Debian 12 with git and make alone: see tests/bare.sh. BARE_RUNNERS='test-unit test-cli' runs
+# these parts of `make test` there; without it, all.
+.PHONY: test-bare
+test-bare:
+	@BUILD=$(BUILD) BARE_RUNNERS='$(BARE_RUNNERS)' tests/bare.sh
