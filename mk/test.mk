@@ -2,7 +2,7 @@
 #
 # The sanitizers and the coverage are the same rules again, in a build folder of their own with
 # other flags: see `variant` below.
-.PHONY: test test-core test-unit test-threads test-property test-suites sanitize tsan coverage
+.PHONY: test test-core test-runner test-unit test-threads test-property test-suites sanitize tsan coverage
 
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 UNIT_TESTS      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
@@ -38,6 +38,10 @@ $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
 # Those that time something have the machine to themselves.
 TIMING_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_audit test_bench test_bench_gpu test_certify test_doctor test_peer)
 in_turns         = -j $(shell nproc) $(filter-out $(TIMING_TESTS),$(1)) alone $(filter $(TIMING_TESTS),$(1))
+
+# What counts the tests is tested first.
+test-runner:
+	@tests/test_run.sh
 
 test-unit: $(UNIT_TESTS)
 	@tests/run.sh $(call in_turns,$(UNIT_TESTS))
@@ -88,7 +92,7 @@ coverage:
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
 # Everything is built first, so that what the runners print is about tests.
-TEST_RUNNERS := test-layers test-cuda-build test-budgets test-hopper test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-cli test-browser test-numpy test-python test-install test-examples \
+TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-cli test-browser test-numpy test-python test-install test-examples \
                 test-other-compiler sanitize tsan coverage
 test:
 	@BUILD=$(BUILD) scripts/setup.sh test

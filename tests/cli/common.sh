@@ -1,7 +1,7 @@
 # common.sh: what the tests of the program share; sourced by each of them.
 #
 # Every test runs in a folder of its own, with `attest` on the path. A script ends with `finish`, which
-# prints `N passed, N failed`.
+# prints `N passed, N failed, N skipped`.
 # shellcheck shell=bash
 set -uo pipefail
 
@@ -32,6 +32,7 @@ cd "$scratch" || exit 1
 
 passed=0
 failed=0
+skipped=0
 
 pass() {
     passed=$((passed + 1))
@@ -43,6 +44,7 @@ fail() { # fail NAME REASON
 }
 
 skip() { # skip WHAT: say what was not tested, and why
+    skipped=$((skipped + 1))
     echo "skipped: $1"
 }
 
@@ -102,7 +104,7 @@ numpy_python() {
 }
 
 finish() {
-    echo "$passed passed, $failed failed"
+    echo "$passed passed, $failed failed, $skipped skipped"
     ((failed == 0))
     exit
 }

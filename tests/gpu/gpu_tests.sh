@@ -3,7 +3,7 @@
 #
 #   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows hopper variants hopper_variants programs measurement python sanitizer (all of them)
 #
-# Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
+# Prints a line a step, what failed, and closes with `N passed, N failed, N skipped`. LOGS (default a scratch folder) keeps what
 # the steps printed. A problem that no kernel serves is refused, which is counted, not failed: without --allow-slow a GPU
 # has nothing for float32.
 set -uo pipefail
@@ -14,6 +14,12 @@ logs=${LOGS:-$(mktemp -d)}
 mkdir -p "$logs"
 total_passed=0
 total_failed=0
+total_skipped=0
+
+skip() { # skip WHY: a part, or a step
+    total_skipped=$((total_skipped + 1))
+    echo "skipped: $1"
+}
 
 finish_step() { # finish_step NAME PASSED FAILED NOTE SECONDS
     total_passed=$((total_passed + $2))
@@ -36,6 +42,7 @@ step() { # step NAME SECONDS COMMAND...: run, count by the closing line; at leas
     local passed failed refused note=
     passed=$(last_count "$log" passed)
     failed=$(last_count "$log" failed)
+    total_skipped=$((total_skipped + $(last_count "$log" skipped)))
     refused=$(last_count "$log" refused)
     ((refused == 0)) || note="$refused refused"
     # 0: all holds; 3: nothing failed and something is not served here.
@@ -77,7 +84,7 @@ has_hopper() {
 
 needs_hopper() {
     has_hopper || {
-        echo 'skipped: no GPU of compute capability 9.0 here'
+        skip 'no GPU of compute capability 9.0 here'
         false
     }
 }
@@ -149,8 +156,12 @@ measurement() {
     done
     # shellcheck disable=SC2016 # $1 is the inner shell's
     step 'audit' 120 bash -c '"$1" audit --device cuda && echo "1 passed, 0 failed"' - "$attest"
-    [[ ! -e $build/peers/cublas.so ]] || step 'the cuBLAS peer' 120 "$attest" bench b2h8s512d64 b1h4hkv2s200sk333d128,bf16,causal=bottom-right,lse \
-        --device cuda --seconds 0.1 --peer "$build/peers/cublas.so"
+    if [[ -e $build/peers/cublas.so ]]; then
+        step 'the cuBLAS peer' 120 "$attest" bench b2h8s512d64 b1h4hkv2s200sk333d128,bf16,causal=bottom-right,lse \
+            --device cuda --seconds 0.1 --peer "$build/peers/cublas.so"
+    else
+        skip 'the cuBLAS peer: this build has none'
+    fi
     step 'bench seed in two processes' 120 "$attest" bench --suite seed --device cuda --seconds 0.1 --processes 2
 }
 
@@ -158,7 +169,7 @@ measurement() {
 python() {
     local example
     if ! python3 -c 'import pytest, torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
-        echo 'skipped: no Python here has PyTorch with a GPU, and pytest'
+        skip 'no Python here has PyTorch with a GPU, and pytest'
         return
     fi
     export PYTHONPATH=$build/python XLA_PYTHON_CLIENT_PREALLOCATE=false
@@ -166,9 +177,14 @@ python() {
     step "PyTorch's CUDA tensors" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_gpu.py
     if python3 -c 'import jax; assert jax.default_backend() == "gpu"' >/dev/null 2>&1; then
         step "JAX's programs" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_jax_program.py
+    else
+        skip "JAX's programs: no JAX here has a GPU"
     fi
     for example in cupy:cupy_gpu jax:jax_program torch:torch_dropin transformers:transformers_tokens; do
-        python3 -c "import ${example%:*}" >/dev/null 2>&1 || continue
+        if ! python3 -c "import ${example%:*}" >/dev/null 2>&1; then
+            skip "example ${example#*:}: ${example%:*} is not here"
+            continue
+        fi
         # shellcheck disable=SC2016 # $1 is the inner shell's
         step "example ${example#*:}" 200 bash -c 'python3 "examples/python/$1.py" && echo "1 passed, 0 failed"' - "${example#*:}"
     done
@@ -179,7 +195,7 @@ sanitizer() {
     local tool sanitizer
     sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
     if [[ ! -x $sanitizer ]]; then
-        echo 'skipped: compute-sanitizer is not here'
+        skip 'compute-sanitizer is not here'
         return
     fi
     for tool in memcheck racecheck initcheck synccheck; do
@@ -192,7 +208,7 @@ parts=("$@")
 [[ ${#parts[@]} -gt 0 ]] || parts=(suites rows hopper variants hopper_variants programs measurement python sanitizer)
 if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     cat "$logs/info.log"
-    echo '0 passed, 1 failed'
+    echo '0 passed, 1 failed, 0 skipped'
     exit 1
 fi
 grep '^GPU' "$logs/info.log"
@@ -205,5 +221,5 @@ for part in "${parts[@]}"; do
         ;;
     esac
 done
-echo "$total_passed passed, $total_failed failed"
+echo "$total_passed passed, $total_failed failed, $total_skipped skipped"
 ((total_failed == 0))
