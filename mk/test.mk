@@ -39,9 +39,9 @@ $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
 TIMING_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_audit test_bench test_bench_gpu test_certify test_doctor test_peer)
 in_turns         = -j $(shell nproc) $(filter-out $(TIMING_TESTS),$(1)) alone $(filter $(TIMING_TESTS),$(1))
 
-# What counts the tests is tested first.
+# What sets up and counts the tests is tested first.
 test-runner:
-	@tests/test_run.sh
+	@tests/run.sh tests/test_run.sh tests/test_setup.sh
 
 test-unit: $(UNIT_TESTS)
 	@tests/run.sh $(call in_turns,$(UNIT_TESTS))

@@ -117,7 +117,8 @@ has_nvdisasm() {
 fetch_nvdisasm() {
     local tools=${BUILD:-build}/tools
     echo 'setup: fetching nvidia-cuda-nvdisasm'
-    if python3 -m pip install --quiet --target "$tools" nvidia-cuda-nvdisasm >/dev/null 2>&1; then
+    if python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "$tools" \
+        -r "${BASH_SOURCE[0]%/*}/nvdisasm.txt" >/dev/null 2>&1; then
         chmod +x "$tools"/nvidia/cu*/bin/nvdisasm
     else
         echo 'setup: nvidia-cuda-nvdisasm cannot be had; the machine code of fwd_sm90 will not be read'
