@@ -91,7 +91,7 @@ check_bare() { # it is what it is meant to be
 }
 
 run_tests() {
-    local started=$SECONDS
+    local started=$SECONDS failed=()
     rm -rf "$system"
     cp -a "$base" "$system"
     cp -L /etc/resolv.conf "$system/etc/resolv.conf" 2>/dev/null || true
@@ -99,9 +99,10 @@ run_tests() {
     clone
     check_bare
     echo '== make run'
-    inside make run || fail "make run fails; the system is left in $system"
+    inside make run || failed+=('make run')
     echo '== make test'
-    inside make test ${BARE_RUNNERS:+TEST_RUNNERS="$BARE_RUNNERS"} || fail "make test fails; the system is left in $system"
+    inside make test ${BARE_RUNNERS:+TEST_RUNNERS="$BARE_RUNNERS"} || failed+=('make test')
+    [[ ${#failed[@]} -eq 0 ]] || fail "${failed[*]}: failed after $((SECONDS - started)) s; the system is left in $system"
     echo "test-bare: make run and make test pass on a Debian 12 with git and make alone ($((SECONDS - started)) s)"
 }
 
