@@ -2,7 +2,7 @@
 #
 # The sanitizers and the coverage are the same rules again, in a build folder of their own with
 # other flags: see `variant` below.
-.PHONY: test test-core test-unit test-threads test-property test-suites sanitize tsan coverage
+.PHONY: test test-core test-runner test-unit test-threads test-property test-suites sanitize tsan coverage
 
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 UNIT_TESTS      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
@@ -17,9 +17,9 @@ $(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libsupport.a $(BUILD)/liblab.a $(BUILD)/libattest.a
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libsupport.a $(BUILD)/liblab.a $(TEST_IMAGES) $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ $(JANSSON) -lcmocka $(LDLIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(TEST_LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) -lcmocka $(LDLIBS)
 
 comma := ,
 
@@ -40,6 +40,10 @@ $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
 # Those that time something have the machine to themselves.
 TIMING_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_audit test_bench test_bench_gpu test_certify test_doctor test_peer)
 in_turns         = -j $(shell nproc) $(filter-out $(TIMING_TESTS),$(1)) alone $(filter $(TIMING_TESTS),$(1))
+
+# What sets up and counts the tests is tested first.
+test-runner:
+	@tests/run.sh tests/test_run.sh tests/test_setup.sh
 
 test-unit: $(UNIT_TESTS)
 	@tests/run.sh $(call in_turns,$(UNIT_TESTS))
@@ -90,9 +94,15 @@ coverage:
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
 # Everything is built first, so that what the runners print is about tests.
-TEST_RUNNERS := test-layers test-cuda-build test-budgets test-hopper test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-cli test-browser test-numpy test-python test-install test-examples \
+TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-cli test-browser test-numpy test-python test-install test-examples \
                 test-other-compiler sanitize tsan coverage
 test:
 	@BUILD=$(BUILD) scripts/setup.sh test
 	@$(MAKE) --no-print-directory $(JOBS) all $(UNIT_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh -v $(foreach runner,$(TEST_RUNNERS),"$(MAKE) --no-print-directory $(runner)")
+
+# The same commands on a Debian 12 with git and make alone: see tests/bare.sh. BARE_RUNNERS='test-unit test-cli' runs
+# these parts of `make test` there; without it, all.
+.PHONY: test-bare
+test-bare:
+	@BUILD=$(BUILD) BARE_RUNNERS='$(BARE_RUNNERS)' tests/bare.sh

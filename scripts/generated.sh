@@ -14,8 +14,8 @@ if [[ $1 == --check ]]; then
     check=true
     shift
 fi
-PATH=$(cd "$1" && pwd):$PATH
-export PATH
+build=$(cd "$1" && pwd)
+export PATH=$build/tests/images:$build:$PATH # the program that has code for GPUs wherever it is built: mk/images.mk
 export COLUMNS=80 # reports are as wide as the terminal
 shift
 new=$(mktemp)

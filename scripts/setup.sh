@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# setup.sh: make sure that what `make run`, `make test` or `make lint` needs is on this machine.
+# setup.sh: make sure that what `make run`, `make test`, `make lint` or `make test-bare` needs is on this machine.
 #
-#   [BUILD=build] scripts/setup.sh run|test|lint
+#   [BUILD=build] scripts/setup.sh run|test|lint|bare
 #
 # Silent and instant when nothing is missing. Otherwise installs the missing Debian packages where
 # root or passwordless sudo allows; where not, names them in one line and exits 3. The disassembler of
@@ -101,6 +101,12 @@ need_for_lint() {
     need python3-dev has_python_headers
 }
 
+need_for_bare() {
+    need debootstrap has_command debootstrap
+    need debian-archive-keyring test -e /usr/share/keyrings/debian-archive-keyring.gpg
+    need git has_command git
+}
+
 has_nvdisasm() {
     local nvcc
     nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
@@ -111,7 +117,8 @@ has_nvdisasm() {
 fetch_nvdisasm() {
     local tools=${BUILD:-build}/tools
     echo 'setup: fetching nvidia-cuda-nvdisasm'
-    if python3 -m pip install --quiet --target "$tools" nvidia-cuda-nvdisasm >/dev/null 2>&1; then
+    if python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "$tools" \
+        -r "${BASH_SOURCE[0]%/*}/nvdisasm.txt" >/dev/null 2>&1; then
         chmod +x "$tools"/nvidia/cu*/bin/nvdisasm
     else
         echo 'setup: nvidia-cuda-nvdisasm cannot be had; the machine code of fwd_sm90 will not be read'
@@ -147,9 +154,9 @@ install_missing() {
 
 main() {
     case ${1:-} in
-    run | test | lint) "need_for_$1" ;;
+    run | test | lint | bare) "need_for_$1" ;;
     *)
-        echo "usage: setup.sh run|test|lint" >&2
+        echo "usage: setup.sh run|test|lint|bare" >&2
         exit 2
         ;;
     esac

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# run.sh: run commands, count their tests, and close with `N passed, N failed`.
+# run.sh: run commands, count their tests, and close with `N passed, N failed, N skipped`.
 #
 #   tests/run.sh [-v | -j JOBS] COMMAND...
 #
 # Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted
-# from its last line of the form `N passed, N failed`, else from the totals that cmocka prints; one that counts
-# nothing is one test. A non-zero exit without a counted failure is one failure. What a command prints
+# from its last line of the form `N passed, N failed[, N skipped]`, else from the totals that cmocka prints. One that
+# counts nothing is one test, which is skipped where its last line begins with `skipped: `; each such line before the last
+# is one more skipped test. A non-zero exit without a counted failure is one failure. What a command prints
 # is shown when it fails; with -v, as it runs; lines that begin with `skipped: `, always. With -j, JOBS commands are at work at
 # once, but those after a word `alone` one by one, when the others are done. Exits 0 only if nothing failed.
 set -uo pipefail
@@ -27,6 +28,7 @@ logs=$(mktemp -d)
 trap 'jobs -p | xargs -r kill; rm -rf "$logs"' EXIT
 total_passed=0
 total_failed=0
+total_skipped=0
 summary=
 
 count() { # count LOG PATTERN: the number captured by the last line that matches, or 0
@@ -35,22 +37,28 @@ count() { # count LOG PATTERN: the number captured by the last line that matches
     echo "${number:-0}"
 }
 
-tally() { # tally LOG STATUS: set `passed` and `failed`, and add them up
-    local closing='^([0-9]+) passed, ([0-9]+) failed$'
-    if grep -qE "$closing" "$1"; then
-        passed=$(count "$1" '^([0-9]+) passed, [0-9]+ failed$')
-        failed=$(count "$1" '^[0-9]+ passed, ([0-9]+) failed$')
-    else
+tally() { # tally LOG STATUS: set `passed`, `failed` and `skipped`, and add them up
+    local p='([0-9]+) passed' f='([0-9]+) failed' s='([0-9]+) skipped'
+    if grep -qE "^$p, $f(, $s)?$" "$1"; then
+        passed=$(count "$1" "^$p, [0-9]+ failed(, [0-9]+ skipped)?$")
+        failed=$(count "$1" "^[0-9]+ passed, $f(, [0-9]+ skipped)?$")
+        # The last line is the one that counts: it has no third number where nothing is skipped.
+        skipped=$(grep -E "^$p, $f(, $s)?$" "$1" | tail -n 1 | grep -oE '[0-9]+ skipped' || echo 0)
+        skipped=${skipped% *}
+    elif grep -qE '^\[  (PASSED|FAILED)  \] [0-9]+ test\(s\)' "$1"; then
         passed=$(count "$1" '^\[  PASSED  \] ([0-9]+) test\(s\).*')
         failed=$(count "$1" '^\[  FAILED  \] ([0-9]+) test\(s\).*')
+        skipped=$(count "$1" '^\[  SKIPPED \] ([0-9]+) test\(s\).*')
+    else
+        failed=0
+        skipped=$(grep -c '^skipped: ' "$1")
+        passed=0
+        [[ $2 -ne 0 || $(tail -n 1 "$1") == 'skipped: '* ]] || passed=1
     fi
-    if [[ $2 -ne 0 ]]; then
-        failed=$((failed > 0 ? failed : 1))
-    elif ((passed + failed == 0)); then
-        passed=1
-    fi
+    [[ $2 -eq 0 ]] || failed=$((failed > 0 ? failed : 1))
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
+    total_skipped=$((total_skipped + skipped))
 }
 
 run() { # run NUMBER COMMAND: its log, then (last) its status and seconds
@@ -71,7 +79,7 @@ report() { # report NUMBER COMMAND: what came of it
     read -r status seconds <"$log.end"
     tally "$log" "$status"
     if $verbose; then
-        summary+=$(printf '%-20s %5d passed %4d failed %5d s' "${2##* }" "$passed" "$failed" "$seconds")$'\n'
+        summary+=$(printf '%-20s %5d passed %4d failed %4d skipped %5d s' "${2##* }" "$passed" "$failed" "$skipped" "$seconds")$'\n'
         return
     fi
     if ((failed > 0)); then
@@ -79,7 +87,7 @@ report() { # report NUMBER COMMAND: what came of it
     else
         grep '^skipped: ' "$log"
     fi
-    printf '%-36s %4d passed %4d failed %4d s\n' "${2##*/}" "$passed" "$failed" "$seconds"
+    printf '%-36s %4d passed %4d failed %4d skipped %4d s\n' "${2##*/}" "$passed" "$failed" "$skipped" "$seconds"
 }
 
 # Reports come in the order of the commands, as soon as those before are done.
@@ -117,5 +125,5 @@ for i in "${!commands[@]}"; do
 done
 
 printf '%s' "$summary"
-echo "$total_passed passed, $total_failed failed"
+echo "$total_passed passed, $total_failed failed, $total_skipped skipped"
 ((total_failed == 0))

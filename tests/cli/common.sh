@@ -1,20 +1,30 @@
 # common.sh: what the tests of the program share; sourced by each of them.
 #
 # Every test runs in a folder of its own, with `attest` on the path. A script ends with `finish`, which
-# prints `N passed, N failed`.
+# prints `N passed, N failed, N skipped`.
 # shellcheck shell=bash
 set -uo pipefail
 
 tests_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$tests_folder/../.." && pwd)
 BUILD=$(cd "${BUILD:-$root/build}" && pwd)
-PATH=$BUILD:$PATH
-export PATH
+path=$PATH
+export PATH=$BUILD:$path
 unset ATTEST_ISA ATTEST_THREADS ATTEST_AMX_F32 ATTEST_SUITES ATTEST_DEVICES NO_COLOR
 unset ATTEST_DEVICE ATTEST_KERNEL ATTEST_ALLOW_SLOW ATTEST_JIT ATTEST_LAB_EXACT
 export ATTEST_ROWS= # whoever runs the tests may have rows of their own
 export ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 # as on a machine without a GPU
 export ATTEST_LIBNVML=/nonexistent/libnvidia-ml.so.1
+
+# From here on `attest` has code for GPUs, also where there is no nvcc to make any: see mk/images.mk.
+use_images() {
+    PATH=$BUILD/tests/images:$path
+}
+
+# Again the program that is installed.
+use_shipped() {
+    PATH=$BUILD:$path
+}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -22,6 +32,7 @@ cd "$scratch" || exit 1
 
 passed=0
 failed=0
+skipped=0
 
 pass() {
     passed=$((passed + 1))
@@ -33,6 +44,7 @@ fail() { # fail NAME REASON
 }
 
 skip() { # skip WHAT: say what was not tested, and why
+    skipped=$((skipped + 1))
     echo "skipped: $1"
 }
 
@@ -92,7 +104,7 @@ numpy_python() {
 }
 
 finish() {
-    echo "$passed passed, $failed failed"
+    echo "$passed passed, $failed failed, $skipped skipped"
     ((failed == 0))
     exit
 }

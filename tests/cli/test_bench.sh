@@ -5,6 +5,7 @@ source "$(dirname "$0")/common.sh"
 
 # A GPU that computes on the host; a launch takes 200 us of its own clock, give or take one per cent.
 fakes=$BUILD/tests/fake_cuda
+use_images
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so FAKE_CUDA_COMPUTES=1
 export ATTEST_LIBNVML=$fakes/libfake_nvml.so XDG_CACHE_HOME=$scratch/cache
 tiny=('b1h1s16d64' 'b1h1s8d64,causal' --seconds 0)

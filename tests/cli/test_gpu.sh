@@ -4,6 +4,7 @@
 source "$(dirname "$0")/common.sh"
 
 fakes=$BUILD/tests/fake_cuda
+use_images
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so
 export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache
 

@@ -89,14 +89,13 @@ handicap slow 1 'its run takes [0-9.]+ times as long as its own direct call: a r
 handicap wrong 1 'direct: o\[b=0 h=0 row=0 col=0\] is -?nan' -DDIRECT_WRONG
 handicap none 0 '^2 passed, 0 failed' -DDIRECT_NONE
 
-# The cuBLAS peer on a GPU that computes, but where there is no cuBLAS.
-if [[ -e $BUILD/peers/cublas.so ]]; then
-    ATTEST_LIBCUDA=$BUILD/tests/fake_cuda/libfake_cuda.so ATTEST_LIBCUBLAS=/nonexistent/libcublas.so FAKE_CUDA_COMPUTES=1 \
-        expect 'no cuBLAS' 0 out='cublas: supports: cuBLAS is not found' -- \
-        verify b1h2s64d64 --device cuda --peer "$BUILD/peers/cublas.so"
-else
-    skip 'the cuBLAS peer: no nvcc'
-fi
+# The cuBLAS peer on a GPU that computes, but where there is no cuBLAS. Without nvcc the tests have one of their own.
+cublas=$BUILD/peers/cublas.so
+[[ -e $cublas ]] || cublas=$BUILD/tests/peers/cublas.so
+use_images
+ATTEST_LIBCUDA=$BUILD/tests/fake_cuda/libfake_cuda.so ATTEST_LIBCUBLAS=/nonexistent/libcublas.so FAKE_CUDA_COMPUTES=1 \
+    expect 'no cuBLAS' 0 out='cublas: supports: cuBLAS is not found' -- \
+    verify b1h2s64d64 --device cuda --peer "$cublas"
 
 peers=()
 for _ in {1..17}; do peers+=(--peer "./plain_peer.so"); done

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/common.sh"
 
 # ---------------------------------------------------------------------------- plan
+use_images
 for device in l4 a100 rtx4090 h100 h200 a10; do
     expect "plan for $device" 0 out="^chosen +fwd_sm[89]0_.*f16_d64_" -- plan b1h8s512d64 --device $device --json $device.json
     check "$device: json" json $device.json 'd["schema"] == "attest-plan-1" and d["device"]["from"].endswith("'$device'.json")'
@@ -47,6 +48,7 @@ no_gpu 'without a GPU and without --device' 3 err='--device plans for one that i
 no_gpu 'cuda:0 without a GPU' 3 -- plan b1h8s512d64 --device cuda:0
 
 # -------------------------------------------------------------------------- doctor
+use_shipped
 no_gpu 'doctor on a machine without a GPU' 0 out='^ok +run cpu +(fwd|decode)_cpu_[a-z0-9]+ ran, as was meant' -- doctor --device cpu --json doctor.json
 check 'doctor json' json doctor.json 'd["schema"] == "attest-doctor-1" and len(d["runs"]) == 1 and len(d["runs"][0]["samples_ns"]) == 5'
 check 'each finding has a level, each warning a remedy' json doctor.json \
@@ -66,20 +68,15 @@ check 'doctor alone' test $? -eq 0
 check 'misses its data' grep -qE '^warn +data +no suite' alone.out
 
 # Damaged machine code is found: one byte of a kernel is changed in a copy of the program.
-python3 - "$BUILD/attest" damaged <<'PY'
+use_images
+python3 - "$(command -v attest)" damaged <<'PY'
 import sys
 data = bytearray(open(sys.argv[1], "rb").read())
-at = data.find(b"\x50\xed\x55\xba")  # how a fat binary begins
-if at >= 0:
-    data[at + 200] ^= 1
-    open(sys.argv[2], "wb").write(data)
+data[data.index(b"\x50\xed\x55\xba") + 200] ^= 1  # how a fat binary begins
+open(sys.argv[2], "wb").write(data)
 PY
-if [[ -e damaged ]]; then
-    chmod +x damaged
-    ./damaged doctor --device cpu >damaged.out 2>&1
-    check 'doctor finds damage' test $? -eq 1
-    check 'and names the kernel' grep -qE '^fail +code +[a-z0-9_]+ for compute capability .* digest' damaged.out
-else
-    skip 'damaged machine code: this build has none'
-fi
+chmod +x damaged
+./damaged doctor --device cpu >damaged.out 2>&1
+check 'doctor finds damage' test $? -eq 1
+check 'and names the kernel' grep -qE '^fail +code +[a-z0-9_]+ for compute capability .* digest' damaged.out
 finish

@@ -5,6 +5,7 @@
 source "$(dirname "$0")/common.sh"
 
 fakes=$BUILD/tests/fake_cuda
+use_images
 expect 'tune without a GPU' 3 err='the kernels of the CPU have no constants' -- tune b1h1s17d16
 expect 'tune, the CPU by name' 3 err='the kernels of the CPU have no constants' -- tune b1h1s17d16 --device cpu
 expect 'ablate without a GPU' 3 err='the kernels of the CPU have no constants' -- ablate b1h1s17d16

@@ -3,7 +3,7 @@
 #
 #   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows hopper variants hopper_variants programs measurement python sanitizer (all of them)
 #
-# Prints a line a step, what failed, and closes with `N passed, N failed`. LOGS (default a scratch folder) keeps what
+# Prints a line a step, what failed, and closes with `N passed, N failed, N skipped`. LOGS (default a scratch folder) keeps what
 # the steps printed. A problem that no kernel serves is refused. tests/gpu/refusals.txt lists those of the suites that must be;
 # any other refusal is a failure. A kernel that is forced by name refuses what it is not for: that is counted, not failed.
 #
@@ -20,6 +20,7 @@ tests=$(dirname "$0")
 refusals=$tests/refusals.txt
 total_passed=0
 total_failed=0
+total_skipped=0
 
 record() { # record WORD...: a line of results
     local IFS=$'\t'
@@ -27,6 +28,7 @@ record() { # record WORD...: a line of results
 }
 
 skip() { # skip WHY: this part, or some of it, cannot run here
+    total_skipped=$((total_skipped + 1))
     echo "skipped: $1"
     record skipped "$1"
 }
@@ -61,6 +63,7 @@ run_step() { # run_step STATUS NAME SECONDS COMMAND...
     local passed failed refused note=
     passed=$(last_count "$log" passed)
     failed=$(last_count "$log" failed)
+    total_skipped=$((total_skipped + $(last_count "$log" skipped)))
     refused=$(last_count "$log" refused)
     ((refused == 0)) || note="$refused refused"
     if ((status != 0 && status != also && failed == 0)); then
@@ -173,8 +176,12 @@ measurement() {
     done
     # shellcheck disable=SC2016 # $1 is the inner shell's
     step 'audit' 120 bash -c '"$1" audit --device cuda && echo "1 passed, 0 failed"' - "$attest"
-    [[ ! -e $build/peers/cublas.so ]] || step 'the cuBLAS peer' 120 "$attest" bench b2h8s512d64 b1h4hkv2s200sk333d128,bf16,causal=bottom-right,lse \
-        --device cuda --seconds 0.1 --peer "$build/peers/cublas.so"
+    if [[ -e $build/peers/cublas.so ]]; then
+        step 'the cuBLAS peer' 120 "$attest" bench b2h8s512d64 b1h4hkv2s200sk333d128,bf16,causal=bottom-right,lse \
+            --device cuda --seconds 0.1 --peer "$build/peers/cublas.so"
+    else
+        skip 'the cuBLAS peer: this build has none'
+    fi
     step 'bench seed in two processes' 120 "$attest" bench --suite seed --device cuda --seconds 0.1 --processes 2
 }
 
@@ -190,9 +197,14 @@ python() {
     step "PyTorch's CUDA tensors" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_gpu.py
     if python3 -c 'import jax; assert jax.default_backend() == "gpu"' >/dev/null 2>&1; then
         step "JAX's programs" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_jax_program.py
+    else
+        skip "JAX's programs: no JAX here has a GPU"
     fi
     for example in cupy:cupy_gpu jax:jax_program torch:torch_dropin transformers:transformers_tokens; do
-        python3 -c "import ${example%:*}" >/dev/null 2>&1 || continue
+        if ! python3 -c "import ${example%:*}" >/dev/null 2>&1; then
+            skip "example ${example#*:}: ${example%:*} is not here"
+            continue
+        fi
         # shellcheck disable=SC2016 # $1 is the inner shell's
         step "example ${example#*:}" 200 bash -c 'python3 "examples/python/$1.py" && echo "1 passed, 0 failed"' - "${example#*:}"
     done
@@ -216,7 +228,7 @@ parts=("$@")
 [[ ${#parts[@]} -gt 0 ]] || parts=(suites rows hopper variants hopper_variants programs measurement python sanitizer)
 if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     cat "$logs/info.log"
-    echo '0 passed, 1 failed'
+    echo '0 passed, 1 failed, 0 skipped'
     exit 1
 fi
 grep '^GPU' "$logs/info.log"
@@ -236,5 +248,5 @@ for part in "${parts[@]}"; do
         ;;
     esac
 done
-echo "$total_passed passed, $total_failed failed"
+echo "$total_passed passed, $total_failed failed, $total_skipped skipped"
 ((total_failed == 0))

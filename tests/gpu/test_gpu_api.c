@@ -1,6 +1,6 @@
 /* test_gpu_api.c: the library on a real GPU, as a caller meets it: records, graphs, threads, repeats, faults.
  *
- * Needs no test library. Prints a line for every failure and closes with "N passed, M failed".
+ * Needs no test library. Prints a line for every failure and closes with "N passed, M failed, K skipped".
  * With the argument "fault" it only shows what follows a fault of the device, which ends the process's use of it. */
 #include <limits.h>
 #include <math.h>
@@ -332,7 +332,7 @@ static void test_bad_workspace(void) {
 
 static void test_other_device(void) {
     if (att_cuda_device_count(NULL, 0) < 2) {
-        puts("skipped: a pointer of another GPU, for want of one");
+        skip_test("a pointer of another GPU, for want of one");
         return;
     }
     att_cuda_device *second;

@@ -8,7 +8,7 @@
  * form in float64. A kernel that weighs keys against anything else than their maximum meets weights here that its
  * arithmetic does not hold. Batch entries are places, heads are rows: a launch tries all of them.
  *
- * Needs no test library. Prints a line for every launch that is wrong and closes with "N passed, M failed". */
+ * Needs no test library. Prints a line for every launch that is wrong and closes with "N passed, M failed, K skipped". */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* test_runtime.c: the CUDA runtime on a real GPU: load, launch, record, capture, threads, faults.
  *
- * Needs nothing but the library and a kernel of its own (probe.cu). Prints "N passed, M failed". */
+ * Needs nothing but the library and a kernel of its own (probe.cu). Prints "N passed, M failed, K skipped". */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -438,7 +438,7 @@ int main(void) {
             test_capture_first_launch();
             test_threads();
         } else {
-            printf("skipped: no NVRTC, so nothing was compiled here\n");
+            skip_test("no NVRTC, so nothing was compiled here");
         }
         test_sticky(f);
     }

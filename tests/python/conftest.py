@@ -15,4 +15,5 @@ def pytest_terminal_summary(terminalreporter):
     for reason in reasons:
         terminalreporter.write_line(f"skipped: {reason.removeprefix('Skipped: ')}")
     failed = len(stats.get("failed", [])) + len(stats.get("error", []))
-    terminalreporter.write_line(f"{len(stats.get('passed', []))} passed, {failed} failed")
+    passed, skipped = (len(stats.get(word, [])) for word in ("passed", "skipped"))
+    terminalreporter.write_line(f"{passed} passed, {failed} failed, {skipped} skipped")

@@ -101,11 +101,6 @@ static lab_certified certify(const char *id, const char *timed) {
     return done;
 }
 
-/* Nothing to certify where the library holds no machine code. */
-static bool has_code(void) {
-    return att_embedded_codes[0].id != NULL;
-}
-
 static void keep(json_t *statement, const char *place, const char *id) {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", folder, place);
@@ -160,8 +155,6 @@ static void test_certify__every_role__gives_a_statement_that_holds(void **state)
                  {ATT_ROLE_GENERAL, "b1h2s40d64,fp16"}, /* it would not be chosen */
                  {ATT_ROLE_DECODE, "b1h4hkv2s1sk600d64,fp16"},
                  {ATT_ROLE_COMBINE, "b1h4hkv2s1sk600d60,fp16"}};
-    if (!has_code())
-        skip();
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         const char *id = first_of_role(roles[i].role);
         expect_certified(id, roles[i].timed);
@@ -179,8 +172,6 @@ static void test_certify__every_role__gives_a_statement_that_holds(void **state)
 
 static void test_certify__a_wrong_answer__gives_none(void **state) {
     (void)state;
-    if (!has_code())
-        skip();
     wrong = true;
     lab_certified done = certify(first_of_role(ATT_ROLE_PLAIN), "b1h2s40d32,fp16");
     wrong = false;
@@ -191,8 +182,6 @@ static void test_certify__a_wrong_answer__gives_none(void **state) {
 
 static void test_certify__no_problem_for_it__is_impossible(void **state) {
     (void)state;
-    if (!has_code())
-        skip();
     /* Not for this GPU. */
     lab_certified done = certify("fwd_sm80_f16_d64_m64n64s2", "b1h2s40d64,fp16");
     assert_null(done.statement);
@@ -207,9 +196,8 @@ static void test_certify__no_problem_for_it__is_impossible(void **state) {
 static void test_wants__production_kernels_of_the_device__by_pattern(void **state) {
     (void)state;
     const size_t plain = row_of(first_of_role(ATT_ROLE_PLAIN)), rung = row_of("naive_sm80");
-    const bool available = has_code();
-    assert_int_equal(lab_certify_wants(gpu, plain, NULL), available);
-    assert_int_equal(lab_certify_wants(gpu, plain, "fwd_*"), available);
+    assert_true(lab_certify_wants(gpu, plain, NULL));
+    assert_true(lab_certify_wants(gpu, plain, "fwd_*"));
     assert_false(lab_certify_wants(gpu, plain, "decode_*"));
     assert_false(lab_certify_wants(gpu, rung, NULL));
     assert_false(lab_certify_wants(gpu, row_of("fwd_cpu_portable"), NULL));
@@ -242,8 +230,6 @@ static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
     (void)state;
     lab_suite rows, gpu_suite, timed;
     lab_message why;
-    if (!has_code())
-        skip();
     if (!lab_suite_read(&rows, SUITES "/rows.txt", &why) ||
         !lab_suite_read(&gpu_suite, SUITES "/gpu.txt", &why) ||
         !lab_suite_read(&timed, SUITES "/certify.txt", &why))
@@ -420,14 +406,12 @@ static void test_standing__other_machine_code__is_stale(void **state) {
     set_launches(statement, "timed", other_digest);
     keep(statement, "h200", id);
     lab_judged judged = judged_of("h200", id);
-    if (has_code()) {
-        assert_int_equal(judged.standing, LAB_STALE);
-        assert_non_null(strstr(judged.why.text, "machine code"));
-        json_object_set_new(json_object_get(predicate_of(statement), "compiler"), "name",
-                            json_string("nvcc of tomorrow"));
-        keep(statement, "h200", id);
-        judged = judged_of("h200", id);
-    }
+    assert_int_equal(judged.standing, LAB_STALE);
+    assert_non_null(strstr(judged.why.text, "machine code"));
+    json_object_set_new(json_object_get(predicate_of(statement), "compiler"), "name",
+                        json_string("nvcc of tomorrow"));
+    keep(statement, "h200", id);
+    judged = judged_of("h200", id);
     assert_int_equal(judged.standing, LAB_ELSEWHERE);
     json_decref(statement);
 }
@@ -843,9 +827,7 @@ static int set_up(void **state) {
         .size = sizeof on_cpu, .device = ATT_DEVICE_CPU, .threads = 2};
     const att_context_options on_gpu = {.size = sizeof on_gpu, .device = ATT_DEVICE_CUDA};
     assert_ok(att_context_create(&cpu, &on_cpu));
-    /* Without machine code there is no GPU to speak of, and the tests of it are skipped. */
-    if (att_context_create(&gpu, &on_gpu) != ATT_OK)
-        assert_ok(att_context_create(&gpu, &on_cpu));
+    assert_ok(att_context_create(&gpu, &on_gpu));
     return 0;
 }
 

@@ -1,0 +1,39 @@
+# images.mk: GPU code for the tests on a machine without nvcc: files that stand in for what nvcc gives.
+#
+# TEST_IMAGES goes into every unit test that has no table of its own, and into a second program,
+# $(BUILD)/tests/images/attest, which the tests run on the fake GPU. Nothing that is installed has them. With nvcc the
+# code is the library's own: TEST_IMAGES is empty and the second program is the first.
+IMAGES       := $(CUDA_OUT)/stand_in
+TEST_IMAGES  := $(if $(NVCC),,$(BUILD)/libimages.a)
+TEST_PROGRAM := $(BUILD)/tests/images/attest
+
+# -u takes the table from the first archive that has one, which stands before the library.
+images_first = $(if $(TEST_IMAGES),-Wl$(comma)-u$(comma)att_embedded_codes)
+
+$(IMAGES)/embedded.c: tests/fake_cuda/stand_in_images.sh scripts/cuda_embed.sh $(CUDA_OUT)/rows.mk $(CUDA_TEXTS) $(CUDA_OUT)/embedded.list
+	@tests/fake_cuda/stand_in_images.sh $(IMAGES) $(CUDA_OUT)/rows.mk
+	@scripts/cuda_embed.sh $(IMAGES)/*.fatbin $(CUDA_TEXTS) >$@.new
+	@mv $@.new $@
+
+$(BUILD)/obj/stand_in_embedded.o: $(IMAGES)/embedded.c src/cuda/embed.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+$(BUILD)/libimages.a: $(BUILD)/obj/stand_in_embedded.o
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+# Suites and devices are looked for beside the program.
+ifneq ($(NVCC),)
+$(TEST_PROGRAM): $(BUILD)/attest
+	@mkdir -p $(@D)
+	@ln -sfn ../../attest $@
+else
+$(TEST_PROGRAM): $(CLI_OBJECTS) $(BUILD)/liblab.a $(TEST_IMAGES) $(BUILD)/libattest.a
+	@mkdir -p $(@D)
+	@rm -f $@
+	@ln -sfn ../../suites ../../devices $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) $(LDLIBS)
+endif
+
+test-cli: | $(TEST_PROGRAM)

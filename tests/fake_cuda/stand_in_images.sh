@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# stand_in_images.sh: write files in place of compiled kernels, for tests on a machine without nvcc.
+#
+#   tests/fake_cuda/stand_in_images.sh FOLDER ROWS_MK
+#
+# ROWS_MK is what scripts/cuda_rows.c printed. FOLDER gets the files that nvcc would give: ID.sm_XX.fatbin per target,
+# and ID.compute_80.fatbin where a target is 8.x. They begin as a fat binary does and hold their name, which is all that
+# the fake driver and the tests read.
+set -euo pipefail
+
+folder=$1
+rows=$2
+
+write_image() { # write_image NAME: 256 bytes and the name, so that no two are equal
+    printf '\x50\xed\x55\xba%-252s%s\n' 'stands in for' "$1" >"$folder/$1.fatbin"
+}
+
+mkdir -p "$folder"
+rm -f "$folder"/*.fatbin
+while IFS=, read -r _ id _ targets; do
+    targets=${targets%%)*}
+    for cc in $targets; do
+        case $cc in
+        9*) write_image "$id.sm_${cc}a" ;;
+        *) write_image "$id.sm_$cc" ;;
+        esac
+    done
+    [[ $targets != *' 8'* ]] || write_image "$id.compute_80"
+done <"$rows"

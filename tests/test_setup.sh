@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# test_setup.sh: what scripts/setup.sh fetches with pip is one version with one digest, and nothing else is fetched so.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0
+failed=0
+
+check() { # check NAME COMMAND...
+    local name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED $name"
+        failed=$((failed + 1))
+    fi
+}
+
+# A toolkit without a disassembler, and a Python that writes down how it is called.
+mkdir "$scratch/bin"
+printf '#!/bin/sh\n' >"$scratch/bin/nvcc"
+# shellcheck disable=SC2016 # expanded when it is called
+printf '#!/bin/sh\n[ "$2" != pip ] || echo "$@" >>"%s/calls"\n' "$scratch" >"$scratch/bin/python3"
+chmod +x "$scratch"/bin/*
+: >"$scratch/calls"
+
+PATH=$scratch/bin:$PATH BUILD=$scratch/build scripts/setup.sh test >/dev/null 2>&1
+check 'pip is called once' test "$(wc -l <"$scratch/calls")" -eq 1
+check 'with digests' grep -q -- ' --require-hashes ' "$scratch/calls"
+check 'for what is named with them alone' grep -q -- ' --no-deps ' "$scratch/calls"
+check 'by the list' grep -q -- ' -r scripts/nvdisasm.txt$' "$scratch/calls"
+check 'the list has one version and digest a package' test "$(grep -v '^#' scripts/nvdisasm.txt |
+    grep -vcE '^[a-z0-9-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$')" -eq 0
+check 'no other script or rule calls pip to install' test -z \
+    "$(grep -rlE 'pip3? (install|download)' Makefile mk scripts tests .ci | grep -vxE 'scripts/setup.sh|tests/test_setup.sh')"
+
+echo "$passed passed, $failed failed, 0 skipped"
+((failed == 0))
