@@ -14,6 +14,7 @@
 #include "lab/base/suggest.h"
 #include "lab/measure/bench.h"
 #include "lab/measure/comparison.h"
+#include "lab/report/standing.h"
 
 bool cli_complain(const cli_options *o, const char *format, ...) {
     char text[1024];
@@ -95,6 +96,13 @@ static bool set_timer(cli_options *o, const cli_option *option, const char *valu
 static bool set_allowed(cli_options *o, const cli_option *option, const char *value) {
     lab_message why;
     return lab_keys_parse(&o->allowed, value, &why) ||
+           cli_complain(o, "--%s: %s", option->name, why.text);
+}
+
+static bool set_goals(cli_options *o, const cli_option *option, const char *value) {
+    lab_message why;
+    o->goals_given = true;
+    return lab_goals_parse(&o->goals, value, &why) ||
            cli_complain(o, "--%s: %s", option->name, why.text);
 }
 
@@ -227,10 +235,11 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 #define PROBLEMS  (ON_DEVICE | CLI_PLAN | CLI_PROFILE)
 #define TIMED     (CLI_BENCH | CLI_DEMO | CLI_CERTIFY)
 #define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO | CLI_AUDIT)
-#define ALL       (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE | CLI_COMPARE)
-#define JUDGED    (CLI_BENCH | CLI_COMPARE)
-#define AT(f)     offsetof(cli_options, f)
-#define IN(f)     offsetof(cli_options, files.input[f])
+#define ALL                                                                                    \
+    (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE | CLI_COMPARE | CLI_JUDGE)
+#define JUDGED (CLI_BENCH | CLI_COMPARE)
+#define AT(f)  offsetof(cli_options, f)
+#define IN(f)  offsetof(cli_options, files.input[f])
 
 const cli_option cli_option_table[] = {
     {"shape", 0, "SHAPE", PROBLEMS, add_shape, 0, NULL,
@@ -309,6 +318,8 @@ const cli_option cli_option_table[] = {
      "the least that is called a difference (what processes differ in for nothing; see man)"},
     {"allow", 0, "FIELDS", JUDGED, set_allowed, 0, NULL,
      "compare results that differ in these, with commas: kernel, driver, device ..."},
+    {"goals", 0, "NAMES", CLI_JUDGE, set_goals, 0, NULL,
+     "what to hold the results to, with commas: flash, hopper, cpu or none (by the device)"},
     {"aa", 0, NULL, CLI_BENCH, set_flag, AT(self_check), NULL,
      "self-check: every problem against itself; finds the minimum effect"},
     {"inject", 0, "PERCENT", CLI_BENCH, set_percent, AT(inject), NULL,
@@ -532,7 +543,7 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
         else if (!only_shapes && argv[at][0] == '-' && argv[at][1]) {
             if (!read_option(o, verb_bit, argc, argv, &at))
                 return false;
-        } else if (!(verb_bit & (PROBLEMS | CLI_COMPARE | CLI_REPORT)))
+        } else if (!(verb_bit & (PROBLEMS | CLI_COMPARE | CLI_REPORT | CLI_JUDGE)))
             return cli_complain(o, "takes no arguments, but was given '%s'", argv[at]);
         else if (!add_shape(o, NULL, argv[at]))
             return false;

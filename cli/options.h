@@ -35,7 +35,8 @@ enum {
     CLI_CERTIFY = 1u << 16,
     CLI_PROFILE = 1u << 17,
     CLI_ABLATE = 1u << 20,
-    CLI_TUNE = 1u << 21
+    CLI_TUNE = 1u << 21,
+    CLI_JUDGE = 1u << 22
 };
 
 enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64, CLI_PEER_MAX = 16 };
@@ -107,6 +108,9 @@ typedef struct cli_options {
     int64_t check_trials;
     int argument_count; /* what followed the verb, for further processes */
     char **arguments;
+
+    unsigned goals; /* of judge: bits of LAB_GOALS_* */
+    bool goals_given;
 
     const char *report_file, *report_format; /* NULL: not given */
     double price_per_hour;

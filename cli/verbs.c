@@ -39,6 +39,12 @@ static const char *const compare_examples[] = {
     NULL,
 };
 
+static const char *const judge_examples[] = {
+    "attest judge evidence/h200/gpu_vs_torch.json",
+    "attest judge result.json --goals none --json judged.json",
+    NULL,
+};
+
 static const char *const doctor_examples[] = {"attest doctor",
                                               "attest doctor --device cpu --json -", NULL};
 
@@ -137,6 +143,21 @@ const cli_verb cli_verb_table[] = {
      "slower,\n"
      "not decided, or no longer timed.\n",
      compare_examples},
+    {"judge", CLI_JUDGE, cli_judge, "FILE...",
+     "results beside rivals into speeds, verdicts, cliffs and goals",
+     "Reads results of `python -m attest.bench`, which takes samples and computes nothing, or "
+     "of "
+     "bench\n"
+     "--peer. Prints medians with 95 % intervals, speeds in times of each rival's with a "
+     "verdict, "
+     "the\n"
+     "points of a sweep that are slower than their neighbours, and the goals. Of a problem "
+     "that is "
+     "in\n"
+     "several files the newest counts. Exit code 1: a goal is missed, there is a cliff, or an "
+     "answer\n"
+     "of attest was wrong.\n",
+     judge_examples},
     {"doctor", CLI_DOCTOR, cli_doctor, "",
      "is everything here in order? with a remedy where not",
      "Checks the build and its digests, the processor, the driver, the GPUs, NVRTC and its "

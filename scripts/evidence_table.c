@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/measure/results.h"
 #include "lab/plan/plan_result.h"
 
 enum { GROUPS_MAX = 16, RIVALS_MAX = 8 };
@@ -41,9 +42,7 @@ static const char *text(const json_t *object, const char *name) {
 }
 
 /* The row of a result, made where there is none yet. */
-static json_t *row_of(json_t *rows, const json_t *result) {
-    const char *group = text(result, "group"),
-               *problem = text(json_object_get(result, "problem"), "spec");
+static json_t *row_of(json_t *rows, const char *group, const char *problem) {
     size_t i;
     json_t *row;
     json_array_foreach(rows, i, row) {
@@ -57,23 +56,28 @@ static json_t *row_of(json_t *rows, const json_t *result) {
     return row;
 }
 
+static void set_time(json_t *row, const char *rival, double microseconds) {
+    json_t *us = json_real(microseconds);
+    if (strcmp(rival, "attest") == 0)
+        json_object_set_new(row, "attest_us", us);
+    else
+        json_object_set_new(json_object_get(row, "rivals"), rival, us);
+}
+
 /* The results of one pace as rows of problems, each with the times of all: as the older files have them. */
-static json_t *rows_of_results(const json_t *results, const char *mode) {
+static json_t *rows_of_results(json_t *document, const char *mode) {
     json_t *rows = json_array();
-    size_t i;
-    const json_t *result;
-    json_array_foreach(results, i, result) {
-        if (!json_is_true(json_object_get(result, "timed")) ||
-            strcmp(text(result, "mode"), mode) != 0 ||
-            strcmp(text(result, "timer"), "wall") == 0)
-            continue;
-        json_t *row = row_of(rows, result), *us = json_real(1e-3 * number(result, "median_ns"));
-        const char *rival = text(result, "rival");
-        if (strcmp(rival, "attest") == 0)
-            json_object_set_new(row, "attest_us", us);
-        else
-            json_object_set_new(json_object_get(row, "rivals"), rival, us);
+    lab_results results;
+    lab_message why;
+    if (!lab_results_of(&results, document, path, &why))
+        fail(why.text);
+    for (size_t i = 0; i < results.count; i++) {
+        const lab_result *r = &results.results[i];
+        if (r->timed && strcmp(r->mode, mode) == 0 && strcmp(r->timer, "wall") != 0)
+            set_time(row_of(rows, text(r->object, "group"), r->problem),
+                     text(r->object, "rival"), 1e-3 * r->median_ns);
     }
+    lab_results_free(&results);
     for (size_t r = json_array_size(rows); r-- > 0;) /* what attest did not serve */
         if (!json_object_get(json_array_get(rows, r), "attest_us"))
             json_array_remove(rows, r);
@@ -81,9 +85,9 @@ static json_t *rows_of_results(const json_t *results, const char *mode) {
 }
 
 /* The rows of a document, new. `pace`: of which replays; NULL: those in turn. */
-static json_t *read_rows(const json_t *document, const char *pace) {
+static json_t *read_rows(json_t *document, const char *pace) {
     if (strcmp(text(document, "schema"), "attest-bench-2") == 0)
-        return rows_of_results(json_object_get(document, "results"), pace ? pace : "warm");
+        return rows_of_results(document, pace ? pace : "warm");
     if (strcmp(text(document, "schema"), "attest-gpu-vs-torch-1") != 0)
         fail("schema");
     return json_incref(json_object_get(document, "rows"));

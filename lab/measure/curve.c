@@ -33,11 +33,7 @@ static double speed_of(const lab_bench_case *c) {
     return c->timed ? lab_bench_gflops(c, c->ns.median) : 0.0;
 }
 
-double lab_curve_fall(const lab_bench_case *cases, size_t step, size_t from, size_t end,
-                      size_t i) {
-    const double here = speed_of(&cases[i]);
-    const double before = i >= from + step ? speed_of(&cases[i - step]) : 0.0;
-    const double after = i + step < end ? speed_of(&cases[i + step]) : 0.0;
+double lab_fall(double before, double here, double after) {
     double fall = 0.0;
     if (here > 0.0 && here < (1.0 - most_below) * before)
         fall = 1.0 - here / before;
@@ -45,4 +41,11 @@ double lab_curve_fall(const lab_bench_case *cases, size_t step, size_t from, siz
         1.0 - here / after > fall)
         fall = 1.0 - here / after;
     return fall;
+}
+
+double lab_curve_fall(const lab_bench_case *cases, size_t step, size_t from, size_t end,
+                      size_t i) {
+    const double before = i >= from + step ? speed_of(&cases[i - step]) : 0.0;
+    const double after = i + step < end ? speed_of(&cases[i + step]) : 0.0;
+    return lab_fall(before, speed_of(&cases[i]), after);
 }

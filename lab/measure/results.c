@@ -85,6 +85,20 @@ static bool read_samples(lab_result *r, place at, lab_message *why) {
            check_order(&r->samples, at, why);
 }
 
+/* What a file of raw samples does not say: its writer takes samples and computes nothing. */
+static bool summarise(lab_result *r, place at, lab_message *why) {
+    lab_summary summary;
+    lab_message reason;
+    if (!lab_summarise_samples(&summary, &r->samples, 0, &reason))
+        return fail_at(at, why, reason.text);
+    r->median_ns = summary.median;
+    r->low_ns = summary.low;
+    r->high_ns = summary.high;
+    r->spread_percent = summary.spread_percent;
+    r->gflops = r->flops / summary.median;
+    return true;
+}
+
 static bool read_result(lab_result *r, const json_t *object, bool gpu, place at,
                         lab_message *why) {
     const json_t *verify = json_object_get(object, "verify");
@@ -108,19 +122,21 @@ static bool read_result(lab_result *r, const json_t *object, bool gpu, place at,
         return fail_at(at, why, "problem.spec is missing");
     if (!r->timed)
         return true;
-    r->median_ns = number_of(object, "median_ns");
-    r->low_ns = number_of(object, "low_ns");
-    r->high_ns = number_of(object, "high_ns");
-    r->spread_percent = number_of(object, "spread_percent");
-    r->gflops = number_of(object, "gflops");
+    if (json_object_get(object, "median_ns")) {
+        r->median_ns = number_of(object, "median_ns");
+        r->low_ns = number_of(object, "low_ns");
+        r->high_ns = number_of(object, "high_ns");
+        r->spread_percent = number_of(object, "spread_percent");
+        r->gflops = number_of(object, "gflops");
+        if (!(r->median_ns > 0.0))
+            return fail_at(at, why, "median_ns is not a time above zero");
+    }
     r->floor_ns = number_of(object, "floor_ns");
     r->calls_per_sample =
         (size_t)json_integer_value(json_object_get(object, "calls_per_sample"));
     r->discarded = (size_t)json_integer_value(
         json_object_get(json_object_get(object, "discarded"), "count"));
-    if (!(r->median_ns > 0.0))
-        return fail_at(at, why, "median_ns is not a time above zero");
-    return read_samples(r, at, why);
+    return read_samples(r, at, why) && (r->median_ns > 0.0 || summarise(r, at, why));
 }
 
 /* The driver as -2 says it, or as the version of CUDA that -1 has. */

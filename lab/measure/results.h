@@ -1,7 +1,8 @@
 /* results.h: a result file of `attest bench`, read into structs. Schemas attest-bench-1 and -2.
  *
  * What -1 did not record has the value it had then: subject "attest", mode "warm", timer "cpu" or
- * "graph" by the device, all samples from one process, their rounds in order. */
+ * "graph" by the device, all samples from one process, their rounds in order. A result of -2 without "median_ns" is one of
+ * raw samples alone (`python -m attest.bench`): median, interval, spread and GFLOP/s are computed from them. */
 #ifndef LAB_RESULTS_H
 #define LAB_RESULTS_H
 

@@ -49,14 +49,9 @@ static bool minimum_between(double *effect, const lab_report_timing *a,
     return ok;
 }
 
-static bool add_pair(const lab_report *report, lab_report_pair **list, size_t *count,
-                     size_t ours, size_t theirs, lab_message *why) {
+bool lab_report_hold(const lab_report *report, lab_report_pair *pair, size_t ours,
+                     size_t theirs, lab_message *why) {
     const lab_report_timing *a = &report->timings[theirs], *b = &report->timings[ours];
-    lab_report_pair *grown = lab_report_grow(*list, *count, sizeof *grown, why);
-    if (!grown)
-        return false;
-    *list = grown;
-    lab_report_pair *pair = &grown[*count];
     *pair = (lab_report_pair){.ours = ours, .theirs = theirs};
     const bool paired = a->file == b->file && a->samples.count == b->samples.count &&
                         a->samples.count >= PAIRS_LEAST;
@@ -70,6 +65,17 @@ static bool add_pair(const lab_report *report, lab_report_pair **list, size_t *c
     pair->speed = 1.0 / (1.0 + pair->verdict.effect);
     pair->low = 1.0 / (1.0 + pair->verdict.high);
     pair->high = 1.0 / (1.0 + pair->verdict.low);
+    return true;
+}
+
+static bool add_pair(const lab_report *report, lab_report_pair **list, size_t *count,
+                     size_t ours, size_t theirs, lab_message *why) {
+    lab_report_pair *grown = lab_report_grow(*list, *count, sizeof *grown, why);
+    if (!grown)
+        return false;
+    *list = grown;
+    if (!lab_report_hold(report, &grown[*count], ours, theirs, why))
+        return false;
     ++*count;
     return true;
 }

@@ -64,6 +64,10 @@ typedef struct lab_report_timing {
     const char *problem; /* its line */
     const char *variant; /* "2 threads"; "" where there is nothing to say */
     const char *subject; /* "attest", or the rival's name and version */
+    const char *rival;   /* short, as goals name it: "flash", "cudnn", "default"; "attest" */
+    const char *mode;    /* "warm", "sustained" ... */
+    const char *timer;   /* "graph", "cpu", "wall" ... */
+    int threads;         /* of a CPU; 0: not said */
     const char *kernel;  /* "" where it is not known */
     bool ours;           /* the subject is attest */
     const char *failure; /* why it was not timed: a wrong answer, a refusal; "" where it was */
@@ -196,6 +200,10 @@ bool lab_report_read_device(lab_report_file *file, const lab_node *root, lab_mes
 
 /* The line of "problem", which is text or an object with "spec". */
 bool lab_report_read_problem(const lab_node *root, const char **line, lab_message *why);
+
+/* Hold one timing against another, by their rounds where both are of one run. */
+bool lab_report_hold(const lab_report *report, lab_report_pair *pair, size_t ours,
+                     size_t theirs, lab_message *why);
 
 /* Fill pairs, superseded and history from the timings. */
 bool lab_report_compare(lab_report *report, lab_message *why);

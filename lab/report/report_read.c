@@ -103,9 +103,10 @@ static bool read_result(lab_report *report, size_t file, const lab_node *place,
                         const lab_result *r, lab_message *why) {
     const lab_node verify = lab_node_member(place, "verify");
     const lab_node problem = lab_node_member(place, "problem");
-    const char *said = "", *group = "";
+    const char *said = "", *group = "", *rival = r->subject;
     if (!lab_node_text_maybe(&verify, "message", &said, why) ||
-        !lab_node_text_maybe(place, "group", &group, why))
+        !lab_node_text_maybe(place, "group", &group, why) ||
+        !lab_node_text_maybe(place, "rival", &rival, why))
         return false;
     lab_report_timing t = {
         .file = file,
@@ -113,6 +114,10 @@ static bool read_result(lab_report *report, size_t file, const lab_node *place,
         .problem = r->problem,
         .variant = variant_of(report, r),
         .subject = r->subject,
+        .rival = rival,
+        .mode = r->mode,
+        .timer = r->timer,
+        .threads = r->threads,
         .kernel = r->kernel,
         .ours = strcmp(r->subject, "attest") == 0,
         .floor_ns = r->floor_ns > 0.0 && r->floor_ns < 1e18 ? r->floor_ns : 0.0,

@@ -52,7 +52,12 @@ static bool read_gpu_row(lab_report *report, size_t file, const lab_node *row,
     const lab_node samples = lab_node_member(row, "samples_us");
     const lab_node launch = lab_node_member(row, "launch");
     const lab_node problem = lab_node_member(row, "problem");
-    lab_report_timing t = {.file = file, .variant = "", .kernel = "", .failure = ""};
+    lab_report_timing t = {.file = file,
+                           .variant = "",
+                           .mode = "warm",
+                           .timer = "graph",
+                           .kernel = "",
+                           .failure = ""};
     double calls = 1.0;
     if (!lab_node_is_object(row, why) || !lab_node_text(row, "group", &t.group, why) ||
         !lab_node_text(row, "problem", &t.problem, why) ||
@@ -72,6 +77,7 @@ static bool read_gpu_row(lab_report *report, size_t file, const lab_node *row,
             report->files[file].timed_seconds += 1e-9 * values[i] * (calls > 0.0 ? calls : 1.0);
         }
         t.ours = strcmp(name, "attest") == 0;
+        t.rival = name;
         t.subject = t.ours ? name : lab_report_text(report, "PyTorch %s %s", torch, name);
         t.problem = line;
         if (!t.ours)
@@ -161,7 +167,8 @@ static bool cpu_problem(lab_report *report, const lab_node *row, const char **li
 static bool read_cpu_row(lab_report *report, size_t file, const lab_node *row,
                          const char *torch, lab_message *why) {
     const lab_node samples = lab_node_member(row, "samples_ns");
-    lab_report_timing t = {.file = file, .kernel = "", .failure = ""};
+    lab_report_timing t = {
+        .file = file, .mode = "warm", .timer = "cpu", .kernel = "", .failure = ""};
     double threads = 0.0;
     const char *line = "", *kernel = "";
     if (!lab_node_is_object(row, why) || !lab_node_text(row, "kind", &t.group, why) ||
@@ -170,6 +177,9 @@ static bool read_cpu_row(lab_report *report, size_t file, const lab_node *row,
         !cpu_problem(report, row, &line, why) || !lab_node_is_object(&samples, why))
         return false;
     t.variant = lab_report_text(report, "%.0f thread%s", threads, threads == 1.0 ? "" : "s");
+    if (strcmp(t.group, "f16") == 0) /* as the type was called then */
+        t.group = "fp16";
+    t.threads = threads > 0.0 && threads < 1e6 ? (int)threads : 0;
     const char *name;
     json_t *ignored;
     json_object_foreach(samples.value, name, ignored) {
@@ -178,6 +188,7 @@ static bool read_cpu_row(lab_report *report, size_t file, const lab_node *row,
         for (size_t i = 0; i < t.samples.count; i++)
             report->files[file].timed_seconds += 1e-9 * t.samples.values[i];
         t.ours = strcmp(name, "attest") == 0;
+        t.rival = strcmp(name, "torch") == 0 ? "default" : name;
         t.subject = t.ours                       ? name
                     : strcmp(name, "torch") == 0 ? lab_report_text(report, "PyTorch %s", torch)
                                                  : name;

@@ -4,8 +4,9 @@
     o = jax.jit(functools.partial(attest.jax.attention, causal=True))(q, k, v)
 
 XLA calls attest as a foreign function: no callback into Python, no copy, on XLA's own stream of a GPU or on its CPU. It
-works under jit, vmap and grad. attest has no backward kernel yet: gradients are computed by JAX's operators, one batch
-entry at a time with all its scores in memory.
+works under jit, vmap and grad. Arrays that are sharded by batch or by heads stay so: every device computes its own part.
+attest has no backward kernel yet: gradients are computed by JAX's operators, with as many scores in memory at once as one
+batch entry has.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import Launch, UnsupportedError, _core
+from . import Launch, UnsupportedError, _core, _jax_sharding
 
 __all__ = ["attention", "last_launch"]
 
@@ -90,14 +91,19 @@ def _call_of(options: _Options, names: Tuple[str, ...]):
         foreign = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")
         return tuple(foreign(q, k, v, *extras, problem=np.frombuffer(problem, np.int64)))
 
-    mapped = jax.custom_batching.custom_vmap(call)
+    def shared(*arrays):
+        jax.eval_shape(call, *arrays)  # a mistake is told before it is asked how to split the arrays
+        return _jax_sharding.split_over_devices(call, _jax_sharding.arrays_of(options.layout, names,
+                                                                             [x.shape for x in arrays]), arrays)
+
+    mapped = jax.custom_batching.custom_vmap(shared)
 
     @mapped.def_vmap
     def rule(size, batched, *arrays):
         whole = [x if along else jnp.broadcast_to(x, (size, *x.shape)) for x, along in zip(arrays, batched)]
         given = dict(zip(names, batched[3:]))
         if given.get("sinks") or {"cu_seqlens_q", "cu_seqlens_k", "page_table"} & set(names):  # no batch to be a part of
-            return jax.lax.map(lambda each: call(*each), tuple(whole)), (True, True)
+            return jax.lax.map(lambda each: mapped(*each), tuple(whole)), (True, True)
         batch = arrays[0].shape[int(batched[0])]
         extras = [x if name == "sinks" else _fold_extra(name, y, batch) for name, x, y in
                   zip(names, arrays[3:], whole[3:])]
@@ -142,45 +148,69 @@ _attention.defvjp(_keep, _backward)
 # --------------------------------------------------------------------------------------------- for gradients
 
 
-def _broadcast(x, batch):
-    """With a batch axis of full length, for a map over it."""
-    return jnp.broadcast_to(x, (batch, *x.shape[1:]))
-
-
 def _formula(options, q, k, v, extras):
-    """(O, LSE) by JAX's operators in float32, one batch entry at a time."""
+    """(O, LSE) by JAX's operators in float32.
+
+    Some rows of every batch entry at a time, so that there are as many scores at once as one entry has: batch and heads stay
+    whole axes, which XLA can split over devices.
+    """
     if options.layout == "bshd":
         q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
-    batch = q.shape[0]
-    per_batch = {"q": q, "k": k, "v": v}
+    batch, heads, rows, d = q.shape
+    heads_kv, keys = k.shape[1], k.shape[2]
+    step = -(-rows // max(batch, 1)) or 1
+    parts = -(-rows // step) or 1
+
+    def cut(x, axis):
+        """The rows of an array as a first axis of parts and one of steps; those past the end are zero."""
+        widths = [(0, parts * step - rows if i == axis else 0) for i in range(x.ndim)]
+        x = jnp.pad(x, widths).reshape(*x.shape[:axis], parts, step, *x.shape[axis + 1:])
+        return jnp.moveaxis(x, axis, 0)
+
+    # Heads are (heads of k, heads that share one of them) below.
+    each = {"q": cut(q.reshape(batch, heads_kv, heads // heads_kv, rows, d), 3), "first": jnp.arange(parts) * step}
+    every = {"k": k.astype(jnp.float32), "v": v.astype(jnp.float32)}
     if "bias" in extras:
         bias = extras["bias"]
-        per_batch["bias"] = _broadcast(bias.reshape((1,) * (4 - bias.ndim) + bias.shape), batch)
+        bias = _split_heads(bias.reshape((1,) * (4 - bias.ndim) + bias.shape), 1, heads_kv)
+        if bias.shape[3] == 1:
+            every["bias"] = bias
+        else:
+            each["bias"] = cut(bias, 3)
     if "alibi" in extras:
-        per_batch["alibi"] = _broadcast(jnp.atleast_2d(extras["alibi"]), batch)
+        every["alibi"] = _split_heads(jnp.atleast_2d(extras["alibi"]), 1, heads_kv)[..., None, None]
+    if "sinks" in extras:
+        every["sinks"] = extras["sinks"].reshape(1, heads_kv, heads // heads_kv, 1, 1)
     if "lens_k" in extras:
-        per_batch["lens_k"] = extras["lens_k"]
-    entry = jax.checkpoint(functools.partial(_entry, options, sinks=extras.get("sinks")))
-    o, lse = jax.lax.map(lambda each: entry(**each), per_batch)
+        every["used"] = extras["lens_k"].reshape(batch, 1, 1, 1, 1)
+    some = jax.checkpoint(functools.partial(_some_rows, options, rows))
+    o, lse = jax.lax.map(lambda part: some(**part, **every), each)
+    o = jnp.moveaxis(o, 0, 3).reshape(batch, heads, parts * step, v.shape[-1])[:, :, :rows]
+    lse = jnp.moveaxis(lse, 0, 3).reshape(batch, heads, parts * step)[:, :, :rows]
     return (o.swapaxes(1, 2) if options.layout == "bshd" else o).astype(q.dtype), lse
 
 
-def _entry(options, q, k, v, bias=None, alibi=None, lens_k=None, sinks=None):
-    """One batch entry, (heads, rows, d)."""
-    heads, rows, d = q.shape
-    keys, group = k.shape[1], heads // k.shape[0]
-    scale = 1.0 / math.sqrt(d) if options.scale is None else options.scale
-    k32, v32 = (jnp.repeat(x.astype(jnp.float32), group, 0) for x in (k, v))
-    scores = jnp.einsum("hrd,hkd->hrk", q.astype(jnp.float32), k32, precision="highest") * scale
+def _split_heads(x, axis, heads_kv):
+    """An axis of heads of q, or of 1 for all of them, as two."""
+    own = x.shape[axis]
+    return x.reshape(*x.shape[:axis], *((1, 1) if own == 1 else (heads_kv, own // heads_kv)), *x.shape[axis + 1:])
+
+
+def _some_rows(options, rows, q, first, k, v, bias=None, alibi=None, sinks=None, used=None):
+    """Rows from `first` on, of `rows` in all; scores are (batch, heads of k, heads of q to each, rows, keys)."""
+    keys, step = k.shape[2], q.shape[3]
+    scale = 1.0 / math.sqrt(q.shape[-1]) if options.scale is None else options.scale
+    scores = jnp.einsum("bhgrd,bhkd->bhgrk", q.astype(jnp.float32), k, precision="highest") * scale
     if options.softcap:
         scores = options.softcap * jnp.tanh(scores / options.softcap)
-    used = keys if lens_k is None else lens_k
+    used = keys if used is None else used
     side = options.causal if isinstance(options.causal, str) else options.align
     shift = used - rows if side == "bottom-right" else 0
-    distance = jnp.arange(keys)[None, :] - (jnp.arange(rows)[:, None] + shift)  # right of the diagonal
+    column = jnp.arange(keys)
+    distance = column - (first + jnp.arange(step)[:, None] + shift)  # right of the diagonal
     if alibi is not None:
-        scores = scores - alibi[:, None, None] * jnp.abs(distance)
-    seen = jnp.broadcast_to(jnp.arange(keys)[None, :] < used, (rows, keys))
+        scores = scores - alibi * jnp.abs(distance)
+    seen = (column < used) & jnp.full((step, keys), True)
     if options.causal:
         seen = seen & (distance <= 0)
     left, right = options.window or (None, None)
@@ -193,12 +223,13 @@ def _entry(options, q, k, v, bias=None, alibi=None, lens_k=None, sinks=None):
     elif bias is not None:
         scores = scores + bias.astype(jnp.float32)
     scores = jnp.where(seen, scores, -jnp.inf)
+    most = jnp.max(scores, -1, keepdims=True, initial=-jnp.inf)
     if sinks is not None:
-        scores = jnp.concatenate([scores, jnp.broadcast_to(sinks[:, None, None], (heads, rows, 1))], -1)
-        v32 = jnp.pad(v32, ((0, 0), (0, 1), (0, 0)))
-    most = jax.lax.stop_gradient(jnp.max(scores, -1, keepdims=True, initial=-jnp.inf))
-    most = jnp.where(jnp.isinf(most), 0.0, most)
+        most = jnp.maximum(most, sinks)
+    most = jax.lax.stop_gradient(jnp.where(jnp.isinf(most), 0.0, most))
     weights = jnp.where(jnp.isinf(scores), 0.0, jnp.exp(jnp.where(jnp.isinf(scores), 0.0, scores) - most))
     total = weights.sum(-1, keepdims=True)
+    if sinks is not None:
+        total = total + jnp.exp(sinks - most)
     lse = jnp.where(total > 0, jnp.log(jnp.where(total > 0, total, 1.0)) + most, -jnp.inf)[..., 0]
-    return jnp.einsum("hrk,hkd->hrd", weights / jnp.where(total > 0, total, 1.0), v32, precision="highest"), lse
+    return jnp.einsum("bhgrk,bhkd->bhgrd", weights / jnp.where(total > 0, total, 1.0), v, precision="highest"), lse

@@ -265,14 +265,15 @@ static xla_error *execute(const xla_frame *frame, bool gpu) {
     return error || status == ATT_OK ? error : fail_status(&c, status);
 }
 
-/* Registration asks for the version: ours is that of whoever asks, as far as it is 0.x. */
+/* Registration asks for the version: ours is that of whoever asks, as far as it is 0.x. Older releases of JAX do not say what they
+ * have: 0.1 then, the oldest with all that is used here but for the GPU's number, which is looked for (find_place()). */
 static bool answer_metadata(const xla_frame *frame) {
     if (!frame->extension || frame->extension->type != XLA_EXTENSION_METADATA)
         return false;
     xla_metadata *asked = ((xla_metadata_extension *)frame->extension)->metadata;
-    enum { KNOWN_MINOR = 3 };
+    enum { OLDEST_MINOR = 1 };
     asked->version.major = 0;
-    asked->version.minor = frame->api ? frame->api->version.minor : KNOWN_MINOR;
+    asked->version.minor = frame->api ? frame->api->version.minor : OLDEST_MINOR;
     asked->traits = 0; /* a first call loads its kernel, which a capture does not allow */
     return true;
 }

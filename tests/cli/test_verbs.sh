@@ -149,7 +149,7 @@ if command -v groff >/dev/null; then
     groff -mandoc -ww -Tutf8 -z "$page" >man.log 2>&1
     check 'the manual has no warnings' test ! -s man.log
     groff -mandoc -Tascii -P-cbou "$page" >man.txt 2>/dev/null
-    for verb in info run explain verify bench compare doctor plan profile certify report demo; do
+    for verb in info run explain verify bench compare judge doctor plan profile certify report demo; do
         check "manual: $verb" grep -q "^ *attest $verb" man.txt
         for option in $(attest help "$verb" | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p'); do
             check "manual: --$option" grep -q -- "--$option" man.txt

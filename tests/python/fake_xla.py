@@ -112,10 +112,10 @@ def handler(platform):
     return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(_pointer(capsule, b"xla._CUSTOM_CALL_TARGET"))
 
 
-def metadata(platform):
-    """(major, minor, traits) that the handler is registered with."""
+def metadata(platform, api_given=True):
+    """(major, minor, traits) that the handler is registered with; older releases give no table of functions then."""
     told = _make(Metadata)
-    frame = _make(Frame, api=ctypes.addressof(api))
+    frame = _make(Frame, api=ctypes.addressof(api) if api_given else None)
     extension = Extension(ctypes.sizeof(Extension), 1, None, ctypes.addressof(told))
     frame.extension = ctypes.addressof(extension)
     assert not handler(platform)(ctypes.addressof(frame))

@@ -26,6 +26,7 @@ def attend(platform, *arrays, lse=False, **options):
 
 x = np.ones((2, 8, 300, 64), np.float16)
 print("jax-metadata", fake_xla.metadata("CUDA"), fake_xla.metadata("cpu"))
+print("jax-metadata-older", fake_xla.metadata("CUDA", False), fake_xla.metadata("cpu", False))
 before = launches()[0]
 failed, _ = attend("CUDA", x, x, x, lse=True, causal=True)
 print("jax-launched", failed, launches()[0] - before, "on", launches()[1], core.jax_last_launch()[0])

@@ -67,7 +67,7 @@ def test_words(said, what, wanted):
 
 
 @pytest.mark.parametrize("what, wanted", [
-    ("jax-metadata", "(0, 4, 0) (0, 4, 0)"),
+    ("jax-metadata", "(0, 4, 0) (0, 4, 0)"), ("jax-metadata-older", "(0, 1, 0) (0, 1, 0)"),
     ("jax-workspace", "None [True] True"),
     ("jax-second", "None 1"),
     ("jax-nowhere", "(3, 'there is no such GPU')"),

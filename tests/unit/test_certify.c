@@ -607,8 +607,6 @@ static void test_forged__the_device__fails(void **state) {
 static void test_forged__gpu_numbers__fail(void **state) {
     (void)state;
     const char *id = first_of_role(ATT_ROLE_PLAIN);
-    if (!has_code())
-        skip();
     json_t *s = statement_of(id);
     keep(s, "h200", id);
     lab_judged judged = judged_of("h200", id);

@@ -2,11 +2,11 @@
 
     python -m attest.bench                          # what this machine has: a GPU's tables, or a CPU's
     python -m attest.bench --groups forward,gqa --rivals flash,cudnn --pace sustained,burst --json out.json
-    python -m attest.bench --read out.json          # the table, the plot and the verdict of kept samples
+    python -m attest.bench --read out.json          # kept samples judged again, as `attest judge out.json` does
     attest compare old.json out.json                # the files are the laboratory's own (attest-bench-2)
     attest report out.json -o report.html
 
-Every answer is held against float32 math before it is timed. Rivals take turns, in random order, round after round; the
-ratio of a row is the median of the rounds' own ratios. Exit status: 0 all goals hold, 1 one is missed or an answer is
-wrong, 2 usage, 3 not possible here.
+Every answer is held against float32 math before it is timed. Rivals take turns, in random order, round after round. What is
+taken here are samples; medians, intervals, verdicts, cliffs and goals are computed from them by the program `attest judge`.
+Exit status: 0 all goals hold, 1 one is missed or an answer is wrong, 2 usage, 3 not possible here.
 """

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from typing import List, Optional
 
@@ -56,12 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=float, help="seconds that rows may go on once they have them (GPU 0, CPU 1)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--goals", type=_words(("flash", "hopper", "cpu", "none")),
-                        help="what to be held to (flash, cpu; hopper: the better of cuDNN and FlashAttention-3)")
-    parser.add_argument("--build", default="build", help="folder with the programs cpu_peaks and call_cost")
+                        help="what to be held to, as attest judge has it (flash, cpu; hopper: the best of cuDNN, "
+                        "FlashAttention-2 and -3 that is in the run)")
+    parser.add_argument("--build", default="build",
+                        help="folder with the programs attest (else the one on the path), cpu_peaks and call_cost")
     parser.add_argument("--json", metavar="FILE", help="keep every sample; written anew as rows are done")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw TFLOP/s over the length")
     parser.add_argument("--read", nargs="+", metavar="FILE", help="judge kept samples instead, of a row that is in several "
-                        "files the last one's")
+                        "files the newest one's")
     return parser
 
 
@@ -97,12 +100,12 @@ def _print_facts(facts: dict) -> None:
     text = f"PyTorch {facts.get('torch') or facts.get('device', {}).get('torch')}"
     text += f", cuDNN {facts['cudnn']}" if facts.get("cudnn") else ""
     text += f", copy {facts['copy_bytes'] / 1e12:.2f} TB/s" if facts.get("copy_bytes") else ""
-    print(f"{text}; median of calls in turn, and of the rounds' own ratios")
+    print(text)
 
 
-def _measure(options):
-    """(rows, facts): everything timed, shown and kept as it is done."""
-    from . import record, rivals, run, table
+def _measure(options, path: str) -> None:
+    """Everything timed, told and kept as it is done."""
+    from . import record, run
 
     device = options.device
     groups = ([[row] for row in problems.gpu_rows(options.groups)] if device == "cuda" else
@@ -113,39 +116,18 @@ def _measure(options):
         raise ValueError(f"no row has {options.only!r} in its line")
     facts = _facts(options, device)
     _print_facts(facts)
-    shown = table.Table(list(rivals.find(options.rivals, device)), device == "cpu", options.modes, facts)
-    print(shown.head())
     kept, written = [], time.monotonic()
 
     def show(timed):
         nonlocal written
-        shown.show(timed)
+        print(timed.line(), flush=True)
         kept.append(timed)
-        if options.json and time.monotonic() > written + WRITE_SECONDS:
-            record.write(options.json, record.document(kept, device, facts))
+        if time.monotonic() > written + WRITE_SECONDS:
+            record.write(path, record.document(kept, device, facts))
             written = time.monotonic()
 
     done = run.run(groups, options.rivals, device, options.modes, options.rounds, options.budget, show)
-    if options.json:
-        record.write(options.json, record.document(done, device, facts))
-    return done, facts
-
-
-def _read(options):
-    from . import record, table
-
-    done, facts = record.read(options.read)
-    if "device" in facts:  # of the script that was before this
-        facts["copy_bytes"] = facts["device"].get("copy_bytes")
-    options.modes = table.modes_of(done)
-    cpu = any(timed.row.threads for timed in done)
-    options.device = "cpu" if cpu else "cuda"
-    _print_facts(facts)
-    shown = table.Table(table.rivals_of(done), cpu, options.modes, facts)
-    print(shown.head())
-    for timed in done:
-        shown.show(timed)
-    return done, facts
+    record.write(path, record.document(done, device, facts))
 
 
 def _fill_defaults(options) -> None:
@@ -166,33 +148,44 @@ def _fill_defaults(options) -> None:
     torch.manual_seed(options.seed)
 
 
-def _finish(options, done, facts) -> bool:
-    from . import judge, plot
+def _judge(options, program: str, files: List[str]) -> int:
+    """What the samples say, by the program; and the plot."""
+    from . import laboratory, plot
 
-    for mode in options.modes:
-        print(f"\n{plot.bars(done, mode)}")
-        if options.plot:
-            path = options.plot if len(options.modes) == 1 else options.plot.replace(".svg", f"_{mode}.svg")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(plot.svg(done, mode))
-    goals = options.goals or (["cpu"] if options.device == "cpu" else ["flash"])
     print()
-    return judge.judge(done, facts, [goal for goal in goals if goal != "none"], options.modes)
+    status, judged = laboratory.judge(program, files, options.goals)
+    if judged and options.plot:
+        modes = list(dict.fromkeys(row["mode"] for row in judged["rows"] if "median_ns" in row))
+        for mode in modes:
+            path = options.plot if len(modes) == 1 else options.plot.replace(".svg", f"_{mode}.svg")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(plot.svg(judged["rows"], mode))
+    return status
+
+
+def _run(options) -> int:
+    from . import laboratory
+
+    if options.groups == ["calls"]:
+        from . import calls
+
+        return 0 if calls.measure(options.build, options.device, options.json) else 1
+    program = laboratory.find(options.build)  # before hours of samples that nothing could judge
+    if options.read:
+        return _judge(options, program, options.read)
+    _fill_defaults(options)
+    if "calls" in options.groups:
+        raise ValueError("the group calls is measured by itself")
+    with tempfile.TemporaryDirectory() as folder:
+        path = options.json or os.path.join(folder, "samples.json")
+        _measure(options, path)
+        return _judge(options, program, [path])
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        if options.read:
-            return 0 if _finish(options, *_read(options)) else 1
-        if options.groups == ["calls"]:
-            from . import calls
-
-            return 0 if calls.measure(options.build, options.device, options.json) else 1
-        _fill_defaults(options)
-        if "calls" in options.groups:
-            raise ValueError("the group calls is measured by itself")
-        return 0 if _finish(options, *_measure(options)) else 1
+        return _run(options)
     except (ValueError, OSError) as error:
         print(f"attest.bench: {error}", file=sys.stderr)
         return 2

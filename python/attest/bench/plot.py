@@ -1,55 +1,34 @@
-"""plot.py: speeds drawn, in the terminal as bars and in a file as SVG."""
+"""plot.py: the speeds that the laboratory computed, drawn as SVG."""
 
 from __future__ import annotations
 
 import math
+import re
 from html import escape
 from typing import Dict, List, Tuple
 
-from .samples import Timed
-from .table import rivals_of
-
-BAR = 40
+_SPEC = re.compile(r"b(?P<b>\d+)h(?P<h>\d+)(?:hkv\d+)?s(?P<s>\d+)(?:sk(?P<sk>\d+))?d(?P<d>\d+)(?:dv(?P<dv>\d+))?,"
+                   r"(?P<dtype>f32|fp16|bf16)(?P<causal>,causal)?")
 COLOURS = ("#1b6ca8", "#d1495b", "#3c8d5a", "#b8860b", "#6f5499", "#7f7f7f", "#222222", "#c06014")
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, TOP, GAP = 360, 220, 56, 34, 60
 
 Line = List[Tuple[float, float]]
 
 
-def bars(done: List[Timed], mode: str) -> str:
-    """Speed in times of the fastest rival, a bar a row; the mark is 1."""
-    rows = []
-    for timed in done:
-        found = [(timed.ratio(rival, mode), rival) for rival in rivals_of([timed])]
-        ratios = [(ratio, rival) for ratio, rival in found if ratio]
-        if ratios:
-            rows.append((timed.row.name, *min(ratios)))
-    if not rows:
-        return ""
-    most = max(2.0, min(4.0, max(ratio for _, ratio, _ in rows)))
-    mark = round(BAR / most)
-    lines = [f"times the speed of the fastest rival ({mode}; the mark is 1)"]
-    for name, ratio, rival in rows:
-        length = min(BAR, round(BAR * ratio / most))
-        bar = "".join("#" if i < length else "|" if i == mark else " " for i in range(BAR))
-        lines.append(f"{name:39} {bar} {ratio:5.2f} x {rival}")
-    return "\n".join(lines)
-
-
-def _series(done: List[Timed], mode: str) -> Dict[str, Dict[str, Line]]:
+def _series(rows: List[dict], mode: str) -> Dict[str, Dict[str, Line]]:
     """Panels of lines: TFLOP/s over the length. A sweep has a line for every number of heads, the others one a subject."""
     panels: Dict[str, Dict[str, Line]] = {}
-    for timed in done:
-        p = timed.row.problem
-        sizes = f"D={p.d}" + (f"/{p.dv}" if p.dv != p.d else "")
-        title = f"{timed.row.group}, {p.dtype}, {sizes}" + (", causal" if p.causal else "")
-        title += f", {timed.row.threads} threads" if timed.row.threads else ""
-        length = p.sk if p.sq == 1 else p.sq
-        for (rival, how, timer), result in timed.results.items():
-            if how != mode or timer == "wall" or not result.samples_ns:
-                continue
-            label = rival if timed.row.group != "sweep" else f"{rival} BH={p.b * p.hq}"
-            panels.setdefault(title, {}).setdefault(label, []).append((length, p.operations / result.median_ns / 1e3))
+    for each in rows:
+        match = _SPEC.match(each["problem"])
+        if each["mode"] != mode or each["timer"] == "wall" or not match or "gflops" not in each:
+            continue
+        b, hq, sq, sk, d, dv = (int(x or 0) for x in match.group("b", "h", "s", "sk", "d", "dv"))
+        sizes = f"D={d}" + (f"/{dv}" if dv else "")
+        title = f"{each['group']}, {match.group('dtype')}, {sizes}" + (", causal" if match.group("causal") else "")
+        title += f", {each['threads']} threads" if each["timer"] == "cpu" else ""
+        length = (sk or sq) if sq == 1 else sq
+        label = each["rival"] if each["group"] != "sweep" else f"{each['rival']} BH={b * hq}"
+        panels.setdefault(title, {}).setdefault(label, []).append((length, each["gflops"] / 1e3))
     return panels
 
 
@@ -80,9 +59,9 @@ def _panel(title: str, lines: Dict[str, Line], x0: float, y0: float) -> List[str
     return parts
 
 
-def svg(done: List[Timed], mode: str) -> str:
-    """One picture: TFLOP/s over the length, a panel a kind of problem."""
-    panels = _series(done, mode)
+def svg(rows: List[dict], mode: str) -> str:
+    """One picture of the rows that the program judged: TFLOP/s over the length, a panel a kind of problem."""
+    panels = _series(rows, mode)
     step = PANEL_HEIGHT + TOP + GAP
     width, height = LEFT + PANEL_WIDTH + 150, step * max(1, len(panels))
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '

@@ -1,0 +1,56 @@
+/* cmd_judge.c: attest judge. */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "lab/base/json.h"
+#include "lab/report/standing.h"
+
+/* The goals where none are named: by the device of the files. */
+static unsigned goals_of(const cli_options *o, const lab_report *report) {
+    if (o->goals_given)
+        return o->goals;
+    for (size_t i = 0; i < report->timing_count; i++)
+        if (strcmp(report->timings[i].timer, "cpu") == 0)
+            return LAB_GOALS_CPU;
+    return LAB_GOALS_FLASH;
+}
+
+static cli_exit judge(cli_session *session, lab_report *report) {
+    const cli_options *o = session->options;
+    lab_standing standing;
+    lab_message why;
+    if (!lab_standing_of(&standing, report, goals_of(o, report), &why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_NOT_POSSIBLE;
+    }
+    lab_standing_table(session->text, report);
+    fputc('\n', session->text);
+    lab_standing_lines(session->text, &standing);
+    json_t *document = lab_json_document("attest-judge-1", NULL);
+    json_object_set_new(document, "standing", lab_json_standing(&standing));
+    const cli_exit outcome = lab_standing_holds(&standing) ? CLI_HOLDS : CLI_CHECK_FAILED;
+    lab_standing_free(&standing);
+    return cli_session_finish(session, document, outcome);
+}
+
+cli_exit cli_judge(const cli_options *o) {
+    if (o->shape_count == 0) {
+        cli_complain(o, "a file of results is wanted, for example: attest judge result.json");
+        return CLI_USAGE;
+    }
+    cli_session session;
+    lab_report report;
+    lab_message why;
+    if (!lab_report_make(&report, o->shapes, o->shape_count, &why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_USAGE;
+    }
+    cli_session_start(&session, o);
+    cli_exit result = cli_session_open_documents(&session);
+    if (result == CLI_HOLDS)
+        result = judge(&session, &report);
+    cli_session_close(&session);
+    lab_report_free(&report);
+    return result;
+}

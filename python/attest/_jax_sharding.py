@@ -1,0 +1,179 @@
+"""How a call of attest.jax is split over devices: by batch and by heads, which attention does not mix.
+
+Every array has a tuple of labels, one per axis: "b" batch, "h" heads of q, "kv" heads of k and v, None for an axis that every
+device needs whole. From the shardings of the arrays come the mesh axes that split the batch and the heads; from those and
+the labels come the shardings of all arrays. Each device then runs attest on its own part, without communication.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import jax
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import NamedSharding, PartitionSpec
+
+Labels = Tuple[Optional[str], ...]
+Shape = Tuple[int, ...]
+
+
+class Split(NamedTuple):
+    """Mesh axes along each label; every one of them divides its axis evenly."""
+
+    b: Tuple[str, ...] = ()
+    h: Tuple[str, ...] = ()
+    kv: Tuple[str, ...] = ()  #: those of `h`, or the first of them where a shard of q has one head of k and v
+
+
+class Arrays(NamedTuple):
+    """Labels and shapes of what goes into a call, and labels of what comes out of it."""
+
+    labels: Tuple[Labels, ...]
+    shapes: Tuple[Shape, ...]
+    results: Tuple[Labels, Labels]  #: of O and LSE
+
+
+def _of_rows(layout: str, batch: Optional[str], heads: str) -> Labels:
+    return (batch, None, heads, None) if layout == "bshd" else (batch, heads, None, None)
+
+
+def arrays_of(layout: str, names: Sequence[str], shapes: Sequence[Shape]) -> Arrays:
+    """Of q, k, v and the arrays of these names. Packed sequences share one axis, so they have no batch to split."""
+    packed_q, paged = "cu_seqlens_q" in names, "page_table" in names
+    packed_k = "cu_seqlens_k" in names and not paged
+    batch = None if packed_q or "cu_seqlens_k" in names else "b"
+    q = (None, "h", None) if packed_q else _of_rows(layout, batch, "h")
+    kv = (None, "kv", None) if packed_k else _of_rows(layout, None if paged else batch, "kv")
+    known: Dict[str, Labels] = {"alibi": (batch, "h"), "bias": (batch, "h", None, None), "sinks": ("h",), "lens_k": (batch,),
+                                "page_table": (batch, None), "cu_seqlens_q": (None,), "cu_seqlens_k": (None,)}
+    labels: List[Labels] = [q, kv, kv]
+    for name, shape in zip(names, shapes[3:]):
+        own = known[name][len(known[name]) - len(shape):]
+        labels.append(tuple(label if size > 1 else None for label, size in zip(own, shape)))
+    return Arrays(tuple(labels), tuple(shapes), (q, ("h", None) if packed_q else (batch, "h", None)))
+
+
+def _size(arrays: Arrays, label: str) -> int:
+    for labels, shape in zip(arrays.labels, arrays.shapes):
+        if label in labels:
+            return shape[labels.index(label)]
+    return 1
+
+
+def _dividing(axes: Sequence[str], sizes: Dict[str, int], length: int) -> Tuple[str, ...]:
+    """The first of these mesh axes, as many as divide the length evenly together."""
+    taken: List[str] = []
+    for axis in axes:
+        if length % sizes[axis]:
+            break
+        length //= sizes[axis]
+        taken.append(axis)
+    return tuple(taken)
+
+
+def split_of(arrays: Arrays, sizes: Dict[str, int], given: Sequence[Tuple[Labels, Sequence[Any]]]) -> Split:
+    """The split of the first array, in this order, that is split at all; `given`: labels and partition specs."""
+
+    def first(wanted: Tuple[str, ...], used: Tuple[str, ...]) -> Tuple[str, ...]:
+        for labels, spec in given:
+            for label, entry in zip(labels, spec):
+                axes = entry if isinstance(entry, tuple) else (entry,)
+                axes = tuple(axis for axis in axes if isinstance(axis, str) and axis in sizes and axis not in used)
+                if label in wanted and axes:
+                    return axes
+        return ()
+
+    b = _dividing(first(("b",), ()), sizes, _size(arrays, "b"))
+    heads, heads_kv = _size(arrays, "h"), _size(arrays, "kv")
+    h = _dividing(first(("h", "kv"), b), sizes, heads)
+    kv = _dividing(h, sizes, heads_kv)
+    left = heads_kv
+    for axis in kv:
+        left //= sizes[axis]
+    if left > 1:  # a further cut would give a shard of q several heads of k and v, and not all of them
+        h = kv
+    return Split(b, h, kv)
+
+
+def spec_of(labels: Labels, split: Split) -> PartitionSpec:
+    return PartitionSpec(*((getattr(split, label) or None) if label else None for label in labels))
+
+
+def rule_of(arrays: Arrays) -> Tuple[str, Dict[str, int]]:
+    """Shardy's rule, and the sizes of the factors in it that no axis has by itself."""
+    group = _size(arrays, "h") // _size(arrays, "kv")
+    heads = {"h": "h", "kv": "h"}
+    if group > 1:
+        heads = {"h": "h", "kv": "one"} if _size(arrays, "kv") == 1 else {"h": "(kv g)", "kv": "kv"}
+    count = 0
+
+    def words(labels: Labels) -> str:
+        nonlocal count
+        said = []
+        for label in labels:
+            count += 1
+            said.append("b" if label == "b" else heads[label] if label else f"x{count}")
+        return " ".join(said)
+
+    text = f"{', '.join(map(words, arrays.labels))} -> {', '.join(map(words, arrays.results))}"
+    return text, {"g": group} if "g" in text else {}
+
+
+def _sizes(mesh: Any) -> Dict[str, int]:
+    return dict(mesh.shape)
+
+
+def _given(arrays: Arrays, inputs: Sequence[Any], results: Sequence[Any] = ()) -> List[Tuple[Labels, Sequence[Any]]]:
+    """Labels with specs, of q, O, k, v and then the rest."""
+    pairs = list(zip(arrays.labels, inputs))
+    pairs[1:1] = list(zip(arrays.results, results))
+    return [(labels, sharding.spec) for labels, sharding in pairs if isinstance(sharding, NamedSharding)]
+
+
+@functools.lru_cache(maxsize=None)
+def partitioned(call: Callable, arrays: Arrays) -> Callable:
+    """`call` with what XLA's partitioner must know, for arrays of these shapes; compiled where it is not inside of jit."""
+    wrapped = custom_partitioning(call)
+
+    def shardings(mesh, split):
+        return (tuple(NamedSharding(mesh, spec_of(labels, split)) for labels in arrays.results),
+                tuple(NamedSharding(mesh, spec_of(labels, split)) for labels in arrays.labels))
+
+    def partition(mesh, inputs, results):
+        given = _given(arrays, [x.sharding for x in inputs], [x.sharding for x in results])
+        return mesh, call, *shardings(mesh, split_of(arrays, _sizes(mesh), given))
+
+    def infer(mesh, inputs, _results):
+        return shardings(mesh, split_of(arrays, _sizes(mesh), _given(arrays, [x.sharding for x in inputs])))[0]
+
+    text, factors = rule_of(arrays)
+    try:
+        wrapped.def_partition(partition, infer_sharding_from_operands=infer, sharding_rule=text, **factors)
+    except TypeError:  # of releases whose rules know no factors, and whose partitioner asks for none
+        wrapped.def_partition(partition, infer_sharding_from_operands=infer)
+    return jax.jit(wrapped)
+
+
+def _explicit_mesh(arrays: Sequence[Any]) -> Optional[Any]:
+    """The mesh of arrays whose types say how they are split; None where the compiler decides."""
+    if not hasattr(jax, "shard_map") or not hasattr(jax, "typeof"):  # of releases before 0.7
+        return None
+    for array in arrays:
+        mesh = getattr(getattr(jax.typeof(array), "sharding", None), "mesh", None)
+        if mesh is not None and jax.sharding.AxisType.Explicit in (getattr(mesh, "axis_types", None) or ()):
+            return mesh
+    return None
+
+
+def split_over_devices(call: Callable, arrays: Arrays, values: Sequence[Any]) -> Any:
+    """`call` of these values, on every device its own part of the batch and of the heads."""
+    mesh = _explicit_mesh(values)
+    if mesh is None:
+        return partitioned(call, arrays)(*values)
+    known = [jax.typeof(value).sharding for value in values]
+    split = split_of(arrays, _sizes(mesh), _given(arrays, known))
+    specs = [spec_of(labels, split) for labels in arrays.labels]
+    moved = [jax.sharding.reshard(value, NamedSharding(mesh, spec)) for value, spec in zip(values, specs)]
+    results = tuple(spec_of(labels, split) for labels in arrays.results)
+    return jax.shard_map(call, mesh=mesh, in_specs=tuple(specs), out_specs=results, check_vma=False)(*moved)

@@ -1,0 +1,38 @@
+"""laboratory.py: the program `attest`, which computes whatever is derived from samples: medians, intervals, speeds in times of a
+rival's, verdicts, cliffs and goals. Nothing of that is computed in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import List, Optional, Sequence
+
+
+def find(build: str) -> str:
+    """The program: in the build folder, or on the path."""
+    built = os.path.join(build, "attest")
+    if os.access(built, os.X_OK):
+        return built
+    found = shutil.which("attest")
+    if not found:
+        raise LookupError(f"the program attest computes what samples say, and is neither {built} nor on the path: "
+                          "`make` builds it, --build names the folder")
+    return found
+
+
+def judge(program: str, files: Sequence[str], goals: Optional[List[str]]) -> tuple:
+    """(exit status, how attest stands): the table, verdicts, cliffs and goals printed; None where the program refuses the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "judged.json")
+        asked = [program, "judge", *files, "--json", path, *(["--goals", ",".join(goals)] if goals else [])]
+        done = subprocess.run(asked, check=False, capture_output=True, text=True)
+        print(done.stdout, end="", flush=True)
+        if done.returncode > 1:
+            print(done.stderr, end="", file=sys.stderr)
+            return done.returncode, None
+        with open(path, encoding="utf-8") as file:
+            return done.returncode, json.load(file)["standing"]

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# test_judge.sh: how attest stands beside its rivals, from kept evidence and from raw samples.
+# shellcheck source=tests/cli/common.sh
+source "$(dirname "$0")/common.sh"
+
+evidence=$root/evidence
+
+expect 'no file' 2 err='a file of results is wanted' -- judge
+expect 'an unknown goal' 2 err="--goals: 'best' is not among flash, hopper, cpu and none" -- judge x --goals best
+expect 'a file that is not there' 2 err='nowhere.json: No such file' -- judge nowhere.json
+
+# Evidence of the scripts before attest.bench, goals by the device.
+expect 'a GPU' 0 out='^decode, geometric mean against flash: 1\.509 .*: holds$' -- judge "$evidence/h200/gpu_vs_torch.json"
+expect 'a missed goal' 1 out='^bf16, geometric mean against PyTorch: 1\.454 .*: MISSED$' -- judge "$evidence/epyc-avx512/cpu_vs_torch.json"
+expect 'no goal' 0 -- judge "$evidence/epyc-avx512/cpu_vs_torch.json" --goals none
+expect 'the newest of a problem' 0 out='^f32, geometric mean against PyTorch: 1\.364' -- judge "$evidence"/xeon-amx/cpu_vs_torch*.json --json judged.json
+check 'no problem twice' json judged.json 'd["schema"] == "attest-judge-1" and len({(r["problem"], r["variant"], r["subject"]) for r in d["standing"]["rows"]}) == len(d["standing"]["rows"])'
+check 'the same numbers twice' bash -c "cmp <(attest judge '$evidence/h200/gpu_vs_torch.json') <(attest judge '$evidence/h200/gpu_vs_torch.json')"
+
+# Raw samples: what is derived from them is computed, and is what `attest bench` computes.
+attest bench b1h1s8d16,f32 --device cpu --seconds 0 --min-samples 8 --json full.json >/dev/null 2>&1
+python3 - <<'EOF'
+import json
+document = json.load(open("full.json"))
+for result in document["results"]:
+    for key in ("median_ns", "low_ns", "high_ns", "spread_percent", "gflops"):
+        del result[key]
+json.dump(document, open("raw.json", "w"))
+EOF
+expect 'raw samples are compared' 0 out='1 SAME' -- compare full.json raw.json --json compared.json --min-effect 5
+check 'the same median' json compared.json 'd["comparison"]["rows"][0]["median_a_ns"] == d["comparison"]["rows"][0]["median_b_ns"]'
+expect 'raw samples are judged' 0 out='^b1h1s8d16,f32' -- judge raw.json --goals none
+sed 's/"samples_ns": \[[^]]*\]/"samples_ns": []/' raw.json >empty.json
+expect 'no samples' 2 err='samples_ns is missing or empty' -- judge empty.json
+finish
