@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "lab/base/clock.h"
-#include "lab/problem/array_files.h"
+#include "lab/attention/array_files.h"
 #include "lab/problem/problem_json.h"
 #include "lab/problem/spec_names.h"
 #include "lab/statistics/stats.h"

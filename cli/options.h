@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "attest.h"
-#include "lab/problem/array_files.h"
+#include "lab/attention/array_files.h"
 #include "lab/problem/spec.h"
 
 /* What the program returns to its caller. */

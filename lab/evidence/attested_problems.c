@@ -49,7 +49,7 @@ static bool is_near(double a, double b) {
 /* The bar for that error; LSE has a precision of its own. */
 static double bar_of(const lab_spec *spec, bool lse, double plain, double largest) {
     return lse ? lab_bar_of_lse(plain, largest)
-               : lab_bar_of_o(plain, largest, spec->problem.dtype_o);
+               : lab_bar_of_o(plain, largest, spec->operation->output(spec).dtype);
 }
 
 /* Does the bar follow from what is recorded? An ulp steps at powers of two, where the digits that were cut may matter. */
@@ -78,7 +78,7 @@ static bool judge_error(reading *r, const lab_node *verify, const lab_spec *spec
         !lab_node_number(&error, "largest", &largest, r->why) ||
         !lab_node_number(&error, "bar", &bar, r->why))
         return false;
-    const bool none = lse && !(spec->problem.features & ATT_LSE);
+    const bool none = lse && !spec->operation->output(spec).lse;
     if (none && kernel == 0.0 && plain == 0.0 && largest == 0.0 && bar == 0.0)
         return true;
     if (none || !bar_follows(spec, lse, plain, largest, bar))
@@ -132,7 +132,7 @@ static bool judge_launch(reading *r, const lab_node *problem, const lab_spec *sp
         !lab_node_text(&launch, "code_sha256", &code, r->why) ||
         !lab_node_is_array(&grid, r->why))
         return false;
-    if (!*kernel && lab_verify_is_empty(&spec->problem))
+    if (!*kernel && spec->operation->output(spec).none)
         return true;
     const att_kernel_row *want =
         lab_row_merges(r->row) ? lab_chooser_choice(&r->chooser, spec) : r->row;

@@ -55,7 +55,7 @@ static bool open_context(work *w, att_context **out, const char *kernel) {
 /* A plug-in says itself what it serves; that it fails is no refusal. */
 static bool peer_serves(const work *w, const lab_spec *spec) {
     lab_prepared prepared;
-    const att_status status = lab_subject_prepare(&prepared, &w->subject, &spec->problem, NULL);
+    const att_status status = lab_subject_prepare(&prepared, &w->subject, spec, NULL);
     if (status == ATT_OK)
         lab_prepared_destroy(&prepared);
     return status != ATT_E_UNSUPPORTED;
@@ -68,7 +68,7 @@ static bool try_plan(work *w, const lab_spec *spec, bool *split) {
     char line[LAB_SPEC_MAX];
     att_plan *plan = NULL;
     lab_spec_print(spec, line, sizeof line);
-    if (att_plan_create(&plan, w->natural, &spec->problem) != ATT_OK)
+    if (spec->operation->plan(&plan, w->natural, spec) != ATT_OK)
         return lab_fail(&w->out->why, "%s: %s", line, att_last_error()->text);
     const char *id = att_plan_kernel(plan);
     const bool ok = expected && strcmp(id, expected->id) == 0;

@@ -118,8 +118,9 @@ bool lab_chooser_could_run(const lab_chooser *c) {
 }
 
 static bool makes_sense(const lab_spec *spec) {
-    att_extents extents;
-    return att_problem_check(&spec->problem, &extents) == ATT_OK;
+    _Alignas(16) char extents[ATT_EXTENTS_MAX];
+    const lab_operation *operation = spec->operation;
+    return operation->library->check(operation->problem(spec), extents) == ATT_OK;
 }
 
 bool lab_chooser_serves(const lab_chooser *c, const lab_spec *spec) {
@@ -128,15 +129,15 @@ bool lab_chooser_serves(const lab_chooser *c, const lab_spec *spec) {
     if (lab_row_merges(c->row))
         return lab_chooser_chosen(c, spec);
     snprintf(limits.kernel, sizeof limits.kernel, "%s", c->row->id);
-    return makes_sense(spec) &&
-           att_row_serves(c->row, &limits, &att_operation_attention, &spec->problem, &refusal);
+    return makes_sense(spec) && att_row_serves(c->row, &limits, spec->operation->library,
+                                               spec->operation->problem(spec), &refusal);
 }
 
 const att_kernel_row *lab_chooser_choice(const lab_chooser *c, const lab_spec *spec) {
     const att_limits limits = limits_of(c);
-    return makes_sense(spec)
-               ? att_select_find(&limits, &att_operation_attention, &spec->problem)
-               : NULL;
+    return makes_sense(spec) ? att_select_find(&limits, spec->operation->library,
+                                               spec->operation->problem(spec))
+                             : NULL;
 }
 
 /* Is a problem for which the library chooses `choice` one for the kernel? */

@@ -68,7 +68,7 @@ double lab_bench_floor_ns(const lab_spec *spec, const lab_device *device, lab_ca
     lab_work_of(&work, spec);
     if (mode == LAB_WARM && work.bytes <= (double)device->limits.l2_bytes)
         work.bytes = 0.0;
-    lab_floor_of(&floor, &work, spec->problem.dtype, device);
+    lab_floor_of(&floor, &work, spec->operation->dtype(spec), device);
     return 1e9 * lab_floor_seconds(&floor);
 }
 

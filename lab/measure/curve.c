@@ -21,8 +21,9 @@ void lab_curve_next(const lab_bench_case *cases, size_t count, size_t step, size
                     size_t *end) {
     size_t i = from + step;
     while (i < count) {
-        const att_problem *a = &cases[i - step].spec->problem, *b = &cases[i].spec->problem;
-        if (!is_alike(a, b) || !is_larger(a, b))
+        const lab_spec *a = cases[i - step].spec, *b = cases[i].spec;
+        if (a->operation != &lab_operation_attention || b->operation != a->operation ||
+            !is_alike(&a->problem, &b->problem) || !is_larger(&a->problem, &b->problem))
             break;
         i += step;
     }

@@ -53,7 +53,7 @@ static bool set_open(lab_station *s, lab_input_set *set, uint64_t seed, lab_mess
         set_close(set);
         return false;
     }
-    set->mirror.args.launch = &c->launch;
+    c->spec->operation->record(&set->mirror.any, &c->launch);
     return true;
 }
 
@@ -67,7 +67,7 @@ static bool set_borrow(lab_station *s, lab_input_set *set, const lab_input_set *
         lab_workspace_destroy(&set->workspace);
         return false;
     }
-    set->mirror.args.launch = &s->owner->launch;
+    s->owner->spec->operation->record(&set->mirror.any, &s->owner->launch);
     return true;
 }
 
@@ -139,8 +139,7 @@ bool lab_station_open(lab_station *s, lab_bench_case *c, const lab_bench_options
                       lab_cache_flush *flush, const lab_station *lender) {
     *s = (lab_station){.owner = c, .options = options, .flush = flush};
     lab_message why = {.text = ""};
-    const att_status status =
-        lab_subject_prepare(&s->prepared, &c->subject, &c->spec->problem, &why);
+    const att_status status = lab_subject_prepare(&s->prepared, &c->subject, c->spec, &why);
     if (status != ATT_OK) {
         c->verify.status = status;
         return lab_station_stop(s, lab_outcome_of(status), why.text);

@@ -2,10 +2,7 @@
 #include "lab/plan/plan_floor.h"
 
 void lab_work_of(lab_work *work, const lab_spec *spec) {
-    const att_problem *p = &spec->problem;
-    work->flops = lab_spec_flops(spec);
-    work->bytes = lab_spec_bytes(spec);
-    work->pairs = work->flops / (2.0 * (double)(p->d_qk + p->d_v));
+    spec->operation->work(work, spec);
 }
 
 static double rate(const lab_device *device, lab_rate_kind kind) {

@@ -5,14 +5,7 @@
 #include <stdbool.h>
 
 #include "lab/plan/plan_device.h"
-#include "lab/problem/spec.h"
-
-/* Of a problem, on any device. */
-typedef struct lab_work {
-    double pairs; /* (head, row, key) that mask and lengths let be seen: one exponential each */
-    double flops; /* 2 (d_qk + d_v) a pair */
-    double bytes; /* Q, K and V read once, O written once */
-} lab_work;
+#include "lab/problem/lab_operation.h"
 
 typedef enum lab_bound_kind {
     LAB_BOUND_TENSOR, /* the two products */

@@ -1,381 +1,29 @@
-/* spec.c: reading of specs: one handler a modifier, in a table that also feeds the suggestions. */
+/* spec.c: reading and printing of specs, by the words of their operation. */
 #include "lab/problem/spec.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lab/base/suggest.h"
-#include "lab/problem/spec_names.h"
+#include "lab/problem/lab_operation.h"
 
 void lab_spec_init(lab_spec *spec) {
-    *spec = (lab_spec){
-        .problem = {.size = sizeof(att_problem),
-                    .dtype = ATT_F16,
-                    .batch = 1,
-                    .heads_q = 1,
-                    .seq_q = 1,
-                    .d_qk = 64,
-                    .window_left = -1,
-                    .window_right = -1,
-                    .bias_dtype = ATT_F32},
-        .heads_kv = -1,
-        .seq_k = -1,
-        .d_v = -1,
-        .bias_col = 1,
-    };
+    lab_operation_at(0)->init(spec);
 }
 
-/* ------------------------------------------------------------------- values */
-
-static bool read_integer(const char *text, int64_t least, int64_t *out) {
-    char *end;
-    errno = 0;
-    const long long value = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || value < least)
-        return false;
-    *out = value;
-    return true;
-}
-
-static bool set_integer(const char *name, const char *value, int64_t least, int64_t *out,
-                        lab_message *why) {
-    if (!value)
-        return lab_fail(why, "%s needs a value, as in %s=4", name, name);
-    if (!read_integer(value, least, out))
-        return lab_fail(why, "%s=%s is not a whole number of %lld or more", name, value,
-                        (long long)least);
-    return true;
-}
-
-static bool set_float(const char *name, const char *value, float *out, lab_message *why) {
-    if (!value)
-        return lab_fail(why, "%s needs a value, as in %s=0.5", name, name);
-    char *end;
-    *out = strtof(value, &end);
-    if (end == value || *end != '\0')
-        return lab_fail(why, "%s=%s is not a number", name, value);
-    return true;
-}
-
-static bool set_named(const char *name, const char *value, const lab_name *names, int *out,
-                      lab_message *why) {
-    char list[192] = "";
-    for (const lab_name *n = names; n->text; n++) {
-        if (value && strcmp(value, n->text) == 0) {
-            *out = n->value;
-            return true;
-        }
-        const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", n->text);
-    }
-    return lab_fail(why, "%s=%s is none of: %s", name, value ? value : "", list);
-}
-
-static bool set_list(const char *name, const char *value, lab_lens *lens, lab_message *why) {
-    if (!value) {
-        lens->mode = LAB_LENS_DRAWN;
-        return true;
-    }
-    lens->mode = LAB_LENS_LISTED;
-    lens->count = 0;
-    for (const char *at = value;; at++) {
-        char *end;
-        errno = 0;
-        const long length = strtol(at, &end, 10);
-        if (end == at || errno != 0 || length < 0 || length > INT32_MAX ||
-            (*end != '\0' && *end != ':' && *end != ','))
-            return lab_fail(why, "%s=%s is not a list of lengths, as in %s=5:0:17", name, value,
-                            name);
-        if (lens->count == LAB_LENS_MAX)
-            return lab_fail(why, "%s lists more than %d lengths", name, LAB_LENS_MAX);
-        lens->list[lens->count++] = (int32_t)length;
-        at = end;
-        if (*at == '\0')
-            return true;
-    }
-}
-
-static bool set_flag(const char *name, const char *value, lab_message *why) {
-    return !value || lab_fail(why, "%s takes no value, not %s", name, value);
-}
-
-static void add_feature(lab_spec *spec, unsigned feature) {
-    spec->problem.features |= feature;
-}
-
-/* ---------------------------------------------------------------- modifiers */
-
-#define HANDLER(word)                                                                          \
-    static bool set_##word(lab_spec *spec, const char *name, const char *value,                \
-                           lab_message *why)
-
-#define INTEGER_HANDLER(word, least, field)                                                    \
-    HANDLER(word) {                                                                            \
-        return set_integer(name, value, least, &spec->field, why);                             \
-    }
-
-INTEGER_HANDLER(batch, 0, problem.batch)
-INTEGER_HANDLER(heads_q, 0, problem.heads_q)
-INTEGER_HANDLER(heads_kv, 0, heads_kv)
-INTEGER_HANDLER(seq_q, 0, problem.seq_q)
-INTEGER_HANDLER(seq_k, 0, seq_k)
-INTEGER_HANDLER(d_qk, 0, problem.d_qk)
-INTEGER_HANDLER(d_v, 0, d_v)
-INTEGER_HANDLER(pad, 0, pad)
-INTEGER_HANDLER(offset, 0, offset)
-INTEGER_HANDLER(bias_col, 1, bias_col)
-
-HANDLER(dtype) {
-    int dtype = 0;
-    if (!set_named(name, value, lab_dtype_names, &dtype, why))
-        return false;
-    spec->problem.dtype = (att_dtype)dtype;
-    return true;
-}
-
-HANDLER(dtype_word) { /* `bf16` alone */
-    return set_flag(name, value, why) && set_dtype(spec, "dtype", name, why);
-}
-
-HANDLER(dtype_o) {
-    int dtype = 0;
-    if (!set_named(name, value, lab_dtype_names, &dtype, why))
-        return false;
-    spec->dtype_o = (att_dtype)dtype;
-    return true;
-}
-
-HANDLER(causal) {
-    int causal = ATT_CAUSAL_TOP_LEFT;
-    spec->causal_plain = value == NULL;
-    if (value && !set_named(name, value, lab_causal_names, &causal, why))
-        return false;
-    spec->problem.causal = (att_causal)causal;
-    return true;
-}
-
-HANDLER(align) {
-    int align = 0;
-    if (!set_named(name, value, lab_align_names, &align, why))
-        return false;
-    spec->problem.align = (att_align)align;
-    return true;
-}
-
-HANDLER(window) {
-    int64_t side[2] = {0, 0};
-    char text[64];
-    char *comma = NULL;
-    if (value && strlen(value) < sizeof text) {
-        snprintf(text, sizeof text, "%s", value);
-        comma = strpbrk(text, ":,");
-    }
-    if (comma)
-        *comma = '\0';
-    if (!comma || !read_integer(text, -1, &side[0]) || !read_integer(comma + 1, -1, &side[1]))
-        return lab_fail(why, "%s=%s is not LEFT:RIGHT, two counts of keys, -1 for no limit",
-                        name, value ? value : "");
-    spec->problem.window_left = side[0];
-    spec->problem.window_right = side[1];
-    return true;
-}
-
-HANDLER(scale) {
-    spec->scale_given = true;
-    return set_float(name, value, &spec->problem.scale, why);
-}
-
-HANDLER(softcap) {
-    return set_float(name, value, &spec->problem.softcap, why);
-}
-
-HANDLER(alibi) {
-    if (value && strcmp(value, "b") != 0 && strcmp(value, "h") != 0)
-        return lab_fail(why, "%s=%s is none of: h, b", name, value);
-    spec->alibi_per_batch = value && *value == 'b';
-    add_feature(spec, ATT_ALIBI);
-    return true;
-}
-
-HANDLER(bias) {
-    add_feature(spec, ATT_BIAS);
-    memset(spec->bias_broadcast, 0, sizeof spec->bias_broadcast);
-    if (!value)
-        return true;
-    char type[16];
-    const char *colon = strchr(value, ':');
-    const size_t length = colon ? (size_t)(colon - value) : strlen(value);
-    snprintf(type, sizeof type, "%.*s", (int)length, value);
-    int dtype = 0;
-    if (!set_named(name, type, lab_bias_dtype_names, &dtype, why))
-        return false;
-    spec->problem.bias_dtype = (att_dtype)dtype;
-    if (!colon)
-        return true;
-    static const char letters[] = "bhqk";
-    const char *dims = colon + 1;
-    bool good = strlen(dims) == 4;
-    for (int i = 0; good && i < 4; i++) {
-        good = dims[i] == letters[i] || dims[i] == '1';
-        spec->bias_broadcast[i] = dims[i] == '1';
-    }
-    return good || lab_fail(why, "%s=%s: after the colon comes bhqk, 1 for a broadcast letter",
-                            name, value);
-}
-
-HANDLER(bias_fill) {
-    int fill = 0;
-    if (!set_named(name, value, lab_bias_fill_names, &fill, why))
-        return false;
-    spec->bias_fill = (lab_bias_fill)fill;
-    return true;
-}
-
-HANDLER(sinks) {
-    add_feature(spec, ATT_SINKS);
-    return set_flag(name, value, why);
-}
-
-HANDLER(lse) {
-    add_feature(spec, ATT_LSE);
-    return set_flag(name, value, why);
-}
-
-HANDLER(cu_q) {
-    add_feature(spec, ATT_CU_SEQLENS_Q);
-    return set_list(name, value, &spec->cu_q, why);
-}
-
-HANDLER(cu_k) {
-    add_feature(spec, ATT_CU_SEQLENS_K);
-    return set_list(name, value, &spec->cu_k, why);
-}
-
-HANDLER(varlen) {
-    return set_flag(name, value, why) && set_cu_q(spec, name, NULL, why) &&
-           set_cu_k(spec, name, NULL, why);
-}
-
-HANDLER(lens) {
-    if (!value)
-        return lab_fail(why, "lens needs a list, as in lens=5:0:17; varlen draws the lengths");
-    return set_cu_q(spec, name, value, why) && set_cu_k(spec, name, value, why);
-}
-
-HANDLER(lens_k) {
-    add_feature(spec, ATT_LENS_K);
-    return set_list(name, value, &spec->lens_k, why);
-}
-
-HANDLER(lens_seed) {
-    int64_t seed = 0;
-    if (!set_integer(name, value, 0, &seed, why))
-        return false;
-    spec->lens_seed = (uint64_t)seed;
-    return true;
-}
-
-HANDLER(paged) {
-    add_feature(spec, ATT_PAGED);
-    return set_integer(name, value, 1, &spec->problem.page_size, why);
-}
-
-HANDLER(layout) {
-    int layout = 0;
-    if (!set_named(name, value, lab_layout_names, &layout, why))
-        return false;
-    spec->layout = (lab_layout)layout;
-    return true;
-}
-
-HANDLER(broadcast) {
-    if (!value || *value == '\0' || strspn(value, "bh") != strlen(value))
-        return lab_fail(why, "%s=%s is none of: b, h, bh", name, value ? value : "");
-    spec->broadcast_batch = strchr(value, 'b') != NULL;
-    spec->broadcast_heads = strchr(value, 'h') != NULL;
-    return true;
-}
-
-HANDLER(absurd) {
-    spec->absurd_strides = true;
-    return set_flag(name, value, why);
-}
-
-HANDLER(data) {
-    int data = 0;
-    if (!set_named(name, value, lab_data_names, &data, why))
-        return false;
-    spec->data = (lab_data)data;
-    return true;
-}
-
-typedef struct modifier {
-    const char *name;
-    bool (*set)(lab_spec *, const char *, const char *, lab_message *);
-    bool is_shape_key; /* may stand in the compact form, as in b2h8 */
-} modifier;
-
-static const modifier modifiers[] = {
-    {"b", set_batch, true},
-    {"h", set_heads_q, true},
-    {"hq", set_heads_q, true},
-    {"hkv", set_heads_kv, true},
-    {"s", set_seq_q, true},
-    {"sq", set_seq_q, true},
-    {"sk", set_seq_k, true},
-    {"d", set_d_qk, true},
-    {"dv", set_d_v, true},
-    {"dtype", set_dtype, false},
-    {"fp16", set_dtype_word, false},
-    {"f16", set_dtype_word, false},
-    {"bf16", set_dtype_word, false},
-    {"f32", set_dtype_word, false},
-    {"fp32", set_dtype_word, false},
-    {"o", set_dtype_o, false},
-    {"causal", set_causal, false},
-    {"align", set_align, false},
-    {"window", set_window, false},
-    {"scale", set_scale, false},
-    {"softcap", set_softcap, false},
-    {"alibi", set_alibi, false},
-    {"bias", set_bias, false},
-    {"biasfill", set_bias_fill, false},
-    {"biascol", set_bias_col, false},
-    {"sinks", set_sinks, false},
-    {"lse", set_lse, false},
-    {"varlen", set_varlen, false},
-    {"lens", set_lens, false},
-    {"cuq", set_cu_q, false},
-    {"cuk", set_cu_k, false},
-    {"lensk", set_lens_k, false},
-    {"lenseed", set_lens_seed, false},
-    {"paged", set_paged, false},
-    {"layout", set_layout, false},
-    {"pad", set_pad, false},
-    {"offset", set_offset, false},
-    {"bcast", set_broadcast, false},
-    {"absurd", set_absurd, false},
-    {"data", set_data, false},
-};
-
-enum { MODIFIER_COUNT = sizeof modifiers / sizeof modifiers[0] };
-
-static const modifier *find_modifier(const char *name, size_t length) {
-    for (int i = 0; i < MODIFIER_COUNT; i++)
-        if (strlen(modifiers[i].name) == length &&
-            strncmp(modifiers[i].name, name, length) == 0)
-            return &modifiers[i];
+static const lab_modifier *find_modifier(const lab_spec *spec, const char *name,
+                                         size_t length) {
+    for (const lab_modifier *m = spec->operation->modifiers; m->name; m++)
+        if (strlen(m->name) == length && strncmp(m->name, name, length) == 0)
+            return m;
     return NULL;
 }
 
-static bool unknown_modifier(const char *name, lab_message *why) {
+static bool unknown_modifier(const lab_spec *spec, const char *name, lab_message *why) {
     lab_suggestion nearest = {0};
-    for (int i = 0; i < MODIFIER_COUNT; i++)
-        lab_suggest(&nearest, name, modifiers[i].name);
+    for (const lab_modifier *m = spec->operation->modifiers; m->name; m++)
+        lab_suggest(&nearest, name, m->name);
     if (nearest.word)
         return lab_fail(why, "unknown modifier '%s'; did you mean '%s'?", name, nearest.word);
     return lab_fail(why, "unknown modifier '%s'", name);
@@ -384,8 +32,9 @@ static bool unknown_modifier(const char *name, lab_message *why) {
 /* ------------------------------------------------------------------ reading */
 
 bool lab_spec_set(lab_spec *spec, const char *name, const char *value, lab_message *why) {
-    const modifier *found = find_modifier(name, strlen(name));
-    return found ? found->set(spec, found->name, value, why) : unknown_modifier(name, why);
+    const lab_modifier *found = find_modifier(spec, name, strlen(name));
+    return found ? found->set(spec, found->name, value, why)
+                 : unknown_modifier(spec, name, why);
 }
 
 /* The compact form: keys and numbers by turns, b2h8s512d64. */
@@ -396,7 +45,7 @@ static bool read_shape(lab_spec *spec, const char *token, lab_message *why) {
             letters++;
         while (isdigit((unsigned char)at[letters + digits]))
             digits++;
-        const modifier *key = find_modifier(at, letters);
+        const lab_modifier *key = find_modifier(spec, at, letters);
         if (!key || !key->is_shape_key)
             return lab_fail(why, "unknown shape key '%.*s' in '%s'", (int)letters, at, token);
         char number[24];
@@ -419,18 +68,32 @@ static bool looks_like_shape(const char *token) {
 
 static bool read_token(lab_spec *spec, char *token, lab_message *why) {
     char *equals = strchr(token, '=');
-    if (!equals && !find_modifier(token, strlen(token)) && looks_like_shape(token))
+    if (!equals && !find_modifier(spec, token, strlen(token)) && looks_like_shape(token))
         return read_shape(spec, token, why);
     if (equals)
         *equals = '\0';
     return lab_spec_set(spec, token, equals ? equals + 1 : NULL, why);
 }
 
+/* The operation whose prefix the text begins with, if any; what follows it. */
+static const char *choose_operation(lab_spec *spec, const char *text) {
+    for (size_t i = 0; lab_operation_at(i); i++) {
+        const lab_operation *operation = lab_operation_at(i);
+        const size_t length = strlen(operation->prefix);
+        if (length == 0 || strncmp(text, operation->prefix, length) != 0)
+            continue;
+        if (spec->operation != operation)
+            operation->init(spec);
+        return text + length;
+    }
+    return text;
+}
+
 bool lab_spec_read(lab_spec *spec, const char *text, lab_message *why) {
     char copy[LAB_SPEC_MAX];
     if (strlen(text) >= sizeof copy)
         return lab_fail(why, "a spec of more than %d characters", LAB_SPEC_MAX - 1);
-    snprintf(copy, sizeof copy, "%s", text);
+    snprintf(copy, sizeof copy, "%s", choose_operation(spec, text));
     for (char *rest = copy, *token; (token = strsep(&rest, ",")) != NULL;) {
         if (*token == '\0')
             return lab_fail(why, "an empty modifier in '%s'", text);
@@ -443,4 +106,30 @@ bool lab_spec_read(lab_spec *spec, const char *text, lab_message *why) {
 bool lab_spec_parse(lab_spec *spec, const char *text, lab_message *why) {
     lab_spec_init(spec);
     return lab_spec_read(spec, text, why) && lab_spec_finish(spec, why);
+}
+
+bool lab_spec_finish(lab_spec *spec, lab_message *why) {
+    return spec->operation->finish(spec, why);
+}
+
+void lab_spec_print(const lab_spec *spec, char *buf, size_t n) {
+    const int used = snprintf(buf, n, "%s", spec->operation->prefix);
+    if ((size_t)used < n)
+        spec->operation->print(spec, buf + used, n - (size_t)used);
+}
+
+double lab_spec_flops(const lab_spec *spec) {
+    lab_work work;
+    spec->operation->work(&work, spec);
+    return work.flops;
+}
+
+double lab_spec_bytes(const lab_spec *spec) {
+    lab_work work;
+    spec->operation->work(&work, spec);
+    return work.bytes;
+}
+
+const char *lab_spec_operation(const lab_spec *spec) {
+    return spec->operation->library->name;
 }

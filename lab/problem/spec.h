@@ -1,10 +1,12 @@
-/* spec.h: an attention problem as one line of text, and back.
+/* spec.h: a problem as one line of text, and back.
  *
  *     b2h8s512d64                         batch 2, 8 heads, 512 rows and keys, head dimension 64
  *     b2h8hkv2s1sk4096d192dv128,bf16      GQA, decode, d_v other than d_qk, bfloat16
  *     b1h4s128sk96d64,causal=bottom-right,window=16:0,softcap=30,lse
  *
- * Shape keys: b, h (or hq), hkv, s (or sq), sk, d, dv. hkv, sk and dv default to h, s and d.
+ *     merge:n4b2h8s512d64,bf16            another operation, after its prefix: 4 partial results merged
+ *
+ * Of attention. Shape keys: b, h (or hq), hkv, s (or sq), sk, d, dv. hkv, sk and dv default to h, s and d.
  * Modifiers, each after a comma:
  *     fp16 bf16 f32            dtype of Q, K, V (fp16); o=fp16|bf16|f32  of O (the same)
  *     causal                   where seq_q = seq_k;  causal=top-left|bottom-right  anywhere
@@ -27,6 +29,10 @@
  *     bcast=b|h|bh             K and V with stride 0 along batch, heads or both
  *     absurd                   a huge stride in every dimension of size 1
  *     data=NAME                what the tensors hold, see lab_data
+ *
+ * Of merge. Shape keys: n (parts), b, h, s, d. Modifiers: fp16 bf16 f32, o=TYPE, nolse, layout=bshd|bhsd, pad=N, offset=N, absurd,
+ *     data=normal|empty|equal|inf|nan|huge   log-sums of N(0, 64); empty: -inf in some parts of some rows, and in all parts of some;
+ *                              equal; +inf or NaN in some; O near the type's limit
  *
  * A line fixes the problem completely, lengths included; what the tensors hold also depends on the
  * seed given to lab_tensors_create(). Thread: every function here is safe. */
@@ -81,28 +87,57 @@ typedef struct lab_lens {
     int32_t list[LAB_LENS_MAX];
 } lab_lens;
 
-typedef struct lab_spec {
-    att_problem
-        problem; /* complete once lab_spec_finish() has run: strides, totals, page counts */
-    int64_t heads_kv, seq_k, d_v; /* as given; -1: the same as heads_q, seq_q, d_qk */
-    att_dtype dtype_o;            /* as given; 0: the same as the dtype */
-    bool scale_given;
-    bool causal_plain; /* `causal` without an alignment */
-    bool alibi_per_batch;
-    bool bias_broadcast[4]; /* batch, head, row, col */
-    lab_bias_fill bias_fill;
-    int64_t bias_col; /* stride of the bias from key to key */
-    lab_lens cu_q, cu_k, lens_k;
-    uint64_t lens_seed;
+struct lab_operation;
+
+/* What a merge's tensors hold. */
+typedef enum lab_merge_data {
+    LAB_MERGE_NORMAL,
+    LAB_MERGE_EMPTY,
+    LAB_MERGE_EQUAL,
+    LAB_MERGE_INF,
+    LAB_MERGE_NAN,
+    LAB_MERGE_HUGE
+} lab_merge_data;
+
+typedef struct lab_merge_spec {
+    att_merge_problem problem;
+    att_dtype dtype_o; /* as given; 0: the same as the dtype */
     lab_layout layout;
     int64_t pad, offset;
-    bool broadcast_batch, broadcast_heads;
     bool absurd_strides;
-    lab_data data;
-    int64_t k_offset, v_offset; /* packed: where K and V start in the one buffer, in elements */
+    lab_merge_data data;
+} lab_merge_spec;
+
+/* Of one operation: the member that is its own. */
+typedef struct lab_spec {
+    const struct lab_operation *operation;
+    union {
+        lab_merge_spec merge;
+        struct { /* attention */
+            att_problem
+                problem; /* complete once lab_spec_finish() has run: strides, totals, page counts */
+            int64_t heads_kv, seq_k, d_v; /* as given; -1: the same as heads_q, seq_q, d_qk */
+            att_dtype dtype_o;            /* as given; 0: the same as the dtype */
+            bool scale_given;
+            bool causal_plain; /* `causal` without an alignment */
+            bool alibi_per_batch;
+            bool bias_broadcast[4]; /* batch, head, row, col */
+            lab_bias_fill bias_fill;
+            int64_t bias_col; /* stride of the bias from key to key */
+            lab_lens cu_q, cu_k, lens_k;
+            uint64_t lens_seed;
+            lab_layout layout;
+            int64_t pad, offset;
+            bool broadcast_batch, broadcast_heads;
+            bool absurd_strides;
+            lab_data data;
+            int64_t k_offset,
+                v_offset; /* packed: where K and V start in the one buffer, in elements */
+        };
+    };
 } lab_spec;
 
-/* An empty spec: b1 h1 s1 d64, fp16, nothing else. */
+/* An empty spec of attention: b1 h1 s1 d64, fp16, nothing else. */
 void lab_spec_init(lab_spec *spec);
 
 /* Set one shape key or modifier by its name above: ("hkv", "2"), ("causal", NULL), ("window", "4:0").
@@ -110,7 +145,7 @@ void lab_spec_init(lab_spec *spec);
  * lists, and - as a value of causal - "none". */
 bool lab_spec_set(lab_spec *spec, const char *name, const char *value, lab_message *why);
 
-/* Apply the text to the spec, on top of what it holds. */
+/* Apply the text to the spec, on top of what it holds; the prefix of another operation begins anew. */
 bool lab_spec_read(lab_spec *spec, const char *text, lab_message *why);
 
 /* Fill in what follows from the rest. Fails where the spec contradicts itself or leaves a choice
@@ -143,5 +178,8 @@ double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys);
  * and V read once and O written once. */
 double lab_spec_flops(const lab_spec *spec);
 double lab_spec_bytes(const lab_spec *spec);
+
+/* "attention", "merge". */
+const char *lab_spec_operation(const lab_spec *spec);
 
 #endif

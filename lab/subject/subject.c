@@ -6,12 +6,12 @@
 /* ----------------------------------------------------------------- any subject */
 
 att_status lab_subject_prepare(lab_prepared *out, const lab_subject *subject,
-                               const att_problem *problem, lab_message *why) {
+                               const lab_spec *spec, lab_message *why) {
     void *state = NULL;
     *out = (lab_prepared){.ops = NULL};
-    const att_status status = subject->ops->prepare(subject, problem, &state, why);
+    const att_status status = subject->ops->prepare(subject, spec, &state, why);
     if (status == ATT_OK)
-        *out = (lab_prepared){subject->ops, state};
+        *out = (lab_prepared){subject->ops, state, spec->operation};
     return status;
 }
 
@@ -23,13 +23,14 @@ const char *lab_prepared_kernel(const lab_prepared *prepared) {
     return prepared->ops->kernel(prepared->state);
 }
 
-att_status lab_prepared_run(const lab_prepared *prepared, const att_args *args, void *workspace,
+att_status lab_prepared_run(const lab_prepared *prepared, const lab_args *args, void *workspace,
                             void *stream, lab_message *why) {
-    return prepared->ops->run(prepared->state, args, workspace, stream, why);
+    return prepared->ops->run(prepared->state, prepared->operation, args, workspace, stream,
+                              why);
 }
 
 bool lab_prepared_direct(lab_prepared *out, const lab_prepared *prepared) {
-    *out = (lab_prepared){prepared->ops->direct, prepared->state};
+    *out = (lab_prepared){prepared->ops->direct, prepared->state, prepared->operation};
     return out->ops != NULL;
 }
 
@@ -48,10 +49,10 @@ static att_status tell(att_status status, lab_message *why) {
     return status;
 }
 
-static att_status plan_prepare(const lab_subject *subject, const att_problem *problem,
-                               void **state, lab_message *why) {
+static att_status plan_prepare(const lab_subject *subject, const lab_spec *spec, void **state,
+                               lab_message *why) {
     att_plan *plan = NULL;
-    const att_status status = att_plan_create(&plan, subject->ctx, problem);
+    const att_status status = spec->operation->plan(&plan, subject->ctx, spec);
     *state = plan;
     return tell(status, why);
 }
@@ -64,9 +65,9 @@ static const char *plan_kernel(const void *state) {
     return att_plan_kernel(state);
 }
 
-static att_status plan_run(void *state, const att_args *args, void *workspace, void *stream,
-                           lab_message *why) {
-    return tell(att_plan_run(state, args, workspace, stream), why);
+static att_status plan_run(void *state, const lab_operation *operation, const lab_args *args,
+                           void *workspace, void *stream, lab_message *why) {
+    return tell(operation->run(state, args, workspace, stream), why);
 }
 
 static void plan_destroy(void *state) {
@@ -88,6 +89,6 @@ bool lab_subject_is_attest(const lab_subject *subject) {
     return subject->ops == &plan_ops;
 }
 
-lab_prepared lab_prepared_plan(const att_plan *plan) {
-    return (lab_prepared){&plan_ops, (void *)(uintptr_t)plan};
+lab_prepared lab_prepared_plan(const att_plan *plan, const lab_operation *operation) {
+    return (lab_prepared){&plan_ops, (void *)(uintptr_t)plan, operation};
 }

@@ -10,6 +10,7 @@
 
 #include "attest.h"
 #include "lab/base/message.h"
+#include "lab/problem/lab_operation.h"
 
 typedef struct lab_subject lab_subject;
 
@@ -17,15 +18,15 @@ typedef struct lab_subject lab_subject;
 typedef struct lab_subject_ops {
     /* Get ready for the problem; *state is what the others are given. An error is a refusal, but
      * ATT_E_SYSTEM: the subject broke its word, which fails the problem. */
-    att_status (*prepare)(const lab_subject *subject, const att_problem *problem, void **state,
+    att_status (*prepare)(const lab_subject *subject, const lab_spec *spec, void **state,
                           lab_message *why);
     /* Bytes of workspace of a run. */
     size_t (*workspace)(const void *state);
     /* The id that the launch record of a run must name; NULL where the subject keeps no record. */
     const char *(*kernel)(const void *state);
     /* Compute, or put the work on the stream, as att_plan_run() does. */
-    att_status (*run)(void *state, const att_args *args, void *workspace, void *stream,
-                      lab_message *why);
+    att_status (*run)(void *state, const lab_operation *operation, const lab_args *args,
+                      void *workspace, void *stream, lab_message *why);
     void (*destroy)(void *state);
     /* The same state, run the shortest way that the subject has (att_peer.direct), where run() may do more;
      * NULL: run() is that. Only run() of these is called. */
@@ -48,18 +49,19 @@ lab_subject lab_subject_attest(att_context *ctx);
 typedef struct lab_prepared {
     const lab_subject_ops *ops; /* NULL: nothing is prepared */
     void *state;
+    const lab_operation *operation;
 } lab_prepared;
 
 att_status lab_subject_prepare(lab_prepared *out, const lab_subject *subject,
-                               const att_problem *problem, lab_message *why);
+                               const lab_spec *spec, lab_message *why);
 
 /* A plan of the caller's as if it had been prepared; it stays the caller's, and is not to be destroyed
  * through this. */
-lab_prepared lab_prepared_plan(const att_plan *plan);
+lab_prepared lab_prepared_plan(const att_plan *plan, const lab_operation *operation);
 
 size_t lab_prepared_workspace(const lab_prepared *prepared);
 const char *lab_prepared_kernel(const lab_prepared *prepared);
-att_status lab_prepared_run(const lab_prepared *prepared, const att_args *args, void *workspace,
+att_status lab_prepared_run(const lab_prepared *prepared, const lab_args *args, void *workspace,
                             void *stream, lab_message *why);
 /* The direct call of what is prepared; false where there is none. Not to be destroyed. */
 bool lab_prepared_direct(lab_prepared *out, const lab_prepared *prepared);

@@ -132,7 +132,8 @@ static bool allocate(lab_mirror *m, lab_region *r, lab_message *why) {
 }
 
 /* The copy of a host address; NULL of NULL. */
-static void *translate(const lab_mirror *m, const void *host) {
+static void *translate(const void *mirror, const void *host) {
+    const lab_mirror *m = mirror;
     const unsigned char *at = host;
     for (int i = 0; at && i < LAB_REGIONS; i++) {
         const lab_region *r = &m->region[i];
@@ -140,22 +141,6 @@ static void *translate(const lab_mirror *m, const void *host) {
             return r->device + (at - r->host);
     }
     return NULL;
-}
-
-static void translate_args(lab_mirror *m, const att_args *a) {
-    m->args = *a;
-    m->args.q = translate(m, a->q);
-    m->args.k = translate(m, a->k);
-    m->args.v = translate(m, a->v);
-    m->args.o = translate(m, a->o);
-    m->args.lse = translate(m, a->lse);
-    m->args.alibi = translate(m, a->alibi);
-    m->args.bias = translate(m, a->bias);
-    m->args.sinks = translate(m, a->sinks);
-    m->args.cu_seqlens_q = translate(m, a->cu_seqlens_q);
-    m->args.cu_seqlens_k = translate(m, a->cu_seqlens_k);
-    m->args.lens_k = translate(m, a->lens_k);
-    m->args.page_table = translate(m, a->page_table);
 }
 
 static bool open_stream(lab_mirror *m, lab_message *why) {
@@ -179,9 +164,9 @@ static bool reserve(lab_mirror *m, lab_message *why) {
     return ok;
 }
 
-static bool finish(lab_mirror *m, const att_args *args, lab_buffer *workspace,
-                   lab_message *why) {
-    m->args = *args;
+static bool finish(lab_mirror *m, const lab_operation *operation, const lab_args *args,
+                   lab_buffer *workspace, lab_message *why) {
+    m->any = *args;
     m->workspace = workspace->data;
     if (!m->gpu)
         return true;
@@ -190,7 +175,7 @@ static bool finish(lab_mirror *m, const att_args *args, lab_buffer *workspace,
         lab_mirror_close(m);
         return false;
     }
-    translate_args(m, args);
+    operation->translate(&m->any, args, translate, m);
     m->workspace = translate(m, workspace->data);
     return true;
 }
@@ -223,49 +208,36 @@ bool lab_mirror_tensors(lab_mirror *m, att_context *ctx, lab_tensors *tensors,
                         lab_buffer *workspace, lab_message *why) {
     if (!find_gpu(m, ctx, why))
         return false;
-    for (int i = 0; i < LAB_TENSOR_COUNT; i++)
-        add_buffer(m, i, &tensors->buffer[i], i == LAB_O || i == LAB_LSE);
-    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
-    return finish(m, &tensors->args, workspace, why);
+    for (int i = 0; i < tensors->count; i++)
+        add_buffer(m, i, &tensors->buffer[i], tensors->size[i].output);
+    add_buffer(m, LAB_WORKSPACE, workspace, true);
+    return finish(m, tensors->spec.operation, &tensors->any, workspace, why);
 }
 
 bool lab_mirror_args(lab_mirror *m, att_context *ctx, const att_problem *problem,
                      const att_args *a, lab_buffer *workspace, lab_message *why) {
     att_extents e;
+    att_buffer list[ATT_BUFFERS_MAX];
+    size_t ignored;
     if (!find_gpu(m, ctx, why) || !held(att_problem_check(problem, &e), why))
         return false;
-    const struct {
-        const void *host;
-        int64_t bytes;
-    } all[LAB_TENSOR_COUNT] = {
-        [LAB_Q] = {a->q, e.q},
-        [LAB_K] = {a->k, e.k},
-        [LAB_V] = {a->v, e.v},
-        [LAB_O] = {a->o, e.o},
-        [LAB_LSE] = {a->lse, e.lse},
-        [LAB_ALIBI] = {a->alibi, e.alibi},
-        [LAB_BIAS] = {a->bias, e.bias},
-        [LAB_SINKS] = {a->sinks, e.sinks},
-        [LAB_CU_Q] = {a->cu_seqlens_q, e.cu_seqlens},
-        [LAB_CU_K] = {a->cu_seqlens_k, e.cu_seqlens},
-        [LAB_LENS_K] = {a->lens_k, e.lens_k},
-        [LAB_PAGE_TABLE] = {a->page_table, e.page_table},
-    };
-    for (int i = 0; m->gpu && i < LAB_TENSOR_COUNT; i++)
-        if (all[i].host)
-            m->region[i] = (lab_region){.host = (unsigned char *)(uintptr_t)all[i].host,
-                                        .bytes = (size_t)all[i].bytes,
-                                        .output = i == LAB_O || i == LAB_LSE};
-    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
-    return finish(m, a, workspace, why);
+    const int count = att_operation_attention.buffers(problem, &e, a, list, &ignored);
+    for (int i = 0; m->gpu && i < count; i++)
+        if (list[i].base)
+            m->region[i] = (lab_region){.host = (unsigned char *)(uintptr_t)list[i].base,
+                                        .bytes = (size_t)list[i].extent,
+                                        .output = list[i].output};
+    add_buffer(m, LAB_WORKSPACE, workspace, true);
+    const lab_args any = {.attention = *a};
+    return finish(m, &lab_operation_attention, &any, workspace, why);
 }
 
 bool lab_mirror_borrow(lab_mirror *m, const lab_mirror *lender, lab_buffer *workspace,
                        lab_message *why) {
     *m = *lender;
     m->borrows = true;
-    m->region[LAB_TENSOR_COUNT] = (lab_region){.host = NULL};
-    add_buffer(m, LAB_TENSOR_COUNT, workspace, true);
+    m->region[LAB_WORKSPACE] = (lab_region){.host = NULL};
+    add_buffer(m, LAB_WORKSPACE, workspace, true);
     m->workspace = workspace->data;
     if (!m->gpu)
         return true;
@@ -284,7 +256,7 @@ void lab_mirror_close(lab_mirror *m) {
             cu->StreamSynchronize(m->stream);
         if (m->stream && !m->borrows)
             cu->StreamDestroy(m->stream);
-        for (int i = m->borrows ? LAB_TENSOR_COUNT : 0; i < LAB_REGIONS; i++)
+        for (int i = m->borrows ? LAB_WORKSPACE : 0; i < LAB_REGIONS; i++)
             lab_device_release(m->gpu, m->region[i].block, m->region[i].block_bytes,
                                wants_exact());
         att_cuda_device_leave(m->gpu);

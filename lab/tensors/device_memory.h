@@ -25,10 +25,13 @@ typedef struct lab_region {
     size_t block_bytes;
 } lab_region;
 
-enum { LAB_REGIONS = LAB_TENSOR_COUNT + 1 };
+enum { LAB_WORKSPACE = LAB_TENSORS_MAX, LAB_REGIONS };
 
 typedef struct lab_mirror {
-    att_args args;   /* for att_plan_run(), as are the next two */
+    union { /* for a run, as are the next two */
+        lab_args any;
+        att_args args; /* of attention */
+    };
     void *workspace; /* NULL where none is needed */
     void *stream;    /* NULL on the CPU */
 
@@ -42,7 +45,7 @@ typedef struct lab_mirror {
 bool lab_mirror_tensors(lab_mirror *mirror, att_context *ctx, lab_tensors *tensors,
                         lab_buffer *workspace, lab_message *why);
 
-/* The same for pointers of the caller: what `problem` reaches through `args`. */
+/* The same for pointers of the caller to attention: what `problem` reaches through `args`. */
 bool lab_mirror_args(lab_mirror *mirror, att_context *ctx, const att_problem *problem,
                      const att_args *args, lab_buffer *workspace, lab_message *why);
 

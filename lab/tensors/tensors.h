@@ -12,29 +12,18 @@
 
 #include "attest.h"
 #include "lab/base/message.h"
-#include "lab/problem/spec.h"
+#include "lab/problem/lab_operation.h"
 #include "lab/tensors/buffer.h"
-
-typedef enum lab_tensor {
-    LAB_Q,
-    LAB_K,
-    LAB_V,
-    LAB_O,
-    LAB_LSE,
-    LAB_ALIBI,
-    LAB_BIAS,
-    LAB_SINKS,
-    LAB_CU_Q,
-    LAB_CU_K,
-    LAB_LENS_K,
-    LAB_PAGE_TABLE,
-    LAB_TENSOR_COUNT
-} lab_tensor;
 
 typedef struct lab_tensors {
     lab_spec spec;
-    att_args args; /* ready for att_plan_run() */
-    lab_buffer buffer[LAB_TENSOR_COUNT];
+    union { /* ready for a run */
+        lab_args any;
+        att_args args; /* of attention */
+    };
+    int count;
+    lab_tensor_size size[LAB_TENSORS_MAX];
+    lab_buffer buffer[LAB_TENSORS_MAX];
 } lab_tensors;
 
 /* Allocate and fill from a finished spec. Fails when memory cannot be had. */
@@ -45,7 +34,7 @@ void lab_tensors_destroy(lab_tensors *tensors);
 /* Other contents from another seed, in the same place: what was filled is filled again. */
 void lab_tensors_renew(lab_tensors *tensors, uint64_t seed);
 
-/* Fill O and LSE with NaN, so that what a run leaves out cannot pass for an answer. */
+/* Fill the outputs with NaN, so that what a run leaves out cannot pass for an answer. */
 void lab_tensors_poison_outputs(lab_tensors *tensors);
 
 /* A hash of a few output rows, drawn by the seed: takes no time to speak of. */
@@ -54,7 +43,7 @@ uint64_t lab_tensors_glance(const lab_tensors *tensors, uint64_t seed);
 /* Guards whole, inputs as they were, padding of the outputs untouched; else which is not. */
 bool lab_tensors_check(const lab_tensors *tensors, lab_message *why);
 
-/* A hash of O and LSE as they stand, to compare runs bit by bit. */
+/* A hash of the outputs as they stand, to compare runs bit by bit. */
 uint64_t lab_tensors_hash_outputs(const lab_tensors *tensors);
 
 #endif

@@ -6,28 +6,39 @@
 
 #include "base/checked.h"
 #include "lab/base/random.h"
-#include "attention/ref/oracle.h"
 
 enum { STREAM_ROWS = 1000, FEWEST_ROWS = 32 };
+
+static int64_t batch_of(const lab_tensors *t) {
+    return t->spec.operation->batch(&t->spec);
+}
+
+static int64_t heads_of(const lab_tensors *t) {
+    return t->spec.operation->heads(&t->spec);
+}
+
+static int64_t rows_of(const lab_tensors *t, int64_t b) {
+    return t->spec.operation->rows(&t->spec, &t->any, b);
+}
 
 static void add(lab_rows *rows, int64_t room, lab_row row) {
     if (rows->count < room)
         rows->list[rows->count++] = row;
 }
 
-static void add_all(lab_rows *rows, const att_problem *p, const att_args *a) {
-    for (int64_t b = 0; b < p->batch; b++)
-        for (int64_t h = 0; h < p->heads_q; h++)
-            for (int64_t i = 0; i < att_ref_len_q(p, a, b); i++)
+static void add_all(lab_rows *rows, const lab_tensors *t) {
+    for (int64_t b = 0; b < batch_of(t); b++)
+        for (int64_t h = 0; h < heads_of(t); h++)
+            for (int64_t i = 0; i < rows_of(t, b); i++)
                 add(rows, rows->total, (lab_row){b, h, i});
 }
 
 /* First and last rows, at most half of the room: spread over the sequences by a stride. */
-static void add_ends(lab_rows *rows, int64_t room, const att_problem *p, const att_args *a) {
-    const int64_t sequences = p->batch * p->heads_q;
+static void add_ends(lab_rows *rows, int64_t room, const lab_tensors *t) {
+    const int64_t sequences = batch_of(t) * heads_of(t);
     const int64_t step = att_max(1, att_ceil_div(sequences, att_max(1, room / 4)));
     for (int64_t n = 0; n < sequences; n += step) {
-        const int64_t b = n / p->heads_q, h = n % p->heads_q, len = att_ref_len_q(p, a, b);
+        const int64_t b = n / heads_of(t), h = n % heads_of(t), len = rows_of(t, b);
         if (len > 0)
             add(rows, room, (lab_row){b, h, 0});
         if (len > 1)
@@ -35,15 +46,14 @@ static void add_ends(lab_rows *rows, int64_t room, const att_problem *p, const a
     }
 }
 
-static void add_drawn(lab_rows *rows, int64_t room, const att_problem *p, const att_args *a,
-                      uint64_t seed) {
+static void add_drawn(lab_rows *rows, int64_t room, const lab_tensors *t, uint64_t seed) {
     static const int64_t tiles[] = {8, 16, 32, 48, 64, 128, 256};
     lab_random random;
     lab_random_seed(&random, seed, STREAM_ROWS);
     while (rows->count < room) {
-        const int64_t b = lab_random_below(&random, p->batch);
-        const int64_t h = lab_random_below(&random, p->heads_q);
-        const int64_t len = att_ref_len_q(p, a, b);
+        const int64_t b = lab_random_below(&random, batch_of(t));
+        const int64_t h = lab_random_below(&random, heads_of(t));
+        const int64_t len = rows_of(t, b);
         if (len == 0)
             continue;
         int64_t i = lab_random_below(&random, len);
@@ -56,12 +66,11 @@ static void add_drawn(lab_rows *rows, int64_t room, const att_problem *p, const 
 }
 
 bool lab_rows_choose(lab_rows *rows, const lab_tensors *t, uint64_t seed, int64_t max_work) {
-    const att_problem *p = &t->spec.problem;
     *rows = (lab_rows){0};
-    if (lab_spec_is_empty(&t->spec))
+    if (t->spec.operation->is_empty(&t->spec))
         return true;
-    for (int64_t b = 0; b < p->batch; b++)
-        rows->total += p->heads_q * att_ref_len_q(p, &t->args, b);
+    for (int64_t b = 0; b < batch_of(t); b++)
+        rows->total += heads_of(t) * rows_of(t, b);
     if (rows->total == 0)
         return true;
 
@@ -77,10 +86,10 @@ bool lab_rows_choose(lab_rows *rows, const lab_tensors *t, uint64_t seed, int64_
     if (!rows->list)
         return false;
     if (room == rows->total) {
-        add_all(rows, p, &t->args);
+        add_all(rows, t);
     } else {
-        add_ends(rows, room, p, &t->args);
-        add_drawn(rows, room, p, &t->args, seed);
+        add_ends(rows, room, t);
+        add_drawn(rows, room, t, seed);
     }
     return true;
 }

@@ -7,10 +7,6 @@
 
 #include "lab/tensors/tensors.h"
 
-typedef struct lab_row {
-    int64_t b, h, i;
-} lab_row;
-
 typedef struct lab_rows {
     int64_t total; /* rows the problem has */
     int64_t count; /* rows listed; the same where all are */

@@ -33,8 +33,7 @@ lab_outcome lab_outcome_of(att_status status) {
 
 static bool prepare(trial *t, const lab_spec *spec, uint64_t seed) {
     lab_message why;
-    const att_status status =
-        lab_subject_prepare(&t->prepared, t->subject, &spec->problem, &why);
+    const att_status status = lab_subject_prepare(&t->prepared, t->subject, spec, &why);
     if (status != ATT_OK)
         return conclude(t, lab_outcome_of(status), status, why.text);
     if (!lab_tensors_create(&t->tensors, spec, seed, &why) ||
@@ -44,11 +43,7 @@ static bool prepare(trial *t, const lab_spec *spec, uint64_t seed) {
            conclude(t, LAB_FAIL, att_last_error()->status, why.text);
 }
 
-bool lab_verify_is_empty(const att_problem *p) {
-    return p->batch == 0 || p->seq_q == 0 || ((p->features & ATT_CU_SEQLENS_Q) && !p->total_q);
-}
-
-/* What ran names itself in the launch record, as was foretold; a subject without one goes by its name. */
+/* What ran names itself in the launch record, which must match the kernel id in the plan; a subject without one goes by its name. */
 static bool check_record(trial *t) {
     lab_verify_result *r = t->result;
     const char *meant = lab_prepared_kernel(&t->prepared);
@@ -57,7 +52,7 @@ static bool check_record(trial *t) {
         return true;
     snprintf(r->kernel, sizeof r->kernel, "%s", ran);
     if (strcmp(r->kernel, meant) == 0 ||
-        (r->kernel[0] == '\0' && lab_verify_is_empty(&t->tensors->spec.problem)))
+        (r->kernel[0] == '\0' && t->tensors->spec.operation->output(&t->tensors->spec).none))
         return true;
     char text[192];
     snprintf(text, sizeof text, "the plan named %s, but %s ran", meant,
@@ -75,9 +70,9 @@ static bool run_once(trial *t) {
         return conclude(t, LAB_FAIL, att_last_error()->status, why.text);
 
     r->launch = (att_launch){0};
-    t->mirror.args.launch = &r->launch;
+    t->tensors->spec.operation->record(&t->mirror.any, &r->launch);
     const uint64_t start = lab_clock_ns();
-    const att_status status = lab_prepared_run(&t->prepared, &t->mirror.args,
+    const att_status status = lab_prepared_run(&t->prepared, &t->mirror.any,
                                                t->mirror.workspace, t->mirror.stream, &why);
     if (status != ATT_OK)
         return conclude(t, LAB_FAIL, status, why.text);

@@ -72,9 +72,6 @@ void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec
 double lab_bar_of_o(double plain, double largest, att_dtype dtype);
 double lab_bar_of_lse(double plain, double largest);
 
-/* Has the problem no row to compute? Then no kernel need be launched. */
-bool lab_verify_is_empty(const att_problem *problem);
-
 /* What is said of a subject whose outputs change after its run has returned. */
 extern const char lab_late_answer[];
 

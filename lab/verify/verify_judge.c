@@ -15,8 +15,6 @@
 #include "base/dtype.h"
 #include "lab/base/clean_text.h"
 #include "lab/tensors/verify_rows.h"
-#include "attention/ref/oracle.h"
-#include "attention/ref/plain.h"
 
 /* Where no more rows than that are judged, the plain reference is computed in every order: one of them may be lucky, and all columns
  * of a row share the rounding of its scores. */
@@ -44,7 +42,8 @@ typedef struct tally {
 typedef struct judge {
     const lab_tensors *tensors;
     const lab_rows *rows;
-    int64_t longest; /* keys */
+    int64_t scratch; /* numbers that the oracle needs beside a row */
+    int64_t d;
     atomic_llong next;
     atomic_bool out_of_memory;
 } judge;
@@ -142,34 +141,31 @@ static void merge(tally *into, const tally *from) {
 
 /* ---------------------------------------------------------------------- rows */
 
-static void judge_row(worker *w, lab_row row, double *logits, float *plain_logits) {
+static void judge_row(worker *w, lab_row row, double *scratch, float *plain_scratch) {
     const lab_tensors *t = w->shared->tensors;
-    const att_problem *p = &t->spec.problem;
-    double *oracle = logits + w->shared->longest;
-    float *plain = plain_logits + w->shared->longest;
+    const lab_operation *operation = t->spec.operation;
+    const lab_answer at = operation->answer(&t->spec, &t->any, row);
+    double *oracle = scratch + w->shared->scratch;
+    float *plain = plain_scratch + w->shared->scratch;
     double oracle_lse;
     float plain_lse;
-    att_ref_row(p, &t->args, row.b, row.h, row.i, logits, oracle, &oracle_lse);
-    att_plain_row(p, &t->args, row.b, row.h, row.i, ATT_PLAIN_FORWARD, plain_logits, plain,
-                  &plain_lse);
+    operation->oracle(&t->spec, &t->any, row, scratch, oracle, &oracle_lse);
+    operation->plain(&t->spec, &t->any, row, 0, plain_scratch, plain, &plain_lse);
 
-    const int64_t o = att_ref_index_o(p, &t->args, row.b, row.h, row.i);
-    for (int64_t c = 0; c < p->d_v; c++) {
-        const place at = {row, c, (double)att_load(t->args.o, p->dtype_o, o + c), oracle[c]};
-        weigh(&w->o, p->dtype_o, false, at, (double)plain[c]);
+    for (int64_t c = 0; c < at.d; c++) {
+        const place here = {row, c, (double)att_load(at.o, at.dtype, c), oracle[c]};
+        weigh(&w->o, at.dtype, false, here, (double)plain[c]);
     }
-    if (p->features & ATT_LSE) {
-        const int64_t index = att_ref_index_lse(p, &t->args, row.b, row.h, row.i);
-        const place at = {row, 0, (double)t->args.lse[index], oracle_lse};
-        weigh(&w->lse, ATT_F32, true, at, (double)plain_lse);
+    if (at.lse) {
+        const place here = {row, 0, (double)*at.lse, oracle_lse};
+        weigh(&w->lse, ATT_F32, true, here, (double)plain_lse);
     }
     if (w->shared->rows->count > FEW_ROWS)
         return;
-    for (int order = ATT_PLAIN_FORWARD + 1; order < ATT_PLAIN_ORDERS; order++) {
-        att_plain_row(p, &t->args, row.b, row.h, row.i, (att_plain_order)order, plain_logits,
-                      plain, &plain_lse);
-        for (int64_t c = 0; c < p->d_v; c++)
-            weigh_plain(&w->o, p->dtype_o, oracle[c], (double)plain[c]);
+    for (int order = 1; order < operation->orders; order++) {
+        operation->plain(&t->spec, &t->any, row, order, plain_scratch, plain, &plain_lse);
+        for (int64_t c = 0; c < at.d; c++)
+            weigh_plain(&w->o, at.dtype, oracle[c], (double)plain[c]);
         weigh_plain(&w->lse, ATT_F32, oracle_lse, (double)plain_lse);
     }
 }
@@ -184,7 +180,7 @@ static void wipe_and_free(void *memory, size_t bytes) {
 /* Judge rows as long as `next` gives one. */
 static void work_on(worker *w, bool (*next)(worker *w, lab_row *row)) {
     judge *j = w->shared;
-    const size_t numbers = (size_t)(j->longest + j->tensors->spec.problem.d_v);
+    const size_t numbers = (size_t)(j->scratch + j->d);
     double *logits = malloc(numbers * sizeof *logits);
     float *plain_logits = malloc(numbers * sizeof *plain_logits);
     if (!logits || !plain_logits)
@@ -211,45 +207,38 @@ static void *work(void *argument) {
 
 /* ------------------------------------------------------- rows that look wrong by themselves */
 
-static const unsigned char *row_at(const lab_tensors *t, lab_row row) {
-    const att_problem *p = &t->spec.problem;
-    return (const unsigned char *)t->args.o +
-           att_ref_index_o(p, &t->args, row.b, row.h, row.i) *
-               (int64_t)att_dtype_size(p->dtype_o);
-}
-
 /* A row that still is all poison was never written; this is seen without the oracle. */
 static bool is_unwritten(const lab_tensors *t, lab_row row) {
-    const int64_t bytes =
-        t->spec.problem.d_v * (int64_t)att_dtype_size(t->spec.problem.dtype_o);
-    const unsigned char *at = row_at(t, row);
+    const lab_answer at = t->spec.operation->answer(&t->spec, &t->any, row);
+    const int64_t bytes = at.d * (int64_t)att_dtype_size(at.dtype);
+    const unsigned char *byte = at.o;
     int64_t n = 0;
-    while (n < bytes && at[n] == LAB_POISON)
+    while (n < bytes && byte[n] == LAB_POISON)
         n++;
     return bytes > 0 && n == bytes;
 }
 
 static bool is_finite_row(const lab_tensors *t, lab_row row) {
-    const unsigned char *at = row_at(t, row);
+    const lab_answer at = t->spec.operation->answer(&t->spec, &t->any, row);
     int64_t c = 0;
-    while (c < t->spec.problem.d_v && isfinite(att_load(at, t->spec.problem.dtype_o, c)))
+    while (c < at.d && isfinite(att_load(at.o, at.dtype, c)))
         c++;
-    return c == t->spec.problem.d_v;
+    return c == at.d;
 }
 
 /* The row after *row; false after the last. */
 static bool step(const lab_tensors *t, lab_row *row) {
-    const att_problem *p = &t->spec.problem;
-    if (++row->i < att_ref_len_q(p, &t->args, row->b))
+    const lab_operation *operation = t->spec.operation;
+    if (++row->i < operation->rows(&t->spec, &t->any, row->b))
         return true;
     do {
         row->i = 0;
-        if (++row->h == p->heads_q) {
+        if (++row->h == operation->heads(&t->spec)) {
             row->h = 0;
-            if (++row->b == p->batch)
+            if (++row->b == operation->batch(&t->spec))
                 return false;
         }
-    } while (att_ref_len_q(p, &t->args, row->b) == 0);
+    } while (operation->rows(&t->spec, &t->any, row->b) == 0);
     return true;
 }
 
@@ -267,7 +256,7 @@ static bool next_odd(worker *w, lab_row *row) {
 
 static bool find_unwritten(const lab_tensors *t, lab_row *row) {
     *row = (lab_row){.i = -1};
-    while (t->spec.problem.batch > 0 && step(t, row))
+    while (t->spec.operation->batch(&t->spec) > 0 && step(t, row))
         if (is_unwritten(t, *row))
             return true;
     return false;
@@ -349,7 +338,8 @@ static int thread_count(const lab_verify_options *options, int64_t rows) {
 
 void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
                         const lab_verify_options *options) {
-    const att_problem *p = &t->spec.problem;
+    const lab_operation *operation = t->spec.operation;
+    const lab_output output = operation->output(&t->spec);
     const int64_t max_work = options && options->max_work ? options->max_work : default_work;
     r->o = r->lse = (lab_errors){0};
     lab_rows rows;
@@ -363,9 +353,9 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     r->rows_total = rows.total;
     r->rows_checked = rows.count;
 
-    judge shared = {.tensors = t, .rows = &rows};
-    for (int64_t b = 0; rows.count > 0 && b < p->batch; b++)
-        shared.longest = att_max(shared.longest, att_ref_len_k(p, &t->args, b));
+    judge shared = {.tensors = t, .rows = &rows, .d = output.d};
+    if (rows.count > 0)
+        shared.scratch = operation->scratch(&t->spec, &t->any);
     worker workers[MAX_THREADS] = {{.shared = &shared}};
     pthread_t threads[MAX_THREADS];
     const int wanted = thread_count(options, rows.count);
@@ -394,9 +384,9 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
         fail(r, "o[b=%lld h=%lld row=%lld] was not written", (long long)unwritten.b,
              (long long)unwritten.h, (long long)unwritten.i);
     const tally *o = &workers[0].o, *lse = &workers[0].lse;
-    conclude(r, &r->o, "o", o, lab_bar_of_o(o->plain, o->largest, p->dtype_o));
-    conclude_average(r, o, p->dtype_o);
-    if (p->features & ATT_LSE)
+    conclude(r, &r->o, "o", o, lab_bar_of_o(o->plain, o->largest, output.dtype));
+    conclude_average(r, o, output.dtype);
+    if (output.lse)
         conclude(r, &r->lse, "lse", lse, lab_bar_of_lse(lse->plain, lse->largest));
     lab_rows_free(&rows);
 }

@@ -13,6 +13,7 @@
 enum {
     ATT_BUFFERS_MAX = 264, /* of one run, the workspace included */
     ATT_ARGS_MAX = 256,    /* bytes of an operation's arguments */
+    ATT_EXTENTS_MAX = 256, /* and of what its check() measures */
     ATT_SIZES_MAX = 8      /* sizes by which a user's row may be limited */
 };
 

@@ -1,5 +1,5 @@
-/* tensors_fill.c: contents of the inputs: lengths, pages, bias, then Q, K and V. */
-#include "lab/tensors/tensors_fill.h"
+/* attention_fill.c: contents of the inputs: lengths, pages, bias, then Q, K and V. */
+#include "lab/attention/attention_lab.h"
 
 #include <math.h>
 
@@ -347,7 +347,7 @@ static void put_hidden_infinities(const filler *f) {
                               att_ref_index_v(p, f->args, b, h, j) + c, INFINITY);
 }
 
-void lab_tensors_fill(lab_tensors *t, uint64_t seed) {
+void lab_attention_fill(lab_tensors *t, uint64_t seed) {
     filler f = {.spec = &t->spec,
                 .p = &t->spec.problem,
                 .args = &t->args,

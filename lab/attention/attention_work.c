@@ -1,7 +1,7 @@
-/* spec_work.c: the work of a problem: pairs of rows and keys, operations, bytes. */
-#include "base/checked.h"
-#include "lab/problem/spec.h"
+/* attention_work.c: the work of a problem: pairs of rows and keys, operations, bytes. */
 #include "attention/ref/oracle.h"
+#include "base/checked.h"
+#include "lab/attention/attention_lab.h"
 
 static double seen_by(const att_problem *p, int64_t rows, int64_t keys, int64_t row) {
     int64_t lo, hi;
@@ -58,7 +58,7 @@ static double times(const lab_spec *spec) {
     return lab_spec_varies(spec) ? 1.0 : (double)spec->problem.batch;
 }
 
-double lab_spec_flops(const lab_spec *spec) {
+static double flops_of(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     double pairs = 0.0;
     for (int64_t b = 0; b < sequences(spec); b++)
@@ -66,7 +66,7 @@ double lab_spec_flops(const lab_spec *spec) {
     return 2.0 * times(spec) * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
 }
 
-double lab_spec_bytes(const lab_spec *spec) {
+static double bytes_of(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     double rows = 0.0, keys = 0.0;
     for (int64_t b = 0; b < sequences(spec); b++) {
@@ -77,4 +77,11 @@ double lab_spec_bytes(const lab_spec *spec) {
     return rows * (double)p->heads_q * (double)p->d_qk * element +
            keys * (double)p->heads_kv * (double)(p->d_qk + p->d_v) * element +
            rows * (double)p->heads_q * (double)p->d_v * (double)att_dtype_size(p->dtype_o);
+}
+
+void lab_attention_work(lab_work *work, const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    work->flops = flops_of(spec);
+    work->bytes = bytes_of(spec);
+    work->pairs = work->flops / (2.0 * (double)(p->d_qk + p->d_v));
 }

@@ -1,5 +1,5 @@
-/* spec_finish.c: what follows from a spec: lengths, strides, totals, page counts. */
-#include "lab/problem/spec.h"
+/* attention_finish.c: what follows from a spec: lengths, strides, totals, page counts. */
+#include "lab/attention/attention_lab.h"
 
 #include <math.h>
 
@@ -285,7 +285,7 @@ static bool check_sizes(const lab_spec *spec, lab_message *why) {
     return true;
 }
 
-bool lab_spec_finish(lab_spec *spec, lab_message *why) {
+bool lab_attention_finish(lab_spec *spec, lab_message *why) {
     att_problem *p = &spec->problem;
     p->heads_kv = spec->heads_kv < 0 ? p->heads_q : spec->heads_kv;
     p->seq_k = spec->seq_k < 0 ? p->seq_q : spec->seq_k;

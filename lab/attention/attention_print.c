@@ -1,5 +1,5 @@
-/* spec_print.c: the canonical line of a spec. */
-#include "lab/problem/spec.h"
+/* attention_print.c: the canonical line of a spec. */
+#include "lab/attention/attention_lab.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,7 +124,7 @@ static void put_memory(writer *w, const lab_spec *spec) {
         put(w, ",data=%s", lab_name_of(lab_data_names, (int)spec->data));
 }
 
-void lab_spec_print(const lab_spec *spec, char *buf, size_t n) {
+void lab_attention_print(const lab_spec *spec, char *buf, size_t n) {
     writer w = {buf, n, 0};
     if (n > 0)
         buf[0] = '\0';

@@ -1,5 +1,5 @@
 /* array_files.c: shapes of .npy arrays turned into an att_problem, their mappings into att_args. */
-#include "lab/problem/array_files.h"
+#include "lab/attention/array_files.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,0 +1,151 @@
+/* attention_tensors.c: the buffers of an attention problem: sizes, addresses. */
+#include "base/checked.h"
+#include "lab/attention/attention_lab.h"
+#include "lab/tensors/buffer.h"
+
+static const char *const tensor_names[LAB_TENSOR_COUNT] = {
+    [LAB_Q] = "q",
+    [LAB_K] = "k",
+    [LAB_V] = "v",
+    [LAB_O] = "o",
+    [LAB_LSE] = "lse",
+    [LAB_ALIBI] = "alibi",
+    [LAB_BIAS] = "bias",
+    [LAB_SINKS] = "sinks",
+    [LAB_CU_Q] = "cu_seqlens_q",
+    [LAB_CU_K] = "cu_seqlens_k",
+    [LAB_LENS_K] = "lens_k",
+    [LAB_PAGE_TABLE] = "page_table",
+};
+
+typedef struct extents {
+    int64_t batch, head, row, col;
+} extents;
+
+static bool add_reach(int64_t *elements, int64_t n, int64_t stride) {
+    int64_t reach;
+    return n <= 1 || (att_mul(n - 1, stride, &reach) && att_add(*elements, reach, elements));
+}
+
+static bool size_strided(lab_tensor_size *size, const att_strides *s, extents n,
+                         size_t element_size) {
+    size->present = true;
+    size->element_size = element_size;
+    if (n.batch == 0 || n.head == 0 || n.row == 0 || n.col == 0)
+        return true;
+    size->elements = 1;
+    if (!add_reach(&size->elements, n.batch, s->batch) ||
+        !add_reach(&size->elements, n.head, s->head) ||
+        !add_reach(&size->elements, n.row, s->row) ||
+        !add_reach(&size->elements, n.col, s->col))
+        return false;
+    const double indices = (double)n.batch * (double)n.head * (double)n.row * (double)n.col;
+    const double elements = (double)size->elements;
+    size->touched = (indices < elements ? indices : elements) * (double)element_size;
+    return true;
+}
+
+static void size_flat(lab_tensor_size *size, int64_t elements, size_t element_size) {
+    const double touched = (double)elements * (double)element_size;
+    size->present = true;
+    size->elements = elements;
+    size->touched = touched;
+    size->element_size = element_size;
+}
+
+/* Q, K and V of the packed layout are one buffer, kept as that of Q. */
+static bool size_packed(lab_tensor_size *size, const lab_spec *spec, extents q) {
+    const att_problem *p = &spec->problem;
+    const extents n = {q.batch, 1, q.row, spec->v_offset + p->heads_kv * (p->d_v + spec->pad)};
+    const att_strides strides = {.batch = q.row * n.col, .row = n.col, .col = 1};
+    return size_strided(size, &strides, n, att_dtype_size(p->dtype));
+}
+
+static bool size_all(lab_tensor_size size[LAB_TENSOR_COUNT], const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    const unsigned features = p->features;
+    const bool cu_q = features & ATT_CU_SEQLENS_Q, cu_k = features & ATT_CU_SEQLENS_K;
+    extents q = {cu_q ? 1 : p->batch, p->heads_q, cu_q ? p->total_q : p->seq_q, p->d_qk};
+    extents k = {cu_k ? 1 : p->batch, p->heads_kv, cu_k ? p->total_k : p->seq_k, p->d_qk};
+    if (features & ATT_PAGED)
+        k = (extents){p->num_pages, p->heads_kv, p->page_size, p->d_qk};
+    extents v = k, o = q, lse = q;
+    v.col = o.col = p->d_v;
+    lse.col = 1;
+    const extents bias = {p->batch, p->heads_q, p->seq_q, p->seq_k};
+    const size_t element = att_dtype_size(p->dtype);
+
+    const bool fits = spec->layout == LAB_PACKED
+                          ? size_packed(&size[LAB_Q], spec, q)
+                          : size_strided(&size[LAB_Q], &p->q, q, element) &&
+                                size_strided(&size[LAB_K], &p->k, k, element) &&
+                                size_strided(&size[LAB_V], &p->v, v, element);
+    if (!fits || !size_strided(&size[LAB_O], &p->o, o, att_dtype_size(p->dtype_o)))
+        return false;
+    if (spec->data == LAB_DATA_SPARSE)
+        size[LAB_K].touched = size[LAB_V].touched = 0.0;
+    if (features & ATT_LSE && !size_strided(&size[LAB_LSE], &p->lse, lse, sizeof(float)))
+        return false;
+    if (features & ATT_BIAS &&
+        !size_strided(&size[LAB_BIAS], &p->bias, bias, att_dtype_size(p->bias_dtype)))
+        return false;
+
+    if (features & ATT_ALIBI) {
+        int64_t slopes;
+        if (!att_mul(p->heads_q, spec->alibi_per_batch ? p->batch : 1, &slopes))
+            return false;
+        size_flat(&size[LAB_ALIBI], slopes, sizeof(float));
+    }
+    if (features & ATT_SINKS)
+        size_flat(&size[LAB_SINKS], p->heads_q, sizeof(float));
+    if (cu_q)
+        size_flat(&size[LAB_CU_Q], p->batch + 1, sizeof(int32_t));
+    if (cu_k)
+        size_flat(&size[LAB_CU_K], p->batch + 1, sizeof(int32_t));
+    if (features & ATT_LENS_K)
+        size_flat(&size[LAB_LENS_K], p->batch, sizeof(int32_t));
+    if (features & ATT_PAGED) {
+        int64_t entries;
+        if (!att_mul(p->batch, p->page_table_stride, &entries))
+            return false;
+        size_flat(&size[LAB_PAGE_TABLE], entries, sizeof(int32_t));
+    }
+    return true;
+}
+
+bool lab_attention_sizes(const lab_spec *spec, lab_tensor_size list[LAB_TENSORS_MAX],
+                         int *count) {
+    *count = LAB_TENSOR_COUNT;
+    for (int i = 0; i < LAB_TENSOR_COUNT; i++)
+        list[i] = (lab_tensor_size){
+            .name = tensor_names[i],
+            .output = i == LAB_O || i == LAB_LSE,
+            .sparse = spec->data == LAB_DATA_SPARSE && (i == LAB_K || i == LAB_V),
+            .padded = spec->pad > 0,
+            .shift = spec->offset};
+    return size_all(list, spec);
+}
+
+void lab_attention_point(lab_args *args, const lab_spec *spec, const lab_buffer *b) {
+    att_args *a = &args->attention;
+    *a = (att_args){
+        .size = sizeof(att_args),
+        .q = b[LAB_Q].data,
+        .k = b[LAB_K].data,
+        .v = b[LAB_V].data,
+        .o = b[LAB_O].data,
+        .lse = (float *)(void *)b[LAB_LSE].data,
+        .alibi = (const float *)(const void *)b[LAB_ALIBI].data,
+        .bias = b[LAB_BIAS].data,
+        .sinks = (const float *)(const void *)b[LAB_SINKS].data,
+        .cu_seqlens_q = (const int32_t *)(const void *)b[LAB_CU_Q].data,
+        .cu_seqlens_k = (const int32_t *)(const void *)b[LAB_CU_K].data,
+        .lens_k = (const int32_t *)(const void *)b[LAB_LENS_K].data,
+        .page_table = (const int32_t *)(const void *)b[LAB_PAGE_TABLE].data,
+    };
+    if (spec->layout == LAB_PACKED) {
+        const int64_t element = (int64_t)att_dtype_size(spec->problem.dtype);
+        a->k = b[LAB_Q].data + spec->k_offset * element;
+        a->v = b[LAB_Q].data + spec->v_offset * element;
+    }
+}
