@@ -239,7 +239,7 @@ static double memory_allowance(void) {
 
 static void verify_cases(lab_bench_case *cases, size_t count, const lab_bench_options *bench,
                          FILE *stream) {
-    const lab_verify_options options = {.seed = bench->seed};
+    const lab_verify_options options = {.seed = bench->seed, .rows_seed = bench->rows_seed};
     lab_progress bar;
     lab_progress_start(&bar, stream, "verifying", count);
     for (size_t i = 0; i < count; i++) {

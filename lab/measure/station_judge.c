@@ -57,8 +57,7 @@ void lab_judge_look(lab_judge_glance *glance, const lab_station *s) {
 /* The oracle, the guards and the inputs of one set; true where all is well. */
 static bool judge(lab_station *s, lab_input_set *set) {
     const int64_t work = s->options->judge_work ? s->options->judge_work : TIMED_ANSWER_WORK;
-    const lab_verify_options options = {.seed = lab_entropy(),
-                                        .max_work = 1 + work / (int64_t)sets_in_use(s)};
+    const lab_verify_options options = {.max_work = 1 + work / (int64_t)sets_in_use(s)};
     lab_verify_result timed = s->owner->verify;
     lab_message why = {.text = ""};
     timed.message[0] = '\0';
