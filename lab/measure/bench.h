@@ -7,7 +7,9 @@
  * from itself by more than what is sought. Inputs are fresh (not those that were
  * verified). The first and the last round, and some by chance in between, run on poisoned outputs, all
  * but the first on inputs that change, and their answers are judged by the oracle: what is timed is what
- * is checked. The first and the last round have the same inputs and must give the same bits.
+ * is checked. The first and the last round have the same inputs and must give the same bits. On the CPU every sample has inputs
+ * that were not there before and poison in its outputs, and whether it is judged is drawn when its time has been taken
+ * (lab/measure/station_turn.h).
  *
  *   warm   the sample's calls are made once untimed before it. Small problems have up to LAB_INPUT_SETS
  *          copies of everything, with other contents, which calls take in turn: as many as fit half
@@ -88,6 +90,7 @@ struct lab_bench_case {
     /* On a GPU whose rates are known, the least time of a call (lab/plan/plan_floor.h), else 0. Bytes that
      * stay in the second-level cache from call to call are not held against memory. */
     double floor_ns;
+    double least_ns; /* the same for a CPU (lab/plan/cpu_floor.h), where it is no roofline */
 };
 
 /* Its samples, for lab/statistics/stats.h and lab/statistics/verdict.h. */
