@@ -26,8 +26,9 @@ typedef struct lab_turns {
 /* Probes that were taken (lab/measure/station_probe.h). */
 typedef struct lab_probes {
     size_t count;
-    size_t slower;     /* than the sample beside them */
-    double fastest_ns; /* a call */
+    size_t slower; /* than the sample beside them */
+    double fastest_ns,
+        fastest_beside_ns; /* a call of the probes, and of the samples beside them */
 } lab_probes;
 
 typedef struct lab_station {

@@ -1,8 +1,7 @@
 /* station_probe.c: probes taken, judged, and held against the samples. */
 #include "lab/measure/station_probe.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <math.h>
 
 #include "lab/base/clock.h"
 #include "lab/base/entropy.h"
@@ -11,7 +10,7 @@
 
 /* Probes of a case: rounds up to FULL_ROUNDS have one every other time, later ones ever less often; before it fails a case has had
  * SURE more, unless they take too long. Multiply-adds for judging one. */
-enum { FULL_ROUNDS = 16, FEWEST = 8, SURE = 64, JUDGE_WORK = 1000000 };
+enum { FULL_ROUNDS = 16, FEWEST = 8, FEWEST_SLOWER = 24, SURE = 64, JUDGE_WORK = 1000000 };
 static const double sure_ns = 2e9;
 
 /* A difference is one that is larger than this share and this time, of a call: caches have what was turned in another state. */
@@ -86,60 +85,40 @@ void lab_probe_take(lab_station *s) {
     if ((sample_first && !time_sample(s, &sample_ns)) || !time_probe(s, &probe_ns) ||
         (!sample_first && !time_sample(s, &sample_ns)))
         return;
-    p->fastest_ns = p->count == 0 || probe_ns < p->fastest_ns ? probe_ns : p->fastest_ns;
+    p->fastest_ns = p->count == 0 ? probe_ns : fmin(probe_ns, p->fastest_ns);
+    p->fastest_beside_ns = p->count == 0 ? sample_ns : fmin(sample_ns, p->fastest_beside_ns);
     p->slower += exceeds(probe_ns, sample_ns);
     p->count++;
 }
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+/* Two of three: a machine whose speed comes and goes makes some slower and some faster. */
+static bool are_slower(const lab_probes *p) {
+    return 3 * p->slower > 2 * p->count;
 }
 
-/* What a call of the fast samples takes: a tenth of them take less. Of the fastest alone one may be a freak; the median has the
- * machine's noise in it, behind which a difference can hide. Below 0 where memory ran out. */
-static double fast_sample(const lab_bench_case *c) {
-    double *sorted = malloc(c->sample_count * sizeof *sorted);
-    if (!sorted)
-        return -1.0;
-    memcpy(sorted, c->samples_ns, c->sample_count * sizeof *sorted);
-    qsort(sorted, c->sample_count, sizeof *sorted, by_size);
-    const double ns = sorted[c->sample_count / 10];
-    free(sorted);
-    return ns;
-}
-
-/* Of a machine whose speed comes and goes, most pairs tell; of one whose noise comes in bursts, the fastest of all. */
-static bool is_slower(const lab_probes *p, double sample_ns) {
-    return exceeds(p->fastest_ns, sample_ns) || 2 * p->slower > p->count;
-}
-
-/* Until there are enough; more where they speak against the case: noise only ever adds, and falls on both. */
-static void take_more(lab_station *s, double sample_ns) {
+/* Until there are enough; more where they speak against the case. */
+static void take_more(lab_station *s) {
     const lab_probes *p = &s->probes;
     const uint64_t start = lab_clock_ns();
     const size_t sure = p->count + SURE;
     while (s->owner->timed &&
-           (p->count < FEWEST || (is_slower(p, sample_ns) && p->count < sure &&
-                                  (double)(lab_clock_ns() - start) < sure_ns)))
+           (p->count < FEWEST ||
+            (are_slower(p) && p->count < sure &&
+             (p->count < FEWEST_SLOWER || (double)(lab_clock_ns() - start) < sure_ns))))
         lab_probe_take(s);
 }
 
 void lab_probe_judge(lab_station *s) {
+    const lab_probes *p = &s->probes;
     lab_message why;
-    if (!s->owner->timed || !is_wanted(s) || s->owner->sample_count == 0)
+    if (!s->owner->timed || !is_wanted(s))
         return;
-    const double sample_ns = fast_sample(s->owner);
-    if (sample_ns < 0.0) {
-        lab_station_stop(s, LAB_FAIL, "no memory to compare its samples");
-        return;
-    }
-    take_more(s, sample_ns);
-    if (!s->owner->timed || !is_slower(&s->probes, sample_ns))
+    take_more(s);
+    if (!s->owner->timed || !are_slower(p))
         return;
     lab_fail(&why,
-             "a call on inputs that have just changed takes %.0f ns, one of the samples %.0f "
-             "ns: not all calls of a sample compute",
-             s->probes.fastest_ns, sample_ns);
+             "a call on inputs that have just changed takes %.0f ns, one of a sample %.0f ns: "
+             "not all calls of a sample compute",
+             p->fastest_ns, p->fastest_beside_ns);
     lab_station_stop(s, LAB_FAIL, why.text);
 }

@@ -136,6 +136,18 @@ handicap slow 1 'its run takes [0-9.]+ times as long as its own direct call: a r
 handicap wrong 1 'direct: o\[b=0 h=0 row=0 col=0\] is -?nan' -DDIRECT_WRONG
 handicap none 0 '^2 passed, 0 failed' -DDIRECT_NONE
 
+# A plug-in that computes only where it thinks that it is looked at.
+sly() { # sly NAME STATUS SAID
+    check "sly $1 is built" build "sly_$1.so" "$root/tests/peers/sly_peer.c" -I"$root/examples/peer" "-DSLY_$1"
+    expect "sly $1" "$2" out="$3" -- bench b1h4s32d32,f32 "${quick[@]}" --peer "./sly_$1.so" --json sly.json
+}
+sly NOWHERE 0 '^2 passed, 0 failed'
+sly IMPATIENT 1 '(not all calls of a sample compute|below the floor)'
+check 'it has no time' json sly.json '[r["timed"] for r in d["results"]] == [True, False]'
+sly FIFTH 1 'it remembers answers'
+expect 'no statement about it' 1 -- certify --device cpu --peer ./sly_IMPATIENT.so -o sly
+check 'nor a file' test -z "$(find sly -name '*.json' 2>/dev/null)"
+
 # The cuBLAS peer on a GPU that computes, but where there is no cuBLAS. Without nvcc the tests have one of their own.
 cublas=$BUILD/peers/cublas.so
 [[ -e $cublas ]] || cublas=$BUILD/tests/peers/cublas.so

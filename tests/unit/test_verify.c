@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "lab/base/random.h"
+#include "lab/tensors/tensors_turn.h"
 #include "lab/tensors/verify_rows.h"
 #include "lab/verify/verify.h"
 #include "attention/ref/oracle.h"
@@ -301,6 +302,36 @@ static void assert_check_says(const lab_tensors *t, const char *word) {
         fail_msg("'%s' does not hold '%s'", why.text, word);
 }
 
+/* Turned, no answer from before is right in the rows that are said to be; turned twice, nothing has changed. */
+static void test_turn__twice__is_nothing_and_once_is_wrong(void **state) {
+    (void)state;
+    static const char *const lines[] = {"b2h6hkv3s17sk23d16,f32",
+                                        "b1h4hkv2s9sk30d8,bf16,varlen,lse",
+                                        "b3h2s12d16,fp16,causal=top-left"};
+    for (size_t n = 0; n < sizeof lines / sizeof lines[0]; n++) {
+        lab_tensors *t = made(lines[n], 3);
+        lab_row rows[LAB_TURNED];
+        lab_message why;
+        answer(t);
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            lab_tensors_turn(t, seed);
+            assert_check_says(t, "an input was changed");
+            const size_t count = lab_tensors_turned_rows(t, seed, rows);
+            assert_true(count > 0);
+            const lab_verify_options options = {.rows = rows, .row_count = count};
+            lab_verify_result r = {.outcome = LAB_PASS};
+            lab_verify_outputs(&r, t, &options);
+            assert_int_equal(r.outcome, LAB_FAIL);
+            lab_tensors_turn(t, seed);
+            assert_true(lab_tensors_check(t, &why));
+        }
+        assert_int_equal(judged(t, 0).outcome, LAB_PASS);
+        lab_tensors_mark(t, 1);
+        assert_int_equal(judged(t, 0).outcome, LAB_FAIL);
+        lab_tensors_destroy(t);
+    }
+}
+
 static void test_tensors__input_changed__caught(void **state) {
     (void)state;
     lab_tensors *t = made("b2h2s5d8,bf16,bias=f32,alibi,sinks,varlen,lse", 1);
@@ -510,6 +541,7 @@ int main(void) {
         cmocka_unit_test(test_outputs__sampled__sees_nan_in_any_row),
         cmocka_unit_test(test_verify__rows_that_are_foreseen__caught),
         cmocka_unit_test(test_outputs__sampled__checks_ends_and_sees_unwritten_rows),
+        cmocka_unit_test(test_turn__twice__is_nothing_and_once_is_wrong),
         cmocka_unit_test(test_tensors__input_changed__caught),
         cmocka_unit_test(test_tensors__written_beside__caught),
         cmocka_unit_test(test_tensors__padding_of_output_written__caught),
