@@ -129,6 +129,7 @@ static double load_average(void) {
 lab_bench_options cli_bench_options(const cli_options *o) {
     lab_bench_options options = lab_bench_defaults();
     options.seed = o->seed + (uint64_t)o->as_process;
+    options.rows_seed = cli_rows_seed(o);
     options.min_samples = (size_t)o->min_samples;
     options.max_samples = (size_t)o->max_samples;
     options.seconds = o->seconds;

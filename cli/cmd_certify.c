@@ -14,6 +14,7 @@
 #include "lab/evidence/host_tests.h"
 #include "lab/evidence/place.h"
 #include "lab/measure/injection.h"
+#include "lab/subject/peer_crash.h"
 
 /* ---------------------------------------------------------------------- check */
 
@@ -152,6 +153,7 @@ static void certify_kernels(const cli_session *session, const lab_certify *job,
 static bool certify_peers(cli_session *session, const lab_certify *job, const char *folder,
                           json_t *results, tally *t) {
     const cli_options *o = session->options;
+    lab_peer_limit(o->peer_limit);
     for (; session->peer_count < o->peer_count; session->peer_count++) {
         lab_peer *peer = &session->peers[session->peer_count];
         lab_certified done;
@@ -247,6 +249,7 @@ static cli_exit make(cli_session *session) {
                        .threads = info.threads,
                        .bench = lab_bench_defaults()};
     job.bench.seed = o->seed;
+    job.bench.rows_seed = cli_rows_seed(o);
     job.bench.min_samples = (size_t)o->min_samples;
     job.bench.max_samples = (size_t)o->max_samples;
     job.bench.seconds = o->seconds;

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "lab/problem/lab_operation.h"
 #include "lab/problem/problem_json.h"
 
 /* The explanation as an array of its lines. */
@@ -21,10 +22,10 @@ static json_t *lines_array(const char *text) {
 static cli_exit explain(const cli_session *session, const lab_spec *spec, json_t *results) {
     const cli_options *o = session->options;
     char text[ATT_EXPLAIN_MAX], line[LAB_SPEC_MAX];
-    if (att_context_explain(session->ctx[0], &spec->problem, text, sizeof text) != ATT_OK)
+    if (spec->operation->explain(session->ctx[0], spec, text, sizeof text) != ATT_OK)
         return cli_library_failed(o);
     att_plan *plan = NULL;
-    const att_status status = att_plan_create(&plan, session->ctx[0], &spec->problem);
+    const att_status status = spec->operation->plan(&plan, session->ctx[0], spec);
     lab_spec_print(spec, line, sizeof line);
     const size_t length = strlen(text);
     fprintf(session->text, "%s\n%s%s", line, text,

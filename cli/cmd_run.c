@@ -20,7 +20,9 @@ enum { SHAPE_REPEATS = 5, FILE_REPEATS = 1 };
 
 /* The pointers of one problem, and what running it gave. */
 typedef struct job {
-    att_args args;
+    const lab_operation *operation;
+    lab_tensors *tensors;         /* of random inputs */
+    const lab_array_files *files; /* or of files */
     int64_t repeats;
     att_launch launch;
     double median_ns;
@@ -35,7 +37,7 @@ static cli_exit sample_cpu(const cli_session *session, const job *j, const att_p
                            const lab_mirror *mirror, double *samples) {
     for (int64_t i = 0; i < j->repeats; i++) {
         const uint64_t before = lab_clock_ns();
-        if (att_plan_run(plan, &mirror->args, mirror->workspace, NULL) != ATT_OK)
+        if (j->operation->run(plan, &mirror->any, mirror->workspace, NULL) != ATT_OK)
             return cli_library_failed(session->options);
         samples[i] = (double)(lab_clock_ns() - before);
     }
@@ -45,10 +47,10 @@ static cli_exit sample_cpu(const cli_session *session, const job *j, const att_p
 /* The first call is a plain one: what is wrong with it is said as the library says it. */
 static cli_exit sample_gpu(const cli_session *session, const job *j, const att_plan *plan,
                            lab_mirror *mirror, double *samples) {
-    const lab_prepared prepared = lab_prepared_plan(plan);
+    const lab_prepared prepared = lab_prepared_plan(plan, j->operation);
     lab_device_timer timer;
     lab_message why;
-    if (att_plan_run(plan, &mirror->args, mirror->workspace, mirror->stream) != ATT_OK)
+    if (j->operation->run(plan, &mirror->any, mirror->workspace, mirror->stream) != ATT_OK)
         return cli_library_failed(session->options);
     if (!lab_mirror_wait(mirror, &why) ||
         !lab_device_timer_open(&timer, mirror, &prepared, 1, &why))
@@ -83,16 +85,24 @@ static cli_exit time_runs(const cli_session *session, job *j, const att_plan *pl
     return result;
 }
 
-static cli_exit run_plan(const cli_session *session, job *j, const att_plan *plan,
-                         const att_problem *problem) {
+/* What the plan reads and writes, where it runs. */
+static bool mirror_job(lab_mirror *mirror, const cli_session *session, const job *j,
+                       lab_buffer *workspace, lab_message *why) {
+    att_context *ctx = session->ctx[0];
+    if (j->tensors)
+        return lab_mirror_tensors(mirror, ctx, j->tensors, workspace, why);
+    return lab_mirror_args(mirror, ctx, &j->files->problem, &j->files->args, workspace, why);
+}
+
+static cli_exit run_plan(const cli_session *session, job *j, const att_plan *plan) {
     lab_buffer workspace;
     lab_mirror mirror;
     lab_message why;
     if (!lab_workspace_create(&workspace, att_plan_workspace(plan), &why))
         return impossible(session, &why);
     cli_exit result;
-    if (lab_mirror_args(&mirror, session->ctx[0], problem, &j->args, &workspace, &why)) {
-        mirror.args.launch = &j->launch;
+    if (mirror_job(&mirror, session, j, &workspace, &why)) {
+        j->operation->record(&mirror.any, &j->launch);
         result = time_runs(session, j, plan, &mirror);
         lab_mirror_close(&mirror);
     } else {
@@ -148,7 +158,7 @@ static json_t *result_object(json_t *problem, const job *j, double flops) {
 static cli_exit run_spec(const cli_session *session, const lab_spec *spec, json_t *results) {
     const cli_options *o = session->options;
     att_plan *plan = NULL;
-    if (att_plan_create(&plan, session->ctx[0], &spec->problem) != ATT_OK)
+    if (spec->operation->plan(&plan, session->ctx[0], spec) != ATT_OK)
         return cli_library_failed(o);
     lab_tensors *tensors = NULL;
     lab_message why;
@@ -158,8 +168,10 @@ static cli_exit run_spec(const cli_session *session, const lab_spec *spec, json_
         result = CLI_NOT_POSSIBLE;
     }
     if (result == CLI_HOLDS) {
-        job j = {.args = tensors->args, .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
-        result = run_plan(session, &j, plan, &spec->problem);
+        job j = {.operation = spec->operation,
+                 .tensors = tensors,
+                 .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
+        result = run_plan(session, &j, plan);
         if (result == CLI_HOLDS) {
             char line[LAB_SPEC_MAX];
             const double flops = lab_spec_flops(spec);
@@ -233,9 +245,11 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
         cli_complain(o, "%s", why.text);
         result = CLI_NOT_POSSIBLE;
     }
-    job j = {.args = files->args, .repeats = o->repeats ? o->repeats : FILE_REPEATS};
+    job j = {.operation = &lab_operation_attention,
+             .files = files,
+             .repeats = o->repeats ? o->repeats : FILE_REPEATS};
     if (result == CLI_HOLDS)
-        result = run_plan(session, &j, plan, &files->problem);
+        result = run_plan(session, &j, plan);
     if (result == CLI_HOLDS && !lab_array_files_commit(files, &why)) {
         cli_complain(o, "%s", why.text);
         result = CLI_NOT_POSSIBLE;
@@ -252,7 +266,7 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
     json_t *document = lab_json_document("attest-run-1", session->ctx[0]);
     json_object_set_new(
         document, "results",
-        json_pack("[o]", result_object(lab_json_shape(&files->problem), &j, flops)));
+        json_pack("[o]", result_object(lab_array_files_json(files), &j, flops)));
     return cli_session_finish(session, document, result);
 }
 

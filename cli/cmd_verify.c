@@ -80,6 +80,7 @@ static cli_exit verify_all(cli_session *session, const cli_refusals *refusals) {
         return CLI_NOT_POSSIBLE;
     }
     const lab_verify_options options = {.seed = session->options->seed,
+                                        .rows_seed = cli_rows_seed(session->options),
                                         .repeats = (int)session->options->repeats};
     lab_progress bar;
     lab_progress_start(&bar, stderr, "verifying", count);

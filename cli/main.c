@@ -7,6 +7,7 @@
 #include "attest.h"
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/supervisor.h"
 #include "lab/base/atomic_file.h"
 #include "lab/base/machine.h"
 #include "lab/base/markup.h"
@@ -103,16 +104,21 @@ static void catch_signals(void) {
     }
 }
 
-int main(int argc, char **argv) {
+static int program(int argc, char **argv) {
     catch_signals();
-    if (argc < 2) {
-        cli_help_program(stderr);
-        return CLI_USAGE;
-    }
     const int result = dispatch(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("attest: stdout");
         return result == CLI_HOLDS ? CLI_NOT_POSSIBLE : result;
     }
     return result;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        cli_help_program(stderr);
+        return CLI_USAGE;
+    }
+    return cli_wants_supervisor(argc, argv) ? cli_supervise(argc, argv, program)
+                                            : program(argc, argv);
 }

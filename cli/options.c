@@ -61,7 +61,9 @@ static bool set_seed(cli_options *o, const cli_option *option, const char *value
     if (end == value || *end || errno || number < 0)
         return cli_complain(o, "--%s %s: a whole number from 0 to 2^63-1 is wanted",
                             option->name, value);
-    o->seed = (uint64_t)number;
+    *(uint64_t *)field_of(o, option) = (uint64_t)number;
+    *(option->field == offsetof(cli_options, seed) ? &o->seed_given : &o->rows_seed_given) =
+        true;
     return true;
 }
 
@@ -384,6 +386,8 @@ const cli_option cli_option_table[] = {
      "only this kernel, or those that begin so: 'fwd_sm80*'; bench and verify take several"},
     {"peer", 0, "FILE.so", CLI_VERIFY | CLI_BENCH | CLI_CERTIFY, add_peer, 0, NULL,
      "another attention, a plug-in of attest_peer.h, beside attest; may be repeated"},
+    {"peer-limit", 0, "SECONDS", CLI_VERIFY | CLI_BENCH | CLI_CERTIFY, set_seconds,
+     AT(peer_limit), NULL, "that a peer may take for one call (60 and more, by the problem)"},
     {"rows", 0, "FILE", OPENS & ~(unsigned)VARIES, set_text, AT(rows), NULL,
      "kernels beside the built-in ones, as attest tune writes them (ATTEST_ROWS)"},
     {"allow-slow", 0, NULL, OPENS | CLI_PROFILE, set_flag, AT(allow_slow), NULL,
@@ -393,8 +397,10 @@ const cli_option cli_option_table[] = {
     {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,
      "portable, avx2, avx512, amx or auto; bench and verify take a list"},
     {"threads", 0, "N", OPENS | CLI_CERTIFY, set_count, AT(threads), NULL, "CPU threads (all)"},
-    {"seed", 0, "N", OPENS | CLI_CERTIFY | CLI_PROFILE, set_seed, 0, NULL,
+    {"seed", 0, "N", OPENS | CLI_CERTIFY | CLI_PROFILE, set_seed, AT(seed), NULL,
      "of the random inputs (0)"},
+    {"rows-seed", 0, "N", CLI_VERIFY, set_seed, AT(rows_seed), NULL,
+     "of the rows that are judged where not all are (--seed, or what nobody can foretell)"},
     {"json", 0, "FILE", ALL, set_text, AT(json), NULL,
      "write a JSON document; - for stdout, text then goes to stderr"},
     {"help", 'h', NULL, ALL | CLI_REPORT, set_flag, AT(help), NULL, "print this"},
@@ -558,6 +564,10 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
     if (o->threads > INT32_MAX)
         return cli_complain(o, "--threads %" PRId64 " is out of range", o->threads);
     return verb_bit != CLI_BENCH || check_bench(o);
+}
+
+const uint64_t *cli_rows_seed(const cli_options *o) {
+    return o->rows_seed_given ? &o->rows_seed : o->seed_given ? &o->seed : NULL;
 }
 
 void cli_options_free(cli_options *o) {

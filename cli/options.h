@@ -63,7 +63,9 @@ typedef struct cli_options {
     bool allow_slow, allow_unattested;
     const char *rows; /* file of a user's rows; NULL: what the library finds itself */
     int64_t threads;
-    uint64_t seed;
+    uint64_t seed, rows_seed;
+    bool seed_given, rows_seed_given;
+    double peer_limit; /* seconds that a peer may take for a call; 0: by the problem */
     const char *json, *csv;
 
     const char **shapes; /* positional arguments and --shape; the files of compare and report */
@@ -139,6 +141,9 @@ extern const size_t cli_option_count;
 bool cli_options_read(cli_options *o, const char *program, const char *verb, unsigned verb_bit,
                       int argc, char **argv);
 void cli_options_free(cli_options *o);
+
+/* What the rows of a verification are drawn by: --rows-seed, or --seed where that was given; NULL: by nothing that is known before. */
+const uint64_t *cli_rows_seed(const cli_options *o);
 
 /* "attest VERB: " and the message, on stderr; returns false. */
 bool cli_complain(const cli_options *o, const char *format, ...)

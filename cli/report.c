@@ -1,6 +1,7 @@
 /* report.c: text for verification results. */
 #include "cli/report.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,9 @@ void cli_put_failure(const cli_session *session, size_t subject_index, const lab
     fprintf(session->text, "\n%s %s\n  %s\n", cli_outcome_text(result), line, result->message);
     const char *amx_f32 = getenv("ATTEST_AMX_F32"); /* chooses kernels, and has no flag */
     const bool set = amx_f32 && *amx_f32;
-    fprintf(session->text, "  again: %s%s%s%s verify %s %s\n", set ? "ATTEST_AMX_F32=" : "",
+    fprintf(session->text, "  again: %s%s%s%s verify %s %s", set ? "ATTEST_AMX_F32=" : "",
             set ? amx_f32 : "", set ? " " : "", session->options->program, line, flags);
+    if (result->rows_checked < result->rows_total) /* else there is nothing to draw */
+        fprintf(session->text, " --rows-seed %" PRIu64, result->rows_seed);
+    fputc('\n', session->text);
 }

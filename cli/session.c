@@ -8,6 +8,7 @@
 #include "lab/base/clean_text.h"
 #include "lab/base/machine.h"
 #include "lab/problem/suite.h"
+#include "lab/subject/peer_crash.h"
 
 cli_exit cli_exit_of_status(att_status status) {
     switch (status) {
@@ -66,6 +67,7 @@ static const char *kernel_of(const cli_options *o, size_t i) {
 
 static cli_exit open_peers(cli_session *session) {
     const cli_options *o = session->options;
+    lab_peer_limit(o->peer_limit);
     for (size_t i = 0; i < o->peer_count; i++) {
         lab_peer *peer = &session->peers[i];
         lab_message why;

@@ -234,10 +234,10 @@ const cli_verb cli_verb_table[] = {
      "late,\n"
      "less precision, another mask, inputs changed, writes out of bounds, answers that are "
      "right only\n"
-     "at first, and a rival with a handicap. Each is verified and timed as any subject is; "
-     "what caught\n"
-     "it is printed. Honest ones must pass. Exit code 1: one was missed, or an honest one "
-     "accused.\n",
+     "at first, work left out of calls that look unwatched, and a rival with a handicap. Each "
+     "is\n"
+     "verified and timed as any subject is; what caught it is printed. Honest ones must pass.\n"
+     "Exit code 1: one was missed, or an honest one accused.\n",
      audit_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},

@@ -8,4 +8,4 @@ test-cli: all
 	@BUILD=$(BUILD) CC='$(CC)' tests/run.sh -j $(shell nproc) $(filter-out $(CLI_TIMING_TESTS),$(CLI_TESTS)) alone $(CLI_TIMING_TESTS)
 
 # Runs go through the test, which plays kernels that cheat.
-$(BUILD)/tests/unit/test_bench: TEST_LDFLAGS := -Wl,--wrap=att_plan_run
+$(BUILD)/tests/unit/test_bench: TEST_LDFLAGS := -Wl,--wrap=att_plan_run,--wrap=lab_clock_ns

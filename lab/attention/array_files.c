@@ -7,6 +7,7 @@
 
 #include "lab/problem/npy_header.h"
 #include "attention/ref/oracle.h"
+#include "lab/problem/lab_operation.h"
 
 /* Sizes of Q, K or V, whatever the layout. Packed arrays have batch 1. */
 typedef struct tensor_shape {
@@ -394,4 +395,11 @@ double lab_array_files_flops(const lab_array_files *files) {
     if (p->batch > 0)
         pairs *= (double)p->batch / (double)sequences(p);
     return pairs * (double)p->heads_q * 2.0 * (double)(p->d_qk + p->d_v);
+}
+
+json_t *lab_array_files_json(const lab_array_files *files) {
+    lab_spec spec;
+    lab_spec_init(&spec);
+    spec.problem = files->problem;
+    return spec.operation->shape(&spec);
 }

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include <jansson.h>
+
 #include "attest.h"
 #include "lab/base/message.h"
 #include "lab/problem/npy.h"
@@ -60,5 +62,8 @@ void lab_array_files_close(lab_array_files *files);
 
 /* Operations of one run: 2 (d_qk + d_v) for every (row, key) pair that mask and lengths let be seen. */
 double lab_array_files_flops(const lab_array_files *files);
+
+/* The sizes and types of the problem. */
+json_t *lab_array_files_json(const lab_array_files *files);
 
 #endif

@@ -31,5 +31,10 @@ bool lab_attention_sizes(const lab_spec *spec, lab_tensor_size list[LAB_TENSORS_
                          int *count);
 void lab_attention_point(lab_args *args, const lab_spec *spec, const lab_buffer *buffers);
 void lab_attention_fill(lab_tensors *tensors, uint64_t seed);
+bool lab_attention_turnable(const lab_tensors *tensors);
+void lab_attention_turn(lab_tensors *tensors, uint64_t seed);
+void lab_attention_drawn(lab_tensors *tensors, uint64_t seed,
+                         void (*visit)(lab_tensors *tensors, lab_row row, void *context),
+                         void *context);
 
 #endif

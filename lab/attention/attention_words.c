@@ -128,7 +128,8 @@ HANDLER(window) {
     }
     if (comma)
         *comma = '\0';
-    if (!comma || !read_integer(text, -1, &side[0]) || !read_integer(comma + 1, -1, &side[1]))
+    if (!comma || !lab_read_integer(text, -1, &side[0]) ||
+        !lab_read_integer(comma + 1, -1, &side[1]))
         return lab_fail(why, "%s=%s is not LEFT:RIGHT, two counts of keys, -1 for no limit",
                         name, value ? value : "");
     spec->problem.window_left = side[0];

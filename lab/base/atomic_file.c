@@ -11,22 +11,44 @@
 #include <unistd.h>
 
 /* The temporary files in being. A file past the last slot works, but is not on the list. */
-enum { SLOTS = 16 };
+enum { SLOTS = LAB_ATOMIC_FILES };
 static _Atomic(char *) in_being[SLOTS];
+static lab_atomic_list *listed; /* NULL: nowhere */
+static pid_t only_here;         /* 0: any process */
+
+void lab_atomic_only_here(lab_atomic_list *shared) {
+    listed = shared;
+    only_here = getpid();
+}
+
+static bool is_here(const char *path, lab_message *why) {
+    return only_here == 0 || only_here == getpid() ||
+           lab_fail(why, "%s: this process was forked from the one that may write it", path);
+}
 
 static void enlist(char *temporary) {
     for (int i = 0; i < SLOTS; i++) {
         char *none = NULL;
-        if (atomic_compare_exchange_strong(&in_being[i], &none, temporary))
+        if (atomic_compare_exchange_strong(&in_being[i], &none, temporary)) {
+            if (listed && strlen(temporary) < LAB_ATOMIC_NAME)
+                strcpy(listed->name[i], temporary);
             return;
+        }
     }
 }
 
 static void strike(char *temporary) {
     for (int i = 0; i < SLOTS; i++) {
         char *mine = temporary;
-        atomic_compare_exchange_strong(&in_being[i], &mine, NULL);
+        if (atomic_compare_exchange_strong(&in_being[i], &mine, NULL) && listed)
+            listed->name[i][0] = '\0';
     }
+}
+
+void lab_atomic_remove_listed(lab_atomic_list *shared) {
+    for (int i = 0; i < SLOTS; i++)
+        if (shared->name[i][0])
+            unlink(shared->name[i]);
 }
 
 void lab_atomic_remove_all(void) {
@@ -116,7 +138,7 @@ static bool keep_mode(const lab_atomic_file *file, const char *path, const struc
 bool lab_atomic_create(lab_atomic_file *file, const char *path, lab_message *why) {
     *file = (lab_atomic_file){.fd = -1};
     struct stat before;
-    bool ok = resolve(file, path, &before, why);
+    bool ok = is_here(path, why) && resolve(file, path, &before, why);
     if (ok) {
         file->fd = open_nameless(file->path);
         ok = (file->fd >= 0 || open_named(file, path, why)) &&
@@ -164,8 +186,9 @@ static void sync_folder(const char *path) {
 
 bool lab_atomic_commit(lab_atomic_file *file, lab_message *why) {
     bool in_place = false;
-    bool ok =
-        fsync(file->fd) == 0 || system_failed(why, file->path, "cannot be written to the disk");
+    bool ok = is_here(file->path, why) &&
+              (fsync(file->fd) == 0 ||
+               system_failed(why, file->path, "cannot be written to the disk"));
     ok = ok && (file->temporary || give_name(file, &in_place) ||
                 system_failed(why, file->path, "cannot be put in place"));
     ok = ok && (in_place || rename(file->temporary, file->path) == 0 ||

@@ -27,6 +27,20 @@ bool lab_atomic_commit(lab_atomic_file *file, lab_message *why);
 /* Close and remove it; nothing where it was committed, or never created (a zeroed struct). */
 void lab_atomic_discard(lab_atomic_file *file);
 
+/* Names of the temporary files of a process, in memory that another one sees, which clears up where the first is
+ * ended without a chance to. */
+enum { LAB_ATOMIC_FILES = 16, LAB_ATOMIC_NAME = 1024 };
+typedef struct lab_atomic_list {
+    char name[LAB_ATOMIC_FILES][LAB_ATOMIC_NAME];
+} lab_atomic_list;
+
+/* From now on files are listed there, and are created and put in place by this process alone, not by what it forks:
+ * what a plug-in splits off has the same program in hand. */
+void lab_atomic_only_here(lab_atomic_list *shared);
+
+/* In the other process: remove them. */
+void lab_atomic_remove_listed(lab_atomic_list *shared);
+
 /* Remove every temporary file of this process. For signal handlers: async-signal-safe. */
 void lab_atomic_remove_all(void);
 

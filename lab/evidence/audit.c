@@ -8,17 +8,20 @@
 #include "lab/problem/problem_json.h"
 
 /* Rows and keys differ, so that the causal diagonal has two corners; float16 has bits to drop. A GPU's
- * is large enough that a call is longer than a launch. Rivals are compared where memory decides. */
-static const struct {
-    const char *plain, *rival;
-} problems[] = {
-    [ATT_DEVICE_CPU] = {"b1h4hkv2s48sk80d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16"},
+ * is large enough that a call is longer than a launch. Rivals are compared where memory decides. Some that play on the CPU alone
+ * need calls too short for the clock, or heads of which few change. */
+static const char *const problems[][LAB_STAGES] = {
+    [ATT_DEVICE_CPU] = {"b1h4hkv2s48sk80d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16",
+                        "b1h1s8d32,fp16", "b4h16s16sk32d64,fp16"},
     [ATT_DEVICE_CUDA] = {"b2h16hkv8s512sk640d64,fp16,causal=bottom-right",
                          "b8h32hkv8s1sk1024d128,fp16"},
 };
 
 static const lab_bench_options bench_options = {
     .min_samples = 8, .max_samples = 12, .seconds = 0.05, .warmup_seconds = 0.005};
+
+/* Samples of short calls cost nothing, and some must be free of the machine's noise. */
+enum { SHORT_SAMPLES = 40 };
 
 const char *lab_audit_outcome_name(lab_audit_outcome outcome) {
     static const char *const names[] = {"caught", "MISSED", "passed", "ACCUSED"};
@@ -36,6 +39,8 @@ static bool play(lab_audit_result *r, att_context *ctx, uint64_t seed, FILE *sil
     lab_bench_case c = {.spec = &r->spec, .subject = lab_saboteur_subject(r->saboteur, ctx)};
     lab_bench_options seeded = bench_options;
     seeded.seed = seed;
+    if (lab_saboteur_stage(r->saboteur) == LAB_STAGE_SHORT)
+        seeded.min_samples = seeded.max_samples = SHORT_SAMPLES;
     const bool ok = lab_bench_run(&c, 1, &seeded, silent, why);
     r->outcome = outcome_of(&c, lab_saboteur_honest(r->saboteur));
     r->timed = c.calls_per_sample > 0;
@@ -52,9 +57,11 @@ static void count(lab_audit *audit, lab_audit_outcome outcome) {
 
 static const char *problem_of(const lab_saboteur *s, att_device device,
                               const lab_audit_options *options) {
-    if (lab_saboteur_is_rival(s))
-        return options->rival ? options->rival : problems[device].rival;
-    return options->plain ? options->plain : problems[device].plain;
+    const lab_stage stage = lab_saboteur_stage(s);
+    const char *const given = stage == LAB_STAGE_PLAIN   ? options->plain
+                              : stage == LAB_STAGE_RIVAL ? options->rival
+                                                         : NULL;
+    return given ? given : problems[device][stage];
 }
 
 bool lab_audit_run(lab_audit *audit, att_context *ctx, const lab_audit_options *options,

@@ -106,7 +106,8 @@ static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result
 
 /* Verify one problem, and keep the result. */
 static bool check_problem(work *w, const lab_spec *spec) {
-    const lab_verify_options options = {.seed = w->job->bench.seed};
+    const lab_verify_options options = {.seed = w->job->bench.seed,
+                                        .rows_seed = w->job->bench.rows_seed};
     lab_verify_result result;
     lab_verify_subject(&result, &w->subject, spec, &options);
     const bool ok = judge(w, spec, &result);

@@ -9,6 +9,7 @@
 #include "attention/problem.h"
 #include "core/select.h"
 #include "lab/plan/plan_device.h"
+#include "lab/problem/lab_operation.h"
 
 /* Where no problem would be given to the kernel, this many that it can serve are timed. */
 enum { FORCED_MOST = 2, SUITES = 2 + LAB_CHOSEN_SUITES };

@@ -71,12 +71,13 @@ static json_t *launch_object(const att_launch *launch) {
 json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *result) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
-    return json_pack("{s:s, s:o, s:{s:s, s:o, s:o, s:I, s:I}}", "problem", line, "launch",
+    return json_pack("{s:s, s:o, s:{s:s, s:o, s:o, s:I, s:I, s:I}}", "problem", line, "launch",
                      launch_object(&result->launch), "verify", "outcome",
                      result->outcome == LAB_PASS ? "pass" : "fail", "error_o",
                      error_object(&result->o), "error_lse", error_object(&result->lse),
                      "rows_checked", (json_int_t)result->rows_checked, "rows_total",
-                     (json_int_t)result->rows_total);
+                     (json_int_t)result->rows_total, "rows_seed",
+                     (json_int_t)result->rows_seed);
 }
 
 /* One number of every reading. */

@@ -1,15 +1,19 @@
 /* bench.c: interleaved timing of verified problems. */
 #include "lab/measure/bench.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "lab/base/clock.h"
+#include "lab/base/entropy.h"
 #include "lab/base/interrupt.h"
 #include "lab/base/random.h"
 #include "lab/measure/station.h"
 #include "lab/measure/station_fair.h"
+#include "lab/measure/station_probe.h"
+#include "lab/plan/cpu_floor.h"
 #include "lab/plan/plan_floor.h"
 
 lab_bench_options lab_bench_defaults(void) {
@@ -76,9 +80,10 @@ double lab_bench_floor_ns(const lab_spec *spec, const lab_device *device, lab_ca
 static void find_floor(lab_bench_case *c, const lab_bench_options *options) {
     att_context_info info = {.size = sizeof info};
     lab_device device;
+    if (att_context_query(c->subject.ctx, &info) == ATT_OK && info.device == ATT_DEVICE_CPU)
+        c->least_ns = lab_cpu_floor_ns(c->spec);
     /* A call may return to the host long before the GPU is done. */
-    if (options->timer == LAB_TIMER_LATENCY ||
-        att_context_query(c->subject.ctx, &info) != ATT_OK || info.device != ATT_DEVICE_CUDA ||
+    if (options->timer == LAB_TIMER_LATENCY || info.device != ATT_DEVICE_CUDA ||
         !lab_device_live(&device, info.device_index, NULL))
         return;
     c->floor_ns = lab_bench_floor_ns(c->spec, &device, options->mode);
@@ -88,10 +93,11 @@ static void find_floor(lab_bench_case *c, const lab_bench_options *options) {
 static void judge_time(lab_station *s) {
     const lab_bench_case *c = s->owner;
     char text[160];
-    if (!c->timed || c->ns.median >= c->floor_ns)
+    const double floor = fmax(c->floor_ns, c->least_ns);
+    if (!c->timed || c->ns.median >= floor)
         return;
     snprintf(text, sizeof text, "the median of %.0f ns is below the floor of %.0f ns",
-             c->ns.median, c->floor_ns);
+             c->ns.median, floor);
     lab_station_stop(s, LAB_FAIL, text);
 }
 
@@ -163,8 +169,14 @@ static bool sample_in_rounds(rounds *r, lab_progress *bar, size_t finished) {
         shuffle(r);
         for (size_t i = 0; i < r->count; i++) {
             lab_station *s = &r->stations[r->order[i]];
+            const bool probed = s->owner->timed && lab_probe_is_due(s, round);
+            const bool before = probed && lab_entropy() % 2;
+            if (before)
+                lab_probe_take(s);
             if (s->owner->timed && !lab_station_sample(s, round, last))
                 return false;
+            if (probed && !before && s->owner->timed)
+                lab_probe_take(s);
         }
         char what[64];
         snprintf(what, sizeof what, "round %zu, %.0f s of at most %.0f", round + 1,
@@ -227,6 +239,7 @@ static bool time_wave(lab_station *stations, size_t count, const lab_bench_optio
             !lab_summarise(&c->ns, c->samples_ns, c->sample_count, options->seed, why))
             return false;
         judge_time(&stations[i]);
+        lab_probe_judge(&stations[i]);
         lab_fair_examine(&stations[i]);
     }
     return true;
@@ -239,7 +252,7 @@ static double memory_allowance(void) {
 
 static void verify_cases(lab_bench_case *cases, size_t count, const lab_bench_options *bench,
                          FILE *stream) {
-    const lab_verify_options options = {.seed = bench->seed};
+    const lab_verify_options options = {.seed = bench->seed, .rows_seed = bench->rows_seed};
     lab_progress bar;
     lab_progress_start(&bar, stream, "verifying", count);
     for (size_t i = 0; i < count; i++) {

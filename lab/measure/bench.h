@@ -7,7 +7,9 @@
  * from itself by more than what is sought. Inputs are fresh (not those that were
  * verified). The first and the last round, and some by chance in between, run on poisoned outputs, all
  * but the first on inputs that change, and their answers are judged by the oracle: what is timed is what
- * is checked. The first and the last round have the same inputs and must give the same bits.
+ * is checked. The first and the last round have the same inputs and must give the same bits. On the CPU every sample has inputs
+ * that were not there before and poison in its outputs, and whether it is judged is drawn when its time has been taken
+ * (lab/measure/station_turn.h).
  *
  *   warm   the sample's calls are made once untimed before it. Small problems have up to LAB_INPUT_SETS
  *          copies of everything, with other contents, which calls take in turn: as many as fit half
@@ -47,8 +49,9 @@ typedef struct lab_bench_options {
     double warmup_seconds; /* a case, before the first sample */
     lab_timer timer;       /* of a GPU */
     lab_cache_mode mode;
-    size_t calls_multiple; /* calls of a warm sample are a multiple of this; 0: of one */
-    int64_t judge_work;    /* multiply-adds for judging one timed answer; 0: 2e7 */
+    size_t calls_multiple;     /* calls of a warm sample are a multiple of this; 0: of one */
+    int64_t judge_work;        /* multiply-adds for judging one timed answer; 0: 2e7 */
+    const uint64_t *rows_seed; /* of the verification before, see lab/verify/verify.h */
 } lab_bench_options;
 
 /* 20 to 2000 samples, 1 s a case or 0.25 %, 0.1 s of warm-up, seed 0, warm, by graphs. */
@@ -87,6 +90,7 @@ struct lab_bench_case {
     /* On a GPU whose rates are known, the least time of a call (lab/plan/plan_floor.h), else 0. Bytes that
      * stay in the second-level cache from call to call are not held against memory. */
     double floor_ns;
+    double least_ns; /* the same for a CPU (lab/plan/cpu_floor.h), where it is no roofline */
 };
 
 /* Its samples, for lab/statistics/stats.h and lab/statistics/verdict.h. */

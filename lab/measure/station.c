@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "lab/base/clock.h"
+#include "lab/base/entropy.h"
 #include "lab/measure/station_judge.h"
+#include "lab/measure/station_turn.h"
 
 /* A warm sample shorter than this is made of several calls; where a call is longer than the last, nothing
  * is run before it to bring its inputs back into the cache that the other cases used. */
@@ -152,7 +154,8 @@ bool lab_station_open(lab_station *s, lab_bench_case *c, const lab_bench_options
     for (size_t i = 0; i < s->set_count; i++)
         s->mirrors[i] = &s->sets[i].mirror;
     find_nvml(s);
-    s->next_judged = lab_judge_next(0);
+    s->next_renewed = lab_judge_next(0);
+    s->first_turn = lab_entropy();
     c->input_sets = s->set_count;
     c->timed = true;
     return true;
@@ -161,26 +164,25 @@ bool lab_station_open(lab_station *s, lab_bench_case *c, const lab_bench_options
 /* ---------------------------------------------------------------------------- timing */
 
 /* Call `i` of a sample on the CPU, on the set whose turn it is. */
-static bool run(lab_station *s, size_t i) {
+bool lab_station_call(lab_station *s, size_t i) {
     lab_message why;
     const lab_mirror *m = s->mirrors[(s->turn + i) % s->set_count];
-    const att_status status =
-        lab_prepared_run(&s->prepared, &m->args, m->workspace, NULL, &why);
+    const att_status status = lab_prepared_run(&s->prepared, &m->any, m->workspace, NULL, &why);
     if (status == ATT_OK)
         return true;
     s->owner->verify.status = status;
     return lab_station_stop(s, LAB_FAIL, why.text);
 }
 
-/* Time the calls of one sample; *ns is the time of one call. */
-static bool time_calls(lab_station *s, double *ns) {
+bool lab_station_time(lab_station *s, double *ns) {
     lab_message why;
     if (lab_station_on_gpu(s))
         return lab_device_timer_sample(&s->timer, ns, &why) || lab_station_failed(s, why.text);
     const size_t calls = s->owner->calls_per_sample;
+    s->first_used = s->turn;
     const uint64_t before = lab_clock_ns();
     for (size_t i = 0; i < calls + s->owner->extra_calls; i++)
-        if (!run(s, i))
+        if (!lab_station_call(s, i))
             return false;
     *ns = (double)(lab_clock_ns() - before) / (double)calls;
     s->turn += calls;
@@ -188,7 +190,7 @@ static bool time_calls(lab_station *s, double *ns) {
 }
 
 /* The calls of a sample, or what brings as much into the cache, untimed. */
-static bool lead(lab_station *s) {
+bool lab_station_lead(lab_station *s) {
     lab_message why;
     if (s->estimate_ns >= warm_before_ns)
         return true;
@@ -196,7 +198,7 @@ static bool lead(lab_station *s) {
         return lab_device_timer_lead(&s->timer, &why) || lab_station_failed(s, why.text);
     const size_t calls = s->owner->calls_per_sample;
     for (size_t i = 0; i < s->set_count && i < calls; i++)
-        if (!run(s, i))
+        if (!lab_station_call(s, i))
             return false;
     return true;
 }
@@ -248,14 +250,14 @@ bool lab_station_warm_up(lab_station *s, double seconds) {
         return false;
     do {
         double ns = 0.0;
-        if (!lead(s) || !time_calls(s, &ns))
+        if (!lab_station_lead(s) || !lab_station_time(s, &ns))
             return false;
         fastest = fastest == 0.0 || ns < fastest ? ns : fastest;
         elapsed = (double)(lab_clock_ns() - start);
     } while (elapsed < budget_ns);
     s->estimate_ns = fastest > 1.0 ? fastest : 1.0;
     double ns = 0.0;
-    if (!set_calls(s, calls_wanted(s)) || !lead(s) || !time_calls(s, &ns))
+    if (!set_calls(s, calls_wanted(s)) || !lab_station_lead(s) || !lab_station_time(s, &ns))
         return false;
     /* One call alone had the wait for its launch in its time; many show what each takes. */
     if (ns > 0.0 && ns < s->estimate_ns)
@@ -311,33 +313,49 @@ static bool keep_sample(lab_station *s, size_t round, double ns) {
     return true;
 }
 
-/* Caches as the mode has them, outputs poisoned where the sample is judged. */
-static bool get_ready(lab_station *s, bool judged) {
+/* Caches as the mode has them; outputs poisoned, where inputs are new all of them; inputs turned by `turn`. */
+static bool get_ready(lab_station *s, bool renewed, uint64_t turn) {
     lab_message why;
-    if (s->options->mode == LAB_WARM)
-        return lead(s) && (!judged || lab_judge_poison(s));
-    return (!judged || lab_judge_poison(s)) &&
-           (lab_cache_flush_run(s->flush, s->mirrors[0], &why) ||
-            lab_station_stop(s, LAB_FAIL, why.text));
+    if (s->options->mode == LAB_WARM && !lab_station_lead(s))
+        return false;
+    if (renewed && !lab_judge_poison(s))
+        return false;
+    lab_turn_all(s, turn);
+    return s->options->mode == LAB_WARM || lab_cache_flush_run(s->flush, s->mirrors[0], &why) ||
+           lab_station_stop(s, LAB_FAIL, why.text);
+}
+
+/* Whether the sample that has just been taken is judged though its inputs are not new. On the GPU outputs are
+ * poisoned only where they are. */
+static bool is_drawn(const lab_station *s, size_t round) {
+    return lab_turn_is_possible(s) && lab_entropy() % (2 + round) < 2;
+}
+
+/* Take the sample, and judge it; false where memory ran out. */
+static bool take_sample(lab_station *s, size_t round, bool renewed, bool last) {
+    double ns;
+    const bool same = round == 0 || last; /* these two must give the same bits */
+    if (!get_ready(s, renewed, same ? s->first_turn : lab_entropy()) ||
+        !lab_station_time(s, &ns))
+        return true;
+    lab_judge_glance glance;
+    lab_judge_look(&glance, s);
+    if (!keep_sample(s, round, ns))
+        return false;
+    if (renewed || is_drawn(s, round))
+        lab_judge_answer(s, &glance, round == 0, last, 0);
+    return true;
 }
 
 bool lab_station_sample(lab_station *s, size_t round, bool last) {
-    const bool judged = round == 0 || last || round == s->next_judged;
-    double ns;
-    if (judged)
-        s->turn = 0; /* the sets that are judged are the first ones */
-    if (judged && round > 0 && !lab_judge_renew(s, last))
+    const bool renewed = round == 0 || last || round == s->next_renewed;
+    if (round == s->next_renewed)
+        s->next_renewed = lab_judge_next(round);
+    if (renewed)
+        s->turn = 0; /* the first and the last round are on the same sets */
+    if (renewed && round > 0 && !lab_judge_renew(s, last))
         return true;
-    if (!get_ready(s, judged) || !time_calls(s, &ns))
-        return true;
-    lab_judge_glance glance = {0};
-    if (judged)
-        lab_judge_look(&glance, s);
-    if (!keep_sample(s, round, ns))
-        return false;
-    if (judged) {
-        lab_judge_answer(s, &glance, round == 0, last);
-        s->next_judged = lab_judge_next(round);
-    }
-    return true;
+    const bool ok = take_sample(s, round, renewed, last);
+    lab_turn_back_all(s);
+    return ok;
 }

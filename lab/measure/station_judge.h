@@ -1,7 +1,7 @@
 /* station_judge.h: whether a timed sample computed what it should have.
  *
- * A judged sample is timed like any other, but its inputs are new to the subject (at the addresses of the
- * old ones) and its outputs are poisoned. What it left is looked at the moment its time is taken, then
+ * A judged sample is timed like any other. Its inputs are new to the subject, at the addresses of the
+ * old ones, or on the CPU turned (lab/measure/station_turn.h), and its outputs are poisoned. What it left is looked at the moment its time is taken, then
  * held against the oracle with all guards, then looked at again. */
 #ifndef LAB_STATION_JUDGE_H
 #define LAB_STATION_JUDGE_H
@@ -20,13 +20,14 @@ bool lab_judge_poison(lab_station *station);
 
 /* What stood in some rows of the outputs of each set when the time had been taken. */
 typedef struct lab_judge_glance {
-    uint64_t seed[LAB_INPUT_SETS], hash[LAB_INPUT_SETS];
+    uint64_t seed[LAB_INPUT_SETS], hash[LAB_INPUT_SETS]; /* by the set */
 } lab_judge_glance;
 
 void lab_judge_look(lab_judge_glance *glance, const lab_station *station);
 
-/* Judge. The first sample's bits are remembered, those of the last must be the same. */
+/* Judge, with so many multiply-adds at most (0: as many as the options say); inputs that were turned are turned back. The first
+ * sample's bits are remembered, those of the last must be the same. */
 void lab_judge_answer(lab_station *station, const lab_judge_glance *glance, bool first,
-                      bool last);
+                      bool last, int64_t work);
 
 #endif

@@ -95,6 +95,14 @@ typedef struct lab_operation {
                       void *(*map)(const void *context, const void *address),
                       const void *context);
 
+    /* Inputs with the signs of a few rows turned (lab/tensors/tensors_turn.h): can they be, do it, and the rows of the output that
+     * change for sure. */
+    bool (*turnable)(const struct lab_tensors *tensors);
+    void (*turn)(struct lab_tensors *tensors, uint64_t seed);
+    void (*drawn)(struct lab_tensors *tensors, uint64_t seed,
+                  void (*visit)(struct lab_tensors *tensors, lab_row row, void *context),
+                  void *context);
+
     /* The rows of its output: batch entries, heads, rows of an entry; where one lies. `row` of arguments on the host. */
     int64_t (*batch)(const lab_spec *spec);
     int64_t (*heads)(const lab_spec *spec);

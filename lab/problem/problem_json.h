@@ -6,8 +6,7 @@
 
 #include "lab/problem/spec.h"
 
-/* The sizes and types of a problem; with its line, where it has one. */
-json_t *lab_json_shape(const att_problem *p);
+/* The sizes and types of a problem, with its line. */
 json_t *lab_json_problem(const lab_spec *spec);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool read_integer(const char *text, int64_t least, int64_t *out) {
+bool lab_read_integer(const char *text, int64_t least, int64_t *out) {
     char *end;
     errno = 0;
     const long long value = strtoll(text, &end, 10);
@@ -20,7 +20,7 @@ bool lab_set_integer(const char *name, const char *value, int64_t least, int64_t
                      lab_message *why) {
     if (!value)
         return lab_fail(why, "%s needs a value, as in %s=4", name, name);
-    if (!read_integer(value, least, out))
+    if (!lab_read_integer(value, least, out))
         return lab_fail(why, "%s=%s is not a whole number of %lld or more", name, value,
                         (long long)least);
     return true;

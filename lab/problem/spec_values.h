@@ -8,6 +8,9 @@
 #include "lab/base/message.h"
 #include "lab/problem/spec_names.h"
 
+/* A whole number of at least `least`. */
+bool lab_read_integer(const char *text, int64_t least, int64_t *out);
+
 bool lab_set_integer(const char *name, const char *value, int64_t least, int64_t *out,
                      lab_message *why);
 bool lab_set_float(const char *name, const char *value, float *out, lab_message *why);

@@ -33,7 +33,7 @@ static bool launch(const lab_device_timer *t, lab_message *why) {
     const lab_timed_runs *r = &t->runs;
     for (size_t i = 0; i < r->calls + r->extra; i++) {
         const lab_mirror *m = r->mirrors[i % r->mirror_count];
-        if (lab_prepared_run(r->prepared, &m->args, m->workspace, stream_of(t), why) != ATT_OK)
+        if (lab_prepared_run(r->prepared, &m->any, m->workspace, stream_of(t), why) != ATT_OK)
             return false;
     }
     return true;

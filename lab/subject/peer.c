@@ -14,14 +14,18 @@ typedef struct guest {
     const lab_peer *peer;
     void *state;
     att_cuda_device *gpu; /* NULL on the CPU */
+    double run_seconds;   /* that a run may take */
 } guest;
 
+/* However slow the machine: a plug-in that reads a file or compiles in prepare(), and a run at 10^8 operations a second. */
+static const double call_seconds = 60.0, prepare_seconds = 600.0, slowest_flops = 1e8;
+
 /* A context of the GPU is current while the peer is called. */
-static bool enter(const guest *g, const char *call, bool *entered) {
+static bool enter(const guest *g, const char *call, double seconds, bool *entered) {
     *entered = false;
     if (g->gpu && att_cuda_device_enter_once(g->gpu, entered) != ATT_OK)
         return false;
-    lab_peer_enter(g->peer->table.name, call);
+    lab_peer_enter(g->peer->table.name, call, seconds);
     return true;
 }
 
@@ -68,13 +72,13 @@ static att_status call_prepare(guest *g, const att_problem *problem,
                                const att_peer_device *device, lab_message *why) {
     const att_peer *table = &g->peer->table;
     char text[WHY] = "";
-    lab_peer_enter(table->name, "supports()");
+    lab_peer_enter(table->name, "supports()", call_seconds);
     if (!table->supports(problem, device, text, sizeof text - 1)) {
         lab_fail(why, "%s: supports: %s", table->name, *text ? text : "it gives no reason");
         return ATT_E_UNSUPPORTED;
     }
     text[0] = '\0';
-    lab_peer_enter(table->name, "prepare()");
+    lab_peer_enter(table->name, "prepare()", prepare_seconds);
     const int code = table->prepare(&g->state, problem, device, text, sizeof text - 1);
     if (code == 0)
         return ATT_OK;
@@ -82,19 +86,33 @@ static att_status call_prepare(guest *g, const att_problem *problem,
                  why);
 }
 
-static att_status guest_prepare(const lab_subject *subject, const att_problem *problem,
-                                void **state, lab_message *why) {
+/* Where every row sees every key. */
+static double most_operations(const att_problem *p) {
+    return 2.0 * (double)p->batch * (double)p->heads_q * (double)p->seq_q * (double)p->seq_k *
+           (double)(p->d_qk + p->d_v);
+}
+
+static att_status guest_prepare(const lab_subject *subject, const lab_spec *spec, void **state,
+                                lab_message *why) {
+    const att_problem *problem = &spec->problem;
     guest *g = calloc(1, sizeof *g);
     att_peer_device device;
     bool entered = false;
     *state = NULL;
+    if (spec->operation != &lab_operation_attention) {
+        free(g);
+        lab_fail(why, "%s: plug-ins compute attention, not %s", subject->name,
+                 lab_spec_operation(spec));
+        return ATT_E_UNSUPPORTED;
+    }
     if (!g) {
         lab_fail(why, "no memory");
         return ATT_E_MEMORY;
     }
     g->peer = subject->self;
+    g->run_seconds = call_seconds + most_operations(problem) / slowest_flops;
     att_status status = device_of(&device, g, subject->ctx, why);
-    if (status == ATT_OK && !enter(g, "supports()", &entered)) {
+    if (status == ATT_OK && !enter(g, "supports()", call_seconds, &entered)) {
         lab_fail(why, "%s", att_last_error()->text);
         status = ATT_E_CUDA;
     } else if (status == ATT_OK) {
@@ -110,7 +128,7 @@ static att_status guest_prepare(const lab_subject *subject, const att_problem *p
 
 static size_t guest_workspace(const void *state) {
     const guest *g = state;
-    lab_peer_enter(g->peer->table.name, "workspace()");
+    lab_peer_enter(g->peer->table.name, "workspace()", call_seconds);
     const size_t bytes = g->peer->table.workspace(g->state);
     lab_peer_leave();
     return bytes;
@@ -126,7 +144,7 @@ static att_status call_run(const guest *g, att_peer_run run, const char *call,
                            lab_message *why) {
     char text[WHY] = "";
     bool entered;
-    if (!enter(g, call, &entered)) {
+    if (!enter(g, call, g->run_seconds, &entered)) {
         lab_fail(why, "%s", att_last_error()->text);
         return ATT_E_CUDA;
     }
@@ -135,24 +153,28 @@ static att_status call_run(const guest *g, att_peer_run run, const char *call,
     return code == 0 ? ATT_OK : broke(g, ATT_E_SYSTEM, call, code, text, why);
 }
 
-static att_status guest_run(void *state, const att_args *args, void *workspace, void *stream,
-                            lab_message *why) {
+static att_status guest_run(void *state, const lab_operation *operation, const lab_args *args,
+                            void *workspace, void *stream, lab_message *why) {
     const guest *g = state;
-    return call_run(g, g->peer->table.run, "run()", args, workspace, stream, why);
+    (void)operation;
+    return call_run(g, g->peer->table.run, "run()", &args->attention, workspace, stream, why);
 }
 
 static void guest_destroy(void *state) {
     guest *g = state;
-    lab_peer_enter(g->peer->table.name, "destroy()");
+    lab_peer_enter(g->peer->table.name, "destroy()", call_seconds);
     g->peer->table.destroy(g->state);
     lab_peer_leave();
     free(g);
 }
 
-static att_status guest_direct(void *state, const att_args *args, void *workspace, void *stream,
+static att_status guest_direct(void *state, const lab_operation *operation,
+                               const lab_args *args, void *workspace, void *stream,
                                lab_message *why) {
     const guest *g = state;
-    return call_run(g, g->peer->table.direct, "direct()", args, workspace, stream, why);
+    (void)operation;
+    return call_run(g, g->peer->table.direct, "direct()", &args->attention, workspace, stream,
+                    why);
 }
 
 #define GUEST_OPS                                                                              \

@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/float_state.h"
 #include "lab/subject/peer.h"
 #include "lab/subject/peer_crash.h"
 
 enum { NAME_MOST = 40, VERSION_MOST = 200 };
+
+/* That initialisation may take: a library's own among it. */
+static const double load_seconds = 600.0;
 
 /* The first table had every field up to this one. */
 static const size_t smallest_table = offsetof(att_peer, direct);
@@ -62,11 +66,18 @@ static bool open_library(lab_peer *peer, const char *file, lab_message *why) {
     char *path = realpath(file, NULL);
     if (!path)
         return lab_fail(why, "%s: there is no such file", file);
-    lab_peer_enter(file, "its initialisation");
+    const lab_float_state kept = lab_float_save();
+    lab_peer_enter(file, "its initialisation", load_seconds);
     peer->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     lab_peer_leave();
     free(path);
-    return peer->library || lab_fail(why, "%s: %s", file, dlerror());
+    if (!peer->library)
+        return lab_fail(why, "%s: %s", file, dlerror());
+    return lab_float_restore(kept) || lab_fail(why,
+                                               "%s: its initialisation left other rules of "
+                                               "floating-point arithmetic behind: -ffast-math "
+                                               "does so where it links",
+                                               file);
 }
 
 static bool read_table(lab_peer *peer, lab_message *why) {
@@ -75,9 +86,14 @@ static bool read_table(lab_peer *peer, lab_message *why) {
     if (!get)
         return lab_fail(why, "%s: att_peer_get: there is no such function: not a plug-in",
                         peer->file);
-    lab_peer_enter(peer->file, "att_peer_get()");
+    const lab_float_state kept = lab_float_save();
+    lab_peer_enter(peer->file, "att_peer_get()", load_seconds);
     const att_peer *table = get();
     lab_peer_leave();
+    if (!lab_float_restore(kept))
+        return lab_fail(
+            why, "%s: att_peer_get() left other rules of floating-point arithmetic behind",
+            peer->file);
     if (!table)
         return lab_fail(why, "%s: att_peer_get() gave NULL", peer->file);
     lab_message reason;

@@ -12,13 +12,22 @@
 
 typedef struct lab_saboteur lab_saboteur;
 
+/* What a saboteur has to be played on. */
+typedef enum lab_stage {
+    LAB_STAGE_PLAIN, /* rows and keys differ, causal, float16 */
+    LAB_STAGE_RIVAL, /* it has a direct call: memory must decide */
+    LAB_STAGE_SHORT, /* a sample has many calls on the same inputs */
+    LAB_STAGE_HEADS, /* many heads, no mask */
+    LAB_STAGES
+} lab_stage;
+
 extern const size_t lab_saboteur_count;
 
 const lab_saboteur *lab_saboteur_at(size_t i);
 const char *lab_saboteur_name(const lab_saboteur *saboteur);
 const char *lab_saboteur_deed(const lab_saboteur *saboteur); /* what it does, one line */
 bool lab_saboteur_honest(const lab_saboteur *saboteur);
-bool lab_saboteur_is_rival(const lab_saboteur *saboteur); /* it has a direct call */
+lab_stage lab_saboteur_stage(const lab_saboteur *saboteur);
 bool lab_saboteur_plays(const lab_saboteur *saboteur, att_device device);
 
 /* The saboteur on the context, which must outlive it. */

@@ -3,20 +3,42 @@
 
 #include <stdint.h>
 
+#include "lab/base/float_state.h"
+
 /* ----------------------------------------------------------------- any subject */
+
+/* A subject that leaves other rules of arithmetic behind moves the bar that it is held to. */
+static att_status keep_rules(lab_float_state kept, att_status status, const char *name,
+                             const char *call, lab_message *why) {
+    if (lab_float_restore(kept) || status != ATT_OK)
+        return status;
+    lab_fail(why,
+             "%s: %s left other rules of floating-point arithmetic behind (rounding, "
+             "subnormals or traps)",
+             name, call);
+    return ATT_E_SYSTEM;
+}
 
 att_status lab_subject_prepare(lab_prepared *out, const lab_subject *subject,
                                const lab_spec *spec, lab_message *why) {
     void *state = NULL;
     *out = (lab_prepared){.ops = NULL};
-    const att_status status = subject->ops->prepare(subject, spec, &state, why);
-    if (status == ATT_OK)
-        *out = (lab_prepared){subject->ops, state, spec->operation};
+    const lab_float_state kept = lab_float_save();
+    att_status status = subject->ops->prepare(subject, spec, &state, why);
+    const bool prepared = status == ATT_OK;
+    status = keep_rules(kept, status, subject->name, "prepare()", why);
+    if (prepared)
+        *out = (lab_prepared){subject->ops, state, subject->name, spec->operation};
+    if (prepared && status != ATT_OK)
+        lab_prepared_destroy(out);
     return status;
 }
 
 size_t lab_prepared_workspace(const lab_prepared *prepared) {
-    return prepared->ops->workspace(prepared->state);
+    const lab_float_state kept = lab_float_save();
+    const size_t bytes = prepared->ops->workspace(prepared->state);
+    lab_float_restore(kept);
+    return bytes;
 }
 
 const char *lab_prepared_kernel(const lab_prepared *prepared) {
@@ -25,18 +47,23 @@ const char *lab_prepared_kernel(const lab_prepared *prepared) {
 
 att_status lab_prepared_run(const lab_prepared *prepared, const lab_args *args, void *workspace,
                             void *stream, lab_message *why) {
-    return prepared->ops->run(prepared->state, prepared->operation, args, workspace, stream,
-                              why);
+    const lab_float_state kept = lab_float_save();
+    const att_status status =
+        prepared->ops->run(prepared->state, prepared->operation, args, workspace, stream, why);
+    return keep_rules(kept, status, prepared->name, "run()", why);
 }
 
 bool lab_prepared_direct(lab_prepared *out, const lab_prepared *prepared) {
-    *out = (lab_prepared){prepared->ops->direct, prepared->state, prepared->operation};
+    *out = (lab_prepared){prepared->ops->direct, prepared->state, prepared->name,
+                          prepared->operation};
     return out->ops != NULL;
 }
 
 void lab_prepared_destroy(lab_prepared *prepared) {
+    const lab_float_state kept = lab_float_save();
     if (prepared->ops)
         prepared->ops->destroy(prepared->state);
+    lab_float_restore(kept);
     *prepared = (lab_prepared){.ops = NULL};
 }
 
@@ -90,5 +117,5 @@ bool lab_subject_is_attest(const lab_subject *subject) {
 }
 
 lab_prepared lab_prepared_plan(const att_plan *plan, const lab_operation *operation) {
-    return (lab_prepared){&plan_ops, (void *)(uintptr_t)plan, operation};
+    return (lab_prepared){&plan_ops, (void *)(uintptr_t)plan, "attest", operation};
 }

@@ -49,9 +49,12 @@ lab_subject lab_subject_attest(att_context *ctx);
 typedef struct lab_prepared {
     const lab_subject_ops *ops; /* NULL: nothing is prepared */
     void *state;
+    const char *name; /* the subject's */
     const lab_operation *operation;
 } lab_prepared;
 
+/* What is called keeps the rules of floating-point arithmetic as they are (lab/base/float_state.h): they are put back
+ * after every call here, and a subject that changed them in one that can fail has failed. */
 att_status lab_subject_prepare(lab_prepared *out, const lab_subject *subject,
                                const lab_spec *spec, lab_message *why);
 

@@ -89,6 +89,13 @@ void lab_tensors_destroy(lab_tensors *t) {
 
 /* ------------------------------------------------------------------- outputs */
 
+lab_buffer *lab_tensors_output(lab_tensors *t) {
+    int i = 0;
+    while (!t->size[i].output)
+        i++;
+    return &t->buffer[i];
+}
+
 /* Call `visit` with each output row: bytes at O, then at LSE where there is one. */
 static void for_output_rows(const lab_tensors *t,
                             void (*visit)(void *context, void *row, size_t bytes),

@@ -34,6 +34,9 @@ void lab_tensors_destroy(lab_tensors *tensors);
 /* Other contents from another seed, in the same place: what was filled is filled again. */
 void lab_tensors_renew(lab_tensors *tensors, uint64_t seed);
 
+/* The buffer of the first output. */
+lab_buffer *lab_tensors_output(lab_tensors *tensors);
+
 /* Fill the outputs with NaN, so that what a run leaves out cannot pass for an answer. */
 void lab_tensors_poison_outputs(lab_tensors *tensors);
 

@@ -31,11 +31,14 @@ typedef enum lab_outcome {
 lab_outcome lab_outcome_of(att_status status);
 
 typedef struct lab_verify_options {
-    uint64_t seed;
-    int repeats; /* runs that must agree bit by bit; 0: 2 */
+    uint64_t seed; /* of the inputs */
+    int repeats;   /* runs that must agree bit by bit; 0: 2 */
     int64_t
         max_work; /* multiply-adds the oracle may spend; above it rows are sampled; 0: 1e8 */
     int threads;  /* for the oracle; 0: as many as there are processors */
+    /* Which rows are judged where there is not the work for all. NULL: nobody knows before the run, since they are
+     * drawn from the operating system's entropy after it; the result has the seed. */
+    const uint64_t *rows_seed;
     /* lab_verify_outputs(): judge these rows alone. */
     const struct lab_row *rows;
     size_t row_count;
@@ -55,6 +58,7 @@ typedef struct lab_verify_result {
     att_launch launch; /* of the last run; no kernel where there was nothing to do */
     lab_errors o, lse; /* lse is zero where the problem has none */
     int64_t rows_checked, rows_total; /* rows: (batch, head, query row) */
+    uint64_t rows_seed;               /* that they were drawn by; below 2^63 */
     double run_seconds;               /* the fastest of the runs */
     char message[512]; /* "" where all holds; else what failed, where, with values */
 } lab_verify_result;

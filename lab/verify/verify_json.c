@@ -25,13 +25,13 @@ static const char *outcome_name(lab_outcome outcome) {
 }
 
 json_t *lab_json_verify(const lab_verify_result *result) {
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:s}", "outcome",
-                     outcome_name(result->outcome), "status", att_status_name(result->status),
-                     "kernel", result->kernel, "launch", lab_json_launch(&result->launch),
-                     "error_o", errors_object(&result->o), "error_lse",
-                     errors_object(&result->lse), "rows_checked",
-                     (json_int_t)result->rows_checked, "rows_total",
-                     (json_int_t)result->rows_total, "message", result->message);
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:s}", "outcome",
+        outcome_name(result->outcome), "status", att_status_name(result->status), "kernel",
+        result->kernel, "launch", lab_json_launch(&result->launch), "error_o",
+        errors_object(&result->o), "error_lse", errors_object(&result->lse), "rows_checked",
+        (json_int_t)result->rows_checked, "rows_total", (json_int_t)result->rows_total,
+        "rows_seed", (json_int_t)result->rows_seed, "message", result->message);
 }
 
 json_t *lab_json_subject(const lab_subject *subject) {

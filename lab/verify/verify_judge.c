@@ -14,6 +14,8 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "lab/base/clean_text.h"
+#include "lab/base/entropy.h"
+#include "lab/base/float_state.h"
 #include "lab/tensors/verify_rows.h"
 
 /* Where no more rows than that are judged, the plain reference is computed in every order: one of them may be lucky, and all columns
@@ -180,6 +182,7 @@ static void wipe_and_free(void *memory, size_t bytes) {
 /* Judge rows as long as `next` gives one. */
 static void work_on(worker *w, bool (*next)(worker *w, lab_row *row)) {
     judge *j = w->shared;
+    lab_float_default(); /* whatever a subject did to this thread */
     const size_t numbers = (size_t)(j->scratch + j->d);
     double *logits = malloc(numbers * sizeof *logits);
     float *plain_logits = malloc(numbers * sizeof *plain_logits);
@@ -342,10 +345,11 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     const lab_output output = operation->output(&t->spec);
     const int64_t max_work = options && options->max_work ? options->max_work : default_work;
     r->o = r->lse = (lab_errors){0};
+    r->rows_seed = options && options->rows_seed ? *options->rows_seed : lab_entropy() >> 1;
     lab_rows rows;
     const bool ok = options && options->rows
                         ? lab_rows_copy(&rows, options->rows, options->row_count)
-                        : lab_rows_choose(&rows, t, options ? options->seed : 0, max_work);
+                        : lab_rows_choose(&rows, t, r->rows_seed, max_work);
     if (!ok) {
         fail(r, "no memory for the list of rows to check");
         return;

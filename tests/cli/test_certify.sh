@@ -128,6 +128,11 @@ expect 'certify a plug-in' 0 out='^ 1/1 peer-plain +2 verified +2 timed.* certif
 check 'its subject is its file' json "$here/peer-plain.json" "d['subject'] == [{'name': 'peer-plain.library', 'digest': {'sha256': '$(sha256sum <plain_peer.so | cut -d' ' -f1)'}}] and d['predicate']['peer']['name'] == 'plain'"
 expect 'the check notes it' 0 out="^note $place +peer-plain: other compiler: a plug-in" -- certify --check --evidence ev
 expect 'a plug-in and a kernel' 0 out='^2 of 2 certified' -- certify "${quick[@]}" --peer ./plain_peer.so --kernel decode_cpu_portable -o both
+check 'a plug-in that computes only when it is looked at is built' "${CC:-cc}" -O2 -shared -fPIC -I"$root/include" \
+    -I"$root/examples/peer" -DSLY_IMPATIENT -Wno-unused-function -o sly_peer.so "$root/tests/peers/sly_peer.c" -lm
+expect 'it is not certified' 1 out='(not all calls of a sample compute|below the floor|remembers answers)' -- \
+    certify "${quick[@]}" --peer ./sly_peer.so -o sly
+check 'there is no statement about it' test ! -e sly/peer-sly.json
 expect 'no such plug-in' 2 err='--peer' -- certify "${quick[@]}" --peer ./absent.so -o "$here"
 rm "$here/peer-plain.json"
 

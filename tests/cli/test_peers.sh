@@ -78,6 +78,53 @@ expect 'bench does not time a peer that is wrong' 1 out='FAIL' -- \
 check 'attest is timed all the same' json wrong.json '[r["timed"] for r in d["results"]] == [True, False]'
 attest verify b1h1s8d8,f32 --peer ./bad_NOTHING.so >again.out
 check 'the command that shows it again' grep -q -- "--peer './bad_NOTHING.so'" again.out
+# Which rows are judged is drawn after the run, and can be drawn again.
+expect 'the rows can be drawn again' 1 out='again: .* --rows-seed [0-9]{6,}$' -- \
+    verify b1h4s1024d64,f32 --peer ./bad_NOTHING.so --json rows1.json
+expect 'other rows' 1 -- verify b1h4s1024d64,f32 --peer ./bad_NOTHING.so --json rows2.json
+check 'the seed of the rows is in the document' json rows1.json 'all(r["rows_seed"] > 0 for r in d["results"])'
+check 'every run has its own' test "$(grep -h rows_seed rows1.json rows2.json | sort -u | wc -l)" = 4
+expect 'rows by a seed' 1 out='--rows-seed 7$' -- verify b1h4s1024d64,f32 --peer ./bad_NOTHING.so --rows-seed 7
+expect 'a seed that is given is that of the rows too' 1 out='--seed 5 .*--rows-seed 5$' -- \
+    verify b1h4s1024d64,f32 --peer ./bad_NOTHING.so --seed 5
+
+# A plug-in that does something to the process: its end is none, and it is named.
+rude() { # rude NAME STATUS SAID ARGUMENT...
+    local name=$1 status=$2 said=$3
+    shift 3
+    if ! build "rude_$name.so" "$root/tests/peers/rude_peer.c" -I"$root/examples/peer" "-DRUDE_$name"; then
+        fail "rude_$name" 'is not built'
+        return
+    fi
+    rm -f rude.json
+    attest verify b1h1s8d8,f32 b1h1s9d8,f32 --peer "./rude_$name.so" --json rude.json "$@" >.out 2>.err
+    local actual=$?
+    if ((actual != status)) || ! cat .out .err | grep -qE -- "$said"; then
+        fail "rude_$name" "exited $actual and said: $(cat .out .err | tail -n 5)"
+    else
+        pass
+    fi
+}
+rude NOTHING 0 '^4 passed, 0 failed'
+rude EXIT 1 '^attest: the peer rude ended the program in run\(\): exit code 0$'
+rude NOW 1 '^attest: the peer rude ended the program in run\(\): exit code 0$'
+rude LOAD 1 '^attest: the peer \./rude_LOAD\.so ended the program in its initialisation: exit code 0$'
+rude ATEXIT 1 '^attest: the program had returned 1, and was ended otherwise: a peer.s doing; the peer called last was rude$'
+rude FORK 1 '^attest: the (peer rude ended the program in run\(\)|program was ended before its work was done, and not by itself): exit code 0'
+sleep 0.5
+check 'what it split off writes no document' test ! -e rude.json
+rude IGNORE 1 '^attest: the peer rude crashed in run\(\): SIGSEGV$'
+rude ENDLESS 1 '^attest: the peer rude did not return from run\(\) within 0\.5 s: it is ended \(--peer-limit\)$' --peer-limit 0.5
+check 'a peer that is ended leaves no file' test -z "$(find . -name 'rude.json*')"
+rude ENDLESS_PREPARE 1 '^attest: the peer rude did not return from prepare\(\) within 0\.5 s' --peer-limit 0.5
+rude ROUND 1 'rude: run\(\) left other rules of floating-point arithmetic behind'
+rude FLUSH 1 'rude: run\(\) left other rules of floating-point arithmetic behind'
+rude ROUND_PREPARE 1 'rude: prepare\(\) left other rules of floating-point arithmetic behind'
+rude FLUSH_LOAD 2 'its initialisation left other rules of floating-point arithmetic behind'
+rude THREAD 1 '(not by itself|ended the program in [a-z]+\(\)): exit code 0' --repeats 100000
+expect 'a limit that is none' 2 err='--peer-limit x: seconds from 0 to 1000000 are wanted' -- \
+    verify b1h1s8d8,f32 --peer ./rude_NOTHING.so --peer-limit x
+
 # A rival is held to its own direct call.
 handicap() { # handicap NAME STATUS SAID FLAG...
     local name=$1 status=$2 said=$3
@@ -88,6 +135,16 @@ handicap() { # handicap NAME STATUS SAID FLAG...
 handicap slow 1 'its run takes [0-9.]+ times as long as its own direct call: a rival with a handicap'
 handicap wrong 1 'direct: o\[b=0 h=0 row=0 col=0\] is -?nan' -DDIRECT_WRONG
 handicap none 0 '^2 passed, 0 failed' -DDIRECT_NONE
+
+# A plug-in that computes only where it thinks that it is looked at.
+sly() { # sly NAME STATUS SAID
+    check "sly $1 is built" build "sly_$1.so" "$root/tests/peers/sly_peer.c" -I"$root/examples/peer" "-DSLY_$1"
+    expect "sly $1" "$2" out="$3" -- bench b1h4s32d32,f32 "${quick[@]}" --peer "./sly_$1.so" --json sly.json
+}
+sly NOWHERE 0 '^2 passed, 0 failed'
+sly IMPATIENT 1 '(not all calls of a sample compute|below the floor)'
+check 'it has no time' json sly.json '[r["timed"] for r in d["results"]] == [True, False]'
+sly FIFTH 1 'it remembers answers'
 
 # The cuBLAS peer on a GPU that computes, but where there is no cuBLAS. Without nvcc the tests have one of their own.
 cublas=$BUILD/peers/cublas.so

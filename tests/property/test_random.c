@@ -32,7 +32,7 @@ typedef struct trial {
 
 static void verify(lab_verify_result *result, const lab_spec *spec, const trial *t,
                    uint64_t seed) {
-    const lab_verify_options options = {.seed = seed, .threads = 1};
+    const lab_verify_options options = {.seed = seed, .rows_seed = &seed, .threads = 1};
     lab_verify_spec(result, t->ctx, spec, &options);
 }
 

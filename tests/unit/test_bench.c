@@ -1,6 +1,7 @@
 /* test_bench.c: what is timed is what is verified, in turn, and a kernel that cheats is caught.
  *
- * Calls of att_plan_run() go through __wrap_att_plan_run() below, which can play a bad kernel. Those of
+ * Calls of att_plan_run() go through __wrap_att_plan_run() below, which can play a bad kernel, and looks at the clock through
+ * __wrap_lab_clock_ns(). Those of
  * the timing are known by their launch record, which lies in a case. */
 #include <math.h>
 #include <setjmp.h>
@@ -22,12 +23,25 @@ static att_context *ctx;
 
 /* What the wrapper does to timed calls of case 0 once it has had `honest_turns`: the first is its
  * warm-up, each further one a round. */
-typedef enum trick { NO_TRICK, NO_OP, OTHER_BITS, REFUSE, SLOW, WRONG_FROM_THE_START } trick;
+typedef enum trick {
+    NO_TRICK,
+    NO_OP,
+    OTHER_BITS,
+    REFUSE,
+    SLOW,
+    WRONG_FROM_THE_START,
+    WATCH,     /* computes, and writes down what it was given */
+    SLOW_CLOCK /* time seems to stand still */
+} trick;
 static trick current_trick;
 static int honest_turns, turns;
 static int call_log[LOG_MAX];      /* the case of every timed call, in order */
 static const void *o_log[LOG_MAX]; /* and where its O lay */
 static int call_count;
+static uint64_t
+    poisoned_q[LOG_MAX]; /* hashes of Q in timed calls of case 0 that found poison in O */
+static size_t poisoned_count;
+static const size_t watched_q_bytes = 4 * 96 * 64 * sizeof(float);
 
 att_status __real_att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                                void *stream);
@@ -55,6 +69,9 @@ att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void 
         o_log[call_count] = args->o;
         call_log[call_count++] = timed_case;
     }
+    if (timed_case == 0 && current_trick == WATCH && isnan(*(const float *)args->o) &&
+        poisoned_count < LOG_MAX)
+        poisoned_q[poisoned_count++] = lab_hash(1, args->q, watched_q_bytes);
     const bool cheats = timed_case == 0 && turns > honest_turns;
     if (cheats && current_trick == NO_OP)
         return ATT_OK;
@@ -68,6 +85,14 @@ att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void 
     if (cheats && current_trick == OTHER_BITS) /* as right as before */
         ((uint32_t *)args->o)[0] ^= 1u;
     return status;
+}
+
+uint64_t __real_lab_clock_ns(void);
+uint64_t __wrap_lab_clock_ns(void);
+
+uint64_t __wrap_lab_clock_ns(void) {
+    const uint64_t now = __real_lab_clock_ns();
+    return current_trick == SLOW_CLOCK ? now / 1000000000 : now;
 }
 
 static int open_context(void **state) {
@@ -84,7 +109,8 @@ static int close_context(void **state) {
 
 static const lab_bench_options few = {.seed = 3, .min_samples = 6, .max_samples = 9};
 
-static void bench(const char *first, const char *second, trick with, int after_turns) {
+static void bench_with(const lab_bench_options *options, const char *first, const char *second,
+                       trick with, int after_turns) {
     const char *lines[CASES] = {first, second};
     memset(cases, 0, sizeof cases);
     for (int i = 0; i < CASES; i++) {
@@ -96,8 +122,13 @@ static void bench(const char *first, const char *second, trick with, int after_t
     honest_turns = after_turns;
     turns = 0;
     call_count = 0;
-    assert_true(lab_bench_run(cases, CASES, &few, stderr, NULL));
+    poisoned_count = 0;
+    assert_true(lab_bench_run(cases, CASES, options, stderr, NULL));
     current_trick = NO_TRICK;
+}
+
+static void bench(const char *first, const char *second, trick with, int after_turns) {
+    bench_with(&few, first, second, with, after_turns);
 }
 
 static void test_bench__sound_kernel__is_timed(void **state) {
@@ -227,6 +258,46 @@ static void test_bench__run_that_fails__is_caught(void **state) {
     expect_caught(REFUSE, 0, "");
 }
 
+static bool came_before(size_t n) {
+    size_t i = 0;
+    while (i < n && poisoned_q[i] != poisoned_q[n])
+        i++;
+    return i < n;
+}
+
+/* Calls that take longer than a sample need be, one a sample: whether it is judged or not, its inputs are new and O is poisoned. */
+static void test_bench__any_sample__could_be_a_judged_one(void **state) {
+    (void)state;
+    const lab_bench_options many = {.seed = 3, .min_samples = 30, .max_samples = 30};
+    bench_with(&many, "b1h4s96d64,f32", "b1h1s33d8,f32", WATCH, 0);
+    assert_true(cases[0].timed && cases[0].calls_per_sample == 1);
+    assert_int_equal(cases[0].sample_count, 30);
+    assert_true(poisoned_count >= 30); /* and what was never written before */
+    size_t again = 0;
+    for (size_t i = 0; i < poisoned_count; i++)
+        again += came_before(i);
+    assert_int_equal(again, 1); /* the last round has the inputs of the first */
+    lab_bench_free(cases, CASES);
+}
+
+static void test_bench__faster_than_the_processors__is_an_error(void **state) {
+    (void)state;
+    lab_bench_options cold = few;
+    bench("b1h2s40d16,f32", "b1h1s33d8,f32", NO_TRICK, 0);
+    for (int i = 0; i < CASES; i++)
+        assert_true(cases[i].least_ns > 0.0 && cases[i].least_ns < cases[i].ns.min);
+    assert_true(cases[0].floor_ns == 0.0);
+    lab_bench_free(cases, CASES);
+    cold.mode =
+        LAB_COLD; /* samples of one call: the clock does not say when there are enough */
+    bench_with(&cold, "b1h2s40d16,f32", "b1h1s33d8,f32", SLOW_CLOCK, 0);
+    for (int i = 0; i < CASES; i++) {
+        assert_false(cases[i].timed);
+        assert_non_null(strstr(cases[i].verify.message, "is below the floor of"));
+    }
+    lab_bench_free(cases, CASES);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bench__sound_kernel__is_timed),
@@ -238,6 +309,8 @@ int main(void) {
         cmocka_unit_test(test_bench__no_op_when_timed__is_caught),
         cmocka_unit_test(test_bench__answer_that_changes__is_caught),
         cmocka_unit_test(test_bench__run_that_fails__is_caught),
+        cmocka_unit_test(test_bench__any_sample__could_be_a_judged_one),
+        cmocka_unit_test(test_bench__faster_than_the_processors__is_an_error),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

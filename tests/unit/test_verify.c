@@ -5,6 +5,8 @@
 
 #include "base/dtype.h"
 #include "lab/base/random.h"
+#include "lab/tensors/tensors_turn.h"
+#include "lab/tensors/verify_rows.h"
 #include "lab/verify/verify.h"
 #include "attention/ref/oracle.h"
 #include "attention/ref/plain.h"
@@ -208,6 +210,89 @@ static void test_outputs__sampled__checks_ends_and_sees_unwritten_rows(void **st
     lab_tensors_destroy(t);
 }
 
+/* ---------------------------------------------------------------- rows that are drawn */
+
+/* A subject that knows by which seed rows are drawn, and computes no others. */
+static uint64_t foreseen_seed;
+enum { SAMPLED_WORK = 100000 };
+
+static att_status foresee_prepare(const lab_subject *subject, const att_problem *problem,
+                                  void **state, lab_message *why) {
+    (void)subject, (void)why;
+    lab_tensors *known = calloc(1, sizeof *known);
+    assert_non_null(known);
+    assert_true(lab_spec_parse(&known->spec, subject->self, NULL));
+    known->spec.problem = *problem;
+    *state = known;
+    return ATT_OK;
+}
+
+static size_t foresee_workspace(const void *state) {
+    (void)state;
+    return 0;
+}
+
+static const char *foresee_kernel(const void *state) {
+    (void)state;
+    return NULL;
+}
+
+static att_status foresee_run(void *state, const att_args *args, void *workspace, void *stream,
+                              lab_message *why) {
+    (void)workspace, (void)stream, (void)why;
+    lab_tensors *known = state;
+    const att_problem *p = &known->spec.problem;
+    double *logits = malloc((size_t)p->seq_k * sizeof *logits), o[64], lse;
+    lab_rows rows;
+    known->args = *args;
+    memset(args->o, 0, (size_t)(p->batch * p->o.batch) * sizeof(float));
+    assert_true(logits && lab_rows_choose(&rows, known, foreseen_seed, SAMPLED_WORK));
+    for (int64_t n = 0; n < rows.count; n++) {
+        const lab_row *r = &rows.list[n];
+        att_ref_row(p, args, r->b, r->h, r->i, logits, o, &lse);
+        for (int64_t c = 0; c < p->d_v; c++)
+            ((float *)args->o)[att_ref_index_o(p, args, r->b, r->h, r->i) + c] = (float)o[c];
+    }
+    lab_rows_free(&rows);
+    free(logits);
+    return ATT_OK;
+}
+
+static void test_verify__rows_that_are_foreseen__caught(void **state) {
+    (void)state;
+    static const char line[] = "b2h3s300d16,f32";
+    static const lab_subject_ops ops = {.prepare = foresee_prepare,
+                                        .workspace = foresee_workspace,
+                                        .kernel = foresee_kernel,
+                                        .run = foresee_run,
+                                        .destroy = free};
+    const att_context_options options = {.size = sizeof options, .device = ATT_DEVICE_CPU};
+    lab_spec spec;
+    lab_verify_result r;
+    lab_subject subject = {
+        .ops = &ops, .name = "seer", .version = "1", .self = (void *)(uintptr_t)line};
+    assert_true(lab_spec_parse(&spec, line, NULL));
+    assert_int_equal(att_context_create(&subject.ctx, &options), ATT_OK);
+    foreseen_seed = 5;
+    /* Rows that anybody can know are no check at all ... */
+    const lab_verify_options known = {
+        .seed = 5, .rows_seed = &foreseen_seed, .max_work = SAMPLED_WORK};
+    lab_verify_subject(&r, &subject, &spec, &known);
+    assert_int_equal(r.outcome, LAB_PASS);
+    assert_int_equal(r.rows_seed, 5);
+    /* ... and those that nobody can are, and can be drawn again. */
+    const lab_verify_options secret = {.seed = 5, .max_work = SAMPLED_WORK};
+    lab_verify_subject(&r, &subject, &spec, &secret);
+    assert_int_equal(r.outcome, LAB_FAIL);
+    const uint64_t drawn = r.rows_seed;
+    char message[sizeof r.message];
+    memcpy(message, r.message, sizeof message);
+    const lab_verify_options again = {.seed = 5, .rows_seed = &drawn, .max_work = SAMPLED_WORK};
+    lab_verify_subject(&r, &subject, &spec, &again);
+    assert_string_equal(r.message, message);
+    att_context_destroy(subject.ctx);
+}
+
 /* --------------------------------------------------------------------- tensors */
 
 static void assert_check_says(const lab_tensors *t, const char *word) {
@@ -215,6 +300,36 @@ static void assert_check_says(const lab_tensors *t, const char *word) {
     assert_false(lab_tensors_check(t, &why));
     if (!strstr(why.text, word))
         fail_msg("'%s' does not hold '%s'", why.text, word);
+}
+
+/* Turned, no answer from before is right in the rows that are said to be; turned twice, nothing has changed. */
+static void test_turn__twice__is_nothing_and_once_is_wrong(void **state) {
+    (void)state;
+    static const char *const lines[] = {"b2h6hkv3s17sk23d16,f32",
+                                        "b1h4hkv2s9sk30d8,bf16,varlen,lse",
+                                        "b3h2s12d16,fp16,causal=top-left"};
+    for (size_t n = 0; n < sizeof lines / sizeof lines[0]; n++) {
+        lab_tensors *t = made(lines[n], 3);
+        lab_row rows[LAB_TURNED];
+        lab_message why;
+        answer(t);
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            lab_tensors_turn(t, seed);
+            assert_check_says(t, "an input was changed");
+            const size_t count = lab_tensors_turned_rows(t, seed, rows);
+            assert_true(count > 0);
+            const lab_verify_options options = {.rows = rows, .row_count = count};
+            lab_verify_result r = {.outcome = LAB_PASS};
+            lab_verify_outputs(&r, t, &options);
+            assert_int_equal(r.outcome, LAB_FAIL);
+            lab_tensors_turn(t, seed);
+            assert_true(lab_tensors_check(t, &why));
+        }
+        assert_int_equal(judged(t, 0).outcome, LAB_PASS);
+        lab_tensors_mark(t, 1);
+        assert_int_equal(judged(t, 0).outcome, LAB_FAIL);
+        lab_tensors_destroy(t);
+    }
 }
 
 static void test_tensors__input_changed__caught(void **state) {
@@ -424,7 +539,9 @@ int main(void) {
         cmocka_unit_test(test_outputs__precision_lost__caught),
         cmocka_unit_test(test_outputs__less_precise_on_average__caught),
         cmocka_unit_test(test_outputs__sampled__sees_nan_in_any_row),
+        cmocka_unit_test(test_verify__rows_that_are_foreseen__caught),
         cmocka_unit_test(test_outputs__sampled__checks_ends_and_sees_unwritten_rows),
+        cmocka_unit_test(test_turn__twice__is_nothing_and_once_is_wrong),
         cmocka_unit_test(test_tensors__input_changed__caught),
         cmocka_unit_test(test_tensors__written_beside__caught),
         cmocka_unit_test(test_tensors__padding_of_output_written__caught),

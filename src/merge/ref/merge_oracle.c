@@ -50,7 +50,10 @@ void att_merge_plain_row(const att_merge_problem *p, const att_merge_args *a, in
         for (int64_t c = 0; c < p->d && weight != 0.0f; c++)
             o[c] += weight * att_load(a->part_o[n], p->dtype, at_o + c);
     }
-    for (int64_t c = 0; c < p->d && sum != 0.0f; c++)
-        o[c] /= sum;
+    for (int64_t c = 0; c < p->d && sum != 0.0f; c++) {
+        float stored = 0.0f;
+        att_store(&stored, p->dtype_o, 0, o[c] / sum);
+        o[c] = att_load(&stored, p->dtype_o, 0);
+    }
     *lse = sum == 0.0f ? -INFINITY : top + logf(sum);
 }

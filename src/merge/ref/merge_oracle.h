@@ -9,7 +9,7 @@
 void att_merge_ref_row(const att_merge_problem *p, const att_merge_args *a, int64_t b,
                        int64_t h, int64_t i, double *o, double *lse);
 
-/* The same in float32, parts in order, o not rounded to dtype_o. */
+/* The same in float32, parts in order, o rounded to dtype_o. */
 void att_merge_plain_row(const att_merge_problem *p, const att_merge_args *a, int64_t b,
                          int64_t h, int64_t i, float *o, float *lse);
 

@@ -1,0 +1,152 @@
+/* merge_tensors.c: the buffers of a merge: sizes, addresses, contents. */
+#include <math.h>
+
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "lab/base/random.h"
+#include "lab/merge/merge_lab.h"
+
+enum { STREAM_PARTS = 5000, STREAM_TURNED = 5500 };
+
+/* -------------------------------------------------------------------- sizes */
+
+static bool size_strided(lab_tensor_size *size, const att_strides *s,
+                         const att_merge_problem *p, int64_t cols, size_t element) {
+    const int64_t sizes[] = {p->batch, p->heads, p->seq, cols},
+                  strides[] = {s->batch, s->head, s->row, 1};
+    double indices = 1.0;
+    size->present = true;
+    size->element_size = element;
+    for (int i = 0; i < 4; i++)
+        if (sizes[i] == 0)
+            return true;
+    size->elements = 1;
+    for (int i = 0; i < 4; i++) {
+        int64_t reach;
+        indices *= (double)sizes[i];
+        if (sizes[i] > 1 && !(att_mul(sizes[i] - 1, strides[i], &reach) &&
+                              att_add(size->elements, reach, &size->elements)))
+            return false;
+    }
+    size->touched = indices * (double)element;
+    return true;
+}
+
+bool lab_merge_sizes(const lab_spec *spec, lab_tensor_size list[LAB_TENSORS_MAX], int *count) {
+    const lab_merge_spec *m = &spec->merge;
+    const att_merge_problem *p = &m->problem;
+    const size_t in = att_dtype_size(p->dtype), out = att_dtype_size(p->dtype_o);
+    *count = LAB_MERGE_PARTS + 2 * (int)p->parts;
+    for (int i = 0; i < *count; i++)
+        list[i] = (lab_tensor_size){.name = i == LAB_MERGE_O     ? "o"
+                                            : i == LAB_MERGE_LSE ? "lse"
+                                            : i % 2 == 0         ? "part_o"
+                                                                 : "part_lse",
+                                    .output = i<LAB_MERGE_PARTS, .padded = m->pad> 0,
+                                    .shift = m->offset};
+    bool fits = size_strided(&list[LAB_MERGE_O], &p->o, p, p->d, out);
+    if (p->features & ATT_LSE)
+        fits = fits && size_strided(&list[LAB_MERGE_LSE], &p->lse, p, 1, sizeof(float));
+    for (int i = LAB_MERGE_PARTS; i < *count && fits; i += 2)
+        fits = size_strided(&list[i], &p->part_o, p, p->d, in) &&
+               size_strided(&list[i + 1], &p->part_lse, p, 1, sizeof(float));
+    return fits;
+}
+
+void lab_merge_point(lab_args *args, const lab_spec *spec, const lab_buffer *b) {
+    lab_merge_args *a = &args->merge;
+    *a = (lab_merge_args){.o = b[LAB_MERGE_O].data,
+                          .lse = (float *)(void *)b[LAB_MERGE_LSE].data};
+    for (int i = 0; i < (int)spec->merge.problem.parts; i++) {
+        a->part_o[i] = b[LAB_MERGE_PARTS + 2 * i].data;
+        a->part_lse[i] = (const float *)(const void *)b[LAB_MERGE_PARTS + 2 * i + 1].data;
+    }
+}
+
+/* ----------------------------------------------------------------- contents */
+
+/* The log-sum of a part of a row. Row numbers spread the special ones; a row whose number is 2 modulo 5 is like any other. */
+static float lse_of(const lab_merge_spec *m, int64_t part, lab_row row, lab_random *random) {
+    const float drawn = 8.0f * lab_random_normal(random);
+    const int64_t kind = (row.b + row.h + row.i) % 5;
+    switch (m->data) {
+    case LAB_MERGE_EMPTY: /* every row lacks some part, and every fifth all of them */
+        return kind == 0 || (kind != 2 && (part + row.i) % 3 == 0) ? -INFINITY : drawn;
+    case LAB_MERGE_EQUAL:
+        return 1.5f;
+    case LAB_MERGE_INF:
+        return kind == 0 && part % 2 == 0 ? INFINITY : drawn;
+    case LAB_MERGE_NAN:
+        return kind == 0 && part == 0 ? NAN : drawn;
+    default:
+        return drawn;
+    }
+}
+
+static float value_of(const lab_merge_spec *m, float lse, lab_random *random) {
+    const float most = m->problem.dtype == ATT_F16 ? 65504.0f : 0x1.fep127f;
+    const float drawn = lab_random_normal(random);
+    if (lse == -INFINITY) /* what an empty part holds is nobody's business */
+        return NAN;
+    return m->data == LAB_MERGE_HUGE ? (drawn < 0.0f ? -most : most) : drawn;
+}
+
+static void fill_part(lab_tensors *t, int64_t part, uint64_t seed) {
+    const lab_merge_spec *m = &t->spec.merge;
+    const att_merge_problem *p = &m->problem;
+    unsigned char *o = t->buffer[LAB_MERGE_PARTS + 2 * part].data;
+    float *lse = (float *)(void *)t->buffer[LAB_MERGE_PARTS + 2 * part + 1].data;
+    lab_random random;
+    lab_random_seed(&random, seed, (uint64_t)(STREAM_PARTS + part));
+    for (lab_row r = {0, 0, 0}; r.b < p->batch; r.b++)
+        for (r.h = 0; r.h < p->heads; r.h++)
+            for (r.i = 0; r.i < p->seq; r.i++) {
+                const float own = lse_of(m, part, r, &random);
+                const int64_t at = lab_merge_index(&p->part_o, r);
+                lse[lab_merge_index(&p->part_lse, r)] = own;
+                for (int64_t c = 0; c < p->d; c++)
+                    att_store(o, p->dtype, at + c, value_of(m, own, &random));
+            }
+}
+
+void lab_merge_fill(lab_tensors *t, uint64_t seed) {
+    const att_merge_problem *p = &t->spec.merge.problem;
+    if (p->batch == 0 || p->heads == 0 || p->seq == 0)
+        return;
+    for (int64_t part = 0; part < p->parts; part++)
+        fill_part(t, part, seed);
+}
+
+/* ------------------------------------------------------------------ turning */
+
+bool lab_merge_turnable(const lab_tensors *t) {
+    const att_merge_problem *p = &t->spec.merge.problem;
+    return t->spec.merge.data == LAB_MERGE_NORMAL && p->batch > 0 && p->heads > 0 && p->seq > 0;
+}
+
+void lab_merge_drawn(lab_tensors *t, uint64_t seed,
+                     void (*visit)(lab_tensors *t, lab_row row, void *context), void *context) {
+    const att_merge_problem *p = &t->spec.merge.problem;
+    lab_random random;
+    lab_random_seed(&random, seed, STREAM_TURNED);
+    for (int64_t b = 0; b < p->batch && lab_merge_turnable(t); b++)
+        for (int64_t h = 0; h < p->heads; h++)
+            visit(t, (lab_row){b, h, lab_random_below(&random, p->seq)}, context);
+}
+
+/* The sign is the highest bit of every type. In every part: a row's answer then changes its sign, whatever the weights. */
+static void turn_row(lab_tensors *t, lab_row row, void *context) {
+    const att_merge_problem *p = &t->spec.merge.problem;
+    const size_t size = att_dtype_size(p->dtype);
+    (void)context;
+    for (int64_t part = 0; part < p->parts; part++) {
+        unsigned char *at = t->buffer[LAB_MERGE_PARTS + 2 * part].data +
+                            lab_merge_index(&p->part_o, row) * (int64_t)size;
+        for (int64_t c = 0; c < p->d; c++)
+            at[(size_t)(c + 1) * size - 1] ^= 0x80;
+    }
+}
+
+void lab_merge_turn(lab_tensors *t, uint64_t seed) {
+    lab_merge_drawn(t, seed, turn_row, NULL);
+}
