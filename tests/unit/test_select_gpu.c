@@ -229,7 +229,9 @@ static void test_gpu__explain__rows_of_the_device_alone(void **state) {
         const att_kernel_row *row = att_registry_row(i);
         char word[96];
         snprintf(word, sizeof word, " %s ", row->id);
-        assert_int_equal(strstr(text, word) != NULL, row->device == ATT_DEVICE_CUDA);
+        assert_int_equal(strstr(text, word) != NULL,
+                         row->device == ATT_DEVICE_CUDA &&
+                             row->family->operation == &att_operation_attention);
     }
     assert_non_null(strstr(text, "detail"));
 }
@@ -255,7 +257,8 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
     (void)state;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (!row->cuda || row->cuda->role == ATT_ROLE_COMBINE)
+        if (!row->cuda || row->cuda->role == ATT_ROLE_COMBINE ||
+            row->family->operation != &att_operation_attention)
             continue;
         att_limits limits = limits_of(90, 227, true, row->id);
         limits.allow_unattested = true;
