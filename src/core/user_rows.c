@@ -29,6 +29,7 @@ typedef struct reader {
     bool sized[ATT_SIZES_MAX], has_mode;
     const att_kernel_row *base;
     int tile[4]; /* m, n, stages, warps */
+    bool has_tile;
     uint32_t off;
     bool may_spill;
     char digest[ATT_SHA256_HEX], tuned[64];
@@ -79,7 +80,7 @@ static att_status set_id(reader *r, const char *value) {
 /* What a tile may be follows from the base. */
 static att_status check_tile(reader *r) {
     char why[128];
-    if (!r->base || r->tile[0] == 0 || r->base->family->tile_fits(r->tile, why, sizeof why))
+    if (!r->base || !r->has_tile || r->base->family->tile_fits(r->tile, why, sizeof why))
         return ATT_OK;
     r->field = "tile";
     return complain(r, "%s", why);
@@ -113,6 +114,7 @@ static att_status set_tile(reader *r, const char *value) {
     }
     if (*at)
         return complain(r, "'%.80s' is not of the form m128n64s2w4", value);
+    r->has_tile = true;
     return check_tile(r);
 }
 

@@ -57,7 +57,7 @@ typedef struct att_cuda_kernel {
     int stages;         /* K/V tiles in flight */
     int warps;          /* of a block */
 
-    /* A user's row (select/user_rows.h): "-DUSE_X=0 ..." for the compiler, so that it is always compiled here; NULL: a
+    /* A user's row (core/user_rows.h): "-DUSE_X=0 ..." for the compiler, so that it is always compiled here; NULL: a
      * built-in one. */
     const char *defines;
     bool may_spill; /* a user's row whose registers spill is refused unless it says so */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention/cuda/tiling.h"
 #include "core/plan.h"
 #include "cuda/driver.h"
 #include "cuda/embed.h"
@@ -437,7 +438,7 @@ static void call_driver(void *context) {
 }
 
 static bare_launch bare_of(const bench_top *t) {
-    const att_cuda_tiling *tiling = &t->plan->cuda;
+    const att_cuda_tiling *tiling = t->plan->state;
     const att_cuda_shape *s = &tiling->shape;
     bare_launch l = {.config = {.gridDimX = s->grid[0],
                                 .gridDimY = s->grid[1],

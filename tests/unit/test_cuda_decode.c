@@ -1,19 +1,27 @@
 /* test_cuda_decode.c: decode in one launch: the cluster that shares the keys, and who is chosen for few rows. */
 #include <string.h>
 
-#include "attention/cuda/decode_tiling.h"
-#include "core/conditions.h"
 #include "core/select.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
+#include "tests/support/gpu_plan.h"
 
 enum { H200_SMS = 132 };
+
+/* Of which source the row is: one whose blocks share the keys, or one that splits them. */
+static bool is_cluster(const att_kernel_row *row) {
+    return row->family == gpu_family_of("fwd_decode_sm90");
+}
+
+static bool is_blocks(const att_kernel_row *row) {
+    return row->family == gpu_family_of("fwd_decode");
+}
 
 static const att_kernel_row *cluster_row(int tile_m, int d, att_dtype dtype) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (row->cuda && att_cuda_family_of(row->cuda) == ATT_CUDA_CLUSTER &&
-            row->cuda->tile_m == tile_m && row->cuda->d_qk == d && row->cuda->dtype == dtype)
+        if (row->cuda && is_cluster(row) && row->cuda->tile_m == tile_m &&
+            row->cuda->d_qk == d && row->cuda->dtype == dtype)
             return row;
     }
     fail_msg("no row of %d rows for d=%d", tile_m, d);
@@ -27,26 +35,23 @@ static att_problem decode_of(int64_t batch, int64_t heads_q, int64_t heads_kv, i
     return p;
 }
 
-static att_cuda_tiling tiling_of(const att_cuda_kernel *kernel, const att_problem *p) {
-    const att_cuda_source source = {.cache_dir = ""};
-    att_cuda_device *device;
-    att_cuda_tiling t;
-    assert_ok(att_cuda_device_open(&device, 0));
-    assert_ok(att_cuda_tiling_choose(&t, device, kernel, att_registry_combine(kernel, true),
-                                     &source, p));
-    return t;
+static gpu_plan plan_of(const att_kernel_row *row, const att_problem *p) {
+    gpu_plan plan;
+    assert_ok(gpu_plan_cut(&plan, 0, row, p));
+    return plan;
 }
 
 /* The blocks of a cluster that a batch of 8 K/V heads is given. */
 static int parts_of(int64_t batch, int64_t seq_k) {
     const att_problem p = decode_of(batch, 32, 8, 1, seq_k);
-    const att_cuda_tiling t = tiling_of(cluster_row(8, 128, ATT_BF16)->cuda, &p);
+    const gpu_plan plan = plan_of(cluster_row(8, 128, ATT_BF16), &p);
+    const att_cuda_tiling t = plan.tiling;
     assert_int_equal(t.shape.grid[0], 8 * batch);
     assert_int_equal(t.shape.grid[1], t.params.splits);
     assert_int_equal(t.shape.cluster, t.params.splits > 1 ? t.params.splits : 0);
     assert_int_equal(t.params.by_splits.value, t.params.splits);
     assert_null(t.combine);
-    assert_int_equal(t.workspace, 0);
+    assert_int_equal(plan.workspace, 0);
     assert_true(t.shape.overlap);
     return t.params.splits;
 }
@@ -76,12 +81,12 @@ static void test_decode__launch__one_with_its_cluster(void **state) {
     (void)state;
     fake_cuda *fake = use_fake_cuda();
     const att_problem p = decode_of(1, 32, 8, 1, 8192);
-    const att_cuda_tiling t = tiling_of(cluster_row(8, 128, ATT_BF16)->cuda, &p);
+    const gpu_plan plan = plan_of(cluster_row(8, 128, ATT_BF16), &p);
     const att_args args = {.size = sizeof args};
     const long before = fake->launches;
-    assert_ok(att_cuda_forward(&t, &args, NULL, NULL));
+    assert_ok(gpu_plan_run(&plan, &args, NULL, NULL));
     assert_int_equal(fake->launches, before + 1);
-    assert_int_equal(fake->cluster, t.shape.cluster);
+    assert_int_equal(fake->cluster, plan.tiling.shape.cluster);
     assert_true(fake->cluster > 1);
     assert_int_equal(fake->attribute, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 }
@@ -89,18 +94,14 @@ static void test_decode__launch__one_with_its_cluster(void **state) {
 static void test_decode__driver_fails__told(void **state) {
     (void)state;
     fake_cuda *fake = use_fake_cuda();
-    const att_cuda_source source = {.cache_dir = ""};
     const att_problem p = decode_of(1, 32, 8, 1, 8192);
     static const char *const calls[] = {"cuKernelSetAttribute", "cuOccupancyMaxActiveClusters"};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
-        att_cuda_device *device;
-        att_cuda_tiling t;
-        assert_ok(att_cuda_device_open(&device, 0));
+        gpu_plan plan;
         fake->fail_call = calls[i];
         fake->fail_code = CUDA_ERROR_INVALID_VALUE;
-        assert_fails(att_cuda_tiling_choose(&t, device, cluster_row(8, 128, ATT_BF16)->cuda,
-                                            NULL, &source, &p),
-                     ATT_E_CUDA, "", calls[i]);
+        assert_fails(gpu_plan_cut(&plan, 0, cluster_row(8, 128, ATT_BF16), &p), ATT_E_CUDA, "",
+                     calls[i]);
         fake->fail_call = NULL;
     }
 }
@@ -108,23 +109,25 @@ static void test_decode__driver_fails__told(void **state) {
 static void test_decode__many_keys__a_second_kernel_merges(void **state) {
     (void)state;
     const att_problem p = decode_of(1, 32, 8, 1, 65536);
-    const att_cuda_kernel *kernel = cluster_row(8, 128, ATT_BF16)->cuda;
-    const att_cuda_tiling t = tiling_of(kernel, &p);
+    const att_kernel_row *row = cluster_row(8, 128, ATT_BF16);
+    const gpu_plan plan = plan_of(row, &p);
+    const att_cuda_tiling t = plan.tiling;
     fake_cuda *fake = use_fake_cuda();
     assert_int_equal(t.shape.cluster, 0);
     assert_int_equal(t.shape.grid[1], t.params.splits);
     assert_int_equal(t.params.splits, H200_SMS / 8);
     assert_non_null(t.combine);
-    assert_true(t.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
+    assert_true(plan.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
 
-    /* Without a kernel that merges, a cluster does. */
-    const att_cuda_source source = {.cache_dir = ""};
-    att_cuda_device *device;
-    att_cuda_tiling alone;
-    assert_ok(att_cuda_device_open(&device, 0));
-    assert_ok(att_cuda_tiling_choose(&alone, device, kernel, NULL, &source, &p));
-    assert_true(alone.shape.cluster > 1);
-    assert_null(alone.combine);
+    /* Without a kernel that merges, a cluster does: none is as wide as this row. */
+    att_cuda_kernel wide = *row->cuda;
+    wide.d_v = 512;
+    assert_null(att_cuda_combine_of(&wide, true));
+    const att_kernel_row alone_row = gpu_row_of(&wide);
+    const gpu_plan alone = plan_of(&alone_row, &p);
+    assert_true(alone.tiling.shape.cluster > 1);
+    assert_null(alone.tiling.combine);
+    assert_int_equal(alone.workspace, 0);
     assert_int_equal(fake->sticky, 0);
 }
 
@@ -134,7 +137,7 @@ static const att_kernel_row *chosen(const att_problem *p) {
         .cc = 90, .sms = H200_SMS, .shared_per_block = 227 << 10, .shared_per_sm = 228 << 10};
     const att_limits limits = {
         .device = ATT_DEVICE_CUDA, .gpu = &gpu, .allow_unattested = true};
-    return att_select_find(&limits, p);
+    return att_select_find(&limits, &att_operation_attention, p);
 }
 
 static void test_decode__choice__by_rows(void **state) {
@@ -152,12 +155,12 @@ static void test_decode__choice__by_rows(void **state) {
                                         cases[i].seq_q, cases[i].seq_k);
         const att_kernel_row *row = chosen(&p);
         assert_non_null(row);
-        assert_int_equal(att_cuda_family_of(row->cuda), ATT_CUDA_CLUSTER);
+        assert_true(is_cluster(row));
         assert_int_equal(row->cuda->tile_m, cases[i].tile_m);
     }
     att_problem wide = decode_of(1, 32, 8, 1, 1024);
     wide.d_qk = wide.d_v = 256;
-    assert_int_equal(att_cuda_family_of(chosen(&wide)->cuda), ATT_CUDA_BLOCKS);
+    assert_true(is_blocks(chosen(&wide)));
 }
 
 static void refused(const att_problem *p, const att_kernel_row *row, const char *forced,
@@ -166,7 +169,7 @@ static void refused(const att_problem *p, const att_kernel_row *row, const char 
     att_limits limits = {.device = ATT_DEVICE_CUDA, .gpu = &gpu, .allow_unattested = true};
     att_refusal refusal;
     strcpy(limits.kernel, forced);
-    assert_false(att_row_serves(row, &limits, p, &refusal));
+    assert_false(att_row_serves(row, &limits, &att_operation_attention, p, &refusal));
     assert_string_equal(refusal.field, field);
     if (!strstr(refusal.why, word))
         fail_msg("\"%s\" does not say \"%s\"", refusal.why, word);
@@ -186,7 +189,7 @@ static void test_decode__refusals__say_why(void **state) {
     p = decode_of(1, 32, 8, 1, 1024);
     p.k.row += 4; /* rows at 8 bytes */
     refused(&p, row, "", "k", "8 bytes");
-    assert_int_equal(att_cuda_family_of(chosen(&p)->cuda), ATT_CUDA_BLOCKS);
+    assert_true(is_blocks(chosen(&p)));
     p = decode_of(1, 32, 8, 1, 1024);
     p.d_v = 100;
     refused(&p, row, "", "d_v", "multiple of 8");

@@ -4,15 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/embed.h"
 #include "attention/cuda/hopper.h"
+#include "attention/ref/oracle.h"
+#include "cuda/embed.h"
 #include "cuda/shape.h"
 #include "cuda/tensor_maps.h"
-#include "attention/ref/oracle.h"
 #include "tests/fake_cuda/fake_tensor_map.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
 #include "tests/support/fixture.h"
+#include "tests/support/gpu_plan.h"
 
 /* The library's own tables are not asked: its source is this one. */
 static const char source[] = "the source of fwd_sm90";
@@ -56,20 +57,25 @@ static att_cuda_kernel row_small(void) {
     return row;
 }
 
-static att_status choose(att_cuda_tiling *t, const att_cuda_kernel *kernel,
-                         const att_problem *p) {
-    static const att_cuda_source no_cache = {.cache_dir = ""};
-    att_cuda_device *device;
-    assert_ok(att_cuda_device_open(&device, 0));
-    return att_cuda_tiling_choose(t, device, kernel, NULL, &no_cache, p);
+/* `row` becomes the kernel's, and must live as long as the plan. */
+static att_status cut(gpu_plan *plan, att_kernel_row *row, const att_cuda_kernel *kernel,
+                      const att_problem *p) {
+    *row = gpu_row_of(kernel);
+    assert_ptr_equal(row->family->cut, att_cuda_hopper_cut);
+    return gpu_plan_cut(plan, 0, row, p);
+}
+
+static gpu_plan plan_of(att_kernel_row *row, const att_cuda_kernel *kernel,
+                        const att_problem *p) {
+    gpu_plan plan;
+    assert_ok(cut(&plan, row, kernel, p));
+    assert_int_equal(plan.tiling.shape.threads, 32 * kernel->warps);
+    return plan;
 }
 
 static att_cuda_tiling tiling_of(const att_cuda_kernel *kernel, const att_problem *p) {
-    att_cuda_tiling t;
-    assert_ok(choose(&t, kernel, p));
-    assert_int_equal(t.family, ATT_CUDA_HOPPER);
-    assert_int_equal(t.shape.threads, 32 * kernel->warps);
-    return t;
+    att_kernel_row row;
+    return plan_of(&row, kernel, p).tiling;
 }
 
 static att_problem problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t seq_q,
@@ -116,7 +122,9 @@ static void test_tiling__every_key_seen__one_block_an_sm_unit_after_unit(void **
     (void)state;
     const att_cuda_kernel k = row_d64();
     const att_problem p = problem(2, 16, 16, 1000, 3000, 64, ATT_F16);
-    const att_cuda_tiling t = tiling_of(&k, &p);
+    att_kernel_row row;
+    const gpu_plan plan = plan_of(&row, &k, &p);
+    const att_cuda_tiling t = plan.tiling;
     assert_int_equal(t.params.row_blocks, 6);
     assert_int_equal(t.params.by_row_blocks.value, 6);
     assert_int_equal(t.params.splits, 1);
@@ -129,8 +137,8 @@ static void test_tiling__every_key_seen__one_block_an_sm_unit_after_unit(void **
     assert_false(t.counts_tiles);
     assert_int_equal(t.shape.grid[0], 132);
     assert_int_equal(t.shape.shared, 200 * 1024 + 2048);
-    assert_true(t.workspace >= 256 + 192 * 12 * sizeof(att_fwd_redo));
-    assert_int_equal(t.workspace % 256, 0);
+    assert_true(plan.workspace >= 256 + 192 * 12 * sizeof(att_fwd_redo));
+    assert_int_equal(plan.workspace % 256, 0);
 }
 
 static void test_tiling__fewer_tiles_than_sms__as_many_blocks(void **state) {
@@ -259,11 +267,12 @@ static void test_tiling__nothing_to_do__nothing_launched(void **state) {
     (void)state;
     const att_cuda_kernel k = row_d64();
     const att_problem p = problem(2, 4, 4, 0, 100, 64, ATT_F16);
-    const att_cuda_tiling t = tiling_of(&k, &p);
+    att_kernel_row row;
+    const gpu_plan plan = plan_of(&row, &k, &p);
     const att_args args = {.size = sizeof args};
-    assert_int_equal(t.workspace, 0);
+    assert_int_equal(plan.workspace, 0);
     fake->launches = 0;
-    assert_ok(att_cuda_forward(&t, &args, NULL, NULL));
+    assert_ok(gpu_plan_run(&plan, &args, NULL, NULL));
     assert_int_equal(fake->launches, 0);
 }
 
@@ -271,8 +280,9 @@ static void test_tiling__too_many_tiles__refused(void **state) {
     (void)state;
     const att_cuda_kernel k = row_d64();
     const att_problem p = problem(40000, 60000, 60000, 8, 8, 64, ATT_F16);
-    att_cuda_tiling t;
-    assert_fails(choose(&t, &k, &p), ATT_E_UNSUPPORTED, "batch", "tiles");
+    att_kernel_row row;
+    gpu_plan plan;
+    assert_fails(cut(&plan, &row, &k, &p), ATT_E_UNSUPPORTED, "batch", "tiles");
 }
 
 /* ---------------------------------------------------------------------------------- maps */
@@ -325,10 +335,12 @@ static void test_maps__driver_refuses__its_words(void **state) {
     (void)state;
     const att_cuda_kernel k = row_d64();
     const att_problem p = problem(1, 4, 4, 300, 300, 64, ATT_F16);
-    att_cuda_tiling t;
+    att_kernel_row row;
+    gpu_plan plan;
     fake->fail_call = "cuTensorMapEncodeTiled";
     fake->fail_code = CUDA_ERROR_INVALID_VALUE;
-    assert_fails(choose(&t, &k, &p), ATT_E_CUDA, "", "cuTensorMapEncodeTiled for hopper_d64");
+    assert_fails(cut(&plan, &row, &k, &p), ATT_E_CUDA, "",
+                 "cuTensorMapEncodeTiled for hopper_d64");
     fake->fail_call = NULL;
 }
 
@@ -477,18 +489,20 @@ static void assert_right(const fixture *f) {
 static void assert_answers(const att_cuda_kernel *k, const att_problem *p) {
     fixture f;
     fixture_open(&f, p, 7);
-    const att_cuda_tiling t = tiling_of(k, p);
+    att_kernel_row row;
+    const gpu_plan plan = plan_of(&row, k, p);
+    const bool counts_tiles = plan.tiling.counts_tiles;
     assert_served(k, p);
-    void *workspace = aligned_alloc(256, t.workspace + 256);
+    void *workspace = aligned_alloc(256, plan.workspace + 256);
     assert_non_null(workspace);
-    memset(workspace, 0x5a, t.workspace); /* the counter must be set, not found */
+    memset(workspace, 0x5a, plan.workspace); /* the counter must be set, not found */
     fake->launches = 0;
-    assert_ok(att_cuda_forward(&t, &f.args, workspace, NULL));
-    assert_int_equal(fake->launches, 1 + t.counts_tiles);
+    assert_ok(gpu_plan_run(&plan, &f.args, workspace, NULL));
+    assert_int_equal(fake->launches, 1 + counts_tiles);
     assert_int_equal(fake->sticky, 0);
     assert_int_equal(fake->params_bytes, sizeof(att_fwd_sm90_params));
     const att_fwd_sm90_params *h = (const void *)fake->params;
-    assert_ptr_equal(h->next_tile, t.counts_tiles ? workspace : NULL);
+    assert_ptr_equal(h->next_tile, counts_tiles ? workspace : NULL);
     assert_string_equal(f.launch.kernel, k->id);
     fixture_assert_intact(&f);
     assert_right(&f);
@@ -589,11 +603,12 @@ static void test_run__driver_calls__few(void **state) {
     fixture_open(&f, &p, 3);
     for (int causal = 0; causal < 2; causal++) {
         p.causal = causal ? ATT_CAUSAL_TOP_LEFT : ATT_CAUSAL_NONE;
-        const att_cuda_tiling t = tiling_of(&k, &p);
-        void *workspace = aligned_alloc(256, t.workspace);
+        att_kernel_row row;
+        const gpu_plan plan = plan_of(&row, &k, &p);
+        void *workspace = aligned_alloc(256, plan.workspace);
         const long live = fake->memory_live;
         fake->calls = 0;
-        assert_ok(att_cuda_forward(&t, &f.args, workspace, NULL));
+        assert_ok(gpu_plan_run(&plan, &f.args, workspace, NULL));
         /* CtxGetCurrent, CtxPushCurrent, 4 maps; CtxGetCurrent, CtxGetDevice, launch, the last three twice where tiles are counted */
         assert_int_equal(fake->calls, 9 + 3 * causal);
         assert_int_equal(fake->memory_live, live);
@@ -609,15 +624,16 @@ static void test_run__a_call_fails__its_name(void **state) {
     p.causal = ATT_CAUSAL_TOP_LEFT;
     fixture f;
     fixture_open(&f, &p, 3);
-    const att_cuda_tiling t = tiling_of(&k, &p);
-    void *workspace = aligned_alloc(256, t.workspace);
+    att_kernel_row row;
+    const gpu_plan plan = plan_of(&row, &k, &p);
+    void *workspace = aligned_alloc(256, plan.workspace);
     static const char *const calls[] = {"cuTensorMapReplaceAddress", "cuLaunchKernelEx"};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         fake->fail_call = calls[i];
         fake->fail_code = CUDA_ERROR_LAUNCH_FAILED;
-        assert_fails(att_cuda_forward(&t, &f.args, workspace, NULL), ATT_E_CUDA, "", calls[i]);
+        assert_fails(gpu_plan_run(&plan, &f.args, workspace, NULL), ATT_E_CUDA, "", calls[i]);
         fake->fail_call = NULL;
-        assert_ok(att_cuda_forward(&t, &f.args, workspace, NULL));
+        assert_ok(gpu_plan_run(&plan, &f.args, workspace, NULL));
     }
     free(workspace);
     fixture_close(&f);

@@ -1,12 +1,11 @@
 /* test_cuda_tiling.c: problems in the form kernels take, blocks an SM holds, and how the keys are split. */
 #include <string.h>
 
-#include "cuda/occupancy.h"
 #include "attention/cuda/params.h"
-#include "attention/cuda/tiling.h"
-#include "core/select.h"
+#include "cuda/occupancy.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
+#include "tests/support/gpu_plan.h"
 
 static const unsigned hardest = 0x7fffffffu; /* the largest number that is ever divided */
 
@@ -91,57 +90,46 @@ static void test_occupancy__each_limit__binds(void **state) {
     assert_int_equal(att_cuda_blocks_per_sm(&h200, &code, &shape), 1);
 }
 
-static const att_cuda_kernel *row_named(const char *id) {
-    for (size_t i = 0; i < att_registry_count(); i++)
-        if (att_registry_row(i)->cuda && strcmp(att_registry_row(i)->id, id) == 0)
-            return att_registry_row(i)->cuda;
-    fail_msg("no row is called %s", id);
-    return NULL;
-}
-
-static att_cuda_tiling tiling_of(const char *id, const att_problem *p) {
-    const att_cuda_source source = {.cache_dir = ""};
-    const att_cuda_kernel *kernel = row_named(id);
-    att_cuda_device *device;
-    att_cuda_tiling t;
-    assert_ok(att_cuda_device_open(&device, 0));
-    assert_ok(att_cuda_tiling_choose(&t, device, kernel, att_registry_combine(kernel, false),
-                                     &source, p));
-    return t;
+static gpu_plan plan_of(const char *id, const att_problem *p) {
+    gpu_plan plan;
+    assert_ok(gpu_plan_cut(&plan, 0, gpu_row_named(id), p));
+    return plan;
 }
 
 static void test_tiling__decode__splits_fill_the_gpu_once(void **state) {
     (void)state;
     att_problem p;
     att_problem_init(&p, 1, 32, 8, 1, 8192, 128, 128, ATT_BF16);
-    const att_cuda_tiling t = tiling_of("decode_sm80_bf16_d128_n16s3w4", &p);
+    const gpu_plan plan = plan_of("decode_sm80_bf16_d128_n16s3w4", &p);
+    const att_cuda_tiling t = plan.tiling;
     assert_true(t.params.splits > 1);
     assert_int_equal(t.shape.grid[0], 8);
     assert_int_equal(t.shape.grid[1], t.params.splits);
     assert_non_null(t.combine);
     assert_true(t.shape.overlap && t.combine_shape.overlap);
-    assert_true(t.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
+    assert_true(plan.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
 }
 
 static void test_tiling__many_blocks__keys_whole(void **state) {
     (void)state;
     att_problem p;
     att_problem_init(&p, 64, 32, 8, 1, 1024, 128, 128, ATT_BF16);
-    const att_cuda_tiling t = tiling_of("decode_sm80_bf16_d128_n16s3w4", &p);
+    const gpu_plan plan = plan_of("decode_sm80_bf16_d128_n16s3w4", &p);
+    const att_cuda_tiling t = plan.tiling;
     assert_int_equal(t.params.splits, 1);
     assert_null(t.combine);
-    assert_int_equal(t.workspace, 0);
+    assert_int_equal(plan.workspace, 0);
 }
 
 static void test_tiling__nothing_to_do__nothing_launched(void **state) {
     (void)state;
     att_problem p;
     att_problem_init(&p, 2, 8, 8, 0, 64, 64, 64, ATT_F16);
-    const att_cuda_tiling t = tiling_of("fwd_sm80_f16_d64_general_m64n64s2", &p);
+    const gpu_plan plan = plan_of("fwd_sm80_f16_d64_general_m64n64s2", &p);
     fake_cuda *fake = use_fake_cuda();
     const long before = fake->launches;
     const att_args args = {.size = sizeof args};
-    assert_ok(att_cuda_forward(&t, &args, NULL, NULL));
+    assert_ok(gpu_plan_run(&plan, &args, NULL, NULL));
     assert_int_equal(fake->launches, before);
 }
 
@@ -149,13 +137,9 @@ static void test_tiling__too_many_blocks__refused(void **state) {
     (void)state;
     att_problem p;
     att_problem_init(&p, 60000, 60000, 1, 128, 8, 64, 64, ATT_F16);
-    const att_cuda_source source = {.cache_dir = ""};
-    const att_cuda_kernel *kernel = row_named("fwd_sm80_f16_d64_general_m64n64s2");
-    att_cuda_device *device;
-    att_cuda_tiling t;
-    assert_ok(att_cuda_device_open(&device, 0));
-    assert_fails(att_cuda_tiling_choose(&t, device, kernel, NULL, &source, &p),
-                 ATT_E_UNSUPPORTED, "batch", "blocks");
+    const att_kernel_row *row = gpu_row_named("fwd_sm80_f16_d64_general_m64n64s2");
+    gpu_plan plan;
+    assert_fails(gpu_plan_cut(&plan, 0, row, &p), ATT_E_UNSUPPORTED, "batch", "blocks");
 }
 
 int main(void) {

@@ -415,6 +415,10 @@ static void test_run__stream_on_the_cpu__refused(void **state) {
     assert_fails(att_plan_run(p.plan, &p.f.args, p.f.workspace.data, &stream), ATT_E_ARG,
                  "stream", "stream");
     assert_true(fixture_poisoned(&p.f));
+    att_args args = p.f.args; /* the buffers are checked first */
+    args.k = NULL;
+    assert_fails(att_plan_run(p.plan, &args, p.f.workspace.data, &stream), ATT_E_ARG, "k",
+                 "k is NULL");
     plan_close(&p);
 }
 

@@ -9,6 +9,7 @@
 #include "tests/fake_cuda/fake_tables.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
+#include "tests/support/gpu_plan.h"
 
 static fake_cuda *fake;
 static fake_cublas *blas;
@@ -32,7 +33,8 @@ static void assert_refused(const char *source, const att_problem *p, const char 
                            const char *word) {
     const att_cuda_kernel row = rung(source);
     const char *at_fault = NULL;
-    const char *why = att_cuda_rung_refusal(&row, p, &at_fault);
+    const unsigned asks = gpu_family_of(source)->asks;
+    const char *why = att_cuda_rung_refusal(asks, &row, p, &at_fault);
     if (!field) {
         if (why)
             fail_msg("%s refuses %s: %s", source, at_fault, why);
@@ -46,17 +48,35 @@ static void assert_refused(const char *source, const att_problem *p, const char 
         fail_msg("%s: \"%s\" does not say \"%s\"", source, why, word);
 }
 
+/* A rung and a problem cut for it on a GPU. */
+typedef struct cut_rung {
+    att_cuda_kernel kernel;
+    att_kernel_row row;
+    gpu_plan plan;
+} cut_rung;
+
+static att_status cut_on(cut_rung *out, int device, const char *source, const att_problem *p) {
+    fake->kernel_params = strcmp(source, "unfused") == 0 ? sizeof(att_unfused_params) : 0;
+    out->kernel = rung(source);
+    out->row = gpu_row_of(&out->kernel);
+    assert_ptr_equal(out->row.family->cut, att_cuda_rung_cut);
+    return gpu_plan_cut(&out->plan, device, &out->row, p);
+}
+
+static void cut(cut_rung *out, const char *source, const att_problem *p) {
+    assert_ok(cut_on(out, 0, source, p));
+}
+
+static const att_args no_args = {.size = sizeof no_args};
+
 /* Comes first: the library looks for cuBLAS until it finds one. */
 static void test_refusal__no_cublas__unfused_alone(void **state) {
     (void)state;
     const att_problem p = problem();
     use_no_cublas();
     assert_refused("unfused", &p, "kernel", "cuBLAS is not found");
-    att_cuda_device *device;
-    assert_ok(att_cuda_device_open(&device, 0));
-    att_cuda_tiling tiling = {.workspace = 0};
-    const att_cuda_kernel row = rung("unfused");
-    assert_fails(att_cuda_rung_tiling(&tiling, device, &row, &p), ATT_E_UNSUPPORTED, "kernel",
+    cut_rung r;
+    assert_fails(cut_on(&r, 0, "unfused", &p), ATT_E_UNSUPPORTED, "kernel",
                  "cuBLAS is not found");
     blas = use_fake_cublas();
     assert_refused("unfused", &p, NULL, "");
@@ -141,42 +161,21 @@ static void test_refusal__more_blocks_than_a_grid__batch_named(void **state) {
     assert_refused("naive", &p, "batch", "grid");
 }
 
-static att_cuda_tiling tiling_of(const char *source, const att_problem *p) {
-    static const att_cuda_source no_cache = {.cache_dir = ""};
-    const att_cuda_kernel row = rung(source);
-    att_cuda_device *device;
-    assert_ok(att_cuda_device_open(&device, 0));
-    fake->kernel_params = strcmp(source, "unfused") == 0 ? sizeof(att_unfused_params) : 0;
-    att_cuda_tiling tiling = {.params = {.batch = (int)p->batch,
-                                         .heads_q = (int)p->heads_q,
-                                         .heads_kv = (int)p->heads_kv,
-                                         .seq_q = (int)p->seq_q,
-                                         .seq_k = (int)p->seq_k,
-                                         .d_qk = (int)p->d_qk,
-                                         .d_v = (int)p->d_v,
-                                         .dtype = (int)p->dtype,
-                                         .q_stride.row = p->q.row,
-                                         .k_stride.row = p->k.row,
-                                         .v_stride.row = p->v.row}};
-    assert_ok(att_cuda_function_load(&tiling.function, device, &row, &no_cache));
-    assert_ok(att_cuda_rung_tiling(&tiling, device, &row, p));
-    return tiling;
-}
-
 static void test_tiling__blocks__all_along_x(void **state) {
     (void)state;
     const att_problem p = problem();
-    const att_cuda_tiling tiling = tiling_of("mma_async", &p);
-    assert_int_equal(tiling.params.row_blocks, 2);
-    assert_int_equal(tiling.params.splits, 1);
-    assert_int_equal(tiling.shape.grid[0], 2 * 4 * 2);
-    assert_int_equal(tiling.shape.grid[1], 1);
-    assert_int_equal(tiling.shape.threads, 128);
-    assert_int_equal(tiling.shape.shared, (64 + 2 * 2 * 64) * 128);
-    assert_int_equal(tiling.workspace, 0);
-    assert_null(tiling.cublas);
+    cut_rung r;
+    cut(&r, "mma_async", &p);
+    assert_int_equal(r.plan.tiling.params.row_blocks, 2);
+    assert_int_equal(r.plan.tiling.params.splits, 1);
+    assert_int_equal(r.plan.tiling.shape.grid[0], 2 * 4 * 2);
+    assert_int_equal(r.plan.tiling.shape.grid[1], 1);
+    assert_int_equal(r.plan.tiling.shape.threads, 128);
+    assert_int_equal(r.plan.tiling.shape.shared, (64 + 2 * 2 * 64) * 128);
+    assert_int_equal(r.plan.workspace, 0);
+    assert_null(r.plan.tiling.cublas);
     fake->launches = 0;
-    assert_ok(att_cuda_rung_run(&tiling, &tiling.params, NULL, NULL));
+    assert_ok(gpu_plan_run(&r.plan, &no_args, NULL, NULL));
     assert_int_equal(fake->launches, 1);
     assert_int_equal(fake->params_bytes, sizeof(att_fwd_params));
     assert_int_equal(fake->config.gridDimX, 16);
@@ -185,8 +184,9 @@ static void test_tiling__blocks__all_along_x(void **state) {
 static void test_tiling__more_shared_memory_than_a_block_has_unasked__allowed(void **state) {
     (void)state;
     const att_problem p = problem();
-    const att_cuda_tiling tiling = tiling_of("vector", &p);
-    assert_int_equal(tiling.shape.shared, 68608);
+    cut_rung r;
+    cut(&r, "vector", &p);
+    assert_int_equal(r.plan.tiling.shape.shared, 68608);
     assert_int_equal(fake->shared_allowed, 68608);
 }
 
@@ -194,9 +194,10 @@ static void test_run__no_rows__nothing_launched(void **state) {
     (void)state;
     att_problem p = problem();
     p.batch = 0;
-    const att_cuda_tiling tiling = tiling_of("naive", &p);
+    cut_rung r;
+    cut(&r, "naive", &p);
     fake->launches = 0;
-    assert_ok(att_cuda_rung_run(&tiling, &tiling.params, NULL, NULL));
+    assert_ok(gpu_plan_run(&r.plan, &no_args, NULL, NULL));
     assert_int_equal(fake->launches, 0);
 }
 
@@ -206,16 +207,17 @@ static void *const somewhere = (void *)(uintptr_t)0x10040;
 static void test_unfused__run__three_launches_two_products(void **state) {
     (void)state;
     const att_problem p = problem();
-    att_cuda_tiling tiling = tiling_of("unfused", &p);
-    assert_non_null(tiling.cublas);
+    cut_rung r;
+    cut(&r, "unfused", &p);
+    assert_non_null(r.plan.tiling.cublas);
     const int heads = 8, pitch = 72;
-    assert_true(tiling.workspace >= (size_t)(heads * 100 * (pitch * 6 + 64 * 4)));
-    assert_int_equal(tiling.workspace, att_cuda_unfused_workspace(&p));
-    tiling.params.q = somewhere;
+    assert_true(r.plan.workspace >= (size_t)(heads * 100 * (pitch * 6 + 64 * 4)));
+    assert_int_equal(r.plan.workspace, att_cuda_unfused_workspace(&p));
+    const att_args args = {.size = sizeof args, .q = somewhere};
     fake->launches = 0;
     blas->products = 0;
     void *stream = (void *)(uintptr_t)2;
-    assert_ok(att_cuda_rung_run(&tiling, &tiling.params, somewhere, stream));
+    assert_ok(gpu_plan_run(&r.plan, &args, somewhere, stream));
     assert_int_equal(fake->launches, 3);
     assert_int_equal(blas->products, 2);
     assert_ptr_equal(blas->stream, stream);
@@ -229,7 +231,7 @@ static void test_unfused__run__three_launches_two_products(void **state) {
     assert_int_equal(u.pitch, pitch);
     assert_ptr_equal(u.fwd.q, somewhere);
     assert_true((char *)(u.pointers + (size_t)(6 * heads)) <=
-                (char *)somewhere + tiling.workspace);
+                (char *)somewhere + r.plan.workspace);
 
     const fake_cublas_product *scores = &blas->last[1], *output = &blas->last[0];
     assert_int_equal(scores->op_a, 1);
@@ -255,8 +257,9 @@ static void test_unfused__one_row_one_key__strides_not_looked_at(void **state) {
     p.seq_q = p.seq_k = 1;
     p.dtype = ATT_F32;
     p.q.row = p.k.row = p.v.row = 0;
-    const att_cuda_tiling tiling = tiling_of("unfused", &p);
-    assert_ok(att_cuda_rung_run(&tiling, &tiling.params, somewhere, NULL));
+    cut_rung r;
+    cut(&r, "unfused", &p);
+    assert_ok(gpu_plan_run(&r.plan, &no_args, somewhere, NULL));
     assert_int_equal(blas->last[1].lda, 64);
     assert_int_equal(blas->last[1].ldb, 64);
     assert_int_equal(blas->last[0].lda, 64);
@@ -268,10 +271,11 @@ static void test_unfused__no_keys__no_products(void **state) {
     att_problem p = problem();
     p.seq_k = 0;
     p.dtype = ATT_BF16;
-    const att_cuda_tiling tiling = tiling_of("unfused", &p);
+    cut_rung r;
+    cut(&r, "unfused", &p);
     fake->launches = 0;
     blas->products = 0;
-    assert_ok(att_cuda_rung_run(&tiling, &tiling.params, somewhere, NULL));
+    assert_ok(gpu_plan_run(&r.plan, &no_args, somewhere, NULL));
     assert_int_equal(fake->launches, 3);
     assert_int_equal(blas->products, 0);
 }
@@ -281,18 +285,18 @@ static void test_unfused__each_call_failing__call_named(void **state) {
     static const char *const calls[] = {"cublasSetStream_v2", "cublasSetWorkspace_v2",
                                         "cublasGemmBatchedEx"};
     const att_problem p = problem();
-    const att_cuda_tiling tiling = tiling_of("unfused", &p);
+    cut_rung r;
+    cut(&r, "unfused", &p);
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         blas->fail_call = calls[i];
-        assert_int_equal(att_cuda_rung_run(&tiling, &tiling.params, somewhere, NULL),
-                         ATT_E_CUDA);
+        assert_int_equal(gpu_plan_run(&r.plan, &no_args, somewhere, NULL), ATT_E_CUDA);
         assert_non_null(strstr(att_last_error()->text, "status 13"));
     }
     blas->fail_call = NULL;
     reset_fake_cuda(fake);
     for (fake->fail_at = 1, fake->fail_code = CUDA_ERROR_LAUNCH_FAILED;; fake->fail_at++) {
         fake->calls = 0;
-        if (att_cuda_rung_run(&tiling, &tiling.params, somewhere, NULL) == ATT_OK)
+        if (gpu_plan_run(&r.plan, &no_args, somewhere, NULL) == ATT_OK)
             break;
         assert_int_equal(att_last_error()->status, ATT_E_CUDA);
     }
@@ -304,16 +308,13 @@ static void test_unfused__each_call_failing__call_named(void **state) {
 static void test_cublas_open__handle_refused__status_then_works(void **state) {
     (void)state;
     const att_problem p = problem();
-    const att_cuda_kernel row = rung("unfused");
-    att_cuda_device *device;
-    assert_ok(att_cuda_device_open(&device, 1));
-    att_cuda_tiling tiling = {.workspace = 0};
+    cut_rung r;
     blas->fail_call = "cublasCreate_v2";
-    assert_int_equal(att_cuda_rung_tiling(&tiling, device, &row, &p), ATT_E_CUDA);
+    assert_int_equal(cut_on(&r, 1, "unfused", &p), ATT_E_CUDA);
     blas->fail_call = NULL;
     blas->handles = 0;
-    assert_ok(att_cuda_rung_tiling(&tiling, device, &row, &p));
-    assert_ok(att_cuda_rung_tiling(&tiling, device, &row, &p));
+    assert_ok(cut_on(&r, 1, "unfused", &p));
+    assert_ok(cut_on(&r, 1, "unfused", &p));
     assert_int_equal(blas->handles, 1);
 }
 

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "attention/cuda/alignment.h"
-#include "core/conditions.h"
+#include "core/device_kind.h"
 #include "core/select.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
+#include "tests/support/gpu_plan.h"
 
 static att_cuda_limits gpu;
 
@@ -36,7 +37,7 @@ static att_problem problem(int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d
 
 /* The role of the row that serves, "" where none does. */
 static const char *role_for(const att_limits *limits, const att_problem *p) {
-    const att_kernel_row *row = att_select_find(limits, p);
+    const att_kernel_row *row = att_select_find(limits, &att_operation_attention, p);
     return row ? att_row_role(row) : "";
 }
 
@@ -47,7 +48,7 @@ static void refused_by(const att_limits *limits, const att_problem *p, const cha
         att_refusal refusal;
         if (strcmp(row->id, kernel) != 0)
             continue;
-        assert_false(att_row_serves(row, limits, p, &refusal));
+        assert_false(att_row_serves(row, limits, &att_operation_attention, p, &refusal));
         assert_string_equal(refusal.field, field);
         if (!strstr(refusal.why, word))
             fail_msg("%s: \"%s\" does not say \"%s\"", kernel, refusal.why, word);
@@ -74,7 +75,7 @@ static void test_gpu__plain_problem__plain_kernel_of_the_least_width(void **stat
     for (int t = 0; t < 2; t++)
         for (int64_t d = 32; d <= 128; d += 32) {
             const att_problem p = problem(30000, 300, d, d, dtypes[t]);
-            const att_kernel_row *row = att_select_find(&limits, &p);
+            const att_kernel_row *row = att_select_find(&limits, &att_operation_attention, &p);
             assert_non_null(row);
             assert_string_equal(att_row_role(row), "plain");
             assert_int_equal(row->cuda->dtype, dtypes[t]);
@@ -83,7 +84,7 @@ static void test_gpu__plain_problem__plain_kernel_of_the_least_width(void **stat
                 const att_kernel_row *other = att_registry_row(i);
                 att_refusal refusal;
                 if (other->cuda && other->cuda->role == ATT_ROLE_PLAIN &&
-                    att_row_serves(other, &limits, &p, &refusal))
+                    att_row_serves(other, &limits, &att_operation_attention, &p, &refusal))
                     assert_true(other->cuda->d_qk >= row->cuda->d_qk);
             }
         }
@@ -112,7 +113,7 @@ static void test_gpu__roles__by_rows_and_features(void **state) {
         }
     att_problem p = problem(3000, 3000, 192, 128, ATT_BF16);
     p.batch = 100;
-    const att_kernel_row *row = att_select_find(&limits, &p);
+    const att_kernel_row *row = att_select_find(&limits, &att_operation_attention, &p);
     assert_true(row && row->cuda->d_qk == 192 && row->cuda->d_v == 128);
     p = problem(128, 3000, 64, 64, ATT_F16); /* 8 blocks for 100 SMs */
     assert_string_equal(role_for(&limits, &p), "small");
@@ -123,7 +124,8 @@ static void test_gpu__f32__only_where_slow_is_allowed(void **state) {
     const att_problem p = problem(300, 300, 64, 64, ATT_F32);
     att_limits limits = hopper(false);
     const att_kernel_row *row;
-    assert_fails(att_select(&row, &limits, &p), ATT_E_UNSUPPORTED, "flags", "ATT_ALLOW_SLOW");
+    assert_fails(att_select(&row, &limits, &att_operation_attention, &p), ATT_E_UNSUPPORTED,
+                 "flags", "ATT_ALLOW_SLOW");
     limits = hopper(true);
     assert_string_equal(role_for(&limits, &p), "rung");
 }
@@ -177,9 +179,9 @@ static void test_gpu__rungs__refused_without_leave(void **state) {
         const att_kernel_row *row = att_registry_row(i);
         att_refusal refusal;
         if (row->cuda && row->cuda->role == ATT_ROLE_RUNG)
-            assert_false(att_row_serves(row, &limits, &p, &refusal));
+            assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
         if (row->cuda && row->cuda->role == ATT_ROLE_COMBINE) {
-            assert_false(att_row_serves(row, &limits, &p, &refusal));
+            assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
             assert_string_equal(refusal.field, "role");
         }
     }
@@ -211,7 +213,7 @@ static void test_gpu__forced_kernel__the_only_one(void **state) {
         if (!row->cuda)
             continue;
         const att_limits limits = limits_of(90, 227, true, row->id);
-        const att_kernel_row *found = att_select_find(&limits, &p);
+        const att_kernel_row *found = att_select_find(&limits, &att_operation_attention, &p);
         assert_true(!found || found == row);
     }
 }
@@ -221,13 +223,15 @@ static void test_gpu__explain__rows_of_the_device_alone(void **state) {
     const att_limits limits = hopper(false);
     const att_problem p = problem(300, 300, 64, 64, ATT_F16);
     char text[ATT_EXPLAIN_MAX];
-    att_select_explain(&limits, &p, "detail", text, sizeof text);
+    att_select_explain(&limits, &att_operation_attention, &p, "detail", text, sizeof text);
     assert_true(strlen(text) < sizeof text - 1);
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         char word[96];
         snprintf(word, sizeof word, " %s ", row->id);
-        assert_int_equal(strstr(text, word) != NULL, row->device == ATT_DEVICE_CUDA);
+        assert_int_equal(strstr(text, word) != NULL,
+                         row->device == ATT_DEVICE_CUDA &&
+                             row->family->operation == &att_operation_attention);
     }
     assert_non_null(strstr(text, "detail"));
 }
@@ -253,7 +257,8 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
     (void)state;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (!row->cuda || row->cuda->role == ATT_ROLE_COMBINE)
+        if (!row->cuda || row->cuda->role == ATT_ROLE_COMBINE ||
+            row->family->operation != &att_operation_attention)
             continue;
         att_limits limits = limits_of(90, 227, true, row->id);
         limits.allow_unattested = true;
@@ -263,7 +268,7 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
         const att_problem p = problem(rows, 64, row->cuda->d_qk, row->cuda->d_v,
                                       row->cuda->dtype ? row->cuda->dtype : ATT_F16);
         assert_true(att_row_available(row, &limits));
-        if (att_select_find(&limits, &p) != row)
+        if (att_select_find(&limits, &att_operation_attention, &p) != row)
             fail_msg("%s serves nothing", row->id);
     }
 }
@@ -272,15 +277,15 @@ static void test_gpu__unattested__refused_without_leave(void **state) {
     (void)state;
     att_limits limits = hopper(false);
     const att_problem p = problem(512, 512, 64, 64, ATT_F16);
-    att_kernel_row row = *att_select_find(&limits, &p);
+    att_kernel_row row = *att_select_find(&limits, &att_operation_attention, &p);
     att_refusal refusal;
-    assert_true(att_row_serves(&row, &limits, &p, &refusal));
+    assert_true(att_row_serves(&row, &limits, &att_operation_attention, &p, &refusal));
     row.unattested = true;
-    assert_false(att_row_serves(&row, &limits, &p, &refusal));
+    assert_false(att_row_serves(&row, &limits, &att_operation_attention, &p, &refusal));
     assert_string_equal(refusal.field, "flags");
     assert_non_null(strstr(refusal.why, "ATT_ALLOW_UNATTESTED"));
     limits.allow_unattested = true;
-    assert_true(att_row_serves(&row, &limits, &p, &refusal));
+    assert_true(att_row_serves(&row, &limits, &att_operation_attention, &p, &refusal));
 }
 
 static void test_alignment__bases_and_strides__their_common_power(void **state) {
@@ -333,9 +338,10 @@ static att_cuda_kernel hopper_row(att_cuda_role role) {
 
 static void assert_hopper(att_cuda_role role, const att_limits *limits, const att_problem *p,
                           const char *field, const char *word) {
-    const att_cuda_kernel row = hopper_row(role);
+    const att_cuda_kernel kernel = hopper_row(role);
+    const att_kernel_row row = gpu_row_of(&kernel);
     att_refusal refusal = {.step = 0};
-    const bool serves = att_cuda_row_serves(&row, limits, p, &refusal);
+    const bool serves = att_row_serves(&row, limits, &att_operation_attention, p, &refusal);
     if (serves != (*field == '\0') || strcmp(refusal.field, field) != 0 ||
         !strstr(refusal.why, word))
         fail_msg("wanted \"%s: %s\", got \"%s: %s\"", field, word, refusal.field, refusal.why);
@@ -390,98 +396,100 @@ static void test_hopper__layouts__that_the_copy_engine_takes(void **state) {
     }
 }
 
+static const att_kernel_row *find(const att_limits *limits, const att_problem *p) {
+    return att_select_find(limits, &att_operation_attention, p);
+}
+
+/* `row` is chosen, and `other` serves too but is passed: what explain says of it. */
+static void assert_sooner(const att_limits *limits, const att_problem *p,
+                          const att_kernel_row *row, const att_kernel_row *other) {
+    att_refusal refusal;
+    char text[ATT_EXPLAIN_MAX], line[160];
+    const att_kernel_row *found = find(limits, p);
+    if (found != row)
+        fail_msg("%s is chosen, not %s", found ? found->id : "nothing", row->id);
+    assert_true(att_row_serves(other, limits, &att_operation_attention, p, &refusal));
+    assert_string_equal(refusal.field, "");
+    att_select_explain(limits, &att_operation_attention, p, "so", text, sizeof text);
+    snprintf(line, sizeof line, "chosen   %-32s so\n", row->id);
+    assert_non_null(strstr(text, line));
+    snprintf(line, sizeof line,
+             "passed   %-32s serves it too, but is not expected to end sooner\n", other->id);
+    if (!strstr(text, line))
+        fail_msg("no line \"%s\" in\n%s", line, text);
+}
+
 /* Of Hopper's tiles the one that ends a problem soonest; one that is asked for by name serves whatever it can. */
 static void test_hopper__tiles__by_what_ends_soonest(void **state) {
     (void)state;
-    att_cuda_kernel small = hopper_row(ATT_ROLE_SMALL), large = hopper_row(ATT_ROLE_PLAIN);
-    small.source = "fwd_sm90_small";
-    small.tile_m = small.tile_n = 64;
-    small.warps = 8;
+    const att_kernel_row *small = gpu_row_named("fwd_sm90_small_bf16_d128_m64n64s2w8"),
+                         *large = gpu_row_named("fwd_sm90_bf16_d128_m128n128s2");
     att_limits limits = hopper(false);
     const att_problem few = problem(128, 500, 128, 128, ATT_BF16);
     const att_problem many = problem(30000, 500, 128, 128, ATT_BF16);
-    const struct {
-        const att_cuda_kernel *kernel;
-        const att_problem *p;
-        bool serves;
-    } cases[] = {{&small, &few, true},
-                 {&large, &few, false},
-                 {&small, &many, false},
-                 {&large, &many, true}};
-    for (int named = 0; named < 2; named++) {
-        snprintf(limits.kernel, sizeof limits.kernel, "%s", named ? "fwd_sm90*" : "");
-        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-            att_refusal refusal = {.step = 0};
-            const bool serves =
-                att_cuda_row_serves(cases[i].kernel, &limits, cases[i].p, &refusal);
-            assert_int_equal(serves, named || cases[i].serves);
-            if (!serves) {
-                assert_string_equal(refusal.field, "seq_q");
-                assert_non_null(strstr(refusal.why, "end sooner"));
-            }
-        }
+    assert_sooner(&limits, &few, small, large);
+    assert_sooner(&limits, &many, large, small);
+    const att_kernel_row *const rows[] = {small, large};
+    for (int i = 0; i < 2; i++) {
+        snprintf(limits.kernel, sizeof limits.kernel, "%s", rows[i]->id);
+        assert_ptr_equal(find(&limits, &few), rows[i]);
+        assert_ptr_equal(find(&limits, &many), rows[i]);
     }
+    limits.kernel[0] = '\0';
     att_problem paged = few;
     paged.features = ATT_PAGED;
     paged.page_size = 64;
     paged.num_pages = 100;
-    att_refusal refusal = {.step = 0};
-    assert_false(att_cuda_row_serves(&small, &limits, &paged, &refusal));
-    assert_non_null(strstr(refusal.why, "pages"));
-    limits.kernel[0] = '\0'; /* what does not take pages does not end them sooner */
-    assert_true(att_cuda_row_serves(&large, &limits, &paged, &refusal));
+    refused_by(&limits, &paged, small->id, "features", "pages");
+    assert_ptr_equal(find(&limits, &paged), large); /* of those that take pages the soonest */
 }
 
 /* Rows that would leave most SMs idle in their last round go into larger tiles, if these take what they read. */
 static void test_hopper__rounds__tiles_that_end_them_sooner(void **state) {
     (void)state;
-    att_cuda_kernel wide = hopper_row(ATT_ROLE_PLAIN), d96 = hopper_row(ATT_ROLE_PLAIN);
-    const att_cuda_kernel usual = hopper_row(ATT_ROLE_PLAIN);
-    wide.tile_m = 192;
-    wide.tile_n = 80;
-    wide.warps = 16;
-    d96.d_qk = d96.d_v = 96;
+    const att_kernel_row *wide = gpu_row_named("fwd_sm90_bf16_d128_m192n80s3"),
+                         *usual = gpu_row_named("fwd_sm90_bf16_d128_m128n128s2"),
+                         *d96 = gpu_row_named("fwd_sm90_bf16_d96_m128n128s2");
     const att_limits limits = hopper(false);
     att_problem two_rounds = problem(2200, 2200, 128, 128, ATT_BF16); /* of 100 SMs; 8 heads */
     const att_problem one_round = problem(1500, 2200, 128, 128, ATT_BF16);
-    att_refusal refusal = {.step = 0};
-    assert_true(att_cuda_row_serves(&wide, &limits, &two_rounds, &refusal));
-    assert_false(att_cuda_row_serves(&usual, &limits, &two_rounds, &refusal));
-    assert_non_null(strstr(refusal.why, "192 rows x 80 keys"));
-    assert_false(att_cuda_row_serves(&wide, &limits, &one_round, &refusal));
-    assert_true(att_cuda_row_serves(&usual, &limits, &one_round, &refusal));
+    assert_sooner(&limits, &two_rounds, wide, usual);
+    assert_sooner(&limits, &one_round, usual, wide);
 
     const att_problem narrow = problem(2200, 2200, 96, 96, ATT_BF16); /* has a row of its own */
-    assert_false(att_cuda_row_serves(&wide, &limits, &narrow, &refusal));
-    assert_true(att_cuda_row_serves(&d96, &limits, &narrow, &refusal));
+    assert_sooner(&limits, &narrow, d96, wide);
 
     two_rounds.features = ATT_PAGED;
     two_rounds.num_pages = 1000;
     two_rounds.page_size = 64; /* does not divide 80 */
-    assert_false(att_cuda_row_serves(&wide, &limits, &two_rounds, &refusal));
-    assert_true(att_cuda_row_serves(&usual, &limits, &two_rounds, &refusal));
+    refused_by(&limits, &two_rounds, wide->id, "page_size", "tiles of keys");
+    assert_ptr_equal(find(&limits, &two_rounds), usual);
     two_rounds.page_size = 16;
-    assert_true(att_cuda_row_serves(&wide, &limits, &two_rounds, &refusal));
-    assert_false(att_cuda_row_serves(&usual, &limits, &two_rounds, &refusal));
+    assert_sooner(&limits, &two_rounds, wide, usual);
 }
 
 /* Keys are taken in whole tiles: few of them by the small ones. */
 static void test_hopper__few_keys__tiles_that_they_fill(void **state) {
     (void)state;
+    const att_kernel_row *n64 = gpu_row_named("fwd_sm90_small_bf16_d64_m64n64s4w8"),
+                         *n128 = gpu_row_named("fwd_sm90_small_bf16_d64_m64n128s2w8");
     const att_limits limits = hopper(false);
-    for (int64_t keys = 1; keys <= 512; keys += 7)
-        for (int tile_n = 64; tile_n <= 128; tile_n += 64) {
-            att_cuda_kernel small = hopper_row(ATT_ROLE_SMALL);
-            small.source = "fwd_sm90_small";
-            small.d_qk = small.d_v = small.tile_m = 64;
-            small.tile_n = tile_n;
-            small.warps = 8;
-            const att_problem p = problem(100, keys, 64, 64, ATT_BF16);
-            att_refusal refusal = {.step = 0};
-            const bool serves = att_cuda_row_serves(&small, &limits, &p, &refusal);
-            if (serves != ((keys <= 64) == (tile_n == 64)))
-                fail_msg("%d keys in tiles of %d: %s", (int)keys, tile_n, refusal.why);
-        }
+    for (int64_t keys = 1; keys <= 512; keys += 7) {
+        const att_problem p = problem(100, keys, 64, 64, ATT_BF16);
+        assert_sooner(&limits, &p, keys <= 64 ? n64 : n128, keys <= 64 ? n128 : n64);
+    }
+}
+
+/* Of the tiles for Ampere the small ones where large ones would leave SMs idle: fewer than 3 blocks of 128 rows for 2 SMs. */
+static void test_ampere__small_tiles__where_large_ones_leave_sms_idle(void **state) {
+    (void)state;
+    const att_kernel_row *small = gpu_row_named("fwd_sm80_f16_d64_m64n128s2"),
+                         *large = gpu_row_named("fwd_sm80_f16_d64_m128n64s2");
+    const att_limits limits = ampere();                      /* 100 SMs */
+    att_problem p = problem(18 * 128, 500, 64, 64, ATT_F16); /* 8 x 18 blocks */
+    assert_sooner(&limits, &p, small, large);
+    p = problem(18 * 128 + 1, 500, 64, 64, ATT_F16); /* 8 x 19 */
+    assert_sooner(&limits, &p, large, small);
 }
 
 /* Its instructions are promised by no other GPU, newer ones included. */
@@ -517,6 +525,7 @@ int main(void) {
         cmocka_unit_test(test_hopper__rounds__tiles_that_end_them_sooner),
         cmocka_unit_test(test_hopper__other_gpus__refused),
         cmocka_unit_test(test_hopper__few_keys__tiles_that_they_fill),
+        cmocka_unit_test(test_ampere__small_tiles__where_large_ones_leave_sms_idle),
         cmocka_unit_test(test_alignment__bases_and_strides__their_common_power),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

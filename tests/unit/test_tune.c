@@ -11,9 +11,9 @@
 #include "lab/tune/ablate.h"
 #include "lab/tune/tune.h"
 #include "core/user_rows.h"
-#include "core/user_tile.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
+#include "tests/support/gpu_plan.h"
 
 static char folder[] = "/tmp/attest_tune_XXXXXX";
 static att_context *gpu;
@@ -362,17 +362,16 @@ static void test_space__of_hopper__tiles_of_its_own(void **state) {
                  {256, {.m = 128, .n = 80, .stages = 2, .warps = 12}, false}};
     lab_device device = {.limits = {.shared_per_block = 227 * 1024}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *source = cases[i].small ? "fwd_sm90_small" : "fwd_sm90";
         const lab_base base = {.spec = &spec,
-                               .source = "fwd_sm90",
-                               .family = ATT_CUDA_HOPPER,
-                               .role = cases[i].small ? ATT_ROLE_SMALL : ATT_ROLE_PLAIN,
+                               .source = source,
+                               .family = gpu_family_of(source),
                                .d_qk = cases[i].d,
                                .d_v = cases[i].d,
                                .shipped = cases[i].shipped};
         const lab_tune_ground ground = {.base = &base, .device = &device};
         lab_space space;
         lab_genome seeds[LAB_TUNE_SEEDS], genome = {{0}};
-        const att_cuda_kernel row = {.source = base.source, .role = base.role};
         lab_tune_space(&space, &ground);
         assert_int_equal(lab_tune_seeds(&ground, seeds), 1);
         const lab_variant first = lab_tune_variant(&base, &seeds[0]);
@@ -388,7 +387,7 @@ static void test_space__of_hopper__tiles_of_its_own(void **state) {
                     const lab_variant v = lab_tune_variant(&base, &genome);
                     const int tile[4] = {v.m, v.n, v.stages, v.warps};
                     char text[128];
-                    if (!att_user_tile_fits(&row, tile, text, sizeof text))
+                    if (!base.family->tile_fits(tile, text, sizeof text))
                         fail_msg("m%dn%ds%dw%d: %s", v.m, v.n, v.stages, v.warps, text);
                     fitting += space.feasible(&genome, space.state);
                 }

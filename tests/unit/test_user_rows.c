@@ -6,15 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attention/traits.h"
 #include "base/alloc.h"
 #include "base/sha256.h"
+#include "core/select.h"
+#include "core/switches.h"
 #include "cuda/embed.h"
 #include "cuda/jit.h"
-#include "core/select.h"
-#include "core/user_tile.h"
-#include "core/switches.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
+#include "tests/support/gpu_plan.h"
 #include "tests/support/rng.h"
 
 #define HEAD "attest-rows 1\n"
@@ -26,6 +27,9 @@
 #define ROW_WITH(id, more)                                                                     \
     "[row]\nid = " id "\nbase = " BASE "\ntile = m64n32s3w2\n" GPU SCOPE more
 #define ROW ROW_WITH("user_a", "")
+
+/* The beginning of a row, up to what needs a base. */
+#define BASED "[row]\nbase = " BASE "\n"
 
 static fake_cuda *fake;
 static fake_nvrtc *compiler;
@@ -59,8 +63,11 @@ static void test_rows__a_whole_row__every_column(void **state) {
     assert_string_equal(row->summary,
                         "a user's row: " BASE " at m64n32s3w2 without LDMATRIX, SWIZZLE; "
                         "tuned 2026-11-15");
-    assert_int_equal(row->scope->batch.low, 1);
-    assert_int_equal(row->scope->batch.high, 4);
+    static const att_range sizes[] = {{1, 4},     {8, 8},   {8, 8},  {1, 512},
+                                      {512, 512}, {64, 64}, {64, 64}};
+    assert_int_equal(row->family->operation->size_count, sizeof sizes / sizeof sizes[0]);
+    assert_memory_equal(row->scope->sizes, sizes, sizeof sizes);
+    assert_int_equal(row->scope->mode, ATT_CAUSAL_NONE);
     assert_int_equal(row->scope->traits, ATT_TRAIT_WINDOW | ATT_TRAIT_SOFTCAP);
     att_free(rows);
     rows = read_rows(HEAD); /* none is fine */
@@ -98,32 +105,48 @@ static void test_rows__bad_text__file_line_and_field(void **state) {
         {HEAD "[row]\ntile = m64n64s2w4x\n", ":3: tile:"},
         {HEAD "[row]\ntile = m64n64s2w\n", ":3: tile:"},
         {HEAD "[row]\ntile = m999999n64s2w4\n", ":3: tile:"},
-        {HEAD "[row]\ntile = m64n64s2w3\n", ":3: tile: 3 warps"},
-        {HEAD "[row]\ntile = m256n64s2w16\n", ":3: tile: 16 warps"},
-        {HEAD "[row]\ntile = m64n64s0w4\n", ":3: tile: 0 stages"},
-        {HEAD "[row]\ntile = m64n64s9w4\n", ":3: tile: 9 stages"},
-        {HEAD "[row]\ntile = m32n64s2w4\n", ":3: tile: m32 is not"},
-        {HEAD "[row]\ntile = m0n64s2w4\n", ":3: tile: m0"},
-        {HEAD "[row]\ntile = m64n24s2w4\n", ":3: tile: n24 is not"},
-        {HEAD "[row]\ntile = m128n16s2w8\n", ":3: tile: n16 is not"},
-        {HEAD "[row]\ntile = m128n128s2w12\nbase = " BASE "\n", ":3: tile: 12 warps"},
+        {HEAD BASED "tile = m64n64s2w3\n", ":4: tile: 3 warps"},
+        {HEAD BASED "tile = m256n64s2w16\n", ":4: tile: 16 warps"},
+        {HEAD BASED "tile = m64n64s0w4\n", ":4: tile: 0 stages"},
+        {HEAD BASED "tile = m64n64s9w4\n", ":4: tile: 9 stages"},
+        {HEAD BASED "tile = m32n64s2w4\n", ":4: tile: m32 is not"},
+        {HEAD BASED "tile = m0n64s2w4\n", ":4: tile: m0"},
+        {HEAD BASED "tile = m64n24s2w4\n", ":4: tile: n24 is not"},
+        {HEAD BASED "tile = m128n16s2w8\n", ":4: tile: n16 is not"},
+        {HEAD "[row]\ntile = m128n128s2w12\nbase = " BASE "\n", ":4: tile: 12 warps"},
+        {HEAD "[row]\ntile = m0n64s2w4\nbase = " BASE "\n", ":4: tile: m0"},
+        {HEAD "[row]\ntile = m64n64s2w4\nbase = fwd_sm90_f16_d64_m128n128s4\n",
+         ":4: tile: 4 warps: m64 has 8"},
         {HEAD "[row]\noff = SWIZZLE\n", ":3: off: comes before base"},
         {HEAD "[row]\nbase = " BASE "\noff = SPEED\n", ":4: off: fwd_sm80.cu has no switch"},
         {HEAD "[row]\nbase = " BASE "\noff = SWIZZLE SWIZZLE\n", ":4: off: SWIZZLE is named"},
-        {HEAD "[row]\nwith = magic\n", ":3: with: no problem has 'magic'"},
+        {HEAD "[row]\nwith = window\n", ":3: with: comes before base"},
+        {HEAD BASED "with = magic\n", ":4: with: no problem has 'magic'"},
         {HEAD "[row]\ngpu = 1234567890123456789012345678901234567890123456789012345678901234\n",
          ":3: gpu: is longer"},
         {HEAD "[row]\ncc = 7.5\n", ":3: cc: '7.5' is not a whole number from 80"},
         {HEAD "[row]\ncc = 75\n", ":3: cc:"},
         {HEAD "[row]\nsms = -1\n", ":3: sms:"},
-        {HEAD "[row]\nbatch = 4..1\n", ":3: batch: '4..1' is neither"},
-        {HEAD "[row]\nseq_q = 1..\n", ":3: seq_q:"},
-        {HEAD "[row]\nseq_k = ..4\n", ":3: seq_k:"},
-        {HEAD "[row]\nd_qk = 99999999999999999999\n", ":3: d_qk:"},
-        {HEAD "[row]\nd_v = 4294967296\n", ":3: d_v:"},
-        {HEAD "[row]\nheads_q = 8x\n", ":3: heads_q:"},
-        {HEAD "[row]\nheads_kv = 0x8\n", ":3: heads_kv:"},
-        {HEAD "[row]\ncausal = yes\n", ":3: causal: 'yes' is none of"},
+        {HEAD BASED "batch = 4..1\n", ":4: batch: '4..1' is neither"},
+        {HEAD BASED "seq_q = 1..\n", ":4: seq_q:"},
+        {HEAD BASED "seq_k = ..4\n", ":4: seq_k:"},
+        {HEAD BASED "d_qk = 99999999999999999999\n", ":4: d_qk:"},
+        {HEAD BASED "d_v = 4294967296\n", ":4: d_v:"},
+        {HEAD BASED "heads_q = 8x\n", ":4: heads_q:"},
+        {HEAD BASED "heads_kv = 0x8\n", ":4: heads_kv:"},
+        {HEAD BASED "causal = yes\n", ":4: causal: 'yes' is none of"},
+        {HEAD "[row]\nbatch = 4\n", ":3: batch: comes before base"},
+        {HEAD "[row]\ncausal = none\n", ":3: causal: comes before base"},
+        {HEAD "batch = 4\n", ":2: batch: stands before the first [row]"},
+        {HEAD BASED "batch = 4\nbatch = 4\n", ":5: batch: is given twice"},
+        {HEAD BASED "causal = none\ncausal = none\n", ":5: causal: is given twice"},
+        {HEAD BASED "seq_k =\n", ":4: seq_k: has no value"},
+        {HEAD "[row]\nid = user_a\nbase = " BASE "\ntile = m64n32s3w2\n" GPU "batch = 1\n",
+         ":2: the row has no heads_q"},
+        {HEAD "[row]\nid = user_a\nbase = " BASE "\ntile = m64n32s3w2\n" GPU
+              "batch = 1\nheads_q = 1\nheads_kv = 1\nseq_q = 1\nseq_k = 1\nd_qk = 8\n"
+              "d_v = 8\n",
+         ":2: the row has no causal"},
         {HEAD "[row]\nsource = abc\n", ":3: source: is not the 64"},
         {HEAD "[row]\nspills = no\n", ":3: spills:"},
         {HEAD "[row]\nverdict = a\001b\n", ":3: verdict: has a control"},
@@ -177,7 +200,8 @@ static void read_anything(const char *text) {
     if (status == ATT_OK) {
         for (size_t i = 0; i < rows->count; i++) {
             const att_cuda_kernel *k = rows->list[i].row.cuda;
-            assert_true(k->tile_m % (16 * k->warps) == 0 && k->tile_n % 16 == 0);
+            assert_true(k->tile_m > 0 && k->tile_m % (16 * k->warps) == 0);
+            assert_true(k->tile_n > 0 && k->tile_n % 16 == 0);
             assert_true(strncmp(k->id, "user_", 5) == 0 && strlen(k->id) < 64);
         }
         att_free(rows);
@@ -233,11 +257,13 @@ static void refused_by(const att_user_rows *rows, const att_problem *p, const ch
                        const char *word) {
     const att_limits limits = limits_with(rows);
     att_refusal refusal;
-    assert_false(att_row_serves(&rows->list[0].row, &limits, p, &refusal));
+    assert_false(
+        att_row_serves(&rows->list[0].row, &limits, &att_operation_attention, p, &refusal));
     assert_string_equal(refusal.field, field);
     if (!strstr(refusal.why, word))
         fail_msg("\"%s\" does not say \"%s\"", refusal.why, word);
-    assert_string_not_equal(att_select_find(&limits, p)->id, "user_a");
+    assert_string_not_equal(att_select_find(&limits, &att_operation_attention, p)->id,
+                            "user_a");
 }
 
 static void test_scope__its_problem__comes_first(void **state) {
@@ -245,16 +271,46 @@ static void test_scope__its_problem__comes_first(void **state) {
     att_user_rows *rows = read_rows(HEAD ROW);
     const att_limits limits = limits_with(rows);
     att_problem p = problem_of(512);
-    assert_string_equal(att_select_find(&limits, &p)->id, "user_a");
+    assert_string_equal(att_select_find(&limits, &att_operation_attention, &p)->id, "user_a");
     assert_int_equal(att_rows_count(&limits), att_registry_count() + 1);
     assert_ptr_equal(att_rows_at(&limits, 1), att_registry_row(0));
     assert_true(att_row_available(&rows->list[0].row, &limits));
     p.features |= ATT_LSE; /* changes no path */
-    assert_string_equal(att_select_find(&limits, &p)->id, "user_a");
+    assert_string_equal(att_select_find(&limits, &att_operation_attention, &p)->id, "user_a");
     char text[ATT_EXPLAIN_MAX];
-    att_select_explain(&limits, &p, "so", text, sizeof text);
+    att_select_explain(&limits, &att_operation_attention, &p, "so", text, sizeof text);
     assert_int_equal(strncmp(text, "chosen   user_a ", 16), 0);
     att_free(rows);
+}
+
+/* Built-in rows are expected to end sooner, by the estimate that the row's own base is judged by. */
+static void test_scope__its_problem__never_outranked(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *base;
+    } cases[] = {
+        {HEAD "[row]\nid = user_a\nbase = fwd_sm90_f16_d64_m256n64s4\ntile = m256n64s4w20\n" GPU
+             SCOPE,
+         "fwd_sm90_f16_d64_m256n64s4"},
+        {HEAD ROW, BASE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        att_user_rows *rows = read_rows(cases[i].text);
+        att_limits limits = limits_with(rows);
+        const att_problem p = problem_of(128); /* few rows: small tiles end sooner */
+        const att_kernel_row *base = gpu_row_named(cases[i].base);
+        assert_ptr_equal(rows->list[0].row.family, base->family);
+        assert_string_equal(att_select_find(&limits, &att_operation_attention, &p)->id,
+                            "user_a");
+        char text[ATT_EXPLAIN_MAX], line[160];
+        att_select_explain(&limits, &att_operation_attention, &p, "so", text, sizeof text);
+        snprintf(line, sizeof line,
+                 "passed   %-32s serves it too, but stands below the chosen one\n", base->id);
+        assert_non_null(strstr(text, line));
+        limits.user = NULL; /* without it another one than the base is chosen */
+        assert_ptr_not_equal(att_select_find(&limits, &att_operation_attention, &p), base);
+        att_free(rows);
+    }
 }
 
 static void test_scope__another_problem__refused_by_field(void **state) {
@@ -307,7 +363,7 @@ static void test_scope__another_gpu_or_source__refused(void **state) {
             snprintf(gpu.name, sizeof gpu.name, "Fake GPU 1");
         gpu.sms -= i == 1;
         gpu.cc = i == 2 ? 80 : 90;
-        assert_false(att_row_serves(row, &limits, &p, &refusal));
+        assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
         assert_string_equal(refusal.field, "device");
         assert_false(att_row_available(row, &limits));
     }
@@ -341,7 +397,8 @@ static void test_select__nothing_serves__nearest_is_built_in(void **state) {
     att_problem p = problem_of(512);
     p.dtype = p.dtype_o = ATT_F32;
     const att_kernel_row *row;
-    assert_int_equal(att_select(&row, &limits, &p), ATT_E_UNSUPPORTED);
+    assert_int_equal(att_select(&row, &limits, &att_operation_attention, &p),
+                     ATT_E_UNSUPPORTED);
     assert_null(strstr(att_last_error()->text, "user_a"));
     att_free(rows);
 }
@@ -525,7 +582,7 @@ static int set_up(void **state) {
 /* Kernels with warpgroups of their own ask for other tiles than those whose warps stand side by side. */
 static void test_tile__of_hopper__warpgroups(void **state) {
     (void)state;
-    static const att_cuda_kernel hopper = {.source = "fwd_sm90", .role = ATT_ROLE_PLAIN};
+    const att_family *hopper = gpu_family_of("fwd_sm90"), *blocks = gpu_family_of("fwd_sm80");
     static const struct {
         int tile[4];
         const char *word; /* NULL: it fits */
@@ -539,17 +596,17 @@ static void test_tile__of_hopper__warpgroups(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char why[128] = "";
-        const bool fits = att_user_tile_fits(&hopper, cases[i].tile, why, sizeof why);
+        const bool fits = hopper->tile_fits(cases[i].tile, why, sizeof why);
         if (fits != !cases[i].word || (cases[i].word && !strstr(why, cases[i].word)))
             fail_msg("tile %zu: %s", i, fits ? "fits" : why);
         if (!cases[i].word)
-            assert_false(att_user_tile_fits(NULL, cases[i].tile, why, sizeof why));
+            assert_false(blocks->tile_fits(cases[i].tile, why, sizeof why));
     }
 }
 
 static void test_tile__of_small__warpgroups_share_the_keys_of_64_rows(void **state) {
     (void)state;
-    static const att_cuda_kernel small = {.source = "fwd_sm90", .role = ATT_ROLE_SMALL};
+    const att_family *small = gpu_family_of("fwd_sm90_small");
     static const struct {
         int tile[4];
         const char *word; /* NULL: it fits */
@@ -569,7 +626,7 @@ static void test_tile__of_small__warpgroups_share_the_keys_of_64_rows(void **sta
                  {{64, 144, 1, 8}, "n144"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char why[128] = "";
-        const bool fits = att_user_tile_fits(&small, cases[i].tile, why, sizeof why);
+        const bool fits = small->tile_fits(cases[i].tile, why, sizeof why);
         if (fits != !cases[i].word || (cases[i].word && !strstr(why, cases[i].word)))
             fail_msg("tile %zu: %s", i, fits ? "fits" : why);
     }
@@ -584,6 +641,7 @@ int main(void) {
         cmocka_unit_test(test_rows__too_much__refused),
         cmocka_unit_test(test_rows__mangled_text__never_more_than_an_error),
         cmocka_unit_test(test_scope__its_problem__comes_first),
+        cmocka_unit_test(test_scope__its_problem__never_outranked),
         cmocka_unit_test(test_scope__another_problem__refused_by_field),
         cmocka_unit_test(test_scope__another_gpu_or_source__refused),
         cmocka_unit_test(test_scope__too_much_shared_memory__refused),
