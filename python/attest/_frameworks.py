@@ -6,7 +6,8 @@ An adapter is any object with some of these attributes; what it lacks is not nee
                                 together, in which case `refuse` is asked only where one holds: a question as quick_call.h has
                                 them; a method of some array, asked of those whose last axis is not dense; the name of an
                                 attribute that is true, looked at while the last question is
-    export(array)               (array, is_bool, read_only): an array that __dlpack__ can export, or None
+    export(array)               (array, stands_for, read_only): an array that __dlpack__ can export, the dtype that its
+                                elements stand for, "" where it is its own, and whether it may not be written to; or None
     empty(like, shape, dtype)   a new array on the device of `like`
     finish(made, dtype)         what the caller gets of what `empty` made
     stream(array)               the current stream of the array's GPU as an int, or None
@@ -19,7 +20,10 @@ import sys
 
 
 class NumpyAdapter:
-    """NumPy; releases before 2.1 export neither bool nor read-only arrays by DLPack, so this does."""
+    """NumPy; releases before 2.1 export neither bool nor read-only arrays by DLPack, and none bfloat16, so this does.
+
+    NumPy has no bfloat16 of its own: ml_dtypes has one, and what it is once saved and loaded is two bytes without a meaning.
+    """
 
     class _Writable:
         """An array's memory by NumPy's own protocol, without the mark that it is read-only."""
@@ -31,21 +35,25 @@ class NumpyAdapter:
             self.base = array
 
     @staticmethod
-    def empty(like, shape, dtype):
-        return sys.modules["numpy"].empty(shape, dtype)
+    def _is_bfloat16(dtype):
+        return dtype.name in ("bfloat16", "void16") and dtype.names is None and dtype.itemsize == 2
+
+    @classmethod
+    def empty(cls, like, shape, dtype):
+        return sys.modules["numpy"].empty(shape, like.dtype if dtype == "bfloat16" else dtype)
 
     @classmethod
     def export(cls, array):
         numpy = sys.modules["numpy"]
         read_only = not array.flags.writeable
-        is_bool = array.dtype == numpy.bool_
-        if not read_only and not is_bool:
+        stands_for = "bool" if array.dtype == numpy.bool_ else "bfloat16" if cls._is_bfloat16(array.dtype) else ""
+        if not read_only and not stands_for:
             return None
-        if is_bool:
-            array = array.view(numpy.uint8)
+        if stands_for:
+            array = array.view(numpy.uint8 if stands_for == "bool" else numpy.uint16)
         if read_only:
             array = numpy.asarray(cls._Writable(array))
-        return array, is_bool, read_only
+        return array, stands_for, read_only
 
 
 class TorchAdapter:
@@ -76,7 +84,7 @@ class TorchAdapter:
         return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=like.device)
 
     def export(self, array):
-        return (array.detach(), False, False) if array.requires_grad else None
+        return (array.detach(), "", False) if array.requires_grad else None
 
     def stream(self, array):
         if not array.is_cuda:

@@ -6,32 +6,57 @@ import torch
 
 from . import UnsupportedError
 from . import torch as attest_torch
-from ._core import attention
+
+# What models hand to every attention function and no scores depend on: what the rest of the model is asked for, inputs that
+# the keys and the mask were made from, and choices among the kernels of others.
+_HARMLESS = frozenset((
+    "cache_params", "cache_position", "deterministic", "encoder_attention_mask", "encoder_hidden_states", "max_length_k",
+    "max_length_q", "num_items_in_batch", "output_attentions", "output_hidden_states", "output_router_logits",
+    "past_key_values", "position_ids", "return_dict", "seq_idx", "use_cache"))
 
 
-def _scores_changed(query, key, value, mask, causal, scaling, softcap, sinks):
-    """Models that cap their scores or have sinks, which PyTorch's function knows nothing of."""
-    if torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad):
-        raise UnsupportedError("softcap and sinks have no gradient in attest: use attn_implementation='eager' to train")
-    if sinks is not None:
-        sinks = sinks.detach().float()
-    return attention(query, key, value, bias=mask, causal="top-left" if causal else None, scale=scaling,
-                     softcap=softcap, sinks=sinks)
+def _check_others(key, attention_mask, sliding_window, others):
+    """An argument that is not understood may change the scores: UnsupportedError names it."""
+    for name, value in others.items():
+        if value is None or value is False or name in _HARMLESS:
+            continue
+        if name in ("cu_seq_lens_q", "cu_seq_lens_k") and attention_mask is not None:
+            continue  # the mask keeps the sequences apart
+        raise UnsupportedError(f"attn_implementation='attest' does not know the argument {name}, which may change the "
+                               "scores: use 'eager' or 'sdpa' for this model")
+    if attention_mask is None and isinstance(sliding_window, int) and sliding_window < key.shape[2]:
+        raise UnsupportedError(f"sliding_window={sliding_window} is given for {key.shape[2]} keys without a mask that has it")
+
+
+def _with_bias(position_bias, mask, is_causal, query, key):
+    """A position bias and what is hidden as one mask that is added; transformers' sdpa hides with the least number too."""
+    rows, keys = query.shape[2], key.shape[2]
+    if position_bias.dtype not in (torch.float32, query.dtype):
+        position_bias = position_bias.to(query.dtype)
+    if mask is not None and mask.dtype != torch.bool:
+        return position_bias + mask
+    if mask is None and is_causal:
+        mask = torch.arange(keys, device=query.device) <= torch.arange(rows, device=query.device)[:, None]
+    return position_bias if mask is None else torch.where(mask, position_bias, torch.finfo(position_bias.dtype).min)
 
 
 def attention_forward(module, query, key, value, attention_mask, dropout=0.0, scaling=None, is_causal=None,
-                      softcap=None, s_aux=None, **_):
+                      softcap=None, s_aux=None, position_bias=None, sliding_window=None, **others):
     """transformers' attention interface: (batch, heads, rows, d) in, (batch, rows, heads, d) and no weights out.
 
-    What attest does not serve, dropout while training among it, goes to PyTorch.
+    What attest does not serve, dropout while training among it, goes to PyTorch. An argument that may change the scores
+    and is not understood is refused by its name.
     """
+    _check_others(key, attention_mask, sliding_window, others)
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
-    is_causal = bool(is_causal) and attention_mask is None and query.shape[2] > 1
+    causal = True if is_causal and attention_mask is None and query.shape[2] > 1 else False  # no SymBool, no tensor
+    if position_bias is not None:
+        attention_mask, causal = _with_bias(position_bias, attention_mask, causal, query, key), False
     if softcap is not None or s_aux is not None:
-        o = _scores_changed(query, key, value, attention_mask, is_causal, scaling, softcap, s_aux)
+        o = attest_torch._with_scores_changed(query, key, value, attention_mask, dropout, causal, scaling, softcap, s_aux)
     else:
-        o = attest_torch._patched(query, key, value, attn_mask=attention_mask, dropout_p=dropout, is_causal=is_causal,
+        o = attest_torch._patched(query, key, value, attn_mask=attention_mask, dropout_p=dropout, is_causal=causal,
                                   scale=scaling, enable_gqa=query.shape[1] != key.shape[1])
     return o.transpose(1, 2).contiguous(), None
 

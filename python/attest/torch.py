@@ -8,176 +8,31 @@
     print(report)                               # which calls were served, which passed on, and why
 
 The operator is torch.ops.attest.sdpa: it has a fake kernel, so torch.compile(fullgraph=True) works, and gradients.
-attest has no backward kernel yet: gradients are computed by PyTorch's own operators from the log-sum-exp that the
-forward pass keeps, a block of rows at a time. The first backward says so by a RecomputeWarning.
+attest has no backward kernel yet: gradients are computed by PyTorch's own operators, a block of rows at a time. The first
+backward says so by a RecomputeWarning.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import threading
-import warnings
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.nn import functional
 from torch.nn.attention.bias import CausalBias, CausalVariant
 
 from . import Error, UnsupportedError, _core
-from ._core import attention as _attention
+from . import _torch_formula as formula
 from ._core import sdpa as _quick
+from ._torch_operator import RecomputeWarning, Transformed, compute, sdpa
+from ._torch_report import Call, Report, count, count_served, original, put, reports
 
 __all__ = ["Call", "RecomputeWarning", "Report", "disable", "enable", "register_transformers",
            "scaled_dot_product_attention", "why_not"]
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-_BACKWARD_ELEMENTS = 1 << 24  # of scores at once in a backward pass
-
-
-class RecomputeWarning(UserWarning):
-    """A gradient is computed by PyTorch's operators, not by a kernel of attest."""
-
-
-# ------------------------------------------------------------------------------------------------- the operator
-
-
-@torch.library.custom_op("attest::sdpa", mutates_args=())
-def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], is_causal: bool,
-          scale: float) -> Tuple[Tensor, Tensor]:
-    """(O, log-sum-exp) of 4-dimensional q, k and v."""
-    _count_served(q, k, mask, is_causal)
-    with torch.no_grad():
-        o, lse = _attention(_rows(q), _rows(k), _rows(v), bias=_bias(mask), scale=scale, return_lse=True,
-                            causal="top-left" if is_causal else None)
-    return o, lse
-
-
-@_sdpa.register_fake
-def _(q, k, v, mask, is_causal, scale):
-    batch, heads, rows, _ = q.shape
-    if heads > 1 and rows > 1 and 0 < q.stride(1) < q.stride(2):  # O lies as q does: outputs_build.c has the same rule
-        o = q.new_empty((batch, rows, heads, v.shape[-1])).transpose(1, 2)
-    else:
-        o = q.new_empty((batch, heads, rows, v.shape[-1]))
-    return o, q.new_empty((batch, heads, rows), dtype=torch.float32)
-
-
-def _rows(x: Tensor) -> Tensor:
-    """With a contiguous last axis and plain signs, copied where it has them not."""
-    x = x.resolve_neg()
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
-
-
-def _bias(mask: Optional[Tensor]) -> Optional[Tensor]:
-    return None if mask is None else mask.resolve_neg()
-
-
-def _keep(ctx, inputs, output):
-    q, k, v, mask, ctx.is_causal, ctx.scale = inputs
-    ctx.save_for_backward(q, k, v, mask, *output)
-
-
-def _backward(ctx, grad_o, grad_lse):
-    if not torch.compiler.is_compiling():
-        _say_recompute()
-    q, k, v, mask, o, lse = ctx.saved_tensors
-    needs = ctx.needs_input_grad
-    if not any(needs[:4]):
-        return None, None, None, None, None, None
-    grads = _gradients(q, k, v, mask, o, lse, grad_o, grad_lse, ctx.is_causal, ctx.scale, needs[3])
-    return (*(grad if need else None for grad, need in zip(grads, needs)), None, None)
-
-
-_sdpa.register_autograd(_backward, setup_context=_keep)
-
-
-class _Transformed(torch.autograd.Function):
-    """The operator for torch.func: its transforms ask an autograd.Function for its rules, and know none of operators."""
-
-    forward = staticmethod(lambda *arguments: _sdpa(*arguments))
-    setup_context = staticmethod(lambda ctx, inputs, output: _keep(ctx, inputs, output))
-    backward = staticmethod(lambda ctx, *grads: _backward(ctx, *grads))
-
-    @staticmethod
-    def vmap(info, in_dims, q, k, v, mask, is_causal, scale):
-        """The axis becomes a part of the batch."""
-        count = info.batch_size
-
-        def fold(x, axis):
-            return (x.expand(count, *x.shape) if axis is None else x.movedim(axis, 0)).flatten(0, 1)
-
-        batch = q.shape[0 if in_dims[0] is None or in_dims[0] > 0 else 1]
-        if mask is not None:
-            rest = mask if in_dims[3] is None else mask.movedim(in_dims[3], 0)
-            own = () if in_dims[3] is None else (count,)
-            sizes = rest.shape[len(own):]
-            rest = rest.reshape(*own, *(1,) * (4 - len(sizes)), *sizes)
-            if own or rest.shape[0] > 1:  # else it broadcasts to a larger batch as well
-                rest = rest.expand(count, batch, *rest.shape[-3:]).flatten(0, 1)
-            mask = rest
-        o, lse = _Transformed.apply(*map(fold, (q, k, v), in_dims[:3]), mask, is_causal, scale)
-        return (o.unflatten(0, (count, batch)), lse.unflatten(0, (count, batch))), (0, 0)
-
-_said_recompute = False
-
-
-def _say_recompute() -> None:
-    global _said_recompute
-    if not _said_recompute:
-        _said_recompute = True
-        warnings.warn("attest has no backward kernel yet: this gradient, and those to come, are computed by "
-                      "PyTorch's operators", RecomputeWarning, stacklevel=2)
-
-
-def _gradients(q, k, v, mask, o, lse, grad_o, grad_lse, is_causal, scale, mask_needs):
-    """Of q, k, v and the mask, in float32, from P = exp(S - lse) of a block of rows at a time."""
-    batch, heads, rows, d = q.shape
-    kv_heads, keys, group = k.shape[1], k.shape[2], heads // k.shape[1]
-    k32, v32 = k.float(), v.float()
-    if group > 1:
-        k32, v32 = (x.repeat_interleave(group, 1) for x in (k32, v32))
-    lse = torch.where(torch.isinf(lse), torch.zeros_like(lse), lse)  # rows that see nothing: P is 0 anyway
-    delta = (grad_o.float() * o.float()).sum(-1)
-    if grad_lse is not None:
-        delta = delta - grad_lse
-    step = max(1, _BACKWARD_ELEMENTS // max(1, batch * heads * keys))
-    grads_q, grads_mask = [], []
-    grad_k, grad_v = torch.zeros_like(k32), torch.zeros_like(v32)
-    for start in range(0, rows, step):
-        part = slice(start, min(start + step, rows))
-        scores = torch.matmul(q[:, :, part].float() * scale, k32.transpose(-1, -2))
-        scores = _masked(scores, mask, is_causal, part)
-        weights = torch.exp(scores - lse[:, :, part, None])
-        grad = grad_o[:, :, part].float()
-        grad_v = grad_v + torch.matmul(weights.transpose(-1, -2), grad)
-        grad_s = weights * (torch.matmul(grad, v32.transpose(-1, -2)) - delta[:, :, part, None])
-        grads_q.append(torch.matmul(grad_s, k32) * scale)
-        grad_k = grad_k + torch.matmul(grad_s.transpose(-1, -2), q[:, :, part].float()) * scale
-        if mask_needs:
-            grads_mask.append(grad_s)
-    grad_q = torch.cat(grads_q, 2) if grads_q else torch.zeros_like(q)
-    if group > 1:
-        grad_k, grad_v = (x.unflatten(1, (kv_heads, group)).sum(2) for x in (grad_k, grad_v))
-    grad_mask = None
-    if mask_needs:
-        grad_mask = torch.cat(grads_mask, 2).sum_to_size(mask.shape).to(mask.dtype)
-    return grad_q.to(q.dtype), grad_k.to(k.dtype), grad_v.to(v.dtype), grad_mask
-
-
-def _masked(scores, mask, is_causal, part):
-    rows, keys = scores.shape[-2:]
-    if is_causal:
-        row = torch.arange(part.start, part.start + rows, device=scores.device)
-        hidden = torch.arange(keys, device=scores.device) > row[:, None]
-        scores = scores.masked_fill(hidden, -math.inf)
-    if mask is not None:
-        here = mask[..., part, :] if mask.dim() > 1 and mask.shape[-2] != 1 else mask
-        scores = scores.masked_fill(~here, -math.inf) if mask.dtype == torch.bool else scores + here
-    return scores
-
 
 # ------------------------------------------------------------------------------------------------- the drop-in
 
@@ -186,15 +41,31 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
             is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False) -> Optional[str]:
     """Why attest does not serve this call, or None where it does. A call that PyTorch refuses too is not its business:
     scaled_dot_product_attention() raises what PyTorch would."""
-    own = next((type(x) for x in (query, key, value, attn_mask) if _has_own_way(x)), None)
+    if attn_mask is not None and is_causal:
+        return _BOTH
+    attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
+    query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
+    return _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+
+
+_BOTH = "attn_mask and is_causal are both set, which PyTorch documents as an error"
+
+
+def _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sinks=None) -> Optional[str]:
+    """why_not(), of tensors as torch.autocast wants them."""
+    own = next((type(x) for x in (query, key, value, attn_mask, sinks) if _has_own_way(x)), None)
     if own:
         return f"{own.__name__} has a way of its own with PyTorch's functions"
+    if query.is_nested or key.is_nested or value.is_nested:
+        return "query, key or value is a nested tensor"
     if not torch.compiler.is_compiling() and _is_forward_mode(query, key, value, attn_mask):
         return "attest has no forward-mode derivative"
+    if sinks is not None and not torch.compiler.is_compiling() and _is_transformed():
+        return "attest has no rule of torch.func for sinks"
     if dropout_p != 0.0:
         return f"dropout_p={dropout_p}: attest has no dropout"
     if attn_mask is not None and is_causal:
-        return "attn_mask and is_causal are both set, which PyTorch documents as an error"
+        return _BOTH
     if query.dtype not in _DTYPES:
         return f"query is {query.dtype}: attest computes with float32, float16 and bfloat16"
     device = query.device.type
@@ -203,7 +74,7 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
     if device != "cpu" and device != "cuda":
         return f"query is on {query.device}: attest computes on cpu and cuda"
     if query.layout is not torch.strided or key.layout is not torch.strided or value.layout is not torch.strided:
-        return "query, key or value is a sparse or nested tensor"
+        return "query, key or value is a sparse tensor"
     if not 1 <= query.shape[-1] <= 256 or not 1 <= value.shape[-1] <= 256:
         return f"a head dimension of {query.shape[-1]} and {value.shape[-1]} is not in 1 to 256"
     if device == "cuda" and query.dtype == torch.float32 and os.environ.get("ATTEST_ALLOW_SLOW") != "1":
@@ -234,19 +105,22 @@ def _plain_mask(mask: Optional[Tensor], is_causal: bool, query: Tensor) -> Tuple
     """PyTorch's causal_upper_left() and causal_lower_right() as what they stand for."""
     if not isinstance(mask, CausalBias):
         return mask, is_causal
+    if is_causal:
+        raise ValueError("CausalBias should not be used with causal=True")  # as PyTorch says it
     if mask.variant == CausalVariant.UPPER_LEFT or mask.seq_len_q == mask.seq_len_kv:
         return None, True
     return mask._materialize(query.device), is_causal
 
 
-def _check_types(query, key, value, attn_mask, is_causal, enable_gqa):
-    """As PyTorch's function takes nothing else."""
+def _wrong_type(query, key, value, attn_mask, is_causal, enable_gqa) -> Optional[str]:
+    """PyTorch's function takes nothing else."""
     for name, x in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
         if not isinstance(x, Tensor) and not (x is None and name == "attn_mask"):
-            raise TypeError(f"{name} is a {type(x).__name__}: a torch.Tensor would fit")
+            return f"{name} is a {type(x).__name__}: a torch.Tensor would fit"
     for name, flag in (("is_causal", is_causal), ("enable_gqa", enable_gqa)):
         if not isinstance(flag, bool):
-            raise TypeError(f"{name} is {flag!r}: True or False would fit")
+            return f"{name} is {flag!r}: True or False would fit"
+    return None
 
 
 def _validate(query, key, value, attn_mask):
@@ -302,7 +176,7 @@ _core.sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, torch._C._is_traci
 def _autocast(query, *others):
     """The tensors in the type that torch.autocast asks for here, as PyTorch casts those of its own function."""
     device = query.device.type
-    if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
+    if query.is_nested or device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
         return (query, *others)
     dtype = torch.get_autocast_dtype(device)
     return tuple(x.to(dtype) if x is not None and x.is_floating_point() and x.dtype != torch.float64 else x
@@ -314,7 +188,11 @@ def _plain(*tensors) -> bool:
     return not _watched() and all(x is None or type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
 
 
-def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
+def _is_transformed() -> bool:
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa, softcap=0.0, sinks=None):
     _validate(query, key, value, attn_mask)
     q, k, v, mask, leads = query, key, value, attn_mask, None
     simple = query.dim() == key.dim() == value.dim() == 4 and query.shape[0] == key.shape[0] == value.shape[0]
@@ -324,15 +202,15 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa):
         raise _mismatch(query, key, value)
     if scale is None:
         scale = 1.0 / math.sqrt(q.shape[-1])
-    grad = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
-                                        (mask is not None and mask.requires_grad))
-    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
-        o = _Transformed.apply(q, k, v, mask, is_causal, scale)[0]
-    elif grad or not _plain(q, k, v, mask):
-        o = _sdpa(q, k, v, mask, is_causal, scale)[0]
+    arguments = (q, k, v, mask, is_causal, scale, softcap, sinks)
+    tensors = (q, k, v, mask, sinks)
+    if not torch.compiler.is_compiling() and _is_transformed():
+        o = Transformed.apply(*arguments)[0]
+    elif not _plain(*tensors) or (torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)):
+        o = sdpa(*arguments)[0]
     else:
-        _count_served(q, k, mask, is_causal)
-        o = _attention(_rows(q), _rows(k), _rows(v), bias=_bias(mask), scale=scale, causal="top-left" if is_causal else None)
+        count_served(q, k, mask, is_causal)
+        o = compute(*arguments)
     return o if leads is None else o.reshape(*leads, *o.shape[-2:])
 
 
@@ -348,13 +226,14 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if attn_mask is None and dropout_p == 0.0 and not _is_compiling():
         o = _quick(query, key, value, is_causal, scale, enable_gqa)
         if o is not None:
-            if _reports:
-                _count(query, key, None, is_causal, None)
+            count_served(query, key, None, is_causal)
             return o
-    _check_types(query, key, value, attn_mask, is_causal, enable_gqa)
+    mistake = _wrong_type(query, key, value, attn_mask, is_causal, enable_gqa)
+    if mistake:
+        raise TypeError(mistake)
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
-    reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    reason = _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
     if reason:
         raise UnsupportedError(reason)
     return _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa)
@@ -363,147 +242,87 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 # ------------------------------------------------------------------------------------------------- in its place
 
 
-class Call(NamedTuple):
-    """Calls that were alike."""
-
-    query: Tuple[int, ...]
-    key: Tuple[int, ...]
-    dtype: torch.dtype
-    device: str
-    mask: bool
-    is_causal: bool
-    reason: Optional[str]  #: why it was passed on; None: it was served
-
-    def __str__(self) -> str:
-        words = [f"q {self.query}", f"k {self.key}", str(self.dtype).replace("torch.", ""), self.device]
-        words += ["mask"] * self.mask + ["causal"] * self.is_causal
-        return " ".join(words) + (f": {self.reason}" if self.reason else "")
+_flash, _efficient, _math = (getattr(torch._C, f"_get_{name}_sdp_enabled") for name in ("flash", "mem_efficient", "math"))
 
 
-class Report:
-    """Calls of scaled_dot_product_attention while it was patched: served by attest, or passed on to PyTorch.
-
-    Calls in code that torch.compile has compiled are counted as they run where they are served; those that were passed
-    on while it compiled are not counted. Ends the patch as a context manager, or by close().
-    """
-
-    _MOST = 1000  # kinds of calls; the rest are counted as one
-
-    def __init__(self) -> None:
-        self._counts: dict[Call, int] = {}
-        self._lock = threading.Lock()
-
-    def _add(self, call: Call) -> None:
-        with self._lock:
-            if len(self._counts) >= self._MOST and call not in self._counts:
-                call = Call((), (), torch.float32, "others", False, False, call.reason and "others")
-            self._counts[call] = self._counts.get(call, 0) + 1
-
-    def _sum(self, served: bool) -> int:
-        return sum(count for _, count in self._items(served))
-
-    def _items(self, served: bool) -> List[Tuple[Call, int]]:
-        with self._lock:
-            return [(call, count) for call, count in self._counts.items() if (call.reason is None) == served]
-
-    @property
-    def served(self) -> int:
-        """How many calls attest computed."""
-        return self._sum(True)
-
-    @property
-    def passed_on(self) -> int:
-        """How many calls went to PyTorch."""
-        return self._sum(False)
-
-    def calls(self) -> Iterator[Tuple[Call, int]]:
-        """Every kind of call with its count."""
-        yield from self._items(True)
-        yield from self._items(False)
-
-    def __str__(self) -> str:
-        lines = [f"{self.served} served by attest, {self.passed_on} passed on to PyTorch"]
-        for served, word in ((True, "served   "), (False, "passed on")):
-            lines += [f"{word} {count:6d}  {call}" for call, count in self._items(served)]
-        return "\n".join(lines)
-
-    def close(self) -> None:
-        """Undo the patch, if it is still this report's."""
-        _close(self)
-
-    def __enter__(self) -> "Report":
-        return self
-
-    def __exit__(self, *exception) -> None:
-        self.close()
+@torch.compiler.assume_constant_result  # while it compiles, as PyTorch chooses its own backend
+def _some_forbidden() -> bool:
+    """Whether sdpa_kernel() or torch.backends.cuda forbids one of the backends that PyTorch has everywhere."""
+    return not (_flash() and _efficient() and _math())
 
 
-_original = functional.scaled_dot_product_attention
-_reports: List[Report] = []  # the innermost last
-_patching = threading.Lock()
-
-
-def _count(query, key, mask, is_causal, reason):
-    call = Call(tuple(query.shape), tuple(key.shape), query.dtype, str(query.device), mask is not None, is_causal, reason)
-    for report in tuple(_reports):
-        report._add(call)
-
-
-def _count_served(query, key, mask, is_causal):
-    if _reports:
-        _count(query, key, mask, is_causal, None)
+_FORBIDDEN = "sdpa_kernel() or torch.backends.cuda forbids some of PyTorch's backends, so the choice is PyTorch's"
 
 
 def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
-    if attn_mask is None and dropout_p == 0.0 and not _is_compiling():
+    if attn_mask is None and dropout_p == 0.0 and not _is_compiling() and _flash() and _efficient() and _math():
         try:
             o = _quick(query, key, value, is_causal, scale, enable_gqa)
         except Error:  # why, is asked and counted below
             o = None
         if o is not None:
-            _count_served(query, key, None, is_causal)
+            count_served(query, key, None, is_causal)
             return o
-    _check_types(query, key, value, attn_mask, is_causal, enable_gqa)
+    named = {"dropout_p": dropout_p, "scale": scale, "enable_gqa": enable_gqa}
+    if _wrong_type(query, key, value, attn_mask, is_causal, enable_gqa):  # a proxy of a tracer's, or PyTorch says it
+        return original(query, key, value, attn_mask=attn_mask, is_causal=is_causal, **named)
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
-    query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
-    reason = why_not(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    if reason is None and torch.compiler.is_compiling():
-        return _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+    o = _attempt(query, key, value, attn_mask, is_causal=is_causal, **named, forbidden=_some_forbidden())
+    if o is not None:
+        return o
+    return original(query, key, value, attn_mask=attn_mask, is_causal=is_causal, **named)
+
+
+def _attempt(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, softcap=0.0, sinks=None,
+             forbidden=False) -> Optional[Tensor]:
+    """O, or None where attest does not serve the call, which is then counted with the reason."""
+    cast = _autocast(query, key, value, attn_mask)
+    reason = _FORBIDDEN if forbidden else _reason(*cast, dropout_p, is_causal, enable_gqa, sinks)
+    if torch.compiler.is_compiling():
+        return None if reason else _serve(*cast, is_causal, scale, enable_gqa, softcap, sinks)
     if reason is None:
         try:
-            return _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+            return _serve(*cast, is_causal, scale, enable_gqa, softcap, sinks)
         except Error as refused:
             reason = str(refused)
-    if not torch.compiler.is_compiling():
-        _count(query, key, attn_mask, is_causal, reason)
-    return _original(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale,
-                     enable_gqa=enable_gqa)
+    count(query, key, attn_mask, is_causal, reason)
+    return None
+
+
+def _with_scores_changed(query, key, value, attn_mask, dropout_p, is_causal, scale, softcap, sinks) -> Tensor:
+    """Attention whose scores are capped or have sinks, of which PyTorch's function knows nothing: what attest does not serve is
+    computed by PyTorch's operators."""
+    o = _attempt(query, key, value, attn_mask, dropout_p, is_causal, scale, True, softcap or 0.0,
+                 None if sinks is None else sinks.float())
+    if o is not None:
+        return o
+    if scale is None:
+        scale = 1.0 / math.sqrt(query.shape[-1])
+    cast = _autocast(query, key, value, attn_mask)
+    return formula.attention(*cast, dropout_p, is_causal, scale, softcap, sinks)
+
+
+def _tell_script() -> None:
+    """torch.jit.script takes PyTorch's operator where it meets the function that stands in its place."""
+    from torch.jit import _builtins
+
+    _builtins._register_builtin(_patched, "aten::scaled_dot_product_attention")
 
 
 def enable() -> Report:
     """Put attest in the place of torch.nn.functional.scaled_dot_product_attention until the report is closed.
 
-    What attest does not serve goes to PyTorch as before. Names that were imported from torch.nn.functional earlier
-    keep PyTorch's function.
+    What attest does not serve goes to PyTorch as before, and so does everything while sdpa_kernel() forbids PyTorch's
+    flash, memory-efficient or math backend. Names that were imported from torch.nn.functional earlier keep PyTorch's
+    function, and torch.jit.script compiles PyTorch's.
     """
-    report = Report()
-    with _patching:
-        _reports.append(report)
-        functional.scaled_dot_product_attention = _patched  # type: ignore[assignment]  # PyTorch's stub knows no keyword-only
-    return report
-
-
-def _close(report: Report) -> None:
-    with _patching:
-        if report in _reports:
-            _reports.remove(report)
-        if not _reports:
-            functional.scaled_dot_product_attention = _original
+    _tell_script()
+    return put(_patched)
 
 
 def disable() -> None:
     """Undo every enable()."""
-    for report in tuple(_reports):
+    for report in tuple(reports):
         report.close()
 
 

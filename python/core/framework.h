@@ -19,7 +19,7 @@ typedef struct framework {
     quick_call refuse_when;      /* no question of the array */
     PyObject *refuse_if; /* the name of an attribute, looked at while the next is true */
     quick_call refuse_if_when;
-    PyObject *export; /* (array): (array, is_bool, read_only) where __dlpack__ failed */
+    PyObject *export; /* (array): (array, stands_for, read_only) where __dlpack__ failed */
     PyObject *empty;  /* (like, shape, dtype): a new array */
     PyObject *finish; /* (made, dtype): what the caller gets of what `empty` made */
     PyObject *stream; /* (array): the current stream of its GPU, an int; None: no GPU */

@@ -87,22 +87,46 @@ static void set_lse_strides(call *c, const int64_t *s) {
     c->problem.features |= ATT_LSE;
 }
 
-/* Whether q's rows lie around its heads, or the other way round against the order of its axes: o is then wanted
- * likewise, as PyTorch's function makes it, so that the model does not copy it. attest/torch.py has the same rule. */
-static bool lies_swapped(const call *c) {
-    const tensor *q = &c->tensors[ARG_Q];
-    return c->o_ndim == 4 && q->shape[1] > 1 && q->shape[2] > 1 && q->strides[1] > 0 &&
-           q->strides[1] < q->strides[2];
+/* Which of two axes of q lies further out in memory: 1 the first, -1 the second, 0 where its strides do not tell. */
+static int compare_axes(const tensor *q, int a, int b) {
+    const int64_t first = q->strides[a], second = q->strides[b];
+    if (first == 0 || second == 0)
+        return 0;
+    return first != second ? (first > second ? 1 : -1) : q->shape[a] > q->shape[b];
 }
 
-/* Strides of an O that is still to be made. */
+/* The axes of q but its last, the innermost first, sorted as torch.empty_like() does it. */
+static void sort_axes(int order[3], const tensor *q) {
+    for (int i = 0; i < 3; i++)
+        order[i] = 2 - i;
+    for (int i = 1; i < 3; i++)
+        for (int inner = i - 1, outer = i; inner >= 0; inner--) {
+            const int side = compare_axes(q, order[inner], order[outer]);
+            if (side < 0)
+                break;
+            if (side == 0)
+                continue;
+            const int axis = order[inner];
+            order[inner] = order[outer];
+            order[outer] = axis;
+            outer = inner;
+        }
+}
+
+/* Strides of an O that is still to be made: dense, its last axis the innermost and the others in the order of q's, so that
+ * a model that has its rows before its heads or its batch need not copy it. attest/_torch_operator.py has the same rule. */
 static void lay_out(int64_t *strides, const call *c) {
     const int64_t *shape = c->o_shape;
     tensor_contiguous(strides, shape, c->o_ndim);
-    if (!lies_swapped(c))
+    if (c->o_ndim != 4)
         return;
-    strides[1] = shape[3] ? shape[3] : 1;
-    strides[2] = strides[1] * shape[1];
+    int order[3];
+    sort_axes(order, &c->tensors[ARG_Q]);
+    int64_t step = shape[3] ? shape[3] : 1;
+    for (int i = 0; i < 3; i++) {
+        strides[order[i]] = step;
+        step *= shape[order[i]] ? shape[order[i]] : 1;
+    }
 }
 
 static int create_o(call *c, const int64_t *strides, size_t spare) {

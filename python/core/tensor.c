@@ -155,23 +155,27 @@ static int open_capsule(tensor *out, const char *name, PyObject *capsule) {
     return managed ? fill(out, name, &managed->tensor) : -1;
 }
 
-/* What __dlpack__ of this framework's release cannot say, its adapter can. Takes the error that is set. */
+/* What __dlpack__ of this framework's release cannot say, its adapter can: *stands_for is the type of the elements where it
+ * is not the one of the capsule. Takes the error that is set. */
 static PyObject *export_otherwise(tensor *out, framework *frame, PyObject *object,
-                                  bool *is_bool) {
+                                  dl_type *stands_for) {
     PyObject *type, *value, *trace, *substitute, *capsule = NULL;
-    int boolean = 0, read_only = 0;
+    const char *dtype = "";
+    int read_only = 0;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *pair = PyObject_CallFunctionObjArgs(frame->export, object, NULL);
-    if (pair && pair != Py_None &&
-        PyArg_ParseTuple(pair, "Opp", &substitute, &boolean, &read_only))
+    PyObject *answer = PyObject_CallFunctionObjArgs(frame->export, object, NULL);
+    if (answer && answer != Py_None &&
+        PyArg_ParseTuple(answer, "Osp", &substitute, &dtype, &read_only)) {
         capsule = make_capsule(frame, substitute);
-    Py_XDECREF(pair);
+        if (*dtype)
+            *stands_for = type_of_name(dtype);
+    }
+    Py_XDECREF(answer);
     if (!capsule) {
         PyErr_Clear();
         PyErr_Restore(type, value, trace);
         return NULL;
     }
-    *is_bool = boolean;
     out->read_only = read_only;
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -180,10 +184,11 @@ static PyObject *export_otherwise(tensor *out, framework *frame, PyObject *objec
 }
 
 static int borrow_by_method(tensor *out, const char *name, framework *frame, PyObject *object) {
-    bool is_bool = false, read_only = false;
+    bool read_only = false;
+    dl_type stands_for = {.bits = 0};
     PyObject *capsule = make_capsule(frame, object);
     if (!capsule && frame->export) {
-        capsule = export_otherwise(out, frame, object, &is_bool);
+        capsule = export_otherwise(out, frame, object, &stands_for);
         read_only = out->read_only;
     }
     if (!capsule) {
@@ -196,8 +201,8 @@ static int borrow_by_method(tensor *out, const char *name, framework *frame, PyO
     }
     out->keep = capsule;
     out->read_only |= read_only;
-    if (is_bool)
-        out->type.code = DL_BOOL;
+    if (stands_for.bits)
+        out->type = stands_for;
     return 0;
 }
 

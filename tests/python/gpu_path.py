@@ -45,6 +45,8 @@ def by_table():
     print("table-answer", o.memory.shape, o.memory.strides, lse.memory.shape, lse.memory.dtype, fake_exchange.allocations)
     turned = [fake_exchange.array(np.ones((2, 300, 8, 64), np.float16).transpose(0, 2, 1, 3)) for _ in range(3)]
     print("table-turned", attest.attention(*turned).memory.strides == turned[0].memory.strides)
+    outside = [fake_exchange.array(np.ones((300, 2, 8, 64), np.float16).transpose(1, 2, 0, 3)) for _ in range(3)]
+    print("table-rows-outside", attest.attention(*outside).memory.strides == outside[0].memory.strides)
     del fake_exchange.allocations[:]
     few, many, most = ones(1, 1, 1, 64), ones(1, 1, 1024, 64), ones(1, 8, 32768, 64)
     attest.attention(few, many, many)

@@ -46,6 +46,7 @@ def run(script, tmp_path_factory):
     ("table-launched", "1 on 24576"),
     ("table-answer", "(2, 8, 300, 64) (307200, 38400, 128, 2) (2, 8, 300) float32 [307200, 4800]"),
     ("table-turned", "True"),
+    ("table-rows-outside", "True"),
     ("table-workspace", "True 1 [False, True]"),
     ("table-out", "True"),
     ("table-left", "0"),

@@ -1,5 +1,6 @@
 """test_torch_cpu.py: attest.torch against PyTorch's own scaled_dot_product_attention, on the CPU."""
 
+import itertools
 import threading
 
 import pytest
@@ -8,6 +9,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are 
 
 import attest  # noqa: E402
 import attest.torch as at  # noqa: E402
+from attest import _torch_formula, _torch_operator  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
@@ -94,14 +96,39 @@ def test_strides():
     check(*torch.randn(2, 17, 3, 4, 16).permute(2, 0, 3, 1, 4).unbind())
 
 
-def test_the_output_lies_as_q_does():
-    """As PyTorch's function makes it: a model that puts rows before heads has nothing to copy."""
-    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in qkv())
-    for o in (at.scaled_dot_product_attention(q, k, v), attest.attention(q, k, v, return_lse=True)[0]):
-        assert o.transpose(1, 2).is_contiguous()
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_the_output_lies_as_q_does(order):
+    """In whichever order the axes of q lie: a model that puts its rows before heads or batch has nothing to copy."""
+    back = [order.index(axis) for axis in range(4)]
+    q, k, v = (x.permute(order).contiguous().permute(back) for x in qkv())
+    mask = torch.zeros(17, 17)
+    for o in (at.scaled_dot_product_attention(q, k, v), at.scaled_dot_product_attention(q, k, v, attn_mask=mask),
+              at.scaled_dot_product_attention(q.requires_grad_(), k, v)):
+        assert o.stride() == q.stride()
         torch.testing.assert_close(o, theirs(q, k, v))
-    assert at.scaled_dot_product_attention(*qkv()).is_contiguous()
-    assert at.scaled_dot_product_attention(*(x.transpose(1, 2) for x in qkv(heads=1))).shape == (2, 17, 1, 16)
+    if order[-1] == 3:
+        o, _ = attest.attention(q.detach(), k, v, return_lse=True)
+        assert o.stride() == q.stride()
+    narrow = at.scaled_dot_product_attention(q, k, v[..., :5])
+    assert narrow.permute(order).is_contiguous()
+    with torch._subclasses.FakeTensorMode() as mode:
+        fake = [mode.from_tensor(x) for x in (q, k, v)]
+        assert at.scaled_dot_product_attention(*fake).stride() == q.stride()
+
+
+@pytest.mark.parametrize("q", [
+    lambda: torch.randn(2, 17, 3, 4, 16).permute(2, 0, 3, 1, 4)[0], lambda: torch.randn(1, 4, 17, 16).expand(3, 4, 17, 16),
+    lambda: torch.randn(17, 4, 16).transpose(0, 1).expand(3, 4, 17, 16), lambda: torch.randn(2, 1, 17, 16).expand(2, 4, 17, 16),
+    lambda: torch.randn(2, 17, 1, 16).transpose(1, 2), lambda: torch.randn(2, 1, 4, 16).transpose(1, 2),
+    lambda: torch.randn(1, 1, 1, 16), lambda: torch.randn(17, 2, 4, 32)[..., 16:].permute(1, 2, 0, 3),
+    lambda: torch.randn(40).as_strided((1, 1, 5, 8), (7777, 3, 8, 1))])
+def test_the_output_of_a_part_lies_as_empty_like_would(q):
+    """Of a q that has gaps, or expanded axes."""
+    q = q()
+    o = at.scaled_dot_product_attention(q, q, q)
+    like = torch.empty_like(q)
+    assert [n for n, size in zip(o.stride(), o.shape) if size > 1] == [n for n, size in zip(like.stride(), q.shape) if size > 1]
+    torch.library.opcheck(torch.ops.attest.sdpa, (q, q, q, None, False, 0.25), test_utils=("test_schema", "test_faketensor"))
 
 
 @pytest.mark.parametrize("tensors, options, kind", [
@@ -152,7 +179,7 @@ def test_refusals(options, reason):
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"enable_gqa": True}, {"scale": 0.7}, {"mask": (17, 23)},
                                      {"mask": (2, 1, 1, 23)}, {"bool": (17, 23)}])
 def test_gradients_of_both_orders(options, monkeypatch):
-    monkeypatch.setattr(at, "_BACKWARD_ELEMENTS", 2 * 4 * 23 * 5)  # blocks of five rows
+    monkeypatch.setattr(_torch_formula, "BLOCK_ELEMENTS", 2 * 4 * 23 * 5)  # blocks of five rows
     tensors = [x.requires_grad_() for x in qkv(keys=23, heads_kv=2 if "enable_gqa" in options else 4)]
     named = {key: value for key, value in options.items() if key not in ("mask", "bool")}
     if "mask" in options:
@@ -173,8 +200,25 @@ def test_gradients_of_both_orders(options, monkeypatch):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5 * want.abs().max().item())
 
 
+@pytest.mark.parametrize("d", [64, 128])
+def test_gradients_lose_no_digits_to_the_rounding_of_o(d):
+    """Inputs within 9 of 0: no further from float64 than the gradients of float32 are, once rounded to float16."""
+    q, k, v, weights = (torch.rand(1, 4, 256, d).sub(0.5).mul(18).half() for _ in range(4))
+
+    def gradients(function, dtype):
+        own = [x.to(dtype).requires_grad_() for x in (q, k, v)]
+        with sdpa_kernel(SDPBackend.MATH):
+            function(*own).backward(weights.to(dtype))
+        return [x.grad for x in own]
+
+    exact, plain = gradients(theirs, torch.float64), gradients(theirs, torch.float32)
+    for got, wanted, rounded in zip(gradients(at.scaled_dot_product_attention, torch.float16), exact, plain):
+        bar = (rounded.half().double() - wanted).abs().max()
+        assert (got.double() - wanted).abs().max() <= 1.05 * bar
+
+
 def test_the_first_backward_says_that_it_recomputes(monkeypatch):
-    monkeypatch.setattr(at, "_said_recompute", False)
+    monkeypatch.setattr(_torch_operator, "_said_recompute", False)
     q, k, v = (x.requires_grad_() for x in qkv())
     with pytest.warns(at.RecomputeWarning, match="no backward kernel"):
         at.scaled_dot_product_attention(q, k, v).sum().backward()
@@ -414,6 +458,13 @@ def test_forward_mode_is_refused_and_passed_on():
     from torch.autograd import forward_ad
 
     q, k, v = qkv()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(q, k)
+        with at.enable() as report:
+            with pytest.raises(NotImplementedError, match="forward AD"):  # PyTorch's own: of its backend for the CPU
+                functional.scaled_dot_product_attention(dual, k, v)
+            functional.scaled_dot_product_attention(q, k, v)
+        assert (report.served, report.passed_on) == (1, 1)
     with sdpa_kernel(SDPBackend.MATH):
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(q, k)
@@ -424,8 +475,7 @@ def test_forward_mode_is_refused_and_passed_on():
                 attest.attention(q, k, dual)
             with at.enable() as report:
                 o = functional.scaled_dot_product_attention(dual, k, v)
-                functional.scaled_dot_product_attention(q, k, v)
-            assert forward_ad.unpack_dual(o).tangent is not None and (report.served, report.passed_on) == (1, 1)
+            assert forward_ad.unpack_dual(o).tangent is not None and report.passed_on == 1
         with pytest.raises(attest.UnsupportedError, match="forward-mode"):
             torch.func.jvp(lambda q: at.scaled_dot_product_attention(q, k, v), (q,), (k,))
         assert attest.attention(q, k, v) is not None

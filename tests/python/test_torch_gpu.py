@@ -8,6 +8,7 @@ if not torch.cuda.is_available():
 
 import attest  # noqa: E402
 import attest.torch as at  # noqa: E402
+from attest import _transformers  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::attest.torch.RecomputeWarning")
@@ -126,10 +127,12 @@ def test_compiles_into_cuda_graphs():
         close(compiled(q, k, v) / 2, exact(q, k, v), q.dtype)
 
 
-def test_the_output_lies_as_q_does():
-    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in qkv())
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 1, 3), (1, 2, 0, 3), (0, 1, 3, 2)])
+def test_the_output_lies_as_q_does(order):
+    back = [order.index(axis) for axis in range(4)]
+    q, k, v = (x.permute(order).contiguous().permute(back) for x in qkv())
     o = at.scaled_dot_product_attention(q, k, v)
-    assert o.transpose(1, 2).is_contiguous()
+    assert o.stride() == q.stride()
     close(o, exact(q, k, v), q.dtype)
 
 
@@ -147,6 +150,39 @@ def test_gradients():
     wide = [x.detach().cpu().double().requires_grad_() for x in (q, k, v)]
     (theirs(*wide, enable_gqa=True) * weights.cpu()).sum().backward()
     for got, wanted in zip((q, k, v), wide):
+        torch.testing.assert_close(got.grad.cpu().double(), wanted.grad, rtol=0.05,
+                                   atol=0.02 * wanted.grad.abs().max().item())
+
+
+def capped(q, k, v, softcap, sinks):
+    """Of tensors in float64, (batch, rows, heads, d)."""
+    scores = softcap * torch.tanh(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 / softcap)
+    scores = torch.cat([scores, sinks[:, None, None].expand(*scores.shape[:3], 1)], -1)
+    return (scores.softmax(-1)[..., :-1] @ v).transpose(1, 2)
+
+
+@pytest.mark.parametrize("dtype, d, autocast, served", [
+    (torch.bfloat16, 64, False, True), (torch.float32, 64, False, False), (torch.float32, 64, True, True),
+    (torch.bfloat16, 320, False, False)])
+def test_softcap_and_sinks(dtype, d, autocast, served):
+    q, k, v = qkv(dtype=dtype, d=d)
+    sinks = torch.randn(8, device="cuda", dtype=dtype)
+    with at.enable() as report, torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+        o, _ = _transformers.attention_forward(torch.nn.Module(), q, k, v, None, is_causal=False, softcap=5.0, s_aux=sinks)
+    assert (report.served, report.passed_on) == ((1, 0) if served else (0, 1))
+    wanted = capped(*(x.cpu().double() for x in (q, k, v)), 5.0, sinks.cpu().double())
+    torch.testing.assert_close(o.cpu().double(), wanted, rtol=0, atol=3e-2)
+
+
+def test_gradients_of_softcap_and_sinks():
+    q, k, v = (x.requires_grad_() for x in qkv())
+    sinks = torch.randn(8, device="cuda").requires_grad_()
+    o, _ = _transformers.attention_forward(torch.nn.Module(), q, k, v, None, is_causal=False, softcap=5.0, s_aux=sinks)
+    weights = torch.randn(o.shape, device="cuda")
+    (o.float() * weights).sum().backward()
+    wide = [x.detach().cpu().double().requires_grad_() for x in (q, k, v, sinks)]
+    (capped(*wide[:3], 5.0, wide[3]) * weights.cpu()).sum().backward()
+    for got, wanted in zip((q, k, v, sinks), wide):
         torch.testing.assert_close(got.grad.cpu().double(), wanted.grad, rtol=0.05,
                                    atol=0.02 * wanted.grad.abs().max().item())
 

@@ -1,4 +1,5 @@
-"""test_transformers.py: a Llama-shaped decoder and a ViT give the same with attest as with PyTorch; where transformers is."""
+"""test_transformers.py: models give the same with attest as with PyTorch, what their attention is asked for included; where
+transformers is."""
 
 import copy
 
@@ -7,7 +8,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
 transformers = pytest.importorskip("transformers", reason="transformers is not here: its tests are left out")
 
+import attest  # noqa: E402
 import attest.torch as at  # noqa: E402
+from attest import _transformers  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what transformers and PyTorch say of each other
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -15,10 +20,10 @@ def registered():
     at.register_transformers()
 
 
-def both(kind, config):
+def both(kind, config, other="sdpa"):
     """The same random weights with each attention."""
     models = []
-    for name in ("sdpa", "attest"):
+    for name in (other, "attest"):
         torch.manual_seed(5)
         own = copy.deepcopy(config)  # a model looks at its configuration when it runs
         own._attn_implementation = name
@@ -64,3 +69,157 @@ def test_vision_transformer():
     image = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
         torch.testing.assert_close(ours(image).last_hidden_state, theirs(image).last_hidden_state, rtol=1e-4, atol=1e-4)
+
+
+TINY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "head_dim": 16, "vocab_size": 99, "max_position_embeddings": 64, "sliding_window": 8, "num_local_experts": 4,
+        "num_experts_per_tok": 2, "attn_logit_softcapping": 2.0, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+T5 = {"d_model": 64, "d_ff": 96, "d_kv": 16, "num_heads": 4, "num_layers": 2, "num_decoder_layers": 2, "vocab_size": 99,
+      "relative_attention_num_buckets": 8, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0,
+      "num_sparse_encoder_layers": 0, "num_sparse_decoder_layers": 0, "initializer_factor": 4.0}
+
+
+def close(got, wanted, bar=1e-4):
+    torch.testing.assert_close(got, wanted, rtol=bar, atol=bar * wanted.abs().max().item())
+
+
+def check_training(theirs, ours, **inputs):
+    """The same loss and the same gradient of every weight."""
+    losses = [model(**inputs).loss for model in (theirs, ours)]
+    close(losses[1], losses[0])
+    for loss in losses:
+        loss.backward()
+    graded = 0
+    for (name, want), got in zip(theirs.named_parameters(), ours.parameters()):
+        assert (want.grad is None) == (got.grad is None), name
+        if want.grad is not None:
+            close(got.grad, want.grad, 1e-3)
+            graded += "relative_attention_bias" in name or "sinks" in name or "attn" in name
+    assert graded
+
+
+@pytest.mark.parametrize("name, other, served", [
+    ("T5", "sdpa", 6), ("T5", "eager", 6), ("MT5", "sdpa", 6), ("UMT5", "eager", 6), ("SwitchTransformers", "eager", 6),
+    ("LongT5", "eager", 4)])  # whose encoder computes its local attention itself
+def test_position_bias(name, other, served):
+    """What the relative positions add to the scores reaches them, and its gradient the table that it is from."""
+    theirs, ours = both(getattr(transformers, name + "ForConditionalGeneration"), getattr(transformers, name + "Config")(**T5),
+                        other)
+    for model in (theirs, ours):  # its initial values are all but zero
+        for key, weight in model.named_parameters():
+            if "relative_attention_bias" in key:
+                weight.data = torch.linspace(-3, 3, weight.numel()).view_as(weight)
+    tokens, labels = torch.randint(2, 99, (2, 20)), torch.randint(2, 99, (2, 7))
+    mask = torch.ones_like(tokens)
+    mask[1, 15:] = 0
+    inputs = {"input_ids": tokens, "labels": labels, "attention_mask": mask}
+    with torch.no_grad(), at.enable() as report:
+        got = ours(**inputs).logits
+    assert (report.served, report.passed_on) == (served, 0)
+    with torch.no_grad():
+        close(got, theirs(**inputs).logits)
+    options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None}
+    assert torch.equal(ours.generate(tokens, **options), theirs.generate(tokens, **options))
+    check_training(theirs, ours, **inputs)
+
+
+def test_position_bias_of_wav2vec2_bert():
+    """Of each query's own, so with a batch."""
+    theirs, ours = both(transformers.Wav2Vec2BertModel, transformers.Wav2Vec2BertConfig(
+        hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, feature_projection_input_dim=20,
+        position_embeddings_type="relative_key", vocab_size=99), "eager")
+    sound = torch.randn(2, 30, 20)
+    with torch.no_grad(), at.enable() as report:
+        close(ours(sound).last_hidden_state, theirs(sound).last_hidden_state)
+    assert report.served == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("bias_dtype", [torch.float32, None])
+@pytest.mark.parametrize("mask", [None, "causal", "bool", "added"])
+@pytest.mark.parametrize("sink", [False, True])
+def test_position_bias_with_other_masks(dtype, bias_dtype, mask, sink):
+    q, k, v = (torch.randn(2, 4, rows, 16, dtype=dtype) for rows in (9, 13, 13))
+    bias = torch.randn(1, 4, 9, 13).to(bias_dtype or dtype)
+    hidden = {"bool": torch.rand(2, 1, 9, 13) > 0.3, "added": torch.randn(2, 1, 9, 13, dtype=dtype)}.get(mask)
+    sinks = torch.randn(4) if sink else None
+    o, _ = _transformers.attention_forward(torch.nn.Module(), q, k, v, hidden, is_causal=mask == "causal", position_bias=bias,
+                                           s_aux=sinks)
+    scores = q.double() @ k.double().transpose(-1, -2) / 4 + bias
+    if mask == "bool":
+        scores = scores.masked_fill(~hidden, float("-inf"))
+    elif mask == "added":
+        scores = scores + hidden
+    elif mask == "causal":
+        scores = scores.masked_fill(torch.ones(9, 13, dtype=torch.bool).triu(1), float("-inf"))
+    if sink:
+        scores = torch.cat([scores, sinks[:, None, None].expand(2, 4, 9, 1)], -1)
+    wanted = (scores.softmax(-1)[..., :13] @ v.double()).transpose(1, 2)
+    torch.testing.assert_close(o.double(), wanted, rtol=0, atol=1e-5 if dtype == torch.float32 else 3e-2)
+
+
+@pytest.mark.parametrize("named", [{"indices": torch.arange(3)}, {"block_indices": torch.arange(3)}, {"cache": object()},
+                                   {"head_mask": torch.ones(4)}, {"cu_seq_lens_q": torch.tensor([0, 2, 5])}, {"fate": 3}])
+def test_an_argument_that_is_not_understood_is_refused(named):
+    """Models have choices of keys there, which only their own kernels make."""
+    x = torch.randn(1, 4, 5, 16)
+    with pytest.raises(attest.UnsupportedError, match=f"does not know the argument {next(iter(named))}"):
+        _transformers.attention_forward(torch.nn.Module(), x, x, x, None, **named)
+
+
+def test_a_window_must_be_in_the_mask():
+    x = torch.randn(1, 4, 5, 16)
+    with pytest.raises(attest.UnsupportedError, match="sliding_window=3 is given for 5 keys"):
+        _transformers.attention_forward(torch.nn.Module(), x, x, x, None, sliding_window=3)
+    for named in ({"attention_mask": torch.ones(5, 5, dtype=torch.bool), "sliding_window": 3},
+                  {"attention_mask": None, "sliding_window": 5}):
+        assert _transformers.attention_forward(torch.nn.Module(), x, x, x, **named)[0].shape == (1, 5, 4, 16)
+
+
+def test_arguments_without_a_say_are_taken():
+    x = torch.randn(1, 4, 5, 16)
+    o, _ = _transformers.attention_forward(
+        torch.nn.Module(), x, x, x, None, position_ids=torch.arange(5), use_cache=True, output_attentions=False,
+        num_items_in_batch=torch.tensor(3), indices=None, fate=False)
+    wanted = torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+    torch.testing.assert_close(o, wanted.transpose(1, 2))
+
+
+@pytest.mark.parametrize("name", ["Gemma2", "GptOss"])
+def test_softcap_and_sinks(name):
+    """The same in prefill with padding, in generation, in training, and compiled."""
+    theirs, ours = both(getattr(transformers, name + "ForCausalLM"), getattr(transformers, name + "Config")(**TINY), "eager")
+    tokens = torch.randint(3, 99, (2, 20))
+    mask = torch.ones_like(tokens)
+    mask[1, :5] = 0
+    with torch.no_grad(), at.enable() as report:
+        got = ours(tokens, attention_mask=mask).logits
+    assert (report.served, report.passed_on) == (2, 0)
+    with torch.no_grad():
+        close(got[mask.bool()], theirs(tokens, attention_mask=mask).logits[mask.bool()])
+        compiled = torch.compile(ours.model, fullgraph=True, backend="aot_eager")
+        close(compiled(tokens, use_cache=False).last_hidden_state, theirs.model(tokens, use_cache=False).last_hidden_state)
+    options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None}
+    assert torch.equal(ours.generate(tokens, **options), theirs.generate(tokens, **options))
+    check_training(theirs, ours, input_ids=tokens, labels=tokens)
+
+
+@pytest.mark.parametrize("name, changed, reason", [
+    ("Gemma2", {"head_dim": 320}, "320"), ("Gemma2", {"attention_dropout": 0.5}, "dropout_p=0.5"),
+    ("Gemma2", {"dtype": torch.float64}, "float64"), ("GptOss", {"head_dim": 320}, "320"),
+    ("GptOss", {"attention_dropout": 0.5}, "dropout_p=0.5")])
+def test_softcap_and_sinks_fall_back(name, changed, reason):
+    config = getattr(transformers, name + "Config")(**{**TINY, **changed})
+    theirs, ours = both(getattr(transformers, name + "ForCausalLM"), config, "eager")
+    if "dtype" in changed:
+        theirs, ours = theirs.double(), ours.double()
+    tokens = torch.randint(3, 99, (2, 20))
+    if "attention_dropout" not in changed:
+        with torch.no_grad(), at.enable() as report:
+            close(ours(tokens).logits, theirs(tokens).logits)
+        assert report.served == 0
+    with at.enable() as report:
+        loss = ours.train()(tokens, labels=tokens).loss
+        loss.backward()
+    assert report.served == 0 and report.passed_on >= 2 and reason in str(report)
+    assert torch.isfinite(loss)

@@ -1,0 +1,125 @@
+"""_torch_report.py: a function in the place of PyTorch's, and which calls attest served there, which it passed on, and why."""
+
+from __future__ import annotations
+
+import threading
+from typing import Iterator, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch.nn import functional
+
+
+class Call(NamedTuple):
+    """Calls that were alike."""
+
+    query: Tuple[int, ...]  #: -1: a length that is not one number, as of a nested tensor
+    key: Tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+    mask: bool
+    is_causal: bool
+    reason: Optional[str]  #: why it was passed on; None: it was served
+
+    def __str__(self) -> str:
+        words = [f"q {self.query}", f"k {self.key}", str(self.dtype).replace("torch.", ""), self.device]
+        words += ["mask"] * self.mask + ["causal"] * self.is_causal
+        return " ".join(words) + (f": {self.reason}" if self.reason else "")
+
+
+class Report:
+    """Calls of scaled_dot_product_attention while it was patched: served by attest, or passed on to PyTorch.
+
+    Calls in code that torch.compile has compiled are counted as they run where they are served; those that were passed
+    on while it compiled are not counted. Ends the patch as a context manager, or by close().
+    """
+
+    _MOST = 1000  # kinds of calls; the rest are counted as one
+
+    def __init__(self) -> None:
+        self._counts: dict[Call, int] = {}
+        self._lock = threading.Lock()
+
+    def _add(self, call: Call) -> None:
+        with self._lock:
+            if len(self._counts) >= self._MOST and call not in self._counts:
+                call = Call((), (), torch.float32, "others", False, False, call.reason and "others")
+            self._counts[call] = self._counts.get(call, 0) + 1
+
+    def _sum(self, served: bool) -> int:
+        return sum(count for _, count in self._items(served))
+
+    def _items(self, served: bool) -> List[Tuple[Call, int]]:
+        with self._lock:
+            return [(call, count) for call, count in self._counts.items() if (call.reason is None) == served]
+
+    @property
+    def served(self) -> int:
+        """How many calls attest computed."""
+        return self._sum(True)
+
+    @property
+    def passed_on(self) -> int:
+        """How many calls went to PyTorch."""
+        return self._sum(False)
+
+    def calls(self) -> Iterator[Tuple[Call, int]]:
+        """Every kind of call with its count."""
+        yield from self._items(True)
+        yield from self._items(False)
+
+    def __str__(self) -> str:
+        lines = [f"{self.served} served by attest, {self.passed_on} passed on to PyTorch"]
+        for served, word in ((True, "served   "), (False, "passed on")):
+            lines += [f"{word} {count:6d}  {call}" for call, count in self._items(served)]
+        return "\n".join(lines)
+
+    def close(self) -> None:
+        """Undo the patch, if it is still this report's."""
+        close(self)
+
+    def __enter__(self) -> "Report":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+
+original = functional.scaled_dot_product_attention
+reports: List[Report] = []  # those that are open, the innermost last
+_changing = threading.Lock()
+
+
+def put(replacement) -> Report:
+    """`replacement` in the place of PyTorch's function, until the last report is closed."""
+    report = Report()
+    with _changing:
+        reports.append(report)
+        functional.scaled_dot_product_attention = replacement
+    return report
+
+
+def close(report: Report) -> None:
+    """PyTorch's function is back where no other report is open."""
+    with _changing:
+        if report in reports:
+            reports.remove(report)
+        if not reports:
+            functional.scaled_dot_product_attention = original
+
+
+def count(query, key, mask, is_causal, reason) -> None:
+    """One more call, served where there is no reason."""
+    call = Call(_sizes(query), _sizes(key), query.dtype, str(query.device), mask is not None, is_causal, reason)
+    for report in tuple(reports):
+        report._add(call)
+
+
+def count_served(query, key, mask, is_causal) -> None:
+    if reports:
+        count(query, key, mask, is_causal, None)
+
+
+def _sizes(x) -> Tuple[int, ...]:
+    if x.is_nested and x.layout is torch.strided:  # it has no shape
+        return (x.size(0), *(-1 for _ in range(x.dim() - 1)))
+    return tuple(size if type(size) is int else -1 for size in x.shape)

@@ -1,0 +1,186 @@
+"""test_torch_passed_on.py: what attest.torch.enable() must hand to PyTorch as it came, and the compilers that meet it there."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+
+import attest  # noqa: E402
+import attest.torch as at  # noqa: E402
+from torch._subclasses import FakeTensorMode  # noqa: E402
+from torch.nn import functional  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left  # noqa: E402
+
+theirs = functional.scaled_dot_product_attention
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(3)
+    yield
+    at.disable()
+
+
+def qkv(*shape):
+    return [torch.randn(shape or (2, 4, 17, 16)) for _ in range(3)]
+
+
+def nested(layout):
+    parts = [torch.randn(2, rows, 8) for rows in (3, 5)]
+    if layout is torch.strided:
+        return torch.nested.nested_tensor(parts)
+    return torch.nested.nested_tensor([x.transpose(0, 1) for x in parts], layout=layout).transpose(1, 2)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch calls both kinds a prototype
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_nested_tensors(layout, autocast):
+    x = nested(layout)
+    with torch.autocast("cpu", enabled=autocast):
+        assert "nested" in at.why_not(x, x, x).lower()
+        with pytest.raises(attest.UnsupportedError, match="(?i)nested"):
+            at.scaled_dot_product_attention(x, x, x)
+        with at.enable() as report:
+            o = functional.scaled_dot_product_attention(x, x, x)
+        wanted = theirs(x, x, x)
+    assert o.is_nested and (report.served, report.passed_on) == (0, 1) and "nested" in str(report).lower()
+    for got, want in zip(o.unbind(), wanted.unbind()):
+        torch.testing.assert_close(got, want)
+
+
+class Model(torch.nn.Module):
+    def forward(self, q, k, v):
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True) + q
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_script_compiles_pytorchs_function():
+    q, k, v = qkv()
+    layer = torch.nn.MultiheadAttention(16, 2, batch_first=True).eval()
+    with at.enable():
+        script = torch.jit.script(Model())
+        scripted_layer = torch.jit.script(layer)
+        assert "aten::scaled_dot_product_attention" in str(script.graph)
+        torch.testing.assert_close(script(q, k, v), theirs(q, k, v, is_causal=True) + q)
+    torch.testing.assert_close(script(q, k, v), theirs(q, k, v, is_causal=True) + q)
+    torch.testing.assert_close(scripted_layer(q[0], q[0], q[0])[0], layer(q[0], q[0], q[0])[0])
+
+
+def test_symbolic_traces_have_pytorchs_function():
+    q, k, v = qkv()
+    with at.enable():
+        program = torch.fx.symbolic_trace(Model())
+    assert any(node.target is theirs for node in program.graph.nodes)
+    torch.testing.assert_close(program(q, k, v), theirs(q, k, v, is_causal=True) + q)
+
+
+@pytest.mark.parametrize("bias", [causal_upper_left(17, 17), causal_upper_left(17, 23), causal_lower_right(17, 17)])
+def test_a_causal_bias_and_is_causal(bias):
+    """PyTorch refuses the two together."""
+    q, k, v = qkv()
+    assert "both set" in at.why_not(q, k, v, bias, is_causal=True)
+    for function in (theirs, at.scaled_dot_product_attention):
+        with pytest.raises(ValueError, match="CausalBias should not be used with causal=True"):
+            function(q, k, v, bias, is_causal=True)
+    with at.enable() as report, pytest.raises(ValueError, match="CausalBias should not be used with causal=True"):
+        functional.scaled_dot_product_attention(q, k, v, bias, is_causal=True)
+    assert report.served == 0
+
+
+def test_why_not_sees_what_is_computed():
+    """A causal bias, and float32 on a GPU under autocast, as scaled_dot_product_attention() takes them."""
+    q, k, v = qkv()
+    assert at.why_not(q, k, v, causal_lower_right(17, 17)) is None
+    enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    with FakeTensorMode():
+        x = torch.zeros(1, 2, 5, 8, device="cuda")
+        assert "float32 on a GPU" in at.why_not(x, x, x)
+        try:
+            torch.set_autocast_enabled("cuda", True)
+            torch.set_autocast_dtype("cuda", torch.float16)
+            assert at.why_not(x, x, x) is None
+            with at.enable() as report:
+                assert functional.scaled_dot_product_attention(x, x, x).dtype == torch.float16
+        finally:
+            torch.set_autocast_enabled("cuda", enabled)
+            torch.set_autocast_dtype("cuda", dtype)
+    assert report.passed_on == 0
+
+
+@pytest.mark.parametrize("backends, served", [
+    (SDPBackend.MATH, False), (SDPBackend.FLASH_ATTENTION, False), ([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], False),
+    ([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION], True),
+    ([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH], True)])
+@pytest.mark.parametrize("mask", [False, True])
+def test_forbidden_backends_leave_the_choice_to_pytorch(backends, served, mask):
+    q, k, v = qkv()
+    mask = torch.rand(17, 17) > 0.3 if mask else None
+    with at.enable() as report, sdpa_kernel(backends):
+        o = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        assert torch.equal(o, theirs(q, k, v, attn_mask=mask)) or served
+        assert at.scaled_dot_product_attention(q, k, v, attn_mask=mask) is not None  # by name it is attest
+    assert (report.served, report.passed_on) == ((2, 0) if served else (1, 1))
+    assert served or "sdpa_kernel() or torch.backends.cuda forbids" in str(report)
+    with at.enable() as report:
+        functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    assert report.served == 1
+
+
+def test_forbidden_backends_in_a_compiled_program():
+    def model(q, k, v):
+        with sdpa_kernel(SDPBackend.MATH):
+            return functional.scaled_dot_product_attention(q, k, v)
+
+    q, k, v = qkv()
+    with at.enable() as report:
+        compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(compiled(q, k, v), theirs(q, k, v))
+        torch.testing.assert_close(torch.compile(Model(), fullgraph=True, backend="aot_eager")(q, k, v),
+                                   theirs(q, k, v, is_causal=True) + q)
+    assert report.served == 1
+
+
+@pytest.mark.parametrize("mistake", [{"query": "words"}, {"attn_mask": True}, {"is_causal": 1}, {"enable_gqa": None}])
+def test_wrong_types_are_told_by_pytorch(mistake):
+    q, k, v = qkv()
+    arguments = (mistake.pop("query", q), k, v)
+    with pytest.raises(TypeError) as wanted:
+        theirs(*arguments, **mistake)
+    with at.enable(), pytest.raises(TypeError) as got:
+        functional.scaled_dot_product_attention(*arguments, **mistake)
+    assert str(got.value) == str(wanted.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("least", [float("-inf"), "finfo"])
+@pytest.mark.parametrize("expanded", [False, True])
+@pytest.mark.parametrize("all_hidden", [False, True])
+def test_masks_as_models_make_them(dtype, least, expanded, all_hidden):
+    """Added, hiding with -inf or the least number, one row of keys or expanded without a copy; a row may see nothing."""
+    q, k, v = (x.to(dtype) for x in qkv())
+    hidden = torch.rand(2, 1, 1 if expanded else 17, 17) > 0.6
+    if all_hidden:
+        hidden[1, :, 0] = True
+    mask = torch.zeros(hidden.shape, dtype=dtype).masked_fill(hidden, torch.finfo(dtype).min if least == "finfo" else least)
+    mask = mask.expand(2, 4, 17, 17) if expanded else mask
+    wanted = theirs(q.float(), k.float(), v.float(), attn_mask=mask.float())
+    with at.enable() as report:
+        o = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    assert report.served == 1
+    torch.testing.assert_close(o.float(), wanted, rtol=0, atol={2: 3e-2 if dtype is torch.bfloat16 else 4e-3}.get(dtype.itemsize, 3e-6))
+
+
+@pytest.mark.filterwarnings("ignore::attest.torch.RecomputeWarning")
+@pytest.mark.parametrize("least", [float("-inf"), torch.finfo(torch.float32).min])
+def test_gradients_of_rows_that_see_nothing(least):
+    """Hidden by the least number a row sees every key alike: its gradient is no multiple of the right one."""
+    tensors = [x.requires_grad_() for x in qkv()]
+    mask = torch.zeros(17, 17).masked_fill(torch.rand(17, 17) > 0.6, least)
+    mask[3] = least
+    gradients = []
+    for function in (at.scaled_dot_product_attention, theirs):
+        with sdpa_kernel(SDPBackend.MATH):
+            gradients.append(torch.autograd.grad((function(*tensors, attn_mask=mask) ** 2).sum(), tensors))
+    for got, wanted in zip(*gradients):
+        torch.testing.assert_close(got, wanted.nan_to_num(), rtol=1e-4, atol=1e-5)
