@@ -1,5 +1,8 @@
 # evidence.mk: digests of the sources that the library does not hold, and the check of the attestations.
-DIGESTED_CPU := src/attention/cpu/forward.c src/cpu/pool.c src/attention/cpu/redo.c
+# The CPU engine of an operation at an instruction set: the file of that set, and what all sets share.
+OPERATIONS   := $(shell sed -nE 's/^ATT_OPERATION\((.*)\)$$/\1/p' kernels/operations.def)
+isa_files     = $(wildcard src/$(1)/cpu/*_$(2).c)
+shared_files  = $(filter-out $(foreach isa,portable avx2 avx512 amx,$(call isa_files,$(1),$(isa))),$(wildcard src/$(1)/cpu/*.c)) src/cpu/pool.c
 DIGESTS      := $(BUILD)/obj/source_digests.o
 
 # The laboratory in two parts. A change of the first makes every statement stale; one of the second makes their times stale,
@@ -8,7 +11,7 @@ DIGESTS      := $(BUILD)/obj/source_digests.o
 #           protocol and the bar, what is run and what certify makes of it
 #   clock   decides times: timers, sampling, statistics, floors
 ORACLE_FILES := $(sort $(wildcard src/*/ref/*.[ch]) src/base/dtype.c src/base/dtype.h)
-JUDGE_FILES  := $(ORACLE_FILES) $(sort $(wildcard lab/verify/*.[ch] lab/tensors/*.[ch] lab/problem/*.[ch]) \
+JUDGE_FILES  := $(ORACLE_FILES) $(sort $(wildcard lab/verify/*.[ch] lab/tensors/*.[ch] lab/problem/*.[ch] $(OPERATIONS:%=lab/%/*.[ch])) \
                 $(wildcard lab/subject/subject.[ch] lab/subject/peer*.[ch] lab/base/random.[ch]) \
                 $(wildcard lab/evidence/certify.[ch] lab/evidence/chosen.[ch] lab/evidence/predicate.[ch]))
 CLOCK_FILES  := $(sort $(wildcard lab/measure/*.[ch] lab/statistics/*.[ch] lab/plan/plan_floor.[ch] lab/plan/plan_live.c) \
@@ -24,9 +27,9 @@ $(BUILD)/source_digests: scripts/source_digests.c lab/evidence/closure.c lab/evi
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/source_digests.c: $(BUILD)/source_digests $(wildcard src/cpu/* src/*/cpu/* include/*) $(JUDGE_FILES) $(CLOCK_FILES) $(HOST_FILES) $(GPU_TEST_FILES) $(CUDA_OUT)/embedded.list
+$(BUILD)/source_digests.c: $(BUILD)/source_digests mk/evidence.mk $(wildcard src/cpu/* src/*/cpu/* include/*) $(JUDGE_FILES) $(CLOCK_FILES) $(HOST_FILES) $(GPU_TEST_FILES) $(CUDA_OUT)/embedded.list
 	@$< $(CUDA_OUT)/nvcc.flags '$(OPT) $(CFLAGS)' \
-	    $(foreach isa,portable avx2 avx512 amx,$(isa) '$(ISA_$(isa))' src/attention/cpu/isa_$(isa).c $(DIGESTED_CPU) --) \
+	    $(foreach operation,$(OPERATIONS),$(foreach isa,portable avx2 avx512 amx,$(if $(call isa_files,$(operation),$(isa)),$(operation)_$(isa) '$(ISA_$(isa))' $(call isa_files,$(operation),$(isa)) $(call shared_files,$(operation)) --))) \
 	    judge --texts $(JUDGE_FILES) -- clock --texts $(CLOCK_FILES) -- \
 	    host --texts $(HOST_FILES) -- gpu_tests --bytes $(GPU_TEST_FILES) >$@.new
 	@mv $@.new $@

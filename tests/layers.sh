@@ -48,8 +48,11 @@ check_includes() {
             text = text " src/cpu src/cuda src/core"
             for (i = 1; i <= count; i++)
                 text = text " src/" names[i] "/cpu src/" names[i] "/cuda src/" names[i]
-            text = text " lab/base lab/statistics lab/problem lab/plan lab/tensors lab/subject lab/verify" \
-                        " lab/measure lab/tune lab/evidence lab/profile lab/doctor lab/report cli python"
+            text = text " lab/base lab/statistics lab/problem lab/tensors"
+            for (i = 1; i <= count; i++)
+                text = text " lab/" names[i]
+            text = text " lab/plan lab/subject lab/verify lab/measure lab/tune lab/evidence lab/profile lab/doctor" \
+                        " lab/report cli python"
             count = split(text, layers, " ")
             for (i = 1; i <= count; i++)
                 rank[layers[i]] = i

@@ -54,8 +54,9 @@ bool lab_code_digests_of(lab_code_digests *digests, const att_kernel_row *row, i
     *digests = (lab_code_digests){.source = ""};
     if (row->cuda)
         return gpu_digests(digests, row->cuda, cc, why);
-    snprintf(digests->source, sizeof digests->source, "%s",
-             lab_built_digest(lab_isa_name(row->isa)));
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", row->family->operation->name, lab_isa_name(row->isa));
+    snprintf(digests->source, sizeof digests->source, "%s", lab_built_digest(name));
     snprintf(digests->compiler, sizeof digests->compiler, "%s", lab_compiler());
     snprintf(digests->flags, sizeof digests->flags, "%s", lab_built_flags);
     return true;

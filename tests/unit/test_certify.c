@@ -255,15 +255,15 @@ static json_t *error_of(double plain, double largest, double bar) {
 
 /* An entry about a problem as certify would write it, errors a quarter of their bars. */
 static json_t *entry_of(const lab_spec *spec, const char *kernel, const char *code) {
-    const att_problem *p = &spec->problem;
-    const bool lse = p->features & ATT_LSE;
+    const lab_output output = spec->operation->output(spec);
+    const bool lse = output.lse;
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
     return json_pack(
         "{s:s, s:{s:s, s:[i,i,i], s:s}, s:{s:s, s:o, s:o, s:i, s:i}}", "problem", line,
-        "launch", "kernel", lab_verify_is_empty(p) ? "" : kernel, "grid", 1, 1, 1,
+        "launch", "kernel", output.none ? "" : kernel, "grid", 1, 1, 1,
         "code_sha256", code, "verify", "outcome", "pass", "error_o",
-        error_of(0.001, 1.5, lab_bar_of_o(0.001, 1.5, p->dtype_o)), "error_lse",
+        error_of(0.001, 1.5, lab_bar_of_o(0.001, 1.5, output.dtype)), "error_lse",
         error_of(lse ? 1e-6 : 0.0, lse ? 7.0 : 0.0, lse ? lab_bar_of_lse(1e-6, 7.0) : 0.0),
         "rows_checked", 1, "rows_total", 1);
 }

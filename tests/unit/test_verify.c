@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "lab/attention/attention_lab.h"
 #include "lab/base/random.h"
 #include "lab/tensors/tensors_turn.h"
 #include "lab/tensors/verify_rows.h"
@@ -216,13 +217,12 @@ static void test_outputs__sampled__checks_ends_and_sees_unwritten_rows(void **st
 static uint64_t foreseen_seed;
 enum { SAMPLED_WORK = 100000 };
 
-static att_status foresee_prepare(const lab_subject *subject, const att_problem *problem,
+static att_status foresee_prepare(const lab_subject *subject, const lab_spec *spec,
                                   void **state, lab_message *why) {
     (void)subject, (void)why;
     lab_tensors *known = calloc(1, sizeof *known);
     assert_non_null(known);
-    assert_true(lab_spec_parse(&known->spec, subject->self, NULL));
-    known->spec.problem = *problem;
+    known->spec = *spec;
     *state = known;
     return ATT_OK;
 }
@@ -237,9 +237,10 @@ static const char *foresee_kernel(const void *state) {
     return NULL;
 }
 
-static att_status foresee_run(void *state, const att_args *args, void *workspace, void *stream,
-                              lab_message *why) {
-    (void)workspace, (void)stream, (void)why;
+static att_status foresee_run(void *state, const lab_operation *operation, const lab_args *all,
+                              void *workspace, void *stream, lab_message *why) {
+    const att_args *args = &all->attention;
+    (void)operation, (void)workspace, (void)stream, (void)why;
     lab_tensors *known = state;
     const att_problem *p = &known->spec.problem;
     double *logits = malloc((size_t)p->seq_k * sizeof *logits), o[64], lse;
