@@ -66,8 +66,7 @@ static void put_kernels(FILE *text, const contexts *c) {
         lab_table_cell(table, "%s", kernel.available ? "yes" : "no");
         lab_table_cell(table, "%s", lab_origin_name(kernel.origin));
         cli_evidence_cell(&c->judgement, kernel.id, evidence, sizeof evidence);
-        if (kernel.unattested)
-            snprintf(evidence, sizeof evidence, "unattested, off");
+        cli_evidence_targets(&kernel, evidence, sizeof evidence);
         lab_table_cell(table, "%s", evidence);
         lab_table_cell(table, "%s", kernel.summary);
     }

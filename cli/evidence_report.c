@@ -15,6 +15,17 @@ void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char 
     }
 }
 
+void cli_evidence_targets(const att_kernel_info *kernel, char *buf, size_t n) {
+    char missing[64] = "";
+    const size_t used = strlen(buf);
+    if (kernel->unattested)
+        snprintf(buf, n, "unattested, off");
+    else if (!kernel->user && !kernel->rung)
+        lab_kernel_unattested_by_id(kernel->id, missing, sizeof missing);
+    if (*missing)
+        snprintf(buf + used, n - used, "; off on %s", missing);
+}
+
 json_t *cli_evidence_array(const lab_judgement *judgement, const char *kernel) {
     json_t *array = json_array();
     for (size_t i = 0; i < judgement->count; i++) {

@@ -10,6 +10,9 @@
 /* "h200: current, l4: missing" of one kernel; "-" where no device with evidence runs it. */
 void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char *buf, size_t n);
 
+/* Put behind it what is off for want of evidence: "unattested, off"; "; off on sm_80 sm_86". */
+void cli_evidence_targets(const att_kernel_info *kernel, char *buf, size_t n);
+
 /* The same as an array of objects. */
 json_t *cli_evidence_array(const lab_judgement *judgement, const char *kernel);
 

@@ -264,7 +264,8 @@ enum {
     /* float32 on AMX, as three bfloat16 parts: as accurate as FMA, and faster where the tile unit
      * is not shared or throttled, as it is on many hosts. */
     ATT_AMX_F32 = 1u << 1,
-    /* Kernels whose evidence is not complete may be chosen (also by ATTEST_ALLOW_UNATTESTED=1). */
+    /* Kernels whose evidence is not complete may be chosen (also by ATTEST_ALLOW_UNATTESTED=1): among them every GPU kernel
+     * on an architecture that has none. `attest certify` certifies them on the machine at hand. */
     ATT_ALLOW_UNATTESTED = 1u << 2,
     /* On a GPU, a run does not ask the driver whether each array lies where the GPU can reach it: for callers
      * whose arrays tell their device themselves. Saves a driver call an array; a wrong address is then a fault
@@ -496,7 +497,7 @@ typedef struct att_kernel_info {
     int32_t tile_m, tile_n, stages, warps; /* GPU: of a block */
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
     int32_t
-        unattested; /* 1: its evidence is not complete, and only ATT_ALLOW_UNATTESTED lets it serve */
+        unattested; /* 1: no complete evidence on this GPU's architecture (of a CPU context: on any); only ATT_ALLOW_UNATTESTED lets it serve */
     const char *operation; /* what it computes: "attention", "merge" */
 } att_kernel_info;
 

@@ -45,4 +45,4 @@ $(BUILD)/liblab.a: $(DIGESTS)
 test-evidence: $(BUILD)/attest
 	@$(BUILD)/attest certify --check --evidence evidence
 
-$(BUILD)/obj/tests/unit/test_certify.o $(BUILD)/obj/tests/unit/test_host_tests.o: CPPFLAGS += -DSUITES='"$(abspath suites)"'
+$(addprefix $(BUILD)/obj/tests/unit/,test_attested.o test_certify.o test_host_tests.o): CPPFLAGS += -DSUITES='"$(abspath suites)"'

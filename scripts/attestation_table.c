@@ -48,24 +48,28 @@ static bool has_evidence(const lab_evidence *evidence, const char *kernel) {
     return false;
 }
 
-/* Rows that are off, and rows that are on though no device has evidence of them. */
+/* Rows that are on though no device has evidence of them, and rows that are off. */
 static void put_rest(const lab_evidence *evidence) {
-    size_t bare = 0, off = 0;
+    size_t bare = 0, off = 0, partly = 0;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        off += row->unattested;
-        bare += lab_kernel_ships_attested(row) && !has_evidence(evidence, row->id);
+        char missing[64];
+        lab_kernel_unattested_on(row, missing, sizeof missing);
+        const bool none = row->cuda && !att_row_attested_targets(row);
+        off += row->unattested || none;
+        partly += *missing && !none && !row->unattested;
+        bare += !row->unattested && !none && !(row->cuda && row->cuda->role == ATT_ROLE_RUNG) &&
+                !has_evidence(evidence, row->id);
     }
     if (bare > 0)
         printf(
             "- %zu production kernels have no attestation on any device; `attest info` shows "
             "which.\n",
             bare);
-    if (off > 0)
-        printf("- %zu kernels are marked unattested, and off; `attest info` shows which.\n",
-               off);
-    else
-        puts("- No kernel is marked unattested.");
+    printf("- %zu kernels are for architectures without evidence alone, or marked unattested: off "
+           "by default. %zu more are attested on some of their architectures, and off on the "
+           "others. `attest info` shows which.\n",
+           off, partly);
 }
 
 static void put_kernel(const lab_exhibit *e) {

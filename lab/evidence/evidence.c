@@ -38,8 +38,30 @@ void lab_evidence_free(lab_evidence *evidence) {
     *evidence = (lab_evidence){.count = 0};
 }
 
-bool lab_kernel_ships_attested(const att_kernel_row *row) {
-    return !row->unattested && (!row->cuda || row->cuda->role != ATT_ROLE_RUNG);
+bool lab_kernel_ships_attested(const att_kernel_row *row, int cc) {
+    if (row->unattested || !lab_row_has_problems(row))
+        return false;
+    return !row->cuda || (row->cuda->role != ATT_ROLE_RUNG &&
+                          att_row_attested_targets(row) & att_cuda_target_bit(cc));
+}
+
+void lab_kernel_unattested_on(const att_kernel_row *row, char *buf, size_t n) {
+    static const int capabilities[] = {80, 86, 89, 90};
+    const uint32_t missing =
+        row->cuda ? row->cuda->targets & ~att_row_attested_targets(row) : 0;
+    size_t used = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0] && used < n; i++)
+        if (missing & att_cuda_target_bit(capabilities[i]))
+            used += (size_t)snprintf(buf + used, n - used, "%ssm_%d", used ? " " : "",
+                                     capabilities[i]);
+}
+
+void lab_kernel_unattested_by_id(const char *id, char *buf, size_t n) {
+    buf[0] = '\0';
+    for (size_t i = 0; i < att_registry_count(); i++)
+        if (strcmp(att_registry_row(i)->id, id) == 0)
+            lab_kernel_unattested_on(att_registry_row(i), buf, n);
 }
 
 bool lab_kernel_runs_on(const att_kernel_row *row, int cc, att_isa isa) {

@@ -67,8 +67,14 @@ typedef struct lab_evidence {
 bool lab_evidence_read(lab_evidence *evidence, const char *folder, lab_message *why);
 void lab_evidence_free(lab_evidence *evidence);
 
-/* Does the kernel ship as attested? Steps of the ladder do not, nor do rows that are marked. */
-bool lab_kernel_ships_attested(const att_kernel_row *row);
+/* Does the kernel ship as attested for compute capability `cc`, of a CPU kernel 0? Steps of the ladder do not, nor do rows that are
+ * marked, rows for architectures without evidence, and those of operations that the laboratory has no problems of. */
+bool lab_kernel_ships_attested(const att_kernel_row *row, int cc);
+
+/* "sm_80 sm_86": architectures of the kernel for which it ships without evidence; "" where there is none. */
+void lab_kernel_unattested_on(const att_kernel_row *row, char *buf, size_t n);
+
+void lab_kernel_unattested_by_id(const char *id, char *buf, size_t n);
 
 /* Is the kernel one that a machine of this kind runs? */
 bool lab_kernel_runs_on(const att_kernel_row *row, int cc, att_isa isa);

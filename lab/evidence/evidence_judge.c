@@ -62,7 +62,8 @@ static bool judge_place(bench_of_judges *b, const char *place, int cc, att_isa i
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         const bool filed = lab_evidence_exhibit(b->evidence, place, row->id);
-        const bool wanted = lab_kernel_ships_attested(row) && lab_kernel_runs_on(row, cc, isa);
+        const bool wanted =
+            lab_kernel_ships_attested(row, cc) && lab_kernel_runs_on(row, cc, isa);
         if ((wanted || filed) && !judge_row(b, place, row, wanted ? required : NULL))
             return false;
     }

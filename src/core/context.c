@@ -244,7 +244,7 @@ att_status att_kernel_query(const att_context *ctx, size_t i, att_kernel_info *i
         .isa = row->isa,
         .available = att_row_available(row, &ctx->limits),
         .role = att_row_role(row),
-        .unattested = row->unattested,
+        .unattested = att_row_unattested(row, &ctx->limits),
         .origin = ATT_FROM_LIBRARY,
         .d_qk = row->family->d_most,
         .d_v = row->family->d_most,

@@ -65,6 +65,17 @@ bool att_kernel_matches(const char *id, const char *pattern) {
     return strcmp(id, pattern) == 0;
 }
 
+uint32_t att_row_attested_targets(const att_kernel_row *row) {
+    static const uint32_t attested = 0
+#define ATT_ATTESTED(sm) | ATT_##sm
+#include "kernels/kernels.def"
+        ;
+    if (!row->cuda || row->unattested)
+        return 0;
+    return row->cuda->role == ATT_ROLE_RUNG || row->scope ? row->cuda->targets
+                                                          : row->cuda->targets & attested;
+}
+
 const char *att_row_role(const att_kernel_row *row) {
     static const char *const roles[] = {
         [ATT_ROLE_PLAIN] = "plain",   [ATT_ROLE_GENERAL] = "general",

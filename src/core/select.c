@@ -10,11 +10,24 @@ static bool matches(const att_kernel_row *row, const att_limits *limits, att_ref
     return true;
 }
 
+bool att_row_unattested(const att_kernel_row *row, const att_limits *limits) {
+    if (!row->cuda || row->unattested)
+        return row->unattested;
+    const uint32_t attested = att_row_attested_targets(row);
+    return limits->gpu ? !(attested & att_cuda_target_of(limits->gpu)) : !attested;
+}
+
 static bool is_attested(const att_kernel_row *row, const att_limits *limits,
                         att_refusal *refusal) {
+    const bool holds = limits->allow_unattested || !att_row_unattested(row, limits);
     ATT_CONDITION(
-        !row->unattested || limits->allow_unattested, "flags",
+        holds || !row->unattested, "flags",
         "is unattested: its evidence is not complete; ATT_ALLOW_UNATTESTED allows it");
+    ATT_CONDITION(
+        holds, "flags",
+        "has no evidence on compute capability %d.%d; run 'attest certify' here, then "
+        "set ATTEST_ALLOW_UNATTESTED=1 or ATT_ALLOW_UNATTESTED",
+        limits->gpu->cc / 10, limits->gpu->cc % 10);
     return true;
 }
 

@@ -12,6 +12,10 @@ const att_kernel_row *att_rows_at(const att_limits *limits, size_t i);
 bool att_row_serves(const att_kernel_row *row, const att_limits *limits,
                     const att_operation *operation, const void *problem, att_refusal *refusal);
 
+/* Does the row serve only where ATT_ALLOW_UNATTESTED allows it: marked so, or without evidence for the architecture of the
+ * context's GPU (without a GPU: for any)? */
+bool att_row_unattested(const att_kernel_row *row, const att_limits *limits);
+
 /* Could the context run this row at all, on some problem? */
 bool att_row_available(const att_kernel_row *row, const att_limits *limits);
 

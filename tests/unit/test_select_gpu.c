@@ -15,7 +15,10 @@ static att_cuda_limits gpu;
 
 static att_limits limits_of(int cc, int shared_kib, bool allow_slow, const char *kernel) {
     gpu = (att_cuda_limits){.cc = cc, .sms = 100, .shared_per_block = shared_kib << 10};
-    att_limits limits = {.device = ATT_DEVICE_CUDA, .gpu = &gpu, .allow_slow = allow_slow};
+    att_limits limits = {.device = ATT_DEVICE_CUDA,
+                         .gpu = &gpu,
+                         .allow_slow = allow_slow,
+                         .allow_unattested = cc != 90}; /* attested on sm_90 alone */
     snprintf(limits.kernel, sizeof limits.kernel, "%s", kernel);
     return limits;
 }
