@@ -1,8 +1,8 @@
 /* test_hopper_barriers.c: who waits for whom in fwd_sm90. The warp that loads, the warp that stores and the warpgroups are agents
  * that run until they wait, in random order; barriers have phases as those in shared memory do. Whatever the order, somebody must
  * be able to go on until all are done, and no barrier may be two phases past one that somebody still waits for: there the wait
- * would go by the wrong phase. The steps are those of kernels/fwd_sm90.cu, fwd_sm90_load.cuh and fwd_sm90_store.cuh; what is
- * computed between them does not matter. */
+ * would go by the wrong phase. The steps are those of kernels/fwd_sm90.cu, fwd_sm90_load.cuh and fwd_sm90_store.cuh, function by
+ * function under the same names, which test_hopper_steps.c checks; what is computed between them does not matter. */
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -56,7 +56,8 @@ typedef struct model {
     barrier k_full[PLACES_MOST], k_empty[PLACES_MOST], v_full[PLACES_MOST],
         v_empty[PLACES_MOST];
     barrier q_full[2 * GROUPS_MOST], q_empty[2 * GROUPS_MOST], o_full[GROUPS_MOST],
-        o_empty[GROUPS_MOST], tile_full[RECORDS], tile_empty[RECORDS], turn[GROUPS_MOST];
+        o_empty[GROUPS_MOST], tile_full[RECORDS], tile_empty[RECORDS], turn[GROUPS_MOST],
+        stored;
     bool ran_ahead;
 } model;
 
@@ -117,8 +118,12 @@ static bool owns_o(void) {
     return m.shape.layout == RICH || m.shape.layout == ONE_Q;
 }
 
+static bool two_q(void) {
+    return m.shape.layout != POOR;
+}
+
 static bool carries(void) {
-    return m.variant.carry && m.shape.layout != POOR;
+    return m.variant.carry && two_q();
 }
 
 static int q_places(void) {
@@ -129,71 +134,111 @@ static int q_place(int n, int group) {
     return n % q_places() * m.shape.groups + group;
 }
 
+/* The planted fault: Q of a warpgroup without rows is freed after its last V. */
+static void free_q_late(const agent *a) {
+    if (owns_o() && m.variant.idle_q_late)
+        arrive(&m.q_empty[q_place(a->n, a->group)]);
+}
+
 /* ------------------------------------------------------------------- loading, storing */
 
-static void load_q(agent *a, int group) {
-    if (a->n >= q_places())
-        wait(a, &m.q_empty[q_place(a->n, group)], a->n / q_places() - 1);
-    arrive(&m.q_full[q_place(a->n, group)]);
+static void leave(agent *a, int n) {
+    (void)a;
+    arrive(&m.tile_empty[n % RECORDS]);
+}
+
+/* The record of a tile, or the one that says that there are no more. */
+static void announce(agent *a) {
+    a->n++;
+    wait_empty(a, m.tile_empty, a->n, RECORDS);
+    if (a->n == m.tile_count)
+        arrive(&m.tile_full[a->n % RECORDS]);
+    else
+        arrive(&m.tile_full[a->n % RECORDS]);
+}
+
+static bool next_tile(agent *a) {
+    if (a->n + 1 < m.tile_count) {
+        announce(a);
+        return true;
+    }
+    announce(a);
+    return false;
+}
+
+static void load_keys(agent *a, barrier *full, const barrier *empty, int use, int places) {
+    wait_empty(a, empty, use, places);
+    arrive(&full[use % places]);
 }
 
 static void load_k(agent *a) {
-    wait_empty(a, m.k_empty, a->k, m.shape.k_places);
-    arrive(&m.k_full[a->k++ % m.shape.k_places]);
+    load_keys(a, m.k_full, m.k_empty, a->k, m.shape.k_places);
+    a->k++;
 }
 
 static void load_v(agent *a) {
-    wait_empty(a, m.v_empty, a->v, m.shape.v_places);
-    arrive(&m.v_full[a->v++ % m.shape.v_places]);
+    load_keys(a, m.v_full, m.v_empty, a->v, m.shape.v_places);
+    a->v++;
+}
+
+static void load_q(agent *a, int group) {
+    const int which = q_place(a->n, group);
+    barrier *full = &m.q_full[which];
+    if (a->n >= q_places())
+        wait(a, &m.q_empty[which], a->n / q_places() - 1);
+    arrive(full);
 }
 
 static void produce(agent *a) {
-    for (;; a->n++) {
-        wait_empty(a, m.tile_empty, a->n, RECORDS);
-        arrive(&m.tile_full[a->n % RECORDS]);
-        if (a->n == m.tile_count)
-            break;
+    a->n = -1;
+    while (next_tile(a)) {
         for (int j = 0; j < m.tiles[a->n].keys; j++) {
             if (j == 0)
                 load_q(a, 0);
             load_k(a);
             for (int group = 1; j == 0 && group < m.shape.groups; group++)
                 load_q(a, group);
-            if (a->v + 1 < a->k && (m.shape.layout != POOR || j > 0))
+            if (a->v + 1 < a->k && (two_q() || j > 0))
                 load_v(a);
             if (j == 0 && a->n > 0)
-                arrive(&m.tile_empty[(a->n - 1) % RECORDS]);
+                leave(a, a->n - 1);
         }
-        if (m.shape.layout == POOR)
+        if (!two_q())
             load_v(a);
     }
-    if (a->v < a->k)
+    if (two_q() && a->v < a->k)
         load_v(a);
     if (a->n > 0)
-        arrive(&m.tile_empty[(a->n - 1) % RECORDS]);
+        leave(a, a->n - 1);
 }
 
 static void send(agent *a) {
-    for (; a->n < m.tile_count; a->n++) {
+    for (;; a->n++) {
         wait_full(a, m.tile_full, a->n, RECORDS);
+        if (a->n == m.tile_count)
+            break;
         for (int group = 0; group < m.shape.groups; group++) {
             wait(a, &m.o_full[group], a->n);
-            if (m.shape.layout != POOR)
+            if (two_q())
                 arrive(&m.o_empty[group]);
             if (!owns_o())
                 arrive(&m.q_empty[q_place(a->n, group)]);
         }
         arrive(&m.tile_empty[a->n % RECORDS]);
     }
+    arrive(&m.stored);
 }
 
 /* ------------------------------------------------------------------------ warpgroups */
 
+static void sync(agent *a, barrier *b) {
+    arrive(b);
+    wait(a, b, a->took++);
+}
+
 static void wait_turn(agent *a) {
-    if (!m.variant.turns)
-        return;
-    arrive(&m.turn[a->group]);
-    wait(a, &m.turn[a->group], a->took++);
+    if (m.variant.turns)
+        sync(a, &m.turn[a->group]);
 }
 
 static void pass_turn(agent *a) {
@@ -233,20 +278,39 @@ static void skip_v(agent *a, int count) {
     }
 }
 
-static void free_q(agent *a, int n) {
-    arrive(&m.q_empty[q_place(n, a->group)]);
-}
-
 static void wait_q(agent *a) {
     wait(a, &m.q_full[q_place(a->n, a->group)], a->n / q_places());
 }
 
-/* O of tile `n` goes to the storing warp. */
-static void finish(agent *a, int n) {
-    if (m.shape.layout != POOR && n > 0 && !m.variant.o_not_waited)
-        wait(a, &m.o_empty[a->group], n - 1);
+static void take_q(agent *a) {
+    wait_q(a);
+}
+
+static void release_q_early(agent *a) {
+    if (m.shape.layout == ONE_Q)
+        arrive(&m.q_empty[q_place(a->n, a->group)]);
+}
+
+static void release_q(agent *a) {
+    if (m.shape.layout == RICH)
+        arrive(&m.q_empty[q_place(a->n, a->group)]);
+}
+
+/* For O of the tile before. */
+static void wait_o_place(agent *a) {
+    if (two_q() && !m.variant.o_not_waited)
+        wait_empty(a, &m.o_empty[a->group], a->n - 1, 1);
+}
+
+/* O of the tile before goes to the storing warp. */
+static void finish_rows(agent *a) {
     arrive(&m.o_full[a->group]);
-    arrive(&m.tile_empty[n % RECORDS]);
+    arrive(&m.tile_empty[(a->n - 1) % RECORDS]);
+}
+
+/* After O has left, rows are computed again. */
+static void redo_rows(agent *a) {
+    wait(a, &m.stored, 0);
 }
 
 static bool is_idle(const agent *a) {
@@ -256,14 +320,17 @@ static bool is_idle(const agent *a) {
 static void pass_tile(agent *a) {
     wait_q(a);
     if (owns_o() && !m.variant.idle_q_late)
-        free_q(a, a->n);
+        arrive(&m.q_empty[q_place(a->n, a->group)]);
     for (int j = 0; j < m.tiles[a->n].keys; j++) {
         skip_k(a, 1);
         skip_v(a, 1);
     }
-    if (owns_o() && m.variant.idle_q_late)
-        free_q(a, a->n);
-    finish(a, a->n++);
+    free_q_late(a);
+    if (!m.variant.o_not_waited)
+        wait_empty(a, &m.o_empty[a->group], a->n, 1);
+    arrive(&m.o_full[a->group]);
+    arrive(&m.tile_empty[a->n % RECORDS]);
+    a->n++;
 }
 
 static bool take_tile(agent *a) {
@@ -280,23 +347,23 @@ static bool take_own_tile(agent *a) {
     return false;
 }
 
+static void accumulate_last(agent *a) {
+    wait_v(a);
+    release_v(a);
+}
+
 static void begin_scores(agent *a) {
-    wait_q(a);
+    take_q(a);
     skip_k(a, m.tiles[a->n].behind[a->group]);
     wait_k(a);
     wait_turn(a);
 }
 
-static void scores_are_there(agent *a) {
-    release_k(a);
-    if (m.shape.layout == ONE_Q)
-        free_q(a, a->n);
-}
-
 static void begin_tile(agent *a) {
     begin_scores(a);
     pass_turn(a);
-    scores_are_there(a);
+    release_k(a);
+    release_q_early(a);
     skip_v(a, m.tiles[a->n].behind[a->group]);
 }
 
@@ -319,15 +386,18 @@ static void consume(agent *a) {
             release_k(a);
             release_v(a);
         }
-        if (carries() && m.shape.layout == RICH)
-            free_q(a, a->n);
+        if (carries())
+            release_q(a);
         a->n++;
         if (!carries() || !take_tile(a) || is_idle(a)) {
-            wait_v(a);
-            release_v(a);
-            finish(a, a->n - 1);
-            if (!carries() && m.shape.layout == RICH)
-                free_q(a, a->n - 1);
+            accumulate_last(a);
+            wait_o_place(a);
+            finish_rows(a);
+            if (!carries()) {
+                a->n--;
+                release_q(a);
+                a->n++;
+            }
             if (!take_own_tile(a))
                 return;
             begin_tile(a);
@@ -336,11 +406,18 @@ static void consume(agent *a) {
         begin_scores(a);
         wait_v(a);
         pass_turn(a);
-        scores_are_there(a);
+        release_k(a);
+        release_q_early(a);
+        wait_o_place(a);
         release_v(a);
         skip_v(a, m.tiles[a->n].behind[a->group]);
-        finish(a, a->n - 1);
+        finish_rows(a);
     }
+}
+
+static void consume_and_redo(agent *a) {
+    consume(a);
+    redo_rows(a);
 }
 
 /* -------------------------------------------------------------------------- schedules */
@@ -382,6 +459,7 @@ static void make_model(const shape *s, const variant *v) {
     make_barriers(m.tile_full, RECORDS, 1);
     make_barriers(m.tile_empty, RECORDS, s->groups + 2);
     make_barriers(m.turn, GROUPS_MOST, 2);
+    make_barriers(&m.stored, 1, 1);
     const int kind =
         below(4); /* tiles that are left out; warpgroups without rows; both; neither */
     for (int i = 0; i < m.tile_count; i++) {
@@ -402,7 +480,7 @@ static bool run_model(void) {
     start(&agents[0], produce, 0);
     start(&agents[1], send, 0);
     for (int group = 0; group < m.shape.groups; group++)
-        start(&agents[2 + group], consume, group);
+        start(&agents[2 + group], consume_and_redo, group);
     for (;;) {
         agent *ready[AGENTS];
         int readies = 0, done = 0;

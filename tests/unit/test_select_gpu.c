@@ -509,7 +509,8 @@ static void test_hopper__other_gpus__refused(void **state) {
 }
 
 int main(void) {
-    use_fake_nvrtc(); /* where the library has no machine code, some could be had */
+    use_fake_nvrtc(); /* variants that are compiled when they are needed */
+    use_fake_cublas();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpu__plain_problem__plain_kernel_of_the_least_width),
         cmocka_unit_test(test_gpu__roles__by_rows_and_features),
