@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/run_estimate.h"
 #include "cli/session.h"
 #include "lab/base/clock.h"
+#include "lab/base/ticker.h"
 #include "lab/problem/array_files.h"
 #include "lab/problem/problem_json.h"
 #include "lab/problem/spec_names.h"
@@ -22,6 +24,7 @@ enum { SHAPE_REPEATS = 5, FILE_REPEATS = 1 };
 typedef struct job {
     att_args args;
     int64_t repeats;
+    double estimate; /* seconds of a run; 0: not known */
     att_launch launch;
     double median_ns;
 } job;
@@ -33,13 +36,19 @@ static cli_exit impossible(const cli_session *session, const lab_message *why) {
 
 static cli_exit sample_cpu(const cli_session *session, const job *j, const att_plan *plan,
                            const lab_mirror *mirror, double *samples) {
-    for (int64_t i = 0; i < j->repeats; i++) {
+    lab_ticker ticker;
+    cli_exit result = CLI_HOLDS;
+    lab_ticker_start(&ticker, stderr, "running", (size_t)j->repeats,
+                     j->estimate * (double)j->repeats);
+    for (int64_t i = 0; i < j->repeats && result == CLI_HOLDS; i++) {
         const uint64_t before = lab_clock_ns();
         if (att_plan_run(plan, &mirror->args, mirror->workspace, NULL) != ATT_OK)
-            return cli_library_failed(session->options);
+            result = cli_library_failed(session->options);
         samples[i] = (double)(lab_clock_ns() - before);
+        lab_ticker_done(&ticker, (size_t)i + 1);
     }
-    return CLI_HOLDS;
+    lab_ticker_stop(&ticker);
+    return result;
 }
 
 /* The first call is a plain one: what is wrong with it is said as the library says it. */
@@ -153,12 +162,18 @@ static cli_exit run_spec(const cli_session *session, const lab_spec *spec, json_
     lab_tensors *tensors = NULL;
     lab_message why;
     cli_exit result = CLI_HOLDS;
-    if (!lab_tensors_create(&tensors, spec, o->seed, &why)) {
-        cli_complain(o, "%s", why.text);
+    job j = {.repeats = o->repeats ? o->repeats : SHAPE_REPEATS,
+             .estimate = cli_estimate_run(session, &spec->problem, lab_spec_flops(spec))};
+    cli_tell_estimate(j.estimate, j.repeats);
+    lab_ticker ticker;
+    lab_ticker_start(&ticker, stderr, "making the inputs", 1, 0.0);
+    if (!lab_tensors_create(&tensors, spec, o->seed, &why))
         result = CLI_NOT_POSSIBLE;
-    }
+    lab_ticker_stop(&ticker);
+    if (result != CLI_HOLDS)
+        cli_complain(o, "%s", why.text);
     if (result == CLI_HOLDS) {
-        job j = {.args = tensors->args, .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
+        j.args = tensors->args;
         result = run_plan(session, &j, plan, &spec->problem);
         if (result == CLI_HOLDS) {
             char line[LAB_SPEC_MAX];
@@ -234,6 +249,8 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
         result = CLI_NOT_POSSIBLE;
     }
     job j = {.args = files->args, .repeats = o->repeats ? o->repeats : FILE_REPEATS};
+    j.estimate = cli_estimate_run(session, &files->problem, lab_array_files_flops(files));
+    cli_tell_estimate(j.estimate, j.repeats);
     if (result == CLI_HOLDS)
         result = run_plan(session, &j, plan, &files->problem);
     if (result == CLI_HOLDS && !lab_array_files_commit(files, &why)) {
