@@ -68,22 +68,27 @@ const char *att_plan_kernel(const att_plan *plan) {
     return plan ? plan->kernel->id : "";
 }
 
+static const char *plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
+
 /* How the chosen kernel would cut the problem. */
 static void describe_tiling(const att_plan *plan, char *text, size_t n) {
     const att_cpu_tiling *t = &plan->tiling;
     const att_cuda_shape *s = &plan->cuda.shape;
     if (plan->kernel->cuda)
         snprintf(text, n,
-                 "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d parts%s, "
+                 "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d part%s%s, "
                  "workspace %zu bytes",
                  s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared,
-                 plan->cuda.params.splits, s->cluster ? " that a cluster merges" : "",
-                 plan->workspace);
+                 plan->cuda.params.splits, plural(plan->cuda.params.splits),
+                 s->cluster ? " that a cluster merges" : "", plan->workspace);
     else
         snprintf(text, n,
-                 "%lld rows a task, %lld tasks, keys in %lld parts, %d threads, "
+                 "%lld row%s a task, %lld task%s, keys in %lld part%s, %d thread%s, "
                  "workspace %zu bytes",
-                 (long long)t->rows, (long long)t->tasks, (long long)t->splits, t->threads,
+                 (long long)t->rows, plural(t->rows), (long long)t->tasks, plural(t->tasks),
+                 (long long)t->splits, plural(t->splits), t->threads, plural(t->threads),
                  plan->workspace);
 }
 
