@@ -3,11 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/commands.h"
+#include "cli/run_estimate.h"
 #include "cli/session.h"
 #include "lab/base/clock.h"
 #include "lab/attention/array_files.h"
+#include "lab/base/ticker.h"
 #include "lab/problem/problem_json.h"
 #include "lab/problem/spec_names.h"
 #include "lab/statistics/stats.h"
@@ -24,6 +27,7 @@ typedef struct job {
     lab_tensors *tensors;         /* of random inputs */
     const lab_array_files *files; /* or of files */
     int64_t repeats;
+    double estimate; /* seconds of a run; 0: not known */
     att_launch launch;
     double median_ns;
 } job;
@@ -35,13 +39,19 @@ static cli_exit impossible(const cli_session *session, const lab_message *why) {
 
 static cli_exit sample_cpu(const cli_session *session, const job *j, const att_plan *plan,
                            const lab_mirror *mirror, double *samples) {
-    for (int64_t i = 0; i < j->repeats; i++) {
+    lab_ticker ticker;
+    cli_exit result = CLI_HOLDS;
+    lab_ticker_start(&ticker, stderr, "running", (size_t)j->repeats,
+                     j->estimate * (double)j->repeats);
+    for (int64_t i = 0; i < j->repeats && result == CLI_HOLDS; i++) {
         const uint64_t before = lab_clock_ns();
         if (j->operation->run(plan, &mirror->any, mirror->workspace, NULL) != ATT_OK)
-            return cli_library_failed(session->options);
+            result = cli_library_failed(session->options);
         samples[i] = (double)(lab_clock_ns() - before);
+        lab_ticker_done(&ticker, (size_t)i + 1);
     }
-    return CLI_HOLDS;
+    lab_ticker_stop(&ticker);
+    return result;
 }
 
 /* The first call is a plain one: what is wrong with it is said as the library says it. */
@@ -163,14 +173,19 @@ static cli_exit run_spec(const cli_session *session, const lab_spec *spec, json_
     lab_tensors *tensors = NULL;
     lab_message why;
     cli_exit result = CLI_HOLDS;
-    if (!lab_tensors_create(&tensors, spec, o->seed, &why)) {
-        cli_complain(o, "%s", why.text);
+    job j = {.operation = spec->operation, .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
+    if (spec->operation == &lab_operation_attention)
+        j.estimate = cli_estimate_run(session, &spec->problem, lab_spec_flops(spec));
+    cli_tell_estimate(j.estimate, j.repeats);
+    lab_ticker ticker;
+    lab_ticker_start(&ticker, stderr, "making the inputs", 1, 0.0);
+    if (!lab_tensors_create(&tensors, spec, o->seed, &why))
         result = CLI_NOT_POSSIBLE;
-    }
+    lab_ticker_stop(&ticker);
+    if (result != CLI_HOLDS)
+        cli_complain(o, "%s", why.text);
     if (result == CLI_HOLDS) {
-        job j = {.operation = spec->operation,
-                 .tensors = tensors,
-                 .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
+        j.tensors = tensors;
         result = run_plan(session, &j, plan);
         if (result == CLI_HOLDS) {
             char line[LAB_SPEC_MAX];
@@ -207,6 +222,13 @@ static bool wants_files(const cli_options *o) {
     return o->files.o || o->files.lse || o->files.uint16_is_bf16;
 }
 
+/* By whatever names. */
+static bool is_same_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    return strcmp(a, b) == 0 || (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
+                                 of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino);
+}
+
 static bool check_file_options(const cli_options *o, lab_layout layout) {
     const char *const *input = o->files.input;
     if (!input[LAB_FILE_Q] || !input[LAB_FILE_K] || !input[LAB_FILE_V] || !o->files.o)
@@ -219,8 +241,17 @@ static bool check_file_options(const cli_options *o, lab_layout layout) {
                                 o->modifiers[i].flag);
     if (layout == LAB_PACKED)
         return cli_complain(o, "--layout packed is for shapes; arrays are bshd or bhsd");
-    if (o->files.lse && strcmp(o->files.lse, o->files.o) == 0)
+    if (strcmp(o->files.o, "-") == 0 || (o->files.lse && strcmp(o->files.lse, "-") == 0))
+        return cli_complain(o, "%s -: arrays are mapped, and go to files only",
+                            strcmp(o->files.o, "-") == 0 ? "-o" : "--lse");
+    if (o->files.lse && is_same_file(o->files.lse, o->files.o))
         return cli_complain(o, "-o and --lse name the same file");
+    for (int i = 0; i < LAB_FILE_COUNT; i++) {
+        if (input[i] && is_same_file(input[i], o->files.o))
+            return cli_complain(o, "-o %s: is an input of this run", o->files.o);
+        if (input[i] && o->files.lse && is_same_file(input[i], o->files.lse))
+            return cli_complain(o, "--lse %s: is an input of this run", o->files.lse);
+    }
     return true;
 }
 
@@ -248,6 +279,8 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
     job j = {.operation = &lab_operation_attention,
              .files = files,
              .repeats = o->repeats ? o->repeats : FILE_REPEATS};
+    j.estimate = cli_estimate_run(session, &files->problem, lab_array_files_flops(files));
+    cli_tell_estimate(j.estimate, j.repeats);
     if (result == CLI_HOLDS)
         result = run_plan(session, &j, plan);
     if (result == CLI_HOLDS && !lab_array_files_commit(files, &why)) {

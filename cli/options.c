@@ -238,7 +238,8 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 #define TIMED     (CLI_BENCH | CLI_DEMO | CLI_CERTIFY)
 #define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO | CLI_AUDIT)
 #define ALL                                                                                    \
-    (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE | CLI_COMPARE | CLI_JUDGE)
+    (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE | CLI_COMPARE | CLI_JUDGE |     \
+     CLI_SUITES)
 #define JUDGED (CLI_BENCH | CLI_COMPARE)
 #define AT(f)  offsetof(cli_options, f)
 #define IN(f)  offsetof(cli_options, files.input[f])
@@ -288,7 +289,7 @@ const cli_option cli_option_table[] = {
     {"lens-k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_LENS_K), NULL,
      "keys in use per batch entry"},
     {"bf16", 0, NULL, CLI_RUN, set_flag, AT(files.uint16_is_bf16), NULL,
-     "uint16 arrays hold bfloat16"},
+     "uint16 (and '|V2') arrays hold bfloat16; ml_dtypes' own ('<V2') need not be told"},
     {"repeats", 0, "N", CLI_VERIFY, set_count, AT(repeats), NULL,
      "runs that must agree bit by bit (2)"},
     {"refusals", 0, "FILE", CLI_VERIFY, set_text, AT(refusals), NULL,
@@ -355,7 +356,7 @@ const cli_option cli_option_table[] = {
     {"output", 'o', "FILE", CLI_REPORT, set_text, AT(report_file), NULL,
      "write the report there; - for stdout (the default)"},
     {"format", 0, "FORMAT", CLI_REPORT, set_format, 0, NULL,
-     "html, md or term (by the end of -o FILE, else term)"},
+     "html, md or term (by the end of -o FILE: .html, .md, .txt; else term)"},
     {"price-per-hour", 0, "X", CLI_REPORT, set_price, 0, NULL,
      "of the device: the report then says what its seconds cost"},
 

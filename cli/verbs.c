@@ -90,6 +90,8 @@ static const char *const tune_examples[] = {
 static const char *const audit_examples[] = {"attest audit --device cpu --json audit.json",
                                              NULL};
 
+static const char *const suites_examples[] = {"attest suites", NULL};
+
 static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
@@ -102,11 +104,13 @@ const cli_verb cli_verb_table[] = {
      "compute attention once, and say which kernel ran and how long",
      "With a shape, inputs are random, from --seed. With files, they are .npy arrays in C "
      "order:\n"
-     "float32, float16, or uint16 with --bf16; (batch, seq, heads, d), or (batch, heads, seq, "
+     "float32, float16, bfloat16 ('<V2', as NumPy writes that of ml_dtypes), or uint16 with "
+     "--bf16;\n"
+     "(batch, seq, heads, d), or (batch, heads, seq, d) with --layout bhsd, or (total, heads, "
      "d)\n"
-     "with --layout bhsd, or (total, heads, d) with --cu-seqlens-*. Inputs are mapped, not "
-     "read,\n"
-     "so they may be larger than memory; outputs appear whole or not at all.\n",
+     "with --cu-seqlens-*. Inputs are mapped, not read, so they may be larger than memory; "
+     "outputs\n"
+     "appear whole or not at all.\n",
      run_examples},
     {"explain", CLI_EXPLAIN, cli_explain, "SHAPE...",
      "which kernel would serve a problem, and why not the others",
@@ -239,6 +243,11 @@ const cli_verb cli_verb_table[] = {
      "verified and timed as any subject is; what caught it is printed. Honest ones must pass.\n"
      "Exit code 1: one was missed, or an honest one accused.\n",
      audit_examples},
+    {"suites", CLI_SUITES, cli_suites, "", "the named lists of problems that --suite takes",
+     "Each with how many problems it has and what it is for. A suite is a text file, one shape "
+     "a\n"
+     "line; --suite ./mine.txt takes one of your own.\n",
+     suites_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},
 };

@@ -41,6 +41,8 @@ expect 'flag with a bad number' 2 err='--hq: .*eight' -- run --hq eight
 expect 'flag with a bad word' 2 err='--dtype: .*fp8.*bf16' -- run --dtype fp8
 expect 'causal alignment' 2 err='causal=top-left or causal=bottom-right' -- \
     run b1h1s4sk5d64 --causal
+expect 'window alignment' 2 err='align must be top-left or bottom-right for a window where rows and keys differ in number: seq_q=4, seq_k=5' -- run b1h1s4sk5d64 --window 2,2
+expect 'one of a thing' 0 out='^chosen .* 1 task, keys in 1 part, 1 thread, workspace' -- explain b1h1s1d8 --threads 1
 expect 'unknown alignment' 2 err='--causal: .*middle' -- run b1h1s4d64 --causal=middle
 expect 'bad window' 2 err='--window: .*left' -- run b1h1s4d64 --window left
 expect 'unknown modifier' 2 err="'casual'; did you mean 'causal'" -- run b1h1s4d64,casual
@@ -59,6 +61,11 @@ check 'plan of a huge batch' timeout 60 attest plan --device h200 b7777777777h1s
 expect 'nan scale' 2 err='scale' -- run b1h1s4d64 --scale nan
 expect 'negative softcap' 2 err='softcap' -- run b1h1s4d64 --softcap -1
 expect 'unknown suite' 2 err='nosuch' -- verify --suite nosuch
+expect 'misspelt suite' 2 err="no suite 'sed'; did you mean 'seed'\? There are certify, .*, sweep$" -- verify --suite sed
+expect 'far-off suite' 2 err="no suite 'xyzzyxyzzy'; there are certify, .*, sweep, or the path of a file" -- bench --suite xyzzyxyzzy
+expect 'the suites' 0 out='^seed +8  eight problems for a first look' -- suites --json suites.json
+check 'the suites, as a document' json suites.json 'd["suites"][0]["name"] == "certify" and [s for s in d["suites"] if s["name"] == "seed"][0]["problems"] == 8 and len(d["suites"]) >= 14'
+expect 'suites takes no arguments' 2 err="takes no arguments, but was given 'seed'" -- suites seed
 printf 'b1h1s4d64\nb1h1s4d64,oops\n' >broken.txt
 expect 'broken suite' 2 err='broken.txt:2|broken.txt.*line 2' -- verify --suite ./broken.txt
 : >empty.txt
@@ -71,6 +78,10 @@ expect 'json into nowhere' 3 err='/no/such/x.json' -- info --json /no/such/x.jso
 expect 'csv into nowhere' 3 err='/no/such/x.csv' -- bench b1h1s1d8 --csv /no/such/x.csv
 check 'stdout full' bash -c 'attest info >/dev/full; (($? == 3))'
 check 'json to a full device' bash -c 'attest info --json /dev/full; (($? == 3))'
+expect 'rows that are not there, on a CPU' 2 err='/no/such/rows: No such file' -- run b1h1s1d8 --rows /no/such/rows
+export ATTEST_ROWS=/no/such/rows
+expect 'ATTEST_ROWS that is not there, on a CPU' 2 err='ATTEST_ROWS: /no/such/rows: No such file' -- run b1h1s1d8
+export ATTEST_ROWS=
 export ATTEST_ISA=sse9
 expect 'unknown ATTEST_ISA' 2 err='ATTEST_ISA' -- info
 unset ATTEST_ISA
