@@ -72,8 +72,10 @@ static int be_the_program(int argc, char **argv, int (*program)(int argc, char *
 
 /* ------------------------------------------------------------------------- the parent */
 
-static void tell_child(int number) {
-    if (number != SIGCHLD)
+/* What a terminal sends, the kernel has sent to the child too, and a second one would mean something else. */
+static void tell_child(int number, siginfo_t *from, void *context) {
+    (void)context;
+    if (number != SIGCHLD && from->si_code <= 0)
         kill((pid_t)child_to_tell, number);
 }
 
@@ -82,9 +84,11 @@ static void take_signals(pid_t child) {
     static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
     child_to_tell = child;
     for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
-        struct sigaction action = {.sa_handler = tell_child};
+        struct sigaction action = {.sa_sigaction = tell_child, .sa_flags = SA_SIGINFO};
+        struct sigaction before;
         sigemptyset(&action.sa_mask);
-        sigaction(passed[i], &action, NULL);
+        if (sigaction(passed[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(passed[i], &action, NULL);
     }
 }
 

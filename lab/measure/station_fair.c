@@ -147,7 +147,7 @@ static bool exceeds(const double ns[2], double share) {
 
 /* How many times as long the fastest of the first calls took as the fastest of the second; 0 where it is not
  * longer by `share` and more than the clock's own doubt; below 0 where a call failed. The fastest is
- * what noise, which only ever adds, disturbs least. A memory shows in nearly every pair as well, and a machine
+ * what noise, which only ever adds, disturbs least. A memory shows in most pairs as well, and a machine
  * that has become slower does not. */
 static double slower_by(pairs *p, taking *take, double share, lab_message *why) {
     double fastest[2] = {0.0, 0.0};
@@ -160,7 +160,7 @@ static double slower_by(pairs *p, taking *take, double share, lab_message *why) 
         for (int k = 0; k < 2; k++)
             fastest[k] = i == 0 || ns[k] < fastest[k] ? ns[k] : fastest[k];
     }
-    if (take == fresh_and_seen && 4 * slower < 3 * p->count)
+    if (take == fresh_and_seen && 2 * slower < p->count)
         return 0.0;
     return exceeds(fastest, share) && fastest[1] > 0.0 ? fastest[0] / fastest[1] : 0.0;
 }

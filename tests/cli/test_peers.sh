@@ -128,6 +128,15 @@ rude THREAD 1 '(not by itself|ended the program in [a-z]+\(\)): exit code 0' --r
 expect 'a limit that is none' 2 err='--peer-limit x: seconds from 0 to 1000000 are wanted' -- \
     verify b1h1s8d8,f32 --peer ./rude_NOTHING.so --peer-limit x
 
+# Whoever ends the parent ends the program.
+attest verify b1h1s8d8,f32 --peer ./rude_ENDLESS.so --json ended.json >.out 2>.err &
+watched=$!
+sleep 0.5
+kill -TERM $watched
+wait $watched
+check 'a signal to the parent ends both' test $? -eq 143
+check 'and leaves no file' test -z "$(find . -name 'ended.json*')"
+
 # A rival is held to its own direct call.
 handicap() { # handicap NAME STATUS SAID FLAG...
     local name=$1 status=$2 said=$3
