@@ -223,6 +223,40 @@ def test_tables_of_the_docs_come_from_the_files(tmp_path):
     assert program(tmp_path / "a.json", "decode", name="evidence_table").returncode == 1
 
 
+def test_tables_of_medians_name_the_best_rival(tmp_path):
+    """What others measured has medians alone; a cell that is lost is counted, and shown."""
+    cell = {"group": "forward", "batch": 2, "heads_q": 32, "heads_kv": 8, "seq_q": 8192, "seq_k": 8192, "d_qk": 128, "d_v": 128,
+            "dtype": "bfloat16", "causal": 1}
+    cells = [{**cell, "us": {"attest": 10.0, "cudnn": 15.0, "fa3": 12.0}},
+             {**cell, "causal": 0, "us": {"attest": 10.0, "cudnn": 9.0, "fa3": 11.0}}]
+    (tmp_path / "a.json").write_text(json.dumps({"schema": "attest-rival-medians-1", "cells": cells}))
+    best = program(tmp_path / "a.json", "best", name="evidence_table")
+    assert "| forward | 2 | 1 | 1.04 | 0.90, `b2h32hkv8s8192d128,bf16`, cudnn |" in best.stdout, best.stderr
+    shown = program(tmp_path / "a.json", "forward", name="evidence_table").stdout
+    assert "| `b2h32hkv8s8192d128,bf16,causal` | 10.00 | 15.00 | 1.50 | 12.00 | 1.20 |" in shown
+    cells[0]["dtype"] = "int8"
+    (tmp_path / "a.json").write_text(json.dumps({"schema": "attest-rival-medians-1", "cells": cells}))
+    assert program(tmp_path / "a.json", "best", name="evidence_table").returncode == 1
+
+
+def test_tables_of_goals_show_what_is_missed(tmp_path):
+    done = [timed(row, attest=100.0, default=150.0) for together in problems.cpu_rows(["bf16"], [1], [512])
+            for row in together if row.group == "bf16"]
+    record.write(tmp_path / "a.json", record.document(done, "cpu", {}))
+    said = program("goals", "cpu", tmp_path / "a.json", name="evidence_table").stdout
+    assert "| bf16, geometric mean against PyTorch | at least 2.00 | 1.50 | **missed** |" in said
+    assert "bf16, worst cell against PyTorch | at least 1.00 | 1.50, `b1h8s512d" in said
+    assert program("goals", "hopper", tmp_path / "a.json", name="evidence_table").returncode == 1
+
+
+def test_tables_of_the_readme_are_generated():
+    """Numbers against PyTorch that no command writes would not be found out when they are wrong."""
+    inside = False
+    for line in (ROOT / "README.md").read_text().splitlines():
+        inside = line.startswith("<!-- begin: ") or (inside and line != "<!-- end -->")
+        assert inside or not (line.startswith("|") and ("holds" in line or "missed" in line)), line
+
+
 @pytest.mark.parametrize("files, arguments, status, text", [
     (["h200/gpu_vs_torch.json"], [], 0, "decode, geometric mean against flash: 1.5"),
     (["h200/gpu_vs_torch.json"], ["--goals", "hopper"], 1, "forward, worst cell over its own goal"),
