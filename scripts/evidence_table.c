@@ -115,8 +115,9 @@ static json_t *rows_of_cells(const json_t *cells) {
         json_t *us;
         print_problem(cell, line, sizeof line);
         json_t *row = row_of(rows, text(cell, "group"), line);
-        json_object_foreach(json_object_get(cell, "us"), rival, us)
+        json_object_foreach(json_object_get(cell, "us"), rival, us) {
             set_time(row, rival, json_number_value(us));
+        }
     }
     return rows;
 }
