@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "lab/base/json.h"
+#include "lab/report/call_costs.h"
 #include "lab/report/standing.h"
 
 /* The goals where none are named: by the device of the files. */
@@ -34,7 +35,33 @@ static cli_exit judge(cli_session *session, lab_report *report) {
     return cli_session_finish(session, document, outcome);
 }
 
+/* Samples of what calls cost the host are a file by themselves. */
+static cli_exit judge_calls(const cli_options *o, json_t *costs) {
+    cli_session session;
+    lab_message why;
+    json_t *goals;
+    bool holds;
+    cli_session_start(&session, o);
+    cli_exit result = cli_session_open_documents(&session);
+    if (result == CLI_HOLDS &&
+        !lab_call_costs_judge(session.text, costs, o->shapes[0], &goals, &holds, &why)) {
+        cli_complain(o, "%s", why.text);
+        result = CLI_USAGE;
+    } else if (result == CLI_HOLDS) {
+        json_t *document = lab_json_document("attest-judge-1", NULL);
+        json_object_set_new(document, "standing",
+                            json_pack("{s:b, s:o}", "holds", holds, "goals", goals));
+        result = cli_session_finish(&session, document, holds ? CLI_HOLDS : CLI_CHECK_FAILED);
+    }
+    cli_session_close(&session);
+    json_decref(costs);
+    return result;
+}
+
 cli_exit cli_judge(const cli_options *o) {
+    json_t *costs;
+    if (o->shape_count == 1 && lab_call_costs_open(&costs, o->shapes[0]))
+        return judge_calls(o, costs);
     if (o->shape_count == 0) {
         cli_complain(o, "a file of results is wanted, for example: attest judge result.json");
         return CLI_USAGE;

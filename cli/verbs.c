@@ -160,7 +160,7 @@ const cli_verb cli_verb_table[] = {
      "in\n"
      "several files the newest counts. Exit code 1: a goal is missed, there is a cliff, or an "
      "answer\n"
-     "of attest was wrong.\n",
+     "of attest was wrong. A file of --groups calls is judged by itself.\n",
      judge_examples},
     {"doctor", CLI_DOCTOR, cli_doctor, "",
      "is everything here in order? with a remedy where not",

@@ -2,11 +2,13 @@
  *
  *     evidence_table FILE summary           geometric mean and worst cell of every group, against each rival
  *     evidence_table FILE forward|seed|...  one group: a row a problem
+ *     evidence_table FILE best              every group against the fastest rival of each cell
  *     evidence_table FILE goals DEVICE      what this project set out to reach against flash, and what was found
  *     evidence_table FILE model DEVICE      what `attest plan` predicts for a device file, over what was measured
+ *     evidence_table goals SET FILE...      a set of goals of `attest judge` (cpu, hopper ...), missed ones too
  *
- * FILE is of `python -m attest.bench` on a GPU (attest-bench-2), or of the script that was before it
- * (attest-gpu-vs-torch-1). Of the former the replays in turn are shown; `forward:sustained`, `summary:burst` … shows those of
+ * FILE is of `python -m attest.bench` on a GPU (attest-bench-2), of the script that was before it (attest-gpu-vs-torch-1), or has
+ * medians of a measurement that other programs made (attest-rival-medians-1). Of the former the replays in turn are shown; `forward:sustained`, `summary:burst` … shows those of
  * another pace. Prints Markdown. */
 #include <jansson.h>
 #include <math.h>
@@ -17,6 +19,7 @@
 
 #include "lab/measure/results.h"
 #include "lab/plan/plan_result.h"
+#include "lab/report/standing.h"
 
 enum { GROUPS_MAX = 16, RIVALS_MAX = 8 };
 
@@ -84,10 +87,47 @@ static json_t *rows_of_results(json_t *document, const char *mode) {
     return rows;
 }
 
+/* "b2h32hkv8s8192d128,bf16,causal" of a cell's sizes. */
+static void print_problem(const json_t *cell, char *line, size_t n) {
+    char sizes[200];
+    lab_spec spec;
+    lab_message why;
+    const bool half = strcmp(text(cell, "dtype"), "bfloat16") != 0;
+    if (half && strcmp(text(cell, "dtype"), "float16") != 0)
+        fail("dtype");
+    snprintf(sizes, sizeof sizes, "b%.0fh%.0fhkv%.0fs%.0fsk%.0fd%.0fdv%.0f,%s%s",
+             number(cell, "batch"), number(cell, "heads_q"), number(cell, "heads_kv"),
+             number(cell, "seq_q"), number(cell, "seq_k"), number(cell, "d_qk"),
+             number(cell, "d_v"), half ? "fp16" : "bf16",
+             number(cell, "causal") != 0.0 ? ",causal" : "");
+    if (!lab_spec_parse(&spec, sizes, &why))
+        fail(why.text);
+    lab_spec_print(&spec, line, n);
+}
+
+static json_t *rows_of_cells(const json_t *cells) {
+    json_t *rows = json_array();
+    size_t i;
+    const json_t *cell;
+    json_array_foreach(cells, i, cell) {
+        char line[LAB_SPEC_MAX];
+        const char *rival;
+        json_t *us;
+        print_problem(cell, line, sizeof line);
+        json_t *row = row_of(rows, text(cell, "group"), line);
+        json_object_foreach(json_object_get(cell, "us"), rival, us) {
+            set_time(row, rival, json_number_value(us));
+        }
+    }
+    return rows;
+}
+
 /* The rows of a document, new. `pace`: of which replays; NULL: those in turn. */
 static json_t *read_rows(json_t *document, const char *pace) {
     if (strcmp(text(document, "schema"), "attest-bench-2") == 0)
         return rows_of_results(document, pace ? pace : "warm");
+    if (strcmp(text(document, "schema"), "attest-rival-medians-1") == 0)
+        return rows_of_cells(json_object_get(document, "cells"));
     if (strcmp(text(document, "schema"), "attest-gpu-vs-torch-1") != 0)
         fail("schema");
     return json_incref(json_object_get(document, "rows"));
@@ -167,6 +207,53 @@ static void put_summary(const json_t *rows) {
                        rivals.list[r], c.count, c.won, exp(c.log_sum / (double)c.count),
                        c.worst, c.at);
         }
+}
+
+/* The fastest rival of a row: its time, and its name. */
+static double best_us(const json_t *row, const char **name) {
+    double best = 0.0;
+    const char *rival;
+    json_t *us;
+    json_object_foreach(json_object_get(row, "rivals"), rival, us) {
+        const double own = json_number_value(us);
+        if (own > 0.0 && (best == 0.0 || own < best)) {
+            best = own;
+            *name = rival;
+        }
+    }
+    return best;
+}
+
+static void put_best(const json_t *rows) {
+    names groups = {.count = 0}, rivals = {.count = 0};
+    collect(rows, NULL, &groups, &rivals);
+    puts("| group | cells | won | times the best rival's speed, geometric mean | worst cell, "
+         "its "
+         "best rival |");
+    puts("|---|---|---|---|---|");
+    for (size_t g = 0; g < groups.count; g++) {
+        ratios r = {.worst = INFINITY};
+        const char *who = "", *name = "";
+        size_t i;
+        const json_t *row;
+        json_array_foreach(rows, i, row) {
+            const double theirs = best_us(row, &name);
+            if (strcmp(text(row, "group"), groups.list[g]) != 0 || theirs <= 0.0)
+                continue;
+            const double ratio = theirs / number(row, "attest_us");
+            r.log_sum += log(ratio);
+            r.count++;
+            r.won += ratio >= 1.0;
+            if (ratio < r.worst) {
+                r.worst = ratio;
+                r.at = text(row, "problem");
+                who = name;
+            }
+        }
+        if (r.count > 0)
+            printf("| %s | %zu | %zu | %.2f | %.2f, `%s`, %s |\n", groups.list[g], r.count,
+                   r.won, exp(r.log_sum / (double)r.count), r.worst, r.at, who);
+    }
 }
 
 static void put_row(const json_t *row, const names *rivals) {
@@ -284,15 +371,44 @@ static void put_model(const json_t *rows, const lab_device *device) {
     }
 }
 
+/* What `attest judge` holds files to. */
+static void put_lab_goals(const char *set, const char *const *paths, size_t count) {
+    lab_report report;
+    lab_standing standing;
+    lab_message why;
+    unsigned goals;
+    path = paths[0];
+    if (!lab_goals_parse(&goals, set, &why) || !lab_report_make(&report, paths, count, &why) ||
+        !lab_standing_of(&standing, &report, goals, &why))
+        fail(why.text);
+    puts("| goal | wanted | found | |\n|---|---|---|---|");
+    for (size_t i = 0; i < standing.goal_count; i++) {
+        const lab_goal *g = &standing.goals[i];
+        printf("| %s | at %s %.2f | %.2f", g->text, g->at_most ? "most" : "least", g->wanted,
+               g->found);
+        if (*g->at)
+            printf(", `%s`", g->at);
+        printf(" | %s |\n", g->holds ? "holds" : "**missed**");
+    }
+    if (standing.goal_count == 0)
+        fail("has nothing that these goals are of");
+    lab_standing_free(&standing);
+    lab_report_free(&report);
+}
+
 int main(int argc, char **argv) {
+    if (argc > 3 && strcmp(argv[1], "goals") == 0) {
+        put_lab_goals(argv[2], (const char *const *)&argv[3], (size_t)(argc - 3));
+        return 0;
+    }
     char *pace = argc > 2 ? strchr(argv[2], ':') : NULL; /* what is asked for ends before it */
     if (pace)
         *pace++ = '\0';
     const bool model = argc == 4 && strcmp(argv[2], "model") == 0;
     const bool goals = argc == 4 && strcmp(argv[2], "goals") == 0;
     if (argc != 3 && !model && !goals) {
-        fputs("usage: evidence_table FILE summary | GROUP | goals DEVICE | model DEVICE (each "
-              "with :PACE)\n",
+        fputs("usage: evidence_table FILE summary | best | GROUP | goals DEVICE | model DEVICE "
+              "(each with :PACE), or goals SET FILE...\n",
               stderr);
         return 2;
     }
@@ -314,6 +430,8 @@ int main(int argc, char **argv) {
         put_goals(rows, &device);
     else if (strcmp(argv[2], "summary") == 0)
         put_summary(rows);
+    else if (strcmp(argv[2], "best") == 0)
+        put_best(rows);
     else
         put_group(rows, argv[2]);
     json_decref(rows);

@@ -154,7 +154,7 @@ def _judge(options, program: str, files: List[str]) -> int:
 
     print()
     status, judged = laboratory.judge(program, files, options.goals)
-    if judged and options.plot:
+    if judged and options.plot and "rows" in judged:
         modes = list(dict.fromkeys(row["mode"] for row in judged["rows"] if "median_ns" in row))
         for mode in modes:
             path = options.plot if len(modes) == 1 else options.plot.replace(".svg", f"_{mode}.svg")
@@ -166,18 +166,19 @@ def _judge(options, program: str, files: List[str]) -> int:
 def _run(options) -> int:
     from . import laboratory
 
-    if options.groups == ["calls"]:
-        from . import calls
-
-        return 0 if calls.measure(options.build, options.device, options.json) else 1
     program = laboratory.find(options.build)  # before hours of samples that nothing could judge
     if options.read:
         return _judge(options, program, options.read)
-    _fill_defaults(options)
-    if "calls" in options.groups:
-        raise ValueError("the group calls is measured by itself")
     with tempfile.TemporaryDirectory() as folder:
         path = options.json or os.path.join(folder, "samples.json")
+        if options.groups == ["calls"]:
+            from . import calls
+
+            calls.measure(options.build, options.device, path)
+            return _judge(options, program, [path])
+        _fill_defaults(options)
+        if "calls" in options.groups:
+            raise ValueError("the group calls is measured by itself")
         _measure(options, path)
         return _judge(options, program, [path])
 

@@ -70,11 +70,15 @@ def _result(timed: Timed, result: Result, isa: str) -> dict:
     return made
 
 
+def heading() -> dict:
+    """When, and by which attest."""
+    return {"made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "attest": attest.__version__}
+
+
 def document(done: List[Timed], device: str, facts: dict) -> dict:
     """`facts`: what else is known of the run; versions of the rivals, peaks, the command …"""
     isa = "auto" if device == "cuda" else attest.devices()[0].isa
-    return {"schema": SCHEMA, "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "attest": attest.__version__,
-            "compiler": attest._core.compiler, "machine": dict(machine(device)), **facts,
+    return {"schema": SCHEMA, **heading(), "compiler": attest._core.compiler, "machine": dict(machine(device)), **facts,
             "results": [_result(timed, result, isa) for timed in done for result in timed.results.values()]}
 
 
