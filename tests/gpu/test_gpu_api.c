@@ -14,6 +14,7 @@
 #include "cuda/driver.h"
 #include "cuda/embed.h"
 #include "cuda/function.h"
+#include "lab/attention/attention_lab.h"
 #include "lab/base/clock.h"
 #include "lab/subject/device_timer.h"
 #include "lab/tensors/device_memory.h"
@@ -155,7 +156,7 @@ static void test_graph(const char *line) {
     double ns;
     if (!set_up(&a, line, 1, NULL) || !set_up(&b, line, 2, NULL))
         return;
-    const lab_prepared prepared = lab_prepared_plan(a.plan);
+    const lab_prepared prepared = lab_prepared_plan(a.plan, &lab_operation_attention);
     if (check(lab_device_timer_open(&timer, &a.mirror, &prepared, 2, &why), "%s: %s", line,
               why.text)) {
         check(lab_device_timer_sample(&timer, &ns, &why) && ns > 0.0, "%s: %s", line, why.text);

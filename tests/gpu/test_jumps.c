@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "lab/attention/attention_lab.h"
 #include "lab/tensors/device_memory.h"
 #include "tests/gpu/counts.h"
 

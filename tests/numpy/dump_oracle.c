@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/attention/attention_lab.h"
 #include "lab/tensors/tensors.h"
 #include "attention/ref/oracle.h"
 
