@@ -1,7 +1,7 @@
 /* attention.c: attention() from its arguments to the answer; explain() half of the way. */
 #include "python/core/attention.h"
 #include "python/core/failure.h"
-#include "python/core/plan_cache.h"
+#include "python/core/plan_calls.h"
 #include "python/core/workspace.h"
 
 #include <stdlib.h>
@@ -15,6 +15,11 @@ static att_device device_of(const call *c) {
 
 static int32_t index_of(const call *c) {
     return tensor_on_gpu(c->tensors[ARG_Q].device) ? c->tensors[ARG_Q].device.id : 0;
+}
+
+static cached_plan *plan_of(const call *c) {
+    const plan_key key = {&plan_of_attention, device_of(c), index_of(c), &c->problem};
+    return plan_for(&key);
 }
 
 /* All that att_plan_run() takes. 0, or -1 with an error; workspace_give() after use. */
@@ -75,7 +80,7 @@ PyObject *call_finish(call *c) {
     PyObject *result = NULL;
     if (outputs_build(c))
         return NULL;
-    cached_plan *plan = plan_cache_take(device_of(c), index_of(c), &c->problem);
+    cached_plan *plan = plan_of(c);
     if (!plan)
         return NULL;
     if (!run(c, plan))
@@ -129,7 +134,7 @@ PyObject *run_seconds(PyObject *self, PyObject *const *args, Py_ssize_t count,
     }
     if (!arguments_read(&c, "run_seconds", args + 1, count - 1, names) && !problem_build(&c) &&
         !outputs_build(&c)) {
-        cached_plan *plan = plan_cache_take(device_of(&c), index_of(&c), &c.problem);
+        cached_plan *plan = plan_of(&c);
         if (plan) {
             seconds = time_runs(&c, plan, times);
             plan_cache_give(plan);
@@ -144,21 +149,24 @@ PyObject *explain(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObj
     call c = {.frame = NULL};
     PyObject *result = NULL;
     char *text = NULL;
+    kept_context *kept = NULL;
     if (arguments_read(&c, "explain", args, count, names) || problem_build(&c) ||
         outputs_build(&c))
         goto done;
-    att_context *context = context_of(device_of(&c), index_of(&c));
-    if (!context)
+    kept = context_for(device_of(&c), index_of(&c));
+    if (!kept)
         goto done;
     text = malloc(ATT_EXPLAIN_MAX);
     if (!text) {
         PyErr_NoMemory();
         goto done;
     }
-    att_status status = att_context_explain(context, &c.problem, text, ATT_EXPLAIN_MAX);
+    att_status status = att_context_explain(kept->context, &c.problem, text, ATT_EXPLAIN_MAX);
     result = status == ATT_OK ? PyUnicode_FromString(text) : failure_raise(status);
 done:
     free(text);
+    if (kept)
+        device_context_give(kept);
     call_drop(&c);
     return result;
 }

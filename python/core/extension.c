@@ -3,7 +3,7 @@
 #include "python/core/attention.h"
 #include "python/core/failure.h"
 #include "python/core/jax_call.h"
-#include "python/core/plan_cache.h"
+#include "python/core/plan_calls.h"
 #include "python/core/queries.h"
 #include "python/core/sdpa.h"
 
@@ -74,16 +74,15 @@ static PyMethodDef methods[] = {
      "The latest launch of this thread as a tuple, or None."},
     {"devices", devices, METH_NOARGS, "Devices as tuples."},
     {"kernels", kernels, METH_VARARGS, "Kernels as tuples."},
-    {"cache_info", plan_cache_info, METH_NOARGS,
-     "(hits, misses, plans, limit) of the plan cache."},
+    {"cache_info", cache_info, METH_NOARGS, "(hits, misses, plans, limit) of the plan cache."},
     {"run_seconds", (PyCFunction)(void (*)(void))run_seconds, METH_FASTCALL | METH_KEYWORDS,
      "(times, ...): what a run of attention() with the other arguments costs a caller in C."},
     {"sdpa", (PyCFunction)(void (*)(void))sdpa, METH_FASTCALL,
      "PyTorch's scaled_dot_product_attention in its common case, else None."},
     {"sdpa_setup", sdpa_setup, METH_VARARGS,
      "PyTorch's tensor type, and who may watch a call."},
-    {"set_threads", plan_cache_threads, METH_O, "Threads of calls on the CPU from now on."},
-    {"cache_clear", plan_cache_clear, METH_NOARGS, "Forget every plan."},
+    {"set_threads", set_threads, METH_O, "Threads of calls on the CPU from now on."},
+    {"cache_clear", cache_clear, METH_NOARGS, "Forget every plan."},
     {NULL, NULL, 0, NULL}};
 
 /* As `attest bench` names it: results of this package and of the program can be compared. */

@@ -52,9 +52,14 @@ static PyObject *class_of(att_status status) {
     }
 }
 
+const char *failure_text(att_status status) {
+    const att_error *latest = att_last_error();
+    return latest->status == status ? latest->text : att_status_name(status);
+}
+
 /* The library's o is the argument `out`; the other arrays have one name. */
 void *failure_raise(att_status status) {
-    const char *text = att_last_error()->text;
+    const char *text = failure_text(status);
     if (!strncmp(text, "o ", 2))
         PyErr_Format(class_of(status), "out%s", text + 1);
     else

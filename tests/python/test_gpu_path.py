@@ -77,7 +77,10 @@ def test_words(said, what, wanted):
     ("jax-more", "(3, 'there are more arrays than the problem has')"),
     ("jax-older", "(3, 'the problem was described by another version of attest: compile anew')"),
     ("jax-stages", "None"),
-    ("jax-many", "None")])
+    ("jax-many", "None"),
+    ("jax-shares", "(1, 1, 1)"),
+    ("jax-threads", "(1, 2, 1) (1, 1, 1)"),
+    ("jax-hammer", "[] True")])
 def test_way_of_xla(xla_said, what, wanted):
     assert xla_said[what] == wanted
 
