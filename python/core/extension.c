@@ -3,6 +3,7 @@
 #include "python/core/attention.h"
 #include "python/core/failure.h"
 #include "python/core/jax_call.h"
+#include "python/core/launch_record.h"
 #include "python/core/plan_calls.h"
 #include "python/core/queries.h"
 #include "python/core/sdpa.h"

@@ -1,7 +1,7 @@
 /* jax_call.c: the handlers, which take their plans from the cache that Python's calls use. */
 #include "python/core/jax_call.h"
-#include "python/core/attention.h"
 #include "python/core/failure.h"
+#include "python/core/launch_record.h"
 #include "python/core/plan_cache.h"
 #include "python/core/xla_ffi.h"
 #include "attest.h"

@@ -1,5 +1,6 @@
 /* queries.c: devices and kernels as plain tuples; attest/__init__.py gives them names. */
 #include "python/core/queries.h"
+#include "python/core/array_check.h"
 #include "python/core/failure.h"
 #include "python/core/plan_calls.h"
 
@@ -53,13 +54,6 @@ fail:
     return NULL;
 }
 
-static const char *dtype_name(att_dtype dtype) {
-    return dtype == ATT_F32    ? "float32"
-           : dtype == ATT_F16  ? "float16"
-           : dtype == ATT_BF16 ? "bfloat16"
-                               : "";
-}
-
 static PyObject *list_kernels(const att_context *context) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < att_context_kernel_count(context); i++) {
@@ -72,7 +66,7 @@ static PyObject *list_kernels(const att_context *context) {
         const char *where = info.device == ATT_DEVICE_CPU ? "cpu" : "cuda";
         if (append(list, Py_BuildValue("(ssNsssiiNN)", info.id, where,
                                        PyBool_FromLong(info.available), info.role, info.summary,
-                                       dtype_name(info.dtype), info.d_qk, info.d_v,
+                                       array_dtype_name(info.dtype), info.d_qk, info.d_v,
                                        PyBool_FromLong(info.rung),
                                        PyBool_FromLong(!info.unattested)))) {
             Py_DECREF(list);
