@@ -4,6 +4,7 @@
 #include "python/core/failure.h"
 #include "python/core/jax_call.h"
 #include "python/core/launch_record.h"
+#include "python/core/merge_call.h"
 #include "python/core/plan_calls.h"
 #include "python/core/queries.h"
 #include "python/core/sdpa.h"
@@ -55,6 +56,28 @@ PyDoc_STRVAR(
     "explain" ARGUMENTS
     "Which kernel would serve this call of attention(), and why each other would not.");
 
+PyDoc_STRVAR(
+    merge_doc,
+    "merge(parts_o, parts_lse, *, layout='bhsd', out=None, return_lse=True)\n--\n\n"
+    "Partial results of the same query rows over different keys, merged into one: (o, lse).\n\n"
+    "parts_o        a list of arrays as attention() returns them: float32, float16 or "
+    "bfloat16, "
+    "(batch, heads, rows,\n"
+    "               d) or as `layout` says, or packed, (total rows, heads, d). Or one array "
+    "with the parts along an\n"
+    "               axis before these. The last axis must be contiguous; the others may have "
+    "any stride.\n"
+    "parts_lse      their log-sum-exp as attention() returns it with return_lse=True: float32, "
+    "(batch, heads, rows)\n"
+    "               or (heads, total rows); a list or one array\n"
+    "layout         'bhsd' or 'bshd': (batch, rows, heads, d)\n"
+    "out            an array for o; its dtype may be another of the three\n"
+    "return_lse     False: return o alone\n\n"
+    "Any number of parts, each as many rows. A part whose log-sum-exp is -inf saw no key and "
+    "counts for nothing,\n"
+    "whatever its o holds. On a GPU the work is put on the framework's current stream. Raises "
+    "as attention() does.");
+
 /* No tuple and no dictionary is made for a call. In the limited API from 3.10 on; 3.9 has it under the same number, and
  * calls the same way. */
 #ifndef METH_FASTCALL
@@ -66,6 +89,7 @@ static PyMethodDef methods[] = {
      attention_doc},
     {"explain", (PyCFunction)(void (*)(void))explain, METH_FASTCALL | METH_KEYWORDS,
      explain_doc},
+    {"merge", (PyCFunction)(void (*)(void))merge, METH_FASTCALL | METH_KEYWORDS, merge_doc},
     {"describe", (PyCFunction)(void (*)(void))describe, METH_FASTCALL | METH_KEYWORDS,
      "attention() of arrays given as (dtype, device, shape): shapes of o and LSE, the "
      "problem."},

@@ -64,11 +64,11 @@ static PyObject *list_kernels(const att_context *context) {
             return failure_raise(status);
         }
         const char *where = info.device == ATT_DEVICE_CPU ? "cpu" : "cuda";
-        if (append(list, Py_BuildValue("(ssNsssiiNN)", info.id, where,
+        if (append(list, Py_BuildValue("(ssNsssiiNNs)", info.id, where,
                                        PyBool_FromLong(info.available), info.role, info.summary,
                                        array_dtype_name(info.dtype), info.d_qk, info.d_v,
                                        PyBool_FromLong(info.rung),
-                                       PyBool_FromLong(!info.unattested)))) {
+                                       PyBool_FromLong(!info.unattested), info.operation))) {
             Py_DECREF(list);
             return NULL;
         }
