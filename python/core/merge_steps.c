@@ -8,17 +8,21 @@
 
 #include <string.h>
 
+typedef struct merge_launch {
+    cached_plan *plan;
+    att_merge_args args;
+} merge_launch;
+
 /* Parts of every level, one behind the other: the caller's, what they are merged into, and so on. */
 typedef struct merge_steps {
     merge_call *call;
     Py_ssize_t count, done; /* launches; those that have their plan */
-    cached_plan **plans;
-    att_merge_args *args;
+    merge_launch *launches;
     const void **o; /* of every part of every level */
     const float **lse;
     size_t slot_o, slot_lse; /* bytes of a part between levels */
-    workspace space;         /* of these parts, then of the launches */
-    size_t space_bytes, plan_bytes;
+    workspace space;         /* of these parts */
+    size_t plan_bytes;       /* of workspace, the most of a launch */
 } merge_steps;
 
 static bool alike(const merge_call *m, Py_ssize_t a, Py_ssize_t b) {
@@ -55,11 +59,10 @@ static size_t whole_lines(size_t bytes) {
 static int reserve(merge_steps *s) {
     const merge_call *m = s->call;
     const size_t parts = (size_t)(m->parts_o.count + s->count - 1);
-    s->plans = PyMem_Calloc((size_t)s->count, sizeof *s->plans);
-    s->args = PyMem_Calloc((size_t)s->count, sizeof *s->args);
+    s->launches = PyMem_Calloc((size_t)s->count, sizeof *s->launches);
     s->o = PyMem_Calloc(parts, sizeof *s->o);
     s->lse = PyMem_Calloc(parts, sizeof *s->lse);
-    if (!s->plans || !s->args || !s->o || !s->lse) {
+    if (!s->launches || !s->o || !s->lse) {
         PyErr_NoMemory();
         return -1;
     }
@@ -113,7 +116,8 @@ static int add_launch(merge_steps *s, Py_ssize_t first, Py_ssize_t count, Py_ssi
     const bool last = s->done == s->count - 1;
     const dl_device device = m->parts_o.parts[0].device;
     const bool gpu = tensor_on_gpu(device);
-    att_merge_args *a = &s->args[s->done];
+    merge_launch *launch = &s->launches[s->done];
+    att_merge_args *a = &launch->args;
     att_merge_problem p = problem_of(s, first, count, last);
     if (!last) { /* not const: it is this call's own memory */
         char *at = (char *)s->space.data +
@@ -131,11 +135,11 @@ static int add_launch(merge_steps *s, Py_ssize_t first, Py_ssize_t count, Py_ssi
         p.alignment = common_alignment(a->o, a->part_o, count);
     const plan_key key = {&plan_of_merge, gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU,
                           gpu ? device.id : 0, &p};
-    s->plans[s->done] = plan_for(&key);
-    if (!s->plans[s->done])
+    launch->plan = plan_for(&key);
+    if (!launch->plan)
         return -1;
-    if (s->plans[s->done]->workspace > s->plan_bytes)
-        s->plan_bytes = s->plans[s->done]->workspace;
+    if (launch->plan->workspace > s->plan_bytes)
+        s->plan_bytes = launch->plan->workspace;
     s->done++;
     return 0;
 }
@@ -176,8 +180,9 @@ static int run(merge_steps *s, const workspace_place *place, void *stream) {
     att_status status = ATT_OK;
     if (workspace_take(&scratch, place, s->plan_bytes))
         return -1;
-    Py_BEGIN_ALLOW_THREADS for (Py_ssize_t i = 0; i < s->count && status == ATT_OK; i++)
-        status = att_merge_run(s->plans[i]->plan, &s->args[i], scratch.data, stream);
+    Py_BEGIN_ALLOW_THREADS for (Py_ssize_t i = 0; i < s->count && status == ATT_OK;
+                                i++) status =
+        att_merge_run(s->launches[i].plan->plan, &s->launches[i].args, scratch.data, stream);
     Py_END_ALLOW_THREADS workspace_give(&scratch);
     if (status != ATT_OK)
         failure_raise(status);
@@ -186,10 +191,9 @@ static int run(merge_steps *s, const workspace_place *place, void *stream) {
 
 static void drop(merge_steps *s) {
     for (Py_ssize_t i = 0; i < s->done; i++)
-        plan_cache_give(s->plans[i]);
+        plan_cache_give(s->launches[i].plan);
     workspace_give(&s->space);
-    PyMem_Free(s->plans);
-    PyMem_Free(s->args);
+    PyMem_Free(s->launches);
     PyMem_Free(s->o);
     PyMem_Free(s->lse);
 }

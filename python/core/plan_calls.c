@@ -18,7 +18,8 @@ cached_plan *plan_for(const plan_key *key) {
     if (plan)
         return plan;
     Py_BEGIN_ALLOW_THREADS status = plan_cache_take(&plan, key);
-    Py_END_ALLOW_THREADS return status == ATT_OK ? plan : failure_raise(status);
+    Py_END_ALLOW_THREADS if (status != ATT_OK) return failure_raise(status);
+    return plan;
 }
 
 kept_context *context_for(att_device device, int32_t index) {
@@ -27,7 +28,8 @@ kept_context *context_for(att_device device, int32_t index) {
     if (check_index(index))
         return NULL;
     Py_BEGIN_ALLOW_THREADS status = device_context_take(&kept, device, index);
-    Py_END_ALLOW_THREADS return status == ATT_OK ? kept : failure_raise(status);
+    Py_END_ALLOW_THREADS if (status != ATT_OK) return failure_raise(status);
+    return kept;
 }
 
 /* Plans of the old context go after it: one that is being made then finds that it was replaced. */
