@@ -11,28 +11,29 @@ import torch
 from torch import Tensor
 
 from ._core import merge as _core_merge
+from ._torch_operator import lying_as, plain_rows, strides_like
 
 
 @torch.library.custom_op("attest::merge", mutates_args=())
 def _merge(parts_o: List[Tensor], parts_lse: List[Tensor], layout: str) -> Tuple[Tensor, Tensor]:
     """(O, log-sum-exp) of parts as attest.merge() takes them."""
     with torch.no_grad():
-        return _core_merge([_rows(x) for x in parts_o], [x.resolve_neg() for x in parts_lse], layout=layout)
+        o, lse = _compute(parts_o, parts_lse, layout, True)
+    return (lying_as(parts_o[0], o) if o.dim() == 4 else o), lse
 
 
 @_merge.register_fake
 def _(parts_o, parts_lse, layout):
     first = parts_o[0]
     lse = parts_lse[0].new_empty(parts_lse[0].shape)
-    if first.dim() == 4 and min(first.shape[1:3]) > 1 and 0 < first.stride(1) < first.stride(2):  # as output.c has it
-        return first.new_empty([first.shape[i] for i in (0, 2, 1, 3)]).transpose(1, 2), lse
+    if first.dim() == 4:
+        return first.new_empty_strided(first.shape, strides_like(first, first.shape)), lse
     return first.new_empty(first.shape), lse
 
 
-def _rows(x: Tensor) -> Tensor:
-    """With a contiguous last axis and plain signs, copied where it has them not."""
-    x = x.resolve_neg()
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+def _compute(parts_o, parts_lse, layout, return_lse):
+    return _core_merge([plain_rows(x) for x in parts_o], [x.resolve_neg() for x in parts_lse], layout=layout,
+                       return_lse=return_lse)
 
 
 def _weights(sums: Tensor, lse: Tensor) -> Tensor:
@@ -130,8 +131,7 @@ def merge(parts_o: Union[Tensor, Sequence[Tensor]], parts_lse: Union[Tensor, Seq
         _check_counts(listed_o, listed_lse)
         o, lse = _merge(listed_o, listed_lse, layout)
     else:
-        return _core_merge([_rows(x) for x in listed_o], [x.resolve_neg() for x in listed_lse], layout=layout,
-                           return_lse=return_lse)
+        return _compute(listed_o, listed_lse, layout, return_lse)
     return (o, lse) if return_lse else o
 
 

@@ -52,7 +52,7 @@ static void sort_axes(int order[3], const tensor *like) {
         }
 }
 
-/* attest/_torch_operator.py and _torch_merge.py have the same rule. */
+/* attest/_torch_operator.py has the same rule. */
 void output_lay_out(int64_t *strides, const int64_t *shape, int ndim, const tensor *like) {
     tensor_contiguous(strides, shape, ndim);
     if (ndim != 4)
