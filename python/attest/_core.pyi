@@ -1,4 +1,4 @@
-from typing import Any, Literal, Optional, Tuple, TypeVar, Union, overload
+from typing import Any, Literal, Optional, Sequence, Tuple, TypeVar, Union, overload
 
 Array = TypeVar("Array")
 Alignment = Literal["top-left", "bottom-right"]
@@ -24,6 +24,14 @@ def attention(q: Array, k: Any, v: Any, *, causal: Union[None, bool, Alignment] 
               max_seqlen_q: Optional[int] = ..., max_seqlen_k: Optional[int] = ..., lens_k: Any = ...,
               page_table: Any = ..., return_lse: Literal[True], out: Optional[Array] = ...,
               layout: Literal["bhsd", "bshd"] = ...) -> Tuple[Array, Array]: ...
+@overload
+def merge(parts_o: Union[Array, Sequence[Array]], parts_lse: Union[Array, Sequence[Array]], *,
+          layout: Literal["bhsd", "bshd"] = ..., out: Optional[Array] = ...,
+          return_lse: Literal[True] = ...) -> Tuple[Array, Array]: ...
+@overload
+def merge(parts_o: Union[Array, Sequence[Array]], parts_lse: Union[Array, Sequence[Array]], *,
+          layout: Literal["bhsd", "bshd"] = ..., out: Optional[Array] = ...,
+          return_lse: Literal[False]) -> Array: ...
 def explain(q: Any, k: Any, v: Any, **arguments: Any) -> str: ...
 def run_seconds(times: int, q: Any, k: Any, v: Any, **arguments: Any) -> float: ...
 def last_launch() -> Optional[Tuple[Any, ...]]: ...

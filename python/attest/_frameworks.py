@@ -76,8 +76,8 @@ class TorchAdapter:
         if array.is_neg():
             return "is a view with its sign to be turned: resolve_neg() makes it plain"
         if array.requires_grad and self._torch.is_grad_enabled():
-            return ("requires a gradient, and attest.attention() computes none: "
-                    "use attest.torch.scaled_dot_product_attention(), detach() or torch.no_grad()")
+            return ("requires a gradient, and attest.attention() and attest.merge() compute none: use "
+                    "attest.torch.scaled_dot_product_attention() and attest.torch.merge(), detach() or torch.no_grad()")
         return None
 
     def empty(self, like, shape, dtype):

@@ -31,12 +31,12 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], is_causal: boo
 def _(q, k, v, mask, is_causal, scale, softcap=0.0, sinks=None):
     batch, heads, rows, _ = q.shape
     sizes = (batch, heads, rows, v.shape[-1])
-    return q.new_empty_strided(sizes, _strides_like(q, sizes)), q.new_empty((batch, heads, rows), dtype=torch.float32)
+    return q.new_empty_strided(sizes, strides_like(q, sizes)), q.new_empty((batch, heads, rows), dtype=torch.float32)
 
 
 def compute(q, k, v, mask, is_causal, scale, softcap=0.0, sinks=None, return_lse=False):
     """O, or (O, log-sum-exp), by a kernel of attest; nobody watches, nothing is recorded."""
-    answer = attention(_rows(q), _rows(k), _rows(v), bias=None if mask is None else mask.resolve_neg(), scale=scale,
+    answer = attention(plain_rows(q), plain_rows(k), plain_rows(v), bias=None if mask is None else mask.resolve_neg(), scale=scale,
                        causal="top-left" if is_causal else None, softcap=softcap or None, sinks=sinks,
                        return_lse=return_lse)
     if _LAID_OUT and (q.stride(-1) == 1 or q.shape[-1] == 1):
@@ -44,7 +44,7 @@ def compute(q, k, v, mask, is_causal, scale, softcap=0.0, sinks=None, return_lse
     return (lying_as(q, answer[0]), answer[1]) if return_lse else lying_as(q, answer)
 
 
-def _rows(x: Tensor) -> Tensor:
+def plain_rows(x: Tensor) -> Tensor:
     """With a contiguous last axis and plain signs, copied where it has them not."""
     x = x.resolve_neg()
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
@@ -59,14 +59,14 @@ _LAID_OUT = hasattr(Tensor, "__dlpack_c_exchange_api__")
 
 def lying_as(query: Tensor, o: Tensor) -> Tensor:
     """O with its axes in the memory order of the query's, copied where they are not."""
-    wanted = _strides_like(query, o.shape)
+    wanted = strides_like(query, o.shape)
     if all(size <= 1 or step == own for size, step, own in zip(o.shape, wanted, o.stride())):
         return o
     return o.new_empty_strided(o.shape, wanted).copy_(o)
 
 
-def _strides_like(query: Tensor, sizes) -> Tuple[int, ...]:
-    """Dense strides for `sizes`, the axes ordered as the query's are. core/outputs_build.c has the same rule."""
+def strides_like(query: Tensor, sizes) -> Tuple[int, ...]:
+    """Dense strides for `sizes`, the axes ordered as the query's are. core/output.c has the same rule."""
     strides, step = [1] * len(sizes), 1
     for axis in _axes_inside_out(query):
         strides[axis] = step

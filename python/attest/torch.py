@@ -26,10 +26,11 @@ from torch.nn.attention.bias import CausalBias, CausalVariant
 from . import Error, UnsupportedError, _core
 from . import _torch_formula as formula
 from ._core import sdpa as _quick
+from ._torch_merge import merge
 from ._torch_operator import RecomputeWarning, Transformed, compute, sdpa
 from ._torch_report import Call, Report, count, count_served, original, put, reports
 
-__all__ = ["Call", "RecomputeWarning", "Report", "disable", "enable", "register_transformers",
+__all__ = ["Call", "RecomputeWarning", "Report", "disable", "enable", "merge", "register_transformers",
            "scaled_dot_product_attention", "why_not"]
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)

@@ -2,7 +2,6 @@
 #ifndef ATTEST_PYTHON_ATTENTION_H
 #define ATTEST_PYTHON_ATTENTION_H
 
-#include "attest.h"
 #include "python/core/python_api.h"
 
 PyObject *attention(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
@@ -14,11 +13,5 @@ PyObject *run_seconds(PyObject *self, PyObject *const *args, Py_ssize_t count, P
 
 /* The same arguments with arrays as (dtype, device, shape): (shape of o, of the LSE, bytes of the problem). */
 PyObject *describe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
-
-/* A launch as a tuple, None where there was none. */
-PyObject *launch_tuple(const att_launch *launch);
-
-/* What the latest call of this thread ran, or None. */
-PyObject *last_launch(PyObject *self, PyObject *unused);
 
 #endif

@@ -14,7 +14,8 @@ PyObject *describe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyOb
     (void)self;
     call c = {.described = true};
     PyObject *result = NULL;
-    if (!arguments_read(&c, "attention", args, count, names) && !problem_build(&c)) {
+    if (!arguments_read(c.given, &attention_arguments, "attention", args, count, names) &&
+        !problem_build(&c)) {
         outputs_describe(&c);
         result = Py_BuildValue("(NNy#)", shape_tuple(c.o_shape, c.o_ndim),
                                shape_tuple(c.lse_shape, c.lse_ndim), (const char *)&c.problem,

@@ -3,7 +3,9 @@
 #include "python/core/attention.h"
 #include "python/core/failure.h"
 #include "python/core/jax_call.h"
-#include "python/core/plan_cache.h"
+#include "python/core/launch_record.h"
+#include "python/core/merge_call.h"
+#include "python/core/plan_calls.h"
 #include "python/core/queries.h"
 #include "python/core/sdpa.h"
 
@@ -54,6 +56,28 @@ PyDoc_STRVAR(
     "explain" ARGUMENTS
     "Which kernel would serve this call of attention(), and why each other would not.");
 
+PyDoc_STRVAR(
+    merge_doc,
+    "merge(parts_o, parts_lse, *, layout='bhsd', out=None, return_lse=True)\n--\n\n"
+    "Partial results of the same query rows over different keys, merged into one: (o, lse).\n\n"
+    "parts_o        a list of arrays as attention() returns them: float32, float16 or "
+    "bfloat16, "
+    "(batch, heads, rows,\n"
+    "               d) or as `layout` says, or packed, (total rows, heads, d). Or one array "
+    "with the parts along an\n"
+    "               axis before these. The last axis must be contiguous; the others may have "
+    "any stride.\n"
+    "parts_lse      their log-sum-exp as attention() returns it with return_lse=True: float32, "
+    "(batch, heads, rows)\n"
+    "               or (heads, total rows); a list or one array\n"
+    "layout         'bhsd' or 'bshd': (batch, rows, heads, d)\n"
+    "out            an array for o; its dtype may be another of the three\n"
+    "return_lse     False: return o alone\n\n"
+    "Any number of parts, each as many rows. A part whose log-sum-exp is -inf saw no key and "
+    "counts for nothing,\n"
+    "whatever its o holds. On a GPU the work is put on the framework's current stream. Raises "
+    "as attention() does.");
+
 /* No tuple and no dictionary is made for a call. In the limited API from 3.10 on; 3.9 has it under the same number, and
  * calls the same way. */
 #ifndef METH_FASTCALL
@@ -65,6 +89,7 @@ static PyMethodDef methods[] = {
      attention_doc},
     {"explain", (PyCFunction)(void (*)(void))explain, METH_FASTCALL | METH_KEYWORDS,
      explain_doc},
+    {"merge", (PyCFunction)(void (*)(void))merge, METH_FASTCALL | METH_KEYWORDS, merge_doc},
     {"describe", (PyCFunction)(void (*)(void))describe, METH_FASTCALL | METH_KEYWORDS,
      "attention() of arrays given as (dtype, device, shape): shapes of o and LSE, the "
      "problem."},
@@ -74,16 +99,15 @@ static PyMethodDef methods[] = {
      "The latest launch of this thread as a tuple, or None."},
     {"devices", devices, METH_NOARGS, "Devices as tuples."},
     {"kernels", kernels, METH_VARARGS, "Kernels as tuples."},
-    {"cache_info", plan_cache_info, METH_NOARGS,
-     "(hits, misses, plans, limit) of the plan cache."},
+    {"cache_info", cache_info, METH_NOARGS, "(hits, misses, plans, limit) of the plan cache."},
     {"run_seconds", (PyCFunction)(void (*)(void))run_seconds, METH_FASTCALL | METH_KEYWORDS,
      "(times, ...): what a run of attention() with the other arguments costs a caller in C."},
     {"sdpa", (PyCFunction)(void (*)(void))sdpa, METH_FASTCALL,
      "PyTorch's scaled_dot_product_attention in its common case, else None."},
     {"sdpa_setup", sdpa_setup, METH_VARARGS,
      "PyTorch's tensor type, and who may watch a call."},
-    {"set_threads", plan_cache_threads, METH_O, "Threads of calls on the CPU from now on."},
-    {"cache_clear", plan_cache_clear, METH_NOARGS, "Forget every plan."},
+    {"set_threads", set_threads, METH_O, "Threads of calls on the CPU from now on."},
+    {"cache_clear", cache_clear, METH_NOARGS, "Forget every plan."},
     {NULL, NULL, 0, NULL}};
 
 /* As `attest bench` names it: results of this package and of the program can be compared. */

@@ -1,6 +1,8 @@
 /* failure.c: mistakes in a call become ValueError, what the machine refuses attest.Error. */
 #include "python/core/failure.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 PyObject *failure_error, *failure_unsupported;
@@ -52,12 +54,34 @@ static PyObject *class_of(att_status status) {
     }
 }
 
-/* The library's o is the argument `out`; the other arrays have one name. */
+const char *failure_text(att_status status) {
+    const att_error *latest = att_last_error();
+    return latest->status == status ? latest->text : att_status_name(status);
+}
+
+/* The argument that a word of the library's stands for; NULL: it has the same name, or is no array. */
+static const char *argument_of(const char *word, size_t length, bool first) {
+    static const char *const names[][2] = {
+        {"part_o", "parts_o"}, {"part_lse", "parts_lse"}, {"o", "out"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i][0]) == length && !memcmp(names[i][0], word, length) &&
+            (first || length > 1)) /* elsewhere in a sentence o may be an answer */
+            return names[i][1];
+    return NULL;
+}
+
 void *failure_raise(att_status status) {
-    const char *text = att_last_error()->text;
-    if (!strncmp(text, "o ", 2))
-        PyErr_Format(class_of(status), "out%s", text + 1);
-    else
-        PyErr_SetString(class_of(status), text);
+    char text[2 * sizeof att_last_error()->text];
+    size_t used = 0;
+    for (const char *word = failure_text(status); *word;) {
+        const size_t length = strcspn(word, " "), spaces = strspn(word + length, " ");
+        const char *name = argument_of(word, length, used == 0);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%.*s%.*s",
+                                 name ? (int)strlen(name) : (int)length, name ? name : word,
+                                 (int)spaces, word + length);
+        word += length + spaces;
+    }
+    text[used] = '\0';
+    PyErr_SetString(class_of(status), text);
     return NULL;
 }

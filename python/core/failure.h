@@ -9,7 +9,10 @@
 extern PyObject *failure_error, *failure_unsupported;
 int failure_setup(PyObject *module);
 
-/* Raise what att_last_error() says. Returns NULL. */
+/* What att_last_error() says of a failure of the library's, or the name of one that this extension found. */
+const char *failure_text(att_status status);
+
+/* Raise it. Returns NULL. */
 void *failure_raise(att_status status);
 
 #endif

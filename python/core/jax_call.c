@@ -1,6 +1,8 @@
-/* jax_call.c: the handlers, and plans by device and problem. */
+/* jax_call.c: the handlers, which take their plans from the cache that Python's calls use. */
 #include "python/core/jax_call.h"
-#include "python/core/attention.h"
+#include "python/core/failure.h"
+#include "python/core/launch_record.h"
+#include "python/core/plan_cache.h"
 #include "python/core/xla_ffi.h"
 #include "attest.h"
 
@@ -9,28 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAYS = 10, DEVICES = 64, KEPT = 256 };
+enum { ARRAYS = 10 };
 
-/* A plan that is kept: the list is as long as there are problems in compiled programs, the latest first. */
-typedef struct kept_plan {
-    att_plan *plan;
-    uint64_t key[sizeof(att_problem) / 8]; /* the problem's bytes, padding included */
-    int place;                             /* 0: the CPU, then GPUs */
-    int users;
-    bool dropped;
-    struct kept_plan *next;
-} kept_plan;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
-static kept_plan *plans;
-static int plan_count;
-static att_context *contexts[1 + DEVICES];
-static att_launch latest;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static att_launch latest; /* under the lock */
 
 typedef struct jax_call {
     const xla_frame *frame;
     bool gpu;
-    int place;
+    int32_t index; /* of the GPU; 0 on the CPU */
     att_problem problem;
     att_args args;
     att_launch launch;
@@ -47,7 +36,7 @@ static xla_error *fail_status(const jax_call *c, att_status status) {
                      : status == ATT_E_MEMORY    ? XLA_RESOURCE_EXHAUSTED
                      : status == ATT_E_ARG       ? XLA_INVALID_ARGUMENT
                                                  : XLA_INTERNAL;
-    return fail(c, code, att_last_error()->text);
+    return fail(c, code, failure_text(status));
 }
 
 /* ------------------------------------------------------------------------ what is asked */
@@ -112,104 +101,21 @@ static xla_error *read_arrays(jax_call *c) {
 static xla_error *find_place(jax_call *c) {
     const xla_api *api = c->frame->api;
     xla_ordinal_args args = {.size = sizeof args, .context = c->frame->context};
-    c->place = c->gpu ? 1 : 0;
     if (!c->gpu || api->size < offsetof(xla_api, device_ordinal) + sizeof api->device_ordinal)
         return NULL;
     xla_error *error = api->device_ordinal(&args);
     if (error)
         return error; /* cppcheck-suppress returnDanglingLifetime */
-    if (args.ordinal < 0 || args.ordinal >= DEVICES)
+    if (args.ordinal < 0 || args.ordinal >= DEVICE_CONTEXTS_GPUS)
         return fail(c, XLA_INVALID_ARGUMENT, "there is no such GPU");
-    c->place = 1 + args.ordinal;
+    c->index = args.ordinal;
     return NULL;
-}
-
-/* -------------------------------------------------------------------------------- plans */
-
-static void unlink_plan(kept_plan *plan) {
-    kept_plan **link = &plans;
-    while (*link != plan)
-        link = &(*link)->next;
-    *link = plan->next;
-    plan_count--;
-    plan->dropped = true;
-}
-
-static void free_plan(kept_plan *plan) {
-    att_plan_destroy(plan->plan);
-    free(plan);
-}
-
-static void drop_last(void) {
-    kept_plan *last = plans;
-    while (last->next)
-        last = last->next;
-    unlink_plan(last);
-    if (!last->users)
-        free_plan(last);
-}
-
-static att_status make_plan(kept_plan **out, const jax_call *c) {
-    const att_context_options options = {.size = sizeof options,
-                                         .device = c->gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU,
-                                         .device_index = c->gpu ? c->place - 1 : 0,
-                                         .flags = ATT_TRUST_POINTERS}; /* XLA's own memory */
-    att_status status = ATT_OK;
-    if (!contexts[c->place])
-        status = att_context_create(&contexts[c->place], &options);
-    if (status != ATT_OK)
-        return status;
-    kept_plan *made = calloc(1, sizeof *made);
-    if (!made)
-        return ATT_E_MEMORY;
-    status = att_plan_create(&made->plan, contexts[c->place], &c->problem);
-    if (status != ATT_OK) {
-        free(made);
-        return status;
-    }
-    memcpy(made->key, &c->problem, sizeof made->key);
-    made->place = c->place;
-    if (plan_count >= KEPT)
-        drop_last();
-    made->next = plans;
-    plans = made;
-    plan_count++;
-    *out = made;
-    return ATT_OK;
-}
-
-/* Under the lock: two threads that meet here want the same kernel loaded once. */
-static att_status take_plan(kept_plan **out, const jax_call *c) {
-    att_status status = ATT_OK;
-    uint64_t key[sizeof(att_problem) / 8];
-    memcpy(key, &c->problem, sizeof key);
-    pthread_mutex_lock(&lock);
-    kept_plan *found = plans;
-    while (found && (found->place != c->place || memcmp(found->key, key, sizeof key) != 0))
-        found = found->next;
-    if (!found)
-        status = make_plan(&found, c);
-    if (status == ATT_OK)
-        found->users++;
-    *out = found;
-    pthread_mutex_unlock(&lock);
-    return status;
-}
-
-static void give_plan(kept_plan *plan, const jax_call *c, att_status status) {
-    pthread_mutex_lock(&lock);
-    plan->users--;
-    if (status == ATT_OK)
-        latest = c->launch;
-    if (plan->dropped && !plan->users)
-        free_plan(plan);
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---------------------------------------------------------------------------------- run */
 
-static xla_error *run_on_cpu(jax_call *c, const kept_plan *plan, att_status *status) {
-    size_t bytes = att_plan_workspace(plan->plan);
+static xla_error *run_on_cpu(jax_call *c, const cached_plan *plan, att_status *status) {
+    size_t bytes = plan->workspace;
     bytes = (bytes + ATT_WORKSPACE_ALIGN - 1) / ATT_WORKSPACE_ALIGN * ATT_WORKSPACE_ALIGN;
     void *space = bytes ? aligned_alloc(ATT_WORKSPACE_ALIGN, bytes) : NULL;
     if (bytes && !space)
@@ -221,11 +127,11 @@ static xla_error *run_on_cpu(jax_call *c, const kept_plan *plan, att_status *sta
 
 /* XLA's memory is given back in the order of its stream, so that it may be given back before the kernel has run. It is
  * asked for with the most alignment that XLA grants, which is less than a workspace has. */
-static xla_error *run_on_gpu(jax_call *c, const kept_plan *plan, att_status *status) {
+static xla_error *run_on_gpu(jax_call *c, const cached_plan *plan, att_status *status) {
     enum { XLA_ALIGN_MOST = 16 };
     const uintptr_t mask = ATT_WORKSPACE_ALIGN - 1;
     const xla_api *api = c->frame->api;
-    const size_t bytes = att_plan_workspace(plan->plan);
+    const size_t bytes = plan->workspace;
     xla_stream_args stream = {.size = sizeof stream, .context = c->frame->context};
     xla_allocate_args space = {.size = sizeof space,
                                .context = c->frame->context,
@@ -247,9 +153,15 @@ static xla_error *run_on_gpu(jax_call *c, const kept_plan *plan, att_status *sta
     return api->memory_free(&done); /* cppcheck-suppress returnDanglingLifetime */
 }
 
+static void keep_launch(const att_launch *launch) {
+    pthread_mutex_lock(&lock);
+    latest = *launch;
+    pthread_mutex_unlock(&lock);
+}
+
 static xla_error *execute(const xla_frame *frame, bool gpu) {
     jax_call c = {.frame = frame, .gpu = gpu};
-    kept_plan *plan;
+    cached_plan *plan;
     xla_error *error = read_problem(&c);
     if (!error)
         error = read_arrays(&c);
@@ -257,11 +169,15 @@ static xla_error *execute(const xla_frame *frame, bool gpu) {
         error = find_place(&c);
     if (error)
         return error;
-    att_status status = take_plan(&plan, &c);
+    const plan_key key = {&plan_of_attention, gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU, c.index,
+                          &c.problem};
+    att_status status = plan_cache_take(&plan, &key);
     if (status != ATT_OK)
         return fail_status(&c, status);
     error = gpu ? run_on_gpu(&c, plan, &status) : run_on_cpu(&c, plan, &status);
-    give_plan(plan, &c, error ? ATT_E_CUDA : status);
+    plan_cache_give(plan);
+    if (!error && status == ATT_OK)
+        keep_launch(&c.launch);
     return error || status == ATT_OK ? error : fail_status(&c, status);
 }
 

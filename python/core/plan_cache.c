@@ -1,184 +1,203 @@
 /* plan_cache.c: a hash table of plans; the one that was not used for longest makes room. */
 #include "python/core/plan_cache.h"
-#include "python/core/failure.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 256, DEVICES = 64 };
-_Static_assert(sizeof(att_problem) % 8 == 0, "a key is whole words");
+enum { BUCKETS = 256 };
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
 static cached_plan *buckets[BUCKETS];
-static att_context *contexts[1 + DEVICES]; /* the CPU, then GPUs */
-static int32_t cpu_threads;                /* 0: the library's choice */
-static uint64_t tick, hits, misses;
-static int count;
+static plan_cache_counts counts;
+static uint64_t tick;
 
-att_context *context_of(att_device device, int32_t index) {
-    const int place = device == ATT_DEVICE_CPU ? 0 : 1 + index;
-    if (place < 0 || place > DEVICES) {
-        PyErr_Format(PyExc_ValueError, "there is no device cuda:%d", (int)index);
-        return NULL;
-    }
-    if (contexts[place])
-        return contexts[place];
-    const att_context_options options = {
-        .size = sizeof options,
-        .device = device,
-        .device_index = device == ATT_DEVICE_CUDA ? index : 0,
-        .threads = device == ATT_DEVICE_CPU ? cpu_threads : 0,
-        /* DLPack says where an array is; problem_build.c looked */
-        .flags = ATT_TRUST_POINTERS};
-    att_context *made;
-    att_status status;
-    Py_BEGIN_ALLOW_THREADS status = att_context_create(&made, &options);
-    Py_END_ALLOW_THREADS if (status != ATT_OK) return failure_raise(status);
-    if (contexts[place]) /* another thread was faster */
-        att_context_destroy(made);
-    else
-        contexts[place] = made;
-    return contexts[place];
+static att_status create_attention(att_plan **out, att_context *context, const void *problem) {
+    return att_plan_create(out, context, problem);
 }
 
-static uint64_t hash_of(const cached_plan *wanted) {
-    uint64_t hash = (uint64_t)wanted->device * DEVICES + (uint64_t)wanted->index;
-    for (size_t i = 0; i < sizeof wanted->key / 8; i++) {
-        hash = (hash ^ wanted->key[i]) * 0x9e3779b97f4a7c15u;
+static att_status create_merge(att_plan **out, att_context *context, const void *problem) {
+    return att_merge_plan_create(out, context, problem);
+}
+
+_Static_assert(sizeof(att_problem) % 8 == 0 && sizeof(att_merge_problem) % 8 == 0,
+               "a problem is whole words");
+const plan_operation plan_of_attention = {sizeof(att_problem), create_attention};
+const plan_operation plan_of_merge = {sizeof(att_merge_problem), create_merge};
+
+static uint64_t hash_of(const plan_key *key) {
+    uint64_t hash = (uint64_t)key->device * DEVICE_CONTEXTS_GPUS + (uint64_t)key->index;
+    for (size_t at = 0; at < key->operation->problem_bytes; at += sizeof hash) {
+        uint64_t word;
+        memcpy(&word, (const char *)key->problem + at, sizeof word);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 32;
     }
     return hash;
 }
 
-static cached_plan *find(const cached_plan *wanted) {
-    for (cached_plan *each = buckets[wanted->hash % BUCKETS]; each; each = each->next)
-        if (each->hash == wanted->hash && each->device == wanted->device &&
-            each->index == wanted->index && !memcmp(each->key, wanted->key, sizeof each->key))
+static bool same_key(const plan_key *a, const plan_key *b) {
+    return a->operation == b->operation && a->device == b->device && a->index == b->index &&
+           !memcmp(a->problem, b->problem, a->operation->problem_bytes);
+}
+
+/* Under the lock: the plan, with one more user, or NULL. */
+static cached_plan *find(const plan_key *key, uint64_t hash) {
+    for (cached_plan *each = buckets[hash % BUCKETS]; each; each = each->next)
+        if (each->hash == hash && same_key(&each->key, key)) {
+            each->used = ++tick;
+            each->users++;
             return each;
+        }
     return NULL;
 }
 
-static void free_plan(cached_plan *plan) {
-    att_plan_destroy(plan->plan);
-    PyMem_Free(plan);
+/* Not under the lock: the last plan of a context takes its threads along. */
+static void free_plans(cached_plan *list) {
+    while (list) {
+        cached_plan *next = list->next;
+        att_plan_destroy(list->plan);
+        free(list);
+        list = next;
+    }
 }
 
-static void forget(cached_plan *plan) {
+/* Under the lock: out of the cache, and onto the list of what is to be freed unless it has users. */
+static void forget(cached_plan *plan, cached_plan **unused) {
     cached_plan **link = &buckets[plan->hash % BUCKETS];
     while (*link != plan)
         link = &(*link)->next;
     *link = plan->next;
-    count--;
-    plan->forgotten = 1;
-    if (!plan->users)
-        free_plan(plan);
+    counts.plans--;
+    plan->forgotten = true;
+    if (plan->users)
+        return;
+    plan->next = *unused;
+    *unused = plan;
 }
 
-static void make_room(void) {
+static void make_room(cached_plan **unused) {
     cached_plan *oldest = NULL;
-    if (count < PLAN_CACHE_LIMIT)
+    if (counts.plans < PLAN_CACHE_LIMIT)
         return;
     for (int i = 0; i < BUCKETS; i++)
         for (cached_plan *each = buckets[i]; each; each = each->next)
             if (!oldest || each->used < oldest->used)
                 oldest = each;
-    forget(oldest);
+    forget(oldest, unused);
 }
 
-static cached_plan *insert(const cached_plan *like, att_plan *plan) {
-    cached_plan *made = PyMem_Malloc(sizeof *made);
-    if (!made) {
-        att_plan_destroy(plan);
-        PyErr_NoMemory();
-        return NULL;
+/* A plan of its own, outside of the cache. */
+static att_status create(cached_plan **out, const plan_key *key, att_context *context) {
+    const size_t bytes = key->operation->problem_bytes;
+    cached_plan *made = calloc(1, sizeof *made + bytes);
+    if (!made)
+        return ATT_E_MEMORY;
+    const att_status status = key->operation->create(&made->plan, context, key->problem);
+    if (status != ATT_OK) {
+        free(made);
+        return status;
     }
-    make_room();
-    *made = *like;
-    made->plan = plan;
-    made->workspace = att_plan_workspace(plan);
-    made->next = buckets[made->hash % BUCKETS];
-    buckets[made->hash % BUCKETS] = made;
-    count++;
-    return made;
+    memcpy(made + 1, key->problem, bytes);
+    made->workspace = att_plan_workspace(made->plan);
+    made->key = *key;
+    made->key.problem = made + 1;
+    made->hash = hash_of(key);
+    made->users = 1;
+    *out = made;
+    return ATT_OK;
 }
 
-static cached_plan *create(const cached_plan *like, const att_problem *problem) {
-    att_context *context = context_of(like->device, like->index);
-    att_plan *plan;
-    att_status status;
-    if (!context)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS status = att_plan_create(&plan, context, problem);
-    Py_END_ALLOW_THREADS if (status != ATT_OK) return failure_raise(status);
-    cached_plan *found = find(like);
-    if (!found)
-        return insert(like, plan);
-    att_plan_destroy(plan); /* another thread was faster */
-    return found;
-}
-
-cached_plan *plan_cache_take(att_device device, int32_t index, const att_problem *problem) {
-    cached_plan wanted = {.device = device, .index = index};
-    memcpy(wanted.key, problem, sizeof wanted.key);
-    wanted.hash = hash_of(&wanted);
-    cached_plan *found = find(&wanted);
-    if (found) {
-        hits++;
+/* Into the cache; where another thread was faster its plan is returned, and this one freed. A plan whose context was
+ * replaced while it was made serves this call and is forgotten. */
+static cached_plan *insert(cached_plan *made, const kept_context *context) {
+    cached_plan *unused = NULL;
+    pthread_mutex_lock(&lock);
+    cached_plan *settled = find(&made->key, made->hash);
+    if (settled) {
+        made->next = NULL;
+        unused = made;
+    } else if (!device_context_is_current(context)) {
+        settled = made;
+        made->forgotten = true;
     } else {
-        misses++;
-        found = create(&wanted, problem);
-        if (!found)
-            return NULL;
+        make_room(&unused);
+        settled = made;
+        made->used = ++tick;
+        made->next = buckets[made->hash % BUCKETS];
+        buckets[made->hash % BUCKETS] = made;
+        counts.plans++;
     }
-    found->used = ++tick;
-    found->users++;
+    pthread_mutex_unlock(&lock);
+    free_plans(unused);
+    return settled;
+}
+
+cached_plan *plan_cache_find(const plan_key *key) {
+    const uint64_t hash = hash_of(key);
+    pthread_mutex_lock(&lock);
+    cached_plan *found = find(key, hash);
+    counts.hits += found != NULL;
+    pthread_mutex_unlock(&lock);
     return found;
+}
+
+att_status plan_cache_take(cached_plan **out, const plan_key *key) {
+    kept_context *context;
+    *out = plan_cache_find(key);
+    if (*out)
+        return ATT_OK;
+    pthread_mutex_lock(&lock);
+    counts.misses++;
+    pthread_mutex_unlock(&lock);
+    att_status status = device_context_take(&context, key->device, key->index);
+    if (status != ATT_OK)
+        return status;
+    status = create(out, key, context->context);
+    if (status == ATT_OK)
+        *out = insert(*out, context);
+    device_context_give(context);
+    return status;
 }
 
 void plan_cache_give(cached_plan *plan) {
-    plan->users--;
-    if (plan->forgotten && !plan->users)
-        free_plan(plan);
+    pthread_mutex_lock(&lock);
+    const bool last = --plan->users == 0 && plan->forgotten;
+    pthread_mutex_unlock(&lock);
+    if (!last)
+        return;
+    plan->next = NULL;
+    free_plans(plan);
 }
 
-/* Forget the plans of one device, or of all for 0. */
-static void forget_plans(att_device device) {
+static void forget_plans(att_device device, bool reset) {
+    cached_plan *unused = NULL;
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < BUCKETS; i++) {
         cached_plan *next;
         for (cached_plan *each = buckets[i]; each; each = next) {
             next = each->next;
-            if (!device || each->device == device)
-                forget(each);
+            if (!device || each->key.device == device)
+                forget(each, &unused);
         }
     }
+    if (reset)
+        counts.hits = counts.misses = 0;
+    pthread_mutex_unlock(&lock);
+    free_plans(unused);
 }
 
-PyObject *plan_cache_threads(PyObject *self, PyObject *count_object) {
-    (void)self;
-    const long wanted = PyLong_AsLong(count_object);
-    if (wanted == -1 && PyErr_Occurred())
-        return NULL;
-    if (wanted < 0 || wanted > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError,
-                     "count is %ld: 1 or more would fit, or 0 for the default", wanted);
-        return NULL;
-    }
-    forget_plans(ATT_DEVICE_CPU);
-    att_context_destroy(contexts[0]); /* plans in use keep it alive */
-    contexts[0] = NULL;
-    cpu_threads = (int32_t)wanted;
-    Py_RETURN_NONE;
+void plan_cache_forget(att_device device) {
+    forget_plans(device, false);
 }
 
-PyObject *plan_cache_info(PyObject *self, PyObject *unused) {
-    (void)self;
-    (void)unused;
-    return Py_BuildValue("(KKii)", (unsigned long long)hits, (unsigned long long)misses, count,
-                         (int)PLAN_CACHE_LIMIT);
+void plan_cache_reset(void) {
+    forget_plans(0, true);
 }
 
-PyObject *plan_cache_clear(PyObject *self, PyObject *unused) {
-    (void)self;
-    (void)unused;
-    forget_plans(0);
-    hits = misses = 0;
-    Py_RETURN_NONE;
+plan_cache_counts plan_cache_count(void) {
+    pthread_mutex_lock(&lock);
+    const plan_cache_counts seen = counts;
+    pthread_mutex_unlock(&lock);
+    return seen;
 }

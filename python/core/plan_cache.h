@@ -1,37 +1,57 @@
-/* plan_cache.h: contexts by device and plans by problem, made once and kept. Call with the GIL held. */
+/* plan_cache.h: the one cache of plans, by operation, device and problem. Any thread may call, with or without the GIL:
+ * Python's calls and those of XLA's own threads share it. */
 #ifndef ATTEST_PYTHON_PLAN_CACHE_H
 #define ATTEST_PYTHON_PLAN_CACHE_H
 
-#include "attest.h"
-#include "python/core/python_api.h"
+#include "python/core/device_contexts.h"
+
+#include <stddef.h>
 
 enum { PLAN_CACHE_LIMIT = 256 };
+
+/* An operation of the library: how large its problems are, whole words, and how a plan is made of one. */
+typedef struct plan_operation {
+    size_t problem_bytes;
+    att_status (*create)(att_plan **out, att_context *context, const void *problem);
+} plan_operation;
+
+extern const plan_operation plan_of_attention, plan_of_merge;
+
+/* What a plan is found by. The problem's bytes count, padding included. */
+typedef struct plan_key {
+    const plan_operation *operation;
+    att_device device;
+    int32_t index; /* of a GPU, below DEVICE_CONTEXTS_GPUS */
+    const void *problem;
+} plan_key;
 
 typedef struct cached_plan {
     att_plan *plan;
     size_t workspace; /* bytes */
 
+    plan_key key;        /* its problem is a copy behind this struct */
     uint64_t hash, used; /* `used`: the tick of the latest use */
-    att_device device;
-    int32_t index;
-    int users;                             /* calls in progress */
-    int forgotten;                         /* out of the cache; freed with its last user */
-    uint64_t key[sizeof(att_problem) / 8]; /* the problem's bytes, padding included */
+    int users;           /* calls in progress */
+    bool forgotten;      /* out of the cache; freed with its last user */
     struct cached_plan *next;
 } cached_plan;
 
-/* The context of a device, kept for the life of the process. NULL with an error. */
-att_context *context_of(att_device device, int32_t index);
+/* The plan for a problem if there is one, else NULL. plan_cache_give() after use. */
+cached_plan *plan_cache_find(const plan_key *key);
 
-/* The plan for a problem, whose bytes, padding included, are the key. NULL with an error. May let go of the GIL. */
-cached_plan *plan_cache_take(att_device device, int32_t index, const att_problem *problem);
+/* The same, made where there is none, which takes its time: no lock is held meanwhile. */
+att_status plan_cache_take(cached_plan **out, const plan_key *key);
 void plan_cache_give(cached_plan *plan);
 
-/* Threads of calls on the CPU from now on, 0: the library's choice. ValueError for what is no such number. */
-PyObject *plan_cache_threads(PyObject *self, PyObject *count);
+/* Forget the plans of one device, or of all for 0; the second forgets the counts too. */
+void plan_cache_forget(att_device device);
+void plan_cache_reset(void);
 
-/* (hits, misses, plans, limit), and forget all. */
-PyObject *plan_cache_info(PyObject *self, PyObject *unused);
-PyObject *plan_cache_clear(PyObject *self, PyObject *unused);
+typedef struct plan_cache_counts {
+    uint64_t hits, misses;
+    int plans;
+} plan_cache_counts;
+
+plan_cache_counts plan_cache_count(void);
 
 #endif

@@ -7,79 +7,26 @@
 
 static int borrow(call *c, argument which) {
     tensor *t = &c->tensors[which];
-    const tensor *q = &c->tensors[ARG_Q];
-    char here[TENSOR_TEXT], there[TENSOR_TEXT];
     if (c->described ? tensor_describe(t, argument_names[which], c->given[which])
                      : tensor_borrow(t, argument_names[which], c->given[which]))
         return -1;
-    if (t->device.type != DL_CPU && t->device.type != DL_CUDA_HOST &&
-        !tensor_on_gpu(t->device)) {
-        PyErr_Format(PyExc_ValueError, "%s is on %s: cpu or cuda would fit", t->name,
-                     tensor_device_text(t->device, here));
-        return -1;
-    }
-    if (!tensor_same_device(t->device, q->device)) {
-        PyErr_Format(PyExc_ValueError, "%s is on %s, q is on %s: they must be on one device",
-                     t->name, tensor_device_text(t->device, here),
-                     tensor_device_text(q->device, there));
-        return -1;
-    }
-    return 0;
-}
-
-/* 0 where the type is none that the library computes with. */
-static att_dtype dtype_of(dl_type type) {
-    if (type.lanes != 1)
-        return 0;
-    if (type.code == DL_FLOAT)
-        return type.bits == 32 ? ATT_F32 : type.bits == 16 ? ATT_F16 : 0;
-    if (type.code == DL_BOOL && type.bits == 8)
-        return ATT_BOOL8;
-    return type.code == DL_BFLOAT && type.bits == 16 ? ATT_BF16 : 0;
-}
-
-static int wrong_type(const tensor *t, const char *fits) {
-    char text[TENSOR_TEXT];
-    PyErr_Format(PyExc_TypeError, "%s is %s: %s would fit", t->name, tensor_type_text(t, text),
-                 fits);
-    return -1;
-}
-
-static int wrong_shape(const tensor *t, const char *fits) {
-    char text[TENSOR_TEXT];
-    PyErr_Format(PyExc_ValueError, "%s has the shape %s: %s would fit", t->name,
-                 tensor_shape_text(t, text), fits);
-    return -1;
+    return array_check_device(t, &c->tensors[ARG_Q]);
 }
 
 static int check_dtypes(call *c) {
     const tensor *q = &c->tensors[ARG_Q];
     char own[TENSOR_TEXT], other[TENSOR_TEXT];
-    att_dtype dtype = dtype_of(q->type);
+    att_dtype dtype = array_dtype(q);
     if (!dtype || dtype == ATT_BOOL8)
-        return wrong_type(q, "float32, float16 or bfloat16");
+        return array_wrong_type(q, "float32, float16 or bfloat16");
     for (argument i = ARG_K; i <= ARG_V; i++)
-        if (dtype_of(c->tensors[i].type) != dtype) {
+        if (array_dtype(&c->tensors[i]) != dtype) {
             PyErr_Format(PyExc_TypeError, "%s is %s, q is %s: q, k and v must have one dtype",
                          argument_names[i], tensor_type_text(&c->tensors[i], own),
                          tensor_type_text(q, other));
             return -1;
         }
     c->problem.dtype = c->problem.dtype_o = dtype;
-    return 0;
-}
-
-static int read_layout(call *c) {
-    PyObject *layout = c->given[ARG_LAYOUT];
-    bool bshd =
-        layout && PyUnicode_Check(layout) && !PyUnicode_CompareWithASCIIString(layout, "bshd");
-    if (layout && !bshd &&
-        (!PyUnicode_Check(layout) || PyUnicode_CompareWithASCIIString(layout, "bhsd"))) {
-        PyErr_Format(PyExc_ValueError, "layout is %R: 'bhsd' or 'bshd' would fit", layout);
-        return -1;
-    }
-    c->axis_seq = bshd ? 1 : 2;
-    c->axis_head = bshd ? 2 : 1;
     return 0;
 }
 
@@ -92,13 +39,14 @@ static int read_extents(extents *e, att_strides *s, const call *c, const tensor 
                         bool packed) {
     if (packed) {
         if (t->ndim != 3)
-            return wrong_shape(t, "with cu_seqlens, (total rows, heads, head dimension)");
+            return array_wrong_shape(t, "with cu_seqlens, (total rows, heads, head dimension)");
         *e = (extents){0, t->shape[1], t->shape[0], t->shape[2]};
         *s = (att_strides){0, t->strides[1], t->strides[0], t->strides[2]};
     } else {
         if (t->ndim != 4)
-            return wrong_shape(t, c->axis_seq == 1 ? "(batch, rows, heads, head dimension)"
-                                                   : "(batch, heads, rows, head dimension)");
+            return array_wrong_shape(t, c->axis_seq == 1
+                                            ? "(batch, rows, heads, head dimension)"
+                                            : "(batch, heads, rows, head dimension)");
         const int h = c->axis_head, r = c->axis_seq;
         *e = (extents){t->shape[0], t->shape[h], t->shape[r], t->shape[3]};
         *s = (att_strides){t->strides[0], t->strides[h], t->strides[r], t->strides[3]};
@@ -109,22 +57,8 @@ static int read_extents(extents *e, att_strides *s, const call *c, const tensor 
         return -1;
     }
     if (e->heads < 1)
-        return wrong_shape(t, "one head or more");
-    if (e->d > 1 && s->col != 1 && tensor_count(t)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s has a stride of %lld along the head dimension, its last: 1 would fit, "
-                     "so make it contiguous",
-                     t->name, (long long)s->col);
-        return -1;
-    }
-    const int64_t least = s->batch < s->head ? s->batch : s->head;
-    if (tensor_count(t) && (least < 0 || s->row < 0)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s runs backwards, its strides are negative: make it contiguous",
-                     t->name);
-        return -1;
-    }
-    return 0;
+        return array_wrong_shape(t, "one head or more");
+    return array_check_rows(t);
 }
 
 /* An optional array of 32-bit integers or floats: contiguous along its last axis. */
@@ -134,9 +68,9 @@ static int borrow_list(call *c, argument which, int code, const char *type, int 
     if (borrow(c, which))
         return -1;
     if (t->type.code != code || t->type.bits != 32 || t->type.lanes != 1)
-        return wrong_type(t, type);
+        return array_wrong_type(t, type);
     if (t->ndim < 1 || t->ndim > ndim)
-        return wrong_shape(t, fits);
+        return array_wrong_shape(t, fits);
     if (t->shape[t->ndim - 1] > 1 && t->strides[t->ndim - 1] != 1) {
         PyErr_Format(PyExc_ValueError, "%s is not contiguous", t->name);
         return -1;
@@ -180,7 +114,9 @@ static int find_longest(int64_t *out, const call *c, argument lengths, argument 
 static int borrow_lengths(call *c, argument which) {
     if (borrow_list(c, which, DL_INT, "int32", 1, "(batch + 1,)"))
         return -1;
-    return c->tensors[which].shape[0] < 1 ? wrong_shape(&c->tensors[which], "(batch + 1,)") : 0;
+    return c->tensors[which].shape[0] < 1
+               ? array_wrong_shape(&c->tensors[which], "(batch + 1,)")
+               : 0;
 }
 
 static int check_batch(const call *c, const tensor *t, int64_t size, int64_t extra) {
@@ -224,7 +160,7 @@ static int build_pages(call *c, const extents *k) {
     if (borrow_list(c, ARG_PAGE_TABLE, DL_INT, "int32", 2, "(batch, pages)"))
         return -1;
     if (table->ndim != 2)
-        return wrong_shape(table, "(batch, pages)");
+        return array_wrong_shape(table, "(batch, pages)");
     if (check_batch(c, table, table->shape[0], 0))
         return -1;
     p->features |= ATT_PAGED;
@@ -314,7 +250,7 @@ static int build_heads(call *c) {
             return -1;
         if (alibi->shape[alibi->ndim - 1] != p->heads_q ||
             (alibi->ndim == 2 && alibi->shape[0] != p->batch))
-            return wrong_shape(alibi, "(heads of q,) or (batch, heads of q)");
+            return array_wrong_shape(alibi, "(heads of q,) or (batch, heads of q)");
         p->features |= ATT_ALIBI;
         p->alibi_stride_batch = alibi->ndim == 2 ? alibi->strides[0] : 0;
         c->args.alibi = alibi->data;
@@ -323,7 +259,7 @@ static int build_heads(call *c) {
         if (borrow_list(c, ARG_SINKS, DL_FLOAT, "float32", 1, "(heads of q,)"))
             return -1;
         if (sinks->shape[0] != p->heads_q)
-            return wrong_shape(sinks, "(heads of q,)");
+            return array_wrong_shape(sinks, "(heads of q,)");
         p->features |= ATT_SINKS;
         c->args.sinks = sinks->data;
     }
@@ -338,9 +274,9 @@ static int build_bias(call *c) {
         return 0;
     if (borrow(c, ARG_BIAS))
         return -1;
-    p->bias_dtype = dtype_of(bias->type);
+    p->bias_dtype = array_dtype(bias);
     if (!p->bias_dtype)
-        return wrong_type(bias, "bool, float32, float16 or bfloat16");
+        return array_wrong_type(bias, "bool, float32, float16 or bfloat16");
     const int64_t sizes[4] = {p->batch, p->heads_q, p->seq_q, p->seq_k};
     int64_t *const strides[4] = {&p->bias.batch, &p->bias.head, &p->bias.row, &p->bias.col};
     for (int axis = 0; axis < 4; axis++) {
@@ -382,9 +318,10 @@ int problem_build(call *c) {
     p->window_left = p->window_right = -1;
     c->args = (att_args){.size = sizeof c->args};
     c->frame = c->described ? NULL : framework_of(c->given[ARG_Q], "q");
-    if ((!c->frame && !c->described) || read_layout(c) || check_needs(c) || borrow(c, ARG_Q) ||
-        borrow(c, ARG_K) || borrow(c, ARG_V) || check_dtypes(c) || build_q(c) || build_kv(c) ||
-        build_heads(c) || build_bias(c))
+    if ((!c->frame && !c->described) ||
+        array_read_layout(c->given[ARG_LAYOUT], &c->axis_seq, &c->axis_head) ||
+        check_needs(c) || borrow(c, ARG_Q) || borrow(c, ARG_K) || borrow(c, ARG_V) ||
+        check_dtypes(c) || build_q(c) || build_kv(c) || build_heads(c) || build_bias(c))
         return -1;
     p->scale = (float)(1.0 / sqrt((double)p->d_qk));
     c->args.q = c->tensors[ARG_Q].data;

@@ -3,9 +3,10 @@
 #define ATTEST_PYTHON_PROBLEM_BUILD_H
 
 #include "attest.h"
-#include "python/core/tensor.h"
+#include "python/core/arguments.h"
+#include "python/core/array_check.h"
 
-/* The arguments of attention() and explain(), in the order of their names in arguments.c. */
+/* The arguments of attention() and explain(), in the order of their names in attention_arguments.c. */
 typedef enum argument {
     ARG_Q,
     ARG_K,
@@ -45,11 +46,6 @@ typedef struct call {
     PyObject *o_object, *lse_object; /* owned */
 } call;
 
-/* The arguments of a METH_FASTCALL | METH_KEYWORDS into c->given: `count` by position, then those that the tuple
- * `names`, if any, names. 0, or -1 with TypeError. */
-int arguments_read(call *c, const char *function, PyObject *const *args, Py_ssize_t count,
-                   PyObject *names);
-
 /* Everything but the outputs: looks into the arrays, checks them against each other, fills problem and args. 0,
  * or -1 with an error that names the argument and what would fit. call_drop() after use, whatever came of it. */
 int problem_build(call *c);
@@ -69,8 +65,9 @@ PyObject *call_finish(call *c);
 
 void call_drop(call *c);
 
-/* Names of arguments, for messages. */
+/* Names of arguments, for messages, and as arguments_read() takes them. */
 extern const char *const argument_names[ARG_COUNT];
+extern const argument_table attention_arguments;
 
 /* Options that are not arrays, into the problem. 0, or -1 with an error. */
 int options_build(call *c);

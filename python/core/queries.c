@@ -1,7 +1,8 @@
 /* queries.c: devices and kernels as plain tuples; attest/__init__.py gives them names. */
 #include "python/core/queries.h"
+#include "python/core/array_check.h"
 #include "python/core/failure.h"
-#include "python/core/plan_cache.h"
+#include "python/core/plan_calls.h"
 
 static const char *isa_name(att_isa isa) {
     static const char *const names[] = {"", "portable", "avx2", "avx512", "amx"};
@@ -9,12 +10,13 @@ static const char *isa_name(att_isa isa) {
 }
 
 static PyObject *describe_device(att_device device, int32_t index) {
-    att_context *context = context_of(device, index);
+    kept_context *kept = context_for(device, index);
     att_context_info info = {.size = sizeof info};
     char name[32];
-    if (!context)
+    if (!kept)
         return NULL;
-    att_status status = att_context_query(context, &info);
+    const att_status status = att_context_query(kept->context, &info);
+    device_context_give(kept);
     if (status != ATT_OK)
         return failure_raise(status);
     if (device == ATT_DEVICE_CPU)
@@ -52,20 +54,8 @@ fail:
     return NULL;
 }
 
-static const char *dtype_name(att_dtype dtype) {
-    return dtype == ATT_F32    ? "float32"
-           : dtype == ATT_F16  ? "float16"
-           : dtype == ATT_BF16 ? "bfloat16"
-                               : "";
-}
-
-PyObject *kernels(PyObject *self, PyObject *args) {
-    (void)self;
-    int device, index;
-    if (!PyArg_ParseTuple(args, "ii", &device, &index))
-        return NULL;
-    att_context *context = context_of((att_device)device, index);
-    PyObject *list = context ? PyList_New(0) : NULL;
+static PyObject *list_kernels(const att_context *context) {
+    PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < att_context_kernel_count(context); i++) {
         att_kernel_info info = {.size = sizeof info};
         att_status status = att_kernel_query(context, i, &info);
@@ -74,14 +64,27 @@ PyObject *kernels(PyObject *self, PyObject *args) {
             return failure_raise(status);
         }
         const char *where = info.device == ATT_DEVICE_CPU ? "cpu" : "cuda";
-        if (append(list, Py_BuildValue("(ssNsssiiNN)", info.id, where,
+        if (append(list, Py_BuildValue("(ssNsssiiNNs)", info.id, where,
                                        PyBool_FromLong(info.available), info.role, info.summary,
-                                       dtype_name(info.dtype), info.d_qk, info.d_v,
+                                       array_dtype_name(info.dtype), info.d_qk, info.d_v,
                                        PyBool_FromLong(info.rung),
-                                       PyBool_FromLong(!info.unattested)))) {
+                                       PyBool_FromLong(!info.unattested), info.operation))) {
             Py_DECREF(list);
             return NULL;
         }
     }
+    return list;
+}
+
+PyObject *kernels(PyObject *self, PyObject *args) {
+    (void)self;
+    int device, index;
+    if (!PyArg_ParseTuple(args, "ii", &device, &index))
+        return NULL;
+    kept_context *kept = context_for((att_device)device, index);
+    if (!kept)
+        return NULL;
+    PyObject *list = list_kernels(kept->context);
+    device_context_give(kept);
     return list;
 }

@@ -30,10 +30,11 @@ void tensor_contiguous(int64_t *strides, const int64_t *shape, int ndim) {
     }
 }
 
-static int fill(tensor *out, const char *name, const dl_tensor *from) {
-    if (from->ndim < 0 || from->ndim > TENSOR_DIMS) {
+/* `most`: axes that would fit. */
+static int fill(tensor *out, const char *name, const dl_tensor *from, int most) {
+    if (from->ndim < 0 || from->ndim > most) {
         PyErr_Format(PyExc_ValueError, "%s has %d dimensions: at most %d would fit", name,
-                     (int)from->ndim, (int)TENSOR_DIMS);
+                     (int)from->ndim, most);
         return -1;
     }
     out->name = name;
@@ -140,7 +141,7 @@ static PyObject *make_capsule(framework *frame, PyObject *object) {
 }
 
 /* The capsule is kept as it is: whoever drops an unused one has its memory let go of. */
-static int open_capsule(tensor *out, const char *name, PyObject *capsule) {
+static int open_capsule(tensor *out, const char *name, PyObject *capsule, int most) {
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         const dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
         if (managed->version.major > 1) {
@@ -149,10 +150,10 @@ static int open_capsule(tensor *out, const char *name, PyObject *capsule) {
             return -1;
         }
         out->read_only = managed->flags & DL_READ_ONLY;
-        return fill(out, name, &managed->tensor);
+        return fill(out, name, &managed->tensor, most);
     }
     const dl_managed_plain *managed = PyCapsule_GetPointer(capsule, "dltensor");
-    return managed ? fill(out, name, &managed->tensor) : -1;
+    return managed ? fill(out, name, &managed->tensor, most) : -1;
 }
 
 /* What __dlpack__ of this framework's release cannot say, its adapter can: *stands_for is the type of the elements where it
@@ -183,7 +184,8 @@ static PyObject *export_otherwise(tensor *out, framework *frame, PyObject *objec
     return capsule;
 }
 
-static int borrow_by_method(tensor *out, const char *name, framework *frame, PyObject *object) {
+static int borrow_by_method(tensor *out, const char *name, framework *frame, PyObject *object,
+                            int most) {
     bool read_only = false;
     dl_type stands_for = {.bits = 0};
     PyObject *capsule = make_capsule(frame, object);
@@ -195,7 +197,7 @@ static int borrow_by_method(tensor *out, const char *name, framework *frame, PyO
         blame(name);
         return -1;
     }
-    if (open_capsule(out, name, capsule)) {
+    if (open_capsule(out, name, capsule, most)) {
         Py_DECREF(capsule);
         return -1;
     }
@@ -206,14 +208,14 @@ static int borrow_by_method(tensor *out, const char *name, framework *frame, PyO
     return 0;
 }
 
-static int borrow_by_exchange(tensor *out, const char *name, framework *frame,
-                              PyObject *object) {
+static int borrow_by_exchange(tensor *out, const char *name, framework *frame, PyObject *object,
+                              int most) {
     dl_tensor from;
     if (frame->exchange->tensor_from_object(object, &from)) {
         blame(name);
         return -1;
     }
-    return fill(out, name, &from);
+    return fill(out, name, &from, most);
 }
 
 static bool is_dense(const tensor *t) {
@@ -249,19 +251,27 @@ static int refused(const char *name, framework *frame, PyObject *object, const t
     return result;
 }
 
-int tensor_borrow(tensor *out, const char *name, PyObject *object) {
+static int borrow(tensor *out, const char *name, PyObject *object, int most) {
     *out = (tensor){.name = name};
     framework *frame = framework_of(object, name);
     if (!frame)
         return -1;
     if (frame->exchange)
-        return borrow_by_exchange(out, name, frame, object) ||
+        return borrow_by_exchange(out, name, frame, object, most) ||
                        (frame->refuse && refused(name, frame, object, out))
                    ? -1
                    : 0;
     if (frame->refuse && refused(name, frame, object, out)) /* __dlpack__ would say it worse */
         return -1;
-    return borrow_by_method(out, name, frame, object);
+    return borrow_by_method(out, name, frame, object, most);
+}
+
+int tensor_borrow(tensor *out, const char *name, PyObject *object) {
+    return borrow(out, name, object, TENSOR_AXES);
+}
+
+int tensor_borrow_stack(tensor *out, const char *name, PyObject *object) {
+    return borrow(out, name, object, TENSOR_DIMS);
 }
 
 int tensor_describe(tensor *out, const char *name, PyObject *object) {
@@ -280,7 +290,7 @@ int tensor_describe(tensor *out, const char *name, PyObject *object) {
                             .ndim = (int32_t)ndim,
                             .type = type_of_name(dtype),
                             .shape = sizes};
-    return fill(out, name, &from);
+    return fill(out, name, &from, TENSOR_AXES);
 }
 
 void tensor_drop(tensor *t) {
@@ -323,7 +333,7 @@ static dl_managed *allocate_flat(tensor *out, const char *name, framework *frame
     const dl_type type = type_of_name(wanted->dtype);
     const size_t element = type.bits / 8, bytes = (size_t)count_of(wanted) * element;
     const size_t all = wanted->spare ? bytes + SPARE_ALIGN + wanted->spare : bytes;
-    int64_t sizes[TENSOR_DIMS] = {1, 1, 1, 1};
+    int64_t sizes[TENSOR_DIMS] = {1, 1, 1, 1, 1};
     sizes[wanted->ndim - 1] = (int64_t)((all + element - 1) / element);
     dl_tensor prototype = {
         .device = device, .ndim = wanted->ndim, .type = type, .shape = sizes};
@@ -353,7 +363,8 @@ static PyObject *create_by_exchange(tensor *out, const char *name, framework *fr
         memcpy(made->strides, wanted->strides, (size_t)wanted->ndim * sizeof *made->strides);
     else
         tensor_contiguous(made->strides, made->shape, wanted->ndim);
-    if (fill(out, name, made) || frame->exchange->object_from_managed(managed, &object))
+    if (fill(out, name, made, TENSOR_AXES) ||
+        frame->exchange->object_from_managed(managed, &object))
         return NULL;
     return object;
 }

@@ -4,7 +4,10 @@
 
 #include "python/core/framework.h"
 
-enum { TENSOR_DIMS = 4 };
+enum {
+    TENSOR_DIMS = 5, /* that an array may have: four, and one of arrays that are stacked */
+    TENSOR_AXES = 4  /* of an array that is not stacked */
+};
 
 typedef struct tensor {
     const char *name; /* of the argument */
@@ -18,8 +21,10 @@ typedef struct tensor {
     void *spare; /* of a new array: the memory that was asked for behind it */
 } tensor;
 
-/* Look into `object`. 0, or -1 with an error that names the argument. tensor_drop() after use. */
+/* Look into `object`. 0, or -1 with an error that names the argument. tensor_drop() after use. The second takes an
+ * array with one axis more. */
 int tensor_borrow(tensor *out, const char *name, PyObject *object);
+int tensor_borrow_stack(tensor *out, const char *name, PyObject *object);
 
 /* An array that is not there yet, from (dtype, device, shape): ("bfloat16", "cpu", (2, 8, 512, 64)). Contiguous, without memory. */
 int tensor_describe(tensor *out, const char *name, PyObject *object);
@@ -58,7 +63,7 @@ bool tensor_same_device(dl_device a, dl_device b); /* of those that attest compu
 int64_t tensor_count(const tensor *t);             /* elements */
 
 /* "float16", "int64" …; "(2, 8, 512, 64)"; "cuda:0". `text` has TENSOR_TEXT bytes and is returned. */
-enum { TENSOR_TEXT = 96 };
+enum { TENSOR_TEXT = 128 };
 const char *tensor_type_text(const tensor *t, char *text);
 const char *tensor_shape_text(const tensor *t, char *text);
 const char *tensor_device_text(dl_device device, char *text);

@@ -28,11 +28,11 @@ static void *aligned(void *data) {
     return (void *)(((uintptr_t)data + mask) & ~mask);
 }
 
-static int take_device(workspace *w, const call *c, size_t bytes) {
-    const dl_device device = c->tensors[ARG_Q].device;
+static int take_device(workspace *w, const workspace_place *place, size_t bytes) {
     const int64_t shape[] = {(int64_t)(bytes + ATT_WORKSPACE_ALIGN)};
-    if (c->frame->exchange) {
-        w->managed = tensor_reserve("the workspace", c->frame, device, (size_t)shape[0]);
+    if (place->frame->exchange) {
+        w->managed =
+            tensor_reserve("the workspace", place->frame, place->device, (size_t)shape[0]);
         if (!w->managed)
             return -1;
         const dl_tensor *made = &w->managed->tensor;
@@ -40,20 +40,20 @@ static int take_device(workspace *w, const call *c, size_t bytes) {
         return 0;
     }
     const tensor_plan wanted = {.ndim = 1, .shape = shape, .dtype = "uint8"};
-    w->object =
-        tensor_create(&w->view, "the workspace", c->frame, c->given[ARG_Q], device, &wanted);
+    w->object = tensor_create(&w->view, "the workspace", place->frame, place->array,
+                              place->device, &wanted);
     if (!w->object)
         return -1;
     w->data = aligned(w->view.data);
     return 0;
 }
 
-int workspace_take(workspace *w, const call *c, size_t bytes) {
-    *w = (workspace){.data = c->o.spare};
-    if (!bytes || w->data)
+int workspace_take(workspace *w, const workspace_place *place, size_t bytes) {
+    *w = (workspace){.data = NULL};
+    if (!bytes)
         return 0;
-    if (tensor_on_gpu(c->tensors[ARG_Q].device))
-        return take_device(w, c, bytes);
+    if (tensor_on_gpu(place->device))
+        return take_device(w, place, bytes);
     if (spare_bytes >= bytes) {
         w->data = spare;
         w->bytes = spare_bytes;

@@ -14,6 +14,7 @@
 #include "peers/cublas/cublas_steps.h"
 #include "tests/fake_cuda/fake_hopper.h"
 #include "tests/fake_cuda/fake_kernel.h"
+#include "tests/fake_cuda/fake_merge.h"
 #include "tests/fake_cuda/fake_tensor_map.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -456,6 +457,8 @@ static size_t params_of(CUkernel kernel) {
         return sizeof(peer_cublas_params);
     if (kernel->tile_m > 0)
         return sizeof(att_fwd_sm90_params);
+    if (fake_is_merge(kernel->name))
+        return sizeof(att_merge_params);
     return strstr(kernel->name, "unfused") ? sizeof(att_unfused_params)
                                            : sizeof(att_fwd_params);
 }
@@ -481,6 +484,11 @@ static void execute(CUkernel kernel, const CUlaunchConfig *config, const void *p
     launched = true;
     if (state.run) {
         state.run(kernel->name, config, params, bytes);
+    } else if (fake_computes() && fake_is_merge(kernel->name)) {
+        clock_us += noisy(kernel->library->duration_us);
+        if (!fake_merge(kernel->name, params, config->gridDimX, config->blockDimX,
+                        kernel->library->wrong))
+            state.sticky = CUDA_ERROR_LAUNCH_FAILED;
     } else if (fake_computes() && bytes == sizeof(att_fwd_params)) {
         clock_us += noisy(kernel->library->duration_us);
         if (strncmp(kernel->name, "combine", 7) !=

@@ -1,6 +1,6 @@
 /* fake_kernel.h: a driver that is none can play a GPU that computes, and that some code is faster on than other.
  *
- * With FAKE_CUDA_COMPUTES=1 in the environment every launch of a forward kernel computes its problem on the host, and a
+ * With FAKE_CUDA_COMPUTES=1 in the environment every launch of a forward or merge kernel computes its problem on the host, and a
  * clock of its own goes on by what the kernel would take. Code that the fake compiler made is its flags: how long it takes
  * follows from them. With FAKE_CUDA_WRONG=FLAG, code that was compiled with that flag gives zeros. */
 #ifndef ATT_FAKE_KERNEL_H

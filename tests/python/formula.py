@@ -40,3 +40,16 @@ def attention(q, k, v, *, scale=None, causal=None, window=(-1, -1), align="top-l
     with np.errstate(divide="ignore"):
         lse = np.log(total[..., 0]) + np.where(np.isinf(most), 0, most)[..., 0]
     return p @ v / np.where(total == 0, 1, total), lse
+
+
+def merge(parts_o, parts_lse):
+    """(O, LSE) of parts along the first axis, as the header defines it."""
+    o, lse = (np.asarray(x, dtype=np.float64) for x in (parts_o, parts_lse))
+    top = lse.max(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weights = np.where(lse == top, 1.0, np.exp(lse - top))
+        weights = np.where(lse == -np.inf, 0.0, weights)
+        total = weights.sum(0)
+        shares = np.where(weights == 0, 0.0, weights / np.where(total == 0, 1.0, total))[..., None]
+        merged = np.where(shares == 0, 0.0, shares * np.where(shares == 0, 0.0, o)).sum(0)
+        return merged, np.where(total == 0, -np.inf, top + np.log(total))

@@ -3,6 +3,9 @@
 A process of its own: test_gpu_path.py names the driver in its environment.
 """
 
+import threading
+
+import attest
 import attest._core as core
 import fake_xla
 import numpy as np
@@ -52,3 +55,33 @@ for keys in range(300):  # more problems than are kept
     k = np.ones((1, 1, 1 + keys, 8), np.float32)
     assert attend("cpu", wide, k, k)[0] is None
 print("jax-many", attend("cpu", wide, wide, wide)[0])
+
+core.cache_clear()
+attest.attention(wide, wide, wide)
+attend("cpu", wide, wide, wide)
+print("jax-shares", attest.cache_info()[:3])
+attest.set_threads(1)
+attend("cpu", wide, wide, wide)
+print("jax-threads", attest.cache_info()[:3], core.jax_last_launch()[2])
+attest.set_threads(0)
+
+
+def hammer(first):
+    """Calls without the GIL, as XLA's threads make them: problems that are shared, and more of them than are kept."""
+    for step in range(200):
+        k = np.ones((1, 1, 1 + (first + step) % 300, 8), np.float32)
+        failed, (o,) = attend("cpu", wide, k, k)
+        wrong.extend([failed] if failed or not np.allclose(o, 1) else [])
+
+
+wrong: list = []
+threads = [threading.Thread(target=hammer, args=(first,)) for first in (0, 0, 100, 200)]
+for each in threads:
+    each.start()
+for step in range(200):
+    attest.attention(wide, wide, wide)
+    (lambda: None, core.cache_clear, lambda: attest.set_threads(step % 3))[step % 3]()
+for each in threads:
+    each.join()
+attest.set_threads(0)
+print("jax-hammer", wrong, attest.cache_info().plans <= attest.cache_info().limit)

@@ -20,14 +20,15 @@ def xla_said(tmp_path_factory):
     return run("jax_path.py", tmp_path_factory)
 
 
-def run(script, tmp_path_factory):
+def run(script, tmp_path_factory, **more):
     """What it printed, by the first word of each line."""
     if not (FAKES / "libfake_cuda.so").exists():
         pytest.skip("the driver that launches nothing is not built")
     environment = {**os.environ, "ATTEST_LIBCUDA": str(FAKES / "libfake_cuda.so"),
                    "ATTEST_LIBNVRTC": str(FAKES / "libfake_nvrtc.so"),
                    "FAKE_CUDA_CC": "80",  # a GPU whose kernels are those of fwd_sm80
-                   "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+                   "ATTEST_ALLOW_UNATTESTED": "1",  # for which there is no evidence
+                   "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")), **more}
     done = subprocess.run([sys.executable, Path(__file__).with_name(script)], env=environment, check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -77,7 +78,10 @@ def test_words(said, what, wanted):
     ("jax-more", "(3, 'there are more arrays than the problem has')"),
     ("jax-older", "(3, 'the problem was described by another version of attest: compile anew')"),
     ("jax-stages", "None"),
-    ("jax-many", "None")])
+    ("jax-many", "None"),
+    ("jax-shares", "(1, 1, 1)"),
+    ("jax-threads", "(1, 2, 1) (1, 1, 1)"),
+    ("jax-hammer", "[] True")])
 def test_way_of_xla(xla_said, what, wanted):
     assert xla_said[what] == wanted
 

@@ -36,3 +36,18 @@ def test_masks_and_mistakes():
         attest.attention(q, k, v, out=jax.numpy.zeros_like(q))
     with pytest.raises(TypeError, match="q is being traced"):
         jax.jit(attest.attention)(q, k, v)
+
+
+@pytest.mark.parametrize("dtype, bar", [("float32", 3e-6), ("float16", 3e-3), ("bfloat16", 2e-2)])
+def test_merge(dtype, bar):
+    q, k, v = qkv(dtype)
+    halves = [attest.attention(q, k[:, :, keys], v[:, :, keys], return_lse=True) for keys in (slice(0, 7), slice(7, 19))]
+    o, lse = attest.merge([o for o, _ in halves], [lse for _, lse in halves])
+    assert isinstance(o, jax.Array) and o.dtype == dtype and o.shape == q.shape and lse.dtype == "float32"
+    wanted = formula.attention(*(np.asarray(x, np.float64) for x in (q, k, v)))
+    np.testing.assert_allclose(np.asarray(o, np.float64), wanted[0], atol=bar)
+    np.testing.assert_allclose(lse, wanted[1], atol=bar)
+    stacked = attest.merge(jax.numpy.stack([o for o, _ in halves]), jax.numpy.stack([lse for _, lse in halves]))
+    assert (stacked[0] == o).all() and (stacked[1] == lse).all()
+    with pytest.raises(TypeError, match=r"parts_o\[0\] is being traced"):
+        jax.jit(lambda o, lse: attest.merge([o], [lse]))(o, lse)

@@ -1,0 +1,17 @@
+/* fake_merge.h: what the merge kernel computes, on the host, from its parameters and its grid alone. */
+#ifndef ATT_FAKE_MERGE_H
+#define ATT_FAKE_MERGE_H
+
+#include <stdbool.h>
+
+#include "kernels/merge_params.h"
+
+/* Whether a kernel of this id is merge's. */
+bool fake_is_merge(const char *kernel);
+
+/* Merge the rows that `blocks` blocks of `threads` threads have between them; `wrong`: O is zeros. The kernel's id says its
+ * dtype. False where the parameters are not what the kernel counts on. */
+bool fake_merge(const char *kernel, const att_merge_params *p, unsigned blocks,
+                unsigned threads, bool wrong);
+
+#endif
