@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/run_estimate.h"
 #include "cli/session.h"
 #include "lab/base/clock.h"
 #include "lab/attention/array_files.h"
+#include "lab/base/ticker.h"
 #include "lab/problem/problem_json.h"
 #include "lab/problem/spec_names.h"
 #include "lab/statistics/stats.h"
@@ -24,6 +26,7 @@ typedef struct job {
     lab_tensors *tensors;         /* of random inputs */
     const lab_array_files *files; /* or of files */
     int64_t repeats;
+    double estimate; /* seconds of a run; 0: not known */
     att_launch launch;
     double median_ns;
 } job;
@@ -35,13 +38,19 @@ static cli_exit impossible(const cli_session *session, const lab_message *why) {
 
 static cli_exit sample_cpu(const cli_session *session, const job *j, const att_plan *plan,
                            const lab_mirror *mirror, double *samples) {
-    for (int64_t i = 0; i < j->repeats; i++) {
+    lab_ticker ticker;
+    cli_exit result = CLI_HOLDS;
+    lab_ticker_start(&ticker, stderr, "running", (size_t)j->repeats,
+                     j->estimate * (double)j->repeats);
+    for (int64_t i = 0; i < j->repeats && result == CLI_HOLDS; i++) {
         const uint64_t before = lab_clock_ns();
         if (j->operation->run(plan, &mirror->any, mirror->workspace, NULL) != ATT_OK)
-            return cli_library_failed(session->options);
+            result = cli_library_failed(session->options);
         samples[i] = (double)(lab_clock_ns() - before);
+        lab_ticker_done(&ticker, (size_t)i + 1);
     }
-    return CLI_HOLDS;
+    lab_ticker_stop(&ticker);
+    return result;
 }
 
 /* The first call is a plain one: what is wrong with it is said as the library says it. */
@@ -163,14 +172,19 @@ static cli_exit run_spec(const cli_session *session, const lab_spec *spec, json_
     lab_tensors *tensors = NULL;
     lab_message why;
     cli_exit result = CLI_HOLDS;
-    if (!lab_tensors_create(&tensors, spec, o->seed, &why)) {
-        cli_complain(o, "%s", why.text);
+    job j = {.operation = spec->operation, .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
+    if (spec->operation == &lab_operation_attention)
+        j.estimate = cli_estimate_run(session, &spec->problem, lab_spec_flops(spec));
+    cli_tell_estimate(j.estimate, j.repeats);
+    lab_ticker ticker;
+    lab_ticker_start(&ticker, stderr, "making the inputs", 1, 0.0);
+    if (!lab_tensors_create(&tensors, spec, o->seed, &why))
         result = CLI_NOT_POSSIBLE;
-    }
+    lab_ticker_stop(&ticker);
+    if (result != CLI_HOLDS)
+        cli_complain(o, "%s", why.text);
     if (result == CLI_HOLDS) {
-        job j = {.operation = spec->operation,
-                 .tensors = tensors,
-                 .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
+        j.tensors = tensors;
         result = run_plan(session, &j, plan);
         if (result == CLI_HOLDS) {
             char line[LAB_SPEC_MAX];
@@ -245,9 +259,12 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
         cli_complain(o, "%s", why.text);
         result = CLI_NOT_POSSIBLE;
     }
-    job j = {.operation = &lab_operation_attention,
-             .files = files,
-             .repeats = o->repeats ? o->repeats : FILE_REPEATS};
+    job j = {
+        .operation = &lab_operation_attention,
+        .files = files,
+        .repeats = o->repeats ? o->repeats : FILE_REPEATS,
+        .estimate = cli_estimate_run(session, &files->problem, lab_array_files_flops(files))};
+    cli_tell_estimate(j.estimate, j.repeats);
     if (result == CLI_HOLDS)
         result = run_plan(session, &j, plan);
     if (result == CLI_HOLDS && !lab_array_files_commit(files, &why)) {

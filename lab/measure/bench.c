@@ -10,6 +10,7 @@
 #include "lab/base/entropy.h"
 #include "lab/base/interrupt.h"
 #include "lab/base/random.h"
+#include "lab/measure/forecast.h"
 #include "lab/measure/station.h"
 #include "lab/measure/station_fair.h"
 #include "lab/measure/station_probe.h"
@@ -158,7 +159,24 @@ static bool is_last(rounds *r, size_t round, bool time_is_up) {
     return time_is_up || is_precise(r, round);
 }
 
-/* `finished` cases came before these; for the progress bar. */
+/* A round that takes longer than this shows which of its cases is timed. */
+static const double long_round = 0.5;
+
+/* `finished` cases came before these. `next` is timed next; NULL: a round is over. */
+static void show(const rounds *r, lab_progress *bar, size_t finished, size_t round,
+                 double elapsed, const lab_bench_case *next) {
+    const lab_forecast f = lab_forecast_of(r->options, r->count, round, elapsed);
+    char what[LAB_SPEC_MAX + 64];
+    int used = 0;
+    if (round > 0)
+        used = snprintf(what, sizeof what, "%.0f s of about %.0f, ", elapsed, f.seconds);
+    used += snprintf(what + used, sizeof what - (size_t)used, "round %zu%s",
+                     round + (next != 0), next ? ", " : "");
+    if (next)
+        lab_spec_print(next->spec, what + used, sizeof what - (size_t)used);
+    lab_progress_update(bar, finished + (size_t)(f.share * (double)r->count), what);
+}
+
 static bool sample_in_rounds(rounds *r, lab_progress *bar, size_t finished) {
     const double budget_ns = r->options->seconds * 1e9 * (double)r->count;
     const uint64_t start = lab_clock_ns();
@@ -169,6 +187,8 @@ static bool sample_in_rounds(rounds *r, lab_progress *bar, size_t finished) {
         shuffle(r);
         for (size_t i = 0; i < r->count; i++) {
             lab_station *s = &r->stations[r->order[i]];
+            if (round == 0 || elapsed / 1e9 > long_round * (double)round)
+                show(r, bar, finished, round, elapsed / 1e9, s->owner);
             const bool probed = s->owner->timed && lab_probe_is_due(s, round);
             const bool before = probed && lab_entropy() % 2;
             if (before)
@@ -178,11 +198,7 @@ static bool sample_in_rounds(rounds *r, lab_progress *bar, size_t finished) {
             if (probed && !before && s->owner->timed)
                 lab_probe_take(s);
         }
-        char what[64];
-        snprintf(what, sizeof what, "round %zu, %.0f s of at most %.0f", round + 1,
-                 elapsed / 1e9, budget_ns / 1e9);
-        const double share = elapsed < budget_ns ? elapsed / budget_ns : 1.0;
-        lab_progress_update(bar, finished + (size_t)(share * (double)r->count), what);
+        show(r, bar, finished, round + 1, 1e-9 * (double)(lab_clock_ns() - start), NULL);
     }
     return true;
 }
@@ -223,9 +239,14 @@ static void judge_loss(lab_station *s) {
 /* Time the cases of stations[0 .. count), all of which are open. */
 static bool time_wave(lab_station *stations, size_t count, const lab_bench_options *options,
                       lab_progress *bar, size_t finished, lab_message *why) {
-    for (size_t i = 0; i < count; i++)
-        if (stations[i].owner->timed)
-            lab_station_warm_up(&stations[i], options->warmup_seconds);
+    for (size_t i = 0; i < count; i++) {
+        if (!stations[i].owner->timed)
+            continue;
+        char line[LAB_SPEC_MAX + 16] = "warming up, ";
+        lab_spec_print(stations[i].owner->spec, line + 12, sizeof line - 12);
+        lab_progress_update(bar, finished, line);
+        lab_station_warm_up(&stations[i], options->warmup_seconds);
+    }
     for (size_t i = 0; i < count; i++)
         if (stations[i].owner->timed)
             lab_station_agree(&stations[i], stations, count);

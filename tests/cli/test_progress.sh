@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# test_progress.sh: bars on a terminal say what is true, and there are none elsewhere; long runs are announced.
+# shellcheck source=tests/cli/common.sh
+source "$(dirname "$0")/common.sh"
+
+# on_terminal SECONDS ARGUMENT...: attest with its stderr on a terminal, ended after so long; what it drew is in .drawn, a line each.
+cat >on_terminal.py <<'PYTHON'
+import os, pty, select, subprocess, sys, time
+master, slave = pty.openpty()
+environment = dict(os.environ, TERM="xterm", NO_COLOR="1")
+program = subprocess.Popen(["attest"] + sys.argv[2:], stdout=subprocess.DEVNULL, stderr=slave, env=environment)
+os.close(slave)
+drawn, end = b"", time.time() + float(sys.argv[1])
+while time.time() < end:
+    if select.select([master], [], [], 0.1)[0]:
+        try:
+            drawn += os.read(master, 65536)
+        except OSError:
+            break
+    elif program.poll() is not None:
+        break
+if program.poll() is None:
+    program.kill()
+program.wait()
+open(".drawn", "wb").write(drawn.replace(b"\r\x1b[K", b"\n"))
+PYTHON
+on_terminal() {
+    python3 on_terminal.py "$@"
+}
+
+shapes=(b1h1s16d64 b1h1s17d64 b1h1s18d64 b1h1s19d64 b1h1s20d64 b1h1s21d64 b1h1s22d64 b1h1s23d64)
+on_terminal 60 bench "${shapes[@]}" --seconds 0 --precision 0 --min-samples 4000 --max-samples 4000
+check 'a bench draws a bar' grep -qE 'timing [0-7]/8 .*round [0-9]+' .drawn
+check 'which is not full before the end' bash -c '! grep -q "timing 8/8" .drawn'
+check 'and has no bound that does not hold' bash -c '! grep -q "at most" .drawn'
+check 'it comes from 0' grep -q 'timing 0/8' .drawn
+check 'and goes on' grep -qE 'timing [4-7]/8' .drawn
+
+long=(b1h8s16384d64 --isa portable --threads 1)
+on_terminal 20 run "${long[@]}"
+check 'a long run says how long' grep -qE 'note: a run will take about [0-9.]+ (s|minutes|hours), .*; 5 runs about' .drawn
+check 'and draws a bar' grep -qE 'running 0/5 [0-9]+ s of about [0-9]+' .drawn
+timeout 5 attest run "${long[@]}" >.out 2>.err
+check 'also where there is no terminal' grep -qE '^note: a run will take about' .err
+check 'but no bar there' bash -c '! grep -q "running" .err'
+expect 'a short run says nothing' 0 -- run b1h1s64d64
+check 'nothing at all' test ! -s .err
+on_terminal 20 run b1h1s64d64
+check 'and draws nothing' test ! -s .drawn
+finish
