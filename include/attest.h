@@ -290,7 +290,8 @@ typedef struct att_context_options {
     const char *kernel;
     /* Kernels beside the built-in ones: built-in rows with other tiles, stages, warps and switches, compiled by
      * NVRTC. Each serves only on the model of GPU and for the problems that it names, and there comes before
-     * the built-in ones. docs/tuning.md has the format; `attest tune` writes it. Not looked at on the CPU.
+     * the built-in ones. docs/tuning.md has the format; `attest tune` writes it. On the CPU, where
+     * no row serves, what is named here or by ATTEST_ROWS is checked all the same.
      *
      * rows       the text itself; NULL: from a file; "": none
      * rows_file  the file; NULL: what the environment's ATTEST_ROWS names ("": none), or the user's own,

@@ -121,6 +121,8 @@ static att_status decide(att_context *ctx, const att_context_options *o) {
         ctx->threads = 0;
         ATT_TRY(att_context_read_rows(&ctx->rows, o));
         limits->user = ctx->rows;
+    } else {
+        ATT_TRY(att_context_check_rows(o));
     }
     return choose_kernel(limits, o->kernel);
 }

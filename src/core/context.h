@@ -36,6 +36,9 @@ att_status att_context_choose_gpu(att_cuda_device **out, const att_context_optio
 /* The rows that the options, the environment or the user's own file bring; NULL: none. */
 att_status att_context_read_rows(att_user_rows **out, const att_context_options *o);
 
+/* For a device that no row serves: what the caller or the environment names is still there and right. */
+att_status att_context_check_rows(const att_context_options *o);
+
 /* A switch of the environment: unset or empty keeps `*value`. */
 att_status att_environment_switch(bool *value, const char *name);
 

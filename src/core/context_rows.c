@@ -77,3 +77,12 @@ att_status att_context_read_rows(att_user_rows **out, const att_context_options 
     char path[4096];
     return own_file(path, sizeof path) ? read_path(out, path, "rows_file", true) : ATT_OK;
 }
+
+att_status att_context_check_rows(const att_context_options *o) {
+    att_user_rows *rows = NULL;
+    if (!o->rows && !o->rows_file && !secure_getenv("ATTEST_ROWS"))
+        return ATT_OK;
+    ATT_TRY(att_context_read_rows(&rows, o));
+    att_free(rows);
+    return ATT_OK;
+}

@@ -71,6 +71,10 @@ expect 'json into nowhere' 3 err='/no/such/x.json' -- info --json /no/such/x.jso
 expect 'csv into nowhere' 3 err='/no/such/x.csv' -- bench b1h1s1d8 --csv /no/such/x.csv
 check 'stdout full' bash -c 'attest info >/dev/full; (($? == 3))'
 check 'json to a full device' bash -c 'attest info --json /dev/full; (($? == 3))'
+expect 'rows that are not there, on a CPU' 2 err='/no/such/rows: No such file' -- run b1h1s1d8 --rows /no/such/rows
+export ATTEST_ROWS=/no/such/rows
+expect 'ATTEST_ROWS that is not there, on a CPU' 2 err='ATTEST_ROWS: /no/such/rows: No such file' -- run b1h1s1d8
+export ATTEST_ROWS=
 export ATTEST_ISA=sse9
 expect 'unknown ATTEST_ISA' 2 err='ATTEST_ISA' -- info
 unset ATTEST_ISA

@@ -42,6 +42,32 @@ static void test_context__no_options__opens_with_defaults(void **state) {
     att_context_destroy(ctx);
 }
 
+/* No row serves on a CPU, but one that was asked for and cannot be had is said. */
+static void test_context__rows_on_a_cpu__checked_all_the_same(void **state) {
+    (void)state;
+    att_context *ctx;
+    att_context_options options = cpu_options();
+    options.rows_file = "/no/such/rows";
+    refuse(&options, ATT_E_ARG, "rows_file", "/no/such/rows");
+    options.rows_file = NULL;
+    options.rows = "attest-rows 1\n[row]\nnonsense = 1\n";
+    refuse(&options, ATT_E_ARG, "rows", "nonsense");
+    options.rows = NULL;
+    const char *before = getenv("ATTEST_ROWS");
+    char *kept = before ? strdup(before) : NULL;
+    setenv("ATTEST_ROWS", "/no/such/rows", 1);
+    refuse(&options, ATT_E_ARG, "ATTEST_ROWS", "/no/such/rows");
+    refuse(NULL, ATT_E_ARG, "ATTEST_ROWS", "/no/such/rows");
+    options.rows_file = ""; /* none, whatever the environment says */
+    assert_ok(att_context_create(&ctx, &options));
+    att_context_destroy(ctx);
+    if (kept)
+        setenv("ATTEST_ROWS", kept, 1);
+    else
+        unsetenv("ATTEST_ROWS");
+    free(kept);
+}
+
 static void test_context__options__obeyed(void **state) {
     (void)state;
     for (int32_t threads = 1; threads <= 5; threads++) {
@@ -345,6 +371,7 @@ static int clean_environment(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(test_context__rows_on_a_cpu__checked_all_the_same),
         TEST(test_context__no_options__opens_with_defaults),
         TEST(test_context__options__obeyed),
         TEST(test_context__each_isa_of_the_machine__obeyed),
