@@ -288,7 +288,7 @@ const cli_option cli_option_table[] = {
     {"lens-k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_LENS_K), NULL,
      "keys in use per batch entry"},
     {"bf16", 0, NULL, CLI_RUN, set_flag, AT(files.uint16_is_bf16), NULL,
-     "uint16 arrays hold bfloat16"},
+     "uint16 (and '|V2') arrays hold bfloat16; ml_dtypes' own ('<V2') need not be told"},
     {"repeats", 0, "N", CLI_VERIFY, set_count, AT(repeats), NULL,
      "runs that must agree bit by bit (2)"},
     {"refusals", 0, "FILE", CLI_VERIFY, set_text, AT(refusals), NULL,

@@ -102,11 +102,13 @@ const cli_verb cli_verb_table[] = {
      "compute attention once, and say which kernel ran and how long",
      "With a shape, inputs are random, from --seed. With files, they are .npy arrays in C "
      "order:\n"
-     "float32, float16, or uint16 with --bf16; (batch, seq, heads, d), or (batch, heads, seq, "
+     "float32, float16, bfloat16 ('<V2', as NumPy writes that of ml_dtypes), or uint16 with "
+     "--bf16;\n"
+     "(batch, seq, heads, d), or (batch, heads, seq, d) with --layout bhsd, or (total, heads, "
      "d)\n"
-     "with --layout bhsd, or (total, heads, d) with --cu-seqlens-*. Inputs are mapped, not "
-     "read,\n"
-     "so they may be larger than memory; outputs appear whole or not at all.\n",
+     "with --cu-seqlens-*. Inputs are mapped, not read, so they may be larger than memory; "
+     "outputs\n"
+     "appear whole or not at all.\n",
      run_examples},
     {"explain", CLI_EXPLAIN, cli_explain, "SHAPE...",
      "which kernel would serve a problem, and why not the others",

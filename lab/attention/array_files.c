@@ -44,15 +44,21 @@ static bool element_type(const binder *b, lab_file file, att_dtype *dtype) {
     case LAB_NPY_FLOAT16:
         *dtype = ATT_F16;
         return true;
+    case LAB_NPY_BFLOAT16:
+        *dtype = ATT_BF16;
+        return true;
     case LAB_NPY_UINT16:
+    case LAB_NPY_RAW16:
         *dtype = ATT_BF16;
         return b->paths->uint16_is_bf16 ||
-               lab_fail(b->why, "%s: uint16; say --bf16 if it holds bfloat16", path);
+               lab_fail(b->why, "%s: %s; say --bf16 if it holds bfloat16", path,
+                        lab_npy_type_name(type));
     case LAB_NPY_BOOL:
         *dtype = ATT_BOOL8;
         return file == LAB_FILE_BIAS || lab_fail(b->why, "%s: bool is for --bias alone", path);
     default:
-        return lab_fail(b->why, "%s: %s; float32, float16 or (with --bf16) uint16 is served",
+        return lab_fail(b->why,
+                        "%s: %s; float32, float16, bfloat16 or (with --bf16) uint16 is served",
                         path, lab_npy_type_name(type));
     }
 }
@@ -338,14 +344,15 @@ bool lab_array_files_open(lab_array_files *out, const lab_array_paths *paths,
     return false;
 }
 
-static lab_npy_type file_type(att_dtype dtype) {
+/* bfloat16 is written as Q has it, else as uint16. */
+static lab_npy_type file_type(att_dtype dtype, lab_npy_type q) {
     switch (dtype) {
     case ATT_F32:
         return LAB_NPY_FLOAT32;
     case ATT_F16:
         return LAB_NPY_FLOAT16;
     default:
-        return LAB_NPY_UINT16;
+        return q == LAB_NPY_BFLOAT16 ? q : LAB_NPY_UINT16;
     }
 }
 
@@ -356,7 +363,8 @@ bool lab_array_files_create_outputs(lab_array_files *files, const lab_array_path
     int64_t shape[4];
     memcpy(shape, q->shape, sizeof shape);
     shape[q->dims - 1] = p->d_v;
-    if (!lab_npy_create(&files->o, paths->o, file_type(p->dtype_o), q->dims, shape, why))
+    if (!lab_npy_create(&files->o, paths->o, file_type(p->dtype_o, q->type), q->dims, shape,
+                        why))
         return false;
     files->args.o = files->o.data;
     if (!paths->lse)

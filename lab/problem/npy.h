@@ -14,6 +14,8 @@ typedef enum lab_npy_type {
     LAB_NPY_BOOL,
     LAB_NPY_UINT8,
     LAB_NPY_UINT16,
+    LAB_NPY_RAW16, /* '|V2', two bytes of no type: bfloat16 that NumPy has read and written again */
+    LAB_NPY_BFLOAT16, /* '<V2', as np.save writes arrays of ml_dtypes.bfloat16 (and of JAX) */
     LAB_NPY_INT32,
     LAB_NPY_INT64,
     LAB_NPY_FLOAT16,

@@ -16,10 +16,11 @@ static const struct {
     const char *descr, *name;
     size_t size;
 } types[] = {
-    [LAB_NPY_BOOL] = {"|b1", "bool", 1},       [LAB_NPY_UINT8] = {"|u1", "uint8", 1},
-    [LAB_NPY_UINT16] = {"<u2", "uint16", 2},   [LAB_NPY_INT32] = {"<i4", "int32", 4},
-    [LAB_NPY_INT64] = {"<i8", "int64", 8},     [LAB_NPY_FLOAT16] = {"<f2", "float16", 2},
-    [LAB_NPY_FLOAT32] = {"<f4", "float32", 4}, [LAB_NPY_FLOAT64] = {"<f8", "float64", 8},
+    [LAB_NPY_BOOL] = {"|b1", "bool", 1},         [LAB_NPY_UINT8] = {"|u1", "uint8", 1},
+    [LAB_NPY_UINT16] = {"<u2", "uint16", 2},     [LAB_NPY_RAW16] = {"|V2", "raw (|V2)", 2},
+    [LAB_NPY_BFLOAT16] = {"<V2", "bfloat16", 2}, [LAB_NPY_INT32] = {"<i4", "int32", 4},
+    [LAB_NPY_INT64] = {"<i8", "int64", 8},       [LAB_NPY_FLOAT16] = {"<f2", "float16", 2},
+    [LAB_NPY_FLOAT32] = {"<f4", "float32", 4},   [LAB_NPY_FLOAT64] = {"<f8", "float64", 8},
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
@@ -91,6 +92,10 @@ static bool read_type(cursor *c, lab_npy_type *type) {
             *type = (lab_npy_type)i;
             return true;
         }
+    }
+    if (strcmp(descr, "bfloat16") == 0) { /* the type's own name */
+        *type = LAB_NPY_BFLOAT16;
+        return true;
     }
     if (descr[0] == '>')
         return lab_fail(c->why, "%s: big-endian elements ('%s'); save little-endian", c->path,

@@ -109,6 +109,41 @@ done
 check 'no code ran' test ! -e pwned
 on_files 'fortran says what to do' 2 'np.ascontiguousarray' --q fortran.npy --k k.npy --v v.npy
 
+# bfloat16 as NumPy writes it: '<V2' from ml_dtypes and JAX, '|V2' once NumPy has read and written it again.
+"$python" - <<'PYTHON'
+import numpy as np
+rng = np.random.default_rng(5)
+for name in "qkv":
+    array = (rng.standard_normal((2, 6, 2, 16)).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    np.save(f"u_{name}.npy", array)
+    bytes = open(f"u_{name}.npy", "rb").read()
+    for prefix, descr in (("v", b"'<V2'"), ("r", b"'|V2'"), ("b", b"'>V2'")):
+        open(f"{prefix}_{name}.npy", "wb").write(bytes.replace(b"'<u2'", descr))
+    open(f"n_{name}.npy", "wb").write(bytes.replace(b"'<u2', ", b"'bfloat16', ").replace(b"     \n", b"\n", 1))
+try:
+    import ml_dtypes
+    array = np.load("u_q.npy").view(ml_dtypes.bfloat16)
+    np.save("own_q.npy", array)
+    assert open("own_q.npy", "rb").read() == open("v_q.npy", "rb").read(), "ml_dtypes writes something else"
+except ImportError:
+    print("skipped: ml_dtypes itself is not here")
+PYTHON
+expect 'bfloat16 as uint16' 0 -- run --q u_q.npy --k u_k.npy --v u_v.npy -o u_o.npy --bf16
+expect 'bfloat16 of ml_dtypes' 0 out='dtype=bf16' -- run --q v_q.npy --k v_k.npy --v v_v.npy -o v_o.npy
+expect 'bfloat16 by its name' 0 out='dtype=bf16' -- run --q n_q.npy --k n_k.npy --v n_v.npy -o n_o.npy
+expect 'bfloat16 as raw bytes' 0 out='dtype=bf16' -- run --q r_q.npy --k r_k.npy --v r_v.npy -o r_o.npy --bf16
+expect 'in several forms' 0 -- run --q v_q.npy --k u_k.npy --v r_v.npy -o mixed_o.npy --bf16
+check 'the answers are the same, written as Q is' "$python" - <<'PYTHON'
+import numpy as np
+want = np.load("u_o.npy")
+assert want.dtype == np.uint16
+for name, form in (("v", b"'<V2'"), ("n", b"'<V2'"), ("r", b"'<u2'"), ("mixed", b"'<V2'")):
+    assert form in open(f"{name}_o.npy", "rb").read(128), name
+    assert np.array_equal(np.load(f"{name}_o.npy").view(np.uint16), want), name
+PYTHON
+on_files 'raw bytes without --bf16' 2 "r_q.npy: raw \\(\\|V2\\); say --bf16" --q r_q.npy --k r_k.npy --v r_v.npy
+on_files 'bfloat16 of the other byte order' 2 'big-endian' --q b_q.npy --k b_k.npy --v b_v.npy
+
 # A run that fails while computing, after the output was created, leaves the old output as it was.
 cp q.npy kept.npy
 expect 'failing over an old output' 2 -- \
