@@ -202,7 +202,7 @@ cli_exit cli_ablate(const cli_options *o) {
     options.rows = ""; /* a built-in row is varied, whatever rows the user has */
     o = &options;
     cli_session session;
-    cli_exit result = cli_session_begin(&session, o, "seed");
+    cli_exit result = cli_session_begin_gpu(&session, o, "seed");
     if (result == CLI_HOLDS)
         result = ablate_all(&session);
     cli_session_close(&session);

@@ -161,6 +161,11 @@ static cli_exit tune_all(cli_session *session) {
         if (result != CLI_CHECK_FAILED && one != CLI_HOLDS)
             result = one;
     }
+    if (json_array_size(results) ==
+        0) { /* nothing was searched: no document says that it was */
+        json_decref(results);
+        return result;
+    }
     json_t *document = lab_json_document("attest-tune-1", session->ctx[0]);
     json_object_set_new(document, "results", results);
     return cli_session_finish(session, document, result);
@@ -176,7 +181,7 @@ cli_exit cli_tune(const cli_options *o) {
                      LAB_POPULATION_MAX);
         return CLI_USAGE;
     }
-    cli_exit result = cli_session_begin(&session, o, NULL);
+    cli_exit result = cli_session_begin_gpu(&session, o, NULL);
     if (result == CLI_HOLDS)
         result = tune_all(&session);
     cli_session_close(&session);

@@ -197,6 +197,35 @@ cli_exit cli_session_begin(cli_session *session, const cli_options *o,
     return result == CLI_HOLDS ? cli_session_open(session) : result;
 }
 
+/* Asked without --kernel, whose id a device without that kernel would take for a mistake. */
+static cli_exit need_gpu(const cli_options *o) {
+    const att_context_options options = {.size = sizeof options,
+                                         .device = o->device,
+                                         .device_index = o->device_index,
+                                         .kernel = "",
+                                         .rows_file = ""};
+    att_context_info info = {.size = sizeof info};
+    att_context *ctx = NULL;
+    if (att_context_create(&ctx, &options) != ATT_OK || att_context_query(ctx, &info) != ATT_OK)
+        return cli_library_failed(o);
+    att_context_destroy(ctx);
+    if (info.device == ATT_DEVICE_CUDA)
+        return CLI_HOLDS;
+    cli_complain(
+        o, "a GPU is needed: the kernels of the CPU have no constants to vary, their tiles "
+           "follow from the problem when a plan is made");
+    return CLI_NOT_POSSIBLE;
+}
+
+cli_exit cli_session_begin_gpu(cli_session *session, const cli_options *o,
+                               const char *default_suite) {
+    cli_session_start(session, o);
+    cli_exit result = read_problems(session, default_suite);
+    if (result == CLI_HOLDS)
+        result = need_gpu(o);
+    return result == CLI_HOLDS ? cli_session_open(session) : result;
+}
+
 cli_exit cli_session_begin_problems(cli_session *session, const cli_options *o,
                                     const char *default_suite) {
     cli_session_start(session, o);

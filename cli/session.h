@@ -44,6 +44,10 @@ cli_exit cli_session_open(cli_session *session);
 cli_exit cli_session_begin(cli_session *session, const cli_options *o,
                            const char *default_suite);
 
+/* cli_session_begin() for what only a GPU can do: elsewhere not possible, whatever kernel is named. */
+cli_exit cli_session_begin_gpu(cli_session *session, const cli_options *o,
+                               const char *default_suite);
+
 /* The same without the contexts, for verbs that look at problems and run none. */
 cli_exit cli_session_begin_problems(cli_session *session, const cli_options *o,
                                     const char *default_suite);

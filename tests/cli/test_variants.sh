@@ -8,6 +8,11 @@ fakes=$BUILD/tests/fake_cuda
 use_images
 expect 'tune without a GPU' 3 err='the kernels of the CPU have no constants' -- tune b1h1s17d16
 expect 'tune, the CPU by name' 3 err='the kernels of the CPU have no constants' -- tune b1h1s17d16 --device cpu
+expect 'tune without a GPU leaves no document' 3 -- tune b1h1s17d16 --json none.json
+check 'none at all' test ! -e none.json
+expect 'ablate without a GPU, of a suite into a document' 3 err='a GPU is needed' -- ablate --json none.json
+expect 'ablate without a GPU, a kernel of one' 3 err='a GPU is needed' -- ablate b1h1s17d16 --kernel 'fwd_sm80*'
+expect 'ablate without a GPU, a mistake' 2 err='unknown shape key' -- ablate q7
 expect 'ablate without a GPU' 3 err='the kernels of the CPU have no constants' -- ablate b1h1s17d16
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so
 export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache FAKE_CUDA_COMPUTES=1
