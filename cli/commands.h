@@ -20,6 +20,7 @@ cli_exit cli_ablate(const cli_options *o);
 cli_exit cli_tune(const cli_options *o);
 cli_exit cli_report(const cli_options *o);
 cli_exit cli_judge(const cli_options *o);
+cli_exit cli_suites(const cli_options *o);
 
 /* A verb with what its help says. */
 typedef struct cli_verb {

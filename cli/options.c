@@ -238,7 +238,8 @@ static bool add_mask_flag(cli_options *o, const cli_option *option, const char *
 #define TIMED     (CLI_BENCH | CLI_DEMO | CLI_CERTIFY)
 #define OPENS     (CLI_INFO | ON_DEVICE | CLI_DEMO | CLI_AUDIT)
 #define ALL                                                                                    \
-    (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE | CLI_COMPARE | CLI_JUDGE)
+    (OPENS | CLI_PLAN | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE | CLI_COMPARE | CLI_JUDGE |     \
+     CLI_SUITES)
 #define JUDGED (CLI_BENCH | CLI_COMPARE)
 #define AT(f)  offsetof(cli_options, f)
 #define IN(f)  offsetof(cli_options, files.input[f])

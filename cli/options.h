@@ -36,7 +36,8 @@ enum {
     CLI_PROFILE = 1u << 17,
     CLI_ABLATE = 1u << 20,
     CLI_TUNE = 1u << 21,
-    CLI_JUDGE = 1u << 22
+    CLI_JUDGE = 1u << 22,
+    CLI_SUITES = 1u << 23
 };
 
 enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64, CLI_PEER_MAX = 16 };

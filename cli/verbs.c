@@ -90,6 +90,8 @@ static const char *const tune_examples[] = {
 static const char *const audit_examples[] = {"attest audit --device cpu --json audit.json",
                                              NULL};
 
+static const char *const suites_examples[] = {"attest suites", NULL};
+
 static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
@@ -241,6 +243,11 @@ const cli_verb cli_verb_table[] = {
      "verified and timed as any subject is; what caught it is printed. Honest ones must pass.\n"
      "Exit code 1: one was missed, or an honest one accused.\n",
      audit_examples},
+    {"suites", CLI_SUITES, cli_suites, "", "the named lists of problems that --suite takes",
+     "Each with how many problems it has and what it is for. A suite is a text file, one shape "
+     "a\n"
+     "line; --suite ./mine.txt takes one of your own.\n",
+     suites_examples},
     {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
      "What `make run` shows.\n", demo_examples},
 };

@@ -9,13 +9,18 @@
 
 typedef struct lab_suite {
     char path[1024]; /* the file that was read */
+    char summary
+        [160]; /* of its first line, `# NAME: summary`; "" where that is something else */
     size_t count;
     lab_spec *specs;
 } lab_suite;
 
 /* Read a suite: NAME.txt, found as lab/base/data_file.h says, the variable being ATTEST_SUITES, or a path.
- * Fails naming the file and line at fault, or the folders searched. */
+ * Fails naming the file and line at fault, or the suites that there are, the nearest first. */
 bool lab_suite_read(lab_suite *suite, const char *name, lab_message *why);
+
+/* Call `visit` with the name of every suite, sorted. */
+void lab_suite_each(void (*visit)(const char *name, void *state), void *state);
 
 void lab_suite_free(lab_suite *suite);
 
