@@ -145,12 +145,14 @@ static att_status check_mask(const att_problem *p) {
         const bool lengths_vary =
             p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
         const bool ambiguous = p->seq_q != p->seq_k || lengths_vary;
-        ATT_REQUIRE(
-            !(windowed || (p->features & ATT_ALIBI)) || !ambiguous ||
-                p->align != ATT_ALIGN_UNSET,
-            ATT_E_ARG, "align",
-            "align must be top-left or bottom-right for a %s where seq_q and seq_k may differ",
-            windowed ? "window" : "slope");
+        ATT_REQUIRE(!(windowed || (p->features & ATT_ALIBI)) || !ambiguous ||
+                        p->align != ATT_ALIGN_UNSET,
+                    ATT_E_ARG, "align",
+                    "align must be top-left or bottom-right for a %s where rows and keys %s: "
+                    "seq_q=%lld, seq_k=%lld",
+                    windowed ? "window" : "slope",
+                    p->seq_q != p->seq_k ? "differ in number" : "may differ by sequence",
+                    LL(p->seq_q), LL(p->seq_k));
     } else {
         const att_align own =
             p->causal == ATT_CAUSAL_TOP_LEFT ? ATT_ALIGN_TOP_LEFT : ATT_ALIGN_BOTTOM_RIGHT;

@@ -45,13 +45,18 @@ static att_status run(const att_plan *plan, const void *args, void *workspace, v
     return ATT_OK;
 }
 
+static const char *plural(int64_t count) {
+    return count == 1 ? "" : "s";
+}
+
 static void describe(const att_plan *plan, char *text, size_t n) {
     const att_cpu_tiling *t = plan->state;
     snprintf(text, n,
-             "%lld rows a task, %lld tasks, keys in %lld part%s, %d threads, "
+             "%lld row%s a task, %lld task%s, keys in %lld part%s, %d thread%s, "
              "workspace %zu bytes",
-             (long long)t->rows, (long long)t->tasks, (long long)t->splits,
-             t->splits == 1 ? "" : "s", t->threads, plan->workspace);
+             (long long)t->rows, plural(t->rows), (long long)t->tasks, plural(t->tasks),
+             (long long)t->splits, plural(t->splits), t->threads, plural(t->threads),
+             plan->workspace);
 }
 
 const att_family att_family_cpu_fwd = {.operation = &att_operation_attention,
