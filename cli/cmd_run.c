@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/commands.h"
 #include "cli/run_estimate.h"
@@ -221,6 +222,13 @@ static bool wants_files(const cli_options *o) {
     return o->files.o || o->files.lse || o->files.uint16_is_bf16;
 }
 
+/* By whatever names. */
+static bool is_same_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    return strcmp(a, b) == 0 || (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
+                                 of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino);
+}
+
 static bool check_file_options(const cli_options *o, lab_layout layout) {
     const char *const *input = o->files.input;
     if (!input[LAB_FILE_Q] || !input[LAB_FILE_K] || !input[LAB_FILE_V] || !o->files.o)
@@ -233,8 +241,17 @@ static bool check_file_options(const cli_options *o, lab_layout layout) {
                                 o->modifiers[i].flag);
     if (layout == LAB_PACKED)
         return cli_complain(o, "--layout packed is for shapes; arrays are bshd or bhsd");
-    if (o->files.lse && strcmp(o->files.lse, o->files.o) == 0)
+    if (strcmp(o->files.o, "-") == 0 || (o->files.lse && strcmp(o->files.lse, "-") == 0))
+        return cli_complain(o, "%s -: arrays are mapped, and go to files only",
+                            strcmp(o->files.o, "-") == 0 ? "-o" : "--lse");
+    if (o->files.lse && is_same_file(o->files.lse, o->files.o))
         return cli_complain(o, "-o and --lse name the same file");
+    for (int i = 0; i < LAB_FILE_COUNT; i++) {
+        if (input[i] && is_same_file(input[i], o->files.o))
+            return cli_complain(o, "-o %s: is an input of this run", o->files.o);
+        if (input[i] && o->files.lse && is_same_file(input[i], o->files.lse))
+            return cli_complain(o, "--lse %s: is an input of this run", o->files.lse);
+    }
     return true;
 }
 

@@ -75,6 +75,18 @@ on_files 'a shape too' 2 'the arrays say the shape' "${qkv[@]}" b1h1s1d8
 on_files 'a shape flag too' 2 '--hq: with files, the arrays say the shape' "${qkv[@]}" --hq 4
 on_files 'packed layout' 2 '--layout packed is for shapes' "${qkv[@]}" --layout packed
 expect 'one file twice' 2 err='name the same file' -- run "${qkv[@]}" -o out.npy --lse out.npy
+expect 'stdout' 2 err='^attest run: -o -: arrays are mapped' -- run "${qkv[@]}" -o -
+expect 'lse on stdout' 2 err='--lse -: arrays' -- run "${qkv[@]}" -o out.npy --lse -
+check 'no file of that name' test ! -e ./-
+cp q.npy before_q.npy
+ln q.npy hard_q.npy
+ln -s q.npy soft_q.npy
+for name in q.npy ./q.npy hard_q.npy soft_q.npy; do
+    expect "an input as the output, $name" 2 err="-o $name: is an input of this run" -- run "${qkv[@]}" -o $name
+    expect "an input as the lse, $name" 2 err="--lse $name: is an input of this run" -- run "${qkv[@]}" -o out.npy --lse $name
+done
+check 'the input is as it was' cmp q.npy before_q.npy
+rm hard_q.npy soft_q.npy
 on_files 'missing file' 2 'nosuch.npy: cannot open: No such file' --q nosuch.npy --k k.npy --v v.npy
 on_files 'other type' 2 'must have one element type' --q half.npy --k k.npy --v v.npy
 on_files 'float64' 2 'double.npy: float64; float32, float16' --q double.npy --k double.npy --v double.npy
