@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/sink.h"
+#include "lab/base/markup.h"
 #include "lab/report/report_view.h"
 
 enum { FALLBACK_COLUMNS = 80, COLUMNS_LEAST = 40, COLUMNS_MOST = 1000 };
@@ -37,8 +38,26 @@ static const char *format_of(const cli_options *o) {
         return o->report_format;
     if (!o->report_file || strcmp(o->report_file, "-") == 0)
         return "term";
+    static const struct {
+        const char *ending, *format;
+    } endings[] = {{".html", "html"}, {".htm", "html"}, {".md", "md"}, {".txt", "term"}};
     const char *dot = strrchr(o->report_file, '.');
-    return dot && strcmp(dot, ".md") == 0 ? "md" : "html";
+    for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++)
+        if (strcmp(dot, endings[i].ending) == 0)
+            return endings[i].format;
+    return NULL;
+}
+
+/* What was written, of how much. Not where the report itself is what is read. */
+static void tell(const cli_options *o, const char *format, const lab_report *report) {
+    if (!o->report_file || strcmp(o->report_file, "-") == 0)
+        return;
+    char shown[256];
+    fprintf(stdout, "wrote %s (%s): %zu file%s, %zu timing%s, %zu comparison%s\n",
+            lab_plain_text(shown, sizeof shown, o->report_file, 200), format,
+            report->file_count, report->file_count == 1 ? "" : "s", report->timing_count,
+            report->timing_count == 1 ? "" : "s", report->pair_count,
+            report->pair_count == 1 ? "" : "s");
 }
 
 static void write_report(FILE *out, const char *format, const lab_report *report) {
@@ -58,6 +77,12 @@ cli_exit cli_report(const cli_options *o) {
                         "evidence -o report.html");
         return CLI_USAGE;
     }
+    const char *format = format_of(o);
+    if (!format) {
+        cli_complain(o, "-o %s: .html, .md or .txt is wanted, or --format html, md or term",
+                     o->report_file);
+        return CLI_USAGE;
+    }
     if (!lab_report_make(&report, o->shapes, o->shape_count, &why)) {
         cli_complain(o, "%s", why.text);
         return CLI_USAGE;
@@ -66,9 +91,11 @@ cli_exit cli_report(const cli_options *o) {
     cli_sink sink = {0};
     cli_exit result = CLI_NOT_POSSIBLE;
     if (cli_sink_open(&sink, o, o->report_file ? o->report_file : "-")) {
-        write_report(sink.stream, format_of(o), &report);
-        if (cli_sink_commit(&sink, o))
+        write_report(sink.stream, format, &report);
+        if (cli_sink_commit(&sink, o)) {
+            tell(o, format, &report);
             result = CLI_HOLDS;
+        }
     }
     cli_sink_discard(&sink);
     lab_report_free(&report);

@@ -356,7 +356,7 @@ const cli_option cli_option_table[] = {
     {"output", 'o', "FILE", CLI_REPORT, set_text, AT(report_file), NULL,
      "write the report there; - for stdout (the default)"},
     {"format", 0, "FORMAT", CLI_REPORT, set_format, 0, NULL,
-     "html, md or term (by the end of -o FILE, else term)"},
+     "html, md or term (by the end of -o FILE: .html, .md, .txt; else term)"},
     {"price-per-hour", 0, "X", CLI_REPORT, set_price, 0, NULL,
      "of the device: the report then says what its seconds cost"},
 

@@ -23,7 +23,15 @@ check 'stdout full' bash -c "attest report '$evidence/h200' >/dev/full; ((\$? ==
 expect 'for the terminal' 0 out='faster, .* slower' -- report "$evidence/h200"
 expect 'Markdown' 0 out='^## attest report' -- report "$evidence/h200" --format md
 expect 'a page' 0 -- report "$evidence/h200" -o page.html
-expect 'Markdown by its name' 0 -- report "$evidence/h200" -o page.md
+check 'it says what was written' grep -qE '^wrote page\.html \(html\): [0-9]+ files, [0-9]+ timings, [0-9]+ comparisons$' .out
+expect 'Markdown by its name' 0 out='^wrote page.md \(md\): ' -- report "$evidence/h200" -o page.md
+expect 'text by its name' 0 -- report "$evidence/h200" -o page.txt
+check 'text is text' grep -q 'faster, .* slower' page.txt
+expect 'an ending that says nothing' 2 err='-o page.pdf: \.html, \.md or \.txt is wanted, or --format' -- report "$evidence/h200" -o page.pdf
+expect 'no ending' 2 err='-o page: ' -- report "$evidence/h200" -o page
+check 'nothing is written then' test ! -e page.pdf
+expect 'any name with a format' 0 -- report "$evidence/h200" -o page.out --format html
+check 'the same page' cmp page.html page.out
 expect 'all of the evidence' 0 -- report "$evidence" -o all.html --price-per-hour 3.5
 check 'page.md is Markdown' grep -q '^| device | against |' page.md
 check 'a price is used' grep -q 'cost at 3.50 an hour' all.html
