@@ -313,6 +313,11 @@ double lab_bar_of_lse(double plain, double largest) {
     return bar_of(plain, ulp(ATT_F32, fmax(largest, 1.0)));
 }
 
+/* A NaN has a sign, which says nothing: "nan", never "-nan". */
+static double shown(double value) {
+    return isnan(value) ? (double)NAN : value;
+}
+
 static void conclude(lab_verify_result *r, lab_errors *e, const char *name, const tally *t,
                      double bar) {
     e->kernel = t->kernel;
@@ -323,7 +328,7 @@ static void conclude(lab_verify_result *r, lab_errors *e, const char *name, cons
     if (t->broken)
         fail(r, "%s[b=%lld h=%lld row=%lld col=%lld] is %g, the oracle has %g", name,
              (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
-             (long long)at->col, at->got, at->want);
+             (long long)at->col, shown(at->got), shown(at->want));
     else if (e->kernel > e->bar)
         fail(r,
              "%s[b=%lld h=%lld row=%lld col=%lld] is %.9g, the oracle has %.9g: error %.3g is "

@@ -88,6 +88,7 @@ expect 'compare: faster' 0 out='^b1h1s16d64,fp16 .* FASTER$' -- compare first qu
 check 'the csv' grep -qE '^"b1h1s16d64,fp16",.*,FASTER$' compare.csv
 expect 'compare: slower' 1 out='\+10\.00 % .* SLOWER$' -- compare first slow.json --json compare.json
 check 'compare json' json compare.json 'd["schema"] == "attest-compare-1" and d["comparison"]["tally"]["SLOWER"] == 2 and d["comparison"]["rows"][0]["verdict"]["p_different"] < 0.01'
+check 'compare json has the machines' json compare.json 'd["machine"]["gpu"]["name"] == "Fake GPU 0" and d["machines"]["a"] == d["machines"]["b"] == d["machine"]'
 expect 'compare: a larger minimum effect' 0 out='2 SAME' -- compare first slow.json --min-effect 15
 expect 'compare: too few samples' 1 out='2 AMBIGUOUS' -- compare few.json few.json
 expect 'compare: the old schema' 0 out='2 SAME' -- compare old.json warm.json

@@ -29,6 +29,8 @@ check 'samples of both' json bench.json \
 expect 'what it declines is no failure' 0 out='^1 passed, 0 failed, 1 declined by a peer' -- \
     verify b1h2s16d8,fp16 --peer ./plain_peer.so
 expect 'and says why' 0 out='plain: supports: dtype: float32 only' -- verify b1h2s16d8 --peer ./plain_peer.so
+check 'a plug-in that computes nothing is built' build noop.so "$root/tests/peers/bad_peer.c"
+expect 'a NaN has no sign' 1 out='row=0 col=0\] is nan, the oracle has' -- verify b1h1s8d8,f32 --peer ./noop.so
 expect 'twice is two subjects' 0 out='^3 passed, 0 failed' -- \
     verify b1h1s8d8,f32 --peer ./plain_peer.so --peer ./plain_peer.so
 expect 'a file without a slash' 0 out='^2 passed' -- verify b1h1s8d8,f32 --peer plain_peer.so
