@@ -1,10 +1,15 @@
 # peers.mk: plug-ins that ship, and the example, built as their users build them. Without nvcc no cuBLAS peer ships.
-PEERS := $(BUILD)/peers/plain_peer.so $(if $(NVCC),$(BUILD)/peers/cublas.so)
+PEERS := $(BUILD)/peers/plain_peer.so $(BUILD)/peers/attest.so $(if $(NVCC),$(BUILD)/peers/cublas.so)
 all: $(PEERS)
 
 $(BUILD)/peers/plain_peer.so: examples/peer/plain_peer.c include/attest_peer.h include/attest.h
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -O2 $(WARN) -shared -fPIC -Iinclude -o $@ $< -lm
+
+# Another build of the library beside this one: ATTEST_PEER_LIBRARY names it.
+$(BUILD)/peers/attest.so: peers/attest/library_peer.c include/attest_peer.h include/attest.h
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g $(WARN) -Wno-pedantic -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -Iinclude -o $@ $< -ldl
 
 CUBLAS_PEER := $(wildcard peers/cublas/*.c)
 CUBLAS_CODE := $(CUDA_OUT)/peer_cublas.fatbin
