@@ -1,46 +1,37 @@
 /* merge.cu: partial results of the same rows become one
- * COMPUTES lse = log sum_i exp(lse_i), O = sum_i exp(lse_i - lse) O_i; row_lanes threads per row, 16 bytes of it each at a time
- * THREADS  32 * WARPS; 32 * WARPS / row_lanes rows per block
+ * COMPUTES lse = log sum_i exp(lse_i), O = sum_i exp(lse_i - lse) O_i; row_lanes threads share ROWS rows, 16 bytes of each at a time
+ * THREADS  32 * WARPS; ROWS * 32 * WARPS / row_lanes rows per block
  * SMEM     none
- * FLOW     the parts' first columns are under way while the weights are worked out; the weights are worked out by every thread of a
- *          row, from log-sums that the row's threads read together
+ * FLOW     BATCH parts of every row are under way while the weights are worked out: a lane has the log-sums of every row_lanes-th
+ *          part, tops and sums go over the lanes by shuffles, weights to where they are needed too
  * NUMERICS float32, weights normalised before they multiply, parts in their order: the same bits every time
  * LIMITS   d <= D_V; 1 to 128 parts
- * WHY      bound by memory: a part costs 16 bytes, 8 fused multiply-adds and an exponential per thread */
+ * WHY      bound by memory: what counts is how many bytes are under way, ROWS * BATCH * 16 per thread */
 #include "kernels/convert.cuh"
 #include "kernels/math.cuh"
 #include "kernels/merge_params.h"
 #include "kernels/vector.cuh"
 
 #define WIDTH (DTYPE == F32 ? 4 : 8) /* elements of 16 bytes */
-#define BATCH 4                      /* parts that are loaded at once */
+#define ROWS  ATT_MERGE_ROWS         /* rows that a thread works on */
+#define BATCH 4                      /* parts of each that are loaded at once */
 
-/* Where a row lies, in elements: of the parts' O and log-sums, of O and of the log-sum. */
-typedef struct row_place {
-    long long part_o, part_lse, o, lse;
-} row_place;
-
-/* The largest log-sum, and one over the sum of the weights relative to it. */
-typedef struct row_scale {
-    float top, inverse;
-} row_scale;
+/* A row of the output. */
+typedef struct row_index {
+    int batch, head, i;
+} row_index;
 
 DEVICE unsigned divide_by(unsigned n, const att_fwd_divisor *by) {
     return by->value == 1 ? n : __umulhi(n, by->multiplier) >> by->shift;
 }
 
-DEVICE long long place_in(const att_fwd_strides *s, int batch, int head, int row) {
-    return batch * s->batch + head * s->head + row * s->row;
+DEVICE long long place_in(const att_fwd_strides *s, row_index at) {
+    return at.batch * s->batch + at.head * s->head + at.i * s->row;
 }
 
-DEVICE row_place place_of(const att_merge_params *p, unsigned row) {
+DEVICE row_index index_of(const att_merge_params *p, unsigned row) {
     const unsigned pair = divide_by(row, &p->by_seq), batch = divide_by(pair, &p->by_heads);
-    const int i = row - pair * p->seq, head = pair - batch * p->heads;
-    row_place at;
-    at.part_o = place_in(&p->part_o_stride, batch, head, i);
-    at.part_lse = place_in(&p->part_lse_stride, batch, head, i);
-    at.o = place_in(&p->o_stride, batch, head, i);
-    at.lse = place_in(&p->lse_stride, batch, head, i);
+    const row_index at = {(int)batch, (int)(pair - batch * p->heads), (int)(row - pair * p->seq)};
     return at;
 }
 
@@ -51,25 +42,56 @@ DEVICE float weight_of(float lse, float top) {
     return exp2_fast((lse - top) * LOG2_E);
 }
 
-/* NaN of any part makes the top irrelevant: the sum is NaN. */
-DEVICE row_scale scale_of(const att_merge_params *p, long long at, float *sum) {
-    float top = -INFINITE;
-#pragma unroll 4
-    for (int i = 0; i < p->parts; i++)
-        top = fmaxf(top, __ldg(p->part_lse[i] + at));
-    float total = 0.0f;
-#pragma unroll 4
-    for (int i = 0; i < p->parts; i++)
-        total += weight_of(__ldg(p->part_lse[i] + at), top);
-    *sum = total;
-    row_scale scale = {top, total == 0.0f ? 0.0f : 1.0f / total};
-    return scale;
+/* Over the lanes of a row. */
+DEVICE float max_of_lanes(float x, int lanes) {
+    for (int step = lanes / 2; step > 0; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+    return x;
+}
+
+DEVICE float sum_of_lanes(float x, int lanes) {
+    for (int step = lanes / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+
+/* The log-sum of a part; -inf, which weighs nothing, where there is none. */
+DEVICE float load_lse(const att_merge_params *p, int part, long long at) {
+    return part < p->parts ? __ldg(p->part_lse[part] + at) : -INFINITE;
+}
+
+/* The largest log-sum of a row, the sum of the weights relative to it, and one over that. A NaN is in the sum. */
+typedef struct row_scale {
+    float top, sum, inverse;
+} row_scale;
+
+DEVICE row_scale scale_of(const att_merge_params *p, float own, long long at, int lane, int lanes) {
+    row_scale s;
+    float top = own;
+    for (int part = lane + lanes; part < p->parts; part += lanes)
+        top = fmaxf(top, load_lse(p, part, at));
+    s.top = max_of_lanes(top, lanes);
+    float sum = weight_of(own, s.top);
+    for (int part = lane + lanes; part < p->parts; part += lanes)
+        sum += weight_of(load_lse(p, part, at), s.top);
+    s.sum = sum_of_lanes(sum, lanes);
+    s.inverse = s.sum == 0.0f ? 0.0f : 1.0f / s.sum;
+    return s;
+}
+
+/* 16 bytes that nobody reads again. */
+DEVICE uint4 load_16_once(const void *global) {
+    uint4 x;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "l"(global));
+    return x;
 }
 
 /* WIDTH elements from column `c` on, as far as the row goes. */
 DEVICE uint4 load_part(const att_merge_params *p, const void *base, long long at, int c) {
     if (p->vector)
-        return load_16((const char *)base + (at + c) * (16 / WIDTH));
+        return load_16_once((const char *)base + (at + c) * (16 / WIDTH));
     uint4 packed = make_uint4(0, 0, 0, 0);
     unsigned *word = &packed.x;
 #pragma unroll
@@ -108,7 +130,7 @@ DEVICE void store_columns(const att_merge_params *p, long long at, int c, const 
             store_from_float(p->o, at + c + e, p->dtype_o, x[e]);
 }
 
-/* BATCH parts from `first` on, under way together. */
+/* BATCH parts of the row from `first` on, under way together. */
 DEVICE void load_parts(const att_merge_params *p, uint4 parts[BATCH], int first, long long at, int c) {
 #pragma unroll
     for (int n = 0; n < BATCH; n++)
@@ -116,47 +138,77 @@ DEVICE void load_parts(const att_merge_params *p, uint4 parts[BATCH], int first,
             parts[n] = load_part(p, p->part_o[first + n], at, c);
 }
 
-DEVICE void add_parts(const att_merge_params *p, float x[WIDTH], const uint4 parts[BATCH], int first,
-                      const row_place *at, const row_scale *scale) {
+/* Add BATCH parts. Every lane of the warp calls: `weight` is that of the part of the lane, of the `lanes` from `base` on. */
+DEVICE void add_parts(const att_merge_params *p, float x[WIDTH], const uint4 parts[BATCH], int first, float weight,
+                      int base, int lanes) {
 #pragma unroll
     for (int n = 0; n < BATCH; n++) {
-        if (first + n >= p->parts)
-            continue;
-        const float weight =
-            weight_of(__ldg(p->part_lse[first + n] + at->part_lse), scale->top) * scale->inverse;
-        if (weight == 0.0f) /* what an empty part holds may be NaN */
+        const float w = __shfl_sync(0xffffffffu, weight, first + n - base, lanes);
+        if (first + n >= p->parts || w == 0.0f) /* what an empty part holds may be NaN */
             continue;
 #pragma unroll
         for (int e = 0; e < WIDTH; e++)
-            x[e] = fmaf(weight, element_of(parts[n], e), x[e]);
+            x[e] = fmaf(w, element_of(parts[n], e), x[e]);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 4)
+/* Row r of a group; past the last row the last one is worked on again and not written: all lanes take part in the shuffles. */
+DEVICE unsigned row_of(const att_merge_params *p, long long group, int r) {
+    const long long row = group * ROWS + r;
+    return (unsigned)(row < p->rows ? row : p->rows - 1);
+}
+
+static_assert(BATCH <= 4, "row_lanes is at least 4: the weights of a batch are those of one round of the lanes");
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 5)
     KERNEL(const __grid_constant__ att_merge_params params) {
     const att_merge_params *p = &params;
     const int lanes = p->row_lanes, lane = threadIdx.x & (lanes - 1);
-    const long long row = (long long)blockIdx.x * (32 * WARPS / lanes) + threadIdx.x / lanes;
-    if (row >= p->rows)
-        return;
-    const row_place at = place_of(p, (unsigned)row);
-    uint4 parts[BATCH];
+    const long long group = (long long)blockIdx.x * (32 * WARPS / lanes) + threadIdx.x / lanes;
+    long long part_o[ROWS], part_lse[ROWS];
+    float own[ROWS];
+    uint4 parts[ROWS][BATCH];
     const int first_column = lane * WIDTH;
-    if (first_column < p->d)
-        load_parts(p, parts, 0, at.part_o, first_column);
-    float sum;
-    const row_scale scale = scale_of(p, at.part_lse, &sum);
-    for (int c = first_column; c < p->d; c += lanes * WIDTH) {
-        float x[WIDTH] = {};
-        if (c != first_column)
-            load_parts(p, parts, 0, at.part_o, c);
-        add_parts(p, x, parts, 0, &at, &scale);
-        for (int first = BATCH; first < p->parts; first += BATCH) {
-            load_parts(p, parts, first, at.part_o, c);
-            add_parts(p, x, parts, first, &at, &scale);
-        }
-        store_columns(p, at.o, c, x);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const row_index at = index_of(p, row_of(p, group, r));
+        part_o[r] = place_in(&p->part_o_stride, at);
+        part_lse[r] = place_in(&p->part_lse_stride, at);
     }
-    if (lane == 0 && p->lse)
-        p->lse[at.lse] = sum == 0.0f ? -INFINITE : scale.top + log2_fast(sum) * LN_2;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        if (first_column < p->d)
+            load_parts(p, parts[r], 0, part_o[r], first_column);
+    row_scale scale[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        own[r] = load_lse(p, lane, part_lse[r]);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        scale[r] = scale_of(p, own[r], part_lse[r], lane, lanes);
+    for (int begin = 0; begin < p->d; begin += lanes * WIDTH) {
+        const int c = begin + first_column;
+        float x[ROWS][WIDTH] = {};
+        for (int first = 0; first < p->parts; first += BATCH) {
+            const int base = first / lanes * lanes;
+            if ((begin > 0 || first > 0) && c < p->d)
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+                    load_parts(p, parts[r], first, part_o[r], c);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const float lse = base == 0 ? own[r] : load_lse(p, base + lane, part_lse[r]);
+                add_parts(p, x[r], parts[r], first, weight_of(lse, scale[r].top) * scale[r].inverse, base, lanes);
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (group * ROWS + r < p->rows && c < p->d)
+                store_columns(p, place_in(&p->o_stride, index_of(p, row_of(p, group, r))), c, x[r]);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        if (group * ROWS + r < p->rows && lane == 0 && p->lse)
+            p->lse[place_in(&p->lse_stride, index_of(p, row_of(p, group, r)))] =
+                scale[r].sum == 0.0f ? -INFINITE : scale[r].top + log2_fast(scale[r].sum) * LN_2;
 }

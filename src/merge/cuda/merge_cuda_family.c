@@ -11,7 +11,7 @@
 
 _Static_assert((int)ATT_MERGE_PARTS == (int)ATT_MERGE_PARTS_MAX, "parts of a launch");
 
-enum { VECTOR = 16, LANES_MOST = 32 };
+enum { VECTOR = 16, LANES_LEAST = 4, LANES_MOST = 32 };
 
 typedef struct state {
     const att_cuda_function *function;
@@ -47,8 +47,16 @@ static bool has_vectors(const att_merge_problem *p) {
            p->d * out % VECTOR == 0 && is_whole(&p->part_o, p, in) && is_whole(&p->o, p, out);
 }
 
-static att_fwd_strides strides_of(const att_strides *s) {
-    return (att_fwd_strides){.batch = s->batch, .head = s->head, .row = s->row, .col = s->col};
+/* Do the heads of a position lie closer together than its neighbours? Rows are then taken in that order. */
+static bool has_heads_inside(const att_merge_problem *p) {
+    return p->part_o.head < p->part_o.row && p->heads > 1;
+}
+
+static att_fwd_strides strides_of(const att_strides *s, bool heads_inside) {
+    return (att_fwd_strides){.batch = s->batch,
+                             .head = heads_inside ? s->row : s->head,
+                             .row = heads_inside ? s->head : s->row,
+                             .col = s->col};
 }
 
 static att_status cut(void *out, size_t *workspace, const att_context *ctx,
@@ -59,27 +67,31 @@ static att_status cut(void *out, size_t *workspace, const att_context *ctx,
     ATT_TRY(att_cuda_function_load(&s->function, ctx->gpu, row->cuda, &ctx->source));
     const int64_t rows = p->batch * p->heads * p->seq;
     const int64_t vectors = att_ceil_div(p->d * att_dtype_bytes(p->dtype), VECTOR);
-    int lanes = 1;
+    int lanes = LANES_LEAST;
     while (lanes < LANES_MOST && lanes < vectors)
         lanes *= 2;
     const int64_t threads = att_cuda_kernel_threads(row->cuda);
-    s->shape = (att_cuda_shape){.grid = {(uint32_t)att_ceil_div(rows * lanes, threads), 1, 1},
+    const int64_t groups = att_ceil_div(rows, ATT_MERGE_ROWS);
+    s->shape = (att_cuda_shape){.grid = {(uint32_t)att_ceil_div(groups * lanes, threads), 1, 1},
                                 .threads = (uint32_t)threads};
+    const bool inside = has_heads_inside(p);
+    const int64_t inner = att_min(inside ? p->heads : p->seq, INT32_MAX),
+                  outer = att_min(inside ? p->seq : p->heads, INT32_MAX);
     s->params = (att_merge_params){
-        .part_o_stride = strides_of(&p->part_o),
-        .part_lse_stride = strides_of(&p->part_lse),
-        .o_stride = strides_of(&p->o),
-        .lse_stride = strides_of(&p->lse),
+        .part_o_stride = strides_of(&p->part_o, inside),
+        .part_lse_stride = strides_of(&p->part_lse, inside),
+        .o_stride = strides_of(&p->o, inside),
+        .lse_stride = strides_of(&p->lse, inside),
         .rows = rows,
-        .seq = (int)att_min(p->seq, INT32_MAX),
-        .heads = (int)att_min(p->heads, INT32_MAX),
+        .seq = (int)inner,
+        .heads = (int)outer,
         .d = (int)p->d,
         .parts = (int)p->parts,
         .dtype_o = (int)p->dtype_o,
         .row_lanes = lanes,
         .vector = has_vectors(p),
-        .by_seq = att_cuda_divisor((unsigned)att_max(1, att_min(p->seq, INT32_MAX))),
-        .by_heads = att_cuda_divisor((unsigned)att_max(1, att_min(p->heads, INT32_MAX))),
+        .by_seq = att_cuda_divisor((unsigned)att_max(1, inner)),
+        .by_heads = att_cuda_divisor((unsigned)att_max(1, outer)),
     };
     return ATT_OK;
 }
