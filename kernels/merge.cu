@@ -1,20 +1,21 @@
 /* merge.cu: partial results of the same rows become one
- * COMPUTES lse = log sum_i exp(lse_i), O = sum_i exp(lse_i - lse) O_i; row_lanes threads share ROWS rows, 16 bytes of each at a time
- * THREADS  32 * WARPS; ROWS * 32 * WARPS / row_lanes rows per block
+ * COMPUTES lse = log sum_i exp(lse_i), O = sum_i exp(lse_i - lse) O_i; row_lanes threads share a row, 16 bytes each at a time
+ * THREADS  32 * WARPS; 32 * WARPS / row_lanes rows per block
  * SMEM     none
- * FLOW     BATCH parts of every row are under way while the weights are worked out: a lane has the log-sums of every row_lanes-th
- *          part, tops and sums go over the lanes by shuffles, weights to where they are needed too
+ * FLOW     the first BATCH parts are under way while the weights are worked out: a lane has the log-sums of every row_lanes-th part,
+ *          tops and sums go over the lanes by shuffles, weights to where they are needed too
  * NUMERICS float32, weights normalised before they multiply, parts in their order: the same bits every time
  * LIMITS   d <= D_V; 1 to 128 parts
- * WHY      bound by memory: what counts is how many bytes are under way, ROWS * BATCH * 16 per thread */
+ * WHY      bound by memory where there are many parts, by what is done once per row where there are few. Tried on an H200 and not kept: two
+ *          rows or two vectors per thread, eight parts at once, blocks that stay and load the next row ahead, other cache hints; one loop
+ *          for rows of any alignment cost 5 to 15 %, so there are two. docs/merge.md has the figures. */
 #include "kernels/convert.cuh"
 #include "kernels/math.cuh"
 #include "kernels/merge_params.h"
 #include "kernels/vector.cuh"
 
 #define WIDTH (DTYPE == F32 ? 4 : 8) /* elements of 16 bytes */
-#define ROWS  ATT_MERGE_ROWS         /* rows that a thread works on */
-#define BATCH 4                      /* parts of each that are loaded at once */
+#define BATCH 4                      /* parts that are loaded at once; row_lanes is at least that */
 
 /* A row of the output. */
 typedef struct row_index {
@@ -82,15 +83,15 @@ DEVICE row_scale scale_of(const att_merge_params *p, float own, long long at, in
 /* 16 bytes that nobody reads again. */
 DEVICE uint4 load_16_once(const void *global) {
     uint4 x;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
                  : "l"(global));
     return x;
 }
 
-/* WIDTH elements from column `c` on, as far as the row goes. */
-DEVICE uint4 load_part(const att_merge_params *p, const void *base, long long at, int c) {
-    if (p->vector)
+/* WIDTH elements from column `c` on, as far as the row goes. `vector` is a constant: every row begins at a multiple of 16 bytes. */
+DEVICE uint4 load_part(const att_merge_params *p, const void *base, long long at, int c, int vector) {
+    if (vector)
         return load_16_once((const char *)base + (at + c) * (16 / WIDTH));
     uint4 packed = make_uint4(0, 0, 0, 0);
     unsigned *word = &packed.x;
@@ -114,8 +115,8 @@ DEVICE float element_of(uint4 packed, int e) {
     return DTYPE == BF16 ? bf16_to_float(bits) : f16_to_float(bits);
 }
 
-DEVICE void store_columns(const att_merge_params *p, long long at, int c, const float x[WIDTH]) {
-    if (p->vector && p->dtype_o == DTYPE) {
+DEVICE void store_columns(const att_merge_params *p, long long at, int c, const float x[WIDTH], int vector) {
+    if (vector && p->dtype_o == DTYPE) {
         uint4 packed;
         unsigned *word = &packed.x;
 #pragma unroll
@@ -131,11 +132,11 @@ DEVICE void store_columns(const att_merge_params *p, long long at, int c, const 
 }
 
 /* BATCH parts of the row from `first` on, under way together. */
-DEVICE void load_parts(const att_merge_params *p, uint4 parts[BATCH], int first, long long at, int c) {
+DEVICE void load_parts(const att_merge_params *p, uint4 parts[BATCH], int first, long long at, int c, int vector) {
 #pragma unroll
     for (int n = 0; n < BATCH; n++)
-        if (first + n < p->parts)
-            parts[n] = load_part(p, p->part_o[first + n], at, c);
+        if (first + n < p->parts && c < p->d)
+            parts[n] = load_part(p, p->part_o[first + n], at, c, vector);
 }
 
 /* Add BATCH parts. Every lane of the warp calls: `weight` is that of the part of the lane, of the `lanes` from `base` on. */
@@ -152,63 +153,41 @@ DEVICE void add_parts(const att_merge_params *p, float x[WIDTH], const uint4 par
     }
 }
 
-/* Row r of a group; past the last row the last one is worked on again and not written: all lanes take part in the shuffles. */
-DEVICE unsigned row_of(const att_merge_params *p, long long group, int r) {
-    const long long row = group * ROWS + r;
-    return (unsigned)(row < p->rows ? row : p->rows - 1);
+DEVICE void merge_row(const att_merge_params *p, int vector) {
+    const int lanes = p->row_lanes, lane = threadIdx.x & (lanes - 1);
+    const long long row = (long long)blockIdx.x * (32 * WARPS / lanes) + threadIdx.x / lanes;
+    const bool is_row = row < p->rows;
+    /* Past the last row the last one is worked on again and not written: all lanes of a warp take part in its shuffles. */
+    const row_index at = index_of(p, (unsigned)(is_row ? row : p->rows - 1));
+    const long long part_o = place_in(&p->part_o_stride, at), part_lse = place_in(&p->part_lse_stride, at);
+    uint4 parts[BATCH];
+    load_parts(p, parts, 0, part_o, lane * WIDTH, vector);
+    const float own = load_lse(p, lane, part_lse);
+    const row_scale scale = scale_of(p, own, part_lse, lane, lanes);
+    const float own_weight = weight_of(own, scale.top) * scale.inverse;
+    for (int begin = 0; begin < p->d; begin += lanes * WIDTH) {
+        const int c = begin + lane * WIDTH;
+        float x[WIDTH] = {};
+        for (int first = 0; first < p->parts; first += BATCH) {
+            const int base = first & -lanes;
+            const float weight =
+                base == 0 ? own_weight : weight_of(load_lse(p, base + lane, part_lse), scale.top) * scale.inverse;
+            if (begin > 0 || first > 0)
+                load_parts(p, parts, first, part_o, c, vector);
+            add_parts(p, x, parts, first, weight, base, lanes);
+        }
+        if (is_row && c < p->d)
+            store_columns(p, place_in(&p->o_stride, at), c, x, vector);
+    }
+    if (is_row && lane == 0 && p->lse)
+        p->lse[place_in(&p->lse_stride, at)] =
+            scale.sum == 0.0f ? -INFINITE : scale.top + log2_fast(scale.sum) * LN_2;
 }
 
-static_assert(BATCH <= 4, "row_lanes is at least 4: the weights of a batch are those of one round of the lanes");
-
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 5)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 8)
     KERNEL(const __grid_constant__ att_merge_params params) {
-    const att_merge_params *p = &params;
-    const int lanes = p->row_lanes, lane = threadIdx.x & (lanes - 1);
-    const long long group = (long long)blockIdx.x * (32 * WARPS / lanes) + threadIdx.x / lanes;
-    long long part_o[ROWS], part_lse[ROWS];
-    float own[ROWS];
-    uint4 parts[ROWS][BATCH];
-    const int first_column = lane * WIDTH;
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const row_index at = index_of(p, row_of(p, group, r));
-        part_o[r] = place_in(&p->part_o_stride, at);
-        part_lse[r] = place_in(&p->part_lse_stride, at);
-    }
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        if (first_column < p->d)
-            load_parts(p, parts[r], 0, part_o[r], first_column);
-    row_scale scale[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        own[r] = load_lse(p, lane, part_lse[r]);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        scale[r] = scale_of(p, own[r], part_lse[r], lane, lanes);
-    for (int begin = 0; begin < p->d; begin += lanes * WIDTH) {
-        const int c = begin + first_column;
-        float x[ROWS][WIDTH] = {};
-        for (int first = 0; first < p->parts; first += BATCH) {
-            const int base = first / lanes * lanes;
-            if ((begin > 0 || first > 0) && c < p->d)
-#pragma unroll
-                for (int r = 0; r < ROWS; r++)
-                    load_parts(p, parts[r], first, part_o[r], c);
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const float lse = base == 0 ? own[r] : load_lse(p, base + lane, part_lse[r]);
-                add_parts(p, x[r], parts[r], first, weight_of(lse, scale[r].top) * scale[r].inverse, base, lanes);
-            }
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            if (group * ROWS + r < p->rows && c < p->d)
-                store_columns(p, place_in(&p->o_stride, index_of(p, row_of(p, group, r))), c, x[r]);
-    }
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        if (group * ROWS + r < p->rows && lane == 0 && p->lse)
-            p->lse[place_in(&p->lse_stride, index_of(p, row_of(p, group, r)))] =
-                scale[r].sum == 0.0f ? -INFINITE : scale[r].top + log2_fast(scale[r].sum) * LN_2;
+    if (params.vector)
+        merge_row(&params, 1);
+    else
+        merge_row(&params, 0);
 }

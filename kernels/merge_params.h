@@ -4,7 +4,7 @@
 
 #include "kernels/fwd_params.h"
 
-enum { ATT_MERGE_PARTS = 128, ATT_MERGE_ROWS = 2 /* of a thread */ };
+enum { ATT_MERGE_PARTS = 128 };
 
 typedef struct att_merge_params {
     void *o;

@@ -96,7 +96,7 @@ bool fake_merge(const char *kernel, const att_merge_params *p, unsigned blocks,
     if (!type || p->parts < 1 || p->parts > ATT_MERGE_PARTS || lanes < 4 || lanes > 32 ||
         (lanes & (lanes - 1)) != 0 || (p->vector && !has_vectors(p, type)))
         return false;
-    const long long covered = (long long)blocks * (threads / (unsigned)lanes) * ATT_MERGE_ROWS;
+    const long long covered = (long long)blocks * (threads / (unsigned)lanes);
     for (long long row = 0; row < covered && row < p->rows; row++)
         merge_row(p, type, (unsigned)row, wrong);
     return true;

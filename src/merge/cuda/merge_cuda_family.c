@@ -71,8 +71,7 @@ static att_status cut(void *out, size_t *workspace, const att_context *ctx,
     while (lanes < LANES_MOST && lanes < vectors)
         lanes *= 2;
     const int64_t threads = att_cuda_kernel_threads(row->cuda);
-    const int64_t groups = att_ceil_div(rows, ATT_MERGE_ROWS);
-    s->shape = (att_cuda_shape){.grid = {(uint32_t)att_ceil_div(groups * lanes, threads), 1, 1},
+    s->shape = (att_cuda_shape){.grid = {(uint32_t)att_ceil_div(rows * lanes, threads), 1, 1},
                                 .threads = (uint32_t)threads};
     const bool inside = has_heads_inside(p);
     const int64_t inner = att_min(inside ? p->heads : p->seq, INT32_MAX),
