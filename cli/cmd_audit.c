@@ -18,7 +18,10 @@ static void put_table(FILE *text, const lab_audit *audit) {
         lab_table_cell(table, "%s", lab_saboteur_name(r->saboteur));
         lab_table_cell(table, "%s", lab_saboteur_deed(r->saboteur));
         lab_table_cell(table, "%s", lab_audit_outcome_name(r->outcome));
-        lab_table_cell(table, "%s", r->timed ? "bench" : "verify");
+        lab_table_cell(table, "%s",
+                       r->outcome == LAB_AUDIT_LEFT_OUT ? "-"
+                       : r->timed                       ? "bench"
+                                                        : "verify");
         lab_table_cell(table, "%.72s%s", *r->message ? r->message : "-",
                        r->message[0] && r->message[72] ? "..." : "");
         lab_table_end_row(table);
@@ -30,8 +33,11 @@ static void put_table(FILE *text, const lab_audit *audit) {
 static cli_exit report(cli_session *session, const lab_audit *audit) {
     put_table(session->text, audit);
     fprintf(session->text,
-            "\n%zu saboteurs caught, %zu missed; %zu honest subjects passed, %zu accused\n",
+            "\n%zu saboteurs caught, %zu missed; %zu honest subjects passed, %zu accused",
             audit->caught, audit->missed, audit->passed, audit->accused);
+    if (audit->left_out)
+        fprintf(session->text, "; %zu left out", audit->left_out);
+    fprintf(session->text, "\n");
     json_t *document = lab_json_document("attest-audit-1", session->ctx[0]);
     json_object_set_new(document, "seed", json_integer((json_int_t)session->options->seed));
     json_object_set_new(document, "results", lab_audit_json(audit));
@@ -43,9 +49,19 @@ cli_exit cli_audit(const cli_options *o) {
     cli_session session;
     lab_audit audit = {.results = NULL};
     lab_message why;
+    lab_spec spec;
+    if (o->shape_count > 1) {
+        cli_complain(o, "takes one shape");
+        return CLI_USAGE;
+    }
+    if (o->shape_count == 1 && !lab_spec_parse(&spec, o->shapes[0], &why)) {
+        cli_complain(o, "%s: %s", o->shapes[0], why.text);
+        return CLI_USAGE;
+    }
     cli_session_start(&session, o);
     cli_exit result = cli_session_open(&session);
-    const lab_audit_options options = {.seed = o->seed};
+    const lab_audit_options options = {.seed = o->seed,
+                                       .plain = o->shape_count ? o->shapes[0] : NULL};
     if (result == CLI_HOLDS && lab_audit_run(&audit, session.ctx[0], &options, stderr, &why)) {
         result = report(&session, &audit);
     } else if (result == CLI_HOLDS) {

@@ -8,7 +8,11 @@ static const char shape_help[] =
     "  b1h4s128sk96d64,causal=bottom-right,window=16:0,softcap=30,lse\n"
     "Modifiers: fp16 bf16 f32 o=TYPE causal[=ALIGN] align=ALIGN window=L:R scale=X softcap=X\n"
     "  alibi sinks lse bias[=TYPE[:bhqk]] varlen lens=A:B:.. lensk[=A:B:..] paged=N\n"
-    "  layout=bshd|bhsd|packed; attest(1) has them all.\n";
+    "  layout=bshd|bhsd|packed; attest(1) has them all.\n"
+    "Partial results to be merged, n of them, and their modifiers (suite merge):\n"
+    "  merge:n4b2h8s512d64,bf16       fp16 bf16 f32 o=TYPE nolse layout=bshd|bhsd pad=N "
+    "offset=N\n"
+    "                                 absurd data=normal|empty|equal|inf|nan|huge\n";
 
 static void put_examples(FILE *stream, const cli_verb *verb) {
     for (const char *const *example = verb->examples; *example; example++)
@@ -49,7 +53,7 @@ void cli_help_verb(FILE *stream, const cli_verb *verb) {
         if (cli_option_table[i].verbs & verb->bit)
             put_option(stream, &cli_option_table[i]);
     if (verb->bit & (CLI_RUN | CLI_EXPLAIN | CLI_VERIFY | CLI_BENCH | CLI_PLAN | CLI_PROFILE |
-                     CLI_ABLATE | CLI_TUNE))
+                     CLI_ABLATE | CLI_TUNE | CLI_AUDIT))
         fprintf(stream, "\n%s", shape_help);
     fputs("\nExamples:\n", stream);
     put_examples(stream, verb);

@@ -550,7 +550,7 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
         else if (!only_shapes && argv[at][0] == '-' && argv[at][1]) {
             if (!read_option(o, verb_bit, argc, argv, &at))
                 return false;
-        } else if (!(verb_bit & (PROBLEMS | CLI_COMPARE | CLI_REPORT | CLI_JUDGE)))
+        } else if (!(verb_bit & (PROBLEMS | CLI_COMPARE | CLI_REPORT | CLI_JUDGE | CLI_AUDIT)))
             return cli_complain(o, "takes no arguments, but was given '%s'", argv[at]);
         else if (!add_shape(o, NULL, argv[at]))
             return false;

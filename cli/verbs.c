@@ -87,8 +87,11 @@ static const char *const tune_examples[] = {
     NULL,
 };
 
-static const char *const audit_examples[] = {"attest audit --device cpu --json audit.json",
-                                             NULL};
+static const char *const audit_examples[] = {
+    "attest audit --device cpu --json audit.json",
+    "attest audit merge:n4b2h8s512d64,bf16 --device cpu",
+    NULL,
+};
 
 static const char *const suites_examples[] = {"attest suites", NULL};
 
@@ -232,7 +235,7 @@ const cli_verb cli_verb_table[] = {
      "a\n"
      "pull request, or plots for the terminal. The same files give the same report.\n",
      report_examples},
-    {"audit", CLI_AUDIT, cli_audit, "",
+    {"audit", CLI_AUDIT, cli_audit, "[SHAPE]",
      "subjects that cheat, through the same harness: every one must be caught",
      "Plays saboteurs: a no-op, answers kept from before, work that is done elsewhere or too "
      "late,\n"
@@ -241,6 +244,9 @@ const cli_verb cli_verb_table[] = {
      "at first, work left out of calls that look unwatched, and a rival with a handicap. Each "
      "is\n"
      "verified and timed as any subject is; what caught it is printed. Honest ones must pass.\n"
+     "SHAPE is the problem they are played on, of any operation; those that spoil attention "
+     "alone\n"
+     "are left out of others. Without one, an attention problem that suits the device.\n"
      "Exit code 1: one was missed, or an honest one accused.\n",
      audit_examples},
     {"suites", CLI_SUITES, cli_suites, "", "the named lists of problems that --suite takes",

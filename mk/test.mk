@@ -97,7 +97,7 @@ tsan:
 $(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@failed=0; ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES=edge $(call variant,coverage,-DATT_AMX_EMULATE) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
+	@failed=0; ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="edge merge" $(call variant,coverage,-DATT_AMX_EMULATE) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
 	    SUITE_ISAS=amx test-core test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 

@@ -131,6 +131,7 @@ const lab_operation lab_operation_attention = {
     .sizes = lab_attention_sizes,
     .point = lab_attention_point,
     .fill = lab_attention_fill,
+    .locate = lab_attention_locate,
     .translate = translate,
     .turnable = lab_attention_turnable,
     .turn = lab_attention_turn,

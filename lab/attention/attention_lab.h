@@ -30,6 +30,8 @@ void lab_attention_work(lab_work *work, const lab_spec *spec);
 bool lab_attention_sizes(const lab_spec *spec, lab_tensor_size list[LAB_TENSORS_MAX],
                          int *count);
 void lab_attention_point(lab_args *args, const lab_spec *spec, const lab_buffer *buffers);
+void lab_attention_locate(const lab_args *args, const lab_spec *spec,
+                          const void *list[LAB_TENSORS_MAX]);
 void lab_attention_fill(lab_tensors *tensors, uint64_t seed);
 bool lab_attention_turnable(const lab_tensors *tensors);
 void lab_attention_turn(lab_tensors *tensors, uint64_t seed);

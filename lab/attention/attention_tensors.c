@@ -149,3 +149,21 @@ void lab_attention_point(lab_args *args, const lab_spec *spec, const lab_buffer 
         a->v = b[LAB_Q].data + spec->v_offset * element;
     }
 }
+
+void lab_attention_locate(const lab_args *args, const lab_spec *spec,
+                          const void *list[LAB_TENSORS_MAX]) {
+    const att_args *a = &args->attention;
+    const bool packed = spec->layout == LAB_PACKED;
+    list[LAB_Q] = a->q;
+    list[LAB_K] = packed ? NULL : a->k;
+    list[LAB_V] = packed ? NULL : a->v;
+    list[LAB_O] = a->o;
+    list[LAB_LSE] = a->lse;
+    list[LAB_ALIBI] = a->alibi;
+    list[LAB_BIAS] = a->bias;
+    list[LAB_SINKS] = a->sinks;
+    list[LAB_CU_Q] = a->cu_seqlens_q;
+    list[LAB_CU_K] = a->cu_seqlens_k;
+    list[LAB_LENS_K] = a->lens_k;
+    list[LAB_PAGE_TABLE] = a->page_table;
+}

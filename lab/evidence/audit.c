@@ -7,14 +7,23 @@
 #include "lab/base/progress.h"
 #include "lab/problem/problem_json.h"
 
-/* Rows and keys differ, so that the causal diagonal has two corners; float16 has bits to drop. A GPU's
- * is large enough that a call is longer than a launch. Rivals are compared where memory decides. Some that play on the CPU alone
- * need calls too short for the clock, or heads of which few change. */
-static const char *const problems[][LAB_STAGES] = {
-    [ATT_DEVICE_CPU] = {"b1h4hkv2s48sk80d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16",
-                        "b1h1s8d32,fp16", "b4h16s16sk32d64,fp16"},
-    [ATT_DEVICE_CUDA] = {"b2h16hkv8s512sk640d64,fp16,causal=bottom-right",
-                         "b8h32hkv8s1sk1024d128,fp16"},
+/* The problems of an operation, by device and stage. */
+typedef struct stages {
+    const lab_operation *operation;
+    const char *cpu[LAB_STAGES], *gpu[LAB_STAGES];
+} stages;
+
+/* Of attention rows and keys differ, so that the causal diagonal has two corners; float16 has bits to drop. A GPU's
+ * is large enough that a call is longer than a launch. Rivals are compared where memory decides: of merge, long rows of float32. Some that play on the CPU alone
+ * need calls too short for the clock, or heads of which few change; of merge in float32, where no bit is lost in rounding O. */
+static const stages problems[] = {
+    {.operation = &lab_operation_attention,
+     .cpu = {"b1h4hkv2s48sk80d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16",
+             "b1h1s8d32,fp16", "b4h16s16sk32d64,fp16"},
+     .gpu = {"b2h16hkv8s512sk640d64,fp16,causal=bottom-right", "b8h32hkv8s1sk1024d128,fp16"}},
+    {.operation = &lab_operation_merge,
+     .cpu = {"merge:n4b1h4s48d64,fp16", "merge:n2b1h1s128d1024,f32", "merge:n2b1h1s8d64,f32"},
+     .gpu = {"merge:n4b2h16s512d64,fp16", "merge:n8b4h32s256d128,f32"}},
 };
 
 static const lab_bench_options bench_options = {
@@ -24,7 +33,7 @@ static const lab_bench_options bench_options = {
 enum { SHORT_SAMPLES = 40 };
 
 const char *lab_audit_outcome_name(lab_audit_outcome outcome) {
-    static const char *const names[] = {"caught", "MISSED", "passed", "ACCUSED"};
+    static const char *const names[] = {"caught", "MISSED", "passed", "ACCUSED", "left out"};
     return names[outcome];
 }
 
@@ -50,26 +59,73 @@ static bool play(lab_audit_result *r, att_context *ctx, uint64_t seed, FILE *sil
 }
 
 static void count(lab_audit *audit, lab_audit_outcome outcome) {
-    size_t *const counters[] = {&audit->caught, &audit->missed, &audit->passed,
-                                &audit->accused};
+    size_t *const counters[] = {&audit->caught, &audit->missed, &audit->passed, &audit->accused,
+                                &audit->left_out};
     ++*counters[outcome];
 }
 
-static const char *problem_of(const lab_saboteur *s, att_device device,
-                              const lab_audit_options *options) {
+/* The problem that a saboteur is played on; NULL: there is none for it on this device. */
+static const char *problem_of(const lab_saboteur *s, const lab_operation *operation,
+                              att_device device, const lab_audit_options *options) {
     const lab_stage stage = lab_saboteur_stage(s);
-    const char *const given = stage == LAB_STAGE_PLAIN   ? options->plain
-                              : stage == LAB_STAGE_RIVAL ? options->rival
-                                                         : NULL;
-    return given ? given : problems[device][stage];
+    const char *problem = NULL;
+    if (stage == LAB_STAGE_PLAIN)
+        problem = options->plain;
+    else if (stage == LAB_STAGE_RIVAL)
+        problem = options->rival;
+    for (size_t i = 0; !problem && i < sizeof problems / sizeof problems[0]; i++)
+        if (problems[i].operation == operation)
+            problem = (device == ATT_DEVICE_CUDA ? problems[i].gpu : problems[i].cpu)[stage];
+    return problem;
+}
+
+/* The operation of the audit: that of the problem that is given. */
+static bool find_operation(const lab_operation **operation, const lab_audit_options *options,
+                           lab_message *why) {
+    lab_spec spec;
+    *operation = lab_operation_at(0);
+    if (!options->plain)
+        return true;
+    if (!lab_spec_parse(&spec, options->plain, why))
+        return false;
+    *operation = spec.operation;
+    return !spec.operation->output(&spec).none ||
+           lab_fail(why, "%s: there is nothing to compute", options->plain);
+}
+
+/* Is the saboteur not for such a problem? Then the message says why. */
+static bool is_left_out(lab_audit_result *r, const lab_operation *operation) {
+    const lab_operation *own = lab_saboteur_operation(r->saboteur);
+    if (own && own != operation)
+        snprintf(r->message, sizeof r->message, "spoils %s alone", own->library->name);
+    else if (lab_saboteur_idle(r->saboteur, &r->spec))
+        snprintf(r->message, sizeof r->message, "what it does changes nothing in this problem");
+    return *r->message;
+}
+
+static bool play_or_leave(lab_audit_result *r, att_context *ctx, const lab_operation *operation,
+                          const char *problem, uint64_t seed, FILE *silent, lab_message *why) {
+    if (problem && !lab_spec_parse(&r->spec, problem, why))
+        return false;
+    if (!problem)
+        operation->init(&r->spec);
+    if (!is_left_out(r, operation))
+        return problem ? play(r, ctx, seed, silent, why)
+                       : lab_fail(why, "%s has no problem of %s to be played on",
+                                  lab_saboteur_name(r->saboteur), operation->library->name);
+    r->outcome = LAB_AUDIT_LEFT_OUT;
+    return true;
 }
 
 bool lab_audit_run(lab_audit *audit, att_context *ctx, const lab_audit_options *options,
                    FILE *stream, lab_message *why) {
     att_context_info info = {.size = sizeof info};
+    const lab_operation *operation;
     *audit = (lab_audit){.results = calloc(lab_saboteur_count, sizeof *audit->results)};
     if (!audit->results || att_context_query(ctx, &info) != ATT_OK)
         return lab_fail(why, "no memory");
+    if (!find_operation(&operation, options, why))
+        return false;
     /* The harness's own bars would flicker below this one. */
     FILE *silent = fopen("/dev/null", "w");
     lab_progress bar;
@@ -82,14 +138,19 @@ bool lab_audit_run(lab_audit *audit, att_context *ctx, const lab_audit_options *
             continue;
         lab_audit_result *r = &audit->results[audit->count++];
         r->saboteur = s;
-        ok = lab_spec_parse(&r->spec, problem_of(s, info.device, options), why) &&
-             play(r, ctx, options->seed, silent, why);
-        count(audit, r->outcome);
+        ok = play_or_leave(r, ctx, operation, problem_of(s, operation, info.device, options),
+                           options->seed, silent, why);
+        if (ok)
+            count(audit, r->outcome);
     }
     lab_progress_end(&bar);
     if (silent)
         fclose(silent);
     return ok;
+}
+
+static const char *stage_of(const lab_audit_result *r) {
+    return r->outcome == LAB_AUDIT_LEFT_OUT ? NULL : r->timed ? "bench" : "verify";
 }
 
 void lab_audit_free(lab_audit *audit) {
@@ -103,11 +164,13 @@ json_t *lab_audit_json(const lab_audit *audit) {
         const lab_audit_result *r = &audit->results[i];
         json_array_append_new(
             array,
-            json_pack("{s:s, s:s, s:b, s:o, s:s, s:s, s:s}", "name",
-                      lab_saboteur_name(r->saboteur), "deed", lab_saboteur_deed(r->saboteur),
-                      "honest", lab_saboteur_honest(r->saboteur), "problem",
-                      lab_json_problem(&r->spec), "outcome", lab_audit_outcome_name(r->outcome),
-                      "stage", r->timed ? "bench" : "verify", "check", r->message));
+            json_pack(
+                "{s:s, s:s, s:b, s:o, s:s, s:s?, s:s}", "name", lab_saboteur_name(r->saboteur),
+                "deed", lab_saboteur_deed(r->saboteur), "honest",
+                lab_saboteur_honest(r->saboteur), "problem",
+                r->outcome == LAB_AUDIT_LEFT_OUT ? json_null() : lab_json_problem(&r->spec),
+                "outcome", lab_audit_outcome_name(r->outcome), "stage", stage_of(r), "check",
+                r->message));
     }
     return array;
 }

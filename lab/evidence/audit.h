@@ -12,9 +12,10 @@
 
 typedef enum lab_audit_outcome {
     LAB_AUDIT_CAUGHT,
-    LAB_AUDIT_MISSED, /* a saboteur that passed, was refused, or could not be played */
-    LAB_AUDIT_PASSED, /* an honest subject that passed */
-    LAB_AUDIT_ACCUSED /* an honest subject that did not */
+    LAB_AUDIT_MISSED,  /* a saboteur that passed, was refused, or could not be played */
+    LAB_AUDIT_PASSED,  /* an honest subject that passed */
+    LAB_AUDIT_ACCUSED, /* an honest subject that did not */
+    LAB_AUDIT_LEFT_OUT /* not played: another operation's own, or idle in this problem */
 } lab_audit_outcome;
 
 typedef struct lab_audit_result {
@@ -22,19 +23,19 @@ typedef struct lab_audit_result {
     lab_spec spec;
     lab_audit_outcome outcome;
     bool timed;        /* it was caught, or passed, after it had been verified */
-    char message[512]; /* of the check that caught it */
+    char message[512]; /* of the check that caught it, or why it was left out */
 } lab_audit_result;
 
 typedef struct lab_audit {
     lab_audit_result *results;
     size_t count;
-    size_t caught, missed, passed, accused;
+    size_t caught, missed, passed, accused, left_out;
 } lab_audit;
 
 typedef struct lab_audit_options {
     uint64_t seed;
     /* The problem of all, and that of rivals, whose time is compared with their direct call's; NULL: ones that
-     * suit the device. Of the first, rows and keys must differ, causal be set and the type be float16. */
+     * suit the device. The first decides the operation; saboteurs that need another stage are played on small problems of it. */
     const char *plain, *rival;
 } lab_audit_options;
 
@@ -43,7 +44,7 @@ bool lab_audit_run(lab_audit *audit, att_context *ctx, const lab_audit_options *
                    FILE *stream, lab_message *why);
 void lab_audit_free(lab_audit *audit);
 
-/* "caught", "MISSED", "passed", "ACCUSED". */
+/* "caught", "MISSED", "passed", "ACCUSED", "left out". */
 const char *lab_audit_outcome_name(lab_audit_outcome outcome);
 
 /* The results, for a document attest-audit-1. */

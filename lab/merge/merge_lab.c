@@ -155,6 +155,7 @@ const lab_operation lab_operation_merge = {
     .sizes = lab_merge_sizes,
     .point = lab_merge_point,
     .fill = lab_merge_fill,
+    .locate = lab_merge_locate,
     .translate = translate,
     .turnable = lab_merge_turnable,
     .turn = lab_merge_turn,

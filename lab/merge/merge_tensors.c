@@ -63,6 +63,17 @@ void lab_merge_point(lab_args *args, const lab_spec *spec, const lab_buffer *b) 
     }
 }
 
+void lab_merge_locate(const lab_args *args, const lab_spec *spec,
+                      const void *list[LAB_TENSORS_MAX]) {
+    const lab_merge_args *a = &args->merge;
+    list[LAB_MERGE_O] = a->o;
+    list[LAB_MERGE_LSE] = a->lse;
+    for (int i = 0; i < (int)spec->merge.problem.parts; i++) {
+        list[LAB_MERGE_PARTS + 2 * i] = a->part_o[i];
+        list[LAB_MERGE_PARTS + 2 * i + 1] = a->part_lse[i];
+    }
+}
+
 /* ----------------------------------------------------------------- contents */
 
 /* The log-sum of a part of a row. Row numbers spread the special ones; a row whose number is 2 modulo 5 is like any other. */

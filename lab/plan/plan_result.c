@@ -8,6 +8,7 @@
 #include "attention/problem.h"
 #include "core/select.h"
 #include "cuda/shape.h"
+#include "lab/problem/lab_operation.h"
 
 /* Rows of the registry whose tile the models describe. */
 static bool is_modelled(const att_kernel_row *row) {
@@ -87,6 +88,9 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
                    const char *kernel, lab_message *why) {
     const att_problem *p = &spec->problem;
     *result = (lab_plan_result){.chosen = NULL};
+    if (spec->operation != &lab_operation_attention)
+        return lab_fail(why, "tiles are planned of attention, not of %s",
+                        lab_spec_operation(spec));
     att_extents extents;
     if (att_problem_check(p, &extents) != ATT_OK)
         return lab_fail(why, "%s", att_last_error()->text);

@@ -90,6 +90,9 @@ typedef struct lab_operation {
     bool (*sizes)(const lab_spec *spec, lab_tensor_size list[LAB_TENSORS_MAX], int *count);
     void (*point)(lab_args *args, const lab_spec *spec, const struct lab_buffer *buffers);
     void (*fill)(struct lab_tensors *tensors, uint64_t seed);
+    /* The inverse of point(): the address of each tensor that sizes() lists, NULL where it has none. */
+    void (*locate)(const lab_args *args, const lab_spec *spec,
+                   const void *list[LAB_TENSORS_MAX]);
     /* The arguments with every address through `map`. */
     void (*translate)(lab_args *to, const lab_args *from,
                       void *(*map)(const void *context, const void *address),

@@ -1,14 +1,12 @@
 /* saboteur.c: the table of saboteurs, and what each does around an honest plan. */
 #include "lab/subject/saboteur.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "lab/subject/saboteur_plot.h"
-#include "lab/tensors/buffer.h"
 
 /* Calls for which one that fears verification is honest. */
 enum { HONEST_CALLS = 3 };
@@ -17,77 +15,61 @@ struct lab_saboteur {
     const char *name, *text;
     bool honest, cpu, gpu;
     lab_deed *run;
-    lab_deed *direct; /* NULL: none */
-    void (*twist)(
-        att_problem *problem); /* what it plans in place of what is asked; NULL: that */
-    lab_stage stage;           /* what it has to be played on */
+    lab_deed *direct;               /* NULL: none */
+    void (*twist)(lab_spec *spec);  /* what it plans in place of what is asked; NULL: that */
+    lab_stage stage;                /* what it has to be played on */
+    const lab_operation *operation; /* the one that it spoils; NULL: any */
+    bool (*idle)(const lab_spec *spec); /* what it does changes nothing there; NULL: it does */
 };
 
-bool lab_deed_compute(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    return att_plan_run(p->plan, args, workspace, stream) == ATT_OK;
+bool lab_deed_compute(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    return p->spec.operation->run(p->plan, args, workspace, stream) == ATT_OK;
 }
 
 /* ------------------------------------------------------------------------- no work */
 
-static bool do_nothing(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+static bool do_nothing(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     (void)p, (void)args, (void)workspace, (void)stream;
     return true;
 }
 
-static bool keep_finished(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    return isfinite(att_load(args->o, p->problem.dtype_o, 0)) ||
-           lab_deed_compute(p, args, workspace, stream);
+static bool keep_finished(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    return lab_plot_is_finished(p) || lab_deed_compute(p, args, workspace, stream);
 }
 
 /* -------------------------------------------------------------------- kept answers */
 
-static bool remember(lab_plot *p, const att_args *args, uint64_t inputs, void *stream) {
+static bool by_pointer(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    const void *input = p->input[0].data, *output = p->output[0].data;
+    for (size_t i = 0; i < p->kept_count; i++)
+        if (p->kept[i].input == input && p->kept[i].output == output)
+            return lab_plot_hand_out(p, &p->kept[i], stream);
+    if (!lab_deed_compute(p, args, workspace, stream))
+        return false;
     if (p->kept_count == LAB_KEPT_MOST)
         return true;
-    lab_kept_answer *k = &p->kept[p->kept_count];
-    *k = (lab_kept_answer){args->q, args->o, inputs, 1,
-                           lab_hands_take(&p->hands, (size_t)p->bytes.o)};
-    p->kept_count += k->copy != NULL;
-    return k->copy && lab_hands_copy(&p->hands, k->copy, args->o, (size_t)p->bytes.o, stream);
+    lab_kept_answer *k = &p->kept[p->kept_count++];
+    k->input = input;
+    k->output = output;
+    return lab_plot_keep(p, k, stream);
 }
 
-static bool by_pointer(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    for (size_t i = 0; i < p->kept_count; i++)
-        if (p->kept[i].q == args->q && p->kept[i].o == args->o)
-            return lab_hands_copy(&p->hands, args->o, p->kept[i].copy, (size_t)p->bytes.o,
-                                  stream);
-    return lab_deed_compute(p, args, workspace, stream) && remember(p, args, 0, stream);
-}
-
-static bool by_contents(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    uint64_t hash = lab_hash(1, args->q, (size_t)p->bytes.q);
-    hash = lab_hash(hash, args->k, (size_t)p->bytes.k);
-    hash = lab_hash(hash, args->v, (size_t)p->bytes.v);
-    for (size_t i = 0; i < p->kept_count; i++)
-        if (p->kept[i].inputs == hash)
-            return lab_hands_copy(&p->hands, args->o, p->kept[i].copy, (size_t)p->bytes.o,
-                                  stream);
-    if (p->kept_count == LAB_KEPT_MOST) { /* the oldest goes */
-        lab_kept_answer *k = &p->kept[(size_t)p->calls % LAB_KEPT_MOST];
-        k->inputs = hash;
-        return lab_deed_compute(p, args, workspace, stream) &&
-               lab_hands_copy(&p->hands, k->copy, args->o, (size_t)p->bytes.o, stream);
-    }
-    return lab_deed_compute(p, args, workspace, stream) && remember(p, args, hash, stream);
+static bool by_contents(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    lab_kept_answer *k = lab_plot_place(p, lab_plot_hash_inputs(p));
+    if (k->sights++ > 0)
+        return lab_plot_hand_out(p, k, stream);
+    return lab_deed_compute(p, args, workspace, stream) && lab_plot_keep(p, k, stream);
 }
 
 /* Memory that somebody else has used, the harness's oracle among them, may hold the answer. */
-static bool from_leftovers(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    (void)workspace;
-    if (!p->scratch[0])
-        p->scratch[0] = lab_hands_take(&p->hands, (size_t)p->bytes.o);
-    return p->scratch[0] &&
-           lab_hands_copy(&p->hands, args->o, p->scratch[0], (size_t)p->bytes.o, stream);
+static bool from_leftovers(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    (void)args, (void)workspace;
+    return lab_plot_hand_out(p, &p->leftovers, stream);
 }
 
 /* ------------------------------------------------------------------- work elsewhere */
 
-static bool on_a_side_stream(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+static bool on_a_side_stream(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     (void)stream;
     return (p->side || lab_hands_stream(&p->hands, &p->side)) &&
            lab_deed_compute(p, args, workspace, p->side);
@@ -95,7 +77,7 @@ static bool on_a_side_stream(lab_plot *p, const att_args *args, void *workspace,
 
 static void *work_late(void *argument) {
     lab_plot *p = argument;
-    att_plan_run(p->plan, &p->args, p->workspace, NULL);
+    p->spec.operation->run(p->plan, &p->args, p->workspace, NULL);
     return NULL;
 }
 
@@ -105,7 +87,7 @@ static void wait_for_thread(lab_plot *p) {
     p->working = false;
 }
 
-static bool in_a_late_thread(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+static bool in_a_late_thread(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     (void)stream;
     wait_for_thread(p);
     p->args = *args;
@@ -116,108 +98,110 @@ static bool in_a_late_thread(lab_plot *p, const att_args *args, void *workspace,
 
 /* ------------------------------------------------------------------- another problem */
 
-static void without_scale(att_problem *q) {
-    q->scale = 0.0f; /* every key weighs the same */
+static void without_scale(lab_spec *spec) {
+    spec->problem.scale = 0.0f; /* every key weighs the same */
 }
 
-static void align_otherwise(att_problem *q) {
+static void align_otherwise(lab_spec *spec) {
+    att_problem *q = &spec->problem;
     q->causal =
         q->causal == ATT_CAUSAL_TOP_LEFT ? ATT_CAUSAL_BOTTOM_RIGHT : ATT_CAUSAL_TOP_LEFT;
 }
 
-/* ------------------------------------------------------------------------ precision */
-
-/* Copies of Q, K and V, and arguments that point to them. */
-static bool copy_inputs(lab_plot *p, att_args *copied, const att_args *args, void *stream) {
-    const void *from[3] = {args->q, args->k, args->v};
-    const int64_t bytes[3] = {p->bytes.q, p->bytes.k, p->bytes.v};
-    for (int i = 0; i < 3; i++) {
-        if (!p->scratch[i])
-            p->scratch[i] = lab_hands_take(&p->hands, (size_t)bytes[i]);
-        if (!p->scratch[i] ||
-            !lab_hands_copy(&p->hands, p->scratch[i], from[i], (size_t)bytes[i], stream))
-            return false;
-    }
-    *copied = *args;
-    copied->q = p->scratch[0];
-    copied->k = p->scratch[1];
-    copied->v = p->scratch[2];
-    return true;
+static bool has_one_corner(const lab_spec *spec) {
+    return spec->problem.causal != ATT_CAUSAL_NONE &&
+           spec->problem.seq_q == spec->problem.seq_k;
 }
 
-/* Of float16, the high byte: eight bits with two of mantissa. */
-static bool in_eight_bits(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    att_args blunt;
-    if (!copy_inputs(p, &blunt, args, stream))
+/* ------------------------------------------------------------------------ precision */
+
+/* Has the input bits to drop? Those of the 16-bit types, and all of a problem in float32. */
+static bool is_blunted(const lab_plot *p, int input) {
+    return p->input[input].element == 2 ||
+           (p->input[input].element == 4 && p->spec.operation->dtype(&p->spec) == ATT_F32);
+}
+
+/* The low byte of every 16 bits: of float16, eight bits with two of mantissa are left. */
+static bool in_eight_bits(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    lab_args blunt;
+    if (!lab_plot_copy_inputs(p, &blunt, args, stream))
         return false;
-    const int64_t bytes[3] = {p->bytes.q, p->bytes.k, p->bytes.v};
-    for (int i = 0; i < 3; i++)
-        if (!lab_hands_blunt(&p->hands, p->scratch[i], (size_t)bytes[i] / 2, stream))
+    for (int i = 0; i < p->inputs; i++)
+        if (is_blunted(p, i) &&
+            !lab_hands_blunt(&p->hands, p->scratch[i], p->input[i].bytes / 2, stream))
             return false;
     return lab_deed_compute(p, &blunt, workspace, stream);
 }
 
-/* Of float16, as many bits of mantissa as bfloat16 has: 7 of 10. */
-bool lab_deed_seven_bits(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    att_args blunt;
-    if (!copy_inputs(p, &blunt, args, stream))
+/* Of float16 and float32, as many bits of mantissa as bfloat16 has: 7. Of bfloat16, 4. */
+bool lab_deed_seven_bits(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    lab_args blunt;
+    if (!lab_plot_copy_inputs(p, &blunt, args, stream))
         return false;
-    const int64_t bytes[3] = {p->bytes.q, p->bytes.k, p->bytes.v};
-    for (int i = 0; i < 3; i++)
-        for (int64_t n = 0; n < bytes[i] / 2; n++)
-            ((uint16_t *)p->scratch[i])[n] &= 0xfff8u;
+    for (int i = 0; i < p->inputs; i++) {
+        uint16_t *half = p->scratch[i];
+        const bool wide = p->input[i].element == 4;
+        for (size_t n = 0; is_blunted(p, i) && n < p->input[i].bytes / 2; n++)
+            half[n] &= !wide ? 0xfff8u : n % 2 == 0 ? 0u : 0xffffu;
+    }
     return lab_deed_compute(p, &blunt, workspace, stream);
 }
 
 /* ---------------------------------------------------------- computed, then spoilt */
 
-static unsigned char *end_of(const void *base, int64_t bytes) {
-    return (unsigned char *)(uintptr_t)base + bytes;
+static unsigned char *end_of(const lab_plot_tensor *t) {
+    return t->data + t->bytes;
 }
 
-static bool change_k(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+static bool change_input(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    const lab_plot_tensor *t = &p->input[p->inputs - 1];
     return lab_deed_compute(p, args, workspace, stream) &&
-           lab_hands_fill(&p->hands, end_of(args->k, p->bytes.k - 2), 0, 2, stream);
+           lab_hands_fill(&p->hands, end_of(t) - t->element, 0, t->element, stream);
 }
 
-static bool write_past_o(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+static bool write_past_o(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     return lab_deed_compute(p, args, workspace, stream) &&
-           lab_hands_fill(&p->hands, end_of(args->o, p->bytes.o), 0, 2, stream);
+           lab_hands_fill(&p->hands, end_of(&p->output[0]), 0, 2, stream);
 }
 
-static bool write_before_o(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+static bool write_before_o(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     return lab_deed_compute(p, args, workspace, stream) &&
-           lab_hands_fill(&p->hands, end_of(args->o, -2), 0, 2, stream);
+           lab_hands_fill(&p->hands, p->output[0].data - 2, 0, 2, stream);
 }
 
-/* A NaN that is not the poison of the harness. */
-static bool nan_in_the_last_row(lab_plot *p, const att_args *args, void *workspace,
+/* A NaN of every type that is not the poison of the harness: 0x7fc0 in the highest bits. */
+static bool nan_in_the_last_row(lab_plot *p, const lab_args *args, void *workspace,
                                 void *stream) {
+    unsigned char *end = end_of(&p->output[0]);
     return lab_deed_compute(p, args, workspace, stream) &&
-           lab_hands_fill(&p->hands, end_of(args->o, p->bytes.o - 2), 0x7e, 2, stream);
+           lab_hands_fill(&p->hands, end - 2, 0xc0, 1, stream) &&
+           lab_hands_fill(&p->hands, end - 1, 0x7f, 1, stream);
 }
 
-static bool zeros_after(lab_plot *p, long honest_calls, const att_args *args, void *workspace,
+static bool zeros_after(lab_plot *p, long honest_calls, const lab_args *args, void *workspace,
                         void *stream) {
-    return p->calls < honest_calls
-               ? lab_deed_compute(p, args, workspace, stream)
-               : lab_hands_fill(&p->hands, args->o, 0, (size_t)p->bytes.o, stream);
+    if (p->calls < honest_calls)
+        return lab_deed_compute(p, args, workspace, stream);
+    bool ok = true;
+    for (int i = 0; ok && i < p->outputs; i++)
+        ok = lab_hands_fill(&p->hands, p->output[i].data, 0, p->output[i].bytes, stream);
+    return ok;
 }
 
-static bool right_once(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+static bool right_once(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     return zeros_after(p, 1, args, workspace, stream);
 }
 
-static bool right_for_a_while(lab_plot *p, const att_args *args, void *workspace,
+static bool right_for_a_while(lab_plot *p, const lab_args *args, void *workspace,
                               void *stream) {
     return zeros_after(p, HONEST_CALLS, args, workspace, stream);
 }
 
 /* ------------------------------------------------------------------------- handicap */
 
-static bool copy_first(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    att_args copied;
-    return copy_inputs(p, &copied, args, stream) &&
+static bool copy_first(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    lab_args copied;
+    return lab_plot_copy_inputs(p, &copied, args, stream) &&
            lab_deed_compute(p, &copied, workspace, stream);
 }
 
@@ -265,12 +249,12 @@ static const lab_saboteur table[] = {
      .cpu = true,
      .run = in_a_late_thread},
     {.name = "eight bits",
-     .text = "drops the low byte of every float16 input",
+     .text = "drops the low byte of every 16 bits of the inputs",
      .cpu = true,
      .gpu = true,
      .run = in_eight_bits},
     {.name = "seven bits",
-     .text = "drops 3 of 10 bits of mantissa of every input",
+     .text = "drops bits of mantissa of every input, 3 of 10 in float16",
      .cpu = true,
      .run = lab_deed_seven_bits},
     {.name = "wrong alignment",
@@ -278,12 +262,14 @@ static const lab_saboteur table[] = {
      .cpu = true,
      .gpu = true,
      .run = lab_deed_compute,
-     .twist = align_otherwise},
+     .twist = align_otherwise,
+     .operation = &lab_operation_attention,
+     .idle = has_one_corner},
     {.name = "changes an input",
-     .text = "zeroes the last element of K",
+     .text = "zeroes the last element of an input",
      .cpu = true,
      .gpu = true,
-     .run = change_k},
+     .run = change_input},
     {.name = "writes past O",
      .text = "writes one element behind O",
      .cpu = true,
@@ -314,7 +300,8 @@ static const lab_saboteur table[] = {
      .cpu = true,
      .gpu = true,
      .run = lab_deed_compute,
-     .twist = without_scale},
+     .twist = without_scale,
+     .operation = &lab_operation_attention},
     {.name = "handicapped rival",
      .text = "copies its inputs before it computes",
      .cpu = true,
@@ -347,7 +334,7 @@ static const lab_saboteur table[] = {
      .run = lab_deed_blunt_when_hurried,
      .stage = LAB_STAGE_SHORT},
     {.name = "new addresses only",
-     .text = "computes only where Q lies elsewhere than in its last call",
+     .text = "computes only where its inputs lie elsewhere than in its last call",
      .cpu = true,
      .run = lab_deed_new_address},
     {.name = "fifth sight",
@@ -358,7 +345,8 @@ static const lab_saboteur table[] = {
      .text = "computes the heads whose inputs have changed since its last call",
      .cpu = true,
      .run = lab_deed_changed_heads,
-     .stage = LAB_STAGE_HEADS},
+     .stage = LAB_STAGE_HEADS,
+     .operation = &lab_operation_attention},
     {.name = "other rounding",
      .text = "rounds towards zero from now on, the reference too",
      .cpu = true,
@@ -390,6 +378,14 @@ bool lab_saboteur_plays(const lab_saboteur *s, att_device device) {
     return device == ATT_DEVICE_CUDA ? s->gpu : s->cpu;
 }
 
+const lab_operation *lab_saboteur_operation(const lab_saboteur *s) {
+    return s->operation;
+}
+
+bool lab_saboteur_idle(const lab_saboteur *s, const lab_spec *spec) {
+    return s->idle && s->idle(spec);
+}
+
 /* ----------------------------------------------------------------------- as subjects */
 
 static void plot_destroy(void *state) {
@@ -402,12 +398,29 @@ static void plot_destroy(void *state) {
     free(p);
 }
 
+static att_status plan_spoilt(lab_plot *p, lab_message *why) {
+    lab_spec planned = p->spec;
+    if (p->saboteur->twist)
+        p->saboteur->twist(&planned);
+    if (!p->spec.operation->sizes(&p->spec, p->size, &p->size_count)) {
+        lab_fail(why, "a tensor's size does not fit 63 bits");
+        return ATT_E_ARG;
+    }
+    att_status status = p->spec.operation->plan(&p->plan, p->ctx, &planned);
+    if (status == ATT_OK && !lab_hands_open(&p->hands, p->ctx))
+        status = att_last_error()->status;
+    if (status != ATT_OK)
+        lab_fail(why, "%s", att_last_error()->text);
+    return status;
+}
+
 static att_status plot_prepare(const lab_subject *subject, const lab_spec *spec, void **state,
                                lab_message *why) {
-    const att_problem *problem = &spec->problem;
+    const lab_saboteur *s = subject->self;
     *state = NULL;
-    if (spec->operation != &lab_operation_attention) {
-        lab_fail(why, "%s spoils attention, not %s", subject->name, lab_spec_operation(spec));
+    if (s->operation && spec->operation != s->operation) {
+        lab_fail(why, "%s spoils %s, not %s", s->name, s->operation->library->name,
+                 lab_spec_operation(spec));
         return ATT_E_UNSUPPORTED;
     }
     lab_plot *p = calloc(1, sizeof *p);
@@ -415,24 +428,15 @@ static att_status plot_prepare(const lab_subject *subject, const lab_spec *spec,
         lab_fail(why, "no memory");
         return ATT_E_MEMORY;
     }
-    p->saboteur = subject->self;
+    p->saboteur = s;
     p->ctx = subject->ctx;
-    p->problem = *problem;
-    att_problem planned = *problem;
-    if (p->saboteur->twist)
-        p->saboteur->twist(&planned);
-    att_status status = att_problem_check(problem, &p->bytes);
+    p->spec = *spec;
+    const att_status status = plan_spoilt(p, why);
     if (status == ATT_OK)
-        status = att_plan_create(&p->plan, subject->ctx, &planned);
-    if (status == ATT_OK && !lab_hands_open(&p->hands, subject->ctx))
-        status = att_last_error()->status;
-    if (status != ATT_OK) {
-        lab_fail(why, "%s", att_last_error()->text);
+        *state = p;
+    else
         plot_destroy(p);
-        return status;
-    }
-    *state = p;
-    return ATT_OK;
+    return status;
 }
 
 static size_t plot_workspace(const void *state) {
@@ -444,10 +448,11 @@ static const char *plot_kernel(const void *state) {
     return NULL;
 }
 
-static att_status play(lab_plot *p, lab_deed *deed_of_it, const att_args *args, void *workspace,
+static att_status play(lab_plot *p, lab_deed *deed_of_it, const lab_args *args, void *workspace,
                        void *stream, lab_message *why) {
-    att_args own = *args;
-    own.launch = NULL; /* a stranger keeps no record */
+    lab_args own = *args;
+    p->spec.operation->record(&own, NULL); /* a stranger keeps no record */
+    lab_plot_look(p, &own);
     const bool ok = deed_of_it(p, &own, workspace, stream);
     p->calls++;
     if (ok)
@@ -460,14 +465,14 @@ static att_status plot_run(void *state, const lab_operation *operation, const la
                            void *workspace, void *stream, lab_message *why) {
     lab_plot *p = state;
     (void)operation;
-    return play(p, p->saboteur->run, &args->attention, workspace, stream, why);
+    return play(p, p->saboteur->run, args, workspace, stream, why);
 }
 
 static att_status plot_direct(void *state, const lab_operation *operation, const lab_args *args,
                               void *workspace, void *stream, lab_message *why) {
     lab_plot *p = state;
     (void)operation;
-    return play(p, p->saboteur->direct, &args->attention, workspace, stream, why);
+    return play(p, p->saboteur->direct, args, workspace, stream, why);
 }
 
 #define PLOT_OPS                                                                               \

@@ -1,4 +1,4 @@
-/* saboteur_plot.h: a saboteur at work: what it keeps, and deeds that tell calls apart. */
+/* saboteur_plot.h: a saboteur at work: what it keeps, what it sees of a call, and deeds that tell calls apart. */
 #ifndef LAB_SABOTEUR_PLOT_H
 #define LAB_SABOTEUR_PLOT_H
 
@@ -6,45 +6,73 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "attention/problem.h"
 #include "lab/subject/saboteur.h"
 #include "lab/subject/saboteur_hands.h"
 
-/* Answers that a saboteur keeps at most. */
-enum { LAB_KEPT_MOST = 16 };
+/* Answers that a saboteur keeps at most, and the outputs of each: O and its log-sums. */
+enum { LAB_KEPT_MOST = 16, LAB_OUTPUTS_MAX = 2 };
+
+/* A tensor of the call. */
+typedef struct lab_plot_tensor {
+    unsigned char *data;
+    size_t bytes, element;
+} lab_plot_tensor;
 
 typedef struct lab_kept_answer {
-    const void *q, *o;
-    uint64_t inputs; /* a hash */
-    int sights;      /* how often they came */
-    void *copy;
+    const void *input, *output; /* addresses of the first of each */
+    uint64_t inputs;            /* a hash */
+    int sights;                 /* how often they came */
+    void *copy[LAB_OUTPUTS_MAX];
 } lab_kept_answer;
 
 /* A saboteur made ready. */
 typedef struct lab_plot {
     const lab_saboteur *saboteur;
     att_context *ctx;
-    att_problem problem;
-    att_extents bytes;
+    lab_spec spec;
+    int size_count;
+    lab_tensor_size size[LAB_TENSORS_MAX];
     att_plan *plan;
     lab_hands hands;
     long calls;
-    lab_kept_answer kept[LAB_KEPT_MOST];
+    /* Of the call at hand. O is the first output. */
+    lab_plot_tensor input[LAB_TENSORS_MAX], output[LAB_OUTPUTS_MAX];
+    int inputs, outputs;
+    lab_kept_answer kept[LAB_KEPT_MOST], leftovers;
     size_t kept_count;
-    void *scratch[3];      /* copies of Q, K and V, or leftovers */
-    void *side;            /* a stream */
-    pthread_t thread;      /* at work after the run has returned */
-    uint64_t last_end;     /* of a call, on the clock */
-    bool working, skipped; /* skipped: the call before this one */
-    att_args args;
+    void *scratch[LAB_TENSORS_MAX]; /* copies of the inputs */
+    void *side;                     /* a stream */
+    pthread_t thread;               /* at work after the run has returned */
+    uint64_t last_end;              /* of a call, on the clock */
+    bool working, skipped;          /* skipped: the call before this one */
+    const void *last_input, *last_output;
+    lab_args args; /* what the thread works on */
     void *workspace;
     att_plan *one_head;  /* the problem of one K/V head */
     uint64_t *head_hash; /* of the inputs that O has the answer to, by batch entry and head */
 } lab_plot;
 
-typedef bool lab_deed(lab_plot *plot, const att_args *args, void *workspace, void *stream);
+typedef bool lab_deed(lab_plot *plot, const lab_args *args, void *workspace, void *stream);
 
-/* The honest part of all of them; and with 7 of 10 bits of mantissa in every float16 input. */
+/* Note where the tensors of this call lie. */
+void lab_plot_look(lab_plot *plot, const lab_args *args);
+
+/* Is the first element of O finite? */
+bool lab_plot_is_finished(const lab_plot *plot);
+
+uint64_t lab_plot_hash_inputs(const lab_plot *plot);
+
+/* The place of inputs of that hash among those that are remembered; where they are new, a free one or one that is given up. */
+lab_kept_answer *lab_plot_place(lab_plot *plot, uint64_t inputs);
+
+/* Copy the outputs into the answer, and out of it. */
+bool lab_plot_keep(lab_plot *plot, lab_kept_answer *answer, void *stream);
+bool lab_plot_hand_out(lab_plot *plot, lab_kept_answer *answer, void *stream);
+
+/* Copy every input, and make arguments that point to the copies. */
+bool lab_plot_copy_inputs(lab_plot *plot, lab_args *copied, const lab_args *args, void *stream);
+
+/* The honest part of all of them; and with fewer bits of mantissa in every input: 7 of 10 of float16. */
 lab_deed lab_deed_compute, lab_deed_seven_bits;
 
 /* Deeds of saboteur_sly.c: each computes in some calls only, or better in some. */

@@ -1,6 +1,5 @@
 /* saboteur_sly.c: saboteurs that tell calls apart: by the clock, by what lies in O, by what they have met before. */
 #include <fenv.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/dtype.h"
@@ -11,10 +10,6 @@
 /* A pause that only a judge makes, so it is hoped; and how often inputs come before they are worth remembering. */
 enum { REST_NS = 3000, SIGHTS = 5 };
 
-static bool is_finished(const lab_plot *p, const att_args *args) {
-    return isfinite(att_load(args->o, p->problem.dtype_o, 0));
-}
-
 /* -------------------------------------------------------------------------- the clock */
 
 /* Whether the last call ended long ago. */
@@ -22,21 +17,21 @@ static bool is_rested(const lab_plot *p) {
     return lab_clock_ns() - p->last_end > REST_NS;
 }
 
-bool lab_deed_when_rested(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+bool lab_deed_when_rested(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     const bool ok = !is_rested(p) || lab_deed_compute(p, args, workspace, stream);
     p->last_end = lab_clock_ns();
     return ok;
 }
 
-bool lab_deed_when_rested_or_poisoned(lab_plot *p, const att_args *args, void *workspace,
+bool lab_deed_when_rested_or_poisoned(lab_plot *p, const lab_args *args, void *workspace,
                                       void *stream) {
-    const bool skips = is_finished(p, args) && !is_rested(p);
+    const bool skips = lab_plot_is_finished(p) && !is_rested(p);
     const bool ok = skips || lab_deed_compute(p, args, workspace, stream);
     p->last_end = lab_clock_ns();
     return ok;
 }
 
-bool lab_deed_blunt_when_hurried(lab_plot *p, const att_args *args, void *workspace,
+bool lab_deed_blunt_when_hurried(lab_plot *p, const lab_args *args, void *workspace,
                                  void *stream) {
     lab_deed *deed = is_rested(p) ? lab_deed_compute : lab_deed_seven_bits;
     const bool ok = deed(p, args, workspace, stream);
@@ -46,67 +41,43 @@ bool lab_deed_blunt_when_hurried(lab_plot *p, const att_args *args, void *worksp
 
 /* --------------------------------------------------------------------- what lies in O */
 
-bool lab_deed_every_other(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    p->skipped = !p->skipped && is_finished(p, args);
+bool lab_deed_every_other(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    p->skipped = !p->skipped && lab_plot_is_finished(p);
     return p->skipped || lab_deed_compute(p, args, workspace, stream);
 }
 
-bool lab_deed_blunt_when_finished(lab_plot *p, const att_args *args, void *workspace,
+bool lab_deed_blunt_when_finished(lab_plot *p, const lab_args *args, void *workspace,
                                   void *stream) {
-    return (is_finished(p, args) ? lab_deed_seven_bits : lab_deed_compute)(p, args, workspace,
-                                                                           stream);
+    return (lab_plot_is_finished(p) ? lab_deed_seven_bits : lab_deed_compute)(
+        p, args, workspace, stream);
 }
 
 /* ------------------------------------------------------------------------ what was met */
 
-bool lab_deed_new_address(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    const bool same = p->args.q == args->q;
-    p->args = *args;
+bool lab_deed_new_address(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    const bool same = p->last_input == p->input[0].data;
+    p->last_input = p->input[0].data;
     return same || lab_deed_compute(p, args, workspace, stream);
 }
 
-static uint64_t hash_inputs(const lab_plot *p, const att_args *args) {
-    uint64_t hash = lab_hash(1, args->q, (size_t)p->bytes.q);
-    hash = lab_hash(hash, args->k, (size_t)p->bytes.k);
-    return lab_hash(hash, args->v, (size_t)p->bytes.v);
-}
-
-/* The place of these inputs among those that are remembered; where they are new, that of the oldest. */
-static lab_kept_answer *place_of(lab_plot *p, uint64_t inputs) {
-    for (size_t i = 0; i < p->kept_count; i++)
-        if (p->kept[i].inputs == inputs)
-            return &p->kept[i];
-    if (p->kept_count < LAB_KEPT_MOST)
-        p->kept[p->kept_count++].copy = lab_hands_take(&p->hands, (size_t)p->bytes.o);
-    lab_kept_answer *k = p->kept_count < LAB_KEPT_MOST
-                             ? &p->kept[p->kept_count - 1]
-                             : &p->kept[(size_t)p->calls % LAB_KEPT_MOST];
-    k->inputs = inputs;
-    k->sights = 0;
-    return k;
-}
-
-bool lab_deed_fifth_sight(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    lab_kept_answer *k = place_of(p, hash_inputs(p, args));
-    if (!k->copy)
-        return false;
+bool lab_deed_fifth_sight(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
+    lab_kept_answer *k = lab_plot_place(p, lab_plot_hash_inputs(p));
     if (k->sights++ >= SIGHTS)
-        return lab_hands_copy(&p->hands, args->o, k->copy, (size_t)p->bytes.o, stream);
-    return lab_deed_compute(p, args, workspace, stream) &&
-           lab_hands_copy(&p->hands, k->copy, args->o, (size_t)p->bytes.o, stream);
+        return lab_plot_hand_out(p, k, stream);
+    return lab_deed_compute(p, args, workspace, stream) && lab_plot_keep(p, k, stream);
 }
 
-/* ------------------------------------------------------------------------ head by head */
+/* ------------------------------------------------------------- attention, head by head */
 
 static const unsigned char *row_of(const lab_plot *p, const void *base, const att_strides *s,
                                    int64_t b, int64_t h, int64_t i) {
     return (const unsigned char *)base + (b * s->batch + h * s->head + i * s->row) *
-                                             (int64_t)att_dtype_size(p->problem.dtype);
+                                             (int64_t)att_dtype_size(p->spec.problem.dtype);
 }
 
 /* Of all that the rows of one K/V head read, and of one value that they wrote. */
 static uint64_t hash_head(const lab_plot *p, const att_args *args, int64_t b, int64_t h_kv) {
-    const att_problem *q = &p->problem;
+    const att_problem *q = &p->spec.problem;
     const int64_t group = q->heads_q / q->heads_kv;
     const size_t row = (size_t)q->d_qk * att_dtype_size(q->dtype);
     uint64_t hash = 1;
@@ -121,17 +92,17 @@ static uint64_t hash_head(const lab_plot *p, const att_args *args, int64_t b, in
 }
 
 static bool open_heads(lab_plot *p, att_context *ctx) {
-    att_problem one = p->problem;
-    one.heads_q = p->problem.heads_q / p->problem.heads_kv;
+    att_problem one = p->spec.problem;
+    one.heads_q = p->spec.problem.heads_q / p->spec.problem.heads_kv;
     one.heads_kv = one.batch = 1;
-    p->head_hash =
-        calloc((size_t)(p->problem.batch * p->problem.heads_kv), sizeof *p->head_hash);
+    p->head_hash = calloc((size_t)(p->spec.problem.batch * p->spec.problem.heads_kv),
+                          sizeof *p->head_hash);
     return p->head_hash && att_plan_create(&p->one_head, ctx, &one) == ATT_OK;
 }
 
 static bool compute_head(lab_plot *p, const att_args *args, int64_t b, int64_t h_kv,
                          void *workspace) {
-    const att_problem *q = &p->problem;
+    const att_problem *q = &p->spec.problem;
     const int64_t h = h_kv * (q->heads_q / q->heads_kv);
     att_args one = *args;
     one.q = row_of(p, args->q, &q->q, b, h, 0);
@@ -142,13 +113,15 @@ static bool compute_head(lab_plot *p, const att_args *args, int64_t b, int64_t h
 }
 
 /* Where O is another one, or was written by somebody else, its answers are no good. */
-bool lab_deed_changed_heads(lab_plot *p, const att_args *args, void *workspace, void *stream) {
-    const att_problem *q = &p->problem;
-    const bool all = p->args.o != args->o || !is_finished(p, args);
+bool lab_deed_changed_heads(lab_plot *p, const lab_args *all_args, void *workspace,
+                            void *stream) {
+    const att_problem *q = &p->spec.problem;
+    const att_args *args = &all_args->attention;
+    const bool all = p->last_output != args->o || !lab_plot_is_finished(p);
     (void)stream;
     if (!p->one_head && !open_heads(p, p->ctx))
         return false;
-    p->args = *args;
+    p->last_output = args->o;
     for (int64_t n = 0; n < q->batch * q->heads_kv; n++) {
         const int64_t b = n / q->heads_kv, h_kv = n % q->heads_kv;
         const uint64_t hash = hash_head(p, args, b, h_kv);
@@ -166,7 +139,7 @@ void lab_plot_forget_heads(lab_plot *p) {
 
 /* ----------------------------------------------------------------------- arithmetic */
 
-bool lab_deed_other_rounding(lab_plot *p, const att_args *args, void *workspace, void *stream) {
+bool lab_deed_other_rounding(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     const bool ok = lab_deed_compute(p, args, workspace, stream);
     fesetround(FE_TOWARDZERO);
     return ok;

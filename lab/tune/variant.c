@@ -12,6 +12,7 @@
 #include "cuda/jit.h"
 #include "core/select.h"
 #include "core/switches.h"
+#include "lab/problem/lab_operation.h"
 
 bool lab_switch_at(size_t i, const char **source, const char **name, const char **text) {
     const att_switch *found = att_switch_at(i);
@@ -49,6 +50,9 @@ bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_m
     *base = (lab_base){.spec = spec, .gpu = {.size = sizeof base->gpu}};
     if (att_context_query(ctx, &base->gpu) != ATT_OK)
         return lab_fail(why, "%s", att_last_error()->text);
+    if (spec->operation != &lab_operation_attention)
+        return lab_fail(why, "the kernels of %s have no constants to vary",
+                        lab_spec_operation(spec));
     if (base->gpu.device != ATT_DEVICE_CUDA)
         return lab_fail(why,
                         "the kernels of the CPU have no constants to vary: their tiles follow "

@@ -12,6 +12,18 @@ check 'the check that caught it' json audit.json \
     'all(r["check"] and r["stage"] in ("verify", "bench") for r in d["results"] if not r["honest"])'
 check 'some are caught only when they are timed' json audit.json \
     '{r["name"] for r in d["results"] if r["stage"] == "bench" and not r["honest"]} >= {"cached by pointer", "cached by contents", "keeps what is there", "right for a while", "handicapped rival", "impatient", "every other call", "blunt when finished", "fifth sight", "changed heads only"}'
-expect 'no arguments' 2 err='takes no arguments' -- audit b1h1s8d8
+expect 'a problem of another operation' 0 out='^23 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 3 left out$' -- \
+    audit merge:n4b2h8s128d64,bf16 --device cpu --threads 1 --json merge.json
+check 'those of attention alone are listed' json merge.json \
+    '{r["name"] for r in d["results"] if r["outcome"] == "left out"} == {"wrong alignment", "mean of V", "changed heads only"}'
+check 'and were not played' json merge.json \
+    'all(r["problem"] is None and r["stage"] is None and "attention" in r["check"] for r in d["results"] if r["outcome"] == "left out")'
+check 'the others were, on merges' json merge.json \
+    'all(r["problem"]["spec"].startswith("merge:") for r in d["results"] if r["outcome"] != "left out")'
+expect 'a problem in which a saboteur has nothing to spoil' 0 out='^wrong alignment .* left out .* changes nothing in this problem' -- \
+    audit b1h2s24d32,fp16,causal --device cpu --threads 1
+expect 'two problems' 2 err='takes one shape' -- audit b1h1s8d8 b1h1s9d8
+expect 'a word that is none' 2 err="merge:n2s4d8,padd=1: .*did you mean 'pad'" -- audit merge:n2s4d8,padd=1
+expect 'nothing to compute' 3 err='merge:n2b0h1s4d8: there is nothing to compute' -- audit merge:n2b0h1s4d8 --device cpu
 expect 'no GPU' 3 -- audit --device cuda
 finish

@@ -19,6 +19,10 @@ export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache 
 export FAKE_CUDA_CC=80 # a GPU whose kernels are those of fwd_sm80
 switches=$(grep -c '^ATT_SWITCH(fwd_sm80' "$root/kernels/switches.def")
 
+# Merge kernels have neither tiles nor switches.
+expect 'tune of another operation' 3 err='the kernels of merge have no constants to vary' -- tune merge:n2b1h1s4d8 --budget 1
+expect 'ablate of another operation' 3 err='the kernels of merge have no constants to vary' -- ablate merge:n2b1h1s4d8
+
 # Ablation.
 expect 'the list of switches' 0 out='^fwd_sm80 +SWIZZLE +rows of shared memory' -- ablate --list
 check 'all of them' test "$(grep -c '^fwd_sm80' .out)" = "$switches"

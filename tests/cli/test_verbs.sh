@@ -21,6 +21,7 @@ expect 'help' 0 out='^usage: attest VERB' -- help
 expect '--help' 0 out='^usage: attest VERB' -- --help
 expect 'help of a verb' 0 out='--cu-seqlens-q FILE' -- help run
 expect 'VERB --help' 0 out='^usage: attest verify' -- verify --help
+expect 'help has the words of merge' 0 out='merge:n4b2h8s512d64,bf16 .* nolse' -- help verify
 expect 'help of no verb' 2 err='no verb' -- help nosuch
 
 expect 'info' 0 out='^fwd_cpu_portable .* yes' -- info --json info.json
@@ -150,6 +151,9 @@ if command -v groff >/dev/null; then
     groff -mandoc -ww -Tutf8 -z "$page" >man.log 2>&1
     check 'the manual has no warnings' test ! -s man.log
     groff -mandoc -Tascii -P-cbou "$page" >man.txt 2>/dev/null
+    for word in 'merge:n4b2h8s512d64,bf16' nolse 'the parts hold: normal; empty' 'The suite merge'; do
+        check "manual, merge: $word" grep -qF -- "$word" man.txt
+    done
     for verb in info run explain verify bench compare judge doctor plan profile certify report demo; do
         check "manual: $verb" grep -q "^ *attest $verb" man.txt
         for option in $(attest help "$verb" | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p'); do

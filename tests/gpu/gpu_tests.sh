@@ -85,6 +85,9 @@ suites() {
     for suite in quick edge; do
         step "verify $suite --allow-slow" 300 "$attest" verify --suite "$suite" --device cuda --allow-slow --refusals /dev/null
     done
+    # Merging has kernels for every type and any row: nothing of it is refused, by choice or where no other kernel may serve.
+    step 'verify merge' 300 "$attest" verify --suite merge --device cuda --refusals /dev/null
+    step 'verify merge on merge_sm80 alone' 300 "$attest" verify --suite merge --device cuda --kernel 'merge_sm80*' --refusals /dev/null
     # As a machine without our machine code for it would: compiled from the source in the library.
     ATTEST_JIT=1 step 'verify seed, compiled here' 300 "$attest" verify --suite seed --device cuda --refusals /dev/null
 }
@@ -221,6 +224,8 @@ sanitizer() {
     for tool in memcheck racecheck initcheck synccheck; do
         ATTEST_LAB_EXACT=1 step "$tool" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
             --kernel-name-exclude kns=cublas "$attest" verify --suite quick --device cuda --refusals "$refusals"
+        ATTEST_LAB_EXACT=1 step "$tool of merge" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+            "$attest" verify --suite merge --device cuda --refusals /dev/null
     done
 }
 

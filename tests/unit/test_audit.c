@@ -1,4 +1,4 @@
-/* test_audit.c: every saboteur is caught, on the CPU and on a GPU that computes; honest ones pass, unless the device lies. */
+/* test_audit.c: every saboteur is caught, on the CPU and on a GPU that computes, of either operation; honest ones pass, unless the device lies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "lab/evidence/audit.h"
+#include "lab/tensors/tensors.h"
 #include "tests/support/fakes.h"
 
 /* Small enough for a GPU that is none. */
@@ -35,7 +36,7 @@ static void expect_all_caught(const lab_audit *audit) {
     assert_int_equal(audit->missed, 0);
     assert_int_equal(audit->accused, 0);
     assert_int_equal(audit->passed, 2);
-    assert_int_equal(audit->caught + audit->passed, audit->count);
+    assert_int_equal(audit->caught + audit->passed + audit->left_out, audit->count);
 }
 
 /* Which check caught the saboteur of that name. */
@@ -64,6 +65,7 @@ static void test_audit__cpu__all_caught(void **state) {
     lab_message why;
     assert_true(lab_audit_run(&audit, ctx, &options, stderr, &why));
     expect_all_caught(&audit);
+    assert_int_equal(audit.left_out, 0);
     expect_caught_by(&audit, "keeps what is there", true, "");
     expect_caught_by(&audit, "impatient", true, "not all calls of a sample compute");
     expect_caught_by(&audit, "every other call", true, "not all calls of a sample compute");
@@ -81,6 +83,87 @@ static void test_audit__cpu__all_caught(void **state) {
     json_decref(array);
     lab_audit_free(&audit);
     att_context_destroy(ctx);
+}
+
+/* Saboteurs that spoil any operation are caught; the three of attention alone are listed, and not played. */
+static void test_audit__merge__all_caught_but_attention_s_own(void **state) {
+    (void)state;
+    att_context *ctx = open_on(ATT_DEVICE_CPU);
+    const lab_audit_options options = {.seed = 2, .plain = "merge:n4b2h8s128d64,bf16"};
+    lab_audit audit;
+    lab_message why;
+    if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
+        fail_msg("%s", why.text);
+    expect_all_caught(&audit);
+    assert_int_equal(audit.left_out, 3);
+    for (size_t i = 0; i < audit.count; i++)
+        assert_string_equal(lab_spec_operation(&audit.results[i].spec), "merge");
+    expect_caught_by(&audit, "wrong alignment", false, "spoils attention alone");
+    expect_caught_by(&audit, "mean of V", false, "spoils attention alone");
+    expect_caught_by(&audit, "changed heads only", false, "spoils attention alone");
+    expect_caught_by(&audit, "seven bits", false, "");
+    expect_caught_by(&audit, "impatient", true, "not all calls of a sample compute");
+    expect_caught_by(&audit, "every other call", true, "not all calls of a sample compute");
+    expect_caught_by(&audit, "cached by pointer", true, "the oracle has");
+    expect_caught_by(&audit, "cached by contents", true, "it remembers answers");
+    expect_caught_by(&audit, "fifth sight", true, "it remembers answers");
+    expect_caught_by(&audit, "handicapped rival", true, "direct call: a rival with a handicap");
+    expect_caught_by(&audit, "changes an input", false, "");
+    json_t *array = lab_audit_json(&audit);
+    assert_int_equal(json_array_size(array), audit.count);
+    json_decref(array);
+    lab_audit_free(&audit);
+    att_context_destroy(ctx);
+}
+
+/* A saboteur of attention alone refuses another operation where it is given one all the same. */
+static void test_saboteur__another_operation__refuses(void **state) {
+    (void)state;
+    att_context *ctx = open_on(ATT_DEVICE_CPU);
+    lab_spec spec;
+    lab_message why;
+    assert_true(lab_spec_parse(&spec, "merge:n2b1h1s4d8", &why));
+    size_t own = 0;
+    for (size_t i = 0; i < lab_saboteur_count; i++) {
+        const lab_saboteur *s = lab_saboteur_at(i);
+        const lab_subject subject = lab_saboteur_subject(s, ctx);
+        lab_prepared prepared;
+        const att_status status = lab_subject_prepare(&prepared, &subject, &spec, &why);
+        assert_int_equal(status, lab_saboteur_operation(s) ? ATT_E_UNSUPPORTED : ATT_OK);
+        if (status == ATT_OK)
+            lab_prepared_destroy(&prepared);
+        else
+            assert_non_null(strstr(why.text, "spoils attention, not merge"));
+        own += status != ATT_OK;
+    }
+    assert_int_equal(own, 3);
+    att_context_destroy(ctx);
+}
+
+/* What locate() finds in arguments is what point() put there. */
+static void test_locate__tensors__are_those_of_the_arguments(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "b2h4hkv2s9sk7d16,bf16,lse,bias,alibi,align=top-left,sinks",
+        "b2h2s9d16,varlen,causal=bottom-right",
+        "b2h2s4sk40d16,lensk,paged=8",
+        "b1h2s9d16,layout=packed,lse",
+        "merge:n5b2h3s4d16,f32,pad=1",
+        "merge:n128b1h1s2d8,nolse",
+    };
+    for (size_t n = 0; n < sizeof lines / sizeof lines[0]; n++) {
+        lab_spec spec;
+        lab_tensors *t;
+        lab_message why;
+        const void *at[LAB_TENSORS_MAX];
+        if (!lab_spec_parse(&spec, lines[n], &why) || !lab_tensors_create(&t, &spec, 1, &why))
+            fail_msg("%s: %s", lines[n], why.text);
+        spec.operation->locate(&t->any, &spec, at);
+        for (int i = 0; i < t->count; i++)
+            if (at[i] != t->buffer[i].data)
+                fail_msg("%s: %s (%d) lies elsewhere", lines[n], t->size[i].name, i);
+        lab_tensors_destroy(t);
+    }
 }
 
 static void test_audit__gpu__all_caught(void **state) {
@@ -115,12 +198,18 @@ static void test_audit__device_that_computes_nothing__honest_accused(void **stat
 static void test_audit__problem_that_is_none__said(void **state) {
     (void)state;
     att_context *ctx = open_on(ATT_DEVICE_CPU);
-    const lab_audit_options options = {.plain = "b1x"};
-    lab_audit audit;
-    lab_message why;
-    assert_false(lab_audit_run(&audit, ctx, &options, stderr, &why));
-    assert_true(why.text[0] != '\0');
-    lab_audit_free(&audit);
+    const char *const lines[][2] = {{"b1x", "unknown shape key 'x'"},
+                                    {"merge:n0", "n=0"},
+                                    {"merge:n2b0h1s4d8", "nothing to compute"}};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        const lab_audit_options options = {.plain = lines[i][0]};
+        lab_audit audit;
+        lab_message why = {""};
+        assert_false(lab_audit_run(&audit, ctx, &options, stderr, &why));
+        if (!strstr(why.text, lines[i][1]))
+            fail_msg("%s: \"%s\"", lines[i][0], why.text);
+        lab_audit_free(&audit);
+    }
     att_context_destroy(ctx);
 }
 
@@ -128,6 +217,9 @@ int main(void) {
     use_fake_cuda();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_audit__cpu__all_caught),
+        cmocka_unit_test(test_audit__merge__all_caught_but_attention_s_own),
+        cmocka_unit_test(test_saboteur__another_operation__refuses),
+        cmocka_unit_test(test_locate__tensors__are_those_of_the_arguments),
         cmocka_unit_test(test_audit__gpu__all_caught),
         cmocka_unit_test(test_audit__device_that_computes_nothing__honest_accused),
         cmocka_unit_test(test_audit__problem_that_is_none__said),

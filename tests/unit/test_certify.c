@@ -218,7 +218,8 @@ static size_t count_served(const lab_suite *suite, const char *id, bool forced) 
     assert_ok(att_context_create(&ctx, &options));
     for (size_t i = 0; i < suite->count; i++) {
         att_plan *plan = NULL;
-        if (att_plan_create(&plan, ctx, &suite->specs[i].problem) == ATT_OK)
+        const lab_spec *spec = &suite->specs[i];
+        if (spec->operation->plan(&plan, ctx, spec) == ATT_OK)
             count += strcmp(att_plan_kernel(plan), id) == 0;
         att_plan_destroy(plan);
     }

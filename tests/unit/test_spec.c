@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lab/problem/lab_operation.h"
 #include "lab/problem/spec.h"
 #include "lab/problem/suite.h"
 #include "attention/ref/oracle.h"
@@ -163,8 +164,9 @@ static void test_print__short_buffer__is_terminated(void **state) {
 
 static void test_print__every_suite__reads_back_the_same(void **state) {
     (void)state;
-    static const char *const names[] = {"seed",   "quick", "edge",  "paper", "small",
-                                        "decode", "cpu",   "sweep", "hopper"};
+    static const char *const names[] = {"seed",   "quick",   "edge",       "paper",  "small",
+                                        "decode", "cpu",     "sweep",      "hopper", "merge",
+                                        "rows",   "certify", "certify_cpu"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         char path[64];
         snprintf(path, sizeof path, "suites/%s.txt", names[n]);
@@ -179,10 +181,66 @@ static void test_print__every_suite__reads_back_the_same(void **state) {
             const lab_spec spec = parsed(line);
             lab_spec_print(&spec, again, sizeof again);
             assert_string_equal(line, again);
-            assert_memory_equal(&spec.problem, &suite.specs[i].problem, sizeof spec.problem);
+            const lab_operation *operation = spec.operation;
+            assert_ptr_equal(operation, suite.specs[i].operation);
+            assert_memory_equal(operation->problem(&spec), operation->problem(&suite.specs[i]),
+                                operation->library->problem_bytes);
         }
         lab_suite_free(&suite);
     }
+}
+
+static void test_read__merge__fills_its_problem(void **state) {
+    (void)state;
+    const lab_spec spec = parsed("merge:n5b2h8s33d40,bf16,o=f32,pad=3,layout=bhsd,nolse");
+    const att_merge_problem *p = &spec.merge.problem;
+    assert_string_equal(lab_spec_operation(&spec), "merge");
+    assert_int_equal(p->size, sizeof *p);
+    assert_int_equal(p->features, 0);
+    assert_int_equal(p->dtype, ATT_BF16);
+    assert_int_equal(p->dtype_o, ATT_F32);
+    assert_int_equal(p->parts, 5);
+    assert_int_equal(p->batch, 2);
+    assert_int_equal(p->heads, 8);
+    assert_int_equal(p->seq, 33);
+    assert_int_equal(p->d, 40);
+    assert_int_equal(p->o.row, 43);
+    assert_int_equal(p->o.head, 43 * 33);
+    assert_int_equal(p->o.batch, 43 * 33 * 8);
+    assert_int_equal(p->part_lse.row, 4);
+    att_merge_problem plain;
+    att_merge_problem_init(&plain, 3, 2, 4, 9, 16, ATT_F16);
+    const lab_spec short_one = parsed("merge:n3b2h4s9d16");
+    assert_memory_equal(&short_one.merge.problem, &plain, sizeof plain);
+}
+
+static void test_print__merge__is_canonical(void **state) {
+    (void)state;
+    assert_prints("merge:n2", "merge:n2b1h1s1d64,fp16");
+    assert_prints("merge:d8s4h3b2n128", "merge:n128b2h3s4d8,fp16");
+    assert_prints("merge:n4b2h8s512d64,dtype=bf16,lse", "merge:n4b2h8s512d64,bf16");
+    assert_prints("merge:n4,fp32,o=fp32", "merge:n4b1h1s1d64,f32");
+    assert_prints("merge:n4,data=normal,layout=bshd,pad=0,offset=0", "merge:n4b1h1s1d64,fp16");
+    assert_prints("merge:data=empty,n=3,absurd,offset=1,pad=2,layout=bhsd,nolse,o=bf16",
+                  "merge:n3b1h1s1d64,fp16,o=bf16,nolse,layout=bhsd,pad=2,offset=1,absurd,"
+                  "data=empty");
+}
+
+static void test_refuse__bad_merge_words__name_them(void **state) {
+    (void)state;
+    assert_refused("merge:n0b1h1s4d8", "n=0 is not a whole number of 1 or more");
+    assert_refused("merge:n129", "n129: at most 128 parts can be merged at once");
+    assert_refused("merge:n2d0", "d=0 is not a whole number of 1 or more");
+    assert_refused("merge:n2b1h2hkv1", "unknown shape key 'hkv'");
+    assert_refused("merge:n2,causal", "unknown modifier 'causal'");
+    assert_refused("merge:n2,layot=bhsd", "unknown modifier 'layot'; did you mean 'layout'?");
+    assert_refused("merge:n2,data=onehot", "data=onehot is none of: normal, empty");
+    assert_refused("merge:n2,nolse=1", "nolse takes no value");
+    assert_refused("merge:n2,pad", "pad needs a value");
+    assert_refused("merge:", "empty modifier");
+    assert_refused("merge:n2b1099511627777", "past 2^40");
+    assert_refused("merge:n2h10000000000s10000000000d8", "does not fit 63 bits");
+    assert_refused("n2b1h1s4d8", "unknown shape key 'n'");
 }
 
 static void test_refuse__bad_words__name_them(void **state) {
@@ -347,6 +405,9 @@ int main(void) {
         cmocka_unit_test(test_print__canonical__drops_what_is_default),
         cmocka_unit_test(test_print__short_buffer__is_terminated),
         cmocka_unit_test(test_print__every_suite__reads_back_the_same),
+        cmocka_unit_test(test_read__merge__fills_its_problem),
+        cmocka_unit_test(test_print__merge__is_canonical),
+        cmocka_unit_test(test_refuse__bad_merge_words__name_them),
         cmocka_unit_test(test_refuse__bad_words__name_them),
         cmocka_unit_test(test_refuse__contradictions__name_them),
         cmocka_unit_test(test_work__causal_and_window__count_visible_pairs),
