@@ -76,9 +76,13 @@ static json_t *rows_of_results(json_t *document, const char *mode) {
         fail(why.text);
     for (size_t i = 0; i < results.count; i++) {
         const lab_result *r = &results.results[i];
-        if (r->timed && strcmp(r->mode, mode) == 0 && strcmp(r->timer, "wall") != 0)
-            set_time(row_of(rows, text(r->object, "group"), r->problem),
-                     text(r->object, "rival"), 1e-3 * r->median_ns);
+        if (!r->timed || strcmp(r->mode, mode) != 0 || strcmp(r->timer, "wall") == 0)
+            continue;
+        const char *rival = text(r->object, "rival");
+        json_t *row = row_of(rows, text(r->object, "group"), r->problem);
+        set_time(row, rival, 1e-3 * r->median_ns);
+        if (strcmp(rival, "attest") == 0)
+            json_object_set(row, "launch", json_object_get(r->object, "launch"));
     }
     lab_results_free(&results);
     for (size_t r = json_array_size(rows); r-- > 0;) /* what attest did not serve */
@@ -335,7 +339,7 @@ static void put_goals(const json_t *rows, const lab_device *device) {
              least_share(rows, device->rates[LAB_RATE_MEMORY_SEEN].value), detail);
 }
 
-/* Predicted over measured, a row a group, for the kernels that were measured. Only those whose tiles the planner models count. */
+/* Predicted over measured, a row a group, for the kernels that were measured. Only those whose time the planner knows count. */
 static void put_model(const json_t *rows, const lab_device *device) {
     lab_message why;
     names groups = {.count = 0}, rivals = {.count = 0};
@@ -356,8 +360,8 @@ static void put_model(const json_t *rows, const lab_device *device) {
             if (!lab_spec_parse(&spec, text(row, "problem"), &why) ||
                 !lab_plan_make(&plan, &spec, device, kernel, &why))
                 fail(why.text);
-            if (plan.chosen_tile) {
-                const double ratio = 1e6 * plan.chosen_tile->seconds / number(row, "attest_us");
+            if (plan.chosen && plan.chosen->model != LAB_TIME_NONE) {
+                const double ratio = 1e6 * plan.chosen->seconds / number(row, "attest_us");
                 log_sum += log(ratio);
                 least = fmin(least, ratio);
                 most = fmax(most, ratio);
