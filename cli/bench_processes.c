@@ -3,8 +3,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lab/base/interrupt.h"
+#include "lab/base/json_load.h"
 #include "lab/base/spawn.h"
 #include "lab/measure/bench_json.h"
 
@@ -39,10 +41,11 @@ static json_t *run_process(const cli_options *o, unsigned number) {
         return NULL;
     }
     free(arguments);
-    json_error_t error = {.text = ""};
-    json_t *document = json_loads(child.out, JSON_REJECT_DUPLICATES, &error);
+    char name[32];
+    snprintf(name, sizeof name, "process %u", number);
+    json_t *document = lab_json_parse(child.out, strlen(child.out), name, &why);
     if (!document && !lab_interrupted())
-        cli_complain(o, "process %u gave no document: %s (exit status %d)", number, error.text,
+        cli_complain(o, "%s gave no document: %s (exit status %d)", name, why.text,
                      child.status);
     lab_child_free(&child);
     return document;

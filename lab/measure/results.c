@@ -1,11 +1,12 @@
 /* results.c: reading of attest-bench-1 and attest-bench-2. */
 #include "lab/measure/results.h"
-#include "lab/base/json_clean.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lab/base/json_load.h"
 
 static const char *text_of(const json_t *object, const char *key, const char *otherwise) {
     const char *text = json_string_value(json_object_get(object, key));
@@ -185,7 +186,6 @@ static bool read_document(lab_results *out, const char *name, lab_message *why) 
 }
 
 bool lab_results_of(lab_results *out, json_t *document, const char *name, lab_message *why) {
-    lab_json_clean(document);
     *out = (lab_results){.document = json_incref(document)};
     if (read_document(out, name, why))
         return true;
@@ -195,11 +195,9 @@ bool lab_results_of(lab_results *out, json_t *document, const char *name, lab_me
 
 bool lab_results_read(lab_results *out, const char *path, lab_message *why) {
     *out = (lab_results){0};
-    json_error_t error;
-    json_t *document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *document = lab_json_load(path, why);
     if (!document)
-        return error.line > 0 ? lab_fail(why, "%s: line %d: %s", path, error.line, error.text)
-                              : lab_fail(why, "%s", error.text);
+        return false;
     const bool ok = lab_results_of(out, document, path, why);
     json_decref(document);
     return ok;

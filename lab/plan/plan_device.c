@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lab/base/data_file.h"
-#include "lab/base/json_clean.h"
+#include "lab/base/json_load.h"
 #include "lab/base/suggest.h"
 
 static const lab_data_kind devices = {
@@ -199,12 +199,8 @@ static bool read_document(lab_device *device, json_t *document, lab_message *why
 }
 
 static bool read_stream(lab_device *device, FILE *file, lab_message *why) {
-    json_error_t error;
-    json_t *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    if (!document)
-        return lab_fail(why, "%s:%d: %s", device->from, error.line, error.text);
-    lab_json_clean(document);
-    const bool good = read_document(device, document, why);
+    json_t *document = lab_json_read(file, device->from, why);
+    const bool good = document && read_document(device, document, why);
     json_decref(document);
     return good;
 }

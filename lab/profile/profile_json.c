@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lab/base/json.h"
-#include "lab/base/json_clean.h"
+#include "lab/base/json_load.h"
 #include "lab/profile/profile.h"
 
 json_t *lab_profile_json(const lab_profile *profile) {
@@ -59,12 +59,10 @@ static bool read_document(lab_profile *profile, const json_t *document, const ch
 }
 
 bool lab_profile_read_json(lab_profile *profile, const char *path, lab_message *why) {
-    json_error_t error;
     *profile = (lab_profile){.count = 0};
-    json_t *document = json_load_file(path, 0, &error);
+    json_t *document = lab_json_load(path, why);
     if (!document)
-        return lab_fail(why, "%s:%d: %s", path, error.line, error.text);
-    lab_json_clean(document);
+        return false;
     const bool ok = read_document(profile, document, path, why);
     json_decref(document);
     if (!ok)

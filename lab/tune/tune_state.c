@@ -8,7 +8,7 @@
 
 #include "lab/base/atomic_file.h"
 #include "lab/base/json.h"
-#include "lab/base/json_clean.h"
+#include "lab/base/json_load.h"
 #include "lab/problem/problem_json.h"
 #include "lab/tune/tune.h"
 #include "lab/verify/verify_json.h"
@@ -154,11 +154,9 @@ static bool read_trials(lab_tuning *t, json_t *document, lab_message *why) {
 bool lab_tune_state_read(lab_tuning *t, lab_message *why) {
     if (access(t->options.state, F_OK) != 0 && errno == ENOENT)
         return true;
-    json_error_t error;
-    json_t *document = json_load_file(t->options.state, JSON_REJECT_DUPLICATES, &error);
+    json_t *document = lab_json_load(t->options.state, why);
     if (!document)
-        return lab_fail(why, "%s:%d: %s", t->options.state, error.line, error.text);
-    lab_json_clean(document);
+        return false;
     const char *name = json_string_value(json_object_get(document, "schema"));
     bool ok = (name && strcmp(name, schema) == 0) ||
               lab_fail(why, "%s: schema is not %s", t->options.state, schema);
