@@ -74,6 +74,14 @@ static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why
            lab_fail(why, "%s: schema: a report cannot show '%.60s'", file->name, file->schema);
 }
 
+/* Bytes a second that a copy moved in the run, wherever the harness has put them. */
+static bool read_copy_rate(lab_report_file *file, const lab_node *document, lab_message *why) {
+    const lab_node device = lab_node_member(document, "device");
+    return (!json_is_object(device.value) ||
+            lab_node_number_maybe(&device, "copy_bytes", &file->copy_bytes, why)) &&
+           lab_node_number_maybe(document, "copy_bytes", &file->copy_bytes, why);
+}
+
 static bool read_head(lab_report_file *file, lab_message *why) {
     const lab_node document = lab_node_root(file->name, file->document);
     const lab_node predicate = lab_node_member(&document, "predicate");
@@ -81,7 +89,8 @@ static bool read_head(lab_report_file *file, lab_message *why) {
     file->version = file->date = file->device = file->kernel = "";
     return lab_node_text_maybe(&root, "attest", &file->version, why) &&
            lab_node_text_maybe(&root, "made", &file->date, why) &&
-           lab_node_number_maybe(&root, "device_seconds", &file->device_seconds, why);
+           lab_node_number_maybe(&root, "device_seconds", &file->device_seconds, why) &&
+           read_copy_rate(file, &document, why);
 }
 
 static bool add_file(lab_report *report, const char *path, const char *name, bool among_others,
