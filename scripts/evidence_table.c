@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/json_load.h"
 #include "lab/measure/results.h"
 #include "lab/plan/plan_result.h"
 #include "lab/report/standing.h"
@@ -417,15 +418,14 @@ int main(int argc, char **argv) {
         return 2;
     }
     path = argv[1];
-    json_error_t error;
-    json_t *document = json_load_file(path, 0, &error);
+    lab_message why;
+    json_t *document = lab_json_load(path, &why);
     if (!document)
-        fail(error.text);
+        fail(why.text);
     json_t *rows = read_rows(document, pace);
     if (!json_is_array(rows) || json_array_size(rows) == 0)
         fail("rows");
     lab_device device;
-    lab_message why;
     if (argc == 4 && !lab_device_read(&device, argv[3], &why))
         fail(why.text);
     if (model)
