@@ -93,7 +93,7 @@ static bool read_subject(lab_result *r, const lab_node *result, lab_message *why
 }
 
 static bool read_times(lab_result *r, const lab_node *result, lab_message *why) {
-    json_int_t calls = 0, discarded = 0;
+    json_int_t calls = 0, discarded = 0, capped = 0;
     lab_node thrown;
     const bool summed = json_object_get(result->value, "median_ns") != NULL;
     if ((summed && !lab_node_time(result, "median_ns", &r->median_ns, why)) ||
@@ -104,10 +104,12 @@ static bool read_times(lab_result *r, const lab_node *result, lab_message *why) 
         !lab_node_number_maybe(result, "floor_ns", &r->floor_ns, why) ||
         !lab_node_count_maybe(result, "calls_per_sample", &calls, why) ||
         !lab_node_object_maybe(result, "discarded", &thrown, why) ||
-        !lab_node_count_maybe(&thrown, "count", &discarded, why))
+        !lab_node_count_maybe(&thrown, "count", &discarded, why) ||
+        !lab_node_count_maybe(result, "power_capped", &capped, why))
         return false;
     r->calls_per_sample = (size_t)calls;
     r->discarded = (size_t)discarded;
+    r->power_capped = (size_t)capped;
     return read_samples(&r->samples, result, why) && (summed || summarise(r, result, why));
 }
 

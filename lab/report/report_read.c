@@ -94,29 +94,28 @@ static bool read_discards(lab_report *report, lab_report_file *file, lab_message
     const lab_node root = lab_node_root(file->name, file->document);
     const lab_node results = lab_node_member(&root, "results");
     size_t kept = 0, discarded = 0;
-    double outliers = 0.0, all_capped = 0.0;
+    double outliers = 0.0, capped = 0.0;
     for (size_t i = 0; i < file->bench.count; i++) {
         const lab_result *r = &file->bench.results[i];
         const lab_node result = lab_node_element(&results, i);
         lab_node apart;
-        double below = 0.0, above = 0.0, capped = 0.0;
+        double below = 0.0, above = 0.0;
         if (!lab_node_object_maybe(&result, "outliers", &apart, why) ||
             !lab_node_number_maybe(&apart, "below", &below, why) ||
-            !lab_node_number_maybe(&apart, "above", &above, why) ||
-            !lab_node_number_maybe(&result, "power_capped", &capped, why))
+            !lab_node_number_maybe(&apart, "above", &above, why))
             return false;
         kept += r->samples.count;
         discarded += r->discarded < 1000000 ? r->discarded : 0;
         outliers += below + above;
-        all_capped += capped;
+        capped += r->power_capped < 1000000 ? (double)r->power_capped : 0.0;
     }
-    if (outliers > 0.0 || discarded > 0 || all_capped > 0.0)
+    if (outliers > 0.0 || discarded > 0 || capped > 0.0)
         lab_report_fact_add(
             file, "samples",
             lab_report_text(report,
                             "%zu kept, %.0f of them outliers (Tukey), %.0f at the "
                             "power limit; %zu discarded",
-                            kept, outliers, all_capped, discarded));
+                            kept, outliers, capped, discarded));
     return true;
 }
 

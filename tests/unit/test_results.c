@@ -157,6 +157,7 @@ static void test_results__wrong_samples__are_named(void **state) {
         {"verify", json_true(), "verify: an object is wanted"},
         {"kernel", json_integer(1), "kernel: text is wanted"},
         {"timed", json_string("yes"), "timed: true or false is wanted"},
+        {"power_capped", json_real(0.5), "power_capped: a whole number from 0 on is wanted"},
         {"threads", json_integer(-1), "threads: a whole number from 0 on is wanted"},
         {"round", json_pack("[i]", 0), "round: is not an array as long as samples_ns"},
         {"round", json_pack("[i, i, i]", 3, 3, 4), "round: does not ascend within a process"},
