@@ -1,15 +1,13 @@
-/* bench_processes.c: this program started again, its document read from a pipe. */
+/* bench_processes.c: this program started again, its document read from what it prints. */
 #include "cli/bench_processes.h"
 
-#include <errno.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "lab/base/interrupt.h"
+#include "lab/base/json_load.h"
+#include "lab/base/spawn.h"
 #include "lab/measure/bench_json.h"
 
 /* attest VERB --as-process N, then the arguments that this process was given. */
@@ -30,50 +28,26 @@ static char **make_arguments(const cli_options *o, char *number) {
     return arguments;
 }
 
-/* Start it with its stdout in the pipe. 0, or an error number. */
-static int start(pid_t *child, char **arguments, const int ends[2]) {
-    posix_spawn_file_actions_t actions;
-    int code = posix_spawn_file_actions_init(&actions);
-    if (code)
-        return code;
-    code = posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    if (!code)
-        code = posix_spawn_file_actions_addclose(&actions, ends[0]);
-    if (!code)
-        code = posix_spawn_file_actions_addclose(&actions, ends[1]);
-    if (!code)
-        code = posix_spawn(child, "/proc/self/exe", &actions, NULL, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return code;
-}
-
 /* The document that process `number` writes; NULL, with a complaint, where there is none. */
 static json_t *run_process(const cli_options *o, unsigned number) {
-    int ends[2], status = 0;
-    pid_t child = 0;
     char text[16];
     snprintf(text, sizeof text, "%u", number);
     char **arguments = make_arguments(o, text);
-    if (!arguments || pipe(ends) != 0) {
+    lab_child child;
+    lab_message why;
+    if (!arguments || !lab_spawn_self(&child, (const char *const *)arguments, &why)) {
+        cli_complain(o, "process %u: %s", number, arguments ? why.text : "no memory");
         free(arguments);
-        cli_complain(o, "process %u cannot be started: %s", number, strerror(errno));
         return NULL;
     }
-    const int code = start(&child, arguments, ends);
     free(arguments);
-    close(ends[1]);
-    json_t *document = NULL;
-    json_error_t error = {.text = ""};
-    if (code == 0) {
-        document = json_loadfd(ends[0], JSON_REJECT_DUPLICATES, &error);
-        waitpid(child, &status, 0);
-    }
-    close(ends[0]);
-    if (code)
-        cli_complain(o, "process %u cannot be started: %s", number, strerror(code));
-    else if (!document && !lab_interrupted())
-        cli_complain(o, "process %u gave no document: %s (exit status %d)", number, error.text,
-                     WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    char name[32];
+    snprintf(name, sizeof name, "process %u", number);
+    json_t *document = lab_json_parse(child.out, strlen(child.out), name, &why);
+    if (!document && !lab_interrupted())
+        cli_complain(o, "%s gave no document: %s (exit status %d)", name, why.text,
+                     child.status);
+    lab_child_free(&child);
     return document;
 }
 

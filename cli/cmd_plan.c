@@ -4,12 +4,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/plan_tables.h"
 #include "cli/session.h"
-#include "lab/base/table.h"
-#include "lab/plan/plan_result.h"
-
-/* Tiles that are shown without --all. */
-enum { TILES_SHOWN = 12 };
 
 /* `value` with a prefix of thousands, three digits: "4.19 M". */
 static const char *with_prefix(char *buf, size_t n, double value) {
@@ -20,12 +16,6 @@ static const char *with_prefix(char *buf, size_t n, double value) {
         i++;
     }
     snprintf(buf, n, "%.3g %s", value, prefixes[i]);
-    return buf;
-}
-
-static const char *microseconds(char *buf, size_t n, double seconds) {
-    const double us = seconds * 1e6;
-    snprintf(buf, n, "%.*f us", us < 10.0 ? 2 : us < 100.0 ? 1 : 0, us);
     return buf;
 }
 
@@ -49,7 +39,7 @@ static void put_bound(FILE *text, const lab_plan_result *r, lab_bound_kind kind)
     const double seconds = r->floor.seconds[kind];
     char time[32], amount[32], speed[32];
     fprintf(text, "  %-7s %10s   %s%s at %s%s/s%s\n", lab_bound_name(kind),
-            microseconds(time, sizeof time, seconds),
+            cli_microseconds(time, sizeof time, seconds),
             with_prefix(amount, sizeof amount, amounts[kind]), units[kind],
             with_prefix(speed, sizeof speed, seconds > 0.0 ? amounts[kind] / seconds : 0.0),
             units[kind], kind == r->floor.binds ? "   <- binds" : "");
@@ -63,12 +53,12 @@ static void put_floor(FILE *text, const lab_plan_result *r, const lab_device *de
     if (r->work.bytes > 0.0)
         fprintf(text, "; %.0f FLOP a byte", r->work.flops / r->work.bytes);
     fprintf(text, "\nfloor     %s by the maker's rates\n",
-            microseconds(a, sizeof a, lab_floor_seconds(&r->floor)));
+            cli_microseconds(a, sizeof a, lab_floor_seconds(&r->floor)));
     for (int i = 0; i < LAB_BOUND_COUNT; i++)
         put_bound(text, r, (lab_bound_kind)i);
     if (r->has_reach)
         fprintf(text, "reach     %s by the rates that were measured on such a GPU\n",
-                microseconds(a, sizeof a, lab_floor_seconds(&r->reach)));
+                cli_microseconds(a, sizeof a, lab_floor_seconds(&r->reach)));
     if (r->floor.binds == LAB_BOUND_MEMORY && r->work.bytes < (double)device->limits.l2_bytes)
         fputs(
             "note      what is read fits the L2 cache: where it is there already, memory does "
@@ -76,95 +66,19 @@ static void put_floor(FILE *text, const lab_plan_result *r, const lab_device *de
             text);
 }
 
-static void put_fitting(FILE *text, const lab_plan_result *r, size_t shown) {
-    static const lab_table_column columns[] = {
-        {"tile", LAB_TABLE_LEFT},       {"shared B", LAB_TABLE_RIGHT},
-        {"registers", LAB_TABLE_RIGHT}, {"blocks/SM", LAB_TABLE_RIGHT},
-        {"occupancy", LAB_TABLE_RIGHT}, {"limited by", LAB_TABLE_LEFT},
-        {"splits", LAB_TABLE_RIGHT},    {"grid", LAB_TABLE_RIGHT},
-        {"waves", LAB_TABLE_RIGHT},     {"tail", LAB_TABLE_RIGHT},
-        {"useful", LAB_TABLE_RIGHT},    {"predicted", LAB_TABLE_RIGHT},
-        {"of floor", LAB_TABLE_RIGHT},  {"kernel", LAB_TABLE_LEFT},
-    };
-    lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
-    for (size_t i = 0; i < r->fitting; i++) {
-        const lab_tile *tile = &r->tiles[i];
-        if (i >= shown && !tile->id)
-            continue; /* a tile that is built is always shown */
-        char name[48], time[32];
-        lab_tile_name(tile, name, sizeof name);
-        lab_table_cell(table, "%s", name);
-        lab_table_cell(table, "%" PRIu32, tile->shared);
-        lab_table_cell(table, "%d", tile->registers);
-        lab_table_cell(table, "%d", tile->blocks);
-        lab_table_cell(table, "%.0f %%", 100.0 * tile->occupancy);
-        lab_table_cell(table, "%s", lab_limit_name(tile->limited));
-        lab_table_cell(table, "%d", tile->splits);
-        lab_table_cell(table, "%.0f", tile->grid);
-        lab_table_cell(table, "%.2f", tile->waves);
-        lab_table_cell(table, "%.0f %%", 100.0 * tile->tail);
-        lab_table_cell(table, "%.0f %%", 100.0 * tile->useful);
-        lab_table_cell(table, "%s", microseconds(time, sizeof time, tile->seconds));
-        lab_table_cell(
-            table, "%.1f x",
-            tile->seconds > 0.0 ? tile->seconds / lab_floor_seconds(&r->floor) : 0.0);
-        lab_table_cell(table, "%s", tile->id ? tile->id : "");
-    }
-    lab_table_print(table, text);
-    lab_table_destroy(table);
-}
-
-/* The limit that a tile breaks, with its number. */
-static void describe_break(const lab_tile *tile, const lab_device *device, char *buf,
-                           size_t n) {
-    if (tile->breaks == ATT_RESOURCE_SHARED)
-        snprintf(buf, n, "shared memory: %" PRIu32 " B, a block may have %d", tile->shared,
-                 device->limits.shared_per_block);
-    else
-        snprintf(buf, n, "registers: about %d a thread of %d, above what a block can have",
-                 tile->registers, 32 * tile->warps);
-}
-
-static void put_broken(FILE *text, const lab_plan_result *r, const lab_device *device,
-                       bool all) {
-    size_t counts[ATT_RESOURCE_COUNT] = {0};
-    for (size_t i = r->fitting; i < r->tile_count; i++) {
-        const lab_tile *tile = &r->tiles[i];
-        char name[48], why[160];
-        counts[tile->breaks]++;
-        if (!all && !tile->id)
-            continue;
-        lab_tile_name(tile, name, sizeof name);
-        describe_break(tile, device, why, sizeof why);
-        fprintf(text, "no fit    %-14s %s%s%s\n", name, why, tile->id ? "  " : "",
-                tile->id ? tile->id : "");
-    }
-    if (all)
-        return;
-    fprintf(text, "no fit    %zu of %zu tiles:", r->tile_count - r->fitting, r->tile_count);
-    for (int i = 0; i < ATT_RESOURCE_COUNT; i++)
-        if (counts[i])
-            fprintf(text, " %zu by %s", counts[i], lab_limit_name((att_cuda_resource)i));
-    fputs("; --all lists them\n", text);
-}
-
 static void put_choice(FILE *text, const lab_plan_result *r) {
-    char name[48], time[32];
-    if (r->fitting > 0) {
-        const lab_tile *best = &r->tiles[0];
-        lab_tile_name(best, name, sizeof name);
-        fprintf(text, "best      %s, predicted %s%s%s\n", name,
-                microseconds(time, sizeof time, best->seconds), best->id ? ": " : "",
-                best->id ? best->id : "");
-    }
-    if (!r->chosen)
+    char time[32];
+    if (!r->chosen) {
         fprintf(text, "chosen    none: %s\n", r->refusal);
-    else
-        fprintf(text,
-                "chosen    %s: %d threads and %" PRIu32 " bytes of shared memory a block%s%s\n",
-                r->chosen, r->chosen_threads, r->chosen_shared,
-                r->chosen_tile ? ", predicted " : "; its tiles are not modelled",
-                r->chosen_tile ? microseconds(time, sizeof time, r->chosen_tile->seconds) : "");
+        return;
+    }
+    const bool timed = r->chosen->model != LAB_TIME_NONE;
+    fprintf(text,
+            "chosen    %s: %" PRIu32 " threads and %" PRIu32
+            " bytes of shared memory a block%s%s\n",
+            r->chosen->row->id, r->chosen->threads, r->chosen->shared,
+            timed ? ", predicted " : "; there is no model of its time",
+            timed ? cli_microseconds(time, sizeof time, r->chosen->seconds) : "");
 }
 
 static void put_plan(const cli_session *session, const lab_plan_result *r,
@@ -175,22 +89,13 @@ static void put_plan(const cli_session *session, const lab_plan_result *r,
     lab_spec_print(spec, line, sizeof line);
     fprintf(text, "\nproblem   %s\n", line);
     put_floor(text, r, device);
-    if (r->tile_count == 0) {
-        fprintf(text, "tiles     none: %s\n",
-                r->work.pairs <= 0.0 ? "there is nothing to compute"
-                : spec->problem.dtype == ATT_F32
-                    ? "tensor cores round f32, so there is no tile for it"
-                    : "the head dimension is above 256");
-    } else {
-        fprintf(text, "tiles     %zu of %zu fit", r->fitting, r->tile_count);
-        if (!all && r->fitting > TILES_SHOWN)
-            fprintf(text,
-                    "; the %d fastest by the model, and those that are built:", TILES_SHOWN);
-        fputs("\n\n", text);
-        put_fitting(text, r, all ? r->fitting : TILES_SHOWN);
-        fputc('\n', text);
-        put_broken(text, r, device, all);
-    }
+    const bool by_tiles = !r->chosen || r->chosen_tile; /* its tile is one of the grid's */
+    if (!by_tiles)
+        cli_plan_put_kernels(text, r, device);
+    if (by_tiles || all || !cli_plan_is_timed(r))
+        cli_plan_put_tiles(text, r, device, spec, all);
+    else
+        fputs("tiles     of fwd_sm80, which is not chosen here: --all lists them\n", text);
     put_choice(text, r);
 }
 

@@ -215,6 +215,8 @@ static void *share(size_t bytes) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* A fork, and not lab_spawn(): the child goes on in this program, with the memory that both share, and what it prints is its own
+ * business. */
 int cli_supervise(int argc, char **argv, int (*program)(int argc, char **argv)) {
     int ends[2];
     watch w = {

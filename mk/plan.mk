@@ -42,7 +42,7 @@ $(BUILD)/attestation_table: scripts/attestation_table.c $(BUILD)/liblab.a $(TEST
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) $(LDLIBS)
 
-$(BUILD)/self_check_table: scripts/self_check_table.c
+$(BUILD)/self_check_table: scripts/self_check_table.c $(BUILD)/liblab.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 

@@ -4,11 +4,12 @@
  *     attestation_table FOLDER kernels DEVICE   a row a kernel
  *
  * Prints Markdown. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/json_load.h"
+#include "lab/base/json_node.h"
 #include "lab/evidence/evidence.h"
 
 static void fail(const char *text) {
@@ -66,24 +67,32 @@ static void put_rest(const lab_evidence *evidence) {
             "- %zu production kernels have no attestation on any device; `attest info` shows "
             "which.\n",
             bare);
-    printf("- %zu kernels are for architectures without evidence alone, or marked unattested: off "
-           "by default. %zu more are attested on some of their architectures, and off on the "
-           "others. `attest info` shows which.\n",
-           off, partly);
+    printf(
+        "- %zu kernels are for architectures without evidence alone, or marked unattested: off "
+        "by default. %zu more are attested on some of their architectures, and off on the "
+        "others. `attest info` shows which.\n",
+        off, partly);
 }
 
 static void put_kernel(const lab_exhibit *e) {
     const lab_attestation *a = &e->attestation;
-    json_error_t error;
-    json_t *statement = json_load_file(e->path, 0, &error);
-    const json_t *timed = json_object_get(json_object_get(statement, "predicate"), "timed");
+    lab_message why;
+    json_t *statement = lab_json_load(e->path, &why);
+    if (!statement)
+        fail(why.text);
+    const lab_node root = lab_node_root(e->path, statement);
+    const lab_node predicate = lab_node_member(&root, "predicate");
+    const lab_node timed = lab_node_member(&predicate, "timed");
     printf("| `%s` | %zu | %.0f %% |", a->kernel, a->verified, 100.0 * a->worst_share);
-    size_t i;
-    const json_t *problem;
-    json_array_foreach(timed, i, problem) {
-        const json_t *spec = json_object_get(json_object_get(problem, "problem"), "spec");
-        printf("%s `%s` %.2f", i ? "," : "", json_string_value(spec),
-               json_number_value(json_object_get(problem, "median_ns")) / 1e3);
+    for (size_t i = 0; i < json_array_size(timed.value); i++) {
+        const lab_node entry = lab_node_element(&timed, i);
+        const lab_node problem = lab_node_member(&entry, "problem");
+        const char *spec = NULL;
+        double median = 0.0;
+        if (!lab_node_text(&problem, "spec", &spec, &why) ||
+            !lab_node_time(&entry, "median_ns", &median, &why))
+            fail(why.text);
+        printf("%s `%s` %.2f", i ? "," : "", spec, median / 1e3);
     }
     puts(" |");
     json_decref(statement);

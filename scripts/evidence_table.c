@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/json_load.h"
 #include "lab/measure/results.h"
 #include "lab/plan/plan_result.h"
 #include "lab/report/standing.h"
@@ -76,9 +77,13 @@ static json_t *rows_of_results(json_t *document, const char *mode) {
         fail(why.text);
     for (size_t i = 0; i < results.count; i++) {
         const lab_result *r = &results.results[i];
-        if (r->timed && strcmp(r->mode, mode) == 0 && strcmp(r->timer, "wall") != 0)
-            set_time(row_of(rows, text(r->object, "group"), r->problem),
-                     text(r->object, "rival"), 1e-3 * r->median_ns);
+        if (!r->timed || strcmp(r->mode, mode) != 0 || strcmp(r->timer, "wall") == 0)
+            continue;
+        const char *rival = text(r->object, "rival");
+        json_t *row = row_of(rows, text(r->object, "group"), r->problem);
+        set_time(row, rival, 1e-3 * r->median_ns);
+        if (strcmp(rival, "attest") == 0)
+            json_object_set(row, "launch", json_object_get(r->object, "launch"));
     }
     lab_results_free(&results);
     for (size_t r = json_array_size(rows); r-- > 0;) /* what attest did not serve */
@@ -335,7 +340,7 @@ static void put_goals(const json_t *rows, const lab_device *device) {
              least_share(rows, device->rates[LAB_RATE_MEMORY_SEEN].value), detail);
 }
 
-/* Predicted over measured, a row a group, for the kernels that were measured. Only those whose tiles the planner models count. */
+/* Predicted over measured, a row a group, for the kernels that were measured. Only those whose time the planner knows count. */
 static void put_model(const json_t *rows, const lab_device *device) {
     lab_message why;
     names groups = {.count = 0}, rivals = {.count = 0};
@@ -356,8 +361,8 @@ static void put_model(const json_t *rows, const lab_device *device) {
             if (!lab_spec_parse(&spec, text(row, "problem"), &why) ||
                 !lab_plan_make(&plan, &spec, device, kernel, &why))
                 fail(why.text);
-            if (plan.chosen_tile) {
-                const double ratio = 1e6 * plan.chosen_tile->seconds / number(row, "attest_us");
+            if (plan.chosen && plan.chosen->model != LAB_TIME_NONE) {
+                const double ratio = 1e6 * plan.chosen->seconds / number(row, "attest_us");
                 log_sum += log(ratio);
                 least = fmin(least, ratio);
                 most = fmax(most, ratio);
@@ -413,15 +418,14 @@ int main(int argc, char **argv) {
         return 2;
     }
     path = argv[1];
-    json_error_t error;
-    json_t *document = json_load_file(path, 0, &error);
+    lab_message why;
+    json_t *document = lab_json_load(path, &why);
     if (!document)
-        fail(error.text);
+        fail(why.text);
     json_t *rows = read_rows(document, pace);
     if (!json_is_array(rows) || json_array_size(rows) == 0)
         fail("rows");
     lab_device device;
-    lab_message why;
     if (argc == 4 && !lab_device_read(&device, argv[3], &why))
         fail(why.text);
     if (model)

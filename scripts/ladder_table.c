@@ -4,11 +4,12 @@
  *
  * The first is of `attest bench --suite seed --kernel ...`, the last of `attest profile --csv` for every rung (scripts/ladder_evidence.sh). Prints Markdown, or a line a
  * rung for the headers of the kernels. */
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lab/measure/results.h"
 
 /* A rung is the first part of a kernel's id. */
 static const char *const rungs[] = {"naive", "tiled",     "vector", "unfused",
@@ -61,24 +62,17 @@ static problem *problem_of(const char *spec) {
     return &problems[problem_count++];
 }
 
-static bool read_bench(const json_t *document) {
-    size_t i;
-    json_t *result;
-    json_array_foreach(json_object_get(document, "results"), i, result) {
-        const char *kernel = json_string_value(json_object_get(result, "kernel"));
-        const char *spec =
-            json_string_value(json_object_get(json_object_get(result, "problem"), "spec"));
-        problem *p = kernel && spec ? problem_of(spec) : NULL;
-        const int rung = kernel ? rung_of(kernel) : -1;
+static bool read_bench(const lab_results *bench) {
+    for (size_t i = 0; i < bench->count; i++) {
+        const lab_result *r = &bench->results[i];
+        problem *p = problem_of(r->problem);
+        const int rung = rung_of(r->kernel);
         if (!p || rung < 0)
             continue;
-        p->ns[rung] = json_number_value(json_object_get(result, "median_ns"));
-        p->floor_ns = json_number_value(json_object_get(result, "floor_ns"));
+        p->ns[rung] = r->median_ns;
+        p->floor_ns = r->floor_ns;
     }
-    const json_t *machine = json_object_get(document, "machine");
-    const char *name =
-        json_string_value(json_object_get(json_object_get(machine, "gpu"), "name"));
-    gpu = name ? name : "a GPU";
+    gpu = *bench->gpu ? bench->gpu : "a GPU";
     return find_problem(profiled) != NULL;
 }
 
@@ -221,10 +215,14 @@ int main(int argc, char **argv) {
         return 2;
     }
     char **paths = argv + argc - 2;
-    json_error_t why;
-    json_t *bench = json_load_file(paths[0], 0, &why);
-    if (!bench || !read_bench(bench)) {
-        fprintf(stderr, "%s: %s\n", paths[0], bench ? "has no result for the table" : why.text);
+    lab_results bench;
+    lab_message why;
+    if (!lab_results_read(&bench, paths[0], &why)) {
+        fprintf(stderr, "ladder_table: %s\n", why.text);
+        return 1;
+    }
+    if (!read_bench(&bench)) {
+        fprintf(stderr, "ladder_table: %s: has no result of %s\n", paths[0], profiled);
         return 1;
     }
     FILE *file = fopen(paths[1], "r");
@@ -241,6 +239,6 @@ int main(int argc, char **argv) {
         print_ladder(find_problem(profiled));
         print_times();
     }
-    json_decref(bench);
+    lab_results_free(&bench);
     return 0;
 }

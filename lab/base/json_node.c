@@ -64,6 +64,36 @@ bool lab_node_number_maybe(const lab_node *object, const char *name, double *out
     return true;
 }
 
+bool lab_node_flag_maybe(const lab_node *object, const char *name, bool *out,
+                         lab_message *why) {
+    const lab_node place = lab_node_member(object, name);
+    if (is_absent(&place))
+        return true;
+    if (!json_is_boolean(place.value))
+        return lab_node_fail(&place, "true or false is wanted", why);
+    *out = json_is_true(place.value);
+    return true;
+}
+
+bool lab_node_count_maybe(const lab_node *object, const char *name, json_int_t *out,
+                          lab_message *why) {
+    const lab_node place = lab_node_member(object, name);
+    if (is_absent(&place))
+        return true;
+    if (!json_is_integer(place.value) || json_integer_value(place.value) < 0)
+        return lab_node_fail(&place, "a whole number from 0 on is wanted", why);
+    *out = json_integer_value(place.value);
+    return true;
+}
+
+bool lab_node_object_maybe(const lab_node *object, const char *name, lab_node *out,
+                           lab_message *why) {
+    *out = lab_node_member(object, name);
+    if (is_absent(out))
+        out->value = NULL;
+    return !out->value || lab_node_is_object(out, why);
+}
+
 static bool must_be_there(const lab_node *object, const char *name, lab_message *why) {
     const lab_node place = lab_node_member(object, name);
     return !is_absent(&place) || lab_node_fail(&place, "is missing", why);

@@ -46,6 +46,16 @@ bool lab_node_text_maybe(const lab_node *object, const char *name, const char **
 bool lab_node_number_maybe(const lab_node *object, const char *name, double *out,
                            lab_message *why);
 
+bool lab_node_flag_maybe(const lab_node *object, const char *name, bool *out, lab_message *why);
+
+/* A whole number from 0 on. */
+bool lab_node_count_maybe(const lab_node *object, const char *name, json_int_t *out,
+                          lab_message *why);
+
+/* An object; *out is the place, its value NULL where it is missing or null, which every function above takes. */
+bool lab_node_object_maybe(const lab_node *object, const char *name, lab_node *out,
+                           lab_message *why);
+
 /* A time: a number above 0 and below 10^18. */
 bool lab_node_time(const lab_node *object, const char *name, double *out, lab_message *why);
 

@@ -72,9 +72,10 @@ static int status_of(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Start the program with the write ends of both pipes; 0 or an error code. */
-static int start(pid_t *child, const char *const argv[], const char *input, int out,
-                 int error) {
+/* Start the program with the write ends of the pipes, error -1: its messages go where this program's go. 0 or an error
+ * code. */
+static int start(pid_t *child, const char *program, const char *const argv[], const char *input,
+                 int out, int error) {
     posix_spawn_file_actions_t actions;
     int code = posix_spawn_file_actions_init(&actions);
     if (code)
@@ -82,8 +83,8 @@ static int start(pid_t *child, const char *const argv[], const char *input, int 
     if (!(code = posix_spawn_file_actions_addopen(&actions, 0, input ? input : "/dev/null",
                                                   O_RDONLY, 0)) &&
         !(code = posix_spawn_file_actions_adddup2(&actions, out, 1)) &&
-        !(code = posix_spawn_file_actions_adddup2(&actions, error, 2)))
-        code = posix_spawnp(child, argv[0], &actions, NULL, (char *const *)argv, environ);
+        !(code = error < 0 ? 0 : posix_spawn_file_actions_adddup2(&actions, error, 2)))
+        code = posix_spawnp(child, program, &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     return code;
 }
@@ -98,16 +99,15 @@ static bool open_pipes(int out[2], int error[2]) {
     return false;
 }
 
-bool lab_spawn(lab_child *child, const char *const argv[], const char *input, bool *missing,
-               lab_message *why) {
+/* Run it to its end; 0, an error code where it cannot be started, or -1 where memory ran out. */
+static int run(lab_child *child, const char *program, const char *const argv[],
+               const char *input, bool keep_error) {
     *child = (lab_child){.status = 255};
     int out[2], error[2];
-    if (missing)
-        *missing = false;
     if (!open_pipes(out, error))
-        return lab_fail(why, "%s: %s", argv[0], strerror(errno));
+        return errno;
     pid_t pid = 0;
-    const int code = start(&pid, argv, input, out[1], error[1]);
+    const int code = start(&pid, program, argv, input, out[1], keep_error ? error[1] : -1);
     close(out[1]);
     close(error[1]);
     stream streams[2] = {{.fd = out[0]}, {.fd = error[0]}};
@@ -119,12 +119,27 @@ bool lab_spawn(lab_child *child, const char *const argv[], const char *input, bo
     child->out = streams[0].text;
     child->error = streams[1].text;
     if (read_all)
-        return true;
+        return 0;
     lab_child_free(child);
+    return code ? code : -1;
+}
+
+static bool explain(int code, const char *program, lab_message *why) {
+    if (code < 0)
+        return lab_fail(why, "%s: no memory for what it prints", program);
+    return code == 0 || lab_fail(why, "%s: cannot be started: %s", program, strerror(code));
+}
+
+bool lab_spawn(lab_child *child, const char *const argv[], const char *input, bool *missing,
+               lab_message *why) {
+    const int code = run(child, argv[0], argv, input, true);
     if (missing)
         *missing = code == ENOENT;
-    return code ? lab_fail(why, "%s: cannot be started: %s", argv[0], strerror(code))
-                : lab_fail(why, "%s: no memory for what it prints", argv[0]);
+    return explain(code, argv[0], why);
+}
+
+bool lab_spawn_self(lab_child *child, const char *const argv[], lab_message *why) {
+    return explain(run(child, "/proc/self/exe", argv, NULL, false), argv[0], why);
 }
 
 void lab_child_free(lab_child *child) {

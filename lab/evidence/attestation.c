@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/base/json_clean.h"
+#include "lab/base/json_load.h"
 #include "lab/base/json_node.h"
 #include "lab/base/machine.h"
 #include "lab/evidence/attested_problems.h"
@@ -166,12 +166,10 @@ static bool read_statement(lab_attestation *a, const lab_node *statement,
 
 bool lab_attestation_read(lab_attestation *attestation, const char *path,
                           const lab_suite_set usual[2], lab_message *why) {
-    json_error_t error;
     *attestation = (lab_attestation){.cc = 0};
-    json_t *document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *document = lab_json_load(path, why);
     if (!document)
-        return lab_fail(why, "%s:%d: %s", path, error.line, error.text);
-    lab_json_clean(document);
+        return false;
     const lab_node statement = lab_node_root(path, document);
     const bool ok = read_statement(attestation, &statement, usual, why);
     json_decref(document);

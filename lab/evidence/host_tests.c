@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lab/base/clock.h"
+#include "lab/base/json_load.h"
 #include "lab/evidence/attestation.h"
 #include "lab/evidence/predicate.h"
 
@@ -216,13 +217,10 @@ static lab_host_standing judge(const lab_node *statement, const char *place, lab
 }
 
 lab_host_standing lab_host_tests_judge(const char *path, const char *place, lab_message *why) {
-    json_error_t error;
     why->text[0] = '\0';
-    json_t *document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!document) {
-        lab_fail(why, "%s:%d: %s", path, error.line, error.text);
+    json_t *document = lab_json_load(path, why);
+    if (!document)
         return LAB_HOST_BROKEN;
-    }
     const lab_node statement = lab_node_root(path, document);
     const lab_host_standing standing = judge(&statement, place, why);
     json_decref(document);

@@ -204,8 +204,7 @@ bool lab_bench_merge(lab_bench_case *c, const lab_result *other, uint32_t proces
     if (!append(c, other, process))
         return lab_fail(why, "no memory for the samples of process %u", process);
     c->discarded += other->discarded;
-    c->power_capped +=
-        (size_t)json_integer_value(json_object_get(other->object, "power_capped"));
+    c->power_capped += other->power_capped;
     const lab_samples all = lab_bench_samples(c);
     return lab_summarise_samples(&c->ns, &all, seed, why);
 }

@@ -1,96 +1,67 @@
 /* results.c: reading of attest-bench-1 and attest-bench-2. */
 #include "lab/measure/results.h"
-#include "lab/base/json_clean.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *text_of(const json_t *object, const char *key, const char *otherwise) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : otherwise;
-}
+#include "lab/base/json_load.h"
+#include "lab/base/json_node.h"
 
-static double number_of(const json_t *object, const char *key) {
-    return json_number_value(json_object_get(object, key));
-}
-
-/* What a result is named by in messages. */
-typedef struct place {
-    const char *file;
-    size_t index;
-} place;
-
-static bool fail_at(place at, lab_message *why, const char *text) {
-    return lab_fail(why, "%s: results[%zu]: %s", at.file, at.index, text);
-}
-
-static bool read_values(lab_result *r, place at, lab_message *why) {
-    const json_t *array = json_object_get(r->object, "samples_ns");
-    const size_t count = json_array_size(array);
-    if (count == 0)
-        return fail_at(at, why, "samples_ns is missing or empty");
-    double *values = malloc(count * sizeof *values);
-    r->samples.values = values;
-    if (!values)
-        return fail_at(at, why, "no memory for its samples");
-    for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_array_get(array, i);
-        values[i] = json_number_value(value);
-        if (!json_is_number(value) || !(values[i] > 0.0))
-            return lab_fail(why, "%s: results[%zu]: samples_ns[%zu] is not a time above zero",
-                            at.file, at.index, i);
-    }
-    r->samples.count = count;
-    return true;
-}
-
-/* One number a sample: `key`, or where it is missing zeros, or 0, 1, 2, ... */
-static uint32_t *read_indices(const lab_result *r, const char *key, bool counted, place at,
-                              lab_message *why) {
-    const size_t count = r->samples.count;
-    const json_t *array = json_object_get(r->object, key);
-    if (array && json_array_size(array) != count) {
-        lab_fail(why, "%s: results[%zu]: %s and samples_ns differ in length", at.file, at.index,
-                 key);
+/* One number per sample: `name`, or where it is missing zeros, or 0, 1, 2, ... */
+static uint32_t *read_indices(const lab_node *result, const char *name, size_t count,
+                              bool counted, lab_message *why) {
+    const lab_node array = lab_node_member(result, name);
+    if (array.value && json_array_size(array.value) != count) {
+        lab_node_fail(&array, "is not an array as long as samples_ns", why);
         return NULL;
     }
     uint32_t *indices = malloc(count * sizeof *indices);
     if (!indices)
-        fail_at(at, why, "no memory for its samples");
+        lab_node_fail(result, "no memory for its samples", why);
     for (size_t i = 0; indices && i < count; i++) {
-        const json_int_t index = array     ? json_integer_value(json_array_get(array, i))
+        const json_t *value = json_array_get(array.value, i);
+        const json_int_t index = value     ? json_integer_value(value)
                                  : counted ? (json_int_t)i
                                            : 0;
-        indices[i] = index >= 0 && index <= UINT32_MAX ? (uint32_t)index : 0;
+        indices[i] = (uint32_t)index;
+        if ((value && !json_is_integer(value)) || index < 0 || index > UINT32_MAX) {
+            const lab_node element = lab_node_element(&array, i);
+            lab_node_fail(&element, "a whole number from 0 on is wanted", why);
+            free(indices);
+            return NULL;
+        }
     }
     return indices;
 }
 
-static bool check_order(const lab_samples *s, place at, lab_message *why) {
+static bool check_order(const lab_samples *s, const lab_node *result, lab_message *why) {
+    const lab_node process = lab_node_member(result, "process"),
+                   round = lab_node_member(result, "round");
     for (size_t i = 1; i < s->count; i++) {
         if (s->process[i] < s->process[i - 1])
-            return fail_at(at, why, "process is not in ascending order");
+            return lab_node_fail(&process, "is not in ascending order", why);
         if (s->process[i] == s->process[i - 1] && s->round[i] <= s->round[i - 1])
-            return fail_at(at, why, "round does not ascend within a process");
+            return lab_node_fail(&round, "does not ascend within a process", why);
     }
     return true;
 }
 
-static bool read_samples(lab_result *r, place at, lab_message *why) {
-    return read_values(r, at, why) &&
-           (r->samples.process = read_indices(r, "process", false, at, why)) != NULL &&
-           (r->samples.round = read_indices(r, "round", true, at, why)) != NULL &&
-           check_order(&r->samples, at, why);
+static bool read_samples(lab_samples *s, const lab_node *result, lab_message *why) {
+    double *values;
+    const bool ok = lab_node_times(result, "samples_ns", &values, &s->count, why);
+    s->values = values;
+    return ok && (s->process = read_indices(result, "process", s->count, false, why)) != NULL &&
+           (s->round = read_indices(result, "round", s->count, true, why)) != NULL &&
+           check_order(s, result, why);
 }
 
 /* What a file of raw samples does not say: its writer takes samples and computes nothing. */
-static bool summarise(lab_result *r, place at, lab_message *why) {
+static bool summarise(lab_result *r, const lab_node *result, lab_message *why) {
     lab_summary summary;
     lab_message reason;
     if (!lab_summarise_samples(&summary, &r->samples, 0, &reason))
-        return fail_at(at, why, reason.text);
+        return lab_node_fail(result, reason.text, why);
     r->median_ns = summary.median;
     r->low_ns = summary.low;
     r->high_ns = summary.high;
@@ -99,93 +70,124 @@ static bool summarise(lab_result *r, place at, lab_message *why) {
     return true;
 }
 
-static bool read_result(lab_result *r, const json_t *object, bool gpu, place at,
-                        lab_message *why) {
-    const json_t *verify = json_object_get(object, "verify");
-    *r = (lab_result){
-        .object = object,
-        .problem = text_of(json_object_get(object, "problem"), "spec", ""),
-        .subject = text_of(object, "subject", "attest"),
-        .kernel = text_of(object, "kernel", text_of(verify, "kernel", "")),
-        .isa = text_of(object, "isa", ""),
-        .mode = text_of(object, "mode", "warm"),
-        .timer = text_of(object, "timer", gpu ? "graph" : "cpu"),
-        .code_sha256 = text_of(json_object_get(object, "launch"), "code_sha256", ""),
-        .outcome = text_of(verify, "outcome", ""),
-        .threads = (int)json_integer_value(json_object_get(object, "threads")),
-        .timed = json_is_true(json_object_get(object, "timed")),
-        .flops = number_of(object, "flops"),
-    };
-    if (!json_is_object(object))
-        return fail_at(at, why, "is not an object");
-    if (!*r->problem)
-        return fail_at(at, why, "problem.spec is missing");
-    if (!r->timed)
-        return true;
-    if (json_object_get(object, "median_ns")) {
-        r->median_ns = number_of(object, "median_ns");
-        r->low_ns = number_of(object, "low_ns");
-        r->high_ns = number_of(object, "high_ns");
-        r->spread_percent = number_of(object, "spread_percent");
-        r->gflops = number_of(object, "gflops");
-        if (!(r->median_ns > 0.0))
-            return fail_at(at, why, "median_ns is not a time above zero");
-    }
-    r->floor_ns = number_of(object, "floor_ns");
-    r->calls_per_sample =
-        (size_t)json_integer_value(json_object_get(object, "calls_per_sample"));
-    r->discarded = (size_t)json_integer_value(
-        json_object_get(json_object_get(object, "discarded"), "count"));
-    return read_samples(r, at, why) && (r->median_ns > 0.0 || summarise(r, at, why));
+/* What was measured, by what, and how it was judged. */
+static bool read_subject(lab_result *r, const lab_node *result, lab_message *why) {
+    lab_node problem, verify, launch;
+    json_int_t threads = 0;
+    if (!lab_node_object_maybe(result, "problem", &problem, why) ||
+        !lab_node_text(&problem, "spec", &r->problem, why) ||
+        !lab_node_object_maybe(result, "verify", &verify, why) ||
+        !lab_node_object_maybe(result, "launch", &launch, why) ||
+        !lab_node_text_maybe(&verify, "kernel", &r->kernel, why) ||
+        !lab_node_text_maybe(result, "kernel", &r->kernel, why) ||
+        !lab_node_text_maybe(result, "subject", &r->subject, why) ||
+        !lab_node_text_maybe(result, "isa", &r->isa, why) ||
+        !lab_node_text_maybe(result, "mode", &r->mode, why) ||
+        !lab_node_text_maybe(result, "timer", &r->timer, why) ||
+        !lab_node_text_maybe(&launch, "code_sha256", &r->code_sha256, why) ||
+        !lab_node_text_maybe(&verify, "outcome", &r->outcome, why) ||
+        !lab_node_count_maybe(result, "threads", &threads, why))
+        return false;
+    r->threads = (int)threads;
+    return *r->problem || lab_node_fail(&problem, "spec is empty", why);
+}
+
+static bool read_times(lab_result *r, const lab_node *result, lab_message *why) {
+    json_int_t calls = 0, discarded = 0, capped = 0;
+    lab_node thrown;
+    const bool summed = json_object_get(result->value, "median_ns") != NULL;
+    if ((summed && !lab_node_time(result, "median_ns", &r->median_ns, why)) ||
+        !lab_node_number_maybe(result, "low_ns", &r->low_ns, why) ||
+        !lab_node_number_maybe(result, "high_ns", &r->high_ns, why) ||
+        !lab_node_number_maybe(result, "spread_percent", &r->spread_percent, why) ||
+        !lab_node_number_maybe(result, "gflops", &r->gflops, why) ||
+        !lab_node_number_maybe(result, "floor_ns", &r->floor_ns, why) ||
+        !lab_node_count_maybe(result, "calls_per_sample", &calls, why) ||
+        !lab_node_object_maybe(result, "discarded", &thrown, why) ||
+        !lab_node_count_maybe(&thrown, "count", &discarded, why) ||
+        !lab_node_count_maybe(result, "power_capped", &capped, why))
+        return false;
+    r->calls_per_sample = (size_t)calls;
+    r->discarded = (size_t)discarded;
+    r->power_capped = (size_t)capped;
+    return read_samples(&r->samples, result, why) && (summed || summarise(r, result, why));
+}
+
+static bool read_result(lab_result *r, const lab_node *result, bool gpu, lab_message *why) {
+    *r = (lab_result){.object = result->value,
+                      .problem = "",
+                      .subject = "attest",
+                      .kernel = "",
+                      .isa = "",
+                      .mode = "warm",
+                      .timer = gpu ? "graph" : "cpu",
+                      .code_sha256 = "",
+                      .outcome = ""};
+    return lab_node_is_object(result, why) && read_subject(r, result, why) &&
+           lab_node_flag_maybe(result, "timed", &r->timed, why) &&
+           lab_node_number_maybe(result, "flops", &r->flops, why) &&
+           (!r->timed || read_times(r, result, why));
 }
 
 /* The driver as -2 says it, or as the version of CUDA that -1 has. */
-static void read_driver(lab_results *out, const json_t *machine) {
-    const json_t *gpu = json_object_get(machine, "gpu");
-    const int version = (int)json_integer_value(json_object_get(gpu, "driver_version"));
-    const char *driver = text_of(machine, "driver", NULL);
+static bool read_driver(lab_results *out, const lab_node *machine, const lab_node *gpu,
+                        lab_message *why) {
+    json_int_t version = 0;
+    const char *driver = NULL;
+    if (!lab_node_count_maybe(gpu, "driver_version", &version, why) ||
+        !lab_node_text_maybe(machine, "driver", &driver, why))
+        return false;
     if (driver)
         snprintf(out->driver, sizeof out->driver, "%s", driver);
     else if (version > 0)
-        snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", version / 1000,
-                 version % 1000 / 10);
+        snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", (int)version / 1000,
+                 (int)version % 1000 / 10);
+    return true;
+}
+
+static bool read_head(lab_results *out, const lab_node *document, lab_message *why) {
+    lab_node machine, gpu;
+    out->attest = out->compiler = out->processor = out->device = out->gpu = out->gpu_uuid = "";
+    return lab_node_is_object(document, why) &&
+           lab_node_text(document, "schema", &out->schema, why) &&
+           lab_node_text_maybe(document, "attest", &out->attest, why) &&
+           lab_node_text_maybe(document, "compiler", &out->compiler, why) &&
+           lab_node_number_maybe(document, "device_seconds", &out->device_seconds, why) &&
+           lab_node_number_maybe(document, "minimum_effect", &out->minimum_effect, why) &&
+           lab_node_object_maybe(document, "machine", &machine, why) &&
+           lab_node_text_maybe(&machine, "processor", &out->processor, why) &&
+           lab_node_text_maybe(&machine, "device", &out->device, why) &&
+           lab_node_object_maybe(&machine, "gpu", &gpu, why) &&
+           lab_node_text_maybe(&gpu, "name", &out->gpu, why) &&
+           lab_node_text_maybe(&gpu, "uuid", &out->gpu_uuid, why) &&
+           read_driver(out, &machine, &gpu, why);
 }
 
 static bool read_document(lab_results *out, const char *name, lab_message *why) {
-    const json_t *document = out->document, *machine = json_object_get(document, "machine");
-    const json_t *gpu = json_object_get(machine, "gpu");
-    out->schema = text_of(document, "schema", "");
-    out->attest = text_of(document, "attest", "");
-    out->compiler = text_of(document, "compiler", "");
-    out->processor = text_of(machine, "processor", "");
-    out->device = text_of(machine, "device", "");
-    out->gpu = text_of(gpu, "name", "");
-    out->gpu_uuid = text_of(gpu, "uuid", "");
-    out->device_seconds = number_of(document, "device_seconds");
-    out->minimum_effect = number_of(document, "minimum_effect");
-    read_driver(out, machine);
+    const lab_node document = lab_node_root(name, out->document);
+    if (!read_head(out, &document, why))
+        return false;
     if (strcmp(out->schema, "attest-bench-1") != 0 &&
         strcmp(out->schema, "attest-bench-2") != 0)
-        return lab_fail(why, "%s: schema is \"%s\", not attest-bench-1 or attest-bench-2", name,
-                        out->schema);
-    const json_t *results = json_object_get(document, "results");
-    const size_t count = json_array_size(results);
-    if (!json_is_array(results))
-        return lab_fail(why, "%s: results is not an array", name);
+        return lab_fail(why, "%s: schema: is \"%s\", not attest-bench-1 or attest-bench-2",
+                        name, out->schema);
+    const lab_node results = lab_node_member(&document, "results");
+    const size_t count = json_array_size(results.value);
+    if (!lab_node_is_array(&results, why))
+        return false;
     out->results = calloc(count ? count : 1, sizeof *out->results);
     if (!out->results)
         return lab_fail(why, "%s: no memory for %zu results", name, count);
     for (size_t i = 0; i < count; i++) {
+        const lab_node result = lab_node_element(&results, i);
         out->count++;
-        if (!read_result(&out->results[i], json_array_get(results, i),
-                         strcmp(out->device, "cuda") == 0, (place){name, i}, why))
+        if (!read_result(&out->results[i], &result, strcmp(out->device, "cuda") == 0, why))
             return false;
     }
     return true;
 }
 
 bool lab_results_of(lab_results *out, json_t *document, const char *name, lab_message *why) {
-    lab_json_clean(document);
     *out = (lab_results){.document = json_incref(document)};
     if (read_document(out, name, why))
         return true;
@@ -195,11 +197,9 @@ bool lab_results_of(lab_results *out, json_t *document, const char *name, lab_me
 
 bool lab_results_read(lab_results *out, const char *path, lab_message *why) {
     *out = (lab_results){0};
-    json_error_t error;
-    json_t *document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *document = lab_json_load(path, why);
     if (!document)
-        return error.line > 0 ? lab_fail(why, "%s: line %d: %s", path, error.line, error.text)
-                              : lab_fail(why, "%s", error.text);
+        return false;
     const bool ok = lab_results_of(out, document, path, why);
     json_decref(document);
     return ok;

@@ -27,6 +27,7 @@ typedef struct lab_result {
     size_t calls_per_sample;
     lab_samples samples;  /* nanoseconds of a call, with process and round */
     size_t discarded;     /* samples taken and thrown away */
+    size_t power_capped;  /* samples taken at the power limit */
     const json_t *object; /* the result itself, for what is not here */
 } lab_result;
 

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "lab/base/data_file.h"
-#include "lab/base/json_clean.h"
+#include "lab/base/json_load.h"
+#include "lab/base/json_node.h"
 #include "lab/base/suggest.h"
 
 static const lab_data_kind devices = {
@@ -66,43 +67,40 @@ static bool is_source(const char *text) {
 }
 
 /* A field {"value": number, "source": text} and nothing else; *source points into the document. */
-static bool read_field(const lab_device *device, const char *section, const char *name,
-                       const json_t *field, double *value, const char **source,
+static bool read_field(const lab_node *field, double *value, const char **source,
                        lab_message *why) {
-    if (!json_is_object(field))
-        return lab_fail(why, "%s: %s.%s: %s", device->from, section, name,
-                        field ? "an object with value and source is wanted" : "is missing");
+    if (!json_is_object(field->value))
+        return lab_node_fail(
+            field, field->value ? "an object with value and source is wanted" : "is missing",
+            why);
     const char *key;
     json_t *ignored;
-    json_object_foreach((json_t *)field, key, ignored) {
+    json_object_foreach(field->value, key, ignored) {
         if (strcmp(key, "value") != 0 && strcmp(key, "source") != 0)
-            return lab_fail(why, "%s: %s.%s: there is no field '%s' here; value and source are",
-                            device->from, section, name, key);
+            return lab_fail(why, "%s: %s: there is no field '%s' here; value and source are",
+                            field->file, field->path, key);
     }
-    const json_t *number = json_object_get(field, "value");
-    if (!json_is_number(number))
-        return lab_fail(why, "%s: %s.%s.value: a number is wanted", device->from, section,
-                        name);
-    *value = json_number_value(number);
-    *source = json_string_value(json_object_get(field, "source"));
-    if (!*source || !is_source(*source))
-        return lab_fail(why,
-                        "%s: %s.%s.source: text that begins with 'datasheet: ', 'guide: ' or "
-                        "'measured: ' is wanted",
-                        device->from, section, name);
-    return true;
+    const lab_node at = lab_node_member(field, "source");
+    *source = NULL;
+    return lab_node_number(field, "value", value, why) &&
+           lab_node_text_maybe(field, "source", source, why) &&
+           ((*source && is_source(*source)) ||
+            lab_node_fail(&at,
+                          "text that begins with 'datasheet: ', 'guide: ' or 'measured: ' is "
+                          "wanted",
+                          why));
 }
 
-static bool read_limit(lab_device *device, const limit_field *f, const json_t *section,
+static bool read_limit(lab_device *device, const limit_field *f, const lab_node *section,
                        lab_message *why) {
+    const lab_node field = lab_node_member(section, f->name);
     double value = 0.0;
-    const char *source = "";
-    if (!read_field(device, "limits", f->name, json_object_get(section, f->name), &value,
-                    &source, why))
+    const char *source;
+    if (!read_field(&field, &value, &source, why))
         return false;
     if (!(value >= f->least && value <= f->most) || value != (double)(int64_t)value)
-        return lab_fail(why, "%s: limits.%s.value: a whole number from %.0f to %.0f is wanted",
-                        device->from, f->name, f->least, f->most);
+        return lab_fail(why, "%s: %s.value: a whole number from %.0f to %.0f is wanted",
+                        field.file, field.path, f->least, f->most);
     char *at = (char *)&device->limits + f->offset;
     if (f->wide)
         *(int64_t *)(void *)at = (int64_t)value;
@@ -111,32 +109,31 @@ static bool read_limit(lab_device *device, const limit_field *f, const json_t *s
     return true;
 }
 
-static bool read_rate(lab_device *device, int kind, const json_t *section, lab_message *why) {
-    const char *name = rate_fields[kind].name;
-    const json_t *field = json_object_get(section, name);
+static bool read_rate(lab_device *device, int kind, const lab_node *section, lab_message *why) {
+    const lab_node field = lab_node_member(section, rate_fields[kind].name);
+    const lab_node at = lab_node_member(&field, "value");
     lab_rate *rate = &device->rates[kind];
-    if (!field && rate_fields[kind].optional)
+    if (!field.value && rate_fields[kind].optional)
         return true;
-    const char *source = "";
-    if (!read_field(device, "rates", name, field, &rate->value, &source, why))
+    const char *source;
+    if (!read_field(&field, &rate->value, &source, why))
         return false;
     if (!(rate->value > 0.0 && rate->value < 1e18))
-        return lab_fail(why, "%s: rates.%s.value: a number above 0 is wanted", device->from,
-                        name);
+        return lab_node_fail(&at, "a number above 0 is wanted", why);
     snprintf(rate->source, sizeof rate->source, "%s", source);
     return true;
 }
 
 /* ------------------------------------------------------------------ the document */
 
-/* Every key of the section must be known; a misspelt one would otherwise pass for one left out. */
-static bool check_keys(const lab_device *device, const char *section, json_t *object,
-                       const char *(*known)(int), int count, lab_message *why) {
-    if (!json_is_object(object))
-        return lab_fail(why, "%s: %s: an object is wanted", device->from, section);
+/* An object whose every key must be known; a misspelt one would otherwise pass for one left out. */
+static bool check_keys(const lab_node *section, const char *(*known)(int), int count,
+                       lab_message *why) {
+    if (!lab_node_is_object(section, why))
+        return false;
     const char *key;
     json_t *ignored;
-    json_object_foreach(object, key, ignored) {
+    json_object_foreach(section->value, key, ignored) {
         lab_suggestion best = {0};
         bool found = false;
         for (int i = 0; i < count; i++) {
@@ -144,9 +141,10 @@ static bool check_keys(const lab_device *device, const char *section, json_t *ob
             lab_suggest(&best, key, known(i));
         }
         if (!found)
-            return lab_fail(why, "%s: %s: there is no field '%s'%s%s%s", device->from, section,
-                            key, best.word ? "; did you mean '" : "",
-                            best.word ? best.word : "", best.word ? "'?" : "");
+            return lab_fail(why, "%s: %s: there is no field '%s'%s%s%s", section->file,
+                            *section->path ? section->path : "the document", key,
+                            best.word ? "; did you mean '" : "", best.word ? best.word : "",
+                            best.word ? "'?" : "");
     }
     return true;
 }
@@ -164,28 +162,25 @@ static const char *rate_name(int i) {
     return rate_fields[i].name;
 }
 
-static bool read_document(lab_device *device, json_t *document, lab_message *why) {
-    if (!json_is_object(document))
-        return lab_fail(why, "%s: a JSON object is wanted", device->from);
-    json_t *limits = json_object_get(document, "limits");
-    json_t *rates = json_object_get(document, "rates");
-    const char *schema = json_string_value(json_object_get(document, "schema"));
-    const char *name = json_string_value(json_object_get(document, "name"));
-    if (!schema || strcmp(schema, "attest-device-1") != 0)
-        return lab_fail(why, "%s: schema: \"attest-device-1\" is wanted", device->from);
-    if (!name || !*name || strlen(name) >= sizeof device->limits.name)
-        return lab_fail(why, "%s: name: text of 1 to %zu bytes is wanted", device->from,
-                        sizeof device->limits.name - 1);
-    if (!check_keys(device, "the document", document, top_name, 4, why) ||
-        !check_keys(device, "limits", limits, limit_name, LIMIT_COUNT, why) ||
-        !check_keys(device, "rates", rates, rate_name, LAB_RATE_COUNT, why))
+static bool read_document(lab_device *device, json_t *value, lab_message *why) {
+    const lab_node document = lab_node_root(device->from, value);
+    const lab_node limits = lab_node_member(&document, "limits"),
+                   rates = lab_node_member(&document, "rates"),
+                   name = lab_node_member(&document, "name");
+    char *to = device->limits.name;
+    if (!lab_node_is_object(&document, why) ||
+        !lab_node_expect(&document, "schema", "attest-device-1", why) ||
+        !lab_node_copy(&document, "name", to, sizeof device->limits.name, why) ||
+        !(*to || lab_node_fail(&name, "is empty", why)) ||
+        !check_keys(&document, top_name, 4, why) ||
+        !check_keys(&limits, limit_name, LIMIT_COUNT, why) ||
+        !check_keys(&rates, rate_name, LAB_RATE_COUNT, why))
         return false;
-    snprintf(device->limits.name, sizeof device->limits.name, "%s", name);
     for (int i = 0; i < LIMIT_COUNT; i++)
-        if (!read_limit(device, &limit_fields[i], limits, why))
+        if (!read_limit(device, &limit_fields[i], &limits, why))
             return false;
     for (int i = 0; i < LAB_RATE_COUNT; i++)
-        if (!read_rate(device, i, rates, why))
+        if (!read_rate(device, i, &rates, why))
             return false;
     const att_cuda_limits *l = &device->limits;
     if (l->shared_per_block + l->shared_reserved > l->shared_per_sm)
@@ -199,12 +194,8 @@ static bool read_document(lab_device *device, json_t *document, lab_message *why
 }
 
 static bool read_stream(lab_device *device, FILE *file, lab_message *why) {
-    json_error_t error;
-    json_t *document = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    if (!document)
-        return lab_fail(why, "%s:%d: %s", device->from, error.line, error.text);
-    lab_json_clean(document);
-    const bool good = read_document(device, document, why);
+    json_t *document = lab_json_read(file, device->from, why);
+    const bool good = document && read_document(device, document, why);
     json_decref(document);
     return good;
 }

@@ -58,18 +58,50 @@ static json_t *tile_object(const lab_tile *tile) {
     return object;
 }
 
+static json_t *number_or_null(bool known, double value) {
+    return known ? json_real(value) : json_null();
+}
+
+static json_t *kernel_object(const lab_plan_kernel *k) {
+    const att_cuda_kernel *row = k->row->cuda;
+    json_t *object =
+        json_pack("{s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I}", "kernel", k->row->id,
+                  "chosen", k->chosen, "m", row->tile_m, "n", row->tile_n, "stages",
+                  row->stages, "warps", row->warps, "d_qk", row->d_qk, "d_v", row->d_v,
+                  "threads", (int)k->threads, "shared_bytes", (json_int_t)k->shared);
+    json_object_update_new(
+        object, json_pack("{s:f, s:b, s:s}", "tiles", k->tiles, "cluster", k->cluster, "model",
+                          lab_time_model_name(k->model)));
+    json_object_set_new(object, "splits",
+                        k->splits > 0 ? json_integer(k->splits) : json_null());
+    json_object_set_new(object, "blocks", number_or_null(k->splits > 0, k->blocks));
+    json_object_set_new(object, "rounds", number_or_null(k->splits > 0, k->rounds));
+    json_object_set_new(object, "predicted_seconds",
+                        number_or_null(k->model != LAB_TIME_NONE, k->seconds));
+    return object;
+}
+
+static json_t *chosen_object(const lab_plan_result *result) {
+    const lab_plan_kernel *k = result->chosen;
+    return json_pack("{s:s?, s:s, s:i, s:I, s:s, s:o, s:o}", "kernel", k ? k->row->id : NULL,
+                     "refusal", result->refusal, "threads", k ? (int)k->threads : 0,
+                     "shared_bytes", (json_int_t)(k ? k->shared : 0), "model",
+                     lab_time_model_name(k ? k->model : LAB_TIME_NONE), "predicted_seconds",
+                     number_or_null(k && k->model != LAB_TIME_NONE, k ? k->seconds : 0.0),
+                     "tile",
+                     result->chosen_tile ? tile_object(result->chosen_tile) : json_null());
+}
+
 json_t *lab_plan_object(const lab_plan_result *result, const lab_spec *spec) {
-    json_t *tiles = json_array();
+    json_t *tiles = json_array(), *kernels = json_array();
     for (size_t i = 0; i < result->tile_count; i++)
         json_array_append_new(tiles, tile_object(&result->tiles[i]));
-    json_t *chosen = json_pack(
-        "{s:s?, s:s, s:i, s:I, s:o}", "kernel", result->chosen, "refusal", result->refusal,
-        "threads", result->chosen_threads, "shared_bytes", (json_int_t)result->chosen_shared,
-        "tile", result->chosen_tile ? tile_object(result->chosen_tile) : json_null());
-    return json_pack("{s:o, s:{s:f, s:f, s:f}, s:o, s:o, s:o, s:o}", "problem",
+    for (size_t i = 0; i < result->kernel_count; i++)
+        json_array_append_new(kernels, kernel_object(&result->kernels[i]));
+    return json_pack("{s:o, s:{s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o}", "problem",
                      lab_json_problem(spec), "work", "flops", result->work.flops, "bytes",
                      result->work.bytes, "exponentials", result->work.pairs, "floor",
                      floor_object(&result->floor), "reach",
                      result->has_reach ? floor_object(&result->reach) : json_null(), "chosen",
-                     chosen, "tiles", tiles);
+                     chosen_object(result), "kernels", kernels, "tiles", tiles);
 }

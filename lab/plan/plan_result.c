@@ -78,12 +78,6 @@ static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_
             result->chosen_tile = &result->tiles[i];
 }
 
-static void take_choice(lab_plan_result *result, const att_kernel_row *row) {
-    result->chosen = row->id;
-    result->chosen_threads = (int)att_cuda_kernel_threads(row->cuda);
-    result->chosen_shared = att_cuda_kernel_shared(row->cuda);
-}
-
 bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
                    const char *kernel, lab_message *why) {
     const att_problem *p = &spec->problem;
@@ -95,8 +89,9 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
     if (att_problem_check(p, &extents) != ATT_OK)
         return lab_fail(why, "%s", att_last_error()->text);
     result->tiles = calloc(LAB_TILE_GRID + att_registry_count(), sizeof *result->tiles);
-    if (!result->tiles)
-        return lab_fail(why, "no memory for the tiles");
+    result->kernels = calloc(att_registry_count(), sizeof *result->kernels);
+    if (!result->tiles || !result->kernels)
+        return lab_fail(why, "no memory for tiles and kernels");
     att_limits limits = {
         .device = ATT_DEVICE_CUDA, .gpu = &device->limits, .allow_unattested = true};
     snprintf(limits.kernel, sizeof limits.kernel, "%s", kernel ? kernel : "");
@@ -104,19 +99,22 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
     lab_floor_of(&result->floor, &result->work, p->dtype, device);
     result->has_reach = lab_reach_of(&result->reach, &result->work, p->dtype, device);
     const att_kernel_row *row;
-    if (att_select(&row, &limits, &att_operation_attention, p) == ATT_OK)
-        take_choice(result, row);
-    else
+    if (att_select(&row, &limits, &att_operation_attention, p) == ATT_OK) {
+        result->kernel_count =
+            lab_plan_list_kernels(result->kernels, row, &limits, spec, &result->work,
+                                  lab_floor_seconds(&result->floor), device);
+        result->chosen = &result->kernels[0];
+    } else {
         snprintf(result->refusal, sizeof result->refusal, "%s", att_last_error()->text);
-    /* Tensor cores would round float32. */
-    if (p->dtype != ATT_F32 && result->work.pairs > 0.0 && p->d_qk <= LAB_TILE_D_MAX &&
-        p->d_v <= LAB_TILE_D_MAX)
-        list_tiles(result, spec, device, &limits, result->chosen ? row : NULL);
+    }
+    if (lab_tiles_model(spec, &result->work))
+        list_tiles(result, spec, device, &limits, row);
     return true;
 }
 
 void lab_plan_free(lab_plan_result *result) {
     free(result->tiles);
+    free(result->kernels);
     *result = (lab_plan_result){.chosen = NULL};
 }
 

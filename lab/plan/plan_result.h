@@ -6,6 +6,7 @@
 
 #include "lab/plan/plan_device.h"
 #include "lab/plan/plan_floor.h"
+#include "lab/plan/plan_kernels.h"
 #include "lab/plan/plan_tiles.h"
 #include "lab/problem/spec.h"
 
@@ -17,11 +18,10 @@ typedef struct lab_plan_result {
     lab_tile *tiles; /* those that fit, the fastest first; then the others */
     size_t tile_count, fitting;
 
-    const char
-        *chosen; /* id of the kernel that the library would run, or NULL: `refusal` says why */
-    int chosen_threads;          /* a block, as the next */
-    uint32_t chosen_shared;      /* dynamic bytes */
-    const lab_tile *chosen_tile; /* NULL where the kernel has no tile of this model */
+    lab_plan_kernel *kernels; /* that serve it, the chosen one first */
+    size_t kernel_count;
+    const lab_plan_kernel *chosen; /* by the library, or NULL: `refusal` says why */
+    const lab_tile *chosen_tile;   /* NULL where the kernel has no tile of plan_tiles.h */
     char refusal[sizeof((att_error *)0)->text];
 } lab_plan_result;
 

@@ -133,7 +133,8 @@ static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, int
 
 static cut cut_problem(const lab_tile *tile, const lab_spec *spec) {
     const att_problem *p = &spec->problem;
-    cut c = {.packed = p->heads_q > p->heads_kv && p->seq_q < tile->m};
+    /* The kernels that there are do not pack. */
+    cut c = {.packed = !tile->id && p->heads_q > p->heads_kv && p->seq_q < tile->m};
     if (!lab_spec_varies(spec)) {
         add_sequence(&c, tile, p, p->seq_q, p->seq_k, (double)p->batch);
         return c;

@@ -1,11 +1,10 @@
 /* profile_json.c: profiles as documents. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lab/base/json.h"
-#include "lab/base/json_clean.h"
+#include "lab/base/json_load.h"
+#include "lab/base/json_node.h"
 #include "lab/profile/profile.h"
 
 json_t *lab_profile_json(const lab_profile *profile) {
@@ -24,49 +23,51 @@ json_t *lab_profile_json(const lab_profile *profile) {
     return array;
 }
 
-static bool read_launch(lab_profiled *p, const json_t *object, const char *path,
-                        lab_message *why) {
-    const char *kernel = json_string_value(json_object_get(object, "kernel"));
-    const json_t *metrics = json_object_get(object, "metrics");
-    if (!kernel || !json_is_object(metrics))
-        return lab_fail(why, "%s: launches: one has no kernel or no metrics", path);
-    p->launch = (int)json_integer_value(json_object_get(object, "launch"));
-    snprintf(p->kernel, sizeof p->kernel, "%s", kernel);
+static bool read_launch(lab_profiled *p, const lab_node *launch, lab_message *why) {
+    const lab_node metrics = lab_node_member(launch, "metrics");
+    json_int_t number = 0;
+    if (!lab_node_is_object(launch, why) ||
+        !lab_node_copy(launch, "kernel", p->kernel, sizeof p->kernel, why) ||
+        !lab_node_count_maybe(launch, "launch", &number, why) ||
+        !lab_node_is_object(&metrics, why))
+        return false;
+    p->launch = (int)number;
     for (int m = 0; m < LAB_METRICS; m++) {
-        const json_t *value = json_object_get(metrics, lab_metric_rows[m].key);
-        p->values[m] = json_is_number(value) ? json_number_value(value) : (double)NAN;
+        p->values[m] = (double)NAN; /* null: not measured */
+        if (!lab_node_number_maybe(&metrics, lab_metric_rows[m].key, &p->values[m], why))
+            return false;
     }
     return true;
 }
 
-static bool read_document(lab_profile *profile, const json_t *document, const char *path,
-                          lab_message *why) {
-    const char *schema = json_string_value(json_object_get(document, "schema"));
-    const json_t *launches = json_object_get(document, "launches");
-    const size_t count = json_array_size(launches);
-    if (!schema || strcmp(schema, "attest-profile-1") != 0)
-        return lab_fail(why, "%s: schema: is not that of attest profile --json", path);
+static bool read_document(lab_profile *profile, const lab_node *document, lab_message *why) {
+    const lab_node launches = lab_node_member(document, "launches");
+    const size_t count = json_array_size(launches.value);
+    if (!lab_node_is_object(document, why) ||
+        !lab_node_expect(document, "schema", "attest-profile-1", why) ||
+        !lab_node_is_array(&launches, why))
+        return false;
     if (count == 0)
-        return lab_fail(why, "%s: launches: there is none", path);
+        return lab_node_fail(&launches, "there is none", why);
     profile->list = calloc(count, sizeof *profile->list);
     if (!profile->list)
-        return lab_fail(why, "%s: no memory", path);
-    for (; profile->count < count; profile->count++)
-        if (!read_launch(&profile->list[profile->count],
-                         json_array_get(launches, profile->count), path, why))
+        return lab_fail(why, "%s: no memory", document->file);
+    for (; profile->count < count; profile->count++) {
+        const lab_node launch = lab_node_element(&launches, profile->count);
+        if (!read_launch(&profile->list[profile->count], &launch, why))
             return false;
+    }
     return true;
 }
 
 bool lab_profile_read_json(lab_profile *profile, const char *path, lab_message *why) {
-    json_error_t error;
     *profile = (lab_profile){.count = 0};
-    json_t *document = json_load_file(path, 0, &error);
-    if (!document)
-        return lab_fail(why, "%s:%d: %s", path, error.line, error.text);
-    lab_json_clean(document);
-    const bool ok = read_document(profile, document, path, why);
-    json_decref(document);
+    json_t *value = lab_json_load(path, why);
+    if (!value)
+        return false;
+    const lab_node document = lab_node_root(path, value);
+    const bool ok = read_document(profile, &document, why);
+    json_decref(value);
     if (!ok)
         lab_profile_free(profile);
     return ok;

@@ -41,9 +41,9 @@ static bool read_saboteur(lab_report *report, size_t file, const lab_node *node,
         !lab_node_text(node, "outcome", &s->outcome, why) ||
         !lab_node_text_maybe(node, "deed", &s->deed, why) ||
         !lab_node_text_maybe(node, "stage", &s->stage, why) ||
-        !lab_node_text_maybe(node, "check", &s->check, why))
+        !lab_node_text_maybe(node, "check", &s->check, why) ||
+        !lab_node_flag_maybe(node, "honest", &s->honest, why))
         return false;
-    s->honest = json_is_true(json_object_get(node->value, "honest"));
     report->saboteur_count++;
     return true;
 }

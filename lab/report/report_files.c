@@ -1,19 +1,17 @@
 /* report_files.c: the files of a report found, read, told apart and put in order. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/sha256.h"
-#include "lab/base/json_clean.h"
+#include "lab/base/json_load.h"
 #include "lab/report/report_model.h"
 
-/* A file of results is a few MiB at most; a folder of them a few levels deep. */
-enum { FILE_BYTES_MOST = 1 << 28, DEPTH_MOST = 16 };
+/* A folder of results is a few levels deep. */
+enum { DEPTH_MOST = 16 };
 
 static const char statement_type[] = "https://in-toto.io/Statement/v1";
 
@@ -38,32 +36,16 @@ static bool system_failed(const char *path, lab_message *why) {
     return lab_fail(why, "%s: %s", path, strerror(errno));
 }
 
-/* The bytes of a regular file; *out is allocated. */
+/* The bytes of a regular file; *out is allocated. A pipe must not hang it. */
 static bool read_bytes(const char *path, char **out, size_t *length, lab_message *why) {
     struct stat info;
     *out = NULL;
     *length = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang it */
-    if (fd < 0)
+    if (stat(path, &info) != 0)
         return system_failed(path, why);
-    bool ok = fstat(fd, &info) == 0 || system_failed(path, why);
-    if (ok && !S_ISREG(info.st_mode))
-        ok = lab_fail(why, "%s: is neither a file nor a folder", path);
-    if (ok && info.st_size > FILE_BYTES_MOST)
-        ok = lab_fail(why, "%s: is larger than %d MiB", path, FILE_BYTES_MOST >> 20);
-    if (ok) {
-        *out = malloc((size_t)info.st_size + 1);
-        ok = *out || lab_fail(why, "%s: no memory to read it", path);
-    }
-    while (ok && *length < (size_t)info.st_size) {
-        const ssize_t got = read(fd, *out + *length, (size_t)info.st_size - *length);
-        ok = got >= 0 || system_failed(path, why);
-        if (got <= 0)
-            break;
-        *length += (size_t)got;
-    }
-    close(fd);
-    return ok;
+    if (!S_ISREG(info.st_mode))
+        return lab_fail(why, "%s: is neither a file nor a folder", path);
+    return lab_json_bytes(path, out, length, why);
 }
 
 /* What the document is. In a folder (`among_others`) another document of attest is passed over. */
@@ -92,6 +74,14 @@ static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why
            lab_fail(why, "%s: schema: a report cannot show '%.60s'", file->name, file->schema);
 }
 
+/* Bytes a second that a copy moved in the run, wherever the harness has put them. */
+static bool read_copy_rate(lab_report_file *file, const lab_node *document, lab_message *why) {
+    const lab_node device = lab_node_member(document, "device");
+    return (!json_is_object(device.value) ||
+            lab_node_number_maybe(&device, "copy_bytes", &file->copy_bytes, why)) &&
+           lab_node_number_maybe(document, "copy_bytes", &file->copy_bytes, why);
+}
+
 static bool read_head(lab_report_file *file, lab_message *why) {
     const lab_node document = lab_node_root(file->name, file->document);
     const lab_node predicate = lab_node_member(&document, "predicate");
@@ -99,7 +89,8 @@ static bool read_head(lab_report_file *file, lab_message *why) {
     file->version = file->date = file->device = file->kernel = "";
     return lab_node_text_maybe(&root, "attest", &file->version, why) &&
            lab_node_text_maybe(&root, "made", &file->date, why) &&
-           lab_node_number_maybe(&root, "device_seconds", &file->device_seconds, why);
+           lab_node_number_maybe(&root, "device_seconds", &file->device_seconds, why) &&
+           read_copy_rate(file, &document, why);
 }
 
 static bool add_file(lab_report *report, const char *path, const char *name, bool among_others,
@@ -117,13 +108,11 @@ static bool add_file(lab_report *report, const char *path, const char *name, boo
         free(bytes);
         return false;
     }
-    json_error_t error;
     att_sha256_of(bytes, length, file->digest);
-    file->document = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &error);
+    file->document = lab_json_parse(bytes, length, path, why);
     free(bytes);
     if (!file->document)
-        return lab_fail(why, "%s: line %d: %s", path, error.line, error.text);
-    lab_json_clean(file->document);
+        return false;
     report->file_count++;
     return tell_kind(file, among_others, why) && read_head(file, why);
 }

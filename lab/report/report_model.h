@@ -51,6 +51,7 @@ typedef struct lab_report_file {
     lab_report_fact facts[LAB_REPORT_FACTS];
     size_t fact_count;
     double device_seconds; /* as recorded; 0: not recorded */
+    double copy_bytes;     /* a second, of a copy in the same run; 0: not measured */
     double timed_seconds;  /* samples times the calls in each */
     lab_results bench;     /* of LAB_REPORT_BENCH */
     const char *kernel; /* of LAB_REPORT_STATEMENT, as the next: the kernel that it is about */

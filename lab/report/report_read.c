@@ -57,15 +57,26 @@ static bool read_machine(lab_report *report, lab_report_file *file, lab_message 
     return true;
 }
 
-/* Least and most of the numbers that stand in an array of every result: clocks, power, temperature. */
-static void read_sensor(lab_report *report, lab_report_file *file, const char *field,
-                        const char *name, const char *unit) {
+/* Least and most of the numbers that stand in an array of every result: clocks, power, temperature. A sensor that is silent gives
+ * null, or 0. */
+static bool read_sensor(lab_report *report, lab_report_file *file, const char *field,
+                        const char *name, const char *unit, lab_message *why) {
+    const lab_node root = lab_node_root(file->name, file->document);
+    const lab_node results = lab_node_member(&root, "results");
     double low = 0.0, high = 0.0;
     bool any = false;
     for (size_t i = 0; i < file->bench.count; i++) {
-        const json_t *values = json_object_get(file->bench.results[i].object, field);
-        for (size_t k = 0; k < json_array_size(values); k++) {
-            const double value = json_number_value(json_array_get(values, k));
+        const lab_node result = lab_node_element(&results, i);
+        const lab_node values = lab_node_member(&result, field);
+        if (values.value && !json_is_null(values.value) && !lab_node_is_array(&values, why))
+            return false;
+        for (size_t k = 0; k < json_array_size(values.value); k++) {
+            const json_t *number = json_array_get(values.value, k);
+            const double value = json_number_value(number);
+            if (!json_is_number(number) && !json_is_null(number)) {
+                const lab_node element = lab_node_element(&values, k);
+                return lab_node_fail(&element, "a number is wanted", why);
+            }
             if (!(value > 0.0 && value < 1e9))
                 continue;
             low = !any || value < low ? value : low;
@@ -76,19 +87,27 @@ static void read_sensor(lab_report *report, lab_report_file *file, const char *f
     if (any)
         lab_report_fact_add(file, name,
                             lab_report_text(report, "%.0f to %.0f %s", low, high, unit));
+    return true;
 }
 
-static void read_discards(lab_report *report, lab_report_file *file) {
+static bool read_discards(lab_report *report, lab_report_file *file, lab_message *why) {
+    const lab_node root = lab_node_root(file->name, file->document);
+    const lab_node results = lab_node_member(&root, "results");
     size_t kept = 0, discarded = 0;
     double outliers = 0.0, capped = 0.0;
     for (size_t i = 0; i < file->bench.count; i++) {
         const lab_result *r = &file->bench.results[i];
-        const json_t *apart = json_object_get(r->object, "outliers");
+        const lab_node result = lab_node_element(&results, i);
+        lab_node apart;
+        double below = 0.0, above = 0.0;
+        if (!lab_node_object_maybe(&result, "outliers", &apart, why) ||
+            !lab_node_number_maybe(&apart, "below", &below, why) ||
+            !lab_node_number_maybe(&apart, "above", &above, why))
+            return false;
         kept += r->samples.count;
         discarded += r->discarded < 1000000 ? r->discarded : 0;
-        outliers += json_number_value(json_object_get(apart, "below")) +
-                    json_number_value(json_object_get(apart, "above"));
-        capped += json_number_value(json_object_get(r->object, "power_capped"));
+        outliers += below + above;
+        capped += r->power_capped < 1000000 ? (double)r->power_capped : 0.0;
     }
     if (outliers > 0.0 || discarded > 0 || capped > 0.0)
         lab_report_fact_add(
@@ -97,6 +116,7 @@ static void read_discards(lab_report *report, lab_report_file *file) {
                             "%zu kept, %.0f of them outliers (Tukey), %.0f at the "
                             "power limit; %zu discarded",
                             kept, outliers, capped, discarded));
+    return true;
 }
 
 static bool read_result(lab_report *report, size_t file, const lab_node *place,
@@ -135,12 +155,12 @@ static bool read_result(lab_report *report, size_t file, const lab_node *place,
 
 bool lab_report_read_bench(lab_report *report, size_t file, lab_message *why) {
     lab_report_file *f = &report->files[file];
-    if (!lab_results_of(&f->bench, f->document, f->name, why) || !read_machine(report, f, why))
+    if (!lab_results_of(&f->bench, f->document, f->name, why) ||
+        !read_machine(report, f, why) || !read_discards(report, f, why) ||
+        !read_sensor(report, f, "clocks_mhz", "clocks seen", "MHz", why) ||
+        !read_sensor(report, f, "power_w", "power seen", "W", why) ||
+        !read_sensor(report, f, "temperature_c", "temperature seen", "°C", why))
         return false;
-    read_discards(report, f);
-    read_sensor(report, f, "clocks_mhz", "clocks seen", "MHz");
-    read_sensor(report, f, "power_w", "power seen", "W");
-    read_sensor(report, f, "temperature_c", "temperature seen", "°C");
     const lab_node root = lab_node_root(f->name, f->document);
     const lab_node results = lab_node_member(&root, "results");
     const lab_node check = lab_node_member(&root, "self_check");
@@ -163,7 +183,8 @@ static bool read_variant(lab_report *report, const lab_node *place, lab_report_v
         !lab_node_text(place, "kind", &v->kind, why) ||
         !lab_node_text_maybe(place, "outcome", &v->outcome, why))
         return false;
-    if (json_array_size(json_object_get(place->value, "samples_ns")) == 0)
+    const lab_node samples = lab_node_member(place, "samples_ns");
+    if (json_array_size(samples.value) == 0)
         return true; /* a variant that failed has no times */
     return lab_report_samples(report, place, "samples_ns", &v->samples, why) &&
            lab_summarise_samples(&v->ns, &v->samples, 0, why);
@@ -270,8 +291,10 @@ bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why
         !lab_node_text_maybe(&predicate, "kernel", &f->kernel, why) ||
         !lab_report_read_device(f, &predicate, why) || !lab_node_is_array(&subjects, why))
         return false;
-    f->verified = json_array_size(json_object_get(predicate.value, "verified"));
-    f->timed = json_array_size(json_object_get(predicate.value, "timed"));
+    const lab_node verified = lab_node_member(&predicate, "verified"),
+                   timed = lab_node_member(&predicate, "timed");
+    f->verified = json_array_size(verified.value);
+    f->timed = json_array_size(timed.value);
     for (size_t i = 0; i < json_array_size(subjects.value); i++) {
         const lab_node subject = lab_node_element(&subjects, i);
         const lab_node digest = lab_node_member(&subject, "digest");

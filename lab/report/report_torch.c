@@ -152,9 +152,10 @@ static bool cpu_problem(lab_report *report, const lab_node *row, const char **li
         }
     }
     const char *dtype = "";
-    if (!lab_node_text(row, "dtype", &dtype, why))
+    bool causal = false;
+    if (!lab_node_text(row, "dtype", &dtype, why) ||
+        !lab_node_flag_maybe(row, "causal", &causal, why))
         return false;
-    const bool causal = json_is_true(json_object_get(row->value, "causal"));
     *line = lab_report_text(report, "b%.0fh%.0fhkv%.0fs%.0fsk%.0fd%.0f,%s%s", sizes[0],
                             sizes[1], sizes[2], sizes[3], sizes[4], sizes[5],
                             strcmp(dtype, "f16") == 0 ? "fp16" : dtype,

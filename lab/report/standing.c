@@ -117,20 +117,12 @@ static bool least(lab_standing *j, lab_report *report, const char *text, double 
 
 /* ---------------------------------------------------------------------------- flash */
 
-/* Bytes a second that a copy moved in the run; 0: not measured. */
-static double copy_rate(const lab_report_file *file) {
-    const double rate = json_number_value(json_object_get(file->document, "copy_bytes"));
-    return rate > 0.0 ? rate
-                      : json_number_value(json_object_get(
-                            json_object_get(file->document, "device"), "copy_bytes"));
-}
-
 /* The least share of the copy rate that decoding reaches where there is much to read; 0 where nothing is known. */
 static double least_share(const lab_standing *j, const lab_report_timing **at) {
     double share = 0.0;
     for (size_t i = 0; i < j->report->timing_count; i++) {
         const lab_report_timing *t = &j->report->timings[i];
-        const double rate = copy_rate(&j->report->files[t->file]);
+        const double rate = j->report->files[t->file].copy_bytes;
         lab_spec spec;
         lab_message ignored;
         if (!t->ours || t->samples.count == 0 || !lab_standing_counts(j, t) || !(rate > 0.0) ||

@@ -21,7 +21,7 @@ static void shares_of(const lab_report *r, const lab_report_timing *t, char *buf
     size_t used = 0;
     snprintf(threads, sizeof threads, "%d", t->threads);
     const json_t *peaks = json_object_get(json_object_get(document, "peaks"), threads);
-    const double copy = json_number_value(json_object_get(document, "copy_bytes"));
+    const double copy = r->files[t->file].copy_bytes;
     *buf = '\0';
     for (size_t i = 0; peaks && i < sizeof rates / sizeof rates[0]; i++) {
         const double rate = json_number_value(json_object_get(peaks, rates[i].field));

@@ -8,7 +8,8 @@
 
 #include "lab/base/atomic_file.h"
 #include "lab/base/json.h"
-#include "lab/base/json_clean.h"
+#include "lab/base/json_load.h"
+#include "lab/base/json_node.h"
 #include "lab/problem/problem_json.h"
 #include "lab/tune/tune.h"
 #include "lab/verify/verify_json.h"
@@ -72,58 +73,75 @@ bool lab_tune_state_write(const lab_tuning *t, lab_message *why) {
     return ok;
 }
 
-/* The i-th trial. False names what of it is wrong. */
-static bool read_trial(lab_trial *out, const lab_tuning *t, const json_t *object,
-                       const char **field) {
-    *out = (lab_trial){.cost = INFINITY};
-    lab_variant *v = &out->variant;
-    json_t *off = json_object_get(object, "off");
-    const char *outcome = json_string_value(json_object_get(object, "outcome"));
-    const json_t *cost = json_object_get(object, "cost");
-    *field = "tile";
-    if (json_unpack(json_object_get(object, "tile"), "[i,i,i,i!]", &v->m, &v->n, &v->stages,
-                    &v->warps) != 0)
+/* Switches that are off, by their names. */
+static bool read_off(uint32_t *out, const lab_base *base, const lab_node *trial,
+                     lab_message *why) {
+    const lab_node off = lab_node_member(trial, "off");
+    if (!lab_node_is_array(&off, why))
         return false;
-    *field = "off";
-    for (size_t i = 0; i < json_array_size(off); i++) {
-        const char *name = json_string_value(json_array_get(off, i));
+    for (size_t i = 0; i < json_array_size(off.value); i++) {
+        const lab_node element = lab_node_element(&off, i);
+        const char *name = json_string_value(element.value);
         size_t at = 0;
-        while (name && at < t->base.switch_count && strcmp(name, t->base.switches[at]) != 0)
+        while (name && at < base->switch_count && strcmp(name, base->switches[at]) != 0)
             at++;
-        if (!name || at == t->base.switch_count)
-            return false;
-        v->off |= 1u << at;
+        if (!name || at == base->switch_count)
+            return lab_node_fail(&element, "is no switch of the kernel", why);
+        *out |= 1u << at;
     }
-    *field = "outcome";
-    int kind = 0;
-    while (outcome && kind < 3 && strcmp(outcome, outcomes[kind]) != 0)
-        kind++;
-    if (!outcome || kind == 3)
-        return false;
-    out->outcome = (lab_outcome)kind;
-    *field = "cost";
-    if (json_is_number(cost))
-        out->cost = json_number_value(cost);
-    out->ns = json_number_value(json_object_get(object, "median_ns"));
-    out->base_ns = json_number_value(json_object_get(object, "shipped_ns"));
-    const char *message = json_string_value(json_object_get(object, "message"));
-    snprintf(out->message, sizeof out->message, "%s", message ? message : "");
-    return json_is_null(cost) || out->cost > 0.0;
+    return true;
 }
 
-static bool check_identity(const lab_tuning *t, json_t *document, lab_message *why) {
+static bool read_outcome(lab_outcome *out, const lab_node *trial, lab_message *why) {
+    const lab_node at = lab_node_member(trial, "outcome");
+    const char *text = NULL;
+    if (!lab_node_text(trial, "outcome", &text, why))
+        return false;
+    for (int i = 0; i < (int)(sizeof outcomes / sizeof outcomes[0]); i++)
+        if (strcmp(text, outcomes[i]) == 0) {
+            *out = (lab_outcome)i;
+            return true;
+        }
+    return lab_node_fail(&at, "pass, fail or refused is wanted", why);
+}
+
+static bool read_trial(lab_trial *out, const lab_tuning *t, const lab_node *trial,
+                       lab_message *why) {
+    *out = (lab_trial){.cost = INFINITY};
+    lab_variant *v = &out->variant;
+    const lab_node tile = lab_node_member(trial, "tile"), cost = lab_node_member(trial, "cost");
+    const char *message = "";
+    if (!lab_node_is_object(trial, why))
+        return false;
+    if (json_unpack(tile.value, "[i,i,i,i!]", &v->m, &v->n, &v->stages, &v->warps) != 0)
+        return lab_node_fail(&tile, "four whole numbers are wanted", why);
+    if (!cost.value)
+        return lab_node_fail(&cost, "is missing", why);
+    if (!read_off(&v->off, &t->base, trial, why) || !read_outcome(&out->outcome, trial, why) ||
+        !lab_node_number_maybe(trial, "cost", &out->cost, why) ||
+        !lab_node_number_maybe(trial, "median_ns", &out->ns, why) ||
+        !lab_node_number_maybe(trial, "shipped_ns", &out->base_ns, why) ||
+        !lab_node_text_maybe(trial, "message", &message, why))
+        return false;
+    snprintf(out->message, sizeof out->message, "%s", message);
+    return out->cost > 0.0 || lab_node_fail(&cost, "a number above 0 is wanted", why);
+}
+
+static bool check_identity(const lab_tuning *t, const lab_node *document, lab_message *why) {
+    const lab_node then = lab_node_member(document, "search");
+    if (!lab_node_is_object(&then, why))
+        return false;
     json_t *now = identity_object(t);
-    const json_t *then = json_object_get(document, "search");
     const char *key;
     json_t *value;
     bool ok = true;
     json_object_foreach(now, key, value) {
-        const json_t *other = json_object_get(then, key);
-        if (ok && !json_equal(value, other)) {
+        const lab_node other = lab_node_member(&then, key);
+        if (ok && !json_equal(value, other.value)) {
             char *a = json_dumps(value, JSON_ENCODE_ANY),
-                 *b = other ? json_dumps(other, JSON_ENCODE_ANY) : NULL;
-            ok = lab_fail(why, "%s: search.%s is %.150s, but this search's is %.150s",
-                          t->options.state, key, b ? b : "not there", a ? a : "?");
+                 *b = other.value ? json_dumps(other.value, JSON_ENCODE_ANY) : NULL;
+            ok = lab_fail(why, "%s: %s: is %.150s, but this search's is %.150s", other.file,
+                          other.path, b ? b : "not there", a ? a : "?");
             free(a);
             free(b);
         }
@@ -132,19 +150,20 @@ static bool check_identity(const lab_tuning *t, json_t *document, lab_message *w
     return ok;
 }
 
-static bool read_trials(lab_tuning *t, json_t *document, lab_message *why) {
-    json_t *array = json_object_get(document, "trials");
-    const size_t count = json_array_size(array);
+static bool read_trials(lab_tuning *t, const lab_node *document, lab_message *why) {
+    const lab_node trials = lab_node_member(document, "trials");
+    const size_t count = json_array_size(trials.value);
+    if (!lab_node_is_array(&trials, why))
+        return false;
     t->trials = calloc(count ? count : 1, sizeof *t->trials);
     if (!t->trials)
         return lab_fail(why, "no memory for %zu trials", count);
     t->trial_room = count ? count : 1;
     for (; t->trial_count < count; t->trial_count++) {
-        const char *field;
+        const lab_node node = lab_node_element(&trials, t->trial_count);
         lab_trial *trial = &t->trials[t->trial_count];
-        if (!read_trial(trial, t, json_array_get(array, t->trial_count), &field))
-            return lab_fail(why, "%s: trials[%zu].%s is not what attest tune writes",
-                            t->options.state, t->trial_count, field);
+        if (!read_trial(trial, t, &node, why))
+            return false;
         t->wrong += trial->outcome == LAB_FAIL;
     }
     t->resumed = count;
@@ -154,16 +173,14 @@ static bool read_trials(lab_tuning *t, json_t *document, lab_message *why) {
 bool lab_tune_state_read(lab_tuning *t, lab_message *why) {
     if (access(t->options.state, F_OK) != 0 && errno == ENOENT)
         return true;
-    json_error_t error;
-    json_t *document = json_load_file(t->options.state, JSON_REJECT_DUPLICATES, &error);
-    if (!document)
-        return lab_fail(why, "%s:%d: %s", t->options.state, error.line, error.text);
-    lab_json_clean(document);
-    const char *name = json_string_value(json_object_get(document, "schema"));
-    bool ok = (name && strcmp(name, schema) == 0) ||
-              lab_fail(why, "%s: schema is not %s", t->options.state, schema);
-    ok = ok && check_identity(t, document, why) && read_trials(t, document, why);
-    json_decref(document);
+    json_t *value = lab_json_load(t->options.state, why);
+    if (!value)
+        return false;
+    const lab_node document = lab_node_root(t->options.state, value);
+    const bool ok = lab_node_is_object(&document, why) &&
+                    lab_node_expect(&document, "schema", schema, why) &&
+                    check_identity(t, &document, why) && read_trials(t, &document, why);
+    json_decref(value);
     return ok;
 }
 

@@ -97,7 +97,7 @@ expect 'compare: kernels on purpose' 0 out='-> other ' -- compare first other_ke
 expect 'compare: unlike modes' 2 err='mode is "warm" in A and "cold" in B' -- compare warm.json cold.json
 expect 'compare: devices' 2 err='--allow device' -- compare first other_device.json
 expect 'compare: one file' 2 err='two result files are wanted' -- compare first
-expect 'compare: not a result' 2 err='schema is' -- compare first compare.json
+expect 'compare: not a result' 2 err='schema: is' -- compare first compare.json
 expect 'compare: an unknown field' 2 err="'colour' is not among" -- compare a b --allow colour
 
 # Rivals of one run are judged round by round.

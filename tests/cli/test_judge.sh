@@ -37,5 +37,5 @@ check 'raw samples are compared' bash -c 'attest compare full.json raw.json --js
 check 'the same median' json compared.json 'abs(d["comparison"]["rows"][0]["median_a_ns"] / d["comparison"]["rows"][0]["median_b_ns"] - 1) < 1e-9'
 expect 'raw samples are judged' 0 out='^b1h1s8d16,f32' -- judge raw.json --goals none
 sed 's/"samples_ns": \[[^]]*\]/"samples_ns": []/' raw.json >empty.json
-expect 'no samples' 2 err='samples_ns is missing or empty' -- judge empty.json
+expect 'no samples' 2 err='results\[0\].samples_ns: at least one sample is wanted' -- judge empty.json
 finish

@@ -17,6 +17,20 @@ check 'each fits, or names the limit' json l4.json \
 check 'no tile that fits exceeds 99 KiB' json l4.json 'all(t["shared_bytes"] <= 101376 for t in d["results"][0]["tiles"] if t["fits"])'
 check 'every rate has a source' json h200.json 'all(r["source"] for r in d["device"]["rates"].values())'
 check 'measured rates give a reach' json h200.json 'd["results"][0]["reach"]["seconds"] >= d["results"][0]["floor"]["seconds"]'
+check 'the kernels that serve are listed, the chosen one first' json h200.json \
+    'd["results"][0]["kernels"][0]["chosen"] and d["results"][0]["kernels"][0]["kernel"] == d["results"][0]["chosen"]["kernel"]'
+check 'of times from the selector none is sooner than the chosen one' json h200.json \
+    'min(k["predicted_seconds"] for k in d["results"][0]["kernels"] if k["model"] == "selector") == d["results"][0]["chosen"]["predicted_seconds"]'
+check 'a kernel without a time has none' json h200.json \
+    'all((k["predicted_seconds"] is None) == (k["model"] == "none") for k in d["results"][0]["kernels"])'
+check 'the chosen tile of fwd_sm80 and the kernel agree' json l4.json \
+    'd["results"][0]["chosen"]["tile"]["predicted_seconds"] == d["results"][0]["chosen"]["predicted_seconds"]'
+expect 'Hopper: kernels, not tiles' 0 out='^fwd_sm90_f16_d128_m192n80s3 +m192n80s3w16 .* selector +<- chosen' -- plan b4h16s4096d128,causal --device h200
+check 'the tiles of fwd_sm80 are left out' test "$(grep -c 'limited by' .out)" -eq 0
+expect 'Hopper: with --all the tiles too' 0 out='^m128n64s2w4 +98304 ' -- plan b4h16s4096d128,causal --device h200 --all
+expect 'another Hopper' 0 out='^note +the times .* fitted on an H200' -- plan b4h16s4096d128,causal --device h100
+expect 'a decode, its parts' 0 out='^decode_sm90_.* 8 in a cluster .* decode +<- chosen' -- plan b1h32hkv8s1sk8192d128,bf16 --device h200
+expect 'a kernel without a model' 0 out='^chosen +decode_sm80_.*; there is no model of its time' -- plan b1h32hkv8s1sk8192d128,bf16 --device a100
 expect 'the list is short' 0 out='--all lists them' -- plan b1h8s512d64 --device l4
 check 'and readable' test "$(wc -l <.out)" -lt 40
 expect '--all' 0 out='^no fit +m[0-9]+n[0-9]+s[0-9]w[0-9] +shared memory: [0-9]+ B, a block may have 101376' -- plan b1h8s512d64 --device l4 --all

@@ -445,14 +445,27 @@ static void test_files__that_are_no_results__are_refused_by_name(void **state) {
     const struct {
         const char *text, *complaint;
     } cases[] = {
-        {"", "x.json: line 1: "},
-        {"{'schema': ", "x.json: line 1: "},
+        {"", "x.json:1: "},
+        {"{'schema': ", "x.json:1: "},
         {"{\"schema\": \"a\", \"schema\": \"b\"}", "duplicate"},
         {"[1]", "x.json: an object is wanted"},
         {"{}", "x.json: schema: is missing"},
         {"{\"schema\": 3}", "x.json: schema: text is wanted"},
         {"{\"schema\": \"attest-nonsense-1\"}", "x.json: schema: a report cannot show"},
         {"{\"schema\": \"attest-bench-1\"}", "x.json: results"},
+        {"{\"schema\": \"attest-bench-1\", \"copy_bytes\": \"x\", \"results\": []}",
+         "x.json: copy_bytes: a number is wanted"},
+        {"{\"schema\": \"attest-bench-1\", \"results\": [{\"problem\": {\"spec\": "
+         "\"b1h1s8d8\"}, "
+         "\"clocks_mhz\": [1, \"x\"]}]}",
+         "x.json: results[0].clocks_mhz[1]: a number is wanted"},
+        {"{\"schema\": \"attest-bench-1\", \"results\": [{\"problem\": {\"spec\": "
+         "\"b1h1s8d8\"}, "
+         "\"outliers\": {\"above\": \"x\"}}]}",
+         "x.json: results[0].outliers.above: a number is wanted"},
+        {"{\"schema\": \"attest-audit-1\", \"results\": [{\"name\": \"n\", \"outcome\": \"o\", "
+         "\"honest\": 1}]}",
+         "x.json: results[0].honest: true or false is wanted"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         put_text("x.json", cases[i].text, strlen(cases[i].text));
@@ -673,7 +686,7 @@ static void test_file__nested_beyond_reason__is_refused(void **state) {
     clear_folder();
     put_text("x.json", text, DEEP);
     free(text);
-    assert_non_null(strstr(refusal("x.json"), "x.json: line 1: "));
+    assert_non_null(strstr(refusal("x.json"), "x.json:1: "));
 }
 
 int main(void) {

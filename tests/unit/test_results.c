@@ -119,16 +119,20 @@ static void test_results__a_wrong_document__is_named(void **state) {
     (void)state;
     json_t *d = document();
     json_object_set_new(d, "schema", json_string("attest-verify-1"));
-    expect_failure(d, "f: schema is \"attest-verify-1\", not attest-bench-1 or attest-bench-2");
+    expect_failure(d,
+                   "f: schema: is \"attest-verify-1\", not attest-bench-1 or attest-bench-2");
     d = document();
     json_object_set_new(d, "results", json_true());
-    expect_failure(d, "f: results is not an array");
+    expect_failure(d, "f: results: an array is wanted");
     d = document();
     json_array_set_new(json_object_get(d, "results"), 1, json_true());
-    expect_failure(d, "f: results[1]: is not an object");
+    expect_failure(d, "f: results[1]: an object is wanted");
     d = document();
     json_object_del(first_result(d), "problem");
-    expect_failure(d, "f: results[0]: problem.spec is missing");
+    expect_failure(d, "f: results[0].problem.spec: is missing");
+    d = document();
+    json_object_set_new(json_object_get(first_result(d), "problem"), "spec", json_string(""));
+    expect_failure(d, "f: results[0].problem: spec is empty");
 }
 
 static void test_results__wrong_samples__are_named(void **state) {
@@ -138,22 +142,31 @@ static void test_results__wrong_samples__are_named(void **state) {
         json_t *value;
         const char *text;
     } wrong[] = {
-        {"median_ns", json_null(), "median_ns is not a time above zero"},
-        {"samples_ns", json_array(), "samples_ns is missing or empty"},
+        {"median_ns", json_null(), "median_ns: is missing"},
+        {"samples_ns", json_array(), "samples_ns: at least one sample is wanted"},
         {"samples_ns", json_pack("[f, n, f]", 1.0, 2.0),
-         "samples_ns[1] is not a time above zero"},
+         "samples_ns[1]: a time above 0 is wanted"},
         {"samples_ns", json_pack("[f, f, f]", 1.0, 2.0, -1.0),
-         "samples_ns[2] is not a time above zero"},
-        {"process", json_pack("[i, i]", 0, 0), "process and samples_ns differ in length"},
-        {"process", json_pack("[i, i, i]", 0, 1, 0), "process is not in ascending order"},
-        {"round", json_pack("[i]", 0), "round and samples_ns differ in length"},
-        {"round", json_pack("[i, i, i]", 3, 3, 4), "round does not ascend within a process"},
+         "samples_ns[2]: a time above 0 is wanted"},
+        {"process", json_pack("[i, i]", 0, 0),
+         "process: is not an array as long as samples_ns"},
+        {"process", json_pack("[i, i, i]", 0, 1, 0), "process: is not in ascending order"},
+        {"process", json_pack("[i, f, i]", 0, 0.5, 1),
+         "process[1]: a whole number from 0 on is wanted"},
+        {"median_ns", json_string("1"), "median_ns: a number is wanted"},
+        {"verify", json_true(), "verify: an object is wanted"},
+        {"kernel", json_integer(1), "kernel: text is wanted"},
+        {"timed", json_string("yes"), "timed: true or false is wanted"},
+        {"power_capped", json_real(0.5), "power_capped: a whole number from 0 on is wanted"},
+        {"threads", json_integer(-1), "threads: a whole number from 0 on is wanted"},
+        {"round", json_pack("[i]", 0), "round: is not an array as long as samples_ns"},
+        {"round", json_pack("[i, i, i]", 3, 3, 4), "round: does not ascend within a process"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char text[128];
         json_t *d = document();
         json_object_set_new(first_result(d), wrong[i].key, wrong[i].value);
-        snprintf(text, sizeof text, "f: results[0]: %s", wrong[i].text);
+        snprintf(text, sizeof text, "f: results[0].%s", wrong[i].text);
         expect_failure(d, text);
     }
 }
@@ -164,7 +177,7 @@ static void test_results__files_that_are_none__are_named(void **state) {
     assert_false(lab_results_read(&r, "no/such/file.json", &why));
     assert_non_null(strstr(why.text, "no/such/file.json"));
     assert_false(lab_results_read(&r, "suites/seed.txt", &why));
-    assert_non_null(strstr(why.text, "suites/seed.txt: line 1: "));
+    assert_non_null(strstr(why.text, "suites/seed.txt:1: "));
     lab_results_free(&r);
 }
 

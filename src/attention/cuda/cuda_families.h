@@ -1,9 +1,13 @@
-/* cuda_families.h: the families whose tiles can be varied, for `attest plan`, `ablate` and `tune`. */
+/* cuda_families.h: the families that `attest plan`, `ablate` and `tune` ask for by name. */
 #ifndef ATT_ATTENTION_CUDA_FAMILIES_H
 #define ATT_ATTENTION_CUDA_FAMILIES_H
 
 #include "core/family.h"
 
+/* Those whose tiles can be varied. */
 extern const att_family att_family_fwd_sm80, att_family_fwd_sm90, att_family_fwd_sm90_small;
+
+/* Few rows per K/V head. */
+extern const att_family att_family_fwd_decode, att_family_fwd_decode_sm90;
 
 #endif

@@ -14,7 +14,6 @@
 #include "attention/cuda/params.h"
 
 enum {
-    SIZES = 5, /* of clusters: 1, 2, 4, 8, 16 blocks */
     PARTS_MOST = 128,
     MIN_ROWS = 16 /* rows from which a tile may be one of several of a K/V head */
 };
@@ -41,24 +40,6 @@ static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t 
     return memory > alone ? memory : alone;
 }
 
-/* The size of cluster that ends soonest; *least is when. clusters[n]: those of 2^n blocks that the GPU holds at once, a block
- * an SM. */
-static int best_cluster(const att_cuda_kernel *k, const att_problem *p, int64_t tiles,
-                        const int clusters[SIZES], double *least) {
-    int best = 0;
-    *least = INFINITY;
-    for (int n = 0; n < SIZES; n++) {
-        const int size = 1 << n;
-        const double time =
-            cost.call + stream_ns(k, p, tiles, size, (int64_t)clusters[n] * size);
-        if (clusters[n] > 0 && time < *least) {
-            *least = time;
-            best = size;
-        }
-    }
-    return best;
-}
-
 const char *att_cuda_decode_refusal(const att_cuda_kernel *kernel, const att_problem *p,
                                     const char **field) {
     const int64_t rows = p->seq_q * (p->heads_q / p->heads_kv);
@@ -75,31 +56,43 @@ static int most_parts(const att_cuda_kernel *k, const att_problem *p, int64_t ti
     return (int)att_min(PARTS_MOST, att_min(sms / tiles, steps));
 }
 
+att_cuda_decode_choice att_cuda_decode_choose(const att_cuda_kernel *kernel, int sms,
+                                              const att_problem *p, int64_t tiles,
+                                              const int clusters[ATT_CLUSTER_SIZES],
+                                              bool combines) {
+    att_cuda_decode_choice best = {.splits = 0, .ns = INFINITY};
+    for (int n = 0; n < ATT_CLUSTER_SIZES; n++) {
+        const int size = 1 << n;
+        const double ns =
+            cost.call + stream_ns(kernel, p, tiles, size, (int64_t)clusters[n] * size);
+        if (clusters[n] > 0 && ns < best.ns)
+            best = (att_cuda_decode_choice){.splits = size, .cluster = size > 1, .ns = ns};
+    }
+    const int parts = most_parts(kernel, p, tiles, sms);
+    if (!combines || parts <= 1)
+        return best;
+    const double ns = cost.call + cost.second + stream_ns(kernel, p, tiles, parts, sms);
+    return ns < best.ns ? (att_cuda_decode_choice){.splits = parts, .ns = ns} : best;
+}
+
 att_status att_cuda_decode_tiling(att_cuda_tiling *tiling, const att_cuda_kernel *kernel,
                                   const att_cuda_limits *limits, const att_problem *p,
                                   int64_t tiles, bool combines) {
-    int clusters[SIZES] = {limits->sms};
+    int clusters[ATT_CLUSTER_SIZES] = {limits->sms};
     ATT_TRY(att_cuda_function_allow_clusters(tiling->function));
     att_cuda_shape alone =
         tiling->shape; /* with so much shared memory that an SM holds one block */
     alone.shared = (uint32_t)att_max(alone.shared, limits->shared_per_sm / 2);
     ATT_TRY(att_cuda_function_allow(tiling->function, alone.shared));
-    for (int n = 1; n < SIZES; n++) {
+    for (int n = 1; n < ATT_CLUSTER_SIZES; n++) {
         alone.cluster = alone.grid[1] = 1u << n;
         ATT_TRY(att_cuda_clusters_resident(&clusters[n], tiling->function, &alone));
     }
-    double one_launch;
-    int splits = best_cluster(kernel, p, tiles, clusters, &one_launch);
-    tiling->shape.cluster = splits > 1 ? (uint32_t)splits : 0;
-    const int parts = most_parts(kernel, p, tiles, limits->sms);
-    if (combines && parts > 1 &&
-        cost.call + cost.second + stream_ns(kernel, p, tiles, parts, limits->sms) <
-            one_launch) {
-        splits = parts;
-        tiling->shape.cluster = 0;
-    }
-    tiling->shape.grid[1] = (uint32_t)splits;
-    tiling->params.splits = splits;
-    tiling->params.by_splits = att_cuda_divisor((unsigned)splits);
+    const att_cuda_decode_choice choice =
+        att_cuda_decode_choose(kernel, limits->sms, p, tiles, clusters, combines);
+    tiling->shape.cluster = choice.cluster ? (uint32_t)choice.splits : 0;
+    tiling->shape.grid[1] = (uint32_t)choice.splits;
+    tiling->params.splits = choice.splits;
+    tiling->params.by_splits = att_cuda_divisor((unsigned)choice.splits);
     return ATT_OK;
 }

@@ -8,6 +8,22 @@
 const char *att_cuda_decode_refusal(const att_cuda_kernel *kernel, const att_problem *p,
                                     const char **field);
 
+enum { ATT_CLUSTER_SIZES = 5 }; /* 1, 2, 4, 8, 16 blocks */
+
+/* How the keys of each tile of rows are shared. */
+typedef struct att_cuda_decode_choice {
+    int splits;   /* parts */
+    bool cluster; /* the blocks of a cluster merge them; else, of several, a second kernel */
+    double ns;    /* when it ends, by times fitted on an H200 */
+} att_cuda_decode_choice;
+
+/* The choice that ends soonest. clusters[n]: clusters of 2^n blocks that the GPU holds at once, a block an SM; `combines`: a
+ * second kernel could merge the parts. */
+att_cuda_decode_choice att_cuda_decode_choose(const att_cuda_kernel *kernel, int sms,
+                                              const att_problem *p, int64_t tiles,
+                                              const int clusters[ATT_CLUSTER_SIZES],
+                                              bool combines);
+
 /* Set parts and shape of `tiling`, whose function, parameters and grid of `tiles` blocks are set: a cluster, or, where `combines`
  * says that a second kernel could merge them and that ends sooner, parts without one. Errors: ATT_E_CUDA. */
 att_status att_cuda_decode_tiling(att_cuda_tiling *tiling, const att_cuda_kernel *kernel,

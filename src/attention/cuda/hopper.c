@@ -77,6 +77,20 @@ static int pack_of(const att_cuda_kernel *kernel, const att_problem *p) {
     return pack;
 }
 
+static int64_t row_blocks_of(const att_cuda_kernel *kernel, const att_problem *p) {
+    return att_ceil_div(p->seq_q << pack_of(kernel, p), kernel->tile_m);
+}
+
+int64_t att_cuda_hopper_tiles(const att_cuda_kernel *kernel, const att_problem *p) {
+    const int64_t heads = pack_of(kernel, p) ? p->heads_kv : p->heads_q;
+    int64_t tiles;
+    return att_mul(p->batch * heads, row_blocks_of(kernel, p), &tiles) ? tiles : INT64_MAX;
+}
+
+int64_t att_cuda_hopper_blocks(const att_cuda_kernel *kernel, int64_t tiles, int sms) {
+    return kernel->role != ATT_ROLE_SMALL ? att_min(tiles, sms) : tiles;
+}
+
 /* Do tiles differ in the keys that they see? */
 static bool is_uneven(const att_fwd_params *f, const att_problem *p) {
     return f->window_left >= 0 || f->window_right >= 0 ||
@@ -123,11 +137,11 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     h->pack = pack_of(kernel, p);
     const int64_t heads = h->pack ? p->heads_kv : p->heads_q;
     const int64_t units = p->batch * heads;
-    const int64_t row_blocks = att_ceil_div(p->seq_q << h->pack, kernel->tile_m);
-    int64_t tiles = 0;
-    ATT_REQUIRE(att_mul(units, row_blocks, &tiles) && tiles <= INT32_MAX, ATT_E_UNSUPPORTED,
-                "batch", "%s would need %lld x %lld tiles, past 2^31", kernel->id,
-                (long long)units, (long long)row_blocks);
+    const int64_t row_blocks = row_blocks_of(kernel, p);
+    const int64_t tiles = att_cuda_hopper_tiles(kernel, p);
+    ATT_REQUIRE(tiles <= INT32_MAX, ATT_E_UNSUPPORTED, "batch",
+                "%s would need %lld x %lld tiles, past 2^31", kernel->id, (long long)units,
+                (long long)row_blocks);
     t->params.row_blocks = (int)row_blocks;
     t->params.by_row_blocks = att_cuda_divisor((unsigned)att_max(row_blocks, 1));
     h->by_heads = att_cuda_divisor((unsigned)heads);
@@ -198,11 +212,9 @@ att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context
     const att_cuda_limits *limits = ctx->limits.gpu;
     ATT_TRY(att_cuda_tiling_begin(tiling, ctx, kernel, p));
     ATT_TRY(cut(tiling, workspace, kernel, p, limits));
-    const bool stays = kernel->role != ATT_ROLE_SMALL; /* blocks take tile after tile */
     tiling->shape = (att_cuda_shape){
-        .grid = {(uint32_t)(stays ? att_min(tiling->hopper.tiles, limits->sms)
-                                  : tiling->hopper.tiles),
-                 1, 1},
+        .grid = {(uint32_t)att_cuda_hopper_blocks(kernel, tiling->hopper.tiles, limits->sms), 1,
+                 1},
         .threads = att_cuda_kernel_threads(kernel),
         .shared = att_cuda_kernel_shared(kernel),
         .overlap = true,

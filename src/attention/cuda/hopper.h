@@ -10,6 +10,13 @@
 const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_problem *p,
                                     const char **field);
 
+/* Tiles that the problem is cut into; INT64_MAX where they are too many to count. */
+int64_t att_cuda_hopper_tiles(const att_cuda_kernel *kernel, const att_problem *p);
+
+/* Blocks that compute so many tiles: as many as there are SMs, each of which takes tile after tile, or, of
+ * the small rows, a block per tile. */
+int64_t att_cuda_hopper_blocks(const att_cuda_kernel *kernel, int64_t tiles, int sms);
+
 /* att_family.cut and .run. A grid of 0 blocks is nothing to launch. */
 att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context *ctx,
                                const att_kernel_row *row, const void *problem);

@@ -23,6 +23,15 @@ typedef struct split_cost {
 static const split_cost decode_cost = {.start = 6, .combine = 4};
 static const split_cost tile_cost = {.start = 4, .combine = 16};
 
+int64_t att_cuda_row_tiles(const att_cuda_kernel *kernel, const att_problem *p) {
+    const bool decode = kernel->role == ATT_ROLE_DECODE;
+    const int64_t rows = decode ? p->seq_q * (p->heads_q / p->heads_kv) : p->seq_q;
+    const int64_t heads = decode ? p->heads_kv : p->heads_q;
+    int64_t tiles;
+    return att_mul(p->batch * heads, att_ceil_div(rows, kernel->tile_m), &tiles) ? tiles
+                                                                                 : INT64_MAX;
+}
+
 /* Blocks along the rows of the problem, before the keys are split. */
 static att_status count_blocks(int64_t *blocks, att_fwd_params *params,
                                const att_cuda_kernel *kernel, const att_problem *p) {
@@ -31,15 +40,16 @@ static att_status count_blocks(int64_t *blocks, att_fwd_params *params,
     params->row_blocks = (int)att_ceil_div(tile_rows, kernel->tile_m);
     params->by_row_blocks = att_cuda_divisor((unsigned)att_max(params->row_blocks, 1));
     const int64_t heads = decode ? p->heads_kv : p->heads_q;
-    ATT_REQUIRE(att_mul(p->batch * heads, params->row_blocks, blocks) && *blocks <= INT32_MAX,
-                ATT_E_UNSUPPORTED, "batch", "%s would need %lld x %lld blocks, past 2^31",
-                kernel->id, (long long)(p->batch * heads), (long long)params->row_blocks);
+    *blocks = att_cuda_row_tiles(kernel, p);
+    ATT_REQUIRE(*blocks <= INT32_MAX, ATT_E_UNSUPPORTED, "batch",
+                "%s would need %lld x %lld blocks, past 2^31", kernel->id,
+                (long long)(p->batch * heads), (long long)params->row_blocks);
     return ATT_OK;
 }
 
-/* The number of parts of the keys that ends soonest by the cost above. */
-static int choose_splits(const att_cuda_kernel *kernel, const att_problem *p, int64_t blocks,
-                         int64_t slots) {
+/* By the cost above. */
+int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, int64_t blocks,
+                           int64_t slots) {
     const bool decode = kernel->role == ATT_ROLE_DECODE;
     const split_cost cost = decode ? decode_cost : tile_cost;
     const int64_t keys_a_step = (int64_t)kernel->tile_n * (decode ? kernel->warps : 1);
@@ -183,7 +193,7 @@ att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context
             : att_cuda_blocks_per_sm(limits, att_cuda_function_code(tiling->function),
                                      &tiling->shape);
     const int64_t slots = (int64_t)limits->sms * resident;
-    const int splits = choose_splits(kernel, p, blocks, slots);
+    const int splits = att_cuda_choose_splits(kernel, p, blocks, slots);
     tiling->params.splits = splits;
     tiling->params.by_splits = att_cuda_divisor((unsigned)splits);
     tiling->shape.grid[1] = (uint32_t)splits;

@@ -25,6 +25,15 @@ att_status att_cuda_tiling_begin(att_cuda_tiling *tiling, const att_context *ctx
 void att_cuda_tiling_point(att_fwd_params *params, const att_cuda_tiling *tiling,
                            const att_args *args);
 
+/* Tiles of rows that fwd_sm80, fwd_decode and fwd_decode_sm90 cut the problem into, before the keys are split; INT64_MAX where they
+ * are too many to count. */
+int64_t att_cuda_row_tiles(const att_cuda_kernel *kernel, const att_problem *p);
+
+/* Parts of the keys for `blocks` tiles of rows on a GPU that holds `slots` blocks at once, of fwd_sm80 and fwd_decode: those that
+ * end soonest. */
+int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, int64_t blocks,
+                           int64_t slots);
+
 /* The kernel that merges what the splits of `kernel` leave, or NULL; one without evidence only where that is allowed. */
 const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
                                            bool allow_unattested);

@@ -1,0 +1,30 @@
+/* json_load.h: JSON documents from outside. The one place that opens and parses them; json_node.h reads what they hold.
+ *
+ * Every complaint names the document, and the line where it has one. A key may stand once in an object. Strings come cleaned
+ * (json_clean.h). Thread: safe. */
+#ifndef LAB_JSON_LOAD_H
+#define LAB_JSON_LOAD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "lab/base/message.h"
+
+/* The largest document that is read. */
+enum { LAB_JSON_BYTES_MOST = 1 << 28 };
+
+/* The document in a file; the caller's. NULL where it cannot be read or is no JSON. */
+json_t *lab_json_load(const char *path, lab_message *why);
+
+/* The rest of an open file, `name` in complaints. */
+json_t *lab_json_read(FILE *file, const char *name, lab_message *why);
+
+/* A document in memory. */
+json_t *lab_json_parse(const char *bytes, size_t length, const char *name, lab_message *why);
+
+/* Only the bytes of the file, for who needs their digest; *out is allocated, the caller frees it, also on failure. */
+bool lab_json_bytes(const char *path, char **out, size_t *length, lab_message *why);
+
+#endif
