@@ -30,14 +30,6 @@ $(BUILD)/tests/unit/test_pool: TEST_LDFLAGS := -Wl,--wrap=pthread_create
 
 $(BUILD)/tests/unit/test_atomic_file: TEST_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,fsync rename linkat access)
 
-# Where a verdict comes of times on the CPU, the clock is the process's own processor time: other programs do not count.
-$(BUILD)/tests/unit/test_audit: TEST_LDFLAGS := -Wl,--wrap=lab_clock_ns,-u,__wrap_lab_clock_ns
-CPU_CLOCK := $(BUILD)/tests/libcpu_clock.so
-$(CPU_CLOCK): tests/support/cpu_clock.c
-	@mkdir -p $(@D)
-	$(CC) -std=c11 -O2 $(WARN) -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -DPRELOADED -o $@ $<
-test-cli test-install: | $(CPU_CLOCK)
-
 # test_reload loads the shared library by this path.
 $(BUILD)/obj/tests/unit/test_reload.o: CPPFLAGS += -DLIBATTEST_SO='"$(abspath $(BUILD))/libattest.so"'
 $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so

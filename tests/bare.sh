@@ -67,9 +67,9 @@ mount_all() {
     mount --bind "$archives" "$system/var/cache/apt/archives"
 }
 
-clone() { # what is checked out here, as a clone of it
-    git clone --quiet --no-hardlinks . "$system/attest" || fail 'the tree cannot be cloned'
-    git diff --binary HEAD | git -C "$system/attest" apply --allow-empty ||
+clone() { # what is checked out here, as a clone of it; the name of the folder is in no program, which test-install relies on
+    git clone --quiet --no-hardlinks . "$system/srv/bare-clone" || fail 'the tree cannot be cloned'
+    git diff --binary HEAD | git -C "$system/srv/bare-clone" apply --allow-empty ||
         fail 'changes that are not committed cannot be taken along'
 }
 
@@ -79,7 +79,7 @@ inside() { # inside COMMAND...: in the copy, with the settings of a first login
     for name in http_proxy https_proxy no_proxy; do
         [[ -z ${!name:-} ]] || settings+=("$name=${!name}")
     done
-    chroot "$system" /usr/bin/env -i "${settings[@]}" /bin/sh -c 'cd /attest && exec "$@"' sh "$@"
+    chroot "$system" /usr/bin/env -i "${settings[@]}" /bin/sh -c 'cd /srv/bare-clone && exec "$@"' sh "$@"
 }
 
 check_bare() { # it is what it is meant to be

@@ -14,7 +14,6 @@ root=$scratch/root
 prefix=/opt/attest
 lib=$root$prefix/lib
 include=$root$prefix/include
-clock=$(realpath "$BUILD")/tests/libcpu_clock.so
 strict=(-Wall -Wextra -pedantic -Werror)
 
 same() { # same WHAT EXPECTED ACTUAL
@@ -169,8 +168,6 @@ check_readme_commands() { # the attest commands of the README hold as they stand
             done
             (cd "$scratch" && "${words[@]}" >log 2>&1) || [[ $? -eq 1 ]] ||
                 fail "neither holds nor finds a difference: $line: $(head -c 600 "$scratch/log")"
-        elif [[ $line == 'attest '@(bench|audit)' '* ]]; then # on any machine, however busy: see tests/cli/common.sh
-            (cd "$scratch" && ATTEST_THREADS=1 LD_PRELOAD=$clock quietly "${words[@]}")
         else
             (cd "$scratch" && quietly "${words[@]}")
         fi

@@ -26,16 +26,6 @@ use_shipped() {
     PATH=$BUILD:$path
 }
 
-# From here on the clock of `attest` is its own processor time, and it has one thread: what else the machine does changes
-# no verdict on a time. (Threads that wait for each other use processor time, more of it on a busy machine.) Not for
-# certify, which states nothing of a program with a preloaded library.
-use_cpu_clock() {
-    attest() {
-        # shellcheck disable=SC2317 # called as the program
-        ATTEST_THREADS=1 LD_PRELOAD=$BUILD/tests/libcpu_clock.so${LD_PRELOAD:+:$LD_PRELOAD} command attest "$@"
-    }
-}
-
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1

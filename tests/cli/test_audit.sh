@@ -2,7 +2,6 @@
 # test_audit.sh: attest audit catches every saboteur, and says so where it cannot.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
-use_cpu_clock
 
 expect 'every saboteur is caught' 0 out='^26 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused$' -- \
     audit --device cpu --threads 1 --json audit.json

@@ -2,7 +2,6 @@
 # test_peers.sh: other attentions as plug-ins: a good one verified and timed beside attest, bad ones told what is wrong.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
-use_cpu_clock
 
 build() { # build FILE.so SOURCE FLAG...
     local out=$1 source=$2

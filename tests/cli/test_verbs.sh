@@ -2,7 +2,6 @@
 # test_verbs.sh: every verb does its work, in text, JSON and CSV; the help and the manual are true.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
-use_cpu_clock
 
 # shellcheck disable=SC2317 # reached through `check`
 json() { # json FILE EXPRESSION: true of the document `d`, which must be strict JSON
