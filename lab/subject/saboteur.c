@@ -23,7 +23,9 @@ struct lab_saboteur {
 };
 
 bool lab_deed_compute(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
-    return p->spec.operation->run(p->plan, args, workspace, stream) == ATT_OK;
+    lab_args own = *args;
+    p->spec.operation->record(&own, NULL); /* a stranger keeps no record */
+    return p->spec.operation->run(p->plan, &own, workspace, stream) == ATT_OK;
 }
 
 /* ------------------------------------------------------------------------- no work */
@@ -91,6 +93,7 @@ static bool in_a_late_thread(lab_plot *p, const lab_args *args, void *workspace,
     (void)stream;
     wait_for_thread(p);
     p->args = *args;
+    p->spec.operation->record(&p->args, NULL);
     p->workspace = workspace;
     p->working = pthread_create(&p->thread, NULL, work_late, p) == 0;
     return p->working;
@@ -450,10 +453,8 @@ static const char *plot_kernel(const void *state) {
 
 static att_status play(lab_plot *p, lab_deed *deed_of_it, const lab_args *args, void *workspace,
                        void *stream, lab_message *why) {
-    lab_args own = *args;
-    p->spec.operation->record(&own, NULL); /* a stranger keeps no record */
-    lab_plot_look(p, &own);
-    const bool ok = deed_of_it(p, &own, workspace, stream);
+    lab_plot_look(p, args);
+    const bool ok = deed_of_it(p, args, workspace, stream);
     p->calls++;
     if (ok)
         return ATT_OK;
