@@ -15,9 +15,7 @@
 static const struct {
     const char *name;
     int cc; /* wanted where the GPU is of this compute capability; 0: of any */
-} wanted[] = {{"suites", 0},     {"rows", 0},    {"variants", 0},
-              {"programs", 0},   {"hopper", 90}, {"hopper_variants", 90},
-              {"measurement", 0}};
+} wanted[] = {{"suites", 0}, {"rows", 0}, {"variants", 0}, {"programs", 0}, {"hopper", 90}};
 enum { WANTED = sizeof wanted / sizeof wanted[0] };
 
 /* ------------------------------------------------------------------- writing */

@@ -14,6 +14,7 @@ expect 'ablate without a GPU, of a suite into a document' 3 err='a GPU is needed
 expect 'ablate without a GPU, a kernel of one' 3 err='a GPU is needed' -- ablate b1h1s17d16 --kernel 'fwd_sm80*'
 expect 'ablate without a GPU, a mistake' 2 err='unknown shape key' -- ablate q7
 expect 'ablate without a GPU' 3 err='the kernels of the CPU have no constants' -- ablate b1h1s17d16
+export ATTEST_ALLOW_UNATTESTED=1 # the fake GPU is of an architecture without evidence
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so
 export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache FAKE_CUDA_COMPUTES=1
 export FAKE_CUDA_CC=80 # a GPU whose kernels are those of fwd_sm80
