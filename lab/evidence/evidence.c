@@ -31,6 +31,7 @@ bool lab_evidence_read(lab_evidence *evidence, const char *folder, lab_message *
 
 void lab_evidence_free(lab_evidence *evidence) {
     free(evidence->exhibits);
+    free(evidence->pending);
     free(evidence->required);
     free(evidence->clocks);
     for (size_t i = 0; i < 2; i++)
@@ -169,4 +170,13 @@ int lab_evidence_place_cc(const lab_evidence *evidence, const char *place) {
         if (evidence->exhibits[i].sound && strcmp(evidence->exhibits[i].place, place) == 0)
             return evidence->exhibits[i].attestation.cc;
     return -1;
+}
+
+bool lab_evidence_is_pending(const lab_evidence *evidence, const char *place,
+                             const char *name) {
+    for (size_t i = 0; i < evidence->pending_count; i++)
+        if (strcmp(evidence->pending[i].place, place) == 0 &&
+            strcmp(evidence->pending[i].name, name) == 0)
+            return true;
+    return false;
 }

@@ -3,7 +3,8 @@
  *     evidence/DEVICE/attestations/KERNEL.json      one statement a kernel, KERNEL.json.sig beside it where signed
  *     evidence/DEVICE/host.json                     the tests of the host code on that GPU (host_tests.h)
  *     evidence/required.txt                         devices whose evidence must be there: "h200 sm_90", "xeon-amx amx";
- *                                                   with "partial" behind it, whatever suites they are of
+ *                                                   with "partial" behind it, whatever suites they are of;
+ *                                                   "pending h200 KERNEL REASON": a statement that is still to be made
  *     evidence/harnesses.txt                        digests of older clocks whose times still hold, each with a reason */
 #ifndef LAB_EVIDENCE_H
 #define LAB_EVIDENCE_H
@@ -44,6 +45,12 @@ typedef struct lab_required {
     bool partial; /* statements of other suites than the usual ones will do */
 } lab_required;
 
+/* A statement that required.txt says is still to be made: it is shown, and does not fail the check. */
+typedef struct lab_pending {
+    char place[64];
+    char name[64]; /* a kernel, or "host.json" */
+} lab_pending;
+
 /* A clock whose times hold though the laboratory has changed since: a line of harnesses.txt, which gives the reason. */
 typedef struct lab_old_clock {
     char sha256[ATT_SHA256_HEX];
@@ -56,6 +63,8 @@ typedef struct lab_evidence {
     bool lists_required; /* required.txt is there; it may be empty */
     lab_required *required;
     size_t required_count;
+    lab_pending *pending;
+    size_t pending_count;
     bool lists_clocks; /* harnesses.txt is there */
     lab_old_clock *clocks;
     size_t clock_count;
@@ -86,6 +95,9 @@ const lab_exhibit *lab_evidence_exhibit(const lab_evidence *evidence, const char
 /* How `row` stands by the evidence of `place`; `why` says what is wrong, or is "". */
 lab_standing lab_evidence_standing(const lab_evidence *evidence, const char *place,
                                    const att_kernel_row *row, lab_message *why);
+
+/* Does required.txt say that the statement about a kernel, or host.json, is still to be made? */
+bool lab_evidence_is_pending(const lab_evidence *evidence, const char *place, const char *name);
 
 /* The names of the devices that there are exhibits of, each once, sorted: how many, and the i-th. */
 size_t lab_evidence_places(const lab_evidence *evidence);

@@ -114,8 +114,26 @@ static bool parse_target(lab_required *required, const char *text) {
     return lab_isa_parse(&required->isa, text) && required->isa != ATT_ISA_AUTO;
 }
 
+static bool add_pending(lab_evidence *evidence, const char *line, const char *where,
+                        lab_message *why) {
+    lab_pending pending;
+    char reason[2];
+    if (sscanf(line, "pending %63s %63s %1s", pending.place, pending.name, reason) != 3)
+        return lab_fail(why, "%s: 'pending', a device, a kernel and a reason are wanted",
+                        where);
+    lab_pending *grown =
+        realloc(evidence->pending, (evidence->pending_count + 1) * sizeof *evidence->pending);
+    if (!grown)
+        return lab_fail(why, "%s: no memory", where);
+    evidence->pending = grown;
+    evidence->pending[evidence->pending_count++] = pending;
+    return true;
+}
+
 static bool add_required(lab_evidence *evidence, const char *line, const char *where,
                          lab_message *why) {
+    if (strncmp(line, "pending ", 8) == 0)
+        return add_pending(evidence, line, where, why);
     lab_required required = {.cc = 0};
     char target[32], suites[32], rest[2];
     const int words = sscanf(line, "%63s %31s %31s %1s", required.place, target, suites, rest);

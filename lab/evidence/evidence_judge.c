@@ -47,7 +47,10 @@ static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_ro
     if (!judged)
         return false;
     judged->partial_will_do = required && required->partial;
+    judged->pending = lab_evidence_is_pending(b->evidence, place, row->id);
     judged->standing = lab_evidence_standing(b->evidence, place, row, &judged->why);
+    if (judged->pending && judged->standing == LAB_CURRENT)
+        lab_fail(&judged->why, "is there: take it off the pending ones of required.txt");
     if (judged->standing == LAB_CURRENT && judged->exhibit->attestation.partial) {
         judged->standing = LAB_PARTIAL;
         lab_fail(&judged->why, "of other suites than those that attest certify runs by itself");
@@ -136,7 +139,8 @@ static void judge_host(bench_of_judges *b, const char *place, bool required) {
     if ((!there && !required) || b->judgement->file_count == LAB_JUDGED_FILES)
         return;
     b->judgement->file_count++;
-    *file = (lab_judged_file){.fails = !there};
+    const bool pending = lab_evidence_is_pending(b->evidence, place, "host.json");
+    *file = (lab_judged_file){.fails = !there && !pending};
     snprintf(file->name, sizeof file->name, "%s/host.json", place);
     if (!there) {
         lab_fail(&file->why,
@@ -146,7 +150,8 @@ static void judge_host(bench_of_judges *b, const char *place, bool required) {
         return;
     }
     const lab_host_standing standing = lab_host_tests_judge(path, place, &file->why);
-    file->fails = standing == LAB_HOST_BROKEN || (standing == LAB_HOST_STALE && required);
+    file->fails =
+        standing == LAB_HOST_BROKEN || (standing == LAB_HOST_STALE && required && !pending);
     check_file_signature(b, file, path);
 }
 
@@ -192,6 +197,8 @@ bool lab_judged_fails(const lab_judged *judged) {
     const lab_exhibit *e = judged->exhibit;
     if (e && (!e->sound || judged->signature == LAB_SIGNATURE_BROKEN))
         return true;
+    if (judged->pending) /* one that is there must come off the list */
+        return judged->standing == LAB_CURRENT;
     return judged->required && judged->standing != LAB_CURRENT &&
            judged->standing != LAB_ELSEWHERE &&
            !(judged->standing == LAB_PARTIAL && judged->partial_will_do);

@@ -11,6 +11,8 @@ typedef struct lab_judged {
     char kernel[64];
     bool required;
     bool partial_will_do; /* where required */
+    bool
+        pending; /* required.txt says that it is still to be made; one that is there must come off the list */
     lab_standing standing;
     const lab_exhibit *exhibit; /* NULL where missing; of the evidence that was judged */
     lab_signature signature; /* where signers were given; LAB_SIGNATURE_BROKEN: also unsigned */
@@ -42,7 +44,7 @@ bool lab_evidence_judge(lab_judgement *judgement, const lab_evidence *evidence,
                         const char *signers, lab_message *why);
 void lab_judgement_free(lab_judgement *judgement);
 
-/* Does it fail the check: required and stale or missing, or partial where that will not do, or a file that does not hold together, or whose signature does not? */
+/* Does it fail the check: required, not pending, and stale or missing, or partial where that will not do, or a file that does not hold together, or whose signature does not? */
 bool lab_judged_fails(const lab_judged *judged);
 
 /* "signed by WHO", "signed, not checked", "unsigned"; "" where there is no file. */

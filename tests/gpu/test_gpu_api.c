@@ -92,8 +92,11 @@ static void test_record_of_row(const att_kernel_info *k) {
     att_context *forced = context_for(k->id);
     char line[96];
     const char *dtype = k->dtype == ATT_BF16 ? "bf16" : k->dtype == ATT_F32 ? "f32" : "fp16";
-    snprintf(line, sizeof line, "b2h4hkv2s%dsk150d%ddv%d,%s,causal=bottom-right,lse",
-             strcmp(k->role, "decode") == 0 ? 2 : 70, (int)k->d_qk, (int)k->d_v, dtype);
+    if (strcmp(k->operation, "merge") == 0)
+        snprintf(line, sizeof line, "merge:n5b2h4s70d128,%s,data=empty", dtype);
+    else
+        snprintf(line, sizeof line, "b2h4hkv2s%dsk150d%ddv%d,%s,causal=bottom-right,lse",
+                 strcmp(k->role, "decode") == 0 ? 2 : 70, (int)k->d_qk, (int)k->d_v, dtype);
     lab_spec spec;
     lab_verify_result r;
     if (!forced || !check(lab_spec_parse(&spec, line, NULL), "%s is no problem", line))
