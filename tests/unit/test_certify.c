@@ -262,8 +262,8 @@ static json_t *entry_of(const lab_spec *spec, const char *kernel, const char *co
     lab_spec_print(spec, line, sizeof line);
     return json_pack(
         "{s:s, s:{s:s, s:[i,i,i], s:s}, s:{s:s, s:o, s:o, s:i, s:i}}", "problem", line,
-        "launch", "kernel", output.none ? "" : kernel, "grid", 1, 1, 1,
-        "code_sha256", code, "verify", "outcome", "pass", "error_o",
+        "launch", "kernel", output.none ? "" : kernel, "grid", 1, 1, 1, "code_sha256", code,
+        "verify", "outcome", "pass", "error_o",
         error_of(0.001, 1.5, lab_bar_of_o(0.001, 1.5, output.dtype)), "error_lse",
         error_of(lse ? 1e-6 : 0.0, lse ? 7.0 : 0.0, lse ? lab_bar_of_lse(1e-6, 7.0) : 0.0),
         "rows_checked", 1, "rows_total", 1);
@@ -714,6 +714,27 @@ static void test_required__missing_and_stale__fail(void **state) {
     write_text("required.txt", "");
 }
 
+/* A statement that is still to be made is shown and does not fail; one that is there must come off the list. */
+static void test_required__pending__shown_until_it_is_there(void **state) {
+    (void)state;
+    write_text("required.txt",
+               PLACE " portable\npending " PLACE " decode_cpu_portable until the next run\n");
+    lab_judged judged = judged_of(PLACE, "decode_cpu_portable");
+    assert_int_equal(judged.standing, LAB_MISSING);
+    assert_true(judged.required && judged.pending && !lab_judged_fails(&judged));
+    json_t *statement = statement_of("decode_cpu_portable");
+    keep(statement, PLACE, "decode_cpu_portable");
+    judged = judged_of(PLACE, "decode_cpu_portable");
+    assert_int_equal(judged.standing, LAB_CURRENT);
+    assert_true(lab_judged_fails(&judged));
+    assert_non_null(strstr(judged.why.text, "take it off"));
+    json_decref(statement);
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s/attestations/decode_cpu_portable.json", folder, PLACE);
+    unlink(path);
+    write_text("required.txt", "");
+}
+
 static void expect_bad_list(const char *text) {
     lab_evidence evidence;
     lab_message why;
@@ -729,6 +750,7 @@ static void test_required__a_bad_list__is_refused(void **state) {
     expect_bad_list("h200 sm_90 more\n");
     expect_bad_list("h200 sm_75\n");
     expect_bad_list("h200 auto\n");
+    expect_bad_list("pending h200 combine_sm80_d128\n"); /* without a reason */
     lab_evidence evidence;
     lab_message why;
     assert_false(lab_evidence_read(&evidence, "/nonexistent", &why));
@@ -864,6 +886,7 @@ int main(void) {
         cmocka_unit_test(test_harness__another_judge__is_stale),
         cmocka_unit_test(test_required__no_list__fails),
         cmocka_unit_test(test_required__missing_and_stale__fail),
+        cmocka_unit_test(test_required__pending__shown_until_it_is_there),
         cmocka_unit_test(test_required__a_bad_list__is_refused),
         cmocka_unit_test(test_injection__each_variable__is_found),
         cmocka_unit_test(test_place__full_names__become_short),
