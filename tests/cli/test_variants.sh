@@ -84,7 +84,7 @@ trials=$(grep -c '"outcome"' my.rows.*.state)
 expect 'tune goes on' 0 out="^resumed  $trials trials" -- tune b1h1s17d64 --trials 54 "${quick[@]}" -o my.rows --resume
 check 'one row still' test "$(grep -c '^id' my.rows)" = 1
 expect 'a record that is replaced' 0 err='^note: the record of an earlier search is replaced' -- tune b1h1s17d64 --trials 1 "${quick[@]}" -o my.rows
-expect 'not on from another seed' 3 err='search\.seed is 0' -- tune b1h1s17d64 --trials 54 "${quick[@]}" -o my.rows --resume --seed 1
+expect 'not on from another seed' 3 err='search\.seed: is 0' -- tune b1h1s17d64 --trials 54 "${quick[@]}" -o my.rows --resume --seed 1
 FAKE_CUDA_WRONG=-DWARPS=4 expect 'tune finds wrong answers' 1 out='trial .*WRONG: ' -- tune b1h1s17d64 --trials 12 "${quick[@]}" -o wrong.rows
 expect 'no time, no row' 0 out='^row +none written' -- tune b1h1s17d64 --budget 0 -o none.rows
 check 'no file either' test ! -e none.rows
