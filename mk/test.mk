@@ -80,7 +80,7 @@ STEADY   = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 # A variant runs the fixed seed over fewer problems than `test-property` does. An allocation too large must
 # fail under ASan as it does without.
 sanitize:
-	@ASAN_OPTIONS=allocator_may_return_null=1 ATTEST_PROPERTY_COUNT=60 $(call variant,asan,$(ASAN)) test-core
+	@ASAN_OPTIONS=allocator_may_return_null=1 ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 $(call variant,asan,$(ASAN)) test-core
 
 tsan:
 	@$(STEADY) $(call variant,tsan,$(TSAN)) test-threads
@@ -89,7 +89,7 @@ tsan:
 $(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@failed=0; ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="edge merge" $(call variant,coverage,-DATT_AMX_EMULATE) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
+	@failed=0; ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="edge merge" $(call variant,coverage,-DATT_AMX_EMULATE) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
 	    SUITE_ISAS=amx test-core test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
