@@ -35,7 +35,9 @@ static att_status check_pages(const att_problem *p, const att_args *a) {
     return ATT_OK;
 }
 
-static att_status check_contents(const att_problem *p, const att_args *a) {
+att_status att_attention_check_data(const void *problem, const void *args) {
+    const att_problem *p = problem;
+    const att_args *a = args;
     if (p->features & ATT_CU_SEQLENS_Q)
         ATT_TRY(check_cu_seqlens(a->cu_seqlens_q, "cu_seqlens_q", p->batch, p->seq_q, "total_q",
                                  p->total_q));
@@ -52,8 +54,4 @@ static att_status check_contents(const att_problem *p, const att_args *a) {
     if (p->features & ATT_PAGED)
         ATT_TRY(check_pages(p, a));
     return ATT_OK;
-}
-
-att_status att_attention_check_data(const void *problem, const void *args) {
-    return check_contents(problem, args);
 }

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/field_checks.h"
 #include "base/tensor_shape.h"
 
 #define LL(x) ((long long)(x))
@@ -108,23 +109,13 @@ void(att_problem_init)(att_problem *p, int64_t batch, int64_t heads_q, int64_t h
                            d_v, dtype);
 }
 
-static bool is_float(att_dtype dtype) {
-    return dtype == ATT_F32 || dtype == ATT_F16 || dtype == ATT_BF16;
-}
-
 static att_status check_sizes(const att_problem *p) {
-    const struct {
-        const char *name;
-        int64_t value, least;
-    } sizes[] = {
+    const att_least sizes[] = {
         {"batch", p->batch, 0}, {"heads_q", p->heads_q, 1}, {"heads_kv", p->heads_kv, 1},
         {"seq_q", p->seq_q, 0}, {"seq_k", p->seq_k, 0},     {"d_qk", p->d_qk, 1},
         {"d_v", p->d_v, 1},
     };
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        ATT_REQUIRE(sizes[i].value >= sizes[i].least, ATT_E_ARG, sizes[i].name,
-                    "%s=%lld is below %lld", sizes[i].name, LL(sizes[i].value),
-                    LL(sizes[i].least));
+    ATT_TRY(att_check_least(sizes, sizeof sizes / sizeof sizes[0]));
     ATT_REQUIRE(p->heads_q % p->heads_kv == 0, ATT_E_ARG, "heads_q",
                 "heads_q=%lld is not a multiple of heads_kv=%lld", LL(p->heads_q),
                 LL(p->heads_kv));
@@ -163,25 +154,17 @@ static att_status check_mask(const att_problem *p) {
 }
 
 static att_status check_values(const att_problem *p) {
-    ATT_REQUIRE(is_float(p->dtype), ATT_E_ARG, "dtype", "dtype=%d is none of f32, f16, bf16",
-                (int)p->dtype);
-    ATT_REQUIRE(is_float(p->dtype_o), ATT_E_ARG, "dtype_o",
-                "dtype_o=%d is none of f32, f16, bf16", (int)p->dtype_o);
+    ATT_TRY(att_check_float(p->dtype, "dtype"));
+    ATT_TRY(att_check_float(p->dtype_o, "dtype_o"));
     ATT_REQUIRE((p->features & ~(uint32_t)ATT_FEATURES_ALL) == 0, ATT_E_ARG, "features",
                 "features=0x%x has unknown bits", p->features);
     ATT_REQUIRE(isfinite(p->scale), ATT_E_ARG, "scale", "scale=%g is not finite",
                 (double)p->scale);
     ATT_REQUIRE(isfinite(p->softcap) && p->softcap >= 0.0f, ATT_E_ARG, "softcap",
                 "softcap=%g is not a finite number of at least 0", (double)p->softcap);
-    const int64_t element =
-        att_min((int64_t)att_dtype_size(p->dtype), (int64_t)att_dtype_size(p->dtype_o));
-    ATT_REQUIRE(p->alignment == 0 ||
-                    (p->alignment >= element && (p->alignment & (p->alignment - 1)) == 0),
-                ATT_E_ARG, "alignment",
-                "alignment=%lld is neither 0 nor a power of two of at least %lld",
-                LL(p->alignment), LL(element));
+    ATT_TRY(att_check_alignment(p->alignment, p->dtype, p->dtype_o));
     if (p->features & ATT_BIAS)
-        ATT_REQUIRE(is_float(p->bias_dtype) || p->bias_dtype == ATT_BOOL8, ATT_E_ARG,
+        ATT_REQUIRE(att_is_float(p->bias_dtype) || p->bias_dtype == ATT_BOOL8, ATT_E_ARG,
                     "bias_dtype", "bias_dtype=%d is none of f32, f16, bf16, bool8",
                     (int)p->bias_dtype);
     return ATT_OK;

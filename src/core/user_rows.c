@@ -351,35 +351,42 @@ static void begin_row(reader *r, att_user_rows *rows) {
                   .row = &rows->list[rows->count++]};
 }
 
-/* A size or the mode of the operation of the base. *known: the field is one of these. */
-static att_status read_scope(reader *r, const char *name, const char *value, bool *known) {
-    *known = true;
-    for (size_t o = 0; att_operation_at(o); o++) {
-        const att_operation *operation = att_operation_at(o);
-        for (size_t i = 0; i <= operation->size_count; i++) {
-            const bool mode = i == operation->size_count;
-            const char *field = mode ? operation->mode_field : operation->sizes[i].name;
-            if (!field || strcmp(field, name) != 0)
-                continue;
-            r->field = field;
-            if (!r->row)
-                return complain(r, "stands before the first [row]");
-            if (!r->base)
-                return complain(r, "comes before base, which says what problems there are");
-            if (r->base->family->operation != operation)
-                continue;
-            if (mode ? r->has_mode : r->sized[i])
-                return complain(r, "is given twice");
-            if (!*value)
-                return complain(r, "has no value");
-            if (mode)
-                return set_mode(r, operation, value);
-            r->sized[i] = true;
-            return set_range(r, &r->row->scope.sizes[i], value);
-        }
-    }
-    *known = false;
-    return ATT_OK;
+/* Which field of a row's scope `name` is: a size by its place, the mode after them; -1: none. */
+static int scope_field(const att_operation *operation, const char *name) {
+    for (size_t i = 0; i < operation->size_count; i++)
+        if (strcmp(operation->sizes[i].name, name) == 0)
+            return (int)i;
+    const bool mode = operation->mode_field && strcmp(operation->mode_field, name) == 0;
+    return mode ? (int)operation->size_count : -1;
+}
+
+static bool is_scope_field(const char *name) {
+    for (size_t i = 0; att_operation_at(i); i++)
+        if (scope_field(att_operation_at(i), name) >= 0)
+            return true;
+    return false;
+}
+
+/* A size or the mode of the operation of the base. */
+static att_status read_scope(reader *r, const char *name, const char *value) {
+    r->field = name;
+    if (!r->row)
+        return complain(r, "stands before the first [row]");
+    if (!r->base)
+        return complain(r, "comes before base, which says what problems there are");
+    const att_operation *operation = r->base->family->operation;
+    const int field = scope_field(operation, name);
+    if (field < 0)
+        return complain(r, "is no field of %s", operation->name);
+    const bool mode = (size_t)field == operation->size_count;
+    if (mode ? r->has_mode : r->sized[field])
+        return complain(r, "is given twice");
+    if (!*value)
+        return complain(r, "has no value");
+    if (mode)
+        return set_mode(r, operation, value);
+    r->sized[field] = true;
+    return set_range(r, &r->row->scope.sizes[field], value);
 }
 
 /* `name = value`, blanks around both taken away. */
@@ -406,10 +413,11 @@ static att_status read_field(reader *r, char *line) {
         r->field = "";
         return ATT_OK;
     }
-    bool known;
-    ATT_TRY(read_scope(r, line, value, &known));
+    if (!is_scope_field(line))
+        return complain(r, "there is no field '%.80s'", line);
+    ATT_TRY(read_scope(r, line, value));
     r->field = "";
-    return known ? ATT_OK : complain(r, "there is no field '%.80s'", line);
+    return ATT_OK;
 }
 
 static att_status read_line(reader *r, char *line, att_user_rows *rows) {

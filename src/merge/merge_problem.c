@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/field_checks.h"
 #include "base/tensor_shape.h"
 #include "merge/merge.h"
 
@@ -37,39 +38,20 @@ void att_merge_problem_init_sized(att_merge_problem *problem, size_t size, int64
     memcpy(problem, &p, size < sizeof p ? size : sizeof p);
 }
 
-static bool is_float(att_dtype dtype) {
-    return dtype == ATT_F32 || dtype == ATT_F16 || dtype == ATT_BF16;
-}
-
 static att_status check_values(const att_merge_problem *p) {
-    ATT_REQUIRE(is_float(p->dtype), ATT_E_ARG, "dtype", "dtype=%d is none of f32, f16, bf16",
-                (int)p->dtype);
-    ATT_REQUIRE(is_float(p->dtype_o), ATT_E_ARG, "dtype_o",
-                "dtype_o=%d is none of f32, f16, bf16", (int)p->dtype_o);
+    ATT_TRY(att_check_float(p->dtype, "dtype"));
+    ATT_TRY(att_check_float(p->dtype_o, "dtype_o"));
     ATT_REQUIRE((p->features & ~(uint32_t)ATT_LSE) == 0, ATT_E_ARG, "features",
                 "features=0x%x has bits other than ATT_LSE", p->features);
     ATT_REQUIRE(p->parts >= 1 && p->parts <= ATT_MERGE_PARTS_MAX, ATT_E_ARG, "parts",
                 "parts=%lld is not in 1 .. %d", LL(p->parts), ATT_MERGE_PARTS_MAX);
-    const int64_t element =
-        att_min((int64_t)att_dtype_size(p->dtype), (int64_t)att_dtype_size(p->dtype_o));
-    ATT_REQUIRE(p->alignment == 0 ||
-                    (p->alignment >= element && (p->alignment & (p->alignment - 1)) == 0),
-                ATT_E_ARG, "alignment",
-                "alignment=%lld is neither 0 nor a power of two of at least %lld",
-                LL(p->alignment), LL(element));
-    return ATT_OK;
+    return att_check_alignment(p->alignment, p->dtype, p->dtype_o);
 }
 
 static att_status check_sizes(const att_merge_problem *p) {
-    const struct {
-        const char *name;
-        int64_t value, least;
-    } sizes[] = {
+    const att_least sizes[] = {
         {"batch", p->batch, 0}, {"heads", p->heads, 0}, {"seq", p->seq, 0}, {"d", p->d, 1}};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        ATT_REQUIRE(sizes[i].value >= sizes[i].least, ATT_E_ARG, sizes[i].name,
-                    "%s=%lld is below %lld", sizes[i].name, LL(sizes[i].value),
-                    LL(sizes[i].least));
+    ATT_TRY(att_check_least(sizes, sizeof sizes / sizeof sizes[0]));
     int64_t n;
     ATT_REQUIRE(att_mul(p->batch, p->heads, &n) && att_mul(n, p->seq, &n) &&
                     att_mul(n, p->d, &n) && att_mul(n, p->parts, &n),
