@@ -194,7 +194,8 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     return cli_session_finish(session, document, t.result);
 }
 
-/* The context that says what there is, and the folder of its evidence: `part` of the device's. */
+/* The context that says what there is, and the folder of its evidence: `part` of the device's. Nothing is certified under
+ * variables that change what is measured. */
 static cli_exit open_device(cli_session *session, att_context_info *info, const char *part,
                             char *folder, size_t n) {
     const cli_options *o = session->options;
@@ -204,6 +205,11 @@ static cli_exit open_device(cli_session *session, att_context_info *info, const 
                                          .threads = (int32_t)o->threads,
                                          .rows = ""};
     char place[96];
+    lab_message why;
+    if (lab_injection_found(&why)) {
+        cli_complain(o, "%s", why.text);
+        return CLI_NOT_POSSIBLE;
+    }
     if (att_context_create(&session->ctx[0], &options) != ATT_OK)
         return cli_library_failed(o);
     session->ctx_count = 1;
@@ -235,12 +241,7 @@ static bool read_suites(const cli_options *o, lab_certify *job) {
 static cli_exit make(cli_session *session) {
     const cli_options *o = session->options;
     char folder[1024];
-    lab_message why;
     att_context_info info = {.size = sizeof info};
-    if (lab_injection_found(&why)) {
-        cli_complain(o, "%s", why.text);
-        return CLI_NOT_POSSIBLE;
-    }
     cli_exit result = open_device(session, &info, "/attestations", folder, sizeof folder);
     if (result != CLI_HOLDS)
         return result;
@@ -265,10 +266,6 @@ static cli_exit state_host_tests(cli_session *session) {
     char folder[1024];
     lab_message why;
     att_context_info info = {.size = sizeof info};
-    if (lab_injection_found(&why)) {
-        cli_complain(o, "%s", why.text);
-        return CLI_NOT_POSSIBLE;
-    }
     cli_exit result = open_device(session, &info, "", folder, sizeof folder);
     if (result != CLI_HOLDS)
         return result;

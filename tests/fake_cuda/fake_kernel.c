@@ -43,20 +43,6 @@ void fake_hopper_tile(const char *code, int tile[2]) {
     tile[1] = hopper ? (int)flag_of(code, "-DTILE_N=") : 0;
 }
 
-static float element(const void *base, long long i, int type) {
-    if (type == ATT_FWD_F32)
-        return ((const float *)base)[i];
-    const uint16_t bits = ((const uint16_t *)base)[i];
-    return type == ATT_FWD_BF16 ? att_bf16_to_f32(bits) : att_f16_to_f32(bits);
-}
-
-static void store(void *base, long long i, int type, float x) {
-    if (type == ATT_FWD_F32)
-        ((float *)base)[i] = x;
-    else
-        ((uint16_t *)base)[i] = type == ATT_FWD_BF16 ? att_f32_to_bf16(x) : att_f32_to_f16(x);
-}
-
 /* One batch entry: lengths and first rows. */
 typedef struct entry {
     int batch, len_q, len_k;
@@ -88,7 +74,8 @@ static long long offset(const att_fwd_strides *s, const entry *e, bool packed, i
 static double product(const att_fwd_params *p, long long q, long long k) {
     float sum = 0.0f; /* as the kernels do, whose errors are the measure */
     for (int c = 0; c < p->d_qk; c++)
-        sum += element(p->q, q + c, p->dtype) * element(p->k, k + c, p->dtype);
+        sum += att_load(p->q, (att_dtype)p->dtype, q + c) *
+               att_load(p->k, (att_dtype)p->dtype, k + c);
     return (double)sum * (double)p->scale;
 }
 
@@ -114,11 +101,11 @@ static void compute_row(const att_fwd_params *p, const entry *e, int head, int i
     for (int c = 0; c < p->d_v; c++) {
         double x = 0.0;
         for (int j = lo; j < hi; j++)
-            x += s[j] *
-                 (double)element(p->v,
-                                 offset(&p->v_stride, e, p->cu_seqlens_k, kv, e->row_k + j) + c,
-                                 p->dtype);
-        store(p->o, o + c, p->dtype_o, wrong || sum == 0.0 ? 0.0f : (float)(x / sum));
+            x += s[j] * (double)att_load(
+                            p->v, (att_dtype)p->dtype,
+                            offset(&p->v_stride, e, p->cu_seqlens_k, kv, e->row_k + j) + c);
+        att_store(p->o, (att_dtype)p->dtype_o, o + c,
+                  wrong || sum == 0.0 ? 0.0f : (float)(x / sum));
     }
     if (p->lse)
         p->lse[offset(&p->lse_stride, e, p->cu_seqlens_q, head, e->row_q + i)] =

@@ -18,20 +18,6 @@ static int dtype_of(const char *kernel) {
                                     : 0;
 }
 
-static float load(const void *base, long long i, int type) {
-    if (type == ATT_FWD_F32)
-        return ((const float *)base)[i];
-    const uint16_t bits = ((const uint16_t *)base)[i];
-    return type == ATT_FWD_BF16 ? att_bf16_to_f32(bits) : att_f16_to_f32(bits);
-}
-
-static void store(void *base, long long i, int type, float x) {
-    if (type == ATT_FWD_F32)
-        ((float *)base)[i] = x;
-    else
-        ((uint16_t *)base)[i] = type == ATT_FWD_BF16 ? att_f32_to_bf16(x) : att_f32_to_f16(x);
-}
-
 static unsigned divide(unsigned n, const att_fwd_divisor *by) {
     const uint64_t product = (uint64_t)n * by->multiplier;
     return by->value == 1 ? n : (unsigned)(product >> 32) >> by->shift;
@@ -64,9 +50,9 @@ static void merge_row(const att_merge_params *p, int type, unsigned row, bool wr
             const float weight =
                 sum == 0.0f ? 0.0f : weigh(p->part_lse[n][part_lse], top) / sum;
             if (weight != 0.0f) /* what an empty part holds may be NaN */
-                x = fmaf(weight, load(p->part_o[n], part_o + c, type), x);
+                x = fmaf(weight, att_load(p->part_o[n], (att_dtype)type, part_o + c), x);
         }
-        store(p->o, o + c, p->dtype_o, wrong ? 0.0f : x);
+        att_store(p->o, (att_dtype)p->dtype_o, o + c, wrong ? 0.0f : x);
     }
     if (p->lse)
         p->lse[place(&p->lse_stride, batch, head, i)] =
