@@ -397,7 +397,7 @@ ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void
  *     lse = log(sum_i exp(part_lse[i]))            natural logarithm
  *     o   = sum_i exp(part_lse[i] - lse) part_o[i]
  *
- * with float32 accumulation. A part whose lse is -inf saw no key: it counts for nothing, whatever its o
+ * with float32 accumulation. A part whose lse is -inf saw no key: it is ignored, whatever its o
  * holds. A row that no part saw gives o = 0 and lse = -inf. Where some parts have lse = +inf, o is the mean of
  * these and lse = +inf. NaN in a part's lse, or in the o of a part that counts, reaches its row and no other.
  * Attention with sinks adds the sink to every part's lse: merge parts without sinks.

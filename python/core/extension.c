@@ -74,7 +74,7 @@ PyDoc_STRVAR(
     "out            an array for o; its dtype may be another of the three\n"
     "return_lse     False: return o alone\n\n"
     "Any number of parts, each as many rows. A part whose log-sum-exp is -inf saw no key and "
-    "counts for nothing,\n"
+    "is ignored,\n"
     "whatever its o holds. On a GPU the work is put on the framework's current stream. Raises "
     "as attention() does.");
 

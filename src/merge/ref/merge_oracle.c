@@ -20,7 +20,7 @@ void att_merge_ref_row(const att_merge_problem *p, const att_merge_args *a, int6
         o[c] = 0.0;
     for (int64_t n = 0; n < p->parts; n++) {
         const double own = (double)a->part_lse[n][at_lse];
-        if (own == -INFINITY) /* an empty part counts for nothing */
+        if (own == -INFINITY) /* an empty part is ignored */
             continue;
         const double weight = own == top ? 1.0 : exp(own - top);
         sum += weight;
