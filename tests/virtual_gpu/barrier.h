@@ -1,0 +1,33 @@
+/* barrier.h: barriers of a block by number, of a cluster, and those in shared memory. */
+#ifndef ATT_VGPU_BARRIER_H
+#define ATT_VGPU_BARRIER_H
+
+#include "tests/virtual_gpu/machine.h"
+
+/* bar.sync (wait) and bar.arrive. 0 threads: all of the block. */
+void barrier_arrive(vgpu_lane *lane, int id, int threads, bool wait);
+void barrier_lane_ended(vgpu_lane *lane);
+
+/* barrier.cluster. */
+void cluster_arrive(vgpu_lane *lane, bool release);
+void cluster_wait(vgpu_lane *lane, bool acquire);
+
+void mbarrier_init(vgpu_lane *lane, unsigned address, int arrivals);
+void mbarrier_inval(vgpu_lane *lane, unsigned address);
+
+/* An arrival of the lane; `expected` bytes more are to come in this phase. */
+void mbarrier_arrive(vgpu_lane *lane, unsigned address, int arrivals, long long expected);
+
+/* Bytes are to come, without an arrival. */
+void mbarrier_expect(unsigned address, long long bytes);
+
+/* Bytes have come; who waits there knows what `clock` does (NULL: nothing). */
+void mbarrier_complete(unsigned address, long long bytes, const races_clock *clock);
+
+/* Arrive when the lane's cp.async copies so far have landed (cp.async.mbarrier.arrive). */
+bool mbarrier_is_over(unsigned address, int parity);
+void mbarrier_wait(vgpu_lane *lane, unsigned address, int parity);
+
+void barriers_free(vgpu_block *block);
+
+#endif

@@ -1,0 +1,169 @@
+/* machine.h: what a launch consists of: grids, clusters, blocks, warps and lanes. Everything runs in one thread of the host; every
+ * lane is a fiber. */
+#ifndef ATT_VGPU_MACHINE_H
+#define ATT_VGPU_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/virtual_gpu/abi.h"
+#include "tests/virtual_gpu/fiber.h"
+#include "tests/virtual_gpu/races.h"
+
+enum { WARP_LANES = 32, BLOCK_LANES_MAX = 1024, BLOCK_WARPS_MAX = 32, CLUSTER_MAX = 16, NAMED_BARRIERS = 16 };
+
+typedef struct vgpu_lane vgpu_lane;
+typedef struct vgpu_warp vgpu_warp;
+typedef struct vgpu_block vgpu_block;
+typedef struct vgpu_cluster vgpu_cluster;
+typedef struct vgpu_grid vgpu_grid;
+
+typedef struct vgpu_place { /* in a source */
+    const char *file;
+    int line;
+} vgpu_place;
+
+typedef enum vgpu_state {
+    LANE_RUNS,
+    LANE_IN_WARP,       /* in an operation of its warp, for the others */
+    LANE_AT_MBARRIER,
+    LANE_AT_BARRIER,    /* a numbered one, of the block */
+    LANE_AT_CLUSTER,    /* the barrier of the cluster */
+    LANE_AT_PREVIOUS,   /* for the kernel before */
+    LANE_ENDED
+} vgpu_state;
+
+/* Shared memory that a thread wrote and has not yet shown to the copy engine and the tensor cores. */
+typedef struct vgpu_range {
+    unsigned address, bytes;
+} vgpu_range;
+
+struct vgpu_async; /* async.h */
+
+struct vgpu_lane {
+    vgpu_thread is; /* first: vgpu_self points here */
+    vgpu_warp *warp;
+    vgpu_block *block;
+    int index;  /* in the warp */
+    int number; /* in the block */
+    vgpu_fiber fiber;
+    vgpu_state state;
+    int slot;     /* among the warp's lanes that run */
+    long resumed; /* how often */
+    vgpu_place at;
+    unsigned waits_for; /* address of an mbarrier, number of a barrier */
+    int parity;
+    /* In an operation of the warp: */
+    uint64_t value, result;
+    int other;
+    void *frame; /* ptx_frame */
+    /* Copies under way, newest first, and the number of the group that is open: */
+    struct vgpu_async *copies; /* cp.async */
+    long copy_group;
+    struct vgpu_async *stores; /* bulk: TMA stores and reductions */
+    long store_group;
+    vgpu_range *unfenced;
+    int unfenced_count, unfenced_room;
+    int cluster_phase; /* that it has arrived in */
+    races_lane races;
+};
+
+struct vgpu_warp {
+    vgpu_block *block;
+    int index;
+    vgpu_lane *lanes[WARP_LANES];
+    int count;
+    vgpu_lane *runs[WARP_LANES];
+    int runs_count;
+    unsigned live;           /* lanes that have not ended */
+    unsigned arrived;        /* in the operation that the warp is in; 0: in none */
+    unsigned mask;           /* that it is for */
+    const void *operation;   /* which: an asm statement, or a place in the source */
+    int what;
+    double priority;
+    struct wgmma_warp *wgmma; /* products under way; wgmma.c's own */
+};
+
+typedef struct vgpu_barrier { /* bar.sync, by number */
+    int arrived, expected;
+    vgpu_lane **waiting;
+    int waiting_count;
+    races_place races;
+} vgpu_barrier;
+
+typedef struct vgpu_mbarrier {
+    unsigned address;
+    int expected, pending;
+    long long bytes; /* still to come */
+    unsigned phase;
+    races_place races;
+    struct vgpu_mbarrier *next;
+} vgpu_mbarrier;
+
+/* Beside every 4 bytes of shared memory. */
+typedef struct vgpu_cell {
+    uint8_t in_flight; /* copies that write it */
+    uint8_t sources;   /* copies and products that read it; UINT8_MAX: that many or more */
+    uint8_t written;   /* bits: which of the bytes */
+    uint8_t unused;
+    uint16_t writer; /* lane + 1 that wrote it without fence.proxy.async; 0: none */
+} vgpu_cell;
+
+struct vgpu_block {
+    vgpu_dim3 id;
+    long number; /* in all launches, from 1: races tell blocks apart by it */
+    int rank;    /* in the cluster */
+    vgpu_cluster *cluster;
+    vgpu_warp *warps;
+    vgpu_lane *lanes;
+    int warps_count, lanes_count, live;
+    bool allows_next; /* every live thread called griddepcontrol.launch_dependents, or ended */
+    int allowing;
+    /* Shared memory: `bytes` at `memory`, addressed from `base` on: first what is static, then what is dynamic. */
+    char *memory, *allocation;
+    unsigned base, bytes, dynamic_at;
+    vgpu_cell *cells;
+    vgpu_barrier barriers[NAMED_BARRIERS];
+    vgpu_mbarrier *mbarriers;
+    races_block races;
+};
+
+struct vgpu_cluster {
+    vgpu_grid *grid;
+    vgpu_block *blocks;
+    int count, live; /* blocks */
+    int arrived;     /* threads, at the barrier of the cluster */
+    int phase;
+    races_place races;
+    vgpu_cluster *next; /* of those resident */
+};
+
+struct vgpu_grid {
+    struct vgpu_queued *queued; /* launch.c's */
+    const vgpu_entry_point *entry;
+    const void *params;
+    size_t params_bytes;
+    const char *name;
+    long number; /* of the launch, from 1 */
+    vgpu_dim3 size, threads;
+    unsigned dynamic_bytes, cluster;
+    unsigned *order; /* clusters, in the order in which they start */
+    unsigned clusters, started, ended;
+    unsigned allowing; /* blocks that let the next kernel start */
+    bool programmatic;
+};
+
+/* The lane that runs; NULL: the scheduler does. */
+static inline vgpu_lane *vgpu_lane_now(void) {
+    return (vgpu_lane *)(void *)vgpu_self;
+}
+
+/* Remember where the lane is: reports name it. */
+static inline vgpu_lane *vgpu_lane_at(const char *file, int line) {
+    vgpu_lane *lane = vgpu_lane_now();
+    lane->at = (vgpu_place){file, line};
+    return lane;
+}
+
+#endif

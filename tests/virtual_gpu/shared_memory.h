@@ -1,0 +1,49 @@
+/* shared_memory.h: shared memory by address, and what is known of each of its places.
+ *
+ * A window of the address space belongs to each block of a cluster: block r has r << 24 and on. */
+#ifndef ATT_VGPU_SHARED_MEMORY_H
+#define ATT_VGPU_SHARED_MEMORY_H
+
+#include "tests/virtual_gpu/async.h"
+#include "tests/virtual_gpu/machine.h"
+
+enum { SHARED_WINDOW_BITS = 24 };
+
+/* The block of the running cluster that the address belongs to. Out of bounds fails. */
+vgpu_block *shared_block(unsigned address);
+
+/* Where it lies; `bytes` must be within the block's shared memory and `align` must divide the address, or it fails. */
+char *shared_at(unsigned address, unsigned bytes, unsigned align, const char *what);
+
+typedef enum shared_access {
+    SHARED_READ,       /* by a thread */
+    SHARED_WRITE,      /* by a thread */
+    SHARED_ASYNC_READ, /* by the copy engine or the tensor cores, which see a thread's writes behind its fence */
+    SHARED_ATOMIC
+} shared_access;
+
+/* Checks of an access by `lane`, which may be another than the one that runs: bounds; a copy that writes there; a copy or product
+ * that still reads what is written; what nobody wrote; the fence; races. `what` names the instruction. */
+void shared_touch(vgpu_lane *lane, unsigned address, unsigned bytes, shared_access access, const char *what);
+
+/* The same by place, for accesses of C code. */
+void shared_touch_memory(vgpu_lane *lane, const void *memory, unsigned bytes, shared_access access);
+
+/* The range is in flight until the copy lands: nobody may touch it. It is filled with garbage. */
+void shared_in_flight(vgpu_async *async, unsigned address, unsigned bytes);
+void shared_landed(vgpu_range range, vgpu_block *block);
+
+/* Somebody reads the range until shared_release(): nobody may write it. */
+void shared_hold(unsigned address, unsigned bytes);
+void shared_release(unsigned address, unsigned bytes);
+
+/* fence.proxy.async: what the lane wrote is seen by the copy engine and the tensor cores. */
+void shared_fence(vgpu_lane *lane);
+
+/* Finite in both 16-bit types: what is not finite some kernels repair. */
+void fill_garbage(void *memory, size_t bytes);
+
+void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dynamic_bytes);
+void shared_free(vgpu_block *block);
+
+#endif
