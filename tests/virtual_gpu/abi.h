@@ -56,14 +56,27 @@ enum {
     VGPU_REDUCE_OR,
     VGPU_REDUCE_AND
 };
-uint64_t vgpu_vote(int what, unsigned mask, uint64_t value, int other, const char *file, int line);
+uint64_t vgpu_vote(int what, unsigned mask, uint64_t value, int other, const char *file,
+                   int line);
 
 void vgpu_syncthreads(const char *file, int line);
-void vgpu_threadfence(const char *file, int line); /* __threadfence(): what is written before is seen before what comes after */
+void vgpu_threadfence(
+    const char *file,
+    int line); /* __threadfence(): what is written before is seen before what comes after */
 
 /* Atomics, of 4 or 8 bytes, in shared or global memory: the old bits are given. */
-enum { VGPU_ATOMIC_ADD, VGPU_ATOMIC_ADD_FLOAT, VGPU_ATOMIC_OR, VGPU_ATOMIC_AND, VGPU_ATOMIC_MAX, VGPU_ATOMIC_MIN, VGPU_ATOMIC_EXCH, VGPU_ATOMIC_CAS };
-uint64_t vgpu_atomic(int what, void *address, int bytes, uint64_t value, uint64_t compare, const char *file, int line);
+enum {
+    VGPU_ATOMIC_ADD,
+    VGPU_ATOMIC_ADD_FLOAT,
+    VGPU_ATOMIC_OR,
+    VGPU_ATOMIC_AND,
+    VGPU_ATOMIC_MAX,
+    VGPU_ATOMIC_MIN,
+    VGPU_ATOMIC_EXCH,
+    VGPU_ATOMIC_CAS
+};
+uint64_t vgpu_atomic(int what, void *address, int bytes, uint64_t value, uint64_t compare,
+                     const char *file, int line);
 
 /* __ldcg() and volatile reads: others may go on before it. */
 void vgpu_pause(const char *file, int line);

@@ -24,7 +24,7 @@ void mbarrier_expect(unsigned address, long long bytes);
 /* Bytes have come; who waits there knows what `clock` does (NULL: nothing). */
 void mbarrier_complete(unsigned address, long long bytes, const races_clock *clock);
 
-/* Arrive when the lane's cp.async copies so far have landed (cp.async.mbarrier.arrive). */
+/* Is the phase of that parity over? mbarrier_wait() comes back when it is. */
 bool mbarrier_is_over(unsigned address, int parity);
 void mbarrier_wait(vgpu_lane *lane, unsigned address, int parity);
 

@@ -11,7 +11,13 @@
 #include "tests/virtual_gpu/fiber.h"
 #include "tests/virtual_gpu/races.h"
 
-enum { WARP_LANES = 32, BLOCK_LANES_MAX = 1024, BLOCK_WARPS_MAX = 32, CLUSTER_MAX = 16, NAMED_BARRIERS = 16 };
+enum {
+    WARP_LANES = 32,
+    BLOCK_LANES_MAX = 1024,
+    BLOCK_WARPS_MAX = 32,
+    CLUSTER_MAX = 16,
+    NAMED_BARRIERS = 16
+};
 
 typedef struct vgpu_lane vgpu_lane;
 typedef struct vgpu_warp vgpu_warp;
@@ -26,15 +32,15 @@ typedef struct vgpu_place { /* in a source */
 
 typedef enum vgpu_state {
     LANE_RUNS,
-    LANE_IN_WARP,       /* in an operation of its warp, for the others */
+    LANE_IN_WARP, /* in an operation of its warp, for the others */
     LANE_AT_MBARRIER,
-    LANE_AT_BARRIER,    /* a numbered one, of the block */
-    LANE_AT_CLUSTER,    /* the barrier of the cluster */
-    LANE_AT_PREVIOUS,   /* for the kernel before */
+    LANE_AT_BARRIER,  /* a numbered one, of the block */
+    LANE_AT_CLUSTER,  /* the barrier of the cluster */
+    LANE_AT_PREVIOUS, /* for the kernel before */
     LANE_ENDED
 } vgpu_state;
 
-/* Shared memory that a thread wrote and has not yet shown to the copy engine and the tensor cores. */
+/* Of shared memory. */
 typedef struct vgpu_range {
     unsigned address, bytes;
 } vgpu_range;
@@ -63,8 +69,7 @@ struct vgpu_lane {
     long copy_group;
     struct vgpu_async *stores; /* bulk: TMA stores and reductions */
     long store_group;
-    vgpu_range *unfenced;
-    int unfenced_count, unfenced_room;
+    uint16_t fences;   /* fence.proxy.async that it had, modulo 65536 */
     int cluster_phase; /* that it has arrived in */
     races_lane races;
 };
@@ -76,10 +81,10 @@ struct vgpu_warp {
     int count;
     vgpu_lane *runs[WARP_LANES];
     int runs_count;
-    unsigned live;           /* lanes that have not ended */
-    unsigned arrived;        /* in the operation that the warp is in; 0: in none */
-    unsigned mask;           /* that it is for */
-    const void *operation;   /* which: an asm statement, or a place in the source */
+    unsigned live;         /* lanes that have not ended */
+    unsigned arrived;      /* in the operation that the warp is in; 0: in none */
+    unsigned mask;         /* that it is for */
+    const void *operation; /* which: an asm statement, or a place in the source */
     int what;
     double priority;
     struct wgmma_warp *wgmma; /* products under way; wgmma.c's own */
@@ -104,10 +109,11 @@ typedef struct vgpu_mbarrier {
 /* Beside every 4 bytes of shared memory. */
 typedef struct vgpu_cell {
     uint8_t in_flight; /* copies that write it */
-    uint8_t sources;   /* copies and products that read it; UINT8_MAX: that many or more */
-    uint8_t written;   /* bits: which of the bytes */
-    uint8_t unused;
-    uint16_t writer; /* lane + 1 that wrote it without fence.proxy.async; 0: none */
+    uint8_t written;   /* bits: which of its bytes */
+    uint16_t sources;  /* copies and products that read it */
+    uint16_t writer; /* number + 1 of the thread that wrote it last; 0: a copy did, or nobody */
+    uint16_t
+        fences; /* that the thread had had then: one more, and copies and products see it */
 } vgpu_cell;
 
 struct vgpu_block {
@@ -118,8 +124,7 @@ struct vgpu_block {
     vgpu_warp *warps;
     vgpu_lane *lanes;
     int warps_count, lanes_count, live;
-    bool allows_next; /* every live thread called griddepcontrol.launch_dependents, or ended */
-    int allowing;
+    bool allows_next; /* a thread called griddepcontrol.launch_dependents, or all have ended */
     /* Shared memory: `bytes` at `memory`, addressed from `base` on: first what is static, then what is dynamic. */
     char *memory, *allocation;
     unsigned base, bytes, dynamic_at;
@@ -140,18 +145,19 @@ struct vgpu_cluster {
 };
 
 struct vgpu_grid {
-    struct vgpu_queued *queued; /* launch.c's */
     const vgpu_entry_point *entry;
-    const void *params;
+    void *params; /* at a multiple of 64 bytes, as a kernel's tensor maps want it */
     size_t params_bytes;
-    const char *name;
+    char name[128];
     long number; /* of the launch, from 1 */
+    long known;  /* the launch up to which everything has ended when this one starts */
     vgpu_dim3 size, threads;
     unsigned dynamic_bytes, cluster;
     unsigned *order; /* clusters, in the order in which they start */
     unsigned clusters, started, ended;
     unsigned allowing; /* blocks that let the next kernel start */
     bool programmatic;
+    vgpu_grid *next; /* in the queue */
 };
 
 /* The lane that runs; NULL: the scheduler does. */

@@ -11,11 +11,11 @@
 enum { PTX_OPERANDS = 160, PTX_REGISTERS = 16 };
 
 typedef enum ptx_kind {
-    PTX_OPERAND,   /* %n of the statement */
-    PTX_REGISTER,  /* of its own */
+    PTX_OPERAND,  /* %n of the statement */
+    PTX_REGISTER, /* of its own */
     PTX_NUMBER,
-    PTX_SINK,      /* _ */
-    PTX_SPECIAL    /* %tid.x and others; number: which, ptx.c's own */
+    PTX_SINK,   /* _ */
+    PTX_SPECIAL /* %tid.x and others; number: which, ptx.c's own */
 } ptx_kind;
 
 typedef struct ptx_word {
@@ -74,7 +74,8 @@ typedef struct ptx_row {
 } ptx_row;
 
 /* Tables, each ended by a row without a name, one per file of instructions. */
-extern const ptx_row ptx_arithmetic[], ptx_memory[], ptx_copies[], ptx_matrices[], ptx_products[], ptx_tensor_copies[], ptx_barriers[], ptx_control[];
+extern const ptx_row ptx_arithmetic[], ptx_memory[], ptx_copies[], ptx_matrices[],
+    ptx_products[], ptx_tensor_copies[], ptx_barriers[], ptx_control[];
 
 /* The 16-bit types. */
 float f16_to_float(uint16_t x);

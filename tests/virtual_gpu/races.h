@@ -21,16 +21,16 @@ struct vgpu_warp;
 typedef struct races_clock races_clock;
 
 typedef struct races_lane {
-    uint32_t *own;            /* [lanes of the block] */
+    uint32_t *own;               /* [lanes of the block] */
     struct races_others *others; /* snapshots of other blocks; NULL: none */
-    races_clock *fenced;      /* at its last __threadfence(); NULL: none */
-    races_clock *seen;        /* by atomics since: known from the next __threadfence() on */
-    long launches;            /* all launches up to this one are known */
+    races_clock *fenced;         /* at its last __threadfence(); NULL: none */
+    races_clock *seen;           /* by atomics since: known from the next __threadfence() on */
+    long launches;               /* all launches up to this one are known */
 } races_lane;
 
 typedef struct races_block {
-    uint32_t *clocks;           /* of all lanes, in one piece */
-    struct races_cell *shared;  /* of each 2 bytes of shared memory */
+    uint32_t *clocks;          /* of all lanes, in one piece */
+    struct races_cell *shared; /* of each 2 bytes of shared memory */
 } races_block;
 
 /* Where lanes leave what they know and others take it: a barrier, a phase of an mbarrier, an atomic. */
@@ -53,19 +53,23 @@ void races_meet(struct vgpu_warp *warp, unsigned mask);
 
 void races_leave(races_place *place, struct vgpu_lane *lane);
 void races_leave_clock(races_place *place, const races_clock *clock);
-void races_flip(races_place *place); /* what was gathered is ready to be taken; gathering begins anew */
+void races_flip(
+    races_place *place); /* what was gathered is ready to be taken; gathering begins anew */
 void races_take(const races_place *place, struct vgpu_lane *lane);
 void races_take_clock(const races_clock *clock, struct vgpu_lane *lane);
 void races_forget(races_place *place); /* free */
 
 /* An access to shared memory of `block`, at `offset` from block->memory. `what` names the instruction. */
-void races_shared(struct vgpu_lane *lane, struct vgpu_block *block, unsigned offset, unsigned bytes, bool write, const char *what);
+void races_shared(struct vgpu_lane *lane, struct vgpu_block *block, unsigned offset,
+                  unsigned bytes, bool write, const char *what);
 
 /* An access to global memory that is known to be within an allocation. */
-void races_global(struct vgpu_lane *lane, const void *memory, size_t bytes, bool write, const char *what);
+void races_global(struct vgpu_lane *lane, const void *memory, size_t bytes, bool write,
+                  const char *what);
 
 /* A write to global memory by the copy engine: nobody may touch it before races_global_landed() by the lane that waited for it. */
-void races_global_async(struct vgpu_lane *lane, const void *memory, size_t bytes, const char *what);
+void races_global_async(struct vgpu_lane *lane, const void *memory, size_t bytes,
+                        const char *what);
 void races_global_landed(struct vgpu_lane *lane, const void *memory, size_t bytes);
 
 /* __threadfence(), and atomics: what lies before a fence is known to who reads the atomic and then has a fence. `order`: bit 0

@@ -31,7 +31,10 @@ void lane_may_yield(vgpu_lane *lane);
 void lane_block(vgpu_lane *lane, vgpu_state state);
 void lane_wake(vgpu_lane *lane);
 
-/* Run all resident clusters until none is left; `more` brings the next ones and says whether there are any left or live. */
+/* Run what is queued until all of it has ended, or a check failed. */
 void schedule_run(void);
+
+/* After a failure: back to schedule_run(), which comes to its end. */
+_Noreturn void schedule_abandon(void);
 
 #endif

@@ -12,26 +12,31 @@ enum { SHARED_WINDOW_BITS = 24 };
 /* The block of the running cluster that the address belongs to. Out of bounds fails. */
 vgpu_block *shared_block(unsigned address);
 
+/* While no lane runs, addresses are of this block's cluster. */
+void shared_for(const vgpu_block *block);
+
 /* Where it lies; `bytes` must be within the block's shared memory and `align` must divide the address, or it fails. */
 char *shared_at(unsigned address, unsigned bytes, unsigned align, const char *what);
 
 typedef enum shared_access {
-    SHARED_READ,       /* by a thread */
-    SHARED_WRITE,      /* by a thread */
+    SHARED_READ,  /* by a thread */
+    SHARED_WRITE, /* by a thread */
     SHARED_ASYNC_READ, /* by the copy engine or the tensor cores, which see a thread's writes behind its fence */
     SHARED_ATOMIC
 } shared_access;
 
 /* Checks of an access by `lane`, which may be another than the one that runs: bounds; a copy that writes there; a copy or product
  * that still reads what is written; what nobody wrote; the fence; races. `what` names the instruction. */
-void shared_touch(vgpu_lane *lane, unsigned address, unsigned bytes, shared_access access, const char *what);
+void shared_touch(vgpu_lane *lane, unsigned address, unsigned bytes, shared_access access,
+                  const char *what);
 
 /* The same by place, for accesses of C code. */
-void shared_touch_memory(vgpu_lane *lane, const void *memory, unsigned bytes, shared_access access);
+void shared_touch_memory(vgpu_lane *lane, const void *memory, unsigned bytes,
+                         shared_access access);
 
 /* The range is in flight until the copy lands: nobody may touch it. It is filled with garbage. */
 void shared_in_flight(vgpu_async *async, unsigned address, unsigned bytes);
-void shared_landed(vgpu_range range, vgpu_block *block);
+void shared_landed(const vgpu_async *async);
 
 /* Somebody reads the range until shared_release(): nobody may write it. */
 void shared_hold(unsigned address, unsigned bytes);
@@ -44,6 +49,9 @@ void shared_fence(vgpu_lane *lane);
 void fill_garbage(void *memory, size_t bytes);
 
 void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dynamic_bytes);
+
+/* A block ends: nothing may be reading its memory. */
+void shared_block_ended(const vgpu_block *block);
 void shared_free(vgpu_block *block);
 
 #endif

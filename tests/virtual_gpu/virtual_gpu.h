@@ -23,8 +23,8 @@ typedef struct vgpu_launch {
     const vgpu_code *code;
     const char *name; /* of the kernel; copied */
     unsigned grid[3], threads, dynamic_bytes;
-    unsigned cluster;  /* blocks, along y */
-    bool programmatic; /* may start before the launch ahead has ended */
+    unsigned cluster;   /* blocks, along y */
+    bool programmatic;  /* may start before the launch ahead has ended */
     const void *params; /* copied */
 } vgpu_launch;
 

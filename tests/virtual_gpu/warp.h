@@ -6,7 +6,8 @@
 
 /* The lane is in `operation` with those of its warp that `mask` names; the last to come calls `execute` (or NULL) for all. Lanes
  * that meet in different operations fail. Returns when all were there. */
-void warp_meet(vgpu_lane *lane, unsigned mask, const void *operation, int what, void (*execute)(vgpu_warp *warp));
+void warp_meet(vgpu_lane *lane, unsigned mask, const void *operation, int what,
+               void (*execute)(vgpu_warp *warp));
 
 enum { WARP_ASM = 100 }; /* `what` of an asm statement */
 

@@ -1,0 +1,27 @@
+/* launch.h: the launches that are queued, and the blocks of them that run at once. */
+#ifndef ATT_VGPU_LAUNCH_H
+#define ATT_VGPU_LAUNCH_H
+
+#include "tests/virtual_gpu/machine.h"
+
+/* griddepcontrol.launch_dependents and griddepcontrol.wait. */
+void grid_allow_next(vgpu_lane *lane);
+void grid_wait_previous(vgpu_lane *lane);
+
+/* Clusters that run, in a list. */
+vgpu_cluster *launch_resident(void);
+
+/* Bring in clusters for which there is room. False: none is left or resident. */
+bool launch_fill(void);
+
+/* A lane has come to its end. */
+void launch_lane_ended(vgpu_lane *lane);
+
+/* Take out clusters that have ended. */
+void launch_retire(void);
+
+/* Name of the kernel, and number of the launch, that the lane which runs belongs to; without one, of the oldest. */
+void launch_describe(char *name, size_t bytes, long *number);
+int launch_multiprocessors(void);
+
+#endif
