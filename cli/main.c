@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/supervisor.h"
+#include "cli/virtual_device.h"
 #include "lab/base/atomic_file.h"
 #include "lab/base/machine.h"
 #include "lab/base/markup.h"
@@ -47,6 +48,8 @@ static int run_verb(const char *program, const cli_verb *verb, int argc, char **
         if (options.help) {
             cli_help_verb(stdout, verb);
             result = CLI_HOLDS;
+        } else if (options.virtual_gpu && !cli_virtual_open(&options)) {
+            result = CLI_NOT_POSSIBLE;
         } else {
             result = (int)verb->command(&options);
         }

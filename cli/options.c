@@ -126,6 +126,11 @@ static bool set_format(cli_options *o, const cli_option *option, const char *val
 
 static bool set_device(cli_options *o, const cli_option *option, const char *value) {
     o->device_index = 0;
+    o->virtual_gpu = strcmp(value, "virtual") == 0;
+    if (o->virtual_gpu) {
+        o->device = ATT_DEVICE_CUDA;
+        return true;
+    }
     if (strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0) {
         o->device = *value == 'a' ? ATT_DEVICE_AUTO : ATT_DEVICE_CPU;
         return true;
@@ -141,7 +146,8 @@ static bool set_device(cli_options *o, const cli_option *option, const char *val
             return true;
         }
     }
-    return cli_complain(o, "--%s %s: cpu, cuda or cuda:N is wanted", option->name, value);
+    return cli_complain(o, "--%s %s: cpu, cuda, cuda:N or virtual is wanted", option->name,
+                        value);
 }
 
 /* A list: `--isa avx2,avx512`. */
@@ -380,7 +386,7 @@ const cli_option cli_option_table[] = {
      "all must be signed by one of these: an allowed_signers file of ssh-keygen(1)"},
 
     {"device", 0, "DEVICE", OPENS | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE, set_device, 0, NULL,
-     "cpu or cuda[:N] (a GPU where there is one)"},
+     "cpu, cuda[:N] (a GPU where there is one) or virtual: the kernels of GPUs, on the CPU"},
     {"kernel", 0, "GLOB", CLI_CERTIFY, add_kernel, 0, NULL,
      "only kernels whose ids match: 'decode_*', '*_d128_*'"},
     {"kernel", 0, "ID", OPENS | CLI_PROFILE, add_kernel, 0, NULL,
@@ -559,6 +565,9 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
         return cli_complain(o, "--isa takes one instruction set here");
     if (o->kernel_count > 1 && !(verb_bit & (CLI_VERIFY | CLI_BENCH)))
         return cli_complain(o, "--kernel may be given once here");
+    if (o->virtual_gpu && !(verb_bit & (CLI_INFO | CLI_RUN | CLI_EXPLAIN | CLI_VERIFY)))
+        return cli_complain(o, "--device virtual is for verify, run, explain and info: what it "
+                               "takes says nothing about a GPU");
     if (o->min_samples > o->max_samples)
         return cli_complain(o, "--min-samples %" PRId64 " is more than --max-samples %" PRId64,
                             o->min_samples, o->max_samples);

@@ -55,6 +55,7 @@ typedef struct cli_options {
 
     att_device device;
     int device_index;
+    bool virtual_gpu;         /* the device is CUDA's, but the driver is the virtual GPU's */
     att_isa isa[CLI_ISA_MAX]; /* at least one; ATT_ISA_AUTO where none was given */
     size_t isa_count;
     const char *kernels[CLI_KERNEL_MAX]; /* ids or beginnings with a *; none: all */

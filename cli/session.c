@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/virtual_device.h"
 #include "lab/base/clean_text.h"
 #include "lab/base/machine.h"
 #include "lab/problem/suite.h"
@@ -87,8 +88,13 @@ cli_exit cli_session_open(cli_session *session) {
     if (result != CLI_HOLDS)
         return result;
     const size_t kernels = o->kernel_count ? o->kernel_count : 1;
-    /* The demo verifies all that it times: it needs no evidence from elsewhere. */
-    const bool allow_unattested = o->allow_unattested || strcmp(o->verb, "demo") == 0;
+    /* The demo verifies all that it times: it needs no evidence from elsewhere. On the virtual GPU nothing has any. */
+    const bool allow_unattested =
+        o->allow_unattested || o->virtual_gpu || strcmp(o->verb, "demo") == 0;
+    if (o->virtual_gpu)
+        fprintf(session->text,
+                "device: the virtual GPU; kernels run on the CPU, and times mean "
+                "nothing\n");
     for (size_t i = 0; i < o->isa_count * kernels; i++) {
         const att_context_options options = {
             .size = sizeof options,
@@ -100,6 +106,7 @@ cli_exit cli_session_open(cli_session *session) {
                      (allow_unattested ? ATT_ALLOW_UNATTESTED : 0u),
             .kernel = kernel_of(o, i),
             .rows_file = o->rows,
+            .cache_dir = o->virtual_gpu ? cli_virtual_cache() : NULL,
         };
         if (att_context_create(&session->ctx[i], &options) != ATT_OK)
             return cli_library_failed(o);
@@ -268,12 +275,14 @@ void cli_format_flags(const cli_session *session, size_t subject_index, char *bu
         info = (att_context_info){.threads = 1};
     const cli_options *o = session->options;
     const char *kernel = kernel_of(o, ctx_index);
-    int used =
-        info.device == ATT_DEVICE_CUDA
-            ? snprintf(buf, n, "--device cuda:%d%s --seed %" PRIu64, (int)info.device_index,
-                       o->allow_slow ? " --allow-slow" : "", o->seed)
-            : snprintf(buf, n, "--isa %s --threads %d --seed %" PRIu64, lab_isa_name(info.isa),
-                       (int)info.threads, o->seed);
+    char device[32] = "virtual";
+    if (!o->virtual_gpu)
+        snprintf(device, sizeof device, "cuda:%d", (int)info.device_index);
+    int used = info.device == ATT_DEVICE_CUDA
+                   ? snprintf(buf, n, "--device %s%s --seed %" PRIu64, device,
+                              o->allow_slow ? " --allow-slow" : "", o->seed)
+                   : snprintf(buf, n, "--isa %s --threads %d --seed %" PRIu64,
+                              lab_isa_name(info.isa), (int)info.threads, o->seed);
     if (o->allow_unattested && used >= 0 && (size_t)used < n)
         used += snprintf(buf + used, n - (size_t)used, " --allow-unattested");
     if (of_peer && used >= 0 && (size_t)used < n)

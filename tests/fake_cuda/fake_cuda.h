@@ -5,6 +5,8 @@
 #ifndef ATT_FAKE_CUDA_H
 #define ATT_FAKE_CUDA_H
 
+#include <stdbool.h>
+
 #include "cuda/driver.h"
 
 enum { FAKE_DEVICES = 4, FAKE_PARAMS_MAX = 4096 };
@@ -44,6 +46,7 @@ typedef struct fake_cuda {
     size_t params_bytes;
     _Alignas(64) unsigned char params[FAKE_PARAMS_MAX];
     int shared_allowed; /* the last value set */
+    bool busy;          /* something was launched since the device was last waited for */
 } fake_cuda;
 
 typedef struct fake_nvrtc {

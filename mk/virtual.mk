@@ -1,0 +1,30 @@
+# virtual.mk: `make virtual` builds the virtual GPU: a driver that runs kernels on the CPU, the compiler that goes with it, and what
+# that compiler needs beside it. See tests/virtual_gpu/abi.h. `attest verify --device virtual` uses it.
+VIRTUAL          := $(BUILD)/virtual
+VIRTUAL_TOOLS    := tests/virtual_gpu/rewrite.c tests/virtual_gpu/virtual_nvrtc.c
+VIRTUAL_OBJECTS  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(VIRTUAL_TOOLS),$(wildcard tests/virtual_gpu/*.c)))
+VIRTUAL_HEADERS  := $(addprefix $(VIRTUAL)/,abi.h cuda_builtins.h entry.h)
+
+# Kernels call it: driver.map says what they see.
+$(VIRTUAL_OBJECTS): ISA_CFLAGS := -O2 -fvisibility=default
+
+$(VIRTUAL)/libcuda.so: $(VIRTUAL_OBJECTS) $(FAKE_DRIVER_OBJECTS) tests/virtual_gpu/driver.map
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_CFLAGS) -Wl,--version-script=tests/virtual_gpu/driver.map $(LDFLAGS) -o $@ $(filter %.o,$^) -pthread -lm -ldl
+
+$(VIRTUAL)/libnvrtc.so: $(BUILD)/obj/tests/virtual_gpu/virtual_nvrtc.o
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl
+
+$(VIRTUAL)/rewrite: $(BUILD)/obj/tests/virtual_gpu/rewrite.o
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+
+$(VIRTUAL_HEADERS): $(VIRTUAL)/%.h: tests/virtual_gpu/%.h
+	@mkdir -p $(@D)
+	cp $< $@
+
+-include $(VIRTUAL_OBJECTS:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(VIRTUAL_TOOLS))
+
+.PHONY: virtual
+virtual: $(VIRTUAL)/libcuda.so $(VIRTUAL)/libnvrtc.so $(VIRTUAL)/rewrite $(VIRTUAL_HEADERS)

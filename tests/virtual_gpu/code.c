@@ -1,0 +1,87 @@
+/* code.c: load kernels that were compiled for the host. */
+#include "tests/virtual_gpu/code.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct vgpu_code {
+    void *library;
+    const vgpu_entry_point *entry;
+};
+
+bool vgpu_is_code(const void *image) {
+    return memcmp(image, VGPU_MAGIC, strlen(VGPU_MAGIC)) == 0;
+}
+
+/* Kernels call functions of this library, which was opened for its opener alone: let everybody find them. */
+static bool show_functions(void) {
+    Dl_info self;
+    return dladdr(&vgpu_self, &self) &&
+           dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+}
+
+/* A file in memory alone; -1 on failure. */
+static int file_of(const char *bytes, size_t count) {
+    const int file = memfd_create("kernel", MFD_CLOEXEC);
+    while (file >= 0 && count > 0) {
+        const ssize_t written = write(file, bytes, count);
+        if (written <= 0) {
+            close(file);
+            return -1;
+        }
+        bytes += written;
+        count -= (size_t)written;
+    }
+    return file;
+}
+
+static void *open_object(const char *bytes, size_t count) {
+    char path[64];
+    const int file = file_of(bytes, count);
+    if (file < 0)
+        return NULL;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    close(file);
+    return library;
+}
+
+vgpu_code *vgpu_load(const void *image) {
+    uint64_t bytes;
+    memcpy(&bytes, (const char *)image + strlen(VGPU_MAGIC), sizeof bytes);
+    void *library =
+        show_functions() ? open_object((const char *)image + VGPU_HEADER, bytes) : NULL;
+    const vgpu_entry_point *entry = library ? dlsym(library, "vgpu_entry") : NULL;
+    vgpu_code *code = entry ? malloc(sizeof *code) : NULL;
+    if (code) {
+        *code = (vgpu_code){library, entry};
+        return code;
+    }
+    const char *why = dlerror();
+    fprintf(stderr, "virtual GPU: a kernel does not load: %s\n", why ? why : "no memory");
+    if (library)
+        dlclose(library);
+    return NULL;
+}
+
+void vgpu_unload(vgpu_code *code) {
+    if (code)
+        dlclose(code->library);
+    free(code);
+}
+
+size_t vgpu_params_bytes(const vgpu_code *code) {
+    return code->entry->params_bytes;
+}
+
+size_t vgpu_static_bytes(const vgpu_code *code) {
+    return (size_t)(code->entry->static_end - code->entry->static_begin);
+}
+
+const vgpu_entry_point *code_entry(const vgpu_code *code) {
+    return code->entry;
+}

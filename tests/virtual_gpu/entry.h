@@ -1,0 +1,22 @@
+/* entry.h: stands behind a kernel: what its shared object exports (abi.h). KERNEL is the kernel's name. */
+
+/* Of the section of static shared memory, which not every kernel has. */
+extern "C" {
+extern char __start_vgpu_shared[] __attribute__((weak, visibility("hidden")));
+extern char __stop_vgpu_shared[] __attribute__((weak, visibility("hidden")));
+}
+
+template <class P> static void vgpu_call(void (*kernel)(P), const void *params) {
+    kernel(*(const P *)params);
+}
+
+template <class P> static constexpr size_t vgpu_bytes_of_params(void (*)(P)) {
+    return sizeof(P);
+}
+
+static void vgpu_run(const void *params) {
+    vgpu_call(KERNEL, params);
+}
+
+extern "C" __attribute__((visibility("default"))) const vgpu_entry_point vgpu_entry = {
+    vgpu_run, vgpu_bytes_of_params(KERNEL), __start_vgpu_shared, __stop_vgpu_shared};
