@@ -53,7 +53,7 @@ void races_block_end(vgpu_block *block) {
         races_drop(lane->seen);
         *lane = (races_lane){0};
     }
-    races_atomics_forget(block->memory, block->bytes);
+    races_atomics_end(block);
     races_memory_free(block->races.shared);
     block->races.shared = NULL;
 }

@@ -92,8 +92,9 @@ enum {
 void races_fence(struct vgpu_lane *lane);
 void races_atomic(struct vgpu_lane *lane, const void *memory, size_t bytes, int order);
 
-/* What atomics told in this range is over: the memory is gone. */
+/* What atomics told in this range of global memory, or in the shared memory of the block, is over. */
 void races_atomics_forget(const void *memory, size_t bytes);
+void races_atomics_end(const struct vgpu_block *block);
 
 /* griddepcontrol.wait, or the start of a launch: everything before `launch` is known. */
 void races_launches_known(struct vgpu_lane *lane, long launch);

@@ -21,8 +21,7 @@ static atomic_place *buckets[BUCKETS]; /* each 4 bytes that an atomic touched */
 
 /* Static shared memory of all blocks may lie at the same address, one at a time. */
 static long owner_of(const vgpu_lane *lane, const char *memory) {
-    size_t offset;
-    if (global_races(memory, &offset))
+    if (global_contains(memory))
         return 0;
     const vgpu_cluster *cluster = lane->block->cluster;
     for (int i = 0; i < cluster->count; i++) {
@@ -44,24 +43,31 @@ static atomic_place *place_at(const vgpu_lane *lane, const char *memory) {
     return *bucket = place;
 }
 
-static void forget_in_bucket(atomic_place **at, const char *begin, const char *end) {
-    while (*at) {
-        atomic_place *place = *at;
-        if (place->memory < begin || place->memory >= end) {
-            at = &place->next;
-            continue;
-        }
-        *at = place->next;
-        races_drop(place->told);
-        free(place);
-    }
+static void forget(atomic_place **at) {
+    atomic_place *place = *at;
+    *at = place->next;
+    races_drop(place->told);
+    free(place);
 }
 
 void races_atomics_forget(const void *memory, size_t bytes) {
-    const char *begin = memory;
     for (int i = 0; i < BUCKETS; i++)
-        if (buckets[i])
-            forget_in_bucket(&buckets[i], begin, begin + bytes);
+        for (atomic_place **at = &buckets[i]; *at;) {
+            if ((uintptr_t)(*at)->memory - (uintptr_t)memory < bytes)
+                forget(at);
+            else
+                at = &(*at)->next;
+        }
+}
+
+void races_atomics_end(const vgpu_block *block) {
+    for (int i = 0; i < BUCKETS; i++)
+        for (atomic_place **at = &buckets[i]; *at;) {
+            if ((*at)->owner == block->number)
+                forget(at);
+            else
+                at = &(*at)->next;
+        }
 }
 
 void races_fence(vgpu_lane *lane) {

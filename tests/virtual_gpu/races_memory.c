@@ -33,9 +33,10 @@ struct races_memory {
     races_memory *next; /* of those at rest */
 };
 
+/* Of blocks that ended, newest first: the next block mostly has as much shared memory. */
+enum { AT_REST_MAX = 16 };
 static races_memory *at_rest;
 static int at_rest_count;
-enum { AT_REST_MAX = 16 };
 
 static races_memory *take_rested(size_t cells, int slots) {
     for (races_memory **at = &at_rest; *at; at = &(*at)->next) {
@@ -77,17 +78,31 @@ races_memory *races_memory_make(size_t bytes, int slots) {
     return memory;
 }
 
+static void unmap(races_memory *memory) {
+    munmap(memory->cell, memory->mapped);
+    free(memory);
+}
+
+static void unmap_oldest_rested(void) {
+    races_memory **at = &at_rest;
+    while ((*at)->next)
+        at = &(*at)->next;
+    unmap(*at);
+    *at = NULL;
+    at_rest_count--;
+}
+
 void races_memory_free(races_memory *memory) {
     if (!memory)
         return;
-    if (memory->slots == RACES_SLOTS_SHARED && at_rest_count < AT_REST_MAX) {
-        memory->next = at_rest;
-        at_rest = memory;
-        at_rest_count++;
+    if (memory->slots != RACES_SLOTS_SHARED) {
+        unmap(memory);
         return;
     }
-    munmap(memory->cell, memory->mapped);
-    free(memory);
+    memory->next = at_rest;
+    at_rest = memory;
+    if (++at_rest_count > AT_REST_MAX)
+        unmap_oldest_rested();
 }
 
 void races_memory_clear(races_memory *memory, size_t offset, size_t bytes) {
