@@ -1,4 +1,4 @@
-/* global_memory.h: device memory: what is allocated, and what is known of each of its places. */
+/* global_memory.h: device memory: what is allocated, and what is known of each of its places. virtual_gpu.h has what the driver calls. */
 #ifndef ATT_VGPU_GLOBAL_MEMORY_H
 #define ATT_VGPU_GLOBAL_MEMORY_H
 
@@ -10,13 +10,16 @@ typedef enum global_access { GLOBAL_READ, GLOBAL_WRITE, GLOBAL_ATOMIC } global_a
 void global_touch(vgpu_lane *lane, const void *memory, size_t bytes, global_access access,
                   const char *what);
 
-/* The same for the copy engine: bounds now, the rest when it is waited for (races.h). */
+/* The same for the copy engine. What it writes or reduces nobody may touch before global_landed() by the lane that waited for it,
+ * or the end of the launch; what it reads is as if the lane read it. */
 void global_touch_async(vgpu_lane *lane, const void *memory, size_t bytes, global_access access,
                         const char *what);
 void global_landed(vgpu_lane *lane, const void *memory, size_t bytes);
 
-/* A place beside every 2 bytes of an allocation, zero at first, which races.c gives its meaning: `cell_bytes` each. NULL: no
- * allocation there. Calls with another size of cells fail. */
-void *global_cells(const void *memory, size_t cell_bytes);
+/* Is it within some allocation? */
+bool global_contains(const void *memory);
+
+/* For races.c: what is known of the allocation, and where in it the address is. NULL: no allocation, or races are not looked for. */
+struct races_memory *global_races(const void *memory, size_t *offset);
 
 #endif

@@ -1,8 +1,8 @@
 /* races.h: did what a lane touches happen before, by the rules of the programming model and not just this time?
  *
- * Every lane has a clock of what it knows of the lanes of its block, and snapshots of what it knows of other blocks'. Where lanes meet,
- * what they know goes from one to the other. A place of shared or global memory remembers who wrote it last and who has read it
- * since, and when; an access that does not know of these is a race, whatever this schedule made of it.
+ * Every lane has a clock: what it knows of the lanes of its block, and of other blocks. Where lanes meet, what they know goes from one to
+ * the other. A place of shared or global memory remembers who wrote it last and who has read it since, and when; an access that
+ * does not know of these is a race, whatever this schedule made of it.
  *
  * All of it is nothing where ATTEST_VIRTUAL_RACES=0. */
 #ifndef ATT_VGPU_RACES_H
@@ -14,28 +14,30 @@
 
 struct vgpu_lane;
 struct vgpu_block;
-struct vgpu_grid;
 struct vgpu_warp;
 
 /* What somebody knew at some time. Immutable, references counted. */
 typedef struct races_clock races_clock;
 
 typedef struct races_lane {
-    uint32_t *own;               /* [lanes of the block] */
-    struct races_others *others; /* snapshots of other blocks; NULL: none */
-    races_clock *fenced;         /* at its last __threadfence(); NULL: none */
-    races_clock *seen;           /* by atomics since: known from the next __threadfence() on */
-    long launches;               /* all launches up to this one are known */
+    races_clock *knows;
+    const struct races_times *own; /* in it: of the lanes of its block */
+    uint32_t time;       /* its own; goes on whenever it leaves what it knows somewhere */
+    races_clock *fenced; /* at its last __threadfence(); NULL: none */
+    races_clock *seen;   /* by atomics since: known from the next __threadfence() on */
+    const char *file;    /* lane->at, when `place` was looked up */
+    int line;
+    uint16_t place;
 } races_lane;
 
 typedef struct races_block {
-    uint32_t *clocks;          /* of all lanes, in one piece */
-    struct races_cell *shared; /* of each 2 bytes of shared memory */
+    struct races_memory *shared; /* what is known of its shared memory */
 } races_block;
 
-/* Where lanes leave what they know and others take it: a barrier, a phase of an mbarrier, an atomic. */
+/* Where lanes leave what they know and others take it: a barrier, a phase of an mbarrier. Zero at first. */
 typedef struct races_place {
     races_clock *gathering, *ready;
+    races_clock *last; /* that was gathered: most lanes know the same */
 } races_place;
 
 bool races_on(void);
@@ -51,32 +53,48 @@ void races_drop(races_clock *clock);          /* or NULL */
 /* All these lanes know what each of them knew. */
 void races_meet(struct vgpu_warp *warp, unsigned mask);
 
+/* A lane that waits must take what is ready before the place is flipped again. */
 void races_leave(races_place *place, struct vgpu_lane *lane);
-void races_leave_clock(races_place *place, const races_clock *clock);
+void races_leave_clock(races_place *place, const races_clock *clock); /* or NULL */
 void races_flip(
     races_place *place); /* what was gathered is ready to be taken; gathering begins anew */
 void races_take(const races_place *place, struct vgpu_lane *lane);
-void races_take_clock(const races_clock *clock, struct vgpu_lane *lane);
-void races_forget(races_place *place); /* free */
+void races_take_clock(const races_clock *clock, struct vgpu_lane *lane); /* or NULL */
+void races_forget(races_place *place);                                   /* free */
 
-/* An access to shared memory of `block`, at `offset` from block->memory. `what` names the instruction. */
+/* Atomics do not race with atomics. */
+typedef enum races_access { RACES_READ, RACES_WRITE, RACES_ATOMIC } races_access;
+
+/* An access to shared memory of `block`, at `offset` from block->memory and within. `what` names the instruction. */
 void races_shared(struct vgpu_lane *lane, struct vgpu_block *block, unsigned offset,
-                  unsigned bytes, bool write, const char *what);
+                  unsigned bytes, races_access access, const char *what);
 
 /* An access to global memory that is known to be within an allocation. */
-void races_global(struct vgpu_lane *lane, const void *memory, size_t bytes, bool write,
+void races_global(struct vgpu_lane *lane, const void *memory, size_t bytes, races_access access,
                   const char *what);
 
-/* A write to global memory by the copy engine: nobody may touch it before races_global_landed() by the lane that waited for it. */
+/* A write (or a reduction: RACES_ATOMIC) by the copy engine: nobody may touch it before races_global_landed() by the lane that
+ * waited for it, or the end of the launch. */
 void races_global_async(struct vgpu_lane *lane, const void *memory, size_t bytes,
-                        const char *what);
+                        races_access access, const char *what);
 void races_global_landed(struct vgpu_lane *lane, const void *memory, size_t bytes);
 
-/* __threadfence(), and atomics: what lies before a fence is known to who reads the atomic and then has a fence. `order`: bit 0
- * acquire, bit 1 release, for PTX that says so. */
-enum { RACES_RELAXED = 0, RACES_ACQUIRE = 1, RACES_RELEASE = 2 };
+/* __threadfence(), and what atomics tell: what lies before a fence is known to who reads the atomic and then has a fence. Whether
+ * the atomic itself races is asked by races_shared() and races_global(). `order`: bits; acquire and release for PTX that says
+ * so; a load tells nothing to others, a store learns nothing and ends what the place told before. */
+enum {
+    RACES_RELAXED = 0,
+    RACES_ACQUIRE = 1,
+    RACES_RELEASE = 2,
+    RACES_LOAD = 4,
+    RACES_STORE = 8
+};
 void races_fence(struct vgpu_lane *lane);
 void races_atomic(struct vgpu_lane *lane, const void *memory, size_t bytes, int order);
+
+/* What atomics told in this range of global memory, or in the shared memory of the block, is over. */
+void races_atomics_forget(const void *memory, size_t bytes);
+void races_atomics_end(const struct vgpu_block *block);
 
 /* griddepcontrol.wait, or the start of a launch: everything before `launch` is known. */
 void races_launches_known(struct vgpu_lane *lane, long launch);

@@ -18,7 +18,8 @@ bool vgpu_is_code(const void *image);
 vgpu_code *vgpu_load(const void *image); /* NULL: it does not load; stderr says why */
 void vgpu_unload(vgpu_code *code);
 size_t vgpu_params_bytes(const vgpu_code *code);
-size_t vgpu_static_bytes(const vgpu_code *code); /* shared memory of a block, beside the dynamic */
+size_t
+vgpu_static_bytes(const vgpu_code *code); /* shared memory of a block, beside the dynamic */
 
 typedef struct vgpu_launch {
     const vgpu_code *code;

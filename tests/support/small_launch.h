@@ -1,0 +1,48 @@
+/* small_launch.h: lanes of the virtual GPU that nobody schedules, for tests of what is checked when they touch memory. */
+#ifndef TESTS_SUPPORT_SMALL_LAUNCH_H
+#define TESTS_SUPPORT_SMALL_LAUNCH_H
+
+#include <setjmp.h>
+
+#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/report.h"
+
+enum { SMALL_BLOCKS = 2, SMALL_LANES = 64, SMALL_SHARED = 1024 };
+
+/* A launch of one cluster. */
+typedef struct small_launch {
+    vgpu_grid grid;
+    vgpu_cluster cluster;
+    vgpu_block blocks[SMALL_BLOCKS];
+    vgpu_warp warps[SMALL_BLOCKS][SMALL_LANES / WARP_LANES];
+    vgpu_lane lanes[SMALL_BLOCKS][SMALL_LANES];
+    char shared[SMALL_BLOCKS][SMALL_SHARED];
+} small_launch;
+
+/* Launches and blocks are numbered on. No launch before is known to it. */
+small_launch *small_launch_begin(void);
+void small_launch_end(small_launch *launch);
+
+/* vgpu_fail() of these tests. */
+extern jmp_buf small_failed;
+extern vgpu_check small_check;
+extern char small_text[1024];
+
+/* `statement` must fail the check, with a text that holds `word`; or must not fail. */
+#define assert_check_fails(statement, check, word)                                             \
+    do {                                                                                       \
+        if (!setjmp(small_failed)) {                                                           \
+            statement;                                                                         \
+            fail_msg("%s: nothing failed", #statement);                                        \
+        }                                                                                      \
+        if (small_check != (check) || !strstr(small_text, word))                               \
+            fail_msg("%s: check %d: %s", #statement, (int)small_check, small_text);            \
+    } while (0)
+#define assert_check_passes(statement)                                                         \
+    do {                                                                                       \
+        if (setjmp(small_failed))                                                              \
+            fail_msg("%s: %s", #statement, small_text);                                        \
+        statement;                                                                             \
+    } while (0)
+
+#endif

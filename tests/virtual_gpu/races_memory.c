@@ -1,0 +1,292 @@
+/* races_memory.c: stamps beside memory, and the question whether the lane that comes knows of those that are there. */
+#include "tests/virtual_gpu/races_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/virtual_gpu/races_clock.h"
+#include "tests/virtual_gpu/report.h"
+
+/* `lane` has this bit where the copy engine works for it; its time is then one that nobody knows. */
+enum { ENGINE = 0x8000, LANE_MASK = BLOCK_LANES_MAX - 1 };
+#define TIME_NEVER UINT32_MAX
+
+typedef struct races_stamp {
+    uint32_t block, time; /* block 0: nobody */
+    uint16_t lane, place;
+} races_stamp;
+
+typedef struct races_cell {
+    races_stamp wrote;
+    uint32_t readers, atomics; /* bits of slots that hold a read, or an atomic, since `wrote` */
+} races_cell;
+
+/* Slots lie one behind the other, each for all cells: what is not used never becomes memory. First all readers, then all atomics.
+ * Nothing of them counts before its bit in the cell is set, so they are used again as they are. */
+struct races_memory {
+    size_t cells, mapped;
+    int slots;
+    races_cell *cell;
+    races_stamp *stamps;
+    races_memory *next; /* of those at rest */
+};
+
+/* Of blocks that ended, newest first: the next block mostly has as much shared memory. */
+enum { AT_REST_MAX = 16 };
+static races_memory *at_rest;
+static int at_rest_count;
+
+static races_memory *take_rested(size_t cells, int slots) {
+    for (races_memory **at = &at_rest; *at; at = &(*at)->next) {
+        races_memory *memory = *at;
+        if (memory->cells == cells && memory->slots == slots) {
+            *at = memory->next;
+            at_rest_count--;
+            memset(memory->cell, 0, cells * sizeof *memory->cell);
+            return memory;
+        }
+    }
+    return NULL;
+}
+
+static void *map(size_t bytes) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        fprintf(
+            stderr,
+            "virtual GPU: no memory to look for races; ATTEST_VIRTUAL_RACES=0 goes without\n");
+        abort();
+    }
+    return memory;
+}
+
+races_memory *races_memory_make(size_t bytes, int slots) {
+    const size_t cells = (bytes + RACES_CELL - 1) / RACES_CELL + 1;
+    races_memory *memory = take_rested(cells, slots);
+    if (memory)
+        return memory;
+    memory = races_allocate(sizeof *memory);
+    *memory = (races_memory){.cells = cells, .slots = slots};
+    const size_t for_cells = (cells * sizeof(races_cell) + 63) / 64 * 64;
+    memory->mapped = for_cells + 2 * (size_t)slots * cells * sizeof(races_stamp);
+    char *mapped = map(memory->mapped);
+    memory->cell = (races_cell *)(void *)mapped;
+    memory->stamps = (races_stamp *)(void *)(mapped + for_cells);
+    return memory;
+}
+
+static void unmap(races_memory *memory) {
+    munmap(memory->cell, memory->mapped);
+    free(memory);
+}
+
+static void unmap_oldest_rested(void) {
+    races_memory **at = &at_rest;
+    while ((*at)->next)
+        at = &(*at)->next;
+    unmap(*at);
+    *at = NULL;
+    at_rest_count--;
+}
+
+void races_memory_free(races_memory *memory) {
+    if (!memory)
+        return;
+    if (memory->slots != RACES_SLOTS_SHARED) {
+        unmap(memory);
+        return;
+    }
+    memory->next = at_rest;
+    at_rest = memory;
+    if (++at_rest_count > AT_REST_MAX)
+        unmap_oldest_rested();
+}
+
+void races_memory_clear(races_memory *memory, size_t offset, size_t bytes) {
+    if (!bytes)
+        return;
+    const size_t first = offset / RACES_CELL, last = (offset + bytes - 1) / RACES_CELL;
+    memset(memory->cell + first, 0, (last - first + 1) * sizeof *memory->cell);
+}
+
+/* The lane that comes. */
+typedef struct visitor {
+    races_stamp stamp; /* that it leaves */
+    const uint32_t *own;
+    const races_clock *knows;
+    const races_touch *touch;
+    uint16_t lane;
+} visitor;
+
+static bool knows_far(const visitor *me, const races_stamp *stamp) {
+    if (races_launch_of(stamp->block) < me->knows->launches)
+        return true;
+    const races_times *times = clock_times(me->knows, stamp->block);
+    return times && stamp->time <= times->at[stamp->lane & LANE_MASK];
+}
+
+static inline bool knows(const visitor *me, const races_stamp *stamp) {
+    if (stamp->block == me->stamp.block)
+        return stamp->lane == me->lane || stamp->time <= me->own[stamp->lane & LANE_MASK];
+    return stamp->block == 0 || knows_far(me, stamp);
+}
+
+static _Noreturn void report(const visitor *me, const races_memory *memory,
+                             const races_cell *cell, const races_stamp *stamp,
+                             const char *did) {
+    static const char *const does[] = {"reads", "writes", "changes atomically"};
+    const vgpu_lane *lane = me->touch->lane;
+    const vgpu_dim3 id = lane->block->id, other = races_id_of(stamp->block);
+    const vgpu_place at = races_place_of(me->stamp.place),
+                     before = races_place_of(stamp->place);
+    const uint32_t launch = races_launch_of(stamp->block);
+    char other_launch[32] = "";
+    if (launch != races_launch_of(me->stamp.block))
+        snprintf(other_launch, sizeof other_launch, " of launch %u", launch);
+    vgpu_fail(CHECK_RACE,
+              "%s: thread %d of block (%u, %u, %u) at %s:%d %s %s at byte %zu, which %sthread "
+              "%d of block "
+              "(%u, %u, %u)%s %s at %s:%d; nothing orders the two",
+              me->touch->what, lane->number, id.x, id.y, id.z, at.file, at.line,
+              does[me->touch->access], me->touch->where,
+              (size_t)(cell - memory->cell) * RACES_CELL,
+              stamp->lane & ENGINE ? "the copy engine for " : "", stamp->lane & LANE_MASK,
+              other.x, other.y, other.z, other_launch, did, before.file, before.line);
+}
+
+static races_stamp *slot_of(const races_memory *memory, int slot, const races_cell *cell) {
+    return &memory->stamps[(size_t)slot * memory->cells + (size_t)(cell - memory->cell)];
+}
+
+/* `first`: of the slots that `bits` are about. */
+static void check_slots(const visitor *me, const races_memory *memory, const races_cell *cell,
+                        uint32_t bits, int first, const char *did) {
+    for (; bits; bits &= bits - 1) {
+        const races_stamp *stamp = slot_of(memory, first + __builtin_ctz(bits), cell);
+        if (!knows(me, stamp))
+            report(me, memory, cell, stamp, did);
+    }
+}
+
+/* Which of two that nothing orders is kept: any, but always the same one here. */
+static uint32_t rank(size_t cell, const races_stamp *stamp) {
+    uint32_t x = (uint32_t)cell * 2654435761u ^ stamp->lane * 40503u ^ stamp->block * 69069u;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    return x ^ x >> 13;
+}
+
+static inline void keep(const visitor *me, races_memory *memory, races_cell *cell,
+                        uint32_t *bits, int first, int slot) {
+    races_stamp *stamp = slot_of(memory, first + slot, cell);
+    if (*bits >> slot & 1 && !knows(me, stamp)) {
+        const size_t at = (size_t)(cell - memory->cell);
+        if (rank(at, stamp) > rank(at, &me->stamp))
+            return;
+    }
+    *stamp = me->stamp;
+    *bits |= 1u << slot;
+}
+
+static inline void read_cell(const visitor *me, races_memory *memory, races_cell *cell,
+                             int slot) {
+    if (!knows(me, &cell->wrote))
+        report(me, memory, cell, &cell->wrote, "wrote");
+    if (cell->atomics)
+        check_slots(me, memory, cell, cell->atomics, memory->slots, "changed atomically");
+    keep(me, memory, cell, &cell->readers, 0, slot);
+}
+
+static inline void write_cell(const visitor *me, races_memory *memory, races_cell *cell) {
+    if (!knows(me, &cell->wrote))
+        report(me, memory, cell, &cell->wrote, "wrote");
+    if (cell->atomics)
+        check_slots(me, memory, cell, cell->atomics, memory->slots, "changed atomically");
+    if (cell->readers)
+        check_slots(me, memory, cell, cell->readers, 0, "read");
+    *cell = (races_cell){.wrote = me->stamp};
+}
+
+static void atomic_cell(const visitor *me, races_memory *memory, races_cell *cell, int slot) {
+    if (!knows(me, &cell->wrote))
+        report(me, memory, cell, &cell->wrote, "wrote");
+    if (cell->readers)
+        check_slots(me, memory, cell, cell->readers, 0, "read");
+    keep(me, memory, cell, &cell->atomics, memory->slots, slot);
+}
+
+static uint16_t place_of(vgpu_lane *lane) {
+    races_lane *races = &lane->races;
+    if (races->file != lane->at.file || races->line != lane->at.line) {
+        races->file = lane->at.file;
+        races->line = lane->at.line;
+        races->place = races_place_number(lane->at);
+    }
+    return races->place;
+}
+
+static races_stamp stamp_of(vgpu_lane *lane) {
+    return (races_stamp){(uint32_t)lane->block->number, lane->races.time,
+                         (uint16_t)lane->number, place_of(lane)};
+}
+
+static int slot_number(const races_memory *memory, const vgpu_lane *lane) {
+    const int from = memory->slots == RACES_SLOTS_SHARED ? lane->block->rank * 5
+                                                         : (int)(lane->block->number * 3);
+    return (int)((unsigned)(lane->warp->index + from) % (unsigned)memory->slots);
+}
+
+void races_memory_touch(races_memory *memory, const races_touch *touch, size_t offset,
+                        size_t bytes) {
+    if (!bytes)
+        return;
+    vgpu_lane *lane = touch->lane;
+    visitor me = {.stamp = stamp_of(lane),
+                  .own = lane->races.own->at,
+                  .knows = lane->races.knows,
+                  .touch = touch,
+                  .lane = (uint16_t)lane->number};
+    if (touch->async) {
+        me.stamp.lane |= ENGINE;
+        me.stamp.time = TIME_NEVER;
+    }
+    const int slot = slot_number(memory, lane);
+    races_cell *cell = memory->cell + offset / RACES_CELL;
+    races_cell *const last = memory->cell + (offset + bytes - 1) / RACES_CELL;
+    switch (touch->access) {
+    case RACES_READ:
+        for (; cell <= last; cell++)
+            read_cell(&me, memory, cell, slot);
+        break;
+    case RACES_WRITE:
+        for (; cell <= last; cell++)
+            write_cell(&me, memory, cell);
+        break;
+    case RACES_ATOMIC:
+        for (; cell <= last; cell++)
+            atomic_cell(&me, memory, cell, slot);
+        break;
+    }
+}
+
+static void land(races_stamp *stamp, const races_stamp *as) {
+    if (stamp->block == as->block && stamp->lane == (as->lane | ENGINE))
+        *stamp = (races_stamp){as->block, as->time, as->lane, stamp->place};
+}
+
+void races_memory_landed(races_memory *memory, vgpu_lane *lane, size_t offset, size_t bytes) {
+    if (!bytes)
+        return;
+    const races_stamp as = stamp_of(lane);
+    const int slot = slot_number(memory, lane);
+    races_cell *cell = memory->cell + offset / RACES_CELL;
+    races_cell *const last = memory->cell + (offset + bytes - 1) / RACES_CELL;
+    for (; cell <= last; cell++) {
+        land(&cell->wrote, &as);
+        if (cell->atomics >> slot & 1)
+            land(slot_of(memory, memory->slots + slot, cell), &as);
+    }
+}

@@ -1,0 +1,52 @@
+/* races_memory.h: who has touched each 2 bytes of a piece of memory.
+ *
+ * A place keeps its last write, and the reads and the atomics since: one of each for every slot. A slot is a warp in shared
+ * memory, and one of a few groups of warps in global memory. A later read of a slot takes the place of an earlier one that it
+ * knows of: who is ordered behind the later is behind both. Of two that are not ordered one is kept, which one differs from
+ * place to place; so a fault of a single lane may be missed at one place, and is found at another.
+ * Single bytes are not told apart: two lanes that write one each of the same 2 bytes race. */
+#ifndef ATT_VGPU_RACES_MEMORY_H
+#define ATT_VGPU_RACES_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/virtual_gpu/machine.h"
+
+enum { RACES_CELL = 2, RACES_SLOTS_SHARED = 32, RACES_SLOTS_GLOBAL = 4 };
+
+typedef struct races_memory races_memory;
+
+races_memory *races_memory_make(size_t bytes, int slots);
+void races_memory_free(races_memory *memory); /* or NULL */
+
+/* The host wrote here, while nothing ran. */
+void races_memory_clear(races_memory *memory, size_t offset, size_t bytes);
+
+typedef struct races_touch {
+    vgpu_lane *lane;
+    races_access access;
+    bool async;               /* by the copy engine: not even the lane itself knows when */
+    const char *what, *where; /* for the report: the instruction, and "shared memory" */
+} races_touch;
+
+void races_memory_touch(races_memory *memory, const races_touch *touch, size_t offset,
+                        size_t bytes);
+
+/* What the copy engine did for the lane is now as if the lane had done it. */
+void races_memory_landed(races_memory *memory, vgpu_lane *lane, size_t offset, size_t bytes);
+
+/* Blocks by number, for stamps and reports. */
+void races_block_named(const vgpu_block *block);
+uint32_t races_launch_of(uint32_t block);
+vgpu_dim3 races_id_of(uint32_t block);
+
+/* A place in the source as a number that fits a stamp; 0: there were too many. */
+uint16_t races_place_number(vgpu_place place);
+vgpu_place races_place_of(uint16_t number);
+
+/* malloc() that ends the process when there is none. */
+void *races_allocate(size_t bytes);
+
+#endif

@@ -1,0 +1,85 @@
+/* races_names.c: places in the source and blocks by small numbers, which fit beside every 2 bytes of memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/virtual_gpu/races_memory.h"
+
+void *races_allocate(size_t bytes) {
+    void *memory = malloc(bytes ? bytes : 1);
+    if (!memory) {
+        fprintf(stderr, "virtual GPU: no memory for %zu bytes\n", bytes);
+        abort();
+    }
+    return memory;
+}
+
+/* Names are copied: a kernel's own are gone when it is unloaded. */
+enum { PLACES_MAX = UINT16_MAX, BUCKETS = 1 << 17 };
+static vgpu_place places[PLACES_MAX + 1];
+static uint16_t buckets[BUCKETS];
+static unsigned places_count;
+
+static const char *file_copied(const char *file) {
+    static char *files[256];
+    static int count;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(files[i], file))
+            return files[i];
+    const size_t bytes = strlen(file) + 1;
+    char *copy = memcpy(races_allocate(bytes), file, bytes);
+    if (count < 256)
+        files[count++] = copy;
+    return copy;
+}
+
+uint16_t races_place_number(vgpu_place place) {
+    if (!place.file)
+        return 0;
+    uint32_t hash = (uint32_t)place.line;
+    for (const char *c = place.file; *c; c++)
+        hash = hash * 31 + (unsigned char)*c;
+    size_t at = hash % BUCKETS;
+    while (buckets[at]) {
+        const vgpu_place *known = &places[buckets[at]];
+        if (known->line == place.line && !strcmp(known->file, place.file))
+            return buckets[at];
+        at = (at + 1) % BUCKETS;
+    }
+    if (places_count == PLACES_MAX)
+        return 0;
+    places[++places_count] = (vgpu_place){file_copied(place.file), place.line};
+    return buckets[at] = (uint16_t)places_count;
+}
+
+vgpu_place races_place_of(uint16_t number) {
+    return number ? places[number] : (vgpu_place){"an unknown place", 0};
+}
+
+typedef struct block_name {
+    uint32_t launch;
+    vgpu_dim3 id;
+} block_name;
+static block_name *blocks; /* by number */
+static size_t blocks_room;
+
+void races_block_named(const vgpu_block *block) {
+    const size_t number = (size_t)block->number;
+    if (number >= blocks_room) {
+        const size_t room = number * 2 + 64;
+        blocks = realloc(blocks, room * sizeof *blocks);
+        if (!blocks)
+            abort();
+        memset(blocks + blocks_room, 0, (room - blocks_room) * sizeof *blocks);
+        blocks_room = room;
+    }
+    blocks[number] = (block_name){(uint32_t)block->cluster->grid->number, block->id};
+}
+
+uint32_t races_launch_of(uint32_t block) {
+    return blocks[block].launch;
+}
+
+vgpu_dim3 races_id_of(uint32_t block) {
+    return blocks[block].id;
+}
