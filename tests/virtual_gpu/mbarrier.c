@@ -72,14 +72,16 @@ static void settle(vgpu_mbarrier *m) {
     vgpu_block *block = shared_block(m->address);
     for (int i = 0; i < block->lanes_count; i++)
         if (block->lanes[i].state == LANE_AT_MBARRIER &&
-            block->lanes[i].waits_for == m->address)
+            block->lanes[i].waits_for == m->address) {
+            races_take(&m->races, &block->lanes[i]);
             lane_wake(&block->lanes[i]);
+        }
 }
 
 /* That it is there must be known: its making is a write like others. */
 static void check_known(vgpu_lane *lane, unsigned address) {
     vgpu_block *block = shared_block(address);
-    races_shared(lane, block, (address & 0xffffff) - block->base, MBARRIER_BYTES, false,
+    races_shared(lane, block, (address & 0xffffff) - block->base, MBARRIER_BYTES, RACES_READ,
                  "mbarrier");
 }
 
@@ -112,12 +114,15 @@ bool mbarrier_is_over(unsigned address, int parity) {
 
 void mbarrier_wait(vgpu_lane *lane, unsigned address, int parity) {
     check_known(lane, address);
-    while (!mbarrier_is_over(address, parity)) {
-        lane->waits_for = address;
-        lane->parity = parity;
-        lane_block(lane, LANE_AT_MBARRIER);
+    if (mbarrier_is_over(address, parity)) {
+        races_take(&mbarrier_at(address)->races, lane);
+        return;
     }
-    races_take(&mbarrier_at(address)->races, lane);
+    lane->waits_for = address;
+    lane->parity = parity;
+    do /* a lane that is late may find the phase after it over too */
+        lane_block(lane, LANE_AT_MBARRIER);
+    while (!mbarrier_is_over(address, parity));
 }
 
 void barriers_free(vgpu_block *block) {

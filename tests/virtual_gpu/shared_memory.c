@@ -116,8 +116,8 @@ static void touch_cells(vgpu_lane *lane, vgpu_block *block, unsigned offset, uns
         cell->writer = lane->block == block ? (uint16_t)(lane->number + 1) : 0;
         cell->fences = lane->fences;
     }
-    if (access != SHARED_ATOMIC)
-        races_shared(lane, block, offset, bytes, writes, what);
+    races_shared(lane, block, offset, bytes,
+                 access == SHARED_ATOMIC ? RACES_ATOMIC : writes ? RACES_WRITE : RACES_READ, what);
 }
 
 void shared_touch(vgpu_lane *lane, unsigned address, unsigned bytes, shared_access access,
@@ -174,7 +174,7 @@ void shared_in_flight(vgpu_async *async, unsigned address, unsigned bytes) {
         cell->in_flight++;
         cell->writer = 0;
     }
-    races_shared(vgpu_lane_now(), block, offset, bytes, true, "a copy");
+    races_shared(vgpu_lane_now(), block, offset, bytes, RACES_WRITE, "a copy");
     fill_garbage(place_of(block, offset), bytes);
     async->writes = (vgpu_range){address, bytes};
 }
