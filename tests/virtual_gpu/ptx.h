@@ -1,4 +1,4 @@
-/* ptx.h: the text of asm statements, read once a statement, and its instructions. */
+/* ptx.h: the text of asm statements, read once per statement, and its instructions. */
 #ifndef ATT_VGPU_PTX_H
 #define ATT_VGPU_PTX_H
 
@@ -7,12 +7,17 @@
 #include <string.h>
 
 #include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/small_floats.h"
 
-enum { PTX_OPERANDS = 160, PTX_REGISTERS = 16 };
+enum { PTX_OPERANDS = 160, PTX_REGISTERS = 32, PTX_CHOICES = 6 };
 
 typedef enum ptx_kind {
-    PTX_OPERAND,  /* %n of the statement */
-    PTX_REGISTER, /* of its own */
+    PTX_VALUE,    /* %n of the statement, given by its bits */
+    PTX_PLACE_16, /* %n of the statement, given by its address: so many bits */
+    PTX_PLACE_32,
+    PTX_PLACE_64,
+    PTX_REGISTER,     /* of the statement's own */
+    PTX_NOT_REGISTER, /* !p */
     PTX_NUMBER,
     PTX_SINK,   /* _ */
     PTX_SPECIAL /* %tid.x and others; number: which, ptx.c's own */
@@ -23,6 +28,7 @@ typedef struct ptx_word {
     int number;
     uint64_t bits;
     int offset; /* of an address: [a + 16] */
+    bool in_braces, in_brackets;
 } ptx_word;
 
 struct ptx_frame;
@@ -30,14 +36,21 @@ typedef void (*ptx_handler)(struct ptx_frame *frame);
 
 typedef struct ptx_instruction {
     const char *name; /* with all its suffixes */
-    ptx_handler run;
-    int guard; /* register; -1: none */
+    ptx_handler run;  /* NULL: a branch */
+    int guard;        /* register; -1: none */
     bool guard_not;
-    int target; /* of a branch; -1: none */
-    int option; /* of the table's row */
+    int target;                  /* of a branch */
+    int option;                  /* of the table's row */
+    int number;                  /* that stands for the row's '#' */
+    uint8_t choice[PTX_CHOICES]; /* which alternative of each group of the row's name */
     int count;
     ptx_word *words;
 } ptx_instruction;
+
+typedef struct ptx_program {
+    ptx_instruction *code;
+    int count, registers;
+} ptx_program;
 
 /* One lane in one statement. */
 typedef struct ptx_frame {
@@ -48,42 +61,113 @@ typedef struct ptx_frame {
     uint64_t registers[PTX_REGISTERS];
 } ptx_frame;
 
-/* Words are counted from 0, in the order of the text, braces and brackets left out. */
-uint64_t ptx_get(const ptx_frame *frame, int word);
-void ptx_set(ptx_frame *frame, int word, uint64_t bits);
-void *ptx_place(const ptx_frame *frame, int word); /* of an operand that is written */
-
-static inline float ptx_get_float(const ptx_frame *frame, int word) {
-    const uint32_t bits = (uint32_t)ptx_get(frame, word);
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static inline void ptx_set_float(ptx_frame *frame, int word, float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    ptx_set(frame, word, bits);
-}
-
-/* A row of the table of instructions. A name may hold one '#', which stands for a number: it becomes `option`. */
+/* A row of a table of instructions. The name stands for many: of a group in parentheses, "(|.v2|.v4)", one alternative is there, and
+ * '#' is a number. Words that name where caches keep data (".L2::128B") are not part of it, nor is the operand of ".L2::cache_hint".
+ * A statement has at least `least` and at most `most` words. */
 typedef struct ptx_row {
     const char *name;
     ptx_handler run;
     int option;
+    int least, most;
 } ptx_row;
 
 /* Tables, each ended by a row without a name, one per file of instructions. */
-extern const ptx_row ptx_arithmetic[], ptx_memory[], ptx_copies[], ptx_matrices[],
-    ptx_products[], ptx_tensor_copies[], ptx_barriers[], ptx_control[];
+extern const ptx_row ptx_arithmetic[], ptx_integers[], ptx_memory[], ptx_atomics[],
+    ptx_store_async[], ptx_copies[], ptx_matrices[], ptx_products[], ptx_tensor_copies[],
+    ptx_bulk_copies[], ptx_barriers[], ptx_control[];
 
-/* The 16-bit types. */
-float f16_to_float(uint16_t x);
-uint16_t f16_from_float(float x);
-float bf16_to_float(uint16_t x);
-uint16_t bf16_from_float(float x);
+/* Read the statement. An instruction, operand or register that is not known fails. */
+ptx_program *ptx_read(const vgpu_asm *statement);
 
-/* For wgmma.c: the warp's products. One of those under way that has not run runs; false: none. */
+/* A special register by name, without '%'; -1: not known. */
+int ptx_special_of(const char *name);
+uint64_t ptx_special(const vgpu_lane *lane, int which);
+
+/* An operand of the instruction that cannot be used as it is used. */
+_Noreturn void ptx_fail_operand(const ptx_frame *frame, int word);
+
+static inline void *ptx_pointer(uint64_t bits) {
+    return (void *)(uintptr_t)bits;
+}
+
+/* Words are counted from 0, in the order of the text, braces and brackets left out. */
+static inline uint64_t ptx_get(const ptx_frame *frame, int word) {
+    const ptx_word *w = &frame->instruction->words[word];
+    const uint64_t offset = (uint64_t)(int64_t)w->offset;
+    uint64_t bits = 0;
+    switch (w->kind) {
+    case PTX_VALUE:
+        return frame->operands[w->number] + offset;
+    case PTX_PLACE_16:
+        memcpy(&bits, ptx_pointer(frame->operands[w->number]), 2);
+        return bits + offset;
+    case PTX_PLACE_32:
+        memcpy(&bits, ptx_pointer(frame->operands[w->number]), 4);
+        return bits + offset;
+    case PTX_PLACE_64:
+        memcpy(&bits, ptx_pointer(frame->operands[w->number]), 8);
+        return bits + offset;
+    case PTX_REGISTER:
+        return frame->registers[w->number] + offset;
+    case PTX_NOT_REGISTER:
+        return !frame->registers[w->number];
+    case PTX_NUMBER:
+        return w->bits;
+    case PTX_SPECIAL:
+        return ptx_special(frame->lane, w->number);
+    case PTX_SINK:
+        break;
+    }
+    ptx_fail_operand(frame, word);
+}
+
+static inline void ptx_set(ptx_frame *frame, int word, uint64_t bits) {
+    const ptx_word *w = &frame->instruction->words[word];
+    switch (w->kind) {
+    case PTX_PLACE_16:
+        memcpy(ptx_pointer(frame->operands[w->number]), &bits, 2);
+        return;
+    case PTX_PLACE_32:
+        memcpy(ptx_pointer(frame->operands[w->number]), &bits, 4);
+        return;
+    case PTX_PLACE_64:
+        memcpy(ptx_pointer(frame->operands[w->number]), &bits, 8);
+        return;
+    case PTX_REGISTER:
+        frame->registers[w->number] = bits;
+        return;
+    case PTX_SINK:
+        return;
+    default:
+        ptx_fail_operand(frame, word);
+    }
+}
+
+/* Where an operand that is written lies. */
+static inline void *ptx_place(const ptx_frame *frame, int word) {
+    const ptx_word *w = &frame->instruction->words[word];
+    if (w->kind != PTX_PLACE_16 && w->kind != PTX_PLACE_32 && w->kind != PTX_PLACE_64)
+        ptx_fail_operand(frame, word);
+    return ptx_pointer(frame->operands[w->number]);
+}
+
+static inline float ptx_get_float(const ptx_frame *frame, int word) {
+    return float_of_bits((uint32_t)ptx_get(frame, word));
+}
+
+static inline void ptx_set_float(ptx_frame *frame, int word, float x) {
+    ptx_set(frame, word, bits_of_float(x));
+}
+
+/* The frame of a lane that is in an operation of its warp. */
+static inline ptx_frame *ptx_frame_of(const vgpu_warp *warp, int lane) {
+    return warp->lanes[lane]->frame;
+}
+
+/* The instruction is one of the whole warp: the last lane to come calls `execute` (or NULL) for all 32. */
+void ptx_meet(ptx_frame *frame, void (*execute)(vgpu_warp *warp));
+
+/* For wgmma: the warp's products. One of those under way that has not run runs; false: none. */
 bool wgmma_run_any(vgpu_warp *warp);
 bool wgmma_has_work(const vgpu_warp *warp);
 void wgmma_lane_ended(vgpu_lane *lane); /* fails where products are under way */
