@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { BOX_MOST = 256, SWIZZLED_BYTES = 128, STEP_MOST = 8, ADDRESS_UNIT = 16, MAP_UNIT = 64 };
+enum { BOX_MOST = 256, STEP_MOST = 8, ADDRESS_UNIT = 16, MAP_UNIT = 64 };
 static const uint64_t size_most = UINT64_C(1) << 32, stride_end = UINT64_C(1) << 40;
 
 _Static_assert(sizeof(fake_tensor_map) <= sizeof(att_tensor_map), "a map holds it");
@@ -31,16 +31,18 @@ CUresult fake_map_encode(CUtensorMap *map, int type, unsigned int rank, void *ad
                          const uint32_t *steps, int interleave, int swizzle, int promotion,
                          int fill) {
     const bool known =
-        (type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16) &&
+        (type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 ||
+         type == FAKE_MAP_FLOAT32) &&
         interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
         fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE &&
-        (swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || swizzle == CU_TENSOR_MAP_SWIZZLE_128B);
+        swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B;
     if (!known || rank < 1 || rank > 5 || !map || !is_aligned(map, MAP_UNIT) ||
         !is_aligned(address, ADDRESS_UNIT) || !is_legal(rank, sizes, strides, box, steps))
         return CUDA_ERROR_INVALID_VALUE;
-    const uint32_t inner = 2 * box[0];
+    const uint32_t inner = fake_element_bytes(type) * box[0];
+    const uint32_t swizzled_bytes = (uint32_t)ADDRESS_UNIT << swizzle; /* 32, 64, 128 */
     if (inner % ADDRESS_UNIT != 0 ||
-        (swizzle == CU_TENSOR_MAP_SWIZZLE_128B && inner > SWIZZLED_BYTES))
+        (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE && inner > swizzled_bytes))
         return CUDA_ERROR_INVALID_VALUE;
     fake_tensor_map out = {.address = address,
                            .rank = (uint8_t)rank,
@@ -71,7 +73,7 @@ uint16_t *fake_map_at(const fake_tensor_map *map, const long long *at) {
     for (int i = 0; i < map->rank; i++) {
         if (at[i] < 0 || at[i] >= (long long)map->size[i])
             return NULL;
-        place += (uint64_t)at[i] * (i == 0 ? sizeof(uint16_t) : map->stride[i - 1]);
+        place += (uint64_t)at[i] * (i == 0 ? fake_element_bytes(map->type) : map->stride[i - 1]);
     }
     return (uint16_t *)(void *)place;
 }

@@ -19,6 +19,13 @@ typedef struct fake_tensor_map {
 
 enum { FAKE_ENCODED = 0x70614d54 };
 
+/* What the library itself does not ask for, but kernels to come may. */
+enum { FAKE_MAP_FLOAT32 = 7, FAKE_SWIZZLE_32B = 1, FAKE_SWIZZLE_64B = 2 };
+
+static inline unsigned fake_element_bytes(int type) {
+    return type == FAKE_MAP_FLOAT32 ? 4 : 2;
+}
+
 CUresult fake_map_encode(CUtensorMap *map, int type, unsigned int rank, void *address,
                          const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
                          const uint32_t *steps, int interleave, int swizzle, int promotion,
@@ -31,7 +38,7 @@ static inline const fake_tensor_map *fake_map_of(const att_tensor_map *map) {
     return out->encoded == FAKE_ENCODED ? out : NULL;
 }
 
-/* The 16 bits at these coordinates, innermost first; NULL where they are out of bounds: a load has zero there, a
+/* The element at these coordinates, innermost first, or its first 16 bits; NULL where they are out of bounds: a load has zero there, a
  * store writes nothing. */
 uint16_t *fake_map_at(const fake_tensor_map *map, const long long *at);
 

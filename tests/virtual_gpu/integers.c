@@ -262,14 +262,17 @@ static void shf(ptx_frame *f) {
 
 /* ---- addresses ---- */
 
-static void mapa(ptx_frame *f) {
-    const unsigned rank = (unsigned)ptx_get(f, 2), mask = (1u << SHARED_WINDOW_BITS) - 1;
-    const vgpu_cluster *cluster = f->lane->block->cluster;
+unsigned ptx_map_address(const ptx_frame *frame, unsigned address, unsigned rank) {
+    const vgpu_cluster *cluster = frame->lane->block->cluster;
+    const unsigned mask = (1u << SHARED_WINDOW_BITS) - 1;
     if (rank >= (unsigned)cluster->count)
-        vgpu_fail(CHECK_BOUNDS, "%s: the cluster has no block %u", f->instruction->name, rank);
-    const unsigned address = (unsigned)ptx_get(f, 1);
-    const unsigned offset = (address & mask) - (shared_block(address)->base & mask);
-    ptx_set(f, 0, rank << SHARED_WINDOW_BITS | ((cluster->blocks[rank].base & mask) + offset));
+        vgpu_fail(CHECK_BOUNDS, "%s: the cluster has no block %u", frame->instruction->name, rank);
+    const unsigned offset = (address - shared_block(address)->base) & mask;
+    return rank << SHARED_WINDOW_BITS | ((cluster->blocks[rank].base + offset) & mask);
+}
+
+static void mapa(ptx_frame *f) {
+    ptx_set(f, 0, ptx_map_address(f, (unsigned)ptx_get(f, 1), (unsigned)ptx_get(f, 2)));
 }
 
 static void from_shared(ptx_frame *f) {

@@ -167,6 +167,9 @@ static inline ptx_frame *ptx_frame_of(const vgpu_warp *warp, int lane) {
 /* The instruction is one of the whole warp: the last lane to come calls `execute` (or NULL) for all 32. */
 void ptx_meet(ptx_frame *frame, void (*execute)(vgpu_warp *warp));
 
+/* The same place of shared memory in another block of the cluster. It fails where there is no such block. */
+unsigned ptx_map_address(const ptx_frame *frame, unsigned address, unsigned rank);
+
 /* For wgmma: the warp's products. One of those under way that has not run runs; false: none. */
 bool wgmma_run_any(vgpu_warp *warp);
 bool wgmma_has_work(const vgpu_warp *warp);
