@@ -73,9 +73,15 @@ void async_land(unsigned which) {
     async_finish(pending[which]);
 }
 
+/* Blocks of a cluster write into each other's memory. */
+static bool writes_to(const vgpu_async *async, const vgpu_block *block) {
+    return async->writes.bytes > 0 && async->block->cluster == block->cluster &&
+           async->writes.address >> SHARED_WINDOW_BITS == (unsigned)block->rank;
+}
+
 void async_block_ended(const vgpu_block *block) {
     for (size_t i = 0; i < count; i++)
-        if (pending[i]->block == block && pending[i]->writes.bytes > 0)
+        if (writes_to(pending[i], block))
             vgpu_fail(CHECK_LIFETIME,
                       "a block ends while the copy of %s:%d to its shared memory is under way",
                       pending[i]->started.file, pending[i]->started.line);

@@ -253,7 +253,7 @@ void grid_wait_previous(vgpu_lane *lane) {
     const vgpu_grid *grid = lane->block->cluster->grid;
     while (queue != grid)
         lane_block(lane, LANE_AT_PREVIOUS);
-    races_launches_known(lane, grid->number - 1);
+    races_launches_known(lane, grid->number);
 }
 
 static void shuffle(unsigned *order, unsigned count) {
@@ -289,7 +289,7 @@ void vgpu_enqueue(const vgpu_launch *launch) {
     snprintf(grid->name, sizeof grid->name, "%s", launch->name);
     grid->number = ++launches;
     grid->programmatic = launch->programmatic && queue;
-    grid->known = grid->number - (grid->programmatic ? 2 : 1);
+    grid->known = grid->number - (grid->programmatic ? 1 : 0);
     grid->size = (vgpu_dim3){launch->grid[0], launch->grid[1], launch->grid[2]};
     grid->threads = (vgpu_dim3){launch->threads, 1, 1};
     grid->dynamic_bytes = launch->dynamic_bytes;

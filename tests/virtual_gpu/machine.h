@@ -150,7 +150,7 @@ struct vgpu_grid {
     size_t params_bytes;
     char name[128];
     long number; /* of the launch, from 1 */
-    long known;  /* the launch up to which everything has ended when this one starts */
+    long known;  /* launches before this one have ended when it starts */
     vgpu_dim3 size, threads;
     unsigned dynamic_bytes, cluster;
     unsigned *order; /* clusters, in the order in which they start */
