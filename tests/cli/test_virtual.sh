@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # test_virtual.sh: attest --device virtual: the kernels of GPUs on the CPU.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"

@@ -12,8 +12,9 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__    static
-#define __forceinline__ inline /* no more: it would double the time that kernels take to compile */
+#define __constant__
+#define __forceinline__                                                                        \
+    inline /* no more: it would double the time that kernels take to compile */
 #undef __noinline__
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # test_rewrite.sh: what rewrite makes of pieces of preprocessed CUDA C, and what it refuses. REWRITE is the program.
 set -uo pipefail
 passed=0
