@@ -13,8 +13,8 @@
 #define __device__
 #define __host__
 #define __constant__
-#define __forceinline__                                                                        \
-    inline /* no more: it would double the time that kernels take to compile */
+/* No more than inline: kernels would take twice the time to compile. */
+#define __forceinline__ inline
 #undef __noinline__
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
