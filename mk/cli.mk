@@ -4,7 +4,7 @@ CLI_TESTS := $(wildcard tests/cli/test_*.sh)
 # As in test.mk: these time something.
 CLI_TIMING_TESTS := $(addprefix tests/cli/,test_audit.sh test_bench.sh test_certify.sh test_peers.sh)
 
-test-cli: all
+test-cli: all virtual
 	@BUILD=$(BUILD) CC='$(CC)' tests/run.sh -j $(shell nproc) $(filter-out $(CLI_TIMING_TESTS),$(CLI_TESTS)) alone $(CLI_TIMING_TESTS)
 
 # Runs go through the test, which plays kernels that cheat.

@@ -26,5 +26,8 @@ $(VIRTUAL_HEADERS): $(VIRTUAL)/%.h: tests/virtual_gpu/%.h
 
 -include $(VIRTUAL_OBJECTS:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(VIRTUAL_TOOLS))
 
-.PHONY: virtual
+.PHONY: virtual test-rewrite
 virtual: $(VIRTUAL)/libcuda.so $(VIRTUAL)/libnvrtc.so $(VIRTUAL)/rewrite $(VIRTUAL_HEADERS)
+
+test-rewrite: $(VIRTUAL)/rewrite
+	@REWRITE=$< tests/run.sh tests/virtual_gpu/test_rewrite.sh

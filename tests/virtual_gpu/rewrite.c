@@ -286,9 +286,8 @@ static const char *rewrite_asm(text first) {
     return end;
 }
 
-/* [__align__(n)] T name[]; of which `at` is the first letter. */
-static const char *rewrite_dynamic(const char *at) {
-    const char *start = at;
+/* [__align__(n)] T name[]; of which `at` is the first letter, of a declaration that begins at `start`. */
+static const char *rewrite_dynamic(const char *start, const char *at) {
     const text align = word_at(at);
     if (is(align, "__align__") || is(align, "alignas")) {
         at = find_outside(at, "([;");
@@ -340,7 +339,7 @@ static const char *rewrite_shared(text first) {
         catch_up(first.at, behind);
         return behind;
     }
-    return rewrite_dynamic(skip_space(behind));
+    return rewrite_dynamic(first.at, skip_space(behind));
 }
 
 static void open_scope(const char *at, bool linkage) {
