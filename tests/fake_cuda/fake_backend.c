@@ -96,6 +96,10 @@ bool backend_finish(void) {
     return true; /* what a launch does is done at once */
 }
 
+bool backend_forgives(void) {
+    return false;
+}
+
 void backend_memory_added(void *memory, size_t bytes) {
     (void)memory, (void)bytes;
 }

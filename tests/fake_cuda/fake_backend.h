@@ -33,6 +33,9 @@ void backend_launch(const backend_code *code, const char *kernel, const CUlaunch
 /* Run what was launched. False: some launch failed, and every call from now on does. */
 bool backend_finish(void);
 
+/* Does the device go on after a launch that failed, once the host knows? A GPU does not. */
+bool backend_forgives(void);
+
 /* Device memory. `written`: by the host, by a copy or a fill. */
 void backend_memory_added(void *memory, size_t bytes);
 void backend_memory_removed(void *memory);

@@ -154,7 +154,7 @@ CUresult fake_CtxPopCurrent(CUcontext *context) {
 
 CUresult fake_CtxSynchronize(void) {
     ENTER("cuCtxSynchronize");
-    const CUresult code = fake_finish();
+    const CUresult code = fake_wait();
     if (fake_state.busy_us > 0 && fake_state.busy)
         usleep((useconds_t)fake_state.busy_us);
     fake_state.busy = false;

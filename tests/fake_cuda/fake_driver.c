@@ -67,6 +67,13 @@ CUresult fake_finish(void) {
     return code;
 }
 
+CUresult fake_wait(void) {
+    const CUresult code = fake_finish();
+    if (backend_forgives())
+        fake_state.sticky = CUDA_SUCCESS;
+    return code;
+}
+
 CUresult fake_Init(unsigned int flags) {
     ENTER("cuInit");
     return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

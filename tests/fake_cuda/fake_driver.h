@@ -39,6 +39,9 @@ void fake_fill_late(void);
 /* Both: the host waits. */
 CUresult fake_finish(void);
 
+/* The same for a host that is told: what went wrong before it is over, where the GPU forgives (fake_backend.h). */
+CUresult fake_wait(void);
+
 struct CUkern_st {
     char name[128];
     int large_clusters; /* more than 8 blocks are allowed */

@@ -93,7 +93,7 @@ CUresult fake_StreamDestroy(CUstream stream) {
 CUresult fake_StreamSynchronize(CUstream stream) {
     (void)stream;
     ENTER("cuStreamSynchronize");
-    return fake_finish();
+    return fake_wait();
 }
 
 CUresult fake_StreamQuery(CUstream stream) {

@@ -49,7 +49,15 @@ void backend_launch(const backend_code *code, const char *kernel, const CUlaunch
 }
 
 bool backend_finish(void) {
-    return vgpu_finish();
+    if (vgpu_finish())
+        return true;
+    vgpu_reset();
+    return false;
+}
+
+/* One problem that fails does not keep the next from being tried. */
+bool backend_forgives(void) {
+    return true;
 }
 
 void backend_memory_added(void *memory, size_t bytes) {
