@@ -202,7 +202,7 @@ static inline void keep(const visitor *me, races_stamp *stamp, uint32_t *bits, u
     *bits |= bit;
 }
 
-/* The lane was here, and has left nothing anywhere since. */
+/* The lane was here, and has left nothing anywhere since: nobody who came in between could know, so nobody did. */
 static inline bool is_own_stamp(const visitor *me, const races_stamp *stamp) {
     return stamp->lane == me->lane && stamp->time == me->stamp.time &&
            stamp->block == me->stamp.block;
@@ -214,8 +214,7 @@ static void read_cells(const visitor *me, races_memory *memory, size_t first, si
     const uint32_t bit = 1u << slot;
     for (size_t i = first; i <= last; i++) {
         races_cell *cell = &memory->cell[i];
-        /* A write since would have cleared the bit. */
-        if (cell->readers & bit && !cell->atomics && is_own_stamp(me, &stamps[i]))
+        if (cell->readers & bit && is_own_stamp(me, &stamps[i]))
             continue;
         check_write(me, memory, i);
         check_atomics(me, memory, i);
@@ -226,7 +225,7 @@ static void read_cells(const visitor *me, races_memory *memory, size_t first, si
 static void write_cells(const visitor *me, races_memory *memory, size_t first, size_t last) {
     for (size_t i = first; i <= last; i++) {
         races_cell *cell = &memory->cell[i];
-        if (!(cell->readers | cell->atomics) && is_own_stamp(me, &cell->wrote)) {
+        if (is_own_stamp(me, &cell->wrote)) {
             cell->wrote.place = me->stamp.place;
             continue;
         }
