@@ -126,6 +126,12 @@ static void test_access__constants__read_only(void **state) {
     assert_check_fails(__tsan_write2(&own_data), CHECK_BOUNDS, "the kernel's own object");
 }
 
+static void test_access__data_of_another_object__out_of_bounds(void **state) {
+    (void)state;
+    entry.run = (void (*)(const void *))free; /* the next launch's kernel is somewhere else */
+    assert_check_fails(__tsan_read4(&own_data), CHECK_BOUNDS, "nearest");
+}
+
 static void test_access__anything_else__out_of_bounds(void **state) {
     (void)state;
     assert_check_fails(__tsan_read4(now->lanes[0][2].warp), CHECK_BOUNDS, "nearest");
@@ -143,6 +149,7 @@ int main(void) {
         access_test(test_access__shared_memory__of_the_cluster),
         access_test(test_access__global_memory__checked),
         access_test(test_access__constants__read_only),
+        access_test(test_access__data_of_another_object__out_of_bounds),
         access_test(test_access__anything_else__out_of_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

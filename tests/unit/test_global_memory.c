@@ -54,6 +54,8 @@ static void test_global_touch__a_byte_beside__out_of_bounds(void **state) {
         global_touch_async(&now->lanes[0][0], first, BYTES + 1, GLOBAL_WRITE, "test"),
         CHECK_BOUNDS, "201 bytes");
     assert_check_passes(touch(first + BYTES, 0, GLOBAL_READ));
+    assert_true(global_contains(first + BYTES - 1));
+    assert_false(global_contains(first + BYTES));
 }
 
 static void test_global_touch__between_allocations__names_the_nearest(void **state) {
@@ -97,6 +99,7 @@ static void test_global_touch__unwritten__uninitialised(void **state) {
     assert_check_passes(touch(memory, 70, GLOBAL_READ));
     assert_check_fails(touch(memory + 60, 16, GLOBAL_READ), CHECK_UNINITIALISED,
                        "byte 70 of an allocation of 200 bytes");
+    assert_check_fails(touch(memory + 66, 8, GLOBAL_READ), CHECK_UNINITIALISED, "byte 70 ");
     assert_check_passes(touch(memory + 72, 128, GLOBAL_WRITE));
     assert_check_fails(touch(memory, BYTES, GLOBAL_READ), CHECK_UNINITIALISED, "byte 70 ");
     assert_check_passes(touch(memory + 70, 1, GLOBAL_WRITE));

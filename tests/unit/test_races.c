@@ -301,6 +301,19 @@ static void test_races__atomics__of_shared_memory_end_with_the_block(void **stat
     assert_races(global(lane(0, 1), 0, GLOBAL_READ));
 }
 
+static void test_races__atomics__of_memory_that_is_gone_tell_nothing(void **state) {
+    (void)state;
+    static char flag[4];
+    vgpu_memory_add(flag, sizeof flag);
+    global(lane(0, 0), 0, GLOBAL_WRITE);
+    races_atomic(lane(0, 0), flag, 4, RACES_RELEASE);
+    vgpu_memory_remove(flag);
+    vgpu_memory_add(flag, sizeof flag);
+    races_atomic(lane(0, 1), flag, 4, RACES_ACQUIRE);
+    vgpu_memory_remove(flag);
+    assert_races(global(lane(0, 1), 0, GLOBAL_READ));
+}
+
 static void test_races__launch_before__known_or_not(void **state) {
     (void)state;
     global(lane(0, 5), 0, GLOBAL_WRITE);
@@ -461,6 +474,7 @@ int main(void) {
         race_test(test_races__atomics__a_chain_tells_all_a_store_ends_it),
         race_test(test_races__atomics__another_place_tells_nothing),
         race_test(test_races__atomics__of_shared_memory_end_with_the_block),
+        race_test(test_races__atomics__of_memory_that_is_gone_tell_nothing),
         race_test(test_races__launch_before__known_or_not),
         race_test(test_races__blocks_of_a_launch__not_ordered),
         race_test(test_races__host_wrote__ordered),

@@ -27,7 +27,7 @@ typedef struct races_cell {
  * Nothing of them counts before its bit in the cell is set, so they are used again as they are. */
 struct races_memory {
     size_t cells, mapped;
-    int slots;
+    int slots; /* a power of 2 */
     races_cell *cell;
     races_stamp *stamps;
     races_memory *next; /* of those at rest */
@@ -134,8 +134,7 @@ static inline bool knows(const visitor *me, const races_stamp *stamp) {
     return stamp->block == 0 || knows_far(me, stamp);
 }
 
-static _Noreturn void report(const visitor *me, const races_memory *memory,
-                             const races_cell *cell, const races_stamp *stamp,
+static _Noreturn void report(const visitor *me, size_t cell, const races_stamp *stamp,
                              const char *did) {
     static const char *const does[] = {"reads", "writes", "changes atomically"};
     const vgpu_lane *lane = me->touch->lane;
@@ -151,24 +150,40 @@ static _Noreturn void report(const visitor *me, const races_memory *memory,
               "%d of block "
               "(%u, %u, %u)%s %s at %s:%d; nothing orders the two",
               me->touch->what, lane->number, id.x, id.y, id.z, at.file, at.line,
-              does[me->touch->access], me->touch->where,
-              (size_t)(cell - memory->cell) * RACES_CELL,
+              does[me->touch->access], me->touch->where, cell * RACES_CELL,
               stamp->lane & ENGINE ? "the copy engine for " : "", stamp->lane & LANE_MASK,
               other.x, other.y, other.z, other_launch, did, before.file, before.line);
 }
 
-static races_stamp *slot_of(const races_memory *memory, int slot, const races_cell *cell) {
-    return &memory->stamps[(size_t)slot * memory->cells + (size_t)(cell - memory->cell)];
+static inline races_stamp *slot_of(const races_memory *memory, int slot, size_t cell) {
+    return &memory->stamps[(size_t)slot * memory->cells + cell];
 }
 
 /* `first`: of the slots that `bits` are about. */
-static void check_slots(const visitor *me, const races_memory *memory, const races_cell *cell,
+static void check_slots(const visitor *me, const races_memory *memory, size_t cell,
                         uint32_t bits, int first, const char *did) {
     for (; bits; bits &= bits - 1) {
         const races_stamp *stamp = slot_of(memory, first + __builtin_ctz(bits), cell);
         if (!knows(me, stamp))
-            report(me, memory, cell, stamp, did);
+            report(me, cell, stamp, did);
     }
+}
+
+static inline void check_write(const visitor *me, const races_memory *memory, size_t cell) {
+    const races_stamp *stamp = &memory->cell[cell].wrote;
+    if (!knows(me, stamp))
+        report(me, cell, stamp, "wrote");
+}
+
+static inline void check_atomics(const visitor *me, const races_memory *memory, size_t cell) {
+    if (memory->cell[cell].atomics)
+        check_slots(me, memory, cell, memory->cell[cell].atomics, memory->slots,
+                    "changed atomically");
+}
+
+static inline void check_reads(const visitor *me, const races_memory *memory, size_t cell) {
+    if (memory->cell[cell].readers)
+        check_slots(me, memory, cell, memory->cell[cell].readers, 0, "read");
 }
 
 /* Which of two that nothing orders is kept: any, but always the same one here. */
@@ -179,43 +194,56 @@ static uint32_t rank(size_t cell, const races_stamp *stamp) {
     return x ^ x >> 13;
 }
 
-static inline void keep(const visitor *me, races_memory *memory, races_cell *cell,
-                        uint32_t *bits, int first, int slot) {
-    races_stamp *stamp = slot_of(memory, first + slot, cell);
-    if (*bits >> slot & 1 && !knows(me, stamp)) {
-        const size_t at = (size_t)(cell - memory->cell);
-        if (rank(at, stamp) > rank(at, &me->stamp))
-            return;
-    }
+static inline void keep(const visitor *me, races_stamp *stamp, uint32_t *bits, uint32_t bit,
+                        size_t cell) {
+    if (*bits & bit && !knows(me, stamp) && rank(cell, stamp) > rank(cell, &me->stamp))
+        return;
     *stamp = me->stamp;
-    *bits |= 1u << slot;
+    *bits |= bit;
 }
 
-static inline void read_cell(const visitor *me, races_memory *memory, races_cell *cell,
-                             int slot) {
-    if (!knows(me, &cell->wrote))
-        report(me, memory, cell, &cell->wrote, "wrote");
-    if (cell->atomics)
-        check_slots(me, memory, cell, cell->atomics, memory->slots, "changed atomically");
-    keep(me, memory, cell, &cell->readers, 0, slot);
+/* The lane was here, and has left nothing anywhere since: nobody who came in between could know, so nobody did. */
+static inline bool is_own_stamp(const visitor *me, const races_stamp *stamp) {
+    return stamp->lane == me->lane && stamp->time == me->stamp.time &&
+           stamp->block == me->stamp.block;
 }
 
-static inline void write_cell(const visitor *me, races_memory *memory, races_cell *cell) {
-    if (!knows(me, &cell->wrote))
-        report(me, memory, cell, &cell->wrote, "wrote");
-    if (cell->atomics)
-        check_slots(me, memory, cell, cell->atomics, memory->slots, "changed atomically");
-    if (cell->readers)
-        check_slots(me, memory, cell, cell->readers, 0, "read");
-    *cell = (races_cell){.wrote = me->stamp};
+static void read_cells(const visitor *me, races_memory *memory, size_t first, size_t last,
+                       int slot) {
+    races_stamp *stamps = slot_of(memory, slot, 0);
+    const uint32_t bit = 1u << slot;
+    for (size_t i = first; i <= last; i++) {
+        races_cell *cell = &memory->cell[i];
+        if (cell->readers & bit && is_own_stamp(me, &stamps[i]))
+            continue;
+        check_write(me, memory, i);
+        check_atomics(me, memory, i);
+        keep(me, &stamps[i], &cell->readers, bit, i);
+    }
 }
 
-static void atomic_cell(const visitor *me, races_memory *memory, races_cell *cell, int slot) {
-    if (!knows(me, &cell->wrote))
-        report(me, memory, cell, &cell->wrote, "wrote");
-    if (cell->readers)
-        check_slots(me, memory, cell, cell->readers, 0, "read");
-    keep(me, memory, cell, &cell->atomics, memory->slots, slot);
+static void write_cells(const visitor *me, races_memory *memory, size_t first, size_t last) {
+    for (size_t i = first; i <= last; i++) {
+        races_cell *cell = &memory->cell[i];
+        if (is_own_stamp(me, &cell->wrote)) {
+            cell->wrote.place = me->stamp.place;
+            continue;
+        }
+        check_write(me, memory, i);
+        check_atomics(me, memory, i);
+        check_reads(me, memory, i);
+        *cell = (races_cell){.wrote = me->stamp};
+    }
+}
+
+static void change_cells(const visitor *me, races_memory *memory, size_t first, size_t last,
+                         int slot) {
+    races_stamp *stamps = slot_of(memory, memory->slots + slot, 0);
+    for (size_t cell = first; cell <= last; cell++) {
+        check_write(me, memory, cell);
+        check_reads(me, memory, cell);
+        keep(me, &stamps[cell], &memory->cell[cell].atomics, 1u << slot, cell);
+    }
 }
 
 static uint16_t place_of(vgpu_lane *lane) {
@@ -236,7 +264,7 @@ static races_stamp stamp_of(vgpu_lane *lane) {
 static int slot_number(const races_memory *memory, const vgpu_lane *lane) {
     const int from = memory->slots == RACES_SLOTS_SHARED ? lane->block->rank * 5
                                                          : (int)(lane->block->number * 3);
-    return (int)((unsigned)(lane->warp->index + from) % (unsigned)memory->slots);
+    return (lane->warp->index + from) & (memory->slots - 1);
 }
 
 void races_memory_touch(races_memory *memory, const races_touch *touch, size_t offset,
@@ -254,20 +282,16 @@ void races_memory_touch(races_memory *memory, const races_touch *touch, size_t o
         me.stamp.time = TIME_NEVER;
     }
     const int slot = slot_number(memory, lane);
-    races_cell *cell = memory->cell + offset / RACES_CELL;
-    races_cell *const last = memory->cell + (offset + bytes - 1) / RACES_CELL;
+    const size_t first = offset / RACES_CELL, last = (offset + bytes - 1) / RACES_CELL;
     switch (touch->access) {
     case RACES_READ:
-        for (; cell <= last; cell++)
-            read_cell(&me, memory, cell, slot);
+        read_cells(&me, memory, first, last, slot);
         break;
     case RACES_WRITE:
-        for (; cell <= last; cell++)
-            write_cell(&me, memory, cell);
+        write_cells(&me, memory, first, last);
         break;
     case RACES_ATOMIC:
-        for (; cell <= last; cell++)
-            atomic_cell(&me, memory, cell, slot);
+        change_cells(&me, memory, first, last, slot);
         break;
     }
 }
@@ -282,11 +306,10 @@ void races_memory_landed(races_memory *memory, vgpu_lane *lane, size_t offset, s
         return;
     const races_stamp as = stamp_of(lane);
     const int slot = slot_number(memory, lane);
-    races_cell *cell = memory->cell + offset / RACES_CELL;
-    races_cell *const last = memory->cell + (offset + bytes - 1) / RACES_CELL;
-    for (; cell <= last; cell++) {
-        land(&cell->wrote, &as);
-        if (cell->atomics >> slot & 1)
+    const size_t last = (offset + bytes - 1) / RACES_CELL;
+    for (size_t cell = offset / RACES_CELL; cell <= last; cell++) {
+        land(&memory->cell[cell].wrote, &as);
+        if (memory->cell[cell].atomics >> slot & 1)
             land(slot_of(memory, memory->slots + slot, cell), &as);
     }
 }
