@@ -7,10 +7,12 @@
 typedef enum global_access { GLOBAL_READ, GLOBAL_WRITE, GLOBAL_ATOMIC } global_access;
 
 /* An access by `lane`: it must lie within one allocation; what is read was written; then races. */
-void global_touch(vgpu_lane *lane, const void *memory, size_t bytes, global_access access, const char *what);
+void global_touch(vgpu_lane *lane, const void *memory, size_t bytes, global_access access,
+                  const char *what);
 
 /* The same for the copy engine: bounds now, the rest when it is waited for (races.h). */
-void global_touch_async(vgpu_lane *lane, const void *memory, size_t bytes, global_access access, const char *what);
+void global_touch_async(vgpu_lane *lane, const void *memory, size_t bytes, global_access access,
+                        const char *what);
 void global_landed(vgpu_lane *lane, const void *memory, size_t bytes);
 
 /* A place beside every 2 bytes of an allocation, zero at first, which races.c gives its meaning: `cell_bytes` each. NULL: no

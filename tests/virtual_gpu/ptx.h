@@ -16,11 +16,11 @@ typedef enum ptx_kind {
     PTX_PLACE_16, /* %n of the statement, given by its address: so many bits */
     PTX_PLACE_32,
     PTX_PLACE_64,
-    PTX_REGISTER, /* of the statement's own */
+    PTX_REGISTER,     /* of the statement's own */
     PTX_NOT_REGISTER, /* !p */
     PTX_NUMBER,
-    PTX_SINK,     /* _ */
-    PTX_SPECIAL   /* %tid.x and others; number: which, ptx.c's own */
+    PTX_SINK,   /* _ */
+    PTX_SPECIAL /* %tid.x and others; number: which, ptx.c's own */
 } ptx_kind;
 
 typedef struct ptx_word {
@@ -39,9 +39,9 @@ typedef struct ptx_instruction {
     ptx_handler run;  /* NULL: a branch */
     int guard;        /* register; -1: none */
     bool guard_not;
-    int target;              /* of a branch */
-    int option;              /* of the table's row */
-    int number;              /* that stands for the row's '#' */
+    int target;                  /* of a branch */
+    int option;                  /* of the table's row */
+    int number;                  /* that stands for the row's '#' */
     uint8_t choice[PTX_CHOICES]; /* which alternative of each group of the row's name */
     int count;
     ptx_word *words;
@@ -72,8 +72,9 @@ typedef struct ptx_row {
 } ptx_row;
 
 /* Tables, each ended by a row without a name, one per file of instructions. */
-extern const ptx_row ptx_arithmetic[], ptx_integers[], ptx_memory[], ptx_atomics[], ptx_store_async[], ptx_copies[],
-    ptx_matrices[], ptx_products[], ptx_tensor_copies[], ptx_bulk_copies[], ptx_barriers[], ptx_control[];
+extern const ptx_row ptx_arithmetic[], ptx_integers[], ptx_memory[], ptx_atomics[],
+    ptx_store_async[], ptx_copies[], ptx_matrices[], ptx_products[], ptx_tensor_copies[],
+    ptx_bulk_copies[], ptx_barriers[], ptx_control[];
 
 /* Read the statement. An instruction, operand or register that is not known fails. */
 ptx_program *ptx_read(const vgpu_asm *statement);

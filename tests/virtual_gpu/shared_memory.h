@@ -16,18 +16,20 @@ vgpu_block *shared_block(unsigned address);
 char *shared_at(unsigned address, unsigned bytes, unsigned align, const char *what);
 
 typedef enum shared_access {
-    SHARED_READ,       /* by a thread */
-    SHARED_WRITE,      /* by a thread */
+    SHARED_READ,  /* by a thread */
+    SHARED_WRITE, /* by a thread */
     SHARED_ASYNC_READ, /* by the copy engine or the tensor cores, which see a thread's writes behind its fence */
     SHARED_ATOMIC
 } shared_access;
 
 /* Checks of an access by `lane`, which may be another than the one that runs: bounds; a copy that writes there; a copy or product
  * that still reads what is written; what nobody wrote; the fence; races. `what` names the instruction. */
-void shared_touch(vgpu_lane *lane, unsigned address, unsigned bytes, shared_access access, const char *what);
+void shared_touch(vgpu_lane *lane, unsigned address, unsigned bytes, shared_access access,
+                  const char *what);
 
 /* The same by place, for accesses of C code. */
-void shared_touch_memory(vgpu_lane *lane, const void *memory, unsigned bytes, shared_access access);
+void shared_touch_memory(vgpu_lane *lane, const void *memory, unsigned bytes,
+                         shared_access access);
 
 /* The range is in flight until the copy lands: nobody may touch it. It is filled with garbage. */
 void shared_in_flight(vgpu_async *async, unsigned address, unsigned bytes);
