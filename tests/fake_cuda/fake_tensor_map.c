@@ -30,12 +30,12 @@ CUresult fake_map_encode(CUtensorMap *map, int type, unsigned int rank, void *ad
                          const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
                          const uint32_t *steps, int interleave, int swizzle, int promotion,
                          int fill) {
-    const bool known =
-        (type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 ||
-         type == FAKE_MAP_FLOAT32) &&
-        interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
-        fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE &&
-        swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B;
+    const bool known = (type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 ||
+                        type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 || type == FAKE_MAP_FLOAT32) &&
+                       interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
+                       fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE &&
+                       swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE &&
+                       swizzle <= CU_TENSOR_MAP_SWIZZLE_128B;
     if (!known || rank < 1 || rank > 5 || !map || !is_aligned(map, MAP_UNIT) ||
         !is_aligned(address, ADDRESS_UNIT) || !is_legal(rank, sizes, strides, box, steps))
         return CUDA_ERROR_INVALID_VALUE;
@@ -73,7 +73,8 @@ uint16_t *fake_map_at(const fake_tensor_map *map, const long long *at) {
     for (int i = 0; i < map->rank; i++) {
         if (at[i] < 0 || at[i] >= (long long)map->size[i])
             return NULL;
-        place += (uint64_t)at[i] * (i == 0 ? fake_element_bytes(map->type) : map->stride[i - 1]);
+        place +=
+            (uint64_t)at[i] * (i == 0 ? fake_element_bytes(map->type) : map->stride[i - 1]);
     }
     return (uint16_t *)(void *)place;
 }

@@ -4,8 +4,8 @@
 
 #include <setjmp.h>
 
-#include "tests/virtual_gpu/machine.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/lanes.h"
+#include "tests/virtual_gpu/checks.h"
 
 enum { SMALL_BLOCKS = 2, SMALL_LANES = 64, SMALL_SHARED = 1024 };
 

@@ -4,8 +4,8 @@
 #include <link.h>
 
 #include "tests/virtual_gpu/global_memory.h"
-#include "tests/virtual_gpu/machine.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/lanes.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
 static inline bool is_within(const void *memory, const void *begin, size_t bytes) {

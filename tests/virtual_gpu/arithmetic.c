@@ -47,7 +47,8 @@ static void one_packed(ptx_frame *f) {
     const uint64_t x = ptx_get(f, 1);
     uint64_t out = 0;
     for (int i = 0; i < 2; i++) {
-        const float y = apply((function)f->instruction->option, small_to_float((uint16_t)(x >> 16 * i), is_bf16));
+        const float y = apply((function)f->instruction->option,
+                              small_to_float((uint16_t)(x >> 16 * i), is_bf16));
         out |= (uint64_t)small_from_float(y, is_bf16) << 16 * i;
     }
     ptx_set(f, 0, out);
@@ -101,9 +102,11 @@ static void several_floats(ptx_frame *f) {
 
 static void several_small(ptx_frame *f) {
     const operation o = (operation)f->instruction->option;
-    const int type = f->instruction->choice[0], count = type < 2 ? 2 : 1; /* f16x2, bf16x2, f16, bf16 */
+    const int type = f->instruction->choice[0],
+              count = type < 2 ? 2 : 1; /* f16x2, bf16x2, f16, bf16 */
     const bool is_bf16 = type % 2 == BF16;
-    const uint64_t bits[3] = {ptx_get(f, 1), ptx_get(f, 2), f->instruction->count > 3 ? ptx_get(f, 3) : 0};
+    const uint64_t bits[3] = {ptx_get(f, 1), ptx_get(f, 2),
+                              f->instruction->count > 3 ? ptx_get(f, 3) : 0};
     uint64_t out = 0;
     for (int i = 0; i < count; i++) {
         float x[3];
@@ -131,16 +134,20 @@ static uint16_t narrow(float x, bool is_bf16, int how) {
 static void pack(ptx_frame *f) {
     const bool is_bf16 = f->instruction->choice[1] == BF16;
     const int how = f->instruction->choice[0];
-    const uint64_t high = narrow(ptx_get_float(f, 1), is_bf16, how), low = narrow(ptx_get_float(f, 2), is_bf16, how);
+    const uint64_t high = narrow(ptx_get_float(f, 1), is_bf16, how),
+                   low = narrow(ptx_get_float(f, 2), is_bf16, how);
     ptx_set(f, 0, high << 16 | low);
 }
 
 static void narrow_one(ptx_frame *f) {
-    ptx_set(f, 0, narrow(ptx_get_float(f, 1), f->instruction->choice[1] == BF16, f->instruction->choice[0]));
+    ptx_set(f, 0,
+            narrow(ptx_get_float(f, 1), f->instruction->choice[1] == BF16,
+                   f->instruction->choice[0]));
 }
 
 static void widen_one(ptx_frame *f) {
-    ptx_set_float(f, 0, small_to_float((uint16_t)ptx_get(f, 1), f->instruction->choice[0] == BF16));
+    ptx_set_float(f, 0,
+                  small_to_float((uint16_t)ptx_get(f, 1), f->instruction->choice[0] == BF16));
 }
 
 /* Ten bits of fraction, ties away from zero. */

@@ -2,7 +2,7 @@
 #ifndef ATT_VGPU_ASYNC_H
 #define ATT_VGPU_ASYNC_H
 
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 
 /* First member of a struct of the instruction's own. */
 typedef struct vgpu_async {

@@ -1,13 +1,15 @@
 /* atomics.c: atomic instructions and functions, and fences between threads. */
 #include "tests/virtual_gpu/memory_place.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 
 /* Groups of atom and red: order, scope, space, operation, type. */
-#define ORDERS "(|.relaxed|.acquire|.release|.acq_rel)"
-#define SCOPES "(|.cta|.cluster|.gpu|.sys)"
+#define ORDERS     "(|.relaxed|.acquire|.release|.acq_rel)"
+#define SCOPES     "(|.cta|.cluster|.gpu|.sys)"
 #define OPERATIONS "(.add|.or|.and|.xor|.min|.max|.exch|.inc|.dec|.cas)"
-#define TYPES "(.b32|.u32|.s32|.b64|.u64|.s64|.f32|.f64|.noftz.f16x2|.noftz.bf16x2|.noftz.f16|.noftz.bf16)"
+#define TYPES                                                                                  \
+    "(.b32|.u32|.s32|.b64|.u64|.s64|.f32|.f64|.noftz.f16x2|.noftz.bf16x2|.noftz.f16|.noftz."   \
+    "bf16)"
 enum { ORDER_OF, SCOPE_OF, SPACE_OF, OPERATION_OF, TYPE_OF };
 typedef enum operation { ADD, OR, AND, XOR, MIN, MAX, EXCH, INC, DEC, CAS } operation;
 typedef enum type { B32, U32, S32, B64, U64, S64, F32, F64, F16X2, BF16X2, F16, BF16 } type;
@@ -47,7 +49,8 @@ static uint64_t add(uint64_t x, uint64_t y, type t) {
     case BF16:
         for (unsigned i = 0; i < 8 * bytes_of(t); i += 16) {
             const bool is_bf16 = t == BF16X2 || t == BF16;
-            const float sum = small_to_float((uint16_t)(x >> i), is_bf16) + small_to_float((uint16_t)(y >> i), is_bf16);
+            const float sum = small_to_float((uint16_t)(x >> i), is_bf16) +
+                              small_to_float((uint16_t)(y >> i), is_bf16);
             out |= (uint64_t)small_from_float(sum, is_bf16) << i;
         }
         return out;
@@ -82,7 +85,8 @@ static uint64_t changed(operation o, type t, uint64_t old, uint64_t value, uint6
     return old;
 }
 
-static uint64_t change(const memory_place *place, operation o, type t, uint64_t value, uint64_t compare) {
+static uint64_t change(const memory_place *place, operation o, type t, uint64_t value,
+                       uint64_t compare) {
     const unsigned bytes = bytes_of(t);
     const uint64_t mask = bytes == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * bytes) - 1;
     uint64_t old = 0;
@@ -100,8 +104,9 @@ static uint64_t run(ptx_frame *f, int address, uint64_t value, uint64_t compare)
     const ptx_instruction *in = f->instruction;
     const type t = (type)in->choice[TYPE_OF];
     lane_may_yield(f->lane);
-    const memory_place place = memory_touch(f->lane, (memory_space)in->choice[SPACE_OF], ptx_get(f, address),
-                                            bytes_of(t), MEMORY_ATOMIC, in->name);
+    const memory_place place =
+        memory_touch(f->lane, (memory_space)in->choice[SPACE_OF], ptx_get(f, address),
+                     bytes_of(t), MEMORY_ATOMIC, in->name);
     if (!place.is_shared)
         races_atomic(f->lane, place.memory, bytes_of(t), orders[in->choice[ORDER_OF]]);
     return change(&place, (operation)in->choice[OPERATION_OF], t, value, compare);
@@ -128,15 +133,19 @@ static void fence(ptx_frame *f) {
 
 /* ---- functions of CUDA C ---- */
 
-uint64_t vgpu_atomic(int what, void *address, int bytes, uint64_t value, uint64_t compare, const char *file, int line) {
+uint64_t vgpu_atomic(int what, void *address, int bytes, uint64_t value, uint64_t compare,
+                     const char *file, int line) {
     static const operation operations[] = {ADD, ADD, OR, AND, MAX, MIN, EXCH, CAS};
     vgpu_lane *lane = vgpu_lane_at(file, line);
-    const type t = what == VGPU_ATOMIC_ADD_FLOAT ? (bytes == 8 ? F64 : F32) : bytes == 8 ? U64 : U32;
-    if (what < 0 || (size_t)what >= sizeof operations / sizeof *operations || (bytes != 4 && bytes != 8))
+    const type t = what == VGPU_ATOMIC_ADD_FLOAT ? (bytes == 8 ? F64 : F32)
+                   : bytes == 8                  ? U64
+                                                 : U32;
+    if (what < 0 || (size_t)what >= sizeof operations / sizeof *operations ||
+        (bytes != 4 && bytes != 8))
         vgpu_fail(CHECK_INSTRUCTION, "an atomic that is not known (%s:%d)", file, line);
     lane_may_yield(lane);
-    const memory_place place =
-        memory_touch(lane, SPACE_GENERIC, (uint64_t)(uintptr_t)address, (unsigned)bytes, MEMORY_ATOMIC, "an atomic");
+    const memory_place place = memory_touch(lane, SPACE_GENERIC, (uint64_t)(uintptr_t)address,
+                                            (unsigned)bytes, MEMORY_ATOMIC, "an atomic");
     if (!place.is_shared)
         races_atomic(lane, place.memory, (size_t)bytes, RACES_RELAXED);
     const uint64_t old = change(&place, operations[what], t, value, compare);

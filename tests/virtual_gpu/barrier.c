@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 
 static void open_barrier(vgpu_barrier *barrier) {

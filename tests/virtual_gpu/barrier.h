@@ -2,7 +2,7 @@
 #ifndef ATT_VGPU_BARRIER_H
 #define ATT_VGPU_BARRIER_H
 
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 
 /* bar.sync (wait) and bar.arrive. 0 threads: all of the block. */
 void barrier_arrive(vgpu_lane *lane, int id, int threads, bool wait);

@@ -1,7 +1,7 @@
 /* barriers_ptx.c: instructions of barriers, in shared memory, by number, and of the cluster; fences of the copy engine. */
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 #include "tests/virtual_gpu/shared_memory.h"
 #include "tests/virtual_gpu/warp.h"
@@ -43,7 +43,8 @@ static void arrive_expect(ptx_frame *f) {
     if (f->instruction->count != at + 2)
         ptx_fail_operand(f, at);
     set_state(f, at);
-    mbarrier_arrive(f->lane, (unsigned)ptx_get(f, at), 1, (long long)(uint32_t)ptx_get(f, at + 1));
+    mbarrier_arrive(f->lane, (unsigned)ptx_get(f, at), 1,
+                    (long long)(uint32_t)ptx_get(f, at + 1));
     lane_yield(f->lane);
 }
 
@@ -72,11 +73,13 @@ static void wait(ptx_frame *f) {
 /* ---- by number, of the cluster, of the warp ---- */
 
 static void numbered(ptx_frame *f) {
-    const int id = (int)ptx_get(f, 0), threads = f->instruction->count > 1 ? (int)ptx_get(f, 1) : 0;
+    const int id = (int)ptx_get(f, 0),
+              threads = f->instruction->count > 1 ? (int)ptx_get(f, 1) : 0;
     if (id < 0 || id >= NAMED_BARRIERS)
         vgpu_fail(CHECK_BOUNDS, "%s: there is no barrier %d", f->instruction->name, id);
     if (threads < 0 || threads % WARP_LANES != 0)
-        vgpu_fail(CHECK_COUNT, "%s: %d threads are no whole warps", f->instruction->name, threads);
+        vgpu_fail(CHECK_COUNT, "%s: %d threads are no whole warps", f->instruction->name,
+                  threads);
     barrier_arrive(f->lane, id, threads, f->instruction->option);
 }
 
@@ -107,10 +110,10 @@ static void nothing(ptx_frame *f) {
     (void)f;
 }
 
-#define OWN "(|.shared|.shared::cta)"
-#define ANY "(|.shared|.shared::cta|.shared::cluster)"
+#define OWN    "(|.shared|.shared::cta)"
+#define ANY    "(|.shared|.shared::cta|.shared::cluster)"
 #define ORDERS "(|.release.cta|.release.cluster|.relaxed.cta|.relaxed.cluster)"
-#define WAITS "(|.acquire.cta|.acquire.cluster|.relaxed.cta|.relaxed.cluster)"
+#define WAITS  "(|.acquire.cta|.acquire.cluster|.relaxed.cta|.relaxed.cluster)"
 
 const ptx_row ptx_barriers[] = {
     {"mbarrier.init" OWN ".b64", init, 0, 2, 2},

@@ -6,7 +6,7 @@
 #include "tests/virtual_gpu/async.h"
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/global_memory.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
@@ -23,14 +23,15 @@ typedef struct bulk_loading {
 
 static void check_alive(const vgpu_async *async, unsigned address) {
     if (shared_block(address)->live == 0)
-        vgpu_fail(CHECK_LIFETIME, "the copy of %s:%d arrives at a block that has ended", async->started.file,
-                  async->started.line);
+        vgpu_fail(CHECK_LIFETIME, "the copy of %s:%d arrives at a block that has ended",
+                  async->started.file, async->started.line);
 }
 
 static void land_load(vgpu_async *async) {
     bulk_loading *load = (bulk_loading *)async;
     check_alive(async, load->box.shared);
-    tensor_box_load(&load->box, shared_at(load->box.shared, tensor_box_span(&load->box), 1, "a copy"));
+    tensor_box_load(&load->box,
+                    shared_at(load->box.shared, tensor_box_span(&load->box), 1, "a copy"));
     mbarrier_complete(load->barrier, tensor_box_bytes(&load->box), load->clock);
     races_drop(load->clock);
 }
@@ -44,7 +45,8 @@ static void check_fenced(const ptx_frame *f, unsigned address, unsigned bytes) {
         const vgpu_cell *cell = &block->cells[c];
         if (cell->writer && block->lanes[cell->writer - 1].fences == cell->fences)
             vgpu_fail(CHECK_PROXY,
-                      "%s writes shared memory +%u, which thread %d wrote without fence.proxy.async behind it",
+                      "%s writes shared memory +%u, which thread %d wrote without "
+                      "fence.proxy.async behind it",
                       f->instruction->name, c * CELL, cell->writer - 1);
     }
 }
@@ -65,7 +67,8 @@ void bulk_load(ptx_frame *frame, const tensor_box *box, unsigned barrier) {
     shared_at(box->shared, span, UNIT, frame->instruction->name);
     check_fenced(frame, box->shared, span);
     touch_rows(frame, box);
-    const bulk_loading load = {.async = {.land = land_load, .detached = true}, .box = *box, .barrier = barrier};
+    const bulk_loading load = {
+        .async = {.land = land_load, .detached = true}, .box = *box, .barrier = barrier};
     bulk_loading *started = (bulk_loading *)async_start(&load.async, sizeof load);
     shared_in_flight(&started->async, box->shared, span);
     started->clock = races_now(frame->lane);
@@ -124,7 +127,8 @@ void bulk_store(ptx_frame *frame, const tensor_box *box, bool adds) {
     shared_touch(lane, box->shared, span, SHARED_ASYNC_READ, name);
     for (unsigned n = 0; n < rows; n++)
         if (tensor_box_row(box, n, &row))
-            global_touch_async(lane, row.global, row.bytes, adds ? GLOBAL_ATOMIC : GLOBAL_WRITE, name);
+            global_touch_async(lane, row.global, row.bytes, adds ? GLOBAL_ATOMIC : GLOBAL_WRITE,
+                               name);
     shared_hold(box->shared, span);
     const bulk_writing store = {.async = {.land = land_writing}, .box = *box, .adds = adds};
     bulk_writing *writing = (bulk_writing *)async_start(&store.async, sizeof store);
@@ -170,10 +174,12 @@ static void wait_group(ptx_frame *f) {
 
 /* ---- copies of bytes that lie side by side ---- */
 
-static tensor_box line(const ptx_frame *f, char *global, unsigned shared, unsigned bytes, box_type type) {
+static tensor_box line(const ptx_frame *f, char *global, unsigned shared, unsigned bytes,
+                       box_type type) {
     const unsigned element = type == BOX_BYTES ? 1 : type == BOX_F32 ? 4 : 2;
     if (bytes == 0 || bytes % UNIT != 0 || (uintptr_t)global % UNIT != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: %u bytes at global address %p: both must be multiples of %d",
+        vgpu_fail(CHECK_ALIGNMENT,
+                  "%s: %u bytes at global address %p: both must be multiples of %d",
                   f->instruction->name, bytes, (void *)global, UNIT);
     return (tensor_box){.address = global,
                         .size = {bytes / element},
@@ -186,8 +192,8 @@ static tensor_box line(const ptx_frame *f, char *global, unsigned shared, unsign
 
 /* [to], [from], bytes, [barrier] */
 static void load_line(ptx_frame *f) {
-    const tensor_box box =
-        line(f, ptx_pointer(ptx_get(f, 1)), (unsigned)ptx_get(f, 0), (unsigned)ptx_get(f, 2), BOX_BYTES);
+    const tensor_box box = line(f, ptx_pointer(ptx_get(f, 1)), (unsigned)ptx_get(f, 0),
+                                (unsigned)ptx_get(f, 2), BOX_BYTES);
     bulk_load(f, &box, (unsigned)ptx_get(f, 3));
     lane_yield(f->lane);
 }
@@ -197,7 +203,8 @@ static void store_line(ptx_frame *f) {
     static const box_type types[] = {BOX_F16, BOX_BF16, BOX_F32};
     const bool adds = f->instruction->option;
     const box_type type = adds ? types[f->instruction->choice[0]] : BOX_BYTES;
-    const tensor_box box = line(f, ptx_pointer(ptx_get(f, 0)), (unsigned)ptx_get(f, 1), (unsigned)ptx_get(f, 2), type);
+    const tensor_box box = line(f, ptx_pointer(ptx_get(f, 0)), (unsigned)ptx_get(f, 1),
+                                (unsigned)ptx_get(f, 2), type);
     bulk_store(f, &box, adds);
     lane_yield(f->lane);
 }
@@ -207,9 +214,11 @@ static void nothing(ptx_frame *f) {
 }
 
 const ptx_row ptx_bulk_copies[] = {
-    {"cp.async.bulk(.shared::cluster|.shared::cta).global.mbarrier::complete_tx::bytes", load_line, 0, 4, 4},
+    {"cp.async.bulk(.shared::cluster|.shared::cta).global.mbarrier::complete_tx::bytes",
+     load_line, 0, 4, 4},
     {"cp.async.bulk.global.shared::cta.bulk_group", store_line, 0, 3, 3},
-    {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add(.noftz.f16|.noftz.bf16|.f32)", store_line, 1, 3, 3},
+    {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add(.noftz.f16|.noftz.bf16|.f32)",
+     store_line, 1, 3, 3},
     {"cp.async.bulk.prefetch.L2.global", nothing, 0, 2, 2},
     {"cp.async.bulk.commit_group", commit_group, 0, 0, 0},
     {"cp.async.bulk.wait_group.read", wait_read, 0, 1, 1},

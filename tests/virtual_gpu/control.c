@@ -1,7 +1,7 @@
 /* control.c: instructions about launches, registers and time. */
 #include "tests/virtual_gpu/launch.h"
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 #include "tests/virtual_gpu/warpgroup_log.h"
 
@@ -24,7 +24,8 @@ static void setmaxnreg(ptx_frame *f) {
     enum { LEAST = 24, MOST = 256, UNIT = 8 };
     const uint64_t count = ptx_get(f, 0);
     if (count < LEAST || count > MOST || count % UNIT != 0)
-        vgpu_fail(CHECK_INSTRUCTION, "%s: %d registers: a multiple of 8 from 24 to 256 is allowed",
+        vgpu_fail(CHECK_INSTRUCTION,
+                  "%s: %d registers: a multiple of 8 from 24 to 256 is allowed",
                   f->instruction->name, (int)count);
     ptx_meet(f, hand_over_registers);
 }

@@ -3,7 +3,7 @@
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/global_memory.h"
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
@@ -30,11 +30,12 @@ static void check(const ptx_frame *f, const thread_copy *copy) {
     if (copy->size != 16 && !(caches_l1 && (copy->size == 4 || copy->size == 8)))
         vgpu_fail(CHECK_INSTRUCTION, "%s of %u bytes", name, copy->size);
     if (copy->bytes > copy->size)
-        vgpu_fail(CHECK_BOUNDS, "%s reads %u bytes and has room for %u", name, copy->bytes, copy->size);
+        vgpu_fail(CHECK_BOUNDS, "%s reads %u bytes and has room for %u", name, copy->bytes,
+                  copy->size);
     shared_at(copy->to, copy->size, copy->size, name);
     if ((uintptr_t)copy->from % copy->size != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: global address %p is no multiple of %u", name, (const void *)copy->from,
-                  copy->size);
+        vgpu_fail(CHECK_ALIGNMENT, "%s: global address %p is no multiple of %u", name,
+                  (const void *)copy->from, copy->size);
     if (copy->bytes > 0)
         global_touch(f->lane, copy->from, copy->bytes, GLOBAL_READ, name);
 }
@@ -42,11 +43,12 @@ static void check(const ptx_frame *f, const thread_copy *copy) {
 /* [to], [from], size (, bytes that are read). Groups: cache. */
 static void cp_async(ptx_frame *f) {
     vgpu_lane *lane = f->lane;
-    thread_copy copy = {.async = {.land = land, .group = lane->copy_group, .next = lane->copies},
-                        .to = (unsigned)ptx_get(f, 0),
-                        .from = ptx_pointer(ptx_get(f, 1)),
-                        .size = (unsigned)ptx_get(f, 2),
-                        .number = copies_started++};
+    thread_copy copy = {
+        .async = {.land = land, .group = lane->copy_group, .next = lane->copies},
+        .to = (unsigned)ptx_get(f, 0),
+        .from = ptx_pointer(ptx_get(f, 1)),
+        .size = (unsigned)ptx_get(f, 2),
+        .number = copies_started++};
     copy.bytes = f->instruction->count > 3 ? (unsigned)ptx_get(f, 3) : copy.size;
     check(f, &copy);
     lane->copies = async_start(&copy.async, sizeof copy);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/virtual_gpu/races_memory.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/virtual_gpu.h"
 
 typedef struct allocation {

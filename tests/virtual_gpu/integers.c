@@ -1,6 +1,6 @@
 /* integers.c: instructions on integers, bits, predicates and addresses. */
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
 /* ---- types, in the order of INTEGER ---- */
@@ -58,7 +58,22 @@ static void selp(ptx_frame *f) {
 
 /* ---- arithmetic ---- */
 
-typedef enum operation { ADD, SUB, MUL, MUL_HIGH, AND, OR, XOR, SHL, SHR, MIN, MAX, DIV, REM, MAD } operation;
+typedef enum operation {
+    ADD,
+    SUB,
+    MUL,
+    MUL_HIGH,
+    AND,
+    OR,
+    XOR,
+    SHL,
+    SHR,
+    MIN,
+    MAX,
+    DIV,
+    REM,
+    MAD
+} operation;
 
 static uint64_t shift(operation o, uint64_t x, uint64_t by, int type) {
     if (o == SHL)
@@ -84,7 +99,8 @@ static uint64_t divide(const ptx_frame *f, uint64_t x, uint64_t y, int type, boo
 
 static uint64_t multiply_high(uint64_t x, uint64_t y, int type) {
     const uint64_t product = x * y; /* of 32 or 16 bits each: whole */
-    return is_signed(type) ? (uint64_t)((int64_t)product >> bits_in(type)) : product >> bits_in(type);
+    return is_signed(type) ? (uint64_t)((int64_t)product >> bits_in(type))
+                           : product >> bits_in(type);
 }
 
 static uint64_t combine(const ptx_frame *f, operation o, uint64_t x, uint64_t y, int type) {
@@ -121,7 +137,8 @@ static uint64_t combine(const ptx_frame *f, operation o, uint64_t x, uint64_t y,
 static void several(ptx_frame *f) {
     const operation o = (operation)f->instruction->option;
     const int type = f->instruction->choice[0];
-    uint64_t out = combine(f, o, extend(ptx_get(f, 1), type), extend(ptx_get(f, 2), type), type);
+    uint64_t out =
+        combine(f, o, extend(ptx_get(f, 1), type), extend(ptx_get(f, 2), type), type);
     if (o == MAD)
         out += ptx_get(f, 3);
     ptx_set(f, 0, truncate(out, type));
@@ -197,7 +214,7 @@ static void setp(ptx_frame *f) {
 
 static void setp_float(ptx_frame *f) {
     const float x = ptx_get_float(f, 1), y = ptx_get_float(f, 2);
-    const bool results[] = {x == y, x < y || x > y, x < y, x <= y, x > y, x >= y};
+    const bool results[] = {x == y, x < y || x > y, x<y, x <= y, x> y, x >= y};
     ptx_set(f, 0, results[f->instruction->choice[0]]);
 }
 
@@ -209,28 +226,33 @@ static uint64_t at_most_32(uint64_t x) {
 
 /* `count` ones from bit `from` on. */
 static void bmsk(ptx_frame *f) {
-    const uint64_t from = at_most_32((uint32_t)ptx_get(f, 1)), count = at_most_32((uint32_t)ptx_get(f, 2));
+    const uint64_t from = at_most_32((uint32_t)ptx_get(f, 1)),
+                   count = at_most_32((uint32_t)ptx_get(f, 2));
     ptx_set(f, 0, (uint32_t)(((UINT64_C(1) << count) - 1) << from));
 }
 
 static void bfe(ptx_frame *f) {
     const int type = f->instruction->choice[0] ? 5 : 4; /* .s32, .u32 */
-    const unsigned from = (unsigned)ptx_get(f, 2) & 255, count = (unsigned)at_most_32(ptx_get(f, 3) & 255);
+    const unsigned from = (unsigned)ptx_get(f, 2) & 255,
+                   count = (unsigned)at_most_32(ptx_get(f, 3) & 255);
     uint64_t x = extend(ptx_get(f, 1), type);
-    x = from > 63 ? (is_signed(type) && (int64_t)x < 0 ? ~UINT64_C(0) : 0) : (uint64_t)((int64_t)x >> from);
+    x = from > 63 ? (is_signed(type) && (int64_t)x < 0 ? ~UINT64_C(0) : 0)
+                  : (uint64_t)((int64_t)x >> from);
     const uint64_t field = x & ((UINT64_C(1) << count) - 1);
     const bool negative = is_signed(type) && count > 0 && (field >> (count - 1) & 1);
     ptx_set(f, 0, (uint32_t)(negative ? field | ~((UINT64_C(1) << count) - 1) : field));
 }
 
 static void bfi(ptx_frame *f) {
-    const uint64_t from = at_most_32(ptx_get(f, 3) & 255), count = at_most_32(ptx_get(f, 4) & 255);
+    const uint64_t from = at_most_32(ptx_get(f, 3) & 255),
+                   count = at_most_32(ptx_get(f, 4) & 255);
     const uint64_t mask = ((UINT64_C(1) << count) - 1) << from;
     ptx_set(f, 0, (uint32_t)((ptx_get(f, 2) & ~mask) | (ptx_get(f, 1) << from & mask)));
 }
 
 static void lop3(ptx_frame *f) {
-    const uint32_t a = (uint32_t)ptx_get(f, 1), b = (uint32_t)ptx_get(f, 2), c = (uint32_t)ptx_get(f, 3);
+    const uint32_t a = (uint32_t)ptx_get(f, 1), b = (uint32_t)ptx_get(f, 2),
+                   c = (uint32_t)ptx_get(f, 3);
     const unsigned table = (unsigned)ptx_get(f, 4);
     uint32_t out = 0;
     for (unsigned i = 0; i < 8; i++)
@@ -256,7 +278,8 @@ static void prmt(ptx_frame *f) {
 /* Groups: direction, mode. */
 static void shf(ptx_frame *f) {
     const uint64_t both = (ptx_get(f, 2) & UINT32_MAX) << 32 | (ptx_get(f, 1) & UINT32_MAX);
-    const uint64_t by = f->instruction->choice[1] ? ptx_get(f, 3) & 31 : at_most_32((uint32_t)ptx_get(f, 3));
+    const uint64_t by =
+        f->instruction->choice[1] ? ptx_get(f, 3) & 31 : at_most_32((uint32_t)ptx_get(f, 3));
     ptx_set(f, 0, (uint32_t)(f->instruction->choice[0] ? both >> by : both << by >> 32));
 }
 
@@ -266,7 +289,8 @@ unsigned ptx_map_address(const ptx_frame *frame, unsigned address, unsigned rank
     const vgpu_cluster *cluster = frame->lane->block->cluster;
     const unsigned mask = (1u << SHARED_WINDOW_BITS) - 1;
     if (rank >= (unsigned)cluster->count)
-        vgpu_fail(CHECK_BOUNDS, "%s: the cluster has no block %u", frame->instruction->name, rank);
+        vgpu_fail(CHECK_BOUNDS, "%s: the cluster has no block %u", frame->instruction->name,
+                  rank);
     const unsigned offset = (address - shared_block(address)->base) & mask;
     return rank << SHARED_WINDOW_BITS | ((cluster->blocks[rank].base + offset) & mask);
 }
@@ -334,7 +358,8 @@ const ptx_row ptx_integers[] = {
     {"cvta.shared(|::cta|::cluster)(.u32|.u64)", from_shared, 0, 2, 2},
     {"cvta.to.shared(|::cta|::cluster)(.u32|.u64)", to_shared, 0, 2, 2},
     {"cvta(|.to).global(.u32|.u64)", mov, 0, 2, 2},
-    {"createpolicy.fractional(.L2::evict_first|.L2::evict_last|.L2::evict_normal|.L2::evict_unchanged).b64",
+    {"createpolicy.fractional(.L2::evict_first|.L2::evict_last|.L2::evict_normal|.L2::evict_"
+     "unchanged).b64",
      createpolicy, 0, 1, 2},
     {0},
 };

@@ -9,7 +9,7 @@
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/code.h"
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 #include "tests/virtual_gpu/shared_memory.h"
 #include "tests/virtual_gpu/virtual_gpu.h"

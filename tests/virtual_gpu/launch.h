@@ -2,7 +2,7 @@
 #ifndef ATT_VGPU_LAUNCH_H
 #define ATT_VGPU_LAUNCH_H
 
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 
 /* griddepcontrol.launch_dependents and griddepcontrol.wait. */
 void grid_allow_next(vgpu_lane *lane);

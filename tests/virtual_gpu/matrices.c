@@ -1,7 +1,7 @@
 /* matrices.c: 8 x 8 matrices of 16 bits that a warp holds, and their products (mma.sync). Lane l has of each matrix the elements
  * 2 (l % 4) and the one behind it of row l / 4. */
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 #include "tests/virtual_gpu/shared_memory.h"
 #include "tests/virtual_gpu/warp.h"
@@ -29,14 +29,16 @@ static void load(vgpu_warp *warp) {
     uint16_t m[4][SIDE][SIDE];
     for (int l = 0; l < SIDE * count; l++) {
         const unsigned from = (unsigned)ptx_get(ptx_frame_of(warp, l), count);
-        memcpy(m[l / SIDE][l % SIDE], shared_at(from, ROW_BYTES, ROW_BYTES, in->name), ROW_BYTES);
+        memcpy(m[l / SIDE][l % SIDE], shared_at(from, ROW_BYTES, ROW_BYTES, in->name),
+               ROW_BYTES);
         shared_touch(warp->lanes[l], from, ROW_BYTES, SHARED_READ, in->name);
     }
     for (int l = 0; l < WARP_LANES; l++) {
         const int r = l / 4, c = l % 4 * 2;
         for (int i = 0; i < count; i++)
             ptx_set(ptx_frame_of(warp, l), i,
-                    transposed ? pair(m[i][c][r], m[i][c + 1][r]) : pair(m[i][r][c], m[i][r][c + 1]));
+                    transposed ? pair(m[i][c][r], m[i][c + 1][r])
+                               : pair(m[i][r][c], m[i][r][c + 1]));
     }
 }
 
@@ -96,7 +98,8 @@ typedef struct mma_operands {
 } mma_operands;
 
 /* Registers of A: rows 0 to 7, rows 8 to 15, then the same for the next 8 columns; of B: 8 rows each. */
-static void read_lane(const ptx_frame *f, int lane, bool is_bf16, bool small_c, mma_operands *out) {
+static void read_lane(const ptx_frame *f, int lane, bool is_bf16, bool small_c,
+                      mma_operands *out) {
     const int depth = f->instruction->option, row = lane / 4, column = lane % 4 * 2;
     const int c_words = small_c ? 2 : 4, a_words = depth / 4, b_words = depth / 8;
     const int a_at = c_words, b_at = a_at + a_words, c_at = b_at + b_words;
@@ -108,7 +111,8 @@ static void read_lane(const ptx_frame *f, int lane, bool is_bf16, bool small_c, 
             small_to_float(half(ptx_get(f, b_at + i / 2), i % 2), is_bf16);
     for (int i = 0; i < 4; i++)
         out->c[row + i / 2 * SIDE][column + i % 2] =
-            small_c ? f16_to_float(half(ptx_get(f, c_at + i / 2), i % 2)) : ptx_get_float(f, c_at + i);
+            small_c ? f16_to_float(half(ptx_get(f, c_at + i / 2), i % 2))
+                    : ptx_get_float(f, c_at + i);
 }
 
 static void write_lane(ptx_frame *f, int lane, bool small_c, const mma_operands *from) {

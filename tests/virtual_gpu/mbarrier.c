@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/virtual_gpu/barrier.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 #include "tests/virtual_gpu/shared_memory.h"
 

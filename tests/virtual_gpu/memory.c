@@ -3,11 +3,11 @@
 #include "tests/virtual_gpu/schedule.h"
 
 /* Groups of ld and st, and what they mean. */
-#define ORDERS "(|.weak|.volatile|.relaxed|.acquire|.release)"
-#define SCOPES "(|.cta|.cluster|.gpu|.sys)"
-#define CACHES "(|.nc|.ca|.cg|.cs|.lu|.cv|.wb|.wt)"
+#define ORDERS  "(|.weak|.volatile|.relaxed|.acquire|.release)"
+#define SCOPES  "(|.cta|.cluster|.gpu|.sys)"
+#define CACHES  "(|.nc|.ca|.cg|.cs|.lu|.cv|.wb|.wt)"
 #define VECTORS "(|.v2|.v4)"
-#define TYPES "(.b8|.u8|.s8|.b16|.u16|.s16|.b32|.u32|.s32|.f32|.b64|.u64|.s64|.f64)"
+#define TYPES   "(.b8|.u8|.s8|.b16|.u16|.s16|.b32|.u32|.s32|.f32|.b64|.u64|.s64|.f64)"
 enum { ORDER_OF, SCOPE_OF, SPACE_OF, CACHE_OF, VECTOR_OF, TYPE_OF };
 enum { ORDER_NONE, ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE };
 enum { TYPE_S8 = 2, TYPE_S16 = 5 };
@@ -29,16 +29,21 @@ static bool is_strong(const ptx_instruction *in) {
 static memory_place touch(const ptx_frame *f, int word, bool write) {
     const ptx_instruction *in = f->instruction;
     const unsigned bytes = element_bytes(in) * (unsigned)elements(in);
-    const memory_access strong = write ? MEMORY_ATOMIC : MEMORY_STRONG_READ, weak = write ? MEMORY_WRITE : MEMORY_READ;
+    const memory_access strong = write ? MEMORY_ATOMIC : MEMORY_STRONG_READ,
+                        weak = write ? MEMORY_WRITE : MEMORY_READ;
     const memory_access access = is_strong(in) ? strong : weak;
-    return memory_touch(f->lane, (memory_space)in->choice[SPACE_OF], ptx_get(f, word), bytes, access, in->name);
+    return memory_touch(f->lane, (memory_space)in->choice[SPACE_OF], ptx_get(f, word), bytes,
+                        access, in->name);
 }
 
 static void order(const ptx_frame *f, const memory_place *place) {
     const int named = f->instruction->choice[ORDER_OF];
-    const int meant = named == ORDER_ACQUIRE ? RACES_ACQUIRE : named == ORDER_RELEASE ? RACES_RELEASE : RACES_RELAXED;
+    const int meant = named == ORDER_ACQUIRE   ? RACES_ACQUIRE
+                      : named == ORDER_RELEASE ? RACES_RELEASE
+                                               : RACES_RELAXED;
     if (is_strong(f->instruction) && !place->is_shared)
-        races_atomic(f->lane, place->memory, element_bytes(f->instruction) * (unsigned)elements(f->instruction), meant);
+        races_atomic(f->lane, place->memory,
+                     element_bytes(f->instruction) * (unsigned)elements(f->instruction), meant);
 }
 
 static uint64_t signed_bits(uint64_t bits, int type) {

@@ -6,7 +6,13 @@
 
 /* In the order of this part of a row's name. */
 #define MEMORY_SPACES "(|.global|.shared|.shared::cta|.shared::cluster)"
-typedef enum memory_space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_SHARED_CTA, SPACE_SHARED_CLUSTER } memory_space;
+typedef enum memory_space {
+    SPACE_GENERIC,
+    SPACE_GLOBAL,
+    SPACE_SHARED,
+    SPACE_SHARED_CTA,
+    SPACE_SHARED_CLUSTER
+} memory_space;
 
 typedef enum memory_access {
     MEMORY_READ,
@@ -21,7 +27,7 @@ typedef struct memory_place {
 } memory_place;
 
 /* Find it and check the access: alignment, bounds, and what else is known of the place. */
-memory_place memory_touch(vgpu_lane *lane, memory_space space, uint64_t address, unsigned bytes, memory_access access,
-                          const char *what);
+memory_place memory_touch(vgpu_lane *lane, memory_space space, uint64_t address, unsigned bytes,
+                          memory_access access, const char *what);
 
 #endif

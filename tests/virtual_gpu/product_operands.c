@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
 enum { UNIT = 16, UNIT_ELEMENTS = 8, CORE_ROWS = 8, WINDOW_BYTES = 1 << 18 };
@@ -16,19 +16,21 @@ static unsigned field(uint64_t descriptor, int bit) {
     return (unsigned)(descriptor >> bit & 0x3fff) << 4;
 }
 
-product_operand product_operand_of(const vgpu_block *block, uint64_t descriptor, bool mn_major, int first, int count) {
+product_operand product_operand_of(const vgpu_block *block, uint64_t descriptor, bool mn_major,
+                                   int first, int count) {
     static const unsigned swizzles[] = {16, 128, 64, 32};
     enum { BASE_OFFSET = 49, SWIZZLE = 62 };
     if (descriptor >> BASE_OFFSET & 7)
         vgpu_fail(CHECK_INSTRUCTION, "wgmma: a base offset in descriptor %016llx is not known",
                   (unsigned long long)descriptor);
-    return (product_operand){.start = (unsigned)block->rank << SHARED_WINDOW_BITS | field(descriptor, 0),
-                             .leading = field(descriptor, 16),
-                             .stride = field(descriptor, 32),
-                             .swizzle = swizzles[descriptor >> SWIZZLE],
-                             .mn_major = mn_major,
-                             .first = first,
-                             .count = count};
+    return (product_operand){
+        .start = (unsigned)block->rank << SHARED_WINDOW_BITS | field(descriptor, 0),
+        .leading = field(descriptor, 16),
+        .stride = field(descriptor, 32),
+        .swizzle = swizzles[descriptor >> SWIZZLE],
+        .mn_major = mn_major,
+        .first = first,
+        .count = count};
 }
 
 /* The address of 8 elements that lie side by side. K-major: elements 8h and on of row i. Core matrices have 8 rows; without swizzling
@@ -41,10 +43,13 @@ static unsigned unit_k_major(const product_operand *o, int i, int h) {
 
 /* MN-major: elements i to i + 7 of summand k. A row has as many elements as are swizzled together. */
 static unsigned unit_mn_major(const product_operand *o, int i, int k) {
-    const unsigned width = o->swizzle / 2, repeat = (unsigned)i / width, within = (unsigned)i % width;
+    const unsigned width = o->swizzle / 2, repeat = (unsigned)i / width,
+                   within = (unsigned)i % width;
     const unsigned row = (unsigned)k % CORE_ROWS, core = (unsigned)k / CORE_ROWS;
-    const unsigned across = o->swizzle == UNIT ? o->stride : o->leading, down = o->swizzle == UNIT ? o->leading : o->stride;
-    return swizzled(o->start + repeat * across + core * down + row * o->swizzle + 2 * within, o->swizzle);
+    const unsigned across = o->swizzle == UNIT ? o->stride : o->leading,
+                   down = o->swizzle == UNIT ? o->leading : o->stride;
+    return swizzled(o->start + repeat * across + core * down + row * o->swizzle + 2 * within,
+                    o->swizzle);
 }
 
 /* Units that are read: n of `units`, and the address of each. */
@@ -54,7 +59,8 @@ static int units_of(const product_operand *o) {
 
 static unsigned unit_at(const product_operand *o, int n) {
     if (o->mn_major)
-        return unit_mn_major(o, o->first + n / PRODUCT_DEPTH * UNIT_ELEMENTS, n % PRODUCT_DEPTH);
+        return unit_mn_major(o, o->first + n / PRODUCT_DEPTH * UNIT_ELEMENTS,
+                             n % PRODUCT_DEPTH);
     return unit_k_major(o, o->first + n / 2, n % 2);
 }
 
@@ -93,7 +99,8 @@ static void read_unit(const product_operand *o, int n, uint16_t *out) {
     memcpy(out, shared_at(unit_at(o, n), UNIT, UNIT, "wgmma"), UNIT);
 }
 
-void product_read(const product_operand *operand, bool is_bf16, float (*out)[PRODUCT_DEPTH][8]) {
+void product_read(const product_operand *operand, bool is_bf16,
+                  float (*out)[PRODUCT_DEPTH][8]) {
     const int units = units_of(operand);
     uint16_t x[UNIT_ELEMENTS];
     for (int n = 0; n < units; n++) {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "tests/virtual_gpu/product_operands.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/shared_memory.h"
 #include "tests/virtual_gpu/warpgroup_log.h"
 
@@ -84,7 +84,8 @@ static accumulator *take_accumulator(vgpu_warp *warp, int columns) {
         a->place[l] = ptx_place(f, 0);
         for (int i = 0; i < columns / 2; i++) {
             if ((float *)ptx_place(f, i) != a->place[l] + i)
-                vgpu_fail(CHECK_INSTRUCTION, "%s: its results are no array", f->instruction->name);
+                vgpu_fail(CHECK_INSTRUCTION, "%s: its results are no array",
+                          f->instruction->name);
             *value_at(a, l, i) = a->place[l][i];
             a->place[l][i] = poison(i);
         }
@@ -97,8 +98,10 @@ static void give_back(wgmma_warp *w, accumulator *a, const product *p) {
         for (int i = 0; i < a->columns / 2; i++) {
             const float expected = poison(i);
             if (memcmp(&a->place[l][i], &expected, sizeof expected) != 0)
-                vgpu_fail(CHECK_ACCUMULATOR, "lane %d wrote result %d of the product at %s:%d while it was under way",
-                          l, i, p->at.file, p->at.line);
+                vgpu_fail(
+                    CHECK_ACCUMULATOR,
+                    "lane %d wrote result %d of the product at %s:%d while it was under way", l,
+                    i, p->at.file, p->at.line);
             a->place[l][i] = *value_at(a, l, i);
         }
     accumulator **link = &w->accumulators;
@@ -120,9 +123,10 @@ typedef struct layout {
 static layout layout_of(const ptx_frame *f) {
     const ptx_instruction *in = f->instruction;
     const int columns = in->number;
-    if (columns < 8 || columns > PRODUCT_COLUMNS_MAX || columns % 8 != 0 || in->count < columns / 2 + 7)
-        vgpu_fail(CHECK_INSTRUCTION, "%s (%s:%d): its shape or number of operands is not known", in->name,
-                  f->statement->file, f->statement->line);
+    if (columns < 8 || columns > PRODUCT_COLUMNS_MAX || columns % 8 != 0 ||
+        in->count < columns / 2 + 7)
+        vgpu_fail(CHECK_INSTRUCTION, "%s (%s:%d): its shape or number of operands is not known",
+                  in->name, f->statement->file, f->statement->line);
     const bool a_shared = !in->words[columns / 2].in_braces;
     const int b = columns / 2 + (a_shared ? 1 : 4);
     if (in->count != b + 4 + (a_shared ? 2 : 1))
@@ -134,7 +138,8 @@ static void check_lanes(const vgpu_warp *warp, const layout *w) {
     const ptx_frame *first = ptx_frame_of(warp, 0);
     for (int l = 1; l < WARP_LANES; l++) {
         const ptx_frame *f = ptx_frame_of(warp, l);
-        if (ptx_get(f, w->b) != ptx_get(first, w->b) || ptx_get(f, w->adds) != ptx_get(first, w->adds) ||
+        if (ptx_get(f, w->b) != ptx_get(first, w->b) ||
+            ptx_get(f, w->adds) != ptx_get(first, w->adds) ||
             (w->a_shared && ptx_get(f, w->a) != ptx_get(first, w->a)))
             vgpu_fail(CHECK_CONVERGENCE, "%s: operands of lane %d differ from those of lane 0",
                       first->instruction->name, l);
@@ -151,13 +156,15 @@ static void check_warpgroup(vgpu_warp *warp, const layout *w) {
 
 static void check_fences(const wgmma_warp *w, const product *p, bool is_new) {
     if (!w->fenced)
-        vgpu_fail(CHECK_ACCUMULATOR, "%s without wgmma.fence since the warp's start or its last wgmma.wait_group",
+        vgpu_fail(CHECK_ACCUMULATOR,
+                  "%s without wgmma.fence since the warp's start or its last wgmma.wait_group",
                   p->name);
     if (!w->fenced_group && (is_new || !p->a_shared))
-        vgpu_fail(CHECK_ACCUMULATOR,
-                  "%s uses registers that may have been written, without wgmma.fence since the last "
-                  "wgmma.commit_group",
-                  p->name);
+        vgpu_fail(
+            CHECK_ACCUMULATOR,
+            "%s uses registers that may have been written, without wgmma.fence since the last "
+            "wgmma.commit_group",
+            p->name);
 }
 
 static float sign_of(const ptx_frame *f, int word) {
@@ -173,9 +180,11 @@ static void read_operands(const vgpu_warp *warp, const layout *w, product *p) {
     p->a_shared = w->a_shared;
     p->adds = ptx_get(f, w->adds) != 0;
     p->sign = sign_of(f, w->signs) * sign_of(f, w->signs + 1);
-    p->b = product_operand_of(warp->block, ptx_get(f, w->b), ptx_get(f, f->instruction->count - 1) != 0, 0, w->columns);
+    p->b = product_operand_of(warp->block, ptx_get(f, w->b),
+                              ptx_get(f, f->instruction->count - 1) != 0, 0, w->columns);
     if (w->a_shared)
-        p->a = product_operand_of(warp->block, ptx_get(f, w->a), ptx_get(f, w->majors) != 0, rows, PRODUCT_ROWS);
+        p->a = product_operand_of(warp->block, ptx_get(f, w->a), ptx_get(f, w->majors) != 0,
+                                  rows, PRODUCT_ROWS);
     for (int l = 0; l < WARP_LANES && !w->a_shared; l++)
         for (int i = 0; i < 4; i++)
             p->a_registers[l][i] = (uint32_t)ptx_get(ptx_frame_of(warp, l), w->a + i);
@@ -184,7 +193,8 @@ static void read_operands(const vgpu_warp *warp, const layout *w, product *p) {
 static void touch_sources(const vgpu_warp *warp, const product *p) {
     for (int o = 0; o < 2; o++)
         for (int i = 0; i < p->ranges_count[o]; i++)
-            shared_touch(warp->lanes[0], p->ranges[o][i].address, p->ranges[o][i].bytes, SHARED_ASYNC_READ, p->name);
+            shared_touch(warp->lanes[0], p->ranges[o][i].address, p->ranges[o][i].bytes,
+                         SHARED_ASYNC_READ, p->name);
 }
 
 /* Nobody may write what A and B lie in until the wait. */
@@ -232,7 +242,8 @@ static void issue(vgpu_warp *warp) {
     if (!p->results)
         p->results = take_accumulator(warp, words.columns);
     else if (p->results->columns != words.columns)
-        vgpu_fail(CHECK_ACCUMULATOR, "%s: its results are under way with %d columns", p->name, p->results->columns);
+        vgpu_fail(CHECK_ACCUMULATOR, "%s: its results are under way with %d columns", p->name,
+                  p->results->columns);
     p->results->last = p->number;
     append(w, p);
 }
@@ -248,7 +259,8 @@ static void spread_registers(const product *p, float (*a)[PRODUCT_DEPTH][8]) {
 }
 
 static void compute(const product *p) {
-    static float a[PRODUCT_ROWS / 8][PRODUCT_DEPTH][8], b[PRODUCT_COLUMNS_MAX / 8][PRODUCT_DEPTH][8];
+    static float a[PRODUCT_ROWS / 8][PRODUCT_DEPTH][8],
+        b[PRODUCT_COLUMNS_MAX / 8][PRODUCT_DEPTH][8];
     if (p->a_shared)
         product_read(&p->a, p->is_bf16, a);
     else
@@ -342,8 +354,8 @@ void wgmma_lane_ended(vgpu_lane *lane) {
     if (!warp->wgmma)
         return;
     if (warp->wgmma->oldest)
-        vgpu_fail(CHECK_LIFETIME, "a warp ends while its product of %s:%d is under way", warp->wgmma->oldest->at.file,
-                  warp->wgmma->oldest->at.line);
+        vgpu_fail(CHECK_LIFETIME, "a warp ends while its product of %s:%d is under way",
+                  warp->wgmma->oldest->at.file, warp->wgmma->oldest->at.line);
     if ((warp->live & ~(1u << lane->index)) == 0)
         warpgroup_ended(warp);
 }

@@ -1,7 +1,7 @@
 /* ptx.c: runs asm statements, one lane at a time. */
 #include "tests/virtual_gpu/ptx.h"
 
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/warp.h"
 
 enum { ALL_LANES = -1 };
@@ -32,9 +32,13 @@ typedef enum special {
 } special;
 
 static const char *const special_names[SPECIALS] = {
-    "tid.x",       "tid.y",       "tid.z",       "ntid.x",      "ntid.y",          "ntid.z",          "ctaid.x",
-    "ctaid.y",     "ctaid.z",     "nctaid.x",    "nctaid.y",    "nctaid.z",        "laneid",          "warpid",
-    "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge",     "cluster_ctarank", "cluster_nctarank",
+    "tid.x",       "tid.y",           "tid.z",
+    "ntid.x",      "ntid.y",          "ntid.z",
+    "ctaid.x",     "ctaid.y",         "ctaid.z",
+    "nctaid.x",    "nctaid.y",        "nctaid.z",
+    "laneid",      "warpid",          "lanemask_eq",
+    "lanemask_lt", "lanemask_le",     "lanemask_gt",
+    "lanemask_ge", "cluster_ctarank", "cluster_nctarank",
 };
 
 int ptx_special_of(const char *name) {
@@ -92,15 +96,16 @@ uint64_t ptx_special(const vgpu_lane *lane, int which) {
 }
 
 void ptx_fail_operand(const ptx_frame *frame, int word) {
-    vgpu_fail(CHECK_INSTRUCTION, "%s (%s:%d) cannot use its operand %d", frame->instruction->name,
-              frame->statement->file, frame->statement->line, word);
+    vgpu_fail(CHECK_INSTRUCTION, "%s (%s:%d) cannot use its operand %d",
+              frame->instruction->name, frame->statement->file, frame->statement->line, word);
 }
 
 void ptx_meet(ptx_frame *frame, void (*execute)(vgpu_warp *warp)) {
     vgpu_lane *lane = frame->lane;
     lane->frame = frame;
     if (lane->warp->count != WARP_LANES || lane->warp->live != (unsigned)ALL_LANES)
-        vgpu_fail(CHECK_CONVERGENCE, "%s needs all 32 lanes of the warp", frame->instruction->name);
+        vgpu_fail(CHECK_CONVERGENCE, "%s needs all 32 lanes of the warp",
+                  frame->instruction->name);
     warp_meet(lane, (unsigned)ALL_LANES, frame->instruction, WARP_ASM, execute);
 }
 
@@ -116,7 +121,8 @@ void vgpu_run_asm(vgpu_asm *statement, const uint64_t *operands) {
         frame.registers[i] = 0;
     for (int at = 0; at < program->count;) {
         const ptx_instruction *instruction = &program->code[at++];
-        if (instruction->guard >= 0 && (frame.registers[instruction->guard] != 0) == instruction->guard_not)
+        if (instruction->guard >= 0 &&
+            (frame.registers[instruction->guard] != 0) == instruction->guard_not)
             continue;
         if (!instruction->run) {
             at = instruction->target;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 #include "tests/virtual_gpu/small_floats.h"
 
 enum { PTX_OPERANDS = 160, PTX_REGISTERS = 32, PTX_CHOICES = 6 };

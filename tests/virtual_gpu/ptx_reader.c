@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 
 enum { NAME_MAX_BYTES = 128, NAMES_MAX = 64, CODE_MAX = 256, WORDS_MAX = 192 };
 
@@ -22,7 +22,8 @@ typedef struct reader {
     int names_count, registers;
     int scopes[NAMES_MAX]; /* names_count before each '{' */
     int scopes_count;
-    name_number labels[NAMES_MAX], jumps[NAMES_MAX]; /* a place in the code; an instruction that goes there */
+    name_number labels[NAMES_MAX],
+        jumps[NAMES_MAX]; /* a place in the code; an instruction that goes there */
     int labels_count, jumps_count;
     ptx_instruction code[CODE_MAX];
     int count;
@@ -31,21 +32,29 @@ typedef struct reader {
 } reader;
 
 static const ptx_row *const tables[] = {
-    ptx_arithmetic, ptx_integers, ptx_memory,        ptx_atomics,     ptx_copies,   ptx_matrices,
-    ptx_products,   ptx_barriers, ptx_tensor_copies, ptx_bulk_copies, ptx_control,  ptx_store_async,
+    ptx_arithmetic,    ptx_integers,    ptx_memory,   ptx_atomics,
+    ptx_copies,        ptx_matrices,    ptx_products, ptx_barriers,
+    ptx_tensor_copies, ptx_bulk_copies, ptx_control,  ptx_store_async,
 };
 
 _Noreturn static void fail_at(const reader *r, const char *problem, const char *text) {
-    vgpu_fail(CHECK_INSTRUCTION, "the asm statement at %s:%d: %s %.80s", r->statement->file, r->statement->line,
-              problem, text);
+    vgpu_fail(CHECK_INSTRUCTION, "the asm statement at %s:%d: %s %.80s", r->statement->file,
+              r->statement->line, problem, text);
 }
 
+/* Programs are kept until the end: a list of all that is kept shows that nothing is lost. */
 static void *keep(const void *data, size_t bytes) {
-    void *copy = malloc(bytes ? bytes : 1);
-    if (!copy)
+    static struct kept {
+        struct kept *next;
+        uint64_t data[];
+    } * all;
+    struct kept *kept = malloc(sizeof *kept + bytes);
+    if (!kept)
         abort();
-    memcpy(copy, data, bytes);
-    return copy;
+    kept->next = all;
+    all = kept;
+    memcpy(kept->data, data, bytes);
+    return kept->data;
 }
 
 /* ---- names of instructions ---- */
@@ -53,7 +62,8 @@ static void *keep(const void *data, size_t bytes) {
 static bool matches(const char *pattern, const char *name, ptx_instruction *out, int group);
 
 /* `pattern` stands behind a '('. */
-static bool matches_group(const char *pattern, const char *name, ptx_instruction *out, int group) {
+static bool matches_group(const char *pattern, const char *name, ptx_instruction *out,
+                          int group) {
     const char *rest = strchr(pattern, ')') + 1;
     for (uint8_t which = 0;; which++) {
         const size_t bytes = strcspn(pattern, "|)");
@@ -208,7 +218,8 @@ static void read_registers(reader *r) {
         char *end;
         const long count = strtol(r->at, &end, 10);
         r->at = end;
-        if (!take(r, '>') || count < 1 || count > PTX_REGISTERS || strlen(name) > NAME_MAX_BYTES - 8)
+        if (!take(r, '>') || count < 1 || count > PTX_REGISTERS ||
+            strlen(name) > NAME_MAX_BYTES - 8)
             fail_at(r, "registers not understood:", name);
         for (long i = 0; i < count; i++) {
             snprintf(numbered, sizeof numbered, "%s%ld", name, i);
@@ -282,7 +293,8 @@ static void read_word(reader *r, bool in_braces, bool in_brackets) {
     ptx_word *word = &r->words[r->words_count++];
     *word = (ptx_word){.in_braces = in_braces, .in_brackets = in_brackets};
     skip_blank(r);
-    const bool is_number = isdigit((unsigned char)*r->at) || (*r->at == '-' && isdigit((unsigned char)r->at[1]));
+    const bool is_number =
+        isdigit((unsigned char)*r->at) || (*r->at == '-' && isdigit((unsigned char)r->at[1]));
     if (is_number)
         read_number(r, word);
     else
@@ -411,9 +423,9 @@ static void read_constraints(reader *r) {
 }
 
 ptx_program *ptx_read(const vgpu_asm *statement) {
-    reader *r = calloc(1, sizeof *r);
-    if (!r)
-        abort();
+    static reader one; /* a failure leaves it as it is */
+    reader *r = &one;
+    memset(r, 0, sizeof *r);
     r->statement = statement;
     r->at = statement->ptx;
     read_constraints(r);
@@ -430,7 +442,7 @@ ptx_program *ptx_read(const vgpu_asm *statement) {
             fail_at(r, "no such label:", r->jumps[i].name);
         r->code[r->jumps[i].number].target = target;
     }
-    const ptx_program program = {keep(r->code, (size_t)r->count * sizeof *r->code), r->count, r->registers};
-    free(r);
+    const ptx_program program = {keep(r->code, (size_t)r->count * sizeof *r->code), r->count,
+                                 r->registers};
     return keep(&program, sizeof program);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/virtual_gpu/global_memory.h"
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 #include "tests/virtual_gpu/races_clock.h"
 #include "tests/virtual_gpu/races_memory.h"
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "tests/virtual_gpu/races_clock.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 
 /* `lane` has this bit where the copy engine works for it; its time is then one that nobody knows. */
 enum { ENGINE = 0x8000, LANE_MASK = BLOCK_LANES_MAX - 1 };

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 
 enum { RACES_CELL = 2, RACES_SLOTS_SHARED = 32, RACES_SLOTS_GLOBAL = 4 };
 

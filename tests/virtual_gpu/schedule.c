@@ -9,7 +9,7 @@
 #include "tests/virtual_gpu/async.h"
 #include "tests/virtual_gpu/launch.h"
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
 static struct {

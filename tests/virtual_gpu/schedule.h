@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 
 /* A new launch: draw its schedule from the seed (ATTEST_VIRTUAL_SEED, or 1) and its number. What ATTEST_VIRTUAL_SCHEDULE
  * names is not drawn: words separated by commas,

@@ -5,7 +5,7 @@
 #define ATT_VGPU_SHARED_MEMORY_H
 
 #include "tests/virtual_gpu/async.h"
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 
 enum { SHARED_WINDOW_BITS = 24 };
 

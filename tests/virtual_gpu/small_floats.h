@@ -20,7 +20,8 @@ static inline uint32_t bits_of_float(float x) {
 }
 
 static inline float f16_to_float(uint16_t x) {
-    const uint32_t sign = (uint32_t)(x & 0x8000) << 16, exponent = x >> 10 & 31, fraction = x & 0x3ff;
+    const uint32_t sign = (uint32_t)(x & 0x8000) << 16, exponent = x >> 10 & 31,
+                   fraction = x & 0x3ff;
     if (exponent == 0) { /* fraction * 2^-24 */
         const float small = (float)fraction * 0x1p-24f;
         return sign ? -small : small;
@@ -30,9 +31,10 @@ static inline float f16_to_float(uint16_t x) {
 }
 
 static inline uint16_t f16_from_float(float x) {
-    const uint32_t bits = bits_of_float(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+    const uint32_t bits = bits_of_float(x), sign = bits >> 16 & 0x8000,
+                   size = bits & 0x7fffffff;
     if (size > 0x7f800000)
-        return 0x7fff; /* NaN has one form */
+        return 0x7fff;      /* NaN has one form */
     if (size >= 0x477ff000) /* half way to 65536 and on */
         return (uint16_t)(sign | 0x7c00);
     if (size < 0x38800000) { /* subnormal: adding 0.5 leaves it, rounded, in the last bits */

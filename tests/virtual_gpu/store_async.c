@@ -2,7 +2,7 @@
 #include "tests/virtual_gpu/async.h"
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/ptx.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
@@ -20,8 +20,8 @@ static void land(vgpu_async *async) {
     remote_store *store = (remote_store *)async;
     const unsigned bytes = store->word_bytes * (unsigned)store->count;
     if (shared_block(store->to)->live == 0)
-        vgpu_fail(CHECK_LIFETIME, "st.async of %s:%d arrives at a block that has ended", async->started.file,
-                  async->started.line);
+        vgpu_fail(CHECK_LIFETIME, "st.async of %s:%d arrives at a block that has ended",
+                  async->started.file, async->started.line);
     char *place = shared_at(store->to, bytes, bytes, "st.async");
     for (int i = 0; i < store->count; i++)
         memcpy(place + store->word_bytes * (unsigned)i, &store->words[i], store->word_bytes);
@@ -43,7 +43,8 @@ static void st_async(ptx_frame *f) {
         store.words[i] = ptx_get(f, 1 + i);
     const unsigned bytes = store.word_bytes * (unsigned)count;
     if (store.to >> SHARED_WINDOW_BITS != store.barrier >> SHARED_WINDOW_BITS)
-        vgpu_fail(CHECK_BOUNDS, "st.async: data (0x%x) and mbarrier (0x%x) lie in different blocks", store.to,
+        vgpu_fail(CHECK_BOUNDS,
+                  "st.async: data (0x%x) and mbarrier (0x%x) lie in different blocks", store.to,
                   store.barrier);
     if (shared_block(store.to)->live == 0)
         vgpu_fail(CHECK_LIFETIME, "st.async to a block that has ended");
@@ -55,7 +56,8 @@ static void st_async(ptx_frame *f) {
 }
 
 const ptx_row ptx_store_async[] = {
-    {"st.async.shared::cluster.mbarrier::complete_tx::bytes(|.v2|.v4)(.b32|.u32|.s32|.f32|.b64|.u64|.s64|.f64)",
+    {"st.async.shared::cluster.mbarrier::complete_tx::bytes(|.v2|.v4)(.b32|.u32|.s32|.f32|.b64|"
+     ".u64|.s64|.f64)",
      st_async, 0, 3, 6},
     {0},
 };

@@ -25,12 +25,14 @@ unsigned tensor_box_bytes(const tensor_box *box) {
 
 unsigned tensor_box_span(const tensor_box *box) {
     const unsigned bytes = tensor_box_bytes(box);
-    return box->swizzle == UNIT ? bytes : (bytes + box->swizzle - 1) / box->swizzle * box->swizzle;
+    return box->swizzle == UNIT ? bytes
+                                : (bytes + box->swizzle - 1) / box->swizzle * box->swizzle;
 }
 
 bool tensor_box_row(const tensor_box *box, unsigned n, box_row *row) {
     const unsigned element = element_bytes(box->type);
-    long long first = -(long long)box->at[0], end = (long long)box->size[0] - box->at[0]; /* in the box */
+    long long first = -(long long)box->at[0],
+              end = (long long)box->size[0] - box->at[0]; /* in the box */
     first = first < 0 ? 0 : first;
     end = end > box->box[0] ? box->box[0] : end;
     if (first >= end)
@@ -49,7 +51,8 @@ bool tensor_box_row(const tensor_box *box, unsigned n, box_row *row) {
 }
 
 /* Call `move` for bytes that lie side by side in both memories; `offset` is into shared memory. */
-typedef void (*move_bytes)(const tensor_box *box, char *global, unsigned offset, unsigned bytes, char *memory);
+typedef void (*move_bytes)(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
+                           char *memory);
 
 static void move_all(const tensor_box *box, char *memory, move_bytes move) {
     const unsigned rows = tensor_box_rows(box);
@@ -61,17 +64,20 @@ static void move_all(const tensor_box *box, char *memory, move_bytes move) {
             const unsigned linear = box->shared + row.offset + done;
             const unsigned together = box->swizzle == UNIT ? row.bytes : UNIT - linear % UNIT;
             bytes = row.bytes - done < together ? row.bytes - done : together;
-            move(box, row.global + done, swizzled(linear, box->swizzle) - box->shared, bytes, memory);
+            move(box, row.global + done, swizzled(linear, box->swizzle) - box->shared, bytes,
+                 memory);
         }
     }
 }
 
-static void move_in(const tensor_box *box, char *global, unsigned offset, unsigned bytes, char *memory) {
+static void move_in(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
+                    char *memory) {
     (void)box;
     memcpy(memory + offset, global, bytes);
 }
 
-static void move_out(const tensor_box *box, char *global, unsigned offset, unsigned bytes, char *memory) {
+static void move_out(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
+                     char *memory) {
     (void)box;
     memcpy(global, memory + offset, bytes);
 }
@@ -92,7 +98,8 @@ static void add_small(char *to, const char *from, bool is_bf16) {
     memcpy(to, &x, sizeof x);
 }
 
-static void add_out(const tensor_box *box, char *global, unsigned offset, unsigned bytes, char *memory) {
+static void add_out(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
+                    char *memory) {
     for (unsigned i = 0; i < bytes; i += element_bytes(box->type)) {
         if (box->type == BOX_F32)
             add_float(global + i, memory + offset + i);

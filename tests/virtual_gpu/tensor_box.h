@@ -32,7 +32,8 @@ unsigned tensor_box_bytes(const tensor_box *box);
 unsigned tensor_box_span(const tensor_box *box);
 
 unsigned tensor_box_rows(const tensor_box *box);
-bool tensor_box_row(const tensor_box *box, unsigned n, box_row *row); /* false: all of it is outside */
+bool tensor_box_row(const tensor_box *box, unsigned n,
+                    box_row *row); /* false: all of it is outside */
 
 /* To shared memory at `memory`, with zeros for what is outside; from a copy of it; add such a copy. */
 void tensor_box_load(const tensor_box *box, char *memory);

@@ -1,7 +1,7 @@
 /* tensor_copies.c: copies of the copy engine by tensor map. */
 #include "tests/fake_cuda/fake_tensor_map.h"
 #include "tests/virtual_gpu/bulk_copies.h"
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 
 enum { MAP_UNIT = 64, SHARED_UNIT = 128, UNIT = 16 };
@@ -10,11 +10,12 @@ static const fake_tensor_map *map_at(const ptx_frame *f, int word) {
     const uint64_t address = ptx_get(f, word);
     const char *name = f->instruction->name;
     if (address == 0 || address % MAP_UNIT != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: the tensor map's address %p is no multiple of %d", name, ptx_pointer(address),
-                  MAP_UNIT);
+        vgpu_fail(CHECK_ALIGNMENT, "%s: the tensor map's address %p is no multiple of %d", name,
+                  ptx_pointer(address), MAP_UNIT);
     const fake_tensor_map *map = fake_map_of(ptx_pointer(address));
     if (!map || map->rank != f->instruction->number)
-        vgpu_fail(CHECK_BOUNDS, "%s: there is no tensor map of %d axes", name, f->instruction->number);
+        vgpu_fail(CHECK_BOUNDS, "%s: there is no tensor map of %d axes", name,
+                  f->instruction->number);
     return map;
 }
 
@@ -39,8 +40,8 @@ static tensor_box box_of(const ptx_frame *f, int word, unsigned shared) {
         box.at[d] = (int)ptx_get(f, word + 1 + d);
     }
     if (shared % SHARED_UNIT != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: shared address 0x%x is no multiple of %d", f->instruction->name, shared,
-                  SHARED_UNIT);
+        vgpu_fail(CHECK_ALIGNMENT, "%s: shared address 0x%x is no multiple of %d",
+                  f->instruction->name, shared, SHARED_UNIT);
     return box;
 }
 
@@ -51,7 +52,8 @@ static void check_count(const ptx_frame *f, int others) {
 }
 
 /* To the same place of each block that the mask names. */
-static void load_for_many(ptx_frame *f, const tensor_box *box, unsigned barrier, unsigned mask) {
+static void load_for_many(ptx_frame *f, const tensor_box *box, unsigned barrier,
+                          unsigned mask) {
     for (unsigned rank = 0; rank < CLUSTER_MAX; rank++) {
         if (!(mask >> rank & 1))
             continue;
@@ -68,7 +70,8 @@ static void load(ptx_frame *f) {
     const int barrier = 2 + f->instruction->number;
     const tensor_box box = box_of(f, 1, (unsigned)ptx_get(f, 0));
     if (for_many)
-        load_for_many(f, &box, (unsigned)ptx_get(f, barrier), (unsigned)ptx_get(f, barrier + 1) & 0xffff);
+        load_for_many(f, &box, (unsigned)ptx_get(f, barrier),
+                      (unsigned)ptx_get(f, barrier + 1) & 0xffff);
     else
         bulk_load(f, &box, (unsigned)ptx_get(f, barrier));
     lane_yield(f->lane);
@@ -92,13 +95,18 @@ static void nothing(ptx_frame *f) {
 }
 
 const ptx_row ptx_tensor_copies[] = {
-    {"cp.async.bulk.tensor.#d(.shared::cluster|.shared::cta).global(|.tile).mbarrier::complete_tx::bytes", load, 0, 4, 8},
-    {"cp.async.bulk.tensor.#d.shared::cluster.global(|.tile).mbarrier::complete_tx::bytes.multicast::cluster", load, 1,
-     5, 9},
+    {"cp.async.bulk.tensor.#d(.shared::cluster|.shared::cta).global(|.tile).mbarrier::complete_"
+     "tx::bytes",
+     load, 0, 4, 8},
+    {"cp.async.bulk.tensor.#d.shared::cluster.global(|.tile).mbarrier::complete_tx::bytes."
+     "multicast::cluster",
+     load, 1, 5, 9},
     {"cp.async.bulk.tensor.#d.global.shared::cta(|.tile).bulk_group", store, 0, 3, 7},
-    {"cp.reduce.async.bulk.tensor.#d.global.shared::cta.add(|.tile).bulk_group", store, 1, 3, 7},
+    {"cp.reduce.async.bulk.tensor.#d.global.shared::cta.add(|.tile).bulk_group", store, 1, 3,
+     7},
     {"cp.async.bulk.prefetch.tensor.#d.L2.global(|.tile)", prefetch, 0, 2, 6},
     {"prefetch(|.param|.const).tensormap", nothing, 0, 1, 1},
-    {"fence.proxy.tensormap::generic(.release|.acquire)(.cta|.cluster|.gpu|.sys)", nothing, 0, 0, 2},
+    {"fence.proxy.tensormap::generic(.release|.acquire)(.cta|.cluster|.gpu|.sys)", nothing, 0,
+     0, 2},
     {0},
 };

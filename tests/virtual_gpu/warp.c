@@ -1,7 +1,7 @@
 /* warp.c: what the lanes of a warp do together. */
 #include "tests/virtual_gpu/warp.h"
 
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
 
 static void begin(vgpu_warp *warp, const vgpu_lane *lane, unsigned mask, const void *operation,

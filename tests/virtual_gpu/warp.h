@@ -2,7 +2,7 @@
 #ifndef ATT_VGPU_WARP_H
 #define ATT_VGPU_WARP_H
 
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 
 /* The lane is in `operation` with those of its warp that `mask` names; the last to come calls `execute` (or NULL) for all. Lanes
  * that meet in different operations fail. Returns when all were there. */

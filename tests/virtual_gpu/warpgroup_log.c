@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "tests/virtual_gpu/report.h"
+#include "tests/virtual_gpu/checks.h"
 
 static vgpu_warp *first_of(const vgpu_warp *warp) {
     return &warp->block->warps[warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS];
@@ -34,7 +34,8 @@ static void trim(warpgroup_log *log) {
 
 void warpgroup_agree(vgpu_warp *warp, const warpgroup_event *event) {
     if (first_of(warp)->index + WARPGROUP_WARPS > warp->block->warps_count)
-        vgpu_fail(CHECK_CONVERGENCE, "%s in a warpgroup that has fewer than four warps", event->instruction->name);
+        vgpu_fail(CHECK_CONVERGENCE, "%s in a warpgroup that has fewer than four warps",
+                  event->instruction->name);
     warpgroup_log *log = warpgroup_log_of(first_of(warp));
     const long turn = log->had[warp->index % WARPGROUP_WARPS]++;
     if (turn == log->first + log->count) {
@@ -45,9 +46,11 @@ void warpgroup_agree(vgpu_warp *warp, const warpgroup_event *event) {
     if (other->instruction != event->instruction ||
         memcmp(other->values, event->values, sizeof other->values) != 0)
         vgpu_fail(CHECK_CONVERGENCE,
-                  "%s of warp %d differs from what another warp of its warpgroup does in the same turn: %s",
+                  "%s of warp %d differs from what another warp of its warpgroup does in the "
+                  "same turn: %s",
                   event->instruction->name, warp->index,
-                  other->instruction != event->instruction ? other->instruction->name : "other operands");
+                  other->instruction != event->instruction ? other->instruction->name
+                                                           : "other operands");
     trim(log);
 }
 
@@ -62,8 +65,9 @@ void warpgroup_ended(const vgpu_warp *warp) {
     for (int i = 1; i < WARPGROUP_WARPS; i++)
         if (log->had[i] != log->had[0])
             vgpu_fail(CHECK_CONVERGENCE,
-                      "warps %d and %d of a warpgroup had %ld and %ld products and changes of registers", first->index,
-                      first[i].index, log->had[0], log->had[i]);
+                      "warps %d and %d of a warpgroup had %ld and %ld products and changes of "
+                      "registers",
+                      first->index, first[i].index, log->had[0], log->had[i]);
 }
 
 void warpgroup_log_free(warpgroup_log *log) {

@@ -1,6 +1,6 @@
-/* report.h: a check that fails ends the launch and says who did what where, with which seed, and how to see it again. */
-#ifndef ATT_VGPU_REPORT_H
-#define ATT_VGPU_REPORT_H
+/* checks.h: a check that fails ends the launch and says who did what where, with which seed, and how to see it again. */
+#ifndef ATT_VGPU_CHECKS_H
+#define ATT_VGPU_CHECKS_H
 
 #include <stdbool.h>
 

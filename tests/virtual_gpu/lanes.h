@@ -1,7 +1,7 @@
-/* machine.h: what a launch consists of: grids, clusters, blocks, warps and lanes. Everything runs in one thread of the host; every
+/* lanes.h: what a launch consists of: grids, clusters, blocks, warps and lanes. Everything runs in one thread of the host; every
  * lane is a fiber. */
-#ifndef ATT_VGPU_MACHINE_H
-#define ATT_VGPU_MACHINE_H
+#ifndef ATT_VGPU_LANES_H
+#define ATT_VGPU_LANES_H
 
 #include <stdbool.h>
 #include <stddef.h>

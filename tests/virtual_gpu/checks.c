@@ -1,5 +1,5 @@
-/* report.c: a check that fails ends the launch and says who did what where. */
-#include "tests/virtual_gpu/report.h"
+/* checks.c: a check that fails ends the launch and says who did what where. */
+#include "tests/virtual_gpu/checks.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/virtual_gpu/launch.h"
-#include "tests/virtual_gpu/machine.h"
+#include "tests/virtual_gpu/lanes.h"
 #include "tests/virtual_gpu/schedule.h"
 
 enum { TEXT_BYTES = 16384 };
