@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/virtual_gpu/launch.h"
+#include "tests/virtual_gpu/residency.h"
 #include "tests/virtual_gpu/lanes.h"
 #include "tests/virtual_gpu/schedule.h"
 

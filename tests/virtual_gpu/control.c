@@ -1,5 +1,5 @@
 /* control.c: instructions about launches, registers and time. */
-#include "tests/virtual_gpu/launch.h"
+#include "tests/virtual_gpu/residency.h"
 #include "tests/virtual_gpu/ptx.h"
 #include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"

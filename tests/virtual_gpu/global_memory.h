@@ -10,12 +10,8 @@ typedef enum global_access { GLOBAL_READ, GLOBAL_WRITE, GLOBAL_ATOMIC } global_a
 void global_touch(vgpu_lane *lane, const void *memory, size_t bytes, global_access access,
                   const char *what);
 
-<<<<<<< HEAD
 /* The same for the copy engine. What it writes or reduces nobody may touch before global_landed() by the lane that waited for it,
  * or the end of the launch; what it reads is as if the lane read it. */
-=======
-/* The same for the copy engine: bounds now, the rest when it is waited for (races.h). */
->>>>>>> h-instr
 void global_touch_async(vgpu_lane *lane, const void *memory, size_t bytes, global_access access,
                         const char *what);
 void global_landed(vgpu_lane *lane, const void *memory, size_t bytes);

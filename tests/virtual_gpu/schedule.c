@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/virtual_gpu/async.h"
-#include "tests/virtual_gpu/launch.h"
+#include "tests/virtual_gpu/residency.h"
 #include "tests/virtual_gpu/ptx.h"
 #include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/shared_memory.h"

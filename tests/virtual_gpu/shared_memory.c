@@ -117,7 +117,10 @@ static void touch_cells(vgpu_lane *lane, vgpu_block *block, unsigned offset, uns
         cell->fences = lane->fences;
     }
     races_shared(lane, block, offset, bytes,
-                 access == SHARED_ATOMIC ? RACES_ATOMIC : writes ? RACES_WRITE : RACES_READ, what);
+                 access == SHARED_ATOMIC ? RACES_ATOMIC
+                 : writes                ? RACES_WRITE
+                                         : RACES_READ,
+                 what);
 }
 
 void shared_touch(vgpu_lane *lane, unsigned address, unsigned bytes, shared_access access,

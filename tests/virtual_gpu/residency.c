@@ -1,5 +1,5 @@
-/* launch.c: the launches that are queued, and the blocks of them that run at once. */
-#include "tests/virtual_gpu/launch.h"
+/* residency.c: the launches that are queued, and the blocks of them that run at once. */
+#include "tests/virtual_gpu/residency.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* launch.h: the launches that are queued, and the blocks of them that run at once. */
-#ifndef ATT_VGPU_LAUNCH_H
-#define ATT_VGPU_LAUNCH_H
+/* residency.h: the launches that are queued, and the blocks of them that run at once. */
+#ifndef ATT_VGPU_RESIDENCY_H
+#define ATT_VGPU_RESIDENCY_H
 
 #include "tests/virtual_gpu/lanes.h"
 
