@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 struct vgpu_code {
+    int file; /* open as long as the code is: the loader takes a file of the same name for the same library */
     void *library;
     const vgpu_entry_point *entry;
 };
@@ -39,38 +40,31 @@ static int file_of(const char *bytes, size_t count) {
     return file;
 }
 
-static void *open_object(const char *bytes, size_t count) {
-    char path[64];
-    const int file = file_of(bytes, count);
-    if (file < 0)
-        return NULL;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    close(file);
-    return library;
-}
-
 vgpu_code *vgpu_load(const void *image) {
     uint64_t bytes;
+    char path[64];
+    vgpu_code *code = calloc(1, sizeof *code);
+    if (!code)
+        return NULL;
     memcpy(&bytes, (const char *)image + strlen(VGPU_MAGIC), sizeof bytes);
-    void *library =
-        show_functions() ? open_object((const char *)image + VGPU_HEADER, bytes) : NULL;
-    const vgpu_entry_point *entry = library ? dlsym(library, "vgpu_entry") : NULL;
-    vgpu_code *code = entry ? malloc(sizeof *code) : NULL;
-    if (code) {
-        *code = (vgpu_code){library, entry};
+    code->file = file_of((const char *)image + VGPU_HEADER, bytes);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", code->file);
+    if (show_functions() && code->file >= 0)
+        code->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    code->entry = code->library ? dlsym(code->library, "vgpu_entry") : NULL;
+    if (code->entry)
         return code;
-    }
     const char *why = dlerror();
     fprintf(stderr, "virtual GPU: a kernel does not load: %s\n", why ? why : "no memory");
-    if (library)
-        dlclose(library);
+    vgpu_unload(code);
     return NULL;
 }
 
 void vgpu_unload(vgpu_code *code) {
-    if (code)
+    if (code->library)
         dlclose(code->library);
+    if (code->file >= 0)
+        close(code->file);
     free(code);
 }
 
