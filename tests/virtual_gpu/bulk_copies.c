@@ -118,13 +118,22 @@ static void link_store(vgpu_lane *lane, vgpu_async *async) {
     lane->stores = async;
 }
 
+/* What lies outside the tensor is not written, so it does not matter what is there. */
+static void touch_source(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
+                         void *data) {
+    (void)global;
+    const ptx_frame *frame = data;
+    shared_touch(frame->lane, box->shared + offset, bytes, SHARED_ASYNC_READ,
+                 frame->instruction->name);
+}
+
 void bulk_store(ptx_frame *frame, const tensor_box *box, bool adds) {
     vgpu_lane *lane = frame->lane;
     const char *name = frame->instruction->name;
     const unsigned span = tensor_box_span(box), rows = tensor_box_rows(box);
     box_row row;
     shared_at(box->shared, span, UNIT, name);
-    shared_touch(lane, box->shared, span, SHARED_ASYNC_READ, name);
+    tensor_box_walk(box, touch_source, frame);
     for (unsigned n = 0; n < rows; n++)
         if (tensor_box_row(box, n, &row))
             global_touch_async(lane, row.global, row.bytes, adds ? GLOBAL_ATOMIC : GLOBAL_WRITE,

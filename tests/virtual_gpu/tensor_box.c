@@ -50,11 +50,7 @@ bool tensor_box_row(const tensor_box *box, unsigned n, box_row *row) {
     return true;
 }
 
-/* Call `move` for bytes that lie side by side in both memories; `offset` is into shared memory. */
-typedef void (*move_bytes)(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
-                           char *memory);
-
-static void move_all(const tensor_box *box, char *memory, move_bytes move) {
+void tensor_box_walk(const tensor_box *box, box_visitor visit, void *data) {
     const unsigned rows = tensor_box_rows(box);
     box_row row;
     for (unsigned n = 0; n < rows; n++) {
@@ -64,22 +60,22 @@ static void move_all(const tensor_box *box, char *memory, move_bytes move) {
             const unsigned linear = box->shared + row.offset + done;
             const unsigned together = box->swizzle == UNIT ? row.bytes : UNIT - linear % UNIT;
             bytes = row.bytes - done < together ? row.bytes - done : together;
-            move(box, row.global + done, swizzled(linear, box->swizzle) - box->shared, bytes,
-                 memory);
+            visit(box, row.global + done, swizzled(linear, box->swizzle) - box->shared, bytes,
+                  data);
         }
     }
 }
 
 static void move_in(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
-                    char *memory) {
+                    void *memory) {
     (void)box;
-    memcpy(memory + offset, global, bytes);
+    memcpy((char *)memory + offset, global, bytes);
 }
 
 static void move_out(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
-                     char *memory) {
+                     void *memory) {
     (void)box;
-    memcpy(global, memory + offset, bytes);
+    memcpy(global, (const char *)memory + offset, bytes);
 }
 
 static void add_float(char *to, const char *from) {
@@ -99,24 +95,25 @@ static void add_small(char *to, const char *from, bool is_bf16) {
 }
 
 static void add_out(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
-                    char *memory) {
+                    void *memory) {
+    const char *from = (const char *)memory + offset;
     for (unsigned i = 0; i < bytes; i += element_bytes(box->type)) {
         if (box->type == BOX_F32)
-            add_float(global + i, memory + offset + i);
+            add_float(global + i, from + i);
         else
-            add_small(global + i, memory + offset + i, box->type == BOX_BF16);
+            add_small(global + i, from + i, box->type == BOX_BF16);
     }
 }
 
 void tensor_box_load(const tensor_box *box, char *memory) {
     memset(memory, 0, tensor_box_span(box));
-    move_all(box, memory, move_in);
+    tensor_box_walk(box, move_in, memory);
 }
 
 void tensor_box_store(const tensor_box *box, const char *memory) {
-    move_all(box, (char *)memory, move_out);
+    tensor_box_walk(box, move_out, (void *)memory);
 }
 
 void tensor_box_add(const tensor_box *box, const char *memory) {
-    move_all(box, (char *)memory, add_out);
+    tensor_box_walk(box, add_out, (void *)memory);
 }

@@ -35,6 +35,11 @@ unsigned tensor_box_rows(const tensor_box *box);
 bool tensor_box_row(const tensor_box *box, unsigned n,
                     box_row *row); /* false: all of it is outside */
 
+/* `visit` is called for bytes within the tensor that lie side by side in both memories; `offset` is into shared memory. */
+typedef void (*box_visitor)(const tensor_box *box, char *global, unsigned offset,
+                            unsigned bytes, void *data);
+void tensor_box_walk(const tensor_box *box, box_visitor visit, void *data);
+
 /* To shared memory at `memory`, with zeros for what is outside; from a copy of it; add such a copy. */
 void tensor_box_load(const tensor_box *box, char *memory);
 void tensor_box_store(const tensor_box *box, const char *memory);
