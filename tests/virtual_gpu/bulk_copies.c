@@ -87,6 +87,7 @@ typedef struct bulk_writing {
 typedef struct bulk_reading {
     vgpu_async async;
     bulk_writing *writing;
+    bool released;
 } bulk_reading;
 
 static void land_reading(vgpu_async *async) {
@@ -96,7 +97,6 @@ static void land_reading(vgpu_async *async) {
     if (!writing->data)
         abort();
     memcpy(writing->data, shared_at(writing->box.shared, span, 1, "a copy"), span);
-    shared_release(writing->box.shared, span);
     writing->was_read = true;
 }
 
@@ -151,12 +151,21 @@ static void commit_group(ptx_frame *f) {
     f->lane->store_group++;
 }
 
-/* Shared memory of the groups may be written again. */
+/* Shared memory of the groups before `group` may be written again: now, and not when it happens to have been read. */
+static void release_sources(vgpu_lane *lane, long group) {
+    for (vgpu_async *a = lane->stores; a; a = a->next) {
+        bulk_reading *reading = (bulk_reading *)a;
+        if (a->group >= group || a->land != land_reading || reading->released)
+            continue;
+        async_finish(a);
+        const tensor_box *box = &reading->writing->box;
+        shared_release(box->shared, tensor_box_span(box));
+        reading->released = true;
+    }
+}
+
 static void wait_read(ptx_frame *f) {
-    const long group = f->lane->store_group - (long)ptx_get(f, 0);
-    for (vgpu_async *a = f->lane->stores; a; a = a->next)
-        if (a->group < group && a->land == land_reading)
-            async_finish(a);
+    release_sources(f->lane, f->lane->store_group - (long)ptx_get(f, 0));
     lane_may_yield(f->lane);
 }
 
@@ -171,6 +180,7 @@ static void show_rows(vgpu_lane *lane, const tensor_box *box) {
 static void wait_group(ptx_frame *f) {
     vgpu_lane *lane = f->lane;
     const long group = lane->store_group - (long)ptx_get(f, 0);
+    release_sources(lane, group);
     for (vgpu_async *a = lane->stores; a; a = a->next) {
         if (a->group >= group || a->land != land_writing)
             continue;

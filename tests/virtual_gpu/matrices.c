@@ -94,7 +94,7 @@ static void movmatrix(ptx_frame *f) {
 enum { ROWS = 16, DEPTH_MAX = 16 };
 
 typedef struct mma_operands {
-    float a[ROWS][DEPTH_MAX], b[SIDE][DEPTH_MAX], c[ROWS][SIDE];
+    float a[ROWS][DEPTH_MAX], b[DEPTH_MAX][SIDE], c[ROWS][SIDE];
 } mma_operands;
 
 /* Registers of A: rows 0 to 7, rows 8 to 15, then the same for the next 8 columns; of B: 8 rows each. */
@@ -107,7 +107,7 @@ static void read_lane(const ptx_frame *f, int lane, bool is_bf16, bool small_c,
         out->a[row + i / 2 % 2 * SIDE][column + i / 4 * SIDE + i % 2] =
             small_to_float(half(ptx_get(f, a_at + i / 2), i % 2), is_bf16);
     for (int i = 0; i < 2 * b_words; i++)
-        out->b[row][column + i / 2 * SIDE + i % 2] =
+        out->b[column + i / 2 * SIDE + i % 2][row] =
             small_to_float(half(ptx_get(f, b_at + i / 2), i % 2), is_bf16);
     for (int i = 0; i < 4; i++)
         out->c[row + i / 2 * SIDE][column + i % 2] =
@@ -134,13 +134,14 @@ static void multiply(vgpu_warp *warp) {
     mma_operands m;
     for (int l = 0; l < WARP_LANES; l++)
         read_lane(ptx_frame_of(warp, l), l, is_bf16, small_c, &m);
-    for (int r = 0; r < ROWS; r++)
-        for (int c = 0; c < SIDE; c++) {
-            float sum = 0.0f;
-            for (int k = 0; k < in->option; k++)
-                sum += m.a[r][k] * m.b[c][k];
-            m.c[r][c] += sum;
-        }
+    for (int r = 0; r < ROWS; r++) {
+        float sum[SIDE] = {0};
+        for (int k = 0; k < in->option; k++)
+            for (int c = 0; c < SIDE; c++)
+                sum[c] += m.a[r][k] * m.b[k][c];
+        for (int c = 0; c < SIDE; c++)
+            m.c[r][c] += sum[c];
+    }
     for (int l = 0; l < WARP_LANES; l++)
         write_lane(ptx_frame_of(warp, l), l, small_c, &m);
 }
