@@ -24,6 +24,7 @@ bool cli_virtual_open(const cli_options *o) {
                                        .environment = "ATTEST_VIRTUAL"};
     if (!lab_data_folder(&kind, folder, sizeof folder) ||
         !set_library("ATTEST_LIBCUDA", "libcuda.so") ||
+        !set_library("ATTEST_LIBCUBLAS", "libcuda.so") || /* it has both */
         !set_library("ATTEST_LIBNVRTC", "libnvrtc.so"))
         return cli_complain(o, "--device virtual: the virtual GPU is not built; 'make virtual' "
                                "builds it beside the program");

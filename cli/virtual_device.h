@@ -4,7 +4,7 @@
 
 #include "cli/options.h"
 
-/* Put the virtual GPU in the place of the driver and of NVRTC, before the library looks for these. Complains where it is not
+/* Put the virtual GPU in the place of the driver, of NVRTC and of cuBLAS, before the library looks for these. Complains where it is not
  * built. */
 bool cli_virtual_open(const cli_options *o);
 

@@ -8,7 +8,7 @@ VIRTUAL_HEADERS  := $(addprefix $(VIRTUAL)/,abi.h cuda_builtins.h entry.h)
 # Kernels call it: driver.map says what they see.
 $(VIRTUAL_OBJECTS): ISA_CFLAGS := -O2 -fvisibility=default
 
-$(VIRTUAL)/libcuda.so: $(VIRTUAL_OBJECTS) $(FAKE_DRIVER_OBJECTS) tests/virtual_gpu/driver.map
+$(VIRTUAL)/libcuda.so: $(VIRTUAL_OBJECTS) $(FAKE_DRIVER_OBJECTS) $(BUILD)/obj/src/base/dtype.o tests/virtual_gpu/driver.map
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_CFLAGS) -Wl,--version-script=tests/virtual_gpu/driver.map $(LDFLAGS) -o $@ $(filter %.o,$^) -pthread -lm -ldl
 

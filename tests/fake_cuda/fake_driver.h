@@ -59,6 +59,7 @@ typedef struct fake_node {
     size_t pitch, width, height; /* of a fill; of a copy, height is its bytes */
     unsigned char value;
     CUkernel kernel;
+    void (*host)(const void *params); /* in the place of a kernel; NULL: none */
     CUlaunchConfig config;
     CUlaunchAttribute
         attributes[FAKE_ATTRIBUTES_MAX]; /* the caller's are gone when the graph is replayed */

@@ -33,6 +33,11 @@ static CUresult move_bytes(const fake_node *node) {
 static CUresult execute(const fake_node *node) {
     if (node->type != CU_GRAPH_NODE_TYPE_KERNEL)
         return move_bytes(node);
+    if (node->host) {
+        const CUresult code = fake_run_launches();
+        node->host(node->params);
+        return code;
+    }
     CUlaunchConfig config = node->config;
     CUlaunchAttribute attributes[FAKE_ATTRIBUTES_MAX];
     memcpy(attributes, node->attributes, sizeof attributes);

@@ -10,6 +10,7 @@
 
 struct vgpu_code {
     void *library;
+    int file; /* stays open: the loader takes two files of one name for the same */
     const vgpu_entry_point *entry;
 };
 
@@ -39,38 +40,39 @@ static int file_of(const char *bytes, size_t count) {
     return file;
 }
 
-static void *open_object(const char *bytes, size_t count) {
+static void *open_object(int file) {
     char path[64];
-    const int file = file_of(bytes, count);
-    if (file < 0)
-        return NULL;
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    close(file);
-    return library;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void close_object(void *library, int file) {
+    if (library)
+        dlclose(library);
+    if (file >= 0)
+        close(file);
 }
 
 vgpu_code *vgpu_load(const void *image) {
     uint64_t bytes;
     memcpy(&bytes, (const char *)image + strlen(VGPU_MAGIC), sizeof bytes);
-    void *library =
-        show_functions() ? open_object((const char *)image + VGPU_HEADER, bytes) : NULL;
+    const int file = file_of((const char *)image + VGPU_HEADER, bytes);
+    void *library = file >= 0 && show_functions() ? open_object(file) : NULL;
     const vgpu_entry_point *entry = library ? dlsym(library, "vgpu_entry") : NULL;
     vgpu_code *code = entry ? malloc(sizeof *code) : NULL;
     if (code) {
-        *code = (vgpu_code){library, entry};
+        *code = (vgpu_code){library, file, entry};
         return code;
     }
     const char *why = dlerror();
     fprintf(stderr, "virtual GPU: a kernel does not load: %s\n", why ? why : "no memory");
-    if (library)
-        dlclose(library);
+    close_object(library, file);
     return NULL;
 }
 
 void vgpu_unload(vgpu_code *code) {
     if (code)
-        dlclose(code->library);
+        close_object(code->library, code->file);
     free(code);
 }
 
