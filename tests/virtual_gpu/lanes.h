@@ -137,8 +137,9 @@ struct vgpu_block {
 struct vgpu_cluster {
     vgpu_grid *grid;
     vgpu_block *blocks;
-    int count, live; /* blocks */
-    int arrived;     /* threads, at the barrier of the cluster */
+    int count, live;      /* blocks */
+    unsigned shared_base; /* address at which shared memory begins, in every block */
+    int arrived;          /* threads, at the barrier of the cluster */
     int phase;
     races_place races;
     vgpu_cluster *next; /* of those resident */

@@ -48,6 +48,9 @@ void shared_fence(vgpu_lane *lane);
 /* Finite in both 16-bit types: what is not finite some kernels repair. */
 void fill_garbage(void *memory, size_t bytes);
 
+/* Where shared memory of the blocks of a cluster begins: no more alignment than a kernel asks for, a multiple of 128 bytes and
+ * rarely of more. */
+unsigned shared_draw_base(void);
 void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dynamic_bytes);
 
 /* A block ends: nothing may be reading its memory. */
