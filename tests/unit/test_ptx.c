@@ -239,7 +239,8 @@ static void test_memory__vectors_with_offsets__the_same_back(void **state) {
                    "is no multiple of 8");
     expect_failure("ld.shared.u32 %0, [%1 + 16777216];", CHECK_BOUNDS, "another block");
     expect_failure("ld.shared.u32 %0, [%1 + 65536];", CHECK_BOUNDS, "65536");
-    expect_failure("ld.shared.u32 %0, [%1 + 64];", CHECK_UNINITIALISED, "which nobody wrote");
+    expect_failure("atom.shared.add.u32 %0, [%1 + 64], 1;", CHECK_UNINITIALISED,
+                   "which nobody wrote");
 }
 
 /* ---- 16-bit types ---- */

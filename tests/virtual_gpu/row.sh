@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# row.sh: one kernel row on the virtual GPU, on the problems of problems.txt that are for it.
+#
+#   BUILD=build tests/virtual_gpu/row.sh SEED ROW
+#
+# Prints what `attest verify` does, and closes with `N passed, N failed`. A row that serves nothing fails.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+
+build=${BUILD:-build}
+row=$2
+flags=$(<"$build/cuda/$row.flags") || exit 1
+# rows.mk has the rows of kernels.def in a form that make reads: $(eval $(call cuda_row,ID,SOURCE,COMPUTE CAPABILITIES))
+IFS=, read -r _ _ source targets < <(grep ",$row," "$build/cuda/rows.mk")
+targets=${targets%%)*}
+
+flag() { # flag NAME: its value
+    local value=${flags#*-D"$1"=}
+    echo "${value%% *}"
+}
+
+dims() { # dims D_QK D_V: as a problem has them
+    local words=d$1
+    (($1 == $2)) || words+=dv$2
+    echo "$words"
+}
+
+d_qk=$(flag D_QK)
+d_v=$(flag D_V)
+large=$(dims "$d_qk" "$d_v")
+small=$(dims $((d_qk - 8)) $((d_v - 8)))
+role=$(flag ROLE)
+kernel=$row
+case $(flag DTYPE) in
+F16) type=fp16 ;;
+BF16) type=bf16 ;;
+*) type=f32 ;;
+esac
+case $role,$source in
+*,merge) kinds=merge ;;
+COMBINE,*)
+    kinds=COMBINE
+    kernel='fwd_sm80*'
+    export ATTEST_VIRTUAL_SMS=8
+    ;;
+*) kinds="any $role" ;;
+esac
+
+problems=()
+while read -r kind problem; do
+    [[ " $kinds " == *" $kind "* ]] || continue
+    problem=${problem//'{D}'/$large}
+    problem=${problem//'{d}'/$small}
+    problems+=("${problem//'{T}'/$type}")
+done < <(grep -v '^#' tests/virtual_gpu/problems.txt)
+
+[[ $source != fwd_sm90 ]] || export ATTEST_VIRTUAL_SOURCES=$build/virtual/mended # see mended.sed
+export ATTEST_VIRTUAL_SEED=$1
+export FAKE_CUDA_CC=${targets##* } # the newest GPU that the row is for
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+"$build/attest" verify --device virtual --allow-slow --kernel "$kernel" "${problems[@]}" 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+passed=$(sed -nE 's/^([0-9]+) passed, .*/\1/p' "$log")
+failed=$(sed -nE 's/^[0-9]+ passed, ([0-9]+) failed.*/\1/p' "$log")
+case $status in
+0 | 3) ((${passed:-0} > 0)) || failed=1 ;; # 3: some were refused
+*) ((${failed:-0} > 0)) || failed=1 ;;
+esac
+echo "${passed:-0} passed, $failed failed"
+((failed == 0))
