@@ -52,7 +52,8 @@ small_launch *small_launch_begin(void) {
     small_launch *launch = calloc(1, sizeof *launch);
     if (!launch)
         abort();
-    launch->grid = (vgpu_grid){.number = ++launches, .name = "small"};
+    static const vgpu_entry_point watched = {.is_watched = 1};
+    launch->grid = (vgpu_grid){.number = ++launches, .name = "small", .entry = &watched};
     launch->cluster =
         (vgpu_cluster){.grid = &launch->grid, .blocks = launch->blocks, .count = SMALL_BLOCKS};
     for (int b = 0; b < SMALL_BLOCKS; b++)

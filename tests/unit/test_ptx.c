@@ -47,7 +47,7 @@ static vgpu_warp warp;
 static vgpu_block block;
 static vgpu_cluster cluster;
 static vgpu_grid grid;
-static vgpu_entry_point entry;
+static vgpu_entry_point entry = {.is_watched = 1};
 
 static int set_up(void **state) {
     (void)state;

@@ -85,6 +85,7 @@ void vgpu_pause(const char *file, int line);
 typedef struct vgpu_entry_point {
     void (*run)(const void *params); /* one lane */
     size_t params_bytes;
+    int is_watched; /* the compiler put a call before every load and store of its C code */
     char *static_begin, *static_end; /* its static shared memory; equal: none */
 } vgpu_entry_point;
 

@@ -18,5 +18,12 @@ static void vgpu_run(const void *params) {
     vgpu_call(KERNEL, params);
 }
 
-extern "C" __attribute__((visibility("default"))) const vgpu_entry_point vgpu_entry = {
-    vgpu_run, vgpu_bytes_of_params(KERNEL), __start_vgpu_shared, __stop_vgpu_shared};
+#ifdef __SANITIZE_THREAD__
+enum { VGPU_WATCHED = 1 };
+#else
+enum { VGPU_WATCHED = 0 };
+#endif
+
+extern "C" __attribute__((visibility("default")))
+const vgpu_entry_point vgpu_entry = {vgpu_run, vgpu_bytes_of_params(KERNEL), VGPU_WATCHED,
+                                     __start_vgpu_shared, __stop_vgpu_shared};

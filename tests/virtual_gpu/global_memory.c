@@ -158,11 +158,17 @@ static allocation *find_all_of(const void *memory, size_t bytes, global_access a
     return a;
 }
 
+/* Of C code that nobody watches it is not known what it wrote, in this launch or before. */
+static bool knows_writes(const vgpu_lane *lane) {
+    return lane->block->cluster->grid->entry->is_watched;
+}
+
 /* Bounds and bytes that nobody wrote. */
-static void check(const void *memory, size_t bytes, global_access access, const char *what) {
+static void check(const vgpu_lane *lane, const void *memory, size_t bytes, global_access access,
+                  const char *what) {
     allocation *a = find_all_of(memory, bytes, access, what);
     const size_t offset = (size_t)((const char *)memory - a->begin);
-    if (access != GLOBAL_WRITE) {
+    if (access != GLOBAL_WRITE && knows_writes(lane)) {
         const size_t missing = first_unwritten(a, offset, bytes);
         if (missing < bytes)
             vgpu_fail(CHECK_UNINITIALISED,
@@ -177,7 +183,7 @@ void global_touch(vgpu_lane *lane, const void *memory, size_t bytes, global_acce
                   const char *what) {
     if (!bytes)
         return;
-    check(memory, bytes, access, what);
+    check(lane, memory, bytes, access, what);
     races_global(lane, memory, bytes, (races_access)access, what);
 }
 
@@ -187,7 +193,7 @@ void global_touch_async(vgpu_lane *lane, const void *memory, size_t bytes, globa
         global_touch(lane, memory, bytes, access, what);
         return;
     }
-    check(memory, bytes, access, what);
+    check(lane, memory, bytes, access, what);
     races_global_async(lane, memory, bytes, (races_access)access, what);
 }
 

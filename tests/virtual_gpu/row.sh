@@ -8,10 +8,11 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 
 build=${BUILD:-build}
+cuda=${CUDA_OUT:-$build/cuda}
 row=$2
-flags=$(<"$build/cuda/$row.flags") || exit 1
+flags=$(<"$cuda/$row.flags") || exit 1
 # rows.mk has the rows of kernels.def in a form that make reads: $(eval $(call cuda_row,ID,SOURCE,COMPUTE CAPABILITIES))
-IFS=, read -r _ _ source targets < <(grep ",$row," "$build/cuda/rows.mk")
+IFS=, read -r _ _ source targets < <(grep ",$row," "$cuda/rows.mk")
 targets=${targets%%)*}
 
 flag() { # flag NAME: its value

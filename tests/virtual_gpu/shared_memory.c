@@ -257,6 +257,8 @@ void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dyna
     if (!block->allocation || !block->cells)
         abort();
     block->memory = block->allocation + block->base % SWIZZLE;
+    for (unsigned c = 0; !entry->is_watched && c < block->bytes / CELL + 2; c++)
+        block->cells[c].written = (1 << CELL) - 1; /* nobody would say what C code writes */
     fill_garbage(block->memory, block->bytes);
     fill_garbage(entry->static_begin, static_bytes(entry));
 }
