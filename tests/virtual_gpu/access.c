@@ -79,11 +79,12 @@ static void touch_elsewhere(vgpu_lane *lane, const void *memory, size_t bytes, b
         global_touch(lane, memory, bytes, write ? GLOBAL_WRITE : GLOBAL_READ, "C code");
 }
 
-/* In the order of how often it is the case. */
-static inline void touch(const void *memory, size_t bytes, bool write) {
+/* In the order of how often it is the case. `code` is where in the kernel's code the access is. */
+static inline void touch(const void *memory, size_t bytes, bool write, const void *code) {
     vgpu_lane *lane = vgpu_lane_now();
     if (!lane || is_within(memory, lane->fiber.stack, lane->fiber.stack_bytes))
         return;
+    lane->code = code;
     const vgpu_block *block = lane->block;
     const vgpu_grid *grid = block->cluster->grid;
     if (is_within(memory, block->memory, block->bytes))
@@ -104,7 +105,7 @@ static inline void touch(const void *memory, size_t bytes, bool write) {
 #define ACCESS(name, bytes, write)                                                             \
     EXPORTED void __tsan_##name(void *memory);                                                 \
     void __tsan_##name(void *memory) {                                                         \
-        touch(memory, bytes, write);                                                           \
+        touch(memory, bytes, write, __builtin_return_address(0));                              \
     }
 #define ACCESSES_OF(bytes)                                                                     \
     ACCESS(read##bytes, bytes, false)                                                          \
@@ -126,17 +127,17 @@ ACCESS(vptr_read, sizeof(void *), false)
 EXPORTED void __tsan_vptr_update(void **pointer, void *value);
 void __tsan_vptr_update(void **pointer, void *value) {
     (void)value;
-    touch(pointer, sizeof *pointer, true);
+    touch(pointer, sizeof *pointer, true, __builtin_return_address(0));
 }
 
 EXPORTED void __tsan_read_range(void *memory, unsigned long bytes);
 void __tsan_read_range(void *memory, unsigned long bytes) {
-    touch(memory, bytes, false);
+    touch(memory, bytes, false, __builtin_return_address(0));
 }
 
 EXPORTED void __tsan_write_range(void *memory, unsigned long bytes);
 void __tsan_write_range(void *memory, unsigned long bytes) {
-    touch(memory, bytes, true);
+    touch(memory, bytes, true, __builtin_return_address(0));
 }
 
 EXPORTED void __tsan_init(void);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/virtual_gpu/code.h"
 #include "tests/virtual_gpu/residency.h"
 #include "tests/virtual_gpu/lanes.h"
 #include "tests/virtual_gpu/schedule.h"
@@ -21,7 +22,7 @@ static struct {
     bool by_lane;
     vgpu_dim3 block;
     int warp, lane;
-    vgpu_place at;
+    char at[256];
 } report;
 
 const char *check_name(vgpu_check check) {
@@ -48,7 +49,9 @@ static void remember_lane(const vgpu_lane *lane) {
     report.block = lane->is.block;
     report.warp = lane->warp->index;
     report.lane = lane->index;
-    report.at = lane->at;
+    if (!lane->code || !code_place(lane->code, report.at, sizeof report.at))
+        snprintf(report.at, sizeof report.at, "%s:%d",
+                 lane->at.file ? lane->at.file : "(start)", lane->at.line);
 }
 
 _Noreturn void vgpu_fail(vgpu_check check, const char *format, ...) {
@@ -96,9 +99,8 @@ void report_print(void) {
         return;
     fprintf(stderr, "virtual GPU: %s: %s\n", check_name(report.check), report.text);
     if (report.by_lane)
-        fprintf(stderr, "  where:    %s:%d, block (%u, %u, %u), warp %d, lane %d\n",
-                report.at.file ? report.at.file : "(start)", report.at.line, report.block.x,
-                report.block.y, report.block.z, report.warp, report.lane);
+        fprintf(stderr, "  where:    %s, block (%u, %u, %u), warp %d, lane %d\n", report.at,
+                report.block.x, report.block.y, report.block.z, report.warp, report.lane);
     fprintf(stderr, "  launch:   %ld, %s\n  schedule: %s\n", report.launch, report.kernel,
             schedule_words());
     print_command();

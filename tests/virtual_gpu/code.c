@@ -12,7 +12,9 @@ struct vgpu_code {
     void *library;
     int file; /* stays open: the loader takes two files of one name for the same */
     const vgpu_entry_point *entry;
+    struct vgpu_code *next; /* of those loaded */
 };
+static vgpu_code *loaded;
 
 bool vgpu_is_code(const void *image) {
     return memcmp(image, VGPU_MAGIC, strlen(VGPU_MAGIC)) == 0;
@@ -61,7 +63,8 @@ vgpu_code *vgpu_load(const void *image) {
     const vgpu_entry_point *entry = library ? dlsym(library, "vgpu_entry") : NULL;
     vgpu_code *code = entry ? malloc(sizeof *code) : NULL;
     if (code) {
-        *code = (vgpu_code){library, file, entry};
+        *code = (vgpu_code){library, file, entry, loaded};
+        loaded = code;
         return code;
     }
     const char *why = dlerror();
@@ -71,9 +74,43 @@ vgpu_code *vgpu_load(const void *image) {
 }
 
 void vgpu_unload(vgpu_code *code) {
-    if (code)
-        close_object(code->library, code->file);
+    if (!code)
+        return;
+    vgpu_code **link = &loaded;
+    while (*link != code)
+        link = &(*link)->next;
+    *link = code->next;
+    close_object(code->library, code->file);
     free(code);
+}
+
+/* addr2line reads the file of the code as this process has it. The address is where a call returns to: one byte before is in it. */
+static bool ask_for_line(const vgpu_code *code, size_t offset, char *text, int bytes) {
+    char command[128];
+    snprintf(command, sizeof command, "addr2line -e /proc/%ld/fd/%d 0x%zx 2>/dev/null",
+             (long)getpid(), code->file, offset - 1);
+    FILE *answer = popen(command, "r");
+    if (!answer)
+        return false;
+    const bool read = fgets(text, bytes, answer);
+    text[strcspn(text, "\n")] = '\0';
+    const char *name = strstr(text, "/kernels/"); /* behind the folder that it was compiled in */
+    if (name)
+        memmove(text, name + 1, strlen(name + 1) + 1);
+    return pclose(answer) == 0 && read && text[0] != '?';
+}
+
+bool code_place(const void *address, char *text, size_t bytes) {
+    Dl_info of_address, of_code;
+    if (!dladdr(address, &of_address))
+        return false;
+    for (const vgpu_code *code = loaded; code; code = code->next)
+        if (dladdr((const void *)code->entry, &of_code) &&
+            of_code.dli_fbase == of_address.dli_fbase)
+            return ask_for_line(
+                code, (size_t)((const char *)address - (const char *)of_code.dli_fbase), text,
+                (int)bytes);
+    return false;
 }
 
 size_t vgpu_params_bytes(const vgpu_code *code) {

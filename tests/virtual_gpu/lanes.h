@@ -55,9 +55,10 @@ struct vgpu_lane {
     int number; /* in the block */
     vgpu_fiber fiber;
     vgpu_state state;
-    int slot;     /* among the warp's lanes that run */
-    long resumed; /* how often */
-    vgpu_place at;
+    int slot;           /* among the warp's lanes that run */
+    long resumed;       /* how often */
+    vgpu_place at;      /* its last call of the virtual GPU */
+    const void *code;   /* its last access of C code, if that came later; NULL: it did not */
     unsigned waits_for; /* address of an mbarrier, number of a barrier */
     int parity;
     /* In an operation of the warp: */
@@ -170,6 +171,7 @@ static inline vgpu_lane *vgpu_lane_now(void) {
 static inline vgpu_lane *vgpu_lane_at(const char *file, int line) {
     vgpu_lane *lane = vgpu_lane_now();
     lane->at = (vgpu_place){file, line};
+    lane->code = NULL;
     return lane;
 }
 

@@ -146,9 +146,9 @@ static _Noreturn void report(const visitor *me, size_t cell, const races_stamp *
     if (launch != races_launch_of(me->stamp.block))
         snprintf(other_launch, sizeof other_launch, " of launch %u", launch);
     vgpu_fail(CHECK_RACE,
-              "%s: thread %d of block (%u, %u, %u) at %s:%d %s %s at byte %zu, which %sthread "
+              "%s: thread %d of block (%u, %u, %u) near %s:%d %s %s at byte %zu, which %sthread "
               "%d of block "
-              "(%u, %u, %u)%s %s at %s:%d; nothing orders the two",
+              "(%u, %u, %u)%s %s near %s:%d; nothing orders the two",
               me->touch->what, lane->number, id.x, id.y, id.z, at.file, at.line,
               does[me->touch->access], me->touch->where, cell * RACES_CELL,
               stamp->lane & ENGINE ? "the copy engine for " : "", stamp->lane & LANE_MASK,
