@@ -82,8 +82,8 @@ static void test_races__report__names_both(void **state) {
     assert_check_passes(shared(7, 20, RACES_WRITE));
     assert_check_fails(
         shared(40, 20, RACES_READ), CHECK_RACE,
-        "thread 40 of block (0, 0, 0) at kernel.cu:140 reads shared memory at byte 20, "
-        "which thread 7 of block (0, 0, 0) wrote at kernel.cu:107");
+        "thread 40 of block (0, 0, 0) near kernel.cu:140 reads shared memory at byte 20, "
+        "which thread 7 of block (0, 0, 0) wrote near kernel.cu:107");
 }
 
 static void test_races_meet__lanes_in_mask__ordered(void **state) {
