@@ -50,8 +50,8 @@ SANITIZED_ROWS := merge_sm80_bf16 combine_sm80_d128 decode_sm80_f16_d64_n16s3w4 
                   fwd_sm80_bf16_d128_general_m64n64s2 fwd_sm90_f16_d64_m128n128s4 fwd_sm90_small_bf16_d64_m64n64s4w8 mma_async_sm80_f16_d64 \
                   mma_sm80_bf16_d64 unfused_sm80 vector_sm80_d64 tiled_sm80_d128 naive_sm80
 virtual-sanitize:
-	@ASAN_OPTIONS=detect_leaks=0 ATTEST_VIRTUAL_CXXFLAGS="-fno-sanitize=thread -fsanitize=address,undefined -fno-sanitize-recover=all" \
-	    $(call variant,asan,$(ASAN)) test-virtual VIRTUAL_ROWS="$(SANITIZED_ROWS)"
+	@ATTEST_VIRTUAL_CXXFLAGS="-fno-sanitize=thread -fsanitize=address,undefined -fno-sanitize-recover=all" \
+	    $(call asan_variant,detect_leaks=0) test-virtual VIRTUAL_ROWS="$(SANITIZED_ROWS)"
 
 # All rows with other seeds until SECONDS are over.
 SECONDS := 600
