@@ -1,0 +1,36 @@
+# fuzz.mk: `make fuzz SECONDS=60` gives every harness of tests/fuzz that long; `make test-fuzz` is the part of `make test`.
+#
+# A harness is a program of libFuzzer, made by clang with the address and undefined-behaviour sanitizers in a build folder of its
+# own: the same rules again with other flags, as the variants of test.mk. docs/fuzzing.md says how to repeat a crash.
+FUZZ_CC      ?= clang
+FUZZ         := $(BUILD)/fuzz
+FUZZ_FLAGS   := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DATT_AMX_EMULATE
+FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_NAMES   := $(basename $(notdir $(FUZZ_SOURCES)))
+FUZZ_PARTS   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
+FUZZ_LINK    ?= -fsanitize=fuzzer
+
+FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(FUZZ_SOURCES))
+
+# The harnesses explore the library, not themselves: their own branches are not counted.
+$(FUZZ_PARTS) $(FUZZ_OBJECTS): override EXTRA_CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
+
+$(BUILD)/libfuzz_parts.a: $(FUZZ_PARTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BUILD)/liblab.a $(BUILD)/libattest.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(FUZZ_LINK) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+
+-include $(FUZZ_PARTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)
+.SECONDARY: $(FUZZ_OBJECTS)
+
+# What is inside $(FUZZ): harnesses, fake drivers, the Python extension.
+.PHONY: fuzz-programs fuzz-build fuzz test-fuzz fuzz-count
+fuzz-programs: $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES)) $(FAKE_LIBS) $(if $(PYTHON_INCLUDE),python)
+
+# No nvcc: kernels are texts there, compiled by whatever ATTEST_LIBNVRTC names.
+fuzz-build:
+	@$(MAKE) -s --no-print-directory $(JOBS) BUILD=$(FUZZ) CUDA_OUT=$(FUZZ)/cuda NVCC= CC='$(FUZZ_CC)' WARN=-Wall \
+	    OPT='-O1 -gline-tables-only' EXTRA_CFLAGS='$(FUZZ_FLAGS)' fuzz-programs
