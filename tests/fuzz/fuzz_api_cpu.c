@@ -27,9 +27,12 @@ static double weight_error(const att_problem *p, const char *kernel) {
     return p->dtype == ATT_BF16 ? 8.6e-5 + rounding_relative(ATT_BF16) : 2e-5;
 }
 
-static bool merges(const att_merge_problem *p) {
-    (void)p;
-    return true;
+static att_status attend(const att_plan *plan, attention_case *c) {
+    return att_plan_run(plan, &c->args, c->workspace, NULL);
+}
+
+static att_status merge(const att_plan *plan, merge_case *c) {
+    return att_merge_run(plan, &c->args, c->workspace, NULL);
 }
 
 static att_context *draw_context(random_input *in) {
@@ -54,10 +57,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     const api_ground ground = {.ctx = draw_context(&in),
-                               .reads_data = true,
-                               .element_alignment = true,
+                               .is_cpu = true,
+                               .attend = attend,
+                               .merge = merge,
                                .weight_error = weight_error,
-                               .merges = merges};
+                               .judges_merge = true};
     if (!ground.ctx)
         return 0;
     if (what < 50)
