@@ -37,9 +37,10 @@ static bool open_tensors(attention_case *c, bool element_alignment) {
     const int64_t batch_k = paged ? p->num_pages : packed_k ? 1 : p->batch;
     const int64_t rows_k = paged ? p->page_size : packed_k ? p->total_k : p->seq_k;
     const size_t in = att_dtype_size(p->dtype), out = att_dtype_size(p->dtype_o);
-    const size_t whole = p->alignment > 0 && p->alignment < 256 ? (size_t)p->alignment : 16;
-    const size_t align = element_alignment ? in : whole,
-                 align_o = element_alignment ? out : whole;
+    const size_t whole = element_alignment                        ? 1
+                         : p->alignment > 0 && p->alignment < 256 ? (size_t)p->alignment
+                                                                  : 16;
+    const size_t align = whole > in ? whole : in, align_o = whole > out ? whole : out;
     bool ok = open_slot(c, SLOT_Q, extent(&p->q, batch_q, p->heads_q, rows_q, p->d_qk), in,
                         align, 0xff) &&
               open_slot(c, SLOT_K, extent(&p->k, batch_k, p->heads_kv, rows_k, p->d_qk), in,

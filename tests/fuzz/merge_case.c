@@ -91,10 +91,12 @@ static void fill_part(merge_case *c, int64_t part, random_input *in) {
 bool merge_open(merge_case *c, random_input *in, size_t workspace_bytes) {
     const att_merge_problem *p = &c->problem;
     const size_t size = att_dtype_size(p->dtype), size_o = att_dtype_size(p->dtype_o);
-    const size_t align = p->alignment > 0 && p->alignment < 256 ? (size_t)p->alignment : 16;
+    const size_t whole = p->alignment > 0 && p->alignment < 256 ? (size_t)p->alignment : 16;
+    const size_t align = whole > 4 ? whole : 4;
+    const double sums = p->features & ATT_LSE ? extent(p, &p->lse, 1) : 0.0;
     if (p->parts > MERGE_PARTS_MOST || p->d > 4096 || p->batch > 4096 || p->heads > 4096 ||
         p->seq > 4096 || !open_slot(&c->o, extent(p, &p->o, p->d), size_o, align, MERGE_FILL) ||
-        !open_slot(&c->lse, extent(p, &p->lse, 1), 4, 4, MERGE_FILL) ||
+        !open_slot(&c->lse, sums, 4, 4, MERGE_FILL) ||
         !open_slot(&c->scratch, (double)workspace_bytes, 1, ATT_WORKSPACE_ALIGN, 0xff))
         return false;
     for (int64_t i = 0; i < p->parts; i++) {
@@ -133,7 +135,7 @@ bool merge_spoil(merge_case *c, random_input *in) {
         c->args.o = c->part_o[draw_byte(in) % c->problem.parts].data;
         return true;
     default:
-        c->args.lse = c->args.lse ? NULL : (float *)(void *)c->lse.data;
+        c->args.lse = c->args.lse ? NULL : (float *)(void *)c->part_lse[0].data;
         return true;
     }
 }
