@@ -19,7 +19,12 @@ $(BUILD)/libfuzz_parts.a: $(FUZZ_PARTS)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BUILD)/liblab.a $(BUILD)/libattest.a
+# The program's parts without its main().
+$(BUILD)/libcli.a: $(filter-out %/main.o,$(CLI_OBJECTS))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BUILD)/libcli.a $(BUILD)/liblab.a $(BUILD)/libattest.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(FUZZ_LINK) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
