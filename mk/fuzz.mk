@@ -33,9 +33,9 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BU
 
 # What is inside $(FUZZ): harnesses, fake drivers, the Python extension.
 .PHONY: fuzz-programs fuzz-build fuzz test-fuzz fuzz-count
-fuzz-programs: $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES)) $(FAKE_LIBS) $(if $(PYTHON_INCLUDE),python)
+fuzz-programs: $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES)) $(FAKE_LIBS)
 
 # No nvcc: kernels are texts there, compiled by whatever ATTEST_LIBNVRTC names.
 fuzz-build:
 	@$(MAKE) -s --no-print-directory $(JOBS) BUILD=$(FUZZ) CUDA_OUT=$(FUZZ)/cuda NVCC= CC='$(FUZZ_CC)' WARN=-Wall \
-	    OPT='-O1 -gline-tables-only' EXTRA_CFLAGS='$(FUZZ_FLAGS)' fuzz-programs
+	    OPT='-O1 -gline-tables-only' EXTRA_CFLAGS='$(FUZZ_FLAGS)' fuzz-programs $(if $(PYTHON_INCLUDE),python)
