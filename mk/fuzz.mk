@@ -31,7 +31,6 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BU
 -include $(FUZZ_PARTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)
 .SECONDARY: $(FUZZ_OBJECTS)
 
-# What is inside $(FUZZ): harnesses, fake drivers, the Python extension.
 .PHONY: fuzz-programs fuzz-build fuzz test-fuzz fuzz-count
 fuzz-programs: $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES)) $(FAKE_LIBS)
 
@@ -39,3 +38,29 @@ fuzz-programs: $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES)) $(FAKE_LIBS)
 fuzz-build:
 	@$(MAKE) -s --no-print-directory $(JOBS) BUILD=$(FUZZ) CUDA_OUT=$(FUZZ)/cuda NVCC= CC='$(FUZZ_CC)' WARN=-Wall \
 	    OPT='-O1 -gline-tables-only' EXTRA_CFLAGS='$(FUZZ_FLAGS)' fuzz-programs $(if $(PYTHON_INCLUDE),python)
+
+# A compiler that makes such programs, asked only where it matters.
+fuzz_ready   = $(shell echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+                   $(FUZZ_CC) -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null && echo yes)
+fuzz_python  = $(if $(and $(PYTHON_INCLUDE),$(PYTHON_WITH_NUMPY)),tests/fuzz/campaign.sh run fuzz_python $(1),\
+                   echo skipped: fuzz_python: python3-dev and python3-numpy are needed)
+
+# $(call fuzz_all,SECONDS,AT ONCE,keep): build and run them all; a line each.
+fuzz_all     = $(if $(fuzz_ready),$(MAKE) --no-print-directory fuzz-build && \
+    FUZZ=$(FUZZ) PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(2) \
+    $(foreach name,$(FUZZ_NAMES),"tests/fuzz/campaign.sh run $(name) $(1) $(3)") "$(call fuzz_python,$(1))",\
+    echo 'skipped: tests/fuzz: a clang with libFuzzer is needed (clang and libclang-rt-dev)')
+
+SECONDS     ?= 60
+fuzz:
+	@$(call fuzz_all,$(SECONDS),$(shell nproc),keep)
+
+# More at once than there are processors: each has its 30 seconds, and all of them are soon over.
+TEST_FUZZ_SECONDS ?= 30
+TEST_FUZZ_AT_ONCE ?= $(shell echo $$((3 * $$(nproc))))
+test-fuzz:
+	@$(call fuzz_all,$(TEST_FUZZ_SECONDS),$(TEST_FUZZ_AT_ONCE))
+
+# What all runs since the folder was made have counted.
+fuzz-count:
+	@FUZZ=$(FUZZ) tests/fuzz/campaign.sh count
