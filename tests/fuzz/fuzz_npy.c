@@ -36,6 +36,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     unsigned sum = 0;
     const size_t count = (size_t)array.count * lab_npy_type_size(array.type);
+    const uintptr_t start = (uintptr_t)array.data - (uintptr_t)array.mapping;
+    if (count > 0 && (array.mapping_bytes != size || start > size || count > size - start))
+        finding("%zu bytes of elements, but the file of %zu ends before", count, size);
     for (size_t i = 0; i < count; i++)
         sum += ((const unsigned char *)array.data)[i];
     if (sum == 1) /* so that the bytes are read */
