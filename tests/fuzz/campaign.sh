@@ -91,38 +91,34 @@ shrink() { # shrink HARNESS
     rm -rf "$new"
 }
 
-# One object a harness that has run, in the order of their names; counts are what libFuzzer and fuzz_python.py counted themselves.
+# One object a harness that has run; counts are what libFuzzer and fuzz_python.py counted themselves. Sorted by name, each
+# harness's runs in their order.
 count() {
-    awk -v date="$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
-        { runs[$1]++; executions[$1] += $2; seconds[$1] += $3; findings[$1] += $4; total += $2
-          latest[$1] = $4 ? 0 : latest[$1] + $2
-          if (!index(" " commits[$1] " ", " " $5 " ")) commits[$1] = commits[$1] (commits[$1] ? " " : "") $5 }
+    sort -s -k 1,1 "$fuzz/runs.txt" | awk -v date="$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
+        !runs[$1]++ { names[++count] = $1 }
+        {
+            total += $2
+            executions[$1] += $2
+            seconds[$1] += $3
+            findings[$1] += $4
+            since[$1] = $4 ? 0 : since[$1] + $2
+            if (!index(commits[$1] " ", " " $5 " "))
+                commits[$1] = commits[$1] " " $5
+        }
         END {
             printf "{\n  \"schema\": \"attest-fuzz-1\",\n  \"made\": \"%s\",\n  \"executions\": %d,\n  \"harnesses\": [", date, total
-            count = sort_names()
             for (i = 1; i <= count; i++) {
                 n = names[i]
-                printf "%s\n    {\"name\": \"%s\", \"executions\": %d, \"seconds\": %d, \"runs\": %d, \"findings\": %d, ", \
-                       i > 1 ? "," : "", n, executions[n], seconds[n], runs[n], findings[n]
-                printf "\"executions_since_finding\": %d, \"corpus_files\": %d, \"commits\": \"%s\"}", latest[n], files(n), commits[n]
+                command = "ls tests/fuzz/corpus/" n " 2>/dev/null | wc -l"
+                command | getline files
+                close(command)
+                printf "%s\n    {\"name\": \"%s\", \"executions\": %d, \"seconds\": %d, \"findings\": %d, ", \
+                       (i > 1 ? "," : ""), n, executions[n], seconds[n], findings[n]
+                printf "\"executions_since_finding\": %d, \"corpus_files\": %d, \"commits\": \"%s\"}", since[n], files, \
+                       substr(commits[n], 2)
             }
             print "\n  ]\n}"
-        }
-        function sort_names(    n, i, j, c, t) {
-            for (n in runs)
-                names[++c] = n
-            for (i = 2; i <= c; i++)
-                for (j = i; j > 1 && names[j - 1] > names[j]; j--) {
-                    t = names[j]; names[j] = names[j - 1]; names[j - 1] = t
-                }
-            return c
-        }
-        function files(name,    line, command) {
-            command = "ls tests/fuzz/corpus/" name " 2>/dev/null | wc -l"
-            command | getline line
-            close(command)
-            return line
-        }' "$fuzz/runs.txt" >evidence/fuzz.json.new
+        }' >evidence/fuzz.json.new
     mv evidence/fuzz.json.new evidence/fuzz.json
     sed -nE 's/^  "executions": ([0-9]+),$/fuzz: \1 executions in evidence\/fuzz.json/p' evidence/fuzz.json
 }
