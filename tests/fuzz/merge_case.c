@@ -76,7 +76,10 @@ static void fill_part(merge_case *c, int64_t part, random_input *in) {
     array_slot *o = &c->part_o[part], *lse = &c->part_lse[part];
     for (int64_t i = 0; i < (int64_t)(lse->bytes / sizeof(float)); i++) {
         const double value = 10.0 * draw_value(in);
-        store_number(lse->data, ATT_F32, i, draw_chance(in, 15) ? -(double)INFINITY : value);
+        store_number(lse->data, ATT_F32, i,
+                     draw_chance(in, 15)  ? -(double)INFINITY
+                     : draw_chance(in, 2) ? (double)INFINITY
+                                          : value);
     }
     for (int64_t i = 0; i < (int64_t)(o->bytes / att_dtype_size(p->dtype)); i++)
         store_number(o->data, p->dtype, i, draw_value(in));
@@ -84,7 +87,8 @@ static void fill_part(merge_case *c, int64_t part, random_input *in) {
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads; h++)
             for (int64_t i = 0; i < p->seq && p->part_lse.head && p->part_o.head; i++)
-                if (isinf(load_number(lse->data, ATT_F32, row_at(&p->part_lse, b, h, i))))
+                if (load_number(lse->data, ATT_F32, row_at(&p->part_lse, b, h, i)) ==
+                    -(double)INFINITY)
                     store_number(o->data, p->dtype, row_at(&p->part_o, b, h, i), (double)NAN);
 }
 
@@ -158,9 +162,9 @@ static merged_row expect_row(const merge_case *c, int64_t b, int64_t h, int64_t 
     for (int64_t n = 0; n < p->parts; n++) {
         const double lse =
             load_number(c->part_lse[n].data, ATT_F32, row_at(&p->part_lse, b, h, i));
-        if (isinf(lse))
-            continue;
-        const double weight = exp(lse - top);
+        if (lse == -(double)INFINITY || (isinf(top) && lse != top))
+            continue; /* saw no key, or stands beside +inf */
+        const double weight = lse == top ? 1.0 : exp(lse - top); /* of +inf, the mean */
         sum += weight;
         for (int64_t x = 0; x < p->d; x++) {
             const double value =
