@@ -34,9 +34,38 @@ static void check_stream(const uint8_t *data, size_t size) {
     free(out);
 }
 
+/* In an element or an attribute: no byte that ends either; in a table of Markdown: no end of the line. */
+static void check_markup(const char *text) {
+    char *out = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&out, &length);
+    if (!stream)
+        abort();
+    lab_markup_text(stream, text);
+    fflush(stream);
+    if (strpbrk(out, "<>\""))
+        finding("markup in %s", out);
+    const size_t before = length;
+    lab_markup_code(stream, text);
+    fclose(stream);
+    if (strchr(out + before, '\n'))
+        finding("a line feed in a cell");
+    free(out);
+}
+
+static void check_plain(const char *text) {
+    char buf[48];
+    lab_plain_text(buf, sizeof buf, text, 20);
+    if (!memchr(buf, 0, sizeof buf))
+        finding("a plain text without an end");
+    check_clean(buf, strlen(buf), false);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *text = input_text(data, size);
     const size_t before = strlen(text);
+    check_markup(text);
+    check_plain(text);
     lab_clean_line(text);
     if (strlen(text) > before)
         finding("a clean text is longer");
