@@ -185,10 +185,19 @@ static const char *draw_kernel(random_input *in) {
                : NULL;
 }
 
+/* The fake driver's first two devices differ in compute capability; its memory is where it is said to be. */
+static int draw_device(random_input *in) {
+    const int device = fake && draw_chance(in, 30);
+    if (fake)
+        fake->memory_device = device;
+    return device;
+}
+
 static att_context *draw_context(random_input *in) {
     const att_context_options options = {
         .size = sizeof options,
         .device = ATT_DEVICE_CUDA,
+        .device_index = draw_device(in),
         .flags = draw_byte(in) & (ATT_ALLOW_SLOW | ATT_ALLOW_UNATTESTED),
         .cache_dir = "",
         .kernel = draw_kernel(in),
