@@ -8,8 +8,6 @@ FUZZ_FLAGS   := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recove
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_NAMES   := $(basename $(notdir $(FUZZ_SOURCES)))
 FUZZ_PARTS   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
-FUZZ_LINK    ?= -fsanitize=fuzzer
-
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(FUZZ_SOURCES))
 
 # The harnesses explore the library, not themselves: their own branches are not counted.
@@ -26,7 +24,7 @@ $(BUILD)/libcli.a: $(filter-out %/main.o,$(CLI_OBJECTS))
 
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BUILD)/libcli.a $(BUILD)/liblab.a $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(FUZZ_LINK) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
 -include $(FUZZ_PARTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)
 .SECONDARY: $(FUZZ_OBJECTS)
@@ -47,7 +45,7 @@ fuzz_python  = $(if $(and $(PYTHON_INCLUDE),$(PYTHON_WITH_NUMPY)),tests/fuzz/cam
 
 # $(call fuzz_all,SECONDS,AT ONCE,keep): build and run them all; a line each.
 fuzz_all     = $(if $(fuzz_ready),$(MAKE) --no-print-directory fuzz-build && \
-    FUZZ=$(FUZZ) PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(2) \
+    FUZZ=$(FUZZ) FUZZ_CC='$(FUZZ_CC)' PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(2) \
     $(foreach name,$(FUZZ_NAMES),"tests/fuzz/campaign.sh run $(name) $(1) $(3)") "$(call fuzz_python,$(1))",\
     echo 'skipped: tests/fuzz: a clang with libFuzzer is needed (clang and libclang-rt-dev)')
 

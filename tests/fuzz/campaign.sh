@@ -8,7 +8,7 @@
 #                                                       $FUZZ/corpus reach
 #   tests/fuzz/campaign.sh count                        evidence/fuzz.json, from $FUZZ/runs.txt
 #
-# FUZZ is the folder that `make fuzz-build` fills (build/fuzz), PYTHON an interpreter with NumPy.
+# FUZZ is the folder that `make fuzz-build` fills (build/fuzz), FUZZ_CC its compiler, PYTHON an interpreter with NumPy.
 # What a harness finds is kept in $FUZZ/findings, and the command that repeats it is printed. Each run adds a line to
 # $FUZZ/runs.txt: harness, executions, seconds, findings, commit.
 set -euo pipefail
@@ -44,7 +44,7 @@ record() { # record HARNESS EXECUTIONS SECONDS FINDINGS
 run_python() { # run_python SECONDS
     local json=$fuzz/python.json status=0 executions
     local asan
-    asan=$(clang -print-file-name=libclang_rt.asan-x86_64.so)
+    asan=$("${FUZZ_CC:-clang}" -print-file-name=libclang_rt.asan-x86_64.so)
     rm -f "$json"
     LD_PRELOAD=$asan ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 PYTHONPATH=$fuzz/python PYTHONDONTWRITEBYTECODE=1 \
         ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 "${PYTHON:-python3}" tests/fuzz/fuzz_python.py --seconds "$1" --json "$json" || status=$?
