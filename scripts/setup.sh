@@ -59,6 +59,10 @@ has_font() { # any at all
     compgen -G '/usr/share/fonts/*/*/*.ttf' >/dev/null || compgen -G '/usr/share/fonts/*/*.ttf' >/dev/null
 }
 
+has_fuzzer() { # what clang links for -fsanitize=fuzzer
+    compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a' >/dev/null
+}
+
 need_for_run() {
     local compiler=${CC:-cc} # what make will call; the first word, where it has flags
     case $compiler in
@@ -74,6 +78,7 @@ need_for_test() {
     need gcc has_command gcc # the coverage is gcc's, whatever CC is
     need g++ has_command c++
     need clang has_command clang
+    need libclang-rt-dev has_fuzzer
     need chromium has_command chromium
     need fonts-dejavu-core has_font # text on the pictures, not boxes
     need cmake has_command cmake

@@ -60,10 +60,11 @@ static bool stands_alone(char c) {
     return strchr("()[]{};,\n", c) && c;
 }
 
-/* Blanks, newlines outside directives among them, to one at most. */
+/* Blanks, newlines outside directives among them, to one at most. A directive is what begins a line: the newline before it, which
+ * was taken, has made room for its own. */
 static size_t squeeze(char *text, size_t size) {
     size_t out = 0;
-    bool directive = false, blank = false;
+    bool directive = false, blank = false, fresh = true;
     for (size_t i = 0; i < size;) {
         const char c = text[i];
         if (c == '\n') {
@@ -71,12 +72,13 @@ static size_t squeeze(char *text, size_t size) {
                 text[out++] = '\n';
             blank = !directive;
             directive = false;
+            fresh = true;
             i++;
         } else if (isspace((unsigned char)c)) {
             blank = true;
             i++;
         } else {
-            const bool begins = !directive && c == '#';
+            const bool begins = !directive && fresh && c == '#';
             if (begins && out > 0 && text[out - 1] != '\n')
                 text[out++] = '\n';
             directive = directive || begins;
@@ -84,7 +86,7 @@ static size_t squeeze(char *text, size_t size) {
             if (blank && before != '\n' &&
                 (directive ? before != '#' : (!stands_alone(before) && !stands_alone(c))))
                 text[out++] = ' ';
-            blank = false;
+            blank = fresh = false;
             const size_t end = is_literal(c) ? end_of_literal(text, size, i) : i + 1;
             memmove(text + out, text + i, end - i);
             out += end - i;

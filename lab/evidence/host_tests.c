@@ -69,10 +69,19 @@ static bool add_step(results *r, char *const words[6]) {
                                            "refused", numbers[2], "seconds", numbers[3])) == 0;
 }
 
+/* Whether JSON can hold it: UTF-8. */
+static bool is_text(const char *line) {
+    json_t *value = json_string(line);
+    json_decref(value);
+    return value != NULL;
+}
+
 static bool add_line(results *r, char *line) {
     char *words[6] = {NULL}, *rest = NULL;
     size_t count = 0;
     line[strcspn(line, "\n")] = '\0';
+    if (!is_text(line))
+        return fault(r, "is no text");
     for (char *word = strtok_r(line, "\t", &rest); word && count < 6;
          word = strtok_r(NULL, "\t", &rest))
         words[count++] = word;

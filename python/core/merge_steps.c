@@ -119,11 +119,11 @@ static int add_launch(merge_steps *s, Py_ssize_t first, Py_ssize_t count, Py_ssi
     merge_launch *launch = &s->launches[s->done];
     att_merge_args *a = &launch->args;
     att_merge_problem p = problem_of(s, first, count, last);
-    if (!last) { /* not const: it is this call's own memory */
-        char *at = (char *)s->space.data +
-                   (size_t)(slot - m->parts_o.count) * (s->slot_o + s->slot_lse);
-        s->o[slot] = at;
-        s->lse[slot] = (float *)(void *)(at + s->slot_o);
+    if (!last) { /* this call's own memory; NULL where the parts are empty, and no pointer to count from */
+        const uintptr_t at = (uintptr_t)s->space.data +
+                             (size_t)(slot - m->parts_o.count) * (s->slot_o + s->slot_lse);
+        s->o[slot] = (void *)at;
+        s->lse[slot] = (float *)(at + s->slot_o);
     }
     *a = (att_merge_args){.size = sizeof *a,
                           .part_o = s->o + first,

@@ -30,6 +30,27 @@ void tensor_contiguous(int64_t *strides, const int64_t *shape, int ndim) {
     }
 }
 
+/* What others say of their arrays is not believed before it can be computed with: sizes from 0 on, elements and steps that are far
+ * from 2^63. */
+static int check_layout(const char *name, const dl_tensor *from) {
+    const int64_t most = INT64_MAX / 64;
+    int64_t count = 1;
+    for (int i = 0; i < from->ndim; i++) {
+        const int64_t size = from->shape[i], step = from->strides ? from->strides[i] : 0;
+        int64_t reach = 0;
+        const bool fits = size >= 0 &&
+                          !__builtin_mul_overflow(count, size ? size : 1, &count) &&
+                          (size <= 1 || !__builtin_mul_overflow(size - 1, step, &reach));
+        if (fits && count <= most && reach <= most && reach >= -most)
+            continue;
+        PyErr_Format(PyExc_ValueError,
+                     "%s: axis %d of %lld elements, %lld apart, fits no memory", name, i,
+                     (long long)size, (long long)step);
+        return -1;
+    }
+    return 0;
+}
+
 /* `most`: axes that would fit. */
 static int fill(tensor *out, const char *name, const dl_tensor *from, int most) {
     if (from->ndim < 0 || from->ndim > most) {
@@ -37,6 +58,8 @@ static int fill(tensor *out, const char *name, const dl_tensor *from, int most) 
                      (int)from->ndim, most);
         return -1;
     }
+    if (check_layout(name, from))
+        return -1;
     out->name = name;
     out->data = from->data ? (char *)from->data + from->byte_offset : NULL;
     out->device = from->device;
@@ -278,7 +301,11 @@ int tensor_describe(tensor *out, const char *name, PyObject *object) {
     const char *dtype, *device;
     PyObject *shape;
     int64_t sizes[TENSOR_DIMS] = {0};
-    if (!PyTuple_Check(object) || !PyArg_ParseTuple(object, "ssO", &dtype, &device, &shape))
+    if (!PyTuple_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s is not (dtype, device, shape)", name);
+        return -1;
+    }
+    if (!PyArg_ParseTuple(object, "ssO!", &dtype, &device, &PyTuple_Type, &shape))
         return -1;
     const Py_ssize_t ndim = PyTuple_Size(shape);
     for (Py_ssize_t i = 0; i < ndim && i < TENSOR_DIMS; i++)

@@ -75,16 +75,36 @@ static bool compete(const att_kernel_row *a, const att_kernel_row *b) {
     return a->family->estimate == b->family->estimate && !a->scope && !b->scope;
 }
 
-const att_kernel_row *att_select_find(const att_limits *limits, const att_operation *operation,
-                                      const void *problem) {
+/* Of the rows that do not serve, the one that came farthest. */
+typedef struct nearest {
+    const att_kernel_row *row;
+    att_refusal why;
+} nearest;
+
+/* A user's row is limited to a few problems: that it is near says nothing of the library. */
+static void consider(nearest *near, const att_kernel_row *row, const att_refusal *refusal) {
+    const int step = 2 * refusal->step + !row->family->special;
+    if (row->scope || step <= near->why.step)
+        return;
+    *near = (nearest){row, *refusal};
+    near->why.step = step;
+}
+
+/* Every row is asked once: whether one serves may depend on a compiler that is there now and not a moment later. */
+static const att_kernel_row *find(const att_limits *limits, const att_operation *operation,
+                                  const void *problem, nearest *near) {
     const att_kernel_row *best = NULL;
     double least = 0.0;
+    *near = (nearest){.why = {.step = -1}};
     for (size_t i = 0; i < att_rows_count(limits); i++) {
         const att_kernel_row *row = att_rows_at(limits, i);
         att_refusal refusal;
-        if (row->device != limits->device || (best && !compete(row, best)) ||
-            !att_row_serves(row, limits, operation, problem, &refusal))
+        if (row->device != limits->device || (best && !compete(row, best)))
             continue;
+        if (!att_row_serves(row, limits, operation, problem, &refusal)) {
+            consider(near, row, &refusal);
+            continue;
+        }
         const double time = estimate(row, limits, problem);
         if (!best || (time >= 0.0 && time < least)) {
             best = row;
@@ -96,30 +116,23 @@ const att_kernel_row *att_select_find(const att_limits *limits, const att_operat
     return best;
 }
 
+const att_kernel_row *att_select_find(const att_limits *limits, const att_operation *operation,
+                                      const void *problem) {
+    nearest near;
+    return find(limits, operation, problem, &near);
+}
+
 att_status att_select(const att_kernel_row **out, const att_limits *limits,
                       const att_operation *operation, const void *problem) {
-    *out = att_select_find(limits, operation, problem);
+    nearest near;
+    *out = find(limits, operation, problem, &near);
     if (*out)
         return ATT_OK;
-    const att_kernel_row *near = NULL;
-    att_refusal why = {.step = -1};
-    for (size_t i = 0; i < att_rows_count(limits); i++) {
-        const att_kernel_row *row = att_rows_at(limits, i);
-        att_refusal refusal;
-        /* A user's row is limited to a few problems: that it is near says nothing of the library. */
-        if (row->device != limits->device || row->scope)
-            continue;
-        att_row_serves(row, limits, operation, problem, &refusal);
-        refusal.step = 2 * refusal.step + !row->family->special;
-        if (refusal.step > why.step) {
-            near = row;
-            why = refusal;
-        }
-    }
-    ATT_REQUIRE(near, ATT_E_UNSUPPORTED, "device",
+    ATT_REQUIRE(near.row, ATT_E_UNSUPPORTED, "device",
                 "the library has no kernels for this device");
-    return att_fail(ATT_E_UNSUPPORTED, why.field,
-                    "no kernel serves this problem; nearest is %s: %s", near->id, why.why);
+    return att_fail(ATT_E_UNSUPPORTED, near.why.field,
+                    "no kernel serves this problem; nearest is %s: %s", near.row->id,
+                    near.why.why);
 }
 
 static int explain_row(const att_kernel_row *row, const att_kernel_row *chosen,

@@ -27,7 +27,9 @@ att_status att_cuda_pointer_check(att_cuda_device *device, const void *at, const
         code = ask(cu, at, &found);
         att_cuda_device_leave(device);
     }
-    if (code != CUDA_ERROR_INVALID_VALUE) /* an address of nobody, says an older driver */
+    if (code == CUDA_ERROR_INVALID_VALUE) /* an address of nobody, says an older driver */
+        found = (place){.ordinal = -1};   /* it may have answered a part of the question */
+    else
         ATT_TRY(att_cuda_check(cu, code, "cuPointerGetAttributes", NULL));
     if (found.managed)
         return ATT_OK;

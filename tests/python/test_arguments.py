@@ -108,3 +108,16 @@ def test_no_such_gpu():
         attest.kernels("cuda:63")
     with pytest.raises(ValueError, match="cuda:64"):
         attest.kernels("cuda:64")
+
+
+@pytest.mark.parametrize("thing", [None, 3, (), ("float32",), ("float32", "cpu", [1, 1, 1, 8]), ("float32", "cpu", (1, 1, 1, None))])
+def test_description_of_no_array(thing):
+    with pytest.raises(TypeError):
+        attest._core.describe(thing, thing, thing)
+
+
+@pytest.mark.parametrize("shape", [(-1, 1, 1, 8), (1, 1, -(2**63), 8), (2**62, 2, 2, 8), (2**32, 2**31, 1, 8), (0, 2**62, 2**62, 8)])
+def test_sizes_that_fit_no_memory(shape):
+    array = ("float32", "cpu", shape)
+    with pytest.raises(ValueError, match="q: axis .* fits no memory"):
+        attest._core.describe(array, array, array)

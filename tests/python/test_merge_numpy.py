@@ -132,6 +132,12 @@ def test_empty_parts(rng):
     check(attest.merge(o[[0, 2]], lse[[0, 2]]), o, lse)
 
 
+def test_no_rows_of_many_parts():
+    """More parts than one launch takes, and nothing in them."""
+    o, lse = attest.merge(np.zeros((140, 1, 0, 3, 8), np.float32), np.zeros((140, 1, 0, 3), np.float32))
+    assert o.shape == (1, 0, 3, 8) and lse.shape == (1, 0, 3)
+
+
 def test_infinite_sums(rng):
     o, lse = parts(rng, 4)
     lse[0, 0, 0, 0] = lse[2, 0, 0, 0] = np.inf

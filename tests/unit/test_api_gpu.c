@@ -366,7 +366,25 @@ static void test_run__gpu_bad_addresses__named_and_not_launched(void **state) {
     fake->fail_call = "cuPointerGetAttribute";
     fake->fail_code = CUDA_ERROR_ILLEGAL_ADDRESS;
     assert_fails(run(&t, &a), ATT_E_CUDA, "", "cuPointerGetAttributes");
+    reset_fake_cuda(fake);
+    fake->memory_type = CU_MEMORYTYPE_DEVICE;
+    fake->fail_at = 3; /* an address of nobody, found after two answers */
+    fake->fail_code = CUDA_ERROR_INVALID_VALUE;
+    assert_fails(run(&t, &a), ATT_E_ARG, "o", "host memory");
     clear_away(&t);
+}
+
+/* Strides of an empty problem are not looked at, so that nothing may be computed from them either. */
+static void test_merge_plan__empty_and_huge_strides__served(void **state) {
+    (void)state;
+    att_context *ctx = open_gpu(ATT_ALLOW_UNATTESTED, NULL);
+    att_merge_problem p;
+    att_plan *plan;
+    att_merge_problem_init(&p, 2, 0, 4, 5, 64, ATT_F16);
+    p.part_o.head = p.o.row = INT64_MAX - 15;
+    assert_ok(att_merge_plan_create(&plan, ctx, &p));
+    att_plan_destroy(plan);
+    att_context_destroy(ctx);
 }
 
 /* What needs no driver is checked all the same. */
@@ -535,6 +553,7 @@ int main(void) {
         TEST(test_mirror__memory_that_another_left__holds_what_was_copied),
         TEST(test_run__gpu__launched_with_its_pointers),
         TEST(test_run__gpu_bad_addresses__named_and_not_launched),
+        TEST(test_merge_plan__empty_and_huge_strides__served),
         TEST(test_run__gpu_pointers_trusted__the_driver_is_not_asked),
         TEST(test_run__gpu_workspace__checked),
         TEST(test_run__gpu_launch_fails__said_and_the_next_works),

@@ -95,6 +95,9 @@ static void test_make__of_other_things__gives_none(void **state) {
     expect_none(tests, program, "Fake GPU 0", "part\tsuites\nskipped\twhy\n",
                 "the part 'suites' is missing");
     expect_none(tests, program, "Fake GPU 0", "nonsense\n", "no line of results");
+    expect_none(tests, program, "Fake GPU 0", "part\tsuites\xff\n",
+                "results.txt:4: is no text");
+    expect_none(tests, program, "Fake GPU 0", "part\tsuites\nskipped\t\xc3\n", "is no text");
     lab_message why;
     assert_null(lab_host_tests_make("/nonexistent/results", gpu, &why));
 }

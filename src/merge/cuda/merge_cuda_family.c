@@ -34,10 +34,11 @@ static bool serves(const att_kernel_row *row, const att_limits *limits, const vo
     return true;
 }
 
+/* Strides of an empty problem may be anything: they are not multiplied as they stand. */
 static bool is_whole(const att_strides *s, const att_merge_problem *p, int64_t element) {
     const int64_t steps = (p->batch > 1 ? s->batch : 0) | (p->heads > 1 ? s->head : 0) |
                           (p->seq > 1 ? s->row : 0);
-    return steps * element % VECTOR == 0;
+    return steps % VECTOR * element % VECTOR == 0;
 }
 
 /* May every row be moved 16 bytes at a time? */

@@ -1,0 +1,64 @@
+# fuzz.mk: `make fuzz SECONDS=60` gives every harness of tests/fuzz that long; `make test-fuzz` is the part of `make test`.
+#
+# A harness is a program of libFuzzer, made by clang with the address and undefined-behaviour sanitizers in a build folder of its
+# own: the same rules again with other flags, as the variants of test.mk. docs/fuzzing.md says how to repeat a crash.
+FUZZ_CC      ?= clang
+FUZZ         := $(BUILD)/fuzz
+FUZZ_FLAGS   := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DATT_AMX_EMULATE
+FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_NAMES   := $(basename $(notdir $(FUZZ_SOURCES)))
+FUZZ_PARTS   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
+FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(FUZZ_SOURCES))
+
+# The harnesses explore the library, not themselves: their own branches are not counted.
+$(FUZZ_PARTS) $(FUZZ_OBJECTS): override EXTRA_CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
+
+$(BUILD)/libfuzz_parts.a: $(FUZZ_PARTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+# The program's parts without its main().
+$(BUILD)/libcli.a: $(filter-out %/main.o,$(CLI_OBJECTS))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BUILD)/libcli.a $(BUILD)/liblab.a $(BUILD)/libattest.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+
+-include $(FUZZ_PARTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)
+.SECONDARY: $(FUZZ_OBJECTS)
+
+.PHONY: fuzz-programs fuzz-build fuzz test-fuzz fuzz-count
+fuzz-programs: $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES)) $(FAKE_LIBS)
+
+# No nvcc: kernels are texts there, compiled by whatever ATTEST_LIBNVRTC names.
+fuzz-build:
+	@$(MAKE) -s --no-print-directory $(JOBS) BUILD=$(FUZZ) CUDA_OUT=$(FUZZ)/cuda NVCC= CC='$(FUZZ_CC)' WARN=-Wall \
+	    OPT='-O1 -gline-tables-only' EXTRA_CFLAGS='$(FUZZ_FLAGS)' fuzz-programs $(if $(PYTHON_INCLUDE),python)
+
+# A compiler that makes such programs, asked only where it matters.
+fuzz_ready   = $(shell echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+                   $(FUZZ_CC) -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null && echo yes)
+fuzz_python  = $(if $(and $(PYTHON_INCLUDE),$(PYTHON_WITH_NUMPY)),tests/fuzz/campaign.sh run fuzz_python $(1),\
+                   echo skipped: fuzz_python: python3-dev and python3-numpy are needed)
+
+# $(call fuzz_all,SECONDS,AT ONCE,keep): build and run them all; a line each.
+fuzz_all     = $(if $(fuzz_ready),$(MAKE) --no-print-directory fuzz-build && \
+    FUZZ=$(FUZZ) FUZZ_CC='$(FUZZ_CC)' PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(2) \
+    $(foreach name,$(FUZZ_NAMES),"tests/fuzz/campaign.sh run $(name) $(1) $(3)") "$(call fuzz_python,$(1))",\
+    echo 'skipped: tests/fuzz: a clang with libFuzzer is needed (clang and libclang-rt-dev)')
+
+SECONDS     ?= 60
+fuzz:
+	@$(call fuzz_all,$(SECONDS),$(shell nproc),keep)
+
+# More at once than there are processors: each has its 30 seconds, and all of them are soon over.
+TEST_FUZZ_SECONDS ?= 30
+TEST_FUZZ_AT_ONCE ?= $(shell echo $$((3 * $$(nproc))))
+test-fuzz:
+	@$(call fuzz_all,$(TEST_FUZZ_SECONDS),$(TEST_FUZZ_AT_ONCE))
+
+# What all runs since the folder was made have counted.
+fuzz-count:
+	@FUZZ=$(FUZZ) tests/fuzz/campaign.sh count

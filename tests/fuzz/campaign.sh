@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# campaign.sh: run one harness of tests/fuzz for some seconds, or write down how much all of them have run.
+#
+#   tests/fuzz/campaign.sh run HARNESS SECONDS [keep]   from the committed corpus; with keep, inputs that reach something new
+#                                                       stay in $FUZZ/corpus
+#   tests/fuzz/campaign.sh repeat HARNESS FILE          one input
+#   tests/fuzz/campaign.sh shrink HARNESS               the committed corpus anew: the fewest inputs that reach what it and
+#                                                       $FUZZ/corpus reach
+#   tests/fuzz/campaign.sh count                        evidence/fuzz.json, from $FUZZ/runs.txt
+#
+# FUZZ is the folder that `make fuzz-build` fills (build/fuzz), FUZZ_CC its compiler, PYTHON an interpreter with NumPy.
+# What a harness finds is kept in $FUZZ/findings, and the command that repeats it is printed. Each run adds a line to
+# $FUZZ/runs.txt: harness, executions, seconds, findings, commit.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+fuzz=$(realpath "${FUZZ:-build/fuzz}")
+findings=$fuzz/findings
+
+# An allocation too large must fail as it does without the sanitizer.
+export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
+export UBSAN_OPTIONS=print_stacktrace=1
+export ATTEST_SUITES=$PWD/suites ATTEST_DEVICES=$PWD/devices
+export ATTEST_LIBCUDA=${ATTEST_LIBCUDA:-$fuzz/tests/fake_cuda/libfake_cuda.so}
+export ATTEST_LIBNVRTC=${ATTEST_LIBNVRTC:-$fuzz/tests/fake_cuda/libfake_nvrtc.so}
+export ATTEST_LIBCUBLAS=${ATTEST_LIBCUBLAS:-$fuzz/tests/fake_cuda/libfake_cublas.so}
+
+# The longest input: those that are problems are drawn from, not read, and need few bytes.
+longest() {
+    case $1 in
+    fuzz_api_*) echo 256 ;;
+    fuzz_attestation) echo 10240 ;; # a whole statement
+    *) echo 4096 ;;
+    esac
+}
+
+commit() {
+    git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown
+}
+
+record() { # record HARNESS EXECUTIONS SECONDS FINDINGS
+    echo "$* $(commit)" >>"$fuzz/runs.txt"
+}
+
+run_python() { # run_python SECONDS
+    local json=$fuzz/python.json status=0 executions
+    local asan
+    asan=$("${FUZZ_CC:-clang}" -print-file-name=libclang_rt.asan-x86_64.so)
+    rm -f "$json"
+    LD_PRELOAD=$asan ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 PYTHONPATH=$fuzz/python PYTHONDONTWRITEBYTECODE=1 \
+        ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 "${PYTHON:-python3}" tests/fuzz/fuzz_python.py --seconds "$1" --json "$json" || status=$?
+    executions=$(sed -nE 's/.*"executions": ([0-9]+).*/\1/p' "$json")
+    record fuzz_python "${executions:-0}" "$1" "$((status != 0))"
+    return "$status"
+}
+
+run_harness() { # run_harness HARNESS SECONDS [keep]
+    local name=$1 log fresh status=0 executions
+    log=$(mktemp)
+    fresh=$fuzz/corpus/$name
+    [[ ${3:-} == keep ]] || fresh=$(mktemp -d)
+    mkdir -p "$findings" "$fresh" "tests/fuzz/corpus/$name"
+    "$fuzz/tests/fuzz/$name" -max_total_time="$2" -max_len="$(longest "$name")" -timeout=25 -print_final_stats=1 \
+        -artifact_prefix="$findings/$name-" "$fresh" "tests/fuzz/corpus/$name" >"$log" 2>&1 || status=$?
+    executions=$(sed -nE 's/^stat::number_of_executed_units: +([0-9]+)$/\1/p' "$log")
+    record "$name" "${executions:-0}" "$2" "$((status != 0))"
+    if ((status != 0)); then
+        grep -avE '^(#[0-9]+.*(NEW|REDUCE|pulse)|	NEW_FUNC|INFO: )' "$log" | tail -n 60
+        echo "again: tests/fuzz/campaign.sh repeat $name FILE"
+    fi
+    echo "$name: ${executions:-0} executions in $2 s"
+    [[ ${3:-} == keep ]] || rm -rf "$fresh"
+    rm -f "$log"
+    return "$status"
+}
+
+shrink() { # shrink HARNESS
+    local name=$1 new
+    new=$(mktemp -d)
+    mkdir -p "tests/fuzz/corpus/$name" "$fuzz/corpus/$name"
+    "$fuzz/tests/fuzz/$name" -set_cover_merge=1 -use_counters=0 -max_len="$(longest "$name")" "$new" "tests/fuzz/corpus/$name" "$fuzz/corpus/$name"
+    rm -rf "tests/fuzz/corpus/$name"
+    mkdir "tests/fuzz/corpus/$name"
+    # The repository is no place for thousands of files: 80 of them and 100 KB are enough to begin from. Names are digests, so that the
+    # first are any.
+    local file bytes=0 files=0
+    for file in "$new"/*; do
+        bytes=$((bytes + $(stat -c %s "$file")))
+        files=$((files + 1))
+        ((bytes > 100000 || files > 80)) || cp "$file" "tests/fuzz/corpus/$name"
+    done
+    rm -rf "$new"
+}
+
+# One object a harness that has run; counts are what libFuzzer and fuzz_python.py counted themselves. Sorted by name, each
+# harness's runs in their order.
+count() {
+    sort -s -k 1,1 "$fuzz/runs.txt" | awk -v date="$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
+        !runs[$1]++ { names[++count] = $1 }
+        {
+            total += $2
+            executions[$1] += $2
+            seconds[$1] += $3
+            findings[$1] += $4
+            since[$1] = $4 ? 0 : since[$1] + $2
+            if (!index(commits[$1] " ", " " $5 " "))
+                commits[$1] = commits[$1] " " $5
+        }
+        END {
+            printf "{\n  \"schema\": \"attest-fuzz-1\",\n  \"made\": \"%s\",\n  \"executions\": %d,\n  \"harnesses\": [", date, total
+            for (i = 1; i <= count; i++) {
+                n = names[i]
+                command = "ls tests/fuzz/corpus/" n " 2>/dev/null | wc -l"
+                command | getline files
+                close(command)
+                printf "%s\n    {\"name\": \"%s\", \"executions\": %d, \"seconds\": %d, \"findings\": %d, ", \
+                       (i > 1 ? "," : ""), n, executions[n], seconds[n], findings[n]
+                printf "\"executions_since_finding\": %d, \"corpus_files\": %d, \"commits\": \"%s\"}", since[n], files, \
+                       substr(commits[n], 2)
+            }
+            print "\n  ]\n}"
+        }' >evidence/fuzz.json.new
+    mv evidence/fuzz.json.new evidence/fuzz.json
+    sed -nE 's/^  "executions": ([0-9]+),$/fuzz: \1 executions in evidence\/fuzz.json/p' evidence/fuzz.json
+}
+
+case ${1:-} in
+run)
+    if [[ $2 == fuzz_python ]]; then run_python "$3"; else run_harness "${@:2}"; fi
+    ;;
+repeat) "$fuzz/tests/fuzz/$2" "$3" ;;
+shrink) shrink "$2" ;;
+count) count ;;
+*)
+    sed -n '2,15p' "$0" >&2
+    exit 2
+    ;;
+esac

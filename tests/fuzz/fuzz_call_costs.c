@@ -1,0 +1,24 @@
+/* fuzz_call_costs.c: samples of calls from Python, judged. */
+#include <string.h>
+
+#include "lab/report/call_costs.h"
+#include "tests/fuzz/random_input.h"
+#include "tests/fuzz/text_input.h"
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+    return mutate_json(data, size, most, seed);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    json_t *document = NULL, *goals = NULL;
+    lab_message why;
+    bool holds = false;
+    memset(&why, 0, sizeof why);
+    if (!lab_call_costs_open(&document, input_file(0, data, size)))
+        return 0;
+    if (!lab_call_costs_judge(nowhere(), document, "input", &goals, &holds, &why))
+        check_message(&why);
+    json_decref(goals);
+    json_decref(document);
+    return 0;
+}
