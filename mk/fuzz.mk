@@ -55,7 +55,7 @@ fuzz:
 
 # More at once than there are processors: each has its 30 seconds, and all of them are soon over.
 TEST_FUZZ_SECONDS ?= 30
-TEST_FUZZ_AT_ONCE ?= $(shell echo $$((3 * $$(nproc))))
+TEST_FUZZ_AT_ONCE ?= $(shell echo $$((6 * $$(nproc))))
 test-fuzz:
 	@$(call fuzz_all,$(TEST_FUZZ_SECONDS),$(TEST_FUZZ_AT_ONCE))
 

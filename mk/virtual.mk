@@ -54,7 +54,6 @@ virtual-sanitize:
 	    $(call asan_variant,detect_leaks=0) test-virtual VIRTUAL_ROWS="$(SANITIZED_ROWS)"
 
 # All rows with other seeds until SECONDS are over.
-SECONDS := 600
 virtual-soak: virtual $(VIRTUAL_MENDED) $(BUILD)/attest
 	@BUILD=$(BUILD) CUDA_OUT=$(CUDA_OUT) tests/virtual_gpu/soak.sh $(SECONDS) $(SEED) $(VIRTUAL_ROWS)
 
