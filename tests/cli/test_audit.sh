@@ -17,7 +17,7 @@ expect_once() { # expect_once NAME STATUS ... -- ARGUMENT...: as `expect`
 }
 
 expect_once 'every saboteur is caught' 0 out='^26 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused$' -- \
-    audit --device cpu --threads 1 --json audit.json
+    audit --device cpu --json audit.json
 check 'the document' json audit.json \
     'd["schema"] == "attest-audit-1" and len(d["results"]) == 28 and {r["outcome"] for r in d["results"]} == {"caught", "passed"}'
 check 'the check that caught it' json audit.json \
@@ -34,6 +34,8 @@ check 'the others were, on merges' json merge.json \
     'all(r["problem"]["spec"].startswith("merge:") for r in d["results"] if r["outcome"] != "left out")'
 expect_once 'a problem in which a saboteur has nothing to spoil' 0 out='^wrong alignment .* left out .* changes nothing in this problem' -- \
     audit b1h2s24d32,fp16,causal --device cpu --threads 1
+expect_once 'an example of the help' 0 -- audit merge:n4b2h8s512d64,bf16 --device cpu
+check 'it is one' grep -qF 'attest audit merge:n4b2h8s512d64,bf16 --device cpu' <(attest help audit)
 expect 'two problems' 2 err='takes one shape' -- audit b1h1s8d8 b1h1s9d8
 expect 'a word that is none' 2 err="merge:n2s4d8,padd=1: .*did you mean 'pad'" -- audit merge:n2s4d8,padd=1
 expect 'nothing to compute' 3 err='merge:n2b0h1s4d8: there is nothing to compute' -- audit merge:n2b0h1s4d8 --device cpu
