@@ -9,8 +9,9 @@
 # A fault proves nothing where the kernel fails without it: what is not planted must pass the same problems with the same seeds first.
 # Closes with `N passed, N failed`: passed is a fault that was caught, or that is known to be missed or to change nothing.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 
+# shellcheck source=tests/virtual_gpu/faults_list.sh
 source tests/virtual_gpu/faults_list.sh
 build=${BUILD:-build}
 results=evidence/virtual/faults.txt
@@ -109,7 +110,7 @@ try_fault() { # try_fault NAME: sets `outcome`, its line of the results
     done
     clear_fault "$1"
     rm -rf "$work/cache"
-    printf -v outcome '%s\t%s\t%s\t%s\t%d of %d\t%.1f' "$1" "${digest[$1]}" "$first" "$first_seed" "$caught" "$tried" \
+    printf -v outcome '%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t%.1f' "$1" "${digest[$1]}" "$kernels" "$virtual" "$first" "$first_seed" "$caught" "$tried" \
         "$(awk "BEGIN { print $EPOCHREALTIME - $begin }")"
     judge_fault "$1" "$caught" "$first"
 }
@@ -136,15 +137,12 @@ try_all() { # try_all NAME...: the lines go to $work/results
 
 # ------------------------------------------------------------ results
 
-declare -A known # the lines that the last run left
+declare -A known=() # the lines that the last run left
 read_results() {
     local name rest
     [[ -f $results ]] || return 0
     while IFS=$'\t' read -r name rest; do
-        case $name in
-        '#'* | kernels | 'virtual GPU') ;;
-        *) known[$name]=$name$'\t'$rest ;;
-        esac
+        [[ $name == '#'* ]] || known[$name]=$name$'\t'$rest
     done <"$results"
 }
 
@@ -155,8 +153,7 @@ write_results() { # those of $work/results, and of the others what was known
     done <"$work/results"
     mkdir -p "$(dirname "$results")"
     {
-        echo '# faults.txt: what `make virtual-faults` found. name, digest of the fault, the check that caught it and its first seed, seeds that caught it, seconds'
-        printf 'kernels\t%s\nvirtual GPU\t%s\n' "$(kernels_digest)" "$(virtual_digest)"
+        echo '# What make virtual-faults found: name; digests of the fault, of the kernels, of the virtual GPU; the check that caught it, its first seed, how many seeds caught it; seconds'
         for name in "${names[@]}"; do
             [[ -z ${known[$name]:-} ]] || echo "${known[$name]}"
         done
@@ -164,11 +161,12 @@ write_results() { # those of $work/results, and of the others what was known
 }
 
 check_results() { # every fault has a result of its own text, and there are no others
-    local name then
+    local name of_fault of_kernels of_virtual stale=0
     for name in "${names[@]}"; do
-        IFS=$'\t' read -r _ then _ <<<"${known[$name]:-}"
-        if [[ $then == "${digest[$name]}" ]]; then
+        IFS=$'\t' read -r _ of_fault of_kernels of_virtual _ <<<"${known[$name]:-}"
+        if [[ $of_fault == "${digest[$name]}" ]]; then
             passed=$((passed + 1))
+            [[ $of_kernels == "$kernels" && $of_virtual == "$virtual" ]] || stale=$((stale + 1))
         else
             complain "$name: $results has no result of this fault; make virtual-faults FAULTS=$name"
         fi
@@ -176,6 +174,7 @@ check_results() { # every fault has a result of its own text, and there are no o
     for name in "${!known[@]}"; do
         [[ -n ${kind[$name]:-} ]] || complain "$name: $results has a result of it, faults.txt has no such fault"
     done
+    ((stale == 0)) || echo "stale: $stale results are of other kernels, or of another virtual GPU, than the tree's; make virtual-faults"
 }
 
 check_planting() {
@@ -194,6 +193,8 @@ trap 'rm -rf "$work"' EXIT
 : >"$work/results"
 mkdir "$work/faults"
 digest_faults "$work/faults"
+kernels=$(kernels_digest)
+virtual=$(virtual_digest)
 mend
 read_results
 case ${1:-} in

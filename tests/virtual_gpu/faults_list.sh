@@ -2,6 +2,8 @@
 #
 # read_faults FILE fills `names` and, by name, `kind`, `kernel`, `problems`, `sms`, `file`, `times`, `find`, `put`, `quick`,
 # `equivalent` and `missed`. It fails, and says where, at the first line that it does not understand.
+#
+# shellcheck shell=bash disable=SC2034 # others use what it fills
 declare -a names=()
 declare -A kind kernel problems sms file times find put quick equivalent missed
 
@@ -35,7 +37,7 @@ begin_fault() { # begin_fault KIND NAME [N times] [quick]
 add_line() { # add_line FIND|PUT TEXT: one more line of it
     local -n of=$1
     [[ -n $now ]] || { faults_complain 'this belongs to no fault' || return; }
-    of[$now]=${of[$now]+${of[$now]}$'\n'}$2
+    of["$now"]=${of["$now"]+${of["$now"]}$'\n'}$2
 }
 
 read_faults() { # read_faults FILE

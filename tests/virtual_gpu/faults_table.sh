@@ -3,18 +3,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+# shellcheck source=tests/virtual_gpu/faults_list.sh
 source tests/virtual_gpu/faults_list.sh
 results=evidence/virtual/faults.txt
 read_faults tests/virtual_gpu/faults.txt
-declare -A check seen by_kind by_kind_caught by_check
-kernels_then='' virtual_then=''
-while IFS=$'\t' read -r name a b _ d _; do
-    case $name in
-    '#'*) ;;
-    kernels) kernels_then=$a ;;
-    'virtual GPU') virtual_then=$a ;;
-    *) check[$name]=$b seen[$name]=$d ;;
-    esac
+declare -A check seen by_kind by_kind_caught by_check sources
+while IFS=$'\t' read -r name _ kernels virtual first _ seeds _; do
+    [[ $name != '#'* ]] || continue
+    check[$name]=$first
+    seen[$name]=$seeds
+    sources["kernels $kernels, virtual GPU $virtual"]=yes
 done <"$results"
 
 planted=0
@@ -30,7 +28,8 @@ for name in "${names[@]}"; do
     by_check[${check[$name]}]=$((${by_check[${check[$name]}]:-0} + 1))
 done
 
-echo "**$caught of $planted planted faults are caught** ($((1000 * caught / planted / 10)).$((1000 * caught / planted % 10)) %), of the kernels $kernels_then with the virtual GPU $virtual_then (digests of the sources)."
+printf -v percent "%d.%d" $((1000 * caught / planted / 10)) $((1000 * caught / planted % 10))
+echo "**$caught of $planted planted faults are caught** ($percent %). Digests of the sources: $(printf "%s\n" "${!sources[@]}" | sort | paste -sd ";" | sed "s/;/; /g")."
 echo
 echo '| kind | planted | caught |'
 echo '|---|---|---|'
