@@ -5,7 +5,8 @@
 #   scripts/generated.sh --check BUILD FILE...  fail where that would change a file
 #
 # A block is what stands between a line `<!-- begin: COMMAND -->` and the next `<!-- end -->`. COMMAND is `attest ...`, whose
-# output is put as it is, or `evidence_table ...`, `attestation_table ...` or `self_check_table ...`, which print Markdown. Both run in the root of the tree.
+# output is put as it is, or `evidence_table ...`, `attestation_table ...`, `self_check_table ...` or `faults_table`, which print Markdown. All
+# run in the root of the tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,6 +33,7 @@ print_block() { # print_block COMMAND
         echo '```'
         ;;
     evidence_table | attestation_table | self_check_table) "${words[@]}" ;;
+    faults_table) tests/virtual_gpu/faults_table.sh ;;
     *)
         echo "generated: '$1' is neither attest nor a table of evidence" >&2
         return 1

@@ -1,0 +1,223 @@
+#!/usr/bin/env bash
+# faults.sh: plants the faults of faults.txt in a copy of the kernels, one at a time, and sees whether the virtual GPU catches them.
+#
+#   BUILD=build tests/virtual_gpu/faults.sh            all of them; writes evidence/virtual/faults.txt
+#   BUILD=build tests/virtual_gpu/faults.sh NAME...    these; writes their lines there
+#   BUILD=build tests/virtual_gpu/faults.sh --quick    those that faults.txt marks as quick, with one seed; writes nothing
+#   tests/virtual_gpu/faults.sh --check                can every fault be planted, and has every one a result?
+#
+# A fault proves nothing where the kernel fails without it: what is not planted must pass the same problems with the same seeds first.
+# Closes with `N passed, N failed`: passed is a fault that was caught, or that is known to be missed or to change nothing.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+# shellcheck source=tests/virtual_gpu/faults_list.sh
+source tests/virtual_gpu/faults_list.sh
+build=${BUILD:-build}
+results=evidence/virtual/faults.txt
+seeds=(1 2 3)
+limit=120 # seconds of a run
+passed=0
+failed=0
+
+complain() {
+    failed=$((failed + 1))
+    echo "FAILED $1"
+}
+
+# ------------------------------------------------------------ planting
+
+mend() { # the kernels, with what is still to be mended in them, in $work/mended and, for planting, in $work/kernels
+    cp -R kernels "$work/mended"
+    sed -i -f tests/virtual_gpu/mended.sed "$work"/mended/fwd_sm90_load.cuh "$work"/mended/fwd_sm90_store.cuh
+    cp -R "$work/mended" "$work/kernels"
+}
+
+clear_fault() { # clear_fault NAME
+    cp "$work/mended/${file[$1]}" "$work/kernels/${file[$1]}"
+}
+
+plant() { # plant NAME: false where its text is not there as often as it should be
+    local text rest=0 count=0 before after
+    text=$(<"$work/mended/${file[$1]}") || return
+    while
+        after=${text:rest}
+        before=${after%%"${find[$1]}"*}
+        ((${#before} < ${#after}))
+    do
+        count=$((count + 1))
+        rest=$((rest + ${#before} + ${#find[$1]}))
+    done
+    if ((count != times[$1])); then
+        complain "$1: its text is $count times in kernels/${file[$1]}, not ${times[$1]}: mend faults.txt"
+        return 1
+    fi
+    printf '%s\n' "${text//"${find[$1]}"/"${put[$1]:-}"}" >"$work/kernels/${file[$1]}"
+}
+
+# ------------------------------------------------------------ running
+
+run() { # run NAME SEED: sets `check`, "" where nothing is wrong
+    local log=$work/log status
+    local -a list
+    read -ra list <<<"${problems[$1]}"
+    ATTEST_VIRTUAL_SOURCES=$work ATTEST_VIRTUAL_CACHE=$work/cache ATTEST_VIRTUAL_SEED=$2 ATTEST_VIRTUAL_SMS=${sms[$1]} timeout "$limit" \
+        "$build/attest" verify --device virtual --allow-slow --repeats 1 --kernel "${kernel[$1]}" "${list[@]}" >"$log" 2>&1
+    status=$?
+    check=$(sed -nE 's/^virtual GPU: ([^:]+): .*/\1/p' "$log" | head -n 1)
+    [[ -z $check ]] || return 0
+    case $status in
+    0) ;;
+    1) check=numbers ;; # O or LSE is not what the oracle has, or memory beside them was written
+    3) check=compiler ;; # or the problem is not for the kernel
+    124) check=hang ;;
+    *) check="status $status" ;;
+    esac
+}
+
+is_caught() { # is_caught CHECK
+    [[ -n $1 && $1 != compiler && $1 != hang && $1 != status* ]]
+}
+
+declare -A sound=()
+check_sound() { # check_sound NAME: without the fault all is well
+    local key="${kernel[$1]} ${problems[$1]} ${sms[$1]}" seed
+    [[ -z ${sound[$key]:-} ]] || return "${sound[$key]}"
+    sound[$key]=0
+    for seed in "${seeds[@]}"; do
+        run "$1" "$seed"
+        [[ -z $check ]] && continue
+        complain "${kernel[$1]} on ${problems[$1]}, seed $seed, without any fault: $check"
+        sound[$key]=1
+        break
+    done
+    return "${sound[$key]}"
+}
+
+try_fault() { # try_fault NAME: sets `outcome`, its line of the results
+    local begin=$EPOCHREALTIME seed first='-' first_seed='-' caught=0 tried=0
+    plant "$1" || return
+    for seed in "${seeds[@]}"; do
+        run "$1" "$seed"
+        tried=$((tried + 1))
+        if is_caught "$check"; then
+            ((caught++)) || { first=$check && first_seed=$seed; }
+            # What every schedule computes the same is wrong with every seed.
+            [[ $check != numbers || ${kind[$1]} == synchronisation ]] || break
+        elif [[ $caught == 0 && -n $check ]]; then
+            first=$check
+        fi
+    done
+    clear_fault "$1"
+    rm -rf "$work/cache"
+    printf -v outcome '%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t%.1f' "$1" "${digest[$1]}" "$kernels" "$virtual" "$first" "$first_seed" "$caught" "$tried" \
+        "$(awk "BEGIN { print $EPOCHREALTIME - $begin }")"
+    judge_fault "$1" "$caught" "$first"
+}
+
+judge_fault() { # judge_fault NAME CAUGHT CHECK: as faults.txt says?
+    if [[ -n ${missed[$1]:-}${equivalent[$1]:-} ]] && (($2 > 0)); then
+        complain "$1 is called missed or equivalent, and was caught: $3"
+    elif [[ -n ${missed[$1]:-}${equivalent[$1]:-} ]] || (($2 > 0)); then
+        passed=$((passed + 1))
+    else
+        complain "$1: nothing caught it ($3)"
+    fi
+}
+
+try_all() { # try_all NAME...: the lines go to $work/results
+    local name
+    for name in "$@"; do
+        check_sound "$name" || continue
+        try_fault "$name" || continue
+        echo "$outcome" >>"$work/results"
+        echo "${outcome//$'\t'/  }"
+    done
+}
+
+# ------------------------------------------------------------ results
+
+declare -A known=() # the lines that the last run left
+read_results() {
+    local name rest
+    [[ -f $results ]] || return 0
+    while IFS=$'\t' read -r name rest; do
+        [[ $name == '#'* ]] || known[$name]=$name$'\t'$rest
+    done <"$results"
+}
+
+write_results() { # those of $work/results, and of the others what was known
+    local name rest
+    while IFS=$'\t' read -r name rest; do
+        known[$name]=$name$'\t'$rest
+    done <"$work/results"
+    mkdir -p "$(dirname "$results")"
+    {
+        echo '# What make virtual-faults found: name; digests of the fault, of the kernels, of the virtual GPU; the check that caught it, its first seed, how many seeds caught it; seconds'
+        for name in "${names[@]}"; do
+            [[ -z ${known[$name]:-} ]] || echo "${known[$name]}"
+        done
+    } >"$results"
+}
+
+check_results() { # every fault has a result of its own text, and there are no others
+    local name of_fault of_kernels of_virtual stale=0
+    for name in "${names[@]}"; do
+        IFS=$'\t' read -r _ of_fault of_kernels of_virtual _ <<<"${known[$name]:-}"
+        if [[ $of_fault == "${digest[$name]}" ]]; then
+            passed=$((passed + 1))
+            [[ $of_kernels == "$kernels" && $of_virtual == "$virtual" ]] || stale=$((stale + 1))
+        else
+            complain "$name: $results has no result of this fault; make virtual-faults FAULTS=$name"
+        fi
+    done
+    for name in "${!known[@]}"; do
+        [[ -n ${kind[$name]:-} ]] || complain "$name: $results has a result of it, faults.txt has no such fault"
+    done
+    ((stale == 0)) || echo "stale: $stale results are of other kernels, or of another virtual GPU, than the tree's; make virtual-faults"
+}
+
+check_planting() {
+    local name
+    for name in "${names[@]}"; do
+        plant "$name" && clear_fault "$name"
+    done
+}
+
+# ------------------------------------------------------------
+
+read_faults tests/virtual_gpu/faults.txt || exit 1
+mkdir -p "$build"
+work=$(mktemp -d "$(cd "$build" && pwd)/faults.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+: >"$work/results"
+mkdir "$work/faults"
+digest_faults "$work/faults"
+kernels=$(kernels_digest)
+virtual=$(virtual_digest)
+mend
+read_results
+case ${1:-} in
+--check)
+    check_planting
+    check_results
+    ;;
+--quick)
+    seeds=(1)
+    chosen=()
+    for name in "${names[@]}"; do
+        [[ -z ${quick[$name]:-} ]] || chosen+=("$name")
+    done
+    try_all "${chosen[@]}"
+    ;;
+*)
+    (($#)) || set -- "${names[@]}"
+    for name in "$@"; do
+        [[ -n ${kind[$name]:-} ]] || { complain "faults.txt has no '$name'" && exit 1; }
+    done
+    try_all "$@"
+    write_results
+    ;;
+esac
+echo "$passed passed, $failed failed"
+((failed == 0))
