@@ -2,7 +2,7 @@
 #
 # The sanitizers and the coverage are the same rules again, in a build folder of their own with
 # other flags: see `variant` below.
-.PHONY: test test-core test-runner test-unit test-threads test-property test-suites sanitize tsan coverage
+.PHONY: test test-core test-counted test-runner test-unit test-threads test-property test-suites sanitize tsan coverage
 
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 UNIT_TESTS      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
@@ -68,7 +68,7 @@ JOBS     = -j$(shell nproc)
 # the plain build to judge: instrumented code makes the compiler suspect what is fine.
 variant  = $(MAKE) -s --no-print-directory $(JOBS) BUILD=$(BUILD)/$(1) CUDA_OUT=$(CUDA_OUT) WARN=-Wall OPT="-O1 -g" EXTRA_CFLAGS="$(2)"
 
-# AMX is emulated in the variant that is about memory and coverage, so that its kernel is among them on
+# AMX is emulated in the variants that are about memory and coverage, so that its kernel is among them on
 # every machine with AVX-512.
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DATT_AMX_EMULATE
 TSAN    := -fsanitize=thread
@@ -78,13 +78,9 @@ GCOV    := --coverage -fprofile-update=atomic
 STEADY   = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 # A variant runs the fixed seed over fewer problems than `test-property` does. An allocation too large must
-# fail under ASan as it does without. The same run counts the lines of src/ that it reaches, for `coverage`: only src/ is
-# counted, and only src/ is slowed down by counting.
-asan_variant = ASAN_OPTIONS=$(1) ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 \
-               $(call variant,asan,$(ASAN)) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc
-$(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
+# fail under ASan as it does without.
+asan_variant = ASAN_OPTIONS=$(1) ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 $(call variant,asan,$(ASAN))
 sanitize:
-	@find $(BUILD)/asan -name '*.gcda' -delete 2>/dev/null || true
 	@$(call asan_variant,allocator_may_return_null=1) test-core
 
 # The fakes compute whole problems; what is tested is the code that calls them.
@@ -93,9 +89,18 @@ $(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_kernel.o fake_hopper.o fake_merge
 tsan:
 	@$(STEADY) $(call variant,tsan,$(TSAN)) test-threads
 
+# Only src/ is counted, and only src/ is slowed down by counting. Tests that time something go over the same lines again and again:
+# they reach none that others do not.
+COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(BUILD)/tests/unit/test_tune,$(UNIT_TESTS) $(PROPERTY_TESTS))
+test-counted: $(COUNTED_TESTS)
+	@tests/run.sh -j $(shell nproc) $(COUNTED_TESTS)
+
+$(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
 coverage:
-	@find $(BUILD)/asan/obj/src -name '*.gcda' 2>/dev/null | grep -q . || $(MAKE) --no-print-directory sanitize
-	@BUILD=$(BUILD) tests/coverage.sh
+	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
+	@failed=0; ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="edge merge" $(call variant,coverage,-DATT_AMX_EMULATE) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
+	    SUITE_ISAS=amx test-counted test-suites || failed=1; \
+	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
 # Everything is built first, so that what the runners print is about tests.
 TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-examples \

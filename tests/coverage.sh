@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # coverage.sh: print how much of src/ the tests reach, and fail below 90 % of its lines.
 #
-#   BUILD=build tests/coverage.sh     reads what the run with sanitizers left in $BUILD/asan
+#   BUILD=build tests/coverage.sh     reads what the variant in $BUILD/coverage left behind
 #
 # All of src/ counts. Only a file of an instruction set that this processor has not got is left out,
 # and said to be: nothing could run it. (AMX is emulated in this variant and needs AVX-512 with BF16 alone.)
@@ -27,7 +27,7 @@ leave_out avx512f src/attention/cpu/isa_avx512.c src/cpu/simd_avx512.h
 leave_out avx512_bf16 src/attention/cpu/isa_amx.c 'src/attention/cpu/amx_.*'
 
 if gcovr --root . --filter src/ "${exclude[@]}" --exclude-unreachable-branches \
-    --fail-under-line "$least" --print-summary "$build/asan/obj/src"; then
+    --fail-under-line "$least" --print-summary "$build/coverage/obj/src"; then
     echo "coverage: at or above $least % of lines"
     echo "1 passed, 0 failed"
 else

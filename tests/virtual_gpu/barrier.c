@@ -73,6 +73,8 @@ void cluster_arrive(vgpu_lane *lane, bool release) {
     lane->cluster_phase = cluster->phase + 1;
     if (release)
         races_leave(&cluster->races, lane);
+    else
+        races_leave_clock(&cluster->races, lane->made_barriers);
     if (++cluster->arrived == cluster->count * lane->block->lanes_count) {
         cluster->arrived = 0;
         cluster->phase++;

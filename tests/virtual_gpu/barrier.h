@@ -24,6 +24,10 @@ void mbarrier_expect(unsigned address, long long bytes);
 /* Bytes have come; who waits there knows what `clock` does (NULL: nothing). */
 void mbarrier_complete(unsigned address, long long bytes, const races_clock *clock);
 
+/* Bytes are to arrive there that the lane sends: it must know that the mbarrier was made, and so must the copy engine, if that
+ * brings them. */
+void mbarrier_used(vgpu_lane *lane, unsigned address, bool by_copy_engine);
+
 /* Is the phase of that parity over? mbarrier_wait() comes back when it is. */
 bool mbarrier_is_over(unsigned address, int parity);
 void mbarrier_wait(vgpu_lane *lane, unsigned address, int parity);

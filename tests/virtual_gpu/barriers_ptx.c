@@ -102,6 +102,11 @@ static void sync_warp(ptx_frame *f) {
 
 /* ---- fences ---- */
 
+static void fence_barriers(ptx_frame *f) {
+    races_drop(f->lane->made_barriers);
+    f->lane->made_barriers = races_now(f->lane);
+}
+
 static void fence_proxy(ptx_frame *f) {
     shared_fence(f->lane);
 }
@@ -132,6 +137,6 @@ const ptx_row ptx_barriers[] = {
     {"barrier.cluster.wait(|.acquire)(|.aligned)", wait_for_cluster, 0, 0, 0},
     {"fence.proxy.async(|.shared::cta|.shared::cluster)", fence_proxy, 0, 0, 0},
     {"fence.proxy.async.global", nothing, 0, 0, 0},
-    {"fence.mbarrier_init.release.cluster", nothing, 0, 0, 0},
+    {"fence.mbarrier_init.release.cluster", fence_barriers, 0, 0, 0},
     {0},
 };

@@ -66,6 +66,7 @@ void bulk_load(ptx_frame *frame, const tensor_box *box, unsigned barrier) {
                   frame->instruction->name, box->shared, barrier);
     shared_at(box->shared, span, UNIT, frame->instruction->name);
     check_fenced(frame, box->shared, span);
+    mbarrier_used(frame->lane, barrier, true);
     touch_rows(frame, box);
     const bulk_loading load = {
         .async = {.land = land_load, .detached = true}, .box = *box, .barrier = barrier};

@@ -94,7 +94,8 @@ static bool ask_for_line(const vgpu_code *code, size_t offset, char *text, int b
         return false;
     const bool read = fgets(text, bytes, answer);
     text[strcspn(text, "\n")] = '\0';
-    const char *name = strstr(text, "/kernels/"); /* behind the folder that it was compiled in */
+    const char *name =
+        strstr(text, "/kernels/"); /* behind the folder that it was compiled in */
     if (name)
         memmove(text, name + 1, strlen(name + 1) + 1);
     return pclose(answer) == 0 && read && text[0] != '?';

@@ -72,6 +72,8 @@ struct vgpu_lane {
     long store_group;
     uint16_t fences;   /* fence.proxy.async that it had, modulo 65536 */
     int cluster_phase; /* that it has arrived in */
+    races_clock *
+        made_barriers; /* at its last fence.mbarrier_init: a relaxed arrival at the cluster's barrier tells that much */
     races_lane races;
 };
 

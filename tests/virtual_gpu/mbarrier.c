@@ -85,6 +85,12 @@ static void check_known(vgpu_lane *lane, unsigned address) {
                  "mbarrier");
 }
 
+void mbarrier_used(vgpu_lane *lane, unsigned address, bool by_copy_engine) {
+    mbarrier_at(address);
+    shared_touch(lane, address, MBARRIER_BYTES,
+                 by_copy_engine ? SHARED_ASYNC_READ : SHARED_READ, "mbarrier");
+}
+
 void mbarrier_arrive(vgpu_lane *lane, unsigned address, int arrivals, long long expected) {
     vgpu_mbarrier *m = mbarrier_at(address);
     check_known(lane, address);
@@ -120,9 +126,13 @@ void mbarrier_wait(vgpu_lane *lane, unsigned address, int parity) {
     }
     lane->waits_for = address;
     lane->parity = parity;
-    do /* a lane that is late may find the phase after it over too */
-        lane_block(lane, LANE_AT_MBARRIER);
-    while (!mbarrier_is_over(address, parity));
+    lane_block(lane, LANE_AT_MBARRIER);
+    if (!mbarrier_is_over(address, parity))
+        vgpu_fail(
+            CHECK_COUNT,
+            "a lane waited at mbarrier +0x%x for a phase of parity %d; it is over, and so is "
+            "the phase behind it: by parity it would wait on",
+            (address & 0xffffff) - shared_block(address)->base, parity);
 }
 
 void barriers_free(vgpu_block *block) {

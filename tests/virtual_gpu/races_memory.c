@@ -145,14 +145,15 @@ static _Noreturn void report(const visitor *me, size_t cell, const races_stamp *
     char other_launch[32] = "";
     if (launch != races_launch_of(me->stamp.block))
         snprintf(other_launch, sizeof other_launch, " of launch %u", launch);
-    vgpu_fail(CHECK_RACE,
-              "%s: thread %d of block (%u, %u, %u) near %s:%d %s %s at byte %zu, which %sthread "
-              "%d of block "
-              "(%u, %u, %u)%s %s near %s:%d; nothing orders the two",
-              me->touch->what, lane->number, id.x, id.y, id.z, at.file, at.line,
-              does[me->touch->access], me->touch->where, cell * RACES_CELL,
-              stamp->lane & ENGINE ? "the copy engine for " : "", stamp->lane & LANE_MASK,
-              other.x, other.y, other.z, other_launch, did, before.file, before.line);
+    vgpu_fail(
+        CHECK_RACE,
+        "%s: thread %d of block (%u, %u, %u) near %s:%d %s %s at byte %zu, which %sthread "
+        "%d of block "
+        "(%u, %u, %u)%s %s near %s:%d; nothing orders the two",
+        me->touch->what, lane->number, id.x, id.y, id.z, at.file, at.line,
+        does[me->touch->access], me->touch->where, cell * RACES_CELL,
+        stamp->lane & ENGINE ? "the copy engine for " : "", stamp->lane & LANE_MASK, other.x,
+        other.y, other.z, other_launch, did, before.file, before.line);
 }
 
 static inline races_stamp *slot_of(const races_memory *memory, int slot, size_t cell) {

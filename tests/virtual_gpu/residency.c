@@ -124,6 +124,7 @@ static void free_block(vgpu_block *block) {
     races_block_end(block);
     barriers_free(block);
     for (int i = 0; i < block->lanes_count; i++) {
+        races_drop(block->lanes[i].made_barriers);
         async_free_list(&block->lanes[i].copies);
         async_free_list(&block->lanes[i].stores);
         fiber_release(&block->lanes[i].fiber);

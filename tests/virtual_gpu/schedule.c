@@ -18,6 +18,7 @@ static struct {
         landing; /* chance that something lands before a step; 0: when nothing else can go on */
     unsigned change; /* one step in so many gives a warp another priority */
     long drift;      /* instructions that lanes of a warp may be apart; -1: any */
+    int sleeper;     /* this lane of every warp goes on only when no other lane can; -1: none */
     uint64_t random;
     char words[96];
 } plan;
@@ -91,6 +92,10 @@ static void draw_drift(void) {
         plan.drift = -1;
     if (asks_for("drift=", &value))
         plan.drift = strncmp(value, "free", 4) == 0 ? -1 : atol(value);
+    const unsigned sleeper = random_below(2 * WARP_LANES);
+    plan.sleeper = plan.drift < 0 && sleeper < WARP_LANES ? (int)sleeper : -1;
+    if (plan.drift < 0 && asks_for("sleeper=", &value))
+        plan.sleeper = atoi(value);
 }
 
 void schedule_begin(long launch) {
@@ -105,8 +110,11 @@ void schedule_begin(long launch) {
     char drift[24] = "free";
     if (plan.drift >= 0)
         snprintf(drift, sizeof drift, "%ld", plan.drift);
-    snprintf(plan.words, sizeof plan.words, "%s,%s,drift=%s",
-             plan.by_priority ? "priorities" : "uniform", landing, drift);
+    char sleeper[24] = "";
+    if (plan.sleeper >= 0)
+        snprintf(sleeper, sizeof sleeper, ",sleeper=%d", plan.sleeper);
+    snprintf(plan.words, sizeof plan.words, "%s,%s,drift=%s%s",
+             plan.by_priority ? "priorities" : "uniform", landing, drift, sleeper);
 }
 
 const char *schedule_words(void) {
@@ -196,7 +204,7 @@ static bool find_first(vgpu_warp *warp, void *data) {
     return false;
 }
 
-static vgpu_lane *next_lane(void) {
+static vgpu_lane *any_lane(void) {
     choice c = {0};
     if (plan.by_priority) {
         visit_warps(find_first, &c);
@@ -210,6 +218,15 @@ static vgpu_lane *next_lane(void) {
     c.count = (int)random_below((unsigned)c.count);
     visit_warps(find_lane, &c);
     return lane_of(c.found);
+}
+
+/* Enough tries that a lane which sleeps is hardly ever chosen while others can go on. */
+static vgpu_lane *next_lane(void) {
+    enum { TRIES = 16 };
+    vgpu_lane *lane = any_lane();
+    for (int i = 0; lane && lane->index == plan.sleeper && i < TRIES; i++)
+        lane = any_lane();
+    return lane;
 }
 
 static bool count_products(vgpu_warp *warp, void *data) {

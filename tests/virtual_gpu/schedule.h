@@ -10,7 +10,8 @@
  * names is not drawn: words separated by commas,
  *   uniform | priorities         the next lane is any, or one of the warp with the highest priority, which changes at times
  *   early | late | last          copies and products land soon, after a while, or when nothing else can go on
- *   drift=N | drift=free         lanes of a warp are at most N instructions apart that others can see, or not held together */
+ *   drift=N | drift=free         lanes of a warp are at most N instructions apart that others can see, or not held together
+ *   sleeper=N                    with drift=free: lane N of every warp goes on only when hardly any other lane can */
 void schedule_begin(long launch);
 
 /* In words, as ATTEST_VIRTUAL_SCHEDULE takes them. */

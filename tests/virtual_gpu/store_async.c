@@ -49,6 +49,7 @@ static void st_async(ptx_frame *f) {
     if (shared_block(store.to)->live == 0)
         vgpu_fail(CHECK_LIFETIME, "st.async to a block that has ended");
     shared_at(store.to, bytes, bytes, f->instruction->name);
+    mbarrier_used(f->lane, store.barrier, false);
     remote_store *started = (remote_store *)async_start(&store.async, sizeof store);
     shared_in_flight(&started->async, store.to, bytes);
     started->clock = races_now(f->lane);
