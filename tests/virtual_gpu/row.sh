@@ -31,7 +31,7 @@ d_v=$(flag D_V)
 large=$(dims "$d_qk" "$d_v")
 small=$(dims $((d_qk - 8)) $((d_v - 8)))
 role=$(flag ROLE)
-kernel=$row
+kernels=(--kernel "$row")
 case $(flag DTYPE) in
 F16) type=fp16 ;;
 BF16) type=bf16 ;;
@@ -41,7 +41,7 @@ case $role,$source in
 *,merge) kinds=merge ;;
 COMBINE,*)
     kinds=COMBINE
-    kernel='fwd_sm80*'
+    kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
 *) kinds="any $role" ;;
@@ -65,9 +65,12 @@ done < <(grep -v '^#' tests/virtual_gpu/problems.txt)
 [[ $source != fwd_sm90 ]] || export ATTEST_VIRTUAL_SOURCES=$build/virtual/mended # see mended.sed
 export ATTEST_VIRTUAL_SEED=$1
 export FAKE_CUDA_CC=${targets##* } # the newest GPU that the row is for
+[[ $role != COMBINE ]] || # a test of nothing otherwise
+    "$build/attest" explain --device virtual "${kernels[@]:0:2}" "${problems[0]}" | grep -qE 'keys in ([2-9]|[1-9][0-9]+) parts' ||
+    { echo "${problems[0]} has its keys in one part" && exit 1; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-"$build/attest" verify --device virtual --allow-slow --kernel "$kernel" "${problems[@]}" 2>&1 | tee "$log"
+"$build/attest" verify --device virtual --allow-slow "${kernels[@]}" "${problems[@]}" 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 passed=$(sed -nE 's/^([0-9]+) passed, .*/\1/p' "$log")
 failed=$(sed -nE 's/^[0-9]+ passed, ([0-9]+) failed.*/\1/p' "$log")
