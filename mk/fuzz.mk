@@ -45,18 +45,18 @@ fuzz_python  = $(if $(and $(PYTHON_INCLUDE),$(PYTHON_WITH_NUMPY)),tests/fuzz/cam
 
 # $(call fuzz_all,SECONDS,AT ONCE,keep): build and run them all; a line each.
 fuzz_all     = $(if $(fuzz_ready),$(MAKE) --no-print-directory fuzz-build && \
-    FUZZ=$(FUZZ) FUZZ_CC='$(FUZZ_CC)' PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(2) \
-    $(foreach name,$(FUZZ_NAMES),"tests/fuzz/campaign.sh run $(name) $(1) $(3)") "$(call fuzz_python,$(1))",\
+    FUZZ=$(FUZZ) VIRTUAL=$(abspath $(VIRTUAL)) FUZZ_CC='$(FUZZ_CC)' PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(2) \
+    $(foreach name,$(FUZZ_NAMES) fuzz_api_virtual,"tests/fuzz/campaign.sh run $(name) $(1) $(3)") "$(call fuzz_python,$(1))",\
     echo 'skipped: tests/fuzz: a clang with libFuzzer is needed (clang and libclang-rt-dev)')
 
 SECONDS     ?= 60
-fuzz:
+fuzz: virtual $(VIRTUAL_MENDED)
 	@$(call fuzz_all,$(SECONDS),$(shell nproc),keep)
 
 # More at once than there are processors: each has its 30 seconds, and all of them are soon over.
 TEST_FUZZ_SECONDS ?= 30
 TEST_FUZZ_AT_ONCE ?= $(shell echo $$((6 * $$(nproc))))
-test-fuzz:
+test-fuzz: virtual $(VIRTUAL_MENDED)
 	@$(call fuzz_all,$(TEST_FUZZ_SECONDS),$(TEST_FUZZ_AT_ONCE))
 
 # What all runs since the folder was made have counted.

@@ -8,13 +8,14 @@
 #                                                       $FUZZ/corpus reach
 #   tests/fuzz/campaign.sh count                        evidence/fuzz.json, from $FUZZ/runs.txt
 #
-# FUZZ is the folder that `make fuzz-build` fills (build/fuzz), FUZZ_CC its compiler, PYTHON an interpreter with NumPy.
+# FUZZ is the folder that `make fuzz-build` fills (build/fuzz), VIRTUAL that of `make virtual` (build/virtual), FUZZ_CC its compiler, PYTHON an interpreter with NumPy.
 # What a harness finds is kept in $FUZZ/findings, and the command that repeats it is printed. Each run adds a line to
 # $FUZZ/runs.txt: harness, executions, seconds, findings, commit.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fuzz=$(realpath "${FUZZ:-build/fuzz}")
 findings=$fuzz/findings
+VIRTUAL=$(realpath "${VIRTUAL:-build/virtual}")
 
 # An allocation too large must fail as it does without the sanitizer.
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
@@ -53,14 +54,23 @@ run_python() { # run_python SECONDS
     return "$status"
 }
 
+# fuzz_api_virtual is fuzz_api_driver on the driver that runs the kernels themselves, in $VIRTUAL (docs/virtual-gpu.md).
+program_of() { # program_of HARNESS: and its settings
+    [[ $1 == fuzz_api_virtual ]] || { program=$1 && return; }
+    program=fuzz_api_driver
+    export FUZZ_DRIVER=virtual ATTEST_LIBCUDA=$VIRTUAL/libcuda.so ATTEST_LIBCUBLAS=$VIRTUAL/libcuda.so
+    export ATTEST_LIBNVRTC=$VIRTUAL/libnvrtc.so ATTEST_VIRTUAL_SOURCES=$VIRTUAL/mended
+}
+
 run_harness() { # run_harness HARNESS SECONDS [keep]
-    local name=$1 log fresh status=0 executions
+    local name=$1 program log fresh status=0 executions
+    program_of "$name"
     log=$(mktemp)
     fresh=$fuzz/corpus/$name
     [[ ${3:-} == keep ]] || fresh=$(mktemp -d)
-    mkdir -p "$findings" "$fresh" "tests/fuzz/corpus/$name"
-    "$fuzz/tests/fuzz/$name" -max_total_time="$2" -max_len="$(longest "$name")" -timeout=25 -print_final_stats=1 \
-        -artifact_prefix="$findings/$name-" "$fresh" "tests/fuzz/corpus/$name" >"$log" 2>&1 || status=$?
+    mkdir -p "$findings" "$fresh" "tests/fuzz/corpus/$program"
+    "$fuzz/tests/fuzz/$program" -max_total_time="$2" -max_len="$(longest "$name")" -timeout=25 -print_final_stats=1 \
+        -artifact_prefix="$findings/$name-" "$fresh" "tests/fuzz/corpus/$program" >"$log" 2>&1 || status=$?
     executions=$(sed -nE 's/^stat::number_of_executed_units: +([0-9]+)$/\1/p' "$log")
     record "$name" "${executions:-0}" "$2" "$((status != 0))"
     if ((status != 0)); then
@@ -127,7 +137,10 @@ case ${1:-} in
 run)
     if [[ $2 == fuzz_python ]]; then run_python "$3"; else run_harness "${@:2}"; fi
     ;;
-repeat) "$fuzz/tests/fuzz/$2" "$3" ;;
+repeat)
+    program_of "$2"
+    "$fuzz/tests/fuzz/$program" "$3"
+    ;;
 shrink) shrink "$2" ;;
 count) count ;;
 *)
