@@ -32,7 +32,8 @@ static int set_up(void **state) {
     (void)state;
     setenv("FAKE_CUDA_COMPUTES", "1", 1);
     setenv("ATTEST_ROWS", "", 1);
-    setenv("ATTEST_ALLOW_UNATTESTED", "1", 1); /* the fake GPU is of an architecture without evidence */
+    setenv("ATTEST_ALLOW_UNATTESTED", "1",
+           1);                   /* the fake GPU is of an architecture without evidence */
     use_fake_cuda()->cc[0] = 80; /* a GPU whose kernels are those of fwd_sm80 */
     use_fake_nvrtc();
     if (!mkdtemp(folder))

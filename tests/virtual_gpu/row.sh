@@ -5,7 +5,7 @@
 #
 # Prints what `attest verify` does, and closes with `N passed, N failed`. A row that serves nothing fails.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 
 build=${BUILD:-build}
 cuda=${CUDA_OUT:-$build/cuda}

@@ -5,7 +5,7 @@
 #
 # Prints what fails, with the seed that shows it again, and closes with `N passed, N failed`.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 
 end=$((SECONDS + $1))
 first=$2
