@@ -1,4 +1,4 @@
-/* fake_device.c: devices and contexts of the driver that is none. */
+/* fake_device.c: devices and contexts of the fake driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

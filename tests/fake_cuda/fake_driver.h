@@ -1,4 +1,4 @@
-/* fake_driver.h: what the files of the driver that is none share. */
+/* fake_driver.h: what the files of the fake driver share. */
 #ifndef ATT_FAKE_DRIVER_H
 #define ATT_FAKE_DRIVER_H
 

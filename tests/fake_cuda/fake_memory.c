@@ -1,4 +1,4 @@
-/* fake_memory.c: device memory of the driver that is none, which is the host's; copies, fills and tensor maps. */
+/* fake_memory.c: device memory of the fake driver, which is the host's; copies, fills and tensor maps. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* fake_module.c: code, kernels and their launch, of the driver that is none. */
+/* fake_module.c: code, kernels and their launch, of the fake driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fake_stream.c: streams, events and graphs of the driver that is none. All streams are one, and in order. */
+/* fake_stream.c: streams, events and graphs of the fake driver. All streams are one, and in order. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* fuzz_api_driver.c: attention and merge through the public API on a GPU that is none, whose calls fail now and then.
+/* fuzz_api_driver.c: attention and merge through the public API on a fake GPU, whose calls fail now and then.
  *
  * The driver is what ATTEST_LIBCUDA names: the fake one of tests/fake_cuda, which computes what has neither pages nor changes of the
  * scores, or with FUZZ_DRIVER=virtual one that runs the kernels themselves. */
@@ -107,6 +107,15 @@ static double weight_error(const att_problem *p, const char *kernel) {
     return 1e-4 + (p->dtype == ATT_F32 ? 0.0 : rounding_relative(p->dtype));
 }
 
+/* After a run: what it wrote comes back, whatever calls are to fail. */
+static void take_back(device_mirror *mirror, const att_plan *plan) {
+    stand_down();
+    if (!mirror_fetch(mirror))
+        finding("%s: the device is lost", att_plan_kernel(plan));
+    mirror_free(mirror);
+    stand_ready();
+}
+
 static att_status attend(const att_plan *plan, attention_case *c) {
     device_mirror mirror = {.cu = cu};
     const att_args *a = &c->args;
@@ -131,11 +140,7 @@ static att_status attend(const att_plan *plan, attention_case *c) {
     stand_ready();
     const att_status status =
         att_plan_run(plan, &there, mirror_of(&mirror, c->workspace), NULL);
-    stand_down();
-    if (!mirror_fetch(&mirror))
-        finding("%s: the device is lost", att_plan_kernel(plan));
-    mirror_free(&mirror);
-    stand_ready();
+    take_back(&mirror, plan);
     return status;
 }
 
@@ -164,11 +169,7 @@ static att_status merge(const att_plan *plan, merge_case *c) {
     stand_ready();
     const att_status status =
         att_merge_run(plan, &there, mirror_of(&mirror, c->workspace), NULL);
-    stand_down();
-    if (!mirror_fetch(&mirror))
-        finding("%s: the device is lost", att_plan_kernel(plan));
-    mirror_free(&mirror);
-    stand_ready();
+    take_back(&mirror, plan);
     return status;
 }
 

@@ -208,20 +208,20 @@ static void test_integers__instructions__results(void **state) {
 
 static void test_floats__instructions__results(void **state) {
     (void)state;
-    const uint32_t one = bits_of_float(1.0f), three = bits_of_float(3.0f);
+    const uint32_t one = att_f32_bits(1.0f), three = att_f32_bits(3.0f);
     assert_int_equal(result("fma.rn.f32 %0, %1, %2, %3;", three, three, one),
-                     bits_of_float(10.0f));
-    assert_int_equal(result("ex2.approx.ftz.f32 %0, %1;", three, 0, 0), bits_of_float(8.0f));
-    assert_int_equal(result("ex2.approx.ftz.f32 %0, %1;", bits_of_float(-130.0f), 0, 0), 0);
-    assert_int_equal(result("ex2.approx.f32 %0, %1;", bits_of_float(-130.0f), 0, 0),
-                     bits_of_float(0x1p-130f));
+                     att_f32_bits(10.0f));
+    assert_int_equal(result("ex2.approx.ftz.f32 %0, %1;", three, 0, 0), att_f32_bits(8.0f));
+    assert_int_equal(result("ex2.approx.ftz.f32 %0, %1;", att_f32_bits(-130.0f), 0, 0), 0);
+    assert_int_equal(result("ex2.approx.f32 %0, %1;", att_f32_bits(-130.0f), 0, 0),
+                     att_f32_bits(0x1p-130f));
     assert_int_equal(result("cvt.rn.f16x2.f32 %0, %1, %2;", one, three, 0), 0x3c004200);
     assert_int_equal(result("cvt.rn.bf16x2.f32 %0, %1, %2;", one, three, 0), 0x3f804040);
-    assert_int_equal(
-        result("cvt.rn.relu.f16x2.f32 %0, %1, %2;", bits_of_float(-1.0f), three, 0), 0x4200);
+    assert_int_equal(result("cvt.rn.relu.f16x2.f32 %0, %1, %2;", att_f32_bits(-1.0f), three, 0),
+                     0x4200);
     assert_int_equal(result("fma.rn.f16x2 %0, %1, %2, %3;", 0x3c004200, 0x42004200, 0x3c003c00),
                      0x44004900);
-    assert_int_equal(result("cvt.rzi.s32.f32 %0, %1;", bits_of_float(-2.7f), 0, 0),
+    assert_int_equal(result("cvt.rzi.s32.f32 %0, %1;", att_f32_bits(-2.7f), 0, 0),
                      (uint32_t)-2);
 }
 

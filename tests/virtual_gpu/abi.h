@@ -39,14 +39,11 @@ void *vgpu_dynamic_shared(void);
 void *vgpu_from_shared(unsigned address);
 unsigned vgpu_to_shared(const void *pointer);
 
-/* What the lanes named by `mask` do together. `value` are the bits of the argument, `other` a lane, a mask of lanes or a
- * distance; the result are bits. */
+/* What the lanes named by `mask` do together. `value` are the bits of the argument, `other` the lane that a shuffle
+ * takes it from; the result are bits. */
 enum {
     VGPU_SYNCWARP,
     VGPU_SHUFFLE,
-    VGPU_SHUFFLE_XOR,
-    VGPU_SHUFFLE_UP,
-    VGPU_SHUFFLE_DOWN,
     VGPU_BALLOT,
     VGPU_ANY,
     VGPU_ALL,

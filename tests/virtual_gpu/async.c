@@ -1,4 +1,5 @@
 /* async.c: what happens by itself, some time between its start and the wait that asks for it. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/async.h"
 
 #include <stdlib.h>
@@ -13,18 +14,14 @@ static size_t count, room;
 static void add_pending(vgpu_async *async) {
     if (count == room) {
         room = room ? 2 * room : 256;
-        pending = realloc(pending, room * sizeof *pending);
-        if (!pending)
-            abort();
+        pending = allocate_grown(pending, room * sizeof *pending);
     }
     async->at = count;
     pending[count++] = async;
 }
 
 vgpu_async *async_start(const vgpu_async *async, size_t bytes) {
-    vgpu_async *copy = malloc(bytes);
-    if (!copy)
-        abort();
+    vgpu_async *copy = allocate(bytes);
     memcpy(copy, async, bytes);
     vgpu_lane *lane = vgpu_lane_now();
     copy->by = lane;

@@ -37,7 +37,7 @@ static uint64_t add(uint64_t x, uint64_t y, type t) {
     uint64_t out = 0;
     switch (t) {
     case F32:
-        return bits_of_float(float_of_bits((uint32_t)x) + float_of_bits((uint32_t)y));
+        return att_f32_bits(att_bits_f32((uint32_t)x) + att_bits_f32((uint32_t)y));
     case F64: {
         const double sum = double_of(x) + double_of(y);
         memcpy(&out, &sum, sizeof out);

@@ -1,4 +1,5 @@
 /* barrier.c: barriers of a block by number, and that of a cluster. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/barrier.h"
 
 #include <stdlib.h>
@@ -17,11 +18,9 @@ static void open_barrier(vgpu_barrier *barrier) {
 }
 
 static void add_waiting(vgpu_barrier *barrier, vgpu_lane *lane) {
-    if (!barrier->waiting) {
-        barrier->waiting = calloc((size_t)lane->block->lanes_count, sizeof(*barrier->waiting));
-        if (!barrier->waiting)
-            abort();
-    }
+    if (!barrier->waiting)
+        barrier->waiting =
+            allocate_zeroed((size_t)lane->block->lanes_count, sizeof(*barrier->waiting));
     barrier->waiting[barrier->waiting_count++] = lane;
 }
 

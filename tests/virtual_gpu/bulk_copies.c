@@ -1,4 +1,5 @@
 /* bulk_copies.c: the copy engine, and its copies that need no tensor map. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/bulk_copies.h"
 
 #include <stdlib.h>
@@ -94,9 +95,7 @@ typedef struct bulk_reading {
 static void land_reading(vgpu_async *async) {
     bulk_writing *writing = ((bulk_reading *)async)->writing;
     const unsigned span = tensor_box_span(&writing->box);
-    writing->data = malloc(span);
-    if (!writing->data)
-        abort();
+    writing->data = allocate(span);
     memcpy(writing->data, shared_at(writing->box.shared, span, 1, "a copy"), span);
     writing->was_read = true;
 }

@@ -10,6 +10,7 @@
 #include "tests/virtual_gpu/residency.h"
 #include "tests/virtual_gpu/lanes.h"
 #include "tests/virtual_gpu/schedule.h"
+#include "tests/virtual_gpu/virtual_gpu.h"
 
 enum { TEXT_BYTES = 16384 };
 
@@ -91,7 +92,7 @@ static void print_command(void) {
             text[i] = ' ';
     text[size] = '\0';
     fprintf(stderr, "  again:    ATTEST_VIRTUAL_SEED=%llu ATTEST_VIRTUAL_SMS=%d %s\n",
-            (unsigned long long)schedule_seed(), launch_multiprocessors(), text);
+            (unsigned long long)schedule_seed(), vgpu_multiprocessors(), text);
 }
 
 void report_print(void) {

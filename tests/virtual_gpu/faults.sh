@@ -27,19 +27,15 @@ complain() {
 
 # ------------------------------------------------------------ planting
 
-mend() { # the kernels, with what is still to be mended in them, in $work/mended and, for planting, in $work/kernels
-    cp -R kernels "$work/mended"
-    sed -i -f tests/virtual_gpu/mended.sed "$work"/mended/fwd_sm90_load.cuh "$work"/mended/fwd_sm90_store.cuh
-    cp -R "$work/mended" "$work/kernels"
-}
+mended=$build/virtual/mended/kernels # by make: the kernels with what is still to be mended in them
 
 clear_fault() { # clear_fault NAME
-    cp "$work/mended/${file[$1]}" "$work/kernels/${file[$1]}"
+    cp "$mended/${file[$1]}" "$work/kernels/${file[$1]}"
 }
 
 plant() { # plant NAME: false where its text is not there as often as it should be
     local text rest=0 count=0 before after
-    text=$(<"$work/mended/${file[$1]}") || return
+    text=$(<"$mended/${file[$1]}") || return
     while
         after=${text:rest}
         before=${after%%"${find[$1]}"*}
@@ -195,7 +191,7 @@ mkdir "$work/faults"
 digest_faults "$work/faults"
 kernels=$(kernels_digest)
 virtual=$(virtual_digest)
-mend
+cp -R "$mended" "$work/kernels" # to plant in
 read_results
 case ${1:-} in
 --check)

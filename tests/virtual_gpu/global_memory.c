@@ -1,4 +1,5 @@
 /* global_memory.c: allocations by address, which of their bytes were written, and the checks of each access. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/global_memory.h"
 
 #include <inttypes.h>
@@ -51,15 +52,13 @@ static allocation *find(const char *at) {
 void vgpu_memory_add(void *memory, size_t bytes) {
     if (count == room) {
         room = room * 2 + 16;
-        all = realloc(all, room * sizeof *all);
-        if (!all)
-            abort();
+        all = allocate_grown(all, room * sizeof *all);
     }
     const size_t at = begun(memory);
     memmove(all + at + 1, all + at, (count - at) * sizeof *all);
     count++;
     const size_t words = bytes / 64 + 1;
-    all[at] = (allocation){memory, bytes, memset(races_allocate(words * 8), 0, words * 8),
+    all[at] = (allocation){memory, bytes, allocate_zeroed(words, 8),
                            races_on() ? races_memory_make(bytes, RACES_SLOTS_GLOBAL) : NULL};
 }
 

@@ -11,13 +11,7 @@
 #include "tests/virtual_gpu/fiber.h"
 #include "tests/virtual_gpu/races.h"
 
-enum {
-    WARP_LANES = 32,
-    BLOCK_LANES_MAX = 1024,
-    BLOCK_WARPS_MAX = 32,
-    CLUSTER_MAX = 16,
-    NAMED_BARRIERS = 16
-};
+enum { WARP_LANES = 32, BLOCK_LANES_MAX = 1024, CLUSTER_MAX = 16, NAMED_BARRIERS = 16 };
 
 typedef struct vgpu_lane vgpu_lane;
 typedef struct vgpu_warp vgpu_warp;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
@@ -39,9 +40,7 @@ void mbarrier_init(vgpu_lane *lane, unsigned address, int arrivals) {
     vgpu_block *block = shared_block(address);
     vgpu_mbarrier *m = find(block, address);
     if (!m) {
-        m = calloc(1, sizeof *m);
-        if (!m)
-            abort();
+        m = allocate_zeroed(1, sizeof *m);
         m->next = block->mbarriers;
         block->mbarriers = m;
     }

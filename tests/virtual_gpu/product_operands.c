@@ -1,4 +1,5 @@
 /* product_operands.c: the operands of wgmma that lie in shared memory: where descriptors say their elements are. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/product_operands.h"
 
 #include <stdlib.h>
@@ -77,9 +78,7 @@ vgpu_range *product_ranges(const product_operand *operand, int *count) {
         least = unit < least ? unit : least;
         most = unit > most ? unit : most;
     }
-    vgpu_range *ranges = malloc((size_t)units * sizeof *ranges);
-    if (!ranges)
-        abort();
+    vgpu_range *ranges = allocate((size_t)units * sizeof *ranges);
     *count = 0;
     for (unsigned unit = least; unit <= most; unit++) {
         if (!used[unit])

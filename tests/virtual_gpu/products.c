@@ -1,6 +1,7 @@
 /* products.c: products of a warpgroup (wgmma). Each warp computes its 16 rows; in order, and at any time between issue and wait. */
 #include <stdlib.h>
 
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/product_operands.h"
 #include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/shared_memory.h"
@@ -41,9 +42,7 @@ typedef struct wgmma_warp {
 static wgmma_warp *state_of(vgpu_warp *warp) {
     if (warp->wgmma)
         return warp->wgmma;
-    warp->wgmma = calloc(1, sizeof *warp->wgmma);
-    if (!warp->wgmma)
-        abort();
+    warp->wgmma = allocate_zeroed(1, sizeof *warp->wgmma);
     warp->wgmma->end = &warp->wgmma->oldest;
     return warp->wgmma;
 }
@@ -73,10 +72,8 @@ static accumulator *find_accumulator(const wgmma_warp *w, const float *place) {
 }
 
 static accumulator *take_accumulator(vgpu_warp *warp, int columns) {
-    accumulator *a = calloc(1, sizeof *a);
-    float *values = calloc((size_t)(PRODUCT_ROWS * columns), sizeof *values);
-    if (!a || !values)
-        abort();
+    accumulator *a = allocate(sizeof *a);
+    float *values = allocate_zeroed((size_t)(PRODUCT_ROWS * columns), sizeof *values);
     *a = (accumulator){.columns = columns, .values = values, .next = warp->wgmma->accumulators};
     warp->wgmma->accumulators = a;
     for (int l = 0; l < WARP_LANES; l++) {
@@ -227,9 +224,7 @@ static void issue(vgpu_warp *warp) {
     const layout words = layout_of(f);
     check_lanes(warp, &words);
     check_warpgroup(warp, &words);
-    product *p = calloc(1, sizeof *p);
-    if (!p)
-        abort();
+    product *p = allocate_zeroed(1, sizeof *p);
     *p = (product){.number = w->issued++,
                    .group = w->group,
                    .is_bf16 = f->instruction->choice[0],

@@ -152,11 +152,11 @@ static inline void *ptx_place(const ptx_frame *frame, int word) {
 }
 
 static inline float ptx_get_float(const ptx_frame *frame, int word) {
-    return float_of_bits((uint32_t)ptx_get(frame, word));
+    return att_bits_f32((uint32_t)ptx_get(frame, word));
 }
 
 static inline void ptx_set_float(ptx_frame *frame, int word, float x) {
-    ptx_set(frame, word, bits_of_float(x));
+    ptx_set(frame, word, att_f32_bits(x));
 }
 
 /* The frame of a lane that is in an operation of its warp. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/ptx.h"
 #include "tests/virtual_gpu/checks.h"
 
@@ -48,9 +49,7 @@ static void *keep(const void *data, size_t bytes) {
         struct kept *next;
         uint64_t data[];
     } * all;
-    struct kept *kept = malloc(sizeof *kept + bytes);
-    if (!kept)
-        abort();
+    struct kept *kept = allocate(sizeof *kept + bytes);
     kept->next = all;
     all = kept;
     memcpy(kept->data, data, bytes);
@@ -240,7 +239,7 @@ static void read_number(reader *r, ptx_word *word) {
     if (r->at[0] == '0' && (r->at[1] == 'f' || r->at[1] == 'F') && bytes == 10) {
         word->bits = strtoull(r->at + 2, &end, 16);
     } else if (memchr(r->at, '.', bytes)) {
-        word->bits = bits_of_float(strtof(r->at, &end));
+        word->bits = att_f32_bits(strtof(r->at, &end));
     } else if (r->at[0] == '-') {
         word->bits = (uint64_t)strtoll(r->at, &end, 0);
     } else {

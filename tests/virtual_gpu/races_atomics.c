@@ -4,6 +4,7 @@
  * on one place carries what all of them brought. */
 #include <stdlib.h>
 
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/global_memory.h"
 #include "tests/virtual_gpu/lanes.h"
 #include "tests/virtual_gpu/races_clock.h"
@@ -38,7 +39,7 @@ static atomic_place *place_at(const vgpu_lane *lane, const char *memory) {
     for (atomic_place *place = *bucket; place; place = place->next)
         if (place->memory == memory && place->owner == owner)
             return place;
-    atomic_place *place = races_allocate(sizeof *place);
+    atomic_place *place = allocate(sizeof *place);
     *place = (atomic_place){memory, owner, NULL, *bucket};
     return *bucket = place;
 }

@@ -1,5 +1,6 @@
 /* races_clock.c: clocks are joined where lanes meet. Lanes of a warp or a block mostly know the same, so that a join is mostly found
  * by comparing pointers: those joined last are remembered. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/races_clock.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "tests/virtual_gpu/races_memory.h"
 
 static races_times *times_make(uint32_t block, uint32_t launch, int count) {
-    races_times *times = races_allocate(sizeof *times + (size_t)count * sizeof times->at[0]);
+    races_times *times = allocate(sizeof *times + (size_t)count * sizeof times->at[0]);
     times->references = 1;
     times->count = count;
     times->block = block;
@@ -27,7 +28,7 @@ static void times_drop(races_times *times) {
 }
 
 static races_clock *clock_make(uint32_t launches, int room) {
-    races_clock *clock = races_allocate(sizeof *clock + (size_t)room * sizeof clock->of[0]);
+    races_clock *clock = allocate(sizeof *clock + (size_t)room * sizeof clock->of[0]);
     clock->references = 1;
     clock->count = 0;
     clock->launches = launches;

@@ -1,4 +1,5 @@
 /* races_memory.c: stamps beside memory, and the question whether the lane that comes knows of those that are there. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/races_memory.h"
 
 #include <stdio.h>
@@ -68,7 +69,7 @@ races_memory *races_memory_make(size_t bytes, int slots) {
     races_memory *memory = take_rested(cells, slots);
     if (memory)
         return memory;
-    memory = races_allocate(sizeof *memory);
+    memory = allocate(sizeof *memory);
     *memory = (races_memory){.cells = cells, .slots = slots};
     const size_t for_cells = (cells * sizeof(races_cell) + 63) / 64 * 64;
     memory->mapped = for_cells + 2 * (size_t)slots * cells * sizeof(races_stamp);

@@ -46,7 +46,4 @@ vgpu_dim3 races_id_of(uint32_t block);
 uint16_t races_place_number(vgpu_place place);
 vgpu_place races_place_of(uint16_t number);
 
-/* malloc() that ends the process when there is none. */
-void *races_allocate(size_t bytes);
-
 #endif

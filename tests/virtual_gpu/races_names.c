@@ -3,16 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/races_memory.h"
-
-void *races_allocate(size_t bytes) {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory) {
-        fprintf(stderr, "virtual GPU: no memory for %zu bytes\n", bytes);
-        abort();
-    }
-    return memory;
-}
 
 /* Names are copied: a kernel's own are gone when it is unloaded. */
 enum { PLACES_MAX = UINT16_MAX, BUCKETS = 1 << 17 };
@@ -27,7 +19,7 @@ static const char *file_copied(const char *file) {
         if (!strcmp(files[i], file))
             return files[i];
     const size_t bytes = strlen(file) + 1;
-    char *copy = memcpy(races_allocate(bytes), file, bytes);
+    char *copy = memcpy(allocate(bytes), file, bytes);
     if (count < 256)
         files[count++] = copy;
     return copy;
@@ -67,9 +59,7 @@ void races_block_named(const vgpu_block *block) {
     const size_t number = (size_t)block->number;
     if (number >= blocks_room) {
         const size_t room = number * 2 + 64;
-        blocks = realloc(blocks, room * sizeof *blocks);
-        if (!blocks)
-            abort();
+        blocks = allocate_grown(blocks, room * sizeof *blocks);
         memset(blocks + blocks_room, 0, (room - blocks_room) * sizeof *blocks);
         blocks_room = room;
     }

@@ -1,4 +1,5 @@
 /* residency.c: the launches that are queued, and the blocks of them that run at once. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/residency.h"
 
 #include <stdio.h>
@@ -26,14 +27,10 @@ static long launches, blocks;
 static bool changed; /* since launch_fill() last looked: somebody may leave or start */
 static bool broken;  /* a check failed */
 
-int launch_multiprocessors(void) {
+int vgpu_multiprocessors(void) {
     const char *text = getenv("ATTEST_VIRTUAL_SMS");
     const int count = text ? atoi(text) : 0;
     return count > 0 ? count : 2;
-}
-
-int vgpu_multiprocessors(void) {
-    return launch_multiprocessors();
 }
 
 vgpu_cluster *launch_resident(void) {
@@ -47,19 +44,14 @@ void launch_describe(char *name, size_t bytes, long *number) {
     *number = grid ? grid->number : launches;
 }
 
-static void *zeroed(size_t count, size_t bytes) {
-    void *memory = calloc(count, bytes);
-    if (!memory)
-        abort();
-    return memory;
-}
+static void end_lane(vgpu_lane *lane);
 
 /* Lanes begin and end here. */
 static void lane_main(void) {
     vgpu_lane *lane = vgpu_lane_now();
     const vgpu_grid *grid = lane->block->cluster->grid;
     grid->entry->run(grid->params);
-    launch_lane_ended(lane);
+    end_lane(lane);
     fiber_end(&lane->fiber);
 }
 
@@ -91,8 +83,8 @@ static void make_block(vgpu_block *block, vgpu_cluster *cluster, unsigned n, int
     block->cluster = cluster;
     block->lanes_count = block->live = (int)grid->threads.x;
     block->warps_count = (block->lanes_count + WARP_LANES - 1) / WARP_LANES;
-    block->lanes = zeroed((size_t)block->lanes_count, sizeof *block->lanes);
-    block->warps = zeroed((size_t)block->warps_count, sizeof *block->warps);
+    block->lanes = allocate_zeroed((size_t)block->lanes_count, sizeof *block->lanes);
+    block->warps = allocate_zeroed((size_t)block->warps_count, sizeof *block->warps);
     shared_make(block, grid->entry, grid->dynamic_bytes);
     for (int w = 0; w < block->warps_count; w++) {
         block->warps[w].block = block;
@@ -107,11 +99,11 @@ static void make_block(vgpu_block *block, vgpu_cluster *cluster, unsigned n, int
 }
 
 static void start_cluster(vgpu_grid *grid) {
-    vgpu_cluster *cluster = zeroed(1, sizeof *cluster);
+    vgpu_cluster *cluster = allocate_zeroed(1, sizeof *cluster);
     cluster->grid = grid;
     cluster->count = cluster->live = (int)grid->cluster;
     cluster->shared_base = shared_draw_base();
-    cluster->blocks = zeroed(grid->cluster, sizeof *cluster->blocks);
+    cluster->blocks = allocate_zeroed(grid->cluster, sizeof *cluster->blocks);
     const unsigned n = grid->order[grid->started++];
     for (int rank = 0; rank < cluster->count; rank++)
         make_block(&cluster->blocks[rank], cluster, n, rank);
@@ -235,7 +227,7 @@ void grid_allow_next(vgpu_lane *lane) {
     changed = true;
 }
 
-void launch_lane_ended(vgpu_lane *lane) {
+static void end_lane(vgpu_lane *lane) {
     vgpu_block *block = lane->block;
     check_end(lane);
     wgmma_lane_ended(lane);
@@ -269,9 +261,7 @@ static void shuffle(unsigned *order, unsigned count) {
 }
 
 static void *copy_params(const void *params, size_t bytes) {
-    void *copy = aligned_alloc(PARAMS_UNIT, (bytes + PARAMS_UNIT) / PARAMS_UNIT * PARAMS_UNIT);
-    if (!copy)
-        abort();
+    void *copy = allocate_aligned(PARAMS_UNIT, bytes);
     memcpy(copy, params, bytes);
     return copy;
 }
@@ -284,7 +274,7 @@ void vgpu_enqueue(const vgpu_launch *launch) {
     vgpu_grid **last = &queue;
     while (*last)
         last = &(*last)->next;
-    vgpu_grid *grid = zeroed(1, sizeof *grid);
+    vgpu_grid *grid = allocate_zeroed(1, sizeof *grid);
     grid->entry = code_entry(launch->code);
     grid->params_bytes = grid->entry->params_bytes;
     grid->params = copy_params(launch->params, grid->params_bytes);
@@ -297,7 +287,7 @@ void vgpu_enqueue(const vgpu_launch *launch) {
     grid->dynamic_bytes = launch->dynamic_bytes;
     grid->cluster = launch->cluster ? launch->cluster : 1;
     grid->clusters = grid->size.x * grid->size.y * grid->size.z / grid->cluster;
-    grid->order = zeroed(grid->clusters, sizeof *grid->order);
+    grid->order = allocate_zeroed(grid->clusters, sizeof *grid->order);
     *last = grid;
 }
 

@@ -14,14 +14,7 @@ vgpu_cluster *launch_resident(void);
 /* Bring in clusters for which there is room. False: none is left or resident. */
 bool launch_fill(void);
 
-/* A lane has come to its end. */
-void launch_lane_ended(vgpu_lane *lane);
-
-/* Take out clusters that have ended. */
-void launch_retire(void);
-
 /* Name of the kernel, and number of the launch, that the lane which runs belongs to; without one, of the oldest. */
 void launch_describe(char *name, size_t bytes, long *number);
-int launch_multiprocessors(void);
 
 #endif

@@ -1,4 +1,5 @@
 /* shared_memory.c: shared memory by address, and what is known of each of its places. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
 #include <stdlib.h>
@@ -251,11 +252,8 @@ void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dyna
     block->base = block->cluster->shared_base;
     block->dynamic_at = fixed;
     block->bytes = fixed + dynamic_bytes;
-    block->allocation =
-        aligned_alloc(SWIZZLE, (block->bytes + 2 * SWIZZLE + SWIZZLE - 1) / SWIZZLE * SWIZZLE);
-    block->cells = calloc(block->bytes / CELL + 2, sizeof *block->cells);
-    if (!block->allocation || !block->cells)
-        abort();
+    block->allocation = allocate_aligned(SWIZZLE, block->bytes + 2 * SWIZZLE);
+    block->cells = allocate_zeroed(block->bytes / CELL + 2, sizeof *block->cells);
     block->memory = block->allocation + block->base % SWIZZLE;
     for (unsigned c = 0; !entry->is_watched && c < block->bytes / CELL + 2; c++)
         block->cells[c].written = (1 << CELL) - 1; /* nobody would say what C code writes */

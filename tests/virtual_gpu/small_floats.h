@@ -1,23 +1,13 @@
-/* small_floats.h: the 16-bit floating-point types, in plain C: rounded to nearest even, with subnormals, infinities and NaN.
+/* small_floats.h: the 16-bit floating-point types, in plain C: rounded to nearest even, with subnormals, infinities and NaN. The
+ * library has its own (base/dtype.h), with other forms of NaN than the hardware's; its kernels are not to be judged by it.
  * Inline: products convert every element that they read. */
 #ifndef ATT_VGPU_SMALL_FLOATS_H
 #define ATT_VGPU_SMALL_FLOATS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
-static inline float float_of_bits(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static inline uint32_t bits_of_float(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
+#include "base/dtype.h"
 
 static inline float f16_to_float(uint16_t x) {
     const uint32_t sign = (uint32_t)(x & 0x8000) << 16, exponent = x >> 10 & 31,
@@ -27,18 +17,17 @@ static inline float f16_to_float(uint16_t x) {
         return sign ? -small : small;
     }
     const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-    return float_of_bits(sign | wide << 23 | fraction << 13);
+    return att_bits_f32(sign | wide << 23 | fraction << 13);
 }
 
 static inline uint16_t f16_from_float(float x) {
-    const uint32_t bits = bits_of_float(x), sign = bits >> 16 & 0x8000,
-                   size = bits & 0x7fffffff;
+    const uint32_t bits = att_f32_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
     if (size > 0x7f800000)
         return 0x7fff;      /* NaN has one form */
     if (size >= 0x477ff000) /* half way to 65536 and on */
         return (uint16_t)(sign | 0x7c00);
     if (size < 0x38800000) { /* subnormal: adding 0.5 leaves it, rounded, in the last bits */
-        const uint32_t sum = bits_of_float(float_of_bits(size) + 0.5f);
+        const uint32_t sum = att_f32_bits(att_bits_f32(size) + 0.5f);
         return (uint16_t)(sign | (sum - 0x3f000000));
     }
     const uint32_t even = size >> 13 & 1;
@@ -46,11 +35,11 @@ static inline uint16_t f16_from_float(float x) {
 }
 
 static inline float bf16_to_float(uint16_t x) {
-    return float_of_bits((uint32_t)x << 16);
+    return att_bits_f32((uint32_t)x << 16);
 }
 
 static inline uint16_t bf16_from_float(float x) {
-    const uint32_t bits = bits_of_float(x);
+    const uint32_t bits = att_f32_bits(x);
     if ((bits & 0x7fffffff) > 0x7f800000)
         return 0x7fff;
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);

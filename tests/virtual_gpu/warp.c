@@ -51,23 +51,6 @@ static uint64_t value_of(const vgpu_warp *warp, int lane) {
     return is_in(warp, lane) ? warp->lanes[lane]->value : UNDEFINED;
 }
 
-/* Up and down, lanes that have no other keep their own. */
-static uint64_t shuffled(const vgpu_warp *warp, const vgpu_lane *lane) {
-    switch (warp->what) {
-    case VGPU_SHUFFLE:
-        return value_of(warp, lane->other & (WARP_LANES - 1));
-    case VGPU_SHUFFLE_XOR:
-        return value_of(warp, (lane->index ^ lane->other) & (WARP_LANES - 1));
-    case VGPU_SHUFFLE_UP:
-        return lane->index < lane->other ? lane->value
-                                         : value_of(warp, lane->index - lane->other);
-    default:
-        return lane->index + lane->other >= WARP_LANES
-                   ? lane->value
-                   : value_of(warp, lane->index + lane->other);
-    }
-}
-
 static uint64_t reduce(const vgpu_warp *warp) {
     uint32_t max = 0, min = UINT32_MAX, sum = 0, any = 0, all = UINT32_MAX;
     unsigned votes = 0;
@@ -103,11 +86,12 @@ static uint64_t reduce(const vgpu_warp *warp) {
 }
 
 static void vote(vgpu_warp *warp) {
-    const bool shuffles = warp->what >= VGPU_SHUFFLE && warp->what <= VGPU_SHUFFLE_DOWN;
+    const bool shuffles = warp->what == VGPU_SHUFFLE;
     const uint64_t common = shuffles ? 0 : reduce(warp);
     for (int i = 0; i < WARP_LANES; i++)
         if (is_in(warp, i))
-            warp->lanes[i]->result = shuffles ? shuffled(warp, warp->lanes[i]) : common;
+            warp->lanes[i]->result =
+                shuffles ? value_of(warp, warp->lanes[i]->other & (WARP_LANES - 1)) : common;
 }
 
 /* Of all these only __syncwarp() orders memory. */

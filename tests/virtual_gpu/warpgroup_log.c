@@ -1,4 +1,5 @@
 /* warpgroup_log.c: what the four warps of a warpgroup must all do, in the same order and with the same operands. */
+#include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/warpgroup_log.h"
 
 #include <stdlib.h>
@@ -12,9 +13,7 @@ static vgpu_warp *first_of(const vgpu_warp *warp) {
 static void append(warpgroup_log *log, const warpgroup_event *event) {
     if (log->count == log->room) {
         log->room = log->room ? 2 * log->room : 64;
-        log->events = realloc(log->events, (size_t)log->room * sizeof *log->events);
-        if (!log->events)
-            abort();
+        log->events = allocate_grown(log->events, (size_t)log->room * sizeof *log->events);
     }
     log->events[log->count++] = *event;
 }
