@@ -142,6 +142,7 @@ DEVICE void load_keys(const producer *a, const key_tile *keys, const att_tensor_
     const unsigned barrier = barrier_of(a->shared, full + at.place);
     const int row = keys->from.row + keys->j * TILE_N;
     mbarrier_wait(barrier_of(a->shared, empty + at.place), at.parity ^ 1);
+    __syncwarp();
     if (!a->speaks)
         return;
     mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
@@ -169,6 +170,7 @@ DEVICE void load_q(const producer *a, int group) {
     const int which = place_of(a->n, Q_STAGES) * GROUPS + group;
     const unsigned full = barrier_of(a->shared, Q_FULL + which);
     mbarrier_wait(barrier_of(a->shared, Q_EMPTY + which), parity_of(a->n, Q_STAGES) ^ 1);
+    __syncwarp();
     if (!a->speaks)
         return;
     mbarrier_expect(full, Q_BYTES);

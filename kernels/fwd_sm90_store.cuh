@@ -44,6 +44,7 @@ DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
         for (int group = 0; group < GROUPS; group++) {
             const int begin = max(0, -row0 - 64 * group), end = min(64, rows - row0 - 64 * group);
             mbarrier_wait(barrier_of(shared, O_FULL + group), parity_of(n, 1));
+            __syncwarp();
             if (!USE_BOX_STORE || begin > 0 || (p->fwd.cu_seqlens_q && end < 64))
                 store_rows(p, shared, n, group, begin, end);
             else if (speaks && end > 0)

@@ -3,8 +3,8 @@
 # `make virtual-faults` plants all of them, or those of FAULTS='NAME...', and writes evidence/virtual/faults.txt; about 10 minutes of one
 # core. `make docs` then writes the table of docs/virtual-gpu.md. `make test` plants a few.
 .PHONY: virtual-faults test-faults
-virtual-faults: virtual $(VIRTUAL_MENDED) $(BUILD)/attest
+virtual-faults: virtual $(BUILD)/attest
 	@BUILD=$(BUILD) tests/virtual_gpu/faults.sh $(FAULTS)
 
-test-faults: virtual $(VIRTUAL_MENDED) $(BUILD)/attest
+test-faults: virtual $(BUILD)/attest
 	@BUILD=$(BUILD) tests/run.sh "tests/virtual_gpu/faults.sh --check" "tests/virtual_gpu/faults.sh --quick"

@@ -50,13 +50,13 @@ fuzz_all     = $(if $(fuzz_ready),$(MAKE) --no-print-directory fuzz-build && \
     echo 'skipped: tests/fuzz: a clang with libFuzzer is needed (clang and libclang-rt-dev)')
 
 SECONDS     ?= 60
-fuzz: virtual $(VIRTUAL_MENDED)
+fuzz: virtual
 	@$(call fuzz_all,$(SECONDS),$(shell nproc),keep)
 
 # More at once than there are processors: each has its 30 seconds, and all of them are soon over.
 TEST_FUZZ_SECONDS ?= 30
 TEST_FUZZ_AT_ONCE ?= $(shell echo $$((6 * $$(nproc))))
-test-fuzz: virtual $(VIRTUAL_MENDED)
+test-fuzz: virtual
 	@$(call fuzz_all,$(TEST_FUZZ_SECONDS),$(TEST_FUZZ_AT_ONCE))
 
 # What all runs since the folder was made have counted.

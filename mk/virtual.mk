@@ -26,22 +26,13 @@ $(VIRTUAL_HEADERS): $(VIRTUAL)/%.h: tests/virtual_gpu/%.h
 
 -include $(VIRTUAL_OBJECTS:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(VIRTUAL_TOOLS))
 
-# Kernels with what is still to be mended in them: see tests/virtual_gpu/mended.sed.
-VIRTUAL_MENDED := $(VIRTUAL)/mended/kernels/fwd_sm90_load.cuh
-$(VIRTUAL_MENDED): tests/virtual_gpu/mended.sed $(wildcard kernels/*)
-	@rm -rf $(VIRTUAL)/mended
-	@mkdir -p $(VIRTUAL)/mended
-	cp -R kernels $(VIRTUAL)/mended
-	sed -i -f tests/virtual_gpu/mended.sed $(VIRTUAL)/mended/kernels/fwd_sm90_load.cuh $(VIRTUAL)/mended/kernels/fwd_sm90_store.cuh
-	@[ $$(cat $(VIRTUAL)/mended/kernels/* | grep -c __syncwarp) -eq $$(($$(cat kernels/* | grep -c __syncwarp) + 3)) ]
-
 # Every row of kernels.def. SEED is the first of the schedules.
 SEED          := 1
 VIRTUAL_ROWS   = $(shell sed -nE 's/.*cuda_row,([a-z0-9_]+),.*/\1/p' $(CUDA_OUT)/rows.mk)
 virtual_tests  = $(foreach row,$(VIRTUAL_ROWS),"tests/virtual_gpu/row.sh $(1) $(row)")
 
 .PHONY: virtual test-rewrite test-virtual virtual-sanitize virtual-soak
-test-virtual: virtual $(VIRTUAL_MENDED) $(BUILD)/attest
+test-virtual: virtual $(BUILD)/attest
 	@BUILD=$(BUILD) CUDA_OUT=$(CUDA_OUT) tests/run.sh -j $(shell nproc) $(call virtual_tests,$(SEED))
 
 # One row of every source with the compiler's sanitizers in the kernel and in the virtual GPU, instead of the search for races. What
@@ -54,7 +45,7 @@ virtual-sanitize:
 	    $(call asan_variant,detect_leaks=0) test-virtual VIRTUAL_ROWS="$(SANITIZED_ROWS)"
 
 # All rows with other seeds until SECONDS are over.
-virtual-soak: virtual $(VIRTUAL_MENDED) $(BUILD)/attest
+virtual-soak: virtual $(BUILD)/attest
 	@BUILD=$(BUILD) CUDA_OUT=$(CUDA_OUT) tests/virtual_gpu/soak.sh $(SECONDS) $(SEED) $(VIRTUAL_ROWS)
 
 virtual: $(VIRTUAL)/libcuda.so $(VIRTUAL)/libnvrtc.so $(VIRTUAL)/rewrite $(VIRTUAL_HEADERS)

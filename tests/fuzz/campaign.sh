@@ -59,7 +59,7 @@ program_of() { # program_of HARNESS: and its settings
     [[ $1 == fuzz_api_virtual ]] || { program=$1 && return; }
     program=fuzz_api_driver
     export FUZZ_DRIVER=virtual ATTEST_LIBCUDA=$VIRTUAL/libcuda.so ATTEST_LIBCUBLAS=$VIRTUAL/libcuda.so
-    export ATTEST_LIBNVRTC=$VIRTUAL/libnvrtc.so ATTEST_VIRTUAL_SOURCES=$VIRTUAL/mended
+    export ATTEST_LIBNVRTC=$VIRTUAL/libnvrtc.so
 }
 
 run_harness() { # run_harness HARNESS SECONDS [keep]

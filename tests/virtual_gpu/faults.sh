@@ -27,15 +27,13 @@ complain() {
 
 # ------------------------------------------------------------ planting
 
-mended=$build/virtual/mended/kernels # by make: the kernels with what is still to be mended in them
-
 clear_fault() { # clear_fault NAME
-    cp "$mended/${file[$1]}" "$work/kernels/${file[$1]}"
+    cp "kernels/${file[$1]}" "$work/kernels/${file[$1]}"
 }
 
 plant() { # plant NAME: false where its text is not there as often as it should be
     local text rest=0 count=0 before after
-    text=$(<"$mended/${file[$1]}") || return
+    text=$(<"kernels/${file[$1]}") || return
     while
         after=${text:rest}
         before=${after%%"${find[$1]}"*}
@@ -191,7 +189,7 @@ mkdir "$work/faults"
 digest_faults "$work/faults"
 kernels=$(kernels_digest)
 virtual=$(virtual_digest)
-cp -R "$mended" "$work/kernels" # to plant in
+cp -R kernels "$work/kernels" # to plant in
 read_results
 case ${1:-} in
 --check)

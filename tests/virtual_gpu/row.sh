@@ -62,7 +62,6 @@ while read -r kind problem; do
     problems+=("${problem//'{T}'/$type}")
 done < <(grep -v '^#' tests/virtual_gpu/problems.txt)
 
-[[ $source != fwd_sm90 ]] || export ATTEST_VIRTUAL_SOURCES=$build/virtual/mended # see mended.sed
 export ATTEST_VIRTUAL_SEED=$1
 export FAKE_CUDA_CC=${targets##* } # the newest GPU that the row is for
 if [[ $role == COMBINE ]]; then # a test of nothing where the keys are in one part
