@@ -56,7 +56,13 @@ typedef struct key_range {
     int first, now;           /* from the last to the first */
     int behind;               /* tiles after them that other warpgroups see */
     int clear_from, clear_to; /* tiles in between are seen whole by every row */
+    int tile;                 /* key_tile_at(now), of rows that do not walk straight */
 } key_range;
+
+/* The tile of keys that the walk is at. */
+DEVICE int tile_now(const key_range *v) {
+    return HAS_ALIBI ? v->tile : v->now;
+}
 
 /* The same, from the number of the thread: addresses that a tile needs once are then not kept in registers throughout. */
 DEVICE consumer anew(const consumer *c) {
@@ -204,7 +210,31 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
 }
 
 DEVICE bool is_clear(const key_range *v) {
-    return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
+    return USE_CLEAR_TILES && tile_now(v) >= v->clear_from && tile_now(v) < v->clear_to;
+}
+
+/* The walk is at step `now`. */
+DEVICE void find_tile(const consumer *c, key_range *v) {
+    if (HAS_ALIBI)
+        v->tile = key_tile_at(v->now, known(c, FIRST), known(c, LAST), known(c, TURNED));
+}
+
+/* What the features make of this tile of keys; needs no products. */
+DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
+    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, 0};
+    if (HAS_ALIBI) {
+        const consumer same = anew(c);
+        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT);
+        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift; /* of the warp's first row */
+        f.slope = __int_as_float(known(c, SLOPE));
+        f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
+        f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= diagonal + 15 ? -1 : 0;
+        f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
+    }
+#if FEATURES
+    f.cap = &((const att_fwd_sm90_feature_params *)c->p)->softcap;
+#endif
+    return f;
 }
 
 /* Masks on a tile of keys that needs them. */
@@ -214,7 +244,7 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
-        hide_keys(c->p, &own, s, row_of(&same), v->now);
+        hide_keys(c->p, &own, s, row_of(&same), tile_now(v));
     }
 }
 
@@ -223,11 +253,15 @@ DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) 
     if (CARRIES && !is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
-        columns_seen(c->p, &own, seen, row_of(&same), v->now);
+        columns_seen(c->p, &own, seen, row_of(&same), tile_now(v));
     }
 }
 
 DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], const unsigned seen[2]) {
+    if (SHAPES_SCORES) {
+        const score_shape f = shape_of(c, v);
+        shape_scores(s, &f);
+    }
     if (!CARRIES) {
         see(c, v, s);
         return;
@@ -239,7 +273,7 @@ DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], c
 }
 
 DEVICE float factor_of(const consumer *c) {
-    return IS_PLAIN ? c->p->fwd.scale_log2 : 1.0f;
+    return IS_PLAIN && !SHAPES_SCORES ? c->p->fwd.scale_log2 : 1.0f;
 }
 
 /* Wait for the n-th record; false where it says that there are no more tiles. */
@@ -258,9 +292,10 @@ DEVICE key_range range_of(const consumer *c) {
     key_range v;
     v.first = known(c, FIRST);
     v.now = last - 1;
-    if (USE_TILE_SKIP)
+    if (USE_TILE_SKIP && !(HAS_ALIBI && known(c, TURNED) > 0))
         v.now = min(last, max(max(v.first + 1, last - STAGES + 1), (visible_hi(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N)) - 1;
     v.behind = last - 1 - v.now;
+    find_tile(c, &v);
     v.clear_from = (visible_lo(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N;
     v.clear_to = max(visible_hi(f, &own, row0 >> pack), 0) / TILE_N;
     return v;
@@ -488,6 +523,23 @@ DEVICE bool take_own_tile(consumer *c) {
     return false;
 }
 
+/* A further tile of keys of a row with features, while the tensor cores add the one before to O. */
+DEVICE void follow_shaped(const consumer *c, const key_range *v, float s[S_COUNT], float o[O_COUNT], const score_shape *f,
+                          softmax_state *m) {
+    float shrink[2], more[2];
+    bool raised;
+    if (WEIGHS_FREELY && is_clear(v) && !m->caution && weighs_at_once(f, s)) {
+        more[0] = weigh_products(s, 0, m->top[0], f);
+        more[1] = weigh_products(s, 1, m->top[1], f);
+        raised = raise_by_sums(s, m, more, shrink);
+    } else {
+        shape_scores(s, f);
+        see(c, v, s);
+        raised = weigh_shaped(s, f, m, more, shrink);
+    }
+    add_tile(o, m, raised, more, shrink);
+}
+
 DEVICE void consume(consumer *c) {
     float s[S_COUNT], o[O_COUNT];
     unsigned p[P_COUNT], q[K_STEPS][4];
@@ -517,11 +569,19 @@ DEVICE void consume(consumer *c) {
             }
             pass_turn(c);
             more = 1;
+            find_tile(c, &v);
+            score_shape f;
+            if (SHAPES_SCORES)
+                f = shape_of(c, &v); /* while the scores are under way */
             WGMMA_WAIT(USE_SCORES_AHEAD);
             wgmma_results(s, S_COUNT);
             release_k(c);
-            see(c, &v, s);
-            follow_softmax(s, o, factor_of(c), &m, is_clear(&v));
+            if (SHAPES_SCORES) {
+                follow_shaped(c, &v, s, o, &f, &m);
+            } else {
+                see(c, &v, s);
+                follow_softmax(s, o, factor_of(c), &m, is_clear(&v));
+            }
             round_weights(p, s);
             release_v(c);
         }
@@ -565,9 +625,15 @@ DEVICE void consume(consumer *c) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ att_fwd_sm90_params params) {
+#if FEATURES
+typedef att_fwd_sm90_feature_params kernel_params;
+#else
+typedef att_fwd_sm90_params kernel_params;
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ kernel_params params) {
     extern __shared__ char shared_memory[];
-    const att_fwd_sm90_params *p = &params;
+    const att_fwd_sm90_params *p = (const att_fwd_sm90_params *)&params;
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     if (USE_EARLY_LAUNCH)

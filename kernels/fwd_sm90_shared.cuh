@@ -68,6 +68,8 @@ enum {
     ROW_Q,        /* first row of the sequence in packed O */
     O_ROW = 10,   /* address of the tile's first row in O: two words */
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
+    SLOPE = 14,   /* ALiBi: the head's slope, in units of log2 */
+    TURNED = 15,  /* ALiBi: tile_work.turned */
     RECORD_WORDS = 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };
