@@ -6,6 +6,7 @@
 #include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/rungs.h"
+#include "attention/cuda/softcap.h"
 #include "base/checked.h"
 #include "base/dtype.h"
 
@@ -100,6 +101,10 @@ bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
         (k->role != ATT_ROLE_GENERAL && !shapes_scores(k, p, refusal)) ||
         !moves_vectors(p, refusal))
         return false;
+    att_fwd_softcap cap;
+    ATT_CONDITION(!(k->features & ATT_FEATURE_SOFTCAP) || att_cuda_softcap_of(&cap, p),
+                  "softcap", "softcap=%g with scale=%g is out of its polynomial's range",
+                  (double)p->softcap, (double)p->scale);
     const char *field;
     const char *why = att_cuda_hopper_refusal(k, p, &field);
     ATT_CONDITION(!why, field, "%s", why);

@@ -156,7 +156,8 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     h->top_rows = top_rows_of(t, kernel, p);
     t->has_features = kernel->features != 0;
     if (kernel->features & ATT_FEATURE_SOFTCAP)
-        t->softcap = att_cuda_softcap_of(p);
+        ATT_REQUIRE(att_cuda_softcap_of(&t->softcap, p), ATT_E_UNSUPPORTED, "softcap",
+                    "softcap=%g is out of range", (double)p->softcap);
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
