@@ -25,6 +25,11 @@ DEVICE int key_tile_at(int step, int first, int last, int turned) {
     return tile < first ? tile + last - first : tile;
 }
 
+/* Of rows with FEATURES. */
+DEVICE const att_fwd_sm90_feature_params *features_of(const att_fwd_sm90_params *p) {
+    return (const att_fwd_sm90_feature_params *)p;
+}
+
 /* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
  * leave them most keys, and blocks that work at the same time share K and V in L2. The last few row blocks, with the fewest keys,
  * come after all sections, so that blocks end together. */
@@ -36,8 +41,12 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     const int a_section = (is_last ? p->last_blocks : before) * most, section = (tile - from) / a_section;
     const int in_section = tile - from - section * a_section, units = min(most, p->units - section * most);
     const int turn = in_section / units, unit = section * most + in_section - turn * units;
-    const int batch = (int)divide(unit, &p->by_heads);
+    int batch = (int)divide(unit, &p->by_heads);
     w.head = unit - batch * (int)p->by_heads.value;
+    if (HAS_BIAS && features_of(p)->bias.heads_first) {
+        w.head = unit / p->fwd.batch;
+        batch = unit - w.head * p->fwd.batch;
+    }
     w.s = sequence_of(&p->fwd, batch);
     const int block = turn + (is_last ? before : 0);
     w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M - (USE_CUT_FROM_END ? p->top_rows : 0);
