@@ -57,7 +57,19 @@ typedef struct key_tile {
     source from; /* key_source */
     int len_k;
     int j;
+    int list; /* FEATURE_MASK: the tile is the j-th of it */
 } key_tile;
+
+/* What the list says of its j-th tile. */
+DEVICE att_fwd_mask_tile listed_tile(const att_fwd_sm90_params *p, int list, int j) {
+    const int2 word = *(const int2 *)(p->mask.tiles + (long long)list * p->mask.key_tiles + j);
+    return {word.x, (unsigned)word.y};
+}
+
+/* The number of the tile of keys. */
+DEVICE int tile_number(const att_fwd_sm90_params *p, const key_tile *keys) {
+    return FEATURES & FEATURE_MASK ? listed_tile(p, keys->list, keys->j).tile : keys->j;
+}
 
 typedef struct producer {
     const att_fwd_sm90_params *p;
@@ -86,6 +98,10 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
         write_record(to, tile, w->row0, w->rows, w->first);
         write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
         write_pair(to + 4 * BATCH, w->s.batch, (int)w->s.row_q);
+        if (FEATURES & FEATURE_MASK) {
+            const att_fwd_mask_tile last = listed_tile(p, w->list, w->last - 1);
+            write_record(to + 4 * LIST, w->list, last.tile, (int)last.kinds, 0);
+        }
         write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
         write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
@@ -112,7 +128,7 @@ DEVICE bool next_tile(producer *a) {
             a->first = w.first;
             a->last = w.last;
             a->q = query_source(a->p, &w);
-            a->keys = {key_source(a->p, &w), w.s.len_k, w.last - 1};
+            a->keys = {key_source(a->p, &w), w.s.len_k, w.last - 1, FEATURES & FEATURE_MASK ? w.list : 0};
             announce(a, a->tile, &w);
             return true;
         }
@@ -128,7 +144,7 @@ DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor
     const att_fwd_params *f = &a->p->fwd;
 #pragma unroll 1
     for (int r = 0; r < TILE_N; r += a->p->copy_rows) {
-        const int key = keys->j * TILE_N + r, index = key / f->page_size;
+        const int key = tile_number(a->p, keys) * TILE_N + r, index = key / f->page_size;
         const int page = key < keys->len_k ? f->page_table[keys->from.batch * f->page_table_stride + index] : -1;
 #pragma unroll 1
         for (int c = 0; c < panels; c++)
@@ -140,7 +156,7 @@ DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor
 DEVICE void load_keys(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, int full, int empty, ring at,
                       int panels) {
     const unsigned barrier = barrier_of(a->shared, full + at.place);
-    const int row = keys->from.row + keys->j * TILE_N;
+    const int row = keys->from.row + tile_number(a->p, keys) * TILE_N;
     mbarrier_wait(barrier_of(a->shared, empty + at.place), at.parity ^ 1);
     __syncwarp();
     if (!a->speaks)
@@ -192,7 +208,7 @@ DEVICE void leave(const producer *a, int n) {
 DEVICE void ask_early(const producer *a) {
     const att_fwd_sm90_params *p = a->p;
     const att_fwd_params *f = &p->fwd;
-    if (!USE_EARLY_L2 || p->tiles <= (int)gridDim.x || !a->speaks || f->page_table || reads_lengths(f))
+    if (!USE_EARLY_L2 || FEATURES & FEATURE_MASK || p->tiles <= (int)gridDim.x || !a->speaks || f->page_table || reads_lengths(f))
         return;
     const tile_work w = tile_of(p, a->tile);
     if (!has_rows(&w) || !has_keys(&w))
@@ -214,7 +230,7 @@ DEVICE void ask_early(const producer *a) {
 /* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
  * too where that needs no room that waits for V. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, does_speak(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1}, 0, 0, {0, 0}, {0, 0}};
+    producer a = {p, shared, does_speak(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1, 0}, 0, 0, {0, 0}, {0, 0}};
     key_tile due = a.keys; /* of V; none yet */
     if (a.speaks) {
         tma_prefetch_map(&p->q);

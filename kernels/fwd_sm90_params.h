@@ -6,6 +6,7 @@
 #ifndef ATT_FWD_SM90_PARAMS_H
 #define ATT_FWD_SM90_PARAMS_H
 
+#include "kernels/fwd_mask_params.h"
 #include "kernels/fwd_params.h"
 #include "kernels/tensor_map.h"
 
@@ -32,6 +33,7 @@ typedef struct att_fwd_sm90_params {
     int copy_rows; /* keys that one copy of K or V brings: TILE_N, or a page where that is less */
     unsigned *next_tile; /* counts the tiles that blocks asked for, 0 at the start; NULL: tile t goes to block t % gridDim.x */
     att_fwd_redo *redo;  /* tiles * (TILE_M / 16) */
+    att_fwd_mask mask;   /* FEATURE_MASK: what fwd_mask made of the boolean mask */
 } att_fwd_sm90_params;
 
 #endif

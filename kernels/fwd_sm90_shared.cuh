@@ -68,7 +68,11 @@ enum {
     ROW_Q,        /* first row of the sequence in packed O */
     O_ROW = 10,   /* address of the tile's first row in O: two words */
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
-    RECORD_WORDS = 16
+    /* FEATURE_MASK: the list of tiles of keys, and of its last tile number and kinds (att_fwd_mask_tile) */
+    LIST = 16,
+    LIST_TILE,
+    LIST_KINDS,
+    RECORD_WORDS = FEATURES & FEATURE_MASK ? 20 : 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };
 

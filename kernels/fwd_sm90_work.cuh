@@ -12,6 +12,7 @@ typedef struct tile_work {
     int head;        /* of Q; of K and V where heads are packed */
     int row0, rows;  /* first row of the tile, below 0 where it is cut short at its top; rows of the whole unit */
     int first, last; /* tiles of keys that some row sees; none: last <= first */
+    int list;        /* FEATURE_MASK: `first` to `last` count the tiles of this list */
 } tile_work;
 
 /* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
@@ -29,8 +30,16 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     w.head = unit - batch * (int)p->by_heads.value;
     w.s = sequence_of(&p->fwd, batch);
     const int block = turn + (is_last ? before : 0);
-    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M - (USE_CUT_FROM_END ? p->top_rows : 0);
+    const int row_block = USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block;
+    w.row0 = row_block * TILE_M - (USE_CUT_FROM_END || FEATURES & FEATURE_MASK ? p->top_rows : 0);
     w.rows = w.s.len_q << p->pack;
+    if (FEATURES & FEATURE_MASK) {
+        const int mask = (p->mask.batches > 1 ? batch * p->mask.heads : 0) + (p->mask.heads > 1 ? w.head : 0);
+        w.list = mask * p->fwd.row_blocks + row_block;
+        w.first = 0;
+        w.last = p->mask.counts[w.list];
+        return w;
+    }
     const int last_row = min(w.row0 + TILE_M, w.rows) - 1;
     w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;
     w.last = ((USE_TILE_SKIP ? max(visible_hi(&p->fwd, &w.s, last_row >> p->pack), 0) : w.s.len_k) + TILE_N - 1) / TILE_N;

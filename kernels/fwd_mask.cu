@@ -1,0 +1,235 @@
+/* fwd_mask.cu: a boolean mask becomes lists of tiles of keys, and bits
+ * COMPUTES for every tile of rows of fwd_sm90: the tiles of keys that some row sees, what the 16 rows of each warp see of them
+ *          (nothing, all, a part), and of parts the bits, in the order in which wgmma leaves scores; causal, window and lengths are
+ *          part of the mask
+ * THREADS  a warp for every 16 rows of the tile; a cluster of ATT_MASK_CLUSTER blocks for a list, which share its keys
+ * SMEM     a byte for every warp and tile of keys of a span
+ * FLOW     the block starts while the kernel before it ends, and waits for it; fwd_sm90 may be placed while this one works
+ * LIMITS   tile_m <= 256, tile_n <= 128; any strides, bytes one at a time where 4 or 16 do not fit
+ * WHY      a mask is read once for all heads that share it, at the speed of memory; the loop over keys of the attention kernel then
+ *          reads a bit per score, of partly seen tiles alone */
+#include "kernels/cluster.cuh"
+#include "kernels/fwd_mask_params.h"
+#include "kernels/fwd_sequence.cuh"
+#include "kernels/programmatic_launch.cuh"
+
+#define CHUNK      16 /* columns that a lane reads at once */
+#define HALF_TILE  64 /* columns that the four lanes of a row read together */
+#define ALL_SEEN   0xffffu
+#define FULL_WARP  0xffffffffu
+#define LIST_PARTS 4 /* warps' widths of a list that are compacted at once */
+
+/* A row of the mask, and the keys [lo, hi) of it that anything else lets it see. */
+typedef struct mask_row {
+    const unsigned char *keys;
+    int lo, hi;
+    bool exists;
+} mask_row;
+
+/* What this lane reads of a tile of keys: of its two rows, of both halves of the tile, 16 bytes. */
+typedef struct mask_piece {
+    uint4 bytes[2][2];
+} mask_piece;
+
+typedef struct list_work {
+    const att_fwd_mask_params *p;
+    long long list;
+    int warp, lane;
+    mask_row rows[2];
+} list_work;
+
+DEVICE mask_row mask_row_of(const att_fwd_mask_params *p, const sequence *s, int unit_head, int row) {
+    const att_fwd_params *f = &p->fwd;
+    const int i = row >> p->pack, head = (unit_head << p->pack) + (row & ((1 << p->pack) - 1));
+    mask_row r = {(const unsigned char *)f->bias, 0, 0, row >= 0 && i < s->len_q};
+    if (r.exists) {
+        r.keys += s->batch * f->bias_stride.batch + head * f->bias_stride.head + i * f->bias_stride.row;
+        r.lo = visible_lo(f, s, i);
+        r.hi = visible_hi(f, s, i);
+    }
+    return r;
+}
+
+/* Columns `key` and on, a byte each; 0 for those past the mask's last. */
+DEVICE uint4 load_single_bytes(const att_fwd_mask_params *p, const unsigned char *keys, int key) {
+    const long long step = p->fwd.bias_stride.col;
+    const int count = min(CHUNK, p->fwd.seq_k - key);
+    unsigned words[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int n = 0; n < CHUNK; n++)
+        if (n < count)
+            words[n / 4] |= (unsigned)keys[(key + n) * step] << (8 * (n % 4));
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+/* 16 columns of a row; nothing is read where it sees none of them anyway. */
+DEVICE uint4 load_chunk(const att_fwd_mask_params *p, const mask_row *r, int key) {
+    if (key >= r->hi || key + CHUNK <= r->lo)
+        return make_uint4(0, 0, 0, 0);
+    const unsigned char *at = r->keys + key;
+    if (p->width == 1 || key + CHUNK > p->fwd.seq_k)
+        return load_single_bytes(p, r->keys, key);
+    if (p->width == 16)
+        return __ldcs((const uint4 *)at);
+    const unsigned *words = (const unsigned *)at;
+    return make_uint4(__ldcs(words), __ldcs(words + 1), __ldcs(words + 2), __ldcs(words + 3));
+}
+
+DEVICE mask_piece load_piece(const list_work *w, int tile) {
+    const int key0 = tile * w->p->tile_n, column = w->lane % 4 * CHUNK;
+    mask_piece piece;
+#pragma unroll
+    for (int side = 0; side < 2; side++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int at = column + side * HALF_TILE;
+            piece.bytes[half][side] =
+                at < w->p->tile_n ? load_chunk(w->p, &w->rows[half], key0 + at) : make_uint4(0, 0, 0, 0);
+        }
+    return piece;
+}
+
+/* A bit for each of four bytes that is not 0. */
+DEVICE unsigned bits_of_word(unsigned word) {
+    const unsigned tops = (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) & 0x80808080u;
+    return tops * 0x00204081u >> 28;
+}
+
+/* Bits of the first `count` of 16 columns. */
+DEVICE unsigned first_columns(int count) {
+    return (1u << min(max(count, 0), CHUNK)) - 1;
+}
+
+/* What of 16 columns a row sees. */
+DEVICE unsigned bits_of_chunk(const mask_row *r, uint4 bytes, int key) {
+    const unsigned bits = bits_of_word(bytes.x) | bits_of_word(bytes.y) << 4 | bits_of_word(bytes.z) << 8 | bits_of_word(bytes.w) << 12;
+    return bits & first_columns(r->hi - key) & ~first_columns(r->lo - key);
+}
+
+/* Of 32 columns, those of lane `quad` of the four that share a row: two of every 8. */
+DEVICE unsigned own_columns(unsigned columns, int quad) {
+    const unsigned own = columns >> (2 * quad) & 0x03030303u;
+    return (own | own >> 6 | own >> 12 | own >> 18) & 0xffu;
+}
+
+/* Four lanes have 16 columns of a row each; each takes its own of all 64. */
+DEVICE unsigned share_columns(unsigned bits, int quad) {
+    const unsigned beside = __shfl_xor_sync(FULL_WARP, bits, 1);
+    const unsigned near = quad & 1 ? beside | bits << 16 : bits | beside << 16;
+    const unsigned far = __shfl_xor_sync(FULL_WARP, near, 2);
+    return quad & 2 ? own_columns(far, quad) | own_columns(near, quad) << 8 : own_columns(near, quad) | own_columns(far, quad) << 8;
+}
+
+/* What the warp sees of the tile, ATT_MASK_PART ...; bits of a part are kept. */
+DEVICE int classify(const list_work *w, const mask_piece *piece, int tile) {
+    const att_fwd_mask_params *p = w->p;
+    const int quad = w->lane % 4, key0 = tile * p->tile_n + quad * CHUNK;
+    att_fwd_mask_bits seen = {{0, 0}};
+    bool any = false, all = true;
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            if (side * HALF_TILE >= p->tile_n)
+                continue;
+            const bool is_inside = quad * CHUNK + side * HALF_TILE < p->tile_n;
+            const unsigned bits = is_inside ? bits_of_chunk(&w->rows[half], piece->bytes[half][side], key0 + side * HALF_TILE) : 0;
+            any = any || bits != 0;
+            all = all && (bits == ALL_SEEN || !is_inside || !w->rows[half].exists);
+            seen.row[half] |= share_columns(bits, quad) << (16 * side);
+        }
+    if (!__any_sync(FULL_WARP, any))
+        return ATT_MASK_NONE;
+    if (__all_sync(FULL_WARP, all))
+        return ATT_MASK_ALL;
+    const long long at = (w->list * p->mask.key_tiles + tile) * (p->tile_m / ATT_MASK_WARP_ROWS) + w->warp;
+    *(uint2 *)(p->mask.bits + at * 32 + w->lane) = make_uint2(seen.row[0], seen.row[1]);
+    return ATT_MASK_PART;
+}
+
+/* Tiles `begin` to `end`, no more than a span: the warps' kinds go to `kinds`, a row of ATT_MASK_WARPS_MOST per tile. */
+DEVICE void classify_span(const list_work *w, unsigned char *kinds, int begin, int end) {
+    mask_piece next = load_piece(w, begin);
+#pragma unroll 1
+    for (int tile = begin; tile < end; tile++) {
+        const mask_piece piece = next;
+        if (tile + 1 < end)
+            next = load_piece(w, tile + 1); /* under way */
+        const int kind = classify(w, &piece, tile);
+        if (w->lane == 0)
+            kinds[(tile - begin) * ATT_MASK_WARPS_MOST + w->warp] = (unsigned char)kind;
+    }
+}
+
+/* A word for every tile of the span; one that nobody sees has no number. */
+DEVICE void note_span(const list_work *w, const unsigned char *kinds, int begin, int end) {
+    const int tile = begin + w->lane, warps = w->p->tile_m / ATT_MASK_WARP_ROWS;
+    if (tile >= end)
+        return;
+    att_fwd_mask_tile note = {-1, 0};
+#pragma unroll 1
+    for (int warp = 0; warp < warps; warp++) {
+        const unsigned kind = kinds[w->lane * ATT_MASK_WARPS_MOST + warp];
+        note.kinds |= kind << (2 * warp);
+        if (kind != ATT_MASK_NONE)
+            note.tile = tile;
+    }
+    *(int2 *)(w->p->mask.tiles + w->list * w->p->mask.key_tiles + tile) = make_int2(note.tile, (int)note.kinds);
+}
+
+/* The tiles that have a number move to the front, in their order. By one warp: it reads before it writes, and never writes ahead. */
+DEVICE void compact_list(const list_work *w) {
+    const int key_tiles = w->p->mask.key_tiles;
+    int2 *list = (int2 *)(w->p->mask.tiles + w->list * key_tiles);
+    int count = 0;
+#pragma unroll 1
+    for (int first = 0; first < key_tiles; first += 32 * LIST_PARTS) {
+        int2 note[LIST_PARTS];
+#pragma unroll
+        for (int n = 0; n < LIST_PARTS; n++) {
+            const int at = first + 32 * n + w->lane;
+            note[n] = at < key_tiles ? __ldcg(list + at) : make_int2(-1, 0);
+        }
+        __syncwarp();
+#pragma unroll
+        for (int n = 0; n < LIST_PARTS; n++) {
+            const unsigned votes = __ballot_sync(FULL_WARP, note[n].x >= 0);
+            if (note[n].x >= 0)
+                list[count + __popc(votes & ((1u << w->lane) - 1))] = note[n];
+            count += __popc(votes);
+        }
+    }
+    if (w->lane == 0)
+        w->p->mask.counts[w->list] = count;
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_constant__ att_fwd_mask_params params) {
+    extern __shared__ unsigned char kinds[];
+    const att_fwd_mask_params *p = &params;
+    const int list = (int)blockIdx.x, mask = list / p->fwd.row_blocks, block = list - mask * p->fwd.row_blocks;
+    const int batch = mask / p->mask.heads, unit_head = mask - batch * p->mask.heads;
+    list_work w = {p, list, (int)threadIdx.x / 32, (int)threadIdx.x % 32, {}};
+    allow_next_kernel();
+    wait_for_previous_kernel();
+    const sequence s = sequence_of(&p->fwd, batch);
+    const int row = block * p->tile_m - p->top_rows + ATT_MASK_WARP_ROWS * w.warp + w.lane / 4;
+    w.rows[0] = mask_row_of(p, &s, unit_head, row);
+    w.rows[1] = mask_row_of(p, &s, unit_head, row + 8);
+    const int begin = (int)((long long)p->mask.key_tiles * blockIdx.y / ATT_MASK_CLUSTER);
+    const int end = (int)((long long)p->mask.key_tiles * (blockIdx.y + 1) / ATT_MASK_CLUSTER);
+#pragma unroll 1
+    for (int from = begin; from < end; from += ATT_MASK_SPAN) {
+        const int to = min(end, from + ATT_MASK_SPAN);
+        classify_span(&w, kinds, from, to);
+        __syncthreads();
+        if (w.warp == 0)
+            note_span(&w, kinds, from, to);
+        __syncthreads();
+    }
+    cluster_publish();
+    cluster_wait();
+    if (blockIdx.y == 0 && w.warp == 0)
+        compact_list(&w);
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
+        *p->next_tile = 0;
+}
