@@ -3,7 +3,7 @@
  *          (nothing, all, a part), and of parts the bits, in the order in which wgmma leaves scores; causal, window and lengths are
  *          part of the mask
  * THREADS  a warp for every 16 rows of the tile; a cluster of ATT_MASK_CLUSTER blocks for a list, which share its keys
- * SMEM     a byte for every warp and tile of keys of a span
+ * SMEM     a word for every warp and tile of keys of a span
  * FLOW     the block starts while the kernel before it ends, and waits for it; fwd_sm90 may be placed while this one works
  * LIMITS   tile_m <= 256, tile_n <= 128; any strides, bytes one at a time where 4 or 16 do not fit
  * WHY      a mask is read once for all heads that share it, at the speed of memory; the loop over keys of the attention kernel then
@@ -41,7 +41,8 @@ typedef struct list_work {
 DEVICE mask_row mask_row_of(const att_fwd_mask_params *p, const sequence *s, int unit_head, int row) {
     const att_fwd_params *f = &p->fwd;
     const int i = row >> p->pack, head = (unit_head << p->pack) + (row & ((1 << p->pack) - 1));
-    mask_row r = {(const unsigned char *)f->bias, 0, 0, row >= 0 && i < s->len_q};
+    const bool stands_for_all = p->mask.row_blocks < f->row_blocks;
+    mask_row r = {(const unsigned char *)f->bias, 0, 0, stands_for_all || (row >= 0 && i < s->len_q)};
     if (r.exists) {
         r.keys += s->batch * f->bias_stride.batch + head * f->bias_stride.head + i * f->bias_stride.row;
         r.lo = visible_lo(f, s, i);
@@ -148,7 +149,7 @@ DEVICE int classify(const list_work *w, const mask_piece *piece, int tile) {
 }
 
 /* Tiles `begin` to `end`, no more than a span: the warps' kinds go to `kinds`, a row of ATT_MASK_WARPS_MOST per tile. */
-DEVICE void classify_span(const list_work *w, unsigned char *kinds, int begin, int end) {
+DEVICE void classify_span(const list_work *w, unsigned *kinds, int begin, int end) {
     mask_piece next = load_piece(w, begin);
 #pragma unroll 1
     for (int tile = begin; tile < end; tile++) {
@@ -157,12 +158,12 @@ DEVICE void classify_span(const list_work *w, unsigned char *kinds, int begin, i
             next = load_piece(w, tile + 1); /* under way */
         const int kind = classify(w, &piece, tile);
         if (w->lane == 0)
-            kinds[(tile - begin) * ATT_MASK_WARPS_MOST + w->warp] = (unsigned char)kind;
+            kinds[(tile - begin) * ATT_MASK_WARPS_MOST + w->warp] = (unsigned)kind;
     }
 }
 
 /* A word for every tile of the span; one that nobody sees has no number. */
-DEVICE void note_span(const list_work *w, const unsigned char *kinds, int begin, int end) {
+DEVICE void note_span(const list_work *w, const unsigned *kinds, int begin, int end) {
     const int tile = begin + w->lane, warps = w->p->tile_m / ATT_MASK_WARP_ROWS;
     if (tile >= end)
         return;
@@ -204,9 +205,10 @@ DEVICE void compact_list(const list_work *w) {
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_constant__ att_fwd_mask_params params) {
-    extern __shared__ unsigned char kinds[];
+    extern __shared__ unsigned kinds[];
+    CHECK_SHARED(4 * ATT_MASK_SPAN * ATT_MASK_WARPS_MOST);
     const att_fwd_mask_params *p = &params;
-    const int list = (int)blockIdx.x, mask = list / p->fwd.row_blocks, block = list - mask * p->fwd.row_blocks;
+    const int list = (int)blockIdx.x, mask = list / p->mask.row_blocks, block = list - mask * p->mask.row_blocks;
     const int batch = mask / p->mask.heads, unit_head = mask - batch * p->mask.heads;
     list_work w = {p, list, (int)threadIdx.x / 32, (int)threadIdx.x % 32, {}};
     allow_next_kernel();

@@ -28,18 +28,18 @@ typedef struct att_fwd_mask_bits {
     unsigned row[2];
 } att_fwd_mask_bits;
 
-/* List l is row block l % row_blocks of mask l / row_blocks; a mask is one of `batches` * `heads`, 1 where all batch entries, or all
- * units of one, share it. */
+/* List l is row block l % row_blocks of mask l / row_blocks; a mask is one of `batches` * `heads`. Each is 1 where all batch entries, all
+ * units of one, or all rows see the same. */
 typedef struct att_fwd_mask {
     int *counts;              /* (list): tiles of keys to visit */
     att_fwd_mask_tile *tiles; /* (list, key_tiles): those, in rising order */
     att_fwd_mask_bits *bits;  /* (list, key_tiles, tile_m / 16, 32): of warps that see a part; else not written */
-    int batches, heads;
+    int batches, heads, row_blocks;
     int key_tiles; /* of seq_k keys */
 } att_fwd_mask;
 
 typedef struct att_fwd_mask_params {
-    att_fwd_params fwd; /* row_blocks: lists of a mask */
+    att_fwd_params fwd;
     att_fwd_mask mask;
     int tile_m, tile_n;  /* of the attention kernel */
     int top_rows, pack;  /* of att_fwd_sm90_params */

@@ -35,7 +35,7 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     w.rows = w.s.len_q << p->pack;
     if (FEATURES & FEATURE_MASK) {
         const int mask = (p->mask.batches > 1 ? batch * p->mask.heads : 0) + (p->mask.heads > 1 ? w.head : 0);
-        w.list = mask * p->fwd.row_blocks + row_block;
+        w.list = mask * p->mask.row_blocks + (p->mask.row_blocks > 1 ? row_block : 0);
         w.first = 0;
         w.last = p->mask.counts[w.list];
         return w;
