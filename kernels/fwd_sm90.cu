@@ -212,7 +212,7 @@ DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
     const consumer same = anew(c);
     const int warp = 4 * same.group + same.warp;
     v->kind = (int)(listed.kinds >> (2 * warp) & 3u);
-    v->seen[0] = v->seen[1] = 0;
+    v->seen[0] = v->seen[1] = !USE_CLEAR_TILES && v->kind == ATT_MASK_ALL ? ~0u : 0u;
     if (v->kind == ATT_MASK_PART) {
         const long long tile = (long long)known(c, LIST) * m->key_tiles + listed.tile;
         const uint2 bits = *(const uint2 *)(m->bits + (tile * (TILE_M / 16) + warp) * 32 + same.lane);
@@ -246,7 +246,7 @@ DEVICE bool sees_some_key(const consumer *c, int half) {
 
 DEVICE bool is_clear(const key_range *v) {
     if (FEATURES & FEATURE_MASK)
-        return v->kind == ATT_MASK_ALL;
+        return USE_CLEAR_TILES && v->kind == ATT_MASK_ALL;
     return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
 }
 
