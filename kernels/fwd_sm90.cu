@@ -56,10 +56,16 @@ typedef struct key_range {
     int first, now;           /* from the last to the first */
     int behind;               /* tiles after them that other warpgroups see */
     int clear_from, clear_to; /* tiles in between are seen whole by every row */
-    /* FEATURE_MASK: `first` and `now` count the tiles of a list; what this warp sees of the tile, and this thread's columns of it */
+    int tile;                 /* key_tile_at(now), of rows that do not walk straight */
+    /* Boolean masks: `first` and `now` count the tiles of a list; what this warp sees of the tile, and this thread's columns of it. */
     int kind;
     unsigned seen[2];
 } key_range;
+
+/* The tile of keys that the walk is at. */
+DEVICE int tile_now(const key_range *v) {
+    return HAS_ALIBI ? v->tile : v->now;
+}
 
 /* The same, from the number of the thread: addresses that a tile needs once are then not kept in registers throughout. */
 DEVICE consumer anew(const consumer *c) {
@@ -206,9 +212,9 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     }
 }
 
-/* What the rows of this warp see of a tile that the list has, under way (FEATURE_MASK). */
+/* What the rows of this warp see of a tile that the list has, under way (HAS_MASK). */
 DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
-    const att_fwd_mask *m = &c->p->mask;
+    const att_fwd_mask *m = lists_of(c->p);
     const consumer same = anew(c);
     const int warp = 4 * same.group + same.warp;
     v->kind = (int)(listed.kinds >> (2 * warp) & 3u);
@@ -223,7 +229,7 @@ DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
 
 /* The same of tile `now`. */
 DEVICE void look_up_next(const consumer *c, key_range *v) {
-    if (FEATURES & FEATURE_MASK)
+    if (HAS_MASK)
         look_up(c, v, listed_tile(c->p, known(c, LIST), v->now));
 }
 
@@ -245,9 +251,33 @@ DEVICE bool sees_some_key(const consumer *c, int half) {
 }
 
 DEVICE bool is_clear(const key_range *v) {
-    if (FEATURES & FEATURE_MASK)
+    if (HAS_MASK)
         return USE_CLEAR_TILES && v->kind == ATT_MASK_ALL;
-    return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
+    return USE_CLEAR_TILES && tile_now(v) >= v->clear_from && tile_now(v) < v->clear_to;
+}
+
+/* The walk is at step `now`. */
+DEVICE void find_tile(const consumer *c, key_range *v) {
+    if (HAS_ALIBI)
+        v->tile = key_tile_at(v->now, known(c, FIRST), known(c, LAST), known(c, TURNED));
+}
+
+/* What the features make of this tile of keys; needs no products. */
+DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
+    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, 0};
+    if (HAS_ALIBI) {
+        const consumer same = anew(c);
+        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT);
+        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift; /* of the warp's first row */
+        f.slope = __int_as_float(known(c, SLOPE));
+        f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
+        f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= diagonal + 15 ? -1 : 0;
+        f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
+    }
+#if FEATURES
+    f.cap = &((const att_fwd_sm90_feature_params *)c->p)->softcap;
+#endif
+    return f;
 }
 
 /* Masks on a tile of keys that needs them. */
@@ -256,25 +286,29 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
         adjust(c, s, v->now);
     if (is_clear(v))
         return;
-    if (FEATURES & FEATURE_MASK)
+    if (HAS_MASK)
         hide_columns(s, v->seen);
     else {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
-        hide_keys(c->p, &own, s, row_of(&same), v->now);
+        hide_keys(c->p, &own, s, row_of(&same), tile_now(v));
     }
 }
 
 /* The same of the first tile of keys, in two parts: this one while the scores are under way. */
 DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) {
-    if (CARRIES && !(FEATURES & FEATURE_MASK) && !is_clear(v)) {
+    if (CARRIES && !HAS_MASK && !is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
-        columns_seen(c->p, &own, seen, row_of(&same), v->now);
+        columns_seen(c->p, &own, seen, row_of(&same), tile_now(v));
     }
 }
 
 DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], const unsigned seen[2]) {
+    if (SHAPES_SCORES) {
+        const score_shape f = shape_of(c, v);
+        shape_scores(s, &f);
+    }
     if (!CARRIES) {
         see(c, v, s);
         return;
@@ -282,11 +316,11 @@ DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], c
     if (!IS_PLAIN)
         adjust(c, s, v->now);
     if (!is_clear(v))
-        hide_columns(s, FEATURES & FEATURE_MASK ? v->seen : seen);
+        hide_columns(s, HAS_MASK ? v->seen : seen);
 }
 
 DEVICE float factor_of(const consumer *c) {
-    return IS_PLAIN ? c->p->fwd.scale_log2 : 1.0f;
+    return IS_PLAIN && !SHAPES_SCORES ? c->p->fwd.scale_log2 : 1.0f;
 }
 
 /* Wait for the n-th record; false where it says that there are no more tiles. */
@@ -295,7 +329,7 @@ DEVICE bool take_tile(const consumer *c) {
     return known(c, TILE) >= 0;
 }
 
-/* The range of a list (FEATURE_MASK). */
+/* The range of a list (HAS_MASK). */
 DEVICE key_range list_range_of(const consumer *c) {
     att_fwd_mask_tile listed = {known(c, LIST_TILE), (unsigned)known(c, LIST_KINDS)};
     key_range v;
@@ -315,7 +349,7 @@ DEVICE key_range list_range_of(const consumer *c) {
 /* A warpgroup leaves out the tiles of keys that none of its own rows sees, but for one: products need a start. No more than
  * the rings hold beside the tile before: it still waits for that one's last V. */
 DEVICE key_range range_of(const consumer *c) {
-    if (FEATURES & FEATURE_MASK)
+    if (HAS_MASK)
         return list_range_of(c);
     const att_fwd_params *f = &c->p->fwd;
     const int pack = c->p->pack, row0 = known(c, ROW0) + 64 * c->group;
@@ -324,9 +358,10 @@ DEVICE key_range range_of(const consumer *c) {
     key_range v;
     v.first = known(c, FIRST);
     v.now = last - 1;
-    if (USE_TILE_SKIP)
+    if (USE_TILE_SKIP && !(HAS_ALIBI && known(c, TURNED) > 0))
         v.now = min(last, max(max(v.first + 1, last - STAGES + 1), (visible_hi(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N)) - 1;
     v.behind = last - 1 - v.now;
+    find_tile(c, &v);
     v.clear_from = (visible_lo(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N;
     v.clear_to = max(visible_hi(f, &own, row0 >> pack), 0) / TILE_N;
     return v;
@@ -367,7 +402,7 @@ DEVICE bool is_positive(float total) {
 
 /* A row half whose sum is not: past float32, not a number, or no weight, which is right where the row sees no key. */
 DEVICE bool is_lost(const consumer *c, float total, int half) {
-    if (FEATURES & FEATURE_MASK)
+    if (HAS_MASK)
         return total != 0.0f || sees_some_key(c, half);
     const sequence own = mask_of(c);
     const int i = (row_of(c) + 8 * half) >> c->p->pack;
@@ -556,6 +591,23 @@ DEVICE bool take_own_tile(consumer *c) {
     return false;
 }
 
+/* A further tile of keys of a row with features, while the tensor cores add the one before to O. */
+DEVICE void follow_shaped(const consumer *c, const key_range *v, float s[S_COUNT], float o[O_COUNT], const score_shape *f,
+                          softmax_state *m) {
+    float shrink[2], more[2];
+    bool raised;
+    if (WEIGHS_FREELY && is_clear(v) && !m->caution && weighs_at_once(f, s)) {
+        more[0] = weigh_products(s, 0, m->top[0], f);
+        more[1] = weigh_products(s, 1, m->top[1], f);
+        raised = raise_by_sums(s, m, more, shrink);
+    } else {
+        shape_scores(s, f);
+        see(c, v, s);
+        raised = weigh_shaped(s, f, m, more, shrink);
+    }
+    add_tile(o, m, raised, more, shrink);
+}
+
 DEVICE void consume(consumer *c) {
     float s[S_COUNT], o[O_COUNT];
     unsigned p[P_COUNT], q[K_STEPS][4];
@@ -586,11 +638,19 @@ DEVICE void consume(consumer *c) {
             }
             pass_turn(c);
             more = 1;
+            find_tile(c, &v);
+            score_shape f;
+            if (SHAPES_SCORES)
+                f = shape_of(c, &v); /* while the scores are under way */
             WGMMA_WAIT(USE_SCORES_AHEAD);
             wgmma_results(s, S_COUNT);
             release_k(c);
-            see(c, &v, s);
-            follow_softmax(s, o, factor_of(c), &m, FEATURES & FEATURE_MASK || is_clear(&v));
+            if (SHAPES_SCORES) {
+                follow_shaped(c, &v, s, o, &f, &m);
+            } else {
+                see(c, &v, s);
+                follow_softmax(s, o, factor_of(c), &m, HAS_MASK || is_clear(&v));
+            }
             round_weights(p, s);
             release_v(c);
         }
@@ -634,9 +694,15 @@ DEVICE void consume(consumer *c) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ att_fwd_sm90_params params) {
+#if FEATURES
+typedef att_fwd_sm90_feature_params kernel_params;
+#else
+typedef att_fwd_sm90_params kernel_params;
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ kernel_params params) {
     extern __shared__ char shared_memory[];
-    const att_fwd_sm90_params *p = &params;
+    const att_fwd_sm90_params *p = (const att_fwd_sm90_params *)&params;
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     if (USE_EARLY_LAUNCH)

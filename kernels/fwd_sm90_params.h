@@ -33,7 +33,21 @@ typedef struct att_fwd_sm90_params {
     int copy_rows; /* keys that one copy of K or V brings: TILE_N, or a page where that is less */
     unsigned *next_tile; /* counts the tiles that blocks asked for, 0 at the start; NULL: tile t goes to block t % gridDim.x */
     att_fwd_redo *redo;  /* tiles * (TILE_M / 16) */
-    att_fwd_mask mask;   /* FEATURE_MASK: what fwd_mask made of the boolean mask */
 } att_fwd_sm90_params;
+
+/* Softcap: a product becomes cap * tanh(scale * product / cap), in units of log2. Up to `reach` that is the product times a polynomial
+ * of its square, whose coefficients hold scale and cap; beyond, most * tanh by exp(-2|x|) = 2^(decay * |product|). */
+enum { ATT_SOFTCAP_DEGREE = 3 };
+typedef struct att_fwd_softcap {
+    float even[ATT_SOFTCAP_DEGREE + 1];
+    float reach, decay, most;
+} att_fwd_softcap;
+
+/* What rows with features take instead. */
+typedef struct att_fwd_sm90_feature_params {
+    att_fwd_sm90_params plain;
+    att_fwd_softcap softcap;
+    att_fwd_mask mask; /* what fwd_mask made of a boolean mask */
+} att_fwd_sm90_feature_params;
 
 #endif

@@ -68,11 +68,12 @@ enum {
     ROW_Q,        /* first row of the sequence in packed O */
     O_ROW = 10,   /* address of the tile's first row in O: two words */
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
-    /* FEATURE_MASK: the list of tiles of keys, and of its last tile number and kinds (att_fwd_mask_tile) */
-    LIST = 16,
-    LIST_TILE,
-    LIST_KINDS,
-    RECORD_WORDS = FEATURES & FEATURE_MASK ? 20 : 16
+    SLOPE = 14,   /* ALiBi: the head's slope, in units of log2 */
+    TURNED = 15,  /* ALiBi: tile_work.turned */
+    LIST = 16,    /* boolean masks: the list of tiles of keys, and number and kinds of its last tile (att_fwd_mask_tile) */
+    LIST_TILE = 17,
+    LIST_KINDS = 18,
+    RECORD_WORDS = HAS_MASK ? 20 : 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };
 

@@ -30,12 +30,12 @@ static bool is_same_for_rows(const att_fwd_params *f, const att_problem *p) {
     return p->bias.row == 0 && f->window_left < 0 && f->window_right < 0;
 }
 
-static int64_t lists_of(const att_fwd_mask *m) {
+static int64_t count_lists(const att_fwd_mask *m) {
     return (int64_t)m->batches * m->heads * m->row_blocks;
 }
 
-static att_fwd_mask mask_of(const att_cuda_tiling *t, const att_cuda_kernel *kernel,
-                            const att_problem *p) {
+static att_fwd_mask lists_of(const att_cuda_tiling *t, const att_cuda_kernel *kernel,
+                             const att_problem *p) {
     const int64_t units = t->hopper.pack ? p->heads_kv : p->heads_q;
     return (att_fwd_mask){
         .batches = differs_by_entry(p) ? (int)p->batch : 1,
@@ -46,14 +46,15 @@ static att_fwd_mask mask_of(const att_cuda_tiling *t, const att_cuda_kernel *ker
 }
 
 /* Counts, tiles and bits of the lists, one after the other behind what the workspace has; false where that is too much. */
-static bool place_lists(att_cuda_mask_plan *plan, size_t *workspace, const att_fwd_mask *m) {
+static bool place_lists(att_cuda_mask_plan *plan, size_t *workspace) {
+    const att_fwd_mask *m = &plan->lists;
     const int64_t lanes = plan->tile_m / ATT_MASK_WARP_ROWS * WARP;
     int64_t tiles, bits;
-    if (!att_mul(lists_of(m), m->key_tiles, &tiles) ||
+    if (!att_mul(count_lists(m), m->key_tiles, &tiles) ||
         !att_mul(tiles, lanes * (int64_t)sizeof(att_fwd_mask_bits), &bits) ||
         bits > INT64_MAX / 2)
         return false;
-    const int64_t counts = lists_of(m) * (int64_t)sizeof(int);
+    const int64_t counts = count_lists(m) * (int64_t)sizeof(int);
     plan->counts_at = *workspace;
     plan->tiles_at = plan->counts_at + (size_t)att_round_up(counts, WORKSPACE_UNIT);
     tiles *= (int64_t)sizeof(att_fwd_mask_tile);
@@ -68,13 +69,13 @@ att_status att_cuda_mask_cut(att_cuda_tiling *t, size_t *workspace, const att_co
     ATT_REQUIRE(reader, ATT_E_UNSUPPORTED, "flags", "%s needs a kernel that reads masks",
                 kernel->id);
     att_cuda_mask_plan *plan = &t->mask;
-    t->hopper.mask = mask_of(t, kernel, p);
+    plan->lists = lists_of(t, kernel, p);
     plan->tile_m = kernel->tile_m;
     plan->tile_n = kernel->tile_n;
-    ATT_REQUIRE(place_lists(plan, workspace, &t->hopper.mask), ATT_E_UNSUPPORTED, "bias",
+    ATT_REQUIRE(place_lists(plan, workspace), ATT_E_UNSUPPORTED, "bias",
                 "%s: the bits of the mask would need more than 2^62 bytes", kernel->id);
     plan->shape = (att_cuda_shape){
-        .grid = {(uint32_t)lists_of(&t->hopper.mask), ATT_MASK_CLUSTER, 1},
+        .grid = {(uint32_t)count_lists(&plan->lists), ATT_MASK_CLUSTER, 1},
         .threads = (uint32_t)(kernel->tile_m / ATT_MASK_WARP_ROWS * WARP),
         .shared = att_cuda_kernel_shared(reader),
         .cluster = ATT_MASK_CLUSTER,
@@ -83,11 +84,12 @@ att_status att_cuda_mask_cut(att_cuda_tiling *t, size_t *workspace, const att_co
     return att_cuda_function_load(&plan->function, ctx->gpu, reader, &ctx->source);
 }
 
-void att_cuda_mask_point(att_fwd_sm90_params *h, const att_cuda_tiling *t, void *workspace) {
+void att_cuda_mask_point(att_fwd_mask *lists, const att_cuda_mask_plan *plan, void *workspace) {
     char *at = workspace;
-    h->mask.counts = (int *)(void *)(at + t->mask.counts_at);
-    h->mask.tiles = (att_fwd_mask_tile *)(void *)(at + t->mask.tiles_at);
-    h->mask.bits = (att_fwd_mask_bits *)(void *)(at + t->mask.bits_at);
+    *lists = plan->lists;
+    lists->counts = (int *)(void *)(at + plan->counts_at);
+    lists->tiles = (att_fwd_mask_tile *)(void *)(at + plan->tiles_at);
+    lists->bits = (att_fwd_mask_bits *)(void *)(at + plan->bits_at);
 }
 
 /* Bytes of the mask that may be read at once. A stride that is never stepped along does not count. */
@@ -99,15 +101,15 @@ static int width_of(const att_fwd_params *f) {
     return s->col != 1 || steps % 4 ? 1 : steps % 16 ? 4 : 16;
 }
 
-att_status att_cuda_mask_launch(const att_cuda_tiling *t, const att_fwd_sm90_params *h,
-                                void *stream) {
-    const att_fwd_mask_params params = {.fwd = h->fwd,
+att_status att_cuda_mask_launch(const att_cuda_mask_plan *plan,
+                                const att_fwd_sm90_feature_params *h, void *stream) {
+    const att_fwd_mask_params params = {.fwd = h->plain.fwd,
                                         .mask = h->mask,
-                                        .tile_m = t->mask.tile_m,
-                                        .tile_n = t->mask.tile_n,
-                                        .top_rows = h->top_rows,
-                                        .pack = h->pack,
-                                        .width = width_of(&h->fwd),
-                                        .next_tile = h->next_tile};
-    return att_cuda_launch(t->mask.function, &t->mask.shape, &params, sizeof params, stream);
+                                        .tile_m = plan->tile_m,
+                                        .tile_n = plan->tile_n,
+                                        .top_rows = h->plain.top_rows,
+                                        .pack = h->plain.pack,
+                                        .width = width_of(&h->plain.fwd),
+                                        .next_tile = h->plain.next_tile};
+    return att_cuda_launch(plan->function, &plan->shape, &params, sizeof params, stream);
 }

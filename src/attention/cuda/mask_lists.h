@@ -13,11 +13,11 @@ const att_cuda_kernel *att_cuda_mask_reader(bool allow_unattested);
 att_status att_cuda_mask_cut(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
                              const att_cuda_kernel *kernel, const att_problem *p);
 
-/* Point h->mask into the workspace. */
-void att_cuda_mask_point(att_fwd_sm90_params *h, const att_cuda_tiling *t, void *workspace);
+/* The lists of a run, in its workspace. */
+void att_cuda_mask_point(att_fwd_mask *lists, const att_cuda_mask_plan *plan, void *workspace);
 
-/* Launch fwd_mask for `h`, which is complete; it sets *h->next_tile to 0, too. */
-att_status att_cuda_mask_launch(const att_cuda_tiling *t, const att_fwd_sm90_params *h,
-                                void *stream);
+/* Launch fwd_mask for `h`, which is complete; it sets *next_tile to 0, too. */
+att_status att_cuda_mask_launch(const att_cuda_mask_plan *plan,
+                                const att_fwd_sm90_feature_params *h, void *stream);
 
 #endif

@@ -12,6 +12,7 @@ typedef struct att_cuda_mask_plan {
     const att_cuda_function *function; /* NULL: no boolean mask */
     att_cuda_shape shape;
     int tile_m, tile_n;
+    att_fwd_mask lists; /* all but the pointers */
     size_t counts_at, tiles_at, bits_at;
 } att_cuda_mask_plan;
 
@@ -22,6 +23,8 @@ typedef struct att_cuda_tiling {
     att_fwd_params params;      /* all but the pointers */
     struct att_cublas *cublas;  /* the rung `unfused` alone, else NULL */
     att_fwd_sm90_params hopper; /* fwd_sm90 alone: all but `fwd` and the pointers */
+    att_fwd_softcap softcap;    /* its rows with softcap */
+    bool has_features;          /* its rows with any: they take att_fwd_sm90_feature_params */
     bool counts_tiles;          /* fwd_sm90: blocks draw their tiles from a counter */
     att_cuda_mask_plan mask;    /* fwd_sm90 with a boolean mask */
 } att_cuda_tiling;
