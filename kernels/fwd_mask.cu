@@ -15,7 +15,6 @@
 
 #define CHUNK      16 /* columns that a lane reads at once */
 #define HALF_TILE  64 /* columns that the four lanes of a row read together */
-#define ALL_SEEN   0xffffu
 #define FULL_WARP  0xffffffffu
 #define LIST_PARTS 4 /* warps' widths of a list that are compacted at once */
 
@@ -26,16 +25,13 @@ typedef struct mask_row {
     bool exists;
 } mask_row;
 
-/* What this lane reads of a tile of keys: of its two rows, of both halves of the tile, 16 bytes. */
-typedef struct mask_piece {
-    uint4 bytes[2][2];
-} mask_piece;
-
 typedef struct list_work {
     const att_fwd_mask_params *p;
     long long list;
     int warp, lane;
     mask_row rows[2];
+    int some_lo, some_hi; /* outside of these no row of the warp sees a key */
+    int all_lo, all_hi;   /* inside of these only the mask hides keys from rows that exist */
 } list_work;
 
 DEVICE mask_row mask_row_of(const att_fwd_mask_params *p, const sequence *s, int unit_head, int row) {
@@ -46,9 +42,18 @@ DEVICE mask_row mask_row_of(const att_fwd_mask_params *p, const sequence *s, int
     if (r.exists) {
         r.keys += s->batch * f->bias_stride.batch + head * f->bias_stride.head + i * f->bias_stride.row;
         r.lo = visible_lo(f, s, i);
-        r.hi = visible_hi(f, s, i);
+        r.hi = max(r.lo, visible_hi(f, s, i));
     }
     return r;
+}
+
+/* What the ranges of the warp's rows have in common. */
+DEVICE void join_ranges(list_work *w) {
+    const mask_row *a = &w->rows[0], *b = &w->rows[1];
+    w->some_lo = __reduce_min_sync(FULL_WARP, min(a->exists ? a->lo : 0x7fffffff, b->exists ? b->lo : 0x7fffffff));
+    w->some_hi = __reduce_max_sync(FULL_WARP, max(a->hi, b->hi));
+    w->all_lo = __reduce_max_sync(FULL_WARP, max(a->lo, b->lo));
+    w->all_hi = __reduce_min_sync(FULL_WARP, min(a->exists ? a->hi : 0x7fffffff, b->exists ? b->hi : 0x7fffffff));
 }
 
 /* Columns `key` and on, a byte each; 0 for those past the mask's last. */
@@ -63,7 +68,7 @@ DEVICE uint4 load_single_bytes(const att_fwd_mask_params *p, const unsigned char
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* 16 columns of a row; nothing is read where it sees none of them anyway. */
+/* 16 columns of a row. */
 DEVICE uint4 load_chunk(const att_fwd_mask_params *p, const mask_row *r, int key) {
     if (key >= r->hi || key + CHUNK <= r->lo)
         return make_uint4(0, 0, 0, 0);
@@ -76,87 +81,93 @@ DEVICE uint4 load_chunk(const att_fwd_mask_params *p, const mask_row *r, int key
     return make_uint4(__ldcs(words), __ldcs(words + 1), __ldcs(words + 2), __ldcs(words + 3));
 }
 
-DEVICE mask_piece load_piece(const list_work *w, int tile) {
-    const int key0 = tile * w->p->tile_n, column = w->lane % 4 * CHUNK;
-    mask_piece piece;
+/* The top bit of each byte that is not 0. */
+DEVICE unsigned nonzero_bytes(unsigned word) {
+    return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) & 0x80808080u;
+}
+
+/* Top bits of the bytes of a word that are columns before `end`, which may lie anywhere. */
+DEVICE unsigned bytes_before(int end) {
+    return end <= 0 ? 0u : end >= 4 ? 0x80808080u : 0x80808080u >> (8 * (4 - end));
+}
+
+/* What of 16 columns a row sees: column 4 k + b is bit 8 b + k, so that the columns of another lane fit in between. */
+DEVICE unsigned bits_of_chunk(const mask_row *r, uint4 bytes, int key, bool is_border) {
+    const unsigned words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
+    unsigned bits = 0;
 #pragma unroll
-    for (int side = 0; side < 2; side++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int at = column + side * HALF_TILE;
-            piece.bytes[half][side] =
-                at < w->p->tile_n ? load_chunk(w->p, &w->rows[half], key0 + at) : make_uint4(0, 0, 0, 0);
-        }
-    return piece;
+    for (int k = 0; k < 4; k++) {
+        unsigned seen = nonzero_bytes(words[k]);
+        if (is_border)
+            seen &= bytes_before(r->hi - key - 4 * k) & ~bytes_before(r->lo - key - 4 * k);
+        bits |= seen >> (7 - k);
+    }
+    return bits;
 }
 
-/* A bit for each of four bytes that is not 0. */
-DEVICE unsigned bits_of_word(unsigned word) {
-    const unsigned tops = (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) & 0x80808080u;
-    return tops * 0x00204081u >> 28;
-}
+#define ALL_SEEN 0x0f0f0f0fu /* of 16 columns */
 
-/* Bits of the first `count` of 16 columns. */
-DEVICE unsigned first_columns(int count) {
-    return (1u << min(max(count, 0), CHUNK)) - 1;
-}
-
-/* What of 16 columns a row sees. */
-DEVICE unsigned bits_of_chunk(const mask_row *r, uint4 bytes, int key) {
-    const unsigned bits = bits_of_word(bytes.x) | bits_of_word(bytes.y) << 4 | bits_of_word(bytes.z) << 8 | bits_of_word(bytes.w) << 12;
-    return bits & first_columns(r->hi - key) & ~first_columns(r->lo - key);
-}
-
-/* Of 32 columns, those of lane `quad` of the four that share a row: two of every 8. */
+/* Of 32 columns, 16 with bits_of_chunk() and 16 in between, those of lane `quad` of the four that share a row: two of every 8. */
 DEVICE unsigned own_columns(unsigned columns, int quad) {
-    const unsigned own = columns >> (2 * quad) & 0x03030303u;
-    return (own | own >> 6 | own >> 12 | own >> 18) & 0xffu;
+    const unsigned own = columns >> (16 * (quad & 1) + (quad >> 1));
+    return (own & 0x55u) | (own >> 7 & 0xaau);
 }
 
 /* Four lanes have 16 columns of a row each; each takes its own of all 64. */
 DEVICE unsigned share_columns(unsigned bits, int quad) {
     const unsigned beside = __shfl_xor_sync(FULL_WARP, bits, 1);
-    const unsigned near = quad & 1 ? beside | bits << 16 : bits | beside << 16;
+    const unsigned near = quad & 1 ? beside | bits << 4 : bits | beside << 4;
     const unsigned far = __shfl_xor_sync(FULL_WARP, near, 2);
     return quad & 2 ? own_columns(far, quad) | own_columns(near, quad) << 8 : own_columns(near, quad) | own_columns(far, quad) << 8;
 }
 
 /* What the warp sees of the tile, ATT_MASK_PART ...; bits of a part are kept. */
-DEVICE int classify(const list_work *w, const mask_piece *piece, int tile) {
+DEVICE int classify(const list_work *w, int tile) {
     const att_fwd_mask_params *p = w->p;
-    const int quad = w->lane % 4, key0 = tile * p->tile_n + quad * CHUNK;
-    att_fwd_mask_bits seen = {{0, 0}};
+    const int first = tile * p->tile_n, quad = w->lane % 4;
+    if (first >= w->some_hi || first + p->tile_n <= w->some_lo)
+        return ATT_MASK_NONE;
+    const bool is_border = first < w->all_lo || first + p->tile_n > w->all_hi;
+    uint4 bytes[2][2];
+    unsigned bits[2][2];
     bool any = false, all = true;
 #pragma unroll
-    for (int half = 0; half < 2; half++)
+    for (int side = 0; side < 2; side++)
 #pragma unroll
-        for (int side = 0; side < 2; side++) {
-            if (side * HALF_TILE >= p->tile_n)
-                continue;
-            const bool is_inside = quad * CHUNK + side * HALF_TILE < p->tile_n;
-            const unsigned bits = is_inside ? bits_of_chunk(&w->rows[half], piece->bytes[half][side], key0 + side * HALF_TILE) : 0;
-            any = any || bits != 0;
-            all = all && (bits == ALL_SEEN || !is_inside || !w->rows[half].exists);
-            seen.row[half] |= share_columns(bits, quad) << (16 * side);
+        for (int half = 0; half < 2; half++) {
+            const int column = quad * CHUNK + side * HALF_TILE;
+            bytes[half][side] = column < p->tile_n ? load_chunk(p, &w->rows[half], first + column) : make_uint4(0, 0, 0, 0);
+        }
+#pragma unroll
+    for (int side = 0; side < 2; side++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int column = quad * CHUNK + side * HALF_TILE;
+            bits[half][side] = bits_of_chunk(&w->rows[half], bytes[half][side], first + column, is_border);
+            any = any || bits[half][side] != 0;
+            all = all && (bits[half][side] == ALL_SEEN || column >= p->tile_n || !w->rows[half].exists);
         }
     if (!__any_sync(FULL_WARP, any))
         return ATT_MASK_NONE;
     if (__all_sync(FULL_WARP, all))
         return ATT_MASK_ALL;
+    unsigned seen[2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        seen[half] = share_columns(bits[half][0], quad);
+        if (p->tile_n > HALF_TILE)
+            seen[half] |= share_columns(bits[half][1], quad) << 16;
+    }
     const long long at = (w->list * p->mask.key_tiles + tile) * (p->tile_m / ATT_MASK_WARP_ROWS) + w->warp;
-    *(uint2 *)(p->mask.bits + at * 32 + w->lane) = make_uint2(seen.row[0], seen.row[1]);
+    *(uint2 *)(p->mask.bits + at * 32 + w->lane) = make_uint2(seen[0], seen[1]);
     return ATT_MASK_PART;
 }
 
 /* Tiles `begin` to `end`, no more than a span: the warps' kinds go to `kinds`, a row of ATT_MASK_WARPS_MOST per tile. */
 DEVICE void classify_span(const list_work *w, unsigned *kinds, int begin, int end) {
-    mask_piece next = load_piece(w, begin);
 #pragma unroll 1
     for (int tile = begin; tile < end; tile++) {
-        const mask_piece piece = next;
-        if (tile + 1 < end)
-            next = load_piece(w, tile + 1); /* under way */
-        const int kind = classify(w, &piece, tile);
+        const int kind = classify(w, tile);
         if (w->lane == 0)
             kinds[(tile - begin) * ATT_MASK_WARPS_MOST + w->warp] = (unsigned)kind;
     }
@@ -210,13 +221,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_con
     const att_fwd_mask_params *p = &params;
     const int list = (int)blockIdx.x, mask = list / p->mask.row_blocks, block = list - mask * p->mask.row_blocks;
     const int batch = mask / p->mask.heads, unit_head = mask - batch * p->mask.heads;
-    list_work w = {p, list, (int)threadIdx.x / 32, (int)threadIdx.x % 32, {}};
+    list_work w = {p, list, (int)threadIdx.x / 32, (int)threadIdx.x % 32, {}, 0, 0, 0, 0};
     allow_next_kernel();
     wait_for_previous_kernel();
     const sequence s = sequence_of(&p->fwd, batch);
     const int row = block * p->tile_m - p->top_rows + ATT_MASK_WARP_ROWS * w.warp + w.lane / 4;
     w.rows[0] = mask_row_of(p, &s, unit_head, row);
     w.rows[1] = mask_row_of(p, &s, unit_head, row + 8);
+    join_ranges(&w);
     const int begin = (int)((long long)p->mask.key_tiles * blockIdx.y / ATT_MASK_CLUSTER);
     const int end = (int)((long long)p->mask.key_tiles * (blockIdx.y + 1) / ATT_MASK_CLUSTER);
 #pragma unroll 1

@@ -227,6 +227,13 @@ DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
     }
 }
 
+/* The tile that the warpgroup begins with; of the list's last one the record knows. */
+DEVICE att_fwd_mask_tile first_listed(const consumer *c, const key_range *v) {
+    if (v->behind > 0)
+        return listed_tile(c->p, known(c, LIST), v->now);
+    return {known(c, LIST_TILE), (unsigned)known(c, LIST_KINDS)};
+}
+
 /* The same of tile `now`. */
 DEVICE void look_up_next(const consumer *c, key_range *v) {
     if (HAS_MASK)
@@ -296,8 +303,10 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
 }
 
 /* The same of the first tile of keys, in two parts: this one while the scores are under way. */
-DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) {
-    if (CARRIES && !HAS_MASK && !is_clear(v)) {
+DEVICE void look_ahead(const consumer *c, key_range *v, unsigned seen[2]) {
+    if (HAS_MASK) {
+        look_up(c, v, first_listed(c, v));
+    } else if (CARRIES && !is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
         columns_seen(c->p, &own, seen, row_of(&same), tile_now(v));
@@ -331,18 +340,15 @@ DEVICE bool take_tile(const consumer *c) {
 
 /* The range of a list (HAS_MASK). */
 DEVICE key_range list_range_of(const consumer *c) {
-    att_fwd_mask_tile listed = {known(c, LIST_TILE), (unsigned)known(c, LIST_KINDS)};
     key_range v;
     v.first = 0;
     v.now = known(c, LAST) - 1;
     v.behind = 0;
 #pragma unroll 1
-    while (USE_TILE_SKIP && v.behind < STAGES - 1 && v.now > 0 && is_unseen(c, listed)) {
+    while (USE_TILE_SKIP && v.behind < STAGES - 1 && v.now > 0 && is_unseen(c, first_listed(c, &v))) {
         v.behind++;
         v.now--;
-        listed = listed_tile(c->p, known(c, LIST), v.now);
     }
-    look_up(c, &v, listed);
     return v;
 }
 
@@ -543,7 +549,7 @@ DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS]
 
 /* The first tile of keys, alone: S, softmax, P. */
 DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
-    const key_range v = begin_scores(c, s, q);
+    key_range v = begin_scores(c, s, q);
     pass_turn(c);
     unsigned seen[2];
     look_ahead(c, &v, seen);

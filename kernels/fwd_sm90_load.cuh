@@ -239,7 +239,7 @@ DEVICE void ask_early(const producer *a) {
 /* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
  * too where that needs no room that waits for V. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, does_speak(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1, 0}, 0, 0, {0, 0}, {0, 0}};
+    producer a = {p, shared, does_speak(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1}, 0, 0, {0, 0}, {0, 0}};
     key_tile due = a.keys; /* of V; none yet */
     if (a.speaks) {
         tma_prefetch_map(&p->q);
