@@ -49,6 +49,7 @@ typedef struct consumer {
     int n;     /* the record: tiles taken before */
     ring k, v; /* the places to read next */
     unsigned base, q; /* where shared memory and this tile's Q lie, for wgmma */
+    ring b;    /* of the bias */
 } consumer;
 
 /* The tiles of keys that a warpgroup goes through. */
@@ -117,6 +118,18 @@ DEVICE void release_v(consumer *c) {
     c->v = ring_next(c->v, V_STAGES);
 }
 
+DEVICE void wait_bias(const consumer *c) {
+    if (HAS_BIAS)
+        mbarrier_wait(barrier_of(c->shared, BIAS_FULL + c->group * BIAS_STAGES + c->b.place), c->b.parity);
+}
+
+DEVICE void release_bias(consumer *c) {
+    if (HAS_BIAS) {
+        release(c, BIAS_EMPTY + c->group * BIAS_STAGES + c->b.place);
+        c->b = ring_next(c->b, BIAS_STAGES);
+    }
+}
+
 /* Tiles of keys that this warpgroup has no use for. */
 DEVICE void skip_v(consumer *c, int count) {
 #pragma unroll 1
@@ -144,6 +157,8 @@ DEVICE void skip_k(consumer *c, int count) {
         wait_turn(c);
         pass_turn(c);
         release_k(c);
+        wait_bias(c);
+        release_bias(c);
     }
 }
 
@@ -214,7 +229,7 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
 
 /* What the rows of this warp see of a tile that the list has, under way (HAS_MASK). */
 DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
-    const att_fwd_mask *m = lists_of(c->p);
+    const att_fwd_mask *m = &features_of(c->p)->mask;
     const consumer same = anew(c);
     const int warp = 4 * same.group + same.warp;
     v->kind = (int)(listed.kinds >> (2 * warp) & 3u);
@@ -271,7 +286,7 @@ DEVICE void find_tile(const consumer *c, key_range *v) {
 
 /* What the features make of this tile of keys; needs no products. */
 DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
-    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, 0};
+    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, 0, 0, 0};
     if (HAS_ALIBI) {
         const consumer same = anew(c);
         const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT);
@@ -281,9 +296,13 @@ DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
         f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= diagonal + 15 ? -1 : 0;
         f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
     }
-#if FEATURES
-    f.cap = &((const att_fwd_sm90_feature_params *)c->p)->softcap;
-#endif
+    if (HAS_SOFTCAP)
+        f.cap = &features_of(c->p)->softcap;
+    if (HAS_BIAS) {
+        const consumer same = anew(c);
+        const int r = features_of(c->p)->bias.rows > 1 ? 16 * same.warp + same.lane % 16 : 0;
+        bias_lane(&f.bias, &f.swizzle, bias_place(c->shared, same.group, c->b.place), r, same.lane / 16);
+    }
     return f;
 }
 
@@ -557,8 +576,10 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     wgmma_results(s, S_COUNT);
     release_k(c);
     release_q_early(c);
+    wait_bias(c);
     see_first(c, &v, s, seen);
     start_softmax(s, factor_of(c), m);
+    release_bias(c); /* whose last values the softmax has used */
     round_weights(p, s);
     skip_v(c, v.behind);
     return v;
@@ -598,19 +619,19 @@ DEVICE bool take_own_tile(consumer *c) {
 }
 
 /* A further tile of keys of a row with features, while the tensor cores add the one before to O. */
-DEVICE void follow_shaped(const consumer *c, const key_range *v, float s[S_COUNT], float o[O_COUNT], const score_shape *f,
+DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], float o[O_COUNT], const score_shape *f,
                           softmax_state *m) {
     float shrink[2], more[2];
     bool raised;
     if (WEIGHS_FREELY && is_clear(v) && !m->caution && weighs_at_once(f, s)) {
-        more[0] = weigh_products(s, 0, m->top[0], f);
-        more[1] = weigh_products(s, 1, m->top[1], f);
+        weigh_at_once(s, m->top, more, f);
         raised = raise_by_sums(s, m, more, shrink);
     } else {
         shape_scores(s, f);
         see(c, v, s);
         raised = weigh_shaped(s, f, m, more, shrink);
     }
+    release_bias(c);
     add_tile(o, m, raised, more, shrink);
 }
 
@@ -648,6 +669,7 @@ DEVICE void consume(consumer *c) {
             score_shape f;
             if (SHAPES_SCORES)
                 f = shape_of(c, &v); /* while the scores are under way */
+            wait_bias(c);
             WGMMA_WAIT(USE_SCORES_AHEAD);
             wgmma_results(s, S_COUNT);
             release_k(c);
@@ -689,8 +711,10 @@ DEVICE void consume(consumer *c) {
         wgmma_results(s, S_COUNT);
         release_k(c);
         release_q_early(c);
+        wait_bias(c);
         see_first(c, &v, s, seen);
         start_softmax(s, factor_of(c), &m);
+        release_bias(c);
         wait_o_place(c); /* has a branch: the compiler does not move the wait above it */
         wait_o(o);
         release_v(c);
@@ -739,7 +763,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         mbarrier_init(barrier_of(shared, STORED), 1);
         for (int n = 0; n < RECORDS; n++) {
             mbarrier_init(barrier_of(shared, TILE_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2);
+            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2 + (HAS_BIAS ? GROUPS : 0));
+        }
+        for (int n = 0; n < (HAS_BIAS ? GROUPS * BIAS_STAGES : 0); n++) {
+            mbarrier_init(barrier_of(shared, BIAS_FULL + n), 1);
+            mbarrier_init(barrier_of(shared, BIAS_EMPTY + n), 4);
         }
         mbarrier_init_done();
     }
@@ -751,10 +779,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
             produce(p, shared); /* nobody touches anything in memory before its first copy */
         else if (warp == 1)
             send(p, shared);
+        else if (HAS_BIAS && warp - 2 < GROUPS)
+            bring_bias(p, shared, warp - 2);
     } else {
         REGISTERS_TAKE(TAKE_REGISTERS);
         const int thread = (int)threadIdx.x % WARPGROUP;
-        consumer c = {p, shared, group - 1, uniform(thread / 32), thread % 32, 0, {0, 0}, {0, 0}, wgmma_address(shared), 0};
+        consumer c = {p, shared, group - 1, uniform(thread / 32), thread % 32, 0, {0, 0}, {0, 0}, wgmma_address(shared), 0, {0, 0}};
         if (c.lane == 0)
             *redo_note(&c) = -1;
         consume(&c);

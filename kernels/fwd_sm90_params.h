@@ -43,9 +43,17 @@ typedef struct att_fwd_softcap {
     float reach, decay, most;
 } att_fwd_softcap;
 
+/* An additive bias of Q's type. A size of 1: the same for all. */
+typedef struct att_fwd_bias {
+    att_tensor_map map; /* (key, row, head, batch entry); boxes of 32 or 64 keys and of 64 rows, or of 1 */
+    int rows, heads, batches;
+    int heads_first; /* the batch entries share it: they are taken together, head after head */
+} att_fwd_bias;
+
 /* What rows with features take instead. */
 typedef struct att_fwd_sm90_feature_params {
     att_fwd_sm90_params plain;
+    att_fwd_bias bias;
     att_fwd_softcap softcap;
     att_fwd_mask mask; /* what fwd_mask made of a boolean mask */
 } att_fwd_sm90_feature_params;

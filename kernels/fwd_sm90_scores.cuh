@@ -7,7 +7,7 @@
 #ifndef ATT_FWD_SM90_SCORES_CUH
 #define ATT_FWD_SM90_SCORES_CUH
 
-#include "kernels/fwd_sm90_params.h"
+#include "kernels/fwd_sm90_bias.cuh"
 #include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/math.cuh"
 
@@ -19,6 +19,7 @@ typedef struct score_shape {
     int side;    /* 1: all keys lie left of the diagonals of the warp's rows, or on them; -1: right of them; 0: both */
     bool climbs; /* the walk over the keys still comes closer to the diagonal: tops will rise */
     const att_fwd_softcap *cap;
+    unsigned bias, swizzle; /* bias_lane() */
 } score_shape;
 
 /* Column n of a half, from the thread's first. */
@@ -74,7 +75,7 @@ DEVICE void cap_scores(const att_fwd_softcap *cap, float s[S_COUNT]) {
 
 /* May products of a tile that is seen whole become weights at once? */
 DEVICE bool weighs_at_once(const score_shape *f, const float s[S_COUNT]) {
-    if (HAS_ALIBI && (f->side == 0 || f->climbs))
+    if (HAS_ALIBI && (HAS_BIAS || f->side == 0 || f->climbs))
         return false;
     return !HAS_SOFTCAP || cap_reaches(f->cap, s);
 }
@@ -98,16 +99,57 @@ DEVICE float weigh_products(float s[S_COUNT], int half, float top, const score_s
     return even + odd;
 }
 
+/* The same of both halves, with a bias. */
+DEVICE void weigh_biased(float s[S_COUNT], const float top[2], float more[2], const score_shape *f) {
+    float even[2] = {0.0f, 0.0f}, odd[2] = {0.0f, 0.0f};
+#pragma unroll
+    for (int k = 0; k < TILE_N / 16; k++) {
+        float b[8];
+        bias_16(b, f->bias, f->swizzle, k);
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const float add = fmaf(b[e], LOG2_E, -top[e / 2 % 2]);
+            s[8 * k + e] = exp2_fast(HAS_SOFTCAP ? capped(f->cap, s[8 * k + e], add) : fmaf(s[8 * k + e], f->factor, add));
+            if (e % 2)
+                odd[e / 2 % 2] += s[8 * k + e];
+            else
+                even[e / 2 % 2] += s[8 * k + e];
+        }
+    }
+    more[0] = even[0] + odd[0];
+    more[1] = even[1] + odd[1];
+}
+
+/* Products become weights against `top`; this lane's shares of their sums in `more`. */
+DEVICE void weigh_at_once(float s[S_COUNT], const float top[2], float more[2], const score_shape *f) {
+    if (HAS_BIAS) {
+        weigh_biased(s, top, more, f);
+        return;
+    }
+    more[0] = weigh_products(s, 0, top[0], f);
+    more[1] = weigh_products(s, 1, top[1], f);
+}
+
 /* Products become scores, wherever they lie. */
 DEVICE void shape_scores(float s[S_COUNT], const score_shape *f) {
     if (HAS_SOFTCAP)
         cap_scores(f->cap, s);
     const float factor = HAS_SOFTCAP ? 1.0f : f->factor;
+    if (HAS_BIAS) {
+#pragma unroll
+        for (int k = 0; k < TILE_N / 16; k++) {
+            float b[8];
+            bias_16(b, f->bias, f->swizzle, k);
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                s[8 * k + e] = fmaf(s[8 * k + e], factor, b[e] * LOG2_E);
+        }
+    }
     if (HAS_ALIBI) {
 #pragma unroll
         for (int n = 0; n < S_COUNT; n++) {
             const float away = f->away - 8.0f * (n / 2 % 2) + (float)COLUMN(n);
-            s[n] = fmaf(s[n], factor, -f->slope * fabsf(away));
+            s[n] = fmaf(s[n], HAS_BIAS ? 1.0f : factor, -f->slope * fabsf(away));
         }
     }
 }

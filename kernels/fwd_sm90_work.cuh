@@ -26,14 +26,14 @@ DEVICE int key_tile_at(int step, int first, int last, int turned) {
     return tile < first ? tile + last - first : tile;
 }
 
-/* What fwd_mask made of the boolean mask (HAS_MASK). */
-DEVICE const att_fwd_mask *lists_of(const att_fwd_sm90_params *p) {
-    return &((const att_fwd_sm90_feature_params *)p)->mask;
+/* Of rows with FEATURES. */
+DEVICE const att_fwd_sm90_feature_params *features_of(const att_fwd_sm90_params *p) {
+    return (const att_fwd_sm90_feature_params *)p;
 }
 
-/* What a list says of its j-th tile. */
+/* What the j-th tile of a list is (HAS_MASK). */
 DEVICE att_fwd_mask_tile listed_tile(const att_fwd_sm90_params *p, int list, int j) {
-    const att_fwd_mask *m = lists_of(p);
+    const att_fwd_mask *m = &features_of(p)->mask;
     const int2 word = *(const int2 *)(m->tiles + (long long)list * m->key_tiles + j);
     return {word.x, (unsigned)word.y};
 }
@@ -49,15 +49,19 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     const int a_section = (is_last ? p->last_blocks : before) * most, section = (tile - from) / a_section;
     const int in_section = tile - from - section * a_section, units = min(most, p->units - section * most);
     const int turn = in_section / units, unit = section * most + in_section - turn * units;
-    const int batch = (int)divide(unit, &p->by_heads);
+    int batch = (int)divide(unit, &p->by_heads);
     w.head = unit - batch * (int)p->by_heads.value;
+    if (HAS_BIAS && features_of(p)->bias.heads_first) {
+        w.head = unit / p->fwd.batch;
+        batch = unit - w.head * p->fwd.batch;
+    }
     w.s = sequence_of(&p->fwd, batch);
     const int block = turn + (is_last ? before : 0);
     const int row_block = USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block;
     w.row0 = row_block * TILE_M - (USE_CUT_FROM_END || HAS_MASK ? p->top_rows : 0);
     w.rows = w.s.len_q << p->pack;
     if (HAS_MASK) {
-        const att_fwd_mask *m = lists_of(p);
+        const att_fwd_mask *m = &features_of(p)->mask;
         const int mask = (m->batches > 1 ? batch * m->heads : 0) + (m->heads > 1 ? w.head : 0);
         w.list = mask * m->row_blocks + (m->row_blocks > 1 ? row_block : 0);
         w.first = w.turned = 0;

@@ -53,7 +53,7 @@ size_t backend_params_bytes(const backend_code *code, const char *kernel) {
         return sizeof(peer_cublas_params);
     if (hopper_tile(code, kernel, tile))
         return strstr(kernel, "_alibi_") || strstr(kernel, "_softcap_") ||
-                       strstr(kernel, "_mask_")
+                       strstr(kernel, "_bias_") || strstr(kernel, "_mask_")
                    ? sizeof(att_fwd_sm90_feature_params)
                    : sizeof(att_fwd_sm90_params);
     if (fake_is_merge(kernel))

@@ -4,9 +4,11 @@
 #include "attention/cuda/alignment.h"
 #include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/hopper.h"
+#include "attention/cuda/hopper_bias.h"
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/mask_lists.h"
 #include "attention/cuda/rungs.h"
+#include "attention/cuda/softcap.h"
 #include "base/checked.h"
 #include "base/dtype.h"
 
@@ -103,8 +105,13 @@ bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
         (k->role != ATT_ROLE_GENERAL && !shapes_scores(k, p, refusal)) ||
         !moves_vectors(p, refusal))
         return false;
-    const char *field;
-    const char *why = att_cuda_hopper_refusal(k, p, &field);
+    att_fwd_softcap cap;
+    ATT_CONDITION(!(k->features & ATT_FEATURE_SOFTCAP) || att_cuda_softcap_of(&cap, p),
+                  "softcap", "softcap=%g with scale=%g is out of its polynomial's range",
+                  (double)p->softcap, (double)p->scale);
+    const char *field, *why = att_cuda_hopper_bias_refusal(k, p);
+    ATT_CONDITION(!why, "bias", "%s", why);
+    why = att_cuda_hopper_refusal(k, p, &field);
     ATT_CONDITION(!why, field, "%s", why);
     ATT_CONDITION(k->role != ATT_ROLE_SMALL || !(p->features & ATT_PAGED), "features",
                   "reads no pages");

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "cuda/function.h"
+#include "attention/cuda/hopper_bias.h"
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/mask_lists.h"
 #include "attention/cuda/params.h"
@@ -71,7 +72,7 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
 /* log2 of the query heads that share a tile: all of a group, where one head's rows would not fill it. */
 static int pack_of(const att_cuda_kernel *kernel, const att_problem *p) {
     const int64_t group = p->heads_q / p->heads_kv;
-    if (kernel->features & ATT_FEATURE_ALIBI) /* a slope per tile */
+    if (kernel->features & (ATT_FEATURE_ALIBI | ATT_FEATURE_BIAS)) /* a tile is of one head */
         return 0;
     if (group > WARP_ROWS || (group & (group - 1)) != 0 || p->seq_q >= kernel->tile_m)
         return 0;
@@ -162,7 +163,8 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     h->top_rows = top_rows_of(t, kernel, p);
     t->has_features = kernel->features != 0;
     if (kernel->features & ATT_FEATURE_SOFTCAP)
-        t->softcap = att_cuda_softcap_of(p);
+        ATT_REQUIRE(att_cuda_softcap_of(&t->softcap, p), ATT_E_UNSUPPORTED, "softcap",
+                    "softcap=%g is out of range", (double)p->softcap);
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
@@ -237,8 +239,10 @@ att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context
     if (reads_mask(kernel))
         ATT_TRY(att_cuda_mask_cut(tiling, workspace, ctx, kernel, p));
     ATT_TRY(att_cuda_device_enter(ctx->gpu));
-    const att_status status =
-        encode_maps(&tiling->hopper, att_cuda_device_driver(ctx->gpu), p, kernel->id);
+    const att_cuda_driver *cu = att_cuda_device_driver(ctx->gpu);
+    att_status status = encode_maps(&tiling->hopper, cu, p, kernel->id);
+    if (status == ATT_OK && kernel->features & ATT_FEATURE_BIAS)
+        status = att_cuda_hopper_bias_encode(&tiling->bias, cu, kernel, p);
     att_cuda_device_leave(ctx->gpu);
     return status;
 }
@@ -272,6 +276,8 @@ static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_feature_params *
                          void *stream) {
     const att_cuda_function *f = t->function;
     ATT_TRY(point_maps(&h->plain, f));
+    if (h->bias.rows > 0)
+        ATT_TRY(att_cuda_hopper_bias_point(&h->bias, f->cu, h->plain.fwd.bias, f->name));
     if (t->mask.function)
         ATT_TRY(att_cuda_mask_launch(&t->mask, h, stream));
     else if (h->plain.next_tile)
@@ -282,7 +288,8 @@ static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_feature_params *
 att_status att_cuda_hopper_run(const att_plan *plan, const void *args, void *workspace,
                                void *stream) {
     const att_cuda_tiling *tiling = plan->state;
-    att_fwd_sm90_feature_params h = {.plain = tiling->hopper, .softcap = tiling->softcap};
+    att_fwd_sm90_feature_params h = {
+        .plain = tiling->hopper, .bias = tiling->bias, .softcap = tiling->softcap};
     att_cuda_tiling_point(&h.plain.fwd, tiling, args);
     if (tiling->shape.grid[0] == 0)
         return ATT_OK;

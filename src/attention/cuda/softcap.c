@@ -12,17 +12,17 @@ static const double even[ATT_SOFTCAP_DEGREE + 1] = {0.9999999405368067, -0.33331
                                                     0.1328450215915833, -0.048272262983604645};
 
 /* Of a product q.k: x = scale * product / softcap, the score softcap * tanh(x) * log2(e). */
-att_fwd_softcap att_cuda_softcap_of(const att_problem *p) {
+bool att_cuda_softcap_of(att_fwd_softcap *out, const att_problem *p) {
     const double cap = p->softcap, x = p->scale / cap;
-    att_fwd_softcap out = {.reach = (float)(reach / x),
-                           .decay = (float)(-2.0 * log2_e * x),
-                           .most = (float)(cap * log2_e)};
+    *out = (att_fwd_softcap){.reach = (float)(reach / x),
+                             .decay = (float)(-2.0 * log2_e * x),
+                             .most = (float)(cap * log2_e)};
     double power = p->scale * log2_e; /* score / product at 0 */
     for (int k = 0; k <= ATT_SOFTCAP_DEGREE; k++, power *= x * x) {
         const double coefficient = even[k] * power;
-        out.even[k] = (float)coefficient;
         if (!(fabs(coefficient) <= (double)FLT_MAX) || fabs(coefficient) < (double)FLT_MIN)
-            out.reach = -1.0f; /* no product */
+            return false;
+        out->even[k] = (float)coefficient;
     }
-    return out;
+    return true;
 }
