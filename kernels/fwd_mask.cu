@@ -5,7 +5,7 @@
  * THREADS  a warp for every 16 rows of the tile; a cluster of ATT_MASK_CLUSTER blocks for a list, which share its keys
  * SMEM     a word for every warp and tile of keys of a span
  * FLOW     the block starts while the kernel before it ends, and waits for it; fwd_sm90 may be placed while this one works
- * LIMITS   tile_m <= 256, tile_n <= 128; any strides, bytes one at a time where 4 or 16 do not fit
+ * LIMITS   tile_m <= 256, tile_n <= 128; any strides, bytes one at a time where keys are no neighbours
  * WHY      a mask is read once for all heads that share it, at the speed of memory; the loop over keys of the attention kernel then
  *          reads a bit per score, of partly seen tiles alone */
 #include "kernels/cluster.cuh"
@@ -31,7 +31,7 @@ typedef struct list_work {
     int warp, lane;
     mask_row rows[2];
     int some_lo, some_hi; /* outside of these no row of the warp sees a key */
-    int all_lo, all_hi;   /* inside of these only the mask hides keys from rows that exist */
+    int all_lo, all_hi;   /* inside of these only the mask hides keys; nowhere, where a row does not exist */
 } list_work;
 
 DEVICE mask_row mask_row_of(const att_fwd_mask_params *p, const sequence *s, int unit_head, int row) {
@@ -53,7 +53,7 @@ DEVICE void join_ranges(list_work *w) {
     w->some_lo = __reduce_min_sync(FULL_WARP, min(a->exists ? a->lo : 0x7fffffff, b->exists ? b->lo : 0x7fffffff));
     w->some_hi = __reduce_max_sync(FULL_WARP, max(a->hi, b->hi));
     w->all_lo = __reduce_max_sync(FULL_WARP, max(a->lo, b->lo));
-    w->all_hi = __reduce_min_sync(FULL_WARP, min(a->exists ? a->hi : 0x7fffffff, b->exists ? b->hi : 0x7fffffff));
+    w->all_hi = __reduce_min_sync(FULL_WARP, min(a->hi, b->hi));
 }
 
 /* Columns `key` and on, a byte each; 0 for those past the mask's last. */
@@ -68,17 +68,28 @@ DEVICE uint4 load_single_bytes(const att_fwd_mask_params *p, const unsigned char
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* 16 columns of a row. */
+/* 16 columns of a row, of which it may not see all. */
 DEVICE uint4 load_chunk(const att_fwd_mask_params *p, const mask_row *r, int key) {
     if (key >= r->hi || key + CHUNK <= r->lo)
         return make_uint4(0, 0, 0, 0);
-    const unsigned char *at = r->keys + key;
-    if (p->width == 1 || key + CHUNK > p->fwd.seq_k)
-        return load_single_bytes(p, r->keys, key);
-    if (p->width == 16)
+    if (p->width == 16 && key + CHUNK <= p->fwd.seq_k)
+        return __ldcs((const uint4 *)(r->keys + key));
+    return load_single_bytes(p, r->keys, key);
+}
+
+/* 16 neighbours, whose address is a multiple of 16 or not; of what lies around them, up to three bytes are read. */
+DEVICE uint4 load_neighbours(const unsigned char *at, int width) {
+    if (width == 16)
         return __ldcs((const uint4 *)at);
-    const unsigned *words = (const unsigned *)at;
-    return make_uint4(__ldcs(words), __ldcs(words + 1), __ldcs(words + 2), __ldcs(words + 3));
+    const unsigned *words = (const unsigned *)(at - (size_t)at % 4);
+    const int shift = 8 * (int)((size_t)at % 4);
+    unsigned x[5];
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+        x[n] = __ldcs(words + n);
+    x[4] = shift ? __ldcs(words + 4) : 0;
+    return make_uint4(__funnelshift_r(x[0], x[1], shift), __funnelshift_r(x[1], x[2], shift), __funnelshift_r(x[2], x[3], shift),
+                      __funnelshift_r(x[3], x[4], shift));
 }
 
 /* The top bit of each byte that is not 0. */
@@ -91,17 +102,17 @@ DEVICE unsigned bytes_before(int end) {
     return end <= 0 ? 0u : end >= 4 ? 0x80808080u : 0x80808080u >> (8 * (4 - end));
 }
 
-/* What of 16 columns a row sees: column 4 k + b is bit 8 b + k, so that the columns of another lane fit in between. */
-DEVICE unsigned bits_of_chunk(const mask_row *r, uint4 bytes, int key, bool is_border) {
-    const unsigned words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
+/* A bit for each of 16 columns: column 4 k + b is bit 8 b + k, so that the columns of another lane fit in between. */
+DEVICE unsigned bits_of_chunk(uint4 bytes) {
+    return nonzero_bytes(bytes.x) >> 7 | nonzero_bytes(bytes.y) >> 6 | nonzero_bytes(bytes.z) >> 5 | nonzero_bytes(bytes.w) >> 4;
+}
+
+/* Those of the columns before `end`, which may lie anywhere. */
+DEVICE unsigned columns_before(int end) {
     unsigned bits = 0;
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        unsigned seen = nonzero_bytes(words[k]);
-        if (is_border)
-            seen &= bytes_before(r->hi - key - 4 * k) & ~bytes_before(r->lo - key - 4 * k);
-        bits |= seen >> (7 - k);
-    }
+    for (int k = 0; k < 4; k++)
+        bits |= bytes_before(end - 4 * k) >> (7 - k);
     return bits;
 }
 
@@ -121,42 +132,81 @@ DEVICE unsigned share_columns(unsigned bits, int quad) {
     return quad & 2 ? own_columns(far, quad) | own_columns(near, quad) << 8 : own_columns(near, quad) | own_columns(far, quad) << 8;
 }
 
+/* What this lane reads of a tile of keys, as bits: of its two rows, of both halves of the tile. A lane whose columns lie behind the tile
+ * has read nothing. */
+typedef struct lane_bits {
+    unsigned of[2][2];
+    bool any, all;
+} lane_bits;
+
+/* A tile whose keys are hidden by the mask alone, from rows that exist. */
+DEVICE lane_bits read_inside(const list_work *w, int first) {
+    const int column = w->lane % 4 * CHUNK;
+    const bool has_second = column + HALF_TILE < w->p->tile_n;
+    uint4 bytes[2][2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const unsigned char *at = w->rows[half].keys + first + column;
+        bytes[half][0] = bytes[half][1] = make_uint4(0, 0, 0, 0);
+        if (column < w->p->tile_n)
+            bytes[half][0] = load_neighbours(at, w->p->width);
+        if (has_second)
+            bytes[half][1] = load_neighbours(at + HALF_TILE, w->p->width);
+    }
+    lane_bits lane;
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int side = 0; side < 2; side++)
+            lane.of[half][side] = bits_of_chunk(bytes[half][side]);
+    lane.any = (lane.of[0][0] | lane.of[0][1] | lane.of[1][0] | lane.of[1][1]) != 0;
+    lane.all = (column >= w->p->tile_n || (lane.of[0][0] & lane.of[1][0]) == ALL_SEEN) &&
+               (!has_second || (lane.of[0][1] & lane.of[1][1]) == ALL_SEEN);
+    return lane;
+}
+
+/* Any other tile. */
+DEVICE lane_bits read_border(const list_work *w, int first) {
+    lane_bits lane = {{{0, 0}, {0, 0}}, false, true};
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            const mask_row *r = &w->rows[half];
+            const int column = w->lane % 4 * CHUNK + side * HALF_TILE, key = first + column;
+            if (column < w->p->tile_n) {
+                const unsigned seen = columns_before(r->hi - key) & ~columns_before(r->lo - key);
+                lane.of[half][side] = bits_of_chunk(load_chunk(w->p, r, key)) & seen;
+                lane.any = lane.any || lane.of[half][side] != 0;
+                lane.all = lane.all && (lane.of[half][side] == ALL_SEEN || !r->exists);
+            }
+        }
+    return lane;
+}
+
+/* May the tile be read by read_inside()? With what lies around it, where it is not aligned. */
+DEVICE bool is_inside(const list_work *w, int first, int end) {
+    const int margin = w->p->width == 16 ? 0 : 4;
+    return w->p->width > 1 && first >= w->all_lo && end <= w->all_hi && first >= margin && end + margin <= w->p->fwd.seq_k;
+}
+
 /* What the warp sees of the tile, ATT_MASK_PART ...; bits of a part are kept. */
 DEVICE int classify(const list_work *w, int tile) {
     const att_fwd_mask_params *p = w->p;
-    const int first = tile * p->tile_n, quad = w->lane % 4;
-    if (first >= w->some_hi || first + p->tile_n <= w->some_lo)
+    const int first = tile * p->tile_n, end = first + p->tile_n, quad = w->lane % 4;
+    if (first >= w->some_hi || end <= w->some_lo)
         return ATT_MASK_NONE;
-    const bool is_border = first < w->all_lo || first + p->tile_n > w->all_hi;
-    uint4 bytes[2][2];
-    unsigned bits[2][2];
-    bool any = false, all = true;
-#pragma unroll
-    for (int side = 0; side < 2; side++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int column = quad * CHUNK + side * HALF_TILE;
-            bytes[half][side] = column < p->tile_n ? load_chunk(p, &w->rows[half], first + column) : make_uint4(0, 0, 0, 0);
-        }
-#pragma unroll
-    for (int side = 0; side < 2; side++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int column = quad * CHUNK + side * HALF_TILE;
-            bits[half][side] = bits_of_chunk(&w->rows[half], bytes[half][side], first + column, is_border);
-            any = any || bits[half][side] != 0;
-            all = all && (bits[half][side] == ALL_SEEN || column >= p->tile_n || !w->rows[half].exists);
-        }
-    if (!__any_sync(FULL_WARP, any))
+    const lane_bits lane = is_inside(w, first, end) ? read_inside(w, first) : read_border(w, first);
+    if (!__any_sync(FULL_WARP, lane.any))
         return ATT_MASK_NONE;
-    if (__all_sync(FULL_WARP, all))
+    if (__all_sync(FULL_WARP, lane.all))
         return ATT_MASK_ALL;
     unsigned seen[2];
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        seen[half] = share_columns(bits[half][0], quad);
+        seen[half] = share_columns(lane.of[half][0], quad);
         if (p->tile_n > HALF_TILE)
-            seen[half] |= share_columns(bits[half][1], quad) << 16;
+            seen[half] |= share_columns(lane.of[half][1], quad) << 16;
     }
     const long long at = (w->list * p->mask.key_tiles + tile) * (p->tile_m / ATT_MASK_WARP_ROWS) + w->warp;
     *(uint2 *)(p->mask.bits + at * 32 + w->lane) = make_uint2(seen[0], seen[1]);

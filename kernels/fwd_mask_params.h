@@ -43,7 +43,7 @@ typedef struct att_fwd_mask_params {
     att_fwd_mask mask;
     int tile_m, tile_n;  /* of the attention kernel */
     int top_rows, pack;  /* of att_fwd_sm90_params */
-    int width;           /* bytes that may be read at once: 16, 4, or 1, which is any strides */
+    int width;           /* bytes that may be read at once: 16, 4 where keys are neighbours at any address, else 1 */
     unsigned *next_tile; /* set to 0 for the attention kernel */
 } att_fwd_mask_params;
 

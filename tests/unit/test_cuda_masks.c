@@ -17,7 +17,7 @@ const att_embedded_text att_embedded_texts[] = {
     {"kernels/fwd_mask.cu", source, sizeof source - 1},
     {0, 0, 0}};
 
-enum { ROWS = 192, KEYS = 80, WARPS = ROWS / 16 };
+enum { ROWS = 128, KEYS = 128, WARPS = ROWS / 16 };
 
 static fake_cuda *fake;
 static att_fwd_mask_params reader; /* of the last launch of mask_sm90 */
@@ -42,7 +42,7 @@ static void record(const char *kernel, const CUlaunchConfig *config, const void 
 }
 
 static const att_kernel_row *row_of_masks(void) {
-    return gpu_row_named("fwd_sm90_bf16_d128_mask_m192n80s3");
+    return gpu_row_named("fwd_sm90_bf16_d128_mask_m128n128s2");
 }
 
 /* B = 3, H = 8, 500 rows and 1000 keys; a mask of its own for every row of every head. */
@@ -81,15 +81,15 @@ static void assert_lists(const att_problem *p, int batches, int heads, int row_b
 static void test_lists__what_is_shared__is_read_once(void **state) {
     (void)state;
     att_problem p = masked();
-    assert_lists(&p, 3, 8, 3);
+    assert_lists(&p, 3, 8, 4);
     p.bias.head = 0;
-    assert_lists(&p, 3, 1, 3);
+    assert_lists(&p, 3, 1, 4);
     p.bias.batch = 0;
-    assert_lists(&p, 1, 1, 3);
+    assert_lists(&p, 1, 1, 4);
     p.bias.row = 0; /* every row sees the same keys */
     assert_lists(&p, 1, 1, 1);
     p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
-    assert_lists(&p, 1, 1, 3);
+    assert_lists(&p, 1, 1, 4);
     p.causal = ATT_CAUSAL_NONE;
     p.features |= ATT_LENS_K; /* entries differ by their lengths */
     assert_lists(&p, 3, 1, 1);
@@ -99,7 +99,7 @@ static void test_lists__heads_of_a_group_in_a_tile__a_list_a_group(void **state)
     (void)state;
     att_problem p = masked();
     p.seq_q = 100;
-    assert_lists(&p, 3, 2, 3); /* 4 heads of 100 rows */
+    assert_lists(&p, 3, 2, 4); /* 4 heads of 100 rows */
     assert_int_equal(plan_of(&p).tiling.hopper.pack, 2);
 }
 
@@ -108,7 +108,7 @@ static void test_workspace__lists_behind_the_rest__apart_and_aligned(void **stat
     const att_problem p = masked();
     const gpu_plan plan = plan_of(&p);
     const att_cuda_mask_plan *m = &plan.tiling.mask;
-    const size_t lists = 3 * 8 * 3, key_tiles = (1000 + KEYS - 1) / KEYS;
+    const size_t lists = 3 * 8 * 4, key_tiles = (1000 + KEYS - 1) / KEYS;
     assert_int_equal(m->lists.key_tiles, key_tiles);
     assert_true(m->counts_at >= 256 + (size_t)plan.tiling.hopper.tiles * WARPS * 8);
     assert_true(m->tiles_at >= m->counts_at + lists * sizeof(int));
@@ -125,14 +125,14 @@ static void test_run__two_launches__that_agree(void **state) {
     char *workspace = (char *)0x10000000;
     run(&plan, workspace, (void *)0x20000000);
     assert_string_equal(order, "ma"); /* no third one sets the counter to 0 */
-    assert_int_equal(reader_grid[0], 3 * 8 * 3);
+    assert_int_equal(reader_grid[0], 3 * 8 * 4);
     assert_int_equal(reader_grid[1], ATT_MASK_CLUSTER);
     assert_int_equal(plan.tiling.mask.shape.cluster, ATT_MASK_CLUSTER);
     assert_true(plan.tiling.mask.shape.overlap);
     assert_int_equal(reader_threads, 2 * ROWS);
     assert_int_equal(reader.tile_m, ROWS);
     assert_int_equal(reader.tile_n, KEYS);
-    assert_int_equal(reader.top_rows, 3 * ROWS - 500);
+    assert_int_equal(reader.top_rows, 4 * ROWS - 500);
     assert_int_equal(reader.top_rows, attention.plain.top_rows);
     assert_int_equal(reader.pack, attention.plain.pack);
     assert_ptr_equal(reader.fwd.bias, (void *)0x20000000);
@@ -150,10 +150,9 @@ static void test_run__width__by_address_and_strides(void **state) {
         int width;
     } cases[] = {
         {0x2000, {8000000, 1000000, 2000, 1}, 16}, {0x2004, {8000000, 1000000, 2000, 1}, 4},
-        {0x2001, {8000000, 1000000, 2000, 1}, 1},  {0x2000, {8000000, 1000000, 1004, 1}, 4},
-        {0x2000, {8000000, 1000000, 1001, 1}, 1},  {0x2000, {8000000, 1000000, 2000, 2}, 1},
-        {0x2000, {8000001, 1000000, 2000, 1}, 1},  {0x2000, {8000000, 0, 0, 1}, 16},
-        {0x2000, {8000000, 0, 0, 0}, 1},
+        {0x2001, {8000000, 1000000, 2000, 1}, 4},  {0x2000, {8000000, 1000000, 1004, 1}, 4},
+        {0x2000, {8000001, 1000000, 2000, 1}, 4},  {0x2000, {8000000, 1000000, 2000, 2}, 1},
+        {0x2000, {8000000, 0, 0, 1}, 16},          {0x2000, {8000000, 0, 0, 0}, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         att_problem p = masked();

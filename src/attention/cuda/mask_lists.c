@@ -98,7 +98,7 @@ static int width_of(const att_fwd_params *f) {
     const uint64_t steps =
         (uint64_t)(uintptr_t)f->bias | (f->batch > 1 ? (uint64_t)s->batch : 0) |
         (f->heads_q > 1 ? (uint64_t)s->head : 0) | (f->seq_q > 1 ? (uint64_t)s->row : 0);
-    return s->col != 1 || steps % 4 ? 1 : steps % 16 ? 4 : 16;
+    return s->col != 1 ? 1 : steps % 16 ? 4 : 16;
 }
 
 att_status att_cuda_mask_launch(const att_cuda_mask_plan *plan,
