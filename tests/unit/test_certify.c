@@ -154,7 +154,8 @@ static void test_certify__every_role__gives_a_statement_that_holds(void **state)
     } roles[] = {{ATT_ROLE_PLAIN, "b1h2s40d32,fp16"},
                  {ATT_ROLE_GENERAL, "b1h2s40d64,fp16"}, /* it would not be chosen */
                  {ATT_ROLE_DECODE, "b1h4hkv2s1sk600d64,fp16"},
-                 {ATT_ROLE_COMBINE, "b1h4hkv2s1sk600d60,fp16"}};
+                 {ATT_ROLE_COMBINE, "b1h4hkv2s1sk600d60,fp16"},
+                 {ATT_ROLE_MASK, "b1h2s200d64,fp16,bias=bool"}};
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         const char *id = first_of_role(roles[i].role);
         expect_certified(id, roles[i].timed);
@@ -237,7 +238,7 @@ static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
         fail_msg("%s", why.text);
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (!lab_certify_wants(gpu, i, NULL) || row->cuda->role == ATT_ROLE_COMBINE)
+        if (!lab_certify_wants(gpu, i, NULL) || lab_row_helps(row))
             continue;
         if (count_served(&rows, row->id, true) + count_served(&gpu_suite, row->id, false) < 4)
             fail_msg("%s would be verified on fewer than four problems", row->id);
