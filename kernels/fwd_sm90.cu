@@ -10,8 +10,8 @@
  *          copy                                            O out
  * NUMERICS float32 S, top, sum, O; weights, against a top that need not be the maximum, rounded to DTYPE before PV; rows that are
  *          not finite are redone in float64
- * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; ROLE GENERAL adds softcap, ALiBi, bias and
- *          scale <= 0
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; FEATURES adds one change of the scores at full
+ *          speed, ROLE GENERAL all of them and scale <= 0
  * WHY      docs/hopper.md: what each step brings, what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
@@ -623,13 +623,14 @@ DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], flo
                           softmax_state *m) {
     float shrink[2], more[2];
     bool raised;
-    if (WEIGHS_FREELY && is_clear(v) && !m->caution && weighs_at_once(f, s)) {
+    const bool freely = WEIGHS_FREELY && is_clear(v) && !m->caution && !(HAS_ALIBI && f->climbs);
+    if (freely && weighs_at_once(f, s)) {
         weigh_at_once(s, m->top, more, f);
         raised = raise_by_sums(s, m, more, shrink);
     } else {
         shape_scores(s, f);
         see(c, v, s);
-        raised = weigh_shaped(s, f, m, more, shrink);
+        raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_shaped(s, f, m, more, shrink);
     }
     release_bias(c);
     add_tile(o, m, raised, more, shrink);

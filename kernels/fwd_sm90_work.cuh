@@ -49,12 +49,8 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     const int a_section = (is_last ? p->last_blocks : before) * most, section = (tile - from) / a_section;
     const int in_section = tile - from - section * a_section, units = min(most, p->units - section * most);
     const int turn = in_section / units, unit = section * most + in_section - turn * units;
-    int batch = (int)divide(unit, &p->by_heads);
+    const int batch = (int)divide(unit, &p->by_heads);
     w.head = unit - batch * (int)p->by_heads.value;
-    if (HAS_BIAS && features_of(p)->bias.heads_first) {
-        w.head = unit / p->fwd.batch;
-        batch = unit - w.head * p->fwd.batch;
-    }
     w.s = sequence_of(&p->fwd, batch);
     const int block = turn + (is_last ? before : 0);
     const int row_block = USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block;

@@ -154,8 +154,7 @@ static void test_certify__every_role__gives_a_statement_that_holds(void **state)
     } roles[] = {{ATT_ROLE_PLAIN, "b1h2s40d32,fp16"},
                  {ATT_ROLE_GENERAL, "b1h2s40d64,fp16"}, /* it would not be chosen */
                  {ATT_ROLE_DECODE, "b1h4hkv2s1sk600d64,fp16"},
-                 {ATT_ROLE_COMBINE, "b1h4hkv2s1sk600d60,fp16"},
-                 {ATT_ROLE_MASK, "b1h2s200d64,fp16,bias=bool"}};
+                 {ATT_ROLE_COMBINE, "b1h4hkv2s1sk600d60,fp16"}};
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         const char *id = first_of_role(roles[i].role);
         expect_certified(id, roles[i].timed);
@@ -248,6 +247,29 @@ static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
     lab_suite_free(&rows);
     lab_suite_free(&gpu_suite);
     lab_suite_free(&timed);
+}
+
+/* A kernel that reads masks is never planned by itself: problems of the rows that it reads for stand for it. */
+static void test_chooser__reader_of_masks__by_the_rows_that_it_reads_for(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        bool is_for;
+    } cases[] = {{"b1h2s200d64,fp16,bias=bool", true},
+                 {"b1h2s200d192,fp16,bias=bool", false}, /* no row for it: the general one */
+                 {"b1h2s200d64,fp16,bias=f32", false},
+                 {"b1h2s200d64,fp16", false}};
+    lab_chooser chooser = {.row = att_registry_row(row_of(first_of_role(ATT_ROLE_MASK)))};
+    assert_true(lab_chooser_set_gpu(&chooser, "NVIDIA H200", 90, 132));
+    assert_true(lab_row_helps(chooser.row));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        lab_spec spec;
+        lab_message why;
+        if (!lab_spec_parse(&spec, cases[i].line, &why))
+            fail_msg("%s", why.text);
+        assert_int_equal(lab_chooser_chosen(&chooser, &spec), cases[i].is_for);
+        assert_int_equal(lab_chooser_serves(&chooser, &spec), cases[i].is_for);
+    }
 }
 
 static json_t *error_of(double plain, double largest, double bar) {
@@ -872,6 +894,7 @@ int main(void) {
         cmocka_unit_test(test_certify__no_problem_for_it__is_impossible),
         cmocka_unit_test(test_wants__production_kernels_of_the_device__by_pattern),
         cmocka_unit_test(test_suites__every_kernel__has_problems_of_its_own),
+        cmocka_unit_test(test_chooser__reader_of_masks__by_the_rows_that_it_reads_for),
         cmocka_unit_test(test_standing__a_sound_statement__is_current),
         cmocka_unit_test(test_standing__other_sources__are_stale),
         cmocka_unit_test(test_standing__other_suites__are_partial),

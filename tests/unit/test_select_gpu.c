@@ -276,6 +276,11 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
             p.features |= ATT_ALIBI;
         if (row->cuda->features & ATT_FEATURE_SOFTCAP)
             p.softcap = 30.0f;
+        if (row->cuda->features & ATT_FEATURE_BIAS) {
+            p.features |= ATT_BIAS;
+            p.bias_dtype = p.dtype;
+            p.bias = (att_strides){0, 0, 64, 1};
+        }
         if (row->cuda->features & ATT_FEATURE_MASK) {
             p.features |= ATT_BIAS;
             p.bias_dtype = ATT_BOOL8;
@@ -418,9 +423,23 @@ static void test_hopper__features_compiled_in__exactly_these(void **state) {
     refused_by(&limits, &p, alibi->id, "softcap", "has no softcap");
     refused_by(&limits, &p, softcap->id, "features", "has no ALiBi");
     assert_string_equal(find(&limits, &p)->id, "fwd_sm90_bf16_d128_general_m128n64s2");
+    const char *bias = "fwd_sm90_bf16_d128_bias_m128n96s2";
     p = good;
     p.features = ATT_BIAS;
+    p.bias_dtype = ATT_BF16;
+    p.bias = (att_strides){0, 3000 * 3000, 3000, 1};
+    assert_string_equal(find(&limits, &p)->id, bias);
+    p.bias.row = 0; /* the same for all rows */
+    assert_string_equal(find(&limits, &p)->id, bias);
+    p.bias.row = 3001;
+    refused_by(&limits, &p, bias, "bias", "16 bytes");
+    p.bias = (att_strides){0, 0, 3000 * 8, 8};
+    refused_by(&limits, &p, bias, "bias", "side by side");
+    p.bias = (att_strides){0, 0, 3000, 1};
+    p.bias_dtype = ATT_F32;
+    refused_by(&limits, &p, bias, "bias", "type of Q");
     p.bias_dtype = ATT_BOOL8;
+    refused_by(&limits, &p, bias, "features", "is for problems with bias");
     refused_by(&limits, &p, alibi->id, "features", "ALiBi");
     refused_by(&limits, &p, "fwd_sm90_bf16_d128_m192n80s3", "features", "boolean mask");
     assert_string_equal(find(&limits, &p)->id, "fwd_sm90_bf16_d128_mask_m128n128s2");

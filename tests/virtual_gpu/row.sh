@@ -35,6 +35,7 @@ role=$(flag ROLE)
 case $(flag FEATURES) in
 1) role=ALIBI ;;
 2) role=SOFTCAP ;;
+4) role=BIAS ;;
 8) role=MASK ;;
 esac
 kernels=(--kernel "$row")
@@ -55,7 +56,7 @@ COMBINE,*)
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
-ALIBI,* | SOFTCAP,* | MASK,*) kinds=$role ;;
+ALIBI,* | SOFTCAP,* | BIAS,* | MASK,*) kinds=$role ;;
 *) kinds="any $role" ;;
 esac
 

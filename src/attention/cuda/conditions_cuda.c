@@ -107,7 +107,7 @@ bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
         return false;
     att_fwd_softcap cap;
     ATT_CONDITION(!(k->features & ATT_FEATURE_SOFTCAP) || att_cuda_softcap_of(&cap, p),
-                  "softcap", "softcap=%g with scale=%g is out of its polynomial's range",
+                  "softcap", "softcap=%g with scale=%g is out of its polynomials' range",
                   (double)p->softcap, (double)p->scale);
     const char *field, *why = att_cuda_hopper_bias_refusal(k, p);
     ATT_CONDITION(!why, "bias", "%s", why);
