@@ -79,7 +79,10 @@ enum {
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
     SLOPE = 14,   /* ALiBi: the head's slope, in units of log2 */
     TURNED = 15,  /* ALiBi: tile_work.turned */
-    RECORD_WORDS = 16
+    LIST = 16,    /* boolean masks: the list of tiles of keys, and number and kinds of its last tile (att_fwd_mask_tile) */
+    LIST_TILE = 17,
+    LIST_KINDS = 18,
+    RECORD_WORDS = HAS_MASK ? 20 : 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };
 
