@@ -88,6 +88,8 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
         write_pair(to + 4 * BATCH, w->s.batch, (int)w->s.row_q);
         write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
         write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+        if (!IS_PLAIN)
+            write_pair(to + 4 * FIRST_K, w->s.first_k, 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     }
     __syncwarp();

@@ -68,6 +68,7 @@ enum {
     ROW_Q,        /* first row of the sequence in packed O */
     O_ROW = 10,   /* address of the tile's first row in O: two words */
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
+    FIRST_K = 14, /* the first key in use: what keys are counted from */
     RECORD_WORDS = 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };
