@@ -14,8 +14,7 @@ VF_INLINE vf panel_multiply(vf left, vf right, vf sum) {
 }
 
 /* The weights replace the scores. */
-static inline const float *panel_weights(const tile *t, const strip *st, int64_t r,
-                                         int64_t j) {
+static inline const float *panel_weights(const tile *t, const strip *st, int64_t r, int64_t j) {
     return t->s[st->slot] + r * TILE_KEYS + j;
 }
 static size_t tile_p_bytes(const att_problem *p) {

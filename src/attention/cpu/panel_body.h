@@ -123,8 +123,7 @@ static void scores_panel(const tile *t, const strip *st, int64_t from) {
 }
 
 static void sums_panel(const tile *t, const strip *st, int64_t x) {
-    const float *panel =
-        (const float *)t->v + x * KEY_WORDS + st->from / WORD_ELEMENTS * PANEL;
+    const float *panel = (const float *)t->v + x * KEY_WORDS + st->from / WORD_ELEMENTS * PANEL;
     for (int64_t r = 0; r < st->rows; r += MR) {
         const float *weights = panel_weights(t, st, r, st->from);
         float *o = t->o + (st->row0 + r) * t->o_stride + x;
