@@ -89,6 +89,14 @@ static inline bool vf_any_above(vf a, float x) {
     return vf_reduce_max(a) > x;
 }
 
+/* True where every lane is x or less, and none is NaN. */
+static inline bool vf_all_at_most(vf a, float x) {
+    bool all = true;
+    for (int i = 0; i < VF_W; i++)
+        all = all && a.lane[i] <= x;
+    return all;
+}
+
 /* out[i] = sum of the lanes of a[i]. */
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
     for (int i = 0; i < 4; i++)

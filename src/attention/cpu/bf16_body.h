@@ -13,6 +13,8 @@
 enum { WORD_ELEMENTS = 2, PANEL_STRIPS = 16 };
 #include "attention/cpu/panel_body.h"
 
+#include "attention/cpu/known_top_body.h"
+
 enum { ELEMENT_BYTES = 2, VECTOR_ELEMENTS = 2 * VF_W };
 
 VF_INLINE vf panel_multiply(vf left, vf right, vf sum) {
@@ -86,19 +88,42 @@ static inline void store_weight_pairs(void *row, int64_t x, vf p0, vf p1) {
     vf_store_pairs((char *)row + x * ELEMENT_BYTES, p0, p1);
 }
 
+/* Weigh a row by the maximum it has; false where the maximum must be raised first, or the offset is too
+ * large. */
+VF_INLINE bool weigh_by_known_top(const tile *t, row_state *row, const float *s, int64_t from,
+                                  int64_t to, void *row_to) {
+    const float offset = -row->base * t->factor;
+    if (row->top == -INFINITY || !(fabsf(offset) < OFFSET_MOST))
+        return false;
+    const vf f = vf_set1(t->factor), o = vf_set1(offset);
+    vf sum0 = vf_set1(0.0f), sum1 = vf_set1(0.0f);
+    for (int64_t x = from; x < to; x += 2 * VF_W) {
+        const vf p0 = vf_exp2(vf_fma(vf_load(s + x), f, o), BF16_DEGREE);
+        const vf p1 = vf_exp2(vf_fma(vf_load(s + x + VF_W), f, o), BF16_DEGREE);
+        sum0 = vf_add(sum0, p0);
+        sum1 = vf_add(sum1, p1);
+        store_weight_pairs(row_to, x, p0, p1);
+    }
+    const vf sum = vf_add(sum0, sum1);
+    if (!vf_all_at_most(sum, LANE_SUM_MOST))
+        return false;
+    vf_store(row->sum, vf_add(vf_load(row->sum), sum));
+    return true;
+}
+
 VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_t r,
                           int64_t from, int64_t to, product *between, int64_t steps) {
     const float *s = t->s[st->slot] + r * TILE_KEYS;
     void *row_to = t->p[st->slot] + r * TILE_KEYS * ELEMENT_BYTES;
+    const bool fine = weights_are_fine(t->job->p);
     product_steps(between, steps);
+    if (!fine && __builtin_expect(weigh_by_known_top(t, row, s, from, to, row_to), 1))
+        return;
     keep_max(row, s, from, to, t->factor, t->o + (st->row0 + r) * t->o_stride, t->o_stride);
-    /* Where only O is asked for, and no finer than the inputs, exp2 need be no better than the
-     * weights are stored. */
-    const att_problem *p = t->job->p;
-    if ((p->features & ATT_LSE) || p->dtype_o == ATT_F32)
+    if (fine)
         weigh_row(row, s, from, to, t->factor, 5, store_weight_pairs, row_to);
     else
-        weigh_row(row, s, from, to, t->factor, 3, store_weight_pairs, row_to);
+        weigh_row(row, s, from, to, t->factor, BF16_DEGREE, store_weight_pairs, row_to);
 }
 
 #endif
