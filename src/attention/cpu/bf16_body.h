@@ -9,8 +9,9 @@
 
 #include "cpu/bf16_pairs.h"
 
-/* Twice as many strips as by FMA: products take half as long, packing does not. */
-enum { WORD_ELEMENTS = 2, PANEL_STRIPS = 16 };
+/* Twice the strips and keys of the FMA kernels: products take half as long, packing and what comes with each block do
+ * not, and a panel of V is as large. */
+enum { WORD_ELEMENTS = 2, PANEL_STRIPS = 16, TILE_KEYS = 256 };
 #include "attention/cpu/panel_body.h"
 
 #include "attention/cpu/known_top_body.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { WORD_ELEMENTS = 1, PANEL_STRIPS = 8 };
+enum { WORD_ELEMENTS = 1, PANEL_STRIPS = 8, TILE_KEYS = 128 };
 #include "attention/cpu/panel_body.h"
 
 VF_INLINE vf panel_multiply(vf left, vf right, vf sum) {

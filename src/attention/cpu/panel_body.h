@@ -17,6 +17,7 @@
  *   NV                vectors of a panel, to fill its register file
  *   WORD_ELEMENTS     numbers of a word
  *   PANEL_STRIPS      strips of a task at most
+ *   TILE_KEYS         keys of a block
  *   panel_multiply    sum + left * right, lane by lane, all numbers of a word
  *   panel_weights     words of the weights of row r of a strip, from key j on */
 #ifndef ATT_CPU_PANEL_BODY_H
@@ -28,7 +29,6 @@ enum { MR = 6, PANEL = NV * VF_W };
 enum {
     TILE_STRIP = 4 * MR,
     TILE_ROWS = PANEL_STRIPS * TILE_STRIP,
-    TILE_KEYS = 128,
     TILE_STEP = 2 * VF_W,
     TILE_PACK = VF_W,
     KEY_WORDS = TILE_KEYS / WORD_ELEMENTS
