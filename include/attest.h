@@ -262,7 +262,10 @@ typedef enum att_isa {
     ATT_ISA_PORTABLE = 1, /* plain C */
     ATT_ISA_AVX2 = 2,     /* AVX2, FMA, F16C */
     ATT_ISA_AVX512 = 3,   /* AVX-512 F, BW, DQ, VL */
-    ATT_ISA_AMX = 4       /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
+    /* AVX-512 with BF16, where its dot products are faster than FMA: AMD from Zen 4 on, Cooper Lake; and
+     * where there is AMX */
+    ATT_ISA_AVX512_BF16 = 4,
+    ATT_ISA_AMX = 5 /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
 } att_isa;
 
 enum {
