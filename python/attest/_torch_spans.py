@@ -13,6 +13,7 @@ sequences 3 x b more, none of them longer than 2^b. A window without causal sees
 
 from __future__ import annotations
 
+import weakref
 from typing import NamedTuple, Optional, Tuple
 
 import torch
@@ -87,25 +88,39 @@ def as_boolean(mask: Tensor, batch: int, rows: int, keys: int) -> Tensor:
 def compute(q, k, v, mask, scale, softcap=0.0, sinks=None, return_lse=False):
     """O, or (O, log-sum-exp), by a kernel of attest; nobody watches, nothing is recorded."""
     spans = decode(mask)
-    options = {"scale": scale, "causal": spans.causal, "softcap": softcap or None, "sinks": sinks, "return_lse": True}
+    options = {"scale": scale, "causal": spans.causal, "softcap": softcap or None, "sinks": sinks, "return_lse": return_lse}
     if spans.window[0] is not None:
         options["window"] = spans.window
         options["align"] = None if spans.causal else "top-left"
     if spans.longest:
-        o, lse = _compute_packed(q, k, v, mask[0, 0, 0].contiguous(), min(spans.longest, q.shape[2]), options)
+        answer = _compute_packed(q, k, v, mask[0, 0, 0].contiguous(), min(spans.longest, q.shape[2]), options)
     else:
-        o, lse = attention(plain_rows(q), plain_rows(k), plain_rows(v), starts_k=mask[:, 0, 0, 0].contiguous(),
-                           lens_k=mask[:, 0, 0, 1].contiguous(), **options)
-    o = lying_as(q, o)
-    return (o, lse) if return_lse else o
+        first, end = _numbers_of(mask)
+        answer = attention(plain_rows(q), plain_rows(k), plain_rows(v), starts_k=first, lens_k=end, **options)
+    return (lying_as(q, answer[0]), answer[1]) if return_lse else lying_as(q, answer)
+
+
+_latest = (lambda: None, (None, None))  # a mask, and its numbers: the layers of a model share one
+
+
+def _numbers_of(mask: Tensor) -> Tuple[Tensor, Tensor]:
+    """The first key of each batch entry, and the end, as attention() takes them."""
+    global _latest
+    whose, numbers = _latest
+    if whose() is not mask:
+        numbers = mask[:, 0, 0, 0].contiguous(), mask[:, 0, 0, 1].contiguous()
+        if mask.stride(0) == 1:  # they are views, which follow what is written to the mask
+            _latest = (weakref.ref(mask), numbers)
+    return numbers
 
 
 def _compute_packed(q, k, v, starts, longest, options):
     """Sequences one behind the other in the rows of all batch entries; none goes from one entry into the next."""
     batch, _, rows, _ = q.shape
     flat = (plain_rows(x).transpose(1, 2).flatten(0, 1) for x in (q, k, v))
-    o, lse = attention(*flat, cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=longest, max_seqlen_k=longest, **options)
-    return o.unflatten(0, (batch, rows)).transpose(1, 2), lse.unflatten(1, (batch, rows)).transpose(0, 1).contiguous()
+    answer = attention(*flat, cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=longest, max_seqlen_k=longest, **options)
+    o = (answer[0] if options["return_lse"] else answer).unflatten(0, (batch, rows)).transpose(1, 2)
+    return (o, answer[1].unflatten(1, (batch, rows)).transpose(0, 1).contiguous()) if options["return_lse"] else o
 
 
 @torch.library.custom_op("attest::spans", mutates_args=())

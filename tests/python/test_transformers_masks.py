@@ -145,6 +145,17 @@ def test_what_is_not_served_gets_the_mask(reason):
     torch.testing.assert_close(o, wanted)
 
 
+def test_numbers_that_are_written_over():
+    """As a CUDA graph's inputs are; and a mask that was copied."""
+    x = torch.randn(2, 4, 9, 16)
+    mask = spans.encode(torch.tensor([0, 3]), torch.tensor([9, 9]), "bottom-right", None)
+    for each in (mask, mask.contiguous()):
+        for first in (5, 2):
+            each[1, 0, 0, 0] = first
+            wanted = torch.nn.functional.scaled_dot_product_attention(x, x, x, spans.as_boolean(each, 2, 9, 9))
+            torch.testing.assert_close(at._with_spans(x, x, x, each, 0.0, None, None, None), wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_compiled_with_the_mask_as_an_input():
     x = torch.randn(2, 4, 9, 16)
     mask = spans.encode(torch.tensor([0, 3]), torch.tensor([9, 9]), "bottom-right", 4)
