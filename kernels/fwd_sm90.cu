@@ -204,6 +204,7 @@ DEVICE sequence mask_of(const consumer *c) {
 DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     sequence own = mask_of(c);
     own.batch = known(c, BATCH);
+    own.first_k = known(c, FIRST_K);
     const int rows = known(c, ROWS);
 #pragma unroll 1
     for (int half = 0; half < 2; half++) {

@@ -107,6 +107,8 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
         write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
         if (HAS_ALIBI)
             write_pair(to + 4 * SLOPE, __float_as_int(f->alibi[w->s.batch * f->alibi_batch + w->head] * LOG2_E), w->turned);
+        if (!IS_PLAIN)
+            write_pair(to + 4 * FIRST_K, w->s.first_k, 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     }
     __syncwarp();

@@ -81,7 +81,7 @@ DEVICE bool has_keys(const tile_work *w) {
 
 /* Lengths are data that the kernel ahead on the stream may still write. */
 DEVICE bool reads_lengths(const att_fwd_params *p) {
-    return p->cu_seqlens_q || p->cu_seqlens_k || p->lens_k;
+    return p->cu_seqlens_q || p->cu_seqlens_k || p->lens_k || p->starts_k;
 }
 
 /* Is some row of the tile's warpgroup there? */

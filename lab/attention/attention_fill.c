@@ -58,6 +58,8 @@ static void fill_lengths(const filler *f) {
             break;
         if (features & ATT_LENS_K)
             integers(f, LAB_LENS_K)[b] = (int32_t)lab_spec_len_k(f->spec, b);
+        if (features & ATT_STARTS_K)
+            integers(f, LAB_STARTS_K)[b] = (int32_t)lab_spec_start_k(f->spec, b);
         total_q += lab_spec_len_q(f->spec, b);
         total_k += lab_spec_room_k(f->spec, b);
     }
@@ -162,7 +164,13 @@ static void fill_bias(filler *f) {
     }
 }
 
-/* NaN wherever causal, window or length hide the key anyway. */
+/* The keys that row i of batch entry b sees, but for what the bias hides: [*lo, *hi). */
+static void visible(const filler *f, int64_t b, int64_t i, int64_t *lo, int64_t *hi) {
+    att_ref_visible(f->p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b),
+                    lab_spec_start_k(f->spec, b), i, lo, hi);
+}
+
+/* NaN wherever causal, window, length or start hide the key anyway. */
 static void poison_masked_bias(const filler *f) {
     const att_problem *p = f->p;
     const bool *one = f->spec->bias_broadcast;
@@ -172,8 +180,7 @@ static void poison_masked_bias(const filler *f) {
         for (int64_t h = 0; h < p->heads_q; h++)
             for (int64_t i = 0; i < lab_spec_len_q(f->spec, b); i++) {
                 int64_t lo, hi;
-                att_ref_visible(p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b), i,
-                                &lo, &hi);
+                visible(f, b, i, &lo, &hi);
                 for (int64_t j = 0; j < lab_spec_len_k(f->spec, b); j++)
                     if (j < lo || j >= hi)
                         att_store(f->buffer[LAB_BIAS].data, p->bias_dtype,
@@ -254,7 +261,7 @@ static void store_row(filler *f, lab_tensor tensor, void *base, int64_t at, int6
 
 static bool sees_nothing(const filler *f, int64_t b, int64_t i) {
     int64_t lo, hi;
-    att_ref_visible(f->p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b), i, &lo, &hi);
+    visible(f, b, i, &lo, &hi);
     return lo >= hi;
 }
 
@@ -275,10 +282,9 @@ static void fill_q(filler *f) {
 static bool is_seen(const filler *f, int64_t b, int64_t h_kv, int64_t j) {
     const att_problem *p = f->p;
     const int64_t group = p->heads_q / p->heads_kv;
-    const int64_t rows = lab_spec_len_q(f->spec, b), keys = lab_spec_len_k(f->spec, b);
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < lab_spec_len_q(f->spec, b); i++) {
         int64_t lo, hi;
-        att_ref_visible(p, rows, keys, i, &lo, &hi);
+        visible(f, b, i, &lo, &hi);
         for (int64_t h = h_kv * group; j >= lo && j < hi && h < (h_kv + 1) * group; h++)
             if (!att_ref_bias_hides(p, f->args, b, h, i, j))
                 return true;

@@ -63,6 +63,11 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
     *field = "page_size";
     if (!att_cuda_hopper_takes_pages(kernel->tile_n, p))
         return "pages neither hold whole tiles of keys nor divide one into multiples of 8";
+    *field = "features";
+    if (p->features & ATT_PAGED && p->features & ATT_STARTS_K)
+        return "takes no starts_k with pages: no copy begins within a page";
+    if (kernel->features & (ATT_FEATURE_MASK | ATT_FEATURE_BIAS) && p->features & ATT_STARTS_K)
+        return "takes no starts_k beside a bias or a mask: its columns are counted from key 0";
     *field = NULL;
     return NULL;
 }
@@ -104,7 +109,7 @@ static bool reads_mask(const att_cuda_kernel *kernel) {
 static bool is_uneven(const att_cuda_kernel *kernel, const att_fwd_params *f,
                       const att_problem *p) {
     return reads_mask(kernel) || f->window_left >= 0 || f->window_right >= 0 ||
-           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K);
 }
 
 /* Units whose tiles are taken together: those whose K and V stay in L2 beside what flows through it. Sections are of one
