@@ -2,6 +2,9 @@
 #include "attention/ref/oracle.h"
 #include "base/checked.h"
 #include "lab/attention/attention_lab.h"
+#include "lab/attention/mask_patterns.h"
+
+enum { ROWS_COUNTED = 512 /* of a mask, where there are more */ };
 
 static double seen_by(const att_problem *p, int64_t rows, int64_t keys, int64_t start,
                       int64_t row) {
@@ -60,9 +63,44 @@ static double times(const lab_spec *spec) {
     return lab_spec_varies(spec) ? 1.0 : (double)spec->problem.batch;
 }
 
+static bool has_pattern(const lab_spec *spec) {
+    return spec->problem.features & ATT_BIAS && lab_mask_is_pattern(spec->bias_fill);
+}
+
+/* Keys of row i of a batch entry that the pattern of its bias leaves. */
+static double left_by_pattern(const lab_spec *spec, int64_t b, int64_t i) {
+    const att_problem *p = &spec->problem;
+    const bool *one = spec->bias_broadcast;
+    const int64_t rows = lab_spec_len_q(spec, b), keys = lab_spec_len_k(spec, b);
+    lab_mask_place at = {one[0] ? 0 : b, one[2] ? 0 : i, 0, one[0] ? p->seq_q : rows,
+                         one[0] ? p->seq_k : keys};
+    int64_t lo, hi;
+    double count = 0.0;
+    att_ref_visible(p, rows, keys, i, &lo, &hi);
+    for (int64_t j = lo; j < hi; j++) {
+        at.j = one[3] ? 0 : j;
+        count += !lab_mask_hides(spec->bias_fill, &at);
+    }
+    return count;
+}
+
+/* Of all batch entries; of many rows, some stand for their neighbours. */
+static double pairs_by_pattern(const lab_spec *spec) {
+    double pairs = 0.0;
+    for (int64_t b = 0; b < spec->problem.batch; b++) {
+        const int64_t rows = lab_spec_len_q(spec, b);
+        const int64_t step = att_max(1, att_ceil_div(rows, ROWS_COUNTED));
+        for (int64_t i = 0; i < rows; i += step)
+            pairs += left_by_pattern(spec, b, i) * (double)att_min(step, rows - i);
+    }
+    return pairs;
+}
+
 static double flops_of(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     double pairs = 0.0;
+    if (has_pattern(spec))
+        return 2.0 * pairs_by_pattern(spec) * (double)p->heads_q * (double)(p->d_qk + p->d_v);
     for (int64_t b = 0; b < sequences(spec); b++)
         pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b),
                                    lab_spec_start_k(spec, b));

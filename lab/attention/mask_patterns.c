@@ -25,6 +25,10 @@ static bool is_block_hidden(int64_t row_block, int64_t key_block) {
     return row_block != key_block && (row_block + key_block) % 3 != 0;
 }
 
+bool lab_mask_is_pattern(lab_bias_fill fill) {
+    return fill >= LAB_BIAS_PADDING && fill <= LAB_BIAS_BLOCKS;
+}
+
 bool lab_mask_hides(lab_bias_fill fill, const lab_mask_place *at) {
     const int64_t i = position(at), j = at->j;
     switch (fill) {

@@ -9,6 +9,9 @@ typedef struct lab_mask_place {
     int64_t batch, i, j, len_q, len_k;
 } lab_mask_place;
 
+/* Does the fill hide the same keys whatever the seed? */
+bool lab_mask_is_pattern(lab_bias_fill fill);
+
 /* Does the pattern hide the key? False for fills that are no patterns. */
 bool lab_mask_hides(lab_bias_fill fill, const lab_mask_place *at);
 

@@ -1,4 +1,5 @@
 /* test_mask_patterns.c: the masks that the laboratory fills in hide what they say. */
+#include "lab/attention/attention_lab.h"
 #include "lab/attention/mask_patterns.h"
 #include "tests/support/check.h"
 
@@ -62,11 +63,35 @@ static void test_patterns__blocks__the_diagonal_and_a_third(void **state) {
     assert_false(hides(LAB_BIAS_BLOCKS, 0, 128, 256));
 }
 
+static double pairs_of(const char *line) {
+    lab_spec spec;
+    lab_message why;
+    lab_work work;
+    if (!lab_spec_parse(&spec, line, &why))
+        fail_msg("%s", why.text);
+    lab_attention_work(&work, &spec);
+    return work.pairs;
+}
+
+/* What a mask hides is no work: a kernel that leaves it out is not below its floor. */
+static void test_work__of_patterns__what_they_leave(void **state) {
+    (void)state;
+    assert_near(pairs_of("b1h1s100d64,bias=bool,biasfill=tenth"), 100.0 * 100.0, 0.0);
+    assert_near(pairs_of("b1h3s100d64,bias=bool,biasfill=padded-causal"), 3.0 * 5050.0, 0.0);
+    assert_near(pairs_of("b4h1s80d64,bias=bool,biasfill=padding"), 80.0 * (80 + 70 + 60 + 50),
+                0.0);
+    assert_near(pairs_of("b4h1s80d64,bias=bool:11qk,biasfill=padding"), 4.0 * 80.0 * 80.0, 0.0);
+    assert_near(pairs_of("b1h1s80d64,causal,bias=bool,biasfill=clear"), 3240.0, 0.0);
+    const double many = pairs_of("b1h1s3000d64,bias=bool,biasfill=padded-causal");
+    assert_true(many > 0.99 * 4501500.0 && many < 1.01 * 4501500.0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patterns__of_intervals__their_ends),
         cmocka_unit_test(test_patterns__fewer_rows_than_keys__the_last_row_is_at_the_last_key),
         cmocka_unit_test(test_patterns__blocks__the_diagonal_and_a_third),
+        cmocka_unit_test(test_work__of_patterns__what_they_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
