@@ -170,7 +170,7 @@ typedef struct att_problem {
     int64_t page_size, num_pages; /* ATT_PAGED: keys in a page, pages in K and V */
     int64_t page_table_stride; /* ATT_PAGED: entries from one batch entry's table to the next */
 
-    /* Bytes to which the bases of q, k, v and o are aligned; 0: 16. Looked at on a GPU only: bases or
+    /* Bytes to which the bases of q, k, v, o and bias are aligned; 0: 16. Looked at on a GPU only: bases or
      * rows aligned to fewer than 16 take a slower path. A power of two, at least the smaller element. */
     int64_t alignment;
 } att_problem;
@@ -262,7 +262,10 @@ typedef enum att_isa {
     ATT_ISA_PORTABLE = 1, /* plain C */
     ATT_ISA_AVX2 = 2,     /* AVX2, FMA, F16C */
     ATT_ISA_AVX512 = 3,   /* AVX-512 F, BW, DQ, VL */
-    ATT_ISA_AMX = 4       /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
+    /* AVX-512 with BF16, where its dot products are faster than FMA: AMD from Zen 4 on, Cooper Lake; and
+     * where there is AMX */
+    ATT_ISA_AVX512_BF16 = 4,
+    ATT_ISA_AMX = 5 /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
 } att_isa;
 
 enum {

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "lab/attention/mask_patterns.h"
 #include "lab/base/random.h"
 #include "attention/ref/oracle.h"
 
@@ -115,16 +116,21 @@ static void fill_per_head(filler *f) {
 
 /* --------------------------------------------------------------------- bias */
 
-static bool draw_hidden(const filler *f, lab_random *hide, int64_t i) {
+static bool draw_hidden(const filler *f, lab_random *hide, const lab_mask_place *at) {
     const bool is_bool = f->p->bias_dtype == ATT_BOOL8;
-    const bool drawn = lab_random_below(hide, 3) == 0;
+    const int64_t one_in = f->spec->bias_fill == LAB_BIAS_TENTH ? 10 : 3;
+    const bool drawn = lab_random_below(hide, one_in) == 0;
     switch (f->spec->bias_fill) {
     case LAB_BIAS_HIDE:
+    case LAB_BIAS_TENTH:
         return drawn;
     case LAB_BIAS_HIDE_ROWS:
-        return drawn || i % 3 == 1;
-    default:
+        return drawn || at->i % 3 == 1;
+    case LAB_BIAS_NORMAL:
+    case LAB_BIAS_POSITIVE_INF:
         return is_bool && drawn; /* a boolean mask that hides nothing would test nothing */
+    default:
+        return lab_mask_hides(f->spec->bias_fill, at);
     }
 }
 
@@ -143,7 +149,8 @@ static void fill_bias(filler *f) {
                 for (int64_t j = 0; j < (one[3] ? att_min(len_k, 1) : len_k); j++) {
                     const int64_t at = b * p->bias.batch + h * p->bias.head + i * p->bias.row +
                                        j * p->bias.col;
-                    const bool hidden = draw_hidden(f, &hide, i);
+                    const lab_mask_place place = {b, i, j, len_q, len_k};
+                    const bool hidden = draw_hidden(f, &hide, &place);
                     float value = lab_random_normal(&f->random);
                     if (f->spec->bias_fill == LAB_BIAS_POSITIVE_INF && i % 7 == 3 &&
                         j == len_k / 2)

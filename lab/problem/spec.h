@@ -17,6 +17,8 @@
  *                              four letters broadcasts that dimension: bias=fp16:1h1k
  *     biasfill=normal|hide|hide-rows|+inf   what the bias holds: hide has hidden keys in every row,
  *                              hide-rows also whole rows, +inf one +inf in every seventh row
+ *     biasfill=clear|tenth|padding|padded-causal|prefix|documents|blocks   what it hides: nothing, a tenth of
+ *                              the keys, or what the masks of models hide (mask_patterns.c)
  *     biascol=N                elements from one key of the bias to the next (1)
  *     varlen                   cu_seqlens for queries and keys, lengths drawn from lenseed
  *     lens=5:0:17              the same with lengths given; cuq[=..], cuk[=..] for one side alone
@@ -76,6 +78,13 @@ typedef enum lab_bias_fill {
     LAB_BIAS_HIDE,
     LAB_BIAS_HIDE_ROWS,
     LAB_BIAS_POSITIVE_INF,
+    LAB_BIAS_CLEAR,
+    LAB_BIAS_TENTH,
+    LAB_BIAS_PADDING,       /* behind the keys */
+    LAB_BIAS_PADDED_CAUSAL, /* before the keys, and causal */
+    LAB_BIAS_PREFIX,        /* causal, but the first third is seen by all */
+    LAB_BIAS_DOCUMENTS,     /* causal, eight in a sequence */
+    LAB_BIAS_BLOCKS,        /* of 128 rows and keys: the diagonal and a third of the others are seen */
     LAB_BIAS_FILL_COUNT
 } lab_bias_fill;
 
