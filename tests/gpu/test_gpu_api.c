@@ -388,10 +388,10 @@ static void test_bad_content(const char *line, lab_tensor tensor, int64_t index,
 static void test_bad_contents(void) {
     static const int32_t values[] = {-1, INT_MIN, INT_MAX, 1 << 20};
     static const char *const lines[][3] = {
-        {"b3h2s100d64,fp16,varlen,causal,lse", "b3h4hkv2s2sk300d64,bf16,lensk,lse",
-         "b3h4hkv2s2sk300d64,fp16,lensk,paged=16,lse"},
-        {"b3h2s100d64,bf16,varlen,softcap=20,lse", "b3h4hkv2s90sk300d64,fp16,lensk,lse",
-         "b3h4hkv2s90sk300d64,bf16,lensk,paged=16,lse"},
+        {"b3h2s100d64,fp16,varlen,causal,lse", "b3h4hkv2s2sk300d64,bf16,lensk,startsk,lse",
+         "b3h4hkv2s2sk300d64,fp16,lensk,startsk,paged=16,lse"},
+        {"b3h2s100d64,bf16,varlen,softcap=20,lse", "b3h4hkv2s90sk300d64,fp16,lensk,startsk,lse",
+         "b3h4hkv2s90sk300d64,bf16,lensk,startsk,paged=16,lse"},
     };
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         for (int k = 0; k < 2; k++) {
@@ -401,6 +401,8 @@ static void test_bad_contents(void) {
             }
             test_bad_content(lines[k][1], LAB_LENS_K, 1, values[i]);
             test_bad_content(lines[k][2], LAB_LENS_K, 2, values[i]);
+            test_bad_content(lines[k][1], LAB_STARTS_K, 0, values[i]);
+            test_bad_content(lines[k][2], LAB_STARTS_K, 2, values[i]);
             test_bad_content(lines[k][2], LAB_PAGE_TABLE, 1, values[i]);
         }
 }

@@ -165,6 +165,10 @@ static void draw_lengths(candidate *c, uint64_t *state) {
         candidate_set(c, PICK(state, kinds), "%s", "");
         candidate_set(c, "lenseed", "%d", (int)rng_below(state, 1000));
     }
+    if (chance(state, 15)) {
+        candidate_set(c, "startsk", "%s", "");
+        candidate_set(c, "lenseed", "%d", (int)rng_below(state, 1000));
+    }
     if (chance(state, 20))
         candidate_set(c, "paged", "%d", PICK(state, page_sizes));
 }
