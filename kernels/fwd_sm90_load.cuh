@@ -2,6 +2,7 @@
 #ifndef ATT_FWD_SM90_LOAD_CUH
 #define ATT_FWD_SM90_LOAD_CUH
 
+#include "kernels/fwd_sm90_parts.cuh"
 #include "kernels/fwd_sm90_shared.cuh"
 #include "kernels/fwd_sm90_work.cuh"
 #include "kernels/math.cuh"
@@ -86,8 +87,13 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
         write_record(to, tile, w->row0, w->rows, w->first);
         write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
         write_pair(to + 4 * BATCH, w->s.batch, (int)w->s.row_q);
-        write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
-        write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+        if (SPLITS_KEYS) {
+            write_address(to + 4 * O_ROW, f->partial_o + first_part_row(p, w) * f->d_v);
+            write_address(to + 4 * LSE_ROW, f->partial_lse + first_part_row(p, w));
+        } else {
+            write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
+            write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+        }
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     }
     __syncwarp();
@@ -116,7 +122,9 @@ DEVICE bool next_tile(producer *a) {
             announce(a, a->tile, &w);
             return true;
         }
-        if (has_rows(&w))
+        if (has_rows(&w) && SPLITS_KEYS)
+            store_empty_part(a->p, &w);
+        else if (has_rows(&w))
             store_nothing(a->p, &w);
     }
     announce(a, NO_TILE, 0);

@@ -66,7 +66,7 @@ enum {
     HEAD,  /* of the unit */
     BATCH,
     ROW_Q,        /* first row of the sequence in packed O */
-    O_ROW = 10,   /* address of the tile's first row in O: two words */
+    O_ROW = 10,   /* address of the tile's first row in O, or in its part of it: two words */
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
     RECORD_WORDS = 16
 };

@@ -6,19 +6,32 @@
 #include "kernels/fwd_sm90_params.h"
 #include "kernels/switches_sm90.cuh"
 
+/* The keys of a tile of rows are taken in parts, which fwd_combine merges. */
+#define SPLITS_KEYS (ROLE == SPLIT)
+
 /* TILE_M rows of a unit. */
 typedef struct tile_work {
     sequence s;
     int head;        /* of Q; of K and V where heads are packed */
     int row0, rows;  /* first row of the tile, below 0 where it is cut short at its top; rows of the whole unit */
     int first, last; /* tiles of keys that some row sees; none: last <= first */
+    int part;        /* of those tiles, where there are several: these are its own */
 } tile_work;
+
+/* Leave the work its own part of the tiles of keys: parts differ by one tile at most. */
+DEVICE void take_part(const att_fwd_params *p, tile_work *w) {
+    const int count = max(w->last - w->first, 0), each = (int)divide(count, &p->by_splits), more = count - each * p->splits;
+    w->first += w->part * each + min(w->part, more);
+    w->last = w->first + each + (w->part < more);
+}
 
 /* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
  * leave them most keys, and blocks that work at the same time share K and V in L2. The last few row blocks, with the fewest keys,
  * come after all sections, so that blocks end together. */
-DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
+DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int number) {
     tile_work w;
+    const int tile = SPLITS_KEYS ? (int)divide(number, &p->fwd.by_splits) : number; /* the parts of a tile follow each other */
+    w.part = SPLITS_KEYS ? number - tile * p->fwd.splits : 0;
     const int before = p->fwd.row_blocks - p->last_blocks, in_sections = before * p->units;
     const bool is_last = tile >= in_sections;
     const int most = USE_L2_SECTIONS && !is_last ? p->section : p->units, from = is_last ? in_sections : 0;
@@ -34,6 +47,8 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     const int last_row = min(w.row0 + TILE_M, w.rows) - 1;
     w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;
     w.last = ((USE_TILE_SKIP ? max(visible_hi(&p->fwd, &w.s, last_row >> p->pack), 0) : w.s.len_k) + TILE_N - 1) / TILE_N;
+    if (SPLITS_KEYS)
+        take_part(&p->fwd, &w);
     return w;
 }
 

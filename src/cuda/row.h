@@ -42,7 +42,8 @@ typedef enum att_cuda_role {
     ATT_ROLE_DECODE,  /* few rows a K/V head, every feature; the heads of a group in one tile */
     ATT_ROLE_COMBINE, /* merges the splits of the keys; no problem selects it */
     ATT_ROLE_RUNG,    /* a step of the ladder: teaches, and serves only where slow is allowed */
-    ATT_ROLE_SMALL /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
+    ATT_ROLE_SMALL, /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
+    ATT_ROLE_SPLIT /* as PLAIN, the keys of a tile of rows in parts, which another kernel merges */
 } att_cuda_role;
 
 typedef struct att_cuda_kernel {

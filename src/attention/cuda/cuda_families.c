@@ -42,9 +42,12 @@ const att_family att_family_fwd_decode = {
     .run = att_cuda_blocks_run};
 
 /* A cluster of blocks per tile of rows, which share the keys. */
-const att_family att_family_fwd_decode_sm90 = {
-    FAMILY, .special = true, .serves = att_cuda_serves_cluster, .cut = att_cuda_cluster_cut,
-    .run = att_cuda_blocks_run};
+const att_family att_family_fwd_decode_sm90 = {FAMILY,
+                                               .special = true,
+                                               .serves = att_cuda_serves_cluster,
+                                               .estimate = att_cuda_hopper_estimate,
+                                               .cut = att_cuda_cluster_cut,
+                                               .run = att_cuda_blocks_run};
 
 /* Merges the parts that the families above leave; no problem selects it. */
 const att_family att_family_fwd_combine = {FAMILY, .serves = att_cuda_serves_nothing};
