@@ -44,6 +44,10 @@ COMBINE,*)
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
+SPLIT,*)
+    kinds="any $role"
+    export ATTEST_VIRTUAL_SMS=8
+    ;;
 *) kinds="any $role" ;;
 esac
 
