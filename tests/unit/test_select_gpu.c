@@ -268,7 +268,8 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
         if (!(row->cuda->targets & ATT_SM90))
             continue;
         const int64_t rows = row->cuda->role == ATT_ROLE_DECODE ? 1 : 64;
-        const att_problem p = problem(rows, 64, row->cuda->d_qk, row->cuda->d_v,
+        const int64_t keys = row->cuda->role == ATT_ROLE_SPLIT ? 1000 : 64;
+        const att_problem p = problem(rows, keys, row->cuda->d_qk, row->cuda->d_v,
                                       row->cuda->dtype ? row->cuda->dtype : ATT_F16);
         assert_true(att_row_available(row, &limits));
         if (att_select_find(&limits, &att_operation_attention, &p) != row)

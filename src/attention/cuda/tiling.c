@@ -10,7 +10,9 @@
 
 enum {
     SPLITS_MOST = 128,
-    TEAM_ABOVE = 4,      /* parts of a row above which all warps of a block combine one row */
+    TEAM_ABOVE = 4, /* parts of a row above which all warps of a block combine one row */
+    COMBINE_BLOCKS =
+        4, /* that an SM holds; where more would come, warps take several rows each */
     WORKSPACE_UNIT = 256 /* bytes */
 };
 
@@ -84,10 +86,15 @@ const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
 att_status att_cuda_plan_combine(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
                                  const att_cuda_kernel *combine, int64_t rows) {
     ATT_TRY(att_cuda_function_load(&t->combine, ctx->gpu, combine, &ctx->source));
-    t->params.row_warps = t->params.splits > TEAM_ABOVE ? combine->warps : 1;
-    const int64_t rows_a_block = combine->warps / t->params.row_warps;
+    int row_warps = t->params.splits > TEAM_ABOVE ? combine->warps : 1;
+    int64_t blocks = att_ceil_div(rows * row_warps, combine->warps);
+    if (blocks > (int64_t)COMBINE_BLOCKS * ctx->limits.gpu->sms) {
+        row_warps = 0;
+        blocks = att_ceil_div(rows, combine->warps * ATT_FWD_ROWS_AT_ONCE);
+    }
+    t->params.row_warps = row_warps;
     t->combine_shape = (att_cuda_shape){
-        .grid = {(uint32_t)att_ceil_div(rows, rows_a_block), 1, 1},
+        .grid = {(uint32_t)blocks, 1, 1},
         .threads = att_cuda_kernel_threads(combine),
         .shared = att_cuda_kernel_shared(combine),
         .overlap = true,
