@@ -10,8 +10,8 @@
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/reduce.cuh"
 
-#define BATCH         4 /* parts that a warp loads at once */
-#define ROWS          ATT_FWD_ROWS_AT_ONCE
+#define BATCH 4 /* parts that a warp loads at once */
+#define ROWS  ATT_FWD_ROWS_AT_ONCE
 #define BATCH_OF_ROWS (QUADS == 1 ? 4 : 2) /* the same of each of several rows */
 
 static_assert(32 % (BATCH * WARPS) == 0, "the lanes hold the weights of whole batches");
@@ -20,8 +20,7 @@ static_assert(32 % (BATCH * WARPS) == 0, "the lanes hold the weights of whole ba
 DEVICE float4 load_quad(const att_fwd_params *p, const float *part, int column) {
     float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (p->d_v % 4 == 0)
-        return column < p->d_v ? __ldcg((const float4 *)(part + column))
-                               : make_float4(x[0], x[1], x[2], x[3]);
+        return column < p->d_v ? __ldcg((const float4 *)(part + column)) : make_float4(x[0], x[1], x[2], x[3]);
 #pragma unroll
     for (int e = 0; e < 4; e++)
         if (column + e < p->d_v)
@@ -50,6 +49,16 @@ DEVICE void weigh_parts(merged_row *m, const float *lse, unsigned rows, float ow
     m->sum = warp_sum(m->sum);
 }
 
+/* What a part's O is to be multiplied by; below 0: it has no keys, and its O may be anything. */
+DEVICE float part_weight(float lse, float top) {
+    return lse == -INFINITE ? -1.0f : exp2_fast(lse - top);
+}
+
+DEVICE void add_part(float4 *to, float weight, float4 x) {
+    if (!(weight < 0.0f))
+        add_weighed(to, weight, x);
+}
+
 /* Where a row of the parts lies in the problem. */
 typedef struct row_place {
     int batch, head, i;
@@ -69,8 +78,7 @@ DEVICE void combine_rows(const att_fwd_params *p, unsigned row0, unsigned rows) 
     merged_row m[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const unsigned row =
-            min(row0 + r, rows - 1); /* the last once more, where there are no more */
+        const unsigned row = min(row0 + r, rows - 1); /* the last once more, where there are no more */
         lse[r] = p->partial_lse + row;
         o[r] = p->partial_o + (long long)row * p->d_v;
         own[r] = load_lse(lse[r], rows, lane, p->splits);
@@ -86,24 +94,19 @@ DEVICE void combine_rows(const att_fwd_params *p, unsigned row0, unsigned rows) 
             for (int n = 0; n < BATCH_OF_ROWS; n++)
 #pragma unroll
                 for (int g = 0; g < QUADS; g++)
-                    x[r][n][g] =
-                        first + n < p->splits
-                            ? load_quad(p, o[r] + (first + n) * stride, 4 * lane + 128 * g)
-                            : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                    x[r][n][g] = first + n < p->splits ? load_quad(p, o[r] + (first + n) * stride, 4 * lane + 128 * g)
+                                                       : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             if (first == 0)
                 weigh_parts(&m[r], lse[r], rows, own[r], p->splits);
             if (first % 32 == 0)
-                weight[r] = exp2_fast(
-                    (first == 0 ? own[r] : load_lse(lse[r], rows, first + lane, p->splits)) -
-                    m[r].top);
+                weight[r] = part_weight(first == 0 ? own[r] : load_lse(lse[r], rows, first + lane, p->splits), m[r].top);
 #pragma unroll
             for (int n = 0; n < BATCH_OF_ROWS; n++)
 #pragma unroll
                 for (int g = 0; g < QUADS; g++)
-                    add_weighed(&m[r].o[g], __shfl_sync(0xffffffffu, weight[r], first + n),
-                                x[r][n][g]);
+                    add_part(&m[r].o[g], __shfl_sync(0xffffffffu, weight[r], first + n), x[r][n][g]);
         }
     }
 #pragma unroll
@@ -115,10 +118,8 @@ DEVICE void combine_rows(const att_fwd_params *p, unsigned row0, unsigned rows) 
 }
 
 /* Sum the parts of a row and write it; with no `parts`, do all that but write. The warps of a team call it together. */
-DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int team,
-                        int parts) {
-    __shared__ float4
-        of_warp[2][WARPS][QUADS][32]; /* of the call without parts, and of the other */
+DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int team, int parts) {
+    __shared__ float4 of_warp[2][WARPS][QUADS][32]; /* of the call without parts, and of the other */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const unsigned rows = p->batch * p->heads_q * p->seq_q;
     const row_place at = place_of(p, row);
@@ -144,15 +145,12 @@ DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int t
         if (first == 0)
             weigh_parts(&m, lse, rows, own, parts);
         if (first % 32 == 0)
-            weight = exp2_fast((first == 0 ? own : load_lse(lse, rows, first + lane, parts)) -
-                               m.top);
+            weight = part_weight(first == 0 ? own : load_lse(lse, rows, first + lane, parts), m.top);
 #pragma unroll
         for (int n = 0; n < BATCH; n++)
 #pragma unroll
             for (int g = 0; g < QUADS; g++)
-                add_weighed(&m.o[g],
-                            __shfl_sync(0xffffffffu, weight, first + member + n * team),
-                            x[n][g]);
+                add_part(&m.o[g], __shfl_sync(0xffffffffu, weight, first + member + n * team), x[n][g]);
         first += BATCH * team;
     } while (first < parts);
 

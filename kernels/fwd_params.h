@@ -36,8 +36,8 @@ typedef struct att_fwd_params {
     const void *bias;
     const float *sinks;
     const int *cu_seqlens_q, *cu_seqlens_k, *lens_k, *page_table;
-    /* Splits of the keys: unnormalised rows of every split, (split, batch, head, row, d_v), and their
-     * log2-sum-exp2, (split, batch, head, row). NULL where splits = 1. */
+    /* Splits of the keys: normalised rows of every split, (split, batch, head, row, d_v), and their log2-sum-exp2, (split, batch,
+     * head, row): -inf where a row sees none of the split's keys, its O is not looked at then. NULL where splits = 1. */
     float *partial_o, *partial_lse;
 
     att_fwd_strides q_stride, k_stride, v_stride, o_stride, lse_stride, bias_stride;

@@ -17,21 +17,12 @@ DEVICE long long part_row_offset(const att_fwd_sm90_params *p, int r) {
     return (r >> p->pack) + (long long)(r & ((1 << p->pack) - 1)) * p->fwd.seq_q;
 }
 
-/* A part without keys weighs nothing; by a warp. */
+/* A part without keys: its log-sum says that there is nothing in it; by a warp. */
 DEVICE void store_empty_part(const att_fwd_sm90_params *p, const tile_work *w) {
-    const att_fwd_params *f = &p->fwd;
-    const int lane = (int)threadIdx.x % 32;
     const long long first = first_part_row(p, w);
 #pragma unroll 1
-    for (int r = 0; r < min(TILE_M, w->rows - w->row0); r++) {
-        const long long row = first + part_row_offset(p, r);
-#pragma unroll 1
-        for (int column = 4 * lane; column < f->d_v; column += 128)
-            *(float4 *)(f->partial_o + row * f->d_v + column) =
-                make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (lane == 0)
-            f->partial_lse[row] = -INFINITE;
-    }
+    for (int r = (int)threadIdx.x % 32; r < min(TILE_M, w->rows - w->row0); r += 32)
+        p->fwd.partial_lse[first + part_row_offset(p, r)] = -INFINITE;
 }
 
 #endif

@@ -460,7 +460,7 @@ static void test_hopper__rounds__tiles_that_end_them_sooner(void **state) {
     assert_sooner(&limits, &two_rounds, wide, usual);
     assert_sooner(&limits, &one_round, usual, wide);
 
-    const att_problem narrow = problem(2200, 2200, 96, 96, ATT_BF16); /* has a row of its own */
+    const att_problem narrow = problem(1500, 2200, 96, 96, ATT_BF16); /* has a row of its own */
     assert_sooner(&limits, &narrow, d96, wide);
 
     two_rounds.features = ATT_PAGED;

@@ -26,12 +26,16 @@ static const struct {
     double gpu;    /* bytes of K and V a nanosecond, all SMs reading */
     double l2;     /* the same of what tiles of rows of one K/V head read again, from L2 */
     double block;  /* the same of one block: what it has under way, over the time that takes */
+    double wide;   /* times that, where a tile has 16 rows; and by fwd_decode */
+    double older;
 } cost = {.call = 2600.0,
           .second = 1500.0,
           .round = 1500.0,
           .gpu = 4500.0,
           .l2 = 10000.0,
-          .block = 64.0};
+          .block = 64.0,
+          .wide = 1.25,
+          .older = 2.0};
 
 /* Until the keys of `tiles` tiles of rows have come, each in `parts` parts, `at_once` parts of all at a time. */
 static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t tiles,
@@ -88,13 +92,28 @@ void att_cuda_assume_clusters(int clusters[ATT_CLUSTER_SIZES], int sms) {
         clusters[n] = (n < 2 ? sms : sms * 120 / 132) >> n;
 }
 
+/* Has a K/V head several tiles of rows, each of which reads all its keys? */
+static bool reads_again(const att_problem *p, int64_t tiles) {
+    return tiles > p->batch * p->heads_kv;
+}
+
 double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
     const int64_t tiles = att_cuda_row_tiles(kernel, p);
     int clusters[ATT_CLUSTER_SIZES];
-    if (tiles <= p->batch * p->heads_kv)
+    if (tiles == 0 || (kernel->tile_m < MIN_ROWS && !reads_again(p, tiles)))
         return -1.0;
     att_cuda_assume_clusters(clusters, sms);
-    return att_cuda_decode_choose(kernel, sms, p, tiles, clusters, true).ns;
+    const double ns = att_cuda_decode_choose(kernel, sms, p, tiles, clusters, true).ns;
+    return cost.call + (ns - cost.call) * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
+}
+
+double att_cuda_decode_blocks_estimate(const att_cuda_kernel *kernel, const att_problem *p,
+                                       int sms) {
+    const int64_t tiles = att_cuda_row_tiles(kernel, p);
+    if (!reads_again(p, tiles))
+        return -1.0;
+    const int parts = att_cuda_choose_splits(kernel, p, tiles, sms);
+    return cost.call + cost.second + cost.older * stream_ns(kernel, p, tiles, parts, sms);
 }
 
 att_status att_cuda_decode_tiling(att_cuda_tiling *tiling, const att_cuda_kernel *kernel,

@@ -11,8 +11,8 @@ bool att_cuda_hopper_takes_pages(int tile_n, const att_problem *p);
 double att_cuda_hopper_time(const att_cuda_kernel *kernel, const att_row_times *t, int sms,
                             const att_problem *p, int parts);
 
-/* att_family.estimate, in nanoseconds, from the row's times; of fwd_decode_sm90, which competes where its tiles of rows are
- * several for a K/V head, from its own model. */
+/* att_family.estimate, in nanoseconds, from the row's times; of the decode kernels, which compete
+ * where others may end sooner, from their own model. */
 double att_cuda_hopper_estimate(const att_kernel_row *row, const att_limits *limits,
                                 const void *problem);
 

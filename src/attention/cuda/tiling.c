@@ -11,8 +11,11 @@
 enum {
     SPLITS_MOST = 128,
     TEAM_ABOVE = 4, /* parts of a row above which all warps of a block combine one row */
-    COMBINE_BLOCKS =
-        4, /* that an SM holds; where more would come, warps take several rows each */
+    /* Blocks that an SM holds: where more would come, warps take several rows each; but of rows with very many parts, only
+     * where there would be so many rounds of blocks. */
+    COMBINE_BLOCKS = 4,
+    MANY_PARTS = 8,
+    COMBINE_ROUNDS = 4,
     WORKSPACE_UNIT = 256 /* bytes */
 };
 
@@ -88,7 +91,8 @@ att_status att_cuda_plan_combine(att_cuda_tiling *t, size_t *workspace, const at
     ATT_TRY(att_cuda_function_load(&t->combine, ctx->gpu, combine, &ctx->source));
     int row_warps = t->params.splits > TEAM_ABOVE ? combine->warps : 1;
     int64_t blocks = att_ceil_div(rows * row_warps, combine->warps);
-    if (blocks > (int64_t)COMBINE_BLOCKS * ctx->limits.gpu->sms) {
+    const int rounds = t->params.splits > MANY_PARTS ? COMBINE_ROUNDS : 1;
+    if (blocks > (int64_t)rounds * COMBINE_BLOCKS * ctx->limits.gpu->sms) {
         row_warps = 0;
         blocks = att_ceil_div(rows, combine->warps * ATT_FWD_ROWS_AT_ONCE);
     }
