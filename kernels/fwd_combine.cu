@@ -1,5 +1,5 @@
 /* fwd_combine.cu: the parts of rows whose keys were split become rows
- * COMPUTES O = sum_s 2^(lse_s - lse) O_s, lse = log2 sum_s 2^lse_s, and the sink's weight; row_warps warps a row
+ * COMPUTES O = sum_s 2^(lse_s - lse) O_s, lse = log2 sum_s 2^lse_s, and the sink's weight; row_warps warps a row, or two rows a warp
  * THREADS  32 * WARPS; the warps of a row sum every row_warps-th part each; then one sums the warps
  * SMEM     2 x WARPS x 128 ceil(D_V / 128) float32
  * FLOW     the block starts while the kernel that made the parts still ends, then waits for it; what comes after may start
@@ -11,6 +11,8 @@
 #include "kernels/reduce.cuh"
 
 #define BATCH 4 /* parts that a warp loads at once */
+#define ROWS  ATT_FWD_ROWS_AT_ONCE
+#define BATCH_OF_ROWS (QUADS == 1 ? 4 : 2) /* the same of each of several rows */
 
 static_assert(32 % (BATCH * WARPS) == 0, "the lanes hold the weights of whole batches");
 
@@ -47,14 +49,81 @@ DEVICE void weigh_parts(merged_row *m, const float *lse, unsigned rows, float ow
     m->sum = warp_sum(m->sum);
 }
 
+/* What a part's O is to be multiplied by; below 0: it has no keys, and its O may be anything. */
+DEVICE float part_weight(float lse, float top) {
+    return lse == -INFINITE ? -1.0f : exp2_fast(lse - top);
+}
+
+DEVICE void add_part(float4 *to, float weight, float4 x) {
+    if (!(weight < 0.0f))
+        add_weighed(to, weight, x);
+}
+
+/* Where a row of the parts lies in the problem. */
+typedef struct row_place {
+    int batch, head, i;
+} row_place;
+
+DEVICE row_place place_of(const att_fwd_params *p, unsigned row) {
+    const unsigned pair = divide(row, &p->by_seq_q), batch = divide(pair, &p->by_heads_q);
+    return {(int)batch, (int)(pair - batch * p->heads_q), (int)(row - pair * p->seq_q)};
+}
+
+/* Sum the parts of some rows and write them: where rows are many, what counts is how much is under way. */
+DEVICE void combine_rows(const att_fwd_params *p, unsigned row0, unsigned rows) {
+    const int lane = threadIdx.x % 32;
+    const long long stride = (long long)rows * p->d_v;
+    const float *lse[ROWS], *o[ROWS];
+    float own[ROWS], weight[ROWS];
+    merged_row m[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const unsigned row = min(row0 + r, rows - 1); /* the last once more, where there are no more */
+        lse[r] = p->partial_lse + row;
+        o[r] = p->partial_o + (long long)row * p->d_v;
+        own[r] = load_lse(lse[r], rows, lane, p->splits);
+        m[r] = {0.0f, 0.0f, {}};
+        weight[r] = 0.0f;
+    }
+#pragma unroll 1
+    for (int first = 0; first < p->splits; first += BATCH_OF_ROWS) {
+        float4 x[ROWS][BATCH_OF_ROWS][QUADS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int n = 0; n < BATCH_OF_ROWS; n++)
+#pragma unroll
+                for (int g = 0; g < QUADS; g++)
+                    x[r][n][g] = first + n < p->splits ? load_quad(p, o[r] + (first + n) * stride, 4 * lane + 128 * g)
+                                                       : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            if (first == 0)
+                weigh_parts(&m[r], lse[r], rows, own[r], p->splits);
+            if (first % 32 == 0)
+                weight[r] = part_weight(first == 0 ? own[r] : load_lse(lse[r], rows, first + lane, p->splits), m[r].top);
+#pragma unroll
+            for (int n = 0; n < BATCH_OF_ROWS; n++)
+#pragma unroll
+                for (int g = 0; g < QUADS; g++)
+                    add_part(&m[r].o[g], __shfl_sync(0xffffffffu, weight[r], first + n), x[r][n][g]);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const row_place at = place_of(p, min(row0 + r, rows - 1));
+        const sequence s = sequence_of(p, at.batch);
+        finish_row(p, &s, at.head, at.i, &m[r], row0 + r < rows && at.i < s.len_q ? p->d_v : 0);
+    }
+}
+
 /* Sum the parts of a row and write it; with no `parts`, do all that but write. The warps of a team call it together. */
 DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int team, int parts) {
     __shared__ float4 of_warp[2][WARPS][QUADS][32]; /* of the call without parts, and of the other */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const unsigned rows = p->batch * p->heads_q * p->seq_q;
-    const unsigned pair = divide(row, &p->by_seq_q);
-    const int i = row - pair * p->seq_q, batch = divide(pair, &p->by_heads_q), head = pair - batch * p->heads_q;
-    const sequence s = sequence_of(p, batch);
+    const row_place at = place_of(p, row);
+    const sequence s = sequence_of(p, at.batch);
     const long long stride = (long long)rows * p->d_v;
     const float *lse = p->partial_lse + row, *o = p->partial_o + (long long)row * p->d_v;
 
@@ -76,12 +145,12 @@ DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int t
         if (first == 0)
             weigh_parts(&m, lse, rows, own, parts);
         if (first % 32 == 0)
-            weight = exp2_fast((first == 0 ? own : load_lse(lse, rows, first + lane, parts)) - m.top);
+            weight = part_weight(first == 0 ? own : load_lse(lse, rows, first + lane, parts), m.top);
 #pragma unroll
         for (int n = 0; n < BATCH; n++)
 #pragma unroll
             for (int g = 0; g < QUADS; g++)
-                add_weighed(&m.o[g], __shfl_sync(0xffffffffu, weight, first + member + n * team), x[n][g]);
+                add_part(&m.o[g], __shfl_sync(0xffffffffu, weight, first + member + n * team), x[n][g]);
         first += BATCH * team;
     } while (first < parts);
 
@@ -98,15 +167,24 @@ DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int t
             for (int g = 0; g < QUADS; g++)
                 add_weighed(&m.o[g], 1.0f, of_warp[parts > 0][n][g][lane]);
     }
-    finish_row(p, &s, head, i, &m, parts > 0 && i < s.len_q ? p->d_v : 0);
+    finish_row(p, &s, at.head, at.i, &m, parts > 0 && at.i < s.len_q ? p->d_v : 0);
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 5)
     KERNEL(const __grid_constant__ att_fwd_params params) {
     const att_fwd_params *p = &params;
     const int warp = threadIdx.x / 32;
-    const int team = p->row_warps; /* 1 or WARPS */
-    const unsigned rows = p->batch * p->heads_q * p->seq_q, row = blockIdx.x * (WARPS / team) + warp / team;
+    const int team = p->row_warps; /* 0, 1 or WARPS */
+    const unsigned rows = p->batch * p->heads_q * p->seq_q;
+    if (team == 0) {
+        const unsigned row0 = (blockIdx.x * WARPS + warp) * ROWS;
+        wait_for_previous_kernel();
+        allow_next_kernel();
+        if (row0 < rows)
+            combine_rows(p, row0, rows);
+        return;
+    }
+    const unsigned row = blockIdx.x * (WARPS / team) + warp / team;
     if (row >= rows)
         return;
     /* Twice: first without parts, while they are still being made, so that code and parameters are in the SM's caches

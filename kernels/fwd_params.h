@@ -25,6 +25,9 @@ enum {
     ATT_FWD_VECTOR = 2        /* every row of Q, K, V and O starts at a multiple of 16 bytes */
 };
 
+/* Rows that a warp of fwd_combine has under way where there are many. */
+enum { ATT_FWD_ROWS_AT_ONCE = 2 };
+
 typedef struct att_fwd_params {
     const void *q, *k, *v;
     void *o;
@@ -33,8 +36,8 @@ typedef struct att_fwd_params {
     const void *bias;
     const float *sinks;
     const int *cu_seqlens_q, *cu_seqlens_k, *lens_k, *page_table;
-    /* Splits of the keys: unnormalised rows of every split, (split, batch, head, row, d_v), and their
-     * log2-sum-exp2, (split, batch, head, row). NULL where splits = 1. */
+    /* Splits of the keys: normalised rows of every split, (split, batch, head, row, d_v), and their log2-sum-exp2, (split, batch,
+     * head, row): -inf where a row sees none of the split's keys, its O is not looked at then. NULL where splits = 1. */
     float *partial_o, *partial_lse;
 
     att_fwd_strides q_stride, k_stride, v_stride, o_stride, lse_stride, bias_stride;
@@ -52,7 +55,7 @@ typedef struct att_fwd_params {
     int page_size, num_pages;
     int splits;     /* parts of the keys, at least 1; blockIdx.y is the part */
     int row_blocks; /* tiles along the rows of one (batch, head) */
-    int row_warps;  /* warps that combine the splits of a row: 1 or all of a block */
+    int row_warps;  /* warps that combine the splits of a row: 1 or all of a block; 0: a warp combines ATT_FWD_ROWS_AT_ONCE rows */
 
     att_fwd_divisor by_row_blocks, by_heads_q, by_heads_kv, by_group, by_seq_q, by_splits;
 

@@ -11,7 +11,8 @@
  * NUMERICS float32 S, top, sum, O; weights, against a top that need not be the maximum, rounded to DTYPE before PV; rows that are
  *          not finite are redone in float64
  * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; FEATURES adds one change of the scores at full
- *          speed, ROLE GENERAL all of them and scale <= 0
+ *          speed, ROLE GENERAL all of them and scale <= 0; ROLE SPLIT takes the keys of each tile of rows in `splits` parts,
+ *          which fwd_combine merges
  * WHY      docs/hopper.md: what each step brings, what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
@@ -34,10 +35,11 @@
 #define KEEP_REGISTERS (GROUPS == 2 ? 40 : 32)
 #define TAKE_REGISTERS (GROUPS == 2 ? 232 : GROUPS == 3 ? 160 : 112)
 
-/* The next tile's first scores before this one's last PV. */
-#define CARRIES        (USE_CARRY && TWO_Q)
+/* The next tile's first scores before this one's last PV; where keys are split, blocks have few tiles, and O leaves from registers
+ * that the scores would want. */
+#define CARRIES        (USE_CARRY && TWO_Q && !SPLITS_KEYS)
 /* A warpgroup none of whose rows are there computes nothing. */
-#define SKIPS_IDLE     (USE_TILE_SKIP && CARRIES)
+#define SKIPS_IDLE     (USE_TILE_SKIP && TWO_Q && USE_CARRY)
 /* Two and three warpgroups use the tensor cores in turn; with four that costs more than it brings. */
 #define TAKES_TURNS    (USE_TURNS && GROUPS <= 3)
 
@@ -469,6 +471,35 @@ typedef struct tile_end {
     unsigned bad;
 } tile_end;
 
+/* The log2-sum-exp2 of both row halves of a part, which may see no key; what is not a number has the row computed again where the
+ * parts are merged. */
+DEVICE void store_part_lse(const consumer *c, const softmax_state *m, const float total[2]) {
+    const int r = 64 * c->group + 16 * c->warp + c->lane / 4;
+    float *to = (float *)record_address(c->shared, c->n, LSE_ROW);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float none = total[half] == 0.0f ? -INFINITE : __int_as_float(0x7fffffff);
+        if (c->lane % 4 == 0 && is_there(row_of(c) + 8 * half, known(c, ROWS)))
+            to[part_row_offset(c->p, r + 8 * half)] =
+                is_positive(total[half]) ? m->top[half] + log2_fast(total[half]) : none;
+    }
+}
+
+/* O of a part leaves straight from the registers, eight columns of a row by four lanes. */
+DEVICE void store_part_rows(const consumer *c, const float o[O_COUNT], const tile_end *end) {
+    const int d_v = c->p->fwd.d_v, r = 64 * c->group + 16 * c->warp + c->lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float *to = (float *)record_address(c->shared, c->n, O_ROW) + part_row_offset(c->p, r + 8 * half) * d_v + c->lane % 4 * 2;
+        if (is_there(row_of(c) + 8 * half, known(c, ROWS)))
+#pragma unroll
+            for (int n = 0; n < O_COUNT / 4; n++)
+                if (8 * n < d_v)
+                    *(float2 *)(to + 8 * n) =
+                        make_float2(o[4 * n + 2 * half] * end->scale[half], o[4 * n + 1 + 2 * half] * end->scale[half]);
+    }
+}
+
 /* LSE of the tile before leaves. */
 DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
     const att_fwd_params *f = &next->p->fwd;
@@ -481,10 +512,12 @@ DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
         for (int half = 0; half < 2; half++)
             if (!is_positive(total[half])) {
                 end.scale[half] = total[half];
-                end.bad |= is_lost(&same, total[half], half) ? 1u << half : 0u;
+                end.bad |= !SPLITS_KEYS && is_lost(&same, total[half], half) ? 1u << half : 0u;
             }
     }
-    if (f->lse || f->sinks) {
+    if (SPLITS_KEYS) {
+        store_part_lse(&same, m, total);
+    } else if (f->lse || f->sinks) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             float lse = is_positive(total[half]) ? m->top[half] + log2_fast(total[half]) : -INFINITE;
@@ -512,22 +545,26 @@ DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *
     unsigned check[4] = {0, 0, 0, 0};
     const int r = 16 * c->warp + c->lane % 16;
     const unsigned place = o_place(c->shared, c->n, c->group) + r * ROW_BYTES;
+    if (SPLITS_KEYS) {
+        store_part_rows(c, o, end);
+    } else {
 #pragma unroll
-    for (int n = 0; n < O_COUNT / 8; n++) {
-        unsigned x[4];
+        for (int n = 0; n < O_COUNT / 8; n++) {
+            unsigned x[4];
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            x[e] = pack_16(DTYPE, o[8 * n + 2 * e] * end->scale[e % 2], o[8 * n + 2 * e + 1] * end->scale[e % 2]);
-            check[e] = times_zero_plus(DTYPE, x[e], check[e]);
+            for (int e = 0; e < 4; e++) {
+                x[e] = pack_16(DTYPE, o[8 * n + 2 * e] * end->scale[e % 2], o[8 * n + 2 * e + 1] * end->scale[e % 2]);
+                check[e] = times_zero_plus(DTYPE, x[e], check[e]);
+            }
+            stmatrix_x4(place + n / 4 * 64 * ROW_BYTES + (((2 * (n % 4) + c->lane / 16) ^ (r & 7)) << 4), x);
         }
-        stmatrix_x4(place + n / 4 * 64 * ROW_BYTES + (((2 * (n % 4) + c->lane / 16) ^ (r & 7)) << 4), x);
+        tma_publish();
     }
-    tma_publish();
     release(c, O_FULL + c->group);
     /* Infinities and NaN times 0 are NaN. */
     const unsigned bad = end->bad | (((check[0] | check[2]) & 0x7fff7fff) != 0 ? 1u : 0u) |
                          (((check[1] | check[3]) & 0x7fff7fff) != 0 ? 2u : 0u);
-    if (__any_sync(0xffffffffu, bad))
+    if (!SPLITS_KEYS && __any_sync(0xffffffffu, bad))
         note_rows(c, bad);
     release(c, TILE_EMPTY + place_of(c->n, RECORDS));
 }
@@ -787,9 +824,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         REGISTERS_TAKE(TAKE_REGISTERS);
         const int thread = (int)threadIdx.x % WARPGROUP;
         consumer c = {p, shared, group - 1, uniform(thread / 32), thread % 32, 0, {0, 0}, {0, 0}, wgmma_address(shared), 0, {0, 0}};
-        if (c.lane == 0)
+        if (!SPLITS_KEYS && c.lane == 0)
             *redo_note(&c) = -1;
         consume(&c);
-        redo_rows(&c);
+        if (!SPLITS_KEYS)
+            redo_rows(&c);
     }
 }

@@ -2,6 +2,7 @@
 #ifndef ATT_FWD_SM90_LOAD_CUH
 #define ATT_FWD_SM90_LOAD_CUH
 
+#include "kernels/fwd_sm90_parts.cuh"
 #include "kernels/fwd_sm90_shared.cuh"
 #include "kernels/fwd_sm90_work.cuh"
 #include "kernels/math.cuh"
@@ -103,8 +104,13 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
             const att_fwd_mask_tile last = listed_tile(p, w->list, w->last - 1);
             write_record(to + 4 * LIST, w->list, last.tile, (int)last.kinds, 0);
         }
-        write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
-        write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+        if (SPLITS_KEYS) {
+            write_address(to + 4 * O_ROW, f->partial_o + first_part_row(p, w) * f->d_v);
+            write_address(to + 4 * LSE_ROW, f->partial_lse + first_part_row(p, w));
+        } else {
+            write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
+            write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+        }
         if (HAS_ALIBI)
             write_pair(to + 4 * SLOPE, __float_as_int(f->alibi[w->s.batch * f->alibi_batch + w->head] * LOG2_E), w->turned);
         if (!IS_PLAIN)
@@ -143,7 +149,9 @@ DEVICE bool next_tile(producer *a) {
             announce(a, a->tile, &w);
             return true;
         }
-        if (has_rows(&w))
+        if (has_rows(&w) && SPLITS_KEYS)
+            store_empty_part(a->p, &w);
+        else if (has_rows(&w))
             store_nothing(a->p, &w);
     }
     announce(a, NO_TILE, 0);

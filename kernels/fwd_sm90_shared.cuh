@@ -75,7 +75,7 @@ enum {
     HEAD,  /* of the unit */
     BATCH,
     ROW_Q,        /* first row of the sequence in packed O */
-    O_ROW = 10,   /* address of the tile's first row in O: two words */
+    O_ROW = 10,   /* address of the tile's first row in O, or in its part of it: two words */
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
     FIRST_K = 14, /* GENERAL: the first key in use, what keys are counted from */
     SLOPE = 14,   /* ALiBi: the head's slope, in units of log2 */

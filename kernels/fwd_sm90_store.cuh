@@ -45,7 +45,9 @@ DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
             const int begin = max(0, -row0 - 64 * group), end = min(64, rows - row0 - 64 * group);
             mbarrier_wait(barrier_of(shared, O_FULL + group), parity_of(n, 1));
             __syncwarp();
-            if (!USE_BOX_STORE || begin > 0 || (p->fwd.cu_seqlens_q && end < 64))
+            if (SPLITS_KEYS)
+                ; /* the part of O has left, straight from registers */
+            else if (!USE_BOX_STORE || begin > 0 || (p->fwd.cu_seqlens_q && end < 64))
                 store_rows(p, shared, n, group, begin, end);
             else if (speaks && end > 0)
                 store_box(p, shared, n, group);

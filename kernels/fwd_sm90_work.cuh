@@ -7,6 +7,9 @@
 #include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/switches_sm90.cuh"
 
+/* The keys of a tile of rows are taken in parts, which fwd_combine merges. */
+#define SPLITS_KEYS (ROLE == SPLIT)
+
 /* TILE_M rows of a unit. */
 typedef struct tile_work {
     sequence s;
@@ -15,6 +18,7 @@ typedef struct tile_work {
     int first, last; /* tiles of keys that some row sees; none: last <= first */
     int turned;      /* the walk over them starts that many before the last one */
     int list;        /* boolean masks: `first` to `last` count the tiles of this list */
+    int part;        /* of those tiles, where there are several: these are its own */
 } tile_work;
 
 /* The walk over the tiles of keys from the last to the first, of which `step` counts: with ALiBi it starts at the diagonal, where scores are
@@ -38,11 +42,20 @@ DEVICE att_fwd_mask_tile listed_tile(const att_fwd_sm90_params *p, int list, int
     return {word.x, (unsigned)word.y};
 }
 
+/* Leave the work its own part of the tiles of keys: parts differ by one tile at most. */
+DEVICE void take_part(const att_fwd_params *p, tile_work *w) {
+    const int count = max(w->last - w->first, 0), each = (int)divide(count, &p->by_splits), more = count - each * p->splits;
+    w->first += w->part * each + min(w->part, more);
+    w->last = w->first + each + (w->part < more);
+}
+
 /* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
  * leave them most keys, and blocks that work at the same time share K and V in L2. The last few row blocks, with the fewest keys,
  * come after all sections, so that blocks end together. */
-DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
+DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int number) {
     tile_work w;
+    const int tile = SPLITS_KEYS ? (int)divide(number, &p->fwd.by_splits) : number; /* the parts of a tile follow each other */
+    w.part = SPLITS_KEYS ? number - tile * p->fwd.splits : 0;
     const int before = p->fwd.row_blocks - p->last_blocks, in_sections = before * p->units;
     const bool is_last = tile >= in_sections;
     const int most = USE_L2_SECTIONS && !is_last ? p->section : p->units, from = is_last ? in_sections : 0;
@@ -68,6 +81,8 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;
     w.last = ((USE_TILE_SKIP ? max(visible_hi(&p->fwd, &w.s, last_row >> p->pack), 0) : w.s.len_k) + TILE_N - 1) / TILE_N;
     w.turned = HAS_ALIBI ? max(0, w.last - 1 - max(w.first, (last_row + w.s.shift) / TILE_N)) : 0;
+    if (SPLITS_KEYS)
+        take_part(&p->fwd, &w);
     return w;
 }
 

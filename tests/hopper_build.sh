@@ -37,7 +37,7 @@ report_complaints() {
 
 # code_complaints LISTING D_QK TILE_N ROLE: the innermost loop that has both products, S = QK^T and, transposing its right side, PV
 code_complaints() {
-    awk -v steps_s="$(($2 / 16))" -v steps_pv="$(($3 / 16))" -v least="$(($3 / 4))" -v weights="$(if [[ $4 == PLAIN ]]; then echo "$3"; else echo 0; fi)" '
+    awk -v steps_s="$(($2 / 16))" -v steps_pv="$(($3 / 16))" -v least="$(($3 / 4))" -v weights="$(if [[ $4 == PLAIN || $4 == SPLIT ]]; then echo "$3"; else echo 0; fi)" '
         { line[NR] = $0 }
         /^\.L_[A-Za-z0-9_]+:/ { at[substr($1, 1, length($1) - 1)] = NR }
         /BRA/ && match($0, /\.L_[A-Za-z0-9_]+/) {

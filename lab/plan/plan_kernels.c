@@ -7,6 +7,7 @@
 #include "attention/cuda/cuda_families.h"
 #include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/hopper.h"
+#include "attention/cuda/hopper_parts.h"
 #include "cuda/shape.h"
 
 const char *lab_time_model_name(lab_time_model model) {
@@ -30,28 +31,23 @@ static bool is_hopper(const att_kernel_row *row) {
 static void cut_hopper(lab_plan_kernel *k, const att_limits *limits, const att_problem *p) {
     const int64_t tiles = att_cuda_hopper_tiles(k->row->cuda, p);
     const double ns = k->row->family->estimate(k->row, limits, p);
+    const int sms = limits->gpu->sms;
+    const bool split = k->row->cuda->role == ATT_ROLE_SPLIT;
     k->tiles = (double)tiles;
-    k->splits = 1;
-    k->blocks = (double)att_cuda_hopper_blocks(k->row->cuda, tiles, limits->gpu->sms);
-    k->rounds = k->tiles / limits->gpu->sms;
+    k->splits = split ? att_cuda_hopper_parts(k->row, sms, p).count : 1;
+    k->blocks = (double)att_cuda_hopper_blocks(k->row->cuda, tiles * k->splits, sms);
+    k->rounds = k->tiles * k->splits / sms;
     if (ns >= 0.0 && isfinite(ns)) { /* infinite: smaller heads have rows of their own */
         k->model = LAB_TIME_SELECTOR;
         k->seconds = 1e-9 * ns;
     }
 }
 
-/* Clusters that a GPU which is not here holds at once. A cluster lies within a group of SMs: of an H200's 132, those of more
- * than two blocks reach 120. */
-static void assume_clusters(int clusters[ATT_CLUSTER_SIZES], int sms) {
-    for (int n = 0; n < ATT_CLUSTER_SIZES; n++)
-        clusters[n] = (n < 2 ? sms : sms * 120 / 132) >> n;
-}
-
 static void cut_cluster(lab_plan_kernel *k, const att_limits *limits, const att_problem *p) {
     const att_cuda_kernel *kernel = k->row->cuda;
     const int64_t tiles = att_cuda_row_tiles(kernel, p);
     int clusters[ATT_CLUSTER_SIZES];
-    assume_clusters(clusters, limits->gpu->sms);
+    att_cuda_assume_clusters(clusters, limits->gpu->sms);
     k->tiles = (double)tiles;
     if (tiles == 0)
         return;

@@ -21,6 +21,8 @@ static const char *role_name(att_cuda_role role) {
         return "SMALL";
     case ATT_ROLE_MASK:
         return "MASK";
+    case ATT_ROLE_SPLIT:
+        return "SPLIT";
     }
     return "UNKNOWN";
 }

@@ -33,6 +33,8 @@ expect 'nothing slow without leave' 3 out='^refused +.* flags: .*ATT_ALLOW_SLOW'
 expect 'decode in one launch' 0 out='^chosen +decode_sm90_.* keys in 8 parts that a cluster merges, workspace 0 bytes' -- \
     explain b1h32hkv8s1sk8192d128,bf16
 expect 'decode in two' 0 out='^chosen +decode_sm90_.* keys in 16 parts, workspace [1-9]' -- explain b1h32hkv8s1sk65536d128,bf16
+expect 'keys of new rows over a cache in parts' 0 out='^chosen +fwd_sm90_bf16_d128_split_.* grid 128 x .* keys in 8 parts, workspace [1-9]' -- \
+    explain b1h32hkv8s64sk16384d128,bf16
 expect 'keys that are whole' 0 out='^chosen +fwd_sm90_.* keys in 1 part, workspace' -- explain b4h16s4096d128,bf16
 expect 'a tile that would end later' 0 out='^passed +fwd_sm90_.* serves it too, but is not expected to end sooner$' -- explain b4h16s4096d128,bf16
 expect 'a kernel further down' 0 out='^passed +fwd_sm80_.* serves it too, but stands below the chosen one$' -- explain b4h16s4096d128,bf16

@@ -144,10 +144,22 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
            m->o->box[1] * m->o->box[2] == WARPGROUP_ROWS && m->k->box[0] == 64 &&
            m->k->box[1] == p->copy_rows && tile_n % p->copy_rows == 0 &&
            heads == (p->pack ? f->heads_kv : f->heads_q) && p->units == f->batch * heads &&
-           f->row_blocks == (rows + tile_m - 1) / tile_m &&
-           p->tiles == p->units * f->row_blocks && p->section >= 1 && p->section <= p->units &&
-           p->last_blocks >= 0 && p->last_blocks < f->row_blocks && f->splits == 1 &&
+           f->row_blocks == (rows + tile_m - 1) / tile_m && f->splits >= 1 &&
+           f->by_splits.value == (unsigned)f->splits &&
+           p->tiles == p->units * f->row_blocks * f->splits && p->section >= 1 &&
+           p->section <= p->units && p->last_blocks >= 0 && p->last_blocks < f->row_blocks &&
+           (f->splits == 1 ? !f->partial_o && p->redo : f->partial_o && !p->redo) &&
            (!p->next_tile || *p->next_tile == 0);
+}
+
+/* Parts of rows are the kernel's to fill, and their log-sums. */
+static void fill_parts(const att_fwd_params *f) {
+    const size_t rows =
+        (size_t)f->splits * (size_t)f->batch * (size_t)f->heads_q * (size_t)f->seq_q;
+    for (size_t i = 0; i < rows * (size_t)f->d_v; i++)
+        f->partial_o[i] = NAN;
+    for (size_t i = 0; i < rows; i++)
+        f->partial_lse[i] = NAN;
 }
 
 bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n, bool wrong) {
@@ -165,13 +177,15 @@ bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n,
     for (int i = 0; p->redo && i < p->tiles * (tile_m / WARP_ROWS); i++)
         p->redo[i] = (att_fwd_redo){.next = -1};
     const att_fwd_params *f = &p->fwd;
+    if (f->partial_o)
+        fill_parts(f);
     const size_t most = (size_t)f->seq_k + 1;
     key_rows keys = {.k = malloc(most * (size_t)f->d_qk * sizeof(float)),
                      .v = malloc(most * (size_t)f->d_v * sizeof(float)),
                      .q = malloc((size_t)f->d_qk * sizeof(float)),
                      .s = malloc(most * sizeof(double))};
     const bool room = keys.k && keys.v && keys.q && keys.s;
-    for (int index = 0; room && index < p->tiles; index++) {
+    for (int index = 0; room && index < p->tiles / f->splits; index++) {
         const tile t = tile_of(p, index, tile_m);
         const int end = t.len_q << p->pack;
         if (t.first == 0)

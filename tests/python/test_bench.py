@@ -66,6 +66,9 @@ def test_groups():
     assert [len(rows[group]) for group in ("forward", "fp16", "gqa", "dims", "seed", "decode")] == [24, 24, 2, 16, 8, 6]
     assert {row.problem.spec for row in rows["gqa"]} == {"b2h32hkv8s8192d128,bf16,causal", "b2h32hkv8s8192d128,fp16,causal"}
     assert any(row.problem.dv == 128 and row.problem.d == 192 for row in rows["dims"])
+    assert all(2 <= row.problem.sq <= 256 and row.problem.sk >= 1024 for row in rows["chunk"])
+    assert {row.problem.d for row in rows["chunk"]} == {row.problem.d for row in rows["few_heads"]} == {64, 128, 256}
+    assert all(row.problem.hq <= 8 and row.problem.sq == row.problem.sk for row in rows["few_heads"])
     swept = {(row.problem.sq, row.problem.hq) for row in rows["sweep"]}
     assert {s for s, _ in swept} == set(problems.SWEEP_SIZES) and {h for _, h in swept} == set(problems.SWEEP_HEADS)
     together = problems.cpu_rows(["f32", "bf16"], [1, 2], [512])

@@ -21,6 +21,7 @@ const att_embedded_code att_embedded_codes[] = {{0, 0, 0, 0, 0}};
 const att_embedded_text att_embedded_texts[] = {
     {"kernels/fwd_sm90.cu", source, sizeof source - 1},
     {"kernels/fwd_sm90_small.cu", source, sizeof source - 1},
+    {"kernels/fwd_combine.cu", source, sizeof source - 1},
     {0, 0, 0}};
 
 static fake_cuda *fake;
@@ -54,6 +55,13 @@ static att_cuda_kernel row_small(void) {
     row.source = "fwd_sm90_small";
     row.role = ATT_ROLE_SMALL;
     row.warps = 8;
+    return row;
+}
+
+/* Keys in parts. */
+static att_cuda_kernel row_split(void) {
+    att_cuda_kernel row = row_of("hopper_split", ATT_BF16, 128, 128, 128, 2);
+    row.role = ATT_ROLE_SPLIT;
     return row;
 }
 
@@ -261,6 +269,36 @@ static void test_tiling__of_small__a_block_a_tile(void **state) {
     assert_int_equal(t.shape.grid[0], 16 * 11);
     assert_true(t.shape.overlap);
     assert_false(t.counts_tiles);
+}
+
+/* Every SM gets a part of some tile of rows, and a second kernel merges the parts. */
+static void test_tiling__of_split__parts_fill_the_gpu(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_split();
+    att_problem p = problem(1, 32, 8, 64, 16384, 128, ATT_BF16);
+    att_kernel_row row;
+    gpu_plan plan = plan_of(&row, &k, &p);
+    att_cuda_tiling t = plan.tiling;
+    assert_int_equal(t.hopper.pack, 2);
+    assert_int_equal(t.params.splits, 8); /* of 16 tiles of rows */
+    assert_int_equal(t.params.by_splits.value, 8);
+    assert_int_equal(t.hopper.tiles, 128);
+    assert_int_equal(t.shape.grid[0], 128);
+    assert_false(t.counts_tiles);
+    assert_non_null(t.combine);
+    assert_true(t.shape.overlap && t.combine_shape.overlap);
+    assert_int_equal(plan.workspace, 256 + 8 * 32 * 64 * 129 * sizeof(float));
+
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT; /* a block has one part at most: nobody draws */
+    t = tiling_of(&k, &p);
+    assert_false(t.counts_tiles);
+    p = problem(1, 1, 1, 15000, 15000, 128, ATT_BF16);
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    t = tiling_of(&k, &p);
+    assert_true(t.counts_tiles);
+    assert_int_equal(t.hopper.top_rows, 0);
+    assert_int_equal(t.hopper.tiles, 118 * t.params.splits);
+    assert_int_equal(t.shape.grid[0], 132);
 }
 
 static void test_tiling__nothing_to_do__nothing_launched(void **state) {
@@ -503,11 +541,15 @@ static void assert_answers(const att_cuda_kernel *k, const att_problem *p) {
     memset(workspace, 0x5a, plan.workspace); /* the counter must be set, not found */
     fake->launches = 0;
     assert_ok(gpu_plan_run(&plan, &f.args, workspace, NULL));
-    assert_int_equal(fake->launches, 1 + counts_tiles);
+    const bool merges = plan.tiling.combine != NULL;
+    assert_int_equal(merges, k->role == ATT_ROLE_SPLIT);
+    assert_int_equal(fake->launches, 1 + counts_tiles + merges);
     assert_int_equal(fake->sticky, 0);
-    assert_int_equal(fake->params_bytes, sizeof(att_fwd_sm90_params));
+    assert_int_equal(fake->params_bytes,
+                     merges ? sizeof(att_fwd_params) : sizeof(att_fwd_sm90_params));
     const att_fwd_sm90_params *h = (const void *)fake->params;
-    assert_ptr_equal(h->next_tile, counts_tiles ? workspace : NULL);
+    if (!merges)
+        assert_ptr_equal(h->next_tile, counts_tiles ? workspace : NULL);
     assert_string_equal(f.launch.kernel, k->id);
     fixture_assert_intact(&f);
     assert_right(&f);
@@ -550,6 +592,22 @@ static void test_answers__of_small__through_the_maps(void **state) {
     p.features = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LSE;
     p.total_q = 150;
     p.total_k = 200;
+    att_problem_layout_bshd(&p);
+    assert_answers(&k, &p);
+}
+
+static void test_answers__of_split__through_the_maps(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_split();
+    att_problem p = problem(2, 8, 2, 37, 400, 96, ATT_BF16); /* heads packed */
+    p.features = ATT_LSE;
+    assert_answers(&k, &p);
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+    assert_answers(&k, &p);
+    p = problem(3, 4, 2, 60, 180, 128, ATT_BF16);
+    p.features = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LSE;
+    p.total_q = 150;
+    p.total_k = 500;
     att_problem_layout_bshd(&p);
     assert_answers(&k, &p);
 }
@@ -743,6 +801,8 @@ int main(void) {
         cmocka_unit_test(test_refusal__strides__that_maps_do_not_take),
         cmocka_unit_test(test_refusal__pages__that_no_copy_fits),
         cmocka_unit_test(test_answers__shapes_and_masks__through_the_maps),
+        cmocka_unit_test(test_tiling__of_split__parts_fill_the_gpu),
+        cmocka_unit_test(test_answers__of_split__through_the_maps),
         cmocka_unit_test(test_answers__strides__of_any_order),
         cmocka_unit_test(test_answers__lengths__of_packed_sequences),
         cmocka_unit_test(test_answers__pages__smaller_and_larger_than_a_tile),

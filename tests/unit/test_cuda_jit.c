@@ -106,6 +106,7 @@ static void test_jit__roles_and_types__named(void **state) {
         {ATT_ROLE_COMBINE, 0, "-DROLE=COMBINE -DDTYPE=ANY"},
         {ATT_ROLE_RUNG, 0, "-DROLE=RUNG -DDTYPE=ANY"},
         {ATT_ROLE_SMALL, ATT_F16, "-DROLE=SMALL -DDTYPE=F16"},
+        {ATT_ROLE_SPLIT, ATT_F16, "-DROLE=SPLIT -DDTYPE=F16"},
         {(att_cuda_role)99, 0, "-DROLE=UNKNOWN -DDTYPE=ANY"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

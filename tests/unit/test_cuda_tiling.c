@@ -110,6 +110,30 @@ static void test_tiling__decode__splits_fill_the_gpu_once(void **state) {
     assert_true(plan.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
 }
 
+/* The warps of a block share a row of many parts; of many rows, each warp takes several. */
+static void test_tiling__rows_to_merge__as_many_blocks_as_fit(void **state) {
+    (void)state;
+    static const struct {
+        int64_t batch, seq_q, seq_k;
+        int row_warps, rows_a_block;
+    } cases[] = {{1, 1, 65536, 4, 1}, {1, 2, 65536, 4, 1}, {1, 64, 16384, 0, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        att_problem p;
+        att_problem_init(&p, cases[i].batch, 32, 8, cases[i].seq_q, cases[i].seq_k, 128, 128,
+                         ATT_BF16);
+        const gpu_plan plan =
+            plan_of(cases[i].seq_q > 16 ? "fwd_sm90_bf16_d128_split_m128n128s2"
+                                        : "decode_sm80_bf16_d128_n16s3w4",
+                    &p);
+        const att_cuda_tiling t = plan.tiling;
+        const int64_t rows = cases[i].batch * 32 * cases[i].seq_q;
+        assert_true(t.params.splits > 4);
+        assert_int_equal(t.params.row_warps, cases[i].row_warps);
+        assert_int_equal(t.combine_shape.grid[0],
+                         (rows + cases[i].rows_a_block - 1) / cases[i].rows_a_block);
+    }
+}
+
 static void test_tiling__many_blocks__keys_whole(void **state) {
     (void)state;
     att_problem p;
@@ -148,6 +172,7 @@ int main(void) {
         cmocka_unit_test(test_params__masks__in_the_kernels_terms),
         cmocka_unit_test(test_occupancy__each_limit__binds),
         cmocka_unit_test(test_tiling__decode__splits_fill_the_gpu_once),
+        cmocka_unit_test(test_tiling__rows_to_merge__as_many_blocks_as_fit),
         cmocka_unit_test(test_tiling__many_blocks__keys_whole),
         cmocka_unit_test(test_tiling__nothing_to_do__nothing_launched),
         cmocka_unit_test(test_tiling__too_many_blocks__refused),

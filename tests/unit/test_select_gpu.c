@@ -270,7 +270,8 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
         if (!(row->cuda->targets & ATT_SM90))
             continue;
         const int64_t rows = row->cuda->role == ATT_ROLE_DECODE ? 1 : 64;
-        att_problem p = problem(rows, 64, row->cuda->d_qk, row->cuda->d_v,
+        const int64_t keys = row->cuda->role == ATT_ROLE_SPLIT ? 1000 : 64;
+        att_problem p = problem(rows, keys, row->cuda->d_qk, row->cuda->d_v,
                                 row->cuda->dtype ? row->cuda->dtype : ATT_F16);
         if (row->cuda->features & ATT_FEATURE_ALIBI)
             p.features |= ATT_ALIBI;
@@ -528,7 +529,7 @@ static void test_hopper__rounds__tiles_that_end_them_sooner(void **state) {
     assert_sooner(&limits, &two_rounds, wide, usual);
     assert_sooner(&limits, &one_round, usual, wide);
 
-    const att_problem narrow = problem(2200, 2200, 96, 96, ATT_BF16); /* has a row of its own */
+    const att_problem narrow = problem(1500, 2200, 96, 96, ATT_BF16); /* has a row of its own */
     assert_sooner(&limits, &narrow, d96, wide);
 
     two_rounds.features = ATT_PAGED;

@@ -57,6 +57,10 @@ COMBINE,*)
     export ATTEST_VIRTUAL_SMS=8
     ;;
 ALIBI,* | SOFTCAP,* | BIAS,* | MASK,*) kinds=$role ;;
+SPLIT,*)
+    kinds="any $role"
+    export ATTEST_VIRTUAL_SMS=8
+    ;;
 *) kinds="any $role" ;;
 esac
 

@@ -111,6 +111,30 @@ def _decode() -> Iterator[Problem]:
         yield Problem(b, 32, 8, 1, sk, 128, 128, "bf16")
 
 
+def _chunk() -> Iterator[Problem]:
+    """A few new rows over a long cache."""
+    for b, hq, hkv, rows, keys in ((1, 32, 8, (2, 4, 8, 16, 32, 64, 128, 256), (1024, 4096, 16384, 131072)),
+                                   (8, 32, 8, (4, 16, 64), (4096, 16384)), (32, 32, 8, (4, 16, 64), (1024, 4096)),
+                                   (1, 32, 32, (4, 16, 64), (8192,)), (1, 64, 8, (4, 16, 64), (8192,)),
+                                   (1, 32, 2, (4, 16, 64), (8192,))):
+        for sq in rows:
+            for sk in keys:
+                yield Problem(b, hq, hkv, sq, sk, 128, 128, "bf16")
+    for d, hq, hkv in ((64, 32, 8), (256, 16, 4)):
+        for sq in (4, 16, 64, 256):
+            for sk in (4096, 16384):
+                yield Problem(1, hq, hkv, sq, sk, d, d, "bf16")
+
+
+def _few_heads() -> Iterator[Problem]:
+    for d in (128, 64, 256):
+        for causal in (False, True):
+            for heads in (1, 2, 4, 8):
+                for s in (1024, 2048, 4096, 8192, 16384, 131072):
+                    if s < 131072 or (d == 128 and heads in (1, 8)):
+                        yield square(1, heads, s, d, "bf16", causal)
+
+
 def _sweep() -> Iterator[Problem]:
     for d in (64, 128):
         for causal in (False, True):
@@ -122,7 +146,7 @@ def _sweep() -> Iterator[Problem]:
 
 
 GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
-              "seed": _seed, "decode": _decode, "sweep": _sweep}
+              "seed": _seed, "decode": _decode, "chunk": _chunk, "few_heads": _few_heads, "sweep": _sweep}
 GPU_DEFAULT = ("forward", "seed", "decode")
 
 

@@ -93,6 +93,18 @@ static bool takes_sizes(const att_cuda_kernel *k, const att_problem *p, att_refu
     return counts_fit(p, refusal);
 }
 
+/* Keys in parts: more than one tile of them, and a kernel that merges what becomes of the rows. */
+static bool has_parts(const att_cuda_kernel *k, const att_limits *limits, const att_problem *p,
+                      att_refusal *refusal) {
+    ATT_CONDITION(p->seq_k > k->tile_n, "seq_k", "splits keys, and one tile holds all %lld",
+                  (long long)p->seq_k);
+    ATT_CONDITION(p->batch * p->heads_q <= INT32_MAX / att_max(p->seq_q, 1), "seq_q",
+                  "more rows than parts are merged for");
+    ATT_CONDITION(att_cuda_combine_of(k, limits->allow_unattested), "flags",
+                  "no kernel that is attested merges the parts");
+    return true;
+}
+
 bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
                             const void *problem, att_refusal *refusal) {
     const att_cuda_kernel *k = row->cuda;
@@ -115,7 +127,7 @@ bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
     ATT_CONDITION(!why, field, "%s", why);
     ATT_CONDITION(k->role != ATT_ROLE_SMALL || !(p->features & ATT_PAGED), "features",
                   "reads no pages");
-    return true;
+    return k->role != ATT_ROLE_SPLIT || has_parts(k, limits, p, refusal);
 }
 
 bool att_cuda_serves_blocks(const att_kernel_row *row, const att_limits *limits,

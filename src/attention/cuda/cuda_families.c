@@ -43,14 +43,20 @@ const att_family att_family_fwd_sm80 = {FAMILY,
                                         .cut = att_cuda_blocks_cut,
                                         .run = att_cuda_blocks_run,
                                         .tile_fits = att_cuda_tile_fits_blocks};
-const att_family att_family_fwd_decode = {
-    FAMILY, .special = true, .serves = att_cuda_serves_decode, .cut = att_cuda_blocks_cut,
-    .run = att_cuda_blocks_run};
+const att_family att_family_fwd_decode = {FAMILY,
+                                          .special = true,
+                                          .serves = att_cuda_serves_decode,
+                                          .estimate = att_cuda_hopper_estimate,
+                                          .cut = att_cuda_blocks_cut,
+                                          .run = att_cuda_blocks_run};
 
 /* A cluster of blocks per tile of rows, which share the keys. */
-const att_family att_family_fwd_decode_sm90 = {
-    FAMILY, .special = true, .serves = att_cuda_serves_cluster, .cut = att_cuda_cluster_cut,
-    .run = att_cuda_blocks_run};
+const att_family att_family_fwd_decode_sm90 = {FAMILY,
+                                               .special = true,
+                                               .serves = att_cuda_serves_cluster,
+                                               .estimate = att_cuda_hopper_estimate,
+                                               .cut = att_cuda_cluster_cut,
+                                               .run = att_cuda_blocks_run};
 
 /* Merges the parts that the families above leave; no problem selects it. */
 const att_family att_family_fwd_combine = {FAMILY, .serves = att_cuda_serves_nothing};

@@ -24,8 +24,18 @@ static const struct {
     double second; /* more where a second kernel merges */
     double round;  /* until a block that follows another has its first keys */
     double gpu;    /* bytes of K and V a nanosecond, all SMs reading */
+    double l2;     /* the same of what tiles of rows of one K/V head read again, from L2 */
     double block;  /* the same of one block: what it has under way, over the time that takes */
-} cost = {.call = 2600.0, .second = 1500.0, .round = 1500.0, .gpu = 4500.0, .block = 64.0};
+    double wide;   /* times that, where a tile has 16 rows; and by fwd_decode */
+    double older;
+} cost = {.call = 2600.0,
+          .second = 1500.0,
+          .round = 1500.0,
+          .gpu = 4500.0,
+          .l2 = 10000.0,
+          .block = 64.0,
+          .wide = 1.25,
+          .older = 2.0};
 
 /* Until the keys of `tiles` tiles of rows have come, each in `parts` parts, `at_once` parts of all at a time. */
 static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t tiles,
@@ -35,9 +45,11 @@ static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t 
     const double rounds = (double)att_ceil_div(tiles * parts, att_max(at_once, 1));
     const double bytes =
         (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype); /* a key's */
-    const double memory = (double)tiles * (double)p->seq_k * bytes / cost.gpu;
+    const double once = (double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes;
+    const double memory =
+        fmax(once / cost.gpu, (double)tiles * (double)p->seq_k * bytes / cost.l2);
     const double alone = rounds * (cost.round + keys * bytes / cost.block) - cost.round;
-    return memory > alone ? memory : alone;
+    return fmax(memory, alone);
 }
 
 const char *att_cuda_decode_refusal(const att_cuda_kernel *kernel, const att_problem *p,
@@ -73,6 +85,35 @@ att_cuda_decode_choice att_cuda_decode_choose(const att_cuda_kernel *kernel, int
         return best;
     const double ns = cost.call + cost.second + stream_ns(kernel, p, tiles, parts, sms);
     return ns < best.ns ? (att_cuda_decode_choice){.splits = parts, .ns = ns} : best;
+}
+
+void att_cuda_assume_clusters(int clusters[ATT_CLUSTER_SIZES], int sms) {
+    for (int n = 0; n < ATT_CLUSTER_SIZES; n++)
+        clusters[n] = (n < 2 ? sms : sms * 120 / 132) >> n;
+}
+
+/* Has a K/V head several tiles of rows, each of which reads all its keys? */
+static bool reads_again(const att_problem *p, int64_t tiles) {
+    return tiles > p->batch * p->heads_kv;
+}
+
+double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
+    const int64_t tiles = att_cuda_row_tiles(kernel, p);
+    int clusters[ATT_CLUSTER_SIZES];
+    if (tiles == 0 || (kernel->tile_m < MIN_ROWS && !reads_again(p, tiles)))
+        return -1.0;
+    att_cuda_assume_clusters(clusters, sms);
+    const double ns = att_cuda_decode_choose(kernel, sms, p, tiles, clusters, true).ns;
+    return cost.call + (ns - cost.call) * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
+}
+
+double att_cuda_decode_blocks_estimate(const att_cuda_kernel *kernel, const att_problem *p,
+                                       int sms) {
+    const int64_t tiles = att_cuda_row_tiles(kernel, p);
+    if (!reads_again(p, tiles))
+        return -1.0;
+    const int parts = att_cuda_choose_splits(kernel, p, tiles, sms);
+    return cost.call + cost.second + cost.older * stream_ns(kernel, p, tiles, parts, sms);
 }
 
 att_status att_cuda_decode_tiling(att_cuda_tiling *tiling, const att_cuda_kernel *kernel,

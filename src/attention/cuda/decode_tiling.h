@@ -24,6 +24,18 @@ att_cuda_decode_choice att_cuda_decode_choose(const att_cuda_kernel *kernel, int
                                               const int clusters[ATT_CLUSTER_SIZES],
                                               bool combines);
 
+/* Clusters that a GPU which is not asked holds at once. A cluster lies within a group of SMs: of an H200's 132, those of more
+ * than two blocks reach 120. */
+void att_cuda_assume_clusters(int clusters[ATT_CLUSTER_SIZES], int sms);
+
+/* When fwd_decode_sm90 would end the problem, in nanoseconds; -1 where a tile of 8 rows holds all of a K/V head: no other kernel
+ * is then asked. */
+double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms);
+
+/* The same of fwd_decode; -1 where a tile holds all rows of a K/V head. */
+double att_cuda_decode_blocks_estimate(const att_cuda_kernel *kernel, const att_problem *p,
+                                       int sms);
+
 /* Set parts and shape of `tiling`, whose function, parameters and grid of `tiles` blocks are set: a cluster, or, where `combines`
  * says that a second kernel could merge them and that ends sooner, parts without one. Errors: ATT_E_CUDA. */
 att_status att_cuda_decode_tiling(att_cuda_tiling *tiling, const att_cuda_kernel *kernel,

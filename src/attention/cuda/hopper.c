@@ -6,6 +6,7 @@
 #include "cuda/function.h"
 #include "attention/cuda/hopper_bias.h"
 #include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/hopper_parts.h"
 #include "attention/cuda/mask_lists.h"
 #include "attention/cuda/params.h"
 #include "attention/cuda/softcap.h"
@@ -74,8 +75,7 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
 
 /* ------------------------------------------------------------------------------- cutting */
 
-/* log2 of the query heads that share a tile: all of a group, where one head's rows would not fill it. */
-static int pack_of(const att_cuda_kernel *kernel, const att_problem *p) {
+int att_cuda_hopper_pack(const att_cuda_kernel *kernel, const att_problem *p) {
     const int64_t group = p->heads_q / p->heads_kv;
     if (kernel->features & (ATT_FEATURE_ALIBI | ATT_FEATURE_BIAS)) /* a tile is of one head */
         return 0;
@@ -88,11 +88,11 @@ static int pack_of(const att_cuda_kernel *kernel, const att_problem *p) {
 }
 
 static int64_t row_blocks_of(const att_cuda_kernel *kernel, const att_problem *p) {
-    return att_ceil_div(p->seq_q << pack_of(kernel, p), kernel->tile_m);
+    return att_ceil_div(p->seq_q << att_cuda_hopper_pack(kernel, p), kernel->tile_m);
 }
 
 int64_t att_cuda_hopper_tiles(const att_cuda_kernel *kernel, const att_problem *p) {
-    const int64_t heads = pack_of(kernel, p) ? p->heads_kv : p->heads_q;
+    const int64_t heads = att_cuda_hopper_pack(kernel, p) ? p->heads_kv : p->heads_q;
     int64_t tiles;
     return att_mul(p->batch * heads, row_blocks_of(kernel, p), &tiles) ? tiles : INT64_MAX;
 }
@@ -141,26 +141,27 @@ static int last_blocks_of(const att_fwd_sm90_params *h, int64_t row_blocks,
 static int top_rows_of(const att_cuda_tiling *t, const att_cuda_kernel *kernel,
                        const att_problem *p) {
     if ((t->params.window_right < 0 && !reads_mask(kernel)) || t->hopper.pack ||
-        p->features & ATT_CU_SEQLENS_Q || kernel->role == ATT_ROLE_SMALL)
+        p->features & ATT_CU_SEQLENS_Q || kernel->role == ATT_ROLE_SMALL ||
+        kernel->role == ATT_ROLE_SPLIT)
         return 0;
     return (int)((int64_t)t->params.row_blocks * kernel->tile_m - p->seq_q);
 }
 
 static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kernel *kernel,
-                      const att_problem *p, const att_cuda_limits *limits) {
+                      const att_problem *p, const att_cuda_limits *limits, int parts) {
     att_fwd_sm90_params *h = &t->hopper;
-    h->pack = pack_of(kernel, p);
+    h->pack = att_cuda_hopper_pack(kernel, p);
     const int64_t heads = h->pack ? p->heads_kv : p->heads_q;
     const int64_t units = p->batch * heads;
     const int64_t row_blocks = row_blocks_of(kernel, p);
     const int64_t tiles = att_cuda_hopper_tiles(kernel, p);
-    ATT_REQUIRE(tiles <= INT32_MAX, ATT_E_UNSUPPORTED, "batch",
+    ATT_REQUIRE(tiles <= INT32_MAX / parts, ATT_E_UNSUPPORTED, "batch",
                 "%s would need %lld x %lld tiles, past 2^31", kernel->id, (long long)units,
                 (long long)row_blocks);
     t->params.row_blocks = (int)row_blocks;
     t->params.by_row_blocks = att_cuda_divisor((unsigned)att_max(row_blocks, 1));
     h->by_heads = att_cuda_divisor((unsigned)heads);
-    h->tiles = (int)tiles;
+    h->tiles = (int)tiles * parts;
     h->units = (int)units;
     const bool uneven = is_uneven(kernel, &t->params, p);
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
@@ -172,7 +173,11 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
                     "softcap=%g is out of range", (double)p->softcap);
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
-    t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
+    t->params.splits = parts;
+    t->params.by_splits = att_cuda_divisor((unsigned)parts);
+    t->counts_tiles =
+        uneven && kernel->role != ATT_ROLE_SMALL &&
+        (kernel->role != ATT_ROLE_SPLIT || h->tiles > limits->sms); /* else a block has one */
     const int64_t redo = tiles * (kernel->tile_m / WARP_ROWS) * (int64_t)sizeof(att_fwd_redo);
     *workspace = (size_t)(COUNTER_BYTES + att_round_up(redo, WORKSPACE_UNIT)) * (tiles > 0);
     return ATT_OK;
@@ -223,6 +228,18 @@ static att_status encode_maps(att_fwd_sm90_params *h, const att_cuda_driver *cu,
     return ATT_OK;
 }
 
+/* Where keys are split there is no list of rows to compute again: the kernel that merges the parts does that. */
+static att_status plan_parts(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
+                             const att_cuda_kernel *kernel, const att_problem *p) {
+    const int64_t rows = p->batch * p->heads_q * p->seq_q;
+    const att_cuda_kernel *combine = att_cuda_combine_for(kernel, ctx, rows);
+    ATT_REQUIRE(combine, ATT_E_UNSUPPORTED, "batch",
+                "%s: no kernel merges the parts of %lld rows", kernel->id, (long long)rows);
+    ATT_TRY(att_cuda_plan_combine(t, workspace, ctx, combine, rows));
+    *workspace += COUNTER_BYTES;
+    return ATT_OK;
+}
+
 att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context *ctx,
                                const att_kernel_row *row, const void *problem) {
     att_cuda_tiling *tiling = state;
@@ -230,7 +247,11 @@ att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context
     const att_cuda_kernel *kernel = row->cuda;
     const att_cuda_limits *limits = ctx->limits.gpu;
     ATT_TRY(att_cuda_tiling_begin(tiling, ctx, kernel, p));
-    ATT_TRY(cut(tiling, workspace, kernel, p, limits));
+    const bool split = kernel->role == ATT_ROLE_SPLIT;
+    ATT_TRY(cut(tiling, workspace, kernel, p, limits,
+                split ? att_cuda_hopper_parts(row, limits->sms, p).count : 1));
+    if (split && tiling->hopper.tiles > 0)
+        ATT_TRY(plan_parts(tiling, workspace, ctx, kernel, p));
     tiling->shape = (att_cuda_shape){
         .grid = {(uint32_t)att_cuda_hopper_blocks(kernel, tiling->hopper.tiles, limits->sms), 1,
                  1},
@@ -287,7 +308,11 @@ static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_feature_params *
         ATT_TRY(att_cuda_mask_launch(&t->mask, h, stream));
     else if (h->plain.next_tile)
         ATT_TRY(reset_counter(t, h, stream));
-    return att_cuda_launch(f, &t->shape, h, params_bytes(t), stream);
+    ATT_TRY(att_cuda_launch(f, &t->shape, h, params_bytes(t), stream));
+    const att_fwd_params *parts = &h->plain.fwd;
+    return t->combine
+               ? att_cuda_launch(t->combine, &t->combine_shape, parts, sizeof *parts, stream)
+               : ATT_OK;
 }
 
 att_status att_cuda_hopper_run(const att_plan *plan, const void *args, void *workspace,
@@ -299,7 +324,10 @@ att_status att_cuda_hopper_run(const att_plan *plan, const void *args, void *wor
     if (tiling->shape.grid[0] == 0)
         return ATT_OK;
     h.plain.next_tile = tiling->counts_tiles ? workspace : NULL;
-    h.plain.redo = (att_fwd_redo *)((char *)workspace + COUNTER_BYTES);
+    if (tiling->combine)
+        att_cuda_point_parts(&h.plain.fwd, (char *)workspace + COUNTER_BYTES);
+    else
+        h.plain.redo = (att_fwd_redo *)((char *)workspace + COUNTER_BYTES);
     if (tiling->mask.function)
         att_cuda_mask_point(&h.mask, &tiling->mask, workspace);
     bool entered;

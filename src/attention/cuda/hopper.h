@@ -10,7 +10,10 @@
 const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_problem *p,
                                     const char **field);
 
-/* Tiles that the problem is cut into; INT64_MAX where they are too many to count. */
+/* log2 of the query heads that share a tile: all of a group, where one head's rows would not fill it. */
+int att_cuda_hopper_pack(const att_cuda_kernel *kernel, const att_problem *p);
+
+/* Tiles of rows that the problem is cut into; INT64_MAX where they are too many to count. */
 int64_t att_cuda_hopper_tiles(const att_cuda_kernel *kernel, const att_problem *p);
 
 /* Blocks that compute so many tiles: as many as there are SMs, each of which takes tile after tile, or, of

@@ -6,9 +6,19 @@
 
 #include <math.h>
 
+#include "attention/cuda/cuda_families.h"
+#include "attention/cuda/decode_tiling.h"
+#include "attention/cuda/hopper.h"
+#include "attention/cuda/hopper_parts.h"
 #include "base/checked.h"
 
-enum { SWIZZLE_ROWS = 8 };
+enum { SWIZZLE_ROWS = 8, WARPGROUP_ROWS = 64 };
+
+/* Of the time of a key, where one warpgroup has rows and the others let it pass. */
+static const double alone = 0.8;
+
+/* Parts of unequal tiles, more than one a block, do not end together. */
+static const double ragged = 1.15;
 
 bool att_cuda_hopper_takes_pages(int tile_n, const att_problem *p) {
     return !(p->features & ATT_PAGED) || p->page_size % tile_n == 0 ||
@@ -19,31 +29,47 @@ static bool is_uneven(const att_problem *p) {
     return p->causal != ATT_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
 }
 
-double att_cuda_hopper_estimate(const att_kernel_row *row, const att_limits *limits,
-                                const void *problem) {
-    const att_problem *p = problem;
-    const att_row_times *t = &row->times;
-    const int64_t m = row->cuda->tile_m, n = row->cuda->tile_n;
-    const int sms = limits->gpu->sms;
-    if (t->tile == 0)
-        return -1.0;
-    if (p->d_qk < t->least)
-        return INFINITY;
+double att_cuda_hopper_time(const att_cuda_kernel *kernel, const att_row_times *t, int sms,
+                            const att_problem *p, int parts) {
+    const int64_t m = kernel->tile_m >> att_cuda_hopper_pack(kernel, p), n = kernel->tile_n;
     const double row_blocks = (double)att_ceil_div(p->seq_q, m);
-    const double count = (double)(p->batch * p->heads_q) * row_blocks;
+    const double count = (double)att_cuda_hopper_tiles(kernel, p) * parts;
     const double tile = t->tile + (is_uneven(p) ? t->cut : 0);
+    const bool half =
+        kernel->role != ATT_ROLE_SMALL && p->seq_q * (kernel->tile_m / m) <= WARPGROUP_ROWS;
+    const double key = half ? t->key * alone : t->key;
     /* Keys come in whole tiles. */
-    const double each = tile + t->key * (double)att_round_up(p->seq_k, n);
-    const double rounds = (double)att_ceil_div((int64_t)count, sms);
+    const double each =
+        tile + key * (double)(n * att_ceil_div(att_ceil_div(p->seq_k, n), parts));
+    const double rounds = ceil(count / sms);
     if (!is_uneven(p))
         return t->start + rounds * each;
     /* A row block sees fewer keys than the next, by its rows; and they come in whole tiles. */
-    const double half = (double)p->seq_k / 2.0, fewer = (double)m * (row_blocks - 1.0) / 2.0;
-    const double keys = (half > fewer ? (double)p->seq_k - fewer : half) + (double)n / 2.0;
+    const double middle = (double)p->seq_k / 2.0, fewer = (double)m * (row_blocks - 1.0) / 2.0;
+    const double keys =
+        (middle > fewer ? (double)p->seq_k - fewer : middle) / parts + (double)n / 2.0;
     const double each_sm = count / sms;
     /* The longest tiles come first. Two a block go together well, and many do; a third of few does not. */
     const double uneven = each_sm > 2.5 ? 1.0 + 2.3 / (each_sm * each_sm * each_sm) : 1.0;
-    const double start_again = row->cuda->role == ATT_ROLE_SMALL && each_sm > 1.0 ? 1.4 : 1.0;
-    const double mean = each_sm * (tile * start_again + t->key * keys) * uneven;
+    const double start_again = kernel->role == ATT_ROLE_SMALL && each_sm > 1.0 ? 1.4 : 1.0;
+    const double apart = parts > 1 && each_sm > 1.0 ? ragged : 1.0;
+    const double mean = each_sm * (tile * start_again + key * keys) * uneven * apart;
     return t->start + (mean > each ? mean : each);
+}
+
+double att_cuda_hopper_estimate(const att_kernel_row *row, const att_limits *limits,
+                                const void *problem) {
+    const att_problem *p = problem;
+    const int sms = limits->gpu->sms;
+    if (row->cuda->role == ATT_ROLE_DECODE)
+        return row->family == &att_family_fwd_decode_sm90
+                   ? att_cuda_decode_estimate(row->cuda, p, sms)
+                   : att_cuda_decode_blocks_estimate(row->cuda, p, sms);
+    if (row->times.tile == 0)
+        return -1.0;
+    if (p->d_qk < row->times.least)
+        return INFINITY;
+    return row->cuda->role == ATT_ROLE_SPLIT
+               ? att_cuda_hopper_parts(row, sms, p).ns
+               : att_cuda_hopper_time(row->cuda, &row->times, sms, p, 1);
 }

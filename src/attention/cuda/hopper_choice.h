@@ -7,7 +7,12 @@
 /* Do copies of pages, if K and V come in any, fill tiles of `tile_n` keys? */
 bool att_cuda_hopper_takes_pages(int tile_n, const att_problem *p);
 
-/* att_family.estimate, in nanoseconds, from the row's times. */
+/* When the kernel's tiles, the keys of each in `parts` parts, are done, in nanoseconds; merging the parts comes after. */
+double att_cuda_hopper_time(const att_cuda_kernel *kernel, const att_row_times *t, int sms,
+                            const att_problem *p, int parts);
+
+/* att_family.estimate, in nanoseconds, from the row's times; of the decode kernels, which compete
+ * where others may end sooner, from their own model. */
 double att_cuda_hopper_estimate(const att_kernel_row *row, const att_limits *limits,
                                 const void *problem);
 

@@ -10,7 +10,12 @@
 
 enum {
     SPLITS_MOST = 128,
-    TEAM_ABOVE = 4,      /* parts of a row above which all warps of a block combine one row */
+    TEAM_ABOVE = 4, /* parts of a row above which all warps of a block combine one row */
+    /* Blocks that an SM holds: where more would come, warps take several rows each; but of rows with very many parts, only
+     * where there would be so many rounds of blocks. */
+    COMBINE_BLOCKS = 4,
+    MANY_PARTS = 8,
+    COMBINE_ROUNDS = 4,
     WORKSPACE_UNIT = 256 /* bytes */
 };
 
@@ -81,13 +86,19 @@ const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
 }
 
 /* Where rows are combined: the parts of every row, then their log-sums. */
-static att_status plan_combine(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
-                               const att_cuda_kernel *combine, int64_t rows) {
+att_status att_cuda_plan_combine(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
+                                 const att_cuda_kernel *combine, int64_t rows) {
     ATT_TRY(att_cuda_function_load(&t->combine, ctx->gpu, combine, &ctx->source));
-    t->params.row_warps = t->params.splits > TEAM_ABOVE ? combine->warps : 1;
-    const int64_t rows_a_block = combine->warps / t->params.row_warps;
+    int row_warps = t->params.splits > TEAM_ABOVE ? combine->warps : 1;
+    int64_t blocks = att_ceil_div(rows * row_warps, combine->warps);
+    const int rounds = t->params.splits > MANY_PARTS ? COMBINE_ROUNDS : 1;
+    if (blocks > (int64_t)rounds * COMBINE_BLOCKS * ctx->limits.gpu->sms) {
+        row_warps = 0;
+        blocks = att_ceil_div(rows, combine->warps * ATT_FWD_ROWS_AT_ONCE);
+    }
+    t->params.row_warps = row_warps;
     t->combine_shape = (att_cuda_shape){
-        .grid = {(uint32_t)att_ceil_div(rows, rows_a_block), 1, 1},
+        .grid = {(uint32_t)blocks, 1, 1},
         .threads = att_cuda_kernel_threads(combine),
         .shared = att_cuda_kernel_shared(combine),
         .overlap = true,
@@ -150,9 +161,8 @@ static att_status cut_rows(att_cuda_tiling *tiling, int64_t *blocks, const att_c
     return att_cuda_function_allow(tiling->function, tiling->shape.shared);
 }
 
-/* The kernel that could merge the parts of `rows` rows, or NULL. */
-static const att_cuda_kernel *combine_for(const att_cuda_kernel *kernel, const att_context *ctx,
-                                          int64_t rows) {
+const att_cuda_kernel *att_cuda_combine_for(const att_cuda_kernel *kernel,
+                                            const att_context *ctx, int64_t rows) {
     return rows <= INT32_MAX ? att_cuda_combine_of(kernel, ctx->limits.allow_unattested) : NULL;
 }
 
@@ -166,10 +176,10 @@ att_status att_cuda_cluster_cut(void *state, size_t *workspace, const att_contex
     if (blocks == 0)
         return ATT_OK;
     const int64_t rows = p->batch * p->heads_q * p->seq_q;
-    const att_cuda_kernel *combine = combine_for(row->cuda, ctx, rows);
+    const att_cuda_kernel *combine = att_cuda_combine_for(row->cuda, ctx, rows);
     ATT_TRY(att_cuda_decode_tiling(tiling, row->cuda, ctx->limits.gpu, p, blocks, combine));
     return combine && tiling->params.splits > 1 && !tiling->shape.cluster
-               ? plan_combine(tiling, workspace, ctx, combine, rows)
+               ? att_cuda_plan_combine(tiling, workspace, ctx, combine, rows)
                : ATT_OK;
 }
 
@@ -183,7 +193,7 @@ att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context
     *workspace = 0;
     ATT_TRY(cut_rows(tiling, &blocks, ctx, kernel, p));
     const int64_t rows = p->batch * p->heads_q * p->seq_q;
-    const att_cuda_kernel *combine = combine_for(kernel, ctx, rows);
+    const att_cuda_kernel *combine = att_cuda_combine_for(kernel, ctx, rows);
     if (blocks == 0 || !combine)
         return ATT_OK;
     /* One block an SM has all the bytes under way that a decode kernel's share of the memory needs. */
@@ -197,7 +207,13 @@ att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context
     tiling->params.splits = splits;
     tiling->params.by_splits = att_cuda_divisor((unsigned)splits);
     tiling->shape.grid[1] = (uint32_t)splits;
-    return splits > 1 ? plan_combine(tiling, workspace, ctx, combine, rows) : ATT_OK;
+    return splits > 1 ? att_cuda_plan_combine(tiling, workspace, ctx, combine, rows) : ATT_OK;
+}
+
+void att_cuda_point_parts(att_fwd_params *params, void *memory) {
+    const size_t rows = (size_t)params->batch * (size_t)params->heads_q * (size_t)params->seq_q;
+    params->partial_o = memory;
+    params->partial_lse = params->partial_o + rows * (size_t)(params->splits * params->d_v);
 }
 
 att_status att_cuda_blocks_run(const att_plan *plan, const void *args, void *workspace,
@@ -207,12 +223,8 @@ att_status att_cuda_blocks_run(const att_plan *plan, const void *args, void *wor
     att_cuda_tiling_point(&params, tiling, args);
     if (tiling->shape.grid[0] == 0)
         return ATT_OK;
-    if (tiling->combine) {
-        const size_t rows =
-            (size_t)params.batch * (size_t)params.heads_q * (size_t)params.seq_q;
-        params.partial_o = workspace;
-        params.partial_lse = params.partial_o + rows * (size_t)(params.splits * params.d_v);
-    }
+    if (tiling->combine)
+        att_cuda_point_parts(&params, workspace);
     ATT_TRY(att_cuda_launch(tiling->function, &tiling->shape, &params, sizeof params, stream));
     if (!tiling->combine)
         return ATT_OK;

@@ -52,6 +52,17 @@ int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, 
 const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
                                            bool allow_unattested);
 
+/* The kernel that could merge the parts of `rows` rows of a context, or NULL. */
+const att_cuda_kernel *att_cuda_combine_for(const att_cuda_kernel *kernel,
+                                            const att_context *ctx, int64_t rows);
+
+/* Load `combine` and give the parts of `rows` rows their *workspace, where params.splits is set. */
+att_status att_cuda_plan_combine(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
+                                 const att_cuda_kernel *combine, int64_t rows);
+
+/* Have the parts of a run lie in `memory`. */
+void att_cuda_point_parts(att_fwd_params *params, void *memory);
+
 /* att_family.cut and .run of the kernels with a block per tile of rows (fwd_sm80, fwd_decode): the keys are split where that fills
  * the GPU; and .cut of those whose blocks share the keys in clusters (fwd_decode_sm90). */
 att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context *ctx,

@@ -1,0 +1,49 @@
+/* hopper_parts.c: into how many parts fwd_sm90 splits the keys.
+ *
+ * Few tiles of rows leave most SMs idle. Their keys in parts give every SM a share of them; what that costs is a start per
+ * part, the way of its rows through memory as float32, and a second kernel, which merges them. */
+#include "attention/cuda/hopper_parts.h"
+
+#include <math.h>
+
+#include "attention/cuda/hopper_choice.h"
+#include "base/checked.h"
+#include "base/dtype.h"
+
+enum { PARTS_MOST = 128 };
+
+/* Of an H200, in nanoseconds and bytes, fitted to the times of forced parts (docs/hopper.md). */
+static const struct {
+    double merge; /* the second kernel, with nothing to merge */
+    double part;  /* and with every part of a row, which are summed one after the other */
+    double bytes; /* of parts a nanosecond, written and read */
+    double keys;  /* bytes of K and V a nanosecond, all SMs reading */
+} cost = {.merge = 2400.0, .part = 60.0, .bytes = 1650.0, .keys = 4000.0};
+
+/* Of a user's row, whose times nobody has measured: those of the tile that it most likely changes. */
+static const att_row_times usual = {.start = 1900, .tile = 2480, .key = 11.47, .least = 1};
+
+static double merge_ns(const att_problem *p, int parts) {
+    const double rows = (double)(p->batch * p->heads_q) * (double)p->seq_q;
+    const double bytes = rows * parts * (double)(p->d_v + 1) * sizeof(float);
+    return cost.merge + cost.part * parts + bytes / cost.bytes;
+}
+
+static double memory_ns(const att_problem *p) {
+    const double keys = (double)(p->batch * p->heads_kv) * (double)p->seq_k;
+    return keys * (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype) / cost.keys;
+}
+
+att_cuda_parts att_cuda_hopper_parts(const att_kernel_row *row, int sms, const att_problem *p) {
+    const int64_t steps = att_ceil_div(p->seq_k, row->cuda->tile_n);
+    const att_row_times *t = row->times.tile > 0 ? &row->times : &usual;
+    const double memory = t->start + t->tile + memory_ns(p);
+    att_cuda_parts best = {.count = 2, .ns = INFINITY};
+    for (int parts = 2; parts <= att_min(PARTS_MOST, steps); parts++) {
+        const double work = att_cuda_hopper_time(row->cuda, t, sms, p, parts);
+        const double ns = fmax(work, memory) + merge_ns(p, parts);
+        if (ns < best.ns)
+            best = (att_cuda_parts){.count = parts, .ns = ns};
+    }
+    return best;
+}
