@@ -76,7 +76,7 @@ static double left_by_pattern(const lab_spec *spec, int64_t b, int64_t i) {
                          one[0] ? p->seq_k : keys};
     int64_t lo, hi;
     double count = 0.0;
-    att_ref_visible(p, rows, keys, i, &lo, &hi);
+    att_ref_visible(p, rows, keys, lab_spec_start_k(spec, b), i, &lo, &hi);
     for (int64_t j = lo; j < hi; j++) {
         at.j = one[3] ? 0 : j;
         count += !lab_mask_hides(spec->bias_fill, &at);
