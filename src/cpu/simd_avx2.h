@@ -131,6 +131,16 @@ static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
+/* n >= 1 bytes as what a boolean mask adds: 0 where a byte is not 0, -inf where it is and past n, whose memory
+ * is not touched. */
+static inline vf vf_load_hiding(const void *p, int64_t n) {
+    int64_t bytes = 0;
+    memcpy(&bytes, p, n >= VF_W ? VF_W : (size_t)n);
+    const __m128i hidden = _mm_cmpeq_epi8(_mm_cvtsi64_si128(bytes), _mm_setzero_si128());
+    return _mm256_and_ps(_mm256_castsi256_ps(_mm256_cvtepi8_epi32(hidden)),
+                         _mm256_set1_ps(-__builtin_inff()));
+}
+
 /* Round to nearest even and store n >= 1 elements. */
 static inline void vf_store_as(void *p, att_dtype dtype, vf a, int64_t n) {
     if (dtype == ATT_F32) {

@@ -130,6 +130,14 @@ static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
+/* n >= 1 bytes as what a boolean mask adds: 0 where a byte is not 0, -inf where it is and past n, whose memory
+ * is not touched. */
+static inline vf vf_load_hiding(const void *p, int64_t n) {
+    const __m128i bytes = _mm_maskz_loadu_epi8(vf_first(n), p);
+    return _mm512_mask_blend_ps(_mm_test_epi8_mask(bytes, bytes),
+                                _mm512_set1_ps(-__builtin_inff()), _mm512_setzero_ps());
+}
+
 /* Rounded to nearest even. */
 static inline __m256i vf_to_bf16(vf a) {
 #ifdef __AVX512BF16__

@@ -135,6 +135,12 @@ static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     VF_EACH(i < n ? att_load(p, dtype, i) : 0.0f);
 }
 
+/* n >= 1 bytes as what a boolean mask adds: 0 where a byte is not 0, -inf where it is and past n, whose memory
+ * is not touched. */
+static inline vf vf_load_hiding(const void *p, int64_t n) {
+    VF_EACH(i < n && ((const uint8_t *)p)[i] != 0 ? 0.0f : -INFINITY);
+}
+
 /* Round to nearest even and store n >= 1 elements. */
 static inline void vf_store_as(void *p, att_dtype dtype, vf a, int64_t n) {
     for (int i = 0; i < VF_W && i < n; i++)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "attention/cpu/finish_body.h"
+#include "attention/cpu/hidden_ends.h"
 #include "attention/cpu/kernel.h"
 
 /* The including file sets DECODE_BATCH, keys whose dot products are in flight together. */
@@ -228,7 +229,8 @@ static att_cpu_interval decode_begin(decode *c, float *scratch) {
             vf_store(c->q + r * c->q_stride + x,
                      vf_load_as(row + x * bytes, p->dtype, p->d_qk - x));
         row_start(&c->state[r]);
-        c->seen[r] = att_cpu_visible(p, &c->task.s, q.position);
+        c->seen[r] = att_cpu_without_hidden_ends(c->job, &c->task.s, q,
+                                                 att_cpu_visible(p, &c->task.s, q.position));
         if (c->seen[r].hi > c->seen[r].lo) {
             keys.lo = att_min(keys.lo, c->seen[r].lo);
             keys.hi = att_max(keys.hi, c->seen[r].hi);

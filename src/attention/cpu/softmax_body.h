@@ -32,9 +32,10 @@ static inline float logit_factor(const att_problem *p) {
  * one. */
 static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int64_t x,
                     int64_t n) {
-    if (p->bias.col == 1 && p->bias_dtype != ATT_BOOL8) {
-        const int64_t first = (offset + x) * att_dtype_bytes(p->bias_dtype);
-        return vf_load_as((const char *)bias + first, p->bias_dtype, n);
+    if (p->bias.col == 1) {
+        const char *first = (const char *)bias + (offset + x) * att_dtype_bytes(p->bias_dtype);
+        return p->bias_dtype == ATT_BOOL8 ? vf_load_hiding(first, n)
+                                          : vf_load_as(first, p->bias_dtype, n);
     }
     float lanes[VF_W] = {0.0f};
     for (int64_t k = 0; k < n && k < VF_W; k++) {

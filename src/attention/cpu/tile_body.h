@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "attention/cpu/finish_body.h"
+#include "attention/cpu/hidden_ends.h"
 #include "attention/cpu/kernel.h"
 #include "attention/cpu/tile.h"
 
@@ -134,9 +135,10 @@ static strip_keys keys_of_strip(const tile *t, int64_t row0) {
 /* Start the task's rows and return the keys this split walks over. */
 static att_cpu_interval tile_begin(const tile *t, row_state *state) {
     const att_problem *p = t->job->p;
-    const int64_t group = t->job->t->group;
     for (int64_t r = 0; r < t->task.rows; r++) {
-        t->seen[r] = att_cpu_visible(p, &t->task.s, (t->task.row0 + r) / group);
+        const att_cpu_query q = att_cpu_query_of(t->job, &t->task.s, t->task.row0 + r);
+        t->seen[r] = att_cpu_without_hidden_ends(t->job, &t->task.s, q,
+                                                 att_cpu_visible(p, &t->task.s, q.position));
         row_start(&state[r]);
     }
     att_cpu_interval any = {INT64_MAX, 0};
