@@ -606,8 +606,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     if (group == 0) {
         REGISTERS_KEEP(KEEP_REGISTERS);
         const int warp = uniform((int)threadIdx.x / 32);
-        if (warp == 0)
-            produce(p, shared); /* nobody touches anything in memory before its first copy */
+        if (warp == 0 && p->fwd.page_table)
+            produce(p, shared, true); /* nobody touches anything in memory before its first copy */
+        else if (warp == 0)
+            produce(p, shared, false);
         else if (warp == 1)
             send(p, shared);
     } else {

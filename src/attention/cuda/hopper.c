@@ -58,8 +58,8 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
             return "has a stride that tensor maps do not take: 0, or too large";
     }
     *field = "page_size";
-    if (!att_cuda_hopper_takes_pages(kernel->tile_n, p))
-        return "pages neither hold whole tiles of keys nor divide one into multiples of 8";
+    if (att_cuda_hopper_copy_rows(kernel->tile_n, p) == 0)
+        return "the keys of a page are no multiple of 8";
     *field = NULL;
     return NULL;
 }
@@ -151,8 +151,7 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
     h->last_blocks = uneven && units > 0 ? last_blocks_of(h, row_blocks, limits) : 0;
     h->top_rows = top_rows_of(t, kernel, p);
-    h->copy_rows =
-        p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
+    h->copy_rows = att_cuda_hopper_copy_rows(kernel->tile_n, p);
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
     const int64_t redo = tiles * (kernel->tile_m / WARP_ROWS) * (int64_t)sizeof(att_fwd_redo);
     *workspace = (size_t)(COUNTER_BYTES + att_round_up(redo, WORKSPACE_UNIT)) * (tiles > 0);

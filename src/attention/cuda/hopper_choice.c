@@ -10,9 +10,16 @@
 
 enum { SWIZZLE_ROWS = 8 };
 
-bool att_cuda_hopper_takes_pages(int tile_n, const att_problem *p) {
-    return !(p->features & ATT_PAGED) || p->page_size % tile_n == 0 ||
-           (tile_n % p->page_size == 0 && p->page_size % SWIZZLE_ROWS == 0);
+int att_cuda_hopper_copy_rows(int tile_n, const att_problem *p) {
+    if (!(p->features & ATT_PAGED))
+        return tile_n;
+    int64_t rows = tile_n, rest = p->page_size;
+    while (rest > 0) { /* the greatest common divisor */
+        const int64_t next = rows % rest;
+        rows = rest;
+        rest = next;
+    }
+    return rows % SWIZZLE_ROWS == 0 ? (int)rows : 0;
 }
 
 static bool is_uneven(const att_problem *p) {
