@@ -1,6 +1,7 @@
 /* test_cuda_decode.c: decode in one launch: the cluster that shares the keys, and who is chosen for few rows. */
 #include <string.h>
 
+#include "attention/cuda/decode_tiling.h"
 #include "core/select.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
@@ -131,6 +132,30 @@ static void test_decode__many_keys__a_second_kernel_merges(void **state) {
     assert_int_equal(fake->sticky, 0);
 }
 
+static void assert_remark(const att_problem *p, const char *wanted) {
+    char text[128];
+    att_cuda_decode_remark(cluster_row(8, 128, ATT_BF16)->cuda, p, text, sizeof text);
+    assert_string_equal(text, wanted);
+}
+
+static void test_decode__remark__where_keys_come_row_by_row(void **state) {
+    (void)state;
+    att_problem p = decode_of(1, 32, 8, 1, 8192);
+    p.page_size = 7; /* not paged: of no meaning */
+    assert_remark(&p, "");
+    p.features = ATT_PAGED;
+    assert_remark(&p, ", keys copied row by row: page_size=7 is no multiple of 16");
+    static const int64_t whole[] = {16, 32, 48, 64, 128, 256};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        p.page_size = whole[i];
+        assert_remark(&p, "");
+    }
+    p.d_qk = p.d_v = 96;
+    assert_remark(&p, ", keys copied row by row: d_qk=96 is not 128");
+    p.d_qk = 128;
+    assert_remark(&p, ", keys copied row by row: d_v=96 is not 128");
+}
+
 /* Who serves on an H200 where rows without evidence may. */
 static const att_kernel_row *chosen(const att_problem *p) {
     static att_cuda_limits gpu = {
@@ -201,6 +226,7 @@ int main(void) {
         cmocka_unit_test(test_decode__few_keys__no_block_without_any),
         cmocka_unit_test(test_decode__launch__one_with_its_cluster),
         cmocka_unit_test(test_decode__driver_fails__told),
+        cmocka_unit_test(test_decode__remark__where_keys_come_row_by_row),
         cmocka_unit_test(test_decode__choice__by_rows),
         cmocka_unit_test(test_decode__many_keys__a_second_kernel_merges),
         cmocka_unit_test(test_decode__refusals__say_why),

@@ -7,6 +7,7 @@
 #include "attention/cuda/decode_tiling.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "base/dtype.h"
@@ -48,6 +49,19 @@ const char *att_cuda_decode_refusal(const att_cuda_kernel *kernel, const att_pro
         return "its tile does not hold the rows of a K/V head";
     *field = NULL;
     return NULL;
+}
+
+void att_cuda_decode_remark(const att_cuda_kernel *kernel, const att_problem *p, char *text,
+                            size_t n) {
+    const bool narrow_qk = p->d_qk != kernel->d_qk;
+    snprintf(text, n, "%s", "");
+    if (narrow_qk || p->d_v != kernel->d_v)
+        snprintf(text, n, ", keys copied row by row: %s=%lld is not %d",
+                 narrow_qk ? "d_qk" : "d_v", (long long)(narrow_qk ? p->d_qk : p->d_v),
+                 narrow_qk ? kernel->d_qk : kernel->d_v);
+    else if (p->features & ATT_PAGED && p->page_size % kernel->tile_n != 0)
+        snprintf(text, n, ", keys copied row by row: page_size=%lld is no multiple of %d",
+                 (long long)p->page_size, kernel->tile_n);
 }
 
 /* Parts that give every SM a block, or every block a step; less than 2: there is nothing to share. */
