@@ -192,13 +192,15 @@ typedef struct feed {
     const char *q[TILE_M / 4]; /* this lane's first 16 bytes of rows lane / 8, lane / 8 + 4 ... */
     bool straight;         /* rows at one distance, as wide as the tile */
     const char *from[2];   /* straight: this lane's first 16 bytes of the next tile; with pages: of a tile at the top of page 0 */
+    int offset[2];         /* with pages: of the next tile; below 0: it does not exist */
     long long four[2];     /* bytes from a row to the fourth after it */
     long long onwards[2];  /* bytes from a tile to this warp's next */
 } feed;
 
 /* Do pages hold whole tiles, with rows as wide as theirs? */
 DEVICE bool reads_whole_pages(const att_fwd_params *p) {
-    return p->page_table && p->page_size % TILE_N == 0 && p->d_qk == D_QK && p->d_v == D_V;
+    return p->page_table && p->page_size % TILE_N == 0 && p->d_qk == D_QK && p->d_v == D_V && offsets_fit(p, &p->k_stride) &&
+           offsets_fit(p, &p->v_stride);
 }
 
 DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
@@ -262,10 +264,10 @@ DEVICE void copy_tile(unsigned to, const char *from, long long four, int valid) 
 DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, page_list *pages, unsigned to, int what, int j, bool paged) {
     const int valid = w->s.len_k - j * TILE_N, lane = threadIdx.x % 32;
     if (paged) {
+        copy_tile(to, f->from[what] + 16ll * f->offset[what], f->four[what], f->offset[what] >= 0 ? valid : 0);
         if (what == 0)
-            page_list_reach(pages, p, w, j);
-        const tile_place at = place_in_pages(p, w, pages->now, j);
-        copy_tile(to, f->from[what] + bytes_to(at, what ? &p->v_stride : &p->k_stride), f->four[what], at.page != NO_PAGE ? valid : 0);
+            page_list_advance(pages, p, w);
+        f->offset[what] = page_list_offset(pages, what);
         return;
     }
     if (f->straight) {
@@ -293,6 +295,9 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
     if (paged)
         pages = page_list_of(p, w);
     load_q(p, &f, q_tile);
+#pragma unroll
+    for (int what = 0; what < 2 && paged; what++)
+        f.offset[what] = page_list_offset(&pages, what);
 #pragma unroll 1
     for (int n = 0; n < STAGES - 1; n += 2) {
         const int j = first + n / 2 * WARPS;
@@ -424,20 +429,20 @@ DEVICE void prefetch_keys(const att_fwd_params *p, const block_work *w) {
 DEVICE void prefetch_pages(const att_fwd_params *p, const block_work *w, const feed *f) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, most = p->splits > 1 ? PREFETCH_MOST : PREFETCH_LEAST;
     const int last = min(w->first + most / TILE_N, w->last);
-    const tile_place own = look_up(p, w, w->first + warp, true);
+    page_list pages;
+    list_tiles(&pages, p, look_up(p, w, w->first + warp, true));
 #pragma unroll 1
-    for (int tile = w->first + warp; tile < last; tile += WARPS) {
-        const tile_place at = place_in_pages(p, w, own, tile);
-        const int valid = at.page != NO_PAGE ? w->s.len_k - tile * TILE_N : 0;
+    for (int tile = w->first + warp; tile < last; tile += WARPS, pages.turn++)
 #pragma unroll
-        for (int what = 0; what < 2; what++)
+        for (int what = 0; what < 2; what++) {
+            const int offset = page_list_offset(&pages, what), valid = offset >= 0 ? w->s.len_k - tile * TILE_N : 0;
 #pragma unroll
             for (int i = 0; i < TILE_N / 4; i++)
 #pragma unroll
                 for (int panel = 0; panel < D_QK / 64; panel++)
                     if (lane % 2 == 0 && lane / 8 + 4 * i < valid)
-                        prefetch(f->from[what] + bytes_to(at, what ? &p->v_stride : &p->k_stride) + i * f->four[what] + panel * 128);
-    }
+                        prefetch(f->from[what] + 16ll * offset + i * f->four[what] + panel * 128);
+        }
 }
 
 /* This block's part of every row to the block that merges it. */
