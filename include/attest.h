@@ -169,7 +169,7 @@ typedef struct att_problem {
     int64_t page_size, num_pages; /* ATT_PAGED: keys in a page, pages in K and V */
     int64_t page_table_stride; /* ATT_PAGED: entries from one batch entry's table to the next */
 
-    /* Bytes to which the bases of q, k, v and o are aligned; 0: 16. Looked at on a GPU only: bases or
+    /* Bytes to which the bases of q, k, v, o and bias are aligned; 0: 16. Looked at on a GPU only: bases or
      * rows aligned to fewer than 16 take a slower path. A power of two, at least the smaller element. */
     int64_t alignment;
 } att_problem;

@@ -11,6 +11,12 @@ enum { ANY = 0, F32 = ATT_FWD_F32, F16 = ATT_FWD_F16, BF16 = ATT_FWD_BF16, BOOL8
 /* ROLE, in the order of att_cuda_role */
 enum { PLAIN, GENERAL, DECODE, COMBINE, RUNG, SMALL };
 
+/* FEATURES, the bits ATT_FEATURE_* of src/cuda/row.h: what changes the scores, or where keys lie, and is compiled in. */
+enum { FEATURE_ALIBI = 1, FEATURE_SOFTCAP = 2, FEATURE_BIAS = 4, FEATURE_MASK = 8, FEATURE_PAGES = 16 };
+#ifndef FEATURES
+#define FEATURES 0
+#endif
+
 #if !defined(KERNEL) || !defined(ROLE) || !defined(DTYPE) || !defined(D_QK) || !defined(D_V) ||    \
     !defined(TILE_M) || !defined(TILE_N) || !defined(STAGES) || !defined(WARPS)
 #error "a kernel needs every column of its row in kernels.def: KERNEL ROLE DTYPE D_QK D_V TILE_M TILE_N STAGES WARPS"

@@ -10,7 +10,6 @@
 enum {
     PAGE_BATCH = 32, /* tiles whose pages are read at once, one a lane */
     NO_PAGE = -1,
-    OFFSET_MOST = 0x7fffffff,
     OFFSET_UNIT = 8 /* elements that offsets in pages count: 16 bytes, at which every row begins */
 };
 
@@ -25,12 +24,6 @@ typedef struct page_list {
     tile_place next; /* this lane's among the 32 that come after */
     int next_from;   /* the first of those */
 } page_list;
-
-/* Do offsets count so far? */
-DEVICE bool offsets_fit(const att_fwd_params *p, const att_fwd_strides *stride) {
-    return stride->batch >= 0 && stride->row >= 0 &&
-           p->num_pages * stride->batch + p->page_size * stride->row <= (long long)OFFSET_MOST * OFFSET_UNIT;
-}
 
 /* An entry of the page table; `early`: as L2 has it before the kernel ahead has ended, kept in no cache that is read after that. */
 DEVICE int table_entry(const int *entry, bool early) {

@@ -197,11 +197,8 @@ typedef struct feed {
     long long onwards[2];  /* bytes from a tile to this warp's next */
 } feed;
 
-/* Do pages hold whole tiles, with rows as wide as theirs? */
-DEVICE bool reads_whole_pages(const att_fwd_params *p) {
-    return p->page_table && p->page_size % TILE_N == 0 && p->d_qk == D_QK && p->d_v == D_V && offsets_fit(p, &p->k_stride) &&
-           offsets_fit(p, &p->v_stride);
-}
+/* Pages hold whole tiles, with rows as wide as theirs; the host has seen to it. */
+#define IS_PAGED (FEATURES & FEATURE_PAGES)
 
 DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
     const int lane = threadIdx.x % 32, first = w->first + threadIdx.x / 32;
@@ -216,7 +213,7 @@ DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
     for (int what = 0; what < 2; what++) {
         const att_fwd_strides *stride = what ? &p->v_stride : &p->k_stride;
         const long long at = f.straight            ? key_offset(p, &w->s, stride, w->head_kv, first * TILE_N + lane / 8) + lane % 8 * 8
-                             : reads_whole_pages(p) ? w->head_kv * stride->head + lane / 8 * stride->row + lane % 8 * 8
+                             : IS_PAGED             ? w->head_kv * stride->head + lane / 8 * stride->row + lane % 8 * 8
                                                     : 0;
         f.from[what] = (const char *)((const half_bits *)(what ? p->v : p->k) + at);
         f.four[what] = 8 * stride->row;
@@ -250,29 +247,24 @@ DEVICE void load_q(const att_fwd_params *p, const feed *f, unsigned to) {
                           64 * panel + (int)threadIdx.x % 8 * 8 < p->d_qk ? 16 : 0);
 }
 
-/* A tile of which `valid` rows are there, `four` bytes from a row to the fourth after it. */
-DEVICE void copy_tile(unsigned to, const char *from, long long four, int valid) {
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int i = 0; i < TILE_N / 4; i++)
-#pragma unroll
-        for (int panel = 0; panel < D_QK / 64; panel++)
-            stream_copy_16(place_of(to, i) + panel * 128, from + i * four + panel * 128, lane / 8 + 4 * i < valid ? 16 : 0);
-}
-
-/* K (`what` 0) or V (1) of step j, this warp's next of it. `paged`, a constant: as reads_whole_pages() says. */
-DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, page_list *pages, unsigned to, int what, int j, bool paged) {
+/* K (`what` 0) or V (1) of step j, this warp's next of it. */
+DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, page_list *pages, unsigned to, int what, int j) {
     const int valid = w->s.len_k - j * TILE_N, lane = threadIdx.x % 32;
-    if (paged) {
-        copy_tile(to, f->from[what] + 16ll * f->offset[what], f->four[what], f->offset[what] >= 0 ? valid : 0);
-        if (what == 0)
-            page_list_advance(pages, p, w);
-        f->offset[what] = page_list_offset(pages, what);
-        return;
-    }
-    if (f->straight) {
-        copy_tile(to, f->from[what], f->four[what], valid);
-        f->from[what] += f->onwards[what];
+    if (IS_PAGED || f->straight) {
+        const char *from = IS_PAGED ? f->from[what] + 16ll * f->offset[what] : f->from[what];
+        const int there = IS_PAGED && f->offset[what] < 0 ? 0 : valid;
+#pragma unroll
+        for (int i = 0; i < TILE_N / 4; i++)
+#pragma unroll
+            for (int panel = 0; panel < D_QK / 64; panel++)
+                stream_copy_16(place_of(to, i) + panel * 128, from + i * f->four[what] + panel * 128, lane / 8 + 4 * i < there ? 16 : 0);
+        if (IS_PAGED) {
+            if (what == 0)
+                page_list_advance(pages, p, w);
+            f->offset[what] = page_list_offset(pages, what);
+        } else {
+            f->from[what] += f->onwards[what];
+        }
         return;
     }
     const half_bits *base = (const half_bits *)(what ? p->v : p->k);
@@ -283,31 +275,30 @@ DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, pag
                  what ? p->d_v : p->d_qk, true, lane % 8, 8);
 }
 
-/* Walk this warp's share of the block's keys. Tiles of K and V take turns in the ring: K of step n is the 2n-th, V the next. `paged`, a constant:
- * as reads_whole_pages() says. */
-DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, const char *shared, warp_rows *m, bool paged) {
+/* Walk this warp's share of the block's keys. Tiles of K and V take turns in the ring: K of step n is the 2n-th, V the next. */
+DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, const char *shared, warp_rows *m) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const unsigned ring = shared_address(shared) + warp * RING_BYTES;
     const unsigned q_tile = ring + (STAGES - 1) * TILE_BYTES; /* free until the first tile is there */
     const int first = w->first + warp;
 
     page_list pages = {};
-    if (paged)
+    if (IS_PAGED)
         pages = page_list_of(p, w);
     load_q(p, &f, q_tile);
 #pragma unroll
-    for (int what = 0; what < 2 && paged; what++)
+    for (int what = 0; what < 2 && IS_PAGED; what++)
         f.offset[what] = page_list_offset(&pages, what);
 #pragma unroll 1
     for (int n = 0; n < STAGES - 1; n += 2) {
         const int j = first + n / 2 * WARPS;
         if (j < w->last)
-            load_tile(p, w, &f, &pages, ring + n * TILE_BYTES, 0, j, paged);
+            load_tile(p, w, &f, &pages, ring + n * TILE_BYTES, 0, j);
         async_commit();
         if (n + 1 == STAGES - 1)
             break;
         if (j < w->last)
-            load_tile(p, w, &f, &pages, ring + (n + 1) * TILE_BYTES, 1, j, paged);
+            load_tile(p, w, &f, &pages, ring + (n + 1) * TILE_BYTES, 1, j);
         async_commit();
     }
     unsigned q[K_STEPS][ROW_TILES][2];
@@ -352,7 +343,7 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
             __syncwarp();
             const int ahead = j + (STAGES - 1 + what) / 2 * WARPS;
             if (ahead < w->last)
-                load_tile(p, w, &f, &pages, free, (STAGES - 1 + what) % 2, ahead, paged);
+                load_tile(p, w, &f, &pages, free, (STAGES - 1 + what) % 2, ahead);
             async_commit();
             if (what == 0) {
                 score(s, q, tile + k_row);
@@ -411,9 +402,10 @@ DEVICE void prefetch_q(const feed *f) {
                 prefetch(f->q[i] + panel * 128);
 }
 
-/* And for the first keys of this block. */
-DEVICE void prefetch_keys(const att_fwd_params *p, const block_work *w) {
+/* Q, and the first keys of this block. */
+DEVICE void prefetch_first(const att_fwd_params *p, const block_work *w, const feed *f) {
     enum { SECTOR = 16 /* elements of the 32 bytes that one asks for */, SECTORS = D_QK / SECTOR };
+    prefetch_q(f);
     const int first = w->first * TILE_N, most = p->splits > 1 ? PREFETCH_MOST : PREFETCH_LEAST;
     const int keys = min(min(w->last * TILE_N, w->s.len_k) - first, most);
 #pragma unroll 1
@@ -429,6 +421,7 @@ DEVICE void prefetch_keys(const att_fwd_params *p, const block_work *w) {
 DEVICE void prefetch_pages(const att_fwd_params *p, const block_work *w, const feed *f) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, most = p->splits > 1 ? PREFETCH_MOST : PREFETCH_LEAST;
     const int last = min(w->first + most / TILE_N, w->last);
+    prefetch_q(f);
     page_list pages;
     list_tiles(&pages, p, look_up(p, w, w->first + warp, true));
 #pragma unroll 1
@@ -498,19 +491,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
         __syncwarp();
         cluster_arrive();
     }
-    const bool paged = reads_whole_pages(p);
     /* Lengths and pages may be what the kernel before this one writes; without lengths, it is known which keys are this block's. */
-    const bool known = (!p->page_table || paged) && !p->lens_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
+    const bool known = (IS_PAGED || !p->page_table) && !p->lens_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
     if (!known)
         wait_for_previous_kernel();
     const block_work w = work_of(p);
     const feed f = feed_of(p, &w);
-    if (known && (f.straight || paged))
-        prefetch_q(&f);
-    if (known && f.straight)
-        prefetch_keys(p, &w);
-    else if (known && paged)
+    if (IS_PAGED && known)
         prefetch_pages(p, &w, &f);
+    else if (known && f.straight)
+        prefetch_first(p, &w, &f);
     const int rank = blockIdx.y, owned = rows_owned(p, &w, rank);
     if (clustered) {
         if (threadIdx.x == 0)
@@ -525,10 +515,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
     if (w.rows <= 0)
         return;
     warp_rows m;
-    if (paged)
-        walk_keys(p, &w, f, shared, &m, true);
-    else
-        walk_keys(p, &w, f, shared, &m, false);
+    walk_keys(p, &w, f, shared, &m);
     publish((float *)shared, w.rows, &m);
     __syncthreads();
     if (p->partial_o) {

@@ -49,6 +49,7 @@ typedef struct consumer {
     int n;     /* the record: tiles taken before */
     ring k, v; /* the places to read next */
     unsigned base, q; /* where shared memory and this tile's Q lie, for wgmma */
+    ring b;    /* of the bias */
 } consumer;
 
 /* The tiles of keys that a warpgroup goes through. */
@@ -56,7 +57,13 @@ typedef struct key_range {
     int first, now;           /* from the last to the first */
     int behind;               /* tiles after them that other warpgroups see */
     int clear_from, clear_to; /* tiles in between are seen whole by every row */
+    int tile;                 /* key_tile_at(now), of rows that do not walk straight */
 } key_range;
+
+/* The tile of keys that the walk is at. */
+DEVICE int tile_now(const key_range *v) {
+    return HAS_ALIBI ? v->tile : v->now;
+}
 
 /* The same, from the number of the thread: addresses that a tile needs once are then not kept in registers throughout. */
 DEVICE consumer anew(const consumer *c) {
@@ -108,6 +115,18 @@ DEVICE void release_v(consumer *c) {
     c->v = ring_next(c->v, V_STAGES);
 }
 
+DEVICE void wait_bias(const consumer *c) {
+    if (HAS_BIAS)
+        mbarrier_wait(barrier_of(c->shared, BIAS_FULL + c->group * BIAS_STAGES + c->b.place), c->b.parity);
+}
+
+DEVICE void release_bias(consumer *c) {
+    if (HAS_BIAS) {
+        release(c, BIAS_EMPTY + c->group * BIAS_STAGES + c->b.place);
+        c->b = ring_next(c->b, BIAS_STAGES);
+    }
+}
+
 /* Tiles of keys that this warpgroup has no use for. */
 DEVICE void skip_v(consumer *c, int count) {
 #pragma unroll 1
@@ -135,6 +154,8 @@ DEVICE void skip_k(consumer *c, int count) {
         wait_turn(c);
         pass_turn(c);
         release_k(c);
+        wait_bias(c);
+        release_bias(c);
     }
 }
 
@@ -204,7 +225,35 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
 }
 
 DEVICE bool is_clear(const key_range *v) {
-    return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
+    return USE_CLEAR_TILES && tile_now(v) >= v->clear_from && tile_now(v) < v->clear_to;
+}
+
+/* The walk is at step `now`. */
+DEVICE void find_tile(const consumer *c, key_range *v) {
+    if (HAS_ALIBI)
+        v->tile = key_tile_at(v->now, known(c, FIRST), known(c, LAST), known(c, TURNED));
+}
+
+/* What the features make of this tile of keys; needs no products. */
+DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
+    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, 0, 0, 0};
+    if (HAS_ALIBI) {
+        const consumer same = anew(c);
+        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT);
+        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift; /* of the warp's first row */
+        f.slope = __int_as_float(known(c, SLOPE));
+        f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
+        f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= diagonal + 15 ? -1 : 0;
+        f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
+    }
+    if (HAS_SOFTCAP)
+        f.cap = &features_of(c->p)->softcap;
+    if (HAS_BIAS) {
+        const consumer same = anew(c);
+        const int r = features_of(c->p)->bias.rows > 1 ? 16 * same.warp + same.lane % 16 : 0;
+        bias_lane(&f.bias, &f.swizzle, bias_place(c->shared, same.group, c->b.place), r, same.lane / 16);
+    }
+    return f;
 }
 
 /* Masks on a tile of keys that needs them. */
@@ -214,7 +263,7 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
-        hide_keys(c->p, &own, s, row_of(&same), v->now);
+        hide_keys(c->p, &own, s, row_of(&same), tile_now(v));
     }
 }
 
@@ -223,11 +272,15 @@ DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) 
     if (CARRIES && !is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
-        columns_seen(c->p, &own, seen, row_of(&same), v->now);
+        columns_seen(c->p, &own, seen, row_of(&same), tile_now(v));
     }
 }
 
 DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], const unsigned seen[2]) {
+    if (SHAPES_SCORES) {
+        const score_shape f = shape_of(c, v);
+        shape_scores(s, &f);
+    }
     if (!CARRIES) {
         see(c, v, s);
         return;
@@ -239,7 +292,7 @@ DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], c
 }
 
 DEVICE float factor_of(const consumer *c) {
-    return IS_PLAIN ? c->p->fwd.scale_log2 : 1.0f;
+    return IS_PLAIN && !SHAPES_SCORES ? c->p->fwd.scale_log2 : 1.0f;
 }
 
 /* Wait for the n-th record; false where it says that there are no more tiles. */
@@ -258,9 +311,10 @@ DEVICE key_range range_of(const consumer *c) {
     key_range v;
     v.first = known(c, FIRST);
     v.now = last - 1;
-    if (USE_TILE_SKIP)
+    if (USE_TILE_SKIP && !(HAS_ALIBI && known(c, TURNED) > 0))
         v.now = min(last, max(max(v.first + 1, last - STAGES + 1), (visible_hi(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N)) - 1;
     v.behind = last - 1 - v.now;
+    find_tile(c, &v);
     v.clear_from = (visible_lo(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N;
     v.clear_to = max(visible_hi(f, &own, row0 >> pack), 0) / TILE_N;
     return v;
@@ -448,8 +502,10 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     wgmma_results(s, S_COUNT);
     release_k(c);
     release_q_early(c);
+    wait_bias(c);
     see_first(c, &v, s, seen);
     start_softmax(s, factor_of(c), m);
+    release_bias(c); /* whose last values the softmax has used */
     round_weights(p, s);
     skip_v(c, v.behind);
     return v;
@@ -488,6 +544,23 @@ DEVICE bool take_own_tile(consumer *c) {
     return false;
 }
 
+/* A further tile of keys of a row with features, while the tensor cores add the one before to O. */
+DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], float o[O_COUNT], const score_shape *f,
+                          softmax_state *m) {
+    float shrink[2], more[2];
+    bool raised;
+    if (WEIGHS_FREELY && is_clear(v) && !m->caution && weighs_at_once(f, s)) {
+        weigh_at_once(s, m->top, more, f);
+        raised = raise_by_sums(s, m, more, shrink);
+    } else {
+        shape_scores(s, f);
+        see(c, v, s);
+        raised = weigh_shaped(s, f, m, more, shrink);
+    }
+    release_bias(c);
+    add_tile(o, m, raised, more, shrink);
+}
+
 DEVICE void consume(consumer *c) {
     float s[S_COUNT], o[O_COUNT];
     unsigned p[P_COUNT], q[K_STEPS][4];
@@ -517,11 +590,20 @@ DEVICE void consume(consumer *c) {
             }
             pass_turn(c);
             more = 1;
+            find_tile(c, &v);
+            score_shape f;
+            if (SHAPES_SCORES)
+                f = shape_of(c, &v); /* while the scores are under way */
+            wait_bias(c);
             WGMMA_WAIT(USE_SCORES_AHEAD);
             wgmma_results(s, S_COUNT);
             release_k(c);
-            see(c, &v, s);
-            follow_softmax(s, o, factor_of(c), &m, is_clear(&v));
+            if (SHAPES_SCORES) {
+                follow_shaped(c, &v, s, o, &f, &m);
+            } else {
+                see(c, &v, s);
+                follow_softmax(s, o, factor_of(c), &m, is_clear(&v));
+            }
             round_weights(p, s);
             release_v(c);
         }
@@ -554,8 +636,10 @@ DEVICE void consume(consumer *c) {
         wgmma_results(s, S_COUNT);
         release_k(c);
         release_q_early(c);
+        wait_bias(c);
         see_first(c, &v, s, seen);
         start_softmax(s, factor_of(c), &m);
+        release_bias(c);
         wait_o_place(c); /* has a branch: the compiler does not move the wait above it */
         wait_o(o);
         release_v(c);
@@ -565,9 +649,15 @@ DEVICE void consume(consumer *c) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ att_fwd_sm90_params params) {
+#if FEATURES
+typedef att_fwd_sm90_feature_params kernel_params;
+#else
+typedef att_fwd_sm90_params kernel_params;
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ kernel_params params) {
     extern __shared__ char shared_memory[];
-    const att_fwd_sm90_params *p = &params;
+    const att_fwd_sm90_params *p = (const att_fwd_sm90_params *)&params;
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     if (USE_EARLY_LAUNCH)
@@ -598,7 +688,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         mbarrier_init(barrier_of(shared, STORED), 1);
         for (int n = 0; n < RECORDS; n++) {
             mbarrier_init(barrier_of(shared, TILE_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2);
+            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2 + (HAS_BIAS ? GROUPS : 0));
+        }
+        for (int n = 0; n < (HAS_BIAS ? GROUPS * BIAS_STAGES : 0); n++) {
+            mbarrier_init(barrier_of(shared, BIAS_FULL + n), 1);
+            mbarrier_init(barrier_of(shared, BIAS_EMPTY + n), 4);
         }
         mbarrier_init_done();
     }
@@ -612,10 +706,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
             produce(p, shared, false);
         else if (warp == 1)
             send(p, shared);
+        else if (HAS_BIAS && warp - 2 < GROUPS)
+            bring_bias(p, shared, warp - 2);
     } else {
         REGISTERS_TAKE(TAKE_REGISTERS);
         const int thread = (int)threadIdx.x % WARPGROUP;
-        consumer c = {p, shared, group - 1, uniform(thread / 32), thread % 32, 0, {0, 0}, {0, 0}, wgmma_address(shared), 0};
+        consumer c = {p, shared, group - 1, uniform(thread / 32), thread % 32, 0, {0, 0}, {0, 0}, wgmma_address(shared), 0, {0, 0}};
         if (c.lane == 0)
             *redo_note(&c) = -1;
         consume(&c);

@@ -62,9 +62,20 @@ DEVICE source key_source(const att_fwd_sm90_params *p, const tile_work *w) {
 typedef struct key_tile {
     source from; /* key_source */
     int len_k;
-    int j;
+    int j;           /* a step of the walk */
     page_rows pages; /* where keys lie in pages */
+#if FEATURES /* without a use the fields would move instructions of the other rows about */
+    int first, last, turned; /* of tile_work */
+#endif
 } key_tile;
+
+DEVICE int first_key(const key_tile *keys) {
+#if FEATURES
+    return key_tile_at(keys->j, keys->first, keys->last, keys->turned) * TILE_N;
+#else
+    return keys->j * TILE_N;
+#endif
+}
 
 typedef struct producer {
     const att_fwd_sm90_params *p;
@@ -95,6 +106,8 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
         write_pair(to + 4 * BATCH, w->s.batch, (int)w->s.row_q);
         write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
         write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+        if (HAS_ALIBI)
+            write_pair(to + 4 * SLOPE, __float_as_int(f->alibi[w->s.batch * f->alibi_batch + w->head] * LOG2_E), w->turned);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     }
     __syncwarp();
@@ -119,7 +132,12 @@ DEVICE bool next_tile(producer *a) {
             a->first = w.first;
             a->last = w.last;
             a->q = query_source(a->p, &w);
-            a->keys = {key_source(a->p, &w), w.s.len_k, w.last - 1, {0, 0}};
+            a->keys = {key_source(a->p, &w), w.s.len_k, w.last - 1};
+#if FEATURES
+            a->keys.first = w.first;
+            a->keys.last = w.last;
+            a->keys.turned = w.turned;
+#endif
             announce(a, a->tile, &w);
             return true;
         }
@@ -133,7 +151,9 @@ DEVICE bool next_tile(producer *a) {
 /* This lane's rows of tile `j` of the same keys. The table is not waited for here, but where the copies start. */
 DEVICE page_rows look_up(const producer *a, const key_tile *keys, int j) {
     const att_fwd_params *f = &a->p->fwd;
-    const int r = (int)threadIdx.x % 32 * a->p->copy_rows, key = j * TILE_N + r;
+    key_tile at = *keys;
+    at.j = j;
+    const int r = (int)threadIdx.x % 32 * a->p->copy_rows, key = first_key(&at) + r;
     if (r >= TILE_N || key >= keys->len_k)
         return {-1, 0};
     const int index = (unsigned)key / (unsigned)f->page_size;
@@ -155,7 +175,7 @@ DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor
 DEVICE void load_keys(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, int full, int empty, ring at,
                       int panels, bool paged) {
     const unsigned barrier = barrier_of(a->shared, full + at.place);
-    const int row = keys->from.row + keys->j * TILE_N;
+    const int row = keys->from.row + first_key(keys);
     mbarrier_wait(barrier_of(a->shared, empty + at.place), at.parity ^ 1);
     __syncwarp();
     if (paged) {
@@ -216,7 +236,7 @@ DEVICE void ask_early(const producer *a) {
     if (!has_rows(&w) || !has_keys(&w))
         return;
     const source rows = query_source(p, &w), keys = key_source(p, &w);
-    const int key = (w.last - 1) * TILE_N;
+    const int key = (w.last - 1 - w.turned) * TILE_N;
 #pragma unroll 1
     for (int c = 0; c < QK_PANELS; c++) {
 #pragma unroll 1

@@ -4,6 +4,7 @@
 
 #include "kernels/fwd_sequence.cuh"
 #include "kernels/fwd_sm90_params.h"
+#include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/switches_sm90.cuh"
 
 /* TILE_M rows of a unit. */
@@ -12,7 +13,22 @@ typedef struct tile_work {
     int head;        /* of Q; of K and V where heads are packed */
     int row0, rows;  /* first row of the tile, below 0 where it is cut short at its top; rows of the whole unit */
     int first, last; /* tiles of keys that some row sees; none: last <= first */
+    int turned;      /* the walk over them starts that many before the last one */
 } tile_work;
+
+/* The walk over the tiles of keys from the last to the first, of which `step` counts: with ALiBi it starts at the diagonal, where scores are
+ * highest, and goes on from the last tile when it has been at the first. Tops that start elsewhere would climb tile after tile. */
+DEVICE int key_tile_at(int step, int first, int last, int turned) {
+    if (!HAS_ALIBI)
+        return step;
+    const int tile = step - turned;
+    return tile < first ? tile + last - first : tile;
+}
+
+/* Of rows with FEATURES. */
+DEVICE const att_fwd_sm90_feature_params *features_of(const att_fwd_sm90_params *p) {
+    return (const att_fwd_sm90_feature_params *)p;
+}
 
 /* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
  * leave them most keys, and blocks that work at the same time share K and V in L2. The last few row blocks, with the fewest keys,
@@ -25,8 +41,12 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     const int a_section = (is_last ? p->last_blocks : before) * most, section = (tile - from) / a_section;
     const int in_section = tile - from - section * a_section, units = min(most, p->units - section * most);
     const int turn = in_section / units, unit = section * most + in_section - turn * units;
-    const int batch = (int)divide(unit, &p->by_heads);
+    int batch = (int)divide(unit, &p->by_heads);
     w.head = unit - batch * (int)p->by_heads.value;
+    if (HAS_BIAS && features_of(p)->bias.heads_first) {
+        w.head = unit / p->fwd.batch;
+        batch = unit - w.head * p->fwd.batch;
+    }
     w.s = sequence_of(&p->fwd, batch);
     const int block = turn + (is_last ? before : 0);
     w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M - (USE_CUT_FROM_END ? p->top_rows : 0);
@@ -34,6 +54,7 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     const int last_row = min(w.row0 + TILE_M, w.rows) - 1;
     w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;
     w.last = ((USE_TILE_SKIP ? max(visible_hi(&p->fwd, &w.s, last_row >> p->pack), 0) : w.s.len_k) + TILE_N - 1) / TILE_N;
+    w.turned = HAS_ALIBI ? max(0, w.last - 1 - max(w.first, (last_row + w.s.shift) / TILE_N)) : 0;
     return w;
 }
 

@@ -92,7 +92,8 @@ static xla_error *read_arrays(jax_call *c) {
         c->args.lse = ((const xla_buffer *)out->values[1])->data;
     if (c->gpu) {
         const uintptr_t bits = (uintptr_t)c->args.q | (uintptr_t)c->args.k |
-                               (uintptr_t)c->args.v | (uintptr_t)c->args.o | 16;
+                               (uintptr_t)c->args.v | (uintptr_t)c->args.o |
+                               (uintptr_t)c->args.bias | 16;
         c->problem.alignment = (int64_t)(bits & (~bits + 1));
     }
     return NULL;

@@ -47,7 +47,10 @@ size_t backend_params_bytes(const backend_code *code, const char *kernel) {
     if (strncmp(kernel, "peer_cublas", 11) == 0)
         return sizeof(peer_cublas_params);
     if (hopper_tile(code, kernel, tile))
-        return sizeof(att_fwd_sm90_params);
+        return strstr(kernel, "_alibi_") || strstr(kernel, "_softcap_") ||
+                       strstr(kernel, "_bias_")
+                   ? sizeof(att_fwd_sm90_feature_params)
+                   : sizeof(att_fwd_sm90_params);
     if (fake_is_merge(kernel))
         return sizeof(att_merge_params);
     return strstr(kernel, "unfused") ? sizeof(att_unfused_params) : sizeof(att_fwd_params);

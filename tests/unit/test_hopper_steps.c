@@ -196,7 +196,7 @@ static void test_steps__a_changed_kernel__is_noticed(void **state) {
         const char *from, *to;
     } changes[] = {
         {3, "wait_o_place(c); /* has", "; /* has"},
-        {3, "            release_k(c);\n            see(", "            see("},
+        {3, "            release_k(c);\n            if (SHAPES", "            if (SHAPES"},
         {3, "release(c, V_EMPTY", "release(c, K_EMPTY"},
         {3, "    skip_k(c, v.behind);\n    wait_k(c);",
          "    wait_k(c);\n    skip_k(c, v.behind);"},

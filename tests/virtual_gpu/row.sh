@@ -31,6 +31,11 @@ d_v=$(flag D_V)
 large=$(dims "$d_qk" "$d_v")
 small=$(dims $((d_qk - 8)) $((d_v - 8)))
 role=$(flag ROLE)
+# A row with features compiled in takes the lines of these alone: it refuses problems without them.
+case $(flag FEATURES) in
+1) role=ALIBI ;;
+2) role=SOFTCAP ;;
+esac
 kernels=(--kernel "$row")
 case $(flag DTYPE) in
 F16) type=fp16 ;;
@@ -44,6 +49,7 @@ COMBINE,*)
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
+ALIBI,* | SOFTCAP,*) kinds=$role ;;
 *) kinds="any $role" ;;
 esac
 

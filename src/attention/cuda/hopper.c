@@ -4,8 +4,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "cuda/function.h"
+#include "attention/cuda/hopper_bias.h"
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/params.h"
+#include "attention/cuda/softcap.h"
 #include "cuda/shape.h"
 #include "cuda/tensor_maps.h"
 #include "attention/cuda/operands.h"
@@ -69,6 +71,8 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
 /* log2 of the query heads that share a tile: all of a group, where one head's rows would not fill it. */
 static int pack_of(const att_cuda_kernel *kernel, const att_problem *p) {
     const int64_t group = p->heads_q / p->heads_kv;
+    if (kernel->features & (ATT_FEATURE_ALIBI | ATT_FEATURE_BIAS)) /* a tile is of one head */
+        return 0;
     if (group > WARP_ROWS || (group & (group - 1)) != 0 || p->seq_q >= kernel->tile_m)
         return 0;
     int pack = 0;
@@ -151,6 +155,10 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
     h->last_blocks = uneven && units > 0 ? last_blocks_of(h, row_blocks, limits) : 0;
     h->top_rows = top_rows_of(t, kernel, p);
+    t->has_features = kernel->features != 0;
+    if (kernel->features & ATT_FEATURE_SOFTCAP)
+        ATT_REQUIRE(att_cuda_softcap_of(&t->softcap, p), ATT_E_UNSUPPORTED, "softcap",
+                    "softcap=%g is out of range", (double)p->softcap);
     h->copy_rows = att_cuda_hopper_copy_rows(kernel->tile_n, p);
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
     const int64_t redo = tiles * (kernel->tile_m / WARP_ROWS) * (int64_t)sizeof(att_fwd_redo);
@@ -222,8 +230,10 @@ att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context
     if (tiling->hopper.tiles == 0)
         return ATT_OK;
     ATT_TRY(att_cuda_device_enter(ctx->gpu));
-    const att_status status =
-        encode_maps(&tiling->hopper, att_cuda_device_driver(ctx->gpu), p, kernel->id);
+    const att_cuda_driver *cu = att_cuda_device_driver(ctx->gpu);
+    att_status status = encode_maps(&tiling->hopper, cu, p, kernel->id);
+    if (status == ATT_OK && kernel->features & ATT_FEATURE_BIAS)
+        status = att_cuda_hopper_bias_encode(&tiling->bias, cu, kernel, p);
     att_cuda_device_leave(ctx->gpu);
     return status;
 }
@@ -237,34 +247,43 @@ static att_status point_maps(att_fwd_sm90_params *h, const att_cuda_function *f)
     return att_cuda_tensor_map_point(&h->o, f->cu, h->fwd.o, f->name);
 }
 
+/* Rows without features take the first part. */
+static size_t params_bytes(const att_cuda_tiling *t) {
+    return t->has_features ? sizeof(att_fwd_sm90_feature_params) : sizeof(att_fwd_sm90_params);
+}
+
 /* One block of the kernel itself, told to do nothing else: unlike a memset, it overlaps with what comes before and after. */
-static att_status reset_counter(const att_cuda_tiling *t, const att_fwd_sm90_params *h,
+static att_status reset_counter(const att_cuda_tiling *t, const att_fwd_sm90_feature_params *h,
                                 void *stream) {
-    att_fwd_sm90_params none = *h;
-    none.tiles = 0;
+    att_fwd_sm90_feature_params none = *h;
+    none.plain.tiles = 0;
     att_cuda_shape one = t->shape;
     one.grid[0] = 1;
     one.shared = 0;
-    return att_cuda_launch(t->function, &one, &none, sizeof none, stream);
+    return att_cuda_launch(t->function, &one, &none, params_bytes(t), stream);
 }
 
-static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_params *h, void *stream) {
+static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_feature_params *h,
+                         void *stream) {
     const att_cuda_function *f = t->function;
-    ATT_TRY(point_maps(h, f));
-    if (h->next_tile)
+    ATT_TRY(point_maps(&h->plain, f));
+    if (h->bias.rows > 0)
+        ATT_TRY(att_cuda_hopper_bias_point(&h->bias, f->cu, h->plain.fwd.bias, f->name));
+    if (h->plain.next_tile)
         ATT_TRY(reset_counter(t, h, stream));
-    return att_cuda_launch(f, &t->shape, h, sizeof *h, stream);
+    return att_cuda_launch(f, &t->shape, h, params_bytes(t), stream);
 }
 
 att_status att_cuda_hopper_run(const att_plan *plan, const void *args, void *workspace,
                                void *stream) {
     const att_cuda_tiling *tiling = plan->state;
-    att_fwd_sm90_params h = tiling->hopper;
-    att_cuda_tiling_point(&h.fwd, tiling, args);
+    att_fwd_sm90_feature_params h = {
+        .plain = tiling->hopper, .bias = tiling->bias, .softcap = tiling->softcap};
+    att_cuda_tiling_point(&h.plain.fwd, tiling, args);
     if (tiling->shape.grid[0] == 0)
         return ATT_OK;
-    h.next_tile = tiling->counts_tiles ? workspace : NULL;
-    h.redo = (att_fwd_redo *)((char *)workspace + COUNTER_BYTES);
+    h.plain.next_tile = tiling->counts_tiles ? workspace : NULL;
+    h.plain.redo = (att_fwd_redo *)((char *)workspace + COUNTER_BYTES);
     bool entered;
     ATT_TRY(att_cuda_device_enter_once(tiling->function->device, &entered));
     const att_status status = launch(tiling, &h, stream);

@@ -13,6 +13,9 @@ typedef struct att_cuda_tiling {
     att_fwd_params params;      /* all but the pointers */
     struct att_cublas *cublas;  /* the rung `unfused` alone, else NULL */
     att_fwd_sm90_params hopper; /* fwd_sm90 alone: all but `fwd` and the pointers */
+    att_fwd_softcap softcap;    /* its rows with softcap */
+    att_fwd_bias bias;          /* its rows with a bias: all but the address */
+    bool has_features;          /* its rows with any: they take att_fwd_sm90_feature_params */
     bool counts_tiles;          /* fwd_sm90: blocks draw their tiles from a counter */
 } att_cuda_tiling;
 
