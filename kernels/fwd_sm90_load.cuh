@@ -36,8 +36,8 @@ DEVICE void write_address(unsigned to, const void *address) {
     asm volatile("st.shared.b64 [%0], %1;" ::"r"(to), "l"(address) : "memory");
 }
 
-/* With pages, a tile of keys comes in copies of `copy_rows` keys, a lane each: lane l starts the l-th, from rows of a page that it has looked up
- * before its place is free. Lanes past the last copy have nothing. */
+/* With pages, a tile of keys comes in copies of `copy_rows` keys. Lane l looks up where the l-th comes from, a tile ahead. Lanes past the last
+ * copy have nothing. */
 typedef struct page_rows {
     int page, row; /* no page of the cache: zeros arrive */
 } page_rows;
@@ -123,6 +123,16 @@ DEVICE int claimed(const producer *a) {
     return (int)gridDim.x + (a->p->next_tile ? (int)__reduce_max_sync(0xffffffffu, a->claimed) : a->tile);
 }
 
+/* The keys of a tile, from the last on. */
+DEVICE void take_keys(producer *a, const tile_work *w) {
+    a->keys = {key_source(a->p, w), w->s.len_k, w->last - 1};
+#if FEATURES
+    a->keys.first = w->first;
+    a->keys.last = w->last;
+    a->keys.turned = w->turned;
+#endif
+}
+
 /* Announce the first tile that has keys, from a->tile on; rows without keys are written at once. False where there are no more. */
 DEVICE bool next_tile(producer *a) {
 #pragma unroll 1
@@ -132,12 +142,7 @@ DEVICE bool next_tile(producer *a) {
             a->first = w.first;
             a->last = w.last;
             a->q = query_source(a->p, &w);
-            a->keys = {key_source(a->p, &w), w.s.len_k, w.last - 1};
-#if FEATURES
-            a->keys.first = w.first;
-            a->keys.last = w.last;
-            a->keys.turned = w.turned;
-#endif
+            take_keys(a, &w);
             announce(a, a->tile, &w);
             return true;
         }
@@ -160,14 +165,29 @@ DEVICE page_rows look_up(const producer *a, const key_tile *keys, int j) {
     return {f->page_table[keys->from.batch * f->page_table_stride + index], key - index * f->page_size};
 }
 
-/* All lanes start their copies. A page that does not exist lies outside the tensor: it arrives as zeros. */
+/* One lane starts the copies, four of them at a time as the lanes tell their pages: with a page in every lane, the compiler would elect one lane
+ * after the other. A page that does not exist lies outside the tensor: it arrives as zeros. */
 DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, unsigned full, int panels) {
-    const int r = (int)threadIdx.x % 32 * a->p->copy_rows;
-    if (r < TILE_N)
+    enum { AT_ONCE = 4 };
+    const int rows = a->p->copy_rows;
+#pragma unroll 1
+    for (int first = 0; first * rows < TILE_N; first += AT_ONCE) {
+        page_rows from[AT_ONCE];
 #pragma unroll
-        for (int c = 0; c < panels; c++)
-            tma_load_4d(to + c * TILE_N * ROW_BYTES + r * ROW_BYTES, map, full, 64 * c, keys->pages.row, keys->from.head, keys->pages.page);
-    __syncwarp();
+        for (int i = 0; i < AT_ONCE; i++) {
+            from[i].page = __shfl_sync(0xffffffffu, keys->pages.page, first + i);
+            from[i].row = __shfl_sync(0xffffffffu, keys->pages.row, first + i);
+        }
+        if (a->speaks)
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++)
+                if ((first + i) * rows < TILE_N)
+#pragma unroll
+                    for (int c = 0; c < panels; c++)
+                        tma_load_4d(to + (c * TILE_N + (first + i) * rows) * ROW_BYTES, map, full, 64 * c, from[i].row, keys->from.head,
+                                    from[i].page);
+        __syncwarp();
+    }
 }
 
 /* A tile of K or V, once its place is free. Consumers wait for what comes after that: all else is known before. `paged`, a constant: there is a
@@ -283,21 +303,46 @@ DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared, bool paged) {
                     load_q(&a, group);
             if (a.keys.j == claim_at)
                 claim(&a);
-            if (due.j >= 0 && (TWO_Q || !begins))
+            if (due.j >= 0 && (TWO_Q || !begins) && !(paged && HAS_V_WARP))
                 load_v(&a, &due, paged);
             if (begins && a.n > 0)
                 leave(&a, a.n - 1);
             due = a.keys;
             a.keys.pages = next;
         }
-        if (!TWO_Q)
+        if (!TWO_Q && !(paged && HAS_V_WARP))
             load_v(&a, &due, paged);
         a.tile = claimed(&a);
     }
-    if (TWO_Q && due.j >= 0)
+    if (TWO_Q && due.j >= 0 && !(paged && HAS_V_WARP))
         load_v(&a, &due, paged);
     if (a.n > 0)
         leave(&a, a.n - 1);
+}
+
+/* With pages V comes by a warp of its own, tile by tile as the producer announces them: small pages mean many copies, and two warps start twice
+ * as many as one. Where a bias has the other warps, the producer brings V too. */
+DEVICE void produce_values(const att_fwd_sm90_params *p, unsigned shared) {
+    producer a = {p, shared, does_speak(), -1, 0, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1, {0, 0}}, 0, 0, {0, 0}, {0, 0}};
+    wait_for_previous_kernel();
+#pragma unroll 1
+    for (int n = 0;; n++) {
+        wait_full(shared, TILE_FULL, n, RECORDS);
+        const int tile = record(shared, n, TILE);
+        if (tile == NO_TILE)
+            break;
+        const tile_work w = tile_of(p, tile);
+        take_keys(&a, &w);
+        a.keys.pages = look_up(&a, &a.keys, a.keys.j);
+#pragma unroll 1
+        for (; a.keys.j >= w.first; a.keys.j--) {
+            const page_rows next = a.keys.j > w.first ? look_up(&a, &a.keys, a.keys.j - 1) : a.keys.pages;
+            load_v(&a, &a.keys, true);
+            a.keys.pages = next;
+        }
+        leave(&a, n);
+        __syncwarp();
+    }
 }
 
 #endif

@@ -35,6 +35,7 @@ role=$(flag ROLE)
 case $(flag FEATURES) in
 1) role=ALIBI ;;
 2) role=SOFTCAP ;;
+16) role=PAGES ;;
 esac
 kernels=(--kernel "$row")
 case $(flag DTYPE) in
@@ -49,7 +50,7 @@ COMBINE,*)
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
-ALIBI,* | SOFTCAP,*) kinds=$role ;;
+ALIBI,* | SOFTCAP,* | PAGES,*) kinds=$role ;;
 *) kinds="any $role" ;;
 esac
 
