@@ -274,6 +274,12 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
             p.features |= ATT_ALIBI;
         if (row->cuda->features & ATT_FEATURE_SOFTCAP)
             p.softcap = 30.0f;
+        if (row->cuda->features & ATT_FEATURE_PAGES) {
+            p.features |= ATT_PAGED;
+            p.page_size = 16;
+            p.num_pages = 100;
+            att_problem_layout_bshd(&p);
+        }
         assert_true(att_row_available(row, &limits));
         if (att_select_find(&limits, &att_operation_attention, &p) != row)
             fail_msg("%s serves nothing", row->id);
