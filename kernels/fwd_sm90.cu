@@ -10,8 +10,8 @@
  *          copy                                            O out
  * NUMERICS float32 S, top, sum, O; weights, against a top that need not be the maximum, rounded to DTYPE before PV; rows that are
  *          not finite are redone in float64
- * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; ROLE GENERAL adds softcap, ALiBi, bias and
- *          scale <= 0
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; FEATURES adds one change of the scores at full
+ *          speed, ROLE GENERAL all of them and scale <= 0
  * WHY      docs/hopper.md: what each step brings, what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
@@ -58,6 +58,9 @@ typedef struct key_range {
     int behind;               /* tiles after them that other warpgroups see */
     int clear_from, clear_to; /* tiles in between are seen whole by every row */
     int tile;                 /* key_tile_at(now), of rows that do not walk straight */
+    /* Boolean masks: `first` and `now` count the tiles of a list; what this warp sees of the tile, and this thread's columns of it. */
+    int kind;
+    unsigned seen[2];
 } key_range;
 
 /* The tile of keys that the walk is at. */
@@ -201,6 +204,7 @@ DEVICE sequence mask_of(const consumer *c) {
 DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     sequence own = mask_of(c);
     own.batch = known(c, BATCH);
+    own.first_k = known(c, FIRST_K);
     const int rows = known(c, ROWS);
 #pragma unroll 1
     for (int half = 0; half < 2; half++) {
@@ -224,7 +228,54 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     }
 }
 
+/* What the rows of this warp see of a tile that the list has, under way (HAS_MASK). */
+DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
+    const att_fwd_mask *m = &features_of(c->p)->mask;
+    const consumer same = anew(c);
+    const int warp = 4 * same.group + same.warp;
+    v->kind = (int)(listed.kinds >> (2 * warp) & 3u);
+    v->seen[0] = v->seen[1] = !USE_CLEAR_TILES && v->kind == ATT_MASK_ALL ? ~0u : 0u;
+    if (v->kind == ATT_MASK_PART) {
+        const long long tile = (long long)known(c, LIST) * m->key_tiles + listed.tile;
+        const uint2 bits = *(const uint2 *)(m->bits + (tile * (TILE_M / 16) + warp) * 32 + same.lane);
+        v->seen[0] = bits.x;
+        v->seen[1] = bits.y;
+    }
+}
+
+/* The tile that the warpgroup begins with; of the list's last one the record knows. */
+DEVICE att_fwd_mask_tile first_listed(const consumer *c, const key_range *v) {
+    if (v->behind > 0)
+        return listed_tile(c->p, known(c, LIST), v->now);
+    return {known(c, LIST_TILE), (unsigned)known(c, LIST_KINDS)};
+}
+
+/* The same of tile `now`. */
+DEVICE void look_up_next(const consumer *c, key_range *v) {
+    if (HAS_MASK)
+        look_up(c, v, listed_tile(c->p, known(c, LIST), v->now));
+}
+
+/* Does this warpgroup see nothing of the tile? */
+DEVICE bool is_unseen(const consumer *c, att_fwd_mask_tile listed) {
+    return (listed.kinds >> (8 * c->group) & 0xffu) == 0x55u * ATT_MASK_NONE;
+}
+
+/* Does this thread see a key of its row half? All tiles of the list are asked: for the few rows that have no weight. */
+DEVICE bool sees_some_key(const consumer *c, int half) {
+    key_range v;
+#pragma unroll 1
+    for (v.now = known(c, LAST) - 1; v.now >= 0; v.now--) {
+        look_up_next(c, &v);
+        if (v.kind == ATT_MASK_ALL || v.seen[half])
+            return true;
+    }
+    return false;
+}
+
 DEVICE bool is_clear(const key_range *v) {
+    if (HAS_MASK)
+        return USE_CLEAR_TILES && v->kind == ATT_MASK_ALL;
     return USE_CLEAR_TILES && tile_now(v) >= v->clear_from && tile_now(v) < v->clear_to;
 }
 
@@ -260,7 +311,11 @@ DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
 DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
-    if (!is_clear(v)) {
+    if (is_clear(v))
+        return;
+    if (HAS_MASK)
+        hide_columns(s, v->seen);
+    else {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
         hide_keys(c->p, &own, s, row_of(&same), tile_now(v));
@@ -268,8 +323,10 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
 }
 
 /* The same of the first tile of keys, in two parts: this one while the scores are under way. */
-DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) {
-    if (CARRIES && !is_clear(v)) {
+DEVICE void look_ahead(const consumer *c, key_range *v, unsigned seen[2]) {
+    if (HAS_MASK) {
+        look_up(c, v, first_listed(c, v));
+    } else if (CARRIES && !is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
         columns_seen(c->p, &own, seen, row_of(&same), tile_now(v));
@@ -288,7 +345,7 @@ DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], c
     if (!IS_PLAIN)
         adjust(c, s, v->now);
     if (!is_clear(v))
-        hide_columns(s, seen);
+        hide_columns(s, HAS_MASK ? v->seen : seen);
 }
 
 DEVICE float factor_of(const consumer *c) {
@@ -301,9 +358,25 @@ DEVICE bool take_tile(const consumer *c) {
     return known(c, TILE) >= 0;
 }
 
+/* The range of a list (HAS_MASK). */
+DEVICE key_range list_range_of(const consumer *c) {
+    key_range v;
+    v.first = 0;
+    v.now = known(c, LAST) - 1;
+    v.behind = 0;
+#pragma unroll 1
+    while (USE_TILE_SKIP && v.behind < STAGES - 1 && v.now > 0 && is_unseen(c, first_listed(c, &v))) {
+        v.behind++;
+        v.now--;
+    }
+    return v;
+}
+
 /* A warpgroup leaves out the tiles of keys that none of its own rows sees, but for one: products need a start. No more than
  * the rings hold beside the tile before: it still waits for that one's last V. */
 DEVICE key_range range_of(const consumer *c) {
+    if (HAS_MASK)
+        return list_range_of(c);
     const att_fwd_params *f = &c->p->fwd;
     const int pack = c->p->pack, row0 = known(c, ROW0) + 64 * c->group;
     const int last_row = min(row0 + 64, known(c, ROWS)) - 1, last = known(c, LAST);
@@ -355,6 +428,8 @@ DEVICE bool is_positive(float total) {
 
 /* A row half whose sum is not: past float32, not a number, or no weight, which is right where the row sees no key. */
 DEVICE bool is_lost(const consumer *c, float total, int half) {
+    if (HAS_MASK)
+        return total != 0.0f || sees_some_key(c, half);
     const sequence own = mask_of(c);
     const int i = (row_of(c) + 8 * half) >> c->p->pack;
     return total != 0.0f || visible_hi(&c->p->fwd, &own, i) > visible_lo(&c->p->fwd, &own, i);
@@ -494,7 +569,7 @@ DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS]
 
 /* The first tile of keys, alone: S, softmax, P. */
 DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
-    const key_range v = begin_scores(c, s, q);
+    key_range v = begin_scores(c, s, q);
     pass_turn(c);
     unsigned seen[2];
     look_ahead(c, &v, seen);
@@ -549,13 +624,14 @@ DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], flo
                           softmax_state *m) {
     float shrink[2], more[2];
     bool raised;
-    if (WEIGHS_FREELY && is_clear(v) && !m->caution && weighs_at_once(f, s)) {
+    const bool freely = WEIGHS_FREELY && is_clear(v) && !m->caution && !(HAS_ALIBI && f->climbs);
+    if (freely && weighs_at_once(f, s)) {
         weigh_at_once(s, m->top, more, f);
         raised = raise_by_sums(s, m, more, shrink);
     } else {
         shape_scores(s, f);
         see(c, v, s);
-        raised = weigh_shaped(s, f, m, more, shrink);
+        raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_shaped(s, f, m, more, shrink);
     }
     release_bias(c);
     add_tile(o, m, raised, more, shrink);
@@ -581,6 +657,7 @@ DEVICE void consume(consumer *c) {
                 accumulate(c, o, p, more);
                 wait_o(o);
             }
+            look_up_next(c, &v);
             wait_k(c);
             wait_turn(c);
             score(c, s, q);
@@ -602,7 +679,7 @@ DEVICE void consume(consumer *c) {
                 follow_shaped(c, &v, s, o, &f, &m);
             } else {
                 see(c, &v, s);
-                follow_softmax(s, o, factor_of(c), &m, is_clear(&v));
+                follow_softmax(s, o, factor_of(c), &m, HAS_MASK || is_clear(&v));
             }
             round_weights(p, s);
             release_v(c);

@@ -27,24 +27,34 @@ typedef struct score_shape {
 
 /* ---------------------------------------------------------------------------------- softcap */
 
-/* Where the polynomial reaches: a product as a score, plus `add`. */
-DEVICE float capped(const att_fwd_softcap *cap, float product, float add) {
+/* A product as a score, plus `add`, by the short polynomial. */
+DEVICE float capped_near(const att_fwd_softcap *cap, float product, float add) {
     const float square = product * product;
-    float y = cap->even[ATT_SOFTCAP_DEGREE];
+    float y = cap->near[ATT_SOFTCAP_NEAR];
 #pragma unroll
-    for (int k = ATT_SOFTCAP_DEGREE - 1; k >= 0; k--)
-        y = fmaf(y, square, cap->even[k]);
+    for (int k = ATT_SOFTCAP_NEAR - 1; k >= 0; k--)
+        y = fmaf(y, square, cap->near[k]);
     return fmaf(product, y, add);
 }
 
-/* Any other product. 1 - 2e / (1 + e) is tanh where e = exp(-2|x|). */
+/* By the long one. */
 DEVICE float capped_far(const att_fwd_softcap *cap, float product) {
+    const float square = product * product;
+    float y = cap->far[ATT_SOFTCAP_FAR];
+#pragma unroll
+    for (int k = ATT_SOFTCAP_FAR - 1; k >= 0; k--)
+        y = fmaf(y, square, cap->far[k]);
+    return product * y;
+}
+
+/* Beyond both. 1 - 2e / (1 + e) is tanh where e = exp(-2|x|). */
+DEVICE float capped_beyond(const att_fwd_softcap *cap, float product) {
     const float e = exp2_fast(fabsf(product) * cap->decay);
     return copysignf(cap->most * fmaf(-2.0f * e, reciprocal_fast(1.0f + e), 1.0f), product);
 }
 
-/* Does the polynomial serve all products of the warp? NaN passes: it stays NaN. */
-DEVICE bool cap_reaches(const att_fwd_softcap *cap, const float s[S_COUNT]) {
+/* The largest of this lane's products. NaN is left out: it stays NaN by any polynomial. */
+DEVICE float largest_product(const float s[S_COUNT]) {
     float a = fabsf(s[0]), b = fabsf(s[1]), c = fabsf(s[2]), d = fabsf(s[3]);
 #pragma unroll
     for (int n = 4; n < S_COUNT; n += 4) {
@@ -53,21 +63,21 @@ DEVICE bool cap_reaches(const att_fwd_softcap *cap, const float s[S_COUNT]) {
         c = fmaxf(c, fabsf(s[n + 2]));
         d = fmaxf(d, fabsf(s[n + 3]));
     }
-    return __all_sync(0xffffffffu, fmaxf(fmaxf(a, b), fmaxf(c, d)) <= cap->reach);
+    return fmaxf(fmaxf(a, b), fmaxf(c, d));
 }
 
-/* In parts of eight: a branch keeps the compiler from having all of them under way at once, for which it has no registers. */
+/* By the long polynomial, or beyond it, in parts of eight: a vote keeps the compiler from having all of them under way at once, for which it has no registers. */
 DEVICE void cap_scores(const att_fwd_softcap *cap, float s[S_COUNT]) {
 #pragma unroll
     for (int n = 0; n < S_COUNT; n += 8) {
-        float far = 0.0f;
+        float most = 0.0f;
 #pragma unroll
         for (int e = 0; e < 8; e++)
-            far = fmaxf(far, fabsf(s[n + e]));
-        const bool reaches = __all_sync(0xffffffffu, far <= cap->reach);
+            most = fmaxf(most, fabsf(s[n + e]));
+        const bool reaches = __all_sync(0xffffffffu, most <= cap->far_reach);
 #pragma unroll
         for (int e = 0; e < 8; e++)
-            s[n + e] = reaches || fabsf(s[n + e]) <= cap->reach ? capped(cap, s[n + e], 0.0f) : capped_far(cap, s[n + e]);
+            s[n + e] = reaches || fabsf(s[n + e]) <= cap->far_reach ? capped_far(cap, s[n + e]) : capped_beyond(cap, s[n + e]);
     }
 }
 
@@ -75,9 +85,14 @@ DEVICE void cap_scores(const att_fwd_softcap *cap, float s[S_COUNT]) {
 
 /* May products of a tile that is seen whole become weights at once? */
 DEVICE bool weighs_at_once(const score_shape *f, const float s[S_COUNT]) {
-    if (HAS_ALIBI && (HAS_BIAS || f->side == 0 || f->climbs))
+    if (HAS_ALIBI && HAS_BIAS)
         return false;
-    return !HAS_SOFTCAP || cap_reaches(f->cap, s);
+    return !HAS_SOFTCAP || __all_sync(0xffffffffu, largest_product(s) <= f->cap->near_reach);
+}
+
+/* A product as a score plus `add`, where that is so. */
+DEVICE float score_at_once(const score_shape *f, float product, float add) {
+    return HAS_SOFTCAP ? capped_near(f->cap, product, add) : fmaf(product, f->factor, add);
 }
 
 /* Products of a row half become weights; returns this lane's share of their sum. */
@@ -90,7 +105,7 @@ DEVICE float weigh_products(float s[S_COUNT], int half, float top, const score_s
 #pragma unroll
         for (int e = 0; e < 2; e++) {
             const float add = HAS_ALIBI ? fmaf(slope, (float)COLUMN(n + e), base) : base;
-            s[n + e] = exp2_fast(HAS_SOFTCAP ? capped(f->cap, s[n + e], add) : fmaf(s[n + e], f->factor, add));
+            s[n + e] = exp2_fast(score_at_once(f, s[n + e], add));
             if (e == 0)
                 even += s[n];
             else
@@ -109,7 +124,7 @@ DEVICE void weigh_biased(float s[S_COUNT], const float top[2], float more[2], co
 #pragma unroll
         for (int e = 0; e < 8; e++) {
             const float add = fmaf(b[e], LOG2_E, -top[e / 2 % 2]);
-            s[8 * k + e] = exp2_fast(HAS_SOFTCAP ? capped(f->cap, s[8 * k + e], add) : fmaf(s[8 * k + e], f->factor, add));
+            s[8 * k + e] = exp2_fast(score_at_once(f, s[8 * k + e], add));
             if (e % 2)
                 odd[e / 2 % 2] += s[8 * k + e];
             else

@@ -12,11 +12,11 @@ static att_problem capped(float scale, float softcap) {
 }
 
 /* A product as a score in units of log2. */
-static float by_polynomial(const att_fwd_softcap *cap, float product) {
+static float by_polynomial(const float *even, int degree, float product) {
     const float square = product * product;
-    float y = cap->even[ATT_SOFTCAP_DEGREE];
-    for (int k = ATT_SOFTCAP_DEGREE - 1; k >= 0; k--)
-        y = fmaf(y, square, cap->even[k]);
+    float y = even[degree];
+    for (int k = degree - 1; k >= 0; k--)
+        y = fmaf(y, square, even[k]);
     return product * y;
 }
 
@@ -38,11 +38,16 @@ static void test_softcap__within_reach__a_few_ulp(void **state) {
             const att_problem p = capped(scales[s], caps[c]);
             att_fwd_softcap cap;
             assert_true(att_cuda_softcap_of(&cap, &p));
-            assert_true(cap.reach > 0.37f * caps[c] / scales[s]);
+            assert_true(cap.near_reach > 0.17f * caps[c] / scales[s]);
+            assert_true(cap.far_reach > 0.54f * caps[c] / scales[s]);
             for (int i = -2000; i <= 2000; i++) {
-                const float product = cap.reach * (float)i / 2000.0f;
-                const double wanted = exactly(&p, product);
-                assert_true(fabs(by_polynomial(&cap, product) - wanted) <= 3e-7 * fabs(wanted));
+                const float part = (float)i / 2000.0f;
+                const float near = cap.near_reach * part, far = cap.far_reach * part;
+                const double score[2] = {exactly(&p, near), exactly(&p, far)};
+                assert_true(fabs(by_polynomial(cap.near, ATT_SOFTCAP_NEAR, near) - score[0]) <=
+                            3e-7 * fabs(score[0]));
+                assert_true(fabs(by_polynomial(cap.far, ATT_SOFTCAP_FAR, far) - score[1]) <=
+                            3e-7 * fabs(score[1]));
             }
         }
 }
@@ -53,7 +58,7 @@ static void test_softcap__beyond_reach__a_few_ulp_of_the_cap(void **state) {
     att_fwd_softcap cap;
     assert_true(att_cuda_softcap_of(&cap, &p));
     for (int i = 0; i <= 2000; i++) {
-        const float product = cap.reach * (1.0f + (float)i / 50.0f);
+        const float product = cap.far_reach * (1.0f + (float)i / 50.0f);
         assert_true(fabs(by_exponential(&cap, product) - exactly(&p, product)) <=
                     3e-7 * (double)cap.most);
         assert_true(by_exponential(&cap, -product) == -by_exponential(&cap, product));

@@ -35,6 +35,8 @@ role=$(flag ROLE)
 case $(flag FEATURES) in
 1) role=ALIBI ;;
 2) role=SOFTCAP ;;
+4) role=BIAS ;;
+8) role=MASK ;;
 16) role=PAGES ;;
 esac
 kernels=(--kernel "$row")
@@ -45,12 +47,17 @@ BF16) type=bf16 ;;
 esac
 case $role,$source in
 *,merge) kinds=merge ;;
+MASK,fwd_mask) # it reads for the rows of masks
+    kinds=MASK
+    kernels=(--kernel "fwd_sm90_bf16_d64_mask*")
+    large=d64 small=d56 type=bf16
+    ;;
 COMBINE,*)
     kinds=COMBINE
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
-ALIBI,* | SOFTCAP,* | PAGES,*) kinds=$role ;;
+ALIBI,* | SOFTCAP,* | BIAS,* | MASK,* | PAGES,*) kinds=$role ;;
 *) kinds="any $role" ;;
 esac
 

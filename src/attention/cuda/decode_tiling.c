@@ -55,6 +55,8 @@ static const char *refuse_pages(const att_cuda_kernel *kernel, const att_problem
     *field = "features";
     if (!(p->features & ATT_PAGED))
         return "is for keys in pages";
+    if (p->features & ATT_STARTS_K)
+        return "takes no starts_k: tiles would not begin where pages do";
     *field = "page_size";
     if (p->page_size % kernel->tile_n != 0)
         return "pages do not hold whole tiles of keys";

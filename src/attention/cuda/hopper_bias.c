@@ -46,7 +46,6 @@ att_status att_cuda_hopper_bias_encode(att_fwd_bias *out, const att_cuda_driver 
     out->rows = (int)rows;
     out->heads = (int)heads;
     out->batches = (int)batches;
-    out->heads_first = batches == 1 && heads > 1 && rows > 1 && p->batch > 1;
     return att_cuda_tensor_map_encode(&out->map, cu, p->dtype, &walk, kernel->id);
 }
 
