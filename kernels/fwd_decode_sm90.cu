@@ -14,6 +14,7 @@
 #define RING_BYTES (STAGES * TILE_BYTES)
 
 #include "kernels/cluster.cuh"
+#include "kernels/fwd_decode_pages.cuh"
 #include "kernels/fwd_decode_tile.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/ldmatrix.cuh"
@@ -190,10 +191,14 @@ DEVICE void softmax_step(float s[KEY_TILES][ROW_TILES][4], warp_rows *m, float f
 typedef struct feed {
     const char *q[TILE_M / 4]; /* this lane's first 16 bytes of rows lane / 8, lane / 8 + 4 ... */
     bool straight;         /* rows at one distance, as wide as the tile */
-    const char *from[2];   /* straight: this lane's first 16 bytes of the next tile */
+    const char *from[2];   /* straight: this lane's first 16 bytes of the next tile; with pages: of a tile at the top of page 0 */
+    int offset[2];         /* with pages: of the next tile; below 0: it does not exist */
     long long four[2];     /* bytes from a row to the fourth after it */
     long long onwards[2];  /* bytes from a tile to this warp's next */
 } feed;
+
+/* Pages hold whole tiles, with rows as wide as theirs; the host has seen to it. */
+#define IS_PAGED (FEATURES & FEATURE_PAGES)
 
 DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
     const int lane = threadIdx.x % 32, first = w->first + threadIdx.x / 32;
@@ -207,7 +212,9 @@ DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
 #pragma unroll
     for (int what = 0; what < 2; what++) {
         const att_fwd_strides *stride = what ? &p->v_stride : &p->k_stride;
-        const long long at = f.straight ? key_offset(p, &w->s, stride, w->head_kv, first * TILE_N + lane / 8) + lane % 8 * 8 : 0;
+        const long long at = f.straight            ? key_offset(p, &w->s, stride, w->head_kv, first * TILE_N + lane / 8) + lane % 8 * 8
+                             : IS_PAGED             ? w->head_kv * stride->head + lane / 8 * stride->row + lane % 8 * 8
+                                                    : 0;
         f.from[what] = (const char *)((const half_bits *)(what ? p->v : p->k) + at);
         f.four[what] = 8 * stride->row;
         f.onwards[what] = 2 * TILE_N * WARPS * stride->row;
@@ -241,16 +248,23 @@ DEVICE void load_q(const att_fwd_params *p, const feed *f, unsigned to) {
 }
 
 /* K (`what` 0) or V (1) of step j, this warp's next of it. */
-DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, unsigned to, int what, int j) {
+DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, page_list *pages, unsigned to, int what, int j) {
     const int valid = w->s.len_k - j * TILE_N, lane = threadIdx.x % 32;
-    if (f->straight) {
+    if (IS_PAGED || f->straight) {
+        const char *from = IS_PAGED ? f->from[what] + 16ll * f->offset[what] : f->from[what];
+        const int there = IS_PAGED && f->offset[what] < 0 ? 0 : valid;
 #pragma unroll
         for (int i = 0; i < TILE_N / 4; i++)
 #pragma unroll
             for (int panel = 0; panel < D_QK / 64; panel++)
-                stream_copy_16(place_of(to, i) + panel * 128, f->from[what] + i * f->four[what] + panel * 128,
-                               lane / 8 + 4 * i < valid ? 16 : 0);
-        f->from[what] += f->onwards[what];
+                stream_copy_16(place_of(to, i) + panel * 128, from + i * f->four[what] + panel * 128, lane / 8 + 4 * i < there ? 16 : 0);
+        if (IS_PAGED) {
+            if (what == 0)
+                page_list_advance(pages, p, w);
+            f->offset[what] = page_list_offset(pages, what);
+        } else {
+            f->from[what] += f->onwards[what];
+        }
         return;
     }
     const half_bits *base = (const half_bits *)(what ? p->v : p->k);
@@ -268,17 +282,23 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
     const unsigned q_tile = ring + (STAGES - 1) * TILE_BYTES; /* free until the first tile is there */
     const int first = w->first + warp;
 
+    page_list pages = {};
+    if (IS_PAGED)
+        pages = page_list_of(p, w);
     load_q(p, &f, q_tile);
+#pragma unroll
+    for (int what = 0; what < 2 && IS_PAGED; what++)
+        f.offset[what] = page_list_offset(&pages, what);
 #pragma unroll 1
     for (int n = 0; n < STAGES - 1; n += 2) {
         const int j = first + n / 2 * WARPS;
         if (j < w->last)
-            load_tile(p, w, &f, ring + n * TILE_BYTES, 0, j);
+            load_tile(p, w, &f, &pages, ring + n * TILE_BYTES, 0, j);
         async_commit();
         if (n + 1 == STAGES - 1)
             break;
         if (j < w->last)
-            load_tile(p, w, &f, ring + (n + 1) * TILE_BYTES, 1, j);
+            load_tile(p, w, &f, &pages, ring + (n + 1) * TILE_BYTES, 1, j);
         async_commit();
     }
     unsigned q[K_STEPS][ROW_TILES][2];
@@ -323,7 +343,7 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
             __syncwarp();
             const int ahead = j + (STAGES - 1 + what) / 2 * WARPS;
             if (ahead < w->last)
-                load_tile(p, w, &f, free, (STAGES - 1 + what) % 2, ahead);
+                load_tile(p, w, &f, &pages, free, (STAGES - 1 + what) % 2, ahead);
             async_commit();
             if (what == 0) {
                 score(s, q, tile + k_row);
@@ -372,15 +392,20 @@ DEVICE void prefetch(const void *sector) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(sector) : "memory");
 }
 
-/* Ask L2 for Q and the first keys of this block: the kernel ahead may still write them, but L2 is where all agree. */
-DEVICE void prefetch_first(const att_fwd_params *p, const block_work *w, const feed *f) {
-    enum { SECTOR = 16 /* elements of the 32 bytes that one asks for */, SECTORS = D_QK / SECTOR };
+/* Ask L2 for Q: the kernel ahead may still write it, but L2 is where all agree. */
+DEVICE void prefetch_q(const feed *f) {
     if (threadIdx.x < 32 && threadIdx.x % 2 == 0)
 #pragma unroll
         for (int i = 0; i < TILE_M / 4; i++)
 #pragma unroll
             for (int panel = 0; panel < D_QK / 64; panel++)
                 prefetch(f->q[i] + panel * 128);
+}
+
+/* Q, and the first keys of this block. */
+DEVICE void prefetch_first(const att_fwd_params *p, const block_work *w, const feed *f) {
+    enum { SECTOR = 16 /* elements of the 32 bytes that one asks for */, SECTORS = D_QK / SECTOR };
+    prefetch_q(f);
     const int first = w->first * TILE_N, most = p->splits > 1 ? PREFETCH_MOST : PREFETCH_LEAST;
     const int keys = min(min(w->last * TILE_N, w->s.len_k) - first, most);
 #pragma unroll 1
@@ -389,6 +414,28 @@ DEVICE void prefetch_first(const att_fwd_params *p, const block_work *w, const f
         prefetch((const half_bits *)p->k + key_offset(p, &w->s, &p->k_stride, w->head_kv, key) + column);
         prefetch((const half_bits *)p->v + key_offset(p, &w->s, &p->v_stride, w->head_kv, key) + column);
     }
+}
+
+/* The same from pages, each warp its own, by the table as the kernel ahead has left it so far: a page that it still changes is asked for in
+ * vain, and never used. */
+DEVICE void prefetch_pages(const att_fwd_params *p, const block_work *w, const feed *f) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, most = p->splits > 1 ? PREFETCH_MOST : PREFETCH_LEAST;
+    const int last = min(w->first + most / TILE_N, w->last);
+    prefetch_q(f);
+    page_list pages;
+    list_tiles(&pages, p, look_up(p, w, w->first + warp, true));
+#pragma unroll 1
+    for (int tile = w->first + warp; tile < last; tile += WARPS, pages.turn++)
+#pragma unroll
+        for (int what = 0; what < 2; what++) {
+            const int offset = page_list_offset(&pages, what), valid = offset >= 0 ? w->s.len_k - tile * TILE_N : 0;
+#pragma unroll
+            for (int i = 0; i < TILE_N / 4; i++)
+#pragma unroll
+                for (int panel = 0; panel < D_QK / 64; panel++)
+                    if (lane % 2 == 0 && lane / 8 + 4 * i < valid)
+                        prefetch(f->from[what] + 16ll * offset + i * f->four[what] + panel * 128);
+        }
 }
 
 /* This block's part of every row to the block that merges it. */
@@ -444,13 +491,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
         __syncwarp();
         cluster_arrive();
     }
-    /* Lengths and pages may be what the kernel before this one writes; without them, all but the tensors is known. */
-    const bool known = !p->page_table && !p->lens_k && !p->starts_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
+    /* Lengths and pages may be what the kernel before this one writes; without lengths, it is known which keys are this block's. */
+    const bool known = (IS_PAGED || !p->page_table) && !p->lens_k && !p->starts_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
     if (!known)
         wait_for_previous_kernel();
     const block_work w = work_of(p);
     const feed f = feed_of(p, &w);
-    if (known && f.straight)
+    if (IS_PAGED && known)
+        prefetch_pages(p, &w, &f);
+    else if (known && f.straight)
         prefetch_first(p, &w, &f);
     const int rank = blockIdx.y, owned = rows_owned(p, &w, rank);
     if (clustered) {

@@ -802,7 +802,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         mbarrier_init(barrier_of(shared, STORED), 1);
         for (int n = 0; n < RECORDS; n++) {
             mbarrier_init(barrier_of(shared, TILE_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2 + (HAS_BIAS ? GROUPS : 0));
+            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2 + (HAS_BIAS ? GROUPS : 0) + (HAS_V_WARP && p->fwd.page_table));
         }
         for (int n = 0; n < (HAS_BIAS ? GROUPS * BIAS_STAGES : 0); n++) {
             mbarrier_init(barrier_of(shared, BIAS_FULL + n), 1);
@@ -814,10 +814,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     if (group == 0) {
         REGISTERS_KEEP(KEEP_REGISTERS);
         const int warp = uniform((int)threadIdx.x / 32);
-        if (warp == 0)
-            produce(p, shared); /* nobody touches anything in memory before its first copy */
+        if (warp == 0 && p->fwd.page_table)
+            produce(p, shared, true); /* nobody touches anything in memory before its first copy */
+        else if (warp == 0)
+            produce(p, shared, false);
         else if (warp == 1)
             send(p, shared);
+        else if (warp == 2 && HAS_V_WARP && p->fwd.page_table)
+            produce_values(p, shared);
         else if (HAS_BIAS && warp - 2 < GROUPS)
             bring_bias(p, shared, warp - 2);
     } else {

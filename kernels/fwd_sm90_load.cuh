@@ -37,6 +37,12 @@ DEVICE void write_address(unsigned to, const void *address) {
     asm volatile("st.shared.b64 [%0], %1;" ::"r"(to), "l"(address) : "memory");
 }
 
+/* With pages, a tile of keys comes in copies of `copy_rows` keys. Lane l looks up where the l-th comes from, a tile ahead. Lanes past the last
+ * copy have nothing. */
+typedef struct page_rows {
+    int page, row; /* no page of the cache: zeros arrive */
+} page_rows;
+
 enum { CLAIM_KEYS = 256 /* left to load when the next tile is asked for: the answer takes a microsecond */ };
 
 /* Where rows lie: coordinates of their tensor. Sequences that are packed have no batch entries. */
@@ -57,7 +63,8 @@ DEVICE source key_source(const att_fwd_sm90_params *p, const tile_work *w) {
 typedef struct key_tile {
     source from; /* key_source */
     int len_k;
-    int j; /* a step of the walk */
+    int j;           /* a step of the walk */
+    page_rows pages; /* where keys lie in pages */
 #if FEATURES /* without a use the fields would move instructions of the other rows about */
     int first, last, turned, list; /* of tile_work */
 #endif
@@ -130,6 +137,17 @@ DEVICE int claimed(const producer *a) {
     return (int)gridDim.x + (a->p->next_tile ? (int)__reduce_max_sync(0xffffffffu, a->claimed) : a->tile);
 }
 
+/* The keys of a tile, from the last on. */
+DEVICE void take_keys(producer *a, const tile_work *w) {
+    a->keys = {key_source(a->p, w), w->s.len_k, w->last - 1};
+#if FEATURES
+    a->keys.first = w->first;
+    a->keys.last = w->last;
+    a->keys.turned = w->turned;
+    a->keys.list = w->list;
+#endif
+}
+
 /* Announce the first tile that has keys, from a->tile on; rows without keys are written at once. False where there are no more. */
 DEVICE bool next_tile(producer *a) {
 #pragma unroll 1
@@ -139,13 +157,7 @@ DEVICE bool next_tile(producer *a) {
             a->first = w.first;
             a->last = w.last;
             a->q = query_source(a->p, &w);
-            a->keys = {key_source(a->p, &w), w.s.len_k, w.last - 1};
-#if FEATURES
-            a->keys.first = w.first;
-            a->keys.last = w.last;
-            a->keys.turned = w.turned;
-            a->keys.list = w.list;
-#endif
+            take_keys(a, &w);
             announce(a, a->tile, &w);
             return true;
         }
@@ -158,45 +170,73 @@ DEVICE bool next_tile(producer *a) {
     return false;
 }
 
-/* A page that does not exist lies outside the tensor: it arrives as zeros. */
-DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, unsigned full, int panels) {
+/* This lane's rows of tile `j` of the same keys. The table is not waited for here, but where the copies start. */
+DEVICE page_rows look_up(const producer *a, const key_tile *keys, int j) {
     const att_fwd_params *f = &a->p->fwd;
+    key_tile at = *keys;
+    at.j = j;
+    const int r = (int)threadIdx.x % 32 * a->p->copy_rows, key = first_key(a->p, &at) + r;
+    if (r >= TILE_N || key >= keys->len_k)
+        return {-1, 0};
+    const int index = (unsigned)key / (unsigned)f->page_size;
+    return {f->page_table[keys->from.batch * f->page_table_stride + index], key - index * f->page_size};
+}
+
+/* One lane starts the copies, four of them at a time as the lanes tell their pages: with a page in every lane, the compiler would elect one lane
+ * after the other. A page that does not exist lies outside the tensor: it arrives as zeros. */
+DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, unsigned full, int panels) {
+    enum { AT_ONCE = 4 };
+    const int rows = a->p->copy_rows;
 #pragma unroll 1
-    for (int r = 0; r < TILE_N; r += a->p->copy_rows) {
-        const int key = first_key(a->p, keys) + r, index = key / f->page_size;
-        const int page = key < keys->len_k ? f->page_table[keys->from.batch * f->page_table_stride + index] : -1;
-#pragma unroll 1
-        for (int c = 0; c < panels; c++)
-            tma_load_4d(to + c * TILE_N * ROW_BYTES + r * ROW_BYTES, map, full, 64 * c, key - index * f->page_size, keys->from.head, page);
+    for (int first = 0; first * rows < TILE_N; first += AT_ONCE) {
+        page_rows from[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            from[i].page = __shfl_sync(0xffffffffu, keys->pages.page, first + i);
+            from[i].row = __shfl_sync(0xffffffffu, keys->pages.row, first + i);
+        }
+        if (a->speaks)
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++)
+                if ((first + i) * rows < TILE_N)
+#pragma unroll
+                    for (int c = 0; c < panels; c++)
+                        tma_load_4d(to + (c * TILE_N + (first + i) * rows) * ROW_BYTES, map, full, 64 * c, from[i].row, keys->from.head,
+                                    from[i].page);
+        __syncwarp();
     }
 }
 
-/* A tile of K or V, once its place is free. Consumers wait for what comes after that: all else is known before. */
+/* A tile of K or V, once its place is free. Consumers wait for what comes after that: all else is known before. `paged`, a constant: there is a
+ * page table. */
 DEVICE void load_keys(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, int full, int empty, ring at,
-                      int panels) {
+                      int panels, bool paged) {
     const unsigned barrier = barrier_of(a->shared, full + at.place);
     const int row = keys->from.row + first_key(a->p, keys);
     mbarrier_wait(barrier_of(a->shared, empty + at.place), at.parity ^ 1);
     __syncwarp();
-    if (!a->speaks)
-        return;
-    mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
-    if (a->p->fwd.page_table) {
+    if (paged) {
+        if (a->speaks)
+            mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
+        __syncwarp();
         load_pages(a, keys, map, to, barrier, panels);
         return;
     }
+    if (!a->speaks)
+        return;
+    mbarrier_expect(barrier, TILE_N * ROW_BYTES * panels);
 #pragma unroll
     for (int c = 0; c < panels; c++)
         tma_load_4d(to + c * TILE_N * ROW_BYTES, map, barrier, 64 * c, row, keys->from.head, keys->from.batch);
 }
 
-DEVICE void load_k(producer *a, const key_tile *keys) {
-    load_keys(a, keys, &a->p->k, a->shared + K_AT + a->k.place * K_BYTES, K_FULL, K_EMPTY, a->k, QK_PANELS);
+DEVICE void load_k(producer *a, const key_tile *keys, bool paged) {
+    load_keys(a, keys, &a->p->k, a->shared + K_AT + a->k.place * K_BYTES, K_FULL, K_EMPTY, a->k, QK_PANELS, paged);
     a->k = ring_next(a->k, STAGES);
 }
 
-DEVICE void load_v(producer *a, const key_tile *keys) {
-    load_keys(a, keys, &a->p->v, a->shared + V_AT + a->v.place * V_BYTES, V_FULL, V_EMPTY, a->v, V_PANELS);
+DEVICE void load_v(producer *a, const key_tile *keys, bool paged) {
+    load_keys(a, keys, &a->p->v, a->shared + V_AT + a->v.place * V_BYTES, V_FULL, V_EMPTY, a->v, V_PANELS, paged);
     a->v = ring_next(a->v, V_STAGES);
 }
 
@@ -222,12 +262,12 @@ DEVICE void leave(const producer *a, int n) {
 }
 
 /* Before the kernel ahead on the stream has ended: ask L2 for what the first tile begins with. That kernel may still write it, but
- * L2 is where all agree. Lengths and pages may be what it writes, too. With one tile a block, or none, there is nothing to gain. One lane
+ * L2 is where all agree. Lengths may be what it writes, too. With one tile a block, or none, there is nothing to gain. One lane
  * writes nothing that the others keep: the compiler would take it for different in every lane, and move it before every copy. */
 DEVICE void ask_early(const producer *a) {
     const att_fwd_sm90_params *p = a->p;
     const att_fwd_params *f = &p->fwd;
-    if (!USE_EARLY_L2 || HAS_MASK || p->tiles <= (int)gridDim.x || !a->speaks || f->page_table || reads_lengths(f))
+    if (!USE_EARLY_L2 || HAS_MASK || p->tiles <= (int)gridDim.x || !a->speaks || reads_lengths(f))
         return;
     const tile_work w = tile_of(p, a->tile);
     if (!has_rows(&w) || !has_keys(&w))
@@ -247,47 +287,79 @@ DEVICE void ask_early(const producer *a) {
 }
 
 /* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
- * too where that needs no room that waits for V. */
-DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, does_speak(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1}, 0, 0, {0, 0}, {0, 0}};
+ * too where that needs no room that waits for V. `paged`, a constant: there is a page table. It is read a tile of keys ahead. */
+DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared, bool paged) {
+    producer a = {p, shared, does_speak(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1, {0, 0}}, 0, 0, {0, 0}, {0, 0}};
     key_tile due = a.keys; /* of V; none yet */
     if (a.speaks) {
         tma_prefetch_map(&p->q);
         tma_prefetch_map(&p->k);
         tma_prefetch_map(&p->v);
     }
-    ask_early(&a);
+    if (!paged)
+        ask_early(&a);
     __syncwarp();
     wait_for_previous_kernel();
 #pragma unroll 1
     while (next_tile(&a)) {
+        if (paged)
+            a.keys.pages = look_up(&a, &a.keys, a.keys.j);
         const int begin = a.last - 1, claim_at = USE_LATE_CLAIM ? min(begin, a.first + CLAIM_KEYS / TILE_N) : begin;
 #pragma unroll 1
         for (; a.keys.j >= a.first; a.keys.j--) {
             const bool begins = a.keys.j == begin;
             if (begins)
                 load_q(&a, 0);
-            load_k(&a, &a.keys);
+            load_k(&a, &a.keys, paged);
+            page_rows next = {};
+            if (paged && a.keys.j > a.first)
+                next = look_up(&a, &a.keys, a.keys.j - 1);
             if (begins)
 #pragma unroll 1
                 for (int group = 1; group < GROUPS; group++)
                     load_q(&a, group);
             if (a.keys.j == claim_at)
                 claim(&a);
-            if (due.j >= 0 && (TWO_Q || !begins))
-                load_v(&a, &due);
+            if (due.j >= 0 && (TWO_Q || !begins) && !(paged && HAS_V_WARP))
+                load_v(&a, &due, paged);
             if (begins && a.n > 0)
                 leave(&a, a.n - 1);
             due = a.keys;
+            a.keys.pages = next;
         }
-        if (!TWO_Q)
-            load_v(&a, &due);
+        if (!TWO_Q && !(paged && HAS_V_WARP))
+            load_v(&a, &due, paged);
         a.tile = claimed(&a);
     }
-    if (TWO_Q && due.j >= 0)
-        load_v(&a, &due);
+    if (TWO_Q && due.j >= 0 && !(paged && HAS_V_WARP))
+        load_v(&a, &due, paged);
     if (a.n > 0)
         leave(&a, a.n - 1);
+}
+
+/* With pages V comes by a warp of its own, tile by tile as the producer announces them: small pages mean many copies, and two warps start twice
+ * as many as one. Where a bias has the other warps, the producer brings V too. */
+DEVICE void produce_values(const att_fwd_sm90_params *p, unsigned shared) {
+    producer a = {p, shared, does_speak(), -1, 0, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1, {0, 0}}, 0, 0, {0, 0}, {0, 0}};
+    wait_for_previous_kernel();
+#pragma unroll 1
+    for (int n = 0;; n++) {
+        wait_full(shared, TILE_FULL, n, RECORDS);
+        const int tile = record(shared, n, TILE);
+        if (tile == NO_TILE)
+            break;
+        const tile_work w = tile_of(p, tile);
+        take_keys(&a, &w);
+        a.keys.pages = look_up(&a, &a.keys, a.keys.j);
+#pragma unroll 1
+        for (; a.keys.j >= w.first; a.keys.j--) {
+            const page_rows next = a.keys.j > w.first ? look_up(&a, &a.keys, a.keys.j - 1) : a.keys.pages;
+            load_v(&a, &a.keys, true);
+            a.keys.pages = next;
+        }
+        leave(&a, n);
+        __syncwarp();
+    }
 }
 
 #endif

@@ -30,7 +30,7 @@ typedef struct att_fwd_sm90_params {
     int last_blocks; /* row blocks of every unit that are taken after all sections */
     int top_rows;  /* that the first tile of a unit lacks, and not the last: under a causal mask it sees the fewest keys */
     int pack;      /* log2 of the query heads in a tile, at most 4 */
-    int copy_rows; /* keys that one copy of K or V brings: TILE_N, or a page where that is less */
+    int copy_rows; /* keys that one copy of K or V brings: TILE_N, or with pages a divisor of it and of a page */
     unsigned *next_tile; /* counts the tiles that blocks asked for, 0 at the start; NULL: tile t goes to block t % gridDim.x */
     att_fwd_redo *redo;  /* tiles * (TILE_M / 16) */
 } att_fwd_sm90_params;

@@ -10,6 +10,7 @@
 #define HAS_ALIBI     ((FEATURES & FEATURE_ALIBI) != 0)
 #define HAS_SOFTCAP   ((FEATURES & FEATURE_SOFTCAP) != 0)
 #define HAS_BIAS      ((FEATURES & FEATURE_BIAS) != 0)
+#define HAS_V_WARP    (!HAS_BIAS) /* a warp is left that brings V from pages */
 #define HAS_MASK      ((FEATURES & FEATURE_MASK) != 0)
 #define SHAPES_SCORES (HAS_ALIBI || HAS_SOFTCAP || HAS_BIAS) /* scores are not products times a factor */
 static_assert(IS_PLAIN || FEATURES == 0, "GENERAL has every feature");

@@ -52,13 +52,14 @@ typedef enum att_cuda_role {
     ATT_ROLE_SPLIT /* as PLAIN, the keys of a tile of rows in parts, which another kernel merges */
 } att_cuda_role;
 
-/* What a kernel does to the scores beside scaling them, as bits: compiled in, one row per set. -DFEATURES=; kernels/config.cuh has the
+/* What a kernel does to the scores beside scaling them, and where it finds keys, as bits: compiled in, one row per set. -DFEATURES=; kernels/config.cuh has the
  * same numbers for device code. */
 enum {
     ATT_FEATURE_ALIBI = 1u << 0,
     ATT_FEATURE_SOFTCAP = 1u << 1,
     ATT_FEATURE_BIAS = 1u << 2,
-    ATT_FEATURE_MASK = 1u << 3 /* a boolean mask, read ahead */
+    ATT_FEATURE_MASK = 1u << 3, /* a boolean mask, read ahead */
+    ATT_FEATURE_PAGES = 1u << 4 /* keys in pages that hold whole tiles; others read any pages, more slowly */
 };
 
 typedef struct att_cuda_kernel {

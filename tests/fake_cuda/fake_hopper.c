@@ -143,6 +143,7 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
            m->o->box[0] == 64 && m->o->box[1] == group &&
            m->o->box[1] * m->o->box[2] == WARPGROUP_ROWS && m->k->box[0] == 64 &&
            m->k->box[1] == p->copy_rows && tile_n % p->copy_rows == 0 &&
+           (!f->page_table || f->page_size % p->copy_rows == 0) &&
            heads == (p->pack ? f->heads_kv : f->heads_q) && p->units == f->batch * heads &&
            f->row_blocks == (rows + tile_m - 1) / tile_m && f->splits >= 1 &&
            f->by_splits.value == (unsigned)f->splits &&

@@ -53,7 +53,7 @@ def test_problems_are_the_programs_own():
     """Names and operations, as `attest bench` has them."""
     small = [Problem(1, 2, 2, 8, 8, 16, 16, "f32"), Problem(2, 4, 2, 8, 8, 16, 8, "bf16", True),
              Problem(1, 4, 1, 1, 40, 16, 16, "fp16"), Problem(1, 1, 1, 9, 5, 8, 8, "f32", True),
-             Problem(1, 1, 1, 5, 9, 8, 8, "f32", True)]
+             Problem(1, 1, 1, 5, 9, 8, 8, "f32", True), Problem(1, 4, 1, 1, 40, 16, 16, "fp16", page=8)]
     said = program("bench", *(each.spec for each in small), "--device", "cpu", "--seconds", 0, "--min-samples", 1,
                    "--max-samples", 1, "--json", "-")
     results = json.loads(said.stdout)["results"]
@@ -69,6 +69,8 @@ def test_groups():
     assert all(2 <= row.problem.sq <= 256 and row.problem.sk >= 1024 for row in rows["chunk"])
     assert {row.problem.d for row in rows["chunk"]} == {row.problem.d for row in rows["few_heads"]} == {64, 128, 256}
     assert all(row.problem.hq <= 8 and row.problem.sq == row.problem.sk for row in rows["few_heads"])
+    assert {row.problem.page for row in rows["pages"]} == {16, 32, 64, 128, 256}
+    assert all(row.problem.sk % row.problem.page == 0 for row in rows["pages"])
     swept = {(row.problem.sq, row.problem.hq) for row in rows["sweep"]}
     assert {s for s, _ in swept} == set(problems.SWEEP_SIZES) and {h for _, h in swept} == set(problems.SWEEP_HEADS)
     together = problems.cpu_rows(["f32", "bf16"], [1, 2], [512])

@@ -1,6 +1,7 @@
 /* test_cuda_decode.c: decode in one launch: the cluster that shares the keys, and who is chosen for few rows. */
 #include <string.h>
 
+#include "attention/cuda/decode_tiling.h"
 #include "core/select.h"
 #include "tests/support/check.h"
 #include "tests/support/fakes.h"
@@ -20,8 +21,8 @@ static bool is_blocks(const att_kernel_row *row) {
 static const att_kernel_row *cluster_row(int tile_m, int d, att_dtype dtype) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (row->cuda && is_cluster(row) && row->cuda->tile_m == tile_m &&
-            row->cuda->d_qk == d && row->cuda->dtype == dtype)
+        if (row->cuda && is_cluster(row) && !row->cuda->features &&
+            row->cuda->tile_m == tile_m && row->cuda->d_qk == d && row->cuda->dtype == dtype)
             return row;
     }
     fail_msg("no row of %d rows for d=%d", tile_m, d);
@@ -131,6 +132,26 @@ static void test_decode__many_keys__a_second_kernel_merges(void **state) {
     assert_int_equal(fake->sticky, 0);
 }
 
+static void assert_remark(const att_problem *p, const char *wanted) {
+    char text[128];
+    att_cuda_decode_remark(cluster_row(8, 128, ATT_BF16)->cuda, p, text, sizeof text);
+    assert_string_equal(text, wanted);
+}
+
+static void test_decode__remark__where_keys_come_row_by_row(void **state) {
+    (void)state;
+    att_problem p = decode_of(1, 32, 8, 1, 8192);
+    p.page_size = 7; /* not paged: of no meaning */
+    assert_remark(&p, "");
+    p.features = ATT_PAGED;
+    assert_remark(&p, ", keys copied row by row: page_size=7");
+    p.features = 0;
+    p.d_qk = p.d_v = 96;
+    assert_remark(&p, ", keys copied row by row: d_qk=96 is not 128");
+    p.d_qk = 128;
+    assert_remark(&p, ", keys copied row by row: d_v=96 is not 128");
+}
+
 /* Who serves on an H200 where rows without evidence may. */
 static const att_kernel_row *chosen(const att_problem *p) {
     static att_cuda_limits gpu = {
@@ -175,6 +196,56 @@ static void refused(const att_problem *p, const att_kernel_row *row, const char 
         fail_msg("\"%s\" does not say \"%s\"", refusal.why, word);
 }
 
+/* Pages of whole tiles have rows of their own; what these refuse the others read. */
+static void test_decode__pages__rows_for_whole_tiles(void **state) {
+    (void)state;
+    static const struct {
+        int64_t heads_q, seq_q, page_size;
+        int tile_m;
+        bool paged;
+    } cases[] = {{32, 1, 16, 8, true},  {32, 1, 32, 8, true},  {32, 1, 48, 8, true},
+                 {32, 1, 256, 8, true}, {32, 4, 64, 16, true}, {72, 1, 128, 16, true},
+                 {32, 1, 8, 8, false},  {32, 1, 7, 8, false},  {32, 4, 40, 16, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        att_problem p = decode_of(2, cases[i].heads_q, 8, cases[i].seq_q, 1000);
+        assert_int_equal(chosen(&p)->cuda->features, 0);
+        p.features = ATT_PAGED;
+        p.page_size = cases[i].page_size;
+        p.num_pages = 3000;
+        att_problem_layout_bshd(&p);
+        const att_kernel_row *row = chosen(&p);
+        assert_true(is_cluster(row));
+        assert_int_equal(row->cuda->tile_m, cases[i].tile_m);
+        assert_int_equal(row->cuda->features, cases[i].paged ? ATT_FEATURE_PAGES : 0);
+    }
+}
+
+static void test_decode__pages__refusals_name_the_field(void **state) {
+    (void)state;
+    const att_kernel_row *row = gpu_row_named("decode_sm90_bf16_d128_paged_m8n16s3w8");
+    att_problem good = decode_of(2, 32, 8, 1, 1000);
+    refused(&good, row, "", "features", "pages");
+    good.features = ATT_PAGED;
+    good.page_size = 64;
+    good.num_pages = 100;
+    att_problem_layout_bshd(&good);
+    att_problem p = good;
+    p.page_size = 40;
+    refused(&p, row, "", "page_size", "whole tiles");
+    p = good;
+    p.d_qk = 96;
+    refused(&p, row, "", "d_qk", "copied whole");
+    p = good;
+    p.d_v = 64;
+    refused(&p, row, "", "d_v", "copied whole");
+    p = good;
+    p.v.batch = INT64_C(1) << 32; /* elements; 100 pages of 8 GB */
+    refused(&p, row, "", "v", "16 GB");
+    p = good;
+    p.k.row = -p.k.row;
+    refused(&p, row, "", "k", "below 0");
+}
+
 static void test_decode__refusals__say_why(void **state) {
     (void)state;
     const att_kernel_row *row = cluster_row(8, 128, ATT_BF16);
@@ -201,6 +272,9 @@ int main(void) {
         cmocka_unit_test(test_decode__few_keys__no_block_without_any),
         cmocka_unit_test(test_decode__launch__one_with_its_cluster),
         cmocka_unit_test(test_decode__driver_fails__told),
+        cmocka_unit_test(test_decode__remark__where_keys_come_row_by_row),
+        cmocka_unit_test(test_decode__pages__rows_for_whole_tiles),
+        cmocka_unit_test(test_decode__pages__refusals_name_the_field),
         cmocka_unit_test(test_decode__choice__by_rows),
         cmocka_unit_test(test_decode__many_keys__a_second_kernel_merges),
         cmocka_unit_test(test_decode__refusals__say_why),

@@ -277,6 +277,12 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
             p.features |= ATT_ALIBI;
         if (row->cuda->features & ATT_FEATURE_SOFTCAP)
             p.softcap = 30.0f;
+        if (row->cuda->features & ATT_FEATURE_PAGES) {
+            p.features |= ATT_PAGED;
+            p.page_size = 16;
+            p.num_pages = 100;
+            att_problem_layout_bshd(&p);
+        }
         if (row->cuda->features & ATT_FEATURE_BIAS) {
             p.features |= ATT_BIAS;
             p.bias_dtype = p.dtype;
@@ -377,8 +383,8 @@ static void test_hopper__features__by_role(void **state) {
     p.page_size = 16;
     p.num_pages = 1000;
     assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "", "");
-    p.page_size = 24;
-    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "page_size", "tiles of keys");
+    p.page_size = 20;
+    assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "page_size", "multiple of 8");
     p = good;
     p.softcap = 20.0f;
     assert_hopper(ATT_ROLE_PLAIN, &limits, &p, "softcap", "has no");
@@ -534,9 +540,9 @@ static void test_hopper__rounds__tiles_that_end_them_sooner(void **state) {
 
     two_rounds.features = ATT_PAGED;
     two_rounds.num_pages = 1000;
-    two_rounds.page_size = 64; /* does not divide 80 */
-    refused_by(&limits, &two_rounds, wide->id, "page_size", "tiles of keys");
-    assert_ptr_equal(find(&limits, &two_rounds), usual);
+    two_rounds.page_size = 12; /* of no use to the copy engine */
+    refused_by(&limits, &two_rounds, wide->id, "page_size", "multiple of 8");
+    refused_by(&limits, &two_rounds, usual->id, "page_size", "multiple of 8");
     two_rounds.page_size = 16;
     assert_sooner(&limits, &two_rounds, wide, usual);
 }

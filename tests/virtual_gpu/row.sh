@@ -37,6 +37,7 @@ case $(flag FEATURES) in
 2) role=SOFTCAP ;;
 4) role=BIAS ;;
 8) role=MASK ;;
+16) role=PAGES ;;
 esac
 kernels=(--kernel "$row")
 case $(flag DTYPE) in
@@ -56,7 +57,7 @@ COMBINE,*)
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
-ALIBI,* | SOFTCAP,* | BIAS,* | MASK,*) kinds=$role ;;
+ALIBI,* | SOFTCAP,* | BIAS,* | MASK,* | PAGES,*) kinds=$role ;;
 SPLIT,*)
     kinds="any $role"
     export ATTEST_VIRTUAL_SMS=8

@@ -42,10 +42,11 @@ def _parser() -> argparse.ArgumentParser:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
     parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls")),
-                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, sweep (default forward,seed,decode); "
+                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, pages, sweep (default forward,seed,decode); "
                         "calls: what a call costs the host, on either device")
-    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "flex", "jax", "none")),
-                        help="default: all of them, without flex on a CPU, where it compiles for minutes; none: attest alone")
+    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "flex", "jax", "contiguous", "none")),
+                        help="default: all of them, without flex on a CPU, where it compiles for minutes; contiguous: attest itself, where "
+                        "the group pages has it read pages; none: attest alone")
     parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
                         help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "
                         "at the clock that the power allows; burst: one replay after 12 ms of rest")

@@ -24,6 +24,7 @@ class Problem:
     dv: int
     dtype: str  #: "f32", "fp16" or "bf16"
     causal: bool = False
+    page: int = 0  #: keys of a page, of which sk is a multiple; 0: K and V are contiguous
 
     @property
     def spec(self) -> str:
@@ -31,7 +32,8 @@ class Problem:
         text = f"b{self.b}h{self.hq}" + (f"hkv{self.hkv}" if self.hkv != self.hq else "") + f"s{self.sq}"
         text += (f"sk{self.sk}" if self.sk != self.sq else "") + f"d{self.d}"
         text += (f"dv{self.dv}" if self.dv != self.d else "") + f",{self.dtype}"
-        return text + (",causal" if self.causal and self.sq == self.sk else ",causal=top-left" if self.causal else "")
+        text += ",causal" if self.causal and self.sq == self.sk else ",causal=top-left" if self.causal else ""
+        return text + (f",paged={self.page}" if self.page else "")
 
     @property
     def pairs(self) -> int:
@@ -135,6 +137,17 @@ def _few_heads() -> Iterator[Problem]:
                         yield square(1, heads, s, d, "bf16", causal)
 
 
+def _pages() -> Iterator[Problem]:
+    """Decode, prefill and chunks from a paged cache; the rival `contiguous` is attest without pages."""
+    for b, sq, sk, causal in ((1, 1, 8192, False), (16, 1, 4096, False), (1, 1, 65536, False), (64, 1, 1024, False),
+                              (2, 4, 8192, False), (1, 8192, 8192, True), (2, 512, 8192, False)):
+        for page in (16, 32, 64, 128, 256):
+            yield Problem(b, 32, 8, sq, sk, 128, 128, "bf16", causal, page)
+    for d in (64, 256):
+        for page in (16, 64):
+            yield Problem(2, 16, 16, 4096, 4096, d, d, "bf16", True, page)
+
+
 def _sweep() -> Iterator[Problem]:
     for d in (64, 128):
         for causal in (False, True):
@@ -146,7 +159,7 @@ def _sweep() -> Iterator[Problem]:
 
 
 GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
-              "seed": _seed, "decode": _decode, "chunk": _chunk, "few_heads": _few_heads, "sweep": _sweep}
+              "seed": _seed, "decode": _decode, "chunk": _chunk, "few_heads": _few_heads, "pages": _pages, "sweep": _sweep}
 GPU_DEFAULT = ("forward", "seed", "decode")
 
 

@@ -7,7 +7,7 @@ A subject's `prepare` gives a function that makes call i, on the i-th copy of th
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, List
 
 import torch
@@ -30,7 +30,8 @@ class Refused(Exception):
 
 @dataclass
 class Inputs:
-    """Copies of q, k and v, each (batch, seq, heads, d), and a place for attest's output of each.
+    """Copies of q, k and v, each (batch, seq, heads, d), and a place for attest's output of each. Where the problem has pages, attest reads
+    the same keys from them; the rivals take them as they are here.
 
     In memory the heads come before the rows on a CPU, after them on a GPU: as each is mostly called."""
 
@@ -63,15 +64,35 @@ def make_inputs(problem: Problem, device: str, copies: int) -> Inputs:
     return Inputs(problem, tensors, [make(problem.sq, problem.hq, problem.dv).fill_(float("nan")) for _ in range(copies)])
 
 
+def in_pages(problem: Problem, tensors):
+    """q, then k and v as pages (pages, keys, heads, d) in no order, and the table that tells it."""
+    q, *keys = tensors
+    count = problem.b * problem.sk // problem.page
+    table = torch.randperm(count, device=q.device)
+    pages = []
+    for x in keys:
+        cut = x.reshape(count, problem.page, *x.shape[2:])
+        pages.append(torch.empty_like(cut).index_copy_(0, table, cut))
+    return q, *pages, table.to(torch.int32).view(problem.b, -1)
+
+
 def _attest(inputs: Inputs):
-    causal = "top-left" if inputs.problem.causal else None
-    calls = [(*tensors, out) for tensors, out in zip(inputs.tensors, inputs.outputs)]
+    problem = inputs.problem
+    causal = "top-left" if problem.causal else None
+    tensors = [in_pages(problem, each) if problem.page else (*each, None) for each in inputs.tensors]
+    calls = list(zip(tensors, inputs.outputs))
 
     def call(i):
-        q, k, v, out = calls[i % len(calls)]
-        return attest.attention(q, k, v, causal=causal, layout="bshd", out=out)
+        (q, k, v, table), out = calls[i % len(calls)]
+        return attest.attention(q, k, v, page_table=table, causal=causal, layout="bshd", out=out)
 
     return call
+
+
+def _contiguous(inputs: Inputs):
+    if not inputs.problem.page:
+        raise Refused("the keys lie in no pages")
+    return _attest(replace(inputs, problem=replace(inputs.problem, page=0)))
 
 
 def _sdpa(backend):
@@ -141,7 +162,7 @@ def _import_jax():
 
 
 ATTEST = Subject("attest", "attest", _attest)
-NAMES = ("default", *BACKENDS, "flex", "jax")
+NAMES = ("default", *BACKENDS, "flex", "jax", "contiguous")
 
 
 def find(names, device: str) -> Dict[str, Subject]:
@@ -153,6 +174,8 @@ def find(names, device: str) -> Dict[str, Subject]:
             jax = _import_jax()
             if jax:
                 found[name] = Subject(name, f"JAX {jax.__version__}", _jax(jax), graph=False)
+        elif name == "contiguous":
+            found[name] = Subject(name, "attest, contiguous keys", _contiguous)
         elif name == "flex":
             found[name] = Subject(name, f"PyTorch {version} flex", _flex)
         elif name == "default":

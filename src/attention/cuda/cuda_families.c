@@ -1,7 +1,10 @@
 /* cuda_families.c: the GPU kernels of attention, one row per source. */
 #include "attention/cuda/cuda_families.h"
 
+#include <string.h>
+
 #include "attention/cuda/conditions_cuda.h"
+#include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/rungs.h"
@@ -22,6 +25,12 @@ static void describe(const att_plan *plan, char *text, size_t n) {
              s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared, t->params.splits,
              t->params.splits == 1 ? "" : "s", s->cluster ? " that a cluster merges" : "",
              plan->workspace, mask);
+}
+
+static void describe_cluster(const att_plan *plan, char *text, size_t n) {
+    describe(plan, text, n);
+    const size_t used = strlen(text);
+    att_cuda_decode_remark(plan->kernel->cuda, plan->problem, text + used, n - used);
 }
 
 #define FAMILY                                                                                 \
@@ -51,7 +60,9 @@ const att_family att_family_fwd_decode = {FAMILY,
                                           .run = att_cuda_blocks_run};
 
 /* A cluster of blocks per tile of rows, which share the keys. */
-const att_family att_family_fwd_decode_sm90 = {FAMILY,
+const att_family att_family_fwd_decode_sm90 = {.operation = &att_operation_attention,
+                                               .state_bytes = sizeof(att_cuda_tiling),
+                                               .describe = describe_cluster,
                                                .special = true,
                                                .serves = att_cuda_serves_cluster,
                                                .estimate = att_cuda_hopper_estimate,

@@ -7,6 +7,7 @@
 #include "attention/cuda/decode_tiling.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "base/dtype.h"
@@ -52,14 +53,60 @@ static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t 
     return fmax(memory, alone);
 }
 
+/* Rows with ATT_FEATURE_PAGES copy whole tiles, and find where they begin by 32 bits that count 16 bytes. */
+static bool offsets_fit(const att_strides *stride, const att_problem *p) {
+    enum { UNIT = 8 /* elements */ };
+    const int64_t most = INT32_MAX;
+    return stride->batch >= 0 && stride->row >= 0 &&
+           stride->batch / UNIT <= most / 2 / att_max(p->num_pages, 1) &&
+           stride->row / UNIT <= most / 2 / p->page_size;
+}
+
+static const char *refuse_pages(const att_cuda_kernel *kernel, const att_problem *p,
+                                const char **field) {
+    *field = "features";
+    if (!(p->features & ATT_PAGED))
+        return "is for keys in pages";
+    if (p->features & ATT_STARTS_K)
+        return "takes no starts_k: tiles would not begin where pages do";
+    *field = "page_size";
+    if (p->page_size % kernel->tile_n != 0)
+        return "pages do not hold whole tiles of keys";
+    *field = p->d_qk != kernel->d_qk ? "d_qk" : "d_v";
+    if (p->d_qk != kernel->d_qk || p->d_v != kernel->d_v)
+        return "is not that of the tiles, which are copied whole";
+    *field = offsets_fit(&p->k, p) ? "v" : "k";
+    if (!offsets_fit(&p->k, p) || !offsets_fit(&p->v, p))
+        return "has strides below 0, or pages 16 GB apart";
+    return NULL;
+}
+
 const char *att_cuda_decode_refusal(const att_cuda_kernel *kernel, const att_problem *p,
                                     const char **field) {
+    const char *why =
+        kernel->features & ATT_FEATURE_PAGES ? refuse_pages(kernel, p, field) : NULL;
+    if (why)
+        return why;
     const int64_t rows = p->seq_q * (p->heads_q / p->heads_kv);
     *field = "seq_q";
     if (rows > kernel->tile_m && kernel->tile_m < MIN_ROWS)
         return "its tile does not hold the rows of a K/V head";
     *field = NULL;
     return NULL;
+}
+
+void att_cuda_decode_remark(const att_cuda_kernel *kernel, const att_problem *p, char *text,
+                            size_t n) {
+    const bool narrow_qk = p->d_qk != kernel->d_qk;
+    snprintf(text, n, "%s", "");
+    if (kernel->features & ATT_FEATURE_PAGES)
+        return;
+    if (narrow_qk || p->d_v != kernel->d_v)
+        snprintf(text, n, ", keys copied row by row: %s=%lld is not %d",
+                 narrow_qk ? "d_qk" : "d_v", (long long)(narrow_qk ? p->d_qk : p->d_v),
+                 narrow_qk ? kernel->d_qk : kernel->d_v);
+    else if (p->features & ATT_PAGED)
+        snprintf(text, n, ", keys copied row by row: page_size=%lld", (long long)p->page_size);
 }
 
 /* Parts that give every SM a block, or every block a step; less than 2: there is nothing to share. */

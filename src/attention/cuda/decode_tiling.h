@@ -38,6 +38,11 @@ double att_cuda_decode_blocks_estimate(const att_cuda_kernel *kernel, const att_
 
 /* Set parts and shape of `tiling`, whose function, parameters and grid of `tiles` blocks are set: a cluster, or, where `combines`
  * says that a second kernel could merge them and that ends sooner, parts without one. Errors: ATT_E_CUDA. */
+/* Why fwd_decode_sm90 copies keys row by row and not as whole tiles, which takes longer: words after a
+ * comma, for `explain`. Empty where it does not. */
+void att_cuda_decode_remark(const att_cuda_kernel *kernel, const att_problem *p, char *text,
+                            size_t n);
+
 att_status att_cuda_decode_tiling(att_cuda_tiling *tiling, const att_cuda_kernel *kernel,
                                   const att_cuda_limits *limits, const att_problem *p,
                                   int64_t tiles, bool combines);

@@ -62,8 +62,8 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
             return "has a stride that tensor maps do not take: 0, or too large";
     }
     *field = "page_size";
-    if (!att_cuda_hopper_takes_pages(kernel->tile_n, p))
-        return "pages neither hold whole tiles of keys nor divide one into multiples of 8";
+    if (att_cuda_hopper_copy_rows(kernel->tile_n, p) == 0)
+        return "the keys of a page are no multiple of 8";
     *field = "features";
     if (p->features & ATT_PAGED && p->features & ATT_STARTS_K)
         return "takes no starts_k with pages: no copy begins within a page";
@@ -171,8 +171,7 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     if (kernel->features & ATT_FEATURE_SOFTCAP)
         ATT_REQUIRE(att_cuda_softcap_of(&t->softcap, p), ATT_E_UNSUPPORTED, "softcap",
                     "softcap=%g is out of range", (double)p->softcap);
-    h->copy_rows =
-        p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
+    h->copy_rows = att_cuda_hopper_copy_rows(kernel->tile_n, p);
     t->params.splits = parts;
     t->params.by_splits = att_cuda_divisor((unsigned)parts);
     t->counts_tiles =

@@ -20,9 +20,16 @@ static const double alone = 0.8;
 /* Parts of unequal tiles, more than one a block, do not end together. */
 static const double ragged = 1.15;
 
-bool att_cuda_hopper_takes_pages(int tile_n, const att_problem *p) {
-    return !(p->features & ATT_PAGED) || p->page_size % tile_n == 0 ||
-           (tile_n % p->page_size == 0 && p->page_size % SWIZZLE_ROWS == 0);
+int att_cuda_hopper_copy_rows(int tile_n, const att_problem *p) {
+    if (!(p->features & ATT_PAGED))
+        return tile_n;
+    int64_t rows = tile_n, rest = p->page_size;
+    while (rest > 0) { /* the greatest common divisor */
+        const int64_t next = rows % rest;
+        rows = rest;
+        rest = next;
+    }
+    return rows % SWIZZLE_ROWS == 0 ? (int)rows : 0;
 }
 
 static bool is_uneven(const att_problem *p) {

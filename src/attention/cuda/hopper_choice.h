@@ -4,8 +4,9 @@
 
 #include "core/family.h"
 
-/* Do copies of pages, if K and V come in any, fill tiles of `tile_n` keys? */
-bool att_cuda_hopper_takes_pages(int tile_n, const att_problem *p);
+/* Keys of one copy of K or V: a tile's, or with pages the most that divide both a tile and a page.
+ * 0 where that is no multiple of the 8 rows that are swizzled together. */
+int att_cuda_hopper_copy_rows(int tile_n, const att_problem *p);
 
 /* When the kernel's tiles, the keys of each in `parts` parts, are done, in nanoseconds; merging the parts comes after. */
 double att_cuda_hopper_time(const att_cuda_kernel *kernel, const att_row_times *t, int sms,
