@@ -183,35 +183,34 @@ DEVICE float cut_values(const block_memory *m) {
     return infinite || exponent > exponent_of(least) + SPREAD_MOST ? UNKNOWN : power_of(exponent, 2 * TERM_BITS);
 }
 
-/* One step of a product in terms: sums of big ones, and of what the small ones add. */
-DEVICE void mma_terms(float big[4], float small[4], const unsigned a_big[4], const unsigned a_small[4], unsigned b_big0,
-                      unsigned b_big1, unsigned b_small0, unsigned b_small1) {
-    mma_16x8x16(big, a_big, b_big0, b_big1);
-    mma_16x8x16(small, a_big, b_small0, b_small1);
-    mma_16x8x16(small, a_small, b_big0, b_big1);
+/* One step of a product in terms: the sum of big ones, and of what the small ones add. b[0], b[1] are big terms, b[2], b[3] small ones. */
+DEVICE void mma_terms(float big[4], float small[4], const unsigned a_big[4], const unsigned a_small[4], const unsigned b[4]) {
+    mma_16x8x16(big, a_big, b[0], b[1]);
+    mma_16x8x16(small, a_big, b[2], b[3]);
+    mma_16x8x16(small, a_small, b[0], b[1]);
 }
 
-DEVICE void clear(float x[M_TILES][2][4]) {
+DEVICE void clear(float x[M_TILES][4]) {
 #pragma unroll
     for (int m = 0; m < M_TILES; m++)
 #pragma unroll
-        for (int e = 0; e < 8; e++)
-            x[m][e / 4][e % 4] = 0.0f;
+        for (int e = 0; e < 4; e++)
+            x[m][e] = 0.0f;
 }
 
-/* S = Q K^T for the warp's rows and one tile of keys, to be multiplied by the rows' scales. */
+/* S = Q K^T for the warp's rows and one tile of keys, to be multiplied by the rows' scales. q_row is this lane's ldmatrix row of big
+ * terms; k_row has eight keys, big terms for lanes 0 to 15 and small ones for the others. */
 DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][2][4], unsigned q_row, unsigned k_row,
                   const float *key_scale) {
 #pragma unroll
-    for (int n = 0; n < N_TILES; n += 2) {
-        float big[M_TILES][2][4], small[M_TILES][2][4];
+    for (int n = 0; n < N_TILES; n++) {
+        float big[M_TILES][4], small[M_TILES][4];
         clear(big);
         clear(small);
 #pragma unroll
         for (int k = 0; k < K_STEPS; k++) {
-            unsigned b_big[4], b_small[4];
-            ldmatrix_x4(b_big, swizzle_step(k_row, k) + n * 8 * QK_PITCH);
-            ldmatrix_x4(b_small, swizzle_step(k_row, k) + n * 8 * QK_PITCH + K_BYTES);
+            unsigned b[4];
+            ldmatrix_x4(b, swizzle_step(k_row, k) + n * 8 * QK_PITCH);
 #pragma unroll
             for (int m = 0; m < M_TILES; m++) {
                 unsigned a[2][4];
@@ -219,24 +218,19 @@ DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][2][
                     ldmatrix_x4(a[0], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
                     ldmatrix_x4(a[1], swizzle_step(q_row, k) + m * 16 * QK_PITCH + Q_BYTES);
                 }
-                const unsigned *a_big = Q_IN_REGISTERS ? q[m][k][0] : a[0], *a_small = Q_IN_REGISTERS ? q[m][k][1] : a[1];
-                mma_terms(big[m][0], small[m][0], a_big, a_small, b_big[0], b_big[1], b_small[0], b_small[1]);
-                mma_terms(big[m][1], small[m][1], a_big, a_small, b_big[2], b_big[3], b_small[2], b_small[3]);
+                mma_terms(big[m], small[m], Q_IN_REGISTERS ? q[m][k][0] : a[0], Q_IN_REGISTERS ? q[m][k][1] : a[1], b);
             }
         }
+        const float2 scale = *(const float2 *)(key_scale + n * 8 + threadIdx.x % 4 * 2);
 #pragma unroll
-        for (int t = 0; t < 2; t++) {
-            const float2 scale = *(const float2 *)(key_scale + (n + t) * 8 + threadIdx.x % 4 * 2);
+        for (int m = 0; m < M_TILES; m++)
 #pragma unroll
-            for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    s[m][n + t][e] = (big[m][t][e] + small[m][t][e]) * (e % 2 ? scale.y : scale.x);
-        }
+            for (int e = 0; e < 4; e++)
+                s[m][n][e] = (big[m][e] + small[m][e]) * (e % 2 ? scale.y : scale.x);
     }
 }
 
-/* O += P V; `scale` undoes those of V and of the weights. */
+/* O += P V; `scale` undoes those of V and of the weights. v_row has 16 keys, big terms for lanes 0 to 15, small ones for the others. */
 DEVICE void accumulate(float o[M_TILES][O_TILES][4], float s[M_TILES][N_TILES][4], unsigned v_row, float scale) {
     unsigned p_big[M_TILES][TILE_N / 16][4], p_small[M_TILES][TILE_N / 16][4];
 #pragma unroll
@@ -251,26 +245,23 @@ DEVICE void accumulate(float o[M_TILES][O_TILES][4], float s[M_TILES][N_TILES][4
                 p_small[m][k][i] = t.small;
             }
 #pragma unroll
-    for (int n = 0; n < O_TILES; n += 2) {
-        float big[M_TILES][2][4], small[M_TILES][2][4];
+    for (int n = 0; n < O_TILES; n++) {
+        float big[M_TILES][4], small[M_TILES][4];
         clear(big);
         clear(small);
 #pragma unroll
         for (int k = 0; k < TILE_N / 16; k++) {
-            unsigned b_big[4], b_small[4];
-            ldmatrix_x4_trans(b_big, swizzle_step(v_row, n / 2) + k * 16 * V_PITCH);
-            ldmatrix_x4_trans(b_small, swizzle_step(v_row, n / 2) + k * 16 * V_PITCH + V_BYTES);
+            unsigned b[4];
+            ldmatrix_x4_trans(b, swizzle_chunk(v_row, n) + k * 16 * V_PITCH);
 #pragma unroll
-            for (int m = 0; m < M_TILES; m++) {
-                mma_terms(big[m][0], small[m][0], p_big[m][k], p_small[m][k], b_big[0], b_big[1], b_small[0], b_small[1]);
-                mma_terms(big[m][1], small[m][1], p_big[m][k], p_small[m][k], b_big[2], b_big[3], b_small[2], b_small[3]);
-            }
+            for (int m = 0; m < M_TILES; m++)
+                mma_terms(big[m], small[m], p_big[m][k], p_small[m][k], b);
         }
 #pragma unroll
         for (int m = 0; m < M_TILES; m++)
 #pragma unroll
-            for (int e = 0; e < 8; e++)
-                o[m][n + e / 4][e % 4] = fmaf(big[m][e / 4][e % 4] + small[m][e / 4][e % 4], scale, o[m][n + e / 4][e % 4]);
+            for (int e = 0; e < 4; e++)
+                o[m][n][e] = fmaf(big[m][e] + small[m][e], scale, o[m][n][e]);
     }
 }
 
@@ -360,8 +351,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const unsigned q_row = shared_address(memory.q) + swizzled(warp * WARP_ROWS + lane % 16, lane / 16, QK_PITCH);
-    const unsigned k_row = shared_address(memory.k) + swizzled(lane % 8 + lane / 16 * 8, lane / 8 % 2, QK_PITCH);
-    const unsigned v_row = shared_address(memory.v) + swizzled(lane % 16, lane / 16, V_PITCH);
+    const unsigned k_row = shared_address(memory.k) + lane / 16 * K_BYTES + swizzled(lane % 8, lane / 8 % 2, QK_PITCH);
+    const unsigned v_row = shared_address(memory.v) + lane / 16 * V_BYTES + swizzled(lane % 16, 0, V_PITCH);
 
     unsigned q[M_TILES][K_STEPS][2][4];
     float o[M_TILES][O_TILES][4], top[M_TILES][2], sum[M_TILES][2], row_scale[M_TILES][2], factor[M_TILES][2];
