@@ -23,6 +23,8 @@
 
 /* Q stays in registers instead of being read for every tile of keys. */
 #define Q_IN_REGISTERS (M_TILES * K_STEPS <= 8)
+/* Results of 8 columns that are computed side by side. */
+#define GROUP (M_TILES == 1 ? 2 : 1)
 /* 8 warps an SM may have all the registers there are. */
 #define BLOCKS_PER_SM (8 / WARPS)
 
@@ -51,6 +53,12 @@ static_assert(WARPS % 2 == 0 && TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS
 /* Sizes of V rows within a tile that one scale serves, in powers of two. */
 #define SPREAD_MOST 14
 
+/* Steps of Q K^T in a row: all that registers hold. */
+enum { STEPS_AT_ONCE = Q_IN_REGISTERS ? K_STEPS : 4 };
+
+/* Rows that a thread cuts into terms at once. */
+enum { CUT_AT_ONCE = D_QK > 64 ? 2 : 4 };
+
 /* Shared memory. */
 typedef struct block_memory {
     unsigned copied_k, copied_v;                /* addresses */
@@ -71,15 +79,23 @@ DEVICE block_memory memory_of(char *shared) {
     return m;
 }
 
+/* The same number, of which the compiler knows nothing: addresses that come of it are computed for every tile, instead of taking
+ * registers throughout the loop. */
+DEVICE unsigned unforeseen(unsigned x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
 /* Start the copy of tile j of K or V. */
 DEVICE void copy_keys(const att_fwd_params *p, const block_work *w, unsigned to, int d_tile, int d, const void *tensor,
                       const att_fwd_strides *stride, int j) {
     const float *base = (const float *)tensor;
     const int key0 = j * TILE_N, valid = w->s.len_k - key0, head = divide(w->head, &p->by_group);
     const long long first = IS_PLAIN ? key_offset(p, &w->s, stride, head, key0) : 0;
+    const int first_row = (int)unforeseen(row_in_turn(0, THREADS));
 #pragma unroll
     for (int i = 0; i < TILE_N * 8 / THREADS; i++) {
-        const int r = row_in_turn(i, THREADS);
+        const int r = first_row + i * (THREADS / 8);
         long long at = -1;
         if (r < valid)
             at = IS_PLAIN ? first + r * stride->row : key_offset(p, &w->s, stride, head, key0 + r);
@@ -108,7 +124,7 @@ DEVICE void load_q(const att_fwd_params *p, const block_work *w, const block_mem
     const float *q = (const float *)p->q;
     const long long first = query_offset(p, &w->s, &p->q_stride, w->head, w->row0);
     const int valid = w->s.len_q - w->row0;
-#pragma unroll 2
+#pragma unroll CUT_AT_ONCE
     for (int i = 0; i < TILE_M * 8 / THREADS; i++) {
         const int r = row_in_turn(i, THREADS);
         float4 x[PIECES(D_QK)];
@@ -132,7 +148,7 @@ DEVICE void load_q(const att_fwd_params *p, const block_work *w, const block_mem
 
 /* K in terms, each key by its own scale. */
 DEVICE void cut_keys(const block_memory *m) {
-#pragma unroll 2
+#pragma unroll CUT_AT_ONCE
     for (int i = 0; i < TILE_N * 8 / THREADS; i++) {
         const int r = row_in_turn(i, THREADS);
         float4 x[PIECES(D_QK)];
@@ -146,7 +162,7 @@ DEVICE void cut_keys(const block_memory *m) {
 /* The largest and the least row of V, rows of zeros apart, among those of this warp. */
 DEVICE void measure_values(const block_memory *m) {
     float most = 0.0f, least = INFINITE;
-#pragma unroll 2
+#pragma unroll CUT_AT_ONCE
     for (int i = 0; i < TILE_N * 8 / THREADS; i++) {
         float4 x[PIECES(D_V)];
         const float row = largest_in_row(copied_pieces(x, m->copied_v, D_V, row_in_turn(i, THREADS)));
@@ -172,7 +188,7 @@ DEVICE float cut_values(const block_memory *m) {
         least = fminf(least, m->value_range[2 * warp + 1]);
     }
     const unsigned exponent = exponent_of(most);
-#pragma unroll 2
+#pragma unroll CUT_AT_ONCE
     for (int i = 0; i < TILE_N * 8 / THREADS; i++) {
         const int r = row_in_turn(i, THREADS);
         float4 x[PIECES(D_V)];
@@ -183,97 +199,104 @@ DEVICE float cut_values(const block_memory *m) {
     return infinite || exponent > exponent_of(least) + SPREAD_MOST ? UNKNOWN : power_of(exponent, 2 * TERM_BITS);
 }
 
-/* One step of a product in terms: the sum of big ones, and of what the small ones add. b[0], b[1] are big terms, b[2], b[3] small ones. */
-DEVICE void mma_terms(float big[4], float small[4], const unsigned a_big[4], const unsigned a_small[4], const unsigned b[4]) {
-    mma_16x8x16(big, a_big, b[0], b[1]);
-    mma_16x8x16(small, a_big, b[2], b[3]);
-    mma_16x8x16(small, a_small, b[0], b[1]);
+/* 16 columns of the warp's rows of Q, in terms. */
+DEVICE void load_q_step(unsigned q[M_TILES][2][4], unsigned q_row, int k) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++) {
+        ldmatrix_x4(q[m][0], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
+        ldmatrix_x4(q[m][1], swizzle_step(q_row, k) + m * 16 * QK_PITCH + Q_BYTES);
+    }
 }
 
-DEVICE void clear(float x[M_TILES][4]) {
+/* Sums of products in terms: big * big, big * small, small * big, of GROUP results beside each other for every 16 rows of the warp. An
+ * operation waits for the one before it on the same sum, and the tensor core takes some 30 cycles for one: with six sums it is busy. */
+typedef float term_sums[3][M_TILES][GROUP][4];
+
+DEVICE void clear(term_sums sums) {
 #pragma unroll
-    for (int m = 0; m < M_TILES; m++)
+    for (int i = 0; i < 3 * M_TILES * GROUP * 4; i++)
+        (&sums[0][0][0][0])[i] = 0.0f;
+}
+
+/* One step. Of b, words 0 and 1 are big terms, 2 and 3 small ones. */
+DEVICE void mma_terms(term_sums sums, unsigned a[M_TILES][2][4], unsigned b[GROUP][4]) {
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            x[m][e] = 0.0f;
+    for (int kind = 0; kind < 3; kind++)
+#pragma unroll
+        for (int g = 0; g < GROUP; g++)
+#pragma unroll
+            for (int m = 0; m < M_TILES; m++)
+                mma_16x8x16(sums[kind][m][g], a[m][kind == 2], b[g][kind == 1 ? 2 : 0], b[g][kind == 1 ? 3 : 1]);
+}
+
+DEVICE float total(term_sums sums, int m, int g, int e) {
+    return sums[0][m][g][e] + (sums[1][m][g][e] + sums[2][m][g][e]);
 }
 
 /* S = Q K^T for the warp's rows and one tile of keys, to be multiplied by the rows' scales. q_row is this lane's ldmatrix row of big
  * terms; k_row has eight keys, big terms for lanes 0 to 15 and small ones for the others. */
-DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][2][4], unsigned q_row, unsigned k_row,
+DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[K_STEPS][M_TILES][2][4], unsigned q_row, unsigned k_row,
                   const float *key_scale) {
 #pragma unroll
-    for (int n = 0; n < N_TILES; n++) {
-        float big[M_TILES][4], small[M_TILES][4];
-        clear(big);
-        clear(small);
-#pragma unroll
+    for (int n = 0; n < N_TILES; n += GROUP) {
+        term_sums sums;
+        clear(sums);
+#pragma unroll STEPS_AT_ONCE
         for (int k = 0; k < K_STEPS; k++) {
-            unsigned b[4];
-            ldmatrix_x4(b, swizzle_step(k_row, k) + n * 8 * QK_PITCH);
+            unsigned a[M_TILES][2][4], b[GROUP][4];
 #pragma unroll
-            for (int m = 0; m < M_TILES; m++) {
-                unsigned a[2][4];
-                if (!Q_IN_REGISTERS) {
-                    ldmatrix_x4(a[0], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
-                    ldmatrix_x4(a[1], swizzle_step(q_row, k) + m * 16 * QK_PITCH + Q_BYTES);
-                }
-                mma_terms(big[m], small[m], Q_IN_REGISTERS ? q[m][k][0] : a[0], Q_IN_REGISTERS ? q[m][k][1] : a[1], b);
-            }
+            for (int g = 0; g < GROUP; g++)
+                ldmatrix_x4(b[g], swizzle_step(k_row, k) + (n + g) * 8 * QK_PITCH);
+            if (!Q_IN_REGISTERS)
+                load_q_step(a, q_row, k);
+            mma_terms(sums, Q_IN_REGISTERS ? q[k] : a, b);
         }
-        const float2 scale = *(const float2 *)(key_scale + n * 8 + threadIdx.x % 4 * 2);
 #pragma unroll
-        for (int m = 0; m < M_TILES; m++)
+        for (int g = 0; g < GROUP; g++) {
+            const float2 scale = *(const float2 *)(key_scale + (n + g) * 8 + threadIdx.x % 4 * 2);
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                s[m][n][e] = (big[m][e] + small[m][e]) * (e % 2 ? scale.y : scale.x);
+            for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    s[m][n + g][e] = total(sums, m, g, e) * (e % 2 ? scale.y : scale.x);
+        }
     }
 }
 
 /* O += P V; `scale` undoes those of V and of the weights. v_row has 16 keys, big terms for lanes 0 to 15, small ones for the others. */
 DEVICE void accumulate(float o[M_TILES][O_TILES][4], float s[M_TILES][N_TILES][4], unsigned v_row, float scale) {
-    unsigned p_big[M_TILES][TILE_N / 16][4], p_small[M_TILES][TILE_N / 16][4];
+    unsigned weights[TILE_N / 16][M_TILES][2][4];
 #pragma unroll
-    for (int m = 0; m < M_TILES; m++)
+    for (int k = 0; k < TILE_N / 16; k++)
 #pragma unroll
-        for (int k = 0; k < TILE_N / 16; k++)
+        for (int m = 0; m < M_TILES; m++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const float *pair = &s[m][2 * k + i / 2][i % 2 * 2];
                 const two_terms t = two_terms_of(pair[0], pair[1], (float)(1 << TERM_BITS));
-                p_big[m][k][i] = t.big;
-                p_small[m][k][i] = t.small;
+                weights[k][m][0][i] = t.big;
+                weights[k][m][1][i] = t.small;
             }
 #pragma unroll
-    for (int n = 0; n < O_TILES; n++) {
-        float big[M_TILES][4], small[M_TILES][4];
-        clear(big);
-        clear(small);
+    for (int n = 0; n < O_TILES; n += GROUP) {
+        term_sums sums;
+        clear(sums);
 #pragma unroll
         for (int k = 0; k < TILE_N / 16; k++) {
-            unsigned b[4];
-            ldmatrix_x4_trans(b, swizzle_chunk(v_row, n) + k * 16 * V_PITCH);
+            unsigned b[GROUP][4];
 #pragma unroll
-            for (int m = 0; m < M_TILES; m++)
-                mma_terms(big[m], small[m], p_big[m][k], p_small[m][k], b);
+            for (int g = 0; g < GROUP; g++)
+                ldmatrix_x4_trans(b[g], swizzle_chunk(v_row, n + g) + k * 16 * V_PITCH);
+            mma_terms(sums, weights[k], b);
         }
 #pragma unroll
         for (int m = 0; m < M_TILES; m++)
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                o[m][n][e] = fmaf(big[m][e] + small[m][e], scale, o[m][n][e]);
+            for (int g = 0; g < GROUP; g++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    o[m][n + g][e] = fmaf(total(sums, m, g, e), scale, o[m][n + g][e]);
     }
-}
-
-DEVICE void load_q_registers(unsigned q[M_TILES][K_STEPS][2][4], unsigned q_row) {
-#pragma unroll
-    for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-        for (int k = 0; k < K_STEPS; k++)
-            if (Q_IN_REGISTERS) {
-                ldmatrix_x4(q[m][k][0], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
-                ldmatrix_x4(q[m][k][1], swizzle_step(q_row, k) + m * 16 * QK_PITCH + Q_BYTES);
-            }
 }
 
 /* Products get the scales of their rows (ROLE GENERAL: what follows wants them as they are). */
@@ -342,7 +365,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 
     if (w.first < w.last)
         copy_keys(p, &w, memory.copied_k, D_QK, p->d_qk, p->k, &p->k_stride, w.first);
-    async_commit();
     if (w.first < w.last)
         copy_keys(p, &w, memory.copied_v, D_V, p->d_v, p->v, &p->v_stride, w.first);
     async_commit();
@@ -354,7 +376,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const unsigned k_row = shared_address(memory.k) + lane / 16 * K_BYTES + swizzled(lane % 8, lane / 8 % 2, QK_PITCH);
     const unsigned v_row = shared_address(memory.v) + lane / 16 * V_BYTES + swizzled(lane % 16, 0, V_PITCH);
 
-    unsigned q[M_TILES][K_STEPS][2][4];
+    const bool adjusts = !IS_PLAIN && (p->softcap > 0.0f || p->alibi || p->bias || !(p->scale > 0.0f));
+    unsigned q[K_STEPS][M_TILES][2][4];
     float o[M_TILES][O_TILES][4], top[M_TILES][2], sum[M_TILES][2], row_scale[M_TILES][2], factor[M_TILES][2];
 #pragma unroll
     for (int m = 0; m < M_TILES; m++) {
@@ -363,7 +386,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             top[m][half] = -INFINITE;
             sum[m][half] = 0.0f;
             row_scale[m][half] = memory.row_scale[row_of(&w, m, half) - w.row0];
-            factor[m][half] = IS_PLAIN ? row_scale[m][half] * p->scale_log2 : 1.0f;
+            factor[m][half] = adjusts ? 1.0f : row_scale[m][half] * p->scale_log2;
         }
 #pragma unroll
         for (int n = 0; n < O_TILES; n++)
@@ -371,7 +394,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             for (int e = 0; e < 4; e++)
                 o[m][n][e] = 0.0f;
     }
-    load_q_registers(q, q_row);
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k++)
+        if (Q_IN_REGISTERS)
+            load_q_step(q[k], q_row, k);
     if (Q_SHARES)
         __syncthreads(); /* Q's place is free */
 
@@ -380,25 +406,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const int clear_to = max(visible_hi(p, &w.s, w.row0), 0) / TILE_N;
 
     for (int j = w.first; j < w.last; j++) {
-        ASYNC_WAIT(1);
-        cut_keys(&memory);
         ASYNC_WAIT(0);
+        cut_keys(&memory);
         measure_values(&memory);
         __syncthreads(); /* K is there in terms; V of the tile before is done with */
         if (j + 1 < w.last)
             copy_keys(p, &w, memory.copied_k, D_QK, p->d_qk, p->k, &p->k_stride, j + 1);
         async_commit();
+        const float scale = cut_values(&memory); /* before there are scores, which would share the registers with it */
 
         float s[M_TILES][N_TILES][4];
         score(s, q, q_row, k_row, memory.key_scale);
-        if (!IS_PLAIN) {
+        if (adjusts) {
             scale_rows(s, row_scale);
             adjust(p, &w, s, j);
         }
         if (!USE_CLEAR_TILES || j < clear_from || j >= clear_to)
             hide(p, &w, s, j);
         weigh_rows(s, o, top, sum, factor);
-        const float scale = cut_values(&memory);
         __syncthreads(); /* V is there in terms; K is done with */
         if (j + 1 < w.last)
             copy_keys(p, &w, memory.copied_v, D_V, p->d_v, p->v, &p->v_stride, j + 1);
