@@ -101,7 +101,9 @@ static bool mirror_job(lab_mirror *mirror, const cli_session *session, const job
     att_context *ctx = session->ctx[0];
     if (j->tensors)
         return lab_mirror_tensors(mirror, ctx, j->tensors, workspace, why);
-    return lab_mirror_args(mirror, ctx, &j->files->problem, &j->files->args, workspace, why);
+    const lab_args args = {.attention = j->files->args};
+    return lab_mirror_args(mirror, ctx, &lab_operation_attention, &j->files->problem, &args,
+                           workspace, why);
 }
 
 static cli_exit run_plan(const cli_session *session, job *j, const att_plan *plan) {

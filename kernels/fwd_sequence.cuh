@@ -3,13 +3,7 @@
 #define ATT_FWD_SEQUENCE_CUH
 
 #include "kernels/config.cuh"
-
-/* n / d->value, for 0 <= n < 2^31. */
-DEVICE unsigned divide(unsigned n, const att_fwd_divisor *d) {
-    if (!USE_FAST_DIVIDE)
-        return n / d->value;
-    return d->value == 1 ? n : __umulhi(n, d->multiplier) >> d->shift;
-}
+#include "kernels/divide.cuh"
 
 typedef struct sequence {
     int batch;

@@ -1,38 +1,39 @@
 /* merge.cu: partial results of the same rows become one
- * COMPUTES lse = log sum_i exp(lse_i), O = sum_i exp(lse_i - lse) O_i; row_lanes threads share a row, 16 bytes each at a time
- * THREADS  32 * WARPS; 32 * WARPS / row_lanes rows per block
+ * COMPUTES lse = log sum_i exp(lse_i), O = sum_i exp(lse_i - lse) O_i; 4 to 32 threads share a row, 16 bytes each at a time
+ * THREADS  32 * WARPS; the rows of a block follow each other along one axis, so that they share the sectors of log-sums
  * SMEM     none
- * FLOW     the first BATCH parts are under way while the weights are worked out: a lane has the log-sums of every row_lanes-th part,
- *          tops and sums go over the lanes by shuffles, weights to where they are needed too
+ * FLOW     the first BATCH parts are under way while the weights are worked out: lane n has the log-sums of parts
+ *          n, n + lanes, ...; tops and sums go over the lanes by shuffles, weights to where they are needed too
  * NUMERICS float32, weights normalised before they multiply, parts in their order: the same bits every time
  * LIMITS   d <= D_V; 1 to 128 parts
- * WHY      bound by memory where there are many parts, by what is done once per row where there are few. Tried on an H200 and not kept: two
- *          rows or two vectors per thread, eight parts at once, blocks that stay and load the next row ahead, other cache hints; one loop
- *          for rows of any alignment cost 5 to 15 %, so there are two. docs/merge.md has the figures. */
+ * WHY      bound by memory. One or two parts would be bound by what is done once per row, so they have a way of their own. Tried on an H200
+ *          and not kept: two rows per thread, eight parts at once, more blocks with fewer registers, blocks that stay and load the next row
+ *          ahead, sectors of 256 bytes; one loop for rows of any alignment cost 5 to 15 %, so there are two. docs/merge.md has figures. */
 #include "kernels/convert.cuh"
+#include "kernels/divide.cuh"
 #include "kernels/math.cuh"
 #include "kernels/merge_params.h"
 #include "kernels/vector.cuh"
 
 #define WIDTH (DTYPE == F32 ? 4 : 8) /* elements of 16 bytes */
-#define BATCH 4                      /* parts that are loaded at once; row_lanes is at least that */
+#define BATCH 4                      /* parts that are loaded at once, at most the threads of a row */
+#define FEW ATT_MERGE_FEW                 /* parts that threads weigh by themselves */
+#define FEW_VECTORS ATT_MERGE_FEW_VECTORS /* vectors of a row per thread then */
 
-/* A row of the output. */
+/* A row of the output: where it lies along the axes of att_merge_params. */
 typedef struct row_index {
-    int batch, head, i;
+    int batch, far, near;
 } row_index;
 
-DEVICE unsigned divide_by(unsigned n, const att_fwd_divisor *by) {
-    return by->value == 1 ? n : __umulhi(n, by->multiplier) >> by->shift;
-}
-
 DEVICE long long place_in(const att_fwd_strides *s, row_index at) {
-    return at.batch * s->batch + at.head * s->head + at.i * s->row;
+    return at.batch * s->batch + at.far * s->head + at.near * s->row;
 }
 
-DEVICE row_index index_of(const att_merge_params *p, unsigned row) {
-    const unsigned pair = divide_by(row, &p->by_seq), batch = divide_by(pair, &p->by_heads);
-    const row_index at = {(int)batch, (int)(pair - batch * p->heads), (int)(row - pair * p->seq)};
+/* The first row of the block. */
+DEVICE row_index index_of_block(const att_merge_params *p, int rows) {
+    const unsigned pair = divide(blockIdx.x, &p->by_inner), batch = divide(pair, &p->by_outer);
+    const int inner = blockIdx.x - pair * p->inner, outer = pair - batch * p->outer;
+    const row_index at = {(int)batch, p->far_inside ? inner : outer, (p->far_inside ? outer : inner) * rows};
     return at;
 }
 
@@ -115,14 +116,19 @@ DEVICE float element_of(uint4 packed, int e) {
     return DTYPE == BF16 ? bf16_to_float(bits) : f16_to_float(bits);
 }
 
+/* 16 bytes of the type of the parts, which nobody reads soon. */
+DEVICE void store_vector(const att_merge_params *p, long long at, int c, const float x[WIDTH]) {
+    uint4 packed;
+    unsigned *word = &packed.x;
+#pragma unroll
+    for (int w = 0; w < 4; w++)
+        word[w] = DTYPE == F32 ? __float_as_uint(x[w]) : pack_16(DTYPE, x[2 * w % WIDTH], x[(2 * w + 1) % WIDTH]);
+    __stcs((uint4 *)((char *)p->o + (at + c) * (16 / WIDTH)), packed);
+}
+
 DEVICE void store_columns(const att_merge_params *p, long long at, int c, const float x[WIDTH], int vector) {
     if (vector && p->dtype_o == DTYPE) {
-        uint4 packed;
-        unsigned *word = &packed.x;
-#pragma unroll
-        for (int w = 0; w < 4; w++)
-            word[w] = DTYPE == F32 ? __float_as_uint(x[w]) : pack_16(DTYPE, x[2 * w % WIDTH], x[(2 * w + 1) % WIDTH]);
-        store_16((char *)p->o + (at + c) * (16 / WIDTH), packed);
+        store_vector(p, at, c, x);
         return;
     }
 #pragma unroll
@@ -139,26 +145,43 @@ DEVICE void load_parts(const att_merge_params *p, uint4 parts[BATCH], int first,
             parts[n] = load_part(p, p->part_o[first + n], at, c, vector);
 }
 
+/* Add a part, if there is such a one. What an empty part holds may be NaN. */
+DEVICE void add_part(const att_merge_params *p, float x[WIDTH], uint4 packed, int part, float weight) {
+    if (part >= p->parts || weight == 0.0f)
+        return;
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        x[e] = fmaf(weight, element_of(packed, e), x[e]);
+}
+
 /* Add BATCH parts. Every lane of the warp calls: `weight` is that of the part of the lane, of the `lanes` from `base` on. */
 DEVICE void add_parts(const att_merge_params *p, float x[WIDTH], const uint4 parts[BATCH], int first, float weight,
                       int base, int lanes) {
 #pragma unroll
     for (int n = 0; n < BATCH; n++) {
         const float w = __shfl_sync(0xffffffffu, weight, first + n - base, lanes);
-        if (first + n >= p->parts || w == 0.0f) /* what an empty part holds may be NaN */
-            continue;
-#pragma unroll
-        for (int e = 0; e < WIDTH; e++)
-            x[e] = fmaf(w, element_of(parts[n], e), x[e]);
+        add_part(p, x, parts[n], first + n, w);
     }
 }
 
+/* The row of the thread. Past the last row of the axis it is that one again, and not written: all lanes of a warp take part in shuffles. */
+DEVICE row_index row_of_thread(const att_merge_params *p, bool *is_row) {
+    row_index at = index_of_block(p, 32 * WARPS >> p->lanes_log2);
+    at.near += threadIdx.x >> p->lanes_log2;
+    *is_row = at.near < p->near;
+    at.near = min(at.near, p->near - 1);
+    return at;
+}
+
+DEVICE void store_lse(const att_merge_params *p, row_index at, float top, float sum) {
+    if (p->lse)
+        p->lse[place_in(&p->lse_stride, at)] = sum == 0.0f ? -INFINITE : top + log2_fast(sum) * LN_2;
+}
+
 DEVICE void merge_row(const att_merge_params *p, int vector) {
-    const int lanes = p->row_lanes, lane = threadIdx.x & (lanes - 1);
-    const long long row = (long long)blockIdx.x * (32 * WARPS / lanes) + threadIdx.x / lanes;
-    const bool is_row = row < p->rows;
-    /* Past the last row the last one is worked on again and not written: all lanes of a warp take part in its shuffles. */
-    const row_index at = index_of(p, (unsigned)(is_row ? row : p->rows - 1));
+    const int lanes = 1 << p->lanes_log2, lane = threadIdx.x & (lanes - 1);
+    bool is_row;
+    const row_index at = row_of_thread(p, &is_row);
     const long long part_o = place_in(&p->part_o_stride, at), part_lse = place_in(&p->part_lse_stride, at);
     uint4 parts[BATCH];
     load_parts(p, parts, 0, part_o, lane * WIDTH, vector);
@@ -179,15 +202,52 @@ DEVICE void merge_row(const att_merge_params *p, int vector) {
         if (is_row && c < p->d)
             store_columns(p, place_in(&p->o_stride, at), c, x, vector);
     }
-    if (is_row && lane == 0 && p->lse)
-        p->lse[place_in(&p->lse_stride, at)] =
-            scale.sum == 0.0f ? -INFINITE : scale.top + log2_fast(scale.sum) * LN_2;
+    if (is_row && lane == 0)
+        store_lse(p, at, scale.top, scale.sum);
+}
+
+/* Few parts: every thread weighs them itself and has FEW_VECTORS vectors of the row, `step` columns apart. */
+DEVICE void merge_few(const att_merge_params *p) {
+    const int lanes = 1 << p->lanes_log2, c = (threadIdx.x & (lanes - 1)) * WIDTH, step = lanes * WIDTH;
+    bool is_row;
+    const row_index at = row_of_thread(p, &is_row);
+    const long long part_o = place_in(&p->part_o_stride, at), part_lse = place_in(&p->part_lse_stride, at);
+    if (!is_row)
+        return;
+    uint4 parts[FEW_VECTORS][FEW];
+#pragma unroll
+    for (int v = 0; v < FEW_VECTORS; v++)
+#pragma unroll
+        for (int n = 0; n < FEW; n++)
+            if (n < p->parts && c + v * step < p->d)
+                parts[v][n] = load_part(p, p->part_o[n], part_o, c + v * step, 1);
+    float lse[FEW], weight[FEW], top = -INFINITE, sum = 0.0f;
+#pragma unroll
+    for (int n = 0; n < FEW; n++)
+        top = fmaxf(top, lse[n] = load_lse(p, n, part_lse));
+#pragma unroll
+    for (int n = 0; n < FEW; n++)
+        sum += weight[n] = weight_of(lse[n], top);
+    const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+#pragma unroll
+    for (int v = 0; v < FEW_VECTORS; v++) {
+        float x[WIDTH] = {};
+#pragma unroll
+        for (int n = 0; n < FEW; n++)
+            add_part(p, x, parts[v][n], n, weight[n] * inverse);
+        if (c + v * step < p->d)
+            store_vector(p, place_in(&p->o_stride, at), c + v * step, x);
+    }
+    if (c == 0)
+        store_lse(p, at, top, sum);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 8)
     KERNEL(const __grid_constant__ att_merge_params params) {
-    if (params.vector)
+    if (!params.vector)
+        merge_row(&params, 0);
+    else if (!params.few)
         merge_row(&params, 1);
     else
-        merge_row(&params, 0);
+        merge_few(&params);
 }

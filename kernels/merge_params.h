@@ -6,19 +6,25 @@
 
 enum { ATT_MERGE_PARTS = 128 };
 
+/* Up to FEW parts have fewer threads per row, with FEW_VECTORS vectors each. */
+enum { ATT_MERGE_FEW = 2, ATT_MERGE_FEW_VECTORS = 2 };
+
 typedef struct att_merge_params {
     void *o;
     float *lse; /* NULL: not asked for */
+    /* The rows of a block follow each other along one axis, `near`, the positions or the heads; `far` is the other one. The strides
+     * have near's in `row` and far's in `head`. Blocks go through memory in order: along `inner` first, which is far, or the tiles that
+     * near has. */
     att_fwd_strides part_o_stride, part_lse_stride, o_stride, lse_stride;
-    long long rows; /* batch * heads * seq */
-    /* Rows are taken in the order in which they lie in memory: where heads lie closer together than rows, `seq` and the strides
-     * of rows are those of the heads, and the other way round. */
-    int seq, heads, d;
+    int near, inner, outer;
+    int far_inside; /* 1: inner is far, outer the tiles; 0: the other way round */
+    int d;
     int parts;
-    int dtype_o;   /* ATT_FWD_F32 ... */
-    int row_lanes; /* threads of a row: a power of two from 4 to 32 */
-    int vector;    /* 1: every row of every tensor starts at a multiple of 16 bytes, and d is whole vectors */
-    att_fwd_divisor by_seq, by_heads;
+    int dtype_o;    /* ATT_FWD_F32 ... */
+    int lanes_log2; /* threads of a row, 4 to 32 */
+    int vector;     /* 1: every row of every tensor starts at a multiple of 16 bytes, and d is whole vectors */
+    int few;        /* 1: vector, at most ATT_MERGE_FEW parts, dtype_o is theirs, and their threads have all of a row */
+    att_fwd_divisor by_inner, by_outer;
     const void *part_o[ATT_MERGE_PARTS];
     const float *part_lse[ATT_MERGE_PARTS];
 } att_merge_params;

@@ -100,10 +100,6 @@ bool lab_chooser_amx_f32(void) {
     return value && *value && strcmp(value, "0") != 0;
 }
 
-bool lab_row_has_problems(const att_kernel_row *row) {
-    return row->family->operation == &att_operation_attention;
-}
-
 bool lab_row_merges(const att_kernel_row *row) {
     return row && row->cuda && row->cuda->role == ATT_ROLE_COMBINE;
 }

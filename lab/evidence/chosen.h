@@ -46,9 +46,6 @@ bool lab_chooser_set_gpu(lab_chooser *chooser, const char *gpu_name, int cc, int
 /* Does the environment let float32 go to AMX? */
 bool lab_chooser_amx_f32(void);
 
-/* Are there problems for the kernel: does it compute what suites are made of? */
-bool lab_row_has_problems(const att_kernel_row *row);
-
 /* Does the kernel merge what others leave? It is never planned by itself: problems of others stand for it. */
 bool lab_row_merges(const att_kernel_row *row);
 

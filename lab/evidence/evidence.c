@@ -40,7 +40,7 @@ void lab_evidence_free(lab_evidence *evidence) {
 }
 
 bool lab_kernel_ships_attested(const att_kernel_row *row, int cc) {
-    if (row->unattested || !lab_row_has_problems(row))
+    if (row->unattested)
         return false;
     return !row->cuda || (row->cuda->role != ATT_ROLE_RUNG &&
                           att_row_attested_targets(row) & att_cuda_target_bit(cc));

@@ -4,6 +4,7 @@
 
 #include "lab/problem/lab_operation.h"
 #include "lab/tensors/tensors.h"
+#include "merge/merge.h"
 
 /* Its buffers, in the order of lab_tensors.buffer: o, lse, then part_o and part_lse of every part. */
 enum { LAB_MERGE_O, LAB_MERGE_LSE, LAB_MERGE_PARTS };
@@ -25,7 +26,7 @@ void lab_merge_drawn(lab_tensors *tensors, uint64_t seed,
 
 /* Element index of row i of head h in batch entry b. */
 static inline int64_t lab_merge_index(const att_strides *s, lab_row row) {
-    return row.b * s->batch + row.h * s->head + row.i * s->row;
+    return att_merge_index(s, row.b, row.h, row.i);
 }
 
 #endif

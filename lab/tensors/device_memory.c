@@ -214,22 +214,22 @@ bool lab_mirror_tensors(lab_mirror *m, att_context *ctx, lab_tensors *tensors,
     return finish(m, tensors->spec.operation, &tensors->any, workspace, why);
 }
 
-bool lab_mirror_args(lab_mirror *m, att_context *ctx, const att_problem *problem,
-                     const att_args *a, lab_buffer *workspace, lab_message *why) {
-    att_extents e;
+bool lab_mirror_args(lab_mirror *m, att_context *ctx, const lab_operation *operation,
+                     const void *problem, const lab_args *args, lab_buffer *workspace,
+                     lab_message *why) {
+    _Alignas(16) char extents[ATT_EXTENTS_MAX];
     att_buffer list[ATT_BUFFERS_MAX];
     size_t ignored;
-    if (!find_gpu(m, ctx, why) || !held(att_problem_check(problem, &e), why))
+    if (!find_gpu(m, ctx, why) || !held(operation->library->check(problem, extents), why))
         return false;
-    const int count = att_operation_attention.buffers(problem, &e, a, list, &ignored);
+    const int count = operation->library->buffers(problem, extents, args, list, &ignored);
     for (int i = 0; m->gpu && i < count; i++)
         if (list[i].base)
             m->region[i] = (lab_region){.host = (unsigned char *)(uintptr_t)list[i].base,
                                         .bytes = (size_t)list[i].extent,
                                         .output = list[i].output};
     add_buffer(m, LAB_WORKSPACE, workspace, true);
-    const lab_args any = {.attention = *a};
-    return finish(m, &lab_operation_attention, &any, workspace, why);
+    return finish(m, operation, args, workspace, why);
 }
 
 bool lab_mirror_borrow(lab_mirror *m, const lab_mirror *lender, lab_buffer *workspace,

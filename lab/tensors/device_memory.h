@@ -45,9 +45,10 @@ typedef struct lab_mirror {
 bool lab_mirror_tensors(lab_mirror *mirror, att_context *ctx, lab_tensors *tensors,
                         lab_buffer *workspace, lab_message *why);
 
-/* The same for pointers of the caller to attention: what `problem` reaches through `args`. */
-bool lab_mirror_args(lab_mirror *mirror, att_context *ctx, const att_problem *problem,
-                     const att_args *args, lab_buffer *workspace, lab_message *why);
+/* The same for pointers of the caller: what a problem of the operation reaches through `args`. */
+bool lab_mirror_args(lab_mirror *mirror, att_context *ctx, const lab_operation *operation,
+                     const void *problem, const lab_args *args, lab_buffer *workspace,
+                     lab_message *why);
 
 /* The tensors of `lender`, which must outlive it, at the same addresses and on the same stream, with a workspace of its own. */
 bool lab_mirror_borrow(lab_mirror *mirror, const lab_mirror *lender, lab_buffer *workspace,

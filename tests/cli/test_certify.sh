@@ -31,8 +31,8 @@ edit() { # edit FILE STATEMENT: change the document d, p being its predicate
 }
 
 # Making statements.
-expect 'certify two kernels' 0 out='^2 of 2 certified in [0-9]+ s, in ev/.*/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o "$here" --json made.json
-check 'certify, the document' json made.json '[r["outcome"] for r in d["results"]] == ["certified"] * 2'
+expect 'certify three kernels' 0 out='^3 of 3 certified in [0-9]+ s, in ev/.*/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o "$here" --json made.json
+check 'certify, the document' json made.json '[r["outcome"] for r in d["results"]] == ["certified"] * 3'
 check 'a statement of in-toto' json "$file" 'd["_type"] == "https://in-toto.io/Statement/v1" and d["predicateType"] == "urn:attest:attention-kernel:v2"'
 check 'its subject' json "$file" 'd["subject"][0]["name"] == "decode_cpu_portable.source" and len(d["subject"][0]["digest"]["sha256"]) == 64'
 check 'its predicate' json "$file" 'all(d["predicate"][k] for k in ("kernel", "made", "attest", "machine", "compiler", "harness", "suites", "verified", "timed"))'
@@ -57,16 +57,16 @@ for name in CUDA_INJECTION64_PATH NVIDIA_TF32_OVERRIDE ATTEST_LIBCUDA ATTEST_JIT
 done
 
 # The check.
-expect 'of other suites' 0 out="^$place: [0-9]+ kernels?, .*2 partial" -- certify --check --evidence ev
+expect 'of other suites' 0 out="^$place: [0-9]+ kernels?, .*3 partial" -- certify --check --evidence ev
 echo "$place portable partial" >ev/required.txt
 expect 'of other suites, which will do' 0 out='^[0-9]+ checked, 0 failed$' -- certify --check --evidence ev
 echo "$place portable" >ev/required.txt
-expect 'of other suites, which will not do' 1 out='^[0-9]+ checked, 2 failed$' -- certify --check --evidence ev
+expect 'of other suites, which will not do' 1 out='^[0-9]+ checked, 3 failed$' -- certify --check --evidence ev
 echo "$place portable some" >ev/required.txt
 expect 'a third word that means nothing' 2 err='required.txt:1: a device and what it runs are wanted' -- certify --check --evidence ev
 : >ev/required.txt
-expect 'certify by the usual suites' 0 out='^2 of 2 certified' -- certify "${fast[@]}" --kernel '*_portable' -o "$here"
-expect 'all is current' 0 out="^$place: 2 kernels, 2 current; unsigned: this shows what was measured, not by whom$" -- certify --check --evidence ev
+expect 'certify by the usual suites' 0 out='^3 of 3 certified' -- certify "${fast[@]}" --kernel '*_portable' -o "$here"
+expect 'all is current' 0 out="^$place: 3 kernels, 3 current; unsigned: this shows what was measured, not by whom$" -- certify --check --evidence ev
 ATTEST_EVIDENCE=ev expect 'by the environment' 0 out="$place" -- certify --check --json check.json
 check 'check, the document' json check.json 'all(k["standing"] == "current" and k["signature"] == "unsigned" and not k["fails"] for k in d["kernels"])'
 expect 'info shows it' 0 out="^decode_cpu_portable .* $place: current" -- info --evidence ev --json info.json
@@ -146,8 +146,8 @@ echo "lab@example.org $(cat other.pub)" >strangers
 expect 'certify and sign' 0 out='signed$' -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
 check 'the signature is there' test -f "$file.sig"
 expect 'signed again' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
-expect 'signed, and said so' 0 out='; 1 of 2 files signed$' -- certify --check --evidence ev --json check.json
-check 'not checked without signers' json check.json 'sorted(k["signature"] for k in d["kernels"]) == ["signed, not checked", "unsigned"]'
+expect 'signed, and said so' 0 out='; 1 of 3 files signed$' -- certify --check --evidence ev --json check.json
+check 'not checked without signers' json check.json 'sorted(k["signature"] for k in d["kernels"]) == ["signed, not checked", "unsigned", "unsigned"]'
 expect 'under --signers an unsigned statement fails' 1 out='fwd_cpu_portable: current: .*fwd_cpu_portable.json: is not signed' -- certify --check --evidence ev --signers signers
 expect 'and so does an unsigned list' 1 out='^FAIL required.txt: ev/required.txt: is not signed' -- certify --check --evidence ev --signers signers
 expect 'sign the others' 0 -- certify "${fast[@]}" --kernel '[fm]*_cpu_portable' --sign key -o "$here"

@@ -23,8 +23,22 @@ static unsigned divide(unsigned n, const att_fwd_divisor *by) {
     return by->value == 1 ? n : (unsigned)(product >> 32) >> by->shift;
 }
 
-static long long place(const att_fwd_strides *s, unsigned batch, unsigned head, unsigned row) {
-    return batch * s->batch + head * s->head + row * s->row;
+/* A row of the output, as the kernel counts them. */
+typedef struct row_index {
+    int batch, far, near;
+} row_index;
+
+static row_index index_of_block(const att_merge_params *p, unsigned block, int rows) {
+    const unsigned pair = divide(block, &p->by_inner), batch = divide(pair, &p->by_outer);
+    const int inner = (int)(block - pair * (unsigned)p->inner),
+              outer = (int)(pair - batch * (unsigned)p->outer);
+    return (row_index){.batch = (int)batch,
+                       .far = p->far_inside ? inner : outer,
+                       .near = (p->far_inside ? outer : inner) * rows};
+}
+
+static long long place(const att_fwd_strides *s, row_index at) {
+    return at.batch * s->batch + at.far * s->head + at.near * s->row;
 }
 
 static float weigh(float lse, float top) {
@@ -33,12 +47,10 @@ static float weigh(float lse, float top) {
     return expf(lse - top);
 }
 
-static void merge_row(const att_merge_params *p, int type, unsigned row, bool wrong) {
-    const unsigned pair = divide(row, &p->by_seq), batch = divide(pair, &p->by_heads);
-    const unsigned i = row - pair * (unsigned)p->seq, head = pair - batch * (unsigned)p->heads;
-    const long long part_lse = place(&p->part_lse_stride, batch, head, i);
-    const long long part_o = place(&p->part_o_stride, batch, head, i);
-    const long long o = place(&p->o_stride, batch, head, i);
+static void merge_row(const att_merge_params *p, int type, row_index at, bool wrong) {
+    const long long part_lse = place(&p->part_lse_stride, at);
+    const long long part_o = place(&p->part_o_stride, at);
+    const long long o = place(&p->o_stride, at);
     float top = -INFINITY, sum = 0.0f;
     for (int n = 0; n < p->parts; n++)
         top = fmaxf(top, p->part_lse[n][part_lse]);
@@ -55,35 +67,43 @@ static void merge_row(const att_merge_params *p, int type, unsigned row, bool wr
         att_store(p->o, (att_dtype)p->dtype_o, o + c, wrong ? 0.0f : x);
     }
     if (p->lse)
-        p->lse[place(&p->lse_stride, batch, head, i)] =
-            sum == 0.0f ? -INFINITY : top + logf(sum);
+        p->lse[place(&p->lse_stride, at)] = sum == 0.0f ? -INFINITY : top + logf(sum);
 }
 
 /* Where 16 bytes are moved at a time, every row must start at a multiple of them. */
-static bool has_vectors(const att_merge_params *p, int type) {
+static bool is_whole(const att_merge_params *p, int type, row_index at) {
     const long long in = type == ATT_FWD_F32 ? 4 : 2, out = p->dtype_o == ATT_FWD_F32 ? 4 : 2;
-    uintptr_t bits = (uintptr_t)p->o | (uintptr_t)(p->d * in) | (uintptr_t)(p->d * out);
+    const long long own = place(&p->o_stride, at) * out,
+                    part = place(&p->part_o_stride, at) * in;
+    uintptr_t bits =
+        ((uintptr_t)p->o + (uintptr_t)own) | (uintptr_t)(p->d * in) | (uintptr_t)(p->d * out);
     for (int n = 0; n < p->parts; n++)
-        bits |= (uintptr_t)p->part_o[n];
-    for (long long row = 0; row < p->rows; row++) {
-        const unsigned pair = divide((unsigned)row, &p->by_seq);
-        const unsigned batch = divide(pair, &p->by_heads);
-        const unsigned i = (unsigned)row - pair * (unsigned)p->seq;
-        const unsigned head = pair - batch * (unsigned)p->heads;
-        bits |= (uintptr_t)(place(&p->part_o_stride, batch, head, i) * in) |
-                (uintptr_t)(place(&p->o_stride, batch, head, i) * out);
-    }
+        bits |= (uintptr_t)p->part_o[n] + (uintptr_t)part;
     return bits % 16 == 0;
+}
+
+/* Where threads weigh few parts themselves, they must have all of a row, and O the type of the parts. */
+static bool may_be_few(const att_merge_params *p, int type) {
+    const int width = type == ATT_FWD_F32 ? 4 : 8;
+    return p->vector && p->parts <= ATT_MERGE_FEW && p->dtype_o == type &&
+           p->d <= (ATT_MERGE_FEW_VECTORS * width) << p->lanes_log2;
 }
 
 bool fake_merge(const char *kernel, const att_merge_params *p, unsigned blocks,
                 unsigned threads, bool wrong) {
-    const int type = dtype_of(kernel), lanes = p->row_lanes;
-    if (!type || p->parts < 1 || p->parts > ATT_MERGE_PARTS || lanes < 4 || lanes > 32 ||
-        (lanes & (lanes - 1)) != 0 || (p->vector && !has_vectors(p, type)))
+    const int type = dtype_of(kernel);
+    if (!type || p->parts < 1 || p->parts > ATT_MERGE_PARTS || p->lanes_log2 < 2 ||
+        p->lanes_log2 > 5 || (p->few && !may_be_few(p, type)))
         return false;
-    const long long covered = (long long)blocks * (threads / (unsigned)lanes);
-    for (long long row = 0; row < covered && row < p->rows; row++)
-        merge_row(p, type, (unsigned)row, wrong);
+    const int rows = (int)(threads >> p->lanes_log2);
+    for (unsigned block = 0; block < blocks; block++) {
+        row_index at = index_of_block(p, block, rows);
+        const int end = at.near + rows < p->near ? at.near + rows : p->near;
+        for (; at.near < end; at.near++) {
+            if (p->vector && !is_whole(p, type, at))
+                return false;
+            merge_row(p, type, at, wrong);
+        }
+    }
     return true;
 }

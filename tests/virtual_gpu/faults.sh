@@ -4,6 +4,8 @@
 #   BUILD=build tests/virtual_gpu/faults.sh            all of them; writes evidence/virtual/faults.txt
 #   BUILD=build tests/virtual_gpu/faults.sh NAME...    these; writes their lines there
 #   BUILD=build tests/virtual_gpu/faults.sh --quick    those that faults.txt marks as quick, with one seed; writes nothing
+#   BUILD=build tests/virtual_gpu/faults.sh --sound    no fault at all, on every problem and with every seed that catches one: what
+#                                                      `make test` must run for each fault of the table to turn it red
 #   tests/virtual_gpu/faults.sh --check                can every fault be planted, and has every one a result?
 #
 # A fault proves nothing where the kernel fails without it: what is not planted must pass the same problems with the same seeds first.
@@ -171,6 +173,22 @@ check_results() { # every fault has a result of its own text, and there are no o
     ((stale == 0)) || echo "stale: $stale results are of other kernels, or of another virtual GPU, than the tree's; make virtual-faults"
 }
 
+check_all_sound() {
+    local name key first
+    local -A last=() of=()
+    for name in "${names[@]}"; do
+        IFS=$'\t' read -r _ _ _ _ _ first _ <<<"${known[$name]:-}"
+        [[ $first =~ ^[0-9]+$ ]] || continue # nothing catches it
+        key="${kernel[$name]} ${problems[$name]} ${sms[$name]}"
+        of[$key]=$name
+        ((${last[$key]:-0} >= first)) || last[$key]=$first
+    done
+    for key in "${!of[@]}"; do
+        read -ra seeds <<<"$(seq -s ' ' "${last[$key]}")"
+        check_sound "${of[$key]}" && passed=$((passed + 1))
+    done
+}
+
 check_planting() {
     local name
     for name in "${names[@]}"; do
@@ -196,6 +214,7 @@ case ${1:-} in
     check_planting
     check_results
     ;;
+--sound) check_all_sound ;;
 --quick)
     seeds=(1)
     chosen=()

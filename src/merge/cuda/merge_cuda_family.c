@@ -11,7 +11,8 @@
 
 _Static_assert((int)ATT_MERGE_PARTS == (int)ATT_MERGE_PARTS_MAX, "parts of a launch");
 
-enum { VECTOR = 16, LANES_LEAST = 4, LANES_MOST = 32 };
+enum { VECTOR = 16, LANES_LEAST_LOG2 = 2, LANES_MOST_LOG2 = 5 };
+enum { FEW_BYTES_MOST = (VECTOR * ATT_MERGE_FEW_VECTORS) << LANES_MOST_LOG2 };
 
 typedef struct state {
     const att_cuda_function *function;
@@ -48,15 +49,25 @@ static bool has_vectors(const att_merge_problem *p) {
            p->d * out % VECTOR == 0 && is_whole(&p->part_o, p, in) && is_whole(&p->o, p, out);
 }
 
-/* Do the heads of a position lie closer together than its neighbours? Rows are then taken in that order. */
-static bool has_heads_inside(const att_merge_problem *p) {
-    return p->part_o.head < p->part_o.row && p->heads > 1;
+/* The axis that the rows of a block follow, and the other one. Positions: the log-sums of neighbours share a sector of memory. Heads
+ * where the positions would not fill a block. */
+typedef struct axes {
+    bool near_is_heads;
+    int64_t near, far;
+} axes;
+
+static axes axes_of(const att_merge_problem *p, int64_t block_rows) {
+    /* Of an empty problem any size may be past what fits; none of it is used. */
+    const int64_t seq = att_min(p->seq, INT32_MAX), heads = att_min(p->heads, INT32_MAX);
+    if (seq < block_rows && seq < heads)
+        return (axes){.near_is_heads = true, .near = heads, .far = seq};
+    return (axes){.near = seq, .far = heads};
 }
 
-static att_fwd_strides strides_of(const att_strides *s, bool heads_inside) {
+static att_fwd_strides strides_of(const att_strides *s, const axes *a) {
     return (att_fwd_strides){.batch = s->batch,
-                             .head = heads_inside ? s->row : s->head,
-                             .row = heads_inside ? s->head : s->row,
+                             .head = a->near_is_heads ? s->row : s->head,
+                             .row = a->near_is_heads ? s->head : s->row,
                              .col = s->col};
 }
 
@@ -66,32 +77,39 @@ static att_status cut(void *out, size_t *workspace, const att_context *ctx,
     state *s = out;
     *workspace = 0;
     ATT_TRY(att_cuda_function_load(&s->function, ctx->gpu, row->cuda, &ctx->source));
-    const int64_t rows = p->batch * p->heads * p->seq;
-    const int64_t vectors = att_ceil_div(p->d * att_dtype_bytes(p->dtype), VECTOR);
-    int lanes = LANES_LEAST;
-    while (lanes < LANES_MOST && lanes < vectors)
-        lanes *= 2;
+    const bool vector = has_vectors(p);
+    const bool few = vector && p->parts <= ATT_MERGE_FEW && p->dtype_o == p->dtype &&
+                     p->d * att_dtype_bytes(p->dtype) <= FEW_BYTES_MOST;
+    const int64_t vectors = att_ceil_div(p->d * att_dtype_bytes(p->dtype),
+                                         VECTOR * (few ? ATT_MERGE_FEW_VECTORS : 1));
+    int lanes_log2 = LANES_LEAST_LOG2;
+    while (lanes_log2 < LANES_MOST_LOG2 && vectors > 1 << lanes_log2)
+        lanes_log2++;
     const int64_t threads = att_cuda_kernel_threads(row->cuda);
-    s->shape = (att_cuda_shape){.grid = {(uint32_t)att_ceil_div(rows * lanes, threads), 1, 1},
+    const axes a = axes_of(p, threads >> lanes_log2);
+    const int64_t tiles = att_ceil_div(a.near, threads >> lanes_log2);
+    const att_fwd_strides part_o = strides_of(&p->part_o, &a);
+    const bool far_inside = part_o.head < part_o.row;
+    const int64_t inner = far_inside ? a.far : tiles, outer = far_inside ? tiles : a.far;
+    s->shape = (att_cuda_shape){.grid = {(uint32_t)(p->batch * (a.far * tiles)), 1, 1},
                                 .threads = (uint32_t)threads};
-    const bool inside = has_heads_inside(p);
-    const int64_t inner = att_min(inside ? p->heads : p->seq, INT32_MAX),
-                  outer = att_min(inside ? p->seq : p->heads, INT32_MAX);
     s->params = (att_merge_params){
-        .part_o_stride = strides_of(&p->part_o, inside),
-        .part_lse_stride = strides_of(&p->part_lse, inside),
-        .o_stride = strides_of(&p->o, inside),
-        .lse_stride = strides_of(&p->lse, inside),
-        .rows = rows,
-        .seq = (int)inner,
-        .heads = (int)outer,
+        .part_o_stride = part_o,
+        .part_lse_stride = strides_of(&p->part_lse, &a),
+        .o_stride = strides_of(&p->o, &a),
+        .lse_stride = strides_of(&p->lse, &a),
+        .near = (int)a.near,
+        .inner = (int)inner,
+        .outer = (int)outer,
+        .far_inside = far_inside,
         .d = (int)p->d,
         .parts = (int)p->parts,
         .dtype_o = (int)p->dtype_o,
-        .row_lanes = lanes,
-        .vector = has_vectors(p),
-        .by_seq = att_cuda_divisor((unsigned)att_max(1, inner)),
-        .by_heads = att_cuda_divisor((unsigned)att_max(1, outer)),
+        .lanes_log2 = lanes_log2,
+        .vector = vector,
+        .few = few,
+        .by_inner = att_cuda_divisor((unsigned)att_max(1, inner)),
+        .by_outer = att_cuda_divisor((unsigned)att_max(1, outer)),
     };
     return ATT_OK;
 }
@@ -117,7 +135,7 @@ static att_status run(const att_plan *plan, const void *args, void *workspace, v
 static void describe(const att_plan *plan, char *text, size_t n) {
     const state *s = plan->state;
     snprintf(text, n, "grid %u x 1 x 1, %u threads a block, %d threads a row%s",
-             s->shape.grid[0], s->shape.threads, s->params.row_lanes,
+             s->shape.grid[0], s->shape.threads, 1 << s->params.lanes_log2,
              s->params.vector ? "" : ", element by element");
 }
 
