@@ -40,9 +40,11 @@
 #define Q_AREA_BYTES (2 * Q_BYTES)
 #define Q_SHARES     (Q_IN_REGISTERS && Q_AREA_BYTES <= TERMS_BYTES) /* it leaves its place to K and V */
 #define SCALE_BYTES  ((TILE_M + TILE_N + 2 * WARPS) * 4)
+#define WORK_BYTES   64
 #define TILE_BYTES   (COPIED_BYTES + TERMS_BYTES + (Q_SHARES ? 0 : Q_AREA_BYTES))
 
-CHECK_SHARED(TILE_BYTES + SCALE_BYTES);
+CHECK_SHARED(TILE_BYTES + SCALE_BYTES + WORK_BYTES);
+static_assert(sizeof(block_work) <= WORK_BYTES && SCALE_BYTES % 8 == 0, "the work of the block has its place");
 static_assert(TILE_M % (16 * WARPS) == 0 && TILE_N % 16 == 0, "a warp computes whole 16 x 16 tiles");
 static_assert(STAGES == 1 && 2 * M_TILES <= 32, "a tile is under way; a bit a row half in `redo`");
 static_assert(D_QK % 32 == 0 && D_V % 32 == 0, "eight threads a row, four numbers at a time");
@@ -61,14 +63,15 @@ enum { CUT_AT_ONCE = D_QK > 64 ? 2 : 4 };
 
 /* Shared memory. */
 typedef struct block_memory {
-    unsigned copied_k, copied_v;                /* addresses */
+    char *copied_k, *copied_v;                  /* float32 */
     char *k, *v, *q;                            /* terms */
     float *row_scale, *key_scale, *value_range; /* of rows of Q, of keys; largest and least row of V, two for every warp */
+    block_work *work;                           /* here, it takes no registers from the loop */
 } block_memory;
 
 DEVICE block_memory memory_of(char *shared) {
     block_memory m;
-    m.copied_k = shared_address(shared);
+    m.copied_k = shared;
     m.copied_v = m.copied_k + TILE_N * D_QK * 4;
     m.k = shared + COPIED_BYTES;
     m.v = m.k + 2 * K_BYTES;
@@ -76,39 +79,32 @@ DEVICE block_memory memory_of(char *shared) {
     m.row_scale = (float *)(shared + TILE_BYTES);
     m.key_scale = m.row_scale + TILE_M;
     m.value_range = m.key_scale + TILE_N;
+    m.work = (block_work *)(m.value_range + 2 * WARPS);
     return m;
 }
 
-/* The same number, of which the compiler knows nothing: addresses that come of it are computed for every tile, instead of taking
- * registers throughout the loop. */
-DEVICE unsigned unforeseen(unsigned x) {
-    asm volatile("" : "+r"(x));
-    return x;
-}
-
 /* Start the copy of tile j of K or V. */
-DEVICE void copy_keys(const att_fwd_params *p, const block_work *w, unsigned to, int d_tile, int d, const void *tensor,
+DEVICE void copy_keys(const att_fwd_params *p, const block_work *w, char *to, int d_tile, int d, const void *tensor,
                       const att_fwd_strides *stride, int j) {
     const float *base = (const float *)tensor;
     const int key0 = j * TILE_N, valid = w->s.len_k - key0, head = divide(w->head, &p->by_group);
     const long long first = IS_PLAIN ? key_offset(p, &w->s, stride, head, key0) : 0;
-    const int first_row = (int)unforeseen(row_in_turn(0, THREADS));
 #pragma unroll
     for (int i = 0; i < TILE_N * 8 / THREADS; i++) {
-        const int r = first_row + i * (THREADS / 8);
+        const int r = row_in_turn(i, THREADS);
         long long at = -1;
         if (r < valid)
             at = IS_PLAIN ? first + r * stride->row : key_offset(p, &w->s, stride, head, key0 + r);
-        copy_pieces(to + r * d_tile * 4, d_tile, base, at, d, IS_PLAIN || p->flags & ATT_FWD_VECTOR);
+        copy_pieces(shared_address(to) + r * d_tile * 4, d_tile, base, at, d, IS_PLAIN || p->flags & ATT_FWD_VECTOR);
     }
 }
 
 /* This thread's pieces of row r of a tile that it has copied. */
-DEVICE float copied_pieces(float4 *x, unsigned from, int d_tile, int r) {
+DEVICE float copied_pieces(float4 *x, const char *from, int d_tile, int r) {
     float most = 0.0f;
 #pragma unroll
     for (int i = 0; i < PIECES(d_tile); i++) {
-        x[i] = *(const float4 *)__cvta_shared_to_generic(from + (r * d_tile + (threadIdx.x % 8 + 8 * i) * 4) * 4);
+        x[i] = *(const float4 *)(from + (r * d_tile + (threadIdx.x % 8 + 8 * i) * 4) * 4);
         most = fmaxf(most, largest_of(x[i]));
     }
     return most;
@@ -208,17 +204,16 @@ DEVICE void load_q_step(unsigned q[M_TILES][2][4], unsigned q_row, int k) {
     }
 }
 
-/* Sums of products in terms: big * big, big * small, small * big, of GROUP results beside each other for every 16 rows of the warp. An
- * operation waits for the one before it on the same sum, and the tensor core takes some 30 cycles for one: with six sums it is busy. */
-typedef float term_sums[3][M_TILES][GROUP][4];
+/* Sums of products in terms, big ones and those with a small term, of GROUP results beside each other for every 16 rows of the warp. */
+typedef float term_sums[2][M_TILES][GROUP][4];
 
 DEVICE void clear(term_sums sums) {
 #pragma unroll
-    for (int i = 0; i < 3 * M_TILES * GROUP * 4; i++)
+    for (int i = 0; i < 2 * M_TILES * GROUP * 4; i++)
         (&sums[0][0][0][0])[i] = 0.0f;
 }
 
-/* One step. Of b, words 0 and 1 are big terms, 2 and 3 small ones. */
+/* One step: big * big, big * small, small * big. Of b, words 0 and 1 are big terms, 2 and 3 small ones. */
 DEVICE void mma_terms(term_sums sums, unsigned a[M_TILES][2][4], unsigned b[GROUP][4]) {
 #pragma unroll
     for (int kind = 0; kind < 3; kind++)
@@ -226,11 +221,11 @@ DEVICE void mma_terms(term_sums sums, unsigned a[M_TILES][2][4], unsigned b[GROU
         for (int g = 0; g < GROUP; g++)
 #pragma unroll
             for (int m = 0; m < M_TILES; m++)
-                mma_16x8x16(sums[kind][m][g], a[m][kind == 2], b[g][kind == 1 ? 2 : 0], b[g][kind == 1 ? 3 : 1]);
+                mma_16x8x16(sums[kind > 0][m][g], a[m][kind == 2], b[g][kind == 1 ? 2 : 0], b[g][kind == 1 ? 3 : 1]);
 }
 
 DEVICE float total(term_sums sums, int m, int g, int e) {
-    return sums[0][m][g][e] + (sums[1][m][g][e] + sums[2][m][g][e]);
+    return sums[0][m][g][e] + sums[1][m][g][e];
 }
 
 /* S = Q K^T for the warp's rows and one tile of keys, to be multiplied by the rows' scales. q_row is this lane's ldmatrix row of big
@@ -310,28 +305,46 @@ DEVICE void scale_rows(float s[M_TILES][N_TILES][4], const float row_scale[M_TIL
                 s[m][n][e] *= row_scale[m][e / 2];
 }
 
-/* Scores become weights, after the tops have followed their maxima; `factor` makes units of log2 of them. */
-DEVICE void weigh_rows(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4], float top[M_TILES][2],
+/* The tops follow the maxima of new scores; `factor` makes units of log2 of them. */
+DEVICE void raise_tops(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4], float top[M_TILES][2],
                        float sum[M_TILES][2], const float factor[M_TILES][2]) {
     const float slack = USE_LAZY_RESCALE ? FOLLOW_ABOVE : 0.0f;
+    float most[M_TILES][2];
+    bool raise = false;
 #pragma unroll
     for (int m = 0; m < M_TILES; m++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const float most = row_max(s[m], N_TILES, half, factor[m][half]);
-            const bool raise = most > top[m][half] + slack;
-            if (__any_sync(0xffffffffu, raise)) {
-                const float shrink = raise ? exp2_fast(top[m][half] - most) : 1.0f;
-                top[m][half] = raise ? most : top[m][half];
-                sum[m][half] *= shrink;
-#pragma unroll
-                for (int n = 0; n < O_TILES; n++) {
-                    o[m][n][2 * half] *= shrink;
-                    o[m][n][2 * half + 1] *= shrink;
-                }
-            }
-            weigh(s[m], N_TILES, half, factor[m][half], top[m][half], &sum[m][half]);
+            most[m][half] = row_max(s[m], N_TILES, half, factor[m][half]);
+            raise = raise || most[m][half] > top[m][half] + slack;
         }
+    if (!__any_sync(0xffffffffu, raise))
+        return;
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            if (!(most[m][half] > top[m][half] + slack))
+                continue;
+            const float shrink = exp2_fast(top[m][half] - most[m][half]);
+            top[m][half] = most[m][half];
+            sum[m][half] *= shrink;
+#pragma unroll
+            for (int n = 0; n < O_TILES; n++) {
+                o[m][n][2 * half] *= shrink;
+                o[m][n][2 * half + 1] *= shrink;
+            }
+        }
+}
+
+/* Scores become weights. */
+DEVICE void weigh_rows(float s[M_TILES][N_TILES][4], const float top[M_TILES][2], float sum[M_TILES][2],
+                       const float factor[M_TILES][2]) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            weigh(s[m], N_TILES, half, factor[m][half], top[m][half], &sum[m][half]);
 }
 
 /* Straight from registers: the four lanes of a row write 32 bytes. */
@@ -356,19 +369,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     KERNEL(const __grid_constant__ att_fwd_params params) {
     extern __shared__ __align__(128) char shared[];
     const att_fwd_params *p = &params;
-    const block_work w = work_of(p);
+    const block_work work = work_of(p);
     if (USE_EARLY_COMBINE && p->splits > 1)
         allow_next_kernel();
-    if (w.row0 >= w.s.len_q)
+    if (work.row0 >= work.s.len_q)
         return;
     const block_memory memory = memory_of(shared);
+    const block_work *w = memory.work;
+    const int first = work.first, last = work.last;
+    if (threadIdx.x == 0)
+        *memory.work = work;
 
-    if (w.first < w.last)
-        copy_keys(p, &w, memory.copied_k, D_QK, p->d_qk, p->k, &p->k_stride, w.first);
-    if (w.first < w.last)
-        copy_keys(p, &w, memory.copied_v, D_V, p->d_v, p->v, &p->v_stride, w.first);
+    if (first < last)
+        copy_keys(p, &work, memory.copied_k, D_QK, p->d_qk, p->k, &p->k_stride, first);
+    if (first < last)
+        copy_keys(p, &work, memory.copied_v, D_V, p->d_v, p->v, &p->v_stride, first);
     async_commit();
-    load_q(p, &w, &memory);
+    load_q(p, &work, &memory);
     __syncthreads();
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -385,7 +402,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         for (int half = 0; half < 2; half++) {
             top[m][half] = -INFINITE;
             sum[m][half] = 0.0f;
-            row_scale[m][half] = memory.row_scale[row_of(&w, m, half) - w.row0];
+            row_scale[m][half] = memory.row_scale[row_of(w, m, half) - w->row0];
             factor[m][half] = adjusts ? 1.0f : row_scale[m][half] * p->scale_log2;
         }
 #pragma unroll
@@ -402,37 +419,37 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         __syncthreads(); /* Q's place is free */
 
     /* Tiles below `clear_from` or from `clear_to` on hide keys from some row. */
-    const int clear_from = (visible_lo(p, &w.s, min(w.row0 + TILE_M, w.s.len_q) - 1) + TILE_N - 1) / TILE_N;
-    const int clear_to = max(visible_hi(p, &w.s, w.row0), 0) / TILE_N;
+    const int clear_from = (visible_lo(p, &w->s, min(w->row0 + TILE_M, w->s.len_q) - 1) + TILE_N - 1) / TILE_N;
+    const int clear_to = max(visible_hi(p, &w->s, w->row0), 0) / TILE_N;
 
-    for (int j = w.first; j < w.last; j++) {
+    for (int j = first; j < last; j++) {
         ASYNC_WAIT(0);
         cut_keys(&memory);
         measure_values(&memory);
         __syncthreads(); /* K is there in terms; V of the tile before is done with */
-        if (j + 1 < w.last)
-            copy_keys(p, &w, memory.copied_k, D_QK, p->d_qk, p->k, &p->k_stride, j + 1);
+        if (j + 1 < last)
+            copy_keys(p, w, memory.copied_k, D_QK, p->d_qk, p->k, &p->k_stride, j + 1);
+        const float scale = cut_values(&memory); /* before there are scores, for whose registers it makes room */
+        if (j + 1 < last)
+            copy_keys(p, w, memory.copied_v, D_V, p->d_v, p->v, &p->v_stride, j + 1);
         async_commit();
-        const float scale = cut_values(&memory); /* before there are scores, which would share the registers with it */
 
         float s[M_TILES][N_TILES][4];
         score(s, q, q_row, k_row, memory.key_scale);
         if (adjusts) {
             scale_rows(s, row_scale);
-            adjust(p, &w, s, j);
+            adjust(p, w, s, j);
         }
         if (!USE_CLEAR_TILES || j < clear_from || j >= clear_to)
-            hide(p, &w, s, j);
-        weigh_rows(s, o, top, sum, factor);
+            hide(p, w, s, j);
+        raise_tops(s, o, top, sum, factor);
+        weigh_rows(s, top, sum, factor);
         __syncthreads(); /* V is there in terms; K is done with */
-        if (j + 1 < w.last)
-            copy_keys(p, &w, memory.copied_v, D_V, p->d_v, p->v, &p->v_stride, j + 1);
-        async_commit();
         accumulate(o, s, v_row, scale);
     }
     ASYNC_WAIT(0);
 
-    const unsigned redo = finish(p, &w, o, top, sum, shared);
+    const unsigned redo = finish(p, w, o, top, sum, shared);
     if (__any_sync(0xffffffffu, redo))
-        redo_rows(p, &w, redo);
+        redo_rows(p, w, redo);
 }

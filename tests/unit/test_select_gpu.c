@@ -129,8 +129,8 @@ static void test_gpu__rung__only_where_slow_is_allowed(void **state) {
         const att_problem p = problem(300, 300, 64, 64, dtypes[t]);
         att_limits limits = limits_of(90, 227, false, "naive_sm80");
         const att_kernel_row *row;
-        assert_fails(att_select(&row, &limits, &att_operation_attention, &p),
-                     ATT_E_UNSUPPORTED, "flags", "ATT_ALLOW_SLOW");
+        assert_fails(att_select(&row, &limits, &att_operation_attention, &p), ATT_E_UNSUPPORTED,
+                     "flags", "ATT_ALLOW_SLOW");
         limits = limits_of(90, 227, true, "naive_sm80");
         assert_string_equal(role_for(&limits, &p), "rung");
         limits = hopper(true); /* allowed is not wanted */
@@ -146,10 +146,10 @@ static void test_gpu__f32__on_tensor_cores_with_every_feature(void **state) {
         const att_limits limits = limits_of(gpus[i][0], gpus[i][1], false, "");
         for (int64_t d = 1; d <= 256; d++) {
             att_problem p = problem(3000, 3000, d, d, ATT_F32);
-            const att_kernel_row *row =
-                att_select_find(&limits, &att_operation_attention, &p);
+            const att_kernel_row *row = att_select_find(&limits, &att_operation_attention, &p);
             assert_true(row && row->cuda->dtype == ATT_F32);
-            assert_string_equal(att_row_role(row), d % 8 == 0 && d <= 128 ? "plain" : "general");
+            assert_string_equal(att_row_role(row),
+                                d % 8 == 0 && d <= 128 ? "plain" : "general");
             p.features = ATT_ALIBI | ATT_SINKS;
             p.softcap = 20.0f;
             p.dtype_o = ATT_BF16;

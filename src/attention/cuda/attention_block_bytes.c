@@ -35,14 +35,14 @@ static int padded_floats(const att_cuda_kernel *k) {
 }
 
 /* A tile of K and V as float32, and in two terms of 16 bits; Q in two terms, in the same place where it then goes to
- * registers; scales of rows and keys, and two numbers for every warp. */
+ * registers; scales of rows and keys, two numbers for every warp, and what the block works on. */
 static int floats_and_terms(const att_cuda_kernel *k) {
     const int copied = k->tile_n * (k->d_qk + k->d_v) * 4;
     const int terms = 2 * k->tile_n * (pitch(k->d_qk) + pitch(k->d_v));
     const int q = 2 * k->tile_m * pitch(k->d_qk);
     const bool in_registers = k->tile_m / (16 * k->warps) * ((k->d_qk + 15) / 16) <= 8;
-    const int scales = 4 * (k->tile_m + k->tile_n + 2 * k->warps);
-    return copied + terms + (in_registers && q <= terms ? 0 : q) + scales;
+    const int scales = 4 * (k->tile_m + k->tile_n + 2 * k->warps), work = 64;
+    return copied + terms + (in_registers && q <= terms ? 0 : q) + scales + work;
 }
 
 /* `stages` tiles of K and V, and the barriers; with room for it, Q of this tile and of the next, and O beside them, else O in
