@@ -23,8 +23,8 @@
 
 /* Q stays in registers instead of being read for every tile of keys. */
 #define Q_IN_REGISTERS (M_TILES * K_STEPS <= 8)
-/* Results of 8 columns that are computed side by side. */
-#define GROUP (M_TILES == 1 ? 2 : 1)
+/* Results of 8 columns that are computed side by side: as many as leave nothing to spill. */
+#define GROUP (IS_PLAIN ? 1 : 2)
 /* 8 warps an SM may have all the registers there are. */
 #define BLOCKS_PER_SM (8 / WARPS)
 
@@ -59,14 +59,14 @@ static_assert(WARPS % 2 == 0 && TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS
 enum { STEPS_AT_ONCE = Q_IN_REGISTERS ? K_STEPS : 4 };
 
 /* Rows that a thread cuts into terms at once. */
-enum { CUT_AT_ONCE = D_QK > 64 ? 2 : 4 };
+enum { CUT_AT_ONCE = D_QK > 64 ? 1 : 4 };
 
 /* Shared memory. */
 typedef struct block_memory {
     char *copied_k, *copied_v;                  /* float32 */
     char *k, *v, *q;                            /* terms */
     float *row_scale, *key_scale, *value_range; /* of rows of Q, of keys; largest and least row of V, two for every warp */
-    block_work *work;                           /* here, it takes no registers from the loop */
+    block_work *work;                           /* ROLE PLAIN, SMALL: here, it takes no registers from the loop */
 } block_memory;
 
 DEVICE block_memory memory_of(char *shared) {
@@ -375,9 +375,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     if (work.row0 >= work.s.len_q)
         return;
     const block_memory memory = memory_of(shared);
-    const block_work *w = memory.work;
+    const block_work *w = IS_PLAIN ? memory.work : &work;
     const int first = work.first, last = work.last;
-    if (threadIdx.x == 0)
+    if (IS_PLAIN && threadIdx.x == 0)
         *memory.work = work;
 
     if (first < last)

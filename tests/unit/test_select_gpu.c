@@ -142,6 +142,9 @@ static void test_gpu__rung__only_where_slow_is_allowed(void **state) {
 static void test_gpu__f32__on_tensor_cores_with_every_feature(void **state) {
     (void)state;
     static const int gpus[][2] = {{80, 163}, {86, 99}, {89, 99}, {90, 227}};
+    const att_limits large = hopper(false);
+    const att_problem few = problem(100, 3000, 64, 64, ATT_F32);
+    assert_string_equal(role_for(&large, &few), "small");
     for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {
         const att_limits limits = limits_of(gpus[i][0], gpus[i][1], false, "");
         for (int64_t d = 1; d <= 256; d++) {
@@ -155,8 +158,6 @@ static void test_gpu__f32__on_tensor_cores_with_every_feature(void **state) {
             p.dtype_o = ATT_BF16;
             assert_string_equal(role_for(&limits, &p), "general");
         }
-        const att_problem few = problem(100, 3000, 64, 64, ATT_F32);
-        assert_string_equal(role_for(&limits, &few), "small");
     }
 }
 
