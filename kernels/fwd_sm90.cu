@@ -236,14 +236,18 @@ DEVICE void find_tile(const consumer *c, key_range *v) {
 
 /* What the features make of this tile of keys; needs no products. */
 DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
-    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, 0, 0, 0};
+    score_shape f = {c->p->fwd.scale_log2, 0.0f, {0.0f, 0.0f}, 1, false, 0, 0, 0};
     if (HAS_ALIBI) {
         const consumer same = anew(c);
-        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT);
-        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift; /* of the warp's first row */
+        /* Rows past the last take its diagonal: what they meet on their own would make the warp careful, for the tiles that it takes later, too. */
+        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT), last_row = known(c, ROWS) - 1;
+        const int row = row_of(&same), first_row = row - same.lane / 4, column = key0 + same.lane % 4 * 2 - shift;
         f.slope = __int_as_float(known(c, SLOPE));
-        f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
-        f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= diagonal + 15 ? -1 : 0;
+        f.away[0] = (float)(column - min(row, last_row));
+        f.away[1] = (float)(column - min(row + 8, last_row));
+        f.side = key0 + TILE_N - 1 <= min(first_row, last_row) + shift    ? 1
+                 : key0 >= min(first_row + 15, last_row) + shift ? -1
+                                                                 : 0;
         f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
     }
     if (HAS_SOFTCAP)
