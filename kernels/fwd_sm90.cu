@@ -58,6 +58,9 @@ typedef struct key_range {
     int behind;               /* tiles after them that other warpgroups see */
     int clear_from, clear_to; /* tiles in between are seen whole by every row */
     int tile;                 /* key_tile_at(now), of rows that do not walk straight */
+    /* Boolean masks: `first` and `now` count the tiles of a list; what this warp sees of the tile, and this thread's columns of it. */
+    int kind;
+    unsigned seen[2];
 } key_range;
 
 /* The tile of keys that the walk is at. */
@@ -201,6 +204,7 @@ DEVICE sequence mask_of(const consumer *c) {
 DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     sequence own = mask_of(c);
     own.batch = known(c, BATCH);
+    own.first_k = known(c, FIRST_K);
     const int rows = known(c, ROWS);
 #pragma unroll 1
     for (int half = 0; half < 2; half++) {
@@ -224,7 +228,54 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     }
 }
 
+/* What the rows of this warp see of a tile that the list has, under way (HAS_MASK). */
+DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
+    const att_fwd_mask *m = &features_of(c->p)->mask;
+    const consumer same = anew(c);
+    const int warp = 4 * same.group + same.warp;
+    v->kind = (int)(listed.kinds >> (2 * warp) & 3u);
+    v->seen[0] = v->seen[1] = !USE_CLEAR_TILES && v->kind == ATT_MASK_ALL ? ~0u : 0u;
+    if (v->kind == ATT_MASK_PART) {
+        const long long tile = (long long)known(c, LIST) * m->key_tiles + listed.tile;
+        const uint2 bits = *(const uint2 *)(m->bits + (tile * (TILE_M / 16) + warp) * 32 + same.lane);
+        v->seen[0] = bits.x;
+        v->seen[1] = bits.y;
+    }
+}
+
+/* The tile that the warpgroup begins with; of the list's last one the record knows. */
+DEVICE att_fwd_mask_tile first_listed(const consumer *c, const key_range *v) {
+    if (v->behind > 0)
+        return listed_tile(c->p, known(c, LIST), v->now);
+    return {known(c, LIST_TILE), (unsigned)known(c, LIST_KINDS)};
+}
+
+/* The same of tile `now`. */
+DEVICE void look_up_next(const consumer *c, key_range *v) {
+    if (HAS_MASK)
+        look_up(c, v, listed_tile(c->p, known(c, LIST), v->now));
+}
+
+/* Does this warpgroup see nothing of the tile? */
+DEVICE bool is_unseen(const consumer *c, att_fwd_mask_tile listed) {
+    return (listed.kinds >> (8 * c->group) & 0xffu) == 0x55u * ATT_MASK_NONE;
+}
+
+/* Does this thread see a key of its row half? All tiles of the list are asked: for the few rows that have no weight. */
+DEVICE bool sees_some_key(const consumer *c, int half) {
+    key_range v;
+#pragma unroll 1
+    for (v.now = known(c, LAST) - 1; v.now >= 0; v.now--) {
+        look_up_next(c, &v);
+        if (v.kind == ATT_MASK_ALL || v.seen[half])
+            return true;
+    }
+    return false;
+}
+
 DEVICE bool is_clear(const key_range *v) {
+    if (HAS_MASK)
+        return USE_CLEAR_TILES && v->kind == ATT_MASK_ALL;
     return USE_CLEAR_TILES && tile_now(v) >= v->clear_from && tile_now(v) < v->clear_to;
 }
 
@@ -236,18 +287,15 @@ DEVICE void find_tile(const consumer *c, key_range *v) {
 
 /* What the features make of this tile of keys; needs no products. */
 DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
-    score_shape f = {c->p->fwd.scale_log2, 0.0f, {0.0f, 0.0f}, 1, false, 0, 0, 0};
+    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, false, 0, 0, 0};
     if (HAS_ALIBI) {
         const consumer same = anew(c);
-        /* Rows past the last take its diagonal: what they meet on their own would make the warp careful, for the tiles that it takes later, too. */
-        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT), last_row = known(c, ROWS) - 1;
-        const int row = row_of(&same), first_row = row - same.lane / 4, column = key0 + same.lane % 4 * 2 - shift;
+        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT), last = known(c, ROWS) - 1 + shift;
+        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift; /* of the warp's first row */
         f.slope = __int_as_float(known(c, SLOPE));
-        f.away[0] = (float)(column - min(row, last_row));
-        f.away[1] = (float)(column - min(row + 8, last_row));
-        f.side = key0 + TILE_N - 1 <= min(first_row, last_row) + shift    ? 1
-                 : key0 >= min(first_row + 15, last_row) + shift ? -1
-                                                                 : 0;
+        f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
+        f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= min(diagonal + 15, last) ? -1 : 0;
+        f.ghosts = diagonal + 15 > last;
         f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
     }
     if (HAS_SOFTCAP)
@@ -264,7 +312,11 @@ DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
 DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
-    if (!is_clear(v)) {
+    if (is_clear(v))
+        return;
+    if (HAS_MASK)
+        hide_columns(s, v->seen);
+    else {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
         hide_keys(c->p, &own, s, row_of(&same), tile_now(v));
@@ -272,8 +324,10 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
 }
 
 /* The same of the first tile of keys, in two parts: this one while the scores are under way. */
-DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) {
-    if (CARRIES && !is_clear(v)) {
+DEVICE void look_ahead(const consumer *c, key_range *v, unsigned seen[2]) {
+    if (HAS_MASK) {
+        look_up(c, v, first_listed(c, v));
+    } else if (CARRIES && !is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
         columns_seen(c->p, &own, seen, row_of(&same), tile_now(v));
@@ -292,7 +346,7 @@ DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], c
     if (!IS_PLAIN)
         adjust(c, s, v->now);
     if (!is_clear(v))
-        hide_columns(s, seen);
+        hide_columns(s, HAS_MASK ? v->seen : seen);
 }
 
 DEVICE float factor_of(const consumer *c) {
@@ -305,9 +359,25 @@ DEVICE bool take_tile(const consumer *c) {
     return known(c, TILE) >= 0;
 }
 
+/* The range of a list (HAS_MASK). */
+DEVICE key_range list_range_of(const consumer *c) {
+    key_range v;
+    v.first = 0;
+    v.now = known(c, LAST) - 1;
+    v.behind = 0;
+#pragma unroll 1
+    while (USE_TILE_SKIP && v.behind < STAGES - 1 && v.now > 0 && is_unseen(c, first_listed(c, &v))) {
+        v.behind++;
+        v.now--;
+    }
+    return v;
+}
+
 /* A warpgroup leaves out the tiles of keys that none of its own rows sees, but for one: products need a start. No more than
  * the rings hold beside the tile before: it still waits for that one's last V. */
 DEVICE key_range range_of(const consumer *c) {
+    if (HAS_MASK)
+        return list_range_of(c);
     const att_fwd_params *f = &c->p->fwd;
     const int pack = c->p->pack, row0 = known(c, ROW0) + 64 * c->group;
     const int last_row = min(row0 + 64, known(c, ROWS)) - 1, last = known(c, LAST);
@@ -359,6 +429,8 @@ DEVICE bool is_positive(float total) {
 
 /* A row half whose sum is not: past float32, not a number, or no weight, which is right where the row sees no key. */
 DEVICE bool is_lost(const consumer *c, float total, int half) {
+    if (HAS_MASK)
+        return total != 0.0f || sees_some_key(c, half);
     const sequence own = mask_of(c);
     const int i = (row_of(c) + 8 * half) >> c->p->pack;
     return total != 0.0f || visible_hi(&c->p->fwd, &own, i) > visible_lo(&c->p->fwd, &own, i);
@@ -498,7 +570,7 @@ DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS]
 
 /* The first tile of keys, alone: S, softmax, P. */
 DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
-    const key_range v = begin_scores(c, s, q);
+    key_range v = begin_scores(c, s, q);
     pass_turn(c);
     unsigned seen[2];
     look_ahead(c, &v, seen);
@@ -553,6 +625,7 @@ DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], flo
                           softmax_state *m) {
     float shrink[2], more[2];
     bool raised;
+    const int wide = m->caution & WIDE;
     const bool freely = WEIGHS_FREELY && is_clear(v) && !m->caution && !(HAS_ALIBI && f->climbs);
     if (freely && weighs_at_once(f, s)) {
         weigh_at_once(s, m->top, more, f);
@@ -560,8 +633,11 @@ DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], flo
     } else {
         shape_scores(s, f);
         see(c, v, s);
-        raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_shaped(s, f, m, more, shrink);
+        raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_by_maxima(s, 1.0f, m, more, shrink);
     }
+    /* A climb is no jump; and rows that are not there must not make the warp careful, for the tiles that it takes later, too. */
+    if (HAS_ALIBI && (f->climbs || f->ghosts))
+        m->caution = (m->caution & ~WIDE) | wide;
     release_bias(c);
     add_tile(o, m, raised, more, shrink);
 }
@@ -586,6 +662,7 @@ DEVICE void consume(consumer *c) {
                 accumulate(c, o, p, more);
                 wait_o(o);
             }
+            look_up_next(c, &v);
             wait_k(c);
             wait_turn(c);
             score(c, s, q);
@@ -607,7 +684,7 @@ DEVICE void consume(consumer *c) {
                 follow_shaped(c, &v, s, o, &f, &m);
             } else {
                 see(c, &v, s);
-                follow_softmax(s, o, factor_of(c), &m, is_clear(&v));
+                follow_softmax(s, o, factor_of(c), &m, HAS_MASK || is_clear(&v));
             }
             round_weights(p, s);
             release_v(c);

@@ -6,6 +6,7 @@
 #ifndef ATT_FWD_SM90_PARAMS_H
 #define ATT_FWD_SM90_PARAMS_H
 
+#include "kernels/fwd_mask_params.h"
 #include "kernels/fwd_params.h"
 #include "kernels/tensor_map.h"
 
@@ -54,6 +55,7 @@ typedef struct att_fwd_sm90_feature_params {
     att_fwd_sm90_params plain;
     att_fwd_bias bias;
     att_fwd_softcap softcap;
+    att_fwd_mask mask; /* what fwd_mask made of a boolean mask */
 } att_fwd_sm90_feature_params;
 
 #endif

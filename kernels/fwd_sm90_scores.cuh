@@ -14,10 +14,11 @@
 /* What a tile of keys has of the features. */
 typedef struct score_shape {
     float factor; /* of a product: scale * log2(e) */
-    /* ALiBi: the slope in units of log2, and how far this thread's first column lies right of the diagonals of its two rows. */
-    float slope, away[2];
+    /* ALiBi: the slope in units of log2, and how far this thread's first column lies right of the diagonal of its first row. */
+    float slope, away;
     int side;    /* 1: all keys lie left of the diagonals of the warp's rows, or on them; -1: right of them; 0: both */
     bool climbs; /* the walk over the keys still comes closer to the diagonal: tops will rise */
+    bool ghosts; /* the warp has rows past the last, which meet what they like */
     const att_fwd_softcap *cap;
     unsigned bias, swizzle; /* bias_lane() */
 } score_shape;
@@ -98,7 +99,7 @@ DEVICE float score_at_once(const score_shape *f, float product, float add) {
 /* Products of a row half become weights; returns this lane's share of their sum. */
 DEVICE float weigh_products(float s[S_COUNT], int half, float top, const score_shape *f) {
     const float slope = f->side < 0 ? -f->slope : f->slope;
-    const float base = HAS_ALIBI ? fmaf(slope, f->away[half], -top) : -top;
+    const float base = HAS_ALIBI ? fmaf(slope, f->away - 8.0f * half, -top) : -top;
     float even = 0.0f, odd = 0.0f;
 #pragma unroll
     for (int n = 2 * half; n < S_COUNT; n += 4)
@@ -163,7 +164,7 @@ DEVICE void shape_scores(float s[S_COUNT], const score_shape *f) {
     if (HAS_ALIBI) {
 #pragma unroll
         for (int n = 0; n < S_COUNT; n++) {
-            const float away = f->away[n / 2 % 2] + (float)COLUMN(n);
+            const float away = f->away - 8.0f * (n / 2 % 2) + (float)COLUMN(n);
             s[n] = fmaf(s[n], HAS_BIAS ? 1.0f : factor, -f->slope * fabsf(away));
         }
     }

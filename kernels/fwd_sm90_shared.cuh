@@ -77,9 +77,13 @@ enum {
     ROW_Q,        /* first row of the sequence in packed O */
     O_ROW = 10,   /* address of the tile's first row in O: two words */
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
+    FIRST_K = 14, /* GENERAL: the first key in use, what keys are counted from */
     SLOPE = 14,   /* ALiBi: the head's slope, in units of log2 */
     TURNED = 15,  /* ALiBi: tile_work.turned */
-    RECORD_WORDS = 16
+    LIST = 16,    /* boolean masks: the list of tiles of keys, and number and kinds of its last tile (att_fwd_mask_tile) */
+    LIST_TILE = 17,
+    LIST_KINDS = 18,
+    RECORD_WORDS = HAS_MASK ? 20 : 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };
 

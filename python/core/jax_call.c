@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAYS = 10 };
+enum { ARRAYS = 11 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static att_launch latest; /* under the lock */
@@ -74,6 +74,7 @@ static xla_error *read_arrays(jax_call *c) {
         has & ATT_CU_SEQLENS_Q ? (const void **)&c->args.cu_seqlens_q : NULL,
         has & ATT_CU_SEQLENS_K ? (const void **)&c->args.cu_seqlens_k : NULL,
         has & ATT_LENS_K ? (const void **)&c->args.lens_k : NULL,
+        has & ATT_STARTS_K ? (const void **)&c->args.starts_k : NULL,
         has & ATT_PAGED ? (const void **)&c->args.page_table : NULL,
     };
     const xla_values *in = &c->frame->arguments, *out = &c->frame->results;

@@ -19,6 +19,8 @@ static const char *role_name(att_cuda_role role) {
         return "RUNG";
     case ATT_ROLE_SMALL:
         return "SMALL";
+    case ATT_ROLE_MASK:
+        return "MASK";
     }
     return "UNKNOWN";
 }

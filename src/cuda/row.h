@@ -47,7 +47,8 @@ typedef enum att_cuda_role {
     ATT_ROLE_DECODE,  /* few rows a K/V head, every feature; the heads of a group in one tile */
     ATT_ROLE_COMBINE, /* merges the splits of the keys; no problem selects it */
     ATT_ROLE_RUNG,    /* a step of the ladder: teaches, and serves only where slow is allowed */
-    ATT_ROLE_SMALL /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
+    ATT_ROLE_SMALL, /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
+    ATT_ROLE_MASK /* reads a boolean mask ahead of kernels with ATT_FEATURE_MASK; no problem selects it */
 } att_cuda_role;
 
 /* What a kernel does to the scores beside scaling them, as bits: compiled in, one row per set. -DFEATURES=; kernels/config.cuh has the

@@ -463,6 +463,11 @@ static void test_refusal__pages__that_no_copy_fits(void **state) {
         else
             assert_refused(&k, &p, "page_size", "pages");
     }
+    p.page_size = 128;
+    p.features = ATT_PAGED | ATT_STARTS_K;
+    assert_refused(&k, &p, "features", "starts_k");
+    p.features = ATT_STARTS_K;
+    assert_served(&k, &p);
 }
 
 /* ------------------------------------------------------------------------------- answers */
@@ -575,6 +580,8 @@ static void test_answers__lengths__of_packed_sequences(void **state) {
     assert_answers(&k, &p);
     p = problem(3, 4, 2, 60, 80, 128, ATT_BF16);
     p.features = ATT_LENS_K;
+    assert_answers(&k, &p);
+    p.features = ATT_LENS_K | ATT_STARTS_K;
     assert_answers(&k, &p);
 }
 

@@ -183,7 +183,8 @@ static void test_gpu__rungs__refused_without_leave(void **state) {
         att_refusal refusal;
         if (row->cuda && row->cuda->role == ATT_ROLE_RUNG)
             assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
-        if (row->cuda && row->cuda->role == ATT_ROLE_COMBINE) {
+        if (row->cuda &&
+            (row->cuda->role == ATT_ROLE_COMBINE || row->cuda->role == ATT_ROLE_MASK)) {
             assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
             assert_string_equal(refusal.field, "role");
         }
@@ -261,6 +262,7 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         if (!row->cuda || row->cuda->role == ATT_ROLE_COMBINE ||
+            row->cuda->role == ATT_ROLE_MASK ||
             row->family->operation != &att_operation_attention)
             continue;
         att_limits limits = limits_of(90, 227, true, row->id);
@@ -278,6 +280,10 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
             p.features |= ATT_BIAS;
             p.bias_dtype = p.dtype;
             p.bias = (att_strides){0, 0, 64, 1};
+        }
+        if (row->cuda->features & ATT_FEATURE_MASK) {
+            p.features |= ATT_BIAS;
+            p.bias_dtype = ATT_BOOL8;
         }
         assert_true(att_row_available(row, &limits));
         if (att_select_find(&limits, &att_operation_attention, &p) != row)
@@ -436,6 +442,12 @@ static void test_hopper__features_compiled_in__exactly_these(void **state) {
     refused_by(&limits, &p, bias, "features", "is for problems with bias");
     refused_by(&limits, &p, alibi->id, "features", "ALiBi");
     refused_by(&limits, &p, "fwd_sm90_bf16_d128_m192n80s3", "features", "boolean mask");
+    assert_string_equal(find(&limits, &p)->id, "fwd_sm90_bf16_d128_mask_m128n128s2");
+    refused_by(&limits, &good, find(&limits, &p)->id, "features",
+               "is for problems with boolean mask");
+    refused_by(&limits, &p, "mask_sm90", "role", "reads masks for other kernels");
+    p.softcap = 30.0f;
+    assert_string_equal(find(&limits, &p)->id, "fwd_sm90_bf16_d128_general_m128n64s2");
 }
 
 static void test_hopper__layouts__that_the_copy_engine_takes(void **state) {

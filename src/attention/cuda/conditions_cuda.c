@@ -6,6 +6,7 @@
 #include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_bias.h"
 #include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/mask_lists.h"
 #include "attention/cuda/rungs.h"
 #include "attention/cuda/softcap.h"
 #include "base/checked.h"
@@ -96,7 +97,9 @@ bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
                             const void *problem, att_refusal *refusal) {
     const att_cuda_kernel *k = row->cuda;
     const att_problem *p = problem;
-    (void)limits;
+    ATT_CONDITION(
+        !(k->features & ATT_FEATURE_MASK) || att_cuda_mask_reader(limits->allow_unattested),
+        "flags", "the kernel that reads masks has no evidence");
     /* The copy engine moves 16 bytes at a time whatever the role; it walks pages as it does the rest. */
     if (!takes_sizes(k, p, refusal) ||
         (k->role != ATT_ROLE_GENERAL && !shapes_scores(k, p, refusal)) ||
@@ -162,8 +165,10 @@ bool att_cuda_serves_rung(const att_kernel_row *row, const att_limits *limits,
 
 bool att_cuda_serves_nothing(const att_kernel_row *row, const att_limits *limits,
                              const void *problem, att_refusal *refusal) {
-    (void)row, (void)limits, (void)problem;
-    ATT_CONDITION(false, "role", "merges what other kernels leave");
+    (void)limits, (void)problem;
+    ATT_CONDITION(false, "role", "%s",
+                  row->cuda->role == ATT_ROLE_MASK ? "reads masks for other kernels"
+                                                   : "merges what other kernels leave");
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "cuda/function.h"
 #include "attention/cuda/hopper_bias.h"
 #include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/mask_lists.h"
 #include "attention/cuda/params.h"
 #include "attention/cuda/softcap.h"
 #include "cuda/shape.h"
@@ -62,6 +63,11 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
     *field = "page_size";
     if (!att_cuda_hopper_takes_pages(kernel->tile_n, p))
         return "pages neither hold whole tiles of keys nor divide one into multiples of 8";
+    *field = "features";
+    if (p->features & ATT_PAGED && p->features & ATT_STARTS_K)
+        return "takes no starts_k with pages: no copy begins within a page";
+    if (kernel->features & (ATT_FEATURE_MASK | ATT_FEATURE_BIAS) && p->features & ATT_STARTS_K)
+        return "takes no starts_k beside a bias or a mask: its columns are counted from key 0";
     *field = NULL;
     return NULL;
 }
@@ -95,10 +101,15 @@ int64_t att_cuda_hopper_blocks(const att_cuda_kernel *kernel, int64_t tiles, int
     return kernel->role != ATT_ROLE_SMALL ? att_min(tiles, sms) : tiles;
 }
 
+static bool reads_mask(const att_cuda_kernel *kernel) {
+    return kernel->features & ATT_FEATURE_MASK;
+}
+
 /* Do tiles differ in the keys that they see? */
-static bool is_uneven(const att_fwd_params *f, const att_problem *p) {
-    return f->window_left >= 0 || f->window_right >= 0 ||
-           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+static bool is_uneven(const att_cuda_kernel *kernel, const att_fwd_params *f,
+                      const att_problem *p) {
+    return reads_mask(kernel) || f->window_left >= 0 || f->window_right >= 0 ||
+           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K);
 }
 
 /* Units whose tiles are taken together: those whose K and V stay in L2 beside what flows through it. Sections are of one
@@ -125,12 +136,12 @@ static int last_blocks_of(const att_fwd_sm90_params *h, int64_t row_blocks,
     return last * row_blocks * 2 < 3 * (int64_t)limits->sms ? (int)(row_blocks / 3) : 0;
 }
 
-/* Rows that the first tile of a unit lacks instead of the last, where rows see more keys the further down they are: blocks that
- * stay then have no long tile that is not full. Sequences of their own lengths would each lack others. */
+/* Rows that the first tile of a unit lacks instead of the last, where rows see more keys the further down they are, as those of many masks
+ * do: blocks that stay then have no long tile that is not full. Sequences of their own lengths would each lack others. */
 static int top_rows_of(const att_cuda_tiling *t, const att_cuda_kernel *kernel,
                        const att_problem *p) {
-    if (t->params.window_right < 0 || t->hopper.pack || p->features & ATT_CU_SEQLENS_Q ||
-        kernel->role == ATT_ROLE_SMALL)
+    if ((t->params.window_right < 0 && !reads_mask(kernel)) || t->hopper.pack ||
+        p->features & ATT_CU_SEQLENS_Q || kernel->role == ATT_ROLE_SMALL)
         return 0;
     return (int)((int64_t)t->params.row_blocks * kernel->tile_m - p->seq_q);
 }
@@ -151,7 +162,7 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     h->by_heads = att_cuda_divisor((unsigned)heads);
     h->tiles = (int)tiles;
     h->units = (int)units;
-    const bool uneven = is_uneven(&t->params, p);
+    const bool uneven = is_uneven(kernel, &t->params, p);
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
     h->last_blocks = uneven && units > 0 ? last_blocks_of(h, row_blocks, limits) : 0;
     h->top_rows = top_rows_of(t, kernel, p);
@@ -230,6 +241,8 @@ att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context
     ATT_TRY(att_cuda_function_allow(tiling->function, tiling->shape.shared));
     if (tiling->hopper.tiles == 0)
         return ATT_OK;
+    if (reads_mask(kernel))
+        ATT_TRY(att_cuda_mask_cut(tiling, workspace, ctx, kernel, p));
     ATT_TRY(att_cuda_device_enter(ctx->gpu));
     const att_cuda_driver *cu = att_cuda_device_driver(ctx->gpu);
     att_status status = encode_maps(&tiling->hopper, cu, p, kernel->id);
@@ -270,7 +283,9 @@ static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_feature_params *
     ATT_TRY(point_maps(&h->plain, f));
     if (h->bias.rows > 0)
         ATT_TRY(att_cuda_hopper_bias_point(&h->bias, f->cu, h->plain.fwd.bias, f->name));
-    if (h->plain.next_tile)
+    if (t->mask.function)
+        ATT_TRY(att_cuda_mask_launch(&t->mask, h, stream));
+    else if (h->plain.next_tile)
         ATT_TRY(reset_counter(t, h, stream));
     return att_cuda_launch(f, &t->shape, h, params_bytes(t), stream);
 }
@@ -285,6 +300,8 @@ att_status att_cuda_hopper_run(const att_plan *plan, const void *args, void *wor
         return ATT_OK;
     h.plain.next_tile = tiling->counts_tiles ? workspace : NULL;
     h.plain.redo = (att_fwd_redo *)((char *)workspace + COUNTER_BYTES);
+    if (tiling->mask.function)
+        att_cuda_mask_point(&h.mask, &tiling->mask, workspace);
     bool entered;
     ATT_TRY(att_cuda_device_enter_once(tiling->function->device, &entered));
     const att_status status = launch(tiling, &h, stream);
