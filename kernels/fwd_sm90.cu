@@ -289,14 +289,15 @@ DEVICE void find_tile(const consumer *c, key_range *v) {
 
 /* What the features make of this tile of keys; needs no products. */
 DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
-    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, 0, 0, 0};
+    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, false, 0, 0, 0};
     if (HAS_ALIBI) {
         const consumer same = anew(c);
-        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT);
+        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT), last = known(c, ROWS) - 1 + shift;
         const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift; /* of the warp's first row */
         f.slope = __int_as_float(known(c, SLOPE));
         f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
-        f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= diagonal + 15 ? -1 : 0;
+        f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= min(diagonal + 15, last) ? -1 : 0;
+        f.ghosts = diagonal + 15 > last;
         f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
     }
     if (HAS_SOFTCAP)
@@ -661,6 +662,7 @@ DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], flo
                           softmax_state *m) {
     float shrink[2], more[2];
     bool raised;
+    const int wide = m->caution & WIDE;
     const bool freely = WEIGHS_FREELY && is_clear(v) && !m->caution && !(HAS_ALIBI && f->climbs);
     if (freely && weighs_at_once(f, s)) {
         weigh_at_once(s, m->top, more, f);
@@ -668,8 +670,11 @@ DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], flo
     } else {
         shape_scores(s, f);
         see(c, v, s);
-        raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_shaped(s, f, m, more, shrink);
+        raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_by_maxima(s, 1.0f, m, more, shrink);
     }
+    /* A climb is no jump; and rows that are not there must not make the warp careful, for the tiles that it takes later, too. */
+    if (HAS_ALIBI && (f->climbs || f->ghosts))
+        m->caution = (m->caution & ~WIDE) | wide;
     release_bias(c);
     add_tile(o, m, raised, more, shrink);
 }

@@ -18,6 +18,7 @@ typedef struct score_shape {
     float slope, away;
     int side;    /* 1: all keys lie left of the diagonals of the warp's rows, or on them; -1: right of them; 0: both */
     bool climbs; /* the walk over the keys still comes closer to the diagonal: tops will rise */
+    bool ghosts; /* the warp has rows past the last, which meet what they like */
     const att_fwd_softcap *cap;
     unsigned bias, swizzle; /* bias_lane() */
 } score_shape;

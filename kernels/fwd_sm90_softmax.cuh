@@ -228,15 +228,6 @@ DEVICE void follow_softmax(float s[S_COUNT], float o[O_COUNT], float factor, sof
     add_tile(o, m, raised, more, shrink);
 }
 
-/* The same with features: the scores are hidden already where they must be, and their maxima are looked for. */
-DEVICE bool weigh_shaped(float s[S_COUNT], const score_shape *f, softmax_state *m, float more[2], float shrink[2]) {
-    const int before = m->caution & WIDE;
-    const bool raised = weigh_by_maxima(s, 1.0f, m, more, shrink);
-    if (HAS_ALIBI && f->climbs) /* that is no jump */
-        m->caution = (m->caution & ~WIDE) | before;
-    return raised;
-}
-
 DEVICE void round_weights(unsigned p[P_COUNT], const float s[S_COUNT]) {
 #pragma unroll
     for (int n = 0; n < P_COUNT; n++)
