@@ -294,6 +294,8 @@ const cli_option cli_option_table[] = {
      "K and V are (total, heads, d), split at these"},
     {"lens-k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_LENS_K), NULL,
      "keys in use per batch entry"},
+    {"starts-k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_STARTS_K), NULL,
+     "first key in use per batch entry (left padding)"},
     {"bf16", 0, NULL, CLI_RUN, set_flag, AT(files.uint16_is_bf16), NULL,
      "uint16 (and '|V2') arrays hold bfloat16; ml_dtypes' own ('<V2') need not be told"},
     {"repeats", 0, "N", CLI_VERIFY, set_count, AT(repeats), NULL,
