@@ -5,8 +5,16 @@
 
 #include <math.h>
 
+#include "attention/cpu/hidden_ends.h"
 #include "attention/cpu/redo.h"
 #include "attention/cpu/softmax_body.h"
+
+/* Is there a key that neither the mask nor the bias hides from the row? */
+static bool sees_a_key(const att_cpu_job *job, const att_cpu_sequence *s, att_cpu_query q) {
+    const att_cpu_interval seen =
+        att_cpu_without_hidden_ends(job, s, q, att_cpu_visible(job->p, s, q.position));
+    return seen.hi > seen.lo;
+}
 
 /* Divide by the sum (and the sink), round, store O and LSE of packed row r.
  *
@@ -50,8 +58,7 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     }
     if (p->features & ATT_LSE)
         job->a->lse[att_cpu_lse_offset(p, s, head, i)] = lse;
-    const att_cpu_interval seen = att_cpu_visible(p, s, i);
-    const bool lost = !(l > 0.0f) && seen.hi > seen.lo;
+    const bool lost = !(l > 0.0f) && sees_a_key(job, s, q);
     if (lost || !isfinite(vf_reduce_add(probe)) || !isfinite(l))
         att_cpu_redo_row(job, s, head, i);
 }
