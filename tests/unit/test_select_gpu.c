@@ -573,6 +573,14 @@ static void test_hopper__rounds__tiles_that_end_them_sooner(void **state) {
     refused_by(&limits, &two_rounds, usual->id, "page_size", "multiple of 8");
     two_rounds.page_size = 16;
     assert_sooner(&limits, &two_rounds, wide, usual);
+    att_problem long_prompt = problem(16384, 16384, 128, 128, ATT_BF16);
+    long_prompt.causal = ATT_CAUSAL_TOP_LEFT;
+    assert_sooner(&limits, &long_prompt, wide, usual);
+    long_prompt.features = ATT_PAGED;
+    long_prompt.num_pages = 1000;
+    long_prompt.page_size =
+        64; /* copies of 64 rows for tiles of 128 keys, of 16 for tiles of 80 */
+    assert_sooner(&limits, &long_prompt, usual, wide);
 }
 
 /* Keys are taken in whole tiles: few of them by the small ones. */

@@ -36,6 +36,19 @@ static bool is_uneven(const att_problem *p) {
     return p->causal != ATT_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
 }
 
+/* Nanoseconds of a key. From pages, copies of few rows take as long as it takes to start them: 5.4 ns a copy and warp of the block, seen on an
+ * H200 with copies of 16 rows. */
+static double key_ns(const att_cuda_kernel *kernel, const att_row_times *t,
+                     const att_problem *p) {
+    enum { PANEL = 64 /* columns of a copy */ };
+    const double each = 5.4 * kernel->warps;
+    const int rows = att_cuda_hopper_copy_rows(kernel->tile_n, p);
+    if (!(p->features & ATT_PAGED) || rows == 0)
+        return t->key;
+    const int64_t panels = att_ceil_div(p->d_qk, PANEL) + att_ceil_div(p->d_v, PANEL);
+    return fmax(t->key, each * (double)panels / rows);
+}
+
 double att_cuda_hopper_time(const att_cuda_kernel *kernel, const att_row_times *t, int sms,
                             const att_problem *p, int parts) {
     const int64_t m = kernel->tile_m >> att_cuda_hopper_pack(kernel, p), n = kernel->tile_n;
@@ -44,7 +57,7 @@ double att_cuda_hopper_time(const att_cuda_kernel *kernel, const att_row_times *
     const double tile = t->tile + (is_uneven(p) ? t->cut : 0);
     const bool half =
         kernel->role != ATT_ROLE_SMALL && p->seq_q * (kernel->tile_m / m) <= WARPGROUP_ROWS;
-    const double key = half ? t->key * alone : t->key;
+    const double plain = key_ns(kernel, t, p), key = half ? plain * alone : plain;
     /* Keys come in whole tiles. */
     const double each =
         tile + key * (double)(n * att_ceil_div(att_ceil_div(p->seq_k, n), parts));
