@@ -13,21 +13,13 @@
  *          hide latency), 32, 48, 96 and 128 keys at 128 rows, three blocks an SM, 16 rows a warp at D = 128, overlapping the
  *          next call (its blocks are placed two to an SM while other SMs idle); docs/benchmarking.md says why
  * SWITCHES switches.def: every optimisation can be turned off, to measure what it brings */
-#include "kernels/second_look.cuh"
+#include "kernels/fwd_block_rows.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_tile_load.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/vector.cuh"
-
-#define IS_PLAIN  (ROLE == PLAIN || ROLE == SMALL) /* scores stay as they are, rows are aligned */
-#define THREADS   (32 * WARPS)
-#define WARP_ROWS (TILE_M / WARPS)
-#define M_TILES   (WARP_ROWS / 16)
-#define N_TILES   (TILE_N / 8)
-#define K_STEPS   ((D_QK + 15) / 16)
-#define O_TILES   ((D_V + 15) / 16 * 2)
 
 /* Q stays in registers instead of being read for every tile of keys. */
 #define Q_IN_REGISTERS (USE_Q_REGISTERS && M_TILES * K_STEPS <= 8)
@@ -46,33 +38,6 @@ CHECK_SHARED(Q_BYTES + STAGES * (K_BYTES + V_BYTES));
 static_assert(TILE_M % (16 * WARPS) == 0 && TILE_N % 16 == 0, "a warp computes whole 16 x 16 tiles");
 static_assert(STAGES >= 1 && 2 * M_TILES <= 32, "a stage to compute from; a bit a row half in `redo`");
 static_assert(TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS / 8) == 0, "rows divide among the threads");
-
-/* What a block works on. */
-typedef struct block_work {
-    sequence s;
-    int head;
-    int row0;        /* first query position of the tile */
-    int first, last; /* tiles of keys */
-} block_work;
-
-DEVICE block_work work_of(const att_fwd_params *p) {
-    block_work w;
-    const unsigned pair = divide(blockIdx.x, &p->by_row_blocks);
-    /* Causal rows see more keys further down: the longest go first, so that no block ends alone. */
-    const int in_turn = (int)(blockIdx.x - pair * p->row_blocks);
-    const int row_block = USE_LONGEST_FIRST ? p->row_blocks - 1 - in_turn : in_turn;
-    const int batch = divide(pair, &p->by_heads_q);
-    w.head = (int)pair - batch * p->heads_q;
-    w.s = sequence_of(p, batch);
-    w.row0 = row_block * TILE_M;
-    const int row_last = min(w.row0 + TILE_M, w.s.len_q) - 1;
-    const int lo = USE_TILE_SKIP ? visible_lo(p, &w.s, w.row0) / TILE_N : 0;
-    const int hi = ((USE_TILE_SKIP ? max(visible_hi(p, &w.s, row_last), 0) : w.s.len_k) + TILE_N - 1) / TILE_N;
-    const int each = p->splits == 1 ? max(hi - lo, 0) : (max(hi - lo, 0) + p->splits - 1) / p->splits;
-    w.first = min(lo + (int)blockIdx.y * each, hi);
-    w.last = min(w.first + each, hi);
-    return w;
-}
 
 DEVICE void load_q(const att_fwd_params *p, const block_work *w, unsigned tile) {
     const half_bits *q = (const half_bits *)p->q;
@@ -169,43 +134,6 @@ DEVICE void accumulate(float o[M_TILES][O_TILES][4], float s[M_TILES][N_TILES][4
     }
 }
 
-/* The query position of half `half` of row tile m, in this lane. */
-DEVICE int row_of(const block_work *w, int m, int half) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    return w->row0 + warp * WARP_ROWS + m * 16 + half * 8 + lane / 4;
-}
-
-/* Products become scores in units of log2 (ROLE GENERAL). */
-DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[M_TILES][N_TILES][4], int j) {
-    const float slope = slope_of(p, w->s.batch, w->head);
-    for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-        for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int i = row_of(w, m, e / 2);
-                const int key = j * TILE_N + n * 8 + threadIdx.x % 4 * 2 + e % 2;
-                if (i < w->s.len_q && key < w->s.len_k)
-                    s[m][n][e] = score_of(p, &w->s, w->head, i, key, slope, s[m][n][e]);
-            }
-}
-
-DEVICE void hide(const att_fwd_params *p, const block_work *w, float s[M_TILES][N_TILES][4], int j) {
-#pragma unroll
-    for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int i = row_of(w, m, half), key0 = j * TILE_N + threadIdx.x % 4 * 2;
-            const int lo = visible_lo(p, &w->s, i) - key0, hi = visible_hi(p, &w->s, i) - key0;
-#pragma unroll
-            for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    if (8 * n + e < lo || 8 * n + e >= hi)
-                        s[m][n][2 * half + e] = -INFINITE;
-        }
-}
-
 DEVICE void load_q_registers(unsigned q[M_TILES][K_STEPS][4], unsigned q_row) {
 #pragma unroll
     for (int m = 0; m < M_TILES; m++)
@@ -256,30 +184,6 @@ DEVICE void weigh_all(float s[M_TILES][N_TILES][4], float top[M_TILES][2], float
             weigh(s[m], N_TILES, half, factor, top[m][half], &sum[m][half]);
 }
 
-/* Row i of this split among the partial results. */
-DEVICE long long partial_row(const att_fwd_params *p, const block_work *w, int i) {
-    return (((long long)blockIdx.y * p->batch + w->s.batch) * p->heads_q + w->head) * p->seq_q + i;
-}
-
-/* One row half of a lane: O, or a part of it, straight from registers. */
-DEVICE void store_pairs(const att_fwd_params *p, const block_work *w, float o[O_TILES][4], int half, int i) {
-    const bool partial = p->splits > 1;
-    const long long at = partial ? partial_row(p, w, i) * p->d_v
-                                 : query_offset(p, &w->s, &p->o_stride, w->head, i);
-#pragma unroll
-    for (int n = 0; n < O_TILES; n++)
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-            const int column = n * 8 + threadIdx.x % 4 * 2 + e;
-            if (column >= p->d_v)
-                continue;
-            if (partial)
-                p->partial_o[at + column] = o[n][2 * half + e];
-            else
-                store_from_float(p->o, at + column, p->dtype_o, o[n][2 * half + e]);
-        }
-}
-
 /* The warp's rows of O through shared memory, so that they leave in chunks of 16 bytes. */
 DEVICE void store_rows(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4],
                        char *tile) {
@@ -308,61 +212,6 @@ DEVICE void store_rows(const att_fwd_params *p, const block_work *w, float o[M_T
         for (int chunk = lane % 8; chunk < (D_V + 7) / 8; chunk += 8)
             if (chunk * 8 < p->d_v)
                 store_16(to + chunk * 8, *(const uint4 *)(mine + swizzled(r, chunk, V_PITCH)));
-    }
-}
-
-/* Divide by the sums, write O and LSE or the partial results; returns which of this lane's rows (bit 2 * m + half)
- * must be redone. */
-DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4],
-                       float top[M_TILES][2], float sum[M_TILES][2], char *tile) {
-    const bool partial = p->splits > 1, first_lane = threadIdx.x % 4 == 0;
-    unsigned redo = 0;
-#pragma unroll
-    for (int m = 0; m < M_TILES; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int i = row_of(w, m, half);
-            const float total = quad_sum(sum[m][half]);
-            float lse = total > 0.0f ? top[m][half] + log2_fast(total) : total == 0.0f ? -INFINITE : total;
-            float scale = total > 0.0f ? 1.0f / total : total;
-            if (!IS_PLAIN && !partial)
-                scale *= add_sink(p, w->head, &lse);
-            float check = 0.0f;
-#pragma unroll
-            for (int n = 0; n < O_TILES; n++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    o[m][n][2 * half + e] *= scale;
-                    check += o[m][n][2 * half + e] * 0.0f;
-                }
-            /* A sum with NaN or Inf anywhere in the row is not 0. */
-            const bool finite = quad_sum(check) == 0.0f && lse == lse;
-            const bool lost = !partial && total == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
-            if (i < w->s.len_q && (!finite || lost))
-                redo |= 1u << (2 * m + half);
-            if (i >= w->s.len_q)
-                continue;
-            if (partial && first_lane)
-                p->partial_lse[partial_row(p, w, i)] = redo >> (2 * m + half) & 1 ? __int_as_float(0x7fffffff) : lse;
-            if (!partial && p->lse && first_lane)
-                p->lse[query_offset(p, &w->s, &p->lse_stride, w->head, i)] = lse * LN_2;
-            if (partial || !IS_PLAIN || !USE_VECTOR_STORE)
-                store_pairs(p, w, o[m], half, i);
-        }
-    if (!partial && IS_PLAIN && USE_VECTOR_STORE)
-        store_rows(p, w, o, tile);
-    return partial ? 0 : redo;
-}
-
-DEVICE void redo_rows(const att_fwd_params *p, const block_work *w, unsigned redo) {
-    for (int bit = 0; bit < 2 * M_TILES; bit++) {
-        /* One vote a quad of lanes, which share a row. */
-        unsigned votes = __ballot_sync(0xffffffffu, redo >> bit & 1) & 0x11111111u;
-        for (; votes; votes &= votes - 1) {
-            const int quad = (__ffs(votes) - 1) / 4;
-            second_look(p, w->s.batch, w->head,
-                     w->row0 + threadIdx.x / 32 * WARP_ROWS + bit / 2 * 16 + bit % 2 * 8 + quad);
-        }
     }
 }
 
