@@ -19,6 +19,11 @@ DEVICE unsigned swizzle_step(unsigned row, int step) {
     return USE_SWIZZLE ? (row ^ (step % 4 << 5)) + step / 4 * 128 : row + step * 32;
 }
 
+/* The same for the `chunk`-th 8 columns, from the first 8. */
+DEVICE unsigned swizzle_chunk(unsigned row, int chunk) {
+    return USE_SWIZZLE ? (row ^ (chunk % 8 << 4)) + chunk / 8 * 128 : row + chunk * 16;
+}
+
 /* Bytes of a row of `d` 16-bit elements. */
 #define SWIZZLE_PITCH(d) (((d) + 63) / 64 * 128)
 

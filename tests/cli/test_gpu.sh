@@ -29,15 +29,16 @@ ATTEST_DEVICE=cpu expect 'the CPU by the environment' 0 out='^device +cpu' -- in
 ATTEST_DEVICE=gpu expect 'an unknown device of the environment' 2 err='ATTEST_DEVICE=gpu' -- info
 
 # Which kernel.
-expect 'nothing slow without leave' 3 out='^refused +.* flags: .*ATT_ALLOW_SLOW' -- explain b2h8s512d64,f32
+expect 'nothing slow without leave' 3 out='^refused +.* flags: .*ATT_ALLOW_SLOW' -- explain b2h8s512d64,f32 --kernel naive_sm80
+expect 'float32 on tensor cores' 0 out='^chosen +fwd_sm80_f32_' -- explain b2h8s512d64,f32
 expect 'decode in one launch' 0 out='^chosen +decode_sm90_.* keys in 8 parts that a cluster merges, workspace 0 bytes' -- \
     explain b1h32hkv8s1sk8192d128,bf16
 expect 'decode in two' 0 out='^chosen +decode_sm90_.* keys in 16 parts, workspace [1-9]' -- explain b1h32hkv8s1sk65536d128,bf16
 expect 'keys that are whole' 0 out='^chosen +fwd_sm90_.* keys in 1 part, workspace' -- explain b4h16s4096d128,bf16
 expect 'a tile that would end later' 0 out='^passed +fwd_sm90_.* serves it too, but is not expected to end sooner$' -- explain b4h16s4096d128,bf16
 expect 'a kernel further down' 0 out='^passed +fwd_sm80_.* serves it too, but stands below the chosen one$' -- explain b4h16s4096d128,bf16
-expect 'slow with leave' 0 out='^chosen +[a-z]+_sm80' -- explain b2h8s512d64,f32 --allow-slow
-ATTEST_ALLOW_SLOW=1 expect 'leave by the environment' 0 out='^chosen' -- explain b2h8s512d64,f32
+expect 'slow with leave' 0 out='^chosen +naive_sm80' -- explain b2h8s512d64,f32 --kernel naive_sm80 --allow-slow
+ATTEST_ALLOW_SLOW=1 expect 'leave by the environment' 0 out='^chosen +naive_sm80' -- explain b2h8s512d64,f32 --kernel naive_sm80
 expect 'one kernel' 0 out='^kernel +naive_sm80' -- run b1h2s64d64 --allow-slow --kernel naive_sm80
 expect 'kernels that begin so' 0 out='^kernel +mma_sm80_f16_d64' -- run b1h2s64d64 --allow-slow --kernel 'mma_sm80*'
 expect 'no such kernel' 2 err='there is no such kernel' -- run b1h2s64d64 --kernel fwd_none

@@ -205,12 +205,13 @@ static void test_plan__gpu__explains_grid_and_workspace(void **state) {
     att_context_destroy(ctx);
 }
 
-static void test_plan__gpu__f32_needs_leave(void **state) {
+static void test_plan__gpu__rung_needs_leave(void **state) {
     (void)state;
     att_problem p;
     att_problem_init(&p, 2, 8, 8, 512, 512, 64, 64, ATT_F32);
     att_plan *plan;
-    att_context *strict = open_gpu(0, NULL), *lenient = open_gpu(ATT_ALLOW_SLOW, NULL);
+    const char *rung = "naive_sm80";
+    att_context *strict = open_gpu(0, rung), *lenient = open_gpu(ATT_ALLOW_SLOW, rung);
     assert_fails(att_plan_create(&plan, strict, &p), ATT_E_UNSUPPORTED, "flags",
                  "ATT_ALLOW_SLOW");
     assert_ok(att_plan_create(&plan, lenient, &p));
@@ -218,7 +219,7 @@ static void test_plan__gpu__f32_needs_leave(void **state) {
     att_context_destroy(strict);
     att_context_destroy(lenient);
     setenv("ATTEST_ALLOW_SLOW", "1", 1);
-    att_context *by_environment = open_gpu(0, NULL);
+    att_context *by_environment = open_gpu(0, rung);
     assert_ok(att_plan_create(&plan, by_environment, &p));
     att_plan_destroy(plan);
     att_context_destroy(by_environment);
@@ -547,7 +548,7 @@ int main(void) {
         TEST(test_context__auto__gpu_out_of_order__error_not_the_cpu),
         TEST(test_kernel_query__gpu__origin_and_tile),
         TEST(test_plan__gpu__explains_grid_and_workspace),
-        TEST(test_plan__gpu__f32_needs_leave),
+        TEST(test_plan__gpu__rung_needs_leave),
         TEST(test_context__kernel_of_the_other_device__named),
         TEST(test_plan__nth_driver_call_fails__clear_status_no_leak),
         TEST(test_mirror__memory_that_another_left__holds_what_was_copied),

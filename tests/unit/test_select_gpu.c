@@ -122,15 +122,43 @@ static void test_gpu__roles__by_rows_and_features(void **state) {
     assert_string_equal(role_for(&limits, &p), "small");
 }
 
-static void test_gpu__f32__only_where_slow_is_allowed(void **state) {
+static void test_gpu__rung__only_where_slow_is_allowed(void **state) {
     (void)state;
-    const att_problem p = problem(300, 300, 64, 64, ATT_F32);
-    att_limits limits = hopper(false);
-    const att_kernel_row *row;
-    assert_fails(att_select(&row, &limits, &att_operation_attention, &p), ATT_E_UNSUPPORTED,
-                 "flags", "ATT_ALLOW_SLOW");
-    limits = hopper(true);
-    assert_string_equal(role_for(&limits, &p), "rung");
+    static const att_dtype dtypes[] = {ATT_F32, ATT_F16, ATT_BF16};
+    for (int t = 0; t < 3; t++) {
+        const att_problem p = problem(300, 300, 64, 64, dtypes[t]);
+        att_limits limits = limits_of(90, 227, false, "naive_sm80");
+        const att_kernel_row *row;
+        assert_fails(att_select(&row, &limits, &att_operation_attention, &p), ATT_E_UNSUPPORTED,
+                     "flags", "ATT_ALLOW_SLOW");
+        limits = limits_of(90, 227, true, "naive_sm80");
+        assert_string_equal(role_for(&limits, &p), "rung");
+        limits = hopper(true); /* allowed is not wanted */
+        assert_string_not_equal(role_for(&limits, &p), "rung");
+    }
+}
+
+/* On every GPU that there is code for, in whatever shared memory it has. */
+static void test_gpu__f32__on_tensor_cores_with_every_feature(void **state) {
+    (void)state;
+    static const int gpus[][2] = {{80, 163}, {86, 99}, {89, 99}, {90, 227}};
+    const att_limits large = hopper(false);
+    const att_problem few = problem(100, 3000, 64, 64, ATT_F32);
+    assert_string_equal(role_for(&large, &few), "small");
+    for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {
+        const att_limits limits = limits_of(gpus[i][0], gpus[i][1], false, "");
+        for (int64_t d = 1; d <= 256; d++) {
+            att_problem p = problem(3000, 3000, d, d, ATT_F32);
+            const att_kernel_row *row = att_select_find(&limits, &att_operation_attention, &p);
+            assert_true(row && row->cuda->dtype == ATT_F32);
+            assert_string_equal(att_row_role(row),
+                                d % 8 == 0 && d <= 128 ? "plain" : "general");
+            p.features = ATT_ALIBI | ATT_SINKS;
+            p.softcap = 20.0f;
+            p.dtype_o = ATT_BF16;
+            assert_string_equal(role_for(&limits, &p), "general");
+        }
+    }
 }
 
 /* What the plain kernels leave to others, one feature at a time. */
@@ -514,7 +542,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpu__plain_problem__plain_kernel_of_the_least_width),
         cmocka_unit_test(test_gpu__roles__by_rows_and_features),
-        cmocka_unit_test(test_gpu__f32__only_where_slow_is_allowed),
+        cmocka_unit_test(test_gpu__rung__only_where_slow_is_allowed),
+        cmocka_unit_test(test_gpu__f32__on_tensor_cores_with_every_feature),
         cmocka_unit_test(test_gpu__features__refused_by_plain_with_their_field),
         cmocka_unit_test(test_gpu__rungs__refused_without_leave),
         cmocka_unit_test(test_gpu__counts_past_32_bits__refused_by_their_field),

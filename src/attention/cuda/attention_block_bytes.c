@@ -1,4 +1,5 @@
 /* attention_block_bytes.c: shared memory of a block of the attention kernels. */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cuda/shape.h"
@@ -33,6 +34,17 @@ static int padded_floats(const att_cuda_kernel *k) {
     return 4 * (k->tile_m * (qk + weights) + k->tile_n * (qk + k->d_v));
 }
 
+/* A tile of K and V as float32, and in two terms of 16 bits; Q in two terms, in the same place where it then goes to
+ * registers; scales of rows and keys, two numbers for every warp, and what the block works on. */
+static int floats_and_terms(const att_cuda_kernel *k) {
+    const int copied = k->tile_n * (k->d_qk + k->d_v) * 4;
+    const int terms = 2 * k->tile_n * (pitch(k->d_qk) + pitch(k->d_v));
+    const int q = 2 * k->tile_m * pitch(k->d_qk);
+    const bool in_registers = k->tile_m / (16 * k->warps) * ((k->d_qk + 15) / 16) <= 8;
+    const int scales = 4 * (k->tile_m + k->tile_n + 2 * k->warps), work = 64;
+    return copied + terms + (in_registers && q <= terms ? 0 : q) + scales + work;
+}
+
 /* `stages` tiles of K and V, and the barriers; with room for it, Q of this tile and of the next, and O beside them, else O in
  * the place of Q, else one Q; and a third tile of V where there are two. */
 static int rings_and_tiles(const att_cuda_kernel *k) {
@@ -60,6 +72,7 @@ static int tiles_of_warpgroups(const att_cuda_kernel *k) {
 /* Kernels that are not listed have their tiles in static arrays, or none. */
 const att_cuda_block att_attention_blocks[] = {
     {"fwd_sm80", swizzled_tiles},
+    {"fwd_sm80_f32", floats_and_terms},
     {"fwd_sm90", rings_and_tiles},
     {"fwd_decode", rings_of_warps},
     {"mma_async", swizzled_tiles},

@@ -2,6 +2,7 @@
 #include "attention/cuda/cuda_families.h"
 
 #include "attention/cuda/conditions_cuda.h"
+#include "attention/cuda/f32_tiling.h"
 #include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/rungs.h"
@@ -31,12 +32,14 @@ const att_family att_family_fwd_sm90 = {HOPPER, .tile_fits = att_cuda_tile_fits_
 const att_family att_family_fwd_sm90_small = {HOPPER, .tile_fits = att_cuda_tile_fits_small};
 
 /* A block per tile of rows, the keys split where that fills the GPU. */
-const att_family att_family_fwd_sm80 = {FAMILY,
-                                        .serves = att_cuda_serves_blocks,
-                                        .estimate = att_cuda_blocks_estimate,
-                                        .cut = att_cuda_blocks_cut,
-                                        .run = att_cuda_blocks_run,
+#define BLOCKS                                                                                 \
+    FAMILY, .serves = att_cuda_serves_blocks, .cut = att_cuda_blocks_cut,                      \
+            .run = att_cuda_blocks_run
+
+const att_family att_family_fwd_sm80 = {BLOCKS, .estimate = att_cuda_blocks_estimate,
                                         .tile_fits = att_cuda_tile_fits_blocks};
+const att_family att_family_fwd_sm80_f32 = {BLOCKS, .estimate = att_cuda_f32_estimate,
+                                            .tile_fits = att_cuda_tile_fits_f32};
 const att_family att_family_fwd_decode = {
     FAMILY, .special = true, .serves = att_cuda_serves_decode, .cut = att_cuda_blocks_cut,
     .run = att_cuda_blocks_run};

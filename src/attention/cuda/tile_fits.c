@@ -32,6 +32,15 @@ static bool fits_blocks(int m, int n_keys, int stages, int warps, char *why, siz
     return true;
 }
 
+/* The same, with one tile under way and two warps or more. */
+static bool fits_f32(int m, int n_keys, int stages, int warps, char *why, size_t n) {
+    if (stages != 1)
+        return unfit(why, n, "%d stages: 1 is wanted", stages);
+    if (warps == 1)
+        return unfit(why, n, "1 warp: 2, 4 or 8 are wanted");
+    return fits_blocks(m, n_keys, stages, warps, why, n);
+}
+
 /* Of warpgroups, whose masks have a bit for each of a thread's columns. */
 static bool fits_keys(int n_keys, char *why, size_t n) {
     return (n_keys >= 16 && n_keys <= 128 && n_keys % 16 == 0) ||
@@ -66,6 +75,10 @@ static bool fits_small(int m, int n_keys, int stages, int warps, char *why, size
 
 bool att_cuda_tile_fits_blocks(const int tile[4], char *why, size_t n) {
     return fits_blocks(tile[0], tile[1], tile[2], tile[3], why, n);
+}
+
+bool att_cuda_tile_fits_f32(const int tile[4], char *why, size_t n) {
+    return fits_f32(tile[0], tile[1], tile[2], tile[3], why, n);
 }
 
 bool att_cuda_tile_fits_hopper(const int tile[4], char *why, size_t n) {

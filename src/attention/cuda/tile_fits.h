@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 bool att_cuda_tile_fits_blocks(const int tile[4], char *why, size_t n); /* fwd_sm80 */
+bool att_cuda_tile_fits_f32(const int tile[4], char *why, size_t n);    /* fwd_sm80_f32 */
 bool att_cuda_tile_fits_hopper(const int tile[4], char *why, size_t n); /* fwd_sm90 */
 bool att_cuda_tile_fits_small(const int tile[4], char *why, size_t n);  /* fwd_sm90_small */
 

@@ -2,6 +2,7 @@
 #include "attention/cuda/tiling.h"
 
 #include "attention/cuda/decode_tiling.h"
+#include "attention/cuda/f32_tiling.h"
 #include "attention/cuda/params.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -193,7 +194,9 @@ att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context
             : att_cuda_blocks_per_sm(limits, att_cuda_function_code(tiling->function),
                                      &tiling->shape);
     const int64_t slots = (int64_t)limits->sms * resident;
-    const int splits = att_cuda_choose_splits(kernel, p, blocks, slots);
+    const int splits = kernel->dtype == ATT_F32
+                           ? att_cuda_f32_splits(kernel, p, blocks, limits->sms, resident)
+                           : att_cuda_choose_splits(kernel, p, blocks, slots);
     tiling->params.splits = splits;
     tiling->params.by_splits = att_cuda_divisor((unsigned)splits);
     tiling->shape.grid[1] = (uint32_t)splits;
