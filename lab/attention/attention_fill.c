@@ -292,6 +292,16 @@ static bool wants_row(const filler *f, int64_t b, int64_t h_kv, int64_t j, int64
     }
 }
 
+/* Of 16 bits, the largest that sums of products still hold. */
+static float huge_factor(att_dtype dtype) {
+    return dtype == ATT_F16 ? 0x1p10f : 0x1p50f;
+}
+
+static void enlarge_row(void *base, att_dtype dtype, int64_t at, int64_t d) {
+    for (int64_t c = 0; c < d; c++)
+        att_store(base, dtype, at + c, att_load(base, dtype, at + c) * huge_factor(dtype));
+}
+
 static void fill_kv(filler *f, lab_tensor tensor) {
     const att_problem *p = f->p;
     const bool is_k = tensor == LAB_K;
@@ -303,8 +313,11 @@ static void fill_kv(filler *f, lab_tensor tensor) {
             for (int64_t j = 0; j < keys; j++) {
                 const int64_t at = is_k ? att_ref_index_k(p, f->args, b, h, j)
                                         : att_ref_index_v(p, f->args, b, h, j);
+                const int64_t d = is_k ? p->d_qk : p->d_v;
                 if (wants_row(f, b, h, j, keys))
-                    store_row(f, tensor, base, at, j, keys, is_k ? p->d_qk : p->d_v);
+                    store_row(f, tensor, base, at, j, keys, d);
+                if (f->spec->data == LAB_DATA_HUGE_MASKED && !is_seen(f, b, h, j))
+                    enlarge_row(base, p->dtype, at, d);
             }
         }
 }

@@ -25,11 +25,17 @@ static void fill(lab_floor *floor, const lab_work *work, const lab_device *devic
             floor->binds = (lab_bound_kind)i;
 }
 
+/* float32 by fused multiply-add, or as three products of 16-bit terms (kernels/two_terms.cuh): whichever is faster. */
+static double float32_products(const lab_device *device) {
+    const double fused = 2.0 * whole_device(device, LAB_RATE_FP32);
+    const double terms = rate(device, LAB_RATE_TENSOR) / 3.0;
+    return fused > terms ? fused : terms;
+}
+
 void lab_floor_of(lab_floor *floor, const lab_work *work, att_dtype dtype,
                   const lab_device *device) {
     fill(floor, work, device,
-         dtype == ATT_F32 ? 2.0 * whole_device(device, LAB_RATE_FP32)
-                          : rate(device, LAB_RATE_TENSOR),
+         dtype == ATT_F32 ? float32_products(device) : rate(device, LAB_RATE_TENSOR),
          rate(device, LAB_RATE_MEMORY));
 }
 

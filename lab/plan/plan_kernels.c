@@ -14,7 +14,7 @@ const char *lab_time_model_name(lab_time_model model) {
     return names[model];
 }
 
-/* Tensor cores would round float32. */
+/* Of kernels that multiply 16-bit numbers once; float32 is computed in terms. */
 bool lab_tiles_model(const lab_spec *spec, const lab_work *work) {
     const att_problem *p = &spec->problem;
     return p->dtype != ATT_F32 && work->pairs > 0.0 && p->d_qk <= LAB_TILE_D_MAX &&

@@ -64,6 +64,7 @@ typedef enum lab_data {
     LAB_DATA_RAMP,       /* ramp: logits grow with the key, the maximum arrives last */
     LAB_DATA_SHIFT,      /* shift: K has a large common offset, which leaves O as it is */
     LAB_DATA_NAN_MASKED, /* nan-masked: NaN and Inf in every K and V row that no query row sees */
+    LAB_DATA_HUGE_MASKED, /* huge-masked: every K and V row that no query row sees is far larger than the others */
     LAB_DATA_NAN_VISIBLE, /* nan-visible: one NaN in K and one in V; they reach who sees them */
     LAB_DATA_INF_V,       /* inf-v: a few +Inf and -Inf in V */
     LAB_DATA_SPARSE,      /* sparse: zero but near both ends of K and V, for tensors past RAM */

@@ -164,9 +164,9 @@ static void test_print__short_buffer__is_terminated(void **state) {
 
 static void test_print__every_suite__reads_back_the_same(void **state) {
     (void)state;
-    static const char *const names[] = {"seed",   "quick",   "edge",       "paper",  "small",
-                                        "decode", "cpu",     "sweep",      "hopper", "merge",
-                                        "rows",   "certify", "certify_cpu"};
+    static const char *const names[] = {"seed",   "quick",   "edge",        "paper",  "small",
+                                        "decode", "cpu",     "sweep",       "hopper", "merge",
+                                        "rows",   "certify", "certify_cpu", "float32"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         char path[64];
         snprintf(path, sizeof path, "suites/%s.txt", names[n]);

@@ -451,6 +451,31 @@ static void test_tensors__nan_masked__poison_in_hidden_keys_only(void **state) {
     lab_tensors_destroy(t);
 }
 
+static void test_tensors__huge_masked__hidden_keys_are_far_larger(void **state) {
+    (void)state;
+    static const char *const types[] = {"f32", "bf16", "fp16"};
+    for (int n = 0; n < 3; n++) {
+        char line[64];
+        snprintf(line, sizeof line, "b1h1s4sk9d16,%s,causal=top-left,data=huge-masked,lse",
+                 types[n]);
+        lab_tensors *t = made(line, 5);
+        const att_dtype dtype = t->spec.problem.dtype;
+        for (int j = 0; j < 9; j++) {
+            float k = 0.0f, v = 0.0f;
+            for (int c = 0; c < 16; c++) {
+                k = fmaxf(k, fabsf(att_load(t->args.k, dtype, 16 * j + c)));
+                v = fmaxf(v, fabsf(att_load(t->args.v, dtype, 16 * j + c)));
+            }
+            assert_true(isfinite(k) && isfinite(v));
+            assert_int_equal(k > 100.0f, j >= 4);
+            assert_int_equal(v > 100.0f, j >= 4);
+        }
+        answer(t);
+        assert_int_equal(judged(t, 0).outcome, LAB_PASS);
+        lab_tensors_destroy(t);
+    }
+}
+
 static void test_tensors__boolean_and_additive_bias__hide_the_same_keys(void **state) {
     (void)state;
     lab_tensors *a = made("b2h2s9d8,f32,bias=bool,biasfill=hide-rows", 5);
@@ -549,6 +574,7 @@ int main(void) {
         cmocka_unit_test(test_tensors__seed__fixes_every_bit),
         cmocka_unit_test(test_tensors__pages__first_shared_others_apart_one_unused),
         cmocka_unit_test(test_tensors__nan_masked__poison_in_hidden_keys_only),
+        cmocka_unit_test(test_tensors__huge_masked__hidden_keys_are_far_larger),
         cmocka_unit_test(test_tensors__boolean_and_additive_bias__hide_the_same_keys),
         cmocka_unit_test(test_tensors__wide_strides__few_pages_touched),
         cmocka_unit_test(test_tensors__too_large__refused),
