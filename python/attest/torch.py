@@ -15,7 +15,6 @@ backward says so by a RecomputeWarning.
 from __future__ import annotations
 
 import math
-import os
 from typing import Optional, Tuple
 
 import torch
@@ -78,8 +77,6 @@ def _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sink
         return "query, key or value is a sparse tensor"
     if not 1 <= query.shape[-1] <= 256 or not 1 <= value.shape[-1] <= 256:
         return f"a head dimension of {query.shape[-1]} and {value.shape[-1]} is not in 1 to 256"
-    if device == "cuda" and query.dtype == torch.float32 and os.environ.get("ATTEST_ALLOW_SLOW") != "1":
-        return "float32 on a GPU has slow kernels only, which ATTEST_ALLOW_SLOW=1 allows"
     if query.dim() > 2 and 0 in (query.shape[-3], key.shape[-3] if key.dim() > 2 else 1):
         return "there are no heads"
     if enable_gqa and key.dim() > 2 and value.dim() > 2 and key.shape[-3] != value.shape[-3]:

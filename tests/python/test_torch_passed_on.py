@@ -89,13 +89,14 @@ def test_a_causal_bias_and_is_causal(bias):
 
 
 def test_why_not_sees_what_is_computed():
-    """A causal bias, and float32 on a GPU under autocast, as scaled_dot_product_attention() takes them."""
+    """A causal bias, and types on a GPU with and without autocast, as scaled_dot_product_attention() takes them."""
     q, k, v = qkv()
     assert at.why_not(q, k, v, causal_lower_right(17, 17)) is None
     enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
     with FakeTensorMode():
         x = torch.zeros(1, 2, 5, 8, device="cuda")
-        assert "float32 on a GPU" in at.why_not(x, x, x)
+        assert at.why_not(x, x, x) is None
+        assert "float64" in at.why_not(x.double(), x.double(), x.double())
         try:
             torch.set_autocast_enabled("cuda", True)
             torch.set_autocast_dtype("cuda", torch.float16)
