@@ -4,8 +4,8 @@
 #   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows hopper variants hopper_variants programs measurement python sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed, N skipped`. LOGS (default a scratch folder) keeps what
-# the steps printed. A problem that no kernel serves is refused. tests/gpu/refusals.txt lists those of the suites that must be;
-# any other refusal is a failure. A kernel that is forced by name refuses what it is not for: that is counted, not failed.
+# the steps printed. A problem of the suites that is refused is a failure. A kernel that is forced by name refuses what it is not for:
+# that is counted, not failed.
 #
 # RESULTS (default LOGS/results.txt) is added to: words between tabs, for `attest certify --host-tests RESULTS`, which makes
 # evidence/DEVICE/host.json of them. Parts may be run one after the other into the same file; the last run of a part counts.
@@ -17,7 +17,6 @@ logs=${LOGS:-$(mktemp -d)}
 mkdir -p "$logs"
 results=${RESULTS:-$logs/results.txt}
 tests=$(dirname "$0")
-refusals=$tests/refusals.txt
 total_passed=0
 total_failed=0
 total_skipped=0
@@ -79,11 +78,8 @@ run_step() { # run_step STATUS NAME SECONDS COMMAND...
 
 suites() {
     local suite
-    for suite in seed quick small edge gpu decode paper; do
-        step "verify $suite" 300 "$attest" verify --suite "$suite" --device cuda --refusals "$refusals"
-    done
-    for suite in quick edge; do
-        step "verify $suite --allow-slow" 300 "$attest" verify --suite "$suite" --device cuda --allow-slow --refusals /dev/null
+    for suite in seed float32 quick small edge gpu decode paper; do
+        step "verify $suite" 300 "$attest" verify --suite "$suite" --device cuda --refusals /dev/null
     done
     # Merging has kernels for every type and any row: nothing of it is refused, by choice or where no other kernel may serve.
     step 'verify merge' 300 "$attest" verify --suite merge --device cuda --refusals /dev/null
@@ -223,7 +219,7 @@ sanitizer() {
     fi
     for tool in memcheck racecheck initcheck synccheck; do
         ATTEST_LAB_EXACT=1 step "$tool" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
-            --kernel-name-exclude kns=cublas "$attest" verify --suite quick --device cuda --refusals "$refusals"
+            --kernel-name-exclude kns=cublas "$attest" verify --suite quick --device cuda --refusals /dev/null
         ATTEST_LAB_EXACT=1 step "$tool of merge" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
             "$attest" verify --suite merge --device cuda --refusals /dev/null
     done
