@@ -24,8 +24,14 @@ CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 # One file an instruction set; only these files may use its instructions.
 ISA_avx2 := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
 ISA_amx := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-bf16 -mprefer-vector-width=512
-$(foreach isa,avx2 avx512 amx,$(eval $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/*/cpu/*_$(isa).c)): ISA_CFLAGS := $(ISA_$(isa))))
+# A build for tests in which AVX-512 is plain C (src/cpu/simd_wide.h) must have none of its instructions.
+ifneq ($(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),)
+ISA_avx512 := $(ISA_avx2)
+ISA_avx512_bf16 := $(ISA_avx2)
+endif
+$(foreach isa,avx2 avx512 avx512_bf16 amx,$(eval $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/*/cpu/*_$(isa).c)): ISA_CFLAGS := $(ISA_$(isa))))
 
 JANSSON     ?= $(firstword $(wildcard /usr/lib/*/libjansson.a) -ljansson)
 LDLIBS      += -pthread -lm -ldl

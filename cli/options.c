@@ -159,10 +159,10 @@ static bool set_isa(cli_options *o, const cli_option *option, const char *value)
         snprintf(name, sizeof name, "%.*s", (int)length, at);
         if (o->isa_count == CLI_ISA_MAX || length >= sizeof name ||
             !lab_isa_parse(&o->isa[o->isa_count], name))
-            return cli_complain(
-                o,
-                "--%s %s: portable, avx2, avx512, amx or auto is wanted (several with commas)",
-                option->name, value);
+            return cli_complain(o,
+                                "--%s %s: portable, avx2, avx512, avx512_bf16, amx or auto is "
+                                "wanted (several with commas)",
+                                option->name, value);
         o->isa_count++;
         at += length;
         if (!*at)
@@ -294,6 +294,8 @@ const cli_option cli_option_table[] = {
      "K and V are (total, heads, d), split at these"},
     {"lens-k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_LENS_K), NULL,
      "keys in use per batch entry"},
+    {"starts-k", 0, "FILE", CLI_RUN, set_text, IN(LAB_FILE_STARTS_K), NULL,
+     "first key in use per batch entry (left padding)"},
     {"bf16", 0, NULL, CLI_RUN, set_flag, AT(files.uint16_is_bf16), NULL,
      "uint16 (and '|V2') arrays hold bfloat16; ml_dtypes' own ('<V2') need not be told"},
     {"repeats", 0, "N", CLI_VERIFY, set_count, AT(repeats), NULL,
@@ -402,7 +404,7 @@ const cli_option cli_option_table[] = {
     {"allow-unattested", 0, NULL, OPENS, set_flag, AT(allow_unattested), NULL,
      "kernels that ship without evidence too"},
     {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,
-     "portable, avx2, avx512, amx or auto; bench and verify take a list"},
+     "portable, avx2, avx512, avx512_bf16, amx or auto; bench and verify take a list"},
     {"threads", 0, "N", OPENS | CLI_CERTIFY, set_count, AT(threads), NULL, "CPU threads (all)"},
     {"seed", 0, "N", OPENS | CLI_CERTIFY | CLI_PROFILE, set_seed, AT(seed), NULL,
      "of the random inputs (0)"},

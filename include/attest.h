@@ -64,7 +64,7 @@ typedef enum att_status {
     ATT_E_OVERFLOW = 3,    /* sizes or strides whose product does not fit 63 bits */
     ATT_E_UNSUPPORTED = 4, /* a valid problem that no kernel of this context serves */
     ATT_E_ALIAS = 5,       /* an output overlaps an input, another output or itself */
-    ATT_E_DATA = 6,        /* contents at fault: cu_seqlens, lens_k or page ids */
+    ATT_E_DATA = 6,        /* contents at fault: cu_seqlens, lens_k, starts_k or page ids */
     ATT_E_WORKSPACE = 7,   /* workspace null, misaligned or too small */
     ATT_E_MEMORY = 8,      /* an allocation failed */
     ATT_E_DEVICE = 9,      /* the device or instruction set asked for is not here */
@@ -122,7 +122,8 @@ enum {
     ATT_CU_SEQLENS_K = 1u << 5, /* args.cu_seqlens_k: packed keys of varying length */
     ATT_LENS_K = 1u << 6,       /* args.lens_k: keys in use per batch entry (a K/V cache) */
     ATT_PAGED = 1u << 7,        /* args.page_table: K and V live in pages */
-    ATT_FEATURES_ALL = (1u << 8) - 1
+    ATT_STARTS_K = 1u << 8, /* args.starts_k: first key in use per batch entry (left padding) */
+    ATT_FEATURES_ALL = (1u << 9) - 1
 };
 
 /* Element (not byte) strides. `col`, the stride along the head dimension, must be 1 for every
@@ -169,7 +170,7 @@ typedef struct att_problem {
     int64_t page_size, num_pages; /* ATT_PAGED: keys in a page, pages in K and V */
     int64_t page_table_stride; /* ATT_PAGED: entries from one batch entry's table to the next */
 
-    /* Bytes to which the bases of q, k, v and o are aligned; 0: 16. Looked at on a GPU only: bases or
+    /* Bytes to which the bases of q, k, v, o and bias are aligned; 0: 16. Looked at on a GPU only: bases or
      * rows aligned to fewer than 16 take a slower path. A power of two, at least the smaller element. */
     int64_t alignment;
 } att_problem;
@@ -203,6 +204,12 @@ typedef struct att_args {
     const int32_t *page_table;
     att_launch *launch;    /* optional: filled by the kernel that runs */
     size_t workspace_size; /* optional: bytes at workspace, checked where it is not 0 */
+    /* batch entries, each 0 .. seq_k: keys before this one are hidden, so that of batch entry b the keys
+     * starts_k[b] .. lens_k[b]-1 are in use (.. seq_k-1 without lens_k; counted from the sequence's
+     * first key with cu_seqlens_k). Where that is none, o = 0. A start moves no diagonal: alignment, windows and
+     * ALiBi count rows and keys as they do without it. K and V before the start, and their page ids,
+     * are not read and may hold anything. */
+    const int32_t *starts_k;
 } att_args;
 
 /* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d)
@@ -255,7 +262,10 @@ typedef enum att_isa {
     ATT_ISA_PORTABLE = 1, /* plain C */
     ATT_ISA_AVX2 = 2,     /* AVX2, FMA, F16C */
     ATT_ISA_AVX512 = 3,   /* AVX-512 F, BW, DQ, VL */
-    ATT_ISA_AMX = 4       /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
+    /* AVX-512 with BF16, where its dot products are faster than FMA: AMD from Zen 4 on, Cooper Lake; and
+     * where there is AMX */
+    ATT_ISA_AVX512_BF16 = 4,
+    ATT_ISA_AMX = 5 /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
 } att_isa;
 
 enum {
@@ -373,7 +383,7 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
  * On a GPU the work is put on `stream` and nothing waits, so a run may be captured into a CUDA graph and
  * replayed on changed data. Every address is checked before the launch: null, alignment, overlap, and
  * that it is memory of this GPU (or managed, or registered host memory). Contents are not: cu_seqlens,
- * lens_k and page ids lie in the GPU's memory, so the kernels clamp them. A bad one gives a wrong answer
+ * lens_k, starts_k and page ids lie in the GPU's memory, so the kernels clamp them. A bad one gives a wrong answer
  * for its sequence, is never followed out of bounds, and is not reported (the CPU reports ATT_E_DATA).
  * A fault that an earlier call left on the device is reported as ATT_E_CUDA by the next one.
  *

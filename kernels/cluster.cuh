@@ -12,6 +12,11 @@ DEVICE void cluster_arrive(void) {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
+/* The same, and what it wrote can be read by all who wait. */
+DEVICE void cluster_publish(void) {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
 /* Every thread of the cluster has arrived. */
 DEVICE void cluster_wait(void) {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");

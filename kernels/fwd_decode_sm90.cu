@@ -445,7 +445,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
         cluster_arrive();
     }
     /* Lengths and pages may be what the kernel before this one writes; without them, all but the tensors is known. */
-    const bool known = !p->page_table && !p->lens_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
+    const bool known = !p->page_table && !p->lens_k && !p->starts_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
     if (!known)
         wait_for_previous_kernel();
     const block_work w = work_of(p);

@@ -59,6 +59,8 @@ typedef struct att_fwd_params {
     float scale;      /* of the scores */
     float scale_log2; /* scale * log2(e); where softcap > 0: scale / softcap */
     float softcap;    /* 0: none */
+
+    const int *starts_k; /* the first key in use per batch entry */
 } att_fwd_params;
 
 #endif

@@ -7,11 +7,11 @@
 #include "kernels/math.cuh"
 
 /* What the bias adds to query row i of `head` at key j; -inf hides the key. */
-DEVICE float bias_at(const att_fwd_params *p, int batch, int head, int i, int j) {
+DEVICE float bias_at(const att_fwd_params *p, const sequence *s, int head, int i, int j) {
     if (!p->bias)
         return 0.0f;
     const att_fwd_strides *st = &p->bias_stride;
-    const long long at = batch * st->batch + head * st->head + i * st->row + j * st->col;
+    const long long at = s->batch * st->batch + head * st->head + i * st->row + (s->first_k + j) * st->col;
     if (p->bias_dtype == BOOL8)
         return ((const unsigned char *)p->bias)[at] ? 0.0f : -INFINITE;
     return load_as_float(p->bias, at, p->bias_dtype);
@@ -22,7 +22,7 @@ DEVICE float score_of(const att_fwd_params *p, const sequence *s, int head, int 
                       float product) {
     float x = p->softcap > 0.0f ? p->softcap * tanhf(product * p->scale_log2) : product * p->scale;
     x -= slope * fabsf((float)(i + s->shift - j));
-    return (x + bias_at(p, s->batch, head, i, j)) * LOG2_E;
+    return (x + bias_at(p, s, head, i, j)) * LOG2_E;
 }
 
 DEVICE float slope_of(const att_fwd_params *p, int batch, int head) {

@@ -5,16 +5,19 @@
 #include "kernels/config.cuh"
 #include "kernels/divide.cuh"
 
+/* Keys are counted from the first in use: key 0 is key first_k of those that pages and the bias are numbered by. So a start needs
+ * no mask and no tile of its own. */
 typedef struct sequence {
     int batch;
     int len_q, len_k;
     long long row_q, row_k; /* first row in packed Q, O, LSE and K, V */
     int shift;              /* diagonal(i) = i + shift */
+    int first_k;
 } sequence;
 
 /* Lengths and offsets are data that nobody has checked: they are clamped to what the tensors hold. */
 DEVICE sequence sequence_of(const att_fwd_params *p, int batch) {
-    sequence s = {batch, p->seq_q, p->seq_k, 0, 0, 0};
+    sequence s = {batch, p->seq_q, p->seq_k, 0, 0, 0, 0};
     if (p->cu_seqlens_q) {
         const int begin = max(p->cu_seqlens_q[batch], 0), end = p->cu_seqlens_q[batch + 1];
         s.row_q = begin;
@@ -31,6 +34,12 @@ DEVICE sequence sequence_of(const att_fwd_params *p, int batch) {
         s.len_k = max(0, min(s.len_k, p->lens_k[batch]));
     if (p->flags & ATT_FWD_BOTTOM_RIGHT)
         s.shift = s.len_k - s.len_q;
+    if (p->starts_k) {
+        s.first_k = max(0, min(s.len_k, p->starts_k[batch]));
+        s.row_k += s.first_k;
+        s.len_k -= s.first_k;
+        s.shift -= s.first_k;
+    }
     return s;
 }
 
@@ -54,10 +63,11 @@ DEVICE long long query_offset(const att_fwd_params *p, const sequence *s,
 DEVICE long long key_offset(const att_fwd_params *p, const sequence *s,
                             const att_fwd_strides *stride, int head, int j) {
     if (p->page_table) {
-        const int page = p->page_table[s->batch * p->page_table_stride + j / p->page_size];
+        const int key = s->first_k + j;
+        const int page = p->page_table[s->batch * p->page_table_stride + key / p->page_size];
         if (page < 0 || page >= p->num_pages)
             return -1;
-        return page * stride->batch + head * stride->head + j % p->page_size * stride->row;
+        return page * stride->batch + head * stride->head + key % p->page_size * stride->row;
     }
     const long long batch = p->cu_seqlens_k ? 0 : s->batch * stride->batch;
     return batch + head * stride->head + (s->row_k + j) * stride->row;

@@ -10,8 +10,8 @@
  *          copy                                            O out
  * NUMERICS float32 S, top, sum, O; weights, against a top that need not be the maximum, rounded to DTYPE before PV; rows that are
  *          not finite are redone in float64
- * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; ROLE GENERAL adds softcap, ALiBi, bias and
- *          scale <= 0
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; FEATURES adds one change of the scores at full
+ *          speed, ROLE GENERAL all of them and scale <= 0
  * WHY      docs/hopper.md: what each step brings, what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
@@ -49,6 +49,7 @@ typedef struct consumer {
     int n;     /* the record: tiles taken before */
     ring k, v; /* the places to read next */
     unsigned base, q; /* where shared memory and this tile's Q lie, for wgmma */
+    ring b;    /* of the bias */
 } consumer;
 
 /* The tiles of keys that a warpgroup goes through. */
@@ -56,7 +57,16 @@ typedef struct key_range {
     int first, now;           /* from the last to the first */
     int behind;               /* tiles after them that other warpgroups see */
     int clear_from, clear_to; /* tiles in between are seen whole by every row */
+    int tile;                 /* key_tile_at(now), of rows that do not walk straight */
+    /* Boolean masks: `first` and `now` count the tiles of a list; what this warp sees of the tile, and this thread's columns of it. */
+    int kind;
+    unsigned seen[2];
 } key_range;
+
+/* The tile of keys that the walk is at. */
+DEVICE int tile_now(const key_range *v) {
+    return HAS_ALIBI ? v->tile : v->now;
+}
 
 /* The same, from the number of the thread: addresses that a tile needs once are then not kept in registers throughout. */
 DEVICE consumer anew(const consumer *c) {
@@ -108,6 +118,18 @@ DEVICE void release_v(consumer *c) {
     c->v = ring_next(c->v, V_STAGES);
 }
 
+DEVICE void wait_bias(const consumer *c) {
+    if (HAS_BIAS)
+        mbarrier_wait(barrier_of(c->shared, BIAS_FULL + c->group * BIAS_STAGES + c->b.place), c->b.parity);
+}
+
+DEVICE void release_bias(consumer *c) {
+    if (HAS_BIAS) {
+        release(c, BIAS_EMPTY + c->group * BIAS_STAGES + c->b.place);
+        c->b = ring_next(c->b, BIAS_STAGES);
+    }
+}
+
 /* Tiles of keys that this warpgroup has no use for. */
 DEVICE void skip_v(consumer *c, int count) {
 #pragma unroll 1
@@ -135,6 +157,8 @@ DEVICE void skip_k(consumer *c, int count) {
         wait_turn(c);
         pass_turn(c);
         release_k(c);
+        wait_bias(c);
+        release_bias(c);
     }
 }
 
@@ -180,6 +204,7 @@ DEVICE sequence mask_of(const consumer *c) {
 DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     sequence own = mask_of(c);
     own.batch = known(c, BATCH);
+    own.first_k = known(c, FIRST_K);
     const int rows = known(c, ROWS);
 #pragma unroll 1
     for (int half = 0; half < 2; half++) {
@@ -203,31 +228,116 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     }
 }
 
+/* What the rows of this warp see of a tile that the list has, under way (HAS_MASK). */
+DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
+    const att_fwd_mask *m = &features_of(c->p)->mask;
+    const consumer same = anew(c);
+    const int warp = 4 * same.group + same.warp;
+    v->kind = (int)(listed.kinds >> (2 * warp) & 3u);
+    v->seen[0] = v->seen[1] = !USE_CLEAR_TILES && v->kind == ATT_MASK_ALL ? ~0u : 0u;
+    if (v->kind == ATT_MASK_PART) {
+        const long long tile = (long long)known(c, LIST) * m->key_tiles + listed.tile;
+        const uint2 bits = *(const uint2 *)(m->bits + (tile * (TILE_M / 16) + warp) * 32 + same.lane);
+        v->seen[0] = bits.x;
+        v->seen[1] = bits.y;
+    }
+}
+
+/* The tile that the warpgroup begins with; of the list's last one the record knows. */
+DEVICE att_fwd_mask_tile first_listed(const consumer *c, const key_range *v) {
+    if (v->behind > 0)
+        return listed_tile(c->p, known(c, LIST), v->now);
+    return {known(c, LIST_TILE), (unsigned)known(c, LIST_KINDS)};
+}
+
+/* The same of tile `now`. */
+DEVICE void look_up_next(const consumer *c, key_range *v) {
+    if (HAS_MASK)
+        look_up(c, v, listed_tile(c->p, known(c, LIST), v->now));
+}
+
+/* Does this warpgroup see nothing of the tile? */
+DEVICE bool is_unseen(const consumer *c, att_fwd_mask_tile listed) {
+    return (listed.kinds >> (8 * c->group) & 0xffu) == 0x55u * ATT_MASK_NONE;
+}
+
+/* Does this thread see a key of its row half? All tiles of the list are asked: for the few rows that have no weight. */
+DEVICE bool sees_some_key(const consumer *c, int half) {
+    key_range v;
+#pragma unroll 1
+    for (v.now = known(c, LAST) - 1; v.now >= 0; v.now--) {
+        look_up_next(c, &v);
+        if (v.kind == ATT_MASK_ALL || v.seen[half])
+            return true;
+    }
+    return false;
+}
+
 DEVICE bool is_clear(const key_range *v) {
-    return USE_CLEAR_TILES && v->now >= v->clear_from && v->now < v->clear_to;
+    if (HAS_MASK)
+        return USE_CLEAR_TILES && v->kind == ATT_MASK_ALL;
+    return USE_CLEAR_TILES && tile_now(v) >= v->clear_from && tile_now(v) < v->clear_to;
+}
+
+/* The walk is at step `now`. */
+DEVICE void find_tile(const consumer *c, key_range *v) {
+    if (HAS_ALIBI)
+        v->tile = key_tile_at(v->now, known(c, FIRST), known(c, LAST), known(c, TURNED));
+}
+
+/* What the features make of this tile of keys; needs no products. */
+DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
+    score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, 0, 0, 0};
+    if (HAS_ALIBI) {
+        const consumer same = anew(c);
+        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT);
+        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift; /* of the warp's first row */
+        f.slope = __int_as_float(known(c, SLOPE));
+        f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
+        f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= diagonal + 15 ? -1 : 0;
+        f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
+    }
+    if (HAS_SOFTCAP)
+        f.cap = &features_of(c->p)->softcap;
+    if (HAS_BIAS) {
+        const consumer same = anew(c);
+        const int r = features_of(c->p)->bias.rows > 1 ? 16 * same.warp + same.lane % 16 : 0;
+        bias_lane(&f.bias, &f.swizzle, bias_place(c->shared, same.group, c->b.place), r, same.lane / 16);
+    }
+    return f;
 }
 
 /* Masks on a tile of keys that needs them. */
 DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
-    if (!is_clear(v)) {
+    if (is_clear(v))
+        return;
+    if (HAS_MASK)
+        hide_columns(s, v->seen);
+    else {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
-        hide_keys(c->p, &own, s, row_of(&same), v->now);
+        hide_keys(c->p, &own, s, row_of(&same), tile_now(v));
     }
 }
 
 /* The same of the first tile of keys, in two parts: this one while the scores are under way. */
-DEVICE void look_ahead(const consumer *c, const key_range *v, unsigned seen[2]) {
-    if (CARRIES && !is_clear(v)) {
+DEVICE void look_ahead(const consumer *c, key_range *v, unsigned seen[2]) {
+    if (HAS_MASK) {
+        look_up(c, v, first_listed(c, v));
+    } else if (CARRIES && !is_clear(v)) {
         const consumer same = anew(c);
         const sequence own = mask_of(&same);
-        columns_seen(c->p, &own, seen, row_of(&same), v->now);
+        columns_seen(c->p, &own, seen, row_of(&same), tile_now(v));
     }
 }
 
 DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], const unsigned seen[2]) {
+    if (SHAPES_SCORES) {
+        const score_shape f = shape_of(c, v);
+        shape_scores(s, &f);
+    }
     if (!CARRIES) {
         see(c, v, s);
         return;
@@ -235,11 +345,11 @@ DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], c
     if (!IS_PLAIN)
         adjust(c, s, v->now);
     if (!is_clear(v))
-        hide_columns(s, seen);
+        hide_columns(s, HAS_MASK ? v->seen : seen);
 }
 
 DEVICE float factor_of(const consumer *c) {
-    return IS_PLAIN ? c->p->fwd.scale_log2 : 1.0f;
+    return IS_PLAIN && !SHAPES_SCORES ? c->p->fwd.scale_log2 : 1.0f;
 }
 
 /* Wait for the n-th record; false where it says that there are no more tiles. */
@@ -248,9 +358,25 @@ DEVICE bool take_tile(const consumer *c) {
     return known(c, TILE) >= 0;
 }
 
+/* The range of a list (HAS_MASK). */
+DEVICE key_range list_range_of(const consumer *c) {
+    key_range v;
+    v.first = 0;
+    v.now = known(c, LAST) - 1;
+    v.behind = 0;
+#pragma unroll 1
+    while (USE_TILE_SKIP && v.behind < STAGES - 1 && v.now > 0 && is_unseen(c, first_listed(c, &v))) {
+        v.behind++;
+        v.now--;
+    }
+    return v;
+}
+
 /* A warpgroup leaves out the tiles of keys that none of its own rows sees, but for one: products need a start. No more than
  * the rings hold beside the tile before: it still waits for that one's last V. */
 DEVICE key_range range_of(const consumer *c) {
+    if (HAS_MASK)
+        return list_range_of(c);
     const att_fwd_params *f = &c->p->fwd;
     const int pack = c->p->pack, row0 = known(c, ROW0) + 64 * c->group;
     const int last_row = min(row0 + 64, known(c, ROWS)) - 1, last = known(c, LAST);
@@ -258,9 +384,10 @@ DEVICE key_range range_of(const consumer *c) {
     key_range v;
     v.first = known(c, FIRST);
     v.now = last - 1;
-    if (USE_TILE_SKIP)
+    if (USE_TILE_SKIP && !(HAS_ALIBI && known(c, TURNED) > 0))
         v.now = min(last, max(max(v.first + 1, last - STAGES + 1), (visible_hi(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N)) - 1;
     v.behind = last - 1 - v.now;
+    find_tile(c, &v);
     v.clear_from = (visible_lo(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N;
     v.clear_to = max(visible_hi(f, &own, row0 >> pack), 0) / TILE_N;
     return v;
@@ -301,6 +428,8 @@ DEVICE bool is_positive(float total) {
 
 /* A row half whose sum is not: past float32, not a number, or no weight, which is right where the row sees no key. */
 DEVICE bool is_lost(const consumer *c, float total, int half) {
+    if (HAS_MASK)
+        return total != 0.0f || sees_some_key(c, half);
     const sequence own = mask_of(c);
     const int i = (row_of(c) + 8 * half) >> c->p->pack;
     return total != 0.0f || visible_hi(&c->p->fwd, &own, i) > visible_lo(&c->p->fwd, &own, i);
@@ -440,7 +569,7 @@ DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS]
 
 /* The first tile of keys, alone: S, softmax, P. */
 DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
-    const key_range v = begin_scores(c, s, q);
+    key_range v = begin_scores(c, s, q);
     pass_turn(c);
     unsigned seen[2];
     look_ahead(c, &v, seen);
@@ -448,8 +577,10 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     wgmma_results(s, S_COUNT);
     release_k(c);
     release_q_early(c);
+    wait_bias(c);
     see_first(c, &v, s, seen);
     start_softmax(s, factor_of(c), m);
+    release_bias(c); /* whose last values the softmax has used */
     round_weights(p, s);
     skip_v(c, v.behind);
     return v;
@@ -488,6 +619,24 @@ DEVICE bool take_own_tile(consumer *c) {
     return false;
 }
 
+/* A further tile of keys of a row with features, while the tensor cores add the one before to O. */
+DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], float o[O_COUNT], const score_shape *f,
+                          softmax_state *m) {
+    float shrink[2], more[2];
+    bool raised;
+    const bool freely = WEIGHS_FREELY && is_clear(v) && !m->caution && !(HAS_ALIBI && f->climbs);
+    if (freely && weighs_at_once(f, s)) {
+        weigh_at_once(s, m->top, more, f);
+        raised = raise_by_sums(s, m, more, shrink);
+    } else {
+        shape_scores(s, f);
+        see(c, v, s);
+        raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_shaped(s, f, m, more, shrink);
+    }
+    release_bias(c);
+    add_tile(o, m, raised, more, shrink);
+}
+
 DEVICE void consume(consumer *c) {
     float s[S_COUNT], o[O_COUNT];
     unsigned p[P_COUNT], q[K_STEPS][4];
@@ -508,6 +657,7 @@ DEVICE void consume(consumer *c) {
                 accumulate(c, o, p, more);
                 wait_o(o);
             }
+            look_up_next(c, &v);
             wait_k(c);
             wait_turn(c);
             score(c, s, q);
@@ -517,11 +667,20 @@ DEVICE void consume(consumer *c) {
             }
             pass_turn(c);
             more = 1;
+            find_tile(c, &v);
+            score_shape f;
+            if (SHAPES_SCORES)
+                f = shape_of(c, &v); /* while the scores are under way */
+            wait_bias(c);
             WGMMA_WAIT(USE_SCORES_AHEAD);
             wgmma_results(s, S_COUNT);
             release_k(c);
-            see(c, &v, s);
-            follow_softmax(s, o, factor_of(c), &m, is_clear(&v));
+            if (SHAPES_SCORES) {
+                follow_shaped(c, &v, s, o, &f, &m);
+            } else {
+                see(c, &v, s);
+                follow_softmax(s, o, factor_of(c), &m, HAS_MASK || is_clear(&v));
+            }
             round_weights(p, s);
             release_v(c);
         }
@@ -554,8 +713,10 @@ DEVICE void consume(consumer *c) {
         wgmma_results(s, S_COUNT);
         release_k(c);
         release_q_early(c);
+        wait_bias(c);
         see_first(c, &v, s, seen);
         start_softmax(s, factor_of(c), &m);
+        release_bias(c);
         wait_o_place(c); /* has a branch: the compiler does not move the wait above it */
         wait_o(o);
         release_v(c);
@@ -565,9 +726,15 @@ DEVICE void consume(consumer *c) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ att_fwd_sm90_params params) {
+#if FEATURES
+typedef att_fwd_sm90_feature_params kernel_params;
+#else
+typedef att_fwd_sm90_params kernel_params;
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_constant__ kernel_params params) {
     extern __shared__ char shared_memory[];
-    const att_fwd_sm90_params *p = &params;
+    const att_fwd_sm90_params *p = (const att_fwd_sm90_params *)&params;
     const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     if (USE_EARLY_LAUNCH)
@@ -598,7 +765,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         mbarrier_init(barrier_of(shared, STORED), 1);
         for (int n = 0; n < RECORDS; n++) {
             mbarrier_init(barrier_of(shared, TILE_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2);
+            mbarrier_init(barrier_of(shared, TILE_EMPTY + n), 4 * GROUPS + 2 + (HAS_BIAS ? GROUPS : 0));
+        }
+        for (int n = 0; n < (HAS_BIAS ? GROUPS * BIAS_STAGES : 0); n++) {
+            mbarrier_init(barrier_of(shared, BIAS_FULL + n), 1);
+            mbarrier_init(barrier_of(shared, BIAS_EMPTY + n), 4);
         }
         mbarrier_init_done();
     }
@@ -610,10 +781,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
             produce(p, shared); /* nobody touches anything in memory before its first copy */
         else if (warp == 1)
             send(p, shared);
+        else if (HAS_BIAS && warp - 2 < GROUPS)
+            bring_bias(p, shared, warp - 2);
     } else {
         REGISTERS_TAKE(TAKE_REGISTERS);
         const int thread = (int)threadIdx.x % WARPGROUP;
-        consumer c = {p, shared, group - 1, uniform(thread / 32), thread % 32, 0, {0, 0}, {0, 0}, wgmma_address(shared), 0};
+        consumer c = {p, shared, group - 1, uniform(thread / 32), thread % 32, 0, {0, 0}, {0, 0}, wgmma_address(shared), 0, {0, 0}};
         if (c.lane == 0)
             *redo_note(&c) = -1;
         consume(&c);

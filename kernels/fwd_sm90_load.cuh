@@ -56,8 +56,21 @@ DEVICE source key_source(const att_fwd_sm90_params *p, const tile_work *w) {
 typedef struct key_tile {
     source from; /* key_source */
     int len_k;
-    int j;
+    int j; /* a step of the walk */
+#if FEATURES /* without a use the fields would move instructions of the other rows about */
+    int first, last, turned, list; /* of tile_work */
+#endif
 } key_tile;
+
+DEVICE int first_key(const att_fwd_sm90_params *p, const key_tile *keys) {
+#if FEATURES
+    if (HAS_MASK)
+        return listed_tile(p, keys->list, keys->j).tile * TILE_N;
+    return key_tile_at(keys->j, keys->first, keys->last, keys->turned) * TILE_N;
+#else
+    return keys->j * TILE_N;
+#endif
+}
 
 typedef struct producer {
     const att_fwd_sm90_params *p;
@@ -86,8 +99,16 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
         write_record(to, tile, w->row0, w->rows, w->first);
         write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
         write_pair(to + 4 * BATCH, w->s.batch, (int)w->s.row_q);
+        if (HAS_MASK) {
+            const att_fwd_mask_tile last = listed_tile(p, w->list, w->last - 1);
+            write_record(to + 4 * LIST, w->list, last.tile, (int)last.kinds, 0);
+        }
         write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
         write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+        if (HAS_ALIBI)
+            write_pair(to + 4 * SLOPE, __float_as_int(f->alibi[w->s.batch * f->alibi_batch + w->head] * LOG2_E), w->turned);
+        if (!IS_PLAIN)
+            write_pair(to + 4 * FIRST_K, w->s.first_k, 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     }
     __syncwarp();
@@ -113,6 +134,12 @@ DEVICE bool next_tile(producer *a) {
             a->last = w.last;
             a->q = query_source(a->p, &w);
             a->keys = {key_source(a->p, &w), w.s.len_k, w.last - 1};
+#if FEATURES
+            a->keys.first = w.first;
+            a->keys.last = w.last;
+            a->keys.turned = w.turned;
+            a->keys.list = w.list;
+#endif
             announce(a, a->tile, &w);
             return true;
         }
@@ -128,7 +155,7 @@ DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor
     const att_fwd_params *f = &a->p->fwd;
 #pragma unroll 1
     for (int r = 0; r < TILE_N; r += a->p->copy_rows) {
-        const int key = keys->j * TILE_N + r, index = key / f->page_size;
+        const int key = first_key(a->p, keys) + r, index = key / f->page_size;
         const int page = key < keys->len_k ? f->page_table[keys->from.batch * f->page_table_stride + index] : -1;
 #pragma unroll 1
         for (int c = 0; c < panels; c++)
@@ -140,7 +167,7 @@ DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor
 DEVICE void load_keys(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, int full, int empty, ring at,
                       int panels) {
     const unsigned barrier = barrier_of(a->shared, full + at.place);
-    const int row = keys->from.row + keys->j * TILE_N;
+    const int row = keys->from.row + first_key(a->p, keys);
     mbarrier_wait(barrier_of(a->shared, empty + at.place), at.parity ^ 1);
     __syncwarp();
     if (!a->speaks)
@@ -192,13 +219,13 @@ DEVICE void leave(const producer *a, int n) {
 DEVICE void ask_early(const producer *a) {
     const att_fwd_sm90_params *p = a->p;
     const att_fwd_params *f = &p->fwd;
-    if (!USE_EARLY_L2 || p->tiles <= (int)gridDim.x || !a->speaks || f->page_table || reads_lengths(f))
+    if (!USE_EARLY_L2 || HAS_MASK || p->tiles <= (int)gridDim.x || !a->speaks || f->page_table || reads_lengths(f))
         return;
     const tile_work w = tile_of(p, a->tile);
     if (!has_rows(&w) || !has_keys(&w))
         return;
     const source rows = query_source(p, &w), keys = key_source(p, &w);
-    const int key = (w.last - 1) * TILE_N;
+    const int key = (w.last - 1 - w.turned) * TILE_N;
 #pragma unroll 1
     for (int c = 0; c < QK_PANELS; c++) {
 #pragma unroll 1

@@ -6,6 +6,7 @@
 #ifndef ATT_FWD_SM90_PARAMS_H
 #define ATT_FWD_SM90_PARAMS_H
 
+#include "kernels/fwd_mask_params.h"
 #include "kernels/fwd_params.h"
 #include "kernels/tensor_map.h"
 
@@ -33,5 +34,28 @@ typedef struct att_fwd_sm90_params {
     unsigned *next_tile; /* counts the tiles that blocks asked for, 0 at the start; NULL: tile t goes to block t % gridDim.x */
     att_fwd_redo *redo;  /* tiles * (TILE_M / 16) */
 } att_fwd_sm90_params;
+
+/* Softcap: a product becomes cap * tanh(scale * product / cap), in units of log2. That is the product times a polynomial of its square,
+ * whose coefficients hold scale and cap: a short one up to `near_reach`, a longer one up to `far_reach`; beyond, most * tanh by
+ * exp(-2|x|) = 2^(decay * |product|). */
+enum { ATT_SOFTCAP_NEAR = 2, ATT_SOFTCAP_FAR = 4 }; /* degrees */
+typedef struct att_fwd_softcap {
+    float near[ATT_SOFTCAP_NEAR + 1], far[ATT_SOFTCAP_FAR + 1];
+    float near_reach, far_reach, decay, most;
+} att_fwd_softcap;
+
+/* An additive bias of Q's type. A size of 1: the same for all. */
+typedef struct att_fwd_bias {
+    att_tensor_map map; /* (key, row, head, batch entry); boxes of 32 or 64 keys and of 64 rows, or of 1 */
+    int rows, heads, batches;
+} att_fwd_bias;
+
+/* What rows with features take instead. */
+typedef struct att_fwd_sm90_feature_params {
+    att_fwd_sm90_params plain;
+    att_fwd_bias bias;
+    att_fwd_softcap softcap;
+    att_fwd_mask mask; /* what fwd_mask made of a boolean mask */
+} att_fwd_sm90_feature_params;
 
 #endif

@@ -5,6 +5,16 @@
 #include "kernels/config.cuh"
 
 #define IS_PLAIN (ROLE != GENERAL)
+
+/* FEATURES */
+#define HAS_ALIBI     ((FEATURES & FEATURE_ALIBI) != 0)
+#define HAS_SOFTCAP   ((FEATURES & FEATURE_SOFTCAP) != 0)
+#define HAS_BIAS      ((FEATURES & FEATURE_BIAS) != 0)
+#define HAS_MASK      ((FEATURES & FEATURE_MASK) != 0)
+#define SHAPES_SCORES (HAS_ALIBI || HAS_SOFTCAP || HAS_BIAS) /* scores are not products times a factor */
+static_assert(IS_PLAIN || FEATURES == 0, "GENERAL has every feature");
+static_assert(!HAS_MASK || !SHAPES_SCORES, "lists are walked straight");
+
 #define S_COUNT  (TILE_N / 2) /* registers a thread */
 #define O_COUNT  (D_V / 2)
 #define P_COUNT  (TILE_N / 4)

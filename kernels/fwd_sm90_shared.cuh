@@ -39,16 +39,25 @@
 /* A further tile of V where there are two: in the place of a second Q, or in what is left. */
 #define ONE_Q    (USE_LONG_V_RING && OWN_O && Q_IN_REGISTERS && V_BYTES <= GROUPS * Q_BYTES)
 #define HAS_ROOM (STAGES == 2 && PLAIN_BYTES + V_BYTES <= SHARED_MOST)
-#define V_STAGES (STAGES + (ONE_Q || (USE_LONG_V_RING && HAS_ROOM)))
+#define V_STAGES (STAGES + (!HAS_BIAS && (ONE_Q || (USE_LONG_V_RING && HAS_ROOM))))
 #define Q_STAGES (TWO_Q && !ONE_Q ? 2 : 1)
 #define Q_PLACE  (OWN_O ? Q_BYTES : SHARED_PLACE)
 
 #define K_AT       (Q_STAGES * GROUPS * Q_PLACE)
 #define V_AT       (K_AT + STAGES * K_BYTES)
 #define O_AT       (V_AT + V_STAGES * V_BYTES)
-#define BARRIER_AT (O_AT + (OWN_O ? GROUPS * O_BYTES : 0))
+#define BIAS_AT    (O_AT + (OWN_O ? GROUPS * O_BYTES : 0))
 
-CHECK_SHARED(PLAIN_BYTES + (HAS_ROOM ? V_BYTES : 0));
+/* The bias takes the place of a second Q and of a further tile of V: a ring of its tiles for each warpgroup. */
+#define BIAS_STAGES    2
+#define BIAS_BOX       (TILE_N % 64 ? 32 : 64) /* columns of a copy */
+#define BIAS_BOX_BYTES (64 * 2 * BIAS_BOX)
+#define BIAS_BYTES     (TILE_N / BIAS_BOX * BIAS_BOX_BYTES)
+#define BARRIER_AT     (BIAS_AT + (HAS_BIAS ? GROUPS * BIAS_STAGES * BIAS_BYTES : 0))
+static_assert(!HAS_BIAS || (TILE_N % BIAS_BOX == 0 && GROUPS <= 2 && (ONE_Q || !TWO_Q)), "whole boxes, a warp for each warpgroup, room");
+
+CHECK_SHARED(HAS_BIAS ? BARRIER_AT + SHARED_SLACK : PLAIN_BYTES + (HAS_ROOM ? V_BYTES : 0));
+static_assert(BARRIER_AT + SHARED_SLACK <= SHARED_MOST, "a block fits, whatever it has beside");
 static_assert(PLAIN_BYTES <= SHARED_MOST, "a block fits");
 static_assert(TILE_M % 64 == 0 && TILE_N % 16 == 0, "whole products of 64 rows and 16 keys");
 static_assert(WARPS == 4 * (GROUPS + 1), "a producer warpgroup and the consumers");
@@ -68,7 +77,13 @@ enum {
     ROW_Q,        /* first row of the sequence in packed O */
     O_ROW = 10,   /* address of the tile's first row in O: two words */
     LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
-    RECORD_WORDS = 16
+    FIRST_K = 14, /* GENERAL: the first key in use, what keys are counted from */
+    SLOPE = 14,   /* ALiBi: the head's slope, in units of log2 */
+    TURNED = 15,  /* ALiBi: tile_work.turned */
+    LIST = 16,    /* boolean masks: the list of tiles of keys, and number and kinds of its last tile (att_fwd_mask_tile) */
+    LIST_TILE = 17,
+    LIST_KINDS = 18,
+    RECORD_WORDS = HAS_MASK ? 20 : 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };
 
@@ -85,7 +100,9 @@ enum {
     STORED = O_EMPTY + GROUPS,     /* all of O */
     TILE_FULL = STORED + 1,
     TILE_EMPTY = TILE_FULL + RECORDS,
-    RECORDS_AT = (TILE_EMPTY + RECORDS + 1) / 2 * 2,
+    BIAS_FULL = TILE_EMPTY + RECORDS, /* a ring for each warpgroup */
+    BIAS_EMPTY = BIAS_FULL + (HAS_BIAS ? GROUPS * BIAS_STAGES : 0),
+    RECORDS_AT = (BIAS_EMPTY + (HAS_BIAS ? GROUPS * BIAS_STAGES : 0) + 1) / 2 * 2,
     NOTES_AT = RECORDS_AT + RECORDS * RECORD_WORDS / 2 /* a word a consumer warp */
 };
 static_assert(NOTES_AT * MBARRIER_BYTES + 4 * 4 * GROUPS <= 1024, "they have their place");

@@ -11,6 +11,7 @@
 #include "kernels/convert.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_sm90_registers.cuh"
+#include "kernels/fwd_sm90_scores.cuh"
 #include "kernels/fwd_sm90_work.cuh"
 #include "kernels/wgmma.cuh"
 
@@ -121,7 +122,8 @@ DEVICE void start_softmax(float s[S_COUNT], float factor, softmax_state *m) {
 
 /* Are the maxima of a tile of keys, where a row sees it, and of those before far apart? */
 DEVICE bool is_far(float high, float top) {
-    return fminf(high, top) > NO_TOP && fabsf(high - top) > WIDE_APART;
+    /* ALiBi makes scores fall as far as it likes. */
+    return fminf(high, top) > NO_TOP && (HAS_ALIBI ? high - top : fabsf(high - top)) > WIDE_APART;
 }
 
 /* Need nobody look for the maxima of a tile that is seen whole? Of the second tile a quarter is looked at. */
@@ -141,11 +143,9 @@ DEVICE bool may_weigh_freely(const float s[S_COUNT], float factor, softmax_state
     return !m->caution;
 }
 
-/* A further one, against the tops that there are. `more`: this lane's sums. True where tops rose: O is then to be multiplied by
- * `shrink`, a power of two. */
-DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
-    more[0] = weigh_half(s, 0, factor, m->top[0]);
-    more[1] = weigh_half(s, 1, factor, m->top[1]);
+/* Weights of a tile, taken against the tops that there are, whose sums in this lane are `more`. True where tops rise: O is then to be
+ * multiplied by `shrink`, a power of two. */
+DEVICE bool raise_by_sums(float s[S_COUNT], softmax_state *m, float more[2], float shrink[2]) {
     const bool raised = __any_sync(0xffffffffu, !(fmaxf(more[0], more[1]) <= RAISE_SUM));
     if (raised) {
         m->caution = __any_sync(0xffffffffu, !(fmaxf(more[0], more[1]) <= WIDE_SUM)) ? WIDE : 0;
@@ -163,6 +163,13 @@ DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float
             s[n] *= shrink[n / 2 % 2];
     }
     return raised;
+}
+
+/* A further tile, against the tops that there are. */
+DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
+    more[0] = weigh_half(s, 0, factor, m->top[0]);
+    more[1] = weigh_half(s, 1, factor, m->top[1]);
+    return raise_by_sums(s, m, more, shrink);
 }
 
 /* The same with tops that follow the maxima where those grow by more than RAISE_ABOVE, as in fwd_softmax.cuh. */
@@ -200,6 +207,15 @@ DEVICE void rescale(float o[O_COUNT], const float shrink[2]) {
         o[n] *= shrink[n / 2 % 2];
 }
 
+/* Weights and their sums are known: O waits for them. */
+DEVICE void add_tile(float o[O_COUNT], softmax_state *m, bool raised, const float more[2], const float shrink[2]) {
+    wait_o(o);
+    if (raised)
+        rescale(o, shrink);
+    m->sum[0] += more[0];
+    m->sum[1] += more[1];
+}
+
 /* A further tile of keys, while the tensor cores add the one before to O; `clear` where it is seen whole. The branches keep the
  * compiler from moving the wait for O above the weights. */
 DEVICE void follow_softmax(float s[S_COUNT], float o[O_COUNT], float factor, softmax_state *m, bool clear) {
@@ -209,11 +225,16 @@ DEVICE void follow_softmax(float s[S_COUNT], float o[O_COUNT], float factor, sof
         raised = weigh_freely(s, factor, m, more, shrink);
     else
         raised = weigh_by_maxima(s, factor, m, more, shrink);
-    wait_o(o);
-    if (raised)
-        rescale(o, shrink);
-    m->sum[0] += more[0];
-    m->sum[1] += more[1];
+    add_tile(o, m, raised, more, shrink);
+}
+
+/* The same with features: the scores are hidden already where they must be, and their maxima are looked for. */
+DEVICE bool weigh_shaped(float s[S_COUNT], const score_shape *f, softmax_state *m, float more[2], float shrink[2]) {
+    const int before = m->caution & WIDE;
+    const bool raised = weigh_by_maxima(s, 1.0f, m, more, shrink);
+    if (HAS_ALIBI && f->climbs) /* that is no jump */
+        m->caution = (m->caution & ~WIDE) | before;
+    return raised;
 }
 
 DEVICE void round_weights(unsigned p[P_COUNT], const float s[S_COUNT]) {

@@ -4,6 +4,7 @@
 
 #include "kernels/fwd_sequence.cuh"
 #include "kernels/fwd_sm90_params.h"
+#include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/switches_sm90.cuh"
 
 /* TILE_M rows of a unit. */
@@ -12,7 +13,30 @@ typedef struct tile_work {
     int head;        /* of Q; of K and V where heads are packed */
     int row0, rows;  /* first row of the tile, below 0 where it is cut short at its top; rows of the whole unit */
     int first, last; /* tiles of keys that some row sees; none: last <= first */
+    int turned;      /* the walk over them starts that many before the last one */
+    int list;        /* boolean masks: `first` to `last` count the tiles of this list */
 } tile_work;
+
+/* The walk over the tiles of keys from the last to the first, of which `step` counts: with ALiBi it starts at the diagonal, where scores are
+ * highest, and goes on from the last tile when it has been at the first. Tops that start elsewhere would climb tile after tile. */
+DEVICE int key_tile_at(int step, int first, int last, int turned) {
+    if (!HAS_ALIBI)
+        return step;
+    const int tile = step - turned;
+    return tile < first ? tile + last - first : tile;
+}
+
+/* Of rows with FEATURES. */
+DEVICE const att_fwd_sm90_feature_params *features_of(const att_fwd_sm90_params *p) {
+    return (const att_fwd_sm90_feature_params *)p;
+}
+
+/* What the j-th tile of a list is (HAS_MASK). */
+DEVICE att_fwd_mask_tile listed_tile(const att_fwd_sm90_params *p, int list, int j) {
+    const att_fwd_mask *m = &features_of(p)->mask;
+    const int2 word = *(const int2 *)(m->tiles + (long long)list * m->key_tiles + j);
+    return {word.x, (unsigned)word.y};
+}
 
 /* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
  * leave them most keys, and blocks that work at the same time share K and V in L2. The last few row blocks, with the fewest keys,
@@ -29,11 +53,21 @@ DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int tile) {
     w.head = unit - batch * (int)p->by_heads.value;
     w.s = sequence_of(&p->fwd, batch);
     const int block = turn + (is_last ? before : 0);
-    w.row0 = (USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block) * TILE_M - (USE_CUT_FROM_END ? p->top_rows : 0);
+    const int row_block = USE_LONGEST_FIRST ? p->fwd.row_blocks - 1 - block : block;
+    w.row0 = row_block * TILE_M - (USE_CUT_FROM_END || HAS_MASK ? p->top_rows : 0);
     w.rows = w.s.len_q << p->pack;
+    if (HAS_MASK) {
+        const att_fwd_mask *m = &features_of(p)->mask;
+        const int mask = (m->batches > 1 ? batch * m->heads : 0) + (m->heads > 1 ? w.head : 0);
+        w.list = mask * m->row_blocks + (m->row_blocks > 1 ? row_block : 0);
+        w.first = w.turned = 0;
+        w.last = m->counts[w.list];
+        return w;
+    }
     const int last_row = min(w.row0 + TILE_M, w.rows) - 1;
     w.first = USE_TILE_SKIP ? visible_lo(&p->fwd, &w.s, w.row0 >> p->pack) / TILE_N : 0;
     w.last = ((USE_TILE_SKIP ? max(visible_hi(&p->fwd, &w.s, last_row >> p->pack), 0) : w.s.len_k) + TILE_N - 1) / TILE_N;
+    w.turned = HAS_ALIBI ? max(0, w.last - 1 - max(w.first, (last_row + w.s.shift) / TILE_N)) : 0;
     return w;
 }
 
@@ -47,7 +81,7 @@ DEVICE bool has_keys(const tile_work *w) {
 
 /* Lengths are data that the kernel ahead on the stream may still write. */
 DEVICE bool reads_lengths(const att_fwd_params *p) {
-    return p->cu_seqlens_q || p->cu_seqlens_k || p->lens_k;
+    return p->cu_seqlens_q || p->cu_seqlens_k || p->lens_k || p->starts_k;
 }
 
 /* Is some row of the tile's warpgroup there? */

@@ -22,7 +22,7 @@ typedef struct place {
 
 /* The logit of key j; false where bias or page table hide the key. */
 DEVICE bool logit_of(const att_fwd_params *p, const sequence *s, const place *at, int j, float *logit) {
-    const float bias = bias_at(p, at->batch, at->head, at->i, j);
+    const float bias = bias_at(p, s, at->head, at->i, j);
     const long long k = key_offset(p, s, &p->k_stride, at->head / p->group, j);
     if (bias == -INFINITE || k < 0)
         return false;

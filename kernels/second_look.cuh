@@ -31,7 +31,7 @@ DEVICE double exact_tanh(double x) {
 
 /* The logit of key j; false where bias or page table hide the key. */
 DEVICE bool exact_logit(const att_fwd_params *p, const sequence *s, int head, int i, int j, double *logit) {
-    const float bias = bias_at(p, s->batch, head, i, j);
+    const float bias = bias_at(p, s, head, i, j);
     const long long k = key_offset(p, s, &p->k_stride, head / p->group, j);
     if (bias == -INFINITE || k < 0)
         return false;

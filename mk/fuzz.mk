@@ -4,7 +4,7 @@
 # own: the same rules again with other flags, as the variants of test.mk. docs/fuzzing.md says how to repeat a crash.
 FUZZ_CC      ?= clang
 FUZZ         := $(BUILD)/fuzz
-FUZZ_FLAGS   := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DATT_AMX_EMULATE
+FUZZ_FLAGS    = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $(EMULATED)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZ_NAMES   := $(basename $(notdir $(FUZZ_SOURCES)))
 FUZZ_PARTS   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))

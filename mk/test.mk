@@ -68,9 +68,10 @@ JOBS     = -j$(shell nproc)
 # the plain build to judge: instrumented code makes the compiler suspect what is fine.
 variant  = $(MAKE) -s --no-print-directory $(JOBS) BUILD=$(BUILD)/$(1) CUDA_OUT=$(CUDA_OUT) WARN=-Wall OPT="-O1 -g" EXTRA_CFLAGS="$(2)"
 
-# AMX is emulated in the variants that are about memory and coverage, so that its kernel is among them on
-# every machine with AVX-512.
-ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DATT_AMX_EMULATE
+# AMX is emulated in the variants that are about memory and coverage, so that its kernel is among them on every machine
+# with AVX512-BF16; where that is missing, AVX-512 and AVX512-BF16 are.
+EMULATED := -DATT_AMX_EMULATE $(if $(shell grep -om1 avx512_bf16 /proc/cpuinfo),,-DATT_AVX512_EMULATE)
+ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $(EMULATED)
 TSAN    := -fsanitize=thread
 GCOV    := --coverage -fprofile-update=atomic
 
@@ -98,8 +99,8 @@ test-counted: $(COUNTED_TESTS)
 $(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@failed=0; ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="edge merge" $(call variant,coverage,-DATT_AMX_EMULATE) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
-	    SUITE_ISAS=amx test-counted test-suites || failed=1; \
+	@failed=0; ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="edge merge" $(call variant,coverage,$(EMULATED)) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
+	    SUITE_ISAS='avx512_bf16 amx' test-counted test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
 # Everything is built first, so that what the runners print is about tests.

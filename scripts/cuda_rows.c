@@ -13,10 +13,10 @@
 enum { ATT_ANY = 0 };
 
 static const att_cuda_kernel rows[] = {
-#define ATT_CUDA_KERNEL(kernel, file, sms, what, type, dqk, dv, m, n, count, block, text)      \
+#define ATT_CUDA_KERNEL(kernel, file, sms, what, type, dqk, dv, m, n, count, block, ...)       \
     {.id = #kernel,                                                                            \
      .source = #file,                                                                          \
-     .summary = text,                                                                          \
+     .summary = ATT_ROW_SUMMARY(__VA_ARGS__, 0),                                               \
      .targets = ATT_##sms,                                                                     \
      .role = ATT_ROLE_##what,                                                                  \
      .dtype = (att_dtype)ATT_##type,                                                           \
@@ -25,7 +25,8 @@ static const att_cuda_kernel rows[] = {
      .tile_m = m,                                                                              \
      .tile_n = n,                                                                              \
      .stages = count,                                                                          \
-     .warps = block},
+     .warps = block,                                                                           \
+     .features = ATT_ROW_FEATURES(__VA_ARGS__, 0, 0)},
 #include KERNELS_DEF
     {.id = NULL}};
 

@@ -21,12 +21,12 @@ fail() {
     exit 1
 }
 
-# Rows of fwd_sm90, and of its sources for special cases: "id d_qk tile_n source role" a line.
+# Rows of fwd_sm90, and of its sources for special cases: "id d_qk tile_n source role" a line, "features" behind it where some are compiled in.
 rows() {
     awk -F'[(,]' '/^ATT_CUDA_KERNEL\(/ {
         gsub(/[ \t]/, "")
         if ($3 ~ /^fwd_sm90/)
-            print $2, $7, $10, $3, $5
+            print $2, $7, $10, $3, $5, /ATT_FEATURE_/ ? "features" : ""
     }' kernels/kernels.def
 }
 
@@ -115,7 +115,7 @@ if [[ -n $nvdisasm ]]; then
 fi
 
 count=0
-while read -r id d_qk tile_n source role; do
+while read -r id d_qk tile_n source role features; do
     code=$folder/$id.sm_90a
     [[ -e $code.ptxas ]] || fail "$id has not been built"
     found=$(report_complaints "$code.ptxas")
@@ -126,7 +126,7 @@ while read -r id d_qk tile_n source role; do
         found=$(code_complaints "$scratch/$id.sass" "$d_qk" "$tile_n" "$role"; copy_complaints "$scratch/$id.sass")
         [[ -z $found ]] || fail "$id $found"
     fi
-    [[ $role != PLAIN ]] || victim="$id $d_qk $tile_n $role"
+    [[ $role != PLAIN || -n $features ]] || victim="$id $d_qk $tile_n $role"
 done < <(rows)
 ((count > 0)) || fail 'kernels.def has no row of fwd_sm90'
 

@@ -9,7 +9,7 @@ set -uo pipefail
 attest=${BUILD:-build}/attest
 export ATTEST_AMX_F32=1 # on AMX, float32 too: left to itself it goes to the AVX-512 kernel, which has its own turn
 isas=("$@")
-[[ ${#isas[@]} -gt 0 ]] || isas=(portable avx2 avx512 amx)
+[[ ${#isas[@]} -gt 0 ]] || isas=(portable avx2 avx512 avx512_bf16 amx)
 commands=()
 
 for isa in "${isas[@]}"; do

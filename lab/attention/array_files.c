@@ -213,7 +213,8 @@ static bool bind_tensors(binder *b, lab_spec *spec) {
 
 /* Sequences that an array lists the lengths of; all are alike where none does. */
 static int64_t sequences(const att_problem *p) {
-    const bool vary = p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+    const bool vary =
+        p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K);
     return vary || p->batch == 0 ? p->batch : 1;
 }
 
@@ -301,14 +302,17 @@ static bool bind_sinks(binder *b) {
     return bind_floats(b, LAB_FILE_SINKS, &b->files->args.sinks);
 }
 
-static bool bind_lens_k(binder *b) {
+/* A number per batch entry: lens_k or starts_k, where there is such a file. */
+static bool bind_counts(binder *b, lab_file file, uint32_t feature, const int32_t **out) {
     int64_t count = 0;
-    if (!bind_lengths(b, LAB_FILE_LENS_K, &b->files->args.lens_k, &count))
+    if (!has(b, file))
+        return true;
+    if (!bind_lengths(b, file, out, &count))
         return false;
-    b->files->problem.features |= ATT_LENS_K;
+    b->files->problem.features |= feature;
     return count == b->files->problem.batch ||
            lab_fail(b->why, "%s has %" PRId64 " entries, but the batch is %" PRId64,
-                    b->paths->input[LAB_FILE_LENS_K], count, b->files->problem.batch);
+                    b->paths->input[file], count, b->files->problem.batch);
 }
 
 static bool bind_all(binder *b, const lab_spec *base) {
@@ -328,8 +332,9 @@ static bool bind_all(binder *b, const lab_spec *base) {
     const uintptr_t bits =
         16 | (uintptr_t)f->args.q | (uintptr_t)f->args.k | (uintptr_t)f->args.v;
     f->problem.alignment = (int64_t)(bits & (~bits + 1));
-    return (!has(b, LAB_FILE_LENS_K) || bind_lens_k(b)) && causal_is_clear(b, base) &&
-           (!has(b, LAB_FILE_BIAS) || bind_bias(b)) &&
+    return bind_counts(b, LAB_FILE_LENS_K, ATT_LENS_K, &f->args.lens_k) &&
+           bind_counts(b, LAB_FILE_STARTS_K, ATT_STARTS_K, &f->args.starts_k) &&
+           causal_is_clear(b, base) && (!has(b, LAB_FILE_BIAS) || bind_bias(b)) &&
            (!has(b, LAB_FILE_ALIBI) || bind_alibi(b)) &&
            (!has(b, LAB_FILE_SINKS) || bind_sinks(b));
 }
@@ -399,7 +404,8 @@ double lab_array_files_flops(const lab_array_files *files) {
     double pairs = 0.0;
     for (int64_t b = 0; b < sequences(p); b++)
         pairs += lab_visible_pairs(p, att_ref_len_q(p, &files->args, b),
-                                   att_ref_len_k(p, &files->args, b));
+                                   att_ref_len_k(p, &files->args, b),
+                                   att_ref_start_k(p, &files->args, b));
     if (p->batch > 0)
         pairs *= (double)p->batch / (double)sequences(p);
     return pairs * (double)p->heads_q * 2.0 * (double)(p->d_qk + p->d_v);

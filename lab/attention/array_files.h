@@ -24,6 +24,7 @@ typedef enum lab_file {
     LAB_FILE_CU_Q,
     LAB_FILE_CU_K,
     LAB_FILE_LENS_K,
+    LAB_FILE_STARTS_K,
     LAB_FILE_COUNT
 } lab_file;
 

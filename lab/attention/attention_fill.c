@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "lab/attention/mask_patterns.h"
 #include "lab/base/random.h"
 #include "attention/ref/oracle.h"
 
@@ -57,6 +58,8 @@ static void fill_lengths(const filler *f) {
             break;
         if (features & ATT_LENS_K)
             integers(f, LAB_LENS_K)[b] = (int32_t)lab_spec_len_k(f->spec, b);
+        if (features & ATT_STARTS_K)
+            integers(f, LAB_STARTS_K)[b] = (int32_t)lab_spec_start_k(f->spec, b);
         total_q += lab_spec_len_q(f->spec, b);
         total_k += lab_spec_room_k(f->spec, b);
     }
@@ -113,16 +116,21 @@ static void fill_per_head(filler *f) {
 
 /* --------------------------------------------------------------------- bias */
 
-static bool draw_hidden(const filler *f, lab_random *hide, int64_t i) {
+static bool draw_hidden(const filler *f, lab_random *hide, const lab_mask_place *at) {
     const bool is_bool = f->p->bias_dtype == ATT_BOOL8;
-    const bool drawn = lab_random_below(hide, 3) == 0;
+    const int64_t one_in = f->spec->bias_fill == LAB_BIAS_TENTH ? 10 : 3;
+    const bool drawn = lab_random_below(hide, one_in) == 0;
     switch (f->spec->bias_fill) {
     case LAB_BIAS_HIDE:
+    case LAB_BIAS_TENTH:
         return drawn;
     case LAB_BIAS_HIDE_ROWS:
-        return drawn || i % 3 == 1;
-    default:
+        return drawn || at->i % 3 == 1;
+    case LAB_BIAS_NORMAL:
+    case LAB_BIAS_POSITIVE_INF:
         return is_bool && drawn; /* a boolean mask that hides nothing would test nothing */
+    default:
+        return lab_mask_hides(f->spec->bias_fill, at);
     }
 }
 
@@ -141,7 +149,8 @@ static void fill_bias(filler *f) {
                 for (int64_t j = 0; j < (one[3] ? att_min(len_k, 1) : len_k); j++) {
                     const int64_t at = b * p->bias.batch + h * p->bias.head + i * p->bias.row +
                                        j * p->bias.col;
-                    const bool hidden = draw_hidden(f, &hide, i);
+                    const lab_mask_place place = {b, i, j, len_q, len_k};
+                    const bool hidden = draw_hidden(f, &hide, &place);
                     float value = lab_random_normal(&f->random);
                     if (f->spec->bias_fill == LAB_BIAS_POSITIVE_INF && i % 7 == 3 &&
                         j == len_k / 2)
@@ -155,7 +164,13 @@ static void fill_bias(filler *f) {
     }
 }
 
-/* NaN wherever causal, window or length hide the key anyway. */
+/* The keys that row i of batch entry b sees, but for what the bias hides: [*lo, *hi). */
+static void visible(const filler *f, int64_t b, int64_t i, int64_t *lo, int64_t *hi) {
+    att_ref_visible(f->p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b),
+                    lab_spec_start_k(f->spec, b), i, lo, hi);
+}
+
+/* NaN wherever causal, window, length or start hide the key anyway. */
 static void poison_masked_bias(const filler *f) {
     const att_problem *p = f->p;
     const bool *one = f->spec->bias_broadcast;
@@ -165,8 +180,7 @@ static void poison_masked_bias(const filler *f) {
         for (int64_t h = 0; h < p->heads_q; h++)
             for (int64_t i = 0; i < lab_spec_len_q(f->spec, b); i++) {
                 int64_t lo, hi;
-                att_ref_visible(p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b), i,
-                                &lo, &hi);
+                visible(f, b, i, &lo, &hi);
                 for (int64_t j = 0; j < lab_spec_len_k(f->spec, b); j++)
                     if (j < lo || j >= hi)
                         att_store(f->buffer[LAB_BIAS].data, p->bias_dtype,
@@ -247,7 +261,7 @@ static void store_row(filler *f, lab_tensor tensor, void *base, int64_t at, int6
 
 static bool sees_nothing(const filler *f, int64_t b, int64_t i) {
     int64_t lo, hi;
-    att_ref_visible(f->p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b), i, &lo, &hi);
+    visible(f, b, i, &lo, &hi);
     return lo >= hi;
 }
 
@@ -268,10 +282,9 @@ static void fill_q(filler *f) {
 static bool is_seen(const filler *f, int64_t b, int64_t h_kv, int64_t j) {
     const att_problem *p = f->p;
     const int64_t group = p->heads_q / p->heads_kv;
-    const int64_t rows = lab_spec_len_q(f->spec, b), keys = lab_spec_len_k(f->spec, b);
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < lab_spec_len_q(f->spec, b); i++) {
         int64_t lo, hi;
-        att_ref_visible(p, rows, keys, i, &lo, &hi);
+        visible(f, b, i, &lo, &hi);
         for (int64_t h = h_kv * group; j >= lo && j < hi && h < (h_kv + 1) * group; h++)
             if (!att_ref_bias_hides(p, f->args, b, h, i, j))
                 return true;

@@ -2,6 +2,7 @@
 #include "lab/attention/attention_lab.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "lab/base/random.h"
@@ -9,7 +10,7 @@
 /* ------------------------------------------------------------------ lengths */
 
 /* Streams of the length draw; equal for queries and keys that are packed together. */
-enum { STREAM_Q, STREAM_K, STREAM_LENS_K };
+enum { STREAM_Q, STREAM_K, STREAM_LENS_K, STREAM_STARTS_K };
 
 static int64_t draw_length(const lab_spec *spec, int64_t b, int64_t longest, uint64_t stream) {
     if (b == 0)
@@ -49,8 +50,21 @@ int64_t lab_spec_len_k(const lab_spec *spec, int64_t b) {
                    length(spec, &spec->lens_k, b, spec->problem.seq_k, STREAM_LENS_K));
 }
 
+/* Drawn, some starts lie past the length. */
+int64_t lab_spec_start_k(const lab_spec *spec, int64_t b) {
+    const lab_lens *starts = &spec->starts_k;
+    if (starts->mode == LAB_LENS_LISTED)
+        return starts->list[b];
+    if (starts->mode == LAB_LENS_NONE)
+        return 0;
+    lab_random random;
+    lab_random_seed(&random, spec->lens_seed, (uint64_t)STREAM_STARTS_K << 48 | (uint64_t)b);
+    return lab_random_below(&random, spec->problem.seq_k + 1);
+}
+
 bool lab_spec_varies(const lab_spec *spec) {
-    return spec->problem.features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+    return spec->problem.features &
+           (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K);
 }
 
 bool lab_spec_is_empty(const lab_spec *spec) {
@@ -62,17 +76,19 @@ bool lab_spec_is_empty(const lab_spec *spec) {
     return !rows && !keys;
 }
 
-static bool check_list(const char *name, const lab_lens *lens, int64_t batch, int64_t longest,
-                       lab_message *why) {
+/* `what` the list is of, in the plural. */
+static bool check_list(const char *name, const char *what, const lab_lens *lens, int64_t batch,
+                       int64_t longest, lab_message *why) {
     if (lens->mode != LAB_LENS_LISTED)
         return true;
     if (lens->count != batch)
-        return lab_fail(why, "%s lists %d lengths but batch=%lld", name, lens->count,
+        return lab_fail(why, "%s lists %d %s but batch=%lld", name, lens->count, what,
                         (long long)batch);
     for (int b = 0; b < lens->count; b++)
         if (lens->list[b] > longest)
-            return lab_fail(why, "%s: length %d is beyond the longest, %lld", name,
-                            (int)lens->list[b], (long long)longest);
+            return lab_fail(why, "%s: %.*s %d is beyond the longest, %lld", name,
+                            (int)strlen(what) - 1, what, (int)lens->list[b],
+                            (long long)longest);
     return true;
 }
 
@@ -86,7 +102,7 @@ static bool add_length(int64_t *total, int64_t length, const char *name, lab_mes
 
 static bool draws_lengths(const lab_spec *spec) {
     return spec->cu_q.mode == LAB_LENS_DRAWN || spec->cu_k.mode == LAB_LENS_DRAWN ||
-           spec->lens_k.mode == LAB_LENS_DRAWN;
+           spec->lens_k.mode == LAB_LENS_DRAWN || spec->starts_k.mode == LAB_LENS_DRAWN;
 }
 
 static bool finish_lengths(lab_spec *spec, lab_message *why) {
@@ -94,9 +110,10 @@ static bool finish_lengths(lab_spec *spec, lab_message *why) {
     if (draws_lengths(spec) && p->batch > LAB_DRAWN_MAX)
         return lab_fail(why, "batch=%lld: lengths are drawn for at most %d sequences",
                         (long long)p->batch, LAB_DRAWN_MAX);
-    if (!check_list("cuq", &spec->cu_q, p->batch, p->seq_q, why) ||
-        !check_list("cuk", &spec->cu_k, p->batch, p->seq_k, why) ||
-        !check_list("lensk", &spec->lens_k, p->batch, p->seq_k, why))
+    if (!check_list("cuq", "lengths", &spec->cu_q, p->batch, p->seq_q, why) ||
+        !check_list("cuk", "lengths", &spec->cu_k, p->batch, p->seq_k, why) ||
+        !check_list("lensk", "lengths", &spec->lens_k, p->batch, p->seq_k, why) ||
+        !check_list("startsk", "starts", &spec->starts_k, p->batch, p->seq_k, why))
         return false;
     p->total_q = p->total_k = 0;
     if (p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K))

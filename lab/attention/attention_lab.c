@@ -56,6 +56,7 @@ static void translate(lab_args *to, const lab_args *from,
     to->attention.cu_seqlens_q = map(context, a->cu_seqlens_q);
     to->attention.cu_seqlens_k = map(context, a->cu_seqlens_k);
     to->attention.lens_k = map(context, a->lens_k);
+    to->attention.starts_k = map(context, a->starts_k);
     to->attention.page_table = map(context, a->page_table);
 }
 

@@ -18,6 +18,7 @@ typedef enum lab_tensor {
     LAB_CU_Q,
     LAB_CU_K,
     LAB_LENS_K,
+    LAB_STARTS_K,
     LAB_PAGE_TABLE,
     LAB_TENSOR_COUNT
 } lab_tensor;

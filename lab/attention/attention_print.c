@@ -102,6 +102,7 @@ static void put_lengths(writer *w, const lab_spec *spec) {
         put_lens(w, "cuk", &spec->cu_k);
     }
     put_lens(w, "lensk", &spec->lens_k);
+    put_lens(w, "startsk", &spec->starts_k);
     if (spec->lens_seed)
         put(w, ",lenseed=%llu", (unsigned long long)spec->lens_seed);
     if (spec->problem.features & ATT_PAGED)

@@ -15,6 +15,7 @@ static const char *const tensor_names[LAB_TENSOR_COUNT] = {
     [LAB_CU_Q] = "cu_seqlens_q",
     [LAB_CU_K] = "cu_seqlens_k",
     [LAB_LENS_K] = "lens_k",
+    [LAB_STARTS_K] = "starts_k",
     [LAB_PAGE_TABLE] = "page_table",
 };
 
@@ -104,6 +105,8 @@ static bool size_all(lab_tensor_size size[LAB_TENSOR_COUNT], const lab_spec *spe
         size_flat(&size[LAB_CU_K], p->batch + 1, sizeof(int32_t));
     if (features & ATT_LENS_K)
         size_flat(&size[LAB_LENS_K], p->batch, sizeof(int32_t));
+    if (features & ATT_STARTS_K)
+        size_flat(&size[LAB_STARTS_K], p->batch, sizeof(int32_t));
     if (features & ATT_PAGED) {
         int64_t entries;
         if (!att_mul(p->batch, p->page_table_stride, &entries))
@@ -141,6 +144,7 @@ void lab_attention_point(lab_args *args, const lab_spec *spec, const lab_buffer 
         .cu_seqlens_q = (const int32_t *)(const void *)b[LAB_CU_Q].data,
         .cu_seqlens_k = (const int32_t *)(const void *)b[LAB_CU_K].data,
         .lens_k = (const int32_t *)(const void *)b[LAB_LENS_K].data,
+        .starts_k = (const int32_t *)(const void *)b[LAB_STARTS_K].data,
         .page_table = (const int32_t *)(const void *)b[LAB_PAGE_TABLE].data,
     };
     if (spec->layout == LAB_PACKED) {
@@ -165,5 +169,6 @@ void lab_attention_locate(const lab_args *args, const lab_spec *spec,
     list[LAB_CU_Q] = a->cu_seqlens_q;
     list[LAB_CU_K] = a->cu_seqlens_k;
     list[LAB_LENS_K] = a->lens_k;
+    list[LAB_STARTS_K] = a->starts_k;
     list[LAB_PAGE_TABLE] = a->page_table;
 }

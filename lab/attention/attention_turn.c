@@ -28,13 +28,14 @@ static void for_drawn(lab_tensors *t, uint64_t seed,
     lab_random_seed(&random, seed, STREAM_TURN);
     for (int64_t b = 0; b < p->batch && lab_attention_turnable(t); b++) {
         const int64_t rows = att_ref_len_q(p, &t->args, b);
-        const int64_t keys = att_ref_len_k(p, &t->args, b);
+        const int64_t start = att_ref_start_k(p, &t->args, b);
+        const int64_t keys = att_ref_len_k(p, &t->args, b) - start;
         for (int64_t h_kv = 0; h_kv < p->heads_kv && rows > 0 && keys > 0; h_kv++) {
             drawn at = {.b = b, .h_kv = h_kv};
             at.h = h_kv * group + lab_random_below(&random, group);
             at.i = lab_random_below(&random, rows);
             /* Under a causal mask every row sees the first key, and few the last. */
-            at.j = lab_random_below(&random, 2) ? lab_random_below(&random, keys) : 0;
+            at.j = start + (lab_random_below(&random, 2) ? lab_random_below(&random, keys) : 0);
             visit(t, &at, context);
         }
     }

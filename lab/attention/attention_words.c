@@ -224,6 +224,11 @@ HANDLER(lens_k) {
     return set_list(name, value, &spec->lens_k, why);
 }
 
+HANDLER(starts_k) {
+    add_feature(spec, ATT_STARTS_K);
+    return set_list(name, value, &spec->starts_k, why);
+}
+
 HANDLER(lens_seed) {
     int64_t seed = 0;
     if (!lab_set_integer(name, value, 0, &seed, why))
@@ -299,6 +304,7 @@ const lab_modifier lab_attention_modifiers[] = {
     {"cuq", set_cu_q, false},
     {"cuk", set_cu_k, false},
     {"lensk", set_lens_k, false},
+    {"startsk", set_starts_k, false},
     {"lenseed", set_lens_seed, false},
     {"paged", set_paged, false},
     {"layout", set_layout, false},

@@ -3,9 +3,10 @@
 #include "base/checked.h"
 #include "lab/attention/attention_lab.h"
 
-static double seen_by(const att_problem *p, int64_t rows, int64_t keys, int64_t row) {
+static double seen_by(const att_problem *p, int64_t rows, int64_t keys, int64_t start,
+                      int64_t row) {
     int64_t lo, hi;
-    att_ref_visible(p, rows, keys, row, &lo, &hi);
+    att_ref_visible(p, rows, keys, start, row, &lo, &hi);
     return (double)att_max(hi - lo, 0);
 }
 
@@ -20,9 +21,9 @@ static void sort(int64_t *list, int n) {
 
 /* The keys that a row sees are a line in the row's index, bent where the diagonal or a side of the window enters or leaves the
  * keys: each piece between two bends is summed by its ends. */
-double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys) {
+double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64_t start) {
     if (p->causal == ATT_CAUSAL_NONE && p->window_left < 0 && p->window_right < 0)
-        return (double)rows * (double)keys;
+        return (double)rows * (double)att_max(keys - start, 0);
     const int64_t most = rows + keys; /* a window that is wider hides nothing */
     const int64_t right = p->causal != ATT_CAUSAL_NONE ? 0 : att_min(p->window_right, most);
     const int64_t left = att_min(p->window_left, most);
@@ -30,10 +31,10 @@ double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys) {
     int64_t bends[] = {
         0,
         rows,
-        -(shift + right + 1),     /* its last key is the first of all */
-        keys - shift - right - 1, /* its last key is the last of all */
-        left - shift,             /* its first key is the first of all */
-        keys + left - shift,      /* its first key is past all */
+        start - (shift + right + 1), /* its last key is the first of all */
+        keys - shift - right - 1,    /* its last key is the last of all */
+        start + left - shift,        /* its first key is the first of all */
+        keys + left - shift,         /* its first key is past all */
     };
     enum { BENDS = sizeof bends / sizeof bends[0] };
     for (int i = 0; i < BENDS; i++)
@@ -43,8 +44,9 @@ double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys) {
     for (int i = 0; i + 1 < BENDS; i++) {
         const int64_t first = bends[i], last = bends[i + 1] - 1;
         if (first <= last)
-            pairs += (seen_by(p, rows, keys, first) + seen_by(p, rows, keys, last)) *
-                     (double)(last - first + 1) / 2.0;
+            pairs +=
+                (seen_by(p, rows, keys, start, first) + seen_by(p, rows, keys, start, last)) *
+                (double)(last - first + 1) / 2.0;
     }
     return pairs;
 }
@@ -62,7 +64,8 @@ static double flops_of(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     double pairs = 0.0;
     for (int64_t b = 0; b < sequences(spec); b++)
-        pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b));
+        pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b),
+                                   lab_spec_start_k(spec, b));
     return 2.0 * times(spec) * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
 }
 
@@ -71,7 +74,8 @@ static double bytes_of(const lab_spec *spec) {
     double rows = 0.0, keys = 0.0;
     for (int64_t b = 0; b < sequences(spec); b++) {
         rows += times(spec) * (double)lab_spec_len_q(spec, b);
-        keys += times(spec) * (double)lab_spec_len_k(spec, b);
+        keys += times(spec) *
+                (double)att_max(lab_spec_len_k(spec, b) - lab_spec_start_k(spec, b), 0);
     }
     const double element = (double)att_dtype_size(p->dtype);
     return rows * (double)p->heads_q * (double)p->d_qk * element +

@@ -6,8 +6,8 @@
 #include "cuda/device.h"
 
 static const char *const isa_names[] = {
-    [ATT_ISA_AUTO] = "auto",     [ATT_ISA_PORTABLE] = "portable", [ATT_ISA_AVX2] = "avx2",
-    [ATT_ISA_AVX512] = "avx512", [ATT_ISA_AMX] = "amx",
+    [ATT_ISA_AUTO] = "auto",     [ATT_ISA_PORTABLE] = "portable",       [ATT_ISA_AVX2] = "avx2",
+    [ATT_ISA_AVX512] = "avx512", [ATT_ISA_AVX512_BF16] = "avx512_bf16", [ATT_ISA_AMX] = "amx",
 };
 enum { ISA_COUNT = sizeof isa_names / sizeof isa_names[0] };
 

@@ -7,7 +7,7 @@
 #include "attest.h"
 #include "lab/base/message.h"
 
-/* "auto", "portable", "avx2", "avx512", "amx". */
+/* "auto", "portable", "avx2", "avx512", "avx512_bf16", "amx". */
 const char *lab_isa_name(att_isa isa);
 
 /* The instruction set of that name; false where there is none. */

@@ -118,7 +118,7 @@ static void code_of(const reading *r, const att_kernel_row *kernel, char out[ATT
     snprintf(out, ATT_SHA256_HEX, "%s", kernel == r->row ? r->a->code : digests.code);
 }
 
-/* The launch record names the kernel and, on a GPU, the code of the subject. A kernel that merges runs behind the one that is recorded. */
+/* The launch record names the kernel and, on a GPU, the code of the subject. A kernel that helps another runs beside the one that is recorded. */
 static bool judge_launch(reading *r, const lab_node *problem, const lab_spec *spec) {
     const lab_node launch = lab_node_member(problem, "launch"),
                    kernel_place = lab_node_member(&launch, "kernel"),
@@ -135,7 +135,7 @@ static bool judge_launch(reading *r, const lab_node *problem, const lab_spec *sp
     if (!*kernel && spec->operation->output(spec).none)
         return true;
     const att_kernel_row *want =
-        lab_row_merges(r->row) ? lab_chooser_choice(&r->chooser, spec) : r->row;
+        lab_row_helps(r->row) ? lab_chooser_choice(&r->chooser, spec) : r->row;
     if (!want) /* this library has no code of it */
         return true;
     snprintf(words, sizeof words, "is %.60s, where %.60s is wanted", kernel, want->id);
@@ -212,8 +212,8 @@ static bool judge_entries(reading *r, const lab_node *list, bool timed) {
 typedef struct walk {
     reading *r;
     const lab_node *list; /* "verified" or "timed" */
-    json_t *unsplit;      /* of a kernel that merges: problems whose keys were not split */
-    size_t at, passed;    /* in either */
+    json_t *unsplit; /* of a kernel that helps others: problems in which it had nothing to do */
+    size_t at, passed; /* in either */
 } walk;
 
 static const char *line_at(const json_t *list, size_t i) {
@@ -252,7 +252,7 @@ static bool lists_agree(reading *r, const lab_node *predicate, const lab_suite_s
     const lab_node verified = lab_node_member(predicate, "verified"),
                    timed = lab_node_member(predicate, "timed"),
                    unsplit = lab_node_member(predicate, "unsplit");
-    const bool merges = lab_row_merges(r->row);
+    const bool merges = lab_row_helps(r->row);
     walk w = {.r = r,
               .list = &verified,
               .unsplit = merges ? json_object_get(unsplit.value, "verified") : NULL};

@@ -23,7 +23,8 @@ typedef struct work {
     lab_chooser chooser;
     lab_code_digests digests;
     json_t *checked, *timed;
-    json_t *unsplit_checked, *unsplit_timed; /* of a kernel that merges: it had nothing to do */
+    json_t *unsplit_checked,
+        *unsplit_timed; /* of a kernel that helps others: it had nothing to do */
     lab_certified *out;
 } work;
 
@@ -92,7 +93,7 @@ static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result
         return cannot(w, result->message); /* no memory for the laboratory's own copy */
     if (result->outcome != LAB_PASS)
         return lab_fail(&w->out->why, "%s: %.300s", line, result->message);
-    if (*w->digests.code && !lab_row_merges(w->row) && result->launch.kernel &&
+    if (*w->digests.code && !lab_row_helps(w->row) && result->launch.kernel &&
         strcmp(result->launch.code_sha256, w->digests.code) != 0)
         return lab_fail(&w->out->why,
                         "%s: the machine code that ran, sha256 %.16s..., is not the library's, "
@@ -127,11 +128,11 @@ static bool check_kernel(work *w, lab_progress *bar) {
     const lab_spec *spec;
     bool ok = true;
     for (size_t at = 0; ok && (spec = lab_chooser_next_checked(&w->chooser, set, &at));) {
-        const bool of_choice = at > set->checked.count || lab_row_merges(w->row);
+        const bool of_choice = at > set->checked.count || lab_row_helps(w->row);
         bool split = true;
         lab_progress_update(bar, at, w->out->kernel);
         ok = !of_choice || try_plan(w, spec, &split);
-        if (ok && lab_row_merges(w->row) && !split)
+        if (ok && lab_row_helps(w->row) && !split)
             add_line(w->unsplit_checked, spec);
         else
             ok = ok && check_problem(w, spec);
@@ -160,7 +161,7 @@ static bool check_problems(work *w, FILE *stream) {
     return ok && (w->out->checked > 0 || cannot(w, "it serves no problem of the suite"));
 }
 
-/* The problems to time, into cases and *count; a kernel that merges leaves out what is not split. */
+/* The problems to time, into cases and *count; a kernel that helps others leaves out those in which it has nothing to do. */
 static bool choose_timed(work *w, lab_bench_case *cases, const lab_spec **list, size_t *count) {
     const lab_suite *suite = &w->job->suites.timed;
     const size_t most =
@@ -168,7 +169,7 @@ static bool choose_timed(work *w, lab_bench_case *cases, const lab_spec **list, 
     for (size_t i = 0; i < most; i++) {
         const lab_spec *spec = w->row ? list[i] : &suite->specs[i];
         bool split = true;
-        if (lab_row_merges(w->row) && !try_plan(w, spec, &split))
+        if (lab_row_helps(w->row) && !try_plan(w, spec, &split))
             return false;
         if (!split)
             add_line(w->unsplit_timed, spec);
@@ -211,7 +212,7 @@ static bool time_problems(work *w, FILE *stream) {
 static bool prepare_kernel(work *w) {
     lab_message why;
     if (!open_context(w, &w->natural, NULL) ||
-        (!lab_row_merges(w->row) && !open_context(w, &w->own, w->row->id)))
+        (!lab_row_helps(w->row) && !open_context(w, &w->own, w->row->id)))
         return false;
     if (!w->own)
         w->own = w->natural;
@@ -254,7 +255,7 @@ static void conclude(work *w, const char *role, json_t *peer, FILE *stream) {
             json_object_set(predicate, "peer", peer);
         json_object_set(predicate, "verified", w->checked);
         json_object_set(predicate, "timed", w->timed);
-        if (lab_row_merges(w->row))
+        if (lab_row_helps(w->row))
             json_object_set_new(predicate, "unsplit",
                                 json_pack("{s:O, s:O}", "verified", w->unsplit_checked, "timed",
                                           w->unsplit_timed));

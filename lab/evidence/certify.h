@@ -1,8 +1,8 @@
 /* certify.h: one kernel after another verified and timed by itself on this device, and a statement about each.
  *
  * A kernel is verified on every problem of a suite that it serves, with no other kernel allowed, and on those of further suites for
- * which the library would choose it; it is timed on problems for which the library would choose it. A kernel that merges splits runs behind others, so it is verified and timed by
- * problems that are split. A plug-in goes the same way. The machine code that ran, by its own launch record, must be the code that the statement names. */
+ * which the library would choose it; it is timed on problems for which the library would choose it. A kernel that merges splits or reads masks runs beside others, so it is verified and timed by
+ * problems that need it. A plug-in goes the same way. The machine code that ran, by its own launch record, must be the code that the statement names. */
 #ifndef LAB_CERTIFY_H
 #define LAB_CERTIFY_H
 

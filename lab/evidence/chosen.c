@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention/cuda/mask_lists.h"
 #include "attention/cuda/tiling.h"
 #include "attention/problem.h"
 #include "core/select.h"
@@ -100,8 +101,9 @@ bool lab_chooser_amx_f32(void) {
     return value && *value && strcmp(value, "0") != 0;
 }
 
-bool lab_row_merges(const att_kernel_row *row) {
-    return row && row->cuda && row->cuda->role == ATT_ROLE_COMBINE;
+bool lab_row_helps(const att_kernel_row *row) {
+    return row && row->cuda &&
+           (row->cuda->role == ATT_ROLE_COMBINE || row->cuda->role == ATT_ROLE_MASK);
 }
 
 /* What a context for this kernel allows: see open_context() in certify.c. */
@@ -127,7 +129,7 @@ static bool makes_sense(const lab_spec *spec) {
 bool lab_chooser_serves(const lab_chooser *c, const lab_spec *spec) {
     att_limits limits = limits_of(c);
     att_refusal refusal;
-    if (lab_row_merges(c->row))
+    if (lab_row_helps(c->row))
         return lab_chooser_chosen(c, spec);
     snprintf(limits.kernel, sizeof limits.kernel, "%s", c->row->id);
     return makes_sense(spec) && att_row_serves(c->row, &limits, spec->operation->library,
@@ -143,8 +145,11 @@ const att_kernel_row *lab_chooser_choice(const lab_chooser *c, const lab_spec *s
 
 /* Is a problem for which the library chooses `choice` one for the kernel? */
 static bool is_for(const lab_chooser *c, const att_kernel_row *choice) {
-    if (!choice || !lab_row_merges(c->row))
+    if (!choice || !lab_row_helps(c->row))
         return choice == c->row;
+    if (c->row->cuda->role == ATT_ROLE_MASK)
+        return choice->cuda->features & ATT_FEATURE_MASK &&
+               att_cuda_mask_reader(true) == c->row->cuda;
     return att_cuda_combine_of(choice->cuda, true) == c->row->cuda;
 }
 
@@ -179,8 +184,8 @@ const lab_spec *lab_chooser_next_checked(const lab_chooser *c, const lab_suite_s
     for (size_t first = 0, s = 0; s + 1 < SUITES; first += suites[s++]->count)
         for (; *at < first + suites[s]->count; ++*at) {
             const lab_spec *spec = &suites[s]->specs[*at - first];
-            if (s == 0 && !lab_row_merges(c->row) ? lab_chooser_serves(c, spec)
-                                                  : is_chosen(c, set, s, *at - first)) {
+            if (s == 0 && !lab_row_helps(c->row) ? lab_chooser_serves(c, spec)
+                                                 : is_chosen(c, set, s, *at - first)) {
                 ++*at;
                 return spec;
             }

@@ -46,8 +46,8 @@ bool lab_chooser_set_gpu(lab_chooser *chooser, const char *gpu_name, int cc, int
 /* Does the environment let float32 go to AMX? */
 bool lab_chooser_amx_f32(void);
 
-/* Does the kernel merge what others leave? It is never planned by itself: problems of others stand for it. */
-bool lab_row_merges(const att_kernel_row *row);
+/* Does the kernel merge what others leave, or read a mask for them? It is never planned by itself: problems of others stand for it. */
+bool lab_row_helps(const att_kernel_row *row);
 
 /* Has this library code of the kernel for that device, or the means to make some? Without it no problem is one for the kernel. */
 bool lab_chooser_could_run(const lab_chooser *chooser);
@@ -58,8 +58,8 @@ bool lab_chooser_serves(const lab_chooser *chooser, const lab_spec *spec);
 /* The kernel that the library would choose among those up to the instruction set of this one, evidence or not; NULL: none. */
 const att_kernel_row *lab_chooser_choice(const lab_chooser *chooser, const lab_spec *spec);
 
-/* Is the problem one for this kernel: chosen for it, or, of one that merges, chosen for a kernel whose parts it merges? Whether
- * the keys are split at all is then for the plan to say. */
+/* Is the problem one for this kernel: chosen for it, or, of one that helps others, chosen for a kernel that it helps? Whether
+ * there is anything to do for it, parts to merge above all, is then for the plan to say. */
 bool lab_chooser_chosen(const lab_chooser *chooser, const lab_spec *spec);
 
 /* The next problem to verify at or after *at, which counts over all suites of the set; NULL after the last. */

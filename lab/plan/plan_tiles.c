@@ -91,12 +91,18 @@ typedef struct cut {
     double heaviest; /* of one block */
 } cut;
 
-/* Keys that row `i` sees: [*lo, *hi). */
-static void visible(const att_problem *p, int64_t rows, int64_t keys, int64_t i, int64_t *lo,
+/* A sequence: rows, keys, and the first of these that is in use. */
+typedef struct lengths {
+    int64_t rows, keys, start;
+} lengths;
+
+/* Keys that row `i` sees, counted from the first in use: [*lo, *hi). */
+static void visible(const att_problem *p, const lengths *n, int64_t i, int64_t *lo,
                     int64_t *hi) {
     const bool bottom = p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
                         (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
-    const int64_t diagonal = i + (bottom ? keys - rows : 0);
+    const int64_t keys = n->start < n->keys ? n->keys - n->start : 0;
+    const int64_t diagonal = i + (bottom ? n->keys - n->rows : 0) - n->start;
     const int64_t right = p->causal != ATT_CAUSAL_NONE ? 0 : p->window_right;
     *lo = p->window_left >= 0 && diagonal > p->window_left ? diagonal - p->window_left : 0;
     *hi = right >= 0 && diagonal + right + 1 < keys ? diagonal + right + 1 : keys;
@@ -109,11 +115,11 @@ enum { BLOCKS_SEEN = 4096 };
 enum { SEQUENCES_SEEN = 256 };
 
 /* Add `times` sequences of this length. */
-static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, int64_t rows,
-                         int64_t keys, double times) {
+static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, lengths n,
+                         double times) {
     const int64_t group = c->packed ? p->heads_q / p->heads_kv : 1;
     const int64_t heads = c->packed ? p->heads_kv : p->heads_q;
-    const int64_t all = rows * group, blocks = all / tile->m + (all % tile->m > 0);
+    const int64_t all = n.rows * group, blocks = all / tile->m + (all % tile->m > 0);
     const int64_t seen = blocks < BLOCKS_SEEN ? blocks : BLOCKS_SEEN;
     for (int64_t i = 0; i < seen; i++) {
         const int64_t block =
@@ -121,8 +127,8 @@ static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, int
         const int64_t first = block * tile->m;
         const int64_t last = first + tile->m < all ? first + tile->m - 1 : all - 1;
         int64_t lo, hi, ignored;
-        visible(p, rows, keys, first / group, &lo, &ignored);
-        visible(p, rows, keys, last / group, &ignored, &hi);
+        visible(p, &n, first / group, &lo, &ignored);
+        visible(p, &n, last / group, &ignored, &hi);
         const int64_t from = lo / tile->n, to = hi > 0 ? (hi - 1) / tile->n + 1 : 0;
         const double steps = to > from ? (double)(to - from) : 0.0;
         c->steps += steps * (double)heads * times * (double)blocks / (double)seen;
@@ -136,14 +142,15 @@ static cut cut_problem(const lab_tile *tile, const lab_spec *spec) {
     /* The kernels that there are do not pack. */
     cut c = {.packed = !tile->id && p->heads_q > p->heads_kv && p->seq_q < tile->m};
     if (!lab_spec_varies(spec)) {
-        add_sequence(&c, tile, p, p->seq_q, p->seq_k, (double)p->batch);
+        add_sequence(&c, tile, p, (lengths){p->seq_q, p->seq_k, 0}, (double)p->batch);
         return c;
     }
     const int64_t seen = p->batch < SEQUENCES_SEEN ? p->batch : SEQUENCES_SEEN;
     for (int64_t i = 0; i < seen; i++) {
         const int64_t b = (int64_t)((double)i * (double)p->batch / (double)seen);
-        add_sequence(&c, tile, p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b),
-                     (double)p->batch / (double)seen);
+        const lengths n = {lab_spec_len_q(spec, b), lab_spec_len_k(spec, b),
+                           lab_spec_start_k(spec, b)};
+        add_sequence(&c, tile, p, n, (double)p->batch / (double)seen);
     }
     return c;
 }

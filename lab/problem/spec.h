@@ -17,11 +17,14 @@
  *                              four letters broadcasts that dimension: bias=fp16:1h1k
  *     biasfill=normal|hide|hide-rows|+inf   what the bias holds: hide has hidden keys in every row,
  *                              hide-rows also whole rows, +inf one +inf in every seventh row
+ *     biasfill=clear|tenth|padding|padded-causal|prefix|documents|blocks   what it hides: nothing, a tenth of
+ *                              the keys, or what the masks of models hide (mask_patterns.c)
  *     biascol=N                elements from one key of the bias to the next (1)
  *     varlen                   cu_seqlens for queries and keys, lengths drawn from lenseed
  *     lens=5:0:17              the same with lengths given; cuq[=..], cuk[=..] for one side alone
  *     lensk  lensk=5:0:17      a K/V cache with keys in use per batch entry
- *     lenseed=N                draws other lengths (0)
+ *     startsk  startsk=5:0:17  the first key in use per batch entry (left padding)
+ *     lenseed=N                draws other lengths and starts (0)
  *     paged=N                  K and V in permuted pages of N keys, the first pages shared
  *     layout=bshd|bhsd|packed  strides (bshd)
  *     pad=N                    N elements of slack after every row of every tensor, NaN inside
@@ -76,6 +79,13 @@ typedef enum lab_bias_fill {
     LAB_BIAS_HIDE,
     LAB_BIAS_HIDE_ROWS,
     LAB_BIAS_POSITIVE_INF,
+    LAB_BIAS_CLEAR,
+    LAB_BIAS_TENTH,
+    LAB_BIAS_PADDING,       /* behind the keys */
+    LAB_BIAS_PADDED_CAUSAL, /* before the keys, and causal */
+    LAB_BIAS_PREFIX,        /* causal, but the first third is seen by all */
+    LAB_BIAS_DOCUMENTS,     /* causal, eight in a sequence */
+    LAB_BIAS_BLOCKS,        /* of 128 rows and keys: the diagonal and a third of the others are seen */
     LAB_BIAS_FILL_COUNT
 } lab_bias_fill;
 
@@ -125,7 +135,7 @@ typedef struct lab_spec {
             bool bias_broadcast[4]; /* batch, head, row, col */
             lab_bias_fill bias_fill;
             int64_t bias_col; /* stride of the bias from key to key */
-            lab_lens cu_q, cu_k, lens_k;
+            lab_lens cu_q, cu_k, lens_k, starts_k;
             uint64_t lens_seed;
             lab_layout layout;
             int64_t pad, offset;
@@ -161,19 +171,20 @@ bool lab_spec_parse(lab_spec *spec, const char *text, lab_message *why);
 void lab_spec_print(const lab_spec *spec, char *buf, size_t n);
 
 /* Rows and keys of batch entry b, and the keys its cu_seqlens_k sets aside for it. The two last
- * differ where a packed cache is not full. */
+ * differ where a packed cache is not full. Of the keys, the first in use, which may lie past them. */
 int64_t lab_spec_len_q(const lab_spec *spec, int64_t b);
 int64_t lab_spec_len_k(const lab_spec *spec, int64_t b);
 int64_t lab_spec_room_k(const lab_spec *spec, int64_t b);
+int64_t lab_spec_start_k(const lab_spec *spec, int64_t b);
 
-/* Whether sequences may differ in length. */
+/* Whether sequences may differ in length or start. */
 bool lab_spec_varies(const lab_spec *spec);
 
 /* Whether there is neither a query row nor a key, whatever the batch and the heads. */
 bool lab_spec_is_empty(const lab_spec *spec);
 
-/* (row, key) pairs of a sequence that causal mask and window let be seen. */
-double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys);
+/* (row, key) pairs of a sequence whose keys are in use from `start` on, that causal mask and window let be seen. */
+double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64_t start);
 
 /* Work of the problem: 2 operations a multiply-add of the visible keys, both products; bytes are Q, K
  * and V read once and O written once. */

@@ -39,11 +39,13 @@ const lab_name lab_data_names[] = {{"normal", LAB_DATA_NORMAL},
                                    {"sparse", LAB_DATA_SPARSE},
                                    {NULL, 0}};
 
-const lab_name lab_bias_fill_names[] = {{"normal", LAB_BIAS_NORMAL},
-                                        {"hide", LAB_BIAS_HIDE},
-                                        {"hide-rows", LAB_BIAS_HIDE_ROWS},
-                                        {"+inf", LAB_BIAS_POSITIVE_INF},
-                                        {NULL, 0}};
+const lab_name lab_bias_fill_names[] = {
+    {"normal", LAB_BIAS_NORMAL},       {"hide", LAB_BIAS_HIDE},
+    {"hide-rows", LAB_BIAS_HIDE_ROWS}, {"+inf", LAB_BIAS_POSITIVE_INF},
+    {"clear", LAB_BIAS_CLEAR},         {"tenth", LAB_BIAS_TENTH},
+    {"padding", LAB_BIAS_PADDING},     {"padded-causal", LAB_BIAS_PADDED_CAUSAL},
+    {"prefix", LAB_BIAS_PREFIX},       {"documents", LAB_BIAS_DOCUMENTS},
+    {"blocks", LAB_BIAS_BLOCKS},       {NULL, 0}};
 
 const char *lab_name_of(const lab_name *names, int value) {
     for (; names->text; names++)

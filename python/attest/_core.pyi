@@ -15,14 +15,14 @@ def attention(q: Array, k: Any, v: Any, *, causal: Union[None, bool, Alignment] 
               window: Optional[Window] = ..., align: Optional[Alignment] = ..., softcap: Optional[float] = ...,
               alibi: Any = ..., bias: Any = ..., sinks: Any = ..., cu_seqlens_q: Any = ..., cu_seqlens_k: Any = ...,
               max_seqlen_q: Optional[int] = ..., max_seqlen_k: Optional[int] = ..., lens_k: Any = ...,
-              page_table: Any = ..., return_lse: Literal[False] = ..., out: Optional[Array] = ...,
+              starts_k: Any = ..., page_table: Any = ..., return_lse: Literal[False] = ..., out: Optional[Array] = ...,
               layout: Literal["bhsd", "bshd"] = ...) -> Array: ...
 @overload
 def attention(q: Array, k: Any, v: Any, *, causal: Union[None, bool, Alignment] = ..., scale: Optional[float] = ...,
               window: Optional[Window] = ..., align: Optional[Alignment] = ..., softcap: Optional[float] = ...,
               alibi: Any = ..., bias: Any = ..., sinks: Any = ..., cu_seqlens_q: Any = ..., cu_seqlens_k: Any = ...,
               max_seqlen_q: Optional[int] = ..., max_seqlen_k: Optional[int] = ..., lens_k: Any = ...,
-              page_table: Any = ..., return_lse: Literal[True], out: Optional[Array] = ...,
+              starts_k: Any = ..., page_table: Any = ..., return_lse: Literal[True], out: Optional[Array] = ...,
               layout: Literal["bhsd", "bshd"] = ...) -> Tuple[Array, Array]: ...
 @overload
 def merge(parts_o: Union[Array, Sequence[Array]], parts_lse: Union[Array, Sequence[Array]], *,

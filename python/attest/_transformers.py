@@ -6,6 +6,7 @@ import torch
 
 from . import UnsupportedError
 from . import torch as attest_torch
+from ._torch_spans import as_boolean, is_encoded
 
 # What models hand to every attention function and no scores depend on: what the rest of the model is asked for, inputs that
 # the keys and the mask were made from, and choices among the kernels of others.
@@ -48,6 +49,11 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
     and is not understood is refused by its name.
     """
     _check_others(key, attention_mask, sliding_window, others)
+    if is_encoded(attention_mask):
+        if position_bias is None:
+            o = attest_torch._with_spans(query, key, value, attention_mask, dropout, scaling, softcap, s_aux)
+            return o.transpose(1, 2).contiguous(), None
+        attention_mask = as_boolean(attention_mask, query.shape[0], query.shape[2], key.shape[2])
     if is_causal is None:
         is_causal = getattr(module, "is_causal", True)
     causal = True if is_causal and attention_mask is None and query.shape[2] > 1 else False  # no SymBool, no tensor
@@ -62,9 +68,10 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
 
 
 def register(name):
-    """Tell transformers of the function, and that it takes the masks of PyTorch's."""
+    """Tell transformers of the function, and of what makes its masks."""
     from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import sdpa_mask
+
+    from ._transformers_masks import span_mask
 
     AttentionInterface.register(name, attention_forward)
-    AttentionMaskInterface.register(name, sdpa_mask)
+    AttentionMaskInterface.register(name, span_mask)

@@ -24,7 +24,8 @@ from . import Launch, UnsupportedError, _core, _jax_sharding
 __all__ = ["attention", "last_launch"]
 
 _TARGET = "attest_attention"
-_ARRAYS = ("alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "page_table")  # as XLA is given them
+_ARRAYS = ("alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "starts_k",
+           "page_table")  # as XLA is given them
 
 for _platform, _handler in _core.jax_handlers().items():
     jax.ffi.register_ffi_target(_TARGET, _handler, platform=_platform, api_version=1)
@@ -53,8 +54,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, 
               window: Optional[Tuple[Optional[int], Optional[int]]] = None, align: Optional[str] = None,
               softcap: Optional[float] = None, alibi: Any = None, bias: Any = None, sinks: Any = None,
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
-              max_seqlen_k: Optional[int] = None, lens_k: Any = None, page_table: Any = None, return_lse: bool = False,
-              layout: str = "bhsd") -> Any:
+              max_seqlen_k: Optional[int] = None, lens_k: Any = None, starts_k: Any = None, page_table: Any = None,
+              return_lse: bool = False, layout: str = "bhsd") -> Any:
     """attest.attention() for JAX's arrays and tracers: the same arguments, without `out`.
 
     Arrays are those of attest.attention(); everything else must be known when the program is traced. max_seqlen_q and
@@ -63,7 +64,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, 
     """
     options = _Options(causal, scale, None if window is None else (window[0], window[1]), align, softcap, max_seqlen_q, max_seqlen_k, layout)
     extras = {"alibi": alibi, "bias": bias, "sinks": sinks, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
-              "lens_k": lens_k, "page_table": page_table}
+              "lens_k": lens_k, "starts_k": starts_k, "page_table": page_table}
     given = {name: jnp.asarray(array) for name, array in extras.items() if array is not None}
     o, lse = _attention(options, jnp.asarray(q), jnp.asarray(k), jnp.asarray(v), given)
     return (o, lse) if return_lse else o
@@ -115,7 +116,7 @@ def _call_of(options: _Options, names: Tuple[str, ...]):
 
 def _fold_extra(name, x, batch):
     """An array with an axis of vmap's before its own, with both and the batch as one axis."""
-    own = {"bias": 4, "alibi": 2, "lens_k": 1}[name]
+    own = {"bias": 4, "alibi": 2, "lens_k": 1, "starts_k": 1}[name]
     x = x.reshape(x.shape[0], *(1,) * (own + 1 - x.ndim), *x.shape[1:])
     return jnp.broadcast_to(x, (x.shape[0], batch, *x.shape[2:])).reshape(-1, *x.shape[2:])
 
@@ -183,6 +184,8 @@ def _formula(options, q, k, v, extras):
         every["sinks"] = extras["sinks"].reshape(1, heads_kv, heads // heads_kv, 1, 1)
     if "lens_k" in extras:
         every["used"] = extras["lens_k"].reshape(batch, 1, 1, 1, 1)
+    if "starts_k" in extras:
+        every["start"] = extras["starts_k"].reshape(batch, 1, 1, 1, 1)
     some = jax.checkpoint(functools.partial(_some_rows, options, rows))
     o, lse = jax.lax.map(lambda part: some(**part, **every), each)
     o = jnp.moveaxis(o, 0, 3).reshape(batch, heads, parts * step, v.shape[-1])[:, :, :rows]
@@ -196,7 +199,7 @@ def _split_heads(x, axis, heads_kv):
     return x.reshape(*x.shape[:axis], *((1, 1) if own == 1 else (heads_kv, own // heads_kv)), *x.shape[axis + 1:])
 
 
-def _some_rows(options, rows, q, first, k, v, bias=None, alibi=None, sinks=None, used=None):
+def _some_rows(options, rows, q, first, k, v, bias=None, alibi=None, sinks=None, used=None, start=0):
     """Rows from `first` on, of `rows` in all; scores are (batch, heads of k, heads of q to each, rows, keys)."""
     keys, step = k.shape[2], q.shape[3]
     scale = 1.0 / math.sqrt(q.shape[-1]) if options.scale is None else options.scale
@@ -210,7 +213,7 @@ def _some_rows(options, rows, q, first, k, v, bias=None, alibi=None, sinks=None,
     distance = column - (first + jnp.arange(step)[:, None] + shift)  # right of the diagonal
     if alibi is not None:
         scores = scores - alibi * jnp.abs(distance)
-    seen = (column < used) & jnp.full((step, keys), True)
+    seen = (column < used) & (column >= start) & jnp.full((step, keys), True)
     if options.causal:
         seen = seen & (distance <= 0)
     left, right = options.window or (None, None)

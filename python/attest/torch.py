@@ -24,6 +24,7 @@ from torch.nn.attention.bias import CausalBias, CausalVariant
 
 from . import Error, UnsupportedError, _core
 from . import _torch_formula as formula
+from . import _torch_spans as _spans
 from ._core import sdpa as _quick
 from ._torch_merge import merge
 from ._torch_operator import RecomputeWarning, Transformed, compute, sdpa
@@ -298,6 +299,29 @@ def _with_scores_changed(query, key, value, attn_mask, dropout_p, is_causal, sca
         scale = 1.0 / math.sqrt(query.shape[-1])
     cast = _autocast(query, key, value, attn_mask)
     return formula.attention(*cast, dropout_p, is_causal, scale, softcap, sinks)
+
+
+def _with_spans(query, key, value, spans, dropout_p, scale, softcap, sinks) -> Tensor:
+    """Attention whose mask is the numbers of _torch_spans.py; what attest does not serve gets the mask that they stand for."""
+    q, k, v = _autocast(query, key, value)
+    reason = _reason(q, k, v, None, dropout_p, False, True, sinks)
+    if reason is None and (torch.compiler.is_compiling() or not _is_transformed()):
+        step = scale if scale is not None else 1.0 / math.sqrt(q.shape[-1])
+        arguments = (q, k, v, spans, step, softcap or 0.0, None if sinks is None else sinks.float())
+        tensors = (q, k, v, spans, arguments[-1])
+        try:
+            if not _plain(*tensors) or (torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)):
+                return _spans.spans(*arguments)[0]
+            o = _spans.compute(*arguments)
+            count_served(q, k, spans, _spans.decode(spans).causal is not None)
+            return o
+        except Error:  # why, is asked and counted below
+            pass
+    mask = _spans.as_boolean(spans, query.shape[0], query.shape[2], key.shape[2])
+    if softcap is not None or sinks is not None:
+        return _with_scores_changed(query, key, value, mask, dropout_p, False, scale, softcap, sinks)
+    return _patched(query, key, value, attn_mask=mask, dropout_p=dropout_p, scale=scale,
+                    enable_gqa=query.shape[1] != key.shape[1])
 
 
 def _tell_script() -> None:

@@ -13,7 +13,7 @@
     "(q, k, v, *, causal=None, scale=None, window=None, align=None, softcap=None, "            \
     "alibi=None, bias=None, "                                                                  \
     "sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=None, max_seqlen_k=None, " \
-    "lens_k=None, "                                                                            \
+    "lens_k=None, starts_k=None, "                                                             \
     "page_table=None, return_lse=False, out=None, layout='bhsd')\n--\n\n"
 
 PyDoc_STRVAR(
@@ -40,6 +40,8 @@ PyDoc_STRVAR(
     "cu_seqlens_k for k and v\n"
     "max_seqlen_q   the longest of them, and max_seqlen_k; found by itself on the CPU\n"
     "lens_k         int32, (batch,): keys in use of each batch entry\n"
+    "starts_k       int32, (batch,): the first key in use (left padding); rows that see none "
+    "give 0\n"
     "page_table     int32, (batch, pages): k and v are pages, (pages, heads, rows of a page, "
     "d)\n"
     "return_lse     also return the log-sum-exp of each row, float32, (batch, heads, rows)\n"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAYS = 10 };
+enum { ARRAYS = 11 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static att_launch latest; /* under the lock */
@@ -74,6 +74,7 @@ static xla_error *read_arrays(jax_call *c) {
         has & ATT_CU_SEQLENS_Q ? (const void **)&c->args.cu_seqlens_q : NULL,
         has & ATT_CU_SEQLENS_K ? (const void **)&c->args.cu_seqlens_k : NULL,
         has & ATT_LENS_K ? (const void **)&c->args.lens_k : NULL,
+        has & ATT_STARTS_K ? (const void **)&c->args.starts_k : NULL,
         has & ATT_PAGED ? (const void **)&c->args.page_table : NULL,
     };
     const xla_values *in = &c->frame->arguments, *out = &c->frame->results;
@@ -92,7 +93,8 @@ static xla_error *read_arrays(jax_call *c) {
         c->args.lse = ((const xla_buffer *)out->values[1])->data;
     if (c->gpu) {
         const uintptr_t bits = (uintptr_t)c->args.q | (uintptr_t)c->args.k |
-                               (uintptr_t)c->args.v | (uintptr_t)c->args.o | 16;
+                               (uintptr_t)c->args.v | (uintptr_t)c->args.o |
+                               (uintptr_t)c->args.bias | 16;
         c->problem.alignment = (int64_t)(bits & (~bits + 1));
     }
     return NULL;

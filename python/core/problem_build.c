@@ -184,6 +184,19 @@ static int build_pages(call *c, const extents *k) {
     return 0;
 }
 
+/* Lengths or starts, one per batch entry. */
+static int build_counts(call *c, argument which, uint32_t feature, const int32_t **out) {
+    const tensor *counts = &c->tensors[which];
+    if (!c->given[which])
+        return 0;
+    if (borrow_list(c, which, DL_INT, "int32", 1, "(batch,)") ||
+        check_batch(c, counts, counts->shape[0], 0))
+        return -1;
+    c->problem.features |= feature;
+    *out = counts->data;
+    return 0;
+}
+
 static int build_lengths_k(call *c) {
     att_problem *p = &c->problem;
     if (c->given[ARG_CU_SEQLENS_K]) {
@@ -193,15 +206,10 @@ static int build_lengths_k(call *c) {
         p->features |= ATT_CU_SEQLENS_K;
         c->args.cu_seqlens_k = starts->data;
     }
-    if (c->given[ARG_LENS_K]) {
-        const tensor *lengths = &c->tensors[ARG_LENS_K];
-        if (borrow_list(c, ARG_LENS_K, DL_INT, "int32", 1, "(batch,)") ||
-            check_batch(c, lengths, lengths->shape[0], 0))
-            return -1;
-        p->features |= ATT_LENS_K;
-        c->args.lens_k = lengths->data;
-    }
-    return 0;
+    return build_counts(c, ARG_LENS_K, ATT_LENS_K, &c->args.lens_k) ||
+                   build_counts(c, ARG_STARTS_K, ATT_STARTS_K, &c->args.starts_k)
+               ? -1
+               : 0;
 }
 
 static int build_kv(call *c) {

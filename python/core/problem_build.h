@@ -24,6 +24,7 @@ typedef enum argument {
     ARG_MAX_SEQLEN_Q,
     ARG_MAX_SEQLEN_K,
     ARG_LENS_K,
+    ARG_STARTS_K,
     ARG_PAGE_TABLE,
     ARG_RETURN_LSE,
     ARG_OUT,

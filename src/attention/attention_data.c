@@ -19,15 +19,25 @@ static att_status check_cu_seqlens(const int32_t *cu, const char *name, int64_t 
     return ATT_OK;
 }
 
+/* A number of keys per batch entry. */
+static att_status check_counts(const int32_t *counts, const char *name, const att_problem *p) {
+    for (int64_t b = 0; b < p->batch; b++)
+        ATT_REQUIRE(counts[b] >= 0 && counts[b] <= p->seq_k, ATT_E_DATA, name,
+                    "%s[%lld]=%d is not in 0 .. seq_k=%lld", name, (long long)b, counts[b],
+                    (long long)p->seq_k);
+    return ATT_OK;
+}
+
 /* Every page id that some key in use would be read through: of a cache without room for a key there is none, however many
  * sequences it has. */
 static att_status check_pages(const att_problem *p, const att_args *a) {
     if (p->seq_k == 0)
         return ATT_OK;
     for (int64_t b = 0; b < p->batch; b++) {
-        const int64_t keys = att_cpu_sequence_of(p, a, b, 0).len_k;
+        const att_cpu_sequence s = att_cpu_sequence_of(p, a, b, 0);
         const int32_t *table = a->page_table + b * p->page_table_stride;
-        for (int64_t i = 0; i < att_ceil_div(keys, p->page_size); i++)
+        const int64_t end = s.len_k > 0 ? att_ceil_div(s.first_k + s.len_k, p->page_size) : 0;
+        for (int64_t i = s.first_k / p->page_size; i < end; i++)
             ATT_REQUIRE(table[i] >= 0 && table[i] < p->num_pages, ATT_E_DATA, "page_table",
                         "page_table[%lld][%lld]=%d is not in 0 .. %lld", (long long)b,
                         (long long)i, table[i], (long long)p->num_pages - 1);
@@ -47,10 +57,9 @@ att_status att_attention_check_data(const void *problem, const void *args) {
                                  total));
     }
     if (p->features & ATT_LENS_K)
-        for (int64_t b = 0; b < p->batch; b++)
-            ATT_REQUIRE(a->lens_k[b] >= 0 && a->lens_k[b] <= p->seq_k, ATT_E_DATA, "lens_k",
-                        "lens_k[%lld]=%d is not in 0 .. seq_k=%lld", (long long)b, a->lens_k[b],
-                        (long long)p->seq_k);
+        ATT_TRY(check_counts(a->lens_k, "lens_k", p));
+    if (p->features & ATT_STARTS_K)
+        ATT_TRY(check_counts(a->starts_k, "starts_k", p));
     if (p->features & ATT_PAGED)
         ATT_TRY(check_pages(p, a));
     return ATT_OK;

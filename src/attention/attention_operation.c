@@ -33,6 +33,7 @@ static int list_buffers(const void *problem, const void *extents, const void *ar
         {"cu_seqlens_k", a->cu_seqlens_k, e->cu_seqlens, count, 0, lacks & ATT_CU_SEQLENS_K,
          false},
         {"lens_k", a->lens_k, e->lens_k, count, 0, lacks & ATT_LENS_K, false},
+        {"starts_k", a->starts_k, e->lens_k, count, 0, lacks & ATT_STARTS_K, false},
         {"page_table", a->page_table, e->page_table, count, 0, lacks & ATT_PAGED, false},
     };
     enum { COUNT = sizeof all / sizeof all[0] };

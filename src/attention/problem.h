@@ -7,7 +7,10 @@
 #include "attest.h"
 
 /* Sizes in 0.1, the first release: up to the first field that came later. */
-enum { ATT_PROBLEM_0_1 = offsetof(att_problem, alignment), ATT_ARGS_0_1 = sizeof(att_args) };
+enum {
+    ATT_PROBLEM_0_1 = offsetof(att_problem, alignment),
+    ATT_ARGS_0_1 = offsetof(att_args, starts_k)
+};
 
 /* Bytes from the first to one past the last element that a tensor of these strides touches. */
 typedef struct att_extents {

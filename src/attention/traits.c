@@ -9,9 +9,9 @@ const char *const att_causal_names[] = {[ATT_CAUSAL_NONE] = "none",
                                         [ATT_CAUSAL_TOP_LEFT] = "top-left",
                                         [ATT_CAUSAL_BOTTOM_RIGHT] = "bottom-right"};
 
-const char *const att_trait_names[] = {"alibi",        "bias",      "sinks", "cu_seqlens_q",
-                                       "cu_seqlens_k", "lens_k",    "paged", "window",
-                                       "softcap",      "unaligned", "o_type"};
+const char *const att_trait_names[] = {"alibi",        "bias",      "sinks",  "cu_seqlens_q",
+                                       "cu_seqlens_k", "lens_k",    "paged",  "window",
+                                       "softcap",      "unaligned", "o_type", "starts_k"};
 
 int att_problem_mode(const void *problem) {
     return (int)((const att_problem *)problem)->causal;
@@ -27,7 +27,8 @@ uint32_t att_problem_traits(const void *problem) {
                  {ATT_CU_SEQLENS_Q, ATT_TRAIT_CU_SEQLENS_Q},
                  {ATT_CU_SEQLENS_K, ATT_TRAIT_CU_SEQLENS_K},
                  {ATT_LENS_K, ATT_TRAIT_LENS_K},
-                 {ATT_PAGED, ATT_TRAIT_PAGED}};
+                 {ATT_PAGED, ATT_TRAIT_PAGED},
+                 {ATT_STARTS_K, ATT_TRAIT_STARTS_K}};
     uint32_t traits = 0;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (p->features & pairs[i].feature)

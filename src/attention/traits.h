@@ -17,7 +17,8 @@ enum {
     ATT_TRAIT_SOFTCAP = 1u << 8,
     ATT_TRAIT_UNALIGNED = 1u << 9, /* rows that do not all start at multiples of 16 bytes */
     ATT_TRAIT_O_TYPE = 1u << 10,   /* O of another type than Q */
-    ATT_TRAIT_COUNT = 11
+    ATT_TRAIT_STARTS_K = 1u << 11,
+    ATT_TRAIT_COUNT = 12
 };
 
 extern const char *const att_trait_names[ATT_TRAIT_COUNT]; /* in the order of the bits */

@@ -50,8 +50,9 @@ static att_status choose_isa(att_isa *out, att_isa asked) {
         int ok;
         field = "ATTEST_ISA";
         asked = att_isa_parse(text, &ok);
-        ATT_REQUIRE(ok, ATT_E_ARG, field,
-                    "ATTEST_ISA=%.40s is none of auto, portable, avx2, avx512, amx", text);
+        ATT_REQUIRE(
+            ok, ATT_E_ARG, field,
+            "ATTEST_ISA=%.40s is none of auto, portable, avx2, avx512, avx512_bf16, amx", text);
     }
     ATT_REQUIRE(asked <= machine, ATT_E_DEVICE, field,
                 "%s=%s: this processor has no more than %s", field, att_isa_name(asked),

@@ -31,12 +31,12 @@ static bool read_device(const char *text, att_device *device, int32_t *index) {
     return true;
 }
 
-/* Some kernel for problems, not one that merely merges, has code for this GPU. */
+/* Some kernel for problems, not one that merely helps another, has code for this GPU. */
 static bool has_code(const att_cuda_device *gpu) {
     const int cc = att_cuda_device_limits(gpu)->cc;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_cuda_kernel *kernel = att_registry_row(i)->cuda;
-        if (kernel && kernel->role != ATT_ROLE_COMBINE &&
+        if (kernel && kernel->role != ATT_ROLE_COMBINE && kernel->role != ATT_ROLE_MASK &&
             att_cuda_origin_of(kernel, cc) != ATT_ORIGIN_NONE)
             return true;
     }

@@ -27,14 +27,14 @@ static const att_kernel_row registry[ROWS] = {
      .isa = ATT_ISA_##set,                                                                     \
      .family = &att_family_cpu_##kind,                                                         \
      .cpu = &kernel},
-#define ATT_CUDA_KERNEL(kernel, file, sm, kind, type, dqk, dv, m, n, depth, warp_count, text)  \
+#define ATT_CUDA_KERNEL(kernel, file, sm, kind, type, dqk, dv, m, n, depth, warp_count, ...)   \
     {.id = #kernel,                                                                            \
-     .summary = text,                                                                          \
+     .summary = ATT_ROW_SUMMARY(__VA_ARGS__, 0),                                               \
      .family = &att_family_##file,                                                             \
      .device = ATT_DEVICE_CUDA,                                                                \
      .cuda = &(const att_cuda_kernel){.id = #kernel,                                           \
                                       .source = #file,                                         \
-                                      .summary = text,                                         \
+                                      .summary = ATT_ROW_SUMMARY(__VA_ARGS__, 0),              \
                                       .targets = ATT_##sm,                                     \
                                       .role = ATT_ROLE_##kind,                                 \
                                       .dtype = (att_dtype)ATT_##type,                          \
@@ -43,7 +43,8 @@ static const att_kernel_row registry[ROWS] = {
                                       .tile_m = m,                                             \
                                       .tile_n = n,                                             \
                                       .stages = depth,                                         \
-                                      .warps = warp_count}},
+                                      .warps = warp_count,                                     \
+                                      .features = ATT_ROW_FEATURES(__VA_ARGS__, 0, 0)}},
 #include "kernels/kernels.def"
 #define ATT_UNATTESTED(kernel) [ROW_##kernel].unattested = true,
 #define ATT_TIMES(kernel, ...) [ROW_##kernel].times = {__VA_ARGS__},
@@ -81,6 +82,7 @@ const char *att_row_role(const att_kernel_row *row) {
         [ATT_ROLE_PLAIN] = "plain",   [ATT_ROLE_GENERAL] = "general",
         [ATT_ROLE_DECODE] = "decode", [ATT_ROLE_COMBINE] = "combine",
         [ATT_ROLE_RUNG] = "rung",     [ATT_ROLE_SMALL] = "small",
+        [ATT_ROLE_MASK] = "mask",
     };
     return row->cuda ? roles[row->cuda->role] : row->family->role;
 }

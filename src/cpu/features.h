@@ -10,7 +10,7 @@
  * permission to use its registers, which then holds for the whole process. */
 att_isa att_cpu_isa(void);
 
-/* "portable", "avx2", "avx512", "amx", or "auto"; and back, ATT_ISA_AUTO with *ok = 0 for
+/* "portable", "avx2", "avx512", "avx512_bf16", "amx", or "auto"; and back, ATT_ISA_AUTO with *ok = 0 for
  * anything else. */
 const char *att_isa_name(att_isa isa);
 att_isa att_isa_parse(const char *name, int *ok);

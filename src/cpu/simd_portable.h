@@ -1,5 +1,5 @@
 /* simd_portable.h: the engine's vector of floats in plain C, 4 lanes that any compiler can keep
- * in a register. */
+ * in a register, or VF_LANES where the including file sets it: a multiple of 4. */
 #ifndef ATT_CPU_SIMD_H
 #define ATT_CPU_SIMD_H
 
@@ -9,7 +9,10 @@
 
 #include "base/dtype.h"
 
-enum { VF_W = 4 };
+#ifndef VF_LANES
+#define VF_LANES 4
+#endif
+enum { VF_W = VF_LANES };
 typedef struct {
     float lane[VF_W];
 } vf;
@@ -67,17 +70,31 @@ static inline vf vf_iota(void) {
     VF_EACH((float)i);
 }
 static inline float vf_reduce_add(vf a) {
-    return (a.lane[0] + a.lane[1]) + (a.lane[2] + a.lane[3]);
+    float sum = (a.lane[0] + a.lane[1]) + (a.lane[2] + a.lane[3]);
+    for (int i = 4; i < VF_W; i += 4)
+        sum += (a.lane[i] + a.lane[i + 1]) + (a.lane[i + 2] + a.lane[i + 3]);
+    return sum;
 }
 static inline float vf_reduce_max(vf a) {
     const float x = a.lane[0] > a.lane[1] ? a.lane[0] : a.lane[1];
     const float y = a.lane[2] > a.lane[3] ? a.lane[2] : a.lane[3];
-    return x > y ? x : y;
+    float most = x > y ? x : y;
+    for (int i = 4; i < VF_W; i++)
+        most = a.lane[i] > most ? a.lane[i] : most;
+    return most;
 }
 
 /* True where some lane is above x. */
 static inline bool vf_any_above(vf a, float x) {
     return vf_reduce_max(a) > x;
+}
+
+/* True where every lane is x or less, and none is NaN. */
+static inline bool vf_all_at_most(vf a, float x) {
+    bool all = true;
+    for (int i = 0; i < VF_W; i++)
+        all = all && a.lane[i] <= x;
+    return all;
 }
 
 /* out[i] = sum of the lanes of a[i]. */
@@ -124,7 +141,7 @@ static inline void vf_store_as(void *p, att_dtype dtype, vf a, int64_t n) {
         att_store(p, dtype, i, a.lane[i]);
 }
 
-/* Transpose 4 rows of 4 floats. */
+/* Transpose VF_W rows of VF_W floats. */
 static inline void vf_transpose(vf r[VF_W]) {
     for (int i = 0; i < VF_W; i++) {
         for (int j = i + 1; j < VF_W; j++) {

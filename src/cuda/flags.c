@@ -19,6 +19,8 @@ static const char *role_name(att_cuda_role role) {
         return "RUNG";
     case ATT_ROLE_SMALL:
         return "SMALL";
+    case ATT_ROLE_MASK:
+        return "MASK";
     }
     return "UNKNOWN";
 }
@@ -37,10 +39,14 @@ static const char *type_name(att_dtype dtype) {
 }
 
 void att_cuda_flags(char out[ATT_CUDA_FLAGS_MAX], const att_cuda_kernel *kernel) {
+    char features[32] =
+        ""; /* nothing for rows that have none: their code depends on their flags */
+    if (kernel->features)
+        snprintf(features, sizeof features, " -DFEATURES=%u", (unsigned)kernel->features);
     snprintf(out, ATT_CUDA_FLAGS_MAX,
              "-DKERNEL=%s -DROLE=%s -DDTYPE=%s -DD_QK=%d -DD_V=%d -DTILE_M=%d -DTILE_N=%d "
-             "-DSTAGES=%d -DWARPS=%d -DSHARED_BYTES=%u",
+             "-DSTAGES=%d -DWARPS=%d -DSHARED_BYTES=%u%s",
              kernel->id, role_name(kernel->role), type_name(kernel->dtype), kernel->d_qk,
              kernel->d_v, kernel->tile_m, kernel->tile_n, kernel->stages, kernel->warps,
-             (unsigned)att_cuda_kernel_shared(kernel));
+             (unsigned)att_cuda_kernel_shared(kernel), features);
 }

@@ -35,6 +35,11 @@ static inline uint32_t att_cuda_target_bit(int cc) {
     }
 }
 
+/* The last columns of ATT_CUDA_KERNEL, what the kernel is and, where it has any, its features: ATT_ROW_SUMMARY(columns, 0) and
+ * ATT_ROW_FEATURES(columns, 0, 0). */
+#define ATT_ROW_SUMMARY(text, ...)            text
+#define ATT_ROW_FEATURES(text, features, ...) (features)
+
 /* What a kernel is for. */
 typedef enum att_cuda_role {
     ATT_ROLE_PLAIN, /* many rows; mask, window, GQA, lengths, but no change of the scores; pages on Hopper alone */
@@ -42,8 +47,18 @@ typedef enum att_cuda_role {
     ATT_ROLE_DECODE,  /* few rows a K/V head, every feature; the heads of a group in one tile */
     ATT_ROLE_COMBINE, /* merges the splits of the keys; no problem selects it */
     ATT_ROLE_RUNG,    /* a step of the ladder: teaches, and serves only where slow is allowed */
-    ATT_ROLE_SMALL /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
+    ATT_ROLE_SMALL, /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
+    ATT_ROLE_MASK /* reads a boolean mask ahead of kernels with ATT_FEATURE_MASK; no problem selects it */
 } att_cuda_role;
+
+/* What a kernel does to the scores beside scaling them, as bits: compiled in, one row per set. -DFEATURES=; kernels/config.cuh has the
+ * same numbers for device code. */
+enum {
+    ATT_FEATURE_ALIBI = 1u << 0,
+    ATT_FEATURE_SOFTCAP = 1u << 1,
+    ATT_FEATURE_BIAS = 1u << 2,
+    ATT_FEATURE_MASK = 1u << 3 /* a boolean mask, read ahead */
+};
 
 typedef struct att_cuda_kernel {
     const char *id;     /* also the symbol in the machine code */
@@ -56,6 +71,7 @@ typedef struct att_cuda_kernel {
     int tile_m, tile_n; /* rows and keys of a tile */
     int stages;         /* K/V tiles in flight */
     int warps;          /* of a block */
+    uint32_t features;  /* ATT_FEATURE_ALIBI ... */
 
     /* A user's row (core/user_rows.h): "-DUSE_X=0 ..." for the compiler, so that it is always compiled here; NULL: a
      * built-in one. */

@@ -36,7 +36,7 @@ def visible(rows, keys, causal, window, align):
 
 
 def attention(q, k, v, scale=None, causal=None, window=(-1, -1), align=None, softcap=0.0,
-              slopes=None, bias=None, sinks=None, keys=None):
+              slopes=None, bias=None, sinks=None, keys=None, start=0):
     """One sequence: q (rows, heads, d), k and v (keys, heads_kv, d) -> o (rows, heads, d), lse (heads, rows)."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     k, v = k[:keys], v[:keys]
@@ -46,6 +46,7 @@ def attention(q, k, v, scale=None, causal=None, window=(-1, -1), align=None, sof
     if softcap:
         s = softcap * np.tanh(s / softcap)
     seen, distance = visible(len(q), len(k), causal, window, align)
+    seen &= np.arange(len(k)) >= start
     if slopes is not None:
         s = s - slopes[:, None, None] * distance
     if bias is not None:
@@ -66,9 +67,9 @@ class Case:
     """Arrays on disk, the flags that name them, and the answer they must give."""
 
     def __init__(self, name, dtype="float32", batch=2, heads=4, heads_kv=2, rows=19, keys=23, d=16,
-                 d_v=24, layout="bshd", flags=(), cu=None, lens=None, lse=True, **features):
+                 d_v=24, layout="bshd", flags=(), cu=None, lens=None, starts=None, lse=True, **features):
         self.name, self.dtype, self.layout, self.flags = name, dtype, layout, list(flags)
-        self.cu, self.lens, self.lse, self.features = cu, lens, lse, features
+        self.cu, self.lens, self.starts, self.lse, self.features = cu, lens, starts, lse, features
         self.batch = batch
         total_q, total_k = (cu[0][-1], cu[1][-1]) if cu else (rows, keys)
         lead = () if cu else (batch,)
@@ -112,6 +113,9 @@ class Case:
         if self.lens is not None:
             np.save("c_lens.npy", self.lens)
             arguments += ["--lens-k", "c_lens.npy"]
+        if self.starts is not None:
+            np.save("c_starts.npy", self.starts)
+            arguments += ["--starts-k", "c_starts.npy"]
         if self.layout != "bshd":
             arguments += ["--layout", self.layout]
         if self.dtype == "bfloat16":
@@ -129,6 +133,8 @@ class Case:
                     own[key] = own[key][b if len(own[key]) > 1 else 0]
             if self.lens is not None:
                 own["keys"] = int(self.lens[b])
+            if self.starts is not None:
+                own["start"] = int(self.starts[b])
             if self.cu:
                 (q0, q1), (k0, k1) = self.cu[0][b : b + 2], self.cu[1][b : b + 2]
                 yield b, slice(q0, q1), slice(k0, k1), own
@@ -186,6 +192,9 @@ CASES = [
     Case("sinks, float64", sinks=rng.standard_normal(4)),
     Case("keys in use", lens=np.array([23, 5], np.int32)),
     Case("keys in use, int64", lens=np.array([0, 11])),
+    Case("left padding", rows=21, keys=21, flags=["--causal"], causal="top-left", starts=np.array([0, 13], np.int32)),
+    Case("left padding, int64, a cache, hidden rows", flags=["--causal=bottom-right"], causal="bottom-right",
+         lens=np.array([20, 5]), starts=np.array([9, 5])),
     Case("packed", batch=3, cu=(offsets(5, 0, 9), offsets(7, 3, 9))),
     Case("packed, int64, bfloat16", "bfloat16", batch=3, cu=(offsets(5, 0, 9, dtype=np.int64), offsets(7, 3, 9, dtype=np.int64))),
     Case("packed causal", batch=3, cu=(offsets(5, 1, 9), offsets(5, 1, 9)), flags=["--causal"], causal="top-left"),

@@ -102,6 +102,7 @@ on_files 'slopes' 2 'slopes must be' "${qkv[@]}" --alibi five_slopes.npy
 on_files 'sinks' 2 'sinks must be' "${qkv[@]}" --sinks five_slopes.npy
 on_files 'bias' 2 'bias_bad.npy: size 7 is neither 1 nor seq_q=10' "${qkv[@]}" --bias bias_bad.npy
 on_files 'lens' 2 'cu.npy has 3 entries, but the batch is 2' "${qkv[@]}" --lens-k cu.npy
+on_files 'starts' 2 'cu.npy has 3 entries, but the batch is 2' "${qkv[@]}" --starts-k cu.npy
 packed=(--q packed.npy --k packed.npy --v packed.npy)
 on_files 'cu_seqlens down' 2 'cu_seqlens_q' "${packed[@]}" --cu-seqlens-q cu_down.npy --cu-seqlens-k cu_down.npy
 on_files 'cu_seqlens past the end' 2 'cu_seqlens_q' "${packed[@]}" --cu-seqlens-q cu_past.npy --cu-seqlens-k cu_past.npy

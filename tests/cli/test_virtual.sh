@@ -28,6 +28,10 @@ expect 'the device is named' 0 out='^device: the virtual GPU' -- verify b1h1s40d
 check 'the code is kept' test -n "$(ls "$ATTEST_VIRTUAL_CACHE")"
 expect 'a result to keep' 0 -- verify b1h1s40d64 --device virtual --allow-slow --kernel naive_sm80 --json verify.json
 check 'the document names it' grep -q 'Virtual GPU 0' verify.json
+expect 'a mask names both kernels' 0 out='^chosen +fwd_sm90_bf16_d128_mask_.*; the mask is read by mask_sm90, grid 1 x 8 x 1' -- \
+    explain b2h2s64sk300d128,bf16,bias=bool:1111 --device virtual
+expect 'the reader of masks by itself' 0 out='^refused +mask_sm90 +role: reads masks for other kernels' -- \
+    explain b2h2s64sk300d128,bf16,bias=bool --device virtual
 expect 'a refusal says how to see it again' 3 out='--device virtual ' -- verify b1h1s40d64 --device virtual --kernel 'decode_sm80*'
 
 # Sources from elsewhere, with faults in them; the code that is kept must not be taken for theirs.

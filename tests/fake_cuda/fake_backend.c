@@ -40,6 +40,11 @@ static bool hopper_tile(const backend_code *code, const char *kernel, int tile[2
     return tile[0] > 0;
 }
 
+/* It reads a mask ahead of fwd_sm90, which here looks at the mask itself. */
+static bool reads_mask(const char *kernel) {
+    return strncmp(kernel, "mask_", 5) == 0;
+}
+
 size_t backend_params_bytes(const backend_code *code, const char *kernel) {
     int tile[2];
     if (fake_state.kernel_params > 0)
@@ -47,9 +52,14 @@ size_t backend_params_bytes(const backend_code *code, const char *kernel) {
     if (strncmp(kernel, "peer_cublas", 11) == 0)
         return sizeof(peer_cublas_params);
     if (hopper_tile(code, kernel, tile))
-        return sizeof(att_fwd_sm90_params);
+        return strstr(kernel, "_alibi_") || strstr(kernel, "_softcap_") ||
+                       strstr(kernel, "_bias_") || strstr(kernel, "_mask_")
+                   ? sizeof(att_fwd_sm90_feature_params)
+                   : sizeof(att_fwd_sm90_params);
     if (fake_is_merge(kernel))
         return sizeof(att_merge_params);
+    if (reads_mask(kernel))
+        return sizeof(att_fwd_mask_params);
     return strstr(kernel, "unfused") ? sizeof(att_unfused_params) : sizeof(att_fwd_params);
 }
 
@@ -81,6 +91,9 @@ void backend_launch(const backend_code *code, const char *kernel, const CUlaunch
         fake_clock_us += noisy(code->duration_us);
         if (!fake_merge(kernel, params, config->gridDimX, config->blockDimX, code->wrong))
             fake_state.sticky = CUDA_ERROR_LAUNCH_FAILED;
+    } else if (fake_computes() && reads_mask(kernel)) {
+        fake_clock_us += noisy(code->duration_us);
+        *((const att_fwd_mask_params *)params)->next_tile = 0;
     } else if (fake_computes() && bytes == sizeof(att_fwd_params)) {
         fake_clock_us += noisy(code->duration_us);
         if (strncmp(kernel, "combine", 7) != 0) /* the first launch gives the whole answer */

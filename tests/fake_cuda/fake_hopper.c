@@ -12,7 +12,7 @@ enum { WARPGROUP_ROWS = 64, WARP_ROWS = 16 };
 /* A tile: the unit that it is cut from, and where that lies. */
 typedef struct tile {
     int batch, head, first; /* head: of K/V where heads are packed; first row of the unit */
-    int len_q, len_k, shift;
+    int len_q, len_k, start_k, shift;
     long long row_q, row_k; /* where the sequence begins in packed tensors */
 } tile;
 
@@ -47,6 +47,7 @@ static tile tile_of(const att_fwd_sm90_params *p, int index, int tile_m) {
     if (f->lens_k && f->lens_k[t.batch] < t.len_k)
         t.len_k = f->lens_k[t.batch];
     t.shift = f->flags & ATT_FWD_BOTTOM_RIGHT ? t.len_k - t.len_q : 0;
+    t.start_k = f->starts_k ? f->starts_k[t.batch] : 0;
     return t;
 }
 
@@ -93,8 +94,9 @@ static void compute_row(const att_fwd_sm90_params *p, const maps *m, const tile 
                         const key_rows *keys, bool wrong) {
     const att_fwd_params *f = &p->fwd;
     const int i = r >> p->pack, diagonal = i + t->shift;
-    const int lo =
+    const int window =
         f->window_left >= 0 && diagonal > f->window_left ? diagonal - f->window_left : 0;
+    const int lo = window > t->start_k ? window : t->start_k;
     int hi = t->len_k;
     if (f->window_right >= 0 && diagonal + f->window_right + 1 < hi)
         hi = diagonal + f->window_right + 1;

@@ -45,7 +45,7 @@ void fake_hopper_tile(const char *code, int tile[2]) {
 
 /* One batch entry: lengths and first rows. */
 typedef struct entry {
-    int batch, len_q, len_k;
+    int batch, len_q, len_k, start_k;
     long long row_q, row_k;
     int shift;
 } entry;
@@ -63,6 +63,7 @@ static entry entry_of(const att_fwd_params *p, int batch) {
     if (p->lens_k && p->lens_k[batch] < e.len_k)
         e.len_k = p->lens_k[batch];
     e.shift = p->flags & ATT_FWD_BOTTOM_RIGHT ? e.len_k - e.len_q : 0;
+    e.start_k = p->starts_k ? p->starts_k[batch] : 0;
     return e;
 }
 
@@ -82,8 +83,9 @@ static double product(const att_fwd_params *p, long long q, long long k) {
 static void compute_row(const att_fwd_params *p, const entry *e, int head, int i, double *s,
                         bool wrong) {
     const int kv = head / p->group;
-    const int lo =
-        p->window_left < 0 ? 0 : (int)fmax(0.0, i + e->shift - (double)p->window_left);
+    const int lo = p->window_left < 0
+                       ? e->start_k
+                       : (int)fmax(e->start_k, i + e->shift - (double)p->window_left);
     const int hi = p->window_right < 0
                        ? e->len_k
                        : (int)fmin(e->len_k, i + e->shift + (double)p->window_right + 1);

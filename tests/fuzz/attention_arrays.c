@@ -76,6 +76,8 @@ static bool open_others(attention_case *c) {
         ok = ok && open_slot(c, SLOT_CU_K, entries, 4, 4, 0);
     if (p->features & ATT_LENS_K)
         ok = ok && open_slot(c, SLOT_LENS_K, batch, 4, 4, 0);
+    if (p->features & ATT_STARTS_K)
+        ok = ok && open_slot(c, SLOT_STARTS_K, batch, 4, 4, 0);
     if (p->features & ATT_PAGED)
         ok = ok &&
              open_slot(c, SLOT_PAGES, extent(&table, p->batch, pages_of(p), 1, 1), 4, 4, 0xff);
@@ -100,6 +102,7 @@ static void point(attention_case *c, size_t workspace_bytes, random_input *in) {
                          .cu_seqlens_q = array_of(c, SLOT_CU_Q),
                          .cu_seqlens_k = array_of(c, SLOT_CU_K),
                          .lens_k = array_of(c, SLOT_LENS_K),
+                         .starts_k = array_of(c, SLOT_STARTS_K),
                          .page_table = array_of(c, SLOT_PAGES),
                          .workspace_size = draw_chance(in, 50) ? workspace_bytes : 0};
     c->workspace = array_of(c, SLOT_WORKSPACE);
@@ -114,10 +117,16 @@ static void fill_cu(int32_t *cu, int64_t batch, int64_t most, int64_t total, ran
     }
 }
 
+/* The page of the first key in use: those before it are read by nobody. */
+static int64_t first_page(const attention_case *c, int64_t b) {
+    return c->problem.features & ATT_PAGED ? c->start_k[b] / c->problem.page_size : 0;
+}
+
 static void fill_lengths(attention_case *c, random_input *in) {
     const att_problem *p = &c->problem;
     int32_t *cu_q = array_of(c, SLOT_CU_Q), *cu_k = array_of(c, SLOT_CU_K),
-            *lens_k = array_of(c, SLOT_LENS_K), *pages = array_of(c, SLOT_PAGES);
+            *lens_k = array_of(c, SLOT_LENS_K), *starts_k = array_of(c, SLOT_STARTS_K),
+            *pages = array_of(c, SLOT_PAGES);
     if (cu_q)
         fill_cu(cu_q, p->batch, p->seq_q, p->total_q, in);
     if (cu_k) /* of pages only the differences count */
@@ -135,7 +144,11 @@ static void fill_lengths(attention_case *c, random_input *in) {
             c->len_k[b] = 0;
         if (pages && p->num_pages == 0 && lens_k)
             lens_k[b] = 0;
-        for (int64_t i = 0; pages && i * p->page_size < c->len_k[b]; i++)
+        c->start_k[b] = 0;
+        if (starts_k)
+            c->start_k[b] = starts_k[b] =
+                (int32_t)draw_between(in, 0, p->seq_k < 1000 ? p->seq_k : 1000);
+        for (int64_t i = first_page(c, b); pages && i * p->page_size < c->len_k[b]; i++)
             pages[b * p->page_table_stride + i] =
                 (int32_t)draw_between(in, 0, p->num_pages - 1);
     }
@@ -165,7 +178,7 @@ static void fill_seen(attention_case *c, random_input *in) {
     const int64_t group = p->heads_q / p->heads_kv;
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_kv; h++)
-            for (int64_t j = 0; j < c->len_k[b]; j++) {
+            for (int64_t j = c->start_k[b]; j < c->len_k[b]; j++) {
                 bool seen = false;
                 for (int64_t q = h * group; q < (h + 1) * group && !seen; q++)
                     for (int64_t i = 0; i < c->len_q[b] && !seen; i++)
@@ -244,6 +257,9 @@ static void set_pointer(att_args *a, int slot, const void *value) {
     case SLOT_LENS_K:
         a->lens_k = value;
         break;
+    case SLOT_STARTS_K:
+        a->starts_k = value;
+        break;
     default:
         a->page_table = value;
     }
@@ -282,7 +298,8 @@ static bool cu_holds(const int32_t *cu, int64_t batch, int64_t most, int64_t tot
 static bool recount(attention_case *c) {
     const att_problem *p = &c->problem;
     const int32_t *cu_q = array_of(c, SLOT_CU_Q), *cu_k = array_of(c, SLOT_CU_K),
-                  *lens_k = array_of(c, SLOT_LENS_K), *pages = array_of(c, SLOT_PAGES);
+                  *lens_k = array_of(c, SLOT_LENS_K), *starts_k = array_of(c, SLOT_STARTS_K),
+                  *pages = array_of(c, SLOT_PAGES);
     if ((cu_q && !cu_holds(cu_q, p->batch, p->seq_q, p->total_q)) ||
         (cu_k && !cu_holds(cu_k, p->batch, p->seq_k, pages ? INT32_MAX : p->total_k)))
         return false;
@@ -293,7 +310,12 @@ static bool recount(attention_case *c) {
             return false;
         if (lens_k && lens_k[b] < c->len_k[b])
             c->len_k[b] = lens_k[b];
-        for (int64_t i = 0; pages && i * p->page_size < c->len_k[b]; i++) {
+        if (starts_k && (starts_k[b] < 0 || starts_k[b] > p->seq_k))
+            return false;
+        c->start_k[b] = starts_k ? starts_k[b] : 0;
+        if (c->start_k[b] >= c->len_k[b])
+            continue; /* no key in use, so no page */
+        for (int64_t i = first_page(c, b); pages && i * p->page_size < c->len_k[b]; i++) {
             const int32_t id = pages[b * p->page_table_stride + i];
             if (id < 0 || id >= p->num_pages)
                 return false;
@@ -303,8 +325,8 @@ static bool recount(attention_case *c) {
 }
 
 static attention_fault spoil_data(attention_case *c, random_input *in) {
-    static const int slots[] = {SLOT_CU_Q, SLOT_CU_K, SLOT_LENS_K, SLOT_PAGES};
-    const int slot = slots[draw_byte(in) % 4];
+    static const int slots[] = {SLOT_CU_Q, SLOT_CU_K, SLOT_LENS_K, SLOT_STARTS_K, SLOT_PAGES};
+    const int slot = slots[draw_byte(in) % 5];
     const size_t count = c->used[slot] ? c->slots[slot].bytes / 4 : 0;
     if (count == 0)
         return FAULT_NONE;

@@ -24,6 +24,7 @@ enum {
     SLOT_CU_Q,
     SLOT_CU_K,
     SLOT_LENS_K,
+    SLOT_STARTS_K,
     SLOT_PAGES,
     SLOT_WORKSPACE,
     SLOT_COUNT,
@@ -40,7 +41,7 @@ typedef struct attention_case {
     array_slot slots[SLOT_COUNT];
     bool used[SLOT_COUNT];
     uint64_t sums[SLOT_COUNT]; /* of the inputs, before the run */
-    int64_t len_q[CASE_BATCH_MOST], len_k[CASE_BATCH_MOST];
+    int64_t len_q[CASE_BATCH_MOST], len_k[CASE_BATCH_MOST], start_k[CASE_BATCH_MOST];
     bool finite; /* contents are ordinary numbers: answers are compared */
 } attention_case;
 

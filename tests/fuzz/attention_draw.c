@@ -56,6 +56,8 @@ static void draw_features(att_problem *p, random_input *in) {
         p->features &= ~(uint32_t)(ATT_PAGED | ATT_CU_SEQLENS_K);
     if (draw_chance(in, 60))
         p->features |= ATT_LSE;
+    if (draw_chance(in, 25))
+        p->features |= ATT_STARTS_K;
     p->total_q = p->batch * p->seq_q + draw_between(in, 0, 3);
     p->total_k = p->batch * p->seq_k + draw_between(in, 0, 3);
     p->page_size = draw_chance(in, 50) ? draw_between(in, 1, 20) : 1 << draw_between(in, 0, 7);

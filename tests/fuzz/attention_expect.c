@@ -51,7 +51,7 @@ static int64_t diagonal_of(const attention_case *c, int64_t b, int64_t i) {
 bool attention_hides(const attention_case *c, int64_t b, int64_t h, int64_t i, int64_t j) {
     const att_problem *p = &c->problem;
     const int64_t diagonal = diagonal_of(c, b, i);
-    if ((p->causal != ATT_CAUSAL_NONE && j > diagonal) ||
+    if (j < c->start_k[b] || (p->causal != ATT_CAUSAL_NONE && j > diagonal) ||
         (p->window_left >= 0 && diagonal - j > p->window_left) ||
         (p->window_right >= 0 && j - diagonal > p->window_right))
         return true;

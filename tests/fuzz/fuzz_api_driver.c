@@ -95,7 +95,8 @@ static void stand_down(void) {
 
 /* What the fake driver's own arithmetic knows: masks, windows, grouped heads and lengths. */
 static bool is_plain(const att_problem *p) {
-    const uint32_t known = ATT_LSE | ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K;
+    const uint32_t known =
+        ATT_LSE | ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K;
     return !(p->features & ~known) && p->softcap == 0.0f;
 }
 
@@ -136,6 +137,7 @@ static att_status attend(const att_plan *plan, attention_case *c) {
     there.cu_seqlens_q = mirror_of(&mirror, a->cu_seqlens_q);
     there.cu_seqlens_k = mirror_of(&mirror, a->cu_seqlens_k);
     there.lens_k = mirror_of(&mirror, a->lens_k);
+    there.starts_k = mirror_of(&mirror, a->starts_k);
     there.page_table = mirror_of(&mirror, a->page_table);
     stand_ready();
     const att_status status =

@@ -324,7 +324,7 @@ def hostile(rng, numbers):
 
 
 ATTENTION = ["q", "k", "v", "causal", "scale", "window", "align", "softcap", "alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k",
-             "max_seqlen_q", "max_seqlen_k", "lens_k", "page_table", "return_lse", "out", "layout", "nonsense"]
+             "max_seqlen_q", "max_seqlen_k", "lens_k", "starts_k", "page_table", "return_lse", "out", "layout", "nonsense"]
 
 
 def spoil_attention(rng):
@@ -359,6 +359,8 @@ def spoil_lengths(rng):
     k = numbers.standard_normal((pages, heads, page, d)).astype(np.float32)
     table = numbers.integers(-1 if rng.random() < 0.2 else 0, pages, (batch, rng.randint(1, 4))).astype(np.int32)
     lens = numbers.integers(0, table.shape[1] * page + (rng.random() < 0.2), batch).astype(np.int32)
+    if rng.random() < 0.5:
+        options["starts_k"] = numbers.integers(0, table.shape[1] * page + (rng.random() < 0.2), batch).astype(np.int32)
     attest.attention(q, k, k, page_table=table, lens_k=lens, **options)
 
 

@@ -16,7 +16,7 @@ import tempfile
 
 import numpy as np
 
-ALIBI, BIAS, SINKS, CU_Q, CU_K, LENS_K, PAGED = (1 << n for n in range(1, 8))
+ALIBI, BIAS, SINKS, CU_Q, CU_K, LENS_K, PAGED, STARTS_K = (1 << n for n in range(1, 9))
 F32, F16, BF16, BOOL8 = 1, 2, 3, 4
 TOP_LEFT, BOTTOM_RIGHT = 1, 2
 TOLERANCE = 1e-8  # of the largest value; float64 leaves about 1e-11 even with huge logits
@@ -42,7 +42,11 @@ def random_spec(rng):
     if layout == "packed":
         lengths = pick(["none", "varlen"])
     if lengths != "none":
-        words += [lengths, f"lenseed={rng.randrange(1000)}"]
+        words.append(lengths)
+    if rng.random() < 0.2:
+        words.append("startsk")
+    if lengths != "none" or "startsk" in words:
+        words.append(f"lenseed={rng.randrange(1000)}")
     if layout != "packed" and rng.random() < 0.25:
         words.append(f"paged={pick([1, 3, 8, 64])}")
     if layout != "packed" and rng.random() < 0.15 and not any("paged" in w for w in words):
@@ -125,7 +129,7 @@ class Problem:
         self.alibi = np.frombuffer(raw("alibi"), "<f4").astype(np.float64)
         self.sinks = np.frombuffer(raw("sinks"), "<f4").astype(np.float64)
         self.cu_q, self.cu_k = integers("cu_q"), integers("cu_k")
-        self.lens_k, self.pages = integers("lens_k"), integers("page_table")
+        self.lens_k, self.starts_k, self.pages = integers("lens_k"), integers("starts_k"), integers("page_table")
         self.answer = np.frombuffer(raw("answer"), "<f8").reshape(-1, meta["d_v"] + 1)
 
     def has(self, feature):
@@ -159,6 +163,8 @@ class Problem:
         bottom_right = (meta["causal"] or meta["align"]) == BOTTOM_RIGHT
         distance = j - (i + (keys - rows if bottom_right else 0))  # right of the diagonal
         visible = np.ones((rows, keys), bool)
+        if self.has(STARTS_K):
+            visible &= j >= self.starts_k[b]
         if meta["causal"]:
             visible &= distance <= 0
         if meta["window_left"] >= 0:
@@ -240,7 +246,7 @@ def main():
                 if not error <= TOLERANCE:
                     failures += 1
                     print(f"FAIL {spec} seed {n}: {part} differs by {error:.3g} of its largest value")
-    wanted = "causal align window scale softcap alibi sinks bias pad offset paged lensk varlen cuq cuk bcast"
+    wanted = "causal align window scale softcap alibi sinks bias pad offset paged lensk startsk varlen cuq cuk bcast"
     missing = [word for word in wanted.split() if seen[word] < count // 50]
     if missing:
         failures += 1

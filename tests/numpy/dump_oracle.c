@@ -93,11 +93,17 @@ static void dump(const char *folder, int n, const lab_spec *spec) {
         lab_tensor tensor;
         const char *name;
     } inputs[] = {
-        {LAB_Q, "q"},           {LAB_K, "k"},
-        {LAB_V, "v"},           {LAB_ALIBI, "alibi"},
-        {LAB_BIAS, "bias"},     {LAB_SINKS, "sinks"},
-        {LAB_CU_Q, "cu_q"},     {LAB_CU_K, "cu_k"},
-        {LAB_LENS_K, "lens_k"}, {LAB_PAGE_TABLE, "page_table"},
+        {LAB_Q, "q"},
+        {LAB_K, "k"},
+        {LAB_V, "v"},
+        {LAB_ALIBI, "alibi"},
+        {LAB_BIAS, "bias"},
+        {LAB_SINKS, "sinks"},
+        {LAB_CU_Q, "cu_q"},
+        {LAB_CU_K, "cu_k"},
+        {LAB_LENS_K, "lens_k"},
+        {LAB_STARTS_K, "starts_k"},
+        {LAB_PAGE_TABLE, "page_table"},
     };
     lab_message why;
     lab_tensors *t;

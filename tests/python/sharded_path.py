@@ -68,6 +68,7 @@ def extra_cases():
     return {"alibi of heads": ("alibi", jnp.linspace(0.1, 0.4, 4), P("y")),
             "alibi of batch": ("alibi", normal(3, 4, 4), P("x", "y")),
             "sinks": ("sinks", jnp.linspace(-1.0, 1.0, 4), P("y")), "lens_k": ("lens_k", lens, P("x")),
+            "starts_k": ("starts_k", lens, P("x")),
             "bias of all": ("bias", normal(3, 4, 4, 19, 23), P("x", "y")),
             "bias of heads": ("bias", normal(3, 4, 19, 23), P("y")),
             "bias of none": ("bias", normal(3, 19, 1), P())}

@@ -77,6 +77,8 @@ MISTAKES = [
     (TypeError, "max_seqlen_q is 'x'", (PACKED,) * 3, {"cu_seqlens_q": CU, "cu_seqlens_k": CU, "max_seqlen_q": "x"}),
     (ValueError, r"lens_k has the shape \(3,\): 2 along", (X, X, X), {"lens_k": CU}),
     (ValueError, "lens_k", (X, X, X), {"lens_k": np.array([6, 7], "i4")}),
+    (ValueError, r"starts_k has the shape \(3,\): 2 along", (X, X, X), {"starts_k": CU}),
+    (ValueError, "starts_k", (X, X, X), {"starts_k": np.array([-1, 0], "i4")}),
     (ValueError, r"page_table has the shape \(2,\): \(batch, pages\)", (X, X, X), {"page_table": CU[:2]}),
     (ValueError, "max_seqlen_k is 13: page_table has room for 12", (X, X, X),
      {"page_table": np.zeros((2, 2), "i4"), "max_seqlen_k": 13}),
@@ -90,7 +92,7 @@ MISTAKES = [
 @pytest.mark.parametrize("kind, text, arrays, options", MISTAKES, ids=[mistake[1] for mistake in MISTAKES])
 def test_mistakes(kind, text, arrays, options):
     for function in (attest.attention, attest.explain):
-        if function is attest.explain and re.match("out overlaps|lens_k$|cu_seqlens_q$", text):
+        if function is attest.explain and re.match("out overlaps|lens_k$|starts_k$|cu_seqlens_q$", text):
             continue  # found by a run, which looks at contents and addresses
         with pytest.raises(kind, match=text):
             function(*arrays, **options)

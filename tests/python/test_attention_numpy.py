@@ -135,6 +135,15 @@ def test_keys_in_use():
     check(o[1:], formula.attention(q[1:], k[1:, :, :7], v[1:, :, :7])[0])
 
 
+def test_left_padding():
+    q, k, v = qkv(rows=20, keys=20)
+    k[1, :, :13] = v[1, :, :13] = np.nan
+    o, lse = attest.attention(q, k, v, starts_k=np.array([0, 13], np.int32), causal=True, return_lse=True)
+    check(o[:1], formula.attention(q[:1], k[:1], v[:1], causal=True)[0])
+    check(o[1:, :, 13:], formula.attention(q[1:, :, 13:], k[1:, :, 13:], v[1:, :, 13:], causal=True)[0])
+    assert (o[1, :, :13] == 0).all() and (lse[1, :, :13] == -np.inf).all()
+
+
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
 def test_pages(layout):
     q, k, v = qkv(rows=2, keys=24, heads_kv=2)

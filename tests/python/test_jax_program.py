@@ -126,6 +126,21 @@ def test_gradients(options):
         np.testing.assert_allclose(wide(mine)[0], other, atol=(0.03 if GPU else 1e-5) * np.abs(other).max())
 
 
+def test_gradients__left_padding__as_with_a_mask():
+    q, k, v = qkv()
+    starts = jnp.array([4, 19], jnp.int32)[:q.shape[0]]
+    seen = (jnp.arange(19) >= starts[:, None])[:, None, None]
+
+    def loss(q, k, v, **options):
+        return (aj.attention(q, k, v, causal=True, **options).astype(jnp.float32) ** 2).sum()
+
+    got, wanted = (jax.grad(functools.partial(loss, **options), argnums=(0, 1, 2))(q, k, v)
+                   for options in ({"starts_k": starts}, {"bias": seen}))
+    for mine, other in zip(got, wanted):
+        np.testing.assert_allclose(wide(mine)[0], wide(other)[0], atol=1e-6)
+        assert (wide(mine)[0][1] == 0).all()
+
+
 def stacked(count, seed, *shape):
     return jax.random.normal(jax.random.key(seed), (count, *shape))
 
@@ -157,6 +172,9 @@ def test_vmap_of_vmap_and_of_lengths_and_gradients():
     run = jax.vmap(jax.vmap(lambda q, lens: aj.attention(q, q, q, lens_k=lens)), in_axes=(0, None))
     o = jax.jit(run)(q, lens)
     np.testing.assert_allclose(wide(o[1, 2])[0], wide(aj.attention(*[q[1, 2]] * 3, lens_k=lens[2]))[0], atol=1e-6)
+    run = jax.vmap(jax.vmap(lambda q, starts: aj.attention(q, q, q, starts_k=starts)), in_axes=(0, None))
+    o = jax.jit(run)(q, lens)
+    np.testing.assert_allclose(wide(o[1, 2])[0], wide(aj.attention(*[q[1, 2]] * 3, starts_k=lens[2]))[0], atol=1e-6)
 
     def loss(q):
         return (aj.attention(q, q, q, causal=True).astype(jnp.float32) ** 2).sum()

@@ -33,7 +33,7 @@ def of_case(outcomes, case):
     ("batch", ["x", "x"]), ("heads", ["- xy", "- xy"]), ("batch and heads", BOTH), ("other layout", ["x - y", "x y"]),
     ("grouped heads", BOTH), ("one head of keys", ["- xy", "- xy"]), ("too few heads of keys", ["- yx", "- yx"]),
     ("keys elsewhere", ["x", "x"]), ("packed", ["- y", "y"]), ("paged", BOTH), ("alibi of heads", BOTH),
-    ("alibi of batch", BOTH), ("sinks", BOTH), ("lens_k", BOTH), ("bias of all", BOTH), ("bias of heads", BOTH),
+    ("alibi of batch", BOTH), ("sinks", BOTH), ("lens_k", BOTH), ("starts_k", BOTH), ("bias of all", BOTH), ("bias of heads", BOTH),
     ("bias of none", BOTH), ("vmap", ["x", "x"]), ("manual", BOTH), ("explicit", BOTH), ("explicit, keys elsewhere", BOTH)])
 def test_every_device_computes_its_part(outcomes, case, specs):
     found = of_case(outcomes, case)

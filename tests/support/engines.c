@@ -52,6 +52,7 @@ int engines_teardown(void **state) {
 }
 
 const char *isa_name(att_isa isa) {
-    static const char *const names[] = {"auto", "portable", "avx2", "avx512", "amx"};
+    static const char *const names[] = {"auto",   "portable",    "avx2",
+                                        "avx512", "avx512_bf16", "amx"};
     return names[isa];
 }

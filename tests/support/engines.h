@@ -4,7 +4,7 @@
 
 #include "attest.h"
 
-enum { ENGINES_MAX = 4, ENGINES_THREADS = 3 };
+enum { ENGINES_MAX = 5, ENGINES_THREADS = 3 };
 
 typedef struct engines {
     int count;

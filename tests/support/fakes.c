@@ -86,5 +86,9 @@ void reset_fake_cuda(fake_cuda *cuda) {
 const att_fwd_params *fake_forward_params(const void *params, size_t bytes) {
     if (bytes == sizeof(att_fwd_sm90_params))
         return &((const att_fwd_sm90_params *)params)->fwd;
+    if (bytes == sizeof(att_fwd_sm90_feature_params))
+        return &((const att_fwd_sm90_feature_params *)params)->plain.fwd;
+    if (bytes == sizeof(att_fwd_mask_params))
+        return &((const att_fwd_mask_params *)params)->fwd;
     return bytes == sizeof(att_fwd_params) ? params : NULL;
 }

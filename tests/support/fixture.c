@@ -241,6 +241,12 @@ static void open_optional(fixture *f, uint64_t *state) {
         for (int64_t b = 0; b < p->batch; b++)
             ((int32_t *)(void *)f->buf[BUF_LENS_K].data)[b] = (int32_t)p->seq_k;
     }
+    if (p->features & ATT_STARTS_K) {
+        open_ints(f, BUF_STARTS_K, p->batch);
+        for (int64_t b = 0; b < p->batch; b++)
+            ((int32_t *)(void *)f->buf[BUF_STARTS_K].data)[b] =
+                (int32_t)(b % 2 ? p->seq_k / 3 : 0);
+    }
     if (paged(p)) {
         const int64_t columns = pages_per_sequence(p);
         int32_t page = (int32_t)p->num_pages;
@@ -268,6 +274,7 @@ static void point_args(fixture *f) {
         .cu_seqlens_q = (const int32_t *)(const void *)f->buf[BUF_CU_Q].data,
         .cu_seqlens_k = (const int32_t *)(const void *)f->buf[BUF_CU_K].data,
         .lens_k = (const int32_t *)(const void *)f->buf[BUF_LENS_K].data,
+        .starts_k = (const int32_t *)(const void *)f->buf[BUF_STARTS_K].data,
         .page_table = (const int32_t *)(const void *)f->buf[BUF_PAGES].data,
         .launch = &f->launch,
     };

@@ -21,6 +21,7 @@ enum {
     BUF_CU_Q,
     BUF_CU_K,
     BUF_LENS_K,
+    BUF_STARTS_K,
     BUF_PAGES,
     BUF_COUNT
 };
@@ -34,8 +35,8 @@ typedef struct fixture {
 } fixture;
 
 /* Allocate what `problem` names and fill it: Q, K, V, bias with seeded values in [-1, 1), slopes and sinks
- * likewise, packed lengths that split total_q and total_k evenly, lens_k = seq_k, pages in reverse
- * order, outputs poisoned. The problem need not be valid beyond sizes that can be allocated. */
+ * likewise, packed lengths that split total_q and total_k evenly, lens_k = seq_k, starts_k = 0 and seq_k / 3 in turns, pages in
+ * reverse order, outputs poisoned. The problem need not be valid beyond sizes that can be allocated. */
 void fixture_open(fixture *f, const att_problem *problem, uint64_t seed);
 void fixture_close(fixture *f);
 

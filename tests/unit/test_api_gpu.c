@@ -38,7 +38,8 @@ static void compute(const char *kernel, const CUlaunchConfig *config, const void
                            .cu_seqlens_q = f->cu_seqlens_q,
                            .cu_seqlens_k = f->cu_seqlens_k,
                            .lens_k = f->lens_k,
-                           .page_table = f->page_table};
+                           .page_table = f->page_table,
+                           .starts_k = f->starts_k};
     if (deed == CHANGES_K)
         ((unsigned char *)(uintptr_t)f->k)[3] = 0x11;
     att_plan *plan;

@@ -237,7 +237,7 @@ static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
         fail_msg("%s", why.text);
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (!lab_certify_wants(gpu, i, NULL) || row->cuda->role == ATT_ROLE_COMBINE)
+        if (!lab_certify_wants(gpu, i, NULL) || lab_row_helps(row))
             continue;
         if (count_served(&rows, row->id, true) + count_served(&gpu_suite, row->id, false) < 4)
             fail_msg("%s would be verified on fewer than four problems", row->id);
@@ -247,6 +247,29 @@ static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
     lab_suite_free(&rows);
     lab_suite_free(&gpu_suite);
     lab_suite_free(&timed);
+}
+
+/* A kernel that reads masks is never planned by itself: problems of the rows that it reads for stand for it. */
+static void test_chooser__reader_of_masks__by_the_rows_that_it_reads_for(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        bool is_for;
+    } cases[] = {{"b1h2s200d64,fp16,bias=bool", true},
+                 {"b1h2s200d192,fp16,bias=bool", false}, /* no row for it: the general one */
+                 {"b1h2s200d64,fp16,bias=f32", false},
+                 {"b1h2s200d64,fp16", false}};
+    lab_chooser chooser = {.row = att_registry_row(row_of(first_of_role(ATT_ROLE_MASK)))};
+    assert_true(lab_chooser_set_gpu(&chooser, "NVIDIA H200", 90, 132));
+    assert_true(lab_row_helps(chooser.row));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        lab_spec spec;
+        lab_message why;
+        if (!lab_spec_parse(&spec, cases[i].line, &why))
+            fail_msg("%s", why.text);
+        assert_int_equal(lab_chooser_chosen(&chooser, &spec), cases[i].is_for);
+        assert_int_equal(lab_chooser_serves(&chooser, &spec), cases[i].is_for);
+    }
 }
 
 static json_t *error_of(double plain, double largest, double bar) {
@@ -871,6 +894,7 @@ int main(void) {
         cmocka_unit_test(test_certify__no_problem_for_it__is_impossible),
         cmocka_unit_test(test_wants__production_kernels_of_the_device__by_pattern),
         cmocka_unit_test(test_suites__every_kernel__has_problems_of_its_own),
+        cmocka_unit_test(test_chooser__reader_of_masks__by_the_rows_that_it_reads_for),
         cmocka_unit_test(test_standing__a_sound_statement__is_current),
         cmocka_unit_test(test_standing__other_sources__are_stale),
         cmocka_unit_test(test_standing__other_suites__are_partial),

@@ -160,8 +160,8 @@ static void test_context__unknown_values__named(void **state) {
     options.device = (att_device)-1;
     refuse(&options, ATT_E_ARG, "device", "-1");
     options = cpu_options();
-    options.isa = (att_isa)5;
-    refuse(&options, ATT_E_ARG, "isa", "5");
+    options.isa = (att_isa)6;
+    refuse(&options, ATT_E_ARG, "isa", "6");
     options = cpu_options();
     options.isa = (att_isa)-1;
     refuse(&options, ATT_E_ARG, "isa", "-1");

@@ -463,6 +463,11 @@ static void test_refusal__pages__that_no_copy_fits(void **state) {
         else
             assert_refused(&k, &p, "page_size", "pages");
     }
+    p.page_size = 128;
+    p.features = ATT_PAGED | ATT_STARTS_K;
+    assert_refused(&k, &p, "features", "starts_k");
+    p.features = ATT_STARTS_K;
+    assert_served(&k, &p);
 }
 
 /* ------------------------------------------------------------------------------- answers */
@@ -576,6 +581,8 @@ static void test_answers__lengths__of_packed_sequences(void **state) {
     p = problem(3, 4, 2, 60, 80, 128, ATT_BF16);
     p.features = ATT_LENS_K;
     assert_answers(&k, &p);
+    p.features = ATT_LENS_K | ATT_STARTS_K;
+    assert_answers(&k, &p);
 }
 
 static void test_answers__pages__smaller_and_larger_than_a_tile(void **state) {
@@ -595,6 +602,72 @@ static void test_answers__pages__smaller_and_larger_than_a_tile(void **state) {
 }
 
 /* Nothing but the memset where it is needed, the maps and the launch: no allocation, no wait. */
+/* ------------------------------------------------------------------------------ features */
+
+static att_cuda_kernel row_bias(void) {
+    att_cuda_kernel k = row_of("hopper_bias_d128", ATT_BF16, 128, 128, 96, 2);
+    k.features = ATT_FEATURE_BIAS;
+    return k;
+}
+
+static att_problem problem_with_bias(int64_t batch, int64_t row, int64_t head) {
+    att_problem p = problem(batch, 4, 4, 200, 304, 128, ATT_BF16);
+    p.features = ATT_BIAS;
+    p.bias_dtype = ATT_BF16;
+    p.bias = (att_strides){0, head, row, 1};
+    return p;
+}
+
+static void test_shared__with_a_bias__instead_of_a_second_q_and_a_third_v(void **state) {
+    (void)state;
+    att_cuda_kernel k = row_bias();
+    assert_int_equal(att_cuda_kernel_shared(&k), (96 + 32 + 32 + 48) * 1024 + 2048);
+    k = row_of("hopper_bias_d256", ATT_BF16, 256, 128, 64, 2);
+    k.features = ATT_FEATURE_BIAS;
+    assert_int_equal(att_cuda_kernel_shared(&k), (128 + 64 + 32) * 1024 + 2048);
+}
+
+static void test_bias__broadcast__sizes_of_one(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_bias();
+    att_problem p = problem_with_bias(2, 304, 200 * 304);
+    att_cuda_tiling t = tiling_of(&k, &p);
+    const fake_tensor_map *map = fake_map_of(&t.bias.map);
+    assert_true(t.has_features);
+    assert_true(t.bias.rows == 200 && t.bias.heads == 4 && t.bias.batches == 1);
+    assert_int_equal(map->swizzle, CU_TENSOR_MAP_SWIZZLE_64B);
+    assert_true(map->box[0] == 32 && map->box[1] == 64);
+    p = problem_with_bias(2, 0, 304); /* the same for all rows */
+    t = tiling_of(&k, &p);
+    map = fake_map_of(&t.bias.map);
+    assert_true(t.bias.rows == 1 && t.bias.heads == 4);
+    assert_true(map->box[0] == 32 && map->box[1] == 1);
+    p = problem_with_bias(2, 304, 200 * 304);
+    p.heads_kv = 1;
+    assert_int_equal(tiling_of(&k, &p).hopper.pack, 0); /* a tile is of one head */
+}
+
+static void test_run__bias_not_aligned__named(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_bias();
+    const att_problem p = problem_with_bias(1, 304, 0);
+    fixture f;
+    fixture_open(&f, &p, 3);
+    att_kernel_row row;
+    const gpu_plan plan = plan_of(&row, &k, &p);
+    void *workspace = aligned_alloc(256, plan.workspace + 256);
+    assert_non_null(workspace);
+    f.args.bias = (const char *)f.args.bias + 2;
+    fake->launches = 0;
+    assert_int_equal(gpu_plan_run(&plan, &f.args, workspace, NULL), ATT_E_ARG);
+    assert_string_equal(att_last_error()->field, "bias");
+    assert_int_equal(fake->launches, 0);
+    free(workspace);
+    fixture_close(&f);
+}
+
+/* ------------------------------------------------------------------------------- running */
+
 static void test_run__driver_calls__few(void **state) {
     (void)state;
     const att_cuda_kernel k = row_d64();
@@ -673,6 +746,9 @@ int main(void) {
         cmocka_unit_test(test_answers__strides__of_any_order),
         cmocka_unit_test(test_answers__lengths__of_packed_sequences),
         cmocka_unit_test(test_answers__pages__smaller_and_larger_than_a_tile),
+        cmocka_unit_test(test_shared__with_a_bias__instead_of_a_second_q_and_a_third_v),
+        cmocka_unit_test(test_bias__broadcast__sizes_of_one),
+        cmocka_unit_test(test_run__bias_not_aligned__named),
         cmocka_unit_test(test_run__driver_calls__few),
         cmocka_unit_test(test_run__a_call_fails__its_name),
     };

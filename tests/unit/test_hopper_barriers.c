@@ -1,7 +1,7 @@
 /* test_hopper_barriers.c: who waits for whom in fwd_sm90. The warp that loads, the warp that stores and the warpgroups are agents
  * that run until they wait, in random order; barriers have phases as those in shared memory do. Whatever the order, somebody must
  * be able to go on until all are done, and no barrier may be two phases past one that somebody still waits for: there the wait
- * would go by the wrong phase. The steps are those of kernels/fwd_sm90.cu, fwd_sm90_load.cuh and fwd_sm90_store.cuh, function by
+ * would go by the wrong phase. The steps are those of kernels/fwd_sm90.cu, fwd_sm90_load.cuh, fwd_sm90_bias.cuh and fwd_sm90_store.cuh, function by
  * function under the same names, which test_hopper_steps.c checks; what is computed between them does not matter. */
 #include <stdint.h>
 #include <ucontext.h>
@@ -14,7 +14,8 @@ enum {
     PLACES_MOST = 8,
     RECORDS = 4,
     TILES_MOST = 9,
-    AGENTS = GROUPS_MOST + 2,
+    BIAS_PLACES = 2,
+    AGENTS = 2 * GROUPS_MOST + 2,
     STACK = 64 * 1024
 };
 
@@ -29,6 +30,7 @@ typedef enum layout {
 typedef struct shape {
     int groups, k_places, v_places;
     layout layout;
+    bool bias; /* a warp brings it for each warpgroup */
 } shape;
 
 /* Switches of the kernel, and steps that are left out or late to see that it is noticed. */
@@ -36,6 +38,7 @@ typedef struct variant {
     bool carry, ahead, turns;
     bool idle_q_late;  /* a warpgroup without rows frees Q after the last V */
     bool o_not_waited; /* O of the next tile does not wait for the storing warp */
+    bool bias_kept;    /* tiles of keys that are left out keep their bias */
 } variant;
 
 /* A tile of rows: tiles of keys; of each warpgroup, how many of them it leaves out, and whether it has no rows. */
@@ -58,6 +61,7 @@ typedef struct model {
     barrier q_full[2 * GROUPS_MOST], q_empty[2 * GROUPS_MOST], o_full[GROUPS_MOST],
         o_empty[GROUPS_MOST], tile_full[RECORDS], tile_empty[RECORDS], turn[GROUPS_MOST],
         stored;
+    barrier bias_full[GROUPS_MOST * BIAS_PLACES], bias_empty[GROUPS_MOST * BIAS_PLACES];
     bool ran_ahead;
 } model;
 
@@ -68,6 +72,7 @@ typedef struct agent {
     bool done;
     int group;         /* of a warpgroup */
     int n, k, v, took; /* tiles of rows and of keys so far; turns */
+    int b;             /* tiles of the bias */
     void (*steps)(struct agent *);
     char stack[STACK];
 } agent;
@@ -229,6 +234,21 @@ static void send(agent *a) {
     arrive(&m.stored);
 }
 
+/* The bias of one warpgroup's rows. */
+static void bring_bias(agent *a) {
+    for (;; a->n++) {
+        wait_full(a, m.tile_full, a->n, RECORDS);
+        if (a->n == m.tile_count)
+            return;
+        for (int j = 0; j < m.tiles[a->n].keys; j++, a->b++) {
+            barrier *full = &m.bias_full[a->group * BIAS_PLACES + a->b % BIAS_PLACES];
+            wait_empty(a, &m.bias_empty[a->group * BIAS_PLACES], a->b, BIAS_PLACES);
+            arrive(full);
+        }
+        arrive(&m.tile_empty[a->n % RECORDS]);
+    }
+}
+
 /* ------------------------------------------------------------------------ warpgroups */
 
 static void sync(agent *a, barrier *b) {
@@ -262,12 +282,31 @@ static void release_v(agent *a) {
     arrive(&m.v_empty[a->v++ % m.shape.v_places]);
 }
 
+static void wait_bias(agent *a) {
+    if (m.shape.bias)
+        wait_full(a, &m.bias_full[a->group * BIAS_PLACES], a->b, BIAS_PLACES);
+}
+
+static void release_bias(agent *a) {
+    if (m.shape.bias)
+        arrive(&m.bias_empty[a->group * BIAS_PLACES + a->b++ % BIAS_PLACES]);
+}
+
+/* The planted fault: the bias of a tile of keys that is left out stays. */
+static bool keeps_bias(void) {
+    return m.variant.bias_kept;
+}
+
 static void skip_k(agent *a, int count) {
     for (; count > 0; count--) {
         wait_k(a);
         wait_turn(a);
         pass_turn(a);
         release_k(a);
+        if (keeps_bias())
+            continue;
+        wait_bias(a);
+        release_bias(a);
     }
 }
 
@@ -364,7 +403,13 @@ static void begin_tile(agent *a) {
     pass_turn(a);
     release_k(a);
     release_q_early(a);
+    wait_bias(a);
+    release_bias(a);
     skip_v(a, m.tiles[a->n].behind[a->group]);
+}
+
+static void follow_shaped(agent *a) {
+    release_bias(a);
 }
 
 static void consume(agent *a) {
@@ -383,7 +428,9 @@ static void consume(agent *a) {
             if (m.variant.ahead)
                 wait_v(a);
             pass_turn(a);
+            wait_bias(a);
             release_k(a);
+            follow_shaped(a);
             release_v(a);
         }
         if (carries())
@@ -408,6 +455,8 @@ static void consume(agent *a) {
         pass_turn(a);
         release_k(a);
         release_q_early(a);
+        wait_bias(a);
+        release_bias(a);
         wait_o_place(a);
         release_v(a);
         skip_v(a, m.tiles[a->n].behind[a->group]);
@@ -432,7 +481,7 @@ static void start(agent *a, void (*steps)(agent *), int group) {
     a->on = NULL;
     a->done = false;
     a->group = group;
-    a->n = a->k = a->v = a->took = 0;
+    a->n = a->k = a->v = a->b = a->took = 0;
     a->steps = steps;
     getcontext(&a->at);
     a->at.uc_stack.ss_sp = a->stack;
@@ -457,7 +506,9 @@ static void make_model(const shape *s, const variant *v) {
     make_barriers(m.o_full, GROUPS_MOST, 1);
     make_barriers(m.o_empty, GROUPS_MOST, 1);
     make_barriers(m.tile_full, RECORDS, 1);
-    make_barriers(m.tile_empty, RECORDS, s->groups + 2);
+    make_barriers(m.tile_empty, RECORDS, s->groups + 2 + (s->bias ? s->groups : 0));
+    make_barriers(m.bias_full, GROUPS_MOST * BIAS_PLACES, 1);
+    make_barriers(m.bias_empty, GROUPS_MOST * BIAS_PLACES, 1);
     make_barriers(m.turn, GROUPS_MOST, 2);
     make_barriers(&m.stored, 1, 1);
     const int kind =
@@ -476,11 +527,13 @@ static void make_model(const shape *s, const variant *v) {
 
 /* True where everybody came to an end. */
 static bool run_model(void) {
-    const int count = m.shape.groups + 2;
+    const int count = m.shape.groups + 2 + (m.shape.bias ? m.shape.groups : 0);
     start(&agents[0], produce, 0);
     start(&agents[1], send, 0);
     for (int group = 0; group < m.shape.groups; group++)
         start(&agents[2 + group], consume_and_redo, group);
+    for (int group = 0; m.shape.bias && group < m.shape.groups; group++)
+        start(&agents[2 + m.shape.groups + group], bring_bias, group);
     for (;;) {
         agent *ready[AGENTS];
         int readies = 0, done = 0;
@@ -500,8 +553,10 @@ static bool run_model(void) {
 
 /* The rows of kernels.def, and what the switches make of them. */
 static const shape shapes[] = {
-    {2, 2, 3, ONE_Q}, {2, 4, 5, ONE_Q}, {2, 2, 2, RICH}, {2, 2, 3, RICH}, {3, 4, 4, RICH},
-    {4, 4, 4, RICH},  {3, 3, 3, FAIR},  {2, 2, 2, POOR}, {2, 2, 3, POOR},
+    {2, 2, 3, ONE_Q, false}, {2, 4, 5, ONE_Q, false}, {2, 2, 2, RICH, false},
+    {2, 2, 3, RICH, false},  {3, 4, 4, RICH, false},  {4, 4, 4, RICH, false},
+    {3, 3, 3, FAIR, false},  {2, 2, 2, POOR, false},  {2, 2, 3, POOR, false},
+    {2, 2, 2, ONE_Q, true},  {2, 3, 3, ONE_Q, true},  {2, 2, 2, POOR, true},
 };
 
 static int stuck_of(const shape *s, const variant *v, int tries) {
@@ -537,10 +592,16 @@ static void test_schedules__o_not_waited_for__noticed(void **unused) {
     assert_true(stuck_of(&shapes[6], &v, 200) > 0);
 }
 
+static void test_schedules__bias_of_what_is_left_out_kept__noticed(void **unused) {
+    (void)unused;
+    const variant v = {.carry = true, .ahead = true, .turns = true, .bias_kept = true};
+    assert_true(stuck_of(&shapes[9], &v, 200) > 0);
+}
+
 static void test_schedules__more_left_out_than_rings_hold__noticed(void **unused) {
     (void)unused;
     const variant v = {.carry = true, .ahead = true, .turns = true};
-    const shape short_ring = {2, 4, 1, RICH}; /* as if K had four places and V one */
+    const shape short_ring = {2, 4, 1, RICH, false}; /* as if K had four places and V one */
     assert_true(stuck_of(&short_ring, &v, 200) > 0);
 }
 
@@ -549,6 +610,7 @@ int main(void) {
         cmocka_unit_test(test_schedules__of_every_row__all_come_to_an_end),
         cmocka_unit_test(test_schedules__q_of_the_idle_freed_late__noticed),
         cmocka_unit_test(test_schedules__o_not_waited_for__noticed),
+        cmocka_unit_test(test_schedules__bias_of_what_is_left_out_kept__noticed),
         cmocka_unit_test(test_schedules__more_left_out_than_rings_hold__noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,9 +14,9 @@
 enum { NAME = 64, STEPS = 2048, TEXT = 1 << 17 };
 
 static const char *const model_file = "tests/unit/test_hopper_barriers.c";
-static const char *const kernel_files[] = {"kernels/fwd_sm90_shared.cuh",
-                                           "kernels/fwd_sm90_load.cuh",
-                                           "kernels/fwd_sm90_store.cuh", "kernels/fwd_sm90.cu"};
+static const char *const kernel_files[] = {
+    "kernels/fwd_sm90_shared.cuh", "kernels/fwd_sm90_load.cuh", "kernels/fwd_sm90_store.cuh",
+    "kernels/fwd_sm90_bias.cuh", "kernels/fwd_sm90.cu"};
 enum { FILES = sizeof kernel_files / sizeof kernel_files[0] };
 
 /* Words of the kernel and of the model, and the step that they are. A copy that will arrive is expected where it begins. */
@@ -41,11 +41,12 @@ static const char *const functions[] = {
     "skip_k",          "skip_v",    "wait_q",       "take_q",      "release_q_early",
     "release_q",       "is_idle",   "wait_o_place", "finish_rows", "redo_rows",
     "pass_tile",       "take_tile", "begin_scores", "begin_tile",  "take_own_tile",
-    "accumulate_last", "consume",
+    "accumulate_last", "consume",   "bring_bias",   "wait_bias",   "release_bias",
+    "follow_shaped",
 };
-static const char *const barriers[] = {"k_full",    "k_empty",    "v_full", "v_empty",
-                                       "q_full",    "q_empty",    "o_full", "o_empty",
-                                       "tile_full", "tile_empty", "turn",   "stored"};
+static const char *const barriers[] = {
+    "k_full",  "k_empty",   "v_full",     "v_empty", "q_full", "q_empty",   "o_full",
+    "o_empty", "tile_full", "tile_empty", "turn",    "stored", "bias_full", "bias_empty"};
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
@@ -195,17 +196,19 @@ static void test_steps__a_changed_kernel__is_noticed(void **state) {
         int file;
         const char *from, *to;
     } changes[] = {
-        {3, "wait_o_place(c); /* has", "; /* has"},
-        {3, "            release_k(c);\n            see(", "            see("},
-        {3, "release(c, V_EMPTY", "release(c, K_EMPTY"},
-        {3, "    skip_k(c, v.behind);\n    wait_k(c);",
+        {4, "wait_o_place(c); /* has", "; /* has"},
+        {4, "            release_k(c);\n            if (SHAPES", "            if (SHAPES"},
+        {4, "release(c, V_EMPTY", "release(c, K_EMPTY"},
+        {4, "    skip_k(c, v.behind);\n    wait_k(c);",
          "    wait_k(c);\n    skip_k(c, v.behind);"},
-        {3, "DEVICE bool is_idle(",
+        {4, "DEVICE bool is_idle(",
          "DEVICE void again(const consumer *c) {\n    wait_v(c);\n}\nDEVICE bool is_idle("},
         {1, "Q_EMPTY + which", "Q_FULL + which"},
         {1, "load_k(&a, &a.keys);", "load_v(&a, &due);"},
         {2, "O_EMPTY + group", "O_FULL + group"},
         {2, "mbarrier_arrive(barrier_of(shared, STORED));", ";"},
+        {3, "BIAS_EMPTY + which", "BIAS_FULL + which"},
+        {4, "            wait_bias(c);\n", ""},
     };
     static char copy[TEXT];
     for (size_t i = 0; i < COUNT(changes); i++) {

@@ -472,6 +472,22 @@ static void test_run__junk_past_lens_k__never_leaks(void **state) {
     check_hidden(c, &clean, &f, KEYS, hidden_tail);
 }
 
+static bool hidden_head(int64_t j, int64_t keys) {
+    (void)keys;
+    return j < 43;
+}
+
+static void test_run__junk_before_starts_k__never_leaks(void **state) {
+    const test_case *c = *state;
+    att_problem p = problem_of(c, KEYS);
+    p.features |= ATT_STARTS_K;
+    fixture clean, f;
+    open_both(&clean, &f, &p, 10);
+    ((int32_t *)(void *)clean.buf[BUF_STARTS_K].data)[0] = 43;
+    ((int32_t *)(void *)f.buf[BUF_STARTS_K].data)[0] = 43;
+    check_hidden(c, &clean, &f, KEYS, hidden_head);
+}
+
 static void test_run__junk_past_the_causal_edge__never_leaks(void **state) {
     const test_case *c = *state;
     const int64_t keys = c->rows + 43;
@@ -720,6 +736,7 @@ int main(void) {
         cmocka_unit_test(test_run__infinity_in_visible_v__infinite_or_nan),
         cmocka_unit_test(test_run__infinite_visible_logit__row_is_nan),
         cmocka_unit_test(test_run__junk_past_lens_k__never_leaks),
+        cmocka_unit_test(test_run__junk_before_starts_k__never_leaks),
         cmocka_unit_test(test_run__junk_past_the_causal_edge__never_leaks),
         cmocka_unit_test(test_run__junk_outside_the_window__never_leaks),
         cmocka_unit_test(test_run__junk_behind_a_boolean_mask__never_leaks),

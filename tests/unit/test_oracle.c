@@ -510,6 +510,58 @@ static void test_lens_k__shorter_cache__equals_fewer_keys(void **state) {
     }
 }
 
+/* Without the keys before the start, whose diagonal is then as many keys nearer. */
+static void test_starts_k__left_padding__equals_the_keys_after_it(void **state) {
+    (void)state;
+    enum { B = 4, S = 7, D = 2 };
+    const int32_t starts[B] = {0, 3, 5, 6}, lens[B] = {7, 7, 5, 4};
+    float q[B * S * D], k[B * S * D], v[B * S * D];
+    fill_distinct(q, B * S * D, 0.1f);
+    fill_distinct(k, B * S * D, 0.2f);
+    fill_distinct(v, B * S * D, 0.3f);
+    att_problem p;
+    att_problem_init(&p, B, 1, 1, S, S, D, D, ATT_F32);
+    p.features = ATT_STARTS_K | ATT_LENS_K;
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    const att_args a = {.q = q, .k = k, .v = v, .lens_k = lens, .starts_k = starts};
+    for (int b = 0; b < B; b++) {
+        const int keys = lens[b] - starts[b];
+        assert_int_equal(att_ref_start_k(&p, &a, b), starts[b]);
+        for (int i = 0; i < S; i++) {
+            const int seen = keys <= 0 || i < starts[b] ? 0
+                             : i - starts[b] + 1 < keys ? i - starts[b] + 1
+                                                        : keys;
+            att_problem alone;
+            att_problem_init(&alone, 1, 1, 1, 1, seen, D, D, ATT_F32);
+            const float *first_k = seen ? k + (b * S + starts[b]) * D : k;
+            const float *first_v = seen ? v + (b * S + starts[b]) * D : v;
+            const att_args a_alone = {.q = q + (b * S + i) * D, .k = first_k, .v = first_v};
+            assert_rows_equal(&p, &a, b, 0, i, &alone, &a_alone, 0, 0, 0);
+        }
+    }
+}
+
+/* A start moves no diagonal, of either alignment, and a window may begin after it. */
+static void test_visible__with_a_start__the_later_of_both(void **state) {
+    (void)state;
+    att_problem p;
+    int64_t lo, hi;
+    att_problem_init(&p, 1, 1, 1, 4, 10, 8, 8, ATT_F32);
+    p.window_left = 2;
+    p.window_right = 1;
+    p.align = ATT_ALIGN_BOTTOM_RIGHT;
+    att_ref_visible(&p, 4, 10, 5, 0, &lo, &hi); /* the diagonal is at key 6 */
+    assert_int_equal(lo, 5);
+    assert_int_equal(hi, 8);
+    att_ref_visible(&p, 4, 10, 5, 3, &lo, &hi);
+    assert_int_equal(lo, 7);
+    assert_int_equal(hi, 10);
+    p.align = ATT_ALIGN_TOP_LEFT;
+    att_ref_visible(&p, 4, 10, 3, 2, &lo, &hi);
+    assert_int_equal(lo, 3);
+    assert_int_equal(hi, 4);
+}
+
 static void test_paged__permuted_and_shared_pages__equal_contiguous(void **state) {
     (void)state;
     enum { B = 2, H = 2, S = 7, D = 3, PAGE = 3, PAGES = 6, ROW = H * D };
@@ -686,6 +738,8 @@ int main(void) {
         cmocka_unit_test(test_strides__bhsd__equals_bshd),
         cmocka_unit_test(test_varlen__packed__equals_separate_problems),
         cmocka_unit_test(test_lens_k__shorter_cache__equals_fewer_keys),
+        cmocka_unit_test(test_starts_k__left_padding__equals_the_keys_after_it),
+        cmocka_unit_test(test_visible__with_a_start__the_later_of_both),
         cmocka_unit_test(test_paged__permuted_and_shared_pages__equal_contiguous),
         cmocka_unit_test(test_index__every_output__follows_its_strides),
         cmocka_unit_test(test_plain__float32__close_to_oracle_on_every_feature),

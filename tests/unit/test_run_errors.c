@@ -26,6 +26,7 @@ static const struct {
     [BUF_CU_Q] = {"cu_seqlens_q", offsetof(att_args, cu_seqlens_q), ATT_CU_SEQLENS_Q},
     [BUF_CU_K] = {"cu_seqlens_k", offsetof(att_args, cu_seqlens_k), ATT_CU_SEQLENS_K},
     [BUF_LENS_K] = {"lens_k", offsetof(att_args, lens_k), ATT_LENS_K},
+    [BUF_STARTS_K] = {"starts_k", offsetof(att_args, starts_k), ATT_STARTS_K},
     [BUF_PAGES] = {"page_table", offsetof(att_args, page_table), ATT_PAGED},
 };
 
@@ -285,6 +286,30 @@ static void test_run__lens_k_out_of_range__refused(void **state) {
     plan_close(&p);
 }
 
+static void test_run__starts_k_out_of_range__refused(void **state) {
+    const att_problem problem = problem_with(ATT_STARTS_K, ATT_F32);
+    planned p;
+    plan_open(&p, *state, &problem);
+    static const int32_t bad[] = {-1, 8, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        for (int64_t b = 0; b < problem.batch; b++)
+            refuse_entry(&p, BUF_STARTS_K, b, bad[i], "starts_k");
+    assert_ok(plan_run(&p, &p.f.args));
+    plan_close(&p);
+}
+
+/* Programs that were built before starts_k was appended. */
+static void test_run__args_of_0_1__without_starts(void **state) {
+    const att_problem problem = problem_with(ATT_LENS_K, ATT_F32);
+    planned p;
+    plan_open(&p, *state, &problem);
+    att_args args = p.f.args;
+    args.size = offsetof(att_args, starts_k);
+    args.starts_k = args.lens_k; /* past what the caller's struct has */
+    assert_ok(plan_run(&p, &args));
+    plan_close(&p);
+}
+
 static void test_run__page_id_out_of_range__refused(void **state) {
     const att_problem problem = problem_with(ATT_PAGED, ATT_F32);
     planned p;
@@ -301,16 +326,24 @@ static void test_run__page_id_out_of_range__refused(void **state) {
 
 /* Entries past the keys in use, and between one table and the next, are nobody's business. */
 static void test_run__page_ids_that_no_key_uses__not_looked_at(void **state) {
-    const att_problem problem = problem_with(ATT_PAGED | ATT_LENS_K, ATT_F32);
+    const att_problem problem = problem_with(ATT_PAGED | ATT_LENS_K | ATT_STARTS_K, ATT_F32);
     planned p;
     plan_open(&p, *state, &problem);
     int32_t *table = (int32_t *)(void *)p.f.buf[BUF_PAGES].data;
     int32_t *lens = (int32_t *)(void *)p.f.buf[BUF_LENS_K].data;
+    int32_t *starts = (int32_t *)(void *)p.f.buf[BUF_STARTS_K].data;
     lens[0] = 4; /* one page of the two */
     table[1] = -7;
     table[2] = INT32_MAX; /* the gap before the second table */
+    starts[1] = 4;
+    table[3] = -7; /* the page before the second sequence's start */
     assert_ok(plan_run(&p, &p.f.args));
     lens[0] = 5;
+    fixture_poison(&p.f);
+    refuse(&p, &p.f.args, ATT_E_DATA, "page_table");
+    starts[0] = 5; /* no key is in use */
+    assert_ok(plan_run(&p, &p.f.args));
+    starts[1] = 3;
     fixture_poison(&p.f);
     refuse(&p, &p.f.args, ATT_E_DATA, "page_table");
     plan_close(&p);
@@ -492,6 +525,8 @@ int main(void) {
         cmocka_unit_test(test_run__cu_seqlens_malformed__refused),
         cmocka_unit_test(test_run__cu_seqlens_past_the_rows__total_named),
         cmocka_unit_test(test_run__lens_k_out_of_range__refused),
+        cmocka_unit_test(test_run__starts_k_out_of_range__refused),
+        cmocka_unit_test(test_run__args_of_0_1__without_starts),
         cmocka_unit_test(test_run__page_id_out_of_range__refused),
         cmocka_unit_test(test_run__page_ids_that_no_key_uses__not_looked_at),
         cmocka_unit_test(test_run__workspace_null_or_misaligned__refused),

@@ -132,6 +132,10 @@ static void test_refusal__what_cublas_does_not_take__field_named(void **state) {
     assert_refused("unfused", &p, "features", "lengths");
     assert_refused("tiled", &p, NULL, "");
     p = problem();
+    p.features |= ATT_STARTS_K;
+    assert_refused("unfused", &p, "features", "lengths");
+    assert_refused("tiled", &p, NULL, "");
+    p = problem();
     p.batch = 40000;
     assert_refused("unfused", &p, "batch", "65535");
     p = problem();

@@ -236,8 +236,8 @@ static void test_kernel_query__bad_arguments__named(void **state) {
 static void test_kernel_query__each__whole_and_unique(void **state) {
     engines *e = *state;
     static const char *const wanted[] = {
-        "fwd_cpu_portable",    "fwd_cpu_avx2",    "fwd_cpu_avx512",   "fwd_cpu_amx",
-        "decode_cpu_portable", "decode_cpu_avx2", "decode_cpu_avx512"};
+        "fwd_cpu_portable", "fwd_cpu_avx2",        "fwd_cpu_avx512",  "fwd_cpu_avx512_bf16",
+        "fwd_cpu_amx",      "decode_cpu_portable", "decode_cpu_avx2", "decode_cpu_avx512"};
     const size_t count = att_kernel_count();
     for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++) {
         int found = 0;
@@ -304,6 +304,26 @@ static void test_kernel__forced__serves_alone(void **state) {
     }
 }
 
+/* AVX512-BF16 multiplies bfloat16 alone: the others stay with FMA, and are told why. */
+static void test_kernel__avx512_bf16__serves_bfloat16_alone(void **state) {
+    engines *e = *state;
+    static const att_dtype dtypes[] = {ATT_BF16, ATT_F16, ATT_F32};
+    for (int i = 0; i < e->count; i++)
+        for (int d = 0; d < 3 && e->isa[i] == ATT_ISA_AVX512_BF16; d++) {
+            const att_problem p = problem_single(100, 100, 32, dtypes[d]);
+            const bool bf16 = dtypes[d] == ATT_BF16;
+            char text[ATT_EXPLAIN_MAX];
+            att_plan *plan;
+            assert_ok(att_plan_create(&plan, e->ctx[i], &p));
+            assert_string_equal(att_plan_kernel(plan),
+                                bf16 ? "fwd_cpu_avx512_bf16" : "fwd_cpu_avx512");
+            assert_ok(att_plan_explain(plan, text, sizeof text));
+            assert_int_equal(
+                strstr(text, "dtype: only bf16 is multiplied by AVX512-BF16") != NULL, !bf16);
+            att_plan_destroy(plan);
+        }
+}
+
 static void test_kernel__forced_by_environment__obeyed_or_named(void **state) {
     (void)state;
     const att_context_options options = {.size = sizeof options, .device = ATT_DEVICE_CPU};
@@ -335,6 +355,7 @@ int main(void) {
         cmocka_unit_test(test_kernel_query__bad_arguments__named),
         cmocka_unit_test(test_kernel_query__each__whole_and_unique),
         cmocka_unit_test(test_kernel__forced__serves_alone),
+        cmocka_unit_test(test_kernel__avx512_bf16__serves_bfloat16_alone),
         cmocka_unit_test(test_kernel__forced_by_environment__obeyed_or_named),
     };
     return cmocka_run_group_tests(tests, engines_setup, engines_teardown);

@@ -211,7 +211,8 @@ static void test_gpu__rungs__refused_without_leave(void **state) {
         att_refusal refusal;
         if (row->cuda && row->cuda->role == ATT_ROLE_RUNG)
             assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
-        if (row->cuda && row->cuda->role == ATT_ROLE_COMBINE) {
+        if (row->cuda &&
+            (row->cuda->role == ATT_ROLE_COMBINE || row->cuda->role == ATT_ROLE_MASK)) {
             assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
             assert_string_equal(refusal.field, "role");
         }
@@ -289,6 +290,7 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         if (!row->cuda || row->cuda->role == ATT_ROLE_COMBINE ||
+            row->cuda->role == ATT_ROLE_MASK ||
             row->family->operation != &att_operation_attention)
             continue;
         att_limits limits = limits_of(90, 227, true, row->id);
@@ -296,8 +298,21 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
         if (!(row->cuda->targets & ATT_SM90))
             continue;
         const int64_t rows = row->cuda->role == ATT_ROLE_DECODE ? 1 : 64;
-        const att_problem p = problem(rows, 64, row->cuda->d_qk, row->cuda->d_v,
-                                      row->cuda->dtype ? row->cuda->dtype : ATT_F16);
+        att_problem p = problem(rows, 64, row->cuda->d_qk, row->cuda->d_v,
+                                row->cuda->dtype ? row->cuda->dtype : ATT_F16);
+        if (row->cuda->features & ATT_FEATURE_ALIBI)
+            p.features |= ATT_ALIBI;
+        if (row->cuda->features & ATT_FEATURE_SOFTCAP)
+            p.softcap = 30.0f;
+        if (row->cuda->features & ATT_FEATURE_BIAS) {
+            p.features |= ATT_BIAS;
+            p.bias_dtype = p.dtype;
+            p.bias = (att_strides){0, 0, 64, 1};
+        }
+        if (row->cuda->features & ATT_FEATURE_MASK) {
+            p.features |= ATT_BIAS;
+            p.bias_dtype = ATT_BOOL8;
+        }
         assert_true(att_row_available(row, &limits));
         if (att_select_find(&limits, &att_operation_attention, &p) != row)
             fail_msg("%s serves nothing", row->id);
@@ -405,6 +420,64 @@ static void test_hopper__features__by_role(void **state) {
     assert_hopper(ATT_ROLE_GENERAL, &limits, &p, "", "");
 }
 
+static const att_kernel_row *find(const att_limits *limits, const att_problem *p) {
+    return att_select_find(limits, &att_operation_attention, p);
+}
+
+/* A row with features asks for exactly these. */
+static void test_hopper__features_compiled_in__exactly_these(void **state) {
+    (void)state;
+    const att_limits limits = hopper(false);
+    const att_kernel_row *alibi = gpu_row_named("fwd_sm90_bf16_d128_alibi_m192n80s3"),
+                         *softcap = gpu_row_named("fwd_sm90_bf16_d128_softcap_m192n80s3");
+    const att_problem good = problem(3000, 3000, 128, 128, ATT_BF16);
+    refused_by(&limits, &good, alibi->id, "features", "is for problems with ALiBi");
+    refused_by(&limits, &good, softcap->id, "softcap", "is for problems with softcap");
+    att_problem p = good;
+    p.features = ATT_ALIBI | ATT_SINKS;
+    p.align = ATT_ALIGN_BOTTOM_RIGHT;
+    assert_ptr_equal(find(&limits, &p), alibi);
+    p.scale = 0.0f;
+    refused_by(&limits, &p, alibi->id, "scale", "above 0");
+    p = good;
+    p.softcap = 30.0f;
+    assert_ptr_equal(find(&limits, &p), softcap);
+    refused_by(&limits, &p, alibi->id, "softcap", "has no softcap");
+    p.softcap = 1e9f; /* float32 does not hold the polynomial */
+    refused_by(&limits, &p, softcap->id, "softcap", "range");
+    p.softcap = 30.0f;
+    p.features = ATT_ALIBI; /* both: the general row */
+    p.align = ATT_ALIGN_TOP_LEFT;
+    refused_by(&limits, &p, alibi->id, "softcap", "has no softcap");
+    refused_by(&limits, &p, softcap->id, "features", "has no ALiBi");
+    assert_string_equal(find(&limits, &p)->id, "fwd_sm90_bf16_d128_general_m128n64s2");
+    const char *bias = "fwd_sm90_bf16_d128_bias_m128n96s2";
+    p = good;
+    p.features = ATT_BIAS;
+    p.bias_dtype = ATT_BF16;
+    p.bias = (att_strides){0, 3000 * 3000, 3000, 1};
+    assert_string_equal(find(&limits, &p)->id, bias);
+    p.bias.row = 0; /* the same for all rows */
+    assert_string_equal(find(&limits, &p)->id, bias);
+    p.bias.row = 3001;
+    refused_by(&limits, &p, bias, "bias", "16 bytes");
+    p.bias = (att_strides){0, 0, 3000 * 8, 8};
+    refused_by(&limits, &p, bias, "bias", "side by side");
+    p.bias = (att_strides){0, 0, 3000, 1};
+    p.bias_dtype = ATT_F32;
+    refused_by(&limits, &p, bias, "bias", "type of Q");
+    p.bias_dtype = ATT_BOOL8;
+    refused_by(&limits, &p, bias, "features", "is for problems with bias");
+    refused_by(&limits, &p, alibi->id, "features", "ALiBi");
+    refused_by(&limits, &p, "fwd_sm90_bf16_d128_m192n80s3", "features", "boolean mask");
+    assert_string_equal(find(&limits, &p)->id, "fwd_sm90_bf16_d128_mask_m128n128s2");
+    refused_by(&limits, &good, find(&limits, &p)->id, "features",
+               "is for problems with boolean mask");
+    refused_by(&limits, &p, "mask_sm90", "role", "reads masks for other kernels");
+    p.softcap = 30.0f;
+    assert_string_equal(find(&limits, &p)->id, "fwd_sm90_bf16_d128_general_m128n64s2");
+}
+
 static void test_hopper__layouts__that_the_copy_engine_takes(void **state) {
     (void)state;
     const att_limits limits = hopper(false);
@@ -425,10 +498,6 @@ static void test_hopper__layouts__that_the_copy_engine_takes(void **state) {
         p = problem(3000, 3000, 124, 128, ATT_BF16);
         assert_hopper(roles[i], &limits, &p, "d_qk", "124");
     }
-}
-
-static const att_kernel_row *find(const att_limits *limits, const att_problem *p) {
-    return att_select_find(limits, &att_operation_attention, p);
 }
 
 /* `row` is chosen, and `other` serves too but is passed: what explain says of it. */
@@ -553,6 +622,7 @@ int main(void) {
         cmocka_unit_test(test_gpu__each_kernel__serves_some_problem),
         cmocka_unit_test(test_gpu__unattested__refused_without_leave),
         cmocka_unit_test(test_hopper__features__by_role),
+        cmocka_unit_test(test_hopper__features_compiled_in__exactly_these),
         cmocka_unit_test(test_hopper__layouts__that_the_copy_engine_takes),
         cmocka_unit_test(test_hopper__tiles__by_what_ends_soonest),
         cmocka_unit_test(test_hopper__rounds__tiles_that_end_them_sooner),

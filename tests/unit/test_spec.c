@@ -88,7 +88,7 @@ static void test_read__modifiers__fill_problem(void **state) {
     (void)state;
     const lab_spec spec =
         parsed("b3h4s7sk9d8,causal=bottom-right,window=4:-1,softcap=30,alibi=b,"
-               "sinks,lse,scale=-0.5,bias=bool:b1q1,lensk=1:0:9,paged=4");
+               "sinks,lse,scale=-0.5,bias=bool:b1q1,lensk=1:0:9,startsk=0:4:7,paged=4");
     const att_problem *p = &spec.problem;
     assert_int_equal(p->causal, ATT_CAUSAL_BOTTOM_RIGHT);
     assert_int_equal(p->window_left, 4);
@@ -99,10 +99,12 @@ static void test_read__modifiers__fill_problem(void **state) {
     assert_int_equal(p->bias.head, 0);
     assert_int_equal(p->bias.col, 0);
     assert_int_not_equal(p->bias.batch, 0);
-    assert_int_equal(p->features,
-                     ATT_ALIBI | ATT_SINKS | ATT_LSE | ATT_BIAS | ATT_LENS_K | ATT_PAGED);
+    assert_int_equal(p->features, ATT_ALIBI | ATT_SINKS | ATT_LSE | ATT_BIAS | ATT_LENS_K |
+                                      ATT_PAGED | ATT_STARTS_K);
     assert_int_equal(p->page_size, 4);
     assert_int_equal(lab_spec_len_k(&spec, 2), 9);
+    assert_int_equal(lab_spec_start_k(&spec, 0), 0);
+    assert_int_equal(lab_spec_start_k(&spec, 2), 7);
 }
 
 static void test_read__lengths__sum_to_totals(void **state) {
@@ -121,6 +123,18 @@ static void test_read__lengths__sum_to_totals(void **state) {
     assert_int_equal(drawn.problem.total_k, keys);
     assert_int_equal(lab_spec_len_q(&drawn, 0), 40); /* the longest is there */
     assert_int_equal(lab_spec_len_q(&drawn, 1), 0);  /* and an empty one */
+}
+
+static void test_read__starts__drawn_within_the_keys(void **state) {
+    (void)state;
+    const lab_spec drawn = parsed("b8h1s40sk90d8,startsk,lenseed=3");
+    bool differ = false;
+    for (int b = 0; b < 8; b++) {
+        assert_in_range(lab_spec_start_k(&drawn, b), 0, 90);
+        differ = differ || lab_spec_start_k(&drawn, b) != lab_spec_start_k(&drawn, 0);
+    }
+    assert_true(differ);
+    assert_int_equal(lab_spec_start_k(&(lab_spec){.lens_seed = 3}, 0), 0);
 }
 
 static void test_read__onto_a_spec__overrides(void **state) {
@@ -275,6 +289,8 @@ static void test_refuse__contradictions__name_them(void **state) {
     assert_refused("b2h1s8d8,causal,lensk=8:3", "causal=top-left or causal=bottom-right");
     assert_refused("b2h1s8d8,lens=1:2:3", "lists 3 lengths but batch=2");
     assert_refused("b2h1s8d8,lens=1:9", "length 9 is beyond the longest, 8");
+    assert_refused("b2h1s8d8,startsk=1", "startsk lists 1 starts but batch=2");
+    assert_refused("b2h1s8d8,startsk=1:9", "startsk: start 9 is beyond the longest, 8");
     assert_refused("b1h1s8sk9d8,layout=packed", "packed needs as many keys as queries");
     assert_refused("b1h1s8d8,layout=packed,bcast=b", "packed does not go with bcast");
     assert_refused("b1h1s8d8,layout=packed,paged=4", "paged goes with neither");
@@ -293,16 +309,20 @@ static void test_work__causal_and_window__count_visible_pairs(void **state) {
     assert_near(lab_spec_flops(&spec), each * 9, 0.0);
     spec = parsed("b2h3s5d8dv4,lens=2:3");
     assert_near(lab_spec_flops(&spec), each * (4 + 9), 0.0);
+    spec = parsed("b3h3s5d8dv4,causal,startsk=0:2:5");
+    assert_near(lab_spec_flops(&spec), each * (15 + 6), 0.0);
+    spec = parsed("b2h3s5d8dv4,o=f32,lensk=5:3,startsk=2:4");
+    assert_near(lab_spec_bytes(&spec), 10.0 * 3 * (16 + 16) + 3.0 * 3 * 12 * 2, 0.0);
     /* rows 5 * 3 heads * (8 * 2 + 4 * 4 bytes) + keys 5 * 3 heads * 12 * 2 bytes */
     spec = parsed("b1h3s5d8dv4,o=f32");
     assert_near(lab_spec_bytes(&spec), 5.0 * 3 * (16 + 16) + 5.0 * 3 * 12 * 2, 0.0);
 }
 
-static double counted_pairs(const att_problem *p, int64_t rows, int64_t keys) {
+static double counted_pairs(const att_problem *p, int64_t rows, int64_t keys, int64_t start) {
     double pairs = 0.0;
     for (int64_t i = 0; i < rows; i++) {
         int64_t lo, hi;
-        att_ref_visible(p, rows, keys, i, &lo, &hi);
+        att_ref_visible(p, rows, keys, start, i, &lo, &hi);
         pairs += hi > lo ? (double)(hi - lo) : 0.0;
     }
     return pairs;
@@ -321,7 +341,9 @@ static void test_work__every_mask__as_counted_row_by_row(void **state) {
         p->align = mask < 2 ? ATT_ALIGN_UNSET : (att_align)(mask - 2);
         p->window_left = windows[n / 720 % WINDOWS];
         p->window_right = windows[n / 720 / WINDOWS];
-        assert_near(lab_visible_pairs(p, rows, keys), counted_pairs(p, rows, keys), 0.0);
+        for (int64_t start = 0; start < 12; start += start < 2 ? 1 : 3)
+            assert_near(lab_visible_pairs(p, rows, keys, start),
+                        counted_pairs(p, rows, keys, start), 0.0);
     }
 }
 
@@ -401,6 +423,7 @@ int main(void) {
         cmocka_unit_test(test_read__packed__offsets_and_strides_of_the_library),
         cmocka_unit_test(test_read__modifiers__fill_problem),
         cmocka_unit_test(test_read__lengths__sum_to_totals),
+        cmocka_unit_test(test_read__starts__drawn_within_the_keys),
         cmocka_unit_test(test_read__onto_a_spec__overrides),
         cmocka_unit_test(test_print__canonical__drops_what_is_default),
         cmocka_unit_test(test_print__short_buffer__is_terminated),

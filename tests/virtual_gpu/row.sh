@@ -31,6 +31,13 @@ d_v=$(flag D_V)
 large=$(dims "$d_qk" "$d_v")
 small=$(dims $((d_qk - 8)) $((d_v - 8)))
 role=$(flag ROLE)
+# A row with features compiled in takes the lines of these alone: it refuses problems without them.
+case $(flag FEATURES) in
+1) role=ALIBI ;;
+2) role=SOFTCAP ;;
+4) role=BIAS ;;
+8) role=MASK ;;
+esac
 kernels=(--kernel "$row")
 case $(flag DTYPE) in
 F16) type=fp16 ;;
@@ -39,11 +46,17 @@ BF16) type=bf16 ;;
 esac
 case $role,$source in
 *,merge) kinds=merge ;;
+MASK,fwd_mask) # it reads for the rows of masks
+    kinds=MASK
+    kernels=(--kernel "fwd_sm90_bf16_d64_mask*")
+    large=d64 small=d56 type=bf16
+    ;;
 COMBINE,*)
     kinds=COMBINE
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
+ALIBI,* | SOFTCAP,* | BIAS,* | MASK,*) kinds=$role ;;
 *) kinds="any $role" ;;
 esac
 

@@ -6,6 +6,7 @@
 #define ATT_CPU_MATMUL_BODY_H
 
 #include "attention/cpu/amx_product_body.h"
+#include "attention/cpu/known_top_body.h"
 
 static void tile_fold(const tile *t, const strip *st, int64_t r) {
     if (st->first)
@@ -52,10 +53,8 @@ typedef struct weaving {
     product *between;
 } weaving;
 
-enum { WEAVE_DEGREE = 3 };
-
 VF_INLINE vf weave_vector(const weaving *w, int64_t x) {
-    return vf_exp2(vf_fma(vf_load(w->s + x), w->factor, w->offset), WEAVE_DEGREE);
+    return vf_exp2(vf_fma(vf_load(w->s + x), w->factor, w->offset), BF16_DEGREE);
 }
 
 VF_INLINE void weave_store(weaving *w, int64_t x, vf p0, vf p1) {
@@ -122,14 +121,6 @@ VF_INLINE void weave_row(weaving *w, int64_t from, int64_t to, int64_t steps) {
         weave_store(w, x, weave_vector(w, x), weave_vector(w, x + VF_W));
 }
 
-/* Where a lane's sum of a block's weights is above this, one of them is above 2^LAZY and the
- * maximum must be raised. Otherwise none is above this, and the scores need no look of their own
- * for the maximum. */
-static const float WEAVE_MOST = (float)(TILE_KEYS / VF_W << (int)LAZY);
-
-/* The error of an offset below this, 2^-15, is far below that of a bfloat16 weight. */
-static const float OFFSET_MOST = 0x1p10f;
-
 /* Weigh a row by the maximum it has, with `steps` of a product in between; false where the
  * maximum must be raised first, or the offset is too large. */
 VF_INLINE bool weigh_woven(const tile *t, row_state *row, const float *s, void *row_to,
@@ -144,7 +135,7 @@ VF_INLINE bool weigh_woven(const tile *t, row_state *row, const float *s, void *
     w.sum[0] = w.sum[1] = vf_set1(0.0f);
     weave_row(&w, from, to, steps);
     const vf sum = vf_add(w.sum[0], w.sum[1]);
-    if (!vf_all_at_most(sum, WEAVE_MOST))
+    if (!vf_all_at_most(sum, LANE_SUM_MOST))
         return false;
     vf_store(row->sum, vf_add(vf_load(row->sum), sum));
     return true;
@@ -154,10 +145,7 @@ VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_
                           int64_t from, int64_t to, product *between, int64_t steps) {
     const float *s = t->s[st->slot] + r * TILE_KEYS;
     const int parts = parts_of(t->job->p->dtype);
-    /* Where only O is asked for, and no finer than the inputs, exp2 need be no better than the
-     * weights are stored. */
-    const att_problem *p = t->job->p;
-    const bool fine = (p->features & ATT_LSE) || p->dtype_o == ATT_F32;
+    const bool fine = weights_are_fine(t->job->p);
     void *row_to = t->p[st->slot] + r / SIDE * (TILE_KEYS / DEPTH) * parts * AMX_TILE_BYTES +
                    r % SIDE * AMX_ROW_BYTES;
     float *o = t->o + (st->row0 + r) * t->o_stride;
@@ -171,7 +159,7 @@ VF_INLINE void tile_weigh(const tile *t, row_state *row, const strip *st, int64_
     }
     keep_max(row, s, from, to, t->factor, o, t->o_stride);
     if (parts == 1 && !fine)
-        weigh_row(row, s, from, to, t->factor, WEAVE_DEGREE, store_bf16, row_to);
+        weigh_row(row, s, from, to, t->factor, BF16_DEGREE, store_bf16, row_to);
     else if (parts == 1)
         weigh_row(row, s, from, to, t->factor, 5, store_bf16, row_to);
     else if (parts == 2 && !fine)

@@ -12,6 +12,8 @@ static bool serves_fwd(const att_kernel_row *row, const att_limits *limits, cons
     const att_problem *p = problem;
     ATT_CONDITION(row->isa != ATT_ISA_AMX || p->dtype != ATT_F32 || limits->amx_f32, "dtype",
                   "f32 goes to AMX only where ATT_AMX_F32 allows it");
+    ATT_CONDITION(row->isa != ATT_ISA_AVX512_BF16 || p->dtype == ATT_BF16, "dtype",
+                  "only bf16 is multiplied by AVX512-BF16");
     ATT_CONDITION(p->d_qk <= ATT_CPU_D_MAX, "d_qk", "d_qk=%lld is above %d", (long long)p->d_qk,
                   ATT_CPU_D_MAX);
     ATT_CONDITION(p->d_v <= ATT_CPU_D_MAX, "d_v", "d_v=%lld is above %d", (long long)p->d_v,

@@ -1,5 +1,5 @@
 /* isa_avx512.c: the kernels for AVX-512. */
-#include "cpu/simd_avx512.h"
+#include "cpu/simd_wide.h"
 
 #define ISA          avx512
 #define NV           4 /* vectors of a panel: MR * NV sums and NV operands fill the registers */

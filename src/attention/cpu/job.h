@@ -32,12 +32,14 @@ typedef struct att_cpu_job {
     float *partials;
 } att_cpu_job;
 
-/* One (batch entry, K/V head): where its rows are and how long it is. */
+/* One (batch entry, K/V head): where its rows are and how long it is. Keys are counted from the first in use: key 0 is key
+ * first_k of those that pages and the bias are numbered by. */
 typedef struct att_cpu_sequence {
     int64_t batch, head_kv;
     int64_t len_q, len_k;
     int64_t row_q, row_k; /* first row in packed Q/O/LSE and K/V */
     int64_t shift;        /* diagonal(i) = i + shift */
+    int64_t first_k;
 } att_cpu_sequence;
 
 /* What packed row `row` of a sequence is: a query head and a position. */
@@ -74,6 +76,12 @@ static inline att_cpu_sequence att_cpu_sequence_of(const att_problem *p, const a
     if (p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
         (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT))
         s.shift = s.len_k - s.len_q;
+    if (p->features & ATT_STARTS_K) {
+        s.first_k = att_min(a->starts_k[batch], s.len_k);
+        s.row_k += s.first_k;
+        s.len_k -= s.first_k;
+        s.shift -= s.first_k;
+    }
     return s;
 }
 
@@ -105,9 +113,10 @@ static inline int64_t att_cpu_kv_offset(const att_cpu_job *job, const att_cpu_se
                                         const att_strides *st, int64_t j) {
     const att_problem *p = job->p;
     if (p->features & ATT_PAGED) {
+        const int64_t key = s->first_k + j;
         const int64_t page =
-            job->a->page_table[s->batch * p->page_table_stride + j / p->page_size];
-        return page * st->batch + s->head_kv * st->head + j % p->page_size * st->row;
+            job->a->page_table[s->batch * p->page_table_stride + key / p->page_size];
+        return page * st->batch + s->head_kv * st->head + key % p->page_size * st->row;
     }
     const int64_t batch = p->features & ATT_CU_SEQLENS_K ? 0 : s->batch * st->batch;
     return batch + s->head_kv * st->head + (s->row_k + j) * st->row;
@@ -153,10 +162,11 @@ static inline int64_t att_cpu_partial_stride(const att_problem *p) {
     return att_cpu_partial_width(p) + 16;
 }
 
-/* Element offset of (batch, head, row i, key 0) of the bias. */
-static inline int64_t att_cpu_bias_offset(const att_problem *p, int64_t batch, int64_t head,
-                                          int64_t i) {
-    return batch * p->bias.batch + head * p->bias.head + i * p->bias.row;
+/* Element offset of (head, row i, key 0) of the bias. */
+static inline int64_t att_cpu_bias_offset(const att_problem *p, const att_cpu_sequence *s,
+                                          int64_t head, int64_t i) {
+    return s->batch * p->bias.batch + head * p->bias.head + i * p->bias.row +
+           s->first_k * p->bias.col;
 }
 
 static inline float att_cpu_slope(const att_cpu_job *job, int64_t batch, int64_t head) {

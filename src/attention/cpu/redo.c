@@ -19,7 +19,7 @@ static double bias_of(const redo *r, int64_t j) {
     const att_problem *p = r->job->p;
     if (!(p->features & ATT_BIAS))
         return 0.0;
-    const int64_t at = att_cpu_bias_offset(p, r->s->batch, r->head, r->i) + j * p->bias.col;
+    const int64_t at = att_cpu_bias_offset(p, r->s, r->head, r->i) + j * p->bias.col;
     const float b = att_load(r->job->a->bias, p->bias_dtype, at);
     if (p->bias_dtype == ATT_BOOL8)
         return b != 0.0f ? 0.0 : -INFINITY;

@@ -49,7 +49,7 @@ static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t
                       int64_t i, float *s, int64_t j0, int64_t lo, int64_t hi) {
     const att_problem *p = job->p;
     const bool has_bias = p->features & ATT_BIAS;
-    const int64_t offset = has_bias ? att_cpu_bias_offset(p, q->batch, head, i) : 0;
+    const int64_t offset = has_bias ? att_cpu_bias_offset(p, q, head, i) : 0;
     const float slope = p->features & ATT_ALIBI ? att_cpu_slope(job, q->batch, head) : 0.0f;
     for (int64_t x = lo / VF_W * VF_W; x < hi; x += VF_W) {
         vf t = vf_mul(vf_load(s + x), vf_set1(p->scale));

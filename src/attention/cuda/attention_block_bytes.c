@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "cuda/shape.h"
+#include "kernels/fwd_mask_params.h"
 
 /* Bytes of a row of `d` 16-bit elements in a swizzled tile: SWIZZLE_PITCH of kernels/swizzle.cuh. */
 static int pitch(int d) {
@@ -55,6 +56,11 @@ static int rings_and_tiles(const att_cuda_kernel *k) {
     const int poor = ring + k->tile_m * (qk > v ? qk : v), fair = 2 * poor - ring;
     const int all = rich <= MOST ? rich : fair <= MOST ? fair : poor;
     const int further = k->tile_n * v;
+    if (k->features &
+        ATT_FEATURE_BIAS) { /* two tiles of it, instead of a second Q and a third V */
+        const int bias = 2 * k->tile_m * k->tile_n * 2;
+        return (rich <= MOST ? ring + k->tile_m * (qk + v) : all) + bias;
+    }
     return k->stages == 2 && all + further <= MOST ? all + further : all;
 }
 
@@ -69,6 +75,12 @@ static int tiles_of_warpgroups(const att_cuda_kernel *k) {
     return k->tile_m * qk + shares * each + BARRIERS;
 }
 
+/* A word for every warp and tile of keys of a span. */
+static int kinds_of_span(const att_cuda_kernel *k) {
+    (void)k;
+    return 4 * ATT_MASK_SPAN * ATT_MASK_WARPS_MOST;
+}
+
 /* Kernels that are not listed have their tiles in static arrays, or none. */
 const att_cuda_block att_attention_blocks[] = {
     {"fwd_sm80", swizzled_tiles},
@@ -79,5 +91,6 @@ const att_cuda_block att_attention_blocks[] = {
     {"vector", padded_floats},
     {"fwd_sm90_small", tiles_of_warpgroups},
     {"fwd_decode_sm90", rings_and_inbox},
+    {"fwd_mask", kinds_of_span},
     {NULL, NULL},
 };

@@ -4,8 +4,11 @@
 #include "attention/cuda/alignment.h"
 #include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/hopper.h"
+#include "attention/cuda/hopper_bias.h"
 #include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/mask_lists.h"
 #include "attention/cuda/rungs.h"
+#include "attention/cuda/softcap.h"
 #include "base/checked.h"
 #include "base/dtype.h"
 
@@ -31,11 +34,27 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
     return true;
 }
 
-static bool keeps_scores(const att_problem *p, att_refusal *refusal) {
+/* Scores are what the row makes of them: of what changes scores, the problem has what is compiled in, and nothing else. */
+static bool shapes_scores(const att_cuda_kernel *k, const att_problem *p,
+                          att_refusal *refusal) {
+    const bool bias = p->features & ATT_BIAS;
+    const struct {
+        uint32_t feature;
+        bool has;
+        const char *field, *name;
+    } all[] = {
+        {ATT_FEATURE_SOFTCAP, p->softcap > 0.0f, "softcap", "softcap"},
+        {ATT_FEATURE_ALIBI, (p->features & ATT_ALIBI) != 0, "features", "ALiBi"},
+        {ATT_FEATURE_BIAS, bias && p->bias_dtype != ATT_BOOL8, "features", "bias"},
+        {ATT_FEATURE_MASK, bias && p->bias_dtype == ATT_BOOL8, "features", "boolean mask"},
+    };
     ATT_CONDITION(p->scale > 0.0f, "scale", "scale=%g is not above 0", (double)p->scale);
-    ATT_CONDITION(p->softcap == 0.0f, "softcap", "has no softcap");
-    ATT_CONDITION(!(p->features & ATT_ALIBI), "features", "has no ALiBi");
-    ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias");
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const bool built_in = k->features & all[i].feature;
+        ATT_CONDITION(built_in || !all[i].has, all[i].field, "has no %s", all[i].name);
+        ATT_CONDITION(!built_in || all[i].has, all[i].field, "is for problems with %s",
+                      all[i].name);
+    }
     return true;
 }
 
@@ -56,8 +75,8 @@ static bool moves_vectors(const att_problem *p, att_refusal *refusal) {
 }
 
 /* The plain kernels leave the scores as they are and move 16 bytes at a time. */
-static bool is_plain(const att_problem *p, att_refusal *refusal) {
-    if (!keeps_scores(p, refusal))
+static bool is_plain(const att_cuda_kernel *k, const att_problem *p, att_refusal *refusal) {
+    if (!shapes_scores(k, p, refusal))
         return false;
     ATT_CONDITION(!(p->features & ATT_SINKS), "features", "has no sinks");
     ATT_CONDITION(!(p->features & ATT_PAGED), "features", "reads no pages");
@@ -78,14 +97,21 @@ bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
                             const void *problem, att_refusal *refusal) {
     const att_cuda_kernel *k = row->cuda;
     const att_problem *p = problem;
-    (void)limits;
+    ATT_CONDITION(
+        !(k->features & ATT_FEATURE_MASK) || att_cuda_mask_reader(limits->allow_unattested),
+        "flags", "the kernel that reads masks has no evidence");
     /* The copy engine moves 16 bytes at a time whatever the role; it walks pages as it does the rest. */
     if (!takes_sizes(k, p, refusal) ||
-        (k->role != ATT_ROLE_GENERAL && !keeps_scores(p, refusal)) ||
+        (k->role != ATT_ROLE_GENERAL && !shapes_scores(k, p, refusal)) ||
         !moves_vectors(p, refusal))
         return false;
-    const char *field;
-    const char *why = att_cuda_hopper_refusal(k, p, &field);
+    att_fwd_softcap cap;
+    ATT_CONDITION(!(k->features & ATT_FEATURE_SOFTCAP) || att_cuda_softcap_of(&cap, p),
+                  "softcap", "softcap=%g with scale=%g is out of its polynomials' range",
+                  (double)p->softcap, (double)p->scale);
+    const char *field, *why = att_cuda_hopper_bias_refusal(k, p);
+    ATT_CONDITION(!why, "bias", "%s", why);
+    why = att_cuda_hopper_refusal(k, p, &field);
     ATT_CONDITION(!why, field, "%s", why);
     ATT_CONDITION(k->role != ATT_ROLE_SMALL || !(p->features & ATT_PAGED), "features",
                   "reads no pages");
@@ -98,7 +124,8 @@ bool att_cuda_serves_blocks(const att_kernel_row *row, const att_limits *limits,
     (void)limits;
     if (!takes_sizes(row->cuda, problem, refusal))
         return false;
-    return (role != ATT_ROLE_PLAIN && role != ATT_ROLE_SMALL) || is_plain(problem, refusal);
+    return (role != ATT_ROLE_PLAIN && role != ATT_ROLE_SMALL) ||
+           is_plain(row->cuda, problem, refusal);
 }
 
 /* Few positions: the heads of a group share every key that is read. */
@@ -138,8 +165,10 @@ bool att_cuda_serves_rung(const att_kernel_row *row, const att_limits *limits,
 
 bool att_cuda_serves_nothing(const att_kernel_row *row, const att_limits *limits,
                              const void *problem, att_refusal *refusal) {
-    (void)row, (void)limits, (void)problem;
-    ATT_CONDITION(false, "role", "merges what other kernels leave");
+    (void)limits, (void)problem;
+    ATT_CONDITION(false, "role", "%s",
+                  row->cuda->role == ATT_ROLE_MASK ? "reads masks for other kernels"
+                                                   : "merges what other kernels leave");
     return true;
 }
 

@@ -7,16 +7,22 @@
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/rungs.h"
 #include "attention/cuda/tile_fits.h"
+#include "cuda/function.h"
 
 static void describe(const att_plan *plan, char *text, size_t n) {
     const att_cuda_tiling *t = plan->state;
     const att_cuda_shape *s = &t->shape;
+    char mask[96] = "";
+    if (t->mask.function)
+        snprintf(mask, sizeof mask, "; the mask is read by %s, grid %u x %u x %u",
+                 t->mask.function->name, t->mask.shape.grid[0], t->mask.shape.grid[1],
+                 t->mask.shape.grid[2]);
     snprintf(text, n,
              "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d part%s%s, "
-             "workspace %zu bytes",
+             "workspace %zu bytes%s",
              s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared, t->params.splits,
              t->params.splits == 1 ? "" : "s", s->cluster ? " that a cluster merges" : "",
-             plan->workspace);
+             plan->workspace, mask);
 }
 
 #define FAMILY                                                                                 \
@@ -51,6 +57,9 @@ const att_family att_family_fwd_decode_sm90 = {
 
 /* Merges the parts that the families above leave; no problem selects it. */
 const att_family att_family_fwd_combine = {FAMILY, .serves = att_cuda_serves_nothing};
+
+/* Reads a boolean mask ahead of them. */
+const att_family att_family_fwd_mask = {FAMILY, .serves = att_cuda_serves_nothing};
 
 /* The steps of the ladder. */
 #define RUNG(source, needs)                                                                    \

@@ -4,8 +4,11 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "cuda/function.h"
+#include "attention/cuda/hopper_bias.h"
 #include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/mask_lists.h"
 #include "attention/cuda/params.h"
+#include "attention/cuda/softcap.h"
 #include "cuda/shape.h"
 #include "cuda/tensor_maps.h"
 #include "attention/cuda/operands.h"
@@ -60,6 +63,11 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
     *field = "page_size";
     if (!att_cuda_hopper_takes_pages(kernel->tile_n, p))
         return "pages neither hold whole tiles of keys nor divide one into multiples of 8";
+    *field = "features";
+    if (p->features & ATT_PAGED && p->features & ATT_STARTS_K)
+        return "takes no starts_k with pages: no copy begins within a page";
+    if (kernel->features & (ATT_FEATURE_MASK | ATT_FEATURE_BIAS) && p->features & ATT_STARTS_K)
+        return "takes no starts_k beside a bias or a mask: its columns are counted from key 0";
     *field = NULL;
     return NULL;
 }
@@ -69,6 +77,8 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
 /* log2 of the query heads that share a tile: all of a group, where one head's rows would not fill it. */
 static int pack_of(const att_cuda_kernel *kernel, const att_problem *p) {
     const int64_t group = p->heads_q / p->heads_kv;
+    if (kernel->features & (ATT_FEATURE_ALIBI | ATT_FEATURE_BIAS)) /* a tile is of one head */
+        return 0;
     if (group > WARP_ROWS || (group & (group - 1)) != 0 || p->seq_q >= kernel->tile_m)
         return 0;
     int pack = 0;
@@ -91,10 +101,15 @@ int64_t att_cuda_hopper_blocks(const att_cuda_kernel *kernel, int64_t tiles, int
     return kernel->role != ATT_ROLE_SMALL ? att_min(tiles, sms) : tiles;
 }
 
+static bool reads_mask(const att_cuda_kernel *kernel) {
+    return kernel->features & ATT_FEATURE_MASK;
+}
+
 /* Do tiles differ in the keys that they see? */
-static bool is_uneven(const att_fwd_params *f, const att_problem *p) {
-    return f->window_left >= 0 || f->window_right >= 0 ||
-           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+static bool is_uneven(const att_cuda_kernel *kernel, const att_fwd_params *f,
+                      const att_problem *p) {
+    return reads_mask(kernel) || f->window_left >= 0 || f->window_right >= 0 ||
+           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K);
 }
 
 /* Units whose tiles are taken together: those whose K and V stay in L2 beside what flows through it. Sections are of one
@@ -121,12 +136,12 @@ static int last_blocks_of(const att_fwd_sm90_params *h, int64_t row_blocks,
     return last * row_blocks * 2 < 3 * (int64_t)limits->sms ? (int)(row_blocks / 3) : 0;
 }
 
-/* Rows that the first tile of a unit lacks instead of the last, where rows see more keys the further down they are: blocks that
- * stay then have no long tile that is not full. Sequences of their own lengths would each lack others. */
+/* Rows that the first tile of a unit lacks instead of the last, where rows see more keys the further down they are, as those of many masks
+ * do: blocks that stay then have no long tile that is not full. Sequences of their own lengths would each lack others. */
 static int top_rows_of(const att_cuda_tiling *t, const att_cuda_kernel *kernel,
                        const att_problem *p) {
-    if (t->params.window_right < 0 || t->hopper.pack || p->features & ATT_CU_SEQLENS_Q ||
-        kernel->role == ATT_ROLE_SMALL)
+    if ((t->params.window_right < 0 && !reads_mask(kernel)) || t->hopper.pack ||
+        p->features & ATT_CU_SEQLENS_Q || kernel->role == ATT_ROLE_SMALL)
         return 0;
     return (int)((int64_t)t->params.row_blocks * kernel->tile_m - p->seq_q);
 }
@@ -147,10 +162,14 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     h->by_heads = att_cuda_divisor((unsigned)heads);
     h->tiles = (int)tiles;
     h->units = (int)units;
-    const bool uneven = is_uneven(&t->params, p);
+    const bool uneven = is_uneven(kernel, &t->params, p);
     h->section = uneven && units > 0 ? section_of(h, p, limits) : 1;
     h->last_blocks = uneven && units > 0 ? last_blocks_of(h, row_blocks, limits) : 0;
     h->top_rows = top_rows_of(t, kernel, p);
+    t->has_features = kernel->features != 0;
+    if (kernel->features & ATT_FEATURE_SOFTCAP)
+        ATT_REQUIRE(att_cuda_softcap_of(&t->softcap, p), ATT_E_UNSUPPORTED, "softcap",
+                    "softcap=%g is out of range", (double)p->softcap);
     h->copy_rows =
         p->features & ATT_PAGED ? (int)att_min(kernel->tile_n, p->page_size) : kernel->tile_n;
     t->counts_tiles = uneven && kernel->role != ATT_ROLE_SMALL;
@@ -222,9 +241,13 @@ att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context
     ATT_TRY(att_cuda_function_allow(tiling->function, tiling->shape.shared));
     if (tiling->hopper.tiles == 0)
         return ATT_OK;
+    if (reads_mask(kernel))
+        ATT_TRY(att_cuda_mask_cut(tiling, workspace, ctx, kernel, p));
     ATT_TRY(att_cuda_device_enter(ctx->gpu));
-    const att_status status =
-        encode_maps(&tiling->hopper, att_cuda_device_driver(ctx->gpu), p, kernel->id);
+    const att_cuda_driver *cu = att_cuda_device_driver(ctx->gpu);
+    att_status status = encode_maps(&tiling->hopper, cu, p, kernel->id);
+    if (status == ATT_OK && kernel->features & ATT_FEATURE_BIAS)
+        status = att_cuda_hopper_bias_encode(&tiling->bias, cu, kernel, p);
     att_cuda_device_leave(ctx->gpu);
     return status;
 }
@@ -238,34 +261,47 @@ static att_status point_maps(att_fwd_sm90_params *h, const att_cuda_function *f)
     return att_cuda_tensor_map_point(&h->o, f->cu, h->fwd.o, f->name);
 }
 
+/* Rows without features take the first part. */
+static size_t params_bytes(const att_cuda_tiling *t) {
+    return t->has_features ? sizeof(att_fwd_sm90_feature_params) : sizeof(att_fwd_sm90_params);
+}
+
 /* One block of the kernel itself, told to do nothing else: unlike a memset, it overlaps with what comes before and after. */
-static att_status reset_counter(const att_cuda_tiling *t, const att_fwd_sm90_params *h,
+static att_status reset_counter(const att_cuda_tiling *t, const att_fwd_sm90_feature_params *h,
                                 void *stream) {
-    att_fwd_sm90_params none = *h;
-    none.tiles = 0;
+    att_fwd_sm90_feature_params none = *h;
+    none.plain.tiles = 0;
     att_cuda_shape one = t->shape;
     one.grid[0] = 1;
     one.shared = 0;
-    return att_cuda_launch(t->function, &one, &none, sizeof none, stream);
+    return att_cuda_launch(t->function, &one, &none, params_bytes(t), stream);
 }
 
-static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_params *h, void *stream) {
+static att_status launch(const att_cuda_tiling *t, att_fwd_sm90_feature_params *h,
+                         void *stream) {
     const att_cuda_function *f = t->function;
-    ATT_TRY(point_maps(h, f));
-    if (h->next_tile)
+    ATT_TRY(point_maps(&h->plain, f));
+    if (h->bias.rows > 0)
+        ATT_TRY(att_cuda_hopper_bias_point(&h->bias, f->cu, h->plain.fwd.bias, f->name));
+    if (t->mask.function)
+        ATT_TRY(att_cuda_mask_launch(&t->mask, h, stream));
+    else if (h->plain.next_tile)
         ATT_TRY(reset_counter(t, h, stream));
-    return att_cuda_launch(f, &t->shape, h, sizeof *h, stream);
+    return att_cuda_launch(f, &t->shape, h, params_bytes(t), stream);
 }
 
 att_status att_cuda_hopper_run(const att_plan *plan, const void *args, void *workspace,
                                void *stream) {
     const att_cuda_tiling *tiling = plan->state;
-    att_fwd_sm90_params h = tiling->hopper;
-    att_cuda_tiling_point(&h.fwd, tiling, args);
+    att_fwd_sm90_feature_params h = {
+        .plain = tiling->hopper, .bias = tiling->bias, .softcap = tiling->softcap};
+    att_cuda_tiling_point(&h.plain.fwd, tiling, args);
     if (tiling->shape.grid[0] == 0)
         return ATT_OK;
-    h.next_tile = tiling->counts_tiles ? workspace : NULL;
-    h.redo = (att_fwd_redo *)((char *)workspace + COUNTER_BYTES);
+    h.plain.next_tile = tiling->counts_tiles ? workspace : NULL;
+    h.plain.redo = (att_fwd_redo *)((char *)workspace + COUNTER_BYTES);
+    if (tiling->mask.function)
+        att_cuda_mask_point(&h.mask, &tiling->mask, workspace);
     bool entered;
     ATT_TRY(att_cuda_device_enter_once(tiling->function->device, &entered));
     const att_status status = launch(tiling, &h, stream);

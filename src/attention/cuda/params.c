@@ -75,5 +75,6 @@ void att_cuda_params_point(att_fwd_params *params, const att_args *a) {
     params->cu_seqlens_q = a->cu_seqlens_q;
     params->cu_seqlens_k = a->cu_seqlens_k;
     params->lens_k = a->lens_k;
+    params->starts_k = a->starts_k;
     params->page_table = a->page_table;
 }

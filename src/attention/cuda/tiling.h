@@ -6,6 +6,16 @@
 #include "cuda/launch.h"
 #include "kernels/fwd_sm90_params.h"
 
+/* The launch of fwd_mask ahead of fwd_sm90, for tiles of this many rows and keys, and where its lists lie in the workspace
+ * (mask_lists.h). */
+typedef struct att_cuda_mask_plan {
+    const att_cuda_function *function; /* NULL: no boolean mask */
+    att_cuda_shape shape;
+    int tile_m, tile_n;
+    att_fwd_mask lists; /* all but the pointers */
+    size_t counts_at, tiles_at, bits_at;
+} att_cuda_mask_plan;
+
 /* A problem cut for one kernel on one device: the state of a plan of every GPU family of attention. */
 typedef struct att_cuda_tiling {
     const att_cuda_function *function, *combine; /* combine: NULL where splits = 1 */
@@ -13,7 +23,11 @@ typedef struct att_cuda_tiling {
     att_fwd_params params;      /* all but the pointers */
     struct att_cublas *cublas;  /* the rung `unfused` alone, else NULL */
     att_fwd_sm90_params hopper; /* fwd_sm90 alone: all but `fwd` and the pointers */
+    att_fwd_softcap softcap;    /* its rows with softcap */
+    att_fwd_bias bias;          /* its rows with a bias: all but the address */
+    bool has_features;          /* its rows with any: they take att_fwd_sm90_feature_params */
     bool counts_tiles;          /* fwd_sm90: blocks draw their tiles from a counter */
+    att_cuda_mask_plan mask;    /* fwd_sm90 with a boolean mask */
 } att_cuda_tiling;
 
 /* What every family begins with: the code loaded, the parameters without their pointers. A user's row is held to its budget.

@@ -32,7 +32,7 @@ static double scratch_estimate(const att_problem *p) {
 }
 
 const char *att_cuda_unfused_refusal(const att_problem *p, const char **field) {
-    const uint32_t lengths = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K;
+    const uint32_t lengths = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K;
     *field = "features";
     if (p->features & lengths)
         return "multiplies whole sequences: no lengths that vary";

@@ -26,6 +26,10 @@ int64_t att_ref_len_k(const att_problem *p, const att_args *a, int64_t b) {
     return len;
 }
 
+int64_t att_ref_start_k(const att_problem *p, const att_args *a, int64_t b) {
+    return has(p, ATT_STARTS_K) ? a->starts_k[b] : 0;
+}
+
 /* Packed tensors hold the rows of all sequences one after the other: the batch stride is not
  * used. */
 static int64_t row_index(const att_strides *strides, const int32_t *cu_seqlens, int64_t b,
@@ -76,16 +80,16 @@ int64_t att_ref_diagonal(const att_problem *p, int64_t len_q, int64_t len_k, int
     return bottom_right ? i + len_k - len_q : i;
 }
 
-void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i, int64_t *lo,
-                     int64_t *hi) {
+void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t start_k,
+                     int64_t i, int64_t *lo, int64_t *hi) {
     const int64_t diagonal = att_ref_diagonal(p, len_q, len_k, i);
-    *lo = 0;
+    *lo = start_k;
     *hi = len_k;
     if (p->causal != ATT_CAUSAL_NONE)
         *hi = att_min(*hi, diagonal + 1);
     /* Compared before adding: a window may be as wide as INT64_MAX. */
     if (p->window_left >= 0 && p->window_left < diagonal)
-        *lo = diagonal - p->window_left;
+        *lo = att_max(*lo, diagonal - p->window_left);
     if (p->window_right >= 0 && p->window_right < *hi - 1 - diagonal)
         *hi = diagonal + p->window_right + 1;
 }
@@ -140,7 +144,8 @@ void att_ref_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, 
                  double *logits, double *o, double *lse) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     int64_t lo, hi;
-    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i, &lo, &hi);
+    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), att_ref_start_k(p, a, b),
+                    i, &lo, &hi);
 
     const double sink = has(p, ATT_SINKS) ? (double)a->sinks[h] : -INFINITY;
     double max = sink;

@@ -11,18 +11,19 @@
 
 #include "attest.h"
 
-/* Rows and keys of batch entry b. */
+/* Rows and keys of batch entry b, and the first of these keys that is in use; no key is where that lies past them. */
 int64_t att_ref_len_q(const att_problem *p, const att_args *a, int64_t b);
 int64_t att_ref_len_k(const att_problem *p, const att_args *a, int64_t b);
+int64_t att_ref_start_k(const att_problem *p, const att_args *a, int64_t b);
 
 /* In a sequence of len_q rows and len_k keys: the key on row i's diagonal, which may lie
  * outside. */
 int64_t att_ref_diagonal(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i);
 
-/* And the keys that causal, window and length let row i see: [*lo, *hi), empty where *lo >=
+/* And the keys that causal, window, length and start let row i see: [*lo, *hi), empty where *lo >=
  * *hi. */
-void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i, int64_t *lo,
-                     int64_t *hi);
+void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t start_k,
+                     int64_t i, int64_t *lo, int64_t *hi);
 
 /* Whether the bias hides key j from row i (a boolean 0 or -inf), and what it adds otherwise. */
 bool att_ref_bias_hides(const att_problem *p, const att_args *a, int64_t b, int64_t h,

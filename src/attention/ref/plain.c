@@ -50,7 +50,8 @@ void att_plain_row(const att_problem *p, const att_args *a, int64_t b, int64_t h
                    att_plain_order order, float *logits, float *o, float *lse) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     int64_t lo, hi;
-    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i, &lo, &hi);
+    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), att_ref_start_k(p, a, b),
+                    i, &lo, &hi);
 
     const float sink = p->features & ATT_SINKS ? a->sinks[h] : -INFINITY;
     float max = sink;

@@ -1,5 +1,5 @@
 /* merge_avx512.c: the merge kernel for AVX-512. */
-#include "cpu/simd_avx512.h"
+#include "cpu/simd_wide.h"
 
 #define ISA avx512
 

@@ -1,0 +1,152 @@
+"""_transformers_masks.py: transformers' masks as the numbers of _torch_spans.py, where they are no more than that.
+
+transformers describes a mask by a function of (batch, head, row, key), a padding mask of (batch, keys) and the positions that
+rows and keys begin at. Causal, a sliding window, full, packed sequences, and padding on either side are recognised by the
+functions that transformers makes them of; every other mask is made as for PyTorch's attention.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional, Union
+
+import torch
+from torch import Tensor
+from transformers import masking_utils
+
+from . import torch as attest_torch
+from ._torch_spans import encode, encode_packed
+
+
+# Models that compute with the mask before it comes to the attention function; they forbid that it is left out.
+_COMPUTE_WITH_MASKS = frozenset(("diffusion_gemma", "doge", "falcon", "mistral_large4"))
+
+
+class _Pattern(NamedTuple):
+    causal: bool = False
+    left: Optional[int] = None  # keys seen left of the diagonal
+    around: Optional[int] = None  # and on either side
+    packed: Optional[Tensor] = None  # which sequence a row belongs to
+
+
+class _Unknown(Exception):
+    """The mask is to be made as for PyTorch's attention."""
+
+
+def _pattern_of(function, found=_Pattern()) -> _Pattern:
+    if function is masking_utils.causal_mask_function:
+        return found._replace(causal=True)
+    if function is masking_utils.bidirectional_mask_function:
+        return found
+    maker = getattr(function, "__qualname__", "").partition(".<locals>.")[0]
+    if getattr(function, "__module__", None) != masking_utils.__name__ or not getattr(function, "__closure__", None):
+        raise _Unknown
+    made_with = dict(zip(function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__)))
+    if maker == "and_masks":
+        for each in made_with["mask_functions"]:
+            found = _pattern_of(each, found)
+        return found
+    if maker == "sliding_window_overlay" and found.left is None:
+        return found._replace(left=made_with["sliding_window"] - 1)
+    if maker == "sliding_window_bidirectional_overlay" and found.around is None:
+        return found._replace(around=made_with["sliding_window"])
+    if maker == "packed_sequence_mask_function" and found.packed is None:
+        return found._replace(packed=made_with["packed_sequence_mask"])
+    raise _Unknown
+
+
+class _Padding(NamedTuple):
+    """Which keys padding leaves of each batch entry: first .. end - 1."""
+
+    first: Tensor
+    end: Tensor
+    on_left: bool
+    on_right: bool  # some end is not where the rows end
+
+
+def _read_padding(seen: Tensor, position: Union[int, Tensor]) -> _Padding:
+    """Of a boolean (batch, keys); one look at the GPU's memory, as transformers itself takes one."""
+    keys, count = seen.shape[1], seen.sum(-1)
+    numbers = seen.to(torch.int32)
+    first = numbers.argmax(-1)
+    end = torch.where(count > 0, keys - numbers.flip(-1).argmax(-1), 0)
+    whole, on_left, on_right = torch.stack((
+        (end - first == count).all(), (first > 0).any(), (end != position).any())).tolist()
+    if not whole:
+        raise _Unknown
+    return _Padding(first, end, on_left, on_right)
+
+
+def _seen_keys(attention_mask: Tensor, kv_length: int, kv_offset: int) -> Tensor:
+    """The padding mask at the keys that there are; those past its end are hidden."""
+    lacking = kv_length + kv_offset - attention_mask.shape[-1]
+    if lacking > 0:
+        attention_mask = torch.nn.functional.pad(attention_mask, (0, lacking))
+    return attention_mask[:, kv_offset:kv_offset + kv_length].to(torch.bool)
+
+
+def _packed_mask(pattern: _Pattern, window: Optional[int]) -> Tensor:
+    sequence = pattern.packed.flatten()
+    changes = torch.diff(sequence) != 0
+    rows = pattern.packed.shape[-1]
+    changes[rows - 1::rows] = True  # a sequence ends with its batch entry
+    ends = torch.cat((changes.nonzero().flatten() + 1, sequence.new_tensor([sequence.numel()])))
+    starts = torch.nn.functional.pad(ends, (1, 0))
+    if starts.numel() < 3:
+        raise _Unknown
+    return encode_packed(starts, int(torch.diff(starts).max()), "top-left" if pattern.causal else None, window)
+
+
+def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_function=masking_utils.causal_mask_function,
+             attention_mask=None, allow_is_causal_skip=True, allow_is_bidirectional_skip=False, device="cpu",
+             **others) -> Optional[Tensor]:
+    """The mask; None where the attention function needs none."""
+    pattern = _pattern_of(mask_function)
+    window = pattern.left if pattern.causal else pattern.around
+    if others.get("use_vmap") or (pattern.around if pattern.causal else pattern.left) is not None:
+        raise _Unknown
+    if window is not None and window >= kv_length - 1:
+        window = None
+    static = isinstance(q_offset, Tensor)
+    if pattern.packed is not None:
+        if attention_mask is not None or static or q_offset != 0 or q_length != kv_length:
+            raise _Unknown
+        return _packed_mask(pattern, window)
+    if pattern.causal:
+        # While a cache of constant size decodes, transformers does not leave the mask out either: its shape is to stay.
+        decodes = not allow_is_causal_skip and q_length == 1 and (static or others.get("local_size") is not None)
+        if getattr(others.get("config"), "model_type", None) in _COMPUTE_WITH_MASKS:
+            decodes = False
+        if not (allow_is_causal_skip or decodes):
+            raise _Unknown
+        position = q_offset - kv_offset + q_length  # past the last row's own key
+    else:
+        if not allow_is_bidirectional_skip or (window is not None and (static or q_offset != 0 or kv_offset != 0)):
+            raise _Unknown
+        decodes, position = False, kv_length
+    padding = None
+    if attention_mask is not None:
+        padding = _read_padding(_seen_keys(attention_mask, kv_length, kv_offset), position)
+        if padding.on_right and pattern.causal and not bool(q_offset == kv_offset):
+            raise _Unknown  # a diagonal that is neither that of the keys in use nor the first row's
+        if not padding.on_left and not padding.on_right and not decodes:
+            padding = None
+    if padding is not None:
+        first = padding.first
+        end = padding.end if padding.on_right else torch.full_like(padding.end, 0) + position
+        causal = None if not pattern.causal else "top-left" if padding.on_right else "bottom-right"
+        return encode(first, end, causal, window)
+    if window is None and not static and not decodes:
+        if not pattern.causal or position == (kv_length if q_length == 1 else q_length):
+            return None
+    first = torch.zeros(batch_size, dtype=torch.int32, device=device)
+    return encode(first, first + position, "bottom-right" if pattern.causal else None, window)
+
+
+def span_mask(*arguments, **named) -> Optional[Tensor]:
+    """A mask for attn_implementation="attest": as numbers where it can be, else as PyTorch's attention takes it."""
+    if not arguments and "q_length" in named and not attest_torch._watched():
+        try:
+            return _numbers(**named)
+        except _Unknown:
+            pass
+    return masking_utils.sdpa_mask(*arguments, **named)

@@ -1,0 +1,72 @@
+/* test_mask_patterns.c: the masks that the laboratory fills in hide what they say. */
+#include "lab/attention/mask_patterns.h"
+#include "tests/support/check.h"
+
+static bool hides(lab_bias_fill fill, int64_t batch, int64_t i, int64_t j) {
+    const lab_mask_place at = {batch, i, j, 640, 640};
+    return lab_mask_hides(fill, &at);
+}
+
+/* Keys of a row that are seen: how many, the first and the last. */
+typedef struct seen {
+    int64_t count, first, last;
+} seen;
+
+static seen row_of(lab_bias_fill fill, int64_t batch, int64_t i) {
+    seen row = {0, -1, -1};
+    for (int64_t j = 0; j < 640; j++)
+        if (!hides(fill, batch, i, j)) {
+            row.first = row.count++ ? row.first : j;
+            row.last = j;
+        }
+    return row;
+}
+
+static void assert_row(lab_bias_fill fill, int64_t batch, int64_t i, int64_t first,
+                       int64_t last) {
+    const seen row = row_of(fill, batch, i);
+    assert_int_equal(row.first, first);
+    assert_int_equal(row.last, last);
+    assert_int_equal(row.count, first < 0 ? 0 : last - first + 1);
+}
+
+static void test_patterns__of_intervals__their_ends(void **state) {
+    (void)state;
+    assert_row(LAB_BIAS_CLEAR, 1, 3, 0, 639);
+    assert_row(LAB_BIAS_PADDING, 0, 3, 0, 639);
+    assert_row(LAB_BIAS_PADDING, 2, 3, 0, 479);
+    assert_row(LAB_BIAS_PADDED_CAUSAL, 4, 0, 0, 0);
+    assert_row(LAB_BIAS_PADDED_CAUSAL, 3, 239, -1, -1); /* a row of padding */
+    assert_row(LAB_BIAS_PADDED_CAUSAL, 3, 300, 240, 300);
+    assert_row(LAB_BIAS_PREFIX, 0, 5, 0, 212);
+    assert_row(LAB_BIAS_PREFIX, 0, 400, 0, 400);
+    assert_row(LAB_BIAS_DOCUMENTS, 0, 9, 0, 9);
+    assert_row(LAB_BIAS_DOCUMENTS, 0, 10, 10, 10);
+    assert_row(LAB_BIAS_DOCUMENTS, 0, 639, 490, 639);
+}
+
+static void test_patterns__fewer_rows_than_keys__the_last_row_is_at_the_last_key(void **state) {
+    (void)state;
+    const lab_mask_place last = {0, 9, 99, 10, 100}, before = {0, 8, 99, 10, 100};
+    assert_false(lab_mask_hides(LAB_BIAS_PADDED_CAUSAL, &last));
+    assert_true(lab_mask_hides(LAB_BIAS_PADDED_CAUSAL, &before));
+}
+
+static void test_patterns__blocks__the_diagonal_and_a_third(void **state) {
+    (void)state;
+    for (int64_t i = 0; i < 640; i += 127)
+        assert_false(hides(LAB_BIAS_BLOCKS, 0, i, i));
+    assert_true(hides(LAB_BIAS_BLOCKS, 0, 0, 128));
+    assert_true(hides(LAB_BIAS_BLOCKS, 0, 127, 383));
+    assert_false(hides(LAB_BIAS_BLOCKS, 0, 127, 384));
+    assert_false(hides(LAB_BIAS_BLOCKS, 0, 128, 256));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_patterns__of_intervals__their_ends),
+        cmocka_unit_test(test_patterns__fewer_rows_than_keys__the_last_row_is_at_the_last_key),
+        cmocka_unit_test(test_patterns__blocks__the_diagonal_and_a_third),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
