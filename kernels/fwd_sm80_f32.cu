@@ -4,9 +4,9 @@
  * THREADS  32 * WARPS; a warp owns TILE_M / WARPS rows: scores, weights and O never leave its registers
  * SMEM     copied K | copied V (float32) | K, V in terms of float16, big and small (Q's at first, where it then goes to registers)
  *          | Q in terms, where registers do not hold it | scales
- * FLOW     copy    . | K1    | V1  | K2 ..        two barriers a tile: one publishes the terms of K, which frees the copy of K,
- *          alu    cut K0 | softmax0, cut V0 | cut K1 ..      one those of V
- *          tensor        | S0               | P0V0   ..
+ * FLOW     alu     cut K0 | cut V0   softmax0 |  cut K1 | cut V1 ..     two barriers a tile: one publishes the terms of K, one those
+ *          copy           | K1 V1             |         | K2 V2 ..      of V; a thread copies what it cuts itself, so that a copy
+ *          tensor         |       S0          | P0V0    |               may begin as soon as it has cut the one before
  * NUMERICS two_terms.cuh: every number is two float16 terms, three products, float32 sums. Scales are powers of two: one per row of Q,
  *          one per key, one per tile of V, TERM_BITS for the weights. Sums of P V are of one tile; O, top and sum are added to in
  *          float32, rounded to nearest. A tile whose V rows differ by more than 2^14 in size, and rows that are not finite, get a
@@ -58,8 +58,8 @@ static_assert(WARPS % 2 == 0 && TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS
 /* Steps of Q K^T in a row: all that registers hold. */
 enum { STEPS_AT_ONCE = Q_IN_REGISTERS ? K_STEPS : 4 };
 
-/* Rows that a thread cuts into terms at once. */
-enum { CUT_AT_ONCE = D_QK > 64 ? 1 : 4 };
+/* Rows that a thread cuts into terms at once: as many as leave nothing to spill. */
+enum { CUT_AT_ONCE = D_QK <= 64 ? 4 : IS_PLAIN && WARPS == 4 ? 1 : 2 };
 
 /* Shared memory. */
 typedef struct block_memory {
