@@ -62,8 +62,8 @@ static inline att_cpu_interval att_cpu_without_hidden_ends(const att_cpu_job *jo
         return seen;
     const int64_t bytes = att_dtype_bytes(p->bias_dtype);
     const uint64_t hiding = att_cpu_hiding_bits(p->bias_dtype);
-    const char *row = (const char *)job->a->bias +
-                      att_cpu_bias_offset(p, s->batch, q.head, q.position) * bytes;
+    const char *row =
+        (const char *)job->a->bias + att_cpu_bias_offset(p, s, q.head, q.position) * bytes;
     seen.lo = att_cpu_first_seen(row, bytes, hiding, seen.lo, seen.hi);
     seen.hi = att_cpu_last_seen(row, bytes, hiding, seen.lo, seen.hi);
     return seen;
