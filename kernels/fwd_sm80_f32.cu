@@ -41,6 +41,7 @@
 #define Q_SHARES     (Q_IN_REGISTERS && Q_AREA_BYTES <= TERMS_BYTES) /* it leaves its place to K and V */
 #define SCALE_BYTES  ((TILE_M + TILE_N + 2 * WARPS) * 4)
 #define WORK_BYTES   64
+#define WORK_IN_MEMORY (IS_PLAIN || D_QK > 128) /* where it would take registers that the loop needs */
 #define TILE_BYTES   (COPIED_BYTES + TERMS_BYTES + (Q_SHARES ? 0 : Q_AREA_BYTES))
 
 CHECK_SHARED(TILE_BYTES + SCALE_BYTES + WORK_BYTES);
@@ -66,7 +67,7 @@ typedef struct block_memory {
     char *copied_k, *copied_v;                  /* float32 */
     char *k, *v, *q;                            /* terms */
     float *row_scale, *key_scale, *value_range; /* of rows of Q, of keys; largest and least row of V, two for every warp */
-    block_work *work;                           /* ROLE PLAIN, SMALL: here, it takes no registers from the loop */
+    block_work *work;                           /* where WORK_IN_MEMORY */
 } block_memory;
 
 DEVICE block_memory memory_of(char *shared) {
@@ -375,9 +376,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     if (work.row0 >= work.s.len_q)
         return;
     const block_memory memory = memory_of(shared);
-    const block_work *w = IS_PLAIN ? memory.work : &work;
+    const block_work *w = WORK_IN_MEMORY ? memory.work : &work;
     const int first = work.first, last = work.last;
-    if (IS_PLAIN && threadIdx.x == 0)
+    if (WORK_IN_MEMORY && threadIdx.x == 0)
         *memory.work = work;
 
     if (first < last)
