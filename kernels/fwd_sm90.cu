@@ -16,6 +16,7 @@
  * WHY      docs/hopper.md: what each step brings, what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
+#include "kernels/fwd_sm90_scores.cuh"
 #include "kernels/fwd_sm90_softmax.cuh"
 #include "kernels/fwd_sm90_store.cuh"
 #include "kernels/ldmatrix.cuh"

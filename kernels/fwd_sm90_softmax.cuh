@@ -11,7 +11,6 @@
 #include "kernels/convert.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_sm90_registers.cuh"
-#include "kernels/fwd_sm90_scores.cuh"
 #include "kernels/fwd_sm90_work.cuh"
 #include "kernels/wgmma.cuh"
 
