@@ -41,7 +41,7 @@
 #define Q_SHARES     (Q_IN_REGISTERS && Q_AREA_BYTES <= TERMS_BYTES) /* it leaves its place to K and V */
 #define SCALE_BYTES  ((TILE_M + TILE_N + 2 * WARPS) * 4)
 #define WORK_BYTES   64
-#define WORK_IN_MEMORY (IS_PLAIN || D_QK > 128) /* where it would take registers that the loop needs */
+#define WORK_IN_MEMORY (IS_PLAIN || D_QK >= 128) /* where it would take registers that the loop needs */
 #define TILE_BYTES   (COPIED_BYTES + TERMS_BYTES + (Q_SHARES ? 0 : Q_AREA_BYTES))
 
 CHECK_SHARED(TILE_BYTES + SCALE_BYTES + WORK_BYTES);

@@ -242,7 +242,14 @@ DEVICE void merge_few(const att_merge_params *p) {
         store_lse(p, at, top, sum);
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 8)
+/* Compiled for others than Hopper, 64 registers are not enough. */
+#if __CUDA_ARCH__ >= 900
+#define BLOCKS_PER_SM 8
+#else
+#define BLOCKS_PER_SM 6
+#endif
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS_PER_SM)
     KERNEL(const __grid_constant__ att_merge_params params) {
     if (!params.vector)
         merge_row(&params, 0);
