@@ -66,7 +66,7 @@ static const char *first_of_role(att_cuda_role role) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         const att_cuda_kernel *k = row->cuda;
-        if (k && k->role == role && k->targets & ATT_SM90 && !row->unattested)
+        if (k && k->role == role && k->targets & ATT_SM90 && !k->features && !row->unattested)
             return k->id;
     }
     fail_msg("there is no such role");

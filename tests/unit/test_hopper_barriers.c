@@ -36,6 +36,7 @@ typedef struct shape {
 /* Switches of the kernel, and steps that are left out or late to see that it is noticed. */
 typedef struct variant {
     bool carry, ahead, turns;
+    bool paged; /* V comes by a warp of its own; not beside a bias */
     bool split; /* keys in parts: nothing is carried, and warpgroups without rows still pass */
     bool idle_q_late;  /* a warpgroup without rows frees Q after the last V */
     bool o_not_waited; /* O of the next tile does not wait for the storing warp */
@@ -132,6 +133,10 @@ static bool carries(void) {
     return m.variant.carry && two_q() && !m.variant.split;
 }
 
+static bool brings_values(void) {
+    return m.variant.paged && !m.shape.bias;
+}
+
 static int q_places(void) {
     return m.shape.layout == RICH || m.shape.layout == FAIR ? 2 : 1;
 }
@@ -174,6 +179,10 @@ static bool next_tile(agent *a) {
 
 static void load_keys(agent *a, barrier *full, const barrier *empty, int use, int places) {
     wait_empty(a, empty, use, places);
+    if (m.variant.paged) {
+        arrive(&full[use % places]);
+        return;
+    }
     arrive(&full[use % places]);
 }
 
@@ -204,18 +213,30 @@ static void produce(agent *a) {
             load_k(a);
             for (int group = 1; j == 0 && group < m.shape.groups; group++)
                 load_q(a, group);
-            if (a->v + 1 < a->k && (two_q() || j > 0))
+            if (a->v + 1 < a->k && (two_q() || j > 0) && !brings_values())
                 load_v(a);
             if (j == 0 && a->n > 0)
                 leave(a, a->n - 1);
         }
-        if (!two_q())
+        if (!two_q() && !brings_values())
             load_v(a);
     }
-    if (two_q() && a->v < a->k)
+    if (two_q() && a->v < a->k && !brings_values())
         load_v(a);
     if (a->n > 0)
         leave(a, a->n - 1);
+}
+
+/* V where there are pages. */
+static void produce_values(agent *a) {
+    for (;; a->n++) {
+        wait_full(a, m.tile_full, a->n, RECORDS);
+        if (a->n == m.tile_count)
+            break;
+        for (int j = 0; j < m.tiles[a->n].keys; j++)
+            load_v(a);
+        leave(a, a->n);
+    }
 }
 
 static void send(agent *a) {
@@ -507,7 +528,8 @@ static void make_model(const shape *s, const variant *v) {
     make_barriers(m.o_full, GROUPS_MOST, 1);
     make_barriers(m.o_empty, GROUPS_MOST, 1);
     make_barriers(m.tile_full, RECORDS, 1);
-    make_barriers(m.tile_empty, RECORDS, s->groups + 2 + (s->bias ? s->groups : 0));
+    make_barriers(m.tile_empty, RECORDS,
+                  s->groups + 2 + (s->bias ? s->groups : 0) + brings_values());
     make_barriers(m.bias_full, GROUPS_MOST * BIAS_PLACES, 1);
     make_barriers(m.bias_empty, GROUPS_MOST * BIAS_PLACES, 1);
     make_barriers(m.turn, GROUPS_MOST, 2);
@@ -528,13 +550,16 @@ static void make_model(const shape *s, const variant *v) {
 
 /* True where everybody came to an end. */
 static bool run_model(void) {
-    const int count = m.shape.groups + 2 + (m.shape.bias ? m.shape.groups : 0);
+    const int others = m.shape.groups + 2 + (m.shape.bias ? m.shape.groups : 0);
+    const int count = others + brings_values();
     start(&agents[0], produce, 0);
     start(&agents[1], send, 0);
     for (int group = 0; group < m.shape.groups; group++)
         start(&agents[2 + group], consume_and_redo, group);
     for (int group = 0; m.shape.bias && group < m.shape.groups; group++)
         start(&agents[2 + m.shape.groups + group], bring_bias, group);
+    if (brings_values())
+        start(&agents[others], produce_values, 0);
     for (;;) {
         agent *ready[AGENTS];
         int readies = 0, done = 0;
@@ -572,9 +597,12 @@ static int stuck_of(const shape *s, const variant *v, int tries) {
 static void test_schedules__of_every_row__all_come_to_an_end(void **unused) {
     (void)unused;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        for (int bits = 0; bits < 16; bits++) {
-            const variant v = {
-                .carry = bits & 1, .ahead = bits & 2, .turns = bits & 4, .split = bits & 8};
+        for (int bits = 0; bits < 32; bits++) {
+            const variant v = {.carry = bits & 1,
+                               .ahead = bits & 2,
+                               .turns = bits & 4,
+                               .split = bits & 8,
+                               .paged = bits & 16};
             const int stuck = stuck_of(&shapes[i], &v, 100);
             if (stuck)
                 fail_msg("row %zu, switches %d: %d of 100 stuck", i, bits, stuck);

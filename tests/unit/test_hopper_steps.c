@@ -35,14 +35,14 @@ static const struct {
              {"sync", "sync"}};
 
 static const char *const functions[] = {
-    "announce",        "next_tile", "load_keys",    "load_k",      "load_v",
-    "load_q",          "leave",     "produce",      "send",        "wait_turn",
-    "pass_turn",       "wait_k",    "release_k",    "wait_v",      "release_v",
-    "skip_k",          "skip_v",    "wait_q",       "take_q",      "release_q_early",
-    "release_q",       "is_idle",   "wait_o_place", "finish_rows", "redo_rows",
-    "pass_tile",       "take_tile", "begin_scores", "begin_tile",  "take_own_tile",
-    "accumulate_last", "consume",   "bring_bias",   "wait_bias",   "release_bias",
-    "follow_shaped",
+    "announce",        "next_tile",      "load_keys",    "load_k",      "load_v",
+    "load_q",          "leave",          "produce",      "send",        "wait_turn",
+    "pass_turn",       "wait_k",         "release_k",    "wait_v",      "release_v",
+    "skip_k",          "skip_v",         "wait_q",       "take_q",      "release_q_early",
+    "release_q",       "is_idle",        "wait_o_place", "finish_rows", "redo_rows",
+    "pass_tile",       "take_tile",      "begin_scores", "begin_tile",  "take_own_tile",
+    "accumulate_last", "consume",        "bring_bias",   "wait_bias",   "release_bias",
+    "follow_shaped",   "produce_values",
 };
 static const char *const barriers[] = {
     "k_full",  "k_empty",   "v_full",     "v_empty", "q_full", "q_empty",   "o_full",
@@ -204,7 +204,8 @@ static void test_steps__a_changed_kernel__is_noticed(void **state) {
         {4, "DEVICE bool is_idle(",
          "DEVICE void again(const consumer *c) {\n    wait_v(c);\n}\nDEVICE bool is_idle("},
         {1, "Q_EMPTY + which", "Q_FULL + which"},
-        {1, "load_k(&a, &a.keys);", "load_v(&a, &due);"},
+        {1, "load_k(&a, &a.keys, paged);", "load_v(&a, &due, paged);"},
+        {1, "        leave(&a, n);\n", ""},
         {2, "O_EMPTY + group", "O_FULL + group"},
         {2, "mbarrier_arrive(barrier_of(shared, STORED));", ";"},
         {3, "BIAS_EMPTY + which", "BIAS_FULL + which"},
