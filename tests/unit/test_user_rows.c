@@ -395,7 +395,7 @@ static void test_select__nothing_serves__nearest_is_built_in(void **state) {
     att_user_rows *rows = read_rows(HEAD ROW);
     const att_limits limits = limits_with(rows);
     att_problem p = problem_of(512);
-    p.dtype = p.dtype_o = ATT_F32;
+    p.seq_k = INT64_C(1) << 33; /* past what any kernel counts */
     const att_kernel_row *row;
     assert_int_equal(att_select(&row, &limits, &att_operation_attention, &p),
                      ATT_E_UNSUPPORTED);
