@@ -61,7 +61,7 @@ plant_tree() { # plant_tree FOLDER
     mkdir -p "$1"
     cp -r Makefile mk include src scripts "$1"
     mkdir "$1/kernels"
-    cp kernels/operations.def "$1/kernels"
+    cp kernels/operations.def kernels/fwd_params.h kernels/fwd_mask_params.h "$1/kernels" # what the rows are made from
     printf '%s\n' '#include "kernels/shared.cuh"' \
         '__device__ __noinline__ static float twice(float x) { return x * TILE_M + SHARED; }' \
         'extern "C" __global__ void KERNEL(float *x) { *x = twice(*x); }' >"$1/kernels/one.cu"
