@@ -12,7 +12,7 @@ tiny=('b1h1s16d64' 'b1h1s8d64,causal' --seconds 0)
 steady=(--min-samples 24 --max-samples 24)
 
 # The document.
-expect 'bench on a GPU' 0 out='^b1h1s16d64,fp16 +decode_sm90_.* (200|199)\.' -- bench "${tiny[@]}" "${steady[@]}" --json warm.json
+expect 'bench on a GPU' 0 out='^b1h1s16d64,fp16 +(decode_sm90|fwd_sm90_small)_.* (200|199)\.' -- bench "${tiny[@]}" "${steady[@]}" --json warm.json
 check 'schema' json warm.json 'd["schema"] == "attest-bench-2" and d["machine"]["driver"] == "580.12.34" and d["device_seconds"] > 0'
 check 'every sample has its round, process and readings' json warm.json \
     'all(len(r["samples_ns"]) == len(r["process"]) == len(r["round"]) == len(r["clocks_mhz"]) == len(r["power_w"]) == len(r["temperature_c"]) == 24 for r in d["results"])'
@@ -92,7 +92,7 @@ check 'compare json has the machines' json compare.json 'd["machine"]["gpu"]["na
 expect 'compare: a larger minimum effect' 0 out='2 SAME' -- compare first slow.json --min-effect 15
 expect 'compare: too few samples' 1 out='2 AMBIGUOUS' -- compare few.json few.json
 expect 'compare: the old schema' 0 out='2 SAME' -- compare old.json warm.json
-expect 'compare: unlike kernels' 2 err='kernel is "decode_sm90_.*" in A and "other" in B' -- compare first other_kernel.json
+expect 'compare: unlike kernels' 2 err='kernel is "(decode_sm90|fwd_sm90_small)_.*" in A and "other" in B' -- compare first other_kernel.json
 expect 'compare: kernels on purpose' 0 out='-> other ' -- compare first other_kernel.json --allow kernel
 expect 'compare: unlike modes' 2 err='mode is "warm" in A and "cold" in B' -- compare warm.json cold.json
 expect 'compare: devices' 2 err='--allow device' -- compare first other_device.json

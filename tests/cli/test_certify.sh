@@ -81,7 +81,7 @@ expect 'no such folder' 2 err='nowhere' -- certify --check --evidence nowhere
 expect 'no such folder for info' 2 err='nowhere' -- info --evidence nowhere
 
 echo "$place portable" >ev/required.txt
-expect 'what is required is there' 0 out='^2 checked, 0 failed$' -- certify --check --evidence ev
+expect 'what is required is there' 0 out='^3 checked, 0 failed$' -- certify --check --evidence ev
 echo 'there sm_90' >>ev/required.txt
 expect 'what is required is missing' 1 out='^FAIL there +decode_sm80_f16_d64_[a-z0-9]+: missing: ev/there/attestations has no' -- certify --check --evidence ev
 echo "$place" >ev/required.txt
@@ -112,7 +112,7 @@ done
 forged 'judged by another harness' 'p["harness"]["judge_sha256"] = "0" * 64' 'harness.judge_sha256: judged by another harness'
 forged 'timed by another harness' 'p["harness"]["clock_sha256"] = "0" * 64' 'harness.clock_sha256: timed by another harness'
 printf 'clock %064d 2026-11-16 the same clock in other words\n' 0 >ev/harnesses.txt
-expect 'which is listed' 0 out=' 2 current' -- certify --check --evidence ev
+expect 'which is listed' 0 out=' 3 current' -- certify --check --evidence ev
 echo 'clock 00 2026-11-16 why' >ev/harnesses.txt
 expect 'a list of harnesses that cannot be read' 2 err='harnesses.txt:1: ' -- certify --check --evidence ev
 rm ev/harnesses.txt

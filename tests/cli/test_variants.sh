@@ -18,7 +18,7 @@ export ATTEST_ALLOW_UNATTESTED=1 # the fake GPU is of an architecture without ev
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so
 export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache FAKE_CUDA_COMPUTES=1
 export FAKE_CUDA_CC=80 # a GPU whose kernels are those of fwd_sm80
-switches=$(grep -c '^ATT_SWITCH(fwd_sm80' "$root/kernels/switches.def")
+switches=$(grep -c '^ATT_SWITCH(fwd_sm80,' "$root/kernels/switches.def")
 
 # Merge kernels have neither tiles nor switches.
 expect 'tune of another operation' 3 err='the kernels of merge have no constants to vary' -- tune merge:n2b1h1s4d8 --budget 1
@@ -26,7 +26,7 @@ expect 'ablate of another operation' 3 err='the kernels of merge have no constan
 
 # Ablation.
 expect 'the list of switches' 0 out='^fwd_sm80 +SWIZZLE +rows of shared memory' -- ablate --list
-check 'all of them' test "$(grep -c '^fwd_sm80' .out)" = "$switches"
+check 'all of them' test "$(grep -c '^fwd_sm80 ' .out)" = "$switches"
 expect 'ablate' 0 out='^without SWIZZLE +pass +[0-9.]+ +\[.*\] +\+[0-9.]+ %.*SLOWER$' -- \
     ablate b1h1s17d16 --seconds 0 --json ablation.json
 check 'ablate counts' grep -qE '^[0-9]+ passed, 0 failed' .out
