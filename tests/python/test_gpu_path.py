@@ -60,7 +60,7 @@ def test_way(said, what, wanted):
 
 
 @pytest.mark.parametrize("what, wanted", [
-    ("kernel", "fwd_sm80"), ("kernel", "code 64 registers 168"), ("float32", "UnsupportedError: "),
+    ("kernel", "fwd_sm80"), ("kernel", "code 64 registers 168"), ("float32", "no error"),
     ("mixed", "ValueError: k is on cpu, q is on cuda:0"), ("other", "ValueError: k is on cuda:1, q is on cuda:0"),
     ("moon", "ValueError: q is on a device of DLPack's type 10"),
     ("longest", "TypeError: max_seqlen_q is needed")])
@@ -88,4 +88,4 @@ def test_way_of_xla(xla_said, what, wanted):
 
 def test_words_of_xla(xla_said):
     assert xla_said["jax-launched"].startswith("None 1 on 28672 fwd_sm80")
-    assert xla_said["jax-float32"].startswith("(12, ")
+    assert xla_said["jax-float32"] == "None"
