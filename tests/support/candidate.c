@@ -194,8 +194,9 @@ static void draw_layout(candidate *c, uint64_t *state) {
 }
 
 static void draw_data(candidate *c, uint64_t *state) {
-    static const char *const kinds[] = {"huge", "onehot", "equal",      "denormal",    "zero",
-                                        "ramp", "shift",  "nan-masked", "nan-visible", "inf-v"};
+    static const char *const kinds[] = {"huge",        "onehot",      "equal", "denormal",
+                                        "zero",        "ramp",        "shift", "nan-masked",
+                                        "huge-masked", "nan-visible", "inf-v"};
     if (chance(state, 45))
         candidate_set(c, "data", "%s", PICK(state, kinds));
 }
