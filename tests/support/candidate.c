@@ -130,7 +130,9 @@ static void draw_mask(candidate *c, uint64_t *state) {
 
 static void draw_bias(candidate *c, uint64_t *state) {
     static const char *const types[] = {"f32", "fp16", "bf16", "bool"};
-    static const char *const fills[] = {"normal", "hide", "hide-rows", "+inf"};
+    static const char *const fills[] = {"+inf",   "normal",    "hide",    "hide-rows",
+                                        "clear",  "tenth",     "padding", "padded-causal",
+                                        "prefix", "documents", "blocks"};
     const char *type = PICK(state, types);
     const bool boolean = strcmp(type, "bool") == 0;
     char shape[5] = "bhqk";
@@ -138,7 +140,10 @@ static void draw_bias(candidate *c, uint64_t *state) {
         if (chance(state, 30))
             shape[i] = '1';
     candidate_set(c, "bias", "%s:%s", type, shape);
-    candidate_set(c, "biasfill", "%s", fills[rng_below(state, boolean ? 3 : 4)]);
+    const char *fill = PICK(state, fills);
+    if (boolean && strcmp(fill, "+inf") == 0) /* a mask has none */
+        fill = "hide";
+    candidate_set(c, "biasfill", "%s", fill);
     if (chance(state, 25))
         candidate_set(c, "biascol", "%d", 2 + (int)rng_below(state, 3));
 }
