@@ -498,7 +498,7 @@ typedef struct att_kernel_info {
     att_isa isa;   /* CPU: the instruction set it needs */
     int available; /* 1 if this context can run it */
 
-    /* "fwd", "decode"; GPU: "plain", "small", "split", "general", "decode", "combine", "rung" */
+    /* "fwd", "decode"; GPU: "plain", "small", "split", "general", "decode", "combine", "mask", "rung" */
     const char *role;
     att_origin origin;  /* on this context's GPU; of a CPU context, on the first of `targets` */
     int32_t rung;       /* 1: a step of the ladder, which only ATT_ALLOW_SLOW lets serve */

@@ -12,6 +12,9 @@ enum {
     ATT_ARGS_0_1 = offsetof(att_args, starts_k)
 };
 
+/* Features by which sequences differ in length, or in the keys that are in use. */
+#define ATT_LENGTHS_VARY (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K)
+
 /* Bytes from the first to one past the last element that a tensor of these strides touches. */
 typedef struct att_extents {
     int64_t q, k, v, o, lse, alibi, bias, sinks, cu_seqlens, lens_k, page_table;

@@ -15,7 +15,7 @@ bool att_kernel_matches(const char *id, const char *pattern);
  * only where they are asked for. 0 for a CPU row. */
 uint32_t att_row_attested_targets(const att_kernel_row *row);
 
-/* "fwd", "decode"; GPU: "plain", "general", "decode", "combine", "rung", "small", "mask". */
+/* "fwd", "decode"; GPU: "plain", "small", "split", "general", "decode", "combine", "mask", "rung". */
 const char *att_row_role(const att_kernel_row *row);
 
 #endif

@@ -20,8 +20,8 @@ typedef struct att_tensor_walk {
     } axis[ATT_TENSOR_RANK_MOST];
 } att_tensor_walk;
 
-/* Fill in a map that swizzles rows of 128 bytes, or of 64 where the box is 32 elements wide. It holds an address that is none: a run copies the map and points it at
- * its tensor. `kernel` is named in errors. Errors: ATT_E_CUDA. */
+/* Fill in a map that swizzles rows of 128 bytes, or of 64 where the box is 32 elements wide. Its address is a placeholder: a run
+ * copies the map and points it at its tensor. `kernel` is named in errors. Errors: ATT_E_CUDA. */
 att_status att_cuda_tensor_map_encode(att_tensor_map *out, const att_cuda_driver *cu,
                                       att_dtype dtype, const att_tensor_walk *walk,
                                       const char *kernel);

@@ -56,8 +56,8 @@ static int rings_and_tiles(const att_cuda_kernel *k) {
     const int poor = ring + k->tile_m * (qk > v ? qk : v), fair = 2 * poor - ring;
     const int all = rich <= MOST ? rich : fair <= MOST ? fair : poor;
     const int further = k->tile_n * v;
-    if (k->features &
-        ATT_FEATURE_BIAS) { /* two tiles of it, instead of a second Q and a third V */
+    if (k->features & ATT_FEATURE_BIAS) {
+        /* Two tiles of it, instead of a second Q and a third V. */
         const int bias = 2 * k->tile_m * k->tile_n * 2;
         return (rich <= MOST ? ring + k->tile_m * (qk + v) : all) + bias;
     }

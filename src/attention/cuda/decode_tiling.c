@@ -14,10 +14,7 @@
 #include "base/error.h"
 #include "attention/cuda/params.h"
 
-enum {
-    PARTS_MOST = 128,
-    MIN_ROWS = 16 /* rows from which a tile may be one of several of a K/V head */
-};
+enum { MIN_ROWS = 16 }; /* rows from which a tile may be one of several of a K/V head */
 
 /* Of an H200, in nanoseconds and bytes, fitted to the times of forced clusters and parts (docs/benchmarking.md). */
 static const struct {
@@ -112,7 +109,7 @@ void att_cuda_decode_remark(const att_cuda_kernel *kernel, const att_problem *p,
 /* Parts that give every SM a block, or every block a step; less than 2: there is nothing to share. */
 static int most_parts(const att_cuda_kernel *k, const att_problem *p, int64_t tiles, int sms) {
     const int64_t steps = att_ceil_div(p->seq_k, (int64_t)k->tile_n * k->warps);
-    return (int)att_min(PARTS_MOST, att_min(sms / tiles, steps));
+    return (int)att_min(ATT_PARTS_MOST, att_min(sms / tiles, steps));
 }
 
 att_cuda_decode_choice att_cuda_decode_choose(const att_cuda_kernel *kernel, int sms,

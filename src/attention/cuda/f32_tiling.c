@@ -1,9 +1,8 @@
 /* f32_tiling.c: how fwd_sm80_f32 cuts the work. */
 #include "attention/cuda/f32_tiling.h"
 
+#include "attention/cuda/tiling.h"
 #include "base/checked.h"
-
-enum { SPLITS_MOST = 128 };
 
 double att_cuda_f32_estimate(const att_kernel_row *row, const att_limits *limits,
                              const void *problem) {
@@ -30,7 +29,7 @@ int att_cuda_f32_splits(const att_cuda_kernel *kernel, const att_problem *p, int
                         int sms, int resident) {
     const int64_t steps = att_max(1, att_ceil_div(p->seq_k, kernel->tile_n));
     int best = 1;
-    for (int splits = 2; splits <= att_min(SPLITS_MOST, steps); splits++)
+    for (int splits = 2; splits <= att_min(ATT_PARTS_MOST, steps); splits++)
         if (time_of(blocks, steps, splits, sms, resident) <
             0.95 * time_of(blocks, steps, best, sms, resident)) /* for less, no workspace */
             best = splits;

@@ -13,6 +13,7 @@
 #include "cuda/shape.h"
 #include "cuda/tensor_maps.h"
 #include "attention/cuda/operands.h"
+#include "attention/problem.h"
 
 enum {
     BOX_COLS = 64,       /* columns of a copy: the 128 bytes that are swizzled */
@@ -109,7 +110,7 @@ static bool reads_mask(const att_cuda_kernel *kernel) {
 static bool is_uneven(const att_cuda_kernel *kernel, const att_fwd_params *f,
                       const att_problem *p) {
     return reads_mask(kernel) || f->window_left >= 0 || f->window_right >= 0 ||
-           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K);
+           p->features & ATT_LENGTHS_VARY;
 }
 
 /* Units whose tiles are taken together: those whose K and V stay in L2 beside what flows through it. Sections are of one

@@ -7,10 +7,9 @@
 #include <math.h>
 
 #include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/tiling.h"
 #include "base/checked.h"
 #include "base/dtype.h"
-
-enum { PARTS_MOST = 128 };
 
 /* Of an H200, in nanoseconds and bytes, fitted to the times of forced parts (docs/hopper.md). */
 static const struct {
@@ -39,7 +38,7 @@ att_cuda_parts att_cuda_hopper_parts(const att_kernel_row *row, int sms, const a
     const att_row_times *t = row->times.tile > 0 ? &row->times : &usual;
     const double memory = t->start + t->tile + memory_ns(p);
     att_cuda_parts best = {.count = 2, .ns = INFINITY};
-    for (int parts = 2; parts <= att_min(PARTS_MOST, steps); parts++) {
+    for (int parts = 2; parts <= att_min(ATT_PARTS_MOST, steps); parts++) {
         const double work = att_cuda_hopper_time(row->cuda, t, sms, p, parts);
         const double ns = fmax(work, memory) + merge_ns(p, parts);
         if (ns < best.ns)

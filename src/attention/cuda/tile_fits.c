@@ -35,9 +35,9 @@ static bool fits_blocks(int m, int n_keys, int stages, int warps, char *why, siz
 /* The same, with one tile under way and two warps or more. */
 static bool fits_f32(int m, int n_keys, int stages, int warps, char *why, size_t n) {
     if (stages != 1)
-        return unfit(why, n, "%d stages: 1 is wanted", stages);
+        return unfit(why, n, "%d stages: it takes 1", stages);
     if (warps == 1)
-        return unfit(why, n, "1 warp: 2, 4 or 8 are wanted");
+        return unfit(why, n, "1 warp: it takes 2, 4 or 8");
     return fits_blocks(m, n_keys, stages, warps, why, n);
 }
 

@@ -10,7 +10,6 @@
 #include "cuda/shape.h"
 
 enum {
-    SPLITS_MOST = 128,
     TEAM_ABOVE = 4, /* parts of a row above which all warps of a block combine one row */
     /* Blocks that an SM holds: where more would come, warps take several rows each; but of rows with very many parts, only
      * where there would be so many rounds of blocks. */
@@ -62,7 +61,7 @@ int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, 
     const int64_t steps = att_max(1, att_ceil_div(p->seq_k, keys_a_step));
     int best = 1;
     int64_t least = INT64_MAX;
-    for (int splits = 1; splits <= att_min(SPLITS_MOST, steps); splits++) {
+    for (int splits = 1; splits <= att_min(ATT_PARTS_MOST, steps); splits++) {
         const int64_t waves = att_ceil_div(blocks * splits, slots);
         const int64_t merge = splits > 1 ? cost.combine + splits / 16 : 0;
         const int64_t time = waves * (cost.start + att_ceil_div(steps, splits)) + merge;

@@ -6,6 +6,8 @@
 #include "cuda/launch.h"
 #include "kernels/fwd_sm90_params.h"
 
+enum { ATT_PARTS_MOST = 128 }; /* of the keys of a tile of rows */
+
 /* The launch of fwd_mask ahead of fwd_sm90, for tiles of this many rows and keys, and where its lists lie in the workspace
  * (mask_lists.h). */
 typedef struct att_cuda_mask_plan {

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "attention/cuda/alignment.h"
+#include "attention/problem.h"
 #include "cuda/cublas.h"
 #include "kernels/unfused_params.h"
 
@@ -32,9 +33,8 @@ static double scratch_estimate(const att_problem *p) {
 }
 
 const char *att_cuda_unfused_refusal(const att_problem *p, const char **field) {
-    const uint32_t lengths = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K;
     *field = "features";
-    if (p->features & lengths)
+    if (p->features & ATT_LENGTHS_VARY)
         return "multiplies whole sequences: no lengths that vary";
     *field = "batch";
     if (p->batch * p->heads_q > PRODUCTS_MOST)
