@@ -60,8 +60,9 @@ $$(CUDA_OUT)/$(1).fatbin: $$(CUDA_OUT)/$(1).$(2)
 
 endef
 
-# $(call cuda_keep,FILE,COMMANDS): what the commands print, in a file that is touched only where that changes.
-cuda_keep = $(shell mkdir -p $(CUDA_OUT); { $(2); } >$(1).new; cmp -s $(1).new $(1) || cp $(1).new $(1); rm $(1).new)
+# $(call cuda_keep,FILE,COMMANDS): what the commands print, in a file that is touched only where that changes. Two makes at once do
+# not see each other's halves.
+cuda_keep = $(shell mkdir -p $(CUDA_OUT); new=$(1).$$$$.new; { $(2); } >$$new; cmp -s $$new $(1) && rm $$new || mv $$new $(1))
 
 ifneq ($(MAKECMDGOALS),clean)
 ifneq ($(NVCC),)
