@@ -65,16 +65,20 @@ SPLIT,*)
 *) kinds="any $role" ;;
 esac
 
-# Rows of the two 16-bit types differ in the type alone: they share the lines, in turns, but for the first.
+# Rows of the two 16-bit types differ in the type alone: they share the lines, in turns, but for the first. So do 192 and 256 columns,
+# which differ in the tile alone and take longest.
+every=2 mine=1 phase=0
+((d_qk <= 128)) || every=4 phase=$((d_qk / 64))
+case $type in
+bf16) mine=$((every / 2 + 1)) ;;
+f32) every=$((every / 2)) ;;
+esac
 problems=()
 turn=0
 while read -r kind problem; do
     [[ " $kinds " == *" $kind "* ]] || continue
     turn=$((turn + 1))
-    case $type,$((turn % 2)) in
-    fp16,1 | bf16,0 | f32,*) ;;
-    *) ((turn == 1)) || continue ;;
-    esac
+    ((turn == 1 || (turn + phase) % every == mine % every)) || continue
     problem=${problem//'{D}'/$large}
     problem=${problem//'{d}'/$small}
     problems+=("${problem//'{T}'/$type}")
