@@ -57,7 +57,7 @@ static att_status choose_isa(att_isa *out, att_isa asked) {
     ATT_REQUIRE(asked <= machine, ATT_E_DEVICE, field,
                 "%s=%s: this processor has no more than %s", field, att_isa_name(asked),
                 att_isa_name(machine));
-    *out = asked == ATT_ISA_AUTO ? machine : asked;
+    *out = asked == ATT_ISA_AUTO ? att_cpu_isa_unasked() : asked;
     return ATT_OK;
 }
 

@@ -61,7 +61,8 @@ static bool dot_products_are_slow(registers seven) {
     return intel && (seven.d & (avx512_fp16 | amx_tile)) != 0;
 }
 
-static att_isa detect(void) {
+/* With what is emulated, or without. */
+static att_isa detect(bool emulated) {
     const registers one = cpuid(1, 0), seven = cpuid(7, 0), seven1 = cpuid(7, 1);
     const unsigned osxsave_fma_f16c = 1u << 27 | 1u << 12 | 1u << 29;
     if (!bits(one.c, osxsave_fma_f16c) || !bits(seven.b, 1u << 5 /* AVX2 */))
@@ -69,7 +70,7 @@ static att_isa detect(void) {
     const uint64_t saved = saved_state();
     if ((saved & 0x6) != 0x6)
         return ATT_ISA_PORTABLE;
-    if (AVX512_EMULATED)
+    if (emulated && AVX512_EMULATED)
         return ATT_ISA_AVX512_BF16;
     const unsigned f_dq_bw_vl = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
     if (!bits(seven.b, f_dq_bw_vl) || (saved & 0xe0) != 0xe0)
@@ -80,7 +81,7 @@ static att_isa detect(void) {
         bits(seven.d, amx_bf16_tile) && (saved & 0x60000) == 0x60000 && tiles_permitted();
     if (!bits(seven1.a, 1u << 5 /* AVX512_BF16 */))
         return ATT_ISA_AVX512;
-    if (tiles || TILES_EMULATED)
+    if (tiles || (emulated && TILES_EMULATED))
         return ATT_ISA_AMX;
     return dot_products_are_slow(seven) ? ATT_ISA_AVX512 : ATT_ISA_AVX512_BF16;
 }
@@ -101,7 +102,8 @@ void att_cpu_name(char *name, size_t n) {
 
 #else
 
-static att_isa detect(void) {
+static att_isa detect(bool emulated) {
+    (void)emulated;
     return ATT_ISA_PORTABLE;
 }
 
@@ -111,16 +113,26 @@ void att_cpu_name(char *name, size_t n) {
 
 #endif
 
-static att_isa detected;
+static att_isa usable, own;
+
+static void detect_all(void) {
+    usable = detect(true);
+    own = detect(false);
+}
 
 static void detect_once(void) {
-    detected = detect();
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, detect_all);
 }
 
 att_isa att_cpu_isa(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, detect_once);
-    return detected;
+    detect_once();
+    return usable;
+}
+
+att_isa att_cpu_isa_unasked(void) {
+    detect_once();
+    return own;
 }
 
 static const char *const isa_names[] = {"auto",   "portable",    "avx2",

@@ -10,6 +10,9 @@
  * permission to use its registers, which then holds for the whole process. */
 att_isa att_cpu_isa(void);
 
+/* The one to use where none is asked for: the same, but never one that a build for tests emulates. */
+att_isa att_cpu_isa_unasked(void);
+
 /* "portable", "avx2", "avx512", "avx512_bf16", "amx", or "auto"; and back, ATT_ISA_AUTO with *ok = 0 for
  * anything else. */
 const char *att_isa_name(att_isa isa);
