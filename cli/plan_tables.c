@@ -121,9 +121,13 @@ static void put_fitting(FILE *text, const lab_plan_result *r, size_t shown) {
 /* The limit that a tile breaks, with its number. */
 static void describe_break(const lab_tile *tile, const lab_device *device, char *buf,
                            size_t n) {
-    if (tile->breaks == ATT_RESOURCE_SHARED)
+    if (tile->breaks == ATT_RESOURCE_SHARED &&
+        tile->shared > (uint32_t)device->limits.shared_per_block)
         snprintf(buf, n, "shared memory: %" PRIu32 " B, a block may have %d", tile->shared,
                  device->limits.shared_per_block);
+    else if (tile->breaks != ATT_RESOURCE_REGISTERS)
+        snprintf(buf, n, "%s: an SM has too little for one block",
+                 lab_limit_name(tile->breaks));
     else
         snprintf(buf, n, "registers: about %d a thread of %d, above what a block can have",
                  tile->registers, 32 * tile->warps);

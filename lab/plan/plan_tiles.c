@@ -243,6 +243,10 @@ void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_work *wor
     }
     tile->blocks = att_cuda_resident_blocks(&device->limits, WARP * tile->warps,
                                             tile->registers, tile->shared, &tile->limited);
+    if (tile->blocks == 0) { /* an SM with less than a block may have */
+        tile->breaks = tile->limited;
+        return;
+    }
     tile->occupancy = (double)(tile->blocks * tile->warps) / device->limits.warps_per_sm;
     const cut c = cut_problem(tile, spec);
     const double computed = c.steps * tile->m * tile->n;

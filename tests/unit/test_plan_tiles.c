@@ -221,6 +221,18 @@ static void test_tiles__shared_memory__is_counted_and_bounds(void **state) {
     assert_int_equal(tile.breaks, ATT_RESOURCE_REGISTERS);
 }
 
+/* A block may have what an SM does not. */
+static void test_tiles__no_block_on_an_sm__does_not_fit(void **state) {
+    (void)state;
+    lab_device l4 = device_of("l4");
+    l4.limits.warps_per_sm = 3;
+    const lab_spec spec = spec_of("b1h8s512d64");
+    lab_tile tile = {.m = 64, .n = 64, .stages = 2, .warps = 4, .d_qk = 64, .d_v = 64};
+    evaluate(&tile, &spec, &l4);
+    assert_int_equal(tile.blocks, 0);
+    assert_int_equal(tile.breaks, ATT_RESOURCE_WARPS);
+}
+
 static void test_tiles__waves_tail_and_use__are_counted(void **state) {
     (void)state;
     const lab_device l4 = device_of("l4");
@@ -323,6 +335,7 @@ int main(void) {
         cmocka_unit_test(test_occupancy__agrees_with_nvidias_calculator),
         cmocka_unit_test(test_tiles__the_grid__has_every_combination_once),
         cmocka_unit_test(test_tiles__shared_memory__is_counted_and_bounds),
+        cmocka_unit_test(test_tiles__no_block_on_an_sm__does_not_fit),
         cmocka_unit_test(test_tiles__waves_tail_and_use__are_counted),
         cmocka_unit_test(test_tiles__few_rows_of_a_group__are_packed_and_split),
         cmocka_unit_test(test_plan__no_prediction__is_under_the_floor),
