@@ -236,14 +236,14 @@ void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_work *wor
         tile->breaks = ATT_RESOURCE_SHARED;
         return;
     }
-    if (tile->registers > THREAD_MOST ||
-        tile->registers * WARP * tile->warps > device->limits.registers_per_block) {
+    if (tile->registers > THREAD_MOST) {
         tile->breaks = ATT_RESOURCE_REGISTERS;
         return;
     }
     tile->blocks = att_cuda_resident_blocks(&device->limits, WARP * tile->warps,
                                             tile->registers, tile->shared, &tile->limited);
-    if (tile->blocks == 0) { /* an SM with less than a block may have */
+    /* Registers are given out in units, so that a block may come to more than it may have; or an SM has too little. */
+    if (tile->blocks == 0) {
         tile->breaks = tile->limited;
         return;
     }

@@ -7,11 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #ifdef ATT_AMX_EMULATE
 enum { TILES_EMULATED = 1 }; /* a build for tests: see amx_tiles.h */
 #else
@@ -22,6 +17,11 @@ enum { AVX512_EMULATED = 1 }; /* a build for tests: see simd_wide.h */
 #else
 enum { AVX512_EMULATED = 0 };
 #endif
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 typedef struct registers {
     unsigned a, b, c, d;
@@ -116,8 +116,8 @@ void att_cpu_name(char *name, size_t n) {
 static att_isa usable, own;
 
 static void detect_all(void) {
-    usable = detect(true);
     own = detect(false);
+    usable = AVX512_EMULATED || TILES_EMULATED ? detect(true) : own;
 }
 
 static void detect_once(void) {

@@ -39,6 +39,9 @@ static void test_context__no_options__opens_with_defaults(void **state) {
     assert_int_equal(info.device, ATT_DEVICE_CPU);
     assert_int_equal(info.threads, CPU_COUNT(&allowed));
     assert_int_equal(info.isa, att_cpu_isa_unasked());
+#if !defined ATT_AMX_EMULATE && !defined ATT_AVX512_EMULATE
+    assert_int_equal(info.isa, info.isa_machine);
+#endif
     assert_true(info.name[0] != '\0' && memchr(info.name, '\0', sizeof info.name) != NULL);
     att_context_destroy(ctx);
 }
