@@ -126,6 +126,14 @@ enum {
     ATT_FEATURES_ALL = (1u << 9) - 1
 };
 
+/* Gradients that are asked for beside d_q, d_k and d_v: att_problem.gradients. */
+enum {
+    ATT_D_BIAS = 1u << 0, /* args.d_bias; of an additive bias, not of a boolean mask */
+    ATT_D_SINKS = 1u << 1,
+    ATT_D_ALIBI = 1u << 2,
+    ATT_GRADIENTS_ALL = (1u << 3) - 1
+};
+
 /* Element (not byte) strides. `col`, the stride along the head dimension, must be 1 for every
  * tensor but the bias. A stride of a dimension of size 1 is not looked at. Inputs may have
  * stride 0 (broadcast); outputs may not; negative strides are an error. */
@@ -173,6 +181,16 @@ typedef struct att_problem {
     /* Bytes to which the bases of q, k, v, o and bias are aligned; 0: 16. Looked at on a GPU only: bases or
      * rows aligned to fewer than 16 take a slower path. A power of two, at least the smaller element. */
     int64_t alignment;
+
+    /* What follows is looked at by att_backward_plan_create() alone. att_problem_init() sets the type of the
+     * inputs and their contiguous layout; the layout functions set these strides with the others. */
+    uint32_t gradients;   /* beside d_q, d_k and d_v: ATT_D_BIAS, ATT_D_SINKS, ATT_D_ALIBI */
+    att_dtype dtype_grad; /* of d_q, d_k and d_v: dtype, or F32, which makes d_bias F32 too */
+    att_strides grad_o;   /* of args.d_o, as o, and of its type */
+    att_strides grad_q, grad_k, grad_v; /* of args.d_q, d_k and d_v, as q, k and v */
+    /* Of args.d_bias: (batch, heads_q, seq_q, seq_k), 0 in the dimensions that the bias is broadcast along, and in no
+     * other: there the gradient is summed. Of bias_dtype, or F32. */
+    att_strides grad_bias;
 } att_problem;
 
 /* What ran, not what the selector meant to run: on the CPU written by the kernel's own entry, on a GPU
@@ -210,6 +228,13 @@ typedef struct att_args {
      * ALiBi count rows and keys as they do without it. K and V before the start, and their page ids,
      * are not read and may hold anything. */
     const int32_t *starts_k;
+
+    /* Of att_backward_run() alone, which reads o and lse. */
+    const void *d_o;
+    void *d_q, *d_k, *d_v;
+    void *d_bias;
+    float *d_sinks; /* heads_q */
+    float *d_alibi; /* as alibi: (batch, heads_q), or (heads_q) where alibi_stride_batch is 0 */
 } att_args;
 
 /* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d)
@@ -399,6 +424,40 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
 ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                                 void *stream);
 
+/* ----------------------------------------------------------------- backward */
+
+/* The gradients of attention: of a loss whose derivative by o is d_o. For every row i that sees key j, with p[i,j] = exp(s[i,j] -
+ * lse[i]) and delta[i] = dot(d_o[i], o[i]),
+ *
+ *     d_s[i,j]  = p[i,j] (dot(d_o[i], v[j]) - delta[i])            by the final score
+ *     d_x[i,j]  = d_s[i,j] (1 - (c[i,j] / softcap)^2)              by scale * dot(q, k); c: after softcap, before ALiBi and bias
+ *     d_q[i]    = scale * sum_j d_x[i,j] k[j]
+ *     d_k[j]    = scale * sum_i d_x[i,j] q[i]                      over the rows of every query head of the group
+ *     d_v[j]    = sum_i p[i,j] d_o[i]                              likewise
+ *     d_bias    = d_s, summed over the dimensions that the bias is broadcast along
+ *     d_alibi   = -sum_ij d_s[i,j] |diagonal(i) - j|
+ *     d_sinks   = -sum_i exp(sink - lse[i]) delta[i]
+ *
+ * The problem is the forward one, with ATT_LSE, its last fields filled in; o and lse are what forward wrote. Rows that see no key,
+ * and keys that no row sees, have gradients of 0; what masked keys hold never reaches one. Equal bits from run to run, on the CPU
+ * with any number of threads. Pages are refused.
+ *
+ *     att_problem_init(&p, 1, 8, 8, 512, 512, 64, 64, ATT_BF16);
+ *     p.features = ATT_LSE;
+ *     att_plan *plan;  att_backward_plan_create(&plan, ctx, &p);
+ *     att_args a = {.size = sizeof a, .q = q, .k = k, .v = v, .o = o, .lse = lse,
+ *                   .d_o = d_o, .d_q = d_q, .d_k = d_k, .d_v = d_v};
+ *     att_backward_run(plan, &a, workspace, stream);
+ *
+ * As att_plan_create(), att_plan_run() and att_context_explain(). att_plan_destroy(), _workspace(), _kernel() and _explain() serve
+ * its plans too. */
+ATT_API att_status att_backward_plan_create(att_plan **out, att_context *ctx,
+                                            const att_problem *problem);
+ATT_API att_status att_backward_run(const att_plan *plan, const att_args *args, void *workspace,
+                                    void *stream);
+ATT_API att_status att_backward_explain(att_context *ctx, const att_problem *problem, char *buf,
+                                        size_t n);
+
 /* -------------------------------------------------------------------- merge */
 
 /* Merge n partial results of the same query rows into one: what split keys, a cache shared by several
@@ -509,7 +568,7 @@ typedef struct att_kernel_info {
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
     int32_t
         unattested; /* 1: no complete evidence on this GPU's architecture (of a CPU context: on any); only ATT_ALLOW_UNATTESTED lets it serve */
-    const char *operation; /* what it computes: "attention", "merge" */
+    const char *operation; /* what it computes: "attention", "backward", "merge" */
 } att_kernel_info;
 
 /* The kernels built into the library: how many, and the i-th. The user's rows of a context, where it has any, follow

@@ -7,10 +7,11 @@
  * FLOW     alu     cut K0 | cut V0   softmax0 |  cut K1 | cut V1 ..     two barriers a tile: one publishes the terms of K, one those
  *          copy           | K1 V1             |         | K2 V2 ..      of V; a thread copies what it cuts itself, so that a copy
  *          tensor         |       S0          | P0V0    |               may begin as soon as it has cut the one before
- * NUMERICS two_terms.cuh: every number is two float16 terms, three products, float32 sums. Scales are powers of two: one per row of Q,
- *          one per key, one per tile of V, TERM_BITS for the weights. Sums of P V are of one tile; O, top and sum are added to in
- *          float32, rounded to nearest. A tile whose V rows differ by more than 2^14 in size, and rows that are not finite, get a
- *          second look in float64: so a hidden key, however large its V, costs the others no accuracy
+ * NUMERICS two_terms.cuh: every number is two float16 terms, three products, float32 sums; scores add up steps of 16 columns. Scales
+ *          are powers of two: one per row of Q, one per key, one per tile of V, TERM_BITS for the weights. Sums of P V are of one
+ *          tile; O, top and sum are added to in float32, rounded to nearest. A tile whose V rows differ by more than 2^14 in size,
+ *          and rows that are not finite, get a second look in float64: so a hidden key, however large its V, costs the others no
+ *          accuracy
  * LIMITS   d_qk <= D_QK, d_v <= D_V; ROLE PLAIN, SMALL: rows at multiples of 16 bytes, no softcap, ALiBi, bias, sinks, pages,
  *          scale > 0, O in float32; ROLE GENERAL: everything
  * SWITCHES switches.def */
@@ -24,7 +25,7 @@
 /* Q stays in registers instead of being read for every tile of keys. */
 #define Q_IN_REGISTERS (M_TILES * K_STEPS <= 8)
 /* Results of 8 columns that are computed side by side: as many as leave nothing to spill. */
-#define GROUP (IS_PLAIN ? 1 : 2)
+#define GROUP 1
 /* 8 warps an SM may have all the registers there are. */
 #define BLOCKS_PER_SM (8 / WARPS)
 
@@ -57,9 +58,13 @@ static_assert(WARPS % 2 == 0 && TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS
 #define SPREAD_MOST 14
 
 /* Steps of Q K^T in a row: all that registers hold. */
-/* Of a score's big products the tensor core cuts off up to 2^-23 of the sum at every step, 2^-24.5 in the mean, always towards zero. Half of
- * the mean is put back: all of it would be too much for those that lose least. */
-#define CUT_MENDED (1.0f + K_STEPS * 0x1p-25f)
+/* A tensor core moves what it adds to the exponent of the largest, the sum so far among it, and cuts off the bits below: where all
+ * products have one sign, up to 2^-21 of a score at every step. So the products of a step are summed alone and added in float32. Two
+ * tiles of rows a warp leave no registers for that: there half of what is lost in the mean is put back. */
+#define STEPS_ALONE (M_TILES == 1)
+/* Tiles of 8 keys whose loads are not held back until the products of those before them are under way: as many as leave nothing to spill. */
+#define LOADED_TOGETHER (WARPS == 8 ? 4 : IS_PLAIN ? 1 : 2)
+#define CUT_MENDED  (STEPS_ALONE ? 1.0f : 1.0f + K_STEPS * 0x1p-25f)
 enum { STEPS_AT_ONCE = Q_IN_REGISTERS ? K_STEPS : 4 };
 
 /* Rows that a thread cuts into terms at once: as many as leave nothing to spill. */
@@ -228,6 +233,22 @@ DEVICE void mma_terms(term_sums sums, unsigned a[M_TILES][2][4], unsigned b[GROU
                 mma_16x8x16(sums[kind > 0][m][g], a[m][kind == 2], b[g][kind == 1 ? 2 : 0], b[g][kind == 1 ? 3 : 1]);
 }
 
+/* The same of one step alone, in one sum, small products first: what they lose is theirs. */
+DEVICE void mma_step_alone(term_sums sums, unsigned a[M_TILES][2][4], unsigned b[GROUP][4], bool first) {
+#pragma unroll
+    for (int m = 0; m < M_TILES; m++)
+#pragma unroll
+        for (int g = 0; g < GROUP; g++) {
+            float step[4];
+            mma_16x8x16_f16_alone(step, a[m][0], b[g][2], b[g][3]);
+            mma_16x8x16(step, a[m][1], b[g][0], b[g][1]);
+            mma_16x8x16(step, a[m][0], b[g][0], b[g][1]);
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                sums[0][m][g][e] = first ? step[e] : sums[0][m][g][e] + step[e];
+        }
+}
+
 DEVICE float total(term_sums sums, int m, int g, int e) {
     return sums[0][m][g][e] + sums[1][m][g][e];
 }
@@ -240,6 +261,8 @@ DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[K_STEPS][M_TILES][2][
     for (int n = 0; n < N_TILES; n += GROUP) {
         term_sums sums;
         clear(sums);
+        if (STEPS_ALONE && n % LOADED_TOGETHER == 0)
+            __syncwarp();
 #pragma unroll STEPS_AT_ONCE
         for (int k = 0; k < K_STEPS; k++) {
             unsigned a[M_TILES][2][4], b[GROUP][4];
@@ -248,7 +271,10 @@ DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[K_STEPS][M_TILES][2][
                 ldmatrix_x4(b[g], swizzle_step(k_row, k) + (n + g) * 8 * QK_PITCH);
             if (!Q_IN_REGISTERS)
                 load_q_step(a, q_row, k);
-            mma_terms(sums, Q_IN_REGISTERS ? q[k] : a, b);
+            if (STEPS_ALONE)
+                mma_step_alone(sums, Q_IN_REGISTERS ? q[k] : a, b, k == 0);
+            else
+                mma_terms(sums, Q_IN_REGISTERS ? q[k] : a, b);
         }
 #pragma unroll
         for (int g = 0; g < GROUP; g++) {
@@ -257,7 +283,7 @@ DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[K_STEPS][M_TILES][2][
             for (int m = 0; m < M_TILES; m++)
 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    s[m][n + g][e] = total(sums, m, g, e) * (e % 2 ? scale.y : scale.x);
+                    s[m][n + g][e] = (STEPS_ALONE ? sums[0][m][g][e] : total(sums, m, g, e)) * (e % 2 ? scale.y : scale.x);
         }
     }
 }

@@ -43,11 +43,6 @@ static int list_buffers(const void *problem, const void *extents, const void *ar
     return COUNT;
 }
 
-#define SIZE(field)                                                                            \
-    { #field, offsetof(att_problem, field) }
-static const att_size sizes[] = {SIZE(batch), SIZE(heads_q), SIZE(heads_kv), SIZE(seq_q),
-                                 SIZE(seq_k), SIZE(d_qk),    SIZE(d_v)};
-
 _Static_assert(sizeof(att_args) <= ATT_ARGS_MAX, "the core copies the arguments of a run");
 
 const att_operation att_operation_attention = {
@@ -60,8 +55,8 @@ const att_operation att_operation_attention = {
     .check = check,
     .buffers = list_buffers,
     .check_data = att_attention_check_data,
-    .sizes = sizes,
-    .size_count = sizeof sizes / sizeof sizes[0],
+    .sizes = att_problem_sizes,
+    .size_count = ATT_PROBLEM_SIZES,
     .mode_field = "causal",
     .mode_names = att_causal_names,
     .mode_count = ATT_CAUSAL_BOTTOM_RIGHT + 1,

@@ -52,12 +52,23 @@ static void layout_others(att_problem *p) {
         p->page_table_stride = att_problem_pages(p);
 }
 
+/* Gradients lie as what they are the gradients of. A caller built before there were any has no room for them. */
+static void layout_gradients(att_problem *p) {
+    if (p->size < ATT_BACKWARD_PROBLEM_0_2)
+        return;
+    p->grad_o = p->o;
+    p->grad_q = p->q;
+    p->grad_k = p->k;
+    p->grad_v = p->v;
+}
+
 void att_problem_layout_bshd(att_problem *p) {
     p->q = bshd(p->seq_q, p->heads_q, p->d_qk);
     p->k = bshd(stored_rows_k(p), p->heads_kv, p->d_qk);
     p->v = bshd(stored_rows_k(p), p->heads_kv, p->d_v);
     p->o = bshd(p->seq_q, p->heads_q, p->d_v);
     layout_others(p);
+    layout_gradients(p);
 }
 
 void att_problem_layout_bhsd(att_problem *p) {
@@ -66,6 +77,7 @@ void att_problem_layout_bhsd(att_problem *p) {
     p->v = bhsd(stored_rows_k(p), p->heads_kv, p->d_v);
     p->o = bhsd(stored_rows_q(p), p->heads_q, p->d_v);
     layout_others(p);
+    layout_gradients(p);
 }
 
 void att_problem_layout_packed(att_problem *p, int64_t *k_offset, int64_t *v_offset) {
@@ -76,6 +88,7 @@ void att_problem_layout_packed(att_problem *p, int64_t *k_offset, int64_t *v_off
     p->q = (att_strides){times(p->seq_q, row, 1), p->d_qk, row, 1};
     p->k = (att_strides){times(p->seq_k, row, 1), p->d_qk, row, 1};
     p->v = (att_strides){times(p->seq_k, row, 1), p->d_v, row, 1};
+    layout_gradients(p);
 }
 
 void att_problem_init_sized(att_problem *problem, size_t size, int64_t batch, int64_t heads_q,
@@ -85,6 +98,7 @@ void att_problem_init_sized(att_problem *problem, size_t size, int64_t batch, in
         .size = size,
         .dtype = dtype,
         .dtype_o = dtype,
+        .dtype_grad = dtype,
         .batch = batch,
         .heads_q = heads_q,
         .heads_kv = heads_kv,

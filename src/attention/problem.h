@@ -12,6 +12,12 @@ enum {
     ATT_ARGS_0_1 = offsetof(att_args, starts_k)
 };
 
+/* And in 0.2, the first with gradients: what a problem and the arguments of a backward must have at least. */
+enum {
+    ATT_BACKWARD_PROBLEM_0_2 = sizeof(att_problem),
+    ATT_BACKWARD_ARGS_0_2 = sizeof(att_args)
+};
+
 /* Features by which sequences differ in length, or in the keys that are in use. */
 #define ATT_LENGTHS_VARY (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K)
 

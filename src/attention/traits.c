@@ -2,8 +2,14 @@
 #include "attention/traits.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "attention/cuda/alignment.h"
+
+#define SIZE(field)                                                                            \
+    { #field, offsetof(att_problem, field) }
+const att_size att_problem_sizes[] = {SIZE(batch), SIZE(heads_q), SIZE(heads_kv), SIZE(seq_q),
+                                      SIZE(seq_k), SIZE(d_qk),    SIZE(d_v)};
 
 const char *const att_causal_names[] = {[ATT_CAUSAL_NONE] = "none",
                                         [ATT_CAUSAL_TOP_LEFT] = "top-left",

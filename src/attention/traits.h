@@ -4,6 +4,7 @@
 #define ATT_ATTENTION_TRAITS_H
 
 #include "attest.h"
+#include "core/operation.h"
 
 enum {
     ATT_TRAIT_ALIBI = 1u << 0,
@@ -20,6 +21,10 @@ enum {
     ATT_TRAIT_STARTS_K = 1u << 11,
     ATT_TRAIT_COUNT = 12
 };
+
+/* The sizes of an att_problem. */
+enum { ATT_PROBLEM_SIZES = 7 };
+extern const att_size att_problem_sizes[ATT_PROBLEM_SIZES];
 
 extern const char *const att_trait_names[ATT_TRAIT_COUNT]; /* in the order of the bits */
 extern const char *const att_causal_names[ATT_CAUSAL_BOTTOM_RIGHT + 1];

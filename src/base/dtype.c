@@ -1,4 +1,4 @@
-/* dtype.c: element sizes, names, and the float16 rounding that does not fit a header. */
+/* dtype.c: element sizes, names, the float16 rounding that does not fit a header, and whole rows. */
 #include "base/dtype.h"
 
 size_t att_dtype_size(att_dtype dtype) {
@@ -32,4 +32,31 @@ uint16_t att_f32_to_f16(float x) {
         return (uint16_t)(sign | (att_f32_bits(rounded) - 0x3f000000u));
     }
     return (uint16_t)(sign | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13));
+}
+
+/* Without branches, so that a compiler makes vectors of it: a float16 moved into the place of a float32 is that number times 2^-112,
+ * subnormal or not; infinities and NaN still lack the upper part of their exponent. */
+static float f16_to_f32_straight(uint16_t h) {
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
+    const uint32_t magnitude = h & 0x7fffu;
+    const uint32_t is_special = 0u - (uint32_t)(magnitude > 0x7bffu);
+    const uint32_t scaled = att_f32_bits(att_bits_f32(magnitude << 13) * 0x1p112f);
+    return att_bits_f32(sign | (scaled + (is_special & 0x38000000u)));
+}
+
+void att_load_row(float *row, const void *base, att_dtype dtype, int64_t index, int64_t n) {
+    const uint16_t *half = (const uint16_t *)base + index;
+    switch (dtype) {
+    case ATT_F16:
+        for (int64_t i = 0; i < n; i++)
+            row[i] = f16_to_f32_straight(half[i]);
+        break;
+    case ATT_BF16:
+        for (int64_t i = 0; i < n; i++)
+            row[i] = att_bf16_to_f32(half[i]);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            row[i] = att_load(base, dtype, index + i);
+    }
 }

@@ -36,7 +36,7 @@ static bool has_code(const att_cuda_device *gpu) {
     const int cc = att_cuda_device_limits(gpu)->cc;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_cuda_kernel *kernel = att_registry_row(i)->cuda;
-        if (kernel && kernel->role != ATT_ROLE_COMBINE && kernel->role != ATT_ROLE_MASK &&
+        if (kernel && !att_role_helps(kernel->role) &&
             att_cuda_origin_of(kernel, cc) != ATT_ORIGIN_NONE)
             return true;
     }

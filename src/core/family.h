@@ -44,6 +44,10 @@ typedef struct att_family {
     /* How the problem was cut, as text. */
     void (*describe)(const struct att_plan *plan, char *text, size_t n);
 
+    /* Of a kernel that is only a step of others' runs (ATT_ROLE_STEP): does a run of `row` for the problem launch `step`? NULL of others. */
+    bool (*steps_in)(const att_kernel_row *step, const att_kernel_row *row,
+                     const void *problem);
+
     /* May a user's row have these rows, keys, stages and warps? `why` says what the source asks for. NULL: no such rows. */
     bool (*tile_fits)(const int tile[4], char *why, size_t n);
 } att_family;

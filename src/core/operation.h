@@ -50,6 +50,9 @@ typedef struct att_operation {
     int (*buffers)(const void *problem, const void *extents, const void *args,
                    att_buffer list[ATT_BUFFERS_MAX], size_t *workspace_size);
 
+    /* Whether outputs i and j of that list share no byte although their extents overlap: rows that take turns. NULL: none do. */
+    bool (*interleaved)(const void *problem, const att_buffer *list, int i, int j);
+
     /* Check what will be read through data (lengths, page ids), where the host can read it. May be NULL. */
     att_status (*check_data)(const void *problem, const void *args);
 

@@ -36,12 +36,18 @@ static att_status check_workspace(const att_plan *plan, const void *workspace, s
     return ATT_OK;
 }
 
+static bool interleaved(const att_plan *plan, const att_buffer *list, int i, int j) {
+    return plan->operation->interleaved &&
+           plan->operation->interleaved(plan->problem, list, i, j);
+}
+
 /* No output overlaps anything else. */
-static att_status check_overlaps(const att_buffer *list, int count) {
+static att_status check_overlaps(const att_plan *plan, const att_buffer *list, int count) {
     for (int i = 0; i < count; i++)
         for (int j = 0; list[i].output && j < count; j++)
-            ATT_REQUIRE(i == j || !overlap(&list[i], &list[j]), ATT_E_ALIAS, list[i].name,
-                        "%s overlaps %s", list[i].name, list[j].name);
+            ATT_REQUIRE(i == j || !overlap(&list[i], &list[j]) || interleaved(plan, list, i, j),
+                        ATT_E_ALIAS, list[i].name, "%s overlaps %s", list[i].name,
+                        list[j].name);
     return ATT_OK;
 }
 
@@ -59,7 +65,7 @@ static att_status check_buffers(const att_plan *plan, const att_device_kind *kin
                              .extent = (int64_t)plan->workspace,
                              .output = true};
     *count = n;
-    return check_overlaps(list, n);
+    return check_overlaps(plan, list, n);
 }
 
 att_status att_core_run(const att_plan *plan, const att_operation *operation, const void *args,

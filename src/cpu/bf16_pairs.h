@@ -37,6 +37,22 @@ static inline void vf_zip_pairs(vf a, vf b, vf *low, vf *high) {
     *high = _mm512_castsi512_ps(_mm512_permutex2var_epi16(x, second, y));
 }
 
+/* Lane i becomes the pair of first[i] and second[i], rounded to nearest even. */
+static inline vf vf_round_pairs(vf first, vf second) {
+    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second, first);
+    const __m512i order =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7,
+                         22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(order, halves));
+}
+
+/* Zeros in place of Inf and NaN. */
+static inline vf vf_finite_pairs(vf a) {
+    const __m512i x = _mm512_castps_si512(a), most = _mm512_set1_epi16(0x7f80);
+    const __mmask32 finite = _mm512_cmpneq_epi16_mask(_mm512_and_si512(x, most), most);
+    return _mm512_castsi512_ps(_mm512_maskz_mov_epi16(finite, x));
+}
+
 #else
 
 static inline float flush_subnormal(float x) {
@@ -86,6 +102,26 @@ static inline void vf_zip_pairs(vf a, vf b, vf *low, vf *high) {
     }
     memcpy(low, to, sizeof *low);
     memcpy(high, to + 2 * VF_W, sizeof *high);
+}
+
+static inline vf vf_round_pairs(vf first, vf second) {
+    uint16_t to[2 * VF_W];
+    for (int i = 0; i < VF_W; i++) {
+        to[2 * i] = att_f32_to_bf16(flush_subnormal(first.lane[i]));
+        to[2 * i + 1] = att_f32_to_bf16(flush_subnormal(second.lane[i]));
+    }
+    vf pairs;
+    memcpy(&pairs, to, sizeof pairs);
+    return pairs;
+}
+
+static inline vf vf_finite_pairs(vf a) {
+    uint16_t x[2 * VF_W];
+    memcpy(x, &a, sizeof a);
+    for (int i = 0; i < 2 * VF_W; i++)
+        x[i] = (x[i] & 0x7f80) == 0x7f80 ? 0 : x[i];
+    memcpy(&a, x, sizeof a);
+    return a;
 }
 
 #endif

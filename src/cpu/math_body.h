@@ -8,6 +8,7 @@
 #ifndef ATT_CPU_MATH_BODY_H
 #define ATT_CPU_MATH_BODY_H
 
+#define LOG2E     0x1.715476p+0f
 #define VF_INLINE static inline __attribute__((always_inline))
 
 VF_INLINE vf vf_exp2(vf x, const int degree) {

@@ -74,6 +74,11 @@ static inline bool vf_any_above(vf a, float x) {
     return _mm256_movemask_ps(_mm256_cmp_ps(a, _mm256_set1_ps(x), _CMP_GT_OQ)) != 0;
 }
 
+/* 0 where test is `most` or less, x elsewhere, NaN in test included. */
+static inline vf vf_unless_at_most(vf x, vf test, float most) {
+    return _mm256_and_ps(x, _mm256_cmp_ps(test, _mm256_set1_ps(most), _CMP_NLE_UQ));
+}
+
 /* out[i] = sum of the lanes of a[i]. */
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
     const __m256 ab = _mm256_hadd_ps(a[0], a[1]), cd = _mm256_hadd_ps(a[2], a[3]);

@@ -74,6 +74,11 @@ static inline bool vf_all_at_most(vf a, float x) {
     return _mm512_cmp_ps_mask(a, _mm512_set1_ps(x), _CMP_LE_OQ) == 0xffff;
 }
 
+/* 0 where test is `most` or less, x elsewhere, NaN in test included. */
+static inline vf vf_unless_at_most(vf x, vf test, float most) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(test, _mm512_set1_ps(most), _CMP_NLE_UQ), x);
+}
+
 /* out[i] = sum of the lanes of a[i]: four sums for little more than the price of one. */
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
     const __m512 ab =

@@ -97,6 +97,11 @@ static inline bool vf_all_at_most(vf a, float x) {
     return all;
 }
 
+/* 0 where test is `most` or less, x elsewhere, NaN in test included. */
+static inline vf vf_unless_at_most(vf x, vf test, float most) {
+    VF_EACH(test.lane[i] <= most ? 0.0f : x.lane[i]);
+}
+
 /* out[i] = sum of the lanes of a[i]. */
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
     for (int i = 0; i < 4; i++)

@@ -188,6 +188,8 @@ typedef struct CUlaunchConfig_st {
     X(MemFree, 12000, (CUdeviceptr memory))                                                    \
     X(MemAllocHost, 12000, (void **memory, size_t bytes))                                      \
     X(MemFreeHost, 12000, (void *memory))                                                      \
+    X(MemHostRegister, 12000, (void *memory, size_t bytes, unsigned int flags))                \
+    X(MemHostUnregister, 12000, (void *memory))                                                \
     X(MemcpyHtoD, 12000, (CUdeviceptr to, const void *from, size_t bytes))                     \
     X(MemcpyDtoH, 12000, (void *to, CUdeviceptr from, size_t bytes))                           \
     X(MemcpyDtoD, 12000, (CUdeviceptr to, CUdeviceptr from, size_t bytes))                     \

@@ -23,6 +23,8 @@ static const char *role_name(att_cuda_role role) {
         return "MASK";
     case ATT_ROLE_SPLIT:
         return "SPLIT";
+    case ATT_ROLE_STEP:
+        return "STEP";
     }
     return "UNKNOWN";
 }

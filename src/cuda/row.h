@@ -49,8 +49,14 @@ typedef enum att_cuda_role {
     ATT_ROLE_RUNG,    /* a step of the ladder: teaches, and serves only where slow is allowed */
     ATT_ROLE_SMALL, /* as PLAIN, in smaller tiles: where PLAIN's would leave much of the GPU idle */
     ATT_ROLE_MASK, /* reads a boolean mask ahead of kernels with ATT_FEATURE_MASK; no problem selects it */
-    ATT_ROLE_SPLIT /* as PLAIN, the keys of a tile of rows in parts, which another kernel merges */
+    ATT_ROLE_SPLIT, /* as PLAIN, the keys of a tile of rows in parts, which another kernel merges */
+    ATT_ROLE_STEP /* a step of backward that every run has, or some, beside its main kernel; no problem selects it */
 } att_cuda_role;
+
+/* Does a kernel of this role only work for others? Then no problem selects it. */
+static inline bool att_role_helps(att_cuda_role role) {
+    return role == ATT_ROLE_COMBINE || role == ATT_ROLE_MASK || role == ATT_ROLE_STEP;
+}
 
 /* What a kernel does to the scores beside scaling them, and where it finds keys, as bits: compiled in, one row per set. -DFEATURES=; kernels/config.cuh has the
  * same numbers for device code. */
@@ -59,7 +65,8 @@ enum {
     ATT_FEATURE_SOFTCAP = 1u << 1,
     ATT_FEATURE_BIAS = 1u << 2,
     ATT_FEATURE_MASK = 1u << 3, /* a boolean mask, read ahead */
-    ATT_FEATURE_PAGES = 1u << 4 /* keys in pages that hold whole tiles; others read any pages, more slowly */
+    ATT_FEATURE_PAGES =
+        1u << 4 /* keys in pages that hold whole tiles; others read any pages, more slowly */
 };
 
 typedef struct att_cuda_kernel {

@@ -1,5 +1,8 @@
 /* matrices.c: 8 x 8 matrices of 16 bits that a warp holds, and their products (mma.sync). Lane l has of each matrix the elements
  * 2 (l % 4) and the one behind it of row l / 4. */
+#include <math.h>
+#include <string.h>
+
 #include "tests/virtual_gpu/ptx.h"
 #include "tests/virtual_gpu/checks.h"
 #include "tests/virtual_gpu/schedule.h"
@@ -128,20 +131,63 @@ static void write_lane(ptx_frame *f, int lane, bool small_c, const mma_operands 
     }
 }
 
+/* A tensor core does not round: products and C are moved to the exponent of the largest of them, all but 25 of its bits are cut off, and
+ * of their sum all but 24. So an H200 gave its one answer to b1h4hkv1s1sk300d64,f32,data=onehot. */
+enum { KEPT_BITS = 25, SUM_BITS = 24, EXPONENT_BIAS = 127 };
+
+static int stored_exponent(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 23 & 0xff);
+}
+
+static float power_of_two(int exponent) {
+    const uint32_t bits = (uint32_t)(exponent + EXPONENT_BIAS) << 23;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A whole number of so many units, its lower bits cut off. */
+static float cut_sum(int32_t sum, float unit) {
+    uint32_t magnitude = sum < 0 ? (uint32_t)-sum : (uint32_t)sum;
+    const int bits = magnitude ? 32 - __builtin_clz(magnitude) : 0;
+    if (bits > SUM_BITS)
+        magnitude &= ~0u << (bits - SUM_BITS);
+    return sum < 0 ? -((float)magnitude * unit) : (float)magnitude * unit;
+}
+
+/* One row of results: c += a b. Of numbers so small or large that units leave the range of float32, the plain sum. */
+static void add_products(float c[SIDE], const float *a, float b[][SIDE], int depth) {
+    float terms[DEPTH_MAX + 1][SIDE], most[SIDE] = {0}, plain[SIDE] = {0};
+    int32_t sum[SIDE] = {0};
+    for (int k = 0; k <= depth; k++)
+        for (int n = 0; n < SIDE; n++) {
+            terms[k][n] = k < depth ? a[k] * b[k][n] : c[n];
+            most[n] = fmaxf(most[n], fabsf(terms[k][n]));
+            plain[n] += terms[k][n];
+        }
+    for (int n = 0; n < SIDE; n++) {
+        const int exponent = stored_exponent(most[n]) - EXPONENT_BIAS;
+        if (!isfinite(plain[n]) || exponent < -100 || exponent > 126) {
+            c[n] = plain[n];
+            continue;
+        }
+        const float units = power_of_two(KEPT_BITS - 1 - exponent);
+        for (int k = 0; k <= depth; k++)
+            sum[n] += (int32_t)(terms[k][n] * units);
+        c[n] = cut_sum(sum[n], power_of_two(exponent - (KEPT_BITS - 1)));
+    }
+}
+
 static void multiply(vgpu_warp *warp) {
     const ptx_instruction *in = ptx_frame_of(warp, 0)->instruction;
     const bool is_bf16 = in->choice[0] == 1, small_c = in->choice[0] == 2;
     mma_operands m;
     for (int l = 0; l < WARP_LANES; l++)
         read_lane(ptx_frame_of(warp, l), l, is_bf16, small_c, &m);
-    for (int r = 0; r < ROWS; r++) {
-        float sum[SIDE] = {0};
-        for (int k = 0; k < in->option; k++)
-            for (int c = 0; c < SIDE; c++)
-                sum[c] += m.a[r][k] * m.b[k][c];
-        for (int c = 0; c < SIDE; c++)
-            m.c[r][c] += sum[c];
-    }
+    for (int r = 0; r < ROWS; r++)
+        add_products(m.c[r], m.a[r], m.b, in->option);
     for (int l = 0; l < WARP_LANES; l++)
         write_lane(ptx_frame_of(warp, l), l, small_c, &m);
 }

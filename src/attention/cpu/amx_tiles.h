@@ -2,14 +2,17 @@
  *
  * Tile numbers are literals. The statements order memory for the compiler, which otherwise may
  * move the stores that fill a tile's memory past the load that reads it. With ATT_AMX_EMULATE
- * the same kernel source runs on a processor without AMX: tests use it, nothing that ships
- * does. */
+ * the same kernel source runs on a processor without AMX, with ATT_AVX512_EMULATE as well on one without
+ * AVX-512: tests use it, nothing that ships does. */
 #ifndef ATT_CPU_AMX_TILES_H
 #define ATT_CPU_AMX_TILES_H
 
 #include <immintrin.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "base/dtype.h"
 
 enum { AMX_ROWS = 16, AMX_ROW_BYTES = 64, AMX_TILE_BYTES = AMX_ROWS * AMX_ROW_BYTES };
 
@@ -74,6 +77,33 @@ static inline void amx_store(int tile, void *base, int64_t stride) {
 }
 
 /* Subnormal operands and results count as zero, as on the hardware. */
+#ifdef ATT_AVX512_EMULATE
+
+static inline float amx_flush(float x) {
+    return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x;
+}
+
+static inline void amx_multiply(int c, int a, int b) {
+    float sums[AMX_ROWS][AMX_ROWS];
+    uint16_t left[AMX_ROWS][2 * AMX_ROWS], right[AMX_ROWS][2 * AMX_ROWS];
+    memcpy(sums, amx_file[c], sizeof sums);
+    memcpy(left, amx_file[a], sizeof left);
+    memcpy(right, amx_file[b], sizeof right);
+    for (int k = 0; k < 2 * AMX_ROWS; k++) {
+        double row[AMX_ROWS];
+        for (int n = 0; n < AMX_ROWS; n++)
+            row[n] = (double)amx_flush(att_bf16_to_f32(right[k / 2][2 * n + k % 2]));
+        for (int m = 0; m < AMX_ROWS; m++) {
+            const double x = (double)amx_flush(att_bf16_to_f32(left[m][k]));
+            for (int n = 0; n < AMX_ROWS; n++)
+                sums[m][n] = amx_flush((float)(x * row[n] + (double)sums[m][n]));
+        }
+    }
+    memcpy(amx_file[c], sums, sizeof sums);
+}
+
+#else
+
 static inline void amx_multiply(int c, int a, int b) {
     const unsigned mode = _mm_getcsr();
     _mm_setcsr(mode | 0x8040);
@@ -95,6 +125,8 @@ static inline void amx_multiply(int c, int a, int b) {
     }
     _mm_setcsr(mode);
 }
+
+#endif
 
 #define AMX_ZERO(tile)                memset(amx_file[tile], 0, sizeof amx_file[tile])
 #define AMX_LOAD(tile, base, stride)  amx_load(tile, base, stride)

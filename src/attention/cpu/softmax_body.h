@@ -9,11 +9,11 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "attention/cpu/bias_body.h"
 #include "attention/cpu/job.h"
 #include "cpu/math_body.h"
 
-#define LOG2E 0x1.715476p+0f
-#define LAZY  8.0f
+#define LAZY 8.0f
 
 /* True where logits are more than scores times a positive factor. */
 static inline bool logits_are_shaped(const att_problem *p) {
@@ -26,23 +26,6 @@ static inline float natural_factor(const att_problem *p) {
 }
 static inline float logit_factor(const att_problem *p) {
     return natural_factor(p) * LOG2E;
-}
-
-/* Bias of keys x .. x+n-1 of the row that begins at element `offset`; 0 or -inf for a boolean
- * one. */
-static vf bias_load(const att_problem *p, const void *bias, int64_t offset, int64_t x,
-                    int64_t n) {
-    if (p->bias.col == 1) {
-        const char *first = (const char *)bias + (offset + x) * att_dtype_bytes(p->bias_dtype);
-        return p->bias_dtype == ATT_BOOL8 ? vf_load_hiding(first, n)
-                                          : vf_load_as(first, p->bias_dtype, n);
-    }
-    float lanes[VF_W] = {0.0f};
-    for (int64_t k = 0; k < n && k < VF_W; k++) {
-        const float b = att_load(bias, p->bias_dtype, offset + (x + k) * p->bias.col);
-        lanes[k] = p->bias_dtype != ATT_BOOL8 ? b : b != 0.0f ? 0.0f : -INFINITY;
-    }
-    return vf_load(lanes);
 }
 
 /* Scores s[lo..hi) of keys j0+lo .. j0+hi become logits: scale, softcap, ALiBi, bias. */

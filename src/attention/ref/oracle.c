@@ -113,19 +113,36 @@ float att_ref_bias(const att_problem *p, const att_args *a, int64_t b, int64_t h
     return att_load(a->bias, p->bias_dtype, bias_index(p, b, h, i, j));
 }
 
-static double logit(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
-                    int64_t j) {
+/* Rows are taken up in pieces of so many columns; so many keys are multiplied side by side. */
+enum { PIECE = 64, KEYS = 8 };
+
+/* The products of row i with keys j .. j + count, KEYS at most, each summed from its first column to its last. Side by side, since
+ * each addition waits for the one before it in its own sum alone. */
+static void dot_products(const att_problem *p, const att_args *a, int64_t b, int64_t h,
+                         int64_t i, int64_t j, int64_t count, double dot[KEYS]) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     const int64_t q = att_ref_index_q(p, a, b, h, i);
-    const int64_t k = att_ref_index_k(p, a, b, h_kv, j);
-    double dot = 0.0;
-    for (int64_t c = 0; c < p->d_qk; c++)
-        dot +=
-            (double)att_load(a->q, p->dtype, q + c) * (double)att_load(a->k, p->dtype, k + c);
+    float row[PIECE], keys[KEYS][PIECE] = {{0.0f}};
+    double sum[KEYS] = {0.0};
+    for (int64_t c = 0; c < p->d_qk; c += PIECE) {
+        const int64_t n = att_min(p->d_qk - c, PIECE);
+        att_load_row(row, a->q, p->dtype, q + c, n);
+        for (int64_t t = 0; t < count; t++)
+            att_load_row(keys[t], a->k, p->dtype, att_ref_index_k(p, a, b, h_kv, j + t) + c, n);
+        for (int64_t m = 0; m < n; m++)
+            for (int t = 0; t < KEYS; t++)
+                sum[t] += (double)row[m] * (double)keys[t][m];
+    }
+    for (int t = 0; t < KEYS; t++)
+        dot[t] = sum[t];
+}
 
+static double logit(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
+                    int64_t j, double dot, double *capped) {
     double s = (double)p->scale * dot;
     if (p->softcap > 0.0f)
         s = (double)p->softcap * tanh(s / (double)p->softcap);
+    *capped = s;
     if (has(p, ATT_ALIBI)) {
         const int64_t diagonal =
             att_ref_diagonal(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i);
@@ -135,9 +152,37 @@ static double logit(const att_problem *p, const att_args *a, int64_t b, int64_t 
     return s + (double)att_ref_bias(p, a, b, h, i, j);
 }
 
+double att_ref_score(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
+                     int64_t j, double *capped) {
+    const int64_t q = att_ref_index_q(p, a, b, h, i);
+    const int64_t k = att_ref_index_k(p, a, b, h / (p->heads_q / p->heads_kv), j);
+    float row[PIECE], key[PIECE];
+    double dot = 0.0;
+    for (int64_t c = 0; c < p->d_qk; c += PIECE) {
+        const int64_t n = att_min(p->d_qk - c, PIECE);
+        att_load_row(row, a->q, p->dtype, q + c, n);
+        att_load_row(key, a->k, p->dtype, k + c, n);
+        for (int64_t m = 0; m < n; m++)
+            dot += (double)row[m] * (double)key[m];
+    }
+    return logit(p, a, b, h, i, j, dot, capped);
+}
+
 /* exp(s - max), where -inf weighs nothing even if every logit of the row is -inf. */
 static double weight(double s, double max) {
     return s == -INFINITY ? 0.0 : exp(s - max);
+}
+
+/* o += w * the row of V at `v`. */
+static void add_weighted(const att_problem *p, const att_args *a, int64_t v, double w,
+                         double *o) {
+    float row[PIECE];
+    for (int64_t c = 0; c < p->d_v; c += PIECE) {
+        const int64_t n = att_min(p->d_v - c, PIECE);
+        att_load_row(row, a->v, p->dtype, v + c, n);
+        for (int64_t m = 0; m < n; m++)
+            o[c + m] += w * (double)row[m];
+    }
 }
 
 void att_ref_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
@@ -149,11 +194,16 @@ void att_ref_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, 
 
     const double sink = has(p, ATT_SINKS) ? (double)a->sinks[h] : -INFINITY;
     double max = sink;
-    for (int64_t j = lo; j < hi; j++) {
-        if (att_ref_bias_hides(p, a, b, h, i, j))
-            continue;
-        logits[j] = logit(p, a, b, h, i, j);
-        max = fmax(max, logits[j]);
+    for (int64_t first = lo; first < hi; first += KEYS) {
+        const int64_t count = att_min(hi - first, KEYS);
+        double dot[KEYS], capped;
+        dot_products(p, a, b, h, i, first, count, dot);
+        for (int64_t t = 0, j = first; t < count; t++, j++) {
+            if (att_ref_bias_hides(p, a, b, h, i, j))
+                continue;
+            logits[j] = logit(p, a, b, h, i, j, dot[t], &capped);
+            max = fmax(max, logits[j]);
+        }
     }
 
     for (int64_t c = 0; c < p->d_v; c++)
@@ -165,8 +215,7 @@ void att_ref_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, 
         const double w = weight(logits[j], max);
         const int64_t v = att_ref_index_v(p, a, b, h_kv, j);
         total += w;
-        for (int64_t c = 0; c < p->d_v; c++)
-            o[c] += w * (double)att_load(a->v, p->dtype, v + c);
+        add_weighted(p, a, v, w, o);
     }
 
     for (int64_t c = 0; c < p->d_v; c++)

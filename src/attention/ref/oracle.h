@@ -1,6 +1,7 @@
 /* oracle.h: attention in float64, one row at a time: the authority for every test.
  *
- * Slow and obvious on purpose: no blocking, no online softmax, nothing shared with the engine.
+ * Slow and obvious on purpose: no online softmax, nothing shared with the engine. Keys are multiplied a few at a time, each sum in
+ * the order of its columns: tests/unit/test_oracle.c has the formula once more, one element after the other, and wants the same bits.
  * It trusts its arguments: att_problem and att_args must be such that att_plan_run() accepts
  * them. */
 #ifndef ATT_REF_ORACLE_H
@@ -30,6 +31,10 @@ bool att_ref_bias_hides(const att_problem *p, const att_args *a, int64_t b, int6
                         int64_t i, int64_t j);
 float att_ref_bias(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
                    int64_t j);
+
+/* The score of key j, not hidden from row i; *capped: the same before ALiBi and bias. */
+double att_ref_score(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
+                     int64_t j, double *capped);
 
 /* Element index, from the base pointer, of row i of Q, O, LSE and key j of K, V; col 0. */
 int64_t att_ref_index_q(const att_problem *p, const att_args *a, int64_t b, int64_t h,

@@ -22,4 +22,11 @@ typedef enum att_plain_order {
 void att_plain_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
                    att_plain_order order, float *logits, float *o, float *lse);
 
+/* As att_ref_score(), in float32. */
+float att_plain_score(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,
+                      int64_t j, att_plain_order order, float *capped);
+
+/* x as the type holds it. */
+float att_plain_rounded(float x, att_dtype dtype);
+
 #endif
