@@ -1,0 +1,49 @@
+/* bulk_copy.cuh: the copy engine of Hopper without a tensor map: bytes that lie side by side, 16 at least, at multiples of 16; and the
+ * boxes of four dimensions that it stores (sm_90 and newer). tma.cuh has the rest. */
+#ifndef ATT_BULK_COPY_CUH
+#define ATT_BULK_COPY_CUH
+
+#include "kernels/tma.cuh"
+
+/* `bytes` to shared memory, which arrive at `barrier`. */
+DEVICE void bulk_load(unsigned to, const void *from, int bytes, unsigned barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+/* From shared memory: stored, or added as float32. Waited for as tensor stores are. */
+DEVICE void bulk_store(void *to, unsigned from, int bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                 "r"(from), "r"(bytes)
+                 : "memory");
+}
+
+DEVICE void bulk_add(float *to, unsigned from, int bytes) {
+    asm volatile(
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+        "r"(from), "r"(bytes)
+        : "memory");
+}
+
+/* All of this thread's stores but the last group have read shared memory. */
+DEVICE void bulk_wait_read_all_but_last(void) {
+    asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+}
+
+/* What copies of this thread wrote to global memory lies before what others do with it, and the other way round. */
+DEVICE void bulk_fence(void) {
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+DEVICE void tma_store_4d(const att_tensor_map *map, unsigned from, int c0, int c1, int c2,
+                         int c3) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::
+            "l"(map),
+        "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+        : "memory");
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* bwd_delta.cu: what the backward kernels need of every query row, ahead of them
+ * COMPUTES delta = dot(dO, O) and the log-sum-exp in units of log2, per row; partial sums of d_sinks; dQ = 0 for tiles of rows that see no
+ *          key; counters set to 0. One block per (batch, query head, TILE_M rows)
+ * THREADS  32 * WARPS; a warp has 16 rows
+ * SMEM     O | dO, rows swizzled
+ * NUMERICS the dot products are those of the kernels that follow, dO V^T, with O for V: the same instruction, the same operands, the same order of
+ *          columns. Where one key has all of a row's weight, O is its V, and dot(dO, V) - delta is 0 to the last bit. O of another type than
+ *          DTYPE goes in two terms, dO is rounded as it is there
+ * LIMITS   any alignment; d_v <= D_V
+ * WHY      bound by memory; the products cost nothing beside it */
+#include "kernels/bwd_rows.cuh"
+#include "kernels/bwd_tile_load.cuh"
+#include "kernels/ldmatrix.cuh"
+#include "kernels/math.cuh"
+#include "kernels/mma.cuh"
+#include "kernels/reduce.cuh"
+
+#define THREADS (32 * WARPS)
+#define V_PITCH SWIZZLE_PITCH(D_V)
+#define DO_AT   (TILE_M * V_PITCH)
+#define SUMS_AT (2 * TILE_M * V_PITCH)
+
+CHECK_SHARED(SUMS_AT + 4 * WARPS);
+static_assert(TILE_M == 16 * WARPS, "a warp has 16 rows");
+
+/* What a block works on: rows row0 .. row0 + TILE_M - 1 of a head. */
+typedef struct row_block {
+    sequence s;
+    int head, row0;
+} row_block;
+
+/* dO O^T of the warp's 16 rows: the rows' own products are on the diagonal, which lane l with l % 4 = l / 8 has
+ * for rows l / 4 and l / 4 + 8. */
+DEVICE void multiply_rows(float x[2][4], unsigned base, int warp) {
+    const int lane = threadIdx.x % 32;
+    const unsigned o_row = base + swizzled(warp * 16 + lane % 16, lane / 16, V_PITCH);
+    const unsigned do_row = base + DO_AT + swizzled(warp * 16 + lane % 8 + lane / 16 * 8, lane / 8 % 2, V_PITCH);
+#pragma unroll
+    for (int k = 0; k < (D_V + 15) / 16; k++) {
+        unsigned a[4], b[4];
+        ldmatrix_x4(a, swizzle_step(o_row, k));
+        ldmatrix_x4(b, swizzle_step(do_row, k));
+        mma_16x8x16(x[0], a, b[0], b[1]);
+        mma_16x8x16(x[1], a, b[2], b[3]);
+    }
+}
+
+/* Does some key tile of the kernel that follows visit the row's tile? Else nobody writes its dQ. */
+DEVICE bool is_visited(const att_bwd_params *p, const sequence *s, int i) {
+    const int first = i / p->tile_rows * p->tile_rows, last = min(first + p->tile_rows, s->len_q) - 1;
+    return visible_hi(&p->fwd, s, last) > visible_lo(&p->fwd, s, first);
+}
+
+/* Write what is known of row i, and return its share of d_sinks, exp(sink - lse) delta. */
+DEVICE float finish_row(const att_bwd_params *p, const row_block *b, int i, float delta, att_bwd_row *to) {
+    const float lse = p->fwd.lse[query_offset(&p->fwd, &b->s, &p->fwd.lse_stride, b->head, i)];
+    const bool has_weights = fabsf(lse) != INFINITE;
+    att_bwd_row row;
+    row.lse = has_weights ? lse * LOG2_E : INFINITE;
+    row.delta = has_weights ? delta : 0.0f;
+    *to = row;
+    return p->d_sinks && has_weights ? exp2_fast((p->fwd.sinks[b->head] - lse) * LOG2_E) * delta : 0.0f;
+}
+
+/* The counters of the tiles that begin in the block, and what stands for rows past the last. */
+DEVICE void prepare_tiles(const att_bwd_params *p, const row_block *b, att_bwd_row *rows) {
+    const long long number = tile_number(p, &b->s, b->head, 0);
+    const int last_row = (b->s.len_q + p->tile_rows - 1) / p->tile_rows * p->tile_rows,
+              row_end = min(b->row0 + TILE_M, last_row);
+    for (int i = max(b->row0, b->s.len_q) + threadIdx.x; i < row_end; i += THREADS) {
+        const att_bwd_row none = {INFINITE, 0.0f};
+        rows[i] = none;
+    }
+    const int first = (b->row0 + p->tile_rows - 1) / p->tile_rows, end = (row_end + p->tile_rows - 1) / p->tile_rows;
+    for (int i = first * p->turn_count + threadIdx.x; i < end * p->turn_count; i += THREADS)
+        p->turns[number * p->turn_count + i] = 0;
+}
+
+DEVICE void clear_row(const att_bwd_params *p, const row_block *b, int i) {
+    const long long to = query_offset(&p->fwd, &b->s, &p->d_q_stride, b->head, i);
+    for (int c = threadIdx.x % 32; c < p->fwd.d_qk; c += 32)
+        store_from_float(p->d_q, to + c, p->dtype_grad, 0.0f);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_constant__ att_bwd_params params) {
+    extern __shared__ __align__(128) char shared[];
+    const att_bwd_params *p = &params;
+    const att_fwd_params *f = &p->fwd;
+    const int block = blockIdx.x % p->row_blocks, pair = blockIdx.x / p->row_blocks,
+              batch = divide(pair, &f->by_heads_q);
+    const row_block b = {sequence_of(f, batch), pair - batch * f->heads_q, block * TILE_M};
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, valid = b.s.len_q - b.row0;
+    const unsigned base = shared_address(shared);
+    if (blockIdx.x == 0 && threadIdx.x < ATT_BWD_COUNTERS)
+        p->next_work[threadIdx.x] = 0;
+
+    float sink_sum = 0.0f;
+    if (b.s.len_q > 0) {
+        att_bwd_row *rows = p->rows + tile_number(p, &b.s, b.head, 0) * p->tile_rows;
+        const long long o = query_offset(f, &b.s, &f->o_stride, b.head, b.row0);
+        const bool vectors = p->flags & ATT_BWD_VECTOR;
+        float x[2][4] = {{0.0f}};
+        load_tile_of(base, TILE_M, D_V, f->d_v, f->o, f->dtype_o, o, f->o_stride.row, valid, vectors, THREADS, 0);
+        load_tile_of(base + DO_AT, TILE_M, D_V, f->d_v, p->d_o, f->dtype_o,
+                     query_offset(f, &b.s, &p->d_o_stride, b.head, b.row0), p->d_o_stride.row, valid, vectors, THREADS,
+                     0);
+        async_commit();
+        prepare_tiles(p, &b, rows);
+        ASYNC_WAIT(0);
+        __syncthreads();
+        multiply_rows(x, base, warp);
+        if (f->dtype_o != DTYPE) { /* what rounding O to DTYPE has left */
+            __syncthreads();
+            load_tile_of(base, TILE_M, D_V, f->d_v, f->o, f->dtype_o, o, f->o_stride.row, valid, vectors, THREADS, 1);
+            __syncthreads();
+            multiply_rows(x, base, warp);
+        }
+        if (lane % 4 == lane / 8)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int i = b.row0 + warp * 16 + half * 8 + lane / 4;
+                if (i < b.s.len_q)
+                    sink_sum +=
+                        finish_row(p, &b, i, lane / 4 % 2 ? x[half][2 * half + 1] : x[half][2 * half], rows + i);
+            }
+#pragma unroll 1
+        for (int i = b.row0 + warp * 16; i < min(b.row0 + warp * 16 + 16, b.s.len_q); i++)
+            if (!is_visited(p, &b.s, i))
+                clear_row(p, &b, i);
+    }
+    if (p->d_sinks) {
+        float *sums = (float *)(shared + SUMS_AT);
+        const float sum = warp_sum(sink_sum);
+        if (lane == 0)
+            sums[warp] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            float total = 0.0f;
+            for (int w = 0; w < WARPS; w++)
+                total += sums[w];
+            p->sink_sums[((long long)b.head * f->batch + batch) * p->row_blocks + block] = total;
+        }
+    }
+}

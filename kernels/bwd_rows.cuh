@@ -1,0 +1,33 @@
+/* bwd_rows.cuh: the tiles of query rows in the workspace of the backward kernels, and the ends of what keys see. */
+#ifndef ATT_BWD_ROWS_CUH
+#define ATT_BWD_ROWS_CUH
+
+#include "kernels/bwd_params.h"
+#include "kernels/fwd_sequence.cuh"
+
+/* The number of row tile `tile` of a sequence among all tiles of a head. Packed sequences follow each other:
+ * floor(row_q / tile_rows) + batch leaves each the whole tiles that its rows need. */
+DEVICE long long tile_number(const att_bwd_params *p, const sequence *s, int head, int tile) {
+    const long long first =
+        p->fwd.cu_seqlens_q ? s->row_q / p->tile_rows + s->batch : (long long)s->batch * p->row_tiles;
+    return (long long)head * p->tiles + first + tile;
+}
+
+/* The query rows [first, last) that see key j by its distance from the diagonal; 0 <= j < len_k. */
+DEVICE int first_row_of_key(const att_fwd_params *p, const sequence *s, int j) {
+    return p->window_right < 0 ? 0 : max(0, j - s->shift - p->window_right);
+}
+
+DEVICE int last_row_of_key(const att_fwd_params *p, const sequence *s, int j) {
+    return p->window_left < 0 ? s->len_q : max(0, min(s->len_q, j - s->shift + p->window_left + 1));
+}
+
+/* Keys of batch entry `batch` as they lie in memory, those before the start and past the length included. */
+DEVICE int stored_keys(const att_fwd_params *p, int batch) {
+    if (!p->cu_seqlens_k)
+        return p->seq_k;
+    const int begin = max(p->cu_seqlens_k[batch], 0), end = p->cu_seqlens_k[batch + 1];
+    return max(0, (int)min((long long)min(end - begin, p->seq_k), p->total_k - begin));
+}
+
+#endif

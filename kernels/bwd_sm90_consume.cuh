@@ -1,0 +1,132 @@
+/* bwd_sm90_consume.cuh: what a consumer warpgroup does with a row block, and with an item. */
+#ifndef ATT_BWD_SM90_CONSUME_CUH
+#define ATT_BWD_SM90_CONSUME_CUH
+
+#include "kernels/bwd_sm90_keys.cuh"
+#include "kernels/bwd_sm90_rows.cuh"
+#include "kernels/bwd_sm90_step.cuh"
+
+/* dV, dQ and dK of a step, on the tensor cores. */
+DEVICE void multiply_step(consumer *c, const unsigned p[P_COUNT], const unsigned ds[P_COUNT],
+                          float dk[DK_COUNT], float dv[DV_COUNT], unsigned base) {
+    float dq[DQ_COUNT];
+    add_dv(dv, p, base, DO_AT + c->rows.place * DO_BYTES);
+    put_pairs(c, ds, c->ds);
+    named_barrier_wait(NAMED_DS, GROUPS * WARPGROUP);
+    multiply_dq(dq, base, DS_AT + c->ds * DS_BYTES, c->group);
+    WGMMA_WAIT(1); /* dV */
+    release(c, BAR_DO_EMPTY + c->rows.place);
+    add_dk(dk, ds, base, Q_AT + c->rows.place * Q_BYTES);
+    WGMMA_WAIT(1); /* dQ */
+    wgmma_results(dq, DQ_COUNT);
+    put_dq(c, dq);
+    WGMMA_WAIT(0);
+}
+
+/* A row block. Nothing is under way when it begins, and nothing when it ends. */
+DEVICE void take_step(consumer *c, int block, float dk[DK_COUNT], float dv[DV_COUNT]) {
+    float s[S_COUNT], dp[S_COUNT];
+    unsigned p[P_COUNT], ds[P_COUNT];
+    const unsigned base = base_again(c);
+    const unsigned rows = c->shared + ROWS_AT + c->rows.place * ROWS_BYTES + c->lane % 4 * 16;
+    wait_full(c->shared, BAR_Q_FULL, c->rows);
+    multiply_rows(s, base, K_AT, Q_AT + c->rows.place * Q_BYTES, c->group, D_QK);
+    wait_full(c->shared, BAR_DO_FULL, c->rows);
+    multiply_rows(dp, base, V_AT, DO_AT + c->rows.place * DO_BYTES, c->group, D_V);
+    const step_mask m = mask_of(c, block);
+    WGMMA_WAIT(1); /* S */
+    wgmma_results(s, S_COUNT);
+    if (FEATURES)
+        weigh_shaped(s, p, c, &m, rows);
+    else
+        weigh(s, c->p->bwd.fwd.scale_log2, rows);
+    if (hides_pairs(&m)) {
+        hide_pairs(s, &m);
+        if (HAS_SOFTCAP)
+            hide_packed(p, &m);
+    }
+    if (!HAS_SOFTCAP)
+        round_pairs(p, s);
+    settle(s, S_COUNT);
+    WGMMA_WAIT(0); /* dP */
+    wgmma_results(dp, S_COUNT);
+    make_ds(dp, s, rows);
+    if (hides_pairs(&m))
+        hide_ds(dp, s);
+    round_pairs(ds, dp);
+    multiply_step(c, p, ds, dk, dv, base);
+    c->ds ^= 1;
+    release(c, BAR_Q_EMPTY + c->rows.place);
+    c->rows = ring_next(c->rows, STAGES);
+}
+
+/* Zero here, and not sunk below products under way: the compiler would wait for each of those. */
+DEVICE void clear_sums(float *x, int count) {
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        asm volatile("mov.f32 %0, 0f00000000;" : "=f"(x[i]));
+}
+
+/* In units of log2, of a query head of the item's group. */
+DEVICE float slope_of_head(const consumer *c, int head) {
+    const att_fwd_params *f = &c->p->bwd.fwd;
+    const int place = c->records.place;
+    return f->alibi[record_word(c->shared, place, REC_BATCH) * f->alibi_batch +
+                    record_word(c->shared, place, REC_KV_HEAD) * f->group + head] *
+           LOG2_E;
+}
+
+/* Key tiles, until there are no more. */
+DEVICE void consume(consumer *c) {
+    float dk[DK_COUNT], dv[DV_COUNT];
+#pragma unroll 1
+    for (;;) {
+        wait_full(c->shared, BAR_ITEM_FULL, c->records);
+        const int place = c->records.place;
+        if (record_word(c->shared, place, REC_ITEM) == NO_ITEM)
+            return;
+        clear_sums(dk, DK_COUNT);
+        clear_sums(dv, DV_COUNT);
+        mbarrier_wait(barrier_of(c->shared, BAR_KEYS_FULL), c->keys.parity);
+        c->keys = ring_next(c->keys, 1);
+        const int first = record_word(c->shared, place, REC_FIRST_BLOCK);
+        const int end = record_word(c->shared, place, REC_END_BLOCK);
+#pragma unroll 1
+        for (int head = 0; head < c->p->bwd.fwd.group; head++) {
+            if (HAS_ALIBI)
+                c->slope = slope_of_head(c, head);
+#pragma unroll 1
+            for (int block = end - 1; block >= first; block--)
+                take_step(c, block, dk, dv);
+        }
+        wgmma_results(dk, DK_COUNT);
+        wgmma_results(dv, DV_COUNT);
+        note_lost(c, zero_times(dk, DK_COUNT) + zero_times(dv, DV_COUNT));
+        store_keys(c, dk, dv);
+        release(c, BAR_ITEM_EMPTY + place);
+        c->records = ring_next(c->records, RECORDS);
+    }
+}
+
+/* Tiles of rows whose sums are complete, until there are no more. */
+DEVICE void finish_rows(const consumer *c) {
+    half_bits *rounded = (half_bits *)__cvta_shared_to_generic(c->shared + Q_AT);
+#pragma unroll 1
+    for (ring at = {0, 0};; at = ring_next(at, 1)) {
+        int number;
+        wait_full(c->shared, BAR_ROWS_FULL, at);
+        asm volatile("ld.shared.b32 %0, [%1];"
+                     : "=r"(number)
+                     : "r"(c->shared + ROWS_NUMBER_AT)
+                     : "memory");
+        if (number == NO_ITEM)
+            return;
+        release(c, BAR_ROWS_EMPTY);
+        named_barrier_wait(NAMED_KEYS,
+                           GROUPS * WARPGROUP); /* nobody reads the tile before any more */
+        const row_tile t = row_tile_of(&c->p->bwd, number);
+        finish_tile(&c->p->bwd, &t, rounded, c->group * WARPGROUP + c->warp * 32 + c->lane);
+    }
+}
+
+#endif

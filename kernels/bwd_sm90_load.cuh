@@ -1,0 +1,177 @@
+/* bwd_sm90_load.cuh: the producer, a warp: it takes items of work, tells the block what they are, and keeps the copy engine busy. */
+#ifndef ATT_BWD_SM90_LOAD_CUH
+#define ATT_BWD_SM90_LOAD_CUH
+
+#include "kernels/bulk_copy.cuh"
+#include "kernels/bwd_sm90_rows.cuh"
+#include "kernels/bwd_sm90_shared.cuh"
+#include "kernels/bwd_sm90_work.cuh"
+#include "kernels/programmatic_launch.cuh"
+
+typedef struct producer {
+    const att_bwd_sm90_params *p;
+    unsigned shared;
+    bool speaks;              /* this lane does what is done once */
+    ring records, keys, rows; /* the places to fill next */
+} producer;
+
+DEVICE void write_words(unsigned to, int a, int b, int c, int d) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c),
+                 "r"(d)
+                 : "memory");
+}
+
+/* Tell the block of the item; number NO_ITEM: there are no more. */
+DEVICE void announce_item(producer *a, int number, const work_item *w) {
+    wait_empty(a->shared, BAR_ITEM_EMPTY, a->records);
+    __syncwarp();
+    if (a->speaks) {
+        const unsigned to = record_place(a->shared, a->records.place, 0);
+        if (number == NO_ITEM) {
+            write_words(to, NO_ITEM, 0, 0, 0);
+        } else {
+            const int held = stored_keys(&a->p->bwd.fwd, w->s.batch) - w->s.first_k;
+            write_words(to, number, w->s.batch, w->kv_head, w->tile);
+            write_words(to + 16, w->s.len_q, w->s.len_k, w->s.shift, w->first_block);
+            write_words(to + 32, w->end_block, (int)w->s.row_q, (int)w->s.row_k,
+                        (int)tile_number(&a->p->bwd, &w->s, 0, 0));
+            write_words(to + 48, held, w->s.first_k, 0, 0);
+        }
+        mbarrier_arrive(barrier_of(a->shared, BAR_ITEM_FULL + a->records.place));
+    }
+    __syncwarp();
+    a->records = ring_next(a->records, RECORDS);
+}
+
+/* The number of the next item; it may be past the last. */
+DEVICE int claim_item(const producer *a) {
+    int number = 0;
+    if (a->speaks)
+        number = (int)atomicAdd(a->p->bwd.next_work + NEXT_ITEM, 1u);
+    return __reduce_max_sync(0xffffffffu, (unsigned)number);
+}
+
+/* K and V of the item, once dK and dV of the one before have left their places. */
+DEVICE void load_keys(producer *a, const work_item *w) {
+    const att_bwd_sm90_params *p = a->p;
+    const int row = (int)w->s.row_k + w->tile * TILE_N,
+              entry = p->bwd.fwd.cu_seqlens_k ? 0 : w->s.batch;
+    wait_empty(a->shared, BAR_KEYS_EMPTY, a->keys);
+    __syncwarp();
+    if (a->speaks) {
+        const unsigned full = barrier_of(a->shared, BAR_KEYS_FULL);
+        mbarrier_expect(full, K_BYTES + V_BYTES);
+#pragma unroll
+        for (int c = 0; c < QK_PANELS; c++)
+            tma_load_4d(a->shared + K_AT + c * TILE_N * ROW_BYTES, &p->k, full, 64 * c, row,
+                        w->kv_head, entry);
+#pragma unroll
+        for (int c = 0; c < V_PANELS; c++)
+            tma_load_4d(a->shared + V_AT + c * TILE_N * ROW_BYTES, &p->v, full, 64 * c, row,
+                        w->kv_head, entry);
+    }
+    __syncwarp();
+    a->keys = ring_next(a->keys, 1);
+}
+
+/* Q and what is known of each row, or dO (rows: NULL), of a row block into the next place of their ring. */
+DEVICE void load_rows(const producer *a, const att_tensor_map *map, int panels, int at,
+                      const att_bwd_row *rows, int full, int empty, int row, int head,
+                      int entry) {
+    wait_empty(a->shared, empty, a->rows);
+    __syncwarp();
+    if (a->speaks) {
+        const unsigned barrier = barrier_of(a->shared, full + a->rows.place),
+                       bytes = panels * TILE_M * ROW_BYTES;
+        mbarrier_expect(barrier, bytes + (rows ? ROWS_BYTES : 0));
+#pragma unroll
+        for (int c = 0; c < panels; c++)
+            tma_load_4d(a->shared + at + a->rows.place * bytes + c * TILE_M * ROW_BYTES, map,
+                        barrier, 64 * c, row, head, entry);
+        if (rows)
+            bulk_load(a->shared + ROWS_AT + a->rows.place * ROWS_BYTES, rows, ROWS_BYTES,
+                      barrier);
+    }
+    __syncwarp();
+}
+
+DEVICE void load_item(producer *a, const work_item *w) {
+    const att_bwd_sm90_params *p = a->p;
+    const att_fwd_params *f = &p->bwd.fwd;
+    const int entry = f->cu_seqlens_q ? 0 : w->s.batch;
+    bool has_keys = false;
+#pragma unroll 1
+    for (int i = 0; i < f->group; i++) {
+        const int head = w->kv_head * f->group + i;
+#pragma unroll 1
+        for (int block = w->end_block - 1; block >= w->first_block; block--) {
+            const int row = (int)w->s.row_q + block * TILE_M;
+            load_rows(a, &p->q, QK_PANELS, Q_AT,
+                      p->bwd.rows + tile_number(&p->bwd, &w->s, head, block) * TILE_M,
+                      BAR_Q_FULL, BAR_Q_EMPTY, row, head, entry);
+            if (!has_keys)
+                load_keys(a, w);
+            has_keys = true;
+            load_rows(a, &p->d_o, V_PANELS, DO_AT, 0, BAR_DO_FULL, BAR_DO_EMPTY, row, head,
+                      entry);
+            a->rows = ring_next(a->rows, STAGES);
+        }
+    }
+    if (!has_keys) /* nobody reads them, but for the order of their places */
+        load_keys(a, w);
+}
+
+DEVICE void produce(const att_bwd_sm90_params *p, unsigned shared) {
+    producer a = {p, shared, does_speak(), {0, 0}, {0, 0}, {0, 0}};
+    if (a.speaks) {
+        tma_prefetch_map(&p->q);
+        tma_prefetch_map(&p->d_o);
+        tma_prefetch_map(&p->k);
+        tma_prefetch_map(&p->v);
+    }
+    __syncwarp();
+    wait_for_previous_kernel();
+#pragma unroll 1
+    for (int number = claim_item(&a); number < p->items; number = claim_item(&a)) {
+        const work_item w = item_of(p, number);
+        announce_item(&a, number, &w);
+        load_item(&a, &w);
+    }
+    announce_item(&a, NO_ITEM, 0);
+}
+
+/* One lane of a warp, once no key tile is left to take: all are done, or under way in blocks that run. While others work, this block makes d_q of
+ * sums that are complete. */
+DEVICE void announce_rows(const att_bwd_sm90_params *params, unsigned shared) {
+    const att_bwd_params *p = &params->bwd;
+    ring at = {0, 0};
+    const ring first_record = {0, 0};
+    for (ring records = first_record;;
+         records = ring_next(records, RECORDS)) { /* until the last item was announced */
+        wait_full(shared, BAR_ITEM_FULL, records);
+        const bool is_last = record_word(shared, records.place, REC_ITEM) == NO_ITEM;
+        mbarrier_arrive(barrier_of(shared, BAR_ITEM_EMPTY + records.place));
+        if (is_last)
+            break;
+    }
+    wait_for_previous_kernel();
+    int number;
+    do {
+        number = (int)atomicAdd(p->next_work + NEXT_ROWS, 1u);
+        if (number < row_tile_count(p)) {
+            const row_tile t = row_tile_of(p, number);
+            if (t.rows <= 0)
+                continue;
+            wait_for_sums(p, &t);
+        } else {
+            number = NO_ITEM;
+        }
+        wait_empty(shared, BAR_ROWS_EMPTY, at);
+        asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared + ROWS_NUMBER_AT), "r"(number)
+                     : "memory");
+        mbarrier_arrive(barrier_of(shared, BAR_ROWS_FULL));
+        at = ring_next(at, 1);
+    } while (number != NO_ITEM);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* bwd_sm90_params.h: what the host passes to the Hopper kernels of the backward pass, by value: one parameter, whose tensor maps lie at
+ * multiples of 64 bytes. Read by C11, by CUDA C and by NVRTC.
+ *
+ * A unit is one K/V head of one batch entry; its tiles of keys are the items of work. dQ of a tile of rows has several sums, one for each set
+ * of key tiles: tile n adds to set n % bwd.turn_count. Sums and counters are (query head, tile of rows, set); a sum is a tile as the
+ * warpgroups hold it. */
+#ifndef ATT_BWD_SM90_PARAMS_H
+#define ATT_BWD_SM90_PARAMS_H
+
+#include "kernels/bwd_params.h"
+#include "kernels/tensor_map.h"
+
+enum { ATT_BWD_SETS_MOST = 3 };
+
+typedef struct att_bwd_sm90_params {
+    /* (column, row, head, batch entry): boxes of 64 columns and a tile of rows, or of keys */
+    att_tensor_map q, d_o, k, v, d_k, d_v;
+    att_bwd_params bwd;
+    int units, items; /* items = units * bwd.key_tiles */
+} att_bwd_sm90_params;
+
+#endif

@@ -1,0 +1,291 @@
+/* bwd_sm90_step.cuh: the parts of what a consumer warpgroup does with a row block: five products, and what lies between them.
+ *
+ * A warpgroup has 64 keys. Its scores are transposed, keys by rows, as all that it holds: register 4i + e of a thread is key lane / 4 + 8 (e / 2)
+ * of its warp, row 8i + 2 (lane % 4) + e % 2 of the row block. So P and dS, rounded, are the left operands of dV and dK as they are. */
+#ifndef ATT_BWD_SM90_STEP_CUH
+#define ATT_BWD_SM90_STEP_CUH
+
+#include "kernels/bwd_sm90_shared.cuh"
+#include "kernels/bwd_sm90_work.cuh"
+#include "kernels/convert.cuh"
+#include "kernels/math.cuh"
+#include "kernels/stmatrix_trans.cuh"
+#include "kernels/tma.cuh"
+#include "kernels/wgmma_both.cuh"
+
+#define S_COUNT  (TILE_M / 2) /* registers a thread: scores, dP, dS */
+#define DK_COUNT (D_QK / 2)
+#define DV_COUNT (D_V / 2)
+#define DQ_COUNT (DQ_COLUMNS / 2)
+#define P_COUNT  (S_COUNT / 2) /* packed */
+
+/* FEATURES */
+#define HAS_ALIBI   ((FEATURES & FEATURE_ALIBI) != 0)
+#define HAS_SOFTCAP ((FEATURES & FEATURE_SOFTCAP) != 0)
+static_assert((FEATURES & ~(FEATURE_ALIBI | FEATURE_SOFTCAP)) == 0,
+              "scores are scaled, bent and sloped, no more");
+static_assert(D_QK % 16 == 0 && D_V % 16 == 0, "whole steps of the tensor cores");
+
+/* What a thread of a consumer warpgroup keeps. */
+typedef struct consumer {
+    const att_bwd_sm90_params *p;
+    unsigned shared, base; /* base: of shared memory, as wgmma has it */
+    int group, warp, lane;
+    ring records, keys, rows;
+    int ds;      /* place of dS */
+    int steps;   /* taken, for the places of dQ */
+    float slope; /* ALiBi: of the query head, in units of log2 */
+} consumer;
+
+DEVICE void release(const consumer *c, int which) {
+    __syncwarp();
+    if (c->lane == 0)
+        mbarrier_arrive(barrier_of(c->shared, which));
+}
+
+/* The base anew in each step: the compiler keeps no descriptors from step to step, for which it has no registers. */
+DEVICE unsigned base_again(consumer *c) {
+    asm volatile("" : "+r"(c->base));
+    return c->base;
+}
+
+DEVICE unsigned long long operand_at(unsigned base, int at, int panel) {
+    return wgmma_operand(base + (at >> 4), panel);
+}
+
+/* x = A B^T, keys by rows, under way: A is this warpgroup's keys of K or V, B a row block of Q or dO. */
+DEVICE void multiply_rows(float x[S_COUNT], unsigned base, int keys_at, int rows_at, int group,
+                          int columns) {
+    const unsigned long long a = operand_at(base, keys_at + group * GROUP_KEYS * ROW_BYTES, 16),
+                             b = operand_at(base, rows_at, 16);
+    wgmma_fence();
+    WGMMA_FIRST(TILE_M)(x, a, b);
+#pragma unroll
+    for (int k = 1; k < columns / 16; k++)
+        WGMMA(TILE_M)
+    (x, a + WGMMA_STEP(k / 4 * TILE_N * ROW_BYTES + k % 4 * 32),
+     b + WGMMA_STEP(k / 4 * TILE_M * ROW_BYTES + k % 4 * 32), 1);
+    wgmma_commit();
+}
+
+/* dV += P^T dO, or dK += dS^T Q, under way. */
+DEVICE void add_dv(float dv[DV_COUNT], const unsigned p[P_COUNT], unsigned base, int rows_at) {
+    const unsigned long long b = operand_at(base, rows_at, TILE_M * ROW_BYTES);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < TILE_M / 16; k++)
+        WGMMA_MN(D_V)(dv, p + 4 * k, b + WGMMA_STEP(k * 16 * ROW_BYTES), 1);
+    wgmma_commit();
+}
+
+DEVICE void add_dk(float dk[DK_COUNT], const unsigned ds[P_COUNT], unsigned base, int rows_at) {
+    const unsigned long long b = operand_at(base, rows_at, TILE_M * ROW_BYTES);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < TILE_M / 16; k++)
+        WGMMA_MN(D_QK)(dk, ds + 4 * k, b + WGMMA_STEP(k * 16 * ROW_BYTES), 1);
+    wgmma_commit();
+}
+
+/* dQ = dS K, rows by columns, under way: this warpgroup's columns, or its rows. */
+DEVICE void multiply_dq(float dq[DQ_COUNT], unsigned base, int ds_at, int group) {
+    const unsigned long long a =
+        operand_at(base, ds_at + (SHARES_COLUMNS ? 0 : group * 64 * ROW_BYTES), 16);
+    const unsigned long long b = operand_at(
+        base, K_AT + (SHARES_COLUMNS ? group * TILE_N * ROW_BYTES : 0), TILE_N * ROW_BYTES);
+    wgmma_fence();
+    WGMMA_CROSS_FIRST(DQ_COLUMNS)(dq, a, b);
+#pragma unroll
+    for (int k = 1; k < TILE_N / 16; k++)
+        WGMMA_CROSS(DQ_COLUMNS)
+    (dq, a + WGMMA_STEP(k / 4 * TILE_M * ROW_BYTES + k % 4 * 32),
+     b + WGMMA_STEP(k * 16 * ROW_BYTES));
+    wgmma_commit();
+}
+
+/* Which pairs of rows and keys of a step see each other. */
+typedef struct step_mask {
+    bool is_clear;   /* all */
+    int away;        /* key - diagonal, of this thread's first register */
+    int left, right; /* keys seen beside the diagonal */
+    int rows, keys;  /* below which this thread's rows and keys, from its first, are there */
+} step_mask;
+
+enum { UNLIMITED = 1 << 30 };
+
+DEVICE step_mask mask_of(const consumer *c, int block) {
+    const att_fwd_params *f = &c->p->bwd.fwd;
+    const int place = c->records.place, key0 = record_word(c->shared, place, REC_TILE) * TILE_N,
+              row0 = block * TILE_M;
+    const int len_q = record_word(c->shared, place, REC_LEN_Q),
+              len_k = record_word(c->shared, place, REC_LEN_K);
+    const int shift = record_word(c->shared, place, REC_SHIFT);
+    const int key = c->group * GROUP_KEYS + c->warp * 16 + c->lane / 4, row = c->lane % 4 * 2;
+    step_mask m;
+    m.left = f->window_left < 0 ? UNLIMITED : f->window_left;
+    m.right = f->window_right < 0 ? UNLIMITED : f->window_right;
+    m.away = key0 + key - (row0 + row + shift);
+    m.rows = len_q - row0 - row;
+    m.keys = len_k - key0 - key;
+    m.is_clear = USE_CLEAR_TILES && row0 + TILE_M <= len_q && key0 + TILE_N <= len_k &&
+                 key0 + TILE_N - 1 - (row0 + shift) <= m.right &&
+                 row0 + TILE_M - 1 + shift - key0 <= m.left;
+    return m;
+}
+
+/* Is there a pair that does not? Asked anew each time: else the compiler would write all of the step twice, for which it has no registers. */
+DEVICE bool hides_pairs(const step_mask *m) {
+    int is_clear = m->is_clear;
+    asm volatile("" : "+r"(is_clear));
+    return !is_clear;
+}
+
+/* Does this thread's register i belong to a pair that sees each other? */
+DEVICE bool is_seen(const step_mask *m, int i) {
+    const int row = i / 4 * 8 + i % 2, key = i / 2 % 2 * 8, away = m->away + key - row;
+    return away <= m->right && away >= -m->left && row < m->rows && key < m->keys;
+}
+
+/* Weights of pairs that do not see each other are 0, whatever they came from. */
+DEVICE void hide_pairs(float p[S_COUNT], const step_mask *m) {
+#pragma unroll
+    for (int i = 0; i < S_COUNT; i++)
+        if (!is_seen(m, i))
+            p[i] = 0.0f;
+}
+
+/* What is known of two neighbouring rows. */
+typedef struct row_pair {
+    att_bwd_row row[2];
+} row_pair;
+
+DEVICE row_pair load_row_pair(unsigned from) {
+    row_pair x;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.row[0].lse), "=f"(x.row[0].delta), "=f"(x.row[1].lse),
+                   "=f"(x.row[1].delta)
+                 : "r"(from)
+                 : "memory");
+    return x;
+}
+
+/* Scores become weights: 2^(scale * s - lse). */
+DEVICE void weigh(float s[S_COUNT], float scale_log2, unsigned rows) {
+#pragma unroll
+    for (int n = 0; n < TILE_M / 8; n++) {
+        const row_pair pair = load_row_pair(rows + 64 * n);
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            s[4 * n + e] = exp2_fast(fmaf(s[4 * n + e], scale_log2, -pair.row[e % 2].lse));
+    }
+}
+
+/* tanh(x), from exp(-2|x|) = 2^(decay |product|). What cancels near 0 is less than float32 keeps of the score. */
+DEVICE float bend(float product, float decay) {
+    const float e = exp2_fast(fabsf(product) * decay);
+    return copysignf((1.0f - e) * reciprocal_fast(1.0f + e), product);
+}
+
+/* The same as weigh() where features change the scores. With a softcap, whose scores are softcap * tanh, weights go to `p` rounded, and what is left in s is
+ * the weight times the derivative of the score by the product: 1 - tanh^2. */
+DEVICE void weigh_shaped(float s[S_COUNT], unsigned p[P_COUNT], const consumer *c,
+                         const step_mask *m, unsigned rows) {
+    const att_fwd_params *f = &c->p->bwd.fwd;
+    const float decay = -2.0f * LOG2_E * f->scale_log2; /* that is scale / softcap here */
+    const float factor = HAS_SOFTCAP ? f->softcap * LOG2_E : f->scale_log2,
+                away = (float)m->away;
+#pragma unroll
+    for (int n = 0; n < TILE_M / 8; n++) {
+        const row_pair pair = load_row_pair(rows + 64 * n);
+#pragma unroll
+        for (int e = 0; e < 4; e += 2) {
+            float weight[2];
+#pragma unroll
+            for (int o = 0; o < 2; o++) {
+                float *x = &s[4 * n + e + o];
+                const float top = -pair.row[o].lse,
+                            steps = away + (float)(e / 2 * 8 - 8 * n - o);
+                const float bent = HAS_SOFTCAP ? bend(*x, decay) : *x;
+                weight[o] = exp2_fast(
+                    fmaf(bent, factor, HAS_ALIBI ? fmaf(-c->slope, fabsf(steps), top) : top));
+                *x = HAS_SOFTCAP ? weight[o] * fmaf(-bent, bent, 1.0f) : weight[o];
+            }
+            if (HAS_SOFTCAP)
+                p[2 * n + e / 2] = pack_16(DTYPE, weight[0], weight[1]);
+        }
+    }
+}
+
+/* Packed weights of pairs that do not see each other become 0. */
+DEVICE void hide_packed(unsigned p[P_COUNT], const step_mask *m) {
+#pragma unroll
+    for (int i = 0; i < P_COUNT; i++)
+        p[i] &= (is_seen(m, 2 * i) ? 0xffffu : 0u) | (is_seen(m, 2 * i + 1) ? 0xffff0000u : 0u);
+}
+
+/* dP becomes dS = P (dP - delta). */
+DEVICE void make_ds(float dp[S_COUNT], const float p[S_COUNT], unsigned rows) {
+#pragma unroll
+    for (int n = 0; n < TILE_M / 8; n++) {
+        const row_pair pair = load_row_pair(rows + 64 * n);
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            dp[4 * n + e] = (dp[4 * n + e] - pair.row[e % 2].delta) * p[4 * n + e];
+    }
+}
+
+/* Where P is 0 so is dS, whatever V holds there. */
+DEVICE void hide_ds(float ds[S_COUNT], const float p[S_COUNT]) {
+#pragma unroll
+    for (int i = 0; i < S_COUNT; i++)
+        if (p[i] == 0.0f)
+            ds[i] = 0.0f;
+}
+
+DEVICE void round_pairs(unsigned to[P_COUNT], const float from[S_COUNT]) {
+#pragma unroll
+    for (int i = 0; i < P_COUNT; i++)
+        to[i] = pack_16(DTYPE, from[2 * i], from[2 * i + 1]);
+}
+
+/* The lane, from the number of the thread: addresses that come of it are then not kept in registers from step to step. */
+DEVICE int lane_again(void) {
+    unsigned thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return (int)thread % 32;
+}
+
+/* dS to a place in shared memory, rows by keys: a panel for each warpgroup. */
+DEVICE void put_pairs(const consumer *c, const unsigned pairs[P_COUNT], int place) {
+    const int lane = lane_again(), row = lane / 16 * 8 + lane % 8;
+    const unsigned to = c->shared + DS_AT + place * DS_BYTES + c->group * TILE_M * ROW_BYTES +
+                        row * ROW_BYTES + (((2 * c->warp + lane / 8 % 2) ^ (lane & 7)) << 4);
+#pragma unroll
+    for (int k = 0; k < TILE_M / 16; k++)
+        stmatrix_x4_trans(to + k * 16 * ROW_BYTES, pairs + 4 * k);
+    tma_publish();
+}
+
+/* dQ to shared memory, whence a storer takes it: as it lies in the registers, 16 bytes a thread. */
+DEVICE void put_dq(consumer *c, const float dq[DQ_COUNT]) {
+    const unsigned to =
+        c->shared + DQ_AT + c->group * (DQ_BYTES / GROUPS) + (c->warp * 32 + c->lane) * 16;
+    mbarrier_wait(barrier_of(c->shared, BAR_DQ_EMPTY + c->group), (c->steps & 1) ^ 1);
+#pragma unroll
+    for (int i = 0; i < DQ_COUNT / 4; i++)
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * WARPGROUP * 16),
+                     "f"(dq[4 * i]), "f"(dq[4 * i + 1]), "f"(dq[4 * i + 2]), "f"(dq[4 * i + 3])
+                     : "memory");
+    tma_publish();
+    release(c, BAR_DQ_FULL + c->steps % STORERS * GROUPS + c->group);
+    c->steps++;
+}
+
+/* What was computed comes before the statements that follow. */
+DEVICE void settle(float *x, int count) {
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        asm volatile("" : "+f"(x[i])::"memory");
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* bwd_sm90_work.cuh: what the items of work are, in which order they are taken, and which rows and keys meet in them.
+ *
+ * Order: units in sections; in a section, the first key tile of every unit, then the second, and so on. A key tile walks its row blocks from
+ * the last to the first. The sum of dQ of a row block takes the key tiles in rising order: an item waits only for items of lower
+ * numbers, which blocks have taken before, so that no number of blocks that run at once can block the whole. Between a unit's key tiles lie
+ * those of the other units of the section: the one waited for is some row blocks ahead by then. */
+#ifndef ATT_BWD_SM90_WORK_CUH
+#define ATT_BWD_SM90_WORK_CUH
+
+#include "kernels/bwd_rows.cuh"
+#include "kernels/bwd_sm90_params.h"
+#include "kernels/switches_sm90.cuh"
+
+/* The key tiles [first, end) that rows of a row block see; none: end <= first. Both ends never fall as the block grows. */
+DEVICE int first_tile_of(const att_fwd_params *f, const sequence *s, int row_block) {
+    return visible_lo(f, s, row_block * TILE_M) / TILE_N;
+}
+
+DEVICE int end_tile_of(const att_fwd_params *f, const sequence *s, int row_block) {
+    return (max(visible_hi(f, s, min((row_block + 1) * TILE_M, s->len_q) - 1), 0) + TILE_N -
+            1) /
+           TILE_N;
+}
+
+/* The row blocks [first, end) that see keys of a key tile: those whose tiles hold it. */
+DEVICE int first_block_of(const att_fwd_params *f, const sequence *s, int key0) {
+    return USE_TILE_SKIP && f->window_right >= 0
+               ? max(0, key0 - s->shift - f->window_right) / TILE_M
+               : 0;
+}
+
+DEVICE int end_block_of(const att_fwd_params *f, const sequence *s, int key0) {
+    const int rows = USE_TILE_SKIP && f->window_left >= 0
+                         ? min(s->len_q, key0 + TILE_N - s->shift + f->window_left)
+                         : s->len_q;
+    return key0 < s->len_k ? (max(rows, 0) + TILE_M - 1) / TILE_M : 0;
+}
+
+/* One key tile of a unit. */
+typedef struct work_item {
+    sequence s;
+    int kv_head, tile;
+    int first_block, end_block; /* row blocks */
+} work_item;
+
+DEVICE work_item item_of(const att_bwd_sm90_params *p, int number) {
+    work_item w;
+    const att_fwd_params *f = &p->bwd.fwd;
+    const int most = p->bwd.section, a_section = most * p->bwd.key_tiles,
+              section = number / a_section;
+    const int in_section = number - section * a_section,
+              units = min(most, p->units - section * most);
+    w.tile = in_section / units;
+    const int unit = section * most + in_section - w.tile * units,
+              batch = (int)divide(unit, &f->by_heads_kv);
+    w.s = sequence_of(f, batch);
+    w.kv_head = unit - batch * f->heads_kv;
+    w.first_block = first_block_of(f, &w.s, w.tile * TILE_N);
+    w.end_block = end_block_of(f, &w.s, w.tile * TILE_N);
+    return w;
+}
+
+/* att_bwd_params.next_work: the next item, and the next tile of rows to finish. */
+enum { NEXT_ITEM, NEXT_ROWS };
+
+/* A note on every 16 keys of every key tile: 1 where their gradients are to be computed again. It has the place of the sums of ALiBi's slopes. */
+enum { NOTED_KEYS = 16 };
+
+DEVICE int *lost_keys(const att_bwd_params *p, int batch, int kv_head, int tile, int part) {
+    const long long item = ((long long)batch * p->fwd.heads_kv + kv_head) * p->key_tiles + tile;
+    return (int *)p->alibi_sums + item * (TILE_N / NOTED_KEYS) + part;
+}
+
+/* How many key tiles are added to the same sum before this one, which is the `tile`-th of its unit. */
+DEVICE int turn_of(const att_bwd_sm90_params *p, const sequence *s, int row_block, int tile) {
+    return (tile - (USE_TILE_SKIP ? first_tile_of(&p->bwd.fwd, s, row_block) : 0)) /
+           p->bwd.turn_count;
+}
+
+#endif

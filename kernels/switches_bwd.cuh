@@ -1,0 +1,18 @@
+/* switches_bwd.cuh: the switches of the backward kernels alone; switches.cuh and switches_sm90.cuh have those they share. */
+#ifndef ATT_SWITCHES_BWD_CUH
+#define ATT_SWITCHES_BWD_CUH
+
+#ifndef USE_TWO_STORERS
+#define USE_TWO_STORERS 1
+#endif
+#ifndef USE_ORDERED_DQ
+#define USE_ORDERED_DQ 1
+#endif
+#ifndef USE_LATE_TURNS
+#define USE_LATE_TURNS 1
+#endif
+#ifndef USE_FINISH_INSIDE
+#define USE_FINISH_INSIDE 1
+#endif
+
+#endif

@@ -1,0 +1,47 @@
+/* backward_block_bytes.c: the shared memory of the blocks of kernels/bwd_*.cu. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cuda/shape.h"
+
+/* Bytes of a row of `d` 16-bit elements in a swizzled tile: SWIZZLE_PITCH of kernels/swizzle.cuh. */
+static int pitch(int d) {
+    return (d + 63) / 64 * 128;
+}
+
+/* K and V; `stages` tiles of Q and dO with the log-sum and delta of every row; dS, twice unless a barrier stands between its writers and its
+ * readers; P, where two warps share keys; the block's work. */
+static int keys_and_row_tiles(const att_cuda_kernel *k) {
+    enum { TERMS = 8, WORK = 64 };
+    const int both = pitch(k->d_qk) + pitch(k->d_v), scores = k->tile_n * k->tile_m * 2;
+    const bool shared = k->d_qk + k->d_v > 128 || k->tile_n / 16 < k->warps;
+    return k->tile_n * both + k->stages * k->tile_m * (both + TERMS) +
+           (k->stages == 1 ? 1 : 2) * scores + (shared ? scores : 0) + WORK;
+}
+
+/* Of bwd_sm90: K and V; rings of Q, dO and what is known of rows; dS twice; dQ in float32; barriers and records, and the boundary of 1024 bytes. */
+static int hopper_tiles(const att_cuda_kernel *k) {
+    enum { TERMS = 8, SLACK = 2048 };
+    const int qk = pitch(k->d_qk), both = qk + pitch(k->d_v);
+    return k->tile_n * both + k->stages * k->tile_m * (both + TERMS) +
+           2 * k->tile_m * pitch(k->tile_n) + 2 * k->tile_m * qk + SLACK;
+}
+
+/* O and dO, and a sum for every warp. */
+static int o_and_its_gradient(const att_cuda_kernel *k) {
+    return 2 * k->tile_m * pitch(k->d_v) + k->warps * (int)sizeof(float);
+}
+
+/* K, V, Q and dO, and a sum of every row for every warp. */
+static int one_tile_of_scores(const att_cuda_kernel *k) {
+    return (k->tile_m + k->tile_n) * (pitch(k->d_qk) + pitch(k->d_v)) +
+           k->warps * k->tile_m * (int)sizeof(float);
+}
+
+const att_cuda_block att_backward_blocks[] = {
+    {"bwd_sm80", keys_and_row_tiles},
+    {"bwd_sm90", hopper_tiles},
+    {"bwd_delta", o_and_its_gradient},
+    {"bwd_bias", one_tile_of_scores},
+    {NULL, NULL},
+};

@@ -1,0 +1,36 @@
+/* bwd_hopper.h: planning and launching bwd_sm90, with the kernels ahead of it and behind it. */
+#ifndef ATT_BACKWARD_BWD_HOPPER_H
+#define ATT_BACKWARD_BWD_HOPPER_H
+
+#include "backward/cuda/backward_steps.h"
+#include "kernels/bwd_sm90_params.h"
+
+/* A problem cut for one row on one device: the state of a plan. */
+typedef struct att_backward_hopper {
+    att_backward_tiling tiling;
+    const att_cuda_function *finish;
+    att_cuda_shape finish_shape;
+    att_bwd_sm90_params params; /* all but `bwd` and the pointers */
+} att_backward_hopper;
+
+/* att_family.serves, .cut, .run and .describe. */
+bool att_backward_hopper_serves(const att_kernel_row *row, const att_limits *limits,
+                                const void *problem, att_refusal *refusal);
+att_status att_backward_hopper_cut(void *state, size_t *workspace, const att_context *ctx,
+                                   const att_kernel_row *row, const void *problem);
+att_status att_backward_hopper_run(const att_plan *plan, const void *args, void *workspace,
+                                   void *stream);
+void att_backward_hopper_describe(const att_plan *plan, char *text, size_t n);
+
+/* The row that makes dQ of the sums that `kernel` leaves, or NULL. */
+const att_cuda_kernel *att_backward_hopper_finish(const att_cuda_kernel *kernel,
+                                                  bool allow_unattested);
+
+/* Units whose key tiles are taken in turn, and sets of key tiles whose sums of dQ are kept apart, on a GPU with so many SMs. */
+int64_t att_backward_hopper_section(const att_cuda_kernel *kernel, const att_problem *p,
+                                    int sms);
+int att_backward_hopper_sets(const att_cuda_kernel *kernel, const att_problem *p, int sms);
+
+extern const att_family att_family_bwd_sm90_finish;
+
+#endif
