@@ -109,7 +109,8 @@ static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
         att_context_query(c->subject.ctx, &info);
         fprintf(csv, "\"%s\",%s,%d,%s,%s,%.9g,%.9g,%zu,", line, lab_isa_name(info.isa),
                 (int)info.threads, c->verify.kernel, cli_outcome_text(&c->verify),
-                c->verify.o.kernel, c->verify.o.bar, c->timed ? c->sample_count : 0);
+                c->verify.error[0].kernel, c->verify.error[0].bar,
+                c->timed ? c->sample_count : 0);
         if (c->timed)
             fprintf(csv, "%.1f,%.1f,%.1f,%.3f,%.0f,%.3f,%zu,%zu\n", c->ns.median, c->ns.low,
                     c->ns.high, c->ns.spread_percent, c->flops,

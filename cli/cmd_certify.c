@@ -1,5 +1,6 @@
 /* cmd_certify.c: attest certify: statements made, or held against this build. */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #include "lab/evidence/host_tests.h"
 #include "lab/evidence/place.h"
 #include "lab/measure/injection.h"
+#include "lab/measure/nvml.h"
 #include "lab/subject/peer_crash.h"
+#include "lab/verify/reference_store.h"
 
 /* ---------------------------------------------------------------------- check */
 
@@ -100,6 +103,9 @@ static cli_exit keep(const cli_options *o, const char *folder, const char *kerne
     return ok ? CLI_HOLDS : CLI_NOT_POSSIBLE;
 }
 
+/* What of the evidence kernels share may be kept in memory. */
+enum { STORE_BYTES = 1 << 29 };
+
 /* How a run goes: what is asked for, what failed, and the worst exit code. */
 typedef struct tally {
     size_t total, count, failed;
@@ -138,13 +144,24 @@ static void conclude(const cli_session *session, lab_certified *done, const char
                            "message", done->why.text));
 }
 
+/* The kernel after row *i that is certified here: of those that match, every N-th where parts are asked for. *seen counts the
+ * matches before it. */
+static bool next_kernel(const cli_session *session, const char *pattern, size_t *i,
+                        int64_t *seen) {
+    const cli_options *o = session->options;
+    for (++*i; *i < att_kernel_count(); ++*i)
+        if (lab_certify_wants(session->ctx[0], *i, pattern) &&
+            (o->parts == 0 || (*seen)++ % o->parts == o->part - 1))
+            return true;
+    return false;
+}
+
 static void certify_kernels(const cli_session *session, const lab_certify *job,
                             const char *pattern, const char *folder, json_t *results,
                             tally *t) {
-    for (size_t i = 0; i < att_kernel_count(); i++) {
+    int64_t seen = 0;
+    for (size_t i = SIZE_MAX; next_kernel(session, pattern, &i, &seen);) {
         lab_certified done;
-        if (!lab_certify_wants(session->ctx[0], i, pattern))
-            continue;
         lab_certify_kernel(&done, job, i, stderr);
         conclude(session, &done, folder, results, t);
     }
@@ -173,13 +190,14 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     json_t *results = json_array();
     tally t = {.total = o->peer_count, .result = CLI_HOLDS};
     const bool kernels = pattern || o->peer_count == 0;
-    for (size_t i = 0; kernels && i < att_kernel_count(); i++)
-        t.total += lab_certify_wants(session->ctx[0], i, pattern);
+    int64_t seen = 0;
+    for (size_t i = SIZE_MAX; kernels && next_kernel(session, pattern, &i, &seen);)
+        t.total++;
     if (kernels)
         certify_kernels(session, job, pattern, folder, results, &t);
     bool ok = t.count > 0 || (!pattern && o->peer_count > 0) ||
-              cli_complain(o, "--kernel %s: no production kernel of this device matches",
-                           pattern ? pattern : "*");
+              cli_complain(o, "--kernel %s: no production kernel of this device matches%s",
+                           pattern ? pattern : "*", o->parts ? ", or this part has none" : "");
     ok = ok && certify_peers(session, job, folder, results, &t);
     if (!ok) {
         json_decref(results);
@@ -248,7 +266,13 @@ static cli_exit make(cli_session *session) {
     lab_certify job = {.device = info.device,
                        .device_index = info.device_index,
                        .threads = info.threads,
+                       .at_once = cli_jobs(o, session->ctx[0]),
+                       .store = o->peer_count ? NULL : lab_reference_store_create(STORE_BYTES),
                        .bench = lab_bench_defaults()};
+    /* Open all along: to start it for every kernel takes longer than to read it. */
+    lab_nvml *nvml = info.device == ATT_DEVICE_CUDA ? lab_nvml_open(info.gpu_uuid, NULL) : NULL;
+    job.bench.at_once = job.at_once;
+    job.bench.store = job.store;
     job.bench.seed = o->seed;
     job.bench.rows_seed = cli_rows_seed(o);
     job.bench.min_samples = (size_t)o->min_samples;
@@ -257,6 +281,8 @@ static cli_exit make(cli_session *session) {
     job.bench.warmup_seconds = 0.05;
     result = read_suites(o, &job) ? certify_all(session, &job, folder) : CLI_USAGE;
     lab_suite_set_free(&job.suites);
+    lab_reference_store_destroy(job.store);
+    lab_nvml_close(nvml);
     return result;
 }
 

@@ -6,6 +6,7 @@
 #include "lab/base/json.h"
 #include "lab/report/call_costs.h"
 #include "lab/report/standing.h"
+#include "lab/report/training_steps.h"
 
 /* The goals where none are named: by the device of the files. */
 static unsigned goals_of(const cli_options *o, const lab_report *report) {
@@ -35,8 +36,11 @@ static cli_exit judge(cli_session *session, lab_report *report) {
     return cli_session_finish(session, document, outcome);
 }
 
-/* Samples of what calls cost the host are a file by themselves. */
-static cli_exit judge_calls(const cli_options *o, json_t *costs) {
+typedef bool judge_function(FILE *text, json_t *document, const char *name, json_t **goals,
+                            bool *holds, lab_message *why);
+
+/* Samples of what calls cost the host, or of training steps, are a file by themselves. */
+static cli_exit judge_python(const cli_options *o, json_t *costs, judge_function *function) {
     cli_session session;
     lab_message why;
     json_t *goals;
@@ -44,7 +48,7 @@ static cli_exit judge_calls(const cli_options *o, json_t *costs) {
     cli_session_start(&session, o);
     cli_exit result = cli_session_open_documents(&session);
     if (result == CLI_HOLDS &&
-        !lab_call_costs_judge(session.text, costs, o->shapes[0], &goals, &holds, &why)) {
+        !function(session.text, costs, o->shapes[0], &goals, &holds, &why)) {
         cli_complain(o, "%s", why.text);
         result = CLI_USAGE;
     } else if (result == CLI_HOLDS) {
@@ -61,7 +65,9 @@ static cli_exit judge_calls(const cli_options *o, json_t *costs) {
 cli_exit cli_judge(const cli_options *o) {
     json_t *costs;
     if (o->shape_count == 1 && lab_call_costs_open(&costs, o->shapes[0]))
-        return judge_calls(o, costs);
+        return judge_python(o, costs, lab_call_costs_judge);
+    if (o->shape_count == 1 && lab_training_steps_open(&costs, o->shapes[0]))
+        return judge_python(o, costs, lab_training_steps_judge);
     if (o->shape_count == 0) {
         cli_complain(o, "a file of results is wanted, for example: attest judge result.json");
         return CLI_USAGE;

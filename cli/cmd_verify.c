@@ -1,4 +1,5 @@
 /* cmd_verify.c: attest verify. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +10,9 @@
 #include "lab/base/progress.h"
 #include "lab/base/table.h"
 #include "lab/problem/problem_json.h"
+#include "lab/verify/reference_store.h"
 #include "lab/verify/verify.h"
+#include "lab/verify/verify_jobs.h"
 #include "lab/verify/verify_json.h"
 
 static const lab_table_column columns[] = {
@@ -72,29 +75,55 @@ static cli_exit report(cli_session *session, const lab_verify_result *results,
     return cli_session_finish(session, document, cli_tally_exit(&tally));
 }
 
-static cli_exit verify_all(cli_session *session, const cli_refusals *refusals) {
-    const size_t count = session->spec_count * session->subject_count;
-    lab_verify_result *results = calloc(count, sizeof *results);
-    if (!results) {
-        cli_complain(session->options, "out of memory");
-        return CLI_NOT_POSSIBLE;
-    }
-    const lab_verify_options options = {.seed = session->options->seed,
-                                        .rows_seed = cli_rows_seed(session->options),
-                                        .repeats = (int)session->options->repeats};
+/* The problems of a session while they are verified. */
+typedef struct verification {
+    const cli_session *session;
+    lab_verify_options options;
+    lab_verify_result *results;
+    pthread_mutex_t lock; /* of the rest */
     lab_progress bar;
-    lab_progress_start(&bar, stderr, "verifying", count);
-    for (size_t i = 0; i < count; i++) {
-        const lab_spec *spec = &session->specs[i / session->subject_count];
-        char line[LAB_SPEC_MAX];
-        lab_spec_print(spec, line, sizeof line);
-        lab_progress_update(&bar, i, line);
-        lab_verify_subject(&results[i], &session->subjects[i % session->subject_count], spec,
-                           &options);
+    size_t finished;
+} verification;
+
+static void verify_one(void *context, size_t i) {
+    verification *v = context;
+    const cli_session *session = v->session;
+    const lab_spec *spec = &session->specs[i / session->subject_count];
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(spec, line, sizeof line);
+    pthread_mutex_lock(&v->lock);
+    lab_progress_update(&v->bar, v->finished++, line);
+    pthread_mutex_unlock(&v->lock);
+    lab_verify_subject(&v->results[i], &session->subjects[i % session->subject_count], spec,
+                       &v->options);
+}
+
+/* What kernels that are verified on the same problems share, at most. */
+enum { STORE_BYTES = 1 << 28 };
+
+static cli_exit verify_all(cli_session *session, const cli_refusals *refusals) {
+    const cli_options *o = session->options;
+    const size_t count = session->spec_count * session->subject_count;
+    verification v = {
+        .session = session,
+        .options = {.seed = o->seed, .rows_seed = cli_rows_seed(o), .repeats = (int)o->repeats},
+        .results = calloc(count, sizeof *v.results),
+        .lock = PTHREAD_MUTEX_INITIALIZER};
+    const lab_spec **specs = calloc(count, sizeof *specs);
+    cli_exit result = CLI_NOT_POSSIBLE;
+    if (v.results && specs) {
+        for (size_t i = 0; i < count; i++)
+            specs[i] = &session->specs[i / session->subject_count];
+        lab_progress_start(&v.bar, stderr, "verifying", count);
+        lab_verify_each(specs, count, cli_jobs(o, session->ctx[0]), verify_one, &v);
+        lab_progress_end(&v.bar);
+        result = report(session, v.results, refusals);
+    } else {
+        cli_complain(o, "out of memory");
     }
-    lab_progress_end(&bar);
-    const cli_exit result = report(session, results, refusals);
-    free(results);
+    lab_reference_store_destroy(v.options.store);
+    free(specs);
+    free(v.results);
     return result;
 }
 

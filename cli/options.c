@@ -10,11 +10,13 @@
 #include <string.h>
 
 #include "lab/base/clean_text.h"
+#include "lab/base/jobs.h"
 #include "lab/base/machine.h"
 #include "lab/base/suggest.h"
 #include "lab/measure/bench.h"
 #include "lab/measure/comparison.h"
 #include "lab/report/standing.h"
+#include "lab/verify/verify_jobs.h"
 
 bool cli_complain(const cli_options *o, const char *format, ...) {
     char text[1024];
@@ -52,6 +54,16 @@ static bool set_count(cli_options *o, const cli_option *option, const char *valu
                             option->name, value);
     *(int64_t *)field_of(o, option) = number;
     return true;
+}
+
+/* K/N: the K-th of N parts. */
+static bool set_part(cli_options *o, const cli_option *option, const char *value) {
+    char *end;
+    o->part = strtoll(value, &end, 10);
+    o->parts = *end == '/' ? strtoll(end + 1, &end, 10) : 0;
+    return (*end == '\0' && o->part >= 1 && o->parts >= o->part && o->parts <= 1000) ||
+           cli_complain(o, "--%s %s: a part such as 2/3, the second of three, is wanted",
+                        option->name, value);
 }
 
 static bool set_seed(cli_options *o, const cli_option *option, const char *value) {
@@ -406,6 +418,10 @@ const cli_option cli_option_table[] = {
     {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,
      "portable, avx2, avx512, avx512_bf16, amx or auto; bench and verify take a list"},
     {"threads", 0, "N", OPENS | CLI_CERTIFY, set_count, AT(threads), NULL, "CPU threads (all)"},
+    {"jobs", 0, "N", CLI_VERIFY | CLI_CERTIFY, set_count, AT(jobs), NULL,
+     "problems verified at once (on a GPU up to 8, by the processors; else 1)"},
+    {"part", 0, "K/N", CLI_CERTIFY, set_part, 0, NULL,
+     "only every N-th kernel, from the K-th on: N calls make the whole"},
     {"seed", 0, "N", OPENS | CLI_CERTIFY | CLI_PROFILE, set_seed, AT(seed), NULL,
      "of the random inputs (0)"},
     {"rows-seed", 0, "N", CLI_VERIFY, set_seed, AT(rows_seed), NULL,
@@ -575,7 +591,16 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
                             o->min_samples, o->max_samples);
     if (o->threads > INT32_MAX)
         return cli_complain(o, "--threads %" PRId64 " is out of range", o->threads);
+    if (o->jobs > LAB_JOBS_MOST)
+        return cli_complain(o, "--jobs %" PRId64 ": at most %d at once", o->jobs,
+                            LAB_JOBS_MOST);
+    if (o->jobs > 1 && o->peer_count > 0)
+        return cli_complain(o, "--jobs goes without --peer: plug-ins run one at a time");
     return verb_bit != CLI_BENCH || check_bench(o);
+}
+
+int cli_jobs(const cli_options *o, const att_context *ctx) {
+    return o->jobs ? (int)o->jobs : o->peer_count ? 1 : lab_verify_at_once(ctx);
 }
 
 const uint64_t *cli_rows_seed(const cli_options *o) {

@@ -65,6 +65,8 @@ typedef struct cli_options {
     bool allow_slow, allow_unattested;
     const char *rows; /* file of a user's rows; NULL: what the library finds itself */
     int64_t threads;
+    int64_t jobs;        /* problems verified at once; 0: what suits the device */
+    int64_t part, parts; /* certify: of the kernels, counted from 1; 0 of 0: all of them */
     uint64_t seed, rows_seed;
     bool seed_given, rows_seed_given;
     double peer_limit; /* seconds that a peer may take for a call; 0: by the problem */
@@ -146,6 +148,9 @@ void cli_options_free(cli_options *o);
 
 /* What the rows of a verification are drawn by: --rows-seed, or --seed where that was given; NULL: by nothing that is known before. */
 const uint64_t *cli_rows_seed(const cli_options *o);
+
+/* How many problems are verified at once: what was given, or what suits the context's device. */
+int cli_jobs(const cli_options *o, const att_context *ctx);
 
 /* "attest VERB: " and the message, on stderr; returns false. */
 bool cli_complain(const cli_options *o, const char *format, ...)

@@ -55,13 +55,6 @@ const char *cli_outcome_text(const lab_verify_result *result) {
     return "?";
 }
 
-/* How much of the bar an error takes; an error where the bar is 0 takes all of it and more. */
-static double share(const lab_errors *errors) {
-    if (errors->bar > 0.0)
-        return errors->kernel / errors->bar;
-    return errors->kernel > 0.0 ? (double)INFINITY : 0.0;
-}
-
 void cli_put_verify_cells(lab_table *table, const lab_verify_result *result) {
     lab_table_cell(table, "%s", *result->kernel ? result->kernel : "-");
     if (result->outcome == LAB_REFUSED) {
@@ -69,10 +62,9 @@ void cli_put_verify_cells(lab_table *table, const lab_verify_result *result) {
         lab_table_cell(table, "-");
         return;
     }
-    const bool lse_is_worse = share(&result->lse) > share(&result->o);
-    const lab_errors *worse = lse_is_worse ? &result->lse : &result->o;
-    lab_table_cell(table, "%.1e", worse->kernel);
-    const double percent = 100.0 * share(worse);
+    const lab_errors *worst = lab_worst_error(result);
+    lab_table_cell(table, "%.1e", worst->kernel);
+    const double percent = 100.0 * lab_error_share(worst);
     if (percent < 1000.0)
         lab_table_cell(table, "%.0f %%", percent);
     else

@@ -12,7 +12,7 @@ DIGESTS      := $(BUILD)/obj/source_digests.o
 #   clock   decides times: timers, sampling, statistics, floors
 ORACLE_FILES := $(sort $(wildcard src/*/ref/*.[ch]) src/base/dtype.c src/base/dtype.h)
 JUDGE_FILES  := $(ORACLE_FILES) $(sort $(wildcard lab/verify/*.[ch] lab/tensors/*.[ch] lab/problem/*.[ch] $(OPERATIONS:%=lab/%/*.[ch])) \
-                $(wildcard lab/subject/subject.[ch] lab/subject/peer*.[ch] lab/base/random.[ch]) \
+                $(wildcard lab/subject/subject.[ch] lab/subject/peer*.[ch] lab/base/random.[ch] lab/base/workers.[ch]) \
                 $(wildcard lab/evidence/certify.[ch] lab/evidence/chosen.[ch] lab/evidence/predicate.[ch]))
 CLOCK_FILES  := $(sort $(wildcard lab/measure/*.[ch] lab/statistics/*.[ch] lab/plan/plan_floor.[ch] lab/plan/plan_live.c) \
                 $(wildcard lab/subject/device_timer.[ch] lab/base/clock.[ch]))

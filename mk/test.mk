@@ -11,7 +11,7 @@ TEST_OBJECTS    := $(SUPPORT_OBJECTS) \
                    $(patsubst $(BUILD)/%,$(BUILD)/obj/%.o,$(UNIT_TESTS) $(PROPERTY_TESTS))
 
 # What TSan watches: the tests in which more than one thread is at work.
-THREAD_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_threads test_pool test_cuda_module)
+THREAD_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_threads test_backward_threads test_pool test_cuda_module test_workers)
 
 $(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
 	@rm -f $@

@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "lab/attention/mask_patterns.h"
 #include "lab/base/random.h"
+#include "lab/base/workers.h"
 #include "attention/ref/oracle.h"
 
 /* One random stream a tensor, so that a change to one leaves the others as they are. */
@@ -134,33 +135,68 @@ static bool draw_hidden(const filler *f, lab_random *hide, const lab_mask_place 
     }
 }
 
-static void fill_bias(filler *f) {
+/* The rows of the bias of one batch entry: so many of each head, with so many columns. They are filled in pieces of a few thousand
+ * elements, side by side. */
+enum { BIAS_PIECE = 8192 };
+
+typedef struct bias_rows {
+    const filler *f;
+    int64_t b, len_q, len_k, heads, rows, columns;
+    int64_t piece;  /* rows */
+    uint64_t drawn; /* numbers of both streams, before this entry */
+} bias_rows;
+
+static float bias_value(const filler *f, lab_random *random, const lab_mask_place *at) {
+    const float value = lab_random_normal(random);
+    const bool infinite =
+        f->spec->bias_fill == LAB_BIAS_POSITIVE_INF && at->i % 7 == 3 && at->j == at->len_k / 2;
+    return infinite ? INFINITY : value;
+}
+
+/* Row n of all heads. */
+static void fill_bias_row(const bias_rows *r, int64_t n, lab_random *hide, lab_random *random) {
+    const filler *f = r->f;
+    const att_problem *p = f->p;
+    const int64_t h = n / r->rows, i = n % r->rows;
+    for (int64_t j = 0; j < r->columns; j++) {
+        const int64_t at =
+            r->b * p->bias.batch + h * p->bias.head + i * p->bias.row + j * p->bias.col;
+        const lab_mask_place place = {r->b, i, j, r->len_q, r->len_k};
+        const bool hidden = draw_hidden(f, hide, &place);
+        const float value = bias_value(f, random, &place);
+        if (p->bias_dtype == ATT_BOOL8)
+            f->buffer[LAB_BIAS].data[at] = !hidden;
+        else
+            att_store(f->buffer[LAB_BIAS].data, p->bias_dtype, at, hidden ? -INFINITY : value);
+    }
+}
+
+static void fill_bias_piece(void *context, int64_t piece) {
+    const bias_rows *r = context;
+    const int64_t first = piece * r->piece, end = att_min(first + r->piece, r->heads * r->rows);
+    const uint64_t drawn = r->drawn + (uint64_t)(first * r->columns);
+    lab_random hide, random;
+    lab_random_seed(&hide, r->f->seed, STREAM_HIDE);
+    lab_random_seed(&random, r->f->seed, STREAM_BIAS);
+    lab_random_jump(&hide, drawn);
+    lab_random_jump(&random, drawn);
+    for (int64_t n = first; n < end; n++)
+        fill_bias_row(r, n, &hide, &random);
+}
+
+static void fill_bias(const filler *f) {
     const att_problem *p = f->p;
     const bool *one = f->spec->bias_broadcast;
-    lab_random hide;
-    lab_random_seed(&hide, f->seed, STREAM_HIDE);
-    start_stream(f, STREAM_BIAS);
-    for (int64_t b = 0; b < (one[0] ? att_min(p->batch, 1) : p->batch); b++) {
+    bias_rows r = {.f = f, .heads = one[1] ? 1 : p->heads_q};
+    for (r.b = 0; r.b < (one[0] ? att_min(p->batch, 1) : p->batch); r.b++) {
         /* Shared by the batch: every length; else this entry's, and poison beyond. */
-        const int64_t len_q = one[0] ? p->seq_q : lab_spec_len_q(f->spec, b);
-        const int64_t len_k = one[0] ? p->seq_k : lab_spec_len_k(f->spec, b);
-        for (int64_t h = 0; h < (one[1] ? 1 : p->heads_q); h++)
-            for (int64_t i = 0; i < (one[2] ? att_min(len_q, 1) : len_q); i++)
-                for (int64_t j = 0; j < (one[3] ? att_min(len_k, 1) : len_k); j++) {
-                    const int64_t at = b * p->bias.batch + h * p->bias.head + i * p->bias.row +
-                                       j * p->bias.col;
-                    const lab_mask_place place = {b, i, j, len_q, len_k};
-                    const bool hidden = draw_hidden(f, &hide, &place);
-                    float value = lab_random_normal(&f->random);
-                    if (f->spec->bias_fill == LAB_BIAS_POSITIVE_INF && i % 7 == 3 &&
-                        j == len_k / 2)
-                        value = INFINITY;
-                    if (p->bias_dtype == ATT_BOOL8)
-                        f->buffer[LAB_BIAS].data[at] = !hidden;
-                    else
-                        att_store(f->buffer[LAB_BIAS].data, p->bias_dtype, at,
-                                  hidden ? -INFINITY : value);
-                }
+        r.len_q = one[0] ? p->seq_q : lab_spec_len_q(f->spec, r.b);
+        r.len_k = one[0] ? p->seq_k : lab_spec_len_k(f->spec, r.b);
+        r.rows = one[2] ? att_min(r.len_q, 1) : r.len_q;
+        r.columns = one[3] ? att_min(r.len_k, 1) : r.len_k;
+        r.piece = att_max(1, BIAS_PIECE / att_max(1, r.columns));
+        lab_workers_run(att_ceil_div(r.heads * r.rows, r.piece), fill_bias_piece, &r);
+        r.drawn += (uint64_t)(r.heads * r.rows * r.columns);
     }
 }
 
@@ -207,11 +243,9 @@ static float denormal_unit(att_dtype dtype) {
 enum { PIECE_MAX = 4096 }; /* a row is made in a buffer of this many elements, piece by piece */
 
 /* Row `n` of `length` (query or key index) of tensor Q or K or V, d columns. */
-static void make_row(filler *f, lab_tensor tensor, int64_t n, int64_t length, float *row,
-                     int64_t d) {
-    lab_random *random = &f->random;
-    for (int64_t c = 0; c < d; c++)
-        row[c] = lab_random_normal(random);
+static void make_row(const filler *f, lab_random *random, lab_tensor tensor, int64_t n,
+                     int64_t length, float *row, int64_t d) {
+    lab_random_normals(random, row, d);
     const bool scores = tensor != LAB_V; /* Q and K make the scores; V stays normal in most */
     switch (f->spec->data) {
     case LAB_DATA_HUGE:
@@ -239,6 +273,10 @@ static void make_row(filler *f, lab_tensor tensor, int64_t n, int64_t length, fl
             row[c] = tensor == LAB_Q ? 1.0f + 0.125f * row[c]
                                      : 32.0f * (float)n / ((float)length * sqrtf((float)d));
         break;
+    case LAB_DATA_OVERFLOW: /* by the last column alone, which is 0 in the other rows of Q */
+        if (scores && f->p->dtype != ATT_F16)
+            row[d - 1] = tensor == LAB_K ? 0x1p64f : n % 3 == 1 ? 0x1p70f : 0.0f;
+        break;
     case LAB_DATA_SHIFT:
         for (int64_t c = 0; tensor == LAB_K && c < d; c++)
             row[c] += 16.0f;
@@ -248,12 +286,12 @@ static void make_row(filler *f, lab_tensor tensor, int64_t n, int64_t length, fl
     }
 }
 
-static void store_row(filler *f, lab_tensor tensor, void *base, int64_t at, int64_t n,
-                      int64_t length, int64_t d) {
+static void store_row(const filler *f, lab_random *random, lab_tensor tensor, void *base,
+                      int64_t at, int64_t n, int64_t length, int64_t d) {
     float row[PIECE_MAX];
     for (int64_t c = 0; c < d; c += PIECE_MAX) {
         const int64_t piece = att_min(d - c, PIECE_MAX);
-        make_row(f, tensor, n, length, row, piece);
+        make_row(f, random, tensor, n, length, row, piece);
         for (int64_t i = 0; i < piece; i++)
             att_store(base, f->p->dtype, at + c + i, row[i]);
     }
@@ -263,19 +301,6 @@ static bool sees_nothing(const filler *f, int64_t b, int64_t i) {
     int64_t lo, hi;
     visible(f, b, i, &lo, &hi);
     return lo >= hi;
-}
-
-static void fill_q(filler *f) {
-    const att_problem *p = f->p;
-    start_stream(f, STREAM_Q);
-    for (int64_t b = 0; b < p->batch; b++)
-        for (int64_t h = 0; h < p->heads_q; h++) {
-            const int64_t rows = lab_spec_len_q(f->spec, b);
-            for (int64_t i = 0; i < rows; i++)
-                if (f->spec->data != LAB_DATA_NAN_MASKED || !sees_nothing(f, b, i))
-                    store_row(f, LAB_Q, (void *)(uintptr_t)f->args->q,
-                              att_ref_index_q(p, f->args, b, h, i), i, rows, p->d_qk);
-        }
 }
 
 /* Whether some row of some query head of the group sees key j. */
@@ -315,24 +340,115 @@ static void enlarge_row(void *base, att_dtype dtype, int64_t at, int64_t d) {
         att_store(base, dtype, at + c, att_load(base, dtype, at + c) * huge_factor(dtype));
 }
 
-static void fill_kv(filler *f, lab_tensor tensor) {
+/* ------------------------------------------------------------- rows side by side */
+
+/* Neighbouring rows of one sequence, and where their numbers start in the tensor's stream. */
+enum { STRIP_ROWS = 64, STRIPS = 1024 };
+
+typedef struct strip {
+    int64_t b, h, first, count;
+    uint64_t
+        wanted; /* a bit per row: others keep the poison, and no numbers are drawn for them */
+    uint64_t drawn;
+} strip;
+
+typedef struct row_fill {
+    const filler *f;
+    lab_tensor tensor;
+    void *base;
+    uint64_t stream, drawn;
+    int64_t d;
+    int64_t count;
+    strip strips[STRIPS];
+} row_fill;
+
+static int64_t rows_of(const row_fill *r, int64_t b) {
+    return r->tensor == LAB_Q ? lab_spec_len_q(r->f->spec, b) : lab_spec_len_k(r->f->spec, b);
+}
+
+static int64_t index_of(const row_fill *r, int64_t b, int64_t h, int64_t n) {
+    const filler *f = r->f;
+    return r->tensor == LAB_Q   ? att_ref_index_q(f->p, f->args, b, h, n)
+           : r->tensor == LAB_K ? att_ref_index_k(f->p, f->args, b, h, n)
+                                : att_ref_index_v(f->p, f->args, b, h, n);
+}
+
+static bool is_wanted(const row_fill *r, int64_t b, int64_t h, int64_t n) {
+    if (r->tensor != LAB_Q)
+        return wants_row(r->f, b, h, n, rows_of(r, b));
+    return r->f->spec->data != LAB_DATA_NAN_MASKED || !sees_nothing(r->f, b, n);
+}
+
+static void choose_rows(void *context, int64_t i) {
+    row_fill *r = context;
+    strip *s = &r->strips[i];
+    s->wanted = 0;
+    for (int64_t n = 0; n < s->count; n++)
+        s->wanted |= (uint64_t)is_wanted(r, s->b, s->h, s->first + n) << n;
+}
+
+static void fill_strip(void *context, int64_t i) {
+    const row_fill *r = context;
+    const strip *s = &r->strips[i];
+    const filler *f = r->f;
+    const bool enlarges = r->tensor != LAB_Q && f->spec->data == LAB_DATA_HUGE_MASKED;
+    lab_random random;
+    if (!s->wanted && !enlarges)
+        return;
+    lab_random_seed(&random, f->seed, r->stream);
+    lab_random_jump(&random, s->drawn);
+    for (int64_t n = s->first; n < s->first + s->count; n++) {
+        const int64_t at = index_of(r, s->b, s->h, n);
+        if (s->wanted >> (n - s->first) & 1)
+            store_row(f, &random, r->tensor, r->base, at, n, rows_of(r, s->b), r->d);
+        if (enlarges && !is_seen(f, s->b, s->h, n))
+            enlarge_row(r->base, f->p->dtype, at, r->d);
+    }
+}
+
+static void fill_strips(row_fill *r) {
+    lab_workers_run(r->count, choose_rows, r);
+    for (int64_t i = 0; i < r->count; i++) {
+        r->strips[i].drawn = r->drawn;
+        for (uint64_t left = r->strips[i].wanted; left; left &= left - 1)
+            r->drawn += (uint64_t)r->d;
+    }
+    lab_workers_run(r->count, fill_strip, r);
+    r->count = 0;
+}
+
+/* Where batch entries share elements, the last one's stay: they are filled one after the other. */
+static bool share_elements(const filler *f, lab_tensor tensor) {
+    return tensor != LAB_Q && (f->p->features & ATT_PAGED || f->spec->broadcast_batch);
+}
+
+static void fill_rows(const filler *f, lab_tensor tensor) {
     const att_problem *p = f->p;
-    const bool is_k = tensor == LAB_K;
-    void *base = (void *)(uintptr_t)(is_k ? f->args->k : f->args->v);
-    start_stream(f, is_k ? STREAM_K : STREAM_V);
-    for (int64_t b = 0; b < p->batch; b++)
-        for (int64_t h = 0; h < (f->spec->broadcast_heads ? 1 : p->heads_kv); h++) {
-            const int64_t keys = lab_spec_len_k(f->spec, b);
-            for (int64_t j = 0; j < keys; j++) {
-                const int64_t at = is_k ? att_ref_index_k(p, f->args, b, h, j)
-                                        : att_ref_index_v(p, f->args, b, h, j);
-                const int64_t d = is_k ? p->d_qk : p->d_v;
-                if (wants_row(f, b, h, j, keys))
-                    store_row(f, tensor, base, at, j, keys, d);
-                if (f->spec->data == LAB_DATA_HUGE_MASKED && !is_seen(f, b, h, j))
-                    enlarge_row(base, p->dtype, at, d);
+    const bool shared = share_elements(f, tensor);
+    const int64_t heads = tensor == LAB_Q            ? p->heads_q
+                          : f->spec->broadcast_heads ? 1
+                                                     : p->heads_kv;
+    row_fill r = {.f = f,
+                  .tensor = tensor,
+                  .base = (void *)(uintptr_t)(tensor == LAB_Q   ? f->args->q
+                                              : tensor == LAB_K ? f->args->k
+                                                                : f->args->v),
+                  .stream = tensor == LAB_Q   ? STREAM_Q
+                            : tensor == LAB_K ? STREAM_K
+                                              : STREAM_V,
+                  .d = tensor == LAB_V ? p->d_v : p->d_qk};
+    for (int64_t b = 0; b < p->batch; b++) {
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t first = 0; first < rows_of(&r, b); first += STRIP_ROWS) {
+                r.strips[r.count++] =
+                    (strip){b, h, first, att_min(STRIP_ROWS, rows_of(&r, b) - first), 0, 0};
+                if (r.count == STRIPS)
+                    fill_strips(&r);
             }
-        }
+        if (shared)
+            fill_strips(&r);
+    }
+    fill_strips(&r);
 }
 
 /* ----------------------------------------------------- values that are not finite */
@@ -373,7 +489,8 @@ static void put_hidden_infinities(const filler *f) {
                               att_ref_index_v(p, f->args, b, h, j) + c, INFINITY);
 }
 
-void lab_attention_fill(lab_tensors *t, uint64_t seed) {
+bool lab_attention_fill(lab_tensors *t, uint64_t seed, lab_message *why) {
+    (void)why;
     filler f = {.spec = &t->spec,
                 .p = &t->spec.problem,
                 .args = &t->args,
@@ -384,16 +501,17 @@ void lab_attention_fill(lab_tensors *t, uint64_t seed) {
         fill_pages(&f);
     fill_per_head(&f);
     if (lab_spec_is_empty(&t->spec))
-        return;
+        return true;
     if (f.p->features & ATT_BIAS) {
         fill_bias(&f);
         if (t->spec.data == LAB_DATA_NAN_MASKED)
             poison_masked_bias(&f);
     }
-    fill_q(&f);
-    fill_kv(&f, LAB_K);
+    fill_rows(&f, LAB_Q);
+    fill_rows(&f, LAB_K);
     if (t->spec.data == LAB_DATA_NAN_MASKED)
         put_hidden_infinities(&f); /* rows that are seen are written over them */
-    fill_kv(&f, LAB_V);
+    fill_rows(&f, LAB_V);
     put_specials(&f);
+    return true;
 }

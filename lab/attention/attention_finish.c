@@ -235,6 +235,11 @@ static bool finish_strides(lab_spec *spec) {
     p->bias = (att_strides){.batch = 0};
     if (p->features & ATT_BIAS && !lay_out_bias(spec))
         return false;
+    p->grad_o = p->o; /* gradients lie as their tensors do, but are not broadcast */
+    p->grad_q = p->q;
+    p->grad_k = p->k;
+    p->grad_v = p->v;
+    p->grad_bias = p->bias;
 
     if (spec->broadcast_batch)
         p->k.batch = p->v.batch = 0;
@@ -246,6 +251,10 @@ static bool finish_strides(lab_spec *spec) {
         make_absurd(&p->v, kv, paged || !packed_k);
         make_absurd(&p->o, q, !packed_q);
         make_absurd(&p->lse, q, !packed_q);
+        make_absurd(&p->grad_o, q, !packed_q);
+        make_absurd(&p->grad_q, q, !packed_q);
+        make_absurd(&p->grad_k, kv, paged || !packed_k);
+        make_absurd(&p->grad_v, kv, paged || !packed_k);
     }
     return true;
 }
@@ -308,6 +317,7 @@ bool lab_attention_finish(lab_spec *spec, lab_message *why) {
     p->seq_k = spec->seq_k < 0 ? p->seq_q : spec->seq_k;
     p->d_v = spec->d_v < 0 ? p->d_qk : spec->d_v;
     p->dtype_o = spec->dtype_o ? spec->dtype_o : p->dtype;
+    p->dtype_grad = spec->dtype_grad ? spec->dtype_grad : p->dtype;
     if (!spec->scale_given)
         p->scale = p->d_qk > 0 ? (float)(1.0 / sqrt((double)p->d_qk)) : 1.0f;
     p->alibi_stride_batch = spec->alibi_per_batch ? p->heads_q : 0;

@@ -40,9 +40,9 @@ static void record(lab_args *args, att_launch *launch) {
     args->attention.launch = launch;
 }
 
-static void translate(lab_args *to, const lab_args *from,
-                      void *(*map)(const void *context, const void *address),
-                      const void *context) {
+void lab_attention_translate(lab_args *to, const lab_args *from,
+                             void *(*map)(const void *context, const void *address),
+                             const void *context) {
     const att_args *a = &from->attention;
     to->attention = *a;
     to->attention.q = map(context, a->q);
@@ -60,38 +60,48 @@ static void translate(lab_args *to, const lab_args *from,
     to->attention.page_table = map(context, a->page_table);
 }
 
-static int64_t batch(const lab_spec *spec) {
-    return spec->problem.batch;
+static bool is_void(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    return p->batch == 0 || p->seq_q == 0 || (p->features & ATT_CU_SEQLENS_Q && !p->total_q);
 }
 
-static int64_t heads(const lab_spec *spec) {
-    return spec->problem.heads_q;
+/* One set of rows: of O, and of its log-sums. */
+enum { O, LSE };
+
+static lab_outputs outputs(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    return (lab_outputs){
+        .count = 2,
+        .list = {[O] = {.name = "o", .dtype = p->dtype_o, .d = p->d_v, .step = 1},
+                 [LSE] = {.name = "lse",
+                          .absent = !(p->features & ATT_LSE),
+                          .is_log = true,
+                          .dtype = ATT_F32,
+                          .d = 1,
+                          .step = 1}}};
 }
 
-static int64_t rows(const lab_spec *spec, const lab_args *args, int64_t b) {
+/* Work of a row where all keys are visible is d_qk + d_v a key; flops count each twice. */
+static lab_row_set set(const lab_spec *spec, int only) {
+    (void)only;
+    return (lab_row_set){.batch = spec->problem.batch,
+                         .heads = spec->problem.heads_q,
+                         .work = lab_spec_flops(spec) / 2.0,
+                         .fewest = LAB_FEWEST_ROWS};
+}
+
+static int64_t rows(const lab_spec *spec, const lab_args *args, int only, int64_t b) {
+    (void)only;
     return att_ref_len_q(&spec->problem, &args->attention, b);
 }
 
-static lab_output output(const lab_spec *spec) {
-    const att_problem *p = &spec->problem;
-    return (lab_output){.dtype = p->dtype_o,
-                        .d = p->d_v,
-                        .lse = p->features & ATT_LSE,
-                        .none = p->batch == 0 || p->seq_q == 0 ||
-                                ((p->features & ATT_CU_SEQLENS_Q) && !p->total_q)};
-}
-
-static lab_answer answer(const lab_spec *spec, const lab_args *args, lab_row row) {
+static void *answer(const lab_spec *spec, const lab_args *args, int output, lab_row row) {
     const att_problem *p = &spec->problem;
     const att_args *a = &args->attention;
-    const int64_t o = att_ref_index_o(p, a, row.b, row.h, row.i);
-    const bool lse = p->features & ATT_LSE;
-    return (lab_answer){
-        .o = (char *)a->o + o * (int64_t)att_dtype_size(p->dtype_o),
-        .dtype = p->dtype_o,
-        .d = p->d_v,
-        .lse = lse ? a->lse + att_ref_index_lse(p, a, row.b, row.h, row.i) : NULL,
-    };
+    if (output == LSE)
+        return a->lse + att_ref_index_lse(p, a, row.b, row.h, row.i);
+    return (char *)a->o +
+           att_ref_index_o(p, a, row.b, row.h, row.i) * (int64_t)att_dtype_size(p->dtype_o);
 }
 
 /* The logits of a row. */
@@ -103,14 +113,16 @@ static int64_t scratch(const lab_spec *spec, const lab_args *args) {
 }
 
 static void oracle(const lab_spec *spec, const lab_args *args, lab_row row, double *logits,
-                   double *o, double *lse) {
-    att_ref_row(&spec->problem, &args->attention, row.b, row.h, row.i, logits, o, lse);
+                   double *values, double *sizes) {
+    (void)sizes;
+    att_ref_row(&spec->problem, &args->attention, row.b, row.h, row.i, logits, values,
+                values + spec->problem.d_v);
 }
 
 static void plain(const lab_spec *spec, const lab_args *args, lab_row row, int order,
-                  float *logits, float *o, float *lse) {
+                  float *logits, float *values) {
     att_plain_row(&spec->problem, &args->attention, row.b, row.h, row.i, (att_plain_order)order,
-                  logits, o, lse);
+                  logits, values, values + spec->problem.d_v);
 }
 
 const lab_operation lab_operation_attention = {
@@ -133,14 +145,15 @@ const lab_operation lab_operation_attention = {
     .point = lab_attention_point,
     .fill = lab_attention_fill,
     .locate = lab_attention_locate,
-    .translate = translate,
+    .translate = lab_attention_translate,
     .turnable = lab_attention_turnable,
     .turn = lab_attention_turn,
     .drawn = lab_attention_drawn,
-    .batch = batch,
-    .heads = heads,
+    .sets = 1,
+    .is_void = is_void,
+    .outputs = outputs,
+    .set = set,
     .rows = rows,
-    .output = output,
     .answer = answer,
     .scratch = scratch,
     .orders = ATT_PLAIN_ORDERS,

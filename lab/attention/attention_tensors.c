@@ -19,17 +19,13 @@ static const char *const tensor_names[LAB_TENSOR_COUNT] = {
     [LAB_PAGE_TABLE] = "page_table",
 };
 
-typedef struct extents {
-    int64_t batch, head, row, col;
-} extents;
-
 static bool add_reach(int64_t *elements, int64_t n, int64_t stride) {
     int64_t reach;
     return n <= 1 || (att_mul(n - 1, stride, &reach) && att_add(*elements, reach, elements));
 }
 
-static bool size_strided(lab_tensor_size *size, const att_strides *s, extents n,
-                         size_t element_size) {
+bool lab_size_strided(lab_tensor_size *size, const att_strides *s, lab_extents n,
+                      size_t element_size) {
     size->present = true;
     size->element_size = element_size;
     if (n.batch == 0 || n.head == 0 || n.row == 0 || n.col == 0)
@@ -46,7 +42,7 @@ static bool size_strided(lab_tensor_size *size, const att_strides *s, extents n,
     return true;
 }
 
-static void size_flat(lab_tensor_size *size, int64_t elements, size_t element_size) {
+void lab_size_flat(lab_tensor_size *size, int64_t elements, size_t element_size) {
     const double touched = (double)elements * (double)element_size;
     size->present = true;
     size->elements = elements;
@@ -54,64 +50,78 @@ static void size_flat(lab_tensor_size *size, int64_t elements, size_t element_si
     size->element_size = element_size;
 }
 
-/* Q, K and V of the packed layout are one buffer, kept as that of Q. */
-static bool size_packed(lab_tensor_size *size, const lab_spec *spec, extents q) {
+bool lab_size_packed(lab_tensor_size *size, const lab_spec *spec, size_t element_size) {
     const att_problem *p = &spec->problem;
-    const extents n = {q.batch, 1, q.row, spec->v_offset + p->heads_kv * (p->d_v + spec->pad)};
+    const lab_extents q = lab_extents_q(spec);
+    const lab_extents n = {q.batch, 1, q.row,
+                           spec->v_offset + p->heads_kv * (p->d_v + spec->pad)};
     const att_strides strides = {.batch = q.row * n.col, .row = n.col, .col = 1};
-    return size_strided(size, &strides, n, att_dtype_size(p->dtype));
+    return lab_size_strided(size, &strides, n, element_size);
+}
+
+lab_extents lab_extents_q(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    const bool packed = p->features & ATT_CU_SEQLENS_Q;
+    return (lab_extents){packed ? 1 : p->batch, p->heads_q, packed ? p->total_q : p->seq_q,
+                         p->d_qk};
+}
+
+lab_extents lab_extents_k(const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    const bool packed = p->features & ATT_CU_SEQLENS_K;
+    if (p->features & ATT_PAGED)
+        return (lab_extents){p->num_pages, p->heads_kv, p->page_size, p->d_qk};
+    return (lab_extents){packed ? 1 : p->batch, p->heads_kv, packed ? p->total_k : p->seq_k,
+                         p->d_qk};
 }
 
 static bool size_all(lab_tensor_size size[LAB_TENSOR_COUNT], const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     const unsigned features = p->features;
     const bool cu_q = features & ATT_CU_SEQLENS_Q, cu_k = features & ATT_CU_SEQLENS_K;
-    extents q = {cu_q ? 1 : p->batch, p->heads_q, cu_q ? p->total_q : p->seq_q, p->d_qk};
-    extents k = {cu_k ? 1 : p->batch, p->heads_kv, cu_k ? p->total_k : p->seq_k, p->d_qk};
-    if (features & ATT_PAGED)
-        k = (extents){p->num_pages, p->heads_kv, p->page_size, p->d_qk};
-    extents v = k, o = q, lse = q;
+    const lab_extents q = lab_extents_q(spec), k = lab_extents_k(spec);
+    lab_extents v = k, o = q, lse = q;
     v.col = o.col = p->d_v;
     lse.col = 1;
-    const extents bias = {p->batch, p->heads_q, p->seq_q, p->seq_k};
+    const lab_extents bias = {p->batch, p->heads_q, p->seq_q, p->seq_k};
     const size_t element = att_dtype_size(p->dtype);
 
     const bool fits = spec->layout == LAB_PACKED
-                          ? size_packed(&size[LAB_Q], spec, q)
-                          : size_strided(&size[LAB_Q], &p->q, q, element) &&
-                                size_strided(&size[LAB_K], &p->k, k, element) &&
-                                size_strided(&size[LAB_V], &p->v, v, element);
-    if (!fits || !size_strided(&size[LAB_O], &p->o, o, att_dtype_size(p->dtype_o)))
+                          ? lab_size_packed(&size[LAB_Q], spec, element)
+                          : lab_size_strided(&size[LAB_Q], &p->q, q, element) &&
+                                lab_size_strided(&size[LAB_K], &p->k, k, element) &&
+                                lab_size_strided(&size[LAB_V], &p->v, v, element);
+    if (!fits || !lab_size_strided(&size[LAB_O], &p->o, o, att_dtype_size(p->dtype_o)))
         return false;
     if (spec->data == LAB_DATA_SPARSE)
         size[LAB_K].touched = size[LAB_V].touched = 0.0;
-    if (features & ATT_LSE && !size_strided(&size[LAB_LSE], &p->lse, lse, sizeof(float)))
+    if (features & ATT_LSE && !lab_size_strided(&size[LAB_LSE], &p->lse, lse, sizeof(float)))
         return false;
     if (features & ATT_BIAS &&
-        !size_strided(&size[LAB_BIAS], &p->bias, bias, att_dtype_size(p->bias_dtype)))
+        !lab_size_strided(&size[LAB_BIAS], &p->bias, bias, att_dtype_size(p->bias_dtype)))
         return false;
 
     if (features & ATT_ALIBI) {
         int64_t slopes;
         if (!att_mul(p->heads_q, spec->alibi_per_batch ? p->batch : 1, &slopes))
             return false;
-        size_flat(&size[LAB_ALIBI], slopes, sizeof(float));
+        lab_size_flat(&size[LAB_ALIBI], slopes, sizeof(float));
     }
     if (features & ATT_SINKS)
-        size_flat(&size[LAB_SINKS], p->heads_q, sizeof(float));
+        lab_size_flat(&size[LAB_SINKS], p->heads_q, sizeof(float));
     if (cu_q)
-        size_flat(&size[LAB_CU_Q], p->batch + 1, sizeof(int32_t));
+        lab_size_flat(&size[LAB_CU_Q], p->batch + 1, sizeof(int32_t));
     if (cu_k)
-        size_flat(&size[LAB_CU_K], p->batch + 1, sizeof(int32_t));
+        lab_size_flat(&size[LAB_CU_K], p->batch + 1, sizeof(int32_t));
     if (features & ATT_LENS_K)
-        size_flat(&size[LAB_LENS_K], p->batch, sizeof(int32_t));
+        lab_size_flat(&size[LAB_LENS_K], p->batch, sizeof(int32_t));
     if (features & ATT_STARTS_K)
-        size_flat(&size[LAB_STARTS_K], p->batch, sizeof(int32_t));
+        lab_size_flat(&size[LAB_STARTS_K], p->batch, sizeof(int32_t));
     if (features & ATT_PAGED) {
         int64_t entries;
         if (!att_mul(p->batch, p->page_table_stride, &entries))
             return false;
-        size_flat(&size[LAB_PAGE_TABLE], entries, sizeof(int32_t));
+        lab_size_flat(&size[LAB_PAGE_TABLE], entries, sizeof(int32_t));
     }
     return true;
 }

@@ -69,7 +69,7 @@ typedef struct visitor {
 
 static void visit_drawn(lab_tensors *t, const drawn *at, void *context) {
     const visitor *v = context;
-    v->visit(t, (lab_row){at->b, at->h, at->i}, v->context);
+    v->visit(t, (lab_row){at->b, at->h, at->i, 0}, v->context);
 }
 
 void lab_attention_drawn(lab_tensors *t, uint64_t seed,

@@ -1,6 +1,8 @@
 /* random.c: xoshiro256** and numbers made from its bits by exact arithmetic. */
 #include "lab/base/random.h"
 
+#include <pthread.h>
+
 static uint64_t splitmix64(uint64_t *state) {
     *state += 0x9e3779b97f4a7c15u;
     uint64_t z = *state;
@@ -57,4 +59,58 @@ float lab_random_normal(lab_random *random) {
     const float between = (float)(bits & 0xfffff) * 0x1p-20f - 0.5f; /* the other 20 */
     const float sigma_inverse = 0x1.3395bp-2f;                       /* 1 / sqrt(11 + 1/12) */
     return ((float)ones + between) * sigma_inverse;
+}
+
+void lab_random_normals(lab_random *random, float *list, int64_t count) {
+    lab_random own = *random;
+    for (int64_t i = 0; i < count; i++)
+        list[i] = lab_random_normal(&own);
+    *random = own;
+}
+
+/* ------------------------------------------------------------------------------ jumps */
+
+/* A step is linear in the bits of the state, so 2^n steps are a matrix of bits: column i is what becomes of a state of bit i alone. Each
+ * matrix is the square of the one before. */
+enum { STATE_BITS = 256, POWERS = 44 };
+
+typedef struct steps {
+    lab_random column[STATE_BITS];
+} steps;
+
+static steps powers[POWERS];
+
+static void apply(const steps *matrix, lab_random *random) {
+    lab_random sum = {{0}};
+    for (int i = 0; i < STATE_BITS; i++) {
+        const uint64_t keep = 0 - (random->state[i / 64] >> (i % 64) & 1);
+        for (int word = 0; word < 4; word++)
+            sum.state[word] ^= matrix->column[i].state[word] & keep;
+    }
+    *random = sum;
+}
+
+static void make_powers(void) {
+    for (int i = 0; i < STATE_BITS; i++) {
+        lab_random *column = &powers[0].column[i];
+        column->state[i / 64] = (uint64_t)1 << (i % 64);
+        lab_random_bits(column);
+    }
+    for (int n = 1; n < POWERS; n++)
+        for (int i = 0; i < STATE_BITS; i++) {
+            powers[n].column[i] = powers[n - 1].column[i];
+            apply(&powers[n - 1], &powers[n].column[i]);
+        }
+}
+
+void lab_random_jump(lab_random *random, uint64_t count) {
+    static pthread_once_t made = PTHREAD_ONCE_INIT;
+    pthread_once(&made, make_powers);
+    for (; count >> POWERS; count -= (uint64_t)1 << POWERS) {
+        apply(&powers[POWERS - 1], random);
+        apply(&powers[POWERS - 1], random);
+    }
+    for (int n = 0; n < POWERS; n++)
+        if (count >> n & 1)
+            apply(&powers[n], random);
 }

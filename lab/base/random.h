@@ -26,4 +26,11 @@ double lab_random_unit(lab_random *random);
 /* Mean 0, variance 1. */
 float lab_random_normal(lab_random *random);
 
+/* So many of them. */
+void lab_random_normals(lab_random *random, float *list, int64_t count);
+
+/* Go on as if `count` numbers had been drawn, in a microsecond or two: threads that fill parts of a tensor meet the numbers that one
+ * would have met. Each of the functions above draws one number. Thread: safe. */
+void lab_random_jump(lab_random *random, uint64_t count);
+
 #endif

@@ -14,13 +14,18 @@ typedef struct stages {
 } stages;
 
 /* Of attention rows and keys differ, so that the causal diagonal has two corners; float16 has bits to drop. A GPU's
- * is large enough that a call is longer than a launch. Rivals are compared where memory decides: of merge, long rows of float32. Some that play on the CPU alone
+ * is large enough that a call is longer than a launch. Rivals are compared where memory decides: of merge, long rows of float32; of backward, a cache that is mostly not in use. Some that play on the CPU alone
  * need calls too short for the clock, or heads of which few change; of merge in float32, where no bit is lost in rounding O. */
 static const stages problems[] = {
     {.operation = &lab_operation_attention,
      .cpu = {"b1h4hkv2s48sk80d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16",
              "b1h1s8d32,fp16", "b4h16s16sk32d64,fp16"},
      .gpu = {"b2h16hkv8s512sk640d64,fp16,causal=bottom-right", "b8h32hkv8s1sk1024d128,fp16"}},
+    {.operation = &lab_operation_backward,
+     .cpu = {"backward:b1h4hkv2s48sk80d64,fp16,causal=bottom-right",
+             "backward:b1h4s8sk8192d64,fp16,lensk=32", "backward:b1h1s8d32,fp16"},
+     .gpu = {"backward:b2h16hkv8s512sk640d64,fp16,causal=bottom-right",
+             "backward:b8h32hkv8s1sk1024d128,fp16"}},
     {.operation = &lab_operation_merge,
      .cpu = {"merge:n4b1h4s48d64,fp16", "merge:n2b1h1s128d1024,f32", "merge:n2b1h1s8d64,f32"},
      .gpu = {"merge:n4b2h16s512d64,fp16", "merge:n8b4h32s256d128,f32"}},
@@ -89,7 +94,7 @@ static bool find_operation(const lab_operation **operation, const lab_audit_opti
     if (!lab_spec_parse(&spec, options->plain, why))
         return false;
     *operation = spec.operation;
-    return !spec.operation->output(&spec).none ||
+    return !spec.operation->is_void(&spec) ||
            lab_fail(why, "%s: there is nothing to compute", options->plain);
 }
 

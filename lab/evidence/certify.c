@@ -2,6 +2,7 @@
 #include "lab/evidence/certify.h"
 
 #include <fnmatch.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "lab/evidence/attestation.h"
 #include "lab/evidence/place.h"
 #include "lab/evidence/predicate.h"
+#include "lab/verify/verify_jobs.h"
 #include "core/registry.h"
 
 /* One kernel at work. */
@@ -62,27 +64,33 @@ static bool peer_serves(const work *w, const lab_spec *spec) {
     return status != ATT_E_UNSUPPORTED;
 }
 
-/* The plan that the library makes by itself: it must be of the kernel that was expected. *split: keys are split, and merged by
- * another kernel. */
-static bool try_plan(work *w, const lab_spec *spec, bool *split) {
-    const att_kernel_row *expected = lab_chooser_choice(&w->chooser, spec);
+/* One problem of a kernel, and what became of it. */
+typedef struct check {
+    const lab_spec *spec;
+    const att_kernel_row
+        *expected;  /* the kernel of the plan that the library makes by itself, */
+    bool of_choice; /* which is made first */
+    bool done, ok;
+    bool split; /* keys are split, and merged by another kernel */
+    lab_message why;
+    lab_verify_result result;
+} check;
+
+/* The plan that the library makes by itself: it must be of the kernel that was expected. */
+static bool try_plan(const work *w, check *c) {
     char line[LAB_SPEC_MAX];
     att_plan *plan = NULL;
-    lab_spec_print(spec, line, sizeof line);
-    if (spec->operation->plan(&plan, w->natural, spec) != ATT_OK)
-        return lab_fail(&w->out->why, "%s: %s", line, att_last_error()->text);
+    lab_spec_print(c->spec, line, sizeof line);
+    if (c->spec->operation->plan(&plan, w->natural, c->spec) != ATT_OK)
+        return lab_fail(&c->why, "%s: %s", line, att_last_error()->text);
     const char *id = att_plan_kernel(plan);
-    const bool ok = expected && strcmp(id, expected->id) == 0;
+    const bool ok = c->expected && strcmp(id, c->expected->id) == 0;
     if (!ok)
-        lab_fail(&w->out->why, "%s: the library chooses %s, where %s is expected", line, id,
-                 expected ? expected->id : "nothing");
-    *split = att_plan_workspace(plan) > 0;
+        lab_fail(&c->why, "%s: the library chooses %s, where %s is expected", line, id,
+                 c->expected ? c->expected->id : "nothing");
+    c->split = att_plan_workspace(plan) > 0;
     att_plan_destroy(plan);
     return ok;
-}
-
-static double share_of(const lab_errors *errors) {
-    return errors->bar > 0.0 ? errors->kernel / errors->bar : 0.0;
 }
 
 /* The answer is right, and the code that gave it is the code that the statement will name. */
@@ -99,22 +107,9 @@ static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result
                         "%s: the machine code that ran, sha256 %.16s..., is not the library's, "
                         "%.16s...",
                         line, result->launch.code_sha256, w->digests.code);
-    const double o = share_of(&result->o), lse = share_of(&result->lse);
-    w->out->worst_share = o > w->out->worst_share ? o : w->out->worst_share;
-    w->out->worst_share = lse > w->out->worst_share ? lse : w->out->worst_share;
+    const double share = lab_error_share(lab_worst_error(result));
+    w->out->worst_share = share > w->out->worst_share ? share : w->out->worst_share;
     return true;
-}
-
-/* Verify one problem, and keep the result. */
-static bool check_problem(work *w, const lab_spec *spec) {
-    const lab_verify_options options = {.seed = w->job->bench.seed,
-                                        .rows_seed = w->job->bench.rows_seed};
-    lab_verify_result result;
-    lab_verify_subject(&result, &w->subject, spec, &options);
-    const bool ok = judge(w, spec, &result);
-    if (ok)
-        json_array_append_new(w->checked, lab_predicate_checked(spec, &result));
-    return ok;
 }
 
 static void add_line(json_t *list, const lab_spec *spec) {
@@ -123,40 +118,125 @@ static void add_line(json_t *list, const lab_spec *spec) {
     json_array_append_new(list, json_string(line));
 }
 
-static bool check_kernel(work *w, lab_progress *bar) {
-    const lab_suite_set *set = &w->job->suites;
-    const lab_spec *spec;
-    bool ok = true;
-    for (size_t at = 0; ok && (spec = lab_chooser_next_checked(&w->chooser, set, &at));) {
-        const bool of_choice = at > set->checked.count || lab_row_helps(w->row);
-        bool split = true;
-        lab_progress_update(bar, at, w->out->kernel);
-        ok = !of_choice || try_plan(w, spec, &split);
-        if (ok && lab_row_helps(w->row) && !split)
-            add_line(w->unsplit_checked, spec);
-        else
-            ok = ok && check_problem(w, spec);
-    }
-    return ok;
+/* The problems of a kernel while they are verified. */
+typedef struct checks {
+    work *w;
+    check *list;
+    const lab_spec **specs; /* of the list */
+    size_t count;
+    pthread_mutex_t lock; /* of the rest */
+    lab_progress *bar;
+    size_t finished;
+    bool failed; /* nothing more is begun */
+} checks;
+
+static bool begin(checks *all) {
+    pthread_mutex_lock(&all->lock);
+    const bool go = !all->failed;
+    if (go)
+        lab_progress_update(all->bar, all->finished, all->w->out->kernel);
+    pthread_mutex_unlock(&all->lock);
+    return go;
 }
 
-static bool check_peer(work *w, lab_progress *bar) {
-    const lab_suite *suite = &w->job->suites.checked;
-    bool ok = true;
-    for (size_t i = 0; ok && i < suite->count; i++) {
-        lab_progress_update(bar, i, w->out->kernel);
-        ok = !peer_serves(w, &suite->specs[i]) || check_problem(w, &suite->specs[i]);
+static void end(checks *all, check *c) {
+    pthread_mutex_lock(&all->lock);
+    c->done = true;
+    all->finished++;
+    all->failed |= !c->ok;
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* A kernel that helps others has nothing to do where keys are not split. */
+static bool is_idle(const work *w, const check *c) {
+    return lab_row_helps(w->row) && !c->split;
+}
+
+static void run_check(void *context, size_t i) {
+    checks *all = context;
+    const work *w = all->w;
+    check *c = &all->list[i];
+    const lab_verify_options options = {.seed = w->job->bench.seed,
+                                        .rows_seed = w->job->bench.rows_seed,
+                                        .store = w->job->store};
+    if (!begin(all))
+        return;
+    c->ok = !c->of_choice || try_plan(w, c);
+    if (c->ok && !is_idle(w, c)) {
+        lab_verify_subject(&c->result, &w->subject, c->spec, &options);
+        c->ok = c->result.outcome == LAB_PASS;
     }
-    return ok;
+    end(all, c);
+}
+
+/* In the order of the list, whichever was done first: what failed, or what is to be kept. */
+static bool conclude_checks(checks *all) {
+    work *w = all->w;
+    for (size_t i = 0; i < all->count; i++) {
+        const check *c = &all->list[i];
+        if (!c->done)
+            continue;
+        if (c->why.text[0])
+            return lab_fail(&w->out->why, "%s", c->why.text);
+        if (is_idle(w, c))
+            add_line(w->unsplit_checked, c->spec);
+        else if (judge(w, c->spec, &c->result))
+            json_array_append_new(w->checked, lab_predicate_checked(c->spec, &c->result));
+        else
+            return false;
+    }
+    return true;
+}
+
+/* The problems that the kernel is verified on. */
+static void list_kernel(checks *all) {
+    const work *w = all->w;
+    const lab_suite_set *set = &w->job->suites;
+    const lab_spec *spec;
+    for (size_t at = 0; (spec = lab_chooser_next_checked(&w->chooser, set, &at));) {
+        check *c = &all->list[all->count++];
+        c->spec = spec;
+        c->of_choice = at > set->checked.count || lab_row_helps(w->row);
+        c->expected = c->of_choice ? lab_chooser_choice(&w->chooser, spec) : NULL;
+        c->split = true;
+    }
+}
+
+static void list_peer(checks *all) {
+    const lab_suite *suite = &all->w->job->suites.checked;
+    for (size_t i = 0; i < suite->count; i++)
+        if (peer_serves(all->w, &suite->specs[i]))
+            all->list[all->count++] = (check){.spec = &suite->specs[i], .split = true};
+}
+
+static bool run_checks(checks *all, FILE *stream) {
+    const work *w = all->w;
+    lab_progress bar;
+    if (w->row)
+        list_kernel(all);
+    else
+        list_peer(all);
+    for (size_t i = 0; i < all->count; i++)
+        all->specs[i] = all->list[i].spec;
+    all->bar = &bar;
+    pthread_mutex_init(&all->lock, NULL);
+    lab_progress_start(&bar, stream, "verifying", all->count);
+    lab_verify_each(all->specs, all->count, w->row ? w->job->at_once : 1, run_check, all);
+    lab_progress_end(&bar);
+    pthread_mutex_destroy(&all->lock);
+    return conclude_checks(all);
 }
 
 static bool check_problems(work *w, FILE *stream) {
     const lab_suite_set *set = &w->job->suites;
-    lab_progress bar;
-    lab_progress_start(&bar, stream, "verifying",
-                       set->checked.count + set->chosen[0].count + set->chosen[1].count);
-    const bool ok = w->row ? check_kernel(w, &bar) : check_peer(w, &bar);
-    lab_progress_end(&bar);
+    const size_t most = set->checked.count + set->chosen[0].count + set->chosen[1].count + 1;
+    checks all = {.w = w,
+                  .list = calloc(most, sizeof *all.list),
+                  .specs = calloc(most, sizeof *all.specs)};
+    const bool ok =
+        all.list && all.specs ? run_checks(&all, stream) : cannot(w, "out of memory");
+    free(all.list);
+    free(all.specs);
     w->out->checked = json_array_size(w->checked);
     return ok && (w->out->checked > 0 || cannot(w, "it serves no problem of the suite"));
 }
@@ -168,10 +248,13 @@ static bool choose_timed(work *w, lab_bench_case *cases, const lab_spec **list, 
         w->row ? lab_chooser_timed(&w->chooser, &w->job->suites, list) : suite->count;
     for (size_t i = 0; i < most; i++) {
         const lab_spec *spec = w->row ? list[i] : &suite->specs[i];
-        bool split = true;
-        if (lab_row_helps(w->row) && !try_plan(w, spec, &split))
-            return false;
-        if (!split)
+        check c = {.spec = spec, .split = true};
+        if (lab_row_helps(w->row)) {
+            c.expected = lab_chooser_choice(&w->chooser, spec);
+            if (!try_plan(w, &c))
+                return lab_fail(&w->out->why, "%s", c.why.text);
+        }
+        if (is_idle(w, &c))
             add_line(w->unsplit_timed, spec);
         else if (w->row || peer_serves(w, spec))
             cases[(*count)++].spec = spec;

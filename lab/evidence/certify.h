@@ -20,6 +20,8 @@ typedef struct lab_certify {
     att_device device; /* ATT_DEVICE_CPU or ATT_DEVICE_CUDA */
     int device_index;
     int threads; /* CPU; 0: all */
+    int at_once; /* problems that are verified at the same time (lab/verify/verify_jobs.h) */
+    struct lab_reference_store *store; /* answers that kernels share; NULL: none */
     lab_suite_set suites;
     const char *checked_name, *timed_name; /* for the statement; the first names all of both */
     lab_bench_options bench;               /* its seed is that of both */

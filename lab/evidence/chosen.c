@@ -102,8 +102,7 @@ bool lab_chooser_amx_f32(void) {
 }
 
 bool lab_row_helps(const att_kernel_row *row) {
-    return row && row->cuda &&
-           (row->cuda->role == ATT_ROLE_COMBINE || row->cuda->role == ATT_ROLE_MASK);
+    return row && row->cuda && att_role_helps(row->cuda->role);
 }
 
 /* What a context for this kernel allows: see open_context() in certify.c. */
@@ -143,10 +142,15 @@ const att_kernel_row *lab_chooser_choice(const lab_chooser *c, const lab_spec *s
                              : NULL;
 }
 
-/* Is a problem for which the library chooses `choice` one for the kernel? */
-static bool is_for(const lab_chooser *c, const att_kernel_row *choice) {
+/* Is the problem, for which the library chooses `choice`, one for the kernel? */
+static bool is_for(const lab_chooser *c, const att_kernel_row *choice, const lab_spec *spec) {
     if (!choice || !lab_row_helps(c->row))
         return choice == c->row;
+    if (choice->family->operation != c->row->family->operation)
+        return false;
+    if (c->row->cuda->role == ATT_ROLE_STEP)
+        return c->row->family->steps_in &&
+               c->row->family->steps_in(c->row, choice, spec->operation->problem(spec));
     if (c->row->cuda->role == ATT_ROLE_MASK)
         return choice->cuda->features & ATT_FEATURE_MASK &&
                att_cuda_mask_reader(true) == c->row->cuda;
@@ -154,7 +158,7 @@ static bool is_for(const lab_chooser *c, const att_kernel_row *choice) {
 }
 
 bool lab_chooser_chosen(const lab_chooser *c, const lab_spec *spec) {
-    return is_for(c, lab_chooser_choice(c, spec));
+    return is_for(c, lab_chooser_choice(c, spec), spec);
 }
 
 /* The same of problem `i` of suite `s` of the set, asked once a device. */
@@ -174,7 +178,7 @@ static bool is_chosen(const lab_chooser *c, const lab_suite_set *set, size_t s, 
         known->asked[at] = true;
         known->rows[at] = lab_chooser_choice(c, &suites[s]->specs[i]);
     }
-    return is_for(c, known->rows[at]);
+    return is_for(c, known->rows[at], &suites[s]->specs[i]);
 }
 
 const lab_spec *lab_chooser_next_checked(const lab_chooser *c, const lab_suite_set *set,

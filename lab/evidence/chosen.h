@@ -46,7 +46,7 @@ bool lab_chooser_set_gpu(lab_chooser *chooser, const char *gpu_name, int cc, int
 /* Does the environment let float32 go to AMX? */
 bool lab_chooser_amx_f32(void);
 
-/* Does the kernel merge what others leave, or read a mask for them? It is never planned by itself: problems of others stand for it. */
+/* Does the kernel merge what others leave, read a mask for them, or do another step of theirs? It is never planned by itself: problems of others stand for it. */
 bool lab_row_helps(const att_kernel_row *row);
 
 /* Has this library code of the kernel for that device, or the means to make some? Without it no problem is one for the kernel. */

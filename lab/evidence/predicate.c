@@ -1,6 +1,7 @@
 /* predicate.c: the parts of the predicate. */
 #include "lab/evidence/predicate.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +39,19 @@ json_t *lab_predicate_machine(const att_context *ctx) {
     return machine;
 }
 
+/* sha256 of the program file, taken once; "" where the system does not show it. */
+static char program[ATT_SHA256_HEX];
+
+static void digest_program(void) {
+    lab_file_digest("/proc/self/exe", program);
+}
+
 json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *role,
                            const att_context *ctx, const lab_code_digests *digests) {
-    char made[32], program[ATT_SHA256_HEX];
+    static pthread_once_t digested = PTHREAD_ONCE_INIT;
+    char made[32];
     lab_clock_utc(made, sizeof made);
-    lab_file_digest("/proc/self/exe", program); /* "" where the system does not show it */
+    pthread_once(&digested, digest_program);
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, s:s}, s:{s:s, s:s}, "
         "s:I, s:o}",
@@ -71,13 +80,15 @@ static json_t *launch_object(const att_launch *launch) {
 json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *result) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
-    return json_pack("{s:s, s:o, s:{s:s, s:o, s:o, s:I, s:I, s:I}}", "problem", line, "launch",
-                     launch_object(&result->launch), "verify", "outcome",
-                     result->outcome == LAB_PASS ? "pass" : "fail", "error_o",
-                     error_object(&result->o), "error_lse", error_object(&result->lse),
-                     "rows_checked", (json_int_t)result->rows_checked, "rows_total",
-                     (json_int_t)result->rows_total, "rows_seed",
-                     (json_int_t)result->rows_seed);
+    json_t *verify =
+        json_pack("{s:s}", "outcome", result->outcome == LAB_PASS ? "pass" : "fail");
+    lab_json_errors(verify, result, error_object);
+    json_t *rows = json_pack(
+        "{s:I, s:I, s:I}", "rows_checked", (json_int_t)result->rows_checked, "rows_total",
+        (json_int_t)result->rows_total, "rows_seed", (json_int_t)result->rows_seed);
+    json_object_update_new(verify, rows);
+    return json_pack("{s:s, s:o, s:o}", "problem", line, "launch",
+                     launch_object(&result->launch), "verify", verify);
 }
 
 /* One number of every reading. */

@@ -2,6 +2,7 @@
 #include "lab/measure/bench.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "lab/measure/station_probe.h"
 #include "lab/plan/cpu_floor.h"
 #include "lab/plan/plan_floor.h"
+#include "lab/verify/verify_jobs.h"
 
 lab_bench_options lab_bench_defaults(void) {
     return (lab_bench_options){.min_samples = 20,
@@ -271,28 +273,54 @@ static double memory_allowance(void) {
     return 0.25 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void verify_cases(lab_bench_case *cases, size_t count, const lab_bench_options *bench,
-                         FILE *stream) {
-    const lab_verify_options options = {.seed = bench->seed, .rows_seed = bench->rows_seed};
+/* Cases while they are verified. */
+typedef struct verification {
+    lab_bench_case *cases;
+    const lab_bench_options *bench;
+    pthread_mutex_t lock; /* of the rest */
     lab_progress bar;
-    lab_progress_start(&bar, stream, "verifying", count);
+    size_t finished;
+} verification;
+
+static void verify_case(void *context, size_t i) {
+    verification *v = context;
+    lab_bench_case *c = &v->cases[i];
+    const lab_verify_options options = {
+        .seed = v->bench->seed, .rows_seed = v->bench->rows_seed, .store = v->bench->store};
+    c->unreached = true;
+    if (lab_interrupted() || c->twin)
+        return;
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(c->spec, line, sizeof line);
+    pthread_mutex_lock(&v->lock);
+    lab_progress_update(&v->bar, v->finished++, line);
+    pthread_mutex_unlock(&v->lock);
+    lab_verify_subject(&c->verify, &c->subject, c->spec, &options);
+    c->unreached = c->verify.outcome == LAB_PASS;
+}
+
+static bool verify_cases(lab_bench_case *cases, size_t count, const lab_bench_options *bench,
+                         FILE *stream) {
+    verification v = {.cases = cases, .bench = bench, .lock = PTHREAD_MUTEX_INITIALIZER};
+    const lab_spec **specs = malloc((count + 1) * sizeof *specs);
+    if (!specs)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        specs[i] = cases[i].spec;
+    lab_progress_start(&v.bar, stream, "verifying", count);
+    lab_verify_each(specs, count, bench->at_once, verify_case, &v);
+    lab_progress_end(&v.bar);
     for (size_t i = 0; i < count; i++) {
         lab_bench_case *c = &cases[i];
-        c->unreached = true;
-        if (lab_interrupted())
-            continue;
-        char line[LAB_SPEC_MAX];
-        lab_spec_print(c->spec, line, sizeof line);
-        lab_progress_update(&bar, i, line);
+        if (c->twin && !lab_interrupted()) {
+            c->verify = c->twin->verify;
+            c->unreached = c->verify.outcome == LAB_PASS;
+        }
         c->flops = lab_spec_flops(c->spec);
         find_floor(c, bench);
-        if (c->twin)
-            c->verify = c->twin->verify;
-        else
-            lab_verify_subject(&c->verify, &c->subject, c->spec, &options);
-        c->unreached = c->verify.outcome == LAB_PASS;
     }
-    lab_progress_end(&bar);
+    free(specs);
+    return true;
 }
 
 /* Open the cases from *next on that passed, as many as fit in memory together but one at least;
@@ -323,8 +351,8 @@ static size_t open_wave(lab_station *stations, lab_bench_case *cases, size_t cou
 
 bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options *options,
                    FILE *stream, lab_message *why) {
-    verify_cases(cases, count, options, stream);
-    lab_station *stations = calloc(count ? count : 1, sizeof *stations);
+    const bool verified = verify_cases(cases, count, options, stream);
+    lab_station *stations = verified ? calloc(count ? count : 1, sizeof *stations) : NULL;
     if (!stations)
         return lab_fail(why, "no memory for %zu cases", count);
     lab_cache_flush flush = {.block = NULL};

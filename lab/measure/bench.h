@@ -49,9 +49,11 @@ typedef struct lab_bench_options {
     double warmup_seconds; /* a case, before the first sample */
     lab_timer timer;       /* of a GPU */
     lab_cache_mode mode;
-    size_t calls_multiple;     /* calls of a warm sample are a multiple of this; 0: of one */
-    int64_t judge_work;        /* multiply-adds for judging one timed answer; 0: 2e7 */
-    const uint64_t *rows_seed; /* of the verification before, see lab/verify/verify.h */
+    size_t calls_multiple; /* calls of a warm sample are a multiple of this; 0: of one */
+    int at_once;           /* problems verified at the same time before timing; 0: one */
+    struct lab_reference_store *store; /* as in lab/verify/verify.h */
+    int64_t judge_work;                /* multiply-adds for judging one timed answer; 0: 2e7 */
+    const uint64_t *rows_seed;         /* of the verification before, see lab/verify/verify.h */
 } lab_bench_options;
 
 /* 20 to 2000 samples, 1 s a case or 0.25 %, 0.1 s of warm-up, seed 0, warm, by graphs. */

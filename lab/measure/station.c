@@ -55,6 +55,7 @@ static bool set_open(lab_station *s, lab_input_set *set, uint64_t seed, lab_mess
         set_close(set);
         return false;
     }
+    lab_mirror_pin(&set->mirror);
     c->spec->operation->record(&set->mirror.any, &c->launch);
     return true;
 }

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lab/base/clock.h"
 #include "lab/base/entropy.h"
@@ -26,7 +25,7 @@ typedef struct pairs {
     size_t count;
     lab_device_timer timer[2]; /* on a GPU */
     const lab_prepared *way[2];
-    unsigned char *finished; /* a copy of O, to put it back */
+    unsigned char *finished; /* a copy of the outputs, to put them back */
     int sights;              /* calls on what has been seen */
     bool turned;             /* the inputs are not as they were */
 } pairs;
@@ -59,8 +58,8 @@ static bool open_pairs(pairs *p, lab_station *s, const lab_prepared *first,
     for (int i = 0; i < 2 && p->set->mirror.gpu; i++)
         if (!lab_device_timer_open(&p->timer[i], &p->set->mirror, p->way[i], 1, why))
             return false;
-    p->finished = malloc(lab_tensors_output(p->set->tensors)->bytes + 1);
-    return p->finished || lab_fail(why, "no memory for a copy of O");
+    p->finished = malloc(lab_tensors_output_bytes(p->set->tensors) + 1);
+    return p->finished || lab_fail(why, "no memory for a copy of the outputs");
 }
 
 static void close_pairs(pairs *p) {
@@ -83,10 +82,9 @@ static bool call_after(pairs *p, uint64_t seed, int turns, double *ns, lab_messa
 
 /* Calls on what stands there, which is written once more before each; the time is that of the last. */
 static bool call_on_seen(pairs *p, uint64_t seed, double *ns, lab_message *why) {
-    lab_buffer *o = lab_tensors_output(p->set->tensors);
-    memcpy(p->finished, o->data, o->bytes);
+    lab_tensors_keep_outputs(p->set->tensors, p->finished);
     for (int n = 0; n < p->sights; n++) {
-        memcpy(o->data, p->finished, o->bytes);
+        lab_tensors_put_outputs(p->set->tensors, p->finished);
         if (!call_after(p, seed, 2, ns, why))
             return false;
     }
@@ -96,15 +94,14 @@ static bool call_on_seen(pairs *p, uint64_t seed, double *ns, lab_message *why) 
 /* One call on changed inputs and poisoned outputs, then calls on the same, of which the last is timed: some remember only what they have
  * met a few times. As many come before the first: a call in a row of calls is faster than one by itself. */
 static bool time_pair(pairs *p, uint64_t seed, double ns[2], lab_message *why) {
-    lab_buffer *o = lab_tensors_output(p->set->tensors);
     double untimed;
     if (!call_on_seen(p, seed, &untimed, why))
         return false;
-    memset(o->data, LAB_POISON, o->bytes);
+    lab_tensors_poison_outputs(p->set->tensors);
     return call_after(p, seed, 3, &ns[0], why) && call_on_seen(p, seed, &ns[1], why);
 }
 
-/* Of the first call on changed inputs: an answer to what they were before is wrong in the rows that were turned. */
+/* An answer to what the inputs were before is wrong in the rows that were turned. */
 static bool turned_rows_are_right(pairs *p, uint64_t seed, lab_message *why) {
     lab_tensors *t = p->set->tensors;
     lab_row rows[LAB_TURNED];
@@ -112,9 +109,16 @@ static bool turned_rows_are_right(pairs *p, uint64_t seed, lab_message *why) {
                                         .row_count = lab_tensors_turned_rows(t, seed, rows)};
     lab_verify_result r = p->station->owner->verify;
     r.message[0] = '\0';
-    memcpy(lab_tensors_output(t)->data, p->finished, lab_tensors_output(t)->bytes);
     lab_verify_outputs(&r, t, &options);
     return r.outcome == LAB_PASS || lab_fail(why, "%s", r.message);
+}
+
+/* Of the last call on changed inputs, which found an answer there, and of the first, which found poison. */
+static bool both_are_right(pairs *p, uint64_t seed, lab_message *why) {
+    if (!turned_rows_are_right(p, seed, why))
+        return false;
+    lab_tensors_put_outputs(p->set->tensors, p->finished);
+    return turned_rows_are_right(p, seed, why);
 }
 
 static bool fresh_and_seen(pairs *p, double ns[2], lab_message *why) {
@@ -122,7 +126,7 @@ static bool fresh_and_seen(pairs *p, double ns[2], lab_message *why) {
     double untimed;
     if (!call(p, 0, &untimed, why) || !lab_mirror_download_outputs(&p->set->mirror, why))
         return false;
-    const bool ok = time_pair(p, seed, ns, why) && turned_rows_are_right(p, seed, why);
+    const bool ok = time_pair(p, seed, ns, why) && both_are_right(p, seed, why);
     if (p->turned)
         lab_tensors_turn(p->set->tensors, seed);
     p->turned = false;

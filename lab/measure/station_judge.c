@@ -32,8 +32,8 @@ bool lab_judge_renew(lab_station *s, bool back) {
         return true;
     for (size_t i = 0; i < s->set_count; i++) {
         lab_input_set *set = &s->sets[i];
-        lab_tensors_renew(set->tensors, back ? set->seed : lab_entropy());
-        if (!lab_mirror_upload_inputs(&set->mirror, &why))
+        if (!lab_tensors_renew(set->tensors, back ? set->seed : lab_entropy(), &why) ||
+            !lab_mirror_upload_inputs(&set->mirror, &why))
             return lab_station_failed(s, why.text);
     }
     return true;

@@ -85,36 +85,41 @@ static void translate(lab_args *to, const lab_args *from,
     to->merge.lse = map(context, a->lse);
 }
 
-static int64_t batch(const lab_spec *spec) {
-    return of(spec)->batch;
+/* One set of rows: of O, and of its log-sums. */
+enum { O, LSE };
+
+static lab_outputs outputs(const lab_spec *spec) {
+    const att_merge_problem *p = of(spec);
+    return (lab_outputs){
+        .count = 2,
+        .list = {[O] = {.name = "o", .dtype = p->dtype_o, .d = p->d, .step = 1},
+                 [LSE] = {.name = "lse",
+                          .absent = !(p->features & ATT_LSE),
+                          .is_log = true,
+                          .dtype = ATT_F32,
+                          .d = 1,
+                          .step = 1}}};
 }
 
-static int64_t heads(const lab_spec *spec) {
-    return of(spec)->heads;
+static lab_row_set set(const lab_spec *spec, int only) {
+    (void)only;
+    return (lab_row_set){.batch = of(spec)->batch,
+                         .heads = of(spec)->heads,
+                         .work = lab_spec_flops(spec) / 2.0,
+                         .fewest = LAB_FEWEST_ROWS};
 }
 
-static int64_t rows(const lab_spec *spec, const lab_args *args, int64_t b) {
-    (void)args, (void)b;
+static int64_t rows(const lab_spec *spec, const lab_args *args, int only, int64_t b) {
+    (void)args, (void)only, (void)b;
     return of(spec)->seq;
 }
 
-static lab_output output(const lab_spec *spec) {
-    return (lab_output){.dtype = of(spec)->dtype_o,
-                        .d = of(spec)->d,
-                        .lse = of(spec)->features & ATT_LSE,
-                        .none = is_empty(spec)};
-}
-
-static lab_answer answer(const lab_spec *spec, const lab_args *args, lab_row row) {
+static void *answer(const lab_spec *spec, const lab_args *args, int output, lab_row row) {
     const att_merge_problem *p = of(spec);
     const lab_merge_args *a = &args->merge;
-    const int64_t o = lab_merge_index(&p->o, row) * (int64_t)att_dtype_size(p->dtype_o);
-    return (lab_answer){
-        .o = (char *)a->o + o,
-        .dtype = p->dtype_o,
-        .d = p->d,
-        .lse = p->features & ATT_LSE ? a->lse + lab_merge_index(&p->lse, row) : NULL,
-    };
+    if (output == LSE)
+        return a->lse + lab_merge_index(&p->lse, row);
+    return (char *)a->o + lab_merge_index(&p->o, row) * (int64_t)att_dtype_size(p->dtype_o);
 }
 
 static int64_t scratch(const lab_spec *spec, const lab_args *args) {
@@ -123,17 +128,17 @@ static int64_t scratch(const lab_spec *spec, const lab_args *args) {
 }
 
 static void oracle(const lab_spec *spec, const lab_args *args, lab_row row, double *none,
-                   double *o, double *lse) {
+                   double *values, double *sizes) {
     const att_merge_args a = library_args(&args->merge);
-    (void)none;
-    att_merge_ref_row(of(spec), &a, row.b, row.h, row.i, o, lse);
+    (void)none, (void)sizes;
+    att_merge_ref_row(of(spec), &a, row.b, row.h, row.i, values, values + of(spec)->d);
 }
 
 static void plain(const lab_spec *spec, const lab_args *args, lab_row row, int order,
-                  float *none, float *o, float *lse) {
+                  float *none, float *values) {
     const att_merge_args a = library_args(&args->merge);
     (void)none, (void)order;
-    att_merge_plain_row(of(spec), &a, row.b, row.h, row.i, o, lse);
+    att_merge_plain_row(of(spec), &a, row.b, row.h, row.i, values, values + of(spec)->d);
 }
 
 const lab_operation lab_operation_merge = {
@@ -160,10 +165,11 @@ const lab_operation lab_operation_merge = {
     .turnable = lab_merge_turnable,
     .turn = lab_merge_turn,
     .drawn = lab_merge_drawn,
-    .batch = batch,
-    .heads = heads,
+    .sets = 1,
+    .is_void = is_empty,
+    .outputs = outputs,
+    .set = set,
     .rows = rows,
-    .output = output,
     .answer = answer,
     .scratch = scratch,
     .orders = 1,

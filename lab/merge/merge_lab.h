@@ -17,7 +17,7 @@ bool lab_merge_sizes(const lab_spec *spec, lab_tensor_size list[LAB_TENSORS_MAX]
 void lab_merge_point(lab_args *args, const lab_spec *spec, const lab_buffer *buffers);
 void lab_merge_locate(const lab_args *args, const lab_spec *spec,
                       const void *list[LAB_TENSORS_MAX]);
-void lab_merge_fill(lab_tensors *tensors, uint64_t seed);
+bool lab_merge_fill(lab_tensors *tensors, uint64_t seed, lab_message *why);
 bool lab_merge_turnable(const lab_tensors *tensors);
 void lab_merge_turn(lab_tensors *tensors, uint64_t seed);
 void lab_merge_drawn(lab_tensors *tensors, uint64_t seed,

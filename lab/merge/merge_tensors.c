@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "lab/base/random.h"
+#include "lab/base/workers.h"
 #include "lab/merge/merge_lab.h"
 
 enum { STREAM_PARTS = 5000, STREAM_TURNED = 5500 };
@@ -102,30 +103,43 @@ static float value_of(const lab_merge_spec *m, float lse, lab_random *random) {
     return m->data == LAB_MERGE_HUGE ? (drawn < 0.0f ? -most : most) : drawn;
 }
 
-static void fill_part(lab_tensors *t, int64_t part, uint64_t seed) {
+/* Rows are filled in strips, side by side; a row draws its log-sum, then its elements. */
+enum { STRIP_ROWS = 64 };
+
+typedef struct filling {
+    lab_tensors *tensors;
+    uint64_t seed;
+    int64_t rows, strips; /* of a part */
+} filling;
+
+static void fill_strip(void *context, int64_t n) {
+    const filling *f = context;
+    lab_tensors *t = f->tensors;
     const lab_merge_spec *m = &t->spec.merge;
     const att_merge_problem *p = &m->problem;
+    const int64_t part = n / f->strips, first = n % f->strips * STRIP_ROWS;
     unsigned char *o = t->buffer[LAB_MERGE_PARTS + 2 * part].data;
     float *lse = (float *)(void *)t->buffer[LAB_MERGE_PARTS + 2 * part + 1].data;
     lab_random random;
-    lab_random_seed(&random, seed, (uint64_t)(STREAM_PARTS + part));
-    for (lab_row r = {0, 0, 0}; r.b < p->batch; r.b++)
-        for (r.h = 0; r.h < p->heads; r.h++)
-            for (r.i = 0; r.i < p->seq; r.i++) {
-                const float own = lse_of(m, part, r, &random);
-                const int64_t at = lab_merge_index(&p->part_o, r);
-                lse[lab_merge_index(&p->part_lse, r)] = own;
-                for (int64_t c = 0; c < p->d; c++)
-                    att_store(o, p->dtype, at + c, value_of(m, own, &random));
-            }
+    lab_random_seed(&random, f->seed, (uint64_t)(STREAM_PARTS + part));
+    lab_random_jump(&random, (uint64_t)(first * (1 + p->d)));
+    for (int64_t i = first; i < att_min(first + STRIP_ROWS, f->rows); i++) {
+        const lab_row r = {i / p->seq / p->heads, i / p->seq % p->heads, i % p->seq, 0};
+        const float own = lse_of(m, part, r, &random);
+        const int64_t at = lab_merge_index(&p->part_o, r);
+        lse[lab_merge_index(&p->part_lse, r)] = own;
+        for (int64_t c = 0; c < p->d; c++)
+            att_store(o, p->dtype, at + c, value_of(m, own, &random));
+    }
 }
 
-void lab_merge_fill(lab_tensors *t, uint64_t seed) {
+bool lab_merge_fill(lab_tensors *t, uint64_t seed, lab_message *why) {
+    (void)why;
     const att_merge_problem *p = &t->spec.merge.problem;
-    if (p->batch == 0 || p->heads == 0 || p->seq == 0)
-        return;
-    for (int64_t part = 0; part < p->parts; part++)
-        fill_part(t, part, seed);
+    filling f = {t, seed, p->batch * p->heads * p->seq, 0};
+    f.strips = att_ceil_div(f.rows, STRIP_ROWS);
+    lab_workers_run(p->parts * f.strips, fill_strip, &f);
+    return true;
 }
 
 /* ------------------------------------------------------------------ turning */
@@ -142,7 +156,7 @@ void lab_merge_drawn(lab_tensors *t, uint64_t seed,
     lab_random_seed(&random, seed, STREAM_TURNED);
     for (int64_t b = 0; b < p->batch && lab_merge_turnable(t); b++)
         for (int64_t h = 0; h < p->heads; h++)
-            visit(t, (lab_row){b, h, lab_random_below(&random, p->seq)}, context);
+            visit(t, (lab_row){b, h, lab_random_below(&random, p->seq), 0}, context);
 }
 
 /* The sign is the highest bit of every type. In every part: a row's answer then changes its sign, whatever the weights. */

@@ -12,18 +12,28 @@ void lab_spec_init(lab_spec *spec) {
     lab_operation_at(0)->init(spec);
 }
 
-static const lab_modifier *find_modifier(const lab_spec *spec, const char *name,
-                                         size_t length) {
-    for (const lab_modifier *m = spec->operation->modifiers; m->name; m++)
+static const lab_modifier *find_among(const lab_modifier *m, const char *name, size_t length) {
+    for (; m && m->name; m++)
         if (strlen(m->name) == length && strncmp(m->name, name, length) == 0)
             return m;
     return NULL;
 }
 
+static const lab_modifier *find_modifier(const lab_spec *spec, const char *name,
+                                         size_t length) {
+    const lab_modifier *own = find_among(spec->operation->modifiers, name, length);
+    return own ? own : find_among(spec->operation->shared_modifiers, name, length);
+}
+
+static void suggest_among(lab_suggestion *nearest, const char *name, const lab_modifier *m) {
+    for (; m && m->name; m++)
+        lab_suggest(nearest, name, m->name);
+}
+
 static bool unknown_modifier(const lab_spec *spec, const char *name, lab_message *why) {
     lab_suggestion nearest = {0};
-    for (const lab_modifier *m = spec->operation->modifiers; m->name; m++)
-        lab_suggest(&nearest, name, m->name);
+    suggest_among(&nearest, name, spec->operation->modifiers);
+    suggest_among(&nearest, name, spec->operation->shared_modifiers);
     if (nearest.word)
         return lab_fail(why, "unknown modifier '%s'; did you mean '%s'?", name, nearest.word);
     return lab_fail(why, "unknown modifier '%s'", name);

@@ -5,6 +5,7 @@
  *     b1h4s128sk96d64,causal=bottom-right,window=16:0,softcap=30,lse
  *
  *     merge:n4b2h8s512d64,bf16            another operation, after its prefix: 4 partial results merged
+ *     backward:b2h8s512d64,bf16,causal    the gradients of an attention
  *
  * Of attention. Shape keys: b, h (or hq), hkv, s (or sq), sk, d, dv. hkv, sk and dv default to h, s and d.
  * Modifiers, each after a comma:
@@ -36,6 +37,11 @@
  * Of merge. Shape keys: n (parts), b, h, s, d. Modifiers: fp16 bf16 f32, o=TYPE, nolse, layout=bshd|bhsd, pad=N, offset=N, absurd,
  *     data=normal|empty|equal|inf|nan|huge   log-sums of N(0, 64); empty: -inf in some parts of some rows, and in all parts of some;
  *                              equal; +inf or NaN in some; O near the type's limit
+ *
+ * Of backward: all that attention has; lse is always read. Modifiers of its own:
+ *     grad=f32                 dtype of the gradients of Q, K and V (that of Q); makes that of the bias f32 too
+ *     dbias  dsinks  dalibi    gradients that are asked for beside those of Q, K and V
+ *     do=normal|tiny|huge|zero what the gradient of O holds, see lab_d_o
  *
  * A line fixes the problem completely, lengths included; what the tensors hold also depends on the
  * seed given to lab_tensors_create(). Thread: every function here is safe. */
@@ -70,7 +76,9 @@ typedef enum lab_data {
     LAB_DATA_HUGE_MASKED, /* huge-masked: every K and V row that no query row sees is far larger than the others */
     LAB_DATA_NAN_VISIBLE, /* nan-visible: one NaN in K and one in V; they reach who sees them */
     LAB_DATA_INF_V,       /* inf-v: a few +Inf and -Inf in V */
-    LAB_DATA_SPARSE,      /* sparse: zero but near both ends of K and V, for tensors past RAM */
+    LAB_DATA_OVERFLOW, /* overflow: every third row's logits are past the range of float32, so that its LSE is +inf; not of
+                           * float16, whose products float32 holds */
+    LAB_DATA_SPARSE,   /* sparse: zero but near both ends of K and V, for tensors past RAM */
     LAB_DATA_COUNT
 } lab_data;
 
@@ -85,9 +93,17 @@ typedef enum lab_bias_fill {
     LAB_BIAS_PADDED_CAUSAL, /* before the keys, and causal */
     LAB_BIAS_PREFIX,        /* causal, but the first third is seen by all */
     LAB_BIAS_DOCUMENTS,     /* causal, eight in a sequence */
-    LAB_BIAS_BLOCKS,        /* of 128 rows and keys: the diagonal and a third of the others are seen */
+    LAB_BIAS_BLOCKS, /* of 128 rows and keys: the diagonal and a third of the others are seen */
     LAB_BIAS_FILL_COUNT
 } lab_bias_fill;
+
+/* What the gradient of O holds, of backward. */
+typedef enum lab_d_o {
+    LAB_D_O_NORMAL, /* N(0, 1) */
+    LAB_D_O_TINY,   /* so small that the products of a 16-bit type underflow */
+    LAB_D_O_HUGE,   /* as large as leaves the gradients finite */
+    LAB_D_O_ZERO    /* +0 and -0 */
+} lab_d_o;
 
 /* Lengths of the sequences of one side: none, drawn from lenseed, or listed. */
 typedef enum lab_lens_mode { LAB_LENS_NONE, LAB_LENS_DRAWN, LAB_LENS_LISTED } lab_lens_mode;
@@ -124,7 +140,7 @@ typedef struct lab_spec {
     const struct lab_operation *operation;
     union {
         lab_merge_spec merge;
-        struct { /* attention */
+        struct { /* attention, and its backward */
             att_problem
                 problem; /* complete once lab_spec_finish() has run: strides, totals, page counts */
             int64_t heads_kv, seq_k, d_v; /* as given; -1: the same as heads_q, seq_q, d_qk */
@@ -144,6 +160,8 @@ typedef struct lab_spec {
             lab_data data;
             int64_t k_offset,
                 v_offset; /* packed: where K and V start in the one buffer, in elements */
+            att_dtype dtype_grad; /* of backward, as given; 0: the same as the dtype */
+            lab_d_o d_o;
         };
     };
 } lab_spec;
@@ -191,7 +209,7 @@ double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64
 double lab_spec_flops(const lab_spec *spec);
 double lab_spec_bytes(const lab_spec *spec);
 
-/* "attention", "merge". */
+/* "attention", "backward", "merge". */
 const char *lab_spec_operation(const lab_spec *spec);
 
 #endif

@@ -36,6 +36,7 @@ const lab_name lab_data_names[] = {{"normal", LAB_DATA_NORMAL},
                                    {"huge-masked", LAB_DATA_HUGE_MASKED},
                                    {"nan-visible", LAB_DATA_NAN_VISIBLE},
                                    {"inf-v", LAB_DATA_INF_V},
+                                   {"overflow", LAB_DATA_OVERFLOW},
                                    {"sparse", LAB_DATA_SPARSE},
                                    {NULL, 0}};
 
@@ -46,6 +47,12 @@ const lab_name lab_bias_fill_names[] = {
     {"padding", LAB_BIAS_PADDING},     {"padded-causal", LAB_BIAS_PADDED_CAUSAL},
     {"prefix", LAB_BIAS_PREFIX},       {"documents", LAB_BIAS_DOCUMENTS},
     {"blocks", LAB_BIAS_BLOCKS},       {NULL, 0}};
+
+const lab_name lab_d_o_names[] = {{"normal", LAB_D_O_NORMAL},
+                                  {"tiny", LAB_D_O_TINY},
+                                  {"huge", LAB_D_O_HUGE},
+                                  {"zero", LAB_D_O_ZERO},
+                                  {NULL, 0}};
 
 const char *lab_name_of(const lab_name *names, int value) {
     for (; names->text; names++)

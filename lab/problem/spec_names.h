@@ -9,7 +9,8 @@ typedef struct lab_name {
 
 /* Where two words share a value, the first is the one that is printed. */
 extern const lab_name lab_dtype_names[], lab_bias_dtype_names[], lab_causal_names[],
-    lab_align_names[], lab_layout_names[], lab_data_names[], lab_bias_fill_names[];
+    lab_align_names[], lab_layout_names[], lab_data_names[], lab_bias_fill_names[],
+    lab_d_o_names[];
 
 /* The word for a value, "?" where the table has none. */
 const char *lab_name_of(const lab_name *names, int value);

@@ -7,8 +7,8 @@
 
 #include "attest.h"
 
-/* A copy of every input of a merge of the most parts, and answers that are kept. */
-enum { LAB_HANDS_BLOCKS = 2 * ATT_MERGE_PARTS_MAX + 64 };
+/* A copy of every input of a merge of the most parts, and answers that are kept, of up to six outputs. */
+enum { LAB_HANDS_BLOCKS = 2 * ATT_MERGE_PARTS_MAX + 128 };
 
 typedef struct lab_hands {
     struct att_cuda_device *gpu; /* NULL on the CPU */

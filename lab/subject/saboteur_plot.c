@@ -22,8 +22,8 @@ void lab_plot_look(lab_plot *p, const lab_args *args) {
 }
 
 bool lab_plot_is_finished(const lab_plot *p) {
-    const att_dtype dtype = p->spec.operation->output(&p->spec).dtype;
-    return isfinite(att_load(p->output[0].data, dtype, 0));
+    const lab_outputs outputs = p->spec.operation->outputs(&p->spec);
+    return isfinite(att_load(p->output[0].data, outputs.list[0].dtype, 0));
 }
 
 uint64_t lab_plot_hash_inputs(const lab_plot *p) {

@@ -9,8 +9,8 @@
 #include "lab/subject/saboteur.h"
 #include "lab/subject/saboteur_hands.h"
 
-/* Answers that a saboteur keeps at most, and the outputs of each: O and its log-sums. */
-enum { LAB_KEPT_MOST = 16, LAB_OUTPUTS_MAX = 2 };
+/* Answers that a saboteur keeps at most. */
+enum { LAB_KEPT_MOST = 16 };
 
 /* A tensor of the call. */
 typedef struct lab_plot_tensor {
@@ -41,6 +41,7 @@ typedef struct lab_plot {
     lab_kept_answer kept[LAB_KEPT_MOST], leftovers;
     size_t kept_count;
     void *scratch[LAB_TENSORS_MAX]; /* copies of the inputs */
+    void *aside;                    /* room for an output that is not handed out */
     void *side;                     /* a stream */
     pthread_t thread;               /* at work after the run has returned */
     uint64_t last_end;              /* of a call, on the clock */
@@ -79,6 +80,12 @@ lab_deed lab_deed_compute, lab_deed_seven_bits;
 lab_deed lab_deed_when_rested, lab_deed_when_rested_or_poisoned, lab_deed_fifth_sight,
     lab_deed_every_other, lab_deed_new_address, lab_deed_blunt_when_finished,
     lab_deed_blunt_when_hurried, lab_deed_changed_heads, lab_deed_other_rounding;
+
+/* Deeds of saboteur_gradients.c, of backward alone, and where they change nothing. */
+lab_deed lab_deed_stale_keys, lab_deed_other_head, lab_deed_without_a_tile, lab_deed_other_bits;
+bool lab_idle_stale_keys(const lab_spec *spec);
+bool lab_idle_other_head(const lab_spec *spec);
+bool lab_idle_without_a_tile(const lab_spec *spec);
 
 void lab_plot_forget_heads(lab_plot *plot);
 

@@ -1,8 +1,11 @@
 /* buffer.c: guarded memory. */
 #include "lab/tensors/buffer.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "lab/base/workers.h"
 
 /* Where the address sanitizer is on it watches the guards too, so that reads are caught as well. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -59,8 +62,25 @@ void lab_buffer_destroy(lab_buffer *b) {
     *b = (lab_buffer){0};
 }
 
+/* A buffer is written and hashed in blocks, side by side. */
+enum { BLOCK_BYTES = 1 << 20 };
+
+static int64_t count_blocks(size_t bytes) {
+    return (int64_t)((bytes + BLOCK_BYTES - 1) / BLOCK_BYTES);
+}
+
+static size_t block_bytes(size_t bytes, int64_t block) {
+    const size_t left = bytes - (size_t)block * BLOCK_BYTES;
+    return left < BLOCK_BYTES ? left : BLOCK_BYTES;
+}
+
+static void poison_block(void *context, int64_t block) {
+    const lab_buffer *b = context;
+    memset(b->data + block * BLOCK_BYTES, LAB_POISON, block_bytes(b->bytes, block));
+}
+
 void lab_buffer_poison(lab_buffer *b) {
-    memset(b->data, LAB_POISON, b->bytes);
+    lab_workers_run(count_blocks(b->bytes), poison_block, b);
 }
 
 static bool is_guard(const unsigned char *at) {
@@ -90,11 +110,30 @@ uint64_t lab_hash(uint64_t hash, const void *bytes, size_t n) {
     return hash;
 }
 
+typedef struct hashing {
+    const unsigned char *data;
+    size_t bytes;
+    _Atomic uint64_t sum; /* of the blocks' hashes, each mixed with its place */
+} hashing;
+
+static void hash_block(void *context, int64_t block) {
+    hashing *h = context;
+    const uint64_t hash = lab_hash((uint64_t)block + 1, h->data + block * BLOCK_BYTES,
+                                   block_bytes(h->bytes, block));
+    atomic_fetch_add(&h->sum, lab_hash(hash, &block, sizeof block));
+}
+
+static uint64_t hash_blocks(const unsigned char *data, size_t bytes) {
+    hashing h = {.data = data, .bytes = bytes};
+    lab_workers_run(count_blocks(bytes), hash_block, &h);
+    return atomic_load(&h.sum);
+}
+
 static uint64_t hash_buffer(const lab_buffer *b) {
     if (b->bytes <= LAB_BUFFER_LARGE)
-        return lab_hash(1, b->data, b->bytes);
-    const uint64_t front = lab_hash(1, b->data, large_hashed);
-    return lab_hash(front, b->data + b->bytes - large_hashed, large_hashed);
+        return hash_blocks(b->data, b->bytes);
+    const uint64_t back = hash_blocks(b->data + b->bytes - large_hashed, large_hashed);
+    return lab_hash(hash_blocks(b->data, large_hashed), &back, sizeof back);
 }
 
 void lab_buffer_seal(lab_buffer *b) {

@@ -249,6 +249,27 @@ bool lab_mirror_borrow(lab_mirror *m, const lab_mirror *lender, lab_buffer *work
     return true;
 }
 
+/* Less is copied as fast as it is locked. */
+enum { PINNED_BYTES = 1 << 18 };
+
+void lab_mirror_pin(lab_mirror *m) {
+    if (!m->gpu || att_cuda_device_enter(m->gpu) != ATT_OK)
+        return;
+    const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
+    for (int i = 0; i < LAB_REGIONS; i++) {
+        lab_region *r = &m->region[i];
+        if (r->host && !r->pinned && !r->sparse && r->bytes >= PINNED_BYTES)
+            r->pinned = cu->MemHostRegister(r->host, r->bytes, 0) == CUDA_SUCCESS;
+    }
+    att_cuda_device_leave(m->gpu);
+}
+
+static void release(lab_mirror *m, lab_region *r) {
+    if (r->pinned)
+        att_cuda_device_driver(m->gpu)->MemHostUnregister(r->host);
+    lab_device_release(m->gpu, r->block, r->block_bytes, wants_exact());
+}
+
 void lab_mirror_close(lab_mirror *m) {
     if (m->gpu && att_cuda_device_enter(m->gpu) == ATT_OK) {
         const att_cuda_driver *cu = att_cuda_device_driver(m->gpu);
@@ -257,8 +278,7 @@ void lab_mirror_close(lab_mirror *m) {
         if (m->stream && !m->borrows)
             cu->StreamDestroy(m->stream);
         for (int i = m->borrows ? LAB_WORKSPACE : 0; i < LAB_REGIONS; i++)
-            lab_device_release(m->gpu, m->region[i].block, m->region[i].block_bytes,
-                               wants_exact());
+            release(m, &m->region[i]);
         att_cuda_device_leave(m->gpu);
     }
     *m = (lab_mirror){.gpu = NULL};

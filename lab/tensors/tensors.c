@@ -1,12 +1,17 @@
 /* tensors.c: the buffers of one problem: sizes, life, checks. */
 #include "lab/tensors/tensors.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "lab/base/entropy.h"
 #include "lab/base/random.h"
+#include "lab/base/workers.h"
+#include "lab/tensors/output_rows.h"
+#include "lab/tensors/row_strips.h"
 
 /* ---------------------------------------------------------------------- life */
 
@@ -14,14 +19,16 @@
 enum { SEQUENCES_MAX = 1 << 24 };
 
 static bool check_sequences(const lab_spec *spec, lab_message *why) {
-    const int64_t batch = spec->operation->batch(spec), heads = spec->operation->heads(spec);
-    int64_t n;
-    if (spec->operation->is_empty(spec) ||
-        (att_mul(batch, att_max(heads, 1), &n) && n <= SEQUENCES_MAX))
-        return true;
-    const bool most = batch >= heads;
-    return lab_fail(why, "%s=%lld is too large: batch x heads is past %d",
-                    most ? "batch" : "heads", (long long)(most ? batch : heads), SEQUENCES_MAX);
+    for (int i = 0; i < spec->operation->sets && !spec->operation->is_empty(spec); i++) {
+        const lab_row_set set = spec->operation->set(spec, i);
+        const bool most = set.batch >= set.heads;
+        int64_t n;
+        if (!att_mul(set.batch, att_max(set.heads, 1), &n) || n > SEQUENCES_MAX)
+            return lab_fail(why, "%s=%lld is too large: batch x heads is past %d",
+                            most ? "batch" : "heads", (long long)(most ? set.batch : set.heads),
+                            SEQUENCES_MAX);
+    }
+    return true;
 }
 
 static bool allocate(lab_tensors *t, lab_message *why) {
@@ -66,17 +73,22 @@ bool lab_tensors_create(lab_tensors **out, const lab_spec *spec, uint64_t seed,
         if (t->buffer[i].map && t->buffer[i].bytes <= LAB_BUFFER_LARGE && !t->size[i].sparse)
             lab_buffer_poison(&t->buffer[i]);
     }
-    lab_tensors_renew(t, seed);
+    if (!lab_tensors_renew(t, seed, why)) {
+        lab_tensors_destroy(t);
+        return false;
+    }
     lab_tensors_poison_outputs(t);
     *out = t;
     return true;
 }
 
-void lab_tensors_renew(lab_tensors *t, uint64_t seed) {
-    t->spec.operation->fill(t, seed);
+bool lab_tensors_renew(lab_tensors *t, uint64_t seed, lab_message *why) {
+    if (!t->spec.operation->fill(t, seed, why))
+        return false;
     for (int i = 0; i < t->count; i++)
         if (t->buffer[i].map && !t->size[i].output)
             lab_buffer_seal(&t->buffer[i]);
+    return true;
 }
 
 void lab_tensors_destroy(lab_tensors *t) {
@@ -89,28 +101,33 @@ void lab_tensors_destroy(lab_tensors *t) {
 
 /* ------------------------------------------------------------------- outputs */
 
-lab_buffer *lab_tensors_output(lab_tensors *t) {
-    int i = 0;
-    while (!t->size[i].output)
-        i++;
-    return &t->buffer[i];
+size_t lab_tensors_output_bytes(const lab_tensors *t) {
+    size_t bytes = 0;
+    for (int i = 0; i < t->count; i++)
+        bytes += t->size[i].output ? t->buffer[i].bytes : 0;
+    return bytes;
 }
 
-/* Call `visit` with each output row: bytes at O, then at LSE where there is one. */
-static void for_output_rows(const lab_tensors *t,
-                            void (*visit)(void *context, void *row, size_t bytes),
-                            void *context) {
-    const lab_operation *operation = t->spec.operation;
-    if (operation->is_empty(&t->spec))
-        return;
-    for (int64_t b = 0; b < operation->batch(&t->spec); b++)
-        for (int64_t h = 0; h < operation->heads(&t->spec); h++)
-            for (int64_t i = 0; i < operation->rows(&t->spec, &t->any, b); i++) {
-                const lab_answer at = operation->answer(&t->spec, &t->any, (lab_row){b, h, i});
-                visit(context, at.o, (size_t)at.d * att_dtype_size(at.dtype));
-                if (at.lse)
-                    visit(context, at.lse, sizeof(float));
-            }
+void lab_tensors_keep_outputs(const lab_tensors *t, unsigned char *copy) {
+    for (int i = 0; i < t->count; i++)
+        if (t->size[i].output && t->buffer[i].map) {
+            memcpy(copy, t->buffer[i].data, t->buffer[i].bytes);
+            copy += t->buffer[i].bytes;
+        }
+}
+
+void lab_tensors_put_outputs(lab_tensors *t, const unsigned char *copy) {
+    for (int i = 0; i < t->count; i++)
+        if (t->size[i].output && t->buffer[i].map) {
+            memcpy(t->buffer[i].data, copy, t->buffer[i].bytes);
+            copy += t->buffer[i].bytes;
+        }
+}
+
+static void for_output_rows(const lab_tensors *t, lab_visit_bytes *visit, void *context) {
+    lab_row_walk walk;
+    for (lab_walk_start(&walk, t); lab_walk_next(&walk);)
+        lab_visit_row(t, &walk.outputs, walk.row, visit, context);
 }
 
 static void poison_row(void *context, void *row, size_t bytes) {
@@ -132,26 +149,9 @@ void lab_tensors_poison_outputs(lab_tensors *t) {
         for_output_rows(t, poison_row, NULL);
 }
 
-/* Rows that a glance looks at. */
-enum { GLANCES = 16, STREAM_GLANCE = 2000 };
-
-uint64_t lab_tensors_glance(const lab_tensors *t, uint64_t seed) {
-    const lab_operation *operation = t->spec.operation;
-    const int64_t batch = operation->batch(&t->spec), heads = operation->heads(&t->spec);
-    lab_random random;
-    uint64_t hash = 1;
-    lab_random_seed(&random, seed, STREAM_GLANCE);
-    for (int n = 0; n < GLANCES && batch > 0 && heads > 0; n++) {
-        const int64_t b = lab_random_below(&random, batch);
-        const int64_t h = lab_random_below(&random, heads);
-        const int64_t rows = operation->rows(&t->spec, &t->any, b);
-        if (rows == 0)
-            continue;
-        const lab_answer at = operation->answer(
-            &t->spec, &t->any, (lab_row){b, h, lab_random_below(&random, rows)});
-        hash = lab_hash(hash, at.o, (size_t)at.d * att_dtype_size(at.dtype));
-    }
-    return hash;
+void lab_tensors_poison_row(lab_tensors *t, lab_row row) {
+    const lab_outputs outputs = t->spec.operation->outputs(&t->spec);
+    lab_visit_row(t, &outputs, row, poison_row, NULL);
 }
 
 static void hash_row(void *context, void *row, size_t bytes) {
@@ -159,10 +159,60 @@ static void hash_row(void *context, void *row, size_t bytes) {
     *hash = lab_hash(*hash, row, bytes);
 }
 
-uint64_t lab_tensors_hash_outputs(const lab_tensors *t) {
+/* Rows of a set that a glance looks at. */
+enum { GLANCES = 16, STREAM_GLANCE = 2000 };
+
+/* A row of the set, drawn; false where the batch entry that is drawn has none. */
+static bool draw_row(const lab_tensors *t, int set, lab_random *random, lab_row *row) {
+    const lab_operation *operation = t->spec.operation;
+    const lab_row_set all = operation->set(&t->spec, set);
+    if (all.batch == 0 || all.heads == 0)
+        return false;
+    *row = (lab_row){.set = set};
+    row->b = lab_random_below(random, all.batch);
+    row->h = lab_random_below(random, all.heads);
+    const int64_t rows = operation->rows(&t->spec, &t->any, set, row->b);
+    row->i = rows > 0 ? lab_random_below(random, rows) : 0;
+    return rows > 0;
+}
+
+uint64_t lab_tensors_glance(const lab_tensors *t, uint64_t seed) {
+    const lab_outputs outputs = t->spec.operation->outputs(&t->spec);
+    lab_random random;
+    lab_row row;
     uint64_t hash = 1;
-    for_output_rows(t, hash_row, &hash);
+    lab_random_seed(&random, seed, STREAM_GLANCE);
+    for (int set = 0; set < t->spec.operation->sets; set++)
+        for (int n = 0; lab_set_is_asked(&outputs, set) && n < GLANCES; n++)
+            if (draw_row(t, set, &random, &row))
+                lab_visit_row(t, &outputs, row, hash_row, &hash);
     return hash;
+}
+
+typedef struct hashing {
+    lab_row_strips strips;
+    _Atomic uint64_t sum; /* of the strips' hashes, each mixed with its place */
+} hashing;
+
+static void hash_strip(void *context, int64_t strip) {
+    hashing *h = context;
+    const lab_row_strips *strips = &h->strips;
+    uint64_t hash = (uint64_t)strip + 1;
+    lab_row row;
+    for (int64_t n = lab_strip_first(strips, strip, &row); n > 0; n--) {
+        lab_visit_row(strips->tensors, &strips->outputs, row, hash_row, &hash);
+        lab_strip_next(strips, &row);
+    }
+    atomic_fetch_add(&h->sum, lab_hash(hash, &strip, sizeof strip));
+}
+
+uint64_t lab_tensors_hash_outputs(const lab_tensors *t) {
+    hashing h = {.sum = 0};
+    if (!lab_row_strips_open(&h.strips, t))
+        return lab_entropy(); /* no memory: like no other hash, so that no comparison holds */
+    lab_workers_run(h.strips.count, hash_strip, &h);
+    lab_row_strips_close(&h.strips);
+    return atomic_load(&h.sum);
 }
 
 /* A copy of the buffer in which every byte of an output row is marked 1. */

@@ -32,13 +32,18 @@ bool lab_tensors_create(lab_tensors **out, const lab_spec *spec, uint64_t seed,
 void lab_tensors_destroy(lab_tensors *tensors);
 
 /* Other contents from another seed, in the same place: what was filled is filled again. */
-void lab_tensors_renew(lab_tensors *tensors, uint64_t seed);
+bool lab_tensors_renew(lab_tensors *tensors, uint64_t seed, lab_message *why);
 
-/* The buffer of the first output. */
-lab_buffer *lab_tensors_output(lab_tensors *tensors);
+/* The outputs as they stand, without their guards: their bytes, a copy of them, and back. */
+size_t lab_tensors_output_bytes(const lab_tensors *tensors);
+void lab_tensors_keep_outputs(const lab_tensors *tensors, unsigned char *copy);
+void lab_tensors_put_outputs(lab_tensors *tensors, const unsigned char *copy);
 
 /* Fill the outputs with NaN, so that what a run leaves out cannot pass for an answer. */
 void lab_tensors_poison_outputs(lab_tensors *tensors);
+
+/* Only this row of its set's outputs. */
+void lab_tensors_poison_row(lab_tensors *tensors, lab_row row);
 
 /* A hash of a few output rows, drawn by the seed: takes no time to speak of. */
 uint64_t lab_tensors_glance(const lab_tensors *tensors, uint64_t seed);

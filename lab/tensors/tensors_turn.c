@@ -1,9 +1,7 @@
 /* tensors_turn.c: inputs turned by their operation; the answers of turned rows listed and poisoned. */
 #include "lab/tensors/tensors_turn.h"
 
-#include <string.h>
-
-#include "base/dtype.h"
+#include "lab/tensors/output_rows.h"
 
 bool lab_tensors_turnable(const lab_tensors *t) {
     return t->spec.operation->turnable(t);
@@ -41,18 +39,13 @@ size_t lab_tensors_turned_rows(lab_tensors *t, uint64_t seed, lab_row *rows) {
 
 static void poison_row(lab_tensors *t, lab_row row, void *context) {
     (void)context;
-    const lab_answer at = t->spec.operation->answer(&t->spec, &t->any, row);
-    memset(at.o, LAB_POISON, (size_t)at.d * att_dtype_size(at.dtype));
-    if (at.lse)
-        memset(at.lse, LAB_POISON, sizeof(float));
+    lab_tensors_poison_row(t, row);
 }
 
 void lab_tensors_mark(lab_tensors *t, uint64_t seed) {
-    const lab_operation *operation = t->spec.operation;
-    operation->drawn(t, seed, poison_row, NULL);
-    for (int64_t b = 0; b < operation->batch(&t->spec); b++)
-        if (operation->heads(&t->spec) > 0 && operation->rows(&t->spec, &t->any, b) > 0) {
-            poison_row(t, (lab_row){b, 0, 0}, NULL);
-            break;
-        }
+    lab_row_walk walk;
+    t->spec.operation->drawn(t, seed, poison_row, NULL);
+    lab_walk_start(&walk, t);
+    if (lab_walk_next(&walk))
+        lab_tensors_poison_row(t, walk.row);
 }

@@ -6,91 +6,112 @@
 
 #include "base/checked.h"
 #include "lab/base/random.h"
+#include "lab/tensors/output_rows.h"
 
-enum { STREAM_ROWS = 1000, FEWEST_ROWS = 32 };
+enum { STREAM_ROWS = 1000 };
 
-static int64_t batch_of(const lab_tensors *t) {
-    return t->spec.operation->batch(&t->spec);
+/* The list while it is made: of one set, up to `room` rows. */
+typedef struct chooser {
+    lab_rows *rows;
+    const lab_tensors *t;
+    int set;
+    lab_row_set all;
+    int64_t total, room; /* of the set */
+} chooser;
+
+static int64_t rows_of(const chooser *c, int64_t b) {
+    return c->t->spec.operation->rows(&c->t->spec, &c->t->any, c->set, b);
 }
 
-static int64_t heads_of(const lab_tensors *t) {
-    return t->spec.operation->heads(&t->spec);
+static bool is_full(const chooser *c) {
+    return c->rows->of_set[c->set] >= c->room;
 }
 
-static int64_t rows_of(const lab_tensors *t, int64_t b) {
-    return t->spec.operation->rows(&t->spec, &t->any, b);
+static void add(chooser *c, int64_t b, int64_t h, int64_t i) {
+    if (is_full(c))
+        return;
+    c->rows->list[c->rows->count++] = (lab_row){b, h, i, c->set};
+    c->rows->of_set[c->set]++;
 }
 
-static void add(lab_rows *rows, int64_t room, lab_row row) {
-    if (rows->count < room)
-        rows->list[rows->count++] = row;
-}
-
-static void add_all(lab_rows *rows, const lab_tensors *t) {
-    for (int64_t b = 0; b < batch_of(t); b++)
-        for (int64_t h = 0; h < heads_of(t); h++)
-            for (int64_t i = 0; i < rows_of(t, b); i++)
-                add(rows, rows->total, (lab_row){b, h, i});
+static void add_all(chooser *c) {
+    for (int64_t b = 0; b < c->all.batch; b++)
+        for (int64_t h = 0; h < c->all.heads; h++)
+            for (int64_t i = 0; i < rows_of(c, b); i++)
+                add(c, b, h, i);
 }
 
 /* First and last rows, at most half of the room: spread over the sequences by a stride. */
-static void add_ends(lab_rows *rows, int64_t room, const lab_tensors *t) {
-    const int64_t sequences = batch_of(t) * heads_of(t);
-    const int64_t step = att_max(1, att_ceil_div(sequences, att_max(1, room / 4)));
+static void add_ends(chooser *c) {
+    const int64_t sequences = c->all.batch * c->all.heads;
+    const int64_t step = att_max(1, att_ceil_div(sequences, att_max(1, c->room / 4)));
     for (int64_t n = 0; n < sequences; n += step) {
-        const int64_t b = n / heads_of(t), h = n % heads_of(t), len = rows_of(t, b);
+        const int64_t b = n / c->all.heads, h = n % c->all.heads, len = rows_of(c, b);
         if (len > 0)
-            add(rows, room, (lab_row){b, h, 0});
+            add(c, b, h, 0);
         if (len > 1)
-            add(rows, room, (lab_row){b, h, len - 1});
+            add(c, b, h, len - 1);
     }
 }
 
-static void add_drawn(lab_rows *rows, int64_t room, const lab_tensors *t, uint64_t seed) {
+static void add_drawn(chooser *c, uint64_t seed) {
     static const int64_t tiles[] = {8, 16, 32, 48, 64, 128, 256};
     lab_random random;
-    lab_random_seed(&random, seed, STREAM_ROWS);
-    while (rows->count < room) {
-        const int64_t b = lab_random_below(&random, batch_of(t));
-        const int64_t h = lab_random_below(&random, heads_of(t));
-        const int64_t len = rows_of(t, b);
+    lab_random_seed(&random, seed, STREAM_ROWS + (uint64_t)c->set);
+    while (!is_full(c)) {
+        const int64_t b = lab_random_below(&random, c->all.batch);
+        const int64_t h = lab_random_below(&random, c->all.heads);
+        const int64_t len = rows_of(c, b);
         if (len == 0)
             continue;
         int64_t i = lab_random_below(&random, len);
-        if (rows->count % 2 == 0) { /* every other one: next to a tile edge */
+        if (c->rows->of_set[c->set] % 2 == 0) { /* every other one: next to a tile edge */
             const int64_t tile = tiles[lab_random_below(&random, 7)];
             i = i / tile * tile - lab_random_below(&random, 2);
         }
-        add(rows, room, (lab_row){b, h, att_max(i, 0)});
+        add(c, b, h, att_max(i, 0));
     }
 }
 
+/* Every row also costs a little by itself. */
+static double work_of(const chooser *c) {
+    return c->total > 0 ? c->all.work + 64.0 * (double)c->total : 0.0;
+}
+
+static int64_t room_of(const chooser *c, double share) {
+    if (share >= 1.0)
+        return c->total;
+    const int64_t room = (int64_t)((double)c->total * share);
+    return att_min(att_max(room, c->all.fewest), c->total);
+}
+
 bool lab_rows_choose(lab_rows *rows, const lab_tensors *t, uint64_t seed, int64_t max_work) {
+    chooser set[LAB_SETS_MAX];
+    double work = 0.0;
+    int64_t room = 0;
+    const int sets = t->spec.operation->sets;
     *rows = (lab_rows){0};
-    if (t->spec.operation->is_empty(&t->spec))
-        return true;
-    for (int64_t b = 0; b < batch_of(t); b++)
-        rows->total += heads_of(t) * rows_of(t, b);
+    for (int i = 0; i < sets; i++) {
+        set[i] = (chooser){.rows = rows, .t = t, .set = i, .total = lab_set_count(t, i)};
+        if (set[i].total > 0)
+            set[i].all = t->spec.operation->set(&t->spec, i);
+        rows->total += set[i].total;
+        work += work_of(&set[i]);
+    }
     if (rows->total == 0)
         return true;
-
-    /* Work of a row where all keys are visible is d_qk + d_v a key; flops count each twice. Every row
-     * also costs a little by itself. */
-    const double work = lab_spec_flops(&t->spec) / 2.0 + 64.0 * (double)rows->total;
-    int64_t room = rows->total;
-    if (work > (double)max_work) {
-        room = (int64_t)((double)rows->total * ((double)max_work / work));
-        room = att_min(att_max(room, FEWEST_ROWS), rows->total);
-    }
+    for (int i = 0; i < sets; i++)
+        room += set[i].room = room_of(&set[i], work > 0.0 ? (double)max_work / work : 1.0);
     rows->list = malloc((size_t)room * sizeof *rows->list);
     if (!rows->list)
         return false;
-    if (room == rows->total) {
-        add_all(rows, t);
-    } else {
-        add_ends(rows, room, t);
-        add_drawn(rows, room, t, seed);
-    }
+    for (int i = 0; i < sets; i++)
+        if (set[i].room == set[i].total) {
+            add_all(&set[i]);
+        } else {
+            add_ends(&set[i]);
+            add_drawn(&set[i], seed);
+        }
     return true;
 }
 
@@ -99,6 +120,8 @@ bool lab_rows_copy(lab_rows *rows, const lab_row *list, size_t count) {
     rows->list = malloc((count + 1) * sizeof *list);
     if (rows->list)
         memcpy(rows->list, list, count * sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        rows->of_set[list[i].set]++;
     return rows->list != NULL;
 }
 

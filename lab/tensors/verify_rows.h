@@ -8,12 +8,13 @@
 #include "lab/tensors/tensors.h"
 
 typedef struct lab_rows {
-    int64_t total; /* rows the problem has */
-    int64_t count; /* rows listed; the same where all are */
+    int64_t total;                /* rows the problem has */
+    int64_t count;                /* rows listed; the same where all are */
+    int64_t of_set[LAB_SETS_MAX]; /* how many of these are of each set */
     lab_row *list;
 } lab_rows;
 
-/* Every row where the oracle can afford it with max_work multiply-adds; otherwise a seeded sample:
+/* Every row where the oracle can afford it with max_work multiply-adds; otherwise a seeded sample, the same share of every set:
  * the first and last rows of sequences, rows on both sides of tile edges, and rows at random. */
 bool lab_rows_choose(lab_rows *rows, const lab_tensors *tensors, uint64_t seed,
                      int64_t max_work);

@@ -35,7 +35,7 @@ static const att_kernel_row *find_row(const char *id) {
 static const att_kernel_row *choose_row(att_context *ctx, const lab_spec *spec,
                                         lab_message *why) {
     att_plan *plan = NULL;
-    if (att_plan_create(&plan, ctx, &spec->problem) != ATT_OK) {
+    if (spec->operation->plan(&plan, ctx, spec) != ATT_OK) {
         lab_fail(why, "%s", att_last_error()->text);
         return NULL;
     }
@@ -50,7 +50,7 @@ bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_m
     *base = (lab_base){.spec = spec, .gpu = {.size = sizeof base->gpu}};
     if (att_context_query(ctx, &base->gpu) != ATT_OK)
         return lab_fail(why, "%s", att_last_error()->text);
-    if (spec->operation != &lab_operation_attention)
+    if (spec->operation->library->size_count == 0)
         return lab_fail(why, "the kernels of %s have no constants to vary",
                         lab_spec_operation(spec));
     if (base->gpu.device != ATT_DEVICE_CUDA)
@@ -142,7 +142,7 @@ bool lab_variant_open(att_context **ctx, const lab_base *base, const lab_variant
 typedef struct compile_list {
     att_context *const *contexts;
     size_t count;
-    const att_problem *problem;
+    const lab_spec *spec;
     atomic_size_t next;
 } compile_list;
 
@@ -151,7 +151,7 @@ static void *compile_some(void *argument) {
     for (size_t i; (i = atomic_fetch_add(&list->next, 1)) < list->count;) {
         att_plan *plan = NULL;
         if (list->contexts[i] &&
-            att_plan_create(&plan, list->contexts[i], list->problem) == ATT_OK)
+            list->spec->operation->plan(&plan, list->contexts[i], list->spec) == ATT_OK)
             att_plan_destroy(plan);
     }
     return NULL;
@@ -165,7 +165,7 @@ size_t lab_variants_at_once(void) {
 }
 
 void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec) {
-    compile_list list = {.contexts = contexts, .count = count, .problem = &spec->problem};
+    compile_list list = {.contexts = contexts, .count = count, .spec = spec};
     atomic_init(&list.next, 0);
     pthread_t threads[THREADS_MOST];
     const size_t wanted = count < lab_variants_at_once() ? count : lab_variants_at_once();

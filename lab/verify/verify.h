@@ -1,13 +1,14 @@
 /* verify.h: one problem run by a subject and judged against the float64 oracle.
  *
- * The bar, for O and for LSE each, over the rows checked:
+ * The bar, for each output, over the rows checked:
  *     max |kernel - oracle|  <=  2 * max |plain - oracle|  +  4 ulp at max |oracle|  +  FLT_MIN
- * where plain is the same-dtype reference of src/attention/ref/plain.h; and for O, where 256 values or more are
+ * where plain is the operation's same-dtype reference, such as src/attention/ref/plain.h; and for outputs of 16 bits, where 256 values or more are
  * checked, so that less precision than the type has is not lost among the few ulp of the largest,
  *     rms(kernel - oracle)  <=  max(2 * rms(plain - oracle), 1 ulp at rms(oracle))  +  FLT_MIN
- * For LSE, a logarithm, the ulp is taken at
+ * Where terms cancel (lab_output.is_difference), |plain - oracle| is taken to be at least 2^-24 of their size.
+ * For a logarithm, such as LSE, the ulp is taken at
  * 1 where max |oracle| is smaller: its absolute error is the relative error of the sum behind it.
- * Where the oracle is NaN the answer must be NaN, where it is infinite the same infinity or, in O,
+ * Where the oracle is NaN the answer must be NaN, where it is infinite the same infinity or, but in a logarithm,
  * NaN; no other answer may be non-finite. Where rows are sampled, all others are still looked at: one that
  * was not written fails, one that is not finite is judged too. */
 #ifndef LAB_VERIFY_H
@@ -35,7 +36,8 @@ typedef struct lab_verify_options {
     int repeats;   /* runs that must agree bit by bit; 0: 2 */
     int64_t
         max_work; /* multiply-adds the oracle may spend; above it rows are sampled; 0: 1e8 */
-    int threads;  /* for the oracle; 0: as many as there are processors */
+    struct lab_reference_store
+        *store; /* answers of the references, shared by kernels; NULL: none */
     /* Which rows are judged where there is not the work for all. NULL: nobody knows before the run, since they are
      * drawn from the operating system's entropy after it; the result has the seed. */
     const uint64_t *rows_seed;
@@ -44,9 +46,10 @@ typedef struct lab_verify_options {
     size_t row_count;
 } lab_verify_options;
 
-/* max |x - oracle| of the kernel and of plain, and the bar made from the second and from max |oracle|; of O also the root
- * mean squares. */
+/* Of one output: max |x - oracle| of the kernel and of plain, and the bar made from the second and from max |oracle|; but of a
+ * logarithm also the root mean squares. */
 typedef struct lab_errors {
+    const char *name; /* of the output */
     double kernel, plain, largest, bar;
     double kernel_rms, plain_rms, bar_rms;
 } lab_errors;
@@ -56,10 +59,11 @@ typedef struct lab_verify_result {
     att_status status; /* of the call that failed, else ATT_OK */
     char kernel[64]; /* the id from the launch record; the name of a subject that keeps none */
     att_launch launch; /* of the last run; no kernel where there was nothing to do */
-    lab_errors o, lse; /* lse is zero where the problem has none */
-    int64_t rows_checked, rows_total; /* rows: (batch, head, query row) */
-    uint64_t rows_seed;               /* that they were drawn by; below 2^63 */
-    double run_seconds;               /* the fastest of the runs */
+    int outputs;
+    lab_errors error[LAB_OUTPUTS_MAX]; /* zero where the output is not asked for */
+    int64_t rows_checked, rows_total;  /* of all sets: of attention, (batch, head, query row) */
+    uint64_t rows_seed;                /* that they were drawn by; below 2^63 */
+    double run_seconds;                /* the fastest of the runs */
     char message[512]; /* "" where all holds; else what failed, where, with values */
 } lab_verify_result;
 
@@ -72,14 +76,21 @@ void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
 void lab_verify_spec(lab_verify_result *result, att_context *ctx, const lab_spec *spec,
                      const lab_verify_options *options);
 
-/* The bar for errors of O, stored as `dtype`, and of LSE: `plain` is the error of the plain reference, `largest` max |oracle|. */
-double lab_bar_of_o(double plain, double largest, att_dtype dtype);
-double lab_bar_of_lse(double plain, double largest);
+/* The bar for errors of an output: `plain` is the error of the plain reference, `largest` max |oracle|. */
+double lab_bar_of(const lab_output *output, double plain, double largest);
+
+/* How much of the bar an error takes; an error where the bar is 0 takes all of it and more. Then the output that takes the most, the
+ * first of equals. */
+double lab_error_share(const lab_errors *errors);
+const lab_errors *lab_worst_error(const lab_verify_result *result);
 
 /* What is said of a subject whose outputs change after its run has returned. */
 extern const char lab_late_answer[];
 
-/* Judge the O and LSE that `tensors` hold now; fills o, lse, rows and, on a failure, outcome and
+/* Names the outputs of the problem in the result, without errors. */
+void lab_verify_list_outputs(lab_verify_result *result, const lab_spec *spec);
+
+/* Judge the outputs that `tensors` hold now; fills error, rows and, on a failure, outcome and
  * message, and leaves the rest of the result as it is. */
 void lab_verify_outputs(lab_verify_result *result, const lab_tensors *tensors,
                         const lab_verify_options *options);

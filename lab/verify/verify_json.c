@@ -1,6 +1,8 @@
 /* verify_json.c: outcomes, errors and launches as JSON. */
 #include "lab/verify/verify_json.h"
 
+#include <stdio.h>
+
 #include "lab/base/json.h"
 
 static json_t *errors_object(const lab_errors *errors) {
@@ -10,6 +12,15 @@ static json_t *errors_object(const lab_errors *errors) {
         "bar", lab_json_number(errors->bar), "kernel_rms", lab_json_number(errors->kernel_rms),
         "plain_rms", lab_json_number(errors->plain_rms), "bar_rms",
         lab_json_number(errors->bar_rms));
+}
+
+void lab_json_errors(json_t *json, const lab_verify_result *result,
+                     json_t *(*object)(const lab_errors *errors)) {
+    for (int i = 0; i < result->outputs; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "error_%s", result->error[i].name);
+        json_object_set_new(json, name, object(&result->error[i]));
+    }
 }
 
 static const char *outcome_name(lab_outcome outcome) {
@@ -25,13 +36,16 @@ static const char *outcome_name(lab_outcome outcome) {
 }
 
 json_t *lab_json_verify(const lab_verify_result *result) {
-    return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:s}", "outcome",
-        outcome_name(result->outcome), "status", att_status_name(result->status), "kernel",
-        result->kernel, "launch", lab_json_launch(&result->launch), "error_o",
-        errors_object(&result->o), "error_lse", errors_object(&result->lse), "rows_checked",
-        (json_int_t)result->rows_checked, "rows_total", (json_int_t)result->rows_total,
-        "rows_seed", (json_int_t)result->rows_seed, "message", result->message);
+    json_t *json = json_pack("{s:s, s:s, s:s, s:o}", "outcome", outcome_name(result->outcome),
+                             "status", att_status_name(result->status), "kernel",
+                             result->kernel, "launch", lab_json_launch(&result->launch));
+    lab_json_errors(json, result, errors_object);
+    json_t *rest =
+        json_pack("{s:I, s:I, s:I, s:s}", "rows_checked", (json_int_t)result->rows_checked,
+                  "rows_total", (json_int_t)result->rows_total, "rows_seed",
+                  (json_int_t)result->rows_seed, "message", result->message);
+    json_object_update_new(json, rest);
+    return json;
 }
 
 json_t *lab_json_subject(const lab_subject *subject) {

@@ -10,6 +10,10 @@
 /* What verify found. */
 json_t *lab_json_verify(const lab_verify_result *result);
 
+/* Adds the errors of each output, as error_<name>. */
+void lab_json_errors(json_t *json, const lab_verify_result *result,
+                     json_t *(*object)(const lab_errors *errors));
+
 /* "attest", or a peer's name and version. */
 json_t *lab_json_subject(const lab_subject *subject);
 

@@ -3,24 +3,28 @@
 
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "lab/base/clean_text.h"
 #include "lab/base/entropy.h"
-#include "lab/base/float_state.h"
+#include "lab/base/workers.h"
+#include "lab/tensors/output_rows.h"
+#include "lab/tensors/row_strips.h"
 #include "lab/tensors/verify_rows.h"
+#include "lab/verify/reference_store.h"
 
 /* Where no more rows than that are judged, the plain reference is computed in every order: one of them may be lucky, and all columns
  * of a row share the rounding of its scores. */
-enum { MAX_THREADS = 16, FEW_ROWS = 8 };
+enum { FEW_ROWS = 8 };
+
+/* Rows that are weighed in one piece of work; how many of those that look wrong are judged beside the sample; bytes of answers
+ * that are held at a time. */
+enum { WEIGHED_ROWS = 16, ODD_MOST = 64, ANSWER_BYTES = 64 << 20 };
 
 static const int64_t default_work = 100000000;
 
@@ -41,23 +45,17 @@ typedef struct tally {
     place breach;
 } tally;
 
+typedef struct tallies {
+    tally of[LAB_OUTPUTS_MAX];
+} tallies;
+
 typedef struct judge {
     const lab_tensors *tensors;
-    const lab_rows *rows;
-    int64_t scratch; /* numbers that the oracle needs beside a row */
-    int64_t d;
-    atomic_llong next;
-    atomic_bool out_of_memory;
+    const lab_verify_options *options;
+    lab_outputs outputs;
+    int orders[LAB_SETS_MAX]; /* of the plain reference, for rows of each set */
+    tallies sum;
 } judge;
-
-typedef struct worker {
-    judge *shared;
-    tally o, lse;
-    lab_row at;   /* where the search for odd rows is */
-    int odd_left; /* how many more of them to judge */
-} worker;
-
-enum { ODD_MOST = 64 };
 
 /* ----------------------------------------------------------------- one value */
 
@@ -82,15 +80,22 @@ static double as_stored(double x, att_dtype dtype) {
 }
 
 /* What must hold where the oracle, rounded to the output's dtype, is not finite. */
-static bool special_agrees(double got, double want, bool is_lse) {
+static bool special_agrees(double got, double want, bool is_log) {
     if (isnan(want))
         return isnan(got);
-    return got == want || (!is_lse && isnan(got)); /* inf * 0 on the way is allowed in O */
+    return got == want || (!is_log && isnan(got)); /* inf * 0 on the way is allowed in O */
 }
 
-static void weigh(tally *t, att_dtype dtype, bool is_lse, place at, double plain) {
-    if (!isfinite(as_stored(at.want, dtype))) {
-        if (!special_agrees(at.got, as_stored(at.want, dtype), is_lse) && !t->broken) {
+/* What the plain reference is taken to be off by: where terms cancel it may round them alike and be right by luck, so that no less
+ * is believed than half an ulp of their size. */
+static double plain_error_of(double plain, double want, double size) {
+    return fmax(fabs(plain - want), 0x1p-24 * size);
+}
+
+static void weigh(tally *t, const lab_output *output, place at, double plain, double size) {
+    const double want = as_stored(at.want, output->dtype);
+    if (!isfinite(want)) {
+        if (!special_agrees(at.got, want, output->is_log) && !t->broken) {
             t->broken = true;
             t->breach = at;
         }
@@ -110,7 +115,7 @@ static void weigh(tally *t, att_dtype dtype, bool is_lse, place at, double plain
     t->largest = fmax(t->largest, fabs(at.want));
     if (!isfinite(plain))
         return;
-    const double plain_error = fabs(plain - at.want);
+    const double plain_error = plain_error_of(plain, at.want, size);
     t->plain = fmax(t->plain, plain_error);
     t->kernel_squares += error * error;
     t->plain_squares += plain_error * plain_error;
@@ -143,126 +148,208 @@ static void merge(tally *into, const tally *from) {
 
 /* ---------------------------------------------------------------------- rows */
 
-static void judge_row(worker *w, lab_row row, double *scratch, float *plain_scratch) {
-    const lab_tensors *t = w->shared->tensors;
-    const lab_operation *operation = t->spec.operation;
-    const lab_answer at = operation->answer(&t->spec, &t->any, row);
-    double *oracle = scratch + w->shared->scratch;
-    float *plain = plain_scratch + w->shared->scratch;
-    double oracle_lse;
-    float plain_lse;
-    operation->oracle(&t->spec, &t->any, row, scratch, oracle, &oracle_lse);
-    operation->plain(&t->spec, &t->any, row, 0, plain_scratch, plain, &plain_lse);
+/* Rows, what is right of them, and a tally of every piece: they are summed in the order of the pieces, so that the sums do not
+ * depend on the threads. */
+typedef struct weighing {
+    const judge *judge;
+    const lab_row *rows;
+    const lab_references *right;
+    tallies *pieces;
+} weighing;
 
-    for (int64_t c = 0; c < at.d; c++) {
-        const place here = {row, c, (double)att_load(at.o, at.dtype, c), oracle[c]};
-        weigh(&w->o, at.dtype, false, here, (double)plain[c]);
-    }
-    if (at.lse) {
-        const place here = {row, 0, (double)*at.lse, oracle_lse};
-        weigh(&w->lse, ATT_F32, true, here, (double)plain_lse);
-    }
-    if (w->shared->rows->count > FEW_ROWS)
-        return;
-    for (int order = 1; order < operation->orders; order++) {
-        operation->plain(&t->spec, &t->any, row, order, plain_scratch, plain, &plain_lse);
-        for (int64_t c = 0; c < at.d; c++)
-            weigh_plain(&w->o, at.dtype, oracle[c], (double)plain[c]);
-        weigh_plain(&w->lse, ATT_F32, oracle_lse, (double)plain_lse);
+/* The answers of row n, and the plain reference's; of one of its further orders the second alone. */
+static void weigh_row(const weighing *w, int64_t n, int order, tallies *into) {
+    const lab_tensors *t = w->judge->tensors;
+    const lab_outputs *outputs = &w->judge->outputs;
+    const lab_row row = w->rows[n];
+    const double *oracle = lab_references_oracle(w->right, n);
+    const double *sizes = lab_references_sizes(w->right, n);
+    const float *plain = lab_references_plain(w->right, n, order);
+    for (int i = 0; i < outputs->count; i++) {
+        const lab_output *output = &outputs->list[i];
+        if (output->set != row.set)
+            continue;
+        const void *at =
+            output->absent ? NULL : t->spec.operation->answer(&t->spec, &t->any, i, row);
+        for (int64_t c = 0; at && c < output->d; c++) {
+            const place here = {row, c, (double)att_load(at, output->dtype, c * output->step),
+                                oracle[c]};
+            if (order > 0)
+                weigh_plain(&into->of[i], output->dtype, oracle[c], (double)plain[c]);
+            else
+                weigh(&into->of[i], output, here, (double)plain[c], sizes[c]);
+        }
+        oracle += output->d;
+        sizes += output->d;
+        plain += output->d;
     }
 }
 
-/* Right answers must not lie about in memory that the next subject is given. */
-static void wipe_and_free(void *memory, size_t bytes) {
-    if (memory)
-        explicit_bzero(memory, bytes);
-    free(memory);
+static void weigh_piece(void *context, int64_t piece) {
+    const weighing *w = context;
+    const int64_t end = att_min((piece + 1) * WEIGHED_ROWS, w->right->count);
+    for (int64_t n = piece * WEIGHED_ROWS; n < end; n++)
+        for (int order = 0; order < w->right->orders[w->rows[n].set]; order++)
+            weigh_row(w, n, order, &w->pieces[piece]);
 }
 
-/* Judge rows as long as `next` gives one. */
-static void work_on(worker *w, bool (*next)(worker *w, lab_row *row)) {
-    judge *j = w->shared;
-    lab_float_default(); /* whatever a subject did to this thread */
-    const size_t numbers = (size_t)(j->scratch + j->d);
-    double *logits = malloc(numbers * sizeof *logits);
-    float *plain_logits = malloc(numbers * sizeof *plain_logits);
-    if (!logits || !plain_logits)
-        atomic_store(&j->out_of_memory, true);
-    for (lab_row row; logits && plain_logits && next(w, &row);)
-        judge_row(w, row, logits, plain_logits);
-    wipe_and_free(logits, numbers * sizeof *logits);
-    wipe_and_free(plain_logits, numbers * sizeof *plain_logits);
-}
-
-static bool next_listed(worker *w, lab_row *row) {
-    judge *j = w->shared;
-    const int64_t n = atomic_fetch_add(&j->next, 1);
-    if (n >= j->rows->count)
+static bool weigh_rows(judge *j, const lab_row *rows, const lab_references *right) {
+    const int64_t pieces = att_ceil_div(right->count, WEIGHED_ROWS);
+    const size_t bytes = (size_t)pieces * sizeof(tallies);
+    weighing w = {j, rows, right, calloc(1, bytes + 1)};
+    if (!w.pieces)
         return false;
-    *row = j->rows->list[n];
+    lab_workers_run(pieces, weigh_piece, &w);
+    for (int64_t n = 0; n < pieces; n++)
+        for (int i = 0; i < j->outputs.count; i++)
+            merge(&j->sum.of[i], &w.pieces[n].of[i]);
+    explicit_bzero(w.pieces, bytes);
+    free(w.pieces);
     return true;
 }
 
-static void *work(void *argument) {
-    work_on(argument, next_listed);
-    return NULL;
+/* Rows whose answers are held at a time; false where memory cannot be had. */
+static bool judge_batch(judge *j, const lab_row *rows, int64_t count) {
+    lab_reference_store *store = j->options ? j->options->store : NULL;
+    const lab_reference_question question = {j->tensors, j->options ? j->options->seed : 0,
+                                             rows, count, j->orders};
+    const lab_references *known = store ? lab_reference_store_find(store, &question) : NULL;
+    if (known)
+        return weigh_rows(j, rows, known);
+    lab_references made;
+    if (!lab_references_make(&made, j->tensors, rows, count, j->orders))
+        return false;
+    const bool ok = weigh_rows(j, rows, &made);
+    if (!ok || !store || !lab_reference_store_keep(store, &question, &made))
+        lab_references_free(&made);
+    return ok;
+}
+
+static bool judge_rows(judge *j, const lab_row *rows, int64_t count) {
+    const lab_operation *operation = j->tensors->spec.operation;
+    const int64_t width = lab_references_width(&j->outputs, operation->sets);
+    const int64_t each = (int64_t)lab_references_bytes(1, width, operation->orders);
+    const int64_t room = att_max(1, ANSWER_BYTES / each);
+    bool ok = true;
+    for (int64_t n = 0; ok && n < count; n += room)
+        ok = judge_batch(j, rows + n, att_min(room, count - n));
+    return ok;
 }
 
 /* ------------------------------------------------------- rows that look wrong by themselves */
 
-/* A row that still is all poison was never written; this is seen without the oracle. */
-static bool is_unwritten(const lab_tensors *t, lab_row row) {
-    const lab_answer at = t->spec.operation->answer(&t->spec, &t->any, row);
-    const int64_t bytes = at.d * (int64_t)att_dtype_size(at.dtype);
-    const unsigned char *byte = at.o;
-    int64_t n = 0;
-    while (n < bytes && byte[n] == LAB_POISON)
+typedef struct look {
+    bool poisoned, finite;
+    att_dtype dtype;
+} look;
+
+/* A number is finite where its exponent has not all bits set. */
+static bool is_finite(const void *at, att_dtype dtype, size_t bytes) {
+    const uint16_t special = dtype == ATT_F16 ? 0x7c00 : 0x7f80;
+    bool finite = true;
+    if (dtype == ATT_F32) {
+        for (size_t c = 0; c < bytes / sizeof(float); c++)
+            finite &= isfinite(att_load(at, dtype, (int64_t)c)) != 0;
+        return finite;
+    }
+    for (size_t c = 0; c < bytes / sizeof(uint16_t); c++) {
+        uint16_t bits;
+        memcpy(&bits, (const unsigned char *)at + c * sizeof bits, sizeof bits);
+        finite &= (bits & special) != special;
+    }
+    return finite;
+}
+
+static void look_at(void *context, void *at, size_t bytes) {
+    look *l = context;
+    const unsigned char *byte = at;
+    size_t n = 0;
+    while (l->poisoned && n < bytes && byte[n] == LAB_POISON)
         n++;
-    return bytes > 0 && n == bytes;
+    l->poisoned = l->poisoned && n == bytes;
+    l->finite = l->finite && is_finite(at, l->dtype, bytes);
 }
 
-static bool is_finite_row(const lab_tensors *t, lab_row row) {
-    const lab_answer at = t->spec.operation->answer(&t->spec, &t->any, row);
-    int64_t c = 0;
-    while (c < at.d && isfinite(att_load(at.o, at.dtype, c)))
-        c++;
-    return c == at.d;
+/* What a strip of rows shows: the first that was not written, in which output, and those that are not finite. */
+typedef struct sight {
+    const char *unwritten; /* the output's name; NULL: all were written */
+    lab_row first_unwritten;
+    int odd;
+    lab_row *odd_rows; /* ODD_MOST at most; NULL where none is */
+    bool failed;       /* for want of memory */
+} sight;
+
+typedef struct looks {
+    lab_row_strips strips;
+    sight *seen; /* of each strip */
+} looks;
+
+static void note_odd(sight *s, lab_row row) {
+    if (s->odd == ODD_MOST)
+        return;
+    if (!s->odd_rows)
+        s->odd_rows = malloc(ODD_MOST * sizeof *s->odd_rows);
+    s->failed = !s->odd_rows;
+    if (s->odd_rows)
+        s->odd_rows[s->odd++] = row;
 }
 
-/* The row after *row; false after the last. */
-static bool step(const lab_tensors *t, lab_row *row) {
-    const lab_operation *operation = t->spec.operation;
-    if (++row->i < operation->rows(&t->spec, &t->any, row->b))
-        return true;
-    do {
-        row->i = 0;
-        if (++row->h == operation->heads(&t->spec)) {
-            row->h = 0;
-            if (++row->b == operation->batch(&t->spec))
-                return false;
+/* A row that still is all poison was never written; this is seen without the oracle. Logarithms of a row without keys are not
+ * finite. */
+static void look_at_row(sight *s, const lab_row_strips *strips, lab_row row) {
+    bool finite = true;
+    for (int i = 0; i < strips->outputs.count; i++) {
+        const lab_output *o = &strips->outputs.list[i];
+        look l = {.poisoned = true, .finite = true, .dtype = o->dtype};
+        if (o->set != row.set || o->absent || o->is_log || o->d == 0)
+            continue;
+        lab_visit_output(strips->tensors, o, i, row, look_at, &l);
+        finite = finite && l.finite;
+        if (l.poisoned && !s->unwritten) {
+            s->unwritten = o->name;
+            s->first_unwritten = row;
         }
-    } while (operation->rows(&t->spec, &t->any, row->b) == 0);
-    return true;
+    }
+    if (!finite)
+        note_odd(s, row);
 }
 
-/* Rows with a NaN or an infinity, as many as the oracle has time for. */
-static bool next_odd(worker *w, lab_row *row) {
-    const lab_tensors *t = w->shared->tensors;
-    while (w->odd_left > 0 && step(t, &w->at))
-        if (!is_finite_row(t, w->at)) {
-            *row = w->at;
-            w->odd_left--;
-            return true;
+static void look_at_strip(void *context, int64_t strip) {
+    const looks *l = context;
+    lab_row row;
+    for (int64_t n = lab_strip_first(&l->strips, strip, &row); n > 0; n--) {
+        look_at_row(&l->seen[strip], &l->strips, row);
+        lab_strip_next(&l->strips, &row);
+    }
+}
+
+/* All rows looked at, the first ODD_MOST of those with a NaN or an infinity judged. *unwritten: the output that has a row which was
+ * not written; NULL: all are. */
+static bool judge_what_looks_wrong(judge *j, const char **unwritten, lab_row *where) {
+    looks l;
+    lab_row odd[ODD_MOST];
+    int count = 0;
+    *unwritten = NULL;
+    if (!lab_row_strips_open(&l.strips, j->tensors))
+        return false;
+    l.seen = calloc((size_t)l.strips.count + 1, sizeof *l.seen);
+    bool ok = l.seen != NULL;
+    if (ok)
+        lab_workers_run(l.strips.count, look_at_strip, &l);
+    for (int64_t i = 0; l.seen && i < l.strips.count; i++) {
+        const sight *s = &l.seen[i];
+        ok = ok && !s->failed;
+        if (s->unwritten && !*unwritten) {
+            *unwritten = s->unwritten;
+            *where = s->first_unwritten;
         }
-    return false;
-}
-
-static bool find_unwritten(const lab_tensors *t, lab_row *row) {
-    *row = (lab_row){.i = -1};
-    while (t->spec.operation->batch(&t->spec) > 0 && step(t, row))
-        if (is_unwritten(t, *row))
-            return true;
-    return false;
+        for (int n = 0; n < s->odd && count < ODD_MOST; n++)
+            odd[count++] = s->odd_rows[n];
+        free(s->odd_rows);
+    }
+    free(l.seen);
+    lab_row_strips_close(&l.strips);
+    return ok && judge_rows(j, odd, count);
 }
 
 /* ------------------------------------------------------------------- verdict */
@@ -288,29 +375,36 @@ static const double fewest_averaged = 256.0;
 
 /* Of 16-bit outputs, whose own rounding is most of every error. In float32 the scores' rounding is, which all columns of a
  * row share: a few rows are then too few to average over. */
-static void conclude_average(lab_verify_result *r, const tally *t, att_dtype dtype) {
-    lab_errors *e = &r->o;
+static void conclude_average(lab_verify_result *r, lab_errors *e, const tally *t,
+                             att_dtype dtype) {
     e->kernel_rms = root_mean(t->kernel_squares, t->count);
     e->plain_rms = root_mean(t->plain_squares, t->count);
     e->bar_rms =
         fmax(2.0 * e->plain_rms, ulp(dtype, root_mean(t->squares, t->count))) + (double)FLT_MIN;
     if (dtype != ATT_F32 && t->count >= fewest_averaged && e->kernel_rms > e->bar_rms)
         fail(r,
-             "o: its values are off by %.3g (root mean square), the bar is %.3g: less precise "
+             "%s: its values are off by %.3g (root mean square), the bar is %.3g: less precise "
              "than the type's own rounding makes them",
-             e->kernel_rms, e->bar_rms);
+             e->name, e->kernel_rms, e->bar_rms);
 }
 
-static double bar_of(double plain, double one_ulp) {
-    return 2.0 * plain + 4.0 * one_ulp + (double)FLT_MIN;
+double lab_bar_of(const lab_output *output, double plain, double largest) {
+    const double at = output->is_log ? fmax(largest, 1.0) : largest;
+    return 2.0 * plain + 4.0 * ulp(output->dtype, at) + (double)FLT_MIN;
 }
 
-double lab_bar_of_o(double plain, double largest, att_dtype dtype) {
-    return bar_of(plain, ulp(dtype, largest));
+double lab_error_share(const lab_errors *errors) {
+    if (errors->bar > 0.0)
+        return errors->kernel / errors->bar;
+    return errors->kernel > 0.0 ? (double)INFINITY : 0.0;
 }
 
-double lab_bar_of_lse(double plain, double largest) {
-    return bar_of(plain, ulp(ATT_F32, fmax(largest, 1.0)));
+const lab_errors *lab_worst_error(const lab_verify_result *result) {
+    const lab_errors *worst = &result->error[0];
+    for (int i = 1; i < result->outputs; i++)
+        if (lab_error_share(&result->error[i]) > lab_error_share(worst))
+            worst = &result->error[i];
+    return worst;
 }
 
 /* A NaN has a sign, which says nothing: "nan", never "-nan". */
@@ -318,15 +412,15 @@ static double shown(double value) {
     return isnan(value) ? (double)NAN : value;
 }
 
-static void conclude(lab_verify_result *r, lab_errors *e, const char *name, const tally *t,
-                     double bar) {
+static void conclude(lab_verify_result *r, lab_errors *e, const lab_output *output,
+                     const tally *t) {
     e->kernel = t->kernel;
     e->plain = t->plain;
     e->largest = t->largest;
-    e->bar = bar;
+    e->bar = lab_bar_of(output, t->plain, t->largest);
     const place *at = t->broken ? &t->breach : &t->worst;
     if (t->broken)
-        fail(r, "%s[b=%lld h=%lld row=%lld col=%lld] is %g, the oracle has %g", name,
+        fail(r, "%s[b=%lld h=%lld row=%lld col=%lld] is %g, the oracle has %g", e->name,
              (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
              (long long)at->col, shown(at->got), shown(at->want));
     else if (e->kernel > e->bar)
@@ -334,68 +428,51 @@ static void conclude(lab_verify_result *r, lab_errors *e, const char *name, cons
              "%s[b=%lld h=%lld row=%lld col=%lld] is %.9g, the oracle has %.9g: error %.3g is "
              "above "
              "the bar %.3g",
-             name, (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
+             e->name, (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
              (long long)at->col, at->got, at->want, e->kernel, e->bar);
+    if (!output->is_log)
+        conclude_average(r, e, t, output->dtype);
 }
 
-static int thread_count(const lab_verify_options *options, int64_t rows) {
-    int64_t n = options && options->threads ? options->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    n = att_min(n, MAX_THREADS);
-    return (int)att_max(1, att_min(n, rows / 8));
+void lab_verify_list_outputs(lab_verify_result *r, const lab_spec *spec) {
+    const lab_outputs outputs = spec->operation->outputs(spec);
+    r->outputs = outputs.count;
+    for (int i = 0; i < outputs.count; i++)
+        r->error[i] = (lab_errors){.name = outputs.list[i].name};
 }
 
 void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
                         const lab_verify_options *options) {
     const lab_operation *operation = t->spec.operation;
-    const lab_output output = operation->output(&t->spec);
     const int64_t max_work = options && options->max_work ? options->max_work : default_work;
-    r->o = r->lse = (lab_errors){0};
+    lab_verify_list_outputs(r, &t->spec);
     r->rows_seed = options && options->rows_seed ? *options->rows_seed : lab_entropy() >> 1;
     lab_rows rows;
-    const bool ok = options && options->rows
-                        ? lab_rows_copy(&rows, options->rows, options->row_count)
-                        : lab_rows_choose(&rows, t, r->rows_seed, max_work);
-    if (!ok) {
+    const bool chosen = options && options->rows
+                            ? lab_rows_copy(&rows, options->rows, options->row_count)
+                            : lab_rows_choose(&rows, t, r->rows_seed, max_work);
+    if (!chosen) {
         fail(r, "no memory for the list of rows to check");
         return;
     }
     r->rows_total = rows.total;
     r->rows_checked = rows.count;
 
-    judge shared = {.tensors = t, .rows = &rows, .d = output.d};
-    if (rows.count > 0)
-        shared.scratch = operation->scratch(&t->spec, &t->any);
-    worker workers[MAX_THREADS] = {{.shared = &shared}};
-    pthread_t threads[MAX_THREADS];
-    const int wanted = thread_count(options, rows.count);
-    int started = 1; /* this thread is a worker too */
-    for (int i = 1; i < wanted; i++)
-        workers[i].shared = &shared;
-    while (started < wanted &&
-           pthread_create(&threads[started], NULL, work, &workers[started]) == 0)
-        started++;
-    work(&workers[0]);
-    for (int i = 1; i < started; i++) {
-        pthread_join(threads[i], NULL);
-        merge(&workers[0].o, &workers[i].o);
-        merge(&workers[0].lse, &workers[i].lse);
-    }
-
-    lab_row unwritten;
-    if (rows.count < rows.total) { /* what the sample left out may still look wrong */
-        workers[0].at = (lab_row){.i = -1};
-        workers[0].odd_left = ODD_MOST;
-        work_on(&workers[0], next_odd);
-    }
-    if (atomic_load(&shared.out_of_memory))
+    judge j = {.tensors = t, .options = options, .outputs = operation->outputs(&t->spec)};
+    for (int i = 0; i < operation->sets; i++)
+        j.orders[i] = rows.of_set[i] > FEW_ROWS ? 1 : operation->orders;
+    const char *unwritten = NULL;
+    lab_row where;
+    bool ok = judge_rows(&j, rows.list, rows.count);
+    if (ok && rows.count < rows.total) /* what the sample left out may still look wrong */
+        ok = judge_what_looks_wrong(&j, &unwritten, &where);
+    if (!ok)
         fail(r, "no memory for the oracle");
-    else if (rows.count < rows.total && find_unwritten(t, &unwritten))
-        fail(r, "o[b=%lld h=%lld row=%lld] was not written", (long long)unwritten.b,
-             (long long)unwritten.h, (long long)unwritten.i);
-    const tally *o = &workers[0].o, *lse = &workers[0].lse;
-    conclude(r, &r->o, "o", o, lab_bar_of_o(o->plain, o->largest, output.dtype));
-    conclude_average(r, o, output.dtype);
-    if (output.lse)
-        conclude(r, &r->lse, "lse", lse, lab_bar_of_lse(lse->plain, lse->largest));
+    else if (unwritten)
+        fail(r, "%s[b=%lld h=%lld row=%lld] was not written", unwritten, (long long)where.b,
+             (long long)where.h, (long long)where.i);
+    for (int i = 0; i < j.outputs.count; i++)
+        if (!j.outputs.list[i].absent)
+            conclude(r, &r->error[i], &j.outputs.list[i], &j.sum.of[i]);
     lab_rows_free(&rows);
 }
