@@ -76,8 +76,8 @@ class TorchAdapter:
         if array.is_neg():
             return "is a view with its sign to be turned: resolve_neg() makes it plain"
         if array.requires_grad and self._torch.is_grad_enabled():
-            return ("requires a gradient, and attest.attention() and attest.merge() compute none: use "
-                    "attest.torch.scaled_dot_product_attention() and attest.torch.merge(), detach() or torch.no_grad()")
+            return ("requires a gradient, and calls of attest itself record none: use attest.torch.attention() and "
+                    "attest.torch.merge(), detach() or torch.no_grad()")
         return None
 
     def empty(self, like, shape, dtype):
@@ -142,7 +142,7 @@ def _torch_adapter(kind, name):
     torch = sys.modules["torch"]
     if kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
         raise TypeError(f"{name} is a {kind.__name__}, a tensor without memory of its own: "
-                        "use attest.torch.scaled_dot_product_attention()")
+                        "use attest.torch.attention()")
     return TorchAdapter(torch)
 
 

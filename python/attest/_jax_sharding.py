@@ -2,7 +2,8 @@
 
 Every array has a tuple of labels, one per axis: "b" batch, "h" heads of q, "kv" heads of k and v, None for an axis that every
 device needs whole. From the shardings of the arrays come the mesh axes that split the batch and the heads; from those and
-the labels come the shardings of all arrays. Each device then runs attest on its own part, without communication.
+the labels come the shardings of all arrays. Each device then runs attest on its own part. Only gradients are communicated, of
+arrays that several devices share: they are summed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Arrays(NamedTuple):
 
     labels: Tuple[Labels, ...]
     shapes: Tuple[Shape, ...]
-    results: Tuple[Labels, Labels]  #: of O and LSE
+    results: Tuple[Labels, ...]  #: of O and LSE, or of gradients
+    summed: bool = False  #: results are summed over the mesh axes that split the call and that their labels lack
 
 
 def _of_rows(layout: str, batch: Optional[str], heads: str) -> Labels:
@@ -53,6 +55,16 @@ def arrays_of(layout: str, names: Sequence[str], shapes: Sequence[Shape]) -> Arr
         own = known[name][len(known[name]) - len(shape):]
         labels.append(tuple(label if size > 1 else None for label, size in zip(own, shape)))
     return Arrays(tuple(labels), tuple(shapes), (q, ("h", None) if packed_q else (batch, "h", None)))
+
+
+def arrays_of_gradients(forward: Arrays, names: Sequence[str], wanted: Sequence[str], shapes: Sequence[Shape]) -> Arrays:
+    """Of a call with O, LSE and d_o behind the arrays of `forward`, whose results are the gradients of q, k, v and `wanted`.
+
+    A gradient has the labels of its array: what every device has whole, every device contributes to.
+    """
+    labels = (*forward.labels, *forward.results, forward.results[0])
+    own = dict(zip(names, forward.labels[3:]))
+    return Arrays(labels, tuple(shapes), (*forward.labels[:3], *(own[name] for name in wanted)), True)
 
 
 def _size(arrays: Arrays, label: str) -> int:
@@ -128,8 +140,26 @@ def _sizes(mesh: Any) -> Dict[str, int]:
 def _given(arrays: Arrays, inputs: Sequence[Any], results: Sequence[Any] = ()) -> List[Tuple[Labels, Sequence[Any]]]:
     """Labels with specs, of q, O, k, v and then the rest."""
     pairs = list(zip(arrays.labels, inputs))
-    pairs[1:1] = list(zip(arrays.results, results))
+    if not arrays.summed:  # gradients go where their arrays are
+        pairs[1:1] = list(zip(arrays.results, results))
     return [(labels, sharding.spec) for labels, sharding in pairs if isinstance(sharding, NamedSharding)]
+
+
+def _with_sums(call: Callable, arrays: Arrays, split: Split) -> Callable:
+    """`call` on one device's part, with the sums over devices that its results need."""
+    axes = (*split.b, *split.h)
+    if not arrays.summed or not axes:
+        return call
+
+    def summed(*values):
+        results = []
+        for result, labels in zip(call(*values), arrays.results):
+            own = {axis for label in labels if label for axis in getattr(split, label)}
+            others = tuple(axis for axis in axes if axis not in own)
+            results.append(jax.lax.psum(result.astype("float32"), others).astype(result.dtype) if others else result)
+        return tuple(results)
+
+    return summed
 
 
 @functools.lru_cache(maxsize=None)
@@ -143,7 +173,8 @@ def partitioned(call: Callable, arrays: Arrays) -> Callable:
 
     def partition(mesh, inputs, results):
         given = _given(arrays, [x.sharding for x in inputs], [x.sharding for x in results])
-        return mesh, call, *shardings(mesh, split_of(arrays, _sizes(mesh), given))
+        split = split_of(arrays, _sizes(mesh), given)
+        return mesh, _with_sums(call, arrays, split), *shardings(mesh, split)
 
     def infer(mesh, inputs, _results):
         return shardings(mesh, split_of(arrays, _sizes(mesh), _given(arrays, [x.sharding for x in inputs])))[0]
@@ -177,4 +208,4 @@ def split_over_devices(call: Callable, arrays: Arrays, values: Sequence[Any]) ->
     specs = [spec_of(labels, split) for labels in arrays.labels]
     moved = [jax.sharding.reshard(value, NamedSharding(mesh, spec)) for value, spec in zip(values, specs)]
     results = tuple(spec_of(labels, split) for labels in arrays.results)
-    return jax.shard_map(call, mesh=mesh, in_specs=tuple(specs), out_specs=results, check_vma=False)(*moved)
+    return jax.shard_map(_with_sums(call, arrays, split), mesh=mesh, in_specs=tuple(specs), out_specs=results, check_vma=False)(*moved)

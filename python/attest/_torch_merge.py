@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ._core import merge as _core_merge
-from ._torch_operator import lying_as, plain_rows, strides_like
+from ._torch_layout import lying_as, plain_rows, strides_like
 
 
 @torch.library.custom_op("attest::merge", mutates_args=())

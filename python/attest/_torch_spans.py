@@ -19,9 +19,10 @@ from typing import NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
-from . import _torch_formula as formula
-from ._core import attention
-from ._torch_operator import lying_as, plain_rows, strides_like
+from ._torch_attention import forward, needs_gradient, Recorded
+from ._torch_backward import Extras, Options, refuse_double_backward
+from ._torch_backward import compute as compute_gradients
+from ._torch_layout import gradient_strides, lying_as, strides_like, with_strides
 from ._torch_report import count_served
 
 CAUSAL = ("top-left", "bottom-right", None)
@@ -85,19 +86,48 @@ def as_boolean(mask: Tensor, batch: int, rows: int, keys: int) -> Tensor:
     return seen.expand(-1, 1, rows, keys)
 
 
-def compute(q, k, v, mask, scale, softcap=0.0, sinks=None, return_lse=False):
-    """O, or (O, log-sum-exp), by a kernel of attest; nobody watches, nothing is recorded."""
+class _Given(NamedTuple):
+    """A call as attention() takes it."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    extras: Extras
+    options: Options
+    packed: Optional[Tuple[int, int]]  # batch entries and rows of each, of sequences that lie one behind the other
+
+
+def _given(q, k, v, mask, scale, softcap, sinks) -> _Given:
     spans = decode(mask)
-    options = {"scale": scale, "causal": spans.causal, "softcap": softcap or None, "sinks": sinks, "return_lse": return_lse}
-    if spans.window[0] is not None:
-        options["window"] = spans.window
-        options["align"] = None if spans.causal else "top-left"
-    if spans.longest:
-        answer = _compute_packed(q, k, v, mask[0, 0, 0].contiguous(), min(spans.longest, q.shape[2]), options)
-    else:
+    left, right = (-1 if side is None else side for side in spans.window)
+    options = Options(causal=spans.causal, scale=scale, window_left=left, window_right=right, softcap=softcap,
+                      align="top-left" if left >= 0 and not spans.causal else None)
+    if not spans.longest:
         first, end = _numbers_of(mask)
-        answer = attention(plain_rows(q), plain_rows(k), plain_rows(v), starts_k=first, lens_k=end, **options)
-    return (lying_as(q, answer[0]), answer[1]) if return_lse else lying_as(q, answer)
+        return _Given(q, k, v, Extras(sinks=sinks, lens_k=end, starts_k=first), options, None)
+    starts, longest = mask[0, 0, 0].contiguous(), min(spans.longest, q.shape[2])
+    extras = Extras(sinks=sinks, cu_seqlens_q=starts, cu_seqlens_k=starts)
+    options = options._replace(max_seqlen_q=longest, max_seqlen_k=longest)
+    return _Given(_flat(q), _flat(k), _flat(v), extras, options, (q.shape[0], q.shape[2]))
+
+
+def _flat(x: Tensor) -> Tensor:
+    """(batch, heads, rows, d) as (rows of all, heads, d)."""
+    return x.transpose(1, 2).flatten(0, 1)
+
+
+def _unflat(x: Tensor, packed: Optional[Tuple[int, int]]) -> Tensor:
+    return x if packed is None else x.unflatten(0, packed).transpose(1, 2)
+
+
+def compute(q, k, v, mask, scale, softcap=0.0, sinks=None):
+    """O of plain tensors that nobody watches, with gradients where they ask for them."""
+    given = _given(q, k, v, mask, scale, softcap, sinks)
+    if needs_gradient(q, k, v, sinks):
+        o, _ = Recorded.apply(given.q, given.k, given.v, *given.extras[:3], given.extras[3:], given.options)
+    else:
+        o = forward(given.q, given.k, given.v, given.extras, given.options, return_lse=False)
+    return lying_as(q, _unflat(o, given.packed)) if given.packed is None else _unflat(o, given.packed)
 
 
 _latest = (lambda: None, (None, None))  # a mask, and its numbers: the layers of a model share one
@@ -114,13 +144,7 @@ def _numbers_of(mask: Tensor) -> Tuple[Tensor, Tensor]:
     return numbers
 
 
-def _compute_packed(q, k, v, starts, longest, options):
-    """Sequences one behind the other in the rows of all batch entries; none goes from one entry into the next."""
-    batch, _, rows, _ = q.shape
-    flat = (plain_rows(x).transpose(1, 2).flatten(0, 1) for x in (q, k, v))
-    answer = attention(*flat, cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=longest, max_seqlen_k=longest, **options)
-    o = (answer[0] if options["return_lse"] else answer).unflatten(0, (batch, rows)).transpose(1, 2)
-    return (o, answer[1].unflatten(1, (batch, rows)).transpose(0, 1).contiguous()) if options["return_lse"] else o
+# ----------------------------------------------------------------------------------------------- the operator
 
 
 @torch.library.custom_op("attest::spans", mutates_args=())
@@ -129,7 +153,11 @@ def spans(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, softcap: 
     """(O, log-sum-exp) of 4-dimensional q, k and v; sinks are float32, one a head."""
     count_served(q, k, mask, decode(mask).causal is not None)
     with torch.no_grad():
-        return compute(q, k, v, mask, scale, softcap, sinks, return_lse=True)
+        given = _given(q, k, v, mask, scale, softcap, sinks)
+        o, lse = forward(given.q, given.k, given.v, given.extras, given.options)
+        if given.packed is not None:
+            lse = lse.unflatten(1, given.packed).transpose(0, 1).contiguous()
+        return lying_as(q, _unflat(o, given.packed)), lse
 
 
 @spans.register_fake
@@ -138,17 +166,42 @@ def _(q, k, v, mask, scale, softcap=0.0, sinks=None):
     return q.new_empty_strided(sizes, strides_like(q, sizes)), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 
+@torch.library.custom_op("attest::spans_backward", mutates_args=())
+def spans_backward(d_o: Tensor, o: Tensor, lse: Tensor, d_lse: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor, mask: Tensor,
+                   scale: float, softcap: float, sinks: Optional[Tensor], d_sinks: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(d_q, d_k, d_v, d_sinks), the last empty where it is not asked for."""
+    with torch.no_grad():
+        given = _given(q, k, v, mask, scale, softcap, sinks)
+        if given.packed is not None:
+            d_o, o = _flat(d_o), _flat(o)
+            lse, d_lse = (None if x is None else x.transpose(0, 1).flatten(1).contiguous() for x in (lse, d_lse))
+        *grads, _, of_sinks, _ = compute_gradients(d_o, o, lse, given.q, given.k, given.v, given.extras, given.options,
+                                                   (False, d_sinks, False), d_lse)
+        own = (with_strides(_unflat(grad, given.packed), gradient_strides(x)) for grad, x in zip(grads, (q, k, v)))
+        return (*own, lse.new_empty(0) if of_sinks is None else of_sinks)
+
+
+@spans_backward.register_fake
+def _(d_o, o, lse, d_lse, q, k, v, mask, scale, softcap, sinks, d_sinks):
+    own = (x.new_empty_strided(x.shape, gradient_strides(x)) for x in (q, k, v))
+    return (*own, sinks.new_empty(sinks.shape) if d_sinks else lse.new_empty(0))
+
+
 def _keep(ctx, inputs, output):
     q, k, v, mask, ctx.scale, ctx.softcap, sinks = inputs
-    ctx.save_for_backward(q, k, v, mask, sinks)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(q, k, v, mask, sinks, *output)
 
 
 def _backward(ctx, grad_o, grad_lse):
-    q, k, v, mask, sinks = ctx.saved_tensors
-    boolean = as_boolean(mask, q.shape[0], q.shape[2], k.shape[2])
-    of_q, of_k, of_v, _, of_sinks = formula.gradients(q, k, v, boolean, sinks, grad_o, grad_lse, False, ctx.scale, ctx.softcap,
-                                                      False)
-    return of_q, of_k, of_v, None, None, None, of_sinks
+    q, k, v, mask, sinks, o, lse = ctx.saved_tensors
+    needs = (*ctx.needs_input_grad, False, False)  # arguments at their default are not told of
+    if grad_o is None:
+        grad_o = torch.zeros_like(o)
+    *own, of_sinks = spans_backward(grad_o, o, lse, grad_lse, q, k, v, mask, ctx.scale, ctx.softcap, sinks, needs[6])
+    own = (grad if need else None for grad, need in zip(own, needs))
+    return (*own, None, None, None, of_sinks if needs[6] else None)
 
 
 spans.register_autograd(_backward, setup_context=_keep)
+spans_backward.register_autograd(refuse_double_backward, setup_context=lambda ctx, inputs, output: None)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from transformers import masking_utils
 
-from . import torch as attest_torch
+from ._torch_attention import is_watched
 from ._torch_spans import encode, encode_packed
 
 
@@ -144,7 +144,7 @@ def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_func
 
 def span_mask(*arguments, **named) -> Optional[Tensor]:
     """A mask for attn_implementation="attest": as numbers where it can be, else as PyTorch's attention takes it."""
-    if not arguments and "q_length" in named and not attest_torch._watched():
+    if not arguments and "q_length" in named and not is_watched():
         try:
             return _numbers(**named)
         except _Unknown:

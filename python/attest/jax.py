@@ -5,14 +5,12 @@
 
 XLA calls attest as a foreign function: no callback into Python, no copy, on XLA's own stream of a GPU or on its CPU. It
 works under jit, vmap and grad. Arrays that are sharded by batch or by heads stay so: every device computes its own part.
-attest has no backward kernel yet: gradients are computed by JAX's operators, with as many scores in memory at once as one
-batch entry has.
+Gradients are computed by attest's kernels, the same bits from run to run.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import jax
@@ -23,12 +21,13 @@ from . import Launch, UnsupportedError, _core, _jax_sharding
 
 __all__ = ["attention", "last_launch"]
 
-_TARGET = "attest_attention"
+_TARGET, _BACKWARD_TARGET = "attest_attention", "attest_backward"
 _ARRAYS = ("alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "starts_k",
            "page_table")  # as XLA is given them
 
-for _platform, _handler in _core.jax_handlers().items():
-    jax.ffi.register_ffi_target(_TARGET, _handler, platform=_platform, api_version=1)
+for _target, _handlers in ((_TARGET, _core.jax_handlers()), (_BACKWARD_TARGET, _core.jax_backward_handlers())):
+    for _platform, _handler in _handlers.items():
+        jax.ffi.register_ffi_target(_target, _handler, platform=_platform, api_version=1)
 
 
 class _Options(NamedTuple):
@@ -59,8 +58,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, 
     """attest.attention() for JAX's arrays and tracers: the same arguments, without `out`.
 
     Arrays are those of attest.attention(); everything else must be known when the program is traced. max_seqlen_q and
-    max_seqlen_k are needed beside cu_seqlens. Differentiable in q, k, v, bias, alibi and sinks, with return_lse too; not
-    with packed or paged sequences.
+    max_seqlen_k are needed beside cu_seqlens. Differentiable in q, k, v, bias, alibi and sinks, by O and by the log-sum-exp;
+    not with pages, and not twice.
     """
     options = _Options(causal, scale, None if window is None else (window[0], window[1]), align, softcap, max_seqlen_q, max_seqlen_k, layout)
     extras = {"alibi": alibi, "bias": bias, "sinks": sinks, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
@@ -74,6 +73,13 @@ def _described(array):
     return array.dtype.name, "cpu", array.shape
 
 
+def _named(options: _Options, names, extras) -> Dict[str, Any]:
+    """The named arguments of what describes a call."""
+    named: Dict[str, Any] = {name: value for name, value in options._asdict().items() if value is not None}
+    named.update((name, _described(array)) for name, array in zip(names, extras))
+    return named
+
+
 def _forward(options: _Options, q, k, v, extras):
     """(O, LSE) by XLA's foreign function."""
     names = tuple(name for name in _ARRAYS if name in extras)
@@ -85,8 +91,7 @@ def _call_of(options: _Options, names: Tuple[str, ...]):
     """A function of q, k, v and the arrays of these names; vmap makes its axis a part of the batch."""
 
     def call(q, k, v, *extras):
-        named: Dict[str, Any] = {name: value for name, value in options._asdict().items() if value is not None}
-        named.update((name, _described(array)) for name, array in zip(names, extras))
+        named = _named(options, names, extras)
         shape, lse_shape, problem = _core.describe(_described(q), _described(k), _described(v), return_lse=True, **named)
         results = [jax.ShapeDtypeStruct(shape, q.dtype), jax.ShapeDtypeStruct(lse_shape, jnp.float32)]
         foreign = jax.ffi.ffi_call(_TARGET, results, vmap_method="sequential")
@@ -121,118 +126,105 @@ def _fold_extra(name, x, batch):
     return jnp.broadcast_to(x, (x.shape[0], batch, *x.shape[2:])).reshape(-1, *x.shape[2:])
 
 
+# ------------------------------------------------------------------------------------------------- gradients
+
+
+@functools.lru_cache(maxsize=None)
+def _gradients_of(options: _Options, names: Tuple[str, ...], wanted: Tuple[str, ...]):
+    """A function of q, k, v, the arrays of these names, o, lse and d_o: the gradients of q, k, v and of the wanted ones."""
+    flags = {f"d_{name}": True for name in wanted}
+
+    def call(*arrays):
+        extras, of_forward = arrays[3:-3], arrays[-3:]
+        described = [_described(x) for x in (*arrays[:3], *of_forward)]
+        results, problem = _core.describe_backward(*described, **_named(options, names, extras), **flags)
+        structs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results]
+        foreign = jax.ffi.ffi_call(_BACKWARD_TARGET, structs, vmap_method="sequential")
+        return tuple(foreign(*arrays, problem=np.frombuffer(problem, np.int64)))
+
+    def shared(*arrays):
+        shapes = [x.shape for x in arrays]
+        forward = _jax_sharding.arrays_of(options.layout, names, shapes[:3 + len(names)])
+        return _jax_sharding.split_over_devices(
+            call, _jax_sharding.arrays_of_gradients(forward, names, wanted, shapes), arrays)
+
+    mapped = jax.custom_batching.custom_vmap(shared)
+
+    @mapped.def_vmap
+    def rule(size, batched, *arrays):
+        """The axis becomes a part of the batch; one after the other where that would mix gradients of several entries."""
+        whole = [x if along else jnp.broadcast_to(x, (size, *x.shape)) for x, along in zip(arrays, batched)]
+        given = dict(zip(names, batched[3:]))
+        results = (True,) * (3 + len(wanted))
+        if wanted or given.get("sinks") or {"cu_seqlens_q", "cu_seqlens_k"} & set(names):
+            return jax.lax.map(lambda each: mapped(*each), tuple(whole)), results
+        batch = arrays[0].shape[int(batched[0])]
+        last = 3 + len(names)
+        extras = [x if name == "sinks" else _fold_extra(name, y, batch) for name, x, y in
+                  zip(names, arrays[3:last], whole[3:last])]
+        own = [x.reshape(-1, *x.shape[2:]) for x in (*whole[:3], *whole[last:])]
+        folded = mapped(*own[:3], *extras, *own[3:])
+        return tuple(x.reshape(size, batch, *x.shape[1:]) for x in folded), results
+
+    return mapped
+
+
+_COLUMNS = 8  # rows stay aligned
+
+
+def _with_columns(options, packed, v, o, d_o, d_lse):
+    """V, O and d_o by which the gradient of the log-sums is taken from the product of d_o and O in its row."""
+    if v.shape[-1] + _COLUMNS > 256:
+        raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - _COLUMNS} columns, "
+                               f"not {v.shape[-1]}: use jax.lax.stop_gradient")
+    left = (d_lse.swapaxes(-1, -2) if packed or options.layout == "bshd" else d_lse)[..., None].astype(jnp.float32)
+    terms = []
+    for _ in range(3):  # as many digits as float32 has
+        terms.append(left.astype(d_o.dtype))
+        left = left - terms[-1].astype(jnp.float32)
+
+    def widths(count):
+        return [(0, 0)] * (o.ndim - 1) + [(0, count)]
+
+    return (jnp.pad(v, widths(_COLUMNS)), jnp.pad(o, widths(_COLUMNS), constant_values=-1),
+            jnp.pad(jnp.concatenate([d_o, *terms], -1), widths(_COLUMNS - len(terms))))
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _attention(options, q, k, v, extras):
     return _forward(options, q, k, v, extras)
 
 
 def _keep(options, q, k, v, extras):
-    return _attention(options, q, k, v, extras), (q, k, v, extras)
+    """Arguments say whether a gradient is asked of them; the names of those of extras are the keys of a dictionary."""
+    values = {name: each.value for name, each in extras.items()}
+    wanted = {name: None for name, each in extras.items() if each.perturbed and name in ("bias", "sinks", "alibi") and
+              jnp.issubdtype(each.value.dtype, jnp.floating)}
+    o, lse = _attention(options, q.value, k.value, v.value, values)
+    return (o, lse), (q.value, k.value, v.value, values, o, lse, wanted)
+
+
+def _nothing(extras):
+    """Gradients of 0; those of integers have a type of their own."""
+    return {name: jnp.zeros_like(x) if jnp.issubdtype(x.dtype, jnp.floating) else np.zeros(x.shape, jax.dtypes.float0)
+            for name, x in extras.items()}
 
 
 def _backward(options, kept, gradients):
-    q, k, v, extras = kept
-    packed = [name for name in ("cu_seqlens_q", "cu_seqlens_k", "page_table") if name in extras]
-    if packed:
-        raise UnsupportedError(f"attest.jax has no gradient with {packed[0]}")
-    floats = {name: array for name, array in extras.items() if jnp.issubdtype(array.dtype, jnp.floating)}
-    others = {name: array for name, array in extras.items() if name not in floats}
-    _, pull = jax.vjp(lambda *given: _formula(options, *given[:3], {**given[3], **others}), q, k, v, floats)
-    *grads, grad_floats = pull(gradients)
-    nothing = {name: np.zeros(array.shape, jax.dtypes.float0) for name, array in others.items()}
-    return (*grads, {**grad_floats, **nothing})
+    q, k, v, extras, o, lse, asked = kept
+    if "page_table" in extras:
+        raise UnsupportedError("attest.jax has no gradient with page_table")
+    names = tuple(name for name in _ARRAYS if name in extras)
+    wanted = tuple(name for name in ("bias", "sinks", "alibi") if name in asked)
+    d_o, d_lse = (None if isinstance(x, jax.custom_derivatives.SymbolicZero) else x for x in gradients)
+    d_o = jnp.zeros_like(o) if d_o is None else d_o
+    own_v = v
+    if d_lse is not None:
+        v, o, d_o = _with_columns(options, "cu_seqlens_q" in extras, v, o, d_o, d_lse)
+    if q.size == 0 or (k.size == 0 and d_lse is None):  # what every batch entry shares is written by none
+        return jnp.zeros_like(q), jnp.zeros_like(k), jnp.zeros_like(own_v), _nothing(extras)
+    d_q, d_k, d_v, *others = _gradients_of(options, names, wanted)(q, k, v, *(extras[name] for name in names), o, lse, d_o)
+    return d_q, d_k, d_v[..., :own_v.shape[-1]], {**_nothing(extras), **dict(zip(wanted, others))}
 
 
-_attention.defvjp(_keep, _backward)
-
-
-# --------------------------------------------------------------------------------------------- for gradients
-
-
-def _formula(options, q, k, v, extras):
-    """(O, LSE) by JAX's operators in float32.
-
-    Some rows of every batch entry at a time, so that there are as many scores at once as one entry has: batch and heads stay
-    whole axes, which XLA can split over devices.
-    """
-    if options.layout == "bshd":
-        q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
-    batch, heads, rows, d = q.shape
-    heads_kv, keys = k.shape[1], k.shape[2]
-    step = -(-rows // max(batch, 1)) or 1
-    parts = -(-rows // step) or 1
-
-    def cut(x, axis):
-        """The rows of an array as a first axis of parts and one of steps; those past the end are zero."""
-        widths = [(0, parts * step - rows if i == axis else 0) for i in range(x.ndim)]
-        x = jnp.pad(x, widths).reshape(*x.shape[:axis], parts, step, *x.shape[axis + 1:])
-        return jnp.moveaxis(x, axis, 0)
-
-    # Heads are (heads of k, heads that share one of them) below.
-    each = {"q": cut(q.reshape(batch, heads_kv, heads // heads_kv, rows, d), 3), "first": jnp.arange(parts) * step}
-    every = {"k": k.astype(jnp.float32), "v": v.astype(jnp.float32)}
-    if "bias" in extras:
-        bias = extras["bias"]
-        bias = _split_heads(bias.reshape((1,) * (4 - bias.ndim) + bias.shape), 1, heads_kv)
-        if bias.shape[3] == 1:
-            every["bias"] = bias
-        else:
-            each["bias"] = cut(bias, 3)
-    if "alibi" in extras:
-        every["alibi"] = _split_heads(jnp.atleast_2d(extras["alibi"]), 1, heads_kv)[..., None, None]
-    if "sinks" in extras:
-        every["sinks"] = extras["sinks"].reshape(1, heads_kv, heads // heads_kv, 1, 1)
-    if "lens_k" in extras:
-        every["used"] = extras["lens_k"].reshape(batch, 1, 1, 1, 1)
-    if "starts_k" in extras:
-        every["start"] = extras["starts_k"].reshape(batch, 1, 1, 1, 1)
-    some = jax.checkpoint(functools.partial(_some_rows, options, rows))
-    o, lse = jax.lax.map(lambda part: some(**part, **every), each)
-    o = jnp.moveaxis(o, 0, 3).reshape(batch, heads, parts * step, v.shape[-1])[:, :, :rows]
-    lse = jnp.moveaxis(lse, 0, 3).reshape(batch, heads, parts * step)[:, :, :rows]
-    return (o.swapaxes(1, 2) if options.layout == "bshd" else o).astype(q.dtype), lse
-
-
-def _split_heads(x, axis, heads_kv):
-    """An axis of heads of q, or of 1 for all of them, as two."""
-    own = x.shape[axis]
-    return x.reshape(*x.shape[:axis], *((1, 1) if own == 1 else (heads_kv, own // heads_kv)), *x.shape[axis + 1:])
-
-
-def _some_rows(options, rows, q, first, k, v, bias=None, alibi=None, sinks=None, used=None, start=0):
-    """Rows from `first` on, of `rows` in all; scores are (batch, heads of k, heads of q to each, rows, keys)."""
-    keys, step = k.shape[2], q.shape[3]
-    scale = 1.0 / math.sqrt(q.shape[-1]) if options.scale is None else options.scale
-    scores = jnp.einsum("bhgrd,bhkd->bhgrk", q.astype(jnp.float32), k, precision="highest") * scale
-    if options.softcap:
-        scores = options.softcap * jnp.tanh(scores / options.softcap)
-    used = keys if used is None else used
-    side = options.causal if isinstance(options.causal, str) else options.align
-    shift = used - rows if side == "bottom-right" else 0
-    column = jnp.arange(keys)
-    distance = column - (first + jnp.arange(step)[:, None] + shift)  # right of the diagonal
-    if alibi is not None:
-        scores = scores - alibi * jnp.abs(distance)
-    seen = (column < used) & (column >= start) & jnp.full((step, keys), True)
-    if options.causal:
-        seen = seen & (distance <= 0)
-    left, right = options.window or (None, None)
-    if left is not None and left >= 0:
-        seen = seen & (-distance <= left)
-    if right is not None and right >= 0:
-        seen = seen & (distance <= right)
-    if bias is not None and bias.dtype == jnp.bool_:
-        seen = seen & bias
-    elif bias is not None:
-        scores = scores + bias.astype(jnp.float32)
-    scores = jnp.where(seen, scores, -jnp.inf)
-    most = jnp.max(scores, -1, keepdims=True, initial=-jnp.inf)
-    if sinks is not None:
-        most = jnp.maximum(most, sinks)
-    most = jax.lax.stop_gradient(jnp.where(jnp.isinf(most), 0.0, most))
-    weights = jnp.where(jnp.isinf(scores), 0.0, jnp.exp(jnp.where(jnp.isinf(scores), 0.0, scores) - most))
-    total = weights.sum(-1, keepdims=True)
-    if sinks is not None:
-        total = total + jnp.exp(sinks - most)
-    lse = jnp.where(total > 0, jnp.log(jnp.where(total > 0, total, 1.0)) + most, -jnp.inf)[..., 0]
-    return jnp.einsum("bhgrk,bhkd->bhgrd", weights / jnp.where(total > 0, total, 1.0), v, precision="highest"), lse
+_attention.defvjp(_keep, _backward, symbolic_zeros=True)

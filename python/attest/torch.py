@@ -7,9 +7,10 @@
         model(x)
     print(report)                               # which calls were served, which passed on, and why
 
-The operator is torch.ops.attest.sdpa: it has a fake kernel, so torch.compile(fullgraph=True) works, and gradients.
-attest has no backward kernel yet: gradients are computed by PyTorch's own operators, a block of rows at a time. The first
-backward says so by a RecomputeWarning.
+    o = attest.torch.attention(q, k, v, softcap=30.0, sinks=sinks)      # every feature of attest.attention()
+
+The operators are torch.ops.attest.sdpa and torch.ops.attest.attention: they have fake kernels, so torch.compile(fullgraph=True)
+works, and gradients by attest's own kernels, the same bits from run to run.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn.attention.bias import CausalBias, CausalVariant
 
-from . import Error, UnsupportedError, _core
+from . import Error, UnsupportedError
 from . import _torch_formula as formula
 from . import _torch_spans as _spans
-from ._core import sdpa as _quick
+from ._torch_attention import Recorded, Transformed, attention, forward, is_plain, is_transformed, needs_gradient
+from ._torch_layout import autocast as _autocast
 from ._torch_merge import merge
-from ._torch_operator import RecomputeWarning, Transformed, compute, sdpa
+from ._torch_operator import extras_of, options_of, sdpa
+from ._torch_quick import is_compiling as _is_compiling
+from ._torch_quick import quick as _quick
 from ._torch_report import Call, Report, count, count_served, original, put, reports
 
-__all__ = ["Call", "RecomputeWarning", "Report", "disable", "enable", "merge", "register_transformers",
+__all__ = ["Call", "Report", "attention", "disable", "enable", "merge", "register_transformers",
            "scaled_dot_product_attention", "why_not"]
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -61,8 +65,6 @@ def _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sink
         return "query, key or value is a nested tensor"
     if not torch.compiler.is_compiling() and _is_forward_mode(query, key, value, attn_mask):
         return "attest has no forward-mode derivative"
-    if sinks is not None and not torch.compiler.is_compiling() and _is_transformed():
-        return "attest has no rule of torch.func for sinks"
     if dropout_p != 0.0:
         return f"dropout_p={dropout_p}: attest has no dropout"
     if attn_mask is not None and is_causal:
@@ -161,36 +163,6 @@ def _four(query, key, value, mask, enable_gqa):
     return q, k, v, mask, () if two else (*leads, heads)
 
 
-def _watched() -> bool:
-    """Whether a compiler, a tracer or a mode looks at what is called."""
-    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0 or torch._C._is_tracing()
-
-
-_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: look closer
-_is_compiling = torch.compiler.is_dynamo_compiling  # other tracers have a mode or tensors of their own, which _quick sees
-# Transforms of torch.func are not asked after: their tensors have no memory that _quick could read.
-_core.sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, torch._C._is_tracing, _any_autocast))
-
-
-def _autocast(query, *others):
-    """The tensors in the type that torch.autocast asks for here, as PyTorch casts those of its own function."""
-    device = query.device.type
-    if query.is_nested or device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
-        return (query, *others)
-    dtype = torch.get_autocast_dtype(device)
-    return tuple(x.to(dtype) if x is not None and x.is_floating_point() and x.dtype != torch.float64 else x
-                 for x in (query, *others))
-
-
-def _plain(*tensors) -> bool:
-    """Whether nothing but memory is behind the tensors."""
-    return not _watched() and all(x is None or type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
-
-
-def _is_transformed() -> bool:
-    return torch._C._functorch.peek_interpreter_stack() is not None
-
-
 def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa, softcap=0.0, sinks=None):
     _validate(query, key, value, attn_mask)
     q, k, v, mask, leads = query, key, value, attn_mask, None
@@ -201,15 +173,18 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa, softcap=0
         raise _mismatch(query, key, value)
     if scale is None:
         scale = 1.0 / math.sqrt(q.shape[-1])
-    arguments = (q, k, v, mask, is_causal, scale, softcap, sinks)
-    tensors = (q, k, v, mask, sinks)
-    if not torch.compiler.is_compiling() and _is_transformed():
-        o = Transformed.apply(*arguments)[0]
-    elif not _plain(*tensors) or (torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)):
-        o = sdpa(*arguments)[0]
+    if not torch.compiler.is_compiling() and is_transformed():
+        count_served(q, k, mask, is_causal)
+        o = Transformed.apply(q, k, v, *extras_of(mask, sinks), *options_of(is_causal, scale, softcap))[0]
+    elif not is_plain(q, k, v, mask, sinks):
+        o = sdpa(q, k, v, mask, is_causal, scale, softcap, sinks)[0]
     else:
         count_served(q, k, mask, is_causal)
-        o = compute(*arguments)
+        extras, options = extras_of(mask, sinks), options_of(is_causal, scale, softcap)
+        if needs_gradient(q, k, v, mask, sinks):
+            o = Recorded.apply(q, k, v, *extras[:3], extras[3:], options)[0]
+        else:
+            o = forward(q, k, v, extras, options, return_lse=False)
     return o if leads is None else o.reshape(*leads, *o.shape[-2:])
 
 
@@ -305,12 +280,11 @@ def _with_spans(query, key, value, spans, dropout_p, scale, softcap, sinks) -> T
     """Attention whose mask is the numbers of _torch_spans.py; what attest does not serve gets the mask that they stand for."""
     q, k, v = _autocast(query, key, value)
     reason = _reason(q, k, v, None, dropout_p, False, True, sinks)
-    if reason is None and (torch.compiler.is_compiling() or not _is_transformed()):
+    if reason is None and (torch.compiler.is_compiling() or not is_transformed()):
         step = scale if scale is not None else 1.0 / math.sqrt(q.shape[-1])
         arguments = (q, k, v, spans, step, softcap or 0.0, None if sinks is None else sinks.float())
-        tensors = (q, k, v, spans, arguments[-1])
         try:
-            if not _plain(*tensors) or (torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)):
+            if not is_plain(q, k, v, spans, arguments[-1]):
                 return _spans.spans(*arguments)[0]
             o = _spans.compute(*arguments)
             count_served(q, k, spans, _spans.decode(spans).causal is not None)

@@ -2,14 +2,6 @@
 #include "python/core/attention.h"
 #include "python/core/problem_build.h"
 
-static PyObject *shape_tuple(const int64_t *shape, int ndim) {
-    PyObject *made = PyTuple_New(ndim);
-    for (int i = 0; made && i < ndim; i++)
-        if (PyTuple_SetItem(made, i, PyLong_FromLongLong(shape[i])))
-            Py_CLEAR(made);
-    return made;
-}
-
 PyObject *describe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
     call c = {.described = true};
@@ -17,9 +9,9 @@ PyObject *describe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyOb
     if (!arguments_read(c.given, &attention_arguments, "attention", args, count, names) &&
         !problem_build(&c)) {
         outputs_describe(&c);
-        result = Py_BuildValue("(NNy#)", shape_tuple(c.o_shape, c.o_ndim),
-                               shape_tuple(c.lse_shape, c.lse_ndim), (const char *)&c.problem,
-                               (Py_ssize_t)sizeof c.problem);
+        result = Py_BuildValue("(NNy#)", tensor_shape_tuple(c.o_shape, c.o_ndim),
+                               tensor_shape_tuple(c.lse_shape, c.lse_ndim),
+                               (const char *)&c.problem, (Py_ssize_t)sizeof c.problem);
     }
     call_drop(&c);
     return result;

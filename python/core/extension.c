@@ -1,6 +1,7 @@
 /* extension.c: the extension attest._core. Single-phase: its caches are one a process, under one GIL. */
 #include "attest.h"
 #include "python/core/attention.h"
+#include "python/core/backward_call.h"
 #include "python/core/failure.h"
 #include "python/core/jax_call.h"
 #include "python/core/launch_record.h"
@@ -58,6 +59,35 @@ PyDoc_STRVAR(
     "explain" ARGUMENTS
     "Which kernel would serve this call of attention(), and why each other would not.");
 
+#define BACKWARD_ARGUMENTS                                                                     \
+    "(q, k, v, o, lse, d_o, *, causal=None, scale=None, window=None, align=None, "             \
+    "softcap=None, alibi=None, bias=None, sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, "  \
+    "max_seqlen_q=None, max_seqlen_k=None, lens_k=None, starts_k=None, page_table=None, "      \
+    "layout='bhsd', d_bias=False, d_sinks=False, d_alibi=False, grad_dtype=None, "             \
+    "out=None)\n--\n\n"
+
+PyDoc_STRVAR(
+    backward_doc,
+    "backward" BACKWARD_ARGUMENTS
+    "The gradients of attention(): (d_q, d_k, d_v), and those of d_bias, d_sinks and d_alibi "
+    "that are asked for.\n\n"
+    "q, k, v        and all options as attention() had them\n"
+    "o, lse         what attention(..., return_lse=True) returned\n"
+    "d_o            the gradient of o: of its shape and dtype\n"
+    "d_bias         True: also the gradient of `bias`, summed over the axes that it is "
+    "broadcast along\n"
+    "d_sinks        True: also that of `sinks`\n"
+    "d_alibi        True: also that of `alibi`\n"
+    "grad_dtype     of d_q, d_k, d_v and d_bias: that of the inputs, or 'float32'\n"
+    "out            arrays for d_q, d_k and d_v\n\n"
+    "The same bits from run to run. Rows that see no key, and keys that no row sees, have "
+    "gradients of 0. Pages\n"
+    "are refused. Raises as attention() does.");
+
+PyDoc_STRVAR(explain_backward_doc,
+             "explain_backward" BACKWARD_ARGUMENTS
+             "Which kernel would serve this call of backward(), and why each other would not.");
+
 PyDoc_STRVAR(
     merge_doc,
     "merge(parts_o, parts_lse, *, layout='bhsd', out=None, return_lse=True)\n--\n\n"
@@ -91,11 +121,20 @@ static PyMethodDef methods[] = {
      attention_doc},
     {"explain", (PyCFunction)(void (*)(void))explain, METH_FASTCALL | METH_KEYWORDS,
      explain_doc},
+    {"backward", (PyCFunction)(void (*)(void))backward, METH_FASTCALL | METH_KEYWORDS,
+     backward_doc},
+    {"explain_backward", (PyCFunction)(void (*)(void))explain_backward,
+     METH_FASTCALL | METH_KEYWORDS, explain_backward_doc},
+    {"describe_backward", (PyCFunction)(void (*)(void))describe_backward,
+     METH_FASTCALL | METH_KEYWORDS,
+     "backward() of arrays given as (dtype, device, shape): shapes and dtypes of the "
+     "gradients, the problem."},
     {"merge", (PyCFunction)(void (*)(void))merge, METH_FASTCALL | METH_KEYWORDS, merge_doc},
     {"describe", (PyCFunction)(void (*)(void))describe, METH_FASTCALL | METH_KEYWORDS,
      "attention() of arrays given as (dtype, device, shape): shapes of o and LSE, the "
      "problem."},
     {"jax_handlers", jax_handlers, METH_NOARGS, "XLA's foreign functions by platform."},
+    {"jax_backward_handlers", jax_backward_handlers, METH_NOARGS, "The same of the gradients."},
     {"jax_last_launch", jax_last_launch, METH_NOARGS, "The latest launch in a program of XLA."},
     {"last_launch", last_launch, METH_NOARGS,
      "The latest launch of this thread as a tuple, or None."},
@@ -106,6 +145,8 @@ static PyMethodDef methods[] = {
      "(times, ...): what a run of attention() with the other arguments costs a caller in C."},
     {"sdpa", (PyCFunction)(void (*)(void))sdpa, METH_FASTCALL,
      "PyTorch's scaled_dot_product_attention in its common case, else None."},
+    {"sdpa_backward", (PyCFunction)(void (*)(void))sdpa_backward, METH_FASTCALL,
+     "The gradients of that case, else None."},
     {"sdpa_setup", sdpa_setup, METH_VARARGS,
      "PyTorch's tensor type, and who may watch a call."},
     {"set_threads", set_threads, METH_O, "Threads of calls on the CPU from now on."},

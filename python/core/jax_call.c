@@ -16,7 +16,10 @@ enum { ARRAYS = 11 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static att_launch latest; /* under the lock */
 
+typedef struct jax_operation jax_operation;
+
 typedef struct jax_call {
+    const jax_operation *operation;
     const xla_frame *frame;
     bool gpu;
     int32_t index; /* of the GPU; 0 on the CPU */
@@ -24,6 +27,14 @@ typedef struct jax_call {
     att_args args;
     att_launch launch;
 } jax_call;
+
+/* Attention, or its gradients: the arrays that come after those that both take, plan and run. */
+struct jax_operation {
+    const plan_operation *plan;
+    att_status (*run)(const att_plan *plan, const att_args *args, void *workspace,
+                      void *stream);
+    xla_error *(*read_rest)(jax_call *c, int64_t next);
+};
 
 static xla_error *fail(const jax_call *c, int code, const char *message) {
     xla_error_args args = {.size = sizeof args, .message = message, .code = code};
@@ -77,7 +88,7 @@ static xla_error *read_arrays(jax_call *c) {
         has & ATT_STARTS_K ? (const void **)&c->args.starts_k : NULL,
         has & ATT_PAGED ? (const void **)&c->args.page_table : NULL,
     };
-    const xla_values *in = &c->frame->arguments, *out = &c->frame->results;
+    const xla_values *in = &c->frame->arguments;
     int64_t next = 0;
     c->args = (att_args){.size = sizeof c->args, .launch = &c->launch};
     for (int i = 0; i < ARRAYS; i++)
@@ -86,19 +97,69 @@ static xla_error *read_arrays(jax_call *c) {
                 return fail(c, XLA_INVALID_ARGUMENT, "an array of the problem is missing");
             *places[i] = ((const xla_buffer *)in->values[next++])->data;
         }
-    if (next != in->count || out->count != (has & ATT_LSE ? 2 : 1))
+    return c->operation->read_rest(c, next);
+}
+
+/* Bytes to which these lie, at most 16: a GPU takes a faster path where it is 16. */
+static int64_t common_alignment(const void *const *addresses, int count) {
+    uintptr_t bits = 16;
+    for (int i = 0; i < count; i++)
+        bits |= (uintptr_t)addresses[i];
+    return (int64_t)(bits & (~bits + 1));
+}
+
+static void *result_at(const jax_call *c, int64_t i) {
+    return ((const xla_buffer *)c->frame->results.values[i])->data;
+}
+
+static xla_error *read_outputs(jax_call *c, int64_t next) {
+    const bool lse = c->problem.features & ATT_LSE;
+    if (next != c->frame->arguments.count || c->frame->results.count != (lse ? 2 : 1))
         return fail(c, XLA_INVALID_ARGUMENT, "there are more arrays than the problem has");
-    c->args.o = ((const xla_buffer *)out->values[0])->data;
-    if (has & ATT_LSE)
-        c->args.lse = ((const xla_buffer *)out->values[1])->data;
-    if (c->gpu) {
-        const uintptr_t bits = (uintptr_t)c->args.q | (uintptr_t)c->args.k |
-                               (uintptr_t)c->args.v | (uintptr_t)c->args.o |
-                               (uintptr_t)c->args.bias | 16;
-        c->problem.alignment = (int64_t)(bits & (~bits + 1));
-    }
+    c->args.o = result_at(c, 0);
+    if (lse)
+        c->args.lse = result_at(c, 1);
+    const att_args *a = &c->args;
+    const void *const all[] = {a->q, a->k, a->v, a->o, a->bias};
+    if (c->gpu)
+        c->problem.alignment = common_alignment(all, sizeof all / sizeof *all);
     return NULL;
 }
+
+/* O, the LSE and d_o, then the gradients that the problem asks for. */
+static xla_error *read_gradients(jax_call *c, int64_t next) {
+    const xla_values *in = &c->frame->arguments;
+    const uint32_t asked = c->problem.gradients;
+    void **const places[] = {&c->args.d_q,
+                             &c->args.d_k,
+                             &c->args.d_v,
+                             asked & ATT_D_BIAS ? &c->args.d_bias : NULL,
+                             asked & ATT_D_SINKS ? (void **)&c->args.d_sinks : NULL,
+                             asked & ATT_D_ALIBI ? (void **)&c->args.d_alibi : NULL};
+    enum { GRADIENTS = sizeof places / sizeof *places, FROM_FORWARD = 3 };
+    int64_t results = 0;
+    for (int i = 0; i < GRADIENTS; i++)
+        results += places[i] != NULL;
+    if (in->count != next + FROM_FORWARD || c->frame->results.count != results)
+        return fail(c, XLA_INVALID_ARGUMENT,
+                    "there are not the arrays that the gradients need");
+    c->args.o = ((const xla_buffer *)in->values[next])->data;
+    c->args.lse = ((const xla_buffer *)in->values[next + 1])->data;
+    c->args.d_o = ((const xla_buffer *)in->values[next + 2])->data;
+    results = 0;
+    for (int i = 0; i < GRADIENTS; i++)
+        if (places[i])
+            *places[i] = result_at(c, results++);
+    const att_args *a = &c->args;
+    const void *const all[] = {a->q,   a->k,   a->v,   a->o,   a->bias,
+                               a->d_o, a->d_q, a->d_k, a->d_v, a->d_bias};
+    if (c->gpu)
+        c->problem.alignment = common_alignment(all, sizeof all / sizeof *all);
+    return NULL;
+}
+
+static const jax_operation of_attention = {&plan_of_attention, att_plan_run, read_outputs};
+static const jax_operation of_backward = {&plan_of_backward, att_backward_run, read_gradients};
 
 static xla_error *find_place(jax_call *c) {
     const xla_api *api = c->frame->api;
@@ -122,7 +183,7 @@ static xla_error *run_on_cpu(jax_call *c, const cached_plan *plan, att_status *s
     void *space = bytes ? aligned_alloc(ATT_WORKSPACE_ALIGN, bytes) : NULL;
     if (bytes && !space)
         return fail(c, XLA_RESOURCE_EXHAUSTED, "no memory for the workspace");
-    *status = att_plan_run(plan->plan, &c->args, space, NULL);
+    *status = c->operation->run(plan->plan, &c->args, space, NULL);
     free(space);
     return NULL;
 }
@@ -145,7 +206,7 @@ static xla_error *run_on_gpu(jax_call *c, const cached_plan *plan, att_status *s
     if (error)
         return error; /* cppcheck-suppress returnDanglingLifetime */
     void *aligned = (void *)(((uintptr_t)space.data + mask) & ~mask);
-    *status = att_plan_run(plan->plan, &c->args, aligned, stream.stream);
+    *status = c->operation->run(plan->plan, &c->args, aligned, stream.stream);
     if (!space.bytes)
         return NULL;
     xla_free_args done = {.size = sizeof done,
@@ -161,8 +222,8 @@ static void keep_launch(const att_launch *launch) {
     pthread_mutex_unlock(&lock);
 }
 
-static xla_error *execute(const xla_frame *frame, bool gpu) {
-    jax_call c = {.frame = frame, .gpu = gpu};
+static xla_error *execute(const xla_frame *frame, const jax_operation *operation, bool gpu) {
+    jax_call c = {.operation = operation, .frame = frame, .gpu = gpu};
     cached_plan *plan;
     xla_error *error = read_problem(&c);
     if (!error)
@@ -171,7 +232,7 @@ static xla_error *execute(const xla_frame *frame, bool gpu) {
         error = find_place(&c);
     if (error)
         return error;
-    const plan_key key = {&plan_of_attention, gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU, c.index,
+    const plan_key key = {operation->plan, gpu ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU, c.index,
                           &c.problem};
     att_status status = plan_cache_take(&plan, &key);
     if (status != ATT_OK)
@@ -196,14 +257,26 @@ static bool answer_metadata(const xla_frame *frame) {
     return true;
 }
 
+static xla_error *handle(xla_frame *frame, const jax_operation *operation, bool gpu) {
+    return answer_metadata(frame) || frame->stage != XLA_STAGE_EXECUTE
+               ? NULL
+               : execute(frame, operation, gpu);
+}
+
 static xla_error *handle_cpu(xla_frame *frame) {
-    return answer_metadata(frame) || frame->stage != XLA_STAGE_EXECUTE ? NULL
-                                                                       : execute(frame, false);
+    return handle(frame, &of_attention, false);
 }
 
 static xla_error *handle_gpu(xla_frame *frame) {
-    return answer_metadata(frame) || frame->stage != XLA_STAGE_EXECUTE ? NULL
-                                                                       : execute(frame, true);
+    return handle(frame, &of_attention, true);
+}
+
+static xla_error *handle_backward_cpu(xla_frame *frame) {
+    return handle(frame, &of_backward, false);
+}
+
+static xla_error *handle_backward_gpu(xla_frame *frame) {
+    return handle(frame, &of_backward, true);
 }
 
 /* ------------------------------------------------------------------------------- Python */
@@ -220,6 +293,13 @@ PyObject *jax_handlers(PyObject *self, PyObject *unused) {
     (void)unused;
     return Py_BuildValue("{s:N,s:N}", "cpu", capsule_of(handle_cpu), "CUDA",
                          capsule_of(handle_gpu));
+}
+
+PyObject *jax_backward_handlers(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    return Py_BuildValue("{s:N,s:N}", "cpu", capsule_of(handle_backward_cpu), "CUDA",
+                         capsule_of(handle_backward_gpu));
 }
 
 PyObject *jax_last_launch(PyObject *self, PyObject *unused) {

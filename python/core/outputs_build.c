@@ -40,14 +40,22 @@ static int64_t common_alignment(const call *c) {
     return (int64_t)(bits & (~bits + 1));
 }
 
+att_strides strides_of_output(const call *c, const int64_t *s) {
+    return c->o_ndim == 3 ? (att_strides){0, s[1], s[0], s[2]}
+                          : (att_strides){s[0], s[c->axis_head], s[c->axis_seq], s[3]};
+}
+
+att_strides strides_of_lse(const call *c, const int64_t *s) {
+    return c->lse_ndim == 2 ? (att_strides){0, s[0], s[1], 0}
+                            : (att_strides){s[0], s[1], s[2], 0};
+}
+
 static void set_o_strides(call *c, const int64_t *s) {
-    c->problem.o = c->o_ndim == 3 ? (att_strides){0, s[1], s[0], s[2]}
-                                  : (att_strides){s[0], s[c->axis_head], s[c->axis_seq], s[3]};
+    c->problem.o = strides_of_output(c, s);
 }
 
 static void set_lse_strides(call *c, const int64_t *s) {
-    c->problem.lse =
-        c->lse_ndim == 2 ? (att_strides){0, s[0], s[1], 0} : (att_strides){s[0], s[1], s[2], 0};
+    c->problem.lse = strides_of_lse(c, s);
     c->problem.features |= ATT_LSE;
 }
 

@@ -16,6 +16,10 @@ static att_status create_attention(att_plan **out, att_context *context, const v
     return att_plan_create(out, context, problem);
 }
 
+static att_status create_backward(att_plan **out, att_context *context, const void *problem) {
+    return att_backward_plan_create(out, context, problem);
+}
+
 static att_status create_merge(att_plan **out, att_context *context, const void *problem) {
     return att_merge_plan_create(out, context, problem);
 }
@@ -23,6 +27,7 @@ static att_status create_merge(att_plan **out, att_context *context, const void 
 _Static_assert(sizeof(att_problem) % 8 == 0 && sizeof(att_merge_problem) % 8 == 0,
                "a problem is whole words");
 const plan_operation plan_of_attention = {sizeof(att_problem), create_attention};
+const plan_operation plan_of_backward = {sizeof(att_problem), create_backward};
 const plan_operation plan_of_merge = {sizeof(att_merge_problem), create_merge};
 
 static uint64_t hash_of(const plan_key *key) {

@@ -61,6 +61,10 @@ int outputs_create(call *c, size_t spare);
 /* The same of a call that is only described: both outputs contiguous, no memory. */
 void outputs_describe(call *c);
 
+/* Strides of an array of O's shape, or of the LSE's, by the names of their axes. */
+att_strides strides_of_output(const call *c, const int64_t *strides);
+att_strides strides_of_lse(const call *c, const int64_t *strides);
+
 /* From the problem to the answer: outputs, plan, run. A new reference, or NULL with an error. */
 PyObject *call_finish(call *c);
 

@@ -1,6 +1,7 @@
 /* sdpa.c: plain tensors of four axes, no mask, nobody watching. */
 #include "python/core/sdpa.h"
 #include "python/core/attention.h"
+#include "python/core/backward_call.h"
 #include "python/core/problem_build.h"
 #include "python/core/quick_call.h"
 
@@ -41,21 +42,25 @@ static int watched(void) {
     return seen;
 }
 
-/* 1 where the call is filled, 0 where it is not the common one, -1 with an error. */
-static int fill(call *c, PyObject *const *args) {
-    for (int i = 0; i < 3; i++) {
+static bool is_flag(PyObject *value) {
+    return value == Py_True || value == Py_False;
+}
+
+/* Plain tensors into the first of `given`, and nobody watching: 1, 0, or -1 with an error. */
+static int take_tensors(PyObject **given, PyObject *const *args, int count) {
+    for (int i = 0; i < count; i++) {
         if ((PyObject *)Py_TYPE(args[i]) != tensor_type)
             return 0;
-        c->given[i] = args[i];
+        given[i] = args[i];
     }
-    if (args[3] != Py_True && args[3] != Py_False)
-        return 0;
     const int seen = watched();
-    if (seen < 0)
-        return -1;
-    c->given[ARG_CAUSAL] = args[3] == Py_True ? top_left : NULL;
-    c->given[ARG_SCALE] = args[4] == Py_None ? NULL : args[4];
-    return !seen;
+    return seen < 0 ? -1 : !seen;
+}
+
+/* is_causal and scale. */
+static void take_options(PyObject **causal, PyObject **scale, PyObject *const *args) {
+    *causal = args[0] == Py_True ? top_left : NULL;
+    *scale = args[1] == Py_None ? NULL : args[1];
 }
 
 /* Mistakes are told by attest/torch.py, in PyTorch's words. */
@@ -71,13 +76,36 @@ PyObject *sdpa(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     call c = {.frame = NULL};
     PyObject *result = NULL;
-    if (count != 6) {
-        PyErr_SetString(PyExc_TypeError, "sdpa() takes six arguments");
+    if (count != 7) {
+        PyErr_SetString(PyExc_TypeError, "sdpa() takes seven arguments");
         return NULL;
     }
-    if ((args[5] == Py_True || args[5] == Py_False) && fill(&c, args) == 1 &&
-        !problem_build(&c) && (args[5] == Py_True || c.problem.heads_q == c.problem.heads_kv))
-        result = call_finish(&c);
+    if (is_flag(args[3]) && is_flag(args[5]) && take_tensors(c.given, args, 3) == 1) {
+        take_options(&c.given[ARG_CAUSAL], &c.given[ARG_SCALE], args + 3);
+        c.given[ARG_RETURN_LSE] = args[6];
+        if (!problem_build(&c) &&
+            (args[5] == Py_True || c.problem.heads_q == c.problem.heads_kv))
+            result = call_finish(&c);
+    }
     call_drop(&c);
+    return result ? result : passed();
+}
+
+PyObject *sdpa_backward(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    enum { TENSORS = BACKWARD_D_O + 1 };
+    backward_call b = {.forward = {.frame = NULL}};
+    PyObject *result = NULL;
+    if (count != TENSORS + 2) {
+        PyErr_SetString(PyExc_TypeError, "sdpa_backward() takes eight arguments");
+        return NULL;
+    }
+    if (is_flag(args[TENSORS]) && take_tensors(b.given, args, TENSORS) == 1) {
+        take_options(&b.given[BACKWARD_FORWARD],
+                     &b.given[BACKWARD_FORWARD + ARG_SCALE - ARG_CAUSAL], args + TENSORS);
+        if (!backward_build_given(&b, "sdpa_backward"))
+            result = backward_finish(&b);
+    }
+    backward_drop(&b);
     return result ? result : passed();
 }

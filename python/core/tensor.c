@@ -462,6 +462,14 @@ const char *tensor_shape_text(const tensor *t, char *text) {
     return text;
 }
 
+PyObject *tensor_shape_tuple(const int64_t *shape, int ndim) {
+    PyObject *made = PyTuple_New(ndim);
+    for (int i = 0; made && i < ndim; i++)
+        if (PyTuple_SetItem(made, i, PyLong_FromLongLong(shape[i])))
+            Py_CLEAR(made);
+    return made;
+}
+
 const char *tensor_device_text(dl_device device, char *text) {
     if (tensor_on_gpu(device))
         snprintf(text, TENSOR_TEXT, "cuda:%d", (int)device.id);

@@ -68,4 +68,7 @@ const char *tensor_type_text(const tensor *t, char *text);
 const char *tensor_shape_text(const tensor *t, char *text);
 const char *tensor_device_text(dl_device device, char *text);
 
+/* A shape as a tuple. A new reference, or NULL with an error. */
+PyObject *tensor_shape_tuple(const int64_t *shape, int ndim);
+
 #endif

@@ -41,12 +41,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m attest.bench", description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
-    parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls")),
-                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, pages, sweep (default forward,seed,decode); "
-                        "calls: what a call costs the host, on either device")
-    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "flex", "jax", "contiguous", "none")),
+    parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training")),
+                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, pages, features, sweep (default forward,seed,decode), "
+                        "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features; "
+                        "on either device: calls, what a call costs the host; training, training steps of models of "
+                        "transformers, and forward and backward of the attention alone, beside PyTorch's")
+    parser.add_argument("--model-size", choices=("tiny", "small", "1b"), help="of the group training (GPU 1b, CPU small)")
+    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "flex", "jax", "contiguous", "plain", "none")),
                         help="default: all of them, without flex on a CPU, where it compiles for minutes; contiguous: attest itself, where "
-                        "the group pages has it read pages; none: attest alone")
+                        "the group pages has it read pages; plain: attest itself, without what the group features adds; none: attest alone")
     parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
                         help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "
                         "at the clock that the power allows; burst: one replay after 12 ms of rest")
@@ -110,7 +113,8 @@ def _measure(options, path: str) -> None:
 
     device = options.device
     groups = ([[row] for row in problems.gpu_rows(options.groups)] if device == "cuda" else
-              problems.cpu_rows(options.dtypes, options.threads, options.sizes))
+              problems.cpu_features(options.threads, options.sizes) if options.groups == ["features"] else
+              problems.cpu_rows(options.dtypes, options.threads, options.sizes, "backward" in options.groups))
     if options.only:
         groups = [kept for kept in ([row for row in rows if options.only in row.name] for rows in groups) if kept]
     if not groups:
@@ -177,9 +181,15 @@ def _run(options) -> int:
 
             calls.measure(options.build, options.device, path)
             return _judge(options, program, [path])
+        if options.groups == ["training"]:
+            from . import training
+
+            training.measure(options.device, options.rounds, options.model_size, path)
+            return _judge(options, program, [path])
         _fill_defaults(options)
-        if "calls" in options.groups:
-            raise ValueError("the group calls is measured by itself")
+        for alone in ("calls", "training"):
+            if alone in options.groups:
+                raise ValueError(f"the group {alone} is measured by itself")
         _measure(options, path)
         return _judge(options, program, [path])
 

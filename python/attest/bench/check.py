@@ -7,7 +7,8 @@ import math
 import torch
 from torch.nn import functional
 
-from .problems import Problem
+from . import features
+from .problems import SOFTCAP, Problem
 from .rivals import Inputs
 
 ROWS_AT_ONCE = 2048
@@ -15,10 +16,27 @@ RIVAL_SLACK = 4  # a rival's error may be so many times attest's bar: it is chec
 
 
 def _part(problem: Problem, tensors):
-    """One batch entry and one group of heads: (heads, rows, d), (keys, d), (keys, dv)."""
+    """The last batch entry, where padding is longest, and one group of heads: (heads, rows, d), (keys, d), (keys, dv)."""
     q, k, v = tensors
     group = problem.hq // problem.hkv
-    return q[0, :, :group].transpose(0, 1), k[0, :, 0], v[0, :, 0]
+    return q[-1, :, :group].transpose(0, 1), k[-1, :, 0], v[-1, :, 0]
+
+
+def _added(problem: Problem, q: torch.Tensor):
+    """The feature's mask or bias of the part, (1 or heads, 1 or rows, keys); None where it has none."""
+    if not problem.feature or problem.feature == "softcap":
+        return None
+    mask = features.scores(problem, q.device, q.dtype)[-1]
+    return mask[:q.shape[0]] if mask.shape[0] > 1 else mask
+
+
+def _with_feature(problem: Problem, scores: torch.Tensor, added, rows: slice) -> torch.Tensor:
+    if problem.feature == "softcap":
+        return SOFTCAP * torch.tanh(scores / SOFTCAP)
+    if added is None:
+        return scores
+    part = added[:, rows] if added.shape[1] > 1 else added
+    return scores.masked_fill(~part, -math.inf) if part.dtype == torch.bool else scores + part.to(scores.dtype)
 
 
 def exact(problem: Problem, tensors) -> torch.Tensor:
@@ -26,20 +44,38 @@ def exact(problem: Problem, tensors) -> torch.Tensor:
     wide = torch.float64 if problem.dtype == "f32" else torch.float32
     q, k, v = (x.to(wide) for x in _part(problem, tensors))
     out = torch.empty(*q.shape[:2], problem.dv, device=q.device, dtype=wide)
+    added = _added(problem, tensors[0][-1].transpose(0, 1)[:q.shape[0]])
     for start in range(0, problem.sq, ROWS_AT_ONCE):
         scores = q[:, start:start + ROWS_AT_ONCE] @ k.T * problem.d**-0.5
+        scores = _with_feature(problem, scores, added, slice(start, start + scores.shape[1]))
         if problem.causal:
             row = torch.arange(start, start + scores.shape[1], device=q.device)[:, None]
             scores.masked_fill_(torch.arange(problem.sk, device=q.device)[None, :] > row, -math.inf)
-        out[:, start:start + ROWS_AT_ONCE] = scores.softmax(-1) @ v
+        out[:, start:start + ROWS_AT_ONCE] = scores.softmax(-1).nan_to_num(0.0) @ v  # rows that see nothing are 0
     return out
 
 
 def plain(problem: Problem, tensors) -> torch.Tensor:
     """Of the part, by PyTorch's own choice in the problem's own type."""
     q, k, v = _part(problem, tensors)
+    if problem.feature:
+        return _plain_formula(problem, q, k, v)
     k, v = (x[None, None].expand(1, q.shape[0], -1, -1) for x in (k, v))
     return functional.scaled_dot_product_attention(q[None], k, v, is_causal=problem.causal)[0]
+
+
+def _plain_formula(problem: Problem, q, k, v) -> torch.Tensor:
+    """In float32, a block of rows at a time, weights and answers in the problem's own type."""
+    added, parts = _added(problem, q), []
+    for start in range(0, problem.sq, ROWS_AT_ONCE):
+        scores = q[:, start:start + ROWS_AT_ONCE].float() @ k.T.float() * problem.d**-0.5
+        scores = _with_feature(problem, scores, added, slice(start, start + scores.shape[1]))
+        if problem.causal:
+            row = torch.arange(start, start + scores.shape[1], device=q.device)[:, None]
+            scores.masked_fill_(torch.arange(problem.sk, device=q.device)[None, :] > row, -math.inf)
+        weights = scores.softmax(-1).nan_to_num(0.0).to(q.dtype)
+        parts.append((weights.float() @ v.float()).to(q.dtype))
+    return torch.cat(parts, 1)
 
 
 class Checker:
@@ -58,7 +94,7 @@ class Checker:
 
     def judge(self, output: torch.Tensor, rival: bool):
         """(error, "") or (error, why it is wrong) of an output (batch, seq, heads, d)."""
-        error = self._error(output[0, :, :self._group].transpose(0, 1))
+        error = self._error(output[-1, :, :self._group].transpose(0, 1))
         bar = self.bar * (RIVAL_SLACK if rival else 1)
         if not error <= bar:
             return error, f"error {error:.3g} is above {bar:.3g}"

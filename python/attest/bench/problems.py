@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, Iterator, List
+from dataclasses import dataclass, replace
+from typing import Iterable, Iterator, List, Tuple
 
 FORWARD_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 SWEEP_SIZES = (256, 357, 512, 723, 1024, 1449, 2048, 2897, 4096, 5793, 8192, 11585, 16384, 23171, 32768)
 SWEEP_HEADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+SOFTCAP = 30.0
+MASKS = ("padding", "padded-causal", "documents", "tenth")  # the laboratory's names of what a boolean mask hides
+FEATURES = ("alibi", "softcap", "bias", "starts", *MASKS)
 SWEEP_MOST = 2e13  # operations of a point: some tens of milliseconds on the largest GPU
 
 
@@ -25,27 +28,59 @@ class Problem:
     dtype: str  #: "f32", "fp16" or "bf16"
     causal: bool = False
     page: int = 0  #: keys of a page, of which sk is a multiple; 0: K and V are contiguous
+    feature: str = ""  #: one of FEATURES; "": none
+    backward: bool = False  #: its gradients
 
     @property
     def spec(self) -> str:
         """The problem as the program `attest` is told it."""
-        text = f"b{self.b}h{self.hq}" + (f"hkv{self.hkv}" if self.hkv != self.hq else "") + f"s{self.sq}"
+        text = ("backward:" if self.backward else "") + f"b{self.b}h{self.hq}" + (f"hkv{self.hkv}" if self.hkv != self.hq else "") + f"s{self.sq}"
         text += (f"sk{self.sk}" if self.sk != self.sq else "") + f"d{self.d}"
         text += (f"dv{self.dv}" if self.dv != self.d else "") + f",{self.dtype}"
         text += ",causal" if self.causal and self.sq == self.sk else ",causal=top-left" if self.causal else ""
-        return text + (f",paged={self.page}" if self.page else "")
+        return text + self._feature + (f",paged={self.page}" if self.page else "")
+
+    @property
+    def _feature(self) -> str:
+        if self.is_mask:
+            return f",bias=bool:b1qk,biasfill={self.feature}"
+        return {"": "", "alibi": ",alibi", "softcap": f",softcap={SOFTCAP:g}", "bias": f",bias={self.dtype}:1hqk",
+                "starts": ",startsk=" + ":".join(map(str, self.starts))}[self.feature]
+
+    @property
+    def is_mask(self) -> bool:
+        return self.feature in MASKS
+
+    @property
+    def starts(self) -> Tuple[int, ...]:
+        """First keys in use, of sequences that are padded on the left."""
+        return tuple(self.sk * (b % 4) // 8 if self.feature == "starts" else 0 for b in range(self.b))
 
     @property
     def pairs(self) -> int:
-        """(row, key) pairs that are seen, of one head."""
+        """(row, key) pairs that are seen, of one head in every batch entry; of a mask that is drawn, all."""
+        if self.feature in ("padding", "padded-causal"):
+            return sum(self._padded(self.sk * (b % 4) // 8) for b in range(self.b))
+        if self.feature == "documents":
+            ends = [-(-self.sk * n * n // 64) for n in range(9)]  # the n-th starts where this is the n-th
+            return self.b * sum(n * (n + 1) // 2 for n in (end - start for start, end in zip(ends, ends[1:])))
+        return sum(self._pairs(first) for first in self.starts)
+
+    def _padded(self, padding: int) -> int:
+        """Of a square, with so many keys of padding, at the end or, causal, at the start."""
+        seen = self.sk - padding
+        return seen * (seen + 1) // 2 if self.feature == "padded-causal" else self.sq * seen
+
+    def _pairs(self, first: int) -> int:
         if not self.causal:
-            return self.sq * self.sk
-        full = min(self.sq, self.sk)
-        return full * (full + 1) // 2 + (self.sq - full) * self.sk
+            return self.sq * (self.sk - first)
+        full, keys = min(self.sq, self.sk) - first, self.sk - first
+        return full * (full + 1) // 2 + max(0, self.sq - self.sk) * keys if full > 0 else 0
 
     @property
     def operations(self) -> int:
-        return 2 * (self.d + self.dv) * self.b * self.hq * self.pairs
+        products = 3 * self.d + 2 * self.dv if self.backward else self.d + self.dv
+        return 2 * products * self.hq * self.pairs
 
     @property
     def element(self) -> int:
@@ -61,7 +96,9 @@ class Problem:
 
     @property
     def moved_bytes(self) -> int:
-        """Everything read and written once."""
+        """Everything read and written once; of gradients, O and its gradient are read and those of q, k and v written."""
+        if self.backward:
+            return 2 * (self.input_bytes + self.element * self.b * self.sq * self.hq * self.dv)
         return self.input_bytes + self.element * self.b * self.sq * self.hq * self.dv
 
 
@@ -158,8 +195,26 @@ def _sweep() -> Iterator[Problem]:
                         yield point
 
 
+def _features(s=8192, b=4, heads=16, dims=(64, 128, 256), dtype="bf16") -> Iterator[Problem]:
+    """What models add to the scores; the rival `plain` is attest without it."""
+    for d in dims:
+        for feature in FEATURES:
+            for causal in ((False,) if feature in MASKS else (True,) if feature == "starts" else (True, False)):
+                yield Problem(b, heads, heads, s, s, d, d, dtype, causal, feature=feature)
+        for feature in ("padding", "padded-causal"):  # a single entry has no padding: all is seen, and causal as a mask
+            yield Problem(1, b * heads, b * heads, s, s, d, d, dtype, feature=feature)
+
+
+def _backward(of: Iterable[Problem]) -> Iterator[Problem]:
+    return (replace(problem, backward=True) for problem in of)
+
+
 GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
-              "seed": _seed, "decode": _decode, "chunk": _chunk, "few_heads": _few_heads, "pages": _pages, "sweep": _sweep}
+              "seed": _seed, "decode": _decode, "chunk": _chunk, "few_heads": _few_heads, "pages": _pages,
+              "features": _features, "sweep": _sweep,
+              "backward": lambda: _backward(_forward("bf16")), "backward_fp16": lambda: _backward(_forward("fp16")),
+              "backward_gqa": lambda: _backward(_gqa()), "backward_dims": lambda: _backward(_dims()),
+              "backward_seed": lambda: _backward(_seed())}
 GPU_DEFAULT = ("forward", "seed", "decode")
 
 
@@ -167,8 +222,17 @@ def gpu_rows(groups: Iterable[str]) -> List[Row]:
     return [Row(group, problem) for group in groups for problem in GPU_GROUPS[group]()]
 
 
-def cpu_rows(dtypes: Iterable[str], threads: Iterable[int], sizes: Iterable[int]) -> List[List[Row]]:
+def cpu_features(threads: Iterable[int], sizes: Iterable[int]) -> List[List[Row]]:
+    return [[Row("features", problem, count)] for count in threads for s in sizes
+            for problem in _features(s, 4, 4, (64,), "f32")]
+
+
+def cpu_rows(dtypes: Iterable[str], threads: Iterable[int], sizes: Iterable[int], backward: bool = False) -> List[List[Row]]:
     """Rows that are timed together: a shape full and causal, so that their times can be compared too."""
+    if backward:
+        return [[Row(f"backward {dtype}", problem, count)
+                 for problem in _backward(square(1, 8, s, d, dtype, causal) for causal in (False, True))]
+                for count in threads for dtype in dtypes for s in sizes for d in (64, 128)]
     together = []
     for count in threads:
         for dtype in dtypes:

@@ -7,8 +7,8 @@ A subject's `prepare` gives a function that makes call i, on the i-th copy of th
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from typing import Callable, Dict, List
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, List
 
 import torch
 from torch.nn import functional
@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import attest
 
+from . import features
 from .problems import Problem
 
 DTYPES = {"f32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -37,7 +38,8 @@ class Inputs:
 
     problem: Problem
     tensors: List[tuple]
-    outputs: List[torch.Tensor]
+    outputs: List[Any]  #: of gradients, (d_q, d_k, d_v)
+    d_o: List[torch.Tensor] = field(default_factory=list)  #: of gradients
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Subject:
     rival: str
     name: str  #: with its version, as in the laboratory's files
     prepare: Callable[[Inputs], Callable]
+    judged: bool = True  #: it computes the problem; else something that the problem's time is held against
     graph: bool = True  #: its calls can be captured in a CUDA graph; else they are timed by the wall clock
 
 
@@ -61,6 +64,9 @@ def make_inputs(problem: Problem, device: str, copies: int) -> Inputs:
 
     tensors = [(make(problem.sq, problem.hq, problem.d), make(problem.sk, problem.hkv, problem.d),
                 make(problem.sk, problem.hkv, problem.dv)) for _ in range(copies)]
+    if problem.backward:
+        outputs = [tuple(torch.full_like(x, float("nan")) for x in each) for each in tensors]
+        return Inputs(problem, tensors, outputs, [make(problem.sq, problem.hq, problem.dv) for _ in range(copies)])
     return Inputs(problem, tensors, [make(problem.sq, problem.hq, problem.dv).fill_(float("nan")) for _ in range(copies)])
 
 
@@ -79,12 +85,14 @@ def in_pages(problem: Problem, tensors):
 def _attest(inputs: Inputs):
     problem = inputs.problem
     causal = "top-left" if problem.causal else None
+    first = inputs.tensors[0][0]
+    added = features.for_attest(problem, first.device, first.dtype) if problem.feature else {}
     tensors = [in_pages(problem, each) if problem.page else (*each, None) for each in inputs.tensors]
     calls = list(zip(tensors, inputs.outputs))
 
     def call(i):
         (q, k, v, table), out = calls[i % len(calls)]
-        return attest.attention(q, k, v, page_table=table, causal=causal, layout="bshd", out=out)
+        return attest.attention(q, k, v, page_table=table, causal=causal, layout="bshd", out=out, **added)
 
     return call
 
@@ -95,13 +103,27 @@ def _contiguous(inputs: Inputs):
     return _attest(replace(inputs, problem=replace(inputs.problem, page=0)))
 
 
+def _plain(inputs: Inputs):
+    """Causal where the feature is: of masks, those that hide what comes after a row."""
+    problem = inputs.problem
+    if not problem.feature:
+        raise Refused("the problem is plain")
+    causal = problem.causal or problem.feature in ("padded-causal", "documents")
+    return _attest(replace(inputs, problem=replace(problem, feature="", causal=causal)))
+
+
 def _sdpa(backend):
     def prepare(inputs: Inputs):
         problem = inputs.problem
+        first = inputs.tensors[0][0]
         if backend == SDPBackend.MATH and 4 * problem.b * problem.hq * problem.sq * problem.sk > MATH_BYTES:
             raise Refused("its scores would take more than 16 GiB")
         heads_first = [[x.transpose(1, 2) for x in tensors] for tensors in inputs.tensors]
         options = {"is_causal": problem.causal, "enable_gqa": problem.hq != problem.hkv}
+        if problem.feature:
+            options.update(is_causal=False, attn_mask=features.scores(problem, first.device, first.dtype))
+            if options["attn_mask"] is None:
+                raise Refused(f"it has no {problem.feature}")
 
         def call(i):
             return functional.scaled_dot_product_attention(*heads_first[i % len(heads_first)], **options).transpose(1, 2)
@@ -118,16 +140,18 @@ def _sdpa(backend):
 def _flex(inputs: Inputs):
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    problem, mask = inputs.problem, None
+    problem, first = inputs.problem, inputs.tensors[0][0]
     torch._dynamo.reset()  # after some recompilations it would fall back to a slow path without a word
-    if problem.causal:
-        mask = create_block_mask(lambda b, h, row, key: row >= key, None, None, problem.sq, problem.sk,
-                                 device=inputs.tensors[0][0].device)
+    change, seen = None, (lambda b, h, row, key: row >= key) if problem.causal else None
+    if problem.feature:
+        change, seen = features.for_flex(problem, first.device, first.dtype)
+    batch = problem.b if problem.is_mask or problem.feature == "starts" else None
+    mask = create_block_mask(seen, batch, None, problem.sq, problem.sk, device=first.device) if seen else None
     compiled = torch.compile(flex_attention, dynamic=False)
     heads_first = [[x.transpose(1, 2) for x in tensors] for tensors in inputs.tensors]
 
     def call(i):
-        return compiled(*heads_first[i % len(heads_first)], block_mask=mask,
+        return compiled(*heads_first[i % len(heads_first)], score_mod=change, block_mask=mask,
                         enable_gqa=problem.hq != problem.hkv).transpose(1, 2)
 
     return call
@@ -136,6 +160,8 @@ def _flex(inputs: Inputs):
 def _jax(jax):
     def prepare(inputs: Inputs):
         problem = inputs.problem
+        if problem.feature:
+            raise Refused("its mask would be a tensor as large as the scores")
         on_gpu = inputs.tensors[0][0].is_cuda
         if on_gpu and jax.default_backend() != "gpu":
             raise Refused("this JAX has no GPU")
@@ -162,7 +188,7 @@ def _import_jax():
 
 
 ATTEST = Subject("attest", "attest", _attest)
-NAMES = ("default", *BACKENDS, "flex", "jax", "contiguous")
+NAMES = ("default", *BACKENDS, "flex", "jax", "contiguous", "plain")
 
 
 def find(names, device: str) -> Dict[str, Subject]:
@@ -176,6 +202,8 @@ def find(names, device: str) -> Dict[str, Subject]:
                 found[name] = Subject(name, f"JAX {jax.__version__}", _jax(jax), graph=False)
         elif name == "contiguous":
             found[name] = Subject(name, "attest, contiguous keys", _contiguous)
+        elif name == "plain":
+            found[name] = Subject(name, "attest, plain scores", _plain, judged=False)
         elif name == "flex":
             found[name] = Subject(name, f"PyTorch {version} flex", _flex)
         elif name == "default":

@@ -7,13 +7,13 @@ import random
 import sys
 import time
 import warnings
-from typing import Callable, Dict, Iterable, List, Sequence
+from typing import Callable, Iterable, List, Sequence
 
 import torch
 
 import attest
 
-from . import clocks, rivals
+from . import clocks, gradients, rivals
 from .check import Checker
 from .problems import Row
 from .samples import Result, Timed
@@ -49,14 +49,20 @@ def _first_line(error: BaseException) -> str:
 
 
 def _as_torch(output):
+    if isinstance(output, tuple):
+        return tuple(_as_torch(each) for each in output)
     return output if isinstance(output, torch.Tensor) else torch.from_dlpack(output)
+
+
+def _first(output):
+    return output[0] if isinstance(output, tuple) else output
 
 
 def _finish_of(subject) -> Callable:
     """What waits for the work behind an output."""
     if subject.rival == "jax":
         return lambda output: output.block_until_ready()
-    return lambda output: torch.cuda.synchronize() if output.is_cuda else None
+    return lambda output: torch.cuda.synchronize() if _first(output).is_cuda else None
 
 
 def _check(timed: Timed, subject, inputs, checker):
@@ -68,7 +74,8 @@ def _check(timed: Timed, subject, inputs, checker):
             call = subject.prepare(inputs)
             output = call(0)
         _finish_of(subject)(output)
-        result.error, result.trouble = checker.judge(_as_torch(output), rival=subject.rival != "attest")
+        if subject.judged:
+            result.error, result.trouble = checker.judge(_as_torch(output), rival=subject.rival != "attest")
         result.wrong = bool(result.trouble)
     except Exception as error:  # of any framework: it is told, and the others go on
         result.trouble = f"refused: {_first_line(error)}"
@@ -97,7 +104,7 @@ def _prepare(row: Row, subjects: Sequence, device: str):
     copies = max(1, min(COPIES_MOST, INPUT_BYTES // row.problem.input_bytes)) if device == "cuda" else 1
     inputs = rivals.make_inputs(row.problem, device, copies)
     timed, ready = Timed(row, input_sets=copies), []
-    checker = Checker(inputs)
+    checker = (gradients.Checker if row.problem.backward else Checker)(inputs)
     walls = any(not subject.graph for subject in subjects)
     for subject in subjects:
         call, result = _check(timed, subject, inputs, checker)
@@ -147,14 +154,13 @@ def time_rows(rows: Sequence[Row], subjects: Sequence, device: str, modes: Itera
 def run(groups: List[List[Row]], names: Sequence[str], device: str, modes: Sequence[str], rounds: int, budget: float,
         show: Callable[[Timed], None]) -> List[Timed]:
     """Every row in its group, shown as it is done."""
-    found: Dict[str, rivals.Subject] = rivals.find(names, device)
-    subjects = [rivals.ATTEST, *found.values()]
+    subjects = {kind: [kind.ATTEST, *kind.find(names, device).values()] for kind in (rivals, gradients)}
     progress, done = Progress(len(groups)), []
     for rows in groups:
         if rows[0].threads:
             attest.set_threads(rows[0].threads)
             torch.set_num_threads(rows[0].threads)
-        timed = time_rows(rows, subjects, device, modes, rounds, budget, progress)
+        timed = time_rows(rows, subjects[gradients if rows[0].problem.backward else rivals], device, modes, rounds, budget, progress)
         progress.clear()
         for each in timed:
             show(each)

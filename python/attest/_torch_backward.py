@@ -1,0 +1,208 @@
+"""_torch_backward.py: torch.ops.attest.attention_backward: the gradients of attention by a kernel of attest.
+
+The operator has no derivative of its own: a second backward through it raises UnsupportedError.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+
+from . import UnsupportedError
+from ._core import backward as _core_backward
+from ._torch_layout import call_with_rows, gradient_strides, with_strides
+
+
+class Options(NamedTuple):
+    """What is not a tensor, as the operators take it."""
+
+    causal: Optional[str] = None
+    scale: Optional[float] = None
+    window_left: int = -1
+    window_right: int = -1
+    align: Optional[str] = None
+    softcap: float = 0.0
+    max_seqlen_q: Optional[int] = None
+    max_seqlen_k: Optional[int] = None
+    layout: str = "bhsd"
+
+
+class Extras(NamedTuple):
+    """Tensors beside q, k and v."""
+
+    alibi: Optional[Tensor] = None
+    bias: Optional[Tensor] = None
+    sinks: Optional[Tensor] = None
+    cu_seqlens_q: Optional[Tensor] = None
+    cu_seqlens_k: Optional[Tensor] = None
+    lens_k: Optional[Tensor] = None
+    starts_k: Optional[Tensor] = None
+    page_table: Optional[Tensor] = None
+
+
+TENSORS = 3 + len(Extras._fields)  # of an operator's arguments, which come first
+
+
+def arguments_of(extras: Sequence[Optional[Tensor]], options: Sequence[Any]) -> Dict[str, Any]:
+    """The named arguments of the extension's calls."""
+    causal, scale, left, right, align, softcap, most_q, most_k, layout = options
+    named = {"causal": causal, "scale": scale, "align": align, "softcap": softcap or None, "max_seqlen_q": most_q,
+             "max_seqlen_k": most_k}
+    for name, x in zip(Extras._fields, extras):
+        if x is not None:
+            named[name] = x.resolve_neg() if name == "bias" else x
+    if left >= 0 or right >= 0:
+        named["window"] = (left, right)
+    if layout != "bhsd":
+        named["layout"] = layout
+    return named
+
+
+def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None) -> Tuple[Tensor, ...]:
+    """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi), None for those of the last three that are not wanted; nobody watches.
+
+    A gradient of the log-sums is taken from the product of d_o and O in its row: d_o gets columns that sum up to d_lse, O
+    columns of -1, V of zeros.
+    """
+    if q.numel() == 0 or (k.numel() == 0 and d_lse is None):  # what every batch entry shares is written by none
+        shared = (extras[1], extras[2], extras[0])
+        return (*map(torch.zeros_like, (q, k, v)), *(torch.zeros_like(x) if want else None for x, want in zip(shared, wanted)))
+    named = arguments_of(extras, options)
+    columns = v.shape[-1]
+    if d_lse is not None:
+        v, o, d_o = _with_columns(v, o, d_o, d_lse, options.layout)
+    for name, want in zip(("d_bias", "d_sinks", "d_alibi"), wanted):
+        if want:
+            named[name] = True
+    if wanted[0]:
+        named["bias"] = _unexpanded(named["bias"])
+    if wanted[2]:
+        named["alibi"] = named["alibi"].contiguous()
+    d_q, d_k, d_v, *others = call_with_rows(_core_backward, (q, k, v, o, lse, d_o), named)
+    if d_lse is not None:
+        d_v = d_v[..., :columns]
+    if not others:
+        return d_q, d_k, d_v, None, None, None
+    others.reverse()
+    return (d_q, d_k, d_v, *(others.pop() if want else None for want in wanted))
+
+
+def _unexpanded(bias: Tensor) -> Tensor:
+    """With an element of its own for each of its numbers."""
+    return bias.contiguous() if any(size > 1 and step == 0 for size, step in zip(bias.shape, bias.stride())) else bias
+
+
+_COLUMNS = 8  # rows stay aligned
+
+
+def _with_columns(v, o, d_o, d_lse, layout):
+    columns = v.shape[-1] + _COLUMNS
+    if columns > 256:
+        raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - _COLUMNS} columns, "
+                               f"not {v.shape[-1]}: detach it")
+    d_lse = (d_lse if layout == "bhsd" and d_lse.dim() == 3 else d_lse.transpose(-1, -2)).unsqueeze(-1)
+    terms, left = [], d_lse.float()
+    for _ in range(3):  # as many digits as float32 has
+        terms.append(left.to(d_o.dtype))
+        left = left - terms[-1].float()
+    none = v.new_zeros((*v.shape[:-1], _COLUMNS))
+    minus = o.new_full((*o.shape[:-1], _COLUMNS), -1)
+    return (torch.cat([v, none], -1), torch.cat([o, minus], -1),
+            torch.cat([d_o, *terms, torch.zeros_like(minus[..., len(terms):])], -1))
+
+
+# ---------------------------------------------------------------------------------------------------- the operator
+
+
+@torch.library.custom_op("attest::attention_backward", mutates_args=())
+def attention_backward(d_o: Tensor, o: Tensor, lse: Tensor, d_lse: Optional[Tensor], d_bias: bool, d_sinks: bool,
+                       d_alibi: bool, q: Tensor, k: Tensor, v: Tensor, alibi: Optional[Tensor], bias: Optional[Tensor],
+                       sinks: Optional[Tensor], cu_seqlens_q: Optional[Tensor], cu_seqlens_k: Optional[Tensor],
+                       lens_k: Optional[Tensor], starts_k: Optional[Tensor], page_table: Optional[Tensor],
+                       causal: Optional[str], scale: Optional[float], window_left: int, window_right: int,
+                       align: Optional[str], softcap: float, max_seqlen_q: Optional[int], max_seqlen_k: Optional[int],
+                       layout: str) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi); those that are not asked for are empty."""
+    extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table)
+    options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout)
+    with torch.no_grad():
+        grads = compute(d_o, o, lse, q, k, v, extras, options, (d_bias, d_sinks, d_alibi), d_lse)
+        own = (with_strides(grad, gradient_strides(x)) for grad, x in zip(grads, (q, k, v)))
+        return (*own, *(lse.new_empty(0) if grad is None else grad for grad in grads[3:]))
+
+
+@attention_backward.register_fake
+def _(d_o, o, lse, d_lse, d_bias, d_sinks, d_alibi, q, k, v, alibi, bias, sinks, *rest):
+    own = (x.new_empty_strided(x.shape, gradient_strides(x)) for x in (q, k, v))
+    asked = ((d_bias, bias), (d_sinks, sinks), (d_alibi, alibi))
+    return (*own, *(x.new_empty(x.shape) if wanted else lse.new_empty(0) for wanted, x in asked))
+
+
+def refuse_double_backward(ctx, *grads):
+    raise UnsupportedError("attest has no double backward: the gradients of attention have no derivative of their own. For "
+                           "second derivatives use PyTorch's scaled_dot_product_attention under sdpa_kernel(SDPBackend.MATH)")
+
+
+attention_backward.register_autograd(refuse_double_backward, setup_context=lambda ctx, inputs, output: None)
+
+
+# -------------------------------------------------------------------------------------- rules of torch.func
+
+
+def fold(name: str, x: Optional[Tensor], axis: Optional[int], count: int, batch: int) -> Optional[Tensor]:
+    """A tensor of a call with an axis of vmap's, with that axis as a part of its batch."""
+    if x is None or name == "sinks" or (axis is None and _broadcasts(name, x)):
+        return x
+    own = {"bias": 4, "alibi": 2, "lens_k": 1, "starts_k": 1, "lse": 3, "d_lse": 3}.get(name, 4)
+    x = x.expand(count, *x.shape) if axis is None else x.movedim(axis, 0)
+    x = x.reshape(count, *(1,) * (own + 1 - x.dim()), *x.shape[1:])
+    return x.expand(count, batch, *x.shape[2:]).flatten(0, 1)
+
+
+def _broadcasts(name: str, x: Tensor) -> bool:
+    """Whether it serves a larger batch as it is."""
+    return (name == "bias" and (x.dim() < 4 or x.shape[0] == 1)) or (name == "alibi" and x.dim() == 1)
+
+
+def can_fold(extras: Sequence[Optional[Tensor]], axes: Sequence[Optional[int]]) -> bool:
+    """Whether vmap's axis can be a part of the batch: packed and paged sequences have none, and sinks neither."""
+    given = Extras(*extras)
+    return given.cu_seqlens_q is None and given.cu_seqlens_k is None and given.page_table is None and \
+        Extras(*axes).sinks is None
+
+
+def one_by_one(function, count: int, arguments: Sequence[Any], axes: Sequence[Optional[int]]):
+    """The function of each entry along vmap's axis, stacked."""
+    each = [function(*(x if axis is None else x.select(axis, i) for x, axis in zip(arguments, axes))) for i in range(count)]
+    return tuple(torch.stack(parts) for parts in zip(*each)), (0,) * len(each[0])
+
+
+class TransformedBackward(torch.autograd.Function):
+    """The operator for torch.func, whose transforms ask an autograd.Function for its rules."""
+
+    forward = staticmethod(lambda *arguments: attention_backward(*arguments))
+    setup_context = staticmethod(lambda ctx, inputs, output: None)
+    backward = staticmethod(refuse_double_backward)
+
+    @staticmethod
+    def vmap(info, in_dims, *arguments):
+        """The axis becomes a part of the batch; one after the other where that would mix gradients of several entries."""
+        first, wanted, tensors, options = arguments[:4], arguments[4:7], arguments[7:7 + TENSORS], arguments[7 + TENSORS:]
+        axes_first, axes = in_dims[:4], in_dims[7:7 + TENSORS]
+        if any(wanted) or not can_fold(tensors[3:], axes[3:]):
+            return one_by_one(TransformedBackward.apply, info.batch_size, arguments, in_dims)
+        count, q = info.batch_size, tensors[0]
+        batch = q.shape[0] if axes[0] is None or axes[0] > 0 else q.shape[1]
+        names = ("d_o", "o", "lse", "d_lse", "q", "k", "v", *Extras._fields)
+        folded = [fold(name, x, axis, count, batch) for name, x, axis in
+                  zip(names, (*first, *tensors), (*axes_first, *axes))]
+        grads = TransformedBackward.apply(*folded[:4], *wanted, *folded[4:], *options)
+        own = (x.unflatten(0, (count, batch)) for x in grads[:3])
+        return (*own, *grads[3:]), (0, 0, 0, None, None, None)
+
+
+def scale_of(scale: Optional[float], q: Tensor) -> float:
+    return 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale

@@ -1,0 +1,171 @@
+"""attest.flash_attn: the functions of the flash_attn package, computed by attest, forward and backward.
+
+    from attest.flash_attn import flash_attn_func, flash_attn_varlen_func
+    o = flash_attn_func(q, k, v, causal=True)           # (batch, rows, heads, d)
+
+    attest.flash_attn.install()                         # from here on `import flash_attn` finds these functions
+
+Names, signatures and meaning are those of flash_attn 2.8: causal and windows are aligned bottom-right, fewer heads of k and v
+are grouped, a row that sees no key gives 0. Beyond it: the CPU, float32, head dimensions that are no multiple of 8, values of
+another head dimension. Gradients are the same from run to run, with `deterministic` or without. Dropout is refused by its name,
+and so are rotary embeddings of flash_attn_with_kvcache().
+
+Where return_attn_probs or return_softmax_lse ask for the log-sum-exp, that of a row without keys is -inf, and has gradients. No
+probabilities are returned: where flash_attn has them for its tests, an empty tensor is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple, Union
+
+import torch
+from torch import Tensor
+
+from . import UnsupportedError
+from ._flash_attn_install import install, uninstall
+from ._torch_attention import needs_gradient, serve
+from ._torch_backward import Extras, Options, scale_of
+from ._torch_packed import PACKED_KV, PACKED_QKV, serve_packed
+
+__all__ = ["flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
+           "flash_attn_varlen_kvpacked_func", "flash_attn_varlen_qkvpacked_func", "flash_attn_with_kvcache", "install",
+           "uninstall"]
+
+Window = Tuple[int, int]
+
+
+def _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen_q=None, max_seqlen_k=None,
+             layout="bshd") -> Options:
+    if dropout_p > 0:
+        raise UnsupportedError(f"dropout_p={dropout_p}: attest has no dropout")
+    left, right = window_size
+    sided = left >= 0 or right >= 0 or alibi_slopes is not None
+    return Options(causal="bottom-right" if causal else None, scale=scale_of(softmax_scale, q), window_left=max(left, -1),
+                   window_right=-1 if causal else max(right, -1), align="bottom-right" if sided and not causal else None,
+                   softcap=softcap or 0.0, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, layout=layout)
+
+
+def _answer(o: Tensor, lse: Tensor, return_attn_probs: bool) -> Any:
+    return (o, lse, o.new_empty(0)) if return_attn_probs else o
+
+
+def flash_attn_func(q: Tensor, k: Tensor, v: Tensor, dropout_p: float = 0.0, softmax_scale: Optional[float] = None,
+                    causal: bool = False, window_size: Window = (-1, -1), softcap: float = 0.0,
+                    alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
+                    return_attn_probs: bool = False) -> Any:
+    """Attention of q (batch, rows, heads, d) over k and v (batch, keys, heads of k, d).
+
+    Returns O, or (O, log-sum-exp (batch, heads, rows), an empty tensor) with return_attn_probs.
+    """
+    options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)
+    return _answer(*serve(q, k, v, Extras(alibi=alibi_slopes), options, True), return_attn_probs)
+
+
+def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, dropout_p: float = 0.0, softmax_scale: Optional[float] = None,
+                             causal: bool = False, window_size: Window = (-1, -1), softcap: float = 0.0,
+                             alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
+                             return_attn_probs: bool = False) -> Any:
+    """The same of k and v in one tensor (batch, keys, 2, heads of k, d); so is their gradient, without a copy."""
+    options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)
+    return _answer(*serve_packed(PACKED_KV, (q, kv), Extras(alibi=alibi_slopes), options), return_attn_probs)
+
+
+def flash_attn_qkvpacked_func(qkv: Tensor, dropout_p: float = 0.0, softmax_scale: Optional[float] = None, causal: bool = False,
+                              window_size: Window = (-1, -1), softcap: float = 0.0, alibi_slopes: Optional[Tensor] = None,
+                              deterministic: bool = False, return_attn_probs: bool = False) -> Any:
+    """The same of q, k and v in one tensor (batch, rows, 3, heads, d); so is their gradient, without a copy."""
+    options = _options(qkv, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)
+    return _answer(*serve_packed(PACKED_QKV, (qkv,), Extras(alibi=alibi_slopes), options), return_attn_probs)
+
+
+def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: int,
+                           max_seqlen_k: int, dropout_p: float = 0.0, softmax_scale: Optional[float] = None,
+                           causal: bool = False, window_size: Window = (-1, -1), softcap: float = 0.0,
+                           alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
+                           return_attn_probs: bool = False, block_table: Optional[Tensor] = None) -> Any:
+    """Sequences of any length, one behind the other: q (all rows, heads, d), k and v (all keys, heads of k, d).
+
+    cu_seqlens are int32, (sequences + 1): where each begins, and where the last ends. With block_table k and v are pages,
+    (pages, keys of a page, heads of k, d), which have no gradient. The log-sum-exp is (heads, all rows).
+    """
+    options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen_q, max_seqlen_k)
+    extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, page_table=block_table)
+    if block_table is not None and needs_gradient(q, k, v, alibi_slopes):
+        raise UnsupportedError("block_table: gradients of k and v in pages are not computed")
+    return _answer(*serve(q, k, v, extras, options, True), return_attn_probs)
+
+
+def flash_attn_varlen_kvpacked_func(q: Tensor, kv: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: int,
+                                    max_seqlen_k: int, dropout_p: float = 0.0, softmax_scale: Optional[float] = None,
+                                    causal: bool = False, window_size: Window = (-1, -1), softcap: float = 0.0,
+                                    alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
+                                    return_attn_probs: bool = False) -> Any:
+    """The same of k and v in one tensor (all keys, 2, heads of k, d)."""
+    options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen_q, max_seqlen_k)
+    extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
+    return _answer(*serve_packed(PACKED_KV, (q, kv), extras, options), return_attn_probs)
+
+
+def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, dropout_p: float = 0.0,
+                                     softmax_scale: Optional[float] = None, causal: bool = False,
+                                     window_size: Window = (-1, -1), softcap: float = 0.0,
+                                     alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
+                                     return_attn_probs: bool = False) -> Any:
+    """The same of q, k and v in one tensor (all rows, 3, heads, d)."""
+    options = _options(qkv, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen, max_seqlen)
+    extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens, cu_seqlens_k=cu_seqlens)
+    return _answer(*serve_packed(PACKED_QKV, (qkv,), extras, options), return_attn_probs)
+
+
+# ------------------------------------------------------------------------------------------------- with a cache
+
+
+def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Optional[Tensor] = None,
+                            v: Optional[Tensor] = None, rotary_cos: Optional[Tensor] = None,
+                            rotary_sin: Optional[Tensor] = None,
+                            cache_seqlens: Optional[Union[int, Tensor]] = None, cache_batch_idx: Optional[Tensor] = None,
+                            cache_leftpad: Optional[Tensor] = None, block_table: Optional[Tensor] = None,
+                            softmax_scale: Optional[float] = None, causal: bool = False, window_size: Window = (-1, -1),
+                            softcap: float = 0.0, rotary_interleaved: bool = True, alibi_slopes: Optional[Tensor] = None,
+                            num_splits: int = 0, return_softmax_lse: bool = False) -> Any:
+    """Attention of q (batch, rows, heads, d) over a cache; new k and v (batch, new keys, heads of k, d) are written to it first.
+
+    k_cache and v_cache are (batch, keys, heads of k, d), or with block_table (pages, keys of a page, heads of k, d).
+    cache_seqlens says how many keys each entry has, before the new ones. Forward only. num_splits is attest's own choice.
+    """
+    if rotary_cos is not None or rotary_sin is not None:
+        raise UnsupportedError("rotary_cos, rotary_sin: attest has no rotary embeddings; turn q and k before the call")
+    if needs_gradient(q, k_cache, v_cache, k, v):
+        raise UnsupportedError("flash_attn_with_kvcache() computes no gradient: call it under torch.no_grad()")
+    batch = q.shape[0]
+    pages = cache_batch_idx.view(-1, 1) if cache_batch_idx is not None else block_table
+    if cache_batch_idx is not None and block_table is not None:
+        raise UnsupportedError("cache_batch_idx and block_table are both given: block_table alone says it all")
+    lens = _lengths(cache_seqlens, k_cache, batch, pages)
+    if k is not None:
+        _append(k_cache, v_cache, k, v, lens, pages)
+        lens = lens + k.shape[1]
+    options = _options(q, 0.0, softmax_scale, causal, window_size, softcap, alibi_slopes)
+    extras = Extras(alibi=alibi_slopes, lens_k=lens, starts_k=cache_leftpad,
+                    page_table=None if pages is None else pages.to(torch.int32))
+    o, lse = serve(q, k_cache, v_cache, extras, options, True)
+    return (o, lse) if return_softmax_lse else o
+
+
+def _lengths(cache_seqlens, k_cache, batch, pages) -> Tensor:
+    if cache_seqlens is None:
+        cache_seqlens = k_cache.shape[1] * (1 if pages is None else pages.shape[1])
+    if isinstance(cache_seqlens, int):
+        return torch.full((batch,), cache_seqlens, dtype=torch.int32, device=k_cache.device)
+    return cache_seqlens.to(torch.int32).contiguous()
+
+
+def _append(k_cache, v_cache, k, v, lens, pages) -> None:
+    """New keys and values behind those that are there."""
+    at = lens.long()[:, None] + torch.arange(k.shape[1], device=lens.device)
+    entry = torch.arange(k.shape[0], device=lens.device)[:, None].expand_as(at)
+    if pages is not None:
+        size = k_cache.shape[1]
+        entry, at = pages.long().gather(1, at // size), at % size
+    k_cache[entry, at] = k
+    v_cache[entry, at] = v
