@@ -41,6 +41,14 @@ check 'the harness names itself' json "$file" 'sorted(d["predicate"]["harness"])
 check 'the program that ran' [ "$(sha256sum <"$BUILD/attest" | cut -d' ' -f1)" = "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["predicate"]["harness"]["program_sha256"])' "$file")" ]
 expect 'without -o, by the name of the device' 0 out='certified in [0-9]+ s, in evidence/.*/attestations' -- certify "${quick[@]}" --kernel decode_cpu_portable
 check 'and is there' test -f evidence/*/attestations/decode_cpu_portable.json
+for part in 1 2; do
+    expect "part $part of two" 0 out='^[12] of [12] certified' -- certify "${quick[@]}" --kernel '*_portable' --part $part/2 -o parts
+done
+check 'two parts are the whole' test "$(cd parts && echo *)" = "$(cd "$here" && echo *)"
+expect 'a part that has no kernel' 2 err='no production kernel of this device matches, or this part has none' -- certify "${quick[@]}" --kernel '*_portable' --part 9/9 -o parts
+expect 'a part that is none' 2 err='--part 3/2: a part such as 2/3' -- certify "${quick[@]}" --part 3/2 -o parts
+expect 'several problems at once' 0 out='^3 of 3 certified' -- certify "${quick[@]}" --kernel '*_portable' --jobs 4 -o jobs
+check 'with the same numbers' test "$(python3 -c 'import json, sys; print(*([v["verify"]["error_o"] for v in json.load(open(f))["predicate"]["verified"]] for f in sys.argv[1:]), sep="\n")' "$file" jobs/decode_cpu_portable.json | uniq | wc -l)" -eq 1
 expect 'no kernel matches' 2 err='--kernel fwd_none: no production kernel' -- certify "${quick[@]}" --kernel fwd_none -o "$here"
 expect 'a suite that is not there' 2 err='no suite' -- certify --device cpu --suite none -o "$here"
 expect 'a folder that cannot be' 3 err='-o /dev/null/x' -- certify "${quick[@]}" -o /dev/null/x

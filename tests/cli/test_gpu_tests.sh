@@ -8,7 +8,10 @@ mkdir fake
 cat >fake/attest <<'END'
 #!/usr/bin/env bash
 case $1 in
-info) echo 'GPU 0         NVIDIA H200: compute capability 8.0, 132 SMs' ;;
+info)
+    echo 'GPU 0         NVIDIA H200: compute capability 8.0, 132 SMs'
+    for n in $(seq 40); do echo "fwd_none_$n cuda plain yes current"; done
+    ;;
 *)
     [[ " $* " != *' --refusals '* ]] || echo "$*" >>with_refusals
     cat closing
@@ -46,4 +49,19 @@ run_suites 'nonsense' 139
 check 'a crash' test $? -eq 1
 BUILD=fake RESULTS=results.txt "$root/tests/gpu/gpu_tests.sh" hopper >.out 2>&1
 check 'a part that cannot run here says why' grep -qP '^skipped\tno GPU of compute capability 9.0' results.txt
+
+# Kernels by themselves, many to a process; each must serve something.
+run_rows() { # run_rows KERNELS: the part `rows`, where the first KERNELS of forty pass a problem
+    for n in $(seq "$1"); do echo "b1h2s9d8,f32   fwd_none_$n   1.0e-07   5 %  pass"; done >closing
+    echo "$1 passed, 0 failed" >>closing
+    echo 3 >status
+    rm -f results.txt
+    BUILD=fake RESULTS=results.txt "$root/tests/gpu/gpu_tests.sh" rows >.out 2>&1
+}
+run_rows 40
+check 'rows: all passed' test $? -eq 0
+check 'in two processes' test "$(grep -cP '^step\tverify rows, kernels (1 to 32|33 to 40)\t40\t0\t' results.txt)" -eq 2
+run_rows 39
+check 'rows: a kernel that served nothing' test $? -eq 1
+check 'is named' grep -qP '^step\tverify rows --kernel fwd_none_40\t0\t1\t' results.txt
 finish

@@ -61,10 +61,10 @@ check 'plan of a huge batch' timeout 60 attest plan --device h200 b7777777777h1s
 expect 'nan scale' 2 err='scale' -- run b1h1s4d64 --scale nan
 expect 'negative softcap' 2 err='softcap' -- run b1h1s4d64 --softcap -1
 expect 'unknown suite' 2 err='nosuch' -- verify --suite nosuch
-expect 'misspelt suite' 2 err="no suite 'sed'; did you mean 'seed'\? There are certify, .*, sweep$" -- verify --suite sed
-expect 'far-off suite' 2 err="no suite 'xyzzyxyzzy'; there are certify, .*, sweep, or the path of a file" -- bench --suite xyzzyxyzzy
+expect 'misspelt suite' 2 err="no suite 'sed'; did you mean 'seed'\? There are backward, .*, sweep$" -- verify --suite sed
+expect 'far-off suite' 2 err="no suite 'xyzzyxyzzy'; there are backward, .*, sweep, or the path of a file" -- bench --suite xyzzyxyzzy
 expect 'the suites' 0 out='^seed +8  eight problems for a first look' -- suites --json suites.json
-check 'the suites, as a document' json suites.json 'd["suites"][0]["name"] == "certify" and [s for s in d["suites"] if s["name"] == "seed"][0]["problems"] == 8 and len(d["suites"]) >= 14'
+check 'the suites, as a document' json suites.json 'd["suites"][0]["name"] == "backward" and [s for s in d["suites"] if s["name"] == "seed"][0]["problems"] == 8 and len(d["suites"]) >= 14'
 expect 'suites takes no arguments' 2 err="takes no arguments, but was given 'seed'" -- suites seed
 printf 'b1h1s4d64\nb1h1s4d64,oops\n' >broken.txt
 expect 'broken suite' 2 err='broken.txt:2|broken.txt.*line 2' -- verify --suite ./broken.txt

@@ -43,6 +43,11 @@ expect 'explain what nothing serves' 3 out='d_qk=300' -- explain b1h1s1d300
 expect 'verify' 0 out='^3 passed, 0 failed$' -- \
     verify b1h2s17d24,f32,lse b2h2s9d8,bf16,varlen b1h2s40d16,fp16,causal --json verify.json
 check 'verify json' json verify.json 'd["schema"] == "attest-verify-1" and [r["outcome"] for r in d["results"]] == ["pass"] * 3 and all(r["error_o"]["kernel"] <= r["error_o"]["bar"] for r in d["results"])'
+seq 1 12 | sed 's/.*/b1h2s&d24,f32,lse/' >twelve.txt
+expect 'verify several at once' 0 out='^12 passed, 0 failed$' -- verify --suite ./twelve.txt --rows-seed 1 --jobs 5 --json five.json
+expect 'and one by one' 0 -- verify --suite ./twelve.txt --rows-seed 1 --json one.json
+check 'the same numbers in the same order' json five.json '[(r["problem"], r["error_o"], r["error_lse"]) for r in d["results"]] == [(r["problem"], r["error_o"], r["error_lse"]) for r in __import__("json").load(open("one.json"))["results"]]'
+expect 'too many at once' 2 err='--jobs 65: at most 64' -- verify b1h2s9d8 --jobs 65
 expect 'verify on two instruction sets' 0 out='fwd_cpu_avx2|refused|^2 passed' -- \
     verify b1h2s17d24 --isa portable,auto
 printf '# two problems\nb1h1s4d8\n\nb1h1s5d8,f32\n' >mine.txt

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/bwd_params.h"
 #include "kernels/fwd_sm90_params.h"
 #include "kernels/unfused_params.h"
 #include "peers/cublas/cublas_steps.h"
@@ -60,6 +61,8 @@ size_t backend_params_bytes(const backend_code *code, const char *kernel) {
         return sizeof(att_merge_params);
     if (reads_mask(kernel))
         return sizeof(att_fwd_mask_params);
+    if (strncmp(kernel, "bwd_", 4) == 0)
+        return sizeof(att_bwd_params);
     return strstr(kernel, "unfused") ? sizeof(att_unfused_params) : sizeof(att_fwd_params);
 }
 

@@ -88,6 +88,19 @@ CUresult fake_MemFreeHost(void *memory) {
     return CUDA_SUCCESS;
 }
 
+CUresult fake_MemHostRegister(void *memory, size_t bytes, unsigned int flags) {
+    ENTER("cuMemHostRegister");
+    (void)memory, (void)bytes, (void)flags;
+    fake_add(&fake_state.memory_live, 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult fake_MemHostUnregister(void *memory) {
+    (void)memory;
+    fake_add(&fake_state.memory_live, -1);
+    return CUDA_SUCCESS;
+}
+
 /* A GPU copies what the host's sanitizer has marked too, guard bands among it: byte by byte, where none looks. */
 __attribute__((noinline, no_sanitize("address"))) static void
 copy_unseen(void *to, const void *from, size_t bytes) {

@@ -1,7 +1,8 @@
-/* fuzz_call_costs.c: samples of calls from Python, judged. */
+/* fuzz_call_costs.c: samples of calls from Python, and of training steps, judged. */
 #include <string.h>
 
 #include "lab/report/call_costs.h"
+#include "lab/report/training_steps.h"
 #include "tests/fuzz/random_input.h"
 #include "tests/fuzz/text_input.h"
 
@@ -14,9 +15,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     lab_message why;
     bool holds = false;
     memset(&why, 0, sizeof why);
-    if (!lab_call_costs_open(&document, input_file(0, data, size)))
-        return 0;
-    if (!lab_call_costs_judge(nowhere(), document, "input", &goals, &holds, &why))
+    const char *path = input_file(0, data, size);
+    bool judged = true;
+    if (lab_call_costs_open(&document, path))
+        judged = lab_call_costs_judge(nowhere(), document, "input", &goals, &holds, &why);
+    else if (lab_training_steps_open(&document, path))
+        judged = lab_training_steps_judge(nowhere(), document, "input", &goals, &holds, &why);
+    if (!judged)
         check_message(&why);
     json_decref(goals);
     json_decref(document);

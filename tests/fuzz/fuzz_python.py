@@ -24,6 +24,9 @@ os.environ.setdefault("ATTEST_LIBCUDA", "/nonexistent/libcuda.so.1")
 import attest
 import numpy as np
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../python"))
+import formula
+
 class Finding(Exception):
     """Something that may not be."""
 
@@ -177,6 +180,27 @@ class Draw:
 def attend(rng):
     draw = Draw(rng)
     draw.check(attest.attention(draw.q, draw.k, draw.v, **draw.options))
+
+
+def gradients(rng):
+    """backward() of what attention() gave, beside the formula."""
+    draw = Draw(rng)
+    options = {**draw.options, "return_lse": True}
+    o, lse = attest.attention(draw.q, draw.k, draw.v, **options)
+    del options["return_lse"]
+    d_o = draw.numbers(*o.shape)
+    asked = [name for name in ("bias", "sinks", "alibi") if name in options and options[name].dtype != bool and rng.random() < 0.7]
+    wide = rng.random() < 0.3
+    named = {**options, **{f"d_{name}": True for name in asked}, **({"grad_dtype": "float32"} if wide else {})}
+    got = attest.backward(draw.q, draw.k, draw.v, o, lse, d_o, **named)
+    named = {**options, "window": options.get("window") or (-1, -1)}
+    exact = formula.gradients(draw.q, draw.k, draw.v, d_o, **named)
+    sizes = [np.abs(np.asarray(x, np.float64)).max(initial=1.0) for x in (draw.q, draw.k, draw.v, d_o)]
+    size = np.prod(sizes) * draw.d_v * (draw.rows + draw.keys + draw.batch * draw.heads)
+    for name, mine in zip(["q", "k", "v"] + asked, got):
+        off = np.abs(np.asarray(mine, np.float64) - exact[name]).max(initial=0.0)
+        if mine.shape != exact[name].shape or not off <= size * {np.float32: 2.0**-18, np.float16: 2.0**-9}[draw.dtype]:
+            raise Finding(f"the gradient of {name} is off by {off}: {draw}")
 
 
 def merge(rng):
@@ -338,6 +362,23 @@ def spoil_attention(rng):
     call(*(named.pop(name) for name in ("q", "k", "v") if name in named and rng.random() < 0.7), **named)
 
 
+BACKWARD = ["q", "k", "v", "o", "lse", "d_o"]
+
+
+def spoil_backward(rng):
+    draw = Draw(rng)
+    options = {name: value for name, value in draw.options.items() if name != "return_lse"}
+    o, lse = attest.attention(draw.q, draw.k, draw.v, **options, return_lse=True)
+    named = dict(q=draw.q, k=draw.k, v=draw.v, o=o, lse=lse, d_o=draw.numbers(*o.shape), **options)
+    others = ["d_bias", "d_sinks", "d_alibi", "grad_dtype", "out"]
+    for name in rng.sample(BACKWARD + ATTENTION[3:] + others, rng.randint(1, 3)):
+        named[name] = rng.choice([True, hostile(rng, draw.np)]) if name in others else hostile(rng, draw.np)
+    if rng.random() < 0.2:
+        named["out"] = [rng.choice([np.empty_like(x), x, hostile(rng, draw.np)]) for x in (draw.q, draw.k, draw.v)]
+    call = rng.choice([attest.backward, attest.backward, attest.explain_backward, attest._core.describe_backward])
+    call(*(named.pop(name) for name in BACKWARD), **named)
+
+
 def lengths(rng, count, total):
     """Offsets that are mostly right."""
     cu = sorted(rng.randint(0, total) for _ in range(count - 1))
@@ -379,23 +420,23 @@ def spoil_merge(rng):
 
 def spoil_other(rng):
     numbers = np.random.default_rng(rng.getrandbits(32))
-    calls = [attest.set_threads, attest._core.kernels, attest._core.run_seconds, attest._core.sdpa,
+    calls = [attest.set_threads, attest._core.kernels, attest._core.run_seconds, attest._core.sdpa, attest._core.sdpa_backward,
              attest.cache_info, attest.devices, attest.last_launch]
     call = rng.choice(calls)
-    arguments = [hostile(rng, numbers) for _ in range(rng.randint(0, 7))]
+    arguments = [hostile(rng, numbers) for _ in range(rng.randint(0, 8))]
     if call in (attest.set_threads, attest._core.run_seconds) and arguments and isinstance(arguments[0], int):
         arguments[0] = min(arguments[0], 3)  # threads are started, runs are made
     call(*arguments)
 
 
-WRONG = [spoil_attention, spoil_lengths, spoil_merge, spoil_other]
+WRONG = [spoil_attention, spoil_backward, spoil_lengths, spoil_merge, spoil_other]
 
 
 def one(seed, index):
     """The call of that number; whether an answer was compared."""
     rng = random.Random(f"{seed}:{index}")
     if rng.random() < 0.4:
-        rng.choice([attend, attend, merge])(rng)
+        rng.choice([attend, attend, gradients, merge])(rng)
         return True
     try:
         rng.choice([spoil_attention, spoil_attention] + WRONG)(rng)

@@ -37,7 +37,8 @@ static const char *const values[] = {"0",
                                      "\"cuda\"",
                                      "\"pass\"",
                                      "[0.1,0.2,0.3,0.4,0.5]",
-                                     "\"merge:n2b1h1s1d8\""};
+                                     "\"merge:n2b1h1s1d8\"",
+                                     "\"backward:b1h2s4d8,sinks,dsinks\""};
 
 /* The end of the value that begins at `at`: a string, a number, everything between brackets. */
 static size_t value_end(const uint8_t *data, size_t size, size_t at) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lab/base/workers.h"
 #include "lab/verify/verify.h"
 #include "tests/support/candidate.h"
 #include "tests/support/check.h"
@@ -27,20 +28,24 @@ typedef struct trial {
     att_context *ctx;
     uint64_t seed;
     lab_outcome first; /* how the drawn problem ended; a smaller one must end the same way */
+    att_status status;
     lab_verify_result result;
 } trial;
 
 static void verify(lab_verify_result *result, const lab_spec *spec, const trial *t,
                    uint64_t seed) {
-    const lab_verify_options options = {.seed = seed, .rows_seed = &seed, .threads = 1};
+    const lab_verify_options options = {.seed = seed, .rows_seed = &seed};
     lab_verify_spec(result, t->ctx, spec, &options);
 }
 
 /* The answer is above the bar and nothing else is wrong with it. */
 static bool above_the_bar_only(const lab_verify_result *r) {
-    const bool above = r->o.kernel > r->o.bar || r->lse.kernel > r->lse.bar;
-    return r->outcome == LAB_FAIL && r->status == ATT_OK && above && isfinite(r->o.kernel) &&
-           isfinite(r->lse.kernel);
+    bool above = false, finite = true;
+    for (int i = 0; i < r->outputs; i++) {
+        above = above || r->error[i].kernel > r->error[i].bar;
+        finite = finite && isfinite(r->error[i].kernel);
+    }
+    return r->outcome == LAB_FAIL && r->status == ATT_OK && above && finite;
 }
 
 /* Twice the error of the plain reference is a bar made from one draw of the data. With few rows, where only
@@ -48,18 +53,21 @@ static bool above_the_bar_only(const lab_verify_result *r) {
  * run on more data, and its largest error held to twice the largest bar; and only so many may be so
  * excused (ONE_LUCKY_IN): an engine that is inaccurate everywhere still fails. */
 static bool far_above_on_more_data(const lab_spec *spec, const trial *t) {
-    lab_errors o = t->result.o, lse = t->result.lse;
+    lab_verify_result most = t->result;
     for (uint64_t draw = 1; draw < DRAWS; draw++) {
         lab_verify_result more;
         verify(&more, spec, t, t->seed + draw * UINT64_C(1000003));
         if (more.outcome != LAB_PASS && !above_the_bar_only(&more))
             return true;
-        o = (lab_errors){.kernel = fmax(o.kernel, more.o.kernel),
-                         .bar = fmax(o.bar, more.o.bar)};
-        lse = (lab_errors){.kernel = fmax(lse.kernel, more.lse.kernel),
-                           .bar = fmax(lse.bar, more.lse.bar)};
+        for (int i = 0; i < most.outputs; i++) {
+            most.error[i].kernel = fmax(most.error[i].kernel, more.error[i].kernel);
+            most.error[i].bar = fmax(most.error[i].bar, more.error[i].bar);
+        }
     }
-    return o.kernel > 2.0 * o.bar || lse.kernel > 2.0 * lse.bar;
+    bool far = false;
+    for (int i = 0; i < most.outputs; i++)
+        far = far || most.error[i].kernel > 2.0 * most.error[i].bar;
+    return far;
 }
 
 /* How the problem ended; *lucky is set where only the reference's luck put it above the bar. */
@@ -72,7 +80,7 @@ static lab_outcome run(const lab_spec *spec, trial *t, bool *lucky) {
 static bool fails_the_same_way(const lab_spec *spec, void *arg) {
     trial *t = arg;
     bool lucky;
-    return run(spec, t, &lucky) == t->first;
+    return run(spec, t, &lucky) == t->first && t->result.status == t->status;
 }
 
 /* Shrink and print; `threads` and `isa` are the context's. */
@@ -91,7 +99,8 @@ static void report(const candidate *drawn, trial *t, att_isa isa, int32_t thread
 }
 
 /* One draw of problems through both contexts of an instruction set. */
-static void run_all(att_isa isa, uint64_t seed, uint64_t count) {
+static void run_all(att_isa isa, uint64_t seed, uint64_t count,
+                    void (*draw)(candidate *c, uint64_t *state)) {
     att_context *ctx[THREAD_COUNTS];
     uint64_t failures = 0, excused = 0;
     for (int i = 0; i < THREAD_COUNTS; i++)
@@ -100,12 +109,13 @@ static void run_all(att_isa isa, uint64_t seed, uint64_t count) {
         uint64_t state = seed << 32 | n;
         candidate drawn;
         lab_spec spec;
-        candidate_random(&drawn, &state);
+        draw(&drawn, &state);
         assert_true(candidate_build(&drawn, &spec));
         const int which = (int)(n % THREAD_COUNTS);
         trial t = {.ctx = ctx[which], .seed = seed + n};
         bool lucky;
         t.first = run(&spec, &t, &lucky);
+        t.status = t.result.status;
         excused += lucky;
         if (t.first != LAB_PASS && ++failures <= REPORTED_MOST)
             report(&drawn, &t, isa, THREADS[which]);
@@ -123,20 +133,37 @@ static void test_engine__random_problems__within_the_bar(void **state) {
     const att_isa isa = *(const att_isa *)*state;
     const uint64_t seed = from_environment("ATTEST_PROPERTY_SEED", SEED);
     const uint64_t count = from_environment("ATTEST_PROPERTY_COUNT", COUNT);
-    run_all(isa, seed, count);
+    run_all(isa, seed, count, candidate_random);
+}
+
+static void test_engine__random_gradients__within_the_bar(void **state) {
+    const att_isa isa = *(const att_isa *)*state;
+    const uint64_t seed = from_environment("ATTEST_PROPERTY_SEED", SEED);
+    const uint64_t count = from_environment("ATTEST_PROPERTY_COUNT", COUNT);
+    run_all(isa, seed, count, candidate_random_backward);
 }
 
 int main(void) {
-    static char names[ENGINES_MAX][80];
+    static const struct {
+        const char *name;
+        CMUnitTestFunction test;
+    } kinds[] = {
+        {"test_engine__random_problems__within_the_bar",
+         test_engine__random_problems__within_the_bar},
+        {"test_engine__random_gradients__within_the_bar",
+         test_engine__random_gradients__within_the_bar},
+    };
+    enum { KINDS = sizeof kinds / sizeof kinds[0] };
+    static char names[ENGINES_MAX * KINDS][80];
     static att_isa isas[ENGINES_MAX];
-    struct CMUnitTest tests[ENGINES_MAX];
+    struct CMUnitTest tests[ENGINES_MAX * KINDS];
     const int count = (int)machine_isa();
-    for (int i = 0; i < count; i++) {
-        isas[i] = (att_isa)(i + 1);
-        snprintf(names[i], sizeof names[i], "test_engine__random_problems__within_the_bar [%s]",
-                 isa_name(isas[i]));
-        tests[i] = (struct CMUnitTest){names[i], test_engine__random_problems__within_the_bar,
-                                       NULL, NULL, &isas[i]};
+    for (int i = 0; i < count * KINDS; i++) {
+        att_isa *isa = &isas[i / KINDS];
+        *isa = (att_isa)(i / KINDS + 1);
+        snprintf(names[i], sizeof names[i], "%s [%s]", kinds[i % KINDS].name, isa_name(*isa));
+        tests[i] = (struct CMUnitTest){names[i], kinds[i % KINDS].test, NULL, NULL, isa};
     }
-    return _cmocka_run_group_tests("random", tests, (size_t)count, NULL, NULL);
+    lab_workers_limit(1);
+    return _cmocka_run_group_tests("random", tests, (size_t)(count * KINDS), NULL, NULL);
 }

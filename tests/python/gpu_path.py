@@ -42,6 +42,11 @@ def by_table():
     before = launches()[0]
     o, lse = attest.attention(q, k, v, return_lse=True)
     print("table-launched", launches()[0] - before, "on", launches()[1])
+    asked = len(fake_exchange.allocations)
+    before = launches()[0]
+    grads = attest.backward(q, k, v, o, lse, ones(2, 8, 300, 64), bias=ones(8, 300, 300), d_bias=True)
+    print("table-backward", launches()[0] > before, "on", launches()[1], [x.memory.shape for x in grads])
+    del grads, fake_exchange.allocations[asked:]
     print("table-answer", o.memory.shape, o.memory.strides, lse.memory.shape, lse.memory.dtype, fake_exchange.allocations)
     turned = [fake_exchange.array(np.ones((2, 300, 8, 64), np.float16).transpose(0, 2, 1, 3)) for _ in range(3)]
     print("table-turned", attest.attention(*turned).memory.strides == turned[0].memory.strides)
@@ -77,6 +82,14 @@ def main():
     print("kernel", launch.kernel, "code", len(launch.code_sha256), "registers", launch.registers)
     print("answer", type(o).__name__, o.array.shape, o.array.dtype, lse.array.shape, lse.array.dtype)
     print("streams", set(q.streams + k.streams + v.streams))
+
+    del fake_cupy.made[:]
+    before = launches()[0]
+    grads = attest.backward(q, k, v, o, lse, array(2, 8, 300, 64))
+    print("backward", launches()[0] > before, "on", launches()[1], [(x.array.shape, str(x.array.dtype)) for x in grads],
+          attest.last_launch().kernel.partition("_f16")[0])
+    print("backward-workspace", [shape[0] > 0 for shape, dtype in fake_cupy.made if dtype == "uint8"])
+    print("backward-mixed", refused(lambda: attest.backward(q, k, v, o, lse, np.ones((2, 8, 300, 64), np.float16))))
 
     del fake_cupy.made[:]
     few = array(1, 8, 1, 64)

@@ -33,6 +33,24 @@ print("jax-metadata-older", fake_xla.metadata("CUDA", False), fake_xla.metadata(
 before = launches()[0]
 failed, _ = attend("CUDA", x, x, x, lse=True, causal=True)
 print("jax-launched", failed, launches()[0] - before, "on", launches()[1], core.jax_last_launch()[0])
+
+
+def turn_back(platform, arrays, **options):
+    """The outcome of the gradients of a call, and the gradients."""
+    o, lse = np.ones_like(arrays[0]), np.ones(arrays[0].shape[:3], np.float32)
+    shapes, problem = core.describe_backward(*map(described, (*arrays, o, lse, o)), **options)
+    outputs = [np.full(shape, np.nan, dtype) for shape, dtype in shapes]
+    return fake_xla.call(platform, [*arrays, o, lse, o], outputs, problem, handlers=core.jax_backward_handlers()), outputs
+
+
+before = launches()[0]
+failed, _ = turn_back("CUDA", [x, x, x], causal=True)
+print("jax-backward", failed, launches()[0] > before, "on", launches()[1], core.jax_last_launch()[0].partition("_f16")[0])
+failed, grads = turn_back("cpu", [np.ones((1, 2, 5, 8), np.float32)] * 3)
+print("jax-backward-cpu", failed, [bool(np.isfinite(each).all()) for each in grads], core.jax_last_launch()[0][:7])
+_, short = core.describe_backward(*map(described, (x, x, x, x, x[..., 0].astype("f4"), x)))
+print("jax-backward-missing", fake_xla.call("cpu", [x, x, x], [x.copy()] * 3, short, handlers=core.jax_backward_handlers()))
+del fake_xla.allocated[:], fake_xla.freed[:]
 few, many = np.ones((1, 8, 1, 64), np.float16), np.ones((1, 8, 32768, 64), np.float16)
 failed, _ = attend("CUDA", few, many, many)
 print("jax-workspace", failed, [size > 0 for size in fake_xla.allocated], fake_xla.freed == fake_xla.allocated)

@@ -121,6 +121,9 @@ def cases():
     yield "gradients, heads", lambda: outcome(gradients(ours(causal="bottom-right"), 3), qkv(heads=8, heads_kv=4), [HEADS] * 3)
     yield "gradients, sinks", lambda: outcome(gradients(ours(["sinks"]), 4), [*qkv(), jnp.linspace(-1.0, 1.0, 4)],
                                               [BATCH] * 3 + [P()])
+    yield "gradients, one head of keys", lambda: outcome(gradients(ours(), 3), qkv(heads_kv=1), [HEADS, P(), P()])
+    yield "gradients, bias of heads", lambda: outcome(gradients(ours(["bias"]), 4), [*qkv(), normal(3, 4, 19, 23)],
+                                                      [BOTH] * 3 + [P("y")])
     yield "without jit", lambda: {"specs": [spec(x) for x in ours()(*(jax.device_put(y, NamedSharding(MESH, BOTH))
                                                                      for y in qkv()))]}
     if not hasattr(jax, "shard_map"):  # nor the cases below, of older releases

@@ -53,7 +53,10 @@ def test_problems_are_the_programs_own():
     """Names and operations, as `attest bench` has them."""
     small = [Problem(1, 2, 2, 8, 8, 16, 16, "f32"), Problem(2, 4, 2, 8, 8, 16, 8, "bf16", True),
              Problem(1, 4, 1, 1, 40, 16, 16, "fp16"), Problem(1, 1, 1, 9, 5, 8, 8, "f32", True),
-             Problem(1, 1, 1, 5, 9, 8, 8, "f32", True), Problem(1, 4, 1, 1, 40, 16, 16, "fp16", page=8)]
+             Problem(1, 1, 1, 5, 9, 8, 8, "f32", True), Problem(1, 4, 1, 1, 40, 16, 16, "fp16", page=8),
+             Problem(1, 2, 1, 9, 9, 16, 8, "bf16", True, backward=True)]
+    small += [Problem(4, 2, 2, 37, 37, 8, 8, "f32", causal, feature=feature)
+              for feature in problems.FEATURES for causal in (False, True) if not causal or feature not in problems.MASKS]
     said = program("bench", *(each.spec for each in small), "--device", "cpu", "--seconds", 0, "--min-samples", 1,
                    "--max-samples", 1, "--json", "-")
     results = json.loads(said.stdout)["results"]
@@ -71,6 +74,11 @@ def test_groups():
     assert all(row.problem.hq <= 8 and row.problem.sq == row.problem.sk for row in rows["few_heads"])
     assert {row.problem.page for row in rows["pages"]} == {16, 32, 64, 128, 256}
     assert all(row.problem.sk % row.problem.page == 0 for row in rows["pages"])
+    for forward, backward in (("forward", "backward"), ("dims", "backward_dims"), ("seed", "backward_seed")):
+        assert [f"backward:{row.problem.spec}" for row in rows[forward]] == [row.problem.spec for row in rows[backward]]
+    assert {row.problem.feature for row in rows["features"]} == set(problems.FEATURES)
+    assert {row.problem.d for row in rows["features"]} == {64, 128, 256}
+    assert all(len(each) == 1 and each[0].threads == 2 for each in problems.cpu_features([2], [64]))
     swept = {(row.problem.sq, row.problem.hq) for row in rows["sweep"]}
     assert {s for s, _ in swept} == set(problems.SWEEP_SIZES) and {h for _, h in swept} == set(problems.SWEEP_HEADS)
     together = problems.cpu_rows(["f32", "bf16"], [1, 2], [512])
@@ -340,6 +348,34 @@ SMALL = ["--device", "cpu", "--sizes", "32", "--dtypes", "f32", "--threads", "1"
          "--rivals", "default,math"]
 
 
+def test_gradients_that_are_wrong_are_not_timed():
+    torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    from attest.bench import gradients, rivals
+
+    for dtype, causal in (("f32", False), ("bf16", True)):
+        inputs = rivals.make_inputs(Problem(2, 4, 2, 40, 40, 16, 16, dtype, causal, backward=True), "cpu", 1)
+        checker = gradients.Checker(inputs)
+        right = gradients.ATTEST.prepare(inputs)(0)
+        assert checker.judge(right, rival=False)[1] == ""
+        for i in range(3):
+            stale = [each.clone() for each in right]
+            stale[i][0, :, 0] = stale[i][0, :, 1]  # another head's
+            assert "above" in checker.judge(stale, rival=True)[1]
+        lost = [each.clone() for each in right]
+        lost[2][1, 3, 1, 0] = torch.nan  # outside of what is compared
+        assert "finite" in checker.judge(lost, rival=False)[1]
+
+
+def test_a_run_of_gradients(tmp_path, capsys):
+    pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    path = tmp_path / "a.json"
+    assert bench.main([*SMALL[:-1], "flash", "--groups", "backward", "--build", str(BUILD), "--json", str(path)]) == 0
+    assert "backward f32 against PyTorch" in capsys.readouterr().out
+    kept = json.loads(path.read_text())["results"]
+    assert {each["rival"] for each in kept} == {"attest", "flash"} and all(each["timed"] for each in kept)
+    assert all(each["kernel"].startswith("bwd_cpu") for each in kept if each["rival"] == "attest")
+
+
 def test_a_run(tmp_path, capsys):
     pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
     path = tmp_path / "a.json"
@@ -405,3 +441,35 @@ def test_paces_and_clocks_of_a_gpu(monkeypatch):
                        for rival, timer in (("attest", "graph"), ("flash", "graph"), ("attest", "wall"), ("jax", "wall"))},
                     ("math", "warm", "cpu"): 0}
     assert done.results["math", "warm", "cpu"].trouble == "refused: not today"
+
+
+FEATURES = ["--device", "cpu", "--groups", "features", "--threads", "1", "--sizes", "48", "--rivals", "math,plain", "--rounds", "2",
+            "--budget", "0", "--goals", "none"]
+
+
+def test_features_are_timed_beside_plain_scores(tmp_path, capsys):
+    """Every feature is right, and its time stands beside that of attest without it."""
+    pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    path = tmp_path / "a.json"
+    assert bench.main([*FEATURES, "--json", str(path), "--build", str(BUILD)]) == 0
+    assert "features against attest, plain scores" in capsys.readouterr().out
+    kept = json.loads(path.read_text())["results"]
+    ours = [each for each in kept if each["rival"] == "attest"]
+    assert len(ours) == len(problems.cpu_features([1], [48])) and all(each["verify"]["outcome"] == "pass" for each in ours)
+    assert sum(each["timed"] for each in kept if each["rival"] == "plain") == len(ours)
+    refused = [each["problem"]["spec"] for each in kept if each["rival"] == "math" and not each["timed"]]
+    assert refused and all("softcap" in spec for spec in refused)
+
+
+def test_a_feature_that_is_left_out_is_not_timed(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    from attest.bench import features
+
+    monkeypatch.setattr(features, "for_attest", lambda *arguments: {})
+    path = tmp_path / "a.json"
+    assert bench.main([*FEATURES, "--json", str(path), "--build", str(BUILD)]) == 1
+    ours = [each for each in json.loads(path.read_text())["results"] if each["rival"] == "attest"]
+    wrong = {each["problem"]["spec"] for each in ours if each["verify"]["outcome"] == "fail"}
+    seen_whole = {each["problem"]["spec"] for each in ours if each["problem"]["batch"] == 1 and "padding" in each["problem"]["spec"]}
+    assert {each["problem"]["spec"] for each in ours} - wrong == seen_whole  # a mask that hides nothing
+    capsys.readouterr()

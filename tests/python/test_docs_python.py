@@ -18,11 +18,15 @@ def examples():
 
 
 @pytest.mark.parametrize("page, line, code", list(examples()))
-def test_example(page, line, code, capsys):
+def test_example(page, line, code, capsys, request):
     modules = set(re.findall(r"^\s*import (\w+)", code, re.M))
     missing = sorted(name for name in modules if importlib.util.find_spec(name) is None)
     if missing:
         pytest.skip(f"examples that need {', '.join(missing)}")
+    if "attest.flash_attn" in code:
+        import attest.flash_attn
+
+        request.addfinalizer(attest.flash_attn.uninstall)
     exec(compile("\n" * (line - 1) + code, str(ROOT / page), "exec"), {"__name__": "example"})
 
 

@@ -39,8 +39,11 @@ def run(script, tmp_path_factory, **more):
     ("launched", "1 on 20480"),
     ("answer", "ndarray (2, 8, 300, 64) float16 (2, 8, 300) float32"),
     ("streams", "{20480}"),
+    ("backward", "True on 20480 [((2, 8, 300, 64), 'float16'), ((2, 8, 300, 64), 'float16'), ((2, 8, 300, 64), 'float16')] bwd_sm80"),
+    ("backward-workspace", "[True]"),
+    ("table-backward", "True on 24576 [(2, 8, 300, 64), (2, 8, 300, 64), (2, 8, 300, 64), (8, 300, 300)]"),
     ("workspace", "[True]"),
-    ("unaligned", "True 3"),
+    ("unaligned", "True 4"),
     ("devices", "['cpu', 'cuda:0', 'cuda:1', 'cuda:2']"),
     ("kernels", "True"),
     ("given", "no error"),
@@ -61,6 +64,7 @@ def test_way(said, what, wanted):
 
 @pytest.mark.parametrize("what, wanted", [
     ("kernel", "fwd_sm80"), ("kernel", "code 64 registers 168"), ("float32", "no error"),
+    ("backward-mixed", "ValueError: d_o is on cpu, q is on cuda:0"),
     ("mixed", "ValueError: k is on cpu, q is on cuda:0"), ("other", "ValueError: k is on cuda:1, q is on cuda:0"),
     ("moon", "ValueError: q is on a device of DLPack's type 10"),
     ("longest", "TypeError: max_seqlen_q is needed")])
@@ -70,6 +74,9 @@ def test_words(said, what, wanted):
 
 @pytest.mark.parametrize("what, wanted", [
     ("jax-metadata", "(0, 4, 0) (0, 4, 0)"), ("jax-metadata-older", "(0, 1, 0) (0, 1, 0)"),
+    ("jax-backward", "None True on 28672 bwd_sm80"),
+    ("jax-backward-cpu", "None [True, True, True] bwd_cpu"),
+    ("jax-backward-missing", "(3, 'there are not the arrays that the gradients need')"),
     ("jax-workspace", "None [True] True"),
     ("jax-second", "None 1"),
     ("jax-nowhere", "(3, 'there is no such GPU')"),

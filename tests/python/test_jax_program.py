@@ -83,9 +83,60 @@ def test_packed_and_paged():
     for b, used in ((0, 64), (1, 50)):
         wanted = formula.attention(*wide(one[b:b + 1], keys[b:b + 1, :, :used], values[b:b + 1, :, :used]))[0]
         np.testing.assert_allclose(wide(got)[0][b:b + 1], wanted, atol=BAR)
-    with pytest.raises(attest.UnsupportedError, match="no gradient with cu_seqlens_q"):
-        jax.grad(lambda q: aj.attention(q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=20,
-                                        max_seqlen_k=20).sum())(q)
+    with pytest.raises(attest.UnsupportedError, match="no gradient with page_table"):
+        jax.grad(lambda q: aj.attention(q, *pages, page_table=jnp.arange(8, dtype=jnp.int32).reshape(2, 4),
+                                        lens_k=jnp.array([64, 50], jnp.int32)).sum())(one)
+
+
+def test_gradients_of_packed_sequences():
+    """As of every sequence by itself, by O and LSE."""
+    q, k, v = (x[0].swapaxes(0, 1) for x in qkv(rows=30))
+    starts = (0, 10, 30)
+
+    def packed(q, k, v):
+        cu = jnp.array(starts, jnp.int32)
+        o, lse = aj.attention(q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=20, max_seqlen_k=20, causal="top-left",
+                              return_lse=True)
+        return (o.astype(jnp.float32) ** 2).sum() + jnp.sin(lse).sum()
+
+    def apart(q, k, v):
+        total = 0.0
+        for first, end in zip(starts, starts[1:]):
+            o, lse = aj.attention(*(x[first:end].swapaxes(0, 1)[None] for x in (q, k, v)), causal=True, return_lse=True)
+            total += (o.astype(jnp.float32) ** 2).sum() + jnp.sin(lse).sum()
+        return total
+
+    got, wanted = (jax.jit(jax.grad(f, argnums=(0, 1, 2)))(q, k, v) for f in (packed, apart))
+    for mine, other in zip(got, wanted):
+        np.testing.assert_allclose(wide(mine)[0], wide(other)[0], atol=1e-2 if GPU else 1e-5)
+
+
+@pytest.mark.parametrize("dtype", list(DTYPES))
+@pytest.mark.parametrize("options", [{"sinks": True}, {"alibi": True, "align": "top-left"},
+                                     {"bias": True, "sinks": True, "alibi": True, "softcap": 3.0, "causal": "bottom-right"}],
+                         ids=lambda options: "+".join(options))
+def test_gradients_of_extras(options, dtype):
+    """Against the formula, by O and by the log-sum-exp; a kernel of attest computes them."""
+    q, k, v = qkv(keys=23, heads_kv=2, dtype=dtype)
+    extras = {"bias": jax.random.normal(jax.random.key(7), (2, 1, 19, 23)), "sinks": jnp.linspace(-1.0, 1.0, 4),
+              "alibi": jnp.linspace(0.1, 0.4, 4)}
+    extras = {name: x for name, x in extras.items() if options.get(name)}
+    static = {name: value for name, value in options.items() if name not in extras}
+    d_o, d_lse = (jax.random.normal(jax.random.key(i), shape) for i, shape in ((8, (2, 4, 19, 16)), (9, (2, 4, 19))))
+    d_o = d_o.astype(dtype)
+    _, pull = jax.vjp(lambda q, k, v, extras: aj.attention(q, k, v, **extras, **static, return_lse=True), q, k, v, extras)
+    *own, of_extras = pull((d_o, d_lse))
+    assert aj.last_launch().kernel.startswith("bwd_")
+    exact = formula.gradients(*wide(q, k, v, d_o), np.asarray(d_lse), **{name: np.asarray(x) for name, x in extras.items()}, **static)
+    for name, mine in (*zip("qkv", own), *of_extras.items()):
+        bar = (1e-5 if dtype == "float32" else 3e-2) * max(1.0, np.abs(exact[name]).max())
+        np.testing.assert_allclose(wide(mine)[0], exact[name], rtol=0, atol=bar)
+
+
+def test_a_second_derivative_is_refused():
+    q, k, v = qkv()
+    with pytest.raises(Exception, match="cannot be differentiated|not implemented|Differentiation"):
+        jax.grad(lambda q: jax.grad(lambda q: aj.attention(q, k, v).astype(jnp.float32).sum())(q).astype(jnp.float32).sum())(q)
 
 
 @pytest.mark.parametrize("options", [{}, {"causal": "bottom-right"}, {"softcap": 5.0, "scale": 0.3}, {"layout": "bshd"},

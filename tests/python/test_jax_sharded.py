@@ -42,7 +42,8 @@ def test_every_device_computes_its_part(outcomes, case, specs):
 
 @pytest.mark.parametrize("case, specs, collectives", [
     ("gradients, batch", ["x"] * 3, []), ("gradients, heads", ["- xy"] * 3, []),
-    ("gradients, sinks", ["x", "x", "x", ""], ["all-reduce"]), ("explicit, gradients", ["x y"] * 3, [])])
+    ("gradients, sinks", ["x", "x", "x", ""], ["all-reduce"]), ("gradients, one head of keys", ["- xy", "", ""], ["all-reduce"]),
+    ("gradients, bias of heads", ["x y", "x y", "x y", "y"], ["all-reduce"]), ("explicit, gradients", ["x y"] * 3, [])])
 def test_gradients_stay_where_the_arrays_are(outcomes, case, specs, collectives):
     """What every device has a share in, such as the gradient of sinks, is summed; nothing is gathered."""
     found = of_case(outcomes, case)

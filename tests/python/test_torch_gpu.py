@@ -11,7 +11,6 @@ import attest.torch as at  # noqa: E402
 from attest import _transformers  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::attest.torch.RecomputeWarning")
 theirs = functional.scaled_dot_product_attention
 BARS = {torch.float16: 4e-3, torch.bfloat16: 3e-2}
 

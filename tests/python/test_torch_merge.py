@@ -7,7 +7,6 @@ torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are 
 import attest  # noqa: E402
 import attest.torch as at  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::attest.torch.RecomputeWarning")
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BARS = {torch.float32: 3e-6, torch.float16: 3e-3, torch.bfloat16: 2e-2}
 

@@ -120,6 +120,9 @@ def test_position_bias(name, other, served):
         close(got, theirs(**inputs).logits)
     options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None}
     assert torch.equal(ours.generate(tokens, **options), theirs.generate(tokens, **options))
+    for model in (theirs, ours):  # scores that leave a softmax its gradient
+        for weight in model.parameters():
+            weight.data *= 0.25
     check_training(theirs, ours, **inputs)
 
 

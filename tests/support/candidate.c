@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/problem/lab_operation.h"
 #include "tests/support/rng.h"
 
 /* ----------------------------------------------------------------- settings */
@@ -43,14 +44,22 @@ int64_t candidate_number(const candidate *c, const char *name, int64_t otherwise
     return at < 0 ? otherwise : strtoll(c->list[at].value, NULL, 10);
 }
 
+/* A gradient needs its feature. */
+static bool asks_for_what_there_is(const att_problem *p) {
+    const bool bias = p->features & ATT_BIAS && p->bias_dtype != ATT_BOOL8;
+    return (bias || !(p->gradients & ATT_D_BIAS)) &&
+           (p->features & ATT_SINKS || !(p->gradients & ATT_D_SINKS)) &&
+           (p->features & ATT_ALIBI || !(p->gradients & ATT_D_ALIBI));
+}
+
 bool candidate_build(const candidate *c, lab_spec *spec) {
-    lab_spec_init(spec);
+    (c->backward ? &lab_operation_backward : &lab_operation_attention)->init(spec);
     for (int i = 0; i < c->count; i++) {
         const char *value = c->list[i].value[0] ? c->list[i].value : NULL;
         if (!lab_spec_set(spec, c->list[i].name, value, NULL))
             return false;
     }
-    return lab_spec_finish(spec, NULL);
+    return asks_for_what_there_is(&spec->problem) && lab_spec_finish(spec, NULL);
 }
 
 /* --------------------------------------------------------------------- draw */
@@ -201,17 +210,47 @@ static void draw_layout(candidate *c, uint64_t *state) {
 static void draw_data(candidate *c, uint64_t *state) {
     static const char *const kinds[] = {"huge",        "onehot",      "equal", "denormal",
                                         "zero",        "ramp",        "shift", "nan-masked",
-                                        "huge-masked", "nan-visible", "inf-v"};
+                                        "huge-masked", "nan-visible", "inf-v", "overflow"};
     if (chance(state, 45))
         candidate_set(c, "data", "%s", PICK(state, kinds));
 }
 
 void candidate_random(candidate *c, uint64_t *state) {
     c->count = 0;
+    c->backward = false;
     draw_shape(c, state);
     draw_mask(c, state);
     draw_features(c, state);
     draw_lengths(c, state);
     draw_layout(c, state);
     draw_data(c, state);
+}
+
+static bool has(const candidate *c, const char *name) {
+    return find(c, name) >= 0;
+}
+
+void candidate_random_backward(candidate *c, uint64_t *state) {
+    static const char *const contents[] = {"tiny", "huge", "zero"};
+    candidate_random(c, state);
+    c->backward = true;
+    if (has(c, "paged"))
+        candidate_drop(c, find(c, "paged"));
+    /* Which gradients of rows that see a NaN or an infinity are finite is not promised. */
+    if (has(c, "data") && (strcmp(c->list[find(c, "data")].value, "inf-v") == 0 ||
+                           strcmp(c->list[find(c, "data")].value, "nan-visible") == 0))
+        candidate_set(c, "data", "%s", "nan-masked");
+    if (has(c, "biasfill") && strcmp(c->list[find(c, "biasfill")].value, "+inf") == 0)
+        candidate_set(c, "biasfill", "%s", "hide");
+    const bool mask = has(c, "bias") && strncmp(c->list[find(c, "bias")].value, "bool", 4) == 0;
+    if (has(c, "bias") && !mask && chance(state, 70))
+        candidate_set(c, "dbias", "%s", "");
+    if (has(c, "sinks") && chance(state, 70))
+        candidate_set(c, "dsinks", "%s", "");
+    if (has(c, "alibi") && chance(state, 70))
+        candidate_set(c, "dalibi", "%s", "");
+    if (chance(state, 30))
+        candidate_set(c, "grad", "%s", "f32");
+    if (chance(state, 15))
+        candidate_set(c, "do", "%s", PICK(state, contents));
 }

@@ -16,6 +16,7 @@ typedef struct setting {
 } setting;
 
 typedef struct candidate {
+    bool backward; /* a problem of gradients, not of attention */
     int count;
     setting list[SETTINGS_MAX];
 } candidate;
@@ -34,5 +35,8 @@ bool candidate_build(const candidate *c, lab_spec *spec);
 /* Draw a valid problem from the whole space: shapes, dtypes, masks, every feature, every layout and
  * kind of data. Its work is bounded, so that hundreds take seconds. */
 void candidate_random(candidate *c, uint64_t *state);
+
+/* The same of gradients, those of bias, sinks and slopes among them. */
+void candidate_random_backward(candidate *c, uint64_t *state);
 
 #endif

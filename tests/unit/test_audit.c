@@ -74,7 +74,7 @@ static void test_audit__cpu__all_caught(void **state) {
     lab_message why;
     assert_true(lab_audit_run(&audit, ctx, &options, stderr, &why));
     expect_all_caught(&audit);
-    assert_int_equal(audit.left_out, 0);
+    assert_int_equal(audit.left_out, 4); /* of backward alone */
     expect_caught_by(&audit, "keeps what is there", true, "");
     expect_caught_by(&audit, "impatient", true, "not all calls of a sample compute");
     expect_caught_by(&audit, "every other call", true, "not all calls of a sample compute");
@@ -94,8 +94,8 @@ static void test_audit__cpu__all_caught(void **state) {
     att_context_destroy(ctx);
 }
 
-/* Saboteurs that spoil any operation are caught; the three of attention alone are listed, and not played. */
-static void test_audit__merge__all_caught_but_attention_s_own(void **state) {
+/* Saboteurs that spoil any operation are caught; those of one operation alone are listed, and not played. */
+static void test_audit__merge__all_caught_but_others_own(void **state) {
     (void)state;
     att_context *ctx = open_on(ATT_DEVICE_CPU);
     const lab_audit_options options = {.seed = 2, .plain = "merge:n4b2h8s128d64,bf16"};
@@ -104,12 +104,13 @@ static void test_audit__merge__all_caught_but_attention_s_own(void **state) {
     if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
         fail_msg("%s", why.text);
     expect_all_caught(&audit);
-    assert_int_equal(audit.left_out, 3);
+    assert_int_equal(audit.left_out, 7);
     for (size_t i = 0; i < audit.count; i++)
         assert_string_equal(lab_spec_operation(&audit.results[i].spec), "merge");
     expect_caught_by(&audit, "wrong alignment", false, "spoils attention alone");
     expect_caught_by(&audit, "mean of V", false, "spoils attention alone");
     expect_caught_by(&audit, "changed heads only", false, "spoils attention alone");
+    expect_caught_by(&audit, "stale K and V", false, "spoils backward alone");
     expect_caught_by(&audit, "seven bits", false, "");
     expect_caught_by(&audit, "impatient", true, "not all calls of a sample compute");
     expect_caught_by(&audit, "every other call", true, "not all calls of a sample compute");
@@ -125,7 +126,29 @@ static void test_audit__merge__all_caught_but_attention_s_own(void **state) {
     att_context_destroy(ctx);
 }
 
-/* A saboteur of attention alone refuses another operation where it is given one all the same. */
+/* Gradients: each output is judged, whichever of them is spoilt. */
+static void test_audit__backward__all_caught(void **state) {
+    (void)state;
+    att_context *ctx = open_on(ATT_DEVICE_CPU);
+    const lab_audit_options options = {
+        .seed = 3, .plain = "backward:b1h4hkv2s48sk80d64,fp16,causal=bottom-right"};
+    lab_audit audit;
+    lab_message why;
+    if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
+        fail_msg("%s", why.text);
+    expect_all_caught(&audit);
+    assert_int_equal(audit.left_out, 3);
+    expect_caught_by(&audit, "stale K and V", true, "d_k");
+    expect_caught_by(&audit, "V of another head", false, "d_v");
+    expect_caught_by(&audit, "a tile left out", false, "d_k");
+    expect_caught_by(&audit, "other bits", false, "a second run gave other bits");
+    expect_caught_by(&audit, "cached by pointer", true, "the oracle has");
+    expect_caught_by(&audit, "cached by contents", true, "it remembers answers");
+    lab_audit_free(&audit);
+    att_context_destroy(ctx);
+}
+
+/* A saboteur of one operation alone refuses another where it is given one all the same. */
 static void test_saboteur__another_operation__refuses(void **state) {
     (void)state;
     att_context *ctx = open_on(ATT_DEVICE_CPU);
@@ -142,10 +165,10 @@ static void test_saboteur__another_operation__refuses(void **state) {
         if (status == ATT_OK)
             lab_prepared_destroy(&prepared);
         else
-            assert_non_null(strstr(why.text, "spoils attention, not merge"));
+            assert_non_null(strstr(why.text, ", not merge"));
         own += status != ATT_OK;
     }
-    assert_int_equal(own, 3);
+    assert_int_equal(own, 7);
     att_context_destroy(ctx);
 }
 
@@ -157,6 +180,8 @@ static void test_locate__tensors__are_those_of_the_arguments(void **state) {
         "b2h2s9d16,varlen,causal=bottom-right",
         "b2h2s4sk40d16,lensk,paged=8",
         "b1h2s9d16,layout=packed,lse",
+        "backward:b2h4hkv2s9sk7d16,bf16,bias,alibi,align=top-left,sinks,dbias,dalibi,dsinks",
+        "backward:b1h2s9d16,layout=packed",
         "merge:n5b2h3s4d16,f32,pad=1",
         "merge:n128b1h1s2d8,nolse",
     };
@@ -226,7 +251,8 @@ int main(void) {
     use_fake_cuda();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_audit__cpu__all_caught),
-        cmocka_unit_test(test_audit__merge__all_caught_but_attention_s_own),
+        cmocka_unit_test(test_audit__merge__all_caught_but_others_own),
+        cmocka_unit_test(test_audit__backward__all_caught),
         cmocka_unit_test(test_saboteur__another_operation__refuses),
         cmocka_unit_test(test_locate__tensors__are_those_of_the_arguments),
         cmocka_unit_test(test_audit__gpu__all_caught),

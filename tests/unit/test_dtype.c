@@ -226,8 +226,30 @@ static void test_load_store__each_dtype__element_addressed(void **state) {
     assert_true(att_load(flags, (att_dtype)9, 1) == 0.0f);
 }
 
+/* Infinities, NaN and their payloads among them. */
+static void test_load_row__every_value__bits_of_single_loads(void **state) {
+    static const att_dtype types[] = {ATT_F16, ATT_BF16};
+    static uint16_t all[1 << 16];
+    static float row[1 << 16];
+    (void)state;
+    for (int i = 0; i < 1 << 16; i++)
+        all[i] = (uint16_t)i;
+    for (int t = 0; t < 2; t++) {
+        att_load_row(row, all, types[t], 0, 1 << 16);
+        for (int i = 0; i < 1 << 16; i++)
+            assert_int_equal(att_f32_bits(row[i]), att_f32_bits(att_load(all, types[t], i)));
+    }
+    static const float values[] = {1.0f, -0.0f, INFINITY, 0x1p-149f};
+    static const uint8_t flags[] = {0, 1, 255};
+    att_load_row(row, values, ATT_F32, 1, 3);
+    assert_memory_equal(row, values + 1, 3 * sizeof *row);
+    att_load_row(row, flags, ATT_BOOL8, 0, 3);
+    assert_true(row[0] == 0.0f && row[1] == 1.0f && row[2] == 1.0f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_load_row__every_value__bits_of_single_loads),
         cmocka_unit_test(test_f16_to_f32__every_bit_pattern__exact),
         cmocka_unit_test(test_f16__every_bit_pattern__round_trips),
         cmocka_unit_test(test_f32_to_f16__ties_and_neighbours__nearest_even),

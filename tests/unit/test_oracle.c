@@ -1,12 +1,15 @@
 /* test_oracle.c: the oracle and the plain reference against numbers worked out by hand. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "attention/ref/oracle.h"
 #include "attention/ref/plain.h"
+#include "lab/tensors/tensors.h"
 #include "tests/support/check.h"
+#include "tests/support/parsed.h"
 
 enum { KEYS_MAX = 64, D_MAX = 32 };
 
@@ -705,8 +708,111 @@ static void test_plain__hidden_row__zero_and_minus_infinity(void **state) {
     assert_near((double)lse, -INFINITY, 0.0);
 }
 
+/* ------------------------------------------------------ the formula once more */
+
+/* One element after the other, in the order of the columns, and of the keys, that the references promise. */
+static void naive_oracle(const att_problem *p, const att_args *a, int64_t b, int64_t h,
+                         int64_t i, double *o, double *lse) {
+    static double s[400];
+    const int64_t kv = h / (p->heads_q / p->heads_kv), keys = p->seq_k;
+    double max = -INFINITY, total = 0.0;
+    for (int64_t j = 0; j < keys; j++) {
+        double dot = 0.0;
+        for (int64_t c = 0; c < p->d_qk; c++)
+            dot += (double)att_load(a->q, p->dtype, att_ref_index_q(p, a, b, h, i) + c) *
+                   (double)att_load(a->k, p->dtype, att_ref_index_k(p, a, b, kv, j) + c);
+        s[j] = (double)p->scale * dot;
+        max = fmax(max, s[j]);
+    }
+    for (int64_t c = 0; c < p->d_v; c++)
+        o[c] = 0.0;
+    for (int64_t j = 0; j < keys; j++) {
+        total += exp(s[j] - max);
+        for (int64_t c = 0; c < p->d_v; c++)
+            o[c] += exp(s[j] - max) *
+                    (double)att_load(a->v, p->dtype, att_ref_index_v(p, a, b, kv, j) + c);
+    }
+    for (int64_t c = 0; c < p->d_v; c++)
+        o[c] /= total;
+    *lse = max + log(total);
+}
+
+static float through(float x, att_dtype dtype) {
+    float stored = 0.0f;
+    att_store(&stored, dtype, 0, x);
+    return att_load(&stored, dtype, 0);
+}
+
+static void naive_plain(const att_problem *p, const att_args *a, int64_t b, int64_t h,
+                        int64_t i, int order, float *o, float *lse) {
+    static float s[400];
+    const int64_t kv = h / (p->heads_q / p->heads_kv), keys = p->seq_k, d = p->d_qk;
+    float max = -INFINITY, total = 0.0f;
+    for (int64_t j = 0; j < keys; j++) {
+        float dot = 0.0f;
+        for (int64_t n = 0; n < d; n++) {
+            const int64_t c = order & ATT_PLAIN_COLUMNS_BACK ? d - 1 - n : n;
+            dot += att_load(a->q, p->dtype, att_ref_index_q(p, a, b, h, i) + c) *
+                   att_load(a->k, p->dtype, att_ref_index_k(p, a, b, kv, j) + c);
+        }
+        s[j] = p->scale * dot;
+        max = fmaxf(max, s[j]);
+    }
+    for (int64_t c = 0; c < p->d_v; c++)
+        o[c] = 0.0f;
+    for (int64_t n = 0; n < keys; n++) {
+        const int64_t j = order & ATT_PLAIN_KEYS_BACK ? keys - 1 - n : n;
+        total += expf(s[j] - max);
+        for (int64_t c = 0; c < p->d_v; c++)
+            o[c] += through(expf(s[j] - max), p->dtype) *
+                    att_load(a->v, p->dtype, att_ref_index_v(p, a, b, kv, j) + c);
+    }
+    for (int64_t c = 0; c < p->d_v; c++)
+        o[c] = through(o[c] / total, p->dtype_o);
+    *lse = max + logf(total);
+}
+
+static void assert_naive(const char *line) {
+    const lab_spec spec = parsed(line);
+    const att_problem *p = &spec.problem;
+    lab_tensors *t;
+    lab_message why;
+    double logits[400], o[256], wanted[256], lse, wanted_lse;
+    float plain_logits[400], plain[256], wanted_plain[256], plain_lse, wanted_plain_lse;
+    assert_true(lab_tensors_create(&t, &spec, 3, &why));
+    for (int64_t i = 0; i < p->seq_q; i++) {
+        att_ref_row(p, &t->args, 0, 1, i, logits, o, &lse);
+        naive_oracle(p, &t->args, 0, 1, i, wanted, &wanted_lse);
+        assert_memory_equal(o, wanted, (size_t)p->d_v * sizeof *o);
+        assert_memory_equal(&lse, &wanted_lse, sizeof lse);
+        for (int order = 0; order < ATT_PLAIN_ORDERS; order++) {
+            att_plain_row(p, &t->args, 0, 1, i, (att_plain_order)order, plain_logits, plain,
+                          &plain_lse);
+            naive_plain(p, &t->args, 0, 1, i, order, wanted_plain, &wanted_plain_lse);
+            assert_memory_equal(plain, wanted_plain, (size_t)p->d_v * sizeof *plain);
+            assert_memory_equal(&plain_lse, &wanted_plain_lse, sizeof plain_lse);
+        }
+    }
+    lab_tensors_destroy(t);
+}
+
+/* Keys and columns on both sides of every piece that the references work in. */
+static void test_row__keys_side_by_side__bits_of_one_after_the_other(void **state) {
+    static const int sizes[] = {1, 7, 8, 9, 63, 64, 65, 200};
+    static const char *const types[] = {"f32", "fp16", "bf16"};
+    (void)state;
+    for (int n = 0; n < 8; n++)
+        for (int t = 0; t < 3; t++) {
+            char line[96];
+            snprintf(line, sizeof line, "b1h2hkv1s3sk%dd%ddv%d,%s", sizes[n],
+                     sizes[(n + 3) % 8], sizes[(n + 5) % 8], types[t]);
+            assert_naive(line);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_row__keys_side_by_side__bits_of_one_after_the_other),
         cmocka_unit_test(test_row__two_keys__known_softmax),
         cmocka_unit_test(test_row__scale__multiplies_scores),
         cmocka_unit_test(test_row__scale_zero__mean_of_values),

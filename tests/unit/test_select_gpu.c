@@ -211,8 +211,8 @@ static void test_gpu__rungs__refused_without_leave(void **state) {
         att_refusal refusal;
         if (row->cuda && row->cuda->role == ATT_ROLE_RUNG)
             assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
-        if (row->cuda &&
-            (row->cuda->role == ATT_ROLE_COMBINE || row->cuda->role == ATT_ROLE_MASK)) {
+        if (row->cuda && row->family->operation == &att_operation_attention &&
+            att_role_helps(row->cuda->role)) {
             assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));
             assert_string_equal(refusal.field, "role");
         }
@@ -289,8 +289,7 @@ static void test_gpu__each_kernel__serves_some_problem(void **state) {
     (void)state;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (!row->cuda || row->cuda->role == ATT_ROLE_COMBINE ||
-            row->cuda->role == ATT_ROLE_MASK ||
+        if (!row->cuda || att_role_helps(row->cuda->role) ||
             row->family->operation != &att_operation_attention)
             continue;
         att_limits limits = limits_of(90, 227, true, row->id);

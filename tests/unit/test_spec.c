@@ -176,11 +176,44 @@ static void test_print__short_buffer__is_terminated(void **state) {
     assert_string_equal(line, "b1h4s8d");
 }
 
+static void test_read__backward__fills_problem(void **state) {
+    (void)state;
+    const lab_spec spec = parsed(
+        "backward:b2h4hkv2s8sk12d16dv24,bf16,bias=bf16:1hqk,sinks,alibi=b,align=top-left,"
+        "layout=bhsd,pad=2,bcast=h,grad=f32,dbias,dsinks,dalibi,do=tiny");
+    const att_problem *p = &spec.problem;
+    assert_string_equal(lab_spec_operation(&spec), "backward");
+    assert_true(p->features & ATT_LSE);
+    assert_int_equal(p->gradients, ATT_GRADIENTS_ALL);
+    assert_int_equal(p->dtype_grad, ATT_F32);
+    assert_int_equal(spec.d_o, LAB_D_O_TINY);
+    assert_memory_equal(&p->grad_q, &p->q, sizeof p->q);
+    assert_memory_equal(&p->grad_o, &p->o, sizeof p->o);
+    assert_memory_equal(&p->grad_bias, &p->bias, sizeof p->bias);
+    assert_int_equal(p->k.head, 0); /* an input may be broadcast, its gradient not */
+    assert_int_equal(p->grad_k.head, (16 + 2) * 12);
+    assert_int_equal(p->grad_v.batch, (24 + 2) * 12 * 2);
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(&spec, line, sizeof line);
+    assert_null(strstr(line, ",lse"));
+    assert_non_null(strstr(line, "grad=f32,dbias,dsinks,dalibi,do=tiny"));
+}
+
+static void test_read__backward__same_type_of_gradients_is_not_said(void **state) {
+    (void)state;
+    const lab_spec spec = parsed("backward:b1h1s4d8,bf16,grad=bf16,lse");
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(&spec, line, sizeof line);
+    assert_string_equal(line, "backward:b1h1s4d8,bf16");
+    assert_int_equal(spec.problem.dtype_grad, ATT_BF16);
+}
+
 static void test_print__every_suite__reads_back_the_same(void **state) {
     (void)state;
-    static const char *const names[] = {"seed",   "quick",   "edge",        "paper",  "small",
-                                        "decode", "cpu",     "sweep",       "hopper", "merge",
-                                        "rows",   "certify", "certify_cpu", "float32"};
+    static const char *const names[] = {
+        "seed",        "quick",   "edge",     "paper",         "small",       "decode",
+        "cpu",         "sweep",   "hopper",   "merge",         "rows",        "certify",
+        "certify_cpu", "float32", "backward", "backward_edge", "backward_cpu"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         char path[64];
         snprintf(path, sizeof path, "suites/%s.txt", names[n]);
@@ -427,6 +460,8 @@ int main(void) {
         cmocka_unit_test(test_read__onto_a_spec__overrides),
         cmocka_unit_test(test_print__canonical__drops_what_is_default),
         cmocka_unit_test(test_print__short_buffer__is_terminated),
+        cmocka_unit_test(test_read__backward__fills_problem),
+        cmocka_unit_test(test_read__backward__same_type_of_gradients_is_not_said),
         cmocka_unit_test(test_print__every_suite__reads_back_the_same),
         cmocka_unit_test(test_read__merge__fills_its_problem),
         cmocka_unit_test(test_print__merge__is_canonical),

@@ -200,7 +200,7 @@ static void test_run__any_thread_count__within_the_bar(void **state) {
         const lab_spec spec = parsed(specs[s]);
         for (size_t c = 0; c < 4; c++) {
             att_context *ctx = context_open(ATT_ISA_AUTO, counts[c]);
-            const lab_verify_options options = {.seed = 1, .threads = 1};
+            const lab_verify_options options = {.seed = 1};
             lab_verify_result result;
             lab_verify_spec(&result, ctx, &spec, &options);
             if (result.outcome != LAB_PASS)

@@ -632,8 +632,26 @@ static void test_tile__of_small__warpgroups_share_the_keys_of_64_rows(void **sta
     }
 }
 
+/* A kernel of gradients serves its problem after the built-in rows' own, and none of attention. */
+static void test_rows__of_backward__tile_and_scope(void **state) {
+    (void)state;
+    const att_family *blocks = gpu_family_of("bwd_sm80");
+    char why[128] = "";
+    assert_true(blocks->tile_fits((const int[4]){64, 128, 1, 4}, why, sizeof why));
+    assert_false(blocks->tile_fits((const int[4]){128, 128, 2, 8}, why, sizeof why));
+    assert_non_null(strstr(why, "16, 32 or 64 rows"));
+    att_user_rows *rows =
+        read_rows(HEAD "[row]\nid = user_b\nbase = bwd_sm80_bf16_d64_m64n128s2w4\n"
+                       "tile = m64n128s1w4\noff = LATE_TURNS\n" GPU SCOPE "with = softcap\n");
+    const att_kernel_row *row = &rows->list[0].row;
+    assert_ptr_equal(row->family->operation, &att_operation_backward);
+    assert_int_equal(row->cuda->stages, 1);
+    att_free(rows);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows__of_backward__tile_and_scope),
         cmocka_unit_test(test_tile__of_hopper__warpgroups),
         cmocka_unit_test(test_tile__of_small__warpgroups_share_the_keys_of_64_rows),
         cmocka_unit_test(test_rows__a_whole_row__every_column),

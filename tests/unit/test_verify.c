@@ -537,7 +537,11 @@ static void test_spec__on_the_engine__passes_and_names_the_kernel(void **state) 
         fail_msg("%s", r.message);
     assert_non_null(strstr(r.kernel, "cpu"));
     assert_int_equal(r.rows_checked, 2 * 4 * 70);
-    assert_true(r.o.plain > 0.0 && r.o.kernel <= r.o.bar && r.lse.kernel <= r.lse.bar);
+    assert_int_equal(r.outputs, 2);
+    assert_string_equal(r.error[0].name, "o");
+    assert_string_equal(r.error[1].name, "lse");
+    assert_true(r.error[0].plain > 0.0 && r.error[0].kernel <= r.error[0].bar &&
+                r.error[1].kernel <= r.error[1].bar);
     assert_true(r.run_seconds > 0.0);
     att_context_destroy(ctx);
 }

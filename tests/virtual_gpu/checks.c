@@ -156,6 +156,9 @@ static void describe_wait(table *t, const vgpu_lane *lane) {
     case LANE_AT_PREVIOUS:
         add(t, "the kernel before");
         break;
+    case LANE_SLEEPS:
+        add(t, "what others write to memory: it sleeps and looks again");
+        break;
     default:
         break;
     }

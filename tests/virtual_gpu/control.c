@@ -31,7 +31,7 @@ static void setmaxnreg(ptx_frame *f) {
 }
 
 static void sleep_a_while(ptx_frame *f) {
-    lane_yield(f->lane);
+    lane_sleep(f->lane);
 }
 
 static void trap(ptx_frame *f) {

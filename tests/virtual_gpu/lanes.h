@@ -31,6 +31,7 @@ typedef enum vgpu_state {
     LANE_AT_BARRIER,  /* a numbered one, of the block */
     LANE_AT_CLUSTER,  /* the barrier of the cluster */
     LANE_AT_PREVIOUS, /* for the kernel before */
+    LANE_SLEEPS,      /* nanosleep: it looks again for what others write */
     LANE_ENDED
 } vgpu_state;
 
@@ -51,6 +52,7 @@ struct vgpu_lane {
     vgpu_state state;
     int slot;           /* among the warp's lanes that run */
     long resumed;       /* how often */
+    long slept;         /* `resumed` when it last slept; 0: it never did */
     vgpu_place at;      /* its last call of the virtual GPU */
     const void *code;   /* its last access of C code, if that came later; NULL: it did not */
     unsigned waits_for; /* address of an mbarrier, number of a barrier */

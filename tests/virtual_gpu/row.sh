@@ -47,6 +47,13 @@ BF16) type=bf16 ;;
 esac
 case $role,$source in
 *,merge) kinds=merge ;;
+STEP,*) # through the main kernels whose runs it is a step of
+    kinds=backward-$source
+    [[ $type != f32 ]] || type=bf16
+    kernels=(--kernel "bwd_sm80_${type/fp/f}_d${d_qk}_*")
+    [[ $source != *sm90* ]] || kernels=(--kernel "bwd_sm90_${type/fp/f}_d${d_qk}_*")
+    ;;
+*,bwd_*) kinds="backward backward-$role" ;;
 MASK,fwd_mask) # it reads for the rows of masks
     kinds=MASK
     kernels=(--kernel "fwd_sm90_bf16_d64_mask*")

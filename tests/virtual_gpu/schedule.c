@@ -24,6 +24,8 @@ static struct {
 } plan;
 
 static jmp_buf abandon;
+static long sleepers;      /* lanes that sleep */
+static long idle_rounds;   /* that all sleepers were woken in, and nobody did anything else */
 static vgpu_lane *resumed; /* whose stack is in use; NULL: the scheduler's */
 
 uint64_t random_bits(void) {
@@ -151,6 +153,12 @@ void lane_may_yield(vgpu_lane *lane) {
         lane_yield(lane);
 }
 
+void lane_sleep(vgpu_lane *lane) {
+    lane->slept = lane->resumed;
+    sleepers++;
+    lane_block(lane, LANE_SLEEPS);
+}
+
 void vgpu_pause(const char *file, int line) {
     lane_may_yield(vgpu_lane_at(file, line));
 }
@@ -261,12 +269,39 @@ static bool land_something(void) {
     return true;
 }
 
+static bool wake_sleeping(vgpu_warp *warp, void *data) {
+    (void)data;
+    for (int i = 0; i < warp->count; i++)
+        if (warp->lanes[i]->state == LANE_SLEEPS) {
+            lane_wake(warp->lanes[i]);
+            sleepers--;
+        }
+    return false;
+}
+
+/* Has the lane done something else than look and sleep again? */
+static bool is_awake(const vgpu_lane *lane) {
+    enum { LOOK = 16 }; /* instructions */
+    return lane->slept == 0 || lane->resumed > lane->slept + LOOK;
+}
+
+/* Whoever polls memory wakes. False: nobody does, or they have looked often enough: what they wait for will not come. */
+static bool wake_sleepers(void) {
+    enum { ROUNDS_MOST = 10000 };
+    if (sleepers == 0 || ++idle_rounds > ROUNDS_MOST)
+        return false;
+    visit_warps(wake_sleeping, NULL);
+    return true;
+}
+
 static void go_on(vgpu_lane *lane) {
     const vgpu_grid *grid = lane->block->cluster->grid;
     vgpu_grid_size = grid->size;
     vgpu_block_size = grid->threads;
     vgpu_self = &lane->is;
     lane->resumed++;
+    if (is_awake(lane))
+        idle_rounds = 0;
     resumed = lane;
     fiber_resume(&lane->fiber);
     resumed = NULL;
@@ -280,16 +315,20 @@ _Noreturn void schedule_abandon(void) {
 }
 
 void schedule_run(void) {
+    enum { NAP = 64 }; /* steps, about, if others can go on */
     vgpu_self = NULL;
+    sleepers = idle_rounds = 0;
     if (setjmp(abandon))
         return;
     while (launch_fill()) {
         if (plan.landing > 0 && random_part() < plan.landing)
             land_something();
+        if (sleepers > 0 && random_below(NAP) == 0)
+            visit_warps(wake_sleeping, NULL);
         vgpu_lane *lane = next_lane();
         if (lane)
             go_on(lane);
-        else if (!land_something())
+        else if (!land_something() && !wake_sleepers())
             report_deadlock();
         if (report_failed())
             return;

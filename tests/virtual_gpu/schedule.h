@@ -32,6 +32,9 @@ void lane_may_yield(vgpu_lane *lane);
 void lane_block(vgpu_lane *lane, vgpu_state state);
 void lane_wake(vgpu_lane *lane);
 
+/* The lane sleeps: it goes on at times, and when nobody else can. */
+void lane_sleep(vgpu_lane *lane);
+
 /* Run what is queued until all of it has ended, or a check failed. */
 void schedule_run(void);
 

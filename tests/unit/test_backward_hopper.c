@@ -1,0 +1,212 @@
+/* test_backward_hopper.c: which gradients bwd_sm90 serves, in which order it takes its tiles of keys, and how many sums of dQ it keeps. On an
+ * H200 that the selector sees through its limits. */
+#include <string.h>
+
+#include "backward/cuda/bwd_hopper.h"
+#include "core/select.h"
+#include "cuda/shape.h"
+#include "tests/support/check.h"
+#include "tests/support/fakes.h"
+#include "tests/support/gpu_plan.h"
+
+enum { SMS = 132 };
+
+static const att_cuda_limits h200 = {
+    .cc = 90, .sms = SMS, .shared_per_block = 227 << 10, .shared_per_sm = 228 << 10};
+static const att_limits limits = {
+    .device = ATT_DEVICE_CUDA, .gpu = &h200, .allow_unattested = true};
+
+static const char d64[] = "bwd_sm90_bf16_d64_m128n128s2";
+static const char d96[] = "bwd_sm90_bf16_d96_m64n128s2";
+static const char d128[] = "bwd_sm90_bf16_d128_m64n128s2";
+
+static att_problem problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t seq,
+                           int64_t d) {
+    att_problem p;
+    att_problem_init(&p, batch, heads_q, heads_kv, seq, seq, d, d, ATT_BF16);
+    p.features |= ATT_LSE;
+    return p;
+}
+
+static void served_by(const att_problem *p, const char *kernel) {
+    att_refusal refusal;
+    if (!att_row_serves(gpu_row_named(kernel), &limits, &att_operation_backward, p, &refusal))
+        fail_msg("%s refuses %s: %s", kernel, refusal.field, refusal.why);
+}
+
+static void refused_by(const att_problem *p, const char *kernel, const char *field,
+                       const char *word) {
+    att_refusal refusal;
+    assert_false(
+        att_row_serves(gpu_row_named(kernel), &limits, &att_operation_backward, p, &refusal));
+    assert_string_equal(refusal.field, field);
+    if (!strstr(refusal.why, word))
+        fail_msg("%s: \"%s\" does not say \"%s\"", kernel, refusal.why, word);
+}
+
+static void test_serves__plain_gradients__chosen_ahead_of_others(void **state) {
+    (void)state;
+    static const struct {
+        int64_t d;
+        const char *kernel;
+    } cases[] = {{64, d64}, {56, d64}, {128, d128}, {96, d96}, {104, d128}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const att_problem p = problem(2, 8, 2, 1000, cases[i].d);
+        const att_kernel_row *row = att_select_find(&limits, &att_operation_backward, &p);
+        assert_non_null(row);
+        assert_string_equal(row->id, cases[i].kernel);
+    }
+}
+
+static void test_serves__masks_lengths_and_types__served(void **state) {
+    (void)state;
+    att_problem p = problem(2, 8, 2, 1000, 128);
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+    served_by(&p, d128);
+    p.window_left = 100;
+    served_by(&p, d128);
+    p.features |= ATT_LENS_K | ATT_STARTS_K | ATT_SINKS;
+    p.gradients = ATT_D_SINKS;
+    served_by(&p, d128);
+    p.dtype_grad = ATT_F32;
+    served_by(&p, d128);
+}
+
+static void test_serves__what_it_has_not__refused_by_field(void **state) {
+    (void)state;
+    const att_problem good = problem(2, 8, 2, 1000, 128);
+    served_by(&good, d128);
+    refused_by(&good, "bwd_sm90_f16_d128_m64n128s2", "dtype", "is for f16");
+    refused_by(&good, d64, "d_qk", "above 64");
+    refused_by(&good, "bwd_sm90_finish_d128_m64", "role", "rounds");
+    att_problem p = problem(2, 8, 2, 1000, 64);
+    refused_by(&p, d128, "d_qk", "pad");
+    p = problem(2, 8, 2, 1000, 124);
+    refused_by(&p, d128, "d_qk", "multiple of 8");
+    p = good;
+    p.dtype_o = ATT_F32;
+    refused_by(&p, d128, "dtype_o", "f32");
+    p = good;
+    p.softcap = 20.0f;
+    refused_by(&p, d128, "softcap", "softcap");
+    served_by(&p, "bwd_sm90_bf16_d128_softcap_m64n128s2");
+    p.features |= ATT_ALIBI;
+    refused_by(&p, "bwd_sm90_bf16_d128_softcap_m64n128s2", "features", "ALiBi");
+    p = good;
+    p.scale = -1.0f;
+    refused_by(&p, d128, "scale", "above 0");
+    p = good;
+    p.features |= ATT_ALIBI;
+    refused_by(&p, d128, "features", "ALiBi");
+    served_by(&p, "bwd_sm90_bf16_d128_alibi_m64n128s2");
+    p.gradients = ATT_D_ALIBI;
+    refused_by(&p, "bwd_sm90_bf16_d128_alibi_m64n128s2", "gradients", "d_alibi");
+    refused_by(&good, "bwd_sm90_bf16_d128_alibi_m64n128s2", "features", "is for problems with");
+    p = good;
+    p.features |= ATT_BIAS;
+    refused_by(&p, d128, "features", "bias");
+    p = good;
+    p.alignment = 8;
+    refused_by(&p, d128, "alignment", "16");
+    p = good;
+    p.seq_q = INT32_MAX;
+    refused_by(&p, d128, "seq_q", "32 bits");
+}
+
+static void test_serves__strides__refused_by_the_tensor(void **state) {
+    (void)state;
+    const att_problem good = problem(2, 8, 2, 1000, 128);
+    att_problem p = good;
+    att_strides *const all[] = {&p.q,      &p.k,      &p.v,      &p.o,
+                                &p.grad_o, &p.grad_q, &p.grad_k, &p.grad_v};
+    static const char *const names[] = {"q",      "k",      "v",      "o",
+                                        "grad_o", "grad_q", "grad_k", "grad_v"};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        p = good;
+        all[i]->row += 4;
+        refused_by(&p, d128, names[i], "16 bytes");
+    }
+    p = good;
+    p.k.head = 0;
+    refused_by(&p, d128, "k", "tensor maps");
+    p = good;
+    p.grad_v.batch = INT64_C(1) << 41;
+    refused_by(&p, d128, "grad_v", "tensor maps");
+}
+
+/* Without evidence it serves nobody who has not asked for it. */
+static void test_serves__unattested__off(void **state) {
+    (void)state;
+    att_limits strict = limits;
+    strict.allow_unattested = false;
+    const att_problem p = problem(1, 8, 8, 512, 128);
+    const att_kernel_row *row = att_select_find(&strict, &att_operation_backward, &p);
+    assert_true(!row || !strstr(row->id, "bwd_sm90"));
+}
+
+/* Between a unit's key tiles lie those of so many others that the one waited for is ahead by some steps, and no more. */
+static void test_section__lengths__a_few_steps_ahead(void **state) {
+    (void)state;
+    const att_cuda_kernel *k = gpu_row_named(d128)->cuda;
+    for (int64_t seq = 256; seq <= 32768; seq *= 2) {
+        const att_problem p = problem(32768 / seq, 16, 16, seq, 128);
+        const int64_t section = att_backward_hopper_section(k, &p, SMS);
+        const int64_t ahead = section * (seq / 64) / SMS, units = 32768 / seq * 16;
+        assert_in_range(section, 1, units);
+        assert_true(section == units || (ahead >= 1 && ahead <= 8));
+    }
+}
+
+static void test_section__one_head__one(void **state) {
+    (void)state;
+    const att_problem p = problem(1, 1, 1, 300, 128);
+    assert_int_equal(att_backward_hopper_section(gpu_row_named(d128)->cuda, &p, SMS), 1);
+}
+
+/* Where all items start at once, dQ has several sums; else one. */
+static void test_sets__few_items__several(void **state) {
+    (void)state;
+    const att_cuda_kernel *k = gpu_row_named(d64)->cuda;
+    att_problem p = problem(1, 8, 8, 2048, 64); /* 128 items */
+    assert_int_equal(att_backward_hopper_sets(k, &p, SMS), 3);
+    p = problem(1, 8, 8, 256, 64);
+    assert_int_equal(att_backward_hopper_sets(k, &p, SMS), 2);
+    p = problem(1, 8, 8, 100, 64);
+    assert_int_equal(att_backward_hopper_sets(k, &p, SMS), 1);
+    p = problem(2, 8, 8, 2048, 64);
+    assert_int_equal(att_backward_hopper_sets(k, &p, SMS), 1);
+}
+
+static void test_shared__of_a_block__as_the_kernel_has_it(void **state) {
+    (void)state;
+    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d128)->cuda), 199680);
+    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d64)->cuda), 200704);
+}
+
+static void test_tiles__of_users_rows__what_the_sums_are_laid_out_for(void **state) {
+    (void)state;
+    char why[160];
+    const att_family *f = gpu_row_named(d128)->family;
+    assert_true(f->tile_fits((const int[]){64, 128, 2, 12}, why, sizeof why));
+    assert_false(f->tile_fits((const int[]){96, 128, 2, 12}, why, sizeof why));
+    assert_non_null(strstr(why, "64 or 128 rows"));
+    assert_false(f->tile_fits((const int[]){64, 64, 2, 12}, why, sizeof why));
+    assert_false(f->tile_fits((const int[]){64, 128, 2, 8}, why, sizeof why));
+}
+
+int main(void) {
+    use_fake_nvrtc(); /* where the library has no machine code, some could be had */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_serves__plain_gradients__chosen_ahead_of_others),
+        cmocka_unit_test(test_serves__masks_lengths_and_types__served),
+        cmocka_unit_test(test_serves__what_it_has_not__refused_by_field),
+        cmocka_unit_test(test_serves__strides__refused_by_the_tensor),
+        cmocka_unit_test(test_serves__unattested__off),
+        cmocka_unit_test(test_section__lengths__a_few_steps_ahead),
+        cmocka_unit_test(test_section__one_head__one),
+        cmocka_unit_test(test_sets__few_items__several),
+        cmocka_unit_test(test_shared__of_a_block__as_the_kernel_has_it),
+        cmocka_unit_test(test_tiles__of_users_rows__what_the_sums_are_laid_out_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
