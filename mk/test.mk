@@ -108,7 +108,7 @@ TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper
                 test-other-compiler test-fuzz sanitize virtual-sanitize tsan coverage
 test:
 	@BUILD=$(BUILD) scripts/setup.sh test
-	@$(MAKE) --no-print-directory $(JOBS) all $(UNIT_TESTS) $(PROPERTY_TESTS)
+	@$(MAKE) --no-print-directory $(JOBS) all gpu-build $(UNIT_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh -v $(foreach runner,$(TEST_RUNNERS),"$(MAKE) --no-print-directory $(runner)")
 
 # The same commands on a Debian 12 with git and make alone: see tests/bare.sh. BARE_RUNNERS='test-unit test-cli' runs
