@@ -38,7 +38,7 @@ CUresult fake_TensorMapEncodeTiled(CUtensorMap *map, int type, unsigned int rank
 
 CUresult fake_TensorMapReplaceAddress(CUtensorMap *map, void *address) {
     ENTER("cuTensorMapReplaceAddress");
-    return fake_map_replace(map, address);
+    return fake_has_context() ? fake_map_replace(map, address) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult fake_MemGetInfo(size_t *free_bytes, size_t *total) {

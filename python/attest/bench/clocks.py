@@ -18,7 +18,7 @@ class GraphClock:
     timer = "graph"
 
     def __init__(self, call, calls: int) -> None:
-        self.calls = calls
+        self.calls, self._call = calls, call  # whose arrays the graph reads and writes
         side = torch.cuda.Stream()
         with torch.cuda.stream(side):
             for i in range(2):

@@ -184,6 +184,19 @@ static att_status point_maps(att_bwd_sm90_params *h, const att_args *a, bool sto
     return ATT_OK;
 }
 
+static att_status launch(const att_backward_hopper *s, att_bwd_sm90_params *h,
+                         const att_args *a, bool stores, void *stream) {
+    const att_backward_tiling *t = &s->tiling;
+    ATT_TRY(att_backward_launch_ahead(t, &h->bwd, stream));
+    if (t->main_shape.grid[0]) {
+        ATT_TRY(point_maps(h, a, stores, t->main));
+        ATT_TRY(att_cuda_launch(t->main, &t->main_shape, h, sizeof *h, stream));
+    }
+    if (s->finish_shape.grid[0])
+        ATT_TRY(att_cuda_launch(s->finish, &s->finish_shape, &h->bwd, sizeof h->bwd, stream));
+    return att_backward_launch_behind(t, &h->bwd, stream);
+}
+
 att_status att_backward_hopper_run(const att_plan *plan, const void *args, void *workspace,
                                    void *stream) {
     const att_backward_hopper *s = plan->state;
@@ -194,12 +207,10 @@ att_status att_backward_hopper_run(const att_plan *plan, const void *args, void 
         att_cuda_launch_record(a->launch, t->main, &t->main_shape);
     att_bwd_sm90_params h = s->params;
     att_backward_point(&h.bwd, t, a, workspace);
-    ATT_TRY(att_backward_launch_ahead(t, &h.bwd, stream));
-    if (t->main_shape.grid[0]) {
-        ATT_TRY(point_maps(&h, a, p->dtype_grad == p->dtype, t->main));
-        ATT_TRY(att_cuda_launch(t->main, &t->main_shape, &h, sizeof h, stream));
-    }
-    if (s->finish_shape.grid[0])
-        ATT_TRY(att_cuda_launch(s->finish, &s->finish_shape, &h.bwd, sizeof h.bwd, stream));
-    return att_backward_launch_behind(t, &h.bwd, stream);
+    bool entered; /* tensor maps are pointed to addresses of the current context */
+    ATT_TRY(att_cuda_device_enter_once(t->main->device, &entered));
+    const att_status status = launch(s, &h, a, p->dtype_grad == p->dtype, stream);
+    if (entered)
+        att_cuda_device_leave(t->main->device);
+    return status;
 }
