@@ -34,7 +34,7 @@ DEVICE void bulk_wait_read_all_but_last(void) {
 
 /* What copies of this thread wrote to global memory lies before what others do with it, and the other way round. */
 DEVICE void bulk_fence(void) {
-    asm volatile("fence.proxy.async;" ::: "memory");
+    asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
 DEVICE void tma_store_4d(const att_tensor_map *map, unsigned from, int c0, int c1, int c2,

@@ -14,6 +14,7 @@
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
 
+#define BLOCKS_PER_SM 1
 #define THREADS  (32 * WARPS)
 #define M_TILES  (TILE_M / 8)
 #define QK_PITCH SWIZZLE_PITCH(D_QK)
@@ -63,14 +64,14 @@ DEVICE void multiply(float x[M_TILES][4], unsigned key_row, unsigned row, int st
 
 /* d_s of one pair that the row sees, else 0. */
 DEVICE float score_gradient(const att_bwd_params *p, const sequence *s, int head, int i, int j, float slope,
-                            float product, float dp, const att_bwd_row *rows) {
+                            float product, float dp, const float *terms) {
     const att_fwd_params *f = &p->fwd;
     if (i >= s->len_q || j < visible_lo(f, s, i) || j >= visible_hi(f, s, i))
         return 0.0f;
-    const float bias = bias_at(f, s, head, i, j), lse = rows[i].lse;
+    const float bias = bias_at(f, s, head, i, j), lse = terms[term_of(i)];
     if (bias == -INFINITE || lse == INFINITE)
         return 0.0f;
-    return exp2_fast(score_of(f, s, head, i, j, slope, product) - lse) * (dp - rows[i].delta);
+    return exp2_fast(score_of(f, s, head, i, j, slope, product) - lse) * (dp - terms[term_of(i) + ATT_BWD_TERM_ROWS]);
 }
 
 /* The tile of one (batch, head) at row0 and key0, counted as they lie in memory, added to `sum`. */
@@ -100,7 +101,7 @@ DEVICE void add_tile(const att_bwd_params *p, const sequence *s, int head, int r
              base + Q_AT + swizzled(lane % 8 + lane / 16 * 8, lane / 8 % 2, QK_PITCH), (D_QK + 15) / 16, QK_PITCH);
     multiply(dp, base + V_AT + swizzled(warp * 16 + lane % 16, lane / 16, V_PITCH),
              base + DO_AT + swizzled(lane % 8 + lane / 16 * 8, lane / 8 % 2, V_PITCH), (D_V + 15) / 16, V_PITCH);
-    const att_bwd_row *terms = p->rows + tile_number(p, s, head, 0) * p->tile_rows;
+    const float *terms = terms_of_tile(p, s, head, 0);
     const float slope = slope_of(f, s->batch, head);
 #pragma unroll
     for (int n = 0; n < M_TILES; n++)
@@ -152,7 +153,8 @@ DEVICE void sum_rows(float sum[M_TILES][4]) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_constant__ att_bwd_params params) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    KERNEL(const __grid_constant__ att_bwd_params params) {
     extern __shared__ __align__(128) char shared[];
     const att_bwd_params *p = &params;
     const att_fwd_params *f = &p->fwd;

@@ -13,9 +13,12 @@
 #include "kernels/ldmatrix.cuh"
 #include "kernels/math.cuh"
 #include "kernels/mma.cuh"
+#include "kernels/programmatic_launch.cuh"
 #include "kernels/reduce.cuh"
+#include "kernels/switches_sm90.cuh"
 
 #define THREADS (32 * WARPS)
+#define BLOCKS_PER_SM (D_V <= 128 ? 6 : 3) /* as many as shared memory holds on most GPUs */
 #define V_PITCH SWIZZLE_PITCH(D_V)
 #define DO_AT   (TILE_M * V_PITCH)
 #define SUMS_AT (2 * TILE_M * V_PITCH)
@@ -52,24 +55,22 @@ DEVICE bool is_visited(const att_bwd_params *p, const sequence *s, int i) {
 }
 
 /* Write what is known of row i, and return its share of d_sinks, exp(sink - lse) delta. */
-DEVICE float finish_row(const att_bwd_params *p, const row_block *b, int i, float delta, att_bwd_row *to) {
+DEVICE float finish_row(const att_bwd_params *p, const row_block *b, int i, float delta, float *terms) {
     const float lse = p->fwd.lse[query_offset(&p->fwd, &b->s, &p->fwd.lse_stride, b->head, i)];
     const bool has_weights = fabsf(lse) != INFINITE;
-    att_bwd_row row;
-    row.lse = has_weights ? lse * LOG2_E : INFINITE;
-    row.delta = has_weights ? delta : 0.0f;
-    *to = row;
+    terms[term_of(i)] = has_weights ? lse * LOG2_E : INFINITE;
+    terms[term_of(i) + ATT_BWD_TERM_ROWS] = has_weights ? delta : 0.0f;
     return p->d_sinks && has_weights ? exp2_fast((p->fwd.sinks[b->head] - lse) * LOG2_E) * delta : 0.0f;
 }
 
 /* The counters of the tiles that begin in the block, and what stands for rows past the last. */
-DEVICE void prepare_tiles(const att_bwd_params *p, const row_block *b, att_bwd_row *rows) {
+DEVICE void prepare_tiles(const att_bwd_params *p, const row_block *b, float *terms) {
     const long long number = tile_number(p, &b->s, b->head, 0);
     const int last_row = (b->s.len_q + p->tile_rows - 1) / p->tile_rows * p->tile_rows,
               row_end = min(b->row0 + TILE_M, last_row);
     for (int i = max(b->row0, b->s.len_q) + threadIdx.x; i < row_end; i += THREADS) {
-        const att_bwd_row none = {INFINITE, 0.0f};
-        rows[i] = none;
+        terms[term_of(i)] = INFINITE;
+        terms[term_of(i) + ATT_BWD_TERM_ROWS] = 0.0f;
     }
     const int first = (b->row0 + p->tile_rows - 1) / p->tile_rows, end = (row_end + p->tile_rows - 1) / p->tile_rows;
     for (int i = first * p->turn_count + threadIdx.x; i < end * p->turn_count; i += THREADS)
@@ -82,13 +83,18 @@ DEVICE void clear_row(const att_bwd_params *p, const row_block *b, int i) {
         store_from_float(p->d_q, to + c, p->dtype_grad, 0.0f);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_constant__ att_bwd_params params) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    KERNEL(const __grid_constant__ att_bwd_params params) {
     extern __shared__ __align__(128) char shared[];
     const att_bwd_params *p = &params;
     const att_fwd_params *f = &p->fwd;
-    const int block = blockIdx.x % p->row_blocks, pair = blockIdx.x / p->row_blocks,
-              batch = divide(pair, &f->by_heads_q);
-    const row_block b = {sequence_of(f, batch), pair - batch * f->heads_q, block * TILE_M};
+    if (USE_EARLY_LAUNCH)
+        allow_next_kernel();
+    wait_for_previous_kernel();
+    /* Heads first: rows of neighbouring heads are neighbours in memory, as O mostly lies. */
+    const int rows_of_heads = divide(blockIdx.x, &f->by_heads_q), batch = rows_of_heads / p->row_blocks,
+              block = rows_of_heads - batch * p->row_blocks;
+    const row_block b = {sequence_of(f, batch), (int)blockIdx.x - rows_of_heads * f->heads_q, block * TILE_M};
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, valid = b.s.len_q - b.row0;
     const unsigned base = shared_address(shared);
     if (blockIdx.x == 0 && threadIdx.x < ATT_BWD_COUNTERS)
@@ -96,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_consta
 
     float sink_sum = 0.0f;
     if (b.s.len_q > 0) {
-        att_bwd_row *rows = p->rows + tile_number(p, &b.s, b.head, 0) * p->tile_rows;
+        float *terms = terms_of_tile(p, &b.s, b.head, 0);
         const long long o = query_offset(f, &b.s, &f->o_stride, b.head, b.row0);
         const bool vectors = p->flags & ATT_BWD_VECTOR;
         float x[2][4] = {{0.0f}};
@@ -105,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_consta
                      query_offset(f, &b.s, &p->d_o_stride, b.head, b.row0), p->d_o_stride.row, valid, vectors, THREADS,
                      0);
         async_commit();
-        prepare_tiles(p, &b, rows);
+        prepare_tiles(p, &b, terms);
         ASYNC_WAIT(0);
         __syncthreads();
         multiply_rows(x, base, warp);
@@ -121,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_consta
                 const int i = b.row0 + warp * 16 + half * 8 + lane / 4;
                 if (i < b.s.len_q)
                     sink_sum +=
-                        finish_row(p, &b, i, lane / 4 % 2 ? x[half][2 * half + 1] : x[half][2 * half], rows + i);
+                        finish_row(p, &b, i, lane / 4 % 2 ? x[half][2 * half + 1] : x[half][2 * half], terms);
             }
 #pragma unroll 1
         for (int i = b.row0 + warp * 16; i < min(b.row0 + warp * 16 + 16, b.s.len_q); i++)

@@ -17,11 +17,9 @@ enum {
 
 enum { ATT_BWD_COUNTERS = 2 }; /* of att_bwd_params.next_work */
 
-/* What bwd_delta leaves of a row: p = exp2(score - lse). */
-typedef struct att_bwd_row {
-    float lse;   /* in units of log2; +inf for rows that have no weights or do not exist */
-    float delta; /* dot(dO, O) */
-} att_bwd_row;
+/* What bwd_delta leaves of every row, for eight rows together: their log-sums in units of log2 (+inf for rows that have no weights or do
+ * not exist), then their deltas, dot(dO, O). A weight is exp2(score - log-sum). */
+enum { ATT_BWD_TERM_ROWS = 8, ATT_BWD_TERMS = 2 };
 
 typedef struct att_bwd_params {
     att_fwd_params fwd; /* the forward problem, whose o and lse are read */
@@ -32,7 +30,7 @@ typedef struct att_bwd_params {
     att_fwd_strides d_o_stride, d_q_stride, d_k_stride, d_v_stride, d_bias_stride;
 
     /* Workspace. */
-    att_bwd_row *rows;    /* (heads_q, tiles, tile_rows) */
+    float *terms;         /* (heads_q, tiles, tile_rows / 8, {log-sum, delta}, 8) */
     float *d_q_sums;      /* (heads_q, tiles, tile_rows x columns of the kernel), in the kernel's own order */
     unsigned *turns;      /* (heads_q, tiles, turn_count): how many key tiles have been added; 0 before the kernel */
     unsigned *next_work;  /* counters, 0 before the kernel: the first, from which blocks draw their work in order */

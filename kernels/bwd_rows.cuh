@@ -13,6 +13,16 @@ DEVICE long long tile_number(const att_bwd_params *p, const sequence *s, int hea
     return (long long)head * p->tiles + first + tile;
 }
 
+/* Where the log-sum of row i lies among the terms of its sequence; its delta is ATT_BWD_TERM_ROWS further. */
+DEVICE int term_of(int i) {
+    return i / ATT_BWD_TERM_ROWS * (ATT_BWD_TERMS * ATT_BWD_TERM_ROWS) + i % ATT_BWD_TERM_ROWS;
+}
+
+/* The terms of row tile `tile` of a sequence, those of its other tiles behind them. */
+DEVICE float *terms_of_tile(const att_bwd_params *p, const sequence *s, int head, int tile) {
+    return p->terms + tile_number(p, s, head, tile) * p->tile_rows * ATT_BWD_TERMS;
+}
+
 /* The query rows [first, last) that see key j by its distance from the diagonal; 0 <= j < len_k. */
 DEVICE int first_row_of_key(const att_fwd_params *p, const sequence *s, int j) {
     return p->window_right < 0 ? 0 : max(0, j - s->shift - p->window_right);

@@ -51,9 +51,9 @@ DEVICE void load_rows(const att_bwd_params *p, const block_work *w, unsigned bas
               f->q_stride.row, valid);
     load_tile(p, q + Q_BYTES, TILE_M, D_V, f->d_v, p->d_o, f->dtype_o,
               query_offset(f, &w->s, &p->d_o_stride, at.head, row0), p->d_o_stride.row, valid);
-    const att_bwd_row *rows = p->rows + tile_number(p, &w->s, at.head, at.tile) * TILE_M;
     if (threadIdx.x < TILE_M / 2)
-        async_copy_16(base + ROWS_AT + stage * ROW_BYTES + threadIdx.x * 16, rows + 2 * threadIdx.x, 16);
+        async_copy_16(base + ROWS_AT + stage * ROW_BYTES + threadIdx.x * 16,
+                      terms_of_tile(p, &w->s, at.head, at.tile) + 4 * threadIdx.x, 16);
 }
 
 /* The place of this warp's sum for d_alibi, which lane 0 writes. */

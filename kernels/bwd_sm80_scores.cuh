@@ -15,12 +15,13 @@ DEVICE void weigh(const att_bwd_params *p, int row0, const char *rows, float s[K
                   float dp[K_TILES][C_TILES][4]) {
 #pragma unroll
     for (int n = 0; n < C_TILES; n++) {
-        const float4 terms = *(const float4 *)(rows + (row0 + n * 8 + threadIdx.x % 4 * 2) * 8);
+        const float *terms = (const float *)rows + term_of(row0 + n * 8 + threadIdx.x % 4 * 2);
+        const float2 lses = *(const float2 *)terms, deltas = *(const float2 *)(terms + ATT_BWD_TERM_ROWS);
 #pragma unroll
         for (int m = 0; m < K_TILES; m++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                const float lse = e % 2 ? terms.z : terms.x, delta = e % 2 ? terms.w : terms.y;
+                const float lse = e % 2 ? lses.y : lses.x, delta = e % 2 ? deltas.y : deltas.x;
                 s[m][n][e] = exp2_fast(fmaf(s[m][n][e], p->fwd.scale_log2, -lse));
                 dp[m][n][e] = s[m][n][e] * (dp[m][n][e] - delta);
             }
@@ -66,10 +67,10 @@ DEVICE float weigh_features(const att_bwd_params *p, const block_work *w, row_st
                     const float bias = bias_at(f, &w->s, at.head, i, j), distance = fabsf((float)(i + w->s.shift - j));
                     const float bent = f->softcap > 0.0f ? tanhf(s[m][n][e] * f->scale_log2) : 0.0f;
                     const float capped = f->softcap > 0.0f ? f->softcap * bent : s[m][n][e] * f->scale;
-                    const float2 terms = *(const float2 *)(rows + r * 8);
-                    if (bias != -INFINITE && terms.x != INFINITE) {
-                        weight = exp2_fast(fmaf(capped - slope * distance + bias, LOG2_E, -terms.x));
-                        grad = weight * (dp[m][n][e] - terms.y);
+                    const float *terms = (const float *)rows + term_of(r);
+                    if (bias != -INFINITE && terms[0] != INFINITE) {
+                        weight = exp2_fast(fmaf(capped - slope * distance + bias, LOG2_E, -terms[0]));
+                        grad = weight * (dp[m][n][e] - terms[ATT_BWD_TERM_ROWS]);
                         sum = fmaf(grad, distance, sum);
                         grad *= (1.0f - bent) * (1.0f + bent);
                     }

@@ -2,13 +2,13 @@
  * COMPUTES dK and dV, and the sums of dQ, which bwd_sm90_finish rounds; as many blocks as SMs, each takes key tiles until none is left
  * TILE     TILE_N keys; it walks row blocks of TILE_M rows from the last to the first, for each query head of its group; D_QK and D_V in
  *          panels of 64 columns, STAGES row blocks of Q and of dO
- * THREADS  a warpgroup of which one warp loads and two store dQ, and two consumer warpgroups of 64 keys each
+ * THREADS  a warpgroup of which one warp loads and three store dQ, and two consumer warpgroups of 64 keys each
  * SMEM     bwd_sm90_shared.cuh
  * REGS     40 / 232 by setmaxnreg; zero spills, checked by the build
  *          blocks without items make d_q of sums that are complete
  * FLOW     tensor  S dP | dV dQ dK |     per row block; nothing is under way from one to the next
  *          alu      exp   dS    dQ out
- *          copy    Q dO of the next; dQ added to its sum once the key tile before has been
+ *          copy    Q dO of the next; dQ of the one before added to its sum once the key tile before has been
  * NUMERICS float32 S, P, dP, dS and sums; P and dS rounded to DTYPE as operands; dQ is summed in the order of the key tiles
  * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes; a scale above 0, and of the changes of scores what FEATURES has: softcap, ALiBi
  * WHY      docs/hopper-backward.md
@@ -27,12 +27,14 @@
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     KERNEL(const __grid_constant__ att_bwd_sm90_params params) {
-    extern __shared__ char shared_memory[];
+    extern __shared__ __align__(1024) char shared_memory[];
     const att_bwd_sm90_params *p = &params;
-    const unsigned shared = (shared_address(shared_memory) + 1023) & ~1023u;
+    const unsigned shared = shared_address(shared_memory);
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     if (USE_EARLY_LAUNCH)
         allow_next_kernel();
+    if (shared % 1024) /* there is no room to make it so */
+        asm volatile("trap;");
     if (threadIdx.x == 0) {
         mbarrier_init(barrier_of(shared, BAR_KEYS_FULL), 1);
         mbarrier_init(barrier_of(shared, BAR_KEYS_EMPTY), 4 * GROUPS);
@@ -44,12 +46,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         }
         for (int n = 0; n < STORERS * GROUPS; n++)
             mbarrier_init(barrier_of(shared, BAR_DQ_FULL + n), 4);
-        for (int n = 0; n < GROUPS; n++)
+        for (int n = 0; n < DQ_PLACES * GROUPS; n++)
             mbarrier_init(barrier_of(shared, BAR_DQ_EMPTY + n), 1);
         for (int n = 0; n < RECORDS; n++) {
             mbarrier_init(barrier_of(shared, BAR_ITEM_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, BAR_ITEM_EMPTY + n),
-                          4 * GROUPS + STORERS + USE_FINISH_INSIDE);
+            mbarrier_init(barrier_of(shared, BAR_ITEM_EMPTY + n), 4 * GROUPS + STORERS);
         }
         mbarrier_init(barrier_of(shared, BAR_ROWS_FULL), 1);
         mbarrier_init(barrier_of(shared, BAR_ROWS_EMPTY), 4 * GROUPS);
@@ -63,8 +64,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             produce(p, shared);
         else if (warp <= STORERS && does_speak())
             store_sums(p, shared, warp - 1);
-        else if (USE_FINISH_INSIDE && warp == 3 && does_speak())
-            announce_rows(p, shared);
     } else {
         REGISTERS_TAKE(TAKE_REGISTERS);
         const int thread = (int)threadIdx.x % WARPGROUP;
@@ -79,9 +78,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                       {0, 0},
                       0,
                       0,
+                      0,
+                      0,
                       0.0f};
         consume(&c);
-        if (USE_FINISH_INSIDE)
+        if (USE_FINISH_INSIDE && p->finishes_inside)
             finish_rows(&c);
         if (threadIdx.x / 32 == 4 && does_speak())
             tma_store_wait();

@@ -6,12 +6,14 @@
 #include "kernels/bwd_sm90_rows.cuh"
 #include "kernels/bwd_sm90_step.cuh"
 
-/* dV, dQ and dK of a step, on the tensor cores. */
+/* dQ and dK of a step, on the tensor cores, behind dV. */
 DEVICE void multiply_step(consumer *c, const unsigned p[P_COUNT], const unsigned ds[P_COUNT],
                           float dk[DK_COUNT], float dv[DV_COUNT], unsigned base) {
     float dq[DQ_COUNT];
-    add_dv(dv, p, base, DO_AT + c->rows.place * DO_BYTES);
     put_pairs(c, ds, c->ds);
+    if (!HAS_EARLY_DV)
+        add_dv(dv, p, base, DO_AT + c->rows.place * DO_BYTES);
+    tma_publish();
     named_barrier_wait(NAMED_DS, GROUPS * WARPGROUP);
     multiply_dq(dq, base, DS_AT + c->ds * DS_BYTES, c->group);
     WGMMA_WAIT(1); /* dV */
@@ -20,7 +22,11 @@ DEVICE void multiply_step(consumer *c, const unsigned p[P_COUNT], const unsigned
     WGMMA_WAIT(1); /* dQ */
     wgmma_results(dq, DQ_COUNT);
     put_dq(c, dq);
+    if (!USE_LATE_PUBLISH)
+        publish_dq(c);
     WGMMA_WAIT(0);
+    if (USE_LATE_PUBLISH) /* what was written has arrived by now */
+        publish_dq(c);
 }
 
 /* A row block. Nothing is under way when it begins, and nothing when it ends. */
@@ -28,19 +34,23 @@ DEVICE void take_step(consumer *c, int block, float dk[DK_COUNT], float dv[DV_CO
     float s[S_COUNT], dp[S_COUNT];
     unsigned p[P_COUNT], ds[P_COUNT];
     const unsigned base = base_again(c);
-    const unsigned rows = c->shared + ROWS_AT + c->rows.place * ROWS_BYTES + c->lane % 4 * 16;
+    const unsigned lses =
+        c->shared + ROWS_AT + c->rows.place * ROWS_BYTES + c->lane % 4 * sizeof(row_pair);
+    row_pair ahead[8];
     wait_full(c->shared, BAR_Q_FULL, c->rows);
+    wait_full(c->shared, BAR_DO_FULL,
+              c->rows); /* a branch behind the loads would wait for them */
+    load_ahead(ahead, LSES_AHEAD, lses);
     multiply_rows(s, base, K_AT, Q_AT + c->rows.place * Q_BYTES, c->group, D_QK);
-    wait_full(c->shared, BAR_DO_FULL, c->rows);
     multiply_rows(dp, base, V_AT, DO_AT + c->rows.place * DO_BYTES, c->group, D_V);
-    const step_mask m = mask_of(c, block);
     WGMMA_WAIT(1); /* S */
     wgmma_results(s, S_COUNT);
     if (FEATURES)
-        weigh_shaped(s, p, c, &m, rows);
+        weigh_shaped(s, p, c, block, ahead, lses);
     else
-        weigh(s, c->p->bwd.fwd.scale_log2, rows);
-    if (hides_pairs(&m)) {
+        weigh(s, c->p->bwd.fwd.scale_log2, ahead, lses);
+    if (hides_pairs(c, block)) {
+        const step_mask m = mask_of(c, block);
         hide_pairs(s, &m);
         if (HAS_SOFTCAP)
             hide_packed(p, &m);
@@ -48,10 +58,16 @@ DEVICE void take_step(consumer *c, int block, float dk[DK_COUNT], float dv[DV_CO
     if (!HAS_SOFTCAP)
         round_pairs(p, s);
     settle(s, S_COUNT);
-    WGMMA_WAIT(0); /* dP */
+    load_ahead(ahead, DELTAS_AHEAD, lses + DELTAS);
+    if (HAS_EARLY_DV) {
+        add_dv(dv, p, base, DO_AT + c->rows.place * DO_BYTES);
+        WGMMA_WAIT(1); /* dP */
+    } else {
+        WGMMA_WAIT(0);
+    }
     wgmma_results(dp, S_COUNT);
-    make_ds(dp, s, rows);
-    if (hides_pairs(&m))
+    make_ds(dp, s, ahead, lses + DELTAS);
+    if (hides_pairs(c, block))
         hide_ds(dp, s);
     round_pairs(ds, dp);
     multiply_step(c, p, ds, dk, dv, base);
@@ -91,14 +107,16 @@ DEVICE void consume(consumer *c) {
         c->keys = ring_next(c->keys, 1);
         const int first = record_word(c->shared, place, REC_FIRST_BLOCK);
         const int end = record_word(c->shared, place, REC_END_BLOCK);
+        c->clear_first = record_word(c->shared, place, REC_CLEAR_FIRST);
+        c->clear_end = record_word(c->shared, place, REC_CLEAR_END);
 #pragma unroll 1
-        for (int head = 0; head < c->p->bwd.fwd.group; head++) {
-            if (HAS_ALIBI)
-                c->slope = slope_of_head(c, head);
+        for (int block = end - 1; block >= first; block--)
 #pragma unroll 1
-            for (int block = end - 1; block >= first; block--)
+            for (int head = 0; head < c->p->bwd.fwd.group; head++) {
+                if (HAS_ALIBI)
+                    c->slope = slope_of_head(c, head);
                 take_step(c, block, dk, dv);
-        }
+            }
         wgmma_results(dk, DK_COUNT);
         wgmma_results(dv, DV_COUNT);
         note_lost(c, zero_times(dk, DK_COUNT) + zero_times(dv, DV_COUNT));

@@ -35,7 +35,7 @@ DEVICE void announce_item(producer *a, int number, const work_item *w) {
             write_words(to + 16, w->s.len_q, w->s.len_k, w->s.shift, w->first_block);
             write_words(to + 32, w->end_block, (int)w->s.row_q, (int)w->s.row_k,
                         (int)tile_number(&a->p->bwd, &w->s, 0, 0));
-            write_words(to + 48, held, w->s.first_k, 0, 0);
+            write_words(to + 48, held, w->s.first_k, w->clear_first, w->clear_end);
         }
         mbarrier_arrive(barrier_of(a->shared, BAR_ITEM_FULL + a->records.place));
     }
@@ -74,22 +74,37 @@ DEVICE void load_keys(producer *a, const work_item *w) {
     a->keys = ring_next(a->keys, 1);
 }
 
-/* Q and what is known of each row, or dO (rows: NULL), of a row block into the next place of their ring. */
+/* L2 is asked for K and V of the item, whose places are not free yet. */
+DEVICE void ask_l2_for_keys(const producer *a, const work_item *w) {
+    const att_bwd_sm90_params *p = a->p;
+    const int row = (int)w->s.row_k + w->tile * TILE_N,
+              entry = p->bwd.fwd.cu_seqlens_k ? 0 : w->s.batch;
+    if (USE_EARLY_L2 && a->speaks) {
+#pragma unroll
+        for (int c = 0; c < QK_PANELS; c++)
+            tma_ask_l2_4d(&p->k, 64 * c, row, w->kv_head, entry);
+#pragma unroll
+        for (int c = 0; c < V_PANELS; c++)
+            tma_ask_l2_4d(&p->v, 64 * c, row, w->kv_head, entry);
+    }
+    __syncwarp();
+}
+
+/* Q and the terms of each row, or dO (terms: NULL), of a row block into the next place of their ring. */
 DEVICE void load_rows(const producer *a, const att_tensor_map *map, int panels, int at,
-                      const att_bwd_row *rows, int full, int empty, int row, int head,
-                      int entry) {
+                      const float *terms, int full, int empty, int row, int head, int entry) {
     wait_empty(a->shared, empty, a->rows);
     __syncwarp();
     if (a->speaks) {
         const unsigned barrier = barrier_of(a->shared, full + a->rows.place),
                        bytes = panels * TILE_M * ROW_BYTES;
-        mbarrier_expect(barrier, bytes + (rows ? ROWS_BYTES : 0));
+        mbarrier_expect(barrier, bytes + (terms ? ROWS_BYTES : 0));
 #pragma unroll
         for (int c = 0; c < panels; c++)
             tma_load_4d(a->shared + at + a->rows.place * bytes + c * TILE_M * ROW_BYTES, map,
                         barrier, 64 * c, row, head, entry);
-        if (rows)
-            bulk_load(a->shared + ROWS_AT + a->rows.place * ROWS_BYTES, rows, ROWS_BYTES,
+        if (terms)
+            bulk_load(a->shared + ROWS_AT + a->rows.place * ROWS_BYTES, terms, ROWS_BYTES,
                       barrier);
     }
     __syncwarp();
@@ -101,13 +116,12 @@ DEVICE void load_item(producer *a, const work_item *w) {
     const int entry = f->cu_seqlens_q ? 0 : w->s.batch;
     bool has_keys = false;
 #pragma unroll 1
-    for (int i = 0; i < f->group; i++) {
-        const int head = w->kv_head * f->group + i;
+    for (int block = w->end_block - 1; block >= w->first_block; block--) {
+        const int row = (int)w->s.row_q + block * TILE_M;
 #pragma unroll 1
-        for (int block = w->end_block - 1; block >= w->first_block; block--) {
-            const int row = (int)w->s.row_q + block * TILE_M;
-            load_rows(a, &p->q, QK_PANELS, Q_AT,
-                      p->bwd.rows + tile_number(&p->bwd, &w->s, head, block) * TILE_M,
+        for (int i = 0; i < f->group; i++) {
+            const int head = w->kv_head * f->group + i;
+            load_rows(a, &p->q, QK_PANELS, Q_AT, terms_of_tile(&p->bwd, &w->s, head, block),
                       BAR_Q_FULL, BAR_Q_EMPTY, row, head, entry);
             if (!has_keys)
                 load_keys(a, w);
@@ -121,40 +135,11 @@ DEVICE void load_item(producer *a, const work_item *w) {
         load_keys(a, w);
 }
 
-DEVICE void produce(const att_bwd_sm90_params *p, unsigned shared) {
-    producer a = {p, shared, does_speak(), {0, 0}, {0, 0}, {0, 0}};
-    if (a.speaks) {
-        tma_prefetch_map(&p->q);
-        tma_prefetch_map(&p->d_o);
-        tma_prefetch_map(&p->k);
-        tma_prefetch_map(&p->v);
-    }
-    __syncwarp();
-    wait_for_previous_kernel();
-#pragma unroll 1
-    for (int number = claim_item(&a); number < p->items; number = claim_item(&a)) {
-        const work_item w = item_of(p, number);
-        announce_item(&a, number, &w);
-        load_item(&a, &w);
-    }
-    announce_item(&a, NO_ITEM, 0);
-}
-
-/* One lane of a warp, once no key tile is left to take: all are done, or under way in blocks that run. While others work, this block makes d_q of
+/* One lane, once no key tile is left to take: all are done, or under way in blocks that run. While others work, this block makes d_q of
  * sums that are complete. */
 DEVICE void announce_rows(const att_bwd_sm90_params *params, unsigned shared) {
     const att_bwd_params *p = &params->bwd;
     ring at = {0, 0};
-    const ring first_record = {0, 0};
-    for (ring records = first_record;;
-         records = ring_next(records, RECORDS)) { /* until the last item was announced */
-        wait_full(shared, BAR_ITEM_FULL, records);
-        const bool is_last = record_word(shared, records.place, REC_ITEM) == NO_ITEM;
-        mbarrier_arrive(barrier_of(shared, BAR_ITEM_EMPTY + records.place));
-        if (is_last)
-            break;
-    }
-    wait_for_previous_kernel();
     int number;
     do {
         number = (int)atomicAdd(p->next_work + NEXT_ROWS, 1u);
@@ -172,6 +157,28 @@ DEVICE void announce_rows(const att_bwd_sm90_params *params, unsigned shared) {
         mbarrier_arrive(barrier_of(shared, BAR_ROWS_FULL));
         at = ring_next(at, 1);
     } while (number != NO_ITEM);
+}
+
+DEVICE void produce(const att_bwd_sm90_params *p, unsigned shared) {
+    producer a = {p, shared, does_speak(), {0, 0}, {0, 0}, {0, 0}};
+    if (a.speaks) {
+        tma_prefetch_map(&p->q);
+        tma_prefetch_map(&p->d_o);
+        tma_prefetch_map(&p->k);
+        tma_prefetch_map(&p->v);
+    }
+    __syncwarp();
+    wait_for_previous_kernel();
+#pragma unroll 1
+    for (int number = claim_item(&a); number < p->items; number = claim_item(&a)) {
+        const work_item w = item_of(p, number);
+        announce_item(&a, number, &w);
+        ask_l2_for_keys(&a, &w);
+        load_item(&a, &w);
+    }
+    announce_item(&a, NO_ITEM, 0);
+    if (USE_FINISH_INSIDE && p->finishes_inside && a.speaks)
+        announce_rows(p, shared);
 }
 
 #endif

@@ -16,7 +16,8 @@ typedef struct att_bwd_sm90_params {
     /* (column, row, head, batch entry): boxes of 64 columns and a tile of rows, or of keys */
     att_tensor_map q, d_o, k, v, d_k, d_v;
     att_bwd_params bwd;
-    int units, items; /* items = units * bwd.key_tiles */
+    int units, items;    /* items = units * bwd.key_tiles */
+    int finishes_inside; /* blocks that find no more items make d_q; else all of it is left to bwd_sm90_finish */
 } att_bwd_sm90_params;
 
 #endif

@@ -1,10 +1,11 @@
 /* bwd_sm90_shared.cuh: what lies where in the shared memory of a block, and who waits for whom there.
  *
  * Tiles are panels of 64 columns, [panel][row][64]: K and V of a key tile, a ring of Q and one of dO, two places for dS, whose columns are
- * keys, and dQ in float32, as the two warpgroups hold it. dK and dV leave through the places of K and V. */
+ * keys, and two for dQ in float32, as the warpgroups hold it. dK and dV leave through the places of K and V. */
 #ifndef ATT_BWD_SM90_SHARED_CUH
 #define ATT_BWD_SM90_SHARED_CUH
 
+#include "kernels/bwd_params.h"
 #include "kernels/config.cuh"
 #include "kernels/mbarrier.cuh"
 #include "kernels/switches_bwd.cuh"
@@ -15,8 +16,9 @@
 #define GROUP_KEYS 64 /* of a consumer warpgroup */
 #define QK_PANELS  ((D_QK + 63) / 64)
 #define V_PANELS   ((D_V + 63) / 64)
-#define ROW_BYTES  128                       /* of a panel */
-#define STORERS    (USE_TWO_STORERS ? 2 : 1) /* warps that store dQ, in turn */
+#define ROW_BYTES  128                        /* of a panel */
+#define STORERS    (USE_MORE_STORERS ? 3 : 1) /* warps that store dQ, in turn */
+#define DQ_PLACES  2                          /* that consumers fill in turn */
 
 /* With 64 rows in a row block the warpgroups share the columns of dQ, a panel each; with 128 its rows. */
 #define SHARES_COLUMNS (TILE_M == 64)
@@ -28,7 +30,7 @@
 #define DO_BYTES   (TILE_M * ROW_BYTES * V_PANELS)
 #define DS_BYTES   (TILE_M * ROW_BYTES * (TILE_N / 64))
 #define DQ_BYTES   (GROUPS * WARPGROUP * DQ_COLUMNS / 2 * 4)
-#define ROWS_BYTES (TILE_M * 8) /* att_bwd_row of each row */
+#define ROWS_BYTES (TILE_M * ATT_BWD_TERMS * 4) /* log-sum and delta of each row */
 
 #define K_AT       0
 #define V_AT       (K_AT + K_BYTES)
@@ -36,10 +38,10 @@
 #define DO_AT      (Q_AT + STAGES * Q_BYTES)
 #define DS_AT      (DO_AT + STAGES * DO_BYTES)
 #define DQ_AT      (DS_AT + 2 * DS_BYTES)
-#define ROWS_AT    (DQ_AT + DQ_BYTES)
+#define ROWS_AT    (DQ_AT + DQ_PLACES * DQ_BYTES)
 #define BARRIER_AT (ROWS_AT + STAGES * ROWS_BYTES)
 
-#define SHARED_SLACK (1024 + 1024) /* barriers and records; the boundary of 1024 bytes */
+#define SHARED_SLACK 512 /* barriers and records */
 CHECK_SHARED(BARRIER_AT + SHARED_SLACK);
 static_assert(BARRIER_AT + SHARED_SLACK <= 227 * 1024, "a block fits");
 static_assert(TILE_N == GROUPS * GROUP_KEYS, "a product of 64 keys for each warpgroup");
@@ -66,6 +68,8 @@ enum {
     REC_BLOCK, /* the first of the sequence, among the row blocks of a head */
     REC_HELD,  /* keys that it has in memory, of key 0 and on */
     REC_FIRST_K,
+    REC_CLEAR_FIRST, /* row blocks all of whose rows see all keys of the tile */
+    REC_CLEAR_END,
     REC_WORDS = 16
 };
 enum { RECORDS = 2, NO_ITEM = -1 };
@@ -80,8 +84,8 @@ enum {
     BAR_DO_EMPTY = BAR_DO_FULL + STAGES,
     BAR_DQ_FULL =
         BAR_DO_EMPTY + STAGES, /* of each storer one per warpgroup: its turns do not alias */
-    BAR_DQ_EMPTY = BAR_DQ_FULL + STORERS * GROUPS, /* a warpgroup each */
-    BAR_ITEM_FULL = BAR_DQ_EMPTY + GROUPS,
+    BAR_DQ_EMPTY = BAR_DQ_FULL + STORERS * GROUPS, /* of each place one per warpgroup */
+    BAR_ITEM_FULL = BAR_DQ_EMPTY + DQ_PLACES * GROUPS,
     BAR_ITEM_EMPTY = BAR_ITEM_FULL + RECORDS,
     BAR_ROWS_FULL = BAR_ITEM_EMPTY + RECORDS, /* the number of a tile of rows to finish */
     BAR_ROWS_EMPTY,
@@ -89,7 +93,7 @@ enum {
     RECORDS_AT = (BAR_COUNT + 1) / 2 * 2 /* in units of a barrier */
 };
 #define ROWS_NUMBER_AT (BARRIER_AT + RECORDS_AT * MBARRIER_BYTES + RECORDS * REC_WORDS * 4)
-static_assert(ROWS_NUMBER_AT + 4 - BARRIER_AT <= 1024, "they have their place");
+static_assert(ROWS_NUMBER_AT + 4 - BARRIER_AT <= SHARED_SLACK, "they have their place");
 
 /* Named barriers, of both consumer warpgroups. */
 enum { NAMED_DS = 1, NAMED_KEYS };
@@ -133,7 +137,7 @@ DEVICE void wait_full(unsigned shared, int full, ring at) {
 }
 
 DEVICE void wait_empty(unsigned shared, int empty, ring at) {
-    mbarrier_wait(barrier_of(shared, empty + at.place), at.parity ^ 1);
+    mbarrier_wait_long(barrier_of(shared, empty + at.place), at.parity ^ 1);
 }
 
 #endif

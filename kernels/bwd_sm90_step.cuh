@@ -19,6 +19,9 @@
 #define DQ_COUNT (DQ_COLUMNS / 2)
 #define P_COUNT  (S_COUNT / 2) /* packed */
 
+/* With 128 rows there are no registers for P of both precisions and dS. */
+#define HAS_EARLY_DV (USE_EARLY_DV && TILE_M == 64)
+
 /* FEATURES */
 #define HAS_ALIBI   ((FEATURES & FEATURE_ALIBI) != 0)
 #define HAS_SOFTCAP ((FEATURES & FEATURE_SOFTCAP) != 0)
@@ -32,9 +35,10 @@ typedef struct consumer {
     unsigned shared, base; /* base: of shared memory, as wgmma has it */
     int group, warp, lane;
     ring records, keys, rows;
-    int ds;      /* place of dS */
-    int steps;   /* taken, for the places of dQ */
-    float slope; /* ALiBi: of the query head, in units of log2 */
+    int ds;                     /* place of dS */
+    int steps;                  /* taken, for the places of dQ */
+    int clear_first, clear_end; /* row blocks that need no mask */
+    float slope;                /* ALiBi: of the query head, in units of log2 */
 } consumer;
 
 DEVICE void release(const consumer *c, int which) {
@@ -105,7 +109,6 @@ DEVICE void multiply_dq(float dq[DQ_COUNT], unsigned base, int ds_at, int group)
 
 /* Which pairs of rows and keys of a step see each other. */
 typedef struct step_mask {
-    bool is_clear;   /* all */
     int away;        /* key - diagonal, of this thread's first register */
     int left, right; /* keys seen beside the diagonal */
     int rows, keys;  /* below which this thread's rows and keys, from its first, are there */
@@ -113,31 +116,39 @@ typedef struct step_mask {
 
 enum { UNLIMITED = 1 << 30 };
 
+/* This thread's first key of the tile, and its first row of a row block. */
+DEVICE int first_key(const consumer *c) {
+    return c->group * GROUP_KEYS + c->warp * 16 + c->lane / 4;
+}
+
+DEVICE int first_row(const consumer *c) {
+    return c->lane % 4 * 2;
+}
+
+DEVICE int away_of(const consumer *c, int block) {
+    const int place = c->records.place;
+    return record_word(c->shared, place, REC_TILE) * TILE_N + first_key(c) -
+           (block * TILE_M + first_row(c) + record_word(c->shared, place, REC_SHIFT));
+}
+
 DEVICE step_mask mask_of(const consumer *c, int block) {
     const att_fwd_params *f = &c->p->bwd.fwd;
-    const int place = c->records.place, key0 = record_word(c->shared, place, REC_TILE) * TILE_N,
-              row0 = block * TILE_M;
-    const int len_q = record_word(c->shared, place, REC_LEN_Q),
-              len_k = record_word(c->shared, place, REC_LEN_K);
-    const int shift = record_word(c->shared, place, REC_SHIFT);
-    const int key = c->group * GROUP_KEYS + c->warp * 16 + c->lane / 4, row = c->lane % 4 * 2;
+    const int place = c->records.place;
     step_mask m;
     m.left = f->window_left < 0 ? UNLIMITED : f->window_left;
     m.right = f->window_right < 0 ? UNLIMITED : f->window_right;
-    m.away = key0 + key - (row0 + row + shift);
-    m.rows = len_q - row0 - row;
-    m.keys = len_k - key0 - key;
-    m.is_clear = USE_CLEAR_TILES && row0 + TILE_M <= len_q && key0 + TILE_N <= len_k &&
-                 key0 + TILE_N - 1 - (row0 + shift) <= m.right &&
-                 row0 + TILE_M - 1 + shift - key0 <= m.left;
+    m.away = away_of(c, block);
+    m.rows = record_word(c->shared, place, REC_LEN_Q) - block * TILE_M - first_row(c);
+    m.keys = record_word(c->shared, place, REC_LEN_K) -
+             record_word(c->shared, place, REC_TILE) * TILE_N - first_key(c);
     return m;
 }
 
-/* Is there a pair that does not? Asked anew each time: else the compiler would write all of the step twice, for which it has no registers. */
-DEVICE bool hides_pairs(const step_mask *m) {
-    int is_clear = m->is_clear;
-    asm volatile("" : "+r"(is_clear));
-    return !is_clear;
+/* Is there a pair of the row block that does not see each other? Asked anew each time: else the compiler would write all of the step twice, for which
+ * it has no registers. */
+DEVICE bool hides_pairs(const consumer *c, int block) {
+    asm volatile("" : "+r"(block));
+    return block < c->clear_first || block >= c->clear_end;
 }
 
 /* Does this thread's register i belong to a pair that sees each other? */
@@ -154,29 +165,45 @@ DEVICE void hide_pairs(float p[S_COUNT], const step_mask *m) {
             p[i] = 0.0f;
 }
 
-/* What is known of two neighbouring rows. */
+/* Log-sums, or deltas, of two neighbouring rows: those of rows 8n + lane % 4 * 2 and on lie 64 bytes further for every n. */
 typedef struct row_pair {
-    att_bwd_row row[2];
+    float row[2];
 } row_pair;
+
+enum { DELTAS = 4 * ATT_BWD_TERM_ROWS }; /* bytes from log-sums to deltas */
 
 DEVICE row_pair load_row_pair(unsigned from) {
     row_pair x;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(x.row[0].lse), "=f"(x.row[0].delta), "=f"(x.row[1].lse),
-                   "=f"(x.row[1].delta)
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+                 : "=f"(x.row[0]), "=f"(x.row[1])
                  : "r"(from)
                  : "memory");
     return x;
 }
 
+/* Pairs that are loaded before the products that they meet: as many as there are registers for. A load waits behind the products that the warp has
+ * started before it: log-sums are asked for ahead of S, so that weights are made while dP is under way. */
+#define LSES_AHEAD   (!USE_TERMS_AHEAD ? 0 : HAS_SOFTCAP ? 4 : 8)
+#define DELTAS_AHEAD (!USE_TERMS_AHEAD ? 0 : TILE_M == 128 ? 2 : FEATURES ? 4 : 8)
+
+DEVICE void load_ahead(row_pair *ahead, int count, unsigned from) {
+#pragma unroll
+    for (int n = 0; n < count; n++)
+        ahead[n] = load_row_pair(from + 64 * n);
+}
+
+DEVICE row_pair pair_of(const row_pair *ahead, int count, unsigned from, int n) {
+    return n < count ? ahead[n] : load_row_pair(from + 64 * n);
+}
+
 /* Scores become weights: 2^(scale * s - lse). */
-DEVICE void weigh(float s[S_COUNT], float scale_log2, unsigned rows) {
+DEVICE void weigh(float s[S_COUNT], float scale_log2, const row_pair *ahead, unsigned lses) {
 #pragma unroll
     for (int n = 0; n < TILE_M / 8; n++) {
-        const row_pair pair = load_row_pair(rows + 64 * n);
+        const row_pair lse = pair_of(ahead, LSES_AHEAD, lses, n);
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            s[4 * n + e] = exp2_fast(fmaf(s[4 * n + e], scale_log2, -pair.row[e % 2].lse));
+            s[4 * n + e] = exp2_fast(fmaf(s[4 * n + e], scale_log2, -lse.row[e % 2]));
     }
 }
 
@@ -188,23 +215,22 @@ DEVICE float bend(float product, float decay) {
 
 /* The same as weigh() where features change the scores. With a softcap, whose scores are softcap * tanh, weights go to `p` rounded, and what is left in s is
  * the weight times the derivative of the score by the product: 1 - tanh^2. */
-DEVICE void weigh_shaped(float s[S_COUNT], unsigned p[P_COUNT], const consumer *c,
-                         const step_mask *m, unsigned rows) {
+DEVICE void weigh_shaped(float s[S_COUNT], unsigned p[P_COUNT], const consumer *c, int block,
+                         const row_pair *ahead, unsigned lses) {
     const att_fwd_params *f = &c->p->bwd.fwd;
     const float decay = -2.0f * LOG2_E * f->scale_log2; /* that is scale / softcap here */
     const float factor = HAS_SOFTCAP ? f->softcap * LOG2_E : f->scale_log2,
-                away = (float)m->away;
+                away = HAS_ALIBI ? (float)away_of(c, block) : 0.0f;
 #pragma unroll
     for (int n = 0; n < TILE_M / 8; n++) {
-        const row_pair pair = load_row_pair(rows + 64 * n);
+        const row_pair lse = pair_of(ahead, LSES_AHEAD, lses, n);
 #pragma unroll
         for (int e = 0; e < 4; e += 2) {
             float weight[2];
 #pragma unroll
             for (int o = 0; o < 2; o++) {
                 float *x = &s[4 * n + e + o];
-                const float top = -pair.row[o].lse,
-                            steps = away + (float)(e / 2 * 8 - 8 * n - o);
+                const float top = -lse.row[o], steps = away + (float)(e / 2 * 8 - 8 * n - o);
                 const float bent = HAS_SOFTCAP ? bend(*x, decay) : *x;
                 weight[o] = exp2_fast(
                     fmaf(bent, factor, HAS_ALIBI ? fmaf(-c->slope, fabsf(steps), top) : top));
@@ -224,13 +250,14 @@ DEVICE void hide_packed(unsigned p[P_COUNT], const step_mask *m) {
 }
 
 /* dP becomes dS = P (dP - delta). */
-DEVICE void make_ds(float dp[S_COUNT], const float p[S_COUNT], unsigned rows) {
+DEVICE void make_ds(float dp[S_COUNT], const float p[S_COUNT], const row_pair *ahead,
+                    unsigned deltas) {
 #pragma unroll
     for (int n = 0; n < TILE_M / 8; n++) {
-        const row_pair pair = load_row_pair(rows + 64 * n);
+        const row_pair delta = pair_of(ahead, DELTAS_AHEAD, deltas, n);
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            dp[4 * n + e] = (dp[4 * n + e] - pair.row[e % 2].delta) * p[4 * n + e];
+            dp[4 * n + e] = (dp[4 * n + e] - delta.row[e % 2]) * p[4 * n + e];
     }
 }
 
@@ -263,22 +290,27 @@ DEVICE void put_pairs(const consumer *c, const unsigned pairs[P_COUNT], int plac
 #pragma unroll
     for (int k = 0; k < TILE_M / 16; k++)
         stmatrix_x4_trans(to + k * 16 * ROW_BYTES, pairs + 4 * k);
+}
+
+/* Tell the storer of the dQ that is in its place. */
+DEVICE void publish_dq(consumer *c) {
     tma_publish();
+    release(c, BAR_DQ_FULL + c->steps % STORERS * GROUPS + c->group);
+    c->steps++;
 }
 
 /* dQ to shared memory, whence a storer takes it: as it lies in the registers, 16 bytes a thread. */
 DEVICE void put_dq(consumer *c, const float dq[DQ_COUNT]) {
-    const unsigned to =
-        c->shared + DQ_AT + c->group * (DQ_BYTES / GROUPS) + (c->warp * 32 + c->lane) * 16;
-    mbarrier_wait(barrier_of(c->shared, BAR_DQ_EMPTY + c->group), (c->steps & 1) ^ 1);
+    const int place = c->steps % DQ_PLACES;
+    const unsigned to = c->shared + DQ_AT + place * DQ_BYTES + c->group * (DQ_BYTES / GROUPS) +
+                        (c->warp * 32 + c->lane) * 16;
+    mbarrier_wait(barrier_of(c->shared, BAR_DQ_EMPTY + place * GROUPS + c->group),
+                  (c->steps / DQ_PLACES & 1) ^ 1);
 #pragma unroll
     for (int i = 0; i < DQ_COUNT / 4; i++)
         asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * WARPGROUP * 16),
                      "f"(dq[4 * i]), "f"(dq[4 * i + 1]), "f"(dq[4 * i + 2]), "f"(dq[4 * i + 3])
                      : "memory");
-    tma_publish();
-    release(c, BAR_DQ_FULL + c->steps % STORERS * GROUPS + c->group);
-    c->steps++;
 }
 
 /* What was computed comes before the statements that follow. */

@@ -1,7 +1,7 @@
 /* bwd_sm90_store.cuh: the storers, warps that add tiles of dQ to its sums in global memory, in a fixed order: that of the key tiles.
  *
  * A tile is added once its predecessor is, and the first one is stored: no sum is ever cleared. To wait for the predecessor, to add, and to wait
- * for the end of that takes longer than a step: two storers do it in turn. */
+ * for the end of that takes longer than a step: three storers do it in turn. */
 #ifndef ATT_BWD_SM90_STORE_CUH
 #define ATT_BWD_SM90_STORE_CUH
 
@@ -17,15 +17,16 @@ DEVICE void add_tile(const att_bwd_sm90_params *p, unsigned shared, unsigned ste
     const long long index = (long long)number * p->bwd.turn_count + set;
     float *to = p->bwd.d_q_sums + index * (DQ_BYTES / 4);
     unsigned *counter = p->bwd.turns + index;
+    const int place = (int)(step % DQ_PLACES);
     if (before > 0) {
         semaphore_wait(counter, USE_ORDERED_DQ ? before : 1);
         bulk_fence();
     }
 #pragma unroll
     for (int group = 0; group < GROUPS; group++) {
-        mbarrier_wait(barrier_of(shared, BAR_DQ_FULL + step % STORERS * GROUPS + group),
-                      step / STORERS & 1);
-        const unsigned from = shared + DQ_AT + group * (DQ_BYTES / GROUPS);
+        mbarrier_wait_long(barrier_of(shared, BAR_DQ_FULL + step % STORERS * GROUPS + group),
+                           step / STORERS & 1);
+        const unsigned from = shared + DQ_AT + place * DQ_BYTES + group * (DQ_BYTES / GROUPS);
         if (before == 0)
             bulk_store(to + group * (DQ_BYTES / GROUPS / 4), from, DQ_BYTES / GROUPS);
         else
@@ -33,9 +34,9 @@ DEVICE void add_tile(const att_bwd_sm90_params *p, unsigned shared, unsigned ste
         tma_store_commit();
     }
     bulk_wait_read_all_but_last();
-    mbarrier_arrive(barrier_of(shared, BAR_DQ_EMPTY));
+    mbarrier_arrive(barrier_of(shared, BAR_DQ_EMPTY + place * GROUPS));
     tma_store_wait_read();
-    mbarrier_arrive(barrier_of(shared, BAR_DQ_EMPTY + 1));
+    mbarrier_arrive(barrier_of(shared, BAR_DQ_EMPTY + place * GROUPS + 1));
     tma_store_wait();
     bulk_fence();
     semaphore_count(counter);
@@ -48,7 +49,7 @@ DEVICE void store_sums(const att_bwd_sm90_params *p, unsigned shared, int storer
 #pragma unroll 1
     for (unsigned n = 0;; n++) { /* items; in one register, of which there are few */
         const int place = (int)(n % RECORDS);
-        mbarrier_wait(barrier_of(shared, BAR_ITEM_FULL + place), (int)(n / RECORDS % 2));
+        mbarrier_wait_long(barrier_of(shared, BAR_ITEM_FULL + place), (int)(n / RECORDS % 2));
         if (record_word(shared, place, REC_ITEM) == NO_ITEM)
             return;
         const int first = record_word(shared, place, REC_FIRST_BLOCK),
@@ -61,11 +62,14 @@ DEVICE void store_sums(const att_bwd_sm90_params *p, unsigned shared, int storer
         s.shift = record_word(shared, place, REC_SHIFT);
         mbarrier_arrive(barrier_of(shared, BAR_ITEM_EMPTY + place));
 #pragma unroll 1
-        for (int heads = p->bwd.fwd.group; heads > 0; heads--, number += p->bwd.tiles)
+        for (int block = end - 1; block >= first; block--) {
+            const int before = turn_of(p, &s, block, tile);
 #pragma unroll 1
-            for (int block = end - 1; block >= first; block--, step++)
+            for (int head = 0; head < p->bwd.fwd.group; head++, step++)
                 if (step % STORERS == (unsigned)storer)
-                    add_tile(p, shared, step, number + block, set, turn_of(p, &s, block, tile));
+                    add_tile(p, shared, step, number + head * p->bwd.tiles + block, set,
+                             before);
+        }
     }
 }
 

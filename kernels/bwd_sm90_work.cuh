@@ -36,11 +36,24 @@ DEVICE int end_block_of(const att_fwd_params *f, const sequence *s, int key0) {
     return key0 < s->len_k ? (max(rows, 0) + TILE_M - 1) / TILE_M : 0;
 }
 
+/* Those of them all of whose rows see all keys of the tile: [first, end). */
+DEVICE int clear_first_of(const att_fwd_params *f, const sequence *s, int key0) {
+    const int row = f->window_right < 0 ? 0 : key0 + TILE_N - 1 - s->shift - f->window_right;
+    return (max(row, 0) + TILE_M - 1) / TILE_M;
+}
+
+DEVICE int clear_end_of(const att_fwd_params *f, const sequence *s, int key0) {
+    const int rows =
+        f->window_left < 0 ? s->len_q : min(s->len_q, key0 - s->shift + f->window_left + 1);
+    return USE_CLEAR_TILES && key0 + TILE_N <= s->len_k ? max(rows, 0) / TILE_M : 0;
+}
+
 /* One key tile of a unit. */
 typedef struct work_item {
     sequence s;
     int kv_head, tile;
     int first_block, end_block; /* row blocks */
+    int clear_first, clear_end;
 } work_item;
 
 DEVICE work_item item_of(const att_bwd_sm90_params *p, int number) {
@@ -57,6 +70,8 @@ DEVICE work_item item_of(const att_bwd_sm90_params *p, int number) {
     w.kv_head = unit - batch * f->heads_kv;
     w.first_block = first_block_of(f, &w.s, w.tile * TILE_N);
     w.end_block = end_block_of(f, &w.s, w.tile * TILE_N);
+    w.clear_first = clear_first_of(f, &w.s, w.tile * TILE_N);
+    w.clear_end = clear_end_of(f, &w.s, w.tile * TILE_N);
     return w;
 }
 

@@ -38,6 +38,19 @@ DEVICE void mbarrier_arrive_at(unsigned barrier, int block) {
                  : "memory");
 }
 
+/* The same for a warp that others share the SM with: it asks again only when the phase is over, or after a long while. */
+DEVICE void mbarrier_wait_long(unsigned barrier, int parity) {
+    enum { NANOSECONDS = 10000000 };
+    asm volatile("{\n.reg .pred over;\n"
+                 "AGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1, %2;\n"
+                 "@over bra OVER;\n"
+                 "bra AGAIN;\n"
+                 "OVER:\n}" ::"r"(barrier),
+                 "r"(parity), "r"(NANOSECONDS)
+                 : "memory");
+}
+
 DEVICE void mbarrier_wait(unsigned barrier, int parity) {
     asm volatile("{\n.reg .pred over;\n"
                  "AGAIN:\n"

@@ -145,15 +145,22 @@ static void test_serves__unattested__off(void **state) {
 }
 
 /* Between a unit's key tiles lie those of so many others that the one waited for is ahead by some steps, and no more. */
-static void test_section__lengths__a_few_steps_ahead(void **state) {
+/* Long walks: few units, so that tiles of one follow each other closely; short ones: a few tiles of each at once; in sections of nearly one size. */
+static void test_section__lengths_and_masks__tiles_follow_each_other(void **state) {
     (void)state;
+    static const struct {
+        int64_t batch, heads, seq;
+        att_causal causal;
+        int64_t section;
+    } cases[] = {{1, 16, 16384, ATT_CAUSAL_NONE, 3},     {1, 16, 16384, ATT_CAUSAL_TOP_LEFT, 8},
+                 {4, 16, 4096, ATT_CAUSAL_NONE, 8},      {4, 16, 4096, ATT_CAUSAL_TOP_LEFT, 32},
+                 {32, 16, 512, ATT_CAUSAL_TOP_LEFT, 32}, {1, 34, 512, ATT_CAUSAL_NONE, 17}};
     const att_cuda_kernel *k = gpu_row_named(d128)->cuda;
-    for (int64_t seq = 256; seq <= 32768; seq *= 2) {
-        const att_problem p = problem(32768 / seq, 16, 16, seq, 128);
-        const int64_t section = att_backward_hopper_section(k, &p, SMS);
-        const int64_t ahead = section * (seq / 64) / SMS, units = 32768 / seq * 16;
-        assert_in_range(section, 1, units);
-        assert_true(section == units || (ahead >= 1 && ahead <= 8));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        att_problem p =
+            problem(cases[i].batch, cases[i].heads, cases[i].heads, cases[i].seq, 128);
+        p.causal = cases[i].causal;
+        assert_int_equal(att_backward_hopper_section(k, &p, SMS), cases[i].section);
     }
 }
 
@@ -179,8 +186,8 @@ static void test_sets__few_items__several(void **state) {
 
 static void test_shared__of_a_block__as_the_kernel_has_it(void **state) {
     (void)state;
-    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d128)->cuda), 199680);
-    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d64)->cuda), 200704);
+    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d128)->cuda), 230912);
+    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d64)->cuda), 231936);
 }
 
 static void test_tiles__of_users_rows__what_the_sums_are_laid_out_for(void **state) {
@@ -202,7 +209,7 @@ int main(void) {
         cmocka_unit_test(test_serves__what_it_has_not__refused_by_field),
         cmocka_unit_test(test_serves__strides__refused_by_the_tensor),
         cmocka_unit_test(test_serves__unattested__off),
-        cmocka_unit_test(test_section__lengths__a_few_steps_ahead),
+        cmocka_unit_test(test_section__lengths_and_masks__tiles_follow_each_other),
         cmocka_unit_test(test_section__one_head__one),
         cmocka_unit_test(test_sets__few_items__several),
         cmocka_unit_test(test_shared__of_a_block__as_the_kernel_has_it),

@@ -84,6 +84,8 @@ typedef struct vgpu_entry_point {
     size_t params_bytes;
     int is_watched; /* the compiler put a call before every load and store of its C code */
     char *static_begin, *static_end; /* its static shared memory; equal: none */
+    const unsigned *aligns_begin,
+        *aligns_end; /* what its dynamic shared memory is declared to be aligned to */
 } vgpu_entry_point;
 
 #ifdef __cplusplus

@@ -1,9 +1,11 @@
 /* entry.h: stands behind a kernel: what its shared object exports (abi.h). KERNEL is the kernel's name. */
 
-/* Of the section of static shared memory, which not every kernel has. */
+/* Of the sections of static shared memory and of declared alignments, which not every kernel has. */
 extern "C" {
 extern char __start_vgpu_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_vgpu_shared[] __attribute__((weak, visibility("hidden")));
+extern const unsigned __start_vgpu_aligns[] __attribute__((weak, visibility("hidden")));
+extern const unsigned __stop_vgpu_aligns[] __attribute__((weak, visibility("hidden")));
 }
 
 template <class P> static void vgpu_call(void (*kernel)(P), const void *params) {
@@ -26,4 +28,4 @@ enum { VGPU_WATCHED = 0 };
 
 extern "C" __attribute__((visibility("default")))
 const vgpu_entry_point vgpu_entry = {vgpu_run, vgpu_bytes_of_params(KERNEL), VGPU_WATCHED,
-                                     __start_vgpu_shared, __stop_vgpu_shared};
+                                     __start_vgpu_shared, __stop_vgpu_shared, __start_vgpu_aligns, __stop_vgpu_aligns};

@@ -102,7 +102,7 @@ static void start_cluster(vgpu_grid *grid) {
     vgpu_cluster *cluster = allocate_zeroed(1, sizeof *cluster);
     cluster->grid = grid;
     cluster->count = cluster->live = (int)grid->cluster;
-    cluster->shared_base = shared_draw_base();
+    cluster->shared_base = shared_draw_base(grid->entry);
     cluster->blocks = allocate_zeroed(grid->cluster, sizeof *cluster->blocks);
     const unsigned n = grid->order[grid->started++];
     for (int rank = 0; rank < cluster->count; rank++)

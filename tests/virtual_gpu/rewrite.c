@@ -290,10 +290,15 @@ static const char *rewrite_asm(text first) {
 static const char *rewrite_dynamic(const char *start, const char *at) {
     const text align = word_at(at);
     if (is(align, "__align__") || is(align, "alignas")) {
-        at = find_outside(at, "([;");
-        if (*at != '(')
+        const char *open = find_outside(at, "([;"), *close = find_outside(open + 1, ")");
+        if (*open != '(')
             fail(start, "%.*s without its parentheses", (int)align.length, align.at);
-        at = skip_space(find_outside(at + 1, ")") + 1);
+        printf("static const unsigned vgpu_align_%d __attribute__((section(\"vgpu_aligns\"), "
+               "used)) = ",
+               line);
+        copy_flat(trim(open + 1, close));
+        fputs("; ", stdout);
+        at = skip_space(close + 1);
     }
     const char *bracket = find_outside(at, "[;");
     const char *close = skip_space(bracket + 1), *end = skip_space(close + 1);

@@ -241,14 +241,23 @@ unsigned vgpu_to_shared(const void *pointer) {
     return ((unsigned)block->rank << SHARED_WINDOW_BITS) + block->base + offset;
 }
 
-unsigned shared_draw_base(void) {
-    return SYSTEM + random_below(SWIZZLE / DYNAMIC_UNIT) * DYNAMIC_UNIT;
+/* What dynamic shared memory is aligned to: what the kernel declares, and no more than it must be. */
+static unsigned dynamic_unit(const vgpu_entry_point *entry) {
+    unsigned unit = DYNAMIC_UNIT;
+    for (const unsigned *align = entry->aligns_begin; align < entry->aligns_end; align++)
+        unit = *align > unit ? *align : unit;
+    return unit < SWIZZLE ? unit : SWIZZLE;
+}
+
+unsigned shared_draw_base(const vgpu_entry_point *entry) {
+    const unsigned unit = dynamic_unit(entry);
+    return SYSTEM + random_below(SWIZZLE / unit) * unit;
 }
 
 /* A place in memory and its address are alike modulo 1024. */
 void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dynamic_bytes) {
-    const unsigned fixed =
-        (static_bytes(entry) + DYNAMIC_UNIT - 1) / DYNAMIC_UNIT * DYNAMIC_UNIT;
+    const unsigned unit = dynamic_unit(entry);
+    const unsigned fixed = (static_bytes(entry) + unit - 1) / unit * unit;
     block->base = block->cluster->shared_base;
     block->dynamic_at = fixed;
     block->bytes = fixed + dynamic_bytes;

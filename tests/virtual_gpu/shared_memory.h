@@ -50,7 +50,7 @@ void fill_garbage(void *memory, size_t bytes);
 
 /* Where shared memory of the blocks of a cluster begins: no more alignment than a kernel asks for, a multiple of 128 bytes and
  * rarely of more. */
-unsigned shared_draw_base(void);
+unsigned shared_draw_base(const vgpu_entry_point *entry);
 void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dynamic_bytes);
 
 /* A block ends: nothing may be reading its memory. */

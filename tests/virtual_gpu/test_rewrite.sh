@@ -59,7 +59,7 @@ stays 'behind dynamic shared memory over lines' 'void f() { extern __shared__\nf
 gives 'files are named without ./' "${marker}int x;" '^# 7 "kernels/a.cuh"$'
 
 gives 'dynamic shared memory in a block' 'void f() { extern __shared__ __align__(128) unsigned char s[]; g(s); }' \
-    'unsigned char \*const s = \(unsigned char \*\)vgpu_dynamic_shared\(\); g\(s\);'
+    'section\("vgpu_aligns"\), used\)\) = 128; unsigned char \*const s = \(unsigned char \*\)vgpu_dynamic_shared\(\); g\(s\);'
 gives 'dynamic shared memory of a file' 'extern "C" { extern __shared__ float4 s[]; }' '^#define s \(\(float4 \*\)vgpu_dynamic_shared\(\)\)$'
 gives 'static shared memory' 'static __shared__ float q[2], k[3];' '^static __attribute__\(\(section\("vgpu_shared"\)\)\) float q\[2\], k\[3\];$'
 gives 'static shared memory of a function' 'void f() { __shared__ float4 x; }' '\{ static __attribute__\(\(section\("vgpu_shared"\)\)\) float4 x; \}'

@@ -19,12 +19,12 @@ static int keys_and_row_tiles(const att_cuda_kernel *k) {
            (k->stages == 1 ? 1 : 2) * scores + (shared ? scores : 0) + WORK;
 }
 
-/* Of bwd_sm90: K and V; rings of Q, dO and what is known of rows; dS twice; dQ in float32; barriers and records, and the boundary of 1024 bytes. */
+/* Of bwd_sm90: K and V; rings of Q, dO and what is known of rows; dS twice; dQ in float32, twice; barriers and records. */
 static int hopper_tiles(const att_cuda_kernel *k) {
-    enum { TERMS = 8, SLACK = 2048 };
+    enum { TERMS = 8, SLACK = 512 };
     const int qk = pitch(k->d_qk), both = qk + pitch(k->d_v);
     return k->tile_n * both + k->stages * k->tile_m * (both + TERMS) +
-           2 * k->tile_m * pitch(k->tile_n) + 2 * k->tile_m * qk + SLACK;
+           2 * k->tile_m * pitch(k->tile_n) + 4 * k->tile_m * qk + SLACK;
 }
 
 /* O and dO, and a sum for every warp. */

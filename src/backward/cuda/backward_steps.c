@@ -56,7 +56,7 @@ static bool place_all(att_backward_tiling *t, size_t *workspace, const att_backw
         return false;
     att_backward_places *at = &t->places;
     *workspace = 0;
-    return place(&at->rows, workspace, rows, sizeof(att_bwd_row)) &&
+    return place(&at->terms, workspace, rows, ATT_BWD_TERMS * sizeof(float)) &&
            place(&at->d_q_sums, workspace, numbers, sizeof(float)) &&
            place(&at->turns, workspace, tiles * cut->turn_count, sizeof(unsigned)) &&
            place(&at->next_work, workspace, ATT_BWD_COUNTERS, sizeof(unsigned)) &&
@@ -114,6 +114,7 @@ att_status att_backward_steps_cut(att_backward_tiling *t, size_t *workspace,
     ATT_TRY(load_step(&t->delta, &t->delta_shape, ctx, &att_family_bwd_delta, p,
                       "sums up O and dO"));
     t->delta_shape.grid[0] = (uint32_t)(heads * row_blocks);
+    t->delta_shape.overlap = true;
     const int64_t sinks = p->gradients & ATT_D_SINKS ? p->heads_q : 0;
     const int64_t slopes =
         p->gradients & ATT_D_ALIBI ? p->heads_q * (p->alibi_stride_batch ? p->batch : 1) : 0;
@@ -135,7 +136,7 @@ void att_backward_point(att_bwd_params *params, const att_backward_tiling *t,
     const att_backward_places *places = &t->places;
     *params = t->params;
     att_backward_params_point(params, args);
-    params->rows = (att_bwd_row *)(void *)(at + places->rows);
+    params->terms = (float *)(void *)(at + places->terms);
     params->d_q_sums = (float *)(void *)(at + places->d_q_sums);
     params->turns = (unsigned *)(void *)(at + places->turns);
     params->next_work = (unsigned *)(void *)(at + places->next_work);

@@ -9,7 +9,7 @@
 
 /* Where the parts of the workspace begin. */
 typedef struct att_backward_places {
-    size_t rows, d_q_sums, turns, next_work, sink_sums, alibi_sums;
+    size_t terms, d_q_sums, turns, next_work, sink_sums, alibi_sums;
 } att_backward_places;
 
 /* A problem cut for one kernel on one device: the state of a plan of every GPU family of backward. */

@@ -14,9 +14,12 @@ enum {
     FINISH_BLOCKS = 4, /* of an SM: they take tile after tile, and mostly find nothing to do */
     NOTED_KEYS = 16,   /* bwd_sm90_work.cuh: keys that share a note */
     PANEL = 64,        /* columns of a copy: the 128 bytes that are swizzled */
-    /* Steps by which a key tile should be ahead of the next one of its unit when that starts: then nobody waits for the
-     * sums of dQ, and what lies between the two stays in L2. */
-    STEPS_AHEAD = 4
+    /* Steps by which a key tile should be ahead of the next one of its unit when that starts, and key tiles of a unit that are under way at
+     * once at least. With fewer steps, tiles wait for each other at the sums of dQ; with more, or fewer tiles, what the next one reads
+     * again has left L2. Where masks shorten the walk, later tiles catch up with earlier ones. */
+    STEPS_AHEAD = 4,
+    STEPS_AHEAD_SHORTENED = 16,
+    TILES_AT_ONCE = 4
 };
 
 const att_cuda_kernel *att_backward_hopper_finish(const att_cuda_kernel *kernel,
@@ -37,23 +40,26 @@ static int64_t units_of(const att_problem *p) {
     return p->batch * p->heads_kv;
 }
 
-/* Row blocks that a key tile walks, about. */
+/* Row blocks that the first key tile of a unit walks, about. */
 static int64_t steps_of(const att_cuda_kernel *kernel, const att_problem *p) {
-    const bool causal = p->causal != ATT_CAUSAL_NONE;
-    const int64_t left = p->window_left, right = causal ? 0 : p->window_right;
+    const int64_t left = p->window_left,
+                  right = p->causal != ATT_CAUSAL_NONE ? 0 : p->window_right;
     int64_t rows = p->seq_q;
     if (left >= 0 && right >= 0)
         rows = att_min(rows, att_min(left, rows) + att_min(right, rows) + kernel->tile_n);
-    else if (left >= 0 || right >= 0)
-        rows = att_ceil_div(rows, 2);
     return p->heads_q / p->heads_kv * att_max(1, att_ceil_div(rows, kernel->tile_m));
+}
+
+static bool is_shortened(const att_problem *p) {
+    return p->causal != ATT_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
 }
 
 int64_t att_backward_hopper_section(const att_cuda_kernel *kernel, const att_problem *p,
                                     int sms) {
     const int64_t units = att_max(1, units_of(p));
-    const int64_t most =
-        att_min(units, att_ceil_div((int64_t)STEPS_AHEAD * sms, steps_of(kernel, p)));
+    const int64_t ahead = is_shortened(p) ? STEPS_AHEAD_SHORTENED : STEPS_AHEAD;
+    const int64_t most = att_min(att_ceil_div(ahead * sms, steps_of(kernel, p)),
+                                 att_ceil_div(sms, TILES_AT_ONCE));
     return att_ceil_div(units, att_ceil_div(units, most)); /* nearly of one size */
 }
 
@@ -137,6 +143,7 @@ att_status att_backward_hopper_cut(void *state, size_t *workspace, const att_con
     b->section = (int)att_backward_hopper_section(kernel, p, sms);
     s->params.units = (int)units_of(p);
     s->params.items = s->params.units * b->key_tiles;
+    s->params.finishes_inside = s->params.items > sms; /* else nobody has time to spare */
     ATT_TRY(load(&s->tiling.main, &s->tiling.main_shape, ctx, kernel,
                  att_min(s->params.items, sms)));
     const att_cuda_kernel *finish =
