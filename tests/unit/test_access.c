@@ -53,7 +53,8 @@ static int begin(void **state) {
     static_shared = malloc(32);
     stack = malloc(64);
     assert_true(static_shared && stack);
-    entry = (vgpu_entry_point){run, sizeof params, 1, static_shared, static_shared + 32};
+    entry = (vgpu_entry_point){
+        .run = run, .params_bytes = sizeof params, .is_watched = 1, .static_begin = static_shared, .static_end = static_shared + 32};
     now->grid.entry = &entry;
     now->grid.params = params;
     now->grid.params_bytes = sizeof params;
