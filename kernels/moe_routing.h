@@ -55,7 +55,8 @@ ATT_ROUTE_FUNCTION unsigned att_route_key(float score) {
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* e^x to 1e-7 of its size: 0 below -87, infinity above 88, NaN of NaN.
+/* e^x to 1e-7 of its size: 0 below -87, infinity above 87, NaN of NaN. Neither it nor a sigmoid is
+ * ever subnormal.
  *
  * x = n ln2 + r with |r| <= ln2 / 2, by a sum in which n is what float32 keeps; n ln2 in two parts,
  * of which the product with the first is exact. */
@@ -63,7 +64,7 @@ ATT_ROUTE_FUNCTION float att_route_exp(float x) {
     const float shift = 12582912.0f; /* 1.5 * 2^23 */
     if (x < -87.0f)
         return 0.0f;
-    if (!(x <= 88.0f))
+    if (!(x <= 87.0f))
         return ATT_ROUTE_ADD(x, att_route_float(0x7f800000u));
     const float shifted = ATT_ROUTE_ADD(ATT_ROUTE_MUL(x, 1.44269504f), shift);
     const float n = ATT_ROUTE_ADD(shifted, -shift);
