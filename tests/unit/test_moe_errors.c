@@ -96,17 +96,39 @@ static void test_moe__huge_sizes__overflow_not_wrapped(void **state) {
     assert_fails(att_moe_plan_create(&plan, e->ctx[0], &p), ATT_E_OVERFLOW, "inner", "inner");
 }
 
-/* What a field of an array that the problem does not have holds is not looked at. */
+/* Strides of a dimension of size 1, and of arrays that the problem does not have, are not looked at. */
 static void test_moe__strides_nobody_follows__taken(void **state) {
     const engines *e = *state;
+    static const int64_t odd[] = {INT64_MAX, INT64_MIN, -5, 0};
+    for (int n = 0; n < 4; n++)
+        for (int transposed = 0; transposed < 2; transposed++) {
+            att_moe_problem p;
+            mixture m;
+            att_moe_problem_init(&p, 1, transposed ? 1 : 16, 1, 1, 1, ATT_F32);
+            p.activation = ATT_MOE_SILU;
+            p.features = ATT_MOE_BIAS1;
+            p.flags |= transposed ? ATT_MOE_TRANSPOSED : 0;
+            att_moe_problem_layout(&p);
+            p.x_row = p.y_row = p.logits_row = p.w1.expert = p.w1.row = p.w2.expert = odd[n];
+            p.w2.row = transposed ? odd[n] : p.w2.row;
+            p.w3 = (att_moe_strides){odd[n], odd[n]};
+            p.b1_expert = p.b2_expert = p.b3_expert = odd[n];
+            mixture_open(&m, &p, 1);
+            for (int k = 0; k < e->count; k++) {
+                assert_ok(mixture_run(&m, e->ctx[k]));
+                mixture_check(&m);
+            }
+            mixture_close(&m);
+        }
     att_moe_problem p;
-    att_plan *plan;
-    att_moe_problem_init(&p, 1, 16, 1, 1, 1, ATT_BF16);
-    p.x_row = p.y_row = p.logits_row = p.w1.expert = p.w2.expert = -5;
-    p.w3 = (att_moe_strides){-1, -1};
-    p.b1_expert = p.b2_expert = p.b3_expert = INT64_MIN;
-    assert_ok(att_moe_plan_create(&plan, e->ctx[0], &p));
-    att_plan_destroy(plan);
+    mixture m;
+    att_moe_problem_init(&p, 7, 16, 12, 4, 2, ATT_BF16);
+    p.w3 = (att_moe_strides){INT64_MAX, INT64_MAX};
+    p.b1_expert = p.b2_expert = p.b3_expert = INT64_MAX;
+    mixture_open(&m, &p, 1);
+    for (int k = 0; k < e->count; k++)
+        assert_ok(mixture_run(&m, e->ctx[k]));
+    mixture_close(&m);
 }
 
 static bool is_poisoned(const mixture *m) {
