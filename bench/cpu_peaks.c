@@ -14,7 +14,7 @@
 #include <time.h>
 
 #undef ATT_AMX_EMULATE /* a peak is the hardware's, or null */
-#include "attention/cpu/amx_tiles.h"
+#include "cpu/amx_tiles.h"
 #include "cpu/features.h"
 
 enum { THREADS_MOST = 256, L3_BYTES = 6 << 20, DRAM_BYTES = 192 << 20 };

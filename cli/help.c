@@ -15,7 +15,13 @@ static const char shape_help[] =
     "Partial results to be merged, n of them, and their modifiers (suite merge):\n"
     "  merge:n4b2h8s512d64,bf16       fp16 bf16 f32 o=TYPE nolse layout=bshd|bhsd pad=N "
     "offset=N\n"
-    "                                 absurd data=normal|empty|equal|inf|nan|huge\n";
+    "                                 absurd data=normal|empty|equal|inf|nan|huge\n"
+    "Mixtures of experts: tokens, experts, experts of a token, hidden, inner (suites moe, "
+    "moe_edge):\n"
+    "  moe:t4096e128k8h2048i768,bf16  act=NAME gate=NAME transposed b1 b2 "
+    "route=softmax|topk|sigmoid|given\n"
+    "                                 nonorm scale=X correction groups=N:M mask range=A:N ids "
+    "weights counts\n";
 
 static void put_examples(FILE *stream, const cli_verb *verb) {
     for (const char *const *example = verb->examples; *example; example++)

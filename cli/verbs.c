@@ -90,6 +90,7 @@ static const char *const tune_examples[] = {
 static const char *const audit_examples[] = {
     "attest audit --device cpu --json audit.json",
     "attest audit merge:n4b2h8s512d64,bf16 --device cpu",
+    "attest audit moe:t96e8k3h64i48,fp16,ids,weights --device cpu",
     NULL,
 };
 

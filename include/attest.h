@@ -64,12 +64,13 @@ typedef enum att_status {
     ATT_E_OVERFLOW = 3,    /* sizes or strides whose product does not fit 63 bits */
     ATT_E_UNSUPPORTED = 4, /* a valid problem that no kernel of this context serves */
     ATT_E_ALIAS = 5,       /* an output overlaps an input, another output or itself */
-    ATT_E_DATA = 6,        /* contents at fault: cu_seqlens, lens_k, starts_k or page ids */
-    ATT_E_WORKSPACE = 7,   /* workspace null, misaligned or too small */
-    ATT_E_MEMORY = 8,      /* an allocation failed */
-    ATT_E_DEVICE = 9,      /* the device or instruction set asked for is not here */
-    ATT_E_SYSTEM = 10,     /* the operating system refused (a thread could not be started) */
-    ATT_E_CUDA = 11        /* a CUDA call failed; att_error.cuda_code is the driver's code */
+    ATT_E_DATA =
+        6, /* contents at fault: cu_seqlens, lens_k, starts_k, ids of pages or experts */
+    ATT_E_WORKSPACE = 7, /* workspace null, misaligned or too small */
+    ATT_E_MEMORY = 8,    /* an allocation failed */
+    ATT_E_DEVICE = 9,    /* the device or instruction set asked for is not here */
+    ATT_E_SYSTEM = 10,   /* the operating system refused (a thread could not be started) */
+    ATT_E_CUDA = 11      /* a CUDA call failed; att_error.cuda_code is the driver's code */
 } att_status;
 
 /* The name of a status, e.g. "ATT_E_ARG". Never NULL. Thread: safe. */
@@ -523,6 +524,168 @@ ATT_API att_status att_merge_run(const att_plan *plan, const att_merge_args *arg
 ATT_API att_status att_merge_explain(att_context *ctx, const att_merge_problem *problem,
                                      char *buf, size_t n);
 
+/* ---------------------------------------------------------------------- moe */
+
+/* A mixture of experts in one call, from the router's logits to the output. Token t goes to the experts id[t,0] .. id[t,k-1] with
+ * the weights p[t,j]; then, with e = id[t,j],
+ *
+ *     g = W1[e] x[t] + b1[e]      u = W3[e] x[t] + b3[e]       gate and up; an activation without a gate has g alone
+ *     h = act(g, u)                                            rounded to dtype
+ *     y[t] = sum_j p[t,j] (W2[e] h + b2[e])                    in the order j = 0 .. k-1, rounded once
+ *
+ * with float32 accumulation. Equal bits from run to run, on the CPU with any number of threads. A token's answer does not depend on
+ * what other tokens hold; NaN in a token reaches its own row of y and no other. docs/moe.md has the whole contract.
+ *
+ *     att_moe_problem m;  att_moe_problem_init(&m, 4096, 2048, 768, 128, 8, ATT_BF16);
+ *     att_plan *plan;     att_moe_plan_create(&plan, ctx, &m);
+ *     att_moe_args a = {.size = sizeof a, .x = x, .logits = logits, .w1 = w1, .w2 = w2, .y = y};
+ *     att_moe_run(plan, &a, workspace, stream); */
+typedef enum att_moe_activation {
+    ATT_MOE_SWIGLU = 0,     /* silu(g) u */
+    ATT_MOE_GEGLU = 1,      /* gelu(g) u, gelu by erf */
+    ATT_MOE_GEGLU_TANH = 2, /* gelu(g) u, gelu by tanh */
+    /* With g at most `limit` and u within +-limit: (u + 1) g sigmoid(alpha g), as GPT-OSS has it. */
+    ATT_MOE_SWIGLU_CLAMPED = 3,
+    /* Without a gate: w1 has `inner` rows. */
+    ATT_MOE_RELU2 = 4, /* max(g, 0)^2 */
+    ATT_MOE_SILU = 5,
+    ATT_MOE_GELU = 6, /* by erf */
+    ATT_MOE_GELU_TANH = 7
+} att_moe_activation;
+
+/* How logits become experts and weights, in float32. Of equal scores the lower id comes first, always; NaN counts as lower than
+ * every number, and -0 as equal to 0. Ids are the same on every device, in descending order of the score that selects. Weights
+ * follow the arithmetic: a NaN in a softmax makes the weights of its token NaN. A logit of +inf shares the weight with others
+ * of +inf alone; where all are -inf, all weigh the same. */
+typedef enum att_moe_routing {
+    ATT_MOE_SOFTMAX_TOPK =
+        0, /* softmax over all experts, then the k largest (Mixtral, Qwen3) */
+    ATT_MOE_TOPK_SOFTMAX = 1, /* the k largest, then softmax over these (GPT-OSS) */
+    /* Scores sigmoid(logit). The k largest of score + correction are selected, where there is one; the weights are the scores.
+     * With groups, only experts of the groups_kept best groups are, by the sum of the two best of a group (DeepSeek-V3). */
+    ATT_MOE_SIGMOID = 2,
+    ATT_MOE_GIVEN = 3 /* args.given_ids and args.given_weights; id -1: no expert */
+} att_moe_routing;
+
+/* Where the rows of gate and up lie, and their biases likewise. */
+typedef enum att_moe_gate {
+    ATT_MOE_CONCATENATED = 0, /* w1 is (experts, 2 inner, hidden): gate rows, then up rows */
+    ATT_MOE_APART = 1,      /* w1 has the gate, w3 the up rows, each (experts, inner, hidden) */
+    ATT_MOE_INTERLEAVED = 2 /* w1 is (experts, 2 inner, hidden): gate, up, gate, up ... */
+} att_moe_gate;
+
+/* Optional inputs and outputs, or-ed into att_moe_problem.features, as of attention. */
+enum {
+    ATT_MOE_BIAS1 = 1u << 0,      /* args.b1, and args.b3 where the gate is apart */
+    ATT_MOE_BIAS2 = 1u << 1,      /* args.b2 */
+    ATT_MOE_CORRECTION = 1u << 2, /* args.correction, with ATT_MOE_SIGMOID */
+    ATT_MOE_MASK = 1u << 3,       /* args.mask */
+    ATT_MOE_IDS = 1u << 4,        /* args.ids is written */
+    ATT_MOE_WEIGHTS = 1u << 5,    /* args.weights is written */
+    ATT_MOE_COUNTS = 1u << 6,     /* args.counts is written */
+    ATT_MOE_FEATURES_ALL = (1u << 7) - 1
+};
+
+enum {
+    /* The weights of a token are divided by their sum (plus 1e-20). Those of ATT_MOE_TOPK_SOFTMAX sum to 1 as they are; refused with
+     * ATT_MOE_GIVEN. */
+    ATT_MOE_RENORMALISE = 1u << 0,
+    /* Weights are stored the other way round: w1 (experts, hidden, 2 inner), or (.., inner) apart or without a gate, w2 (experts,
+     * inner, hidden). Gate and up then share the last axis as they share rows above. */
+    ATT_MOE_TRANSPOSED = 1u << 1,
+    ATT_MOE_FLAGS_ALL = (1u << 2) - 1
+};
+
+enum { ATT_MOE_EXPERTS_MAX = 4096 };
+
+/* Element strides of the weights; the last axis is contiguous. */
+typedef struct att_moe_strides {
+    int64_t expert, row;
+} att_moe_strides;
+
+typedef struct att_moe_problem {
+    size_t size; /* sizeof(att_moe_problem) */
+    uint32_t features;
+    uint32_t flags;         /* ATT_MOE_RENORMALISE, ATT_MOE_TRANSPOSED */
+    att_dtype dtype;        /* of x, w1, w2 and w3, and of h: F16, BF16; on the CPU also F32 */
+    att_dtype dtype_y;      /* of y: dtype, or F32 */
+    att_dtype dtype_logits; /* of the logits: F32, or dtype */
+    att_dtype dtype_bias;   /* of b1, b2 and b3: F32, or dtype */
+    att_moe_activation activation;
+    att_moe_routing routing;
+    att_moe_gate gate;
+    float scaling;      /* the weights are multiplied by it, last; finite */
+    float alpha, limit; /* of ATT_MOE_SWIGLU_CLAMPED: finite, limit above 0 */
+
+    int64_t tokens; /* 0 is allowed: nothing to do; tokens x experts_per_token is below 2^31 */
+    int64_t hidden, inner;     /* columns of x and y; columns of h */
+    int64_t experts;           /* 1 .. ATT_MOE_EXPERTS_MAX */
+    int64_t experts_per_token; /* k: 1 .. experts */
+    /* Expert parallelism: the weights and biases hold experts first_expert .. first_expert + local_experts - 1; what the others
+     * would add to y is left out. Routing, ids, weights and counts are those of all experts. */
+    int64_t first_expert, local_experts;
+    int64_t groups,
+        groups_kept; /* of ATT_MOE_SIGMOID; groups divide the experts evenly, two or more to a group. 1: no groups */
+
+    /* Element strides from a token, an expert or a row to the next. Inputs may have stride 0; y may not. */
+    int64_t x_row, y_row; /* (tokens, hidden) */
+    int64_t logits_row;   /* (tokens, experts) */
+    att_moe_strides w1, w3, w2;
+    int64_t b1_expert, b3_expert; /* as w1 and w3 without `hidden` */
+    int64_t b2_expert;            /* (experts, hidden) */
+
+    /* Bytes to which the bases of x, y and the weights are aligned; 0: 16. Looked at on a GPU only: bases or rows aligned to fewer
+     * than 16 take a slower path. A power of two, at least the smaller element. */
+    int64_t alignment;
+} att_moe_problem;
+
+typedef struct att_moe_args {
+    size_t size; /* sizeof(att_moe_args) */
+    const void *x;
+    const void *logits; /* not with ATT_MOE_GIVEN */
+    const void *w1, *w2;
+    const void *w3; /* ATT_MOE_APART */
+    const void *b1, *b2, *b3;
+    const float *correction; /* experts */
+    const uint8_t *mask;     /* tokens; 0: the token has no experts, its y is 0 */
+    /* (tokens, k), contiguous, with ATT_MOE_GIVEN. Ids -1 .. experts-1; one token may name an expert twice. The weight of -1 is not
+     * looked at. Another id is ATT_E_DATA on the CPU; on a GPU it counts as -1, and counts has how many there were. Those of masked
+     * tokens are not looked at. */
+    const int32_t *given_ids;
+    const float *given_weights;
+    void *y;
+    /* (tokens, k), contiguous: what the tokens were routed to. The weights are those that multiply, after renormalisation and scaling.
+     * Where there is no expert, the id is -1 and the weight 0. */
+    int32_t *ids;
+    float *weights;
+    int32_t
+        *counts; /* experts + 1: tokens of each expert, then given ids that were out of range */
+    att_launch *launch;    /* optional: filled by the kernel that runs */
+    size_t workspace_size; /* optional: bytes at workspace, checked where it is not 0 */
+} att_moe_args;
+
+/* Fill `problem`: size, the shapes given, ATT_MOE_SWIGLU with the gate concatenated, ATT_MOE_SOFTMAX_TOPK with ATT_MOE_RENORMALISE,
+ * float32 logits, dtype_y = dtype_bias = dtype, all experts local, no groups, scaling 1, alpha 1.702, limit 7, contiguous arrays.
+ * After changing gate, activation, flags or local_experts, att_moe_problem_layout() sets the strides anew. Does not check;
+ * att_moe_plan_create() does. Thread: safe. */
+ATT_API void att_moe_problem_init_sized(att_moe_problem *problem, size_t size, int64_t tokens,
+                                        int64_t hidden, int64_t inner, int64_t experts,
+                                        int64_t experts_per_token, att_dtype dtype);
+#define att_moe_problem_init(problem, ...)                                                     \
+    att_moe_problem_init_sized(problem, sizeof(att_moe_problem), __VA_ARGS__)
+
+/* Set every stride for contiguous arrays of the problem's shapes, gate, activation and flags. Thread: safe. */
+ATT_API void att_moe_problem_layout(att_moe_problem *problem);
+
+/* As att_plan_create(), att_plan_run() and att_context_explain(). att_plan_destroy(), _workspace(), _kernel() and _explain() serve
+ * its plans too. */
+ATT_API att_status att_moe_plan_create(att_plan **out, att_context *ctx,
+                                       const att_moe_problem *problem);
+ATT_API att_status att_moe_run(const att_plan *plan, const att_moe_args *args, void *workspace,
+                               void *stream);
+ATT_API att_status att_moe_explain(att_context *ctx, const att_moe_problem *problem, char *buf,
+                                   size_t n);
+
 /* -------------------------------------------------------------------- query */
 
 /* Write the chosen kernel and, for every other of the context's device, the field that refused it,
@@ -568,7 +731,7 @@ typedef struct att_kernel_info {
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
     int32_t
         unattested; /* 1: no complete evidence on this GPU's architecture (of a CPU context: on any); only ATT_ALLOW_UNATTESTED lets it serve */
-    const char *operation; /* what it computes: "attention", "backward", "merge" */
+    const char *operation; /* what it computes: "attention", "backward", "merge", "moe" */
 } att_kernel_info;
 
 /* The kernels built into the library: how many, and the i-th. The user's rows of a context, where it has any, follow

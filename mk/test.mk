@@ -11,7 +11,7 @@ TEST_OBJECTS    := $(SUPPORT_OBJECTS) \
                    $(patsubst $(BUILD)/%,$(BUILD)/obj/%.o,$(UNIT_TESTS) $(PROPERTY_TESTS))
 
 # What TSan watches: the tests in which more than one thread is at work.
-THREAD_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_threads test_backward_threads test_pool test_cuda_module test_workers)
+THREAD_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_threads test_backward_threads test_moe_threads test_pool test_cuda_module test_workers)
 
 $(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
 	@rm -f $@
@@ -99,7 +99,7 @@ test-counted: $(COUNTED_TESTS)
 $(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@failed=0; ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="edge merge" $(call variant,coverage,$(EMULATED)) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
+	@failed=0; ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="edge merge moe_edge" $(call variant,coverage,$(EMULATED)) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
 	    SUITE_ISAS='avx512_bf16 amx' test-counted test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 

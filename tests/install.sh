@@ -57,7 +57,7 @@ check_symbols() {
     # Code linked with the static library sees all its global names: they are ours by prefix, or kernel ids.
     same "global symbols of libattest.a that others may have too" "" \
         "$(nm -g --defined-only "$lib/libattest.a" 2>/dev/null | awk 'NF == 3 { print $3 }' |
-            grep -vE '^att_' | grep -vxFf <(grep -oE '\((fwd|decode|merge)_[a-z0-9_]+' kernels/kernels.def | tr -d '('))"
+            grep -vE '^att_' | grep -vxFf <(sed -nE 's/^ATT_CPU_KERNEL\(([a-z0-9_]+),.*/\1/p' kernels/kernels.def))"
 }
 
 check_needed() { # check_needed FILE: nothing but the C library is loaded at run time

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # suites.sh: verify the problems of suites/ on every instruction set that the program can use here.
 #
-#   BUILD=build VERIFY_SUITES="edge quick backward_edge merge" tests/suites.sh [ISA...]     default: those four, all there are
+#   BUILD=build VERIFY_SUITES="edge quick backward_edge merge moe_edge" tests/suites.sh [ISA...]     default: those five, all there are
 #
 # The program exits 3 where an instruction set is missing; its suites are then skipped.
 set -uo pipefail
@@ -18,7 +18,7 @@ for isa in "${isas[@]}"; do
         commands+=("echo skipped: suites: no $isa here")
         continue
     fi
-    for suite in ${VERIFY_SUITES:-edge quick backward_edge merge}; do
+    for suite in ${VERIFY_SUITES:-edge quick backward_edge merge moe_edge}; do
         commands+=("$attest verify --suite $suite --isa $isa")
     done
 done

@@ -14,7 +14,7 @@ typedef struct stages {
 } stages;
 
 /* Of attention rows and keys differ, so that the causal diagonal has two corners; float16 has bits to drop. A GPU's
- * is large enough that a call is longer than a launch. Rivals are compared where memory decides: of merge, long rows of float32; of backward, a cache that is mostly not in use. Some that play on the CPU alone
+ * is large enough that a call is longer than a launch. Rivals are compared where memory decides: of merge, long rows of float32; of backward, a cache that is mostly not in use; of moe, experts of which one token reaches few. Some that play on the CPU alone
  * need calls too short for the clock, or heads of which few change; of merge in float32, where no bit is lost in rounding O. */
 static const stages problems[] = {
     {.operation = &lab_operation_attention,
@@ -29,6 +29,10 @@ static const stages problems[] = {
     {.operation = &lab_operation_merge,
      .cpu = {"merge:n4b1h4s48d64,fp16", "merge:n2b1h1s128d1024,f32", "merge:n2b1h1s8d64,f32"},
      .gpu = {"merge:n4b2h16s512d64,fp16", "merge:n8b4h32s256d128,f32"}},
+    {.operation = &lab_operation_moe,
+     .cpu = {"moe:t96e8k3h64i48,fp16,ids,weights,counts", "moe:t1e16k2h256i256,f32",
+             "moe:t1e2k1h16i8,f32"},
+     .gpu = {"moe:t512e16k4h512i256,fp16,ids,weights,counts", "moe:t8e64k4h1024i512,fp16"}},
 };
 
 static const lab_bench_options bench_options = {

@@ -16,6 +16,7 @@ typedef struct lab_merge_args {
 typedef union lab_args {
     att_args attention;
     lab_merge_args merge;
+    att_moe_args moe;
 } lab_args;
 
 #endif

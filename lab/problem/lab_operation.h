@@ -30,6 +30,7 @@ typedef struct lab_tensor_size {
     bool present, output;
     bool sparse;      /* mostly zeros that are never written: not poisoned */
     bool padded;      /* an output with elements that belong to no row */
+    bool integer;     /* int32 */
     int64_t shift;    /* elements from an aligned address to its first */
     int64_t elements; /* from the first to the last that is addressed */
     double touched;   /* bytes that will be written */
@@ -52,6 +53,8 @@ typedef struct lab_output {
     att_dtype dtype;
     int64_t d;    /* values in a row */
     int64_t step; /* elements from one of them to the next */
+    bool
+        is_integer; /* int32, which must be what the oracle has; dtype is ATT_F32, of the same size */
 } lab_output;
 
 /* Those of a problem, in the order of their sets; they are listed, whether or not they are asked for. */

@@ -6,6 +6,7 @@
  *
  *     merge:n4b2h8s512d64,bf16            another operation, after its prefix: 4 partial results merged
  *     backward:b2h8s512d64,bf16,causal    the gradients of an attention
+ *     moe:t4096e128k8h2048i768,bf16       a mixture of experts
  *
  * Of attention. Shape keys: b, h (or hq), hkv, s (or sq), sk, d, dv. hkv, sk and dv default to h, s and d.
  * Modifiers, each after a comma:
@@ -42,6 +43,20 @@
  *     grad=f32                 dtype of the gradients of Q, K and V (that of Q); makes that of the bias f32 too
  *     dbias  dsinks  dalibi    gradients that are asked for beside those of Q, K and V
  *     do=normal|tiny|huge|zero what the gradient of O holds, see lab_d_o
+ *
+ * Of moe. Shape keys: t (tokens), e (experts), k (experts of a token), h (hidden), i (inner). Modifiers:
+ *     fp16 bf16 f32            dtype of x and the weights (bf16); y=TYPE of y, bias=TYPE of b1 and b2 (the same); logits=TYPE (f32)
+ *     act=swiglu|geglu|geglu-tanh|swiglu-clamped|relu2|silu|gelu|gelu-tanh    (swiglu); alpha=X  limit=X of swiglu-clamped
+ *     gate=concatenated|apart|interleaved  transposed   how the weights are stored
+ *     route=softmax|topk|sigmoid|given     softmax then top-k (softmax), top-k then softmax, sigmoid, ids and weights given
+ *     norm  nonorm             weights divided by their sum (norm, where they are not given); scale=X  multiplied by it
+ *     correction  groups=N:M   of sigmoid: a correction per expert; N groups of which M are kept
+ *     b1  b2  mask             biases; every fourth token masked
+ *     range=A:N                this call has the N experts from A on
+ *     ids  weights  counts     outputs beside y
+ *     pad=N  offset=N  absurd  as of attention; bcast: all experts share one's weights; far: 2^31 elements from expert to expert
+ *     load=even|zipf|one|few   how tokens are spread over experts: evenly, by Zipf's law, one expert in every token, the same k in all
+ *     data=NAME                what the tensors hold, see lab_moe_data
  *
  * A line fixes the problem completely, lengths included; what the tensors hold also depends on the
  * seed given to lab_tensors_create(). Thread: every function here is safe. */
@@ -135,11 +150,44 @@ typedef struct lab_merge_spec {
     lab_merge_data data;
 } lab_merge_spec;
 
+/* What the tensors of a mixture of experts hold. */
+typedef enum lab_moe_data {
+    LAB_MOE_NORMAL, /* normal: x and logits N(0, 1), weights so that every product is about that */
+    LAB_MOE_EQUAL, /* equal: all logits of a token are equal */
+    LAB_MOE_TIES,  /* ties: logits -1, -0, 0 or 1 */
+    LAB_MOE_INF,   /* inf: some logits are infinite, in some tokens all of them */
+    LAB_MOE_NAN, /* nan: NaN in x of some tokens, in logits of others, in all logits of some */
+    LAB_MOE_LARGE,    /* large: x 32 times as large, where activations saturate */
+    LAB_MOE_ZERO,     /* zero: x is 0 and -0 */
+    LAB_MOE_DENORMAL, /* denormal: x is subnormal */
+    LAB_MOE_HOLES /* holes: of ids that are given, some are -1, with weights of NaN, and some name an expert twice */
+} lab_moe_data;
+
+/* How tokens are spread over experts. */
+typedef enum lab_moe_load {
+    LAB_MOE_EVEN,
+    LAB_MOE_ZIPF,
+    LAB_MOE_ONE, /* every token goes to one of the experts, and to others */
+    LAB_MOE_FEW  /* all tokens go to the same k */
+} lab_moe_load;
+
+typedef struct lab_moe_spec {
+    att_moe_problem problem;
+    att_dtype dtype_y, dtype_bias, dtype_logits; /* as given; 0: the default */
+    int64_t first_expert, local_experts;         /* as given; local 0: all */
+    bool unnormalised;
+    int64_t pad, offset;
+    bool absurd_strides, broadcast, far;
+    lab_moe_data data;
+    lab_moe_load load;
+} lab_moe_spec;
+
 /* Of one operation: the member that is its own. */
 typedef struct lab_spec {
     const struct lab_operation *operation;
     union {
         lab_merge_spec merge;
+        lab_moe_spec moe;
         struct { /* attention, and its backward */
             att_problem
                 problem; /* complete once lab_spec_finish() has run: strides, totals, page counts */
@@ -209,7 +257,7 @@ double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64
 double lab_spec_flops(const lab_spec *spec);
 double lab_spec_bytes(const lab_spec *spec);
 
-/* "attention", "backward", "merge". */
+/* "attention", "backward", "merge", "moe". */
 const char *lab_spec_operation(const lab_spec *spec);
 
 #endif

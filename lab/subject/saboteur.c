@@ -118,10 +118,11 @@ static bool has_one_corner(const lab_spec *spec) {
 
 /* ------------------------------------------------------------------------ precision */
 
-/* Has the input bits to drop? Those of the 16-bit types, and all of a problem in float32. */
+/* Has the input bits to drop? Those of the 16-bit types, and all floats of a problem in float32. */
 static bool is_blunted(const lab_plot *p, int input) {
     return p->input[input].element == 2 ||
-           (p->input[input].element == 4 && p->spec.operation->dtype(&p->spec) == ATT_F32);
+           (p->input[input].element == 4 && !p->input[input].integer &&
+            p->spec.operation->dtype(&p->spec) == ATT_F32);
 }
 
 /* The low byte of every 16 bits: of float16, eight bits with two of mantissa are left. */
@@ -376,6 +377,36 @@ static const lab_saboteur table[] = {
      .cpu = true,
      .run = lab_deed_other_bits,
      .operation = &lab_operation_backward},
+    {.name = "expert skipped",
+     .text = "leaves out what the last expert adds",
+     .cpu = true,
+     .gpu = true,
+     .run = lab_deed_compute,
+     .twist = lab_twist_skip_expert,
+     .operation = &lab_operation_moe,
+     .idle = lab_idle_skip_expert},
+    {.name = "not renormalised",
+     .text = "takes the weights of experts before they are divided by their sum",
+     .cpu = true,
+     .gpu = true,
+     .run = lab_deed_compute,
+     .twist = lab_twist_unnormalise,
+     .operation = &lab_operation_moe,
+     .idle = lab_idle_unnormalise},
+    {.name = "last expert dropped",
+     .text = "right ids and weights, y of all experts of a token but its last",
+     .cpu = true,
+     .gpu = true,
+     .run = lab_deed_without_last_choice,
+     .operation = &lab_operation_moe,
+     .idle = lab_idle_without_last_choice},
+    {.name = "stale routing",
+     .text = "sends the tokens to the experts of its first call",
+     .cpu = true,
+     .gpu = true,
+     .run = lab_deed_stale_routing,
+     .operation = &lab_operation_moe,
+     .idle = lab_idle_stale_routing},
     {.name = "other rounding",
      .text = "rounds towards zero from now on, the reference too",
      .cpu = true,

@@ -17,7 +17,8 @@ void lab_plot_look(lab_plot *p, const lab_args *args) {
         *(size->output ? &p->output[p->outputs++] : &p->input[p->inputs++]) =
             (lab_plot_tensor){.data = (unsigned char *)(uintptr_t)at[i],
                               .bytes = (size_t)size->elements * size->element_size,
-                              .element = size->element_size};
+                              .element = size->element_size,
+                              .integer = size->integer};
     }
 }
 

@@ -16,6 +16,7 @@ enum { LAB_KEPT_MOST = 16 };
 typedef struct lab_plot_tensor {
     unsigned char *data;
     size_t bytes, element;
+    bool integer;
 } lab_plot_tensor;
 
 typedef struct lab_kept_answer {
@@ -49,7 +50,7 @@ typedef struct lab_plot {
     const void *last_input, *last_output;
     lab_args args; /* what the thread works on */
     void *workspace;
-    att_plan *one_head;  /* the problem of one K/V head */
+    att_plan *other;     /* a second plan: of one K/V head, or of fewer experts */
     uint64_t *head_hash; /* of the inputs that O has the answer to, by batch entry and head */
 } lab_plot;
 
@@ -86,6 +87,15 @@ lab_deed lab_deed_stale_keys, lab_deed_other_head, lab_deed_without_a_tile, lab_
 bool lab_idle_stale_keys(const lab_spec *spec);
 bool lab_idle_other_head(const lab_spec *spec);
 bool lab_idle_without_a_tile(const lab_spec *spec);
+
+/* Deeds of saboteur_experts.c, of moe alone, what is planned in place of what is asked, and where they change nothing. */
+lab_deed lab_deed_without_last_choice, lab_deed_stale_routing;
+void lab_twist_skip_expert(lab_spec *spec);
+void lab_twist_unnormalise(lab_spec *spec);
+bool lab_idle_skip_expert(const lab_spec *spec);
+bool lab_idle_unnormalise(const lab_spec *spec);
+bool lab_idle_without_last_choice(const lab_spec *spec);
+bool lab_idle_stale_routing(const lab_spec *spec);
 
 void lab_plot_forget_heads(lab_plot *plot);
 

@@ -105,7 +105,7 @@ static bool open_heads(lab_plot *p, att_context *ctx) {
     one.heads_kv = one.batch = 1;
     p->head_hash = calloc((size_t)(p->spec.problem.batch * p->spec.problem.heads_kv),
                           sizeof *p->head_hash);
-    return p->head_hash && att_plan_create(&p->one_head, ctx, &one) == ATT_OK;
+    return p->head_hash && att_plan_create(&p->other, ctx, &one) == ATT_OK;
 }
 
 static bool compute_head(lab_plot *p, const att_args *args, int64_t b, int64_t h_kv,
@@ -118,7 +118,7 @@ static bool compute_head(lab_plot *p, const att_args *args, int64_t b, int64_t h
     one.k = row_of(p, args->k, &q->k, b, h_kv, 0);
     one.v = row_of(p, args->v, &q->v, b, h_kv, 0);
     one.o = (void *)(uintptr_t)row_of(p, args->o, &q->o, b, h, 0);
-    return att_plan_run(p->one_head, &one, workspace, NULL) == ATT_OK;
+    return att_plan_run(p->other, &one, workspace, NULL) == ATT_OK;
 }
 
 /* Where O is another one, or was written by somebody else, its answers are no good. */
@@ -128,7 +128,7 @@ bool lab_deed_changed_heads(lab_plot *p, const lab_args *all_args, void *workspa
     const att_args *args = &all_args->attention;
     const bool all = p->last_output != args->o || !lab_plot_is_finished(p);
     (void)stream;
-    if (!p->one_head && !open_heads(p, p->ctx))
+    if (!p->other && !open_heads(p, p->ctx))
         return false;
     p->last_output = args->o;
     for (int64_t n = 0; n < q->batch * q->heads_kv; n++) {
@@ -142,7 +142,7 @@ bool lab_deed_changed_heads(lab_plot *p, const lab_args *all_args, void *workspa
 }
 
 void lab_plot_forget_heads(lab_plot *p) {
-    att_plan_destroy(p->one_head);
+    att_plan_destroy(p->other);
     free(p->head_hash);
 }
 

@@ -46,7 +46,8 @@ bool lab_buffer_create(lab_buffer *b, size_t bytes, size_t shift, lab_message *w
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED)
         return lab_fail(why, "no memory for a tensor of %zu bytes", bytes);
-    *b = (lab_buffer){.map = map, .map_bytes = bytes + overhead, .bytes = bytes};
+    *b = (lab_buffer){
+        .map = map, .map_bytes = bytes + overhead, .bytes = bytes, .poison = LAB_POISON};
     b->data = b->map + GUARD_BYTES + shift;
     memset(b->data - GUARD_BYTES, GUARD_BYTE, GUARD_BYTES);
     memset(b->data + b->bytes, GUARD_BYTE, GUARD_BYTES);
@@ -76,7 +77,7 @@ static size_t block_bytes(size_t bytes, int64_t block) {
 
 static void poison_block(void *context, int64_t block) {
     const lab_buffer *b = context;
-    memset(b->data + block * BLOCK_BYTES, LAB_POISON, block_bytes(b->bytes, block));
+    memset(b->data + block * BLOCK_BYTES, b->poison, block_bytes(b->bytes, block));
 }
 
 void lab_buffer_poison(lab_buffer *b) {

@@ -13,21 +13,22 @@ typedef struct lab_buffer {
     size_t map_bytes;
     unsigned char *data; /* first byte the problem may address */
     size_t bytes;
-    uint64_t hash; /* of the contents, when lab_buffer_seal() was called */
+    unsigned char poison; /* the byte that it is poisoned with: LAB_POISON, unless changed */
+    uint64_t hash;        /* of the contents, when lab_buffer_seal() was called */
 } lab_buffer;
 
 /* Larger buffers are poisoned only where the problem has elements and hashed only at both ends, so
  * that a few elements spread over many GiB cost little. */
 #define LAB_BUFFER_LARGE ((size_t)256 << 20)
 
-/* A byte that makes a NaN of every floating dtype. */
-enum { LAB_POISON = 0xff };
+/* A byte that makes a NaN of every floating dtype; and one for integers, among which -1 may be an answer. */
+enum { LAB_POISON = 0xff, LAB_POISON_INTEGER = 0x7f };
 
 /* `bytes` of zeros (pages are not touched), `shift` bytes past an address aligned to a page. */
 bool lab_buffer_create(lab_buffer *buffer, size_t bytes, size_t shift, lab_message *why);
 void lab_buffer_destroy(lab_buffer *buffer);
 
-/* Fill with LAB_POISON. */
+/* Fill with its poison. */
 void lab_buffer_poison(lab_buffer *buffer);
 
 /* Take the hash; and see whether it still holds. */

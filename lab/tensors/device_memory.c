@@ -86,7 +86,7 @@ bool lab_mirror_poison_outputs(lab_mirror *m, void *stream, lab_message *why) {
     for (int i = 0; ok && i < LAB_REGIONS; i++) {
         const lab_region *r = &m->region[i];
         if (r->host && r->output && r->data_bytes > 0)
-            ok = ATT_CUDA(cu, NULL, MemsetD8Async, address(r->device + r->data_at), LAB_POISON,
+            ok = ATT_CUDA(cu, NULL, MemsetD8Async, address(r->device + r->data_at), r->poison,
                           r->data_bytes, stream) == ATT_OK;
     }
     att_cuda_device_leave(m->gpu);
@@ -201,6 +201,7 @@ static void add_buffer(lab_mirror *m, int index, const lab_buffer *b, bool outpu
         .sparse = b->bytes > LAB_BUFFER_LARGE,
         .data_at = bare ? 0 : (size_t)(b->data - b->map),
         .data_bytes = b->bytes,
+        .poison = b->poison,
     };
 }
 

@@ -20,6 +20,7 @@ typedef struct lab_region {
     bool output; /* the kernel writes it */
     bool sparse; /* pages that were never touched are zeros, and are not copied one by one */
     size_t data_at, data_bytes; /* what lies between the guards */
+    unsigned char poison;
     unsigned char *device;
     void *block; /* the allocation */
     size_t block_bytes;

@@ -53,6 +53,8 @@ static bool allocate(lab_tensors *t, lab_message *why) {
             return lab_fail(why, "%s: its size in bytes does not fit 63 bits", size->name);
         if (!lab_buffer_create(&t->buffer[i], (size_t)bytes, (size_t)shift, why))
             return false;
+        if (size->integer)
+            t->buffer[i].poison = LAB_POISON_INTEGER;
     }
     return true;
 }
@@ -130,9 +132,17 @@ static void for_output_rows(const lab_tensors *t, lab_visit_bytes *visit, void *
         lab_visit_row(t, &walk.outputs, walk.row, visit, context);
 }
 
-static void poison_row(void *context, void *row, size_t bytes) {
-    (void)context;
-    memset(row, LAB_POISON, bytes);
+static void poison_bytes(void *context, void *row, size_t bytes) {
+    memset(row, *(const unsigned char *)context, bytes);
+}
+
+static void poison_row(const lab_tensors *t, const lab_outputs *outputs, lab_row row) {
+    for (int i = 0; i < outputs->count; i++) {
+        const lab_output *o = &outputs->list[i];
+        unsigned char byte = o->is_integer ? LAB_POISON_INTEGER : LAB_POISON;
+        if (o->set == row.set && !o->absent)
+            lab_visit_output(t, o, i, row, poison_bytes, &byte);
+    }
 }
 
 void lab_tensors_poison_outputs(lab_tensors *t) {
@@ -145,13 +155,14 @@ void lab_tensors_poison_outputs(lab_tensors *t) {
         else if (t->buffer[i].map)
             lab_buffer_poison(&t->buffer[i]);
     }
-    if (large)
-        for_output_rows(t, poison_row, NULL);
+    lab_row_walk walk;
+    for (lab_walk_start(&walk, t); large && lab_walk_next(&walk);)
+        poison_row(t, &walk.outputs, walk.row);
 }
 
 void lab_tensors_poison_row(lab_tensors *t, lab_row row) {
     const lab_outputs outputs = t->spec.operation->outputs(&t->spec);
-    lab_visit_row(t, &outputs, row, poison_row, NULL);
+    poison_row(t, &outputs, row);
 }
 
 static void hash_row(void *context, void *row, size_t bytes) {
@@ -237,7 +248,7 @@ static bool check_output_padding(const lab_tensors *t, int tensor, lab_message *
         return lab_fail(why, "no memory to check the padding of %s", t->size[tensor].name);
     for_output_rows(t, mark_row, &m);
     size_t i = 0;
-    while (i < b->bytes && (m.marked[i] || b->data[i] == LAB_POISON))
+    while (i < b->bytes && (m.marked[i] || b->data[i] == b->poison))
         i++;
     free(m.marked);
     return i == b->bytes || lab_fail(why, "%s: padding was written, %zu bytes from its start",

@@ -8,6 +8,7 @@
  * Where terms cancel (lab_output.is_difference), |plain - oracle| is taken to be at least 2^-24 of their size.
  * For a logarithm, such as LSE, the ulp is taken at
  * 1 where max |oracle| is smaller: its absolute error is the relative error of the sum behind it.
+ * Integers, such as ids of experts, must be those of the oracle.
  * Where the oracle is NaN the answer must be NaN, where it is infinite the same infinity or, but in a logarithm,
  * NaN; no other answer may be non-finite. Where rows are sampled, all others are still looked at: one that
  * was not written fails, one that is not finite is judged too. */

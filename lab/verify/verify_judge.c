@@ -73,6 +73,12 @@ static double ulp(att_dtype dtype, double x) {
     }
 }
 
+static double load_answer(const lab_output *output, const void *row, int64_t index) {
+    if (output->is_integer)
+        return (double)((const int32_t *)row)[index * output->step];
+    return (double)att_load(row, output->dtype, index * output->step);
+}
+
 static double as_stored(double x, att_dtype dtype) {
     float stored;
     att_store(&stored, dtype, 0, (float)x);
@@ -172,8 +178,7 @@ static void weigh_row(const weighing *w, int64_t n, int order, tallies *into) {
         const void *at =
             output->absent ? NULL : t->spec.operation->answer(&t->spec, &t->any, i, row);
         for (int64_t c = 0; at && c < output->d; c++) {
-            const place here = {row, c, (double)att_load(at, output->dtype, c * output->step),
-                                oracle[c]};
+            const place here = {row, c, load_answer(output, at, c), oracle[c]};
             if (order > 0)
                 weigh_plain(&into->of[i], output->dtype, oracle[c], (double)plain[c]);
             else
@@ -239,8 +244,8 @@ static bool judge_rows(judge *j, const lab_row *rows, int64_t count) {
 /* ------------------------------------------------------- rows that look wrong by themselves */
 
 typedef struct look {
+    const lab_output *output;
     bool poisoned, finite;
-    att_dtype dtype;
 } look;
 
 /* A number is finite where its exponent has not all bits set. */
@@ -263,11 +268,13 @@ static bool is_finite(const void *at, att_dtype dtype, size_t bytes) {
 static void look_at(void *context, void *at, size_t bytes) {
     look *l = context;
     const unsigned char *byte = at;
+    const bool is_integer = l->output->is_integer;
     size_t n = 0;
-    while (l->poisoned && n < bytes && byte[n] == LAB_POISON)
+    while (l->poisoned && n < bytes &&
+           byte[n] == (is_integer ? LAB_POISON_INTEGER : LAB_POISON))
         n++;
     l->poisoned = l->poisoned && n == bytes;
-    l->finite = l->finite && is_finite(at, l->dtype, bytes);
+    l->finite = l->finite && (is_integer || is_finite(at, l->output->dtype, bytes));
 }
 
 /* What a strip of rows shows: the first that was not written, in which output, and those that are not finite. */
@@ -300,7 +307,7 @@ static void look_at_row(sight *s, const lab_row_strips *strips, lab_row row) {
     bool finite = true;
     for (int i = 0; i < strips->outputs.count; i++) {
         const lab_output *o = &strips->outputs.list[i];
-        look l = {.poisoned = true, .finite = true, .dtype = o->dtype};
+        look l = {.output = o, .poisoned = true, .finite = true};
         if (o->set != row.set || o->absent || o->is_log || o->d == 0)
             continue;
         lab_visit_output(strips->tensors, o, i, row, look_at, &l);
@@ -390,6 +397,8 @@ static void conclude_average(lab_verify_result *r, lab_errors *e, const tally *t
 
 double lab_bar_of(const lab_output *output, double plain, double largest) {
     const double at = output->is_log ? fmax(largest, 1.0) : largest;
+    if (output->is_integer)
+        return 0.0;
     return 2.0 * plain + 4.0 * ulp(output->dtype, at) + (double)FLT_MIN;
 }
 
@@ -430,7 +439,7 @@ static void conclude(lab_verify_result *r, lab_errors *e, const lab_output *outp
              "the bar %.3g",
              e->name, (long long)at->row.b, (long long)at->row.h, (long long)at->row.i,
              (long long)at->col, at->got, at->want, e->kernel, e->bar);
-    if (!output->is_log)
+    if (!output->is_log && !output->is_integer)
         conclude_average(r, e, t, output->dtype);
 }
 

@@ -10,7 +10,7 @@ echo b1h2s40d32,f32 >suites/rows.txt
 echo b2h2s33d16,f32,causal >suites/edge.txt
 echo b1h2s64d32,f32 >suites/certify_cpu.txt
 echo b4h8s1sk200d64,f32 | tee -a suites/rows.txt suites/edge.txt >>suites/certify_cpu.txt
-echo merge:n3b1h2s9d32,f32 | tee -a suites/rows.txt >>suites/certify_cpu.txt
+printf '%s\n' backward:b1h2s9d8,f32 merge:n3b1h2s9d32,f32 moe:t5e4k2h16i12,f32 | tee -a suites/rows.txt >>suites/certify_cpu.txt
 cp suites/edge.txt suites/gpu.txt
 cp suites/certify_cpu.txt suites/certify.txt
 export ATTEST_SUITES=$scratch/suites
@@ -31,8 +31,8 @@ edit() { # edit FILE STATEMENT: change the document d, p being its predicate
 }
 
 # Making statements.
-expect 'certify three kernels' 0 out='^3 of 3 certified in [0-9]+ s, in ev/.*/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o "$here" --json made.json
-check 'certify, the document' json made.json '[r["outcome"] for r in d["results"]] == ["certified"] * 3'
+expect 'certify five kernels' 0 out='^5 of 5 certified in [0-9]+ s, in ev/.*/attestations, unsigned$' -- certify "${quick[@]}" --kernel '*_portable' -o "$here" --json made.json
+check 'certify, the document' json made.json '[r["outcome"] for r in d["results"]] == ["certified"] * 5'
 check 'a statement of in-toto' json "$file" 'd["_type"] == "https://in-toto.io/Statement/v1" and d["predicateType"] == "urn:attest:attention-kernel:v2"'
 check 'its subject' json "$file" 'd["subject"][0]["name"] == "decode_cpu_portable.source" and len(d["subject"][0]["digest"]["sha256"]) == 64'
 check 'its predicate' json "$file" 'all(d["predicate"][k] for k in ("kernel", "made", "attest", "machine", "compiler", "harness", "suites", "verified", "timed"))'
@@ -42,12 +42,12 @@ check 'the program that ran' [ "$(sha256sum <"$BUILD/attest" | cut -d' ' -f1)" =
 expect 'without -o, by the name of the device' 0 out='certified in [0-9]+ s, in evidence/.*/attestations' -- certify "${quick[@]}" --kernel decode_cpu_portable
 check 'and is there' test -f evidence/*/attestations/decode_cpu_portable.json
 for part in 1 2; do
-    expect "part $part of two" 0 out='^[12] of [12] certified' -- certify "${quick[@]}" --kernel '*_portable' --part $part/2 -o parts
+    expect "part $part of two" 0 out='^[23] of [23] certified' -- certify "${quick[@]}" --kernel '*_portable' --part $part/2 -o parts
 done
 check 'two parts are the whole' test "$(cd parts && echo *)" = "$(cd "$here" && echo *)"
 expect 'a part that has no kernel' 2 err='no production kernel of this device matches, or this part has none' -- certify "${quick[@]}" --kernel '*_portable' --part 9/9 -o parts
 expect 'a part that is none' 2 err='--part 3/2: a part such as 2/3' -- certify "${quick[@]}" --part 3/2 -o parts
-expect 'several problems at once' 0 out='^3 of 3 certified' -- certify "${quick[@]}" --kernel '*_portable' --jobs 4 -o jobs
+expect 'several problems at once' 0 out='^5 of 5 certified' -- certify "${quick[@]}" --kernel '*_portable' --jobs 4 -o jobs
 check 'with the same numbers' test "$(python3 -c 'import json, sys; print(*([v["verify"]["error_o"] for v in json.load(open(f))["predicate"]["verified"]] for f in sys.argv[1:]), sep="\n")' "$file" jobs/decode_cpu_portable.json | uniq | wc -l)" -eq 1
 expect 'no kernel matches' 2 err='--kernel fwd_none: no production kernel' -- certify "${quick[@]}" --kernel fwd_none -o "$here"
 expect 'a suite that is not there' 2 err='no suite' -- certify --device cpu --suite none -o "$here"
@@ -65,16 +65,16 @@ for name in CUDA_INJECTION64_PATH NVIDIA_TF32_OVERRIDE ATTEST_LIBCUDA ATTEST_JIT
 done
 
 # The check.
-expect 'of other suites' 0 out="^$place: [0-9]+ kernels?, .*3 partial" -- certify --check --evidence ev
+expect 'of other suites' 0 out="^$place: [0-9]+ kernels?, .*5 partial" -- certify --check --evidence ev
 echo "$place portable partial" >ev/required.txt
 expect 'of other suites, which will do' 0 out='^[0-9]+ checked, 0 failed$' -- certify --check --evidence ev
 echo "$place portable" >ev/required.txt
-expect 'of other suites, which will not do' 1 out='^[0-9]+ checked, 3 failed$' -- certify --check --evidence ev
+expect 'of other suites, which will not do' 1 out='^[0-9]+ checked, 5 failed$' -- certify --check --evidence ev
 echo "$place portable some" >ev/required.txt
 expect 'a third word that means nothing' 2 err='required.txt:1: a device and what it runs are wanted' -- certify --check --evidence ev
 : >ev/required.txt
-expect 'certify by the usual suites' 0 out='^3 of 3 certified' -- certify "${fast[@]}" --kernel '*_portable' -o "$here"
-expect 'all is current' 0 out="^$place: 3 kernels, 3 current; unsigned: this shows what was measured, not by whom$" -- certify --check --evidence ev
+expect 'certify by the usual suites' 0 out='^5 of 5 certified' -- certify "${fast[@]}" --kernel '*_portable' -o "$here"
+expect 'all is current' 0 out="^$place: 5 kernels, 5 current; unsigned: this shows what was measured, not by whom$" -- certify --check --evidence ev
 ATTEST_EVIDENCE=ev expect 'by the environment' 0 out="$place" -- certify --check --json check.json
 check 'check, the document' json check.json 'all(k["standing"] == "current" and k["signature"] == "unsigned" and not k["fails"] for k in d["kernels"])'
 expect 'info shows it' 0 out="^decode_cpu_portable .* $place: current" -- info --evidence ev --json info.json
@@ -89,7 +89,7 @@ expect 'no such folder' 2 err='nowhere' -- certify --check --evidence nowhere
 expect 'no such folder for info' 2 err='nowhere' -- info --evidence nowhere
 
 echo "$place portable" >ev/required.txt
-expect 'what is required is there' 0 out='^3 checked, 0 failed$' -- certify --check --evidence ev
+expect 'what is required is there' 0 out='^5 checked, 0 failed$' -- certify --check --evidence ev
 echo 'there sm_90' >>ev/required.txt
 expect 'what is required is missing' 1 out='^FAIL there +decode_sm80_f16_d64_[a-z0-9]+: missing: ev/there/attestations has no' -- certify --check --evidence ev
 echo "$place" >ev/required.txt
@@ -120,7 +120,7 @@ done
 forged 'judged by another harness' 'p["harness"]["judge_sha256"] = "0" * 64' 'harness.judge_sha256: judged by another harness'
 forged 'timed by another harness' 'p["harness"]["clock_sha256"] = "0" * 64' 'harness.clock_sha256: timed by another harness'
 printf 'clock %064d 2026-11-16 the same clock in other words\n' 0 >ev/harnesses.txt
-expect 'which is listed' 0 out=' 3 current' -- certify --check --evidence ev
+expect 'which is listed' 0 out=' 5 current' -- certify --check --evidence ev
 echo 'clock 00 2026-11-16 why' >ev/harnesses.txt
 expect 'a list of harnesses that cannot be read' 2 err='harnesses.txt:1: ' -- certify --check --evidence ev
 rm ev/harnesses.txt
@@ -154,11 +154,11 @@ echo "lab@example.org $(cat other.pub)" >strangers
 expect 'certify and sign' 0 out='signed$' -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
 check 'the signature is there' test -f "$file.sig"
 expect 'signed again' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
-expect 'signed, and said so' 0 out='; 1 of 3 files signed$' -- certify --check --evidence ev --json check.json
-check 'not checked without signers' json check.json 'sorted(k["signature"] for k in d["kernels"]) == ["signed, not checked", "unsigned", "unsigned"]'
+expect 'signed, and said so' 0 out='; 1 of 5 files signed$' -- certify --check --evidence ev --json check.json
+check 'not checked without signers' json check.json 'sorted(k["signature"] for k in d["kernels"]) == ["signed, not checked"] + ["unsigned"] * 4'
 expect 'under --signers an unsigned statement fails' 1 out='fwd_cpu_portable: current: .*fwd_cpu_portable.json: is not signed' -- certify --check --evidence ev --signers signers
 expect 'and so does an unsigned list' 1 out='^FAIL required.txt: ev/required.txt: is not signed' -- certify --check --evidence ev --signers signers
-expect 'sign the others' 0 -- certify "${fast[@]}" --kernel '[fm]*_cpu_portable' --sign key -o "$here"
+expect 'sign the others' 0 -- certify "${fast[@]}" --kernel '[bfm]*_cpu_portable' --sign key -o "$here"
 check 'sign the list' ssh-keygen -q -Y sign -f key -n attest ev/required.txt
 expect 'every signature holds' 0 out=' 0 failed$' -- certify --check --evidence ev --signers signers --json check.json
 check 'and by whom' json check.json '{k["signature"] for k in d["kernels"]} == {"signed by lab@example.org"}'

@@ -174,6 +174,50 @@ void api_merge(const api_ground *ground, random_input *in) {
     att_plan_destroy(plan);
 }
 
+/* ------------------------------------------------------------------------------- moe */
+
+static void run_moe(const att_plan *plan, moe_case *c, random_input *in) {
+    att_launch launch;
+    memset(&launch, 0, sizeof launch);
+    const bool spoiled = draw_chance(in, 10) && moe_spoil(c, in);
+    c->args.launch = &launch;
+    const att_status status = att_moe_run(plan, &c->args, c->workspace, NULL);
+    if (status)
+        api_check_error(status);
+    if (status && !spoiled)
+        finding("a valid mixture is refused: %s", att_last_error()->text);
+    if (!status && spoiled)
+        finding("a wrong mixture is accepted");
+    if (status) {
+        moe_check_untouched(c);
+        return;
+    }
+    check_launch(&launch, plan, c->problem.tokens == 0);
+    moe_check(c, att_plan_kernel(plan));
+}
+
+void api_moe(const api_ground *ground, random_input *in) {
+    static moe_case c;
+    att_plan *plan = (att_plan *)(void *)&c;
+    moe_draw(&c.problem, in);
+    const bool broken = draw_chance(in, 25);
+    if (broken)
+        moe_break(&c.problem, in);
+    const att_status status = att_moe_plan_create(&plan, ground->ctx, &c.problem);
+    if (status) {
+        if (plan)
+            finding("a plan that failed is not NULL");
+        api_check_error(status);
+        if (!broken)
+            finding("a valid mixture is refused: %s", att_last_error()->text);
+        return;
+    }
+    if (moe_open(&c, in, att_plan_workspace(plan)))
+        run_moe(plan, &c, in);
+    moe_close(&c);
+    att_plan_destroy(plan);
+}
+
 /* --------------------------------------------------------------------------- contexts */
 
 static const char *draw_text(char text[256], random_input *in) {
@@ -200,8 +244,8 @@ static void query(const att_context *ctx, random_input *in) {
 }
 
 void api_context(random_input *in, att_device device) {
-    static const char *const prefixes[] = {"fwd_cpu_*", "*", "", "decode_cpu_portable",
-                                           "merge*"};
+    static const char *const prefixes[] = {"fwd_cpu_*",           "*",      "",
+                                           "decode_cpu_portable", "merge*", "moe_cpu_*"};
     char kernel[256], rows[256];
     att_context_options o = {.size = sizeof o, .device = device, .threads = 1, .cache_dir = ""};
     const uint32_t any = draw_u32(in);
@@ -215,7 +259,7 @@ void api_context(random_input *in, att_device device) {
     if (draw_chance(in, 30))
         o.flags = draw_chance(in, 70) ? draw_byte(in) % 16 : draw_u32(in);
     if (draw_chance(in, 30))
-        o.kernel = draw_chance(in, 70) ? prefixes[draw_byte(in) % 5] : draw_text(kernel, in);
+        o.kernel = draw_chance(in, 70) ? prefixes[draw_byte(in) % 6] : draw_text(kernel, in);
     o.rows = draw_chance(in, 20) ? draw_text(rows, in) : "";
     if (draw_chance(in, 10))
         o.size = draw_byte(in) % sizeof o;

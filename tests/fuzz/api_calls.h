@@ -5,6 +5,7 @@
 #include "attest.h"
 #include "tests/fuzz/attention_case.h"
 #include "tests/fuzz/merge_case.h"
+#include "tests/fuzz/moe_case.h"
 #include "tests/fuzz/random_input.h"
 
 /* How a context's answers are had and judged. */
@@ -25,6 +26,9 @@ typedef struct api_ground {
 /* One attention: problem, plan, arrays, run, judgement. */
 void api_attention(const api_ground *ground, random_input *in);
 void api_merge(const api_ground *ground, random_input *in);
+
+/* A mixture of experts, on the CPU. */
+void api_moe(const api_ground *ground, random_input *in);
 
 /* Contexts of options that may be wrong. */
 void api_context(random_input *in, att_device device);

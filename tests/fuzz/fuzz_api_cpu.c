@@ -1,4 +1,4 @@
-/* fuzz_api_cpu.c: attention and merge through the public API, on every instruction set that this machine has. */
+/* fuzz_api_cpu.c: attention, merge and mixtures of experts through the public API, on every instruction set that this machine has. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     if (what < 50)
         api_merge(&ground, &in);
+    else if (what < 120)
+        api_moe(&ground, &in);
     else
         api_attention(&ground, &in);
     return 0;

@@ -74,7 +74,7 @@ static void test_audit__cpu__all_caught(void **state) {
     lab_message why;
     assert_true(lab_audit_run(&audit, ctx, &options, stderr, &why));
     expect_all_caught(&audit);
-    assert_int_equal(audit.left_out, 4); /* of backward alone */
+    assert_int_equal(audit.left_out, 8); /* of backward and moe alone */
     expect_caught_by(&audit, "keeps what is there", true, "");
     expect_caught_by(&audit, "impatient", true, "not all calls of a sample compute");
     expect_caught_by(&audit, "every other call", true, "not all calls of a sample compute");
@@ -104,7 +104,7 @@ static void test_audit__merge__all_caught_but_others_own(void **state) {
     if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
         fail_msg("%s", why.text);
     expect_all_caught(&audit);
-    assert_int_equal(audit.left_out, 7);
+    assert_int_equal(audit.left_out, 11);
     for (size_t i = 0; i < audit.count; i++)
         assert_string_equal(lab_spec_operation(&audit.results[i].spec), "merge");
     expect_caught_by(&audit, "wrong alignment", false, "spoils attention alone");
@@ -137,7 +137,7 @@ static void test_audit__backward__all_caught(void **state) {
     if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
         fail_msg("%s", why.text);
     expect_all_caught(&audit);
-    assert_int_equal(audit.left_out, 3);
+    assert_int_equal(audit.left_out, 7);
     expect_caught_by(&audit, "stale K and V", true, "d_k");
     expect_caught_by(&audit, "V of another head", false, "d_v");
     expect_caught_by(&audit, "a tile left out", false, "d_k");
@@ -145,6 +145,32 @@ static void test_audit__backward__all_caught(void **state) {
     expect_caught_by(&audit, "cached by pointer", true, "the oracle has");
     expect_caught_by(&audit, "cached by contents", true, "it remembers answers");
     lab_audit_free(&audit);
+    att_context_destroy(ctx);
+}
+
+/* Mixtures of experts: routing and experts are judged apart. */
+static void test_audit__moe__all_caught(void **state) {
+    (void)state;
+    att_context *ctx = open_on(ATT_DEVICE_CPU);
+    static const char *const lines[] = {
+        "moe:t96e8k3h64i48,fp16,ids,weights,counts",
+        "moe:t64e8k2h64i48,bf16,act=swiglu-clamped,b1,b2,route=topk",
+        "moe:t64e8k2h64i48,f32,route=given",
+    };
+    static const size_t left_out[] = {7, 8, 9}; /* more where a deed would change nothing */
+    for (int n = 0; n < 3; n++) {
+        const lab_audit_options options = {.seed = 4, .plain = lines[n]};
+        lab_audit audit;
+        lab_message why;
+        if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
+            fail_msg("%s", why.text);
+        expect_all_caught(&audit);
+        assert_int_equal(audit.left_out, left_out[n]);
+        expect_caught_by(&audit, "expert skipped", false, "y[");
+        expect_caught_by(&audit, "stale routing", true, "y[");
+        expect_caught_by(&audit, "cached by pointer", true, "the oracle has");
+        lab_audit_free(&audit);
+    }
     att_context_destroy(ctx);
 }
 
@@ -168,7 +194,7 @@ static void test_saboteur__another_operation__refuses(void **state) {
             assert_non_null(strstr(why.text, ", not merge"));
         own += status != ATT_OK;
     }
-    assert_int_equal(own, 7);
+    assert_int_equal(own, 11);
     att_context_destroy(ctx);
 }
 
@@ -184,6 +210,8 @@ static void test_locate__tensors__are_those_of_the_arguments(void **state) {
         "backward:b1h2s9d16,layout=packed",
         "merge:n5b2h3s4d16,f32,pad=1",
         "merge:n128b1h1s2d8,nolse",
+        "moe:t5e4k2h8i8,gate=apart,b1,b2,mask,ids,weights,counts,route=sigmoid,correction",
+        "moe:t5e4k2h8i8,route=given,ids,pad=1,offset=1",
     };
     for (size_t n = 0; n < sizeof lines / sizeof lines[0]; n++) {
         lab_spec spec;
@@ -253,6 +281,7 @@ int main(void) {
         cmocka_unit_test(test_audit__cpu__all_caught),
         cmocka_unit_test(test_audit__merge__all_caught_but_others_own),
         cmocka_unit_test(test_audit__backward__all_caught),
+        cmocka_unit_test(test_audit__moe__all_caught),
         cmocka_unit_test(test_saboteur__another_operation__refuses),
         cmocka_unit_test(test_locate__tensors__are_those_of_the_arguments),
         cmocka_unit_test(test_audit__gpu__all_caught),

@@ -10,6 +10,7 @@
 #include "tests/support/check.h"
 #include "tests/support/engines.h"
 #include "tests/support/fixture.h"
+#include "tests/support/mixture.h"
 #include "tests/support/problems.h"
 
 static atomic_long reservations;
@@ -110,6 +111,32 @@ static void test_run__any_engine_dtype_and_shape__reserves_nothing(void **state)
 }
 
 /* A refused run is a run too. */
+static void test_run__mixture_of_experts__reserves_nothing(void **state) {
+    (void)state;
+    static const att_dtype dtypes[] = {ATT_F32, ATT_F16, ATT_BF16};
+    engines e;
+    engines_open(&e, 3);
+    for (int i = 0; i < e.count; i++)
+        for (int t = 0; t < 3; t++) {
+            att_moe_problem p;
+            mixture m;
+            att_plan *plan;
+            att_moe_problem_init(&p, 90, 64, 48, 4, 2, dtypes[t]);
+            mixture_open(&m, &p, 1);
+            assert_ok(att_moe_plan_create(&plan, e.ctx[i], &p));
+            guarded workspace = guard_open(att_plan_workspace(plan), ATT_WORKSPACE_ALIGN);
+            const long before = atomic_load(&reservations);
+            const att_status status = att_moe_run(plan, &m.args, workspace.data, NULL);
+            const long after = atomic_load(&reservations);
+            assert_ok(status);
+            assert_int_equal(after, before);
+            guard_close(&workspace);
+            att_plan_destroy(plan);
+            mixture_close(&m);
+        }
+    engines_close(&e);
+}
+
 static void test_run__refused__reserves_nothing(void **state) {
     (void)state;
     const att_problem p = problem_with(0, ATT_F32);
@@ -179,6 +206,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_count__library_allocation__is_seen),
         cmocka_unit_test(test_run__any_engine_dtype_and_shape__reserves_nothing),
+        cmocka_unit_test(test_run__mixture_of_experts__reserves_nothing),
         cmocka_unit_test(test_run__refused__reserves_nothing),
         cmocka_unit_test(test_create__nth_allocation_fails__memory_error_no_leak_then_works),
     };

@@ -208,12 +208,48 @@ static void test_read__backward__same_type_of_gradients_is_not_said(void **state
     assert_int_equal(spec.problem.dtype_grad, ATT_BF16);
 }
 
+static void test_parse__moe__words_and_defaults(void **state) {
+    (void)state;
+    lab_spec spec = parsed("moe:t3e8k2h64i48");
+    const att_moe_problem *p = &spec.moe.problem;
+    assert_int_equal(p->dtype, ATT_BF16);
+    assert_int_equal(p->dtype_logits, ATT_F32);
+    assert_int_equal(p->flags, ATT_MOE_RENORMALISE);
+    assert_int_equal(p->local_experts, 8);
+    assert_int_equal(p->w1.expert, 2 * 48 * 64);
+    spec = parsed("moe:t3e8k2h64i48,f32,act=relu2,transposed,nonorm,range=2:3,pad=1");
+    assert_int_equal(p->flags, ATT_MOE_TRANSPOSED);
+    assert_int_equal(p->first_expert, 2);
+    assert_int_equal(p->local_experts, 3);
+    assert_int_equal(p->w1.row, 49);
+    assert_int_equal(p->w1.expert, 64 * 49);
+    spec = parsed("moe:t3e8k2h64i48,route=given");
+    assert_int_equal(p->flags, 0);
+    static const char *const wrong[][2] = {
+        {"moe:t3e8k2h64i48,act=swigluu", "act=swigluu is none of"},
+        {"moe:t3e8k2h64i48,groups=4", "groups=4 is not two numbers"},
+        {"moe:t3e8k2h64i48,range=1:0", "range=1:0 is not two numbers"},
+        {"moe:t3e8k2h64i48,data=holes", "data=holes: only route=given"},
+        {"moe:t3e8k2h64i48,corection", "did you mean 'correction'"},
+        {"moe:t3e8k2h64i48,mask=1", "mask takes no value"},
+        {"moe:t3e8k2h64x48", "unknown shape key 'x'"},
+        {"moe:t3e0k2h64i48", "is not a whole number"},
+        {"moe:", "an empty modifier"}};
+    for (size_t n = 0; n < sizeof wrong / sizeof wrong[0]; n++) {
+        lab_message why;
+        assert_false(lab_spec_parse(&spec, wrong[n][0], &why));
+        if (!strstr(why.text, wrong[n][1]))
+            fail_msg("%s: '%s' does not hold '%s'", wrong[n][0], why.text, wrong[n][1]);
+    }
+}
+
 static void test_print__every_suite__reads_back_the_same(void **state) {
     (void)state;
-    static const char *const names[] = {
-        "seed",        "quick",   "edge",     "paper",         "small",       "decode",
-        "cpu",         "sweep",   "hopper",   "merge",         "rows",        "certify",
-        "certify_cpu", "float32", "backward", "backward_edge", "backward_cpu"};
+    static const char *const names[] = {"seed",         "quick",   "edge",     "paper",
+                                        "small",        "decode",  "cpu",      "sweep",
+                                        "hopper",       "merge",   "rows",     "certify",
+                                        "certify_cpu",  "float32", "backward", "backward_edge",
+                                        "backward_cpu", "moe",     "moe_edge", "moe_cpu"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         char path[64];
         snprintf(path, sizeof path, "suites/%s.txt", names[n]);
@@ -462,6 +498,7 @@ int main(void) {
         cmocka_unit_test(test_print__short_buffer__is_terminated),
         cmocka_unit_test(test_read__backward__fills_problem),
         cmocka_unit_test(test_read__backward__same_type_of_gradients_is_not_said),
+        cmocka_unit_test(test_parse__moe__words_and_defaults),
         cmocka_unit_test(test_print__every_suite__reads_back_the_same),
         cmocka_unit_test(test_read__merge__fills_its_problem),
         cmocka_unit_test(test_print__merge__is_canonical),

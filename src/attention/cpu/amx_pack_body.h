@@ -7,7 +7,7 @@
 #ifndef ATT_CPU_AMX_PACK_BODY_H
 #define ATT_CPU_AMX_PACK_BODY_H
 
-#include "attention/cpu/amx_tiles.h"
+#include "cpu/amx_tiles.h"
 #include "attention/cpu/tile.h"
 
 enum { TILE_STRIP = 32, TILE_ROWS = 1024, TILE_KEYS = 256, TILE_STEP = 32, TILE_PACK = 32 };

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#include "attention/cpu/amx_tiles.h"
+#include "cpu/amx_tiles.h"
 #include "backward/cpu/addresses.h"
 #include "backward/cpu/gradient_tile.h"
 #include "cpu/bf16_pairs.h"
