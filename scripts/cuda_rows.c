@@ -33,7 +33,7 @@ static const att_cuda_kernel rows[] = {
 static const struct {
     uint32_t bit;
     int cc;
-} targets[] = {{ATT_SM80, 80}, {ATT_SM86, 86}, {ATT_SM89, 89}, {ATT_SM90, 90}};
+} targets[] = {{ATT_SM80, 80}, {ATT_SM86_89, 86}, {ATT_SM90, 90}};
 
 static int keep_flags(const char *folder, const char *id, const char *flags) {
     char path[4096], old[ATT_CUDA_FLAGS_MAX] = "";

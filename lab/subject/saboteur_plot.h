@@ -48,8 +48,8 @@ typedef struct lab_plot {
     uint64_t last_end;              /* of a call, on the clock */
     bool working, skipped;          /* skipped: the call before this one */
     const void *last_input, *last_output;
-    lab_args args; /* what the thread works on */
-    void *workspace;
+    lab_args args;   /* what the thread works on */
+    void *workspace; /* and in */
     att_plan *other;     /* a second plan: of one K/V head, or of fewer experts */
     uint64_t *head_hash; /* of the inputs that O has the answer to, by batch entry and head */
 } lab_plot;

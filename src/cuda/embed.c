@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "cuda/row.h"
+
 const att_embedded_code *att_embedded_code_find(const char *id, int cc) {
     for (const att_embedded_code *code = att_embedded_codes; code->id; code++)
-        if (code->cc == cc && strcmp(code->id, id) == 0)
+        if (code->cc == att_cuda_code_cc(cc) && strcmp(code->id, id) == 0)
             return code;
     return NULL;
 }

@@ -23,7 +23,7 @@ typedef struct att_embedded_text {
 extern const att_embedded_code att_embedded_codes[];
 extern const att_embedded_text att_embedded_texts[];
 
-/* The machine code of kernel `id` for `cc` (0: PTX), or NULL. */
+/* The machine code of kernel `id` that a GPU of `cc` runs (0: PTX), or NULL. */
 const att_embedded_code *att_embedded_code_find(const char *id, int cc);
 
 /* The source text of that name, or NULL. */

@@ -35,6 +35,11 @@ static inline uint32_t att_cuda_target_bit(int cc) {
     }
 }
 
+/* The compute capability whose machine code a GPU of `cc` runs: 8.9 takes that of 8.6, which the compiler would give it, too. */
+static inline int att_cuda_code_cc(int cc) {
+    return cc == 89 ? 86 : cc;
+}
+
 /* The last columns of ATT_CUDA_KERNEL, what the kernel is and, where it has any, its features: ATT_ROW_SUMMARY(columns, 0) and
  * ATT_ROW_FEATURES(columns, 0, 0). */
 #define ATT_ROW_SUMMARY(text, ...)            text

@@ -7,12 +7,12 @@
 #include "cuda/row.h"
 
 static const unsigned char fake_code_90[] = "machine code for 9.0";
-static const unsigned char fake_code_89[] = "machine code for 8.9";
+static const unsigned char fake_code_86[] = "machine code for 8.6";
 static const unsigned char fake_ptx[] = "PTX";
 
 const att_embedded_code att_embedded_codes[] = {
     {"fake_all", 90, fake_code_90, sizeof fake_code_90, "of 90"},
-    {"fake_all", 89, fake_code_89, sizeof fake_code_89, "of 89"},
+    {"fake_all", 86, fake_code_86, sizeof fake_code_86, "of 86"},
     {"fake_all", 0, fake_ptx, sizeof fake_ptx, "of ptx"},
     {"fake_hopper", 90, fake_code_90, sizeof fake_code_90, "of hopper"},
     {0, 0, 0, 0, 0}};

@@ -31,6 +31,19 @@ static bool times_count(void) {
     return !getenv("ATTEST_INSTRUMENTED");
 }
 
+/* Some are caught by their times, which another program on the machine can blur: what is missed is played again, twice at most. */
+static void audit_all(lab_audit *audit, att_context *ctx, const lab_audit_options *options) {
+    enum { TURNS = 3 };
+    for (int turn = 1;; turn++) {
+        lab_message why;
+        if (!lab_audit_run(audit, ctx, options, stderr, &why))
+            fail_msg("%s", why.text);
+        if (turn == TURNS || (audit->missed == 0 && audit->accused == 0))
+            return;
+        lab_audit_free(audit);
+    }
+}
+
 static void expect_all_caught(const lab_audit *audit) {
     if (!times_count())
         return;
@@ -71,8 +84,7 @@ static void test_audit__cpu__all_caught(void **state) {
     att_context *ctx = open_on(ATT_DEVICE_CPU);
     const lab_audit_options options = {.seed = 1};
     lab_audit audit;
-    lab_message why;
-    assert_true(lab_audit_run(&audit, ctx, &options, stderr, &why));
+    audit_all(&audit, ctx, &options);
     expect_all_caught(&audit);
     assert_int_equal(audit.left_out, 8); /* of backward and moe alone */
     expect_caught_by(&audit, "keeps what is there", true, "");
@@ -100,9 +112,7 @@ static void test_audit__merge__all_caught_but_others_own(void **state) {
     att_context *ctx = open_on(ATT_DEVICE_CPU);
     const lab_audit_options options = {.seed = 2, .plain = "merge:n4b2h8s128d64,bf16"};
     lab_audit audit;
-    lab_message why;
-    if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
-        fail_msg("%s", why.text);
+    audit_all(&audit, ctx, &options);
     expect_all_caught(&audit);
     assert_int_equal(audit.left_out, 11);
     for (size_t i = 0; i < audit.count; i++)
@@ -133,9 +143,7 @@ static void test_audit__backward__all_caught(void **state) {
     const lab_audit_options options = {
         .seed = 3, .plain = "backward:b1h4hkv2s48sk80d64,fp16,causal=bottom-right"};
     lab_audit audit;
-    lab_message why;
-    if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
-        fail_msg("%s", why.text);
+    audit_all(&audit, ctx, &options);
     expect_all_caught(&audit);
     assert_int_equal(audit.left_out, 7);
     expect_caught_by(&audit, "stale K and V", true, "d_k");
@@ -161,9 +169,7 @@ static void test_audit__moe__all_caught(void **state) {
     for (int n = 0; n < 3; n++) {
         const lab_audit_options options = {.seed = 4, .plain = lines[n]};
         lab_audit audit;
-        lab_message why;
-        if (!lab_audit_run(&audit, ctx, &options, stderr, &why))
-            fail_msg("%s", why.text);
+        audit_all(&audit, ctx, &options);
         expect_all_caught(&audit);
         assert_int_equal(audit.left_out, left_out[n]);
         expect_caught_by(&audit, "expert skipped", false, "y[");
@@ -233,8 +239,7 @@ static void test_audit__gpu__all_caught(void **state) {
     setenv("FAKE_CUDA_COMPUTES", "1", 1);
     att_context *ctx = open_on(ATT_DEVICE_CUDA);
     lab_audit audit;
-    lab_message why;
-    assert_true(lab_audit_run(&audit, ctx, &small, stderr, &why));
+    audit_all(&audit, ctx, &small);
     expect_all_caught(&audit);
     expect_caught_by(&audit, "cached by pointer", true, "the oracle has");
     expect_caught_by(&audit, "side stream", false, "replayed from a CUDA graph");

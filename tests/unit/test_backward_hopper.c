@@ -134,14 +134,15 @@ static void test_serves__strides__refused_by_the_tensor(void **state) {
     refused_by(&p, d128, "grad_v", "tensor maps");
 }
 
-/* Without evidence it serves nobody who has not asked for it. */
-static void test_serves__unattested__off(void **state) {
+/* Its evidence is there, that of the kernels before and behind it too: nobody has to ask for it. */
+static void test_serves__nothing_unattested_allowed__chosen(void **state) {
     (void)state;
     att_limits strict = limits;
     strict.allow_unattested = false;
     const att_problem p = problem(1, 8, 8, 512, 128);
     const att_kernel_row *row = att_select_find(&strict, &att_operation_backward, &p);
-    assert_true(!row || !strstr(row->id, "bwd_sm90"));
+    assert_non_null(row);
+    assert_non_null(strstr(row->id, "bwd_sm90"));
 }
 
 /* Between a unit's key tiles lie those of so many others that the one waited for is ahead by some steps, and no more. */
@@ -208,7 +209,7 @@ int main(void) {
         cmocka_unit_test(test_serves__masks_lengths_and_types__served),
         cmocka_unit_test(test_serves__what_it_has_not__refused_by_field),
         cmocka_unit_test(test_serves__strides__refused_by_the_tensor),
-        cmocka_unit_test(test_serves__unattested__off),
+        cmocka_unit_test(test_serves__nothing_unattested_allowed__chosen),
         cmocka_unit_test(test_section__lengths_and_masks__tiles_follow_each_other),
         cmocka_unit_test(test_section__one_head__one),
         cmocka_unit_test(test_sets__few_items__several),

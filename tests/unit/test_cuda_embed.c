@@ -14,7 +14,7 @@
 static const struct {
     uint32_t bit;
     int cc;
-} targets[] = {{ATT_SM80, 80}, {ATT_SM86, 86}, {ATT_SM89, 89}, {ATT_SM90, 90}};
+} targets[] = {{ATT_SM80, 80}, {ATT_SM86_89, 89}, {ATT_SM90, 90}}; /* 8.6 and 8.9 run the same code */
 enum { TARGETS = sizeof targets / sizeof targets[0] };
 
 static const att_cuda_kernel *cuda_row(size_t i) {

@@ -49,8 +49,7 @@ static const struct {
     uint32_t bit;
     int shared_per_block;
 } targets[] = {{"sm_80", ATT_SM80, 163 * 1024},
-               {"sm_86", ATT_SM86, 99 * 1024},
-               {"sm_89", ATT_SM89, 99 * 1024},
+               {"sm_86", ATT_SM86_89, 99 * 1024},
                {"sm_90a", ATT_SM90, 227 * 1024}};
 enum { TARGETS = sizeof targets / sizeof targets[0] };
 
