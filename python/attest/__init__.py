@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple, Optional
 
 from . import _core
-from ._core import Error, UnsupportedError, attention, backward, explain, explain_backward, merge
+from ._core import Error, UnsupportedError, attention, backward, explain, explain_backward, merge, moe
 from ._core import version as __version__
 
 __all__ = ["Device", "Error", "Kernel", "Launch", "PlanCache", "UnsupportedError", "attention", "backward",
-           "cache_clear", "cache_info", "devices", "explain", "explain_backward", "kernels", "last_launch", "merge",
+           "cache_clear", "cache_info", "devices", "explain", "explain_backward", "kernels", "last_launch", "merge", "moe",
            "set_threads"]
 
 _CPU, _CUDA = 1, 2  # att_device
@@ -57,7 +57,7 @@ class Kernel(NamedTuple):
     d_v: int
     rung: bool  #: a step of the ladder: serves only where slow kernels are allowed
     attested: bool  #: False: ships without evidence, and is off by default
-    operation: str  #: "attention", "backward", "merge"
+    operation: str  #: "attention", "backward", "merge", "moe"
 
 
 class PlanCache(NamedTuple):
@@ -70,7 +70,7 @@ class PlanCache(NamedTuple):
 
 
 def last_launch() -> Optional[Launch]:
-    """What the latest attention(), backward() or merge() of this thread ran; None before the first."""
+    """What the latest attention(), backward(), merge() or moe() of this thread ran; None before the first."""
     latest = _core.last_launch()
     return Launch(*latest) if latest else None
 

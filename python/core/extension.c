@@ -6,6 +6,7 @@
 #include "python/core/jax_call.h"
 #include "python/core/launch_record.h"
 #include "python/core/merge_call.h"
+#include "python/core/moe_call.h"
 #include "python/core/plan_calls.h"
 #include "python/core/queries.h"
 #include "python/core/sdpa.h"
@@ -110,6 +111,53 @@ PyDoc_STRVAR(
     "whatever its o holds. On a GPU the work is put on the framework's current stream. Raises "
     "as attention() does.");
 
+PyDoc_STRVAR(
+    moe_doc,
+    "moe(x, w1, w2, *, logits=None, ids=None, weights=None, w3=None, b1=None, b2=None, "
+    "b3=None, "
+    "correction=None,\n"
+    "    mask=None, top_k=None, activation='swiglu', routing='softmax', renormalise=True, "
+    "scaling=1.0, alpha=1.702,\n"
+    "    limit=7.0, groups=1, groups_kept=1, interleaved=False, transposed=False, "
+    "experts=None, "
+    "first_expert=0,\n"
+    "    out=None, return_routing=False)\n--\n\n"
+    "A mixture of experts in one call: y (tokens, hidden), the weighted sum of what the "
+    "experts "
+    "of each token make of it.\n\n"
+    "x              (tokens, hidden): float32, float16 or bfloat16, as the weights\n"
+    "w1             (experts, 2 inner, hidden): the rows of the gate, then those of the other "
+    "factor; with\n"
+    "               interleaved=True by turns; (experts, inner, hidden) with w3 or an "
+    "activation "
+    "without a gate\n"
+    "w2             (experts, hidden, inner)\n"
+    "w3             the rows that w1 then does not have\n"
+    "b1, b2, b3     biases of w1, w2 and w3: (experts, rows)\n"
+    "transposed     True: w1 and w3 are (experts, hidden, rows), w2 (experts, inner, hidden)\n"
+    "logits         the router's, (tokens, experts): float32 or the dtype of x\n"
+    "top_k          how many experts a token has\n"
+    "routing        'softmax' over all experts, then the largest (Mixtral, Qwen3); 'topk', "
+    "then "
+    "softmax over these\n"
+    "               (GPT-OSS); 'sigmoid' (DeepSeek-V3)\n"
+    "renormalise    weights of a token are divided by their sum\n"
+    "scaling        weights are multiplied by it\n"
+    "correction     (experts,), float32, added to the sigmoids that select\n"
+    "groups         of experts, of which the groups_kept best are looked at; with 'sigmoid'\n"
+    "ids, weights   in place of logits: (tokens, experts per token), int32 and float32; id -1: "
+    "no "
+    "expert\n"
+    "mask           (tokens,), bool; False: y is 0\n"
+    "activation     'swiglu', 'geglu', 'geglu-tanh', 'swiglu-clamped' (with alpha and limit); "
+    "without a gate 'relu2',\n"
+    "               'silu', 'gelu', 'gelu-tanh'\n"
+    "experts        how many there are, where the weights have only those from first_expert "
+    "on: the others add nothing\n"
+    "out            an array for y; its dtype may be float32\n"
+    "return_routing True: return (y, ids, weights, counts)\n\n"
+    "The same bits from run to run, whatever other tokens hold. Raises as attention() does.");
+
 /* No tuple and no dictionary is made for a call. In the limited API from 3.10 on; 3.9 has it under the same number, and
  * calls the same way. */
 #ifndef METH_FASTCALL
@@ -130,6 +178,7 @@ static PyMethodDef methods[] = {
      "backward() of arrays given as (dtype, device, shape): shapes and dtypes of the "
      "gradients, the problem."},
     {"merge", (PyCFunction)(void (*)(void))merge, METH_FASTCALL | METH_KEYWORDS, merge_doc},
+    {"moe", (PyCFunction)(void (*)(void))moe, METH_FASTCALL | METH_KEYWORDS, moe_doc},
     {"describe", (PyCFunction)(void (*)(void))describe, METH_FASTCALL | METH_KEYWORDS,
      "attention() of arrays given as (dtype, device, shape): shapes of o and LSE, the "
      "problem."},

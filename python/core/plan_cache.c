@@ -24,11 +24,17 @@ static att_status create_merge(att_plan **out, att_context *context, const void 
     return att_merge_plan_create(out, context, problem);
 }
 
-_Static_assert(sizeof(att_problem) % 8 == 0 && sizeof(att_merge_problem) % 8 == 0,
+static att_status create_moe(att_plan **out, att_context *context, const void *problem) {
+    return att_moe_plan_create(out, context, problem);
+}
+
+_Static_assert(sizeof(att_problem) % 8 == 0 && sizeof(att_merge_problem) % 8 == 0 &&
+                   sizeof(att_moe_problem) % 8 == 0,
                "a problem is whole words");
 const plan_operation plan_of_attention = {sizeof(att_problem), create_attention};
 const plan_operation plan_of_backward = {sizeof(att_problem), create_backward};
 const plan_operation plan_of_merge = {sizeof(att_merge_problem), create_merge};
+const plan_operation plan_of_moe = {sizeof(att_moe_problem), create_moe};
 
 static uint64_t hash_of(const plan_key *key) {
     uint64_t hash = (uint64_t)key->device * DEVICE_CONTEXTS_GPUS + (uint64_t)key->index;

@@ -15,7 +15,7 @@ typedef struct plan_operation {
     att_status (*create)(att_plan **out, att_context *context, const void *problem);
 } plan_operation;
 
-extern const plan_operation plan_of_attention, plan_of_backward, plan_of_merge;
+extern const plan_operation plan_of_attention, plan_of_backward, plan_of_merge, plan_of_moe;
 
 /* What a plan is found by. The problem's bytes count, padding included. */
 typedef struct plan_key {
