@@ -29,12 +29,13 @@ from . import _torch_spans as _spans
 from ._torch_attention import Recorded, Transformed, attention, forward, is_plain, is_transformed, needs_gradient
 from ._torch_layout import autocast as _autocast
 from ._torch_merge import merge
+from ._torch_moe import moe
 from ._torch_operator import extras_of, options_of, sdpa
 from ._torch_quick import is_compiling as _is_compiling
 from ._torch_quick import quick as _quick
 from ._torch_report import Call, Report, count, count_served, original, put, reports
 
-__all__ = ["Call", "Report", "attention", "disable", "enable", "merge", "register_transformers",
+__all__ = ["Call", "Report", "attention", "disable", "enable", "merge", "moe", "register_transformers",
            "scaled_dot_product_attention", "why_not"]
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
