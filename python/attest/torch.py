@@ -324,7 +324,9 @@ def disable() -> None:
 
 
 def register_transformers(name: str = "attest") -> None:
-    """Make attn_implementation=`name` known to Hugging Face transformers. See attest._transformers."""
-    from ._transformers import register
+    """Make attn_implementation=`name` and experts_implementation=`name` known to Hugging Face transformers. See attest._transformers and
+    attest._transformers_experts."""
+    from . import _transformers, _transformers_experts
 
-    register(name)
+    _transformers.register(name)
+    _transformers_experts.register(name)
