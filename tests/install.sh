@@ -149,11 +149,11 @@ check_plain_words() { # what plain_words takes and refuses
     done
 }
 
-check_readme_commands() { # the attest commands of the README hold as they stand; without a GPU, those for one exit 3
+check_page_commands() { # the attest commands of the README and of docs/command-line.md hold as they stand; without a GPU, those for one exit 3
     local line file words=() gpu=true count=0
     "$root$prefix/bin/attest" doctor --device cuda >/dev/null 2>&1 || [[ $? -ne 3 ]] || gpu=false
     while IFS= read -r line; do
-        plain_words "$line" || fail "README.md: this test runs plain words only: $line"
+        plain_words "$line" || fail "this test runs plain words only: $line"
         count=$((count + 1))
         # The same command, in less time.
         [[ ${words[1]} != bench || $line == *' --seconds '* ]] || words+=(--seconds 0 --min-samples 3)
@@ -171,8 +171,8 @@ check_readme_commands() { # the attest commands of the README hold as they stand
         else
             (cd "$scratch" && quietly "${words[@]}")
         fi
-    done < <(awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside && /^attest /' README.md)
-    ((count >= 15)) || fail "README.md has $count attest commands"
+    done < <(awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside && /^attest /' README.md docs/command-line.md)
+    ((count >= 15)) || fail "README.md and docs/command-line.md have $count attest commands"
 }
 
 check_program() { # check_program FILE: it runs, away from the sources, without knowing where they are
@@ -208,7 +208,7 @@ check_pkg_config
 check_cmake
 check_peer
 check_plain_words
-check_readme_commands
+check_page_commands
 check_program "$root$prefix/bin/attest"
 check_copied_build
 check_manual
