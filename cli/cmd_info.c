@@ -1,5 +1,7 @@
 /* cmd_info.c: attest info. */
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/evidence_report.h"
@@ -46,6 +48,7 @@ static void describe_needs(const att_kernel_info *kernel, char *buf, size_t n) {
                                  (int)kernel->targets[i]);
 }
 
+/* Every kernel, whether or not it can run here. */
 static void put_kernels(FILE *text, const contexts *c) {
     static const lab_table_column columns[] = {
         {"kernel", LAB_TABLE_LEFT},   {"device", LAB_TABLE_LEFT},     {"for", LAB_TABLE_LEFT},
@@ -72,6 +75,92 @@ static void put_kernels(FILE *text, const contexts *c) {
     }
     lab_table_print(table, text);
     lab_table_destroy(table);
+}
+
+/* Kernels that differ in type, head dimensions and tile alone. */
+typedef struct family {
+    char name[64], needs[64], evidence[160];
+    const char *operation, *summary;
+    att_device device;
+    int count;
+} family;
+
+enum { FAMILIES_MAX = 64 };
+
+typedef struct overview {
+    family list[FAMILIES_MAX];
+    int count, elsewhere_gpu, elsewhere_cpu, rungs;
+} overview;
+
+/* "fwd_sm90_small" of fwd_sm90_small_f16_d64_m64n64s4w8; a row of the user's stands for itself. */
+static void name_family(char *name, size_t n, const att_kernel_info *kernel) {
+    snprintf(name, n, "%s", kernel->id);
+    if (kernel->user)
+        return;
+    for (char *word = strchr(name, '_'); word; word = strchr(word + 1, '_'))
+        if (strncmp(word, "_f16", 4) == 0 || strncmp(word, "_bf16", 5) == 0 ||
+            strncmp(word, "_f32", 4) == 0 ||
+            (word[1] == 'd' && isdigit((unsigned char)word[2]))) {
+            *word = '\0';
+            return;
+        }
+}
+
+static void add_kernel(overview *o, const contexts *c, const att_kernel_info *kernel) {
+    if (kernel->rung || !kernel->available) {
+        o->rungs += kernel->rung;
+        o->elsewhere_gpu += !kernel->rung && kernel->device == ATT_DEVICE_CUDA;
+        o->elsewhere_cpu += kernel->device == ATT_DEVICE_CPU;
+        return;
+    }
+    family f = {
+        .operation = kernel->operation, .summary = kernel->summary, .device = kernel->device};
+    name_family(f.name, sizeof f.name, kernel);
+    describe_needs(kernel, f.needs, sizeof f.needs);
+    cli_evidence_cell(&c->judgement, kernel->id, f.evidence, sizeof f.evidence);
+    cli_evidence_targets(kernel, f.evidence, sizeof f.evidence);
+    int i = 0;
+    while (i < o->count && strcmp(o->list[i].name, f.name) != 0)
+        i++;
+    if (i == FAMILIES_MAX)
+        return;
+    if (i == o->count)
+        o->list[o->count++] = f;
+    else if (strcmp(o->list[i].evidence, f.evidence) != 0)
+        snprintf(o->list[i].evidence, sizeof f.evidence, "differs: --all");
+    o->list[i].count++;
+}
+
+/* What can run here, a line per family, and how much else there is. */
+static void put_overview(FILE *text, const contexts *c) {
+    static const lab_table_column columns[] = {
+        {"kernels", LAB_TABLE_LEFT},  {"rows", LAB_TABLE_RIGHT},
+        {"computes", LAB_TABLE_LEFT}, {"needs", LAB_TABLE_LEFT},
+        {"evidence", LAB_TABLE_LEFT}, {"what it is", LAB_TABLE_LEFT},
+    };
+    overview o = {.count = 0};
+    lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < att_context_kernel_count(c->own); i++) {
+        att_kernel_info kernel;
+        if (query(c, i, &kernel))
+            add_kernel(&o, c, &kernel);
+    }
+    for (int i = 0; i < o.count; i++) {
+        const family *f = &o.list[i];
+        lab_table_cell(table, "%s", f->name);
+        lab_table_cell(table, "%d", f->count);
+        lab_table_cell(table, "%s", f->operation);
+        lab_table_cell(table, "%s", f->needs);
+        lab_table_cell(table, "%s", f->evidence);
+        lab_table_cell(table, "%s", f->summary);
+    }
+    lab_table_print(table, text);
+    lab_table_destroy(table);
+    fprintf(text,
+            "\nnot here: %d kernels for GPUs, %d for other instruction sets; %d steps of the "
+            "ladder, which "
+            "are for teaching. --all lists every kernel.\n",
+            o.elsewhere_gpu, o.elsewhere_cpu, o.rungs);
 }
 
 static json_t *kernel_object(const att_kernel_info *k) {
@@ -179,7 +268,10 @@ static cli_exit put_info(cli_session *session, const att_context_info *info, con
     json_t *gpus = put_gpus(text);
     put_device(text, info);
     fputc('\n', text);
-    put_kernels(text, c);
+    if (session->options->all)
+        put_kernels(text, c);
+    else
+        put_overview(text, c);
     fputc('\n', text);
     if (c->judgement.count == 0)
         fputs("no evidence of the kernels is here: 'attest certify' makes it\n", text);

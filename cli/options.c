@@ -370,8 +370,9 @@ const cli_option cli_option_table[] = {
 
     {"device", 0, "NAME", CLI_PLAN, set_text, AT(plan_device), NULL,
      "a name of devices/ (l4, a100, h200 ...), a .json file, or cuda[:N]"},
-    {"all", 0, NULL, CLI_PLAN, set_flag, AT(all), NULL,
-     "every tile, those that do not fit among them"},
+    {"all", 0, NULL, CLI_INFO | CLI_PLAN, set_flag, AT(all), NULL,
+     "info: every kernel, also those that cannot run here; plan: every tile, also those that "
+     "do not fit"},
 
     {"output", 'o', "FILE", CLI_REPORT, set_text, AT(report_file), NULL,
      "write the report there; - for stdout (the default)"},

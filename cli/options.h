@@ -86,7 +86,7 @@ typedef struct cli_options {
 
     const char
         *plan_device; /* a name of devices/, a file, cuda or cuda:N; NULL: the GPU here */
-    bool all;
+    bool all;         /* info: kernels; plan: tiles */
 
     const char *diff; /* profile: the first of two files */
     /* certify and info; folder also of profile */

@@ -3,7 +3,7 @@
 
 #include "cli/commands.h"
 
-static const char *const info_examples[] = {"attest info", "attest info --json -", NULL};
+static const char *const info_examples[] = {"attest info", "attest info --all", "attest info --json -", NULL};
 
 static const char *const run_examples[] = {
     "attest run b2h8s512d64,causal",
@@ -100,9 +100,11 @@ static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
     {"info", CLI_INFO, cli_info, "", "this machine, and the kernels it can run",
-     "Prints the processor, the instruction sets it has and uses, the threads, and every "
-     "kernel\n"
-     "of the library with whether this machine can run it, and how its evidence stands.\n",
+     "Prints the processor, the instruction sets it has and uses, the GPUs, and the kernels "
+     "that "
+     "can\n"
+     "run here, one line per family, with the state of their evidence. --all lists every "
+     "kernel.\n",
      info_examples},
     {"run", CLI_RUN, cli_run, "SHAPE... | --q FILE --k FILE --v FILE -o FILE",
      "compute attention once, and say which kernel ran and how long",

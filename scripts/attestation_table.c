@@ -64,13 +64,13 @@ static void put_rest(const lab_evidence *evidence) {
     }
     if (bare > 0)
         printf(
-            "- %zu production kernels have no attestation on any device; `attest info` shows "
+            "- %zu production kernels have no attestation on any device; `attest info --all` shows "
             "which.\n",
             bare);
     printf(
         "- %zu kernels are for architectures without evidence alone, or marked unattested: off "
         "by default. %zu more are attested on some of their architectures, and off on the "
-        "others. `attest info` shows which.\n",
+        "others. `attest info --all` shows which.\n",
         off, partly);
 }
 

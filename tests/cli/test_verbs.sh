@@ -23,7 +23,8 @@ expect 'VERB --help' 0 out='^usage: attest verify' -- verify --help
 expect 'help has the words of merge' 0 out='merge:n4b2h8s512d64,bf16 .* nolse' -- help verify
 expect 'help of no verb' 2 err='no verb' -- help nosuch
 
-expect 'info' 0 out='^fwd_cpu_portable .* yes' -- info --json info.json
+expect 'info' 0 out='^fwd_cpu_portable +1 +attention +portable ' -- info --json info.json
+expect 'info of every kernel' 0 out='^naive_sm80 .* no ' -- info --all
 check 'info json' json info.json 'd["schema"] == "attest-info-1" and any(k["available"] for k in d["kernels"])'
 expect 'info at a lower isa' 0 out='portable in use' -- info --isa portable
 
