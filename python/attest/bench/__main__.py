@@ -47,8 +47,9 @@ def _parser() -> argparse.ArgumentParser:
                         "on either device: calls, what a call costs the host; training, training steps of models of "
                         "transformers, and forward and backward of the attention alone, beside PyTorch's")
     parser.add_argument("--model-size", choices=("tiny", "small", "1b"), help="of the group training (GPU 1b, CPU small)")
-    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "flex", "jax", "contiguous", "plain", "none")),
-                        help="default: all of them, without flex on a CPU, where it compiles for minutes; contiguous: attest itself, where "
+    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "fa3", "flex", "jax", "contiguous", "plain", "none")),
+                        help="default: all of them that are here, without flex on a CPU, where it compiles for minutes; fa3: FlashAttention-3, where "
+                        "flash_attn_interface can be imported; contiguous: attest itself, where "
                         "the group pages has it read pages; plain: attest itself, without what the group features adds; none: attest alone")
     parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
                         help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "
@@ -147,7 +148,7 @@ def _fill_defaults(options) -> None:
     options.groups = options.groups or (list(problems.GPU_DEFAULT) if gpu else [])
     options.rounds = options.rounds or (15 if gpu else 5)
     options.budget = (0.0 if gpu else 1.0) if options.budget is None else options.budget
-    options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax"] + ["flex"] * gpu
+    options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax"] + ["flex", "fa3"] * gpu
     options.rivals = [name for name in options.rivals if name != "none"]
     random.seed(options.seed)
     torch.manual_seed(options.seed)

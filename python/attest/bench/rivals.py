@@ -157,6 +157,36 @@ def _flex(inputs: Inputs):
     return call
 
 
+def _flash_3(package):
+    """FlashAttention-3; its own rule says into how many parts the keys are cut (num_splits=0)."""
+
+    def prepare(inputs: Inputs):
+        problem = inputs.problem
+        if problem.feature:
+            raise Refused(f"it has no {problem.feature}")
+        if problem.causal and problem.sq != problem.sk:
+            raise Refused("its causal mask is aligned to the last key")
+        calls = inputs.tensors
+
+        def call(i):
+            q, k, v = calls[i % len(calls)]
+            call_of = package.flash_attn_with_kvcache if problem.sq < problem.sk else package.flash_attn_func
+            made = call_of(q, k, v, causal=problem.causal, num_splits=0)
+            return made[0] if isinstance(made, tuple) else made
+
+        return call
+
+    return prepare
+
+
+def _import_flash_3():
+    try:
+        import flash_attn_interface
+    except ImportError:
+        return None
+    return flash_attn_interface
+
+
 def _jax(jax):
     def prepare(inputs: Inputs):
         problem = inputs.problem
@@ -188,7 +218,7 @@ def _import_jax():
 
 
 ATTEST = Subject("attest", "attest", _attest)
-NAMES = ("default", *BACKENDS, "flex", "jax", "contiguous", "plain")
+NAMES = ("default", *BACKENDS, "fa3", "flex", "jax", "contiguous", "plain")
 
 
 def find(names, device: str) -> Dict[str, Subject]:
@@ -200,6 +230,10 @@ def find(names, device: str) -> Dict[str, Subject]:
             jax = _import_jax()
             if jax:
                 found[name] = Subject(name, f"JAX {jax.__version__}", _jax(jax), graph=False)
+        elif name == "fa3":
+            package = _import_flash_3() if device != "cpu" else None
+            if package:
+                found[name] = Subject(name, "FlashAttention-3", _flash_3(package))
         elif name == "contiguous":
             found[name] = Subject(name, "attest, contiguous keys", _contiguous)
         elif name == "plain":
