@@ -200,7 +200,7 @@ typedef struct att_launch {
     const char *kernel;    /* id compiled into the code that ran; lives like the library */
     uint32_t grid[3];      /* CPU: tasks, splits of K/V, 1 */
     uint32_t block[3];     /* CPU: threads that took part, 1, 1 */
-    uint64_t shared_bytes; /* CPU: scratch bytes a thread; GPU: dynamic bytes a block */
+    uint64_t shared_bytes; /* CPU: scratch bytes per thread; GPU: dynamic bytes per block */
     uint32_t registers;    /* GPU: a thread; CPU: 0 */
     char code_sha256[65];  /* GPU: of the machine code given to the driver; CPU: "" */
 } att_launch;
@@ -215,7 +215,7 @@ typedef struct att_args {
     const float *alibi;
     const void *bias;
     const float *sinks;
-    const int32_t *cu_seqlens_q; /* batch + 1 entries: 0 first, never falling, <= total_q */
+    const int32_t *cu_seqlens_q; /* batch + 1 entries: starts at 0, non-decreasing, <= total_q */
     const int32_t *cu_seqlens_k; /* likewise; with ATT_PAGED only the differences count */
     const int32_t *lens_k;       /* batch entries, each 0 .. seq_k; 0: no key, so o = 0 */
     /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1. Sequences may share pages. What stands
@@ -700,7 +700,8 @@ ATT_API att_status att_plan_explain(const att_plan *plan, char *buf, size_t n);
 /* The same text for a problem, whether or not a kernel serves it.
  *
  * Thread   safe
- * Errors   as att_plan_create(), but ATT_E_UNSUPPORTED: that is then what the text says */
+ * Errors   as att_plan_create(), except ATT_E_UNSUPPORTED: the call succeeds and the text
+ *          explains why */
 ATT_API att_status att_context_explain(att_context *ctx, const att_problem *problem, char *buf,
                                        size_t n);
 
