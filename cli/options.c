@@ -338,7 +338,8 @@ const cli_option cli_option_table[] = {
     {"baseline", 0, "NAME", CLI_BENCH, set_text, AT(baseline), NULL,
      "compare with what --save kept; exit 1 where something is slower or not decided"},
     {"min-effect", 0, "PERCENT", JUDGED, set_percent, AT(minimum_effect), NULL,
-     "the smallest difference that counts (estimated from the noise between processes; see man)"},
+     "the smallest difference that counts (estimated from the noise between processes; see "
+     "man)"},
     {"allow", 0, "FIELDS", JUDGED, set_allowed, 0, NULL,
      "compare results that differ in these, with commas: kernel, driver, device ..."},
     {"goals", 0, "NAMES", CLI_JUDGE, set_goals, 0, NULL,

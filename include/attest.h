@@ -215,7 +215,8 @@ typedef struct att_args {
     const float *alibi;
     const void *bias;
     const float *sinks;
-    const int32_t *cu_seqlens_q; /* batch + 1 entries: starts at 0, non-decreasing, <= total_q */
+    const int32_t
+        *cu_seqlens_q; /* batch + 1 entries: starts at 0, non-decreasing, <= total_q */
     const int32_t *cu_seqlens_k; /* likewise; with ATT_PAGED only the differences count */
     const int32_t *lens_k;       /* batch entries, each 0 .. seq_k; 0: no key, so o = 0 */
     /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1. Sequences may share pages. What stands
