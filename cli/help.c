@@ -32,6 +32,7 @@ void cli_help_program(FILE *stream) {
     fputs("attest: fused attention, proved and timed on this machine\n\n"
           "usage: attest VERB [ARGUMENTS] [OPTIONS]\n"
           "       attest help [VERB]\n"
+          "       attest completions bash|zsh|fish\n"
           "       attest --version\n\nverbs:\n",
           stream);
     for (size_t i = 0; i < cli_verb_count; i++)

@@ -6,6 +6,7 @@
 
 #include "attest.h"
 #include "cli/commands.h"
+#include "cli/completions.h"
 #include "cli/help.h"
 #include "cli/supervisor.h"
 #include "cli/virtual_device.h"
@@ -19,6 +20,7 @@ static int unknown_verb(const char *name) {
     for (size_t i = 0; i < cli_verb_count; i++)
         lab_suggest(&best, name, cli_verb_table[i].name);
     lab_suggest(&best, name, "help");
+    lab_suggest(&best, name, "completions");
     char shown[64];
     fprintf(stderr, "attest: there is no verb '%s'",
             lab_plain_text(shown, sizeof shown, name, 40));
@@ -39,6 +41,14 @@ static int help(int argc, char **argv) {
         return unknown_verb(argv[0]);
     cli_help_verb(stdout, verb);
     return CLI_HOLDS;
+}
+
+static int completions(const char *shell) {
+    if (cli_completions(stdout, shell))
+        return CLI_HOLDS;
+    fputs("attest completions: bash, zsh or fish, as in: source <(attest completions bash)\n",
+          stderr);
+    return CLI_USAGE;
 }
 
 static int run_verb(const char *program, const cli_verb *verb, int argc, char **argv) {
@@ -66,6 +76,8 @@ static int dispatch(int argc, char **argv) {
         printf("attest %s (%s)\n", att_version(), lab_compiler());
         return CLI_HOLDS;
     }
+    if (strcmp(name, "completions") == 0)
+        return completions(argc == 3 ? argv[2] : NULL);
     const cli_verb *verb = cli_find_verb(name);
     return verb ? run_verb(argv[0], verb, argc - 2, argv + 2) : unknown_verb(name);
 }

@@ -5,6 +5,9 @@ LIBDIR      ?= $(PREFIX)/lib
 INCLUDEDIR  ?= $(PREFIX)/include
 MANDIR      ?= $(PREFIX)/share/man
 DATADIR     ?= $(PREFIX)/share/attest
+BASHDIR     ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR      ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR     ?= $(PREFIX)/share/fish/vendor_completions.d
 
 PKGCONFIGDIR := $(LIBDIR)/pkgconfig
 CMAKEDIR     := $(LIBDIR)/cmake/attest
@@ -36,13 +39,16 @@ $(BUILD)/devices/%.json: devices/%.json
 
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \
-	    $(PKGCONFIGDIR) $(CMAKEDIR) $(DATADIR)/suites $(DATADIR)/devices)
+	    $(PKGCONFIGDIR) $(CMAKEDIR) $(DATADIR)/suites $(DATADIR)/devices $(BASHDIR) $(ZSHDIR) $(FISHDIR))
 	install -m 755 $(BUILD)/attest $(DESTDIR)$(BINDIR)
 	install -m 644 include/attest.h include/attest_peer.h $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 $(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)
 	ln -sf libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libattest.so.$(SOVERSION)
 	ln -sf libattest.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libattest.so
 	install -m 644 man/attest.1 $(DESTDIR)$(MANDIR)/man1
+	$(BUILD)/attest completions bash >$(DESTDIR)$(BASHDIR)/attest
+	$(BUILD)/attest completions zsh >$(DESTDIR)$(ZSHDIR)/_attest
+	$(BUILD)/attest completions fish >$(DESTDIR)$(FISHDIR)/attest.fish
 	install -m 644 $(SUITES) $(DESTDIR)$(DATADIR)/suites
 	install -m 644 $(DEVICES) $(DESTDIR)$(DATADIR)/devices
 	for file in $(STATEMENTS); do install -D -m 644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
@@ -53,7 +59,7 @@ install: all
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/attest $(INCLUDEDIR)/attest.h $(INCLUDEDIR)/attest_peer.h $(LIBDIR)/libattest.a \
 	    $(LIBDIR)/libattest.so $(LIBDIR)/libattest.so.$(SOVERSION) $(LIBDIR)/libattest.so.$(VERSION) \
-	    $(MANDIR)/man1/attest.1 $(PKGCONFIGDIR)/attest.pc \
+	    $(MANDIR)/man1/attest.1 $(PKGCONFIGDIR)/attest.pc $(BASHDIR)/attest $(ZSHDIR)/_attest $(FISHDIR)/attest.fish \
 	    $(CMAKEDIR)/attestConfig.cmake $(CMAKEDIR)/attestConfigVersion.cmake)
 	rm -rf $(DESTDIR)$(DATADIR)
 	-rmdir $(DESTDIR)$(CMAKEDIR)

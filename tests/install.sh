@@ -30,7 +30,8 @@ check_files() {
         printf '%s\n' bin/attest include/attest.h include/attest_peer.h lib/libattest.a lib/libattest.so \
         "lib/libattest.so.$SOVERSION" "lib/libattest.so.$VERSION" lib/pkgconfig/attest.pc \
         lib/cmake/attest/attestConfig.cmake lib/cmake/attest/attestConfigVersion.cmake \
-        share/man/man1/attest.1 suites/*.txt devices/*.json evidence/required.txt) |
+        share/man/man1/attest.1 share/bash-completion/completions/attest share/zsh/site-functions/_attest \
+        share/fish/vendor_completions.d/attest.fish suites/*.txt devices/*.json evidence/required.txt) |
         sed -E 's,^(suites|devices|evidence)/,share/attest/&,' | sort)
     same "the installed files" "$expected" \
         "$(cd "$root$prefix" && find . ! -type d -printf '%P\n' | sort)"

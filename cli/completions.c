@@ -1,0 +1,116 @@
+/* completions.c: verbs and options come from the tables; suites are asked of the program when they are needed. */
+#include "cli/completions.h"
+
+#include <string.h>
+
+#include "cli/commands.h"
+
+static void put_verbs(FILE *stream) {
+    for (size_t i = 0; i < cli_verb_count; i++)
+        fprintf(stream, "%s ", cli_verb_table[i].name);
+    fputs("help completions", stream);
+}
+
+static void put_options(FILE *stream, const cli_verb *verb) {
+    for (size_t i = 0; i < cli_option_count; i++)
+        if (cli_option_table[i].verbs & verb->bit)
+            fprintf(stream, "--%s ", cli_option_table[i].name);
+    fputs("--help", stream);
+}
+
+static void put_bash(FILE *stream) {
+    fputs("_attest() {\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+          "    COMPREPLY=()\n"
+          "    if ((COMP_CWORD == 1)); then\n"
+          "        words='",
+          stream);
+    put_verbs(stream);
+    fputs("'\n"
+          "    elif [[ $before == --suite ]]; then\n"
+          "        words=$(attest suites 2>/dev/null | awk 'NR > 2 && NF { print $1 }')\n"
+          "    elif [[ $before == --device ]]; then\n"
+          "        words='cpu cuda virtual'\n"
+          "    elif [[ $before == completions ]]; then\n"
+          "        words='bash zsh fish'\n"
+          "    elif [[ $word == -* ]]; then\n"
+          "        case ${COMP_WORDS[1]} in\n",
+          stream);
+    for (size_t i = 0; i < cli_verb_count; i++) {
+        fprintf(stream, "        %s) words='", cli_verb_table[i].name);
+        put_options(stream, &cli_verb_table[i]);
+        fputs("' ;;\n", stream);
+    }
+    fputs("        esac\n"
+          "    elif [[ ${COMP_WORDS[1]} == help ]]; then\n"
+          "        words='",
+          stream);
+    put_verbs(stream);
+    fputs("'\n"
+          "    fi\n"
+          "    if [[ -n $words ]]; then\n"
+          "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+          "    else\n"
+          "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+          "    fi\n"
+          "}\n"
+          "complete -o filenames -F _attest attest\n",
+          stream);
+}
+
+/* zsh runs bash's. */
+static void put_zsh(FILE *stream) {
+    fputs("#compdef attest\nautoload -U +X bashcompinit && bashcompinit\n", stream);
+    put_bash(stream);
+}
+
+/* A text in single quotes, as fish reads it. */
+static void put_quoted(FILE *stream, const char *text) {
+    fputc('\'', stream);
+    for (; *text; text++) {
+        if (*text == '\'' || *text == '\\')
+            fputc('\\', stream);
+        fputc(*text, stream);
+    }
+    fputc('\'', stream);
+}
+
+static void put_fish(FILE *stream) {
+    for (size_t i = 0; i < cli_verb_count; i++) {
+        const cli_verb *verb = &cli_verb_table[i];
+        fprintf(stream, "complete -c attest -n __fish_use_subcommand -f -a %s -d ", verb->name);
+        put_quoted(stream, verb->summary);
+        fputc('\n', stream);
+        for (size_t n = 0; n < cli_option_count; n++) {
+            const cli_option *option = &cli_option_table[n];
+            if (!(option->verbs & verb->bit))
+                continue;
+            fprintf(stream, "complete -c attest -n '__fish_seen_subcommand_from %s' -l %s",
+                    verb->name, option->name);
+            if (option->letter)
+                fprintf(stream, " -s %c", option->letter);
+            if (strcmp(option->name, "suite") == 0)
+                fputs(" -x -a \"(attest suites 2>/dev/null | awk 'NR > 2 && NF { print \\$1 "
+                      "}')\"",
+                      stream);
+            else if (option->value && *option->value != '[')
+                fputs(" -r", stream);
+            fputs(" -d ", stream);
+            put_quoted(stream, option->help);
+            fputc('\n', stream);
+        }
+    }
+}
+
+bool cli_completions(FILE *stream, const char *shell) {
+    static const struct {
+        const char *shell;
+        void (*put)(FILE *stream);
+    } scripts[] = {{"bash", put_bash}, {"zsh", put_zsh}, {"fish", put_fish}};
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++)
+        if (shell && strcmp(shell, scripts[i].shell) == 0) {
+            scripts[i].put(stream);
+            return true;
+        }
+    return false;
+}

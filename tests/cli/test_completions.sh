@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# test_completions.sh: the scripts for shells complete verbs, options and suites; their shells accept them, where they are here.
+# shellcheck source=tests/cli/common.sh
+source "$(dirname "$0")/common.sh"
+
+attest completions bash >bash.script
+# shellcheck source=/dev/null
+source bash.script
+
+completed() { # completed WORD...: what bash would offer for the last word
+    COMP_WORDS=("$@")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _attest
+    echo "${COMPREPLY[*]}"
+}
+
+offers() { # offers WANTED WORD...: is WANTED among them
+    [[ " $(completed "${@:2}") " == *" $1 "* ]]
+}
+
+check 'a verb' test "$(completed attest veri)" = verify
+check 'every verb is offered' offers certify attest ''
+check 'help and completions too' offers completions attest ''
+check 'an option of a verb' test "$(completed attest info --evi)" = --evidence
+check 'no option of another verb' test -z "$(completed attest info --host)"
+check 'a suite' test "$(completed attest verify --suite backward_e)" = backward_edge
+check 'the headline of the suites is none' test -z "$(completed attest verify --suite suit)"
+check 'a device' offers virtual attest verify --device ''
+touch some_file.json
+check 'a file' test "$(completed attest compare some_f)" = some_file.json
+check 'a verb to be helped with' test "$(completed attest help aud)" = audit
+
+expect 'zsh' 0 out='^#compdef attest' -- completions zsh
+expect 'fish' 0 out="__fish_seen_subcommand_from info' -l all " -- completions fish
+expect 'another shell' 2 err='bash, zsh or fish' -- completions tcsh
+expect 'no shell' 2 err='bash, zsh or fish' -- completions
+for shell in zsh fish; do
+    attest completions "$shell" >"$shell.script"
+    if command -v "$shell" >/dev/null; then
+        check "$shell reads it" "$shell" -n "$shell.script"
+    fi
+done
+finish
