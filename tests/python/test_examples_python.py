@@ -12,7 +12,7 @@ TINY = ["--size", "tiny", "--prompt", "16", "--new", "4", "--rounds", "1", "--de
 
 
 @pytest.mark.parametrize("name, module, arguments", [
-    ("numpy_cpu", "numpy", []), ("merge_chunks", "numpy", []), ("torch_dropin", "torch", []), ("torch_training", "torch", []), ("jax_program", "jax", []), ("cupy_gpu", "cupy", []),
+    ("numpy_cpu", "numpy", []), ("merge_chunks", "numpy", []), ("experts_layer", "numpy", []), ("torch_dropin", "torch", []), ("torch_training", "torch", []), ("jax_program", "jax", []), ("cupy_gpu", "cupy", []),
     ("transformers_tokens", "transformers", TINY)])
 def test_example(name, module, arguments):
     if importlib.util.find_spec(module) is None:
@@ -24,4 +24,4 @@ def test_example(name, module, arguments):
 
 def test_every_example_is_run():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {
-        "numpy_cpu", "merge_chunks", "torch_dropin", "torch_training", "jax_program", "cupy_gpu", "transformers_tokens"}
+        "numpy_cpu", "merge_chunks", "experts_layer", "torch_dropin", "torch_training", "jax_program", "cupy_gpu", "transformers_tokens"}
