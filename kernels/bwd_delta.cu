@@ -5,7 +5,7 @@
  * SMEM     O | dO, rows swizzled
  * NUMERICS the dot products are those of the kernels that follow, dO V^T, with O for V: the same instruction, the same operands, the same order of
  *          columns. Where one key has all of a row's weight, O is its V, and dot(dO, V) - delta is 0 to the last bit. O of another type than
- *          DTYPE goes in two terms, dO is rounded as it is there
+ *          DTYPE goes in two terms, dO is rounded as it is there; d_sinks is then of both as they are stored
  * LIMITS   any alignment; d_v <= D_V
  * WHY      bound by memory; the products cost nothing beside it */
 #include "kernels/bwd_rows.cuh"
@@ -61,6 +61,27 @@ DEVICE float finish_row(const att_bwd_params *p, const row_block *b, int i, floa
     terms[term_of(i)] = has_weights ? lse * LOG2_E : INFINITE;
     terms[term_of(i) + ATT_BWD_TERM_ROWS] = has_weights ? delta : 0.0f;
     return p->d_sinks && has_weights ? exp2_fast((p->fwd.sinks[b->head] - lse) * LOG2_E) * delta : 0.0f;
+}
+
+/* The warp's share of d_sinks from O and dO as they are stored, in lane 0. Where they are not of DTYPE, the delta of the products has dO rounded, which
+ * d_sinks, of float32, would show. */
+DEVICE float stored_sink_sum(const att_bwd_params *p, const row_block *b, int warp) {
+    const att_fwd_params *f = &p->fwd;
+    float sum = 0.0f;
+#pragma unroll 1
+    for (int i = b->row0 + warp * 16; i < min(b->row0 + warp * 16 + 16, b->s.len_q); i++) {
+        const long long o = query_offset(f, &b->s, &f->o_stride, b->head, i);
+        const long long d_o = query_offset(f, &b->s, &p->d_o_stride, b->head, i);
+        float delta = 0.0f;
+#pragma unroll 1
+        for (int c = threadIdx.x % 32; c < f->d_v; c += 32)
+            delta += load_as_float(p->d_o, d_o + c, f->dtype_o) * load_as_float(f->o, o + c, f->dtype_o);
+        delta = warp_sum(delta);
+        const float lse = f->lse[query_offset(f, &b->s, &f->lse_stride, b->head, i)];
+        if (threadIdx.x % 32 == 0 && fabsf(lse) != INFINITE)
+            sum += exp2_fast((f->sinks[b->head] - lse) * LOG2_E) * delta;
+    }
+    return sum;
 }
 
 /* The counters of the tiles that begin in the block, and what stands for rows past the last. */
@@ -136,7 +157,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     }
     if (p->d_sinks) {
         float *sums = (float *)(shared + SUMS_AT);
-        const float sum = warp_sum(sink_sum);
+        const float sum =
+            f->dtype_o != DTYPE && b.s.len_q > 0 ? stored_sink_sum(p, &b, warp) : warp_sum(sink_sum);
         if (lane == 0)
             sums[warp] = sum;
         __syncthreads();
