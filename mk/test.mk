@@ -66,7 +66,7 @@ JOBS     = -j$(shell nproc)
 
 # $(call variant,NAME,FLAGS): make again in $(BUILD)/NAME with FLAGS added to every compilation. Warnings are for
 # the plain build to judge: instrumented code makes the compiler suspect what is fine.
-variant  = $(MAKE) -s --no-print-directory $(JOBS) BUILD=$(BUILD)/$(1) CUDA_OUT=$(CUDA_OUT) WARN=-Wall OPT="-O1 -g" EXTRA_CFLAGS="$(2)"
+variant  = $(MAKE) -s --no-print-directory $(JOBS) BUILD=$(BUILD)/$(1) CUDA_OUT=$(CUDA_OUT) WARN=-Wall OPT="-O1 -g1" EXTRA_CFLAGS="$(2)"
 
 # AMX is emulated in the variants that are about memory and coverage, so that its kernel is among them on every machine
 # with AVX512-BF16; where that is missing, AVX-512 and AVX512-BF16 are.
