@@ -76,6 +76,8 @@ esac
 # which differ in the tile alone and take longest.
 every=2 mine=1 phase=0
 ((d_qk <= 128)) || every=4 phase=$((d_qk / 64))
+# A row that is not for the newest GPU differs from one that is in the tile: it takes every second of its lines.
+[[ $targets == *90* ]] || every=$((2 * every))
 case $type in
 bf16) mine=$((every / 2 + 1)) ;;
 f32) every=$((every / 2)) ;;
