@@ -1,6 +1,7 @@
 /* cmd_info.c: attest info. */
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -81,14 +82,11 @@ static void put_kernels(FILE *text, const contexts *c) {
 typedef struct family {
     char name[64], needs[64], evidence[160];
     const char *operation, *summary;
-    att_device device;
     int count;
 } family;
 
-enum { FAMILIES_MAX = 64 };
-
 typedef struct overview {
-    family list[FAMILIES_MAX];
+    family *list; /* room for every kernel */
     int count, elsewhere_gpu, elsewhere_cpu, rungs;
 } overview;
 
@@ -113,8 +111,7 @@ static void add_kernel(overview *o, const contexts *c, const att_kernel_info *ke
         o->elsewhere_cpu += kernel->device == ATT_DEVICE_CPU;
         return;
     }
-    family f = {
-        .operation = kernel->operation, .summary = kernel->summary, .device = kernel->device};
+    family f = {.operation = kernel->operation, .summary = kernel->summary};
     name_family(f.name, sizeof f.name, kernel);
     describe_needs(kernel, f.needs, sizeof f.needs);
     cli_evidence_cell(&c->judgement, kernel->id, f.evidence, sizeof f.evidence);
@@ -122,8 +119,6 @@ static void add_kernel(overview *o, const contexts *c, const att_kernel_info *ke
     int i = 0;
     while (i < o->count && strcmp(o->list[i].name, f.name) != 0)
         i++;
-    if (i == FAMILIES_MAX)
-        return;
     if (i == o->count)
         o->list[o->count++] = f;
     else if (strcmp(o->list[i].evidence, f.evidence) != 0)
@@ -138,9 +133,12 @@ static void put_overview(FILE *text, const contexts *c) {
         {"computes", LAB_TABLE_LEFT}, {"needs", LAB_TABLE_LEFT},
         {"evidence", LAB_TABLE_LEFT}, {"what it is", LAB_TABLE_LEFT},
     };
-    overview o = {.count = 0};
+    const size_t kernels = att_context_kernel_count(c->own);
+    overview o = {.list = calloc(kernels, sizeof *o.list)};
+    if (!o.list)
+        return;
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
-    for (size_t i = 0; i < att_context_kernel_count(c->own); i++) {
+    for (size_t i = 0; i < kernels; i++) {
         att_kernel_info kernel;
         if (query(c, i, &kernel))
             add_kernel(&o, c, &kernel);
@@ -161,6 +159,7 @@ static void put_overview(FILE *text, const contexts *c) {
             "ladder, which "
             "are for teaching. --all lists every kernel.\n",
             o.elsewhere_gpu, o.elsewhere_cpu, o.rungs);
+    free(o.list);
 }
 
 static json_t *kernel_object(const att_kernel_info *k) {

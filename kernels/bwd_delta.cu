@@ -54,13 +54,18 @@ DEVICE bool is_visited(const att_bwd_params *p, const sequence *s, int i) {
     return visible_hi(&p->fwd, s, last) > visible_lo(&p->fwd, s, first);
 }
 
-/* Write what is known of row i, and return its share of d_sinks, exp(sink - lse) delta. */
+/* Of d_sinks, what a row adds to it. */
+DEVICE float sink_share(const att_bwd_params *p, const row_block *b, float lse, float delta) {
+    return exp2_fast((p->fwd.sinks[b->head] - lse) * LOG2_E) * delta;
+}
+
+/* Write what is known of row i, and return its share of d_sinks. */
 DEVICE float finish_row(const att_bwd_params *p, const row_block *b, int i, float delta, float *terms) {
     const float lse = p->fwd.lse[query_offset(&p->fwd, &b->s, &p->fwd.lse_stride, b->head, i)];
     const bool has_weights = fabsf(lse) != INFINITE;
     terms[term_of(i)] = has_weights ? lse * LOG2_E : INFINITE;
     terms[term_of(i) + ATT_BWD_TERM_ROWS] = has_weights ? delta : 0.0f;
-    return p->d_sinks && has_weights ? exp2_fast((p->fwd.sinks[b->head] - lse) * LOG2_E) * delta : 0.0f;
+    return p->d_sinks && has_weights ? sink_share(p, b, lse, delta) : 0.0f;
 }
 
 /* The warp's share of d_sinks from O and dO as they are stored, in lane 0. Where they are not of DTYPE, the delta of the products has dO rounded, which
@@ -79,7 +84,7 @@ DEVICE float stored_sink_sum(const att_bwd_params *p, const row_block *b, int wa
         delta = warp_sum(delta);
         const float lse = f->lse[query_offset(f, &b->s, &f->lse_stride, b->head, i)];
         if (threadIdx.x % 32 == 0 && fabsf(lse) != INFINITE)
-            sum += exp2_fast((f->sinks[b->head] - lse) * LOG2_E) * delta;
+            sum += sink_share(p, b, lse, delta);
     }
     return sum;
 }

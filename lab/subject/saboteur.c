@@ -10,8 +10,6 @@
 
 /* Calls for which one that fears verification is honest. */
 enum { HONEST_CALLS = 3 };
-/* Of a workspace. */
-enum { ALIGNMENT = 4096 };
 
 struct lab_saboteur {
     const char *name, *text;
@@ -98,8 +96,8 @@ static bool in_a_late_thread(lab_plot *p, const lab_args *args, void *workspace,
     p->args = *args;
     p->spec.operation->record(&p->args, NULL);
     if (!p->workspace)
-        p->workspace = aligned_alloc(
-            ALIGNMENT, att_plan_workspace(p->plan) / ALIGNMENT * ALIGNMENT + ALIGNMENT);
+        p->workspace = aligned_alloc(ATT_WORKSPACE_ALIGN,
+                                     att_plan_workspace(p->plan) + ATT_WORKSPACE_ALIGN);
     p->working = p->workspace && pthread_create(&p->thread, NULL, work_late, p) == 0;
     return p->working;
 }

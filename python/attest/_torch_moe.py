@@ -197,12 +197,12 @@ def _backward(ctx, grad, *_):
 _moe.register_autograd(_backward, setup_context=_keep)
 
 
-def _rows(t: Optional[Tensor], columns: Optional[int] = None) -> Optional[Tensor]:
+def _rows(t: Optional[Tensor]) -> Optional[Tensor]:
     """As (tokens, columns), its last axis contiguous."""
     if t is None:
         return None
-    t = t.reshape(-1, t.shape[-1]) if columns is None else t.reshape(-1)
-    return t if t.dim() == 1 or t.stride(-1) == 1 or t.shape[-1] == 1 else t.contiguous()
+    t = t.reshape(-1, t.shape[-1])
+    return t if t.stride(-1) == 1 or t.shape[-1] == 1 else t.contiguous()
 
 
 def moe(x: Tensor, w1: Tensor, w2: Tensor, *, logits: Optional[Tensor] = None, ids: Optional[Tensor] = None,
@@ -233,7 +233,7 @@ def moe(x: Tensor, w1: Tensor, w2: Tensor, *, logits: Optional[Tensor] = None, i
     if experts is None:
         experts = logits.shape[-1] if logits is not None else first_expert + w1.shape[0]
     y, ids, shares, counts = _moe(_rows(x), w1, w2, _rows(logits), ids, weights, w3, b1, b2, b3, correction,
-                                  None if mask is None else _rows(mask, 1).contiguous(), top_k, activation, routing, renormalise,
+                                  None if mask is None else mask.reshape(-1).contiguous(), top_k, activation, routing, renormalise,
                                   float(scaling), float(alpha), float(limit), groups, groups_kept, interleaved, transposed, experts,
                                   first_expert)
     y = y.reshape(x.shape)

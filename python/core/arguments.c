@@ -63,3 +63,16 @@ int arguments_read(PyObject **given, const argument_table *t, const char *functi
         }
     return 0;
 }
+
+int arguments_number(float *out, PyObject *given, const char *name) {
+    if (!given)
+        return 0;
+    const double value = PyFloat_AsDouble(given);
+    if (value == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%s is %R: a number is needed", name, given);
+        return -1;
+    }
+    *out = (float)value;
+    return 0;
+}

@@ -17,4 +17,7 @@ typedef struct argument_table {
 int arguments_read(PyObject **given, const argument_table *table, const char *function,
                    PyObject *const *args, Py_ssize_t count, PyObject *names);
 
+/* `given` as a number; left as it is where that is NULL. 0, or -1 with TypeError that names the argument. */
+int arguments_number(float *out, PyObject *given, const char *name);
+
 #endif

@@ -50,18 +50,21 @@ int array_check_device(const tensor *t, const tensor *first) {
     return 0;
 }
 
-int array_check_rows(const tensor *t) {
+int array_check_contiguous(const tensor *t, const char *axis) {
     const int last = t->ndim - 1;
-    if (!tensor_count(t))
+    if (!tensor_count(t) || t->shape[last] <= 1 || t->strides[last] == 1)
         return 0;
-    if (t->shape[last] > 1 && t->strides[last] != 1) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s has a stride of %lld along the head dimension, its last: 1 would fit, "
-                     "so make it contiguous",
-                     t->name, (long long)t->strides[last]);
-        return -1;
-    }
-    return array_check_forwards(t);
+    PyErr_Format(PyExc_ValueError,
+                 "%s has a stride of %lld along %s: 1 would fit, so make it contiguous",
+                 t->name, (long long)t->strides[last], axis);
+    return -1;
+}
+
+int array_check_rows(const tensor *t) {
+    return tensor_count(t) && (array_check_contiguous(t, "the head dimension, its last") ||
+                               array_check_forwards(t))
+               ? -1
+               : 0;
 }
 
 int array_check_forwards(const tensor *t) {

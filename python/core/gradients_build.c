@@ -113,13 +113,12 @@ static void set_strides(backward_call *b) {
             strides_of_bias(&f->tensors[ARG_BIAS], b->outputs[GRADIENT_BIAS].strides);
 }
 
-/* Bytes to which everything lies that a GPU reads or writes whole vectors of, at most 16. */
+/* Of everything that a GPU reads or writes whole vectors of. */
 static int64_t common_alignment(const att_args *a) {
-    const uintptr_t bits = (uintptr_t)a->q | (uintptr_t)a->k | (uintptr_t)a->v |
+    return array_alignment((uintptr_t)a->q | (uintptr_t)a->k | (uintptr_t)a->v |
                            (uintptr_t)a->o | (uintptr_t)a->bias | (uintptr_t)a->d_o |
                            (uintptr_t)a->d_q | (uintptr_t)a->d_k | (uintptr_t)a->d_v |
-                           (uintptr_t)a->d_bias | 16;
-    return (int64_t)(bits & (~bits + 1));
+                           (uintptr_t)a->d_bias);
 }
 
 int gradients_build(backward_call *b) {

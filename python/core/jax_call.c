@@ -1,5 +1,6 @@
 /* jax_call.c: the handlers, which take their plans from the cache that Python's calls use. */
 #include "python/core/jax_call.h"
+#include "python/core/array_check.h"
 #include "python/core/failure.h"
 #include "python/core/launch_record.h"
 #include "python/core/plan_cache.h"
@@ -100,12 +101,11 @@ static xla_error *read_arrays(jax_call *c) {
     return c->operation->read_rest(c, next);
 }
 
-/* Bytes to which these lie, at most 16: a GPU takes a faster path where it is 16. */
 static int64_t common_alignment(const void *const *addresses, int count) {
-    uintptr_t bits = 16;
+    uintptr_t bits = 0;
     for (int i = 0; i < count; i++)
         bits |= (uintptr_t)addresses[i];
-    return (int64_t)(bits & (~bits + 1));
+    return array_alignment(bits);
 }
 
 static void *result_at(const jax_call *c, int64_t i) {

@@ -1,5 +1,6 @@
 /* merge_steps.c: a merge as launches. A launch takes up to ATT_MERGE_PARTS_MAX parts that lie alike; where that is not
  * enough, consecutive ones are merged into float32, these again, and so on. */
+#include "python/core/array_check.h"
 #include "python/core/failure.h"
 #include "python/core/launch_record.h"
 #include "python/core/merge_call.h"
@@ -73,12 +74,11 @@ static int reserve(merge_steps *s) {
     return 0;
 }
 
-/* Bytes to which `o` and the parts of a launch lie, at most 16: a GPU takes a faster path where it is 16. */
 static int64_t common_alignment(const void *o, const void *const *parts, int64_t count) {
-    uintptr_t bits = (uintptr_t)o | 16;
+    uintptr_t bits = (uintptr_t)o;
     for (int64_t i = 0; i < count; i++)
         bits |= (uintptr_t)parts[i];
-    return (int64_t)(bits & (~bits + 1));
+    return array_alignment(bits);
 }
 
 /* The problem of a launch: parts from `first` on, the caller's or float32 between levels; the caller's outputs or such a

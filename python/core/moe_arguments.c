@@ -1,5 +1,6 @@
 /* moe_arguments.c: the arguments of moe(), looked into and checked; what they say becomes a problem of the library. */
 #include "python/core/moe_call.h"
+#include "python/core/arguments.h"
 
 #include <string.h>
 
@@ -42,20 +43,19 @@ static int read_flag(const moe_call *m, moe_argument which, bool *value) {
 }
 
 static int read_number(const moe_call *m, moe_argument which, float *value) {
-    if (!m->given[which])
-        return 0;
-    const double number = PyFloat_AsDouble(m->given[which]);
-    if (number == -1.0 && PyErr_Occurred())
-        return -1;
-    *value = (float)number;
-    return 0;
+    return arguments_number(value, m->given[which], moe_argument_names[which]);
 }
 
 static int read_count(const moe_call *m, moe_argument which, int64_t *value) {
     if (!m->given[which])
         return 0;
     *value = PyLong_AsLongLong(m->given[which]);
-    return *value == -1 && PyErr_Occurred() ? -1 : 0;
+    if (*value != -1 || !PyErr_Occurred())
+        return 0;
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s is %R: a whole number is needed",
+                 moe_argument_names[which], m->given[which]);
+    return -1;
 }
 
 typedef struct word {
@@ -118,14 +118,7 @@ static int check_shape(const tensor *t, int ndim, const int64_t *shape) {
         memcpy(wanted.shape, shape, (size_t)ndim * sizeof *shape);
         return array_wrong_shape(t, tensor_shape_text(&wanted, text));
     }
-    if (tensor_count(t) && shape[ndim - 1] > 1 && t->strides[ndim - 1] != 1) {
-        PyErr_Format(
-            PyExc_ValueError,
-            "%s has a stride of %lld along its last axis: 1 would fit, so make it contiguous",
-            t->name, (long long)t->strides[ndim - 1]);
-        return -1;
-    }
-    return 0;
+    return array_check_contiguous(t, "its last axis");
 }
 
 /* The same, and nothing between its rows. */

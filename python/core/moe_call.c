@@ -25,7 +25,8 @@ static int build_outputs(moe_call *m) {
     PyObject *out = m->given[MOE_OUT];
     if (out) {
         tensor *y = &m->output[MOE_Y];
-        if (output_take(y, out, rows, 2, &m->array[MOE_X]) || array_check_rows(y))
+        if (output_take(y, out, rows, 2, &m->array[MOE_X]) ||
+            array_check_contiguous(y, "its last axis") || array_check_forwards(y))
             return -1;
         p->dtype_y = array_dtype(y);
         p->y_row = y->shape[0] > 1 ? y->strides[0] : p->hidden;
@@ -43,13 +44,11 @@ static int build_outputs(moe_call *m) {
                : 0;
 }
 
-/* Bytes to which x, y and the weights lie, at most 16. */
 static int64_t common_alignment(const moe_call *m) {
-    uintptr_t bits = (uintptr_t)m->output[MOE_Y].data | 16;
-    const moe_argument all[] = {MOE_X, MOE_W1, MOE_W2, MOE_W3};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        bits |= (uintptr_t)m->array[all[i]].data;
-    return (int64_t)(bits & (~bits + 1));
+    const tensor *in = m->array;
+    return array_alignment((uintptr_t)in[MOE_X].data | (uintptr_t)in[MOE_W1].data |
+                           (uintptr_t)in[MOE_W2].data | (uintptr_t)in[MOE_W3].data |
+                           (uintptr_t)m->output[MOE_Y].data);
 }
 
 static att_moe_args arguments_of(const moe_call *m) {

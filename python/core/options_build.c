@@ -1,20 +1,11 @@
 /* options_build.c: the arguments that are numbers, words and pairs. */
+#include "python/core/arguments.h"
 #include "python/core/problem_build.h"
 
 #include <string.h>
 
 static int read_number(float *out, const call *c, argument which) {
-    if (!c->given[which])
-        return 0;
-    double value = PyFloat_AsDouble(c->given[which]);
-    if (value == -1.0 && PyErr_Occurred()) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s is %R: a number is needed", argument_names[which],
-                     c->given[which]);
-        return -1;
-    }
-    *out = (float)value;
-    return 0;
+    return arguments_number(out, c->given[which], argument_names[which]);
 }
 
 /* 1 for top-left, 2 for bottom-right, as in att_causal and att_align; -1 with an error. */

@@ -33,11 +33,9 @@ static int take_out(call *c) {
     return 0;
 }
 
-/* Bytes to which q, k, v, o and a bias all lie, at most 16: a GPU takes a faster path where it is 16. */
 static int64_t common_alignment(const call *c) {
-    const uintptr_t bits = (uintptr_t)c->args.q | (uintptr_t)c->args.k | (uintptr_t)c->args.v |
-                           (uintptr_t)c->args.o | (uintptr_t)c->args.bias | 16;
-    return (int64_t)(bits & (~bits + 1));
+    return array_alignment((uintptr_t)c->args.q | (uintptr_t)c->args.k | (uintptr_t)c->args.v |
+                           (uintptr_t)c->args.o | (uintptr_t)c->args.bias);
 }
 
 att_strides strides_of_output(const call *c, const int64_t *s) {

@@ -55,7 +55,7 @@ for page in README.md docs/command-line.md docs/peers.md; do
             fail "$page: $command" "exited $status: $(head -c 400 .err)"
         fi
     done < <(commands "$page")
-    check "$page has commands" test "$count" -ge 3
+    check "$page has commands" test "$count" -ge 4
 done
 check 'nothing is written where evidence is kept' test ! -e evidence
 check 'the baseline is where it is said to be' test -s baselines/before.json

@@ -24,7 +24,8 @@ expect 'help has the words of merge' 0 out='merge:n4b2h8s512d64,bf16 .* nolse' -
 expect 'help of no verb' 2 err='no verb' -- help nosuch
 
 expect 'info' 0 out='^fwd_cpu_portable +1 +attention +portable ' -- info --json info.json
-expect 'info of every kernel' 0 out='^naive_sm80 .* no ' -- info --all
+expect 'info of every kernel' 0 out='^fwd_cpu_portable .* yes' -- info --all
+expect 'also of those that cannot run here' 0 out='^naive_sm80 .* no ' -- info --all
 check 'info json' json info.json 'd["schema"] == "attest-info-1" and any(k["available"] for k in d["kernels"])'
 expect 'info at a lower isa' 0 out='portable in use' -- info --isa portable
 

@@ -100,6 +100,12 @@ static void run_attention(const api_ground *ground, const att_plan *plan, attent
     attention_check(c, error, error >= 0.0 && fault == FAULT_NONE, kernel);
 }
 
+static void check_no_plan(const att_plan *plan, att_status status) {
+    if (plan)
+        finding("a plan that failed is not NULL");
+    api_check_error(status);
+}
+
 void api_attention(const api_ground *ground, random_input *in) {
     static attention_case c;
     padded_problem p;
@@ -112,9 +118,7 @@ void api_attention(const api_ground *ground, random_input *in) {
     const size_t whole = p.problem.size;
     const att_status status = create_plan(&plan, ground->ctx, &p, in);
     if (status) {
-        if (plan)
-            finding("a plan that failed is not NULL");
-        api_check_error(status);
+        check_no_plan(plan, status);
         if (!broken && p.problem.size == whole && !is_drivers(ground, status) &&
             !(ground->may_refuse && status == ATT_E_UNSUPPORTED)) {
             attention_print(&p.problem);
@@ -161,9 +165,7 @@ void api_merge(const api_ground *ground, random_input *in) {
         merge_break(&c.problem, in);
     const att_status status = att_merge_plan_create(&plan, ground->ctx, &c.problem);
     if (status) {
-        if (plan)
-            finding("a plan that failed is not NULL");
-        api_check_error(status);
+        check_no_plan(plan, status);
         if (!broken && !is_drivers(ground, status) &&
             !(ground->may_refuse && status == ATT_E_UNSUPPORTED))
             finding("a valid merge is refused: %s", att_last_error()->text);
@@ -205,9 +207,7 @@ void api_moe(const api_ground *ground, random_input *in) {
         moe_break(&c.problem, in);
     const att_status status = att_moe_plan_create(&plan, ground->ctx, &c.problem);
     if (status) {
-        if (plan)
-            finding("a plan that failed is not NULL");
-        api_check_error(status);
+        check_no_plan(plan, status);
         if (!broken)
             finding("a valid mixture is refused: %s", att_last_error()->text);
         return;

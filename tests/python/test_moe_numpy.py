@@ -179,6 +179,9 @@ def test_nothing_to_do(rng):
     (ValueError, r"b1 has the shape \(6, 40\): \(6, 80\) would fit", dict(b1=np.zeros((EXPERTS, INNER), "float32"))),
     (ValueError, "experts_per_token=7 is above experts=6", dict(top_k=EXPERTS + 1)),
     (ValueError, "scaling=nan is not finite", dict(scaling=float("nan"))),
+    (TypeError, "top_k is '2': a whole number is needed", dict(top_k="2")),
+    (TypeError, "limit is 'x': a number is needed", dict(limit="x")),
+    (ValueError, "w2 has a stride of 2 along its last axis", dict(w2=np.zeros((EXPERTS, HIDDEN, 2 * INNER), "float32")[..., ::2])),
     (ValueError, "w3 is given, but interleaved", dict(interleaved=True, w3=np.zeros((EXPERTS, INNER, HIDDEN), "float32"))),
 ])
 def test_mistakes(rng, kind, text, change):

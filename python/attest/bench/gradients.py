@@ -14,7 +14,7 @@ import torch
 import attest
 
 from .problems import Problem
-from .rivals import Inputs, Refused, Subject
+from .rivals import Inputs, Refused, Subject, import_flash_3
 
 ROWS_AT_ONCE = 2048
 RIVAL_SLACK = 4  # as in check.py
@@ -126,13 +126,12 @@ def find(names: Sequence[str], device: str) -> Dict[str, Subject]:
     for name, forward in (("cudnn", _cudnn), ("efficient", _efficient)):
         if name in names:
             found[name] = Subject(name, f"PyTorch {version} {name}", _by_operator(forward))
-    try:
-        import flash_attn_interface
-    except ImportError:
+    package = import_flash_3()
+    if not package:
         return found
     for name, deterministic in (("fa3", False), ("fa3-deterministic", True)):
         found[name] = Subject(name, "FlashAttention-3" + (", deterministic" if deterministic else ""),
-                              _flash_3(flash_attn_interface, deterministic))
+                              _flash_3(package, deterministic))
     return found
 
 

@@ -179,7 +179,8 @@ def _flash_3(package):
     return prepare
 
 
-def _import_flash_3():
+def import_flash_3():
+    """FlashAttention-3's package, or None."""
     try:
         import flash_attn_interface
     except ImportError:
@@ -218,7 +219,6 @@ def _import_jax():
 
 
 ATTEST = Subject("attest", "attest", _attest)
-NAMES = ("default", *BACKENDS, "fa3", "flex", "jax", "contiguous", "plain")
 
 
 def find(names, device: str) -> Dict[str, Subject]:
@@ -231,7 +231,7 @@ def find(names, device: str) -> Dict[str, Subject]:
             if jax:
                 found[name] = Subject(name, f"JAX {jax.__version__}", _jax(jax), graph=False)
         elif name == "fa3":
-            package = _import_flash_3() if device != "cpu" else None
+            package = import_flash_3() if device != "cpu" else None
             if package:
                 found[name] = Subject(name, "FlashAttention-3", _flash_3(package))
         elif name == "contiguous":
