@@ -47,6 +47,12 @@ BF16) type=bf16 ;;
 esac
 case $role,$source in
 *,merge) kinds=merge ;;
+*,moe_*) # products of both sizes of a tile; what goes before and after them through the smaller
+    kinds=moe
+    [[ $role != STEP || $type != f32 ]] || kinds=moe-$source type=bf16
+    tile=$(flag TILE_M)
+    kernels=(--allow-unattested --kernel "moe_sm80_${type/fp/f}_m$((tile > 1 ? tile : 16))*")
+    ;;
 STEP,*) # through the main kernels whose runs it is a step of
     kinds=backward-$source
     [[ $type != f32 ]] || type=bf16

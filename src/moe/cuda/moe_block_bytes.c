@@ -1,6 +1,24 @@
-/* moe_block_bytes.c: shared memory of the blocks of moe kernels. */
+/* moe_block_bytes.c: the shared memory of the blocks of kernels/moe_*.cu. That of moe_route depends on the problem. */
 #include <stddef.h>
 
 #include "cuda/shape.h"
 
-const att_cuda_block att_moe_blocks[] = {{NULL, NULL}};
+/* `stages` tiles of both operands, 64 columns deep, and where `columns` rows of weights and those of the tile start. */
+static int ring(const att_cuda_kernel *k, int columns) {
+    enum { DEPTH_BYTES = 128, ADDRESS = 8 };
+    return (k->tile_m + columns) * (k->stages * DEPTH_BYTES + ADDRESS);
+}
+
+static int gate_and_up(const att_cuda_kernel *k) {
+    return ring(k, 2 * k->tile_n);
+}
+
+static int down(const att_cuda_kernel *k) {
+    return ring(k, k->tile_n);
+}
+
+const att_cuda_block att_moe_blocks[] = {
+    {"moe_sm80", gate_and_up},
+    {"moe_sm80_down", down},
+    {NULL, NULL},
+};

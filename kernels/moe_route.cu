@@ -1,0 +1,295 @@
+/* moe_route.cu: which experts the tokens go to, and the slots sorted by expert
+ * COMPUTES ids and weights of every token, the tokens of every expert, positions of slots, tiles of positions
+ * THREADS  32 * WARPS; a warp per token where its scores have room
+ * SMEM     scores and groups of route_warps tokens | counts, first positions and slots before the block's, per expert
+ * FLOW     SELECT a block's tokens are routed and counted. SORT every block adds the counts of all blocks up and gives its slots their
+ *          positions. Few tokens: one block does both. Many: two launches
+ * NUMERICS ids are those of kernels/moe_routing.h, to the bit. Slots of an expert have no fixed order among each other, which
+ *          nothing depends on: a row of a product is the same wherever it lies */
+#include "kernels/convert.cuh"
+#include "kernels/math.cuh"
+#include "kernels/moe_params.h"
+#include "kernels/moe_routing.h"
+#include "kernels/programmatic_launch.cuh"
+#include "kernels/reduce.cuh"
+
+/* A score and who has it, so that the larger number comes first: of equal scores the lower id. 0: nobody. */
+typedef unsigned long long rank;
+
+DEVICE rank rank_of(unsigned key, int id) {
+    return (rank)key << 32 | (unsigned)~id;
+}
+
+DEVICE int id_of(rank r) {
+    return (int)~(unsigned)r;
+}
+
+DEVICE rank max_of_warp(rank r) {
+    for (int lane = 16; lane > 0; lane /= 2) {
+        const rank other = __shfl_xor_sync(0xffffffffu, r, lane);
+        r = other > r ? other : r;
+    }
+    return r;
+}
+
+/* Room of a warp for one token. */
+typedef struct token_room {
+    float *scores;   /* of every expert */
+    unsigned *group; /* keys of groups, and */
+    unsigned *kept;  /* which of them are kept; 1 for all where there is one */
+} token_room;
+
+/* The best that this lane has of the keys in [begin, end), among those behind `below`. */
+DEVICE rank best_of_scores(const float *scores, int begin, int end, rank below) {
+    rank best = 0;
+    for (int e = begin + threadIdx.x % 32; e < end; e += 32) {
+        const rank r = rank_of(att_route_key(scores[e]), e);
+        if (r < below && r > best)
+            best = r;
+    }
+    return best;
+}
+
+DEVICE rank best_of_kept(const att_moe_params *p, const token_room *room, rank below) {
+    const int size = p->experts / p->groups;
+    rank best = 0;
+    for (int g = 0; g < p->groups; g++) {
+        if (p->groups > 1 && !room->kept[g])
+            continue;
+        const rank r = best_of_scores(room->scores, g * size, (g + 1) * size, below);
+        best = r > best ? r : best;
+    }
+    return best;
+}
+
+#define EVERYBODY (~(rank)0)
+
+/* The keys of groups: the sum of the two best scores of each. Then the best groups are marked. */
+DEVICE void keep_groups(const att_moe_params *p, const token_room *room) {
+    const int size = p->experts / p->groups, lane = threadIdx.x % 32;
+    for (int g = 0; g < p->groups; g++) {
+        const rank first = max_of_warp(best_of_scores(room->scores, g * size, (g + 1) * size, EVERYBODY));
+        const rank second = max_of_warp(best_of_scores(room->scores, g * size, (g + 1) * size, first));
+        if (lane == 0) {
+            room->group[g] = att_route_key(ATT_ROUTE_ADD(room->scores[id_of(first)], room->scores[id_of(second)]));
+            room->kept[g] = 0;
+        }
+    }
+    __syncwarp();
+    rank last = EVERYBODY;
+    for (int n = 0; n < p->groups_kept; n++) {
+        rank best = 0;
+        for (int g = lane; g < p->groups; g += 32) {
+            const rank r = rank_of(room->group[g], g);
+            if (r < last && r > best)
+                best = r;
+        }
+        last = max_of_warp(best);
+        if (lane == 0)
+            room->kept[id_of(last)] = 1;
+    }
+    __syncwarp();
+}
+
+/* The k best of the scores, best first. */
+DEVICE void select_experts(const att_moe_params *p, const token_room *room, int *ids) {
+    if (p->groups > 1)
+        keep_groups(p, room);
+    rank mine = best_of_kept(p, room, EVERYBODY);
+    for (int j = 0; j < p->k; j++) {
+        const rank best = max_of_warp(mine);
+        if (threadIdx.x % 32 == 0)
+            ids[j] = id_of(best);
+        if (mine == best)
+            mine = best_of_kept(p, room, best);
+    }
+    __syncwarp();
+}
+
+DEVICE float logit_of(const att_moe_params *p, int token, int e) {
+    return load_as_float(p->logits, token * p->logits_row + e, p->dtype_logits);
+}
+
+/* The largest logit and the sum of weights relative to it, of the experts in `ids`, or of all where that is 0. NaN is no largest
+ * logit, but makes the sum NaN. */
+DEVICE float softmax_sum(const att_moe_params *p, int token, const int *ids, int count, float *top) {
+    float best = -INFINITE, sum = 0.0f;
+    for (int i = threadIdx.x % 32; i < count; i += 32)
+        best = fmaxf(best, logit_of(p, token, ids ? ids[i] : i));
+    *top = warp_max(best);
+    for (int i = threadIdx.x % 32; i < count; i += 32)
+        sum += att_route_weight(logit_of(p, token, ids ? ids[i] : i), *top);
+    return warp_sum(sum);
+}
+
+DEVICE void weigh(const att_moe_params *p, int token, const int *ids, float *weights) {
+    float top = 0.0f, sum = 1.0f, total = 0.0f;
+    if (p->routing == ATT_MOE_BY_SOFTMAX_TOPK)
+        sum = softmax_sum(p, token, 0, p->experts, &top);
+    else if (p->routing == ATT_MOE_BY_TOPK_SOFTMAX)
+        sum = softmax_sum(p, token, ids, p->k, &top);
+    for (int j = threadIdx.x % 32; j < p->k; j += 32) {
+        const float logit = logit_of(p, token, ids[j]);
+        const float weight =
+            p->routing == ATT_MOE_BY_SIGMOID ? att_route_sigmoid(logit) : att_route_weight(logit, top) / sum;
+        weights[j] = weight;
+        total += weight;
+    }
+    total = warp_sum(total);
+    for (int j = threadIdx.x % 32; j < p->k; j += 32)
+        weights[j] = (p->renormalise ? weights[j] / (total + 1e-20f) : weights[j]) * p->scaling;
+}
+
+DEVICE void route_by_logits(const att_moe_params *p, int token, const token_room *room, int *ids, float *weights) {
+    for (int e = threadIdx.x % 32; e < p->experts; e += 32) {
+        float score = logit_of(p, token, e);
+        if (p->routing == ATT_MOE_BY_SIGMOID) {
+            score = att_route_sigmoid(score);
+            if (p->correction)
+                score = ATT_ROUTE_ADD(score, p->correction[e]);
+        }
+        room->scores[e] = score;
+    }
+    __syncwarp();
+    select_experts(p, room, ids);
+    weigh(p, token, ids, weights);
+}
+
+/* Ids out of range count as none; `counts` has how many there were behind the experts'. */
+DEVICE void route_as_given(const att_moe_params *p, long long slot0, int *ids, float *weights, int *counts) {
+    for (int j = threadIdx.x % 32; j < p->k; j += 32) {
+        const int id = p->given_ids[slot0 + j];
+        const bool there = id >= 0 && id < p->experts;
+        if (!there && id != -1)
+            atomicAdd(&counts[p->experts], 1);
+        ids[j] = there ? id : -1;
+        weights[j] = there ? p->given_weights[slot0 + j] * p->scaling : 0.0f;
+    }
+}
+
+DEVICE void route_token(const att_moe_params *p, int token, const token_room *room, int *counts) {
+    const long long slot0 = (long long)token * p->k;
+    int *ids = p->slot_ids + slot0;
+    float *weights = p->slot_weights + slot0;
+    if (p->mask && !p->mask[token]) {
+        for (int j = threadIdx.x % 32; j < p->k; j += 32) {
+            ids[j] = -1;
+            weights[j] = 0.0f;
+        }
+    } else if (p->routing == ATT_MOE_BY_CALLER) {
+        route_as_given(p, slot0, ids, weights, counts);
+    } else {
+        route_by_logits(p, token, room, ids, weights);
+    }
+    __syncwarp();
+    for (int j = threadIdx.x % 32; j < p->k; j += 32) {
+        if (ids[j] >= 0)
+            atomicAdd(&counts[ids[j]], 1);
+        if (p->ids)
+            p->ids[slot0 + j] = ids[j];
+        if (p->weights)
+            p->weights[slot0 + j] = weights[j];
+    }
+}
+
+/* The tokens of the block: routed, and counted by expert. */
+DEVICE void select_tokens(const att_moe_params *p, char *shared, int *counts) {
+    const int warp = threadIdx.x / 32, begin = blockIdx.x * p->route_tokens, end = min(p->tokens, begin + p->route_tokens);
+    for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS)
+        counts[e] = 0;
+    __syncthreads();
+    if (warp < p->route_warps) {
+        float *scores = (float *)shared + warp * (p->experts + 2 * p->groups);
+        const token_room room = {scores, (unsigned *)scores + p->experts, (unsigned *)scores + p->experts + p->groups};
+        for (int token = begin + warp; token < end; token += p->route_warps) {
+            route_token(p, token, &room, counts);
+            __syncwarp();
+        }
+    }
+    __syncthreads();
+    for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS)
+        p->histograms[blockIdx.x * (p->experts + 1) + e] = counts[e];
+}
+
+DEVICE int sum_up_to_lane(int x) {
+    const int lane = threadIdx.x % 32;
+    for (int step = 1; step < 32; step *= 2) {
+        const int before = __shfl_up_sync(0xffffffffu, x, step);
+        x += lane >= step ? before : 0;
+    }
+    return x;
+}
+
+/* starts[e]: what experts before e have of `totals`, in units of `unit`, of those whose weights are here. One warp calls. */
+DEVICE void add_up(const att_moe_params *p, const int *totals, int unit, int *starts) {
+    const int lane = threadIdx.x % 32;
+    int before = 0;
+    for (int first = 0; first < p->local_experts; first += 32) {
+        const int e = first + lane;
+        const int own = e < p->local_experts ? (totals[p->first_expert + e] + unit - 1) / unit : 0;
+        const int end = before + sum_up_to_lane(own);
+        if (e < p->local_experts)
+            starts[e] = end - own;
+        before = __shfl_sync(0xffffffffu, end, 31);
+    }
+    if (lane == 0)
+        starts[p->local_experts] = before;
+}
+
+/* How many slots every expert has, in all blocks and in those before this one. */
+DEVICE void add_counts(const att_moe_params *p, int *totals, int *before) {
+    for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS) {
+        int total = 0, mine = 0;
+        for (int b = 0; b < p->route_blocks; b++) {
+            const int count = p->histograms[b * (p->experts + 1) + e];
+            mine += b < (int)blockIdx.x ? count : 0;
+            total += count;
+        }
+        totals[e] = total;
+        before[e] = mine;
+    }
+}
+
+/* What later kernels read of experts, and what the caller does. */
+DEVICE void publish(const att_moe_params *p, const int *totals, const int *starts, const int *tile_starts) {
+    for (int e = threadIdx.x; e <= p->local_experts; e += 32 * WARPS) {
+        p->starts[e] = starts[e];
+        p->tile_starts[e] = tile_starts[e];
+        for (int tile = tile_starts[e]; e < p->local_experts && tile < tile_starts[e + 1]; tile++)
+            p->tile_experts[tile] = e;
+    }
+    for (int e = threadIdx.x; p->counts && e <= p->experts; e += 32 * WARPS)
+        p->counts[e] = totals[e];
+}
+
+/* Positions for the slots of the block. */
+DEVICE void sort_slots(const att_moe_params *p, int *totals, int *starts, int *tile_starts, int *before) {
+    add_counts(p, totals, before);
+    __syncthreads();
+    if (threadIdx.x / 32 == 0)
+        add_up(p, totals, 1, starts);
+    else if (threadIdx.x / 32 == 1)
+        add_up(p, totals, p->tile_rows, tile_starts);
+    __syncthreads();
+    if (blockIdx.x == 0)
+        publish(p, totals, starts, tile_starts);
+    const int begin = blockIdx.x * p->route_tokens, end = min(p->tokens, begin + p->route_tokens);
+    for (unsigned slot = begin * p->k + threadIdx.x; slot < (unsigned)(end * p->k); slot += 32 * WARPS) {
+        const int id = p->slot_ids[slot], e = id - p->first_expert;
+        if (id >= 0 && e >= 0 && e < p->local_experts)
+            p->slot_at[starts[e] + atomicAdd(&before[id], 1)] = (int)slot;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_constant__ att_moe_params params) {
+    extern __shared__ __align__(16) char shared[];
+    const att_moe_params *p = &params;
+    wait_for_previous_kernel();
+    int *totals = (int *)shared + p->route_warps * (p->experts + 2 * p->groups);
+    int *starts = totals + p->experts + 1, *tile_starts = starts + p->experts + 1, *before = tile_starts + p->experts + 1;
+    if (p->phases & ATT_MOE_SELECT)
+        select_tokens(p, shared, totals);
+    __syncthreads();
+    if (p->phases & ATT_MOE_SORT)
+        sort_slots(p, totals, starts, tile_starts, before);
+}
