@@ -201,10 +201,8 @@ DEVICE void select_tokens(const att_moe_params *p, char *shared, int *counts) {
     if (warp < p->route_warps) {
         float *scores = (float *)shared + warp * (p->experts + 2 * p->groups);
         const token_room room = {scores, (unsigned *)scores + p->experts, (unsigned *)scores + p->experts + p->groups};
-        for (int token = begin + warp; token < end; token += p->route_warps) {
+        for (int token = begin + warp; token < end; token += p->route_warps)
             route_token(p, token, &room, counts);
-            __syncwarp();
-        }
     }
     __syncthreads();
     for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS)
@@ -236,7 +234,7 @@ DEVICE void add_up(const att_moe_params *p, const int *totals, int unit, int *st
         starts[p->local_experts] = before;
 }
 
-/* How many slots every expert has, in all blocks and in those before this one. */
+/* How many slots every expert has, in all blocks and in those before this one. The thread that wrote a number of this block reads it. */
 DEVICE void add_counts(const att_moe_params *p, int *totals, int *before) {
     for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS) {
         int total = 0, mine = 0;
@@ -289,7 +287,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_con
     int *starts = totals + p->experts + 1, *tile_starts = starts + p->experts + 1, *before = tile_starts + p->experts + 1;
     if (p->phases & ATT_MOE_SELECT)
         select_tokens(p, shared, totals);
-    __syncthreads();
     if (p->phases & ATT_MOE_SORT)
         sort_slots(p, totals, starts, tile_starts, before);
 }
