@@ -51,3 +51,9 @@ docs: all $(TEST_PROGRAM) $(BUILD)/evidence_table $(BUILD)/attestation_table $(B
 
 test-docs: all $(TEST_PROGRAM) $(BUILD)/evidence_table $(BUILD)/attestation_table $(BUILD)/self_check_table
 	@scripts/generated.sh --check $(BUILD) $(GENERATED)
+
+# The texts that users read: their words, links, lengths and line widths.
+.PHONY: test-texts
+test-docs: test-texts
+test-texts:
+	@tests/texts/texts.sh
