@@ -30,7 +30,7 @@ static void say_what_next(const cli_session *session) {
             "error    the largest difference from the oracle\n"
             "of bar   its share of what is allowed: twice the error of a plain reference of\n"
             "         the same type, plus 4 ulp\n"
-            "FLOP/s   of the (row, key) pairs that the mask lets be seen\n\n"
+            "FLOP/s   of the visible (row, key) pairs\n\n"
             "What to try next:\n");
     static const char *const next[][2] = {
         {"explain b1h32hkv8s1sk4096d128,bf16", "which kernel decodes, and why not the others"},

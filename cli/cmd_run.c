@@ -136,7 +136,7 @@ static void put_launch(FILE *text, const att_launch *launch) {
     }
     fprintf(text,
             "launch    tasks %" PRIu32 ", parts of the keys %" PRIu32 ", threads %" PRIu32
-            ", scratch bytes a thread %" PRIu64 "\n",
+            ", scratch bytes per thread %" PRIu64 "\n",
             launch->grid[0], launch->grid[1], launch->block[0], launch->shared_bytes);
 }
 

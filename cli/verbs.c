@@ -138,7 +138,7 @@ const cli_verb cli_verb_table[] = {
      "bootstrap\n"
      "95 % interval and GFLOP/s; an operation count is 2 (d_qk + d_v) for every (row, key) "
      "pair that\n"
-     "the mask lets be seen. --json keeps every raw sample. --baseline judges the result as "
+     "the mask leaves visible. --json keeps every raw sample. --baseline judges the result as "
      "compare\n"
      "does; --aa and --inject judge the measurement itself.\n",
      bench_examples},
@@ -181,7 +181,8 @@ const cli_verb cli_verb_table[] = {
      "Counts operations, bytes and exponentials, and the time that no kernel can go below; "
      "then\n"
      "tries every tile of rows x keys x stages x warps: its shared memory, registers, blocks\n"
-     "an SM, waves and predicted time, or the limit that it breaks; and names the kernel that\n"
+     "per SM, waves and predicted time, or the limit that it breaks; and names the kernel "
+     "that\n"
      "the library would choose. Without --device, for the GPU of this machine.\n",
      plan_examples},
     {"profile", CLI_PROFILE, cli_profile, "SHAPE | --diff BEFORE AFTER",
@@ -190,7 +191,8 @@ const cli_verb cli_verb_table[] = {
      "and\n"
      "L2, occupancy, registers, shared memory, spills, and what warps wait for. A metric that "
      "the GPU\n"
-     "has not got is said to be missing. The report is kept. Exit code 3, with a remedy, where "
+     "does not have is listed as missing. The report is kept. Exit code 3, with a remedy, "
+     "where "
      "there\n"
      "is no ncu, or where counters are not permitted.\n",
      profile_examples},

@@ -68,7 +68,7 @@ typedef enum att_status {
         6, /* contents at fault: cu_seqlens, lens_k, starts_k, ids of pages or experts */
     ATT_E_WORKSPACE = 7, /* workspace null, misaligned or too small */
     ATT_E_MEMORY = 8,    /* an allocation failed */
-    ATT_E_DEVICE = 9,    /* the device or instruction set asked for is not here */
+    ATT_E_DEVICE = 9,    /* the requested device or instruction set is not available */
     ATT_E_SYSTEM = 10,   /* the operating system refused (a thread could not be started) */
     ATT_E_CUDA = 11      /* a CUDA call failed; att_error.cuda_code is the driver's code */
 } att_status;
@@ -93,7 +93,7 @@ typedef enum att_dtype {
     ATT_F32 = 1,
     ATT_F16 = 2,
     ATT_BF16 = 3,
-    ATT_BOOL8 = 4 /* bias only: one byte a key, 0 hides it */
+    ATT_BOOL8 = 4 /* bias only: one byte per key, 0 hides it */
 } att_dtype;
 
 /* Bytes of one element, 0 for an unknown dtype. Thread: safe. */
@@ -118,7 +118,7 @@ enum {
     ATT_LSE = 1u << 0,          /* args.lse: log-sum-exp per row, float32 */
     ATT_ALIBI = 1u << 1,        /* args.alibi: slopes, float32 */
     ATT_BIAS = 1u << 2,         /* args.bias: added to the scores, or a boolean mask */
-    ATT_SINKS = 1u << 3,        /* args.sinks: one logit a query head, float32 */
+    ATT_SINKS = 1u << 3,        /* args.sinks: one logit per query head, float32 */
     ATT_CU_SEQLENS_Q = 1u << 4, /* args.cu_seqlens_q: packed queries of varying length */
     ATT_CU_SEQLENS_K = 1u << 5, /* args.cu_seqlens_k: packed keys of varying length */
     ATT_LENS_K = 1u << 6,       /* args.lens_k: keys in use per batch entry (a K/V cache) */
@@ -127,7 +127,7 @@ enum {
     ATT_FEATURES_ALL = (1u << 9) - 1
 };
 
-/* Gradients that are asked for beside d_q, d_k and d_v: att_problem.gradients. */
+/* Gradients requested in addition to d_q, d_k and d_v: att_problem.gradients. */
 enum {
     ATT_D_BIAS = 1u << 0, /* args.d_bias; of an additive bias, not of a boolean mask */
     ATT_D_SINKS = 1u << 1,
@@ -136,13 +136,13 @@ enum {
 };
 
 /* Element (not byte) strides. `col`, the stride along the head dimension, must be 1 for every
- * tensor but the bias. A stride of a dimension of size 1 is not looked at. Inputs may have
+ * tensor except the bias. The stride of a dimension of size 1 is ignored. Inputs may have
  * stride 0 (broadcast); outputs may not; negative strides are an error. */
 typedef struct att_strides {
     int64_t batch, head, row, col;
 } att_strides;
 
-/* Everything about an attention but the pointers. Fill with att_problem_init(), then change. */
+/* Everything about an attention except the pointers. Fill with att_problem_init(), then change. */
 typedef struct att_problem {
     size_t size; /* sizeof(att_problem) */
     uint32_t features;
@@ -155,13 +155,13 @@ typedef struct att_problem {
     int64_t d_qk, d_v;         /* 1 to 256 */
 
     /* Q (batch, heads_q, seq_q, d_qk), K (batch, heads_kv, seq_k, d_qk), V (.., d_v), O (..,
-     * d_v). With ATT_CU_SEQLENS_Q, Q and O are (total_q, heads_q, d): `batch` is not looked at
+     * d_v). With ATT_CU_SEQLENS_Q, Q and O are (total_q, heads_q, d): `batch` is ignored
      * and row r of sequence b is row cu_seqlens_q[b] + r; likewise K and V with
      * ATT_CU_SEQLENS_K. With ATT_PAGED, K and V are (num_pages, heads_kv, page_size, d): `batch` is
      * the stride from page to page, and row j of sequence b is row j % page_size of page
      * page_table[b][j / page_size]. att_problem_layout_bshd() and _bhsd() set all of these. */
     att_strides q, k, v, o;
-    att_strides lse; /* (batch, heads_q, seq_q) or (heads_q, total_q); col is not looked at */
+    att_strides lse; /* (batch, heads_q, seq_q) or (heads_q, total_q); col is ignored */
 
     float scale; /* finite; att_problem_init() sets 1/sqrt(d_qk) */
     att_causal causal;
@@ -179,11 +179,11 @@ typedef struct att_problem {
     int64_t page_size, num_pages; /* ATT_PAGED: keys in a page, pages in K and V */
     int64_t page_table_stride; /* ATT_PAGED: entries from one batch entry's table to the next */
 
-    /* Bytes to which the bases of q, k, v, o and bias are aligned; 0: 16. Looked at on a GPU only: bases or
+    /* Bytes to which the bases of q, k, v, o and bias are aligned; 0: 16. Used on a GPU only: bases or
      * rows aligned to fewer than 16 take a slower path. A power of two, at least the smaller element. */
     int64_t alignment;
 
-    /* What follows is looked at by att_backward_plan_create() alone. att_problem_init() sets the type of the
+    /* Only att_backward_plan_create() reads what follows. att_problem_init() sets the type of the
      * inputs and their contiguous layout; the layout functions set these strides with the others. */
     uint32_t gradients;   /* beside d_q, d_k and d_v: ATT_D_BIAS, ATT_D_SINKS, ATT_D_ALIBI */
     att_dtype dtype_grad; /* of d_q, d_k and d_v: dtype, or F32, which makes d_bias F32 too */
@@ -194,19 +194,19 @@ typedef struct att_problem {
     att_strides grad_bias;
 } att_problem;
 
-/* What ran, not what the selector meant to run: on the CPU written by the kernel's own entry, on a GPU
+/* What ran, not what the selector chose: on the CPU written by the kernel's own entry point, on a GPU
  * read from the loaded machine code that was launched. */
 typedef struct att_launch {
     const char *kernel;    /* id compiled into the code that ran; lives like the library */
     uint32_t grid[3];      /* CPU: tasks, splits of K/V, 1 */
     uint32_t block[3];     /* CPU: threads that took part, 1, 1 */
     uint64_t shared_bytes; /* CPU: scratch bytes per thread; GPU: dynamic bytes per block */
-    uint32_t registers;    /* GPU: a thread; CPU: 0 */
+    uint32_t registers;    /* GPU: per thread; CPU: 0 */
     char code_sha256[65];  /* GPU: of the machine code given to the driver; CPU: "" */
 } att_launch;
 
 /* The pointers of one run. Zero it, set size, set what the problem has. Lengths and pages are data, not
- * part of a plan: one plan serves every step of a cache that grows. */
+ * part of a plan: one plan serves every step of a growing cache. */
 typedef struct att_args {
     size_t size; /* sizeof(att_args) */
     const void *q, *k, *v;
@@ -219,14 +219,14 @@ typedef struct att_args {
         *cu_seqlens_q; /* batch + 1 entries: starts at 0, non-decreasing, <= total_q */
     const int32_t *cu_seqlens_k; /* likewise; with ATT_PAGED only the differences count */
     const int32_t *lens_k;       /* batch entries, each 0 .. seq_k; 0: no key, so o = 0 */
-    /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1. Sequences may share pages. What stands
-     * past the page of a sequence's last key is not looked at. */
+    /* (batch, ceil(seq_k / page_size)), ids 0 .. num_pages-1. Sequences may share pages. Entries
+     * past the page of a sequence's last key are ignored. */
     const int32_t *page_table;
     att_launch *launch;    /* optional: filled by the kernel that runs */
     size_t workspace_size; /* optional: bytes at workspace, checked where it is not 0 */
     /* batch entries, each 0 .. seq_k: keys before this one are hidden, so that of batch entry b the keys
      * starts_k[b] .. lens_k[b]-1 are in use (.. seq_k-1 without lens_k; counted from the sequence's
-     * first key with cu_seqlens_k). Where that is none, o = 0. A start moves no diagonal: alignment, windows and
+     * first key with cu_seqlens_k). Where no key is in use, o = 0. A start moves no diagonal: alignment, windows and
      * ALiBi count rows and keys as they do without it. K and V before the start, and their page ids,
      * are not read and may hold anything. */
     const int32_t *starts_k;
@@ -247,8 +247,8 @@ ATT_API void att_problem_init(att_problem *problem, int64_t batch, int64_t heads
                               int64_t d_v, att_dtype dtype);
 
 /* The same for an att_problem of `size` bytes, sizeof(att_problem) of the caller's header: not a byte more is
- * written, however long the struct of the library that is loaded. The call above is this one for whoever
- * includes this header. Callers that find functions by name take this one: the other's symbol is for
+ * written, however long the struct of the library that is loaded. Where this header is included, the
+ * call above is this one. Callers that find functions by name take this one: the other's symbol is for
  * programs built with 0.1, and fills the struct of 0.1. Thread: safe. */
 ATT_API void att_problem_init_sized(att_problem *problem, size_t size, int64_t batch,
                                     int64_t heads_q, int64_t heads_kv, int64_t seq_q,
@@ -305,7 +305,7 @@ enum {
      * on an architecture that has none. `attest certify` certifies them on the machine at hand. */
     ATT_ALLOW_UNATTESTED = 1u << 2,
     /* On a GPU, a run does not ask the driver whether each array lies where the GPU can reach it: for callers
-     * whose arrays tell their device themselves. Saves a driver call an array; a wrong address is then a fault
+     * whose arrays tell their device themselves. Saves one driver call per array; a wrong address is then a fault
      * of the device. */
     ATT_TRUST_POINTERS = 1u << 3
 };
@@ -328,7 +328,7 @@ typedef struct att_context_options {
     /* Kernels beside the built-in ones: built-in rows with other tiles, stages, warps and switches, compiled by
      * NVRTC. Each serves only on the model of GPU and for the problems that it names, and there comes before
      * the built-in ones. docs/tuning.md has the format; `attest tune` writes it. On the CPU, where
-     * no row serves, what is named here or by ATTEST_ROWS is checked all the same.
+     * no row serves, the rows named here or by ATTEST_ROWS are still checked.
      *
      * rows       the text itself; NULL: from a file; "": none
      * rows_file  the file; NULL: what the environment's ATTEST_ROWS names ("": none), or the user's own,
@@ -337,7 +337,7 @@ typedef struct att_context_options {
     const char *rows_file;
 } att_context_options;
 
-/* Open a device. `options` may be NULL: every field zero but size. A GPU stays open for the life of the
+/* Open a device. `options` may be NULL: every field zero except size. A GPU stays open for the life of the
  * process; its primary context is used, the one that the CUDA runtime and PyTorch use too.
  * A mistake in a rows file is ATT_E_ARG, and the text names file, line and field.
  *
@@ -353,7 +353,7 @@ ATT_API void att_context_destroy(att_context *ctx);
 
 typedef struct att_context_info {
     size_t size;         /* sizeof(att_context_info), set by the caller */
-    att_device device;   /* what ATT_DEVICE_AUTO came to */
+    att_device device;   /* what ATT_DEVICE_AUTO selected */
     att_isa isa;         /* the highest instruction set this context uses; GPU: ATT_ISA_AUTO */
     att_isa isa_machine; /* the highest this machine has */
     int32_t threads;     /* GPU: 0 */
@@ -410,7 +410,7 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
  * On a GPU the work is put on `stream` and nothing waits, so a run may be captured into a CUDA graph and
  * replayed on changed data. Every address is checked before the launch: null, alignment, overlap, and
  * that it is memory of this GPU (or managed, or registered host memory). Contents are not: cu_seqlens,
- * lens_k, starts_k and page ids lie in the GPU's memory, so the kernels clamp them. A bad one gives a wrong answer
+ * lens_k, starts_k and page ids are in the GPU's memory, so the kernels clamp them. A bad one gives a wrong answer
  * for its sequence, is never followed out of bounds, and is not reported (the CPU reports ATT_E_DATA).
  * A fault that an earlier call left on the device is reported as ATT_E_CUDA by the next one.
  *
@@ -419,8 +419,8 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
  *            is checked against it
  * stream     the GPU stream (cudaStream_t, CUstream), NULL the default one; NULL on the CPU, where
  *            the run is complete on return
- * Thread     safe. Of callers that overlap on the CPU, one has the context's threads, the others
- *            compute on their own
+ * Thread     safe. Where callers overlap on the CPU, one gets the context's threads and the
+ *            others compute on their own
  * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS, ATT_E_DATA,
  *            ATT_E_WORKSPACE, ATT_E_CUDA */
 ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
@@ -441,7 +441,7 @@ ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void
  *     d_sinks   = -sum_i exp(sink - lse[i]) delta[i]
  *
  * The problem is the forward one, with ATT_LSE, its last fields filled in; o and lse are what forward wrote. Rows that see no key,
- * and keys that no row sees, have gradients of 0; what masked keys hold never reaches one. Equal bits from run to run, on the CPU
+ * and keys that no row sees, have gradients of 0; the contents of masked keys never reach one. Equal bits from run to run, on the CPU
  * with any number of threads. Pages are refused.
  *
  *     att_problem_init(&p, 1, 8, 8, 512, 512, 64, 64, ATT_BF16);
@@ -490,7 +490,7 @@ typedef struct att_merge_problem {
     int64_t batch, heads, seq; /* 0 is allowed: nothing to do */
     int64_t d;                 /* 1 or more */
     att_strides part_o;        /* of every part, (batch, heads, seq, d), col 1 */
-    att_strides part_lse;      /* of every part, (batch, heads, seq); col is not looked at */
+    att_strides part_lse;      /* of every part, (batch, heads, seq); col is ignored */
     att_strides o, lse;
     int64_t alignment; /* bytes to which the bases of o and of every part are aligned; 0: 16 */
 } att_merge_problem;
@@ -635,7 +635,7 @@ typedef struct att_moe_problem {
     int64_t b1_expert, b3_expert; /* as w1 and w3 without `hidden` */
     int64_t b2_expert;            /* (experts, hidden) */
 
-    /* Bytes to which the bases of x, y and the weights are aligned; 0: 16. Looked at on a GPU only: bases or rows aligned to fewer
+    /* Bytes to which the bases of x, y and the weights are aligned; 0: 16. Used on a GPU only: bases or rows aligned to fewer
      * than 16 take a slower path. A power of two, at least the smaller element. */
     int64_t alignment;
 } att_moe_problem;
@@ -649,9 +649,9 @@ typedef struct att_moe_args {
     const void *b1, *b2, *b3;
     const float *correction; /* experts */
     const uint8_t *mask;     /* tokens; 0: the token has no experts, its y is 0 */
-    /* (tokens, k), contiguous, with ATT_MOE_GIVEN. Ids -1 .. experts-1; one token may name an expert twice. The weight of -1 is not
-     * looked at. Another id is ATT_E_DATA on the CPU; on a GPU it counts as -1, and counts has how many there were. Those of masked
-     * tokens are not looked at. */
+    /* (tokens, k), contiguous, with ATT_MOE_GIVEN. Ids -1 .. experts-1; one token may name an expert twice. The weight of -1 is
+     * ignored. Another id is ATT_E_DATA on the CPU; on a GPU it counts as -1, and counts has how many there were. Those of masked
+     * tokens are ignored. */
     const int32_t *given_ids;
     const float *given_weights;
     void *y;
@@ -667,7 +667,7 @@ typedef struct att_moe_args {
 
 /* Fill `problem`: size, the shapes given, ATT_MOE_SWIGLU with the gate concatenated, ATT_MOE_SOFTMAX_TOPK with ATT_MOE_RENORMALISE,
  * float32 logits, dtype_y = dtype_bias = dtype, all experts local, no groups, scaling 1, alpha 1.702, limit 7, contiguous arrays.
- * After changing gate, activation, flags or local_experts, att_moe_problem_layout() sets the strides anew. Does not check;
+ * After changing gate, activation, flags or local_experts, call att_moe_problem_layout() to set the strides. Does not check;
  * att_moe_plan_create() does. Thread: safe. */
 ATT_API void att_moe_problem_init_sized(att_moe_problem *problem, size_t size, int64_t tokens,
                                         int64_t hidden, int64_t inner, int64_t experts,
@@ -689,8 +689,8 @@ ATT_API att_status att_moe_explain(att_context *ctx, const att_moe_problem *prob
 
 /* -------------------------------------------------------------------- query */
 
-/* Write the chosen kernel and, for every other of the context's device, the field that refused it,
- * one a line.
+/* Write the chosen kernel and, for every other kernel of the context's device, the field that ruled it
+ * out, one per line.
  *
  * n        bytes at buf; ATT_EXPLAIN_MAX always suffices, a shorter text is cut and terminated
  * Thread   safe

@@ -5,7 +5,7 @@
  *     static const att_peer table = {.abi = ATT_PEER_ABI, .size = sizeof table, .name = "mine", ...};
  *     ATT_PEER_EXPORT const att_peer *att_peer_get(void) { return &table; }
  *
- * It needs this header and attest.h, and links nothing of attest:
+ * It needs this header and attest.h, and is not linked with attest:
  *
  *     cc -shared -fPIC -o mine.so mine.c
  *     attest verify b2h8s512d64 --peer ./mine.so

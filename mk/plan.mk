@@ -32,7 +32,7 @@ $(BUILD)/bench/gpu_peaks: bench/gpu_peaks.cu
 	$(NVCC) -O3 -std=c++17 $(PEAKS_TARGETS) -o $@ $<
 
 # Pages that quote commands and measurements: `make docs` writes them anew, `make test-docs` checks them.
-GENERATED := $(shell grep -lE '^<!-- begin: (attest|evidence_table|attestation_table|self_check_table|faults_table) ?' README.md docs/*.md evidence/*.md)
+GENERATED := $(shell grep -lE '^<!-- begin: (attest|evidence_table|attestation_table|self_check_table|faults_table|api_page) ?' README.md docs/*.md docs/*/*.md evidence/*.md)
 .PHONY: docs test-docs
 $(BUILD)/evidence_table: scripts/evidence_table.c $(BUILD)/liblab.a $(TEST_IMAGES) $(BUILD)/libattest.a
 	@mkdir -p $(@D)
@@ -51,3 +51,9 @@ docs: all $(TEST_PROGRAM) $(BUILD)/evidence_table $(BUILD)/attestation_table $(B
 
 test-docs: all $(TEST_PROGRAM) $(BUILD)/evidence_table $(BUILD)/attestation_table $(BUILD)/self_check_table
 	@scripts/generated.sh --check $(BUILD) $(GENERATED)
+
+# The texts that users read: their words, links, lengths and line widths.
+.PHONY: test-texts
+test-docs: test-texts
+test-texts:
+	@tests/texts/texts.sh

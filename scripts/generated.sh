@@ -5,8 +5,8 @@
 #   scripts/generated.sh --check BUILD FILE...  fail where that would change a file
 #
 # A block is what stands between a line `<!-- begin: COMMAND -->` and the next `<!-- end -->`. COMMAND is `attest ...`, whose
-# output is put as it is, or `evidence_table ...`, `attestation_table ...`, `self_check_table ...` or `faults_table`, which print Markdown. All
-# run in the root of the tree.
+# output is put as it is, or `evidence_table ...`, `attestation_table ...`, `self_check_table ...`, `faults_table` or
+# `api_page HEADER`, which print Markdown. All run in the root of the tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,6 +34,7 @@ print_block() { # print_block COMMAND
         ;;
     evidence_table | attestation_table | self_check_table) "${words[@]}" ;;
     faults_table) tests/virtual_gpu/faults_table.sh ;;
+    api_page) awk -f scripts/api_page.awk "${words[1]}" ;;
     *)
         echo "generated: '$1' is neither attest nor a table of evidence" >&2
         return 1

@@ -42,10 +42,10 @@ static bool check_record(lab_doctor *doctor, const char *what, const att_launch 
     const uint32_t threads = att_cuda_kernel_threads(row->cuda);
     const uint32_t shared = att_cuda_kernel_shared(row->cuda);
     if (launch->block[0] != threads || launch->shared_bytes != shared || launch->grid[0] == 0) {
-        lab_doctor_add(doctor, LAB_FAILED, what, report_it,
-                       "%s ran with %u threads and %llu bytes a block, its row says %u and %u",
-                       ran, launch->block[0], (unsigned long long)launch->shared_bytes, threads,
-                       shared);
+        lab_doctor_add(
+            doctor, LAB_FAILED, what, report_it,
+            "%s ran with %u threads and %llu bytes per block, its row says %u and %u", ran,
+            launch->block[0], (unsigned long long)launch->shared_bytes, threads, shared);
         return false;
     }
     return true;

@@ -18,7 +18,7 @@ const char *lab_profile_remedy(lab_profile_outcome outcome) {
     case LAB_PROFILE_FORBIDDEN:
         return "run as root, give a container --cap-add=SYS_ADMIN, or let every user read "
                "counters: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in "
-               "/etc/modprobe.d, then load the driver anew";
+               "/etc/modprobe.d, then reload the driver";
     default:
         return NULL;
     }

@@ -287,7 +287,7 @@ void lab_page_history(lab_page *page) {
     lab_page_open(page, "history", "History");
     lab_markup(
         page->out,
-        "<p>Runs of attest on one kind of device by one harness, held against the first of "
+        "<p>Runs of attest on one kind of device by one harness, compared with the first of "
         "them. Runs are in the order of the dates in their files, then of the versions of "
         "attest, then of the names: files without a date do not tell more.</p>\n");
     if (r->history_count == 0)

@@ -27,7 +27,7 @@ class Launch(NamedTuple):
     kernel: str
     grid: tuple[int, int, int]  #: CPU: tasks, splits of K/V, 1
     block: tuple[int, int, int]  #: CPU: threads that took part, 1, 1
-    shared_bytes: int  #: CPU: scratch bytes a thread; GPU: dynamic bytes a block
+    shared_bytes: int  #: CPU: scratch bytes per thread; GPU: dynamic bytes per block
     registers: int  #: GPU: a thread; CPU: 0
     code_sha256: str  #: GPU: of the machine code given to the driver; CPU: ""
 
@@ -61,7 +61,7 @@ class Kernel(NamedTuple):
 
 
 class PlanCache(NamedTuple):
-    """The cache of plans, one a problem."""
+    """The cache of plans, one per problem."""
 
     hits: int
     misses: int

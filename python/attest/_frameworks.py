@@ -5,7 +5,7 @@ An adapter is any object with some of these attributes; what it lacks is not nee
     refuse_when, refuse_apart, refuse_if, refuse_if_when
                                 together, in which case `refuse` is asked only where one holds: a question as quick_call.h has
                                 them; a method of some array, asked of those whose last axis is not dense; the name of an
-                                attribute that is true, looked at while the last question is
+                                attribute that is true, checked while the last question is
     export(array)               (array, stands_for, read_only): an array that __dlpack__ can export, the dtype that its
                                 elements stand for, "" where it is its own, and whether it may not be written to; or None
     empty(like, shape, dtype)   a new array on the device of `like`

@@ -1,6 +1,6 @@
 """_torch_attention.py: attest.torch.attention(): every feature of attest.attention(), with gradients by kernels of attest.
 
-torch.ops.attest.attention is the operator, for whoever looks at what is called: compilers, tracers, modes. Where nobody does, an
+torch.ops.attest.attention is the operator for everything that intercepts calls: compilers, tracers, modes. Where nothing does, an
 autograd.Function calls the extension itself, which takes a fraction of the time.
 """
 
@@ -106,7 +106,7 @@ def _by_extension(d_o, o, lse, d_lse, d_bias, d_sinks, d_alibi, q, k, v, *rest):
 
 
 def gradients_by_operator(d_o, o, lse, q, k, v, extras: Extras, options: Options):
-    """(d_q, d_k, d_v), for whoever watches, and with a second derivative that is refused."""
+    """(d_q, d_k, d_v), for tracers, and with a second derivative that is refused."""
     return attention_backward(d_o, o, lse, None, False, False, False, q, k, v, *extras, *options)[:3]
 
 

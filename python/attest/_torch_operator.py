@@ -24,7 +24,7 @@ def options_of(is_causal: bool, scale: float, softcap: float = 0.0) -> Options:
 @torch.library.custom_op("attest::sdpa", mutates_args=())
 def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], is_causal: bool, scale: float, softcap: float = 0.0,
          sinks: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    """(O, log-sum-exp) of 4-dimensional q, k and v; sinks are float32, one a head."""
+    """(O, log-sum-exp) of 4-dimensional q, k and v; sinks are float32, one per head."""
     count_served(q, k, mask, is_causal)
     with torch.no_grad():
         return forward(q, k, v, extras_of(mask, sinks), options_of(is_causal, scale, softcap))

@@ -150,7 +150,7 @@ def _numbers_of(mask: Tensor) -> Tuple[Tensor, Tensor]:
 @torch.library.custom_op("attest::spans", mutates_args=())
 def spans(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, softcap: float = 0.0,
           sinks: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    """(O, log-sum-exp) of 4-dimensional q, k and v; sinks are float32, one a head."""
+    """(O, log-sum-exp) of 4-dimensional q, k and v; sinks are float32, one per head."""
     count_served(q, k, mask, decode(mask).causal is not None)
     with torch.no_grad():
         given = _given(q, k, v, mask, scale, softcap, sinks)

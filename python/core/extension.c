@@ -144,7 +144,7 @@ PyDoc_STRVAR(
     "renormalise    weights of a token are divided by their sum\n"
     "scaling        weights are multiplied by it\n"
     "correction     (experts,), float32, added to the sigmoids that select\n"
-    "groups         of experts, of which the groups_kept best are looked at; with 'sigmoid'\n"
+    "groups         of experts, of which the groups_kept best are considered; with 'sigmoid'\n"
     "ids, weights   in place of logits: (tokens, experts per token), int32 and float32; id -1: "
     "no "
     "expert\n"

@@ -70,7 +70,7 @@ static xla_error *read_problem(jax_call *c) {
         break;
     }
     return fail(c, XLA_INVALID_ARGUMENT,
-                "the problem was described by another version of attest: compile anew");
+                "the problem was described by another version of attest: compile it again");
 }
 
 /* The arrays that the problem has, in the order of attention()'s arguments. */

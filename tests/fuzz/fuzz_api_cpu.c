@@ -18,7 +18,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     return 0;
 }
 
-/* docs/numerics.md: weights that AMX or AVX512-BF16 multiply are of 16 bits at most; elsewhere they are float32. */
+/* docs/numerics-kernels.md: weights that AMX or AVX512-BF16 multiply are of 16 bits at most; elsewhere they are float32. */
 static double weight_error(const att_problem *p, const char *kernel) {
     if (!strstr(kernel, "amx") && !strstr(kernel, "avx512_bf16"))
         return 4e-7;

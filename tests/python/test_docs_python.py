@@ -1,4 +1,4 @@
-"""test_docs_python.py: the examples of docs/python.md and README.md run as printed, where their imports are there."""
+"""test_docs_python.py: the examples of docs/python*.md and README.md run as printed, where their imports are there."""
 
 import importlib.util
 import re
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def examples():
-    for page in ("docs/python.md", "README.md"):
+    for page in (*(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("python*.md"))), "README.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
         for match in re.finditer(r"^```python\n(.*?)^```", text, re.M | re.S):
             line = text.count("\n", 0, match.start()) + 2

@@ -83,7 +83,7 @@ def test_words(said, what, wanted):
     ("jax-cpu", "None 1.0 1.0 True"),
     ("jax-missing", "(3, 'an array of the problem is missing')"),
     ("jax-more", "(3, 'there are more arrays than the problem has')"),
-    ("jax-older", "(3, 'the problem was described by another version of attest: compile anew')"),
+    ("jax-older", "(3, 'the problem was described by another version of attest: compile it again')"),
     ("jax-stages", "None"),
     ("jax-many", "None"),
     ("jax-shares", "(1, 1, 1)"),

@@ -368,7 +368,7 @@ static double largest_key(const lab_tensors *t, int64_t b, int64_t h, int64_t c)
 }
 
 /* Over all rows of d_q: the most that the rounding of O changes, and the plain reference's error. Each change is within the bound
- * of docs/numerics.md: that of delta, times a mean of the keys. */
+ * of docs/numerics-kernels.md: that of delta, times a mean of the keys. */
 static void compare_rounded(const char *line, double *rounded, double *plain) {
     lab_tensors *t = make(line);
     const att_problem *p = &t->spec.problem;

@@ -7,7 +7,7 @@
     attest compare old.json out.json                # the files are the laboratory's own (attest-bench-2)
     attest report out.json -o report.html
 
-Every answer is held against float32 math before it is timed. Rivals take turns, in random order, round after round. What is
+Every answer is compared with float32 math before it is timed. Rivals take turns, in random order, round after round. What is
 taken here are samples; medians, intervals, verdicts, cliffs and goals are computed from them by the program `attest judge`.
 Exit status: 0 all goals hold, 1 one is missed or an answer is wrong, 2 usage, 3 not possible here.
 """

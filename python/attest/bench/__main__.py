@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
                         "FlashAttention-2 and -3 that is in the run)")
     parser.add_argument("--build", default="build",
                         help="folder with the programs attest (else the one on the path), cpu_peaks and call_cost")
-    parser.add_argument("--json", metavar="FILE", help="keep every sample; written anew as rows are done")
+    parser.add_argument("--json", metavar="FILE", help="keep every sample; rewritten as rows are done")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw TFLOP/s over the length")
     parser.add_argument("--read", nargs="+", metavar="FILE", help="judge kept samples instead, of a row that is in several "
                         "files the newest one's")

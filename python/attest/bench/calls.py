@@ -97,7 +97,7 @@ def _calls_us(call, calls: int, *, asleep: bool = False, waited: bool = False) -
     import torch
 
     torch.cuda.synchronize()
-    if asleep:  # on the stream, for some 10 ms, in which the calls are all made: nothing of them is waited for
+    if asleep:  # on the stream, for some 10 ms, in which the calls are all made: none of them waits
         torch.cuda._sleep(SLEEP_CYCLES)
     start = time.perf_counter_ns()
     for _ in range(calls):

@@ -1,4 +1,4 @@
-"""check.py: answers held against float32 math before anything is timed."""
+"""check.py: answers compared with float32 math before anything is timed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""gradients.py: the groups of gradients: who is timed, how each is called, and their answers held against float32 math.
+"""gradients.py: the groups of gradients: who is timed, how each is called, and their answers compared with float32 math.
 
-Whoever is timed makes its own forward pass, before the clock starts; then its gradients alone are timed, by the operators that autograd
+Each subject makes its own forward pass, before the clock starts; then its gradients alone are timed, by the operators that autograd
 would call, so that they fit in a CUDA graph. A call returns d_q, d_k and d_v as (batch, seq, heads, d).
 """
 

@@ -1,5 +1,5 @@
 """laboratory.py: the program `attest`, which computes whatever is derived from samples: medians, intervals, speeds in times of a
-rival's, verdicts, cliffs and goals. Nothing of that is computed in Python."""
+rival's, verdicts, cliffs and goals. Python computes none of that."""
 
 from __future__ import annotations
 

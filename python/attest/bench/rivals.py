@@ -49,7 +49,7 @@ class Subject:
     rival: str
     name: str  #: with its version, as in the laboratory's files
     prepare: Callable[[Inputs], Callable]
-    judged: bool = True  #: it computes the problem; else something that the problem's time is held against
+    judged: bool = True  #: it computes the problem; else something to compare the problem's time with
     graph: bool = True  #: its calls can be captured in a CUDA graph; else they are timed by the wall clock
 
 

@@ -112,7 +112,7 @@ def _prepare(row: Row, subjects: Sequence, device: str):
             continue
         try:
             clock = _clock_of(subject, call, row)
-            if subject.rival == "attest" and walls and not row.threads:  # what rivals without graphs are held against
+            if subject.rival == "attest" and walls and not row.threads:  # what rivals without graphs are compared with
                 clock.append(clocks.WallClock(call, clock[0].calls, _finish_of(subject)))
         except Exception as error:
             result.trouble = f"refused: {_first_line(error)}"
@@ -132,7 +132,7 @@ def _place(timed: Timed, clock, like: Result, mode: str) -> Result:
 
 def time_rows(rows: Sequence[Row], subjects: Sequence, device: str, modes: Iterable[str], rounds: int, budget: float,
               progress: Progress) -> List[Timed]:
-    """Rows timed together: every subject of every row once a round, in random order."""
+    """Rows timed together: every subject of every row once per round, in random order."""
     prepared = []
     for row in rows:
         progress.say(f"{row.name}: answers")

@@ -41,7 +41,7 @@ class Timed:
         return result
 
     def line(self) -> str:
-        """What was done, for whoever waits: how many samples of each."""
+        """What was done, for the waiting user: how many samples of each."""
         counts = {}
         for (rival, _, _), result in self.results.items():
             counts[rival] = counts.get(rival, 0) + len(result.samples_ns)
