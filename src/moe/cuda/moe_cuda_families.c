@@ -256,7 +256,7 @@ static void describe(const att_plan *plan, char *text, size_t n) {
     const state *s = plan->state;
     snprintf(
         text, n,
-        "grid %u x 1 x 1, %u threads and %u bytes a block, workspace %zu bytes; after %s in "
+        "grid %u x 1 x 1, %u threads and %u bytes per block, workspace %zu bytes; after %s in "
         "%d launch%s of %u blocks, before %s and %s",
         s->up_shape.grid[0], s->up_shape.threads, s->up_shape.shared, plan->workspace,
         s->route->name, s->params.route_blocks == 1 ? 1 : 2,
