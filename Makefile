@@ -63,7 +63,7 @@ $(BUILD)/libattest.so: $(BUILD)/libattest.so.$(VERSION)
 $(BUILD)/attest: $(CLI_OBJECTS) $(BUILD)/liblab.a $(BUILD)/libattest.a
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
-include $(wildcard mk/*.mk)
+include $(sort $(wildcard mk/*.mk))
 
 -include $(LIB_OBJECTS:.o=.d) $(LAB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d)
 

@@ -13,7 +13,12 @@ ifneq ($(PYTHON_INCLUDE),)
 all: python
 endif
 
-python: $(PYTHON_OUT)/_core.abi3.so $(PYTHON_TEXTS)
+python: $(PYTHON_OUT)/_core.abi3.so $(PYTHON_TEXTS) $(PYTHON_OUT)/bin/attest
+
+# `python -m attest` runs what lies there. `make python` alone does not build the program: the link leads nowhere then.
+$(PYTHON_OUT)/bin/attest:
+	@mkdir -p $(@D)
+	@ln -sfn ../../../attest $@
 
 $(PYTHON_OUT)/%: python/attest/%
 	@mkdir -p $(@D)

@@ -104,7 +104,7 @@ coverage:
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
 # Everything is built first, so that what the runners print is about tests.
-TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-examples \
+TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-packages test-examples \
                 test-other-compiler test-fuzz sanitize virtual-sanitize tsan coverage
 test:
 	@BUILD=$(BUILD) scripts/setup.sh test
