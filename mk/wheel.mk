@@ -66,3 +66,4 @@ gpu-images:
 .PHONY: test-packages
 test-packages: all
 	@BUILD=$(BUILD) VERSION=$(VERSION) IMAGE_COUNT=$(words $(CUDA_CODES)) TOOLS=$(TOOLS) tests/packages/wheel.sh
+	@BUILD=$(BUILD) VERSION=$(VERSION) SOVERSION=$(SOVERSION) CC='$(CC)' tests/packages/deb.sh
