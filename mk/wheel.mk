@@ -14,7 +14,8 @@ WHEEL_CC         = $(CC) -pthread $(LDFLAGS)
 ZIG              = ZIG_GLOBAL_CACHE_DIR=$(abspath $(TOOLS))/zig-cache ZIG_LOCAL_CACHE_DIR=$(abspath $(TOOLS))/zig-cache \
                    $(TOOLS)/ziglang/zig
 KERNELS_SO      := libattest_kernels-$(VERSION).so
-WHEEL_OBJECTS    = $(filter-out $(EMBEDDED),$(LIB_OBJECTS))
+# Those of moe take the longest to compile: first, so that no core waits for them at the end.
+WHEEL_OBJECTS    = $(filter $(BUILD)/obj/src/moe/%,$(LIB_OBJECTS)) $(filter-out $(EMBEDDED) $(BUILD)/obj/src/moe/%,$(LIB_OBJECTS))
 WHEEL_EMBEDDED  := $(BUILD)/obj/wheel_embedded.o
 OLD_GLIBC       := $(BUILD)/obj/packaging/old_glibc.o
 has_jansson      = $(shell echo '\#include <jansson.h>' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 && echo yes)
@@ -31,7 +32,7 @@ $(1)/attest/$$(KERNELS_SO): $$(WHEEL_EMBEDDED)
 	@mkdir -p $$(@D)
 	$(2) -shared -s -Wl,-soname,$$(@F) -o $$@ $$^
 
-$(1)/attest/_core.abi3.so: $$(PYTHON_OBJECTS) $$(WHEEL_OBJECTS) $(3) $(1)/attest/$$(KERNELS_SO) packaging/python.map
+$(1)/attest/_core.abi3.so: $$(WHEEL_OBJECTS) $$(PYTHON_OBJECTS) $(3) $(1)/attest/$$(KERNELS_SO) packaging/python.map
 	$(2) -shared -s -Wl,--version-script=packaging/python.map -Wl,-z,relro,-z,now -Wl,-rpath,'$$$$ORIGIN' \
 	    -o $$@ $$(filter-out %.map,$$^) $$(LDLIBS)
 

@@ -64,15 +64,21 @@ def licences(parts):
             return
 
 
+def info_files(platform):
+    """Names and texts of the folder .dist-info."""
+    tags = "".join(f"Tag: {TAG}-{one}\n" for one in platform.split("."))
+    yield "METADATA", metadata()
+    yield "entry_points.txt", "[console_scripts]\nattest = attest.__main__:main\n"
+    yield "WHEEL", f"Wheel-Version: 1.0\nGenerator: libattest_build\nRoot-Is-Purelib: false\n{tags}"
+
+
 def pack_wheel(parts, platform, folder):
     """The wheel, by its file name in `folder`."""
     name = f"libattest-{version()}"
     info = f"{name}.dist-info"
     contents = [(inside, file.read_bytes(), file.stat().st_mode & 0o111) for inside, file in package_files(parts)]
     contents += [(f"{info}/licenses/{inside}", file.read_bytes(), 0) for inside, file in licences(parts)]
-    tags = "".join(f"Tag: {TAG}-{one}\n" for one in platform.split("."))
-    for inside, text in (("METADATA", metadata()), ("entry_points.txt", "[console_scripts]\nattest = attest.__main__:main\n"),
-                         ("WHEEL", f"Wheel-Version: 1.0\nGenerator: libattest_build\nRoot-Is-Purelib: false\n{tags}")):
+    for inside, text in info_files(platform):
         contents.append((f"{info}/{inside}", text.encode(), 0))
     record = ""
     for inside, data, _ in contents:
@@ -137,19 +143,30 @@ def build_parts(build):
     started = time.monotonic()
     images = int(make(build, "-s", "gpu-images"))
     cores = os.cpu_count() or 1
-    say(f"compiling for {cores} cores" + (f", with nvcc: {images} images of GPU kernels take about {20 // cores + 1} minutes; "
+    say(f"compiling on {cores} cores" + (f", with nvcc: {images} images of GPU kernels take about {20 // cores + 1} minutes; "
                                           "NVCC= in the environment leaves them out" if images else ""))
     make(build, f"-j{cores}", "EXTRA_CFLAGS=-g0", "wheel-parts")
     say(f"compiled in {time.monotonic() - started:.0f} seconds")
 
 
+def local_platform():
+    return re.sub("[-.]", "_", sysconfig.get_platform())
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Without it pip would build the whole wheel to learn the name."""
+    folder = Path(metadata_directory) / f"libattest-{version()}.dist-info"
+    folder.mkdir()
+    for inside, text in info_files(local_platform()):
+        (folder / inside).write_text(text, encoding="utf-8")
+    return folder.name
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    platform = re.sub("[-.]", "_", sysconfig.get_platform())
-    build = os.environ.get("ATTEST_BUILD")
     with tempfile.TemporaryDirectory() as scratch:
-        build = (ROOT / build).resolve() if build else Path(scratch)
-        build_parts(build)
-        return pack_wheel(build / "wheel/local", platform, wheel_directory)
+        build = os.environ.get("ATTEST_BUILD", scratch)
+        build_parts(build)  # by the name that make knows it by: another one would embed the kernels again
+        return pack_wheel(ROOT / build / "wheel/local", local_platform(), wheel_directory)
 
 
 def build_sdist(sdist_directory, config_settings=None):

@@ -57,13 +57,23 @@ check_sdist() { # it holds every file of the project, twice the same bytes, and 
     quietly in_make sdist
     [[ $(sha256sum <"$archive") == "$first" ]] || fail 'two archives of the same files differ'
     tar -C "$scratch" -xzf "$archive"
-    diff <(python3 -c 'import sys; sys.path.insert(0, "packaging"); import libattest_build; print(*libattest_build.source_files(), sep="\n")') \
+    diff <(PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; sys.path.insert(0, "packaging"); import libattest_build; print(*libattest_build.source_files(), sep="\n")') \
         <(cd "$scratch/libattest-$VERSION" && find . -type f ! -name PKG-INFO -printf '%P\n' | LC_ALL=C sort) >/dev/null ||
         fail 'the source archive lacks files, or has others'
     grep -qx "Version: $VERSION" "$scratch/libattest-$VERSION/PKG-INFO" || fail 'PKG-INFO has another version'
 }
 
+check_pip() { # pip builds from the tree, of the objects that are there, and leaves nothing in it
+    touch "$scratch/stamp"
+    ATTEST_BUILD=$BUILD quietly python3 -m pip install --no-index --no-deps --target "$scratch/target" .
+    [[ -x $scratch/target/attest/bin/attest ]] || fail 'pip installs no program'
+    (cd / && PYTHONPATH=$scratch/target quietly python3 -m attest --version)
+    [[ -z $(find . \( -path "./$BUILD" -o -path ./.git \) -prune -o -type f -newer "$scratch/stamp" -print) ]] || fail 'pip leaves files in the tree'
+    [[ ! -e packaging/__pycache__ ]] || fail 'pip leaves compiled Python in the tree'
+}
+
 check_sdist
+check_pip
 if ! in_make wheel >"$scratch/log" 2>&1; then
     grep -q 'cannot be had' "$scratch/log" || { cat "$scratch/log" >&2; fail 'make wheel failed'; }
     echo "skipped: wheel: $(grep 'cannot be had' "$scratch/log")"
@@ -72,4 +82,4 @@ fi
 wheel=$(echo "$scratch"/dist/*.whl)
 check_audit
 check_installed
-echo "wheel: $(stat -c %s "$wheel" | awk '{ printf "%.1f", $1 / 1e6 }') MB; audit, environment, program, evidence, removal and source archive hold"
+echo "wheel: $(stat -c %s "$wheel" | awk '{ printf "%.1f", $1 / 1e6 }') MB; audit, environment, program, evidence, removal, source archive and pip hold"
