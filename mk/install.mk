@@ -33,11 +33,11 @@ all: $(SUITES:%=$(BUILD)/%) $(DEVICES:%=$(BUILD)/%)
 
 $(BUILD)/suites/%.txt: suites/%.txt
 	@mkdir -p $(@D)
-	cp $< $@
+	$(call short,COPY,$@)cp $< $@
 
 $(BUILD)/devices/%.json: devices/%.json
 	@mkdir -p $(@D)
-	cp $< $@
+	$(call short,COPY,$@)cp $< $@
 
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \

@@ -24,21 +24,21 @@ has_jansson      = $(shell echo '\#include <jansson.h>' | $(CC) $(CPPFLAGS) -E -
 
 $(WHEEL_EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fvisibility=default -c $< -o $@
+	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fvisibility=default -c $< -o $@
 
 # $(call wheel_rules,FOLDER,LINKER,MORE OBJECTS): the binaries of a wheel.
 define wheel_rules
 $(1)/attest/$$(KERNELS_SO): $$(WHEEL_EMBEDDED)
 	@mkdir -p $$(@D)
-	$(2) -shared -s -Wl,-soname,$$(@F) -o $$@ $$^
+	$$(call short,LD,$$@)$(2) -shared -s -Wl,-soname,$$(@F) -o $$@ $$^
 
 $(1)/attest/_core.abi3.so: $$(WHEEL_OBJECTS) $$(PYTHON_OBJECTS) $(3) $(1)/attest/$$(KERNELS_SO) packaging/python.map
-	$(2) -shared -s -Wl,--version-script=packaging/python.map -Wl,-z,relro,-z,now -Wl,-rpath,'$$$$ORIGIN' \
+	$$(call short,LD,$$@)$(2) -shared -s -Wl,--version-script=packaging/python.map -Wl,-z,relro,-z,now -Wl,-rpath,'$$$$ORIGIN' \
 	    -o $$@ $$(filter-out %.map,$$^) $$(LDLIBS)
 
 $(1)/attest/bin/attest: $$(CLI_OBJECTS) $$(BUILD)/liblab.a $$(WHEEL_OBJECTS) $(3) $(1)/attest/$$(KERNELS_SO)
 	@mkdir -p $$(@D)
-	$(2) -pie -s -Wl,-z,relro,-z,now -Wl,-rpath,'$$$$ORIGIN/..' -o $$@ $$^ $$(JANSSON) $$(LDLIBS)
+	$$(call short,LD,$$@)$(2) -pie -s -Wl,-z,relro,-z,now -Wl,-rpath,'$$$$ORIGIN/..' -o $$@ $$^ $$(JANSSON) $$(LDLIBS)
 endef
 
 $(eval $(call wheel_rules,$(BUILD)/wheel/local,$$(WHEEL_CC),))
