@@ -68,3 +68,4 @@ gpu-images:
 test-packages: all
 	@BUILD=$(BUILD) VERSION=$(VERSION) IMAGE_COUNT=$(words $(CUDA_CODES)) TOOLS=$(TOOLS) tests/packages/wheel.sh
 	@BUILD=$(BUILD) VERSION=$(VERSION) SOVERSION=$(SOVERSION) CC='$(CC)' tests/packages/deb.sh
+	@VERSION=$(VERSION) tests/packages/signed_release.sh
