@@ -1,4 +1,4 @@
-# attest: `make` builds, `make run` shows, `make test` proves. Everything is built under $(BUILD).
+# attest: `make` builds, `make run` shows, `make test` proves. Everything is built under $(BUILD). V=1 prints whole commands.
 SHELL       := /bin/bash
 .DEFAULT_GOAL := all
 VERSION     := $(shell sed -n 's/.*ATT_VERSION_STRING "\(.*\)"/\1/p' include/attest.h)
@@ -7,7 +7,8 @@ BUILD       ?= build
 CC          ?= cc
 AR          ?= ar
 
-WARN        := -Wall -Wextra -Wshadow -Wconversion -pedantic -Werror
+# Warnings are errors with WERROR=1, as `make test` and CI have it: a newer compiler may warn of what ours does not.
+WARN        := -Wall -Wextra -Wshadow -Wconversion -pedantic $(if $(WERROR),-Werror)
 OPT         ?= -O3 -g
 CPPFLAGS    += -Iinclude -Isrc -I. -D_GNU_SOURCE
 # Results must not depend on the compiler's taste: no contraction or reassociation that we did not write.
@@ -36,34 +37,39 @@ $(foreach isa,avx2 avx512 avx512_bf16 amx,$(eval $(patsubst %.c,$(BUILD)/obj/%.o
 JANSSON     ?= $(firstword $(wildcard /usr/lib/*/libjansson.a) -ljansson)
 LDLIBS      += -pthread -lm -ldl
 
+# $(call short,WHAT,FILE): at the beginning of a command, prints these two words in its place. Nothing under `make -s`.
+V           ?= 0
+SILENT      := $(findstring s,$(firstword -$(MAKEFLAGS)))
+short        = $(if $(filter 1,$(V)),,@$(if $(SILENT),,printf '  %-5s %s\n' $(1) '$(2)';) )
+
 .PHONY: all run bench clean fmt lint
 all: $(BUILD)/attest $(BUILD)/libattest.so $(BUILD)/libattest.a
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(ISA_CFLAGS) -c $< -o $@
+	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(ISA_CFLAGS) -c $< -o $@
 
 $(BUILD)/libattest.a: $(LIB_OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call short,AR,$@)$(AR) rcs $@ $^
 
 $(BUILD)/liblab.a: $(LAB_OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call short,AR,$@)$(AR) rcs $@ $^
 
 # nodelete: the threads of a context that is still alive run the library's code, also after a dlclose.
 $(BUILD)/libattest.so.$(VERSION): $(LIB_OBJECTS) src/attest.map
-	$(CC) -shared $(ALL_CFLAGS) -Wl,-soname,libattest.so.$(SOVERSION) -Wl,--version-script=src/attest.map \
+	$(call short,LD,$@)$(CC) -shared $(ALL_CFLAGS) -Wl,-soname,libattest.so.$(SOVERSION) -Wl,--version-script=src/attest.map \
 	    -Wl,--no-undefined -Wl,-z,relro,-z,now,-z,nodelete $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LDLIBS)
 
 $(BUILD)/libattest.so: $(BUILD)/libattest.so.$(VERSION)
-	ln -sf $(<F) $(BUILD)/libattest.so.$(SOVERSION)
-	ln -sf $(<F) $@
+	@ln -sf $(<F) $(BUILD)/libattest.so.$(SOVERSION)
+	@ln -sf $(<F) $@
 
 $(BUILD)/attest: $(CLI_OBJECTS) $(BUILD)/liblab.a $(BUILD)/libattest.a
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
-include $(wildcard mk/*.mk)
+include $(sort $(wildcard mk/*.mk))
 
 -include $(LIB_OBJECTS:.o=.d) $(LAB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d)
 

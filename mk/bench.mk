@@ -2,7 +2,7 @@
 .PHONY: bench-torch
 $(BUILD)/bench/cpu_peaks: bench/cpu_peaks.c $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libattest.a $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libattest.a $(LDLIBS)
 
 all: $(BUILD)/bench/cpu_peaks
 

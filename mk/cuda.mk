@@ -36,7 +36,7 @@ CUDA_NEUTRAL := s/_INTERNAL_[0-9a-f]{8}_/_INTERNAL_00000000_/g
 define cuda_front_end
 -include $$(CUDA_OUT)/$(1).compute_$(3).d
 $$(CUDA_OUT)/$(1).compute_$(3).ptx: $$(KERNELS)/$(2).cu $$(CUDA_OUT)/$(1).flags $$(CUDA_OUT)/nvcc.flags
-	$$(NVCC) -ptx -arch=compute_$(3) $$(NVCC_FLAGS) $$(shell cat $$(CUDA_OUT)/$(1).flags) \
+	$$(call short,NVCC,$$@)$$(NVCC) -ptx -arch=compute_$(3) $$(NVCC_FLAGS) $$(shell cat $$(CUDA_OUT)/$(1).flags) \
 	    -MMD -MP -MF $$(@:.ptx=.d) -MT $$@ -o $$@.new $$<
 	@sed -E '$$(CUDA_NEUTRAL)' $$@.new >$$@
 	@rm $$@.new
@@ -47,7 +47,7 @@ endef
 define cuda_cubin
 $(call cuda_fatbin,$(1).sm_$(3),cubin,$(3))
 $$(CUDA_OUT)/$(1).sm_$(3).cubin: $$(CUDA_OUT)/$(1).compute_$(2).ptx
-	$$(PTXAS) $$(PTXAS_FLAGS) -v -arch=sm_$(3) -o $$@ $$< >$$(@:.cubin=.ptxas) 2>&1 || \
+	$$(call short,PTXAS,$$@)$$(PTXAS) $$(PTXAS_FLAGS) -v -arch=sm_$(3) -o $$@ $$< >$$(@:.cubin=.ptxas) 2>&1 || \
 	    { cat $$(@:.cubin=.ptxas) >&2; rm -f $$@; exit 1; }
 
 endef
@@ -76,15 +76,15 @@ endif
 
 $(CUDA_OUT)/rows: scripts/cuda_rows.c src/cuda/flags.c src/cuda/shape.c $(wildcard src/*/cuda/*_bytes.c) src/cuda/flags.h src/cuda/row.h $(KERNELS_DEF)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -std=c11 $(WARN) -DKERNELS_DEF='"$(KERNELS_DEF)"' -o $@ $(filter %.c,$^)
+	$(call short,LD,$@)$(CC) $(CPPFLAGS) -std=c11 $(WARN) -DKERNELS_DEF='"$(KERNELS_DEF)"' -o $@ $(filter %.c,$^)
 
 $(CUDA_OUT)/rows.mk: $(CUDA_OUT)/rows
-	$< $(CUDA_OUT) >$@.new
-	mv $@.new $@
+	@$< $(CUDA_OUT) >$@.new
+	@mv $@.new $@
 
 $(CUDA_OUT)/embedded.c: scripts/cuda_embed.sh $(CUDA_CODES) $(CUDA_TEXTS) $(CUDA_OUT)/embedded.list
-	scripts/cuda_embed.sh $(CUDA_CODES) $(CUDA_TEXTS) >$@.new
-	mv $@.new $@
+	$(call short,EMBED,$@)scripts/cuda_embed.sh $(CUDA_CODES) $(CUDA_TEXTS) >$@.new
+	@mv $@.new $@
 
 EMBEDDED    := $(BUILD)/obj/cuda_embedded.o
 LIB_OBJECTS += $(EMBEDDED)
@@ -92,7 +92,7 @@ $(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION): $(EMBEDDED)
 
 $(EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 .PHONY: cuda
 cuda: $(CUDA_CODES)

@@ -7,12 +7,12 @@ $(PROBE_OUT)/embedded.c: tests/gpu/probe.cu tests/gpu/probe.def tests/gpu/probe_
 
 $(BUILD)/obj/probe_embedded.o: $(PROBE_OUT)/embedded.c src/cuda/embed.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 # Its own table of kernels stands before the library's.
 $(BUILD)/gpu/test_runtime: $(BUILD)/obj/tests/gpu/test_runtime.o $(BUILD)/obj/probe_embedded.o $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 -include $(BUILD)/obj/tests/gpu/test_runtime.d
 
@@ -28,7 +28,7 @@ $(FAKES)/libfake_cublas.so: $(BUILD)/obj/tests/fake_cuda/fake_cublas.o
 $(FAKES)/libfake_nvml.so: $(BUILD)/obj/tests/fake_cuda/fake_nvml.o
 $(FAKE_LIBS):
 	@mkdir -p $(@D)
-	$(CC) -shared $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -pthread -lm
+	$(call short,LD,$@)$(CC) -shared $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -pthread -lm
 
 $(BUILD)/obj/tests/support/fakes.o: CPPFLAGS += -DFAKES='"$(abspath $(FAKES))"'
 $(BUILD)/libsupport.a: | $(FAKE_LIBS)

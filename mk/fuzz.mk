@@ -15,16 +15,16 @@ $(FUZZ_PARTS) $(FUZZ_OBJECTS): override EXTRA_CFLAGS += -O2 -fno-sanitize=fuzzer
 
 $(BUILD)/libfuzz_parts.a: $(FUZZ_PARTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call short,AR,$@)$(AR) rcs $@ $^
 
 # The program's parts without its main().
 $(BUILD)/libcli.a: $(filter-out %/main.o,$(CLI_OBJECTS))
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call short,AR,$@)$(AR) rcs $@ $^
 
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BUILD)/libcli.a $(BUILD)/liblab.a $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
 -include $(FUZZ_PARTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)
 .SECONDARY: $(FUZZ_OBJECTS)

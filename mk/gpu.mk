@@ -5,7 +5,7 @@ GPU_TESTS := $(BUILD)/gpu/test_gpu_api $(BUILD)/gpu/test_jumps $(BUILD)/gpu/test
 
 $(BUILD)/gpu/test_gpu_api $(BUILD)/gpu/test_jumps: $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/liblab.a $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
 -include $(BUILD)/obj/tests/gpu/test_gpu_api.d $(BUILD)/obj/tests/gpu/test_jumps.d
 

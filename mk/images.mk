@@ -17,11 +17,11 @@ $(IMAGES)/embedded.c: tests/fake_cuda/stand_in_images.sh scripts/cuda_embed.sh $
 
 $(BUILD)/obj/stand_in_embedded.o: $(IMAGES)/embedded.c src/cuda/embed.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 $(BUILD)/libimages.a: $(BUILD)/obj/stand_in_embedded.o
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call short,AR,$@)$(AR) rcs $@ $^
 
 # Suites and devices are looked for beside the program.
 ifneq ($(NVCC),)
@@ -33,7 +33,7 @@ $(TEST_PROGRAM): $(CLI_OBJECTS) $(BUILD)/liblab.a $(TEST_IMAGES) $(BUILD)/libatt
 	@mkdir -p $(@D)
 	@rm -f $@
 	@ln -sfn ../../suites ../../devices $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) $(LDLIBS)
 endif
 
 test-cli: | $(TEST_PROGRAM)

@@ -24,18 +24,20 @@ sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$
 chmod 644 '$(DESTDIR)$(2)/$(1)'
 endef
 
-.PHONY: install uninstall test-install
+STRIP        ?= strip
+
+.PHONY: install install-strip uninstall test-install
 
 # The program looks for its suites and devices beside itself, so that a copied build folder has all it needs.
 all: $(SUITES:%=$(BUILD)/%) $(DEVICES:%=$(BUILD)/%)
 
 $(BUILD)/suites/%.txt: suites/%.txt
 	@mkdir -p $(@D)
-	cp $< $@
+	$(call short,COPY,$@)cp $< $@
 
 $(BUILD)/devices/%.json: devices/%.json
 	@mkdir -p $(@D)
-	cp $< $@
+	$(call short,COPY,$@)cp $< $@
 
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \
@@ -55,6 +57,12 @@ install: all
 	$(call fill,attest.pc,$(PKGCONFIGDIR))
 	$(call fill,attestConfig.cmake,$(CMAKEDIR))
 	$(call fill,attestConfigVersion.cmake,$(CMAKEDIR))
+
+# Without debug information, as packages have it.
+install-strip: install
+	$(STRIP) $(DESTDIR)$(BINDIR)/attest
+	$(STRIP) --strip-unneeded $(DESTDIR)$(LIBDIR)/libattest.so.$(VERSION)
+	$(STRIP) --strip-debug --enable-deterministic-archives $(DESTDIR)$(LIBDIR)/libattest.a
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/attest $(INCLUDEDIR)/attest.h $(INCLUDEDIR)/attest_peer.h $(LIBDIR)/libattest.a \

@@ -2,7 +2,7 @@
 .PHONY: ladder test-ladder
 $(BUILD)/ladder_table: scripts/ladder_table.c $(BUILD)/liblab.a $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
 ladder: $(BUILD)/ladder_table
 	scripts/ladder.sh $<

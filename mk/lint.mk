@@ -24,7 +24,7 @@ lint-format: | lint-setup
 # How each file is compiled, also for editors: taken from what make itself would run.
 $(BUILD)/compile_commands.json: Makefile $(LINTED)
 	@mkdir -p $(@D)
-	$(MAKE) --no-print-directory -Bn all | awk -v folder='$(CURDIR)' ' \
+	@$(MAKE) --no-print-directory V=1 WERROR=1 -Bn all | awk -v folder='$(CURDIR)' ' \
 	    BEGIN { printf "[" } \
 	    / -c [^ ]+\.c -o / { \
 	        file = $$0; sub(/.* -c /, "", file); sub(/ .*/, "", file); gsub(/["\\]/, "\\\\&"); \

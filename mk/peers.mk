@@ -4,26 +4,26 @@ all: $(PEERS)
 
 $(BUILD)/peers/plain_peer.so: examples/peer/plain_peer.c include/attest_peer.h include/attest.h
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O2 $(WARN) -shared -fPIC -Iinclude -o $@ $< -lm
+	$(call short,LD,$@)$(CC) -std=c11 -O2 $(WARN) -shared -fPIC -Iinclude -o $@ $< -lm
 
 # Another build of the library beside this one: ATTEST_PEER_LIBRARY names it.
 $(BUILD)/peers/attest.so: peers/attest/library_peer.c include/attest_peer.h include/attest.h
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -O2 -g $(WARN) -Wno-pedantic -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -Iinclude -o $@ $< -ldl
+	$(call short,LD,$@)$(CC) -std=c11 -O2 -g $(WARN) -Wno-pedantic -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -Iinclude -o $@ $< -ldl
 
 CUBLAS_PEER := $(wildcard peers/cublas/*.c)
 CUBLAS_CODE := $(CUDA_OUT)/peer_cublas.fatbin
 
 $(CUBLAS_CODE): peers/cublas/cublas_steps.cu peers/cublas/cublas_steps.h
 	@mkdir -p $(@D)
-	$(NVCC) -fatbin -std=c++17 -I. -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_89,code=sm_89 \
+	$(call short,NVCC,$@)$(NVCC) -fatbin -std=c++17 -I. -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_89,code=sm_89 \
 	    -gencode arch=compute_90,code=sm_90 -o $@ $<
 
 # $(call cublas_peer,FOLDER,FAT BINARY): the plug-in with that code of its own kernels.
 define cublas_peer
 $(1)/cublas.so: $(CUBLAS_PEER) $(wildcard peers/cublas/*.h) $(2) include/attest_peer.h include/attest.h
 	@mkdir -p $$(@D)
-	$$(CC) -std=c11 -O2 -g $$(WARN) -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -Iinclude -I. \
+	$$(call short,LD,$$@)$$(CC) -std=c11 -O2 -g $$(WARN) -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -Iinclude -I. \
 	    -DPEER_CUBLAS_CODE='"$(2)"' -o $$@ $(CUBLAS_PEER) -ldl
 endef
 $(eval $(call cublas_peer,$(BUILD)/peers,$(CUBLAS_CODE)))

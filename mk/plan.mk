@@ -29,22 +29,22 @@ gpu-peaks: $(BUILD)/bench/gpu_peaks
 
 $(BUILD)/bench/gpu_peaks: bench/gpu_peaks.cu
 	@mkdir -p $(@D)
-	$(NVCC) -O3 -std=c++17 $(PEAKS_TARGETS) -o $@ $<
+	$(call short,NVCC,$@)$(NVCC) -O3 -std=c++17 $(PEAKS_TARGETS) -o $@ $<
 
 # Pages that quote commands and measurements: `make docs` writes them anew, `make test-docs` checks them.
 GENERATED := $(shell grep -lE '^<!-- begin: (attest|evidence_table|attestation_table|self_check_table|faults_table|api_page) ?' README.md docs/*.md docs/*/*.md evidence/*.md)
 .PHONY: docs test-docs
 $(BUILD)/evidence_table: scripts/evidence_table.c $(BUILD)/liblab.a $(TEST_IMAGES) $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) $(LDLIBS)
 
 $(BUILD)/attestation_table: scripts/attestation_table.c $(BUILD)/liblab.a $(TEST_IMAGES) $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) $(LDLIBS)
 
 $(BUILD)/self_check_table: scripts/self_check_table.c $(BUILD)/liblab.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON) $(LDLIBS)
 
 docs: all $(TEST_PROGRAM) $(BUILD)/evidence_table $(BUILD)/attestation_table $(BUILD)/self_check_table
 	scripts/generated.sh $(BUILD) $(GENERATED)

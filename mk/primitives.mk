@@ -8,12 +8,12 @@ $(PRIMITIVES_OUT)/embedded.c: tests/gpu/primitives.cu tests/gpu/primitives.def t
 
 $(BUILD)/obj/primitives_embedded.o: $(PRIMITIVES_OUT)/embedded.c src/cuda/embed.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 # Its own table of kernels stands before the library's.
 $(BUILD)/gpu/test_primitives: $(BUILD)/obj/tests/gpu/test_primitives.o $(BUILD)/obj/primitives_embedded.o $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 -include $(BUILD)/obj/tests/gpu/test_primitives.d
 
@@ -26,11 +26,11 @@ $(PRIMITIVES_SM90_OUT)/embedded.c: $(PRIMITIVES_SM90) $(wildcard kernels/*.cuh) 
 
 $(BUILD)/obj/primitives_sm90_embedded.o: $(PRIMITIVES_SM90_OUT)/embedded.c src/cuda/embed.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
 $(BUILD)/gpu/test_primitives_sm90: $(BUILD)/obj/tests/gpu/test_primitives_sm90.o $(BUILD)/obj/primitives_sm90_embedded.o $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 -include $(BUILD)/obj/tests/gpu/test_primitives_sm90.d
 

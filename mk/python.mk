@@ -13,11 +13,16 @@ ifneq ($(PYTHON_INCLUDE),)
 all: python
 endif
 
-python: $(PYTHON_OUT)/_core.abi3.so $(PYTHON_TEXTS)
+python: $(PYTHON_OUT)/_core.abi3.so $(PYTHON_TEXTS) $(PYTHON_OUT)/bin/attest
+
+# `python -m attest` runs what lies there. `make python` alone does not build the program: the link leads nowhere then.
+$(PYTHON_OUT)/bin/attest:
+	@mkdir -p $(@D)
+	@ln -sfn ../../../attest $@
 
 $(PYTHON_OUT)/%: python/attest/%
 	@mkdir -p $(@D)
-	cp $< $@
+	$(call short,COPY,$@)cp $< $@
 
 $(PYTHON_OBJECTS): CPPFLAGS := -Iinclude -I. -isystem $(PYTHON_INCLUDE) -D_GNU_SOURCE
 -include $(PYTHON_OBJECTS:.o=.d)
@@ -26,7 +31,7 @@ $(BUILD)/compile_commands.json: $(PYTHON_SOURCES)
 $(PYTHON_OUT)/_core.abi3.so: $(PYTHON_OBJECTS) $(BUILD)/libattest.a
 	@test -n '$(PYTHON_INCLUDE)' || { echo "python: Python's headers are needed (python3-dev), or PYTHON_INCLUDE=FOLDER" >&2; exit 3; }
 	@mkdir -p $(@D)
-	$(CC) -shared $(ALL_CFLAGS) -Wl,--exclude-libs,ALL -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call short,LD,$@)$(CC) -shared $(ALL_CFLAGS) -Wl,--exclude-libs,ALL -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # An interpreter with NumPy and pytest; PyTorch's tests run where it is there, and are named as skipped where not.
 PYTHON_FOR_TESTS = $(firstword $(foreach python,python3 /usr/bin/python3,\
@@ -39,7 +44,7 @@ test-python: python $(BUILD)/attest $(BUILD)/evidence_table $(BUILD)/bench/call_
 
 $(BUILD)/bench/call_cost: bench/call_cost.c $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libattest.a $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libattest.a $(LDLIBS)
 
 bench-python: python $(BUILD)/bench/call_cost
 	PYTHONPATH=$(BUILD)/python $(PYTHON_FOR_TESTS) -m attest.bench --groups calls --build $(BUILD)

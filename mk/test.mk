@@ -15,11 +15,11 @@ THREAD_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_threads test_backward_t
 
 $(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call short,AR,$@)$(AR) rcs $@ $^
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libsupport.a $(BUILD)/liblab.a $(TEST_IMAGES) $(BUILD)/libattest.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(TEST_LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) -lcmocka $(LDLIBS)
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(TEST_LDFLAGS) $(images_first) -o $@ $^ $(JANSSON) -lcmocka $(LDLIBS)
 
 comma := ,
 
@@ -43,7 +43,7 @@ in_turns         = -j $(shell nproc) $(filter-out $(TIMING_TESTS),$(1)) alone $(
 
 # What sets up and counts the tests is tested first.
 test-runner:
-	@tests/run.sh tests/test_run.sh tests/test_setup.sh
+	@tests/run.sh tests/test_run.sh tests/test_setup.sh tests/test_make.sh
 
 test-unit: $(UNIT_TESTS)
 	@tests/run.sh $(call in_turns,$(UNIT_TESTS))
@@ -104,8 +104,9 @@ coverage:
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
 # Everything is built first, so that what the runners print is about tests.
-TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-examples \
+TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-packages test-examples \
                 test-other-compiler test-fuzz sanitize virtual-sanitize tsan coverage
+test: export WERROR := 1
 test:
 	@BUILD=$(BUILD) scripts/setup.sh test
 	@$(MAKE) --no-print-directory $(JOBS) all gpu-build $(UNIT_TESTS) $(PROPERTY_TESTS)

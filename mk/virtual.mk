@@ -10,19 +10,19 @@ $(VIRTUAL_OBJECTS): ISA_CFLAGS := -O2 -fvisibility=default
 
 $(VIRTUAL)/libcuda.so: $(VIRTUAL_OBJECTS) $(FAKE_DRIVER_OBJECTS) $(BUILD)/obj/src/base/dtype.o tests/virtual_gpu/driver.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(ALL_CFLAGS) -Wl,--version-script=tests/virtual_gpu/driver.map $(LDFLAGS) -o $@ $(filter %.o,$^) -pthread -lm -ldl
+	$(call short,LD,$@)$(CC) -shared $(ALL_CFLAGS) -Wl,--version-script=tests/virtual_gpu/driver.map $(LDFLAGS) -o $@ $(filter %.o,$^) -pthread -lm -ldl
 
 $(VIRTUAL)/libnvrtc.so: $(BUILD)/obj/tests/virtual_gpu/virtual_nvrtc.o
 	@mkdir -p $(@D)
-	$(CC) -shared $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl
+	$(call short,LD,$@)$(CC) -shared $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl
 
 $(VIRTUAL)/rewrite: $(BUILD)/obj/tests/virtual_gpu/rewrite.o
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 
 $(VIRTUAL_HEADERS): $(VIRTUAL)/%.h: tests/virtual_gpu/%.h
 	@mkdir -p $(@D)
-	cp $< $@
+	$(call short,COPY,$@)cp $< $@
 
 -include $(VIRTUAL_OBJECTS:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(VIRTUAL_TOOLS))
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# setup.sh: make sure that what `make run`, `make test`, `make lint` or `make test-bare` needs is on this machine.
+# setup.sh: make sure that what `make run`, `make test`, `make lint`, `make test-bare`, `make wheel` or `make deb` needs is on
+# this machine.
 #
-#   [BUILD=build] scripts/setup.sh run|test|lint|bare
+#   [BUILD=build] scripts/setup.sh run|test|lint|bare|wheel|deb
 #
 # Silent and instant when nothing is missing. Otherwise installs the missing Debian packages where
 # root or passwordless sudo allows; where not, names them in one line and exits 3. The disassembler of
-# GPU code, which a CUDA toolkit may lack, comes from PyPI; without it its test is skipped.
+# GPU code, which a CUDA toolkit may lack, and the tools of `make wheel` come from PyPI; without them their tests are skipped.
 set -euo pipefail
 
 missing=()
@@ -47,12 +48,8 @@ has_pytest() {
         python3 -c 'import pytest' >/dev/null 2>&1
 }
 
-has_setuptools() {
-    [[ -e /usr/lib/python3/dist-packages/setuptools/__init__.py ]]
-}
-
-has_wheel() {
-    [[ -e /usr/lib/python3/dist-packages/wheel/__init__.py ]]
+has_pip() {
+    [[ -e /usr/lib/python3/dist-packages/pip/__init__.py ]] || python3 -c 'import pip' >/dev/null 2>&1
 }
 
 has_font() { # any at all
@@ -92,8 +89,21 @@ need_for_test() {
     need python3-dev has_python_headers
     need python3-numpy has_numpy
     need python3-pytest has_pytest
-    need python3-setuptools has_setuptools
-    need python3-wheel has_wheel
+    need python3-pip has_pip
+    need_for_deb
+}
+
+need_for_wheel() {
+    need_for_run
+    need python3 has_command python3
+    need python3-dev has_python_headers
+    need python3-pip has_pip
+}
+
+need_for_deb() {
+    need_for_run
+    need binutils has_command strip
+    need dpkg has_command dpkg-deb
 }
 
 need_for_lint() {
@@ -119,15 +129,26 @@ has_nvdisasm() {
         compgen -G "${BUILD:-build}/tools/nvidia/cu*/bin/nvdisasm" >/dev/null
 }
 
-fetch_nvdisasm() {
+has_wheel_tools() {
     local tools=${BUILD:-build}/tools
-    echo 'setup: fetching nvidia-cuda-nvdisasm'
-    if python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "$tools" \
-        -r "${BASH_SOURCE[0]%/*}/nvdisasm.txt" >/dev/null 2>&1; then
-        chmod +x "$tools"/nvidia/cu*/bin/nvdisasm
-    else
-        echo 'setup: nvidia-cuda-nvdisasm cannot be had; the machine code of fwd_sm90 will not be read'
-    fi
+    [[ -x $tools/ziglang/zig && -e $tools/auditwheel/__init__.py && -e $tools/elftools/__init__.py &&
+        -e $tools/packaging/__init__.py ]]
+}
+
+fetch() { # fetch NAMES LIST OTHERWISE: what LIST names, from PyPI into the build folder; OTHERWISE says what lacks without
+    echo "setup: fetching $1"
+    python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "${BUILD:-build}/tools" \
+        -r "${BASH_SOURCE[0]%/*}/$2" >/dev/null 2>&1 ||
+        { echo "setup: $1 cannot be had; $3"; return 1; }
+}
+
+fetch_nvdisasm() {
+    fetch nvidia-cuda-nvdisasm nvdisasm.txt 'the machine code of fwd_sm90 will not be read' || return 0
+    chmod +x "${BUILD:-build}"/tools/nvidia/cu*/bin/nvdisasm
+}
+
+fetch_wheel_tools() {
+    fetch 'ziglang and auditwheel' wheel_tools.txt 'no wheel for other systems can be built'
 }
 
 as_root() {
@@ -159,9 +180,9 @@ install_missing() {
 
 main() {
     case ${1:-} in
-    run | test | lint | bare) "need_for_$1" ;;
+    run | test | lint | bare | wheel | deb) "need_for_$1" ;;
     *)
-        echo "usage: setup.sh run|test|lint|bare" >&2
+        echo "usage: setup.sh run|test|lint|bare|wheel|deb" >&2
         exit 2
         ;;
     esac
@@ -169,7 +190,13 @@ main() {
         echo "setup: please install these Debian packages: ${missing[*]}" >&2
         exit 3
     fi
-    [[ $1 != test ]] || has_nvdisasm || fetch_nvdisasm
+    case $1 in
+    test)
+        has_wheel_tools || fetch_wheel_tools || true
+        has_nvdisasm || fetch_nvdisasm
+        ;;
+    wheel) has_wheel_tools || fetch_wheel_tools || exit 3 ;;
+    esac
 }
 
 main "$@"

@@ -72,7 +72,7 @@ plant_tree() { # plant_tree FOLDER
 
 build() { # build FOLDER [OUT]: the ids whose source was compiled, in order
     local out=${2:-out}
-    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$1" --no-print-directory -j2 NVCC="$NVCC" CC="$CC" BUILD="$out" KERNELS_DEF=kernels/rows.def \
+    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$1" --no-print-directory -j2 V=1 NVCC="$NVCC" CC="$CC" BUILD="$out" KERNELS_DEF=kernels/rows.def \
         "$out/cuda/embedded.c" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "the build fails"; }
     sed -nE 's/.* -ptx .* -DKERNEL=([a-z]+) .*/\1/p' "$scratch/log" | sort -u | tr '\n' ' '
 }

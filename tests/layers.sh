@@ -135,7 +135,7 @@ check_names() { # every source, test and script has a name of its own
     find_in "$1" '*.[ch]' '*.def' '*.cu' '*.cuh' '*.sh' '*.py' -- "${folders[@]}" |
         awk -F/ '{ paths[$NF] = paths[$NF] " " $0; seen[$NF]++ }
                  END { for (name in seen)
-                           if (seen[name] > 1 && name != "__init__.py")
+                           if (seen[name] > 1 && name !~ /^__(init|main)__\.py$/)
                                print "one name, several files:" paths[name] }'
 }
 

@@ -28,14 +28,17 @@ chmod +x "$scratch"/bin/*
 : >"$scratch/calls"
 
 PATH=$scratch/bin:$PATH BUILD=$scratch/build scripts/setup.sh test >/dev/null 2>&1
-check 'pip is called once' test "$(wc -l <"$scratch/calls")" -eq 1
-check 'with digests' grep -q -- ' --require-hashes ' "$scratch/calls"
-check 'for what is named with them alone' grep -q -- ' --no-deps ' "$scratch/calls"
-check 'by the list' grep -q -- ' -r scripts/nvdisasm.txt$' "$scratch/calls"
-check 'the list has one version and digest a package' test "$(grep -v '^#' scripts/nvdisasm.txt |
-    grep -vcE '^[a-z0-9-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$')" -eq 0
-check 'no other script or rule calls pip to install' test -z \
-    "$(grep -rlE 'pip3? (install|download)' Makefile mk scripts tests .ci | grep -vxE 'scripts/setup.sh|tests/test_setup.sh')"
+check 'pip is called once per list' test "$(grep -c ' install ' "$scratch/calls")" -eq 2
+for list in nvdisasm wheel_tools; do
+    check "by the list $list" grep -q -- " -r scripts/$list.txt$" "$scratch/calls"
+    check "$list has one version and digest per package" test "$(grep -v '^#' "scripts/$list.txt" |
+        grep -vcE '^[a-z0-9-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$')" -eq 0
+done
+check 'with digests' test "$(grep ' install ' "$scratch/calls" | grep -vc -- ' --require-hashes ')" -eq 0
+check 'for what is named with them alone' test "$(grep ' install ' "$scratch/calls" | grep -vc -- ' --no-deps ')" -eq 0
+check 'no other script or rule has pip fetch anything' test -z \
+    "$(grep -rnE 'pip3? (install|download) [^.]' Makefile mk scripts tests .ci | grep -v -e '--no-index' |
+        grep -vE '^(scripts/setup.sh|tests/test_setup.sh):')"
 
 echo "$passed passed, $failed failed, 0 skipped"
 ((failed == 0))

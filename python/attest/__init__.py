@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from typing import NamedTuple, Optional
 
 from . import _core
@@ -19,6 +21,21 @@ __all__ = ["Device", "Error", "Kernel", "Launch", "PlanCache", "UnsupportedError
            "set_threads"]
 
 _CPU, _CUDA = 1, 2  # att_device
+
+
+def _warn_of_namesake(folder):
+    """The distribution of this package is libattest. That of the name attest is another project, with the same folder of modules."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith("attest-") and name.endswith((".dist-info", ".egg-info")):
+            warnings.warn(f"{folder} also holds {name}, another project whose modules are called attest too. Only one can be installed: "
+                          "pip uninstall attest, then pip install --force-reinstall libattest", RuntimeWarning, stacklevel=3)
+
+
+_warn_of_namesake(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class Launch(NamedTuple):

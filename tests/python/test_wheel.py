@@ -4,9 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 
+import attest
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,13 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    pytest.importorskip("setuptools", reason="setuptools is not here: no wheel is built")
-    pytest.importorskip("wheel", reason="wheel is not here: no wheel is built")
+    """What `pip install .` packs, of what is built already."""
     scratch = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "setup.py", "-q", "egg_info", "--egg-base", scratch, "build", "--build-base",
-                    scratch / "build", "bdist_wheel", "-d", scratch, "--bdist-dir", scratch / "parts"], cwd=ROOT,
-                   check=True, env={**os.environ, "ATTEST_BUILD": os.environ.get("BUILD", "build")},
-                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    subprocess.run([sys.executable, "-c", "import libattest_build, sys; libattest_build.build_wheel(sys.argv[1])", scratch], cwd=ROOT,
+                   check=True, env={**os.environ, "ATTEST_BUILD": os.environ.get("BUILD", "build"),
+                                    "PYTHONPATH": str(ROOT / "packaging")},
+                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     (found,) = scratch.glob("*.whl")
     return found
 
@@ -30,8 +31,17 @@ def test_wheel_is_for_every_python(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         assert {"attest/__init__.py", "attest/_core.abi3.so", "attest/_core.pyi", "attest/py.typed",
-                "attest/torch.py", "attest/jax.py", "attest/bench/__main__.py"} <= set(names)
+                "attest/torch.py", "attest/jax.py", "attest/bench/__main__.py", "attest/__main__.py", "attest/bin/attest"} <= set(names)
         assert not [name for name in names if name.endswith((".c", ".h"))]
+
+
+def test_the_other_attest_is_noticed(tmp_path):
+    for folder in ("attest-0.5.3.dist-info", "attestation-1.0.dist-info", "libattest-0.2.0.dist-info"):
+        (tmp_path / folder).mkdir()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        attest._warn_of_namesake(tmp_path)
+    assert [str(one.message).split(", ")[0] for one in said] == [f"{tmp_path} also holds attest-0.5.3.dist-info"]
 
 
 def test_every_python_loads_it(wheel, tmp_path):

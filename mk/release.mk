@@ -1,0 +1,8 @@
+# release.mk: `make release SIGN=KEY` tests everything and leaves what is published in $(DIST), with digests and their signature.
+.PHONY: release
+release:
+	@NVCC='$(NVCC)' SIGN='$(SIGN)' scripts/release.sh check $(VERSION)
+	@$(MAKE) --no-print-directory test
+	@rm -rf $(DIST)
+	@$(MAKE) --no-print-directory sdist wheel deb
+	@SIGN='$(SIGN)' scripts/release.sh finish $(VERSION) $(DIST)

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# release.sh: what a release consists of, from a tree that is committed and tested; `make release` calls the parts in turn.
+#
+#   release.sh check VERSION          may this tree be released?
+#   release.sh finish VERSION FOLDER  release notes, digests and, with SIGN, their signature beside the packages in FOLDER
+#
+# SIGN is the private key of an ssh-keygen signature, as for `attest certify --sign`; the namespace is `attest`. It is checked with
+#   ssh-keygen -Y verify -f SIGNERS -I NAME -n attest -s SHA256SUMS.sig <SHA256SUMS && sha256sum -c SHA256SUMS
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() {
+    echo "release: $*" >&2
+    exit 1
+}
+
+notes() { # notes VERSION: its part of the changelog, without the heading
+    awk -v heading="## $1" '$0 == heading { inside = 1; next } /^## / { inside = 0 } inside' CHANGELOG.md | sed '/./,$!d'
+}
+
+check() { # check VERSION
+    [[ -z $(git status --porcelain) ]] || fail 'the tree has changes that are not committed'
+    [[ -n $(notes "$1") ]] || fail "CHANGELOG.md says nothing of $1"
+    grep -qx "version: $1" CITATION.cff || fail "CITATION.cff is not of $1"
+    [[ -n ${NVCC:-} ]] || fail 'nvcc is needed: a release has the GPU kernels'
+    [[ -z ${SIGN:-} || -r $SIGN ]] || fail "there is no key $SIGN"
+}
+
+finish() { # finish VERSION FOLDER
+    local version=$1 pattern
+    cd "$2"
+    for pattern in "libattest-$version.tar.gz" "libattest-$version-*.whl" "libattest[0-9]*_${version}_*.deb" "libattest-dev_${version}_*.deb" \
+        "attest_${version}_*.deb"; do
+        compgen -G "$pattern" >/dev/null || fail "$2 has no $pattern"
+    done
+    (cd "$OLDPWD" && notes "$version") >RELEASE_NOTES.md
+    rm -f SHA256SUMS SHA256SUMS.sig
+    sha256sum RELEASE_NOTES.md ./*"$version"*.{tar.gz,whl,deb} | sed 's, \./, ,' >SHA256SUMS
+    if [[ -n ${SIGN:-} ]]; then
+        ssh-keygen -q -Y sign -f "$SIGN" -n attest SHA256SUMS
+    else
+        echo 'release: SHA256SUMS is unsigned: SIGN=KEY signs it'
+    fi
+    cat SHA256SUMS
+}
+
+case ${1:-} in
+check) check "$2" ;;
+finish) SIGN=${SIGN:+$(realpath "$SIGN")} finish "$2" "$3" ;;
+*)
+    echo 'usage: release.sh check VERSION | finish VERSION FOLDER' >&2
+    exit 2
+    ;;
+esac

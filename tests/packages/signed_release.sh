@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# signed_release.sh: the end of `make release`, over stand-ins for the packages: notes, digests and a signature that holds.
+#
+# `make test-packages` sets VERSION.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+: "${VERSION:?}"
+# shellcheck source=tests/quietly.sh
+source tests/quietly.sh
+
+folder=$scratch/dist
+names=("libattest-$VERSION.tar.gz" "libattest-$VERSION-cp39-abi3-any.whl" "libattest0_${VERSION}_amd64.deb" "libattest-dev_${VERSION}_amd64.deb"
+    "attest_${VERSION}_amd64.deb")
+holds() {
+    (cd "$folder" && ssh-keygen -Y verify -f "$scratch/signers" -I lab@example.org -n attest -s SHA256SUMS.sig <SHA256SUMS &&
+        sha256sum -c SHA256SUMS) >/dev/null 2>&1
+}
+
+mkdir "$folder"
+! scripts/release.sh finish "$VERSION" "$folder" >/dev/null 2>&1 || fail 'a release without packages is taken'
+for name in "${names[@]}"; do
+    echo "$name" >"$folder/$name"
+done
+quietly ssh-keygen -q -t ed25519 -N '' -f "$scratch/key"
+echo "lab@example.org $(cat "$scratch/key.pub")" >"$scratch/signers"
+
+quietly scripts/release.sh finish "$VERSION" "$folder"
+grep -q unsigned "$scratch/log" || fail 'a release without a signature does not say so'
+SIGN=$scratch/key quietly scripts/release.sh finish "$VERSION" "$folder"
+[[ $(wc -l <"$folder/SHA256SUMS") -eq $((${#names[@]} + 1)) ]] || fail 'SHA256SUMS does not list every file'
+holds || fail 'the signature does not hold'
+grep -q '^\*\*api\*\*$' "$folder/RELEASE_NOTES.md" || fail 'the notes are not those of the changelog'
+! grep -q '^## ' "$folder/RELEASE_NOTES.md" || fail 'the notes have more than one version'
+
+echo more >>"$folder/${names[1]}"
+! holds || fail 'a changed package holds'
+(cd "$folder" && sha256sum RELEASE_NOTES.md "${names[@]}" >SHA256SUMS)
+! holds || fail 'digests that nobody signed hold'
+echo "release: notes, digests and signature hold"
