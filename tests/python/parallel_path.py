@@ -9,6 +9,7 @@ import sys
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 
 import attest
 import attest.torch as at
@@ -123,6 +124,34 @@ def every_mask(rank, size):
                     check(rank, cut, cut, *given, options, f"{name} {method} {dtype}", method=method)
 
 
+def heads(rank, size):
+    """Ulysses, with fewer heads of k than ranks too, and a ring of Ulysses groups."""
+    for dtype in (torch.float32, torch.bfloat16):
+        for name, mask in MASKS.items():
+            options, given, cut = options_of(mask), tensors(mask, dtype), parallel.contiguous(ROWS, size)
+            check(rank, cut, cut, *given, options, f"{name} {dtype}", method="ulysses")
+    options = {"causal": True, "alibi": torch.tensor([0.5, 0.25, 0.125, 0.0625])}
+    found = together(rank, cut, cut, *tensors({}, torch.float32), options, method="ulysses")
+    for mine, one in zip(found, alone(*tensors({}, torch.float32), options)):
+        torch.testing.assert_close(mine, cut.shard(one, rank, 2), rtol=1e-5, atol=1e-5)
+    uneven = parallel.Cut((40, 0, 3, 40), (0, 1 % size, size - 1, 0), size)
+    check(rank, uneven, uneven, *tensors({}, torch.float32), {"causal": True}, "uneven", method="ulysses")
+
+
+def two_groups(rank, size):
+    mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("ring", "heads"))
+    groups = {"group": mesh["ring"].get_group(), "heads_group": mesh["heads"].get_group()}
+    for dtype in (torch.float32, torch.bfloat16):
+        for name, mask in MASKS.items():
+            options, given, cut = options_of(mask), tensors(mask, dtype), parallel.zigzag(ROWS, size)
+            check(rank, cut, cut, *given, options, f"{name} {dtype}", **groups)
+    q, k, v, _ = tensors({}, torch.float32)
+    mine = [cut.shard(x, rank, 2) for x in (q, k, v)]
+    _, lse = parallel.attention(*mine, cut, causal=True, return_lse=True, **groups)
+    _, wanted = at.attention(q, k, v, causal=True, return_lse=True)
+    torch.testing.assert_close(lse, cut.shard(wanted, rank, 2), rtol=1e-5, atol=1e-5)
+
+
 def unequal(rank, size):
     """Shards of other sizes, empty ones, and keys that are cut otherwise than rows."""
     uneven = parallel.Cut((40, 0, 3, 40), (0, 1 % size, size - 1, 0), size)
@@ -169,7 +198,7 @@ def bytes_sent(rank, size):
     return found
 
 
-SCENES = {"masks": every_mask, "unequal": unequal, "digest": digest, "bytes": bytes_sent}
+SCENES = {"masks": every_mask, "heads": heads, "two_groups": two_groups, "unequal": unequal, "digest": digest, "bytes": bytes_sent}
 
 if __name__ == "__main__":
     attest.set_threads(1)

@@ -15,6 +15,7 @@ if not torch.distributed.is_available() or not torch.distributed.is_gloo_availab
 from attest.torch import parallel  # noqa: E402
 from attest.torch.parallel.band import Mask, band_of  # noqa: E402
 from attest.torch.parallel.tree import Tree, nodes_of  # noqa: E402
+from attest.torch.parallel.ulysses import head_ranges  # noqa: E402
 
 
 def run(program, *words, seconds=240):
@@ -96,10 +97,18 @@ def test_the_order_does_not_depend_on_what_comes_first():
     assert Tree(7, frozenset(), None).root() is None
 
 
+def test_heads_are_dealt():
+    assert head_ranges(8, 4, 2) == (((0, 4), (4, 8)), ((0, 2), (2, 4)))
+    assert head_ranges(8, 2, 4)[1] == ((0, 1), (0, 1), (1, 2), (1, 2))
+    for wrong in ((6, 6, 4), (12, 3, 2), (12, 6, 4)):
+        with pytest.raises(ValueError, match="heads"):
+            head_ranges(*wrong)
+
+
 # ------------------------------------------------------------------------------------------------------- on ranks
 
 
-SCENES = ("masks=2,3,4,8", "unequal=1,2,3", "digest=1,2,2,4,8", "bytes=4")
+SCENES = ("masks=2,3,4,8", "heads=2,4", "two_groups=4,8", "unequal=1,2,3", "digest=1,2,2,4,8", "bytes=4")
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +116,17 @@ def scenes():
     """What each scene printed; one program for all, which takes seconds to start."""
     lines = [line.split(maxsplit=2) for line in run("parallel_path.py", *SCENES)]
     return {name: [(int(ranks), answer) for scene, ranks, answer in lines if scene == name]
-            for name in ("masks", "unequal", "digest", "bytes")}
+            for name in ("masks", "heads", "two_groups", "unequal", "digest", "bytes")}
 
 
 def test_every_mask_on_several_ranks(scenes):
     """O and gradients of 2, 3, 4 and 8 ranks, float32 and bfloat16, within the bar of one process."""
     assert [ranks for ranks, _ in scenes["masks"]] == [2, 3, 4, 8]
+
+
+def test_heads_over_ranks(scenes):
+    """Ulysses on 2 and 4 ranks, k with 2 heads; and rings of 2 and 4 groups of 2 ranks."""
+    assert [ranks for ranks, _ in scenes["heads"]] == [2, 4] and [ranks for ranks, _ in scenes["two_groups"]] == [4, 8]
 
 
 def test_unequal_and_empty_shards(scenes):

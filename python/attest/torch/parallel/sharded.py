@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import pieces
-from .agreement import Header, agree, checksum, next_call
+from .agreement import agree, header_of, next_call
 from .exchange import Exchange
 from .parts import Parts
 from .pieces import Lengths, Sizes
@@ -25,18 +25,12 @@ class Job(NamedTuple):
     options: Dict[str, Any]  # scale and softcap
     lengths: Lengths
 
-    def header(self, call: int, direction: int, q, k, v, sinks) -> Header:
-        return Header(call, direction, checksum(self.method), checksum(q.dtype), q.shape[0], q.shape[1], k.shape[1],
-                      q.shape[3], v.shape[3], q.shape[2], k.shape[2], checksum((self.parts.cut_q, self.parts.cut_k)),
-                      checksum(self.parts.mask), checksum(self.options["scale"]), checksum(self.options["softcap"]),
-                      self.lengths.end is not None, self.lengths.first is not None, sinks is not None, 0)
-
 
 def _begin(job: Job, direction: int, q, k, v, sinks) -> Exchange:
     exchange = Exchange(job.group, next_call(job.group))
     cut_q, cut_k = job.parts.cut_q, job.parts.cut_k
-    agree(exchange, job.header(exchange.call, direction, q, k, v, sinks),
-          lambda rank: (cut_q.rows_of(rank), cut_k.rows_of(rank)), q.device)
+    header = header_of(exchange.call, direction, job.method, q, k, v, (cut_q, cut_k), job.parts.mask, job.options, job.lengths, sinks)
+    agree(exchange, header, lambda rank: (cut_q.rows_of(rank), cut_k.rows_of(rank)), q.device)
     return exchange
 
 
