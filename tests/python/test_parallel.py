@@ -148,3 +148,9 @@ def test_a_step_sends_k_and_v_once(scenes):
             assert found["full", rows][1:] == [shard] * 3
             assert len(found["causal", rows]) == 4 and max(found["causal", rows][1:]) <= shard
             assert sum(found["window", rows][1:]) <= shard, rank
+
+
+def test_models_and_the_function_in_place():
+    """Llama, Mistral and Gemma 2 and PyTorch's function within enable(), on 2 ranks: logits and gradients of one process."""
+    pytest.importorskip("transformers", reason="transformers is not here: its tests are left out")
+    assert run("parallel_models.py", 2)[-1] == "2"
