@@ -154,3 +154,20 @@ def test_models_and_the_function_in_place():
     """Llama, Mistral and Gemma 2 and PyTorch's function within enable(), on 2 ranks: logits and gradients of one process."""
     pytest.importorskip("transformers", reason="transformers is not here: its tests are left out")
     assert run("parallel_models.py", 2)[-1] == "2"
+
+
+def test_faults_name_rank_and_field():
+    """Rank 1 of 3 calls with something else, dies or hangs: the others say so, within the timeout and a second."""
+    told = dict(line.split(maxsplit=1) for line in run("parallel_faults.py"))
+    for found in ast.literal_eval(told.pop("shapes")).values():
+        for (method, field), error in found.items():
+            assert error is not None and error[:2] == (1, field) and "rank 1" in error[2], (method, error)
+    fields = {"dies_before": "the header of the call", "dies_within": "k and v", "dies_in_backward": "the header of the call",
+              "hangs": "the header of the call", "hangs_within": "k and v"}
+    assert told.keys() == fields.keys()
+    for name, text in told.items():
+        found = ast.literal_eval(text)
+        assert found.keys() == {0, 2}
+        for error in found.values():
+            assert error is not None and error[:2] == (1, fields[name]) and error[2].startswith("rank 1 did not exchange"), name
+            assert error[3] < (7 if name.startswith("hangs") else 4), (name, error)

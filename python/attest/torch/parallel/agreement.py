@@ -56,7 +56,7 @@ def header_of(call: int, direction: int, method: str, q: Tensor, k: Tensor, v: T
     """Of tensors (batch, heads, rows, d); lengths: starts_k and lens_k."""
     return Header(call, direction, checksum(method), checksum(q.dtype), q.shape[0], q.shape[1], k.shape[1], q.shape[3], v.shape[3],
                   q.shape[2], k.shape[2], checksum(cuts), checksum(mask), checksum(options["scale"]), checksum(options["softcap"]),
-                  lengths[1] is not None, lengths[0] is not None, sinks is not None, alibi is not None)
+                  *(int(x is not None) for x in (lengths[1], lengths[0], sinks, alibi)))
 
 
 class _State:

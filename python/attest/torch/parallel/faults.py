@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Optional
+import time
+from typing import Tuple
 
 import torch.distributed as dist
 
@@ -19,20 +20,37 @@ class RankError(Error):
 
 
 def silent(group, call: int, rank: int, field: str, cause: Exception) -> RankError:
-    """The error for a message that did not come or go. The first rank that a call of the group failed by is told to all others,
-    who else would name the one that gave up because of it."""
+    """The error for a message that did not come or go.
+
+    A rank that is waited for may itself wait for another, or have given up because of it: every rank writes whom it waits for
+    to the group's store, and the error names the end of the chain.
+    """
     detail = " ".join(str(cause).split())
-    told = _first_told(f"attest/{group.group_name}/{call}", f"{rank} {field}")
-    if told is not None and told != f"{rank} {field}":
-        first, _, its_field = told.partition(" ")
-        text = f"rank {first} did not exchange {its_field}, as another rank found; here rank {rank} was waited for: {detail}"
-        return RankError(int(first), its_field, text)
-    return RankError(rank, field, f"rank {rank} did not exchange {field}: {detail}")
+    timed_out = "imed out" in detail
+    first, its_field = _end_of_chain(f"attest/{group.group_name}/{call}", dist.get_rank(group), rank, field,
+                                     _GRACE if timed_out else 0.0)
+    if first == rank:
+        return RankError(rank, its_field, f"rank {rank} did not exchange {its_field}: {detail}")
+    return RankError(first, its_field, f"rank {first} did not exchange {its_field}, which rank {rank} waited for: {detail}")
 
 
-def _first_told(key: str, found: str) -> Optional[str]:
-    """What the group's first failing rank wrote; None where the store is gone with its rank."""
+_GRACE = 1.0  # seconds for others to write, whose timeouts end about when the own one does
+
+
+def _end_of_chain(key: str, own: int, rank: int, field: str, seconds: float) -> Tuple[int, str]:
     try:
-        return dist.distributed_c10d._get_default_store().compare_set(key, "", found).decode()
-    except Exception:  # noqa: BLE001, of whichever kind: the error at hand is to be told
-        return None
+        store = dist.distributed_c10d._get_default_store()
+        store.set(f"{key}/{own}", f"{rank} {field}")
+        until, passed = time.monotonic() + seconds, {own}
+        while rank not in passed:
+            if store.check([f"{key}/{rank}"]):
+                passed.add(rank)
+                following, _, field = store.get(f"{key}/{rank}").decode().partition(" ")
+                rank = int(following)
+            elif time.monotonic() < until:
+                time.sleep(0.02)
+            else:
+                break
+    except Exception:  # noqa: BLE001, of whichever kind: the store is gone with its rank, and the error at hand is to be told
+        pass
+    return rank, field
