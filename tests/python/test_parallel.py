@@ -14,6 +14,7 @@ if not torch.distributed.is_available() or not torch.distributed.is_gloo_availab
 
 from attest.torch import parallel  # noqa: E402
 from attest.torch.parallel.band import Mask, band_of  # noqa: E402
+from attest.torch.parallel.parts import Parts  # noqa: E402
 from attest.torch.parallel.tree import Tree, nodes_of  # noqa: E402
 from attest.torch.parallel.ulysses import head_ranges  # noqa: E402
 
@@ -95,6 +96,16 @@ def test_the_order_does_not_depend_on_what_comes_first():
         assert tree.root() == "(((01)3)(46))"
     assert nodes_of(7, leaves, frozenset((0, 1, 6))) == [(1, 0), (1, 3)]
     assert Tree(7, frozenset(), None).root() is None
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_gradients_return_once(ranks):
+    """A step returns d_k and d_v of no more rows than a shard has: causal with zigzag, and contiguous cuts."""
+    for cut, mask in ((parallel.zigzag(64, ranks), Mask(True)), (parallel.contiguous(64, ranks), Mask())):
+        parts = Parts(cut, cut, mask)
+        for rank in range(ranks):
+            for owner in range(ranks):
+                assert sum(cut.lengths[piece] for piece, _ in parts.gifts(rank, owner)) <= 64 // ranks or rank == owner
 
 
 def test_heads_are_dealt():
