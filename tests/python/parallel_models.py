@@ -46,7 +46,8 @@ def models(rank, size):
             torch.testing.assert_close(found, cut.shard(wanted, rank), rtol=1e-4, atol=1e-5)
             for each, grad in grads.items():
                 dist.all_reduce(grad)
-                torch.testing.assert_close(grad, wanted_grads[each], rtol=1e-3, atol=2e-4, msg=lambda text: f"{name} {each}: {text}")
+                torch.testing.assert_close(grad, wanted_grads[each], rtol=1e-3, atol=2e-4,
+                                           msg=lambda text: f"{name} {each}: {text}")
 
 
 def padding(rank, size):

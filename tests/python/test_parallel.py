@@ -75,7 +75,8 @@ def test_bands_are_the_mask():
         for rows in ((0, 5), (3, 4), (6, 11), (2, 2)):
             for keys in ((0, 5), (4, 12), (7, 8)):
                 seen = {(i, j) for i in range(*rows) for j in range(*keys)
-                        if not (mask.causal and j > i + mask.shift) and not (mask.left is not None and j < i + mask.shift - mask.left)
+                        if not (mask.causal and j > i + mask.shift)
+                        and not (mask.left is not None and j < i + mask.shift - mask.left)
                         and not (mask.right is not None and j > i + mask.shift + mask.right)}
                 band, found = band_of(mask, rows, keys), set()
                 if band is not None:

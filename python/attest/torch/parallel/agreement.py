@@ -51,8 +51,8 @@ def checksum(what: Any) -> int:
     return zlib.crc32(struct.pack("d", what) if isinstance(what, float) else repr(what).encode())
 
 
-def header_of(call: int, direction: int, method: str, q: Tensor, k: Tensor, v: Tensor, cuts: Any, mask: Any, options: Dict[str, Any],
-              lengths: Sequence[Optional[Tensor]], sinks: Optional[Tensor], alibi: Optional[Tensor] = None) -> Header:
+def header_of(call: int, direction: int, method: str, q: Tensor, k: Tensor, v: Tensor, cuts: Any, mask: Any,
+              options: Dict[str, Any], lengths: Sequence[Optional[Tensor]], sinks: Optional[Tensor], alibi: Optional[Tensor] = None) -> Header:
     """Of tensors (batch, heads, rows, d); lengths: starts_k and lens_k."""
     return Header(call, direction, checksum(method), checksum(q.dtype), q.shape[0], q.shape[1], k.shape[1], q.shape[3], v.shape[3],
                   q.shape[2], k.shape[2], checksum(cuts), checksum(mask), checksum(options["scale"]), checksum(options["softcap"]),

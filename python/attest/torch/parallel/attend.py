@@ -42,9 +42,9 @@ class _Call(NamedTuple):
 def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, method: str = "ring", heads_group: Any = None,
               cut_k: Optional[Cut] = None, causal: Union[None, bool, str] = None, scale: Optional[float] = None,
               window: Optional[Tuple[Optional[int], Optional[int]]] = None, align: Optional[str] = None,
-              softcap: Optional[float] = None, alibi: Optional[Tensor] = None, sinks: Optional[Tensor] = None, lens_k: Optional[Tensor] = None,
-              starts_k: Optional[Tensor] = None, documents: Optional[Sequence[int]] = None, return_lse: bool = False,
-              layout: str = "bhsd") -> Any:
+              softcap: Optional[float] = None, alibi: Optional[Tensor] = None, sinks: Optional[Tensor] = None,
+              lens_k: Optional[Tensor] = None, starts_k: Optional[Tensor] = None, documents: Optional[Sequence[int]] = None,
+              return_lse: bool = False, layout: str = "bhsd") -> Any:
     """Attention of the rows here over the keys of every rank of a group. Every rank calls it, with its own rows.
 
     q, k, v    the rows of this rank as `cut` has them: (batch, heads, rows, d), or (batch, rows, heads, d) with layout="bshd"

@@ -51,12 +51,12 @@ class Exchange:
 
     def post(self, sends: Packets, receives: Packets, field: str) -> Message:
         """Begin to send and to receive; both are in the order that the other side has them."""
-        ops = [dist.P2POp(dist.isend, x, group=self.group, group_peer=peer) for peer, x in sends]
-        ops += [dist.P2POp(dist.irecv, x, group=self.group, group_peer=peer) for peer, x in receives]
+        ops = [dist.P2POp(call, x, dist.get_global_rank(self.group, peer), self.group)
+               for call, packets in ((dist.isend, sends), (dist.irecv, receives)) for peer, x in packets]
         try:
             works = dist.batch_isend_irecv(ops) if ops else []
         except RuntimeError as cause:
-            raise silent(self.group, self.call, ops[0].group_peer, field, cause) from cause
+            raise silent(self.group, self.call, (*sends, *receives)[0][0], field, cause) from cause
         message = Message(self, works, sends, receives, field)
         self._messages.append(message)
         return message

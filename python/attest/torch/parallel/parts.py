@@ -1,4 +1,4 @@
-"""parts.py: who computes and sends what: the parts (piece of rows x piece of keys) of a cut with a mask. Numbers only, no tensors."""
+"""parts.py: who computes and sends what: the parts of a cut with a mask, a piece of rows x a piece of keys. Numbers only."""
 
 from __future__ import annotations
 
@@ -37,10 +37,8 @@ class Parts:
     @lru_cache(maxsize=None)  # noqa: B019
     def gifts(self, rank: int, owner: int) -> Tuple[Tuple[int, Node], ...]:
         """(key piece of `owner`, node) of each sum of gradients that `rank` has for it."""
-        own, found = self._rows(rank), []  # type: FrozenSet[int], List[Tuple[int, Node]]
-        for j in self.wanted(rank, owner):
-            found += [(j, node) for node in nodes_of(len(self.cut_q.lengths), self.rows_of[j], own)]
-        return tuple(found)
+        count, own = len(self.cut_q.lengths), self._rows(rank)
+        return tuple((j, node) for j in self.wanted(rank, owner) for node in nodes_of(count, self.rows_of[j], own))
 
     def _rows(self, rank: int) -> FrozenSet[int]:
         return frozenset(self.cut_q.pieces_of(rank))

@@ -29,7 +29,8 @@ class Job(NamedTuple):
 def _begin(job: Job, direction: int, q, k, v, sinks) -> Exchange:
     exchange = Exchange(job.group, next_call(job.group))
     cut_q, cut_k = job.parts.cut_q, job.parts.cut_k
-    header = header_of(exchange.call, direction, job.method, q, k, v, (cut_q, cut_k), job.parts.mask, job.options, job.lengths, sinks)
+    header = header_of(exchange.call, direction, job.method, q, k, v, (cut_q, cut_k), job.parts.mask, job.options,
+                       job.lengths, sinks)
     agree(exchange, header, lambda rank: (cut_q.rows_of(rank), cut_k.rows_of(rank)), q.device)
     return exchange
 
