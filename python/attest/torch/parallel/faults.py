@@ -22,35 +22,37 @@ class RankError(Error):
 def silent(group, call: int, rank: int, field: str, cause: Exception) -> RankError:
     """The error for a message that did not come or go.
 
-    A rank that is waited for may itself wait for another, or have given up because of it: every rank writes whom it waits for
-    to the group's store, and the error names the end of the chain.
+    A rank that is waited for may itself wait for another, or have given up because of it, and gloo tells the error of one
+    connection to whoever waits for another. So every rank that gives up writes whom it waited for to the group's store, and the
+    error names the one that has written nothing.
     """
     detail = " ".join(str(cause).split())
-    timed_out = "imed out" in detail
-    first, its_field = _end_of_chain(f"attest/{group.group_name}/{call}", dist.get_rank(group), rank, field,
-                                     _GRACE if timed_out else 0.0)
+    try:
+        first, its_field = _at_fault(group, f"attest/{group.group_name}/{call}", rank, field)
+    except Exception:  # noqa: BLE001, of whichever kind: the store is gone with its rank, and the error at hand is to be told
+        first, its_field = rank, field
     if first == rank:
         return RankError(rank, its_field, f"rank {rank} did not exchange {its_field}: {detail}")
-    return RankError(first, its_field, f"rank {first} did not exchange {its_field}, which rank {rank} waited for: {detail}")
+    return RankError(first, its_field, f"rank {first} did not exchange {its_field}, while rank {rank} was waited for: {detail}")
 
 
-_GRACE = 1.0  # seconds for others to write, whose timeouts end about when the own one does
+_GRACE = 1.0  # seconds for the others to give up too
 
 
-def _end_of_chain(key: str, own: int, rank: int, field: str, seconds: float) -> Tuple[int, str]:
-    try:
-        store = dist.distributed_c10d._get_default_store()
-        store.set(f"{key}/{own}", f"{rank} {field}")
-        until, passed = time.monotonic() + seconds, {own}
-        while rank not in passed:
-            if store.check([f"{key}/{rank}"]):
-                passed.add(rank)
-                following, _, field = store.get(f"{key}/{rank}").decode().partition(" ")
-                rank = int(following)
-            elif time.monotonic() < until:
-                time.sleep(0.02)
-            else:
-                break
-    except Exception:  # noqa: BLE001, of whichever kind: the store is gone with its rank, and the error at hand is to be told
-        pass
-    return rank, field
+def _at_fault(group, key: str, rank: int, field: str) -> Tuple[int, str]:
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"{key}/{dist.get_rank(group)}", f"{rank} {field}")
+    until, ranks = time.monotonic() + _GRACE, range(dist.get_world_size(group))
+    while True:
+        written = {each for each in ranks if store.check([f"{key}/{each}"])}
+        if len(written) >= len(ranks) - 1 or time.monotonic() > until:
+            break
+        time.sleep(0.02)
+    waits = {each: store.get(f"{key}/{each}").decode().partition(" ")[::2] for each in written}
+    passed = set()
+    while rank in waits and rank not in passed:
+        passed.add(rank)
+        following, field = waits[rank]
+        rank = int(following)
+    missing = [each for each in ranks if each not in written]
+    return (missing[0] if rank in written and missing else rank), field
