@@ -6,7 +6,7 @@ PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(firstword $(wildcard /usr/include/py
 PYTHON_OUT     := $(BUILD)/python/attest
 PYTHON_SOURCES := $(wildcard python/core/*.c)
 PYTHON_OBJECTS := $(PYTHON_SOURCES:%.c=$(BUILD)/obj/%.o)
-PYTHON_TEXTS   := $(patsubst python/attest/%,$(PYTHON_OUT)/%,$(wildcard python/attest/*.py python/attest/*.pyi python/attest/*/*.py) python/attest/py.typed)
+PYTHON_TEXTS   := $(patsubst python/attest/%,$(PYTHON_OUT)/%,$(wildcard python/attest/*.py python/attest/*.pyi python/attest/*/*.py python/attest/*/*/*.py) python/attest/py.typed)
 
 .PHONY: python test-python bench-python
 ifneq ($(PYTHON_INCLUDE),)

@@ -6,6 +6,7 @@ import torch
 
 from . import UnsupportedError
 from . import torch as attest_torch
+from ._torch_serving import sharings
 from ._torch_spans import as_boolean, is_encoded
 
 # What models hand to every attention function and no scores depend on: what the rest of the model is asked for, inputs that
@@ -49,6 +50,10 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
     and is not understood is refused by its name.
     """
     _check_others(key, attention_mask, sliding_window, others)
+    if sharings:
+        causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+        o = sharings[-1].of_model(query, key, value, attention_mask, dropout, scaling, causal, softcap, s_aux, position_bias)
+        return o.transpose(1, 2).contiguous(), None
     if is_encoded(attention_mask):
         if position_bias is None:
             o = attest_torch._with_spans(query, key, value, attention_mask, dropout, scaling, softcap, s_aux)

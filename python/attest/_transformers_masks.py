@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 from transformers import masking_utils
 
+from . import UnsupportedError
 from ._torch_attention import is_watched
+from ._torch_serving import sharings
 from ._torch_spans import encode, encode_packed
 
 
@@ -142,8 +144,26 @@ def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_func
     return encode(first, first + position, "bottom-right" if pattern.causal else None, window)
 
 
+def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=masking_utils.causal_mask_function, attention_mask=None,
+                 device="cpu", **others) -> Tensor:
+    """For attention over a group, whose rows and keys are a shard of the whole."""
+    model = getattr(others.get("config"), "model_type", None)
+    try:
+        pattern = _pattern_of(mask_function)
+    except _Unknown:
+        pattern = None
+    if pattern is None or model in _COMPUTE_WITH_MASKS or q_length != kv_length or isinstance(q_offset, Tensor) or q_offset != 0 or \
+            (pattern.around if pattern.causal else pattern.left) is not None:
+        raise UnsupportedError("a mask other than causal, a sliding window or none within attest.torch.parallel.enable(), "
+                               f"{'or a cache' if model is None else f'of the model {model}'}: none would fit")
+    window = pattern.left if pattern.causal else pattern.around
+    return sharings[-1].mask(pattern.causal, window, pattern.packed, attention_mask, batch_size, device)
+
+
 def span_mask(*arguments, **named) -> Optional[Tensor]:
     """A mask for attn_implementation="attest": as numbers where it can be, else as PyTorch's attention takes it."""
+    if sharings:
+        return _shared_mask(*arguments, **named)
     if not arguments and "q_length" in named and not is_watched():
         try:
             return _numbers(**named)

@@ -63,7 +63,7 @@ static void take_options(PyObject **causal, PyObject **scale, PyObject *const *a
     *scale = args[1] == Py_None ? NULL : args[1];
 }
 
-/* Mistakes are told by attest/torch.py, in PyTorch's words. */
+/* Mistakes are told by attest.torch, in PyTorch's words. */
 static PyObject *passed(void) {
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) &&
         !PyErr_ExceptionMatches(PyExc_ValueError))

@@ -9,7 +9,7 @@
 PyObject *sdpa_setup(PyObject *self, PyObject *args);
 
 /* (query, key, value, is_causal, scale, enable_gqa, return_lse), by position: O, or (O, LSE); or None where the call is another
- * than the common case, or a mistake, which attest/torch.py then finds out. attest.Error where the machine refuses. */
+ * than the common case, or a mistake, which attest.torch then finds out. attest.Error where the machine refuses. */
 PyObject *sdpa(PyObject *self, PyObject *const *args, Py_ssize_t count);
 
 /* (query, key, value, o, lse, d_o, is_causal, scale), by position: (d_q, d_k, d_v); or None as above. */

@@ -49,7 +49,7 @@ def work(rank, way, port):
     for name, each in layer.named_parameters():
         grad = each.grad.full_tensor() if way == "fsdp" else each.grad
         torch.testing.assert_close(grad, wanted[name.removeprefix("module.")], rtol=1e-4, atol=1e-6)
-    print("equal", flush=True)
+    print("equal\n", end="", flush=True)  # one write: the other process may be at it too
     dist.destroy_process_group()
 
 

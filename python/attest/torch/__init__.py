@@ -23,17 +23,17 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn.attention.bias import CausalBias, CausalVariant
 
-from . import Error, UnsupportedError
-from . import _torch_formula as formula
-from . import _torch_spans as _spans
-from ._torch_attention import Recorded, Transformed, attention, forward, is_plain, is_transformed, needs_gradient
-from ._torch_layout import autocast as _autocast
-from ._torch_merge import merge
-from ._torch_moe import moe
-from ._torch_operator import extras_of, options_of, sdpa
-from ._torch_quick import is_compiling as _is_compiling
-from ._torch_quick import quick as _quick
-from ._torch_report import Call, Report, count, count_served, original, put, reports
+from .. import Error, UnsupportedError
+from .. import _torch_formula as formula
+from .. import _torch_spans as _spans
+from .._torch_attention import Recorded, Transformed, attention, forward, is_plain, is_transformed, needs_gradient
+from .._torch_layout import autocast as _autocast
+from .._torch_merge import merge
+from .._torch_moe import moe
+from .._torch_operator import extras_of, options_of, sdpa
+from .._torch_quick import is_compiling as _is_compiling
+from .._torch_quick import quick as _quick
+from .._torch_report import Call, Report, count, count_served, original, put, reports
 
 __all__ = ["Call", "Report", "attention", "disable", "enable", "merge", "moe", "register_transformers",
            "scaled_dot_product_attention", "why_not"]
@@ -326,7 +326,7 @@ def disable() -> None:
 def register_transformers(name: str = "attest") -> None:
     """Make attn_implementation=`name` and experts_implementation=`name` known to Hugging Face transformers. See attest._transformers and
     attest._transformers_experts."""
-    from . import _transformers, _transformers_experts
+    from .. import _transformers, _transformers_experts
 
     _transformers.register(name)
     _transformers_experts.register(name)

@@ -1,0 +1,7 @@
+"""_torch_serving.py: who computes attention while attest.torch.parallel.enable() is open: a group instead of this process."""
+
+from __future__ import annotations
+
+from typing import Any, List
+
+sharings: List[Any] = []  # attest.torch.parallel.context.Sharing, the innermost last

@@ -1,0 +1,138 @@
+"""agreement.py: before anything large is sent, every rank tells all others what it is called with, and all compare.
+
+On the CPU this is a message of a few numbers in every call. Tensors on a GPU are compared when a rank calls with something new:
+the hosts speak by gloo then, and calls that are known wait for nobody.
+"""
+
+from __future__ import annotations
+
+import struct
+import weakref
+import zlib
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .exchange import Exchange
+from .faults import RankError
+
+
+class Header(NamedTuple):
+    """What a rank calls with. Numbers; what is not one is told as its checksum."""
+
+    call: int  # how many calls of the group came before
+    direction: int  # 0 forward, 1 backward
+    method: int
+    dtype: int
+    batch: int
+    heads_q: int
+    heads_kv: int
+    d_qk: int
+    d_v: int
+    rows_q: int
+    rows_k: int
+    cut: int
+    mask: int
+    scale: int
+    softcap: int
+    lens_k: int
+    starts_k: int
+    sinks: int
+    alibi: int
+
+
+_OWN = ("rows_q", "rows_k")  # of each rank, as the cut says
+_CHECKSUMS = frozenset(("method", "dtype", "cut", "mask", "scale", "softcap"))
+
+
+def checksum(what: Any) -> int:
+    return zlib.crc32(struct.pack("d", what) if isinstance(what, float) else repr(what).encode())
+
+
+def header_of(call: int, direction: int, method: str, q: Tensor, k: Tensor, v: Tensor, cuts: Any, mask: Any,
+              options: Dict[str, Any], lengths: Sequence[Optional[Tensor]], sinks: Optional[Tensor], alibi: Optional[Tensor] = None) -> Header:
+    """Of tensors (batch, heads, rows, d); lengths: starts_k and lens_k."""
+    return Header(call, direction, checksum(method), checksum(q.dtype), q.shape[0], q.shape[1], k.shape[1], q.shape[3], v.shape[3],
+                  q.shape[2], k.shape[2], checksum(cuts), checksum(mask), checksum(options["scale"]), checksum(options["softcap"]),
+                  *(int(x is not None) for x in (lengths[1], lengths[0], sinks, alibi)))
+
+
+class _State:
+    """What is kept of a group."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.known: set = set()
+        self.host_group: Any = None
+
+
+_states: "weakref.WeakKeyDictionary[Any, _State]" = weakref.WeakKeyDictionary()
+
+
+def _state_of(group) -> _State:
+    return _states.setdefault(group, _State())
+
+
+def next_call(group) -> int:
+    """The number of a call, the same on every rank that has made as many."""
+    state = _state_of(group)
+    state.calls += 1
+    return state.calls
+
+
+def agree(exchange: Exchange, header: Header, rows: Callable[[int], Tuple[int, int]], device: torch.device) -> None:
+    """RankError on every rank where one calls with something else; rows: what the cut gives a rank of q and of k."""
+    headers: List[Optional[Header]] = [None] * exchange.size
+    headers[exchange.rank] = header
+    if device.type == "cpu":
+        _tell(exchange, headers)
+    else:
+        state, known = _state_of(exchange.group), header._replace(call=0)
+        if known not in state.known:
+            _tell(Exchange(_host_group(exchange.group, state, device), exchange.call), headers)
+            state.known.add(known)
+    _compare(headers, rows)
+
+
+def _tell(exchange: Exchange, headers: List[Optional[Header]]) -> None:
+    """To all, and from all."""
+    others = [rank for rank in range(exchange.size) if rank != exchange.rank]
+    own = torch.tensor(headers[exchange.rank])
+    theirs = {rank: torch.empty_like(own) for rank in others}
+    exchange.post([(rank, own) for rank in others], list(theirs.items()), "the header of the call").wait()
+    for rank in others:
+        headers[rank] = Header(*theirs[rank].tolist())
+    exchange.finish()
+
+
+def _host_group(group, state: _State, device: torch.device):
+    """A group of the same ranks whose messages lie in the host's memory."""
+    if state.host_group is None:
+        dist.all_reduce(torch.zeros(1, device=device), group=group)  # NCCL wants all ranks in the first call of a group
+        state.host_group = dist.new_group(dist.get_process_group_ranks(group), backend="gloo", use_local_synchronization=True,
+                                          timeout=_timeout_of(group, device))
+    return state.host_group
+
+
+def _timeout_of(group, device: torch.device):
+    options: Any = getattr(group._get_backend(device), "options", None)
+    return getattr(options, "_timeout", None)
+
+
+def _compare(headers: List[Optional[Header]], rows: Callable[[int], Tuple[int, int]]) -> None:
+    """The first field that differs from that of the lowest rank, or from the cut; the same error on every rank."""
+    told: Dict[int, Header] = {rank: header for rank, header in enumerate(headers) if header is not None}
+    first_rank = min(told)
+    for field in Header._fields:
+        for rank, header in told.items():
+            found = getattr(header, field)
+            if field in _OWN:
+                wanted, whose = rows(rank)[_OWN.index(field)], "the cut"
+            else:
+                wanted, whose = getattr(told[first_rank], field), f"rank {first_rank}"
+            if found != wanted:
+                seen = f"{field} differs from that of {whose}" if field in _CHECKSUMS else \
+                    f"has {field}={found}, {whose} has {wanted}"
+                raise RankError(rank, field, f"rank {rank}: {seen}" if field in _CHECKSUMS else f"rank {rank} {seen}")

@@ -1,0 +1,158 @@
+"""attend.py: attest.torch.parallel.attention()."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Union
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ..._torch_attention import attention as _attention_alone
+from ..._torch_layout import autocast, plain_rows
+from .agreement import header_of, next_call
+from .band import Mask
+from .cut import Cut
+from .parts import parts_of
+from .pieces import Lengths
+from .sharded import Job, Sharded
+from .ulysses import HeadsGroup, begin
+
+METHODS = ("ring", "gather", "ulysses")
+
+
+class _Call(NamedTuple):
+    """What is asked for, of the whole sequences."""
+
+    cut: Cut
+    cut_k: Cut
+    mask: Mask
+    options: Dict[str, Any]  # scale and softcap
+    lengths: Lengths
+    sinks: Optional[Tensor]
+    alibi: Optional[Tensor]
+
+    def of_heads(self, heads: slice) -> "_Call":
+        one = self._replace(sinks=None if self.sinks is None else self.sinks[heads])
+        return one._replace(alibi=None if self.alibi is None else self.alibi[..., heads])
+
+
+@torch.compiler.disable
+def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, method: str = "ring", heads_group: Any = None,
+              cut_k: Optional[Cut] = None, causal: Union[None, bool, str] = None, scale: Optional[float] = None,
+              window: Optional[Tuple[Optional[int], Optional[int]]] = None, align: Optional[str] = None,
+              softcap: Optional[float] = None, alibi: Optional[Tensor] = None, sinks: Optional[Tensor] = None,
+              lens_k: Optional[Tensor] = None, starts_k: Optional[Tensor] = None, documents: Optional[Sequence[int]] = None,
+              return_lse: bool = False, layout: str = "bhsd") -> Any:
+    """Attention of the rows here over the keys of every rank of a group. Every rank calls it, with its own rows.
+
+    q, k, v    the rows of this rank as `cut` has them: (batch, heads, rows, d), or (batch, rows, heads, d) with layout="bshd"
+    cut        which rank has which rows of q; of k and v too, where cut_k does not say otherwise
+    group      of torch.distributed; None: all processes
+    method     "ring": one shard of K and V comes while another is computed; "gather": all are asked for at once; "ulysses": an
+               all-to-all gives each rank all rows of some heads
+    heads_group
+               beside "ring" or "gather" over `group`: a second group, which shares heads as "ulysses" does. The cut is over all
+               ranks of both: rank r of `group` and u of heads_group have the shard r x (size of heads_group) + u
+    causal, window, align, lens_k, starts_k
+               as of attest.attention(), of the whole sequences: lengths are the same numbers on every rank. With lens_k or
+               starts_k the diagonal is at the top left
+    documents  packed sequences: where each begins in the whole, and the end, as numbers; the batch is 1
+    sinks      float32, one a head
+    alibi      slopes, with "ulysses" alone
+    Differentiable in q, k, v and sinks. The log-sum-exp has no gradient.
+    """
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor) or x.dim() != 4:
+            raise TypeError(f"{name} is {tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__}: "
+                            "a torch.Tensor of four axes would fit")
+    if method not in METHODS:
+        raise ValueError(f"method is {method!r}: one of {', '.join(map(repr, METHODS))} would fit")
+    if layout not in ("bhsd", "bshd"):
+        raise ValueError(f"layout is {layout!r}: 'bhsd' or 'bshd' would fit")
+    if alibi is not None and method != "ulysses":
+        raise ValueError(f"alibi is given with method={method!r}: 'ulysses' would fit")
+    group = dist.group.WORLD if group is None else group
+    cut_k = cut if cut_k is None else cut_k
+    ranks = dist.get_world_size(group) * (1 if heads_group is None else dist.get_world_size(heads_group))
+    for name, each in (("cut", cut), ("cut_k", cut_k)):
+        if each.ranks != ranks:
+            raise ValueError(f"{name} is for {each.ranks} ranks, the group has {ranks}")
+    mask = _mask(cut, cut_k, causal, window, align, documents, lens_k is not None or starts_k is not None)
+    q, k, v = autocast(q, k, v)
+    if layout == "bshd":
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    options = {"scale": 1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale), "softcap": softcap or None}
+    call = _Call(cut, cut_k, mask, options, Lengths(starts_k, lens_k), sinks, alibi)
+    q, k, v = plain_rows(q), plain_rows(k), plain_rows(v)
+    if method == "ulysses":
+        o, lse = _over_heads(call, group, None, method, q, k, v, return_lse)
+    elif heads_group is not None:
+        o, lse = _over_heads(call, heads_group, group, method, q, k, v, return_lse)
+    else:
+        o, lse = _over_rows(call, group, method, q, k, v)
+    o = o.transpose(1, 2) if layout == "bshd" else o
+    return (o, lse) if return_lse else o
+
+
+def _over_rows(call: _Call, group: Any, method: str, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor]:
+    job = Job(group, method, parts_of(call.cut, call.cut_k, call.mask), call.options, call.lengths)
+    return Sharded.apply(job, q, k, v, call.sinks)
+
+
+def _over_heads(call: _Call, group: Any, rows_group: Any, method: str, q, k, v, with_lse: bool) -> Tuple[Tensor, Tensor]:
+    """By Ulysses on `group`; what is then here is computed alone, or by the ranks of rows_group."""
+    size, first = dist.get_world_size(group), 0
+    if rows_group is not None:
+        first = dist.get_rank(rows_group) * size
+    cut, cut_k = call.cut.of_ranks(first, size), call.cut_k.of_ranks(first, size)
+    header = header_of(next_call(group), 0, method, q, k, v, (call.cut, call.cut_k), call.mask, call.options, call.lengths,
+                       call.sinks, call.alibi)
+    begin(group, header, cut, cut_k, q.device)
+    heads = HeadsGroup(group, cut, cut_k, q, k)
+    q, k, v = heads.there(q, k, v)
+    here = call.of_heads(heads.own_heads)
+    if rows_group is None:
+        o, lse = _alone(here, q, k, v)
+    else:
+        o, lse = _over_rows(here._replace(cut=call.cut.of_groups(size), cut_k=call.cut_k.of_groups(size)), rows_group, method,
+                            q, k, v)
+    return heads.back(o, lse, with_lse)
+
+
+def _alone(call: _Call, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor]:
+    """Of all rows and keys, with the gradients of attest.torch.attention()."""
+    mask, named = call.mask, {**call.options, "sinks": call.sinks, "alibi": call.alibi, "return_lse": True}
+    side = "top-left" if mask.shift == 0 else "bottom-right"
+    if mask.left is not None or mask.right is not None:
+        named["window"] = mask.left, mask.right
+    if mask.documents is not None:
+        starts = torch.tensor(mask.documents, dtype=torch.int32, device=q.device)
+        longest = max(end - start for start, end in zip(mask.documents, mask.documents[1:]))
+        named.update(cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=longest, max_seqlen_k=longest)
+        q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
+    else:
+        named.update(lens_k=call.lengths.end, starts_k=call.lengths.first)
+    o, lse = _attention_alone(q, k, v, **named, **({"causal": side} if mask.causal else {"align": side}))
+    return (o, lse) if mask.documents is None else (o.transpose(0, 1)[None], lse[None])
+
+
+def _mask(cut: Cut, cut_k: Cut, causal, window, align, documents, has_lengths: bool) -> Mask:
+    """The mask of the whole; rows and keys are counted from the beginning of the sequence."""
+    side = align if causal in (None, False, True) else causal
+    left, right = window if window is not None else (None, None)
+    diagonal = bool(causal) or left is not None or right is not None
+    if side not in (None, "top-left", "bottom-right"):
+        raise ValueError(f"{'causal' if side == causal else 'align'} is {side!r}: 'top-left' or 'bottom-right' would fit")
+    if diagonal and side is None and cut.rows != cut_k.rows:
+        raise ValueError(f"q has {cut.rows} rows and k {cut_k.rows}: say 'top-left' or 'bottom-right'")
+    if diagonal and side == "bottom-right" and has_lengths:
+        raise ValueError("lens_k or starts_k with a diagonal at the bottom right: 'top-left' would fit")
+    if documents is not None:
+        documents = tuple(int(each) for each in documents)
+        if cut != cut_k or has_lengths:
+            raise ValueError("documents are given: cut_k, lens_k and starts_k would be others")
+        if documents[0] != 0 or documents[-1] != cut.rows or any(a > b for a, b in zip(documents, documents[1:])):
+            raise ValueError(f"documents are {documents}: from 0 to {cut.rows}, non-decreasing, would fit")
+    return Mask(bool(causal), left, right, cut_k.rows - cut.rows if side == "bottom-right" else 0, documents)

@@ -1,0 +1,105 @@
+"""context.py: attest.torch.parallel.enable(): scaled_dot_product_attention and transformers' models over a process group."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator, NamedTuple, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from ... import UnsupportedError
+from ..._torch_report import Report, count_served, put
+from ..._torch_serving import sharings
+from ..._torch_spans import decode, encode, is_encoded
+from .attend import attention
+from .cut import Cut
+
+
+class Sharing(NamedTuple):
+    """How the calls are served; the arguments of attention() that a model does not know."""
+
+    cut: Cut
+    group: Any
+    method: str
+    heads_group: Any
+    lens_k: Optional[Tensor]
+    starts_k: Optional[Tensor]
+    documents: Optional[Sequence[int]]
+
+    def serve(self, query: Tensor, key: Tensor, value: Tensor, **named: Any) -> Tensor:
+        o = attention(query, key, value, **self._asdict(), **named)
+        count_served(query, key, None, bool(named.get("causal")))
+        return o
+
+    def of_model(self, query, key, value, mask, dropout, scaling, is_causal, softcap, sinks, position_bias) -> Tensor:
+        """transformers' attention, (batch, heads, rows, d), with a mask that mask() made."""
+        _refuse(dropout=dropout, position_bias=position_bias)
+        causal, window = is_causal, None
+        if is_encoded(mask):
+            spans = decode(mask)
+            causal, window = spans.causal is not None, None if spans.window == (None, None) else spans.window
+        elif mask is not None:
+            _refuse(attention_mask=mask)
+        return self.serve(query, key, value, causal=bool(causal), window=window, scale=scaling, softcap=softcap, sinks=sinks)
+
+    def mask(self, causal: bool, window: Optional[int], packed: Optional[Tensor], attention_mask: Optional[Tensor],
+             batch: int, device) -> Tensor:
+        """What a model hands to its layers: causal and the window; padding and documents are known here."""
+        _refuse(attention_mask=attention_mask)
+        if packed is not None and not self._has_positions(packed):
+            raise UnsupportedError("position_ids begin anew within a sequence: enable(documents=...) says where")
+        none = torch.zeros(batch, dtype=torch.int32, device=device)
+        return encode(none, none, "top-left" if causal else None, window)
+
+    def _has_positions(self, packed: Tensor) -> bool:
+        """Whether positions jump where those of some rank's rows do; documents are told by the caller."""
+        if self.documents is not None:
+            return True
+        return any(torch.equal(packed[0], _jumps(self.cut.positions(rank, packed.device)))
+                   for rank in range(self.cut.ranks) if self.cut.rows_of(rank) == packed.shape[-1])
+
+
+def _jumps(positions: Tensor) -> Tensor:
+    """How often the positions have not gone on by one, as transformers counts sequences."""
+    return (positions.diff(prepend=positions[:1] - 1) != 1).cumsum(-1)
+
+
+def _refuse(**given: Any) -> None:
+    """What would be wrong over shards of rows is refused by its name, not passed on."""
+    for name, value in given.items():
+        if isinstance(value, Tensor) or value:
+            fits = "enable(lens_k=..., starts_k=...) has padding of the whole" if name.endswith("mask") else "none would fit"
+            raise UnsupportedError(f"{name} is given within attest.torch.parallel.enable(): {fits}")
+
+
+def _sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    """In the place of torch.nn.functional.scaled_dot_product_attention."""
+    if not sharings:  # another report has been open longer
+        from .. import _patched
+
+        return _patched(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    _refuse(attn_mask=attn_mask, dropout_p=dropout_p)
+    if not enable_gqa and query.shape[-3] != key.shape[-3]:
+        raise ValueError(f"query has {query.shape[-3]} heads and key {key.shape[-3]}: enable_gqa=True would fit")
+    return sharings[-1].serve(query, key, value, causal=is_causal, scale=scale)
+
+
+@contextlib.contextmanager
+def enable(cut: Cut, *, group: Any = None, method: str = "ring", heads_group: Any = None, lens_k: Optional[Tensor] = None,
+           starts_k: Optional[Tensor] = None, documents: Optional[Sequence[int]] = None) -> Iterator[Report]:
+    """Within it, torch.nn.functional.scaled_dot_product_attention and models with attn_implementation="attest" compute
+    attention over the group, each rank with its rows of `cut`. The arguments are those of attention().
+
+    A model gets its shard of the tokens, position_ids=cut.positions(rank)[None], and no attention_mask: padding of the whole
+    is lens_k and starts_k. A mask as a tensor, dropout and a position bias are refused. Backward may follow outside, but for
+    activation checkpointing, which computes forward again.
+    """
+    sharing = Sharing(cut, group, method, heads_group, lens_k, starts_k, documents)
+    report = put(_sdpa)
+    sharings.append(sharing)
+    try:
+        yield report
+    finally:
+        sharings.remove(sharing)
+        report.close()

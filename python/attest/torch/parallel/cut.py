@@ -1,0 +1,120 @@
+"""cut.py: which rank has which rows of a sequence, and helpers that cut and join tensors, positions and lengths by it."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+
+
+class Cut(NamedTuple):
+    """Pieces of a sequence, in its order. A rank holds its pieces one behind the other, in the same order.
+
+    Answers depend on the pieces alone, not on who holds them: the same pieces on another number of ranks give the same bits.
+    """
+
+    lengths: Tuple[int, ...]  #: rows of each piece; 0 is allowed
+    owners: Tuple[int, ...]  #: the rank of each piece
+    ranks: int  #: a rank may have no piece
+
+    @property
+    def rows(self) -> int:
+        """Of the whole sequence."""
+        return sum(self.lengths)
+
+    @property
+    def starts(self) -> Tuple[int, ...]:
+        """The position that each piece begins at, and the end."""
+        return (0, *accumulate(self.lengths))
+
+    def pieces_of(self, rank: int) -> Tuple[int, ...]:
+        return tuple(piece for piece, owner in enumerate(self.owners) if owner == rank)
+
+    def rows_of(self, rank: int) -> int:
+        return sum(self.lengths[piece] for piece in self.pieces_of(rank))
+
+    def shard(self, x: Tensor, rank: int, dim: int = 1) -> Tensor:
+        """The rows of a rank, of a tensor with all rows along `dim`."""
+        if x.shape[dim] != self.rows:
+            raise ValueError(f"x has {x.shape[dim]} rows along dim {dim}, the cut {self.rows}")
+        pieces = self.pieces_of(rank)
+        if not pieces:
+            return x.narrow(dim, 0, 0)
+        return torch.cat([x.narrow(dim, self.starts[piece], self.lengths[piece]) for piece in pieces], dim)
+
+    def split(self, x: Tensor, rank: int, dim: int) -> List[Tensor]:
+        """The pieces, as views of a rank's shard."""
+        return list(x.split([self.lengths[piece] for piece in self.pieces_of(rank)], dim))
+
+    def join(self, shards: Sequence[Tensor], dim: int = 1) -> Tensor:
+        """All rows, of the shards of every rank in their order."""
+        if len(shards) != self.ranks:
+            raise ValueError(f"shards has {len(shards)} tensors, the cut {self.ranks} ranks")
+        pieces: List[Optional[Tensor]] = [None] * len(self.lengths)
+        for rank, shard in enumerate(shards):
+            if shard.shape[dim] != self.rows_of(rank):
+                raise ValueError(f"the shard of rank {rank} has {shard.shape[dim]} rows, the cut {self.rows_of(rank)}")
+            for piece, rows in zip(self.pieces_of(rank), self.split(shard, rank, dim)):
+                pieces[piece] = rows
+        return torch.cat(pieces, dim)
+
+    def positions(self, rank: int, device=None) -> Tensor:
+        """The position in the sequence of each row of a rank: position_ids for models."""
+        return self.shard(torch.arange(self.rows, device=device), rank, 0)
+
+    def lengths_of(self, rank: int, lens: Tensor) -> Tensor:
+        """How many of a rank's rows are within the first `lens` rows of each sequence."""
+        counts = [(lens - self.starts[piece]).clamp(0, self.lengths[piece]) for piece in self.pieces_of(rank)]
+        return torch.stack(counts).sum(0) if counts else torch.zeros_like(lens)
+
+    def of_ranks(self, first: int, count: int) -> "Cut":
+        """The pieces of ranks first .. first + count - 1, as if there were no others."""
+        kept = [(rows, owner - first) for rows, owner in zip(self.lengths, self.owners) if first <= owner < first + count]
+        return Cut(tuple(rows for rows, _ in kept), tuple(owner for _, owner in kept), count)
+
+    def of_groups(self, size: int) -> "Cut":
+        """With `size` neighbouring ranks as one; neighbouring pieces of one owner become one piece."""
+        lengths: List[int] = []
+        owners: List[int] = []
+        for rows, owner in zip(self.lengths, self.owners):
+            if owners and owners[-1] == owner // size:
+                lengths[-1] += rows
+            else:
+                lengths.append(rows)
+                owners.append(owner // size)
+        return Cut(tuple(lengths), tuple(owners), self.ranks // size)
+
+
+def _even(rows: int, count: int) -> Tuple[int, ...]:
+    return tuple(rows // count + (piece < rows % count) for piece in range(count))
+
+
+def contiguous(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
+    """Every rank has neighbouring rows: for attention without `causal`, and for Ulysses.
+
+    pieces  a multiple of `ranks`; as many by default. The same number on fewer ranks gives the same bits.
+    """
+    count = _pieces(pieces, ranks, 1)
+    return Cut(_even(rows, count), tuple(piece * ranks // count for piece in range(count)), ranks)
+
+
+def zigzag(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
+    """Every rank has rows from the beginning and as many from the end, so that causal attention is equal work for all.
+
+    pieces  a multiple of 2 x `ranks`; as many by default. The same number on fewer ranks gives the same bits.
+    """
+    count = _pieces(pieces, ranks, 2)
+    runs = [piece * 2 * ranks // count for piece in range(count)]
+    return Cut(_even(rows, count), tuple(min(run, 2 * ranks - 1 - run) for run in runs), ranks)
+
+
+def _pieces(pieces: Optional[int], ranks: int, runs: int) -> int:
+    if ranks < 1:
+        raise ValueError(f"ranks is {ranks}: 1 or more would fit")
+    if pieces is None:
+        return runs * ranks
+    if pieces < 1 or pieces % (runs * ranks):
+        raise ValueError(f"pieces is {pieces}: a multiple of {runs * ranks} would fit {ranks} ranks")
+    return pieces

@@ -1,0 +1,58 @@
+"""faults.py: the error of a rank that dies, hangs or calls with something else, the same text on every rank where it can be."""
+
+from __future__ import annotations
+
+import time
+from typing import Tuple
+
+import torch.distributed as dist
+
+from ... import Error
+
+
+class RankError(Error):
+    """A rank of the group did not do its part."""
+
+    def __init__(self, rank: int, field: str, text: str) -> None:
+        super().__init__(text)
+        self.rank = rank  #: of the group
+        self.field = field  #: what differs, or what did not arrive
+
+
+def silent(group, call: int, rank: int, field: str, cause: Exception) -> RankError:
+    """The error for a message that did not come or go.
+
+    A rank that is waited for may itself wait for another, or have given up because of it, and gloo tells the error of one
+    connection to whoever waits for another. So every rank that gives up writes whom it waited for to the group's store, and the
+    error names the one that has written nothing.
+    """
+    detail = " ".join(str(cause).split())
+    try:
+        first, its_field = _at_fault(group, f"attest/{group.group_name}/{call}", rank, field)
+    except Exception:  # noqa: BLE001, of whichever kind: the store is gone with its rank, and the error at hand is to be told
+        first, its_field = rank, field
+    if first == rank:
+        return RankError(rank, its_field, f"rank {rank} did not exchange {its_field}: {detail}")
+    return RankError(first, its_field, f"rank {first} did not exchange {its_field}, while rank {rank} was waited for: {detail}")
+
+
+_GRACE = 1.0  # seconds for the others to give up too
+
+
+def _at_fault(group, key: str, rank: int, field: str) -> Tuple[int, str]:
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"{key}/{dist.get_rank(group)}", f"{rank} {field}")
+    until, ranks = time.monotonic() + _GRACE, range(dist.get_world_size(group))
+    while True:
+        written = {each for each in ranks if store.check([f"{key}/{each}"])}
+        if len(written) >= len(ranks) - 1 or time.monotonic() > until:
+            break
+        time.sleep(0.02)
+    waits = {each: store.get(f"{key}/{each}").decode().partition(" ")[::2] for each in written}
+    passed = set()
+    while rank in waits and rank not in passed:
+        passed.add(rank)
+        following, field = waits[rank]
+        rank = int(following)
+    missing = [each for each in ranks if each not in written]
+    return (missing[0] if rank in written and missing else rank), field

@@ -1,0 +1,142 @@
+"""sharded.py: attention whose rows and keys are cut over a group: "ring" and "gather", forward and backward."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from . import pieces
+from .agreement import agree, header_of, next_call
+from .exchange import Exchange
+from .parts import Parts
+from .pieces import Lengths, Sizes
+from .travel import Gifts, arrivals
+from .tree import Tree
+
+
+class Job(NamedTuple):
+    """What is called, but the tensors that have gradients; (batch, heads, rows, d)."""
+
+    group: Any
+    method: str  # "ring" or "gather"
+    parts: Parts
+    options: Dict[str, Any]  # scale and softcap
+    lengths: Lengths
+
+
+def _begin(job: Job, direction: int, q, k, v, sinks) -> Exchange:
+    exchange = Exchange(job.group, next_call(job.group))
+    cut_q, cut_k = job.parts.cut_q, job.parts.cut_k
+    header = header_of(exchange.call, direction, job.method, q, k, v, (cut_q, cut_k), job.parts.mask, job.options,
+                       job.lengths, sinks)
+    agree(exchange, header, lambda rank: (cut_q.rows_of(rank), cut_k.rows_of(rank)), q.device)
+    return exchange
+
+
+def _arrivals(job: Job, exchange: Exchange, k: Tensor, v: Tensor):
+    """K and V of each piece as it arrives: (owner, {piece: (k, v)})."""
+    cut, sizes = job.parts.cut_k, Sizes(k.shape[0], k.shape[1], k.shape[3], v.shape[3])
+    rank = exchange.rank
+    own = {piece: pieces.flat(*both) for piece, *both in zip(cut.pieces_of(rank), cut.split(k, rank, 2), cut.split(v, rank, 2))}
+
+    def empty(piece: int) -> Tensor:
+        return k.new_empty(sizes.elements(cut.lengths[piece]))
+
+    ahead = 1 if job.method == "ring" else exchange.size - 1
+    for owner, arrived in arrivals(exchange, job.parts, own, empty, ahead):
+        yield owner, {piece: sizes.unflat(buffer) for piece, buffer in arrived.items()}
+
+
+def forward(job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    """(O, log-sums) of the rows here over all keys."""
+    exchange = _begin(job, 0, q, k, v, sinks)
+    parts, cut_q, cut_k = job.parts, job.parts.cut_q, job.parts.cut_k
+    own = dict(zip(cut_q.pieces_of(exchange.rank), cut_q.split(q, exchange.rank, 2)))
+    trees = {i: Tree(len(cut_k.lengths), parts.keys_of[i], pieces.merge) for i in own}
+    for _, arrived in _arrivals(job, exchange, k, v):
+        for j, (key, value) in arrived.items():
+            for i, rows in own.items():
+                band = parts.band(i, j)
+                if band is not None:
+                    trees[i].put((0, j), pieces.forward(rows, key, value, band, job.options, job.lengths, cut_k.starts[j]))
+    o = q.new_zeros((*q.shape[:3], v.shape[3]))
+    lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float32)
+    first = 0
+    for i, rows in own.items():
+        found, here = trees[i].root(), slice(first, first + rows.shape[2])
+        first = here.stop
+        if found is not None:
+            found = found if sinks is None else pieces.with_sinks(found, sinks)
+            o[:, :, here], lse[:, :, here] = found
+        elif sinks is not None:
+            lse[:, :, here] = sinks.float()[None, :, None]
+    exchange.finish()
+    return o, lse
+
+
+def backward(job: Job, q, k, v, sinks, o, lse, d_o) -> Tuple[Tensor, Tensor, Tensor]:
+    """(d_q, d_k, d_v) of the rows here."""
+    exchange = _begin(job, 1, q, k, v, sinks)
+    parts, cut_q, cut_k, rank = job.parts, job.parts.cut_q, job.parts.cut_k, exchange.rank
+    count_q, sizes = len(cut_q.lengths), Sizes(k.shape[0], k.shape[1], k.shape[3], v.shape[3])
+    rows = {i: each for i, *each in zip(cut_q.pieces_of(rank), *(cut_q.split(x, rank, 2) for x in (q, o, lse, d_o)))}
+    of_q = {i: Tree(len(cut_k.lengths), parts.keys_of[i], Tensor.add_) for i in rows}
+    of_kv = {j: Tree(count_q, parts.rows_of[j], Tensor.add_) for j in cut_k.pieces_of(rank)}
+
+    def empty(piece: int) -> Tensor:
+        return k.new_empty(sizes.elements(cut_k.lengths[piece]), dtype=torch.float32)
+
+    gifts = Gifts(exchange, parts, empty, lambda piece, node, value: of_kv[piece].put(node, value))
+    for owner, arrived in _arrivals(job, exchange, k, v):
+        sums = of_kv if owner == rank else {j: Tree(count_q, parts.rows_of[j], Tensor.add_) for j in arrived}
+        for j, (key, value) in arrived.items():
+            for i, (its_q, its_o, its_lse, its_d_o) in rows.items():
+                band = parts.band(i, j)
+                if band is not None:
+                    d_q, d_kv = pieces.backward(its_q, key, value, its_o, its_lse, its_d_o, band, job.options, job.lengths,
+                                                cut_k.starts[j])
+                    of_q[i].put((0, j), d_q)
+                    sums[j].put((0, i), d_kv)
+        if owner != rank:
+            gifts.give(owner, {(j, node): value for j, tree in sums.items() for node, value in tree.waiting.items()})
+    gifts.take()
+    exchange.finish()
+    d_q = _joined([of_q[i].root() for i in rows], [each[0] for each in rows.values()], q)
+    own = [(j, tree.root()) for j, tree in of_kv.items()]
+    pairs = [sizes.unflat(empty(j).zero_() if found is None else found) for j, found in own]
+    d_k, d_v = (_joined([pair[n] for pair in pairs], [pair[n] for pair in pairs], x) for n, x in enumerate((k, v)))
+    return d_q, d_k, d_v
+
+
+def _joined(found: List[Optional[Tensor]], shaped: List[Tensor], like: Tensor) -> Tensor:
+    """The pieces one behind the other, in the type of `like`; zeros for those that are None."""
+    if not found:
+        return torch.zeros_like(like)
+    return torch.cat([torch.zeros_like(x, dtype=torch.float32) if each is None else each
+                      for each, x in zip(found, shaped)], 2).to(like.dtype)
+
+
+class Sharded(torch.autograd.Function):
+    """(job, q, k, v, sinks) to (O, log-sums)."""
+
+    @staticmethod
+    def forward(ctx, job, q, k, v, sinks):
+        o, lse = forward(job, q, k, v, sinks)
+        ctx.job = job
+        ctx.mark_non_differentiable(lse)
+        ctx.save_for_backward(q, k, v, sinks, o, lse)
+        return o, lse
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, d_o, _):
+        q, k, v, sinks, o, lse = ctx.saved_tensors
+        d_o = d_o.contiguous()
+        d_q, d_k, d_v = backward(ctx.job, q, k, v, sinks, o, lse, d_o)
+        d_sinks = None
+        if sinks is not None and ctx.needs_input_grad[4]:
+            delta = (d_o.float() * o.float()).sum(-1)
+            d_sinks = -(torch.exp(sinks.float()[None, :, None] - lse) * delta).sum((0, 2)).to(sinks.dtype)
+        return None, d_q, d_k, d_v, d_sinks

@@ -1,0 +1,102 @@
+"""parallel_models.py: transformers' models and PyTorch's function over a group against one process; test_parallel.py runs it."""
+
+import sys
+
+import torch
+import torch.distributed as dist
+import transformers
+
+import attest
+import attest.torch
+from attest.torch import parallel
+from parallel_ranks import on_ranks
+
+ROWS = 50
+COMMON = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "use_cache": False}
+MODELS = {
+    "llama": lambda: transformers.LlamaConfig(**COMMON), "mistral": lambda: transformers.MistralConfig(**COMMON, sliding_window=11),
+    "gemma2": lambda: transformers.Gemma2Config(**COMMON, head_dim=8, sliding_window=9, attn_logit_softcapping=4.0,
+                                                query_pre_attn_scalar=8),
+}
+
+
+def model_of(name):
+    torch.manual_seed(1)
+    config = MODELS[name]()
+    config._attn_implementation = "attest"
+    return transformers.AutoModelForCausalLM.from_config(config, attn_implementation="attest").train()
+
+
+def logits_and_gradients(model, weights, **inputs):
+    logits = model(**inputs).logits
+    (logits * weights).sum().backward()
+    return logits.detach(), {name: each.grad for name, each in model.named_parameters()}
+
+
+def models(rank, size):
+    ids, weights = torch.randint(64, (2, ROWS)), torch.randn(2, ROWS, 64)
+    for name in MODELS:
+        wanted, wanted_grads = logits_and_gradients(model_of(name), weights, input_ids=ids)
+        for cut, how in ((parallel.zigzag(ROWS, size), {}), (parallel.contiguous(ROWS, size), {"method": "ulysses"})):
+            with parallel.enable(cut, **how) as report:
+                found, grads = logits_and_gradients(model_of(name), cut.shard(weights, rank), input_ids=cut.shard(ids, rank),
+                                                    position_ids=cut.positions(rank)[None])
+            assert report.served == 2 and report.passed_on == 0
+            torch.testing.assert_close(found, cut.shard(wanted, rank), rtol=1e-4, atol=1e-5)
+            for each, grad in grads.items():
+                dist.all_reduce(grad)
+                torch.testing.assert_close(grad, wanted_grads[each], rtol=1e-3, atol=2e-4,
+                                           msg=lambda text: f"{name} {each}: {text}")
+
+
+def padding(rank, size):
+    """Lengths of the whole are told to enable(), and an attention_mask is refused."""
+    model, ids, cut = model_of("llama"), torch.randint(64, (2, ROWS)), parallel.zigzag(ROWS, size)
+    lens = torch.tensor([ROWS, 31])
+    seen = torch.arange(ROWS) < lens[:, None]
+    wanted = model(input_ids=ids, attention_mask=seen.long()).logits
+    inputs = {"input_ids": cut.shard(ids, rank), "position_ids": cut.positions(rank)[None]}
+    with parallel.enable(cut, lens_k=lens):
+        found = model(**inputs).logits
+        try:
+            model(**inputs, attention_mask=cut.shard(seen, rank).long())
+            raise AssertionError("an attention_mask was taken")
+        except attest.UnsupportedError as refused:
+            assert "attention_mask" in str(refused) and "lens_k" in str(refused)
+    mine = cut.shard(seen, rank)
+    torch.testing.assert_close(found[mine], cut.shard(wanted, rank)[mine], rtol=1e-4, atol=1e-5)
+
+
+def function(rank, size):
+    """torch.nn.functional.scaled_dot_product_attention, which is PyTorch's again afterwards."""
+    call = torch.nn.functional.scaled_dot_product_attention
+    q, k, v = torch.randn(2, 4, ROWS, 8), torch.randn(2, 2, ROWS, 8), torch.randn(2, 2, ROWS, 8)
+    wanted, cut = call(q, k, v, is_causal=True, enable_gqa=True), parallel.zigzag(ROWS, size)
+    mine = [cut.shard(x, rank, 2) for x in (q, k, v)]
+    with attest.torch.enable() as outer:
+        with parallel.enable(cut) as report:
+            o = torch.nn.functional.scaled_dot_product_attention(*mine, is_causal=True, enable_gqa=True)
+            for wrong in ({"attn_mask": torch.ones(1, 1, dtype=torch.bool)}, {"dropout_p": 0.5}):
+                try:
+                    torch.nn.functional.scaled_dot_product_attention(*mine, enable_gqa=True, **wrong)
+                    raise AssertionError(f"{wrong} was taken")
+                except attest.UnsupportedError as refused:
+                    assert next(iter(wrong)) in str(refused)
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    assert torch.nn.functional.scaled_dot_product_attention is call and report.served == 1 and outer.served == 2
+    torch.testing.assert_close(o, cut.shard(wanted, rank, 2), rtol=1e-5, atol=1e-5)
+
+
+def all_of_it(rank, size):
+    torch.manual_seed(3)
+    for each in (models, padding, function):
+        each(rank, size)
+
+
+if __name__ == "__main__":
+    attest.set_threads(1)
+    attest.torch.register_transformers()
+    for ranks in map(int, sys.argv[1:]):
+        on_ranks(ranks, all_of_it)
+        print(ranks, flush=True)

@@ -1,0 +1,214 @@
+"""parallel_path.py: attention over a group against one process, on 1 to 8 ranks; test_parallel.py runs it.
+
+    parallel_path.py SCENE=RANKS,RANKS ...
+"""
+
+import hashlib
+import math
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+import attest
+import attest.torch as at
+from attest.torch import parallel
+from parallel_ranks import on_ranks
+
+ROWS = 83
+MASKS = {
+    "full": {}, "causal": {"causal": True}, "window": {"causal": True, "window": (9, None)}, "band": {"window": (5, 12)},
+    "softcap": {"causal": True, "softcap": 8.0}, "sinks": {"causal": True, "sinks": True},
+    "lengths": {"causal": True, "lens_k": [61, 17]}, "padding": {"causal": True, "starts_k": [0, 40], "lens_k": [83, 70]},
+    "documents": {"causal": True, "documents": [0, 7, 30, 31, 60, 83]},
+    "documents_window": {"causal": True, "documents": [0, 70, 83], "window": (20, None)},
+}
+
+
+def tensors(mask, dtype, keys=ROWS, heads=(4, 2)):
+    torch.manual_seed(5)
+    batch = 1 if "documents" in mask else 2
+    made = [torch.randn(batch, h, rows, d) for h, rows, d in
+            ((heads[0], ROWS, 16), (heads[1], keys, 16), (heads[1], keys, 24), (heads[0], ROWS, 24))]
+    return [x.to(dtype) for x in made]
+
+
+def exact(q, k, v, d_o, options):
+    """O and the gradients of q, k and v in float64, by the formula."""
+    q, k, v = (x.double().requires_grad_() for x in (q, k, v))
+    wide_k, wide_v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    scores = q @ wide_k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    if options.get("softcap"):
+        scores = torch.tanh(scores / options["softcap"]) * options["softcap"]
+    rows, keys = scores.shape[-2:]
+    i, j = torch.arange(rows)[:, None], torch.arange(keys)
+    shift = keys - rows if options.get("causal") == "bottom-right" or options.get("align") == "bottom-right" else 0
+    seen = torch.ones(q.shape[0], 1, rows, keys, dtype=torch.bool)
+    if options.get("causal"):
+        seen = seen & (j <= i + shift)
+    left, right = options.get("window") or (None, None)
+    if left is not None:
+        seen = seen & (j >= i + shift - left)
+    if right is not None:
+        seen = seen & (j <= i + shift + right)
+    if options.get("lens_k") is not None:
+        seen = seen & (j < options["lens_k"][:, None, None, None])
+    if options.get("starts_k") is not None:
+        seen = seen & (j >= options["starts_k"][:, None, None, None])
+    if options.get("documents") is not None:
+        ends = torch.tensor(options["documents"][1:])
+        seen = seen & (torch.searchsorted(ends, i, right=True) == torch.searchsorted(ends, j, right=True))
+    scores = scores.masked_fill(~seen, -math.inf)
+    if options.get("sinks") is not None:
+        sinks = options["sinks"].double()[None, :, None, None].expand(*scores.shape[:3], 1)
+        scores = torch.cat([scores, sinks], -1)
+    weights = torch.nan_to_num(torch.softmax(scores, -1))[..., :keys]
+    o = weights @ wide_v
+    return o.detach(), *torch.autograd.grad(o, (q, k, v), d_o.double())
+
+
+def options_of(mask):
+    options = dict(mask)
+    for name in ("lens_k", "starts_k"):
+        if name in options:
+            options[name] = torch.tensor(options[name], dtype=torch.int32)
+    if "sinks" in options:
+        options["sinks"] = torch.linspace(-1, 2, 4)
+    return options
+
+
+def alone(q, k, v, d_o, options):
+    """O and gradients by one process of attest."""
+    options = dict(options)
+    documents = options.pop("documents", None)
+    if documents is not None:
+        starts = torch.tensor(documents, dtype=torch.int32)
+        longest = int(starts.diff().max())
+        options.update(cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=longest, max_seqlen_k=longest, causal="top-left")
+        q, k, v, d_o = (x[0].transpose(0, 1) for x in (q, k, v, d_o))
+    elif "lens_k" in options:
+        options["causal"] = "top-left"
+    q, k, v = (x.clone().requires_grad_() for x in (q, k, v))
+    o = at.attention(q, k, v, **options)
+    found = o.detach(), *torch.autograd.grad(o, (q, k, v), d_o)
+    return found if documents is None else tuple(x.transpose(0, 1)[None] for x in found)
+
+
+def together(rank, cut, cut_k, q, k, v, d_o, options, **how):
+    """This rank's O and gradients, of tensors of the whole."""
+    mine = [cut.shard(q, rank, 2), cut_k.shard(k, rank, 2), cut_k.shard(v, rank, 2)]
+    mine = [x.requires_grad_() for x in mine]
+    o = parallel.attention(*mine, cut, cut_k=cut_k, **options, **how)
+    return o.detach(), *torch.autograd.grad(o, mine, cut.shard(d_o, rank, 2))
+
+
+def check(rank, cut, cut_k, q, k, v, d_o, options, name, **how):
+    """Within twice the error of one process, and a few units of the last place."""
+    found = together(rank, cut, cut_k, q, k, v, d_o, options, **how)
+    unit = torch.finfo(q.dtype).eps
+    for what, mine, one, true, its_cut in zip(("o", "d_q", "d_k", "d_v"), found, alone(q, k, v, d_o, options),
+                                              exact(q, k, v, d_o, options), (cut, cut, cut_k, cut_k)):
+        bar = 2 * (one - true).abs().max() + 4 * unit * true.abs().max()
+        error = (mine - its_cut.shard(true, rank, 2)).abs().max() if mine.numel() else 0.0
+        assert mine.dtype == q.dtype and error <= bar, f"{name}: {what} is off by {error}, {bar} is allowed"
+    return found
+
+
+def cases(size):
+    """Every mask in both types; of bfloat16 on many ranks, a few."""
+    for dtype in (torch.float32, torch.bfloat16):
+        for name, mask in MASKS.items():
+            if dtype == torch.float32 or size < 4 or name in ("causal", "window"):
+                yield dtype, name, mask
+
+
+def every_mask(rank, size):
+    for dtype, name, mask in cases(size):
+        options, given = options_of(mask), tensors(mask, dtype)
+        for method, cut in (("ring", parallel.zigzag(ROWS, size)), ("gather", parallel.contiguous(ROWS, size))):
+            if method == "ring" or size < 4:
+                check(rank, cut, cut, *given, options, f"{name} {method} {dtype}", method=method)
+
+
+def heads(rank, size):
+    """Ulysses, with fewer heads of k than ranks too, and a ring of Ulysses groups."""
+    for dtype, name, mask in cases(size):
+        options, given, cut = options_of(mask), tensors(mask, dtype), parallel.contiguous(ROWS, size)
+        check(rank, cut, cut, *given, options, f"{name} {dtype}", method="ulysses")
+    options = {"causal": True, "alibi": torch.tensor([0.5, 0.25, 0.125, 0.0625])}
+    found = together(rank, cut, cut, *tensors({}, torch.float32), options, method="ulysses")
+    for mine, one in zip(found, alone(*tensors({}, torch.float32), options)):
+        torch.testing.assert_close(mine, cut.shard(one, rank, 2), rtol=1e-5, atol=1e-5)
+    uneven = parallel.Cut((40, 0, 3, 40), (0, 1 % size, size - 1, 0), size)
+    check(rank, uneven, uneven, *tensors({}, torch.float32), {"causal": True}, "uneven", method="ulysses")
+
+
+def two_groups(rank, size):
+    mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("ring", "heads"))
+    groups = {"group": mesh["ring"].get_group(), "heads_group": mesh["heads"].get_group()}
+    for dtype, name, mask in cases(size):
+        options, given, cut = options_of(mask), tensors(mask, dtype), parallel.zigzag(ROWS, size)
+        check(rank, cut, cut, *given, options, f"{name} {dtype}", **groups)
+    q, k, v, _ = tensors({}, torch.float32)
+    mine = [cut.shard(x, rank, 2) for x in (q, k, v)]
+    _, lse = parallel.attention(*mine, cut, causal=True, return_lse=True, **groups)
+    _, wanted = at.attention(q, k, v, causal=True, return_lse=True)
+    torch.testing.assert_close(lse, cut.shard(wanted, rank, 2), rtol=1e-5, atol=1e-5)
+
+
+def unequal(rank, size):
+    """Shards of other sizes, empty ones, and keys that are cut otherwise than rows."""
+    uneven = parallel.Cut((40, 0, 3, 40), (0, 1 % size, size - 1, 0), size)
+    keys = parallel.Cut((1, 50, 20, 26), (size - 1, 0, 0, size - 1), size)
+    for name, options in (("full", {}), ("causal", {"causal": True}), ("window", {"causal": True, "window": (9, None)})):
+        check(rank, uneven, uneven, *tensors({}, torch.float32), options, name)
+    for side in ("top-left", "bottom-right"):
+        for options in ({"causal": side}, {"window": (5, 12), "align": side}, {"window": (0, 0), "align": side}):
+            check(rank, uneven, keys, *tensors({}, torch.float32, keys=97), options, f"{side} {options}")
+
+
+def digest(rank, size):
+    """Of what sixteen pieces give, on any number of ranks."""
+    whole = hashlib.sha256()
+    for dtype in (torch.float32, torch.bfloat16):
+        for name, make, method in (("full", parallel.contiguous, "gather"), ("causal", parallel.zigzag, "ring"),
+                                   ("window", parallel.zigzag, "ring"), ("full", parallel.zigzag, "ring")):
+            options, given, cut = options_of(MASKS[name]), tensors(MASKS[name], dtype), make(ROWS, size, pieces=16)
+            for x in together(rank, cut, cut, *given, options, method=method):
+                shards = [None] * size
+                dist.all_gather_object(shards, x)
+                whole.update(cut.join(shards, 2).contiguous().view(torch.uint8).numpy().tobytes())
+    return whole.hexdigest()
+
+
+def bytes_sent(rank, size):
+    """What each kind of step sends, by the group's own calls: [bytes of each batch of messages]."""
+    sent, real = [], dist.batch_isend_irecv
+
+    def count(ops):
+        sent.append(sum(op.tensor.nbytes for op in ops if op.op is dist.isend))
+        return real(ops)
+
+    dist.batch_isend_irecv = count
+    found = {}
+    for rows in (64, 128):
+        cut = parallel.zigzag(rows, size)
+        for name, options in (("causal", {"causal": True}), ("full", {}), ("window", {"causal": True, "window": (3, None)})):
+            sent.clear()
+            x = torch.randn(1, 2, cut.rows_of(rank), 16)
+            with torch.no_grad():
+                parallel.attention(x, x, x, cut, **options)
+            found[name, rows] = list(sent)
+    return found
+
+
+SCENES = {"masks": every_mask, "heads": heads, "two_groups": two_groups, "unequal": unequal, "digest": digest, "bytes": bytes_sent}
+
+if __name__ == "__main__":
+    attest.set_threads(1)
+    for word in sys.argv[1:]:
+        scene, _, counts = word.partition("=")
+        for ranks in map(int, counts.split(",")):
+            answers = on_ranks(ranks, SCENES[scene])
+            print(scene, ranks, answers if scene == "bytes" else answers[0], flush=True)

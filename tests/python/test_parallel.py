@@ -1,0 +1,185 @@
+"""test_parallel.py: attention over a process group: the cut, and answers, bits and messages of several ranks."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+    pytest.skip("PyTorch has no gloo here", allow_module_level=True)
+
+from attest.torch import parallel  # noqa: E402
+from attest.torch.parallel.band import Mask, band_of  # noqa: E402
+from attest.torch.parallel.parts import Parts  # noqa: E402
+from attest.torch.parallel.tree import Tree, nodes_of  # noqa: E402
+from attest.torch.parallel.ulysses import head_ranges  # noqa: E402
+
+
+def run(program, *words, seconds=240):
+    """The lines that a program of this folder prints."""
+    done = subprocess.run([sys.executable, str(Path(__file__).with_name(program)), *map(str, words)], capture_output=True,
+                          text=True, timeout=seconds, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-4000:]
+    return done.stdout.splitlines()
+
+
+# --------------------------------------------------------------------------------------------------------- the cut
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+@pytest.mark.parametrize("make", [parallel.zigzag, parallel.contiguous])
+def test_shards_join_to_the_whole(make, ranks):
+    cut, x = make(37, ranks), torch.arange(2 * 37 * 3).view(2, 37, 3)
+    shards = [cut.shard(x, rank) for rank in range(ranks)]
+    assert torch.equal(cut.join(shards), x)
+    assert [shard.shape[1] for shard in shards] == [cut.rows_of(rank) for rank in range(ranks)]
+    assert all(torch.equal(x[:, cut.positions(rank)], shard) for rank, shard in enumerate(shards))
+    lens = torch.tensor([0, 5, 37])
+    assert torch.equal(sum(cut.lengths_of(rank, lens) for rank in range(ranks)), lens)
+
+
+def test_zigzag_is_equal_work():
+    cut = parallel.zigzag(1024, 4)
+    assert cut.owners == (0, 1, 2, 3, 3, 2, 1, 0)
+    assert len({int((cut.positions(rank) + 1).sum()) for rank in range(4)}) == 1
+    assert parallel.zigzag(1024, 2, pieces=8).owners == (0, 0, 1, 1, 1, 1, 0, 0)
+
+
+def test_a_cut_of_two_groups():
+    """Ranks of a heads group become one of the ring; its pieces are one behind the other."""
+    cut = parallel.zigzag(64, 4)
+    assert cut.of_groups(2) == parallel.Cut((16, 32, 16), (0, 1, 0), 2)
+    assert cut.of_ranks(2, 2) == parallel.Cut((8, 8, 8, 8), (0, 1, 1, 0), 2)
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda: parallel.zigzag(8, 0), lambda: parallel.zigzag(8, 2, pieces=6), lambda: parallel.contiguous(8, 2, pieces=3),
+    lambda: parallel.zigzag(8, 2).shard(torch.zeros(1, 9), 0), lambda: parallel.zigzag(8, 2).join([torch.zeros(1, 4)]),
+    lambda: parallel.zigzag(8, 2).join([torch.zeros(1, 4), torch.zeros(1, 5)])])
+def test_a_cut_that_does_not_fit(wrong):
+    with pytest.raises(ValueError):
+        wrong()
+
+
+# ------------------------------------------------------------------------------------------------- parts and order
+
+
+def test_bands_are_the_mask():
+    """Every part, of every small pair of pieces, sees what the mask of the whole lets it see."""
+    for mask in (Mask(), Mask(True), Mask(True, 2), Mask(False, 1, 3), Mask(True, None, None, 4), Mask(False, 0, 0, -3),
+                 Mask(True, 3, None, -2)):
+        for rows in ((0, 5), (3, 4), (6, 11), (2, 2)):
+            for keys in ((0, 5), (4, 12), (7, 8)):
+                seen = {(i, j) for i in range(*rows) for j in range(*keys)
+                        if not (mask.causal and j > i + mask.shift)
+                        and not (mask.left is not None and j < i + mask.shift - mask.left)
+                        and not (mask.right is not None and j > i + mask.shift + mask.right)}
+                band, found = band_of(mask, rows, keys), set()
+                if band is not None:
+                    for i in range(*band.rows):
+                        for j in range(*band.keys):
+                            off = (j - band.keys[0]) - (i - band.rows[0])
+                            if (band.left is None or off >= -band.left) and (band.right is None or off <= band.right):
+                                found.add((rows[0] + i, keys[0] + j))
+                assert found == seen, (mask, rows, keys)
+
+
+def test_the_order_does_not_depend_on_what_comes_first():
+    leaves = frozenset((0, 1, 3, 4, 6))
+    for order in ((0, 1, 3, 4, 6), (6, 4, 3, 1, 0), (3, 0, 6, 1, 4)):
+        tree = Tree(7, leaves, lambda left, right: f"({left}{right})")
+        for leaf in order:
+            tree.put((0, leaf), str(leaf))
+        assert tree.root() == "(((01)3)(46))"
+    assert nodes_of(7, leaves, frozenset((0, 1, 6))) == [(1, 0), (1, 3)]
+    assert Tree(7, frozenset(), None).root() is None
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_gradients_return_once(ranks):
+    """A step returns d_k and d_v of no more rows than a shard has: causal with zigzag, and contiguous cuts."""
+    for cut, mask in ((parallel.zigzag(64, ranks), Mask(True)), (parallel.contiguous(64, ranks), Mask())):
+        parts = Parts(cut, cut, mask)
+        for rank in range(ranks):
+            for owner in range(ranks):
+                assert sum(cut.lengths[piece] for piece, _ in parts.gifts(rank, owner)) <= 64 // ranks or rank == owner
+
+
+def test_heads_are_dealt():
+    assert head_ranges(8, 4, 2) == (((0, 4), (4, 8)), ((0, 2), (2, 4)))
+    assert head_ranges(8, 2, 4)[1] == ((0, 1), (0, 1), (1, 2), (1, 2))
+    for wrong in ((6, 6, 4), (12, 3, 2), (12, 6, 4)):
+        with pytest.raises(ValueError, match="heads"):
+            head_ranges(*wrong)
+
+
+# ------------------------------------------------------------------------------------------------------- on ranks
+
+
+SCENES = ("masks=2,3,4,8", "heads=2,4", "two_groups=4", "unequal=1,2,3", "digest=1,2,2,4,8", "bytes=4")
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    """What each scene printed; one program for all, which takes seconds to start."""
+    lines = [line.split(maxsplit=2) for line in run("parallel_path.py", *SCENES)]
+    return {name: [(int(ranks), answer) for scene, ranks, answer in lines if scene == name]
+            for name in ("masks", "heads", "two_groups", "unequal", "digest", "bytes")}
+
+
+def test_every_mask_on_several_ranks(scenes):
+    """O and gradients of 2, 3, 4 and 8 ranks, float32 and bfloat16, within the bar of one process."""
+    assert [ranks for ranks, _ in scenes["masks"]] == [2, 3, 4, 8]
+
+
+def test_heads_over_ranks(scenes):
+    """Ulysses on 2 and 4 ranks, k with 2 heads; and a ring of 2 groups of 2 ranks."""
+    assert [ranks for ranks, _ in scenes["heads"]] == [2, 4] and [ranks for ranks, _ in scenes["two_groups"]] == [4]
+
+
+def test_unequal_and_empty_shards(scenes):
+    assert [ranks for ranks, _ in scenes["unequal"]] == [1, 2, 3]
+
+
+def test_the_same_cut_has_the_same_bits(scenes):
+    """From run to run, and on 1, 2, 4 and 8 ranks."""
+    assert len(scenes["digest"]) == 5 and len({digest for _, digest in scenes["digest"]}) == 1
+
+
+def test_a_step_sends_k_and_v_once(scenes):
+    """A header of constant size, then in each step no more than K and V of the shard; with a window, what is seen."""
+    (_, answer), = scenes["bytes"]
+    for rank, found in ast.literal_eval(answer).items():
+        assert len({steps[0] for steps in found.values()}) == 1
+        for rows in (64, 128):
+            shard = 2 * (rows // 4) * 2 * 16 * 4
+            assert found["full", rows][1:] == [shard] * 3
+            assert len(found["causal", rows]) == 4 and max(found["causal", rows][1:]) <= shard
+            assert sum(found["window", rows][1:]) <= shard, rank
+
+
+def test_models_and_the_function_in_place():
+    """Llama, Mistral and Gemma 2 and PyTorch's function within enable(), on 2 ranks: logits and gradients of one process."""
+    pytest.importorskip("transformers", reason="transformers is not here: its tests are left out")
+    assert run("parallel_models.py", 2)[-1] == "2"
+
+
+def test_faults_name_rank_and_field():
+    """Rank 1 of 3 calls with something else, dies or hangs: the others say so, within the timeout and a second."""
+    told = dict(line.split(maxsplit=1) for line in run("parallel_faults.py"))
+    for found in ast.literal_eval(told.pop("shapes")).values():
+        for (method, field), error in found.items():
+            assert error is not None and error[:2] == (1, field) and "rank 1" in error[2], (method, error)
+    fields = {"dies_before": "the header of the call", "dies_within": "k and v", "dies_in_backward": "the header of the call",
+              "hangs": "the header of the call", "hangs_within": "k and v"}
+    assert told.keys() == fields.keys()
+    for name, text in told.items():
+        found = ast.literal_eval(text)
+        assert found.keys() == {0, 2}
+        for error in found.values():
+            assert error is not None and error[:2] == (1, fields[name]) and error[2].startswith("rank 1 did not exchange"), name
+            assert error[3] < (7 if name.startswith("hangs") else 4), (name, error)
