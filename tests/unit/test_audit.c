@@ -11,6 +11,7 @@
 #include "lab/evidence/audit.h"
 #include "lab/tensors/tensors.h"
 #include "tests/support/fakes.h"
+#include "tests/support/instrumented.h"
 
 /* Small enough for a GPU that is none. */
 static const lab_audit_options small = {.seed = 3,
@@ -28,7 +29,7 @@ static att_context *open_on(att_device device) {
 
 /* Times of instrumented code tell nothing of what the plain build catches: there the saboteurs are played, and only memory is judged. */
 static bool times_count(void) {
-    return !getenv("ATTEST_INSTRUMENTED");
+    return !is_instrumented();
 }
 
 /* Some are caught by their times, which another program on the machine can blur: what is missed is played again, twice at most. */

@@ -5,13 +5,13 @@
 #include "tests/support/check.h"
 #include "tests/support/engines.h"
 #include "tests/support/fixture.h"
+#include "tests/support/instrumented.h"
 #include "tests/support/problems.h"
 
 static const att_dtype DTYPES[] = {ATT_F32, ATT_F16, ATT_BF16};
 
-/* Fewer where every access is checked or counted, and instruction sets are emulated: there it is not about the bits. */
 static int repeats(void) {
-    return getenv("ATTEST_INSTRUMENTED") ? 10 : 250;
+    return is_instrumented() ? 10 : 250;
 }
 
 static void repeat(att_context *ctx, const att_problem *problem) {

@@ -59,7 +59,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
                as of attest.attention(), of the whole sequences: lengths are the same numbers on every rank. With lens_k or
                starts_k the diagonal is at the top left
     documents  packed sequences: where each begins in the whole, and the end, as numbers; the batch is 1
-    sinks      float32, one a head
+    sinks      float32, one per head
     alibi      slopes, with "ulysses" alone
     Differentiable in q, k, v and sinks. The log-sum-exp has no gradient.
     """

@@ -48,7 +48,7 @@ class Sharing(NamedTuple):
         """What a model hands to its layers: causal and the window; padding and documents are known here."""
         _refuse(attention_mask=attention_mask)
         if packed is not None and not self._has_positions(packed):
-            raise UnsupportedError("position_ids begin anew within a sequence: enable(documents=...) says where")
+            raise UnsupportedError("position_ids start again within a sequence: enable(documents=...) says where")
         none = torch.zeros(batch, dtype=torch.int32, device=device)
         return encode(none, none, "top-left" if causal else None, window)
 

@@ -13,7 +13,7 @@ Packets = Sequence[Tuple[int, Tensor]]  # (rank of the group, contiguous tensor)
 
 
 class Message:
-    """Sends and receives that are under way."""
+    """Sends and receives in flight."""
 
     def __init__(self, exchange: "Exchange", works, sends: Packets, receives: Packets, field: str) -> None:
         self._exchange, self._field = exchange, field

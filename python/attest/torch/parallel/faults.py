@@ -23,7 +23,7 @@ def silent(group, call: int, rank: int, field: str, cause: Exception) -> RankErr
     """The error for a message that did not come or go.
 
     A rank that is waited for may itself wait for another, or have given up because of it, and gloo tells the error of one
-    connection to whoever waits for another. So every rank that gives up writes whom it waited for to the group's store, and the
+    connection to a rank that waits for another. So every rank that gives up writes whom it waited for to the group's store, and the
     error names the one that has written nothing.
     """
     detail = " ".join(str(cause).split())

@@ -111,7 +111,7 @@ def backward(job: Job, q, k, v, sinks, o, lse, d_o) -> Tuple[Tensor, Tensor, Ten
 
 
 def _joined(found: List[Optional[Tensor]], shaped: List[Tensor], like: Tensor) -> Tensor:
-    """The pieces one behind the other, in the type of `like`; zeros for those that are None."""
+    """The pieces joined, in the type of `like`; zeros where a piece is None."""
     if not found:
         return torch.zeros_like(like)
     return torch.cat([torch.zeros_like(x, dtype=torch.float32) if each is None else each

@@ -1,7 +1,7 @@
 """travel.py: the K and V of other ranks arrive while what is there is computed; gradients go back to whom they belong.
 
 In step s a rank sends its own pieces to the rank s places after it and receives those of the rank s places before it: K and V of
-a shard once a step, and of these only the pieces that the receiver sees. The ring has one step under way; "gather" all of them.
+a shard once per step, and of these only the pieces that the receiver sees. The ring has one step in flight; "gather" all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Pieces = Dict[int, Tensor]  # key piece: K and V, flat
 
 def arrivals(exchange: Exchange, parts: Parts, own: Pieces, empty: Callable[[int], Tensor],
              ahead: int) -> Iterator[Tuple[int, Pieces]]:
-    """(rank, its pieces that rows here see), the own ones first. empty: a buffer for a piece; ahead: steps under way."""
+    """(rank, its pieces that rows here see), the own ones first. empty: a buffer for a piece; ahead: steps in flight."""
     rank, size = exchange.rank, exchange.size
 
     def post(step: int) -> Tuple[int, Pieces, Message]:
@@ -41,7 +41,7 @@ def arrivals(exchange: Exchange, parts: Parts, own: Pieces, empty: Callable[[int
 
 
 class Gifts:
-    """Gradients of pieces: sent to their owner, and received from whoever has some for a piece of one's own."""
+    """Gradients of pieces: sent to their owner, and received from the ranks that have some for a piece of this one."""
 
     def __init__(self, exchange: Exchange, parts: Parts, empty: Callable[[int], Tensor],
                  take: Callable[[int, Node, Tensor], None]) -> None:

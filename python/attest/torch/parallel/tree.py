@@ -1,4 +1,4 @@
-"""tree.py: sums and merges in an order that follows from the cut alone, whatever arrives first and whoever computed it.
+"""tree.py: sums and merges in an order that follows from the cut alone, whatever arrives first and whichever rank computed it.
 
 The values of leaves 0 .. count-1 are combined by a binary tree: node (level, index) stands for the leaves index << level and up
 to the next node's. A node whose sibling has no value of anybody's passes its own on.
@@ -39,7 +39,7 @@ class Tree:
 
 
 def nodes_of(count: int, leaves: FrozenSet[int], own: FrozenSet[int]) -> List[Node]:
-    """What is left waiting once the leaves `own` of all `leaves` are put in: what their owner sends to whoever sums."""
+    """What is left waiting once the leaves `own` of all `leaves` are put in: what their owner sends to the rank that sums."""
     tree = Tree(count, leaves, lambda left, right: None)
     for leaf in sorted(own & leaves):
         tree.put((0, leaf), None)
