@@ -14,6 +14,7 @@ completed() { # completed WORD...: what bash would offer for the last word
     echo "${COMPREPLY[*]}"
 }
 
+# shellcheck disable=SC2317 # reached through `check`
 offers() { # offers WANTED WORD...: is WANTED among them
     [[ " $(completed "${@:2}") " == *" $1 "* ]]
 }
