@@ -115,10 +115,6 @@ static att_status load(const att_cuda_function **out, att_cuda_shape *shape,
     return att_cuda_function_allow(*out, shared);
 }
 
-static uint32_t grid_of(int64_t blocks) {
-    return (uint32_t)blocks;
-}
-
 /* As many blocks as there are SMs, or one where that is sooner. */
 static att_status cut_route(state *s, const att_context *ctx, const att_moe_problem *p,
                             const att_cuda_kernel *kernel) {
@@ -135,7 +131,7 @@ static att_status cut_route(state *s, const att_context *ctx, const att_moe_prob
     s->params.route_blocks = (int)att_max(1, att_ceil_div(p->tokens, s->params.route_tokens));
     ATT_TRY(load(&s->route, &s->route_shape, ctx, kernel,
                  (uint32_t)((warps * room + totals) * word)));
-    s->route_shape.grid[0] = grid_of(s->params.route_blocks);
+    s->route_shape.grid[0] = (uint32_t)s->params.route_blocks;
     return ATT_OK;
 }
 
@@ -197,9 +193,9 @@ static att_status cut(void *out, size_t *workspace, const att_context *ctx,
     ATT_TRY(load(&s->up, &s->up_shape, ctx, k, att_cuda_kernel_shared(k)));
     ATT_TRY(load(&s->down, &s->down_shape, ctx, down, att_cuda_kernel_shared(down)));
     ATT_TRY(load(&s->combine, &s->combine_shape, ctx, combine, 0));
-    s->up_shape.grid[0] = grid_of(tiles * up_steps);
-    s->down_shape.grid[0] = grid_of(tiles * down_steps);
-    s->combine_shape.grid[0] = grid_of(p->tokens * combine_steps);
+    s->up_shape.grid[0] = (uint32_t)(tiles * up_steps);
+    s->down_shape.grid[0] = (uint32_t)(tiles * down_steps);
+    s->combine_shape.grid[0] = (uint32_t)(p->tokens * combine_steps);
     ATT_REQUIRE(place_all(s, workspace, slots, tiles), ATT_E_UNSUPPORTED, "tokens",
                 "the workspace would need more than 2^61 bytes");
     return ATT_OK;
