@@ -5,7 +5,9 @@
 
 #include "cli/commands.h"
 #include "cli/plan_tables.h"
+#include "cli/ranks_table.h"
 #include "cli/session.h"
+#include "lab/problem/problem_json.h"
 
 /* `value` with a prefix of thousands, three digits: "4.19 M". */
 static const char *with_prefix(char *buf, size_t n, double value) {
@@ -125,6 +127,33 @@ static cli_exit find_device(const cli_options *o, lab_device *device) {
     return CLI_NOT_POSSIBLE;
 }
 
+/* Seconds of the whole problem on one device: as given, by the chosen kernel's model, else by what the device can reach. */
+static double whole_seconds(const cli_options *o, const lab_plan_result *r) {
+    if (o->whole > 0.0)
+        return o->whole;
+    if (r->chosen && r->chosen->model != LAB_TIME_NONE)
+        return r->chosen->seconds;
+    return lab_floor_seconds(r->has_reach ? &r->reach : &r->floor);
+}
+
+/* --whole without a device: the ranks alone. */
+static cli_exit plan_ranks_alone(cli_session *session) {
+    const cli_options *o = session->options;
+    json_t *results = json_array();
+    for (size_t i = 0; i < session->spec_count; i++) {
+        const lab_spec *spec = &session->specs[i];
+        char line[LAB_SPEC_MAX];
+        lab_spec_print(spec, line, sizeof line);
+        fprintf(session->text, "%sproblem   %s\n", i ? "\n" : "", line);
+        json_array_append_new(
+            results, json_pack("{s:o, s:o}", "problem", lab_json_problem(spec), "ranks",
+                               cli_plan_put_ranks(session->text, o, spec, o->whole, 0.0)));
+    }
+    json_t *document = lab_json_document("attest-plan-1", NULL);
+    json_object_set_new(document, "results", results);
+    return cli_session_finish(session, document, CLI_HOLDS);
+}
+
 static cli_exit plan_problems(cli_session *session, const lab_device *device) {
     const cli_options *o = session->options;
     json_t *results = json_array();
@@ -139,7 +168,13 @@ static cli_exit plan_problems(cli_session *session, const lab_device *device) {
             result = CLI_USAGE;
         } else {
             put_plan(session, &plan, device, spec);
-            json_array_append_new(results, lab_plan_object(&plan, spec));
+            json_t *object = lab_plan_object(&plan, spec);
+            if (o->rank_count)
+                json_object_set_new(
+                    object, "ranks",
+                    cli_plan_put_ranks(session->text, o, spec, whole_seconds(o, &plan),
+                                       device->rates[LAB_RATE_MEMORY].value));
+            json_array_append_new(results, object);
         }
         lab_plan_free(&plan);
     }
@@ -153,6 +188,13 @@ cli_exit cli_plan(const cli_options *o) {
     cli_session session;
     lab_device device;
     cli_exit result = cli_session_begin_problems(&session, o, NULL);
+    if (result == CLI_HOLDS && !cli_ranks_asked_well(o, session.specs, session.spec_count))
+        result = CLI_USAGE;
+    if (result == CLI_HOLDS && o->whole > 0.0 && !o->plan_device) {
+        result = plan_ranks_alone(&session);
+        cli_session_close(&session);
+        return result;
+    }
     if (result == CLI_HOLDS)
         result = find_device(o, &device);
     if (result == CLI_HOLDS)

@@ -100,6 +100,28 @@ static bool set_percent(cli_options *o, const cli_option *option, const char *va
     return true;
 }
 
+static bool set_ranks(cli_options *o, const cli_option *option, const char *value) {
+    const char *at = value;
+    for (o->rank_count = 0; o->rank_count < CLI_RANKS_MAX;) {
+        char *end;
+        const long long number = strtoll(at, &end, 10);
+        if (end == at || number < 2 || number > LAB_RANKS_MOST || (*end && *end != ','))
+            break;
+        o->ranks[o->rank_count++] = (int)number;
+        if (!*end)
+            return true;
+        at = end + 1;
+    }
+    return cli_complain(o, "--%s %s: up to %d numbers from 2 to %d are wanted, such as 2,8,64",
+                        option->name, value, CLI_RANKS_MAX, LAB_RANKS_MOST);
+}
+
+static bool set_link(cli_options *o, const cli_option *option, const char *value) {
+    lab_message why;
+    return lab_link_parse(&o->link, value, &why) ||
+           cli_complain(o, "--%s %s: %s", option->name, value, why.text);
+}
+
 static bool set_timer(cli_options *o, const cli_option *option, const char *value) {
     for (o->timer = 0; o->timer < LAB_TIMER_COUNT; o->timer++)
         if (strcmp(value, lab_timer_name((lab_timer)o->timer)) == 0)
@@ -371,6 +393,12 @@ const cli_option cli_option_table[] = {
 
     {"device", 0, "NAME", CLI_PLAN, set_text, AT(plan_device), NULL,
      "a name of devices/ (l4, a100, h200 ...), a .json file, or cuda[:N]"},
+    {"ranks", 0, "N,...", CLI_PLAN, set_ranks, 0, NULL,
+     "a sequence cut over so many devices: the time of each way to compute and to send"},
+    {"link", 0, "GB/s,US", CLI_PLAN, set_link, 0, NULL,
+     "what a rank sends to another, and the microseconds of a message of no bytes (0)"},
+    {"whole", 0, "SECONDS", CLI_PLAN, set_seconds, AT(whole), NULL,
+     "the problem on one rank, measured (the time of the model)"},
     {"all", 0, NULL, CLI_INFO | CLI_PLAN, set_flag, AT(all), NULL,
      "info: every kernel, also those that cannot run here; plan: every tile, also those that "
      "do not fit"},

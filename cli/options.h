@@ -8,6 +8,7 @@
 
 #include "attest.h"
 #include "lab/attention/array_files.h"
+#include "lab/plan/plan_ranks.h"
 #include "lab/problem/spec.h"
 
 /* What the program returns to its caller. */
@@ -40,7 +41,7 @@ enum {
     CLI_SUITES = 1u << 23
 };
 
-enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64, CLI_PEER_MAX = 16 };
+enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64, CLI_PEER_MAX = 16, CLI_RANKS_MAX = 16 };
 
 /* A shape flag as given: handed to lab_spec_set() for every problem. */
 typedef struct cli_modifier {
@@ -87,6 +88,10 @@ typedef struct cli_options {
     const char
         *plan_device; /* a name of devices/, a file, cuda or cuda:N; NULL: the GPU here */
     bool all;         /* info: kernels; plan: tiles */
+    int ranks[CLI_RANKS_MAX]; /* plan: devices that a sequence is cut over */
+    size_t rank_count;
+    lab_link link; /* 0 bytes per second: not given */
+    double whole;  /* seconds on one of them; 0: by the model */
 
     const char *diff; /* profile: the first of two files */
     /* certify and info; folder also of profile */

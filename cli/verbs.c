@@ -3,7 +3,8 @@
 
 #include "cli/commands.h"
 
-static const char *const info_examples[] = {"attest info", "attest info --all", "attest info --json -", NULL};
+static const char *const info_examples[] = {"attest info", "attest info --all",
+                                            "attest info --json -", NULL};
 
 static const char *const run_examples[] = {
     "attest run b2h8s512d64,causal",
@@ -51,6 +52,7 @@ static const char *const doctor_examples[] = {"attest doctor",
 static const char *const plan_examples[] = {
     "attest plan b1h8s512d64 --device l4",
     "attest plan b4h32hkv8s4096d128,bf16,causal --device h200 --json plan.json",
+    "attest plan b1h32hkv8s131072d128,bf16,causal --device h200 --ranks 8,64 --link 450,5",
     NULL,
 };
 
@@ -183,7 +185,9 @@ const cli_verb cli_verb_table[] = {
      "tries every tile of rows x keys x stages x warps: its shared memory, registers, blocks\n"
      "per SM, waves and predicted time, or the limit that it breaks; and names the kernel "
      "that\n"
-     "the library would choose. Without --device, for the GPU of this machine.\n",
+     "the library would choose. Without --device, for the GPU of this machine. With --ranks "
+     "and\n"
+     "--link, the time of a sequence that is cut over several of them.\n",
      plan_examples},
     {"profile", CLI_PROFILE, cli_profile, "SHAPE | --diff BEFORE AFTER",
      "a problem under Nsight Compute, and its bottleneck named",

@@ -4,14 +4,20 @@
 
 Both compute the same causal attention in turn; the time of the group is that of its slowest rank, from a barrier on. Prints the
 times of every round and the ratio of their medians: above 1, the group is the faster one. Exits with 1 where --at-least is missed.
+
+With --predict it holds the model of `attest plan --ranks` against the group's time: one thread computes the whole, two ranks send
+messages to find out what their link does, and the error of the prediction is printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,14 +42,38 @@ def _timed(call, given, backward, before=lambda: None):
     return time.perf_counter() - start
 
 
-def _alone(pipe, options):
+def _alone(pipe, options, threads):
     import attest
     import attest.torch
 
-    attest.set_threads(options.processes)
+    attest.set_threads(threads)
     given = _inputs(options, options.rows)
     while pipe.recv():
         pipe.send(_timed(lambda *x: attest.torch.attention(*x, causal=True), given, options.backward))
+
+
+def _exchange(rank, count):
+    """Seconds in which ranks 0 and 1 send `count` bytes to each other, the median of some; the others wait."""
+    import torch
+    import torch.distributed as dist
+
+    out, back = torch.zeros(count, dtype=torch.uint8), torch.empty(count, dtype=torch.uint8)
+    times = []
+    for _ in range(9):
+        dist.barrier()
+        start = time.perf_counter()
+        if rank < 2:
+            for work in (dist.isend(out, 1 - rank), dist.irecv(back, 1 - rank)):
+                work.wait()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def _link(rank):
+    """Bytes per second, and seconds of a message of no bytes."""
+    few, many = 1, 1 << 24
+    latency, seconds = _exchange(rank, few), _exchange(rank, many)
+    return many / max(seconds - latency, 1e-9), latency
 
 
 def _rank(pipe, options, rank, path):
@@ -56,8 +86,9 @@ def _rank(pipe, options, rank, path):
     dist.init_process_group("gloo", store=dist.FileStore(path, options.processes), rank=rank, world_size=options.processes)
     cut = parallel.zigzag(options.rows, options.processes)
     given = _inputs(options, cut.rows_of(rank))
-    while pipe.recv():
-        pipe.send(_timed(lambda *x: parallel.attention(*x, cut, causal=True), given, options.backward, dist.barrier))
+    while (order := pipe.recv()):
+        pipe.send(_link(rank) if order == "link" else
+                  _timed(lambda *x: parallel.attention(*x, cut, causal=True), given, options.backward, dist.barrier))
     dist.destroy_process_group()
 
 
@@ -71,33 +102,70 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--backward", action="store_true", help="forward and backward")
     parser.add_argument("--at-least", type=float, help="the ratio to reach")
+    parser.add_argument("--predict", metavar="PROGRAM", nargs="?", const="attest",
+                        help="hold `PROGRAM plan --ranks` against the group's time (attest)")
     return parser
 
 
+def _ask(pipes, order=True):
+    for pipe in pipes:
+        pipe.send(order)
+    return [pipe.recv() for pipe in pipes]
+
+
 def main(arguments=None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.predict and options.backward:
+        parser.error("--predict: attest plan knows the forward pass alone")
+    if options.predict and not shutil.which(options.predict):
+        parser.error(f"--predict {options.predict}: there is no such program")
     os.environ.update(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME=os.environ.get("GLOO_SOCKET_IFNAME", "lo"))
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "store")
-        jobs = [(_alone, (options,))] + [(_rank, (options, rank, path)) for rank in range(options.processes)]
+        jobs = [(_alone, (options, options.processes))] + [(_rank, (options, rank, path)) for rank in range(options.processes)]
+        if options.predict:
+            jobs.append((_alone, (options, 1)))
         pipes = []
         for function, rest in jobs:
             here, there = context.Pipe()
             context.Process(target=function, args=(there, *rest), daemon=True).start()
             there.close()
             pipes.append(here)
-        seconds = {"alone": [], "group": []}
+        groups = {"alone": pipes[:1], "group": pipes[1:1 + options.processes], "whole": pipes[1 + options.processes:]}
+        seconds = {name: [] for name, whose in groups.items() if whose}
         for turn in range(options.rounds + 1):  # the first makes plans and connections
-            for name, whose in (("alone", pipes[:1]), ("group", pipes[1:])):
-                for pipe in whose:
-                    pipe.send(True)
-                slowest = max(pipe.recv() for pipe in whose)
+            for name, taken in seconds.items():
+                slowest = max(_ask(groups[name]))
                 if turn:
-                    seconds[name].append(slowest)
+                    taken.append(slowest)
+        link = _ask(groups["group"], "link")[0] if options.predict else None
         for pipe in pipes:
             pipe.send(False)
-    return _report(options, seconds)
+    missed = _report(options, seconds)
+    if options.predict:
+        _report_prediction(options, seconds, link)
+    return missed
+
+
+def _predicted(options, whole, link):
+    """What `attest plan` says of the ring."""
+    dtype = {"float32": "f32", "bfloat16": "bf16", "float16": "fp16"}[options.dtype]
+    command = [options.predict, "plan", f"b1h{options.heads}s{options.rows}d{options.d},{dtype},causal", "--ranks",
+               str(options.processes), "--link", f"{link[0] / 1e9:.6g},{link[1] * 1e6:.6g}", "--whole", f"{whole:.9g}", "--json", "-"]
+    document = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return document["results"][0]["ranks"][0]["ways"][0]["seconds"]
+
+
+def _report_prediction(options, seconds, link):
+    whole, measured = statistics.median(seconds["whole"]), statistics.median(seconds["group"])
+    share = max(1.0, options.processes / os.cpu_count())  # of a processor, which the processes share
+    predicted = _predicted(options, whole * share, link)
+    print(f"one thread {whole:.3f} s{f', {share:g} processes to a processor' if share > 1 else ''}; the link {link[0] / 1e9:.2f} GB/s, "
+          f"{link[1] * 1e6:.0f} us")
+    print(f"attest plan predicts {predicted:.3f} s for the ring; measured {measured:.3f} s: the error is "
+          f"{100 * (predicted / measured - 1):+.1f} %")
 
 
 def _report(options, seconds) -> int:
