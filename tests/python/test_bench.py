@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -474,23 +473,3 @@ def test_a_feature_that_is_left_out_is_not_timed(monkeypatch, tmp_path, capsys):
     seen_whole = {each["problem"]["spec"] for each in ours if each["problem"]["batch"] == 1 and "padding" in each["problem"]["spec"]}
     assert {each["problem"]["spec"] for each in ours} - wrong == seen_whole  # a mask that hides nothing
     capsys.readouterr()
-
-
-def test_sequence_parallel__predicts_the_time_of_the_group(capfd):
-    pytest.importorskip("torch")
-    from attest.bench import sequence_parallel
-
-    assert sequence_parallel.main(["--rows", "512", "--d", "32", "--rounds", "1", "--predict", str(BUILD / "attest")]) == 0
-    printed = capfd.readouterr().out
-    assert re.search(r"one thread [0-9.]+ s(, [0-9.]+ processes to a processor)?; the link [0-9.]+ GB/s, [0-9]+ us\n"
-                     r"attest plan predicts [0-9.]+ s for the ring; measured [0-9.]+ s: the error is [-+][0-9.]+ %", printed)
-
-
-@pytest.mark.parametrize("arguments, why", [(["--predict", "/no/such"], "there is no such program"),
-                                            (["--predict", "sh", "--backward"], "forward pass alone")])
-def test_sequence_parallel__predictions_that_cannot_be__refused(capfd, arguments, why):
-    from attest.bench import sequence_parallel
-
-    with pytest.raises(SystemExit) as stop:
-        sequence_parallel.main(arguments)
-    assert stop.value.code == 2 and why in capfd.readouterr().err

@@ -1,6 +1,6 @@
-"""sequence_parallel.py: n processes of one thread, a ring with the zigzag cut, against one process of n threads, on the CPU.
+"""speed.py: n processes of one thread, a ring with the zigzag cut, against one process of n threads, on the CPU.
 
-    python -m attest.bench.sequence_parallel --rows 16384 --d 128
+    python -m attest.torch.parallel.speed --rows 16384 --d 128
 
 Both compute the same causal attention in turn; the time of the group is that of its slowest rank, from a barrier on. Prints the
 times of every round and the ratio of their medians: above 1, the group is the faster one. Exits with 1 where --at-least is missed.
@@ -93,7 +93,7 @@ def _rank(pipe, options, rank, path):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m attest.bench.sequence_parallel", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m attest.torch.parallel.speed", description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=16384)
     parser.add_argument("--heads", type=int, default=2)
     parser.add_argument("--d", type=int, default=128)

@@ -1,0 +1,30 @@
+"""The speed of a process group beside one process, and beside what `attest plan` predicts."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(os.environ.get("BUILD", "build")).resolve()
+
+
+def test_speed__predicts_the_time_of_the_group(capfd):
+    pytest.importorskip("torch")
+    from attest.torch.parallel import speed
+
+    assert speed.main(["--rows", "512", "--d", "32", "--rounds", "1", "--predict", str(BUILD / "attest")]) == 0
+    printed = capfd.readouterr().out
+    assert re.search(r"one thread [0-9.]+ s(, [0-9.]+ processes to a processor)?; the link [0-9.]+ GB/s, [0-9]+ us\n"
+                     r"attest plan predicts [0-9.]+ s for the ring; measured [0-9.]+ s: the error is [-+][0-9.]+ %", printed)
+
+
+@pytest.mark.parametrize("arguments, why", [(["--predict", "/no/such"], "there is no such program"),
+                                            (["--predict", "sh", "--backward"], "forward pass alone")])
+def test_speed__predictions_that_cannot_be__refused(capfd, arguments, why):
+    pytest.importorskip("torch")
+    from attest.torch.parallel import speed
+
+    with pytest.raises(SystemExit) as stop:
+        speed.main(arguments)
+    assert stop.value.code == 2 and why in capfd.readouterr().err
