@@ -83,12 +83,14 @@ static double experts_reached(const att_moe_problem *p) {
     return (double)p->local_experts * (1.0 - pow(1.0 - share, (double)p->tokens));
 }
 
-/* Microseconds of a GPU with rates in proportion to an H200's: weights are read once a tile of positions at most from L2, and tiles are
- * multiplied whole. */
+/* Microseconds of a GPU with rates in proportion to an H200's: weights are read once, by blocks of which the small ones have more loads in
+ * flight, and tiles are multiplied whole. */
 static double estimate(const att_kernel_row *row, const att_limits *limits,
                        const void *problem) {
-    const double memory = 4.0e6 /* bytes a microsecond */, start = 5.0;
-    const double rate = row->cuda->tile_m <= 16 ? 1.5e8 : 4.0e8; /* operations a microsecond */
+    const bool small = row->cuda->role == ATT_ROLE_SMALL;
+    const double memory = small ? 4.0e6 : 3.0e6; /* bytes a microsecond */
+    const double rate = small ? 1.5e8 : 4.0e8;   /* operations a microsecond */
+    const double start = 5.0;
     const att_moe_problem *p = problem;
     (void)limits;
     const double reached = experts_reached(p);
@@ -253,11 +255,11 @@ static void describe(const att_plan *plan, char *text, size_t n) {
     snprintf(
         text, n,
         "grid %u x 1 x 1, %u threads and %u bytes per block, workspace %zu bytes; after %s in "
-        "%d launch%s of %u blocks, before %s and %s",
+        "%d launch%s of %u block%s, before %s and %s",
         s->up_shape.grid[0], s->up_shape.threads, s->up_shape.shared, plan->workspace,
         s->route->name, s->params.route_blocks == 1 ? 1 : 2,
-        s->params.route_blocks == 1 ? "" : "es", s->route_shape.grid[0], s->down->name,
-        s->combine->name);
+        s->params.route_blocks == 1 ? "" : "es", s->route_shape.grid[0],
+        s->route_shape.grid[0] == 1 ? "" : "s", s->down->name, s->combine->name);
 }
 
 /* ------------------------------------------------------------------ families */
