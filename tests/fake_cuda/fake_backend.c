@@ -7,6 +7,7 @@
 
 #include "kernels/bwd_params.h"
 #include "kernels/fwd_sm90_params.h"
+#include "kernels/moe_params.h"
 #include "kernels/unfused_params.h"
 #include "peers/cublas/cublas_steps.h"
 #include "tests/fake_cuda/fake_driver.h"
@@ -63,6 +64,8 @@ size_t backend_params_bytes(const backend_code *code, const char *kernel) {
         return sizeof(att_fwd_mask_params);
     if (strncmp(kernel, "bwd_", 4) == 0)
         return sizeof(att_bwd_params);
+    if (strncmp(kernel, "moe_", 4) == 0)
+        return sizeof(att_moe_params);
     return strstr(kernel, "unfused") ? sizeof(att_unfused_params) : sizeof(att_fwd_params);
 }
 

@@ -1,0 +1,205 @@
+/* test_moe_gpu.c: a layer of experts on a GPU: which tile is chosen, what is refused and why, and which kernels a run launches, on a driver
+ * that is none. What the kernels compute is for the virtual GPU to show. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/select.h"
+#include "kernels/moe_params.h"
+#include "moe/cuda/moe_gpu_params.h"
+#include "moe/moe.h"
+#include "tests/support/check.h"
+#include "tests/support/fakes.h"
+#include "tests/support/gpu_plan.h"
+
+static const att_cuda_limits h200 = {
+    .cc = 90, .sms = 132, .shared_per_block = 227 << 10, .shared_per_sm = 228 << 10};
+static const att_limits limits = {
+    .device = ATT_DEVICE_CUDA, .gpu = &h200, .allow_unattested = true};
+
+static att_moe_problem qwen(int64_t tokens) {
+    att_moe_problem p;
+    att_moe_problem_init(&p, tokens, 2048, 768, 128, 8, ATT_BF16);
+    return p;
+}
+
+/* ------------------------------------------------------------------ choice */
+
+static void test_choice__few_tokens_small_tiles_many_large_ones(void **state) {
+    (void)state;
+    static const struct {
+        int64_t tokens;
+        const char *kernel;
+    } cases[] = {{0, "moe_sm80_bf16_m64n64s3w4"},
+                 {1, "moe_sm80_bf16_m16n32s6w4"},
+                 {64, "moe_sm80_bf16_m16n32s6w4"},
+                 {1024, "moe_sm80_bf16_m64n64s3w4"},
+                 {16384, "moe_sm80_bf16_m64n64s3w4"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const att_moe_problem p = qwen(cases[i].tokens);
+        const att_kernel_row *row = att_select_find(&limits, &att_operation_moe, &p);
+        assert_non_null(row);
+        assert_string_equal(row->id, cases[i].kernel);
+    }
+}
+
+static void refused(const att_moe_problem *p, const att_limits *by, const char *kernel,
+                    const char *field, const char *word) {
+    att_refusal refusal;
+    assert_false(att_row_serves(gpu_row_named(kernel), by, &att_operation_moe, p, &refusal));
+    assert_string_equal(refusal.field, field);
+    if (!strstr(refusal.why, word))
+        fail_msg("%s: \"%s\" does not say \"%s\"", kernel, refusal.why, word);
+}
+
+static void test_refusals__by_field(void **state) {
+    (void)state;
+    att_moe_problem p = qwen(4);
+    refused(&p, &limits, "moe_sm80_f16_m16n32s6w4", "dtype", "is for f16, not bf16");
+    refused(&p, &limits, "moe_route_sm80", "role", "step of other kernels");
+    p.dtype = p.dtype_y = p.dtype_bias = ATT_F32;
+    refused(&p, &limits, "moe_sm80_bf16_m16n32s6w4", "dtype", "not f32");
+    p = qwen(INT32_MAX / 8);
+    refused(&p, &limits, "moe_sm80_bf16_m16n32s6w4", "tokens", "32 bits");
+    p = qwen(4);
+    p.hidden = INT32_MAX;
+    refused(&p, &limits, "moe_sm80_bf16_m16n32s6w4", "hidden", "32 bits");
+    p = qwen(4);
+    p.inner = INT32_MAX / 2 + 1;
+    refused(&p, &limits, "moe_sm80_bf16_m16n32s6w4", "inner", "32 bits");
+}
+
+static void test_without_evidence__off(void **state) {
+    (void)state;
+    att_limits strict = limits;
+    strict.allow_unattested = false;
+    const att_moe_problem p = qwen(4);
+    assert_null(att_select_find(&strict, &att_operation_moe, &p));
+}
+
+/* ------------------------------------------------------------------- flags */
+
+static int flags_of(const att_moe_problem *p) {
+    att_moe_params params;
+    att_moe_params_of(&params, p);
+    return params.flags;
+}
+
+static void test_vectors__only_where_every_row_is_whole(void **state) {
+    (void)state;
+    enum { ALL = ATT_MOE_VECTOR_X | ATT_MOE_VECTOR_W1 | ATT_MOE_VECTOR_W2 | ATT_MOE_VECTOR_Y };
+    att_moe_problem p = qwen(4);
+    assert_int_equal(flags_of(&p), ALL | ATT_MOE_GATED);
+    p.alignment = 8;
+    assert_int_equal(flags_of(&p), ATT_MOE_GATED);
+    p = qwen(4);
+    p.x_row += 4;
+    p.y_row += 2;
+    assert_int_equal(flags_of(&p), ATT_MOE_VECTOR_W1 | ATT_MOE_VECTOR_W2 | ATT_MOE_GATED);
+    p = qwen(4);
+    p.w1.row += 1;
+    assert_int_equal(flags_of(&p), (ALL & ~ATT_MOE_VECTOR_W1) | ATT_MOE_GATED);
+    p = qwen(4);
+    p.inner = 764; /* rows of w2, which are whole again where they lie the other way round */
+    att_moe_problem_layout(&p);
+    assert_int_equal(flags_of(&p), (ALL & ~ATT_MOE_VECTOR_W2) | ATT_MOE_GATED);
+    p.flags |= ATT_MOE_TRANSPOSED;
+    att_moe_problem_layout(&p);
+    assert_int_equal(flags_of(&p), (ALL & ~ATT_MOE_VECTOR_W1) | ATT_MOE_GATED | ATT_MOE_KN);
+    p.gate = ATT_MOE_INTERLEAVED; /* 1528 columns */
+    att_moe_problem_layout(&p);
+    assert_int_equal(flags_of(&p), ALL | ATT_MOE_GATED | ATT_MOE_KN);
+    p.gate = ATT_MOE_APART;
+    att_moe_problem_layout(&p);
+    assert_int_equal(flags_of(&p), (ALL & ~ATT_MOE_VECTOR_W1) | ATT_MOE_GATED | ATT_MOE_KN);
+    p = qwen(4);
+    p.activation = ATT_MOE_RELU2;
+    att_moe_problem_layout(&p);
+    assert_int_equal(flags_of(&p), ALL);
+}
+
+/* ---------------------------------------------------------------- launches */
+
+static char launched[8][64];
+static int launch_count;
+
+static void note(const char *kernel, const CUlaunchConfig *config, const void *params,
+                 size_t bytes) {
+    const att_moe_params *p = params;
+    assert_int_equal(bytes, sizeof *p);
+    assert_true(config->gridDimX > 0);
+    assert_true(launch_count < 8);
+    snprintf(launched[launch_count++], sizeof launched[0], "%s", kernel);
+    /* The workspace is theirs alone: no two of its arrays overlap. */
+    assert_true((char *)p->slot_weights - (char *)p->slot_ids >=
+                (long long)p->tokens * p->k * (long long)sizeof(int));
+    assert_true((char *)p->parts - (char *)p->h >=
+                (long long)p->tokens * p->k * p->h_pitch * 2);
+}
+
+static void run(att_context *ctx, int64_t tokens, uint32_t features) {
+    att_moe_problem p;
+    att_plan *plan;
+    att_moe_problem_init(&p, tokens, 64, 48, 8, 2, ATT_BF16);
+    p.features = features;
+    launch_count = 0;
+    assert_ok(att_moe_plan_create(&plan, ctx, &p));
+    const size_t bytes = att_plan_workspace(plan);
+    void *workspace = aligned_alloc(ATT_WORKSPACE_ALIGN, bytes + ATT_WORKSPACE_ALIGN);
+    static _Alignas(16) uint16_t x[100 * 64], w1[8 * 96 * 64], w2[8 * 64 * 48], y[100 * 64];
+    static float logits[100 * 8];
+    static int32_t counts[9];
+    const att_moe_args args = {.size = sizeof args,
+                               .x = x,
+                               .logits = logits,
+                               .w1 = w1,
+                               .w2 = w2,
+                               .y = y,
+                               .counts = features & ATT_MOE_COUNTS ? counts : NULL};
+    assert_ok(att_moe_run(plan, &args, workspace, NULL));
+    free(workspace);
+    att_plan_destroy(plan);
+}
+
+static void assert_launches(int count, const char *const names[]) {
+    assert_int_equal(launch_count, count);
+    for (int i = 0; i < count; i++)
+        if (strncmp(launched[i], names[i], strlen(names[i])) != 0)
+            fail_msg("launch %d is %s, not %s", i, launched[i], names[i]);
+}
+
+static void test_run__launches_in_order(void **state) {
+    (void)state;
+    static const char *const few[] = {"moe_route", "moe_sm80", "moe_down", "moe_combine"};
+    static const char *const many[] = {"moe_route", "moe_route", "moe_sm80", "moe_down",
+                                       "moe_combine"};
+    static const char *const none[] = {"moe_route"};
+    fake_cuda *fake = use_fake_cuda();
+    reset_fake_cuda(fake);
+    fake->memory_type = CU_MEMORYTYPE_DEVICE;
+    fake->run = note;
+    const att_context_options options = {.size = sizeof options,
+                                         .device = ATT_DEVICE_CUDA,
+                                         .flags = ATT_ALLOW_UNATTESTED,
+                                         .cache_dir = ""};
+    att_context *ctx;
+    assert_ok(att_context_create(&ctx, &options));
+    run(ctx, 5, 0);
+    assert_launches(4, few);
+    run(ctx, 100, 0);
+    assert_launches(5, many);
+    run(ctx, 0, ATT_MOE_COUNTS); /* which are all 0, and somebody must say so */
+    assert_launches(1, none);
+    att_context_destroy(ctx);
+    fake->run = NULL;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_choice__few_tokens_small_tiles_many_large_ones),
+        cmocka_unit_test(test_refusals__by_field),
+        cmocka_unit_test(test_without_evidence__off),
+        cmocka_unit_test(test_vectors__only_where_every_row_is_whole),
+        cmocka_unit_test(test_run__launches_in_order),
+    };
+    return cmocka_run_group_tests(tests, use_fake_gpu, NULL);
+}
