@@ -728,7 +728,7 @@ typedef struct att_kernel_info {
     int32_t rung;       /* 1: a step of the ladder, which only ATT_ALLOW_SLOW lets serve */
     int32_t targets[8]; /* GPU: compute capabilities it is written for, 80 and up, then zeros */
     att_dtype dtype;    /* GPU: of Q, K and V; 0: any */
-    int32_t d_qk, d_v;  /* the largest head dimensions served */
+    int32_t d_qk, d_v;  /* the largest head dimensions served; 0: moe, which has none */
     int32_t tile_m, tile_n, stages, warps; /* GPU: of a block */
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
     int32_t

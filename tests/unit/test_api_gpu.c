@@ -180,7 +180,8 @@ static void test_kernel_query__gpu__origin_and_tile(void **state) {
         }
         available += (size_t)k.available;
         assert_true(!k.available || k.origin != ATT_FROM_NOWHERE);
-        assert_true(k.tile_m >= 1 && k.tile_n >= 1 && k.d_qk >= 1);
+        assert_true(k.tile_m >= 1 && k.tile_n >= 1);
+        assert_true(k.d_qk >= 1 || strcmp(k.operation, "moe") == 0);
     }
     assert_true(available > 0);
     att_context_destroy(ctx);
