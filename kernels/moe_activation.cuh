@@ -6,7 +6,7 @@
 #include "kernels/moe_params.h"
 
 DEVICE float sigmoid(float x) {
-    return 1.0f / (1.0f + exp2_fast(-LOG2_E * x));
+    return reciprocal_fast(1.0f + exp2_fast(-LOG2_E * x));
 }
 
 /* An odd polynomial near 0, 1 - e^q(|x|) elsewhere; the coefficients are those of the CPU's. */
@@ -39,6 +39,10 @@ DEVICE float gelu_tanh(float x) {
     return x * sigmoid(1.59576912f * fmaf(0.044715f * x * x, x, x));
 }
 
+DEVICE float swiglu(float g, float u) {
+    return g * sigmoid(g) * u;
+}
+
 /* Of NaN, fminf and fmaxf would take the other. */
 DEVICE float swiglu_clamped(float g, float u, float alpha, float limit) {
     const float gate = g > limit ? limit : g, up = u > limit ? limit : u < -limit ? -limit : u;
@@ -49,7 +53,7 @@ DEVICE float swiglu_clamped(float g, float u, float alpha, float limit) {
 DEVICE float activate(const att_moe_params *p, float g, float u) {
     switch (p->activation) {
     case ATT_MOE_ACT_SWIGLU:
-        return g * sigmoid(g) * u;
+        return swiglu(g, u);
     case ATT_MOE_ACT_GEGLU:
         return gelu(g) * u;
     case ATT_MOE_ACT_GEGLU_TANH:

@@ -1,6 +1,6 @@
 /* moe_combine.cu: the parts of a token's experts become its row of y
  * COMPUTES y[t] = sum_j weight[t, j] part[t, j] in the order of j; one block per (token, 4 * 32 * WARPS columns)
- * NUMERICS float32, rounded once. Experts whose weights are elsewhere add nothing
+ * NUMERICS float32, rounded once; parts of 16 bits are weighted already. Experts whose weights are elsewhere add nothing
  * WHY      bound by memory: parts are read once, four columns a thread */
 #include "kernels/convert.cuh"
 #include "kernels/moe_params.h"
@@ -11,6 +11,17 @@
 
 DEVICE bool is_here(const att_moe_params *p, int id) {
     return id >= p->first_expert && id - p->first_expert < p->local_experts;
+}
+
+DEVICE float4 load_part(const att_moe_params *p, long long at) {
+    if (!(p->flags & ATT_MOE_PARTS_16))
+        return __ldcs((const float4 *)((const float *)p->parts + at));
+    const uint2 two = __ldcs((const uint2 *)((const half_bits *)p->parts + at));
+    if (p->dtype_y == BF16)
+        return make_float4(bf16_to_float(two.x & 0xffffu), bf16_to_float(two.x >> 16), bf16_to_float(two.y & 0xffffu),
+                           bf16_to_float(two.y >> 16));
+    return make_float4(f16_to_float(two.x & 0xffffu), f16_to_float(two.x >> 16), f16_to_float(two.y & 0xffffu),
+                       f16_to_float(two.y >> 16));
 }
 
 DEVICE void add_part(float x[COLUMNS], float weight, float4 part) {
@@ -40,6 +51,7 @@ DEVICE void store_row(const att_moe_params *p, int token, int c, const float x[C
 extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_constant__ att_moe_params params) {
     const att_moe_params *p = &params;
     wait_for_previous_kernel();
+    allow_next_kernel();
     const int steps = (p->hidden + 32 * WARPS * COLUMNS - 1) / (32 * WARPS * COLUMNS);
     const int token = blockIdx.x / steps, c = (blockIdx.x % steps * 32 * WARPS + threadIdx.x) * COLUMNS;
     if (c >= p->hidden)
@@ -53,12 +65,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_con
         for (int n = 0; n < BATCH; n++) {
             here[n] = first + n < p->k && is_here(p, p->slot_ids[slot0 + first + n]);
             if (here[n])
-                parts[n] = __ldcs((const float4 *)(p->parts + (slot0 + first + n) * p->part_pitch + c));
+                parts[n] = load_part(p, (slot0 + first + n) * p->part_pitch + c);
         }
 #pragma unroll
         for (int n = 0; n < BATCH; n++)
             if (here[n])
-                add_part(x, p->slot_weights[slot0 + first + n], parts[n]);
+                add_part(x, p->flags & ATT_MOE_PARTS_16 ? 1.0f : p->slot_weights[slot0 + first + n], parts[n]);
     }
     store_row(p, token, c, x);
 }

@@ -31,7 +31,8 @@ enum {
     ATT_MOE_VECTOR_X = 4,   /* rows of x are whole vectors of 16 bytes, at multiples of 16 bytes */
     ATT_MOE_VECTOR_W1 = 8,  /* so are those of w1 and w3 */
     ATT_MOE_VECTOR_W2 = 16, /* and of w2 */
-    ATT_MOE_VECTOR_Y = 32   /* rows of y start at multiples of four elements */
+    ATT_MOE_VECTOR_Y = 32,  /* rows of y start at multiples of four elements */
+    ATT_MOE_PARTS_16 = 64   /* parts are of DTYPE, weighted */
 };
 
 /* Weights of an expert: element strides. */
@@ -63,7 +64,7 @@ typedef struct att_moe_params {
     int *tile_experts;   /* of every tile, its expert, counted from first_expert */
     int *slot_at;        /* of every position */
     void *h;             /* (positions, h_pitch), of DTYPE; what lies past `inner` is 0 */
-    float *parts;        /* (slots, part_pitch): an expert's answer for a token, not weighted yet */
+    void *parts;         /* (slots, part_pitch): an expert's answer for a token, float32; or, with ATT_MOE_PARTS_16, weighted and of DTYPE */
 
     long long x_row, y_row, logits_row, h_pitch, part_pitch;
     float scaling, alpha, limit;

@@ -25,11 +25,8 @@ DEVICE int id_of(rank r) {
 }
 
 DEVICE rank max_of_warp(rank r) {
-    for (int lane = 16; lane > 0; lane /= 2) {
-        const rank other = __shfl_xor_sync(0xffffffffu, r, lane);
-        r = other > r ? other : r;
-    }
-    return r;
+    const unsigned key = (unsigned)(r >> 32), best = __reduce_max_sync(0xffffffffu, key);
+    return (rank)best << 32 | __reduce_max_sync(0xffffffffu, key == best ? (unsigned)r : 0u);
 }
 
 /* Room of a warp for one token. */
@@ -37,7 +34,11 @@ typedef struct token_room {
     float *scores;   /* of every expert */
     unsigned *group; /* keys of groups, and */
     unsigned *kept;  /* which of them are kept; 1 for all where there is one */
+    int *ids;        /* k of each */
+    float *weights;
 } token_room;
+
+#define ROOM(p) ((p)->experts + 2 * ((p)->groups + (p)->k)) /* in words */
 
 /* The best that this lane has of the keys in [begin, end), among those behind `below`. */
 DEVICE rank best_of_scores(const float *scores, int begin, int end, rank below) {
@@ -92,14 +93,14 @@ DEVICE void keep_groups(const att_moe_params *p, const token_room *room) {
 }
 
 /* The k best of the scores, best first. */
-DEVICE void select_experts(const att_moe_params *p, const token_room *room, int *ids) {
+DEVICE void select_experts(const att_moe_params *p, const token_room *room) {
     if (p->groups > 1)
         keep_groups(p, room);
     rank mine = best_of_kept(p, room, EVERYBODY);
     for (int j = 0; j < p->k; j++) {
         const rank best = max_of_warp(mine);
         if (threadIdx.x % 32 == 0)
-            ids[j] = id_of(best);
+            room->ids[j] = id_of(best);
         if (mine == best)
             mine = best_of_kept(p, room, best);
     }
@@ -110,86 +111,187 @@ DEVICE float logit_of(const att_moe_params *p, int token, int e) {
     return load_as_float(p->logits, token * p->logits_row + e, p->dtype_logits);
 }
 
-/* The largest logit and the sum of weights relative to it, of the experts in `ids`, or of all where that is 0. NaN is no largest
- * logit, but makes the sum NaN. */
-DEVICE float softmax_sum(const att_moe_params *p, int token, const int *ids, int count, float *top) {
+/* The largest of so many logits and the sum of weights relative to it. NaN is no largest logit, but makes the sum NaN. */
+DEVICE float softmax_sum(const float *logits, int count, float *top) {
     float best = -INFINITE, sum = 0.0f;
     for (int i = threadIdx.x % 32; i < count; i += 32)
-        best = fmaxf(best, logit_of(p, token, ids ? ids[i] : i));
+        best = fmaxf(best, logits[i]);
     *top = warp_max(best);
     for (int i = threadIdx.x % 32; i < count; i += 32)
-        sum += att_route_weight(logit_of(p, token, ids ? ids[i] : i), *top);
+        sum += att_route_weight(logits[i], *top);
     return warp_sum(sum);
 }
 
-DEVICE void weigh(const att_moe_params *p, int token, const int *ids, float *weights) {
-    float top = 0.0f, sum = 1.0f, total = 0.0f;
+/* A score, and what an expert's weight is made of: its sigmoid, or its logit. */
+DEVICE float score_of(const att_moe_params *p, int token, int e, float *value) {
+    *value = logit_of(p, token, e);
+    if (p->routing != ATT_MOE_BY_SIGMOID)
+        return *value;
+    *value = att_route_sigmoid(*value);
+    return p->correction ? ATT_ROUTE_ADD(*value, p->correction[e]) : *value;
+}
+
+/* Any number of experts and groups, by way of shared memory. Leaves ids, and values in the place of weights; of all logits, their softmax
+ * where weights are shares of it. */
+DEVICE void select_any(const att_moe_params *p, int token, const token_room *room, float *top, float *sum) {
+    for (int e = threadIdx.x % 32; e < p->experts; e += 32) {
+        float value;
+        room->scores[e] = score_of(p, token, e, &value);
+    }
+    __syncwarp();
+    select_experts(p, room);
+    for (int j = threadIdx.x % 32; j < p->k; j += 32)
+        score_of(p, token, room->ids[j], &room->weights[j]);
     if (p->routing == ATT_MOE_BY_SOFTMAX_TOPK)
-        sum = softmax_sum(p, token, 0, p->experts, &top);
-    else if (p->routing == ATT_MOE_BY_TOPK_SOFTMAX)
-        sum = softmax_sum(p, token, ids, p->k, &top);
+        *sum = softmax_sum(room->scores, p->experts, top);
+}
+
+/* ---- The same with all scores in registers: expert e is the e / 32-th of lane e % 32. Keys are one more than att_route_key's, 0: nobody. */
+
+#define HELD 8
+
+/* Groups of 32 or one; up to 32 * HELD experts. */
+DEVICE bool are_held(const att_moe_params *p) {
+    return p->experts <= 32 * HELD && (p->groups == 1 || p->experts == 32 * p->groups);
+}
+
+/* The score that a key stands for; NaN of NaN's. */
+DEVICE float score_of_key(unsigned key) {
+    key--;
+    return att_route_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+
+/* Keys of groups that are not kept become nobody's. A group is as good as the sum of its two best. */
+DEVICE void keep_held_groups(const att_moe_params *p, unsigned key[HELD]) {
+    const int lane = threadIdx.x % 32;
+    unsigned group[HELD];
+#pragma unroll
+    for (int g = 0; g < HELD; g++) {
+        const unsigned first = __reduce_max_sync(0xffffffffu, key[g]);
+        const unsigned who = __reduce_min_sync(0xffffffffu, key[g] == first ? lane : 32u);
+        const unsigned second = __reduce_max_sync(0xffffffffu, lane == (int)who ? 0u : key[g]);
+        group[g] = g < p->groups ? att_route_key(ATT_ROUTE_ADD(score_of_key(first), score_of_key(second))) + 1 : 0;
+    }
+#pragma unroll
+    for (int g = 0; g < HELD; g++) {
+        int better = 0;
+#pragma unroll
+        for (int other = 0; other < HELD; other++)
+            better += group[other] > group[g] || (group[other] == group[g] && other < g);
+        if (better >= p->groups_kept)
+            key[g] = 0;
+    }
+}
+
+DEVICE void select_held(const att_moe_params *p, int token, const token_room *room, float *top, float *sum) {
+    const int lane = threadIdx.x % 32;
+    float value[HELD];
+    unsigned key[HELD];
+#pragma unroll
+    for (int i = 0; i < HELD; i++) {
+        value[i] = -INFINITE;
+        key[i] = i * 32 + lane < p->experts ? att_route_key(score_of(p, token, i * 32 + lane, &value[i])) + 1 : 0;
+    }
+    if (p->routing == ATT_MOE_BY_SOFTMAX_TOPK) {
+        float best = -INFINITE, own = 0.0f;
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            best = fmaxf(best, value[i]);
+        *top = warp_max(best);
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            own += i * 32 + lane < p->experts ? att_route_weight(value[i], *top) : 0.0f;
+        *sum = warp_sum(own);
+    }
+    if (p->groups > 1)
+        keep_held_groups(p, key);
+#pragma unroll 1
+    for (int j = 0; j < p->k; j++) {
+        unsigned best = 0;
+        int at = 0;
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            if (key[i] > best) {
+                best = key[i];
+                at = i * 32 + lane;
+            }
+        const unsigned most = __reduce_max_sync(0xffffffffu, best);
+        const int id = (int)__reduce_min_sync(0xffffffffu, best == most ? (unsigned)at : ~0u);
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            if (id == i * 32 + lane) {
+                key[i] = 0;
+                room->ids[j] = id;
+                room->weights[j] = value[i];
+            }
+    }
+    __syncwarp();
+}
+
+/* ---- */
+
+DEVICE void weigh(const att_moe_params *p, const token_room *room, float top, float sum) {
+    float total = 0.0f;
+    if (p->routing == ATT_MOE_BY_TOPK_SOFTMAX)
+        sum = softmax_sum(room->weights, p->k, &top);
     for (int j = threadIdx.x % 32; j < p->k; j += 32) {
-        const float logit = logit_of(p, token, ids[j]);
-        const float weight =
-            p->routing == ATT_MOE_BY_SIGMOID ? att_route_sigmoid(logit) : att_route_weight(logit, top) / sum;
-        weights[j] = weight;
+        const float value = room->weights[j];
+        const float weight = p->routing == ATT_MOE_BY_SIGMOID ? value : att_route_weight(value, top) / sum;
+        room->weights[j] = weight;
         total += weight;
     }
     total = warp_sum(total);
     for (int j = threadIdx.x % 32; j < p->k; j += 32)
-        weights[j] = (p->renormalise ? weights[j] / (total + 1e-20f) : weights[j]) * p->scaling;
+        room->weights[j] = (p->renormalise ? room->weights[j] / (total + 1e-20f) : room->weights[j]) * p->scaling;
 }
 
-DEVICE void route_by_logits(const att_moe_params *p, int token, const token_room *room, int *ids, float *weights) {
-    for (int e = threadIdx.x % 32; e < p->experts; e += 32) {
-        float score = logit_of(p, token, e);
-        if (p->routing == ATT_MOE_BY_SIGMOID) {
-            score = att_route_sigmoid(score);
-            if (p->correction)
-                score = ATT_ROUTE_ADD(score, p->correction[e]);
-        }
-        room->scores[e] = score;
-    }
-    __syncwarp();
-    select_experts(p, room, ids);
-    weigh(p, token, ids, weights);
+DEVICE void route_by_logits(const att_moe_params *p, int token, const token_room *room) {
+    float top = 0.0f, sum = 1.0f;
+    if (are_held(p))
+        select_held(p, token, room, &top, &sum);
+    else
+        select_any(p, token, room, &top, &sum);
+    weigh(p, room, top, sum);
 }
 
 /* Ids out of range count as none; `counts` has how many there were behind the experts'. */
-DEVICE void route_as_given(const att_moe_params *p, long long slot0, int *ids, float *weights, int *counts) {
+DEVICE void route_as_given(const att_moe_params *p, long long slot0, const token_room *room, int *counts) {
     for (int j = threadIdx.x % 32; j < p->k; j += 32) {
         const int id = p->given_ids[slot0 + j];
         const bool there = id >= 0 && id < p->experts;
         if (!there && id != -1)
             atomicAdd(&counts[p->experts], 1);
-        ids[j] = there ? id : -1;
-        weights[j] = there ? p->given_weights[slot0 + j] * p->scaling : 0.0f;
+        room->ids[j] = there ? id : -1;
+        room->weights[j] = there ? p->given_weights[slot0 + j] * p->scaling : 0.0f;
     }
 }
 
 DEVICE void route_token(const att_moe_params *p, int token, const token_room *room, int *counts) {
     const long long slot0 = (long long)token * p->k;
-    int *ids = p->slot_ids + slot0;
-    float *weights = p->slot_weights + slot0;
     if (p->mask && !p->mask[token]) {
         for (int j = threadIdx.x % 32; j < p->k; j += 32) {
-            ids[j] = -1;
-            weights[j] = 0.0f;
+            room->ids[j] = -1;
+            room->weights[j] = 0.0f;
         }
     } else if (p->routing == ATT_MOE_BY_CALLER) {
-        route_as_given(p, slot0, ids, weights, counts);
+        route_as_given(p, slot0, room, counts);
     } else {
-        route_by_logits(p, token, room, ids, weights);
+        route_by_logits(p, token, room);
     }
     __syncwarp();
     for (int j = threadIdx.x % 32; j < p->k; j += 32) {
-        if (ids[j] >= 0)
-            atomicAdd(&counts[ids[j]], 1);
+        const int id = room->ids[j];
+        const float weight = room->weights[j];
+        if (id >= 0)
+            atomicAdd(&counts[id], 1);
+        p->slot_ids[slot0 + j] = id;
+        p->slot_weights[slot0 + j] = weight;
         if (p->ids)
-            p->ids[slot0 + j] = ids[j];
+            p->ids[slot0 + j] = id;
         if (p->weights)
-            p->weights[slot0 + j] = weights[j];
+            p->weights[slot0 + j] = weight;
     }
+    __syncwarp();
 }
 
 /* The tokens of the block: routed, and counted by expert. */
@@ -199,13 +301,15 @@ DEVICE void select_tokens(const att_moe_params *p, char *shared, int *counts) {
         counts[e] = 0;
     __syncthreads();
     if (warp < p->route_warps) {
-        float *scores = (float *)shared + warp * (p->experts + 2 * p->groups);
-        const token_room room = {scores, (unsigned *)scores + p->experts, (unsigned *)scores + p->experts + p->groups};
+        float *scores = (float *)shared + warp * ROOM(p);
+        unsigned *group = (unsigned *)scores + p->experts;
+        int *ids = (int *)group + 2 * p->groups;
+        const token_room room = {scores, group, group + p->groups, ids, (float *)ids + p->k};
         for (int token = begin + warp; token < end; token += p->route_warps)
             route_token(p, token, &room, counts);
     }
     __syncthreads();
-    for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS)
+    for (int e = threadIdx.x; p->route_blocks > 1 && e <= p->experts; e += 32 * WARPS)
         p->histograms[blockIdx.x * (p->experts + 1) + e] = counts[e];
 }
 
@@ -234,11 +338,15 @@ DEVICE void add_up(const att_moe_params *p, const int *totals, int unit, int *st
         starts[p->local_experts] = before;
 }
 
-/* How many slots every expert has, in all blocks and in those before this one. The thread that wrote a number of this block reads it. */
+/* How many slots every expert has, in all blocks and in those before this one. A block that is alone has counted them all. */
 DEVICE void add_counts(const att_moe_params *p, int *totals, int *before) {
+    const int blocks = p->route_blocks > 1 ? p->route_blocks : 0;
     for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS) {
         int total = 0, mine = 0;
-        for (int b = 0; b < p->route_blocks; b++) {
+        if (blocks == 0)
+            total = totals[e];
+#pragma unroll 16
+        for (int b = 0; b < blocks; b++) {
             const int count = p->histograms[b * (p->experts + 1) + e];
             mine += b < (int)blockIdx.x ? count : 0;
             total += count;
@@ -279,11 +387,12 @@ DEVICE void sort_slots(const att_moe_params *p, int *totals, int *starts, int *t
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_constant__ att_moe_params params) {
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) KERNEL(const __grid_constant__ att_moe_params params) {
     extern __shared__ __align__(16) char shared[];
     const att_moe_params *p = &params;
     wait_for_previous_kernel();
-    int *totals = (int *)shared + p->route_warps * (p->experts + 2 * p->groups);
+    allow_next_kernel();
+    int *totals = (int *)shared + p->route_warps * ROOM(p);
     int *starts = totals + p->experts + 1, *tile_starts = starts + p->experts + 1, *before = tile_starts + p->experts + 1;
     if (p->phases & ATT_MOE_SELECT)
         select_tokens(p, shared, totals);

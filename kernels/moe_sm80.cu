@@ -11,6 +11,7 @@
 #define B_ROWS (2 * TILE_N)
 #include "kernels/convert.cuh"
 #include "kernels/moe_activation.cuh"
+#include "kernels/moe_gate.cuh"
 #include "kernels/moe_tile.cuh"
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/vector.cuh"
@@ -32,17 +33,6 @@ DEVICE int column_of(const att_moe_params *p, int r, bool *is_up) {
     return r / 16 * 8 + r % 8;
 }
 
-/* The row of w1, or of w3, for column `c` of h; biases lie the same way. */
-DEVICE long long weight_row(const att_moe_params *p, int c, bool is_up) {
-    if (!(p->flags & ATT_MOE_GATED) || p->gate == ATT_MOE_GATE_APART)
-        return c;
-    return p->gate == ATT_MOE_GATE_BY_TURNS ? 2LL * c + is_up : c + (is_up ? (long long)p->inner : 0);
-}
-
-DEVICE bool is_apart(const att_moe_params *p, bool is_up) {
-    return is_up && p->gate == ATT_MOE_GATE_APART;
-}
-
 /* Where the rows start that the block multiplies. */
 DEVICE void point_rows(const att_moe_params *p, const tile_work *w, const half_bits **rows) {
     const int column0 = w->step * p->up_columns;
@@ -57,14 +47,6 @@ DEVICE void point_rows(const att_moe_params *p, const tile_work *w, const half_b
         const long long row = weight_row(p, c, is_up);
         rows[TILE_M + i] = c < p->inner ? base + (by_depth ? row : row * m->row) : 0;
     }
-}
-
-DEVICE float bias_of(const att_moe_params *p, const tile_work *w, int c, bool is_up) {
-    const void *bias = is_apart(p, is_up) ? p->b3 : p->b1;
-    if (!bias || c >= p->inner)
-        return 0.0f;
-    return load_as_float(bias, w->expert * (is_apart(p, is_up) ? p->b3_expert : p->b1_expert) + weight_row(p, c, is_up),
-                         p->dtype_bias);
 }
 
 /* h of two columns of the tile that a thread has side by side, (r, c) and (r, c + 1), to the place where the tile is put together. */
@@ -82,8 +64,8 @@ DEVICE void put_by_eights(const att_moe_params *p, const tile_work *w, float sum
 #pragma unroll
     for (int n = 0; n < N_TILES; n += 2) {
         const int c = (warp_column() + n * 8) / 2 + lane % 4 * 2, column = w->step * p->up_columns + c;
-        const float g0 = bias_of(p, w, column, false), g1 = bias_of(p, w, column + 1, false);
-        const float u0 = bias_of(p, w, column, true), u1 = bias_of(p, w, column + 1, true);
+        const float g0 = gate_bias(p, w->expert, column, false), g1 = gate_bias(p, w->expert, column + 1, false);
+        const float u0 = gate_bias(p, w->expert, column, true), u1 = gate_bias(p, w->expert, column + 1, true);
 #pragma unroll
         for (int m = 0; m < M_TILES; m++)
 #pragma unroll
@@ -101,7 +83,7 @@ DEVICE void put_by_turns(const att_moe_params *p, const tile_work *w, float sum[
 #pragma unroll
     for (int n = 0; n < N_TILES; n++) {
         const int c = (warp_column() + n * 8) / 2 + lane % 4, column = w->step * p->up_columns + c;
-        const float g0 = bias_of(p, w, column, false), u0 = bias_of(p, w, column, true);
+        const float g0 = gate_bias(p, w->expert, column, false), u0 = gate_bias(p, w->expert, column, true);
 #pragma unroll
         for (int m = 0; m < M_TILES; m++)
 #pragma unroll
@@ -116,7 +98,7 @@ DEVICE void put_without_gate(const att_moe_params *p, const tile_work *w, float 
 #pragma unroll
     for (int n = 0; n < N_TILES; n++) {
         const int c = warp_column() + n * 8 + lane % 4 * 2, column = w->step * p->up_columns + c;
-        const float b0 = bias_of(p, w, column, false), b1 = bias_of(p, w, column + 1, false);
+        const float b0 = gate_bias(p, w->expert, column, false), b1 = gate_bias(p, w->expert, column + 1, false);
 #pragma unroll
         for (int m = 0; m < M_TILES; m++)
 #pragma unroll
@@ -141,8 +123,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_consta
     extern __shared__ __align__(128) char shared[];
     const att_moe_params *p = &params;
     wait_for_previous_kernel();
+    allow_next_kernel();
     tile_work w;
-    if (!find_work(&w, p, p->up_steps))
+    if (!find_work(&w, p, p->up_steps, blockIdx.x))
         return;
     const half_bits **rows = (const half_bits **)(shared + ROWS_AT);
     point_rows(p, &w, rows);

@@ -33,7 +33,7 @@ DEVICE void store_parts(const att_moe_params *p, const tile_work *w, float sum[M
             const int r = warp_row() + m * 16 + half * 8 + lane / 4;
             if (r >= w->count)
                 continue;
-            float *part = p->parts + p->slot_at[w->first + r] * p->part_pitch;
+            float *part = (float *)p->parts + p->slot_at[w->first + r] * p->part_pitch;
 #pragma unroll
             for (int n = 0; n < N_TILES; n++) {
                 const int c = column0 + n * 8;
@@ -48,8 +48,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_consta
     extern __shared__ __align__(128) char shared[];
     const att_moe_params *p = &params;
     wait_for_previous_kernel();
+    allow_next_kernel();
     tile_work w;
-    if (!find_work(&w, p, p->down_steps))
+    if (!find_work(&w, p, p->down_steps, blockIdx.x))
         return;
     const half_bits **rows = (const half_bits **)(shared + ROWS_AT);
     point_rows(p, &w, rows);

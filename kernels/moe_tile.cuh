@@ -8,7 +8,7 @@
 #include "kernels/async_copy.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
-#include "kernels/moe_params.h"
+#include "kernels/moe_work.cuh"
 #include "kernels/swizzle.cuh"
 
 #define DEPTH    64
@@ -171,26 +171,6 @@ DEVICE void multiply(float sum[M_TILES][N_TILES][4], const tile_operands *o, uns
     }
     ASYNC_WAIT(0);
     __syncthreads();
-}
-
-/* A tile of positions: its expert, counted from first_expert; its first position and how many it has; the column step of the block. Tiles
- * of one expert that share columns follow each other, so that these weights are read once. */
-typedef struct tile_work {
-    int expert, first, count, step;
-} tile_work;
-
-/* False where there is none for the block. */
-DEVICE bool find_work(tile_work *w, const att_moe_params *p, int steps) {
-    const int tile = blockIdx.x / steps;
-    if (tile >= p->tile_starts[p->local_experts])
-        return false;
-    w->expert = p->tile_experts[tile];
-    const int first_tile = p->tile_starts[w->expert], tiles = p->tile_starts[w->expert + 1] - first_tile;
-    const int item = blockIdx.x - first_tile * steps;
-    w->step = item / tiles;
-    w->first = p->starts[w->expert] + item % tiles * TILE_M;
-    w->count = min(TILE_M, p->starts[w->expert + 1] - w->first);
-    return true;
 }
 
 #endif

@@ -17,8 +17,25 @@ static int down(const att_cuda_kernel *k) {
     return ring(k, k->tile_n);
 }
 
+/* Hopper: the ring and its barriers; 16 rows of 64 results of each warp that multiplies; ten items of 16 bytes; biases. */
+static int hopper(const att_cuda_kernel *k, int columns) {
+    enum { DEPTH_BYTES = 128, BARRIERS = 16, OUT = 2048, ITEMS = 160, GROUP = 64 };
+    return k->stages * ((k->tile_m + columns) * DEPTH_BYTES + BARRIERS) + k->tile_m / 16 * OUT +
+           ITEMS + k->tile_m / GROUP * columns * (int)sizeof(float);
+}
+
+static int hopper_gate_and_up(const att_cuda_kernel *k) {
+    return hopper(k, 2 * k->tile_n);
+}
+
+static int hopper_down(const att_cuda_kernel *k) {
+    return hopper(k, k->tile_n);
+}
+
 const att_cuda_block att_moe_blocks[] = {
     {"moe_sm80", gate_and_up},
     {"moe_sm80_down", down},
+    {"moe_sm90", hopper_gate_and_up},
+    {"moe_sm90_down", hopper_down},
     {NULL, NULL},
 };

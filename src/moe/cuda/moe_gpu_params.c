@@ -62,7 +62,7 @@ void att_moe_params_of(att_moe_params *params, const att_moe_problem *p) {
         .y_row = p->y_row,
         .logits_row = p->logits_row,
         .h_pitch = att_round_up(p->inner, VECTOR),
-        .part_pitch = att_round_up(p->hidden, QUAD),
+        .part_pitch = att_round_up(p->hidden, VECTOR),
         .scaling = p->scaling,
         .alpha = p->alpha,
         .limit = p->limit,

@@ -1,0 +1,15 @@
+/* moe_sm90_params.h: what the host passes to moe_sm90 and moe_sm90_down, by value. */
+#ifndef ATT_MOE_SM90_PARAMS_H
+#define ATT_MOE_SM90_PARAMS_H
+
+#include "kernels/moe_params.h"
+#include "kernels/tensor_map.h"
+
+typedef struct att_moe_sm90_params {
+    att_moe_params moe;
+    att_tensor_map h;  /* moe_sm90_down: (inner, positions), boxes of 64 x TILE_M */
+    att_tensor_map w;  /* (depth, rows, experts), boxes of 64 x TILE_N */
+    att_tensor_map w3; /* moe_sm90 alone: of up; the same as w where both lie in one */
+} att_moe_sm90_params;
+
+#endif

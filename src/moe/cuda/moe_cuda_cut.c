@@ -1,0 +1,136 @@
+/* moe_cuda_cut.c: how a layer of experts is cut into blocks, and its workspace. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "cuda/shape.h"
+#include "moe/cuda/moe_cuda.h"
+#include "moe/cuda/moe_gpu_params.h"
+#include "moe/moe.h"
+
+enum {
+    WORKSPACE_UNIT = 256,
+    ROUTE_SHARED_MOST = 96 * 1024, /* every GPU with code has as much for a block */
+    ROUTE_ALONE = 32,          /* tokens that one block routes sooner than two launches would */
+    HISTOGRAMS_MOST = 1 << 16, /* numbers that every block of moe_route adds up */
+    COMBINE_COLUMNS = 4        /* of a thread */
+};
+
+static att_status load(const att_cuda_function **out, att_cuda_shape *shape,
+                       const att_context *ctx, const att_cuda_kernel *kernel, uint32_t shared) {
+    *shape = (att_cuda_shape){.grid = {0, 1, 1},
+                              .threads = att_cuda_kernel_threads(kernel),
+                              .shared = shared,
+                              .overlap = true};
+    ATT_TRY(att_cuda_function_load(out, ctx->gpu, kernel, &ctx->source));
+    return att_cuda_function_allow(*out, shared);
+}
+
+/* As many blocks as there are SMs, or one where that is sooner. */
+static att_status cut_route(att_moe_gpu *s, const att_context *ctx, const att_moe_problem *p,
+                            const att_cuda_kernel *kernel) {
+    const int64_t room = p->experts + 2 * (p->groups + p->experts_per_token),
+                  totals = 4 * (p->experts + 1);
+    const int64_t word = (int64_t)sizeof(int);
+    const int64_t warps =
+        att_max(1, att_min(kernel->warps, (ROUTE_SHARED_MOST / word - totals) / room));
+    int64_t blocks = 1;
+    if (p->tokens > ROUTE_ALONE)
+        blocks = att_min(att_min(ctx->limits.gpu->sms, att_ceil_div(p->tokens, warps)),
+                         att_max(1, HISTOGRAMS_MOST / (p->experts + 1)));
+    s->params.route_warps = (int)warps;
+    s->params.route_tokens = (int)att_max(1, att_ceil_div(p->tokens, blocks));
+    s->params.route_blocks = (int)att_max(1, att_ceil_div(p->tokens, s->params.route_tokens));
+    ATT_TRY(load(&s->route, &s->route_shape, ctx, kernel,
+                 (uint32_t)((warps * room + totals) * word)));
+    s->route_shape.grid[0] = (uint32_t)s->params.route_blocks;
+    return ATT_OK;
+}
+
+/* Another `count` elements of `bytes` behind what the workspace has; false where that is too much. */
+static bool place(size_t *at, size_t *workspace, int64_t count, int64_t bytes) {
+    int64_t size, end;
+    if (!att_mul(count, bytes, &size) || size > INT64_MAX / 4 ||
+        !att_add((int64_t)*workspace, att_round_up(size, WORKSPACE_UNIT), &end))
+        return false;
+    *at = *workspace;
+    *workspace = (size_t)end;
+    return true;
+}
+
+static bool place_all(att_moe_gpu *s, size_t *workspace, int64_t slots, int64_t tiles) {
+    const att_moe_params *m = &s->params;
+    const int64_t word = (int64_t)sizeof(int), experts = m->local_experts + 1;
+    int64_t h, parts;
+    *workspace = 0;
+    return att_mul(slots, m->h_pitch, &h) && att_mul(slots, m->part_pitch, &parts) &&
+           place(&s->at.slot_ids, workspace, slots, word) &&
+           place(&s->at.slot_weights, workspace, slots, (int64_t)sizeof(float)) &&
+           place(&s->at.histograms, workspace, m->route_blocks * (int64_t)(m->experts + 1),
+                 word) &&
+           place(&s->at.starts, workspace, experts, word) &&
+           place(&s->at.tile_starts, workspace, experts, word) &&
+           place(&s->at.tile_experts, workspace, tiles, word) &&
+           place(&s->at.slot_at, workspace, slots, word) &&
+           place(&s->at.h, workspace, h, (int64_t)sizeof(uint16_t)) &&
+           place(&s->at.parts, workspace, parts,
+                 (int64_t)(m->flags & ATT_MOE_PARTS_16 ? sizeof(uint16_t) : sizeof(float)));
+}
+
+static att_status encode_maps(att_moe_gpu *s, const att_context *ctx, const att_moe_problem *p,
+                              const att_cuda_kernel *up, const att_cuda_kernel *down) {
+    ATT_TRY(att_cuda_device_enter(ctx->gpu));
+    const att_status status =
+        att_moe_maps_encode(&s->maps, att_cuda_device_driver(ctx->gpu), p, up, down);
+    att_cuda_device_leave(ctx->gpu);
+    return status;
+}
+
+/* A block an item; on Hopper blocks stay, as many as the GPU holds. */
+static uint32_t blocks_of(const att_moe_gpu *s, const att_context *ctx, int64_t items,
+                          uint32_t shared) {
+    const att_cuda_limits *gpu = ctx->limits.gpu;
+    const int64_t held =
+        gpu->sms * att_min(2, gpu->shared_per_sm / ((int64_t)shared + gpu->shared_reserved));
+    return (uint32_t)(s->by_maps ? att_min(items, held) : items);
+}
+
+att_status att_moe_gpu_cut(void *out, size_t *workspace, const att_context *ctx,
+                           const att_kernel_row *row, const void *problem) {
+    const att_moe_problem *p = problem;
+    const att_cuda_kernel *k = row->cuda;
+    const bool any = ctx->limits.allow_unattested;
+    const bool hopper = att_moe_is_hopper(row);
+    const att_cuda_kernel *down = att_moe_step_of(att_moe_down_family(row), row, p, any),
+                          *combine = att_moe_step_of(&att_family_moe_combine, row, p, any);
+    att_moe_gpu *s = out;
+    att_moe_params *m = &s->params;
+    att_moe_params_of(m, p);
+    if (hopper && p->dtype_y == p->dtype)
+        m->flags |= ATT_MOE_PARTS_16;
+    const int64_t slots = p->tokens * p->experts_per_token;
+    const int64_t tiles = att_moe_tiles_most(k, p);
+    m->tile_rows = k->tile_m;
+    m->up_columns = att_moe_is_gated(p) ? k->tile_n : 2 * k->tile_n;
+    const int64_t up_steps = att_ceil_div(p->inner, m->up_columns),
+                  down_steps = att_ceil_div(p->hidden, down->tile_n),
+                  combine_steps = att_ceil_div(
+                      p->hidden, COMBINE_COLUMNS * (int64_t)att_cuda_kernel_threads(combine));
+    m->up_steps = (int)up_steps;
+    m->down_steps = (int)down_steps;
+    int64_t most;
+    ATT_REQUIRE(att_mul(tiles, att_max(up_steps, down_steps), &most) && most <= INT32_MAX &&
+                    att_mul(p->tokens, combine_steps, &most) && most <= INT32_MAX,
+                ATT_E_UNSUPPORTED, "tokens", "%s would need more than 2^31 blocks", k->id);
+    s->by_maps = hopper;
+    if (hopper)
+        ATT_TRY(encode_maps(s, ctx, p, k, down));
+    ATT_TRY(cut_route(s, ctx, p, att_moe_step_of(&att_family_moe_route, row, p, any)));
+    ATT_TRY(load(&s->up, &s->up_shape, ctx, k, att_cuda_kernel_shared(k)));
+    ATT_TRY(load(&s->down, &s->down_shape, ctx, down, att_cuda_kernel_shared(down)));
+    ATT_TRY(load(&s->combine, &s->combine_shape, ctx, combine, 0));
+    s->up_shape.grid[0] = blocks_of(s, ctx, tiles * up_steps, s->up_shape.shared);
+    s->down_shape.grid[0] = blocks_of(s, ctx, tiles * down_steps, s->down_shape.shared);
+    s->combine_shape.grid[0] = (uint32_t)(p->tokens * combine_steps);
+    ATT_REQUIRE(place_all(s, workspace, slots, tiles), ATT_E_UNSUPPORTED, "tokens",
+                "the workspace would need more than 2^61 bytes");
+    return ATT_OK;
+}

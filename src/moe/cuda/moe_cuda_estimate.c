@@ -1,0 +1,42 @@
+/* moe_cuda_estimate.c: how long a layer of experts takes on a GPU, by row: which of them serves. */
+#include <math.h>
+
+#include "moe/cuda/moe_cuda.h"
+#include "moe/moe.h"
+
+/* Experts that tokens drawn at random reach, of those whose weights are here. */
+static double experts_reached(const att_moe_problem *p) {
+    const double share = (double)p->experts_per_token / (double)p->experts;
+    return (double)p->local_experts * (1.0 - pow(1.0 - share, (double)p->tokens));
+}
+
+/* Bytes of weights a microsecond on an H200, fitted to the times of the group `experts` (docs/moe-speed.md): from memory, once, and past
+ * the tensor cores, once for every tile of positions. Other GPUs have rates in proportion. */
+typedef struct rates {
+    double memory, tiles;
+} rates;
+
+static rates rates_of(const att_kernel_row *row) {
+    const bool small = row->cuda->role == ATT_ROLE_SMALL;
+    if (att_moe_is_hopper(row))
+        return small ? (rates){4.2e6, 5.6e6} : (rates){4.05e6, 4.8e6};
+    return small ? (rates){3.8e6, 5.0e6} : (rates){3.4e6, 3.8e6};
+}
+
+double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
+                            const void *problem) {
+    const double start = 25.0; /* four launches, routing */
+    const att_moe_problem *p = problem;
+    const rates r = rates_of(row);
+    (void)limits;
+    const double reached = experts_reached(p);
+    if (reached <= 0.0)
+        return start;
+    const double slots = (double)p->tokens * (double)p->experts_per_token *
+                         (double)p->local_experts / (double)p->experts;
+    /* Of an expert; the last one is half full on average. */
+    const double tiles = fmax(1.0, slots / reached / row->cuda->tile_m + 0.5);
+    const double bytes = (att_moe_is_gated(p) ? 3.0 : 2.0) * (double)p->hidden *
+                         (double)p->inner * reached * sizeof(uint16_t);
+    return start + fmax(bytes / r.memory, bytes * tiles / r.tiles);
+}
