@@ -9,7 +9,7 @@
 typedef struct att_cuda_shape {
     uint32_t grid[3];
     uint32_t threads; /* a block */
-    uint32_t shared;  /* dynamic bytes a block */
+    uint32_t shared;  /* dynamic bytes per block */
     uint32_t cluster; /* blocks of a cluster, along grid[1]; 0: no clusters (sm_90 and newer) */
     bool overlap; /* may begin while the kernel before it on the stream ends (sm_90 and newer);
                          it must then wait by griddepcontrol before it reads what that one wrote */

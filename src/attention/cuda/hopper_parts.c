@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/tiling.h"
 #include "base/checked.h"
@@ -28,18 +29,22 @@ static double merge_ns(const att_problem *p, int parts) {
     return cost.merge + cost.part * parts + bytes / cost.bytes;
 }
 
-static double memory_ns(const att_problem *p) {
+/* Reading K and V, by so many blocks at once: fewer than nine tenths of an H200's SMs do not draw the whole rate of its memory. */
+static double memory_ns(const att_problem *p, int64_t blocks) {
+    const double drawing = 119.0;
     const double keys = (double)(p->batch * p->heads_kv) * (double)p->seq_k;
-    return keys * (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype) / cost.keys;
+    const double bytes = keys * (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype);
+    return bytes / (cost.keys * fmin(1.0, (double)att_max(blocks, 1) / drawing));
 }
 
 att_cuda_parts att_cuda_hopper_parts(const att_kernel_row *row, int sms, const att_problem *p) {
     const int64_t steps = att_ceil_div(p->seq_k, row->cuda->tile_n);
     const att_row_times *t = row->times.tile > 0 ? &row->times : &usual;
-    const double memory = t->start + t->tile + memory_ns(p);
+    const int64_t tiles = att_cuda_hopper_tiles(row->cuda, p);
     att_cuda_parts best = {.count = 2, .ns = INFINITY};
     for (int parts = 2; parts <= att_min(ATT_PARTS_MOST, steps); parts++) {
         const double work = att_cuda_hopper_time(row->cuda, t, sms, p, parts);
+        const double memory = t->start + t->tile + memory_ns(p, att_min(tiles * parts, sms));
         const double ns = fmax(work, memory) + merge_ns(p, parts);
         if (ns < best.ns)
             best = (att_cuda_parts){.count = parts, .ns = ns};

@@ -27,6 +27,18 @@ static int hopper_tiles(const att_cuda_kernel *k) {
            2 * k->tile_m * pitch(k->tile_n) + 4 * k->tile_m * qk + SLACK;
 }
 
+/* Of bwd_sm90_wide: K and V; a ring of Q and what is known of rows, one of dO; P and dS; rings of half panels of dQ in float32 for two warpgroups; barriers and
+ * records. Rings are as long as there is room for. */
+static int wide_hopper_tiles(const att_cuda_kernel *k) {
+    enum { TERMS = 8, SLACK = 512, HALF_PANEL = 32 };
+    const int qk = pitch(k->d_qk), v = pitch(k->d_v);
+    const bool is_full = k->tile_n > 64 || qk + v > 6 * 128;
+    const int do_stages = is_full ? 1 : 2, dq_places = is_full ? 6 : 8;
+    return k->tile_n * (qk + v) + k->stages * k->tile_m * (qk + TERMS) +
+           do_stages * k->tile_m * v + 2 * k->tile_m * pitch(k->tile_n) +
+           dq_places * k->tile_m * HALF_PANEL * (int)sizeof(float) + SLACK;
+}
+
 /* O and dO, and a sum for every warp. */
 static int o_and_its_gradient(const att_cuda_kernel *k) {
     return 2 * k->tile_m * pitch(k->d_v) + k->warps * (int)sizeof(float);
@@ -39,9 +51,7 @@ static int one_tile_of_scores(const att_cuda_kernel *k) {
 }
 
 const att_cuda_block att_backward_blocks[] = {
-    {"bwd_sm80", keys_and_row_tiles},
-    {"bwd_sm90", hopper_tiles},
-    {"bwd_delta", o_and_its_gradient},
-    {"bwd_bias", one_tile_of_scores},
-    {NULL, NULL},
+    {"bwd_sm80", keys_and_row_tiles},     {"bwd_sm90", hopper_tiles},
+    {"bwd_sm90_wide", wide_hopper_tiles}, {"bwd_delta", o_and_its_gradient},
+    {"bwd_bias", one_tile_of_scores},     {NULL, NULL},
 };

@@ -1,4 +1,5 @@
-/* bwd_hopper.c: planning and launching bwd_sm90. A run is bwd_delta, bwd_sm90, bwd_sm90_finish, and bwd_sums where sinks have gradients. */
+/* bwd_hopper.c: planning and launching bwd_sm90 and bwd_sm90_wide. A run is bwd_delta, one of these, the kernel that finishes what it leaves, and bwd_sums where sinks
+ * have gradients. */
 #include "backward/cuda/bwd_hopper.h"
 
 #include "backward/cuda/backward_params.h"
@@ -26,9 +27,10 @@ const att_cuda_kernel *att_backward_hopper_finish(const att_cuda_kernel *kernel,
                                                   bool allow_unattested) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
-        if (row->family == &att_family_bwd_sm90_finish &&
+        if (att_backward_hopper_finishes(row, kernel) &&
             row->cuda->d_qk == att_round_up(kernel->d_qk, PANEL) &&
-            row->cuda->tile_m == kernel->tile_m && (!row->unattested || allow_unattested))
+            row->cuda->tile_m == kernel->tile_m && row->cuda->tile_n == kernel->tile_n &&
+            (!row->unattested || allow_unattested))
             return row->cuda;
     }
     return NULL;

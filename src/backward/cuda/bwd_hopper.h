@@ -1,4 +1,4 @@
-/* bwd_hopper.h: planning and launching bwd_sm90, with the kernels ahead of it and behind it. */
+/* bwd_hopper.h: planning and launching bwd_sm90 and bwd_sm90_wide, with the kernels ahead of it and behind it. */
 #ifndef ATT_BACKWARD_BWD_HOPPER_H
 #define ATT_BACKWARD_BWD_HOPPER_H
 
@@ -22,6 +22,9 @@ att_status att_backward_hopper_run(const att_plan *plan, const void *args, void 
                                    void *stream);
 void att_backward_hopper_describe(const att_plan *plan, char *text, size_t n);
 
+/* Is `finish` of the source that makes dQ of the sums that kernels of the source of `kernel` leave? */
+bool att_backward_hopper_finishes(const att_kernel_row *finish, const att_cuda_kernel *kernel);
+
 /* The row that makes dQ of the sums that `kernel` leaves, or NULL. */
 const att_cuda_kernel *att_backward_hopper_finish(const att_cuda_kernel *kernel,
                                                   bool allow_unattested);
@@ -30,7 +33,5 @@ const att_cuda_kernel *att_backward_hopper_finish(const att_cuda_kernel *kernel,
 int64_t att_backward_hopper_section(const att_cuda_kernel *kernel, const att_problem *p,
                                     int sms);
 int att_backward_hopper_sets(const att_cuda_kernel *kernel, const att_problem *p, int sms);
-
-extern const att_family att_family_bwd_sm90_finish;
 
 #endif

@@ -1,0 +1,163 @@
+/* bwd_sm90_wide_rows.cuh: the sums of dQ of a tile of rows become d_q, by the 256 threads that two consumer warpgroups have: in bwd_sm90_wide by those of blocks that
+ * find no more items, in bwd_sm90_wide_finish by what is left.
+ *
+ * A sum lies as halves of panels, each as a warpgroup of bwd_sm90_wide held it; here the first warpgroup has the first half of every panel. Tiles are counted
+ * over (batch entry, query head) pairs, the last rows of a pair first: about the order in which their sums are complete. */
+#ifndef ATT_BWD_SM90_WIDE_ROWS_CUH
+#define ATT_BWD_SM90_WIDE_ROWS_CUH
+
+#include "kernels/bwd_sm90_work.cuh"
+#include "kernels/convert.cuh"
+#include "kernels/semaphore.cuh"
+#include "kernels/vector.cuh"
+#include "kernels/warpgroup.cuh"
+
+#define ROWS_THREADS   (2 * WARPGROUP)
+#define ROWS_PANELS    ((D_QK + 63) / 64)
+#define ROWS_QUADS     (4 * ROWS_PANELS) /* of four registers, a thread */
+#define ROWS_SUM_COUNT (64 * 64 * ROWS_PANELS)
+/* Elements of a row in shared memory: rows that are written together lie in other banks. */
+#define ROWS_PITCH ((D_QK + 63) / 64 * 64 + 8)
+
+enum { NAMED_TILE = 6 }; /* barrier of the threads */
+
+/* Of att_bwd_params.turns, in the place of set 0: the tile's d_q is not finite. */
+#define TURNS_LOST 0x80000000u
+
+typedef struct row_tile {
+    sequence s;
+    int head, tile, rows; /* rows <= 0: there are none */
+} row_tile;
+
+DEVICE int row_tile_count(const att_bwd_params *p) {
+    return p->fwd.batch * p->fwd.heads_q * p->row_tiles;
+}
+
+DEVICE row_tile row_tile_of(const att_bwd_params *p, int number) {
+    row_tile t;
+    const int pair = number / p->row_tiles, batch = (int)divide(pair, &p->fwd.by_heads_q);
+    t.s = sequence_of(&p->fwd, batch);
+    t.head = pair - batch * p->fwd.heads_q;
+    t.tile = p->row_tiles - 1 - (number - pair * p->row_tiles);
+    t.rows = min(TILE_M, t.s.len_q - t.tile * TILE_M);
+    return t;
+}
+
+/* How many of the key tiles [first, end) a set has. */
+DEVICE int tiles_in_set(int set, int sets, int first, int end) {
+    const int ahead = set - first % sets, begin = first + (ahead < 0 ? ahead + sets : ahead);
+    return begin < end ? (end - begin + sets - 1) / sets : 0;
+}
+
+/* The counter and the sum of set 0; those of the others follow. */
+DEVICE long long first_sum(const att_bwd_params *p, const row_tile *t) {
+    return tile_number(p, &t->s, t->head, t->tile) * p->turn_count;
+}
+
+/* Wait until all key tiles have been added; one thread does. */
+DEVICE void wait_for_sums(const att_bwd_params *p, const row_tile *t) {
+    const int first = first_tile_of(&p->fwd, &t->s, t->tile),
+              end = end_tile_of(&p->fwd, &t->s, t->tile);
+    const unsigned *counters = p->turns + first_sum(p, t);
+    const int sets = p->turn_count, begun = first % sets;
+#pragma unroll 1
+    for (int n = 0; n < min(sets, end - first); n++) { /* the set that has key tile first + n */
+        const int set = begun + n < sets ? begun + n : begun + n - sets;
+        semaphore_wait(counters + set, (unsigned)(end - first - n + sets - 1) / (unsigned)sets);
+    }
+}
+
+/* The sums of the sets, in their order. Others wrote them a moment ago: past L1. */
+DEVICE void load_sums(float4 sum[ROWS_QUADS], const att_bwd_params *p, const row_tile *t,
+                      int thread) {
+    const int first = first_tile_of(&p->fwd, &t->s, t->tile),
+              end = end_tile_of(&p->fwd, &t->s, t->tile);
+    const float4 *from = (const float4 *)(p->d_q_sums + first_sum(p, t) * ROWS_SUM_COUNT) +
+                         thread / WARPGROUP * (4 * WARPGROUP) + thread % WARPGROUP;
+#pragma unroll
+    for (int i = 0; i < ROWS_QUADS; i++)
+        sum[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+    for (int begin = 0; begin < ROWS_QUADS; begin += ROWS_QUADS / 2) /* as registers allow */
+        for (int set = 0; set < p->turn_count; set++)
+            if (tiles_in_set(set, p->turn_count, first, end) > 0)
+#pragma unroll
+                for (int i = begin; i < begin + ROWS_QUADS / 2; i++) {
+                    const float4 x = __ldcg(from + set * (ROWS_SUM_COUNT / 4) +
+                                            (i / 4 * 8 + i % 4) * WARPGROUP);
+                    sum[i] = make_float4(sum[i].x + x.x, sum[i].y + x.y, sum[i].z + x.z,
+                                         sum[i].w + x.w);
+                }
+}
+
+/* A thread's first row of the tile; the column of its quad i. */
+DEVICE int row_of_thread(int thread) {
+    return thread % WARPGROUP / 32 * 16 + thread % 32 / 4;
+}
+
+DEVICE int column_of_quad(int thread, int i) {
+    return thread % 4 * 2 + thread / WARPGROUP * 32 + i / 4 * 64 + i % 4 * 8;
+}
+
+DEVICE void store_tile_floats(const att_bwd_params *p, const row_tile *t,
+                              const float4 sum[ROWS_QUADS], long long to, int thread) {
+    const int row = row_of_thread(thread);
+    float *out = (float *)p->d_q + to;
+    const float scale = p->fwd.scale;
+#pragma unroll
+    for (int i = 0; i < ROWS_QUADS; i++) {
+        const int column = column_of_quad(thread, i);
+        if (column < p->fwd.d_qk) {
+            if (row < t->rows)
+                *(float2 *)(out + row * p->d_q_stride.row + column) =
+                    make_float2(sum[i].x * scale, sum[i].y * scale);
+            if (row + 8 < t->rows)
+                *(float2 *)(out + (row + 8) * p->d_q_stride.row + column) =
+                    make_float2(sum[i].z * scale, sum[i].w * scale);
+        }
+    }
+}
+
+/* Through shared memory, whence rows leave 16 bytes at a time. */
+DEVICE void store_tile_rounded(const att_bwd_params *p, const row_tile *t,
+                               const float4 sum[ROWS_QUADS], long long to, half_bits *rounded,
+                               int thread) {
+    const int row = row_of_thread(thread);
+    const float scale = p->fwd.scale;
+#pragma unroll
+    for (int i = 0; i < ROWS_QUADS; i++) {
+        const int column = column_of_quad(thread, i);
+        *(unsigned *)(rounded + row * ROWS_PITCH + column) =
+            pack_16(p->dtype_grad, sum[i].x * scale, sum[i].y * scale);
+        *(unsigned *)(rounded + (row + 8) * ROWS_PITCH + column) =
+            pack_16(p->dtype_grad, sum[i].z * scale, sum[i].w * scale);
+    }
+    named_barrier_wait(NAMED_TILE, ROWS_THREADS);
+    const int chunks = p->fwd.d_qk / 8;
+    for (int at = thread; at < t->rows * chunks; at += ROWS_THREADS) {
+        const int r = at / chunks, chunk = at - r * chunks;
+        store_16((half_bits *)p->d_q + to + r * p->d_q_stride.row + 8 * chunk,
+                 *(const uint4 *)(rounded + r * ROWS_PITCH + 8 * chunk));
+    }
+}
+
+/* A tile whose sums are complete. `rounded` has TILE_M * ROWS_PITCH elements, and nobody else uses it. A tile that is not finite is noted. */
+DEVICE void finish_tile(const att_bwd_params *p, const row_tile *t, half_bits *rounded,
+                        int thread) {
+    const long long to =
+        query_offset(&p->fwd, &t->s, &p->d_q_stride, t->head, t->tile * TILE_M);
+    float4 sum[ROWS_QUADS];
+    load_sums(sum, p, t, thread);
+    float zero = 0.0f;
+#pragma unroll
+    for (int i = 0; i < ROWS_QUADS; i++)
+        zero += fmaf(sum[i].x, 0.0f, sum[i].y * 0.0f) + fmaf(sum[i].z, 0.0f, sum[i].w * 0.0f);
+    if (zero != 0.0f)
+        atomicOr(p->turns + first_sum(p, t), TURNS_LOST);
+    if (p->dtype_grad == F32)
+        store_tile_floats(p, t, sum, to, thread);
+    else
+        store_tile_rounded(p, t, sum, to, rounded, thread);
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* bwd_sm90_wide_shared.cuh: what lies where in the shared memory of a block, who waits for whom there, and what is whose.
+ *
+ * Tiles are panels of 64 columns, [panel][row][64]: K and V of a key tile, rings of Q and of dO, P and dS, whose columns are keys; and for each warpgroup a ring of
+ * places for dQ in float32, half a panel each, as it holds it. dK and dV leave through the places of K and V. */
+#ifndef ATT_BWD_SM90_WIDE_SHARED_CUH
+#define ATT_BWD_SM90_WIDE_SHARED_CUH
+
+#include "kernels/bwd_params.h"
+#include "kernels/config.cuh"
+#include "kernels/mbarrier.cuh"
+#include "kernels/switches_bwd.cuh"
+#include "kernels/switches_sm90.cuh"
+#include "kernels/warpgroup.cuh"
+
+#define GROUPS     2 /* consumer warpgroups */
+#define QK_PANELS  ((D_QK + 63) / 64)
+#define V_PANELS   ((D_V + 63) / 64)
+#define ROW_BYTES  128                        /* of a panel */
+#define STORERS    (USE_MORE_STORERS ? 3 : 1) /* warps that store dQ, in turn */
+
+/* With 128 keys in a tile a warpgroup has dK and dV of 64 of them; with 64 the two share the columns, for which there are registers whatever their number. */
+#define SHARES_KEYS (TILE_N == 128)
+#define GROUP_KEYS  (TILE_N / GROUPS) /* whose scores a warpgroup computes */
+
+/* Places of rings: what there is room for. */
+#define IS_FULL   (SHARES_KEYS || QK_PANELS + V_PANELS > 6)
+#define DO_STAGES (IS_FULL ? 1 : 2)
+#define DQ_PLACES (IS_FULL ? 3 : 4) /* of a warpgroup */
+
+/* Panels of dV, dK and dQ that the first of two warpgroups that share columns has; the second one has those behind them. Where a tensor has an odd number of them, the
+ * warpgroup that has more of dK has less of dQ. */
+#define DV_FIRST        ((V_PANELS + 1) / 2)
+#define DK_FIRST        (V_PANELS % 2 ? QK_PANELS / 2 : (QK_PANELS + 1) / 2)
+#define DQ_FIRST        (QK_PANELS - DK_FIRST)
+#define DV_SHARE(group) ((group) == 0 ? DV_FIRST : V_PANELS - DV_FIRST)
+#define DK_SHARE(group) ((group) == 0 ? DK_FIRST : QK_PANELS - DK_FIRST)
+#define DQ_SHARE(group) ((group) == 0 ? DQ_FIRST : QK_PANELS - DQ_FIRST)
+
+/* Halves of panels of dQ: all, those of a warpgroup, and the i-th of those. Where an odd number of panels is shared alike, each warpgroup has half of the middle one
+ * last. */
+#define DQ_HALVES           (2 * QK_PANELS)
+#define DQ_HALVES_OF(group) (SHARES_KEYS ? QK_PANELS : 2 * DQ_SHARE(group))
+#define DQ_HALF(group, i)                                                                      \
+    (!SHARES_KEYS ? 2 * (group) * DQ_FIRST + (i) : (i) == 2 ? 2 + (group) : 4 * (group) + (i))
+#define DQ_HALVES_MOST      4
+
+#define PANEL_BYTES     (TILE_M * ROW_BYTES)
+#define KEY_PANEL_BYTES (TILE_N * ROW_BYTES)
+#define K_BYTES         (KEY_PANEL_BYTES * QK_PANELS)
+#define V_BYTES         (KEY_PANEL_BYTES * V_PANELS)
+#define Q_BYTES         (PANEL_BYTES * QK_PANELS)
+#define DO_BYTES        (PANEL_BYTES * V_PANELS)
+#define PAIR_BYTES      (PANEL_BYTES * (TILE_N / 64))    /* P, or dS */
+#define DQ_BYTES        (WARPGROUP * 16 * 4)             /* 16 registers of each thread */
+#define ROWS_BYTES      (TILE_M * ATT_BWD_TERMS * 4)     /* log-sum and delta of each row */
+
+#define K_AT       0
+#define V_AT       (K_AT + K_BYTES)
+#define Q_AT       (V_AT + V_BYTES)
+#define DO_AT      (Q_AT + STAGES * Q_BYTES)
+#define P_AT       (DO_AT + DO_STAGES * DO_BYTES)
+#define DS_AT      (P_AT + PAIR_BYTES)
+#define DQ_AT      (DS_AT + PAIR_BYTES)
+#define ROWS_AT    (DQ_AT + GROUPS * DQ_PLACES * DQ_BYTES)
+#define BARRIER_AT (ROWS_AT + STAGES * ROWS_BYTES)
+
+#define SHARED_SLACK 512 /* barriers, records and notes */
+CHECK_SHARED(BARRIER_AT + SHARED_SLACK);
+static_assert(BARRIER_AT + SHARED_SLACK <= 227 * 1024, "a block fits");
+static_assert(TILE_M == 64 && (TILE_N == 64 || TILE_N == 128), "panels of scores");
+static_assert(QK_PANELS >= 3 && QK_PANELS <= 4 && V_PANELS >= 2 && V_PANELS <= 4,
+              "a warpgroup has one or two panels of each gradient");
+static_assert(!SHARES_KEYS || (QK_PANELS == 3 && V_PANELS == 2),
+              "dK and dV of 64 keys fit the registers of a warpgroup");
+static_assert(WARPS == 4 * (GROUPS + 1),
+              "a warpgroup that loads and stores, and the consumers");
+
+/* What is known of an item, for all who work on it. Records are a ring: use n is for the n-th item that the block takes. */
+enum {
+    REC_ITEM, /* its number, or NO_ITEM */
+    REC_BATCH,
+    REC_KV_HEAD,
+    REC_TILE,
+    REC_LEN_Q,
+    REC_LEN_K,
+    REC_SHIFT,       /* of the diagonal */
+    REC_FIRST_BLOCK, /* row blocks, of each query head of the group */
+    REC_END_BLOCK,
+    REC_ROW_Q, /* of the sequence, in packed Q */
+    REC_ROW_K, /* of its key 0 */
+    REC_BLOCK, /* the first of the sequence, among the row blocks of a head */
+    REC_HELD,  /* keys that it has in memory, of key 0 and on */
+    REC_FIRST_K,
+    REC_CLEAR_FIRST, /* row blocks all of whose rows see all keys of the tile */
+    REC_CLEAR_END,
+    REC_WORDS = 16
+};
+enum { RECORDS = 2, NO_ITEM = -1 };
+
+/* Barriers in shared memory: `full` is waited for by those who read, `empty` by those who write. */
+enum {
+    BAR_KEYS_FULL = 0,
+    BAR_KEYS_EMPTY,
+    BAR_Q_FULL,
+    BAR_Q_EMPTY = BAR_Q_FULL + STAGES,
+    BAR_DO_FULL = BAR_Q_EMPTY + STAGES,
+    BAR_DO_EMPTY = BAR_DO_FULL + DO_STAGES,
+    BAR_DQ_FULL = BAR_DO_EMPTY + DO_STAGES,
+    BAR_DQ_EMPTY = BAR_DQ_FULL + GROUPS * DQ_PLACES,
+    BAR_DQ_TURN = BAR_DQ_EMPTY + GROUPS * DQ_PLACES, /* of each storer: those before it have found their tiles */
+    BAR_ITEM_FULL = BAR_DQ_TURN + STORERS,
+    BAR_ITEM_EMPTY = BAR_ITEM_FULL + RECORDS,
+    BAR_ROWS_FULL = BAR_ITEM_EMPTY + RECORDS, /* the number of a tile of rows to finish */
+    BAR_ROWS_EMPTY,
+    BAR_COUNT,
+    RECORDS_AT = (BAR_COUNT + 1) / 2 * 2 /* in units of a barrier */
+};
+#define NOTES_AT       (BARRIER_AT + RECORDS_AT * MBARRIER_BYTES + RECORDS * REC_WORDS * 4)
+#define ROWS_NUMBER_AT (NOTES_AT + 4 * GROUPS * 4) /* behind a note of each consumer warp */
+static_assert(ROWS_NUMBER_AT + 4 - BARRIER_AT <= SHARED_SLACK, "they have their place");
+
+/* Named barriers, of both consumer warpgroups but for those of one: OWN and FREE have one for each. bwd_sm90_wide_rows.cuh has one more, number 6. */
+enum { NAMED_P = 1, NAMED_DS, NAMED_KEYS, NAMED_OWN, NAMED_FREE = 7 };
+
+/* One lane of a warp does what is done once. */
+DEVICE bool does_speak(void) {
+    return USE_ELECTED_LANE ? elect_lane() : threadIdx.x % 32 == 0;
+}
+
+/* A place of a ring, and the parity that readers wait for there. */
+typedef struct ring {
+    int place, parity;
+} ring;
+
+DEVICE ring ring_next(ring r, int places) {
+    const bool wraps = r.place == places - 1;
+    return {wraps ? 0 : r.place + 1, r.parity ^ wraps};
+}
+
+DEVICE unsigned barrier_of(unsigned shared, int which) {
+    return shared + BARRIER_AT + MBARRIER_BYTES * which;
+}
+
+DEVICE unsigned record_place(unsigned shared, int place, int what) {
+    return barrier_of(shared, RECORDS_AT) + 4 * (REC_WORDS * place + what);
+}
+
+DEVICE int shared_word(unsigned from) {
+    int value;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
+    return value;
+}
+
+/* Word `what` of the record at `place`. */
+DEVICE int record_word(unsigned shared, int place, int what) {
+    return shared_word(record_place(shared, place, what));
+}
+
+/* Wait until the ring's place is full, or, for those who write, empty. */
+DEVICE void wait_full(unsigned shared, int full, ring at) {
+    mbarrier_wait(barrier_of(shared, full + at.place), at.parity);
+}
+
+DEVICE void wait_empty(unsigned shared, int empty, ring at) {
+    mbarrier_wait_long(barrier_of(shared, empty + at.place), at.parity ^ 1);
+}
+
+/* The barriers of a warpgroup's ring of places for dQ, and a place of it. */
+DEVICE int dq_full(int group) {
+    return BAR_DQ_FULL + group * DQ_PLACES;
+}
+
+DEVICE int dq_empty(int group) {
+    return BAR_DQ_EMPTY + group * DQ_PLACES;
+}
+
+DEVICE unsigned dq_place(unsigned shared, int group, int place) {
+    return shared + DQ_AT + (group * DQ_PLACES + place) * DQ_BYTES;
+}
+
+#endif

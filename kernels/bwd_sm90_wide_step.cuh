@@ -1,0 +1,272 @@
+/* bwd_sm90_wide_step.cuh: what a consumer warpgroup needs for a row block, whatever it shares with the other one.
+ *
+ * Of scores it has all 64 rows and GROUP_KEYS keys: register 4i + e of a thread is row lane / 4 + 8 (e / 2) of its warp's 16, key 8i + 2 (lane % 4) + e % 2 of the
+ * warpgroup's. P and dS go through shared memory, where they lie rows by keys: they are the left operand of dQ as they are, and transposed those of dV and dK.
+ * `group` is a constant wherever it is a parameter. */
+#ifndef ATT_BWD_SM90_WIDE_STEP_CUH
+#define ATT_BWD_SM90_WIDE_STEP_CUH
+
+#include "kernels/bwd_sm90_wide_shared.cuh"
+#include "kernels/bwd_sm90_work.cuh"
+#include "kernels/convert.cuh"
+#include "kernels/math.cuh"
+#include "kernels/stmatrix.cuh"
+#include "kernels/tma.cuh"
+#include "kernels/wgmma_both.cuh"
+#include "kernels/wgmma_trans.cuh"
+
+#define S_COUNT     (GROUP_KEYS / 2) /* registers a thread: scores */
+#define DP_COUNT    16               /* dP, dS: of 32 keys at a time */
+#define QK_STEPS    (D_QK / 16)      /* of a sum over columns */
+#define V_STEPS     (D_V / 16)
+#define PANEL_COUNT 32               /* of a panel of dK, dV or dQ */
+#define HALF_COUNT  (PANEL_COUNT / 2) /* of what goes to a place of dQ */
+
+/* Of dK and dV, by warpgroup, and at most. */
+#define DK_COUNT(group) (PANEL_COUNT * (SHARES_KEYS ? QK_PANELS : DK_SHARE(group)))
+#define DV_COUNT(group) (PANEL_COUNT * (SHARES_KEYS ? V_PANELS : DV_SHARE(group)))
+#define DQ_COUNT(group) (HALF_COUNT * DQ_HALVES_OF(group))
+#define DK_MOST         (PANEL_COUNT * (SHARES_KEYS ? QK_PANELS : 2))
+#define DV_MOST         (PANEL_COUNT * 2)
+#define DQ_MOST         (HALF_COUNT * DQ_HALVES_MOST)
+
+static_assert(D_QK % 16 == 0 && D_V % 16 == 0, "whole steps of the tensor cores");
+static_assert(FEATURES == 0, "scores are scaled, no more");
+
+/* What a thread of a consumer warpgroup keeps, in as few registers as that takes: places of rings come of how many steps and items it has taken. */
+typedef struct consumer {
+    const att_bwd_sm90_params *p;
+    unsigned shared;
+    int steps, items;
+} consumer;
+
+/* The thread's number in its warpgroup, found anew: addresses that come of it are then not kept in registers from step to step. */
+DEVICE int thread_again(void) {
+    unsigned thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return (int)thread % WARPGROUP;
+}
+
+DEVICE int record_of(const consumer *c, int what) {
+    return record_word(c->shared, c->items % RECORDS, what);
+}
+
+/* Of Q of this step, or of the one that is so many ahead. */
+DEVICE ring q_ring(const consumer *c, int ahead) {
+    return {(c->steps + ahead) % STAGES, (c->steps + ahead) / STAGES & 1};
+}
+
+DEVICE ring do_ring(const consumer *c) {
+    return {c->steps % DO_STAGES, c->steps / DO_STAGES & 1};
+}
+
+/* Of half `half` of a step's dQ. */
+DEVICE ring dq_ring(const consumer *c, int group, int half) {
+    const unsigned use = (unsigned)c->steps * DQ_HALVES_OF(group) + half;
+    return {(int)(use % DQ_PLACES), (int)(use / DQ_PLACES & 1)};
+}
+
+DEVICE void release(const consumer *c, int which) {
+    __syncwarp();
+    if (does_speak())
+        mbarrier_arrive(barrier_of(c->shared, which));
+}
+
+/* The base of shared memory as wgmma has it, anew in each step: the compiler keeps no descriptors from step to step, for which it has no registers. */
+DEVICE unsigned base_again(const consumer *c) {
+    unsigned base = wgmma_address(c->shared);
+    asm volatile("" : "+r"(base));
+    return base;
+}
+
+/* Rows of Q, dO, P or dS, and keys of K or V: panels lie further apart where keys are more. */
+DEVICE unsigned long long rows_at(unsigned base, int at) {
+    return wgmma_operand(base + (at >> 4), PANEL_BYTES);
+}
+
+DEVICE unsigned long long keys_at(unsigned base, int at) {
+    return wgmma_operand(base + (at >> 4), KEY_PANEL_BYTES);
+}
+
+/* x = A B^T, rows by keys, under way: A is a row block of Q or dO, B keys of K or V. Of the 16-column steps of the sum, [begin, end). */
+DEVICE void multiply_keys(float *x, int keys, unsigned long long a, unsigned long long b,
+                          int begin, int end) {
+    wgmma_fence();
+#pragma unroll
+    for (int k = begin; k < end; k++) {
+        const unsigned long long ak = a + WGMMA_STEP(k / 4 * PANEL_BYTES + k % 4 * 32),
+                                 bk = b + WGMMA_STEP(k / 4 * KEY_PANEL_BYTES + k % 4 * 32);
+        if (keys == 64 && k == 0)
+            wgmma_first_64(x, ak, bk);
+        else if (keys == 64)
+            wgmma_64(x, ak, bk, 1);
+        else if (k == 0)
+            wgmma_first_32(x, ak, bk);
+        else
+            wgmma_32(x, ak, bk, 1);
+    }
+}
+
+/* x += A^T B, 64 keys by columns, under way: A is a panel of P or dS, B panels of dO or Q. */
+DEVICE void add_panels(float *x, int panels, unsigned long long a, unsigned long long b) {
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < TILE_M / 16; k++) {
+        const unsigned long long step = WGMMA_STEP(k * 16 * ROW_BYTES);
+        if (panels == 3)
+            wgmma_trans_192(x, a + step, b + step);
+        else if (panels == 2)
+            wgmma_trans_128(x, a + step, b + step);
+        else
+            wgmma_trans_64(x, a + step, b + step);
+    }
+}
+
+/* dQ = dS K, rows by `columns` of K from `b` on, under way. */
+DEVICE void multiply_dq(float *dq, int columns, unsigned base, unsigned long long b) {
+    const unsigned long long a = rows_at(base, DS_AT);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < TILE_N / 16; k++) {
+        const unsigned long long ak = a + WGMMA_STEP(k / 4 * PANEL_BYTES + k % 4 * 32),
+                                 bk = b + WGMMA_STEP(k * 16 * ROW_BYTES);
+        if (columns == 128)
+            k == 0 ? wgmma_cross_first_128(dq, ak, bk) : wgmma_cross_128(dq, ak, bk);
+        else if (columns == 96)
+            k == 0 ? wgmma_cross_first_96(dq, ak, bk) : wgmma_cross_96(dq, ak, bk);
+        else if (columns == 64)
+            k == 0 ? wgmma_cross_first_64(dq, ak, bk) : wgmma_cross_64(dq, ak, bk);
+        else
+            k == 0 ? wgmma_cross_first_32(dq, ak, bk) : wgmma_cross_32(dq, ak, bk);
+    }
+}
+
+/* Which pairs of rows and keys of a step see each other. */
+typedef struct step_mask {
+    int away;        /* key - diagonal, of this thread's first register */
+    int left, right; /* keys seen beside the diagonal */
+    int rows, keys;  /* below which this thread's rows and keys, from its first, are there */
+} step_mask;
+
+enum { UNLIMITED = 1 << 30 };
+
+DEVICE step_mask mask_of(const consumer *c, int group, int block) {
+    const att_fwd_params *f = &c->p->bwd.fwd;
+    const int thread = thread_again();
+    const int row = block * TILE_M + thread / 32 * 16 + thread % 32 / 4,
+              key = record_of(c, REC_TILE) * TILE_N + group * GROUP_KEYS + thread % 4 * 2;
+    step_mask m;
+    m.left = f->window_left < 0 ? UNLIMITED : f->window_left;
+    m.right = f->window_right < 0 ? UNLIMITED : f->window_right;
+    m.away = key - row - record_of(c, REC_SHIFT);
+    m.rows = record_of(c, REC_LEN_Q) - row;
+    m.keys = record_of(c, REC_LEN_K) - key;
+    return m;
+}
+
+/* Is there a pair of the row block that does not see each other? Asked before products are under way, behind which it would wait. */
+DEVICE int hides_pairs(const consumer *c, int block) {
+    return block < record_of(c, REC_CLEAR_FIRST) || block >= record_of(c, REC_CLEAR_END);
+}
+
+/* Asked of the answer anew each time: else the compiler would write all of the step twice. */
+DEVICE bool is_so(int answer) {
+    asm volatile("" : "+r"(answer));
+    return answer;
+}
+
+/* Weights of pairs that do not see each other are 0, whatever they came from. */
+DEVICE void hide_pairs(float p[S_COUNT], const step_mask *m) {
+#pragma unroll
+    for (int i = 0; i < S_COUNT; i++) {
+        const int row = i % 4 / 2 * 8, key = i / 4 * 8 + i % 2, away = m->away + key - row;
+        if (away > m->right || -away > m->left || row >= m->rows || key >= m->keys)
+            p[i] = 0.0f;
+    }
+}
+
+/* Log-sums and deltas of a thread's two rows. */
+typedef struct row_terms {
+    float lse[2], delta[2];
+} row_terms;
+
+DEVICE float shared_float(unsigned from) {
+    float x;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+    return x;
+}
+
+DEVICE row_terms load_terms(const consumer *c) {
+    enum { EIGHT = ATT_BWD_TERMS * ATT_BWD_TERM_ROWS * 4, DELTAS = ATT_BWD_TERM_ROWS * 4 };
+    const int thread = thread_again();
+    const unsigned from = c->shared + ROWS_AT + q_ring(c, 0).place * ROWS_BYTES +
+                          thread / 32 * 2 * EIGHT + thread % 32 / 4 * 4;
+    return {{shared_float(from), shared_float(from + EIGHT)},
+            {shared_float(from + DELTAS), shared_float(from + EIGHT + DELTAS)}};
+}
+
+/* Scores become weights: 2^(scale * s - lse). */
+DEVICE void weigh(float s[S_COUNT], float scale_log2, const row_terms *t) {
+#pragma unroll
+    for (int i = 0; i < S_COUNT; i++)
+        s[i] = exp2_fast(fmaf(s[i], scale_log2, -t->lse[i % 4 / 2]));
+}
+
+/* The weights of a row block; those of pairs that do not see each other are 0. */
+DEVICE void weigh_seen(const consumer *c, float s[S_COUNT], int group, int block, int hides,
+                       const row_terms *t) {
+    weigh(s, c->p->bwd.fwd.scale_log2, t);
+    if (is_so(hides)) {
+        const step_mask m = mask_of(c, group, block);
+        hide_pairs(s, &m);
+    }
+}
+
+/* dP becomes dS = P (dP - delta); where pairs are hidden it is 0 where P is, whatever V holds there. */
+DEVICE void make_ds(float dp[DP_COUNT], const float p[DP_COUNT], const row_terms *t,
+                    int hides) {
+#pragma unroll
+    for (int i = 0; i < DP_COUNT; i++)
+        dp[i] = (dp[i] - t->delta[i % 4 / 2]) * p[i];
+    if (is_so(hides))
+#pragma unroll
+        for (int i = 0; i < DP_COUNT; i++)
+            if (p[i] == 0.0f)
+                dp[i] = 0.0f;
+}
+
+/* P or dS of 32 keys, rounded, to the panel at `at` of shared memory, rows by keys: its first half, or its second. */
+DEVICE void put_pairs(const consumer *c, const float x[DP_COUNT], int at, int half) {
+    const int thread = thread_again(), row = thread / 32 * 16 + thread % 16;
+    const unsigned to = c->shared + at + row * ROW_BYTES;
+#pragma unroll
+    for (int n = 0; n < DP_COUNT / 8; n++) {
+        unsigned r[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            r[e] = pack_16(DTYPE, x[8 * n + 2 * e], x[8 * n + 2 * e + 1]);
+        stmatrix_x4(to + (((4 * half + 2 * n + thread / 16 % 2) ^ (thread & 7)) << 4), r);
+    }
+}
+
+/* Half a panel of dQ to its place in shared memory, whence a storer takes it: as it lies in the registers, 16 bytes a thread. */
+DEVICE void put_half(const consumer *c, const float dq[HALF_COUNT], int group, int half) {
+    const ring at = dq_ring(c, group, half);
+    const unsigned to = dq_place(c->shared, group, at.place) + thread_again() * 16;
+    mbarrier_wait(barrier_of(c->shared, dq_empty(group) + at.place), at.parity ^ 1);
+#pragma unroll
+    for (int i = 0; i < HALF_COUNT / 4; i++)
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * WARPGROUP * 16),
+                     "f"(dq[4 * i]), "f"(dq[4 * i + 1]), "f"(dq[4 * i + 2]), "f"(dq[4 * i + 3])
+                     : "memory");
+}
+
+/* Tell the storer of halves [begin, end), which are in their places: one fence for all of them. */
+DEVICE void publish_halves(const consumer *c, int group, int begin, int end) {
+    tma_publish();
+#pragma unroll
+    for (int half = begin; half < end; half++)
+        release(c, dq_full(group) + dq_ring(c, group, half).place);
+}
+
+#endif
