@@ -32,8 +32,10 @@ static bool wants_color(FILE *stream) {
            (!no_color || !*no_color);
 }
 
-/* --format, else by the end of the file's name; the terminal where there is no file. */
+/* --format, else by the end of the file's name; the terminal where there is no file. A plot is an SVG file by any name. */
 static const char *format_of(const cli_options *o) {
+    if (o->plot)
+        return "svg";
     if (o->report_format)
         return o->report_format;
     if (!o->report_file || strcmp(o->report_file, "-") == 0)
@@ -60,29 +62,43 @@ static void tell(const cli_options *o, const char *format, const lab_report *rep
             report->pair_count == 1 ? "" : "s");
 }
 
-static void write_report(FILE *out, const char *format, const lab_report *report) {
+/* False where the plot that is asked for is none. */
+static bool write_report(FILE *out, const cli_options *o, const char *format,
+                         const lab_report *report) {
+    lab_message why;
+    if (o->plot)
+        return lab_report_svg(out, report, o->plot, o->dark ? LAB_THEME_DARK : LAB_THEME_LIGHT,
+                              &why) ||
+               cli_complain(o, "--svg: %s", why.text);
     if (strcmp(format, "html") == 0)
         lab_report_html(out, report);
     else if (strcmp(format, "md") == 0)
         lab_report_markdown(out, report);
     else
         lab_report_terminal(out, report, columns_of(out), wants_color(out));
+    return true;
+}
+
+static bool asked_well(const cli_options *o) {
+    if (o->shape_count == 0)
+        return cli_complain(
+            o, "a file or a folder of results is wanted, for example: attest report "
+               "evidence -o report.html");
+    if (o->plot && o->report_format)
+        return cli_complain(o, "--svg goes without --format");
+    if (o->dark && !o->plot)
+        return cli_complain(o, "--dark is for --svg: a page follows its reader's settings");
+    return format_of(o) ||
+           cli_complain(o, "-o %s: .html, .md or .txt is wanted, or --format html, md or term",
+                        o->report_file);
 }
 
 cli_exit cli_report(const cli_options *o) {
     lab_report report;
     lab_message why;
-    if (o->shape_count == 0) {
-        cli_complain(o, "a file or a folder of results is wanted, for example: attest report "
-                        "evidence -o report.html");
+    if (!asked_well(o))
         return CLI_USAGE;
-    }
     const char *format = format_of(o);
-    if (!format) {
-        cli_complain(o, "-o %s: .html, .md or .txt is wanted, or --format html, md or term",
-                     o->report_file);
-        return CLI_USAGE;
-    }
     if (!lab_report_make(&report, o->shapes, o->shape_count, &why)) {
         cli_complain(o, "%s", why.text);
         return CLI_USAGE;
@@ -91,8 +107,9 @@ cli_exit cli_report(const cli_options *o) {
     cli_sink sink = {0};
     cli_exit result = CLI_NOT_POSSIBLE;
     if (cli_sink_open(&sink, o, o->report_file ? o->report_file : "-")) {
-        write_report(sink.stream, format, &report);
-        if (cli_sink_commit(&sink, o)) {
+        if (!write_report(sink.stream, o, format, &report))
+            result = CLI_USAGE;
+        else if (cli_sink_commit(&sink, o)) {
             tell(o, format, &report);
             result = CLI_HOLDS;
         }

@@ -1,8 +1,8 @@
-/* plot.h: plots as inline SVG, and one for a terminal.
+/* plot.h: plots as SVG, as rows of a page, and with characters for a terminal.
  *
- * A plot is drawn for a screen of 360 points, the width of a phone, and grows with its place. Nothing in it is
- * told by colour alone: series have shapes, marks have titles, and a table stands beside every plot. Colours are
- * classes of the page (s0, s1 ... the series). */
+ * Curves, rooflines and waterfalls are drawn 360 points wide, for a phone, and grow with their place. Intervals are rows of the
+ * page whose width is that of the page; as a picture of their own they are LAB_PLOT_WIDE points wide. Nothing is told by colour
+ * alone: series have shapes, marks have titles, and a table stands beside every plot. Colours are classes (s0, s1 ...). */
 #ifndef LAB_PLOT_H
 #define LAB_PLOT_H
 
@@ -12,9 +12,16 @@
 
 enum {
     LAB_PLOT_WIDTH = 360,
-    LAB_PLOT_SERIES = 8, /* as many are told apart; later ones share the last shape */
+    LAB_PLOT_WIDE = 960,
+    LAB_PLOT_SERIES = 12, /* as many are told apart; later ones share the last shape */
     LAB_PLOT_TICKS = 12
 };
+
+/* A series: its name, and which shape and colour it has throughout a page. */
+typedef struct lab_plot_key {
+    const char *name;
+    size_t slot;
+} lab_plot_key;
 
 /* -------------------------------------------------------------------------- scales */
 
@@ -40,7 +47,7 @@ void lab_plot_number(char *buf, size_t n, double value);
 /* ------------------------------------------------------------------------- intervals */
 
 typedef struct lab_plot_mark {
-    size_t row, series;
+    size_t row, series;      /* of the plot's lists */
     double value, low, high; /* low <= value <= high; equal where there is no interval */
     const char *note;        /* shown where a pointer rests on the mark */
 } lab_plot_mark;
@@ -52,8 +59,8 @@ typedef struct lab_plot_intervals {
     const char *const *rows;
     const char *const *values; /* at the right of each row; NULL: none */
     size_t row_count;
-    const char *const *series;
-    size_t series_count, first_series; /* the shapes and colours begin there */
+    const lab_plot_key *series;
+    size_t series_count;
     const lab_plot_mark *marks;
     size_t mark_count;
     bool log;
@@ -64,25 +71,81 @@ typedef struct lab_plot_intervals {
 /* The scale of its values, intervals and line included, drawn between `from` and `to`. */
 lab_plot_scale lab_plot_intervals_scale(const lab_plot_intervals *plot, double from, double to);
 
-/* `id` begins the ids of the plot's elements; it is the caller's to be unique in the page. */
-void lab_plot_intervals_svg(FILE *out, const lab_plot_intervals *plot, const char *id);
+/* Rows of a page: labels beside the axis where there is room, above it on a phone. `id` begins the ids of the plot's elements;
+ * it is the caller's to be unique in the page. */
+void lab_plot_intervals_rows(FILE *out, const lab_plot_intervals *plot, const char *id);
+
+/* As a picture, LAB_PLOT_WIDE points wide. This and the other functions that draw a picture return its height. */
+double lab_plot_intervals_svg(FILE *out, const lab_plot_intervals *plot, const char *id);
 
 /* The same with characters, `columns` wide; with colour where `color`. */
 void lab_plot_intervals_text(FILE *out, const lab_plot_intervals *plot, size_t columns,
                              bool color);
 
+/* ----------------------------------------------------------------------------- curves */
+
+/* A value that cannot be exceeded, drawn across the plot. */
+typedef struct lab_plot_ceiling {
+    const char *name;
+    double value;
+    bool dashed; /* measured, not the maker's */
+} lab_plot_ceiling;
+
+typedef struct lab_plot_spot {
+    double x, y;
+    size_t series;
+    const char *note;
+} lab_plot_spot;
+
+/* One line per series. The spots of a series stand in the order in which its line connects them. */
+typedef struct lab_plot_curves {
+    const char *title, *summary, *x_axis, *y_axis;
+    const char *const *
+        x_names; /* x is an index of these; NULL: x is a number, drawn on a logarithmic scale */
+    size_t x_count;
+    bool log_y; /* else from 0 */
+    size_t series_count;
+    const lab_plot_key *series;
+    const lab_plot_spot *spots;
+    size_t spot_count;
+    const lab_plot_ceiling *ceilings;
+    size_t ceiling_count;
+} lab_plot_curves;
+
+/* One plot without a legend. */
+double lab_plot_curves_svg(FILE *out, const lab_plot_curves *plot, const char *id);
+
+/* The same without its frame, to be put beside others. */
+void lab_plot_curves_area(FILE *out, const lab_plot_curves *plot);
+
+/* What lab_plot_curves_area() wrote, and what stands above it. */
+typedef struct lab_plot_panel {
+    const char *title, *area;
+} lab_plot_panel;
+
+/* Several side by side as one picture, LAB_PLOT_WIDE points wide, with one legend. */
+typedef struct lab_plot_panels {
+    const char *title, *summary;
+    const lab_plot_panel *panels;
+    size_t panel_count;
+    const lab_plot_key *series;
+    size_t series_count;
+} lab_plot_panels;
+
+double lab_plot_panels_svg(FILE *out, const lab_plot_panels *plot, const char *id);
+
 /* --------------------------------------------------------------------------- roofline */
 
 typedef struct lab_plot_roof {
     const char *name;
-    bool slanted; /* of memory: rate is bytes a second; else operations a second */
+    bool slanted; /* of memory: rate is bytes per second; else operations per second */
     bool dashed;  /* measured, not the maker's */
     double rate;
 } lab_plot_roof;
 
 typedef struct lab_plot_point {
-    double intensity; /* operations a byte */
-    double rate;      /* operations a second */
+    double intensity; /* operations per byte */
+    double rate;      /* operations per second */
     size_t series;
     const char *note;
 } lab_plot_point;
@@ -91,13 +154,13 @@ typedef struct lab_plot_roofline {
     const char *title, *summary;
     const lab_plot_roof *roofs;
     size_t roof_count;
-    const char *const *series;
+    const lab_plot_key *series;
     size_t series_count;
     const lab_plot_point *points;
     size_t point_count;
 } lab_plot_roofline;
 
-void lab_plot_roofline_svg(FILE *out, const lab_plot_roofline *plot, const char *id);
+double lab_plot_roofline_svg(FILE *out, const lab_plot_roofline *plot, const char *id);
 
 /* -------------------------------------------------------------------------- waterfall */
 
@@ -109,24 +172,34 @@ typedef struct lab_plot_waterfall {
     size_t count;
 } lab_plot_waterfall;
 
-void lab_plot_waterfall_svg(FILE *out, const lab_plot_waterfall *plot, const char *id);
+double lab_plot_waterfall_svg(FILE *out, const lab_plot_waterfall *plot, const char *id);
 
 /* ------------------------------------------------------------ parts that plots share */
 
 /* <svg ...> with its title and description; </svg> is the caller's to write. */
 void lab_plot_open(FILE *out, const char *id, const char *title, const char *summary,
-                   double height);
+                   double width, double height);
 
-/* The mark of a series, 8 points wide, centred at x, y. */
-void lab_plot_shape(FILE *out, size_t series, double x, double y, const char *note);
+/* The number of the class of a slot, and the outline of its shape, 8 points wide about 0, 0. */
+size_t lab_plot_slot(size_t slot);
+const char *lab_plot_outline(size_t slot);
+
+/* The mark of a series, centred at x, y. */
+void lab_plot_shape(FILE *out, size_t slot, double x, double y, const char *note);
 
 /* Grid lines from y = top to y = bottom with their numbers below, and what they count. */
 void lab_plot_x_axis(FILE *out, const lab_plot_scale *scale, double top, double bottom,
                      const char *axis);
 
-/* Shapes with names in lines from the top; returns the y below them. `out` may be NULL, to learn that alone. One
- * series needs no legend. */
-double lab_plot_legend(FILE *out, const char *const *series, size_t count, size_t first);
+/* Grid lines from x = left to x = right with their numbers at the left. */
+void lab_plot_y_axis(FILE *out, const lab_plot_scale *scale, double left, double right);
+
+/* Shapes with names in lines from the top of a picture so wide; returns the y below them. `out` may be NULL, to learn that
+ * alone. One series needs no legend. */
+double lab_plot_legend(FILE *out, const lab_plot_key *series, size_t count, double width);
+
+/* The same as a list of a page. */
+void lab_plot_keys(FILE *out, const lab_plot_key *series, size_t count);
 
 /* Text that is cut to `columns` characters, in an element of this class. */
 void lab_plot_label(FILE *out, const char *class_name, const char *anchor, double x, double y,

@@ -6,19 +6,19 @@
 #include "lab/report/plot.h"
 
 void lab_plot_open(FILE *out, const char *id, const char *title, const char *summary,
-                   double height) {
+                   double width, double height) {
     lab_markup(out,
-               "<svg class=\"plot\" viewBox=\"0 0 %d %.1f\" role=\"img\" "
+               "<svg class=\"plot\" viewBox=\"0 0 %.0f %.1f\" role=\"img\" "
                "aria-labelledby=\"%s-t %s-d\">\n"
                "<title id=\"%s-t\">%s</title>\n<desc id=\"%s-d\">%s</desc>\n",
-               LAB_PLOT_WIDTH, height, id, id, id, title, id, summary);
+               width, height, id, id, id, title, id, summary);
 }
 
-static size_t last_series(size_t series) {
-    return series < LAB_PLOT_SERIES ? series : LAB_PLOT_SERIES - 1;
+size_t lab_plot_slot(size_t slot) {
+    return slot < LAB_PLOT_SERIES ? slot : LAB_PLOT_SERIES - 1;
 }
 
-void lab_plot_shape(FILE *out, size_t series, double x, double y, const char *note) {
+const char *lab_plot_outline(size_t slot) {
     static const char *const paths[LAB_PLOT_SERIES] = {
         "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", /* disc */
         "M-3.5 -3.5h7v7h-7z",                  /* square */
@@ -28,10 +28,17 @@ void lab_plot_shape(FILE *out, size_t series, double x, double y, const char *no
         "M-4 -4l8 8M-4 4l8 -8",                /* cross */
         "M0 -5v10M-5 0h10",                    /* plus */
         "M-5 -2h10v4h-10z",                    /* bar */
+        "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", /* the first four again, hollow by their class */
+        "M-3.5 -3.5h7v7h-7z",
+        "M0 -5l5 5l-5 5l-5 -5z",
+        "M0 -4.5l5 8h-10z",
     };
-    const size_t s = last_series(series);
-    lab_markup(out, "<path class=\"mark s%zu\" transform=\"translate(%.1f %.1f)\" d=\"%s\">", s,
-               x, y, paths[s]);
+    return paths[lab_plot_slot(slot)];
+}
+
+void lab_plot_shape(FILE *out, size_t slot, double x, double y, const char *note) {
+    lab_markup(out, "<path class=\"mark s%zu\" transform=\"translate(%.1f %.1f)\" d=\"%s\">",
+               lab_plot_slot(slot), x, y, lab_plot_outline(slot));
     if (note)
         lab_markup(out, "<title>%s</title>", note);
     lab_markup(out, "</path>\n");
@@ -52,24 +59,49 @@ void lab_plot_x_axis(FILE *out, const lab_plot_scale *scale, double top, double 
                    56);
 }
 
-double lab_plot_legend(FILE *out, const char *const *series, size_t count, size_t first) {
+void lab_plot_y_axis(FILE *out, const lab_plot_scale *scale, double left, double right) {
+    double ticks[LAB_PLOT_TICKS];
+    const size_t count = lab_plot_ticks(scale, ticks, 7);
+    for (size_t i = 0; i < count; i++) {
+        char number[32];
+        const double y = lab_plot_at(scale, ticks[i]);
+        lab_plot_number(number, sizeof number, ticks[i]);
+        lab_markup(out, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>\n", left, y, right);
+        lab_plot_label(out, "tick", "end", left - 4.0, y + 4.0, number, 12);
+    }
+}
+
+double lab_plot_legend(FILE *out, const lab_plot_key *series, size_t count, double width) {
     double x = 14.0, y = 0.0;
     if (count < 2)
         return y;
     for (size_t i = 0; i < count; i++) {
-        const size_t length = strlen(series[i]);
-        const double width = 26.0 + 6.3 * (double)(length < 40 ? length : 40);
-        if (x > 14.0 && x + width > LAB_PLOT_WIDTH) {
+        const size_t length = strlen(series[i].name);
+        const double own = 30.0 + 6.3 * (double)(length < 40 ? length : 40);
+        if (x > 14.0 && x + own > width) {
             x = 14.0;
             y += 16.0;
         }
         if (out) {
-            lab_plot_shape(out, first + i, x, y + 8.0, NULL);
-            lab_plot_label(out, "key", "start", x + 9.0, y + 12.0, series[i], 40);
+            lab_plot_shape(out, series[i].slot, x, y + 8.0, NULL);
+            lab_plot_label(out, "key", "start", x + 9.0, y + 12.0, series[i].name, 40);
         }
-        x += width;
+        x += own;
     }
     return y + 18.0;
+}
+
+void lab_plot_keys(FILE *out, const lab_plot_key *series, size_t count) {
+    if (count < 2)
+        return;
+    lab_markup(out, "<ul class=\"keys\">\n");
+    for (size_t i = 0; i < count; i++)
+        lab_markup(out,
+                   "<li><svg viewBox=\"-6 -6 12 12\" aria-hidden=\"true\"><path class=\"mark "
+                   "s%zu\" d=\"%s\"/></svg>%s</li>\n",
+                   lab_plot_slot(series[i].slot), lab_plot_outline(series[i].slot),
+                   series[i].name);
+    lab_markup(out, "</ul>\n");
 }
 
 void lab_plot_label(FILE *out, const char *class_name, const char *anchor, double x, double y,

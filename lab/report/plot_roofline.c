@@ -1,4 +1,4 @@
-/* plot_roofline.c: operations a second over operations a byte, under the limits of a device. */
+/* plot_roofline.c: operations per second over operations per byte, under the limits of a device. */
 #include <math.h>
 
 #include "lab/base/markup.h"
@@ -44,18 +44,6 @@ static frame frame_of(const lab_plot_roofline *plot, double top) {
                    .y = lab_plot_scale_make(true, low, high * 1.3, top + PLOT_HEIGHT, top)};
 }
 
-static void put_y_axis(FILE *out, const frame *f) {
-    double ticks[LAB_PLOT_TICKS];
-    const size_t count = lab_plot_ticks(&f->y, ticks, 7);
-    for (size_t i = 0; i < count; i++) {
-        char number[32];
-        const double y = lab_plot_at(&f->y, ticks[i]);
-        lab_plot_number(number, sizeof number, ticks[i]);
-        lab_markup(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, RIGHT);
-        lab_plot_label(out, "tick", "end", LEFT - 4.0, y + 4.0, number, 12);
-    }
-}
-
 /* A limit is drawn where the others do not bind already. */
 static void put_roof(FILE *out, const lab_plot_roofline *plot, const lab_plot_roof *roof,
                      const frame *f) {
@@ -86,23 +74,26 @@ static void put_roof_names(FILE *out, const lab_plot_roofline *plot, double y) {
     }
 }
 
-void lab_plot_roofline_svg(FILE *out, const lab_plot_roofline *plot, const char *id) {
-    const double legend = lab_plot_legend(NULL, plot->series, plot->series_count, 0);
-    const double top = legend + 18.0, bottom = top + PLOT_HEIGHT;
+double lab_plot_roofline_svg(FILE *out, const lab_plot_roofline *plot, const char *id) {
+    const double legend =
+        lab_plot_legend(NULL, plot->series, plot->series_count, LAB_PLOT_WIDTH);
+    const double top = legend + 18.0, bottom = top + PLOT_HEIGHT,
+                 height = bottom + 44.0 + ROOF_LINE * (double)plot->roof_count;
     const frame f = frame_of(plot, top);
-    lab_plot_open(out, id, plot->title, plot->summary,
-                  bottom + 44.0 + ROOF_LINE * (double)plot->roof_count);
-    lab_plot_legend(out, plot->series, plot->series_count, 0);
-    lab_plot_label(out, "axis", "start", 2.0, legend + 12.0, "operations a second", 40);
-    put_y_axis(out, &f);
-    lab_plot_x_axis(out, &f.x, top, bottom, "operations a byte that must move");
+    lab_plot_open(out, id, plot->title, plot->summary, LAB_PLOT_WIDTH, height);
+    lab_plot_legend(out, plot->series, plot->series_count, LAB_PLOT_WIDTH);
+    lab_plot_label(out, "axis", "start", 2.0, legend + 12.0, "operations per second", 40);
+    lab_plot_y_axis(out, &f.y, LEFT, RIGHT);
+    lab_plot_x_axis(out, &f.x, top, bottom, "operations per byte that must move");
     for (size_t i = 0; i < plot->roof_count; i++)
         put_roof(out, plot, &plot->roofs[i], &f);
     for (size_t i = plot->point_count; i-- > 0;) { /* the first series lies on top */
         const lab_plot_point *point = &plot->points[i];
-        lab_plot_shape(out, point->series, lab_plot_at(&f.x, point->intensity),
-                       lab_plot_at(&f.y, point->rate), point->note);
+        lab_plot_shape(out, plot->series[point->series].slot,
+                       lab_plot_at(&f.x, point->intensity), lab_plot_at(&f.y, point->rate),
+                       point->note);
     }
     put_roof_names(out, plot, bottom + 44.0);
     lab_markup(out, "</svg>\n");
+    return height;
 }

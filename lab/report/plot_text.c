@@ -9,13 +9,13 @@
 
 enum { VALUE_WIDTH = 8, PLOT_LEAST = 16, LINE_MOST = 1024 };
 
-static const char signs[LAB_PLOT_SERIES + 1] = "ox*+#%@&";
-static const char *const colors[LAB_PLOT_SERIES] = {"36", "33", "35", "32",
-                                                    "34", "31", "36", "37"};
+static const char signs[LAB_PLOT_SERIES + 1] = "ox*+#%@&=$~^";
+static const char *const colors[LAB_PLOT_SERIES] = {"36", "33", "35", "32", "34", "31",
+                                                    "36", "37", "33", "35", "32", "34"};
 
 static size_t series_of(const lab_plot_intervals *plot, const lab_plot_mark *mark) {
-    const size_t series = plot->first_series + mark->series;
-    return series < LAB_PLOT_SERIES ? series : LAB_PLOT_SERIES - 1;
+    return lab_plot_slot(mark->series < plot->series_count ? plot->series[mark->series].slot
+                                                           : 0);
 }
 
 static size_t label_width(const lab_plot_intervals *plot, size_t columns) {
@@ -80,7 +80,7 @@ static void put_legend(FILE *out, const lab_plot_intervals *plot, size_t columns
         char name[256];
         const lab_plot_mark mark = {.series = i};
         fprintf(out, "  %c %s\n", signs[series_of(plot, &mark)],
-                lab_plain_text(name, sizeof name, plot->series[i], columns - 4));
+                lab_plain_text(name, sizeof name, plot->series[i].name, columns - 4));
     }
 }
 

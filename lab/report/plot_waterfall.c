@@ -41,15 +41,16 @@ static void put_step(FILE *out, const lab_plot_waterfall *plot, size_t i,
     lab_plot_label(out, "value", "end", LAB_PLOT_WIDTH - 2.0, y + 10.0, change, 12);
 }
 
-void lab_plot_waterfall_svg(FILE *out, const lab_plot_waterfall *plot, const char *id) {
+double lab_plot_waterfall_svg(FILE *out, const lab_plot_waterfall *plot, const char *id) {
     double high = 0.0;
     for (size_t i = 0; i < plot->count; i++)
         high = fmax(high, plot->high[i]);
     const lab_plot_scale scale = lab_plot_scale_make(false, 0.0, high, LEFT, RIGHT);
     const double top = 4.0, bottom = top + ROW * (double)plot->count;
-    lab_plot_open(out, id, plot->title, plot->summary, bottom + 36.0);
+    lab_plot_open(out, id, plot->title, plot->summary, LAB_PLOT_WIDTH, bottom + 36.0);
     lab_plot_x_axis(out, &scale, top, bottom, plot->axis);
     for (size_t i = 0; i < plot->count; i++)
         put_step(out, plot, i, &scale, top);
     lab_markup(out, "</svg>\n");
+    return bottom + 36.0;
 }

@@ -41,7 +41,7 @@ static bool add_recorded(lab_report *report, size_t file, const lab_node *row,
     ours.file = theirs.file = file;
     ours.ours = true;
     ours.ns = (lab_summary){.median = now_ns, .low = now_ns, .high = now_ns};
-    theirs.subject = "the baseline";
+    theirs.subject = theirs.rival = "the baseline";
     theirs.ns = (lab_summary){.median = then_ns, .low = then_ns, .high = then_ns};
     lab_report_pair *pairs =
         lab_report_grow(report->pairs, report->pair_count, sizeof *pairs, why);
@@ -67,6 +67,9 @@ static bool read_row(lab_report *report, size_t file, const lab_node *row, lab_m
                               .group = "",
                               .variant = "",
                               .subject = "attest",
+                              .rival = "attest",
+                              .mode = "",
+                              .timer = "",
                               .kernel = "",
                               .failure = ""};
     const char *lost = NULL;

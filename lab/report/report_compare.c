@@ -161,6 +161,76 @@ static bool compare_runs(lab_report *report, lab_message *why) {
     return true;
 }
 
+/* ------------------------------------------------------------------ medians, and age */
+
+static bool has_median_alone(const lab_report *report, const lab_report_timing *t) {
+    return report->files[t->file].kind == LAB_REPORT_MEDIANS && t->ns.median > 0.0;
+}
+
+/* attest beside each rival of its cell; cells are in the order of the file. */
+static bool pair_medians(lab_report *report, lab_message *why) {
+    for (size_t i = 0; i < report->timing_count; i++) {
+        const lab_report_timing *theirs = &report->timings[i];
+        if (theirs->ours || !has_median_alone(report, theirs))
+            continue;
+        for (size_t k = 0; k < report->timing_count; k++) {
+            const lab_report_timing *ours = &report->timings[k];
+            if (!ours->ours || ours->file != theirs->file || !same_problem(ours, theirs))
+                continue;
+            lab_report_pair *list =
+                lab_report_grow(report->medians, report->median_count, sizeof *list, why);
+            if (!list)
+                return false;
+            report->medians = list;
+            const double speed = theirs->ns.median / ours->ns.median;
+            list[report->median_count++] = (lab_report_pair){.ours = k,
+                                                             .theirs = i,
+                                                             .speed = speed,
+                                                             .low = speed,
+                                                             .high = speed,
+                                                             .unjudged = true};
+            break;
+        }
+    }
+    return true;
+}
+
+/* The operation and the architecture of a kernel: "fwd_sm90" of "fwd_sm90_bf16_d128_m128n128s2". */
+static size_t family_length(const char *kernel) {
+    const size_t first = strcspn(kernel, "_");
+    return kernel[first] ? first + 1 + strcspn(kernel + first + 1, "_") : first;
+}
+
+static bool same_family(const char *a, const char *b) {
+    const size_t length = family_length(a);
+    return length == family_length(b) && strncmp(a, b, length) == 0;
+}
+
+/* By another family since, on the same problem and device, by whatever harness and at whatever pace: what was measured then is
+ * not what serves now. */
+static bool is_older(const lab_report *report, const lab_report_timing *t) {
+    for (size_t i = 0; i < report->timing_count; i++) {
+        const lab_report_timing *later = &report->timings[i];
+        if (later->ours && later->file > t->file && *later->kernel &&
+            later->threads == t->threads && !same_family(later->kernel, t->kernel) &&
+            strcmp(later->problem, t->problem) == 0 &&
+            strcmp(device_of(report, later), device_of(report, t)) == 0 &&
+            !one_of_several(report, later)) /* a ladder climbs from old kernels on purpose */
+            return true;
+    }
+    return false;
+}
+
+static void mark_older(lab_report *report) {
+    for (size_t i = 0; i < report->timing_count; i++) {
+        lab_report_timing *t = &report->timings[i];
+        t->older = t->ours && *t->kernel && is_older(report, t);
+    }
+}
+
 bool lab_report_compare(lab_report *report, lab_message *why) {
-    return compare_rivals(report, why) && compare_runs(report, why);
+    mark_older(report);
+    lab_report_name_rivals(report);
+    return compare_rivals(report, why) && pair_medians(report, why) &&
+           compare_runs(report, why);
 }

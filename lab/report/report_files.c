@@ -28,6 +28,7 @@ static const struct {
     {"attest-audit-1", LAB_REPORT_AUDIT},
     {"attest-profile-1", LAB_REPORT_PROFILE},
     {"attest-compare-1", LAB_REPORT_COMPARE},
+    {"attest-rival-medians-1", LAB_REPORT_MEDIANS},
 };
 
 /* ------------------------------------------------------------------------ one file */
@@ -74,7 +75,7 @@ static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why
            lab_fail(why, "%s: schema: a report cannot show '%.60s'", file->name, file->schema);
 }
 
-/* Bytes a second that a copy moved in the run, wherever the harness has put them. */
+/* Bytes per second that a copy moved in the run, wherever the harness recorded them. */
 static bool read_copy_rate(lab_report_file *file, const lab_node *document, lab_message *why) {
     const lab_node device = lab_node_member(document, "device");
     return (!json_is_object(device.value) ||
@@ -223,6 +224,8 @@ static bool read_file(lab_report *report, size_t file, lab_message *why) {
         return lab_report_read_profile(report, file, why);
     case LAB_REPORT_COMPARE:
         return lab_report_read_compare(report, file, why);
+    case LAB_REPORT_MEDIANS:
+        return lab_report_read_medians(report, file, why);
     case LAB_REPORT_OTHER:
         break;
     }

@@ -32,10 +32,13 @@ typedef enum lab_report_kind {
     LAB_REPORT_AUDIT,     /* attest-audit-1 */
     LAB_REPORT_PROFILE,   /* attest-profile-1 */
     LAB_REPORT_COMPARE,   /* attest-compare-1 */
+    LAB_REPORT_MEDIANS,   /* attest-rival-medians-1 */
     LAB_REPORT_OTHER      /* another schema of attest, found in a folder: named, not shown */
 } lab_report_kind;
 
 enum {
+    LAB_REPORT_OTHERS =
+        3, /* rivals that no table knows and that still have a shape of their own */
     LAB_REPORT_FACTS = 24,
     LAB_REPORT_TIMINGS = 20000 /* in all files: each is held against each */
 };
@@ -51,7 +54,7 @@ typedef struct lab_report_file {
     lab_report_fact facts[LAB_REPORT_FACTS];
     size_t fact_count;
     double device_seconds; /* as recorded; 0: not recorded */
-    double copy_bytes;     /* a second, of a copy in the same run; 0: not measured */
+    double copy_bytes;     /* per second, of a copy in the same run; 0: not measured */
     double timed_seconds;  /* samples times the calls in each */
     lab_results bench;     /* of LAB_REPORT_BENCH */
     const char *kernel; /* of LAB_REPORT_STATEMENT, as the next: the kernel that it is about */
@@ -71,6 +74,7 @@ typedef struct lab_report_timing {
     int threads;         /* of a CPU; 0: not said */
     const char *kernel;  /* "" where it is not known */
     bool ours;           /* the subject is attest */
+    bool older; /* a later file has attest on the problem by a kernel of another family */
     const char *failure; /* why it was not timed: a wrong answer, a refusal; "" where it was */
     lab_samples
         samples; /* nanoseconds of a call; none where it was not timed, or only its median is recorded */
@@ -83,7 +87,8 @@ typedef struct lab_report_timing {
 typedef struct lab_report_pair {
     size_t ours, theirs;     /* of the timings; theirs may be an earlier run of attest */
     lab_verdict verdict;     /* of ours against theirs */
-    double speed, low, high; /* ours in times of theirs: above 1 is faster */
+    double speed, low, high; /* ours as a multiple of theirs: above 1 is faster */
+    bool unjudged; /* medians alone are recorded: there is no verdict and no interval */
 } lab_report_pair;
 
 /* One switch setting of an ablation. */
@@ -134,6 +139,8 @@ typedef struct lab_report {
     size_t timing_count;
     lab_report_pair *pairs; /* against rivals; the newest of each problem and rival */
     size_t pair_count;
+    lab_report_pair *medians; /* against rivals of which medians alone are recorded: unjudged */
+    size_t median_count;
     size_t superseded;        /* comparisons that a newer file repeats */
     lab_report_pair *history; /* attest against the first run of the same problem */
     size_t history_count;
@@ -145,6 +152,8 @@ typedef struct lab_report {
     size_t saboteur_count;
     lab_report_launch *launches;
     size_t launch_count;
+    const char *others[LAB_REPORT_OTHERS]; /* names of rivals, in the order of the files */
+    size_t other_count;
     void **blocks; /* what the fields above point to */
     size_t block_count;
     double price_per_hour; /* of device time; 0: not given */
@@ -167,6 +176,10 @@ const char *lab_report_text(lab_report *report, const char *format, ...)
 /* Add a fact to the file; nothing where the value is empty or there is no room. */
 void lab_report_fact_add(lab_report_file *file, const char *name, const char *value);
 
+/* The sizes of a problem, by these names. */
+bool lab_report_sizes(const lab_node *from, const char *const names[], size_t count,
+                      double *sizes, lab_message *why);
+
 /* Room for one more element of a list; NULL where memory ran out, and the message says so. */
 void *lab_report_grow(void *list, size_t count, size_t element, lab_message *why);
 
@@ -188,6 +201,7 @@ bool lab_report_read_statement(lab_report *report, size_t file, lab_message *why
 bool lab_report_read_audit(lab_report *report, size_t file, lab_message *why);
 bool lab_report_read_profile(lab_report *report, size_t file, lab_message *why);
 bool lab_report_read_compare(lab_report *report, size_t file, lab_message *why);
+bool lab_report_read_medians(lab_report *report, size_t file, lab_message *why);
 
 /* The verdicts against a baseline that the file itself records, where it has any. */
 bool lab_report_read_baseline(lab_report *report, size_t file, lab_message *why);
@@ -206,7 +220,10 @@ bool lab_report_read_problem(const lab_node *root, const char **line, lab_messag
 bool lab_report_hold(const lab_report *report, lab_report_pair *pair, size_t ours,
                      size_t theirs, lab_message *why);
 
-/* Fill pairs, superseded and history from the timings. */
+/* Give the rivals that are not known by name a place each. */
+void lab_report_name_rivals(lab_report *report);
+
+/* Fill pairs, medians, superseded, history and what is older from the timings. */
 bool lab_report_compare(lab_report *report, lab_message *why);
 
 #endif

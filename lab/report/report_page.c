@@ -1,7 +1,8 @@
-/* report_page.c: the page of a report: its head, its frame, and the parts that sections share. */
+/* report_page.c: the page of a report: its head, its policy, its sections, and the parts that they share. */
 #include "lab/report/report_page.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attest.h"
@@ -14,16 +15,12 @@ static unsigned hex_digit(char digit) {
     return digit <= '9' ? (unsigned)(digit - '0') : (unsigned)(digit - 'a') + 10;
 }
 
-/* The digest of the style sheet as a content policy wants it: base64 of its 32 bytes. */
-static void style_digest(char out[45]) {
+/* A SHA-256 as a content policy wants it: base64 of its 32 bytes. */
+static void policy_digest(const char *text, size_t length, char out[45]) {
     static const char digits[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     char hex[ATT_SHA256_HEX];
-    att_sha256 sha;
-    att_sha256_begin(&sha);
-    for (size_t i = 0; lab_page_style[i]; i++)
-        att_sha256_add(&sha, lab_page_style[i], strlen(lab_page_style[i]));
-    att_sha256_end(&sha, hex);
+    att_sha256_of(text, length, hex);
     unsigned char bytes[33] = {0};
     for (size_t i = 0; i < 32; i++)
         bytes[i] = (unsigned char)(hex_digit(hex[2 * i]) << 4 | hex_digit(hex[2 * i + 1]));
@@ -47,13 +44,8 @@ void lab_page_close(lab_page *page) {
     lab_markup(page->out, "</section>\n");
 }
 
-void lab_page_figure(lab_page *page, char id[16], const char *caption) {
-    snprintf(id, 16, "f%zu", ++page->figures);
-    lab_markup(page->out, "<figure>\n<figcaption>%s</figcaption>\n", caption);
-}
-
 void lab_page_headings(lab_page *page, const char *const *headings, size_t count) {
-    lab_markup(page->out, "<div class=\"scroll\"><table>\n<thead><tr>");
+    lab_markup(page->out, "<div class=\"scroll\"><table class=\"sorts\">\n<thead><tr>");
     for (size_t i = 0; i < count; i++)
         if (headings[i][0] == '#')
             lab_markup(page->out, "<th scope=\"col\" class=\"num\">%s</th>", headings[i] + 1);
@@ -72,22 +64,46 @@ void lab_page_table_end(lab_page *page) {
     lab_markup(page->out, "</tbody></table></div>\n</details>\n</figure>\n");
 }
 
-void lab_page_verdict_cell(lab_page *page, lab_verdict_kind kind) {
+void lab_page_bar(lab_page *page, const size_t counts[LAB_VERDICTS], size_t unjudged) {
+    double x = 0.0, total = (double)unjudged;
+    for (int i = 0; i < LAB_VERDICTS; i++)
+        total += (double)counts[i];
+    lab_markup(page->out, "<svg class=\"bar\" viewBox=\"0 0 100 10\" "
+                          "preserveAspectRatio=\"none\" aria-hidden=\"true\">");
+    for (int i = 0; i <= LAB_VERDICTS; i++) {
+        const double width = 100.0 * (double)(i < LAB_VERDICTS ? counts[i] : unjudged) /
+                             (total > 0.0 ? total : 1.0);
+        if (width > 0.0)
+            lab_markup(
+                page->out,
+                "<rect class=\"%s\" x=\"%.2f\" y=\"0\" width=\"%.2f\" height=\"10\"/>",
+                i < LAB_VERDICTS ? lab_report_verdict_word((lab_verdict_kind)i) : "unjudged", x,
+                width);
+        x += width;
+    }
+    lab_markup(page->out, "</svg>");
+}
+
+void lab_page_verdict_cell(lab_page *page, const lab_report_pair *pair) {
     static const char *const signs[LAB_VERDICTS] = {
         [LAB_FASTER] = "▲", [LAB_SLOWER] = "▼", [LAB_SAME] = "=", [LAB_AMBIGUOUS] = "?"};
-    const char *word = lab_report_verdict_word(kind);
-    lab_markup(page->out, "<td class=\"verdict %s\">%s %s</td>", word, signs[kind], word);
+    const char *word = lab_report_verdict_word(pair->verdict.kind);
+    if (pair->unjudged)
+        lab_markup(page->out, "<td class=\"soft\">medians only</td>");
+    else
+        lab_markup(page->out, "<td class=\"verdict %s\">%s %s</td>", word,
+                   signs[pair->verdict.kind], word);
 }
 
 void lab_page_time_cell(lab_page *page, double ns) {
     char time[32];
-    lab_markup(page->out, "<td class=\"num\">%s</td>",
+    lab_markup(page->out, "<td class=\"num\" data-v=\"%.6g\">%s</td>", ns,
                lab_report_time(time, sizeof time, ns, "µ"));
 }
 
 void lab_page_interval_cell(lab_page *page, double low_ns, double high_ns) {
     char low[32], high[32];
-    lab_markup(page->out, "<td class=\"num\">%s – %s</td>",
+    lab_markup(page->out, "<td class=\"num\" data-v=\"%.6g\">%s – %s</td>", low_ns,
                lab_report_time(low, sizeof low, low_ns, "µ"),
                lab_report_time(high, sizeof high, high_ns, "µ"));
 }
@@ -108,72 +124,103 @@ static void put_devices(lab_page *page) {
     }
 }
 
-static void put_head(lab_page *page) {
-    char digest[45];
-    style_digest(digest);
+static void put_style(lab_page *page, const char *style) {
+    lab_markup(page->out, "</title>\n<style>");
+    fputs(style, page->out); /* as it is: its digest stands above, as that of the script does */
+    lab_markup(page->out, "</style>\n</head>\n");
+}
+
+static void put_head(lab_page *page, const char *style, size_t length) {
+    char of_style[45], of_script[45];
+    policy_digest(style, length, of_style);
+    policy_digest(lab_page_script, strlen(lab_page_script), of_script);
     lab_markup(
         page->out,
         "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
         "<meta charset=\"utf-8\"/>\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; "
-        "style-src &#39;sha256-%s&#39;; base-uri &#39;none&#39;; form-action "
-        "&#39;none&#39;\"/>\n"
+        "style-src &#39;sha256-%s&#39;; script-src &#39;sha256-%s&#39;; base-uri "
+        "&#39;none&#39;; "
+        "form-action &#39;none&#39;\"/>\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
         "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
         "<meta name=\"generator\" content=\"attest %s\"/>\n<title>attest report: ",
-        digest, att_version());
+        of_style, of_script, att_version());
     put_devices(page);
-    lab_markup(page->out, "</title>\n<style>");
-    for (size_t i = 0; lab_page_style[i]; i++)
-        fputs(lab_page_style[i], page->out); /* as it is: its digest stands above */
-    lab_markup(page->out, "</style>\n</head>\n");
+    put_style(page, style);
 }
 
-/* The sections that there are. */
-static void put_navigation(lab_page *page) {
-    const lab_report *r = page->report;
-    const struct {
-        const char *id, *title;
-        bool there;
-    } sections[] = {
-        {"verdicts", "Verdicts", r->pair_count > 0},
-        {"losses", "Losses", r->pair_count > 0},
-        {"problems", "Problems", r->timing_count > 0},
-        {"roofline", "Roofline", r->timing_count > 0},
-        {"ladder", "Ladder", true},
-        {"ablation", "Ablation", true},
-        {"profiles", "Profiles", r->launch_count > 0},
-        {"history", "History", true},
-        {"measurement", "Measurement", r->check_count + r->saboteur_count > 0},
-        {"attestations", "Attestations", lab_report_statements(r) > 0},
-        {"environment", "Environment", true},
-    };
+typedef struct page_section {
+    const char *id, *title;
+    void (*put)(lab_page *page);
+} page_section;
+
+static const page_section sections[] = {
+    {"verdicts", "Verdicts", lab_page_verdicts},
+    {"rates", "Speed over length", lab_page_rates},
+    {"losses", "Losses", lab_page_losses},
+    {"speeds", "Problem by problem", lab_page_speeds},
+    {"times", "Times", lab_page_times},
+    {"roofline", "Roofline", lab_page_rooflines},
+    {"ladder", "Ladder", lab_page_ladder},
+    {"ablation", "Ablation", lab_page_ablations},
+    {"profiles", "Profiles", lab_page_profiles},
+    {"history", "History", lab_page_history},
+    {"older", "Older kernels", lab_page_older},
+    {"measurement", "Measurement", lab_page_measurement},
+    {"attestations", "Attestations", lab_page_attestations},
+    {"environment", "Environment", lab_page_environment},
+};
+
+enum { SECTIONS = sizeof sections / sizeof sections[0] };
+
+void lab_page_sections(lab_page *page) {
+    for (size_t i = 0; i < SECTIONS; i++)
+        sections[i].put(page);
+}
+
+/* The sections that there are: those whose text is not empty. */
+static void put_navigation(lab_page *page, const char *body) {
     lab_markup(page->out, "<nav aria-label=\"Sections\">\n");
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-        if (sections[i].there)
+    for (size_t i = 0; i < SECTIONS; i++) {
+        char opening[64];
+        snprintf(opening, sizeof opening, "<section id=\"%s\">", sections[i].id);
+        if (strstr(body, opening))
             lab_markup(page->out, "<a href=\"#%s\">%s</a>\n", sections[i].id,
                        sections[i].title);
+    }
     lab_markup(page->out, "</nav>\n");
 }
 
+static void put_page(lab_page *page, const char *style, size_t style_length, const char *body) {
+    put_head(page, style, style_length);
+    lab_markup(page->out, "<body>\n<header>\n<h1>attest report</h1>\n");
+    lab_page_summary(page);
+    put_navigation(page, body);
+    lab_page_cards(page);
+    lab_markup(page->out, "</header>\n<main>\n");
+    fputs(body, page->out);
+    lab_markup(page->out, "</main>\n<script>");
+    fputs(lab_page_script, page->out);
+    lab_markup(page->out, "</script>\n</body>\n</html>\n");
+}
+
 void lab_report_html(FILE *out, const lab_report *report) {
-    lab_page page = {.out = out, .report = report};
-    put_head(&page);
-    lab_markup(out, "<body>\n<header>\n<h1>attest report</h1>\n<p class=\"soft\">");
-    put_devices(&page);
-    lab_markup(out, "</p>\n");
-    put_navigation(&page);
-    lab_markup(out, "</header>\n<main>\n");
-    lab_page_verdicts(&page);
-    lab_page_losses(&page);
-    lab_page_problems(&page);
-    lab_page_rooflines(&page);
-    lab_page_ladder(&page);
-    lab_page_ablations(&page);
-    lab_page_profiles(&page);
-    lab_page_history(&page);
-    lab_page_measurement(&page);
-    lab_page_attestations(&page);
-    lab_page_environment(&page);
-    lab_markup(out, "</main>\n</body>\n</html>\n");
+    char *style = NULL, *body = NULL;
+    size_t style_length = 0, body_length = 0;
+    FILE *to_style = open_memstream(&style, &style_length),
+         *to_body = open_memstream(&body, &body_length);
+    lab_page page = {.out = to_body, .report = report};
+    if (to_style && to_body) {
+        lab_page_style(to_style);
+        lab_page_sections(&page);
+    }
+    const bool whole = to_style && fclose(to_style) == 0;
+    if (to_body && fclose(to_body) == 0 && whole) {
+        page.out = out;
+        put_page(&page, style, style_length, body);
+    }
+    free(page.names);
+    free(style);
+    free(body);
 }

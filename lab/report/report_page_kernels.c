@@ -80,18 +80,17 @@ static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *
                                    .note = t->kernel};
         n++;
     }
-    char id[16], caption[640], label[512], summary[160];
+    char caption[640], label[512], summary[160];
     snprintf(caption, sizeof caption, "%s, %s", r->files[file].device,
              lab_report_label(label, sizeof label, of));
     snprintf(
         summary, sizeof summary,
         "Times of %zu kernels on one problem, logarithmic. The table below has every problem.",
         n);
-    lab_page_figure(page, id, caption);
     const lab_plot_intervals plot = {
         .title = caption,
         .summary = summary,
-        .axis = "microseconds a call, logarithmic",
+        .axis = "microseconds per call, logarithmic",
         .rows = rows,
         .values = rows + count,
         .row_count = n,
@@ -100,7 +99,8 @@ static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *
         .log = true,
         .line = of->floor_ns / 1e3,
         .line_high = of->floor_ns > 0.0 ? "the device's floor" : NULL};
-    lab_plot_intervals_svg(page->out, &plot, id);
+    lab_page_figure(page,
+                    &(lab_figure){.name = "ladder", .caption = caption, .intervals = &plot});
     lab_page_table(page, "Every problem as a table", ladder_headings, 6);
     put_ladder_rows(page, file);
     lab_page_table_end(page);
@@ -112,22 +112,22 @@ static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *
 void lab_page_ladder(lab_page *page) {
     const lab_report *r = page->report;
     bool any = false;
-    lab_page_open(page, "ladder", "The ladder");
     for (size_t i = 0; i < r->file_count; i++) {
         const lab_report_timing *of = ladder_problem(r, i);
         if (!of)
             continue;
-        if (!any)
+        if (!any) {
+            lab_page_open(page, "ladder", "The ladder");
             lab_markup(
                 page->out,
-                "<p>Kernels of attest on one problem, in the order of the file: each rung does "
-                "one thing that the one before did not.</p>\n<div class=\"figures wide\">\n");
+                "<p>Kernels of attest on one problem, in the order of the file: each rung "
+                "does one thing that the one before did not.</p>\n");
+        }
         any = true;
         ladder_figure(page, i, of);
     }
-    lab_markup(page->out,
-               any ? "</div>\n" : "<p>No file has several kernels on one problem.</p>\n");
-    lab_page_close(page);
+    if (any)
+        lab_page_close(page);
 }
 
 /* ------------------------------------------------------------------------- ablation */
@@ -162,21 +162,21 @@ static void waterfall_figure(lab_page *page, const lab_report_ablation *a) {
         n++;
     }
     if (n >= 2) {
-        char id[16], caption[640];
+        char caption[640];
         snprintf(caption, sizeof caption, "%s at %s: from all off to all on", a->kernel,
                  a->problem);
-        lab_page_figure(page, id, caption);
         const lab_plot_waterfall plot = {.title = caption,
                                          .summary =
                                              "Each bar is the change that one more "
                                              "optimisation makes; the table has the times.",
-                                         .axis = "microseconds a call",
+                                         .axis = "microseconds per call",
                                          .steps = steps,
                                          .values = numbers,
                                          .low = numbers + most,
                                          .high = numbers + 2 * most,
                                          .count = n};
-        lab_plot_waterfall_svg(page->out, &plot, id);
+        lab_page_figure(
+            page, &(lab_figure){.name = "ablation", .caption = caption, .waterfall = &plot});
         lab_markup(page->out, "</figure>\n");
     }
     free(steps);
@@ -206,10 +206,9 @@ static void contribution_figure(lab_page *page, const lab_report_ablation *a) {
                                    .note = v->name};
         n++;
     }
-    char id[16], caption[640];
+    char caption[640];
     snprintf(caption, sizeof caption, "%s at %s: one left out at a time", a->kernel,
              a->problem);
-    lab_page_figure(page, id, caption);
     const lab_plot_intervals plot = {.title = caption,
                                      .summary =
                                          "Time without each optimisation in times of the time "
@@ -223,8 +222,9 @@ static void contribution_figure(lab_page *page, const lab_report_ablation *a) {
                                      .line = 1.0,
                                      .line_low = "costs",
                                      .line_high = "helps"};
-    if (n > 0)
-        lab_plot_intervals_svg(page->out, &plot, id);
+    lab_page_figure(
+        page,
+        &(lab_figure){.name = "ablation-one-off", .caption = caption, .intervals = &plot});
     lab_page_table(page, "Every variant as a table", variant_headings, 6);
     for (size_t i = 0; i < a->variant_count; i++) {
         const lab_report_variant *v = &a->variants[i];
@@ -249,18 +249,16 @@ static void contribution_figure(lab_page *page, const lab_report_ablation *a) {
 
 void lab_page_ablations(lab_page *page) {
     const lab_report *r = page->report;
+    if (r->ablation_count == 0)
+        return;
     lab_page_open(page, "ablation", "Ablation");
-    if (r->ablation_count == 0) {
-        lab_markup(page->out,
-                   "<p>No file of <code>attest ablate</code> is among the inputs.</p>\n");
-    } else {
-        lab_markup(page->out,
-                   "<p>What each optimisation of a kernel is worth, by leaving it out. "
-                   "Answers are checked as well as timed.</p>\n<div class=\"figures\">\n");
-        for (size_t i = 0; i < r->ablation_count; i++) {
-            waterfall_figure(page, &r->ablations[i]);
-            contribution_figure(page, &r->ablations[i]);
-        }
+    lab_markup(page->out,
+               "<p>What each optimisation of a kernel is worth, by leaving it out. Answers are "
+               "checked as well as timed.</p>\n");
+    for (size_t i = 0; i < r->ablation_count; i++) {
+        lab_markup(page->out, "<div class=\"beside\">\n");
+        waterfall_figure(page, &r->ablations[i]);
+        contribution_figure(page, &r->ablations[i]);
         lab_markup(page->out, "</div>\n");
     }
     lab_page_close(page);

@@ -1,238 +1,230 @@
-/* report_page_roofline.c: where every problem stands below the limits of its device. */
+/* report_page_roofline.c: where every kernel stands below the limits of its device, at the problem that it does best. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/base/markup.h"
-#include "lab/plan/plan_device.h"
 #include "lab/report/report_page.h"
 
-enum { ROOFS_MOST = 6 };
-
 typedef struct roofline {
-    lab_plot_roof roofs[ROOFS_MOST];
-    char names[ROOFS_MOST][160];
-    size_t roof_count;
-    const char *series[LAB_PLOT_SERIES];
-    size_t series_count;
+    lab_page_roof limits[LAB_PAGE_ROOFS];
+    lab_plot_roof roofs[LAB_PAGE_ROOFS];
+    char names[LAB_PAGE_ROOFS][96];
+    lab_plot_key series[LAB_PLOT_SERIES];
+    const lab_report_timing **timings; /* one for each kernel or rival */
     lab_plot_point *points;
-    const lab_report_timing **timings; /* of each point */
-    size_t point_count;
+    char (*notes)[320];
+    lab_plot_roofline plot;
 } roofline;
-
-static void add_roof(roofline *line, double rate, bool slanted, bool dashed, const char *name) {
-    if (!(rate > 0.0) || line->roof_count == ROOFS_MOST)
-        return;
-    char *text = line->names[line->roof_count];
-    snprintf(text, sizeof line->names[0], "%s: %.4g %s", name, rate / 1e12,
-             slanted ? "TB/s" : "TFLOP/s");
-    line->roofs[line->roof_count++] =
-        (lab_plot_roof){.name = text, .slanted = slanted, .dashed = dashed, .rate = rate};
-}
-
-/* ---------------------------------------------------------------------------- roofs */
-
-typedef struct wanted {
-    const char *name;
-    lab_device device;
-    bool found;
-} wanted;
-
-static void match_device(const char *name, void *state) {
-    wanted *w = state;
-    lab_device device;
-    if (!w->found && lab_device_read(&device, name, NULL) &&
-        strcmp(device.limits.name, w->name) == 0) {
-        w->device = device;
-        w->found = true;
-    }
-}
-
-/* Of a GPU: the rates of its file in devices/. */
-static void gpu_roofs(roofline *line, const char *name) {
-    wanted w = {.name = name};
-    lab_device_each(match_device, &w);
-    if (!w.found)
-        return;
-    const lab_rate *rates = w.device.rates;
-    add_roof(line, rates[LAB_RATE_TENSOR].value, false, false, "tensor cores, by the maker");
-    add_roof(line, rates[LAB_RATE_MEMORY].value, true, false, "memory, by the maker");
-    add_roof(line, rates[LAB_RATE_TENSOR_SEEN].value, false, true, "tensor cores, measured");
-    add_roof(line, rates[LAB_RATE_MMA_SEEN].value, false, true, "by mma.sync, measured");
-    add_roof(line, rates[LAB_RATE_MEMORY_SEEN].value, true, true, "memory, measured");
-}
-
-/* Of a CPU: what the same run measured. */
-static void cpu_roofs(roofline *line, const json_t *peaks) {
-    const struct {
-        const char *field, *name;
-        bool slanted;
-    } rates[] = {{"amx_gflops", "AMX tiles, measured", false},
-                 {"fma_gflops", "float32 FMA, measured", false},
-                 {"l3_gbs", "third-level cache, measured", true},
-                 {"dram_gbs", "memory, measured", true}};
-    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
-        add_roof(line, 1e9 * json_number_value(json_object_get(peaks, rates[i].field)),
-                 rates[i].slanted, true, rates[i].name);
-}
-
-/* --------------------------------------------------------------------------- points */
-
-static void add_point(roofline *line, const lab_report_timing *t) {
-    size_t series = 0;
-    while (series < line->series_count && strcmp(line->series[series], t->subject) != 0)
-        series++;
-    if (series == LAB_PLOT_SERIES)
-        series--;
-    else if (series == line->series_count)
-        line->series[line->series_count++] = t->subject;
-    line->timings[line->point_count] = t;
-    line->points[line->point_count++] = (lab_plot_point){.intensity = t->flops / t->bytes,
-                                                         .rate = t->flops / t->ns.median * 1e9,
-                                                         .series = series,
-                                                         .note = t->problem};
-}
-
-/* Points of a file; of those with several variants (threads), the ones of `variant`. */
-static void add_points(roofline *line, const lab_report *r, size_t file, const char *variant) {
-    for (int ours = 1; ours >= 0; ours--) /* attest is the first series */
-        for (size_t i = 0; i < r->timing_count; i++) {
-            const lab_report_timing *t = &r->timings[i];
-            if (t->file == file && t->samples.count > 0 && t->flops > 0.0 && t->bytes > 0.0 &&
-                t->ours == (ours == 1) && !lab_report_is_rung(r, t) &&
-                (!variant || strcmp(t->variant, variant) == 0))
-                add_point(line, t);
-        }
-}
-
-/* What the roofs allow at this intensity: the share of it is the last column. */
-static double allowed(const roofline *line, double intensity) {
-    double flat = 0.0, memory = 0.0;
-    for (size_t i = 0; i < line->roof_count; i++) {
-        double *most = line->roofs[i].slanted ? &memory : &flat;
-        *most = line->roofs[i].rate > *most ? line->roofs[i].rate : *most;
-    }
-    const double by_memory = memory * intensity;
-    return memory <= 0.0 ? flat : flat <= 0.0 || by_memory < flat ? by_memory : flat;
-}
-
-static const char *const headings[] = {
-    "problem", "subject", "#operations a byte", "#TFLOP/s", "#of the roof",
-};
-
-static void put_figure(lab_page *page, const roofline *line, const char *caption) {
-    char id[16], summary[256];
-    snprintf(summary, sizeof summary,
-             "%zu points below %zu limits, logarithmic on both axes. The table below has every "
-             "number.",
-             line->point_count, line->roof_count);
-    lab_page_figure(page, id, caption);
-    const lab_plot_roofline plot = {.title = caption,
-                                    .summary = summary,
-                                    .roofs = line->roofs,
-                                    .roof_count = line->roof_count,
-                                    .series = line->series,
-                                    .series_count = line->series_count,
-                                    .points = line->points,
-                                    .point_count = line->point_count};
-    lab_plot_roofline_svg(page->out, &plot, id);
-    lab_page_table(page, "Every number as a table", headings, 5);
-    for (size_t i = 0; i < line->point_count; i++) {
-        const lab_plot_point *point = &line->points[i];
-        char label[512];
-        lab_markup(page->out,
-                   "<tr><td><code>%s</code></td><td>%s</td><td class=\"num\">%.3g</td>"
-                   "<td class=\"num\">%.3g</td><td class=\"num\">%.3g %%</td></tr>\n",
-                   lab_report_label(label, sizeof label, line->timings[i]),
-                   line->timings[i]->subject, point->intensity, point->rate / 1e12,
-                   100.0 * point->rate / allowed(line, point->intensity));
-    }
-    lab_page_table_end(page);
-}
 
 static void roofline_free(roofline *line) {
     free(line->points);
     free(line->timings);
+    free(line->notes);
 }
 
 static bool roofline_make(roofline *line, const lab_report *r) {
-    *line = (roofline){.points = calloc(r->timing_count + 1, sizeof *line->points),
-                       .timings = calloc(r->timing_count + 1, sizeof(const void *))};
-    if (line->points && line->timings)
+    const size_t most = r->timing_count;
+    *line = (roofline){.points = calloc(most, sizeof *line->points),
+                       .notes = calloc(most, sizeof *line->notes),
+                       .timings = calloc(most, sizeof(const void *))};
+    if (line->points && line->timings && line->notes)
         return true;
     roofline_free(line);
     return false;
 }
 
-/* ------------------------------------------------------------------------- sections */
+/* What the limits allow a problem, in operations per second. */
+static double allowed(const roofline *line, const lab_report_timing *t) {
+    double flat = 0.0, memory = 0.0;
+    for (size_t i = 0; i < line->plot.roof_count; i++) {
+        double *most = line->roofs[i].slanted ? &memory : &flat;
+        *most = fmax(*most, line->roofs[i].rate);
+    }
+    const double by_memory = memory * t->flops / t->bytes;
+    return memory <= 0.0 ? flat : flat <= 0.0 || by_memory < flat ? by_memory : flat;
+}
 
-/* One plot a GPU: all files of the device together, ladders apart. */
-static void gpu_figure(lab_page *page, size_t first) {
-    const lab_report *r = page->report;
-    const char *device = r->files[first].device;
-    roofline line;
-    if (roofline_make(&line, r)) {
-        gpu_roofs(&line, device);
-        for (size_t i = 0; i < r->file_count; i++)
-            if (strcmp(r->files[i].device, device) == 0 && line.roof_count > 0)
-                add_points(&line, r, i, NULL);
-        if (line.point_count > 0)
-            put_figure(page, &line, device);
-        roofline_free(&line);
+static double share_of(const roofline *line, const lab_report_timing *t) {
+    const double most = allowed(line, t);
+    return most > 0.0 ? t->flops / t->ns.median * 1e9 / most : 0.0;
+}
+
+/* ---------------------------------------------------------------------------- points */
+
+static const char *kernel_of(const lab_report_timing *t) {
+    return t->ours && *t->kernel ? t->kernel : lab_report_name(t);
+}
+
+/* The place of a kernel's point: its own so far, or a new one. */
+static size_t place_of(const roofline *line, const lab_report_timing *t) {
+    size_t i = 0;
+    while (i < line->plot.point_count && strcmp(kernel_of(line->timings[i]), kernel_of(t)) != 0)
+        i++;
+    return i;
+}
+
+static void offer(roofline *line, const lab_report_timing *t) {
+    const size_t at = place_of(line, t);
+    if (at == line->plot.point_count)
+        line->plot.point_count++;
+    else if (share_of(line, t) <= share_of(line, line->timings[at]))
+        return;
+    line->timings[at] = t;
+}
+
+static bool is_shown(const lab_report *r, const lab_report_timing *t) {
+    return t->ns.median > 0.0 && !*t->failure && t->flops > 0.0 && t->bytes > 0.0 &&
+           !t->older && !lab_report_is_rung(r, t);
+}
+
+static size_t series_of(roofline *line, const lab_report *r, const char *name) {
+    size_t i = 0;
+    while (i < line->plot.series_count && strcmp(line->series[i].name, name) != 0)
+        i++;
+    if (i == LAB_PLOT_SERIES)
+        return i - 1;
+    if (i == line->plot.series_count)
+        line->series[line->plot.series_count++] =
+            (lab_plot_key){.name = name, .slot = lab_report_slot(r, name)};
+    return i;
+}
+
+static int by_kernel(const void *left, const void *right) {
+    const lab_report_timing *a = *(const lab_report_timing *const *)left,
+                            *b = *(const lab_report_timing *const *)right;
+    if (a->ours != b->ours)
+        return a->ours ? -1 : 1;
+    return strcmp(kernel_of(a), kernel_of(b));
+}
+
+static void make_points(roofline *line, const lab_report *r) {
+    qsort((void *)line->timings, line->plot.point_count, sizeof(const void *), by_kernel);
+    for (size_t i = 0; i < line->plot.point_count; i++) {
+        const lab_report_timing *t = line->timings[i];
+        const double rate = t->flops / t->ns.median * 1e9;
+        snprintf(line->notes[i], sizeof line->notes[0],
+                 "%.100s: %.3g TFLOP/s, %.0f %% of the roof, at %.100s", kernel_of(t),
+                 rate / 1e12, 100.0 * share_of(line, t), t->problem);
+        line->points[i] = (lab_plot_point){.intensity = t->flops / t->bytes,
+                                           .rate = rate,
+                                           .series = series_of(line, r, lab_report_name(t)),
+                                           .note = line->notes[i]};
     }
 }
 
-/* One plot a file: with as many threads as it has, and the peaks of so many. */
-static void cpu_figure(lab_page *page, size_t file) {
-    const lab_report *r = page->report;
-    const json_t *peaks = json_object_get(r->files[file].document, "peaks");
-    const char *threads, *most = NULL;
-    json_t *ignored;
-    json_object_foreach((json_t *)peaks, threads, ignored) {
-        if (!most || strtol(threads, NULL, 10) > strtol(most, NULL, 10))
-            most = threads;
-    }
-    roofline line;
-    if (most && roofline_make(&line, r)) {
-        char variant[32], caption[512];
-        snprintf(variant, sizeof variant, "%.8s thread%s", most,
-                 strcmp(most, "1") == 0 ? "" : "s");
-        snprintf(caption, sizeof caption, "%s, %s: %s", r->files[file].device, variant,
-                 r->files[file].name);
-        cpu_roofs(&line, json_object_get(peaks, most));
-        add_points(&line, r, file, variant);
-        if (line.point_count > 0)
-            put_figure(page, &line, caption);
-        roofline_free(&line);
+static void set_roofs(roofline *line, const lab_report *r, const lab_report_timing *of) {
+    line->plot.roof_count = lab_page_roofs(r, of, line->limits);
+    for (size_t i = 0; i < line->plot.roof_count; i++) {
+        const lab_page_roof *limit = &line->limits[i];
+        snprintf(line->names[i], sizeof line->names[i], "%s: %.4g %s", limit->what,
+                 limit->rate / 1e12, limit->of_memory ? "TB/s" : "TFLOP/s");
+        line->roofs[i] = (lab_plot_roof){.name = line->names[i],
+                                         .slanted = limit->of_memory,
+                                         .dashed = limit->measured,
+                                         .rate = limit->rate};
     }
 }
 
-static bool is_first_of_device(const lab_report *r, size_t file) {
-    for (size_t i = 0; i < file; i++)
-        if (strcmp(r->files[i].device, r->files[file].device) == 0)
+/* --------------------------------------------------------------------------- figures */
+
+static const char *const headings[] = {
+    "kernel", "best at", "#FLOP per byte", "#TFLOP/s", "#of the roof",
+};
+
+/* Without an exponent, which nobody reads in a column. */
+static const char *print_number(char *buf, size_t n, double value) {
+    snprintf(buf, n, "%.*f", value < 10.0 ? 2 : value < 100.0 ? 1 : 0, value);
+    return buf;
+}
+
+static void put_figure(lab_page *page, roofline *line, const char *caption) {
+    line->plot.title = caption;
+    line->plot.summary = "One point for each kernel below the limits of the device, "
+                         "logarithmic on both axes. The "
+                         "table has every number.";
+    line->plot.roofs = line->roofs;
+    line->plot.series = line->series;
+    line->plot.points = line->points;
+    make_points(line, page->report);
+    lab_page_figure(
+        page,
+        &(lab_figure){
+            .name = "roofline", .caption = caption, .beside = true, .roofline = &line->plot});
+    lab_page_headings(page, headings, sizeof headings / sizeof headings[0]);
+    for (size_t i = 0; i < line->plot.point_count; i++) {
+        const lab_report_timing *t = line->timings[i];
+        char label[512], intensity[32], rate[32];
+        if (t->ours)
+            lab_markup(page->out, "<tr><td><code>%s</code></td>", kernel_of(t));
+        else
+            lab_markup(page->out, "<tr><td>%s</td>", kernel_of(t));
+        lab_markup(page->out,
+                   "<td><code>%s</code></td><td class=\"num\">%s</td><td class=\"num\">%s</td>"
+                   "<td class=\"num\">%.0f %%</td></tr>\n",
+                   lab_report_label(label, sizeof label, t),
+                   print_number(intensity, sizeof intensity, line->points[i].intensity),
+                   print_number(rate, sizeof rate, line->points[i].rate / 1e12),
+                   100.0 * share_of(line, t));
+    }
+    lab_markup(page->out, "</tbody></table></div>\n</figure>\n");
+}
+
+/* Timings that share a plot: of one GPU, or of one CPU with as many threads. */
+static bool together(const lab_report *r, const lab_report_timing *a,
+                     const lab_report_timing *b) {
+    return strcmp(r->files[a->file].device, r->files[b->file].device) == 0 &&
+           a->threads == b->threads;
+}
+
+static bool comes_first(const lab_report *r, size_t timing) {
+    for (size_t i = 0; i < timing; i++)
+        if (is_shown(r, &r->timings[i]) && together(r, &r->timings[i], &r->timings[timing]))
             return false;
-    return *r->files[file].device != '\0';
+    return is_shown(r, &r->timings[timing]);
+}
+
+/* The plot that this timing is the first of, where limits are known; returns whether there is one to free. */
+static bool gather(roofline *line, const lab_report *r, size_t first) {
+    const lab_report_timing *of = &r->timings[first];
+    if (!comes_first(r, first) || !roofline_make(line, r))
+        return false;
+    set_roofs(line, r, of);
+    for (size_t i = first; line->plot.roof_count > 0 && i < r->timing_count; i++)
+        if (is_shown(r, &r->timings[i]) && together(r, of, &r->timings[i]))
+            offer(line, &r->timings[i]);
+    return true;
 }
 
 void lab_page_rooflines(lab_page *page) {
     const lab_report *r = page->report;
-    if (r->timing_count == 0)
-        return;
-    lab_page_open(page, "roofline", "Roofline");
-    lab_markup(
-        page->out,
-        "<p>What a device allows: with few operations for every byte that must move, memory "
-        "binds; with many, arithmetic. Bytes are Q, K and V read once and O written once. A "
-        "point above the slope has its inputs in a cache; one above a dashed line had a faster "
-        "moment than the measurement of the limit. Limits are of devices/ for GPUs, and of the "
-        "run itself for CPUs.</p>\n<div class=\"figures wide\">\n");
-    const size_t before = page->figures;
-    for (size_t i = 0; i < r->file_count; i++)
-        if (r->files[i].kind == LAB_REPORT_CPU_TORCH)
-            cpu_figure(page, i);
-        else if (is_first_of_device(r, i))
-            gpu_figure(page, i);
-    if (page->figures == before)
-        lab_markup(page->out, "<p>Of the devices of these files no limits are known.</p>\n");
-    lab_markup(page->out, "</div>\n");
-    lab_page_close(page);
+    bool any = false;
+    for (size_t i = 0; i < r->timing_count; i++) {
+        roofline line;
+        if (!gather(&line, r, i))
+            continue;
+        if (line.plot.point_count > 0) {
+            char caption[512];
+            const int threads = r->timings[i].threads;
+            if (!any) {
+                lab_page_open(page, "roofline", "Roofline");
+                lab_markup(
+                    page->out,
+                    "<p>One point for each kernel that serves and for each rival, at the "
+                    "problem at which it comes nearest to the roof. With few operations "
+                    "per byte that must move, memory binds; with many, arithmetic. A point "
+                    "above the slope has its inputs in a cache. Limits of GPUs are those "
+                    "of devices/, limits of CPUs were measured in the same run.</p>\n");
+            }
+            any = true;
+            snprintf(caption, sizeof caption, "%s", r->files[r->timings[i].file].device);
+            if (threads > 0)
+                snprintf(caption, sizeof caption, "%s, %d thread%s",
+                         r->files[r->timings[i].file].device, threads, threads == 1 ? "" : "s");
+            put_figure(page, &line, caption);
+        }
+        roofline_free(&line);
+    }
+    if (any)
+        lab_page_close(page);
 }

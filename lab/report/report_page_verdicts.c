@@ -1,4 +1,4 @@
-/* report_page_verdicts.c: how often attest wins and loses, and every loss by name. */
+/* report_page_verdicts.c: how often attest wins and loses, every loss by name, and older kernels apart. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,52 +7,30 @@
 
 /* ------------------------------------------------------------------------- verdicts */
 
-static void put_tiles(lab_page *page) {
-    static const char *const titles[LAB_VERDICTS] = {"faster", "slower", "same", "ambiguous"};
-    size_t counts[LAB_VERDICTS] = {0};
-    for (size_t i = 0; i < page->report->pair_count; i++)
-        counts[page->report->pairs[i].verdict.kind]++;
-    lab_markup(page->out, "<ul class=\"tiles\">\n");
-    for (int i = 0; i < LAB_VERDICTS; i++)
-        lab_markup(page->out, "<li class=\"%s\"><b>%zu</b>%s</li>\n", titles[i], counts[i],
-                   titles[i]);
-    lab_markup(page->out, "</ul>\n");
-}
-
-/* The counts as one bar; the numbers stand beside it. */
-static void put_bar(lab_page *page, const lab_report_tally *tally) {
-    double x = 0.0;
-    lab_markup(page->out, "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" "
-                          "aria-hidden=\"true\">");
-    for (int i = 0; i < LAB_VERDICTS; i++) {
-        const double width = 100.0 * (double)tally->counts[i] / (double)tally->total;
-        if (width > 0.0)
-            lab_markup(page->out,
-                       "<rect class=\"%s\" x=\"%.2f\" y=\"0\" width=\"%.2f\" height=\"10\"/>",
-                       lab_report_verdict_word((lab_verdict_kind)i), x, width);
-        x += width;
-    }
-    lab_markup(page->out, "</svg>");
-}
-
 static void put_tally(lab_page *page, const lab_report_tally *tally) {
     char label[512];
+    const lab_report_timing *worst = &page->report->timings[tally->worst->ours];
     lab_markup(page->out, "<tr><td>%s</td><td>%s</td><td class=\"num\">%.2f×</td>",
                tally->rival, tally->group, tally->mean);
     for (int i = 0; i < LAB_VERDICTS; i++)
         lab_markup(page->out, "<td class=\"num %s\">%zu</td>",
                    tally->counts[i] ? lab_report_verdict_word((lab_verdict_kind)i) : "soft",
                    tally->counts[i]);
-    lab_markup(page->out, "<td>");
-    put_bar(page, tally);
-    lab_markup(
-        page->out, "</td><td>%.2f×, <code>%s</code></td></tr>\n", tally->worst->speed,
-        lab_report_label(label, sizeof label, &page->report->timings[tally->worst->ours]));
+    lab_markup(page->out, "<td class=\"num soft\">%zu</td><td>", tally->unjudged);
+    lab_page_bar(page, tally->counts, tally->unjudged);
+    lab_markup(page->out,
+               "</td><td class=\"num\">%.2f×</td><td><code>%s</code><br/><code "
+               "class=\"soft\">%s</code></td></tr>\n",
+               tally->worst->speed, lab_report_label(label, sizeof label, worst),
+               worst->kernel);
 }
 
 static const char *const tally_headings[] = {
-    "against", "problems", "#mean", "#faster", "#slower", "#same", "#ambiguous", "", "worst",
+    "against",    "problems",      "#mean", "#faster", "#slower",       "#same",
+    "#ambiguous", "#medians only", "",      "#worst",  "at, by kernel",
 };
+
+enum { TALLY_COLUMNS = sizeof tally_headings / sizeof tally_headings[0] };
 
 static bool several_devices(const lab_report_tally *tallies, size_t count) {
     for (size_t i = 1; i < count; i++)
@@ -61,44 +39,85 @@ static bool several_devices(const lab_report_tally *tallies, size_t count) {
     return false;
 }
 
+static size_t count_tallies(const lab_report_tally *tallies, size_t count, bool older) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        found += tallies[i].older == older;
+    return found;
+}
+
+void lab_page_tallies(lab_page *page, bool older) {
+    lab_report_tally *tallies;
+    const size_t count = lab_report_tallies(page->report, &tallies);
+    const bool devices = several_devices(tallies, count);
+    const char *device = NULL;
+    if (count_tallies(tallies, count, older) > 0) {
+        lab_page_headings(page, tally_headings, TALLY_COLUMNS);
+        for (size_t i = 0; i < count; i++) {
+            if (tallies[i].older != older)
+                continue;
+            if (devices && (!device || strcmp(tallies[i].device, device) != 0))
+                lab_markup(page->out,
+                           "</tbody><tbody><tr><th scope=\"rowgroup\" colspan=\"%d\">%s</th>"
+                           "</tr>\n",
+                           TALLY_COLUMNS, tallies[i].device);
+            device = tallies[i].device;
+            put_tally(page, &tallies[i]);
+        }
+        lab_markup(page->out, "</tbody></table></div>\n");
+    }
+    free(tallies);
+}
+
+static bool has_pairs(const lab_report *r, bool older) {
+    for (size_t i = 0; i < r->pair_count; i++)
+        if (lab_report_serves(r, &r->pairs[i]) != older)
+            return true;
+    for (size_t i = 0; i < r->median_count; i++)
+        if (lab_report_serves(r, &r->medians[i]) != older)
+            return true;
+    return false;
+}
+
 void lab_page_verdicts(lab_page *page) {
     const lab_report *r = page->report;
-    if (r->pair_count == 0)
+    if (!has_pairs(r, false))
         return;
-    lab_report_tally *tallies;
-    const size_t count = lab_report_tallies(r, &tallies);
-    const bool devices = several_devices(tallies, count);
     lab_page_open(page, "verdicts", "Verdicts");
-    put_tiles(page);
     lab_markup(
         page->out,
-        "<p>%zu comparisons, each of one problem by attest and by a rival, or by attest and "
-        "its baseline. A "
-        "verdict is a permutation test on the raw samples at 5 %% with a minimum effect of "
-        "%.0f %%, or of what A/A runs by the same harness on the device say; intervals are "
-        "drawn, "
-        "their overlap decides nothing.",
-        r->pair_count, 100.0 * LAB_MINIMUM_EFFECT);
+        "<p>Mean and worst are speeds as multiples of the rival&#39;s: 2× takes half its "
+        "time; means are geometric. A verdict is a permutation test on the raw samples at "
+        "5 %% with a minimum effect of %.0f %%, or of what A/A runs by the same harness on "
+        "the device show. Where a file records medians alone there is no verdict.",
+        100.0 * LAB_MINIMUM_EFFECT);
+    if (has_pairs(r, true))
+        lab_markup(page->out, " Kernels that a later file has replaced are under "
+                              "<a href=\"#older\">Older kernels</a>.");
     if (r->superseded > 0)
-        lab_markup(
-            page->out,
-            " %zu older comparisons that a newer file repeats are not counted again; see "
-            "<a href=\"#history\">History</a>.",
-            r->superseded);
+        lab_markup(page->out,
+                   " %zu older comparisons that a newer file repeats are not counted again.",
+                   r->superseded);
     lab_markup(page->out, "</p>\n");
-    lab_page_headings(page, tally_headings, 9);
-    for (size_t i = 0; i < count; i++) {
-        if (devices && (i == 0 || strcmp(tallies[i].device, tallies[i - 1].device) != 0))
-            lab_markup(page->out, "<tr><th scope=\"rowgroup\" colspan=\"9\">%s</th></tr>\n",
-                       tallies[i].device);
-        put_tally(page, &tallies[i]);
-    }
+    lab_page_tallies(page, false);
+    lab_page_close(page);
+}
+
+void lab_page_older(lab_page *page) {
+    if (!has_pairs(page->report, true))
+        return;
+    lab_page_open(page, "older", "Older kernels");
     lab_markup(
         page->out,
-        "</tbody></table></div>\n<p class=\"soft\">Mean and worst are speeds in times of the "
-        "rival&#39;s: 2× takes half its time. Means are geometric.</p>\n");
+        "<p>Comparisons of kernels that do not serve these problems any more: a later file "
+        "has attest on the same problem by a kernel of another family.</p>\n");
+    lab_page_tallies(page, true);
+    lab_markup(page->out, "<details>\n<summary>Losses of older kernels</summary>\n");
+    lab_page_loss_table(page, true);
+    lab_markup(page->out, "</details>\n<details>\n<summary>Problem by problem</summary>\n");
+    lab_page_speed_figures(page, true);
+    lab_markup(page->out, "</details>\n");
     lab_page_close(page);
-    free(tallies);
 }
 
 /* --------------------------------------------------------------------------- losses */
@@ -108,21 +127,43 @@ static void put_loss(lab_page *page, const lab_report_pair *pair) {
     const lab_report_timing *theirs = &page->report->timings[pair->theirs];
     char label[512];
     lab_markup(page->out, "<tr>");
-    lab_page_verdict_cell(page, pair->verdict.kind);
-    lab_markup(
-        page->out,
-        "<td class=\"num\">%.2f×</td><td><code>%s</code><br/><span class=\"soft\">against "
-        "%s</span></td><td class=\"num\">%.2f – %.2f</td>",
-        pair->speed, lab_report_label(label, sizeof label, ours), theirs->subject, pair->low,
-        pair->high);
+    lab_page_verdict_cell(page, pair);
+    lab_markup(page->out,
+               "<td class=\"num\">%.2f×</td><td><code>%s</code></td><td>%s</td>"
+               "<td><code>%s</code></td><td class=\"num\">%.2f – %.2f</td>",
+               pair->speed, lab_report_label(label, sizeof label, ours),
+               lab_report_name(theirs), ours->kernel, pair->low, pair->high);
     lab_page_time_cell(page, ours->ns.median);
     lab_page_time_cell(page, theirs->ns.median);
     lab_markup(page->out, "</tr>\n");
 }
 
 static const char *const loss_headings[] = {
-    "verdict", "#speed", "problem", "#95 % interval", "#attest", "#rival",
+    "verdict", "#speed", "problem", "against", "kernel", "#95 % interval", "#attest", "#rival",
 };
+
+/* Above this many, the rest is folded. */
+enum { LOSSES_OPEN = 15 };
+
+void lab_page_loss_table(lab_page *page, bool older) {
+    const lab_report_pair **losses;
+    const size_t count = lab_report_losses(page->report, older, &losses);
+    for (size_t i = 0; i < count; i++) {
+        if (i == LOSSES_OPEN)
+            lab_markup(page->out,
+                       "</tbody></table></div>\n<details>\n<summary>%zu more</summary>\n",
+                       count - i);
+        if (i == 0 || i == LOSSES_OPEN)
+            lab_page_headings(page, loss_headings,
+                              sizeof loss_headings / sizeof loss_headings[0]);
+        put_loss(page, losses[i]);
+    }
+    if (count > 0)
+        lab_markup(page->out, "</tbody></table></div>\n");
+    if (count > LOSSES_OPEN)
+        lab_markup(page->out, "</details>\n");
+    free(losses);
+}
 
 /* Problems that were never timed, because their answer was wrong or nothing served them. */
 static void put_failures(lab_page *page) {
@@ -130,16 +171,16 @@ static void put_failures(lab_page *page) {
     bool any = false;
     for (size_t i = 0; i < r->timing_count; i++) {
         const lab_report_timing *t = &r->timings[i];
-        char label[512];
-        if (!*t->failure)
+        char label[512], more[LAB_REPORT_MORE];
+        if (!lab_report_failure_stands(r, i, more))
             continue;
         if (!any)
             lab_markup(page->out, "<h3>Not timed</h3>\n<ul>\n");
         any = true;
         lab_markup(page->out,
-                   "<li><code>%s</code>, %s%s%s: %s <span class=\"soft\">(%s)</span></li>\n",
-                   lab_report_label(label, sizeof label, t), t->subject, *t->kernel ? ", " : "",
-                   t->kernel, t->failure, r->files[t->file].name);
+                   "<li><code>%s</code>%s, %s%s%s: %s <span class=\"soft\">(%s)</span></li>\n",
+                   lab_report_label(label, sizeof label, t), more, t->subject,
+                   *t->kernel ? ", " : "", t->kernel, t->failure, r->files[t->file].name);
     }
     if (any)
         lab_markup(page->out, "</ul>\n");
@@ -152,24 +193,26 @@ static bool has_failures(const lab_report *r) {
     return false;
 }
 
-void lab_page_losses(lab_page *page) {
-    if (page->report->pair_count == 0 && !has_failures(page->report))
-        return;
+static size_t count_losses(const lab_report *r) {
     const lab_report_pair **losses;
-    const size_t count = lab_report_losses(page->report, &losses);
+    const size_t count = lab_report_losses(r, false, &losses);
+    free(losses);
+    return count;
+}
+
+void lab_page_losses(lab_page *page) {
+    const lab_report *r = page->report;
+    const size_t count = count_losses(r);
+    if (r->pair_count == 0 && !has_failures(r))
+        return;
     lab_page_open(page, "losses", "Losses");
-    if (count == 0 && page->report->pair_count > 0)
+    if (count == 0 && r->pair_count > 0)
         lab_markup(page->out, "<p>No comparison was lost, and none was left open.</p>\n");
-    if (count > 0) {
+    if (count > 0)
         lab_markup(page->out,
                    "<p>Every comparison that attest lost, the worst first, then those "
                    "that the samples do not decide.</p>\n");
-        lab_page_headings(page, loss_headings, 6);
-        for (size_t i = 0; i < count; i++)
-            put_loss(page, losses[i]);
-        lab_markup(page->out, "</tbody></table></div>\n");
-    }
+    lab_page_loss_table(page, false);
     put_failures(page);
     lab_page_close(page);
-    free(losses);
 }

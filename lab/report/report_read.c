@@ -250,7 +250,7 @@ bool lab_report_read_peaks(lab_report *report, size_t file, lab_message *why) {
         double scale;
     } rates[] = {{"read_bytes", "memory, reads", "TB/s", 1e-12},
                  {"copy_bytes", "memory, a copy", "TB/s", 1e-12},
-                 {"exp_per_clock_sm", "exponentials a clock and multiprocessor", "", 1.0},
+                 {"exp_per_clock_sm", "exponentials per clock and multiprocessor", "", 1.0},
                  {"memory_clocks", "latency of memory", "clocks", 1.0},
                  {"l2_clocks", "latency of the second-level cache", "clocks", 1.0}};
     if (!lab_node_is_object(&device, why) || !lab_node_text(&device, "name", &f->device, why))

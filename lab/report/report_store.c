@@ -45,6 +45,19 @@ void lab_report_fact_add(lab_report_file *file, const char *name, const char *va
         file->facts[file->fact_count++] = (lab_report_fact){.name = name, .value = value};
 }
 
+bool lab_report_sizes(const lab_node *from, const char *const names[], size_t count,
+                      double *sizes, lab_message *why) {
+    for (size_t i = 0; i < count; i++) {
+        if (!lab_node_number(from, names[i], &sizes[i], why))
+            return false;
+        if (!(sizes[i] >= 0.0 && sizes[i] <= 1e12)) {
+            const lab_node place = lab_node_member(from, names[i]);
+            return lab_node_fail(&place, "a size is wanted", why);
+        }
+    }
+    return true;
+}
+
 bool lab_report_samples(lab_report *report, const lab_node *object, const char *name,
                         lab_samples *out, lab_message *why) {
     double *values;
@@ -107,6 +120,7 @@ void lab_report_free(lab_report *report) {
     free(report->files);
     free(report->timings);
     free(report->pairs);
+    free(report->medians);
     free(report->history);
     free(report->ablations);
     free(report->checks);

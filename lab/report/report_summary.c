@@ -38,31 +38,46 @@ const char *lab_report_label(char *buf, size_t n, const lab_report_timing *timin
 static lab_report_tally *tally_of(lab_report_tally *tallies, size_t *count,
                                   const lab_report *report, const lab_report_pair *pair) {
     const lab_report_timing *theirs = &report->timings[pair->theirs];
-    const char *device = report->files[theirs->file].device;
+    const char *device = report->files[theirs->file].device, *rival = lab_report_name(theirs);
+    const bool older = !lab_report_serves(report, pair);
     for (size_t i = 0; i < *count; i++)
-        if (strcmp(tallies[i].device, device) == 0 &&
-            strcmp(tallies[i].rival, theirs->subject) == 0 &&
+        if (tallies[i].older == older && strcmp(tallies[i].device, device) == 0 &&
+            strcmp(tallies[i].rival, rival) == 0 &&
             strcmp(tallies[i].group, theirs->group) == 0)
             return &tallies[i];
     lab_report_tally *tally = &tallies[(*count)++];
-    *tally =
-        (lab_report_tally){.device = device, .rival = theirs->subject, .group = theirs->group};
+    *tally = (lab_report_tally){
+        .device = device, .rival = rival, .group = theirs->group, .older = older};
     return tally;
 }
 
-size_t lab_report_tallies(const lab_report *report, lab_report_tally **out) {
-    size_t count = 0;
-    *out = calloc(report->pair_count ? report->pair_count : 1, sizeof **out);
-    if (!*out)
-        return 0;
-    for (size_t i = 0; i < report->pair_count; i++) {
-        const lab_report_pair *pair = &report->pairs[i];
-        lab_report_tally *tally = tally_of(*out, &count, report, pair);
-        tally->counts[pair->verdict.kind]++;
+static void count_pairs(lab_report_tally *tallies, size_t *count, const lab_report *report,
+                        const lab_report_pair *pairs, size_t pair_count, bool older) {
+    for (size_t i = 0; i < pair_count; i++) {
+        const lab_report_pair *pair = &pairs[i];
+        if (lab_report_serves(report, pair) == older)
+            continue;
+        lab_report_tally *tally = tally_of(tallies, count, report, pair);
+        if (pair->unjudged)
+            tally->unjudged++;
+        else
+            tally->counts[pair->verdict.kind]++;
         tally->total++;
         tally->mean += log(pair->speed);
         if (!tally->worst || pair->speed < tally->worst->speed)
             tally->worst = pair;
+    }
+}
+
+size_t lab_report_tallies(const lab_report *report, lab_report_tally **out) {
+    const size_t most = report->pair_count + report->median_count;
+    size_t count = 0;
+    *out = calloc(most ? most : 1, sizeof **out);
+    if (!*out)
+        return 0;
+    for (int older = 0; older <= 1; older++) {
+        count_pairs(*out, &count, report, report->medians, report->median_count, older == 1);
+        count_pairs(*out, &count, report, report->pairs, report->pair_count, older == 1);
     }
     for (size_t i = 0; i < count; i++)
         (*out)[i].mean = exp((*out)[i].mean / (double)(*out)[i].total);
@@ -80,14 +95,15 @@ static int slowest_first(const void *left, const void *right) {
                                 : (a->ours > b->ours) - (a->ours < b->ours);
 }
 
-size_t lab_report_losses(const lab_report *report, const lab_report_pair ***out) {
+size_t lab_report_losses(const lab_report *report, bool older, const lab_report_pair ***out) {
     size_t count = 0;
     *out = calloc(report->pair_count ? report->pair_count : 1, sizeof(const void *));
     if (!*out)
         return 0;
     for (size_t i = 0; i < report->pair_count; i++) {
         const lab_verdict_kind kind = report->pairs[i].verdict.kind;
-        if (kind == LAB_SLOWER || kind == LAB_AMBIGUOUS)
+        if ((kind == LAB_SLOWER || kind == LAB_AMBIGUOUS) &&
+            lab_report_serves(report, &report->pairs[i]) != older)
             (*out)[count++] = &report->pairs[i];
     }
     qsort((void *)*out, count, sizeof(const void *), slowest_first);

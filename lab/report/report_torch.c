@@ -143,17 +143,10 @@ static bool cpu_problem(lab_report *report, const lab_node *row, const char **li
                         lab_message *why) {
     static const char *const names[] = {"b", "hq", "hkv", "sq", "sk", "d"};
     double sizes[6];
-    for (size_t i = 0; i < 6; i++) {
-        if (!lab_node_number(row, names[i], &sizes[i], why))
-            return false;
-        if (!(sizes[i] >= 0.0 && sizes[i] <= 1e12)) {
-            const lab_node place = lab_node_member(row, names[i]);
-            return lab_node_fail(&place, "a size is wanted", why);
-        }
-    }
     const char *dtype = "";
     bool causal = false;
-    if (!lab_node_text(row, "dtype", &dtype, why) ||
+    if (!lab_report_sizes(row, names, 6, sizes, why) ||
+        !lab_node_text(row, "dtype", &dtype, why) ||
         !lab_node_flag_maybe(row, "causal", &causal, why))
         return false;
     *line = lab_report_text(report, "b%.0fh%.0fhkv%.0fs%.0fsk%.0fd%.0f,%s%s", sizes[0],

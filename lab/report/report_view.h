@@ -6,8 +6,16 @@
 
 #include "lab/report/report_model.h"
 
-/* One page that loads nothing: no scripts, styles by their hash, pictures as inline SVG. */
+/* One page that loads nothing: its style and its one script by their digests, pictures as inline SVG. */
 void lab_report_html(FILE *out, const lab_report *report);
+
+/* How a picture is coloured. */
+typedef enum lab_theme { LAB_THEME_LIGHT, LAB_THEME_DARK, LAB_THEME_PAPER } lab_theme;
+
+/* One plot of the page as an SVG file, by the name that it has there, or several panels with commas, side by side; "list": all
+ * names instead. False where there is none of that name; the message names the nearest. */
+bool lab_report_svg(FILE *out, const lab_report *report, const char *name, lab_theme theme,
+                    lab_message *why);
 
 /* Markdown: verdicts, losses, failures, history. */
 void lab_report_markdown(FILE *out, const lab_report *report);
@@ -19,19 +27,56 @@ void lab_report_terminal(FILE *out, const lab_report *report, size_t columns, bo
 
 enum { LAB_VERDICTS = LAB_AMBIGUOUS + 1 };
 
+/* What a subject is called in plots and tables: "cuDNN", "FlashAttention-3"; of others the subject itself. */
+const char *lab_report_name(const lab_report_timing *timing);
+
+/* The shape and colour of a name, the same in every plot: see lab_plot_key. */
+size_t lab_report_slot(const lab_report *report, const char *name);
+
+enum { LAB_CARD_RIVALS = 6 };
+
+/* attest beside the best rival of each problem: of one file, group of problems and setting. */
+typedef struct lab_report_card {
+    size_t file;
+    bool past; /* the rivals are earlier versions of attest */
+    const char *device, *group, *variant;
+    const char *problem; /* one of them */
+    const char *rivals[LAB_CARD_RIVALS];
+    size_t rival_count;
+    size_t problems, ahead;                /* all, and those with the shorter median */
+    size_t counts[LAB_VERDICTS], unjudged; /* by verdict */
+    double mean;                           /* geometric, of the speeds */
+    const lab_report_pair *worst;
+} lab_report_card;
+
+/* Those of the most problems first, those of earlier versions last; allocated. Kernels that a later file has replaced are left out. */
+size_t lab_report_cards(const lab_report *report, lab_report_card **out);
+
+/* Whether a pair is of what serves: no later file has replaced the kernel. */
+bool lab_report_serves(const lab_report *report, const lab_report_pair *pair);
+
 /* Comparisons with one rival on one device, of one group of problems. */
 typedef struct lab_report_tally {
     const char *device, *rival, *group;
-    size_t counts[LAB_VERDICTS], total;
+    bool older; /* of kernels that a later file has replaced */
+    size_t counts[LAB_VERDICTS], unjudged, total;
     double mean;                  /* geometric, of the speeds */
     const lab_report_pair *worst; /* the lowest speed */
 } lab_report_tally;
 
-/* The tallies in the order of the files; *out is allocated. Returns how many there are, 0 also where memory ran out. */
+/* The tallies in the order of the files, of what serves first; *out is allocated. Returns how many there are, 0 also where memory ran out. */
 size_t lab_report_tallies(const lab_report *report, lab_report_tally **out);
 
-/* The pairs that are SLOWER, the slowest first, then those that are AMBIGUOUS; allocated as above. */
-size_t lab_report_losses(const lab_report *report, const lab_report_pair ***out);
+/* The pairs that are SLOWER, the slowest first, then those that are AMBIGUOUS, of what serves or of `older` kernels; allocated as
+ * above. */
+size_t lab_report_losses(const lab_report *report, bool older, const lab_report_pair ***out);
+
+/* Add up pairs by verdict, of what serves or of everything; returns how many there are. */
+size_t lab_report_count(const lab_report *report, const lab_report_pair *pairs, size_t count,
+                        bool older_too, size_t counts[LAB_VERDICTS]);
+
+/* One sentence per check of the measurement itself, each begun with `bullet`. */
+void lab_report_measurement(FILE *out, const lab_report *report, const char *bullet);
 
 /* "faster", "slower", "same", "ambiguous". */
 const char *lab_report_verdict_word(lab_verdict_kind kind);
@@ -70,5 +115,11 @@ typedef struct lab_report_group {
 size_t lab_report_groups(const lab_report *report, lab_report_group **out);
 bool lab_report_in_group(const lab_report *report, const lab_report_timing *timing,
                          const lab_report_group *group);
+
+/* False where timing `first` was timed, or an earlier one of the same subject and file was not for the same reason and stands for it. Else
+ * `more` has how many others there are: " and 3 more", or nothing. */
+enum { LAB_REPORT_MORE = 40 };
+bool lab_report_failure_stands(const lab_report *report, size_t first,
+                               char more[LAB_REPORT_MORE]);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_report_page.sh: the page of a report in a real browser: no complaint on its console, every plot drawn, on a phone and a
-# desktop, light and dark, and on paper.
+# test_report_page.sh: the page of a report in a real browser: no complaint on its console, every plot drawn, filter and sort, on a
+# phone and a desktop, light and dark, and on paper; and a plot as a picture.
 #
 #   BUILD=build tests/browser/test_report_page.sh [FOLDER]    leaves the pictures in FOLDER, to be looked at
 # shellcheck source=tests/cli/common.sh
@@ -31,10 +31,10 @@ quiet() {
 
 attest report "$root/evidence" -o page.html --price-per-hour 3.5 || fail 'the page' 'attest report failed'
 
-# The test can see a complaint: a page with the same policy, and a script.
+# The test can see a complaint: a page with the same policy, and a script that is not its own.
 sed 's|</main>|<script>document.title = "run"</script></main>|' page.html >script.html
 browse "$scratch/script.html" --dump-dom >script.out
-check 'a script is refused, and the console says so' bash -c \
+check 'another script is refused, and the console says so' bash -c \
     "grep -q 'CONSOLE.*Content Security Policy' script.out && ! grep -q '<title>run' script.out"
 
 browse "$scratch/page.html" --dump-dom >dom.out
@@ -45,22 +45,65 @@ import re, sys
 written, read = (open(name).read() for name in sys.argv[1:])
 count = lambda text, pattern: len(re.findall(pattern, text))
 assert count(read, '<svg class="plot"') == count(written, '<svg class="plot"') >= 10
-for part in ('class="mark ', 'class="span ', 'class="roof', "<table", '<section id="'):
+for part in ('class="mark ', 'class="span ', 'class="roof', 'class="line ', 'class="row"', "<table", '<section id="'):
     assert count(read, part) == count(written, part) > 0, part
 assert "parsererror" not in read
 END
+
+# The page's own script, driven from outside: without it there is no field and no button.
+cat >drive.html <<'END'
+<!DOCTYPE html><html><body><iframe id="f" src="page.html" width="1400" height="900"></iframe><script>
+const all = (root, what) => Array.from(root.querySelectorAll(what));
+document.getElementById("f").addEventListener("load", () => {
+  const d = document.getElementById("f").contentDocument, said = {};
+  const shown = () => all(d, "table.sorts tbody tr").filter((row) => !row.hidden);
+  const field = d.querySelector(".filter input");
+  const type = (text) => { field.value = text; field.dispatchEvent(new Event("input")); };
+  said.rows = shown().length;
+  type("FlashAttention-3 backward");
+  said.filtered = shown().length;
+  said.fits = shown().every((row) => /flashattention-3/i.test(row.textContent) && /backward/.test(row.textContent));
+  said.gone = all(d, "figure.filters").filter((figure) => figure.getBoundingClientRect().height === 0).length;
+  said.count = d.querySelector(".filter span").textContent;
+  type("");
+  said.again = shown().length;
+  const table = d.querySelector("#losses table"), head = all(table, "thead th").find((th) => th.textContent === "attest");
+  const times = () => all(table, "tbody tr").map((row) => parseFloat(row.cells[head.cellIndex].dataset.v));
+  head.querySelector("button").click();
+  const up = times();
+  said.ascending = head.getAttribute("aria-sort") === "ascending" && up.every((t, i) => i === 0 || up[i - 1] <= t);
+  head.querySelector("button").click();
+  said.descending = times().join() === up.slice().reverse().join();
+  said.wide = d.documentElement.scrollWidth;
+  document.title = "driven";
+  document.body.dataset.said = JSON.stringify(said);
+});
+</script></body></html>
+END
+browse "$scratch/drive.html" --disable-web-security --allow-file-access-from-files --virtual-time-budget=8000 --dump-dom >drive.out
+check 'filter and sort' python3 - drive.out <<'END'
+import html, json, re, sys
+said = json.loads(html.unescape(re.search(r'data-said="([^"]*)"', open(sys.argv[1]).read()).group(1)))
+assert 0 < said["filtered"] < said["rows"] == said["again"] and said["fits"] and said["gone"] > 0, said
+assert re.fullmatch(r"\d+ of \d+ rows", said["count"]), said
+assert said["ascending"] and said["descending"] and said["wide"] <= 1400, said
+END
+sed '/^<script>/,/^<\/script>/d' page.html >without.html
+browse "$scratch/without.html" --dump-dom >without.out
+check 'without the script everything is there but the field' bash -c \
+    "! grep -q '<script>\|type=.search' without.out && grep -q '<section id=.environment' without.out"
 
 # A phone is narrower than the narrowest window of the browser: the page is put into a frame of its width.
 frame() { # frame WIDTH HEIGHT: a page that shows the report so wide
     printf '<!DOCTYPE html><html><body style="margin:0"><iframe src="page.html" width="%d" height="%d" style="border:0"></iframe></body></html>' "$1" "$2"
 }
-frame 360 2000 >phone.html
+frame 390 2000 >phone.html
 cp page.html desktop.html
 
 # A picture of a page that is not one colour, and in which the dark theme is dark.
 for theme in light dark; do
     scheme=$([[ $theme == dark ]] && echo 0 || echo 1)
-    for size in phone:360:2000 desktop:1280:2000; do
+    for size in phone:390:2000 desktop:1400:2000; do
         IFS=: read -r name width height <<<"$size"
         picture=$pictures/$name-$theme.png
         rm -f "$picture"
@@ -70,6 +113,16 @@ for theme in light dark; do
         check "$name, $theme: a picture" python3 "$tests_folder/../browser/picture.py" "$picture" "$width" "$theme"
     done
 done
+
+# Nothing but tables, which scroll, is wider than a phone.
+sed 's|id="f" src="page.html" width="1400"|id="f" src="page.html" width="390"|' drive.html >narrow.html
+browse "$scratch/narrow.html" --disable-web-security --allow-file-access-from-files --virtual-time-budget=8000 --dump-dom >narrow.out
+check 'as wide as a phone' bash -c "grep -o 'wide&quot;:[0-9]*' narrow.out | grep -qx 'wide&quot;:390'"
+
+attest report "$root/evidence/h200" --svg rates-forward --dark -o picture.svg
+browse "$scratch/picture.svg" --window-size=984,700 --screenshot="$pictures/rates-forward-dark.png" >picture.out
+quiet 'a plot as a picture: no complaint' picture.out
+check 'a plot as a picture' python3 "$tests_folder/../browser/picture.py" "$pictures/rates-forward-dark.png" 984 dark
 
 browse "$scratch/page.html" --no-pdf-header-footer --print-to-pdf="$pictures/report.pdf" >pdf.out
 quiet 'on paper: no complaint' pdf.out
