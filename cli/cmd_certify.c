@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/evidence_report.h"
 #include "cli/session.h"
+#include "lab/base/interrupt.h"
 #include "lab/base/json.h"
 #include "lab/evidence/certify.h"
 #include "lab/evidence/host_tests.h"
@@ -163,8 +164,24 @@ static void certify_kernels(const cli_session *session, const lab_certify *job,
     for (size_t i = SIZE_MAX; next_kernel(session, pattern, &i, &seen);) {
         lab_certified done;
         lab_certify_kernel(&done, job, i, stderr);
+        if (lab_interrupted()) { /* its samples ended early: it states nothing */
+            json_decref(done.statement);
+            return;
+        }
         conclude(session, &done, folder, results, t);
     }
+}
+
+/* The statements of kernels that were finished are in the folder already. */
+static cli_exit finish_interrupted(cli_session *session, json_t *document, const tally *t,
+                                   const char *folder) {
+    json_object_set_new(document, "interrupted", json_true());
+    const cli_exit written = cli_session_finish(session, document, CLI_INTERRUPTED);
+    if (written == CLI_INTERRUPTED)
+        cli_complain(session->options,
+                     "interrupted: %zu of %zu were finished; their statements are kept in %s",
+                     t->count, t->total, folder);
+    return written;
 }
 
 static bool certify_peers(cli_session *session, const lab_certify *job, const char *folder,
@@ -193,12 +210,15 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     int64_t seen = 0;
     for (size_t i = SIZE_MAX; kernels && next_kernel(session, pattern, &i, &seen);)
         t.total++;
+    lab_interrupt_listen(
+        "\nattest certify: interrupted; the statements of finished kernels are kept "
+        "(again: stop at once)\n");
     if (kernels)
         certify_kernels(session, job, pattern, folder, results, &t);
-    bool ok = t.count > 0 || (!pattern && o->peer_count > 0) ||
+    bool ok = lab_interrupted() || t.count > 0 || (!pattern && o->peer_count > 0) ||
               cli_complain(o, "--kernel %s: no production kernel of this device matches%s",
                            pattern ? pattern : "*", o->parts ? ", or this part has none" : "");
-    ok = ok && certify_peers(session, job, folder, results, &t);
+    ok = ok && (lab_interrupted() || certify_peers(session, job, folder, results, &t));
     if (!ok) {
         json_decref(results);
         return CLI_USAGE;
@@ -207,6 +227,8 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     json_object_set_new(document, "folder", json_string(folder));
     json_object_set_new(document, "results", results);
     json_object_set_new(document, "seconds", json_real(t.seconds));
+    if (lab_interrupted())
+        return finish_interrupted(session, document, &t, folder);
     fprintf(session->text, "%zu of %zu certified in %.0f s, in %s, %s\n", t.count - t.failed,
             t.count, t.seconds, folder, o->sign ? "signed" : "unsigned");
     return cli_session_finish(session, document, t.result);

@@ -53,7 +53,7 @@ static void put_floor(FILE *text, const lab_plan_result *r, const lab_device *de
             with_prefix(a, sizeof a, r->work.flops), with_prefix(b, sizeof b, r->work.bytes),
             with_prefix(c, sizeof c, r->work.pairs));
     if (r->work.bytes > 0.0)
-        fprintf(text, "; %.0f FLOP a byte", r->work.flops / r->work.bytes);
+        fprintf(text, "; %.0f FLOP per byte", r->work.flops / r->work.bytes);
     fprintf(text, "\nfloor     %s by the maker's rates\n",
             cli_microseconds(a, sizeof a, lab_floor_seconds(&r->floor)));
     for (int i = 0; i < LAB_BOUND_COUNT; i++)

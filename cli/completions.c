@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "lab/plan/plan_device.h"
 
 static void put_verbs(FILE *stream) {
     for (size_t i = 0; i < cli_verb_count; i++)
@@ -16,6 +17,15 @@ static void put_options(FILE *stream, const cli_verb *verb) {
         if (cli_option_table[i].verbs & verb->bit)
             fprintf(stream, "--%s ", cli_option_table[i].name);
     fputs("--help", stream);
+}
+
+static void put_device(const char *name, void *stream) {
+    fprintf(stream, " %s", name);
+}
+
+/* The GPUs that plan and explain know from their files. */
+static void put_devices(FILE *stream) {
+    lab_device_each(put_device, stream);
 }
 
 static void put_bash(FILE *stream) {
@@ -31,6 +41,10 @@ static void put_bash(FILE *stream) {
           "        words=$(attest suites 2>/dev/null | awk 'NR > 2 && NF { print $1 }')\n"
           "    elif [[ $before == --device ]]; then\n"
           "        words='cpu cuda virtual'\n"
+          "        case ${COMP_WORDS[1]} in plan | explain) words+='",
+          stream);
+    put_devices(stream);
+    fputs("' ;; esac\n"
           "    elif [[ $before == completions ]]; then\n"
           "        words='bash zsh fish'\n"
           "    elif [[ $word == -* ]]; then\n"
@@ -93,7 +107,12 @@ static void put_fish(FILE *stream) {
                 fputs(" -x -a \"(attest suites 2>/dev/null | awk 'NR > 2 && NF { print \\$1 "
                       "}')\"",
                       stream);
-            else if (option->value && *option->value != '[')
+            else if (strcmp(option->name, "device") == 0) {
+                fputs(" -x -a 'cpu cuda virtual", stream);
+                if (verb->bit & (CLI_PLAN | CLI_EXPLAIN))
+                    put_devices(stream);
+                fputc('\'', stream);
+            } else if (option->value && *option->value != '[')
                 fputs(" -r", stream);
             fputs(" -d ", stream);
             put_quoted(stream, option->help);

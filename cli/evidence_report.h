@@ -22,7 +22,7 @@ json_t *cli_evidence_files(const lab_judgement *judgement);
 /* What is not well, a line each. Returns how many fail. */
 size_t cli_put_faults(FILE *text, const lab_judgement *judgement);
 
-/* How many kernels stand how, a line a device. */
+/* How many kernels are in which state, one line per device. */
 void cli_put_standings(FILE *text, const lab_judgement *judgement);
 
 #endif

@@ -42,7 +42,7 @@ void cli_help_program(FILE *stream) {
         fprintf(stream, "  %s\n", cli_verb_table[i].examples[0]);
     fputs("\nExit codes: 0 all holds, 1 a check failed, 2 a mistake in the command or its "
           "input,\n"
-          "3 not possible on this machine, 130 a bench that was interrupted.\n",
+          "3 not possible on this machine, 130 interrupted: what is finished is kept.\n",
           stream);
 }
 

@@ -158,7 +158,8 @@ static bool set_format(cli_options *o, const cli_option *option, const char *val
     return true;
 }
 
-static bool set_device(cli_options *o, const cli_option *option, const char *value) {
+/* A device of this machine; false where the word is none. */
+static bool read_device(cli_options *o, const char *value) {
     o->device_index = 0;
     o->virtual_gpu = strcmp(value, "virtual") == 0;
     if (o->virtual_gpu) {
@@ -180,8 +181,20 @@ static bool set_device(cli_options *o, const cli_option *option, const char *val
             return true;
         }
     }
-    return cli_complain(o, "--%s %s: cpu, cuda, cuda:N or virtual is wanted", option->name,
+    return false;
+}
+
+static bool set_device(cli_options *o, const cli_option *option, const char *value) {
+    return read_device(o, value) ||
+           cli_complain(o, "--%s %s: cpu, cuda, cuda:N or virtual is wanted", option->name,
                         value);
+}
+
+/* The same, or a GPU that is not here, by the name of its device file. */
+static bool set_any_device(cli_options *o, const cli_option *option, const char *value) {
+    (void)option;
+    o->plan_device = read_device(o, value) ? NULL : value;
+    return true;
 }
 
 /* A list: `--isa avx2,avx512`. */
@@ -407,6 +420,11 @@ const cli_option cli_option_table[] = {
      "write the report there; - for stdout (the default)"},
     {"format", 0, "FORMAT", CLI_REPORT, set_format, 0, NULL,
      "html, md or term (by the end of -o FILE: .html, .md, .txt; else term)"},
+    {"svg", 0, "NAME", CLI_REPORT, set_text, AT(plot), NULL,
+     "write this plot of the page, as an SVG file; several panels: with commas; list: the "
+     "names"},
+    {"dark", 0, NULL, CLI_REPORT, set_flag, AT(dark), NULL,
+     "with --svg: light on dark, for a dark page"},
     {"price-per-hour", 0, "X", CLI_REPORT, set_price, 0, NULL,
      "of the device: the report then says what its seconds cost"},
 
@@ -429,7 +447,12 @@ const cli_option cli_option_table[] = {
     {"signers", 0, "FILE", CLI_INFO | CLI_CERTIFY, set_text, AT(signers), NULL,
      "all must be signed by one of these: an allowed_signers file of ssh-keygen(1)"},
 
-    {"device", 0, "DEVICE", OPENS | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE, set_device, 0, NULL,
+    {"device", 0, "DEVICE", CLI_EXPLAIN, set_any_device, 0, NULL,
+     "cpu, cuda[:N] or virtual; or a GPU that is not here, by its name in devices/ (l4, a100, "
+     "h200 ...) or a .json file"},
+    {"device", 0, "DEVICE",
+     (OPENS & ~(unsigned)CLI_EXPLAIN) | CLI_DOCTOR | CLI_CERTIFY | CLI_PROFILE, set_device, 0,
+     NULL,
      "cpu, cuda[:N] (a GPU where there is one) or virtual: the kernels of GPUs, on the CPU"},
     {"kernel", 0, "GLOB", CLI_CERTIFY, add_kernel, 0, NULL,
      "only kernels whose ids match: 'decode_*', '*_d128_*'"},

@@ -85,9 +85,9 @@ typedef struct cli_options {
     const char *refusals; /* verify: a file of problems that may be refused; NULL: any */
     bool trace, help;
 
-    const char
-        *plan_device; /* a name of devices/, a file, cuda or cuda:N; NULL: the GPU here */
-    bool all;         /* info: kernels; plan: tiles */
+    const char *
+        plan_device; /* a name of devices/ or a file, for plan also cuda or cuda:N; NULL: the device here */
+    bool all;                 /* info: kernels; plan: tiles */
     int ranks[CLI_RANKS_MAX]; /* plan: devices that a sequence is cut over */
     size_t rank_count;
     lab_link link; /* 0 bytes per second: not given */
@@ -123,7 +123,8 @@ typedef struct cli_options {
     unsigned goals; /* of judge: bits of LAB_GOALS_* */
     bool goals_given;
 
-    const char *report_file, *report_format; /* NULL: not given */
+    const char *report_file, *report_format, *plot; /* NULL: not given */
+    bool dark;                                      /* the plot is for a dark page */
     double price_per_hour;
 } cli_options;
 

@@ -5,7 +5,7 @@
 #include "cli/session.h"
 #include "lab/verify/verify.h"
 
-/* Patterns of problems, one a line of a file, * and ? as in a shell; # begins a comment. */
+/* Patterns of problems, one per line of a file; * and ? mean what they do in a shell, # begins a comment. */
 typedef struct cli_refusals {
     bool given;
     char (*patterns)[LAB_SPEC_MAX];

@@ -8,6 +8,7 @@
 #include "cli/virtual_device.h"
 #include "lab/base/clean_text.h"
 #include "lab/base/machine.h"
+#include "lab/plan/kernel_names.h"
 #include "lab/problem/suite.h"
 #include "lab/subject/peer_crash.h"
 
@@ -27,16 +28,20 @@ cli_exit cli_exit_of_status(att_status status) {
 }
 
 cli_exit cli_library_failed(const cli_options *o) {
-    const att_error *error = att_last_error();
-    cli_complain(o, "%s", error->text);
-    return cli_exit_of_status(error->status);
+    const att_error error = *att_last_error();
+    const char *nearest = o->kernel_count && strcmp(error.field, "kernel") == 0
+                              ? lab_nearest_kernel(o->kernels[o->kernel_count - 1])
+                              : NULL;
+    cli_complain(o, "%s%s%s%s", error.text, nearest ? "; did you mean " : "",
+                 nearest ? nearest : "", nearest ? "?" : "");
+    return cli_exit_of_status(error.status);
 }
 
 static bool is_stdout(const char *path) {
     return path && strcmp(path, "-") == 0;
 }
 
-/* Where text goes: cleaned, since much of it comes from outside. One stream a process, closed by its end. */
+/* Where text goes: cleaned, since much of it comes from outside. One stream per process, closed when it ends. */
 static FILE *text_stream(FILE *under) {
     static FILE *clean[2];
     FILE **stream = &clean[under == stderr];

@@ -16,6 +16,7 @@ static const char *const run_examples[] = {
 static const char *const explain_examples[] = {
     "attest explain b1h32hkv8s1sk4096d128,bf16",
     "attest explain b2h8s512d64 --isa portable",
+    "attest explain b4h16s4096d128,bf16,causal --device h200",
     NULL,
 };
 
@@ -66,6 +67,7 @@ static const char *const profile_examples[] = {
 static const char *const report_examples[] = {
     "attest report result.json",
     "attest report evidence -o report.html",
+    "attest report evidence/h200 --svg rates-forward -o forward.svg",
     "attest report result.json --format md",
     NULL,
 };
@@ -122,7 +124,9 @@ const cli_verb cli_verb_table[] = {
      run_examples},
     {"explain", CLI_EXPLAIN, cli_explain, "SHAPE...",
      "which kernel would serve a problem, and why not the others",
-     "Prints the chosen kernel and, for every other one, the field that refused it.\n",
+     "Prints the chosen kernel and, for every other one, the field that refused it. --device "
+     "h200\n"
+     "asks for a GPU that is not here: the limits of its file in devices/ decide.\n",
      explain_examples},
     {"verify", CLI_VERIFY, cli_verify, "[SHAPE... | --suite NAME]",
      "check answers against the float64 oracle (suite quick)",
@@ -242,7 +246,9 @@ const cli_verb cli_verb_table[] = {
      "a\n"
      "folder, every .json file below it. Writes one HTML page that loads nothing, Markdown for "
      "a\n"
-     "pull request, or plots for the terminal. The same files give the same report.\n",
+     "pull request, plots for the terminal, or one plot as an SVG file. The same files give "
+     "the\n"
+     "same report.\n",
      report_examples},
     {"audit", CLI_AUDIT, cli_audit, "[SHAPE]",
      "subjects that cheat, through the same harness: every one must be caught",

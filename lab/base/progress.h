@@ -1,4 +1,4 @@
-/* progress.h: a progress bar on a terminal; nothing at all anywhere else. */
+/* progress.h: a progress bar with an estimate on a terminal; a line per minute anywhere else. */
 #ifndef LAB_PROGRESS_H
 #define LAB_PROGRESS_H
 
@@ -13,17 +13,25 @@ typedef struct lab_progress {
     bool color; /* NO_COLOR is not set */
     const char *verb;
     size_t total;
-    uint64_t drawn_ns;
+    uint64_t start_ns, drawn_ns;
+    uint64_t line_ns; /* from one line to the next, where the stream is no terminal */
 } lab_progress;
 
-/* Begin a bar of `total` steps. Draws only where `stream` is a terminal and TERM is not "dumb";
- * honours NO_COLOR. `verb` ("verifying") must live until the end. */
+enum { LAB_LEFT_MAX = 48 };
+
+/* "about 40 s left" after `elapsed` seconds for `done` steps of `total`; "" where it is too early to tell, or nothing is left. */
+const char *lab_progress_left(char buf[LAB_LEFT_MAX], double elapsed, size_t done,
+                              size_t total);
+
+/* Begin a bar of `total` steps. Where `stream` is no terminal, or TERM is "dumb", what takes longer than a minute says each minute
+ * where it stands, on a line of its own. Honours NO_COLOR. `verb` ("verifying") must live until the end. */
 void lab_progress_start(lab_progress *bar, FILE *stream, const char *verb, size_t total);
 
-/* `done` steps are finished and `what` is next. Redraws at most 20 times a second. */
+/* `done` steps are finished and `what` is next. Redraws at most 20 times a second. Where `what` has an estimate of its own,
+ * "3 s of about 8", that one alone is shown. */
 void lab_progress_update(lab_progress *bar, size_t done, const char *what);
 
-/* Erase the bar. */
+/* Erase the bar; lines stay. */
 void lab_progress_end(lab_progress *bar);
 
 #endif

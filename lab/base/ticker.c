@@ -23,7 +23,10 @@ static void *tick(void *argument) {
     while (!t->stop) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += TICK_NS;
+        if (t->bar.live)
+            until.tv_nsec += TICK_NS;
+        else
+            until.tv_sec += (time_t)(t->bar.line_ns / 1000000000) + 1;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&t->wake, &t->lock, &until);
@@ -43,8 +46,7 @@ void lab_ticker_start(lab_ticker *ticker, FILE *stream, const char *verb, size_t
     atomic_init(&ticker->done, 0);
     pthread_mutex_init(&ticker->lock, NULL);
     pthread_cond_init(&ticker->wake, NULL);
-    ticker->running =
-        ticker->bar.live && pthread_create(&ticker->thread, NULL, tick, ticker) == 0;
+    ticker->running = pthread_create(&ticker->thread, NULL, tick, ticker) == 0;
 }
 
 void lab_ticker_done(lab_ticker *ticker, size_t done) {

@@ -18,8 +18,8 @@ typedef struct lab_ticker {
     pthread_cond_t wake;
 } lab_ticker;
 
-/* A bar of `total` steps on `stream`, drawn four times a second by a thread of its own; no thread where the stream is no
- * terminal. The ticker must stay where it is until it is stopped. */
+/* A bar of `total` steps on `stream`, drawn four times a second by a thread of its own, which sleeps a minute at a time where the
+ * stream is no terminal. The ticker must stay where it is until it is stopped. */
 void lab_ticker_start(lab_ticker *ticker, FILE *stream, const char *verb, size_t total,
                       double expected);
 

@@ -10,12 +10,12 @@
 #include "lab/base/message.h"
 
 typedef enum lab_rate_kind {
-    LAB_RATE_CLOCK,       /* clocks a second, at which the rates below that count clocks hold */
-    LAB_RATE_TENSOR,      /* operations a second: 16-bit inputs, float32 sums, dense */
-    LAB_RATE_MEMORY,      /* bytes a second to and from memory */
-    LAB_RATE_EXP,         /* exponentials a clock on one SM */
-    LAB_RATE_FP32,        /* float32 instructions of one thread, a clock on one SM */
-    LAB_RATE_SHARED,      /* bytes of shared memory a clock on one SM */
+    LAB_RATE_CLOCK,  /* clocks per second, at which the rates below that count clocks hold */
+    LAB_RATE_TENSOR, /* operations per second: 16-bit inputs, float32 sums, dense */
+    LAB_RATE_MEMORY, /* bytes per second to and from memory */
+    LAB_RATE_EXP,    /* exponentials per clock on one SM */
+    LAB_RATE_FP32,   /* float32 instructions of one thread, per clock on one SM */
+    LAB_RATE_SHARED, /* bytes of shared memory per clock on one SM */
     LAB_RATE_TENSOR_SEEN, /* as LAB_RATE_TENSOR, the most that was measured; may be 0 */
     LAB_RATE_MMA_SEEN, /* the same by mma.sync, the instruction of the sm80 kernels; may be 0 */
     LAB_RATE_MEMORY_SEEN, /* as LAB_RATE_MEMORY, the most that was measured; may be 0 */

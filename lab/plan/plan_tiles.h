@@ -23,7 +23,7 @@ typedef struct lab_tile {
     int d_qk, d_v;  /* that it is made for */
     const char *id; /* of the kernel with this tile, or NULL */
 
-    uint32_t shared;          /* bytes a block */
+    uint32_t shared;          /* bytes per block */
     int registers;            /* a thread, by the model */
     att_cuda_resource breaks; /* ATT_RESOURCE_NONE: it fits, and what follows is set */
 

@@ -27,12 +27,15 @@ check 'no option of another verb' test -z "$(completed attest info --host)"
 check 'a suite' test "$(completed attest verify --suite backward_e)" = backward_edge
 check 'the headline of the suites is none' test -z "$(completed attest verify --suite suit)"
 check 'a device' offers virtual attest verify --device ''
+check 'a GPU that is not here, for what needs none' offers h200 attest explain --device ''
+check 'and for nothing else' test -z "$(completed attest verify --device h2)"
 touch some_file.json
 check 'a file' test "$(completed attest compare some_f)" = some_file.json
 check 'a verb to be helped with' test "$(completed attest help aud)" = audit
 
 expect 'zsh' 0 out='^#compdef attest' -- completions zsh
 expect 'fish' 0 out="__fish_seen_subcommand_from info' -l all " -- completions fish
+expect 'fish: devices' 0 out="from explain' -l device -x -a 'cpu cuda virtual a10 " -- completions fish
 expect 'another shell' 2 err='bash, zsh or fish' -- completions tcsh
 expect 'no shell' 2 err='bash, zsh or fish' -- completions
 for shell in zsh fish; do

@@ -80,6 +80,26 @@ no_gpu() {
 no_gpu 'without a GPU and without --device' 3 err='--device plans for one that is not here: a10' -- plan b1h8s512d64
 no_gpu 'cuda:0 without a GPU' 3 -- plan b1h8s512d64 --device cuda:0
 
+# --------------------------------------------------------------- explain, of a GPU that is not here
+line=b4h16s4096d128,bf16,causal
+expect 'explain for an H200' 0 out='^chosen +fwd_sm90_bf16_d128_[a-z0-9]+ +would serve it on NVIDIA H200$' -- \
+    explain $line --device h200 --json explain.json
+check 'the chosen kernel comes first' bash -c "sed -n 3p .out | grep -q '^chosen '"
+check 'the device is in the document, and no machine' json explain.json \
+    'd["schema"] == "attest-explain-1" and d["device"]["name"] == "NVIDIA H200" and d["machine"] is None and d["results"][0]["kernel"].startswith("fwd_sm90_")'
+cp explain.json there.json
+expect 'plan agrees' 0 -- plan $line --device h200 --json planned.json
+check 'on the kernel' json planned.json \
+    'd["results"][0]["chosen"]["kernel"] == __import__("json").load(open("there.json"))["results"][0]["kernel"]'
+expect 'without evidence for the architecture nothing serves' 3 out='^refused +fwd_sm80_bf16_d128.* flags: ' -- explain $line --device a100
+expect 'unless it is allowed' 0 out='^chosen +fwd_sm80_bf16_d128' -- explain $line --device a100 --allow-unattested
+ATTEST_ALLOW_UNATTESTED=1 expect 'or the environment allows it' 0 out='^chosen +fwd_sm80_bf16_d128' -- explain $line --device a100
+expect 'one kernel alone' 0 out='^chosen +fwd_sm80_bf16_d128' -- explain $line --device h200 --kernel 'fwd_sm80_bf16_d128_m*'
+expect 'no such kernel' 2 err='there is no such kernel for GPUs' -- explain $line --device h200 --kernel fwd_cpu_avx2
+expect 'gradients too' 0 out='^chosen +bwd_sm' -- explain backward:$line --device h200
+expect 'no such device' 2 err="--device h2000: no device 'h2000'; there are a10, .* or cpu, or virtual" -- explain $line --device h2000
+expect 'threads are of this machine' 2 err='--isa, --threads and --rows are for devices of this machine' -- explain $line --device h200 --threads 2
+
 # -------------------------------------------------------------------------- doctor
 use_shipped
 no_gpu 'doctor on a machine without a GPU' 0 out='^ok +run cpu +(fwd|decode)_cpu_[a-z0-9]+ ran, as was meant' -- doctor --device cpu --json doctor.json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_progress.sh: bars on a terminal say what is true, and there are none elsewhere; long runs are announced.
+# test_progress.sh: bars on a terminal say what is true and how long it will take, and there are none elsewhere; long runs are announced.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -35,6 +35,11 @@ check 'which is not full before the end' bash -c '! grep -q "timing 8/8" .drawn'
 check 'and has no bound that does not hold' bash -c '! grep -q "at most" .drawn'
 check 'it comes from 0' grep -q 'timing 0/8' .drawn
 check 'and goes on' grep -qE 'timing [4-7]/8' .drawn
+
+mapfile -t many < <(for i in $(seq 3000); do echo "b1h8s512d$((i % 3 * 8 + 64)),f32"; done)
+on_terminal 10 verify "${many[@]}" --device cpu
+check 'after a while it says how long it will take' grep -qE 'verifying [0-9]+/3000, about [0-9.]+ (s|min|h) left b1h8s512d' .drawn
+check 'and nothing of that at first' bash -c '! grep -m 1 "verifying" .drawn | grep -q left'
 
 long=(b1h8s16384d64 --isa portable --threads 1)
 on_terminal 20 run "${long[@]}"

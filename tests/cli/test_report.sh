@@ -42,9 +42,9 @@ check 'Markdown is small' test "$(wc -c <page.md)" -lt 60000 # what a comment of
 
 # What bench writes can be shown; its times are in the table.
 attest bench b1h2s64d16 b1h2s32d16,causal --seconds 0 --min-samples 3 --json bench.json >/dev/null 2>&1
-expect 'a fresh bench' 0 out='microseconds a call' -- report bench.json
+expect 'a fresh bench' 0 out='microseconds per call' -- report bench.json
 expect 'a fresh bench as a page' 0 -- report bench.json -o bench.html
-check 'no roofline without limits' grep -q 'no limits are known' bench.html
+check 'no roofline without limits' bash -c '! grep -q "id=.roofline" bench.html'
 
 # The same files give the same report, wherever they lie and whatever the time or the language.
 cp -r "$evidence/h200" h200
@@ -67,6 +67,43 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     TERM=xterm NO_COLOR=1 script -qec "attest report $evidence/h200" /dev/null >plain.txt </dev/null
     check 'NO_COLOR' bash -c "grep -q faster plain.txt && ! grep -q \$'\\033\\[1;' plain.txt"
 fi
+
+# One plot as a file, for a README or a paper.
+expect 'a plot' 0 out='^wrote plot.svg \(svg\): ' -- report "$evidence/h200" --svg rates-forward -o plot.svg
+expect 'a dark one' 0 -- report "$evidence/h200" --svg rates-forward --dark -o dark.svg
+check 'it is another' bash -c '! cmp -s plot.svg dark.svg'
+expect 'two panels' 0 -- report "$evidence/h200" --svg rates-forward-h16d128-bf16-causal,rates-backward-backward-h16d128-bf16-causal -o two.svg
+check 'pictures are well formed, sized and closed' python3 - plot.svg dark.svg two.svg <<'END'
+import sys, xml.etree.ElementTree as tree
+for path in sys.argv[1:]:
+    root = tree.parse(path).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and float(root.get("width")) > 300 and float(root.get("height")) > 200
+    text = open(path).read()
+    assert "href" not in text and "<script" not in text and "var(" not in text and "url(" not in text
+    names = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"attest", "cuDNN", "FlashAttention-3"} <= set(names), names
+    assert text.count('class="panel"') == (2 if path == "two.svg" else 4)
+END
+expect 'the names of plots' 0 out='^rates-forward$' -- report "$evidence/h200" --svg list
+check 'each is a plot' bash -c 'while read -r name; do attest report "$0" --svg "$name" >/dev/null || exit 1; done < <(grep -E "^(roofline|speeds-forward|ladder|ablation|history)$" .out)' "$evidence/h200"
+expect 'no such plot' 2 err="--svg: there is no plot 'rates-forwrd'; did you mean 'rates-forward'" -- report "$evidence/h200" --svg rates-forwrd
+expect 'a plot has its own format' 2 err='--svg goes without --format' -- report "$evidence/h200" --svg roofline --format md
+expect 'dark alone' 2 err='--dark is for --svg' -- report "$evidence/h200" --dark
+check 'nothing is written where there is none' bash -c '! attest report "$0" --svg nothing -o none.svg 2>/dev/null && test ! -e none.svg' "$evidence/h200"
+
+# What a reader meets first: problems, devices, kernels, and the best rival; older kernels apart.
+check 'forward beside the best of three' python3 - page.html <<'END'
+import re, sys
+page = open(sys.argv[1]).read()
+head = page[: page.index("<main>")]
+assert "<dd>NVIDIA H200</dd>" in head and "kernels of attest" in head
+assert re.search(r"<h3>forward</h3>\n<p class=\"soft\">24 problems.*?\n<b>1\.\d\d×</b>\n<p class=\"soft\">the speed of the best of "
+                 r"cuDNN, FlashAttention-2 and FlashAttention-3", head)
+losses = page[page.index('<section id="losses">') : page.index('<section id="speeds">')]
+assert "bwd_sm90_" in losses and "fwd_sm80_" not in losses, "losses of what serves, by kernel"
+older = page[page.index('<section id="older">') : page.index('<section id="measurement">')]
+assert "fwd_sm80_" in older
+END
 
 # The pages are well-formed XML, load nothing, run nothing, and no name in them is used twice.
 check 'pages are well formed and closed' python3 "$tests_folder/page.py" page.html all.html bench.html

@@ -42,6 +42,9 @@ expect 'flag with a bad word' 2 err='--dtype: .*fp8.*bf16' -- run --dtype fp8
 expect 'causal alignment' 2 err='causal=top-left or causal=bottom-right' -- \
     run b1h1s4sk5d64 --causal
 expect 'window alignment' 2 err='align must be top-left or bottom-right for a window where rows and keys differ in number: seq_q=4, seq_k=5' -- run b1h1s4sk5d64 --window 2,2
+expect 'a misspelt kernel' 2 err='kernel=fwd_cpu_portble: there is no such kernel for this device; did you mean fwd_cpu_portable\?' -- \
+    explain b1h1s1d8 --device cpu --kernel fwd_cpu_portble
+expect 'a kernel like none' 2 err='kernel=zebra: there is no such kernel for this device$' -- explain b1h1s1d8 --device cpu --kernel zebra
 expect 'one of a thing' 0 out='^chosen .* 1 task, keys in 1 part, 1 thread, workspace' -- explain b1h1s1d8 --threads 1
 expect 'unknown alignment' 2 err='--causal: .*middle' -- run b1h1s4d64 --causal=middle
 expect 'bad window' 2 err='--window: .*left' -- run b1h1s4d64 --window left
