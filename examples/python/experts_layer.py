@@ -7,8 +7,8 @@ TOKENS, HIDDEN, INNER, EXPERTS, TOP_K = 256, 128, 96, 16, 4
 
 rng = np.random.default_rng(0)
 x = rng.standard_normal((TOKENS, HIDDEN), dtype=np.float32)
-w1 = rng.standard_normal((EXPERTS, 2 * INNER, HIDDEN), dtype=np.float32) / np.sqrt(HIDDEN)  # gate rows, then up rows
-w2 = rng.standard_normal((EXPERTS, HIDDEN, INNER), dtype=np.float32) / np.sqrt(INNER)
+w1 = rng.standard_normal((EXPERTS, 2 * INNER, HIDDEN), dtype=np.float32) / HIDDEN**0.5  # gate rows, then up rows
+w2 = rng.standard_normal((EXPERTS, HIDDEN, INNER), dtype=np.float32) / INNER**0.5
 logits = rng.standard_normal((TOKENS, EXPERTS), dtype=np.float32)  # of the router
 
 y, ids, weights, counts = attest.moe(x, w1, w2, logits=logits, top_k=TOP_K, return_routing=True)

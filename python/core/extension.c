@@ -182,8 +182,13 @@ static PyMethodDef methods[] = {
     {"describe", (PyCFunction)(void (*)(void))describe, METH_FASTCALL | METH_KEYWORDS,
      "attention() of arrays given as (dtype, device, shape): shapes of o and LSE, the "
      "problem."},
-    {"jax_handlers", jax_handlers, METH_NOARGS, "XLA's foreign functions by platform."},
-    {"jax_backward_handlers", jax_backward_handlers, METH_NOARGS, "The same of the gradients."},
+    {"describe_merge", describe_merge, METH_VARARGS,
+     "(parts, batch, heads, rows, d): the problem of a merge of contiguous parts in float32."},
+    {"describe_moe", (PyCFunction)(void (*)(void))describe_moe, METH_FASTCALL | METH_KEYWORDS,
+     "moe() of arrays given as (dtype, device, shape): shapes and dtypes of y, ids, weights "
+     "and counts, the problem."},
+    {"jax_handlers", jax_handlers, METH_NOARGS,
+     "XLA's foreign functions by operation and platform."},
     {"jax_last_launch", jax_last_launch, METH_NOARGS, "The latest launch in a program of XLA."},
     {"last_launch", last_launch, METH_NOARGS,
      "The latest launch of this thread as a tuple, or None."},

@@ -76,3 +76,15 @@ PyObject *merge(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObjec
     drop(&m);
     return result;
 }
+
+PyObject *describe_merge(PyObject *self, PyObject *args) {
+    (void)self;
+    long long parts, batch, heads, rows, d;
+    att_merge_problem p;
+    if (!PyArg_ParseTuple(args, "LLLLL", &parts, &batch, &heads, &rows, &d))
+        return NULL;
+    memset(&p, 0, sizeof p); /* padding too: the bytes are the key of the plan */
+    att_merge_problem_init(&p, parts, batch, heads, rows, d, ATT_F32);
+    p.o = p.part_o = (att_strides){heads * rows * d, rows * d, d, 1};
+    return Py_BuildValue("y#", (const char *)&p, (Py_ssize_t)sizeof p);
+}

@@ -42,4 +42,7 @@ int merge_steps_run(merge_call *m);
 /* merge(parts_o, parts_lse, *, layout='bhsd', out=None, return_lse=True) */
 PyObject *merge(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
+/* (parts, batch, heads, rows, d): the bytes of the problem of float32 parts, all arrays contiguous in this order. */
+PyObject *describe_merge(PyObject *self, PyObject *args);
+
 #endif

@@ -87,8 +87,9 @@ static int read_word(const moe_call *m, moe_argument which, const word *words, i
             *value = w->value;
             return 0;
         }
-        strcat(strcat(known, w == words ? "'" : ", '"), w->name);
-        strcat(known, "'");
+        const size_t length = strlen(known);
+        snprintf(known + length, sizeof known - length, "%s'%s'", w == words ? "" : ", ",
+                 w->name);
     }
     PyErr_Format(PyExc_ValueError, "%s is %R: one of %s would fit", moe_argument_names[which],
                  given, known);
@@ -100,8 +101,11 @@ static int read_word(const moe_call *m, moe_argument which, const word *words, i
 static int look(moe_call *m) {
     for (int i = 0; i < MOE_ARRAYS; i++) {
         tensor *t = &m->array[i];
-        if (m->given[i] && (tensor_borrow(t, moe_argument_names[i], m->given[i]) ||
-                            array_check_device(t, &m->array[MOE_X]) || array_check_forwards(t)))
+        if (!m->given[i])
+            continue;
+        if ((m->described ? tensor_describe(t, moe_argument_names[i], m->given[i])
+                          : tensor_borrow(t, moe_argument_names[i], m->given[i])) ||
+            array_check_device(t, &m->array[MOE_X]) || array_check_forwards(t))
             return -1;
     }
     return 0;

@@ -150,3 +150,22 @@ PyObject *moe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject 
     drop(&m);
     return result;
 }
+
+PyObject *describe_moe(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                       PyObject *names) {
+    (void)self;
+    moe_call m = {.described = true};
+    const att_moe_problem *p = &m.problem;
+    PyObject *result = NULL;
+    if (!arguments_read(m.given, &arguments, "moe", args, count, names) &&
+        !moe_problem_build(&m)) {
+        const int64_t rows[] = {p->tokens, p->hidden}, counts[] = {p->experts + 1},
+                      slots[] = {p->tokens, p->experts_per_token};
+        result = Py_BuildValue(
+            "([(Ns)(Ns)(Ns)(Ns)]y#)", tensor_shape_tuple(rows, 2), array_dtype_name(p->dtype),
+            tensor_shape_tuple(slots, 2), "int32", tensor_shape_tuple(slots, 2), "float32",
+            tensor_shape_tuple(counts, 1), "int32", (const char *)p, (Py_ssize_t)sizeof *p);
+    }
+    drop(&m);
+    return result;
+}

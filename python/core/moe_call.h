@@ -50,6 +50,7 @@ typedef enum moe_output {
 typedef struct moe_call {
     PyObject *given[MOE_COUNT]; /* borrowed from the caller; NULL where absent or None */
     framework *frame;           /* of x */
+    bool described;             /* arrays are given as (dtype, device, shape), without memory */
     tensor array[MOE_ARRAYS];   /* those that are given */
     bool return_routing;
     att_moe_problem problem;
@@ -65,5 +66,9 @@ int moe_problem_build(moe_call *m);
 
 /* moe(x, w1, w2, *, ...) */
 PyObject *moe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* The same of arrays that are only described: ([(shape, dtype)] of y, ids, weights and counts, the bytes of the problem). */
+PyObject *describe_moe(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                       PyObject *names);
 
 #endif

@@ -124,13 +124,28 @@ int outputs_create(call *c, size_t spare) {
     return c->return_lse && !c->lse_object ? create_lse(c) : 0;
 }
 
-void outputs_describe(call *c) {
+/* `out`, given as an array is described, says of which dtype O is to be. */
+static int describe_out(call *c) {
+    if (!c->given[ARG_OUT])
+        return 0;
+    if (tensor_describe(&c->o, argument_names[ARG_OUT], c->given[ARG_OUT]))
+        return -1;
+    c->problem.dtype_o = array_dtype(&c->o);
+    if (!c->problem.dtype_o || c->problem.dtype_o == ATT_BOOL8)
+        return array_wrong_type(&c->o, "float32, float16 or bfloat16");
+    return 0;
+}
+
+int outputs_describe(call *c) {
     int64_t strides[TENSOR_DIMS];
     set_shapes(c);
+    if (describe_out(c))
+        return -1;
     tensor_contiguous(strides, c->o_shape, c->o_ndim);
     set_o_strides(c, strides);
-    if (!c->return_lse)
-        return;
-    tensor_contiguous(strides, c->lse_shape, c->lse_ndim);
-    set_lse_strides(c, strides);
+    if (c->return_lse) {
+        tensor_contiguous(strides, c->lse_shape, c->lse_ndim);
+        set_lse_strides(c, strides);
+    }
+    return 0;
 }

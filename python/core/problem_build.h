@@ -58,8 +58,8 @@ int outputs_build(call *c);
 /* Those that were not made yet, into args and *_object; `spare` bytes behind O, which its tensor tells of. */
 int outputs_create(call *c, size_t spare);
 
-/* The same of a call that is only described: both outputs contiguous, no memory. */
-void outputs_describe(call *c);
+/* The same of a call that is only described: both outputs contiguous, no memory. 0, or -1 with an error. */
+int outputs_describe(call *c);
 
 /* Strides of an array of O's shape, or of the LSE's, by the names of their axes. */
 att_strides strides_of_output(const call *c, const int64_t *strides);

@@ -107,8 +107,8 @@ api = _make(Api, error_create=_error_create, stream_get=_stream_get, memory_allo
 api.version.minor = 4
 
 
-def handler(platform, handlers=None):
-    capsule = (handlers or core.jax_handlers())[platform]
+def handler(platform, operation="attention"):
+    capsule = core.jax_handlers()[operation][platform]
     return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(_pointer(capsule, b"xla._CUSTOM_CALL_TARGET"))
 
 
@@ -130,7 +130,7 @@ def _values(arrays):
         buffers, types, pointers)
 
 
-def call(platform, arguments, results, problem, stage=3, handlers=None):
+def call(platform, arguments, results, problem, stage=3, operation="attention"):
     """Run the handler; None, or (code, message) of its error."""
     words = np.frombuffer(problem, np.int64).copy()
     array, name = Array(5, len(words), words.ctypes.data), Text(b"problem", 7)
@@ -141,6 +141,6 @@ def call(platform, arguments, results, problem, stage=3, handlers=None):
     frame = _make(Frame, api=ctypes.addressof(api), stage=stage, arguments=given, results=wanted,
                   attributes=_make(Attributes, count=1, types=ctypes.addressof(types), names=ctypes.addressof(names),
                                    values=ctypes.addressof(values)))
-    failed = handler(platform, handlers)(ctypes.addressof(frame))
+    failed = handler(platform, operation)(ctypes.addressof(frame))
     del keep, keep_too
     return errors[failed - 1] if failed else None

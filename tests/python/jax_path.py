@@ -40,7 +40,7 @@ def turn_back(platform, arrays, **options):
     o, lse = np.ones_like(arrays[0]), np.ones(arrays[0].shape[:3], np.float32)
     shapes, problem = core.describe_backward(*map(described, (*arrays, o, lse, o)), **options)
     outputs = [np.full(shape, np.nan, dtype) for shape, dtype in shapes]
-    return fake_xla.call(platform, [*arrays, o, lse, o], outputs, problem, handlers=core.jax_backward_handlers()), outputs
+    return fake_xla.call(platform, [*arrays, o, lse, o], outputs, problem, operation="backward"), outputs
 
 
 before = launches()[0]
@@ -49,7 +49,38 @@ print("jax-backward", failed, launches()[0] > before, "on", launches()[1], core.
 failed, grads = turn_back("cpu", [np.ones((1, 2, 5, 8), np.float32)] * 3)
 print("jax-backward-cpu", failed, [bool(np.isfinite(each).all()) for each in grads], core.jax_last_launch()[0][:7])
 _, short = core.describe_backward(*map(described, (x, x, x, x, x[..., 0].astype("f4"), x)))
-print("jax-backward-missing", fake_xla.call("cpu", [x, x, x], [x.copy()] * 3, short, handlers=core.jax_backward_handlers()))
+print("jax-backward-missing", fake_xla.call("cpu", [x, x, x], [x.copy()] * 3, short, operation="backward"))
+
+
+def merged(platform, count=2):
+    """The outcome of a merge of ones and threes that count alike."""
+    parts = [np.full((1, 2, 5, 8), 1 + 2 * i, np.float32) for i in range(2)]
+    outputs = [np.zeros_like(parts[0]), np.zeros((1, 2, 5), np.float32)]
+    sums = [np.zeros((1, 2, 5), np.float32)] * 2
+    return fake_xla.call(platform, [*parts, *sums][:2 * count], outputs, core.describe_merge(2, 1, 2, 5, 8), operation="merge"), outputs
+
+
+before = launches()[0]
+print("jax-merge", merged("CUDA")[0], launches()[0] - before, core.jax_last_launch()[0].partition("_sm")[0])
+failed, (o, lse) = merged("cpu")
+print("jax-merge-cpu", failed, o.min(), o.max(), f"{lse.max():.4f}")
+print("jax-merge-missing", merged("cpu", 1)[0])
+
+
+def experts(platform, dtype, most=None):
+    """The outcome of a mixture of two experts, of which each token has one."""
+    arrays = [np.ones((3, 64), dtype), np.ones((2, 128, 64), dtype), np.ones((2, 64, 64), dtype), np.eye(3, 2, dtype=np.float32)]
+    shapes, problem = core.describe_moe(*map(described, arrays[:3]), logits=described(arrays[3]), top_k=1, return_routing=True)
+    outputs = [np.zeros(shape, dtype) for shape, dtype in shapes]
+    return fake_xla.call(platform, arrays[:most], outputs, problem, operation="moe"), outputs
+
+
+before = launches()[0]
+print("jax-moe", experts("CUDA", np.float16)[0], launches()[0] > before, core.jax_last_launch()[0].partition("_sm")[0])
+failed, (y, ids, weights, counts) = experts("cpu", np.float32)
+print("jax-moe-cpu", failed, y.min() == y.max() > 0, ids.ravel().tolist(), weights.ravel().tolist(), counts.tolist())
+print("jax-moe-missing", experts("cpu", np.float32, 3)[0])
+print("jax-moe-other", fake_xla.call("cpu", [], [], core.describe_merge(2, 1, 2, 5, 8), operation="moe"))
 del fake_xla.allocated[:], fake_xla.freed[:]
 few, many = np.ones((1, 8, 1, 64), np.float16), np.ones((1, 8, 32768, 64), np.float16)
 failed, _ = attend("CUDA", few, many, many)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from attest.bench import __main__ as bench
-from attest.bench import laboratory, plot, problems, record
+from attest.bench import laboratory, layers, plot, problems, record
 from attest.bench.problems import Problem, Row
 from attest.bench.samples import Result, Timed
 
@@ -79,6 +79,7 @@ def test_groups():
     assert {row.problem.feature for row in rows["features"]} == set(problems.FEATURES)
     assert {row.problem.d for row in rows["features"]} == {64, 128, 256}
     assert all(len(each) == 1 and each[0].threads == 2 for each in problems.cpu_features([2], [64]))
+    assert len(rows["experts"]) == 32 and {row.problem.tokens for row in rows["experts"]} == set(layers.TOKENS)
     swept = {(row.problem.sq, row.problem.hq) for row in rows["sweep"]}
     assert {s for s, _ in swept} == set(problems.SWEEP_SIZES) and {h for _, h in swept} == set(problems.SWEEP_HEADS)
     together = problems.cpu_rows(["f32", "bf16"], [1, 2], [512])
@@ -364,6 +365,29 @@ def test_gradients_that_are_wrong_are_not_timed():
         lost = [each.clone() for each in right]
         lost[2][1, 3, 1, 0] = torch.nan  # outside of what is compared
         assert "finite" in checker.judge(lost, rival=False)[1]
+
+
+@pytest.mark.parametrize("model", ["mixtral", "qwen3", "gpt-oss", "deepseek-v3"])
+def test_experts_that_are_wrong_are_not_timed(model, monkeypatch):
+    torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    from attest.bench import experts
+
+    small = layers.MODELS[model]._replace(hidden=64, inner=96, experts=16, k=min(4, layers.MODELS[model].k))
+    monkeypatch.setitem(layers.MODELS, model, small)
+    problem = layers.Problem(model, 20)
+    said = program("bench", problem.spec, "--device", "cpu", "--seconds", 0, "--min-samples", 1, "--max-samples", 1, "--json", "-")
+    result = json.loads(said.stdout)["results"][0]
+    assert result["problem"]["spec"] == problem.spec and result["flops"] == problem.operations
+    inputs = experts.make_inputs(problem, "cpu", 1)
+    checker = experts.Checker(inputs)
+    right = experts.ATTEST.prepare(inputs)(0)
+    assert checker.judge(right, rival=False)[1] == ""
+    if hasattr(torch.nn.functional, "grouped_mm"):
+        assert checker.judge(experts._grouped_mm(inputs)(0), rival=True)[1] == ""
+    stale = right.clone()
+    stale[1] = right[2]  # another token's
+    assert "wrong" in checker.judge(stale, rival=True)[1]
+    experts._kept.clear()
 
 
 def test_a_run_of_gradients(tmp_path, capsys):

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are 
 if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
     pytest.skip("PyTorch has no gloo here", allow_module_level=True)
 
+from attest._parallel.band import Mask, band_of  # noqa: E402
+from attest._parallel.parts import Parts  # noqa: E402
+from attest._parallel.tree import Tree, nodes_of  # noqa: E402
 from attest.torch import parallel  # noqa: E402
-from attest.torch.parallel.band import Mask, band_of  # noqa: E402
-from attest.torch.parallel.parts import Parts  # noqa: E402
-from attest.torch.parallel.tree import Tree, nodes_of  # noqa: E402
 from attest.torch.parallel.ulysses import head_ranges  # noqa: E402
 
 

@@ -15,12 +15,14 @@ def test_speed__predicts_the_time_of_the_group(capfd):
 
     assert speed.main(["--rows", "512", "--d", "32", "--rounds", "1", "--predict", str(BUILD / "attest")]) == 0
     printed = capfd.readouterr().out
-    assert re.search(r"one thread [0-9.]+ s(, [0-9.]+ processes to a processor)?; the link [0-9.]+ GB/s, [0-9]+ us\n"
+    found = re.findall(r"(\d) processes x 1 thread [^\n]*\n[^\n]*\none thread [0-9.]+ s(, [0-9.]+ processes to a processor)?; the link [0-9.]+ GB/s, [0-9]+ us\n"
                      r"attest plan predicts [0-9.]+ s for the ring; measured [0-9.]+ s: the error is [-+][0-9.]+ %", printed)
+    assert [each[0] for each in found] == ["2", "4"]
 
 
 @pytest.mark.parametrize("arguments, why", [(["--predict", "/no/such"], "there is no such program"),
-                                            (["--predict", "sh", "--backward"], "forward pass alone")])
+                                            (["--predict", "sh", "--backward"], "forward pass alone"),
+                                            (["--processes", "2,1"], "2 or more would fit")])
 def test_speed__predictions_that_cannot_be__refused(capfd, arguments, why):
     pytest.importorskip("torch")
     from attest.torch.parallel import speed

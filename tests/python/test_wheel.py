@@ -31,7 +31,7 @@ def test_wheel_is_for_every_python(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         assert {"attest/__init__.py", "attest/_core.abi3.so", "attest/_core.pyi", "attest/py.typed",
-                "attest/torch/__init__.py", "attest/jax.py", "attest/bench/__main__.py", "attest/__main__.py", "attest/bin/attest"} <= set(names)
+                "attest/torch/__init__.py", "attest/jax/__init__.py", "attest/bench/__main__.py", "attest/__main__.py", "attest/bin/attest"} <= set(names)
         assert not [name for name in names if name.endswith((".c", ".h"))]
 
 

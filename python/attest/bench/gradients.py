@@ -14,7 +14,8 @@ import torch
 import attest
 
 from .problems import Problem
-from .rivals import Inputs, Refused, Subject, import_flash_3
+from .rivals import Inputs, Refused, import_flash_3
+from .samples import Subject
 
 ROWS_AT_ONCE = 2048
 RIVAL_SLACK = 4  # as in check.py

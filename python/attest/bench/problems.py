@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Iterable, Iterator, List, Tuple
 
+from . import layers
+
 FORWARD_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 SWEEP_SIZES = (256, 357, 512, 723, 1024, 1449, 2048, 2897, 4096, 5793, 8192, 11585, 16384, 23171, 32768)
 SWEEP_HEADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -81,6 +83,12 @@ class Problem:
     def operations(self) -> int:
         products = 3 * self.d + 2 * self.dv if self.backward else self.d + self.dv
         return 2 * products * self.hq * self.pairs
+
+    @property
+    def fields(self) -> dict:
+        """As the laboratory's files have them."""
+        return {"batch": self.b, "heads_q": self.hq, "heads_kv": self.hkv, "seq_q": self.sq, "seq_k": self.sk, "d_qk": self.d,
+                "d_v": self.dv, "dtype": self.dtype, "dtype_o": self.dtype, "spec": self.spec}
 
     @property
     def element(self) -> int:
@@ -214,7 +222,7 @@ GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp1
               "features": _features, "sweep": _sweep,
               "backward": lambda: _backward(_forward("bf16")), "backward_fp16": lambda: _backward(_forward("fp16")),
               "backward_gqa": lambda: _backward(_gqa()), "backward_dims": lambda: _backward(_dims()),
-              "backward_seed": lambda: _backward(_seed())}
+              "backward_seed": lambda: _backward(_seed()), "experts": layers.problems}
 GPU_DEFAULT = ("forward", "seed", "decode")
 
 

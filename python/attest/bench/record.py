@@ -14,7 +14,6 @@ from typing import List, Optional, Tuple
 
 import attest
 
-from .problems import Problem
 from .samples import Result, Timed
 
 SCHEMA = "attest-bench-2"
@@ -47,14 +46,9 @@ def _number(value: float) -> Optional[float]:
     return value if math.isfinite(value) else None
 
 
-def _problem(problem: Problem) -> dict:
-    return {"batch": problem.b, "heads_q": problem.hq, "heads_kv": problem.hkv, "seq_q": problem.sq, "seq_k": problem.sk,
-            "d_qk": problem.d, "d_v": problem.dv, "dtype": problem.dtype, "dtype_o": problem.dtype, "spec": problem.spec}
-
-
 def _result(timed: Timed, result: Result, isa: str) -> dict:
     outcome = "fail" if result.wrong else "refused" if result.trouble else "pass"
-    made = {"problem": _problem(timed.row.problem), "subject": result.subject, "rival": result.rival,
+    made = {"problem": timed.row.problem.fields, "subject": result.subject, "rival": result.rival,
             "group": timed.row.group, "isa": isa, "threads": timed.row.threads, "mode": result.mode,
             "timer": result.timer,
             "verify": {"outcome": outcome, "kernel": result.kernel, "message": result.trouble, "error_o": {

@@ -18,6 +18,7 @@ import attest
 
 from . import features
 from .problems import Problem
+from .samples import Subject
 
 DTYPES = {"f32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 MATH_BYTES = 16 << 30  # of scores, the most that PyTorch's math backend is given
@@ -40,17 +41,6 @@ class Inputs:
     tensors: List[tuple]
     outputs: List[Any]  #: of gradients, (d_q, d_k, d_v)
     d_o: List[torch.Tensor] = field(default_factory=list)  #: of gradients
-
-
-@dataclass(frozen=True)
-class Subject:
-    """Who is timed."""
-
-    rival: str
-    name: str  #: with its version, as in the laboratory's files
-    prepare: Callable[[Inputs], Callable]
-    judged: bool = True  #: it computes the problem; else something to compare the problem's time with
-    graph: bool = True  #: its calls can be captured in a CUDA graph; else they are timed by the wall clock
 
 
 def make_inputs(problem: Problem, device: str, copies: int) -> Inputs:

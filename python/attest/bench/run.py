@@ -7,18 +7,37 @@ import random
 import sys
 import time
 import warnings
-from typing import Callable, Iterable, List, Sequence
+from typing import Any, Callable, Iterable, List, NamedTuple, Sequence
 
 import torch
 
 import attest
 
-from . import clocks, gradients, rivals
+from . import clocks, experts, gradients, layers, rivals
 from .check import Checker
 from .problems import Row
 from .samples import Result, Timed
 
 INPUT_BYTES, COPIES_MOST = 512 << 20, 4
+
+
+class Kind(NamedTuple):
+    """What is timed: who computes it, on what, and how answers are compared."""
+
+    module: Any  #: has ATTEST and find()
+    make_inputs: Callable
+    checker: Callable
+
+
+FORWARD = Kind(rivals, rivals.make_inputs, Checker)
+BACKWARD = Kind(gradients, rivals.make_inputs, gradients.Checker)
+EXPERTS = Kind(experts, experts.make_inputs, experts.Checker)
+
+
+def _kind(row: Row) -> Kind:
+    if isinstance(row.problem, layers.Problem):
+        return EXPERTS
+    return BACKWARD if row.problem.backward else FORWARD
 
 
 class Progress:
@@ -102,9 +121,9 @@ def _clock_of(subject, call, row: Row):
 def _prepare(row: Row, subjects: Sequence, device: str):
     """The row, and (clock, result) of every subject that serves it and is right."""
     copies = max(1, min(COPIES_MOST, INPUT_BYTES // row.problem.input_bytes)) if device == "cuda" else 1
-    inputs = rivals.make_inputs(row.problem, device, copies)
+    inputs = _kind(row).make_inputs(row.problem, device, copies)
     timed, ready = Timed(row, input_sets=copies), []
-    checker = (gradients.Checker if row.problem.backward else Checker)(inputs)
+    checker = _kind(row).checker(inputs)
     walls = any(not subject.graph for subject in subjects)
     for subject in subjects:
         call, result = _check(timed, subject, inputs, checker)
@@ -154,13 +173,13 @@ def time_rows(rows: Sequence[Row], subjects: Sequence, device: str, modes: Itera
 def run(groups: List[List[Row]], names: Sequence[str], device: str, modes: Sequence[str], rounds: int, budget: float,
         show: Callable[[Timed], None]) -> List[Timed]:
     """Every row in its group, shown as it is done."""
-    subjects = {kind: [kind.ATTEST, *kind.find(names, device).values()] for kind in (rivals, gradients)}
+    subjects = {kind: [kind.module.ATTEST, *kind.module.find(names, device).values()] for kind in (FORWARD, BACKWARD, EXPERTS)}
     progress, done = Progress(len(groups)), []
     for rows in groups:
         if rows[0].threads:
             attest.set_threads(rows[0].threads)
             torch.set_num_threads(rows[0].threads)
-        timed = time_rows(rows, subjects[gradients if rows[0].problem.backward else rivals], device, modes, rounds, budget, progress)
+        timed = time_rows(rows, subjects[_kind(rows[0])], device, modes, rounds, budget, progress)
         progress.clear()
         for each in timed:
             show(each)

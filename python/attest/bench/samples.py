@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .problems import Row
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Who is timed."""
+
+    rival: str
+    name: str  #: with its version, as in the laboratory's files
+    prepare: Callable[[Any], Callable]
+    judged: bool = True  #: it computes the problem; else something to compare the problem's time with
+    graph: bool = True  #: its calls can be captured in a CUDA graph; else they are timed by the wall clock
 
 
 @dataclass

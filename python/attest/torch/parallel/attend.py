@@ -9,12 +9,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ..._parallel.band import Mask, mask_of
+from ..._parallel.parts import parts_of
 from ..._torch_attention import attention as _attention_alone
 from ..._torch_layout import autocast, plain_rows
 from .agreement import header_of, next_call
-from .band import Mask
 from .cut import Cut
-from .parts import parts_of
 from .pieces import Lengths
 from .sharded import Job, Sharded
 from .ulysses import HeadsGroup, begin
@@ -79,7 +79,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
     for name, each in (("cut", cut), ("cut_k", cut_k)):
         if each.ranks != ranks:
             raise ValueError(f"{name} is for {each.ranks} ranks, the group has {ranks}")
-    mask = _mask(cut, cut_k, causal, window, align, documents, lens_k is not None or starts_k is not None)
+    mask = mask_of(cut, cut_k, causal, window, align, documents, lens_k is not None or starts_k is not None)
     q, k, v = autocast(q, k, v)
     if layout == "bshd":
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
@@ -136,23 +136,3 @@ def _alone(call: _Call, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor
         named.update(lens_k=call.lengths.end, starts_k=call.lengths.first)
     o, lse = _attention_alone(q, k, v, **named, **({"causal": side} if mask.causal else {"align": side}))
     return (o, lse) if mask.documents is None else (o.transpose(0, 1)[None], lse[None])
-
-
-def _mask(cut: Cut, cut_k: Cut, causal, window, align, documents, has_lengths: bool) -> Mask:
-    """The mask of the whole; rows and keys are counted from the beginning of the sequence."""
-    side = align if causal in (None, False, True) else causal
-    left, right = window if window is not None else (None, None)
-    diagonal = bool(causal) or left is not None or right is not None
-    if side not in (None, "top-left", "bottom-right"):
-        raise ValueError(f"{'causal' if side == causal else 'align'} is {side!r}: 'top-left' or 'bottom-right' would fit")
-    if diagonal and side is None and cut.rows != cut_k.rows:
-        raise ValueError(f"q has {cut.rows} rows and k {cut_k.rows}: say 'top-left' or 'bottom-right'")
-    if diagonal and side == "bottom-right" and has_lengths:
-        raise ValueError("lens_k or starts_k with a diagonal at the bottom right: 'top-left' would fit")
-    if documents is not None:
-        documents = tuple(int(each) for each in documents)
-        if cut != cut_k or has_lengths:
-            raise ValueError("documents are given: cut_k, lens_k and starts_k would be others")
-        if documents[0] != 0 or documents[-1] != cut.rows or any(a > b for a, b in zip(documents, documents[1:])):
-            raise ValueError(f"documents are {documents}: from 0 to {cut.rows}, non-decreasing, would fit")
-    return Mask(bool(causal), left, right, cut_k.rows - cut.rows if side == "bottom-right" else 0, documents)

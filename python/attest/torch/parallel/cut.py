@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 import torch
 from torch import Tensor
 
+from ..._parallel import layout
 
-class Cut(NamedTuple):
+
+class Cut(layout.Layout):
     """Pieces of a sequence, in its order. A rank holds its pieces one behind the other, in the same order.
 
     Answers depend on the pieces alone, not on who holds them: the same pieces on another number of ranks give the same bits.
     """
 
-    lengths: Tuple[int, ...]  #: rows of each piece; 0 is allowed
-    owners: Tuple[int, ...]  #: the rank of each piece
-    ranks: int  #: a rank may have no piece
-
-    @property
-    def rows(self) -> int:
-        """Of the whole sequence."""
-        return sum(self.lengths)
-
-    @property
-    def starts(self) -> Tuple[int, ...]:
-        """The position that each piece begins at, and the end."""
-        return (0, *accumulate(self.lengths))
-
-    def pieces_of(self, rank: int) -> Tuple[int, ...]:
-        return tuple(piece for piece, owner in enumerate(self.owners) if owner == rank)
-
-    def rows_of(self, rank: int) -> int:
-        return sum(self.lengths[piece] for piece in self.pieces_of(rank))
+    __slots__ = ()
 
     def shard(self, x: Tensor, rank: int, dim: int = 1) -> Tensor:
         """The rows of a rank, of a tensor with all rows along `dim`."""
@@ -87,17 +70,12 @@ class Cut(NamedTuple):
         return Cut(tuple(lengths), tuple(owners), self.ranks // size)
 
 
-def _even(rows: int, count: int) -> Tuple[int, ...]:
-    return tuple(rows // count + (piece < rows % count) for piece in range(count))
-
-
 def contiguous(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
     """Every rank has neighbouring rows: for attention without `causal`, and for Ulysses.
 
     pieces  a multiple of `ranks`; as many by default. The same number on fewer ranks gives the same bits.
     """
-    count = _pieces(pieces, ranks, 1)
-    return Cut(_even(rows, count), tuple(piece * ranks // count for piece in range(count)), ranks)
+    return Cut(*layout.contiguous(rows, ranks, pieces))
 
 
 def zigzag(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
@@ -105,16 +83,4 @@ def zigzag(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
 
     pieces  a multiple of 2 x `ranks`; as many by default. The same number on fewer ranks gives the same bits.
     """
-    count = _pieces(pieces, ranks, 2)
-    runs = [piece * 2 * ranks // count for piece in range(count)]
-    return Cut(_even(rows, count), tuple(min(run, 2 * ranks - 1 - run) for run in runs), ranks)
-
-
-def _pieces(pieces: Optional[int], ranks: int, runs: int) -> int:
-    if ranks < 1:
-        raise ValueError(f"ranks is {ranks}: 1 or more would fit")
-    if pieces is None:
-        return runs * ranks
-    if pieces < 1 or pieces % (runs * ranks):
-        raise ValueError(f"pieces is {pieces}: a multiple of {runs * ranks} would fit {ranks} ranks")
-    return pieces
+    return Cut(*layout.zigzag(rows, ranks, pieces))

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..._core import attention as _core_attention
 from ..._core import backward as _core_backward
 from ..._core import merge as _core_merge
-from .band import Band
+from ..._parallel.band import Band
 
 Partial = Tuple[Tensor, Tensor]  # O in float32 and the log-sums, of all rows of a piece
 

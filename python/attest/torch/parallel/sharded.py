@@ -7,13 +7,13 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
+from ..._parallel.parts import Parts
+from ..._parallel.tree import Tree
 from . import pieces
 from .agreement import agree, header_of, next_call
 from .exchange import Exchange
-from .parts import Parts
 from .pieces import Lengths, Sizes
 from .travel import Gifts, arrivals
-from .tree import Tree
 
 
 class Job(NamedTuple):

@@ -5,8 +5,8 @@
 Both compute the same causal attention in turn; the time of the group is that of its slowest rank, from a barrier on. Prints the
 times of every round and the ratio of their medians: above 1, the group is the faster one. Exits with 1 where --at-least is missed.
 
-With --predict it holds the model of `attest plan --ranks` against the group's time: one thread computes the whole, two ranks send
-messages to find out what their link does, and the error of the prediction is printed.
+With --predict it holds the model of `attest plan --ranks` against the group's time, of 2 and then of 4 processes: one thread
+computes the whole, two ranks send messages to find out what their link does, and the error of the prediction is printed.
 """
 
 from __future__ import annotations
@@ -92,13 +92,20 @@ def _rank(pipe, options, rank, path):
     dist.destroy_process_group()
 
 
+def _counts(text: str):
+    counts = [int(each) for each in text.split(",")]
+    if min(counts) < 2:
+        raise argparse.ArgumentTypeError(f"{text}: 2 or more would fit")
+    return counts
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m attest.torch.parallel.speed", description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=16384)
     parser.add_argument("--heads", type=int, default=2)
     parser.add_argument("--d", type=int, default=128)
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=_counts, metavar="N[,N...]", help="2; with --predict, 2 and then 4")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--backward", action="store_true", help="forward and backward")
     parser.add_argument("--at-least", type=float, help="the ratio to reach")
@@ -121,16 +128,23 @@ def main(arguments=None) -> int:
     if options.predict and not shutil.which(options.predict):
         parser.error(f"--predict {options.predict}: there is no such program")
     os.environ.update(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME=os.environ.get("GLOO_SOCKET_IFNAME", "lo"))
+    counts = options.processes or ([2, 4] if options.predict else [2])
+    return max([_compare(argparse.Namespace(**{**vars(options), "processes": count})) for count in counts])
+
+
+def _compare(options) -> int:
+    """Measures and reports one number of processes; 1 where the ratio is missed."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "store")
         jobs = [(_alone, (options, options.processes))] + [(_rank, (options, rank, path)) for rank in range(options.processes)]
         if options.predict:
             jobs.append((_alone, (options, 1)))
-        pipes = []
+        pipes, running = [], []
         for function, rest in jobs:
             here, there = context.Pipe()
-            context.Process(target=function, args=(there, *rest), daemon=True).start()
+            running.append(context.Process(target=function, args=(there, *rest), daemon=True))
+            running[-1].start()
             there.close()
             pipes.append(here)
         groups = {"alone": pipes[:1], "group": pipes[1:1 + options.processes], "whole": pipes[1 + options.processes:]}
@@ -143,6 +157,8 @@ def main(arguments=None) -> int:
         link = _ask(groups["group"], "link")[0] if options.predict else None
         for pipe in pipes:
             pipe.send(False)
+        for process in running:  # the next comparison has the machine for itself
+            process.join()
     missed = _report(options, seconds)
     if options.predict:
         _report_prediction(options, seconds, link)
@@ -160,7 +176,7 @@ def _predicted(options, whole, link):
 
 def _report_prediction(options, seconds, link):
     whole, measured = statistics.median(seconds["whole"]), statistics.median(seconds["group"])
-    share = max(1.0, options.processes / os.cpu_count())  # of a processor, which the processes share
+    share = max(1.0, options.processes / len(os.sched_getaffinity(0)))  # of a processor, which the processes share
     predicted = _predicted(options, whole * share, link)
     print(f"one thread {whole:.3f} s{f', {share:g} processes to a processor' if share > 1 else ''}; the link {link[0] / 1e9:.2f} GB/s, "
           f"{link[1] * 1e6:.0f} us")

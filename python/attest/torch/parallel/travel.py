@@ -11,9 +11,9 @@ from typing import Callable, Deque, Dict, Iterator, Tuple
 
 from torch import Tensor
 
+from ..._parallel.parts import Parts
+from ..._parallel.tree import Node
 from .exchange import Exchange, Message
-from .parts import Parts
-from .tree import Node
 
 Pieces = Dict[int, Tensor]  # key piece: K and V, flat
 

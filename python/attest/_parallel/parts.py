@@ -6,14 +6,14 @@ from functools import lru_cache
 from typing import Dict, FrozenSet, List, Optional, Tuple
 
 from .band import Band, Mask, band_of
-from .cut import Cut
+from .layout import Layout
 from .tree import Node, nodes_of
 
 
 class Parts:
     """Of a call, the same on every rank."""
 
-    def __init__(self, cut_q: Cut, cut_k: Cut, mask: Mask) -> None:
+    def __init__(self, cut_q: Layout, cut_k: Layout, mask: Mask) -> None:
         self.cut_q, self.cut_k, self.mask = cut_q, cut_k, mask
         rows, keys = _spans(cut_q), _spans(cut_k)
         self._bands: Dict[Tuple[int, int], Band] = {}
@@ -44,7 +44,7 @@ class Parts:
         return frozenset(self.cut_q.pieces_of(rank))
 
 
-def _spans(cut: Cut) -> List[Tuple[int, int]]:
+def _spans(cut: Layout) -> List[Tuple[int, int]]:
     starts = cut.starts
     return list(zip(starts, starts[1:]))
 

@@ -1,11 +1,12 @@
-"""attest.jax: attention inside of JAX's programs.
+"""attest.jax: attention and mixtures of experts inside of JAX's programs.
 
     import attest.jax
     o = jax.jit(functools.partial(attest.jax.attention, causal=True))(q, k, v)
 
 XLA calls attest as a foreign function: no callback into Python, no copy, on XLA's own stream of a GPU or on its CPU. It
 works under jit, vmap and grad. Arrays that are sharded by batch or by heads stay so: every device computes its own part.
-Gradients are computed by attest's kernels, the same bits from run to run.
+Gradients of attention are computed by attest's kernels, the same bits from run to run; those of moe() by JAX's operators.
+`attest.jax.parallel` cuts sequences over the devices of a mesh axis.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import Launch, UnsupportedError, _core, _jax_sharding
+from .. import Launch, UnsupportedError, _core, _jax_sharding
+from .._jax_moe import moe
+from .._jax_varying import varying
 
-__all__ = ["attention", "last_launch"]
+__all__ = ["attention", "last_launch", "moe"]
 
 _TARGET, _BACKWARD_TARGET = "attest_attention", "attest_backward"
 _ARRAYS = ("alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "starts_k",
            "page_table")  # as XLA is given them
 
-for _target, _handlers in ((_TARGET, _core.jax_handlers()), (_BACKWARD_TARGET, _core.jax_backward_handlers())):
+for _operation, _handlers in _core.jax_handlers().items():
     for _platform, _handler in _handlers.items():
-        jax.ffi.register_ffi_target(_target, _handler, platform=_platform, api_version=1)
+        jax.ffi.register_ffi_target(f"attest_{_operation}", _handler, platform=_platform, api_version=1)
 
 
 class _Options(NamedTuple):
@@ -65,7 +68,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, 
     extras = {"alibi": alibi, "bias": bias, "sinks": sinks, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
               "lens_k": lens_k, "starts_k": starts_k, "page_table": page_table}
     given = {name: jnp.asarray(array) for name, array in extras.items() if array is not None}
-    o, lse = _attention(options, jnp.asarray(q), jnp.asarray(k), jnp.asarray(v), given)
+    q, k, v = jnp.asarray(q), jnp.asarray(k), jnp.asarray(v)
+    o, lse = _attention(options, *varying((q, k, v, given), q, k, v, *given.values()))
     return (o, lse) if return_lse else o
 
 
@@ -83,7 +87,7 @@ def _named(options: _Options, names, extras) -> Dict[str, Any]:
 def _forward(options: _Options, q, k, v, extras):
     """(O, LSE) by XLA's foreign function."""
     names = tuple(name for name in _ARRAYS if name in extras)
-    return _call_of(options, names)(q, k, v, *(extras[name] for name in names))
+    return varying(_call_of(options, names)(q, k, v, *(extras[name] for name in names)), q)
 
 
 @functools.lru_cache(maxsize=None)
@@ -222,8 +226,9 @@ def _backward(options, kept, gradients):
     if d_lse is not None:
         v, o, d_o = _with_columns(options, "cu_seqlens_q" in extras, v, o, d_o, d_lse)
     if q.size == 0 or (k.size == 0 and d_lse is None):  # what every batch entry shares is written by none
-        return jnp.zeros_like(q), jnp.zeros_like(k), jnp.zeros_like(own_v), _nothing(extras)
-    d_q, d_k, d_v, *others = _gradients_of(options, names, wanted)(q, k, v, *(extras[name] for name in names), o, lse, d_o)
+        return varying((jnp.zeros_like(q), jnp.zeros_like(k), jnp.zeros_like(own_v)), q) + (_nothing(extras),)
+    found = _gradients_of(options, names, wanted)(q, k, v, *(extras[name] for name in names), o, lse, d_o)
+    d_q, d_k, d_v, *others = varying(found, q)
     return d_q, d_k, d_v[..., :own_v.shape[-1]], {**_nothing(extras), **dict(zip(wanted, others))}
 
 

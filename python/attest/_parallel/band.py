@@ -6,7 +6,9 @@ low <= 0 <= high, which is a window around the diagonal of the first row and the
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
+
+from .layout import Layout
 
 
 class Mask(NamedTuple):
@@ -17,6 +19,26 @@ class Mask(NamedTuple):
     right: Optional[int] = None
     shift: int = 0  # the key on the diagonal of row 0
     documents: Optional[Tuple[int, ...]] = None  # where packed sequences begin, and the end of the last
+
+
+def mask_of(cut: Layout, cut_k: Layout, causal: Any, window: Any, align: Any, documents: Any, has_lengths: bool) -> Mask:
+    """The mask of the whole, from the arguments of a call; rows and keys are counted from the beginning of the sequence."""
+    side = align if causal in (None, False, True) else causal
+    left, right = window if window is not None else (None, None)
+    diagonal = bool(causal) or left is not None or right is not None
+    if side not in (None, "top-left", "bottom-right"):
+        raise ValueError(f"{'causal' if side == causal else 'align'} is {side!r}: 'top-left' or 'bottom-right' would fit")
+    if diagonal and side is None and cut.rows != cut_k.rows:
+        raise ValueError(f"q has {cut.rows} rows and k {cut_k.rows}: say 'top-left' or 'bottom-right'")
+    if diagonal and side == "bottom-right" and has_lengths:
+        raise ValueError("lens_k or starts_k with a diagonal at the bottom right: 'top-left' would fit")
+    if documents is not None:
+        documents = tuple(int(each) for each in documents)
+        if cut != cut_k or has_lengths:
+            raise ValueError("documents are given: cut_k, lens_k and starts_k would be others")
+        if documents[0] != 0 or documents[-1] != cut.rows or any(a > b for a, b in zip(documents, documents[1:])):
+            raise ValueError(f"documents are {documents}: from 0 to {cut.rows}, non-decreasing, would fit")
+    return Mask(bool(causal), left, right, cut_k.rows - cut.rows if side == "bottom-right" else 0, documents)
 
 
 class Band(NamedTuple):

@@ -1,0 +1,208 @@
+"""_jax_moe.py: attest.jax.moe(), a mixture of experts as a foreign function of XLA.
+
+The gradient is computed by JAX's operators, block by block of the tokens of an expert: attest has no kernel for it yet.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from . import _core
+from ._jax_varying import varying
+
+_UNGATED = ("relu2", "silu", "gelu", "gelu-tanh")
+_ORDER = ("logits", "ids", "weights", "w3", "b1", "b2", "b3", "correction", "mask")  # as XLA is given them, behind x, w1 and w2
+_OF_EXPERTS = ("w1", "w2", "w3", "b1", "b2", "b3")
+_BLOCK = 64  # rows of an expert that the gradient takes at once
+
+
+class _Options(NamedTuple):
+    """What is not an array; hashable, as a part of the program."""
+
+    top_k: Optional[int]
+    activation: str
+    routing: Optional[str]
+    renormalise: Optional[bool]
+    scaling: float
+    alpha: float
+    limit: float
+    groups: int
+    groups_kept: int
+    interleaved: bool
+    transposed: bool
+    experts: Optional[int]
+    first_expert: int
+
+
+def _described(x):
+    return x.dtype.name, "cpu", x.shape
+
+
+def _forward(options: _Options, arrays: Dict[str, jax.Array]):
+    """(y, ids, weights, counts) by XLA's foreign function."""
+    named = {name: value for name, value in options._asdict().items() if value is not None}
+    given = [name for name in _ORDER if name in arrays]
+    named.update((name, _described(arrays[name])) for name in given)
+    results, problem = _core.describe_moe(*(_described(arrays[name]) for name in ("x", "w1", "w2")), return_routing=True, **named)
+    structs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results]
+    foreign = jax.ffi.ffi_call("attest_moe", structs, vmap_method="sequential")
+    found = foreign(*(arrays[name] for name in ("x", "w1", "w2", *given)), problem=np.frombuffer(problem, np.int64))
+    return tuple(varying(found, arrays["x"]))
+
+
+# ------------------------------------------------------------------------------------------------- gradients
+
+
+def _activate(options: _Options, gate, up):
+    name = options.activation
+    if name == "swiglu-clamped":
+        gate, up = jnp.minimum(gate, options.limit), jnp.clip(up, -options.limit, options.limit)
+        return (up + 1) * gate * jax.nn.sigmoid(options.alpha * gate)
+    if name == "relu2":
+        return jax.nn.relu(gate)**2
+    shaped = jax.nn.silu(gate) if name in ("swiglu", "silu") else jax.nn.gelu(gate, approximate=name.endswith("-tanh"))
+    return shaped if up is None else shaped * up
+
+
+def _expert(options: _Options, x, own: Dict[str, jax.Array]):
+    """What an expert makes of its rows, in float32."""
+
+    def product(of, weight: str, bias: str):
+        w = own[weight].astype(jnp.float32)
+        out = jnp.matmul(of, w if options.transposed else w.T, precision="highest")
+        return out + own[bias].astype(jnp.float32) if bias in own else out
+
+    gate, up = product(x.astype(jnp.float32), "w1", "b1"), None
+    if "w3" in own:
+        up = product(x.astype(jnp.float32), "w3", "b3")
+    elif options.activation not in _UNGATED:
+        gate, up = (gate[:, ::2], gate[:, 1::2]) if options.interleaved else jnp.split(gate, 2, -1)
+    return product(_activate(options, gate, up), "w2", "b2")
+
+
+def _shares(options: _Options, ids, logits=None, weights=None):
+    """The weights of the experts that were selected, from the logits or as given; 0 where there is none."""
+    if weights is not None:
+        return jnp.where(ids >= 0, weights * options.scaling, 0.0)
+    chosen, numbers = jnp.maximum(ids, 0), logits.astype(jnp.float32)
+    if options.routing == "topk":
+        found = jax.nn.softmax(jnp.take_along_axis(numbers, chosen, 1), -1)
+    else:
+        every = jax.nn.sigmoid(numbers) if options.routing == "sigmoid" else jax.nn.softmax(numbers, -1)
+        found = jnp.take_along_axis(every, chosen, 1)
+        if options.renormalise:
+            found = found / (found.sum(-1, keepdims=True) + 1e-20)
+    return jnp.where(ids >= 0, found * options.scaling, 0.0)
+
+
+class _Blocks(NamedTuple):
+    """The slots of tokens, those of an expert together, in blocks of one expert each."""
+
+    order: jax.Array  # slots, sorted by expert
+    first: jax.Array  # of each expert, in `order`; and the end
+    ends: jax.Array  # blocks of the experts up to each one
+
+    @staticmethod
+    def of(local, experts: int) -> "_Blocks":
+        local = jnp.where((local >= 0) & (local < experts), local, experts)
+        counts = jnp.zeros(experts + 1, jnp.int32).at[local].add(1)[:experts]
+        first = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counts, dtype=jnp.int32)])
+        return _Blocks(jnp.argsort(local, stable=True), first, jnp.cumsum((counts + _BLOCK - 1) // _BLOCK, dtype=jnp.int32))
+
+    def block(self, number):
+        """(expert, slots, which of them are its own) of a block."""
+        expert = jnp.searchsorted(self.ends, number, side="right")
+        before = jnp.where(expert > 0, self.ends[expert - 1], 0)
+        at = self.first[expert] + (number - before) * _BLOCK + jnp.arange(_BLOCK)
+        return expert, self.order[jnp.minimum(at, self.order.shape[0] - 1)], at < self.first[expert + 1]
+
+
+def _gradients(options: _Options, arrays, ids, shares, grad):
+    """(of x, {of what experts have}, of the shares) in float32."""
+    x, own = arrays["x"], {name: arrays[name] for name in _OF_EXPERTS if name in arrays}
+    slots, grad = ids.shape[1], grad.astype(jnp.float32)
+    blocks = _Blocks.of(ids.reshape(-1) - options.first_expert, own["w1"].shape[0])
+    flat = shares.reshape(-1)
+
+    def add(number, found):
+        d_x, d_own, d_shares = found
+        expert, slot, is_own = blocks.block(number)
+        token = slot // slots
+        out, pull = jax.vjp(functools.partial(_expert, options), x[token], {name: each[expert] for name, each in own.items()})
+        rows = jnp.where(is_own[:, None], grad[token], 0.0)
+        d_rows, d_here = pull(rows * flat[slot][:, None])
+        d_shares = d_shares.at[slot].add(jnp.where(is_own, (rows * out).sum(-1), 0.0))
+        d_own = {name: each.at[expert].add(d_here[name].astype(jnp.float32)) for name, each in d_own.items()}
+        return d_x.at[token].add(jnp.where(is_own[:, None], d_rows.astype(jnp.float32), 0.0)), d_own, d_shares
+
+    nothing = varying((jnp.zeros(x.shape, jnp.float32), {name: jnp.zeros(each.shape, jnp.float32) for name, each in own.items()},
+                       jnp.zeros(flat.shape, jnp.float32)), x)
+    d_x, d_own, d_shares = lax.fori_loop(0, blocks.ends[-1], add, nothing) if flat.size else nothing
+    return d_x, d_own, d_shares.reshape(shares.shape)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _moe(options: _Options, arrays):
+    return _forward(options, arrays)
+
+
+def _keep(options, arrays):
+    found = _moe(options, arrays)
+    return found, (arrays, found[1])
+
+
+def _backward(options, kept, gradients):
+    arrays, ids = kept
+    source = "weights" if "weights" in arrays else "logits"
+    shares, pull = jax.vjp(lambda given: _shares(options, ids, **{source: given}), arrays[source])
+    d_x, d_own, d_shares = _gradients(options, arrays, ids, shares, gradients[0])
+    found = {"x": d_x, **d_own, source: pull(d_shares)[0]}
+
+    def of(name, x):
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            return np.zeros(x.shape, jax.dtypes.float0)
+        return found[name].astype(x.dtype) if name in found else jnp.zeros_like(x)
+
+    return ({name: of(name, x) for name, x in arrays.items()},)
+
+
+_moe.defvjp(_keep, _backward)
+
+
+def moe(x: Any, w1: Any, w2: Any, *, logits: Any = None, ids: Any = None, weights: Any = None, w3: Any = None, b1: Any = None,
+        b2: Any = None, b3: Any = None, correction: Any = None, mask: Any = None, top_k: Optional[int] = None,
+        activation: str = "swiglu", routing: str = "softmax", renormalise: bool = True, scaling: float = 1.0, alpha: float = 1.702,
+        limit: float = 7.0, groups: int = 1, groups_kept: int = 1, interleaved: bool = False, transposed: bool = False,
+        experts: Optional[int] = None, first_expert: int = 0, return_routing: bool = False) -> Any:
+    """attest.moe() for JAX's arrays and tracers: the same arguments, without `out`.
+
+    x may have more axes before its last; logits, ids, weights and mask then have as many. What is no array must be known when the
+    program is traced. Gradients reach x, all weights and biases, and logits or weights; the weights of selected experts have one,
+    the choice of experts has none. They are computed by JAX's own operators.
+    """
+    x = jnp.asarray(x)
+    rows = {"logits": logits, "ids": ids, "weights": weights}
+    arrays: Dict[str, Any] = {"x": x, "w1": w1, "w2": w2, **rows, "w3": w3, "b1": b1, "b2": b2, "b3": b3, "correction": correction,
+                              "mask": None if mask is None else jnp.reshape(mask, -1)}
+    arrays = {name: jnp.asarray(each) for name, each in arrays.items() if each is not None}
+    for name in ("x", *(name for name in rows if name in arrays)):
+        arrays[name] = arrays[name].reshape(-1, arrays[name].shape[-1])
+    if "ids" in arrays:
+        arrays["ids"] = arrays["ids"].astype(jnp.int32)
+        top_k = routing = renormalise = None  # of what is given
+        if "weights" in arrays:
+            arrays["weights"] = arrays["weights"].astype(jnp.float32)
+    options = _Options(top_k, activation, routing, renormalise, float(scaling), float(alpha), float(limit), groups, groups_kept,
+                       interleaved, transposed, experts, first_expert)
+    y, found_ids, shares, counts = _moe(options, varying(arrays, *arrays.values()))
+    y = y.reshape(x.shape)
+    if not return_routing:
+        return y
+    slots: Tuple[int, ...] = (*x.shape[:-1], found_ids.shape[-1])
+    return y, found_ids.reshape(slots), lax.stop_gradient(shares).reshape(slots), counts

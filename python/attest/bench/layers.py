@@ -1,0 +1,76 @@
+"""layers.py: layers of experts of four models, and the problems of the group `experts`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator, NamedTuple
+
+TOKENS = (1, 8, 64, 256, 1024, 4096, 16384)
+
+
+class Model(NamedTuple):
+    """A layer of experts; `words` are the laboratory's."""
+
+    experts: int
+    k: int
+    hidden: int
+    inner: int
+    words: str = ""
+
+
+MODELS = {
+    "mixtral": Model(8, 2, 4096, 14336),
+    "qwen3": Model(128, 8, 2048, 768),
+    "gpt-oss": Model(32, 4, 2880, 2880, ",act=swiglu-clamped,gate=interleaved,b1,b2,route=topk"),
+    "deepseek-v3": Model(256, 8, 7168, 2048, ",route=sigmoid,scale=2.5,correction,groups=8:4"),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A layer and so many tokens."""
+
+    model: str
+    tokens: int
+    zipf: bool = False  #: some experts are chosen far more often than others
+
+    @property
+    def layer(self) -> Model:
+        return MODELS[self.model]
+
+    @property
+    def spec(self) -> str:
+        m = self.layer
+        return f"moe:t{self.tokens}e{m.experts}k{m.k}h{m.hidden}i{m.inner},bf16{m.words}" + (",load=zipf" if self.zipf else "")
+
+    @property
+    def operations(self) -> int:
+        return 6 * self.tokens * self.layer.k * self.layer.hidden * self.layer.inner
+
+    @property
+    def reached(self) -> float:
+        """Experts that tokens reach, where all are equally likely."""
+        m = self.layer
+        return m.experts * (1 - (1 - m.k / m.experts)**self.tokens)
+
+    @property
+    def kv_bytes(self) -> int:
+        """Of weights, as many as are read."""
+        return int(6 * self.reached * self.layer.hidden * self.layer.inner)
+
+    @property
+    def input_bytes(self) -> int:
+        return 2 * self.tokens * self.layer.hidden
+
+    @property
+    def fields(self) -> dict:
+        return {"dtype": "bf16", "spec": self.spec}
+
+
+def problems() -> Iterator[Problem]:
+    """Of the group `experts`."""
+    for model in MODELS:
+        for tokens in TOKENS:
+            yield Problem(model, tokens)
+            if tokens == 4096:
+                yield Problem(model, tokens, zipf=True)
