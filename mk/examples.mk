@@ -1,4 +1,8 @@
 # examples.mk: the programs under examples/, built and run against an installed attest.
-.PHONY: test-examples
+.PHONY: test-examples test-context-parallel
 test-examples: all
 	BUILD=$(BUILD) tests/examples.sh
+
+# Ring attention over MPI, and the same over NCCL where it can be built; what cannot run here is counted as skipped.
+test-context-parallel: all
+	BUILD=$(BUILD) tests/context_parallel.sh

@@ -78,9 +78,12 @@ GCOV    := --coverage -fprofile-update=atomic
 # TSan's shadow memory does not fit every randomised address layout; where the layout can be fixed, it is.
 STEADY   = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-# Vectors in plain C take minutes to compile where every lane is checked and the code is optimised.
-ifneq ($(and $(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),$(findstring fsanitize,$(EXTRA_CFLAGS))),)
-$(BUILD)/obj/src/moe/cpu/moe_avx512.o: override EXTRA_CFLAGS += -O0
+# Products of experts are inlined for every type, layout and tile. Optimised with every access checked they take minutes to compile:
+# by gcc where vectors are plain C, by clang (the fuzzers) always.
+UNOPTIMISED := $(if $(findstring fuzzer-no-link,$(EXTRA_CFLAGS)),$(wildcard src/moe/cpu/*.c),\
+    $(if $(and $(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),$(findstring fsanitize,$(EXTRA_CFLAGS))),src/moe/cpu/moe_avx512.c))
+ifneq ($(UNOPTIMISED),)
+$(UNOPTIMISED:%.c=$(BUILD)/obj/%.o): override EXTRA_CFLAGS += -O0
 endif
 
 # A variant runs the fixed seed over fewer problems than `test-property` does. An allocation too large must
@@ -109,7 +112,7 @@ coverage:
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
 # Everything is built first, so that what the runners print is about tests.
-TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-packages test-examples \
+TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-packages test-examples test-context-parallel \
                 test-other-compiler test-fuzz sanitize virtual-sanitize tsan coverage
 test: export WERROR := 1
 test:

@@ -6,7 +6,7 @@ VIRTUAL_OBJECTS  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(VIRTUAL_TOOLS
 VIRTUAL_HEADERS  := $(addprefix $(VIRTUAL)/,abi.h cuda_builtins.h entry.h)
 
 # Kernels call it: driver.map says what they see.
-$(VIRTUAL_OBJECTS): ISA_CFLAGS := -O2 -fvisibility=default
+$(VIRTUAL_OBJECTS): ISA_CFLAGS := -O3 -fvisibility=default -fno-semantic-interposition
 
 $(VIRTUAL)/libcuda.so: $(VIRTUAL_OBJECTS) $(FAKE_DRIVER_OBJECTS) $(BUILD)/obj/src/base/dtype.o tests/virtual_gpu/driver.map
 	@mkdir -p $(@D)
