@@ -7,7 +7,7 @@
 
 #include "kernels/bwd_params.h"
 #include "kernels/fwd_sm90_params.h"
-#include "kernels/moe_params.h"
+#include "kernels/moe_sm90_params.h"
 #include "kernels/unfused_params.h"
 #include "peers/cublas/cublas_steps.h"
 #include "tests/fake_cuda/fake_driver.h"
@@ -65,14 +65,14 @@ size_t backend_params_bytes(const backend_code *code, const char *kernel) {
     if (strncmp(kernel, "bwd_", 4) == 0)
         return sizeof(att_bwd_params);
     if (strncmp(kernel, "moe_", 4) == 0)
-        return sizeof(att_moe_params);
+        return strstr(kernel, "_sm90_") ? sizeof(att_moe_sm90_params) : sizeof(att_moe_params);
     return strstr(kernel, "unfused") ? sizeof(att_unfused_params) : sizeof(att_fwd_params);
 }
 
 /* Registers of fwd_sm90 are for as many threads as it is compiled for. What takes nearly all shared memory has none that is static. */
 backend_limits backend_limits_of(const backend_code *code, const char *kernel) {
     int tile[2];
-    const int threads = hopper_tile(code, kernel, tile) ? 640 : 256;
+    const int threads = hopper_tile(code, kernel, tile) || strstr(kernel, "moe_") ? 640 : 256;
     return (backend_limits){
         .threads = fake_state.max_threads ? fake_state.max_threads : threads,
         .registers = 168,

@@ -11,9 +11,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
     return mutate_json(data, size, most, seed);
 }
 
-/* Nothing of a file may become markup of the page. */
+/* Nothing of a file may become markup of the page, whose own script is its last element. */
 static void check_page(const lab_report *report) {
-    static const char *const markup[] = {"<script", "<img", "<iframe", "<object", "<embed"};
+    static const char *const markup[] = {"<img", "<iframe", "<object", "<embed"};
     char *page = NULL;
     size_t length = 0;
     FILE *stream = open_memstream(&page, &length);
@@ -24,7 +24,28 @@ static void check_page(const lab_report *report) {
     for (size_t i = 0; i < sizeof markup / sizeof markup[0]; i++)
         if (strcasestr(page, markup[i]))
             finding("the page has %s", markup[i]);
+    const char *script = strcasestr(page, "<script");
+    if (script && strcasestr(script + 1, "<script"))
+        finding("the page has a second script%s", "");
     free(page);
+}
+
+/* Every plot as a picture. */
+static void draw(const lab_report *report) {
+    char *names = NULL;
+    size_t length = 0;
+    lab_message why;
+    FILE *list = open_memstream(&names, &length);
+    if (!list)
+        abort();
+    if (!lab_report_svg(list, report, "list", LAB_THEME_LIGHT, &why))
+        finding("no list of plots: %s", why.text);
+    fclose(list);
+    char *rest = names, *name;
+    while ((name = strsep(&rest, "\n")) != NULL)
+        if (*name && !lab_report_svg(nowhere(), report, name, LAB_THEME_DARK, &why))
+            finding("a plot of the list is none: %s", why.text);
+    free(names);
 }
 
 static void judge(lab_report *report) {
@@ -52,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     check_page(&report);
+    draw(&report);
     lab_report_markdown(nowhere(), &report);
     lab_report_terminal(nowhere(), &report, 80, true);
     judge(&report);

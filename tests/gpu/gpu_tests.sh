@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu_tests.sh: every test that needs a GPU, from a build folder that `make gpu-build` made, here or elsewhere.
 #
-#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites rows hopper variants hopper_variants programs measurement python sanitizer (all of them)
+#   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites operations rows hopper variants hopper_variants programs measurement python sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed, N skipped`. LOGS (default a scratch folder) keeps what
 # the steps printed. A problem of the suites that is refused is a failure. A kernel that is forced by name refuses what it is not for:
@@ -92,12 +92,18 @@ suites() {
     ATTEST_JIT=1 step 'verify seed, compiled here' 300 "$attest" verify --suite seed --device cuda --refusals /dev/null
 }
 
+# Gradients, and experts: no kernel of a GPU takes all of them, float32 least of all.
+operations() {
+    step_of_some 'verify backward_edge' 300 "$attest" verify --suite backward_edge --device cuda --allow-slow
+    step_of_some 'verify moe_edge' 300 "$attest" verify --suite moe_edge --device cuda
+}
+
 # Every kernel that this GPU runs by itself, rungs among them, on what it serves of a suite made for that: many kernels to a process, which
 # starts once and asks the oracle about each problem once.
 rows() {
     local -a ids
     local first
-    mapfile -t ids < <("$attest" info --device cuda | awk '$2 == "cuda" && $3 != "combine" && / yes / { print $1 }')
+    mapfile -t ids < <("$attest" info --all --device cuda | awk '$2 == "cuda" && $3 !~ /^(combine|mask|step)$/ && / yes / { print $1 }')
     for ((first = 0; first < ${#ids[@]}; first += 32)); do
         rows_of $((first + 1)) "${ids[@]:first:32}"
     done
@@ -241,7 +247,7 @@ sanitizer() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(suites rows hopper variants hopper_variants programs measurement python sanitizer)
+[[ ${#parts[@]} -gt 0 ]] || parts=(suites operations rows hopper variants hopper_variants programs measurement python sanitizer)
 if ! "$attest" info --device cuda >"$logs/info.log" 2>&1; then
     cat "$logs/info.log"
     echo '0 passed, 1 failed, 0 skipped'
@@ -254,7 +260,7 @@ record program "$(sha256sum <"$attest" | cut -c1-64)"
 record gpu "$(grep -m1 '^GPU' "$logs/info.log")"
 for part in "${parts[@]}"; do
     case $part in
-    suites | rows | hopper | variants | hopper_variants | programs | measurement | python | sanitizer)
+    suites | operations | rows | hopper | variants | hopper_variants | programs | measurement | python | sanitizer)
         record part "$part"
         "$part"
         ;;

@@ -85,18 +85,51 @@ static att_context *context_for(const char *kernel) {
     return made;
 }
 
+/* What a row of attention has compiled in, by a word of its id, and the problems that it is for. */
+static const char *feature_words(const char *id, const char *dtype, char words[64]) {
+    static const struct {
+        const char *id, *words;
+    } features[] = {{"_paged_", ",paged=16"},
+                    {"_alibi_", ",alibi"},
+                    {"_softcap_", ",softcap=30"},
+                    {"_mask_", ",bias=bool:b1qk,biasfill=padding"}};
+    words[0] = '\0';
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        if (strstr(id, features[i].id))
+            return features[i].words;
+    if (strstr(id, "_bias_"))
+        snprintf(words, 64, ",bias=%s:1hqk", dtype);
+    return words;
+}
+
+static void problem_of(const att_kernel_info *k, char *line, size_t n) {
+    const char *dtype = k->dtype == ATT_BF16 ? "bf16" : k->dtype == ATT_F32 ? "f32" : "fp16";
+    char words[64];
+    if (strcmp(k->operation, "merge") == 0)
+        snprintf(line, n, "merge:n5b2h4s70d128,%s,data=empty", dtype);
+    else if (strcmp(k->operation, "moe") == 0)
+        snprintf(line, n, "moe:t70e8k2h128i72,%s", dtype);
+    else if (strcmp(k->operation, "backward") == 0)
+        snprintf(line, n, "backward:b2h4hkv2s70sk150d%ddv%d,%s,causal=bottom-right%s",
+                 (int)k->d_qk, (int)k->d_v, dtype, feature_words(k->id, dtype, words));
+    else
+        snprintf(line, n, "b2h4hkv2s%dsk150d%ddv%d,%s,causal=bottom-right,lse%s",
+                 strcmp(k->role, "decode") == 0 ? 2 : 70, (int)k->d_qk, (int)k->d_v, dtype,
+                 feature_words(k->id, dtype, words));
+}
+
+static bool is_a_step(const char *role) {
+    return strcmp(role, "combine") == 0 || strcmp(role, "mask") == 0 ||
+           strcmp(role, "step") == 0;
+}
+
 /* A row that some problem reaches runs as itself: its id, its registers, the digest of its own code. */
 static void test_record_of_row(const att_kernel_info *k) {
-    if (!k->available || strcmp(k->role, "combine") == 0)
+    if (!k->available || is_a_step(k->role))
         return;
     att_context *forced = context_for(k->id);
-    char line[96];
-    const char *dtype = k->dtype == ATT_BF16 ? "bf16" : k->dtype == ATT_F32 ? "f32" : "fp16";
-    if (strcmp(k->operation, "merge") == 0)
-        snprintf(line, sizeof line, "merge:n5b2h4s70d128,%s,data=empty", dtype);
-    else
-        snprintf(line, sizeof line, "b2h4hkv2s%dsk150d%ddv%d,%s,causal=bottom-right,lse",
-                 strcmp(k->role, "decode") == 0 ? 2 : 70, (int)k->d_qk, (int)k->d_v, dtype);
+    char line[128];
+    problem_of(k, line, sizeof line);
     lab_spec spec;
     lab_verify_result r;
     if (!forced || !check(lab_spec_parse(&spec, line, NULL), "%s is no problem", line))

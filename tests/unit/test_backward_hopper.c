@@ -1,4 +1,4 @@
-/* test_backward_hopper.c: which gradients bwd_sm90 serves, in which order it takes its tiles of keys, and how many sums of dQ it keeps. On an
+/* test_backward_hopper.c: which gradients bwd_sm90 and bwd_sm90_wide serve, in which order they take their tiles of keys, and how many sums of dQ they keep. On an
  * H200 that the selector sees through its limits. */
 #include <string.h>
 
@@ -19,6 +19,9 @@ static const att_limits limits = {
 static const char d64[] = "bwd_sm90_bf16_d64_m128n128s2";
 static const char d96[] = "bwd_sm90_bf16_d96_m64n128s2";
 static const char d128[] = "bwd_sm90_bf16_d128_m64n128s2";
+static const char d192[] = "bwd_sm90_wide_bf16_d192_m64n64s2";
+static const char d192v128[] = "bwd_sm90_wide_bf16_d192v128_m64n128s2";
+static const char d256[] = "bwd_sm90_wide_bf16_d256_m64n64s2";
 
 static att_problem problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t seq,
                            int64_t d) {
@@ -49,7 +52,8 @@ static void test_serves__plain_gradients__chosen_ahead_of_others(void **state) {
     static const struct {
         int64_t d;
         const char *kernel;
-    } cases[] = {{64, d64}, {56, d64}, {128, d128}, {96, d96}, {104, d128}};
+    } cases[] = {{64, d64},   {56, d64},   {128, d128}, {96, d96},  {104, d128},
+                 {136, d192}, {192, d192}, {200, d256}, {256, d256}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const att_problem p = problem(2, 8, 2, 1000, cases[i].d);
         const att_kernel_row *row = att_select_find(&limits, &att_operation_backward, &p);
@@ -58,18 +62,56 @@ static void test_serves__plain_gradients__chosen_ahead_of_others(void **state) {
     }
 }
 
+static void test_serves__columns_of_v_are_fewer__a_row_of_its_own(void **state) {
+    (void)state;
+    att_problem p;
+    att_problem_init(&p, 2, 8, 8, 1000, 1000, 192, 128, ATT_BF16);
+    p.features |= ATT_LSE;
+    assert_string_equal(att_select_find(&limits, &att_operation_backward, &p)->id, d192v128);
+    refused_by(&p, d192, "d_v", "pad");
+    att_problem_init(&p, 2, 8, 8, 1000, 1000, 256, 64, ATT_BF16);
+    p.features |= ATT_LSE;
+    refused_by(&p, d256, "d_v", "pad");
+}
+
+/* Every row has one behind it that counts tiles and columns as it does. */
+static void test_finish__of_a_row__has_its_tile(void **state) {
+    (void)state;
+    static const struct {
+        const char *kernel, *finish;
+    } cases[] = {{d64, "bwd_sm90_finish_d64_m128"},
+                 {d96, "bwd_sm90_finish_d128_m64"},
+                 {d192, "bwd_sm90_wide_finish_d192_m64n64"},
+                 {d192v128, "bwd_sm90_wide_finish_d192_m64n128"},
+                 {d256, "bwd_sm90_wide_finish_d256_m64n64"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const att_kernel_row *row = gpu_row_named(cases[i].kernel),
+                             *finish = gpu_row_named(cases[i].finish);
+        assert_string_equal(att_backward_hopper_finish(row->cuda, true)->id, cases[i].finish);
+        assert_true(finish->family->steps_in(finish, row, NULL));
+        assert_false(finish->family->steps_in(finish, gpu_row_named(d128), NULL) &&
+                     row->cuda->d_qk > 128);
+    }
+}
+
 static void test_serves__masks_lengths_and_types__served(void **state) {
     (void)state;
-    att_problem p = problem(2, 8, 2, 1000, 128);
-    p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
-    served_by(&p, d128);
-    p.window_left = 100;
-    served_by(&p, d128);
-    p.features |= ATT_LENS_K | ATT_STARTS_K | ATT_SINKS;
-    p.gradients = ATT_D_SINKS;
-    served_by(&p, d128);
-    p.dtype_grad = ATT_F32;
-    served_by(&p, d128);
+    static const struct {
+        int64_t d;
+        const char *kernel;
+    } cases[] = {{128, d128}, {192, d192}, {256, d256}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        att_problem p = problem(2, 8, 2, 1000, cases[i].d);
+        p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+        served_by(&p, cases[i].kernel);
+        p.window_left = 100;
+        served_by(&p, cases[i].kernel);
+        p.features |= ATT_LENS_K | ATT_STARTS_K | ATT_SINKS;
+        p.gradients = ATT_D_SINKS;
+        served_by(&p, cases[i].kernel);
+        p.dtype_grad = ATT_F32;
+        served_by(&p, cases[i].kernel);
+    }
 }
 
 static void test_serves__what_it_has_not__refused_by_field(void **state) {
@@ -145,6 +187,16 @@ static void test_serves__nothing_unattested_allowed__chosen(void **state) {
     assert_non_null(strstr(row->id, "bwd_sm90"));
 }
 
+/* Those that are for more columns have none yet. */
+static void test_serves__above_128_columns__where_evidence_is_asked_for(void **state) {
+    (void)state;
+    att_limits strict = limits;
+    strict.allow_unattested = false;
+    const att_problem p = problem(1, 8, 8, 512, 192);
+    assert_string_equal(att_select_find(&strict, &att_operation_backward, &p)->id, d192);
+    served_by(&p, d192);
+}
+
 /* Between a unit's key tiles lie those of so many others that the one waited for is ahead by some steps, and no more. */
 /* Long walks: few units, so that tiles of one follow each other closely; short ones: a few tiles of each at once; in sections of nearly one size. */
 static void test_section__lengths_and_masks__tiles_follow_each_other(void **state) {
@@ -189,6 +241,9 @@ static void test_shared__of_a_block__as_the_kernel_has_it(void **state) {
     (void)state;
     assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d128)->cuda), 230912);
     assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d64)->cuda), 231936);
+    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d192)->cuda), 230912);
+    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d192v128)->cuda), 230912);
+    assert_int_equal(att_cuda_kernel_shared(gpu_row_named(d256)->cuda), 230912);
 }
 
 static void test_tiles__of_users_rows__what_the_sums_are_laid_out_for(void **state) {
@@ -200,16 +255,25 @@ static void test_tiles__of_users_rows__what_the_sums_are_laid_out_for(void **sta
     assert_non_null(strstr(why, "64 or 128 rows"));
     assert_false(f->tile_fits((const int[]){64, 64, 2, 12}, why, sizeof why));
     assert_false(f->tile_fits((const int[]){64, 128, 2, 8}, why, sizeof why));
+    f = gpu_row_named(d256)->family;
+    assert_true(f->tile_fits((const int[]){64, 64, 2, 12}, why, sizeof why));
+    assert_true(f->tile_fits((const int[]){64, 128, 1, 12}, why, sizeof why));
+    assert_false(f->tile_fits((const int[]){128, 64, 2, 12}, why, sizeof why));
+    assert_non_null(strstr(why, "64 or 128 keys"));
+    assert_false(f->tile_fits((const int[]){64, 64, 3, 12}, why, sizeof why));
 }
 
 int main(void) {
     use_fake_nvrtc(); /* where the library has no machine code, some could be had */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_serves__plain_gradients__chosen_ahead_of_others),
+        cmocka_unit_test(test_serves__columns_of_v_are_fewer__a_row_of_its_own),
+        cmocka_unit_test(test_finish__of_a_row__has_its_tile),
         cmocka_unit_test(test_serves__masks_lengths_and_types__served),
         cmocka_unit_test(test_serves__what_it_has_not__refused_by_field),
         cmocka_unit_test(test_serves__strides__refused_by_the_tensor),
         cmocka_unit_test(test_serves__nothing_unattested_allowed__chosen),
+        cmocka_unit_test(test_serves__above_128_columns__where_evidence_is_asked_for),
         cmocka_unit_test(test_section__lengths_and_masks__tiles_follow_each_other),
         cmocka_unit_test(test_section__one_head__one),
         cmocka_unit_test(test_sets__few_items__several),

@@ -5,6 +5,8 @@
 
 #include "core/select.h"
 #include "kernels/moe_params.h"
+#include "kernels/moe_sm90_params.h"
+#include "moe/cuda/moe_cuda.h"
 #include "moe/cuda/moe_gpu_params.h"
 #include "moe/moe.h"
 #include "tests/support/check.h"
@@ -29,16 +31,39 @@ static void test_choice__few_tokens_small_tiles_many_large_ones(void **state) {
     static const struct {
         int64_t tokens;
         const char *kernel;
-    } cases[] = {{0, "moe_sm80_bf16_m64n64s3w4"},
-                 {1, "moe_sm80_bf16_m16n32s6w4"},
-                 {64, "moe_sm80_bf16_m16n32s6w4"},
-                 {1024, "moe_sm80_bf16_m64n64s3w4"},
-                 {16384, "moe_sm80_bf16_m64n64s3w4"}};
+        const char *transposed; /* the copy engine does not read weights that lie so */
+    } cases[] = {{1, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
+                 {64, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
+                 {1024, "moe_sm90_bf16_m128n128s4w12", "moe_sm80_bf16_m64n64s3w4"},
+                 {16384, "moe_sm90_bf16_m128n128s4w12", "moe_sm80_bf16_m64n64s3w4"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const att_moe_problem p = qwen(cases[i].tokens);
+        att_moe_problem p = qwen(cases[i].tokens);
         const att_kernel_row *row = att_select_find(&limits, &att_operation_moe, &p);
         assert_non_null(row);
         assert_string_equal(row->id, cases[i].kernel);
+        p.flags |= ATT_MOE_TRANSPOSED;
+        att_moe_problem_layout(&p);
+        row = att_select_find(&limits, &att_operation_moe, &p);
+        assert_non_null(row);
+        assert_string_equal(row->id, cases[i].transposed);
+    }
+}
+
+/* The second product of few items has a block an SM, and a longer ring. */
+static void test_choice__second_product_by_items(void **state) {
+    (void)state;
+    static const struct {
+        int64_t tokens;
+        const char *kernel, *down;
+    } cases[] = {{1, "moe_sm90_bf16_m64n64s4w8", "moe_down_sm90_bf16_m64n128s8w8"},
+                 {64, "moe_sm90_bf16_m64n64s4w8", "moe_down_sm90_bf16_m64n128s4w8"},
+                 {4096, "moe_sm90_bf16_m128n128s4w12", "moe_down_sm90_bf16_m128n256s4w12"},
+                 {64, "moe_sm80_bf16_m16n32s6w4", "moe_down_sm80_bf16_m16n64s6w4"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const att_moe_problem p = qwen(cases[i].tokens);
+        const att_kernel_row *main = gpu_row_named(cases[i].kernel);
+        assert_string_equal(att_moe_step_of(att_moe_down_family(main), main, &p, true)->id,
+                            cases[i].down);
     }
 }
 
@@ -49,6 +74,31 @@ static void refused(const att_moe_problem *p, const att_limits *by, const char *
     assert_string_equal(refusal.field, field);
     if (!strstr(refusal.why, word))
         fail_msg("%s: \"%s\" does not say \"%s\"", kernel, refusal.why, word);
+}
+
+/* What Hopper's products refuse goes to the others. */
+static void test_refusals__of_the_copy_engine(void **state) {
+    (void)state;
+    static const char *const kernel = "moe_sm90_bf16_m64n64s4w8";
+    att_moe_problem p = qwen(4);
+    p.flags |= ATT_MOE_TRANSPOSED;
+    att_moe_problem_layout(&p);
+    refused(&p, &limits, kernel, "flags", "(columns, depth)");
+    p = qwen(4);
+    p.x_row += 4;
+    refused(&p, &limits, kernel, "x_row", "16 bytes");
+    p = qwen(4);
+    p.w1.row += 4;
+    refused(&p, &limits, kernel, "w1", "16 bytes");
+    p = qwen(4);
+    p.w2.expert += 4;
+    refused(&p, &limits, kernel, "w2", "16 bytes");
+    p = qwen(4);
+    p.w2.expert = 0;
+    refused(&p, &limits, kernel, "w1", "stride is 0");
+    p = qwen(4);
+    p.w1.expert = INT64_C(1) << 40;
+    refused(&p, &limits, kernel, "w1", "2^40");
 }
 
 static void test_refusals__by_field(void **state) {
@@ -70,9 +120,13 @@ static void test_refusals__by_field(void **state) {
 
 static void test_without_evidence__off(void **state) {
     (void)state;
+    att_cuda_limits older = h200;
     att_limits strict = limits;
     strict.allow_unattested = false;
     const att_moe_problem p = qwen(4);
+    assert_non_null(att_select_find(&strict, &att_operation_moe, &p));
+    older.cc = 80; /* nobody has certified the kernels there */
+    strict.gpu = &older;
     assert_null(att_select_find(&strict, &att_operation_moe, &p));
 }
 
@@ -125,7 +179,7 @@ static int launch_count;
 static void note(const char *kernel, const CUlaunchConfig *config, const void *params,
                  size_t bytes) {
     const att_moe_params *p = params;
-    assert_int_equal(bytes, sizeof *p);
+    assert_int_equal(bytes, strstr(kernel, "sm90") ? sizeof(att_moe_sm90_params) : sizeof *p);
     assert_true(config->gridDimX > 0);
     assert_true(launch_count < 8);
     snprintf(launched[launch_count++], sizeof launched[0], "%s", kernel);
@@ -169,8 +223,8 @@ static void assert_launches(int count, const char *const names[]) {
 
 static void test_run__launches_in_order(void **state) {
     (void)state;
-    static const char *const few[] = {"moe_route", "moe_sm80", "moe_down", "moe_combine"};
-    static const char *const many[] = {"moe_route", "moe_route", "moe_sm80", "moe_down",
+    static const char *const few[] = {"moe_route", "moe_sm90", "moe_down_sm90", "moe_combine"};
+    static const char *const many[] = {"moe_route", "moe_route", "moe_sm90", "moe_down_sm90",
                                        "moe_combine"};
     static const char *const none[] = {"moe_route"};
     fake_cuda *fake = use_fake_cuda();
@@ -196,6 +250,8 @@ static void test_run__launches_in_order(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choice__few_tokens_small_tiles_many_large_ones),
+        cmocka_unit_test(test_choice__second_product_by_items),
+        cmocka_unit_test(test_refusals__of_the_copy_engine),
         cmocka_unit_test(test_refusals__by_field),
         cmocka_unit_test(test_without_evidence__off),
         cmocka_unit_test(test_vectors__only_where_every_row_is_whole),

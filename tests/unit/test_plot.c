@@ -104,7 +104,7 @@ static void test_number__large_and_small__has_three_digits(void **state) {
 /* --------------------------------------------------------------------------- plots */
 
 static const char *const rows[] = {"b1h8s512d64,fp16", "<script>alert(1)</script>"};
-static const char *const series[] = {"one", "two \"quoted\""};
+static const lab_plot_key series[] = {{"one", 0}, {"two \"quoted\"", 1}};
 static const lab_plot_mark marks[] = {
     {.row = 0, .series = 0, .value = 1.1, .low = 1.0, .high = 1.2, .note = "first"},
     {.row = 0, .series = 1, .value = 0.6, .low = 0.6, .high = 0.6, .note = "second & last"},
@@ -149,6 +149,113 @@ static void test_intervals__as_svg__have_every_mark_and_a_description(void **sta
     assert_int_equal(occurrences(text, "<svg"), occurrences(text, "</svg>"));
     assert_int_equal(occurrences(text, "<path"),
                      occurrences(text, "</path>") + occurrences(text, "\"/>"));
+    free(text);
+}
+
+static void test_intervals__as_rows__have_every_mark_and_no_place_in_points(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    lab_plot_intervals_rows(out, &intervals, "p1");
+    fclose(out);
+    assert_int_equal(occurrences(text, "<div class=\"row\">"), 2);
+    assert_int_equal(occurrences(text, "class=\"span "), 3);
+    assert_int_equal(occurrences(text, "class=\"mark "), 5);  /* two in the legend */
+    assert_int_equal(occurrences(text, "href=\"#p1-g\""), 2); /* the grid, drawn once */
+    assert_int_equal(occurrences(text, "id=\"p1-g\""), 1);
+    for (const char *at = strstr(text, " x1=\""); at; at = strstr(at + 1, " x1=\""))
+        assert_true(at[5 + strcspn(at + 5, "%\"")] == '%');
+    assert_non_null(strstr(text, "second &amp; last"));
+    assert_null(strstr(text, "<script"));
+    assert_int_equal(occurrences(text, "<svg"), occurrences(text, "</svg>"));
+    assert_int_equal(occurrences(text, "<div"), occurrences(text, "</div>"));
+    free(text);
+}
+
+static const lab_plot_spot spots[] = {{.x = 512.0, .y = 300.0, .series = 0, .note = "a & b"},
+                                      {.x = 16384.0, .y = 700.0, .series = 0},
+                                      {.x = 512.0, .y = 200.0, .series = 1},
+                                      {.x = 16384.0, .y = 500.0, .series = 1}};
+static const lab_plot_ceiling ceilings[] = {{.name = "the most", .value = 989.0},
+                                            {.name = "seen", .value = 759.0, .dashed = true}};
+static const lab_plot_curves curves = {.title = "t <1>",
+                                       .summary = "s",
+                                       .x_axis = "keys",
+                                       .y_axis = "TFLOP/s",
+                                       .series = series,
+                                       .series_count = 2,
+                                       .spots = spots,
+                                       .spot_count = 4,
+                                       .ceilings = ceilings,
+                                       .ceiling_count = 2};
+
+static void test_curves__below_ceilings__have_a_line_for_each_series(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    const double height = lab_plot_curves_svg(out, &curves, "c");
+    fclose(out);
+    char box[64];
+    snprintf(box, sizeof box, "viewBox=\"0 0 %d %.1f\"", LAB_PLOT_WIDTH, height);
+    assert_non_null(strstr(text, box));
+    assert_int_equal(occurrences(text, "class=\"line "), 2);
+    assert_int_equal(occurrences(text, "class=\"mark "), 4);
+    assert_int_equal(occurrences(text, "class=\"roof\""), 1);
+    assert_int_equal(occurrences(text, "class=\"roof seen\""), 1);
+    assert_non_null(strstr(text, ">512</text>"));
+    assert_non_null(strstr(text, ">16k</text>"));
+    assert_non_null(strstr(text, "the most · seen"));
+    assert_non_null(strstr(text, "a &amp; b"));
+    assert_true(strstr(text, "line s1") < strstr(text, "line s0")); /* the first lies on top */
+    free(text);
+}
+
+static void test_curves__over_runs__have_their_names_below(void **state) {
+    (void)state;
+    static const char *const names[] = {"0.1.0", "11-15"};
+    const lab_plot_spot runs[] = {{.x = 0.0, .y = 30.0}, {.x = 1.0, .y = 3.0}};
+    const lab_plot_curves plot = {.title = "t",
+                                  .summary = "s",
+                                  .x_axis = "runs",
+                                  .y_axis = "us",
+                                  .x_names = names,
+                                  .x_count = 2,
+                                  .log_y = true,
+                                  .series = series,
+                                  .series_count = 1,
+                                  .spots = runs,
+                                  .spot_count = 2};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    lab_plot_curves_svg(out, &plot, "c");
+    fclose(out);
+    assert_non_null(strstr(text, ">0.1.0</text>"));
+    assert_non_null(strstr(text, ">11-15</text>"));
+    assert_null(strstr(text, "nan"));
+    free(text);
+}
+
+static void test_panels__side_by_side__share_one_legend(void **state) {
+    (void)state;
+    const lab_plot_panel panels[] = {{"first", "<path/>"}, {"second & last", "<path/>"}};
+    const lab_plot_panels plot = {.title = "both",
+                                  .summary = "s",
+                                  .panels = panels,
+                                  .panel_count = 2,
+                                  .series = series,
+                                  .series_count = 2};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_true(lab_plot_panels_svg(out, &plot, "b") > 200.0);
+    fclose(out);
+    assert_int_equal(occurrences(text, "class=\"mark "), 2);
+    assert_int_equal(occurrences(text, "class=\"panel\""), 2);
+    assert_non_null(strstr(text, "second &amp; last"));
+    assert_int_equal(occurrences(text, "<g"), occurrences(text, "</g>"));
     free(text);
 }
 
@@ -255,6 +362,10 @@ int main(void) {
         cmocka_unit_test(test_ticks__known_ranges__are_what_a_reader_expects),
         cmocka_unit_test(test_number__large_and_small__has_three_digits),
         cmocka_unit_test(test_intervals__as_svg__have_every_mark_and_a_description),
+        cmocka_unit_test(test_intervals__as_rows__have_every_mark_and_no_place_in_points),
+        cmocka_unit_test(test_curves__below_ceilings__have_a_line_for_each_series),
+        cmocka_unit_test(test_curves__over_runs__have_their_names_below),
+        cmocka_unit_test(test_panels__side_by_side__share_one_legend),
         cmocka_unit_test(test_intervals__as_text__keep_to_their_width),
         cmocka_unit_test(test_intervals__as_text__put_marks_on_their_side_of_the_line),
         cmocka_unit_test(test_roofline__with_limits__draws_every_point_below_them),

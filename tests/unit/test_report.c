@@ -124,6 +124,22 @@ static const char compare_text[] =
     "0.24, 'high': 0.26}}, {'problem': 'b1h8s128d64,fp16', 'subject_b': 'attest', 'lost': "
     "'refused'}]}}";
 
+/* Medians that another program has taken: three lengths, ahead of one rival and behind the other. */
+static const char medians_text[] =
+    "{'schema': 'attest-rival-medians-1', 'machine': 'NVIDIA H200, driver 580', 'attest': "
+    "'0.1.0', 'method': 'by turns', 'rivals': {'fa3': 'FlashAttention-3 at 0251'}, 'cells': ["
+    "{'group': 'forward', 'batch': 4, 'heads_q': 16, 'heads_kv': 16, 'seq_q': 512, 'seq_k': "
+    "512, "
+    "'d_qk': 128, 'd_v': 128, 'dtype': 'bfloat16', 'causal': 1, 'us': {'attest': 100, 'fa3': "
+    "120, "
+    "'cudnn': 90}, 'kernel': 'fwd_m'}, "
+    "{'group': 'forward', 'batch': 2, 'heads_q': 16, 'heads_kv': 16, 'seq_q': 1024, 'seq_k': "
+    "1024, 'd_qk': 128, 'd_v': 128, 'dtype': 'bfloat16', 'causal': 1, 'us': {'attest': 150, "
+    "'fa3': 180}, 'kernel': 'fwd_m'}, "
+    "{'group': 'forward', 'batch': 1, 'heads_q': 16, 'heads_kv': 16, 'seq_q': 2048, 'seq_k': "
+    "2048, 'd_qk': 128, 'd_v': 128, 'dtype': 'bfloat16', 'causal': 1, 'us': {'attest': 250, "
+    "'fa3': 300}, 'kernel': 'fwd_m'}]}";
+
 static const struct {
     const char *name, *text;
 } samples[] = {
@@ -132,7 +148,7 @@ static const struct {
     {"ablation.json", ablation_text},   {"peaks.json", peaks_text},
     {"statement.json", statement_text}, {"check.json", check_text},
     {"compare.json", compare_text},     {"audit.json", audit_text},
-    {"profile.json", profile_text},
+    {"profile.json", profile_text},     {"medians.json", medians_text},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -200,7 +216,22 @@ static int remove_folder(void **state) {
     return rmdir(folder);
 }
 
-typedef enum view { HTML, MARKDOWN, TERMINAL, VIEWS } view;
+typedef enum view { HTML, MARKDOWN, TERMINAL, PICTURES, VIEWS } view;
+
+/* Every plot of the report as a picture, one after the other; a word where it has none. */
+static void put_pictures(FILE *out, const lab_report *report) {
+    char *names = NULL;
+    size_t length = 0;
+    FILE *list = open_memstream(&names, &length);
+    assert_true(lab_report_svg(list, report, "list", LAB_THEME_LIGHT, &why));
+    fclose(list);
+    fputs("pictures:\n", out);
+    char *rest = names, *name;
+    while ((name = strsep(&rest, "\n")) != NULL)
+        if (*name && !lab_report_svg(out, report, name, LAB_THEME_DARK, &why))
+            fail_msg("%s: %s", name, why.text);
+    free(names);
+}
 
 static char *render(const lab_report *report, view v) {
     char *text = NULL;
@@ -210,10 +241,21 @@ static char *render(const lab_report *report, view v) {
         lab_report_html(out, report);
     else if (v == MARKDOWN)
         lab_report_markdown(out, report);
+    else if (v == PICTURES)
+        put_pictures(out, report);
     else
         lab_report_terminal(out, report, 80, false);
     fclose(out);
     return text;
+}
+
+static size_t occurrences(const char *text, const char *word) {
+    size_t count = 0;
+    while ((text = strstr(text, word)) != NULL) {
+        text += strlen(word);
+        count++;
+    }
+    return count;
 }
 
 static void make_report(lab_report *report) {
@@ -256,7 +298,7 @@ static void test_report__all_kinds_of_files__counts_wins_and_losses(void **state
     assert_int_equal(counts[LAB_SLOWER], 3);
 
     const lab_report_pair **losses;
-    assert_int_equal(lab_report_losses(&report, &losses), 3);
+    assert_int_equal(lab_report_losses(&report, false, &losses), 3);
     assert_true(losses[0]->speed < losses[1]->speed); /* 0.7 of cudnn, then 0.8 */
     assert_string_equal(report.timings[losses[0]->theirs].subject, "PyTorch 2.11.0 cudnn");
     assert_true(losses[0]->low <= losses[0]->speed && losses[0]->speed <= losses[0]->high);
@@ -323,9 +365,149 @@ static void test_report__recorded_baseline__is_a_loss_like_any_other(void **stat
     assert_true(report.pairs[0].speed == 0.8 && report.pairs[0].low < 0.8 &&
                 report.pairs[0].high > 0.8);
     char *page = render(&report, HTML);
-    assert_non_null(strstr(page, "against the baseline"));
+    assert_non_null(strstr(page, "<p class=\"soft\">worst 0.80× against the baseline"));
+    assert_non_null(strstr(page, "<td>the baseline</td><td><code>fwd_a</code></td>"));
     assert_non_null(strstr(page, "refused, where the baseline has a time"));
     free(page);
+    lab_report_free(&report);
+}
+
+/* attest on the same problem by a kernel of another family in a later file: the earlier comparison is of an older kernel. */
+static void test_report__kernel_of_another_family_since__is_older(void **state) {
+    (void)state;
+    lab_report report;
+    clear_folder();
+    json_t *document = parse(bench_text);
+    json_t *first = json_array_get(json_object_get(document, "results"), 0);
+    json_object_set_new(first, "kernel", json_string("fwd_sm80_a"));
+    json_object_set_new(document, "made", json_string("2026-11-01"));
+    put_document("x.json", document);
+    json_object_set_new(first, "kernel", json_string("fwd_sm90_a"));
+    json_object_set_new(document, "made", json_string("2026-11-02"));
+    json_array_remove(json_object_get(document, "results"), 1); /* it meets one rival less */
+    put_document("y.json", document);
+    json_decref(document);
+    make_report(&report);
+    assert_int_equal(report.pair_count, 2); /* slow in x, quick in y, which repeats x's */
+    lab_report_tally *tallies;
+    assert_int_equal(lab_report_tallies(&report, &tallies), 2);
+    assert_true(!tallies[0].older && strcmp(tallies[0].rival, "quick 2.0") == 0);
+    assert_true(tallies[1].older && strcmp(tallies[1].rival, "slow 1.0") == 0);
+    free(tallies);
+    lab_report_card *cards;
+    assert_int_equal(lab_report_cards(&report, &cards), 1);
+    assert_int_equal(cards[0].counts[LAB_SLOWER], 1);
+    free(cards);
+    char *page = render(&report, HTML);
+    assert_non_null(strstr(page, "<section id=\"older\">"));
+    assert_non_null(strstr(page, "<a href=\"#older\">Older kernels</a>"));
+    free(page);
+    lab_report_free(&report);
+}
+
+static void test_report__medians_alone__have_speeds_and_no_verdicts(void **state) {
+    (void)state;
+    lab_report report;
+    clear_folder();
+    put_sample("medians.json", medians_text);
+    make_report(&report);
+    assert_int_equal(report.pair_count, 0);
+    assert_int_equal(report.median_count, 4);
+    assert_true(report.medians[0].unjudged);
+    assert_true(report.medians[0].speed == 1.2);
+    lab_report_card *cards;
+    assert_int_equal(lab_report_cards(&report, &cards), 1);
+    assert_int_equal(cards[0].problems, 3);
+    assert_int_equal(cards[0].unjudged, 3);
+    assert_int_equal(cards[0].ahead, 2);
+    assert_true(cards[0].worst->speed == 0.9);
+    free(cards);
+    char *page = render(&report, HTML);
+    assert_null(strstr(page, "class=\"verdict faster\""));
+    assert_null(strstr(page, "<section id=\"losses\">")); /* no section is empty */
+    assert_null(strstr(page, "<section id=\"history\">"));
+    assert_null(strstr(page, "href=\"#ladder\""));
+    free(page);
+    lab_report_free(&report);
+}
+
+/* A rival has the same slot whatever file it is in and whatever stands beside it. */
+static void test_slots__of_rivals__are_theirs_throughout(void **state) {
+    (void)state;
+    lab_report report;
+    put_all();
+    make_report(&report);
+    assert_int_equal(lab_report_slot(&report, "attest"), 0);
+    const size_t cudnn = lab_report_slot(&report, "cuDNN"),
+                 slow = lab_report_slot(&report, "slow 1.0"),
+                 quick = lab_report_slot(&report, "quick 2.0");
+    assert_true(cudnn > 0 && slow > cudnn && quick > cudnn && slow != quick);
+    for (size_t i = 0; i < report.timing_count; i++)
+        if (strcmp(report.timings[i].rival, "cudnn") == 0)
+            assert_int_equal(lab_report_slot(&report, lab_report_name(&report.timings[i])),
+                             cudnn);
+    lab_report_free(&report);
+}
+
+static bool draws(const lab_report *report, const char *name, char **text) {
+    size_t length = 0;
+    *text = NULL;
+    FILE *out = open_memstream(text, &length);
+    why.text[0] = '\0';
+    const bool ok = lab_report_svg(out, report, name, LAB_THEME_LIGHT, &why);
+    fclose(out);
+    return ok;
+}
+
+static void test_picture__by_name__is_a_file_of_its_own(void **state) {
+    (void)state;
+    lab_report report;
+    char *text = NULL;
+    put_all();
+    make_report(&report);
+    assert_true(draws(&report, "rates-forward", &text));
+    assert_ptr_equal(text,
+                     strstr(text, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"984\""));
+    assert_int_equal(occurrences(text, "<svg"), occurrences(text, "</svg>"));
+    assert_null(strstr(text, "--")); /* no variable is left, in a viewer that knows none */
+    assert_non_null(strstr(text, "class=\"line s3\"")); /* FlashAttention-3's colour */
+    free(text);
+    assert_true(draws(
+        &report, "rates-forward-h16d128-bf16-causal,rates-forward-h16d128-bf16-causal", &text));
+    assert_int_equal(occurrences(text, "class=\"panel\""), 2); /* as often as it is asked for */
+    free(text);
+    lab_report_free(&report);
+}
+
+static void test_picture__of_no_such_name__names_the_nearest(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *said;
+    } cases[] = {
+        {"rates-forwrad", "there is no plot 'rates-forwrad'; did you mean 'rates-forward'?"},
+        {"zebra", "there is no plot 'zebra'; 'list' names the plots that there are"},
+        {"roofline,rates-forward-h16d128-bf16-causal", "'roofline' fills a picture of its own"},
+        {"a,a,a,a,a,a,a,a,a", "at most 8 plots stand side by side"},
+        {"", "there is no plot ''"},
+    };
+    lab_report report;
+    char *text = NULL;
+    put_all();
+    make_report(&report);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_false(draws(&report, cases[i].name, &text));
+        if (!strstr(why.text, cases[i].said))
+            fail_msg("%s: %s", cases[i].name, why.text);
+        assert_string_equal(text, "");
+        free(text);
+    }
+    lab_report_free(&report);
+    clear_folder();
+    put_sample("audit.json", audit_text);
+    make_report(&report);
+    assert_false(draws(&report, "roofline", &text));
+    assert_non_null(strstr(why.text, "these files give no plot"));
+    free(text);
     lab_report_free(&report);
 }
 
@@ -334,17 +516,23 @@ static void test_page__of_all_kinds__has_every_section_and_number(void **state) 
     static const char *const wanted[] = {
         "<section id=\"verdicts\">",
         "<section id=\"losses\">",
-        "<section id=\"problems\">",
+        "<section id=\"rates\">",
+        "<section id=\"speeds\">",
         "<section id=\"roofline\">",
         "<section id=\"ladder\">",
         "<section id=\"ablation\">",
         "<section id=\"history\">",
         "<section id=\"environment\">",
-        "<li class=\"faster\"><b>3</b>faster</li>",
-        "<li class=\"slower\"><b>3</b>slower</li>",
-        "row 7 is wrong",             /* a failure is shown */
-        "0.70×",                      /* and the worst loss */
-        "tensor cores, by the maker", /* the device was found by its name */
+        "<dt>on</dt><dd>",
+        "<h3>forward</h3>", /* a card, and what stands on it */
+        "2 of 3 ahead by medians alone",
+        "<h4>h16d128,bf16,causal</h4>",
+        "tensor cores: 989 TFLOP/s",
+        "FlashAttention-3</li>",
+        "fwd_m, 1.200 times FlashAttention-3", /* a mark names its kernel */
+        "row 7 is wrong",                      /* a failure is shown */
+        "0.70×",                               /* and the worst loss */
+        "tensor cores: 989.4 TFLOP/s",         /* the device was found by its name */
         "float32 FMA, measured",
         "class=\"whole\"", /* the waterfall */
         "not timed",       /* the variant whose answer was wrong */
@@ -358,18 +546,18 @@ static void test_page__of_all_kinds__has_every_section_and_number(void **state) 
         "<td class=\"num\">61 %</td>",
         "unavailable", /* what the profiler did not say is not 0 */
         "<td class=\"num\">2</td><td class=\"num\">1</td>",
-        "script-src", /* not there: see below */
     };
     lab_report report;
     put_all();
     make_report(&report);
     report.price_per_hour = 3.6;
     char *page = render(&report, HTML);
-    for (size_t i = 0; i + 1 < sizeof wanted / sizeof wanted[0]; i++)
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         if (!strstr(page, wanted[i]))
             fail_msg("the page has no %s", wanted[i]);
     assert_non_null(strstr(page, "default-src &#39;none&#39;; style-src &#39;sha256-"));
-    assert_null(strstr(page, "<script"));
+    assert_non_null(strstr(page, "; script-src &#39;sha256-"));
+    assert_int_equal(occurrences(page, "<script"), 1);
     assert_null(strstr(page, " style=\""));
     assert_null(strstr(page, "http://www.w3.org/2000"));
     assert_null(strstr(page, "nan"));
@@ -417,7 +605,7 @@ static void test_terminal__of_all_kinds__shows_verdicts_and_plots(void **state) 
     char *text = render(&report, TERMINAL);
     assert_non_null(strstr(text, "3 faster, 3 slower, 0 same, 0 ambiguous of 6"));
     assert_non_null(strstr(text, "times the rival's speed"));
-    assert_non_null(strstr(text, "microseconds a call"));
+    assert_non_null(strstr(text, "microseconds per call"));
     assert_non_null(strstr(text, "times the time with all on"));
     assert_non_null(strstr(text, "measurement: 3 % slower on purpose: found in 39 of 40"));
     assert_non_null(strstr(text, "not timed: b1h8s128d64,fp16: fail: row 7 is wrong"));
@@ -565,8 +753,8 @@ static const char hostile[] =
 static void check_harmless(const char *text, view v) {
     assert_null(strchr(text, '\033'));
     assert_null(strstr(text, "\xe2\x80\xae"));
-    if (v == HTML) {
-        assert_null(strstr(text, "<script"));
+    if (v == HTML || v == PICTURES) {
+        assert_int_equal(occurrences(text, "<script"), v == HTML); /* the page's own */
         assert_null(strstr(text, "<img"));
         assert_null(strstr(text, "\"'>"));
         assert_null(strstr(text, "&#60;"));
@@ -696,6 +884,11 @@ int main(void) {
         cmocka_unit_test(test_report__versions__are_ordered_as_numbers),
         cmocka_unit_test(test_report__newer_comparison__supersedes_the_older),
         cmocka_unit_test(test_report__recorded_baseline__is_a_loss_like_any_other),
+        cmocka_unit_test(test_report__kernel_of_another_family_since__is_older),
+        cmocka_unit_test(test_report__medians_alone__have_speeds_and_no_verdicts),
+        cmocka_unit_test(test_slots__of_rivals__are_theirs_throughout),
+        cmocka_unit_test(test_picture__by_name__is_a_file_of_its_own),
+        cmocka_unit_test(test_picture__of_no_such_name__names_the_nearest),
         cmocka_unit_test(test_page__of_all_kinds__has_every_section_and_number),
         cmocka_unit_test(test_markdown__of_all_kinds__has_whole_tables),
         cmocka_unit_test(test_terminal__of_all_kinds__shows_verdicts_and_plots),

@@ -157,27 +157,52 @@ static float cut_sum(int32_t sum, float unit) {
     return sum < 0 ? -((float)magnitude * unit) : (float)magnitude * unit;
 }
 
-/* One row of results: c += a b. Of numbers so small or large that units leave the range of float32, the plain sum. */
-static void add_products(float c[SIDE], const float *a, float b[][SIDE], int depth) {
-    float terms[DEPTH_MAX + 1][SIDE], most[SIDE] = {0}, plain[SIDE] = {0};
-    int32_t sum[SIDE] = {0};
+/* So small or large that units leave the range of float32. */
+static bool is_extreme(float plain, float most) {
+    const int exponent = stored_exponent(most) - EXPONENT_BIAS;
+    return !isfinite(plain) || exponent < -100 || exponent > 126;
+}
+
+typedef struct mma_terms {
+    float of[DEPTH_MAX + 1][SIDE]; /* products, then C */
+    float most[SIDE], plain[SIDE];
+} mma_terms;
+
+static void find_terms(mma_terms *t, const float c[SIDE], const float *a, float b[][SIDE],
+                       int depth) {
+    for (int n = 0; n < SIDE; n++)
+        t->most[n] = t->plain[n] = 0;
+    for (int k = 0; k < depth; k++)
+        for (int n = 0; n < SIDE; n++)
+            t->of[k][n] = a[k] * b[k][n];
+    memcpy(t->of[depth], c, sizeof t->of[depth]);
     for (int k = 0; k <= depth; k++)
         for (int n = 0; n < SIDE; n++) {
-            terms[k][n] = k < depth ? a[k] * b[k][n] : c[n];
-            most[n] = fmaxf(most[n], fabsf(terms[k][n]));
-            plain[n] += terms[k][n];
+            const float size = fabsf(t->of[k][n]);
+            t->most[n] =
+                size > t->most[n] ? size : t->most[n]; /* what a NaN leaves is not used */
+            t->plain[n] += t->of[k][n];
         }
+}
+
+/* One row of results: c += a b. Where a sum is extreme, the plain one. */
+static void add_products(float c[SIDE], const float *a, float b[][SIDE], int depth) {
+    mma_terms t;
+    float units[SIDE];
+    int32_t sum[SIDE] = {0};
+    find_terms(&t, c, a, b, depth);
     for (int n = 0; n < SIDE; n++) {
-        const int exponent = stored_exponent(most[n]) - EXPONENT_BIAS;
-        if (!isfinite(plain[n]) || exponent < -100 || exponent > 126) {
-            c[n] = plain[n];
-            continue;
-        }
-        const float units = power_of_two(KEPT_BITS - 1 - exponent);
-        for (int k = 0; k <= depth; k++)
-            sum[n] += (int32_t)(terms[k][n] * units);
-        c[n] = cut_sum(sum[n], power_of_two(exponent - (KEPT_BITS - 1)));
+        const bool extreme = is_extreme(t.plain[n], t.most[n]);
+        const int exponent = stored_exponent(t.most[n]) - EXPONENT_BIAS;
+        units[n] = extreme ? 0 : power_of_two(KEPT_BITS - 1 - exponent);
+        for (int k = 0; extreme && k <= depth; k++)
+            t.of[k][n] = 0;
     }
+    for (int k = 0; k <= depth; k++)
+        for (int n = 0; n < SIDE; n++)
+            sum[n] += (int32_t)(t.of[k][n] * units[n]);
+    for (int n = 0; n < SIDE; n++)
+        c[n] = units[n] == 0 ? t.plain[n] : cut_sum(sum[n], 1 / units[n]);
 }
 
 static void multiply(vgpu_warp *warp) {

@@ -25,9 +25,7 @@ static const char *file_copied(const char *file) {
     return copy;
 }
 
-uint16_t races_place_number(vgpu_place place) {
-    if (!place.file)
-        return 0;
+static uint16_t find_place(vgpu_place place) {
     uint32_t hash = (uint32_t)place.line;
     for (const char *c = place.file; *c; c++)
         hash = hash * 31 + (unsigned char)*c;
@@ -44,6 +42,24 @@ uint16_t races_place_number(vgpu_place place) {
     return buckets[at] = (uint16_t)places_count;
 }
 
+/* Places of this launch by the address of their file's name: lanes go over the same few again and again. */
+enum { RECENT = 1024 };
+static struct {
+    vgpu_place place;
+    uint16_t number;
+} recent[RECENT];
+
+uint16_t races_place_number(vgpu_place place) {
+    if (!place.file)
+        return 0;
+    const size_t at = ((uintptr_t)place.file / 16 * 61 + (size_t)place.line) % RECENT;
+    if (recent[at].place.file != place.file || recent[at].place.line != place.line) {
+        recent[at].place = place;
+        recent[at].number = find_place(place);
+    }
+    return recent[at].number;
+}
+
 vgpu_place races_place_of(uint16_t number) {
     return number ? places[number] : (vgpu_place){"an unknown place", 0};
 }
@@ -56,7 +72,13 @@ static block_name *blocks; /* by number */
 static size_t blocks_room;
 
 void races_block_named(const vgpu_block *block) {
+    static long launch;
     const size_t number = (size_t)block->number;
+    if (launch !=
+        block->cluster->grid->number) { /* its kernel's names may lie where others have lain */
+        launch = block->cluster->grid->number;
+        memset(recent, 0, sizeof recent);
+    }
     if (number >= blocks_room) {
         const size_t room = number * 2 + 64;
         blocks = allocate_grown(blocks, room * sizeof *blocks);

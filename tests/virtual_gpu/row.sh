@@ -47,17 +47,26 @@ BF16) type=bf16 ;;
 esac
 case $role,$source in
 *,merge) kinds=merge ;;
+*,moe_sm90*) # the same of Hopper, of whose second products that with the longer ring takes few items, the other many
+    kinds=moe-sm90
+    [[ $(flag TILE_M),$(flag STAGES),$source != 64,4,moe_sm90_down ]] || kinds=moe-sm90-many
+    kernels=(--kernel "moe_sm90_${type/fp/f}_m$(flag TILE_M)*")
+    ;;
 *,moe_*) # products of both sizes of a tile; what goes before and after them through the smaller
     kinds=moe
     [[ $role != STEP || $type != f32 ]] || kinds=moe-$source type=bf16
     tile=$(flag TILE_M)
-    kernels=(--allow-unattested --kernel "moe_sm80_${type/fp/f}_m$((tile > 1 ? tile : 16))*")
+    kernels=(--kernel "moe_sm80_${type/fp/f}_m$((tile > 1 ? tile : 16))*")
     ;;
 STEP,*) # through the main kernels whose runs it is a step of
     kinds=backward-$source
     [[ $type != f32 ]] || type=bf16
     kernels=(--kernel "bwd_sm80_${type/fp/f}_d${d_qk}_*")
-    [[ $source != *sm90* ]] || kernels=(--kernel "bwd_sm90_${type/fp/f}_d${d_qk}_*")
+    [[ $source != *sm90* ]] || kernels=(--kernel "${source%finish}${type/fp/f}_d${d_qk}_*")
+    if [[ $source == *wide* && $(flag TILE_N) == 128 ]]; then # its tile is for fewer columns of V
+        kernels=(--kernel "bwd_sm90_wide_${type/fp/f}_d192v128_m64n128*")
+        large=d192dv128 small=d184dv120
+    fi
     ;;
 *,bwd_*) kinds="backward backward-$role" ;;
 MASK,fwd_mask) # it reads for the rows of masks

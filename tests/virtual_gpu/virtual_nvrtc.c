@@ -334,7 +334,7 @@ static bool compile(program *p) {
     if (!beside(builtins, "cuda_builtins.h"))
         return false;
     add_compiler(&c);
-    add_words(&c, "-std=c++17 -O1 -g1 -w -Wno-psabi -fPIC -fvisibility=hidden "
+    add_words(&c, "-std=c++17 -Og -g1 -w -Wno-psabi -fPIC -fvisibility=hidden "
                   "-fno-strict-aliasing -ffp-contract=fast -fsanitize=thread");
     add_words(&c, is_clang(p) ? "-mllvm -tsan-instrument-func-entry-exit=0 "
                                 "-mllvm -tsan-distinguish-volatile=1"
