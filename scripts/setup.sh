@@ -10,11 +10,18 @@
 set -euo pipefail
 
 missing=()
+wished=() # missing too, but a machine that cannot have them only skips their tests
 
 need() { # need PACKAGE CHECK [ARGUMENT...]: PACKAGE is missing unless CHECK holds
     local package=$1
     shift
     "$@" || [[ " ${missing[*]-} " == *" $package "* ]] || missing+=("$package")
+}
+
+wish() { # wish PACKAGE CHECK [ARGUMENT...]: the same of what `make test` can do without
+    local package=$1
+    shift
+    "$@" || wished+=("$package")
 }
 
 has_command() {
@@ -91,6 +98,8 @@ need_for_test() {
     need python3-pytest has_pytest
     need python3-pip has_pip
     need_for_deb
+    wish libopenmpi-dev has_command mpicc
+    wish openmpi-bin has_command mpirun
 }
 
 need_for_wheel() {
@@ -167,11 +176,11 @@ apt() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@"
 }
 
-install_missing() {
+install() { # install PACKAGE...
     local log status=0
     log=$(mktemp)
-    echo "setup: installing ${missing[*]}"
-    { apt update && apt install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 ||
+    echo "setup: installing $*"
+    { apt update && apt install -y --no-install-recommends "$@"; } >"$log" 2>&1 ||
         status=$?
     [[ $status -eq 0 ]] || grep '^E:' "$log" >&2 || true
     rm -f "$log"
@@ -186,9 +195,12 @@ main() {
         exit 2
         ;;
     esac
-    if [[ ${#missing[@]} -gt 0 ]] && { ! may_install || ! install_missing; }; then
+    if [[ ${#missing[@]} -gt 0 ]] && { ! may_install || ! install "${missing[@]}"; }; then
         echo "setup: please install these Debian packages: ${missing[*]}" >&2
         exit 3
+    fi
+    if [[ ${#wished[@]} -gt 0 ]] && { ! may_install || ! install "${wished[@]}"; }; then
+        echo "setup: these Debian packages cannot be had, their tests will be skipped: ${wished[*]}"
     fi
     case $1 in
     test)
