@@ -53,6 +53,11 @@ def _pattern_of(function, found=_Pattern()) -> _Pattern:
         return found._replace(around=made_with["sliding_window"])
     if maker == "packed_sequence_mask_function" and found.packed is None:
         return found._replace(packed=made_with["packed_sequence_mask"])
+    if maker == "remap_positions_for_packed_sequence" and found.packed is not None:
+        # Positions instead of indices. They count up by one within a sequence, so distances between its rows and keys are the same.
+        found = _pattern_of(made_with["mask_function"], found)
+        if found.causal:
+            return found
     raise _Unknown
 
 
