@@ -47,8 +47,7 @@ typedef struct att_bwd_params {
     int row_blocks;               /* blocks of bwd_delta for the longest sequence */
     int turn_count;               /* counters per tile of rows */
     int alibi_parts;              /* sums per tile of keys */
-    int section;                  /* (batch entry, K/V head) pairs drawn together, by key
-                                   * tile */
+    int section;                  /* (batch entry, K/V head) pairs drawn by key tile, in turn */
 } att_bwd_params;
 
 #endif

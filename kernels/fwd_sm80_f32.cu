@@ -46,8 +46,7 @@
 #define COPIED_BYTES (TILE_N * (D_QK + D_V) * 4)
 #define TERMS_BYTES  (2 * (K_BYTES + V_BYTES))
 #define Q_AREA_BYTES (2 * Q_BYTES)
-#define Q_SHARES     (Q_IN_REGISTERS && Q_AREA_BYTES <= TERMS_BYTES) /* K and V reuse its
-                                                                      * area */
+#define Q_SHARES     (Q_IN_REGISTERS && Q_AREA_BYTES <= TERMS_BYTES) /* reused by K and V */
 #define SCALE_BYTES  ((TILE_M + TILE_N + 2 * WARPS) * 4)
 #define WORK_BYTES   64
 #define WORK_IN_MEMORY (IS_PLAIN || D_QK >= 128) /* if the loop needs its registers */
@@ -86,8 +85,7 @@ enum { CUT_AT_ONCE = D_QK <= 64 ? 4 : IS_PLAIN && WARPS == 4 ? 1 : 2 };
 typedef struct block_memory {
     char *copied_k, *copied_v;                  /* float32 */
     char *k, *v, *q;                            /* terms */
-    float *row_scale, *key_scale, *value_range; /* of Q rows; of keys; max, min row of V per
-                                                 * warp */
+    float *row_scale, *key_scale, *value_range; /* of Q rows; of keys; V row range per warp */
     block_work *work;                           /* if WORK_IN_MEMORY */
 } block_memory;
 

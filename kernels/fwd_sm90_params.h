@@ -50,8 +50,7 @@ typedef struct att_fwd_softcap {
 
 /* An additive bias of Q's type. A size of 1 means the same for all. */
 typedef struct att_fwd_bias {
-    att_tensor_map map; /* (key, row, head, batch entry); boxes of 32 or 64 keys, 64 or 1
-                         * rows */
+    att_tensor_map map; /* (key, row, head, batch entry); 32 or 64 keys by 64 rows or 1 */
     int rows, heads, batches;
 } att_fwd_bias;
 

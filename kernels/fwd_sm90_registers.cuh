@@ -13,8 +13,7 @@
 #define HAS_BIAS      ((FEATURES & FEATURE_BIAS) != 0)
 #define HAS_V_WARP    (!HAS_BIAS) /* a warp is free to load V from pages */
 #define HAS_MASK      ((FEATURES & FEATURE_MASK) != 0)
-#define SHAPES_SCORES (HAS_ALIBI || HAS_SOFTCAP || HAS_BIAS) /* not just products times a
-                                                              * factor */
+#define SHAPES_SCORES (HAS_ALIBI || HAS_SOFTCAP || HAS_BIAS) /* not only scaled products */
 static_assert(IS_PLAIN || FEATURES == 0, "GENERAL has every feature");
 static_assert(!HAS_MASK || !SHAPES_SCORES, "lists are walked straight");
 

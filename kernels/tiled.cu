@@ -18,8 +18,7 @@ enum {
     LANES = THREADS / TILE_M, /* threads that share a row */
     KEYS = TILE_N / LANES,    /* per tile and thread */
     COLUMNS = D_V / LANES,    /* of O, per thread */
-    PITCH = D_QK + 1          /* of Q and K: threads that read different rows use different
-                               * banks */
+    PITCH = D_QK + 1          /* of Q and K: different rows are in different banks */
 };
 static_assert(THREADS % TILE_M == 0 && TILE_N % LANES == 0 && D_V % LANES == 0, "threads share out the tile evenly");
 

@@ -27,8 +27,7 @@ enum {
     ROWS = 4,                 /* per thread */
     KEYS = TILE_N / LANES,    /* per tile and thread: lane, lane + 16, ... */
     STRIPS = D_V / (4 * LANES), /* of four columns of O, per thread */
-    PITCH = D_QK + 4,         /* of Q and K, floats: eight rows of a 16-byte column use all
-                               * banks */
+    PITCH = D_QK + 4,         /* of Q and K: 8 rows of a 16-byte column use all banks */
     PITCH_W = TILE_N + 4
 };
 static_assert(THREADS == LANES * TILE_M / ROWS && TILE_N % LANES == 0 && D_V % (4 * LANES) == 0 && D_QK % 8 == 0,
