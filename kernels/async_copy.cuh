@@ -1,11 +1,11 @@
-/* async_copy.cuh: copies from global to shared memory that a thread starts and later waits for. */
+/* async_copy.cuh: asynchronous copies from global to shared memory (cp.async). */
 #ifndef ATT_ASYNC_COPY_CUH
 #define ATT_ASYNC_COPY_CUH
 
 #include "kernels/config.cuh"
 
-/* Start a copy of 16 bytes, of which the first `bytes` (0 or 16) are read and the rest are zero. Both addresses
- * are multiples of 16. */
+/* Start a copy of 16 bytes. The first `bytes` (0 or 16) are read, the rest are zero-filled.
+ * Both addresses must be multiples of 16. */
 DEVICE void async_copy_16(unsigned shared, const void *global, int bytes) {
     if (!USE_ASYNC_COPY)
         *(uint4 *)__cvta_shared_to_generic(shared) =
@@ -24,7 +24,7 @@ DEVICE void async_commit(void) {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Wait until at most N (a constant) of this thread's groups are still under way. */
+/* Wait until at most N (a constant) of this thread's groups are still in flight. */
 #define ASYNC_WAIT(N) asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory")
 
 #endif

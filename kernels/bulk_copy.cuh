@@ -1,11 +1,12 @@
-/* bulk_copy.cuh: the copy engine of Hopper without a tensor map: bytes that lie side by side, 16 at least, at multiples of 16; and the
- * boxes of four dimensions that it stores (sm_90 and newer). tma.cuh has the rest. */
+/* bulk_copy.cuh: Hopper's copy engine without a tensor map: contiguous runs of at least 16
+ * bytes, at multiples of 16 bytes. Also stores of four-dimensional boxes (sm_90 and newer). The
+ * rest is in tma.cuh. */
 #ifndef ATT_BULK_COPY_CUH
 #define ATT_BULK_COPY_CUH
 
 #include "kernels/tma.cuh"
 
-/* `bytes` to shared memory, which arrive at `barrier`. */
+/* Copy `bytes` to shared memory; completion is signalled at `barrier`. */
 DEVICE void bulk_load(unsigned to, const void *from, int bytes, unsigned barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
                  "[%1], %2, [%3];" ::"r"(to),
@@ -13,7 +14,8 @@ DEVICE void bulk_load(unsigned to, const void *from, int bytes, unsigned barrier
                  : "memory");
 }
 
-/* From shared memory: stored, or added as float32. Waited for as tensor stores are. */
+/* From shared memory to global memory: store, or add as float32. Wait for them as for tensor
+ * stores. */
 DEVICE void bulk_store(void *to, unsigned from, int bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
                  "r"(from), "r"(bytes)
@@ -27,12 +29,13 @@ DEVICE void bulk_add(float *to, unsigned from, int bytes) {
         : "memory");
 }
 
-/* All of this thread's stores but the last group have read shared memory. */
+/* Wait until all of this thread's stores, except the last group, have read shared memory. */
 DEVICE void bulk_wait_read_all_but_last(void) {
     asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
 }
 
-/* What copies of this thread wrote to global memory lies before what others do with it, and the other way round. */
+/* Order this thread's copies to global memory before later accesses to it by others, and the
+ * reverse. */
 DEVICE void bulk_fence(void) {
     asm volatile("fence.proxy.async.global;" ::: "memory");
 }

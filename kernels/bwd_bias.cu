@@ -1,13 +1,14 @@
 /* bwd_bias.cu: the gradient of an additive bias
- * COMPUTES d_bias = d_s, summed over the dimensions that the bias is broadcast along; one block per tile of d_bias, which goes through all that is summed
- *          into it
+ * COMPUTES d_bias = d_s, summed over the dimensions that the bias is broadcast along. One block
+ *          per tile of d_bias; the block goes through everything that is summed into its tile
  * TILE     TILE_M rows x TILE_N keys, D_QK and D_V padded to 16
- * THREADS  32 * WARPS; a warp has 16 keys of the tile and all its rows
+ * THREADS  32 * WARPS; each warp has 16 keys of the tile and all its rows
  * SMEM     K | V | Q | dO, rows swizzled; the sums of the warps
- * NUMERICS S and dP as in bwd_sm80; sums in float32, in one order
+ * NUMERICS S and dP as in bwd_sm80; float32 sums in a fixed order
  * LIMITS   d_qk <= D_QK, d_v <= D_V; every feature, any alignment
- * WHY      two products more than bwd_sm80 alone would need, only where the gradient is asked for: its blocks walk other axes than those of the sums, so that
- *          partial sums would need a workspace of the size of all scores */
+ * WHY      a separate kernel, run only when the gradient is requested. It repeats two products
+ *          of bwd_sm80, but bwd_sm80's blocks walk other axes than those of the sums: partial
+ *          sums would need a workspace of the size of all scores */
 #include "kernels/bwd_rows.cuh"
 #include "kernels/bwd_tile_load.cuh"
 #include "kernels/fwd_scores.cuh"
@@ -27,7 +28,8 @@
 CHECK_SHARED(SUMS_AT + 4 * WARPS * TILE_M);
 static_assert(TILE_N == 16 * WARPS && TILE_M % 16 == 0, "a warp has 16 keys");
 
-/* A dimension of the scores: what a block has of it is one part, or all of it where d_bias is summed along it. */
+/* The part of one dimension of the scores that a block covers: one index, or the whole
+ * dimension if d_bias is summed along it. */
 typedef struct span {
     int first, end;
 } span;
@@ -41,7 +43,7 @@ DEVICE int parts_of(long long stride, int size) {
     return stride == 0 ? 1 : size;
 }
 
-/* Keys by rows: x^T = keys times rows, over `steps` times 16 columns. */
+/* x^T = keys times rows, over 16 * `steps` columns; x has keys by rows. */
 DEVICE void multiply(float x[M_TILES][4], unsigned key_row, unsigned row, int steps, int pitch) {
 #pragma unroll
     for (int n = 0; n < M_TILES; n++)
@@ -62,7 +64,7 @@ DEVICE void multiply(float x[M_TILES][4], unsigned key_row, unsigned row, int st
     }
 }
 
-/* d_s of one pair that the row sees, else 0. */
+/* d_s of one (row, key) pair if the row sees the key, otherwise 0. */
 DEVICE float score_gradient(const att_bwd_params *p, const sequence *s, int head, int i, int j, float slope,
                             float product, float dp, const float *terms) {
     const att_fwd_params *f = &p->fwd;
@@ -74,7 +76,8 @@ DEVICE float score_gradient(const att_bwd_params *p, const sequence *s, int head
     return exp2_fast(score_of(f, s, head, i, j, slope, product) - lse) * (dp - terms[term_of(i) + ATT_BWD_TERM_ROWS]);
 }
 
-/* The tile of one (batch, head) at row0 and key0, counted as they lie in memory, added to `sum`. */
+/* Add the tile of one (batch, head) at row0 and key0 to `sum`. Both count positions in
+ * memory. */
 DEVICE void add_tile(const att_bwd_params *p, const sequence *s, int head, int row0, int key0, unsigned base,
                      float sum[M_TILES][4]) {
     const att_fwd_params *f = &p->fwd;
@@ -113,8 +116,8 @@ DEVICE void add_tile(const att_bwd_params *p, const sequence *s, int head, int r
         }
 }
 
-/* Along the keys of the block: lanes l, l + 4, ..., then the warps, through `sums`. Every thread has the sums of
- * its rows then. */
+/* Sum along the keys of the block: lanes l, l + 4, ..., then the warps through `sums`.
+ * Afterwards every thread has the sums of its rows. */
 DEVICE void sum_keys(float sum[M_TILES][4], float *sums) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
@@ -139,7 +142,8 @@ DEVICE void sum_keys(float sum[M_TILES][4], float *sums) {
         }
 }
 
-/* Along the rows: every lane of a quad has the sums of its keys then, in the first tile. */
+/* Sum along the rows. Afterwards every lane of a quad has the sums of its keys, in the first
+ * tile. */
 DEVICE void sum_rows(float sum[M_TILES][4]) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {

@@ -1,13 +1,16 @@
-/* bwd_delta.cu: what the backward kernels need of every query row, ahead of them
- * COMPUTES delta = dot(dO, O) and the log-sum-exp in units of log2, per row; partial sums of d_sinks; dQ = 0 for tiles of rows that see no
- *          key; counters set to 0. One block per (batch, query head, TILE_M rows)
- * THREADS  32 * WARPS; a warp has 16 rows
+/* bwd_delta.cu: per-row terms that the backward kernels need; runs before them
+ * COMPUTES per row, delta = dot(dO, O) and the log-sum-exp in units of log2; partial sums of
+ *          d_sinks; dQ = 0 for tiles of rows that see no key; counters set to 0. One block per
+ *          (batch, query head, TILE_M rows)
+ * THREADS  32 * WARPS; each warp has 16 rows
  * SMEM     O | dO, rows swizzled
- * NUMERICS the dot products are those of the kernels that follow, dO V^T, with O for V: the same instruction, the same operands, the same order of
- *          columns. Where one key has all of a row's weight, O is its V, and dot(dO, V) - delta is 0 to the last bit. O of another type than
- *          DTYPE goes in two terms, dO is rounded as it is there; d_sinks is then of both as they are stored
+ * NUMERICS the dot products match dO V^T of the kernels that follow, with O in place of V: the
+ *          same instruction, the same operands, the same order of columns. If one key has all
+ *          of a row's weight, O equals its V, and dot(dO, V) - delta is exactly 0. If O is not
+ *          of DTYPE, it is split into two terms and dO is rounded as in those kernels; d_sinks
+ *          then uses both as stored
  * LIMITS   any alignment; d_v <= D_V
- * WHY      bound by memory; the products cost nothing beside it */
+ * WHY      bound by memory; the products are hidden behind the loads */
 #include "kernels/bwd_rows.cuh"
 #include "kernels/bwd_tile_load.cuh"
 #include "kernels/ldmatrix.cuh"
@@ -18,7 +21,7 @@
 #include "kernels/switches_sm90.cuh"
 
 #define THREADS (32 * WARPS)
-#define BLOCKS_PER_SM (D_V <= 128 ? 6 : 3) /* as many as shared memory holds on most GPUs */
+#define BLOCKS_PER_SM (D_V <= 128 ? 6 : 3) /* as many as fit in shared memory on most GPUs */
 #define V_PITCH SWIZZLE_PITCH(D_V)
 #define DO_AT   (TILE_M * V_PITCH)
 #define SUMS_AT (2 * TILE_M * V_PITCH)
@@ -26,14 +29,14 @@
 CHECK_SHARED(SUMS_AT + 4 * WARPS);
 static_assert(TILE_M == 16 * WARPS, "a warp has 16 rows");
 
-/* What a block works on: rows row0 .. row0 + TILE_M - 1 of a head. */
+/* The work of one block: rows row0 .. row0 + TILE_M - 1 of a head. */
 typedef struct row_block {
     sequence s;
     int head, row0;
 } row_block;
 
-/* dO O^T of the warp's 16 rows: the rows' own products are on the diagonal, which lane l with l % 4 = l / 8 has
- * for rows l / 4 and l / 4 + 8. */
+/* dO O^T of the warp's 16 rows. The diagonal has each row's own product: lane l with l % 4 = l
+ * / 8 holds those of rows l / 4 and l / 4 + 8. */
 DEVICE void multiply_rows(float x[2][4], unsigned base, int warp) {
     const int lane = threadIdx.x % 32;
     const unsigned o_row = base + swizzled(warp * 16 + lane % 16, lane / 16, V_PITCH);
@@ -48,18 +51,19 @@ DEVICE void multiply_rows(float x[2][4], unsigned base, int warp) {
     }
 }
 
-/* Does some key tile of the kernel that follows visit the row's tile? Else nobody writes its dQ. */
+/* Does some key tile of the next kernel visit the row's tile? If not, that kernel does not
+ * write its dQ. */
 DEVICE bool is_visited(const att_bwd_params *p, const sequence *s, int i) {
     const int first = i / p->tile_rows * p->tile_rows, last = min(first + p->tile_rows, s->len_q) - 1;
     return visible_hi(&p->fwd, s, last) > visible_lo(&p->fwd, s, first);
 }
 
-/* Of d_sinks, what a row adds to it. */
+/* The contribution of one row to d_sinks. */
 DEVICE float sink_share(const att_bwd_params *p, const row_block *b, float lse, float delta) {
     return exp2_fast((p->fwd.sinks[b->head] - lse) * LOG2_E) * delta;
 }
 
-/* Write what is known of row i, and return its share of d_sinks. */
+/* Write the terms of row i and return its contribution to d_sinks. */
 DEVICE float finish_row(const att_bwd_params *p, const row_block *b, int i, float delta, float *terms) {
     const float lse = p->fwd.lse[query_offset(&p->fwd, &b->s, &p->fwd.lse_stride, b->head, i)];
     const bool has_weights = fabsf(lse) != INFINITE;
@@ -68,8 +72,9 @@ DEVICE float finish_row(const att_bwd_params *p, const row_block *b, int i, floa
     return p->d_sinks && has_weights ? sink_share(p, b, lse, delta) : 0.0f;
 }
 
-/* The warp's share of d_sinks from O and dO as they are stored, in lane 0. Where they are not of DTYPE, the delta of the products has dO rounded, which
- * d_sinks, of float32, would show. */
+/* The warp's share of d_sinks from O and dO as stored, in lane 0. For types other than DTYPE:
+ * the delta of the products uses rounded dO, and the rounding would be visible in d_sinks,
+ * which is float32. */
 DEVICE float stored_sink_sum(const att_bwd_params *p, const row_block *b, int warp) {
     const att_fwd_params *f = &p->fwd;
     float sum = 0.0f;
@@ -89,7 +94,8 @@ DEVICE float stored_sink_sum(const att_bwd_params *p, const row_block *b, int wa
     return sum;
 }
 
-/* The counters of the tiles that begin in the block, and what stands for rows past the last. */
+/* Clear the counters of the tiles that begin in this block, and write the terms of rows past
+ * the last. */
 DEVICE void prepare_tiles(const att_bwd_params *p, const row_block *b, float *terms) {
     const long long number = tile_number(p, &b->s, b->head, 0);
     const int last_row = (b->s.len_q + p->tile_rows - 1) / p->tile_rows * p->tile_rows,
@@ -117,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     if (USE_EARLY_LAUNCH)
         allow_next_kernel();
     wait_for_previous_kernel();
-    /* Heads first: rows of neighbouring heads are neighbours in memory, as O mostly lies. */
+    /* Heads vary fastest: O usually has neighbouring heads next to each other in memory. */
     const int rows_of_heads = divide(blockIdx.x, &f->by_heads_q), batch = rows_of_heads / p->row_blocks,
               block = rows_of_heads - batch * p->row_blocks;
     const row_block b = {sequence_of(f, batch), (int)blockIdx.x - rows_of_heads * f->heads_q, block * TILE_M};
@@ -141,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         ASYNC_WAIT(0);
         __syncthreads();
         multiply_rows(x, base, warp);
-        if (f->dtype_o != DTYPE) { /* what rounding O to DTYPE has left */
+        if (f->dtype_o != DTYPE) { /* the second term: what rounding O to DTYPE left over */
             __syncthreads();
             load_tile_of(base, TILE_M, D_V, f->d_v, f->o, f->dtype_o, o, f->o_stride.row, valid, vectors, THREADS, 1);
             __syncthreads();

@@ -1,18 +1,18 @@
-/* bwd_second_look.cuh: gradients of one query row or one key again, in float64 with exact masking, by the 32 lanes
- * of a warp.
+/* bwd_second_look.cuh: recomputes the gradients of one query row or one key in float64 with
+ * exact masking, using the 32 lanes of a warp.
  *
- * For results that are not finite: products of finite numbers past the range of float32 or float16, rows whose
- * log-sum is infinite, or a NaN or an infinity in a row of the tile that the key, or the query, does not see (its
- * weight is 0, and 0 * NaN is NaN). Such results are rare; testing every element on the fast path would cost all
- * the others. */
+ * It is for results that are not finite: products of finite numbers outside the range of
+ * float32 or float16, rows whose log-sum is infinite, or a NaN or an infinity in a row of the
+ * tile that the key or the query does not see (its weight is 0, and 0 * NaN is NaN). Such
+ * results are rare. Testing every element on the fast path would slow down all the others. */
 #ifndef ATT_BWD_SECOND_LOOK_CUH
 #define ATT_BWD_SECOND_LOOK_CUH
 
 #include "kernels/bwd_rows.cuh"
 #include "kernels/second_look.cuh"
 
-/* What key j is to query row i: its weight, and the gradient of scale * dot(q, k). False: the row does not see it.
- * The row is in the key's window. */
+/* The weight of key j for query row i, and the gradient of scale * dot(q, k). Returns false if
+ * the row does not see the key. The row must be in the key's window. */
 DEVICE bool exact_gradient(const att_bwd_params *p, const sequence *s, int head, int i, int j, double *weight,
                            double *grad) {
     const att_fwd_params *f = &p->fwd;
@@ -42,8 +42,8 @@ DEVICE bool exact_gradient(const att_bwd_params *p, const sequence *s, int head,
     return true;
 }
 
-/* dQ of row i, columns column0 .. column0 + columns - 1 of it, 256 at most. Every lane of the warp calls, with the
- * same arguments. */
+/* dQ of row i, columns column0 .. column0 + columns - 1, at most 256. Every lane of the warp
+ * must call this with the same arguments. */
 static __device__ __noinline__ void look_at_query(const att_bwd_params *p, const sequence *s, int head, int i,
                                                   int column0, int columns) {
     const att_fwd_params *f = &p->fwd;
@@ -51,7 +51,8 @@ static __device__ __noinline__ void look_at_query(const att_bwd_params *p, const
     double sum[SECOND_LOOK_COLUMNS] = {0.0};
 #pragma unroll 1
     for (int first = lo; first < hi; first += 32) {
-        /* A lane takes a key, then all lanes add each key's K, a column in 32 each. */
+        /* Each lane takes one key. Then all lanes add each key's K, every 32nd column per
+         * lane. */
         double weight, grad = 0.0;
         long long k = -1;
         if (first + lane < hi && exact_gradient(p, s, head, i, first + lane, &weight, &grad))
@@ -75,7 +76,7 @@ static __device__ __noinline__ void look_at_query(const att_bwd_params *p, const
             store_from_float(p->d_q, to + column0 + lane + 32 * n, p->dtype_grad, (float)sum[n]);
 }
 
-/* Has a row that sees key j no log-sum? Then nothing of the key's gradients is a number. */
+/* Does a row that sees key j have a NaN log-sum? If so, the key's gradients are all NaN. */
 DEVICE bool meets_nan(const att_bwd_params *p, const sequence *s, int head, int j) {
     const att_fwd_params *f = &p->fwd;
     bool found = false;
@@ -87,12 +88,13 @@ DEVICE bool meets_nan(const att_bwd_params *p, const sequence *s, int head, int 
     return __any_sync(0xffffffffu, found);
 }
 
-/* Columns of dK and dV: the first, and how many; 256 at most. */
+/* Columns of dK and dV: the first, and how many, at most 256. */
 typedef struct key_columns {
     int dk, dk_count, dv, dv_count;
 } key_columns;
 
-/* These columns of dK and dV of key j. Every lane of the warp calls, with the same arguments. */
+/* These columns of dK and dV of key j. Every lane of the warp must call this with the same
+ * arguments. */
 static __device__ __noinline__ void look_at_columns(const att_bwd_params *p, const sequence *s, int head_kv, int j,
                                                     key_columns own) {
     const att_fwd_params *f = &p->fwd;
@@ -102,7 +104,7 @@ static __device__ __noinline__ void look_at_columns(const att_bwd_params *p, con
 #pragma unroll 1
     for (int head = head_kv * f->group; head < (head_kv + 1) * f->group; head++) {
         if (meets_nan(p, s, head, j))
-            return; /* what stands there is no number either */
+            return; /* the stored values are already NaN */
 #pragma unroll 1
         for (int first = lo; first < hi; first += 32) {
             double weight = 0.0, grad = 0.0;
@@ -138,7 +140,7 @@ static __device__ __noinline__ void look_at_columns(const att_bwd_params *p, con
     }
 }
 
-/* Of dK and dV of key j those that are asked for, whole. */
+/* All columns of dK and dV of key j, whichever are requested. */
 DEVICE void look_at_key(const att_bwd_params *p, const sequence *s, int head_kv, int j, bool wants_dk, bool wants_dv) {
     const key_columns all = {0, wants_dk ? p->fwd.d_qk : 0, 0, wants_dv ? p->fwd.d_v : 0};
     look_at_columns(p, s, head_kv, j, all);

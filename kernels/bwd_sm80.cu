@@ -1,22 +1,29 @@
 /* bwd_sm80.cu: the gradients of attention on the tensor cores of Ampere, Ada and newer
- * COMPUTES dQ, dK and dV from Q, K, V, dO and what bwd_delta left; one block per (batch, K/V head, TILE_N keys), which walks the rows of every
- *          query head of the group from the last to the first
+ * COMPUTES dQ, dK and dV from Q, K, V, dO and the terms of bwd_delta. One block per (batch, K/V
+ *          head, TILE_N keys); it walks the rows of every query head of the group from the last
+ *          to the first
  * TILE     TILE_M rows x TILE_N keys; D_QK and D_V padded to 16; STAGES tiles of Q and dO
- * THREADS  32 * WARPS; a warp has K_TILES times 16 keys, whose dK and dV never leave its registers. Above D = 64 two warps share keys
- *          (IS_SHARED): each has the scores of half of the rows and dK and dV of half of the columns, and finds the other's P and dS in
+ * THREADS  32 * WARPS; each warp has 16 * K_TILES keys, whose dK and dV stay in its registers.
+ *          Above D = 64 two warps share keys (IS_SHARED): each computes the scores of half of
+ *          the rows, and dK and dV of half of the columns, and reads the other's P and dS from
  *          shared memory
- * SMEM     K | V | (Q | dO) x STAGES | dS x DS_STAGES | P, where it is shared | lse and delta x STAGES | the block's work
- * FLOW     copy    Q1 dO1 | Q2 dO2 | ...               one barrier per tile of rows (two where STAGES is 1)
+ * SMEM     K | V | (Q | dO) x STAGES | dS x DS_STAGES | P if shared | lse and delta x STAGES |
+ *          the block's work
+ * FLOW     copy    Q1 dO1 | Q2 dO2 | ...   one barrier per tile of rows (two if STAGES is 1)
  *          tensor  S0 dP0 .. dV0 dK0 | dQ0 S1 dP1 .. dV1 dK1 | dQ1 ...
  *          alu            P0 dS0     |        P1 dS1
- *          S and dP are computed transposed, keys by rows: P and dS are then left operands of dV and dK as they stand in registers
- * ORDER    the parts of dQ are added in float32, in the workspace, in the order of the key tiles: a warp waits for its turn at its piece of a row
- *          tile, adds, and passes the turn on. Blocks draw their work from a counter, and only wait for work that was drawn before
- *          theirs: no deadlock, whatever runs beside them. The first key tile stores, the last one writes dQ: nothing is cleared or converted
- *          by another kernel
- * NUMERICS float32 S, dP and sums; P and dS rounded to DTYPE; equal bits every time; what is not finite is computed again in float64
- * LIMITS   d_qk <= D_QK, d_v <= D_V; ROLE PLAIN: rows at multiples of 16 bytes, no softcap, ALiBi, bias, dO of type DTYPE; ROLE GENERAL: everything
- * SWITCHES switches.def: every optimisation can be turned off, to measure what it brings */
+ *          S and dP are computed transposed, keys by rows, so that P and dS can be used
+ *          directly from registers as the left operands of dV and dK
+ * ORDER    the parts of dQ are added in float32 in the workspace, in the order of the key
+ *          tiles: a warp waits for its turn at its piece of a row tile, adds, and passes the
+ *          turn on. Blocks draw their work from a counter and wait only for work drawn earlier,
+ *          so there is no deadlock whatever else runs. The first key tile stores and the last
+ *          one writes dQ, so no other kernel has to clear or convert anything
+ * NUMERICS float32 S, dP and sums; P and dS rounded to DTYPE; the same bits on every run;
+ *          results that are not finite are recomputed in float64
+ * LIMITS   d_qk <= D_QK, d_v <= D_V. ROLE PLAIN: rows at multiples of 16 bytes, no softcap, no
+ *          ALiBi, no bias, dO of type DTYPE. ROLE GENERAL: everything
+ * SWITCHES switches.def: every optimisation can be turned off to measure its effect */
 #include "kernels/bwd_sm80_keys.cuh"
 #include "kernels/bwd_sm80_products.cuh"
 #include "kernels/bwd_sm80_queries.cuh"
@@ -42,7 +49,7 @@ DEVICE void load_keys(const att_bwd_params *p, const block_work *w, unsigned bas
               key_offset(f, &w->s, &f->v_stride, w->head_kv, w->key0), f->v_stride.row, valid);
 }
 
-/* Q, dO, log-sums and deltas of a step into their place `stage`. */
+/* Load Q, dO, log-sums and deltas of a step into stage `stage`. */
 DEVICE void load_rows(const att_bwd_params *p, const block_work *w, unsigned base, int stage, row_step at) {
     const att_fwd_params *f = &p->fwd;
     const int row0 = at.tile * TILE_M, valid = w->s.len_q - row0;
@@ -56,7 +63,7 @@ DEVICE void load_rows(const att_bwd_params *p, const block_work *w, unsigned bas
                       terms_of_tile(p, &w->s, at.head, at.tile) + 4 * threadIdx.x, 16);
 }
 
-/* The place of this warp's sum for d_alibi, which lane 0 writes. */
+/* Where lane 0 writes this warp's sum for d_alibi. */
 DEVICE float *alibi_sum_of(const att_bwd_params *p, const block_work *w, int head) {
     return p->alibi_sums + (((long long)head * p->fwd.batch + w->s.batch) * p->key_tiles + w->key_tile) * WARPS +
            threadIdx.x / 32;
@@ -97,8 +104,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             for (int e = 0; e < 4; e++)
                 sum[m][n][e] = 0.0f;
 
-    /* ldmatrix rows of this lane: of keys as left operands; of rows as right operands of products over columns,
-     * and over rows. */
+    /* The ldmatrix rows of this lane: keys as left operands; rows as right operands of products
+     * over columns, and of products over rows. */
     const unsigned k_row = base + swizzled(key_group * WARP_KEYS + lane % 16, lane / 16, QK_PITCH);
     const unsigned v_row = base + K_BYTES + swizzled(key_group * WARP_KEYS + lane % 16, lane / 16, V_PITCH);
     const unsigned tile0 = base + STAGE_AT;
@@ -107,8 +114,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const unsigned q_across = tile0 + swizzled(lane % 16, lane / 16, QK_PITCH);
     const unsigned do_across = tile0 + Q_BYTES + swizzled(lane % 16, lane / 16, V_PITCH);
 
-    unsigned open_turn = NO_TURN;         /* that this warp has had and not passed on yet */
-    float alibi_sum = 0.0f, check = 0.0f; /* check: not 0 where some of dQ is not finite */
+    unsigned open_turn = NO_TURN;         /* taken by this warp and not yet passed on */
+    float alibi_sum = 0.0f, check = 0.0f; /* check: nonzero if part of dQ is not finite */
     for (int step = 0; step < steps; step++) {
         const int stage = STAGES == 1 ? 0 : step % 2;
         const unsigned ds = base + DS_AT + (DS_STAGES == 1 ? 0 : step % 2) * DS_BYTES;
@@ -141,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
             unsigned weights[K_TILES][C_TILES / 2][4], grads[K_TILES][C_TILES / 2][4];
             const int row = row0 + c * CHUNK, key = key_group * WARP_KEYS;
             multiply(s, k_row, q_row + at + c * CHUNK * QK_PITCH, QK_STEPS, QK_PITCH);
-            if (USE_LATE_TURNS && c == 0) /* what was added has arrived by now */
+            if (USE_LATE_TURNS && c == 0) /* the additions have completed by now */
                 end_turn(p, &open_turn);
             multiply(dp, v_row, do_row + at + c * CHUNK * V_PITCH, V_STEPS, V_PITCH);
             if (IS_PLAIN) {

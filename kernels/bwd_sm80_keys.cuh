@@ -1,4 +1,4 @@
-/* bwd_sm80_keys.cuh: dK and dV of bwd_sm80 on their way out. */
+/* bwd_sm80_keys.cuh: stores dK and dV of bwd_sm80. */
 #ifndef ATT_BWD_SM80_KEYS_CUH
 #define ATT_BWD_SM80_KEYS_CUH
 
@@ -7,8 +7,8 @@
 #include "kernels/bwd_store.cuh"
 #include "kernels/reduce.cuh"
 
-/* `tiles` results of dK or dV from tile `first` on, times `scale`; they begin at column `column0`. Returns which of this lane's keys, bit
- * 2 * m + row, are not finite. */
+/* Store `tiles` results of dK or dV, from tile `first` on, times `scale`; they begin at column
+ * `column0`. Returns the set of this lane's keys, as bits 2 * m + row, that are not finite. */
 DEVICE unsigned store_keys(const att_bwd_params *p, const block_work *w, float sum[K_TILES][SUM_TILES][4], int first,
                            int tiles, int key_group, int column0, void *base, const att_fwd_strides *stride, int d,
                            float scale) {
@@ -33,7 +33,7 @@ DEVICE unsigned store_keys(const att_bwd_params *p, const block_work *w, float s
     return bad;
 }
 
-/* Keys of this warp whose bits some lane has in `bad`: its own columns of them. */
+/* Recompute this warp's columns of those of its keys for which any lane has a bit in `bad`. */
 DEVICE void repair_keys(const att_bwd_params *p, const block_work *w, unsigned bad, int key_group, int half) {
     const key_columns own = {half * QK_TILES * 8, QK_TILES * 8, half * V_TILES * 8, V_TILES * 8};
     __syncwarp();
@@ -48,7 +48,8 @@ DEVICE void repair_keys(const att_bwd_params *p, const block_work *w, unsigned b
     }
 }
 
-/* Keys of this tile, as they lie in memory, that are before the start or past the length: no row sees them. */
+/* Clear the stored keys of this tile that are before the start or past the length: no row sees
+ * them. */
 DEVICE void clear_unused_keys(const att_bwd_params *p, const block_work *w) {
     const att_fwd_params *f = &p->fwd;
     const int stored = stored_keys(f, w->s.batch);

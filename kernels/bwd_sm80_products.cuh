@@ -1,5 +1,5 @@
-/* bwd_sm80_products.cuh: the products of bwd_sm80 that a warp computes for its own keys, and dS on its way to the
- * others. */
+/* bwd_sm80_products.cuh: the products that a warp of bwd_sm80 computes for its own keys, and
+ * the exchange of P and dS through shared memory. */
 #ifndef ATT_BWD_SM80_PRODUCTS_CUH
 #define ATT_BWD_SM80_PRODUCTS_CUH
 
@@ -8,7 +8,8 @@
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
 
-/* x^T += keys of the warp times rows: K Q^T or V dO^T. key_row and row are this lane's ldmatrix rows. */
+/* x^T = the warp's keys times rows: K Q^T or V dO^T. key_row and row are this lane's ldmatrix
+ * rows. */
 DEVICE void multiply(float x[K_TILES][C_TILES][4], unsigned key_row, unsigned row, int steps, int pitch) {
 #pragma unroll
     for (int m = 0; m < K_TILES; m++)
@@ -36,7 +37,7 @@ DEVICE void multiply(float x[K_TILES][C_TILES][4], unsigned key_row, unsigned ro
     }
 }
 
-/* Results of keys by rows as left operands. */
+/* Convert results, keys by rows, to left operands. */
 DEVICE void pack_operands(unsigned a[K_TILES][C_TILES / 2][4], float x[K_TILES][C_TILES][4]) {
 #pragma unroll
     for (int m = 0; m < K_TILES; m++)
@@ -47,7 +48,7 @@ DEVICE void pack_operands(unsigned a[K_TILES][C_TILES / 2][4], float x[K_TILES][
         }
 }
 
-/* The `step`-th 16 columns of the half of a row that this warp has; `steps` is how many a half has. */
+/* The `step`-th group of 16 columns in this warp's half of a row; a half has `steps` groups. */
 DEVICE unsigned own_columns(unsigned row, int half, int steps, int step) {
     if (!IS_SHARED)
         return swizzle_step(row, step);
@@ -56,8 +57,8 @@ DEVICE unsigned own_columns(unsigned row, int half, int steps, int step) {
     return half ? swizzle_step(row, steps + step) : swizzle_step(row, step);
 }
 
-/* sum += P^T dO or dS^T Q over CHUNK rows, from tile `first` on, for this warp's columns. `row` is this lane's ldmatrix row of
- * the right operand. */
+/* sum += P^T dO or dS^T Q over CHUNK rows, from tile `first` on, for this warp's columns. `row`
+ * is this lane's ldmatrix row of the right operand. */
 DEVICE void accumulate(float sum[K_TILES][SUM_TILES][4], int first, int tiles, unsigned a[K_TILES][C_TILES / 2][4],
                        unsigned row, int half, int pitch) {
 #pragma unroll
@@ -74,14 +75,15 @@ DEVICE void accumulate(float sum[K_TILES][SUM_TILES][4], int first, int tiles, u
         }
 }
 
-/* Bytes from the start of dS to its 16-byte chunk `chunk`, eight rows, of key `key`. A line of 128 bytes holds
- * whole keys, and eight keys of one chunk column, which ldmatrix reads at once, fall into different banks. */
+/* The byte offset in dS of 16-byte chunk `chunk` (eight rows) of key `key`. A line of 128 bytes
+ * holds whole keys. Eight keys of one chunk column, which ldmatrix reads at once, fall into
+ * different banks. */
 DEVICE unsigned ds_place(int key, int chunk) {
     const int chunks = TILE_M / 8, keys = 8 / chunks, line = key / keys, at = key % keys * chunks + chunk;
     return (unsigned)(line * 128 + ((USE_SWIZZLE ? at ^ line % chunks : at) << 4));
 }
 
-/* P or dS of the warp's keys, CHUNK rows of them from row0 on, where others find them; and the other way. */
+/* Store P or dS of the warp's keys, CHUNK rows from row0 on, for other warps; and load it. */
 DEVICE void store_operands(unsigned tile, int key0, int row0, unsigned a[K_TILES][C_TILES / 2][4]) {
     const int lane = threadIdx.x % 32;
 #pragma unroll

@@ -1,4 +1,4 @@
-/* bwd_sm80_queries.cuh: dQ of bwd_sm80: pieces of dS K, added up in the order of the key tiles. */
+/* bwd_sm80_queries.cuh: dQ of bwd_sm80: pieces of dS K, added in the order of the key tiles. */
 #ifndef ATT_BWD_SM80_QUERIES_CUH
 #define ATT_BWD_SM80_QUERIES_CUH
 
@@ -8,8 +8,9 @@
 #include "kernels/bwd_turns.cuh"
 #include "kernels/switches_bwd.cuh"
 
-/* dQ of a step: this warp's piece of dS K, added to what earlier key tiles made of it. `ds` is dS of the step. Not
- * 0: some of what was written is not finite. */
+/* dQ of a step: add this warp's piece of dS K to the sum of the earlier key tiles. `ds` is the
+ * address of the step's dS. The result is nonzero if something that was written is not
+ * finite. */
 DEVICE float add_query_gradient(const att_bwd_params *p, const block_work *w, row_step at, unsigned base, unsigned ds,
                                 int piece, unsigned *open_turn) {
     const att_fwd_params *f = &p->fwd;
@@ -39,7 +40,7 @@ DEVICE float add_query_gradient(const att_bwd_params *p, const block_work *w, ro
         for (int k = 0; k < TILE_N / 16; k++) {
             unsigned a[DQ_M_TILES][4];
 #pragma unroll
-            for (int m = 0; m < DQ_M_TILES; m++) /* 16 rows further on are two chunks: the bits are free */
+            for (int m = 0; m < DQ_M_TILES; m++) /* 16 rows are two chunks: the bits are free */
                 ldmatrix_x4_trans(a[m], (a_row ^ m << 5) + k * 16 * TILE_M * 2);
 #pragma unroll
             for (int n = 0; n < DQ_TILES; n += 2) {
@@ -92,15 +93,16 @@ DEVICE float add_query_gradient(const att_bwd_params *p, const block_work *w, ro
     return check;
 }
 
-/* Pass on the turn that this warp has had, if any. */
+/* Pass on this warp's turn, if it holds one. */
 DEVICE void end_turn(const att_bwd_params *p, unsigned *open_turn) {
     if (*open_turn != NO_TURN)
         pass_turn(p->turns + *open_turn);
     *open_turn = NO_TURN;
 }
 
-/* The rows of dQ that this block's warp was the last to write, in this piece of their tiles, looked at again where
- * they are not finite. A row of which O, dO or the log-sum is not finite has no finite gradient. */
+/* Recompute the rows of dQ that are not finite, among those of this warp's piece for which this
+ * block was the last to write. A row whose O, dO or log-sum is not finite has no finite
+ * gradient. */
 DEVICE void repair_queries(const att_bwd_params *p, const block_work *w, int piece) {
     const att_fwd_params *f = &p->fwd;
     const int lane = threadIdx.x % 32, row_piece = piece % DQ_ROW_PIECES * 16 * DQ_M_TILES,

@@ -5,12 +5,12 @@
 #include "kernels/bwd_sm80_work.cuh"
 #include "kernels/fwd_scores.cuh"
 
-/* The key of half `half` of key tile m, in this lane, counted from the block's first. */
+/* The key of half `half` of key tile m in this lane, relative to the block's first key. */
 DEVICE int key_of(int key_group, int m, int half) {
     return key_group * WARP_KEYS + m * 16 + half * 8 + (int)(threadIdx.x % 32) / 4;
 }
 
-/* Products become weights, and dP the gradients of the products. */
+/* Turn products into weights, and dP into the gradients of the products. */
 DEVICE void weigh(const att_bwd_params *p, int row0, const char *rows, float s[K_TILES][C_TILES][4],
                   float dp[K_TILES][C_TILES][4]) {
 #pragma unroll
@@ -28,7 +28,7 @@ DEVICE void weigh(const att_bwd_params *p, int row0, const char *rows, float s[K
     }
 }
 
-/* Nothing of what rows do not see. */
+/* Zero the weights and gradients of keys that a row does not see. */
 DEVICE void hide(const att_bwd_params *p, const block_work *w, row_step at, int key_group, int row0,
                  float s[K_TILES][C_TILES][4], float dp[K_TILES][C_TILES][4]) {
     const int i0 = at.tile * TILE_M + row0 + threadIdx.x % 4 * 2;
@@ -47,8 +47,8 @@ DEVICE void hide(const att_bwd_params *p, const block_work *w, row_step at, int 
         }
 }
 
-/* Both for every feature that a problem may have; the sum of gradients of the scores times their distances from
- * the diagonal. */
+/* weigh() and hide() for problems with any feature. Returns the sum of the score gradients
+ * times their distances from the diagonal. */
 DEVICE float weigh_features(const att_bwd_params *p, const block_work *w, row_step at, int key_group, int row0,
                             const char *rows, float s[K_TILES][C_TILES][4], float dp[K_TILES][C_TILES][4]) {
     const att_fwd_params *f = &p->fwd;

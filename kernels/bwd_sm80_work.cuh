@@ -1,4 +1,4 @@
-/* bwd_sm80_work.cuh: how a block of bwd_sm80 is laid out, and what it works on. */
+/* bwd_sm80_work.cuh: the layout of a block of bwd_sm80, and the work it is given. */
 #ifndef ATT_BWD_SM80_WORK_CUH
 #define ATT_BWD_SM80_WORK_CUH
 
@@ -8,8 +8,9 @@
 #define IS_PLAIN (ROLE == PLAIN)
 #define THREADS  (32 * WARPS)
 
-/* How warps divide a tile. Two warps share keys where the sums of one would not fit its registers, or where there are more warps than keys:
- * each has the scores of half of the rows, and dK and dV of half of the columns. */
+/* How warps divide a tile. Two warps share keys if the sums of one would not fit in its
+ * registers, or if there are more warps than groups of 16 keys. Each then has the scores of
+ * half of the rows, and dK and dV of half of the columns. */
 #define IS_SHARED  (D_QK + D_V > 128 || TILE_N / 16 < WARPS)
 #define HALVES     (IS_SHARED ? 2 : 1)
 #define KEY_GROUPS (WARPS / HALVES)
@@ -25,14 +26,15 @@
 /* dV, then dK. */
 #define SUM_TILES (V_TILES + QK_TILES)
 
-/* Rows whose scores a warp has in registers at once. */
+/* Rows whose scores a warp holds in registers at the same time. */
 #ifndef ROWS_AT_ONCE
 #define ROWS_AT_ONCE 32
 #endif
 #define CHUNK   (WARP_ROWS < ROWS_AT_ONCE ? WARP_ROWS : ROWS_AT_ONCE)
 #define C_TILES (CHUNK / 8)
 
-/* Pieces of dQ, one per warp: 32 rows by some columns where these come in steps of 16, else 16 rows. */
+/* Pieces of dQ, one per warp: 32 rows if the columns of a piece are then a multiple of 16,
+ * otherwise 16 rows. */
 #define DQ_M_TILES    (TILE_M >= 32 && QK_STEPS * (TILE_M / 32) % WARPS == 0 ? 2 : 1)
 #define DQ_ROW_PIECES (TILE_M / (16 * DQ_M_TILES))
 #define DQ_COLUMNS    (QK_STEPS * 16 * DQ_ROW_PIECES / WARPS)
@@ -56,7 +58,7 @@
 #define WORK_AT    (ROWS_AT + STAGES * ROW_BYTES)
 #define SHARED_END (WORK_AT + WORK_BYTES)
 
-#define NO_TURN 0xffffffffu /* among the counters of turns */
+#define NO_TURN 0xffffffffu /* no turn: not the index of any counter */
 
 CHECK_SHARED(SHARED_END);
 static_assert(TILE_M == 16 || TILE_M == 32 || TILE_M == 64, "dS has 2, 4 or 8 chunks of 16 bytes per key");
@@ -67,7 +69,7 @@ static_assert(QK_TILES % 2 == 0 && V_TILES % 2 == 0, "columns in steps of 16");
 static_assert(STAGES == 1 || STAGES == 2, "tiles of Q and dO");
 static_assert(WARPS % DQ_ROW_PIECES == 0 && DQ_COLUMNS % (16 * DQ_PASSES) == 0, "pieces of dQ are whole tiles");
 
-/* What a block works on. */
+/* The work of a block. */
 typedef struct block_work {
     sequence s;
     int head_kv;
@@ -81,8 +83,8 @@ typedef struct row_step {
     int head, tile;
 } row_step;
 
-/* Key tile after key tile, each of all (batch, head) pairs of a section: blocks that run together then seldom wait
- * for each other. */
+/* Work is ordered by key tile, and for each key tile by the (batch, head) pairs of a section,
+ * so that blocks that run at the same time seldom wait for each other. */
 DEVICE block_work work_of(const att_bwd_params *p, int number) {
     const att_fwd_params *f = &p->fwd;
     const int pairs = f->batch * f->heads_kv, section = number / (p->section * p->key_tiles);

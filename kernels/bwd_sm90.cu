@@ -1,16 +1,22 @@
 /* bwd_sm90.cu: the gradients of attention on Hopper, warp-specialised
- * COMPUTES dK and dV, and the sums of dQ, which bwd_sm90_finish rounds; as many blocks as SMs, each takes key tiles until none is left
- * TILE     TILE_N keys; it walks row blocks of TILE_M rows from the last to the first, for each query head of its group; D_QK and D_V in
- *          panels of 64 columns, STAGES row blocks of Q and of dO
- * THREADS  a warpgroup of which one warp loads and three store dQ, and two consumer warpgroups of 64 keys each
+ * COMPUTES dK and dV, and the sums of dQ, which bwd_sm90_finish rounds. One block per SM; each
+ *          takes key tiles until none is left. Blocks without further work turn complete sums
+ *          into d_q
+ * TILE     TILE_N keys; for each query head of its group, a block walks row blocks of TILE_M
+ *          rows from the last to the first; D_QK and D_V in panels of 64 columns, STAGES row
+ *          blocks of Q and of dO
+ * THREADS  one warpgroup in which one warp loads and three store dQ, and two consumer
+ *          warpgroups of 64 keys each
  * SMEM     bwd_sm90_shared.cuh
  * REGS     40 / 232 by setmaxnreg; zero spills, checked by the build
- *          blocks without items make d_q of sums that are complete
- * FLOW     tensor  S dP | dV dQ dK |     per row block; nothing is under way from one to the next
+ * FLOW     tensor  S dP | dV dQ dK |     per row block; no product stays in flight at its end
  *          alu      exp   dS    dQ out
- *          copy    Q dO of the next; dQ of the one before added to its sum once the key tile before has been
- * NUMERICS float32 S, P, dP, dS and sums; P and dS rounded to DTYPE as operands; dQ is summed in the order of the key tiles
- * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes; a scale above 0, and of the changes of scores what FEATURES has: softcap, ALiBi
+ *          copy    Q dO of the next row block; dQ of the previous one is added to its sum once
+ *                  the previous key tile has been added
+ * NUMERICS float32 S, P, dP, dS and sums; P and dS rounded to DTYPE as operands; dQ is summed
+ *          in the order of the key tiles
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes; a scale above 0; score
+ *          modifications only as compiled in by FEATURES: softcap, ALiBi
  * WHY      docs/hopper-backward.md
  * SWITCHES switches.def */
 #include "kernels/programmatic_launch.cuh"
@@ -21,7 +27,8 @@
 
 #define THREADS (32 * WARPS)
 
-/* Together at most what the launch gives the block: floor(65536 / THREADS / 8) * 8 a thread. */
+/* All warpgroups together use at most what the launch gives the block: floor(65536 / THREADS /
+ * 8) * 8 per thread. */
 #define KEEP_REGISTERS 40
 #define TAKE_REGISTERS 232
 
@@ -33,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     if (USE_EARLY_LAUNCH)
         allow_next_kernel();
-    if (shared % 1024) /* there is no room to make it so */
+    if (shared % 1024) /* there is no room to align it here */
         asm volatile("trap;");
     if (threadIdx.x == 0) {
         mbarrier_init(barrier_of(shared, BAR_KEYS_FULL), 1);

@@ -1,4 +1,5 @@
-/* bwd_sm90_consume.cuh: what a consumer warpgroup does with a row block, and with an item. */
+/* bwd_sm90_consume.cuh: the main loops of a consumer warpgroup: row blocks, and items of
+ * work. */
 #ifndef ATT_BWD_SM90_CONSUME_CUH
 #define ATT_BWD_SM90_CONSUME_CUH
 
@@ -6,7 +7,7 @@
 #include "kernels/bwd_sm90_rows.cuh"
 #include "kernels/bwd_sm90_step.cuh"
 
-/* dQ and dK of a step, on the tensor cores, behind dV. */
+/* dQ and dK of a step on the tensor cores, after dV. */
 DEVICE void multiply_step(consumer *c, const unsigned p[P_COUNT], const unsigned ds[P_COUNT],
                           float dk[DK_COUNT], float dv[DV_COUNT], unsigned base) {
     float dq[DQ_COUNT];
@@ -25,11 +26,11 @@ DEVICE void multiply_step(consumer *c, const unsigned p[P_COUNT], const unsigned
     if (!USE_LATE_PUBLISH)
         publish_dq(c);
     WGMMA_WAIT(0);
-    if (USE_LATE_PUBLISH) /* what was written has arrived by now */
+    if (USE_LATE_PUBLISH) /* the writes have completed by now */
         publish_dq(c);
 }
 
-/* A row block. Nothing is under way when it begins, and nothing when it ends. */
+/* One row block. No product is in flight when it begins or ends. */
 DEVICE void take_step(consumer *c, int block, float dk[DK_COUNT], float dv[DV_COUNT]) {
     float s[S_COUNT], dp[S_COUNT];
     unsigned p[P_COUNT], ds[P_COUNT];
@@ -76,14 +77,15 @@ DEVICE void take_step(consumer *c, int block, float dk[DK_COUNT], float dv[DV_CO
     c->rows = ring_next(c->rows, STAGES);
 }
 
-/* Zero here, and not sunk below products under way: the compiler would wait for each of those. */
+/* The asm statement keeps the zeroing here. The compiler would otherwise move it below products
+ * in flight and wait for each of them. */
 DEVICE void clear_sums(float *x, int count) {
 #pragma unroll
     for (int i = 0; i < count; i++)
         asm volatile("mov.f32 %0, 0f00000000;" : "=f"(x[i]));
 }
 
-/* In units of log2, of a query head of the item's group. */
+/* The ALiBi slope of a query head of the item's group, in units of log2. */
 DEVICE float slope_of_head(const consumer *c, int head) {
     const att_fwd_params *f = &c->p->bwd.fwd;
     const int place = c->records.place;
@@ -92,7 +94,7 @@ DEVICE float slope_of_head(const consumer *c, int head) {
            LOG2_E;
 }
 
-/* Key tiles, until there are no more. */
+/* Process key tiles until there are no more. */
 DEVICE void consume(consumer *c) {
     float dk[DK_COUNT], dv[DV_COUNT];
 #pragma unroll 1
@@ -126,7 +128,7 @@ DEVICE void consume(consumer *c) {
     }
 }
 
-/* Tiles of rows whose sums are complete, until there are no more. */
+/* Finish tiles of rows whose sums are complete, until there are no more. */
 DEVICE void finish_rows(const consumer *c) {
     half_bits *rounded = (half_bits *)__cvta_shared_to_generic(c->shared + Q_AT);
 #pragma unroll 1

@@ -1,5 +1,6 @@
-/* bwd_sm90_keys.cuh: how dK and dV of a key tile leave: by the copy engine, from the places of K and V; row by row where what follows them
- * belongs to another sequence; straight from registers where they are float32. */
+/* bwd_sm90_keys.cuh: stores dK and dV of a key tile: with the copy engine, from the buffers of
+ * K and V; row by row if the rows that follow belong to another sequence; directly from
+ * registers if they are float32. */
 #ifndef ATT_BWD_SM90_KEYS_CUH
 #define ATT_BWD_SM90_KEYS_CUH
 
@@ -13,7 +14,7 @@ typedef struct key_gradient {
     void *base;
     const att_fwd_strides *stride;
     int columns;     /* of the problem */
-    unsigned shared; /* its place */
+    unsigned shared; /* its buffer */
     int panels;
 } key_gradient;
 
@@ -29,7 +30,7 @@ DEVICE key_gradient dv_of(const consumer *c) {
             p->bwd.fwd.d_v, c->shared + V_AT, V_PANELS};
 }
 
-/* Elements from the tensor's first to a row of this item's head; row 0 is the tensor's first. */
+/* The element offset of a row of this item's head; row 0 is the tensor's first. */
 DEVICE long long key_row(const consumer *c, const att_fwd_strides *stride, long long row) {
     const int place = c->records.place;
     const long long entry =
@@ -38,7 +39,7 @@ DEVICE long long key_row(const consumer *c, const att_fwd_strides *stride, long 
            row * stride->row;
 }
 
-/* 0, or NaN where one of them is not finite. */
+/* 0, or NaN if any of them is not finite. */
 DEVICE float zero_times(const float *x, int count) {
     float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
@@ -47,7 +48,8 @@ DEVICE float zero_times(const float *x, int count) {
     return sum[0] + sum[1] + sum[2] + sum[3];
 }
 
-/* Has a key of this warp a gradient that is not finite? bwd_sm90_finish then computes it again. */
+/* Record whether a key of this warp has a gradient that is not finite. bwd_sm90_finish
+ * recomputes those. */
 DEVICE void note_lost(const consumer *c, float zero) {
     const bool lost = __any_sync(0xffffffffu, zero != 0.0f);
     if (c->lane == 0)
@@ -57,7 +59,7 @@ DEVICE void note_lost(const consumer *c, float zero) {
             lost;
 }
 
-/* Rounded, to shared memory. */
+/* Round and write to shared memory. */
 DEVICE void put_rounded(const consumer *c, unsigned to, const float *x, int count,
                         float scale) {
     const int row = c->group * GROUP_KEYS + c->warp * 16 + c->lane % 16;
@@ -73,7 +75,7 @@ DEVICE void put_rounded(const consumer *c, unsigned to, const float *x, int coun
     }
 }
 
-/* `rows` rows of a rounded tile, by all consumers. */
+/* Store `rows` rows of a rounded tile; all consumers take part. */
 DEVICE void store_rows(const consumer *c, const key_gradient *g, long long row, int rows) {
     const int thread = c->group * WARPGROUP + c->warp * 32 + c->lane, chunks = g->columns / 8;
 #pragma unroll 1
@@ -102,7 +104,7 @@ DEVICE void store_floats(const consumer *c, const key_gradient *g, const float *
     }
 }
 
-/* Rows of keys that come before the first in use have gradients of 0. */
+/* Rows of keys before the first one in use have gradients of 0. */
 DEVICE void store_zeros(const consumer *c, const key_gradient *g, int begin, int end) {
     const int thread = c->group * WARPGROUP + c->warp * 32 + c->lane,
               size = c->p->bwd.dtype_grad == F32 ? 4 : 2;
@@ -116,7 +118,7 @@ DEVICE void store_zeros(const consumer *c, const key_gradient *g, int begin, int
                  make_uint4(0, 0, 0, 0));
 }
 
-/* The item is done: nobody reads K and V any more once both warpgroups are here. */
+/* The item is done. Once both warpgroups are here, nobody reads K and V any more. */
 DEVICE void store_keys(const consumer *c, const float dk[DK_COUNT], const float dv[DV_COUNT]) {
     const int place = c->records.place, tile = record_word(c->shared, place, REC_TILE),
               first_k = record_word(c->shared, place, REC_FIRST_K);

@@ -1,4 +1,5 @@
-/* bwd_sm90_load.cuh: the producer, a warp: it takes items of work, tells the block what they are, and keeps the copy engine busy. */
+/* bwd_sm90_load.cuh: the producer warp: it takes items of work, announces them to the block,
+ * and keeps the copy engine busy. */
 #ifndef ATT_BWD_SM90_LOAD_CUH
 #define ATT_BWD_SM90_LOAD_CUH
 
@@ -11,8 +12,8 @@
 typedef struct producer {
     const att_bwd_sm90_params *p;
     unsigned shared;
-    bool speaks;              /* this lane does what is done once */
-    ring records, keys, rows; /* the places to fill next */
+    bool speaks;              /* this lane does what must be done once per warp */
+    ring records, keys, rows; /* the slots to fill next */
 } producer;
 
 DEVICE void write_words(unsigned to, int a, int b, int c, int d) {
@@ -21,7 +22,7 @@ DEVICE void write_words(unsigned to, int a, int b, int c, int d) {
                  : "memory");
 }
 
-/* Tell the block of the item; number NO_ITEM: there are no more. */
+/* Announce the item to the block. NO_ITEM as number means that there are no more. */
 DEVICE void announce_item(producer *a, int number, const work_item *w) {
     wait_empty(a->shared, BAR_ITEM_EMPTY, a->records);
     __syncwarp();
@@ -51,7 +52,7 @@ DEVICE int claim_item(const producer *a) {
     return __reduce_max_sync(0xffffffffu, (unsigned)number);
 }
 
-/* K and V of the item, once dK and dV of the one before have left their places. */
+/* Load K and V of the item, once dK and dV of the previous item have left their buffers. */
 DEVICE void load_keys(producer *a, const work_item *w) {
     const att_bwd_sm90_params *p = a->p;
     const int row = (int)w->s.row_k + w->tile * TILE_N,
@@ -74,7 +75,7 @@ DEVICE void load_keys(producer *a, const work_item *w) {
     a->keys = ring_next(a->keys, 1);
 }
 
-/* L2 is asked for K and V of the item, whose places are not free yet. */
+/* Prefetch K and V of the item into L2 while their buffers are still in use. */
 DEVICE void ask_l2_for_keys(const producer *a, const work_item *w) {
     const att_bwd_sm90_params *p = a->p;
     const int row = (int)w->s.row_k + w->tile * TILE_N,
@@ -90,7 +91,8 @@ DEVICE void ask_l2_for_keys(const producer *a, const work_item *w) {
     __syncwarp();
 }
 
-/* Q and the terms of each row, or dO (terms: NULL), of a row block into the next place of their ring. */
+/* Load a row block of Q with the terms of its rows, or of dO (terms: NULL), into the next slot
+ * of its ring. */
 DEVICE void load_rows(const producer *a, const att_tensor_map *map, int panels, int at,
                       const float *terms, int full, int empty, int row, int head, int entry) {
     wait_empty(a->shared, empty, a->rows);
@@ -131,12 +133,12 @@ DEVICE void load_item(producer *a, const work_item *w) {
             a->rows = ring_next(a->rows, STAGES);
         }
     }
-    if (!has_keys) /* nobody reads them, but for the order of their places */
+    if (!has_keys) /* nobody reads them; this keeps the barrier phases in step */
         load_keys(a, w);
 }
 
-/* One lane, once no key tile is left to take: all are done, or under way in blocks that run. While others work, this block makes d_q of
- * sums that are complete. */
+/* Run by one lane once no key tile is left to take: all are done, or in progress in running
+ * blocks. While others work, this block turns complete sums into d_q. */
 DEVICE void announce_rows(const att_bwd_sm90_params *params, unsigned shared) {
     const att_bwd_params *p = &params->bwd;
     ring at = {0, 0};

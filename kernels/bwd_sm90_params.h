@@ -1,9 +1,11 @@
-/* bwd_sm90_params.h: what the host passes to the Hopper kernels of the backward pass, by value: one parameter, whose tensor maps lie at
- * multiples of 64 bytes. Read by C11, by CUDA C and by NVRTC.
+/* bwd_sm90_params.h: parameters that the host passes by value to the Hopper kernels of the
+ * backward pass, in one struct, whose tensor maps are at multiples of 64 bytes. Read as C11, as
+ * CUDA C and by NVRTC.
  *
- * A unit is one K/V head of one batch entry; its tiles of keys are the items of work. dQ of a tile of rows has several sums, one for each set
- * of key tiles: tile n adds to set n % bwd.turn_count. Sums and counters are (query head, tile of rows, set); a sum is a tile as the
- * warpgroups hold it. */
+ * A unit is one K/V head of one batch entry; its tiles of keys are the items of work. dQ of a
+ * tile of rows has several sums, one per set of key tiles: key tile n adds to set n %
+ * bwd.turn_count. Sums and counters are (query head, tile of rows, set). A sum is stored in the
+ * layout in which the warpgroups hold a tile. */
 #ifndef ATT_BWD_SM90_PARAMS_H
 #define ATT_BWD_SM90_PARAMS_H
 
@@ -17,7 +19,7 @@ typedef struct att_bwd_sm90_params {
     att_tensor_map q, d_o, k, v, d_k, d_v;
     att_bwd_params bwd;
     int units, items;    /* items = units * bwd.key_tiles */
-    int finishes_inside; /* blocks that find no more items make d_q; else all of it is left to bwd_sm90_finish */
+    int finishes_inside; /* blocks out of items make d_q; otherwise bwd_sm90_finish does */
 } att_bwd_sm90_params;
 
 #endif

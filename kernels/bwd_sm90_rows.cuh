@@ -1,7 +1,9 @@
-/* bwd_sm90_rows.cuh: the sums of dQ of a tile of rows become d_q, by the 256 threads that two consumer warpgroups have: in bwd_sm90 by those of blocks that find no more
- * items, in bwd_sm90_finish by what is left.
+/* bwd_sm90_rows.cuh: turns the sums of dQ of a tile of rows into d_q, with the 256 threads of
+ * two consumer warpgroups. In bwd_sm90 this is done by blocks that have run out of items;
+ * bwd_sm90_finish does the tiles that are left.
  *
- * Tiles are counted over (batch entry, query head) pairs, the last rows of a pair first: about the order in which their sums are complete. */
+ * Tiles are counted over (batch entry, query head) pairs, the last rows of a pair first:
+ * roughly the order in which their sums become complete. */
 #ifndef ATT_BWD_SM90_ROWS_CUH
 #define ATT_BWD_SM90_ROWS_CUH
 
@@ -12,15 +14,16 @@
 #include "kernels/warpgroup.cuh"
 
 #define ROWS_THREADS   (2 * WARPGROUP)
-#define ROWS_COLUMNS   64                 /* of a warpgroup */
-#define ROWS_QUADS     (ROWS_COLUMNS / 8) /* of four registers, a thread */
+#define ROWS_COLUMNS   64                 /* per warpgroup */
+#define ROWS_QUADS     (ROWS_COLUMNS / 8) /* groups of four registers per thread */
 #define ROWS_SUM_COUNT (ROWS_THREADS * ROWS_COLUMNS / 2)
-/* Elements of a row in shared memory: rows that are written together lie in other banks. */
+/* Elements per row in shared memory: padded so that rows written together fall into different
+ * banks. */
 #define ROWS_PITCH ((D_QK + 63) / 64 * 64 + 8)
 
-enum { NAMED_TILE = 6 }; /* barrier of the threads */
+enum { NAMED_TILE = 6 }; /* the named barrier of these threads */
 
-/* Of att_bwd_params.turns, in the place of set 0: the tile's d_q is not finite. */
+/* A flag in att_bwd_params.turns, in the counter of set 0: the tile's d_q is not finite. */
 #define TURNS_LOST 0x80000000u
 
 typedef struct row_tile {
@@ -42,18 +45,18 @@ DEVICE row_tile row_tile_of(const att_bwd_params *p, int number) {
     return t;
 }
 
-/* How many of the key tiles [first, end) a set has. */
+/* The number of key tiles in [first, end) that belong to a set. */
 DEVICE int tiles_in_set(int set, int sets, int first, int end) {
     const int ahead = set - first % sets, begin = first + (ahead < 0 ? ahead + sets : ahead);
     return begin < end ? (end - begin + sets - 1) / sets : 0;
 }
 
-/* The counter and the sum of set 0; those of the others follow. */
+/* The index of the counter and the sum of set 0; those of the other sets follow. */
 DEVICE long long first_sum(const att_bwd_params *p, const row_tile *t) {
     return tile_number(p, &t->s, t->head, t->tile) * p->turn_count;
 }
 
-/* Wait until all key tiles have been added; one thread does. */
+/* Wait until all key tiles have been added. Called by one thread. */
 DEVICE void wait_for_sums(const att_bwd_params *p, const row_tile *t) {
     const int first = first_tile_of(&p->fwd, &t->s, t->tile),
               end = end_tile_of(&p->fwd, &t->s, t->tile);
@@ -66,7 +69,8 @@ DEVICE void wait_for_sums(const att_bwd_params *p, const row_tile *t) {
     }
 }
 
-/* The sums of the sets, in their order. Others wrote them a moment ago: past L1. */
+/* Add up the sums of the sets, in order. Other SMs may just have written them, so the loads
+ * bypass L1. */
 DEVICE void load_sums(float4 sum[ROWS_QUADS], const att_bwd_params *p, const row_tile *t,
                       int thread) {
     const int first = first_tile_of(&p->fwd, &t->s, t->tile),
@@ -114,7 +118,7 @@ DEVICE void store_tile_floats(const att_bwd_params *p, const row_tile *t,
         }
 }
 
-/* Through shared memory, whence rows leave 16 bytes at a time. */
+/* Through shared memory, from which rows are stored 16 bytes at a time. */
 DEVICE void store_tile_rounded(const att_bwd_params *p, const row_tile *t,
                                const float4 sum[ROWS_QUADS], long long to, half_bits *rounded,
                                int thread) {
@@ -136,7 +140,8 @@ DEVICE void store_tile_rounded(const att_bwd_params *p, const row_tile *t,
     }
 }
 
-/* A tile whose sums are complete. `rounded` has TILE_M * ROWS_PITCH elements, and nobody else uses it. A tile that is not finite is noted. */
+/* Finish a tile whose sums are complete. `rounded` has TILE_M * ROWS_PITCH elements that nobody
+ * else uses. A tile that is not finite is marked. */
 DEVICE void finish_tile(const att_bwd_params *p, const row_tile *t, half_bits *rounded,
                         int thread) {
     const long long to =

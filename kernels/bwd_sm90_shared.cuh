@@ -1,7 +1,9 @@
-/* bwd_sm90_shared.cuh: what lies where in the shared memory of a block, and who waits for whom there.
+/* bwd_sm90_shared.cuh: the layout of a block's shared memory, and the barriers that guard it.
  *
- * Tiles are panels of 64 columns, [panel][row][64]: K and V of a key tile, a ring of Q and one of dO, two places for dS, whose columns are
- * keys, and two for dQ in float32, as the warpgroups hold it. dK and dV leave through the places of K and V. */
+ * Tiles are stored as panels of 64 columns, [panel][row][64]: K and V of a key tile, a ring of
+ * Q and one of dO, two buffers for dS, whose columns are keys, and two for dQ in float32, in
+ * the layout of the warpgroups' registers. dK and dV are stored through the buffers of K and
+ * V. */
 #ifndef ATT_BWD_SM90_SHARED_CUH
 #define ATT_BWD_SM90_SHARED_CUH
 
@@ -13,14 +15,15 @@
 #include "kernels/warpgroup.cuh"
 
 #define GROUPS     2  /* consumer warpgroups */
-#define GROUP_KEYS 64 /* of a consumer warpgroup */
+#define GROUP_KEYS 64 /* per consumer warpgroup */
 #define QK_PANELS  ((D_QK + 63) / 64)
 #define V_PANELS   ((D_V + 63) / 64)
 #define ROW_BYTES  128                        /* of a panel */
 #define STORERS    (USE_MORE_STORERS ? 3 : 1) /* warps that store dQ, in turn */
-#define DQ_PLACES  2                          /* that consumers fill in turn */
+#define DQ_PLACES  2                          /* buffers that consumers fill in turn */
 
-/* With 64 rows in a row block the warpgroups share the columns of dQ, a panel each; with 128 its rows. */
+/* With 64 rows per row block, the warpgroups split the columns of dQ, one panel each; with 128,
+ * they split its rows. */
 #define SHARES_COLUMNS (TILE_M == 64)
 #define DQ_COLUMNS     64
 
@@ -52,7 +55,8 @@ static_assert(STAGES * Q_BYTES >= TILE_M * (QK_PANELS * 64 + 8) * 2,
 static_assert(WARPS == 4 * (GROUPS + 1),
               "a warpgroup that loads and stores, and the consumers");
 
-/* What is known of an item, for all who work on it. Records are a ring: use n is for the n-th item that the block takes. */
+/* The description of an item, for all warps that work on it. Records form a ring: the n-th
+ * record used describes the n-th item that the block takes. */
 enum {
     REC_ITEM, /* its number, or NO_ITEM */
     REC_BATCH,
@@ -61,20 +65,20 @@ enum {
     REC_LEN_Q,
     REC_LEN_K,
     REC_SHIFT,       /* of the diagonal */
-    REC_FIRST_BLOCK, /* row blocks, of each query head of the group */
+    REC_FIRST_BLOCK, /* row blocks, for each query head of the group */
     REC_END_BLOCK,
-    REC_ROW_Q, /* of the sequence, in packed Q */
-    REC_ROW_K, /* of its key 0 */
-    REC_BLOCK, /* the first of the sequence, among the row blocks of a head */
-    REC_HELD,  /* keys that it has in memory, of key 0 and on */
+    REC_ROW_Q, /* first row of the sequence in packed Q */
+    REC_ROW_K, /* row of its key 0 */
+    REC_BLOCK, /* first row block of the sequence among those of a head */
+    REC_HELD,  /* keys in memory from key 0 on */
     REC_FIRST_K,
-    REC_CLEAR_FIRST, /* row blocks all of whose rows see all keys of the tile */
+    REC_CLEAR_FIRST, /* row blocks in which every row sees every key of the tile */
     REC_CLEAR_END,
     REC_WORDS = 16
 };
 enum { RECORDS = 2, NO_ITEM = -1 };
 
-/* Barriers in shared memory: `full` is waited for by those who read, `empty` by those who write. */
+/* Barriers in shared memory. Readers wait for `full`, writers wait for `empty`. */
 enum {
     BAR_KEYS_FULL = 0,
     BAR_KEYS_EMPTY,
@@ -83,27 +87,27 @@ enum {
     BAR_DO_FULL = BAR_Q_EMPTY + STAGES,
     BAR_DO_EMPTY = BAR_DO_FULL + STAGES,
     BAR_DQ_FULL =
-        BAR_DO_EMPTY + STAGES, /* of each storer one per warpgroup: its turns do not alias */
-    BAR_DQ_EMPTY = BAR_DQ_FULL + STORERS * GROUPS, /* of each place one per warpgroup */
+        BAR_DO_EMPTY + STAGES, /* one per storer and warpgroup: turns do not alias */
+    BAR_DQ_EMPTY = BAR_DQ_FULL + STORERS * GROUPS, /* one per buffer and warpgroup */
     BAR_ITEM_FULL = BAR_DQ_EMPTY + DQ_PLACES * GROUPS,
     BAR_ITEM_EMPTY = BAR_ITEM_FULL + RECORDS,
     BAR_ROWS_FULL = BAR_ITEM_EMPTY + RECORDS, /* the number of a tile of rows to finish */
     BAR_ROWS_EMPTY,
     BAR_COUNT,
-    RECORDS_AT = (BAR_COUNT + 1) / 2 * 2 /* in units of a barrier */
+    RECORDS_AT = (BAR_COUNT + 1) / 2 * 2 /* in units of barriers */
 };
 #define ROWS_NUMBER_AT (BARRIER_AT + RECORDS_AT * MBARRIER_BYTES + RECORDS * REC_WORDS * 4)
 static_assert(ROWS_NUMBER_AT + 4 - BARRIER_AT <= SHARED_SLACK, "they have their place");
 
-/* Named barriers, of both consumer warpgroups. */
+/* Named barriers, each shared by both consumer warpgroups. */
 enum { NAMED_DS = 1, NAMED_KEYS };
 
-/* One lane of a warp does what is done once. */
+/* True in the one lane of a warp that does what must be done once. */
 DEVICE bool does_speak(void) {
     return USE_ELECTED_LANE ? elect_lane() : threadIdx.x % 32 == 0;
 }
 
-/* A place of a ring, and the parity that readers wait for there. */
+/* A slot of a ring, and the parity that readers wait for there. */
 typedef struct ring {
     int place, parity;
 } ring;
@@ -131,7 +135,7 @@ DEVICE int record_word(unsigned shared, int place, int what) {
     return value;
 }
 
-/* Wait until the ring's place is full, or, for those who write, empty. */
+/* Readers wait until the slot is full, writers until it is empty. */
 DEVICE void wait_full(unsigned shared, int full, ring at) {
     mbarrier_wait(barrier_of(shared, full + at.place), at.parity);
 }

@@ -1,7 +1,10 @@
-/* bwd_sm90_step.cuh: the parts of what a consumer warpgroup does with a row block: five products, and what lies between them.
+/* bwd_sm90_step.cuh: the parts of a consumer warpgroup's step over one row block: five products
+ * and the arithmetic between them.
  *
- * A warpgroup has 64 keys. Its scores are transposed, keys by rows, as all that it holds: register 4i + e of a thread is key lane / 4 + 8 (e / 2)
- * of its warp, row 8i + 2 (lane % 4) + e % 2 of the row block. So P and dS, rounded, are the left operands of dV and dK as they are. */
+ * A warpgroup has 64 keys. Everything it holds is transposed, keys by rows: register 4i + e of
+ * a thread is key lane / 4 + 8 (e / 2) of its warp, row 8i + 2 (lane % 4) + e % 2 of the row
+ * block. P and dS, once rounded, can therefore be used directly as the left operands of dV and
+ * dK. */
 #ifndef ATT_BWD_SM90_STEP_CUH
 #define ATT_BWD_SM90_STEP_CUH
 
@@ -13,13 +16,13 @@
 #include "kernels/tma.cuh"
 #include "kernels/wgmma_both.cuh"
 
-#define S_COUNT  (TILE_M / 2) /* registers a thread: scores, dP, dS */
+#define S_COUNT  (TILE_M / 2) /* registers per thread: scores, dP, dS */
 #define DK_COUNT (D_QK / 2)
 #define DV_COUNT (D_V / 2)
 #define DQ_COUNT (DQ_COLUMNS / 2)
 #define P_COUNT  (S_COUNT / 2) /* packed */
 
-/* With 128 rows there are no registers for P of both precisions and dS. */
+/* With 128 rows there are not enough registers for dS and P in both precisions. */
 #define HAS_EARLY_DV (USE_EARLY_DV && TILE_M == 64)
 
 /* FEATURES */
@@ -29,16 +32,16 @@ static_assert((FEATURES & ~(FEATURE_ALIBI | FEATURE_SOFTCAP)) == 0,
               "scores are scaled, bent and sloped, no more");
 static_assert(D_QK % 16 == 0 && D_V % 16 == 0, "whole steps of the tensor cores");
 
-/* What a thread of a consumer warpgroup keeps. */
+/* The state of one thread of a consumer warpgroup. */
 typedef struct consumer {
     const att_bwd_sm90_params *p;
-    unsigned shared, base; /* base: of shared memory, as wgmma has it */
+    unsigned shared, base; /* base: of shared memory, as a wgmma address */
     int group, warp, lane;
     ring records, keys, rows;
-    int ds;                     /* place of dS */
-    int steps;                  /* taken, for the places of dQ */
+    int ds;                     /* slot of dS */
+    int steps;                  /* steps taken, which select the slots of dQ */
     int clear_first, clear_end; /* row blocks that need no mask */
-    float slope;                /* ALiBi: of the query head, in units of log2 */
+    float slope;                /* ALiBi slope of the query head, in units of log2 */
 } consumer;
 
 DEVICE void release(const consumer *c, int which) {
@@ -47,7 +50,8 @@ DEVICE void release(const consumer *c, int which) {
         mbarrier_arrive(barrier_of(c->shared, which));
 }
 
-/* The base anew in each step: the compiler keeps no descriptors from step to step, for which it has no registers. */
+/* Hides the base from the compiler in each step, so that it does not keep descriptors from step
+ * to step, for which there are no registers. */
 DEVICE unsigned base_again(consumer *c) {
     asm volatile("" : "+r"(c->base));
     return c->base;
@@ -57,7 +61,8 @@ DEVICE unsigned long long operand_at(unsigned base, int at, int panel) {
     return wgmma_operand(base + (at >> 4), panel);
 }
 
-/* x = A B^T, keys by rows, under way: A is this warpgroup's keys of K or V, B a row block of Q or dO. */
+/* Start x = A B^T, keys by rows. A is this warpgroup's keys of K or V, B a row block of Q or
+ * dO. */
 DEVICE void multiply_rows(float x[S_COUNT], unsigned base, int keys_at, int rows_at, int group,
                           int columns) {
     const unsigned long long a = operand_at(base, keys_at + group * GROUP_KEYS * ROW_BYTES, 16),
@@ -72,7 +77,7 @@ DEVICE void multiply_rows(float x[S_COUNT], unsigned base, int keys_at, int rows
     wgmma_commit();
 }
 
-/* dV += P^T dO, or dK += dS^T Q, under way. */
+/* Start dV += P^T dO, or dK += dS^T Q. */
 DEVICE void add_dv(float dv[DV_COUNT], const unsigned p[P_COUNT], unsigned base, int rows_at) {
     const unsigned long long b = operand_at(base, rows_at, TILE_M * ROW_BYTES);
     wgmma_fence();
@@ -91,7 +96,7 @@ DEVICE void add_dk(float dk[DK_COUNT], const unsigned ds[P_COUNT], unsigned base
     wgmma_commit();
 }
 
-/* dQ = dS K, rows by columns, under way: this warpgroup's columns, or its rows. */
+/* Start dQ = dS K, rows by columns: this warpgroup's columns, or its rows. */
 DEVICE void multiply_dq(float dq[DQ_COUNT], unsigned base, int ds_at, int group) {
     const unsigned long long a =
         operand_at(base, ds_at + (SHARES_COLUMNS ? 0 : group * 64 * ROW_BYTES), 16);
@@ -107,11 +112,11 @@ DEVICE void multiply_dq(float dq[DQ_COUNT], unsigned base, int ds_at, int group)
     wgmma_commit();
 }
 
-/* Which pairs of rows and keys of a step see each other. */
+/* Which pairs of rows and keys of a step are visible. */
 typedef struct step_mask {
-    int away;        /* key - diagonal, of this thread's first register */
-    int left, right; /* keys seen beside the diagonal */
-    int rows, keys;  /* below which this thread's rows and keys, from its first, are there */
+    int away;        /* key - diagonal, for this thread's first register */
+    int left, right; /* keys visible on either side of the diagonal */
+    int rows, keys;  /* rows and keys that exist, from this thread's first on */
 } step_mask;
 
 enum { UNLIMITED = 1 << 30 };
@@ -144,20 +149,20 @@ DEVICE step_mask mask_of(const consumer *c, int block) {
     return m;
 }
 
-/* Is there a pair of the row block that does not see each other? Asked anew each time: else the compiler would write all of the step twice, for which
- * it has no registers. */
+/* Does the row block have a pair that is masked? The asm statement makes the compiler ask again
+ * each time. Otherwise it would duplicate the whole step, for which there are no registers. */
 DEVICE bool hides_pairs(const consumer *c, int block) {
     asm volatile("" : "+r"(block));
     return block < c->clear_first || block >= c->clear_end;
 }
 
-/* Does this thread's register i belong to a pair that sees each other? */
+/* Does this thread's register i belong to a visible pair? */
 DEVICE bool is_seen(const step_mask *m, int i) {
     const int row = i / 4 * 8 + i % 2, key = i / 2 % 2 * 8, away = m->away + key - row;
     return away <= m->right && away >= -m->left && row < m->rows && key < m->keys;
 }
 
-/* Weights of pairs that do not see each other are 0, whatever they came from. */
+/* Set the weights of masked pairs to 0, whatever they were computed from. */
 DEVICE void hide_pairs(float p[S_COUNT], const step_mask *m) {
 #pragma unroll
     for (int i = 0; i < S_COUNT; i++)
@@ -165,12 +170,13 @@ DEVICE void hide_pairs(float p[S_COUNT], const step_mask *m) {
             p[i] = 0.0f;
 }
 
-/* Log-sums, or deltas, of two neighbouring rows: those of rows 8n + lane % 4 * 2 and on lie 64 bytes further for every n. */
+/* Log-sums or deltas of two neighbouring rows. Those of rows 8n + lane % 4 * 2 and the next are
+ * 64 bytes further on per n. */
 typedef struct row_pair {
     float row[2];
 } row_pair;
 
-enum { DELTAS = 4 * ATT_BWD_TERM_ROWS }; /* bytes from log-sums to deltas */
+enum { DELTAS = 4 * ATT_BWD_TERM_ROWS }; /* bytes from the log-sums to the deltas */
 
 DEVICE row_pair load_row_pair(unsigned from) {
     row_pair x;
@@ -181,8 +187,10 @@ DEVICE row_pair load_row_pair(unsigned from) {
     return x;
 }
 
-/* Pairs that are loaded before the products that they meet: as many as there are registers for. A load waits behind the products that the warp has
- * started before it: log-sums are asked for ahead of S, so that weights are made while dP is under way. */
+/* The number of pairs that are loaded before the products they are combined with: as many as
+ * there are registers for. A load waits behind the products that the warp started before it.
+ * Log-sums are therefore loaded ahead of S, so that weights are computed while dP is in
+ * flight. */
 #define LSES_AHEAD   (!USE_TERMS_AHEAD ? 0 : HAS_SOFTCAP ? 4 : 8)
 #define DELTAS_AHEAD (!USE_TERMS_AHEAD ? 0 : TILE_M == 128 ? 2 : FEATURES ? 4 : 8)
 
@@ -196,7 +204,7 @@ DEVICE row_pair pair_of(const row_pair *ahead, int count, unsigned from, int n) 
     return n < count ? ahead[n] : load_row_pair(from + 64 * n);
 }
 
-/* Scores become weights: 2^(scale * s - lse). */
+/* Turn scores into weights: 2^(scale * s - lse). */
 DEVICE void weigh(float s[S_COUNT], float scale_log2, const row_pair *ahead, unsigned lses) {
 #pragma unroll
     for (int n = 0; n < TILE_M / 8; n++) {
@@ -207,18 +215,20 @@ DEVICE void weigh(float s[S_COUNT], float scale_log2, const row_pair *ahead, uns
     }
 }
 
-/* tanh(x), from exp(-2|x|) = 2^(decay |product|). What cancels near 0 is less than float32 keeps of the score. */
+/* tanh(x) from exp(-2|x|) = 2^(decay |product|). The cancellation near 0 is below the float32
+ * precision of the score. */
 DEVICE float bend(float product, float decay) {
     const float e = exp2_fast(fabsf(product) * decay);
     return copysignf((1.0f - e) * reciprocal_fast(1.0f + e), product);
 }
 
-/* The same as weigh() where features change the scores. With a softcap, whose scores are softcap * tanh, weights go to `p` rounded, and what is left in s is
- * the weight times the derivative of the score by the product: 1 - tanh^2. */
+/* weigh() for scores that features change. With a softcap, where scores are softcap * tanh, the
+ * rounded weights go to `p`, and s is left with the weight times the derivative of the score
+ * with respect to the product: 1 - tanh^2. */
 DEVICE void weigh_shaped(float s[S_COUNT], unsigned p[P_COUNT], const consumer *c, int block,
                          const row_pair *ahead, unsigned lses) {
     const att_fwd_params *f = &c->p->bwd.fwd;
-    const float decay = -2.0f * LOG2_E * f->scale_log2; /* that is scale / softcap here */
+    const float decay = -2.0f * LOG2_E * f->scale_log2; /* scale_log2 is scale / softcap here */
     const float factor = HAS_SOFTCAP ? f->softcap * LOG2_E : f->scale_log2,
                 away = HAS_ALIBI ? (float)away_of(c, block) : 0.0f;
 #pragma unroll
@@ -242,14 +252,14 @@ DEVICE void weigh_shaped(float s[S_COUNT], unsigned p[P_COUNT], const consumer *
     }
 }
 
-/* Packed weights of pairs that do not see each other become 0. */
+/* Set the packed weights of masked pairs to 0. */
 DEVICE void hide_packed(unsigned p[P_COUNT], const step_mask *m) {
 #pragma unroll
     for (int i = 0; i < P_COUNT; i++)
         p[i] &= (is_seen(m, 2 * i) ? 0xffffu : 0u) | (is_seen(m, 2 * i + 1) ? 0xffff0000u : 0u);
 }
 
-/* dP becomes dS = P (dP - delta). */
+/* Turn dP into dS = P (dP - delta). */
 DEVICE void make_ds(float dp[S_COUNT], const float p[S_COUNT], const row_pair *ahead,
                     unsigned deltas) {
 #pragma unroll
@@ -261,7 +271,7 @@ DEVICE void make_ds(float dp[S_COUNT], const float p[S_COUNT], const row_pair *a
     }
 }
 
-/* Where P is 0 so is dS, whatever V holds there. */
+/* Where P is 0, set dS to 0, whatever V holds there. */
 DEVICE void hide_ds(float ds[S_COUNT], const float p[S_COUNT]) {
 #pragma unroll
     for (int i = 0; i < S_COUNT; i++)
@@ -275,14 +285,15 @@ DEVICE void round_pairs(unsigned to[P_COUNT], const float from[S_COUNT]) {
         to[i] = pack_16(DTYPE, from[2 * i], from[2 * i + 1]);
 }
 
-/* The lane, from the number of the thread: addresses that come of it are then not kept in registers from step to step. */
+/* The lane, computed again from the thread number, so that addresses derived from it are not
+ * kept in registers from step to step. */
 DEVICE int lane_again(void) {
     unsigned thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     return (int)thread % 32;
 }
 
-/* dS to a place in shared memory, rows by keys: a panel for each warpgroup. */
+/* Write dS to a slot in shared memory, rows by keys, one panel per warpgroup. */
 DEVICE void put_pairs(const consumer *c, const unsigned pairs[P_COUNT], int place) {
     const int lane = lane_again(), row = lane / 16 * 8 + lane % 8;
     const unsigned to = c->shared + DS_AT + place * DS_BYTES + c->group * TILE_M * ROW_BYTES +
@@ -292,14 +303,14 @@ DEVICE void put_pairs(const consumer *c, const unsigned pairs[P_COUNT], int plac
         stmatrix_x4_trans(to + k * 16 * ROW_BYTES, pairs + 4 * k);
 }
 
-/* Tell the storer of the dQ that is in its place. */
+/* Tell the storer that dQ is in its slot. */
 DEVICE void publish_dq(consumer *c) {
     tma_publish();
     release(c, BAR_DQ_FULL + c->steps % STORERS * GROUPS + c->group);
     c->steps++;
 }
 
-/* dQ to shared memory, whence a storer takes it: as it lies in the registers, 16 bytes a thread. */
+/* Write dQ to shared memory for a storer, in register order, 16 bytes per thread at a time. */
 DEVICE void put_dq(consumer *c, const float dq[DQ_COUNT]) {
     const int place = c->steps % DQ_PLACES;
     const unsigned to = c->shared + DQ_AT + place * DQ_BYTES + c->group * (DQ_BYTES / GROUPS) +
@@ -313,7 +324,7 @@ DEVICE void put_dq(consumer *c, const float dq[DQ_COUNT]) {
                      : "memory");
 }
 
-/* What was computed comes before the statements that follow. */
+/* Keep these computations before the statements that follow. */
 DEVICE void settle(float *x, int count) {
 #pragma unroll
     for (int i = 0; i < count; i++)

@@ -1,7 +1,9 @@
-/* bwd_sm90_store.cuh: the storers, warps that add tiles of dQ to its sums in global memory, in a fixed order: that of the key tiles.
+/* bwd_sm90_store.cuh: the storers: warps that add tiles of dQ to the sums in global memory, in
+ * a fixed order, that of the key tiles.
  *
- * A tile is added once its predecessor is, and the first one is stored: no sum is ever cleared. To wait for the predecessor, to add, and to wait
- * for the end of that takes longer than a step: three storers do it in turn. */
+ * A tile is added once its predecessor has been. The first one is stored, so sums are never
+ * cleared. Waiting for the predecessor, adding, and waiting for the addition to complete take
+ * longer than a step, so three storers take turns. */
 #ifndef ATT_BWD_SM90_STORE_CUH
 #define ATT_BWD_SM90_STORE_CUH
 
@@ -11,7 +13,8 @@
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/semaphore.cuh"
 
-/* The tile of dQ of one step; `number`: of the tile of rows; `before`: key tiles that are added to the sum first. */
+/* Add the tile of dQ of one step. `number` is that of the tile of rows; `before` is how many
+ * key tiles are added to the sum first. */
 DEVICE void add_tile(const att_bwd_sm90_params *p, unsigned shared, unsigned step, int number,
                      int set, int before) {
     const long long index = (long long)number * p->bwd.turn_count + set;
@@ -42,12 +45,12 @@ DEVICE void add_tile(const att_bwd_sm90_params *p, unsigned shared, unsigned ste
     semaphore_count(counter);
 }
 
-/* One lane of a warp: the steps of all items that the block takes, every STORERS-th of them. */
+/* Run by one lane of a warp: every STORERS-th step of all items that the block takes. */
 DEVICE void store_sums(const att_bwd_sm90_params *p, unsigned shared, int storer) {
     unsigned step = 0;
     wait_for_previous_kernel();
 #pragma unroll 1
-    for (unsigned n = 0;; n++) { /* items; in one register, of which there are few */
+    for (unsigned n = 0;; n++) { /* counts items; one register, since there are few */
         const int place = (int)(n % RECORDS);
         mbarrier_wait_long(barrier_of(shared, BAR_ITEM_FULL + place), (int)(n / RECORDS % 2));
         if (record_word(shared, place, REC_ITEM) == NO_ITEM)
@@ -55,7 +58,7 @@ DEVICE void store_sums(const att_bwd_sm90_params *p, unsigned shared, int storer
         const int first = record_word(shared, place, REC_FIRST_BLOCK),
                   end = record_word(shared, place, REC_END_BLOCK);
         const int tile = record_word(shared, place, REC_TILE), set = tile % p->bwd.turn_count;
-        /* of the first row block of the group's first head */
+        /* The number of row block 0 of the group's first head. */
         int number = record_word(shared, place, REC_KV_HEAD) * p->bwd.fwd.group * p->bwd.tiles +
                      record_word(shared, place, REC_BLOCK);
         sequence s;

@@ -1,21 +1,32 @@
-/* bwd_sm90_wide.cu: the gradients of attention on Hopper for head dimensions above 128, warp-specialised
- * COMPUTES dK and dV, and the sums of dQ, which bwd_sm90_wide_finish rounds; as many blocks as SMs, each takes key tiles until none is left
- * TILE     TILE_N keys, 64 or 128; it walks row blocks of 64 rows from the last to the first, for each query head of its group; D_QK and D_V in panels of 64
- *          columns, STAGES row blocks of Q, one or two of dO
- * THREADS  a warpgroup of which one warp loads and three store dQ, and two consumer warpgroups. With 64 keys each computes the scores of 32 of them, and of dV, dK
- *          and dQ one or two panels of columns; with 128 all of 64 keys, and dQ of half of the columns
+/* bwd_sm90_wide.cu: the gradients of attention on Hopper for head dimensions above 128,
+ * warp-specialised
+ * COMPUTES dK and dV, and the sums of dQ, which bwd_sm90_wide_finish rounds. One block per SM;
+ *          each takes key tiles until none is left. Blocks without further work turn complete
+ *          sums into d_q
+ * TILE     TILE_N keys, 64 or 128; for each query head of its group, a block walks row blocks
+ *          of 64 rows from the last to the first; D_QK and D_V in panels of 64 columns, STAGES
+ *          row blocks of Q, one or two of dO
+ * THREADS  one warpgroup in which one warp loads and three store dQ, and two consumer
+ *          warpgroups. With 64 keys, each consumer computes the scores of 32 of them, and one
+ *          or two panels of columns of dV, dK and dQ. With 128, each computes everything for 64
+ *          keys, and half of the columns of dQ
  * SMEM     bwd_sm90_wide_shared.cuh
  * REGS     24 / 240 by setmaxnreg; zero spills, checked by the build
- *          blocks without items make d_q of sums that are complete
- * FLOW     64 keys   tensor  dP | S' dV | S' dQ dK |     per row block; S' is of the next one. Nothing is under way from one to the next
+ * FLOW     64 keys   tensor  dP | S' dV | S' dQ dK |     per row block; S' is of the next one
  *                    alu     exp   dS      dQ out
  *          128 keys  tensor  S dP | dP dV | dQ dK dQ |     dP of 32 keys at a time
- *          copy      Q dO of the next; dQ added to its sum once that of the key tile before has been
- * FLOOR    cycles of a step, counted, for 256, 192 (64 keys), 192 and 128 columns (128 keys): tensor cores 2560, 1920, 3328; shared memory 4352, 3392, 4672, of
- *          which S and dP have 1536, 1152, 1536, dV, dK and dQ 1152, 960, 1792, dQ on its way out 1024, 768, 768, what arrives 512, 384, 320, P and dS 128,
- *          128, 256. The registers hold dK and dV of no more keys
- * NUMERICS float32 S, P, dP, dS and sums; P and dS rounded to DTYPE as operands; dQ is summed in the order of the key tiles
- * LIMITS   128 < d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes; a scale above 0, no other change of scores
+ *          copy      Q dO of the next row block; dQ is added to its sum once that of the
+ *                    previous key tile has been
+ *          No product stays in flight at the end of a row block
+ * FLOOR    counted cycles per step for 256, 192 (64 keys), 192 and 128 columns (128 keys):
+ *          tensor cores 2560, 1920, 3328; shared memory 4352, 3392, 4672, of which S and dP
+ *          take 1536, 1152, 1536; dV, dK and dQ 1152, 960, 1792; storing dQ 1024, 768, 768;
+ *          loads 512, 384, 320; P and dS 128, 128, 256. The registers cannot hold dK and dV of
+ *          more keys
+ * NUMERICS float32 S, P, dP, dS and sums; P and dS rounded to DTYPE as operands; dQ is summed
+ *          in the order of the key tiles
+ * LIMITS   128 < d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes; a scale above 0, no
+ *          other score modification
  * WHY      docs/hopper-backward.md
  * SWITCHES switches.def */
 #include "kernels/ldmatrix.cuh"
@@ -26,7 +37,8 @@
 
 #define THREADS (32 * WARPS)
 
-/* Together at most what the launch gives the block: floor(65536 / THREADS / 8) * 8 a thread. */
+/* All warpgroups together use at most what the launch gives the block: floor(65536 / THREADS /
+ * 8) * 8 per thread. */
 #define KEEP_REGISTERS 24
 #define TAKE_REGISTERS 240
 
@@ -38,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     if (USE_EARLY_LAUNCH)
         allow_next_kernel();
-    if (shared % 1024) /* there is no room to make it so */
+    if (shared % 1024) /* there is no room to align it here */
         asm volatile("trap;");
     if (threadIdx.x == 0) {
         mbarrier_init(barrier_of(shared, BAR_KEYS_FULL), 1);

@@ -1,10 +1,12 @@
-/* bwd_sm90_wide_columns.cuh: a row block, where the warpgroups share the columns: each computes the scores of 32 keys, and of dK, dV and dQ one or two panels. */
+/* bwd_sm90_wide_columns.cuh: a row block when the warpgroups split the columns: each computes
+ * the scores of 32 keys, and one or two panels of dK, dV and dQ. */
 #ifndef ATT_BWD_SM90_WIDE_COLUMNS_CUH
 #define ATT_BWD_SM90_WIDE_COLUMNS_CUH
 
 #include "kernels/bwd_sm90_wide_step.cuh"
 
-/* dQ and dK of a step. Stores wait behind the products that a warp has started: a panel of dQ is stored while dK is under way, the other one behind it. */
+/* dQ and dK of a step. Stores wait behind the products that a warp has started, so one panel of
+ * dQ is stored while dK is in flight, and the other one after it. */
 DEVICE void multiply_ds(const consumer *c, int group, float dk[DK_MOST], unsigned base) {
     float dq[DQ_MOST];
     multiply_dq(dq, 64 * DQ_SHARE(group), base,
@@ -27,7 +29,8 @@ DEVICE void multiply_ds(const consumer *c, int group, float dk[DK_MOST], unsigne
     }
 }
 
-/* Scores of the step that is `ahead` of this one, under way: steps [begin, end) of their sums. */
+/* Start the scores of the step that is `ahead` of this one: steps [begin, end) of their
+ * sums. */
 DEVICE void begin_scores(const consumer *c, int group, int ahead, float s[S_COUNT],
                          unsigned base, int begin, int end) {
     const ring q = q_ring(c, ahead);
@@ -36,7 +39,7 @@ DEVICE void begin_scores(const consumer *c, int group, int ahead, float s[S_COUN
                   keys_at(base, K_AT + group * GROUP_KEYS * ROW_BYTES), begin, end);
 }
 
-/* Before the first step of an item: its scores. */
+/* Before the first step of an item: compute its scores. */
 DEVICE void begin_steps(const consumer *c, int group, float s[S_COUNT]) {
     begin_scores(c, group, 0, s, base_again(c), 0, QK_STEPS);
     wgmma_commit();
@@ -48,10 +51,12 @@ DEVICE void end_steps(const consumer *c, int group) {
     (void)c, (void)group;
 }
 
-/* A row block, whose scores are there. Nothing is under way when it begins, and nothing when it ends. Those of the next one are computed while the warpgroups wait for
- * each other's P, and for each other's dS;
- * behind the last one this one's again, since a product that may or may not be there stops those round it. P of the step before has been read by both when they meet at its dS, dS when they meet at this step's P: either has waited for its products by
- * then. */
+/* A row block whose scores are already computed. No product is in flight when it begins or
+ * ends. The scores of the next row block are computed while the warpgroups wait for each
+ * other's P and for each other's dS. After the last row block, its own scores are computed
+ * again, because a conditional product would serialise those around it. P of the previous step
+ * has been read by both warpgroups when they meet at that step's dS, and dS when they meet at
+ * this step's P: each has waited for its products by then. */
 DEVICE void take_step(const consumer *c, int group, int block, bool is_last, float s[S_COUNT],
                       float dk[DK_MOST], float dv[DV_MOST]) {
     float dp[DP_COUNT], next[S_COUNT];

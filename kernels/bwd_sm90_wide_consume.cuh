@@ -1,4 +1,5 @@
-/* bwd_sm90_wide_consume.cuh: what a consumer warpgroup does with an item, and when there are no more. */
+/* bwd_sm90_wide_consume.cuh: the main loops of a consumer warpgroup: items of work, then tiles
+ * of rows to finish. */
 #ifndef ATT_BWD_SM90_WIDE_CONSUME_CUH
 #define ATT_BWD_SM90_WIDE_CONSUME_CUH
 
@@ -10,14 +11,15 @@
 #include "kernels/bwd_sm90_wide_columns.cuh"
 #endif
 
-/* Zero here, and not sunk below products under way: the compiler would wait for each of those. */
+/* The asm statement keeps the zeroing here. The compiler would otherwise move it below products
+ * in flight and wait for each of them. */
 DEVICE void clear_sums(float *x, int count) {
 #pragma unroll
     for (int i = 0; i < count; i++)
         asm volatile("mov.f32 %0, 0f00000000;" : "=f"(x[i]));
 }
 
-/* Key tiles, until there are no more. */
+/* Process key tiles until there are no more. */
 DEVICE void consume(consumer *c, int group) {
     float s[S_COUNT], dk[DK_MOST], dv[DV_MOST];
 #pragma unroll 1
@@ -47,7 +49,7 @@ DEVICE void consume(consumer *c, int group) {
     end_steps(c, group);
 }
 
-/* Tiles of rows whose sums are complete, until there are no more. */
+/* Finish tiles of rows whose sums are complete, until there are no more. */
 DEVICE void finish_rows(const consumer *c, int thread) {
     half_bits *rounded = (half_bits *)__cvta_shared_to_generic(c->shared + Q_AT);
     static_assert(STAGES * Q_BYTES >= TILE_M * ROWS_PITCH * 2,
@@ -60,7 +62,7 @@ DEVICE void finish_rows(const consumer *c, int thread) {
             return;
         release(c, BAR_ROWS_EMPTY);
         named_barrier_wait(NAMED_KEYS,
-                           GROUPS * WARPGROUP); /* nobody reads the tile before any more */
+                           GROUPS * WARPGROUP); /* nobody reads the previous tile any more */
         const row_tile t = row_tile_of(&c->p->bwd, number);
         finish_tile(&c->p->bwd, &t, rounded, thread);
     }

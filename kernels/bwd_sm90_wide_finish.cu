@@ -1,18 +1,19 @@
-/* bwd_sm90_wide_finish.cu: what bwd_sm90_wide leaves to do
- * COMPUTES d_q of tiles of TILE_M rows that no block of bwd_sm90_wide has finished; and again, in float64, d_q, d_k and d_v of those tiles and keys that are
- *          not finite. A block takes tile after tile
- * THREADS  256: a thread has what a thread of the two consumer warpgroups had
- * SMEM     a rounded tile, whence rows leave 16 bytes at a time
- * NUMERICS float32; what is not finite: float64
+/* bwd_sm90_wide_finish.cu: the last step after bwd_sm90_wide
+ * COMPUTES d_q of the tiles of TILE_M rows that no block of bwd_sm90_wide has finished; and, in
+ *          float64, the d_q, d_k and d_v of tiles and keys that are not finite. A block takes
+ *          one tile after another
+ * THREADS  256: each thread has the same elements as a thread of the two consumer warpgroups
+ * SMEM     a rounded tile, from which rows are stored 16 bytes at a time
+ * NUMERICS float32; float64 for results that are not finite
  * LIMITS   d_qk <= D_QK, rows of d_q at multiples of 16 bytes
- * WHY      bound by memory: all of a thread's loads are under way at once */
+ * WHY      bound by memory: all of a thread's loads are in flight at once */
 #include "kernels/bwd_second_look.cuh"
 #include "kernels/bwd_sm90_wide_rows.cuh"
 #include "kernels/programmatic_launch.cuh"
 
 static_assert(32 * WARPS == ROWS_THREADS, "as many as the warpgroups that made the sums");
 
-/* Rows of a tile that was noted, a warp each. */
+/* Recompute the rows of a tile that was marked as not finite, one row per warp. */
 DEVICE void look_at_rows(const att_bwd_params *p, const row_tile *t) {
     if (!(__ldcg(p->turns + first_sum(p, t)) & TURNS_LOST))
         return;
@@ -21,7 +22,7 @@ DEVICE void look_at_rows(const att_bwd_params *p, const row_tile *t) {
         look_at_query(p, &t->s, t->head, t->tile * TILE_M + r, 0, p->fwd.d_qk);
 }
 
-/* The same of keys that bwd_sm90_wide noted, by all blocks. */
+/* Recompute the keys that bwd_sm90_wide marked, spread over all blocks. */
 DEVICE void look_at_keys(const att_bwd_params *p) {
     enum { PARTS = TILE_N / NOTED_KEYS };
     const int count = p->fwd.batch * p->fwd.heads_kv * p->key_tiles * PARTS;

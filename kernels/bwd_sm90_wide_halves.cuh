@@ -1,11 +1,13 @@
-/* bwd_sm90_wide_halves.cuh: a row block, where the warpgroups share the keys: each computes the scores, dK and dV of 64 keys, and dQ of half of the columns for all
- * 128. dP comes 32 keys at a time: there are no registers for more beside dK and dV. */
+/* bwd_sm90_wide_halves.cuh: a row block when the warpgroups split the keys: each computes the
+ * scores, dK and dV of 64 keys, and half of the columns of dQ for all 128. dP is computed 32
+ * keys at a time: there are no registers for more beside dK and dV. */
 #ifndef ATT_BWD_SM90_WIDE_HALVES_CUH
 #define ATT_BWD_SM90_WIDE_HALVES_CUH
 
 #include "kernels/bwd_sm90_wide_step.cuh"
 
-/* dQ and dK of a step: of dQ a panel, then half of the one between the warpgroups' two. */
+/* dQ and dK of a step. Each warpgroup computes one panel of dQ, then half of the middle
+ * panel. */
 DEVICE void multiply_ds(const consumer *c, int group, float dk[DK_MOST], unsigned base) {
     float dq[PANEL_COUNT], dq_half[HALF_COUNT];
     multiply_dq(dq, 64, base, keys_at(base, K_AT + group * 2 * KEY_PANEL_BYTES));
@@ -30,24 +32,25 @@ DEVICE void multiply_ds(const consumer *c, int group, float dk[DK_MOST], unsigne
     publish_halves(c, group, 2, 3);
 }
 
-/* dS of the step before has been read by the other warpgroup, if there was one. */
+/* Wait until the other warpgroup has read dS of the previous step, if there was one. */
 DEVICE void wait_for_reader(const consumer *c, int group) {
     if (c->steps > 0)
         named_barrier_wait(NAMED_FREE + 1 - group, GROUPS * WARPGROUP);
 }
 
-/* Scores are not begun ahead: there are no registers for them. */
+/* Scores are not computed ahead: there are no registers for them. */
 DEVICE void begin_steps(const consumer *c, int group, float s[S_COUNT]) {
     (void)c, (void)group, (void)s;
 }
 
-/* Behind the last step of all: what the other warpgroup has told is heard. */
+/* After the very last step: take the other warpgroup's arrival at the barrier. */
 DEVICE void end_steps(const consumer *c, int group) {
     wait_for_reader(c, group);
 }
 
-/* A row block. Nothing is under way when it begins, and nothing when it ends. Of P a warpgroup reads its own alone, and waits for that. dS of the step before has been read by
- * both when a warpgroup writes this one's: each tells the other. */
+/* A row block. No product is in flight when it begins or ends. A warpgroup reads only its own P
+ * and waits for that. Before a warpgroup writes dS, both have read dS of the previous step:
+ * each tells the other. */
 DEVICE void take_step(const consumer *c, int group, int block, bool is_last, float s[S_COUNT],
                       float dk[DK_MOST], float dv[DV_MOST]) {
     float dp[DP_COUNT];

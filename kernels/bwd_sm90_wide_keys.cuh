@@ -1,5 +1,6 @@
-/* bwd_sm90_wide_keys.cuh: how dK and dV of a key tile leave: by the copy engine, from the places of K and V; row by row where what follows them
- * belongs to another sequence; straight from registers where they are float32. */
+/* bwd_sm90_wide_keys.cuh: stores dK and dV of a key tile: with the copy engine, from the
+ * buffers of K and V; row by row if the rows that follow belong to another sequence; directly
+ * from registers if they are float32. */
 #ifndef ATT_BWD_SM90_WIDE_KEYS_CUH
 #define ATT_BWD_SM90_WIDE_KEYS_CUH
 
@@ -13,9 +14,9 @@ typedef struct key_gradient {
     void *base;
     const att_fwd_strides *stride;
     int columns;     /* of the problem */
-    unsigned shared; /* its place */
+    unsigned shared; /* its buffer */
     int panels;
-    int first, share; /* panels that this warpgroup has */
+    int first, share; /* panels of this warpgroup */
     float scale;
 } key_gradient;
 
@@ -31,7 +32,7 @@ DEVICE key_gradient dv_of(const consumer *c, int group) {
             V_PANELS, SHARES_KEYS ? 0 : group * DV_FIRST, SHARES_KEYS ? V_PANELS : DV_SHARE(group), 1.0f};
 }
 
-/* Elements from the tensor's first to a row of this item's head; row 0 is the tensor's first. */
+/* The element offset of a row of this item's head; row 0 is the tensor's first. */
 DEVICE long long key_row(const consumer *c, const att_fwd_strides *stride, long long row) {
     const long long entry =
         c->p->bwd.fwd.cu_seqlens_k ? 0 : record_of(c, REC_BATCH);
@@ -39,7 +40,7 @@ DEVICE long long key_row(const consumer *c, const att_fwd_strides *stride, long 
            row * stride->row;
 }
 
-/* 0, or NaN where one of them is not finite. */
+/* 0, or NaN if any of them is not finite. */
 DEVICE float zero_times(const float *x, int count) {
     float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
@@ -53,7 +54,8 @@ DEVICE int first_key_of(int group) {
     return (SHARES_KEYS ? group * GROUP_KEYS : 0) + thread_again() / 32 * 16;
 }
 
-/* Has a key of this warp a gradient that is not finite, in this warpgroup's columns? */
+/* Note whether a key of this warp has a gradient that is not finite in this warpgroup's
+ * columns. */
 DEVICE void note_lost(const consumer *c, int group, float zero) {
     const bool lost = __any_sync(0xffffffffu, zero != 0.0f);
     if (does_speak())
@@ -63,7 +65,8 @@ DEVICE void note_lost(const consumer *c, int group, float zero) {
                      : "memory");
 }
 
-/* In those of either, where they share them? bwd_sm90_wide_finish then computes it again. All have noted theirs. */
+/* Record it in global memory, for the columns of both warpgroups if they split the columns.
+ * bwd_sm90_wide_finish recomputes those keys. All notes must have been written. */
 DEVICE void tell_lost(const consumer *c, int group) {
     if (does_speak()) {
         const unsigned notes = c->shared + NOTES_AT + 4 * (thread_again() / 32);
@@ -76,7 +79,7 @@ DEVICE void tell_lost(const consumer *c, int group) {
     }
 }
 
-/* Rounded, to shared memory. */
+/* Round and write to shared memory. */
 DEVICE void put_rounded(const consumer *c, const key_gradient *g, int group,
                         const float *x) {
     const int lane = thread_again() % 32, row = first_key_of(group) + lane % 16;
@@ -92,7 +95,7 @@ DEVICE void put_rounded(const consumer *c, const key_gradient *g, int group,
     }
 }
 
-/* `rows` rows of a rounded tile, by all consumers. */
+/* Store `rows` rows of a rounded tile; all consumers take part. */
 DEVICE void store_rows(const consumer *c, const key_gradient *g, int group, long long row,
                        int rows) {
     const int thread = group * WARPGROUP + thread_again(), chunks = g->columns / 8;
@@ -123,7 +126,7 @@ DEVICE void store_floats(const consumer *c, const key_gradient *g, int group, co
     }
 }
 
-/* Rows of keys that come before the first in use have gradients of 0. */
+/* Rows of keys before the first one in use have gradients of 0. */
 DEVICE void store_zeros(const consumer *c, const key_gradient *g, int group, int begin,
                         int end) {
     const int thread = group * WARPGROUP + thread_again(),
@@ -138,7 +141,7 @@ DEVICE void store_zeros(const consumer *c, const key_gradient *g, int group, int
                  make_uint4(0, 0, 0, 0));
 }
 
-/* The rounded tile, by the copy engine. */
+/* Store the rounded tile with the copy engine. */
 DEVICE void store_boxes(const consumer *c, const key_gradient *g, int row) {
     const int head = record_of(c, REC_KV_HEAD);
     const int entry = c->p->bwd.fwd.cu_seqlens_k ? 0 : record_of(c, REC_BATCH);
@@ -147,7 +150,7 @@ DEVICE void store_boxes(const consumer *c, const key_gradient *g, int row) {
         tma_store_4d(g->map, g->shared + n * KEY_PANEL_BYTES, 64 * n, row, head, entry);
 }
 
-/* The item is done: nobody reads K and V any more once both warpgroups are here. */
+/* The item is done. Once both warpgroups are here, nobody reads K and V any more. */
 DEVICE void store_keys(const consumer *c, int group, const float dk[DK_MOST],
                        const float dv[DV_MOST]) {
     const int tile = record_of(c, REC_TILE),

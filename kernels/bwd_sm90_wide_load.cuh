@@ -1,4 +1,5 @@
-/* bwd_sm90_wide_load.cuh: the producer, a warp: it takes items of work, tells the block what they are, and keeps the copy engine busy. */
+/* bwd_sm90_wide_load.cuh: the producer warp: it takes items of work, announces them to the
+ * block, and keeps the copy engine busy. */
 #ifndef ATT_BWD_SM90_WIDE_LOAD_CUH
 #define ATT_BWD_SM90_WIDE_LOAD_CUH
 
@@ -11,8 +12,8 @@
 typedef struct producer {
     const att_bwd_sm90_params *p;
     unsigned shared;
-    bool speaks;                  /* this lane does what is done once */
-    ring records, keys, q, d_o; /* the places to fill next */
+    bool speaks;                  /* this lane does what must be done once per warp */
+    ring records, keys, q, d_o; /* the slots to fill next */
 } producer;
 
 DEVICE void write_words(unsigned to, int a, int b, int c, int d) {
@@ -21,7 +22,7 @@ DEVICE void write_words(unsigned to, int a, int b, int c, int d) {
                  : "memory");
 }
 
-/* Tell the block of the item; number NO_ITEM: there are no more. */
+/* Announce the item to the block. NO_ITEM as number means that there are no more. */
 DEVICE void announce_item(producer *a, int number, const work_item *w) {
     wait_empty(a->shared, BAR_ITEM_EMPTY, a->records);
     __syncwarp();
@@ -51,7 +52,8 @@ DEVICE int claim_item(const producer *a) {
     return __reduce_max_sync(0xffffffffu, (unsigned)number);
 }
 
-/* Panels of a tile to the place at `to`, which arrive at `barrier`. A loop: there are few registers. */
+/* Load the panels of a tile to `to`, signalling `barrier`. A loop, since there are few
+ * registers. */
 DEVICE void load_panels(const att_tensor_map *map, int panels, int bytes, unsigned to,
                         unsigned barrier, int row, int head, int entry) {
 #pragma unroll 1
@@ -59,7 +61,7 @@ DEVICE void load_panels(const att_tensor_map *map, int panels, int bytes, unsign
         tma_load_4d(to + c * bytes, map, barrier, 64 * c, row, head, entry);
 }
 
-/* K and V of the item, once dK and dV of the one before have left their places. */
+/* Load K and V of the item, once dK and dV of the previous item have left their buffers. */
 DEVICE void load_keys(producer *a, const work_item *w) {
     const att_bwd_sm90_params *p = a->p;
     const int row = (int)w->s.row_k + w->tile * TILE_N,
@@ -78,7 +80,7 @@ DEVICE void load_keys(producer *a, const work_item *w) {
     a->keys = ring_next(a->keys, 1);
 }
 
-/* L2 is asked for K and V of the item, whose places are not free yet. */
+/* Prefetch K and V of the item into L2 while their buffers are still in use. */
 DEVICE void ask_l2_for_keys(const producer *a, const work_item *w) {
     const att_bwd_sm90_params *p = a->p;
     const int row = (int)w->s.row_k + w->tile * TILE_N,
@@ -94,7 +96,7 @@ DEVICE void ask_l2_for_keys(const producer *a, const work_item *w) {
     __syncwarp();
 }
 
-/* Q and the terms of each row of a row block into the next place of their ring. */
+/* Load a row block of Q with the terms of its rows into the next slot of the ring. */
 DEVICE void load_q(producer *a, const float *terms, int row, int head, int entry) {
     wait_empty(a->shared, BAR_Q_EMPTY, a->q);
     __syncwarp();
@@ -122,13 +124,14 @@ DEVICE void load_d_o(producer *a, int row, int head, int entry) {
     a->d_o = ring_next(a->d_o, DO_STAGES);
 }
 
-/* The tiles of an item. What they need of it is few numbers of 32 bits, in few registers. */
+/* Load the tiles of an item. The loop keeps only a few 32-bit numbers, since there are few
+ * registers. */
 DEVICE void load_item(producer *a, const work_item *w) {
     const att_bwd_params *p = &a->p->bwd;
     const int entry = p->fwd.cu_seqlens_q ? 0 : w->s.batch, row0 = (int)w->s.row_q,
               number0 = (int)tile_number(p, &w->s, 0, 0);
     int head = w->kv_head * p->fwd.group, heads = p->fwd.group, block = w->end_block - 1;
-    if (block < w->first_block) /* nobody reads them, but for the order of their places */
+    if (block < w->first_block) /* nobody reads them; this keeps the barrier phases in step */
         load_keys(a, w);
 #pragma unroll 1
     while (block >= w->first_block) {
@@ -148,8 +151,8 @@ DEVICE void load_item(producer *a, const work_item *w) {
     }
 }
 
-/* One lane, once no key tile is left to take: all are done, or under way in blocks that run. While others work, this block makes d_q of
- * sums that are complete. */
+/* Run by one lane once no key tile is left to take: all are done, or in progress in running
+ * blocks. While others work, this block turns complete sums into d_q. */
 DEVICE void announce_rows(const att_bwd_sm90_params *params, unsigned shared) {
     const att_bwd_params *p = &params->bwd;
     ring at = {0, 0};

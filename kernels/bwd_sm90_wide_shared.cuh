@@ -1,7 +1,10 @@
-/* bwd_sm90_wide_shared.cuh: what lies where in the shared memory of a block, who waits for whom there, and what is whose.
+/* bwd_sm90_wide_shared.cuh: the layout of a block's shared memory, the barriers that guard it,
+ * and how the warpgroups divide the work.
  *
- * Tiles are panels of 64 columns, [panel][row][64]: K and V of a key tile, rings of Q and of dO, P and dS, whose columns are keys; and for each warpgroup a ring of
- * places for dQ in float32, half a panel each, as it holds it. dK and dV leave through the places of K and V. */
+ * Tiles are stored as panels of 64 columns, [panel][row][64]: K and V of a key tile, rings of Q
+ * and of dO, P and dS, whose columns are keys. Each warpgroup also has a ring of slots for dQ
+ * in float32, half a panel each, in register layout. dK and dV are stored through the buffers
+ * of K and V. */
 #ifndef ATT_BWD_SM90_WIDE_SHARED_CUH
 #define ATT_BWD_SM90_WIDE_SHARED_CUH
 
@@ -18,17 +21,19 @@
 #define ROW_BYTES  128                        /* of a panel */
 #define STORERS    (USE_MORE_STORERS ? 3 : 1) /* warps that store dQ, in turn */
 
-/* With 128 keys in a tile a warpgroup has dK and dV of 64 of them; with 64 the two share the columns, for which there are registers whatever their number. */
+/* With 128 keys per tile, each warpgroup has dK and dV of 64 of them. With 64, the two split
+ * the columns, and the registers suffice for any number of columns. */
 #define SHARES_KEYS (TILE_N == 128)
-#define GROUP_KEYS  (TILE_N / GROUPS) /* whose scores a warpgroup computes */
+#define GROUP_KEYS  (TILE_N / GROUPS) /* the keys whose scores a warpgroup computes */
 
-/* Places of rings: what there is room for. */
+/* Slots per ring: as many as fit. */
 #define IS_FULL   (SHARES_KEYS || QK_PANELS + V_PANELS > 6)
 #define DO_STAGES (IS_FULL ? 1 : 2)
-#define DQ_PLACES (IS_FULL ? 3 : 4) /* of a warpgroup */
+#define DQ_PLACES (IS_FULL ? 3 : 4) /* per warpgroup */
 
-/* Panels of dV, dK and dQ that the first of two warpgroups that share columns has; the second one has those behind them. Where a tensor has an odd number of them, the
- * warpgroup that has more of dK has less of dQ. */
+/* When the warpgroups split the columns: the panels of dV, dK and dQ of the first one. The
+ * second one has the rest. If a tensor has an odd number of panels, the warpgroup that has more
+ * of dK has less of dQ. */
 #define DV_FIRST        ((V_PANELS + 1) / 2)
 #define DK_FIRST        (V_PANELS % 2 ? QK_PANELS / 2 : (QK_PANELS + 1) / 2)
 #define DQ_FIRST        (QK_PANELS - DK_FIRST)
@@ -36,8 +41,9 @@
 #define DK_SHARE(group) ((group) == 0 ? DK_FIRST : QK_PANELS - DK_FIRST)
 #define DQ_SHARE(group) ((group) == 0 ? DQ_FIRST : QK_PANELS - DQ_FIRST)
 
-/* Halves of panels of dQ: all, those of a warpgroup, and the i-th of those. Where an odd number of panels is shared alike, each warpgroup has half of the middle one
- * last. */
+/* Halves of panels of dQ: all, those of one warpgroup, and the i-th of those. When an odd
+ * number of panels is split evenly, the last half of each warpgroup is from the middle
+ * panel. */
 #define DQ_HALVES           (2 * QK_PANELS)
 #define DQ_HALVES_OF(group) (SHARES_KEYS ? QK_PANELS : 2 * DQ_SHARE(group))
 #define DQ_HALF(group, i)                                                                      \
@@ -51,7 +57,7 @@
 #define Q_BYTES         (PANEL_BYTES * QK_PANELS)
 #define DO_BYTES        (PANEL_BYTES * V_PANELS)
 #define PAIR_BYTES      (PANEL_BYTES * (TILE_N / 64))    /* P, or dS */
-#define DQ_BYTES        (WARPGROUP * 16 * 4)             /* 16 registers of each thread */
+#define DQ_BYTES        (WARPGROUP * 16 * 4)             /* 16 registers per thread */
 #define ROWS_BYTES      (TILE_M * ATT_BWD_TERMS * 4)     /* log-sum and delta of each row */
 
 #define K_AT       0
@@ -75,7 +81,8 @@ static_assert(!SHARES_KEYS || (QK_PANELS == 3 && V_PANELS == 2),
 static_assert(WARPS == 4 * (GROUPS + 1),
               "a warpgroup that loads and stores, and the consumers");
 
-/* What is known of an item, for all who work on it. Records are a ring: use n is for the n-th item that the block takes. */
+/* The description of an item, for all warps that work on it. Records form a ring: the n-th
+ * record used describes the n-th item that the block takes. */
 enum {
     REC_ITEM, /* its number, or NO_ITEM */
     REC_BATCH,
@@ -84,20 +91,20 @@ enum {
     REC_LEN_Q,
     REC_LEN_K,
     REC_SHIFT,       /* of the diagonal */
-    REC_FIRST_BLOCK, /* row blocks, of each query head of the group */
+    REC_FIRST_BLOCK, /* row blocks, for each query head of the group */
     REC_END_BLOCK,
-    REC_ROW_Q, /* of the sequence, in packed Q */
-    REC_ROW_K, /* of its key 0 */
-    REC_BLOCK, /* the first of the sequence, among the row blocks of a head */
-    REC_HELD,  /* keys that it has in memory, of key 0 and on */
+    REC_ROW_Q, /* first row of the sequence in packed Q */
+    REC_ROW_K, /* row of its key 0 */
+    REC_BLOCK, /* first row block of the sequence among those of a head */
+    REC_HELD,  /* keys in memory from key 0 on */
     REC_FIRST_K,
-    REC_CLEAR_FIRST, /* row blocks all of whose rows see all keys of the tile */
+    REC_CLEAR_FIRST, /* row blocks in which every row sees every key of the tile */
     REC_CLEAR_END,
     REC_WORDS = 16
 };
 enum { RECORDS = 2, NO_ITEM = -1 };
 
-/* Barriers in shared memory: `full` is waited for by those who read, `empty` by those who write. */
+/* Barriers in shared memory. Readers wait for `full`, writers wait for `empty`. */
 enum {
     BAR_KEYS_FULL = 0,
     BAR_KEYS_EMPTY,
@@ -107,27 +114,28 @@ enum {
     BAR_DO_EMPTY = BAR_DO_FULL + DO_STAGES,
     BAR_DQ_FULL = BAR_DO_EMPTY + DO_STAGES,
     BAR_DQ_EMPTY = BAR_DQ_FULL + GROUPS * DQ_PLACES,
-    BAR_DQ_TURN = BAR_DQ_EMPTY + GROUPS * DQ_PLACES, /* of each storer: those before it have found their tiles */
+    BAR_DQ_TURN = BAR_DQ_EMPTY + GROUPS * DQ_PLACES, /* per storer: the previous has its tile */
     BAR_ITEM_FULL = BAR_DQ_TURN + STORERS,
     BAR_ITEM_EMPTY = BAR_ITEM_FULL + RECORDS,
     BAR_ROWS_FULL = BAR_ITEM_EMPTY + RECORDS, /* the number of a tile of rows to finish */
     BAR_ROWS_EMPTY,
     BAR_COUNT,
-    RECORDS_AT = (BAR_COUNT + 1) / 2 * 2 /* in units of a barrier */
+    RECORDS_AT = (BAR_COUNT + 1) / 2 * 2 /* in units of barriers */
 };
 #define NOTES_AT       (BARRIER_AT + RECORDS_AT * MBARRIER_BYTES + RECORDS * REC_WORDS * 4)
-#define ROWS_NUMBER_AT (NOTES_AT + 4 * GROUPS * 4) /* behind a note of each consumer warp */
+#define ROWS_NUMBER_AT (NOTES_AT + 4 * GROUPS * 4) /* after one note per consumer warp */
 static_assert(ROWS_NUMBER_AT + 4 - BARRIER_AT <= SHARED_SLACK, "they have their place");
 
-/* Named barriers, of both consumer warpgroups but for those of one: OWN and FREE have one for each. bwd_sm90_wide_rows.cuh has one more, number 6. */
+/* Named barriers. Both consumer warpgroups take part, except that OWN and FREE are two barriers
+ * each, one per warpgroup. bwd_sm90_wide_rows.cuh has one more, number 6. */
 enum { NAMED_P = 1, NAMED_DS, NAMED_KEYS, NAMED_OWN, NAMED_FREE = 7 };
 
-/* One lane of a warp does what is done once. */
+/* True in the one lane of a warp that does what must be done once. */
 DEVICE bool does_speak(void) {
     return USE_ELECTED_LANE ? elect_lane() : threadIdx.x % 32 == 0;
 }
 
-/* A place of a ring, and the parity that readers wait for there. */
+/* A slot of a ring, and the parity that readers wait for there. */
 typedef struct ring {
     int place, parity;
 } ring;
@@ -156,7 +164,7 @@ DEVICE int record_word(unsigned shared, int place, int what) {
     return shared_word(record_place(shared, place, what));
 }
 
-/* Wait until the ring's place is full, or, for those who write, empty. */
+/* Readers wait until the slot is full, writers until it is empty. */
 DEVICE void wait_full(unsigned shared, int full, ring at) {
     mbarrier_wait(barrier_of(shared, full + at.place), at.parity);
 }
@@ -165,7 +173,7 @@ DEVICE void wait_empty(unsigned shared, int empty, ring at) {
     mbarrier_wait_long(barrier_of(shared, empty + at.place), at.parity ^ 1);
 }
 
-/* The barriers of a warpgroup's ring of places for dQ, and a place of it. */
+/* The barriers of a warpgroup's ring of slots for dQ, and the address of a slot. */
 DEVICE int dq_full(int group) {
     return BAR_DQ_FULL + group * DQ_PLACES;
 }

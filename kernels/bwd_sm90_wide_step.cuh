@@ -1,8 +1,11 @@
-/* bwd_sm90_wide_step.cuh: what a consumer warpgroup needs for a row block, whatever it shares with the other one.
+/* bwd_sm90_wide_step.cuh: the parts of a consumer warpgroup's step over one row block that do
+ * not depend on how the warpgroups divide the work.
  *
- * Of scores it has all 64 rows and GROUP_KEYS keys: register 4i + e of a thread is row lane / 4 + 8 (e / 2) of its warp's 16, key 8i + 2 (lane % 4) + e % 2 of the
- * warpgroup's. P and dS go through shared memory, where they lie rows by keys: they are the left operand of dQ as they are, and transposed those of dV and dK.
- * `group` is a constant wherever it is a parameter. */
+ * A warpgroup has the scores of all 64 rows and GROUP_KEYS keys: register 4i + e of a thread is
+ * row lane / 4 + 8 (e / 2) of its warp's 16, key 8i + 2 (lane % 4) + e % 2 of the warpgroup's.
+ * P and dS go through shared memory, rows by keys. There they are the left operand of dQ as
+ * stored, and the left operands of dV and dK when transposed. Wherever `group` is a parameter,
+ * it is a compile-time constant. */
 #ifndef ATT_BWD_SM90_WIDE_STEP_CUH
 #define ATT_BWD_SM90_WIDE_STEP_CUH
 
@@ -15,14 +18,14 @@
 #include "kernels/wgmma_both.cuh"
 #include "kernels/wgmma_trans.cuh"
 
-#define S_COUNT     (GROUP_KEYS / 2) /* registers a thread: scores */
-#define DP_COUNT    16               /* dP, dS: of 32 keys at a time */
+#define S_COUNT     (GROUP_KEYS / 2) /* registers per thread: scores */
+#define DP_COUNT    16               /* dP, dS: for 32 keys at a time */
 #define QK_STEPS    (D_QK / 16)      /* of a sum over columns */
 #define V_STEPS     (D_V / 16)
-#define PANEL_COUNT 32               /* of a panel of dK, dV or dQ */
-#define HALF_COUNT  (PANEL_COUNT / 2) /* of what goes to a place of dQ */
+#define PANEL_COUNT 32               /* per panel of dK, dV or dQ */
+#define HALF_COUNT  (PANEL_COUNT / 2) /* per slot of dQ */
 
-/* Of dK and dV, by warpgroup, and at most. */
+/* Registers of dK, dV and dQ per warpgroup, and the maximum. */
 #define DK_COUNT(group) (PANEL_COUNT * (SHARES_KEYS ? QK_PANELS : DK_SHARE(group)))
 #define DV_COUNT(group) (PANEL_COUNT * (SHARES_KEYS ? V_PANELS : DV_SHARE(group)))
 #define DQ_COUNT(group) (HALF_COUNT * DQ_HALVES_OF(group))
@@ -33,14 +36,16 @@
 static_assert(D_QK % 16 == 0 && D_V % 16 == 0, "whole steps of the tensor cores");
 static_assert(FEATURES == 0, "scores are scaled, no more");
 
-/* What a thread of a consumer warpgroup keeps, in as few registers as that takes: places of rings come of how many steps and items it has taken. */
+/* The state of one thread of a consumer warpgroup, in as few registers as possible: slots of
+ * rings follow from the counts of steps and items. */
 typedef struct consumer {
     const att_bwd_sm90_params *p;
     unsigned shared;
     int steps, items;
 } consumer;
 
-/* The thread's number in its warpgroup, found anew: addresses that come of it are then not kept in registers from step to step. */
+/* The thread's number in its warpgroup, computed again each time, so that addresses derived
+ * from it are not kept in registers from step to step. */
 DEVICE int thread_again(void) {
     unsigned thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -51,7 +56,7 @@ DEVICE int record_of(const consumer *c, int what) {
     return record_word(c->shared, c->items % RECORDS, what);
 }
 
-/* Of Q of this step, or of the one that is so many ahead. */
+/* The slot of Q for this step, or for the step that is `ahead` of it. */
 DEVICE ring q_ring(const consumer *c, int ahead) {
     return {(c->steps + ahead) % STAGES, (c->steps + ahead) / STAGES & 1};
 }
@@ -60,7 +65,7 @@ DEVICE ring do_ring(const consumer *c) {
     return {c->steps % DO_STAGES, c->steps / DO_STAGES & 1};
 }
 
-/* Of half `half` of a step's dQ. */
+/* The slot of half `half` of a step's dQ. */
 DEVICE ring dq_ring(const consumer *c, int group, int half) {
     const unsigned use = (unsigned)c->steps * DQ_HALVES_OF(group) + half;
     return {(int)(use % DQ_PLACES), (int)(use / DQ_PLACES & 1)};
@@ -72,14 +77,16 @@ DEVICE void release(const consumer *c, int which) {
         mbarrier_arrive(barrier_of(c->shared, which));
 }
 
-/* The base of shared memory as wgmma has it, anew in each step: the compiler keeps no descriptors from step to step, for which it has no registers. */
+/* The wgmma address of shared memory, hidden from the compiler in each step so that it does not
+ * keep descriptors from step to step, for which there are no registers. */
 DEVICE unsigned base_again(const consumer *c) {
     unsigned base = wgmma_address(c->shared);
     asm volatile("" : "+r"(base));
     return base;
 }
 
-/* Rows of Q, dO, P or dS, and keys of K or V: panels lie further apart where keys are more. */
+/* Descriptors for rows of Q, dO, P or dS, and for keys of K or V. They differ in the distance
+ * between panels. */
 DEVICE unsigned long long rows_at(unsigned base, int at) {
     return wgmma_operand(base + (at >> 4), PANEL_BYTES);
 }
@@ -88,7 +95,8 @@ DEVICE unsigned long long keys_at(unsigned base, int at) {
     return wgmma_operand(base + (at >> 4), KEY_PANEL_BYTES);
 }
 
-/* x = A B^T, rows by keys, under way: A is a row block of Q or dO, B keys of K or V. Of the 16-column steps of the sum, [begin, end). */
+/* Start x = A B^T, rows by keys: A is a row block of Q or dO, B keys of K or V. Only steps
+ * [begin, end) of the sum, 16 columns each. */
 DEVICE void multiply_keys(float *x, int keys, unsigned long long a, unsigned long long b,
                           int begin, int end) {
     wgmma_fence();
@@ -107,7 +115,7 @@ DEVICE void multiply_keys(float *x, int keys, unsigned long long a, unsigned lon
     }
 }
 
-/* x += A^T B, 64 keys by columns, under way: A is a panel of P or dS, B panels of dO or Q. */
+/* Start x += A^T B, 64 keys by columns: A is a panel of P or dS, B panels of dO or Q. */
 DEVICE void add_panels(float *x, int panels, unsigned long long a, unsigned long long b) {
     wgmma_fence();
 #pragma unroll
@@ -122,7 +130,7 @@ DEVICE void add_panels(float *x, int panels, unsigned long long a, unsigned long
     }
 }
 
-/* dQ = dS K, rows by `columns` of K from `b` on, under way. */
+/* Start dQ = dS K, rows by `columns` columns of K from `b` on. */
 DEVICE void multiply_dq(float *dq, int columns, unsigned base, unsigned long long b) {
     const unsigned long long a = rows_at(base, DS_AT);
     wgmma_fence();
@@ -141,11 +149,11 @@ DEVICE void multiply_dq(float *dq, int columns, unsigned base, unsigned long lon
     }
 }
 
-/* Which pairs of rows and keys of a step see each other. */
+/* Which pairs of rows and keys of a step are visible. */
 typedef struct step_mask {
-    int away;        /* key - diagonal, of this thread's first register */
-    int left, right; /* keys seen beside the diagonal */
-    int rows, keys;  /* below which this thread's rows and keys, from its first, are there */
+    int away;        /* key - diagonal, for this thread's first register */
+    int left, right; /* keys visible on either side of the diagonal */
+    int rows, keys;  /* rows and keys that exist, from this thread's first on */
 } step_mask;
 
 enum { UNLIMITED = 1 << 30 };
@@ -164,18 +172,20 @@ DEVICE step_mask mask_of(const consumer *c, int group, int block) {
     return m;
 }
 
-/* Is there a pair of the row block that does not see each other? Asked before products are under way, behind which it would wait. */
+/* Does the row block have a pair that is masked? Call this before starting products: the loads
+ * would wait behind them. */
 DEVICE int hides_pairs(const consumer *c, int block) {
     return block < record_of(c, REC_CLEAR_FIRST) || block >= record_of(c, REC_CLEAR_END);
 }
 
-/* Asked of the answer anew each time: else the compiler would write all of the step twice. */
+/* Makes the compiler test the answer again each time. Otherwise it would duplicate the whole
+ * step. */
 DEVICE bool is_so(int answer) {
     asm volatile("" : "+r"(answer));
     return answer;
 }
 
-/* Weights of pairs that do not see each other are 0, whatever they came from. */
+/* Set the weights of masked pairs to 0, whatever they were computed from. */
 DEVICE void hide_pairs(float p[S_COUNT], const step_mask *m) {
 #pragma unroll
     for (int i = 0; i < S_COUNT; i++) {
@@ -205,14 +215,14 @@ DEVICE row_terms load_terms(const consumer *c) {
             {shared_float(from + DELTAS), shared_float(from + EIGHT + DELTAS)}};
 }
 
-/* Scores become weights: 2^(scale * s - lse). */
+/* Turn scores into weights: 2^(scale * s - lse). */
 DEVICE void weigh(float s[S_COUNT], float scale_log2, const row_terms *t) {
 #pragma unroll
     for (int i = 0; i < S_COUNT; i++)
         s[i] = exp2_fast(fmaf(s[i], scale_log2, -t->lse[i % 4 / 2]));
 }
 
-/* The weights of a row block; those of pairs that do not see each other are 0. */
+/* The weights of a row block; those of masked pairs are 0. */
 DEVICE void weigh_seen(const consumer *c, float s[S_COUNT], int group, int block, int hides,
                        const row_terms *t) {
     weigh(s, c->p->bwd.fwd.scale_log2, t);
@@ -222,7 +232,8 @@ DEVICE void weigh_seen(const consumer *c, float s[S_COUNT], int group, int block
     }
 }
 
-/* dP becomes dS = P (dP - delta); where pairs are hidden it is 0 where P is, whatever V holds there. */
+/* Turn dP into dS = P (dP - delta). With masked pairs, dS is 0 where P is, whatever V holds
+ * there. */
 DEVICE void make_ds(float dp[DP_COUNT], const float p[DP_COUNT], const row_terms *t,
                     int hides) {
 #pragma unroll
@@ -235,7 +246,8 @@ DEVICE void make_ds(float dp[DP_COUNT], const float p[DP_COUNT], const row_terms
                 dp[i] = 0.0f;
 }
 
-/* P or dS of 32 keys, rounded, to the panel at `at` of shared memory, rows by keys: its first half, or its second. */
+/* Round P or dS of 32 keys and write it to the panel at `at` in shared memory, rows by keys: to
+ * its first half or its second. */
 DEVICE void put_pairs(const consumer *c, const float x[DP_COUNT], int at, int half) {
     const int thread = thread_again(), row = thread / 32 * 16 + thread % 16;
     const unsigned to = c->shared + at + row * ROW_BYTES;
@@ -249,7 +261,8 @@ DEVICE void put_pairs(const consumer *c, const float x[DP_COUNT], int at, int ha
     }
 }
 
-/* Half a panel of dQ to its place in shared memory, whence a storer takes it: as it lies in the registers, 16 bytes a thread. */
+/* Write half a panel of dQ to its slot in shared memory for a storer, in register order, 16
+ * bytes per thread at a time. */
 DEVICE void put_half(const consumer *c, const float dq[HALF_COUNT], int group, int half) {
     const ring at = dq_ring(c, group, half);
     const unsigned to = dq_place(c->shared, group, at.place) + thread_again() * 16;
@@ -261,7 +274,7 @@ DEVICE void put_half(const consumer *c, const float dq[HALF_COUNT], int group, i
                      : "memory");
 }
 
-/* Tell the storer of halves [begin, end), which are in their places: one fence for all of them. */
+/* Tell the storer that halves [begin, end) are in their slots: one fence for all of them. */
 DEVICE void publish_halves(const consumer *c, int group, int begin, int end) {
     tma_publish();
 #pragma unroll

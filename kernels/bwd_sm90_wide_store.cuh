@@ -1,7 +1,10 @@
-/* bwd_sm90_wide_store.cuh: the storers, warps that add tiles of dQ to its sums in global memory, in a fixed order: that of the key tiles.
+/* bwd_sm90_wide_store.cuh: the storers: warps that add tiles of dQ to the sums in global
+ * memory, in a fixed order, that of the key tiles.
  *
- * A tile comes in halves of panels, in turn from both warpgroups. It is added once its predecessor is, and the first one is stored: no sum is ever cleared. To
- * wait for the predecessor, to add, and to wait for the end of that takes long: three storers do it in turn. */
+ * A tile comes in halves of panels, alternately from both warpgroups. It is added once its
+ * predecessor has been. The first one is stored, so sums are never cleared. Waiting for the
+ * predecessor, adding, and waiting for the addition to complete take long, so three storers
+ * take turns. */
 #ifndef ATT_BWD_SM90_WIDE_STORE_CUH
 #define ATT_BWD_SM90_WIDE_STORE_CUH
 
@@ -11,7 +14,8 @@
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/semaphore.cuh"
 
-/* What a storer keeps, in as few registers as that takes: the rest comes of the record of the item, and of how many steps there were. */
+/* The state of a storer, in as few registers as possible: the rest follows from the item's
+ * record and the count of steps. */
 typedef struct storer {
     const att_bwd_sm90_params *p;
     unsigned shared, items, steps;
@@ -21,7 +25,8 @@ DEVICE int item_word(const storer *a, int what) {
     return record_word(a->shared, (int)(a->items % RECORDS), what);
 }
 
-/* The next half of a panel of a warpgroup, once it is there: added, or stored. The barrier of its place. */
+/* Add or store the next half panel of a warpgroup, once it is in its slot. Returns the barrier
+ * that frees the slot. */
 DEVICE unsigned add_half(const storer *a, float *to, int group, int half, bool is_first) {
     const unsigned use = a->steps * DQ_HALVES_OF(group) + half;
     const int place = (int)(use % DQ_PLACES);
@@ -35,7 +40,8 @@ DEVICE unsigned add_half(const storer *a, float *to, int group, int half, bool i
     return barrier_of(a->shared, dq_empty(group) + place);
 }
 
-/* Halves of a tile of dQ, from both warpgroups in turn. A place is free once the copy behind its own has begun, and its own has been read. */
+/* The halves of a tile of dQ, alternately from both warpgroups. A slot is freed when the copy
+ * after its own has been started and its own has been read. */
 DEVICE void add_halves(const storer *a, float *to, bool is_first) {
     unsigned last = 0;
 #pragma unroll
@@ -56,7 +62,8 @@ DEVICE void add_halves(const storer *a, float *to, bool is_first) {
     mbarrier_arrive(last);
 }
 
-/* The tile of dQ of one step, once those of the key tiles before are in the sum. Storers look at the rings one after the other: a barrier tells only this phase
+/* Add the tile of dQ of one step, once those of the earlier key tiles are in the sum. Storers
+ * wait at the rings one after the other, because a barrier distinguishes only the current phase
  * from the next. */
 DEVICE void add_tile(const storer *a, int block, int head) {
     const att_bwd_params *p = &a->p->bwd;
@@ -66,7 +73,7 @@ DEVICE void add_tile(const storer *a, int block, int head) {
     const int before = turn_of(a->p, &s, block, tile);
     const unsigned number = (item_word(a, REC_KV_HEAD) * p->fwd.group + head) * p->tiles +
                             item_word(a, REC_BLOCK) + block,
-                   index = number * p->turn_count + tile % p->turn_count; /* 32 bits hold them */
+                   index = number * p->turn_count + tile % p->turn_count; /* fits 32 bits */
     if (before > 0) {
         semaphore_wait(p->turns + index, USE_ORDERED_DQ ? before : 1);
         bulk_fence();
@@ -79,7 +86,7 @@ DEVICE void add_tile(const storer *a, int block, int head) {
     semaphore_count(p->turns + index);
 }
 
-/* One lane of a warp: the steps of all items that the block takes, every STORERS-th of them. */
+/* Run by one lane of a warp: every STORERS-th step of all items that the block takes. */
 DEVICE void store_sums(const att_bwd_sm90_params *p, unsigned shared, int which) {
     storer a = {p, shared, 0, 0};
     if (which == 0)

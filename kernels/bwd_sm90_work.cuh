@@ -1,9 +1,12 @@
-/* bwd_sm90_work.cuh: what the items of work are, in which order they are taken, and which rows and keys meet in them.
+/* bwd_sm90_work.cuh: the items of work, the order in which they are taken, and the row blocks
+ * that each covers.
  *
- * Order: units in sections; in a section, the first key tile of every unit, then the second, and so on. A key tile walks its row blocks from
- * the last to the first. The sum of dQ of a row block takes the key tiles in rising order: an item waits only for items of lower
- * numbers, which blocks have taken before, so that no number of blocks that run at once can block the whole. Between a unit's key tiles lie
- * those of the other units of the section: the one waited for is some row blocks ahead by then. */
+ * Units are grouped into sections. A section takes the first key tile of every unit, then the
+ * second, and so on. A key tile walks its row blocks from the last to the first. The sum of dQ
+ * of a row block takes the key tiles in ascending order, so an item waits only for items with
+ * lower numbers. Blocks have already taken those, so there is no deadlock, however many blocks
+ * run at once. Between two key tiles of a unit come those of the section's other units, so the
+ * key tile that is waited for is already some row blocks ahead. */
 #ifndef ATT_BWD_SM90_WORK_CUH
 #define ATT_BWD_SM90_WORK_CUH
 
@@ -11,7 +14,8 @@
 #include "kernels/bwd_sm90_params.h"
 #include "kernels/switches_sm90.cuh"
 
-/* The key tiles [first, end) that rows of a row block see; none: end <= first. Both ends never fall as the block grows. */
+/* The key tiles [first, end) that rows of a row block see; none if end <= first. Both ends are
+ * non-decreasing in the block number. */
 DEVICE int first_tile_of(const att_fwd_params *f, const sequence *s, int row_block) {
     return visible_lo(f, s, row_block * TILE_M) / TILE_N;
 }
@@ -22,7 +26,7 @@ DEVICE int end_tile_of(const att_fwd_params *f, const sequence *s, int row_block
            TILE_N;
 }
 
-/* The row blocks [first, end) that see keys of a key tile: those whose tiles hold it. */
+/* The row blocks [first, end) that see keys of a key tile. */
 DEVICE int first_block_of(const att_fwd_params *f, const sequence *s, int key0) {
     return USE_TILE_SKIP && f->window_right >= 0
                ? max(0, key0 - s->shift - f->window_right) / TILE_M
@@ -36,7 +40,7 @@ DEVICE int end_block_of(const att_fwd_params *f, const sequence *s, int key0) {
     return key0 < s->len_k ? (max(rows, 0) + TILE_M - 1) / TILE_M : 0;
 }
 
-/* Those of them all of whose rows see all keys of the tile: [first, end). */
+/* The row blocks [first, end) among those in which every row sees every key of the tile. */
 DEVICE int clear_first_of(const att_fwd_params *f, const sequence *s, int key0) {
     const int row = f->window_right < 0 ? 0 : key0 + TILE_N - 1 - s->shift - f->window_right;
     return (max(row, 0) + TILE_M - 1) / TILE_M;
@@ -78,7 +82,8 @@ DEVICE work_item item_of(const att_bwd_sm90_params *p, int number) {
 /* att_bwd_params.next_work: the next item, and the next tile of rows to finish. */
 enum { NEXT_ITEM, NEXT_ROWS };
 
-/* A note on every 16 keys of every key tile: 1 where their gradients are to be computed again. It has the place of the sums of ALiBi's slopes. */
+/* One flag per 16 keys of every key tile: 1 if their gradients must be recomputed. Stored in
+ * the workspace of the ALiBi slope sums. */
 enum { NOTED_KEYS = 16 };
 
 DEVICE int *lost_keys(const att_bwd_params *p, int batch, int kv_head, int tile, int part) {
@@ -86,7 +91,7 @@ DEVICE int *lost_keys(const att_bwd_params *p, int batch, int kv_head, int tile,
     return (int *)p->alibi_sums + item * (TILE_N / NOTED_KEYS) + part;
 }
 
-/* How many key tiles are added to the same sum before this one, which is the `tile`-th of its unit. */
+/* The number of key tiles that are added to the same sum before key tile `tile` of its unit. */
 DEVICE int turn_of(const att_bwd_sm90_params *p, const sequence *s, int row_block, int tile) {
     return (tile - (USE_TILE_SKIP ? first_tile_of(&p->bwd.fwd, s, row_block) : 0)) /
            p->bwd.turn_count;

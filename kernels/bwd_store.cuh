@@ -1,11 +1,11 @@
-/* bwd_store.cuh: gradients as they are written. */
+/* bwd_store.cuh: stores gradients. */
 #ifndef ATT_BWD_STORE_CUH
 #define ATT_BWD_STORE_CUH
 
 #include "kernels/bwd_params.h"
 #include "kernels/convert.cuh"
 
-/* Two neighbouring columns of a row, `column` the first, times `scale`. */
+/* Store two neighbouring columns of a row, starting at `column`. */
 DEVICE void store_pair(const att_bwd_params *p, void *base, long long row, int column, int d, float x, float y) {
     if (column >= d)
         return;

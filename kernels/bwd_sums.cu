@@ -1,7 +1,8 @@
-/* bwd_sums.cu: the gradients of sinks and slopes from the partial sums that other kernels left
- * COMPUTES d_sinks[h] and d_alibi[b, h] (or [h], where batch entries share slopes), each minus a sum; one block per number
+/* bwd_sums.cu: the gradients of sinks and slopes, from the partial sums of other kernels
+ * COMPUTES d_sinks[h] and d_alibi[b, h] (or [h] if batch entries share slopes), each as a
+ *          negated sum; one block per result
  * THREADS  32 * WARPS
- * NUMERICS float64, in one order: the same bits every time */
+ * NUMERICS float64 in a fixed order: the same bits on every run */
 #include "kernels/bwd_params.h"
 #include "kernels/config.cuh"
 
@@ -11,7 +12,7 @@ DEVICE double sum_of_warp(double x) {
     return x;
 }
 
-/* Of `count` numbers, in thread 0. */
+/* The sum of `count` numbers, for thread 0. */
 DEVICE double sum_of_block(const float *from, long long count, double *sums) {
     double x = 0.0;
     for (long long i = threadIdx.x; i < count; i += 32 * WARPS)

@@ -1,11 +1,13 @@
-/* bwd_tile_load.cuh: tiles of any type and alignment into swizzled shared memory, as elements of DTYPE. */
+/* bwd_tile_load.cuh: loads tiles of any type and alignment into swizzled shared memory, as
+ * elements of DTYPE. */
 #ifndef ATT_BWD_TILE_LOAD_CUH
 #define ATT_BWD_TILE_LOAD_CUH
 
 #include "kernels/convert.cuh"
 #include "kernels/fwd_tile_load.cuh"
 
-/* x as DTYPE, or what that rounding leaves of it: `term` 0 or 1. */
+/* The number that becomes term 0 or 1 of x once rounded to DTYPE: x itself, or what rounding x
+ * leaves over. */
 DEVICE float term_of(float x, int term) {
     if (term == 0)
         return x;
@@ -13,8 +15,8 @@ DEVICE float term_of(float x, int term) {
     return x - (DTYPE == BF16 ? bf16_to_float(rounded) : f16_to_float(rounded));
 }
 
-/* One row of elements of `type`, from an element offset that is negative where the row is not there; `column` is
- * one of 8 threads. */
+/* Load one row of elements of `type` from an element offset; a negative offset means that the
+ * row does not exist. `column` is the number of this thread among the 8 of the row. */
 DEVICE void load_rounded_row(unsigned tile, int d_tile, int r, const void *base, long long offset, int d, int type,
                              int column, int term) {
     for (int chunk = column; chunk * 8 < d_tile; chunk += 8) {
@@ -32,8 +34,9 @@ DEVICE void load_rounded_row(unsigned tile, int d_tile, int r, const void *base,
     }
 }
 
-/* `rows` rows of a tensor of `type`, `valid` of them there, from element `first` on: by copies under way where
- * they are of DTYPE and aligned, else at once. Of other types `term` says which term of them. */
+/* Load `rows` rows of a tensor of `type`, of which `valid` exist, from element `first` on: with
+ * asynchronous copies if they are of DTYPE and aligned, otherwise synchronously. For other
+ * types `term` selects the term. */
 DEVICE void load_tile_of(unsigned tile, int rows, int d_tile, int d, const void *tensor, int type, long long first,
                          long long stride, int valid, bool aligned, int threads, int term) {
     if (type == DTYPE && aligned) {

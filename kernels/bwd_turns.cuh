@@ -1,18 +1,18 @@
-/* bwd_turns.cuh: sums in global memory to which warps of different blocks add one after the other: wait for the
- * turn, add, pass it on. What others wrote is read past L1. */
+/* bwd_turns.cuh: sums in global memory to which warps of different blocks add one after the
+ * other: wait for the turn, add, pass it on. Reads of what others wrote bypass L1. */
 #ifndef ATT_BWD_TURNS_CUH
 #define ATT_BWD_TURNS_CUH
 
 #include "kernels/semaphore.cuh"
 
-/* Wait until `turns` warps have passed the turn on; every lane calls. */
+/* Wait until `turns` warps have passed the turn on. Every lane must call this. */
 DEVICE void wait_for_turn(const unsigned *counter, unsigned turns) {
     if (threadIdx.x % 32 == 0)
         semaphore_wait(counter, turns);
     __syncwarp();
 }
 
-/* Pass the turn on: what the lanes of the warp wrote before is seen by the next. */
+/* Pass the turn on. Earlier writes of the warp's lanes are visible to the next. */
 DEVICE void pass_turn(unsigned *counter) {
     __syncwarp();
     if (threadIdx.x % 32 == 0)

@@ -1,10 +1,11 @@
-/* convert.cuh: between float32 and the 16-bit types. */
+/* convert.cuh: conversions between float32 and the 16-bit types. */
 #ifndef ATT_CONVERT_CUH
 #define ATT_CONVERT_CUH
 
 #include "kernels/config.cuh"
 
-/* Two floats, rounded to nearest even, in one register: lo in the low half. `type` is a constant: F16 or BF16. */
+/* Two floats, rounded to nearest even, in one register: lo in the low half. `type` is a
+ * constant: F16 or BF16. */
 DEVICE unsigned pack_16(int type, float lo, float hi) {
     unsigned packed;
     if (type == BF16)

@@ -1,4 +1,5 @@
-/* divide.cuh: division by a number that the host has prepared: one product instead of a division. */
+/* divide.cuh: division by a number prepared by the host: one multiplication instead of a
+ * division. */
 #ifndef ATT_DIVIDE_CUH
 #define ATT_DIVIDE_CUH
 

@@ -1,7 +1,8 @@
-/* fwd_block_rows.cuh: the rows of a block, which its warps hold as mma results: the block's work, masks, the way out.
+/* fwd_block_rows.cuh: the rows of a block, held by its warps as mma results: the block's work,
+ * the masks, and the stores.
  *
- * A warp owns TILE_M / WARPS rows. Of each 16 x 8 result lane l holds columns 2 (l % 4) and the next of row l / 4 (half 0) and of
- * row l / 4 + 8 (half 1). */
+ * A warp owns TILE_M / WARPS rows. Of each 16 x 8 result, lane l holds columns 2 (l % 4) and
+ * the next, of row l / 4 (half 0) and of row l / 4 + 8 (half 1). */
 #ifndef ATT_FWD_BLOCK_ROWS_CUH
 #define ATT_FWD_BLOCK_ROWS_CUH
 
@@ -9,7 +10,7 @@
 #include "kernels/reduce.cuh"
 #include "kernels/second_look.cuh"
 
-#define IS_PLAIN  (ROLE == PLAIN || ROLE == SMALL) /* scores stay as they are, rows are aligned */
+#define IS_PLAIN  (ROLE == PLAIN || ROLE == SMALL) /* no score modification, aligned rows */
 #define THREADS   (32 * WARPS)
 #define WARP_ROWS (TILE_M / WARPS)
 #define M_TILES   (WARP_ROWS / 16)
@@ -17,7 +18,7 @@
 #define K_STEPS   ((D_QK + 15) / 16)
 #define O_TILES   ((D_V + 15) / 16 * 2)
 
-/* What a block works on. */
+/* The work of a block. */
 typedef struct block_work {
     sequence s;
     int head;
@@ -28,7 +29,8 @@ typedef struct block_work {
 DEVICE block_work work_of(const att_fwd_params *p) {
     block_work w;
     const unsigned pair = divide(blockIdx.x, &p->by_row_blocks);
-    /* Causal rows see more keys further down: the longest go first, so that no block ends alone. */
+    /* With a causal mask, later rows see more keys. The longest blocks go first, so that no
+     * long block runs alone at the end. */
     const int in_turn = (int)(blockIdx.x - pair * p->row_blocks);
     const int row_block = USE_LONGEST_FIRST ? p->row_blocks - 1 - in_turn : in_turn;
     const int batch = divide(pair, &p->by_heads_q);
@@ -50,7 +52,7 @@ DEVICE int row_of(const block_work *w, int m, int half) {
     return w->row0 + warp * WARP_ROWS + m * 16 + half * 8 + lane / 4;
 }
 
-/* Products become scores in units of log2 (ROLE GENERAL). */
+/* Turn products into scores in units of log2 (ROLE GENERAL). */
 DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[M_TILES][N_TILES][4], int j) {
     const float slope = slope_of(p, w->s.batch, w->head);
     for (int m = 0; m < M_TILES; m++)
@@ -81,12 +83,12 @@ DEVICE void hide(const att_fwd_params *p, const block_work *w, float s[M_TILES][
         }
 }
 
-/* Row i of this split among the partial results. */
+/* The index of row i of this split among the partial results. */
 DEVICE long long partial_row(const att_fwd_params *p, const block_work *w, int i) {
     return (((long long)blockIdx.y * p->batch + w->s.batch) * p->heads_q + w->head) * p->seq_q + i;
 }
 
-/* One row half of a lane: O, or a part of it, straight from registers. */
+/* Store one row half of a lane, of O or of a partial O, directly from registers. */
 DEVICE void store_pairs(const att_fwd_params *p, const block_work *w, float o[O_TILES][4], int half, int i) {
     const bool partial = p->splits > 1;
     const long long at = partial ? partial_row(p, w, i) * p->d_v
@@ -105,12 +107,12 @@ DEVICE void store_pairs(const att_fwd_params *p, const block_work *w, float o[O_
         }
 }
 
-/* O of the warp's rows where they are aligned (IS_PLAIN); each kernel has its own way. `shared` is all of the block's shared
- * memory, which nothing else uses any more. */
+/* Store O of the warp's rows if they are aligned (IS_PLAIN); defined by each kernel. `shared`
+ * is all of the block's shared memory, which is no longer in use. */
 DEVICE void store_rows(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4], char *shared);
 
-/* Divide by the sums, write O and LSE or the partial results; returns which of this lane's rows (bit 2 * m + half)
- * must be redone. */
+/* Divide by the sums and write O and LSE, or the partial results. Returns the set of this
+ * lane's rows (bit 2 * m + half) that must be recomputed. */
 DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4],
                        float top[M_TILES][2], float sum[M_TILES][2], char *shared) {
     const bool partial = p->splits > 1, first_lane = threadIdx.x % 4 == 0;
@@ -133,7 +135,7 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
                     o[m][n][2 * half + e] *= scale;
                     check += o[m][n][2 * half + e] * 0.0f;
                 }
-            /* A sum with NaN or Inf anywhere in the row is not 0. */
+            /* The sum is not 0 if the row has a NaN or an infinity anywhere. */
             const bool finite = quad_sum(check) == 0.0f && lse == lse;
             const bool lost = !partial && total == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
             if (i < w->s.len_q && (!finite || lost))
@@ -154,7 +156,7 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
 
 DEVICE void redo_rows(const att_fwd_params *p, const block_work *w, unsigned redo) {
     for (int bit = 0; bit < 2 * M_TILES; bit++) {
-        /* One vote a quad of lanes, which share a row. */
+        /* One vote per quad of lanes, which share a row. */
         unsigned votes = __ballot_sync(0xffffffffu, redo >> bit & 1) & 0x11111111u;
         for (; votes; votes &= votes - 1) {
             const int quad = (__ffs(votes) - 1) / 4;

@@ -1,10 +1,13 @@
-/* fwd_combine.cu: the parts of rows whose keys were split become rows
- * COMPUTES O = sum_s 2^(lse_s - lse) O_s, lse = log2 sum_s 2^lse_s, and the sink's weight; row_warps warps a row, or two rows a warp
- * THREADS  32 * WARPS; the warps of a row sum every row_warps-th part each; then one sums the warps
+/* fwd_combine.cu: combines the parts of rows whose keys were split
+ * COMPUTES O = sum_s 2^(lse_s - lse) O_s, lse = log2 sum_s 2^lse_s, and the sink's weight;
+ *          row_warps warps per row, or two rows per warp
+ * THREADS  32 * WARPS; each warp of a row sums every row_warps-th part; then one of them adds
+ *          up the warps' sums
  * SMEM     2 x WARPS x 128 ceil(D_V / 128) float32
- * FLOW     the block starts while the kernel that made the parts still ends, then waits for it; what comes after may start
- *          while this one works
- * NUMERICS float32, always in the same order: the same bits every time; a row that is not finite is redone in float64
+ * FLOW     the block starts while the kernel that computes the parts is finishing, and waits
+ *          for it; the next kernel may start while this one runs
+ * NUMERICS float32 in a fixed order: the same bits on every run; a row that is not finite is
+ *          recomputed in float64
  * LIMITS   d_v <= D_V */
 #include "kernels/fwd_parts.cuh"
 #include "kernels/programmatic_launch.cuh"
@@ -12,11 +15,11 @@
 
 #define BATCH 4 /* parts that a warp loads at once */
 #define ROWS  ATT_FWD_ROWS_AT_ONCE
-#define BATCH_OF_ROWS (QUADS == 1 ? 4 : 2) /* the same of each of several rows */
+#define BATCH_OF_ROWS (QUADS == 1 ? 4 : 2) /* the same, per row, for several rows */
 
 static_assert(32 % (BATCH * WARPS) == 0, "the lanes hold the weights of whole batches");
 
-/* Four columns of a part, past this SM's own cache: another wrote them. */
+/* Load four columns of a part, bypassing L1: another SM wrote them. */
 DEVICE float4 load_quad(const att_fwd_params *p, const float *part, int column) {
     float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     if (p->d_v % 4 == 0)
@@ -28,12 +31,13 @@ DEVICE float4 load_quad(const att_fwd_params *p, const float *part, int column) 
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-/* The log-sum of a part; -inf, which weighs nothing, where there is none. */
+/* The log-sum of a part; -inf, which has no weight, if the part does not exist. */
 DEVICE float load_lse(const float *lse, unsigned rows, int split, int parts) {
     return split < parts ? __ldcg(lse + (long long)split * rows) : -INFINITE;
 }
 
-/* Every part's weight in *m: the largest log-sum, and the sum of 2^(lse - it). */
+/* The total weight of all parts in *m: the largest log-sum, and the sum of 2^(lse -
+ * largest). */
 DEVICE void weigh_parts(merged_row *m, const float *lse, unsigned rows, float own, int parts) {
     const int lane = threadIdx.x % 32;
     float top = own;
@@ -49,7 +53,8 @@ DEVICE void weigh_parts(merged_row *m, const float *lse, unsigned rows, float ow
     m->sum = warp_sum(m->sum);
 }
 
-/* What a part's O is to be multiplied by; below 0: it has no keys, and its O may be anything. */
+/* The factor for a part's O; negative if the part has no keys, in which case its O is
+ * undefined. */
 DEVICE float part_weight(float lse, float top) {
     return lse == -INFINITE ? -1.0f : exp2_fast(lse - top);
 }
@@ -59,7 +64,7 @@ DEVICE void add_part(float4 *to, float weight, float4 x) {
         add_weighed(to, weight, x);
 }
 
-/* Where a row of the parts lies in the problem. */
+/* The position in the problem of a row of the parts. */
 typedef struct row_place {
     int batch, head, i;
 } row_place;
@@ -69,7 +74,8 @@ DEVICE row_place place_of(const att_fwd_params *p, unsigned row) {
     return {(int)batch, (int)(pair - batch * p->heads_q), (int)(row - pair * p->seq_q)};
 }
 
-/* Sum the parts of some rows and write them: where rows are many, what counts is how much is under way. */
+/* Combine several rows in one warp. With many rows, throughput depends on how many loads are in
+ * flight. */
 DEVICE void combine_rows(const att_fwd_params *p, unsigned row0, unsigned rows) {
     const int lane = threadIdx.x % 32;
     const long long stride = (long long)rows * p->d_v;
@@ -78,7 +84,7 @@ DEVICE void combine_rows(const att_fwd_params *p, unsigned row0, unsigned rows) 
     merged_row m[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const unsigned row = min(row0 + r, rows - 1); /* the last once more, where there are no more */
+        const unsigned row = min(row0 + r, rows - 1); /* repeats the last row past the end */
         lse[r] = p->partial_lse + row;
         o[r] = p->partial_o + (long long)row * p->d_v;
         own[r] = load_lse(lse[r], rows, lane, p->splits);
@@ -117,9 +123,10 @@ DEVICE void combine_rows(const att_fwd_params *p, unsigned row0, unsigned rows) 
     }
 }
 
-/* Sum the parts of a row and write it; with no `parts`, do all that but write. The warps of a team call it together. */
+/* Combine the parts of one row and write it; with 0 `parts`, do everything except the writes.
+ * All warps of a team must call this together. */
 DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int team, int parts) {
-    __shared__ float4 of_warp[2][WARPS][QUADS][32]; /* of the call without parts, and of the other */
+    __shared__ float4 of_warp[2][WARPS][QUADS][32]; /* for the call without parts; with parts */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const unsigned rows = p->batch * p->heads_q * p->seq_q;
     const row_place at = place_of(p, row);
@@ -129,10 +136,10 @@ DEVICE void combine_row(const att_fwd_params *p, unsigned row, int member, int t
 
     const float own = load_lse(lse, rows, lane, parts);
     merged_row m = {0.0f, 0.0f, {}};
-    float weight = 0.0f; /* of the part that has the lane's number, modulo 32 */
+    float weight = 0.0f; /* of the part whose number is the lane's, modulo 32 */
     int first = 0;
     do {
-        /* The parts are under way while the weights are worked out. */
+        /* The loads of the parts are in flight while the weights are computed. */
         float4 x[BATCH][QUADS];
 #pragma unroll
         for (int n = 0; n < BATCH; n++)
@@ -187,12 +194,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 5)
     const unsigned row = blockIdx.x * (WARPS / team) + warp / team;
     if (row >= rows)
         return;
-    /* Twice: first without parts, while they are still being made, so that code and parameters are in the SM's caches
-     * when the parts are there. */
+    /* Run twice. The first pass has no parts, while they are still being computed, and brings
+     * code and parameters into the SM's caches. */
     int parts = 0;
 #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
-        asm volatile("" : "+r"(parts)); /* the compiler must not make two of it */
+        asm volatile("" : "+r"(parts)); /* keeps the compiler from duplicating the body */
         combine_row(p, row, warp % team, team, parts);
         if (pass == 0) {
             wait_for_previous_kernel();

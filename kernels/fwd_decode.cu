@@ -1,14 +1,20 @@
 /* fwd_decode.cu: forward attention for a few query rows against many keys
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, K/V head, 16 rows, split of the keys)
- * TILE     TILE_M = 16 of the rows that the query heads of a group and their positions make, against TILE_N keys a warp
- * THREADS  32 * WARPS; every warp walks its own keys with its own copies under way and its own running softmax, and waits for
- *          no other until the end, where the warps' results are merged
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, K/V head, 16 rows,
+ *          split of the keys)
+ * TILE     TILE_M = 16 rows, out of all positions of the query heads of a group, against TILE_N
+ *          keys per warp
+ * THREADS  32 * WARPS; every warp walks its own keys with its own copies in flight and its own
+ *          running softmax. Warps do not wait for each other until the end, where their results
+ *          are merged
  * SMEM     per warp a ring of STAGES x (K TILE_N x D_QK | V TILE_N x D_V); the merge reuses it
- * FLOW     K and V are read once for the whole group: the kernel runs at the speed of memory
+ * FLOW     K and V are read once for the whole group: the kernel is bound by memory bandwidth
  * NUMERICS as fwd_sm80; the merge is in the order of the warps
- * LIMITS   meant for few rows a K/V head; d_qk <= D_QK, d_v <= D_V; every feature, any alignment
- * WHY      what a short call costs is launching, and code that runs once: loops that fill the pipeline are not unrolled. Tried on an
- *          H200 and lost: parts combined by the last block of a tile to arrive; parts kept by every warp; 8 warps a block; 32 keys a step; more splits than SMs */
+ * LIMITS   meant for few rows per K/V head; d_qk <= D_QK, d_v <= D_V; every feature, any
+ *          alignment
+ * WHY      the cost of a short call is the launch and code that runs once, so loops that fill
+ *          the pipeline are not unrolled. Tried on an H200 and lost: combining parts in the
+ *          last block of a tile to arrive; one part per warp; 8 warps per block; 32 keys per
+ *          step; more splits than SMs */
 #define K_BYTES     (TILE_N * QK_PITCH)
 #define STAGE_BYTES (TILE_N * (QK_PITCH + V_PITCH))
 #define RING_BYTES  (STAGES * STAGE_BYTES)
@@ -47,8 +53,8 @@ DEVICE void load_step(const att_fwd_params *p, const block_work *w, unsigned sta
     }
 }
 
-/* Products of one step. Even and odd parts of the head dimension are summed apart: two short chains
- * instead of one long one. */
+/* Products of one step. Even and odd parts of the head dimension are summed separately: two
+ * short dependency chains instead of one long one. */
 DEVICE void score(float s[N_TILES][4], unsigned q[K_STEPS][4], unsigned k_row) {
     float odd[N_TILES][4];
 #pragma unroll
@@ -72,7 +78,8 @@ DEVICE void score(float s[N_TILES][4], unsigned q[K_STEPS][4], unsigned k_row) {
             s[n][e] += odd[n][e];
 }
 
-/* Features and mask, for steps that need either. `simple`: no feature changes the scores. */
+/* Apply features and mask in steps that need either. `simple`: no feature changes the
+ * scores. */
 DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[N_TILES][4], bool simple, int j) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -111,7 +118,8 @@ DEVICE void accumulate(float o[O_TILES][4], float s[N_TILES][4], unsigned v_row)
     }
 }
 
-/* Scores become weights against the running maximum, which is followed when it grows by more than `slack`. */
+/* Turn scores into weights relative to the running maximum, which is updated when it grows by
+ * more than `slack`. */
 DEVICE void softmax_step(float s[N_TILES][4], float o[O_TILES][4], float top[2], float sum[2],
                          float factor, float slack) {
     const float high[2] = {row_max(s, N_TILES, 0, factor), row_max(s, N_TILES, 1, factor)};
@@ -133,7 +141,7 @@ DEVICE void softmax_step(float s[N_TILES][4], float o[O_TILES][4], float top[2],
     weigh(s, N_TILES, 1, factor, top[1], &sum[1]);
 }
 
-/* Put this warp's rows where the others can read them. */
+/* Write this warp's rows to shared memory for the others. */
 DEVICE void publish(float *results, int rows, float o[O_TILES][4], const float top[2], const float sum[2]) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -152,7 +160,7 @@ DEVICE void publish(float *results, int rows, float o[O_TILES][4], const float t
     }
 }
 
-/* Merge the warps' rows; keep them as parts where the keys are split, else write them. */
+/* Merge the warps' rows. Store them as parts if the keys are split, otherwise as results. */
 DEVICE void store_rows(const att_fwd_params *p, const block_work *w, const float *results) {
     for (int r = threadIdx.x / 32; r < w->rows; r += WARPS) {
         const tile_row row = row_of(p, w, r);
@@ -170,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     const att_fwd_params *p = &params;
     wait_for_previous_kernel();
     if (p->splits > 1)
-        allow_next_kernel(); /* the one that combines, which waits for this one */
+        allow_next_kernel(); /* the combining kernel, which waits for this one */
     const block_work w = work_of(p);
     if (w.rows <= 0)
         return;

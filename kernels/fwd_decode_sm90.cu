@@ -1,15 +1,24 @@
-/* fwd_decode_sm90.cu: forward attention for a few query rows against many keys, in one launch where a cluster of blocks is enough (sm_90)
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; a cluster of `splits` blocks per (batch, K/V head, TILE_M rows), each with its part of the
- *          keys; or, where `partial_o` is given, as many blocks by themselves, whose parts fwd_combine merges
- * TILE     TILE_N keys x TILE_M rows a warp: the keys are the rows of the products, so that 8 rows of Q fill them
- * THREADS  32 * WARPS; every warp walks its own keys with its own copies under way and its own running softmax
- * SMEM     per warp a ring of STAGES tiles, of K and V in turn, which the merge of the warps reuses; then the inbox: 16 parts of rows, a barrier
- * FLOW     walk the keys; merge the warps; send row r to block r % splits of the cluster, which merges the parts and writes it.
- *          Before the kernel ahead on the stream has ended: find the addresses, ask L2 for Q and the first keys, meet the cluster. Once a
- *          block's last copies are under way, what comes after may be placed
- * NUMERICS as fwd_decode; parts are merged in the order of warps and blocks: the same bits every time
- * LIMITS   d_qk <= D_QK, d_v <= D_V, in multiples of 8, rows at 16 bytes; every feature; splits of a cluster: 1, 2, 4, 8 or 16
- * WHY      docs/benchmarking.md counts what a call is made of, and lists what lost */
+/* fwd_decode_sm90.cu: forward attention for a few query rows against many keys, in one launch
+ * if a cluster of blocks is enough (sm_90)
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; a cluster of `splits` blocks per (batch,
+ *          K/V head, TILE_M rows), each with its part of the keys; or, if `partial_o` is given,
+ *          as many independent blocks, whose parts fwd_combine merges
+ * TILE     TILE_N keys x TILE_M rows per warp: the keys are the rows of the products, so that 8
+ *          rows of Q fill them
+ * THREADS  32 * WARPS; every warp walks its own keys with its own copies in flight and its own
+ *          running softmax
+ * SMEM     per warp a ring of STAGES tiles, K and V alternating, which the merge of the warps
+ *          reuses; then the inbox: 16 parts of rows, and a barrier
+ * FLOW     walk the keys; merge the warps; send row r to block r % splits of the cluster, which
+ *          merges the parts and writes the row. Before the previous kernel on the stream has
+ *          ended: compute addresses, prefetch Q and the first keys into L2, meet the cluster.
+ *          Once a block's last copies are in flight, the next kernel may launch
+ * NUMERICS as fwd_decode; parts are merged in the order of warps and blocks: the same bits on
+ *          every run
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, in multiples of 8, rows at multiples of 16 bytes; every
+ *          feature; splits of a cluster: 1, 2, 4, 8 or 16
+ * WHY      docs/benchmarking.md breaks down the cost of a call, and lists what was tried and
+ *          lost */
 #define TILE_BYTES (TILE_N * SWIZZLE_PITCH(D_QK)) /* of K or V */
 #define RING_BYTES (STAGES * TILE_BYTES)
 
@@ -26,29 +35,32 @@
 #define ROW_TILES (TILE_M / 8)
 #define K_STEPS   ((D_QK + 15) / 16)
 #define V_TILES   ((D_V + 15) / 16)
-#define CHAINS    (4 / ROW_TILES) /* sums that a product is made of: short chains instead of one long one */
+#define CHAINS    (4 / ROW_TILES) /* partial sums per product: short chains, not one long one */
 
-/* Keys of a block that L2 is asked for before they may be read: as many as the memory brings while the kernel ahead ends; fewer where a
- * block may come after others of its own kernel, as those of one part do. */
+/* Keys per block that are prefetched into L2 before they may be read: as many as memory
+ * delivers while the previous kernel ends. Fewer if a block may run after others of its own
+ * kernel, as with one part. */
 #define PREFETCH_MOST  320
 #define PREFETCH_LEAST 64
 
-/* A part of a row in the inbox: O, then top and sum, on 16 bytes. */
+/* A part of a row in the inbox: O, then top and sum, padded to 16 bytes. */
 #define PART_FLOATS   (RESULT_COLS + 4)
 #define PART_SENT     (4 * RESULT_COLS + 8) /* bytes of it that are sent */
-#define PARTS_MOST    16 /* of the rows that a block merges: splits, or TILE_M where that is more */
+#define PARTS_MOST    16 /* of the rows a block merges: splits, or TILE_M if larger */
 #define INBOX_OFFSET  (WARPS * RING_BYTES)
 #define BARRIER_SPACE 16
 
 static_assert(D_QK == D_V, "tiles of K and V take turns");
 CHECK_SHARED(WARPS * RING_BYTES + PARTS_MOST * PART_FLOATS * 4 + BARRIER_SPACE);
 
-/* What a warp makes of its keys, transposed: columns of O along lane / 4, rows of the tile along 2 (lane % 4). */
+/* A warp's results for its keys, transposed: columns of O along lane / 4, rows of the tile
+ * along 2 (lane % 4). */
 typedef struct warp_rows {
     float o[V_TILES][ROW_TILES][4], top[ROW_TILES][2], sum[ROW_TILES][2];
 } warp_rows;
 
-/* The 8 x 8 matrix of 16-bit elements that a warp holds as mma results are held, transposed. */
+/* Transpose an 8 x 8 matrix of 16-bit elements that the warp holds in the layout of mma
+ * results. */
 DEVICE unsigned transposed(unsigned x) {
     unsigned y;
     asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
@@ -84,7 +96,8 @@ DEVICE void score(float s[KEY_TILES][ROW_TILES][4], unsigned q[K_STEPS][ROW_TILE
     }
 }
 
-/* Features and mask, for steps that need either. `simple`: no feature changes the scores. */
+/* Apply features and mask in steps that need either. `simple`: no feature changes the
+ * scores. */
 DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[KEY_TILES][ROW_TILES][4], bool simple, int j) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -142,7 +155,8 @@ DEVICE float column_sum(float x) {
     return x + __shfl_xor_sync(0xffffffffu, x, 16);
 }
 
-/* Scores become weights against the running maximum, which is followed when it grows by more than `slack`. */
+/* Turn scores into weights relative to the running maximum, which is updated when it grows by
+ * more than `slack`. */
 DEVICE void softmax_step(float s[KEY_TILES][ROW_TILES][4], warp_rows *m, float factor, float slack) {
     float high[ROW_TILES][2];
     bool raise = false;
@@ -187,17 +201,17 @@ DEVICE void softmax_step(float s[KEY_TILES][ROW_TILES][4], warp_rows *m, float f
         }
 }
 
-/* Where a warp's tiles come from: K (0) and V (1). */
+/* The sources of a warp's tiles: K (0) and V (1). */
 typedef struct feed {
-    const char *q[TILE_M / 4]; /* this lane's first 16 bytes of rows lane / 8, lane / 8 + 4 ... */
-    bool straight;         /* rows at one distance, as wide as the tile */
-    const char *from[2];   /* straight: this lane's first 16 bytes of the next tile; with pages: of a tile at the top of page 0 */
-    int offset[2];         /* with pages: of the next tile; below 0: it does not exist */
+    const char *q[TILE_M / 4]; /* this lane's first 16 bytes of rows lane / 8, + 4, ... */
+    bool straight;         /* rows evenly spaced and as wide as the tile */
+    const char *from[2];   /* this lane's first 16 bytes of the next tile; pages: in page 0 */
+    int offset[2];         /* pages: offset of the next tile; negative: it does not exist */
     long long four[2];     /* bytes from a row to the fourth after it */
     long long onwards[2];  /* bytes from a tile to this warp's next */
 } feed;
 
-/* Pages hold whole tiles, with rows as wide as theirs; the host has seen to it. */
+/* Pages hold whole tiles, and their rows are as wide as the tile's; the host checks this. */
 #define IS_PAGED (FEATURES & FEATURE_PAGES)
 
 DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
@@ -222,7 +236,7 @@ DEVICE feed feed_of(const att_fwd_params *p, const block_work *w) {
     return f;
 }
 
-/* As async_copy_16, of what is read once: L2 lets go of it before anything else. */
+/* async_copy_16 for data that is read once: L2 evicts it first. */
 DEVICE void stream_copy_16(unsigned shared, const void *global, int bytes) {
     unsigned long long once;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
@@ -231,13 +245,14 @@ DEVICE void stream_copy_16(unsigned shared, const void *global, int bytes) {
                  : "memory");
 }
 
-/* Where this lane's 16 bytes of rows 4 i .. 4 i + 3 of a tile go; those of the row's next 128 bytes lie 128 further. */
+/* The shared address of this lane's 16 bytes of rows 4 i .. 4 i + 3 of a tile; those of the
+ * row's next 128 bytes are 128 further on. */
 DEVICE unsigned place_of(unsigned tile, int i) {
     const int lane = threadIdx.x % 32;
     return (tile + swizzled(lane / 8, lane % 8, QK_PITCH) ^ i % 2 << 6) + i * 4 * QK_PITCH;
 }
 
-/* The rows of Q; those past the last hold anything. */
+/* Load the rows of Q. Rows past the last are undefined. */
 DEVICE void load_q(const att_fwd_params *p, const feed *f, unsigned to) {
 #pragma unroll
     for (int i = 0; i < TILE_M / 4; i++)
@@ -247,7 +262,7 @@ DEVICE void load_q(const att_fwd_params *p, const feed *f, unsigned to) {
                           64 * panel + (int)threadIdx.x % 8 * 8 < p->d_qk ? 16 : 0);
 }
 
-/* K (`what` 0) or V (1) of step j, this warp's next of it. */
+/* Load K (`what` 0) or V (1) of step j, this warp's next one. */
 DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, page_list *pages, unsigned to, int what, int j) {
     const int valid = w->s.len_k - j * TILE_N, lane = threadIdx.x % 32;
     if (IS_PAGED || f->straight) {
@@ -275,11 +290,12 @@ DEVICE void load_tile(const att_fwd_params *p, const block_work *w, feed *f, pag
                  what ? p->d_v : p->d_qk, true, lane % 8, 8);
 }
 
-/* Walk this warp's share of the block's keys. Tiles of K and V take turns in the ring: K of step n is the 2n-th, V the next. */
+/* Walk this warp's share of the block's keys. Tiles of K and V alternate in the ring: K of step
+ * n is tile 2n, V is the next. */
 DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, const char *shared, warp_rows *m) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const unsigned ring = shared_address(shared) + warp * RING_BYTES;
-    const unsigned q_tile = ring + (STAGES - 1) * TILE_BYTES; /* free until the first tile is there */
+    const unsigned q_tile = ring + (STAGES - 1) * TILE_BYTES; /* free until the first step */
     const int first = w->first + warp;
 
     page_list pages = {};
@@ -336,7 +352,7 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
     for (int j = first; j < w->last; j += WARPS) {
         float s[KEY_TILES][ROW_TILES][4];
         if (j + WARPS >= w->last && !p->partial_o)
-            allow_next_kernel(); /* the last copies are under way */
+            allow_next_kernel(); /* the last copies are in flight */
 #pragma unroll
         for (int what = 0; what < 2; what++) {
             ASYNC_WAIT(STAGES - 2);
@@ -361,7 +377,7 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
     __syncwarp();
 }
 
-/* Put this warp's rows where the others can read them. */
+/* Write this warp's rows to shared memory for the others. */
 DEVICE void publish(float *results, int rows, const warp_rows *m) {
     const int lane = threadIdx.x % 32;
     float *own = results + threadIdx.x / 32 * RESULT_STEP;
@@ -383,7 +399,8 @@ DEVICE void publish(float *results, int rows, const warp_rows *m) {
         }
 }
 
-/* The rows of the tile that a block of the cluster merges: its rank, then every splits-th. */
+/* How many rows of the tile a block of the cluster merges: those numbered rank, rank + splits,
+ * ... */
 DEVICE int rows_owned(const att_fwd_params *p, const block_work *w, int rank) {
     return divide(max(w->rows - rank, 0) + p->splits - 1, &p->by_splits);
 }
@@ -392,7 +409,7 @@ DEVICE void prefetch(const void *sector) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(sector) : "memory");
 }
 
-/* Ask L2 for Q: the kernel ahead may still write it, but L2 is where all agree. */
+/* Prefetch Q into L2. The previous kernel may still be writing it, but L2 is coherent. */
 DEVICE void prefetch_q(const feed *f) {
     if (threadIdx.x < 32 && threadIdx.x % 2 == 0)
 #pragma unroll
@@ -402,9 +419,9 @@ DEVICE void prefetch_q(const feed *f) {
                 prefetch(f->q[i] + panel * 128);
 }
 
-/* Q, and the first keys of this block. */
+/* Prefetch Q and the first keys of this block. */
 DEVICE void prefetch_first(const att_fwd_params *p, const block_work *w, const feed *f) {
-    enum { SECTOR = 16 /* elements of the 32 bytes that one asks for */, SECTORS = D_QK / SECTOR };
+    enum { SECTOR = 16 /* elements per 32-byte sector */, SECTORS = D_QK / SECTOR };
     prefetch_q(f);
     const int first = w->first * TILE_N, most = p->splits > 1 ? PREFETCH_MOST : PREFETCH_LEAST;
     const int keys = min(min(w->last * TILE_N, w->s.len_k) - first, most);
@@ -416,8 +433,8 @@ DEVICE void prefetch_first(const att_fwd_params *p, const block_work *w, const f
     }
 }
 
-/* The same from pages, each warp its own, by the table as the kernel ahead has left it so far: a page that it still changes is asked for in
- * vain, and never used. */
+/* The same from pages, each warp its own, using the page table as the previous kernel has left
+ * it so far. A page that it still changes is prefetched in vain and never used. */
 DEVICE void prefetch_pages(const att_fwd_params *p, const block_work *w, const feed *f) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, most = p->splits > 1 ? PREFETCH_MOST : PREFETCH_LEAST;
     const int last = min(w->first + most / TILE_N, w->last);
@@ -438,7 +455,7 @@ DEVICE void prefetch_pages(const att_fwd_params *p, const block_work *w, const f
         }
 }
 
-/* This block's part of every row to the block that merges it. */
+/* Send this block's part of every row to the block that merges it. */
 DEVICE void send_rows(const att_fwd_params *p, const block_work *w, const float *results, unsigned inbox, unsigned barrier) {
     const int lane = threadIdx.x % 32;
     for (int r = threadIdx.x / 32; r < w->rows; r += WARPS) {
@@ -455,7 +472,7 @@ DEVICE void send_rows(const att_fwd_params *p, const block_work *w, const float 
     }
 }
 
-/* A row from its parts. */
+/* Merge a row from its parts. */
 DEVICE merged_row merge_parts(const float *parts, int count) {
     const int lane = threadIdx.x % 32;
     merged_row m = {-INFINITE, 0.0f, {}};
@@ -491,7 +508,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
         __syncwarp();
         cluster_arrive();
     }
-    /* Lengths and pages may be what the kernel before this one writes; without lengths, it is known which keys are this block's. */
+    /* The previous kernel may be writing lengths and pages. Without lengths, this block's keys
+     * are known before that kernel has ended. */
     const bool known = (IS_PAGED || !p->page_table) && !p->lens_k && !p->starts_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
     if (!known)
         wait_for_previous_kernel();
@@ -511,7 +529,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
     if (known)
         wait_for_previous_kernel();
     if (p->partial_o)
-        allow_next_kernel(); /* the one that merges, which waits for this one */
+        allow_next_kernel(); /* the combining kernel, which waits for this one */
     if (w.rows <= 0)
         return;
     warp_rows m;

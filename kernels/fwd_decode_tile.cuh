@@ -1,7 +1,9 @@
-/* fwd_decode_tile.cuh: a few query rows against many keys: the tile of a block, and the merge of what its warps made of it.
+/* fwd_decode_tile.cuh: a few query rows against many keys: the tile of a block, and the merge
+ * of its warps' results.
  *
- * The rows are TILE_M of those that the query heads of a group and their positions make. Every warp walks its own keys, TILE_N a step, with
- * its own ring of RING_BYTES in shared memory, which the includer defines; the merge reuses the rings. */
+ * The rows are TILE_M of all positions of the query heads of a group. Every warp walks its own
+ * keys, TILE_N per step, with its own ring of RING_BYTES in shared memory, which the including
+ * file defines. The merge reuses the rings. */
 #ifndef ATT_FWD_DECODE_TILE_CUH
 #define ATT_FWD_DECODE_TILE_CUH
 
@@ -11,7 +13,8 @@
 #define QK_PITCH SWIZZLE_PITCH(D_QK)
 #define V_PITCH  SWIZZLE_PITCH(D_V)
 
-/* A warp's result in shared memory, where its ring was: rows of O, each followed by its top and its sum, on 16 bytes. */
+/* A warp's result in shared memory, in place of its ring: rows of O, each followed by its top
+ * and its sum, padded to 16 bytes. */
 #define RESULT_COLS  ((D_V + 15) / 16 * 16)
 #define RESULT_PITCH (RESULT_COLS + 4)
 #define RESULT_STEP  (RING_BYTES / 4) /* floats from a warp's result to the next one's */
@@ -22,7 +25,7 @@ static_assert(TILE_M * RESULT_PITCH * 4 <= RING_BYTES, "the merge fits where the
 typedef struct block_work {
     sequence s;
     int head_kv;
-    int row0, rows;           /* of the len_q * group rows, and how many of them the tile has */
+    int row0, rows;           /* first of the len_q * group rows, and rows in the tile */
     int first, last;          /* steps of TILE_N keys */
     int clear_from, clear_to; /* keys that every row sees */
 } block_work;
@@ -58,7 +61,8 @@ DEVICE tile_row row_of(const att_fwd_params *p, const block_work *w, int r) {
     return row;
 }
 
-/* The query rows of the tile into shared memory. The other rows hold anything: what becomes of them is not kept. */
+/* Load the tile's query rows into shared memory. The other rows are undefined; their results
+ * are not stored. */
 DEVICE void copy_q(const att_fwd_params *p, const block_work *w, unsigned tile) {
     const int lane = threadIdx.x % 32;
     for (int r = lane / 8; r < w->rows; r += 4) {
@@ -69,7 +73,7 @@ DEVICE void copy_q(const att_fwd_params *p, const block_work *w, unsigned tile) 
     }
 }
 
-/* Row r from the results of this block's warps. */
+/* Merge row r from the results of this block's warps. */
 DEVICE merged_row merge_warps(const float *results, int r) {
     const int lane = threadIdx.x % 32;
     const float *row = results + r * RESULT_PITCH;

@@ -1,7 +1,9 @@
-/* fwd_float_tiles.cuh: float32 rows of Q, K and V on their way to terms of float16 in shared memory.
+/* fwd_float_tiles.cuh: loads float32 rows of Q, K and V and splits them into float16 terms in
+ * shared memory.
  *
- * Eight neighbouring threads share a row; thread c of them has its pieces c, c + 8, ... of four numbers. A tile of K or V is copied
- * into a place where every thread reads only what it has copied itself, so that no barrier is needed before it is cut into terms. */
+ * Eight neighbouring threads share a row; thread c of them has its pieces c, c + 8, ... of four
+ * numbers. A tile of K or V is copied to a buffer in which every thread reads only what it
+ * copied itself, so no barrier is needed before it is split into terms. */
 #ifndef ATT_FWD_FLOAT_TILES_CUH
 #define ATT_FWD_FLOAT_TILES_CUH
 
@@ -12,27 +14,29 @@
 
 #define PIECES(d) ((d) / 32) /* of a row, for one thread */
 
-/* The row that a group of eight threads takes: of 16 threads that store 8 bytes each at a time, those of one row get the first half of
- * the banks and those of the other, four rows further, the second. */
+/* The row that a group of eight threads takes. Of 16 threads that store 8 bytes each at a time,
+ * those of one row use the first half of the banks and those of the other row, four rows
+ * further on, the second half. */
 DEVICE int row_in_turn(int turn, int threads) {
     const int group = threadIdx.x / 8;
     return turn * (threads / 8) + (group & ~7) + (group & 1) * 4 + group / 2 % 4;
 }
 
-/* The largest of a row, from those of its eight threads. */
+/* The largest absolute value of a row, from those of its eight threads. */
 DEVICE float largest_in_row(float x) {
     x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
     x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
     return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 4));
 }
 
-/* Four numbers that need not be aligned, `valid` of them there. */
+/* Load four numbers of any alignment, of which `valid` exist. */
 DEVICE float4 gather_4(const float *from, int valid) {
     return make_float4(valid > 0 ? from[0] : 0.0f, valid > 1 ? from[1] : 0.0f, valid > 2 ? from[2] : 0.0f,
                        valid > 3 ? from[3] : 0.0f);
 }
 
-/* Start the copies of this thread's pieces of a row to `to`; offset < 0: the row is not there, and becomes zero. */
+/* Start the copies of this thread's pieces of a row to `to`. If offset < 0 the row does not
+ * exist and becomes zero. */
 DEVICE void copy_pieces(unsigned to, int d_tile, const float *base, long long offset, int d, bool aligned) {
 #pragma unroll
     for (int i = 0; i < PIECES(d_tile); i++) {
@@ -46,7 +50,8 @@ DEVICE void copy_pieces(unsigned to, int d_tile, const float *base, long long of
     }
 }
 
-/* Cut this thread's pieces of a row into terms: row r of the tile of big ones, and of that of small ones `apart` bytes behind. */
+/* Split this thread's pieces of a row into terms: row r of the tile of big terms, and of the
+ * tile of small terms, which is `apart` bytes further on. */
 DEVICE void store_terms(char *tile, int apart, int r, int d_tile, const float4 *x, float scale) {
 #pragma unroll
     for (int i = 0; i < PIECES(d_tile); i++) {

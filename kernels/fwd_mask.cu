@@ -1,13 +1,18 @@
-/* fwd_mask.cu: a boolean mask becomes lists of tiles of keys, and bits
- * COMPUTES for every tile of rows of fwd_sm90: the tiles of keys that some row sees, what the 16 rows of each warp see of them
- *          (nothing, all, a part), and of parts the bits, in the order in which wgmma leaves scores; causal, window and lengths are
- *          part of the mask
- * THREADS  a warp for every 16 rows of the tile; a cluster of ATT_MASK_CLUSTER blocks for a list, which share its keys
- * SMEM     a word for every warp and tile of keys of a span
- * FLOW     the block starts while the kernel before it ends, and waits for it; fwd_sm90 may be placed while this one works
- * LIMITS   tile_m <= 256, tile_n <= 128; any strides, bytes one at a time where keys are no neighbours
- * WHY      a mask is read once for all heads that share it, at the speed of memory; the loop over keys of the attention kernel then
- *          reads a bit per score, of partly seen tiles alone */
+/* fwd_mask.cu: turns a boolean mask into lists of tiles of keys, and bits
+ * COMPUTES for every tile of rows of fwd_sm90: the tiles of keys that some row sees; what the
+ *          16 rows of each warp see of them (nothing, everything, a part); and for parts the
+ *          bits, in the order of scores in wgmma results. Causal mask, window and lengths are
+ *          included
+ * THREADS  one warp per 16 rows of the tile; a cluster of ATT_MASK_CLUSTER blocks per list,
+ *          which divide its keys
+ * SMEM     one word per warp and tile of keys of a span
+ * FLOW     the block starts while the previous kernel is finishing, and waits for it; fwd_sm90
+ *          may launch while this one runs
+ * LIMITS   tile_m <= 256, tile_n <= 128; any strides; one byte at a time if keys are not
+ *          contiguous
+ * WHY      the mask is read once for all heads that share it, at memory bandwidth. The key loop
+ *          of the attention kernel then reads one bit per score, and only for partly visible
+ *          tiles */
 #include "kernels/cluster.cuh"
 #include "kernels/fwd_mask_params.h"
 #include "kernels/fwd_sequence.cuh"
@@ -16,9 +21,9 @@
 #define CHUNK      16 /* columns that a lane reads at once */
 #define HALF_TILE  64 /* columns that the four lanes of a row read together */
 #define FULL_WARP  0xffffffffu
-#define LIST_PARTS 4 /* warps' widths of a list that are compacted at once */
+#define LIST_PARTS 4 /* groups of 32 list entries compacted at once */
 
-/* A row of the mask, and the keys [lo, hi) of it that anything else lets it see. */
+/* A row of the mask, and the keys [lo, hi) that it may see by all other rules. */
 typedef struct mask_row {
     const unsigned char *keys;
     int lo, hi;
@@ -30,8 +35,8 @@ typedef struct list_work {
     long long list;
     int warp, lane;
     mask_row rows[2];
-    int some_lo, some_hi; /* outside of these no row of the warp sees a key */
-    int all_lo, all_hi;   /* inside of these only the mask hides keys; nowhere, where a row does not exist */
+    int some_lo, some_hi; /* no row of the warp sees a key outside these */
+    int all_lo, all_hi;   /* only the mask hides keys inside these; empty if a row is missing */
 } list_work;
 
 DEVICE mask_row mask_row_of(const att_fwd_mask_params *p, const sequence *s, int unit_head, int row) {
@@ -47,7 +52,7 @@ DEVICE mask_row mask_row_of(const att_fwd_mask_params *p, const sequence *s, int
     return r;
 }
 
-/* What the ranges of the warp's rows have in common. */
+/* The union and the intersection of the ranges of the warp's rows. */
 DEVICE void join_ranges(list_work *w) {
     const mask_row *a = &w->rows[0], *b = &w->rows[1];
     w->some_lo = __reduce_min_sync(FULL_WARP, min(a->exists ? a->lo : 0x7fffffff, b->exists ? b->lo : 0x7fffffff));
@@ -56,7 +61,7 @@ DEVICE void join_ranges(list_work *w) {
     w->all_hi = __reduce_min_sync(FULL_WARP, min(a->hi, b->hi));
 }
 
-/* Columns `key` and on, a byte each; 0 for those past the mask's last. */
+/* Load columns from `key` on, one byte each; 0 past the mask's last. */
 DEVICE uint4 load_single_bytes(const att_fwd_mask_params *p, const unsigned char *keys, int key) {
     const long long step = p->fwd.bias_stride.col;
     const int count = min(CHUNK, p->fwd.seq_k - key);
@@ -68,7 +73,7 @@ DEVICE uint4 load_single_bytes(const att_fwd_mask_params *p, const unsigned char
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* 16 columns of a row, of which it may not see all. */
+/* Load 16 columns of a row, some of which it may not see. */
 DEVICE uint4 load_chunk(const att_fwd_mask_params *p, const mask_row *r, int key) {
     if (key >= r->hi || key + CHUNK <= r->lo)
         return make_uint4(0, 0, 0, 0);
@@ -77,7 +82,7 @@ DEVICE uint4 load_chunk(const att_fwd_mask_params *p, const mask_row *r, int key
     return load_single_bytes(p, r->keys, key);
 }
 
-/* 16 neighbours, whose address is a multiple of 16 or not; of what lies around them, up to three bytes are read. */
+/* Load 16 contiguous bytes at any alignment. Up to three bytes around them are read too. */
 DEVICE uint4 load_neighbours(const unsigned char *at, int width) {
     if (width == 16)
         return __ldcs((const uint4 *)at);
@@ -97,17 +102,19 @@ DEVICE unsigned nonzero_bytes(unsigned word) {
     return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) & 0x80808080u;
 }
 
-/* Top bits of the bytes of a word that are columns before `end`, which may lie anywhere. */
+/* The top bits of those bytes of a word whose columns are before `end`; `end` may be out of
+ * range. */
 DEVICE unsigned bytes_before(int end) {
     return end <= 0 ? 0u : end >= 4 ? 0x80808080u : 0x80808080u >> (8 * (4 - end));
 }
 
-/* A bit for each of 16 columns: column 4 k + b is bit 8 b + k, so that the columns of another lane fit in between. */
+/* One bit per column, for 16 columns: column 4 k + b is bit 8 b + k, so that the columns of
+ * another lane fit in between. */
 DEVICE unsigned bits_of_chunk(uint4 bytes) {
     return nonzero_bytes(bytes.x) >> 7 | nonzero_bytes(bytes.y) >> 6 | nonzero_bytes(bytes.z) >> 5 | nonzero_bytes(bytes.w) >> 4;
 }
 
-/* Those of the columns before `end`, which may lie anywhere. */
+/* The bits of the columns before `end`; `end` may be out of range. */
 DEVICE unsigned columns_before(int end) {
     unsigned bits = 0;
 #pragma unroll
@@ -118,13 +125,14 @@ DEVICE unsigned columns_before(int end) {
 
 #define ALL_SEEN 0x0f0f0f0fu /* of 16 columns */
 
-/* Of 32 columns, 16 with bits_of_chunk() and 16 in between, those of lane `quad` of the four that share a row: two of every 8. */
+/* Of 32 columns, 16 as in bits_of_chunk() and 16 in between, those of lane `quad` of the four
+ * that share a row: two of every 8. */
 DEVICE unsigned own_columns(unsigned columns, int quad) {
     const unsigned own = columns >> (16 * (quad & 1) + (quad >> 1));
     return (own & 0x55u) | (own >> 7 & 0xaau);
 }
 
-/* Four lanes have 16 columns of a row each; each takes its own of all 64. */
+/* Four lanes have 16 columns each of a row; each gets its own columns out of all 64. */
 DEVICE unsigned share_columns(unsigned bits, int quad) {
     const unsigned beside = __shfl_xor_sync(FULL_WARP, bits, 1);
     const unsigned near = quad & 1 ? beside | bits << 4 : bits | beside << 4;
@@ -132,14 +140,14 @@ DEVICE unsigned share_columns(unsigned bits, int quad) {
     return quad & 2 ? own_columns(far, quad) | own_columns(near, quad) << 8 : own_columns(near, quad) | own_columns(far, quad) << 8;
 }
 
-/* What this lane reads of a tile of keys, as bits: of its two rows, of both halves of the tile. A lane whose columns lie behind the tile
- * has read nothing. */
+/* What this lane reads of a tile of keys, as bits, for its two rows and both halves of the
+ * tile. A lane whose columns are past the tile reads nothing. */
 typedef struct lane_bits {
     unsigned of[2][2];
     bool any, all;
 } lane_bits;
 
-/* A tile whose keys are hidden by the mask alone, from rows that exist. */
+/* Read a tile in which all rows exist and only the mask hides keys. */
 DEVICE lane_bits read_inside(const list_work *w, int first) {
     const int column = w->lane % 4 * CHUNK;
     const bool has_second = column + HALF_TILE < w->p->tile_n;
@@ -165,7 +173,7 @@ DEVICE lane_bits read_inside(const list_work *w, int first) {
     return lane;
 }
 
-/* Any other tile. */
+/* Read any other tile. */
 DEVICE lane_bits read_border(const list_work *w, int first) {
     lane_bits lane = {{{0, 0}, {0, 0}}, false, true};
 #pragma unroll
@@ -184,13 +192,14 @@ DEVICE lane_bits read_border(const list_work *w, int first) {
     return lane;
 }
 
-/* May the tile be read by read_inside()? With what lies around it, where it is not aligned. */
+/* May the tile be read with read_inside()? If it is not aligned, the bytes around it must be
+ * readable too. */
 DEVICE bool is_inside(const list_work *w, int first, int end) {
     const int margin = w->p->width == 16 ? 0 : 4;
     return w->p->width > 1 && first >= w->all_lo && end <= w->all_hi && first >= margin && end + margin <= w->p->fwd.seq_k;
 }
 
-/* What the warp sees of the tile, ATT_MASK_PART ...; bits of a part are kept. */
+/* What the warp sees of the tile, ATT_MASK_PART ...; for a part, the bits are stored. */
 DEVICE int classify(const list_work *w, int tile) {
     const att_fwd_mask_params *p = w->p;
     const int first = tile * p->tile_n, end = first + p->tile_n, quad = w->lane % 4;
@@ -213,7 +222,8 @@ DEVICE int classify(const list_work *w, int tile) {
     return ATT_MASK_PART;
 }
 
-/* Tiles `begin` to `end`, no more than a span: the warps' kinds go to `kinds`, a row of ATT_MASK_WARPS_MOST per tile. */
+/* Classify tiles `begin` to `end`, at most a span. The warps' results go to `kinds`, a row of
+ * ATT_MASK_WARPS_MOST per tile. */
 DEVICE void classify_span(const list_work *w, unsigned *kinds, int begin, int end) {
 #pragma unroll 1
     for (int tile = begin; tile < end; tile++) {
@@ -223,7 +233,7 @@ DEVICE void classify_span(const list_work *w, unsigned *kinds, int begin, int en
     }
 }
 
-/* A word for every tile of the span; one that nobody sees has no number. */
+/* Write one entry per tile of the span. A tile that no row sees gets number -1. */
 DEVICE void note_span(const list_work *w, const unsigned *kinds, int begin, int end) {
     const int tile = begin + w->lane, warps = w->p->tile_m / ATT_MASK_WARP_ROWS;
     if (tile >= end)
@@ -239,7 +249,8 @@ DEVICE void note_span(const list_work *w, const unsigned *kinds, int begin, int 
     *(int2 *)(w->p->mask.tiles + w->list * w->p->mask.key_tiles + tile) = make_int2(note.tile, (int)note.kinds);
 }
 
-/* The tiles that have a number move to the front, in their order. By one warp: it reads before it writes, and never writes ahead. */
+/* Move the visible tiles to the front, in order. One warp does this: it reads before it writes,
+ * and never writes ahead of its reads. */
 DEVICE void compact_list(const list_work *w) {
     const int key_tiles = w->p->mask.key_tiles;
     int2 *list = (int2 *)(w->p->mask.tiles + w->list * key_tiles);

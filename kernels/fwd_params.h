@@ -1,9 +1,10 @@
-/* fwd_params.h: what the host passes to every forward kernel, by value. Read by C11 and by CUDA C,
- * by NVRTC too, so it includes nothing and its layout is the same for all three.
+/* fwd_params.h: parameters that the host passes by value to every forward kernel. Read as C11,
+ * as CUDA C and by NVRTC, so it includes nothing and its layout is the same for all three.
  *
- * Strides count elements. A tensor that the problem does not have is NULL. Lengths, offsets and page ids
- * live in device memory, where the host cannot check them without waiting: the kernels clamp them
- * (fwd_sequence.cuh), so that a bad one can give a wrong answer but never a read out of bounds. */
+ * Strides count elements. A tensor that the problem does not have is NULL. Lengths, offsets and
+ * page ids are in device memory, where the host cannot check them without waiting. The kernels
+ * clamp them (fwd_sequence.cuh), so that a bad one can give a wrong answer but never a read out
+ * of bounds. */
 #ifndef ATT_FWD_PARAMS_H
 #define ATT_FWD_PARAMS_H
 
@@ -11,12 +12,13 @@ typedef struct att_fwd_strides {
     long long batch, head, row, col;
 } att_fwd_strides;
 
-/* A number that kernels divide by: n / value = umulhi(n, multiplier) >> shift for 0 <= n < 2^31, value > 1. */
+/* A divisor prepared for kernels: n / value = umulhi(n, multiplier) >> shift for 0 <= n < 2^31,
+ * value > 1. */
 typedef struct att_fwd_divisor {
     unsigned value, multiplier, shift;
 } att_fwd_divisor;
 
-/* Numbers of att_dtype, for device code. */
+/* The values of att_dtype, for device code. */
 enum { ATT_FWD_F32 = 1, ATT_FWD_F16 = 2, ATT_FWD_BF16 = 3, ATT_FWD_BOOL8 = 4 };
 
 /* att_fwd_params.flags */
@@ -25,7 +27,7 @@ enum {
     ATT_FWD_VECTOR = 2        /* every row of Q, K, V and O starts at a multiple of 16 bytes */
 };
 
-/* Rows that a warp of fwd_combine has under way where there are many. */
+/* Rows that a warp of fwd_combine processes at once if there are many. */
 enum { ATT_FWD_ROWS_AT_ONCE = 2 };
 
 typedef struct att_fwd_params {
@@ -36,12 +38,13 @@ typedef struct att_fwd_params {
     const void *bias;
     const float *sinks;
     const int *cu_seqlens_q, *cu_seqlens_k, *lens_k, *page_table;
-    /* Splits of the keys: normalised rows of every split, (split, batch, head, row, d_v), and their log2-sum-exp2, (split, batch,
-     * head, row): -inf where a row sees none of the split's keys, its O is not looked at then. NULL where splits = 1. */
+    /* Splits of the keys: the normalised rows of every split, (split, batch, head, row, d_v),
+     * and their log2-sum-exp2, (split, batch, head, row). The latter is -inf if a row sees none
+     * of the split's keys; its O is then ignored. NULL if splits = 1. */
     float *partial_o, *partial_lse;
 
     att_fwd_strides q_stride, k_stride, v_stride, o_stride, lse_stride, bias_stride;
-    long long alibi_batch; /* stride of the slopes from batch entry to batch entry */
+    long long alibi_batch; /* stride of the slopes between batch entries */
     long long page_table_stride;
     long long total_q, total_k; /* rows in packed Q and K; bounds for cu_seqlens */
 
@@ -51,16 +54,16 @@ typedef struct att_fwd_params {
     int dtype, dtype_o, bias_dtype; /* ATT_FWD_F32 ... */
     int flags;
     int window_left,
-        window_right; /* keys seen beside the diagonal; causal: right = 0; -1: no limit */
+        window_right; /* keys visible beside the diagonal; causal: right = 0; -1: no limit */
     int page_size, num_pages;
     int splits;     /* parts of the keys, at least 1; blockIdx.y is the part */
     int row_blocks; /* tiles along the rows of one (batch, head) */
-    int row_warps;  /* warps that combine the splits of a row: 1 or all of a block; 0: a warp combines ATT_FWD_ROWS_AT_ONCE rows */
+    int row_warps;  /* warps per combined row: 1 or all; 0: ATT_FWD_ROWS_AT_ONCE rows each */
 
     att_fwd_divisor by_row_blocks, by_heads_q, by_heads_kv, by_group, by_seq_q, by_splits;
 
     float scale;      /* of the scores */
-    float scale_log2; /* scale * log2(e); where softcap > 0: scale / softcap */
+    float scale_log2; /* scale * log2(e); if softcap > 0: scale / softcap */
     float softcap;    /* 0: none */
 
     const int *starts_k; /* the first key in use per batch entry */

@@ -1,16 +1,17 @@
-/* fwd_parts.cuh: rows whose keys were split over blocks: where their parts lie, and how a row is written.
+/* fwd_parts.cuh: rows whose keys were split over blocks: where their parts are stored, and how
+ * a row is written.
  *
- * A warp works on a row; lane l has the columns 4 l + 128 g .. + 3. */
+ * A warp works on one row; lane l has the columns 4 l + 128 g .. + 3. */
 #ifndef ATT_FWD_PARTS_CUH
 #define ATT_FWD_PARTS_CUH
 
 #include "kernels/fwd_scores.cuh"
 #include "kernels/second_look.cuh"
 
-#define QUADS ((D_V + 127) / 128) /* fours of columns a lane holds */
+#define QUADS ((D_V + 127) / 128) /* groups of four columns per lane */
 
-/* A row with the weights still relative to 2^top: O = o / sum, log2-sum-exp2 = top + log2(sum). A NaN in `sum` marks a row that
- * float32 could not hold. */
+/* A row with weights relative to 2^top: O = o / sum, log2-sum-exp2 = top + log2(sum). A NaN in
+ * `sum` marks a row that exceeds the range of float32. */
 typedef struct merged_row {
     float top, sum;
     float4 o[QUADS];
@@ -23,13 +24,13 @@ DEVICE void add_weighed(float4 *to, float weight, float4 x) {
     to->w += weight * x.w;
 }
 
-/* The log2-sum-exp2 of a row, and in *scale what its sum is to be multiplied by. */
+/* The log2-sum-exp2 of a row; *scale is the factor for its O. */
 DEVICE float row_lse(const merged_row *m, float *scale) {
     *scale = m->sum > 0.0f ? reciprocal_fast(m->sum) : m->sum;
     return m->sum > 0.0f ? m->top + log2_fast(m->sum) : m->sum == 0.0f ? -INFINITE : m->sum;
 }
 
-/* Row i of query head `head` among the rows of a split. */
+/* The index of row i of query head `head` among the rows of a split. */
 DEVICE unsigned part_row(const att_fwd_params *p, int batch, int head, int i) {
     return (batch * p->heads_q + head) * p->seq_q + i;
 }
@@ -38,7 +39,8 @@ DEVICE long long part_index(const att_fwd_params *p, unsigned row, int split) {
     return (long long)split * ((unsigned)p->batch * p->heads_q * p->seq_q) + row;
 }
 
-/* Keep a part: its O, divided by its sum, and its log-sum. What is not finite shows in the row that comes of it. */
+/* Store a part: its O, divided by its sum, and its log-sum. Values that are not finite show up
+ * in the combined row. */
 DEVICE void store_part(const att_fwd_params *p, unsigned row, int split, const merged_row *m) {
     const int lane = threadIdx.x % 32;
     const long long index = part_index(p, row, split);
@@ -63,7 +65,8 @@ DEVICE void store_part(const att_fwd_params *p, unsigned row, int split, const m
         p->partial_lse[index] = lse;
 }
 
-/* Write O and LSE of a row that has seen all its keys; the first `d_v` columns of O: with 0, nothing is written. */
+/* Write O and LSE of a row that has seen all its keys: the first `d_v` columns of O. With d_v 0
+ * nothing is written. */
 DEVICE void finish_row(const att_fwd_params *p, const sequence *s, int head, int i, const merged_row *m, int d_v) {
     const int lane = threadIdx.x % 32;
     float scale, lse = row_lse(m, &scale);
@@ -77,7 +80,7 @@ DEVICE void finish_row(const att_fwd_params *p, const sequence *s, int head, int
 #pragma unroll
         for (int e = 0; e < 4; e++)
             sound = sound && (column + e >= d_v || is_finite(x[e]));
-        if (p->flags & ATT_FWD_VECTOR && p->dtype_o != F32) { /* d_v is a multiple of 8, rows are aligned */
+        if (p->flags & ATT_FWD_VECTOR && p->dtype_o != F32) { /* d_v % 8 == 0, aligned rows */
             const uint2 packed = make_uint2(pack_16(p->dtype_o, x[0], x[1]), pack_16(p->dtype_o, x[2], x[3]));
             if (column < d_v)
                 *(uint2 *)((half_bits *)p->o + out + column) = packed;

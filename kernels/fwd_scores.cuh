@@ -6,7 +6,7 @@
 #include "kernels/fwd_sequence.cuh"
 #include "kernels/math.cuh"
 
-/* What the bias adds to query row i of `head` at key j; -inf hides the key. */
+/* The bias of query row i of `head` at key j; -inf hides the key. */
 DEVICE float bias_at(const att_fwd_params *p, const sequence *s, int head, int i, int j) {
     if (!p->bias)
         return 0.0f;
@@ -17,7 +17,8 @@ DEVICE float bias_at(const att_fwd_params *p, const sequence *s, int head, int i
     return load_as_float(p->bias, at, p->bias_dtype);
 }
 
-/* One product q.k as a score in units of log2, for every feature a problem may have. i < len_q, j < len_k. */
+/* Turn one product q.k into a score in units of log2, with every feature a problem may have. i
+ * < len_q, j < len_k. */
 DEVICE float score_of(const att_fwd_params *p, const sequence *s, int head, int i, int j, float slope,
                       float product) {
     float x = p->softcap > 0.0f ? p->softcap * tanhf(product * p->scale_log2) : product * p->scale;
@@ -29,7 +30,8 @@ DEVICE float slope_of(const att_fwd_params *p, int batch, int head) {
     return p->alibi ? p->alibi[batch * p->alibi_batch + head] : 0.0f;
 }
 
-/* Add the sink's weight to a row that is complete: *lse, in units of log2, grows; O shrinks by what is returned. */
+/* Add the sink's weight to a complete row: increases *lse, in units of log2, and returns the
+ * factor for O. */
 DEVICE float add_sink(const att_fwd_params *p, int head, float *lse) {
     const float own = *lse, sink = p->sinks ? p->sinks[head] * LOG2_E : -INFINITE;
     if (sink == -INFINITE)

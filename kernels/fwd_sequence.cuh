@@ -1,12 +1,13 @@
-/* fwd_sequence.cuh: the geometry of one batch entry: its lengths, which keys a row sees, where rows lie. */
+/* fwd_sequence.cuh: the geometry of one batch entry: its lengths, the keys that a row sees, and
+ * the offsets of rows. */
 #ifndef ATT_FWD_SEQUENCE_CUH
 #define ATT_FWD_SEQUENCE_CUH
 
 #include "kernels/config.cuh"
 #include "kernels/divide.cuh"
 
-/* Keys are counted from the first in use: key 0 is key first_k of those that pages and the bias are numbered by. So a start needs
- * no mask and no tile of its own. */
+/* Keys are counted from the first one in use: key 0 is key first_k in the numbering of pages
+ * and bias. A start therefore needs no mask and no tile of its own. */
 typedef struct sequence {
     int batch;
     int len_q, len_k;
@@ -15,7 +16,7 @@ typedef struct sequence {
     int first_k;
 } sequence;
 
-/* Lengths and offsets are data that nobody has checked: they are clamped to what the tensors hold. */
+/* Lengths and offsets are unchecked data: they are clamped to the size of the tensors. */
 DEVICE sequence sequence_of(const att_fwd_params *p, int batch) {
     sequence s = {batch, p->seq_q, p->seq_k, 0, 0, 0, 0};
     if (p->cu_seqlens_q) {
@@ -43,7 +44,8 @@ DEVICE sequence sequence_of(const att_fwd_params *p, int batch) {
     return s;
 }
 
-/* The keys [lo, hi) that query position i sees; none where hi <= lo. Both ends never fall as i grows. */
+/* The keys [lo, hi) that query position i sees; none if hi <= lo. Both ends are non-decreasing
+ * in i. */
 DEVICE int visible_lo(const att_fwd_params *p, const sequence *s, int i) {
     return p->window_left < 0 ? 0 : max(0, i + s->shift - p->window_left);
 }
@@ -59,7 +61,7 @@ DEVICE long long query_offset(const att_fwd_params *p, const sequence *s,
     return batch + head * stride->head + (s->row_q + i) * stride->row;
 }
 
-/* Element offset of key j of K/V head `head` in K or V; -1 where its page does not exist. */
+/* Element offset of key j of K/V head `head` in K or V; -1 if its page does not exist. */
 DEVICE long long key_offset(const att_fwd_params *p, const sequence *s,
                             const att_fwd_strides *stride, int head, int j) {
     if (p->page_table) {

@@ -1,18 +1,25 @@
 /* fwd_sm80.cu: forward attention on the tensor cores of Ampere, Ada and newer
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, query head, TILE_M rows, split of the keys)
- * TILE     TILE_M x TILE_N keys, D_QK and D_V padded to 16, STAGES tiles of K and V (2 in every row of kernels.def)
- * THREADS  32 * WARPS; a warp owns TILE_M / WARPS rows: scores, weights and O never leave its registers
- * SMEM     Q | K x STAGES | V x STAGES, rows swizzled; O leaves through Q's place
- * FLOW     copy    K1 V1 | K2 V2 | ...         one barrier a tile: it publishes tile j and frees tile j - 1
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, query head, TILE_M
+ *          rows, split of the keys)
+ * TILE     TILE_M rows x TILE_N keys, D_QK and D_V padded to 16, STAGES tiles of K and V (2 in
+ *          every row of kernels.def)
+ * THREADS  32 * WARPS; a warp owns TILE_M / WARPS rows: scores, weights and O stay in its
+ *          registers
+ * SMEM     Q | K x STAGES | V x STAGES, rows swizzled; O is stored through Q's buffer
+ * FLOW     copy    K1 V1 | K2 V2 | ...      one barrier per tile: publishes tile j, frees j - 1
  *          tensor  S0 .. P0V0 | S1 .. P1V1
  *          alu        softmax0 |   softmax1
- * NUMERICS float32 S, top, sum, O; weights rounded to DTYPE before PV; rows that are not finite are redone in float64
- * LIMITS   d_qk <= D_QK, d_v <= D_V; ROLE PLAIN, SMALL: rows at multiples of 16 bytes, no softcap, ALiBi, bias, sinks, pages,
- *          scale > 0, O of type DTYPE; ROLE GENERAL: everything
- * WHY      tried on an H200 and lost: the next tile's scores before this one's softmax (the second S takes the registers that
- *          hide latency), 32, 48, 96 and 128 keys at 128 rows, three blocks an SM, 16 rows a warp at D = 128, overlapping the
- *          next call (its blocks are placed two to an SM while other SMs idle); docs/benchmarking.md says why
- * SWITCHES switches.def: every optimisation can be turned off, to measure what it brings */
+ * NUMERICS float32 S, top, sum, O; weights rounded to DTYPE before PV; rows that are not finite
+ *          are recomputed in float64
+ * LIMITS   d_qk <= D_QK, d_v <= D_V. ROLE PLAIN, SMALL: rows at multiples of 16 bytes, no
+ *          softcap, ALiBi, bias, sinks or pages, scale > 0, O of type DTYPE. ROLE GENERAL:
+ *          everything
+ * WHY      tried on an H200 and lost: the next tile's scores before this one's softmax (the
+ *          second S takes the registers that hide latency); 32, 48, 96 and 128 keys at 128
+ *          rows; three blocks per SM; 16 rows per warp at D = 128; overlapping the next call
+ *          (its blocks are placed two to an SM while other SMs idle). docs/benchmarking.md
+ *          explains why
+ * SWITCHES switches.def: every optimisation can be turned off to measure its effect */
 #include "kernels/fwd_block_rows.cuh"
 #include "kernels/fwd_softmax.cuh"
 #include "kernels/fwd_tile_load.cuh"
@@ -23,9 +30,9 @@
 
 /* Q stays in registers instead of being read for every tile of keys. */
 #define Q_IN_REGISTERS (USE_Q_REGISTERS && M_TILES * K_STEPS <= 8)
-/* 8 warps an SM may have all the registers there are. */
+/* With 8 warps per SM, a block may use all registers. */
 #define BLOCKS_PER_SM (8 / WARPS)
-/* Tiles under way while one is computed. */
+/* Tiles in flight while one is computed. */
 #define AHEAD         (USE_PREFETCH ? STAGES - 1 : 0)
 
 #define QK_PITCH SWIZZLE_PITCH(D_QK)
@@ -52,7 +59,7 @@ DEVICE void load_q(const att_fwd_params *p, const block_work *w, unsigned tile) 
     }
 }
 
-/* Tile j of K or V, whose rows start at `base` for key 0 where they are evenly spaced. */
+/* Load tile j of K or V. If rows are evenly spaced, `base` is the row of key 0. */
 DEVICE void load_keys(const att_fwd_params *p, const block_work *w, unsigned tile, int d_tile, int d,
                       const void *tensor, const half_bits *base, const att_fwd_strides *stride, int j) {
     const int key0 = j * TILE_N, valid = w->s.len_k - key0;
@@ -68,7 +75,8 @@ DEVICE void load_keys(const att_fwd_params *p, const block_work *w, unsigned til
     }
 }
 
-/* The ring of tiles: the place of the next one, and that of the one before, which is free again. */
+/* The ring of tiles: the slot of the next tile, and that of the previous one, which is free
+ * again. */
 DEVICE int next_stage(int stage) {
     if (AHEAD == 0)
         return 0;
@@ -79,7 +87,8 @@ DEVICE int stage_before(int stage) {
     return STAGES == 2 ? stage ^ 1 : stage == 0 ? STAGES - 1 : stage - 1;
 }
 
-/* S = Q K^T for the warp's rows and one tile of keys. q_row and k_row are this lane's ldmatrix rows. */
+/* S = Q K^T for the warp's rows and one tile of keys. q_row and k_row are this lane's ldmatrix
+ * rows. */
 DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[M_TILES][K_STEPS][4], unsigned q_row,
                   unsigned k_row) {
 #pragma unroll
@@ -143,7 +152,8 @@ DEVICE void load_q_registers(unsigned q[M_TILES][K_STEPS][4], unsigned q_row) {
                 ldmatrix_x4(q[m][k], swizzle_step(q_row, k) + m * 16 * QK_PITCH);
 }
 
-/* Follow the maxima of new scores; O and the sums are rescaled where one grew much. */
+/* Update the maxima with the new scores. O and the sums are rescaled where one grew by more
+ * than `slack`. */
 DEVICE void raise_top(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4],
                          float top[M_TILES][2], float sum[M_TILES][2], float factor, float slack) {
     float raised[M_TILES][2];
@@ -174,7 +184,7 @@ DEVICE void raise_top(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4]
     }
 }
 
-/* Scores become weights. */
+/* Turn scores into weights. */
 DEVICE void weigh_all(float s[M_TILES][N_TILES][4], float top[M_TILES][2], float sum[M_TILES][2],
                       float factor) {
 #pragma unroll
@@ -184,7 +194,7 @@ DEVICE void weigh_all(float s[M_TILES][N_TILES][4], float top[M_TILES][2], float
             weigh(s[m], N_TILES, half, factor, top[m][half], &sum[m][half]);
 }
 
-/* The warp's rows of O through shared memory, so that they leave in chunks of 16 bytes. */
+/* Store the warp's rows of O through shared memory, in chunks of 16 bytes. */
 DEVICE void store_rows(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4],
                        char *tile) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -234,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 
     load_q(p, &w, q_tile);
 #pragma unroll
-    for (int t = 0; t < AHEAD || t == 0; t++) { /* once where nothing is brought ahead: Q is a group of its own then */
+    for (int t = 0; t < AHEAD || t == 0; t++) { /* once without prefetching: Q's own group */
         if (t < AHEAD && w.first + t < w.last) {
             load_keys(p, &w, k_tile + t * K_BYTES, D_QK, p->d_qk, p->k, k0, &p->k_stride, w.first + t);
             load_keys(p, &w, v_tile + t * V_BYTES, D_V, p->d_v, p->v, v0, &p->v_stride, w.first + t);
@@ -260,7 +270,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
                 o[m][n][e] = 0.0f;
     }
 
-    /* Tiles below `clear_from` or from `clear_to` on hide keys from some row. */
+    /* In tiles below `clear_from` and from `clear_to` on, keys are hidden from some row. */
     const int clear_from = (visible_lo(p, &w.s, min(w.row0 + TILE_M, w.s.len_q) - 1) + TILE_N - 1) / TILE_N;
     const int clear_to = max(visible_hi(p, &w.s, w.row0), 0) / TILE_N;
     const float factor = IS_PLAIN ? p->scale_log2 : 1.0f;
@@ -269,7 +279,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     int stage = 0;
     for (int j = w.first; j < w.last; j++, stage = next_stage(stage)) {
         if (AHEAD == 0) {
-            __syncthreads(); /* the tile before is done with */
+            __syncthreads(); /* the previous tile is no longer in use */
             load_keys(p, &w, k_tile, D_QK, p->d_qk, p->k, k0, &p->k_stride, j);
             load_keys(p, &w, v_tile, D_V, p->d_v, p->v, v0, &p->v_stride, j);
             async_commit();

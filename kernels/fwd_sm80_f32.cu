@@ -1,19 +1,26 @@
 /* fwd_sm80_f32.cu: forward attention in float32 on the tensor cores of Ampere and newer
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, query head, TILE_M rows, split of the keys)
- * TILE     TILE_M x TILE_N keys, D_QK and D_V padded to 32; one tile of K and V under way while one is computed (STAGES 1)
- * THREADS  32 * WARPS; a warp owns TILE_M / WARPS rows: scores, weights and O never leave its registers
- * SMEM     copied K | copied V (float32) | K, V in terms of float16, big and small (Q's at first, where it then goes to registers)
- *          | Q in terms, where registers do not hold it | scales
- * FLOW     alu     cut K0 | cut V0   softmax0 |  cut K1 | cut V1 ..     two barriers a tile: one publishes the terms of K, one those
- *          copy           | K1 V1             |         | K2 V2 ..      of V; a thread copies what it cuts itself, so that a copy
- *          tensor         |       S0          | P0V0    |               may begin as soon as it has cut the one before
- * NUMERICS two_terms.cuh: every number is two float16 terms, three products, float32 sums; scores add up steps of 16 columns. Scales
- *          are powers of two: one per row of Q, one per key, one per tile of V, TERM_BITS for the weights. Sums of P V are of one
- *          tile; O, top and sum are added to in float32, rounded to nearest. A tile whose V rows differ by more than 2^14 in size,
- *          and rows that are not finite, get a second look in float64: so a hidden key, however large its V, costs the others no
- *          accuracy
- * LIMITS   d_qk <= D_QK, d_v <= D_V; ROLE PLAIN, SMALL: rows at multiples of 16 bytes, no softcap, ALiBi, bias, sinks, pages,
- *          scale > 0, O in float32; ROLE GENERAL: everything
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, query head, TILE_M
+ *          rows, split of the keys)
+ * TILE     TILE_M rows x TILE_N keys, D_QK and D_V padded to 32; one tile of K and V in flight
+ *          while one is computed (STAGES 1)
+ * THREADS  32 * WARPS; a warp owns TILE_M / WARPS rows: scores, weights and O stay in its
+ *          registers
+ * SMEM     copied K | copied V (float32) | K, V in float16 terms, big and small (Q's at first,
+ *          if it then goes to registers) | Q in terms, if registers do not hold it | scales
+ * FLOW     alu     split K0 | split V0   softmax0 |  split K1 | split V1 ..
+ *          copy             | K1 V1               |           | K2 V2 ..
+ *          tensor           |       S0            | P0V0      |
+ *          Two barriers per tile: one publishes the terms of K, one those of V. A thread splits
+ *          what it copied itself, so a copy may begin once the previous one has been split
+ * NUMERICS two_terms.cuh: every number is two float16 terms, with three products and float32
+ *          sums; scores add up steps of 16 columns. Scales are powers of two: one per row of Q,
+ *          one per key, one per tile of V, TERM_BITS for the weights. Sums of P V cover one
+ *          tile; O, top and sum are accumulated in float32, rounded to nearest. A tile whose V
+ *          rows differ by more than 2^14 in size, and rows that are not finite, are recomputed
+ *          in float64, so that a hidden key, however large its V, costs the others no accuracy
+ * LIMITS   d_qk <= D_QK, d_v <= D_V. ROLE PLAIN, SMALL: rows at multiples of 16 bytes, no
+ *          softcap, ALiBi, bias, sinks or pages, scale > 0, O in float32. ROLE GENERAL:
+ *          everything
  * SWITCHES switches.def */
 #include "kernels/fwd_block_rows.cuh"
 #include "kernels/fwd_float_tiles.cuh"
@@ -24,14 +31,14 @@
 
 /* Q stays in registers instead of being read for every tile of keys. */
 #define Q_IN_REGISTERS (M_TILES * K_STEPS <= 8)
-/* Results of 8 columns that are computed side by side: as many as leave nothing to spill. */
+/* Results of 8 columns that are computed side by side: as many as fit without spilling. */
 #define GROUP 1
-/* 8 warps an SM may have all the registers there are. */
+/* With 8 warps per SM, a block may use all registers. */
 #define BLOCKS_PER_SM (8 / WARPS)
 
 #define QK_PITCH SWIZZLE_PITCH(D_QK)
 #define V_PITCH  SWIZZLE_PITCH(D_V)
-/* Terms of one size; those of the other size lie behind them. */
+/* The terms of one size; those of the other size follow them. */
 #define Q_BYTES (TILE_M * QK_PITCH)
 #define K_BYTES (TILE_N * QK_PITCH)
 #define V_BYTES (TILE_N * V_PITCH)
@@ -39,10 +46,10 @@
 #define COPIED_BYTES (TILE_N * (D_QK + D_V) * 4)
 #define TERMS_BYTES  (2 * (K_BYTES + V_BYTES))
 #define Q_AREA_BYTES (2 * Q_BYTES)
-#define Q_SHARES     (Q_IN_REGISTERS && Q_AREA_BYTES <= TERMS_BYTES) /* it leaves its place to K and V */
+#define Q_SHARES     (Q_IN_REGISTERS && Q_AREA_BYTES <= TERMS_BYTES) /* reused by K and V */
 #define SCALE_BYTES  ((TILE_M + TILE_N + 2 * WARPS) * 4)
 #define WORK_BYTES   64
-#define WORK_IN_MEMORY (IS_PLAIN || D_QK >= 128) /* where it would take registers that the loop needs */
+#define WORK_IN_MEMORY (IS_PLAIN || D_QK >= 128) /* if the loop needs its registers */
 #define TILE_BYTES   (COPIED_BYTES + TERMS_BYTES + (Q_SHARES ? 0 : Q_AREA_BYTES))
 
 CHECK_SHARED(TILE_BYTES + SCALE_BYTES + WORK_BYTES);
@@ -52,30 +59,34 @@ static_assert(STAGES == 1 && 2 * M_TILES <= 32, "a tile is under way; a bit a ro
 static_assert(D_QK % 32 == 0 && D_V % 32 == 0, "eight threads a row, four numbers at a time");
 static_assert(WARPS % 2 == 0 && TILE_M % (THREADS / 8) == 0 && TILE_N % (THREADS / 8) == 0, "rows divide among the threads");
 
-/* Maxima are followed when they grow by more than a factor of 2: weights stay below 2, and their logarithms, near 0, keep their bits. */
+/* The maxima are updated when they grow by more than a factor of 2. Weights then stay below 2,
+ * and their logarithms, near 0, keep their precision. */
 #define FOLLOW_ABOVE 1.0f
-/* Sizes of V rows within a tile that one scale serves, in powers of two. */
+/* The largest spread of V row sizes in a tile that one scale can serve, in powers of two. */
 #define SPREAD_MOST 14
 
-/* Steps of Q K^T in a row: all that registers hold. */
-/* A tensor core moves what it adds to the exponent of the largest, the sum so far among it, and cuts off the bits below: where all
- * products have one sign, up to 2^-21 of a score at every step. So the products of a step are summed alone and added in float32. Two
- * tiles of rows a warp leave no registers for that: there half of what is lost in the mean is put back. */
+/* STEPS_AT_ONCE: steps of Q K^T unrolled together, as many as registers hold. */
+/* A tensor core aligns its addends, including the running sum, to the largest exponent, and
+ * cuts off the bits below. If all products have one sign, this loses up to 2^-21 of a score at
+ * every step. Therefore the products of a step are summed separately and added in float32. With
+ * two tiles of rows per warp there are no registers for that; there half of the mean loss is
+ * added back (CUT_MENDED). */
 #define STEPS_ALONE (M_TILES == 1)
-/* Tiles of 8 keys whose loads are not held back until the products of those before them are under way: as many as leave nothing to spill. */
+/* Tiles of 8 keys whose loads need not wait until the products of the previous tiles have been
+ * started: as many as fit without spilling. */
 #define LOADED_TOGETHER (WARPS == 8 ? 4 : IS_PLAIN ? 1 : 2)
 #define CUT_MENDED  (STEPS_ALONE ? 1.0f : 1.0f + K_STEPS * 0x1p-25f)
 enum { STEPS_AT_ONCE = Q_IN_REGISTERS ? K_STEPS : 4 };
 
-/* Rows that a thread cuts into terms at once: as many as leave nothing to spill. */
+/* Rows that a thread splits into terms at once: as many as fit without spilling. */
 enum { CUT_AT_ONCE = D_QK <= 64 ? 4 : IS_PLAIN && WARPS == 4 ? 1 : 2 };
 
 /* Shared memory. */
 typedef struct block_memory {
     char *copied_k, *copied_v;                  /* float32 */
     char *k, *v, *q;                            /* terms */
-    float *row_scale, *key_scale, *value_range; /* of rows of Q, of keys; largest and least row of V, two for every warp */
-    block_work *work;                           /* where WORK_IN_MEMORY */
+    float *row_scale, *key_scale, *value_range; /* of Q rows; of keys; V row range per warp */
+    block_work *work;                           /* if WORK_IN_MEMORY */
 } block_memory;
 
 DEVICE block_memory memory_of(char *shared) {
@@ -108,7 +119,8 @@ DEVICE void copy_keys(const att_fwd_params *p, const block_work *w, char *to, in
     }
 }
 
-/* This thread's pieces of row r of a tile that it has copied. */
+/* Load this thread's pieces of row r of a tile that it copied. Returns their largest absolute
+ * value. */
 DEVICE float copied_pieces(float4 *x, const char *from, int d_tile, int r) {
     float most = 0.0f;
 #pragma unroll
@@ -119,12 +131,12 @@ DEVICE float copied_pieces(float4 *x, const char *from, int d_tile, int r) {
     return most;
 }
 
-/* What the products of a row of Q or of a key are multiplied by at the end. */
+/* The factor that undoes the scale of a row of Q or of a key. */
 DEVICE float scale_back(unsigned exponent, int down) {
     return exponent > EXPONENT_MOST ? UNKNOWN : power_of(exponent, down);
 }
 
-/* Q in terms, straight from global memory. */
+/* Load Q directly from global memory and split it into terms. */
 DEVICE void load_q(const att_fwd_params *p, const block_work *w, const block_memory *m) {
     const float *q = (const float *)p->q;
     const long long first = query_offset(p, &w->s, &p->q_stride, w->head, w->row0);
@@ -151,7 +163,7 @@ DEVICE void load_q(const att_fwd_params *p, const block_work *w, const block_mem
     }
 }
 
-/* K in terms, each key by its own scale. */
+/* Split K into terms, with one scale per key. */
 DEVICE void cut_keys(const block_memory *m) {
 #pragma unroll CUT_AT_ONCE
     for (int i = 0; i < TILE_N * 8 / THREADS; i++) {
@@ -164,7 +176,7 @@ DEVICE void cut_keys(const block_memory *m) {
     }
 }
 
-/* The largest and the least row of V, rows of zeros apart, among those of this warp. */
+/* Find the largest and the smallest nonzero row of V among those of this warp. */
 DEVICE void measure_values(const block_memory *m) {
     float most = 0.0f, least = INFINITE;
 #pragma unroll CUT_AT_ONCE
@@ -184,7 +196,7 @@ DEVICE void measure_values(const block_memory *m) {
     }
 }
 
-/* V in terms, all by one scale; returns what P V is multiplied by. */
+/* Split V into terms, with one scale for all. Returns the factor for P V. */
 DEVICE float cut_values(const block_memory *m) {
     float most = 0.0f, least = INFINITE;
 #pragma unroll
@@ -204,7 +216,7 @@ DEVICE float cut_values(const block_memory *m) {
     return infinite || exponent > exponent_of(least) + SPREAD_MOST ? UNKNOWN : power_of(exponent, 2 * TERM_BITS);
 }
 
-/* 16 columns of the warp's rows of Q, in terms. */
+/* Load 16 columns of the warp's rows of Q, in terms. */
 DEVICE void load_q_step(unsigned q[M_TILES][2][4], unsigned q_row, int k) {
 #pragma unroll
     for (int m = 0; m < M_TILES; m++) {
@@ -213,7 +225,8 @@ DEVICE void load_q_step(unsigned q[M_TILES][2][4], unsigned q_row, int k) {
     }
 }
 
-/* Sums of products in terms, big ones and those with a small term, of GROUP results beside each other for every 16 rows of the warp. */
+/* Sums of products of terms, big * big and those with a small term separately, for GROUP
+ * adjacent results and every 16 rows of the warp. */
 typedef float term_sums[2][M_TILES][GROUP][4];
 
 DEVICE void clear(term_sums sums) {
@@ -222,7 +235,8 @@ DEVICE void clear(term_sums sums) {
         (&sums[0][0][0][0])[i] = 0.0f;
 }
 
-/* One step: big * big, big * small, small * big. Of b, words 0 and 1 are big terms, 2 and 3 small ones. */
+/* One step: big * big, big * small, small * big. Words 0 and 1 of b are big terms, 2 and 3
+ * small ones. */
 DEVICE void mma_terms(term_sums sums, unsigned a[M_TILES][2][4], unsigned b[GROUP][4]) {
 #pragma unroll
     for (int kind = 0; kind < 3; kind++)
@@ -233,7 +247,8 @@ DEVICE void mma_terms(term_sums sums, unsigned a[M_TILES][2][4], unsigned b[GROU
                 mma_16x8x16(sums[kind > 0][m][g], a[m][kind == 2], b[g][kind == 1 ? 2 : 0], b[g][kind == 1 ? 3 : 1]);
 }
 
-/* The same of one step alone, in one sum, small products first: what they lose is theirs. */
+/* One step summed separately, in one sum, small products first, so that truncation affects only
+ * those. */
 DEVICE void mma_step_alone(term_sums sums, unsigned a[M_TILES][2][4], unsigned b[GROUP][4], bool first) {
 #pragma unroll
     for (int m = 0; m < M_TILES; m++)
@@ -253,8 +268,9 @@ DEVICE float total(term_sums sums, int m, int g, int e) {
     return sums[0][m][g][e] + sums[1][m][g][e];
 }
 
-/* S = Q K^T for the warp's rows and one tile of keys, to be multiplied by the rows' scales. q_row is this lane's ldmatrix row of big
- * terms; k_row has eight keys, big terms for lanes 0 to 15 and small ones for the others. */
+/* S = Q K^T for the warp's rows and one tile of keys, without the rows' scales. q_row is this
+ * lane's ldmatrix row of big terms. k_row has eight keys: big terms for lanes 0 to 15, small
+ * ones for the others. */
 DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[K_STEPS][M_TILES][2][4], unsigned q_row, unsigned k_row,
                   const float *key_scale) {
 #pragma unroll
@@ -288,7 +304,8 @@ DEVICE void score(float s[M_TILES][N_TILES][4], unsigned q[K_STEPS][M_TILES][2][
     }
 }
 
-/* O += P V; `scale` undoes those of V and of the weights. v_row has 16 keys, big terms for lanes 0 to 15, small ones for the others. */
+/* O += P V; `scale` undoes the scales of V and of the weights. v_row has 16 keys: big terms for
+ * lanes 0 to 15, small ones for the others. */
 DEVICE void accumulate(float o[M_TILES][O_TILES][4], float s[M_TILES][N_TILES][4], unsigned v_row, float scale) {
     unsigned weights[TILE_N / 16][M_TILES][2][4];
 #pragma unroll
@@ -324,7 +341,8 @@ DEVICE void accumulate(float o[M_TILES][O_TILES][4], float s[M_TILES][N_TILES][4
     }
 }
 
-/* Products get the scales of their rows (ROLE GENERAL: what follows wants them as they are). */
+/* Apply the scales of the rows to the products (ROLE GENERAL: the following steps need true
+ * values). */
 DEVICE void scale_rows(float s[M_TILES][N_TILES][4], const float row_scale[M_TILES][2]) {
 #pragma unroll
     for (int m = 0; m < M_TILES; m++)
@@ -335,7 +353,7 @@ DEVICE void scale_rows(float s[M_TILES][N_TILES][4], const float row_scale[M_TIL
                 s[m][n][e] *= row_scale[m][e / 2];
 }
 
-/* The tops follow the maxima of new scores; `factor` makes units of log2 of them. */
+/* Update the tops with the maxima of new scores; `factor` converts them to units of log2. */
 DEVICE void raise_tops(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4], float top[M_TILES][2],
                        float sum[M_TILES][2], const float factor[M_TILES][2]) {
     const float slack = USE_LAZY_RESCALE ? FOLLOW_ABOVE : 0.0f;
@@ -367,7 +385,7 @@ DEVICE void raise_tops(float s[M_TILES][N_TILES][4], float o[M_TILES][O_TILES][4
         }
 }
 
-/* Scores become weights. */
+/* Turn scores into weights. */
 DEVICE void weigh_rows(float s[M_TILES][N_TILES][4], const float top[M_TILES][2], float sum[M_TILES][2],
                        const float factor[M_TILES][2]) {
 #pragma unroll
@@ -377,7 +395,7 @@ DEVICE void weigh_rows(float s[M_TILES][N_TILES][4], const float top[M_TILES][2]
             weigh(s[m], N_TILES, half, factor[m][half], top[m][half], &sum[m][half]);
 }
 
-/* Straight from registers: the four lanes of a row write 32 bytes. */
+/* Directly from registers: the four lanes of a row write 32 bytes. */
 DEVICE void store_rows(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4], char *shared) {
     (void)shared;
 #pragma unroll
@@ -448,7 +466,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     if (Q_SHARES)
         __syncthreads(); /* Q's place is free */
 
-    /* Tiles below `clear_from` or from `clear_to` on hide keys from some row. */
+    /* In tiles below `clear_from` and from `clear_to` on, keys are hidden from some row. */
     const int clear_from = (visible_lo(p, &w->s, min(w->row0 + TILE_M, w->s.len_q) - 1) + TILE_N - 1) / TILE_N;
     const int clear_to = max(visible_hi(p, &w->s, w->row0), 0) / TILE_N;
 
@@ -459,7 +477,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
         __syncthreads(); /* K is there in terms; V of the tile before is done with */
         if (j + 1 < last)
             copy_keys(p, w, memory.copied_k, D_QK, p->d_qk, p->k, &p->k_stride, j + 1);
-        const float scale = cut_values(&memory); /* before there are scores, for whose registers it makes room */
+        const float scale = cut_values(&memory); /* before the scores: saves registers */
         if (j + 1 < last)
             copy_keys(p, w, memory.copied_v, D_V, p->d_v, p->v, &p->v_stride, j + 1);
         async_commit();

@@ -1,19 +1,24 @@
 /* fwd_sm90.cu: forward attention on Hopper, warp-specialised
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; as many blocks as SMs, each takes tiles of TILE_M rows until none is left
- * TILE     TILE_M x TILE_N keys, D_QK and D_V in panels of 64 columns, STAGES tiles of K, and as many of V or one more
- * THREADS  a warpgroup of which one warp loads and one stores, and TILE_M / 64 consumer warpgroups of 64 rows each
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per SM, each takes tiles of
+ *          TILE_M rows until none is left
+ * TILE     TILE_M rows x TILE_N keys, D_QK and D_V in panels of 64 columns, STAGES tiles of K,
+ *          and as many of V or one more
+ * THREADS  one warpgroup in which one warp loads and one stores, and TILE_M / 64 consumer
+ *          warpgroups of 64 rows each
  * SMEM     fwd_sm90_shared.cuh
- * REGS     handed from the producer to the consumers (KEEP_REGISTERS, TAKE_REGISTERS); zero spills, checked by the build
- * FLOW     copy    Q K3 K2 V3 K1 V2 K0 V1 | Q' K3' V0 ...       from the last tile of keys to the first
- *          tensor  S3 S2 P3V3 S1 P2V2 S0 P1V1 | S3' P0V0 ...    the pipeline is carried from tile to tile
+ * REGS     handed from the producer to the consumers (KEEP_REGISTERS, TAKE_REGISTERS); zero
+ *          spills, checked by the build
+ * FLOW     copy    Q K3 K2 V3 K1 V2 K0 V1 | Q' K3' V0 ...       from the last keys to the first
+ *          tensor  S3 S2 P3V3 S1 P2V2 S0 P1V1 | S3' P0V0 ...    pipelined across tiles of rows
  *          alu        softmax3 softmax2 ...   | softmax3' O ...
  *          copy                                            O out
- * NUMERICS float32 S, top, sum, O; weights, against a top that need not be the maximum, rounded to DTYPE before PV; rows that are
- *          not finite are redone in float64
- * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE; FEATURES adds one change of the scores at full
- *          speed, ROLE GENERAL all of them and scale <= 0; ROLE SPLIT takes the keys of each tile of rows in `splits` parts,
- *          which fwd_combine merges
- * WHY      docs/hopper.md: what each step brings, what was tried and lost
+ * NUMERICS float32 S, top, sum, O; weights are relative to a top that need not be the maximum,
+ *          and rounded to DTYPE before PV; rows that are not finite are recomputed in float64
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE. FEATURES
+ *          adds one score modification at full speed; ROLE GENERAL has all of them, and scale
+ *          <= 0. ROLE SPLIT takes the keys of each tile of rows in `splits` parts, which
+ *          fwd_combine merges
+ * WHY      docs/hopper.md: the gain of each step, and what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
 #include "kernels/fwd_sm90_scores.cuh"
@@ -25,53 +30,57 @@
 #include "kernels/stmatrix.cuh"
 #include "kernels/wgmma.cuh"
 
-/* A call makes the compiler wait for each product by itself. */
+/* A function call makes the compiler wait for each product separately. */
 #undef __noinline__
 #define __noinline__ __forceinline__
 #include "kernels/second_look.cuh"
 
 #define THREADS (32 * WARPS)
 
-/* Together at most what the launch gives the block: floor(65536 / THREADS / 8) * 8 a thread. */
+/* All warpgroups together use at most what the launch gives the block: floor(65536 / THREADS /
+ * 8) * 8 per thread. */
 #define KEEP_REGISTERS (GROUPS == 2 ? 40 : 32)
 #define TAKE_REGISTERS (GROUPS == 2 ? 232 : GROUPS == 3 ? 160 : 112)
 
-/* The next tile's first scores before this one's last PV; where keys are split, blocks have few tiles, and O leaves from registers
- * that the scores would want. */
+/* Compute the next tile's first scores before this one's last PV. Not if keys are split: blocks
+ * then have few tiles, and O is stored from registers that the scores would need. */
 #define CARRIES        (USE_CARRY && TWO_Q && !SPLITS_KEYS)
-/* A warpgroup none of whose rows are there computes nothing. */
+/* A warpgroup that has no rows in the tile computes nothing. */
 #define SKIPS_IDLE     (USE_TILE_SKIP && TWO_Q && USE_CARRY)
-/* Two and three warpgroups use the tensor cores in turn; with four that costs more than it brings. */
+/* Two or three warpgroups take turns on the tensor cores. With four that costs more than it
+ * gains. */
 #define TAKES_TURNS    (USE_TURNS && GROUPS <= 3)
 
-/* What a thread of a consumer warpgroup keeps. */
+/* The state of one thread of a consumer warpgroup. */
 typedef struct consumer {
     const att_fwd_sm90_params *p;
     unsigned shared;
     int group, warp, lane;
-    int n;     /* the record: tiles taken before */
-    ring k, v; /* the places to read next */
-    unsigned base, q; /* where shared memory and this tile's Q lie, for wgmma */
+    int n;     /* the record: how many tiles were taken before */
+    ring k, v; /* the slots to read next */
+    unsigned base, q; /* shared memory and this tile's Q, as wgmma addresses */
     ring b;    /* of the bias */
 } consumer;
 
-/* The tiles of keys that a warpgroup goes through. */
+/* The tiles of keys that a warpgroup walks. */
 typedef struct key_range {
     int first, now;           /* from the last to the first */
-    int behind;               /* tiles after them that other warpgroups see */
-    int clear_from, clear_to; /* tiles in between are seen whole by every row */
-    int tile;                 /* key_tile_at(now), of rows that do not walk straight */
-    /* Boolean masks: `first` and `now` count the tiles of a list; what this warp sees of the tile, and this thread's columns of it. */
+    int behind;               /* later tiles that only other warpgroups see */
+    int clear_from, clear_to; /* every row sees all keys of the tiles in between */
+    int tile;                 /* key_tile_at(now), if the walk does not go straight down */
+    /* Boolean masks: `first` and `now` index the tiles of a list; `kind` is what this warp sees
+     * of the tile, `seen` this thread's columns of it. */
     int kind;
     unsigned seen[2];
 } key_range;
 
-/* The tile of keys that the walk is at. */
+/* The current tile of keys. */
 DEVICE int tile_now(const key_range *v) {
     return HAS_ALIBI ? v->tile : v->now;
 }
 
-/* The same, from the number of the thread: addresses that a tile needs once are then not kept in registers throughout. */
+/* The same consumer, recomputed from the thread number, so that addresses needed once per tile
+ * are not kept in registers throughout. */
 DEVICE consumer anew(const consumer *c) {
     consumer same = *c;
     unsigned thread;
@@ -82,17 +91,17 @@ DEVICE consumer anew(const consumer *c) {
     return same;
 }
 
-/* Word `what` of what is known of the tile. */
+/* Word `what` of the tile's record. */
 DEVICE int known(const consumer *c, int what) {
     return record(c->shared, c->n, what);
 }
 
-/* A word that a warp keeps: the first of a list of rows to compute again. */
+/* One word per warp: the head of a list of rows to recompute. */
 DEVICE int *redo_note(const consumer *c) {
     return (int *)__cvta_shared_to_generic(barrier_of(c->shared, NOTES_AT) + 4 * (4 * c->group + c->warp));
 }
 
-/* This thread's first row of the unit; its other one is 8 below. */
+/* This thread's first row of the unit; its other one is 8 further down. */
 DEVICE int row_of(const consumer *c) {
     return known(c, ROW0) + 64 * c->group + 16 * c->warp + c->lane / 4;
 }
@@ -133,7 +142,7 @@ DEVICE void release_bias(consumer *c) {
     }
 }
 
-/* Tiles of keys that this warpgroup has no use for. */
+/* Skip tiles of keys that this warpgroup does not need. */
 DEVICE void skip_v(consumer *c, int count) {
 #pragma unroll 1
     for (; count > 0; count--) {
@@ -152,7 +161,7 @@ DEVICE void pass_turn(const consumer *c) {
         named_barrier_arrive(TURN + (c->group == GROUPS - 1 ? 0 : c->group + 1), 2 * WARPGROUP);
 }
 
-/* The same of K: the warpgroup lets its turns pass. */
+/* The same for K; the warpgroup passes its turns on. */
 DEVICE void skip_k(consumer *c, int count) {
 #pragma unroll 1
     for (; count > 0; count--) {
@@ -169,7 +178,7 @@ DEVICE int q_place(const consumer *c) {
     return place_of(c->n, Q_STAGES) * GROUPS + c->group;
 }
 
-/* S = Q K^T, under way. */
+/* Start S = Q K^T. */
 DEVICE void score(const consumer *c, float s[S_COUNT], unsigned q[K_STEPS][4]) {
     const unsigned long long right = wgmma_operand(c->base + (K_AT >> 4) + c->k.place * (K_BYTES >> 4), 16);
     const unsigned long long left = wgmma_operand(c->q, 16);
@@ -185,7 +194,7 @@ DEVICE void score(const consumer *c, float s[S_COUNT], unsigned q[K_STEPS][4]) {
     wgmma_commit();
 }
 
-/* O = P V, or O += P V where more is not 0; under way. */
+/* Start O = P V, or O += P V if `more` is not 0. */
 DEVICE void accumulate(const consumer *c, float o[O_COUNT], unsigned p[P_COUNT], int more) {
     const unsigned long long right = wgmma_operand(c->base + (V_AT >> 4) + c->v.place * (V_BYTES >> 4), TILE_N * ROW_BYTES);
     wgmma_fence();
@@ -195,7 +204,7 @@ DEVICE void accumulate(const consumer *c, float o[O_COUNT], unsigned p[P_COUNT],
     wgmma_commit();
 }
 
-/* What hides keys of this tile of rows. */
+/* The lengths and the shift that the masks of this tile of rows need. */
 DEVICE sequence mask_of(const consumer *c) {
     sequence own;
     own.len_k = known(c, LEN_K);
@@ -203,7 +212,7 @@ DEVICE sequence mask_of(const consumer *c) {
     return own;
 }
 
-/* Products become scores in units of log2 (ROLE GENERAL). */
+/* Turn products into scores in units of log2 (ROLE GENERAL). */
 DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     sequence own = mask_of(c);
     own.batch = known(c, BATCH);
@@ -231,7 +240,7 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     }
 }
 
-/* What the rows of this warp see of a tile that the list has, under way (HAS_MASK). */
+/* Start loading what the rows of this warp see of a listed tile (HAS_MASK). */
 DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
     const att_fwd_mask *m = &features_of(c->p)->mask;
     const consumer same = anew(c);
@@ -246,14 +255,14 @@ DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
     }
 }
 
-/* The tile that the warpgroup begins with; of the list's last one the record knows. */
+/* The tile that the warpgroup begins with. The record has the list's last one. */
 DEVICE att_fwd_mask_tile first_listed(const consumer *c, const key_range *v) {
     if (v->behind > 0)
         return listed_tile(c->p, known(c, LIST), v->now);
     return {known(c, LIST_TILE), (unsigned)known(c, LIST_KINDS)};
 }
 
-/* The same of tile `now`. */
+/* The same for tile `now`. */
 DEVICE void look_up_next(const consumer *c, key_range *v) {
     if (HAS_MASK)
         look_up(c, v, listed_tile(c->p, known(c, LIST), v->now));
@@ -264,7 +273,8 @@ DEVICE bool is_unseen(const consumer *c, att_fwd_mask_tile listed) {
     return (listed.kinds >> (8 * c->group) & 0xffu) == 0x55u * ATT_MASK_NONE;
 }
 
-/* Does this thread see a key of its row half? All tiles of the list are asked: for the few rows that have no weight. */
+/* Does this thread's row half see a key at all? Checks all tiles of the list; only for the few
+ * rows that have no weight. */
 DEVICE bool sees_some_key(const consumer *c, int half) {
     key_range v;
 #pragma unroll 1
@@ -282,19 +292,20 @@ DEVICE bool is_clear(const key_range *v) {
     return USE_CLEAR_TILES && tile_now(v) >= v->clear_from && tile_now(v) < v->clear_to;
 }
 
-/* The walk is at step `now`. */
+/* Find the tile at step `now` of the walk. */
 DEVICE void find_tile(const consumer *c, key_range *v) {
     if (HAS_ALIBI)
         v->tile = key_tile_at(v->now, known(c, FIRST), known(c, LAST), known(c, TURNED));
 }
 
-/* What the features make of this tile of keys; needs no products. */
+/* The features' parameters for this tile of keys; needs no products. `diagonal` is that of the
+ * warp's first row. */
 DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
     score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, false, 0, 0, 0};
     if (HAS_ALIBI) {
         const consumer same = anew(c);
         const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT), last = known(c, ROWS) - 1 + shift;
-        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift; /* of the warp's first row */
+        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift;
         f.slope = __int_as_float(known(c, SLOPE));
         f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
         f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= min(diagonal + 15, last) ? -1 : 0;
@@ -311,7 +322,7 @@ DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
     return f;
 }
 
-/* Masks on a tile of keys that needs them. */
+/* Apply masks to a tile of keys that needs them. */
 DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
@@ -326,7 +337,8 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     }
 }
 
-/* The same of the first tile of keys, in two parts: this one while the scores are under way. */
+/* The same for the first tile of keys, in two parts; this one runs while the scores are in
+ * flight. */
 DEVICE void look_ahead(const consumer *c, key_range *v, unsigned seen[2]) {
     if (HAS_MASK) {
         look_up(c, v, first_listed(c, v));
@@ -356,7 +368,7 @@ DEVICE float factor_of(const consumer *c) {
     return IS_PLAIN && !SHAPES_SCORES ? c->p->fwd.scale_log2 : 1.0f;
 }
 
-/* Wait for the n-th record; false where it says that there are no more tiles. */
+/* Wait for the n-th record. Returns false if there are no more tiles. */
 DEVICE bool take_tile(const consumer *c) {
     wait_full(c->shared, TILE_FULL, c->n, RECORDS);
     return known(c, TILE) >= 0;
@@ -376,8 +388,9 @@ DEVICE key_range list_range_of(const consumer *c) {
     return v;
 }
 
-/* A warpgroup leaves out the tiles of keys that none of its own rows sees, but for one: products need a start. No more than
- * the rings hold beside the tile before: it still waits for that one's last V. */
+/* A warpgroup skips the tiles of keys that none of its own rows sees, except one: products need
+ * a start. It skips at most as many as the rings hold besides the previous tile of rows, whose
+ * last V it is still waiting for. */
 DEVICE key_range range_of(const consumer *c) {
     if (HAS_MASK)
         return list_range_of(c);
@@ -401,7 +414,7 @@ DEVICE void wait_q(const consumer *c) {
     mbarrier_wait(barrier_of(c->shared, Q_FULL + q_place(c)), parity_of(c->n, Q_STAGES));
 }
 
-/* Wait for Q, and where it stays in registers, load it. */
+/* Wait for Q and, if it stays in registers, load it. */
 DEVICE void take_q(consumer *c, unsigned q[K_STEPS][4]) {
     const unsigned tile = c->shared + q_place(c) * Q_PLACE;
     c->q = c->base + q_place(c) * (Q_PLACE >> 4);
@@ -413,14 +426,14 @@ DEVICE void take_q(consumer *c, unsigned q[K_STEPS][4]) {
             ldmatrix_x4(q[k], tile + r * ROW_BYTES + k / 4 * 64 * ROW_BYTES + (((2 * (k % 4) + c->lane / 16) ^ (r & 7)) << 4));
 }
 
-/* After the first scores of a tile: those had it in registers. Not before: a load that is under way does not hold back the arrival,
- * and the copy of the next Q overtakes it. */
+/* Called after the first scores of a tile, which used Q from registers. Earlier would be wrong:
+ * a load in flight does not delay the arrival, and the copy of the next Q could overtake it. */
 DEVICE void release_q_early(const consumer *c) {
     if (ONE_Q)
         release(c, Q_EMPTY + q_place(c));
 }
 
-/* After the last ones. O takes its place where it has none of its own. */
+/* Called after the last scores. O uses Q's buffer if it has none of its own. */
 DEVICE void release_q(const consumer *c) {
     if (OWN_O && !ONE_Q)
         release(c, Q_EMPTY + q_place(c));
@@ -430,7 +443,8 @@ DEVICE bool is_positive(float total) {
     return total > 0.0f && total < INFINITE;
 }
 
-/* A row half whose sum is not: past float32, not a number, or no weight, which is right where the row sees no key. */
+/* Must a row half whose sum is not positive and finite be recomputed? The sum overflowed, is
+ * NaN, or is 0; 0 is correct if the row sees no key. */
 DEVICE bool is_lost(const consumer *c, float total, int half) {
     if (HAS_MASK)
         return total != 0.0f || sees_some_key(c, half);
@@ -439,7 +453,7 @@ DEVICE bool is_lost(const consumer *c, float total, int half) {
     return total != 0.0f || visible_hi(&c->p->fwd, &own, i) > visible_lo(&c->p->fwd, &own, i);
 }
 
-/* LSE of a row half leaves. */
+/* Store the LSE of a row half. */
 DEVICE void store_lse(const consumer *c, float lse, int half) {
     if (c->lane % 4 == 0 && is_there(row_of(c) + 8 * half, known(c, ROWS))) {
         const int r = 64 * c->group + 16 * c->warp + c->lane / 4 + 8 * half;
@@ -448,7 +462,7 @@ DEVICE void store_lse(const consumer *c, float lse, int half) {
     }
 }
 
-/* Rows of the warp, of which a lane's own are bits of `bad`, go to its list. */
+/* Add rows of the warp to its list; the bits of `bad` mark each lane's own rows. */
 DEVICE void note_rows(const consumer *c, unsigned bad) {
     unsigned rows = 0;
 #pragma unroll
@@ -466,15 +480,15 @@ DEVICE void note_rows(const consumer *c, unsigned bad) {
     }
 }
 
-/* What is left to do with a tile whose sums are known: what its rows are to be multiplied by, and those that float32 could not
- * hold, as bits. */
+/* What remains to be done for a tile whose sums are known: the factors for its rows, and the
+ * rows that overflowed float32, as bits. */
 typedef struct tile_end {
     float scale[2];
     unsigned bad;
 } tile_end;
 
-/* The log2-sum-exp2 of both row halves of a part, which may see no key; what is not a number has the row computed again where the
- * parts are merged. */
+/* Store the log2-sum-exp2 of both row halves of a part, which may see no key. A NaN makes
+ * fwd_combine recompute the row. */
 DEVICE void store_part_lse(const consumer *c, const softmax_state *m, const float total[2]) {
     const int r = 64 * c->group + 16 * c->warp + c->lane / 4;
     float *to = (float *)record_address(c->shared, c->n, LSE_ROW);
@@ -487,7 +501,7 @@ DEVICE void store_part_lse(const consumer *c, const softmax_state *m, const floa
     }
 }
 
-/* O of a part leaves straight from the registers, eight columns of a row by four lanes. */
+/* Store O of a part directly from registers: four lanes store eight columns of a row. */
 DEVICE void store_part_rows(const consumer *c, const float o[O_COUNT], const tile_end *end) {
     const int d_v = c->p->fwd.d_v, r = 64 * c->group + 16 * c->warp + c->lane / 4;
 #pragma unroll
@@ -502,7 +516,7 @@ DEVICE void store_part_rows(const consumer *c, const float o[O_COUNT], const til
     }
 }
 
-/* LSE of the tile before leaves. */
+/* Store the LSE of the previous tile. */
 DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
     const att_fwd_params *f = &next->p->fwd;
     const float total[2] = {quad_sum(m->sum[0]), quad_sum(m->sum[1])};
@@ -532,7 +546,7 @@ DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
     return end;
 }
 
-/* Wait until O of the tile before has a place in shared memory. */
+/* Wait until the buffer for the previous tile's O is free. */
 DEVICE void wait_o_place(const consumer *next) {
     if (TWO_Q)
         mbarrier_wait(barrier_of(next->shared, O_EMPTY + next->group), parity_of(next->n, 1));
@@ -540,7 +554,8 @@ DEVICE void wait_o_place(const consumer *next) {
         named_barrier_wait(OWN + next->group, WARPGROUP); /* nobody reads Q any more */
 }
 
-/* O of the tile before goes there, whence it leaves. Rows that are not finite go to the list. */
+/* Write O of the previous tile to shared memory for the storer. Rows that are not finite are
+ * added to the list. */
 DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *end) {
     consumer same = anew(next), *c = &same;
     same.n--;
@@ -563,7 +578,7 @@ DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *
         tma_publish();
     }
     release(c, O_FULL + c->group);
-    /* Infinities and NaN times 0 are NaN. */
+    /* Infinity and NaN times 0 are NaN. */
     const unsigned bad = end->bad | (((check[0] | check[2]) & 0x7fff7fff) != 0 ? 1u : 0u) |
                          (((check[1] | check[3]) & 0x7fff7fff) != 0 ? 2u : 0u);
     if (!SPLITS_KEYS && __any_sync(0xffffffffu, bad))
@@ -571,7 +586,7 @@ DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *
     release(c, TILE_EMPTY + place_of(c->n, RECORDS));
 }
 
-/* Rows that float32 could not hold, after O has left. */
+/* Recompute the rows that overflowed float32, after O has been stored. */
 DEVICE void redo_rows(const consumer *c) {
     __syncwarp();
     if (*redo_note(c) < 0)
@@ -587,7 +602,7 @@ DEVICE void redo_rows(const consumer *c) {
     }
 }
 
-/* The last PV of a tile, alone. */
+/* The last PV of a tile, not overlapped with scores. */
 DEVICE void accumulate_last(consumer *c, float o[O_COUNT], unsigned p[P_COUNT], int more) {
     wait_v(c);
     accumulate(c, o, p, more);
@@ -595,7 +610,7 @@ DEVICE void accumulate_last(consumer *c, float o[O_COUNT], unsigned p[P_COUNT], 
     release_v(c);
 }
 
-/* The first scores of a tile, under way. */
+/* Start the first scores of a tile. */
 DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS][4]) {
     const key_range v = range_of(c);
     take_q(c, q);
@@ -606,7 +621,7 @@ DEVICE key_range begin_scores(consumer *c, float s[S_COUNT], unsigned q[K_STEPS]
     return v;
 }
 
-/* The first tile of keys, alone: S, softmax, P. */
+/* The first tile of keys, not overlapped with a PV: S, softmax, P. */
 DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], unsigned q[K_STEPS][4], softmax_state *m) {
     key_range v = begin_scores(c, s, q);
     pass_turn(c);
@@ -619,18 +634,19 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     wait_bias(c);
     see_first(c, &v, s, seen);
     start_softmax(s, factor_of(c), m);
-    release_bias(c); /* whose last values the softmax has used */
+    release_bias(c); /* the softmax has used its last values */
     round_weights(p, s);
     skip_v(c, v.behind);
     return v;
 }
 
-/* Does the tile have no row of this warpgroup? A vote, so that the compiler knows that all lanes go the same way. */
+/* Does this warpgroup have no row in the tile? The vote tells the compiler that all lanes
+ * agree. */
 DEVICE bool is_idle(const consumer *c) {
     return SKIPS_IDLE && __any_sync(0xffffffffu, !has_rows_of(known(c, ROW0), known(c, ROWS), c->group));
 }
 
-/* Let such a tile pass. */
+/* Skip such a tile. */
 DEVICE void pass_tile(consumer *c) {
     wait_q(c);
     if (OWN_O) /* at once: the next Q comes before the last V */
@@ -647,7 +663,8 @@ DEVICE void pass_tile(consumer *c) {
     c->n++;
 }
 
-/* Wait for the next tile that this warpgroup has rows of; false where there are no more. */
+/* Wait for the next tile in which this warpgroup has rows. Returns false if there are no
+ * more. */
 DEVICE bool take_own_tile(consumer *c) {
 #pragma unroll 1
     while (take_tile(c)) {
@@ -658,7 +675,8 @@ DEVICE bool take_own_tile(consumer *c) {
     return false;
 }
 
-/* A further tile of keys of a row with features, while the tensor cores add the one before to O. */
+/* A further tile of keys of a row with features, while the tensor cores add the previous one to
+ * O. */
 DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], float o[O_COUNT], const score_shape *f,
                           softmax_state *m) {
     float shrink[2], more[2];
@@ -673,7 +691,8 @@ DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], flo
         see(c, v, s);
         raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_by_maxima(s, 1.0f, m, more, shrink);
     }
-    /* A climb is no jump; and rows that are not there must not make the warp careful, for the tiles that it takes later, too. */
+    /* A climb is not a jump. Rows that do not exist must not make the warp cautious either,
+     * since that would last for later tiles. */
     if (HAS_ALIBI && (f->climbs || f->ghosts))
         m->caution = (m->caution & ~WIDE) | wide;
     release_bias(c);
@@ -713,7 +732,7 @@ DEVICE void consume(consumer *c) {
             find_tile(c, &v);
             score_shape f;
             if (SHAPES_SCORES)
-                f = shape_of(c, &v); /* while the scores are under way */
+                f = shape_of(c, &v); /* while the scores are in flight */
             wait_bias(c);
             WGMMA_WAIT(USE_SCORES_AHEAD);
             wgmma_results(s, S_COUNT);
@@ -749,7 +768,7 @@ DEVICE void consume(consumer *c) {
         wait_v(c);
         accumulate(c, o, p, more);
         pass_turn(c);
-        const tile_end end = finish_sums(c, &m); /* while the scores are under way */
+        const tile_end end = finish_sums(c, &m); /* while the scores are in flight */
         unsigned seen[2];
         look_ahead(c, &v, seen);
         WGMMA_WAIT(1);
@@ -760,7 +779,7 @@ DEVICE void consume(consumer *c) {
         see_first(c, &v, s, seen);
         start_softmax(s, factor_of(c), &m);
         release_bias(c);
-        wait_o_place(c); /* has a branch: the compiler does not move the wait above it */
+        wait_o_place(c); /* its branch keeps the compiler from hoisting the wait */
         wait_o(o);
         release_v(c);
         skip_v(c, v.behind);
@@ -782,7 +801,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
     const int group = uniform((int)threadIdx.x / WARPGROUP);
     if (USE_EARLY_LAUNCH)
         allow_next_kernel();
-    if (p->tiles == 0) { /* a launch before the one that counts */
+    if (p->tiles == 0) { /* a launch only to reset the counter */
         wait_for_previous_kernel();
         if (threadIdx.x == 0)
             *p->next_tile = 0;
@@ -821,7 +840,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         REGISTERS_KEEP(KEEP_REGISTERS);
         const int warp = uniform((int)threadIdx.x / 32);
         if (warp == 0 && p->fwd.page_table)
-            produce(p, shared, true); /* nobody touches anything in memory before its first copy */
+            produce(p, shared, true); /* no access to global memory before its first copy */
         else if (warp == 0)
             produce(p, shared, false);
         else if (warp == 1)

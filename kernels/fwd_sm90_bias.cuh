@@ -1,8 +1,10 @@
-/* fwd_sm90_bias.cuh: rows with an additive bias of Q's type: a warp of the producer warpgroup for every consumer warpgroup brings the bias of
- * its 64 rows, one tile of keys ahead of the scores, and consumers load it in the layout of their products.
+/* fwd_sm90_bias.cuh: rows with an additive bias of Q's type. For every consumer warpgroup, a
+ * warp of the producer warpgroup loads the bias of its 64 rows, one tile of keys ahead of the
+ * scores. Consumers load it in the layout of their products.
  *
- * A tile lies in shared memory in boxes of BIAS_BOX columns, [box][row][column], swizzled by the copy engine. A bias that is the same for
- * all rows has one row per box, which every row reads. */
+ * In shared memory a tile is stored in boxes of BIAS_BOX columns, [box][row][column], swizzled
+ * by the copy engine. A bias that is the same for all rows has one row per box, which every row
+ * reads. */
 #ifndef ATT_FWD_SM90_BIAS_CUH
 #define ATT_FWD_SM90_BIAS_CUH
 
@@ -13,12 +15,13 @@
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/tma.cuh"
 
-/* Place `place` of a warpgroup's ring. */
+/* The address of slot `place` of a warpgroup's ring. */
 DEVICE unsigned bias_place(unsigned shared, int group, int place) {
     return shared + BIAS_AT + (group * BIAS_STAGES + place) * BIAS_BYTES;
 }
 
-/* A warp: for every tile, the bias of the rows of one warpgroup, in the order in which the keys are walked. */
+/* Run by one warp: for every tile, load the bias of the rows of one warpgroup, in the order in
+ * which the keys are walked. */
 DEVICE void bring_bias(const att_fwd_sm90_params *p, unsigned shared, int group) {
     const att_fwd_bias *b = &features_of(p)->bias;
     const bool speaks = does_speak();
@@ -52,9 +55,10 @@ DEVICE void bring_bias(const att_fwd_sm90_params *p, unsigned shared, int group)
     }
 }
 
-/* Columns 16 k and on, as a thread's scores 8 k and on lie; `from` and `swizzle` of bias_lane(). */
+/* Columns 16 k and on, in the layout of a thread's scores 8 k and on; `from` and `swizzle` as
+ * from bias_lane(). */
 DEVICE void bias_16(float b[8], unsigned from, unsigned swizzle, int k) {
-    enum { STEPS = BIAS_BOX / 16 }; /* of a box */
+    enum { STEPS = BIAS_BOX / 16 }; /* per box */
     unsigned x[4];
     ldmatrix_x4(x, from + k / STEPS * BIAS_BOX_BYTES + ((unsigned)(k % STEPS * 2 << 4) ^ swizzle));
 #pragma unroll
@@ -64,7 +68,8 @@ DEVICE void bias_16(float b[8], unsigned from, unsigned swizzle, int k) {
     }
 }
 
-/* Where row `r` of the warpgroup lies in its place, and what its columns' units of 16 bytes are swizzled by; `upper`: 8 columns on. */
+/* The address of row `r` of the warpgroup in its slot, and the swizzle of its 16-byte chunks;
+ * `upper`: 8 columns further on. */
 DEVICE void bias_lane(unsigned *from, unsigned *swizzle, unsigned place, int r, int upper) {
     *from = place + r * BIAS_BOX * 2;
     *swizzle = (unsigned)(upper ^ (BIAS_BOX == 64 ? r & 7 : r >> 1 & 3)) << 4;

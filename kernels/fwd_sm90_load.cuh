@@ -1,4 +1,5 @@
-/* fwd_sm90_load.cuh: the producer, a warp: it says which tile is next and keeps the copy engine busy. */
+/* fwd_sm90_load.cuh: the producer warp: it announces the next tile and keeps the copy engine
+ * busy. */
 #ifndef ATT_FWD_SM90_LOAD_CUH
 #define ATT_FWD_SM90_LOAD_CUH
 
@@ -10,7 +11,7 @@
 #include "kernels/tma.cuh"
 #include "kernels/vector.cuh"
 
-/* A tile that sees no key: O is 0, LSE -inf, or what the sink makes of it. */
+/* A tile that sees no key: O is 0; LSE is -inf, or the sink's. */
 DEVICE void store_nothing(const att_fwd_sm90_params *p, const tile_work *w) {
     const att_fwd_params *f = &p->fwd;
 #pragma unroll 1
@@ -37,15 +38,15 @@ DEVICE void write_address(unsigned to, const void *address) {
     asm volatile("st.shared.b64 [%0], %1;" ::"r"(to), "l"(address) : "memory");
 }
 
-/* With pages, a tile of keys comes in copies of `copy_rows` keys. Lane l looks up where the l-th comes from, a tile ahead. Lanes past the last
- * copy have nothing. */
+/* With pages, a tile of keys is loaded in copies of `copy_rows` keys. Lane l looks up the
+ * source of the l-th copy, one tile ahead. Lanes past the last copy have none. */
 typedef struct page_rows {
-    int page, row; /* no page of the cache: zeros arrive */
+    int page, row; /* no such page: zeros are loaded */
 } page_rows;
 
-enum { CLAIM_KEYS = 256 /* left to load when the next tile is asked for: the answer takes a microsecond */ };
+enum { CLAIM_KEYS = 256 /* keys left when the next tile is claimed: that takes a microsecond */ };
 
-/* Where rows lie: coordinates of their tensor. Sequences that are packed have no batch entries. */
+/* The coordinates of rows in their tensor. Packed sequences have no batch entries. */
 typedef struct source {
     int row, head, batch;
 } source;
@@ -59,14 +60,14 @@ DEVICE source key_source(const att_fwd_sm90_params *p, const tile_work *w) {
     return {(int)w->s.row_k, key_head_of(p, w->head), p->fwd.cu_seqlens_k && !p->fwd.page_table ? 0 : w->s.batch};
 }
 
-/* The tile of keys to load next of K, or of V. */
+/* The tile of K or V to load next. */
 typedef struct key_tile {
     source from; /* key_source */
     int len_k;
     int j;           /* a step of the walk */
-    page_rows pages; /* where keys lie in pages */
-#if FEATURES /* without a use the fields would move instructions of the other rows about */
-    int first, last, turned, list; /* of tile_work */
+    page_rows pages; /* if keys are in pages */
+#if FEATURES /* unused fields would shift instructions of the other rows */
+    int first, last, turned, list; /* as in tile_work */
 #endif
 } key_tile;
 
@@ -83,17 +84,17 @@ DEVICE int first_key(const att_fwd_sm90_params *p, const key_tile *keys) {
 typedef struct producer {
     const att_fwd_sm90_params *p;
     unsigned shared;
-    bool speaks;      /* one lane does what is done once */
-    int n;            /* the record written last */
-    int tile;         /* the tile that it is of */
-    unsigned claimed; /* from the counter; in the lane that speaks */
-    source q;         /* its first row */
-    key_tile keys;    /* and what of its keys is next, from the last to the first */
+    bool speaks;      /* one lane does what must be done once */
+    int n;            /* the last record written */
+    int tile;         /* the tile it describes */
+    unsigned claimed; /* from the counter; valid in the lane that speaks */
+    source q;         /* first row of Q */
+    key_tile keys;    /* the next tile of its keys, from the last to the first */
     int first, last;
-    ring k, v;        /* the places to fill next */
+    ring k, v;        /* the slots to fill next */
 } producer;
 
-/* What the next record says: the tile's work; no `tile`: there are no more. */
+/* Write the next record: the tile's work, or NO_TILE if there are no more. */
 DEVICE void announce(producer *a, int tile, const tile_work *w) {
     const att_fwd_sm90_params *p = a->p;
     const att_fwd_params *f = &p->fwd;
@@ -127,7 +128,8 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
     __syncwarp();
 }
 
-/* Where blocks ask for their tiles: ask, and go on; the answer is waited for where it is used. */
+/* If blocks claim their tiles: send the request and continue. The answer is waited for where it
+ * is used. */
 DEVICE void claim(producer *a) {
     if (a->p->next_tile && a->speaks)
         a->claimed = atomicAdd(a->p->next_tile, 1u);
@@ -137,7 +139,7 @@ DEVICE int claimed(const producer *a) {
     return (int)gridDim.x + (a->p->next_tile ? (int)__reduce_max_sync(0xffffffffu, a->claimed) : a->tile);
 }
 
-/* The keys of a tile, from the last on. */
+/* Start with the last tile of keys of a tile of rows. */
 DEVICE void take_keys(producer *a, const tile_work *w) {
     a->keys = {key_source(a->p, w), w->s.len_k, w->last - 1};
 #if FEATURES
@@ -148,7 +150,8 @@ DEVICE void take_keys(producer *a, const tile_work *w) {
 #endif
 }
 
-/* Announce the first tile that has keys, from a->tile on; rows without keys are written at once. False where there are no more. */
+/* Announce the first tile that has keys, from a->tile on. Rows without keys are written
+ * immediately. Returns false if there are no more. */
 DEVICE bool next_tile(producer *a) {
 #pragma unroll 1
     for (; a->tile < a->p->tiles; claim(a), a->tile = claimed(a)) {
@@ -170,7 +173,8 @@ DEVICE bool next_tile(producer *a) {
     return false;
 }
 
-/* This lane's rows of tile `j` of the same keys. The table is not waited for here, but where the copies start. */
+/* This lane's rows of tile `j` of the same keys. The load of the table entry is not waited for
+ * here, but where the copies start. */
 DEVICE page_rows look_up(const producer *a, const key_tile *keys, int j) {
     const att_fwd_params *f = &a->p->fwd;
     key_tile at = *keys;
@@ -182,8 +186,9 @@ DEVICE page_rows look_up(const producer *a, const key_tile *keys, int j) {
     return {f->page_table[keys->from.batch * f->page_table_stride + index], key - index * f->page_size};
 }
 
-/* One lane starts the copies, four of them at a time as the lanes tell their pages: with a page in every lane, the compiler would elect one lane
- * after the other. A page that does not exist lies outside the tensor: it arrives as zeros. */
+/* One lane starts the copies, four at a time, with the pages shuffled from the other lanes. If
+ * every lane started its own, the compiler would elect one lane after the other. A page that
+ * does not exist is outside the tensor: zeros are loaded. */
 DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, unsigned full, int panels) {
     enum { AT_ONCE = 4 };
     const int rows = a->p->copy_rows;
@@ -207,8 +212,8 @@ DEVICE void load_pages(const producer *a, const key_tile *keys, const att_tensor
     }
 }
 
-/* A tile of K or V, once its place is free. Consumers wait for what comes after that: all else is known before. `paged`, a constant: there is a
- * page table. */
+/* Load a tile of K or V once its slot is free. Consumers wait for everything after that, so all
+ * else is computed before. `paged` is a constant: there is a page table. */
 DEVICE void load_keys(const producer *a, const key_tile *keys, const att_tensor_map *map, unsigned to, int full, int empty, ring at,
                       int panels, bool paged) {
     const unsigned barrier = barrier_of(a->shared, full + at.place);
@@ -240,7 +245,7 @@ DEVICE void load_v(producer *a, const key_tile *keys, bool paged) {
     a->v = ring_next(a->v, V_STAGES);
 }
 
-/* The rows of warpgroup `group`. */
+/* Load the rows of warpgroup `group`. */
 DEVICE void load_q(const producer *a, int group) {
     const int which = place_of(a->n, Q_STAGES) * GROUPS + group;
     const unsigned full = barrier_of(a->shared, Q_FULL + which);
@@ -255,15 +260,17 @@ DEVICE void load_q(const producer *a, int group) {
                     a->q.head, a->q.batch);
 }
 
-/* The n-th record is not needed here any more. */
+/* Release the n-th record. */
 DEVICE void leave(const producer *a, int n) {
     if (a->speaks)
         mbarrier_arrive(barrier_of(a->shared, TILE_EMPTY + place_of(n, RECORDS)));
 }
 
-/* Before the kernel ahead on the stream has ended: ask L2 for what the first tile begins with. That kernel may still write it, but
- * L2 is where all agree. Lengths may be what it writes, too. With one tile a block, or none, there is nothing to gain. One lane
- * writes nothing that the others keep: the compiler would take it for different in every lane, and move it before every copy. */
+/* Before the previous kernel on the stream has ended: prefetch the start of the first tile into
+ * L2. That kernel may still write it, but L2 is coherent. It may be writing the lengths, too.
+ * With at most one tile per block there is nothing to gain. One lane must not write anything
+ * that the others keep: the compiler would treat it as different in every lane and move it to
+ * uniform registers before every copy. */
 DEVICE void ask_early(const producer *a) {
     const att_fwd_sm90_params *p = a->p;
     const att_fwd_params *f = &p->fwd;
@@ -286,11 +293,12 @@ DEVICE void ask_early(const producer *a) {
         tma_ask_l2_4d(&p->v, 64 * c, key, keys.head, keys.batch);
 }
 
-/* For every tile: Q, and the tiles of keys from the last to the first. K is one ahead of V, as the scores are, into the next tile
- * too where that needs no room that waits for V. `paged`, a constant: there is a page table. It is read a tile of keys ahead. */
+/* For every tile: load Q, and the tiles of keys from the last to the first. K is one tile ahead
+ * of V, as the scores are, even into the next tile of rows if that needs no slot that waits for
+ * V. `paged` is a constant: there is a page table, which is read one tile of keys ahead. */
 DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared, bool paged) {
     producer a = {p, shared, does_speak(), -1, (int)blockIdx.x, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1, {0, 0}}, 0, 0, {0, 0}, {0, 0}};
-    key_tile due = a.keys; /* of V; none yet */
+    key_tile due = a.keys; /* the next V; none yet */
     if (a.speaks) {
         tma_prefetch_map(&p->q);
         tma_prefetch_map(&p->k);
@@ -337,8 +345,9 @@ DEVICE void produce(const att_fwd_sm90_params *p, unsigned shared, bool paged) {
         leave(&a, a.n - 1);
 }
 
-/* With pages V comes by a warp of its own, tile by tile as the producer announces them: small pages mean many copies, and two warps start twice
- * as many as one. Where a bias has the other warps, the producer brings V too. */
+/* With pages, V is loaded by a separate warp, following the producer's announcements: small
+ * pages need many copies, and two warps start twice as many. If a bias takes the other warps,
+ * the producer loads V too. */
 DEVICE void produce_values(const att_fwd_sm90_params *p, unsigned shared) {
     producer a = {p, shared, does_speak(), -1, 0, 0, {0, 0, 0}, {{0, 0, 0}, 0, -1, {0, 0}}, 0, 0, {0, 0}, {0, 0}};
     wait_for_previous_kernel();

@@ -1,23 +1,24 @@
-/* fwd_sm90_parts.cuh: where the parts of rows go whose keys are split (ROLE SPLIT), float32 rows in the order of fwd_params.h. */
+/* fwd_sm90_parts.cuh: where the parts of rows are stored if their keys are split (ROLE SPLIT):
+ * float32 rows in the order of fwd_params.h. */
 #ifndef ATT_FWD_SM90_PARTS_CUH
 #define ATT_FWD_SM90_PARTS_CUH
 
 #include "kernels/fwd_sm90_work.cuh"
 #include "kernels/math.cuh"
 
-/* The tile's first row among the rows of all parts. */
+/* The index of the tile's first row among the rows of all parts. */
 DEVICE long long first_part_row(const att_fwd_sm90_params *p, const tile_work *w) {
     const att_fwd_params *f = &p->fwd;
     const long long entry = (long long)w->part * f->batch + w->s.batch;
     return (entry * f->heads_q + (w->head << p->pack)) * f->seq_q + (w->row0 >> p->pack);
 }
 
-/* Rows of a part from the tile's first row to its row r. */
+/* The distance in rows of a part from the tile's first row to its row r. */
 DEVICE long long part_row_offset(const att_fwd_sm90_params *p, int r) {
     return (r >> p->pack) + (long long)(r & ((1 << p->pack) - 1)) * p->fwd.seq_q;
 }
 
-/* A part without keys: its log-sum says that there is nothing in it; by a warp. */
+/* Store a part without keys: a log-sum of -inf marks it as empty. Called by a warp. */
 DEVICE void store_empty_part(const att_fwd_sm90_params *p, const tile_work *w) {
     const long long first = first_part_row(p, w);
 #pragma unroll 1

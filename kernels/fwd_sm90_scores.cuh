@@ -1,9 +1,12 @@
-/* fwd_sm90_scores.cuh: rows with FEATURES: what makes scores, in units of log2, of the products of a tile of keys.
+/* fwd_sm90_scores.cuh: rows with FEATURES: turns the products of a tile of keys into scores in
+ * units of log2.
  *
- * A thread holds two rows, 8 apart (half 0 and 1), two neighbouring columns of every 8, as in fwd_sm90_softmax.cuh. Where a tile is seen
- * whole, its tops are known and the cheap form of every feature holds, products become weights at once: ALiBi is one more
- * multiply-add of a score, softcap a polynomial whose last step is the one that subtracts the top. Anywhere else products become
- * scores first, in place (shape_scores), and are then hidden, searched for maxima and weighed like those of any other row. */
+ * A thread holds two rows, 8 apart (half 0 and 1), two neighbouring columns of every 8, as in
+ * fwd_sm90_softmax.cuh. If all keys of a tile are visible, its tops are known and the cheap
+ * form of every feature applies, products become weights in one step: ALiBi is one more
+ * multiply-add per score, softcap a polynomial whose last step also subtracts the top.
+ * Otherwise products first become scores, in place (shape_scores), and are then masked,
+ * searched for maxima and weighed like those of any other row. */
 #ifndef ATT_FWD_SM90_SCORES_CUH
 #define ATT_FWD_SM90_SCORES_CUH
 
@@ -11,24 +14,25 @@
 #include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/math.cuh"
 
-/* What a tile of keys has of the features. */
+/* The features' parameters for one tile of keys. */
 typedef struct score_shape {
-    float factor; /* of a product: scale * log2(e) */
-    /* ALiBi: the slope in units of log2, and how far this thread's first column lies right of the diagonal of its first row. */
+    float factor; /* for a product: scale * log2(e) */
+    /* ALiBi: the slope in units of log2, and the distance of this thread's first column to the
+     * right of the diagonal of its first row. */
     float slope, away;
-    int side;    /* 1: all keys lie left of the diagonals of the warp's rows, or on them; -1: right of them; 0: both */
-    bool climbs; /* the walk over the keys still comes closer to the diagonal: tops will rise */
-    bool ghosts; /* the warp has rows past the last, which meet what they like */
+    int side;    /* keys relative to the warp's diagonals: 1 left or on, -1 right, 0 both */
+    bool climbs; /* the walk still approaches the diagonal: tops will rise */
+    bool ghosts; /* the warp has rows past the last, whose values are arbitrary */
     const att_fwd_softcap *cap;
     unsigned bias, swizzle; /* bias_lane() */
 } score_shape;
 
-/* Column n of a half, from the thread's first. */
+/* Column n of a half, relative to the thread's first. */
 #define COLUMN(n) ((n) / 4 * 8 + (n) % 2)
 
 /* ---------------------------------------------------------------------------------- softcap */
 
-/* A product as a score, plus `add`, by the short polynomial. */
+/* Turn a product into a score, plus `add`, with the short polynomial. */
 DEVICE float capped_near(const att_fwd_softcap *cap, float product, float add) {
     const float square = product * product;
     float y = cap->near[ATT_SOFTCAP_NEAR];
@@ -38,7 +42,7 @@ DEVICE float capped_near(const att_fwd_softcap *cap, float product, float add) {
     return fmaf(product, y, add);
 }
 
-/* By the long one. */
+/* The same with the long polynomial. */
 DEVICE float capped_far(const att_fwd_softcap *cap, float product) {
     const float square = product * product;
     float y = cap->far[ATT_SOFTCAP_FAR];
@@ -48,13 +52,14 @@ DEVICE float capped_far(const att_fwd_softcap *cap, float product) {
     return product * y;
 }
 
-/* Beyond both. 1 - 2e / (1 + e) is tanh where e = exp(-2|x|). */
+/* The same beyond both. 1 - 2e / (1 + e) is tanh for e = exp(-2|x|). */
 DEVICE float capped_beyond(const att_fwd_softcap *cap, float product) {
     const float e = exp2_fast(fabsf(product) * cap->decay);
     return copysignf(cap->most * fmaf(-2.0f * e, reciprocal_fast(1.0f + e), 1.0f), product);
 }
 
-/* The largest of this lane's products. NaN is left out: it stays NaN by any polynomial. */
+/* The largest magnitude of this lane's products. NaN is ignored: it stays NaN under any
+ * polynomial. */
 DEVICE float largest_product(const float s[S_COUNT]) {
     float a = fabsf(s[0]), b = fabsf(s[1]), c = fabsf(s[2]), d = fabsf(s[3]);
 #pragma unroll
@@ -67,7 +72,8 @@ DEVICE float largest_product(const float s[S_COUNT]) {
     return fmaxf(fmaxf(a, b), fmaxf(c, d));
 }
 
-/* By the long polynomial, or beyond it, in parts of eight: a vote keeps the compiler from having all of them under way at once, for which it has no registers. */
+/* With the long polynomial, or beyond it, in groups of eight. The vote keeps the compiler from
+ * computing all of them at once, for which there are no registers. */
 DEVICE void cap_scores(const att_fwd_softcap *cap, float s[S_COUNT]) {
 #pragma unroll
     for (int n = 0; n < S_COUNT; n += 8) {
@@ -82,21 +88,21 @@ DEVICE void cap_scores(const att_fwd_softcap *cap, float s[S_COUNT]) {
     }
 }
 
-/* ------------------------------------------------------------------------------ all features */
+/* ---------------------------------------------------------------------------- all features */
 
-/* May products of a tile that is seen whole become weights at once? */
+/* May the products of a fully visible tile become weights in one step? */
 DEVICE bool weighs_at_once(const score_shape *f, const float s[S_COUNT]) {
     if (HAS_ALIBI && HAS_BIAS)
         return false;
     return !HAS_SOFTCAP || __all_sync(0xffffffffu, largest_product(s) <= f->cap->near_reach);
 }
 
-/* A product as a score plus `add`, where that is so. */
+/* A product as a score plus `add`, in that case. */
 DEVICE float score_at_once(const score_shape *f, float product, float add) {
     return HAS_SOFTCAP ? capped_near(f->cap, product, add) : fmaf(product, f->factor, add);
 }
 
-/* Products of a row half become weights; returns this lane's share of their sum. */
+/* Turn products of a row half into weights. Returns this lane's share of their sum. */
 DEVICE float weigh_products(float s[S_COUNT], int half, float top, const score_shape *f) {
     const float slope = f->side < 0 ? -f->slope : f->slope;
     const float base = HAS_ALIBI ? fmaf(slope, f->away - 8.0f * half, -top) : -top;
@@ -115,7 +121,7 @@ DEVICE float weigh_products(float s[S_COUNT], int half, float top, const score_s
     return even + odd;
 }
 
-/* The same of both halves, with a bias. */
+/* The same for both halves, with a bias. */
 DEVICE void weigh_biased(float s[S_COUNT], const float top[2], float more[2], const score_shape *f) {
     float even[2] = {0.0f, 0.0f}, odd[2] = {0.0f, 0.0f};
 #pragma unroll
@@ -136,7 +142,8 @@ DEVICE void weigh_biased(float s[S_COUNT], const float top[2], float more[2], co
     more[1] = even[1] + odd[1];
 }
 
-/* Products become weights against `top`; this lane's shares of their sums in `more`. */
+/* Turn products into weights relative to `top`; `more` gets this lane's shares of their
+ * sums. */
 DEVICE void weigh_at_once(float s[S_COUNT], const float top[2], float more[2], const score_shape *f) {
     if (HAS_BIAS) {
         weigh_biased(s, top, more, f);
@@ -146,7 +153,7 @@ DEVICE void weigh_at_once(float s[S_COUNT], const float top[2], float more[2], c
     more[1] = weigh_products(s, 1, top[1], f);
 }
 
-/* Products become scores, wherever they lie. */
+/* Turn products into scores, in any tile. */
 DEVICE void shape_scores(float s[S_COUNT], const score_shape *f) {
     if (HAS_SOFTCAP)
         cap_scores(f->cap, s);

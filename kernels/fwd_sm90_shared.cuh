@@ -1,8 +1,10 @@
-/* fwd_sm90_shared.cuh: what lies where in the shared memory of a block, and who waits for whom there.
+/* fwd_sm90_shared.cuh: the layout of a block's shared memory, and the barriers that guard it.
  *
- * Tiles are panels of 64 columns, [panel][row][64], each warpgroup's 64 rows of Q by themselves. With room for it there are two
- * places for Q, so that the next tile's first scores need not wait for this one's O, and one for O; else O leaves through Q's. Q
- * that goes to registers at once needs one. V's places are freed last: what is left holds a further tile of V. */
+ * Tiles are stored as panels of 64 columns, [panel][row][64], with each warpgroup's 64 rows of
+ * Q separate. If there is room, there are two buffers for Q, so that the next tile's first
+ * scores need not wait for this one's O, and one for O; otherwise O is stored through Q's. If Q
+ * goes to registers immediately, one buffer is enough. V's slots are freed last: room that is
+ * left holds a further tile of V. */
 #ifndef ATT_FWD_SM90_SHARED_CUH
 #define ATT_FWD_SM90_SHARED_CUH
 
@@ -17,15 +19,15 @@
 #define PANELS(a, b) ((a) > (b) ? (a) : (b))
 
 #define ROW_BYTES 128 /* of a panel */
-#define Q_BYTES   (64 * ROW_BYTES * QK_PANELS) /* of one warpgroup */
+#define Q_BYTES   (64 * ROW_BYTES * QK_PANELS) /* per warpgroup */
 #define O_BYTES   (64 * ROW_BYTES * V_PANELS)
 #define K_BYTES   (TILE_N * ROW_BYTES * QK_PANELS)
 #define V_BYTES   (TILE_N * ROW_BYTES * V_PANELS)
 
 #define SHARED_MOST  (227 * 1024)
-#define SHARED_SLACK (1024 + 1024) /* barriers and what else is small; the boundary of 1024 bytes */
+#define SHARED_SLACK (1024 + 1024) /* barriers and other small data; alignment to 1024 bytes */
 #define BASE_BYTES   (STAGES * (K_BYTES + V_BYTES) + SHARED_SLACK)
-#define SHARED_PLACE (64 * ROW_BYTES * PANELS(QK_PANELS, V_PANELS)) /* of Q, and of O after it */
+#define SHARED_PLACE (64 * ROW_BYTES * PANELS(QK_PANELS, V_PANELS)) /* for Q, then O */
 #define RICH_BYTES   (BASE_BYTES + GROUPS * (2 * Q_BYTES + O_BYTES))
 #define FAIR_BYTES   (BASE_BYTES + GROUPS * 2 * SHARED_PLACE)
 #define POOR_BYTES   (BASE_BYTES + GROUPS * SHARED_PLACE)
@@ -33,10 +35,10 @@
 #define TWO_Q        (OWN_O || FAIR_BYTES <= SHARED_MOST)
 #define PLAIN_BYTES  (OWN_O ? RICH_BYTES : TWO_Q ? FAIR_BYTES : POOR_BYTES)
 
-/* Q stays in registers where they hold it beside S, P and O. */
+/* Q stays in registers if they can hold it along with S, P and O. */
 #define Q_IN_REGISTERS (USE_Q_REGISTERS && IS_PLAIN && GROUPS == 2 && S_COUNT + O_COUNT + P_COUNT + 4 * K_STEPS <= 192)
 
-/* A further tile of V where there are two: in the place of a second Q, or in what is left. */
+/* A further tile of V: in place of a second Q, or in the room that is left with two stages. */
 #define ONE_Q    (USE_LONG_V_RING && OWN_O && Q_IN_REGISTERS && V_BYTES <= GROUPS * Q_BYTES)
 #define HAS_ROOM (STAGES == 2 && PLAIN_BYTES + V_BYTES <= SHARED_MOST)
 #define V_STAGES (STAGES + (!HAS_BIAS && (ONE_Q || (USE_LONG_V_RING && HAS_ROOM))))
@@ -48,9 +50,10 @@
 #define O_AT       (V_AT + V_STAGES * V_BYTES)
 #define BIAS_AT    (O_AT + (OWN_O ? GROUPS * O_BYTES : 0))
 
-/* The bias takes the place of a second Q and of a further tile of V: a ring of its tiles for each warpgroup. */
+/* The bias takes the room of a second Q and of a further tile of V: one ring of its tiles per
+ * warpgroup. */
 #define BIAS_STAGES    2
-#define BIAS_BOX       (TILE_N % 64 ? 32 : 64) /* columns of a copy */
+#define BIAS_BOX       (TILE_N % 64 ? 32 : 64) /* columns per copy */
 #define BIAS_BOX_BYTES (64 * 2 * BIAS_BOX)
 #define BIAS_BYTES     (TILE_N / BIAS_BOX * BIAS_BOX_BYTES)
 #define BARRIER_AT     (BIAS_AT + (HAS_BIAS ? GROUPS * BIAS_STAGES * BIAS_BYTES : 0))
@@ -62,8 +65,9 @@ static_assert(PLAIN_BYTES <= SHARED_MOST, "a block fits");
 static_assert(TILE_M % 64 == 0 && TILE_N % 16 == 0, "whole products of 64 rows and 16 keys");
 static_assert(WARPS == 4 * (GROUPS + 1), "a producer warpgroup and the consumers");
 
-/* What is known of a tile, for all who work on it: kept here and not in registers, which the tensor cores' results fill. Records
- * are a ring, as Q's places are: use n of either is for the n-th tile that the block takes. */
+/* The description of a tile, for all warps that work on it. It is kept here because registers
+ * are full of tensor-core results. Records form a ring, as Q's buffers do: the n-th use of
+ * either is for the n-th tile that the block takes. */
 enum {
     TILE, /* its number, or NO_TILE */
     ROW0, /* its first row */
@@ -75,50 +79,51 @@ enum {
     HEAD,  /* of the unit */
     BATCH,
     ROW_Q,        /* first row of the sequence in packed O */
-    O_ROW = 10,   /* address of the tile's first row in O, or in its part of it: two words */
-    LSE_ROW = 12, /* and in LSE; 0: nobody wants it */
-    FIRST_K = 14, /* GENERAL: the first key in use, what keys are counted from */
+    O_ROW = 10,   /* address of the tile's first row in O or its part: two words */
+    LSE_ROW = 12, /* and in LSE; 0: not requested */
+    FIRST_K = 14, /* GENERAL: the first key in use, from which keys are counted */
     SLOPE = 14,   /* ALiBi: the head's slope, in units of log2 */
     TURNED = 15,  /* ALiBi: tile_work.turned */
-    LIST = 16,    /* boolean masks: the list of tiles of keys, and number and kinds of its last tile (att_fwd_mask_tile) */
+    LIST = 16,    /* boolean masks: the list, and its last att_fwd_mask_tile */
     LIST_TILE = 17,
     LIST_KINDS = 18,
     RECORD_WORDS = HAS_MASK ? 20 : 16
 };
 enum { RECORDS = 4, NO_TILE = -1 };
 
-/* Barriers in shared memory: `full` is waited for by consumers, `empty` by the producer. */
+/* Barriers in shared memory. Consumers wait for `full`, the producer for `empty`. */
 enum {
     K_FULL = 0,
     K_EMPTY = K_FULL + STAGES,
     V_FULL = K_EMPTY + STAGES,
     V_EMPTY = V_FULL + V_STAGES,
-    Q_FULL = V_EMPTY + V_STAGES, /* a warpgroup each */
+    Q_FULL = V_EMPTY + V_STAGES, /* one per warpgroup */
     Q_EMPTY = Q_FULL + 2 * GROUPS,
-    O_FULL = Q_EMPTY + 2 * GROUPS, /* a warpgroup each, waited for by the storer */
-    O_EMPTY = O_FULL + GROUPS,     /* and by consumers */
-    STORED = O_EMPTY + GROUPS,     /* all of O */
+    O_FULL = Q_EMPTY + 2 * GROUPS, /* one per warpgroup; the storer waits for it */
+    O_EMPTY = O_FULL + GROUPS,     /* consumers wait for it */
+    STORED = O_EMPTY + GROUPS,     /* all of O has been stored */
     TILE_FULL = STORED + 1,
     TILE_EMPTY = TILE_FULL + RECORDS,
-    BIAS_FULL = TILE_EMPTY + RECORDS, /* a ring for each warpgroup */
+    BIAS_FULL = TILE_EMPTY + RECORDS, /* a ring per warpgroup */
     BIAS_EMPTY = BIAS_FULL + (HAS_BIAS ? GROUPS * BIAS_STAGES : 0),
     RECORDS_AT = (BIAS_EMPTY + (HAS_BIAS ? GROUPS * BIAS_STAGES : 0) + 1) / 2 * 2,
-    NOTES_AT = RECORDS_AT + RECORDS * RECORD_WORDS / 2 /* a word a consumer warp */
+    NOTES_AT = RECORDS_AT + RECORDS * RECORD_WORDS / 2 /* one word per consumer warp */
 };
 static_assert(NOTES_AT * MBARRIER_BYTES + 4 * 4 * GROUPS <= 1024, "they have their place");
 
 /* Named barriers. */
 enum {
-    TURN = 1,           /* warpgroup w may use the tensor cores: TURN + w; itself and the one before it */
+    TURN = 1,           /* TURN + w: w may use the tensor cores; of w and the one before it */
     OWN = TURN + GROUPS /* the threads of warpgroup w: OWN + w */
 };
 
-/* One lane of a warp does what is done once. */
+/* True in the one lane of a warp that does what must be done once. */
 DEVICE bool does_speak(void) {
     return USE_ELECTED_LANE ? elect_lane() : threadIdx.x % 32 == 0;
 }
 
-/* A ring of `places`, a power of two: the n-th use is of this place, and this is the parity that consumers wait for there. */
+/* A ring of `places` slots, a power of two: the slot of the n-th use, and the parity that
+ * consumers wait for there. */
 DEVICE int place_of(int n, int places) {
     return n & (places - 1);
 }
@@ -127,7 +132,7 @@ DEVICE int parity_of(int n, int places) {
     return (int)((unsigned)n / (unsigned)places & 1u);
 }
 
-/* The same, one use after the other. */
+/* The same, stepping from one use to the next. */
 typedef struct ring {
     int place, parity;
 } ring;
@@ -141,7 +146,7 @@ DEVICE unsigned barrier_of(unsigned shared, int which) {
     return shared + BARRIER_AT + MBARRIER_BYTES * which;
 }
 
-/* Where a warpgroup's O of the n-th tile lies on its way out. */
+/* The buffer of a warpgroup's O of the n-th tile. */
 DEVICE unsigned o_place(unsigned shared, int n, int group) {
     return shared + (OWN_O ? O_AT + group * O_BYTES : (place_of(n, Q_STAGES) * GROUPS + group) * Q_PLACE);
 }
@@ -163,7 +168,7 @@ DEVICE unsigned long long record_address(unsigned shared, int n, int what) {
     return value;
 }
 
-/* Wait until the n-th use of a ring is there; for the producer: until its place is free. */
+/* Wait until the n-th use of a ring is full; for the producer: until its slot is empty. */
 DEVICE void wait_full(unsigned shared, int full, int n, int places) {
     mbarrier_wait(barrier_of(shared, full + place_of(n, places)), parity_of(n, places));
 }

@@ -1,17 +1,25 @@
-/* fwd_sm90_small.cu: forward attention on Hopper for problems that would leave most of the GPU idle
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; a block per TILE_M rows, whose warpgroups share the keys
- * TILE     TILE_M rows, 64 a warpgroup; TILE_N keys, STAGES tiles of K and of V a share, which has every SHARES-th tile of keys
- * THREADS  32 * WARPS: for every 64 rows a warpgroup a share; a warp of the share's first rows loads for all of them
- * SMEM     Q | a share: K x STAGES, V x STAGES | a warpgroup: O as the others send it | tops and sums, barriers
- * FLOW     copy    Q K0 V0 K1 V1 ...  at once, as far as STAGES goes: what such a problem waits for is memory's latency
+/* fwd_sm90_small.cu: forward attention on Hopper for problems that would leave most of the GPU
+ * idle
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per TILE_M rows, whose
+ *          warpgroups divide the keys
+ * TILE     TILE_M rows, 64 per warpgroup; TILE_N keys; STAGES tiles of K and of V per share. A
+ *          share has every SHARES-th tile of keys
+ * THREADS  32 * WARPS: for every 64 rows one warpgroup per share; one warp of each share's
+ *          first 64 rows loads for all
+ * SMEM     Q | per share: K x STAGES, V x STAGES | per warpgroup: O sent by the others | tops
+ *          and sums, barriers
+ * FLOW     copy    Q K0 V0 K1 V1 ...  all at once, up to STAGES: the problem is latency-bound
  *          tensor  S0 .. P0V0 | S1 .. P1V1 ...
- *          alu        softmax0 |    softmax1      | every share of O to the warpgroup that owns the columns | one barrier | sum, store
+ *          alu        softmax0 |    softmax1      | send O | one barrier | sum, store
+ *                  each share sends its O to the warpgroups that own the columns
  *          with 128 rows
  *          tensor  S0 .. S1 P0V0 .. S2 P1V1 ..
  *          alu        softmax0 softmax1 ..
- * NUMERICS as fwd_sm90.cu; with 64 rows, weights against the maxima
- * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE, no softcap, ALiBi, bias, pages; scale > 0
- * WHY      one block an SM with all its loads under way beats blocks that stay: docs/hopper.md */
+ * NUMERICS as fwd_sm90.cu; with 64 rows, weights are relative to the maxima
+ * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE, no
+ *          softcap, ALiBi, bias or pages; scale > 0
+ * WHY      one block per SM with all its loads in flight beats persistent blocks:
+ *          docs/hopper.md */
 #include "kernels/fwd_sm90_softmax.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mbarrier.cuh"
@@ -22,7 +30,7 @@
 #include "kernels/warpgroup.cuh"
 #include "kernels/wgmma.cuh"
 
-/* A call makes the compiler wait for each product by itself. */
+/* A function call makes the compiler wait for each product separately. */
 #undef __noinline__
 #define __noinline__ __forceinline__
 #include "kernels/second_look.cuh"
@@ -32,25 +40,26 @@
 #define SHARES     (WARPS / 4 / ROW_GROUPS)
 #define QK_PANELS  ((D_QK + 63) / 64)
 #define V_PANELS   ((D_V + 63) / 64)
-#define COLUMNS    (D_V / 8)          /* of O, in eights */
-#define OWNED      (COLUMNS / SHARES) /* of them, by a warpgroup: it adds up those of all shares, and stores them */
+#define COLUMNS    (D_V / 8)          /* of O, in groups of eight */
+#define OWNED      (COLUMNS / SHARES) /* of those, per warpgroup: it sums and stores them */
 
 #define ROW_BYTES   128
-#define Q_BYTES     (64 * ROW_BYTES * QK_PANELS) /* of a row group */
+#define Q_BYTES     (64 * ROW_BYTES * QK_PANELS) /* per row group */
 #define K_BYTES     (TILE_N * ROW_BYTES * QK_PANELS)
 #define V_BYTES     (TILE_N * ROW_BYTES * V_PANELS)
 #define SHARE_BYTES (STAGES * (K_BYTES + V_BYTES))
-#define EIGHT_BYTES (WARPGROUP * 16)        /* eight columns of 64 rows: 16 bytes a thread */
-#define INBOX_BYTES (COLUMNS * EIGHT_BYTES) /* a warpgroup's columns of every share */
+#define EIGHT_BYTES (WARPGROUP * 16)        /* eight columns of 64 rows: 16 bytes per thread */
+#define INBOX_BYTES (COLUMNS * EIGHT_BYTES) /* a warpgroup's columns from every share */
 #define INBOX_AT    (ROW_GROUPS * Q_BYTES + SHARES * SHARE_BYTES)
-#define SUMS_AT     (INBOX_AT + ROW_GROUPS * SHARES * INBOX_BYTES) /* top and sum of 64 rows, a warpgroup each */
+#define SUMS_AT     (INBOX_AT + ROW_GROUPS * SHARES * INBOX_BYTES) /* top, sum; per warpgroup */
 #define SUMS_BYTES  (TILE_M * SHARES * 8)
 #define BARRIERS_AT (SUMS_AT + SUMS_BYTES)
 
-/* Barriers: of a row group's Q, and of a share K full, V full and both empty, a stage each; then a bit a row. */
+/* Barriers: one for Q per row group; per share K full, V full and both empty, one per stage of
+ * each. Then one bit per row. */
 enum { SHARE_BARRIERS = 3 * STAGES, BAD_AT = BARRIERS_AT + (ROW_GROUPS + SHARES * SHARE_BARRIERS) * MBARRIER_BYTES };
 
-CHECK_SHARED(BARRIERS_AT + 1024 + 1024); /* barriers; the boundary of 1024 bytes */
+CHECK_SHARED(BARRIERS_AT + 1024 + 1024); /* barriers; alignment to 1024 bytes */
 static_assert(TILE_M == 64 || TILE_M == 128, "row groups of 64 rows");
 static_assert(WARPS == 4 * ROW_GROUPS * SHARES, "a warpgroup for every share of the keys of 64 rows");
 static_assert(BAD_AT + TILE_M / 8 - BARRIERS_AT <= 1024, "what is small has its place");
@@ -60,12 +69,12 @@ static_assert(ROW_GROUPS == 1 || STAGES > 2, "a place is filled again two uses l
 /* A warpgroup: 64 rows and a share of the keys, every SHARES-th tile. */
 typedef struct share {
     const att_fwd_sm90_params *p;
-    unsigned shared, tiles, barriers; /* in shared memory: the block's, and the share's own */
+    unsigned shared, tiles, barriers; /* shared addresses: the block's, the share's own */
     int index, row_group;             /* of the share; of the rows */
     int thread;                       /* within the warpgroup */
-    bool loads;                       /* by this warp, tiles of K and V */
+    bool loads;                       /* this warp loads tiles of K and V */
     int key_head, key_batch;
-    int clear_from, clear_to;         /* tiles of keys in between are seen whole by every row */
+    int clear_from, clear_to;         /* every row sees all keys of the tiles in between */
 } share;
 
 DEVICE unsigned k_place(const share *a, int use) {
@@ -92,12 +101,12 @@ DEVICE unsigned v_full(const share *a, int use) {
     return a->barriers + MBARRIER_BYTES * (STAGES + use % STAGES);
 }
 
-/* Nobody reads K and V of this use any more. */
+/* The barrier that says that K and V of this use are no longer read. */
 DEVICE unsigned both_empty(const share *a, int use) {
     return a->barriers + MBARRIER_BYTES * (2 * STAGES + use % STAGES);
 }
 
-/* Tiles of keys that this share has. */
+/* The number of tiles of keys of this share. */
 DEVICE int uses_of(const share *a, const tile_work *w) {
     return max(0, w->last - w->first - a->index + SHARES - 1) / SHARES;
 }
@@ -106,7 +115,7 @@ DEVICE int tile_of_use(const share *a, const tile_work *w, int use) {
     return w->first + a->index + use * SHARES;
 }
 
-/* The row group's rows; by one thread, as all that loads. */
+/* Load the row group's rows. Called by one thread, like all loads. */
 DEVICE void load_q(const share *a, const tile_work *w) {
     const int position = (int)w->s.row_q + (w->row0 >> a->p->pack);
     mbarrier_expect(q_full(a), Q_BYTES);
@@ -116,7 +125,7 @@ DEVICE void load_q(const share *a, const tile_work *w) {
                     a->p->fwd.cu_seqlens_q ? 0 : w->s.batch);
 }
 
-/* A tile of K or V, from row `row` on. */
+/* Load a tile of K or V, from row `row` on. */
 DEVICE void load_keys(const share *a, const att_tensor_map *map, unsigned to, unsigned barrier, int panels, int row) {
     mbarrier_expect(barrier, panels * TILE_N * ROW_BYTES);
 #pragma unroll
@@ -133,7 +142,7 @@ DEVICE void load_use(const share *a, int use, int row) {
     load_keys(a, &a->p->v, v_place(a, use), v_full(a, use), V_PANELS, row);
 }
 
-/* S = Q K^T, under way. */
+/* Start S = Q K^T. */
 DEVICE void score(const share *a, float s[S_COUNT], int use) {
     const unsigned long long left = wgmma_operand(wgmma_address(q_place(a)), 16);
     const unsigned long long right = wgmma_operand(wgmma_address(k_place(a, use)), 16);
@@ -145,7 +154,7 @@ DEVICE void score(const share *a, float s[S_COUNT], int use) {
     wgmma_commit();
 }
 
-/* O += P V, under way. */
+/* Start O += P V. */
 DEVICE void accumulate(const share *a, float o[O_COUNT], unsigned p[P_COUNT], int use) {
     const unsigned long long right = wgmma_operand(wgmma_address(v_place(a, use)), TILE_N * ROW_BYTES);
     wgmma_fence();
@@ -172,7 +181,7 @@ DEVICE void see(const share *a, const tile_work *w, float s[S_COUNT], int j) {
         hide_keys(a->p, &w->s, s, w->row0 + a->thread / 32 * 16 + a->thread % 32 / 4, j);
 }
 
-/* Scores of a tile become weights; what O is to be multiplied by, a row half each. */
+/* Turn the scores of a tile into weights; `shrink` gets the factors for O, one per row half. */
 DEVICE void weigh_tile(const share *a, float s[S_COUNT], softmax_state *m, float shrink[2]) {
     const float factor = a->p->fwd.scale_log2;
 #pragma unroll
@@ -184,7 +193,7 @@ DEVICE void weigh_tile(const share *a, float s[S_COUNT], softmax_state *m, float
     }
 }
 
-/* Another tile in the place of `use`, once no warp of the share reads that any more. */
+/* Load another tile into the slot of `use`, once no warp of the share reads it any more. */
 DEVICE void refill(const share *a, const tile_work *w, int use, int uses) {
     if (!a->loads || use < 0 || use + STAGES >= uses)
         return;
@@ -195,14 +204,15 @@ DEVICE void refill(const share *a, const tile_work *w, int use, int uses) {
     __syncwarp();
 }
 
-/* This warp reads K and V of the use no more. */
+/* This warp no longer reads K and V of the use. */
 DEVICE void release(const share *a, int use, int uses) {
     __syncwarp();
     if (use + STAGES < uses && a->thread % 32 == 0)
         mbarrier_arrive(both_empty(a, use));
 }
 
-/* The share of the keys, tile after tile: one row group waits for memory, and gains nothing by more. */
+/* Process the share's keys tile by tile. A single row group is bound by memory, so overlapping
+ * more gains nothing. */
 DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax_state *m, int uses) {
     float s[S_COUNT];
     unsigned p[P_COUNT];
@@ -226,8 +236,9 @@ DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax
     }
 }
 
-/* The same, with the weights of a tile found while the tensor cores add the one before to O: where warpgroups of several rows fill
- * the SM. They do not go in step: a place is filled again when all have probably left it, while products are under way. */
+/* The same, computing the weights of a tile while the tensor cores add the previous one to O:
+ * for several row groups, which fill the SM. They do not run in step: a slot is refilled while
+ * products are in flight, when all warps have probably released it. */
 DEVICE void attend_ahead(const share *a, const tile_work *w, float o[O_COUNT], softmax_state *m, int uses) {
     float s[S_COUNT];
     unsigned p[P_COUNT];
@@ -258,7 +269,8 @@ DEVICE void attend_ahead(const share *a, const tile_work *w, float o[O_COUNT], s
     wait_o(o);
 }
 
-/* Where share `from` leaves the i-th of the eights that share `owner` of the same rows owns: this thread's part. */
+/* The address where share `from` leaves the i-th group of eight columns that share `owner` of
+ * the same rows owns: this thread's part. */
 DEVICE unsigned inbox(const share *a, int owner, int from, int i) {
     return a->shared + INBOX_AT + (a->row_group * SHARES + owner) * INBOX_BYTES + (from * OWNED + i) * EIGHT_BYTES + a->thread * 16;
 }
@@ -267,7 +279,7 @@ DEVICE float2 *sums_of(const share *a, int from, int r) {
     return (float2 *)__cvta_shared_to_generic(a->shared + SUMS_AT + (64 * (a->row_group * SHARES + from) + r) * 8);
 }
 
-/* Tops and sums for all, columns of O for the share that owns them. */
+/* Send tops and sums to all, and columns of O to the share that owns them. */
 DEVICE void send(const share *a, const float o[O_COUNT], const softmax_state *m, bool has_keys) {
     const int lane = a->thread % 32, r = a->thread / 32 * 16 + lane / 4;
 #pragma unroll
@@ -285,7 +297,8 @@ DEVICE void send(const share *a, const float o[O_COUNT], const softmax_state *m,
                 make_float4(o[4 * n], o[4 * n + 1], o[4 * n + 2], o[4 * n + 3]);
 }
 
-/* Top and sum of a row over all shares; weight[from]: what a share's O is to be multiplied by, but for the sum. */
+/* Top and sum of a row over all shares; weight[from] is the factor for a share's O, before
+ * division by the sum. */
 DEVICE float2 join_sums(const share *a, int r, float weight[SHARES]) {
     float2 each[SHARES];
     float2 all = make_float2(-1e30f, 0.0f);
@@ -302,7 +315,7 @@ DEVICE float2 join_sums(const share *a, int r, float weight[SHARES]) {
     return all;
 }
 
-/* Of four words a lane of a quad: lane q gets the q-th of all four. */
+/* Transpose four words per lane over a quad: lane q gets the q-th word of all four. */
 DEVICE void transpose_quad(unsigned x[4]) {
     const bool odd = threadIdx.x % 2, high = threadIdx.x / 2 % 2;
     const unsigned a = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[1], 1), b = __shfl_xor_sync(0xffffffffu, odd ? x[2] : x[3], 1);
@@ -314,11 +327,12 @@ DEVICE void transpose_quad(unsigned x[4]) {
     x[3] = high ? hi[1] : d;
 }
 
-/* Rows leave in parts of 16 bytes: part `n` of a thread of lane `quad` of its quad is eight columns of row half part / OWNED. */
-#define PARTS ((2 * OWNED + 3) / 4) /* a thread */
+/* Rows are stored in parts of 16 bytes. Part 4 * n + quad belongs to lane `quad` of a quad:
+ * eight columns of row half part / OWNED. */
+#define PARTS ((2 * OWNED + 3) / 4) /* per thread */
 
 typedef struct part {
-    half_bits *to; /* NULL: it lies outside */
+    half_bits *to; /* NULL: outside the tensor */
     int r;         /* its row of the tile */
 } part;
 
@@ -334,7 +348,7 @@ DEVICE void find_parts(const share *a, const tile_work *w, part parts[PARTS]) {
     }
 }
 
-/* All warps that have these rows. */
+/* A barrier for all warps that have these rows. */
 DEVICE void meet(const share *a) {
     if (ROW_GROUPS == 1)
         __syncthreads();
@@ -342,7 +356,7 @@ DEVICE void meet(const share *a) {
         named_barrier_wait(1 + a->row_group, SHARES * WARPGROUP);
 }
 
-/* Add up what this warpgroup owns of the rows, and store it. */
+/* Add up this warpgroup's columns of the rows and store them. */
 DEVICE void store_rows(const share *a, const tile_work *w, const float o[O_COUNT], const part parts[PARTS], int senders, unsigned *bad) {
     const att_fwd_params *f = &a->p->fwd;
     const int lane = a->thread % 32, r = a->thread / 32 * 16 + lane / 4;
@@ -394,10 +408,11 @@ DEVICE void store_rows(const share *a, const tile_work *w, const float o[O_COUNT
     for (int n = 0; n < PARTS; n++) {
         const unsigned *x = packed + 4 * n;
         const unsigned check = times_zero_plus(DTYPE, x[0], times_zero_plus(DTYPE, x[1], times_zero_plus(DTYPE, x[2], times_zero_plus(DTYPE, x[3], 0))));
-        if (parts[n].to && (check & 0x7fff7fff) != 0) /* infinities and NaN times 0 are NaN */
+        if (parts[n].to && (check & 0x7fff7fff) != 0) /* infinity and NaN times 0 are NaN */
             atomicOr(&bad[parts[n].r / 32], 1u << parts[n].r % 32);
     }
-    /* LSE, by one lane of a quad of the first share, after what others wait for. */
+    /* LSE, written by one lane per quad of the first share, after everything that others wait
+     * for. */
     if (a->index != 0 || lane % 4 != 0)
         return;
 #pragma unroll
@@ -407,7 +422,8 @@ DEVICE void store_rows(const share *a, const tile_work *w, const float o[O_COUNT
         float lse = total > 0.0f ? all[half].x + log2_fast(total) : total == 0.0f ? -INFINITE : total;
         if (row >= w->rows)
             continue;
-        /* Not a number, past float32, or no weight: right where the row sees no key. */
+        /* NaN, overflow of float32, or no weight; the latter is correct if the row sees no
+         * key. */
         if (!(lse < INFINITE) || (lse == -INFINITE && visible_hi(f, &w->s, i) > visible_lo(f, &w->s, i)))
             atomicOr(&bad[(r + 8 * half) / 32], 1u << (r + 8 * half) % 32);
         if (f->sinks)
@@ -458,7 +474,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         mbarrier_init_done();
     }
     __syncthreads();
-    /* What the tile is, is known before the kernel before this one has ended, unless that may have written the lengths. */
+    /* The tile is known before the previous kernel has ended, unless that kernel may have
+     * written the lengths. */
     if (reads_lengths(f))
         wait_for_previous_kernel();
     tile_work w = tile_of(p, (int)blockIdx.x);
@@ -468,7 +485,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) KERNEL(const __grid_con
         wait_for_previous_kernel();
     if (!has_rows(&w))
         return;
-    /* From here on the row group's own rows, perhaps none; the keys stay those of all rows of the block, which share them. */
+    /* From here on the row group's own rows, possibly none. The keys remain those of all rows
+     * of the block. */
     w.row0 += 64 * row_group;
     const int uses = uses_of(&a, &w);
     if (warp == 0 && elect_lane()) {

@@ -1,10 +1,12 @@
-/* fwd_sm90_softmax.cuh: the running softmax of 64 rows that a warpgroup holds as results of wgmma.
+/* fwd_sm90_softmax.cuh: the running softmax of 64 rows that a warpgroup holds as wgmma results.
  *
- * A thread holds two rows, 8 apart (half 0 and 1), two neighbouring columns of every 8. `top` is what a row's scores are taken
- * against, in units of log2. It starts as the maximum of the first tile of keys. After that nobody looks for maxima where a tile
- * is seen whole: any top serves as long as float32 holds the weights, and their sums, which are needed anyway, show when it is
- * to rise. A score more than 2^127 above its row's top makes a row that is not finite, and such rows are computed again, slowly:
- * a warp whose rows' first two tiles differ by 2^40, or that meets such a jump later, looks for maxima from then on. */
+ * A thread holds two rows, 8 apart (half 0 and 1), two neighbouring columns of every 8. `top`
+ * is the reference for a row's scores, in units of log2. It starts as the maximum of the first
+ * tile of keys. After that, maxima are not computed for fully visible tiles: any top works as
+ * long as float32 can hold the weights, and the sums of the weights, which are needed anyway,
+ * show when it must rise. A score more than 2^127 above its row's top makes the row not finite,
+ * and such rows are recomputed, slowly. Therefore a warp computes maxima once its rows' first
+ * two tiles differ by 2^40, or once it sees such a jump later. */
 #ifndef ATT_FWD_SM90_SOFTMAX_CUH
 #define ATT_FWD_SM90_SOFTMAX_CUH
 
@@ -15,20 +17,21 @@
 #include "kernels/wgmma.cuh"
 
 #define WEIGHS_FREELY (IS_PLAIN && USE_MAX_FREE && USE_LAZY_RESCALE)
-#define RAISE_SUM     1024.0f /* of a lane's weights, that float16 holds all of them */
-#define WIDE_APART    40.0f   /* where tiles of keys differ by that, others may differ by what float32 does not hold */
+#define RAISE_SUM     1024.0f /* limit of a lane's weights: float16 can then hold all of them */
+#define WIDE_APART    40.0f   /* if tiles of keys differ by this, others may overflow float32 */
 #define WIDE_SUM      0x1p40f
-#define NO_TOP        -1e30f  /* of a row without keys: any score is above it */
+#define NO_TOP        -1e30f  /* of a row without keys: below any score */
 
-/* Why maxima are looked for: this is the second tile of keys; some row of the warp has seen no key yet; scores lie far apart. */
+/* Reasons to compute maxima: this is the second tile of keys; some row of the warp has seen no
+ * key yet; scores are far apart. */
 enum { SECOND = 1, OPEN = 2, WIDE = 4 };
 
 typedef struct softmax_state {
     float top[2], sum[2];
-    int caution; /* not 0: look for maxima */
+    int caution; /* not 0: compute maxima */
 } softmax_state;
 
-/* Keys that rows `row` and `row` + 8 of the unit do not see, of tile j. */
+/* Hide the keys of tile j that rows `row` and `row` + 8 of the unit do not see. */
 DEVICE void hide_keys(const att_fwd_sm90_params *p, const sequence *own, float s[S_COUNT], int row, int j) {
     const int key0 = j * TILE_N + (int)threadIdx.x % 4 * 2;
 #pragma unroll
@@ -47,11 +50,12 @@ DEVICE void hide_keys(const att_fwd_sm90_params *p, const sequence *own, float s
     }
 }
 
-/* The same in two parts, of which the first needs no scores: what is seen, as bits. Not for a loop of which most rounds need no
- * mask: there this form, though shorter, is 0.3 to 1 % slower. */
+/* The same in two parts, of which the first needs no scores: the visible columns, as bits. Not
+ * for a loop in which most iterations need no mask: there this form, although shorter, is 0.3
+ * to 1 % slower. */
 static_assert(S_COUNT / 2 <= 32, "a bit for each of a thread's columns");
 
-/* Bits of a thread's columns, two neighbours of every 8, that lie before column `end`. */
+/* The bits of a thread's columns, two neighbours of every 8, that are before column `end`. */
 DEVICE unsigned columns_before(int end) {
     unsigned bits;
     const int whole = max(end, 0);
@@ -59,7 +63,7 @@ DEVICE unsigned columns_before(int end) {
     return bits;
 }
 
-/* Bits of this thread's columns of tile j that rows `row` and `row` + 8 of the unit see. */
+/* The bits of this thread's columns of tile j that rows `row` and `row` + 8 of the unit see. */
 DEVICE void columns_seen(const att_fwd_sm90_params *p, const sequence *own, unsigned seen[2], int row, int j) {
     const int key0 = j * TILE_N + (int)threadIdx.x % 4 * 2;
 #pragma unroll
@@ -69,7 +73,7 @@ DEVICE void columns_seen(const att_fwd_sm90_params *p, const sequence *own, unsi
     }
 }
 
-/* And the second. */
+/* The second part. */
 DEVICE void hide_columns(float s[S_COUNT], const unsigned seen[2]) {
 #pragma unroll
     for (int half = 0; half < 2; half++)
@@ -92,7 +96,7 @@ DEVICE float lane_max(const float s[S_COUNT], int half) {
     return fmaxf(fmaxf(a, b), fmaxf(c, d));
 }
 
-/* Scores of a row half become weights; returns this lane's share of their sum. */
+/* Turn scores of a row half into weights. Returns this lane's share of their sum. */
 DEVICE float weigh_half(float s[S_COUNT], int half, float factor, float top) {
     float even = 0.0f, odd = 0.0f;
 #pragma unroll
@@ -119,13 +123,14 @@ DEVICE void start_softmax(float s[S_COUNT], float factor, softmax_state *m) {
     m->caution = (m->caution & WIDE) | SECOND | is_open(m);
 }
 
-/* Are the maxima of a tile of keys, where a row sees it, and of those before far apart? */
+/* Is the maximum of a tile of keys, if the row sees any of it, far from the row's top? */
 DEVICE bool is_far(float high, float top) {
-    /* ALiBi makes scores fall as far as it likes. */
+    /* With ALiBi, scores may fall by any amount. */
     return fminf(high, top) > NO_TOP && (HAS_ALIBI ? high - top : fabsf(high - top)) > WIDE_APART;
 }
 
-/* Need nobody look for the maxima of a tile that is seen whole? Of the second tile a quarter is looked at. */
+/* May a fully visible tile be weighed without its maxima? For the second tile, a quarter of the
+ * scores is checked. */
 DEVICE bool may_weigh_freely(const float s[S_COUNT], float factor, softmax_state *m) {
     if (m->caution == SECOND) {
         float high[2];
@@ -142,15 +147,16 @@ DEVICE bool may_weigh_freely(const float s[S_COUNT], float factor, softmax_state
     return !m->caution;
 }
 
-/* Weights of a tile, taken against the tops that there are, whose sums in this lane are `more`. True where tops rise: O is then to be
- * multiplied by `shrink`, a power of two. */
+/* The weights of a tile are relative to the current tops; `more` are their sums in this lane.
+ * Returns true if tops rise: O must then be multiplied by `shrink`, a power of two. */
 DEVICE bool raise_by_sums(float s[S_COUNT], softmax_state *m, float more[2], float shrink[2]) {
     const bool raised = __any_sync(0xffffffffu, !(fmaxf(more[0], more[1]) <= RAISE_SUM));
     if (raised) {
         m->caution = __any_sync(0xffffffffu, !(fmaxf(more[0], more[1]) <= WIDE_SUM)) ? WIDE : 0;
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            /* 2^-126 is the least that is not flushed to 0: what is infinite stays so. */
+            /* 2^-126 is the smallest value that is not flushed to 0; infinities stay
+             * infinite. */
             const int exponent = min(max((int)(__float_as_uint(quad_sum(more[half])) >> 23) - 127, 0), 126);
             shrink[half] = __uint_as_float((unsigned)(127 - exponent) << 23);
             m->top[half] += (float)exponent;
@@ -164,14 +170,15 @@ DEVICE bool raise_by_sums(float s[S_COUNT], softmax_state *m, float more[2], flo
     return raised;
 }
 
-/* A further tile, against the tops that there are. */
+/* A further tile, relative to the current tops. */
 DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
     more[0] = weigh_half(s, 0, factor, m->top[0]);
     more[1] = weigh_half(s, 1, factor, m->top[1]);
     return raise_by_sums(s, m, more, shrink);
 }
 
-/* The same with tops that follow the maxima where those grow by more than RAISE_ABOVE, as in fwd_softmax.cuh. */
+/* The same with tops that follow the maxima when these grow by more than RAISE_ABOVE, as in
+ * fwd_softmax.cuh. */
 DEVICE bool weigh_by_maxima(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
     const float slack = USE_LAZY_RESCALE ? RAISE_ABOVE : 0.0f;
     const float high[2] = {quad_max(lane_max(s, 0)) * factor, quad_max(lane_max(s, 1)) * factor};
@@ -194,7 +201,7 @@ DEVICE bool weigh_by_maxima(float s[S_COUNT], float factor, softmax_state *m, fl
     return raised;
 }
 
-/* Wait for O; P may be overwritten then, too. */
+/* Wait for O. Afterwards P may be overwritten, too. */
 DEVICE void wait_o(float o[O_COUNT]) {
     WGMMA_WAIT(0);
     wgmma_results(o, O_COUNT);
@@ -206,7 +213,7 @@ DEVICE void rescale(float o[O_COUNT], const float shrink[2]) {
         o[n] *= shrink[n / 2 % 2];
 }
 
-/* Weights and their sums are known: O waits for them. */
+/* The weights and their sums are known: wait for O and rescale it. */
 DEVICE void add_tile(float o[O_COUNT], softmax_state *m, bool raised, const float more[2], const float shrink[2]) {
     wait_o(o);
     if (raised)
@@ -215,8 +222,8 @@ DEVICE void add_tile(float o[O_COUNT], softmax_state *m, bool raised, const floa
     m->sum[1] += more[1];
 }
 
-/* A further tile of keys, while the tensor cores add the one before to O; `clear` where it is seen whole. The branches keep the
- * compiler from moving the wait for O above the weights. */
+/* A further tile of keys, while the tensor cores add the previous one to O; `clear`: all of it
+ * is visible. The branches keep the compiler from moving the wait for O above the weights. */
 DEVICE void follow_softmax(float s[S_COUNT], float o[O_COUNT], float factor, softmax_state *m, bool clear) {
     float shrink[2], more[2];
     bool raised;

@@ -1,4 +1,5 @@
-/* fwd_sm90_store.cuh: the storer, a warp: O of every tile leaves shared memory while the next tile is computed. */
+/* fwd_sm90_store.cuh: the storer warp: it stores O of every tile from shared memory while the
+ * next tile is computed. */
 #ifndef ATT_FWD_SM90_STORE_CUH
 #define ATT_FWD_SM90_STORE_CUH
 
@@ -7,10 +8,11 @@
 #include "kernels/tma.cuh"
 #include "kernels/vector.cuh"
 
-/* Rows `begin` to `end` of a warpgroup, row by row: where what follows them belongs to another sequence, or the first lie above the
- * tensor, which a copy that stores does not take. */
+/* Store rows `begin` to `end` of a warpgroup one by one: if the rows that follow belong to
+ * another sequence, or the first ones are before the tensor, which the copy engine cannot
+ * handle when storing. */
 DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int group, int begin, int end) {
-    const int chunks = p->fwd.d_v / 8; /* of 16 bytes, of a row */
+    const int chunks = p->fwd.d_v / 8; /* chunks of 16 bytes per row */
 #pragma unroll 1
     for (int at = begin * chunks + (int)threadIdx.x % 32; at < end * chunks; at += 32) {
         const int r = at / chunks, chunk = at - r * chunks;
@@ -21,7 +23,7 @@ DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int
     __syncwarp();
 }
 
-/* The rows of a warpgroup; what lies past the tensor's last is not written. */
+/* Store the rows of a warpgroup. Rows past the tensor's last are not written. */
 DEVICE void store_box(const att_fwd_sm90_params *p, unsigned shared, int n, int group) {
     const int position = record(shared, n, ROW_Q) + ((record(shared, n, ROW0) + 64 * group) >> p->pack);
 #pragma unroll 1
@@ -46,14 +48,14 @@ DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
             mbarrier_wait(barrier_of(shared, O_FULL + group), parity_of(n, 1));
             __syncwarp();
             if (SPLITS_KEYS)
-                ; /* the part of O has left, straight from registers */
+                ; /* the part of O was stored from registers */
             else if (!USE_BOX_STORE || begin > 0 || (p->fwd.cu_seqlens_q && end < 64))
                 store_rows(p, shared, n, group, begin, end);
             else if (speaks && end > 0)
                 store_box(p, shared, n, group);
             if (speaks && TWO_Q)
                 mbarrier_arrive(barrier_of(shared, O_EMPTY + group));
-            if (speaks && !OWN_O) /* O lay in the place of Q */
+            if (speaks && !OWN_O) /* O was in Q's buffer */
                 mbarrier_arrive(barrier_of(shared, Q_EMPTY + place_of(n, Q_STAGES) * GROUPS + group));
         }
         if (speaks)

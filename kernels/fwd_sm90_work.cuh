@@ -1,4 +1,4 @@
-/* fwd_sm90_work.cuh: what the tiles of a problem are, and in which order blocks take them. */
+/* fwd_sm90_work.cuh: the tiles of a problem, and the order in which blocks take them. */
 #ifndef ATT_FWD_SM90_WORK_CUH
 #define ATT_FWD_SM90_WORK_CUH
 
@@ -7,22 +7,23 @@
 #include "kernels/fwd_sm90_registers.cuh"
 #include "kernels/switches_sm90.cuh"
 
-/* The keys of a tile of rows are taken in parts, which fwd_combine merges. */
+/* The keys of a tile of rows are split into parts, which fwd_combine merges. */
 #define SPLITS_KEYS (ROLE == SPLIT)
 
 /* TILE_M rows of a unit. */
 typedef struct tile_work {
     sequence s;
-    int head;        /* of Q; of K and V where heads are packed */
-    int row0, rows;  /* first row of the tile, below 0 where it is cut short at its top; rows of the whole unit */
+    int head;        /* of Q; of K and V if heads are packed */
+    int row0, rows;  /* first row, negative if cut short at the top; rows of the whole unit */
     int first, last; /* tiles of keys that some row sees; none: last <= first */
-    int turned;      /* the walk over them starts that many before the last one */
+    int turned;      /* the walk over them starts this many tiles before the last one */
     int list;        /* boolean masks: `first` to `last` count the tiles of this list */
-    int part;        /* of those tiles, where there are several: these are its own */
+    int part;        /* the number of this part of those tiles, if there are several */
 } tile_work;
 
-/* The walk over the tiles of keys from the last to the first, of which `step` counts: with ALiBi it starts at the diagonal, where scores are
- * highest, and goes on from the last tile when it has been at the first. Tops that start elsewhere would climb tile after tile. */
+/* The order of the walk over the tiles of keys, from the last to the first; `step` counts it.
+ * With ALiBi it starts at the diagonal, where scores are highest, and wraps from the first tile
+ * to the last. If it started elsewhere, tops would climb tile after tile. */
 DEVICE int key_tile_at(int step, int first, int last, int turned) {
     if (!HAS_ALIBI)
         return step;
@@ -30,31 +31,32 @@ DEVICE int key_tile_at(int step, int first, int last, int turned) {
     return tile < first ? tile + last - first : tile;
 }
 
-/* Of rows with FEATURES. */
+/* The parameters of rows with FEATURES. */
 DEVICE const att_fwd_sm90_feature_params *features_of(const att_fwd_sm90_params *p) {
     return (const att_fwd_sm90_feature_params *)p;
 }
 
-/* What the j-th tile of a list is (HAS_MASK). */
+/* The j-th tile of a list (HAS_MASK). */
 DEVICE att_fwd_mask_tile listed_tile(const att_fwd_sm90_params *p, int list, int j) {
     const att_fwd_mask *m = &features_of(p)->mask;
     const int2 word = *(const int2 *)(m->tiles + (long long)list * m->key_tiles + j);
     return {word.x, (unsigned)word.y};
 }
 
-/* Leave the work its own part of the tiles of keys: parts differ by one tile at most. */
+/* Reduce the work to its own part of the tiles of keys. Parts differ by at most one tile. */
 DEVICE void take_part(const att_fwd_params *p, tile_work *w) {
     const int count = max(w->last - w->first, 0), each = (int)divide(count, &p->by_splits), more = count - each * p->splits;
     w->first += w->part * each + min(w->part, more);
     w->last = w->first + each + (w->part < more);
 }
 
-/* Sections of units, one after the other; in a section, the tiles furthest down the rows of all its units first: causal masks
- * leave them most keys, and blocks that work at the same time share K and V in L2. The last few row blocks, with the fewest keys,
- * come after all sections, so that blocks end together. */
+/* Sections of units, one after the other. Within a section, the last row blocks of all its
+ * units come first: causal masks leave them the most keys, and blocks that run at the same time
+ * share K and V in L2. The `last_blocks` row blocks with the fewest keys come after all
+ * sections, so that blocks finish together. The parts of a tile are consecutive. */
 DEVICE tile_work tile_of(const att_fwd_sm90_params *p, int number) {
     tile_work w;
-    const int tile = SPLITS_KEYS ? (int)divide(number, &p->fwd.by_splits) : number; /* the parts of a tile follow each other */
+    const int tile = SPLITS_KEYS ? (int)divide(number, &p->fwd.by_splits) : number;
     w.part = SPLITS_KEYS ? number - tile * p->fwd.splits : 0;
     const int before = p->fwd.row_blocks - p->last_blocks, in_sections = before * p->units;
     const bool is_last = tile >= in_sections;
@@ -94,12 +96,12 @@ DEVICE bool has_keys(const tile_work *w) {
     return w->first < w->last;
 }
 
-/* Lengths are data that the kernel ahead on the stream may still write. */
+/* The previous kernel on the stream may still be writing the lengths. */
 DEVICE bool reads_lengths(const att_fwd_params *p) {
     return p->cu_seqlens_q || p->cu_seqlens_k || p->lens_k || p->starts_k;
 }
 
-/* Is some row of the tile's warpgroup there? */
+/* Does some row of warpgroup `group` exist? */
 DEVICE bool has_rows_of(int row0, int rows, int group) {
     return row0 + 64 * group < rows && row0 + 64 * group + 64 > 0;
 }
@@ -118,12 +120,12 @@ DEVICE int key_head_of(const att_fwd_sm90_params *p, int unit_head) {
     return p->pack ? unit_head : (int)divide(unit_head, &p->fwd.by_group);
 }
 
-/* Elements from the tile's first row to its row r, in a tensor of Q's shape. */
+/* The element offset from the tile's first row to its row r, in a tensor of Q's shape. */
 DEVICE long long row_offset(const att_fwd_sm90_params *p, const att_fwd_strides *stride, int r) {
     return (r >> p->pack) * stride->row + (r & ((1 << p->pack) - 1)) * stride->head;
 }
 
-/* And the first row itself. */
+/* The offset of the first row itself. */
 DEVICE long long first_row(const att_fwd_sm90_params *p, const tile_work *w, const att_fwd_strides *stride) {
     return query_offset(&p->fwd, &w->s, stride, w->head << p->pack, w->row0 >> p->pack);
 }

@@ -1,11 +1,13 @@
 /* fwd_softmax.cuh: the running softmax of the rows that a warp holds as mma results.
  *
- * A lane holds two rows of every 16-row tile, two neighbouring columns of every 8. `top` is the reference that scores
- * are taken against, in units of log2; it follows the maximum only when that grows by more than RAISE_ABOVE, so that
- * sums and O are almost never rescaled. Weights then reach 2^RAISE_ABOVE at most, far from the end of float16.
+ * A lane holds two rows of every 16-row tile, two neighbouring columns of every 8. `top` is the
+ * reference for scores, in units of log2. It follows the maximum only when that grows by more
+ * than RAISE_ABOVE, so sums and O are almost never rescaled. Weights are then at most
+ * 2^RAISE_ABOVE, far below the float16 maximum.
  *
- * Where O is written in float32 it is followed always: the heaviest key then weighs exactly 1, and rounding the
- * weights to 16 bits costs a row that one key dominates nothing. */
+ * If O is written in float32, `top` always follows the maximum: the heaviest key then weighs
+ * exactly 1, and rounding the weights to 16 bits costs nothing in a row dominated by one
+ * key. */
 #ifndef ATT_FWD_SOFTMAX_CUH
 #define ATT_FWD_SOFTMAX_CUH
 
@@ -14,7 +16,8 @@
 
 #define RAISE_ABOVE 8.0f
 
-/* `n` results (columns of 8) of one row half become weights; *sum grows by this lane's. `half` is 0 or 1. */
+/* Turn `n` results (columns of 8) of one row half into weights; adds this lane's to *sum.
+ * `half` is 0 or 1. */
 DEVICE void weigh(float s[][4], int n, int half, float factor, float top, float *sum) {
     const float base = top == -INFINITE ? 0.0f : top;
     float even = 0.0f, odd = 0.0f;

@@ -1,6 +1,7 @@
-/* fwd_tile_load.cuh: tiles of Q, K and V from global memory into swizzled shared memory.
+/* fwd_tile_load.cuh: loads tiles of Q, K and V from global memory into swizzled shared memory.
  *
- * Eight neighbouring threads copy 128 bytes of a row. What lies past the last row or column becomes zero. */
+ * Eight neighbouring threads copy 128 bytes of a row. Elements past the last row or column
+ * become zero. */
 #ifndef ATT_FWD_TILE_LOAD_CUH
 #define ATT_FWD_TILE_LOAD_CUH
 
@@ -8,8 +9,8 @@
 #include "kernels/fwd_sequence.cuh"
 #include "kernels/swizzle.cuh"
 
-/* Copy `rows` rows, `valid` of them there, of `d` elements into a tile for `d_tile`. rows and d_tile are constants;
- * row r starts at first + r * stride, and at a multiple of 16 bytes. */
+/* Copy `rows` rows of `d` elements, of which `valid` exist, into a tile for `d_tile`. rows and
+ * d_tile are constants. Row r starts at first + r * stride, at a multiple of 16 bytes. */
 DEVICE void copy_rows(unsigned tile, int rows, int d_tile, const half_bits *first, long long stride,
                       int valid, int d, int thread, int threads) {
     const int column = thread % 8;
@@ -27,7 +28,7 @@ DEVICE void copy_rows(unsigned tile, int rows, int d_tile, const half_bits *firs
     }
 }
 
-/* Eight elements that need not be aligned, `valid` of them there. */
+/* Load eight elements of any alignment, of which `valid` exist. */
 DEVICE uint4 gather_8(const half_bits *from, int valid) {
     unsigned word[4];
 #pragma unroll
@@ -38,8 +39,9 @@ DEVICE uint4 gather_8(const half_bits *from, int valid) {
     return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
-/* One row of a tile, from an element offset that is negative where the row is not there: by copies under way where
- * rows are aligned, else at once, element by element. `column` is one of `columns` threads that share the row. */
+/* Load one row of a tile from an element offset; a negative offset means that the row does not
+ * exist. Aligned rows are copied asynchronously, others synchronously, element by element.
+ * `column` is the number of this thread among the `columns` threads that share the row. */
 DEVICE void load_row(unsigned tile, int d_tile, int r, const half_bits *base, long long offset, int d,
                      bool aligned, int column, int columns) {
     for (int chunk = column; chunk * 8 < d_tile; chunk += columns) {

@@ -1,15 +1,17 @@
-/* ldmatrix.cuh: four 8 x 8 matrices of 16-bit elements from shared memory into the layout of mma. */
+/* ldmatrix.cuh: loads four 8 x 8 matrices of 16-bit elements from shared memory in the layout
+ * of mma. */
 #ifndef ATT_LDMATRIX_CUH
 #define ATT_LDMATRIX_CUH
 
 #include "kernels/config.cuh"
 
-/* The address of an object in shared memory, as instructions want it. */
+/* The shared-memory address of an object, as instructions take it. */
 DEVICE unsigned shared_address(const void *p) {
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-/* Without ldmatrix: element (row, column) of matrix `matrix`, and its neighbour, at the row's address in another lane. */
+/* Without ldmatrix: load element (row, column) of matrix `matrix` and its neighbour; another
+ * lane has the row's address. */
 DEVICE unsigned load_pair(unsigned address, int matrix, int row, int column) {
     const unsigned from = __shfl_sync(0xffffffffu, address, 8 * matrix + row);
     return *(const unsigned *)__cvta_shared_to_generic(from + 2 * column);

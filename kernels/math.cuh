@@ -1,4 +1,4 @@
-/* math.cuh: the few transcendental functions of attention, at the speed of the hardware's own. */
+/* math.cuh: the few transcendental functions of attention, as single hardware instructions. */
 #ifndef ATT_MATH_CUH
 #define ATT_MATH_CUH
 

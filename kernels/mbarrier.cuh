@@ -1,8 +1,10 @@
-/* mbarrier.cuh: barriers in shared memory that threads and the copy engine arrive at (sm_90 and newer).
+/* mbarrier.cuh: barriers in shared memory that threads and the copy engine arrive at (sm_90 and
+ * newer).
  *
- * A barrier runs through phases. It flips when as many arrivals as it was made for have come, and all bytes that were
- * expected. Waiting names the parity of a phase and returns once that phase is over: a consumer starts with 0; a producer,
- * who finds every place empty at the start, with 1. */
+ * A barrier runs through phases. A phase completes when the number of arrivals given at
+ * initialisation and all expected bytes have come. A wait names the parity of a phase and
+ * returns once that phase is complete. A consumer starts with parity 0; a producer, for which
+ * every slot is empty at the start, with 1. */
 #ifndef ATT_MBARRIER_CUH
 #define ATT_MBARRIER_CUH
 
@@ -14,7 +16,8 @@ DEVICE void mbarrier_init(unsigned barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/* After the last mbarrier_init of a thread and before the barrier of the block that lets others use them. */
+/* Call this after a thread's last mbarrier_init and before the block barrier after which others
+ * use them. */
 DEVICE void mbarrier_init_done(void) {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -24,7 +27,7 @@ DEVICE void mbarrier_arrive(unsigned barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/* Arrive, and let the phase wait for `bytes` that copies bring. */
+/* Arrive, and make the phase wait for `bytes` delivered by copies. */
 DEVICE void mbarrier_expect(unsigned barrier, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
@@ -38,7 +41,8 @@ DEVICE void mbarrier_arrive_at(unsigned barrier, int block) {
                  : "memory");
 }
 
-/* The same for a warp that others share the SM with: it asks again only when the phase is over, or after a long while. */
+/* mbarrier_wait for a warp that shares the SM with others: it polls again only when the phase
+ * is complete, or after a long while. */
 DEVICE void mbarrier_wait_long(unsigned barrier, int parity) {
     enum { NANOSECONDS = 10000000 };
     asm volatile("{\n.reg .pred over;\n"

@@ -1,26 +1,32 @@
-/* merge.cu: partial results of the same rows become one
- * COMPUTES lse = log sum_i exp(lse_i), O = sum_i exp(lse_i - lse) O_i; 4 to 32 threads share a row, 16 bytes each at a time
- * THREADS  32 * WARPS; the rows of a block follow each other along one axis, so that they share the sectors of log-sums
+/* merge.cu: merges partial results of the same rows
+ * COMPUTES lse = log sum_i exp(lse_i), O = sum_i exp(lse_i - lse) O_i; 4 to 32 threads share a
+ *          row, 16 bytes each at a time
+ * THREADS  32 * WARPS; the rows of a block are consecutive along one axis, so that they share
+ *          the sectors of log-sums
  * SMEM     none
- * FLOW     the first BATCH parts are under way while the weights are worked out: lane n has the log-sums of parts
- *          n, n + lanes, ...; tops and sums go over the lanes by shuffles, weights to where they are needed too
- * NUMERICS float32, weights normalised before they multiply, parts in their order: the same bits every time
+ * FLOW     the first BATCH parts are in flight while the weights are computed: lane n has the
+ *          log-sums of parts n, n + lanes, ...; tops, sums and weights are exchanged by
+ *          shuffles
+ * NUMERICS float32, weights normalised before they multiply, parts in order: the same bits on
+ *          every run
  * LIMITS   d <= D_V; 1 to 128 parts
- * WHY      bound by memory. One or two parts would be bound by what is done once per row, so they have a way of their own. Tried on an H200
- *          and not kept: two rows per thread, eight parts at once, more blocks with fewer registers, blocks that stay and load the next row
- *          ahead, sectors of 256 bytes; one loop for rows of any alignment cost 5 to 15 %, so there are two. docs/merge.md has figures. */
+ * WHY      bound by memory. One or two parts would be bound by the work done once per row, so
+ *          they have their own path. Tried on an H200 and not kept: two rows per thread, eight
+ *          parts at once, more blocks with fewer registers, persistent blocks that load the
+ *          next row ahead, sectors of 256 bytes. One loop for rows of any alignment cost 5 to
+ *          15 %, so there are two. docs/merge.md has figures. */
 #include "kernels/convert.cuh"
 #include "kernels/divide.cuh"
 #include "kernels/math.cuh"
 #include "kernels/merge_params.h"
 #include "kernels/vector.cuh"
 
-#define WIDTH (DTYPE == F32 ? 4 : 8) /* elements of 16 bytes */
-#define BATCH 4                      /* parts that are loaded at once, at most the threads of a row */
-#define FEW ATT_MERGE_FEW                 /* parts that threads weigh by themselves */
-#define FEW_VECTORS ATT_MERGE_FEW_VECTORS /* vectors of a row per thread then */
+#define WIDTH (DTYPE == F32 ? 4 : 8) /* elements per 16 bytes */
+#define BATCH 4                      /* parts loaded at once, at most the threads of a row */
+#define FEW ATT_MERGE_FEW                 /* parts that every thread weighs by itself */
+#define FEW_VECTORS ATT_MERGE_FEW_VECTORS /* vectors of a row per thread in that case */
 
-/* A row of the output: where it lies along the axes of att_merge_params. */
+/* A row of the output: its position along the axes of att_merge_params. */
 typedef struct row_index {
     int batch, far, near;
 } row_index;
@@ -57,12 +63,13 @@ DEVICE float sum_of_lanes(float x, int lanes) {
     return x;
 }
 
-/* The log-sum of a part; -inf, which weighs nothing, where there is none. */
+/* The log-sum of a part; -inf, which has no weight, if the part does not exist. */
 DEVICE float load_lse(const att_merge_params *p, int part, long long at) {
     return part < p->parts ? __ldg(p->part_lse[part] + at) : -INFINITE;
 }
 
-/* The largest log-sum of a row, the sum of the weights relative to it, and one over that. A NaN is in the sum. */
+/* The largest log-sum of a row, the sum of the weights relative to it, and its reciprocal. A
+ * NaN ends up in the sum. */
 typedef struct row_scale {
     float top, sum, inverse;
 } row_scale;
@@ -81,7 +88,7 @@ DEVICE row_scale scale_of(const att_merge_params *p, float own, long long at, in
     return s;
 }
 
-/* 16 bytes that nobody reads again. */
+/* Load 16 bytes that are not read again. */
 DEVICE uint4 load_16_once(const void *global) {
     uint4 x;
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -90,7 +97,8 @@ DEVICE uint4 load_16_once(const void *global) {
     return x;
 }
 
-/* WIDTH elements from column `c` on, as far as the row goes. `vector` is a constant: every row begins at a multiple of 16 bytes. */
+/* Load WIDTH elements from column `c` on, up to the end of the row. `vector` is a constant:
+ * every row begins at a multiple of 16 bytes. */
 DEVICE uint4 load_part(const att_merge_params *p, const void *base, long long at, int c, int vector) {
     if (vector)
         return load_16_once((const char *)base + (at + c) * (16 / WIDTH));
@@ -116,7 +124,7 @@ DEVICE float element_of(uint4 packed, int e) {
     return DTYPE == BF16 ? bf16_to_float(bits) : f16_to_float(bits);
 }
 
-/* 16 bytes of the type of the parts, which nobody reads soon. */
+/* Store 16 bytes of the type of the parts, which are not read soon. */
 DEVICE void store_vector(const att_merge_params *p, long long at, int c, const float x[WIDTH]) {
     uint4 packed;
     unsigned *word = &packed.x;
@@ -137,7 +145,7 @@ DEVICE void store_columns(const att_merge_params *p, long long at, int c, const 
             store_from_float(p->o, at + c + e, p->dtype_o, x[e]);
 }
 
-/* BATCH parts of the row from `first` on, under way together. */
+/* Start loading BATCH parts of the row, from `first` on. */
 DEVICE void load_parts(const att_merge_params *p, uint4 parts[BATCH], int first, long long at, int c, int vector) {
 #pragma unroll
     for (int n = 0; n < BATCH; n++)
@@ -145,7 +153,7 @@ DEVICE void load_parts(const att_merge_params *p, uint4 parts[BATCH], int first,
             parts[n] = load_part(p, p->part_o[first + n], at, c, vector);
 }
 
-/* Add a part, if there is such a one. What an empty part holds may be NaN. */
+/* Add a part, if it exists. An empty part may hold NaN. */
 DEVICE void add_part(const att_merge_params *p, float x[WIDTH], uint4 packed, int part, float weight) {
     if (part >= p->parts || weight == 0.0f)
         return;
@@ -154,7 +162,8 @@ DEVICE void add_part(const att_merge_params *p, float x[WIDTH], uint4 packed, in
         x[e] = fmaf(weight, element_of(packed, e), x[e]);
 }
 
-/* Add BATCH parts. Every lane of the warp calls: `weight` is that of the part of the lane, of the `lanes` from `base` on. */
+/* Add BATCH parts. Every lane of the warp must call this: `weight` is that of the lane's part
+ * among the `lanes` parts from `base` on. */
 DEVICE void add_parts(const att_merge_params *p, float x[WIDTH], const uint4 parts[BATCH], int first, float weight,
                       int base, int lanes) {
 #pragma unroll
@@ -164,7 +173,8 @@ DEVICE void add_parts(const att_merge_params *p, float x[WIDTH], const uint4 par
     }
 }
 
-/* The row of the thread. Past the last row of the axis it is that one again, and not written: all lanes of a warp take part in shuffles. */
+/* The row of the thread. Past the last row of the axis it is the last row again, which is then
+ * not written: all lanes of a warp take part in shuffles. */
 DEVICE row_index row_of_thread(const att_merge_params *p, bool *is_row) {
     row_index at = index_of_block(p, 32 * WARPS >> p->lanes_log2);
     at.near += threadIdx.x >> p->lanes_log2;
@@ -206,7 +216,8 @@ DEVICE void merge_row(const att_merge_params *p, int vector) {
         store_lse(p, at, scale.top, scale.sum);
 }
 
-/* Few parts: every thread weighs them itself and has FEW_VECTORS vectors of the row, `step` columns apart. */
+/* Few parts: every thread weighs them itself and has FEW_VECTORS vectors of the row, `step`
+ * columns apart. */
 DEVICE void merge_few(const att_merge_params *p) {
     const int lanes = 1 << p->lanes_log2, c = (threadIdx.x & (lanes - 1)) * WIDTH, step = lanes * WIDTH;
     bool is_row;
@@ -242,7 +253,7 @@ DEVICE void merge_few(const att_merge_params *p) {
         store_lse(p, at, top, sum);
 }
 
-/* Compiled for others than Hopper, 64 registers are not enough. */
+/* Compiled for other GPUs than Hopper, 64 registers are not enough. */
 #if __CUDA_ARCH__ >= 900
 #define BLOCKS_PER_SM 8
 #else

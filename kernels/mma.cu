@@ -1,16 +1,22 @@
 /* mma.cu: forward attention on the tensor cores, scores and weights in registers
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, head, TILE_M rows), online softmax
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, head, TILE_M rows),
+ *          online softmax
  * TILE     TILE_M 64 x TILE_N 64 x D 64 or 128
  * THREADS  128 = 4 warps of 16 rows each; Q stays in registers
- * SMEM     static: K TILE_N x (D+8) | V transposed, D x (TILE_N+8): 18,432 B at D 64, 35,840 B at D 128
- * FLOW     load K V | S = QK^T | mask | max, weights, sum | O += P V | next tile: nothing overlaps within a block
- * NUMERICS float32 S, m, l, O; P rounded before PV; a row that is not finite gets a second look in float64
- * LIMITS   fp16 or bf16, O of the same; d_qk and d_v multiples of 8, to D; rows on 16 bytes; causal, window, lengths, GQA, LSE;
- *          no softcap, ALiBi, bias, sinks, pages
+ * SMEM     static: K TILE_N x (D+8) | V transposed, D x (TILE_N+8): 18,432 B at D 64, 35,840 B
+ *          at D 128
+ * FLOW     load K V | S = QK^T | mask | max, weights, sum | O += P V | next tile: nothing
+ *          overlaps within a block
+ * NUMERICS float32 S, m, l, O; P rounded before PV; a row that is not finite is recomputed in
+ *          float64
+ * LIMITS   fp16 or bf16, O of the same type; d_qk and d_v multiples of 8, up to D; rows at
+ *          multiples of 16 bytes; causal, window, lengths, GQA, LSE; no softcap, ALiBi, bias,
+ *          sinks or pages
  * MEASURED 15.1 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
- * WHY      the result of one product has the layout that the next one wants of its left side, so weights never leave their
- *          registers. The right side wants pairs along the inner dimension: K has them, V is transposed on its way into
- *          shared memory, two keys at a time. The tensor cores wait for memory at every tile */
+ * WHY      the result of one product has the layout of the next one's left operand, so weights
+ *          stay in registers. The right operand needs pairs along the inner dimension: K has
+ *          them; V is transposed on its way into shared memory, two keys at a time. The tensor
+ *          cores wait for memory at every tile */
 #include "kernels/mma.cuh"
 #include "kernels/reduce.cuh"
 #include "kernels/second_look.cuh"
@@ -18,13 +24,13 @@
 
 enum {
     THREADS = 32 * WARPS,
-    PITCH_K = D_QK + 8,   /* 16-bit elements: the eight rows that a warp reads at once meet all banks */
+    PITCH_K = D_QK + 8,   /* 16-bit elements: the eight rows read at once use all banks */
     PITCH_V = TILE_N + 8,
     STEPS_QK = D_QK / 16, /* of an mma along d */
     STEPS_PV = TILE_N / 16,
     TILES_S = TILE_N / 8, /* of an mma across the keys */
     TILES_O = D_V / 8,
-    CHUNKS_K = TILE_N * D_QK / 8 / THREADS, /* of 16 bytes, for a thread */
+    CHUNKS_K = TILE_N * D_QK / 8 / THREADS, /* of 16 bytes, per thread */
     CHUNKS_V = TILE_N / 2 * D_V / 8 / THREADS /* pairs of them */
 };
 static_assert(TILE_M == 16 * WARPS && TILE_N % 32 == 0 && D_QK % 16 == 0 && D_V % 16 == 0, "tiles are whole mma steps");
@@ -32,7 +38,8 @@ static_assert(TILE_M == 16 * WARPS && TILE_N % 32 == 0 && D_QK % 16 == 0 && D_V 
 static __shared__ __align__(16) half_bits k_tile[TILE_N * PITCH_K];
 static __shared__ __align__(16) half_bits v_tile[D_V * PITCH_V]; /* v_tile[c][j] */
 
-/* Q of this lane: rows row and row + 8 of the tile. A negative scale moves into Q, so that the largest score weighs most. */
+/* Load Q of this lane: rows `row` and `row` + 8 of the tile. A negative scale is moved into Q,
+ * so that the largest score has the largest weight. */
 DEVICE void load_q(const att_fwd_params *p, const sequence *s, int head, int i, int pair, unsigned q[STEPS_QK][4]) {
     const unsigned flip = p->scale < 0.0f ? 0x80008000u : 0;
     const half_bits *base = (const half_bits *)p->q;
@@ -53,8 +60,9 @@ DEVICE uint4 load_chunk(const half_bits *base, long long stride, int len_k, int 
     return j < len_k && c < d ? load_16(base + j * stride + c) : make_uint4(0, 0, 0, 0);
 }
 
-/* A thread's share of a tile, on its way from memory. Of V it has eight columns of two keys at a time. Of the lanes, 16 go along
- * the keys, where their stores lie together, and 2 along the columns, where their loads do. */
+/* A thread's share of a tile while it is being loaded. Of V it has eight columns of two keys at
+ * a time. 16 lanes go along the keys, where their stores are contiguous, and 2 along the
+ * columns, where their loads are. */
 typedef struct share {
     uint4 k[CHUNKS_K], v[CHUNKS_V][2];
 } share;
@@ -65,7 +73,7 @@ DEVICE void pair_of(int n, int *pair, int *c) {
     *c = (at % 2 + at / TILE_N * 2) * 8;
 }
 
-/* Every load is under way before the first is waited for. */
+/* All loads are issued before the first is waited for. */
 DEVICE void load_tile(const att_fwd_params *p, const sequence *s, int head, int first, share *mine) {
     const half_bits *k = (const half_bits *)p->k + key_offset(p, s, &p->k_stride, head, 0);
     const half_bits *v = (const half_bits *)p->v + key_offset(p, s, &p->v_stride, head, 0);
@@ -104,7 +112,7 @@ DEVICE void keep_tile(const share *mine) {
     }
 }
 
-/* Steps are the outer loop: products that follow each other do not wait for each other's sums. */
+/* Steps are the outer loop, so that consecutive products do not depend on each other's sums. */
 DEVICE void score(const unsigned q[STEPS_QK][4], int row, int pair, float scores[TILES_S][4]) {
 #pragma unroll
     for (int n = 0; n < TILES_S; n++)
@@ -132,7 +140,8 @@ DEVICE void hide(const att_fwd_params *p, const sequence *s, int i, int j, float
     }
 }
 
-/* Scores become weights; what was summed under a smaller maximum is scaled down. `sum` is this lane's share. */
+/* Turn scores into weights; sums made with a smaller maximum are scaled down. `sum` is this
+ * lane's share. */
 DEVICE void softmax_step(float factor, float scores[TILES_S][4], float top[2], float sum[2], float o[TILES_O][4]) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -174,7 +183,8 @@ DEVICE void accumulate(const float weights[TILES_S][4], int row, int pair, float
     }
 }
 
-/* Row i of O and LSE, from entries x and x + 1 of every tile; false where float32 did not hold the row. */
+/* Store row i of O and LSE, from entries x and x + 1 of every tile. Returns false if the row
+ * overflowed float32. */
 DEVICE bool store(const att_fwd_params *p, const sequence *s, int head, int i, int pair, const float o[TILES_O][4],
                   int x, float top, float sum) {
     if (i >= s->len_q)
@@ -198,7 +208,7 @@ DEVICE bool store(const att_fwd_params *p, const sequence *s, int head, int i, i
 extern "C" __global__ void __launch_bounds__(THREADS, 2) KERNEL(const __grid_constant__ att_fwd_params p) {
     const int head = (int)(blockIdx.x / p.row_blocks % p.heads_q), head_kv = head / p.group;
     const sequence s = sequence_of(&p, (int)(blockIdx.x / p.row_blocks / p.heads_q));
-    /* Rows further down see more keys under a causal mask: they start first. */
+    /* With a causal mask, later rows see more keys: they start first. */
     const int first = (p.row_blocks - 1 - (int)(blockIdx.x % p.row_blocks)) * TILE_M;
     if (first >= s.len_q)
         return;
@@ -208,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) KERNEL(const __grid_con
     const int end = visible_hi(&p, &s, last);
     /* Every row of the block sees all of [all_lo, all_hi). */
     const int all_lo = visible_lo(&p, &s, last), all_hi = visible_hi(&p, &s, first);
-    /* Never 0: what is hidden is -inf, and must stay so. */
+    /* Never 0: hidden scores are -inf and must stay so. */
     const float factor = fmaxf(fabsf(p.scale) * LOG2_E, 1e-37f);
 
     unsigned q[STEPS_QK][4];

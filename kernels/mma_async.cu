@@ -1,18 +1,24 @@
-/* mma_async.cu: forward attention on the tensor cores, copies under way while they compute
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, head, TILE_M rows), online softmax
+/* mma_async.cu: forward attention on the tensor cores, with copies in flight while they compute
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, head, TILE_M rows),
+ *          online softmax
  * TILE     TILE_M 64 x TILE_N 64 x D 64 or 128, STAGES K/V tiles in flight
  * THREADS  128 = 4 warps of 16 rows each; Q stays in registers
- * SMEM     dynamic: Q | K x STAGES | V x STAGES, swizzled: 40,960 B at D 64, 81,920 B at D 128; O reuses Q
+ * SMEM     dynamic: Q | K x STAGES | V x STAGES, swizzled: 40,960 B at D 64, 81,920 B at D 128;
+ *          O reuses Q
  * FLOW     copy    K0V0  K1V1       K2V2
  *          tensor        S0   P0V0  S1   P1V1
  *          alu             softmax0   softmax1
- * NUMERICS float32 S, m, l, O; P rounded before PV; a row that is not finite gets a second look in float64
- * LIMITS   fp16 or bf16, O of the same; d_qk and d_v multiples of 8, to D; rows on 16 bytes; causal, window, lengths, GQA, LSE;
- *          no softcap, ALiBi, bias, sinks, pages
+ * NUMERICS float32 S, m, l, O; P rounded before PV; a row that is not finite is recomputed in
+ *          float64
+ * LIMITS   fp16 or bf16, O of the same type; d_qk and d_v multiples of 8, up to D; rows at
+ *          multiples of 16 bytes; causal, window, lengths, GQA, LSE; no softcap, ALiBi, bias,
+ *          sinks or pages
  * MEASURED 12.7 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
- * WHY      the tile and the arithmetic of mma.cu; what changes is how data gets there. cp.async writes to shared memory without a
- *          detour through registers and is waited for one tile later, at the block's only barrier. ldmatrix fetches four 8 x 8
- *          matrices at once and transposes V on the way; the swizzle keeps its eight rows in different banks without padding */
+ * WHY      the tile and the arithmetic of mma.cu, with another way of moving data. cp.async
+ *          writes to shared memory without passing through registers and is waited for one tile
+ *          later, at the only barrier of the loop. ldmatrix loads four 8 x 8 matrices at once
+ *          and transposes V on the way; the swizzle keeps its eight rows in different banks
+ *          without padding */
 #include "kernels/async_copy.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mma.cuh"
@@ -25,7 +31,7 @@ enum {
     THREADS = 32 * WARPS,
     PITCH_K = SWIZZLE_PITCH(D_QK), /* bytes */
     PITCH_V = SWIZZLE_PITCH(D_V),
-    CHUNKS_K = PITCH_K / 16, /* of a row, 16 bytes each */
+    CHUNKS_K = PITCH_K / 16, /* per row, 16 bytes each */
     CHUNKS_V = PITCH_V / 16,
     STEPS_QK = D_QK / 16, /* of an mma along d */
     STEPS_PV = TILE_N / 16,
@@ -42,7 +48,8 @@ static_assert(STAGES >= 2, "a tile is copied while another is used");
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-/* Start copies of `rows` rows of a matrix into the tile at `tile`; rows from `limit` on and columns from d on become zero. */
+/* Start copies of `rows` rows of a matrix into the tile at `tile`. Rows from `limit` on and
+ * columns from d on become zero. */
 DEVICE void copy_rows(unsigned tile, int rows, int chunks, const half_bits *base, long long stride, int first, int limit,
                       int d) {
 #pragma unroll
@@ -54,7 +61,8 @@ DEVICE void copy_rows(unsigned tile, int rows, int chunks, const half_bits *base
     }
 }
 
-/* Q of this warp. A negative scale moves into Q, so that the largest score weighs most. */
+/* Load Q of this warp. A negative scale is moved into Q, so that the largest score has the
+ * largest weight. */
 DEVICE void load_q(unsigned tile, int lane, unsigned flip, unsigned q[STEPS_QK][4]) {
 #pragma unroll
     for (int step = 0; step < STEPS_QK; step++) {
@@ -64,8 +72,9 @@ DEVICE void load_q(unsigned tile, int lane, unsigned flip, unsigned q[STEPS_QK][
     }
 }
 
-/* Lanes 0-7 point ldmatrix at keys 0-7 and the first eight columns of a step, 8-15 at the next eight columns, 16-31 the same
- * for keys 8-15: the right sides of two products. */
+/* Lanes 0-7 give ldmatrix the addresses of keys 0-7 at the first eight columns of a step, lanes
+ * 8-15 at the next eight columns, lanes 16-31 the same for keys 8-15: the right operands of two
+ * products. */
 DEVICE void score(const unsigned q[STEPS_QK][4], unsigned tile, int lane, float scores[TILES_S][4]) {
 #pragma unroll
     for (int n = 0; n < TILES_S; n++)
@@ -95,7 +104,8 @@ DEVICE void hide(const att_fwd_params *p, const sequence *s, int i, int j, float
     }
 }
 
-/* Scores become weights; what was summed under a smaller maximum is scaled down. `sum` is this lane's share. */
+/* Turn scores into weights; sums made with a smaller maximum are scaled down. `sum` is this
+ * lane's share. */
 DEVICE void softmax_step(float factor, float scores[TILES_S][4], float top[2], float sum[2], float o[TILES_O][4]) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -123,7 +133,7 @@ DEVICE void softmax_step(float factor, float scores[TILES_S][4], float top[2], f
     }
 }
 
-/* The result of the first product has the layout that the second wants of its left side. */
+/* The result of the first product has the layout of the second one's left operand. */
 DEVICE void accumulate(const float weights[TILES_S][4], unsigned tile, int lane, float o[TILES_O][4]) {
 #pragma unroll
     for (int step = 0; step < STEPS_PV; step++) {
@@ -140,7 +150,7 @@ DEVICE void accumulate(const float weights[TILES_S][4], unsigned tile, int lane,
     }
 }
 
-/* O of this warp through shared memory, so that rows leave 16 bytes at a time. */
+/* Store O of this warp through shared memory, so that rows are stored 16 bytes at a time. */
 DEVICE void store(const att_fwd_params *p, const sequence *s, int head, int first, unsigned char *tile, int lane,
                   const float o[TILES_O][4], const float inverse[2]) {
 #pragma unroll
@@ -159,7 +169,7 @@ DEVICE void store(const att_fwd_params *p, const sequence *s, int head, int firs
     }
 }
 
-/* LSE of row i; false where float32 did not hold the row. */
+/* Store the LSE of row i. Returns false if the row overflowed float32. */
 DEVICE bool finish_row(const att_fwd_params *p, const sequence *s, int head, int i, int lane, const float o[TILES_O][4],
                        int x, float top, float sum) {
     if (i >= s->len_q)
@@ -177,7 +187,7 @@ DEVICE bool finish_row(const att_fwd_params *p, const sequence *s, int head, int
 extern "C" __global__ void __launch_bounds__(THREADS, 2) KERNEL(const __grid_constant__ att_fwd_params p) {
     const int head = (int)(blockIdx.x / p.row_blocks % p.heads_q), head_kv = head / p.group;
     const sequence s = sequence_of(&p, (int)(blockIdx.x / p.row_blocks / p.heads_q));
-    /* Rows further down see more keys under a causal mask: they start first. */
+    /* With a causal mask, later rows see more keys: they start first. */
     const int first = (p.row_blocks - 1 - (int)(blockIdx.x % p.row_blocks)) * TILE_M;
     if (first >= s.len_q)
         return;
@@ -187,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) KERNEL(const __grid_con
     const int begin = visible_lo(&p, &s, first) / TILE_N * TILE_N, end = visible_hi(&p, &s, last);
     /* Every row of the block sees all of [all_lo, all_hi). */
     const int all_lo = visible_lo(&p, &s, last), all_hi = visible_hi(&p, &s, first);
-    /* Never 0: what is hidden is -inf, and must stay so. */
+    /* Never 0: hidden scores are -inf and must stay so. */
     const float factor = fmaxf(fabsf(p.scale) * LOG2_E, 1e-37f);
 
     const unsigned shared = shared_address(shared_memory);

@@ -9,7 +9,7 @@ DEVICE float sigmoid(float x) {
     return reciprocal_fast(1.0f + exp2_fast(-LOG2_E * x));
 }
 
-/* An odd polynomial near 0, 1 - e^q(|x|) elsewhere; the coefficients are those of the CPU's. */
+/* An odd polynomial near 0, 1 - e^q(|x|) elsewhere; the same coefficients as on the CPU. */
 DEVICE float error_function(float x) {
     const float edge = 0.927734375f, t = fabsf(x), s = x * x;
     if (t <= edge) {
@@ -43,13 +43,13 @@ DEVICE float swiglu(float g, float u) {
     return g * sigmoid(g) * u;
 }
 
-/* Of NaN, fminf and fmaxf would take the other. */
+/* Comparisons, because fminf and fmaxf would drop a NaN. */
 DEVICE float swiglu_clamped(float g, float u, float alpha, float limit) {
     const float gate = g > limit ? limit : g, up = u > limit ? limit : u < -limit ? -limit : u;
     return (up + 1.0f) * (gate * sigmoid(alpha * gate));
 }
 
-/* u is not looked at where there is no gate. */
+/* u is ignored if there is no gate. */
 DEVICE float activate(const att_moe_params *p, float g, float u) {
     switch (p->activation) {
     case ATT_MOE_ACT_SWIGLU:

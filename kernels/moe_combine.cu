@@ -1,13 +1,15 @@
-/* moe_combine.cu: the parts of a token's experts become its row of y
- * COMPUTES y[t] = sum_j weight[t, j] part[t, j] in the order of j; one block per (token, 4 * 32 * WARPS columns)
- * NUMERICS float32, rounded once; parts of 16 bits are weighted already. Experts whose weights are elsewhere add nothing
- * WHY      bound by memory: parts are read once, four columns a thread */
+/* moe_combine.cu: adds up the parts of a token's experts into its row of y
+ * COMPUTES y[t] = sum_j weight[t, j] part[t, j] in the order of j; one block per (token, 4 * 32
+ *          * WARPS columns)
+ * NUMERICS float32, rounded once; 16-bit parts are already weighted. Experts whose weights are
+ *          on other devices add nothing
+ * WHY      bound by memory: parts are read once, four columns per thread */
 #include "kernels/convert.cuh"
 #include "kernels/moe_params.h"
 #include "kernels/programmatic_launch.cuh"
 
-#define COLUMNS 4 /* of a thread */
-#define BATCH   4 /* parts under way together */
+#define COLUMNS 4 /* per thread */
+#define BATCH   4 /* parts loaded at once */
 
 DEVICE bool is_here(const att_moe_params *p, int id) {
     return id >= p->first_expert && id - p->first_expert < p->local_experts;

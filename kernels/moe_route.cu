@@ -1,11 +1,15 @@
-/* moe_route.cu: which experts the tokens go to, and the slots sorted by expert
- * COMPUTES ids and weights of every token, the tokens of every expert, positions of slots, tiles of positions
- * THREADS  32 * WARPS; a warp per token where its scores have room
- * SMEM     scores and groups of route_warps tokens | counts, first positions and slots before the block's, per expert
- * FLOW     SELECT a block's tokens are routed and counted. SORT every block adds the counts of all blocks up and gives its slots their
- *          positions. Few tokens: one block does both. Many: two launches
- * NUMERICS ids are those of kernels/moe_routing.h, to the bit. Slots of an expert have no fixed order among each other, which
- *          nothing depends on: a row of a product is the same wherever it lies */
+/* moe_route.cu: routes tokens to experts, and sorts the slots by expert
+ * COMPUTES ids and weights of every token, the number of slots of every expert, positions of
+ *          slots, tiles of positions
+ * THREADS  32 * WARPS; one warp per token, if there is room for its scores
+ * SMEM     scores and groups of route_warps tokens | per expert: counts, first positions, slots
+ *          before the block's
+ * FLOW     SELECT: the block's tokens are routed and counted. SORT: every block adds up the
+ *          counts of all blocks and gives its slots their positions. With few tokens one block
+ *          does both; with many there are two launches
+ * NUMERICS ids are those of kernels/moe_routing.h, to the bit. The slots of an expert have no
+ *          fixed order, and nothing depends on it: a row of a product is the same in any
+ *          position */
 #include "kernels/convert.cuh"
 #include "kernels/math.cuh"
 #include "kernels/moe_params.h"
@@ -13,7 +17,8 @@
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/reduce.cuh"
 
-/* A score and who has it, so that the larger number comes first: of equal scores the lower id. 0: nobody. */
+/* A score and its owner, ordered so that the larger number comes first; of equal scores, the
+ * lower id. 0: nobody. */
 typedef unsigned long long rank;
 
 DEVICE rank rank_of(unsigned key, int id) {
@@ -29,18 +34,18 @@ DEVICE rank max_of_warp(rank r) {
     return (rank)best << 32 | __reduce_max_sync(0xffffffffu, key == best ? (unsigned)r : 0u);
 }
 
-/* Room of a warp for one token. */
+/* A warp's storage for one token. */
 typedef struct token_room {
-    float *scores;   /* of every expert */
-    unsigned *group; /* keys of groups, and */
-    unsigned *kept;  /* which of them are kept; 1 for all where there is one */
+    float *scores;   /* per expert */
+    unsigned *group; /* keys of groups, */
+    unsigned *kept;  /* and whether each is kept; unused with one group */
     int *ids;        /* k of each */
     float *weights;
 } token_room;
 
 #define ROOM(p) ((p)->experts + 2 * ((p)->groups + (p)->k)) /* in words */
 
-/* The best that this lane has of the keys in [begin, end), among those behind `below`. */
+/* The best of this lane's scores in [begin, end), among those ranked after `below`. */
 DEVICE rank best_of_scores(const float *scores, int begin, int end, rank below) {
     rank best = 0;
     for (int e = begin + threadIdx.x % 32; e < end; e += 32) {
@@ -65,7 +70,8 @@ DEVICE rank best_of_kept(const att_moe_params *p, const token_room *room, rank b
 
 #define EVERYBODY (~(rank)0)
 
-/* The keys of groups: the sum of the two best scores of each. Then the best groups are marked. */
+/* Compute the keys of the groups, each the sum of its two best scores, and mark the best
+ * groups. */
 DEVICE void keep_groups(const att_moe_params *p, const token_room *room) {
     const int size = p->experts / p->groups, lane = threadIdx.x % 32;
     for (int g = 0; g < p->groups; g++) {
@@ -92,7 +98,7 @@ DEVICE void keep_groups(const att_moe_params *p, const token_room *room) {
     __syncwarp();
 }
 
-/* The k best of the scores, best first. */
+/* Select the k best scores, best first. */
 DEVICE void select_experts(const att_moe_params *p, const token_room *room) {
     if (p->groups > 1)
         keep_groups(p, room);
@@ -111,7 +117,8 @@ DEVICE float logit_of(const att_moe_params *p, int token, int e) {
     return load_as_float(p->logits, token * p->logits_row + e, p->dtype_logits);
 }
 
-/* The largest of so many logits and the sum of weights relative to it. NaN is no largest logit, but makes the sum NaN. */
+/* The largest of `count` logits, and the sum of weights relative to it. NaN is never the
+ * largest, but makes the sum NaN. */
 DEVICE float softmax_sum(const float *logits, int count, float *top) {
     float best = -INFINITE, sum = 0.0f;
     for (int i = threadIdx.x % 32; i < count; i += 32)
@@ -122,7 +129,7 @@ DEVICE float softmax_sum(const float *logits, int count, float *top) {
     return warp_sum(sum);
 }
 
-/* A score, and what an expert's weight is made of: its sigmoid, or its logit. */
+/* An expert's score; *value is what its weight is computed from: its sigmoid or its logit. */
 DEVICE float score_of(const att_moe_params *p, int token, int e, float *value) {
     *value = logit_of(p, token, e);
     if (p->routing != ATT_MOE_BY_SIGMOID)
@@ -131,8 +138,8 @@ DEVICE float score_of(const att_moe_params *p, int token, int e, float *value) {
     return p->correction ? ATT_ROUTE_ADD(*value, p->correction[e]) : *value;
 }
 
-/* Any number of experts and groups, by way of shared memory. Leaves ids, and values in the place of weights; of all logits, their softmax
- * where weights are shares of it. */
+/* Any number of experts and groups, using shared memory. Stores ids, and values in place of
+ * weights. If weights are shares of the softmax of all logits, also its top and sum. */
 DEVICE void select_any(const att_moe_params *p, int token, const token_room *room, float *top, float *sum) {
     for (int e = threadIdx.x % 32; e < p->experts; e += 32) {
         float value;
@@ -146,22 +153,23 @@ DEVICE void select_any(const att_moe_params *p, int token, const token_room *roo
         *sum = softmax_sum(room->scores, p->experts, top);
 }
 
-/* ---- The same with all scores in registers: expert e is the e / 32-th of lane e % 32. Keys are one more than att_route_key's, 0: nobody. */
+/* ---- The same with all scores in registers: expert e is number e / 32 of lane e % 32. Keys
+ * are those of att_route_key plus one; 0: nobody. */
 
 #define HELD 8
 
-/* Groups of 32 or one; up to 32 * HELD experts. */
+/* One group, or groups of 32; up to 32 * HELD experts. */
 DEVICE bool are_held(const att_moe_params *p) {
     return p->experts <= 32 * HELD && (p->groups == 1 || p->experts == 32 * p->groups);
 }
 
-/* The score that a key stands for; NaN of NaN's. */
+/* The score of a key; NaN for the key of NaN. */
 DEVICE float score_of_key(unsigned key) {
     key--;
     return att_route_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
-/* Keys of groups that are not kept become nobody's. A group is as good as the sum of its two best. */
+/* Clear the keys of groups that are not kept. A group's key is the sum of its two best. */
 DEVICE void keep_held_groups(const att_moe_params *p, unsigned key[HELD]) {
     const int lane = threadIdx.x % 32;
     unsigned group[HELD];
@@ -254,7 +262,7 @@ DEVICE void route_by_logits(const att_moe_params *p, int token, const token_room
     weigh(p, room, top, sum);
 }
 
-/* Ids out of range count as none; `counts` has how many there were behind the experts'. */
+/* Ids out of range are treated as none; they are counted in `counts`, after the experts. */
 DEVICE void route_as_given(const att_moe_params *p, long long slot0, const token_room *room, int *counts) {
     for (int j = threadIdx.x % 32; j < p->k; j += 32) {
         const int id = p->given_ids[slot0 + j];
@@ -294,7 +302,7 @@ DEVICE void route_token(const att_moe_params *p, int token, const token_room *ro
     __syncwarp();
 }
 
-/* The tokens of the block: routed, and counted by expert. */
+/* Route the tokens of the block and count them by expert. */
 DEVICE void select_tokens(const att_moe_params *p, char *shared, int *counts) {
     const int warp = threadIdx.x / 32, begin = blockIdx.x * p->route_tokens, end = min(p->tokens, begin + p->route_tokens);
     for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS)
@@ -322,7 +330,8 @@ DEVICE int sum_up_to_lane(int x) {
     return x;
 }
 
-/* starts[e]: what experts before e have of `totals`, in units of `unit`, of those whose weights are here. One warp calls. */
+/* starts[e]: the sum of `totals` of the local experts before e, each counted in units of
+ * `unit`, rounded up. Called by one warp. */
 DEVICE void add_up(const att_moe_params *p, const int *totals, int unit, int *starts) {
     const int lane = threadIdx.x % 32;
     int before = 0;
@@ -338,7 +347,8 @@ DEVICE void add_up(const att_moe_params *p, const int *totals, int unit, int *st
         starts[p->local_experts] = before;
 }
 
-/* How many slots every expert has, in all blocks and in those before this one. A block that is alone has counted them all. */
+/* The number of slots of every expert, in all blocks and in those before this one. A single
+ * block has already counted them all. */
 DEVICE void add_counts(const att_moe_params *p, int *totals, int *before) {
     const int blocks = p->route_blocks > 1 ? p->route_blocks : 0;
     for (int e = threadIdx.x; e <= p->experts; e += 32 * WARPS) {
@@ -356,7 +366,7 @@ DEVICE void add_counts(const att_moe_params *p, int *totals, int *before) {
     }
 }
 
-/* What later kernels read of experts, and what the caller does. */
+/* Write what later kernels and the caller read per expert. */
 DEVICE void publish(const att_moe_params *p, const int *totals, const int *starts, const int *tile_starts) {
     for (int e = threadIdx.x; e <= p->local_experts; e += 32 * WARPS) {
         p->starts[e] = starts[e];
@@ -368,7 +378,7 @@ DEVICE void publish(const att_moe_params *p, const int *totals, const int *start
         p->counts[e] = totals[e];
 }
 
-/* Positions for the slots of the block. */
+/* Assign positions to the slots of the block. */
 DEVICE void sort_slots(const att_moe_params *p, int *totals, int *starts, int *tile_starts, int *before) {
     add_counts(p, totals, before);
     __syncthreads();

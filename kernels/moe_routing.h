@@ -1,10 +1,10 @@
-/* moe_routing.h: the arithmetic that decides which experts a token goes to. Read by C11 and by
- * CUDA C, by NVRTC too, so it includes nothing that NVRTC has not.
+/* moe_routing.h: the arithmetic that decides which experts a token goes to. Read as C11, as
+ * CUDA C and by NVRTC, so it includes nothing that NVRTC lacks.
  *
- * Ids must be the same on every device, and with ATT_MOE_SIGMOID a sum of float32 decides them. So
- * the sigmoid is defined here, by additions, multiplications and a division that are each rounded
- * to nearest: no fused multiply-add, no function of a library. C files that include it are compiled
- * with -ffp-contract=off. */
+ * Ids must be the same on every device, and with ATT_MOE_SIGMOID they depend on a float32 sum.
+ * The sigmoid is therefore defined here with additions, multiplications and a division that are
+ * each rounded to nearest: no fused multiply-add, no library function. C files that include
+ * this must be compiled with -ffp-contract=off. */
 #ifndef ATT_MOE_ROUTING_H
 #define ATT_MOE_ROUTING_H
 
@@ -46,8 +46,8 @@ ATT_ROUTE_FUNCTION float att_route_float(unsigned bits) {
 
 #endif
 
-/* A score as a number that orders as scores do: NaN lowest, -0 as 0. Of equal keys the lower id
- * comes first. */
+/* Map a score to an integer with the same order: NaN lowest, -0 equal to 0. Of equal keys, the
+ * lower id comes first. */
 ATT_ROUTE_FUNCTION unsigned att_route_key(float score) {
     const unsigned bits = att_route_bits(ATT_ROUTE_ADD(score, 0.0f)); /* -0 + 0 is 0 */
     if (score != score)
@@ -55,11 +55,11 @@ ATT_ROUTE_FUNCTION unsigned att_route_key(float score) {
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* e^x to 1e-7 of its size: 0 below -87, infinity above 87, NaN of NaN. Neither it nor a sigmoid is
- * ever subnormal.
+/* e^x with a relative error of 1e-7: 0 below -87, infinity above 87, NaN for NaN. Neither it
+ * nor a sigmoid is ever subnormal.
  *
- * x = n ln2 + r with |r| <= ln2 / 2, by a sum in which n is what float32 keeps; n ln2 in two parts,
- * of which the product with the first is exact. */
+ * x = n ln2 + r with |r| <= ln2 / 2. n is rounded by adding and subtracting `shift`; n ln2 is
+ * subtracted in two parts, so that the product with the first is exact. */
 ATT_ROUTE_FUNCTION float att_route_exp(float x) {
     const float shift = 12582912.0f; /* 1.5 * 2^23 */
     if (x < -87.0f)
@@ -83,7 +83,8 @@ ATT_ROUTE_FUNCTION float att_route_sigmoid(float x) {
     return ATT_ROUTE_DIV(1.0f, ATT_ROUTE_ADD(1.0f, att_route_exp(-x)));
 }
 
-/* The weight of a logit in a softmax whose largest is `top`, before it is divided by the sum. */
+/* The weight of a logit in a softmax whose largest logit is `top`, before division by the
+ * sum. */
 ATT_ROUTE_FUNCTION float att_route_weight(float logit, float top) {
     return logit == top ? 1.0f : att_route_exp(ATT_ROUTE_ADD(logit, -top));
 }

@@ -1,13 +1,20 @@
 /* moe_sm80.cu: the first product of a layer of experts, and the activation
- * COMPUTES h = act(W1 x + b1, W3 x + b3) for the slots of an expert; one block per (tile of TILE_M positions, columns of h)
- * TILE     TILE_M positions x 2 TILE_N rows of weights: TILE_N columns of h with a gate, twice as many without
+ * COMPUTES h = act(W1 x + b1, W3 x + b3) for the slots of an expert; one block per (tile of
+ *          TILE_M positions, columns of h)
+ * TILE     TILE_M positions x 2 TILE_N rows of weights: TILE_N columns of h with a gate, twice
+ *          as many without
  * THREADS  32 * WARPS; every warp has 16 or 32 of the positions and its share of the columns
- * SMEM     STAGES tiles of x and weights, 64 columns deep | where their rows start; h leaves through the ring
- * FLOW     copies of STAGES - 1 tiles are under way while one is multiplied; rows of x are gathered by the loads
- * NUMERICS float32 sums, h rounded to DTYPE. A row depends on its token and on the weights alone, not on its place
- * LIMITS   float16 and bfloat16; any sizes, strides and alignment, more slowly where rows are not whole vectors of 16 bytes
- * WHY      gate and up rows alternate by eight in the tile, or one by one where they do in memory: a thread has both of a column. Blocks of
- *          one expert and the same columns follow each other, so that weights are read from memory once */
+ * SMEM     STAGES tiles of x and weights, 64 columns deep | the addresses of their rows; h is
+ *          stored through the ring
+ * FLOW     copies of STAGES - 1 tiles are in flight while one is multiplied; the loads gather
+ *          the rows of x
+ * NUMERICS float32 sums, h rounded to DTYPE. A row depends only on its token and the weights,
+ *          not on its position
+ * LIMITS   float16 and bfloat16; any sizes, strides and alignment, but slower if rows are not
+ *          whole vectors of 16 bytes
+ * WHY      gate and up rows alternate by eight in the tile, or one by one if they do in memory,
+ *          so that a thread has both of a column. Blocks of one expert and the same columns are
+ *          consecutive, so that weights are read from memory once */
 #define B_ROWS (2 * TILE_N)
 #include "kernels/convert.cuh"
 #include "kernels/moe_activation.cuh"
@@ -16,11 +23,13 @@
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/vector.cuh"
 
-/* h on its way out: rows of up to B_ROWS columns, a chunk longer so that rows fall into different banks. */
+/* Layout of h in shared memory: rows of up to B_ROWS columns, one chunk longer so that rows
+ * fall into different banks. */
 #define OUT_PITCH (B_ROWS * 2 + 16)
 static_assert(TILE_M * OUT_PITCH <= RING, "h fits the ring");
 
-/* Is the column that a row of the tile stands for one of `up`? And which one is it, counted from the first of the block? */
+/* The column of row r of the tile, relative to the first of the block, and whether it belongs
+ * to `up`. */
 DEVICE int column_of(const att_moe_params *p, int r, bool *is_up) {
     *is_up = false;
     if (!(p->flags & ATT_MOE_GATED))
@@ -33,7 +42,7 @@ DEVICE int column_of(const att_moe_params *p, int r, bool *is_up) {
     return r / 16 * 8 + r % 8;
 }
 
-/* Where the rows start that the block multiplies. */
+/* Store the addresses of the rows that the block multiplies. */
 DEVICE void point_rows(const att_moe_params *p, const tile_work *w, const half_bits **rows) {
     const int column0 = w->step * p->up_columns;
     const bool by_depth = p->flags & ATT_MOE_KN;
@@ -49,7 +58,8 @@ DEVICE void point_rows(const att_moe_params *p, const tile_work *w, const half_b
     }
 }
 
-/* h of two columns of the tile that a thread has side by side, (r, c) and (r, c + 1), to the place where the tile is put together. */
+/* Write h of two neighbouring columns of a thread, (r, c) and (r, c + 1), to the output tile in
+ * shared memory. */
 DEVICE void put_pair(char *out, int r, int c, float first, float second) {
     *(unsigned *)(out + r * OUT_PITCH + c * 2) = pack_16(DTYPE, first, second);
 }
@@ -108,7 +118,7 @@ DEVICE void put_without_gate(const att_moe_params *p, const tile_work *w, float 
     }
 }
 
-/* The rows of h that are there, by 16 bytes, up to where they end. */
+/* Store the rows of h that exist, 16 bytes at a time, up to their end. */
 DEVICE void store_h(const att_moe_params *p, const tile_work *w, const char *out) {
     const int column0 = w->step * p->up_columns, chunks = p->up_columns / 8;
     for (int i = threadIdx.x; i < w->count * chunks; i += THREADS) {

@@ -1,13 +1,14 @@
 /* moe_sm80_down.cu: the second product of a layer of experts
- * COMPUTES part = W2 h + b2 for the slots of an expert, in float32; one block per (tile of TILE_M positions, TILE_N columns of y)
+ * COMPUTES part = W2 h + b2 for the slots of an expert, in float32; one block per (tile of
+ *          TILE_M positions, TILE_N columns of y)
  * TILE     as moe_sm80.cu, with TILE_N rows of weights
- * NUMERICS float32 sums, stored as they are: moe_combine adds a token's parts up */
+ * NUMERICS float32 sums, stored unrounded: moe_combine adds up a token's parts */
 #define B_ROWS TILE_N
 #include "kernels/convert.cuh"
 #include "kernels/moe_tile.cuh"
 #include "kernels/programmatic_launch.cuh"
 
-/* Where the rows start that the block multiplies. */
+/* Store the addresses of the rows that the block multiplies. */
 DEVICE void point_rows(const att_moe_params *p, const tile_work *w, const half_bits **rows) {
     const half_bits *base = (const half_bits *)p->w2.base + w->expert * p->w2.expert;
     const bool by_depth = p->flags & ATT_MOE_KN;
@@ -23,7 +24,7 @@ DEVICE float bias_of(const att_moe_params *p, const tile_work *w, int c) {
     return p->b2 && c < p->hidden ? load_as_float(p->b2, w->expert * p->b2_expert + c, p->dtype_bias) : 0.0f;
 }
 
-/* Rows of parts have room for a whole pair. */
+/* Rows of parts are padded to whole pairs. */
 DEVICE void store_parts(const att_moe_params *p, const tile_work *w, float sum[M_TILES][N_TILES][4]) {
     const int lane = threadIdx.x % 32, column0 = w->step * TILE_N + warp_column() + lane % 4 * 2;
 #pragma unroll

@@ -1,14 +1,20 @@
 /* moe_sm90.cu: the first product of a layer of experts on Hopper, and the activation
- * COMPUTES h = act(W1 x + b1, W3 x + b3) for the slots of an expert; blocks stay and take (tile of TILE_M positions, columns of h) in turn
- * TILE     TILE_M positions x 2 TILE_N rows of weights: TILE_N columns of h with a gate, twice as many without
- * THREADS  a warpgroup that loads, TILE_M / 64 that multiply 64 positions each
+ * COMPUTES h = act(W1 x + b1, W3 x + b3) for the slots of an expert; persistent blocks take
+ *          (tile of TILE_M positions, columns of h) in turn
+ * TILE     TILE_M positions x 2 TILE_N rows of weights: TILE_N columns of h with a gate, twice
+ *          as many without
+ * THREADS  one warpgroup that loads, TILE_M / 64 that multiply 64 positions each
  * SMEM     moe_sm90_tile.cuh
- * FLOW     weights come by the copy engine; rows of x are gathered by the loading threads, and are there LAG places of the ring later
- * NUMERICS float32 sums, h rounded to DTYPE. A row depends on its token and on the weights alone, not on its place
- * LIMITS   float16 and bfloat16; weights stored as (columns, depth); rows of x and of weights are whole vectors of 16 bytes
- * WHY      the copy engine of Hopper reads boxes, not lists of rows: the few bytes of x that a tile needs go by the older asynchronous
- *          copies, so that no sorted copy of x is made. A warpgroup whose 64 positions are not there multiplies nothing */
-/* 2 TILE_N, as one number: it is part of names. */
+ * FLOW     weights are loaded by the copy engine; rows of x are gathered by the loading threads
+ *          and published LAG slots of the ring later
+ * NUMERICS float32 sums, h rounded to DTYPE. A row depends only on its token and the weights,
+ *          not on its position
+ * LIMITS   float16 and bfloat16; weights stored as (columns, depth); rows of x and of weights
+ *          are whole vectors of 16 bytes
+ * WHY      Hopper's copy engine reads boxes, not lists of rows. The few bytes of x that a tile
+ *          needs are loaded with cp.async, so that no sorted copy of x is needed. A warpgroup
+ *          whose 64 positions do not exist multiplies nothing */
+/* 2 TILE_N as a literal, since it is pasted into names. */
 #if TILE_N == 128
 #define B_ROWS 256
 #elif TILE_N == 64
@@ -24,12 +30,12 @@ static_assert(B_ROWS == 2 * TILE_N, "tiles of 32, 64 or 128 columns");
 #include "kernels/programmatic_launch.cuh"
 
 #define LAG         2
-#define ROWS_LOADED (TILE_M * 8 / WARPGROUP) /* of a thread: a chunk of 16 bytes of each */
+#define ROWS_LOADED (TILE_M * 8 / WARPGROUP) /* per thread: a chunk of 16 bytes of each */
 static_assert(LAG <= STAGES - 2, "the place that is filled next was left before the one that is waited for");
 
-/* ------------------------------------------------------------------------------------------------------------------- loading */
+/* --------------------------------------------------------------------------------- loading */
 
-/* The two boxes of weights: gate and up, or the first and the second half of the rows. */
+/* Load the two boxes of weights: gate and up, or the first and the second half of the rows. */
 DEVICE void load_weights(const att_moe_sm90_params *h, const tile_work *w, unsigned to, unsigned barrier, int depth) {
     const att_moe_params *p = &h->moe;
     const int column = w->step * p->up_columns;
@@ -41,7 +47,7 @@ DEVICE void load_weights(const att_moe_sm90_params *h, const tile_work *w, unsig
     tma_load_4d(to + TILE_N * ROW_BYTES, &h->w3, barrier, depth, second, w->expert, 0);
 }
 
-/* The slots of this thread's rows; -1: not there. */
+/* The slots of this thread's rows; -1 if a row does not exist. */
 DEVICE void find_slots(const att_moe_params *p, const tile_work *w, int slots[ROWS_LOADED]) {
 #pragma unroll
     for (int i = 0; i < ROWS_LOADED; i++) {
@@ -50,7 +56,7 @@ DEVICE void find_slots(const att_moe_params *p, const tile_work *w, int slots[RO
     }
 }
 
-/* Those rows of x, at the thread's chunk; 0: not there. */
+/* The addresses of those rows of x, at the thread's chunk; 0 if a row does not exist. */
 DEVICE void point_rows(const att_moe_params *p, const int slots[ROWS_LOADED], const half_bits *rows[ROWS_LOADED]) {
 #pragma unroll
     for (int i = 0; i < ROWS_LOADED; i++)
@@ -69,14 +75,15 @@ DEVICE void load_rows(const att_moe_params *p, const half_bits *const rows[ROWS_
     async_commit();
 }
 
-/* What this thread gathered LAG places ago is there for the tensor cores. */
+/* Publish what this thread gathered LAG slots ago to the tensor cores. */
 DEVICE void deliver(unsigned shared, ring *late) {
     tma_publish();
     mbarrier_arrive(full(shared, late->place));
     advance(late);
 }
 
-/* The item behind the one that is loaded: looked up a bit further every LOOK_EVERY places. */
+/* The item after the one being loaded. The lookup advances by one step every LOOK_EVERY
+ * slots. */
 typedef struct lookout {
     scout s;
     bool has_slots;
@@ -138,9 +145,9 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
         deliver(shared, &late);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- biases */
+/* ---------------------------------------------------------------------------------- biases */
 
-/* Of row i of the tile of weights: gate or up, and which column of h. */
+/* The bias of row i of the tile of weights: of gate or up, for a column of h. */
 DEVICE float bias_at(const att_moe_params *p, const tile_work *w, int i) {
     const bool gated = p->flags & ATT_MOE_GATED, by_turns = gated && p->gate == ATT_MOE_GATE_BY_TURNS;
     const bool is_up = by_turns ? i % 2 : gated && i >= TILE_N;
@@ -148,9 +155,9 @@ DEVICE float bias_at(const att_moe_params *p, const tile_work *w, int i) {
     return gate_bias(p, w->expert, w->step * p->up_columns + column, is_up);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the activation */
+/* ------------------------------------------------------------------------------ activation */
 
-/* A warp's rows of h: 64 columns of them at a time are put together and stored. */
+/* A warp's rows of h: 64 columns at a time are collected and stored. */
 typedef struct rows_out {
     const att_moe_params *p;
     const tile_work *w;
@@ -171,7 +178,7 @@ DEVICE void store_columns(const rows_out *o, int c0, int columns) {
     __syncwarp();
 }
 
-/* SwiGLU, gate in the first half of the columns and up in the second. */
+/* SwiGLU, with gate in the first half of the columns and up in the second. */
 DEVICE void finish_swiglu(const rows_out *o, const float d[B_ROWS / 2]) {
     const int columns = min(TILE_N, 64);
 #pragma unroll
@@ -185,8 +192,9 @@ DEVICE void finish_swiglu(const rows_out *o, const float d[B_ROWS / 2]) {
     }
 }
 
-/* The clamped SwiGLU of gpt-oss, gate and up in neighbouring columns. A lane has one column of two rows, and its neighbour the next
- * column of the same: they swap, so that each has a pair of one row. */
+/* The clamped SwiGLU of gpt-oss, with gate and up in neighbouring columns. A lane has one
+ * column of two rows, and its neighbour the next column of the same rows. They swap, so that
+ * each has a pair of columns of one row. */
 DEVICE void finish_clamped_turns(const rows_out *o, const float d[B_ROWS / 2]) {
     const int columns = min(TILE_N, 64);
     const bool odd = o->lane % 2;
@@ -205,7 +213,8 @@ DEVICE void finish_clamped_turns(const rows_out *o, const float d[B_ROWS / 2]) {
     }
 }
 
-/* Everything else. The loop is not unrolled: results move to the registers that it reads, four at a time. */
+/* Everything else. The loop is not unrolled: results are shifted to the registers that it
+ * reads, four at a time. */
 DEVICE void finish_any(const rows_out *o, float d[B_ROWS / 2]) {
     const att_moe_params *p = o->p;
     const bool gated = p->flags & ATT_MOE_GATED, by_turns = gated && p->gate == ATT_MOE_GATE_BY_TURNS;

@@ -1,9 +1,12 @@
 /* moe_sm90_down.cu: the second product of a layer of experts on Hopper
- * COMPUTES part = W2 h + b2 for the slots of an expert; blocks stay and take (tile of TILE_M positions, TILE_N columns of y) in turn
+ * COMPUTES part = W2 h + b2 for the slots of an expert; persistent blocks take (tile of TILE_M
+ *          positions, TILE_N columns of y) in turn
  * TILE     as moe_sm90.cu, with TILE_N rows of weights
- * FLOW     both operands come by the copy engine: rows of h lie in the order of positions. Those of a tile that belong to the next expert
- *          are multiplied and not stored
- * NUMERICS float32 sums, stored as they are, or weighted and rounded to DTYPE (ATT_MOE_PARTS_16): moe_combine adds a token's parts up */
+ * FLOW     both operands are loaded by the copy engine: rows of h are in the order of
+ *          positions. Rows of a tile that belong to the next expert are multiplied but not
+ *          stored
+ * NUMERICS float32 sums, stored unrounded, or weighted and rounded to DTYPE (ATT_MOE_PARTS_16):
+ *          moe_combine adds up a token's parts */
 #define B_ROWS TILE_N
 #include "kernels/convert.cuh"
 #include "kernels/moe_sm90_tile.cuh"
@@ -18,8 +21,9 @@ DEVICE void load_h(const att_moe_sm90_params *h, const tile_work *w, unsigned sh
     tma_load_4d(shared + place * STAGE_BYTES, &h->h, full(shared, place), depth, w->first, 0, 0);
 }
 
-/* The kernel before this one has waited for the one that sorts, so where its tiles lie may be read before it has ended, and weights
- * of the first item may be on their way. */
+/* The previous kernel has waited for the sorting kernel. The locations of tiles may therefore
+ * be read before the previous kernel has ended, and weights of the first item may already be
+ * loaded. */
 DEVICE void produce(const att_moe_sm90_params *h, char *base) {
     const att_moe_params *p = &h->moe;
     const unsigned shared = shared_address(base);
@@ -55,11 +59,11 @@ typedef struct rows_out {
     const tile_work *w;
     unsigned out;
     int lane, row0;
-    float weight[2];      /* of the two rows whose results the lane has, */
-    half_bits *parts[4];  /* and where the rows go of which it stores a chunk; 0: nowhere */
+    float weight[2];      /* of the two rows whose results the lane has */
+    half_bits *parts[4];  /* the rows of which the lane stores a chunk; 0: none */
 } rows_out;
 
-/* Looked up ahead of the product. */
+/* Looked up before the product. */
 DEVICE void find_rows(rows_out *o) {
     const att_moe_params *p = o->p;
 #pragma unroll
@@ -78,7 +82,7 @@ DEVICE float bias_at(const att_moe_params *p, const tile_work *w, int c) {
     return c < p->hidden ? load_as_float(p->b2, w->expert * p->b2_expert + c, p->dtype_bias) : 0.0f;
 }
 
-/* In float32, straight from registers. Rows of parts have room for a whole pair. */
+/* Store in float32, directly from registers. Rows of parts are padded to whole pairs. */
 DEVICE void store_wide(const rows_out *o, const float d[B_ROWS / 2]) {
     const int column0 = o->w->step * TILE_N + o->lane % 4 * 2;
 #pragma unroll
@@ -99,7 +103,8 @@ DEVICE void store_wide(const rows_out *o, const float d[B_ROWS / 2]) {
 
 #define COLUMNS (B_ROWS < 64 ? B_ROWS : 64)
 
-/* Weighted and in 16 bits: 64 columns at a time are put together, and leave by 16 bytes. */
+/* Store weighted, in 16 bits: 64 columns at a time are collected and stored 16 bytes at a
+ * time. */
 DEVICE void store_narrow(const rows_out *o, const float d[B_ROWS / 2]) {
 #pragma unroll
     for (int c0 = 0; c0 < B_ROWS; c0 += COLUMNS) {

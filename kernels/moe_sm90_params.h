@@ -1,4 +1,4 @@
-/* moe_sm90_params.h: what the host passes to moe_sm90 and moe_sm90_down, by value. */
+/* moe_sm90_params.h: parameters that the host passes by value to moe_sm90 and moe_sm90_down. */
 #ifndef ATT_MOE_SM90_PARAMS_H
 #define ATT_MOE_SM90_PARAMS_H
 
@@ -9,7 +9,7 @@ typedef struct att_moe_sm90_params {
     att_moe_params moe;
     att_tensor_map h;  /* moe_sm90_down: (inner, positions), boxes of 64 x TILE_M */
     att_tensor_map w;  /* (depth, rows, experts), boxes of 64 x TILE_N */
-    att_tensor_map w3; /* moe_sm90 alone: of up; the same as w where both lie in one */
+    att_tensor_map w3; /* moe_sm90 only: up; equals w if both are in one tensor */
 } att_moe_sm90_params;
 
 #endif

@@ -1,8 +1,11 @@
-/* moe_sm90_tile.cuh: a tile of a product of experts on Hopper: TILE_M positions times B_ROWS rows of weights.
+/* moe_sm90_tile.cuh: a tile of a product of experts on Hopper: TILE_M positions times B_ROWS
+ * rows of weights.
  *
- * The includer defines B_ROWS. A warpgroup fills a ring of STAGES tiles of both operands, 64 columns deep; TILE_M / 64 warpgroups of 64
- * positions each empty it. Blocks stay, and take every gridDim.x-th of the items that find_work() counts; the ring runs on from item to
- * item, so that the operands of the next one are on their way while results leave. */
+ * The including file defines B_ROWS. One warpgroup fills a ring of STAGES tiles of both
+ * operands, 64 columns deep; TILE_M / 64 warpgroups of 64 positions each empty it. Blocks are
+ * persistent and take every gridDim.x-th of the items that find_work() counts. The ring
+ * continues from item to item, so that the operands of the next item are loaded while results
+ * are stored. */
 #ifndef ATT_MOE_SM90_TILE_CUH
 #define ATT_MOE_SM90_TILE_CUH
 
@@ -24,19 +27,19 @@
 #define ROW_BYTES   (DEPTH * 2)
 #define A_BYTES     (TILE_M * ROW_BYTES)
 #define STAGE_BYTES ((TILE_M + B_ROWS) * ROW_BYTES)
-/* Results on their way out: of each warp 16 rows of 64 columns. */
+/* The output buffer: 16 rows of 64 columns per warp. */
 #define OUT_AT      (STAGES * STAGE_BYTES)
 #define OUT_ROWS    16
 #define OUT_BYTES   (OUT_ROWS * ROW_BYTES)
-/* Items that the consumers have not looked at yet: each has a place of the ring at least. */
+/* Items that the consumers have not read yet: each has at least one slot of the ring. */
 #define WORK_AT     (OUT_AT + CONSUMERS * 4 * OUT_BYTES)
 #define WORK_PLACES 10
-/* Biases of the columns, of each warpgroup its own. */
+/* Biases of the columns, separately for each warpgroup. */
 #define BIAS_AT     (WORK_AT + WORK_PLACES * 16)
 #define FULL_AT     (BIAS_AT + CONSUMERS * B_ROWS * 4)
 #define EMPTY_AT    (FULL_AT + STAGES * MBARRIER_BYTES)
 #define SHARED      (EMPTY_AT + STAGES * MBARRIER_BYTES)
-/* Blocks that an SM holds, and the registers that the warpgroups of the large ones hand over. */
+/* Blocks per SM, and the registers that the warpgroups of the large ones hand over. */
 #define BLOCKS         (CONSUMERS == 1 ? 2 : 1)
 #define KEEP_REGISTERS 56
 #define TAKE_REGISTERS 224
@@ -46,7 +49,7 @@ static_assert(32 * WARPS == THREADS, "a warpgroup loads, the others multiply");
 static_assert(STAGES + 1 < WORK_PLACES && sizeof(tile_work) == 16, "items wait in shared memory");
 static_assert(B_ROWS % 32 == 0 && B_ROWS <= 256 && TILE_M % GROUP_ROWS == 0, "whole products");
 
-/* A place in the ring, and the parity of its barriers' phase. */
+/* A slot of the ring, and the parity of its barriers' phase. */
 typedef struct ring {
     int place, parity;
 } ring;
@@ -71,10 +74,10 @@ DEVICE tile_work *work_at(char *shared, int n) {
     return (tile_work *)(shared + WORK_AT) + n % WORK_PLACES;
 }
 
-/* Places of the ring between two looks at the item that comes next. */
+/* Slots of the ring between two steps of the lookup of the next item. */
 #define LOOK_EVERY 4
 
-/* Barriers for so many arrivals at a place that is full. */
+/* Initialise the barriers; `arrivals` is the count at `full`. */
 DEVICE void begin(const att_moe_sm90_params *h, unsigned shared, int arrivals) {
     if (threadIdx.x == 0) {
         tma_prefetch_map(&h->h);
@@ -89,14 +92,14 @@ DEVICE void begin(const att_moe_sm90_params *h, unsigned shared, int arrivals) {
     __syncthreads();
 }
 
-/* All lanes have looked: at the place and, before, at the item. */
+/* Release a slot. All lanes have read it and, before that, the item. */
 DEVICE void leave(unsigned shared, int place) {
     __syncwarp();
     if (threadIdx.x % 32 == 0)
         mbarrier_arrive(empty(shared, place));
 }
 
-/* The product of the warpgroup's rows, `steps` places of the ring. */
+/* The product of the warpgroup's rows over `steps` slots of the ring. */
 DEVICE void multiply(float d[B_ROWS / 2], unsigned shared, ring *r, int steps) {
     const int group = threadIdx.x / WARPGROUP;
     int last = 0;
@@ -122,7 +125,7 @@ DEVICE void multiply(float d[B_ROWS / 2], unsigned shared, ring *r, int steps) {
     leave(shared, last);
 }
 
-/* The same for a warpgroup none of whose rows are there. */
+/* The same for a warpgroup that has no rows: it only releases the slots. */
 DEVICE void pass_by(unsigned shared, ring *r, int steps) {
 #pragma unroll 1
     for (int s = 0; s < steps; s++) {
@@ -132,12 +135,12 @@ DEVICE void pass_by(unsigned shared, ring *r, int steps) {
     }
 }
 
-/* Biases on their way ahead of the product: `bias_at(i)` is that of row i of the weights' tile. */
+/* Load biases before the product: `bias_at(i)` is that of row i of the weights' tile. */
 #define BRING_BIASES(base, bias_at)                                                                                                    \
     do {                                                                                                                               \
         const int group_ = threadIdx.x / WARPGROUP;                                                                                    \
         float *biases_ = (float *)((base) + BIAS_AT) + group_ * B_ROWS;                                                                \
-        named_barrier_wait(1 + group_, WARPGROUP); /* those of the item before have been added */                                      \
+        named_barrier_wait(1 + group_, WARPGROUP); /* the previous item's have been added */                                           \
         for (int i_ = threadIdx.x % WARPGROUP; i_ < B_ROWS; i_ += WARPGROUP)                                                            \
             biases_[i_] = bias_at(i_);                                                                                                 \
         named_barrier_wait(1 + group_, WARPGROUP);                                                                                     \
@@ -155,7 +158,7 @@ DEVICE void add_biases(float d[B_ROWS / 2], const char *base) {
     }
 }
 
-/* Where a warp puts its results together; rows of 64 columns. */
+/* The output buffer of a warp; rows of 64 columns. */
 DEVICE unsigned out_of_warp(unsigned shared) {
     return shared + OUT_AT + threadIdx.x / 32 * OUT_BYTES;
 }
@@ -170,7 +173,8 @@ DEVICE void put_one(unsigned out, int row, int c, float x) {
     asm volatile("st.shared.b16 [%0], %1;" ::"r"(out + swizzled(row, c / 8, ROW_BYTES) + c % 8 * 2), "h"(rounded) : "memory");
 }
 
-/* The i-th of the four chunks of eight columns that a lane takes out: its row and its chunk. */
+/* The row of the i-th of the four chunks of eight columns that a lane reads back, and the
+ * chunk. */
 DEVICE int chunk_row(int i) {
     return i * 4 + threadIdx.x % 32 / 8;
 }

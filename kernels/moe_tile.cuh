@@ -1,7 +1,10 @@
-/* moe_tile.cuh: a tile of a product of experts: TILE_M rows, gathered by address, times B_ROWS columns of weights.
+/* moe_tile.cuh: a tile of a product of experts: TILE_M rows, gathered by address, times B_ROWS
+ * columns of weights.
  *
- * The includer defines B_ROWS. Operands pass through a ring of STAGES tiles of DEPTH columns, swizzled; rows and columns that are not there
- * are zero. Weights lie as (columns, depth), or as (depth, columns): their tile then has a row per step of depth. */
+ * The including file defines B_ROWS. Operands pass through a ring of STAGES tiles of DEPTH
+ * columns, swizzled. Rows and columns that do not exist are zero. Weights are stored as
+ * (columns, depth) or as (depth, columns); in the latter case their tile has one row per step
+ * of depth. */
 #ifndef ATT_MOE_TILE_CUH
 #define ATT_MOE_TILE_CUH
 
@@ -20,7 +23,7 @@
 #define A_BYTES  (TILE_M * DEPTH * 2)
 #define B_BYTES  (B_ROWS * DEPTH * 2)
 #define RING     (STAGES * (A_BYTES + B_BYTES))
-/* Behind the ring: where rows of either operand start, or chunks of eight columns. */
+/* After the ring: the addresses of rows of either operand, or of chunks of eight columns. */
 #define ROWS_AT  RING
 #define SHARED   (RING + (TILE_M + B_ROWS) * 8)
 
@@ -29,17 +32,17 @@ static_assert(WARPS % WARPS_M == 0 && B_ROWS % (16 * WARPS_N) == 0 && B_ROWS % 6
 static_assert(TILE_M * 8 % THREADS == 0 && B_ROWS * 8 % THREADS == 0, "threads share the chunks evenly");
 
 typedef struct tile_operands {
-    const half_bits **rows; /* TILE_M of the left operand, then B_ROWS columns of weights, or their chunks of eight; 0: not there */
-    const half_bits *none;  /* an address for what is not there, a multiple of 16 */
+    const half_bits **rows; /* TILE_M left rows, then B_ROWS columns or their chunks; 0: none */
+    const half_bits *none;  /* a dummy address, a multiple of 16, for what does not exist */
     int depth;
     bool vector_a, vector_b; /* rows are whole vectors of 16 bytes */
-    bool by_depth;           /* weights lie as (depth, columns): */
-    long long step, step_odd; /* from a row of depth to the next, of even and of odd chunks; */
-    int columns;             /* that are there, from the first of the tile on, */
-    int fold;                /* where each is in 1 or 2 chunks */
+    bool by_depth;           /* weights are stored as (depth, columns): */
+    long long step, step_odd; /* stride of a row of depth, in even and in odd chunks; */
+    int columns;             /* columns that exist, from the first of the tile on, */
+    int fold;                /* and chunks per column, 1 or 2 */
 } tile_operands;
 
-/* Eight elements that need not be aligned, the first `valid` of them there. */
+/* Store eight elements of any alignment, of which the first `valid` exist. */
 DEVICE void place_8(unsigned to, const half_bits *from, int valid) {
     unsigned word[4];
 #pragma unroll
@@ -51,7 +54,7 @@ DEVICE void place_8(unsigned to, const half_bits *from, int valid) {
                  : "memory");
 }
 
-/* 16 bytes of a tile, `valid` elements of them there. */
+/* Load 16 bytes of a tile, of which `valid` elements exist. */
 DEVICE void load_chunk(unsigned to, const half_bits *from, int valid, bool vector) {
     if (vector)
         async_copy_16(to, from, valid > 0 ? 16 : 0);
@@ -59,7 +62,7 @@ DEVICE void load_chunk(unsigned to, const half_bits *from, int valid, bool vecto
         place_8(to, from, valid);
 }
 
-/* Columns depth0 .. of `count` rows (a constant). */
+/* Load columns depth0 .. of `count` rows (a constant). */
 DEVICE void load_rows(const tile_operands *o, const half_bits *const *rows, unsigned tile, int count, int depth0, bool vector) {
 #pragma unroll
     for (int i = 0; i < count * 8 / THREADS; i++) {
@@ -70,7 +73,7 @@ DEVICE void load_rows(const tile_operands *o, const half_bits *const *rows, unsi
     }
 }
 
-/* Rows of depth from depth0 on. */
+/* Load rows of depth from depth0 on. */
 DEVICE void load_depth(const tile_operands *o, const half_bits *const *chunks, unsigned tile, int depth0) {
     enum { CHUNKS = B_ROWS / 8 };
 #pragma unroll
@@ -94,7 +97,7 @@ DEVICE void load_stage(const tile_operands *o, unsigned ring, int stage, int dep
         load_rows(o, o->rows + TILE_M, b, B_ROWS, depth0, o->vector_b);
 }
 
-/* Where the results of a warp begin in the tile. */
+/* The first row and column of a warp's results in the tile. */
 DEVICE int warp_row(void) {
     return threadIdx.x / 32 / WARPS_N * (M_TILES * 16);
 }
@@ -103,7 +106,8 @@ DEVICE int warp_column(void) {
     return threadIdx.x / 32 % WARPS_N * (N_TILES * 8);
 }
 
-/* What ldmatrix reads for two neighbouring tiles of eight columns, 16 steps of depth. `by_depth` is a constant. */
+/* The ldmatrix address for two neighbouring tiles of eight columns, 16 steps of depth.
+ * `by_depth` is a constant. */
 DEVICE unsigned weights_at(unsigned b, int column, int step, bool by_depth) {
     const int lane = threadIdx.x % 32;
     if (by_depth)
@@ -136,7 +140,8 @@ DEVICE void multiply_stage(float sum[M_TILES][N_TILES][4], unsigned a, unsigned 
     }
 }
 
-/* The whole product. The rows of `o` have been written; the ring is free again when it returns. */
+/* The whole product. The rows of `o` must have been written. The ring is free again on
+ * return. */
 DEVICE void multiply(float sum[M_TILES][N_TILES][4], const tile_operands *o, unsigned ring) {
 #pragma unroll
     for (int m = 0; m < M_TILES; m++)

@@ -1,20 +1,22 @@
-/* moe_work.cuh: what there is to multiply: tiles of an expert's positions, times a step of the columns of its weights. */
+/* moe_work.cuh: items of work: a tile of an expert's positions times a step of the columns of
+ * its weights. */
 #ifndef ATT_MOE_WORK_CUH
 #define ATT_MOE_WORK_CUH
 
 #include "kernels/config.cuh"
 #include "kernels/moe_params.h"
 
-/* A tile of positions: its expert, counted from first_expert; its first position and how many it has; the step of columns. */
+/* A tile of positions: its expert, counted from first_expert; its first position and their
+ * number; the step of columns. */
 typedef struct tile_work {
     int expert, first, count, step;
 } tile_work;
 
-/* Tiles of an expert that share columns follow each other, so that these weights are read once; at most this many, so that their rows stay
- * in the cache until all columns are done. */
+/* Tiles of an expert that use the same columns are consecutive, so that these weights are read
+ * once; at most this many, so that their rows stay in the cache until all columns are done. */
 #define TILES_TOGETHER 16
 
-/* The own-th of an expert's items: its tile, and its step of columns. */
+/* The own-th item of an expert: its tile, and its step of columns. */
 DEVICE int tile_of(int own, int tiles, int steps, int *step) {
     const int before = own / (TILES_TOGETHER * steps) * TILES_TOGETHER, here = min(TILES_TOGETHER, tiles - before);
     own -= before * steps;
@@ -22,7 +24,7 @@ DEVICE int tile_of(int own, int tiles, int steps, int *step) {
     return before + own % here;
 }
 
-/* The item-th of all tiles times `steps`; false where there is none. */
+/* The item-th of all tiles times `steps`. Returns false if it does not exist. */
 DEVICE bool find_work(tile_work *w, const att_moe_params *p, int steps, int item) {
     const int tile = item / steps;
     if (tile >= p->tile_starts[p->local_experts])
@@ -34,12 +36,13 @@ DEVICE bool find_work(tile_work *w, const att_moe_params *p, int steps, int item
     return true;
 }
 
-/* The items of a block that stays, looked up ahead: each load that the next one waits for is started steps before it is used, since under
- * load memory takes microseconds to answer. They go past the first cache, which may have them of an earlier run where the kernel before
- * this one has not ended yet. */
+/* The items of a persistent block, looked up ahead: each load that the next lookup depends on
+ * is started several steps before its use, since memory under load takes microseconds to
+ * answer. The loads bypass L1, which may hold values of an earlier run if the previous kernel
+ * has not ended yet. */
 typedef struct scout {
-    int item, tiles; /* the next item; tiles there are */
-    int known;       /* how much is known of it: nothing, its expert, where that begins */
+    int item, tiles; /* the next item; the number of tiles */
+    int known;       /* what is known of it: nothing, its expert, or everything */
     int expert, first_tile, end_tile, first, end;
 } scout;
 
@@ -50,7 +53,7 @@ DEVICE scout scout_begin(const att_moe_params *p) {
     return s;
 }
 
-/* Start what can be started now. */
+/* Start the next load, if possible. */
 DEVICE void scout_ahead(scout *s, const att_moe_params *p, int steps) {
     if (s->known == SCOUT_NOTHING && s->item / steps < s->tiles) {
         s->expert = __ldcg(p->tile_experts + s->item / steps);
@@ -64,7 +67,7 @@ DEVICE void scout_ahead(scout *s, const att_moe_params *p, int steps) {
     }
 }
 
-/* The item, of which all is known. */
+/* The item, once everything is known. */
 DEVICE tile_work scout_work(const scout *s, int steps) {
     int step;
     const int tile = tile_of(s->item - s->first_tile * steps, s->end_tile - s->first_tile, steps, &step);
@@ -73,7 +76,8 @@ DEVICE tile_work scout_work(const scout *s, int steps) {
     return w;
 }
 
-/* The next item of the block, and the one behind it is sought from here on; false where there is none. */
+/* Take the next item of the block and start looking for the one after it. Returns false if
+ * there is none. */
 DEVICE bool scout_take(scout *s, const att_moe_params *p, int steps, tile_work *w) {
     if (s->item / steps >= s->tiles)
         return false;

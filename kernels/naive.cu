@@ -1,26 +1,31 @@
-/* naive.cu: forward attention by the formula, one thread a row
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE with everything the problem may have: the kernel of last resort
- * TILE     none: a thread walks its row's visible keys twice, for the maximum and for the weights
- * THREADS  128, each a row of one (batch, head)
+/* naive.cu: forward attention straight from the formula, one thread per row
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE with every feature of a problem: the kernel
+ *          of last resort
+ * TILE     none: a thread walks its row's visible keys twice, for the maximum and for the
+ *          weights
+ * THREADS  128, each with one row of one (batch, head)
  * SMEM     none
- * REGS     the row of O lies in thread-local memory, 1 KB a thread: 256 floats do not fit a thread's registers
+ * REGS     the row of O is in thread-local memory, 1 KB per thread: 256 floats do not fit in a
+ *          thread's registers
  * FLOW     max over keys of q.k | l += w, o += w v | o / l
- * NUMERICS float32 S, m, l, O, summed in order; P not rounded; a row that is not finite gets a second look in float64
- * LIMITS   any dtype, d_qk and d_v to 256, every mask, feature, stride and alignment; 64-bit offsets
+ * NUMERICS float32 S, m, l, O, summed in order; P not rounded; a row that is not finite is
+ *          recomputed in float64
+ * LIMITS   any dtype, d_qk and d_v up to 256, every mask, feature, stride and alignment; 64-bit
+ *          offsets
  * MEASURED 9000.8 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
- * WHY      says what the others compute. Threads of a warp read rows of Q that lie apart, one element at a time, and
- *          every key is read from memory again by every row */
+ * WHY      shows what the others compute. The threads of a warp read distant rows of Q, one
+ *          element at a time, and every row reads every key from memory again */
 #include "kernels/second_look.cuh"
 
 enum { THREADS = 32 * WARPS };
 static_assert(THREADS == TILE_M, "a thread a row");
 
-/* Where a row lies. */
+/* The position of a row. */
 typedef struct place {
     int batch, head, i;
 } place;
 
-/* The logit of key j; false where bias or page table hide the key. */
+/* The logit of key j. Returns false if the bias or the page table hides the key. */
 DEVICE bool logit_of(const att_fwd_params *p, const sequence *s, const place *at, int j, float *logit) {
     const float bias = bias_at(p, s, at->head, at->i, j);
     const long long k = key_offset(p, s, &p->k_stride, at->head / p->group, j);
@@ -39,7 +44,7 @@ DEVICE bool logit_of(const att_fwd_params *p, const sequence *s, const place *at
     return true;
 }
 
-/* One row; false where float32 did not hold it. */
+/* Compute one row. Returns false if it overflowed float32. */
 DEVICE bool row_of(const att_fwd_params *p, const sequence *s, const place *at) {
     const int lo = visible_lo(p, s, at->i), hi = visible_hi(p, s, at->i);
     const float sink = p->sinks ? p->sinks[at->head] : -INFINITE;

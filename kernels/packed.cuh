@@ -4,7 +4,7 @@
 
 #include "kernels/config.cuh"
 
-/* x * 0 + y: NaN where x is infinite or NaN. `type` is a constant: F16 or BF16. */
+/* x * 0 + y: NaN if x is infinite or NaN. `type` is a constant: F16 or BF16. */
 DEVICE unsigned times_zero_plus(int type, unsigned x, unsigned y) {
     unsigned z;
     if (type == BF16)

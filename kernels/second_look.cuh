@@ -1,22 +1,24 @@
-/* second_look.cuh: one row again, in float64 with exact masking, by the 32 lanes of a warp.
+/* second_look.cuh: recomputes one row in float64 with exact masking, using the 32 lanes of a
+ * warp.
  *
- * For rows that float32 or a tile could not hold: a product of finite numbers past the range of float32, or a NaN or an
- * infinity in a V row that other rows of the tile see and this one does not (its weight is 0, and 0 * NaN is NaN). Such rows
- * are rare; testing every element on the fast path would cost all the others. */
+ * It is for rows that overflowed float32, or that a tile could not compute: a product of finite
+ * numbers outside the range of float32, or a NaN or an infinity in a V row that other rows of
+ * the tile see and this one does not (its weight is 0, and 0 * NaN is NaN). Such rows are rare.
+ * Testing every element on the fast path would slow down all the others. */
 #ifndef ATT_SECOND_LOOK_CUH
 #define ATT_SECOND_LOOK_CUH
 
 #include "kernels/fwd_scores.cuh"
 
-enum { SECOND_LOOK_COLUMNS = 8 /* of O a lane: head dimensions to 256 */ };
+enum { SECOND_LOOK_COLUMNS = 8 /* columns of O per lane: head dimensions up to 256 */ };
 
-/* A value that float32 arithmetic on finite numbers did not overflow. */
+/* Finite: float32 arithmetic on finite numbers did not overflow. */
 DEVICE bool is_finite(float x) {
     return fabsf(x) < INFINITE;
 }
 
-/* 1/x where float32 holds both: its own and two Newton steps. The compiler's division is a call, around which
- * it would spill. */
+/* 1/x if float32 can hold both: the float32 reciprocal and two Newton steps. The compiler's
+ * division is a call, around which registers would be spilled. */
 DEVICE double exact_reciprocal(double x) {
     double y = (double)__frcp_rn((float)x);
     y = y * (2.0 - x * y);
@@ -29,7 +31,7 @@ DEVICE double exact_tanh(double x) {
     return copysign((1.0 - e) * exact_reciprocal(1.0 + e), x);
 }
 
-/* The logit of key j; false where bias or page table hide the key. */
+/* The logit of key j. Returns false if the bias or the page table hides the key. */
 DEVICE bool exact_logit(const att_fwd_params *p, const sequence *s, int head, int i, int j, double *logit) {
     const float bias = bias_at(p, s, head, i, j);
     const long long k = key_offset(p, s, &p->k_stride, head / p->group, j);
@@ -48,10 +50,11 @@ DEVICE bool exact_logit(const att_fwd_params *p, const sequence *s, int head, in
     return true;
 }
 
-/* Compute row i of query head `head` and write O and LSE. Every lane of the warp calls it with the same arguments. It is inlined, so a
- * kernel calls it in one place, and loops are not unrolled: it is code that almost never runs. */
+/* Recompute row i of query head `head` and write O and LSE. Every lane of the warp must call
+ * this with the same arguments. It may be inlined, so a kernel calls it in one place. Loops are
+ * not unrolled, since this code almost never runs. */
 static __device__ __noinline__ void second_look(const att_fwd_params *p, int batch, int head, int i) {
-    __syncwarp(); /* what the lanes wrote of this row lies before what is written here */
+    __syncwarp(); /* orders the lanes' earlier writes of this row before these */
     const sequence s = sequence_of(p, batch);
     const int lane = threadIdx.x % 32;
     const int lo = visible_lo(p, &s, i), hi = visible_hi(p, &s, i);
@@ -70,7 +73,8 @@ static __device__ __noinline__ void second_look(const att_fwd_params *p, int bat
 
     double o[SECOND_LOOK_COLUMNS] = {0.0}, sum = 0.0;
     for (int first = lo; first < hi; first += 32) {
-        /* A lane weighs a key, then all lanes add each key's V, a column in 32 each. */
+        /* Each lane weighs one key. Then all lanes add each key's V, every 32nd column per
+         * lane. */
         double t, weight = 0.0;
         long long v = -1;
         if (first + lane < hi && exact_logit(p, &s, head, i, first + lane, &t)) {
@@ -95,7 +99,7 @@ static __device__ __noinline__ void second_look(const att_fwd_params *p, int bat
     if (p->sinks)
         sum += exp(sink - base);
 
-    /* The heaviest key or the sink weighs 1, so a sum that is not 0 is at least 1. */
+    /* The heaviest key or the sink has weight 1, so a nonzero sum is at least 1. */
     const double inverse = exact_reciprocal(sum);
     const long long out = query_offset(p, &s, &p->o_stride, head, i);
 #pragma unroll

@@ -1,4 +1,4 @@
-/* semaphore.cuh: counters in global memory by which blocks wait for each other. */
+/* semaphore.cuh: counters in global memory with which blocks wait for each other. */
 #ifndef ATT_SEMAPHORE_CUH
 #define ATT_SEMAPHORE_CUH
 
@@ -10,12 +10,13 @@ DEVICE unsigned semaphore_read(const unsigned *counter) {
     return value;
 }
 
-/* What this thread wrote before is seen by those who read the counter then. */
+/* Count up. This thread's earlier writes are visible to anyone who then reads the counter. */
 DEVICE void semaphore_count(unsigned *counter) {
     asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
 }
 
-/* Wait until the counter is at least `value`. Whoever is waited for must be running already: a wait of seconds is a fault, and ends the kernel. */
+/* Wait until the counter is at least `value`. The thread that is waited for must already be
+ * running: a wait of seconds is an error and traps the kernel. */
 DEVICE void semaphore_wait(const unsigned *counter, unsigned value) {
     enum { POLLS_MOST = 1 << 24 };
 #pragma unroll 1

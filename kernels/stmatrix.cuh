@@ -1,4 +1,5 @@
-/* stmatrix.cuh: four 8 x 8 matrices of 16-bit elements from the layout of mma into shared memory (sm_90 and newer). */
+/* stmatrix.cuh: stores four 8 x 8 matrices of 16-bit elements from the layout of mma to shared
+ * memory (sm_90 and newer). */
 #ifndef ATT_STMATRIX_CUH
 #define ATT_STMATRIX_CUH
 

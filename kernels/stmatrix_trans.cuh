@@ -1,4 +1,4 @@
-/* stmatrix_trans.cuh: as stmatrix.cuh, each matrix transposed on its way (sm_90 and newer). */
+/* stmatrix_trans.cuh: as stmatrix.cuh, with each matrix transposed (sm_90 and newer). */
 #ifndef ATT_STMATRIX_TRANS_CUH
 #define ATT_STMATRIX_TRANS_CUH
 

@@ -1,4 +1,5 @@
-/* switches_bwd.cuh: the switches of the backward kernels alone; switches.cuh and switches_sm90.cuh have those they share. */
+/* switches_bwd.cuh: the switches used only by backward kernels. Shared ones are in switches.cuh
+ * and switches_sm90.cuh. */
 #ifndef ATT_SWITCHES_BWD_CUH
 #define ATT_SWITCHES_BWD_CUH
 

@@ -1,4 +1,5 @@
-/* switches_sm90.cuh: the switches of the Hopper kernels alone; switches.cuh has those they share. */
+/* switches_sm90.cuh: the switches used only by Hopper kernels. Shared ones are in
+ * switches.cuh. */
 #ifndef ATT_SWITCHES_SM90_CUH
 #define ATT_SWITCHES_SM90_CUH
 #ifndef USE_SCORES_AHEAD

@@ -1,5 +1,6 @@
-/* tensor_map.h: what the copy engine of Hopper knows of a tensor: a CUtensorMap, which the driver fills in and nobody reads.
- * Read by C11, by CUDA C and by NVRTC, so it includes nothing. */
+/* tensor_map.h: a tensor's description for Hopper's copy engine: a CUtensorMap, which the
+ * driver fills in and which is otherwise opaque. Read as C11, as CUDA C and by NVRTC, so it
+ * includes nothing. */
 #ifndef ATT_TENSOR_MAP_H
 #define ATT_TENSOR_MAP_H
 

@@ -1,22 +1,24 @@
-/* tiled.cu: forward attention with shared memory: what is read from memory once serves a block of rows
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, head, TILE_M rows), online softmax
- * TILE     TILE_M 16 x TILE_N 32 x D to 128, as float32
- * THREADS  256: sixteen a row, each two keys of the scores and D / 16 columns of O
+/* tiled.cu: forward attention with shared memory: each load from memory serves a block of rows
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, head, TILE_M rows),
+ *          online softmax
+ * TILE     TILE_M 16 x TILE_N 32 x D up to 128, as float32
+ * THREADS  256: sixteen per row, each with two keys of the scores and D / 16 columns of O
  * SMEM     44,288 B = Q 8,256 | K 16,512 | V 16,384 | weights 2,112 | reduction 1,024, static
  * FLOW     load K V | score | max by a tree | weights | sum by a tree | O += w V | next tile
- * NUMERICS float32 throughout; a row that is not finite gets a second look in float64
- * LIMITS   any dtype, d_qk and d_v to 128; causal, window, lengths, GQA, LSE; no softcap, ALiBi, bias, sinks, pages
+ * NUMERICS float32 throughout; a row that is not finite is recomputed in float64
+ * LIMITS   any dtype, d_qk and d_v up to 128; causal, window, lengths, GQA, LSE; no softcap,
+ *          ALiBi, bias, sinks or pages
  * MEASURED 392.7 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
- * WHY      every key is read from memory once in 16 rows. Reductions meet at a barrier in every step of their tree, and every
- *          multiply-add waits for two loads from shared memory */
+ * WHY      every key is read from memory once per 16 rows. Reductions have a barrier in every
+ *          step of their tree, and every multiply-add waits for two loads from shared memory */
 #include "kernels/second_look.cuh"
 
 enum {
     THREADS = 32 * WARPS,
     LANES = THREADS / TILE_M, /* threads that share a row */
-    KEYS = TILE_N / LANES,    /* of a tile, for a thread */
-    COLUMNS = D_V / LANES,    /* of O, for a thread */
-    PITCH = D_QK + 1          /* of Q and K: threads that read different rows meet different banks */
+    KEYS = TILE_N / LANES,    /* per tile and thread */
+    COLUMNS = D_V / LANES,    /* of O, per thread */
+    PITCH = D_QK + 1          /* of Q and K: different rows are in different banks */
 };
 static_assert(THREADS % TILE_M == 0 && TILE_N % LANES == 0 && D_V % LANES == 0, "threads share out the tile evenly");
 
@@ -24,7 +26,7 @@ static __shared__ float q[TILE_M][PITCH], k[TILE_N][PITCH], v[TILE_N][D_V];
 static __shared__ float weights[TILE_M][TILE_N + 1];
 static __shared__ float tree[TILE_M][LANES];
 
-/* Maximum or sum over the threads of each row, for all of them. */
+/* The maximum or the sum over the threads of each row, returned to all of them. */
 DEVICE float row_max(float x, int row, int lane) {
     tree[row][lane] = x;
     for (int half = LANES / 2; half > 0; half /= 2) {
@@ -118,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_consta
             part += weight;
         }
         const float keep = expf(top - base);
-        sum = sum * keep + row_sum(part, row, lane); /* its barriers also make the weights visible */
+        sum = sum * keep + row_sum(part, row, lane); /* its barriers also publish the weights */
         top = most;
 
         for (int n = 0; n < COLUMNS; n++)

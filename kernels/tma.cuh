@@ -1,7 +1,9 @@
-/* tma.cuh: the copy engine of Hopper: boxes of a tensor to and from shared memory, by one thread (sm_90 and newer).
+/* tma.cuh: Hopper's copy engine: boxes of a tensor to and from shared memory, started by one
+ * thread (sm_90 and newer).
  *
- * Boxes are 64 columns of 16 bits wide: rows of 128 bytes, swizzled as swizzle.cuh does at that pitch, on a boundary of
- * 1024 bytes. What lies outside the tensor arrives as zeros, counts among the bytes, and is not written on the way out. */
+ * Boxes are 64 columns of 16 bits wide: rows of 128 bytes, swizzled as in swizzle.cuh at that
+ * pitch, on a boundary of 1024 bytes. Elements outside the tensor are loaded as zeros, count
+ * among the bytes, and are not written by stores. */
 #ifndef ATT_TMA_CUH
 #define ATT_TMA_CUH
 
@@ -12,7 +14,7 @@ DEVICE void tma_prefetch_map(const att_tensor_map *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/* The box at (c0, c1, c2, c3); its bytes arrive at `barrier`. */
+/* Load the box at (c0, c1, c2, c3); its bytes are counted at `barrier`. */
 DEVICE void tma_load_4d(unsigned to, const att_tensor_map *map, unsigned barrier, int c0, int c1, int c2, int c3) {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
                  "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
@@ -25,7 +27,7 @@ DEVICE void tma_load_5d(unsigned to, const att_tensor_map *map, unsigned barrier
                  : "memory");
 }
 
-/* Ask L2 for the box. */
+/* Prefetch the box into L2. */
 DEVICE void tma_ask_l2_4d(const att_tensor_map *map, int c0, int c1, int c2, int c3) {
     asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                  : "memory");
@@ -37,7 +39,7 @@ DEVICE void tma_ask_l2_5d(const att_tensor_map *map, int c0, int c1, int c2, int
                  : "memory");
 }
 
-/* Before a store: what this thread wrote to shared memory is seen by the copy engine. */
+/* Before a store: make this thread's writes to shared memory visible to the copy engine. */
 DEVICE void tma_publish(void) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -52,12 +54,12 @@ DEVICE void tma_store_commit(void) {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* This thread's stores have read shared memory, which may be written again. */
+/* Wait until this thread's stores have read shared memory, which may then be overwritten. */
 DEVICE void tma_store_wait_read(void) {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-/* This thread's stores have ended. */
+/* Wait until this thread's stores have completed. */
 DEVICE void tma_store_wait(void) {
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }

@@ -1,15 +1,22 @@
-/* unfused.cu: what stands between the two matrix products where attention is three steps: cuBLAS, softmax, cuBLAS
- * COMPUTES with src/attention/cuda/unfused.c: S = QK^T (cuBLAS, float32) | weights = exp(scale*S + mask - max) | weights V (cuBLAS, float32) | O
- * TILE     none; a warp has a row of S, which it reads twice: for the maximum and for the weights
+/* unfused.cu: the steps between the two matrix products of unfused attention: cuBLAS, softmax,
+ * cuBLAS
+ * COMPUTES with src/attention/cuda/unfused.c: S = QK^T (cuBLAS, float32) | weights =
+ *          exp(scale*S + mask - max) | weights V (cuBLAS, float32) | O
+ * TILE     none; a warp has one row of S, which it reads twice: for the maximum and for the
+ *          weights
  * THREADS  256 = 8 rows
  * SMEM     none
  * FLOW     pointers -> cuBLAS -> softmax -> cuBLAS -> finish, five launches on one stream
- * NUMERICS float32 S, m, l, O; P rounded to the input type before PV; a row that is not finite gets a second look in float64
- * LIMITS   any dtype, d_qk and d_v to 256; rows on 16 bytes, as far apart as cuBLAS takes; causal, window, GQA, LSE; no lengths,
- *          pages, softcap, ALiBi, bias, sinks. Scratch grows with seq_q * seq_k: 4 bytes for S and the input type's for P, for every head
+ * NUMERICS float32 S, m, l, O; P rounded to the input type before PV; a row that is not finite
+ *          is recomputed in float64
+ * LIMITS   any dtype, d_qk and d_v up to 256; rows at multiples of 16 bytes, with strides that
+ *          cuBLAS accepts; causal, window, GQA, LSE; no lengths, pages, softcap, ALiBi, bias or
+ *          sinks. Scratch grows with seq_q * seq_k: per head 4 bytes for S, and the size of the
+ *          input type for P
  * MEASURED 31.3 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
- * WHY      the products run at the tensor cores' speed, by the best library there is for them. S and P go through memory four times,
- *          and keys that the mask hides are multiplied all the same */
+ * WHY      the products run at tensor-core speed, in the best library for them. S and P go
+ *          through memory four times, and keys hidden by the mask are multiplied all the
+ *          same */
 #include "kernels/reduce.cuh"
 #include "kernels/second_look.cuh"
 #include "kernels/unfused_params.h"
@@ -42,7 +49,7 @@ DEVICE void store_weights(void *base, long long at, int type, float4 w) {
         *(uint2 *)((half_bits *)base + at) = make_uint2(pack_16(F16, w.x, w.y), pack_16(F16, w.z, w.w));
 }
 
-/* The scaled scores of keys j .. j + 3; -inf for those outside [lo, hi), which are not looked at. */
+/* The scaled scores of keys j .. j + 3; -inf for those outside [lo, hi), which are ignored. */
 DEVICE float4 scores_at(const float *row, float scale, int j, int lo, int hi) {
     if (j + 4 <= lo || j >= hi)
         return make_float4(-INFINITE, -INFINITE, -INFINITE, -INFINITE);
@@ -83,7 +90,7 @@ DEVICE void finish(const att_unfused_params *u, long long row, int batch, int he
     const long long out = query_offset(p, &s, &p->o_stride, head, i);
     bool sound = is_finite(sum) && (sum > 0.0f || visible_hi(p, &s, i) <= visible_lo(p, &s, i));
     for (int c = lane; c < p->d_v; c += 32) {
-        /* Where no key is seen there may have been no product. */
+        /* If no key is visible there may have been no product. */
         const float x = sum == 0.0f ? 0.0f : u->product[row * p->d_v + c] * inverse;
         sound = sound && is_finite(x);
         store_from_float(p->o, out + c, p->dtype_o, x);

@@ -1,5 +1,5 @@
-/* unfused_params.h: what the host passes to the kernels between the two products of the rung `unfused`. Read by C11 and by CUDA
- * C, like fwd_params.h. */
+/* unfused_params.h: parameters that the host passes to the kernels between the two products of
+ * the rung `unfused`. Read as C11 and as CUDA C, like fwd_params.h. */
 #ifndef ATT_UNFUSED_PARAMS_H
 #define ATT_UNFUSED_PARAMS_H
 
@@ -7,7 +7,7 @@
 
 /* One kernel, launched three times. */
 enum {
-    ATT_UNFUSED_POINTERS, /* where the matrices of every (batch, head) lie, for the library that multiplies them */
+    ATT_UNFUSED_POINTERS, /* the matrices of every (batch, head), for cuBLAS */
     ATT_UNFUSED_SOFTMAX,  /* scores to weights */
     ATT_UNFUSED_FINISH    /* divide by the sum; O and LSE */
 };
@@ -19,8 +19,8 @@ typedef struct att_unfused_params {
     void *weights;  /* ... x pitch, of the input type; not divided by their sum */
     float *product; /* ... x d_v: weights times V */
     float *top, *sum;
-    const void **pointers; /* six arrays of batch * heads_q: Q, K, scores, V, weights, product */
-    long long pitch;       /* keys of a row, rounded up to 16 bytes of every type */
+    const void **pointers; /* batch * heads_q each: Q, K, scores, V, weights, product */
+    long long pitch;       /* keys per row, rounded up to 16 bytes of every type */
     int phase;
 } att_unfused_params;
 

@@ -1,28 +1,33 @@
-/* vector.cu: forward attention with 16-byte accesses, tiles in registers and reductions by shuffles
- * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, head, TILE_M rows), online softmax
+/* vector.cu: forward attention with 16-byte accesses, tiles in registers and reductions by
+ * shuffles
+ * COMPUTES O = softmax(scale*QK^T + mask) V and LSE; one block per (batch, head, TILE_M rows),
+ *          online softmax
  * TILE     TILE_M 64 x TILE_N 64 (D 64) or 32 (D 128), as float32
- * THREADS  256: sixteen lanes share four rows; each has 4 rows x TILE_N / 16 keys of S and 4 rows x D / 16 columns of O
- * SMEM     dynamic: Q TILE_M x (D+4) | K TILE_N x (D+4) | V TILE_N x D | weights TILE_M x (TILE_N+4), floats:
- *          68,608 B at D 64, 76,288 B at D 128
- * FLOW     load K V | S in registers | max, sum by shuffles | weights | O += w V in registers | next tile
- * NUMERICS float32 throughout; a row that is not finite gets a second look in float64
- * LIMITS   any dtype, O of the same; d_qk and d_v multiples of 8, to D; rows on 16 bytes; causal, window, lengths, GQA, LSE; no
- *          softcap, ALiBi, bias, sinks, pages
+ * THREADS  256: sixteen lanes share four rows; each has 4 rows x TILE_N / 16 keys of S and 4
+ *          rows x D / 16 columns of O
+ * SMEM     dynamic: Q TILE_M x (D+4) | K TILE_N x (D+4) | V TILE_N x D | weights TILE_M x
+ *          (TILE_N+4), floats: 68,608 B at D 64, 76,288 B at D 128
+ * FLOW     load K V | S in registers | max, sum by shuffles | weights | O += w V in registers |
+ *          next tile
+ * NUMERICS float32 throughout; a row that is not finite is recomputed in float64
+ * LIMITS   any dtype, O of the same type; d_qk and d_v multiples of 8, up to D; rows at
+ *          multiples of 16 bytes; causal, window, lengths, GQA, LSE; no softcap, ALiBi, bias,
+ *          sinks or pages
  * MEASURED 51.3 us at b2h8s512d64,fp16 on NVIDIA H200: evidence/h200/ladder.json
- * WHY      eight 16-byte loads from shared memory feed 64 multiply-adds, and a block meets at two barriers a tile. The
- *          multiply-adds still take the float32 pipe, which has a small part of the tensor cores' rate, and a tile is loaded while
- *          nothing else is under way */
+ * WHY      eight 16-byte loads from shared memory feed 64 multiply-adds, and a block has two
+ *          barriers per tile. The multiply-adds still use the float32 pipe, at a small fraction
+ *          of the tensor cores' rate, and nothing overlaps with the loads of a tile */
 #include "kernels/reduce.cuh"
 #include "kernels/second_look.cuh"
 #include "kernels/vector.cuh"
 
 enum {
     THREADS = 32 * WARPS,
-    LANES = 16,               /* that share rows */
-    ROWS = 4,                 /* of a thread */
-    KEYS = TILE_N / LANES,    /* of a tile, for a thread: lane, lane + 16, ... */
-    STRIPS = D_V / (4 * LANES), /* of four columns of O, for a thread */
-    PITCH = D_QK + 4,         /* of Q and K, floats: eight rows of one 16-byte column meet all banks */
+    LANES = 16,               /* lanes that share rows */
+    ROWS = 4,                 /* per thread */
+    KEYS = TILE_N / LANES,    /* per tile and thread: lane, lane + 16, ... */
+    STRIPS = D_V / (4 * LANES), /* of four columns of O, per thread */
+    PITCH = D_QK + 4,         /* of Q and K: 8 rows of a 16-byte column use all banks */
     PITCH_W = TILE_N + 4
 };
 static_assert(THREADS == LANES * TILE_M / ROWS && TILE_N % LANES == 0 && D_V % (4 * LANES) == 0 && D_QK % 8 == 0,
@@ -87,7 +92,7 @@ DEVICE void load_q(const att_fwd_params *p, const sequence *s, float *tile, int 
     }
 }
 
-/* Rows of K or V; those past the end, and columns past d, are zero. */
+/* Load rows of K or V. Rows past the end and columns past d are zero. */
 DEVICE void load_rows(const att_fwd_params *p, const sequence *s, const void *base, const att_fwd_strides *stride,
                       int d, int columns, float *tile, int pitch, int head, int first) {
     for (int at = threadIdx.x; at < TILE_N * columns / 8; at += THREADS) {
@@ -222,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const __grid_consta
         accumulate(&t, row, lane, o);
     }
 
-    unsigned unsound = 0; /* a bit a row */
+    unsigned unsound = 0; /* one bit per row */
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int i = first + row + r;

@@ -1,10 +1,11 @@
-/* vector.cuh: 16 bytes at a time from and to global memory. */
+/* vector.cuh: 16-byte loads from and stores to global memory. */
 #ifndef ATT_VECTOR_CUH
 #define ATT_VECTOR_CUH
 
 #include "kernels/config.cuh"
 
-/* Both want addresses that are multiples of 16. The load is for data that no one writes meanwhile. */
+/* Both need addresses that are multiples of 16. The load is for data that is not written at the
+ * same time. */
 DEVICE uint4 load_16(const void *global) {
     return __ldg((const uint4 *)global);
 }

@@ -1,4 +1,5 @@
-/* warpgroup.cuh: four warps that act as one: registers handed over, barriers by number (sm_90a). */
+/* warpgroup.cuh: warpgroups, four warps each: handing over registers, named barriers
+ * (sm_90a). */
 #ifndef ATT_WARPGROUP_CUH
 #define ATT_WARPGROUP_CUH
 
@@ -6,12 +7,14 @@
 
 enum { WARPGROUP = 128 /* threads */ };
 
-/* Registers a thread of this warpgroup keeps, a constant. What some give up others take: together no more than the
- * launch gave all threads of the block, or the takers wait forever. */
+/* The registers per thread of this warpgroup, a constant. Some warpgroups release registers and
+ * others take them. Together they must not exceed what the launch gave all threads of the
+ * block, or those that take wait forever. */
 #define REGISTERS_KEEP(count) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
 #define REGISTERS_TAKE(count) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count))
 
-/* Barrier `id` (1 to 15; 0 is __syncthreads) of `threads` threads: wait there, or only be counted. */
+/* Barrier `id` (1 to 15; 0 is __syncthreads) of `threads` threads: arrive and wait, or only
+ * arrive. */
 DEVICE void named_barrier_wait(int id, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -20,8 +23,8 @@ DEVICE void named_barrier_arrive(int id, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* True in one lane of a warp that is here whole. The compiler knows that it is one: round what that lane starts it makes no loop over
- * lanes. */
+/* True in one lane of the warp; all lanes must call it. The compiler knows that it is a single
+ * lane, and generates no loop over lanes around what that lane does. */
 DEVICE bool elect_lane(void) {
     unsigned yes;
     asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(yes));

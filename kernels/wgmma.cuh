@@ -1,30 +1,35 @@
 /* wgmma.cuh: products of a warpgroup on the tensor cores of Hopper (sm_90a).
  *
- * D (64 x N float32) += A (64 x 16) B (16 x N). Warp w holds rows 16w to 16w + 15 of D as mma.cuh's results: d[4i + e] is row
- * lane / 4 + e / 2 * 8, column 8i + lane % 4 * 2 + e % 2. A lies in shared memory or, as mma.cuh's left operand, in registers; B in
- * shared memory. Products are under way until waited for: until then nobody may touch D or what A and B lie in.
+ * D (64 x N float32) += A (64 x 16) B (16 x N). Warp w holds rows 16w to 16w + 15 of D in the
+ * layout of mma.cuh's results: d[4i + e] is row lane / 4 + e / 2 * 8, column 8i + lane % 4 * 2
+ * + e % 2. A is in shared memory or, as mma.cuh's left operand, in registers; B is in shared
+ * memory. Products are in flight until waited for: until then nobody may access D, or overwrite
+ * A or B.
  *
- * Tiles in shared memory are panels of 64 columns: rows of 128 bytes, swizzled, on a boundary of 1024 bytes. A "row" of Q, K is
- * K-major (the 16 summed over are columns), V is MN-major (they are rows). */
+ * Tiles in shared memory are panels of 64 columns: rows of 128 bytes, swizzled, on a boundary
+ * of 1024 bytes. Q and K are K-major (the 16 summed over are columns), V is MN-major (they are
+ * rows). */
 #ifndef ATT_WGMMA_CUH
 #define ATT_WGMMA_CUH
 
 #include "kernels/config.cuh"
 
-/* An address in shared memory as operands have it: in 16 bytes, within the block. */
+/* A shared-memory address in the form of operands: in units of 16 bytes, within the block. */
 DEVICE unsigned wgmma_address(unsigned address) {
     return (address & 0x3ffff) >> 4;
 }
 
-/* Where an operand lies. Eight rows are 1024 bytes; between panels, where N spans several of them, `panel` bytes. */
+/* The descriptor of an operand. Eight rows are 1024 bytes; if N spans several panels, they are
+ * `panel` bytes apart. */
 DEVICE unsigned long long wgmma_operand(unsigned wgmma_address, int panel) {
     return 1ull << 62 | (unsigned long long)(1024 >> 4) << 32 | (unsigned long long)((panel >> 4 << 16) + wgmma_address);
 }
 
-/* The next 16 columns of a K-major operand within a panel; the next 16 rows of an MN-major one; any 16-byte step. */
+/* A step within an operand: the next 16 columns of a K-major one within a panel, the next 16
+ * rows of an MN-major one, or any other multiple of 16 bytes. */
 #define WGMMA_STEP(bytes) ((unsigned long long)((bytes) >> 4))
 
-/* What was written to registers or shared memory lies before the products that follow. */
+/* Order earlier writes to registers and shared memory before the products that follow. */
 DEVICE void wgmma_fence(void) {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -33,10 +38,10 @@ DEVICE void wgmma_commit(void) {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Wait until at most `left` groups are under way, a constant. */
+/* Wait until at most `left` groups are in flight, a constant. */
 #define WGMMA_WAIT(left) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory")
 
-/* What products wrote is read from here on: keeps the compiler from reading it before the wait. */
+/* Results may be read from here on: keeps the compiler from reading them before the wait. */
 DEVICE void wgmma_results(float *d, int count) {
 #pragma unroll
     for (int i = 0; i < count; i++)
@@ -86,8 +91,9 @@ DEVICE void wgmma_results(float *d, int count) {
 #define WGMMA_RESULTS_240 WGMMA_RESULTS_224, WGMMA_EIGHT(112)
 #define WGMMA_RESULTS_256 WGMMA_RESULTS_240, WGMMA_EIGHT(120)
 
-/* wgmma_N(d, a, b, more): both in shared memory, K-major. wgmma_k_N: A in registers, B K-major. wgmma_mn_N: A in registers, B
- * MN-major. more = 0: D is overwritten. The numbers are those of the operands after D. */
+/* wgmma_N(d, a, b, more): both in shared memory, K-major. wgmma_k_N: A in registers, B K-major.
+ * wgmma_mn_N: A in registers, B MN-major. more = 0: D is overwritten. The macro's arguments are
+ * the numbers of the operands after D. */
 #define WGMMA_OF(N, i0, i1, i2, i3, i4, i5)                                                                          \
     DEVICE void wgmma_##N(float *d, unsigned long long a, unsigned long long b, int more) {                                \
         asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %" #i2 ", 0;\n"                                              \

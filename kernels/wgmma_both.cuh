@@ -1,7 +1,9 @@
-/* wgmma_both.cuh: products of a warpgroup, both operands in shared memory, beside those of wgmma.cuh (sm_90a).
+/* wgmma_both.cuh: more products of a warpgroup with both operands in shared memory (sm_90a);
+ * see wgmma.cuh.
  *
- * wgmma_first_N: D = A B, both K-major; D is written and not read, so that nothing needs to be zeroed before. wgmma_cross_first_N and
- * wgmma_cross_N: A is K-major, B is MN-major (the 16 summed over are rows of its tile); the second one adds to D. */
+ * wgmma_first_N: D = A B, both K-major; D is only written, so it need not be zeroed first.
+ * wgmma_cross_first_N and wgmma_cross_N: A is K-major, B is MN-major (the 16 summed over are
+ * rows of its tile); the second one adds to D. */
 #ifndef ATT_WGMMA_BOTH_CUH
 #define ATT_WGMMA_BOTH_CUH
 
@@ -19,7 +21,7 @@
 #define WGMMA_OUT_112 WGMMA_OUT_96, WGMMA_OUT_EIGHT(48)
 #define WGMMA_OUT_128 WGMMA_OUT_112, WGMMA_OUT_EIGHT(56)
 
-/* The numbers are those of the operands after D. */
+/* The macro's arguments are the numbers of the operands after D. */
 #define WGMMA_BOTH_OF(N, i0, i1)                                                               \
     DEVICE void wgmma_first_##N(float *d, unsigned long long a, unsigned long long b) {        \
         asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, 0, 0;\n"                          \

@@ -1,13 +1,14 @@
-/* wgmma_trans.cuh: products of a warpgroup whose operands both lie in shared memory and both are MN-major: the 16 summed over are rows of either
- * tile, beside those of wgmma.cuh and wgmma_both.cuh (sm_90a).
+/* wgmma_trans.cuh: products of a warpgroup with both operands in shared memory and MN-major:
+ * the 16 summed over are rows of both tiles (sm_90a); see wgmma.cuh and wgmma_both.cuh.
  *
- * wgmma_trans_N: D += A^T B, where A is 64 columns of a tile and B is N columns of another one. */
+ * wgmma_trans_N: D += A^T B, where A is 64 columns of a tile and B is N columns of another
+ * one. */
 #ifndef ATT_WGMMA_TRANS_CUH
 #define ATT_WGMMA_TRANS_CUH
 
 #include "kernels/wgmma.cuh"
 
-/* The numbers are those of the operands after D. */
+/* The macro's arguments are the numbers of the operands after D. */
 #define WGMMA_TRANS_OF(N, i0, i1)                                                              \
     DEVICE void wgmma_trans_##N(float *d, unsigned long long a, unsigned long long b) {        \
         asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, 1, 0;\n"                          \

@@ -1,4 +1,5 @@
-/* attention_api.c: the functions of attest.h that take an attention problem or its arguments. */
+/* attention_api.c: the functions of attest.h that take an attention problem or its
+ * arguments. */
 #include "core/plan.h"
 
 att_status att_plan_create(att_plan **out, att_context *ctx, const att_problem *problem) {

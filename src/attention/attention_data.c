@@ -1,9 +1,11 @@
-/* attention_data.c: lengths and page ids of a run, checked before anything is read through them. */
+/* attention_data.c: checks the lengths and page ids of a run before anything is read through
+ * them. */
 #include "attention/cpu/job.h"
 #include "attention/problem.h"
 #include "base/error.h"
 
-/* `most` rows a sequence, `total` rows in all, which the problem calls `total_name`. */
+/* At most `most` rows per sequence and `total` rows in all; the problem calls the latter
+ * `total_name`. */
 static att_status check_cu_seqlens(const int32_t *cu, const char *name, int64_t batch,
                                    int64_t most, const char *total_name, int64_t total) {
     ATT_REQUIRE(cu[0] == 0, ATT_E_DATA, name, "%s[0]=%d is not 0", name, cu[0]);
@@ -19,7 +21,7 @@ static att_status check_cu_seqlens(const int32_t *cu, const char *name, int64_t 
     return ATT_OK;
 }
 
-/* A number of keys per batch entry. */
+/* Check a number of keys per batch entry. */
 static att_status check_counts(const int32_t *counts, const char *name, const att_problem *p) {
     for (int64_t b = 0; b < p->batch; b++)
         ATT_REQUIRE(counts[b] >= 0 && counts[b] <= p->seq_k, ATT_E_DATA, name,
@@ -28,8 +30,8 @@ static att_status check_counts(const int32_t *counts, const char *name, const at
     return ATT_OK;
 }
 
-/* Every page id that some key in use would be read through: of a cache without room for a key there is none, however many
- * sequences it has. */
+/* Check every page id through which a key in use would be read. A cache without room for a key
+ * has none, however many sequences it has. */
 static att_status check_pages(const att_problem *p, const att_args *a) {
     if (p->seq_k == 0)
         return ATT_OK;

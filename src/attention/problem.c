@@ -1,5 +1,5 @@
-/* problem.c: problem helpers, and the checks that every problem passes before a kernel sees it.
- */
+/* problem.c: problem helpers, and the checks that every problem passes before a kernel sees
+ * it. */
 #include "attention/problem.h"
 
 #include <math.h>
@@ -14,8 +14,7 @@
 
 #define LL(x) ((long long)(x))
 
-/* a * b * c, wrapping where it overflows: these helpers do not check, att_plan_create() does.
- */
+/* a * b * c, wrapping on overflow: these helpers do not check, att_plan_create() does. */
 static int64_t times(int64_t a, int64_t b, int64_t c) {
     return (int64_t)((uint64_t)a * (uint64_t)b * (uint64_t)c);
 }
@@ -38,21 +37,22 @@ static int64_t stored_rows_q(const att_problem *p) {
     return p->features & ATT_CU_SEQLENS_Q ? p->total_q : p->seq_q;
 }
 
-/* Rows of K and V from one entry to the next: those of a page, of all sequences, of one. */
+/* Rows of K and V between entries: per page, of all sequences, or per sequence. */
 static int64_t stored_rows_k(const att_problem *p) {
     if (p->features & ATT_PAGED)
         return p->page_size;
     return p->features & ATT_CU_SEQLENS_K ? p->total_k : p->seq_k;
 }
 
-/* What does not depend on the order of heads and rows. */
+/* The tensors whose layout does not depend on the order of heads and rows. */
 static void layout_others(att_problem *p) {
     p->lse = bhsd(stored_rows_q(p), p->heads_q, 1);
     if (p->features & ATT_PAGED && p->page_size > 0)
         p->page_table_stride = att_problem_pages(p);
 }
 
-/* Gradients lie as what they are the gradients of. A caller built before there were any has no room for them. */
+/* Gradients have the layout of their tensors. A caller built before gradients existed has no
+ * fields for them. */
 static void layout_gradients(att_problem *p) {
     if (p->size < ATT_BACKWARD_PROBLEM_0_2)
         return;
@@ -268,11 +268,13 @@ static att_status measure_extras(const att_problem *p, att_extents *e) {
     return ATT_OK;
 }
 
-/* Every product of sizes stays below this, so that rounding one up to a tile overflows nothing. */
+/* Every product of sizes stays below this, so that rounding one up to a tile cannot
+ * overflow. */
 static const int64_t COUNT_MOST = INT64_MAX / 2;
 
-/* batch x heads_q x rows x columns must be countable: work and time are computed from them. A size of 0 counts as 1, so that
- * no size is without a bound because another is 0. The largest is the one to blame. */
+/* batch x heads_q x rows x columns must fit: work and time are computed from it. A size of 0
+ * counts as 1, so that every size is bounded even if another is 0. The error names the largest
+ * size. */
 static att_status check_product(const att_problem *p, const char *rows_name, int64_t rows) {
     const bool d_qk = p->d_qk >= p->d_v;
     const struct {

@@ -1,4 +1,4 @@
-/* problem.h: is this a problem that makes sense at all? */
+/* problem.h: validates problems. */
 #ifndef ATT_ATTENTION_PROBLEM_H
 #define ATT_ATTENTION_PROBLEM_H
 
@@ -6,19 +6,20 @@
 
 #include "attest.h"
 
-/* Sizes in 0.1, the first release: up to the first field that came later. */
+/* Sizes in 0.1, the first release: up to the first field that was added later. */
 enum {
     ATT_PROBLEM_0_1 = offsetof(att_problem, alignment),
     ATT_ARGS_0_1 = offsetof(att_args, starts_k)
 };
 
-/* And in 0.2, the first with gradients: what a problem and the arguments of a backward must have at least. */
+/* And in 0.2, the first release with gradients: the minimum sizes of a problem and of the
+ * arguments of a backward pass. */
 enum {
     ATT_BACKWARD_PROBLEM_0_2 = sizeof(att_problem),
     ATT_BACKWARD_ARGS_0_2 = sizeof(att_args)
 };
 
-/* Features by which sequences differ in length, or in the keys that are in use. */
+/* Features that let sequences differ in length, or in which keys are in use. */
 #define ATT_LENGTHS_VARY (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K)
 
 /* Bytes from the first to one past the last element that a tensor of these strides touches. */
@@ -29,10 +30,10 @@ typedef struct att_extents {
 /* Check every field of `p`, and measure the tensors. */
 att_status att_problem_check(const att_problem *p, att_extents *extents);
 
-/* Check the lengths and page ids of a run, which lie in memory that the host reads. */
+/* Check the lengths and page ids of a run, which must be in memory that the host can read. */
 att_status att_attention_check_data(const void *problem, const void *args);
 
-/* Pages that one batch entry's keys take. */
+/* Pages per batch entry. */
 int64_t att_problem_pages(const att_problem *p);
 
 #endif

@@ -1,5 +1,5 @@
-/* traits.h: properties of a problem that change how a kernel goes about it; a user's row serves problems that have its own and
- * no other. */
+/* traits.h: properties of a problem that affect how a kernel processes it. A user's row serves
+ * only problems that have exactly its properties. */
 #ifndef ATT_ATTENTION_TRAITS_H
 #define ATT_ATTENTION_TRAITS_H
 
@@ -16,7 +16,7 @@ enum {
     ATT_TRAIT_PAGED = 1u << 6,
     ATT_TRAIT_WINDOW = 1u << 7,
     ATT_TRAIT_SOFTCAP = 1u << 8,
-    ATT_TRAIT_UNALIGNED = 1u << 9, /* rows that do not all start at multiples of 16 bytes */
+    ATT_TRAIT_UNALIGNED = 1u << 9, /* not all rows start at multiples of 16 bytes */
     ATT_TRAIT_O_TYPE = 1u << 10,   /* O of another type than Q */
     ATT_TRAIT_STARTS_K = 1u << 11,
     ATT_TRAIT_COUNT = 12

@@ -1,10 +1,10 @@
-/* backward.h: what the parts of the backward operation share. */
+/* backward.h: shared declarations of the backward operation. */
 #ifndef ATT_BACKWARD_BACKWARD_H
 #define ATT_BACKWARD_BACKWARD_H
 
 #include "attention/problem.h"
 
-/* Bytes of the tensors: those of the forward pass, and the gradients'. */
+/* Bytes of the tensors of the forward pass and of the gradients. */
 typedef struct att_backward_extents {
     att_extents forward;
     int64_t d_o, d_q, d_k, d_v, d_bias;

@@ -49,9 +49,10 @@ static int list_buffers(const void *problem, const void *extents, const void *ar
     return COUNT;
 }
 
-/* A gradient whose rows have all heads side by side repeats with its row; what it has of a period is `width`. */
+/* A gradient whose rows have all heads side by side repeats with its row; it covers `width`
+ * bytes of each period. */
 typedef struct turns {
-    uint64_t period, width; /* bytes; period 0: it does not repeat so */
+    uint64_t period, width; /* bytes; period 0: it does not repeat like this */
 } turns;
 
 static turns turns_of(const att_problem *p, int output) {
@@ -67,7 +68,8 @@ static turns turns_of(const att_problem *p, int output) {
     return (turns){(uint64_t)s->row * element, (uint64_t)width * element};
 }
 
-/* d_q, d_k and d_v, the first three, may lie in one buffer, as Q, K and V of the packed layout do. */
+/* d_q, d_k and d_v, the first three, may be interleaved in one buffer, as Q, K and V are in the
+ * packed layout. */
 static bool interleaved(const void *problem, const att_buffer *list, int i, int j) {
     if (i > 2 || j > 2)
         return false;

@@ -22,7 +22,8 @@ static inline int64_t att_max(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* a / b rounded up, and a rounded up to a multiple of b, the largest one where there is none above; a >= 0, b > 0. */
+/* a / b rounded up, and a rounded up to a multiple of b, or the largest multiple if that would
+ * overflow; a >= 0, b > 0. */
 static inline int64_t att_ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }

@@ -1,4 +1,5 @@
-/* dtype.c: element sizes, names, the float16 rounding that does not fit a header, and whole rows. */
+/* dtype.c: element sizes, names, the float16 rounding that is too long for a header, and
+ * conversion of whole rows. */
 #include "base/dtype.h"
 
 size_t att_dtype_size(att_dtype dtype) {
@@ -34,8 +35,9 @@ uint16_t att_f32_to_f16(float x) {
     return (uint16_t)(sign | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13));
 }
 
-/* Without branches, so that a compiler makes vectors of it: a float16 moved into the place of a float32 is that number times 2^-112,
- * subnormal or not; infinities and NaN still lack the upper part of their exponent. */
+/* Branch-free, so that the compiler can vectorise it. The bits of a float16, shifted into a
+ * float32, are that number times 2^-112, subnormal or not; infinities and NaN still need the
+ * upper bits of their exponent. */
 static float f16_to_f32_straight(uint16_t h) {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
     const uint32_t magnitude = h & 0x7fffu;

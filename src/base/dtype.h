@@ -9,7 +9,7 @@
 
 const char *att_dtype_name(att_dtype dtype);
 
-/* att_dtype_size() for inner loops, in which a call costs more than the answer. */
+/* att_dtype_size() for inner loops, where a call costs more than the computation. */
 static inline int64_t att_dtype_bytes(att_dtype dtype) {
     switch (dtype) {
     case ATT_F32:

@@ -1,4 +1,4 @@
-/* field_checks.c: sizes, types and alignments of problems. */
+/* field_checks.c: checks sizes, types and alignments of problems. */
 #include "base/field_checks.h"
 
 #include "base/checked.h"

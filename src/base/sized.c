@@ -1,11 +1,11 @@
-/* sized.c: descriptors that begin with their size. */
+/* sized.c: structs that begin with their size. */
 #include "base/sized.h"
 
 #include <string.h>
 
 #include "base/error.h"
 
-enum { SIZE_MOST = 1 << 16 }; /* beyond this the field is garbage, not a later version */
+enum { SIZE_MOST = 1 << 16 }; /* above this the field is garbage, not a later version */
 
 static att_status check_size(size_t given, size_t ours, size_t first, const char *name) {
     ATT_REQUIRE(given == first || (given >= ours && given <= SIZE_MOST), ATT_E_STRUCT, "size",

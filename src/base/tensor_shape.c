@@ -1,4 +1,4 @@
-/* tensor_shape.c: how far a tensor reaches, and whether its elements share memory. */
+/* tensor_shape.c: the extent of a tensor, and whether its elements share memory. */
 #include "base/tensor_shape.h"
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ att_status att_shape_contiguous(const att_shape *s) {
     return ATT_OK;
 }
 
-/* Going outwards, each stride must clear what lies inside. */
+/* From the inside out, each stride must exceed the extent of the inner dimensions. */
 att_status att_shape_disjoint(const att_shape *s) {
     bool used[4] = {false};
     int64_t reach = 1;

@@ -15,7 +15,7 @@
 
 enum { THREADS_MOST = 4096 };
 
-/* The CPUs this process may be scheduled on: what `taskset` or a container left it. */
+/* The CPUs that this process may run on, as restricted by `taskset` or a container. */
 static int usable_cpus(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
@@ -100,7 +100,7 @@ static att_status check_options(const att_context_options *o) {
     return ATT_OK;
 }
 
-/* Everything of a context that the options and the environment decide. */
+/* Everything in a context that depends on the options and the environment. */
 static att_status decide(att_context *ctx, const att_context_options *o) {
     att_limits *limits = &ctx->limits;
     ATT_TRY(check_options(o));
@@ -128,7 +128,7 @@ static att_status decide(att_context *ctx, const att_context_options *o) {
     return choose_kernel(limits, o->kernel);
 }
 
-/* What a context of that device needs: threads, or a copy of where compiled kernels are kept. */
+/* What a context of the device needs: threads, or a copy of the cache folder's path. */
 static att_status equip(att_context *ctx, const att_context_options *o) {
     if (!ctx->gpu)
         return att_pool_create(&ctx->pool, ctx->threads);

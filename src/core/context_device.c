@@ -31,7 +31,8 @@ static bool read_device(const char *text, att_device *device, int32_t *index) {
     return true;
 }
 
-/* Some kernel for problems, not one that merely helps another, has code for this GPU. */
+/* Is there a kernel with code for this GPU that serves problems, and not merely helps
+ * another? */
 static bool has_code(const att_cuda_device *gpu) {
     const int cc = att_cuda_device_limits(gpu)->cc;
     for (size_t i = 0; i < att_registry_count(); i++) {
@@ -43,8 +44,8 @@ static bool has_code(const att_cuda_device *gpu) {
     return false;
 }
 
-/* The first GPU that is new enough and that there is code for; none is no failure. A GPU that ought to work
- * and does not is one: going on without it would be slow without a word. */
+/* The first GPU that is new enough and has code; finding none is not an error. A GPU that
+ * should work but does not is an error: continuing without it would be silently slow. */
 static att_status find_gpu(att_cuda_device **out) {
     const int count = att_cuda_device_count(NULL, 0);
     for (int i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* context_rows.c: the user's own rows: which text or file they come from. */
+/* context_rows.c: the user's own rows: which text or file they are read from. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-/* The whole file, ended with a zero. Anything but a regular file is none. */
+/* The whole file, zero-terminated. Only regular files are accepted. */
 static att_status read_file(char **out, int fd, const char *path, const char *field) {
     struct stat info;
     ATT_REQUIRE(fstat(fd, &info) == 0 && S_ISREG(info.st_mode), ATT_E_ARG, field,
@@ -38,7 +38,7 @@ static att_status read_file(char **out, int fd, const char *path, const char *fi
     return ATT_OK;
 }
 
-/* A file that must be there, or, where it may be absent, need not. */
+/* Read a file that must exist, unless `may_be_absent`. */
 static att_status read_path(att_user_rows **out, const char *path, const char *field,
                             bool may_be_absent) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -54,7 +54,8 @@ static att_status read_path(att_user_rows **out, const char *path, const char *f
     return status;
 }
 
-/* $XDG_CONFIG_HOME/attest/rows, or ~/.config/attest/rows; false where the environment names neither. */
+/* $XDG_CONFIG_HOME/attest/rows, or ~/.config/attest/rows; false if the environment sets
+ * neither. */
 static bool own_file(char *path, size_t n) {
     const char *config = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
     int length = -1;

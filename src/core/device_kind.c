@@ -31,7 +31,7 @@ static att_status check_no_stream(const att_context *ctx, const att_buffer *list
 /* ------------------------------------------------------------------------------------ GPU */
 
 uint32_t att_cuda_target_of(const att_cuda_limits *gpu) {
-    enum { AMPERE_SHARED = 163 * 1024 }; /* what a block may have on sm_80 */
+    enum { AMPERE_SHARED = 163 * 1024 }; /* maximum per block on sm_80 */
     const uint32_t exact = att_cuda_target_bit(gpu->cc);
     if (exact)
         return exact;
@@ -59,8 +59,8 @@ static size_t vector_alignment(const att_buffer *buffer) {
     return buffer->vector > buffer->element ? buffer->vector : buffer->element;
 }
 
-/* What is used is memory that the GPU can reach: a pointer that is not would fault there, and a fault
- * costs the process its device. */
+/* Buffers in use must be memory that the GPU can access: any other pointer would fault there,
+ * and a fault costs the process its device. */
 static att_status check_reach(const att_context *ctx, const att_buffer *list, int count,
                               void *stream) {
     (void)stream;

@@ -1,7 +1,8 @@
-/* family.h: one row per kernel source, or kind of CPU kernel: what it refuses, how it cuts the work, and its launch.
+/* family.h: one table per kernel source, or kind of CPU kernel: the problems it refuses, how it
+ * cuts the work, and its launch.
  *
- * GPU rows of kernels.def name a source; its family is att_family_<source>. CPU rows name a kind; its family is
- * att_family_cpu_<kind>. */
+ * GPU rows of kernels.def name a source; its family is att_family_<source>. CPU rows name a
+ * kind; its family is att_family_cpu_<kind>. */
 #ifndef ATT_CORE_FAMILY_H
 #define ATT_CORE_FAMILY_H
 
@@ -14,41 +15,45 @@ struct att_plan;
 
 typedef struct att_family {
     const att_operation *operation;
-    const char *role;   /* of CPU rows: "fwd", "decode" */
-    int d_most;         /* of CPU rows: the largest head dimension served */
-    size_t state_bytes; /* of a plan: what cut() fills */
+    const char *role;   /* for CPU rows: "fwd", "decode" */
+    int d_most;         /* for CPU rows: the largest head dimension served */
+    size_t state_bytes; /* plan state, filled by cut() */
 
-    unsigned asks; /* bits of the operation's own, for serves() */
+    unsigned asks; /* operation-specific bits, for serves() */
 
-    /* For few problems only: named as the nearest kernel only where no other comes as close. */
+    /* For few problems only: named as the nearest kernel only if no other comes as close. */
     bool special;
 
-    /* Does the row serve the problem? Device and availability have been checked, and the problem too. */
+    /* Does the row serve the problem? Device, availability and the problem have already been
+     * checked. */
     bool (*serves)(const att_kernel_row *row, const att_limits *limits, const void *problem,
                    att_refusal *refusal);
 
-    /* When the row would be done, in units common to the families that share this function: of the rows that serve a problem
-     * and share it with the first of them, the soonest is chosen. Below 0: not known. NULL, or not known of the first: the order of
-     * kernels.def decides. */
+    /* The row's predicted time, in units common to the families that share this function. Among
+     * the rows that serve a problem and share it with the first of them, the fastest is chosen.
+     * Negative: unknown. If NULL, or unknown for the first, the order of kernels.def
+     * decides. */
     double (*estimate)(const att_kernel_row *row, const att_limits *limits,
                        const void *problem);
 
-    /* Load the code, cut the problem, and fill `state` and the bytes of workspace. */
+    /* Load the code, cut the problem, and fill in `state` and the bytes of workspace. */
     att_status (*cut)(void *state, size_t *workspace, const struct att_context *ctx,
                       const att_kernel_row *row, const void *problem);
 
-    /* Compute. The arguments have been checked. */
+    /* Compute. The arguments have already been checked. */
     att_status (*run)(const struct att_plan *plan, const void *args, void *workspace,
                       void *stream);
 
     /* How the problem was cut, as text. */
     void (*describe)(const struct att_plan *plan, char *text, size_t n);
 
-    /* Of a kernel that is only a step of others' runs (ATT_ROLE_STEP): does a run of `row` for the problem launch `step`? NULL of others. */
+    /* For a kernel that is only a step of other kernels' runs (ATT_ROLE_STEP): does a run of
+     * `row` for the problem launch `step`? NULL for others. */
     bool (*steps_in)(const att_kernel_row *step, const att_kernel_row *row,
                      const void *problem);
 
-    /* May a user's row have these rows, keys, stages and warps? `why` says what the source asks for. NULL: no such rows. */
+    /* May a user's row have these rows, keys, stages and warps? If not, `why` says what the
+     * source requires. NULL: no user rows. */
     bool (*tile_fits)(const int tile[4], char *why, size_t n);
 } att_family;
 

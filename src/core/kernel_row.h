@@ -7,19 +7,20 @@
 #include "attest.h"
 #include "cuda/row.h"
 
-/* A CPU kernel: its id, and the struct of its family that says how it computes. */
+/* A CPU kernel: its id, and its family's struct with the code. */
 typedef struct att_cpu_kernel {
     const char *id;
     const void *code;
 } att_cpu_kernel;
 
-/* Measured times of a tile, for att_family.estimate: nanoseconds on the GPU they were fitted on. */
+/* Measured times of a tile, for att_family.estimate: nanoseconds on the GPU on which they were
+ * fitted. */
 typedef struct att_row_times {
-    int start;  /* until the first tile of a block is under way, and after its last */
+    int start;  /* until a block's first tile is running, and after its last */
     int tile;   /* per tile */
-    int cut;    /* more per tile where a mask cuts it */
+    int cut;    /* extra per tile that a mask cuts */
     double key; /* per key */
-    int least;  /* head dimension: smaller ones have rows of their own */
+    int least;  /* minimum head dimension: smaller ones have other rows */
 } att_row_times;
 
 struct att_family;
@@ -34,9 +35,8 @@ typedef struct att_kernel_row {
     const att_cpu_kernel *cpu;   /* NULL for a GPU kernel */
     const att_cuda_kernel *cuda; /* NULL for a CPU kernel */
     att_row_times times;         /* all zero: none */
-    bool unattested; /* ships without evidence, and serves only where that is allowed */
-    const struct att_row_scope
-        *scope; /* what a user's row is limited to; NULL: a built-in one */
+    bool unattested;             /* ships without evidence; serves only if that is allowed */
+    const struct att_row_scope *scope; /* limits of a user's row; NULL: a built-in one */
 } att_kernel_row;
 
 #endif

@@ -1,4 +1,4 @@
-/* operation.h: one row per operation: what the core must know of it to check, plan and run it.
+/* operation.h: one table per operation: what the core must know to check, plan and run it.
  *
  * The core handles problems, arguments and extents as untyped memory of the sizes below. */
 #ifndef ATT_CORE_OPERATION_H
@@ -11,20 +11,20 @@
 #include "attest.h"
 
 enum {
-    ATT_BUFFERS_MAX = 264, /* of one run, the workspace included */
+    ATT_BUFFERS_MAX = 264, /* per run, including the workspace */
     ATT_ARGS_MAX = 256,    /* bytes of an operation's arguments */
-    ATT_EXTENTS_MAX = 256, /* and of what its check() measures */
-    ATT_SIZES_MAX = 8      /* sizes by which a user's row may be limited */
+    ATT_EXTENTS_MAX = 256, /* and of its extents */
+    ATT_SIZES_MAX = 8      /* sizes that may limit a user's row */
 };
 
-/* A buffer of a run: what it is called, where it is, how far it reaches. */
+/* A buffer of a run: its name, address and extent. */
 typedef struct att_buffer {
     const char *name; /* the field of the arguments */
     const void *base;
-    int64_t extent; /* bytes; 0: never touched */
+    int64_t extent; /* bytes; 0: never accessed */
     size_t element; /* alignment of an element */
-    size_t vector;  /* alignment that GPU kernels count on; 0: that of an element */
-    bool absent;    /* the problem's features do not name it, so it must be NULL */
+    size_t vector;  /* alignment that GPU kernels assume; 0: that of an element */
+    bool absent;    /* not among the problem's features, so it must be NULL */
     bool output;
 } att_buffer;
 
@@ -37,7 +37,8 @@ typedef struct att_size {
 typedef struct att_operation {
     const char *name; /* "attention" */
 
-    /* Descriptors begin with their size; `first` is their size in the first release that had them. */
+    /* Structs begin with their size; `first` is their size in the first release that had
+     * them. */
     size_t problem_bytes, problem_first;
     size_t args_bytes, args_first;
     size_t extents_bytes; /* what check() measures */
@@ -45,18 +46,22 @@ typedef struct att_operation {
     /* Check every field of a problem and measure its buffers. */
     att_status (*check)(const void *problem, void *extents);
 
-    /* List the buffers of a run, outputs and inputs, without the workspace; how many. *workspace_size is what the caller says
-     * of the workspace, 0 where nothing. Called in every run: no loop but over the buffers. */
+    /* List the buffers of a run, outputs and inputs, without the workspace; returns their
+     * number. *workspace_size is the caller's size of the workspace, or 0 if not given. Called
+     * in every run: must only loop over the buffers. */
     int (*buffers)(const void *problem, const void *extents, const void *args,
                    att_buffer list[ATT_BUFFERS_MAX], size_t *workspace_size);
 
-    /* Whether outputs i and j of that list share no byte although their extents overlap: rows that take turns. NULL: none do. */
+    /* Do outputs i and j of that list share no byte although their extents overlap, because
+     * their rows alternate? NULL: none do. */
     bool (*interleaved)(const void *problem, const att_buffer *list, int i, int j);
 
-    /* Check what will be read through data (lengths, page ids), where the host can read it. May be NULL. */
+    /* Check the data through which other data is read (lengths, page ids), if the host can read
+     * it. May be NULL. */
     att_status (*check_data)(const void *problem, const void *args);
 
-    /* What the rows of a user (user_rows.h) are limited by: sizes, one mode and traits; none: no such rows. */
+    /* What limits a user's rows (user_rows.h): sizes, one mode and traits; none: no user
+     * rows. */
     const att_size *sizes;
     size_t size_count;
     const char *mode_field; /* "causal" */

@@ -8,7 +8,7 @@
 #include "base/sized.h"
 #include "core/select.h"
 
-enum { UNIT = 64 }; /* what every part of a plan is aligned to */
+enum { UNIT = 64 }; /* alignment of every part of a plan */
 
 static size_t whole(size_t bytes) {
     return (bytes + UNIT - 1) / UNIT * UNIT;
@@ -24,7 +24,7 @@ static size_t largest_state(const att_operation *operation) {
     return most;
 }
 
-/* A plan, its problem, extents and state in one piece; the problem checked. */
+/* Allocate a plan with its problem, extents and state in one piece, and check the problem. */
 static att_status begin(att_plan **out, const att_operation *operation, const void *problem) {
     const size_t head = whole(sizeof **out), middle = whole(operation->problem_bytes),
                  extents = whole(operation->extents_bytes);

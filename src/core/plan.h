@@ -15,7 +15,7 @@ struct att_plan {
     void *state; /* of the family's type */
 };
 
-/* The functions of attest.h, for whichever operation. */
+/* The functions of attest.h, for any operation. */
 att_status att_core_plan_create(att_plan **out, att_context *ctx,
                                 const att_operation *operation, const void *problem);
 att_status att_core_explain(att_context *ctx, const att_operation *operation,

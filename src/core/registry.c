@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ATT_ANY = 0 }; /* a dtype column: decided at run time */
+enum { ATT_ANY = 0 }; /* for dtype columns: decided at run time */
 
 #define ATT_CPU_KERNEL(kernel, set, kind, text)                                                \
     extern const att_cpu_kernel kernel;                                                        \
@@ -11,7 +11,7 @@ enum { ATT_ANY = 0 }; /* a dtype column: decided at run time */
 #define ATT_CUDA_KERNEL(kernel, file, ...) extern const att_family att_family_##file;
 #include "kernels/kernels.def"
 
-/* ROW_<id>: where the row stands. */
+/* ROW_<id>: the index of the row. */
 enum {
 #define ATT_CPU_KERNEL(kernel, ...)  ROW_##kernel,
 #define ATT_CUDA_KERNEL(kernel, ...) ROW_##kernel,

@@ -1,4 +1,4 @@
-/* run.c: the checks of a run, then the run. Nothing is written before every check has passed. */
+/* run.c: checks a run, then runs it. Nothing is written before every check has passed. */
 #include "base/error.h"
 #include "base/sized.h"
 #include "core/device_kind.h"
@@ -51,7 +51,7 @@ static att_status check_overlaps(const att_plan *plan, const att_buffer *list, i
     return ATT_OK;
 }
 
-/* The buffers of the run, the workspace last, each checked; *count of them. */
+/* List and check the buffers of the run, the workspace last; *count is their number. */
 static att_status check_buffers(const att_plan *plan, const att_device_kind *kind,
                                 const void *args, const void *workspace,
                                 att_buffer list[ATT_BUFFERS_MAX], int *count) {

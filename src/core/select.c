@@ -64,7 +64,7 @@ bool att_row_available(const att_kernel_row *row, const att_limits *limits) {
     return att_device_kind_of(row->device)->row_runs(row, limits, &refusal);
 }
 
-/* When the row would be done, or below 0 where nothing is known of that. */
+/* The predicted time of the row; negative if unknown. */
 static double estimate(const att_kernel_row *row, const att_limits *limits,
                        const void *problem) {
     return row->family->estimate ? row->family->estimate(row, limits, problem) : -1.0;
@@ -75,13 +75,14 @@ static bool compete(const att_kernel_row *a, const att_kernel_row *b) {
     return a->family->estimate == b->family->estimate && !a->scope && !b->scope;
 }
 
-/* Of the rows that do not serve, the one that came farthest. */
+/* Among the rows that do not serve, the one that passed most conditions. */
 typedef struct nearest {
     const att_kernel_row *row;
     att_refusal why;
 } nearest;
 
-/* A user's row is limited to a few problems: that it is near says nothing of the library. */
+/* A user's row is limited to a few problems: that it comes close says nothing about the
+ * library. */
 static void consider(nearest *near, const att_kernel_row *row, const att_refusal *refusal) {
     const int step = 2 * refusal->step + !row->family->special;
     if (row->scope || step <= near->why.step)
@@ -90,7 +91,8 @@ static void consider(nearest *near, const att_kernel_row *row, const att_refusal
     near->why.step = step;
 }
 
-/* Every row is asked once: whether one serves may depend on a compiler that is there now and not a moment later. */
+/* Every row is asked once: whether one serves may depend on a compiler that is available now
+ * and not a moment later. */
 static const att_kernel_row *find(const att_limits *limits, const att_operation *operation,
                                   const void *problem, nearest *near) {
     const att_kernel_row *best = NULL;

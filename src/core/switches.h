@@ -7,10 +7,10 @@
 typedef struct att_switch {
     const char *source; /* kernels/<source>.cu */
     const char *name;   /* the macro is USE_<name> */
-    const char *text;   /* what it does; what stands in its place without it */
+    const char *text;   /* what it does; what is used instead without it */
 } att_switch;
 
-enum { ATT_SWITCHES_MAX = 32 }; /* of one source: a bit each */
+enum { ATT_SWITCHES_MAX = 32 }; /* per source: one bit each */
 
 /* The i-th switch of all, NULL past the last. Thread: safe. */
 const att_switch *att_switch_at(size_t i);
@@ -18,7 +18,7 @@ const att_switch *att_switch_at(size_t i);
 /* The i-th switch of `source`, NULL past the last. Thread: safe. */
 const att_switch *att_switch_of(const char *source, size_t i);
 
-/* Switches that `source` has. */
+/* The number of switches of `source`. */
 size_t att_switch_count(const char *source);
 
 #endif

@@ -1,4 +1,5 @@
-/* user_rows.c: reading rows files. Every field is checked here, before anything can be compiled from it. */
+/* user_rows.c: reads rows files. Every field is checked here, before anything can be compiled
+ * from it. */
 #include "core/user_rows.h"
 
 #include <ctype.h>
@@ -17,7 +18,7 @@
 enum { LINE_MAX_BYTES = 512, FIELDS_MAX = 32 };
 static const int64_t count_most = INT32_MAX;
 
-/* Where the reader is, and what it has of the row that it is in. */
+/* The reader's position, and what it has read of the current row. */
 typedef struct reader {
     const char *name, *origin; /* for messages */
     int line;
@@ -77,7 +78,7 @@ static att_status set_id(reader *r, const char *value) {
     return ATT_OK;
 }
 
-/* What a tile may be follows from the base. */
+/* Which tiles are allowed depends on the base. */
 static att_status check_tile(reader *r) {
     char why[128];
     if (!r->base || !r->has_tile || r->base->family->tile_fits(r->tile, why, sizeof why))
@@ -118,13 +119,13 @@ static att_status set_tile(reader *r, const char *value) {
     return check_tile(r);
 }
 
-/* The next of words that spaces or commas separate; its length, 0 at the end. */
+/* The next word, separated by spaces or commas; returns its length, 0 at the end. */
 static size_t next_word(const char **text) {
     *text += strspn(*text, " ,");
     return strcspn(*text, " ,");
 }
 
-/* Before the base is known the names cannot be, so the base comes first. */
+/* The names are unknown before the base is, so the base comes first. */
 static att_status set_off(reader *r, const char *value) {
     if (!r->base)
         return complain(r, "comes before base, which says what switches there are");
@@ -227,7 +228,7 @@ static att_status set_spills(reader *r, const char *value) {
     return ATT_OK;
 }
 
-/* What people want to know of a row and no selection looks at. */
+/* Information for people; the selection ignores it. */
 static att_status set_note(reader *r, const char *value) {
     for (const char *at = value; *at; at++)
         if (iscntrl((unsigned char)*at))
@@ -295,7 +296,7 @@ static att_status check_unique(const reader *r, const att_user_rows *rows) {
     return ATT_OK;
 }
 
-/* A row says for what sizes and in what mode it serves. */
+/* A row must say which sizes and mode it serves. */
 static att_status check_scope(const reader *r) {
     const att_operation *operation = r->base->family->operation;
     for (size_t i = 0; i < operation->size_count; i++)
@@ -304,13 +305,13 @@ static att_status check_scope(const reader *r) {
     return r->has_mode ? ATT_OK : complain(r, "the row has no %s", operation->mode_field);
 }
 
-/* Everything of a row has been read. */
+/* The row has been read completely: check it. */
 static att_status finish_row(reader *r, const att_user_rows *rows) {
     if (!r->row)
         return ATT_OK;
     r->field = "";
     const int here = r->line;
-    r->line = r->row_line; /* what is wrong with the row as a whole is said of its first line */
+    r->line = r->row_line; /* errors about the whole row name its first line */
     for (size_t i = 0; i < FIELD_COUNT; i++)
         if (fields[i].required && !r->seen[i])
             return complain(r, "the row has no %s", fields[i].name);
@@ -351,7 +352,8 @@ static void begin_row(reader *r, att_user_rows *rows) {
                   .row = &rows->list[rows->count++]};
 }
 
-/* Which field of a row's scope `name` is: a size by its place, the mode after them; -1: none. */
+/* Which field of a row's scope `name` is: a size by its index, the mode after them; -1:
+ * none. */
 static int scope_field(const att_operation *operation, const char *name) {
     for (size_t i = 0; i < operation->size_count; i++)
         if (strcmp(operation->sizes[i].name, name) == 0)
@@ -367,7 +369,7 @@ static bool is_scope_field(const char *name) {
     return false;
 }
 
-/* A size or the mode of the operation of the base. */
+/* A size or the mode of the base's operation. */
 static att_status read_scope(reader *r, const char *name, const char *value) {
     r->field = name;
     if (!r->row)
@@ -389,7 +391,7 @@ static att_status read_scope(reader *r, const char *name, const char *value) {
     return set_range(r, &r->row->scope.sizes[field], value);
 }
 
-/* `name = value`, blanks around both taken away. */
+/* `name = value`, with blanks around both removed. */
 static att_status read_field(reader *r, char *line) {
     char *equals = strchr(line, '=');
     if (!equals)

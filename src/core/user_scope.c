@@ -15,7 +15,7 @@ bool att_scope_has_gpu(const att_row_scope *scope, const att_limits *limits,
     return true;
 }
 
-/* The lowest trait that the two do not share. */
+/* The index of the lowest bit: the lowest trait in which the two differ. */
 static size_t first_bit(uint32_t bits) {
     size_t i = 0;
     while (!(bits >> i & 1u))

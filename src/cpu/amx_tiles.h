@@ -1,9 +1,9 @@
-/* amx_tiles.h: the AMX tile instructions by name, or their meaning in C.
+/* amx_tiles.h: the AMX tile instructions by name, or their equivalent in C.
  *
- * Tile numbers are literals. The statements order memory for the compiler, which otherwise may
- * move the stores that fill a tile's memory past the load that reads it. With ATT_AMX_EMULATE
- * the same kernel source runs on a processor without AMX, with ATT_AVX512_EMULATE as well on one without
- * AVX-512: tests use it, nothing that ships does. */
+ * Tile numbers are literals. The statements order memory for the compiler, which could
+ * otherwise move the stores that fill a tile's memory past the load that reads it. With
+ * ATT_AMX_EMULATE the same kernel source runs on a processor without AMX, and with
+ * ATT_AVX512_EMULATE also on one without AVX-512. Only tests use these. */
 #ifndef ATT_CPU_AMX_TILES_H
 #define ATT_CPU_AMX_TILES_H
 
@@ -18,7 +18,7 @@ enum { AMX_ROWS = 16, AMX_ROW_BYTES = 64, AMX_TILE_BYTES = AMX_ROWS * AMX_ROW_BY
 
 #ifndef ATT_AMX_EMULATE
 
-/* All eight tiles 16 rows of 64 bytes. */
+/* Configure all eight tiles as 16 rows of 64 bytes. */
 static inline void amx_enter(void) {
     struct {
         uint8_t palette, start_row, reserved[14];
@@ -49,8 +49,8 @@ static inline void amx_leave(void) {
                      :                                                                         \
                      : "r"(base), "r"((int64_t)(stride))                                       \
                      : "memory")
-/* c[16][16] += a[16][32] * b[32][16]: bfloat16 products, float32 sums; b holds pairs of rows
- * interleaved */
+/* c[16][16] += a[16][32] * b[32][16]: bfloat16 products, float32 sums; b holds interleaved
+ * pairs of rows */
 #define AMX_MULTIPLY(c, a, b)                                                                  \
     __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : : :)
 

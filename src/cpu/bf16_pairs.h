@@ -1,6 +1,8 @@
-/* bf16_pairs.h: vectors of pairs of bfloat16 and their products by AVX512-BF16, or what these mean in C.
+/* bf16_pairs.h: vectors of pairs of bfloat16 and their products with AVX512-BF16, or their
+ * equivalent in C.
  *
- * A vector of pairs is a vf each of whose lanes holds the bits of two bfloat16, the first in the lower half. */
+ * A vector of pairs is a vf in which each lane holds the bits of two bfloat16, the first in the
+ * lower half. */
 #ifndef ATT_CPU_BF16_PAIRS_H
 #define ATT_CPU_BF16_PAIRS_H
 
@@ -8,25 +10,25 @@
 
 #ifndef ATT_AVX512_EMULATE
 
-/* sum + a.second * b.second + a.first * b.first, lane by lane, each addition rounded; subnormal operands
- * and results count as zero. */
+/* sum + a.second * b.second + a.first * b.first per lane, each addition rounded; subnormal
+ * operands and results count as zero. */
 static inline vf vf_dot_pairs(vf a, vf b, vf sum) {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
-/* n >= 1 elements, of which 2 * VF_W count; zeros behind them. */
+/* Load n >= 1 elements, at most 2 * VF_W, zero-padded. */
 static inline vf vf_load_pairs(const void *p, int64_t n) {
     if (n >= 2 * VF_W)
         return _mm512_castsi512_ps(_mm512_loadu_si512(p));
     return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16((1u << n) - 1u, p));
 }
 
-/* 2 * VF_W floats, rounded to nearest even. */
+/* Store 2 * VF_W floats, rounded to nearest even. */
 static inline void vf_store_pairs(void *p, vf low, vf high) {
     _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
 
-/* Element i of a and element i of b become pair i of low and high together. */
+/* Element i of a and element i of b become pair i, counted over low and high. */
 static inline void vf_zip_pairs(vf a, vf b, vf *low, vf *high) {
     const __m512i first =
         _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,

@@ -45,14 +45,15 @@ static uint64_t saved_state(void) {
     return (uint64_t)high << 32 | low;
 }
 
-/* Linux hands out the tile registers only on request (arch_prctl ARCH_REQ_XCOMP_PERM). */
+/* Linux grants the tile registers only on request (arch_prctl ARCH_REQ_XCOMP_PERM). */
 static bool tiles_permitted(void) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
-/* Intel's cores with AMX leave bfloat16 to it: their vdpbf16ps is half as fast as an FMA on the same
- * numbers in float32. They are known by AVX512-FP16 as well, where a hypervisor masks AMX. */
+/* On Intel cores with AMX, vdpbf16ps is half as fast as an FMA on the same numbers in float32:
+ * bfloat16 is meant for AMX. AVX512-FP16 also identifies these cores if a hypervisor masks
+ * AMX. */
 static bool dot_products_are_slow(registers seven) {
     const registers vendor = cpuid(0, 0);
     const bool intel =
@@ -61,7 +62,7 @@ static bool dot_products_are_slow(registers seven) {
     return intel && (seven.d & (avx512_fp16 | amx_tile)) != 0;
 }
 
-/* With what is emulated, or without. */
+/* With or without emulated instruction sets. */
 static att_isa detect(bool emulated) {
     const registers one = cpuid(1, 0), seven = cpuid(7, 0), seven1 = cpuid(7, 1);
     const unsigned osxsave_fma_f16c = 1u << 27 | 1u << 12 | 1u << 29;
@@ -75,7 +76,8 @@ static att_isa detect(bool emulated) {
     const unsigned f_dq_bw_vl = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
     if (!bits(seven.b, f_dq_bw_vl) || (saved & 0xe0) != 0xe0)
         return ATT_ISA_AVX2;
-    /* Leaf 0x1D, the tile palette, is not asked: hypervisors mask it where the tiles work. */
+    /* Leaf 0x1D, the tile palette, is not queried: hypervisors mask it although the tiles
+     * work. */
     const unsigned amx_bf16_tile = 1u << 22 | 1u << 24;
     const bool tiles =
         bits(seven.d, amx_bf16_tile) && (saved & 0x60000) == 0x60000 && tiles_permitted();

@@ -6,19 +6,20 @@
 
 #include "attest.h"
 
-/* The highest instruction set that can be used here, asked once. AMX also asks the kernel for
- * permission to use its registers, which then holds for the whole process. */
+/* The highest instruction set that can be used here, determined once. For AMX this also
+ * requests the kernel's permission to use its registers, which then holds for the whole
+ * process. */
 att_isa att_cpu_isa(void);
 
-/* The one to use where none is asked for: the same, but never one that a build for tests emulates. */
+/* The default: the same, but never one that a test build emulates. */
 att_isa att_cpu_isa_unasked(void);
 
-/* "portable", "avx2", "avx512", "avx512_bf16", "amx", or "auto"; and back, ATT_ISA_AUTO with *ok = 0 for
- * anything else. */
+/* "portable", "avx2", "avx512", "avx512_bf16", "amx", or "auto"; and the inverse, which returns
+ * ATT_ISA_AUTO with *ok = 0 for anything else. */
 const char *att_isa_name(att_isa isa);
 att_isa att_isa_parse(const char *name, int *ok);
 
-/* The processor's own name for itself; "unknown" where it has none. */
+/* The processor's name; "unknown" if it has none. */
 void att_cpu_name(char *name, size_t n);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * 2^x = 2^floor(x) * p(x - floor(x)), p(0) = 1 exactly. The coefficients are relative minimax
  * fits on [0, 1):
- *   degree 3  8.6e-5   enough where the result is rounded to bfloat16
+ *   degree 3  8.6e-5   enough if the result is rounded to bfloat16
  *   degree 4  2.9e-6   enough for float16
  *   degree 5  8.2e-8   float32 */
 #ifndef ATT_CPU_MATH_BODY_H
@@ -30,8 +30,8 @@ VF_INLINE vf vf_exp2(vf x, const int degree) {
     return vf_scale_pow2(vf_muladd(p, f, vf_set1(1.0f)), x);
 }
 
-/* tanh by way of expm1, so that small arguments keep their relative accuracy:
- * e = expm1(2|x|) = 2^n * q(f) + (2^n - 1) with 2|x| = n ln2 + f, and tanh|x| = e / (e + 2). */
+/* tanh computed with expm1, so that small arguments keep their relative accuracy: e =
+ * expm1(2|x|) = 2^n * q(f) + (2^n - 1) with 2|x| = n ln2 + f, and tanh|x| = e / (e + 2). */
 VF_INLINE vf vf_tanh(vf x) {
     const vf two_x =
         vf_min(vf_set1(20.0f), vf_mul(vf_set1(2.0f), vf_abs(x))); /* tanh(10) is 1 */

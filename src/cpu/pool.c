@@ -11,27 +11,27 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-/* How often a waiting thread looks before it sleeps: some tens of microseconds, so that the
- * threads of back-to-back runs are still awake, and an idle process burns nothing. */
+/* How often a waiting thread polls before it sleeps: some tens of microseconds, so that the
+ * threads of back-to-back runs stay awake, but an idle process uses no CPU. */
 enum { SPINS = 4000 };
 
 #define OPEN (UINT64_C(1) << 32)
 
 struct att_pool {
     int threads;
-    pid_t owner;        /* the process that has the threads */
+    pid_t owner;        /* the process that started the threads */
     pthread_t *workers; /* threads - 1 of them */
     int started;
     pthread_mutex_t busy; /* held by the caller whose tasks run */
     pthread_mutex_t lock; /* guards sleeping; the atomics are read without it while spinning */
     pthread_cond_t wake, done;
-    _Atomic uint64_t round; /* bumped for each run */
-    _Atomic uint64_t gate;  /* OPEN while a run takes workers in, and how many are inside */
+    _Atomic uint64_t round; /* incremented for each run */
+    _Atomic uint64_t gate;  /* OPEN while a run admits workers, plus how many are inside */
     atomic_bool stop;
     atomic_int asleep;
     _Atomic int64_t next; /* next task */
     int64_t count;
-    int limit; /* workers from this index on stay out of the run */
+    int limit; /* workers from this index on do not take part */
     void (*work)(void *arg, int64_t i, int worker);
     void *arg;
 };
@@ -73,8 +73,8 @@ static uint64_t await_round(att_pool *pool, uint64_t seen) {
     return atomic_load(&pool->round);
 }
 
-/* Enter the run in progress; false where its caller has closed it already: a worker that was
- * scheduled late never keeps the caller waiting. */
+/* Enter the run in progress. Returns false if its caller has already closed it: a worker that
+ * is scheduled late never keeps the caller waiting. */
 static bool go_in(att_pool *pool) {
     uint64_t gate = atomic_load(&pool->gate);
     while (gate & OPEN)
@@ -95,7 +95,7 @@ static void *worker_main(void *argument) {
             continue;
         if (self.index < pool->limit)
             take_tasks(pool, self.index);
-        if (atomic_fetch_sub(&pool->gate, 1) == 1) { /* the last one out of a closed gate */
+        if (atomic_fetch_sub(&pool->gate, 1) == 1) { /* the last one to leave a closed gate */
             pthread_mutex_lock(&pool->lock);
             pthread_cond_signal(&pool->done);
             pthread_mutex_unlock(&pool->lock);
@@ -103,7 +103,7 @@ static void *worker_main(void *argument) {
     }
 }
 
-/* Start the next round: everything written before is visible to the workers. */
+/* Start the next round. Earlier writes are visible to the workers. */
 static void begin_round(att_pool *pool) {
     atomic_fetch_add_explicit(&pool->round, 1, memory_order_seq_cst);
     if (atomic_load(&pool->asleep) > 0) {
@@ -192,7 +192,7 @@ void att_pool_destroy(att_pool *pool) {
     if (!pool)
         return;
     if (getpid() ==
-        pool->owner) { /* a fork has no threads to end, and may not touch their locks */
+        pool->owner) { /* a fork has no threads to join, and must not touch their locks */
         atomic_store(&pool->stop, true);
         begin_round(pool);
         for (int i = 0; i < pool->started; i++)

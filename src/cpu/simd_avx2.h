@@ -37,11 +37,11 @@ static inline vf vf_div(vf a, vf b) {
 static inline vf vf_fma(vf a, vf b, vf c) {
     return _mm256_fmadd_ps(a, b, c);
 }
-/* a * b + c where it does not matter how often it is rounded */
+/* a * b + c if the number of roundings does not matter */
 static inline vf vf_muladd(vf a, vf b, vf c) {
     return vf_fma(a, b, c);
 }
-/* max and min give b where either is NaN */
+/* max and min return b if either is NaN */
 static inline vf vf_max(vf a, vf b) {
     return _mm256_max_ps(a, b);
 }
@@ -69,12 +69,12 @@ static inline float vf_reduce_max(vf a) {
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
-/* True where some lane is above x. */
+/* True if some lane is above x. */
 static inline bool vf_any_above(vf a, float x) {
     return _mm256_movemask_ps(_mm256_cmp_ps(a, _mm256_set1_ps(x), _CMP_GT_OQ)) != 0;
 }
 
-/* 0 where test is `most` or less, x elsewhere, NaN in test included. */
+/* 0 where test is at most `most`, x elsewhere, also where test is NaN. */
 static inline vf vf_unless_at_most(vf x, vf test, float most) {
     return _mm256_and_ps(x, _mm256_cmp_ps(test, _mm256_set1_ps(most), _CMP_NLE_UQ));
 }
@@ -118,8 +118,7 @@ static inline vf vf_round(vf x) {
     return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* Loads of n >= 1 elements widened to float; lanes past n are 0 and their memory is not
- * touched. */
+/* Load n >= 1 elements widened to float; lanes past n are 0 and their memory is not read. */
 static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     if (dtype == ATT_F32)
         return n >= VF_W ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vf_first(n));
@@ -136,8 +135,8 @@ static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
-/* n >= 1 bytes as what a boolean mask adds: 0 where a byte is not 0, -inf where it is and past n, whose memory
- * is not touched. */
+/* Load n >= 1 bytes of a boolean mask as bias: 0 for a nonzero byte, -inf for a zero one and
+ * past n, where memory is not read. */
 static inline vf vf_load_hiding(const void *p, int64_t n) {
     int64_t bytes = 0;
     memcpy(&bytes, p, n >= VF_W ? VF_W : (size_t)n);

@@ -36,11 +36,11 @@ static inline vf vf_div(vf a, vf b) {
 static inline vf vf_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
 }
-/* a * b + c where it does not matter how often it is rounded */
+/* a * b + c if the number of roundings does not matter */
 static inline vf vf_muladd(vf a, vf b, vf c) {
     return vf_fma(a, b, c);
 }
-/* max and min give b where either is NaN */
+/* max and min return b if either is NaN */
 static inline vf vf_max(vf a, vf b) {
     return _mm512_max_ps(a, b);
 }
@@ -64,22 +64,22 @@ static inline float vf_reduce_max(vf a) {
     return _mm512_reduce_max_ps(a);
 }
 
-/* True where some lane is above x. */
+/* True if some lane is above x. */
 static inline bool vf_any_above(vf a, float x) {
     return _mm512_cmp_ps_mask(a, _mm512_set1_ps(x), _CMP_GT_OQ) != 0;
 }
 
-/* True where every lane is x or less, and none is NaN. */
+/* True if every lane is at most x and none is NaN. */
 static inline bool vf_all_at_most(vf a, float x) {
     return _mm512_cmp_ps_mask(a, _mm512_set1_ps(x), _CMP_LE_OQ) == 0xffff;
 }
 
-/* 0 where test is `most` or less, x elsewhere, NaN in test included. */
+/* 0 where test is at most `most`, x elsewhere, also where test is NaN. */
 static inline vf vf_unless_at_most(vf x, vf test, float most) {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(test, _mm512_set1_ps(most), _CMP_NLE_UQ), x);
 }
 
-/* out[i] = sum of the lanes of a[i]: four sums for little more than the price of one. */
+/* out[i] = sum of the lanes of a[i]: four sums for little more than the cost of one. */
 static inline void vf_reduce_add4(const vf a[4], float out[4]) {
     const __m512 ab =
         _mm512_add_ps(_mm512_unpacklo_ps(a[0], a[1]), _mm512_unpackhi_ps(a[0], a[1]));
@@ -104,7 +104,7 @@ static inline vf vf_between(vf a, int64_t lo, int64_t hi, float fill) {
     return _mm512_mask_blend_ps(keep, _mm512_set1_ps(fill), a);
 }
 
-/* 2^floor(x) * p for the floor that vf_fraction() took away; 0 for x = -inf, NaN for NaN. */
+/* x - floor(x), and 2^floor(x) * p; the power is 0 for x = -inf, NaN for NaN. */
 static inline vf vf_fraction(vf x) {
     return _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
 }
@@ -115,8 +115,7 @@ static inline vf vf_round(vf x) {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* Loads of n >= 1 elements widened to float; lanes past n are 0 and their memory is not
- * touched. */
+/* Load n >= 1 elements widened to float; lanes past n are 0 and their memory is not read. */
 static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     if (n >= VF_W) {
         if (dtype == ATT_F32)
@@ -135,8 +134,8 @@ static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
-/* n >= 1 bytes as what a boolean mask adds: 0 where a byte is not 0, -inf where it is and past n, whose memory
- * is not touched. */
+/* Load n >= 1 bytes of a boolean mask as bias: 0 for a nonzero byte, -inf for a zero one and
+ * past n, where memory is not read. */
 static inline vf vf_load_hiding(const void *p, int64_t n) {
     const __m128i bytes = _mm_maskz_loadu_epi8(vf_first(n), p);
     return _mm512_mask_blend_ps(_mm_test_epi8_mask(bytes, bytes),

@@ -1,5 +1,5 @@
-/* simd_portable.h: the engine's vector of floats in plain C, 4 lanes that any compiler can keep
- * in a register, or VF_LANES where the including file sets it: a multiple of 4. */
+/* simd_portable.h: the engine's vector of floats in plain C, with 4 lanes that any compiler can
+ * keep in a register, or VF_LANES, a multiple of 4, if the including file defines it. */
 #ifndef ATT_CPU_SIMD_H
 #define ATT_CPU_SIMD_H
 
@@ -49,11 +49,11 @@ static inline vf vf_div(vf a, vf b) {
 static inline vf vf_fma(vf a, vf b, vf c) {
     VF_EACH((float)((double)a.lane[i] * (double)b.lane[i] + (double)c.lane[i]));
 }
-/* a * b + c where it does not matter how often it is rounded */
+/* a * b + c if the number of roundings does not matter */
 static inline vf vf_muladd(vf a, vf b, vf c) {
     VF_EACH(a.lane[i] * b.lane[i] + c.lane[i]);
 }
-/* max and min give b where either is NaN */
+/* max and min return b if either is NaN */
 static inline vf vf_max(vf a, vf b) {
     VF_EACH(a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]);
 }
@@ -84,12 +84,12 @@ static inline float vf_reduce_max(vf a) {
     return most;
 }
 
-/* True where some lane is above x. */
+/* True if some lane is above x. */
 static inline bool vf_any_above(vf a, float x) {
     return vf_reduce_max(a) > x;
 }
 
-/* True where every lane is x or less, and none is NaN. */
+/* True if every lane is at most x and none is NaN. */
 static inline bool vf_all_at_most(vf a, float x) {
     bool all = true;
     for (int i = 0; i < VF_W; i++)
@@ -97,7 +97,7 @@ static inline bool vf_all_at_most(vf a, float x) {
     return all;
 }
 
-/* 0 where test is `most` or less, x elsewhere, NaN in test included. */
+/* 0 where test is at most `most`, x elsewhere, also where test is NaN. */
 static inline vf vf_unless_at_most(vf x, vf test, float most) {
     VF_EACH(test.lane[i] <= most ? 0.0f : x.lane[i]);
 }
@@ -134,14 +134,13 @@ static inline vf vf_round(vf x) {
     VF_EACH(rintf(x.lane[i]));
 }
 
-/* Loads of n >= 1 elements widened to float; lanes past n are 0 and their memory is not
- * touched. */
+/* Load n >= 1 elements widened to float; lanes past n are 0 and their memory is not read. */
 static inline vf vf_load_as(const void *p, att_dtype dtype, int64_t n) {
     VF_EACH(i < n ? att_load(p, dtype, i) : 0.0f);
 }
 
-/* n >= 1 bytes as what a boolean mask adds: 0 where a byte is not 0, -inf where it is and past n, whose memory
- * is not touched. */
+/* Load n >= 1 bytes of a boolean mask as bias: 0 for a nonzero byte, -inf for a zero one and
+ * past n, where memory is not read. */
 static inline vf vf_load_hiding(const void *p, int64_t n) {
     VF_EACH(i < n && ((const uint8_t *)p)[i] != 0 ? 0.0f : -INFINITY);
 }

@@ -1,7 +1,7 @@
-/* simd_wide.h: the engine's vector of 16 lanes: AVX-512's, or plain C.
+/* simd_wide.h: the engine's vector of 16 lanes: AVX-512, or plain C.
  *
- * With ATT_AVX512_EMULATE the kernels of AVX-512 and of its BF16 run on processors without them:
- * tests use it, nothing that ships does. */
+ * With ATT_AVX512_EMULATE the kernels for AVX-512 and AVX512-BF16 run on processors without
+ * them. Only tests use this. */
 #ifndef ATT_CPU_SIMD_WIDE_H
 #define ATT_CPU_SIMD_WIDE_H
 

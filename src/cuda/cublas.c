@@ -1,4 +1,4 @@
-/* cublas.c: cuBLAS, found at run time. */
+/* cublas.c: cuBLAS, loaded at run time. */
 #include "cuda/cublas.h"
 
 #include <dlfcn.h>
@@ -128,7 +128,8 @@ static int type_of(att_dtype dtype) {
     return dtype == ATT_F32 ? R_32F : dtype == ATT_F16 ? R_16F : R_16BF;
 }
 
-/* Under the handle's lock. Setting the stream takes the scratch back: that is given afterwards. */
+/* The handle's lock must be held. Setting the stream resets the scratch, so the scratch is set
+ * afterwards. */
 static att_status multiply(att_cublas *cublas, const att_cublas_product *p, void *scratch,
                            void *stream) {
     const float one = 1.0f, zero = 0.0f;

@@ -1,4 +1,4 @@
-/* device.c: GPUs by number, their limits, and the context that calls on them run in. */
+/* device.c: GPUs by number, their limits, and the context in which calls on them run. */
 #include "cuda/device.h"
 
 #include <pthread.h>
@@ -12,14 +12,13 @@
 enum { DEVICES_MAX = 64, CC_MIN = 80 };
 
 struct att_cuda_device {
-    bool
-        open; /* under `lock`, as all of this until it is set; limits and handle are then constant */
+    bool open; /* under `lock`, as is the rest until it is set; then constant */
     int index;
     CUdevice handle;
     att_cuda_limits limits;
     const att_cuda_driver *cu;
     pthread_mutex_t lock; /* of `primary` */
-    CUcontext primary;    /* retained for the life of the process where it was needed */
+    CUcontext primary;    /* retained for the life of the process once needed */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -152,7 +151,7 @@ static att_status retain_primary(CUcontext *out, att_cuda_device *device) {
     return status;
 }
 
-/* The context that calls on the device should run in, and whether it is current already. */
+/* The context in which calls on the device should run, and whether it is already current. */
 static att_status find_context(CUcontext *context, bool *current, att_cuda_device *device) {
     const att_cuda_driver *cu = device->cu;
     CUdevice of = -1;

@@ -1,4 +1,4 @@
-/* divisor.h: numbers that kernels divide by, prepared. */
+/* divisor.h: prepares divisors for kernels. */
 #ifndef ATT_CUDA_DIVISOR_H
 #define ATT_CUDA_DIVISOR_H
 

@@ -1,4 +1,4 @@
-/* driver.c: open libcuda.so.1, fill the table of its entry points, name its errors. */
+/* driver.c: opens libcuda.so.1, fills the table of its entry points, and names its errors. */
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static att_cuda_driver table;
 static bool ready;                      /* under `lock` */
 static _Thread_local char failure[200]; /* what `why` points to */
 
-/* ISO C has no conversion from an object pointer to a function pointer; POSIX has this one. */
+/* ISO C does not convert object pointers to function pointers; POSIX allows it this way. */
 #define SET_FUNCTION(function, object) (*(void **)(&(function)) = (object))
 
 static bool find(get_proc_address get, const char *symbol, int version, void **out) {
@@ -47,7 +47,7 @@ static const char *fill(att_cuda_driver *cu, get_proc_address get) {
 static bool load(att_cuda_driver *cu, void *library) {
     get_proc_address get;
     SET_FUNCTION(get, dlsym(library, "cuGetProcAddress_v2"));
-    if (!get) { /* came with the library calls, in 12.0 */
+    if (!get) { /* introduced with the library calls in 12.0 */
         snprintf(failure, sizeof failure,
                  "the NVIDIA driver is older than CUDA 12.0 (driver 525), the oldest served");
         return false;
@@ -75,7 +75,8 @@ static bool load(att_cuda_driver *cu, void *library) {
     return true;
 }
 
-/* The library stays open after a failure too: it may have started threads, and opening it again is free. */
+/* The library stays open even after a failure: it may have started threads, and opening it
+ * again is free. */
 static bool open_driver(att_cuda_driver *cu) {
     const char *path = secure_getenv("ATTEST_LIBCUDA");
     if (!path || !*path)
@@ -100,7 +101,8 @@ const att_cuda_driver *att_cuda_driver_get(const char **why) {
     return found ? &table : NULL;
 }
 
-/* After these the context answers every call with the same code until the process ends. */
+/* After these errors the context returns the same code for every call until the process
+ * ends. */
 static bool is_sticky(CUresult code) {
     switch (code) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:

@@ -1,8 +1,9 @@
-/* driver.h: the CUDA driver, found at run time.
+/* driver.h: the CUDA driver, loaded at run time.
  *
- * The library is built without CUDA's headers and linked without its libraries: libcuda.so.1 is opened by
- * dlopen, and each entry point is asked for by name and version (cuGetProcAddress), so that the
- * signatures below hold whatever driver is newest. The types carry the driver's own names. */
+ * The library is built without CUDA headers and not linked with CUDA libraries: libcuda.so.1 is
+ * opened with dlopen, and each entry point is requested by name and version (cuGetProcAddress),
+ * so that the signatures below stay valid with newer drivers. The types have the driver's own
+ * names. */
 #ifndef ATT_CUDA_DRIVER_H
 #define ATT_CUDA_DRIVER_H
 
@@ -30,7 +31,7 @@ typedef struct CUuuid_st {
     unsigned char bytes[16];
 } CUuuid;
 
-/* Codes that the library tells apart; every other is reported by the driver's own name for it. */
+/* Codes that the library distinguishes; any other is reported by the driver's name for it. */
 enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
@@ -229,7 +230,7 @@ typedef struct CUlaunchConfig_st {
     X(GraphExecDestroy, 12000, (CUgraphExec exec))                                             \
     X(GraphDestroy, 12000, (CUgraph graph))
 
-/* Entry points that a driver of 12.0, the oldest served, lacks; NULL there. */
+/* Entry points that driver 12.0, the oldest supported one, lacks; NULL there. */
 #define ATT_CUDA_CALLS_OPTIONAL(X)                                                             \
     X(KernelGetName, 12030, (const char **name, CUkernel kernel))                              \
     X(FuncLoad, 12040, (CUfunction function))                                                  \
@@ -244,14 +245,14 @@ typedef struct att_cuda_driver {
 #undef X
 } att_cuda_driver;
 
-/* The driver, opened and initialised, or NULL; *why then says what is missing, on this thread, until the
- * next call. A failure is not remembered: the next call tries again. The environment's ATTEST_LIBCUDA
- * names another library file. Thread: safe. */
+/* The driver, opened and initialised, or NULL; *why then says what is missing, on this thread,
+ * until the next call. A failure is not remembered: the next call tries again. The environment
+ * variable ATTEST_LIBCUDA names another library file. Thread: safe. */
 const att_cuda_driver *att_cuda_driver_get(const char **why);
 
 /* ATT_OK for CUDA_SUCCESS. Anything else is recorded as this thread's failure: ATT_E_CUDA
- * (ATT_E_MEMORY where the GPU's memory is exhausted) with the call, the code's name, the kernel (NULL: none)
- * and, where the code means that the context is lost, what that means. */
+ * (ATT_E_MEMORY if GPU memory is exhausted) with the call, the code's name, the kernel (NULL:
+ * none) and, if the context is lost, what that means. */
 att_status att_cuda_check(const att_cuda_driver *cu, CUresult code, const char *call,
                           const char *kernel);
 

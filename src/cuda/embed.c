@@ -1,4 +1,4 @@
-/* embed.c: look things up in the tables that the build wrote. */
+/* embed.c: looks up entries in the tables that the build generates. */
 #include "cuda/embed.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* flags.c: the columns of a row as -D flags. Also part of the build's own tool (scripts/cuda_rows.c). */
+/* flags.c: the columns of a row as -D flags. Also part of the build's own tool
+ * (scripts/cuda_rows.c). */
 #include "cuda/flags.h"
 
 #include <stdio.h>
@@ -43,8 +44,7 @@ static const char *type_name(att_dtype dtype) {
 }
 
 void att_cuda_flags(char out[ATT_CUDA_FLAGS_MAX], const att_cuda_kernel *kernel) {
-    char features[32] =
-        ""; /* nothing for rows that have none: their code depends on their flags */
+    char features[32] = ""; /* empty for rows without features: code depends on its flags */
     if (kernel->features)
         snprintf(features, sizeof features, " -DFEATURES=%u", (unsigned)kernel->features);
     snprintf(out, ATT_CUDA_FLAGS_MAX,

@@ -1,4 +1,5 @@
-/* flags.h: the compiler flags of a kernel, from its row; nvcc at build time and NVRTC get the same. */
+/* flags.h: the compiler flags of a kernel, from its row; the same for nvcc at build time and
+ * for NVRTC. */
 #ifndef ATT_CUDA_FLAGS_H
 #define ATT_CUDA_FLAGS_H
 

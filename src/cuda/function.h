@@ -9,7 +9,7 @@
 #include "cuda/module.h"
 
 struct att_cuda_function {
-    /* What was asked for. */
+    /* What was requested. */
     att_cuda_device *device;
     char *key; /* id, source, flags and defines: rows with the same key are the same code */
     size_t key_size;
@@ -20,13 +20,13 @@ struct att_cuda_function {
     CUlibrary library;
     CUkernel kernel;
     const char *name;    /* in the machine code */
-    size_t params_bytes; /* of its one parameter; 0: the driver does not tell */
+    size_t params_bytes; /* of its one parameter; 0: unknown to the driver */
     att_cuda_code code;
 
     pthread_mutex_t lock;
     bool ready;              /* under `lock` */
-    uint32_t shared_allowed; /* under `lock`: dynamic bytes a block may have */
-    int users;               /* under the table's lock: calls that have this function in hand */
+    uint32_t shared_allowed; /* under `lock`: dynamic bytes per block */
+    int users;               /* under the table's lock: calls that are using this function */
     struct att_cuda_function *next;
 };
 

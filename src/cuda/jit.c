@@ -1,4 +1,4 @@
-/* jit.c: NVRTC, found at run time, and the way from a row to machine code through it. */
+/* jit.c: NVRTC, loaded at run time, and the compilation of a row to machine code. */
 #include "cuda/jit.h"
 
 #include <dlfcn.h>
@@ -144,7 +144,7 @@ static att_status write_options(options *o, const att_cuda_kernel *kernel, int c
     char architecture[48], flags[ATT_CUDA_FLAGS_MAX];
     o->count = 0;
     o->used = 0;
-    /* 9.0a has the instructions of Hopper that no later GPU is promised to have. */
+    /* 9.0a has Hopper instructions that later GPUs need not have. */
     snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d%s", cc,
              cc == 90 ? "a" : "");
     att_cuda_flags(flags, kernel);
@@ -155,8 +155,7 @@ static att_status write_options(options *o, const att_cuda_kernel *kernel, int c
 }
 
 static void add_text(att_sha256 *sha, const char *text, size_t bytes) {
-    const uint64_t length =
-        bytes; /* counted, so that no two lists of texts run together alike */
+    const uint64_t length = bytes; /* included, so that no two lists of texts hash alike */
     att_sha256_add(sha, &length, sizeof length);
     att_sha256_add(sha, text, bytes);
 }
@@ -165,7 +164,7 @@ static bool is_header(const att_embedded_text *text) {
     return text->name[strlen(text->name) - 1] == 'h';
 }
 
-/* Every header counts, whether the kernel includes it or not. */
+/* Every header counts, whether or not the kernel includes it. */
 static void add_source(att_sha256 *sha, const att_embedded_text *source) {
     for (const att_embedded_text *text = att_embedded_texts; text->name; text++) {
         if (text != source && !is_header(text))
@@ -177,7 +176,7 @@ static void add_source(att_sha256 *sha, const att_embedded_text *source) {
 
 enum { SOURCE_NAME = 128 };
 
-/* Everything that the machine code follows from. */
+/* Everything that determines the machine code. */
 static void make_key(char key[ATT_SHA256_HEX], const nvrtc *n, const options *o,
                      const att_embedded_text *source) {
     att_sha256 sha;

@@ -1,4 +1,5 @@
-/* jit_cache.c: a private folder of compiled kernels. Every path is opened once and judged by its descriptor. */
+/* jit_cache.c: a private folder of compiled kernels. Every path is opened once and checked
+ * through its descriptor. */
 #include "cuda/jit_cache.h"
 
 #include <dirent.h>
@@ -14,7 +15,8 @@
 #include "base/alloc.h"
 #include "base/sha256.h"
 
-/* An entry: these words, the digest of key and contents, a newline, the contents. */
+/* The format of an entry: these words, the digest of key and contents, a newline, the
+ * contents. */
 static const char magic[] = "attest machine code 1\n";
 enum {
     MAGIC_BYTES = sizeof magic - 1,
@@ -24,7 +26,7 @@ enum {
 };
 
 static bool default_folder(char out[PATH_MAX]) {
-    /* In a program that runs with another's rights the environment is not to be believed. */
+    /* A program that runs with another user's rights must not trust the environment. */
     const char *base = secure_getenv("XDG_CACHE_HOME"), *below = "attest";
     if (!base || base[0] != '/') {
         base = secure_getenv("HOME");
@@ -52,7 +54,7 @@ int att_jit_cache_open(const char *folder) {
         return -1;
     if (folder && (!*folder || snprintf(path, sizeof path, "%s", folder) >= PATH_MAX))
         return -1;
-    /* With a slash behind it the name of a symbolic link would be followed. */
+    /* With a trailing slash, a symbolic link would be followed. */
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
         path[n - 1] = '\0';
     make_folders(path);
@@ -89,7 +91,7 @@ static bool write_all(int fd, const void *data, size_t bytes) {
     return true;
 }
 
-/* The key is part of it, so that no entry can pass for another. */
+/* The digest includes the key, so that no entry can be mistaken for another. */
 static void digest_of(char hex[ATT_SHA256_HEX], const char *key, const unsigned char *bytes,
                       size_t size) {
     att_sha256 sha;
@@ -129,7 +131,7 @@ unsigned char *att_jit_cache_read(int folder, const char *key, size_t *size) {
     return entry;
 }
 
-/* Bytes of all files in the folder, and the one that was written first. */
+/* The bytes of all files in the folder, and the oldest file. */
 static int64_t measure(int folder, char oldest[NAME_MAX + 1]) {
     oldest[0] = '\0';
     const int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -141,7 +143,7 @@ static int64_t measure(int folder, char oldest[NAME_MAX + 1]) {
     }
     int64_t total = 0;
     struct timespec first = {0};
-    /* A DIR of this call's own: readdir is safe on it. */
+    /* The DIR is local to this call: readdir is safe on it. */
     for (struct dirent *file = readdir(list); file; file = readdir(list)) { // NOLINT
         struct stat s;
         if (fstatat(folder, file->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(s.st_mode))

@@ -1,4 +1,4 @@
-/* launch.c: put a kernel on a stream, and say what was put there. */
+/* launch.c: launches a kernel on a stream, and records the launch. */
 #include "cuda/launch.h"
 
 #include <string.h>
@@ -8,10 +8,10 @@
 
 enum { CC_OVERLAP = 90 }; /* compute capability from which kernels may overlap on a stream */
 
-/* Plans of different sizes share a function: what one was allowed is never taken back by another. */
+/* Plans of different sizes share a function: an allowance is only ever raised. */
 att_status att_cuda_function_allow(const att_cuda_function *function, uint32_t shared) {
     att_cuda_function *f =
-        (att_cuda_function *)function; /* lock and limit are its own affair */
+        (att_cuda_function *)function; /* lock and limit are internal to it */
     const att_cuda_limits *limits = att_cuda_device_limits(f->device);
     ATT_REQUIRE((int64_t)shared + f->code.shared_bytes <= limits->shared_per_block,
                 ATT_E_UNSUPPORTED, "device",
@@ -37,7 +37,7 @@ att_status att_cuda_function_allow_clusters(const att_cuda_function *function) {
 
 enum { ATTRIBUTES_MOST = 2 };
 
-/* `attributes` is where those of the launch are put. */
+/* The launch attributes are stored in `attributes`. */
 static CUlaunchConfig config_of(const att_cuda_function *function, const att_cuda_shape *shape,
                                 CUlaunchAttribute attributes[ATTRIBUTES_MOST]) {
     unsigned int count = 0;
@@ -81,7 +81,7 @@ att_status att_cuda_launch(const att_cuda_function *function, const att_cuda_sha
     void *list[] = {(void *)params}; /* the driver copies them before it returns */
     bool entered;
     ATT_TRY(att_cuda_device_enter_once(function->device, &entered));
-    /* A kernel of a library stands where a function does: it runs in the current context. */
+    /* A library kernel can be used as a function: it runs in the current context. */
     const att_status status = ATT_CUDA(function->cu, function->name, LaunchKernelEx, &config,
                                        (CUfunction)function->kernel, list, NULL);
     if (entered)

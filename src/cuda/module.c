@@ -1,4 +1,4 @@
-/* module.c: load the code of a row once a device, wherever it comes from. */
+/* module.c: loads the code of a row once per device, from any origin. */
 #include "cuda/module.h"
 
 #include <stdio.h>
@@ -15,21 +15,21 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static att_cuda_function *functions; /* under `lock` */
 
-/* Code that waits to be given to the driver. */
+/* Code to be loaded by the driver. */
 typedef struct image {
     att_cuda_origin origin;
     const unsigned char *bytes;
     size_t size;
 } image;
 
-/* Is the row meant for this GPU: named by its targets, or newer than all that could be named? Source for 8.x uses
- * nothing that a newer GPU lacks; what is for 9.0a alone may. */
+/* Is the row meant for this GPU: listed in its targets, or is the GPU newer than all that could
+ * be listed? Source for 8.x uses nothing that a newer GPU lacks; source for 9.0a only may. */
 static bool is_for(const att_cuda_kernel *kernel, int cc) {
     const uint32_t bit = att_cuda_target_bit(cc);
     return bit ? (kernel->targets & bit) != 0 : cc > 80 && kernel->targets & ATT_SM8X;
 }
 
-/* Machine code, or else PTX; NULL where there is neither. */
+/* Machine code, otherwise PTX; NULL if there is neither. */
 static const att_embedded_code *find_embedded(const att_cuda_kernel *kernel, int cc) {
     if (!is_for(kernel, cc))
         return NULL;
@@ -68,7 +68,8 @@ static att_status read_code(att_cuda_function *f, const char *id) {
                                      : ATT_OK;
 }
 
-/* The driver would otherwise load the code when it is first launched, and a launch must not allocate. */
+/* Otherwise the driver would load the code at its first launch, and a launch must not
+ * allocate. */
 static att_status load_now(att_cuda_function *f, const char *id) {
     CUfunction function;
     ATT_TRY(ATT_CUDA(f->cu, id, KernelGetFunction, &function, f->kernel));
@@ -83,12 +84,13 @@ static att_status find_kernel(att_cuda_function *f, const char *id) {
         ATT_TRY(ATT_CUDA(f->cu, id, KernelGetName, &f->name, f->kernel));
         return ATT_OK;
     }
-    /* An older driver does not tell names, but it found the kernel by this one; the key holds it. */
+    /* An older driver does not report names, but it found the kernel by this one; the key holds
+     * it. */
     f->name = f->key;
     return ATT_OK;
 }
 
-/* *refused: the driver cannot use this kind of image at all; another might do. */
+/* *refused: the driver cannot use this kind of image at all; another kind might work. */
 static att_status load_image(att_cuda_function *f, const char *id, const image *code,
                              bool *refused) {
     const CUresult result =
@@ -141,7 +143,8 @@ static att_status load_code(att_cuda_function *f, const att_cuda_kernel *kernel,
     const att_status status = load_image(f, kernel->id, &code, &refused);
     if (!refused || !att_jit_available(NULL))
         return status;
-    /* A driver older than the compiler of this library: that machine's own compiler may serve it. */
+    /* The driver is older than the compiler of this library: the compiler on this machine may
+     * match it. */
     return compile_and_load(f, kernel, source, cc);
 }
 
@@ -153,7 +156,7 @@ static att_status load_in_context(att_cuda_function *f, const att_cuda_kernel *k
     return status;
 }
 
-/* "id\0source flags defines": the id comes first so that it can serve as a name. */
+/* "id\0source flags defines": the id comes first so that it can be used as a name. */
 enum { DEFINES_MAX = 1024 };
 typedef struct function_key {
     char text[ATT_CUDA_FLAGS_MAX + DEFINES_MAX + 256];
@@ -177,7 +180,8 @@ static att_status make_key(function_key *key, const att_cuda_kernel *kernel,
     return ATT_OK;
 }
 
-/* Under `lock`: the function of that key, made if there is none; NULL where memory is short. */
+/* `lock` must be held. The function with that key, created if there is none; NULL if out of
+ * memory. */
 static att_cuda_function *find_or_add(att_cuda_device *device, const function_key *key,
                                       bool jit_only) {
     for (att_cuda_function *f = functions; f; f = f->next)
@@ -199,7 +203,7 @@ static att_cuda_function *find_or_add(att_cuda_device *device, const function_ke
     return f;
 }
 
-/* Under `lock`: drop a function that could not be loaded, once nobody waits for it. */
+/* `lock` must be held. Remove a function that could not be loaded, once nobody waits for it. */
 static void remove_unloaded(att_cuda_function *f) {
     att_cuda_function **link = &functions;
     while (*link != f)

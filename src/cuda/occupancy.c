@@ -1,13 +1,13 @@
-/* occupancy.c: blocks an SM holds, by each of its limits. */
+/* occupancy.c: the blocks that an SM holds, by each of its limits. */
 #include "cuda/occupancy.h"
 
 #include "base/checked.h"
 
 enum {
     WARP = 32,
-    SCHEDULERS = 4,      /* of an SM, each with a quarter of its registers */
-    REGISTER_UNIT = 256, /* a warp is given registers in units of this */
-    SHARED_UNIT = 128    /* a block shared memory */
+    SCHEDULERS = 4,      /* per SM, each with a quarter of its registers */
+    REGISTER_UNIT = 256, /* unit of register allocation per warp */
+    SHARED_UNIT = 128    /* unit of shared memory allocation per block */
 };
 
 static void lower(int64_t *blocks, att_cuda_resource *limited, int64_t to,
@@ -18,8 +18,8 @@ static void lower(int64_t *blocks, att_cuda_resource *limited, int64_t to,
     }
 }
 
-/* A warp's registers come from the file of one scheduler. A block as a whole is held to its limit as if
- * its warps filled all schedulers evenly. */
+/* A warp's registers come from the file of one scheduler. The limit of a whole block is
+ * computed as if its warps filled all schedulers evenly. */
 static int64_t by_registers(const att_cuda_limits *l, int64_t warps, int registers) {
     const int64_t a_warp = att_round_up((int64_t)WARP * registers, REGISTER_UNIT);
     if (a_warp == 0)

@@ -4,7 +4,7 @@
 
 #include "cuda/launch.h"
 
-/* What of an SM a block takes. */
+/* The resources of an SM that a block uses. */
 typedef enum att_cuda_resource {
     ATT_RESOURCE_NONE,
     ATT_RESOURCE_SHARED, /* shared memory */
@@ -14,12 +14,12 @@ typedef enum att_cuda_resource {
     ATT_RESOURCE_COUNT
 } att_cuda_resource;
 
-/* Blocks of `threads` threads, with `registers` registers each and `shared` bytes, static and dynamic, that an
- * SM holds, 0 where it cannot hold one; *limited says what keeps it there. */
+/* Blocks of `threads` threads, with `registers` registers each and `shared` bytes, static and
+ * dynamic, that an SM holds, or 0 if it cannot hold one; *limited is the limiting resource. */
 int att_cuda_resident_blocks(const att_cuda_limits *limits, int threads, int registers,
                              uint32_t shared, att_cuda_resource *limited);
 
-/* The same of a kernel at a shape. At least 1, for a kernel that fits at all. */
+/* The same for a kernel with a shape. At least 1 for a kernel that fits at all. */
 int att_cuda_blocks_per_sm(const att_cuda_limits *limits, const att_cuda_code *code,
                            const att_cuda_shape *shape);
 

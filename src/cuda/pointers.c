@@ -1,4 +1,4 @@
-/* pointers.c: is an address one that a GPU may read? */
+/* pointers.c: whether a GPU may access an address. */
 #include "cuda/pointers.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@ static CUresult ask(const att_cuda_driver *cu, const void *at, place *found) {
     int attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void *values[] = {&found->type, &found->managed, &found->ordinal};
-    *found = (place){.ordinal = -1}; /* an address the driver does not know leaves it so */
+    *found = (place){.ordinal = -1}; /* unchanged for an address unknown to the driver */
     return cu->PointerGetAttributes(3, attributes, values, (CUdeviceptr)(uintptr_t)at);
 }
 
@@ -21,14 +21,13 @@ att_status att_cuda_pointer_check(att_cuda_device *device, const void *at, const
     const att_cuda_driver *cu = att_cuda_device_driver(device);
     place found;
     CUresult code = ask(cu, at, &found);
-    if (code ==
-        CUDA_ERROR_INVALID_CONTEXT) { /* the thread has none: ask within the device's own */
+    if (code == CUDA_ERROR_INVALID_CONTEXT) { /* the thread has none: ask in the device's own */
         ATT_TRY(att_cuda_device_enter(device));
         code = ask(cu, at, &found);
         att_cuda_device_leave(device);
     }
-    if (code == CUDA_ERROR_INVALID_VALUE) /* an address of nobody, says an older driver */
-        found = (place){.ordinal = -1};   /* it may have answered a part of the question */
+    if (code == CUDA_ERROR_INVALID_VALUE) /* an older driver's answer for an unknown address */
+        found = (place){.ordinal = -1};   /* it may have filled in a part */
     else
         ATT_TRY(att_cuda_check(cu, code, "cuPointerGetAttributes", NULL));
     if (found.managed)

@@ -11,7 +11,7 @@ att_status att_cuda_tensor_map_encode(att_tensor_map *out, const att_cuda_driver
                                       att_dtype dtype, const att_tensor_walk *walk,
                                       const char *kernel) {
     static const uint32_t steps[ATT_TENSOR_RANK_MOST] = {1, 1, 1, 1, 1};
-    void *const none = (void *)(uintptr_t)1024; /* aligned as every tensor is */
+    void *const none = (void *)(uintptr_t)1024; /* aligned like every tensor */
     uint64_t sizes[ATT_TENSOR_RANK_MOST], strides[ATT_TENSOR_RANK_MOST - 1];
     uint32_t box[ATT_TENSOR_RANK_MOST];
     bool empty = false;
@@ -22,7 +22,7 @@ att_status att_cuda_tensor_map_encode(att_tensor_map *out, const att_cuda_driver
         box[i] = (uint32_t)walk->axis[i].box;
         if (i == 0)
             continue;
-        /* An axis that is never stepped along gets a stride that is legal. */
+        /* An axis of size 1 gets any legal stride. */
         const int64_t legal = att_round_up((int64_t)sizes[0] * ELEMENT, UNIT);
         strides[i - 1] = (uint64_t)(sizes[i] > 1 ? walk->axis[i].stride * ELEMENT : legal);
     }

@@ -1,4 +1,4 @@
-/* merge.h: what the parts of the merge operation share. */
+/* merge.h: shared declarations of the merge operation. */
 #ifndef ATT_MERGE_MERGE_H
 #define ATT_MERGE_MERGE_H
 
@@ -24,7 +24,7 @@ static inline int64_t att_merge_index(const att_strides *s, int64_t b, int64_t h
     return b * s->batch + h * s->head + i * s->row;
 }
 
-/* What GPU kernels may count on of the bases of o and of the parts. */
+/* The alignment that GPU kernels may assume for the bases of o and of the parts. */
 static inline size_t att_merge_base_alignment(const att_merge_problem *p) {
     enum { VECTOR = 16 };
     return p->alignment == 0 || p->alignment > VECTOR ? VECTOR : (size_t)p->alignment;

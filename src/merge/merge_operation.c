@@ -6,7 +6,7 @@
 _Static_assert(2 * ATT_MERGE_PARTS_MAX + 3 <= ATT_BUFFERS_MAX, "the core lists every buffer");
 _Static_assert(sizeof(att_merge_args) <= ATT_ARGS_MAX, "the core copies the arguments");
 
-/* Lists that are NULL stand for parts that are NULL: the core then names the field. */
+/* Lists that are NULL are treated as NULL parts: the core then names the field. */
 static int list_buffers(const void *problem, const void *extents, const void *args,
                         att_buffer list[ATT_BUFFERS_MAX], size_t *workspace_size) {
     const att_merge_problem *p = problem;

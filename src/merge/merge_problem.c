@@ -1,4 +1,4 @@
-/* merge_problem.c: merge problems filled in, and checked before a kernel sees them. */
+/* merge_problem.c: fills in merge problems, and checks them before a kernel sees them. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -10,7 +10,7 @@
 
 #define LL(x) ((long long)(x))
 
-/* a * b, wrapping where it overflows: filling in does not check. */
+/* a * b, wrapping on overflow: filling in does not check. */
 static int64_t times(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }

@@ -1,4 +1,4 @@
-/* moe.h: what the parts of the moe operation share. */
+/* moe.h: shared declarations of the moe operation. */
 #ifndef ATT_MOE_MOE_H
 #define ATT_MOE_MOE_H
 
@@ -13,7 +13,7 @@ enum {
     ATT_MOE_ARGS_FIRST = sizeof(att_moe_args)
 };
 
-/* Bytes from the first to one past the last element of an array; 0: never touched. */
+/* Bytes from the first to one past the last element of an array; 0: never accessed. */
 typedef struct att_moe_extents {
     int64_t x, logits, correction, mask, given_ids, given_weights;
     int64_t w1, w2, w3, b1, b2, b3;
@@ -22,7 +22,7 @@ typedef struct att_moe_extents {
 
 att_status att_moe_problem_check(const void *problem, void *extents);
 
-/* What the host can read of a run's contents: the ids that are given. */
+/* Check the data of a run that the host can read: the given ids. */
 att_status att_moe_check_data(const void *problem, const void *args);
 
 static inline bool att_moe_is_gated(const att_moe_problem *p) {
@@ -33,12 +33,13 @@ static inline bool att_moe_is_apart(const att_moe_problem *p) {
     return att_moe_is_gated(p) && p->gate == ATT_MOE_APART;
 }
 
-/* Rows of w1, or columns where it is transposed: gate and up, one of them, or what has no gate. */
+/* Rows of w1, or columns if it is transposed: gate and up, one of them, or the only product
+ * without a gate. */
 static inline int64_t att_moe_w1_rows(const att_moe_problem *p) {
     return att_moe_is_gated(p) && p->gate != ATT_MOE_APART ? 2 * p->inner : p->inner;
 }
 
-/* What GPU kernels may count on of the bases of x, y and the weights. */
+/* The alignment that GPU kernels may assume for the bases of x, y and the weights. */
 static inline size_t att_moe_base_alignment(const att_moe_problem *p) {
     enum { VECTOR = 16 };
     return p->alignment == 0 || p->alignment > VECTOR ? VECTOR : (size_t)p->alignment;

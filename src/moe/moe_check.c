@@ -1,4 +1,4 @@
-/* moe_check.c: moe problems checked before a kernel sees them. Errors name the field. */
+/* moe_check.c: checks moe problems before a kernel sees them. Errors name the field. */
 #include <math.h>
 #include <stdio.h>
 
@@ -117,8 +117,7 @@ static att_status check_sizes(const att_moe_problem *p) {
 /* An array of up to three dimensions, outermost first, the last contiguous. */
 typedef struct array {
     const char *name;
-    const char
-        *fields[2]; /* that hold the strides of the first two; "" where a dimension is 1 */
+    const char *fields[2]; /* with the strides of the first two; "" if a dimension is 1 */
     int64_t size[3], stride[2];
     size_t element;
 } array;
@@ -184,7 +183,7 @@ static att_status measure_experts(const att_moe_problem *p, att_moe_extents *e) 
     return ATT_OK;
 }
 
-/* Routing: what is read and what is written of it. Products of tokens and experts per token fit 31 bits. */
+/* Routing inputs and outputs. Products of tokens and experts per token fit in 31 bits. */
 static att_status measure_routing(const att_moe_problem *p, att_moe_extents *e) {
     const int64_t slots = p->tokens * p->experts_per_token;
     if (p->routing == ATT_MOE_GIVEN) {

@@ -1,4 +1,4 @@
-/* moe_data.c: the ids that a run is given. */
+/* moe_data.c: checks the ids given to a run. */
 #include "base/error.h"
 #include "moe/moe.h"
 

@@ -1,9 +1,9 @@
-/* moe_problem.c: moe problems filled in. */
+/* moe_problem.c: fills in moe problems. */
 #include <string.h>
 
 #include "moe/moe.h"
 
-/* a * b, wrapping where it overflows: filling in does not check. */
+/* a * b, wrapping on overflow: filling in does not check. */
 static int64_t times(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }

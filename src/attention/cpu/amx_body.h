@@ -1,4 +1,4 @@
-/* amx_body.h: the weights of a tile on AMX, woven with its products, and the sums.
+/* amx_body.h: the weights of a tile on AMX, interleaved with its products, and the sums.
  *
  * Weights are stored as the tiles that P V multiplies, in as many bfloat16 parts as the inputs
  * have. */
@@ -10,7 +10,7 @@
 
 static void tile_fold(const tile *t, const strip *st, int64_t r) {
     if (st->first)
-        return; /* the sums are in o already */
+        return; /* the sums are already in o */
     float *o = t->o + (st->row0 + r) * t->o_stride;
     const float *sums = t->sums + r * t->o_stride;
     for (int64_t x = 0; x < t->o_stride; x += 2 * VF_W) {
@@ -44,7 +44,7 @@ VF_INLINE void store_three(void *row, int64_t x, vf p0, vf p1) {
     store_parts(row, x, p0, p1, 3);
 }
 
-/* A row of bfloat16 weights in the making, and the product whose steps go in between. */
+/* A row of bfloat16 weights being computed, and the product whose steps are interleaved. */
 typedef struct weaving {
     const float *s;
     void *to;
@@ -63,8 +63,8 @@ VF_INLINE void weave_store(weaving *w, int64_t x, vf p0, vf p1) {
     store_bf16(w->to, x, p0, p1);
 }
 
-/* Two vectors of weights, with operation `op` of a step before them and, where `two`, the next
- * one between them. */
+/* Two vectors of weights, with operation `op` of a step before them and, if `two`, the next one
+ * between them. */
 VF_INLINE void weave_pair(weaving *w, int64_t x, const bool resident, const int op,
                           const bool two) {
     product_op(w->between, op, resident);
@@ -97,9 +97,9 @@ VF_INLINE void weave_step(weaving *w, int64_t x, const bool resident, const bool
     }
 }
 
-/* Weights of s[from..to) with `steps` of the product in between. A tile unit that is shared or
- * throttled takes half as long again, or twice as long, for instructions that follow each other
- * directly as for the same with others between them. */
+/* Weights of s[from..to) with `steps` of the product interleaved. On a tile unit that is shared
+ * or throttled, instructions take 1.5 to 2 times as long back to back as with others in
+ * between. */
 VF_INLINE void weave_row(weaving *w, int64_t from, int64_t to, int64_t steps) {
     int64_t x = from;
     for (; steps * WEAVE_DENSE > to - from; steps--)
@@ -121,7 +121,7 @@ VF_INLINE void weave_row(weaving *w, int64_t from, int64_t to, int64_t steps) {
         weave_store(w, x, weave_vector(w, x), weave_vector(w, x + VF_W));
 }
 
-/* Weigh a row by the maximum it has, with `steps` of a product in between; false where the
+/* Weigh a row with its current maximum, interleaving `steps` of a product. Returns false if the
  * maximum must be raised first, or the offset is too large. */
 VF_INLINE bool weigh_woven(const tile *t, row_state *row, const float *s, void *row_to,
                            int64_t from, int64_t to, product *between, int64_t steps) {

@@ -1,9 +1,8 @@
-/* amx_pack_body.h: Q, K and V into the tiles that AMX multiplies.
+/* amx_pack_body.h: packs Q, K and V into the tiles that AMX multiplies.
  *
  * Operands are stored as whole tiles of 1 KiB, the parts of one piece side by side:
- *   Q  [16 rows][32 d]    P  [16 rows][32 keys]              rows as they are
- *   K  [32 d][16 keys]    V  [32 keys][16 columns]           pairs of d, of keys, interleaved
- */
+ *   Q  [16 rows][32 d]    P  [16 rows][32 keys]        rows unchanged
+ *   K  [32 d][16 keys]    V  [32 keys][16 columns]     pairs of d or of keys, interleaved */
 #ifndef ATT_CPU_AMX_PACK_BODY_H
 #define ATT_CPU_AMX_PACK_BODY_H
 
@@ -11,9 +10,9 @@
 #include "attention/cpu/tile.h"
 
 enum { TILE_STRIP = 32, TILE_ROWS = 1024, TILE_KEYS = 256, TILE_STEP = 32, TILE_PACK = 32 };
-enum { DEPTH = 32, SIDE = 16 }; /* of a tile: what is summed over, and rows or columns */
+enum { DEPTH = 32, SIDE = 16 }; /* of a tile: the summed dimension, and rows or columns */
 
-/* bfloat16 parts that an element is cut into: see amx_body.h. */
+/* The number of bfloat16 parts per element: see amx_product_body.h. */
 static inline int parts_of(att_dtype dtype) {
     return dtype == ATT_BF16 ? 1 : dtype == ATT_F16 ? 2 : 3;
 }
@@ -43,7 +42,7 @@ static size_t tile_p_bytes(const att_problem *p) {
            AMX_TILE_BYTES;
 }
 
-/* The upper halves of 32 floats: exact where the lower ones are zero. */
+/* The upper halves of 32 floats: exact if the lower ones are zero. */
 VF_INLINE __m512i upper_halves(vf low, vf high) {
     const __m512i odd_words =
         _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29,
@@ -58,8 +57,7 @@ VF_INLINE vf nearest(vf x) {
     return _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32((int)0xffff0000u)));
 }
 
-/* 32 floats to `parts` vectors of 32 bfloat16, each the nearest to what the ones before leave.
- */
+/* Split 32 floats into `parts` vectors of 32 bfloat16, each the nearest to the remainder. */
 VF_INLINE void cut(vf low, vf high, const int parts, __m512i out[3]) {
     for (int i = 0; i < parts; i++) {
         const vf near_low = nearest(low), near_high = nearest(high);
@@ -69,7 +67,7 @@ VF_INLINE void cut(vf low, vf high, const int parts, __m512i out[3]) {
     }
 }
 
-/* n elements (0 to 32 count) of a row, cut into parts, zeros behind them. */
+/* Load n elements (at most 32) of a row, split into parts and zero-padded. */
 VF_INLINE void load_parts(const char *row, int64_t x, int64_t n, const att_dtype dtype,
                           __m512i out[3]) {
     if (n <= 0) {
@@ -104,8 +102,8 @@ VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
     }
 }
 
-/* 16 keys by 32 d: transposed as 32-bit pairs of d. `whole`, a constant where this is inlined,
- * says that there are as many of both. */
+/* 16 keys by 32 d, transposed as 32-bit pairs of d. `whole`, a constant once inlined, says that
+ * all of them exist. */
 VF_INLINE char *pack_k_tile(const tile *t, int64_t j, int64_t x, const bool whole,
                             const att_dtype dtype, char *to) {
     const int64_t left = whole ? DEPTH : t->job->p->d_qk - x;
@@ -140,7 +138,7 @@ VF_INLINE void pack_k_as(const tile *t, int64_t from, int64_t until, const att_d
     }
 }
 
-/* 2 keys by 32 columns: interleaved, 16 columns to each of two tiles that are `beside` bytes
+/* 2 keys by 32 columns, interleaved: 16 columns to each of two tiles that are `beside` bytes
  * apart. */
 VF_INLINE void pack_v_pair(const char *even_row, const char *odd_row, int64_t x, int64_t left,
                            const att_dtype dtype, char *to, int64_t beside) {

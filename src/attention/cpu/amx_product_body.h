@@ -1,7 +1,9 @@
-/* amx_product_body.h: products of matrices by AMX tiles, in steps that can be woven into other work.
+/* amx_product_body.h: matrix products on AMX tiles, in steps that can be interleaved with other
+ * work.
  *
- * The tile unit multiplies bfloat16 alone: bfloat16 goes in as it is. Wider types are cut into
- * bfloat16 parts, each exact, most significant first, and the products that matter are summed:
+ * The tile unit multiplies only bfloat16. bfloat16 inputs are used directly. Wider types are
+ * split into bfloat16 parts, each exact, most significant first, and the products that matter
+ * are summed:
  *
  *   input      parts   Q K^T                    P V
  *   bfloat16   1       00                       00 (P rounded)
@@ -9,15 +11,15 @@
  *   float32    3       00 01 02 10 11 20: all but 2^-25 of a product, both times
  *
  * Three parts hold the 24 bits of a float32 exactly, two the 11 of a float16. Inf and values
- * that round up to it become NaN in the second part: finish_row() then has the row redone.
- */
+ * that round up to it become NaN in the second part; finish_row() then has the row
+ * recomputed. */
 #ifndef ATT_CPU_AMX_PRODUCT_BODY_H
 #define ATT_CPU_AMX_PRODUCT_BODY_H
 
 #include "attention/cpu/amx_pack_body.h"
 
-/* Tiles 0..3 are the sums of 32 x 32 results, 4 and 5 the left operand, 6 and 7 the right one.
- */
+/* Tiles 0..3 are the sums of 32 x 32 results, 4 and 5 the left operand, 6 and 7 the right
+ * one. */
 #define LEFT(part)                                                                             \
     do {                                                                                       \
         AMX_LOAD(4, a + (part)*AMX_TILE_BYTES, AMX_ROW_BYTES);                                 \
@@ -39,7 +41,7 @@
         }                                                                                      \
     } while (0)
 
-/* The products of parts that one pass over the depth sums, in an order that changes one operand
+/* The products of parts that one pass over the depth sums, ordered so that one operand changes
  * at a time. */
 typedef enum amx_pass {
     ALL,   /* bfloat16, float16: one pass */
@@ -51,7 +53,7 @@ typedef enum amx_pass {
 /* One step of DEPTH.
  *
  * a_below, b_beside  bytes to the tile 16 rows below a, 16 columns beside b
- * both               false where the lower 16 rows are padding */
+ * both               false if the lower 16 rows are padding */
 VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b_beside,
                         const int parts, const bool both, const amx_pass pass) {
     if (parts == 1 || pass == MAJOR) {
@@ -91,34 +93,34 @@ VF_INLINE void amx_step(const char *a, int64_t a_below, const char *b, int64_t b
     }
 }
 
-/* Parts of 32 rows by 32 columns of a product of matrices, one after the other: the columns of
- * S = Q K^T, or those of P V. A part is summed from zero in steps of a tile's depth, then stored.
- * The parts are gone through in alternating directions: where the last step of a part and the
- * first of the next use the same tiles of the left operand, these are loaded once. */
+/* A matrix product in parts of 32 rows by 32 columns, one after the other: the columns of S = Q
+ * K^T, or those of P V. A part is summed from zero in steps of a tile's depth, then stored. The
+ * parts are walked in alternating directions: if the last step of a part and the first of the
+ * next use the same tiles of the left operand, these are loaded once. */
 typedef struct product {
     const char *a, *b;         /* operands of the next step */
     int64_t a_below, b_beside; /* bytes to the tile 16 rows below a, 16 columns beside b */
-    int64_t way;               /* bytes from the operands of a step to those of the next */
-    int64_t b_part;            /* bytes from b of a part to that of the next */
-    float *c;                  /* where the part goes */
+    int64_t way;               /* bytes from the operands of one step to the next */
+    int64_t b_part;            /* bytes from b of one part to the next */
+    float *c;                  /* destination of the part */
     int64_t c_stride;
-    int64_t steps, step;        /* of a part, and how many of them are done */
-    int64_t left;               /* steps of all parts that are still to do */
-    int parts;                  /* of a number */
+    int64_t steps, step;        /* per part, and how many of them are done */
+    int64_t left;               /* steps left in all parts */
+    int parts;                  /* parts per number */
     bool exact;                 /* with the product of the second parts */
     bool both;                  /* the lower 16 rows are not padding */
     bool resident;              /* see rows_resident() */
-    bool a_loaded;              /* the left operand of the next step is in its tiles */
-    const struct product *then; /* what follows when nothing is left */
+    bool a_loaded;              /* the next step's left operand is already loaded */
+    const struct product *then; /* the next product when nothing is left */
 } product;
 
-/* Two tiles deep and one part, the rows of a strip fit tiles 4..7 and stay there for all its
- * scores. A step then is 16 columns and the whole depth. */
+/* If the rows of a strip are two tiles deep and have one part, they fit in tiles 4..7 and stay
+ * there for all its scores. A step is then 16 columns and the whole depth. */
 static inline bool rows_resident(const att_problem *p) {
     return depth_tiles(p->d_qk) == 2 && parts_of(p->dtype) == 1;
 }
 
-/* Steps of a part: float32 goes over the depth twice. */
+/* Steps per part: float32 goes over the depth twice. */
 static inline int64_t steps_of_part(int64_t depth, int parts) {
     return parts == 3 ? 2 * depth : depth;
 }
@@ -147,8 +149,8 @@ static product tile_scores(const tile *t, const strip *st) {
                      .resident = rows_resident(p)};
 }
 
-/* P V of a strip. Starting from zero and adding to O by vectors is faster than loading O into
- * the tiles, whose products would wait for it; and it rounds O less often. */
+/* P V of a strip. Starting from zero and adding to O with vectors is faster than loading O into
+ * the tiles, whose products would wait for it. It also rounds O less often. */
 static product tile_sums(const tile *t, const strip *st) {
     const att_problem *p = t->job->p;
     const int parts = parts_of(p->dtype);
@@ -191,13 +193,13 @@ VF_INLINE void amx_store_sums(float *c, int64_t stride, const bool both) {
     }
 }
 
-/* Where this product is done, turn to the one that follows. */
+/* If this product is done, switch to the one that follows. */
 VF_INLINE void product_follow(product *p) {
     if (p->left == 0)
         *p = *p->then;
 }
 
-/* A step is done: on to the next one, or store the part and on to the next part. */
+/* A step is done: go to the next one, or store the part and go to the next part. */
 VF_INLINE void product_advance(product *p, const int parts) {
     p->left--;
     p->a_loaded = false;
@@ -209,14 +211,14 @@ VF_INLINE void product_advance(product *p, const int parts) {
         p->step = 0;
         p->a_loaded = parts == 1;
     } else if (parts == 3 && 2 * p->step == p->steps) {
-        p->way = -p->way; /* the second pass goes back */
+        p->way = -p->way; /* the second pass runs backwards */
     } else {
         p->a += p->way;
         p->b += p->way;
     }
 }
 
-/* Operation i of the 8 that a step with resident rows consists of. */
+/* Operation i of the 8 in a step with resident rows. */
 VF_INLINE void product_op_resident(product *p, const int i) {
     if (i == 0) {
         if (!p->a_loaded) {
@@ -252,9 +254,8 @@ VF_INLINE void product_op_resident(product *p, const int i) {
     }
 }
 
-/* Operation i of the 8 that a step of bfloat16 consists of: mostly one instruction of the tile
- * unit, so that vector instructions can stand between any two of them. i and `resident` are
- * constants. */
+/* Operation i of the 8 in a bfloat16 step: mostly one tile-unit instruction, so that vector
+ * instructions can be placed between any two of them. i and `resident` are constants. */
 VF_INLINE void product_op(product *p, const int i, const bool resident) {
     if (resident) {
         product_op_resident(p, i);

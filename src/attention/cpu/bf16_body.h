@@ -1,7 +1,8 @@
-/* bf16_body.h: operands and weights of a tile of bfloat16 whose products are dot products of pairs.
+/* bf16_body.h: operands and weights of a bfloat16 tile whose products are dot products of
+ * pairs.
  *
- * A word of panel_body.h is a pair: two neighbours of d_qk in Q and K, two keys in P and V. Q and K
- * are the caller's bits; the weights are rounded to bfloat16, their sums are not. */
+ * A word of panel_body.h is a pair: two neighbours of d_qk in Q and K, two keys in P and V. Q
+ * and K are the caller's bits. The weights are rounded to bfloat16; their sums are not. */
 #ifndef ATT_CPU_MATMUL_BODY_H
 #define ATT_CPU_MATMUL_BODY_H
 
@@ -9,8 +10,8 @@
 
 #include "cpu/bf16_pairs.h"
 
-/* Twice the strips and keys of the FMA kernels: products take half as long, packing and what comes with each block do
- * not, and a panel of V is as large. */
+/* Twice the strips and keys of the FMA kernels: products take half as long, but packing and
+ * per-block overhead do not. A panel of V has the same size. */
 enum { WORD_ELEMENTS = 2, PANEL_STRIPS = 16, TILE_KEYS = 256 };
 #include "attention/cpu/panel_body.h"
 
@@ -31,7 +32,7 @@ static size_t tile_p_bytes(const att_problem *p) {
 }
 
 VF_INLINE void pack_q_as(const tile *t, const att_dtype dtype) {
-    (void)dtype; /* bfloat16, as in what follows: serves_fwd() refuses the others */
+    (void)dtype; /* bfloat16; serves_fwd() refuses the others */
     const int64_t d = t->job->p->d_qk, words = words_of(d);
     float *to = (float *)t->q;
     for (int64_t r = 0; r < t->task.rows; r++, to += words) {
@@ -89,8 +90,8 @@ static inline void store_weight_pairs(void *row, int64_t x, vf p0, vf p1) {
     vf_store_pairs((char *)row + x * ELEMENT_BYTES, p0, p1);
 }
 
-/* Weigh a row by the maximum it has; false where the maximum must be raised first, or the offset is too
- * large. */
+/* Weigh a row with its current maximum. Returns false if the maximum must be raised first, or
+ * the offset is too large. */
 VF_INLINE bool weigh_by_known_top(const tile *t, row_state *row, const float *s, int64_t from,
                                   int64_t to, void *row_to) {
     const float offset = -row->base * t->factor;

@@ -1,4 +1,5 @@
-/* cpu_families.c: the CPU kernels of attention: what they ask of a problem, how they cut it, their runs. */
+/* cpu_families.c: the CPU kernels of attention: the problems they accept, how they cut them,
+ * and their runs. */
 #include "attention/cpu/forward.h"
 #include "base/error.h"
 #include "core/plan.h"

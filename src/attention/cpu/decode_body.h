@@ -1,9 +1,9 @@
 /* decode_body.h: a few query rows against a long K/V, over the vf of the including file.
  *
  * With at most DECODE_ROWS packed rows the work is reading K and V once; nothing is packed or
- * transposed. The rows of a group share every load, and the next block is prefetched while this
- * one is computed: its rows lie apart in memory, where the hardware's prefetcher does not
- * follow. */
+ * transposed. The rows of a group share every load. The next block is prefetched while this one
+ * is computed, since its rows are scattered in memory and the hardware prefetcher does not
+ * follow them. */
 #ifndef ATT_CPU_DECODE_BODY_H
 #define ATT_CPU_DECODE_BODY_H
 
@@ -28,7 +28,7 @@ typedef struct decode {
     row_state state[DECODE_ROWS];
     att_cpu_interval seen[DECODE_ROWS];
     const char *rows_k[2][DECODE_KEYS],
-        *rows_v[2][DECODE_KEYS]; /* this block's and the next one's */
+        *rows_v[2][DECODE_KEYS]; /* of this block and of the next */
     int64_t next;                /* keys in the next block */
 } decode;
 
@@ -42,11 +42,11 @@ static inline void prefetch_row(const char *row, int64_t bytes) {
     for (int64_t x = 0; x < bytes; x += 64)
         __builtin_prefetch(
             row + x, 0,
-            2); /* into L2: the few buffers of L1 stay free for what is being read */
+            2); /* into L2: keeps L1's few fill buffers free for the current reads */
 }
 
-/* s[r][j..j+keys) = q[r] . k[j..] for `rows` rows from r0; both counts are constants where this
- * is inlined. */
+/* s[r][j..j+keys) = q[r] . k[j..] for `rows` rows from r0; both counts are constants once
+ * inlined. */
 VF_INLINE void decode_dots(const decode *c, int cur, int64_t r0, const int rows, int64_t j,
                            const int keys, const att_dtype dtype) {
     const int64_t d = c->job->p->d_qk, bytes = att_dtype_bytes(dtype);
@@ -97,8 +97,8 @@ VF_INLINE void decode_scores_rows(const decode *c, int cur, int64_t r0, const in
         decode_dots(c, cur, r0, rows, j, 1, dtype);
 }
 
-/* o[r][x..x+nv vectors) += p[r][from..to) * v; the counts are constants where this is inlined,
- * n the columns left. */
+/* o[r][x..x+nv vectors) += p[r][from..to) * v; the counts are constants once inlined; n is the
+ * number of columns left. */
 VF_INLINE void decode_columns(const decode *c, int cur, int64_t r0, const int rows,
                               int64_t from, int64_t to, int64_t x, const int nv, int64_t n,
                               const att_dtype dtype) {
@@ -153,7 +153,7 @@ VF_INLINE void decode_accumulate_rows(const decode *c, int cur, int64_t r0, cons
         }                                                                                      \
     }
 
-/* One function a dtype and step, so that the loads inside are straight-line code. */
+/* One function per dtype and step, so that the loads inside are straight-line code. */
 #define DECODE_STEPS(name, dtype)                                                              \
     static void decode_scores_##name(const decode *c, int cur, int64_t from, int64_t to) {     \
         DECODE_BY_ROWS(decode_scores_rows, c, cur, c->task.rows, from, to, dtype)              \
@@ -165,7 +165,7 @@ DECODE_STEPS(f32, ATT_F32)
 DECODE_STEPS(f16, ATT_F16)
 DECODE_STEPS(bf16, ATT_BF16)
 
-/* Scores of row r to weights in place; [from, to) are the keys of the block. */
+/* Turn the scores of row r into weights, in place; [from, to) are the keys of the block. */
 static void decode_softmax_row(decode *c, int64_t r, int64_t j0, int64_t from, int64_t to) {
     const int64_t first = from / (2 * VF_W) * (2 * VF_W), last = att_round_up(to, 2 * VF_W);
     const int64_t lo = att_max(c->seen[r].lo - j0, from), hi = att_min(c->seen[r].hi - j0, to);
@@ -210,7 +210,7 @@ static void decode_walk(decode *c, att_cpu_interval keys) {
     }
 }
 
-/* Place the buffers, widen Q, and return the keys this split walks over. */
+/* Lay out the buffers, widen Q, and return the keys that this split walks. */
 static att_cpu_interval decode_begin(decode *c, float *scratch) {
     const att_problem *p = c->job->p;
     const int64_t bytes = att_dtype_bytes(p->dtype);

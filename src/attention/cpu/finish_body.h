@@ -1,5 +1,4 @@
-/* finish_body.h: normalise a row and write it out; merge the splits of a row first where there
- * are any. */
+/* finish_body.h: normalises and stores a row, after merging its splits if there are any. */
 #ifndef ATT_CPU_FINISH_BODY_H
 #define ATT_CPU_FINISH_BODY_H
 
@@ -21,9 +20,9 @@ static bool sees_a_key(const att_cpu_job *job, const att_cpu_sequence *s, att_cp
  * o       accumulator
  * top, l  the score that the weights are relative to, and the sum of the weights
  *
- * A result that is not finite, or a row that sees keys and has no weight, may come from values
- * that the mask hides or from float32 overflow: that row is computed again in float64, exactly.
- */
+ * A result that is not finite, or a row that sees keys but has no weight, may come from values
+ * that the mask hides or from float32 overflow. Such a row is recomputed exactly, in
+ * float64. */
 static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t r,
                        const float *o, float top, float l) {
     const att_problem *p = job->p;
@@ -44,7 +43,7 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     const int64_t bytes = att_dtype_bytes(p->dtype_o);
     char *out = (char *)job->a->o + att_cpu_o_offset(p, s, head, i) * bytes;
     const int64_t whole = p->d_v / VF_W * VF_W;
-    vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
+    vf probe = vf_set1(0.0f); /* x * 0 is NaN if x is not finite */
     for (int64_t x = 0; x < whole; x += VF_W) {
         const vf value = vf_load(o + x);
         probe = vf_muladd(value, vf_set1(0.0f), probe);
@@ -63,7 +62,7 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
         att_cpu_redo_row(job, s, head, i);
 }
 
-/* Keep a row of one split for combine_task(). */
+/* Store a row of one split for combine_task(). */
 static void keep_partial(const att_cpu_job *job, int64_t partial_row, const float *o, float top,
                          float l) {
     const int64_t width = att_cpu_partial_width(job->p);
@@ -74,7 +73,7 @@ static void keep_partial(const att_cpu_job *job, int64_t partial_row, const floa
     to[width + 1] = l;
 }
 
-/* Row r of a task is through its keys. */
+/* Row r of a task has seen all its keys. */
 static void end_row(const att_cpu_job *job, const att_cpu_task *task, int64_t r, const float *o,
                     float top, float l) {
     if (job->t->splits > 1)
@@ -83,7 +82,7 @@ static void end_row(const att_cpu_job *job, const att_cpu_task *task, int64_t r,
         finish_row(job, &task->s, task->row0 + r, o, top, l);
 }
 
-/* Merge the splits of `index` (a task of split 0) in their order and finish its rows. */
+/* Merge the splits of `index` (a task of split 0) in order and finish its rows. */
 static void combine_task(const att_cpu_job *job, int64_t index) {
     const att_cpu_task task = att_cpu_task_of(job, index);
     const int64_t width = att_cpu_partial_width(job->p),

@@ -1,6 +1,6 @@
-/* fma_kernels_body.h: the two kernels of an instruction set that multiplies by FMA.
+/* fma_kernels_body.h: the two kernels of an instruction set that multiplies with FMA.
  *
- * The including file has included its simd header, and names itself by ISA. */
+ * The including file must have included its simd header and defined ISA as its name. */
 #ifndef ATT_CPU_FMA_KERNELS_BODY_H
 #define ATT_CPU_FMA_KERNELS_BODY_H
 

@@ -1,16 +1,15 @@
-/* forward.c: tasks enough for every thread, as large as that allows. */
+/* forward.c: cuts a problem into enough tasks for every thread, as large as that allows. */
 #include "attention/cpu/forward.h"
 
 #include "base/error.h"
 
-/* Tasks a thread should have, so that the last one to finish does not keep the others waiting
- * long. */
+/* Tasks per thread, so that the last one to finish does not keep the others waiting long. */
 enum { TASKS_A_THREAD = 4 };
 
-/* Fewer keys than this are not worth a split of their own. */
+/* The fewest keys that are worth a split of their own. */
 enum { KEYS_A_SPLIT = 256 };
 
-/* Operations that are worth waking another thread for: some 10 microseconds of one. */
+/* Operations that justify waking another thread: about 10 microseconds of one. */
 static const double OPERATIONS_A_THREAD = 4e6;
 
 static int useful_threads(const att_problem *p, int threads) {
@@ -31,8 +30,8 @@ att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_code *ker
     int64_t packed;
     ATT_REQUIRE(att_mul(p->seq_q, t.group, &packed), ATT_E_OVERFLOW, "seq_q",
                 "seq_q=%lld times the heads of a group overflows", (long long)p->seq_q);
-    /* Large tasks pack each K/V block for more rows; halve them until there are enough to go
-     * round. */
+    /* Large tasks pack each K/V block for more rows. Halve them until there are enough for all
+     * threads. */
     t.rows = att_round_up(att_max(att_min(packed, kernel->row_most), 1), kernel->row_step);
     for (;;) {
         t.row_blocks = att_ceil_div(packed, t.rows);
@@ -48,7 +47,7 @@ att_status att_cpu_tiling_choose(att_cpu_tiling *tiling, const att_cpu_code *ker
         t.splits = att_max(1, att_min(wanted, p->seq_k / KEYS_A_SPLIT));
         t.tasks *= t.splits;
     }
-    t.tasks = att_max(t.tasks, 1); /* task 0 always runs: it leaves the launch record */
+    t.tasks = att_max(t.tasks, 1); /* task 0 always runs: it writes the launch record */
     t.scratch = kernel->scratch(p, t.rows);
     if (t.splits > 1)
         t.partials = (size_t)(t.tasks * t.rows * att_cpu_partial_stride(p)) * sizeof(float);

@@ -1,8 +1,8 @@
 /* hidden_ends.h: keys that a mask hides at both ends of a row.
  *
- * Padding, prefixes and packed documents leave an interval of keys to each row: what lies outside is found here once, by
- * reading the mask, and its blocks are then neither packed nor multiplied. What the mask hides inside of the interval is
- * hidden by the bias as ever. */
+ * Padding, prefixes and packed documents leave each row an interval of keys. The ends outside
+ * of it are found here once, by reading the mask, and their blocks are then neither packed nor
+ * multiplied. Keys that the mask hides inside the interval are hidden by the bias as usual. */
 #ifndef ATT_CPU_HIDDEN_ENDS_H
 #define ATT_CPU_HIDDEN_ENDS_H
 
@@ -11,7 +11,7 @@
 
 #include "attention/cpu/job.h"
 
-/* The bits of an element that hides its key, as often as they fit: false, or -inf. */
+/* The bit pattern of an element that hides its key, false or -inf, repeated to 64 bits. */
 static inline uint64_t att_cpu_hiding_bits(att_dtype dtype) {
     switch (dtype) {
     case ATT_F32:
@@ -30,7 +30,8 @@ static inline bool att_cpu_hides(const char *element, int64_t bytes, uint64_t hi
     return memcmp(element, &hiding, (size_t)bytes) == 0;
 }
 
-/* The first key of [lo, hi) that is not hidden, hi where all are; eight bytes at a time as far as possible. */
+/* The first key of [lo, hi) that is not hidden, or hi if all are. Reads eight bytes at a time
+ * where possible. */
 static inline int64_t att_cpu_first_seen(const char *row, int64_t bytes, uint64_t hiding,
                                          int64_t lo, int64_t hi) {
     const int64_t step = 8 / bytes;
@@ -41,7 +42,7 @@ static inline int64_t att_cpu_first_seen(const char *row, int64_t bytes, uint64_
     return lo;
 }
 
-/* One past the last key of [lo, hi) that is not hidden, lo where all are. */
+/* One past the last key of [lo, hi) that is not hidden, or lo if all are. */
 static inline int64_t att_cpu_last_seen(const char *row, int64_t bytes, uint64_t hiding,
                                         int64_t lo, int64_t hi) {
     const int64_t step = 8 / bytes;
@@ -52,7 +53,7 @@ static inline int64_t att_cpu_last_seen(const char *row, int64_t bytes, uint64_t
     return hi;
 }
 
-/* `seen` of query position i of a head without what the bias hides at its ends. */
+/* `seen`, for query position i of a head, without the keys that the bias hides at its ends. */
 static inline att_cpu_interval att_cpu_without_hidden_ends(const att_cpu_job *job,
                                                            const att_cpu_sequence *s,
                                                            att_cpu_query q,

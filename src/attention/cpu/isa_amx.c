@@ -1,4 +1,4 @@
-/* isa_amx.c: the kernel for AMX-bf16, with AVX-512 for all that is not a product. */
+/* isa_amx.c: the kernel for AMX-bf16, with AVX-512 for everything except products. */
 #include "cpu/simd_avx512.h"
 
 #include "attention/cpu/softmax_body.h"

@@ -1,7 +1,8 @@
-/* isa_avx512_bf16.c: the kernel of bfloat16 for AVX512-BF16: twice the products of an FMA an instruction. */
+/* isa_avx512_bf16.c: the bfloat16 kernel for AVX512-BF16: twice the products of an FMA per
+ * instruction. */
 #include "cpu/simd_wide.h"
 
-#define NV 4 /* vectors of a panel: MR * NV sums and NV operands fill the registers */
+#define NV 4 /* vectors per panel: MR * NV sums and NV operands fill the registers */
 
 #include "attention/cpu/softmax_body.h"
 #include "attention/cpu/bf16_body.h"

@@ -1,5 +1,5 @@
-/* job.h: one run of a CPU kernel: what it reads, how it is cut into tasks, and the geometry of
- * a task.
+/* job.h: one run of a CPU kernel: its inputs, how it is cut into tasks, and the geometry of a
+ * task.
  *
  * Query heads that share a K/V head are packed: row r of (batch b, K/V head hk) is query
  * position r / group of query head hk * group + r % group, so that every K/V block loaded
@@ -15,13 +15,13 @@
 
 /* How a problem is cut; frozen in the plan. */
 typedef struct att_cpu_tiling {
-    int64_t group;      /* query heads a K/V head */
-    int64_t rows;       /* packed rows a task */
+    int64_t group;      /* query heads per K/V head */
+    int64_t rows;       /* packed rows per task */
     int64_t row_blocks; /* tasks along the rows of one (batch, K/V head) */
     int64_t splits;     /* parts the keys are cut into */
     int64_t tasks;      /* batch * heads_kv * row_blocks * splits, at least 1 */
     int threads;
-    size_t scratch;  /* bytes a thread */
+    size_t scratch;  /* bytes per thread */
     size_t partials; /* bytes for the unnormalised results of the splits; 0 without splits */
 } att_cpu_tiling;
 
@@ -32,8 +32,8 @@ typedef struct att_cpu_job {
     float *partials;
 } att_cpu_job;
 
-/* One (batch entry, K/V head): where its rows are and how long it is. Keys are counted from the first in use: key 0 is key
- * first_k of those that pages and the bias are numbered by. */
+/* One (batch entry, K/V head): where its rows are and how long it is. Keys are counted from the
+ * first one in use: key 0 is key first_k in the numbering of pages and bias. */
 typedef struct att_cpu_sequence {
     int64_t batch, head_kv;
     int64_t len_q, len_k;
@@ -42,7 +42,7 @@ typedef struct att_cpu_sequence {
     int64_t first_k;
 } att_cpu_sequence;
 
-/* What packed row `row` of a sequence is: a query head and a position. */
+/* The query head and position of packed row `row` of a sequence. */
 typedef struct att_cpu_query {
     int64_t head, position;
 } att_cpu_query;
@@ -50,13 +50,13 @@ typedef struct att_cpu_query {
 static inline att_cpu_query att_cpu_query_of(const att_cpu_job *job, const att_cpu_sequence *s,
                                              int64_t row) {
     const int64_t group = job->t->group;
-    if (group == 1) /* the most common one, and dividing takes its time */
+    if (group == 1) /* the most common case, and division is slow */
         return (att_cpu_query){s->head_kv, row};
     return (att_cpu_query){s->head_kv * group + row % group, row / group};
 }
 
 typedef struct att_cpu_interval {
-    int64_t lo, hi; /* empty where hi <= lo */
+    int64_t lo, hi; /* empty if hi <= lo */
 } att_cpu_interval;
 
 static inline att_cpu_sequence att_cpu_sequence_of(const att_problem *p, const att_args *a,
@@ -122,8 +122,8 @@ static inline int64_t att_cpu_kv_offset(const att_cpu_job *job, const att_cpu_se
     return batch + s->head_kv * st->head + (s->row_k + j) * st->row;
 }
 
-/* Fill rows[0..n-1] with the addresses of keys j .. j+n-1 of K (or V). Key j need not exist where n is 0: the stride
- * of a single row may be anything. */
+/* Fill rows[0..n-1] with the addresses of keys j .. j+n-1 of K (or V). Key j need not exist if
+ * n is 0: the stride of a single row may be anything. */
 static inline void att_cpu_kv_rows(const att_cpu_job *job, const att_cpu_sequence *s,
                                    const void *base, const att_strides *st, int64_t j,
                                    int64_t n, const char **rows) {
@@ -173,7 +173,7 @@ static inline float att_cpu_slope(const att_cpu_job *job, int64_t batch, int64_t
     return job->a->alibi[batch * job->p->alibi_stride_batch + head];
 }
 
-/* The part of `keys` that a split walks over, whole blocks of `block` keys. */
+/* The part of `keys` that a split walks, in whole blocks of `block` keys. */
 static inline att_cpu_interval att_cpu_split_of(const att_cpu_job *job, int64_t split,
                                                 att_cpu_interval keys, int64_t block) {
     if (keys.hi <= keys.lo)
@@ -202,9 +202,9 @@ static inline att_cpu_task att_cpu_task_of(const att_cpu_job *job, int64_t index
     index /= t->splits;
     if (t->row_blocks == 0)
         return task;
-    /* As many heads as there are threads are worked on at a time, while their K/V are in the
-     * cache. Causal rows grow longer downwards: the longest blocks of these heads go first, so
-     * that no thread ends on one. */
+    /* As many heads as there are threads are processed at a time, while their K/V are in the
+     * cache. With a causal mask, later rows see more keys: the longest blocks of these heads go
+     * first, so that no thread ends on one. */
     const int64_t first = index / (t->row_blocks * t->threads) * t->threads;
     const int64_t heads = att_min(t->threads, p->batch * p->heads_kv - first);
     const int64_t turn = index - first * t->row_blocks;

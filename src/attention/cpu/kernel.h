@@ -1,4 +1,4 @@
-/* kernel.h: what every CPU kernel of attention offers. */
+/* kernel.h: the interface of every CPU kernel of attention. */
 #ifndef ATT_ATTENTION_CPU_KERNEL_H
 #define ATT_ATTENTION_CPU_KERNEL_H
 
@@ -9,7 +9,7 @@
 typedef struct att_cpu_code {
     int64_t row_step; /* a task's rows are a multiple of this */
     int64_t row_most; /* and at most this */
-    /* Scratch bytes a thread needs for tasks of `rows` rows. */
+    /* Scratch bytes per thread for tasks of `rows` rows. */
     size_t (*scratch)(const att_problem *p, int64_t rows);
     /* Compute one task. Task 0 writes its own id into the launch record. */
     void (*run)(const att_cpu_job *job, int64_t task, void *scratch);

@@ -1,9 +1,10 @@
-/* panel_body.h: the two products of a tile by vector instructions, over the includer's vf.
+/* panel_body.h: the two products of a tile with vector instructions, over the vf of the
+ * including file.
  *
- * Operands are words of 32 bits: a float32, or a pair of 16-bit numbers that follow each other along
- * what is summed over. K is transposed into panels of PANEL keys ([panel][words of d_qk][PANEL]), V
- * into panels of PANEL columns ([panel][words of keys][PANEL]), so that the inner loop of both is
- * the same: MR broadcast rows times NV vectors, held in MR * NV registers.
+ * Operands are words of 32 bits: a float32, or a pair of 16-bit numbers that are consecutive
+ * along the summed dimension. K is transposed into panels of PANEL keys ([panel][words of
+ * d_qk][PANEL]), V into panels of PANEL columns ([panel][words of keys][PANEL]), so that both
+ * have the same inner loop: MR broadcast rows times NV vectors, held in MR * NV registers.
  *
  *          panel: NV vectors
  *         +-----------------+
@@ -14,10 +15,10 @@
  *   +---+ +-----------------+
  *
  * The including file provides
- *   NV                vectors of a panel, to fill its register file
- *   WORD_ELEMENTS     numbers of a word
- *   PANEL_STRIPS      strips of a task at most
- *   TILE_KEYS         keys of a block
+ *   NV                vectors per panel, to fill its register file
+ *   WORD_ELEMENTS     numbers per word
+ *   PANEL_STRIPS      maximum strips per task
+ *   TILE_KEYS         keys per block
  *   panel_multiply    sum + left * right, lane by lane, all numbers of a word
  *   panel_weights     words of the weights of row r of a strip, from key j on */
 #ifndef ATT_CPU_PANEL_BODY_H
@@ -54,15 +55,14 @@ static size_t tile_v_bytes(const att_problem *p) {
     return (size_t)(KEY_WORDS * att_round_up(p->d_v, PANEL)) * sizeof(float);
 }
 static size_t tile_sums_bytes(const att_problem *p) {
-    (void)p; /* added to the accumulator at once */
+    (void)p; /* added directly to the accumulator */
     return 0;
 }
 static int64_t tile_o_stride(const att_problem *p) {
     return att_round_up(p->d_v, PANEL);
 }
 
-/* c[MR][nv vectors] (+)= a[MR][depth] * b[depth][PANEL]; nv is a constant where this is
- * inlined. */
+/* c[MR][nv vectors] (+)= a[MR][depth] * b[depth][PANEL]; nv is a constant once inlined. */
 VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const float *a,
                            int64_t lda, const float *b, float *c, int64_t ldc) {
     vf sum[MR][NV];
@@ -93,14 +93,14 @@ VF_INLINE void multiply(const bool add, int64_t width, int64_t depth, const floa
         multiply_nv(NV, add, depth, a, lda, b, c, ldc);
 }
 
-/* There is no second unit to keep busy: a step is a whole panel. */
+/* There is no second unit to keep busy, so a step is a whole panel. */
 typedef struct product {
     const tile *t;
     strip st;
     bool scores; /* S = Q K^T, or P V */
     int64_t at;  /* first key or column of the next panel */
     int64_t left;
-    const struct product *then; /* what follows when nothing is left */
+    const struct product *then; /* the next product when nothing is left */
 } product;
 
 static product tile_scores(const tile *t, const strip *st) {

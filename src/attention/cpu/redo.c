@@ -1,4 +1,4 @@
-/* redo.c: one row again, in float64, where float32 could not hold it. */
+/* redo.c: recomputes one row in float64 after overflow in float32. */
 #include "attention/cpu/redo.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef struct redo {
     double q[D_MAX];
 } redo;
 
-/* What the bias adds to key j; -inf hides the key, its K and V are then not looked at. */
+/* The bias of key j; -inf hides the key, whose K and V are then not read. */
 static double bias_of(const redo *r, int64_t j) {
     const att_problem *p = r->job->p;
     if (!(p->features & ATT_BIAS))
@@ -26,7 +26,7 @@ static double bias_of(const redo *r, int64_t j) {
     return (double)b;
 }
 
-/* The logit of key j, -inf where the bias hides it. */
+/* The logit of key j; -inf if the bias hides it. */
 static double logit(const redo *r, int64_t j) {
     const att_problem *p = r->job->p;
     const double bias = bias_of(r, j);

@@ -1,8 +1,10 @@
-/* softmax_body.h: from a row of scores to a row of weights, over the vf of the including file.
+/* softmax_body.h: turns a row of scores into a row of weights, over the vf of the including
+ * file.
  *
- * Logits live in the log2 domain, so that exp is a bare exp2. The running maximum is raised
- * only when a block exceeds it by more than LAZY: weights then stay below 2^LAZY, which float32
- * sums do not mind, and the accumulator is almost never rescaled after the first block. */
+ * Logits are in the log2 domain, so that exp is a plain exp2. The running maximum is raised
+ * only when a block exceeds it by more than LAZY. Weights then stay below 2^LAZY, which is
+ * harmless for float32 sums, and the accumulator is almost never rescaled after the first
+ * block. */
 #ifndef ATT_CPU_SOFTMAX_BODY_H
 #define ATT_CPU_SOFTMAX_BODY_H
 
@@ -15,12 +17,12 @@
 
 #define LAZY 8.0f
 
-/* True where logits are more than scores times a positive factor. */
+/* True if logits are more than scores times a positive factor. */
 static inline bool logits_are_shaped(const att_problem *p) {
     return !(p->scale > 0.0f) || p->softcap > 0.0f || (p->features & (ATT_ALIBI | ATT_BIAS));
 }
 
-/* From what stands in a row of scores to logits, and to log2-domain logits. */
+/* Factors from a row of scores to logits, and to log2-domain logits. */
 static inline float natural_factor(const att_problem *p) {
     return logits_are_shaped(p) ? 1.0f : p->scale;
 }
@@ -28,7 +30,7 @@ static inline float logit_factor(const att_problem *p) {
     return natural_factor(p) * LOG2E;
 }
 
-/* Scores s[lo..hi) of keys j0+lo .. j0+hi become logits: scale, softcap, ALiBi, bias. */
+/* Turn scores s[lo..hi) of keys j0+lo .. j0+hi into logits: scale, softcap, ALiBi, bias. */
 static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t head,
                       int64_t i, float *s, int64_t j0, int64_t lo, int64_t hi) {
     const att_problem *p = job->p;
@@ -50,15 +52,15 @@ static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t
     }
 }
 
-/* Hide what lies outside [lo, hi) of the vector at x. */
+/* Hide the elements outside [lo, hi) of the vector at x. */
 static inline void mask_vector(float *s, int64_t x, int64_t lo, int64_t hi) {
     const vf kept =
         vf_between(vf_load(s + x), att_max(lo - x, 0), att_max(hi - x, 0), -INFINITY);
     vf_store(s + x, kept);
 }
 
-/* Hide the keys outside [lo, hi) of the vectors in [from, to), both multiples of VF_W; only the
- * vectors that hold such keys are touched. */
+/* Hide the keys outside [lo, hi) in the vectors in [from, to), both multiples of VF_W. Only
+ * vectors that contain such keys are touched. */
 static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int64_t hi) {
     int64_t x = from;
     for (; x < to && x < lo; x += VF_W)
@@ -71,8 +73,8 @@ static inline void mask_row(float *s, int64_t from, int64_t to, int64_t lo, int6
 typedef struct row_state {
     float sum[VF_W];
     float top;   /* maximum of the scores, lazily raised; -inf before the first visible key */
-    float base;  /* top, or 0 before: what is subtracted, so that top's weight is exactly 1 */
-    float bound; /* a score above this raises top: it is LAZY above it in the log2 domain */
+    float base;  /* top, or 0 before; it is subtracted, so that top's weight is exactly 1 */
+    float bound; /* a score above this, LAZY above top in the log2 domain, raises top */
 } row_state;
 
 static inline void row_start(row_state *row) {
@@ -85,7 +87,7 @@ static inline float row_sum(const row_state *row) {
     return vf_reduce_add(vf_load(row->sum));
 }
 
-/* Lane by lane the largest of s[from..to), NaN passed over; whole pairs of vectors. */
+/* The largest of s[from..to) per lane, ignoring NaN; whole pairs of vectors. */
 VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
     vf a = vf_max(vf_load(s + from), vf_set1(-INFINITY));
     vf b = vf_max(vf_load(s + from + VF_W), vf_set1(-INFINITY));
@@ -96,7 +98,7 @@ VF_INLINE vf max_lanes(const float *s, int64_t from, int64_t to) {
     return vf_max(a, b);
 }
 
-/* Raise the maximum to that of the block, and rescale what was summed under the old one. */
+/* Raise the maximum to that of the block, and rescale the sums made with the old one. */
 static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float factor,
                                                 float *o, int64_t n) {
     const float old = row->top;
@@ -110,7 +112,7 @@ static __attribute__((noinline)) void raise_max(row_state *row, vf lanes, float 
         vf_store(o + x, vf_mul(vf_load(o + x), alpha));
 }
 
-/* Raise the row's maximum if s[from..to) asks for it; o[0..n) is the row's accumulator. */
+/* Raise the row's maximum if s[from..to) requires it; o[0..n) is the row's accumulator. */
 VF_INLINE void keep_max(row_state *row, const float *s, int64_t from, int64_t to, float factor,
                         float *o, int64_t n) {
     const vf lanes = max_lanes(s, from, to);
@@ -118,7 +120,7 @@ VF_INLINE void keep_max(row_state *row, const float *s, int64_t from, int64_t to
         raise_max(row, lanes, factor, o, n);
 }
 
-/* Where weights x and x+VF_W of a row go. */
+/* Stores weights x and x+VF_W of a row. */
 typedef void store_weights(void *row, int64_t x, vf p0, vf p1);
 
 /* A row of floats, such as the scores themselves. */
@@ -127,8 +129,8 @@ static inline void store_in_place(void *row, int64_t x, vf p0, vf p1) {
     vf_store((float *)row + x + VF_W, p1);
 }
 
-/* Weights exp2((s - base) * factor) of s[from..to) go to `to_row` by `store`; their sum is added to
- * the row's. */
+/* Store weights exp2((s - base) * factor) of s[from..to) to `to_row` with `store`, and add
+ * their sum to the row's. */
 VF_INLINE void weigh_row(row_state *row, const float *s, int64_t from, int64_t to, float factor,
                          const int degree, store_weights *store, void *to_row) {
     const vf f = vf_set1(factor), base = vf_set1(row->base);

@@ -4,18 +4,18 @@
  *   for each block of TILE_KEYS keys that some row of the task sees
  *       pack K and V of the block
  *       for each strip of TILE_STRIP rows, over only the keys that the strip sees
- *           scores -> logits -> weights, raise the maximum and rescale where needed, accumulate
+ *           scores -> logits -> weights, raise the maximum and rescale if needed, accumulate
  *           after its last block: finish the rows, or keep them for the merge of the splits
  *
  * The strips form a pipeline: while the vector units weigh strip i, row by row, the steps of
  * the sums of strip i-1 and of the scores of strip i+1 are issued in between, for the matrix
- * unit to work on. The steps are small, because the processor looks ahead over some hundreds of
- * instructions and no further. Once the sums of strip i-1 are complete its rows are settled,
- * and all the while the keys of the next block are asked into the cache:
+ * unit. The steps are small, because the processor looks ahead only a few hundred instructions.
+ * Once the sums of strip i-1 are complete, its rows are settled. Meanwhile the keys of the next
+ * block are prefetched:
  *
  *   products   S0 | S1     | O0 S2    | O1 S3    | ... | On
  *   vectors       | rows 0 | rows 1   | rows 2   | ... |
- *                 |        |  settle 0|  settle 1| ... | settle n   */
+ *                 |        |  settle 0|  settle 1| ... | settle n */
 #ifndef ATT_CPU_TILE_BODY_H
 #define ATT_CPU_TILE_BODY_H
 
@@ -26,7 +26,7 @@
 #include "attention/cpu/kernel.h"
 #include "attention/cpu/tile.h"
 
-/* Hand out 64-byte aligned pieces of the scratch; with base NULL only counts. */
+/* Allocate 64-byte aligned pieces of the scratch; with base NULL, only count. */
 static void *take(char *base, size_t *used, size_t bytes) {
     char *piece = base ? base + *used : NULL;
     *used += (bytes + 63) / 64 * 64;
@@ -61,7 +61,7 @@ static size_t tile_scratch(const att_problem *p, int64_t rows) {
     return tile_map(&t, &state, p, rows, NULL);
 }
 
-/* One specialisation of the packing a dtype. */
+/* One specialisation of the packing per dtype. */
 static void tile_pack_q(const tile *t) {
     if (t->job->p->dtype == ATT_F32)
         pack_q_as(t, ATT_F32);
@@ -84,7 +84,7 @@ static void tile_pack_kv(const tile *t, int64_t from, int64_t to) {
     }
 }
 
-/* The block that begins with key j0 of the task's split; n = 0 where there is none. */
+/* The block that begins with key j0 of the task's split; n = 0 if there is none. */
 static void block_begin(const tile *t, key_block *b, int64_t j0) {
     const att_cpu_job *job = t->job;
     b->j0 = j0;
@@ -96,8 +96,8 @@ static void block_begin(const tile *t, key_block *b, int64_t j0) {
     }
 }
 
-/* Ask `count` more keys of a block into the cache. Packing reads them in an order that the
- * processor does not foresee. */
+/* Prefetch `count` more keys of a block. Packing reads them in an order that the processor does
+ * not predict. */
 static void block_fetch(const tile *t, key_block *b, int64_t count) {
     enum { LINE = 64 };
     const int64_t bytes = att_dtype_bytes(t->job->p->dtype);
@@ -117,7 +117,7 @@ static void block_pack(const tile *t, key_block *b) {
     }
 }
 
-/* What the rows of a strip see between them and in common. */
+/* The keys that the rows of a strip see in total and in common. */
 static strip_keys keys_of_strip(const tile *t, int64_t row0) {
     strip_keys keys = {.any = {INT64_MAX, 0}, .all = {0, INT64_MAX}, .begun = false};
     for (int64_t r = row0; r < att_min(row0 + TILE_STRIP, t->task.rows); r++) {
@@ -132,7 +132,7 @@ static strip_keys keys_of_strip(const tile *t, int64_t row0) {
     return keys;
 }
 
-/* Start the task's rows and return the keys this split walks over. */
+/* Initialise the task's rows and return the keys that this split walks. */
 static att_cpu_interval tile_begin(const tile *t, row_state *state) {
     const att_problem *p = t->job->p;
     for (int64_t r = 0; r < t->task.rows; r++) {
@@ -164,7 +164,7 @@ static void tile_prepare_row(const tile *t, const strip *st, int64_t r) {
     mask_row(s, st->from, st->to, lo, hi);
 }
 
-/* Scores of row r of a strip to weights. */
+/* Turn the scores of row r of a strip into weights. */
 static void tile_softmax_row(const tile *t, row_state *state, const strip *st, int64_t r,
                              product *between, int64_t steps) {
     if (t->shaped || st->masked)
@@ -175,7 +175,7 @@ static void tile_softmax_row(const tile *t, row_state *state, const strip *st, i
         tile_weigh(t, &state[st->row0 + r], st, r, st->from, st->to, between, steps);
 }
 
-/* Row r of a strip has its sums: add them to o, and finish it after its last block. */
+/* Row r of a strip has its sums: add them to o, and finish the row after its last block. */
 static void tile_settle_row(const tile *t, const row_state *state, const strip *st, int64_t r) {
     const int64_t row = st->row0 + r;
     tile_fold(t, st, r);
@@ -184,8 +184,7 @@ static void tile_settle_row(const tile *t, const row_state *state, const strip *
                 row_sum(&state[row]));
 }
 
-/* The first strip at or below `row0` that sees a key of the block; rows = 0 where there is
- * none. */
+/* The first strip from `row0` on that sees a key of the block; rows = 0 if there is none. */
 static strip next_strip(const tile *t, int64_t row0, int slot) {
     const key_block *b = t->now;
     for (; row0 < t->task.rows; row0 += TILE_STRIP) {
@@ -209,12 +208,12 @@ static strip next_strip(const tile *t, int64_t row0, int slot) {
     return (strip){.rows = 0};
 }
 
-/* Spreads `count` things evenly over `turns`. */
+/* Spreads `count` items evenly over `turns`. */
 typedef struct pace {
     int64_t count, turns, rest;
 } pace;
 
-/* How many of them fall on the next turn. */
+/* How many of them are due in the next turn. */
 static inline int64_t pace_next(pace *p) {
     int64_t due = 0;
     for (p->rest += p->count; p->rest >= p->turns; p->rest -= p->turns)
@@ -222,9 +221,9 @@ static inline int64_t pace_next(pace *p) {
     return due;
 }
 
-/* Weigh strip `now`; between its rows, step through the sums of `before`, then the scores of
- * `after`; once the sums are complete, settle them. `fetch` more keys of the next block are
- * asked for. */
+/* Weigh strip `now`. Between its rows, step through the sums of `before`, then the scores of
+ * `after`; once the sums are complete, settle them. Prefetch `fetch` more keys of the next
+ * block. */
 static void tile_weave(const tile *t, row_state *state, const strip *before, const strip *now,
                        const strip *after, int64_t fetch) {
     const product scores = tile_scores(t, after);
@@ -238,7 +237,7 @@ static void tile_weave(const tile *t, row_state *state, const strip *before, con
         const int64_t some = pace_next(&steps);
         tile_softmax_row(t, state, now, r, &work, some);
         sums_left -= some;
-        for (; sums_left < 0; sums_left++) /* as often as there was a step of the scores */
+        for (; sums_left < 0; sums_left++) /* once per step of the scores */
             for (int64_t due = pace_next(&settling); due > 0; due--)
                 tile_settle_row(t, state, before, settled++);
         block_fetch(t, t->next, pace_next(&fetching));

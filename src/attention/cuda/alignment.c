@@ -1,4 +1,4 @@
-/* alignment.c: may rows be moved 16 bytes at a time? */
+/* alignment.c: whether rows may be moved 16 bytes at a time. */
 #include "attention/cuda/alignment.h"
 
 #include "attention/cuda/operands.h"
@@ -11,7 +11,8 @@ static size_t divisor(uint64_t bytes) {
     return (size_t)(bits & (~bits + 1));
 }
 
-/* What all rows of the tensor have in common; a stride that is never stepped along does not count. */
+/* The alignment that all rows of the tensor share. Strides along dimensions of size 1 are
+ * ignored. */
 static size_t stride_alignment(const att_cuda_tensor *t) {
     const uint64_t batch = t->batch > 1 ? (uint64_t)t->strides->batch : 0;
     const uint64_t head = t->heads > 1 ? (uint64_t)t->strides->head : 0;

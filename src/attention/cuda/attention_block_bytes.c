@@ -1,28 +1,29 @@
-/* attention_block_bytes.c: shared memory of a block of the attention kernels. */
+/* attention_block_bytes.c: shared memory per block of the attention kernels. */
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "cuda/shape.h"
 #include "kernels/fwd_mask_params.h"
 
-/* Bytes of a row of `d` 16-bit elements in a swizzled tile: SWIZZLE_PITCH of kernels/swizzle.cuh. */
+/* Bytes per row of `d` 16-bit elements in a swizzled tile: SWIZZLE_PITCH of
+ * kernels/swizzle.cuh. */
 static int pitch(int d) {
     return (d + 63) / 64 * 128;
 }
 
-/* Q, whose place O takes at the end, then `stages` tiles of K, then as many of V. */
+/* Q, whose buffer O reuses at the end, then `stages` tiles of K, then as many of V. */
 static int swizzled_tiles(const att_cuda_kernel *k) {
     const int qk = pitch(k->d_qk), v = pitch(k->d_v);
     return k->tile_m * (qk > v ? qk : v) + k->stages * k->tile_n * (qk + v);
 }
 
-/* A ring of `stages` tiles of K and V for every warp. */
+/* A ring of `stages` tiles of K and V per warp. */
 static int rings_of_warps(const att_cuda_kernel *k) {
     return k->warps * k->stages * k->tile_n * (pitch(k->d_qk) + pitch(k->d_v));
 }
 
-/* A ring of `stages` tiles, of K and V in turn, for every warp; an inbox for the parts of rows that the blocks of a cluster
- * send, and its barrier. */
+/* A ring of `stages` tiles per warp, K and V alternating; an inbox for the parts of rows that
+ * the blocks of a cluster send, and its barrier. */
 static int rings_and_inbox(const att_cuda_kernel *k) {
     enum { PARTS = 16, BARRIER = 16 };
     const int part = ((k->d_v + 15) / 16 * 16 + 4) * (int)sizeof(float);
@@ -35,8 +36,9 @@ static int padded_floats(const att_cuda_kernel *k) {
     return 4 * (k->tile_m * (qk + weights) + k->tile_n * (qk + k->d_v));
 }
 
-/* A tile of K and V as float32, and in two terms of 16 bits; Q in two terms, in the same place where it then goes to
- * registers; scales of rows and keys, two numbers for every warp, and what the block works on. */
+/* A tile of K and V as float32, and as two 16-bit terms; Q as two terms, in the same place if
+ * it then goes to registers; scales of rows and keys, two numbers per warp, and the block's
+ * work. */
 static int floats_and_terms(const att_cuda_kernel *k) {
     const int copied = k->tile_n * (k->d_qk + k->d_v) * 4;
     const int terms = 2 * k->tile_n * (pitch(k->d_qk) + pitch(k->d_v));
@@ -46,8 +48,9 @@ static int floats_and_terms(const att_cuda_kernel *k) {
     return copied + terms + (in_registers && q <= terms ? 0 : q) + scales + work;
 }
 
-/* `stages` tiles of K and V, and the barriers; with room for it, Q of this tile and of the next, and O beside them, else O in
- * the place of Q, else one Q; and a third tile of V where there are two. */
+/* `stages` tiles of K and V, and the barriers. If there is room, Q of this tile and of the
+ * next, and O beside them; otherwise O in the place of Q; otherwise one Q. With two stages, a
+ * third tile of V if there is room. */
 static int rings_and_tiles(const att_cuda_kernel *k) {
     enum { MOST = 227 * 1024, BARRIERS = 2048 };
     const int qk = pitch(k->d_qk), v = pitch(k->d_v);
@@ -57,15 +60,15 @@ static int rings_and_tiles(const att_cuda_kernel *k) {
     const int all = rich <= MOST ? rich : fair <= MOST ? fair : poor;
     const int further = k->tile_n * v;
     if (k->features & ATT_FEATURE_BIAS) {
-        /* Two tiles of it, instead of a second Q and a third V. */
+        /* Two tiles of bias, in place of a second Q and a third V. */
         const int bias = 2 * k->tile_m * k->tile_n * 2;
         return (rich <= MOST ? ring + k->tile_m * (qk + v) : all) + bias;
     }
     return k->stages == 2 && all + further <= MOST ? all + further : all;
 }
 
-/* Q; for every share of the keys `stages` tiles of K and V, O in float32 as the others send it, tops and sums; barriers. A
- * share has a warpgroup for every 64 rows. */
+/* Q; per share of the keys `stages` tiles of K and V, O in float32 as sent by the others, tops
+ * and sums; barriers. A share has one warpgroup per 64 rows. */
 static int tiles_of_warpgroups(const att_cuda_kernel *k) {
     enum { WARPGROUP = 4, ROWS = 64, FLOAT = 4, SUMS = 8, BARRIERS = 1024 + 1024 };
     const int shares = k->warps / WARPGROUP / (k->tile_m / ROWS);
@@ -75,13 +78,13 @@ static int tiles_of_warpgroups(const att_cuda_kernel *k) {
     return k->tile_m * qk + shares * each + BARRIERS;
 }
 
-/* A word for every warp and tile of keys of a span. */
+/* One word per warp and tile of keys of a span. */
 static int kinds_of_span(const att_cuda_kernel *k) {
     (void)k;
     return 4 * ATT_MASK_SPAN * ATT_MASK_WARPS_MOST;
 }
 
-/* Kernels that are not listed have their tiles in static arrays, or none. */
+/* Kernels that are not listed use static arrays or no shared memory. */
 const att_cuda_block att_attention_blocks[] = {
     {"fwd_sm80", swizzled_tiles},
     {"fwd_sm80_f32", floats_and_terms},

@@ -1,4 +1,4 @@
-/* conditions_cuda.c: what the GPU kernels ask of a problem. */
+/* conditions_cuda.c: the problems that the GPU kernels accept. */
 #include "attention/cuda/conditions_cuda.h"
 
 #include "attention/cuda/alignment.h"
@@ -12,7 +12,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 
-/* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
+/* Kernels count rows, keys and heads in 32 bits, and add a tile to the counts. */
 static const int64_t count_most = INT32_MAX - 65535;
 
 static bool counts_fit(const att_problem *p, att_refusal *refusal) {
@@ -25,7 +25,7 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
         {"seq_q", p->seq_q},
         {"seq_k", p->seq_k},
         {"page_size", p->features & ATT_PAGED ? p->page_size : 0},
-        {"batch", p->batch * p->heads_q}, /* a checked problem: this does not overflow */
+        {"batch", p->batch * p->heads_q}, /* cannot overflow: the problem was checked */
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         ATT_CONDITION(counts[i].value <= count_most, counts[i].name,
@@ -34,7 +34,7 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
     return true;
 }
 
-/* Scores are what the row makes of them: of what changes scores, the problem has what is compiled in, and nothing else. */
+/* The problem's score modifications must be exactly those compiled into the row. */
 static bool shapes_scores(const att_cuda_kernel *k, const att_problem *p,
                           att_refusal *refusal) {
     const bool bias = p->features & ATT_BIAS;
@@ -74,7 +74,7 @@ static bool moves_vectors(const att_problem *p, att_refusal *refusal) {
     return has_vectors(p, refusal);
 }
 
-/* The plain kernels leave the scores as they are and move 16 bytes at a time. */
+/* The plain kernels do not modify the scores, and move 16 bytes at a time. */
 static bool is_plain(const att_cuda_kernel *k, const att_problem *p, att_refusal *refusal) {
     if (!shapes_scores(k, p, refusal))
         return false;
@@ -83,7 +83,7 @@ static bool is_plain(const att_cuda_kernel *k, const att_problem *p, att_refusal
     return moves_vectors(p, refusal);
 }
 
-/* What every row asks: its type, head dimensions, sizes that fit. */
+/* Conditions of every row: type, head dimensions, sizes in range. */
 static bool takes_sizes(const att_cuda_kernel *k, const att_problem *p, att_refusal *refusal) {
     ATT_CONDITION(!k->dtype || k->dtype == p->dtype, "dtype", "is for %s, not %s",
                   att_dtype_name(k->dtype), att_dtype_name(p->dtype));
@@ -93,7 +93,7 @@ static bool takes_sizes(const att_cuda_kernel *k, const att_problem *p, att_refu
     return counts_fit(p, refusal);
 }
 
-/* Keys in parts: more than one tile of them, and a kernel that merges what becomes of the rows. */
+/* Split keys: more than one tile of them, and a kernel that merges the parts. */
 static bool has_parts(const att_cuda_kernel *k, const att_limits *limits, const att_problem *p,
                       att_refusal *refusal) {
     ATT_CONDITION(p->seq_k > k->tile_n, "seq_k", "splits keys, and one tile holds all %lld",
@@ -112,7 +112,8 @@ bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
     ATT_CONDITION(
         !(k->features & ATT_FEATURE_MASK) || att_cuda_mask_reader(limits->allow_unattested),
         "flags", "the kernel that reads masks has no evidence");
-    /* The copy engine moves 16 bytes at a time whatever the role; it walks pages as it does the rest. */
+    /* The copy engine moves 16 bytes at a time in any role; it handles pages like other
+     * keys. */
     if (!takes_sizes(k, p, refusal) ||
         (k->role != ATT_ROLE_GENERAL && !shapes_scores(k, p, refusal)) ||
         !moves_vectors(p, refusal))
@@ -152,7 +153,7 @@ bool att_cuda_serves_decode(const att_kernel_row *row, const att_limits *limits,
     return true;
 }
 
-/* The same, with the keys shared by the blocks of a cluster; 16 bytes at a time. */
+/* The same, with the keys divided among the blocks of a cluster; 16 bytes at a time. */
 bool att_cuda_serves_cluster(const att_kernel_row *row, const att_limits *limits,
                              const void *problem, att_refusal *refusal) {
     if (!att_cuda_serves_decode(row, limits, problem, refusal))
@@ -184,7 +185,8 @@ bool att_cuda_serves_nothing(const att_kernel_row *row, const att_limits *limits
     return true;
 }
 
-/* Small tiles where blocks of 128 rows would leave much of the GPU idle: fewer than three for every two SMs. */
+/* Prefer small tiles if blocks of 128 rows would leave much of the GPU idle: fewer than three
+ * per two SMs. */
 double att_cuda_blocks_estimate(const att_kernel_row *row, const att_limits *limits,
                                 const void *problem) {
     enum { SOONER = 1, LIKE_ANY = 2, LATER = 3 };

@@ -1,4 +1,5 @@
-/* conditions_cuda.h: what the GPU kernels ask of a problem, by family: att_family.serves and .estimate. */
+/* conditions_cuda.h: the problems that the GPU kernels accept, by family: att_family.serves and
+ * .estimate. */
 #ifndef ATT_ATTENTION_CONDITIONS_CUDA_H
 #define ATT_ATTENTION_CONDITIONS_CUDA_H
 
@@ -15,7 +16,7 @@ ATT_SERVES(rung);
 ATT_SERVES(nothing);
 #undef ATT_SERVES
 
-/* Of fwd_sm80: an order of small and large tiles, not a time. */
+/* For fwd_sm80: a ranking of small and large tiles, not a time. */
 double att_cuda_blocks_estimate(const att_kernel_row *row, const att_limits *limits,
                                 const void *problem);
 

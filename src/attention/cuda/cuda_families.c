@@ -42,11 +42,11 @@ static void describe_cluster(const att_plan *plan, char *text, size_t n) {
     FAMILY, .serves = att_cuda_serves_hopper, .estimate = att_cuda_hopper_estimate,            \
             .cut = att_cuda_hopper_cut, .run = att_cuda_hopper_run
 
-/* Blocks that stay, fed by the copy engine through tensor maps. */
+/* Persistent blocks, fed by the copy engine through tensor maps. */
 const att_family att_family_fwd_sm90 = {HOPPER, .tile_fits = att_cuda_tile_fits_hopper};
 const att_family att_family_fwd_sm90_small = {HOPPER, .tile_fits = att_cuda_tile_fits_small};
 
-/* A block per tile of rows, the keys split where that fills the GPU. */
+/* One block per tile of rows; the keys are split if that fills the GPU. */
 #define BLOCKS                                                                                 \
     FAMILY, .serves = att_cuda_serves_blocks, .cut = att_cuda_blocks_cut,                      \
             .run = att_cuda_blocks_run
@@ -62,7 +62,7 @@ const att_family att_family_fwd_decode = {FAMILY,
                                           .cut = att_cuda_blocks_cut,
                                           .run = att_cuda_blocks_run};
 
-/* A cluster of blocks per tile of rows, which share the keys. */
+/* A cluster of blocks per tile of rows, which divide the keys. */
 const att_family att_family_fwd_decode_sm90 = {.operation = &att_operation_attention,
                                                .state_bytes = sizeof(att_cuda_tiling),
                                                .describe = describe_cluster,
@@ -72,10 +72,10 @@ const att_family att_family_fwd_decode_sm90 = {.operation = &att_operation_atten
                                                .cut = att_cuda_cluster_cut,
                                                .run = att_cuda_blocks_run};
 
-/* Merges the parts that the families above leave; no problem selects it. */
+/* Merges the parts of the families above; no problem selects it. */
 const att_family att_family_fwd_combine = {FAMILY, .serves = att_cuda_serves_nothing};
 
-/* Reads a boolean mask ahead of them. */
+/* Reads a boolean mask before them. */
 const att_family att_family_fwd_mask = {FAMILY, .serves = att_cuda_serves_nothing};
 
 /* The steps of the ladder. */

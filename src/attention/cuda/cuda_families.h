@@ -1,4 +1,4 @@
-/* cuda_families.h: the families that `attest plan`, `ablate` and `tune` ask for by name. */
+/* cuda_families.h: the families that `attest plan`, `ablate` and `tune` request by name. */
 #ifndef ATT_ATTENTION_CUDA_FAMILIES_H
 #define ATT_ATTENTION_CUDA_FAMILIES_H
 

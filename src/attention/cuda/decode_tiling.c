@@ -1,9 +1,11 @@
-/* decode_tiling.c: the keys of a few rows shared by the blocks of a cluster, which merge what they made of them: one launch.
+/* decode_tiling.c: divides the keys of a few rows among the blocks of a cluster, which merge
+ * their results in the same launch.
  *
- * A call takes as long as launching, bringing the keys, and merging. The keys come at the rate of the memory where enough
- * blocks ask for them, else at the rate of a block by itself, round after round. A cluster lies within a group of SMs, and all
- * groups together hold fewer clusters than the GPU has SMs for: few tiles of rows with very many keys end sooner in as many
- * parts as there are SMs, merged by a second kernel. */
+ * The time of a call is the launch, loading the keys, and merging. Keys are loaded at memory
+ * bandwidth if enough blocks request them, otherwise at the rate of a single block, round after
+ * round. A cluster is placed within a group of SMs, and all groups together hold fewer clusters
+ * than the SMs would allow. Few tiles of rows with very many keys are therefore faster in as
+ * many parts as there are SMs, merged by a second kernel. */
 #include "attention/cuda/decode_tiling.h"
 
 #include <math.h>
@@ -14,17 +16,18 @@
 #include "base/error.h"
 #include "attention/cuda/params.h"
 
-enum { MIN_ROWS = 16 }; /* rows from which a tile may be one of several of a K/V head */
+enum { MIN_ROWS = 16 }; /* rows from which a K/V head may have several tiles */
 
-/* Of an H200, in nanoseconds and bytes, fitted to the times of forced clusters and parts (docs/benchmarking.md). */
+/* For an H200, in nanoseconds and bytes, fitted to the times of forced clusters and parts
+ * (docs/benchmarking.md). */
 static const struct {
     double call;   /* a launch, the first keys, merging, writing the rows */
-    double second; /* more where a second kernel merges */
+    double second; /* extra if a second kernel merges */
     double round;  /* until a block that follows another has its first keys */
-    double gpu;    /* bytes of K and V a nanosecond, all SMs reading */
-    double l2;     /* the same of what tiles of rows of one K/V head read again, from L2 */
-    double block;  /* the same of one block: what it has under way, over the time that takes */
-    double wide;   /* times that, where a tile has 16 rows; and by fwd_decode */
+    double gpu;    /* bytes of K and V per nanosecond, all SMs reading */
+    double l2;     /* the same for keys that tiles of one K/V head read again, from L2 */
+    double block;  /* the same for one block: bytes in flight divided by latency */
+    double wide;   /* factor for a tile of 16 rows; and for fwd_decode */
     double older;
 } cost = {.call = 2600.0,
           .second = 1500.0,
@@ -35,14 +38,15 @@ static const struct {
           .wide = 1.25,
           .older = 2.0};
 
-/* Until the keys of `tiles` tiles of rows have come, each in `parts` parts, `at_once` parts of all at a time. */
+/* The time until the keys of `tiles` tiles of rows are loaded, each in `parts` parts, `at_once`
+ * parts at a time. */
 static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t tiles,
                         int parts, int64_t at_once) {
     const int64_t step = (int64_t)k->tile_n * k->warps;
     const double keys = (double)(att_ceil_div(p->seq_k, step * parts) * step);
     const double rounds = (double)att_ceil_div(tiles * parts, att_max(at_once, 1));
     const double bytes =
-        (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype); /* a key's */
+        (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype); /* per key */
     const double once = (double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes;
     const double memory =
         fmax(once / cost.gpu, (double)tiles * (double)p->seq_k * bytes / cost.l2);
@@ -50,7 +54,8 @@ static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t 
     return fmax(memory, alone);
 }
 
-/* Rows with ATT_FEATURE_PAGES copy whole tiles, and find where they begin by 32 bits that count 16 bytes. */
+/* Rows with ATT_FEATURE_PAGES copy whole tiles, and address them with 32-bit offsets in units
+ * of 16 bytes. */
 static bool offsets_fit(const att_strides *stride, const att_problem *p) {
     enum { UNIT = 8 /* elements */ };
     const int64_t most = INT32_MAX;
@@ -106,7 +111,8 @@ void att_cuda_decode_remark(const att_cuda_kernel *kernel, const att_problem *p,
         snprintf(text, n, ", keys copied row by row: page_size=%lld", (long long)p->page_size);
 }
 
-/* Parts that give every SM a block, or every block a step; less than 2: there is nothing to share. */
+/* The number of parts that gives every SM a block, or every block a step; below 2 there is
+ * nothing to divide. */
 static int most_parts(const att_cuda_kernel *k, const att_problem *p, int64_t tiles, int sms) {
     const int64_t steps = att_ceil_div(p->seq_k, (int64_t)k->tile_n * k->warps);
     return (int)att_min(ATT_PARTS_MOST, att_min(sms / tiles, steps));
@@ -136,7 +142,7 @@ void att_cuda_assume_clusters(int clusters[ATT_CLUSTER_SIZES], int sms) {
         clusters[n] = (n < 2 ? sms : sms * 120 / 132) >> n;
 }
 
-/* Has a K/V head several tiles of rows, each of which reads all its keys? */
+/* Does a K/V head have several tiles of rows, each of which reads all its keys? */
 static bool reads_again(const att_problem *p, int64_t tiles) {
     return tiles > p->batch * p->heads_kv;
 }
@@ -166,7 +172,7 @@ att_status att_cuda_decode_tiling(att_cuda_tiling *tiling, const att_cuda_kernel
     int clusters[ATT_CLUSTER_SIZES] = {limits->sms};
     ATT_TRY(att_cuda_function_allow_clusters(tiling->function));
     att_cuda_shape alone =
-        tiling->shape; /* with so much shared memory that an SM holds one block */
+        tiling->shape; /* with enough shared memory that an SM holds one block */
     alone.shared = (uint32_t)att_max(alone.shared, limits->shared_per_sm / 2);
     ATT_TRY(att_cuda_function_allow(tiling->function, alone.shared));
     for (int n = 1; n < ATT_CLUSTER_SIZES; n++) {

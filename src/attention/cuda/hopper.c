@@ -16,9 +16,9 @@
 #include "attention/problem.h"
 
 enum {
-    BOX_COLS = 64,       /* columns of a copy: the 128 bytes that are swizzled */
+    BOX_COLS = 64,       /* columns per copy: the 128 bytes that are swizzled */
     BOX_ROWS = 64,       /* rows of Q and O: those of a warpgroup */
-    WARP_ROWS = 16,      /* of which a warp has these */
+    WARP_ROWS = 16,      /* rows per warp */
     COUNTER_BYTES = 256, /* next_tile, padded */
     WORKSPACE_UNIT = 256
 };
@@ -29,8 +29,8 @@ static int chunks(int64_t d) {
     return (int)att_ceil_div(d, BOX_COLS);
 }
 
-/* Is every stride that is stepped along one that the copy engine takes? Heads of a group may be packed into a box: the
- * stride from group to group counts. */
+/* Can the copy engine use every stride of a dimension larger than 1? Heads of a group may be
+ * packed into a box: then the stride from group to group counts. */
 static bool is_walkable(const att_cuda_tensor *t) {
     const struct {
         int64_t size, stride, most;
@@ -78,7 +78,7 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
 
 int att_cuda_hopper_pack(const att_cuda_kernel *kernel, const att_problem *p) {
     const int64_t group = p->heads_q / p->heads_kv;
-    if (kernel->features & (ATT_FEATURE_ALIBI | ATT_FEATURE_BIAS)) /* a tile is of one head */
+    if (kernel->features & (ATT_FEATURE_ALIBI | ATT_FEATURE_BIAS)) /* a tile has one head */
         return 0;
     if (group > WARP_ROWS || (group & (group - 1)) != 0 || p->seq_q >= kernel->tile_m)
         return 0;
@@ -113,8 +113,9 @@ static bool is_uneven(const att_cuda_kernel *kernel, const att_fwd_params *f,
            p->features & ATT_LENGTHS_VARY;
 }
 
-/* Units whose tiles are taken together: those whose K and V stay in L2 beside what flows through it. Sections are of one
- * size, or nearly: a small last one would end with long tiles. */
+/* The number of units whose tiles are interleaved: those whose K and V fit in L2 along with
+ * what streams through it. Sections have (nearly) equal sizes: a small last one would end with
+ * long tiles. */
 static int section_of(const att_fwd_sm90_params *h, const att_problem *p,
                       const att_cuda_limits *limits) {
     const bool packed_keys = (p->features & ATT_CU_SEQLENS_K) && !(p->features & ATT_PAGED);
@@ -129,16 +130,17 @@ static int section_of(const att_fwd_sm90_params *h, const att_problem *p,
     return (int)(att_ceil_div(groups, sections) * sharing);
 }
 
-/* Row blocks that wait until all sections are done. They cost K and V a second way into L2: only where the last section is too
- * small to end evenly. */
+/* Row blocks that are deferred until all sections are done. They load K and V into L2 a second
+ * time, so only if the last section is too small to end evenly. */
 static int last_blocks_of(const att_fwd_sm90_params *h, int64_t row_blocks,
                           const att_cuda_limits *limits) {
     const int64_t last = h->units - (h->units - 1) / h->section * h->section;
     return last * row_blocks * 2 < 3 * (int64_t)limits->sms ? (int)(row_blocks / 3) : 0;
 }
 
-/* Rows that the first tile of a unit lacks instead of the last, where rows see more keys the further down they are, as those of many masks
- * do: blocks that stay then have no long tile that is not full. Sequences of their own lengths would each lack others. */
+/* Rows that are missing from the first tile of a unit instead of the last, if later rows see
+ * more keys, as with many masks: persistent blocks then have no long tile that is only partly
+ * full. Sequences of different lengths would each need another number. */
 static int top_rows_of(const att_cuda_tiling *t, const att_cuda_kernel *kernel,
                        const att_problem *p) {
     if ((t->params.window_right < 0 && !reads_mask(kernel)) || t->hopper.pack ||
@@ -177,7 +179,7 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
     t->params.by_splits = att_cuda_divisor((unsigned)parts);
     t->counts_tiles =
         uneven && kernel->role != ATT_ROLE_SMALL &&
-        (kernel->role != ATT_ROLE_SPLIT || h->tiles > limits->sms); /* else a block has one */
+        (kernel->role != ATT_ROLE_SPLIT || h->tiles > limits->sms); /* else one per block */
     const int64_t redo = tiles * (kernel->tile_m / WARP_ROWS) * (int64_t)sizeof(att_fwd_redo);
     *workspace = (size_t)(COUNTER_BYTES + att_round_up(redo, WORKSPACE_UNIT)) * (tiles > 0);
     return ATT_OK;
@@ -185,7 +187,8 @@ static att_status cut(att_cuda_tiling *t, size_t *workspace, const att_cuda_kern
 
 /* --------------------------------------------------------------------------- tensor maps */
 
-/* Sizes in the 32 bits of a coordinate; what lies beyond is out of the reach of lengths and page ids. */
+/* Sizes limited to the 32 bits of a coordinate; lengths and page ids cannot reach beyond
+ * them. */
 static int64_t within(int64_t size) {
     return att_min(size, INT32_MAX);
 }
@@ -228,7 +231,8 @@ static att_status encode_maps(att_fwd_sm90_params *h, const att_cuda_driver *cu,
     return ATT_OK;
 }
 
-/* Where keys are split there is no list of rows to compute again: the kernel that merges the parts does that. */
+/* If keys are split there is no list of rows to recompute: the kernel that merges the parts
+ * does that. */
 static att_status plan_parts(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
                              const att_cuda_kernel *kernel, const att_problem *p) {
     const int64_t rows = p->batch * p->heads_q * p->seq_q;
@@ -282,12 +286,13 @@ static att_status point_maps(att_fwd_sm90_params *h, const att_cuda_function *f)
     return att_cuda_tensor_map_point(&h->o, f->cu, h->fwd.o, f->name);
 }
 
-/* Rows without features take the first part. */
+/* Rows without features take only the first part. */
 static size_t params_bytes(const att_cuda_tiling *t) {
     return t->has_features ? sizeof(att_fwd_sm90_feature_params) : sizeof(att_fwd_sm90_params);
 }
 
-/* One block of the kernel itself, told to do nothing else: unlike a memset, it overlaps with what comes before and after. */
+/* One block of the kernel itself, told to do only this: unlike a memset, it overlaps with the
+ * kernels before and after. */
 static att_status reset_counter(const att_cuda_tiling *t, const att_fwd_sm90_feature_params *h,
                                 void *stream) {
     att_fwd_sm90_feature_params none = *h;

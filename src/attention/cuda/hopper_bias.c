@@ -1,4 +1,5 @@
-/* hopper_bias.c: an additive bias as the copy engine brings it to the Hopper rows that have one. */
+/* hopper_bias.c: an additive bias, as the copy engine loads it for the Hopper rows that have
+ * one. */
 #include "attention/cuda/hopper_bias.h"
 
 #include <stdbool.h>
@@ -9,7 +10,7 @@
 
 enum { UNIT = 16, ELEMENT = 2, BOX_ROWS = 64 };
 
-/* One axis of the bias: where it is the same all along, its size is 1. */
+/* The size of one axis of the bias: 1 if it is broadcast along it. */
 static int64_t size_of(int64_t size, int64_t stride) {
     return stride == 0 ? 1 : size;
 }

@@ -1,7 +1,8 @@
-/* hopper_choice.c: when a problem would be done in the tiles of a Hopper row.
+/* hopper_choice.c: predicts the time of a problem with the tiles of a Hopper row.
  *
- * A tile's time is that of its keys and of the switch to it; blocks work on their tiles in rounds. Large tiles use the tensor
- * cores best; where they leave SMs idle in the last round, or in the only one, smaller ones end sooner. */
+ * A tile's time is that of its keys plus that of switching to it; blocks process their tiles in
+ * rounds. Large tiles use the tensor cores best. If they leave SMs idle in the last round, or
+ * in the only one, smaller ones finish sooner. */
 #include "attention/cuda/hopper_choice.h"
 
 #include <math.h>
@@ -14,10 +15,10 @@
 
 enum { SWIZZLE_ROWS = 8, WARPGROUP_ROWS = 64 };
 
-/* Of the time of a key, where one warpgroup has rows and the others let it pass. */
+/* Relative time per key if one warpgroup has rows and the others skip the tile. */
 static const double alone = 0.8;
 
-/* Parts of unequal tiles, more than one a block, do not end together. */
+/* Parts of unequal tiles, more than one per block, do not end together. */
 static const double ragged = 1.15;
 
 int att_cuda_hopper_copy_rows(int tile_n, const att_problem *p) {
@@ -36,11 +37,11 @@ static bool is_uneven(const att_problem *p) {
     return p->causal != ATT_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
 }
 
-/* Nanoseconds of a key. From pages, copies of few rows take as long as it takes to start them: 5.4 ns a copy and warp of the block, seen on an
- * H200 with copies of 16 rows. */
+/* Nanoseconds per key. With pages, copies of few rows are bound by the time to start them: 5.4
+ * ns per copy and warp of the block, measured on an H200 with copies of 16 rows. */
 static double key_ns(const att_cuda_kernel *kernel, const att_row_times *t,
                      const att_problem *p) {
-    enum { PANEL = 64 /* columns of a copy */ };
+    enum { PANEL = 64 /* columns per copy */ };
     const double each = 5.4 * kernel->warps;
     const int rows = att_cuda_hopper_copy_rows(kernel->tile_n, p);
     if (!(p->features & ATT_PAGED) || rows == 0)
@@ -64,12 +65,14 @@ double att_cuda_hopper_time(const att_cuda_kernel *kernel, const att_row_times *
     const double rounds = ceil(count / sms);
     if (!is_uneven(p))
         return t->start + rounds * each;
-    /* A row block sees fewer keys than the next, by its rows; and they come in whole tiles. */
+    /* Each row block sees fewer keys than the next one, by its number of rows; keys come in
+     * whole tiles. */
     const double middle = (double)p->seq_k / 2.0, fewer = (double)m * (row_blocks - 1.0) / 2.0;
     const double keys =
         (middle > fewer ? (double)p->seq_k - fewer : middle) / parts + (double)n / 2.0;
     const double each_sm = count / sms;
-    /* The longest tiles come first. Two a block go together well, and many do; a third of few does not. */
+    /* The longest tiles come first. Two per block balance well, and so do many; a third of few
+     * does not. */
     const double uneven = each_sm > 2.5 ? 1.0 + 2.3 / (each_sm * each_sm * each_sm) : 1.0;
     const double start_again = kernel->role == ATT_ROLE_SMALL && each_sm > 1.0 ? 1.4 : 1.0;
     const double apart = parts > 1 && each_sm > 1.0 ? ragged : 1.0;

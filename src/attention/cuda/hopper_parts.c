@@ -1,7 +1,8 @@
-/* hopper_parts.c: into how many parts fwd_sm90 splits the keys.
+/* hopper_parts.c: how many parts fwd_sm90 splits the keys into.
  *
- * Few tiles of rows leave most SMs idle. Their keys in parts give every SM a share of them; what that costs is a start per
- * part, the way of its rows through memory as float32, and a second kernel, which merges them. */
+ * Few tiles of rows leave most SMs idle. Splitting their keys into parts gives every SM a
+ * share. The cost is one start per part, writing and reading its rows as float32, and a second
+ * kernel that merges them. */
 #include "attention/cuda/hopper_parts.h"
 
 #include <math.h>
@@ -12,15 +13,17 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 
-/* Of an H200, in nanoseconds and bytes, fitted to the times of forced parts (docs/hopper.md). */
+/* For an H200, in nanoseconds and bytes, fitted to the times of forced parts
+ * (docs/hopper.md). */
 static const struct {
     double merge; /* the second kernel, with nothing to merge */
-    double part;  /* and with every part of a row, which are summed one after the other */
-    double bytes; /* of parts a nanosecond, written and read */
-    double keys;  /* bytes of K and V a nanosecond, all SMs reading */
+    double part;  /* plus this per part of a row; parts are summed sequentially */
+    double bytes; /* of parts per nanosecond, written and read */
+    double keys;  /* bytes of K and V per nanosecond, all SMs reading */
 } cost = {.merge = 2400.0, .part = 60.0, .bytes = 1650.0, .keys = 4000.0};
 
-/* Of a user's row, whose times nobody has measured: those of the tile that it most likely changes. */
+/* For a user's row, whose times have not been measured: those of the tile that it most likely
+ * changes. */
 static const att_row_times usual = {.start = 1900, .tile = 2480, .key = 11.47, .least = 1};
 
 static double merge_ns(const att_problem *p, int parts) {
@@ -29,7 +32,8 @@ static double merge_ns(const att_problem *p, int parts) {
     return cost.merge + cost.part * parts + bytes / cost.bytes;
 }
 
-/* Reading K and V, by so many blocks at once: fewer than nine tenths of an H200's SMs do not draw the whole rate of its memory. */
+/* Reading K and V with this many blocks at once: fewer than nine tenths of an H200's SMs do not
+ * reach its full memory bandwidth. */
 static double memory_ns(const att_problem *p, int64_t blocks) {
     const double drawing = 119.0;
     const double keys = (double)(p->batch * p->heads_kv) * (double)p->seq_k;

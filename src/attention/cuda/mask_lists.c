@@ -19,13 +19,13 @@ const att_cuda_kernel *att_cuda_mask_reader(bool allow_unattested) {
     return NULL;
 }
 
-/* Do batch entries differ in what their rows see? */
+/* Do batch entries differ in which keys their rows see? */
 static bool differs_by_entry(const att_problem *p) {
     return p->bias.batch != 0 ||
            p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
 }
 
-/* Do all rows see the same keys? Then one list serves every tile of them. */
+/* Do all rows see the same keys? If so, one list serves every tile of them. */
 static bool is_same_for_rows(const att_fwd_params *f, const att_problem *p) {
     return p->bias.row == 0 && f->window_left < 0 && f->window_right < 0;
 }
@@ -45,7 +45,8 @@ static att_fwd_mask lists_of(const att_cuda_tiling *t, const att_cuda_kernel *ke
     };
 }
 
-/* Counts, tiles and bits of the lists, one after the other behind what the workspace has; false where that is too much. */
+/* Place counts, tiles and bits of the lists one after the other at the end of the workspace.
+ * Returns false if it would be too large. */
 static bool place_lists(att_cuda_mask_plan *plan, size_t *workspace) {
     const att_fwd_mask *m = &plan->lists;
     const int64_t lanes = plan->tile_m / ATT_MASK_WARP_ROWS * WARP;
@@ -92,7 +93,8 @@ void att_cuda_mask_point(att_fwd_mask *lists, const att_cuda_mask_plan *plan, vo
     lists->bits = (att_fwd_mask_bits *)(void *)(at + plan->bits_at);
 }
 
-/* Bytes of the mask that may be read at once. A stride that is never stepped along does not count. */
+/* Bytes of the mask that may be read at once. Strides along dimensions of size 1 are
+ * ignored. */
 static int width_of(const att_fwd_params *f) {
     const att_fwd_strides *s = &f->bias_stride;
     const uint64_t steps =

@@ -1,4 +1,4 @@
-/* operands.c: Q, K, V and O of a problem as they lie in memory. */
+/* operands.c: the memory layout of Q, K, V and O of a problem. */
 #include "attention/cuda/operands.h"
 
 #include <stdbool.h>

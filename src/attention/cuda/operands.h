@@ -1,4 +1,5 @@
-/* operands.h: Q, K, V and O of a problem as they lie in memory, packed and paged ones too. */
+/* operands.h: the memory layout of Q, K, V and O of a problem, including packed and paged
+ * ones. */
 #ifndef ATT_CUDA_OPERANDS_H
 #define ATT_CUDA_OPERANDS_H
 
@@ -11,7 +12,7 @@ enum { ATT_TENSOR_Q, ATT_TENSOR_K, ATT_TENSOR_V, ATT_TENSOR_O, ATT_TENSORS };
 typedef struct att_cuda_tensor {
     const char *name;           /* "q", "k", "v", "o" */
     const att_strides *strides; /* of the problem */
-    int64_t batch;              /* entries, or pages; 1 where sequences are packed */
+    int64_t batch;              /* entries, or pages; 1 if sequences are packed */
     int64_t heads, rows, cols;
     size_t element; /* bytes */
 } att_cuda_tensor;

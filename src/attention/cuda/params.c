@@ -1,4 +1,4 @@
-/* params.c: a problem and its arguments in the form that kernels take. */
+/* params.c: converts a problem and its arguments to kernel parameters. */
 #include "attention/cuda/params.h"
 
 #include "base/checked.h"
@@ -10,7 +10,7 @@ static att_fwd_strides strides_of(const att_strides *s) {
     return (att_fwd_strides){.batch = s->batch, .head = s->head, .row = s->row, .col = s->col};
 }
 
-/* A limit of the window in 32 bits; one that hides nothing becomes -1. */
+/* A window limit in 32 bits; one that hides nothing becomes -1. */
 static int window_of(const att_problem *p, int64_t keys) {
     return keys < 0 || keys >= p->seq_q + p->seq_k ? -1 : (int)keys;
 }

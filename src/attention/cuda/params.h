@@ -1,4 +1,4 @@
-/* params.h: a problem and its arguments in the form that kernels take. */
+/* params.h: converts a problem and its arguments to kernel parameters. */
 #ifndef ATT_CUDA_PARAMS_H
 #define ATT_CUDA_PARAMS_H
 
@@ -6,7 +6,7 @@
 #include "cuda/divisor.h"
 #include "kernels/fwd_params.h"
 
-/* Everything of a checked problem but the pointers, uncut: splits = 1, no row blocks. */
+/* Everything in a checked problem except the pointers, uncut: splits = 1, no row blocks. */
 void att_cuda_params_of(att_fwd_params *out, const att_problem *p);
 
 /* The pointers of a run. */

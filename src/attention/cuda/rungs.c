@@ -41,7 +41,7 @@ static const char *breaks_vectors(const att_problem *p, const char **field) {
     return NULL;
 }
 
-/* Blocks of the grid, all along x: y and z end at 65,535. */
+/* Blocks of the grid, all along x: y and z are limited to 65,535. */
 static int64_t blocks_of(const att_cuda_kernel *kernel, const att_problem *p) {
     return att_ceil_div(p->seq_q, kernel->tile_m) * p->heads_q * p->batch;
 }

@@ -6,7 +6,8 @@
 
 static const double log2_e = 1.4426950408889634;
 
-/* tanh(x) / x = sum of even[k] * x^2k for |x| <= reach: the smallest relative error that the degree allows. */
+/* tanh(x) / x = sum of even[k] * x^2k for |x| <= reach, with the smallest relative error for
+ * the degree. */
 typedef struct polynomial {
     double reach;
     double even[ATT_SOFTCAP_FAR + 1];
@@ -17,7 +18,8 @@ static const polynomial far = {0.55, /* error 3e-8 */
                                {0.9999999676373165, -0.3333279502358125, 0.13318876914508426,
                                 -0.05258931982782804, 0.016315443723785204}};
 
-/* The coefficients that make a score, softcap * tanh(x) * log2(e), of a product: x = scale * product / softcap. */
+/* The coefficients that turn a product into a score, softcap * tanh(x) * log2(e), with x =
+ * scale * product / softcap. */
 static bool fill(float *out, int degree, const polynomial *of, double x, double slope) {
     for (int k = 0; k <= degree; k++, slope *= x * x) {
         const double coefficient = of->even[k] * slope;

@@ -1,4 +1,4 @@
-/* tile_fits.c: the tiles that a user's row may ask for. */
+/* tile_fits.c: the tiles that a user's row may request. */
 #include "attention/cuda/tile_fits.h"
 
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static bool fits_blocks(int m, int n_keys, int stages, int warps, char *why, siz
     return true;
 }
 
-/* The same, with one tile under way and two warps or more. */
+/* The same, with one tile in flight and two warps or more. */
 static bool fits_f32(int m, int n_keys, int stages, int warps, char *why, size_t n) {
     if (stages != 1)
         return unfit(why, n, "%d stages: it takes 1", stages);
@@ -41,13 +41,13 @@ static bool fits_f32(int m, int n_keys, int stages, int warps, char *why, size_t
     return fits_blocks(m, n_keys, stages, warps, why, n);
 }
 
-/* Of warpgroups, whose masks have a bit for each of a thread's columns. */
+/* For warpgroups, whose masks have one bit per column of a thread. */
 static bool fits_keys(int n_keys, char *why, size_t n) {
     return (n_keys >= 16 && n_keys <= 128 && n_keys % 16 == 0) ||
            unfit(why, n, "n%d is not a multiple of 16, 128 at most", n_keys);
 }
 
-/* A warpgroup for every 64 rows, and one that feeds them. */
+/* One warpgroup per 64 rows, and one that feeds them. */
 static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, size_t n) {
     if (m < 64 || m > 256 || m % 64)
         return unfit(why, n, "m%d: 64, 128, 192 or 256 rows are wanted", m);
@@ -59,7 +59,8 @@ static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, siz
     return fits_keys(n_keys, why, n);
 }
 
-/* Warpgroups that share the keys of 64 rows; where there are two times 64, those of a share take each tile together. */
+/* Warpgroups that divide the keys of 64 rows. With twice 64 rows, those of a share process each
+ * tile together. */
 static bool fits_small(int m, int n_keys, int stages, int warps, char *why, size_t n) {
     const int stages_least = m == 64 ? 1 : 3;
     if (m != 64 && m != 128)

@@ -1,5 +1,5 @@
-/* tile_fits.h: the tiles that a user's row may ask for: rows, keys, stages and warps that its source can be compiled at; else `why`
- * says what it asks for. */
+/* tile_fits.h: the tiles that a user's row may request: rows, keys, stages and warps for which
+ * its source can be compiled. If they do not fit, `why` says what is required. */
 #ifndef ATT_ATTENTION_TILE_FITS_H
 #define ATT_ATTENTION_TILE_FITS_H
 

@@ -10,17 +10,17 @@
 #include "cuda/shape.h"
 
 enum {
-    TEAM_ABOVE = 4, /* parts of a row above which all warps of a block combine one row */
-    /* Blocks that an SM holds: where more would come, warps take several rows each; but of rows with very many parts, only
-     * where there would be so many rounds of blocks. */
+    TEAM_ABOVE = 4, /* parts per row above which all warps of a block combine one row */
+    /* Blocks that an SM holds. If there are more blocks, warps take several rows each; for rows
+     * with very many parts, only if there would be this many rounds of blocks. */
     COMBINE_BLOCKS = 4,
     MANY_PARTS = 8,
     COMBINE_ROUNDS = 4,
     WORKSPACE_UNIT = 256 /* bytes */
 };
 
-/* What splitting costs, in the time of one step over the keys: starting a block, and the combining kernel. Fitted to
- * times of forced splits on an H200. */
+/* The cost of splitting, in units of one step over the keys: starting a block, and the
+ * combining kernel. Fitted to times of forced splits on an H200. */
 typedef struct split_cost {
     int start, combine;
 } split_cost;
@@ -52,7 +52,7 @@ static att_status count_blocks(int64_t *blocks, att_fwd_params *params,
     return ATT_OK;
 }
 
-/* By the cost above. */
+/* From the cost above. */
 int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, int64_t blocks,
                            int64_t slots) {
     const bool decode = kernel->role == ATT_ROLE_DECODE;
@@ -85,7 +85,7 @@ const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
     return NULL;
 }
 
-/* Where rows are combined: the parts of every row, then their log-sums. */
+/* The workspace of rows to combine: the parts of every row, then their log-sums. */
 att_status att_cuda_plan_combine(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
                                  const att_cuda_kernel *combine, int64_t rows) {
     ATT_TRY(att_cuda_function_load(&t->combine, ctx->gpu, combine, &ctx->source));
@@ -108,7 +108,7 @@ att_status att_cuda_plan_combine(att_cuda_tiling *t, size_t *workspace, const at
     return ATT_OK;
 }
 
-/* A user's row is held to what the build holds the built-in ones to. */
+/* A user's row must meet the limits that the build checks for the built-in ones. */
 static att_status check_budget(const att_cuda_kernel *kernel, const att_cuda_code *code) {
     const int threads = (int)att_cuda_kernel_threads(kernel);
     ATT_REQUIRE(code->max_threads >= threads, ATT_E_UNSUPPORTED, "warps",
@@ -196,7 +196,8 @@ att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context
     const att_cuda_kernel *combine = att_cuda_combine_for(kernel, ctx, rows);
     if (blocks == 0 || !combine)
         return ATT_OK;
-    /* One block an SM has all the bytes under way that a decode kernel's share of the memory needs. */
+    /* One block per SM has enough bytes in flight for a decode kernel's share of the memory
+     * bandwidth. */
     const int resident =
         kernel->role == ATT_ROLE_DECODE
             ? 1

@@ -1,5 +1,5 @@
-/* unfused.c: the rung of the ladder that is three steps. S = QK^T and PV are cuBLAS's; what stands between them is
- * kernels/unfused.cu. */
+/* unfused.c: the unfused rung of the ladder, in three steps. cuBLAS computes S = QK^T and PV;
+ * the step between them is kernels/unfused.cu. */
 #include "attention/cuda/unfused.h"
 
 #include <limits.h>
@@ -12,16 +12,18 @@
 #include "kernels/unfused_params.h"
 
 enum {
-    PRODUCTS_MOST = 65535, /* of one batched call */
-    ROW_ALIGN = 16,        /* bytes that every row is aligned to */
+    PRODUCTS_MOST = 65535, /* per batched call */
+    ROW_ALIGN = 16,        /* alignment of every row in bytes */
     POINTER_ARRAYS = 6,
     PITCH = 8 /* keys: 16 bytes of the smaller type */
 };
 
-/* Scores grow with the square of the sequence; a caller that has allowed slow kernels has not allowed that. */
+/* Scores grow with the square of the sequence length. Allowing slow kernels does not imply
+ * allowing that. */
 static const double scratch_most = 2.0 * 1024 * 1024 * 1024;
 
-/* cuBLAS wants rows that do not overlap, with a distance that fits 32 bits. One row has none. */
+/* cuBLAS requires rows that do not overlap, at a distance that fits 32 bits. A single row has
+ * no distance. */
 static bool takes_rows(int64_t rows, int64_t stride, int64_t d) {
     return rows <= 1 || (stride >= d && stride <= INT_MAX);
 }
@@ -39,7 +41,7 @@ const char *att_cuda_unfused_refusal(const att_problem *p, const char **field) {
     *field = "batch";
     if (p->batch * p->heads_q > PRODUCTS_MOST)
         return "batch x heads_q is above 65535";
-    /* Of pointers in device memory cuBLAS sees no alignment: it takes the best for granted. */
+    /* cuBLAS cannot see the alignment of pointers in device memory: it assumes the best. */
     if (att_cuda_row_alignment(p, field) < ROW_ALIGN)
         return "rows are not aligned to 16 bytes";
     *field = "q";
@@ -61,7 +63,7 @@ const char *att_cuda_unfused_refusal(const att_problem *p, const char **field) {
     return NULL;
 }
 
-/* Offsets into the workspace, each a multiple of what cuBLAS wants. */
+/* Offsets into the workspace, each aligned as cuBLAS requires. */
 typedef struct scratch {
     size_t cublas, scores, weights, product, top, sum, pointers, bytes;
     int64_t pitch;
@@ -73,7 +75,7 @@ static size_t take(scratch *s, int64_t bytes) {
     return at;
 }
 
-/* The refusal above has bounded every product here. */
+/* The refusal above bounds every product here. */
 static scratch scratch_of(int64_t products, int64_t seq_q, int64_t seq_k, int64_t d_v,
                           att_dtype dtype) {
     scratch s = {.pitch = att_round_up(seq_k, PITCH)};
@@ -86,7 +88,7 @@ static scratch scratch_of(int64_t products, int64_t seq_q, int64_t seq_k, int64_
     s.sum = take(&s, rows * 4);
     s.pointers = take(&s, products * POINTER_ARRAYS * (int64_t)sizeof(void *));
     s.bytes +=
-        ATT_CUBLAS_ALIGN - ATT_WORKSPACE_ALIGN; /* the workspace's own start is moved up */
+        ATT_CUBLAS_ALIGN - ATT_WORKSPACE_ALIGN; /* room to align the workspace's own start */
     return s;
 }
 

@@ -1,4 +1,4 @@
-/* oracle.c: attention in float64, written to be read against the formula in attest.h. */
+/* oracle.c: attention in float64, written to be compared with the formula in attest.h. */
 #include "attention/ref/oracle.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ int64_t att_ref_start_k(const att_problem *p, const att_args *a, int64_t b) {
     return has(p, ATT_STARTS_K) ? a->starts_k[b] : 0;
 }
 
-/* Packed tensors hold the rows of all sequences one after the other: the batch stride is not
+/* Packed tensors store the rows of all sequences one after the other: the batch stride is not
  * used. */
 static int64_t row_index(const att_strides *strides, const int32_t *cu_seqlens, int64_t b,
                          int64_t h, int64_t row) {
@@ -113,11 +113,12 @@ float att_ref_bias(const att_problem *p, const att_args *a, int64_t b, int64_t h
     return att_load(a->bias, p->bias_dtype, bias_index(p, b, h, i, j));
 }
 
-/* Rows are taken up in pieces of so many columns; so many keys are multiplied side by side. */
+/* Rows are loaded in pieces of PIECE columns; KEYS keys are multiplied side by side. */
 enum { PIECE = 64, KEYS = 8 };
 
-/* The products of row i with keys j .. j + count, KEYS at most, each summed from its first column to its last. Side by side, since
- * each addition waits for the one before it in its own sum alone. */
+/* The products of row i with keys j .. j + count, at most KEYS, each summed from its first
+ * column to its last. They are computed side by side because each addition depends only on the
+ * previous one of its own sum. */
 static void dot_products(const att_problem *p, const att_args *a, int64_t b, int64_t h,
                          int64_t i, int64_t j, int64_t count, double dot[KEYS]) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
@@ -168,7 +169,7 @@ double att_ref_score(const att_problem *p, const att_args *a, int64_t b, int64_t
     return logit(p, a, b, h, i, j, dot, capped);
 }
 
-/* exp(s - max), where -inf weighs nothing even if every logit of the row is -inf. */
+/* exp(s - max); -inf has no weight, even if every logit of the row is -inf. */
 static double weight(double s, double max) {
     return s == -INFINITY ? 0.0 : exp(s - max);
 }

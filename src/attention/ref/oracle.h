@@ -1,8 +1,9 @@
 /* oracle.h: attention in float64, one row at a time: the authority for every test.
  *
- * Slow and obvious on purpose: no online softmax, nothing shared with the engine. Keys are multiplied a few at a time, each sum in
- * the order of its columns: tests/unit/test_oracle.c has the formula once more, one element after the other, and wants the same bits.
- * It trusts its arguments: att_problem and att_args must be such that att_plan_run() accepts
+ * Slow and obvious on purpose: no online softmax, nothing shared with the engine. Keys are
+ * multiplied a few at a time, each sum in the order of its columns. tests/unit/test_oracle.c
+ * implements the formula again, one element after the other, and requires the same bits. The
+ * arguments are trusted: att_problem and att_args must be such that att_plan_run() accepts
  * them. */
 #ifndef ATT_REF_ORACLE_H
 #define ATT_REF_ORACLE_H
@@ -12,21 +13,22 @@
 
 #include "attest.h"
 
-/* Rows and keys of batch entry b, and the first of these keys that is in use; no key is where that lies past them. */
+/* Rows and keys of batch entry b, and the first key in use; if that is past the last key, no
+ * key is in use. */
 int64_t att_ref_len_q(const att_problem *p, const att_args *a, int64_t b);
 int64_t att_ref_len_k(const att_problem *p, const att_args *a, int64_t b);
 int64_t att_ref_start_k(const att_problem *p, const att_args *a, int64_t b);
 
-/* In a sequence of len_q rows and len_k keys: the key on row i's diagonal, which may lie
- * outside. */
+/* In a sequence of len_q rows and len_k keys: the key on row i's diagonal, which may be out of
+ * range. */
 int64_t att_ref_diagonal(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i);
 
-/* And the keys that causal, window, length and start let row i see: [*lo, *hi), empty where *lo >=
- * *hi. */
+/* The keys that row i may see by causal mask, window, length and start: [*lo, *hi), empty if
+ * *lo >= *hi. */
 void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t start_k,
                      int64_t i, int64_t *lo, int64_t *hi);
 
-/* Whether the bias hides key j from row i (a boolean 0 or -inf), and what it adds otherwise. */
+/* Whether the bias hides key j from row i (a boolean 0 or -inf), and its value otherwise. */
 bool att_ref_bias_hides(const att_problem *p, const att_args *a, int64_t b, int64_t h,
                         int64_t i, int64_t j);
 float att_ref_bias(const att_problem *p, const att_args *a, int64_t b, int64_t h, int64_t i,

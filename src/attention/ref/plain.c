@@ -1,5 +1,5 @@
-/* plain.c: the plain float32 reference; it shares indexing and masking with the oracle, no
- * numbers. */
+/* plain.c: the plain float32 reference. It shares indexing and masking with the oracle, but no
+ * arithmetic. */
 #include "attention/ref/plain.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* backward_cpu_family.c: gradients on the CPU: what the kernels ask of a problem, how it is cut, and a run. */
+/* backward_cpu_family.c: gradients on the CPU: the problems that the kernels accept, how they
+ * are cut, and a run. */
 #include "backward/cpu/bias_pieces.h"
 #include "backward/cpu/d_o_scale.h"
 #include "backward/cpu/exact.h"
@@ -7,7 +8,7 @@
 #include "base/error.h"
 #include "core/plan.h"
 
-/* Operations that are worth waking another thread for: some 10 microseconds of one. */
+/* Operations that justify waking another thread: about 10 microseconds of one. */
 static const double OPERATIONS_A_THREAD = 4e6;
 
 static bool serves(const att_kernel_row *row, const att_limits *limits, const void *problem,
@@ -34,7 +35,8 @@ static int useful_threads(const att_problem *p, int threads) {
     return useful < threads ? (int)useful : threads;
 }
 
-/* Large chunks pack each block of rows less often; smaller ones make tasks for more threads. Even ones, and by the problem alone. */
+/* Large chunks pack each block of rows less often; smaller ones make tasks for more threads.
+ * Chunks are of equal size, and depend only on the problem. */
 static int64_t chunk_keys_of(const att_problem *p, int64_t pairs, int64_t most) {
     enum { TASKS_WANTED = 32, KEYS_LEAST = 128 };
     const int64_t wanted = att_ceil_div(TASKS_WANTED, att_max(pairs, 1));
@@ -43,7 +45,7 @@ static int64_t chunk_keys_of(const att_problem *p, int64_t pairs, int64_t most) 
     return att_round_up(att_ceil_div(att_max(p->seq_k, 1), att_max(chunks, 1)), ATT_CHUNK_STEP);
 }
 
-/* Bytes of `count` elements behind `*end`, whose start is returned; overflow is left in *fits. */
+/* Append `count` elements at `*end` and return their start; overflow is reported in *fits. */
 static size_t take_bytes(int64_t count, size_t element, int64_t *end, bool *fits) {
     const int64_t start = *end;
     int64_t bytes = 0;
@@ -54,7 +56,8 @@ static size_t take_bytes(int64_t count, size_t element, int64_t *end, bool *fits
     return (size_t)start;
 }
 
-/* Blocks, chunks and threads. The problem's check bounds what has rows or keys, so that only a batch without any overflows. */
+/* Blocks, chunks and threads. The problem's check bounds everything that has rows or keys, so
+ * only a batch without any can overflow. */
 static att_status cut_tasks(att_gradient_cut *c, const att_problem *p,
                             const att_gradient_code *code, int threads) {
     ATT_REQUIRE(att_mul(p->batch, p->heads_kv, &c->pairs), ATT_E_OVERFLOW, "batch",
@@ -67,7 +70,7 @@ static att_status cut_tasks(att_gradient_cut *c, const att_problem *p,
     return ATT_OK;
 }
 
-/* Where things stand in the workspace. */
+/* Lay out the workspace. */
 static att_status lay_out_workspace(att_gradient_cut *c, const att_problem *p) {
     const bool packed = p->features & ATT_CU_SEQLENS_Q;
     int64_t rows, rounding, all, numbers;
@@ -158,7 +161,7 @@ static att_status run_all(const att_plan *plan, const void *args, void *workspac
     r.job.sums = (float *)(void *)(base + c->sums);
     r.job.slopes = (double *)(void *)(base + c->slopes);
     const int64_t tasks =
-        att_max(1, c->chunks * c->pairs); /* task 0 leaves the launch record */
+        att_max(1, c->chunks * c->pairs); /* task 0 writes the launch record */
     if (a->launch)
         *a->launch = (att_launch){
             .grid = {(uint32_t)att_min(tasks, UINT32_MAX), 1, 1},

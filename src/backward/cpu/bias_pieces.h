@@ -1,4 +1,5 @@
-/* bias_pieces.h: d_bias in pieces of a block of rows by a chunk of keys, each summed by one task over what shares it. */
+/* bias_pieces.h: d_bias in pieces of a block of rows by a chunk of keys, each summed by one
+ * task over everything that shares it. */
 #ifndef ATT_BACKWARD_CPU_BIAS_PIECES_H
 #define ATT_BACKWARD_CPU_BIAS_PIECES_H
 
@@ -7,10 +8,10 @@
 typedef struct att_bias_piece {
     att_cpu_interval batch, heads; /* whose gradients are summed */
     att_cpu_interval rows,
-        keys; /* all of them where the bias is shared along the rows or the keys */
+        keys; /* all of them if the bias is shared along the rows or the keys */
 } att_bias_piece;
 
-/* In how many parts of `step` a dimension is cut; one where the bias is shared along it. */
+/* The number of parts of `step` in a dimension; one if the bias is shared along it. */
 static inline int64_t att_bias_parts(int64_t stride, int64_t size, int64_t step) {
     return stride == 0 ? att_min(size, 1) : att_ceil_div(size, step);
 }
@@ -22,7 +23,7 @@ static inline int64_t att_bias_piece_count(const att_problem *p, const att_gradi
            att_bias_parts(st->col, p->seq_k, c->chunk_keys);
 }
 
-/* Take the part of a dimension off an index. */
+/* Extract the part of one dimension from an index. */
 static inline att_cpu_interval att_bias_take_part(int64_t *index, int64_t stride, int64_t size,
                                                   int64_t step) {
     const int64_t parts = att_bias_parts(stride, size, step), part = *index % parts;

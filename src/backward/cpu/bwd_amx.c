@@ -1,4 +1,5 @@
-/* bwd_amx.c: the kernel of gradients of bfloat16 for AMX, with AVX-512 for all that is not a product. */
+/* bwd_amx.c: the bfloat16 gradient kernel for AMX, with AVX-512 for everything except
+ * products. */
 #include "cpu/simd_wide.h"
 
 #define ISA amx

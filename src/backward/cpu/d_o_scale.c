@@ -1,7 +1,8 @@
-/* d_o_scale.c: a power of two that lifts a tiny d_o out of reach of the subnormal numbers. */
+/* d_o_scale.c: a power of two that scales a tiny d_o out of the subnormal range. */
 #include "backward/cpu/d_o_scale.h"
 
-/* From here on a product with a weight that matters, and a sum of them, is far from subnormal. */
+/* From here on a product with a significant weight, and a sum of such products, is far from
+ * subnormal. */
 static const float ENOUGH = 0x1p-40f;
 
 static float most_of_pair(const att_gradient_job *job, int64_t pair) {

@@ -1,4 +1,5 @@
-/* exact.c: gradients one row or one key at a time, in float64: where float32 cannot hold them. */
+/* exact.c: gradients one row or one key at a time in float64, for results that overflow
+ * float32. */
 #include "backward/cpu/exact.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 #include "backward/cpu/addresses.h"
 #include "base/dtype.h"
 
-/* What the bias adds to key j; -inf hides the key, its K and V are then not looked at. */
+/* The bias of key j; -inf hides the key, whose K and V are then not read. */
 static double bias_of(const att_exact_row *r, int64_t j) {
     const att_problem *p = r->job->base.p;
     if (!(p->features & ATT_BIAS))
@@ -121,7 +122,7 @@ void att_exact_store_d_q(const att_gradient_job *job, const att_cpu_sequence *s,
     for (int64_t j = row.seen.lo; j < row.seen.hi; j++) {
         const double d_x = att_exact_pair_of(&row, j).d_x;
         const int64_t k = att_key_offset(p, &p->k, s, j);
-        if (d_x != 0.0) /* what a hidden key holds may be NaN */
+        if (d_x != 0.0) /* a hidden key may hold NaN */
             for (int64_t x = 0; x < p->d_qk; x++)
                 sum[x] += d_x * (double)att_load(job->base.a->k, p->dtype, k + x);
     }

@@ -1,7 +1,7 @@
-/* gradient_amx_body.h: the five products of a tile of bfloat16 on AMX.
+/* gradient_amx_body.h: the five products of a bfloat16 tile on AMX.
  *
- * Operands are whole tiles of 1 KiB: a left one has 16 rows of 32 numbers of what is summed over, a right one 16 pairs of them by 16
- * columns, in words of 32 bits.
+ * Operands are whole tiles of 1 KiB. A left one has 16 rows of 32 numbers along the summed
+ * dimension, a right one 16 pairs of them by 16 columns, in words of 32 bits.
  *
  *   product                 left operand                          right operand
  *   S     = Q K^T           q             [rows/16][d_qk/32]      k        [keys/16][d_qk/32]
@@ -10,8 +10,9 @@
  *   d_k^T = Q^T d_s         q_right       [d_qk/16][rows/32]      d_scores [keys/16][rows/32]
  *   d_q   = d_s K           d_scores_left [rows/16][keys/32]      k_right  [d_qk/16][keys/32]
  *
- * d_v and d_k are summed turned, so that two rows of weights, zipped, are a row of their operand as they stand. What is not finite is
- * replaced in d_o_right, q_right and k_right (gradient_panel_body.h says why). */
+ * d_v and d_k are summed transposed, so that two rows of weights, zipped, directly form a row
+ * of their operand. Values that are not finite are replaced in d_o_right, q_right and k_right
+ * (gradient_panel_body.h says why). */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_PRODUCTS_BODY_H
 #define ATT_BACKWARD_CPU_GRADIENT_PRODUCTS_BODY_H
 
@@ -24,12 +25,13 @@
 #include "cpu/math_body.h"
 
 enum { BLOCK_ROWS = 128, CHUNK_KEYS = 256, STRIP_ROWS = 32, WEIGH_ROWS = 2 };
-enum { DEPTH = 32, SIDE = 16 }; /* of a tile: what is summed over, and rows or columns */
+enum { DEPTH = 32, SIDE = 16 }; /* of a tile: the summed dimension, and rows or columns */
 enum { KEY_STEP = 32, KEY_GROUP = 32, KEYS_STRIDE = CHUNK_KEYS + SIDE };
 enum { ROW_TILES = BLOCK_ROWS / DEPTH, KEY_TILES = CHUNK_KEYS / DEPTH };
 enum { ELEMENT_BYTES = 2, PRODUCTS_FLUSH = 1 };
 
-/* Of exp2: enough for weights of bfloat16; d_bias and d_alibi are of derivatives that are not rounded. */
+/* Degrees of exp2: the first is enough for bfloat16 weights; d_bias and d_alibi need unrounded
+ * derivatives. */
 enum { DEGREE_ROUNDED = 3, DEGREE_EXACT = 5 };
 _Static_assert(BLOCK_ROWS / STRIP_ROWS <= STRIPS_MOST, "the strips of a block fit a tile");
 
@@ -48,7 +50,7 @@ static inline int64_t depth_tiles(int64_t d) {
     return att_ceil_div(d, DEPTH);
 }
 
-/* Hand out 64-byte aligned pieces of the scratch; with base NULL only counts. */
+/* Allocate 64-byte aligned pieces of the scratch; with base NULL, only count. */
 static void *take(char *base, size_t *used, size_t bytes) {
     char *piece = base ? base + *used : NULL;
     *used += (bytes + 63) / 64 * 64;
@@ -94,7 +96,7 @@ static inline vf load_row(const char **rows, int64_t r, int64_t count, int64_t x
                               : vf_set1(0.0f);
 }
 
-/* Left operand: rows as they are. */
+/* Left operand: rows unchanged. */
 static void pack_left(const char **rows, int64_t count, int64_t padded, int64_t d, char *to) {
     for (int64_t r = 0; r < padded; r++)
         for (int64_t x = 0; x < d; x += DEPTH)
@@ -102,7 +104,7 @@ static void pack_left(const char **rows, int64_t count, int64_t padded, int64_t 
                      load_row(rows, r, count, x, d));
 }
 
-/* Right operand of sums over d: 16 rows by 32 numbers, turned as words. */
+/* Right operand of sums over d: 16 rows by 32 numbers, transposed as words. */
 static void pack_transposed(const char **rows, int64_t count, int64_t d, char *to) {
     for (int64_t j = 0; j < att_round_up(count, KEY_STEP); j += SIDE)
         for (int64_t x = 0; x < d; x += DEPTH) {
@@ -115,7 +117,7 @@ static void pack_transposed(const char **rows, int64_t count, int64_t d, char *t
         }
 }
 
-/* Columns x .. x + 31 of rows r and r + 1 as pairs, 16 to each. */
+/* Columns x .. x + 31 of rows r and r + 1 as pairs, 16 in each result. */
 static inline void zip_rows(const char **rows, int64_t r, int64_t count, int64_t x, int64_t d,
                             vf *low, vf *high) {
     vf_zip_pairs(vf_finite_pairs(load_row(rows, r, count, x, d)),
@@ -134,7 +136,7 @@ static void pack_right(const char **rows, int64_t count, int64_t d, char *to) {
         }
 }
 
-/* Left operand of sums over rows: 32 rows by 16 columns, turned. */
+/* Left operand of sums over rows: 32 rows by 16 columns, transposed. */
 static void pack_turned(const char **rows, int64_t count, int64_t padded, int64_t d, char *to) {
     for (int64_t r = 0; r < padded; r += DEPTH)
         for (int64_t x = 0; x < sum_width(d); x += 2 * SIDE) {
@@ -188,8 +190,8 @@ static void pack_rows(const gradient_tile *t) {
     pack_row_operand(t, p->d_v, t->d_o, t->d_o_right);
 }
 
-/* An operand of a product: its first tile, bytes to the tile 16 rows below or 16 columns beside, whose next along the depth follow each
- * other. */
+/* An operand of a product: its first tile, and the bytes to the tile 16 rows below or 16
+ * columns beside it. Tiles along the depth are contiguous. */
 typedef struct operand {
     const char *first;
     int64_t beside;
@@ -309,7 +311,8 @@ static void clear_key_sums(const gradient_tile *t) {
     memset(t->d_v_turned, 0, sizeof(float) * KEYS_STRIDE * (size_t)sum_width(p->d_v));
 }
 
-/* Rows of the block, in whole strips, some of which sees one of the keys x .. x + 31. */
+/* The rows of the block, in whole strips, that include every row that sees one of the keys x ..
+ * x + 31. */
 static att_cpu_interval rows_of_keys(const gradient_tile *t, int64_t x) {
     att_cpu_interval rows = {INT64_MAX, 0};
     for (int64_t row = 0; row < t->rows; row += STRIP_ROWS) {

@@ -1,7 +1,8 @@
-/* gradient_bf16_body.h: operands of a tile of bfloat16 whose products are dot products of pairs.
+/* gradient_bf16_body.h: operands of a bfloat16 tile whose products are dot products of pairs.
  *
- * Weights and derivatives are rounded to bfloat16: as pairs of two rows for d_v and d_k, which sum over rows, and the derivatives as
- * pairs of two keys for d_q, which sums over keys. S and d_p are kept for a strip alone. */
+ * Weights and derivatives are rounded to bfloat16: as pairs of two rows for d_v and d_k, which
+ * sum over rows, and the derivatives also as pairs of two keys for d_q, which sums over keys. S
+ * and d_p are kept for one strip only. */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_PRODUCTS_BODY_H
 #define ATT_BACKWARD_CPU_GRADIENT_PRODUCTS_BODY_H
 
@@ -15,7 +16,8 @@
 enum { WORD_ELEMENTS = 2, BLOCK_ROWS = 96, CHUNK_KEYS = 384 };
 enum { ELEMENT_BYTES = 2, PRODUCTS_FLUSH = 1 };
 
-/* Of exp2: enough for weights of bfloat16; d_bias and d_alibi are of derivatives that are not rounded. */
+/* Degrees of exp2: the first is enough for bfloat16 weights; d_bias and d_alibi need unrounded
+ * derivatives. */
 enum { DEGREE_ROUNDED = 3, DEGREE_EXACT = 5 };
 
 #include "backward/cpu/gradient_terms_body.h"

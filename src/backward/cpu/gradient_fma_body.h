@@ -1,7 +1,7 @@
 /* gradient_fma_body.h: operands of a tile whose products are fused multiply-adds.
  *
- * Everything is widened to float32 when it is packed. Weights and derivatives replace S and d_p, and are the left operands of what
- * follows as they stand. */
+ * Everything is widened to float32 when it is packed. Weights and derivatives replace S and
+ * d_p, and are used directly as the left operands of the following products. */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_PRODUCTS_BODY_H
 #define ATT_BACKWARD_CPU_GRADIENT_PRODUCTS_BODY_H
 
@@ -31,7 +31,7 @@ VF_INLINE void load_word_rows(const char **rows, int64_t count, int64_t x, int64
         return;
     }
     const vf raw = load_words(rows[0], x, d, dtype);
-    columns[0] = vf_min(vf_max(raw, vf_set1(-FLT_MAX)), vf_set1(FLT_MAX)); /* b where NaN */
+    columns[0] = vf_min(vf_max(raw, vf_set1(-FLT_MAX)), vf_set1(FLT_MAX)); /* takes b if NaN */
 }
 
 static void weights_map(gradient_tile *t, char *base, size_t *used);
@@ -59,7 +59,7 @@ static const float *d_scores_row(const gradient_tile *t, int64_t row) {
     return t->d_weights + row * KEYS_STRIDE;
 }
 
-/* Row r of the block has zeros for these keys. */
+/* Store zeros for these keys in row r of the block. */
 static void clear_rows(const gradient_tile *t, int64_t r, att_cpu_interval keys) {
     for (int64_t x = keys.lo; x < keys.hi; x += VF_W) {
         vf_store(strip_s(t, r) + x, vf_set1(0.0f));

@@ -1,9 +1,9 @@
-/* gradient_heads.c: the gradients of one number a head: sinks and slopes. */
+/* gradient_heads.c: the gradients with one number per head: sinks and slopes. */
 #include "backward/cpu/gradient_heads.h"
 
 #include "backward/cpu/exact.h"
 
-/* The sum over the keys of d_s * distance, again in float64 where float32 could not hold it. */
+/* The sum over the keys of d_s * distance, recomputed in float64 if it overflowed float32. */
 static double slope_sum(const att_gradient_job *job, const att_cpu_sequence *s, int64_t r) {
     const int64_t at = att_gradient_first_row(job, s) + r;
     const att_row_fact *fact = &job->facts[at];

@@ -1,10 +1,12 @@
-/* gradient_job.h: one run of a CPU kernel of gradients: what it reads, how it is cut into tasks, what lies in its workspace.
+/* gradient_job.h: one run of a CPU gradient kernel: its inputs, how it is cut into tasks, and
+ * its workspace.
  *
- * A (batch entry, K/V head) is a pair. Its query rows are packed as forward's are (attention/cpu/job.h): all heads of a position
- * next to each other. They are cut into blocks of rows, its keys into chunks; a task is a chunk against every block that sees it.
- * d_k and d_v of the chunk stay with the task. d_q is summed in the workspace: the chunks of a pair take turns at a block, in the
- * order of the keys, and the last one that sees it writes d_q. How a problem is cut depends on the problem and the kernel alone, so
- * that the order of every sum does too. */
+ * A (batch entry, K/V head) is a pair. Its query rows are packed as in the forward pass
+ * (attention/cpu/job.h): all heads of a position are adjacent. The rows are cut into blocks,
+ * the keys into chunks; a task is one chunk against every block that sees it. d_k and d_v of
+ * the chunk stay with the task. d_q is summed in the workspace: the chunks of a pair take turns
+ * at a block, in the order of the keys, and the last one that sees it writes d_q. The cut
+ * depends only on the problem and the kernel, and so does the order of every sum. */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_JOB_H
 #define ATT_BACKWARD_CPU_GRADIENT_JOB_H
 
@@ -15,30 +17,29 @@
 #include "attention/cpu/job.h"
 
 typedef struct att_gradient_cut {
-    att_cpu_tiling tiling; /* of which only the group is looked at */
+    att_cpu_tiling tiling; /* only the group is used */
     int64_t block_rows, chunk_keys;
     int64_t pairs, blocks, chunks; /* blocks and chunks of a pair, at most */
-    int64_t head_rows;             /* rows in the workspace of a K/V head, in whole blocks */
-    int64_t sum_stride;            /* floats of a row of the sums of d_q */
+    int64_t head_rows;             /* rows per K/V head in the workspace, in whole blocks */
+    int64_t sum_stride;            /* floats per row of the sums of d_q */
     int threads;
-    size_t scratch;                          /* bytes a thread, at the start of the workspace */
-    size_t facts, block_facts, sums, slopes; /* offsets of what follows */
+    size_t scratch;                          /* bytes per thread; at the start */
+    size_t facts, block_facts, sums, slopes; /* offsets of the parts that follow */
     size_t workspace;
 } att_gradient_cut;
 
-/* What is known of a row before any key is looked at. */
+/* What is known about a row before any key is processed. */
 typedef struct att_row_fact {
-    double lse;     /* NaN where the row's inputs are not finite, or it saw such a key */
+    double lse;     /* NaN if the row's inputs are not finite, or it saw such a key */
     int64_t lo, hi; /* keys that it sees */
-    float
-        lse_fast; /* for the products in float32; NaN where the row has to be computed in float64, or lse is NaN */
+    float lse_fast; /* for float32 products; NaN: use float64, or lse is NaN */
     float delta;
 } att_row_fact;
 
 typedef struct att_block_fact {
-    att_cpu_interval keys; /* that some row of the block may see */
+    att_cpu_interval keys; /* keys that some row of the block may see */
     _Atomic int64_t turn;  /* the chunk that may add to the block's d_q */
-    float d_o_most; /* the largest of the d_o of rows that see a key; NaN does not count */
+    float d_o_most;        /* the largest d_o of rows that see a key, ignoring NaN */
 } att_block_fact;
 
 typedef struct att_gradient_job {
@@ -47,12 +48,14 @@ typedef struct att_gradient_job {
     att_row_fact *facts;
     att_block_fact *block_facts;
     float *sums;
-    double *slopes; /* per row: the sum of d_s * distance, where d_alibi is asked for */
-    /* d_o is multiplied by this power of two, and the gradients by its inverse: see d_o_scale.h. */
+    double *slopes; /* per row: the sum of d_s * distance, if d_alibi is requested */
+    /* d_o is multiplied by this power of two, and the gradients by its inverse: see
+     * d_o_scale.h. */
     float d_o_scale;
 } att_gradient_job;
 
-/* Index of a pair's first row in the facts and sums. With packed queries every sequence has the room of its own length. */
+/* Index of a pair's first row in the facts and sums. With packed queries every sequence has
+ * room for its own length. */
 static inline int64_t att_gradient_first_row(const att_gradient_job *job,
                                              const att_cpu_sequence *s) {
     const att_gradient_cut *c = job->cut;
@@ -75,7 +78,7 @@ static inline att_cpu_sequence att_gradient_pair(const att_gradient_job *job, in
     return att_cpu_sequence_of(job->base.p, job->base.a, pair / heads, pair % heads);
 }
 
-/* A row whose inputs are finite: what is not finite in its gradients came from float32. */
+/* True if a row's inputs are finite: non-finite gradients are then due to float32 overflow. */
 static inline bool att_row_is_sound(const att_row_fact *fact) {
     return !isnan(fact->lse);
 }

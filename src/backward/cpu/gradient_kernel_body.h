@@ -1,4 +1,5 @@
-/* gradient_kernel_body.h: the kernel of an instruction set, which the including file names by ISA. */
+/* gradient_kernel_body.h: the kernel of an instruction set; the including file defines ISA as
+ * its name. */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_KERNEL_BODY_H
 #define ATT_BACKWARD_CPU_GRADIENT_KERNEL_BODY_H
 

@@ -1,31 +1,35 @@
-/* gradient_panel_body.h: the five products of a tile by vector instructions, over the includer's vf.
+/* gradient_panel_body.h: the five products of a tile with vector instructions, over the vf of
+ * the including file.
  *
- * Operands are words of 32 bits: a float32, or a pair of bfloat16 that follow each other along what is summed over. All products have
- * the inner loop of forward's (attention/cpu/panel_body.h): MR broadcast words times NV vectors, held in MR * NV registers.
+ * Operands are words of 32 bits: a float32, or a pair of bfloat16 that are consecutive along
+ * the summed dimension. All products have the same inner loop as forward's
+ * (attention/cpu/panel_body.h): MR broadcast words times NV vectors, held in MR * NV registers.
  *
- *   product               left operand                 right operand, in panels of PANEL columns
+ *   product               left operand                 right operand, in panels of PANEL
  *   S   = Q K^T           q        [rows][d_qk]        k         [keys / PANEL][d_qk][PANEL]
  *   d_p = d_o V^T         d_o      [rows][d_v]         v         [keys / PANEL][d_v][PANEL]
  *   d_v = P^T d_o         weights  [rows][keys]        d_o_right [d_v / PANEL][rows][PANEL]
  *   d_k = d_s^T Q         d_scores [rows][keys]        q_right   [d_qk / PANEL][rows][PANEL]
  *   d_q = d_s K           d_scores_left [rows][keys]   k_right   [d_qk / PANEL][keys][PANEL]
  *
- * where what is summed over is counted in words. Right operands of the last three hold no NaN and no infinity: a row that sees
- * such a key has NaN in its d_s, and of the others none may get any.
+ * The summed dimension is counted in words. The right operands of the last three contain no NaN
+ * and no infinity: a row that sees such a key has NaN in its d_s, and the other rows must not
+ * get any.
  *
  * The including file provides
- *   NV                vectors of a panel, to fill its register file
- *   WORD_ELEMENTS     numbers of a word
+ *   NV                vectors per panel, to fill its register file
+ *   WORD_ELEMENTS     numbers per word
  *   BLOCK_ROWS, CHUNK_KEYS
  *   word_multiply     sum + left * right, lane by lane, all numbers of a word
- *   load_words        words of a row from element x on, zeros behind its end
+ *   load_words        words of a row from element x on, zeros past its end
  *   load_word_rows    VF_W columns of the WORD_ELEMENTS rows of a word, twice for pairs */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_PANEL_BODY_H
 #define ATT_BACKWARD_CPU_GRADIENT_PANEL_BODY_H
 
 enum { MR = 6, PANEL = NV * VF_W };
 enum { STRIP_ROWS = 4 * MR, KEY_STEP = 2 * VF_W, KEY_GROUP = MR, WEIGH_ROWS = WORD_ELEMENTS };
-/* Words from row to row of what is indexed by keys: room for whole groups of MR keys, and no power of two. */
+/* Words per row of arrays indexed by keys: room for whole groups of MR keys, and not a power of
+ * two. */
 enum { KEYS_STRIDE = CHUNK_KEYS + 16, KEYS_PADDED = (CHUNK_KEYS + MR - 1) / MR * MR };
 _Static_assert(BLOCK_ROWS % STRIP_ROWS == 0, "a block is whole strips");
 _Static_assert(BLOCK_ROWS / STRIP_ROWS <= STRIPS_MOST, "the strips of a block fit a tile");
@@ -45,8 +49,8 @@ static int64_t sum_stride(const att_problem *p) {
     return sum_width(p->d_qk);
 }
 
-/* c[MR][nv vectors] (+)= a * b[depth][PANEL]; element (r, k) of a is a[r * a_row + k * a_word]. nv and the strides of 1 are constants
- * where this is inlined. */
+/* c[MR][nv vectors] (+)= a * b[depth][PANEL]; element (r, k) of a is a[r * a_row + k * a_word].
+ * nv and strides of 1 are constants once inlined. */
 VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const float *a,
                            int64_t a_row, int64_t a_word, const float *b, float *c,
                            int64_t ldc) {
@@ -78,7 +82,7 @@ VF_INLINE void multiply(const bool add, int64_t width, int64_t depth, const floa
         multiply_nv(NV, add, depth, a, a_row, a_word, b, c, ldc);
 }
 
-/* Rows as they are, `words` of each. */
+/* Rows unchanged, `words` of each. */
 VF_INLINE void pack_left(const char **rows, int64_t count, int64_t padded, int64_t d,
                          const att_dtype dtype, char *to_bytes) {
     const int64_t words = words_of(d), whole = d / (VF_W * WORD_ELEMENTS) * VF_W;
@@ -93,7 +97,7 @@ VF_INLINE void pack_left(const char **rows, int64_t count, int64_t padded, int64
     memset(to, 0, (size_t)((padded - count) * words) * sizeof *to);
 }
 
-/* Rows transposed into panels of PANEL of them. */
+/* Rows transposed into panels of PANEL rows. */
 VF_INLINE void pack_transposed(const char **rows, int64_t count, int64_t d,
                                const att_dtype dtype, char *to_bytes) {
     const int64_t words = words_of(d);
@@ -111,7 +115,8 @@ VF_INLINE void pack_transposed(const char **rows, int64_t count, int64_t d,
     }
 }
 
-/* A panel of rows from element x on; `whole` says, as a constant, that all of it is within the rows. */
+/* A panel of rows from element x on; `whole`, a constant, says that all of it is within the
+ * rows. */
 VF_INLINE void pack_panel(const char **rows, int64_t count, int64_t padded, int64_t x,
                           int64_t d, const bool whole, const att_dtype dtype, float *to) {
     for (int64_t j = 0; j < padded; j += WORD_ELEMENTS, to += PANEL)
@@ -124,7 +129,8 @@ VF_INLINE void pack_panel(const char **rows, int64_t count, int64_t padded, int6
         }
 }
 
-/* Rows into panels of PANEL columns, [panel][most / WORD_ELEMENTS][PANEL]; what is not finite is replaced. */
+/* Rows into panels of PANEL columns, [panel][most / WORD_ELEMENTS][PANEL]; values that are not
+ * finite are replaced. */
 VF_INLINE void pack_right(const char **rows, int64_t count, int64_t padded, int64_t most,
                           int64_t d, const att_dtype dtype, char *to_bytes) {
     float *to = (float *)(void *)to_bytes;
@@ -140,7 +146,7 @@ static size_t floats(int64_t count) {
     return (size_t)count * sizeof(float);
 }
 
-/* Hand out 64-byte aligned pieces of the scratch; with base NULL only counts. */
+/* Allocate 64-byte aligned pieces of the scratch; with base NULL, only count. */
 static void *take(char *base, size_t *used, size_t bytes) {
     char *piece = base ? base + *used : NULL;
     *used += (bytes + 63) / 64 * 64;
@@ -247,7 +253,8 @@ static void clear_key_sums(const gradient_tile *t) {
     memset(t->d_v, 0, floats(KEYS_PADDED * sum_width(p->d_v)));
 }
 
-/* Rows of the block, in whole strips, some of which sees one of the keys j .. j + MR - 1. */
+/* The rows of the block, in whole strips, that include every row that sees one of the keys j ..
+ * j + MR - 1. */
 static att_cpu_interval rows_of_keys(const gradient_tile *t, int64_t j) {
     att_cpu_interval rows = {INT64_MAX, 0};
     for (int64_t row = 0; row < t->rows; row += STRIP_ROWS) {
@@ -260,7 +267,8 @@ static att_cpu_interval rows_of_keys(const gradient_tile *t, int64_t j) {
     return rows;
 }
 
-/* c[keys][d] += left^T right. The words of a group of keys and all of `right` stay in the nearest cache. */
+/* c[keys][d] += left^T right. The words of a group of keys and all of `right` stay in the L1
+ * cache. */
 static void add_product(const gradient_tile *t, const char *left, const char *right, int64_t d,
                         float *c) {
     const int64_t width = sum_width(d), depth = BLOCK_ROWS / WORD_ELEMENTS;
@@ -281,7 +289,7 @@ static void add_key_sums(const gradient_tile *t) {
     add_product(t, t->d_scores, t->q_right, p->d_qk, t->d_k);
 }
 
-/* d_q of the strip's rows: `sums` is set where `first`, else added to. */
+/* d_q of the strip's rows: `sums` is set if `first`, otherwise added to. */
 static void add_row_sums(const gradient_tile *t, int64_t row, att_cpu_interval keys, bool first,
                          float *sums) {
     const int64_t d = t->job->base.p->d_qk, width = sum_width(d);
@@ -301,10 +309,10 @@ static void add_row_sums(const gradient_tile *t, int64_t row, att_cpu_interval k
 }
 
 static void settle_key_sums(const gradient_tile *t) {
-    (void)t; /* rows of floats already */
+    (void)t; /* already rows of floats */
 }
 
-/* No state but the vector registers. */
+/* There is no state besides the vector registers. */
 static void products_enter(void) {
 }
 static void products_leave(void) {

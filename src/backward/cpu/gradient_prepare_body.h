@@ -1,4 +1,5 @@
-/* gradient_prepare_body.h: what is known of rows before any key is looked at, over the vf of the including file. */
+/* gradient_prepare_body.h: what is known about rows before any key is processed, over the vf of
+ * the including file. */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_PREPARE_BODY_H
 #define ATT_BACKWARD_CPU_GRADIENT_PREPARE_BODY_H
 
@@ -6,7 +7,8 @@
 #include "backward/cpu/addresses.h"
 #include "backward/cpu/exact.h"
 
-/* dot(d_o, o); *probe becomes NaN where one of them is not finite, *most is raised to the largest number of d_o. */
+/* dot(d_o, o). *probe becomes NaN if one of them is not finite; *most is raised to the largest
+ * number in d_o. */
 static float delta_of(const att_problem *p, const char *d_o, const char *o, vf *probe,
                       vf *most) {
     const int64_t bytes = att_dtype_bytes(p->dtype_o);
@@ -21,12 +23,12 @@ static float delta_of(const att_problem *p, const char *d_o, const char *o, vf *
     return vf_reduce_add(sum);
 }
 
-/* Does a bias of any strides leave the row a key? */
+/* Does a bias with any strides leave the row a key? */
 static bool sees_a_key(const att_gradient_job *job, const att_cpu_sequence *s, att_cpu_query q,
                        att_cpu_interval seen) {
     const att_problem *p = job->base.p;
     if (!(p->features & ATT_BIAS) || p->bias.col == 1)
-        return seen.hi > seen.lo; /* what is hidden at its ends is off already */
+        return seen.hi > seen.lo; /* keys hidden at its ends are already excluded */
     const int64_t bytes = att_dtype_bytes(p->bias_dtype);
     const char *row =
         (const char *)job->base.a->bias + att_cpu_bias_offset(p, s, q.head, q.position) * bytes;
@@ -55,7 +57,7 @@ static att_row_fact fact_of(const att_gradient_job *job, const att_cpu_sequence 
     const char *o =
         (const char *)a->o + att_query_offset(p, &p->o, s, q.head, q.position) * bytes;
     const char *row = att_cpu_q_row(&job->base, s, q.head, q.position);
-    vf probe = vf_set1(0.0f); /* x * 0 is NaN where x is not finite */
+    vf probe = vf_set1(0.0f); /* x * 0 is NaN if x is not finite */
     const float delta = delta_of(p, d_o, o, &probe, most);
     for (int64_t x = 0; x < p->d_qk; x += VF_W)
         probe = vf_muladd(vf_load_as(row + x * bytes_q, p->dtype, p->d_qk - x), vf_set1(0.0f),

@@ -1,4 +1,5 @@
-/* gradient_terms_body.h: from a score and d_p to the weight and the derivatives, over the vf of the including file. */
+/* gradient_terms_body.h: from a score and d_p to the weight and the derivatives, over the vf of
+ * the including file. */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_TERMS_BODY_H
 #define ATT_BACKWARD_CPU_GRADIENT_TERMS_BODY_H
 
@@ -9,7 +10,7 @@
 /* One row of a strip. Keys are counted from the chunk's first. */
 typedef struct row_terms {
     const float *s, *d_p;
-    float *d_s;     /* where the derivatives by the final score go as well, or NULL */
+    float *d_s;     /* also store the derivatives by the final score here, or NULL */
     int64_t lo, hi; /* keys that the row sees */
     vf lse, delta;
     int64_t diagonal; /* of the row */
@@ -46,8 +47,9 @@ static row_terms row_terms_of(const gradient_tile *t, int64_t r, const float *s,
     return row;
 }
 
-/* Weights of the keys x .. and their derivatives by scale * dot(q, k); keys that the row does not see have zeros, whatever
- * stands in their K and V. `shaped` and `degree` (of exp2) are constants where this is inlined. */
+/* Weights of the keys x .. and their derivatives with respect to scale * dot(q, k). Keys that
+ * the row does not see get zeros, whatever their K and V hold. `shaped` and `degree` (of exp2)
+ * are constants once inlined. */
 VF_INLINE void terms_at(const gradient_tile *t, row_terms *row, int64_t x, const bool shaped,
                         const int degree, vf *weight, vf *derivative) {
     const att_problem *p = t->job->base.p;
@@ -100,7 +102,7 @@ VF_INLINE void terms_at(const gradient_tile *t, row_terms *row, int64_t x, const
     *derivative = d;
 }
 
-/* The block's rows of d_o, whose addresses are found, times d_o_scale. */
+/* Multiply the block's rows of d_o, whose addresses must be set, by d_o_scale. */
 static void scale_d_o(const gradient_tile *t) {
     const att_problem *p = t->job->base.p;
     const int64_t bytes = p->d_v * att_dtype_bytes(p->dtype_o);
@@ -113,7 +115,7 @@ static void scale_d_o(const gradient_tile *t) {
     }
 }
 
-/* A row's sum of d_s * distance goes to its place. */
+/* Store a row's sum of d_s * distance. */
 static inline void row_terms_end(const gradient_tile *t, const row_terms *row, int64_t r) {
     if (t->job->base.p->gradients & ATT_D_ALIBI && !t->scores_only)
         t->slopes[r] = (double)vf_reduce_add(row->slope_sum) / (double)t->job->d_o_scale;

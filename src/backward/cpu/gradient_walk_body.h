@@ -1,4 +1,5 @@
-/* gradient_walk_body.h: the walker of the gradient kernels: a chunk of keys past the blocks of rows that see it.
+/* gradient_walk_body.h: the walker of the gradient kernels: a chunk of keys against the blocks
+ * of rows that see it.
  *
  *   pack K and V of the chunk
  *   for each block of rows that sees a key of it, from the first on
@@ -9,7 +10,8 @@
  *       in turn: d_q += d_s K; the last chunk that the block sees writes d_q
  *   write d_k and d_v
  *
- * A gradient that is not finite, of a row and keys whose inputs are, is computed again in float64 (exact.h). */
+ * A gradient that is not finite although its row and keys have finite inputs is recomputed in
+ * float64 (exact.h). */
 #ifndef ATT_BACKWARD_CPU_GRADIENT_WALK_BODY_H
 #define ATT_BACKWARD_CPU_GRADIENT_WALK_BODY_H
 
@@ -40,7 +42,8 @@ static size_t tile_scratch(const att_problem *p) {
     return tile_map(&t, &bias_sums, p, NULL);
 }
 
-/* Which keys of the chunk the strips of the block see; false where none does. */
+/* Find the keys of the chunk that the strips of the block see. Returns false if there are
+ * none. */
 static bool find_keys(gradient_tile *t) {
     t->block_keys = (att_cpu_interval){CHUNK_KEYS, 0};
     for (int64_t row = 0; row < t->rows; row += STRIP_ROWS) {
@@ -69,7 +72,8 @@ static bool find_keys(gradient_tile *t) {
     return t->block_keys.hi > t->block_keys.lo;
 }
 
-/* Weights and derivatives of a strip; zeros for what the others of the block see and this one does not. */
+/* Weights and derivatives of a strip; zeros for keys that only other strips of the block
+ * see. */
 static void weigh_strip(const gradient_tile *t, int64_t row) {
     const att_cpu_interval keys = t->strip_keys[row / STRIP_ROWS], all = t->touched_keys;
     if (keys.hi > keys.lo)
@@ -92,7 +96,8 @@ static void weigh_block(const gradient_tile *t) {
         weigh_strip(t, row);
 }
 
-/* Round a row of sums times `factor` and store it; false where a sum is not finite. */
+/* Multiply a row of sums by `factor`, round and store it. Returns false if a sum is not
+ * finite. */
 static bool store_sums(const gradient_tile *t, const float *sums, int64_t n, float factor,
                        void *base, int64_t at) {
     const att_dtype dtype = t->job->base.p->dtype_grad;
@@ -144,7 +149,7 @@ static void store_keys(const gradient_tile *t) {
     }
 }
 
-/* Keys lo .. hi-1, which no row sees. */
+/* Store keys lo .. hi-1, which no row sees. */
 static void store_unseen_keys(const gradient_tile *t, int64_t lo, int64_t hi) {
     const att_problem *p = t->job->base.p;
     const att_args *a = t->job->base.a;
@@ -154,7 +159,7 @@ static void store_unseen_keys(const gradient_tile *t, int64_t lo, int64_t hi) {
     }
 }
 
-/* Ask sums into the cache: nothing else announces them. */
+/* Prefetch sums, which the hardware does not predict. */
 static void fetch_sums(const float *sums, int64_t count) {
     enum { LINE = 64 / sizeof(float) };
     for (int64_t x = 0; x < count; x += LINE)
@@ -187,7 +192,7 @@ static void add_to_rows(const gradient_tile *t, att_block_fact *fact, int64_t ch
     att_turn_pass(fact, chunk);
 }
 
-/* Where a block sees keys before and after the chunk but none of it, its turn is passed on. */
+/* If a block sees keys before and after the chunk but none of it, its turn is passed on. */
 static void walk_block(gradient_tile *t, att_block_fact *fact, int64_t block, int64_t chunk) {
     const int64_t packed = t->s.len_q * t->job->cut->tiling.group;
     t->row0 = block * BLOCK_ROWS;
@@ -244,7 +249,8 @@ static void chunk_run(const att_gradient_job *job, int64_t index, void *scratch)
     store_keys(&t);
 }
 
-/* d_s of row r of the block for the keys that it sees, added to `sums`, one a key or all to the first. */
+/* Add d_s of row r of the block, for the keys that it sees, to `sums`: one per key, or all to
+ * the first. */
 static void add_bias_row(const gradient_tile *t, int64_t r, double *sums, bool one) {
     const att_row_fact *fact = &t->facts[tile_row(t, r)];
     const int64_t lo = att_max(fact->lo - t->j0, 0), hi = att_min(fact->hi - t->j0, t->keys);

@@ -1,7 +1,7 @@
-/* turns.h: tasks that add to one block of d_q take turns, in the order of their keys.
+/* turns.h: tasks that add to the same block of d_q take turns, in the order of their keys.
  *
- * The task before is always one of a lower index, which some thread has begun already (pool.h hands tasks out in order): it never
- * waits for this one, and a turn always comes. */
+ * The previous task always has a lower index and has already been started by some thread
+ * (pool.h hands out tasks in order). It never waits for this one, so every turn comes. */
 #ifndef ATT_BACKWARD_CPU_TURNS_H
 #define ATT_BACKWARD_CPU_TURNS_H
 
@@ -10,7 +10,7 @@
 #include "backward/cpu/gradient_job.h"
 
 static inline void att_turn_await(att_block_fact *block, int64_t chunk) {
-    enum { SPINS = 2000 }; /* some tens of microseconds, then others may have the processor */
+    enum { SPINS = 2000 }; /* some tens of microseconds, then yield the processor */
     for (int spin = 0; atomic_load_explicit(&block->turn, memory_order_acquire) != chunk;
          spin++) {
 #if defined(__x86_64__)

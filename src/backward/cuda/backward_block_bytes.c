@@ -1,16 +1,17 @@
-/* backward_block_bytes.c: the shared memory of the blocks of kernels/bwd_*.cu. */
+/* backward_block_bytes.c: shared memory per block of kernels/bwd_*.cu. */
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "cuda/shape.h"
 
-/* Bytes of a row of `d` 16-bit elements in a swizzled tile: SWIZZLE_PITCH of kernels/swizzle.cuh. */
+/* Bytes per row of `d` 16-bit elements in a swizzled tile: SWIZZLE_PITCH of
+ * kernels/swizzle.cuh. */
 static int pitch(int d) {
     return (d + 63) / 64 * 128;
 }
 
-/* K and V; `stages` tiles of Q and dO with the log-sum and delta of every row; dS, twice unless a barrier stands between its writers and its
- * readers; P, where two warps share keys; the block's work. */
+/* K and V; `stages` tiles of Q and dO with the log-sum and delta of every row; dS, twice unless
+ * a barrier separates its writers and readers; P, if two warps share keys; the block's work. */
 static int keys_and_row_tiles(const att_cuda_kernel *k) {
     enum { TERMS = 8, WORK = 64 };
     const int both = pitch(k->d_qk) + pitch(k->d_v), scores = k->tile_n * k->tile_m * 2;
@@ -19,7 +20,8 @@ static int keys_and_row_tiles(const att_cuda_kernel *k) {
            (k->stages == 1 ? 1 : 2) * scores + (shared ? scores : 0) + WORK;
 }
 
-/* Of bwd_sm90: K and V; rings of Q, dO and what is known of rows; dS twice; dQ in float32, twice; barriers and records. */
+/* bwd_sm90: K and V; rings of Q, dO and the terms of rows; dS twice; dQ in float32, twice;
+ * barriers and records. */
 static int hopper_tiles(const att_cuda_kernel *k) {
     enum { TERMS = 8, SLACK = 512 };
     const int qk = pitch(k->d_qk), both = qk + pitch(k->d_v);
@@ -27,8 +29,9 @@ static int hopper_tiles(const att_cuda_kernel *k) {
            2 * k->tile_m * pitch(k->tile_n) + 4 * k->tile_m * qk + SLACK;
 }
 
-/* Of bwd_sm90_wide: K and V; a ring of Q and what is known of rows, one of dO; P and dS; rings of half panels of dQ in float32 for two warpgroups; barriers and
- * records. Rings are as long as there is room for. */
+/* bwd_sm90_wide: K and V; a ring of Q and the terms of rows, one of dO; P and dS; rings of half
+ * panels of dQ in float32 for two warpgroups; barriers and records. Rings are as long as
+ * fits. */
 static int wide_hopper_tiles(const att_cuda_kernel *k) {
     enum { TERMS = 8, SLACK = 512, HALF_PANEL = 32 };
     const int qk = pitch(k->d_qk), v = pitch(k->d_v);
@@ -39,12 +42,12 @@ static int wide_hopper_tiles(const att_cuda_kernel *k) {
            dq_places * k->tile_m * HALF_PANEL * (int)sizeof(float) + SLACK;
 }
 
-/* O and dO, and a sum for every warp. */
+/* O and dO, and one sum per warp. */
 static int o_and_its_gradient(const att_cuda_kernel *k) {
     return 2 * k->tile_m * pitch(k->d_v) + k->warps * (int)sizeof(float);
 }
 
-/* K, V, Q and dO, and a sum of every row for every warp. */
+/* K, V, Q and dO, and one sum per row and warp. */
 static int one_tile_of_scores(const att_cuda_kernel *k) {
     return (k->tile_m + k->tile_n) * (pitch(k->d_qk) + pitch(k->d_v)) +
            k->warps * k->tile_m * (int)sizeof(float);

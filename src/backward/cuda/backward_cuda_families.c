@@ -10,7 +10,7 @@
 #include "cuda/occupancy.h"
 #include "cuda/shape.h"
 
-/* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
+/* Kernels count rows, keys and heads in 32 bits, and add a tile to the counts. */
 static const int64_t count_most = INT32_MAX - 65535;
 
 static bool counts_fit(const att_problem *p, att_refusal *refusal) {
@@ -19,7 +19,7 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
         int64_t value;
     } counts[] = {
         {"batch", p->batch}, {"heads_q", p->heads_q},          {"seq_q", p->seq_q},
-        {"seq_k", p->seq_k}, {"batch", p->batch * p->heads_q}, /* a checked problem: this does not overflow */
+        {"seq_k", p->seq_k}, {"batch", p->batch * p->heads_q}, /* cannot overflow: checked */
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         ATT_CONDITION(counts[i].value <= count_most, counts[i].name,
@@ -28,7 +28,7 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
     return true;
 }
 
-/* What every row asks: its type, head dimensions, sizes that fit. */
+/* Conditions of every row: type, head dimensions, sizes in range. */
 static bool takes_sizes(const att_cuda_kernel *k, const att_problem *p, att_refusal *refusal) {
     ATT_CONDITION(k->dtype == p->dtype, "dtype", "is for %s, not %s", att_dtype_name(k->dtype),
                   att_dtype_name(p->dtype));
@@ -38,7 +38,7 @@ static bool takes_sizes(const att_cuda_kernel *k, const att_problem *p, att_refu
     return counts_fit(p, refusal);
 }
 
-/* The plain rows leave the scores as they are and move 16 bytes at a time. */
+/* The plain rows do not modify the scores, and move 16 bytes at a time. */
 static bool is_plain(const att_problem *p, att_refusal *refusal) {
     ATT_CONDITION(!(p->softcap > 0.0f), "softcap", "has no softcap");
     ATT_CONDITION(!(p->features & ATT_ALIBI), "features", "has no ALiBi");
@@ -70,9 +70,10 @@ static bool serves_nothing(const att_kernel_row *row, const att_limits *limits,
     return true;
 }
 
-/* Key tiles are drawn in turns by the (batch, head) pairs of a section. Those of one pair that run at once wait for each other where they start, half
- * a step for each: CHAIN of them at most, unless there are too few pairs; fewer where the rows of more pairs fit half of L2. One that follows
- * another closely finds its rows in L2. */
+/* Key tiles are drawn in turn by the (batch, head) pairs of a section. Those of one pair that
+ * run at once wait for each other at the start, half a step each: at most CHAIN of them, unless
+ * there are too few pairs; fewer if the rows of more pairs fit in half of L2. A key tile that
+ * closely follows another finds its rows in L2. */
 int64_t att_backward_section(const att_cuda_limits *gpu, const att_problem *p, int64_t slots,
                              int64_t key_tiles) {
     enum { CHAIN = 8 };
@@ -143,7 +144,7 @@ static void describe(const att_plan *plan, char *text, size_t n) {
              t->sums ? ", before " : "", t->sums ? t->sums->name : "");
 }
 
-/* What the kernel's own assertions ask for whatever the head dimensions. */
+/* What the kernel's own assertions require for any head dimensions. */
 static bool tile_fits(const int tile[4], char *why, size_t n) {
     const int rows = tile[0], keys = tile[1], stages = tile[2], warps = tile[3];
     if (rows != 16 && rows != 32 && rows != 64)
@@ -162,11 +163,12 @@ static bool tile_fits(const int tile[4], char *why, size_t n) {
     .operation = &att_operation_backward, .state_bytes = sizeof(att_backward_tiling),          \
     .describe = describe
 
-/* A block per tile of keys. */
+/* One block per tile of keys. */
 const att_family att_family_bwd_sm80 = {FAMILY, .serves = serves_blocks, .cut = cut_blocks,
                                         .run = run_blocks, .tile_fits = tile_fits};
 
-/* Its steps; no problem selects them. Each is launched in the runs that need it, by the row that is for the problem. */
+/* Its steps; no problem selects them. Each is launched in the runs that need it, by the row for
+ * the problem. */
 static bool steps_in_all(const att_kernel_row *step, const att_kernel_row *row,
                          const void *problem) {
     return row->cuda && row->family->operation == &att_operation_backward &&

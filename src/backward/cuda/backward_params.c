@@ -1,4 +1,5 @@
-/* backward_params.c: a problem and its arguments in the form that the backward kernels take. */
+/* backward_params.c: converts a problem and its arguments to the parameters of the backward
+ * kernels. */
 #include "backward/cuda/backward_params.h"
 
 #include "attention/cuda/alignment.h"
@@ -12,7 +13,7 @@ static att_fwd_strides strides_of(const att_strides *s) {
     return (att_fwd_strides){.batch = s->batch, .head = s->head, .row = s->row, .col = s->col};
 }
 
-/* What the strides of a tensor have in common; one that is never stepped along does not count. */
+/* The strides of a tensor, combined; strides along dimensions of size 1 are ignored. */
 static uint64_t steps_of(const att_strides *s, bool packed, int64_t batch, int64_t heads,
                          int64_t rows) {
     return (!packed && batch > 1 ? (uint64_t)s->batch : 0) |

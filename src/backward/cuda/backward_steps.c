@@ -1,4 +1,4 @@
-/* backward_steps.c: planning and launching what a run of backward has beside its main kernel. */
+/* backward_steps.c: planning and launching the additional kernels of a backward run. */
 #include "backward/cuda/backward_steps.h"
 
 #include "backward/cuda/backward_params.h"
@@ -21,7 +21,7 @@ const att_cuda_kernel *att_backward_step_of(const att_family *family, const att_
     return NULL;
 }
 
-/* Load a step; its shape but for the blocks. */
+/* Load a step and set its shape, except for the blocks. */
 static att_status load_step(const att_cuda_function **out, att_cuda_shape *shape,
                             const att_context *ctx, const att_family *family,
                             const att_problem *p, const char *what) {
@@ -35,7 +35,8 @@ static att_status load_step(const att_cuda_function **out, att_cuda_shape *shape
     return att_cuda_function_allow(*out, shape->shared);
 }
 
-/* Another `count` elements of `bytes` behind what the workspace has; false where that is too much. */
+/* Append `count` elements of `bytes` to the workspace. Returns false if it would be too
+ * large. */
 static bool place(size_t *at, size_t *workspace, int64_t count, int64_t bytes) {
     int64_t size, end;
     if (!att_mul(count, bytes, &size) || size > INT64_MAX / 4 ||
@@ -65,7 +66,7 @@ static bool place_all(att_backward_tiling *t, size_t *workspace, const att_backw
                  (int64_t)sizeof(float) * cut->alibi_parts);
 }
 
-/* A block per tile of d_bias. */
+/* One block per tile of d_bias. */
 static att_status cut_bias(att_backward_tiling *t, const att_context *ctx,
                            const att_problem *p) {
     t->bias = NULL;

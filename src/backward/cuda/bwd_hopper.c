@@ -1,5 +1,5 @@
-/* bwd_hopper.c: planning and launching bwd_sm90 and bwd_sm90_wide. A run is bwd_delta, one of these, the kernel that finishes what it leaves, and bwd_sums where sinks
- * have gradients. */
+/* bwd_hopper.c: planning and launching bwd_sm90 and bwd_sm90_wide. A run is bwd_delta, one of
+ * these, the kernel that finishes its results, and bwd_sums if sinks have gradients. */
 #include "backward/cuda/bwd_hopper.h"
 
 #include "backward/cuda/backward_params.h"
@@ -12,12 +12,14 @@
 #include "cuda/tensor_maps.h"
 
 enum {
-    FINISH_BLOCKS = 4, /* of an SM: they take tile after tile, and mostly find nothing to do */
-    NOTED_KEYS = 16,   /* bwd_sm90_work.cuh: keys that share a note */
-    PANEL = 64,        /* columns of a copy: the 128 bytes that are swizzled */
-    /* Steps by which a key tile should be ahead of the next one of its unit when that starts, and key tiles of a unit that are under way at
-     * once at least. With fewer steps, tiles wait for each other at the sums of dQ; with more, or fewer tiles, what the next one reads
-     * again has left L2. Where masks shorten the walk, later tiles catch up with earlier ones. */
+    FINISH_BLOCKS = 4, /* per SM: they take tile after tile, and mostly find nothing to do */
+    NOTED_KEYS = 16,   /* bwd_sm90_work.cuh: keys that share a flag */
+    PANEL = 64,        /* columns per copy: the 128 bytes that are swizzled */
+    /* The number of steps by which a key tile should be ahead of the next one of its unit when
+     * that starts, and the minimum of key tiles of a unit in progress at once. With fewer
+     * steps, tiles wait for each other at the sums of dQ. With more, or with fewer tiles, the
+     * data that the next one reads again has left L2. If masks shorten the walk, later tiles
+     * catch up with earlier ones. */
     STEPS_AHEAD = 4,
     STEPS_AHEAD_SHORTENED = 16,
     TILES_AT_ONCE = 4
@@ -42,7 +44,7 @@ static int64_t units_of(const att_problem *p) {
     return p->batch * p->heads_kv;
 }
 
-/* Row blocks that the first key tile of a unit walks, about. */
+/* Row blocks that the first key tile of a unit walks, approximately. */
 static int64_t steps_of(const att_cuda_kernel *kernel, const att_problem *p) {
     const int64_t left = p->window_left,
                   right = p->causal != ATT_CAUSAL_NONE ? 0 : p->window_right;
@@ -62,12 +64,12 @@ int64_t att_backward_hopper_section(const att_cuda_kernel *kernel, const att_pro
     const int64_t ahead = is_shortened(p) ? STEPS_AHEAD_SHORTENED : STEPS_AHEAD;
     const int64_t most = att_min(att_ceil_div(ahead * sms, steps_of(kernel, p)),
                                  att_ceil_div(sms, TILES_AT_ONCE));
-    return att_ceil_div(units, att_ceil_div(units, most)); /* nearly of one size */
+    return att_ceil_div(units, att_ceil_div(units, most)); /* nearly equal sizes */
 }
 
 int att_backward_hopper_sets(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
     const int64_t tiles = att_ceil_div(p->seq_k, kernel->tile_n), units = units_of(p);
-    /* Where all items start at once, every key tile waits for all before it. */
+    /* If all items start at once, every key tile waits for all before it. */
     if (tiles <= 1 || units * tiles > (int64_t)sms)
         return 1;
     return (int)att_min(ATT_BWD_SETS_MOST, tiles);
@@ -102,7 +104,7 @@ static att_status encode_maps(att_bwd_sm90_params *h, const att_cuda_driver *cu,
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
         const att_cuda_tensor *t = &tensors[maps[i].tensor];
         if (t->element != att_dtype_size(p->dtype))
-            continue; /* gradients in float32 are not stored by the copy engine */
+            continue; /* the copy engine does not store float32 gradients */
         const att_tensor_walk walk = walk_of(t, maps[i].rows);
         ATT_TRY(att_cuda_tensor_map_encode(maps[i].map, cu, p->dtype, &walk, kernel->id));
     }
@@ -145,7 +147,7 @@ att_status att_backward_hopper_cut(void *state, size_t *workspace, const att_con
     b->section = (int)att_backward_hopper_section(kernel, p, sms);
     s->params.units = (int)units_of(p);
     s->params.items = s->params.units * b->key_tiles;
-    s->params.finishes_inside = s->params.items > sms; /* else nobody has time to spare */
+    s->params.finishes_inside = s->params.items > sms; /* else no block has spare time */
     ATT_TRY(load(&s->tiling.main, &s->tiling.main_shape, ctx, kernel,
                  att_min(s->params.items, sms)));
     const att_cuda_kernel *finish =
@@ -216,7 +218,7 @@ att_status att_backward_hopper_run(const att_plan *plan, const void *args, void 
         att_cuda_launch_record(a->launch, t->main, &t->main_shape);
     att_bwd_sm90_params h = s->params;
     att_backward_point(&h.bwd, t, a, workspace);
-    bool entered; /* tensor maps are pointed to addresses of the current context */
+    bool entered; /* tensor maps refer to addresses of the current context */
     ATT_TRY(att_cuda_device_enter_once(t->main->device, &entered));
     const att_status status = launch(s, &h, a, p->dtype_grad == p->dtype, stream);
     if (entered)

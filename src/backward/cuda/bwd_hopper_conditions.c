@@ -1,4 +1,4 @@
-/* bwd_hopper_conditions.c: what bwd_sm90 asks of a problem. */
+/* bwd_hopper_conditions.c: the problems that bwd_sm90 accepts. */
 #include "attention/cuda/alignment.h"
 #include "backward/cuda/bwd_hopper.h"
 #include "backward/cuda/bwd_hopper_tensors.h"
@@ -8,7 +8,7 @@
 
 enum { VECTOR = 16, PANEL = 64 };
 
-/* Kernels count rows, keys and heads in 32 bits, and add a tile to them. */
+/* Kernels count rows, keys and heads in 32 bits, and add a tile to the counts. */
 static const int64_t count_most = INT32_MAX - 65535;
 
 static bool takes_types(const att_cuda_kernel *k, const att_problem *p, att_refusal *refusal) {
@@ -37,7 +37,7 @@ static bool takes_columns(const att_cuda_kernel *k, const att_problem *p,
     return true;
 }
 
-/* Scores are what the row makes of them: of what changes scores, the problem has what is compiled in, and nothing else. */
+/* The problem's score modifications must be exactly those compiled into the row. */
 static bool shapes_scores(const att_cuda_kernel *k, const att_problem *p,
                           att_refusal *refusal) {
     const struct {
@@ -75,7 +75,7 @@ static bool counts_fit(const att_cuda_kernel *k, const att_problem *p, att_refus
                       "%s=%lld does not fit the 32 bits that GPU kernels count in",
                       counts[i].name, (long long)counts[i].value);
     int64_t rows, keys;
-    const int64_t heads = p->batch * p->heads_q; /* a checked problem: this does not overflow */
+    const int64_t heads = p->batch * p->heads_q; /* cannot overflow: the problem was checked */
     ATT_CONDITION(att_mul(heads, att_ceil_div(p->seq_q, k->tile_m) + 1, &rows) &&
                       rows <= count_most / ATT_BWD_SETS_MOST,
                   "seq_q", "has more tiles of rows than 32 bits count");
@@ -85,7 +85,8 @@ static bool counts_fit(const att_cuda_kernel *k, const att_problem *p, att_refus
     return true;
 }
 
-/* Every row starts at a multiple of 16 bytes, and the copy engine takes the strides of what it moves. */
+/* Every row must start at a multiple of 16 bytes, and the copy engine must support the strides
+ * of the tensors it moves. */
 static bool is_walkable(const att_problem *p, att_refusal *refusal) {
     att_cuda_tensor tensors[ATT_BWD_TENSORS];
     att_backward_tensors(tensors, p);

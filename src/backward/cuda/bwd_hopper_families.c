@@ -3,7 +3,8 @@
 
 #include "backward/cuda/bwd_hopper.h"
 
-/* Tiles that the products and the sums of dQ are laid out for; stages as shared memory holds. */
+/* Tiles that the products and the sums of dQ are laid out for; as many stages as shared memory
+ * holds. */
 static bool tile_fits(const int tile[4], char *why, size_t n) {
     enum { ROWS, KEYS, STAGES, WARPS };
     if ((tile[ROWS] == 64 || tile[ROWS] == 128) && tile[KEYS] == 128 && tile[STAGES] >= 1 &&

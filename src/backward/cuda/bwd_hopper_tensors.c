@@ -1,4 +1,4 @@
-/* bwd_hopper_tensors.c: the tensors of a problem's gradients as they lie in memory. */
+/* bwd_hopper_tensors.c: the memory layout of the tensors of a problem's gradients. */
 #include "backward/cuda/bwd_hopper_tensors.h"
 
 #include "base/dtype.h"

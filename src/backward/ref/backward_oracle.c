@@ -1,4 +1,5 @@
-/* backward_oracle.c: gradients in float64, written to be read against the formula in attest.h. */
+/* backward_oracle.c: gradients in float64, written to be compared with the formula in
+ * attest.h. */
 #include "backward/ref/backward_oracle.h"
 
 #include <math.h>
@@ -71,7 +72,7 @@ bool att_backward_ref_sees(const att_problem *p, const att_args *a, int64_t b, i
 
 /* --------------------------------------------------------------------- pairs */
 
-/* A dot product, and that of the magnitudes. */
+/* A dot product, and the dot product of the magnitudes. */
 static att_backward_value dot(const void *x, att_dtype x_dtype, int64_t x_at, const void *y,
                               att_dtype y_dtype, int64_t y_at, int64_t n) {
     att_backward_value sum = {0.0, 0.0};
@@ -89,7 +90,8 @@ static void add(att_backward_value *sum, double factor, att_backward_value x) {
     sum->size += fabs(factor) * x.size;
 }
 
-/* Above this, the rounding of a float32 lse shifts every weight of its row by a factor of 1 +- 2^-5 and more. */
+/* Above this, the rounding of a float32 lse changes every weight of its row by a factor of 1 +-
+ * 2^-5 or more. */
 static const double lse_most = 0x1p20;
 
 /* The row's lse from its scores. */
@@ -120,12 +122,14 @@ static att_backward_value delta_of(const att_problem *p, const att_args *a, int6
                att_ref_index_o(p, a, b, h, i), p->d_v);
 }
 
-/* What a row that sees a key makes of it: the weight, and the derivatives by the final score and by scale * dot(q, k). */
+/* The effect of a key on a row that sees it: the weight, and the derivatives with respect to
+ * the final score and to scale * dot(q, k). */
 typedef struct pair {
     att_backward_value weight, d_s, d_x;
 } pair;
 
-/* Magnitudes that are rounded where a score is made and the lse taken from it: the weight's relative error is a share of them. */
+/* The magnitudes that are rounded when a score is computed and the lse subtracted: the weight's
+ * relative error is proportional to them. */
 static double score_size(const att_problem *p, const att_args *a, int64_t b, int64_t h,
                          int64_t i, int64_t j, double score, double lse) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);

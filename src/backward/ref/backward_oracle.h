@@ -1,11 +1,13 @@
 /* backward_oracle.h: the gradients of attention in float64, by the formula in attest.h.
  *
- * A function of what a run is given: o and lse are read, not computed again, but where float32 is too coarse for the lse (above
- * 2^20, an infinity among them). Every answer is summed over all pairs of rows and keys that it depends on, each pair by itself. It
- * trusts its arguments, as attention/ref/oracle.h does. A row whose lse is -inf sees nothing.
+ * A function of a run's inputs: o and lse are read, not recomputed, except where float32 is too
+ * coarse for the lse (above 2^20, including infinity). Every result is summed over all pairs of
+ * rows and keys that it depends on, each pair separately. The arguments are trusted, as in
+ * attention/ref/oracle.h. A row whose lse is -inf sees nothing.
  *
- * A derivative by a score is a difference that may cancel, down to 0 where a row sees one key, and a weight has the rounding of its score and
- * of the lse as a factor. Beside each answer stands its size: what float32 rounds on the way, in magnitudes, as if nothing cancelled. */
+ * A derivative by a score is a difference that may cancel, down to 0 if a row sees one key, and
+ * a weight has the rounding of its score and of the lse as a factor. Each result comes with its
+ * size: the magnitudes that float32 rounds on the way, as if nothing cancelled. */
 #ifndef ATT_BACKWARD_ORACLE_H
 #define ATT_BACKWARD_ORACLE_H
 
@@ -14,10 +16,12 @@
 
 #include "attest.h"
 
-/* Rows of K, d_k and d_v in batch entry b: those in use, and those past them or before them, whose gradients are 0. */
+/* Rows of K, d_k and d_v in batch entry b: those in use, and those before or past them, whose
+ * gradients are 0. */
 int64_t att_backward_ref_room_k(const att_problem *p, const att_args *a, int64_t b);
 
-/* Element index, from the base pointer, of row i of d_o and d_q, of key j of d_k and d_v, of an element of d_bias. */
+/* Element index, from the base pointer, of row i of d_o and d_q, of key j of d_k and d_v, and
+ * of an element of d_bias. */
 int64_t att_backward_ref_index_d_o(const att_problem *p, const att_args *a, int64_t b,
                                    int64_t h, int64_t i);
 int64_t att_backward_ref_index_d_q(const att_problem *p, const att_args *a, int64_t b,
@@ -33,13 +37,14 @@ int64_t att_backward_ref_index_d_bias(const att_problem *p, int64_t b, int64_t h
 bool att_backward_ref_sees(const att_problem *p, const att_args *a, int64_t b, int64_t h,
                            int64_t i, int64_t j);
 
-/* Batch entries, heads, rows and keys that an index of one dimension of the bias stands for: itself, or all where it is broadcast. */
+/* The batch entries, heads, rows or keys that an index of one dimension of the bias covers:
+ * itself, or all if it is broadcast. */
 typedef struct att_backward_span {
     int64_t first, end;
 } att_backward_span;
 att_backward_span att_backward_ref_span(int64_t stride, int64_t at, int64_t size);
 
-/* An answer and its size. */
+/* A result and its size. */
 typedef struct att_backward_value {
     double value, size;
 } att_backward_value;

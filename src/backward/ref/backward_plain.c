@@ -1,4 +1,5 @@
-/* backward_plain.c: the plain float32 gradients; they share indexing and masking with the oracle, no numbers. */
+/* backward_plain.c: the plain float32 gradients. They share indexing and masking with the
+ * oracle, but no arithmetic. */
 #include "backward/ref/backward_plain.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ static void add_scaled(float *sum, float factor, const void *x, att_dtype dtype,
         sum[c] += factor * att_load(x, dtype, at + c);
 }
 
-/* Scaled and rounded to the type of the gradients. */
+/* Scale and round to the type of the gradients. */
 static void finish(const att_problem *p, float *sum, float factor, int64_t n) {
     for (int64_t c = 0; c < n; c++)
         sum[c] = att_plain_rounded(factor * sum[c], p->dtype_grad);

@@ -1,4 +1,5 @@
-/* merge_body.h: the CPU kernel of merge, over the vf of the including file, which names itself by ISA. */
+/* merge_body.h: the CPU kernel of merge, over the vf of the including file, which defines ISA
+ * as its name. */
 #ifndef ATT_MERGE_CPU_BODY_H
 #define ATT_MERGE_CPU_BODY_H
 
@@ -13,7 +14,8 @@
 #define TEXT(name)  TEXT_(name)
 #define MERGE       JOIN(merge_cpu_, ISA)
 
-/* The weights of a row's parts, which sum to 1 where some part counts; its log-sum-exp. */
+/* The weights of a row's parts, which sum to 1 unless all parts are empty; returns its
+ * log-sum-exp. */
 static float weigh_parts(const att_merge_problem *p, const att_merge_args *a, int64_t at,
                          float weights[ATT_MERGE_PARTS_MAX]) {
     float top = -INFINITY, sum = 0.0f;
@@ -42,7 +44,7 @@ static void merge_row(const att_merge_problem *p, const att_merge_args *a, int64
         const int64_t count = p->d - c < VF_W ? p->d - c : VF_W;
         vf sum = vf_set1(0.0f);
         for (int64_t n = 0; n < p->parts; n++)
-            if (weights[n] != 0.0f) /* what an empty part holds may be NaN */
+            if (weights[n] != 0.0f) /* an empty part may hold NaN */
                 sum = vf_muladd(
                     vf_set1(weights[n]),
                     vf_load_as((const char *)a->part_o[n] + at_part + c * in, p->dtype, count),

@@ -1,4 +1,4 @@
-/* merge_cpu_family.c: merge on the CPU: rows shared out among the threads. */
+/* merge_cpu_family.c: merge on the CPU: rows are divided among the threads. */
 #include "base/checked.h"
 #include "core/plan.h"
 #include "merge/cpu/merge_code.h"
@@ -8,7 +8,7 @@ typedef struct state {
     int threads;
 } state;
 
-/* Bytes that are worth waking another thread for: some 10 microseconds of one. */
+/* Bytes that justify waking another thread: about 10 microseconds of one. */
 enum { BYTES_A_THREAD = 1 << 17, TASKS_A_THREAD = 4 };
 
 static bool serves(const att_kernel_row *row, const att_limits *limits, const void *problem,

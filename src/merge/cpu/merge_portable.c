@@ -1,4 +1,4 @@
-/* merge_portable.c: the merge kernel for plain C. */
+/* merge_portable.c: the merge kernel in plain C. */
 #include "cpu/simd_portable.h"
 
 #define ISA portable

@@ -1,4 +1,5 @@
-/* merge_block_bytes.c: shared memory of a block of the merge kernel: none, it has its parts in registers. */
+/* merge_block_bytes.c: shared memory per block of the merge kernel: none, parts are in
+ * registers. */
 #include <stddef.h>
 
 #include "cuda/shape.h"

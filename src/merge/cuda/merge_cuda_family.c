@@ -17,7 +17,7 @@ enum { FEW_BYTES_MOST = (VECTOR * ATT_MERGE_FEW_VECTORS) << LANES_MOST_LOG2 };
 typedef struct state {
     const att_cuda_function *function;
     att_cuda_shape shape;
-    att_merge_params params; /* all but the pointers */
+    att_merge_params params; /* except the pointers */
 } state;
 
 static bool serves(const att_kernel_row *row, const att_limits *limits, const void *problem,
@@ -28,14 +28,14 @@ static bool serves(const att_kernel_row *row, const att_limits *limits, const vo
                   att_dtype_name(row->cuda->dtype), att_dtype_name(p->dtype));
     ATT_CONDITION(p->d <= row->cuda->d_v, "d", "d=%lld is above %d", (long long)p->d,
                   row->cuda->d_v);
-    /* A checked problem: this does not overflow. */
+    /* Cannot overflow: the problem was checked. */
     ATT_CONDITION(p->batch * p->heads * p->seq <= INT32_MAX, "seq",
                   "batch x heads x seq=%lld does not fit the 32 bits that GPU kernels count in",
                   (long long)(p->batch * p->heads * p->seq));
     return true;
 }
 
-/* Strides of an empty problem may be anything: they are not multiplied as they stand. */
+/* The strides of an empty problem may be anything, so they are not multiplied unchecked. */
 static bool is_whole(const att_strides *s, const att_merge_problem *p, int64_t element) {
     const int64_t steps = (p->batch > 1 ? s->batch : 0) | (p->heads > 1 ? s->head : 0) |
                           (p->seq > 1 ? s->row : 0);
@@ -49,15 +49,16 @@ static bool has_vectors(const att_merge_problem *p) {
            p->d * out % VECTOR == 0 && is_whole(&p->part_o, p, in) && is_whole(&p->o, p, out);
 }
 
-/* The axis that the rows of a block follow, and the other one. Positions: the log-sums of neighbours share a sector of memory. Heads
- * where the positions would not fill a block. */
+/* The axis along which the rows of a block are consecutive, and the other one. Normally
+ * positions: the log-sums of neighbours share a memory sector. Heads if the positions would not
+ * fill a block. */
 typedef struct axes {
     bool near_is_heads;
     int64_t near, far;
 } axes;
 
 static axes axes_of(const att_merge_problem *p, int64_t block_rows) {
-    /* Of an empty problem any size may be past what fits; none of it is used. */
+    /* In an empty problem a size may exceed 32 bits; none of it is used. */
     const int64_t seq = att_min(p->seq, INT32_MAX), heads = att_min(p->heads, INT32_MAX);
     if (seq < block_rows && seq < heads)
         return (axes){.near_is_heads = true, .near = heads, .far = seq};

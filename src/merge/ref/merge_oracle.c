@@ -24,7 +24,7 @@ void att_merge_ref_row(const att_merge_problem *p, const att_merge_args *a, int6
             continue;
         const double weight = own == top ? 1.0 : exp(own - top);
         sum += weight;
-        if ((float)weight == 0.0f) /* nor does one whose weight float32 does not hold */
+        if ((float)weight == 0.0f) /* so is one whose weight underflows float32 */
             continue;
         for (int64_t c = 0; c < p->d; c++)
             o[c] += weight * (double)att_load(a->part_o[n], p->dtype, at_o + c);

@@ -1,5 +1,5 @@
-/* merge_oracle.h: a merge in float64, one row at a time: the authority for every test; and the plain float32 reference whose error
- * sets the bar. Both trust their arguments. */
+/* merge_oracle.h: a merge in float64, one row at a time: the authority for every test; and the
+ * plain float32 reference, whose error sets the bar. Both trust their arguments. */
 #ifndef ATT_MERGE_REF_ORACLE_H
 #define ATT_MERGE_REF_ORACLE_H
 

@@ -1,11 +1,12 @@
-/* moe_activation_body.h: the activations over the vf of the including file, in float32. NaN stays NaN. */
+/* moe_activation_body.h: the activations in float32, over the vf of the including file. NaN
+ * stays NaN. */
 #ifndef ATT_MOE_CPU_ACTIVATION_BODY_H
 #define ATT_MOE_CPU_ACTIVATION_BODY_H
 
 #include "attest.h"
 #include "cpu/math_body.h"
 
-/* By e^-|x|, which never overflows: 1 / (1 + e) above 0, e / (1 + e) below. */
+/* Uses e^-|x|, which never overflows: 1 / (1 + e) above 0, e / (1 + e) below. */
 VF_INLINE vf vf_sigmoid(vf x) {
     const vf one = vf_set1(1.0f);
     const vf e = vf_exp2(vf_mul(vf_set1(-LOG2E), vf_abs(x)), 5);
@@ -14,7 +15,7 @@ VF_INLINE vf vf_sigmoid(vf x) {
     return vf_div(numerator, vf_add(one, e));
 }
 
-/* To 1.1 ulp: below EDGE an odd polynomial, above it 1 - e^q(|x|). */
+/* Accurate to 1.1 ulp: an odd polynomial below EDGE, 1 - e^q(|x|) above it. */
 VF_INLINE vf vf_erf(vf x) {
     const float edge = 0.927734375f;
     const vf t = vf_abs(x), s = vf_mul(x, x);
@@ -55,7 +56,7 @@ VF_INLINE vf vf_swiglu_clamped(vf g, vf u, float alpha, float limit) {
     return vf_mul(vf_add(up, vf_set1(1.0f)), swish);
 }
 
-/* u is not looked at where there is no gate. */
+/* u is ignored if there is no gate. */
 VF_INLINE vf vf_activate(const att_moe_problem *p, vf g, vf u) {
     switch (p->activation) {
     case ATT_MOE_SWIGLU:

@@ -1,4 +1,4 @@
-/* moe_amx.c: the moe kernel for AMX, with AVX-512 for all that is not a product. */
+/* moe_amx.c: the moe kernel for AMX, with AVX-512 for everything except products. */
 #include "cpu/simd_wide.h"
 
 #define ISA amx

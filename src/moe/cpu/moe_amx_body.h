@@ -1,9 +1,9 @@
-/* moe_amx_body.h: the two steps of a run by AMX tiles of bfloat16.
+/* moe_amx_body.h: the two steps of a run with AMX tiles of bfloat16.
  *
- * Weights are the left operand: 16 columns of the product by 32 of depth, loaded from where the
- * caller has them. Tokens are the right one, 16 of them: pairs of depths by tokens. A tile of sums is
- * columns by tokens; two rows of h, once activated, are a row of the right operand of the second
- * product, so h is kept in that form, in blocks of 16 positions. */
+ * Weights are the left operand: 16 columns of the product by 32 of depth, loaded directly from
+ * the caller's memory. Tokens are the right one, 16 of them: pairs of depths by tokens. A tile
+ * of sums is columns by tokens. Two rows of h, once activated, form a row of the right operand
+ * of the second product, so h is kept in that form, in blocks of 16 positions. */
 #ifndef ATT_MOE_CPU_AMX_BODY_H
 #define ATT_MOE_CPU_AMX_BODY_H
 
@@ -13,7 +13,7 @@
 #include "moe/cpu/moe_combine_body.h"
 #include "moe/cpu/moe_experts.h"
 
-/* TILE: columns or tokens of a tile. DEPTH: of a step. GROUPS: tiles of tokens at a time. */
+/* TILE: columns or tokens per tile. DEPTH: per step. GROUPS: tiles of tokens at a time. */
 enum { TILE = AMX_ROWS, DEPTH = 2 * AMX_ROWS, GROUPS = 2 };
 enum { TILE_NUMBERS = TILE * DEPTH, SUMS = TILE * TILE };
 
@@ -26,7 +26,7 @@ enum {
     BLOCK_MOST = 128
 };
 
-/* Rows of weights that are the left operand: `count` of them, zeros for the rest. */
+/* Rows of weights that form the left operand: `count` of them, zeros for the rest. */
 typedef struct weight_rows {
     const char *w;
     int64_t step; /* bytes */
@@ -39,7 +39,7 @@ static int64_t padded(int64_t depth) {
 
 /* ------------------------------------------------------------------- products */
 
-/* A tile of weights of which some lie outside the matrix, copied. */
+/* Copy a tile of weights, some of which are outside the matrix. */
 static void copy_weights(uint16_t tile[TILE_NUMBERS], const weight_rows *rows, int64_t k,
                          int64_t depth) {
     const size_t bytes = (size_t)att_min(DEPTH, depth - k) * sizeof *tile;
@@ -48,15 +48,15 @@ static void copy_weights(uint16_t tile[TILE_NUMBERS], const weight_rows *rows, i
         memcpy(tile + r * DEPTH, rows->w + r * rows->step + k * (int64_t)sizeof *tile, bytes);
 }
 
-/* The rows that the next call is likely to want. */
+/* Prefetch the rows that the next call is likely to need. */
 static void prefetch_rows(const weight_rows *rows, int64_t k) {
     const char *next = rows->w + TILE * rows->step + k * (int64_t)sizeof(uint16_t);
     for (int r = 0; r < TILE; r++)
         __builtin_prefetch(next + r * rows->step, 0, 2);
 }
 
-/* sums[2 * i + g] = rows[i] times group g of tokens, TILE x TILE each; `tokens` has the groups one after the
- * other, as blocks of `depth` rounded up. */
+/* sums[2 * i + g] = rows[i] times group g of tokens, TILE x TILE each. `tokens` has the groups
+ * one after the other, as blocks of `depth` rounded up. */
 static void multiply_tiles(const weight_rows rows[2], int64_t depth, const uint16_t *tokens,
                            int groups, float sums[4][SUMS]) {
     const int64_t group = padded(depth) * TILE;
@@ -95,7 +95,7 @@ static void multiply_tiles(const weight_rows rows[2], int64_t depth, const uint1
     AMX_STORE(3, sums[3], AMX_ROW_BYTES);
 }
 
-/* Up to TILE rows of x as a right operand: pairs of depths by tokens, zeros where there are none. */
+/* Pack up to TILE rows of x as a right operand: pairs of depths by tokens, zero-padded. */
 static void pack_tokens(const void *const *x, int64_t count, int64_t depth, uint16_t *to) {
     for (int64_t k = 0; k < depth; k += DEPTH, to += TILE_NUMBERS) {
         vf rows[TILE];
@@ -141,7 +141,8 @@ static size_t h_bytes(const att_moe_problem *p) {
     return (size_t)padded(p->inner) * sizeof(uint16_t);
 }
 
-/* Columns [begin, begin + columns) of h of a group of tokens, from its sums; past `inner`, zeros. */
+/* Columns [begin, begin + columns) of h of a group of tokens, from its sums; zeros past
+ * `inner`. */
 typedef struct h_store {
     const att_moe_problem *p;
     const float *gate_bias, *up_bias; /* NULL: none; of the first column */
@@ -172,8 +173,8 @@ static weight_rows rows_from(const att_moe_matrix *m, int64_t first, int64_t col
     return (weight_rows){m->w + (count ? first : 0) * m->step, m->step, count};
 }
 
-/* Of `groups` groups of tokens from `position` on, packed in `at->tokens`: columns from `begin` on, which the
- * matrices begin with. */
+/* Compute columns from `begin` on, with which the matrices start, for `groups` groups of tokens
+ * from `position` on, packed in `at->tokens`. */
 static void fill_h(const att_moe_job *job, const att_moe_matrix *gate, const att_moe_matrix *up,
                    int64_t begin, int64_t columns, int64_t position, int groups,
                    const scratch_places *at) {
@@ -228,7 +229,7 @@ static void run_first(const att_moe_job *job, int64_t task, void *scratch) {
 
 /* --------------------------------------------------------------- columns of y */
 
-/* A tile of sums, columns by tokens, as rows of parts: `columns` of each. */
+/* Store a tile of sums, columns by tokens, as rows of parts: `columns` of each. */
 static void store_parts(const float *sums, int64_t columns, float *parts, int64_t step) {
     vf rows[TILE];
     for (int i = 0; i < TILE; i++)

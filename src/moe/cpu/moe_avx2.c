@@ -2,7 +2,7 @@
 #include "cpu/simd_avx2.h"
 
 #define ISA avx2
-#define MR  3 /* tokens of a tile: MR * NV sums and MR operands fill the registers */
+#define MR  3 /* tokens per tile: MR * NV sums and MR operands fill the registers */
 
 #include "moe/cpu/moe_fma_body.h"
 #include "moe/cpu/moe_tasks_body.h"

@@ -1,8 +1,8 @@
-/* moe_avx512_bf16.c: the moe kernel for bfloat16 by the dot products of AVX512-BF16. */
+/* moe_avx512_bf16.c: the bfloat16 moe kernel with the dot products of AVX512-BF16. */
 #include "cpu/simd_wide.h"
 
 #define ISA avx512_bf16
-#define MR  6 /* tokens of a tile: MR * NV sums and MR operands fill the registers */
+#define MR  6 /* tokens per tile: MR * NV sums and MR operands fill the registers */
 
 #include "moe/cpu/moe_pairs_body.h"
 #include "moe/cpu/moe_tasks_body.h"

@@ -1,11 +1,12 @@
-/* moe_combine_body.h: the weighted sum over the experts of a token, over the vf of the including file. */
+/* moe_combine_body.h: the weighted sum over the experts of a token, over the vf of the
+ * including file. */
 #ifndef ATT_MOE_CPU_COMBINE_BODY_H
 #define ATT_MOE_CPU_COMBINE_BODY_H
 
 #include "moe/cpu/moe_job.h"
 
-/* Columns [begin, begin + columns) of y of every token of the chunk. `parts` has the second product of
- * every position in these columns, `step` floats apart. */
+/* Columns [begin, begin + columns) of y of every token of the chunk. `parts` has the second
+ * product of every position in these columns, `step` floats apart. */
 static void combine_tokens(const att_moe_job *job, int64_t begin, int64_t columns,
                            const float *parts, int64_t step) {
     const att_moe_problem *p = job->p;

@@ -1,4 +1,5 @@
-/* moe_cpu_family.c: moe on the CPU: what the kernels ask of a problem, how it is cut, and a run. */
+/* moe_cpu_family.c: moe on the CPU: the problems that the kernels accept, how they are cut, and
+ * a run. */
 #include <string.h>
 
 #include "base/error.h"
@@ -6,7 +7,7 @@
 #include "moe/cpu/moe_code.h"
 #include "moe/cpu/moe_route.h"
 
-/* Operations that are worth waking another thread for: some 10 microseconds of one. */
+/* Operations that justify waking another thread: about 10 microseconds of one. */
 static const double OPERATIONS_A_THREAD = 4e6;
 
 static bool serves(const att_kernel_row *row, const att_limits *limits, const void *problem,
@@ -30,8 +31,8 @@ static int useful_threads(const att_moe_problem *p, int threads) {
     return useful < threads ? (int)useful : threads;
 }
 
-/* Tokens of a chunk: enough that the weights of an expert serve many, and not so many that h and the parts of y
- * are large. By the problem alone. */
+/* Tokens per chunk: enough that the weights of an expert serve many, and few enough that h and
+ * the parts of y stay small. Depends only on the problem. */
 static int64_t chunk_of(const att_moe_problem *p) {
     enum { SLOTS_LEAST = 8192, SLOTS_MOST = 32768, TOKENS_AN_EXPERT = 64 };
     const int64_t slots =
@@ -39,7 +40,7 @@ static int64_t chunk_of(const att_moe_problem *p) {
     return att_max(1, att_min(p->tokens, slots / p->experts_per_token));
 }
 
-/* Columns of a task: as many as a kernel likes, fewer where threads would have nothing to do. */
+/* Columns per task: as many as the kernel prefers, fewer if threads would be idle. */
 static int64_t block_of(const att_moe_code *code, int64_t columns, int64_t experts,
                         int threads) {
     enum { TASKS_A_THREAD = 4 };
@@ -50,7 +51,7 @@ static int64_t block_of(const att_moe_code *code, int64_t columns, int64_t exper
     return block;
 }
 
-/* Bytes of `count` elements behind `*end`, whose start is returned; overflow is left in *fits. */
+/* Append `count` elements at `*end` and return their start; overflow is reported in *fits. */
 static size_t take_bytes(int64_t count, size_t element, int64_t *end, bool *fits) {
     const int64_t start = *end;
     int64_t bytes = 0;

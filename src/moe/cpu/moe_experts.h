@@ -1,4 +1,4 @@
-/* moe_experts.h: where the weights and biases of an expert lie, from a column on. */
+/* moe_experts.h: the locations of the weights and biases of an expert, from a column on. */
 #ifndef ATT_MOE_CPU_EXPERTS_H
 #define ATT_MOE_CPU_EXPERTS_H
 
@@ -7,20 +7,21 @@
 
 /* Some columns of a product of one expert. */
 typedef struct att_moe_matrix {
-    const char *w; /* the first weight of the first column */
-    int64_t step; /* bytes from a column to the next or, transposed, from a depth to the next */
+    const char *w;    /* the first weight of the first column */
+    int64_t step;     /* bytes between columns or, if transposed, between depths */
     const char *bias; /* of the first column; NULL: none, or of the second product */
     int64_t bias_step;
     att_dtype dtype_bias;
 } att_moe_matrix;
 
-/* Do gate and up take turns along the last axis? They are then multiplied together. */
+/* Are gate and up interleaved along the last axis? They are then multiplied together. */
 static inline bool att_moe_shares_columns(const att_moe_problem *p) {
     return att_moe_is_gated(p) && p->gate == ATT_MOE_INTERLEAVED &&
            p->flags & ATT_MOE_TRANSPOSED;
 }
 
-/* Columns from `first` on, `turns` stored columns apart; `rows` rows are stored. A stride of a dimension of size 1 may be anything. */
+/* Columns from `first` on, `turns` stored columns apart; `rows` rows are stored. The stride of
+ * a dimension of size 1 may be anything. */
 static inline att_moe_matrix att_moe_columns_of(const att_moe_problem *p, const void *w,
                                                 const att_moe_strides *s, int64_t rows,
                                                 int64_t e, int64_t first, int64_t turns) {
@@ -31,7 +32,8 @@ static inline att_moe_matrix att_moe_columns_of(const att_moe_problem *p, const 
                             .step = (transposed ? 1 : turns) * row * bytes};
 }
 
-/* From column `first` of expert e on; nothing where there is no bias, whose stride may then be anything. */
+/* From column `first` of expert e on. Does nothing if there is no bias, whose stride may then
+ * be anything. */
 static inline void att_moe_add_bias(att_moe_matrix *m, const att_moe_problem *p,
                                     const void *bias, int64_t stride, int64_t e, int64_t first,
                                     int64_t turns) {
@@ -42,7 +44,7 @@ static inline void att_moe_add_bias(att_moe_matrix *m, const att_moe_problem *p,
     m->dtype_bias = p->dtype_bias;
 }
 
-/* Of local expert e, from column `begin` of h or y on. */
+/* For local expert e, from column `begin` of h or y on. */
 static inline att_moe_matrix att_moe_gate_of(const att_moe_problem *p, const att_moe_args *a,
                                              int64_t e, int64_t begin) {
     const int64_t turns = att_moe_is_gated(p) && p->gate == ATT_MOE_INTERLEAVED ? 2 : 1;
@@ -52,7 +54,7 @@ static inline att_moe_matrix att_moe_gate_of(const att_moe_problem *p, const att
     return m;
 }
 
-/* Of an activation without a gate, nothing. */
+/* Empty for an activation without a gate. */
 static inline att_moe_matrix att_moe_up_of(const att_moe_problem *p, const att_moe_args *a,
                                            int64_t e, int64_t begin) {
     if (!att_moe_is_gated(p))
@@ -74,7 +76,7 @@ static inline att_moe_matrix att_moe_down_of(const att_moe_problem *p, const att
     return att_moe_columns_of(p, a->w2, &p->w2, rows, e, begin, 1);
 }
 
-/* Biases of `columns` columns, 0 where there are none. */
+/* Load the biases of `columns` columns, 0 if there are none. */
 static inline void att_moe_load_bias(const att_moe_matrix *m, int64_t columns, float *to) {
     for (int64_t c = 0; c < columns; c++)
         to[c] = m->bias ? att_load(m->bias, m->dtype_bias, c * m->bias_step) : 0.0f;

@@ -1,5 +1,5 @@
-/* moe_kernel_body.h: the kernel of an instruction set, which the including file names by ISA; its two steps
- * are above. */
+/* moe_kernel_body.h: the kernel of an instruction set; the including file defines ISA as its
+ * name and includes its two steps first. */
 #ifndef ATT_MOE_CPU_KERNEL_BODY_H
 #define ATT_MOE_CPU_KERNEL_BODY_H
 

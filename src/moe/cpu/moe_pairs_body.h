@@ -1,4 +1,4 @@
-/* moe_pairs_body.h: the steps of a product by the bfloat16 dot products of AVX512-BF16. */
+/* moe_pairs_body.h: the steps of a product with the bfloat16 dot products of AVX512-BF16. */
 #ifndef ATT_MOE_CPU_PAIRS_BODY_H
 #define ATT_MOE_CPU_PAIRS_BODY_H
 
@@ -24,7 +24,7 @@ VF_INLINE vf multiply_add(vf x, vf w, vf sum) {
     return vf_dot_pairs(x, w, sum);
 }
 
-/* A pair of depths in every lane; of the last of an odd number, zero beside it. */
+/* A pair of depths in every lane; the last of an odd number is paired with zero. */
 VF_INLINE vf spread_operands(const operand *x, int64_t left) {
     const uint32_t pair = left > 1 ? (uint32_t)x[0] | (uint32_t)x[1] << 16 : x[0];
     return vf_set1(att_bits_f32(pair));

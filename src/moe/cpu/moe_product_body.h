@@ -1,16 +1,17 @@
-/* moe_product_body.h: rows of operands times the weights of some columns, in tiles that fit the registers.
+/* moe_product_body.h: rows of operands times the weights of some columns, in tiles that fit in
+ * the registers.
  *
  * A tile is up to MR tokens by NV vectors of sums. The weights are stored in one of two ways:
  *
- *   rows     those of an output column lie next to each other. A vector of sums belongs to one
- *            token and one column; its lanes are added up at the end.
- *   columns  those of a depth lie next to each other (ATT_MOE_TRANSPOSED). A vector of sums belongs
- *            to one token and VF_W columns.
+ *   rows     those of an output column are contiguous. A vector of sums belongs to one token
+ *            and one column; its lanes are added up at the end.
+ *   columns  those of a depth are contiguous (ATT_MOE_TRANSPOSED). A vector of sums belongs to
+ *            one token and VF_W columns.
  *
- * Up to MR tokens: the weights are streamed past them, each read once. More: the depth is cut into
- * blocks, and a tile's weights of a block, unpacked if need be, stay in the cache while all tokens
- * pass; sums wait in memory from block to block. Either way a sum takes its terms in the same
- * order. */
+ * With up to MR tokens, the weights are streamed once. With more, the depth is cut into blocks,
+ * and a tile's weights of a block, unpacked if necessary, stay in the cache while all tokens
+ * are processed; sums are kept in memory between blocks. Either way a sum adds its terms in the
+ * same order. */
 #ifndef ATT_MOE_CPU_PRODUCT_BODY_H
 #define ATT_MOE_CPU_PRODUCT_BODY_H
 
@@ -18,28 +19,29 @@
 
 #include "base/checked.h"
 
-/* Sums are reduced four at a time. TOKENS_MOST: rows of one product. */
+/* Sums are reduced four at a time. TOKENS_MOST: rows per product. */
 enum { NV = 4, TOKENS_MOST = 48 };
 _Static_assert(TOKENS_MOST % MR == 0, "whole tiles");
 
-/* Depth of a block: the weights of a tile in it are up to 16 KiB of float32, or 32 of AVX-512. */
+/* Depth of a block: the weights of a tile in it are up to 16 KiB of float32, or 32 with
+ * AVX-512. */
 enum { ROWS_DEPTH = 1024, COLUMNS_DEPTH = 128, PREFETCHED_DEPTH = 16 };
 
 typedef struct product {
     const operand *const *x; /* rows */
     int64_t tokens;
     const char *w;   /* the first weight of the first column */
-    int64_t step;    /* bytes from a row of weights to the next */
+    int64_t step;    /* bytes between rows of weights */
     att_dtype dtype; /* of the weights */
     bool transposed;
     int64_t columns, depth;
-    float *out; /* `columns` sums of every token */
+    float *out; /* `columns` sums per token */
     int64_t out_step;
     float *sums;  /* PRODUCT_SUMS(columns) */
     float *panel; /* PRODUCT_PANEL */
 } product;
 
-/* Floats of scratch: sums of all tiles, and the weights of one. */
+/* Floats of scratch: the sums of all tiles, and the weights of one. */
 enum {
     ROWS_PANEL = NV * ROWS_DEPTH,
     COLUMNS_PANEL = NV * VF_W * COLUMNS_DEPTH,
@@ -75,8 +77,8 @@ VF_INLINE void add_tile(const int m, const vf x[MR], vf w, int n, vf sums[MR][NV
         sums[i][n] = multiply_add(x[i], w, sums[i][n]);
 }
 
-/* Depths [0, depth) of NV columns, of weights that lie in rows. On the way `ahead` rows, of
- * ahead_bytes a weight, are asked into the cache. */
+/* Depths [0, depth) of NV columns, with weights stored in rows. Meanwhile `ahead` rows, with
+ * ahead_bytes per weight, are prefetched. */
 VF_INLINE void add_rows(const int m, const operand *const x[MR], const char *const w[NV],
                         const att_dtype dtype, int64_t depth, const char *const *ahead,
                         const int ahead_count, const int64_t ahead_bytes, vf sums[MR][NV]) {
@@ -108,7 +110,7 @@ VF_INLINE void add_columns_step(const int m, const operand *const x[MR], int64_t
         add_tile(m, spread, weights[n], n, sums);
 }
 
-/* Weights that lie in columns, straight from memory. */
+/* Weights stored in columns, directly from memory. */
 VF_INLINE void add_columns(const int m, const operand *const x[MR], const product *q,
                            const char *w, const att_dtype dtype, int64_t columns,
                            vf sums[MR][NV]) {
@@ -132,7 +134,7 @@ VF_INLINE void add_panel(const int m, const operand *const x[MR], const float *p
     }
 }
 
-/* Sums that are complete, of `columns` columns. */
+/* Store complete sums of `columns` columns. */
 VF_INLINE void finish_tile(const int m, const product *q, int64_t token, int64_t column,
                            int64_t columns, const bool transposed, vf sums[MR][NV]) {
     for (int i = 0; i < m; i++) {
@@ -151,7 +153,7 @@ VF_INLINE void finish_tile(const int m, const product *q, int64_t token, int64_t
 
 /* ----------------------------------------------------------------- few tokens */
 
-/* Rows of a tile; past the last column, the last once more. */
+/* The rows of a tile; past the last column, the last one is repeated. */
 static void point_at_rows(const product *q, int64_t column, int64_t depth,
                           const char *rows[NV]) {
     for (int64_t n = 0; n < NV; n++)
@@ -178,7 +180,7 @@ VF_INLINE void stream_tile(const int m, const product *q, const att_dtype dtype,
 
 /* ---------------------------------------------------------------- many tokens */
 
-/* The weights of a tile and a block of depth, as vectors. */
+/* Unpack the weights of a tile and a block of depth to vectors. */
 VF_INLINE void unpack_rows(const product *q, const char *const rows[NV], const att_dtype dtype,
                            int64_t depth) {
     for (int n = 0; n < NV; n++)
@@ -204,11 +206,11 @@ typedef struct tile_block {
     int64_t begin, depth; /* depths [begin, begin + depth) */
     bool last;
     const char *rows[NV];  /* of weights, as stored or unpacked */
-    const char *ahead[NV]; /* what comes next, as stored */
+    const char *ahead[NV]; /* the next ones, as stored */
     float *sums;           /* of all tokens */
 } tile_block;
 
-/* The first groups of tokens share the asking for the weights that come next. */
+/* The first groups of tokens share the prefetching of the next weights. */
 VF_INLINE void add_block_rows(const int m, const operand *const x[MR], const product *q,
                               const tile_block *b, const att_dtype dtype, int64_t token,
                               vf sums[MR][NV]) {
@@ -246,7 +248,7 @@ VF_INLINE void block_tile(const int m, const product *q, const tile_block *b,
 
 /* -------------------------------------------------------------------- product */
 
-/* The loops of a tile are made for every number of tokens it may have. */
+/* The loops of a tile are instantiated for every number of tokens it may have. */
 #define MOST_OF(m) ((m) < MR ? (m) : MR)
 #define WITH_CONSTANT(m, call)                                                                 \
     switch (m) {                                                                               \
@@ -278,7 +280,7 @@ VF_INLINE void stream_weights(const product *q, const att_dtype dtype, const boo
     }
 }
 
-/* Weights that lie in rows are multiplied as they are where no type has to be widened. */
+/* Weights stored in rows are used directly if their type need not be widened. */
 VF_INLINE void multiply_block(const product *q, tile_block *b, const att_dtype dtype,
                               const bool transposed) {
     const bool unpacks = !transposed && !MULTIPLIES_PAIRS && dtype != ATT_F32;

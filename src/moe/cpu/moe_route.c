@@ -13,7 +13,8 @@ typedef struct choice {
     int32_t id;
 } choice;
 
-/* The best `count` of those offered, best first. Offered in the order of ids, equals keep it. */
+/* The best `count` of those offered, best first. If offered in the order of ids, equals keep
+ * it. */
 typedef struct choices {
     int64_t count, used;
     choice *list;
@@ -70,7 +71,8 @@ static void select_experts(const att_moe_problem *p, const float *scores, int32_
 
 /* ------------------------------------------------------------------- weights */
 
-/* Shares of the logits, and their sum; NaN is no largest logit, but makes the sum NaN. */
+/* The top and the sum of the shares of the logits; NaN is never the largest, but makes the sum
+ * NaN. */
 static float softmax_sum(const float *logits, const int32_t *ids, int64_t count, float *top) {
     float sum = 0.0f;
     *top = -INFINITY;

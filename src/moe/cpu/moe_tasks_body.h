@@ -1,4 +1,4 @@
-/* moe_tasks_body.h: the two steps of a run by vectors: columns of h, then columns of y. */
+/* moe_tasks_body.h: the two steps of a run with vectors: columns of h, then columns of y. */
 #ifndef ATT_MOE_CPU_TASKS_BODY_H
 #define ATT_MOE_CPU_TASKS_BODY_H
 
@@ -10,8 +10,8 @@
 /* For moe_kernel_body.h. */
 enum { TAKES_TRANSPOSED = 1, POSITION_ALIGN = 1, BLOCK_LEAST = 32, BLOCK_MOST = 64 };
 
-/* What a thread's scratch holds, in this order: sums and panel of a product; then, of the first
- * step, gate and up of TOKENS_MOST tokens and their biases, or, of the second, the parts of y. */
+/* The layout of a thread's scratch: sums and panel of a product; then, for the first step, gate
+ * and up of TOKENS_MOST tokens and their biases, or, for the second, the parts of y. */
 typedef struct scratch_places {
     float *sums, *panel, *rest;
 } scratch_places;
@@ -45,8 +45,8 @@ typedef struct h_block {
     const att_moe_job *job;
     att_moe_matrix gate, up; /* the block's own columns */
     int64_t begin, columns;
-    float *gates, *ups; /* of each token, `columns` after `columns` */
-    float *mixed;       /* gate and up by turns, where they are stored so in columns */
+    float *gates, *ups; /* per token, `columns` after `columns` */
+    float *mixed;       /* gate and up interleaved, if stored so in columns */
     float *biases;      /* of the gate, then of up */
     product product;
 } h_block;
@@ -60,7 +60,7 @@ static void multiply_matrix(h_block *b, const att_moe_matrix *m, int64_t columns
     multiply(&b->product);
 }
 
-/* Gate and up share the last axis: one product of both, taken apart. */
+/* Gate and up share the last axis: one product of both, then separated. */
 static void multiply_mixed(h_block *b) {
     const int64_t columns = b->columns;
     multiply_matrix(b, &b->gate, 2 * columns, b->mixed);
@@ -90,7 +90,7 @@ static void activate_row(const h_block *b, int64_t token, operand *h) {
     }
 }
 
-/* Positions [begin, begin + tokens), TOKENS_MOST at most. */
+/* Positions [begin, begin + tokens), at most TOKENS_MOST. */
 static void fill_h(h_block *b, int64_t begin, int64_t tokens) {
     const att_moe_job *job = b->job;
     const att_moe_problem *p = job->p;

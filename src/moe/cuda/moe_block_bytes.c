@@ -1,9 +1,11 @@
-/* moe_block_bytes.c: the shared memory of the blocks of kernels/moe_*.cu. That of moe_route depends on the problem. */
+/* moe_block_bytes.c: shared memory per block of kernels/moe_*.cu. That of moe_route depends on
+ * the problem. */
 #include <stddef.h>
 
 #include "cuda/shape.h"
 
-/* `stages` tiles of both operands, 64 columns deep, and where `columns` rows of weights and those of the tile start. */
+/* `stages` tiles of both operands, 64 columns deep, and the addresses of `columns` rows of
+ * weights and of the tile's rows. */
 static int ring(const att_cuda_kernel *k, int columns) {
     enum { DEPTH_BYTES = 128, ADDRESS = 8 };
     return (k->tile_m + columns) * (k->stages * DEPTH_BYTES + ADDRESS);
@@ -17,7 +19,8 @@ static int down(const att_cuda_kernel *k) {
     return ring(k, k->tile_n);
 }
 
-/* Hopper: the ring and its barriers; 16 rows of 64 results of each warp that multiplies; ten items of 16 bytes; biases. */
+/* Hopper: the ring and its barriers; 16 rows of 64 results per multiplying warp; ten items of
+ * 16 bytes; biases. */
 static int hopper(const att_cuda_kernel *k, int columns) {
     enum { DEPTH_BYTES = 128, BARRIERS = 16, OUT = 2048, ITEMS = 160, GROUP = 64 };
     return k->stages * ((k->tile_m + columns) * DEPTH_BYTES + BARRIERS) + k->tile_m / 16 * OUT +

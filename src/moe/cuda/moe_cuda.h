@@ -1,4 +1,5 @@
-/* moe_cuda.h: a layer of experts on a GPU as it is planned: which kernels run, in which shapes, and where the workspace's parts lie. */
+/* moe_cuda.h: the plan of a layer of experts on a GPU: its kernels, their shapes, and the
+ * layout of the workspace. */
 #ifndef ATT_MOE_CUDA_H
 #define ATT_MOE_CUDA_H
 
@@ -12,7 +13,7 @@
 extern const att_family att_family_moe_route, att_family_moe_sm80, att_family_moe_sm80_down,
     att_family_moe_sm90, att_family_moe_sm90_down, att_family_moe_combine;
 
-/* Where the parts of the workspace begin. */
+/* Offsets of the parts of the workspace. */
 typedef struct att_moe_places {
     size_t slot_ids, slot_weights, histograms, starts, tile_starts, tile_experts, slot_at, h,
         parts;
@@ -21,13 +22,13 @@ typedef struct att_moe_places {
 typedef struct att_moe_gpu {
     const att_cuda_function *route, *up, *down, *combine;
     att_cuda_shape route_shape, up_shape, down_shape, combine_shape;
-    att_moe_params params; /* all but the pointers */
+    att_moe_params params; /* except the pointers */
     att_moe_places at;
-    bool by_maps; /* Hopper: products read weights by the copy engine */
+    bool by_maps; /* Hopper: products load weights with the copy engine */
     att_moe_maps maps;
 } att_moe_gpu;
 
-/* Is the row one of the products that Hopper's copy engine feeds? */
+/* Is the row one of the products fed by Hopper's copy engine? */
 static inline bool att_moe_is_hopper(const att_kernel_row *row) {
     return row->family == &att_family_moe_sm90;
 }
@@ -37,11 +38,13 @@ static inline const att_family *att_moe_down_family(const att_kernel_row *row) {
     return att_moe_is_hopper(row) ? &att_family_moe_sm90_down : &att_family_moe_sm80_down;
 }
 
-/* The first row of `family` that works with the row `main` for this problem and that a context may use, or NULL. */
+/* The first row of `family` that works with the row `main` for this problem and that a context
+ * may use, or NULL. */
 const att_cuda_kernel *att_moe_step_of(const att_family *family, const att_kernel_row *main,
                                        const att_moe_problem *p, bool allow_unattested);
 
-/* The most tiles of positions that the problem can have: every expert that has slots may leave one tile partly filled. */
+/* The maximum number of tiles of positions: every expert that has slots may leave one tile
+ * partly filled. */
 int64_t att_moe_tiles_most(const att_cuda_kernel *main, const att_moe_problem *p);
 
 att_status att_moe_gpu_cut(void *out, size_t *workspace, const att_context *ctx,
@@ -50,7 +53,7 @@ att_status att_moe_gpu_run(const att_plan *plan, const void *args, void *workspa
                            void *stream);
 void att_moe_gpu_describe(const att_plan *plan, char *text, size_t n);
 
-/* Microseconds. */
+/* In microseconds. */
 double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
                             const void *problem);
 

@@ -8,10 +8,10 @@
 
 enum {
     WORKSPACE_UNIT = 256,
-    ROUTE_SHARED_MOST = 96 * 1024, /* every GPU with code has as much for a block */
-    ROUTE_ALONE = 32,          /* tokens that one block routes sooner than two launches would */
-    HISTOGRAMS_MOST = 1 << 16, /* numbers that every block of moe_route adds up */
-    COMBINE_COLUMNS = 4        /* of a thread */
+    ROUTE_SHARED_MOST = 96 * 1024, /* per block; available on every GPU with code */
+    ROUTE_ALONE = 32,              /* tokens that one block routes faster than two launches */
+    HISTOGRAMS_MOST = 1 << 16,     /* numbers that every block of moe_route adds up */
+    COMBINE_COLUMNS = 4            /* per thread */
 };
 
 static att_status load(const att_cuda_function **out, att_cuda_shape *shape,
@@ -24,7 +24,7 @@ static att_status load(const att_cuda_function **out, att_cuda_shape *shape,
     return att_cuda_function_allow(*out, shared);
 }
 
-/* As many blocks as there are SMs, or one where that is sooner. */
+/* One block per SM, or a single one if that is faster. */
 static att_status cut_route(att_moe_gpu *s, const att_context *ctx, const att_moe_problem *p,
                             const att_cuda_kernel *kernel) {
     const int64_t room = p->experts + 2 * (p->groups + p->experts_per_token),
@@ -45,7 +45,8 @@ static att_status cut_route(att_moe_gpu *s, const att_context *ctx, const att_mo
     return ATT_OK;
 }
 
-/* Another `count` elements of `bytes` behind what the workspace has; false where that is too much. */
+/* Append `count` elements of `bytes` to the workspace. Returns false if it would be too
+ * large. */
 static bool place(size_t *at, size_t *workspace, int64_t count, int64_t bytes) {
     int64_t size, end;
     if (!att_mul(count, bytes, &size) || size > INT64_MAX / 4 ||
@@ -84,7 +85,7 @@ static att_status encode_maps(att_moe_gpu *s, const att_context *ctx, const att_
     return status;
 }
 
-/* A block an item; on Hopper blocks stay, as many as the GPU holds. */
+/* One block per item; on Hopper persistent blocks, as many as the GPU holds. */
 static uint32_t blocks_of(const att_moe_gpu *s, const att_context *ctx, int64_t items,
                           uint32_t shared) {
     const att_cuda_limits *gpu = ctx->limits.gpu;

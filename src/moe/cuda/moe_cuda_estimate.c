@@ -1,17 +1,19 @@
-/* moe_cuda_estimate.c: how long a layer of experts takes on a GPU, by row: which of them serves. */
+/* moe_cuda_estimate.c: predicts the time of a layer of experts on a GPU, by row, to select
+ * one. */
 #include <math.h>
 
 #include "moe/cuda/moe_cuda.h"
 #include "moe/moe.h"
 
-/* Experts that tokens drawn at random reach, of those whose weights are here. */
+/* The expected number of local experts that randomly routed tokens reach. */
 static double experts_reached(const att_moe_problem *p) {
     const double share = (double)p->experts_per_token / (double)p->experts;
     return (double)p->local_experts * (1.0 - pow(1.0 - share, (double)p->tokens));
 }
 
-/* Bytes of weights a microsecond on an H200, fitted to the times of the group `experts` (docs/moe-speed.md): from memory, once, and past
- * the tensor cores, once for every tile of positions. Other GPUs have rates in proportion. */
+/* Bytes of weights per microsecond on an H200, fitted to the times of the group `experts`
+ * (docs/moe-speed.md): from memory, once, and through the tensor cores, once per tile of
+ * positions. Other GPUs have proportional rates. */
 typedef struct rates {
     double memory, tiles;
 } rates;
@@ -34,7 +36,7 @@ double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
         return start;
     const double slots = (double)p->tokens * (double)p->experts_per_token *
                          (double)p->local_experts / (double)p->experts;
-    /* Of an expert; the last one is half full on average. */
+    /* Per expert; the last one is half full on average. */
     const double tiles = fmax(1.0, slots / reached / row->cuda->tile_m + 0.5);
     const double bytes = (att_moe_is_gated(p) ? 3.0 : 2.0) * (double)p->hidden *
                          (double)p->inner * reached * sizeof(uint16_t);

@@ -1,4 +1,5 @@
-/* moe_cuda_families.c: a layer of experts on a GPU: moe_route, then moe_sm80 and moe_sm80_down or Hopper's, and moe_combine. */
+/* moe_cuda_families.c: a layer of experts on a GPU: moe_route, then moe_sm80 and moe_sm80_down
+ * or their Hopper versions, and moe_combine. */
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -7,15 +8,15 @@
 #include "moe/cuda/moe_gpu_params.h"
 #include "moe/moe.h"
 
-enum { FEW_ITEMS = 128 /* as many as the SMs of the GPUs that matter */ };
+enum { FEW_ITEMS = 128 /* as many as the SMs of the relevant GPUs */ };
 
 int64_t att_moe_tiles_most(const att_cuda_kernel *main, const att_moe_problem *p) {
     const int64_t slots = p->tokens * p->experts_per_token;
     return slots / main->tile_m + att_min(slots, p->local_experts);
 }
 
-/* Down products are for tiles of as many positions; on Hopper two take 64, of which that with the longer ring, a block an SM, is
- * for no more items than there are SMs. */
+/* Down products have tiles of the same number of positions. On Hopper two rows have 64; the one
+ * with the longer ring, at one block per SM, is for no more items than SMs. */
 static bool is_for(const att_kernel_row *row, const att_kernel_row *main,
                    const att_moe_problem *p) {
     const att_cuda_kernel *k = row->cuda;
@@ -42,7 +43,7 @@ const att_cuda_kernel *att_moe_step_of(const att_family *family, const att_kerne
 
 static bool serves(const att_kernel_row *row, const att_limits *limits, const void *problem,
                    att_refusal *refusal) {
-    /* Kernels count rows and columns in 32 bits, and add a tile to them. */
+    /* Kernels count rows and columns in 32 bits, and add a tile to the counts. */
     const int64_t most = INT32_MAX - 65535;
     const att_moe_problem *p = problem;
     const att_family *const steps[] = {&att_family_moe_route, &att_family_moe_combine,
@@ -65,7 +66,7 @@ static bool serves(const att_kernel_row *row, const att_limits *limits, const vo
     return true;
 }
 
-/* What the copy engine asks for beside that. */
+/* Additional requirements of the copy engine. */
 static bool serves_by_maps(const att_kernel_row *row, const att_limits *limits,
                            const void *problem, att_refusal *refusal) {
     const int64_t most = ATT_TENSOR_STRIDE_END / (int64_t)sizeof(uint16_t);

@@ -37,7 +37,7 @@ static att_status route(const att_moe_gpu *s, att_moe_params *params, void *stre
     return launch(s->route, &s->route_shape, params, stream);
 }
 
-/* A product: Hopper's is told how its tensors are walked, too. */
+/* Launch a product; Hopper's also takes tensor maps. */
 static att_status multiply(const att_cuda_function *function, const att_cuda_shape *shape,
                            const att_moe_params *params, const att_tensor_map *h,
                            const att_tensor_map *w, const att_tensor_map *w3, void *stream) {

@@ -1,13 +1,14 @@
-/* moe_gpu_params.c: sizes, strides, words and alignment of a moe problem, for its kernels. */
+/* moe_gpu_params.c: sizes, strides, enumerators and alignment of a moe problem, for its
+ * kernels. */
 #include "moe/cuda/moe_gpu_params.h"
 
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "moe/moe.h"
 
-enum { VECTOR = 8 /* elements of 16 bytes */, QUAD = 4 };
+enum { VECTOR = 8 /* elements per 16 bytes */, QUAD = 4 };
 
-/* The kernels have these words under names of their own. */
+/* The kernels have these enumerators under other names. */
 _Static_assert((int)ATT_MOE_ACT_SWIGLU == (int)ATT_MOE_SWIGLU &&
                    (int)ATT_MOE_ACT_GEGLU == (int)ATT_MOE_GEGLU &&
                    (int)ATT_MOE_ACT_GEGLU_TANH == (int)ATT_MOE_GEGLU_TANH &&
@@ -36,7 +37,8 @@ static bool is_whole(const att_moe_problem *p, int64_t length, int64_t row, int6
 static int flags_of(const att_moe_problem *p) {
     const bool transposed = p->flags & ATT_MOE_TRANSPOSED;
     const bool gated = att_moe_is_gated(p);
-    /* Of gate and up in one row each begins with a vector of its own, but where they take turns. */
+    /* Gate and up in one row each begin with a vector of their own, unless they are
+     * interleaved. */
     const int64_t columns = gated && p->gate == ATT_MOE_INTERLEAVED ? 2 * p->inner : p->inner;
     const bool w1 = is_whole(p, transposed ? columns : p->hidden, p->w1.row, p->w1.expert) &&
                     (!att_moe_is_apart(p) ||

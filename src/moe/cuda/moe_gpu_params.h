@@ -1,11 +1,11 @@
-/* moe_gpu_params.h: a moe problem as its kernels read it. */
+/* moe_gpu_params.h: converts a moe problem to kernel parameters. */
 #ifndef ATT_MOE_GPU_PARAMS_H
 #define ATT_MOE_GPU_PARAMS_H
 
 #include "attest.h"
 #include "kernels/moe_params.h"
 
-/* All but the pointers and how the work is cut. */
+/* Everything except the pointers and the division of the work. */
 void att_moe_params_of(att_moe_params *params, const att_moe_problem *p);
 
 /* The tensors of a run. */

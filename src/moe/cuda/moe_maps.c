@@ -1,4 +1,4 @@
-/* moe_maps.c: weights and h of experts as Hopper's copy engine walks them. */
+/* moe_maps.c: tensor maps of the weights and h of experts, for Hopper's copy engine. */
 #include "moe/cuda/moe_maps.h"
 
 #include "base/checked.h"
@@ -6,9 +6,9 @@
 #include "cuda/tensor_maps.h"
 #include "moe/moe.h"
 
-enum { DEPTH = 64 /* columns of a box */, VECTOR = 8 };
+enum { DEPTH = 64 /* columns per box */, VECTOR = 8 };
 
-/* Rows of `depth` columns, of every expert whose weights are here. */
+/* Rows of `depth` columns, for every local expert. */
 static att_tensor_walk walk_weights(const att_moe_problem *p, const att_moe_strides *s,
                                     int64_t depth, int64_t rows, int box) {
     return (att_tensor_walk){.rank = 4,

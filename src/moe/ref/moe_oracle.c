@@ -18,7 +18,7 @@ int64_t att_moe_ref_scratch(const att_moe_problem *p) {
 
 /* ------------------------------------------------------------------- weights */
 
-/* exp(x - top), by which equal infinities weigh 1. */
+/* exp(x - top), with weight 1 for equal infinities. */
 static double share(double x, double top) {
     return x == top ? 1.0 : exp(x - top);
 }
@@ -135,7 +135,7 @@ static double activate(const att_moe_problem *p, double g, double u) {
     return NAN;
 }
 
-/* y += weight * (what local expert e makes of x). */
+/* y += weight * (output of local expert e for x). */
 static void add_expert(const att_moe_problem *p, const att_moe_args *a, int64_t e,
                        double weight, double *scratch, const double *x, double *y) {
     double *g = scratch, *u = g + p->inner, *out = u + p->inner;

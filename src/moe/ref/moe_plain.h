@@ -1,11 +1,11 @@
-/* moe_plain.h: a mixture of experts in float32, one token at a time, without haste: its error sets the bar.
- * It rounds where a kernel must: h to dtype, y to dtype_y. Trusts its arguments. */
+/* moe_plain.h: a plain mixture of experts in float32, one token at a time: its error sets the
+ * bar. It rounds where a kernel must: h to dtype, y to dtype_y. Trusts its arguments. */
 #ifndef ATT_MOE_REF_PLAIN_H
 #define ATT_MOE_REF_PLAIN_H
 
 #include "attest.h"
 
-/* In which order the terms of a product are added. */
+/* The order in which the terms of a product are added. */
 typedef enum att_moe_plain_order {
     ATT_MOE_PLAIN_UPWARDS,
     ATT_MOE_PLAIN_DOWNWARDS,

@@ -1,4 +1,4 @@
-/* moe_ref_route.c: the experts of a token by repeated search for the best one that is left. */
+/* moe_ref_route.c: the experts of a token, by repeated search for the best remaining one. */
 #include "moe/ref/moe_ref_route.h"
 
 #include <math.h>
@@ -15,12 +15,12 @@ bool att_moe_ref_is_local(const att_moe_problem *p, int32_t id) {
     return id >= p->first_expert && id < p->first_expert + p->local_experts;
 }
 
-/* Does score x come before score y, where x has the higher id? */
+/* Does score x rank before score y, where x has the higher id? */
 static bool is_better(float x, float y) {
     return isnan(y) ? !isnan(x) : x > y;
 }
 
-/* The best of scores [begin, end) that are not taken; the lowest of equals. */
+/* The best of scores [begin, end) that are not taken; of equals, the lowest. */
 static int64_t best_of(const float *scores, const float *taken, int64_t begin, int64_t end) {
     int64_t best = -1;
     for (int64_t i = begin; i < end; i++)
@@ -29,7 +29,7 @@ static int64_t best_of(const float *scores, const float *taken, int64_t begin, i
     return best;
 }
 
-/* Mark the experts of all groups but the best as taken. */
+/* Mark the experts of all groups except the best as taken. */
 static void leave_groups(const att_moe_problem *p, const float *scores, float *taken) {
     const int64_t size = p->experts / p->groups;
     float sums[ATT_MOE_EXPERTS_MAX], lost[ATT_MOE_EXPERTS_MAX] = {0.0f};
@@ -41,7 +41,7 @@ static void leave_groups(const att_moe_problem *p, const float *scores, float *t
         sums[g] = scores[first] + scores[second];
     }
     for (int64_t n = 0; n < p->groups_kept; n++)
-        lost[best_of(sums, lost, 0, p->groups)] = 1.0f; /* kept, for now */
+        lost[best_of(sums, lost, 0, p->groups)] = 1.0f; /* marks a kept group */
     for (int64_t e = 0; e < p->experts; e++)
         taken[e] = lost[e / size] == 0.0f ? 1.0f : 0.0f;
 }

@@ -1,4 +1,5 @@
-/* moe_ref_route.h: the experts of a token, one at a time: the authority on ids. Trusts its arguments. */
+/* moe_ref_route.h: the experts of a token, one at a time: the authority on ids. Trusts its
+ * arguments. */
 #ifndef ATT_MOE_REF_ROUTE_H
 #define ATT_MOE_REF_ROUTE_H
 
@@ -6,7 +7,7 @@
 
 #include "attest.h"
 
-/* The experts of token t in their order, -1 where there is none; `scores` has room for 2 * experts
+/* The experts of token t in order, -1 if there is none; `scores` has room for 2 * experts
  * numbers. Thread: safe. */
 void att_moe_ref_ids(const att_moe_problem *p, const att_moe_args *a, int64_t t, float *scores,
                      int32_t *ids);

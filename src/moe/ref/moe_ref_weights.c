@@ -1,4 +1,4 @@
-/* moe_ref_weights.c: where gate, up and the second product of an expert lie. */
+/* moe_ref_weights.c: the locations of gate, up and the second product of an expert. */
 #include "moe/ref/moe_ref_weights.h"
 
 #include "base/dtype.h"
@@ -15,7 +15,7 @@ bool att_moe_ref_is_gated(const att_moe_problem *p) {
     }
 }
 
-/* Output n of the matrix is output offset + n * step of what is stored. */
+/* Output n of the matrix is stored output offset + n * step. */
 static att_moe_ref_matrix stored(const att_moe_problem *p, const void *base,
                                  const att_moe_strides *s, int64_t e, int64_t offset,
                                  int64_t step, int64_t outputs, int64_t depth) {

@@ -1,4 +1,4 @@
-/* moe_ref_weights.h: the weight matrices and biases of an expert, wherever a model keeps them. */
+/* moe_ref_weights.h: the weight matrices and biases of an expert, in any layout. */
 #ifndef ATT_MOE_REF_WEIGHTS_H
 #define ATT_MOE_REF_WEIGHTS_H
 
@@ -17,7 +17,7 @@ typedef struct att_moe_ref_matrix {
     int64_t bias_first, bias_step;
 } att_moe_ref_matrix;
 
-/* Of local expert `e`: gate, up (not of an activation without a gate), and the second product. */
+/* For local expert `e`: gate, up (not without a gate), and the second product. */
 att_moe_ref_matrix att_moe_ref_gate(const att_moe_problem *p, const att_moe_args *a, int64_t e);
 att_moe_ref_matrix att_moe_ref_up(const att_moe_problem *p, const att_moe_args *a, int64_t e);
 att_moe_ref_matrix att_moe_ref_down(const att_moe_problem *p, const att_moe_args *a, int64_t e);
@@ -28,7 +28,7 @@ bool att_moe_ref_is_gated(const att_moe_problem *p);
 void att_moe_ref_load(const att_moe_ref_matrix *m, int64_t output, float *row);
 void att_moe_ref_load_depth(const att_moe_ref_matrix *m, int64_t depth, float *row);
 
-/* The bias of output n, 0 where there is none. */
+/* The bias of output n, 0 if there is none. */
 float att_moe_ref_bias(const att_moe_ref_matrix *m, int64_t n);
 
 #endif
