@@ -21,7 +21,8 @@
  * Sampling ends when every case has `min_samples` and either the median of each is known to
  * `precision` or `seconds` per case have passed; or at `max_samples`. An interrupt
  * (lab/base/interrupt.h) makes the next round the last; cases of later waves are then not
- * timed. Samples that a GPU took while it throttled (lab/measure/nvml.h) are discarded and counted. */
+ * timed. Samples that a GPU took while it throttled (lab/measure/nvml.h) are discarded and
+ * counted. */
 #ifndef LAB_BENCH_H
 #define LAB_BENCH_H
 
