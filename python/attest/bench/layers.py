@@ -9,7 +9,7 @@ TOKENS = (1, 8, 64, 256, 1024, 4096, 16384)
 
 
 class Model(NamedTuple):
-    """A layer of experts; `words` are the laboratory's."""
+    """A layer of experts; `words` are the laboratory's modifiers."""
 
     experts: int
     k: int
@@ -28,7 +28,7 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Problem:
-    """A layer and so many tokens."""
+    """A layer and a number of tokens."""
 
     model: str
     tokens: int
@@ -49,13 +49,13 @@ class Problem:
 
     @property
     def reached(self) -> float:
-        """Experts that tokens reach, where all are equally likely."""
+        """The number of experts that have tokens if all are equally likely."""
         m = self.layer
         return m.experts * (1 - (1 - m.k / m.experts)**self.tokens)
 
     @property
     def kv_bytes(self) -> int:
-        """Of weights, as many as are read."""
+        """Bytes of the weights that are read."""
         return int(6 * self.reached * self.layer.hidden * self.layer.inner)
 
     @property
@@ -68,7 +68,7 @@ class Problem:
 
 
 def problems() -> Iterator[Problem]:
-    """Of the group `experts`."""
+    """The problems of the group `experts`."""
     for model in MODELS:
         for tokens in TOKENS:
             yield Problem(model, tokens)
