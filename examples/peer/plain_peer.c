@@ -1,6 +1,6 @@
 /* plain_peer.c: a complete plug-in for attest_peer.h: single-threaded float32 attention in C.
  *
- *     make                           (or: cc -O2 -shared -fPIC -o plain_peer.so plain_peer.c -lm)
+ *     make                         (or: cc -O2 -shared -fPIC -o plain_peer.so plain_peer.c -lm)
  *     attest verify b1h4s128d64,f32,causal --peer ./plain_peer.so
  *     attest bench  b1h4s128d64,f32,causal --peer ./plain_peer.so
  *
