@@ -71,7 +71,8 @@ static void digest_closure(char hex[ATT_SHA256_HEX], const char *flags, char **f
     for (int i = 0; i < count; i++)
         if (!lab_closure_add(&closure, files[i], &why))
             fail(why.text);
-    lab_closure_end(&closure, flags, hex);
+    lab_closure_digest(&closure.sha, flags, hex);
+    lab_closure_free(&closure);
 }
 
 static int compare_digests(const void *a, const void *b) {

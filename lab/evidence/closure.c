@@ -63,10 +63,14 @@ bool lab_closure_add(lab_closure *closure, const char *name, lab_message *why) {
     return ok;
 }
 
-void lab_closure_end(lab_closure *closure, const char *flags, char hex[ATT_SHA256_HEX]) {
-    add_counted(&closure->sha, flags, strlen(flags));
-    att_sha256_end(&closure->sha, hex);
+void lab_closure_free(lab_closure *closure) {
     for (size_t i = 0; i < closure->count; i++)
         free(closure->names[i]);
     closure->count = 0;
+}
+
+void lab_closure_digest(const att_sha256 *texts, const char *flags, char hex[ATT_SHA256_HEX]) {
+    att_sha256 sha = *texts;
+    add_counted(&sha, flags, strlen(flags));
+    att_sha256_end(&sha, hex);
 }

@@ -28,7 +28,11 @@ void lab_closure_begin(lab_closure *closure, lab_text_source source);
 /* Add the text of that name with everything that it includes. */
 bool lab_closure_add(lab_closure *closure, const char *name, lab_message *why);
 
-/* Add `flags` and return the digest. Frees the contents of the closure. */
-void lab_closure_end(lab_closure *closure, const char *flags, char hex[ATT_SHA256_HEX]);
+/* The digest of texts, which are a closure's `sha`, and of `flags`. The same texts may be used
+ * with several flags. */
+void lab_closure_digest(const att_sha256 *texts, const char *flags, char hex[ATT_SHA256_HEX]);
+
+/* Free what the closure holds; its `sha` remains. */
+void lab_closure_free(lab_closure *closure);
 
 #endif

@@ -2,6 +2,7 @@
  * library. */
 #include "lab/evidence/code_digest.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +35,50 @@ static void name_nvcc(char *buf, size_t n) {
     snprintf(buf, n, "%.*s", line ? (int)strcspn(line, "\n") : 0, line ? line : "");
 }
 
+/* The texts of a source, with all that it includes. Rows of one source differ in their flags alone, and there are hundreds of rows. */
+typedef struct source_texts {
+    char name[128];
+    att_sha256 sha;
+} source_texts;
+
+enum { SOURCES_MOST = 128 };
+
+static bool read_texts(source_texts *texts, lab_message *why) {
+    lab_closure closure;
+    lab_closure_begin(&closure, embedded_text);
+    const bool ok = lab_closure_add(&closure, texts->name, why);
+    lab_closure_free(&closure);
+    texts->sha = closure.sha;
+    return ok;
+}
+
+/* Read once per source, as long as there is room. */
+static bool find_texts(source_texts *texts, const char *source, lab_message *why) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static source_texts known[SOURCES_MOST];
+    static size_t count;
+    size_t i = 0;
+    bool ok = true;
+    snprintf(texts->name, sizeof texts->name, "kernels/%s.cu", source);
+    pthread_mutex_lock(&lock);
+    while (i < count && strcmp(known[i].name, texts->name) != 0)
+        i++;
+    if (i < count)
+        *texts = known[i];
+    else if ((ok = read_texts(texts, why)) && count < SOURCES_MOST)
+        known[count++] = *texts;
+    pthread_mutex_unlock(&lock);
+    return ok;
+}
+
 static bool gpu_digests(lab_code_digests *digests, const att_cuda_kernel *kernel, int cc,
                         lab_message *why) {
-    char name[128];
-    lab_closure closure;
+    source_texts texts;
     att_cuda_flags(digests->flags, kernel);
     name_nvcc(digests->compiler, sizeof digests->compiler);
-    snprintf(name, sizeof name, "kernels/%s.cu", kernel->source);
-    lab_closure_begin(&closure, embedded_text);
-    const bool ok = lab_closure_add(&closure, name, why);
-    lab_closure_end(&closure, digests->flags, digests->source);
+    const bool ok = find_texts(&texts, kernel->source, why);
+    if (ok)
+        lab_closure_digest(&texts.sha, digests->flags, digests->source);
     const att_embedded_code *code = att_embedded_code_find(kernel->id, cc);
     if (code)
         att_sha256_of(code->bytes, code->size, digests->code);

@@ -136,17 +136,18 @@ static bool check_keys(const lab_node *section, const char *(*known)(int), int c
     const char *key;
     json_t *ignored;
     json_object_foreach(section->value, key, ignored) {
-        lab_suggestion best = {0};
         bool found = false;
-        for (int i = 0; i < count; i++) {
-            found = found || strcmp(key, known(i)) == 0;
+        for (int i = 0; i < count && !found; i++)
+            found = strcmp(key, known(i)) == 0;
+        if (found)
+            continue;
+        lab_suggestion best = {0};
+        for (int i = 0; i < count; i++)
             lab_suggest(&best, key, known(i));
-        }
-        if (!found)
-            return lab_fail(why, "%s: %s: there is no field '%s'%s%s%s", section->file,
-                            *section->path ? section->path : "the document", key,
-                            best.word ? "; did you mean '" : "", best.word ? best.word : "",
-                            best.word ? "'?" : "");
+        return lab_fail(why, "%s: %s: there is no field '%s'%s%s%s", section->file,
+                        *section->path ? section->path : "the document", key,
+                        best.word ? "; did you mean '" : "", best.word ? best.word : "",
+                        best.word ? "'?" : "");
     }
     return true;
 }

@@ -139,6 +139,34 @@ static void test_amx__tiny_d_o__as_precise(void **state) {
     att_context_destroy(ctx);
 }
 
+static void multiply(guarded *array, int64_t count, float by) {
+    for (int64_t x = 0; x < count; x++)
+        att_store(array->data, ATT_BF16, x, by * att_load(array->data, ATT_BF16, x));
+}
+
+/* Times a d_o of 2^90, a subnormal V is in range: the products must not lose it. O is rounded to five bits or so. */
+static void test_amx__subnormal_v_huge_d_o__near_float64(void **state) {
+    (void)state;
+    att_problem p;
+    dense(&p, 1, 2, 1, 5, 7, 16, 16);
+    p.features |= ATT_ALIBI;
+    p.gradients = ATT_D_ALIBI;
+    att_context *ctx = context_open(ATT_ISA_PORTABLE, 1);
+    gradients g;
+    gradients_open(&g, &p, NULL, 38, 1.0f);
+    multiply(&g.v, p.seq_k * p.d_v, 0x1p-128f);
+    multiply(&g.d_o, p.seq_q * p.heads_q * p.d_v, 0x1p90f);
+    gradients_answer(&g);
+    run_in_c(&g, ctx);
+    const double most = fmax(fabs(g.want.d_alibi[0]), fabs(g.want.d_alibi[1]));
+    assert_true(most > 0x1p-45);
+    for (int h = 0; h < 2; h++)
+        assert_near((double)att_load(g.d_alibi.data, ATT_F32, h), g.want.d_alibi[h],
+                    0.1 * most);
+    gradients_close(&g);
+    att_context_destroy(ctx);
+}
+
 /* A strip of rows between two others sees fewer keys than they do, at either end. */
 static void test_amx__strips_see_other_keys__near_float64(void **state) {
     (void)state;
@@ -223,6 +251,7 @@ int main(void) {
         cmocka_unit_test(test_amx__features__near_float64),
         cmocka_unit_test(test_amx__packed_sequences__near_float64),
         cmocka_unit_test(test_amx__tiny_d_o__as_precise),
+        cmocka_unit_test(test_amx__subnormal_v_huge_d_o__near_float64),
         cmocka_unit_test(test_amx__strips_see_other_keys__near_float64),
         cmocka_unit_test(test_amx__nan__reaches_only_what_sees_it),
         cmocka_unit_test(test_amx__other_threads__same_bits),

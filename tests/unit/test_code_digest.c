@@ -78,7 +78,8 @@ static const char *digest_of(const char *const *files, const char *flags) {
     lab_closure_begin(&closure, tree_text);
     if (!lab_closure_add(&closure, files[0], &why))
         fail_msg("%s", why.text);
-    lab_closure_end(&closure, flags, out);
+    lab_closure_digest(&closure.sha, flags, out);
+    lab_closure_free(&closure);
     assert_int_equal(strlen(out), 64);
     return out;
 }
@@ -118,7 +119,8 @@ static void test_closure__no_such_source__fails(void **state) {
     lab_closure_begin(&closure, tree_text);
     assert_false(lab_closure_add(&closure, "z.h", &why));
     assert_non_null(strstr(why.text, "z.h"));
-    lab_closure_end(&closure, "", hex);
+    lab_closure_digest(&closure.sha, "", hex);
+    lab_closure_free(&closure);
 }
 
 static void test_library__every_kernel__has_digests_of_its_own(void **state) {

@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
     parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training")),
                         help="of a GPU: forward, fp16, gqa, dims, seed, decode, pages, features, experts, sweep (default forward,seed,decode), "
-                        "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features; "
+                        "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features, experts; "
                         "on either device: calls, what a call costs the host; training, training steps of models of "
                         "transformers, and forward and backward of the attention alone, beside PyTorch's")
     parser.add_argument("--model-size", choices=("tiny", "small", "1b"), help="of the group training (GPU 1b, CPU small)")
@@ -115,6 +115,7 @@ def _measure(options, path: str) -> None:
     device = options.device
     groups = ([[row] for row in problems.gpu_rows(options.groups)] if device == "cuda" else
               problems.cpu_features(options.threads, options.sizes) if options.groups == ["features"] else
+              problems.cpu_experts(options.dtypes, options.threads) if options.groups == ["experts"] else
               problems.cpu_rows(options.dtypes, options.threads, options.sizes, "backward" in options.groups))
     if options.only:
         groups = [kept for kept in ([row for row in rows if options.only in row.name] for rows in groups) if kept]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 TOKENS = (1, 8, 64, 256, 1024, 4096, 16384)
+CPU_TOKENS = (1, 16, 256)
 
 
 class Model(NamedTuple):
@@ -33,6 +34,7 @@ class Problem:
     model: str
     tokens: int
     zipf: bool = False  #: some experts are chosen far more often than others
+    dtype: str = "bf16"  #: or "f32"
 
     @property
     def layer(self) -> Model:
@@ -41,7 +43,11 @@ class Problem:
     @property
     def spec(self) -> str:
         m = self.layer
-        return f"moe:t{self.tokens}e{m.experts}k{m.k}h{m.hidden}i{m.inner},bf16{m.words}" + (",load=zipf" if self.zipf else "")
+        return f"moe:t{self.tokens}e{m.experts}k{m.k}h{m.hidden}i{m.inner},{self.dtype}{m.words}" + (",load=zipf" if self.zipf else "")
+
+    @property
+    def element(self) -> int:
+        return 4 if self.dtype == "f32" else 2
 
     @property
     def operations(self) -> int:
@@ -56,21 +62,28 @@ class Problem:
     @property
     def kv_bytes(self) -> int:
         """Bytes of the weights that are read."""
-        return int(6 * self.reached * self.layer.hidden * self.layer.inner)
+        return int(3 * self.element * self.reached * self.layer.hidden * self.layer.inner)
 
     @property
     def input_bytes(self) -> int:
-        return 2 * self.tokens * self.layer.hidden
+        return self.element * self.tokens * self.layer.hidden
 
     @property
     def fields(self) -> dict:
-        return {"dtype": "bf16", "spec": self.spec}
+        return {"dtype": self.dtype, "spec": self.spec}
 
 
 def problems() -> Iterator[Problem]:
-    """The problems of the group `experts`."""
+    """The problems of the group `experts` on a GPU."""
     for model in MODELS:
         for tokens in TOKENS:
             yield Problem(model, tokens)
             if tokens == 4096:
                 yield Problem(model, tokens, zipf=True)
+
+
+def cpu_problems(dtypes: Iterable[str]) -> Iterator[Problem]:
+    """Of the group `experts` on a CPU: Qwen3's layer for one token, a few, and a prompt."""
+    for dtype in dtypes:
+        for tokens in CPU_TOKENS:
+            yield Problem("qwen3", tokens, dtype=dtype)

@@ -236,6 +236,11 @@ def cpu_features(threads: Iterable[int], sizes: Iterable[int]) -> List[List[Row]
             for problem in _features(s, 4, 4, (64,), "f32")]
 
 
+def cpu_experts(dtypes: Iterable[str], threads: Iterable[int]) -> List[List[Row]]:
+    return [[Row("experts", problem, count)] for count in threads
+            for problem in layers.cpu_problems(dtype for dtype in dtypes if dtype != "fp16")]
+
+
 def cpu_rows(dtypes: Iterable[str], threads: Iterable[int], sizes: Iterable[int], backward: bool = False) -> List[List[Row]]:
     """Rows that are timed together: a shape both full and causal, so that their times can be compared too."""
     if backward:

@@ -34,6 +34,7 @@ enum { DEGREE_ROUNDED = 3, DEGREE_EXACT = 5 };
 _Static_assert(BLOCK_ROWS / STRIP_ROWS <= STRIPS_MOST, "the strips of a block fit a tile");
 
 #include "backward/cpu/gradient_terms_body.h"
+#include "backward/cpu/huge_d_o.h"
 
 static int64_t sum_width(int64_t d) {
     return att_round_up(d, 2 * SIDE);
@@ -269,6 +270,8 @@ VF_INLINE void weigh_pair_as(const gradient_tile *t, int64_t r, att_cpu_interval
     const int64_t below = both ? r + 1 : r;
     row_terms row[2] = {row_terms_of(t, r, strip_s(t, r), strip_d_p(t, r)),
                         row_terms_of(t, below, strip_s(t, below), strip_d_p(t, below))};
+    give_up_huge_d_o(t, r, &row[0]);
+    give_up_huge_d_o(t, below, &row[1]);
     if (!both) { /* padding */
         row[1].lo = row[1].hi = 0;
         row[1].d_s = NULL;

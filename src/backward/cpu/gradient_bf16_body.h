@@ -19,6 +19,7 @@ enum { ELEMENT_BYTES = 2, PRODUCTS_FLUSH = 1 };
 enum { DEGREE_ROUNDED = 3, DEGREE_EXACT = 5 };
 
 #include "backward/cpu/gradient_terms_body.h"
+#include "backward/cpu/huge_d_o.h"
 
 VF_INLINE vf word_multiply(vf left, vf right, vf sum) {
     return vf_dot_pairs(left, right, sum);
@@ -83,6 +84,8 @@ VF_INLINE void weigh_pair_as(const gradient_tile *t, int64_t r, att_cpu_interval
     char *left = t->d_scores_left + r * LEFT_STRIDE * (int64_t)sizeof(float);
     row_terms row[2] = {row_terms_of(t, r, strip_s(t, r), strip_d_p(t, r)),
                         row_terms_of(t, below, strip_s(t, below), strip_d_p(t, below))};
+    give_up_huge_d_o(t, r, &row[0]);
+    give_up_huge_d_o(t, below, &row[1]);
     if (!both) { /* padding */
         row[1].lo = row[1].hi = 0;
         row[1].d_s = NULL;
