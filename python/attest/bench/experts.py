@@ -182,8 +182,8 @@ def find(names: Sequence[str], device: str) -> Dict[str, Subject]:
 
 
 class Checker:
-    """Checks the answers for some tokens against exact math: float32 for bfloat16, float64 for float32. The bar is twice
-    the error of plain math in the problem's type, plus four ulp of float32."""
+    """Checks the answers for some tokens against exact math: float32 for bfloat16, float64 for float32. The bar is
+    twice the error of plain math in the problem's type, plus four ulp of float32."""
 
     def __init__(self, inputs: Inputs) -> None:
         x, logits = (each[:CHECKED] for each in inputs.tensors[0])
