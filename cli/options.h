@@ -87,7 +87,7 @@ typedef struct cli_options {
 
     const char
         *plan_device; /* a name of devices/ or a file, for plan also cuda or cuda:N; NULL: the
-                      * device here */
+                       * device here */
     bool all;         /* info: kernels; plan: tiles */
     int ranks[CLI_RANKS_MAX]; /* plan: numbers of devices to split a sequence over */
     size_t rank_count;

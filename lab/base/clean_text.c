@@ -29,7 +29,7 @@ enum { CHARACTER_MOST = 4 };
 typedef struct cleaner {
     FILE *under;
     char pending[CHARACTER_MOST + 1]; /* the first bytes of a character that is not complete
-                                      * yet */
+                                       * yet */
     size_t count;
 } cleaner;
 

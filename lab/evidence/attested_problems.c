@@ -223,7 +223,7 @@ typedef struct walk {
     reading *r;
     const lab_node *list; /* "verified" or "timed" */
     json_t *unsplit;      /* for a kernel that helps others: problems in which it had nothing to
-                      * do */
+                           * do */
     size_t at, passed;    /* position in each */
 } walk;
 

@@ -19,7 +19,7 @@ typedef enum lab_rate_kind {
     LAB_RATE_SHARED,      /* bytes of shared memory per clock on one SM */
     LAB_RATE_TENSOR_SEEN, /* as LAB_RATE_TENSOR, the highest measured; may be 0 */
     LAB_RATE_MMA_SEEN,    /* the same with mma.sync, the instruction of the sm80 kernels; may be
-                        * 0 */
+                           * 0 */
     LAB_RATE_MEMORY_SEEN, /* as LAB_RATE_MEMORY, the highest measured; may be 0 */
     LAB_RATE_COUNT
 } lab_rate_kind;

@@ -27,7 +27,7 @@ typedef struct lab_plan_kernel {
     bool cluster;             /* the blocks of a cluster merge the parts */
     double blocks;            /* launched; 0 if the parts are unknown */
     double rounds;            /* tiles times parts, divided by the blocks that the GPU runs at
-                           * once */
+                               * once */
     lab_time_model model;     /* LAB_TIME_NONE: `seconds` is not set */
     double seconds;
     bool chosen;

@@ -56,7 +56,7 @@ typedef struct lab_output {
     int64_t d;       /* values per row */
     int64_t step;    /* elements from one of them to the next */
     bool is_integer; /* int32, must equal the oracle's; dtype is ATT_F32, which has the same
-                     * size */
+                      * size */
 } lab_output;
 
 /* The outputs of a problem, ordered by set; all are listed, whether or not they are asked

@@ -15,7 +15,7 @@ typedef enum lab_npy_type {
     LAB_NPY_UINT8,
     LAB_NPY_UINT16,
     LAB_NPY_RAW16,    /* '|V2', two untyped bytes: bfloat16 that NumPy has read and written
-                    * again */
+                       * again */
     LAB_NPY_BFLOAT16, /* '<V2', as np.save writes arrays of ml_dtypes.bfloat16 (and of JAX) */
     LAB_NPY_INT32,
     LAB_NPY_INT64,

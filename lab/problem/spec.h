@@ -107,10 +107,10 @@ typedef enum lab_data {
                            * sees them */
     LAB_DATA_INF_V,       /* inf-v: a few +Inf and -Inf in V */
     LAB_DATA_OVERFLOW,    /* overflow: every third row's logits are beyond the range of float32,
-                        * so that its LSE is +inf; not for float16, whose products fit in
-                        * float32 */
+                           * so that its LSE is +inf; not for float16, whose products fit in
+                           * float32 */
     LAB_DATA_SPARSE, /* sparse: zero except near both ends of K and V, for tensors larger than
-                        * RAM */
+                      * RAM */
     LAB_DATA_COUNT
 } lab_data;
 
@@ -126,7 +126,7 @@ typedef enum lab_bias_fill {
     LAB_BIAS_PREFIX,        /* causal, but all rows see the first third */
     LAB_BIAS_DOCUMENTS,     /* causal, eight per sequence */
     LAB_BIAS_BLOCKS,        /* of 128 rows and keys: the diagonal and a third of the others are
-                      * visible */
+                             * visible */
     LAB_BIAS_FILL_COUNT
 } lab_bias_fill;
 
@@ -176,7 +176,7 @@ typedef enum lab_moe_data {
     LAB_MOE_TIES,   /* ties: logits -1, -0, 0 or 1 */
     LAB_MOE_INF,    /* inf: some logits are infinite, in some tokens all of them */
     LAB_MOE_NAN,    /* nan: NaN in x of some tokens, in some logits of others, in all logits of
-                  * some */
+                     * some */
     LAB_MOE_LARGE,  /* large: x 32 times as large, so that activations saturate */
     LAB_MOE_ZERO,   /* zero: x is 0 and -0 */
     LAB_MOE_DENORMAL, /* denormal: x is subnormal */

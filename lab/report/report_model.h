@@ -57,7 +57,7 @@ typedef struct lab_report_file {
     double timed_seconds;   /* samples times the calls in each */
     lab_results bench;      /* of LAB_REPORT_BENCH */
     const char *kernel;     /* for LAB_REPORT_STATEMENT, as is the next: the kernel that it is
-                         * about */
+                             * about */
     size_t verified, timed; /* number of problems */
 } lab_report_file;
 

@@ -8,7 +8,7 @@
 static const struct {
     const char *rival, *name;
     bool on_a_gpu; /* only there: on a CPU PyTorch's backends are its own, and flash is not
-                   * FlashAttention-2 */
+                    * FlashAttention-2 */
 } known[] = {{"attest", "attest", false},
              {"cudnn", "cuDNN", false},
              {"flash", "FlashAttention-2", true},

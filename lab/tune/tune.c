@@ -192,7 +192,7 @@ static bool search_for(sweep *s, lab_message *why) {
 enum {
     FINAL_TIMES = 5
 }; /* samples of the final measurement, as a multiple of those of a
-                           * trial */
+    * trial */
 
 static bool measure_winner(lab_tuning *t, lab_message *why) {
     const lab_trial *best = lab_tuning_best(t);

@@ -48,7 +48,7 @@ typedef struct lab_tuning {
     bool exhausted;                          /* nothing feasible is left to try */
 
     bool has_winner; /* the fields below are set: a variant other than the shipped one was
-                     * cheapest */
+                      * cheapest */
     lab_variant winner;
     char winner_id[LAB_VARIANT_ID];
     lab_bench_case final[2]; /* shipped, winner: fresh samples */

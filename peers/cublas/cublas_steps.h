@@ -11,7 +11,7 @@ typedef struct peer_cublas_params {
     void *weights; /* the same shape, in the type of q */
     const void *
         *pointers; /* 6 arrays: of q, k, scores for the first product, v, weights, o for the
-                   * second */
+                    * second */
     long long q_batch, k_batch, v_batch, o_batch; /* strides, in elements */
     int q_head, k_head, v_head, o_head;
     long long lse_batch, lse_head, lse_row;

@@ -15,7 +15,7 @@ typedef struct api_ground {
     bool may_fail;   /* a driver call may fail: ATT_E_CUDA and ATT_E_MEMORY are results too */
     bool may_refuse; /* valid problems may be unsupported */
     bool is_cpu; /* wrong lengths and page ids are refused, and only elements are aligned; on a
-                 * GPU neither is tried */
+                  * GPU neither is tried */
     att_status (*attend)(const att_plan *plan, attention_case *c);
     att_status (*merge)(const att_plan *plan, merge_case *c);
     /* The relative error that a kernel makes in a weight; negative: its answers are not

@@ -36,7 +36,7 @@ static void check_on_all(const engines *e, const att_problem *p,
     enum {
         EVERY = 5
     }; /* of the calls: coprime to the loops around it, which have 2, 3, 4 or
-                         * 16 iterations */
+        * 16 iterations */
     static int calls;
     gradients g;
     if (is_instrumented() && calls++ % EVERY)

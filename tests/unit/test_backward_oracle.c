@@ -406,7 +406,7 @@ static void test_oracle__rounded_o__within_its_bound(void **state) {
     static const struct {
         const char *line;
         bool spread; /* spread weights: then it is less than the cost of rounding operands and
-                     * answer */
+                      * answer */
     } cases[] = {{"backward:b2h2s48d64,bf16", true},
                  {"backward:b2h2s48d64,bf16,causal", true},
                  {"backward:b2h2s48d64,fp16,causal", true},

@@ -11,7 +11,7 @@ typedef struct vgpu_async {
     vgpu_lane *by;
     vgpu_block
         *block; /* that started it; its lanes may have ended when a store lands, but the block
-                * stays until then */
+                 * stays until then */
     vgpu_place started;
     long group;
     bool done;

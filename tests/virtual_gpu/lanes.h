@@ -70,7 +70,7 @@ struct vgpu_lane {
     int cluster_phase; /* that it has arrived in */
     races_clock
         *made_barriers; /* at its last fence.mbarrier_init: a relaxed arrival at the cluster's
-                        * barrier publishes up to this */
+                         * barrier publishes up to this */
     races_lane races;
 };
 
@@ -112,7 +112,7 @@ typedef struct vgpu_cell {
     uint8_t written;   /* bits: which of its bytes were written */
     uint16_t sources;  /* copies and products that read it */
     uint16_t writer;   /* number + 1 of the thread that wrote it last; 0: a copy did, or
-                      * nothing */
+                        * nothing */
     uint16_t
         fences; /* the writer's fence count then: after one more, copies and products see the
                  * write */

@@ -11,7 +11,7 @@ typedef struct product_operand {
     unsigned start;           /* address in shared memory */
     unsigned leading, stride; /* bytes */
     unsigned swizzle; /* bytes within which 16-byte chunks are permuted: 32, 64, 128; 16: not
-                  * permuted */
+                       * permuted */
     bool mn_major;    /* the 16 that are summed over are rows, not columns */
     int first, count; /* rows of A, or columns of B, that are read */
 } product_operand;

@@ -15,7 +15,7 @@
 static struct {
     bool by_priority;
     double landing; /* probability that something lands before a step; 0: only when nothing else
-                  * can continue */
+                     * can continue */
     unsigned change; /* one step in this many changes a warp's priority */
     long drift;      /* instructions by which lanes of a warp may be apart; -1: any */
     int sleeper;     /* this lane of every warp continues only when no other lane can; -1:
