@@ -1,4 +1,5 @@
-# attest: `make` builds, `make run` shows, `make test` proves. Everything is built under $(BUILD). V=1 prints whole commands.
+# attest: `make` builds, `make run` demonstrates, `make test` tests. Everything is built under $(BUILD). V=1 prints
+# whole commands.
 SHELL       := /bin/bash
 .DEFAULT_GOAL := all
 VERSION     := $(shell sed -n 's/.*ATT_VERSION_STRING "\(.*\)"/\1/p' include/attest.h)
@@ -7,11 +8,11 @@ BUILD       ?= build
 CC          ?= cc
 AR          ?= ar
 
-# Warnings are errors with WERROR=1, as `make test` and CI have it: a newer compiler may warn of what ours does not.
+# Warnings are errors with WERROR=1, as in `make test` and CI: a newer compiler may warn about more than ours does.
 WARN        := -Wall -Wextra -Wshadow -Wconversion -pedantic $(if $(WERROR),-Werror)
 OPT         ?= -O3 -g
 CPPFLAGS    += -Iinclude -Isrc -I. -D_GNU_SOURCE
-# Results must not depend on the compiler's taste: no contraction or reassociation that we did not write.
+# Results must not depend on the compiler: no contraction or reassociation that we did not write.
 ALL_CFLAGS   = -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
                -MMD -MP $(EXTRA_CFLAGS) $(CFLAGS)
 
@@ -22,12 +23,12 @@ LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
 LAB_OBJECTS := $(LAB_SOURCES:%.c=$(BUILD)/obj/%.o)
 CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 
-# One file an instruction set; only these files may use its instructions.
+# One file per instruction set; only these files may use its instructions.
 ISA_avx2 := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
 ISA_amx := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-bf16 -mprefer-vector-width=512
-# A build for tests in which AVX-512 is plain C (src/cpu/simd_wide.h) must have none of its instructions.
+# A test build in which AVX-512 is plain C (src/cpu/simd_wide.h) must contain none of its instructions.
 ifneq ($(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),)
 ISA_avx512 := $(ISA_avx2)
 ISA_avx512_bf16 := $(ISA_avx2)
@@ -37,7 +38,8 @@ $(foreach isa,avx2 avx512 avx512_bf16 amx,$(eval $(patsubst %.c,$(BUILD)/obj/%.o
 JANSSON     ?= $(firstword $(wildcard /usr/lib/*/libjansson.a) -ljansson)
 LDLIBS      += -pthread -lm -ldl
 
-# $(call short,WHAT,FILE): at the beginning of a command, prints these two words in its place. Nothing under `make -s`.
+# $(call short,WHAT,FILE): at the beginning of a command, prints these two words instead of the command; nothing under
+# `make -s`.
 V           ?= 0
 SILENT      := $(findstring s,$(firstword -$(MAKEFLAGS)))
 short        = $(if $(filter 1,$(V)),,@$(if $(SILENT),,printf '  %-5s %s\n' $(1) '$(2)';) )
@@ -57,7 +59,7 @@ $(BUILD)/liblab.a: $(LAB_OBJECTS)
 	@rm -f $@
 	$(call short,AR,$@)$(AR) rcs $@ $^
 
-# nodelete: the threads of a context that is still alive run the library's code, also after a dlclose.
+# nodelete: the threads of a live context run the library's code even after a dlclose.
 $(BUILD)/libattest.so.$(VERSION): $(LIB_OBJECTS) src/attest.map
 	$(call short,LD,$@)$(CC) -shared $(ALL_CFLAGS) -Wl,-soname,libattest.so.$(SOVERSION) -Wl,--version-script=src/attest.map \
 	    -Wl,--no-undefined -Wl,-z,relro,-z,now,-z,nodelete $(LDFLAGS) -o $@ $(LIB_OBJECTS) $(LDLIBS)

@@ -1,6 +1,7 @@
-/* call_cost.c: what one att_plan_run() of a small problem on the CPU takes, in nanoseconds; for attest.bench.
+/* call_cost.c: the time of one att_plan_run() of a small problem on the CPU, in nanoseconds;
+ * for attest.bench.
  *
- *   call_cost HEADS ROWS KEYS D     prints the least mean of 200 blocks of 200 calls */
+ *   call_cost HEADS ROWS KEYS D     prints the lowest mean of 200 blocks of 200 calls */
 #include "attest.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ int main(int argc, char **argv) {
     }
     const int64_t heads = strtol(argv[1], NULL, 10), rows = strtol(argv[2], NULL, 10),
                   keys = strtol(argv[3], NULL, 10), d = strtol(argv[4], NULL, 10);
-    enum { BLOCKS = 200, CALLS = 200 }; /* short ones: some are without interruption */
+    enum { BLOCKS = 200, CALLS = 200 }; /* short blocks: some run without interruption */
     att_context_options options = {.size = sizeof options, .device = ATT_DEVICE_CPU};
     att_context *context = NULL;
     att_plan *plan = NULL;

@@ -1,10 +1,11 @@
-/* cpu_peaks.c: what this processor can do at most, measured: float32 FMA, AMX-bf16, reading L3 and memory.
+/* cpu_peaks.c: the measured peak rates of this processor: float32 FMA, AMX-bf16, reads from L3
+ * and memory.
  *
- * usage: cpu_peaks THREADS        prints one JSON object; a unit the machine lacks is null
- *        cpu_peaks --quiet N      prints the N CPUs that were slowed least by whatever else their cores do:
- *                                 on a shared host a neighbour can take half of a core away
- *        cpu_peaks --tiles        prints for each CPU what tile instructions take, in a row and with vector
- *                                 instructions between them */
+ * usage: cpu_peaks THREADS        prints one JSON object; a unit that the machine lacks is null
+ *        cpu_peaks --quiet N      prints the N CPUs that other work on their cores slows least:
+ *                                 on a shared host a neighbour can take half of a core
+ *        cpu_peaks --tiles        prints for each CPU the time of tile instructions, back to
+ *                                 back and with vector instructions between them */
 #include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
@@ -93,7 +94,7 @@ static double amx(size_t bytes) {
     return amx_rounds(400000);
 }
 
-/* Sum a private buffer again and again: 8 cache lines in flight a step. */
+/* Sum a private buffer repeatedly: 8 cache lines in flight per step. */
 static double read_memory(size_t bytes) {
     const size_t n = bytes / sizeof(unsigned long long), rounds = ((size_t)1 << 30) / bytes;
     unsigned long long *buffer = malloc(bytes), total = 0;
@@ -109,7 +110,7 @@ static double read_memory(size_t bytes) {
     sink += (float)total;
     free(buffer);
     return (double)bytes * (double)rounds /
-           seconds; /* a rate: filling the buffer does not count */
+           seconds; /* for a rate: filling the buffer does not count */
 }
 
 static void *run(void *argument) {
@@ -121,7 +122,7 @@ static void *run(void *argument) {
     return NULL;
 }
 
-/* Sum of the threads' rates, the best of three tries. */
+/* Sum of the threads' rates, the best of three attempts. */
 static double peak(int threads, double (*measure)(size_t), size_t bytes) {
     double best = 0.0;
     for (int attempt = 0; attempt < 3; attempt++) {
@@ -145,7 +146,7 @@ static double peak(int threads, double (*measure)(size_t), size_t bytes) {
     return best / 1e9;
 }
 
-/* A millisecond of multiplying on this CPU, in seconds. */
+/* The time of a short multiplication loop of about a millisecond on this CPU, in seconds. */
 static double short_run(att_isa isa) {
     const double start = now();
     if (isa >= ATT_ISA_AMX)
@@ -156,7 +157,8 @@ static double short_run(att_isa isa) {
     return now() - start;
 }
 
-/* The slowest of several short runs spread over time says how much of a CPU its neighbours may take. */
+/* The slowest of several short runs spread over time shows how much of a CPU its neighbours may
+ * take. */
 static int print_quiet(int wanted) {
     enum { PASSES = 8 };
     cpu_set_t all, one;
@@ -228,7 +230,7 @@ static int print_quiet(int wanted) {
 
 enum { PRODUCT, PRODUCT_VECTORS, TILE_LOAD, PAIR, PAIR_VECTORS, TILE_KINDS };
 
-/* Nanoseconds for one of a kind; a pair is a load and a product. */
+/* Nanoseconds per instruction of a kind; a pair is a load and a product. */
 __attribute__((target("avx512f"))) static double tile_time(int kind) {
     enum { ROUNDS = 512 };
     static const char tiles[8 * AMX_TILE_BYTES] __attribute__((aligned(64)));

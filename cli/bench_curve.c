@@ -1,4 +1,4 @@
-/* bench_curve.c: how speed goes with size, drawn in text. */
+/* bench_curve.c: speed as a function of size, drawn in text. */
 #include "cli/bench_curve.h"
 
 #include "lab/measure/curve.h"

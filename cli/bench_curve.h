@@ -1,4 +1,4 @@
-/* bench_curve.h: how speed goes with size, drawn in text. */
+/* bench_curve.h: speed as a function of size, drawn in text. */
 #ifndef CLI_BENCH_CURVE_H
 #define CLI_BENCH_CURVE_H
 
@@ -6,8 +6,8 @@
 
 #include "lab/measure/bench.h"
 
-/* A curve for every row of problems that is one (lab/measure/curve.h), its cliffs marked and counted. `subjects` cases a problem; the first
- * one's are drawn. */
+/* A curve for every sequence of problems that forms one (lab/measure/curve.h), its cliffs
+ * marked and counted. There are `subjects` cases per problem; those of the first are drawn. */
 void cli_put_curves(FILE *text, const lab_bench_case *cases, size_t count, size_t subjects,
                     bool gpu);
 

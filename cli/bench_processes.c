@@ -1,4 +1,4 @@
-/* bench_processes.c: this program started again, its document read from what it prints. */
+/* bench_processes.c: starts this program again and reads the document that it prints. */
 #include "cli/bench_processes.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "lab/base/spawn.h"
 #include "lab/measure/bench_json.h"
 
-/* attest VERB --as-process N, then the arguments that this process was given. */
+/* attest VERB --as-process N, then the arguments of this process. */
 static char **make_arguments(const cli_options *o, char *number) {
     enum { BEFORE = 4 };
     static char program[] = "attest", option[] = "--as-process";
@@ -28,7 +28,7 @@ static char **make_arguments(const cli_options *o, char *number) {
     return arguments;
 }
 
-/* The document that process `number` writes; NULL, with a complaint, where there is none. */
+/* The document of process `number`; NULL, with an error message, if there is none. */
 static json_t *run_process(const cli_options *o, unsigned number) {
     char text[16];
     snprintf(text, sizeof text, "%u", number);
@@ -81,6 +81,6 @@ cli_exit cli_bench_further_processes(const cli_session *session, lab_bench_case 
         result = merge(session, cases, count, (unsigned)*done);
         *done += result == CLI_HOLDS;
     }
-    /* A terminal interrupts the further process too: what was merged before stands. */
+    /* A terminal interrupts the other process too: the samples merged before stay. */
     return lab_interrupted() ? CLI_HOLDS : result;
 }

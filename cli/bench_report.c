@@ -37,7 +37,7 @@ static const lab_table_column gpu_columns[COLUMNS] = {
     {"TFLOP/s", LAB_TABLE_RIGHT},   {"of floor", LAB_TABLE_RIGHT},
 };
 
-/* Four significant digits, which is more than any interval is narrow. */
+/* Four significant digits: finer than any interval. */
 static int digits_after_point(double time) {
     return time >= 100.0 ? 1 : time >= 10.0 ? 2 : time >= 1.0 ? 3 : time >= 0.1 ? 4 : 5;
 }
@@ -68,7 +68,7 @@ static void put_row(lab_table *table, const lab_bench_case *c, bool gpu) {
         lab_table_cell(table, "-");
 }
 
-/* What the table does not show: samples that stand apart, and those that were thrown away. */
+/* What the table does not show: outliers and discarded samples. */
 static void put_notes(FILE *text, const lab_bench_case *cases, size_t count) {
     size_t samples = 0, outliers = 0, discarded = 0, capped = 0;
     unsigned reasons = 0;
@@ -121,7 +121,7 @@ static void put_csv(FILE *csv, const lab_bench_case *cases, size_t count) {
     }
 }
 
-/* Tasks ready to run on the machine, over the last minute; NaN where it is not known. */
+/* The machine's load over the last minute; NaN if unknown. */
 static double load_average(void) {
     double load;
     return getloadavg(&load, 1) == 1 ? load : (double)NAN;
@@ -148,7 +148,7 @@ bool cli_open_save(cli_sink *save, const cli_options *o) {
     if (!cli_baseline_path(o, o->save, path))
         return false;
     if (!strchr(o->save, '/') && strncmp(path, "baselines/", 10) == 0)
-        mkdir("baselines", 0777); /* what is wrong with it shows when the file is opened */
+        mkdir("baselines", 0777); /* errors show when the file is opened */
     return cli_sink_open(save, o, path);
 }
 
@@ -172,16 +172,16 @@ cli_exit cli_finish_bench(cli_session *session, cli_sink *save, json_t *document
 
 /* ----------------------------------------------------------------------- one run */
 
-/* What a run of `bench` holds. */
+/* The state of a run of `bench`. */
 typedef struct run {
     cli_session *session;
     lab_bench_options options;
     lab_bench_case *cases;
     size_t count;
     double load, device_seconds;
-    int64_t processes; /* whose samples are there */
+    int64_t processes; /* number of processes whose samples are included */
     cli_sink save;
-    lab_results baseline; /* with --baseline */
+    lab_results baseline; /* if --baseline was given */
 } run;
 
 static json_t *document_of(const run *r) {
@@ -199,7 +199,7 @@ static json_t *document_of(const run *r) {
     return document;
 }
 
-/* Rivals of one run against the first of them, round by round. */
+/* Compare the rivals of one run with the first of them, round by round. */
 static bool judge_rivals(const run *r, json_t *document, lab_message *why) {
     static const lab_table_column rival_columns[] = {{"problem", LAB_TABLE_LEFT},
                                                      {"rival", LAB_TABLE_LEFT},
@@ -240,7 +240,7 @@ static bool judge_rivals(const run *r, json_t *document, lab_message *why) {
     return ok;
 }
 
-/* The verdicts against the baseline, into the text and the document. */
+/* Add the verdicts against the baseline to the text and the document. */
 static cli_exit judge_baseline(const run *r, json_t *document) {
     const cli_options *o = r->session->options;
     lab_results now;
@@ -296,8 +296,8 @@ static cli_exit put_all(const run *r) {
     return cli_tally_exit(&tally);
 }
 
-/* What was measured until the interrupt, in the documents but not in a baseline, which only a whole run replaces. Nothing is
- * judged: the user chose when to stop. */
+/* Write the measurements up to the interrupt into the documents but not into a baseline, which
+ * only a complete run replaces. Nothing is judged: the user chose when to stop. */
 static cli_exit report_interrupted(run *r) {
     const cli_options *o = r->session->options;
     size_t reached = 0;
@@ -334,7 +334,7 @@ static cli_exit report(run *r) {
     return cli_finish_bench(r->session, &r->save, document, outcome);
 }
 
-/* The baseline, read before any work is done; one of another machine is refused here. */
+/* Read the baseline before any work is done; one from another machine is refused here. */
 static cli_exit open_baseline(run *r) {
     const cli_options *o = r->session->options;
     if (!o->baseline)
@@ -384,7 +384,7 @@ cli_exit cli_bench_session(cli_session *session) {
         result = CLI_NOT_POSSIBLE;
     }
     if (result == CLI_HOLDS) {
-        /* Instruction sets, kernels and peers of one problem stand side by side. */
+        /* Instruction sets, kernels and peers of one problem are adjacent. */
         for (size_t i = 0; i < r.count; i++) {
             r.cases[i].spec = &session->specs[i / session->subject_count];
             r.cases[i].subject = session->subjects[i % session->subject_count];

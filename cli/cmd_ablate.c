@@ -33,7 +33,7 @@ static void put_verdict(lab_table *table, const lab_verdict *v) {
     lab_table_cell(table, "%s", lab_verdict_name(v->kind));
 }
 
-/* Everything but the cumulative steps, against all on. */
+/* Everything but the cumulative steps, compared with all on. */
 static void put_table(FILE *text, const lab_ablation *a) {
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < a->count; i++) {
@@ -52,7 +52,7 @@ static void put_table(FILE *text, const lab_ablation *a) {
 
 enum { BAR = 40 };
 
-/* A line of the waterfall: the stretch between the time before and now. */
+/* A line of the waterfall: the bar from the previous time to this one. */
 static void put_bar(FILE *text, const char *name, double before, double now, double most,
                     const lab_verdict *verdict) {
     char bar[BAR + 1];
@@ -78,7 +78,7 @@ static double longest(const lab_ablation *a) {
     return most;
 }
 
-/* From all off to all on. A step that was not timed is left out. */
+/* From all off to all on. A step that was not timed is omitted. */
 static void put_waterfall(FILE *text, const lab_ablation *a) {
     const double most = longest(a);
     double before = 0.0;
@@ -100,7 +100,7 @@ static void put_waterfall(FILE *text, const lab_ablation *a) {
     put_bar(text, name, before, a->cases[0].ns.median, most, a->last_judged ? &a->last : NULL);
 }
 
-/* What did not pass, and the meaning of the names. */
+/* The failures, and the meaning of the names. */
 static void put_notes(FILE *text, const lab_ablation *a) {
     fputc('\n', text);
     for (size_t i = 0; i < a->count; i++)
@@ -129,7 +129,7 @@ static cli_exit count_outcomes(const cli_session *session, const lab_ablation *a
     return cli_tally_exit(&tally);
 }
 
-/* The document is of the only problem, or there is none. */
+/* The document is that of the only problem; with several problems there is none. */
 static cli_exit ablate(cli_session *session, const lab_spec *spec, json_t **document) {
     const cli_options *o = session->options;
     lab_bench_options options = lab_bench_defaults();
@@ -172,7 +172,7 @@ static cli_exit ablate_all(cli_session *session) {
         if (i > 0)
             fputc('\n', session->text);
         const cli_exit one = ablate(session, &session->specs[i], &document);
-        /* A wrong answer outweighs what could not be done. */
+        /* A wrong answer takes precedence over what could not be done. */
         if (result != CLI_CHECK_FAILED && one != CLI_HOLDS)
             result = one;
     }

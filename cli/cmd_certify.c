@@ -1,4 +1,4 @@
-/* cmd_certify.c: attest certify: statements made, or held against this build. */
+/* cmd_certify.c: attest certify: makes statements, or checks them against this build. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static cli_exit check(cli_session *session) {
 
 /* ----------------------------------------------------------------------- make */
 
-/* `path` and the folders above it. */
+/* Create `path` and its parent folders. */
 static bool make_folders(const cli_options *o, const char *path) {
     char part[1024];
     if (strlen(path) >= sizeof part)
@@ -80,8 +80,8 @@ static bool make_folders(const cli_options *o, const char *path) {
     return true;
 }
 
-/* Write the statement (consumed) as FOLDER/KERNEL.json and sign it where a key is given. A signature of what was there before
- * goes first: it would be of other bytes. */
+/* Write the statement (consumed) as FOLDER/KERNEL.json and sign it if a key is given. An old
+ * signature is removed first: it would be for other bytes. */
 static cli_exit keep(const cli_options *o, const char *folder, const char *kernel,
                      json_t *statement) {
     char path[1200];
@@ -104,17 +104,18 @@ static cli_exit keep(const cli_options *o, const char *folder, const char *kerne
     return ok ? CLI_HOLDS : CLI_NOT_POSSIBLE;
 }
 
-/* What of the evidence kernels share may be kept in memory. */
+/* The most bytes of reference answers that kernels share in memory. */
 enum { STORE_BYTES = 1 << 29 };
 
-/* How a run goes: what is asked for, what failed, and the worst exit code. */
+/* The state of a run: what was asked for, what failed, and the worst exit code. */
 typedef struct tally {
     size_t total, count, failed;
     double seconds;
     cli_exit result;
 } tally;
 
-/* What became of a kernel or a plug-in: a line for people, an object for the document, a file. */
+/* Report the outcome of a kernel or a plug-in: a line of text, an object for the document, a
+ * file. */
 static void conclude(const cli_session *session, lab_certified *done, const char *folder,
                      json_t *results, tally *t) {
     cli_exit result = done->statement    ? CLI_HOLDS
@@ -145,8 +146,8 @@ static void conclude(const cli_session *session, lab_certified *done, const char
                            "message", done->why.text));
 }
 
-/* The kernel after row *i that is certified here: of those that match, every N-th where parts are asked for. *seen counts the
- * matches before it. */
+/* The next kernel after row *i to certify here: of those that match, every N-th if parts were
+ * asked for. *seen counts the matches before it. */
 static bool next_kernel(const cli_session *session, const char *pattern, size_t *i,
                         int64_t *seen) {
     const cli_options *o = session->options;
@@ -164,7 +165,7 @@ static void certify_kernels(const cli_session *session, const lab_certify *job,
     for (size_t i = SIZE_MAX; next_kernel(session, pattern, &i, &seen);) {
         lab_certified done;
         lab_certify_kernel(&done, job, i, stderr);
-        if (lab_interrupted()) { /* its samples ended early: it states nothing */
+        if (lab_interrupted()) { /* its samples ended early: it gets no statement */
             json_decref(done.statement);
             return;
         }
@@ -172,7 +173,7 @@ static void certify_kernels(const cli_session *session, const lab_certify *job,
     }
 }
 
-/* The statements of kernels that were finished are in the folder already. */
+/* The statements of finished kernels are in the folder already. */
 static cli_exit finish_interrupted(cli_session *session, json_t *document, const tally *t,
                                    const char *folder) {
     json_object_set_new(document, "interrupted", json_true());
@@ -200,7 +201,7 @@ static bool certify_peers(cli_session *session, const lab_certify *job, const ch
     return true;
 }
 
-/* Plug-ins where they are named, kernels where they are named or nothing is. */
+/* Plug-ins if they are named; kernels if they are named or nothing is. */
 static cli_exit certify_all(cli_session *session, const lab_certify *job, const char *folder) {
     const cli_options *o = session->options;
     const char *pattern = o->kernel_count ? o->kernels[0] : NULL;
@@ -234,8 +235,8 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
     return cli_session_finish(session, document, t.result);
 }
 
-/* The context that says what there is, and the folder of its evidence: `part` of the device's. Nothing is certified under
- * variables that change what is measured. */
+/* The context that describes the device, and the folder of its evidence: `part` of the device's
+ * folder. Nothing is certified under variables that change the measurement. */
 static cli_exit open_device(cli_session *session, att_context_info *info, const char *part,
                             char *folder, size_t n) {
     const cli_options *o = session->options;
@@ -291,7 +292,7 @@ static cli_exit make(cli_session *session) {
                        .at_once = cli_jobs(o, session->ctx[0]),
                        .store = o->peer_count ? NULL : lab_reference_store_create(STORE_BYTES),
                        .bench = lab_bench_defaults()};
-    /* Open all along: to start it for every kernel takes longer than to read it. */
+    /* Kept open: starting it for every kernel takes longer than reading it. */
     lab_nvml *nvml = info.device == ATT_DEVICE_CUDA ? lab_nvml_open(info.gpu_uuid, NULL) : NULL;
     job.bench.at_once = job.at_once;
     job.bench.store = job.store;
@@ -308,7 +309,7 @@ static cli_exit make(cli_session *session) {
     return result;
 }
 
-/* What gpu_tests.sh found, as FOLDER/host.json. */
+/* The results of gpu_tests.sh, as FOLDER/host.json. */
 static cli_exit state_host_tests(cli_session *session) {
     const cli_options *o = session->options;
     char folder[1024];

@@ -17,7 +17,7 @@ static cli_exit report(cli_session *session, const lab_results *a, const lab_res
         cli_put_comparison_csv(session->csv.stream, &comparison);
     json_t *document = lab_json_document("attest-compare-1", NULL);
     json_object_set_new(document, "comparison", lab_json_comparison(&comparison));
-    /* Where the samples were taken, not where they are compared. */
+    /* The machine that took the samples, not the one that compares them. */
     json_object_set(document, "machine", json_object_get(b->document, "machine"));
     json_object_set_new(document, "machines",
                         json_pack("{s:O*, s:O*}", "a", json_object_get(a->document, "machine"),

@@ -1,4 +1,4 @@
-/* cmd_demo.c: attest demo, what `make run` shows. */
+/* cmd_demo.c: attest demo, which `make run` runs. */
 #include <stdio.h>
 
 #include "cli/bench_report.h"

@@ -29,7 +29,8 @@ static void put_lines(FILE *stream, const char *text, const char *word) {
     }
 }
 
-/* Print the explanation of a problem, what serves it first, and add it to the document; returns the exit code of its status. */
+/* Print the explanation of a problem, starting with what runs it, and add it to the document;
+ * returns the exit code for its status. */
 static cli_exit put(const cli_session *session, const lab_spec *spec, const char *text,
                     const char *kernel, att_status status, json_t *results) {
     static const char *const words[] = {"chosen ", "passed ", "refused "};
@@ -45,7 +46,7 @@ static cli_exit put(const cli_session *session, const lab_spec *spec, const char
     return cli_exit_of_status(status);
 }
 
-/* On the device of this machine that the session has opened. */
+/* On the device that the session has opened. */
 static cli_exit explain_here(const cli_session *session, const lab_spec *spec,
                              json_t *results) {
     char text[ATT_EXPLAIN_MAX];
@@ -59,7 +60,7 @@ static cli_exit explain_here(const cli_session *session, const lab_spec *spec,
     return result;
 }
 
-/* On a GPU that is known from its file alone. */
+/* On a GPU that is known only from its file. */
 static cli_exit explain_there(const cli_session *session, const lab_device *device,
                               const lab_spec *spec, json_t *results) {
     const cli_options *o = session->options;
@@ -75,7 +76,7 @@ static cli_exit explain_there(const cli_session *session, const lab_device *devi
     return put(session, spec, text, kernel, status, results);
 }
 
-/* Every problem of the session, there where `device` is given and else here. */
+/* Explain every problem of the session, for `device` if it is given, otherwise here. */
 static cli_exit explain_all(cli_session *session, const lab_device *device) {
     json_t *results = json_array();
     cli_exit result = CLI_HOLDS;
@@ -94,7 +95,7 @@ static cli_exit explain_all(cli_session *session, const lab_device *device) {
     return cli_session_finish(session, document, result);
 }
 
-/* Options that a device file cannot answer. */
+/* Options that do not apply to a device file. */
 static bool fits_a_file(const cli_options *o) {
     const bool asked_isa = o->isa_count != 1 || o->isa[0] != ATT_ISA_AUTO;
     return !(asked_isa || o->threads || o->rows) ||

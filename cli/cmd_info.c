@@ -20,11 +20,11 @@ static void put_instruction_sets(FILE *text, const att_context_info *info) {
     fputc('\n', text);
 }
 
-/* A kernel is judged by the context of its own device. */
+/* A kernel is judged with the context of its own device. */
 typedef struct contexts {
     const att_context *own; /* the session's */
     att_device device;
-    att_context *cpu; /* where the session's is on a GPU */
+    att_context *cpu; /* if the session's is on a GPU */
     lab_judgement judgement;
 } contexts;
 
@@ -78,7 +78,7 @@ static void put_kernels(FILE *text, const contexts *c) {
     lab_table_destroy(table);
 }
 
-/* Kernels that differ in type, head dimensions and tile alone. */
+/* Kernels that differ only in type, head dimensions and tile. */
 typedef struct family {
     char name[64], needs[64], evidence[160];
     const char *operation, *summary;
@@ -86,11 +86,11 @@ typedef struct family {
 } family;
 
 typedef struct overview {
-    family *list; /* room for every kernel */
+    family *list; /* with room for every kernel */
     int count, elsewhere_gpu, elsewhere_cpu, rungs;
 } overview;
 
-/* "fwd_sm90_small" of fwd_sm90_small_f16_d64_m64n64s4w8; a row of the user's stands for itself. */
+/* "fwd_sm90_small" of fwd_sm90_small_f16_d64_m64n64s4w8; a user's row is its own family. */
 static void name_family(char *name, size_t n, const att_kernel_info *kernel) {
     snprintf(name, n, "%s", kernel->id);
     if (kernel->user)
@@ -126,7 +126,7 @@ static void add_kernel(overview *o, const contexts *c, const att_kernel_info *ke
     o->list[i].count++;
 }
 
-/* What can run here, a line per family, and how much else there is. */
+/* The kernels that can run here, one line per family, and the number of others. */
 static void put_overview(FILE *text, const contexts *c) {
     static const lab_table_column columns[] = {
         {"kernels", LAB_TABLE_LEFT},  {"rows", LAB_TABLE_RIGHT},
@@ -197,7 +197,7 @@ static json_t *kernels_array(const contexts *c) {
     return array;
 }
 
-/* Digests of what this program was built from, by which evidence is held against it. */
+/* Digests of the sources of this program, with which evidence is compared. */
 static json_t *sources_object(void) {
     json_t *object = json_object();
     for (const lab_built *built = lab_built_digests; built->name; built++)
@@ -205,7 +205,7 @@ static json_t *sources_object(void) {
     return object;
 }
 
-/* Every GPU of the machine, as text and, returned, for the document. */
+/* List every GPU of the machine as text, and return them for the document. */
 static json_t *put_gpus(FILE *text) {
     lab_message why;
     const int count = lab_gpu_count(&why);
@@ -245,7 +245,7 @@ static void put_device(FILE *text, const att_context_info *info) {
                 info->threads == 1 ? "" : "s");
 }
 
-/* What the evidence says of the kernels; none is no mistake. */
+/* Read what the evidence says about the kernels; missing evidence is not an error. */
 static cli_exit read_evidence(const cli_options *o, lab_evidence *evidence,
                               lab_judgement *judgement) {
     lab_message why;

@@ -8,7 +8,7 @@
 #include "lab/report/standing.h"
 #include "lab/report/training_steps.h"
 
-/* The goals where none are named: by the device of the files. */
+/* The goals if none are named: according to the device of the files. */
 static unsigned goals_of(const cli_options *o, const lab_report *report) {
     if (o->goals_given)
         return o->goals;
@@ -39,7 +39,7 @@ static cli_exit judge(cli_session *session, lab_report *report) {
 typedef bool judge_function(FILE *text, json_t *document, const char *name, json_t **goals,
                             bool *holds, lab_message *why);
 
-/* Samples of what calls cost the host, or of training steps, are a file by themselves. */
+/* Samples of the host cost of calls, or of training steps, are in separate files. */
 static cli_exit judge_python(const cli_options *o, json_t *costs, judge_function *function) {
     cli_session session;
     lab_message why;

@@ -9,7 +9,7 @@
 #include "cli/session.h"
 #include "lab/problem/problem_json.h"
 
-/* `value` with a prefix of thousands, three digits: "4.19 M". */
+/* `value` with an SI prefix and three digits: "4.19 M". */
 static const char *with_prefix(char *buf, size_t n, double value) {
     static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
@@ -34,7 +34,7 @@ static void put_device(FILE *text, const lab_device *device) {
         l->shared_per_block);
 }
 
-/* What each bound takes of what, at which rate: "0.54 GFLOP at 121 TFLOP/s". */
+/* The work and the rate of each bound: "0.54 GFLOP at 121 TFLOP/s". */
 static void put_bound(FILE *text, const lab_plan_result *r, lab_bound_kind kind) {
     static const char *const units[LAB_BOUND_COUNT] = {"FLOP", "B", "exp"};
     const double amounts[LAB_BOUND_COUNT] = {r->work.flops, r->work.bytes, r->work.pairs};
@@ -91,7 +91,7 @@ static void put_plan(const cli_session *session, const lab_plan_result *r,
     lab_spec_print(spec, line, sizeof line);
     fprintf(text, "\nproblem   %s\n", line);
     put_floor(text, r, device);
-    const bool by_tiles = !r->chosen || r->chosen_tile; /* its tile is one of the grid's */
+    const bool by_tiles = !r->chosen || r->chosen_tile; /* its tile is in the grid */
     if (!by_tiles)
         cli_plan_put_kernels(text, r, device);
     if (by_tiles || all || !cli_plan_is_timed(r))
@@ -101,7 +101,7 @@ static void put_plan(const cli_session *session, const lab_plan_result *r,
     put_choice(text, r);
 }
 
-/* A name that is neither of devices/ nor a file: cuda or cuda:N. */
+/* Whether the name is that of a GPU of this machine, not of a device file: cuda or cuda:N. */
 static bool is_live(const char *name, int *index) {
     *index = 0;
     if (!name || strcmp(name, "cuda") == 0)
@@ -127,7 +127,8 @@ static cli_exit find_device(const cli_options *o, lab_device *device) {
     return CLI_NOT_POSSIBLE;
 }
 
-/* Seconds of the whole problem on one device: as given, by the chosen kernel's model, else by what the device can reach. */
+/* Seconds of the whole problem on one device: as given, from the chosen kernel's model, or from
+ * what the device can reach. */
 static double whole_seconds(const cli_options *o, const lab_plan_result *r) {
     if (o->whole > 0.0)
         return o->whole;
@@ -136,7 +137,7 @@ static double whole_seconds(const cli_options *o, const lab_plan_result *r) {
     return lab_floor_seconds(r->has_reach ? &r->reach : &r->floor);
 }
 
-/* --whole without a device: the ranks alone. */
+/* --whole without a device: only the ranks. */
 static cli_exit plan_ranks_alone(cli_session *session) {
     const cli_options *o = session->options;
     json_t *results = json_array();

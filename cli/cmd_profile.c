@@ -11,7 +11,7 @@
 #include "lab/problem/problem_json.h"
 #include "lab/profile/profile_run.h"
 
-enum { LAUNCHES = 5 }; /* the longest run of the library, `unfused`, is that many */
+enum { LAUNCHES = 5 }; /* the most launches of a run of the library, that of `unfused` */
 
 static cli_exit complain(const cli_options *o, lab_profile_outcome outcome,
                          const lab_message *why) {
@@ -80,7 +80,7 @@ static cli_exit report(cli_session *session, const lab_profile *profile,
     return cli_session_finish(session, document, CLI_HOLDS);
 }
 
-/* This program, by the path that a child can start. */
+/* The path of this program, for starting a child. */
 static bool own_path(const cli_options *o, char *buf, size_t n) {
     const ssize_t length = readlink("/proc/self/exe", buf, n - 1);
     if (length <= 0)

@@ -12,7 +12,7 @@
 
 enum { FALLBACK_COLUMNS = 80, COLUMNS_LEAST = 40, COLUMNS_MOST = 1000 };
 
-/* As wide as the terminal, or as $COLUMNS says. */
+/* The width of the terminal, or $COLUMNS. */
 static size_t columns_of(FILE *stream) {
     struct winsize size;
     const char *given = getenv("COLUMNS");
@@ -32,7 +32,8 @@ static bool wants_color(FILE *stream) {
            (!no_color || !*no_color);
 }
 
-/* --format, else by the end of the file's name; the terminal where there is no file. A plot is an SVG file by any name. */
+/* --format, or else the suffix of the file's name; the terminal if there is no file. A plot is
+ * an SVG file with any name. */
 static const char *format_of(const cli_options *o) {
     if (o->plot)
         return "svg";
@@ -50,7 +51,8 @@ static const char *format_of(const cli_options *o) {
     return NULL;
 }
 
-/* What was written, of how much. Not where the report itself is what is read. */
+/* Say what was written, and from how many results. Not if the report itself goes to the
+ * terminal. */
 static void tell(const cli_options *o, const char *format, const lab_report *report) {
     if (!o->report_file || strcmp(o->report_file, "-") == 0)
         return;
@@ -62,7 +64,7 @@ static void tell(const cli_options *o, const char *format, const lab_report *rep
             report->pair_count == 1 ? "" : "s");
 }
 
-/* False where the plot that is asked for is none. */
+/* False if the requested plot does not exist. */
 static bool write_report(FILE *out, const cli_options *o, const char *format,
                          const lab_report *report) {
     lab_message why;

@@ -21,13 +21,13 @@
 
 enum { SHAPE_REPEATS = 5, FILE_REPEATS = 1 };
 
-/* The pointers of one problem, and what running it gave. */
+/* The pointers of one problem, and the results of its runs. */
 typedef struct job {
     const lab_operation *operation;
-    lab_tensors *tensors;         /* of random inputs */
-    const lab_array_files *files; /* or of files */
+    lab_tensors *tensors;         /* for random inputs */
+    const lab_array_files *files; /* or for files */
     int64_t repeats;
-    double estimate; /* seconds of a run; 0: not known */
+    double estimate; /* seconds per run; 0: unknown */
     att_launch launch;
     double median_ns;
 } job;
@@ -54,7 +54,7 @@ static cli_exit sample_cpu(const cli_session *session, const job *j, const att_p
     return result;
 }
 
-/* The first call is a plain one: what is wrong with it is said as the library says it. */
+/* The first call is a plain one, so that an error is reported in the library's words. */
 static cli_exit sample_gpu(const cli_session *session, const job *j, const att_plan *plan,
                            lab_mirror *mirror, double *samples) {
     const lab_prepared prepared = lab_prepared_plan(plan, j->operation);
@@ -95,7 +95,7 @@ static cli_exit time_runs(const cli_session *session, job *j, const att_plan *pl
     return result;
 }
 
-/* What the plan reads and writes, where it runs. */
+/* Mirror everything that the plan reads and writes on its device. */
 static bool mirror_job(lab_mirror *mirror, const cli_session *session, const job *j,
                        lab_buffer *workspace, lab_message *why) {
     att_context *ctx = session->ctx[0];
@@ -140,7 +140,7 @@ static void put_launch(FILE *text, const att_launch *launch) {
             launch->grid[0], launch->grid[1], launch->block[0], launch->shared_bytes);
 }
 
-/* What ran, as the kernel itself recorded it, and how long it took. */
+/* What ran, according to the kernel's own record, and how long it took. */
 static void put_result(const cli_session *session, const char *problem, const job *j,
                        double flops) {
     FILE *text = session->text;
@@ -224,7 +224,7 @@ static bool wants_files(const cli_options *o) {
     return o->files.o || o->files.lse || o->files.uint16_is_bf16;
 }
 
-/* By whatever names. */
+/* Whether both names refer to the same file. */
 static bool is_same_file(const char *a, const char *b) {
     struct stat of_a, of_b;
     return strcmp(a, b) == 0 || (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
@@ -257,7 +257,7 @@ static bool check_file_options(const cli_options *o, lab_layout layout) {
     return true;
 }
 
-/* The problem in words: the spec of array files has no line that could make it again. */
+/* A description of the problem: array files have no spec line that could reproduce it. */
 static void describe_files(const att_problem *p, char *buf, size_t n) {
     snprintf(buf, n,
              "batch=%" PRId64 " heads_q=%" PRId64 " heads_kv=%" PRId64 " seq_q=%" PRId64

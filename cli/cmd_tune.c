@@ -11,14 +11,14 @@
 
 static const char default_output[] = "tuned.rows";
 
-/* What the watcher of a search prints with. */
+/* The state of the callback that prints progress. */
 typedef struct watcher {
     FILE *text;
     lab_progress bar;
     double budget;
 } watcher;
 
-/* A line for every new best, and for every answer that is wrong. */
+/* Print a line for every new best and for every wrong answer. */
 static void watch(const lab_tuning *t, const lab_trial *trial, bool best, double seconds,
                   void *state) {
     watcher *w = state;
@@ -73,7 +73,7 @@ static void put_result(FILE *text, const lab_tuning *t) {
                 100.0 * t->verdict.low, 100.0 * t->verdict.high);
 }
 
-/* Only what is faster is kept. */
+/* Only a faster row is kept. */
 static cli_exit keep(const cli_session *session, const lab_tuning *t) {
     const cli_options *o = session->options;
     const char *path = o->tuned ? o->tuned : default_output;
@@ -93,7 +93,7 @@ static cli_exit keep(const cli_session *session, const lab_tuning *t) {
     return t->wrong ? CLI_CHECK_FAILED : CLI_HOLDS;
 }
 
-/* A record a problem, beside the rows. */
+/* One record per problem, beside the rows. */
 static void state_path(const cli_options *o, const lab_spec *spec, char *buf, size_t n) {
     char line[LAB_SPEC_MAX];
     uint32_t hash = 2166136261u; /* FNV-1a */
@@ -161,8 +161,7 @@ static cli_exit tune_all(cli_session *session) {
         if (result != CLI_CHECK_FAILED && one != CLI_HOLDS)
             result = one;
     }
-    if (json_array_size(results) ==
-        0) { /* nothing was searched: no document says that it was */
+    if (json_array_size(results) == 0) { /* nothing was searched: write no document */
         json_decref(results);
         return result;
     }

@@ -21,7 +21,7 @@ static const lab_table_column columns[] = {
     {"of bar", LAB_TABLE_RIGHT}, {"result", LAB_TABLE_LEFT},
 };
 
-/* What was found of each subject on each problem. */
+/* The result of each subject on each problem. */
 typedef struct answers {
     lab_verify_result *results;
     bool *reached; /* false: the user stopped before */
@@ -43,7 +43,7 @@ static json_t *results_array(const answers *a, const cli_session *session) {
     return array;
 }
 
-/* How many outcomes are not what the list of refusals says; each is printed. */
+/* Print the outcomes that differ from the list of refusals, and return their number. */
 static size_t count_unexpected(const cli_session *session, const answers *a,
                                const cli_refusals *refusals) {
     size_t unexpected = 0;
@@ -73,7 +73,8 @@ static cli_tally put_table(const cli_session *session, const answers *a) {
     return tally;
 }
 
-/* What was verified until the user stopped it: kept like a whole run, and said to be none. */
+/* Finish with what was verified until the user stopped: kept like a complete run, and marked as
+ * incomplete. */
 static cli_exit finish(cli_session *session, const answers *a, json_t *document,
                        cli_exit outcome) {
     const cli_options *o = session->options;
@@ -98,7 +99,7 @@ static cli_exit report(cli_session *session, const answers *a, const cli_refusal
                             &session->specs[i / session->subject_count], &a->results[i]);
     tally.failed += count_unexpected(session, a, refusals);
     if (refusals->given)
-        tally.of_refused = CLI_HOLDS; /* those that are left were expected */
+        tally.of_refused = CLI_HOLDS; /* the remaining ones were expected */
     cli_put_tally(session, &tally);
     json_t *document = lab_json_document("attest-verify-1", session->ctx[0]);
     json_object_set_new(document, "seed", json_integer((json_int_t)session->options->seed));
@@ -106,12 +107,12 @@ static cli_exit report(cli_session *session, const answers *a, const cli_refusal
     return finish(session, a, document, cli_tally_exit(&tally));
 }
 
-/* The problems of a session while they are verified. */
+/* The problems of a session during verification. */
 typedef struct verification {
     const cli_session *session;
     lab_verify_options options;
     answers answers;
-    pthread_mutex_t lock; /* of the rest */
+    pthread_mutex_t lock; /* of the other fields */
     lab_progress bar;
     size_t finished;
 } verification;
@@ -132,7 +133,7 @@ static void verify_one(void *context, size_t i) {
     v->answers.reached[i] = true;
 }
 
-/* What kernels that are verified on the same problems share, at most. */
+/* The most bytes of answers shared by kernels that are verified on the same problems. */
 enum { STORE_BYTES = 1 << 28 };
 
 static cli_exit verify_all(cli_session *session, const cli_refusals *refusals) {

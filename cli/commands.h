@@ -22,7 +22,7 @@ cli_exit cli_report(const cli_options *o);
 cli_exit cli_judge(const cli_options *o);
 cli_exit cli_suites(const cli_options *o);
 
-/* A verb with what its help says. */
+/* A verb and its help. */
 typedef struct cli_verb {
     const char *name;
     unsigned bit;

@@ -1,4 +1,5 @@
-/* completions.c: verbs and options come from the tables; suites are asked of the program when they are needed. */
+/* completions.c: verbs and options come from the tables; suites are asked from the program when
+ * needed. */
 #include "cli/completions.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ static void put_device(const char *name, void *stream) {
     fprintf(stream, " %s", name);
 }
 
-/* The GPUs that plan and explain know from their files. */
+/* The GPUs that plan and explain know from device files. */
 static void put_devices(FILE *stream) {
     lab_device_each(put_device, stream);
 }
@@ -72,7 +73,7 @@ static void put_bash(FILE *stream) {
           stream);
 }
 
-/* zsh runs bash's. */
+/* zsh uses bash's script. */
 static void put_zsh(FILE *stream) {
     fputs("#compdef attest\nautoload -U +X bashcompinit && bashcompinit\n", stream);
     put_bash(stream);

@@ -1,4 +1,4 @@
-/* completions.h: scripts that let a shell complete commands, made from the tables of verbs and options. */
+/* completions.h: shell completion scripts, made from the tables of verbs and options. */
 #ifndef CLI_COMPLETIONS_H
 #define CLI_COMPLETIONS_H
 

@@ -1,4 +1,4 @@
-/* evidence_report.c: printing of judgements. */
+/* evidence_report.c: prints judgements. */
 #include "cli/evidence_report.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ json_t *cli_evidence_files(const lab_judgement *judgement) {
     return array;
 }
 
-/* Counts of a device: all kernels that stand so, and those whose files are signed. */
+/* Counts for a device: the kernels of each standing, and those whose files are signed. */
 static void put_device(FILE *text, const lab_judgement *judgement, size_t first, size_t end) {
     size_t counts[LAB_STANDINGS] = {0}, is_signed = 0, files = 0;
     for (size_t i = first; i < end; i++) {

@@ -1,4 +1,4 @@
-/* help.c: printing of the help. */
+/* help.c: prints the help. */
 #include "cli/help.h"
 
 static const char shape_help[] =

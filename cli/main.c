@@ -1,4 +1,4 @@
-/* main.c: attest, the program: finds the verb and hands it its options. */
+/* main.c: attest, the program: finds the verb and passes it the options. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,13 +82,13 @@ static int dispatch(int argc, char **argv) {
     return verb ? run_verb(argv[0], verb, argc - 2, argv + 2) : unknown_verb(name);
 }
 
-/* Leave no temporary file behind, then die of the signal as if it had not been caught. */
+/* Remove temporary files, then die from the signal as if it had not been caught. */
 static void die_clean(int number) {
     lab_atomic_remove_all();
     raise(number);
 }
 
-/* Reading a mapped file past an end that has moved, or off a failing disk, comes as SIGBUS. */
+/* SIGBUS comes from reading a mapped file that was truncated, or from a failing disk. */
 static void input_vanished(int number) {
     (void)number;
     static const char text[] =

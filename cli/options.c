@@ -1,4 +1,4 @@
-/* options.c: the option table, and the parser that reads argv by it. */
+/* options.c: the option table, and the parser that uses it. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static bool set_seconds(cli_options *o, const cli_option *option, const char *va
     return true;
 }
 
-/* A share, given in per cent. */
+/* A fraction, given in per cent. */
 static bool set_percent(cli_options *o, const cli_option *option, const char *value) {
     char *end;
     const double number = strtod(value, &end);
@@ -158,7 +158,7 @@ static bool set_format(cli_options *o, const cli_option *option, const char *val
     return true;
 }
 
-/* A device of this machine; false where the word is none. */
+/* A device of this machine; false if the word does not name one. */
 static bool read_device(cli_options *o, const char *value) {
     o->device_index = 0;
     o->virtual_gpu = strcmp(value, "virtual") == 0;
@@ -190,7 +190,7 @@ static bool set_device(cli_options *o, const cli_option *option, const char *val
                         value);
 }
 
-/* The same, or a GPU that is not here, by the name of its device file. */
+/* The same, or a GPU that is not present, by the name of its device file. */
 static bool set_any_device(cli_options *o, const cli_option *option, const char *value) {
     (void)option;
     o->plan_device = read_device(o, value) ? NULL : value;
@@ -232,8 +232,8 @@ static bool add_peer(cli_options *o, const cli_option *option, const char *value
     return true;
 }
 
-/* `list` of `count` elements with room for one more, NULL (and a complaint) where memory ran out. A
- * list grows at every power of two. */
+/* Make room for one more element in `list` of `count` elements; NULL with an error message if
+ * memory ran out. A list grows at every power of two. */
 static void *with_room(const cli_options *o, void *list, size_t count, size_t element) {
     if (count & (count - 1))
         return list;
@@ -274,7 +274,7 @@ static bool add_modifier_row(cli_options *o, const cli_option *option, const cha
     return true;
 }
 
-/* Flags that a shape has and array files say themselves, and flags that both take. */
+/* Flags that describe a shape, which array files already have, and flags for both. */
 static bool add_shape_flag(cli_options *o, const cli_option *option, const char *value) {
     return add_modifier_row(o, option, value, true);
 }
@@ -487,7 +487,7 @@ const size_t cli_option_count = sizeof cli_option_table / sizeof cli_option_tabl
 
 /* --------------------------------------------------------------------- the parser */
 
-/* The option of that name; where verbs share a name, the one of this verb. */
+/* The option of that name; if verbs share a name, the one of this verb. */
 static const cli_option *find_long(const char *name, size_t length, unsigned verb_bit) {
     const cli_option *found = NULL;
     for (size_t i = 0; i < cli_option_count; i++) {
@@ -539,7 +539,7 @@ static bool apply(cli_options *o, unsigned verb_bit, const cli_option *option,
     return option->apply(o, option, value);
 }
 
-/* Find the option that argv[*at] names and its value, which may be the next argument. */
+/* Find the option in argv[*at] and its value, which may be the next argument. */
 static bool read_option(cli_options *o, unsigned verb_bit, int argc, char **argv, int *at) {
     const char *argument = argv[*at];
     const cli_option *option;
@@ -569,8 +569,8 @@ static bool read_option(cli_options *o, unsigned verb_bit, int argc, char **argv
     return apply(o, verb_bit, option, value);
 }
 
-/* A demonstration should be over in seconds; to certify is to time a hundred problems, and to keep their samples; ablate
- * and tune have many variants to time. */
+/* A demonstration should finish in seconds; certify times a hundred problems and keeps their
+ * samples; ablate and tune have many variants to time. */
 static double default_seconds(unsigned verb_bit, double of_bench) {
     if (verb_bit & (CLI_DEMO | CLI_ABLATE))
         return 0.25;
@@ -578,7 +578,7 @@ static double default_seconds(unsigned verb_bit, double of_bench) {
 }
 enum { CERTIFY_SAMPLES = 100 };
 
-/* What `bench` alone has to agree in. */
+/* Check the combination of options of `bench`. */
 static bool check_bench(cli_options *o) {
     const bool checks_itself = o->self_check || o->inject > 0.0;
     if (o->self_check && o->inject > 0.0)

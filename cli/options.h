@@ -11,16 +11,16 @@
 #include "lab/plan/plan_ranks.h"
 #include "lab/problem/spec.h"
 
-/* What the program returns to its caller. */
+/* The exit codes of the program. */
 typedef enum cli_exit {
     CLI_HOLDS = 0,
     CLI_CHECK_FAILED = 1,
     CLI_USAGE = 2,
     CLI_NOT_POSSIBLE = 3,
-    CLI_INTERRUPTED = 130 /* as a shell says of SIGINT; what was measured until then is kept */
+    CLI_INTERRUPTED = 130 /* the shell's code for SIGINT; the measurements so far are kept */
 } cli_exit;
 
-/* The verbs, or-ed to say which of them take an option. */
+/* The verbs as bits, to say which of them accept an option. */
 enum {
     CLI_INFO = 1u << 0,
     CLI_RUN = 1u << 1,
@@ -43,11 +43,11 @@ enum {
 
 enum { CLI_ISA_MAX = 8, CLI_KERNEL_MAX = 64, CLI_PEER_MAX = 16, CLI_RANKS_MAX = 16 };
 
-/* A shape flag as given: handed to lab_spec_set() for every problem. */
+/* A shape flag as given: passed to lab_spec_set() for every problem. */
 typedef struct cli_modifier {
     const char *name, *value; /* the name that spec.h knows; value may be NULL */
     const char *flag;         /* the option's long name, e.g. "hkv" */
-    bool of_shape;            /* says what array files say themselves */
+    bool of_shape;            /* describes a shape, which array files have themselves */
 } cli_modifier;
 
 typedef struct cli_options {
@@ -56,21 +56,21 @@ typedef struct cli_options {
 
     att_device device;
     int device_index;
-    bool virtual_gpu;         /* the device is CUDA's, but the driver is the virtual GPU's */
-    att_isa isa[CLI_ISA_MAX]; /* at least one; ATT_ISA_AUTO where none was given */
+    bool virtual_gpu;         /* the device is CUDA, but the driver is the virtual GPU */
+    att_isa isa[CLI_ISA_MAX]; /* at least one; ATT_ISA_AUTO if none was given */
     size_t isa_count;
-    const char *kernels[CLI_KERNEL_MAX]; /* ids or beginnings with a *; none: all */
+    const char *kernels[CLI_KERNEL_MAX]; /* ids, or prefixes with a *; none: all */
     size_t kernel_count;
     const char *peers[CLI_PEER_MAX]; /* plug-in files */
     size_t peer_count;
     bool allow_slow, allow_unattested;
-    const char *rows; /* file of a user's rows; NULL: what the library finds itself */
+    const char *rows; /* file of user rows; NULL: the library's default */
     int64_t threads;
-    int64_t jobs;        /* problems verified at once; 0: what suits the device */
-    int64_t part, parts; /* certify: of the kernels, counted from 1; 0 of 0: all of them */
+    int64_t jobs;        /* problems verified at once; 0: as suits the device */
+    int64_t part, parts; /* certify: part of the kernels, from 1; 0 of 0: all of them */
     uint64_t seed, rows_seed;
     bool seed_given, rows_seed_given;
-    double peer_limit; /* seconds that a peer may take for a call; 0: by the problem */
+    double peer_limit; /* limit in seconds for a call of a peer; 0: depends on the problem */
     const char *json, *csv;
 
     const char **shapes; /* positional arguments and --shape; the files of compare and report */
@@ -85,16 +85,17 @@ typedef struct cli_options {
     const char *refusals; /* verify: a file of problems that may be refused; NULL: any */
     bool trace, help;
 
-    const char *
-        plan_device; /* a name of devices/ or a file, for plan also cuda or cuda:N; NULL: the device here */
-    bool all;                 /* info: kernels; plan: tiles */
-    int ranks[CLI_RANKS_MAX]; /* plan: devices that a sequence is cut over */
+    const char
+        *plan_device; /* a name of devices/ or a file, for plan also cuda or cuda:N; NULL: the
+                       * device here */
+    bool all;         /* info: kernels; plan: tiles */
+    int ranks[CLI_RANKS_MAX]; /* plan: numbers of devices to split a sequence over */
     size_t rank_count;
     lab_link link; /* 0 bytes per second: not given */
-    double whole;  /* seconds on one of them; 0: by the model */
+    double whole;  /* seconds on one device; 0: from the model */
 
     const char *diff; /* profile: the first of two files */
-    /* certify and info; folder also of profile */
+    /* certify and info; folder also for profile */
     const char *folder, *timed, *sign, *evidence, *signers, *host_tests;
     bool check;
 
@@ -106,18 +107,19 @@ typedef struct cli_options {
 
     int64_t min_samples, max_samples;
     double seconds;
-    double precision;      /* as a share; and so are the next two */
-    double minimum_effect; /* 0: as the baseline has it */
-    double inject;         /* 0: no slow-down on purpose */
+    double precision;      /* as a fraction; so are the next two */
+    double minimum_effect; /* 0: from the baseline */
+    double inject;         /* 0: no deliberate slow-down */
     int timer;             /* lab_timer */
     bool cold;
     int64_t processes;
-    int64_t as_process; /* 0: this is the process that was asked; else one that it began */
+    int64_t as_process; /* 0: the process that the user started; otherwise one that it
+                         * started */
     const char *save, *baseline;
     unsigned allowed; /* bits of lab_key that may differ between two results */
     bool self_check;  /* A/A */
     int64_t check_trials;
-    int argument_count; /* what followed the verb, for further processes */
+    int argument_count; /* the arguments after the verb, for further processes */
     char **arguments;
 
     unsigned goals; /* of judge: bits of LAB_GOALS_* */
@@ -135,10 +137,10 @@ struct cli_option {
     const char *name; /* after the two dashes */
     char letter;      /* after one dash; 0: none */
     const char
-        *value; /* its name in the help; NULL: takes none; "[=X]": optional, after = only */
+        *value; /* its name in the help; NULL: takes no value; "[=X]": optional, only after = */
     unsigned verbs;
     bool (*apply)(cli_options *o, const cli_option *option, const char *value);
-    size_t field;         /* offset in cli_options, where apply needs one */
+    size_t field;         /* offset in cli_options, if apply needs one */
     const char *modifier; /* the name for lab_spec_set(), for shape flags */
     const char *help;
 };
@@ -147,15 +149,16 @@ struct cli_option {
 extern const cli_option cli_option_table[];
 extern const size_t cli_option_count;
 
-/* Read the arguments after the verb. On a mistake: says so on stderr, returns false. */
+/* Read the arguments after the verb. On an error: prints it to stderr, returns false. */
 bool cli_options_read(cli_options *o, const char *program, const char *verb, unsigned verb_bit,
                       int argc, char **argv);
 void cli_options_free(cli_options *o);
 
-/* What the rows of a verification are drawn by: --rows-seed, or --seed where that was given; NULL: by nothing that is known before. */
+/* The seed for the rows of a verification: --rows-seed, or --seed if given; NULL:
+ * unpredictable. */
 const uint64_t *cli_rows_seed(const cli_options *o);
 
-/* How many problems are verified at once: what was given, or what suits the context's device. */
+/* The number of problems to verify at once: as given, or as suits the context's device. */
 int cli_jobs(const cli_options *o, const att_context *ctx);
 
 /* "attest VERB: " and the message, on stderr; returns false. */

@@ -1,4 +1,4 @@
-/* plan_tables.c: the kernels and the tiles of a plan as text. */
+/* plan_tables.c: prints the kernels and the tiles of a plan. */
 #include "cli/plan_tables.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ bool cli_plan_is_timed(const lab_plan_result *r) {
            (r->chosen->model == LAB_TIME_SELECTOR || r->chosen->model == LAB_TIME_DECODE);
 }
 
-/* "8", "8 in a cluster", "-" where it is not known. */
+/* "8", "8 in a cluster", "-" if unknown. */
 static void put_parts(lab_table *table, const lab_plan_kernel *k) {
     if (k->splits == 0)
         lab_table_cell(table, "-");
@@ -30,7 +30,7 @@ static void put_parts(lab_table *table, const lab_plan_kernel *k) {
         lab_table_cell(table, "%d%s", k->splits, k->cluster ? " in a cluster" : "");
 }
 
-/* A number with so many digits behind its point, "-" where it is not known. */
+/* A number with that many decimals, "-" if unknown. */
 static void put_count(lab_table *table, bool known, int digits, double value) {
     char number[48];
     snprintf(number, sizeof number, "%.*f", digits, value);
@@ -118,7 +118,7 @@ static void put_fitting(FILE *text, const lab_plan_result *r, size_t shown) {
     lab_table_destroy(table);
 }
 
-/* The limit that a tile breaks, with its number. */
+/* The limit that a tile exceeds, with its number. */
 static void describe_break(const lab_tile *tile, const lab_device *device, char *buf,
                            size_t n) {
     if (tile->breaks == ATT_RESOURCE_SHARED &&

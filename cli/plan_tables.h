@@ -9,13 +9,14 @@
 /* "13.3 us"; returns `buf`. */
 const char *cli_microseconds(char *buf, size_t n, double seconds);
 
-/* Does the library have a time of the chosen kernel? Then the tiles of fwd_sm80 are not what a reader asks for. */
+/* Whether the library has a time for the chosen kernel. If so, the tiles of fwd_sm80 are not
+ * what a reader asks for. */
 bool cli_plan_is_timed(const lab_plan_result *r);
 
-/* The kernels that serve the problem. */
+/* The kernels that support the problem. */
 void cli_plan_put_kernels(FILE *text, const lab_plan_result *r, const lab_device *device);
 
-/* The grid of tiles; without `all` the fastest, and those that are built. */
+/* The grid of tiles; without `all` the fastest, and those that exist as kernels. */
 void cli_plan_put_tiles(FILE *text, const lab_plan_result *r, const lab_device *device,
                         const lab_spec *spec, bool all);
 

@@ -1,4 +1,4 @@
-/* profile_report.c: printing of profiles. */
+/* profile_report.c: prints profiles. */
 #include "cli/profile_report.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static void format_value(char *buf, size_t n, lab_metric_kind kind, double value
         snprintf(buf, n, kind == LAB_KIND_COUNT ? "%.0f" : "%.2f", value);
 }
 
-/* What most warps wait for of all that has not been named; LAB_METRICS: nothing more. */
+/* The largest stall that has not been named yet; LAB_METRICS: none. */
 static lab_metric next_stall(const lab_profiled *p, const bool *named) {
     int worst = LAB_METRICS;
     for (int i = LAB_METRIC_STALL_FIRST; i < LAB_METRICS; i++)
@@ -71,7 +71,7 @@ void cli_put_profile(FILE *text, const lab_profile *profile) {
         put_kernel(text, lab_profile_kernel(profile, i));
 }
 
-/* The kernel of that name, else the one at the same place. */
+/* The kernel of that name, or else the one at the same index. */
 static const lab_profiled *counterpart(const lab_profile *profile, const char *kernel,
                                        size_t place) {
     const lab_profiled *p;
@@ -81,7 +81,7 @@ static const lab_profiled *counterpart(const lab_profile *profile, const char *k
     return lab_profile_kernel(profile, place);
 }
 
-/* Shares change by points, all else by percent. */
+/* Percentages change by points, everything else by percent. */
 static void format_change(char *buf, size_t n, lab_metric_kind kind, double before,
                           double after) {
     if (isnan(before) || isnan(after))

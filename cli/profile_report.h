@@ -6,13 +6,13 @@
 
 #include "lab/profile/profile.h"
 
-/* A column a kernel, what it waits for, and its bottleneck. */
+/* One column per kernel, its stalls, and its bottleneck. */
 void cli_put_profile(FILE *text, const lab_profile *profile);
 
-/* The kernels of two profiles side by side, with what changed. */
+/* The kernels of two profiles side by side, with the changes. */
 void cli_put_profile_diff(FILE *text, const lab_profile *before, const lab_profile *after);
 
-/* Every launch: launch,kernel,metric,unit,value; what is missing has no line. */
+/* Every launch: launch,kernel,metric,unit,value; missing values have no line. */
 void cli_put_profile_csv(FILE *csv, const lab_profile *profile);
 
 #endif

@@ -1,4 +1,4 @@
-/* refusals.c: outcomes against a list. */
+/* refusals.c: compares outcomes with a list. */
 #include "cli/refusals.h"
 
 #include <errno.h>

@@ -79,11 +79,12 @@ void cli_put_failure(const cli_session *session, size_t subject_index, const lab
     lab_spec_print(spec, line, sizeof line);
     cli_format_flags(session, subject_index, flags, sizeof flags);
     fprintf(session->text, "\n%s %s\n  %s\n", cli_outcome_text(result), line, result->message);
-    const char *amx_f32 = getenv("ATTEST_AMX_F32"); /* chooses kernels, and has no flag */
+    const char *amx_f32 = getenv("ATTEST_AMX_F32"); /* affects the choice of kernels, and has no
+                                                     * flag */
     const bool set = amx_f32 && *amx_f32;
     fprintf(session->text, "  again: %s%s%s%s verify %s %s", set ? "ATTEST_AMX_F32=" : "",
             set ? amx_f32 : "", set ? " " : "", session->options->program, line, flags);
-    if (result->rows_checked < result->rows_total) /* else there is nothing to draw */
+    if (result->rows_checked < result->rows_total) /* otherwise no rows are drawn */
         fprintf(session->text, " --rows-seed %" PRIu64, result->rows_seed);
     fputc('\n', session->text);
 }

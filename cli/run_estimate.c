@@ -1,4 +1,4 @@
-/* run_estimate.c: a smaller problem, timed. */
+/* run_estimate.c: times a smaller problem. */
 #include "cli/run_estimate.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include "lab/tensors/buffer.h"
 #include "lab/tensors/tensors.h"
 
-/* Operations of the smaller problem: some milliseconds, a tenth of a second in plain C. Fewer than ten times as many are not
- * worth a forecast. */
+/* Operations of the smaller problem: some milliseconds, a tenth of a second in plain C. A
+ * problem of less than ten times as many is not worth a forecast. */
 static const double small_flops = 2e8;
 
 enum { ROWS_MOST = 512, KEYS_LEAST = 64, HEADS_MOST = 8, TOLD_FROM = 5 };
@@ -32,7 +32,7 @@ static bool make_small(lab_spec *small, const att_problem *p) {
     return lab_spec_finish(small, NULL);
 }
 
-/* Nanoseconds of the second of two runs; 0 where one fails. */
+/* Nanoseconds of the second of two runs; 0 if one fails. */
 static double time_small(const att_plan *plan, const lab_tensors *tensors) {
     lab_buffer workspace;
     double ns = 0.0;

@@ -12,7 +12,7 @@
 #include "lab/measure/bench_json.h"
 #include "lab/problem/problem_json.h"
 
-/* Of a hundred verdicts, so many must be right. */
+/* The fraction of verdicts that must be right. */
 static const double share_wanted = 0.95;
 
 /* The trials: cases[trial][problem][side], verdicts[trial][problem]. */
@@ -46,7 +46,7 @@ static bool create(check *k, cli_session *session) {
     k->judged = calloc(pairs, sizeof *k->judged);
     if (!k->cases || !k->verdicts || !k->judged)
         return cli_complain(o, "out of memory");
-    /* It is the clock that is on trial here: answers are looked at, but not at length. */
+    /* The clock is tested here: answers are checked, but only briefly. */
     k->options.warmup_seconds = fmin(k->options.warmup_seconds, 0.02);
     k->options.judge_work = 2000000;
     if (o->inject > 0.0)
@@ -69,7 +69,7 @@ static void destroy(check *k) {
     free(k->judged);
 }
 
-/* After the first trial: how long the others will take, where that is long. */
+/* After the first trial: print how long the others will take, if that is long. */
 static void tell_duration(const check *k, uint64_t start) {
     const double trial = 1e-9 * (double)(lab_clock_ns() - start);
     const double left = trial * (double)(k->trials - 1);
@@ -109,7 +109,7 @@ static bool measure(check *k, lab_message *why) {
     return ok;
 }
 
-/* Over those pairs that were judged. */
+/* Over the pairs that were judged. */
 static void find_minimum_effect(check *k) {
     lab_verdict *judged = calloc(k->pairs ? k->pairs : 1, sizeof *judged);
     size_t count = 0;
@@ -175,7 +175,8 @@ static json_t *pair_object(const check *k, size_t i) {
     return object;
 }
 
-/* A result file whose results are the first trial's, so that an A/A run serves as a baseline too. */
+/* A result file with the results of the first trial, so that an A/A run also serves as a
+ * baseline. */
 static json_t *document_of(const check *k) {
     json_t *document = lab_json_bench_document(k->session->ctx[0], &k->options);
     json_t *pairs = json_array(), *results = json_object_get(document, "results");

@@ -1,4 +1,4 @@
-/* session.c: opening and closing of what the verbs share. */
+/* session.c: opens and closes what the verbs share. */
 #include "cli/session.h"
 
 #include <inttypes.h>
@@ -41,7 +41,8 @@ static bool is_stdout(const char *path) {
     return path && strcmp(path, "-") == 0;
 }
 
-/* Where text goes: cleaned, since much of it comes from outside. One stream per process, closed when it ends. */
+/* The stream for text: cleaned, because much of it is untrusted. One stream per process, closed
+ * at exit. */
 static FILE *text_stream(FILE *under) {
     static FILE *clean[2];
     FILE **stream = &clean[under == stderr];
@@ -66,7 +67,7 @@ cli_exit cli_session_open_documents(cli_session *session) {
     return CLI_HOLDS;
 }
 
-/* The kernel that context `i` is kept to, or NULL. */
+/* The kernel that context `i` is restricted to, or NULL. */
 static const char *kernel_of(const cli_options *o, size_t i) {
     return o->kernel_count ? o->kernels[i % o->kernel_count] : NULL;
 }
@@ -93,7 +94,8 @@ cli_exit cli_session_open(cli_session *session) {
     if (result != CLI_HOLDS)
         return result;
     const size_t kernels = o->kernel_count ? o->kernel_count : 1;
-    /* The demo verifies all that it times: it needs no evidence from elsewhere. On the virtual GPU nothing has any. */
+    /* The demo verifies everything that it times: it needs no other evidence. On the virtual
+     * GPU nothing has any. */
     const bool allow_unattested =
         o->allow_unattested || o->virtual_gpu || strcmp(o->verb, "demo") == 0;
     if (o->virtual_gpu)
@@ -133,7 +135,7 @@ bool cli_apply_modifiers(const cli_options *o, lab_spec *spec) {
     return true;
 }
 
-/* Append `spec` with the flags applied; `origin` is what the user wrote, for messages. */
+/* Append `spec` with the flags applied; `origin` is the user's text, for messages. */
 static bool add_spec(cli_session *session, const lab_spec *spec, const char *origin) {
     const cli_options *o = session->options;
     lab_spec *grown =
@@ -173,7 +175,7 @@ static bool add_shape(cli_session *session, const char *text) {
     return add_spec(session, &spec, text);
 }
 
-/* What the command line means where it names neither a shape nor a suite. */
+/* Add the default problems if the command line names neither a shape nor a suite. */
 static bool add_default(cli_session *session, const char *default_suite) {
     const cli_options *o = session->options;
     if (o->modifier_count > 0) {
@@ -209,7 +211,7 @@ cli_exit cli_session_begin(cli_session *session, const cli_options *o,
     return result == CLI_HOLDS ? cli_session_open(session) : result;
 }
 
-/* Asked without --kernel, whose id a device without that kernel would take for a mistake. */
+/* Checked without --kernel: a device that lacks the kernel would report its id as a mistake. */
 static cli_exit need_gpu(const cli_options *o) {
     const att_context_options options = {.size = sizeof options,
                                          .device = o->device,

@@ -1,4 +1,5 @@
-/* supervisor.c: fork, a pipe for the result, memory for the name of the call, and a clock. */
+/* supervisor.c: fork, a pipe for the result, shared memory for the name of the call, and a
+ * clock. */
 #include "cli/supervisor.h"
 
 #include <errno.h>
@@ -19,26 +20,27 @@
 #include "lab/base/entropy.h"
 #include "lab/subject/peer_crash.h"
 
-/* How often the clock is looked at, and how long a program that is asked to end has for it. */
+/* The interval for checking the clock, and the time that a program has to end after it is asked
+ * to. */
 enum { LOOK_MS = 100, GRACE_MS = 2000 };
 
-/* What the program sends when it has come to its end. */
+/* What the program sends when it has finished. */
 typedef struct ending {
-    uint64_t token; /* that this process was born with */
-    pid_t pid;      /* of the child itself: what it forks is not it */
+    uint64_t token; /* made before the fork */
+    pid_t pid;      /* of the child itself, not of a process that it forks */
     int result;
 } ending;
 
 typedef struct watch {
     pid_t child;
-    int pipe; /* its end for reading; -1 once closed */
+    int pipe; /* its read end; -1 once closed */
     uint64_t token;
     lab_peer_note *note;
     lab_atomic_list *files;
-    bool ended; /* `last` holds */
+    bool ended; /* `last` is set */
     ending last;
-    unsigned long call; /* that was being made at the last look, */
-    uint64_t since;     /* and since when, as far as is known */
+    unsigned long call; /* the call in progress at the last check, */
+    uint64_t since;     /* and when it was first seen */
 } watch;
 
 static volatile sig_atomic_t child_to_tell;
@@ -52,7 +54,8 @@ bool cli_wants_supervisor(int argc, char **argv) {
 
 /* -------------------------------------------------------------------------- the child */
 
-/* The program, then its result through the pipe; the rest of its life decides nothing. */
+/* Run the program, then send its result through the pipe; what happens afterwards does not
+ * matter. */
 static int be_the_program(int argc, char **argv, int (*program)(int argc, char **argv),
                           const watch *w, int pipe) {
     const pid_t self = getpid();
@@ -72,14 +75,15 @@ static int be_the_program(int argc, char **argv, int (*program)(int argc, char *
 
 /* ------------------------------------------------------------------------- the parent */
 
-/* What a terminal sends, the kernel has sent to the child too, and a second one would mean something else. */
+/* The kernel has sent a terminal's signal to the child too, and a second one would mean
+ * something else. */
 static void tell_child(int number, siginfo_t *from, void *context) {
     (void)context;
     if (number != SIGCHLD && from->si_code <= 0)
         kill((pid_t)child_to_tell, number);
 }
 
-/* The end of the child is one of them: it ends the wait for its words. */
+/* SIGCHLD is one of them: it ends the wait for the child's message. */
 static void take_signals(pid_t child) {
     static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
     child_to_tell = child;
@@ -92,7 +96,7 @@ static void take_signals(pid_t child) {
     }
 }
 
-/* As the child died, so does this process. */
+/* Die from the same signal as the child. */
 static int die_of(int number) {
     signal(number, SIG_DFL);
     raise(number);
@@ -114,7 +118,7 @@ static void hear(watch *w, int milliseconds) {
     }
 }
 
-/* Whether the call that is being made has taken longer than it may. */
+/* Whether the call in progress has exceeded its limit. */
 static bool overdue(watch *w) {
     const unsigned long call = atomic_load(&w->note->calls);
     const uint64_t now = lab_clock_ns();
@@ -131,7 +135,7 @@ static bool gone(const watch *w, int *status) {
     return waitpid(w->child, status, WNOHANG) == w->child;
 }
 
-/* Ask, then kill. */
+/* Ask the child to end, then kill it. */
 static int end_child(watch *w) {
     int status;
     fprintf(
@@ -147,7 +151,7 @@ static int end_child(watch *w) {
     return CLI_CHECK_FAILED;
 }
 
-/* Say who ended the program, and how. */
+/* Report who ended the program, and how. */
 static int blame(const watch *w, bool crashed, const char *how) {
     const lab_peer_note *n = w->note;
     if (atomic_load(&n->inside))
@@ -162,7 +166,7 @@ static int blame(const watch *w, bool crashed, const char *how) {
     return CLI_CHECK_FAILED;
 }
 
-/* It had come to its end when something else ended it otherwise. */
+/* It had finished when something else ended it in another way. */
 static int blame_late(const watch *w) {
     fprintf(stderr,
             "attest: the program had returned %d, and was ended otherwise: a peer's doing; the "
@@ -176,7 +180,7 @@ static bool is_of_a_user(int number) {
            number == SIGQUIT;
 }
 
-/* What the end of the child means. */
+/* Interpret how the child ended. */
 static int judge(const watch *w, int status) {
     char how[32];
     if (w->ended)
@@ -209,14 +213,14 @@ static int look_after(watch *w) {
     return judge(w, status);
 }
 
-/* Memory that the child shares. */
+/* Memory shared with the child. */
 static void *share(size_t bytes) {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* A fork, and not lab_spawn(): the child goes on in this program, with the memory that both share, and what it prints is its own
- * business. */
+/* A fork rather than lab_spawn(): the child continues in this program, with shared memory, and
+ * prints directly. */
 int cli_supervise(int argc, char **argv, int (*program)(int argc, char **argv)) {
     int ends[2];
     watch w = {

@@ -1,4 +1,4 @@
-/* verbs.c: the table of verbs, with their help and the examples that the tests run. */
+/* verbs.c: the table of verbs, with their help and examples, which the tests run. */
 #include <string.h>
 
 #include "cli/commands.h"

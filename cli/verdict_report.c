@@ -1,4 +1,4 @@
-/* verdict_report.c: printing of comparisons. */
+/* verdict_report.c: prints comparisons. */
 #include "cli/verdict_report.h"
 
 #include <math.h>
@@ -86,7 +86,7 @@ static bool ends_in_json(const char *name) {
     return length > 5 && strcmp(name + length - 5, ".json") == 0;
 }
 
-/* A file name that is not here may be that of a baseline. */
+/* A file name that does not exist here may be that of a baseline. */
 static bool is_baseline_file(const char *name, char path[CLI_PATH_MAX]) {
     const int length = snprintf(path, CLI_PATH_MAX, "baselines/%s", name);
     return !strchr(name, '/') && length < CLI_PATH_MAX && access(name, F_OK) != 0 &&

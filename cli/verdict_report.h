@@ -1,4 +1,4 @@
-/* verdict_report.h: comparisons in words: a table of verdicts and what they come to. */
+/* verdict_report.h: comparisons as text: a table of verdicts and its summary. */
 #ifndef CLI_VERDICT_REPORT_H
 #define CLI_VERDICT_REPORT_H
 
@@ -7,22 +7,23 @@
 #include "cli/options.h"
 #include "lab/measure/comparison.h"
 
-/* The table and its sum: verdicts counted, the mean ratio, what is in one file only. */
+/* The table and its summary: counts of verdicts, the mean ratio, problems in one file only. */
 void cli_put_comparison(FILE *text, const lab_comparison *comparison);
 
-/* A row a pair. */
+/* One row per pair. */
 void cli_put_comparison_csv(FILE *csv, const lab_comparison *comparison);
 
 /* "+3.1 % [+2.9, +3.4]" into buf. */
 void cli_format_effect(const lab_verdict *verdict, char *buf, size_t n);
 
-/* Read a result file by the name that --save, --baseline and compare take: NAME is baselines/NAME.json,
- * unless it has a / or ends in .json; NAME.json is there too where no such file is here. Complains. */
+/* Read a result file by a name as accepted by --save, --baseline and compare: NAME is
+ * baselines/NAME.json, unless it has a / or ends in .json; NAME.json is looked up there too if
+ * it does not exist here. Prints errors. */
 cli_exit cli_read_results(lab_results *out, const cli_options *o, const char *name);
 
 enum { CLI_PATH_MAX = 4096 };
 
-/* The path of that name. False, with a complaint, where it is too long. */
+/* The path for that name. False, with an error message, if it is too long. */
 bool cli_baseline_path(const cli_options *o, const char *name, char path[CLI_PATH_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* virtual_device.c: the libraries of the virtual GPU, found from where the program stands. */
+/* virtual_device.c: finds the libraries of the virtual GPU relative to the program. */
 #include "cli/virtual_device.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@
 
 static char folder[PATH_MAX];
 
-/* FOLDER/NAME becomes the variable's value; false where there is no such file. */
+/* Set the variable to FOLDER/NAME; false if there is no such file. */
 static bool set_library(const char *variable, const char *name) {
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -24,7 +24,7 @@ bool cli_virtual_open(const cli_options *o) {
                                        .environment = "ATTEST_VIRTUAL"};
     if (!lab_data_folder(&kind, folder, sizeof folder) ||
         !set_library("ATTEST_LIBCUDA", "libcuda.so") ||
-        !set_library("ATTEST_LIBCUBLAS", "libcuda.so") || /* it has both */
+        !set_library("ATTEST_LIBCUBLAS", "libcuda.so") || /* it contains both */
         !set_library("ATTEST_LIBNVRTC", "libnvrtc.so"))
         return cli_complain(o, "--device virtual: the virtual GPU is not built; 'make virtual' "
                                "builds it beside the program");

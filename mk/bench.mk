@@ -1,4 +1,4 @@
-# bench.mk: the peaks of the processor, and PyTorch beside us where it is installed.
+# bench.mk: the peaks of the processor, and a comparison with PyTorch if it is installed.
 .PHONY: bench-torch
 $(BUILD)/bench/cpu_peaks: bench/cpu_peaks.c $(BUILD)/libattest.a
 	@mkdir -p $(@D)
@@ -6,7 +6,7 @@ $(BUILD)/bench/cpu_peaks: bench/cpu_peaks.c $(BUILD)/libattest.a
 
 all: $(BUILD)/bench/cpu_peaks
 
-# Any Python that has PyTorch; a GPU where that finds one.
+# Any Python that has PyTorch; uses a GPU if PyTorch finds one.
 bench-torch: all python
 	PYTHONPATH=$(BUILD)/python python3 -m attest.bench --build $(BUILD) --json $(BUILD)/bench_torch.json --plot $(BUILD)/bench_torch.svg
 

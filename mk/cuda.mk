@@ -1,9 +1,9 @@
-# cuda.mk: machine code of every CUDA row of kernels.def, compiled by nvcc and put into the library.
+# cuda.mk: machine code of every CUDA row of kernels.def, compiled by nvcc and embedded in the library.
 #
-# A row costs one front-end run a family (compute_80, compute_90a) and one ptxas a target. Without nvcc the
-# library holds the source text alone, and a machine with NVRTC compiles it when it is needed.
+# A row costs one front-end run per family (compute_80, compute_90a) and one ptxas run per target. Without nvcc the
+# library contains only the source text, and a machine with NVRTC compiles it when needed.
 NVCC        ?= $(firstword $(shell command -v nvcc) $(wildcard $(addsuffix /bin/nvcc,$(CUDA_HOME) /usr/local/cuda)))
-# 12.0 is the first that knows sm_90a, and the oldest driver served.
+# 12.0 is the first version with sm_90a, and the oldest supported driver.
 ifeq ($(and $(NVCC),$(shell test "$$($(NVCC) --version | sed -n 's/.*release \([0-9]*\).*/\1/p')" -ge 12 2>/dev/null && echo new)),)
 override NVCC :=
 endif
@@ -16,7 +16,7 @@ PTXAS_FLAGS ?= -O3
 KERNELS     ?= kernels
 KERNELS_DEF ?= $(KERNELS)/kernels.def
 
-# Does not depend on the C compiler: a build folder with other C flags takes it from its parent.
+# Does not depend on the C compiler: a build folder with other C flags reuses its parent's.
 CUDA_OUT    ?= $(BUILD)/cuda
 CUDA_TEXTS  := $(sort $(wildcard $(addprefix $(KERNELS)/*.,cu cuh h)))
 
@@ -30,7 +30,8 @@ $(foreach cc,$(filter 9%,$(3)),$(call cuda_cubin,$(1),90a,$(cc)a))
 $(if $(filter 8%,$(3)),$(call cuda_fatbin,$(1).compute_80,ptx,80))
 endef
 
-# The names of functions that are not inlined hold a hash of the path of the source; the digest of a kernel must not.
+# The names of functions that are not inlined contain a hash of the source path; the digest of a kernel must not depend
+# on it.
 CUDA_NEUTRAL := s/_INTERNAL_[0-9a-f]{8}_/_INTERNAL_00000000_/g
 
 define cuda_front_end
@@ -43,7 +44,7 @@ $$(CUDA_OUT)/$(1).compute_$(3).ptx: $$(KERNELS)/$(2).cu $$(CUDA_OUT)/$(1).flags 
 
 endef
 
-# What ptxas says of registers, spills and shared memory is kept beside the code.
+# The report of ptxas on registers, spills and shared memory is kept beside the code.
 define cuda_cubin
 $(call cuda_fatbin,$(1).sm_$(3),cubin,$(3))
 $$(CUDA_OUT)/$(1).sm_$(3).cubin: $$(CUDA_OUT)/$(1).compute_$(2).ptx
@@ -52,7 +53,7 @@ $$(CUDA_OUT)/$(1).sm_$(3).cubin: $$(CUDA_OUT)/$(1).compute_$(2).ptx
 
 endef
 
-# The driver unpacks it: machine code packs to a quarter, PTX to a seventh.
+# The driver decompresses it: machine code shrinks to a quarter, PTX to a seventh.
 define cuda_fatbin
 CUDA_CODES += $$(CUDA_OUT)/$(1).fatbin
 $$(CUDA_OUT)/$(1).fatbin: $$(CUDA_OUT)/$(1).$(2)
@@ -60,17 +61,17 @@ $$(CUDA_OUT)/$(1).fatbin: $$(CUDA_OUT)/$(1).$(2)
 
 endef
 
-# $(call cuda_keep,FILE,COMMANDS): what the commands print, in a file that is touched only where that changes. Two makes at once do
-# not see each other's halves.
+# $(call cuda_keep,FILE,COMMANDS): write the output of the commands to a file, which is touched only if the output
+# changes. Two concurrent makes never see each other's partial files.
 cuda_keep = $(shell mkdir -p $(CUDA_OUT); new=$(1).$$$$.new; { $(2); } >$$new; cmp -s $$new $(1) && rm $$new || mv $$new $(1))
 
 ifneq ($(MAKECMDGOALS),clean)
 ifneq ($(NVCC),)
-# Another compiler or other flags compile everything again.
+# Another compiler or other flags recompile everything.
 $(call cuda_keep,$(CUDA_OUT)/nvcc.flags,echo '$(NVCC_FLAGS) $(PTXAS_FLAGS) $(CUDA_NEUTRAL)'; $(NVCC) --version)
 include $(CUDA_OUT)/rows.mk
 endif
-# What is gone from the list must leave the library.
+# A kernel that is removed from the list must leave the library.
 $(call cuda_keep,$(CUDA_OUT)/embedded.list,echo '$(CUDA_CODES) $(CUDA_TEXTS)')
 endif
 
@@ -97,7 +98,7 @@ $(EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h
 .PHONY: cuda
 cuda: $(CUDA_CODES)
 
-# What the kernels and the library weigh, said when the library is new.
+# The sizes of the kernels and of the library, printed when the library is relinked.
 all: $(BUILD)/library_size.txt
 $(BUILD)/library_size.txt: $(BUILD)/libattest.so.$(VERSION)
 	@printf '%s: %d GPU kernels in %d images of %.1f MiB; the library is %.1f MiB, debug information included\n' \

@@ -1,4 +1,4 @@
-# deb.mk: `make deb` puts what is installed into Debian packages, in $(DIST).
+# deb.mk: `make deb` builds Debian packages of the installed files, in $(DIST).
 .PHONY: deb
 deb: all
 	@scripts/setup.sh deb

@@ -1,14 +1,15 @@
-# evidence.mk: digests of the sources that the library does not hold, and the check of the attestations.
-# The CPU engine of an operation at an instruction set: the file of that set, and what all sets share.
+# evidence.mk: digests of the sources that are not in the library, and the check of the attestations. The CPU engine of
+# an operation for an instruction set: the file for that set, and the files that all sets share.
 OPERATIONS   := $(shell sed -nE 's/^ATT_OPERATION\((.*)\)$$/\1/p' kernels/operations.def)
 isa_files     = $(wildcard src/$(1)/cpu/*_$(2).c)
 shared_files  = $(filter-out $(foreach isa,portable avx2 avx512 avx512_bf16 amx,$(call isa_files,$(1),$(isa))),$(wildcard src/$(1)/cpu/*.c)) src/cpu/pool.c
 DIGESTS      := $(BUILD)/obj/source_digests.o
 
-# The laboratory in two parts. A change of the first makes every statement stale; one of the second makes their times stale,
-# unless evidence/harnesses.txt says that they still hold. What only shows, tunes or looks on is in neither.
-#   judge   decides right or wrong: the oracle, the plain reference, the tensors and their random numbers, the problems, the
-#           protocol and the bar, what is run and what certify makes of it
+# The laboratory in two parts. A change of the first makes every statement stale; a change of the second makes their
+# times stale, unless evidence/harnesses.txt says that they are still valid. Code that only displays, tunes or observes
+# is in neither part.
+#   judge   decides right or wrong: the oracle, the plain reference, the tensors and their random numbers, the
+#           problems, the protocol and the bar, what is run and how certify records it
 #   clock   decides times: timers, sampling, statistics, floors
 ORACLE_FILES := $(sort $(wildcard src/*/ref/*.[ch]) src/base/dtype.c src/base/dtype.h)
 JUDGE_FILES  := $(ORACLE_FILES) $(sort $(wildcard lab/verify/*.[ch] lab/tensors/*.[ch] lab/problem/*.[ch] $(OPERATIONS:%=lab/%/*.[ch])) \
@@ -17,9 +18,9 @@ JUDGE_FILES  := $(ORACLE_FILES) $(sort $(wildcard lab/verify/*.[ch] lab/tensors/
 CLOCK_FILES  := $(sort $(wildcard lab/measure/*.[ch] lab/statistics/*.[ch] lab/plan/plan_floor.[ch] lab/plan/plan_live.c) \
                 $(wildcard lab/subject/device_timer.[ch] lab/base/clock.[ch]))
 
-# The code that chooses, cuts and launches: all of src/ but the oracles and the CPU engines, which have digests of their own, the
-# list of rows, and what host and kernels share.
-# Its statement is evidence/DEVICE/host.json, of the tests in tests/gpu.
+# The code that chooses, divides and launches: all of src/ except the oracles and the CPU engines, which have their own
+# digests; also the list of rows, and what host and kernels share. Its statement is evidence/DEVICE/host.json, about the
+# tests in tests/gpu.
 HOST_FILES   := $(shell find src include kernels -name '*.[ch]' -not -path '*/cpu/*' -not -path '*/ref/*' -o -name kernels.def | LC_ALL=C sort)
 GPU_TEST_FILES := $(shell find tests/gpu -type f | LC_ALL=C sort)
 
@@ -40,7 +41,8 @@ $(DIGESTS): $(BUILD)/source_digests.c lab/evidence/code_digest.h
 
 $(BUILD)/liblab.a: $(DIGESTS)
 
-# What evidence/required.txt asks for must be there and be of this code. The variants' code is not what ships.
+# The evidence that evidence/required.txt asks for must exist and match this code. The code of the variants does not
+# ship.
 .PHONY: test-evidence
 test-evidence: $(BUILD)/attest
 	@$(BUILD)/attest certify --check --evidence evidence

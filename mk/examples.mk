@@ -3,6 +3,6 @@
 test-examples: all
 	BUILD=$(BUILD) tests/examples.sh
 
-# Ring attention over MPI, and the same over NCCL where it can be built; what cannot run here is counted as skipped.
+# Ring attention over MPI, and over NCCL if it can be built; what cannot run here counts as skipped.
 test-context-parallel: all
 	BUILD=$(BUILD) tests/context_parallel.sh

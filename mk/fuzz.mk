@@ -1,7 +1,7 @@
-# fuzz.mk: `make fuzz SECONDS=60` gives every harness of tests/fuzz that long; `make test-fuzz` is the part of `make test`.
+# fuzz.mk: `make fuzz SECONDS=60` runs every harness of tests/fuzz that long; `make test` runs `make test-fuzz`.
 #
-# A harness is a program of libFuzzer, made by clang with the address and undefined-behaviour sanitizers in a build folder of its
-# own: the same rules again with other flags, as the variants of test.mk. docs/fuzzing.md says how to repeat a crash.
+# A harness is a libFuzzer program, built by clang with the address and undefined-behaviour sanitizers in its own build
+# folder: the same rules with other flags, like the variants of test.mk. docs/fuzzing.md says how to reproduce a crash.
 FUZZ_CC      ?= clang
 FUZZ         := $(BUILD)/fuzz
 FUZZ_FLAGS    = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $(EMULATED)
@@ -10,14 +10,14 @@ FUZZ_NAMES   := $(basename $(notdir $(FUZZ_SOURCES)))
 FUZZ_PARTS   := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(FUZZ_SOURCES),$(wildcard tests/fuzz/*.c)))
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(FUZZ_SOURCES))
 
-# The harnesses explore the library, not themselves: their own branches are not counted.
+# The harnesses explore the library, not themselves: their own branches are not instrumented.
 $(FUZZ_PARTS) $(FUZZ_OBJECTS): override EXTRA_CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 
 $(BUILD)/libfuzz_parts.a: $(FUZZ_PARTS)
 	@rm -f $@
 	$(call short,AR,$@)$(AR) rcs $@ $^
 
-# The program's parts without its main().
+# The program without its main().
 $(BUILD)/libcli.a: $(filter-out %/main.o,$(CLI_OBJECTS))
 	@rm -f $@
 	$(call short,AR,$@)$(AR) rcs $@ $^
@@ -32,18 +32,18 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BU
 .PHONY: fuzz-programs fuzz-build fuzz test-fuzz fuzz-count
 fuzz-programs: $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES)) $(FAKE_LIBS)
 
-# No nvcc: kernels are texts there, compiled by whatever ATTEST_LIBNVRTC names.
+# No nvcc: there, kernels are source texts, compiled by the library that ATTEST_LIBNVRTC names.
 fuzz-build:
 	@$(MAKE) -s --no-print-directory $(JOBS) BUILD=$(FUZZ) CUDA_OUT=$(FUZZ)/cuda NVCC= CC='$(FUZZ_CC)' WARN=-Wall \
 	    OPT='-O1 -gline-tables-only' EXTRA_CFLAGS='$(FUZZ_FLAGS)' fuzz-programs $(if $(PYTHON_INCLUDE),python)
 
-# A compiler that makes such programs, asked only where it matters.
+# A compiler that can build such programs, checked only when needed.
 fuzz_ready   = $(shell echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | \
                    $(FUZZ_CC) -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null && echo yes)
 fuzz_python  = $(if $(and $(PYTHON_INCLUDE),$(PYTHON_WITH_NUMPY)),tests/fuzz/campaign.sh run fuzz_python $(1),\
                    echo skipped: fuzz_python: python3-dev and python3-numpy are needed)
 
-# $(call fuzz_all,SECONDS,AT ONCE,keep): build and run them all; a line each.
+# $(call fuzz_all,SECONDS,AT ONCE,keep): build and run them all; one line each.
 fuzz_all     = $(if $(fuzz_ready),$(MAKE) --no-print-directory fuzz-build && \
     FUZZ=$(FUZZ) VIRTUAL=$(abspath $(VIRTUAL)) FUZZ_CC='$(FUZZ_CC)' PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(2) \
     $(foreach name,$(FUZZ_NAMES) fuzz_api_virtual,"tests/fuzz/campaign.sh run $(name) $(1) $(3)") "$(call fuzz_python,$(1))",\
@@ -53,12 +53,12 @@ SECONDS     ?= 60
 fuzz: virtual
 	@$(call fuzz_all,$(SECONDS),$(shell nproc),keep)
 
-# More at once than there are processors: each has its 30 seconds, and all of them are soon over.
+# More at once than there are processors: each has 30 seconds, so that all finish soon.
 TEST_FUZZ_SECONDS ?= 30
 TEST_FUZZ_AT_ONCE ?= $(shell echo $$((6 * $$(nproc))))
 test-fuzz: virtual
 	@$(call fuzz_all,$(TEST_FUZZ_SECONDS),$(TEST_FUZZ_AT_ONCE))
 
-# What all runs since the folder was made have counted.
+# The totals of all runs since the folder was created.
 fuzz-count:
 	@FUZZ=$(FUZZ) tests/fuzz/campaign.sh count

@@ -1,4 +1,4 @@
-# gpu.mk: `make gpu-test` is for a machine with a GPU. The folder that `make gpu-build` leaves runs there as it is:
+# gpu.mk: `make gpu-test` is for a machine with a GPU. The folder that `make gpu-build` leaves runs there unchanged:
 # BUILD=build tests/gpu/gpu_tests.sh compiles nothing.
 .PHONY: gpu-build gpu-test test-jumps
 GPU_TESTS := $(BUILD)/gpu/test_gpu_api $(BUILD)/gpu/test_jumps $(BUILD)/gpu/test_runtime
@@ -11,10 +11,10 @@ $(BUILD)/gpu/test_gpu_api $(BUILD)/gpu/test_jumps: $(BUILD)/gpu/%: $(BUILD)/obj/
 
 gpu-build: all $(GPU_TESTS)
 
-# The program is also driven on a GPU that is none.
+# The program is also run on a fake GPU.
 test-cli: | $(FAKE_LIBS)
 
-# Scores that jump are also for the CPU to get right.
+# The CPU must also handle scores with large jumps.
 test-jumps: $(BUILD)/gpu/test_jumps
 	@$< cpu
 

@@ -1,13 +1,13 @@
-# images.mk: GPU code for the tests on a machine without nvcc: files that stand in for what nvcc gives.
+# images.mk: GPU code for the tests on a machine without nvcc: files that replace nvcc's output.
 #
-# TEST_IMAGES goes into every unit test that has no table of its own, and into a second program,
-# $(BUILD)/tests/images/attest, which the tests run on the fake GPU. Nothing that is installed has them. With nvcc the
-# code is the library's own: TEST_IMAGES is empty and the second program is the first.
+# TEST_IMAGES goes into every unit test without its own table, and into a second program,
+# $(BUILD)/tests/images/attest, which the tests run on the fake GPU. Nothing that is installed contains them. With nvcc
+# the code is the library's own: TEST_IMAGES is empty and the second program is the first.
 IMAGES       := $(CUDA_OUT)/stand_in
 TEST_IMAGES  := $(if $(NVCC),,$(BUILD)/libimages.a)
 TEST_PROGRAM := $(BUILD)/tests/images/attest
 
-# -u takes the table from the first archive that has one, which stands before the library.
+# -u takes the table from the first archive that has one; this one comes before the library.
 images_first = $(if $(TEST_IMAGES),-Wl$(comma)-u$(comma)att_embedded_codes)
 
 $(IMAGES)/embedded.c: tests/fake_cuda/stand_in_images.sh scripts/cuda_embed.sh $(CUDA_OUT)/rows.mk $(CUDA_TEXTS) $(CUDA_OUT)/embedded.list
@@ -23,7 +23,7 @@ $(BUILD)/libimages.a: $(BUILD)/obj/stand_in_embedded.o
 	@rm -f $@
 	$(call short,AR,$@)$(AR) rcs $@ $^
 
-# Suites and devices are looked for beside the program.
+# Suites and devices are searched beside the program.
 ifneq ($(NVCC),)
 $(TEST_PROGRAM): $(BUILD)/attest
 	@mkdir -p $(@D)

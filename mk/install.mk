@@ -1,4 +1,4 @@
-# install.mk: `make install DESTDIR= PREFIX=/usr/local` and its undoing.
+# install.mk: `make install DESTDIR= PREFIX=/usr/local` and `make uninstall`.
 PREFIX      ?= /usr/local
 BINDIR      ?= $(PREFIX)/bin
 LIBDIR      ?= $(PREFIX)/lib
@@ -15,7 +15,7 @@ SUITES       := $(wildcard suites/*.txt)
 DEVICES      := $(wildcard devices/*.json)
 STATEMENTS   := evidence/required.txt $(wildcard evidence/*/attestations/*)
 
-# $(call fill,TEMPLATE,DESTINATION): put the values of this installation into a packaging template.
+# $(call fill,TEMPLATE,DESTINATION): substitute the values of this installation in a packaging template.
 define fill
 sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
     -e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g' \
@@ -28,7 +28,7 @@ STRIP        ?= strip
 
 .PHONY: install install-strip uninstall test-install
 
-# The program looks for its suites and devices beside itself, so that a copied build folder has all it needs.
+# The program searches its suites and devices beside itself, so that a copied build folder is complete.
 all: $(SUITES:%=$(BUILD)/%) $(DEVICES:%=$(BUILD)/%)
 
 $(BUILD)/suites/%.txt: suites/%.txt
@@ -58,7 +58,7 @@ install: all
 	$(call fill,attestConfig.cmake,$(CMAKEDIR))
 	$(call fill,attestConfigVersion.cmake,$(CMAKEDIR))
 
-# Without debug information, as packages have it.
+# Without debug information, for packages.
 install-strip: install
 	$(STRIP) $(DESTDIR)$(BINDIR)/attest
 	$(STRIP) --strip-unneeded $(DESTDIR)$(LIBDIR)/libattest.so.$(VERSION)
@@ -72,6 +72,6 @@ uninstall:
 	rm -rf $(DESTDIR)$(DATADIR)
 	-rmdir $(DESTDIR)$(CMAKEDIR)
 
-# What a packager and a caller see: see tests/install.sh for the list of checks.
+# The view of a packager and of a caller: tests/install.sh lists the checks.
 test-install: all
 	BUILD=$(BUILD) VERSION=$(VERSION) SOVERSION=$(SOVERSION) tests/install.sh

@@ -1,4 +1,4 @@
-# lint.mk: `make fmt` lays the code out, `make lint` reads it without running it.
+# lint.mk: `make fmt` formats the code, `make lint` checks it statically.
 CLANG_FORMAT  ?= $(firstword $(shell command -v clang-format-14 clang-format))
 CLANG_TIDY    ?= $(firstword $(shell command -v clang-tidy-14 clang-tidy))
 FORMATTED      = $(shell find $(wildcard include src lab cli python tests bench examples peers) -name '*.[ch]' -o -name '*.cpp')
@@ -15,13 +15,13 @@ lint: lint-format lint-tidy lint-cppcheck lint-shell test-layers
 lint-setup:
 	@scripts/setup.sh lint
 
-# The layout is that of version 14; other versions lay out differently and would fight over it.
+# The format is that of clang-format 14; other versions format differently.
 lint-format: | lint-setup
 	@$(CLANG_FORMAT) --version | grep -q 'version 14\.' || \
 	    { echo 'lint: clang-format 14 is needed' >&2; exit 3; }
 	$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
-# How each file is compiled, also for editors: taken from what make itself would run.
+# The compile commands of each file, also for editors: taken from what make itself would run.
 $(BUILD)/compile_commands.json: Makefile $(LINTED)
 	@mkdir -p $(@D)
 	@$(MAKE) --no-print-directory V=1 WERROR=1 -Bn all | awk -v folder='$(CURDIR)' ' \
@@ -47,8 +47,9 @@ lint-shell: | lint-setup
 test-layers:
 	tests/layers.sh
 
-# Everything also builds with the compiler that CC is not, and computes the right answers then. clang asks for every field of a list
-# behind a designator ([D_Q] = {...}), which gcc takes as meant: the table in lab/backward/backward_lab.c leaves its last field 0.
+# Everything must also build with the other compiler (gcc or clang) and compute the right answers. clang asks for every
+# field of a list after a designator ([D_Q] = {...}), which gcc accepts: the table in lab/backward/backward_lab.c leaves
+# its last field 0.
 OTHER_CC := $(if $(findstring clang,$(CC)),gcc,clang)
 test-other-compiler:
 	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=$(BUILD)/$(OTHER_CC) CUDA_OUT=$(CUDA_OUT) CC=$(OTHER_CC) EXTRA_CFLAGS=-Wno-missing-field-initializers all

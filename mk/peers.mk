@@ -1,4 +1,4 @@
-# peers.mk: plug-ins that ship, and the example, built as their users build them. Without nvcc no cuBLAS peer ships.
+# peers.mk: the plug-ins that ship, and the example, built as users build them. Without nvcc no cuBLAS peer ships.
 PEERS := $(BUILD)/peers/plain_peer.so $(BUILD)/peers/attest.so $(if $(NVCC),$(BUILD)/peers/cublas.so)
 all: $(PEERS)
 
@@ -6,7 +6,7 @@ $(BUILD)/peers/plain_peer.so: examples/peer/plain_peer.c include/attest_peer.h i
 	@mkdir -p $(@D)
 	$(call short,LD,$@)$(CC) -std=c11 -O2 $(WARN) -shared -fPIC -Iinclude -o $@ $< -lm
 
-# Another build of the library beside this one: ATTEST_PEER_LIBRARY names it.
+# A peer that is another build of the library: ATTEST_PEER_LIBRARY names it.
 $(BUILD)/peers/attest.so: peers/attest/library_peer.c include/attest_peer.h include/attest.h
 	@mkdir -p $(@D)
 	$(call short,LD,$@)$(CC) -std=c11 -O2 -g $(WARN) -Wno-pedantic -shared -fPIC -fvisibility=hidden -D_GNU_SOURCE -Iinclude -o $@ $< -ldl
@@ -19,7 +19,7 @@ $(CUBLAS_CODE): peers/cublas/cublas_steps.cu peers/cublas/cublas_steps.h
 	$(call short,NVCC,$@)$(NVCC) -fatbin -std=c++17 -I. -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_89,code=sm_89 \
 	    -gencode arch=compute_90,code=sm_90 -o $@ $<
 
-# $(call cublas_peer,FOLDER,FAT BINARY): the plug-in with that code of its own kernels.
+# $(call cublas_peer,FOLDER,FAT BINARY): the plug-in with that code for its own kernels.
 define cublas_peer
 $(1)/cublas.so: $(CUBLAS_PEER) $(wildcard peers/cublas/*.h) $(2) include/attest_peer.h include/attest.h
 	@mkdir -p $$(@D)
@@ -27,7 +27,7 @@ $(1)/cublas.so: $(CUBLAS_PEER) $(wildcard peers/cublas/*.h) $(2) include/attest_
 	    -DPEER_CUBLAS_CODE='"$(2)"' -o $$@ $(CUBLAS_PEER) -ldl
 endef
 $(eval $(call cublas_peer,$(BUILD)/peers,$(CUBLAS_CODE)))
-# For the tests without nvcc: it has a stand-in for that code, as in mk/images.mk.
+# For tests without nvcc: a stand-in for that code, as in mk/images.mk.
 $(eval $(call cublas_peer,$(BUILD)/tests/peers,$(IMAGES)/peer/cublas.fatbin))
 $(IMAGES)/peer/cublas.fatbin:
 	@mkdir -p $(@D)

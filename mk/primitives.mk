@@ -1,7 +1,7 @@
-# primitives.mk: each primitive of the kernels by itself, for a machine with a GPU.
+# primitives.mk: tests of each primitive of the kernels alone, for a machine with a GPU.
 PRIMITIVES_OUT := $(CUDA_OUT)/primitives
 
-# The rules of cuda.mk again, over another list of kernels.
+# The rules of cuda.mk again, for another list of kernels.
 $(PRIMITIVES_OUT)/embedded.c: tests/gpu/primitives.cu tests/gpu/primitives.def tests/gpu/primitives_params.h \
     $(wildcard kernels/*.cuh) scripts/cuda_embed.sh mk/cuda.mk
 	@$(MAKE) --no-print-directory CUDA_OUT=$(PRIMITIVES_OUT) KERNELS=tests/gpu KERNELS_DEF=tests/gpu/primitives.def $@
@@ -10,14 +10,14 @@ $(BUILD)/obj/primitives_embedded.o: $(PRIMITIVES_OUT)/embedded.c src/cuda/embed.
 	@mkdir -p $(@D)
 	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
 
-# Its own table of kernels stands before the library's.
+# Its own table of kernels precedes the library's.
 $(BUILD)/gpu/test_primitives: $(BUILD)/obj/tests/gpu/test_primitives.o $(BUILD)/obj/primitives_embedded.o $(BUILD)/libattest.a
 	@mkdir -p $(@D)
 	$(call short,LD,$@)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 -include $(BUILD)/obj/tests/gpu/test_primitives.d
 
-# The same for those of Hopper.
+# The same for Hopper's primitives.
 PRIMITIVES_SM90_OUT := $(CUDA_OUT)/primitives_sm90
 PRIMITIVES_SM90     := $(addprefix tests/gpu/,primitives_sm90.cu warpgroups_sm90.cu cluster_sm90.cu primitives_sm90.def primitives_sm90_params.h)
 
@@ -34,5 +34,5 @@ $(BUILD)/gpu/test_primitives_sm90: $(BUILD)/obj/tests/gpu/test_primitives_sm90.o
 
 -include $(BUILD)/obj/tests/gpu/test_primitives_sm90.d
 
-# `make gpu-build` makes them.
+# `make gpu-build` builds them.
 gpu-build: $(BUILD)/gpu/test_primitives $(BUILD)/gpu/test_primitives_sm90

@@ -1,7 +1,7 @@
 # python.mk: `make python` builds the package in $(BUILD)/python: PYTHONPATH=$(BUILD)/python, and `import attest`.
 #
-# The extension is of CPython's limited API: the headers of any Python from 3.9 on give one binary for all of them.
-# The library is inside it, and shows none of its names.
+# The extension uses CPython's limited API: the headers of any Python from 3.9 on give one binary for all of them.
+# It contains the library and exports none of its names.
 PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(firstword $(wildcard /usr/include/python3/Python.h /usr/include/python3.*/Python.h)))
 PYTHON_OUT     := $(BUILD)/python/attest
 PYTHON_SOURCES := $(wildcard python/core/*.c)
@@ -15,7 +15,7 @@ endif
 
 python: $(PYTHON_OUT)/_core.abi3.so $(PYTHON_TEXTS) $(PYTHON_OUT)/bin/attest
 
-# `python -m attest` runs what lies there. `make python` alone does not build the program: the link leads nowhere then.
+# `python -m attest` runs this program. `make python` alone does not build it: the link is then dangling.
 $(PYTHON_OUT)/bin/attest:
 	@mkdir -p $(@D)
 	@ln -sfn ../../../attest $@
@@ -33,7 +33,7 @@ $(PYTHON_OUT)/_core.abi3.so: $(PYTHON_OBJECTS) $(BUILD)/libattest.a
 	@mkdir -p $(@D)
 	$(call short,LD,$@)$(CC) -shared $(ALL_CFLAGS) -Wl,--exclude-libs,ALL -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# An interpreter with NumPy and pytest; PyTorch's tests run where it is there, and are named as skipped where not.
+# An interpreter with NumPy and pytest; PyTorch's tests run if it is installed, and are otherwise listed as skipped.
 PYTHON_FOR_TESTS = $(firstword $(foreach python,python3 /usr/bin/python3,\
     $(shell $(python) -c 'import numpy, pytest' 2>/dev/null && echo $(python))))
 

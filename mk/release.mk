@@ -1,4 +1,5 @@
-# release.mk: `make release SIGN=KEY` tests everything and leaves what is published in $(DIST), with digests and their signature.
+# release.mk: `make release SIGN=KEY` tests everything and puts the files to publish into $(DIST), with digests and
+# their signature.
 .PHONY: release
 release:
 	@NVCC='$(NVCC)' SIGN='$(SIGN)' scripts/release.sh check $(VERSION)

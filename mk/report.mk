@@ -1,6 +1,7 @@
 # report.mk: the committed page of the H200 run, the pictures of the README, and the test of such pages in a browser.
 #
-# Page and pictures follow from evidence/h200 and docs/overview.md alone: `make docs` writes them anew, `make test-docs` checks them.
+# Page and pictures depend only on evidence/h200 and docs/overview.md: `make docs` rewrites them, `make test-docs`
+# checks them.
 .PHONY: report-page test-report-page test-browser pictures test-pictures
 REPORT_PAGE := evidence/h200/report.html
 PICTURES    := docs/pictures

@@ -1,9 +1,9 @@
-# run.mk: `make run` shows the library at work on this machine, `make bench` measures it.
+# run.mk: `make run` demonstrates the library on this machine, `make bench` measures it.
 .PHONY: run-setup
 run-setup:
 	@scripts/setup.sh run
 
-# A second make: what set-up has just installed changes what this one has already looked for.
+# A second make: what set-up has just installed changes what this make has already detected.
 run: run-setup
 	@$(MAKE) -q --no-print-directory all 2>/dev/null || echo 'building under $(BUILD)/, the first time takes a minute ...'
 	@$(MAKE) -s --no-print-directory -j$(shell nproc) all

@@ -1,7 +1,6 @@
-# test.mk: `make test` runs every test that needs no GPU, then sums them up in one line.
+# test.mk: `make test` runs every test that needs no GPU, then prints a one-line summary.
 #
-# The sanitizers and the coverage are the same rules again, in a build folder of their own with
-# other flags: see `variant` below.
+# The sanitizers and the coverage use the same rules, in their own build folders with other flags: see `variant` below.
 .PHONY: test test-core test-counted test-runner test-unit test-threads test-property test-suites sanitize tsan coverage
 
 SUPPORT_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
@@ -10,7 +9,7 @@ PROPERTY_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/property/test_*.c)
 TEST_OBJECTS    := $(SUPPORT_OBJECTS) \
                    $(patsubst $(BUILD)/%,$(BUILD)/obj/%.o,$(UNIT_TESTS) $(PROPERTY_TESTS))
 
-# What TSan watches: the tests in which more than one thread is at work.
+# The tests for TSan: those in which more than one thread works.
 THREAD_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_threads test_backward_threads test_moe_threads test_pool test_cuda_module test_workers)
 
 $(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
@@ -23,7 +22,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libsupport.a $(BUILD)/liblab.a
 
 comma := ,
 
-# Calls that reserve memory go through the test, which counts those made during a run.
+# Allocation calls go through the test, which counts those made during a run.
 $(BUILD)/tests/unit/test_memory: TEST_LDFLAGS := \
     $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc posix_memalign memalign mmap)
 $(BUILD)/tests/unit/test_pool: TEST_LDFLAGS := -Wl,--wrap=pthread_create
@@ -37,11 +36,11 @@ $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
 .PRECIOUS: $(BUILD)/obj/%.o
 -include $(TEST_OBJECTS:.o=.d)
 
-# Those that time something have the machine to themselves.
+# Tests that time something run alone on the machine.
 TIMING_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_audit test_bench test_bench_gpu test_certify test_doctor test_peer)
 in_turns         = -j $(shell nproc) $(filter-out $(TIMING_TESTS),$(1)) alone $(filter $(TIMING_TESTS),$(1))
 
-# What sets up and counts the tests is tested first.
+# The scripts that set up and count the tests are tested first.
 test-runner:
 	@tests/run.sh tests/test_run.sh tests/test_setup.sh tests/test_make.sh
 
@@ -58,48 +57,48 @@ test-property: $(PROPERTY_TESTS)
 test-suites: $(BUILD)/attest
 	@BUILD=$(BUILD) tests/suites.sh $(SUITE_ISAS)
 
-# Both at once, for the variants: one closing line.
+# Both at once, for the variants, with one summary line.
 test-core: $(UNIT_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh $(call in_turns,$^)
 
 JOBS     = -j$(shell nproc)
 
-# $(call variant,NAME,FLAGS): make again in $(BUILD)/NAME with FLAGS added to every compilation. Warnings are for
-# the plain build to judge: instrumented code makes the compiler suspect what is fine.
+# $(call variant,NAME,FLAGS): make again in $(BUILD)/NAME with FLAGS added to every compilation. Only the plain build
+# checks warnings: instrumented code makes the compiler warn about correct code.
 variant  = $(MAKE) -s --no-print-directory $(JOBS) BUILD=$(BUILD)/$(1) CUDA_OUT=$(CUDA_OUT) WARN=-Wall OPT="-O1 -g1" EXTRA_CFLAGS="$(2)"
 
-# AMX is emulated in the variants that are about memory and coverage, so that its kernel is among them on every machine
-# with AVX512-BF16; where that is missing, AVX-512 and AVX512-BF16 are.
+# AMX is emulated in the variants for memory and coverage, so that its kernel is included on every machine with
+# AVX512-BF16; without AVX512-BF16, AVX-512 and AVX512-BF16 are emulated.
 EMULATED := -DATT_AMX_EMULATE $(if $(shell grep -om1 avx512_bf16 /proc/cpuinfo),,-DATT_AVX512_EMULATE)
 ASAN    := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $(EMULATED)
 TSAN    := -fsanitize=thread
 GCOV    := --coverage -fprofile-update=atomic
 
-# TSan's shadow memory does not fit every randomised address layout; where the layout can be fixed, it is.
+# TSan's shadow memory does not fit every randomised address layout; if the layout can be fixed, it is.
 STEADY   = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-# Products of experts are inlined for every type, layout and tile. Optimised with every access checked they take minutes to compile:
-# by gcc where vectors are plain C, by clang (the fuzzers) always.
+# The products of experts are inlined for every type, layout and tile. Optimised with every access checked they take
+# minutes to compile: with gcc if vectors are plain C, with clang (the fuzzers) always.
 UNOPTIMISED := $(if $(findstring fuzzer-no-link,$(EXTRA_CFLAGS)),$(wildcard src/moe/cpu/*.c),\
     $(if $(and $(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),$(findstring fsanitize,$(EXTRA_CFLAGS))),src/moe/cpu/moe_avx512.c))
 ifneq ($(UNOPTIMISED),)
 $(UNOPTIMISED:%.c=$(BUILD)/obj/%.o): override EXTRA_CFLAGS += -O0
 endif
 
-# A variant runs the fixed seed over fewer problems than `test-property` does. An allocation too large must
-# fail under ASan as it does without.
+# A variant runs the fixed seed over fewer problems than `test-property` does. An allocation that is too large must fail
+# under ASan as it does without it.
 asan_variant = ASAN_OPTIONS=$(1) ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 $(call variant,asan,$(ASAN))
 sanitize:
 	@$(call asan_variant,allocator_may_return_null=1) test-core
 
-# The fakes compute whole problems; what is tested is the code that calls them.
+# The fakes compute whole problems; only the code that calls them is tested.
 $(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_kernel.o fake_hopper.o fake_merge.o): ISA_CFLAGS := -O2 -fno-sanitize=all
 
 tsan:
 	@$(STEADY) $(call variant,tsan,$(TSAN)) test-threads
 
-# Only src/ is counted, and only src/ is slowed down by counting. Tests that time something go over the same lines again and again:
-# they reach none that others do not.
+# Only src/ is counted, and only src/ is slowed down by counting. Tests that time something repeat the same lines: they
+# reach no line that others do not.
 COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(BUILD)/tests/unit/test_tune,$(UNIT_TESTS) $(PROPERTY_TESTS))
 test-counted: $(COUNTED_TESTS)
 	@tests/run.sh -j $(shell nproc) $(COUNTED_TESTS)
@@ -111,7 +110,7 @@ coverage:
 	    SUITE_ISAS='avx512_bf16 amx' test-counted test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
-# Everything is built first, so that what the runners print is about tests.
+# Everything is built first, so that the runners print only about tests.
 TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-packages test-examples test-context-parallel \
                 test-other-compiler test-fuzz sanitize virtual-sanitize tsan coverage
 test: export WERROR := 1
@@ -120,8 +119,8 @@ test:
 	@$(MAKE) --no-print-directory $(JOBS) all gpu-build $(UNIT_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh -v $(foreach runner,$(TEST_RUNNERS),"$(MAKE) --no-print-directory $(runner)")
 
-# The same commands on a Debian 12 with git and make alone: see tests/bare.sh. BARE_RUNNERS='test-unit test-cli' runs
-# these parts of `make test` there; without it, all.
+# The same commands on a Debian 12 with only git and make: see tests/bare.sh. BARE_RUNNERS='test-unit test-cli' runs
+# only these parts of `make test` there.
 .PHONY: test-bare
 test-bare:
 	@BUILD=$(BUILD) BARE_RUNNERS='$(BARE_RUNNERS)' tests/bare.sh

@@ -1,11 +1,11 @@
-# virtual.mk: `make virtual` builds the virtual GPU: a driver that runs kernels on the CPU, the compiler that goes with it, and what
-# that compiler needs beside it. See tests/virtual_gpu/abi.h. `attest verify --device virtual` uses it.
+# virtual.mk: `make virtual` builds the virtual GPU: a driver that runs kernels on the CPU, its compiler, and the files
+# that the compiler needs. See tests/virtual_gpu/abi.h. `attest verify --device virtual` uses it.
 VIRTUAL          := $(BUILD)/virtual
 VIRTUAL_TOOLS    := tests/virtual_gpu/rewrite.c tests/virtual_gpu/virtual_nvrtc.c
 VIRTUAL_OBJECTS  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(VIRTUAL_TOOLS),$(wildcard tests/virtual_gpu/*.c)))
 VIRTUAL_HEADERS  := $(addprefix $(VIRTUAL)/,abi.h cuda_builtins.h entry.h)
 
-# Kernels call it: driver.map says what they see.
+# Kernels call it: driver.map lists the symbols that they see.
 $(VIRTUAL_OBJECTS): ISA_CFLAGS := -O3 -fvisibility=default -fno-semantic-interposition
 
 $(VIRTUAL)/libcuda.so: $(VIRTUAL_OBJECTS) $(FAKE_DRIVER_OBJECTS) $(BUILD)/obj/src/base/dtype.o tests/virtual_gpu/driver.map
@@ -26,7 +26,7 @@ $(VIRTUAL_HEADERS): $(VIRTUAL)/%.h: tests/virtual_gpu/%.h
 
 -include $(VIRTUAL_OBJECTS:.o=.d) $(patsubst %.c,$(BUILD)/obj/%.d,$(VIRTUAL_TOOLS))
 
-# Every row of kernels.def. SEED is the first of the schedules.
+# Every row of kernels.def. SEED is the first schedule seed.
 SEED          := 1
 VIRTUAL_ROWS   = $(shell sed -nE 's/.*cuda_row,([a-z0-9_]+),.*/\1/p' $(CUDA_OUT)/rows.mk)
 virtual_tests  = $(foreach row,$(VIRTUAL_ROWS),"tests/virtual_gpu/row.sh $(1) $(row)")
@@ -35,8 +35,8 @@ virtual_tests  = $(foreach row,$(VIRTUAL_ROWS),"tests/virtual_gpu/row.sh $(1) $(
 test-virtual: virtual $(BUILD)/attest
 	@BUILD=$(BUILD) CUDA_OUT=$(CUDA_OUT) tests/run.sh -j $(shell nproc) $(call virtual_tests,$(SEED))
 
-# One row of every source with the compiler's sanitizers in the kernel and in the virtual GPU, instead of the search for races. What
-# the program has allocated at its end is not looked at.
+# One row of every source with the compiler's sanitizers in the kernel and in the virtual GPU, instead of the search for
+# races. Memory that is still allocated at exit is not reported.
 SANITIZED_ROWS := merge_sm80_bf16 combine_sm80_d128 decode_sm80_f16_d64_n16s3w4 decode_sm90_bf16_d64_m8n16s6w8 fwd_sm80_f16_d64_m128n64s2 \
                   fwd_sm80_bf16_d128_general_m64n64s2 fwd_sm90_f16_d64_m128n128s4 fwd_sm90_small_bf16_d64_m64n64s4w8 mma_async_sm80_f16_d64 \
                   mma_sm80_bf16_d64 unfused_sm80 vector_sm80_d64 tiled_sm80_d128 naive_sm80
@@ -44,7 +44,7 @@ virtual-sanitize:
 	@ATTEST_VIRTUAL_CXXFLAGS="-fno-sanitize=thread -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	    $(call asan_variant,detect_leaks=0) test-virtual VIRTUAL_ROWS="$(SANITIZED_ROWS)"
 
-# All rows with other seeds until SECONDS are over.
+# All rows with other seeds until SECONDS have passed.
 virtual-soak: virtual $(BUILD)/attest
 	@BUILD=$(BUILD) CUDA_OUT=$(CUDA_OUT) tests/virtual_gpu/soak.sh $(SECONDS) $(SEED) $(VIRTUAL_ROWS)
 

@@ -1,20 +1,21 @@
 # wheel.mk: `make wheel`, `make sdist` and their parts, in $(DIST).
 #
-# A wheel holds the Python package, the `attest` program and its data. The extension and the program share one copy of the GPU
-# kernels, libattest_kernels, which lies beside the extension; everything else is linked from the objects of the build.
+# A wheel contains the Python package, the `attest` program and its data. The extension and the program share one copy
+# of the GPU kernels, libattest_kernels, which is stored beside the extension; everything else is linked from the
+# objects of the build.
 DIST            ?= $(BUILD)/dist
 TOOLS           := $(BUILD)/tools
 PACKAGER        := python3 packaging/libattest_build.py
 
-# Parts linked by $(CC) run on this system and newer ones: `pip install .`. Those of `make wheel` are linked by zig against the
-# symbols of an old glibc, from the same objects: the machine code is that of the attested build.
+# Parts linked by $(CC) run on this system and newer ones: `pip install .`. Those of `make wheel` are linked by zig
+# against the symbols of an old glibc, from the same objects: the machine code is that of the attested build.
 WHEEL_GLIBC     := 2.17
 WHEEL_TAG       := manylinux_$(subst .,_,$(WHEEL_GLIBC))_x86_64.manylinux2014_x86_64
 WHEEL_CC         = $(CC) -pthread $(LDFLAGS)
 ZIG              = ZIG_GLOBAL_CACHE_DIR=$(abspath $(TOOLS))/zig-cache ZIG_LOCAL_CACHE_DIR=$(abspath $(TOOLS))/zig-cache \
                    $(TOOLS)/ziglang/zig
 KERNELS_SO      := libattest_kernels-$(VERSION).so
-# Those of moe take the longest to compile: first, so that no core waits for them at the end.
+# The objects of moe take the longest to compile: they come first, so that no core waits for them at the end.
 WHEEL_OBJECTS    = $(filter $(BUILD)/obj/src/moe/%,$(LIB_OBJECTS)) $(filter-out $(EMBEDDED) $(BUILD)/obj/src/moe/%,$(LIB_OBJECTS))
 WHEEL_EMBEDDED  := $(BUILD)/obj/wheel_embedded.o
 OLD_GLIBC       := $(BUILD)/obj/packaging/old_glibc.o
@@ -44,7 +45,7 @@ endef
 $(eval $(call wheel_rules,$(BUILD)/wheel/local,$$(WHEEL_CC),))
 $(eval $(call wheel_rules,$(BUILD)/wheel/manylinux,$$(ZIG) cc -target x86_64-linux-gnu.$(WHEEL_GLIBC),$(OLD_GLIBC)))
 
-# `pip install .` calls this. Without jansson's header the program is left out.
+# `pip install .` calls this. Without jansson's header the program is omitted.
 wheel-parts: $(BUILD)/wheel/local/attest/_core.abi3.so $(if $(has_jansson),$(BUILD)/wheel/local/attest/bin/attest)
 
 wheel-setup:
@@ -59,7 +60,7 @@ wheel: $(BUILD)/wheel/manylinux/attest/_core.abi3.so $(BUILD)/wheel/manylinux/at
 sdist:
 	@$(PACKAGER) sdist $(DIST)
 
-# How many images of GPU kernels are still to be compiled: `pip install .` says how long that takes.
+# The number of GPU kernel images that are still to be compiled: `pip install .` says how long that takes.
 .PHONY: gpu-images
 gpu-images:
 	@echo $(words $(filter-out $(wildcard $(CUDA_OUT)/*.fatbin),$(CUDA_CODES)))

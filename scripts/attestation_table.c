@@ -1,7 +1,7 @@
-/* attestation_table.c: what pages say of the attestations under evidence/.
+/* attestation_table.c: tables for the documentation about the attestations under evidence/.
  *
- *     attestation_table FOLDER summary          a line a device, and what has no evidence
- *     attestation_table FOLDER kernels DEVICE   a row a kernel
+ *     attestation_table FOLDER summary          one line per device, and what has no evidence
+ *     attestation_table FOLDER kernels DEVICE   one row per kernel
  *
  * Prints Markdown. */
 #include <stdio.h>
@@ -49,7 +49,7 @@ static bool has_evidence(const lab_evidence *evidence, const char *kernel) {
     return false;
 }
 
-/* Rows that are on though no device has evidence of them, and rows that are off. */
+/* Rows that are on although no device has evidence for them, and rows that are off. */
 static void put_rest(const lab_evidence *evidence) {
     size_t bare = 0, off = 0, partly = 0;
     for (size_t i = 0; i < att_registry_count(); i++) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# audit_wheel.sh TOOLS WHEEL: a wheel is what its name says, and small enough to publish.
+# audit_wheel.sh TOOLS WHEEL: checks that a wheel matches its name and is small enough to publish.
 #
-# TOOLS is the folder that scripts/setup.sh fetched auditwheel into. What auditwheel cannot see, a function without a version that no
-# library of the system has, is looked for here.
+# TOOLS is the folder into which scripts/setup.sh fetched auditwheel. auditwheel does not notice a function without a
+# version that no system library has; this script does.
 set -euo pipefail
 
 tools=$1 wheel=$2

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # cuda_embed.sh FILE...: write the C source that puts files into the library (src/cuda/embed.h).
 #
-# ID.sm_XX.fatbin is machine code, ID.compute_80.fatbin is PTX; everything else is source text,
-# named kernels/FILE wherever it lies.
+# ID.sm_XX.fatbin is machine code, ID.compute_80.fatbin is PTX; everything else is source text, named kernels/FILE
+# wherever it is stored.
 set -euo pipefail
 
 begin() { # begin NUMBER FILE: the bytes of FILE, and a zero

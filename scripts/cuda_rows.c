@@ -1,10 +1,11 @@
-/* cuda_rows.c: what make needs to know of the rows of kernels.def.
+/* cuda_rows.c: what make needs to know about the rows of kernels.def.
  *
  *     cuda_rows FOLDER >rows.mk
  *
- * prints one line a row, `$(eval $(call cuda_row,ID,SOURCE,COMPUTE CAPABILITIES))`, and keeps the compiler flags of
- * every row in FOLDER/ID.flags. A flags file is touched only where its contents change: it is what the code
- * of a row depends on, so that a change of one row compiles no other. Built with -DKERNELS_DEF='"..."'. */
+ * prints one line per row, `$(eval $(call cuda_row,ID,SOURCE,COMPUTE CAPABILITIES))`, and
+ * keeps the compiler flags of every row in FOLDER/ID.flags. A flags file is touched only if
+ * its contents change: the code of a row depends on it, so that a change of one row
+ * recompiles no other. Built with -DKERNELS_DEF='"..."'. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,16 +1,17 @@
-/* drawing_svg.c: the first drawing of a page, made of characters, as an SVG picture.
+/* drawing_svg.c: the first character drawing of a page, as an SVG picture.
  *
  *     drawing_svg PAGE.md light|dark
  *
- * The drawing is the first block between lines of three backticks. Lines of the box-drawing characters become lines, everything
- * else becomes text, each run of it as wide as its characters: it stands where the page has it, whatever the font. */
+ * The drawing is the first block between lines of three backticks. Box-drawing characters
+ * become lines, everything else becomes text, each run as wide as its characters: positions
+ * match those of the page in any font. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CELL = 8, LINE = 18, MARGIN = 12, ROWS_MOST = 100, COLUMNS_MOST = 160, BYTES_MOST = 5 };
 
-/* Where a line leaves the middle of its cell. */
+/* The directions in which a line leaves the middle of its cell. */
 enum { LEFT = 1, RIGHT = 2, UP = 4, DOWN = 8 };
 
 typedef struct cell {
@@ -25,7 +26,7 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/* The cells of a line: one for each character of UTF-8. */
+/* Split a line into cells: one for each UTF-8 character. */
 static void read_row(const char *line) {
     size_t column = 0;
     if (rows == ROWS_MOST)
@@ -60,7 +61,7 @@ static void read_drawing(const char *path) {
         fail("the page has no drawing");
 }
 
-/* The ways out of a box-drawing character; 0: it is text. */
+/* The directions of a box-drawing character; 0: it is text. */
 static int ways_of(const char *text) {
     static const struct {
         const char *text;
@@ -108,7 +109,7 @@ static int is_text(size_t row, size_t column) {
     return *text && strcmp(text, " ") != 0 && !ways_of(text);
 }
 
-/* A run of text: words with single blanks between them. */
+/* A run of text: words separated by single spaces. */
 static size_t put_run(size_t row, size_t first) {
     size_t end = first;
     while (is_text(row, end) || (cells[row][end].text[0] == ' ' && is_text(row, end + 1)))

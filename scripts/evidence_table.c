@@ -1,15 +1,20 @@
 /* evidence_table.c: the tables of README and docs, from the files under evidence/.
  *
- *     evidence_table FILE summary           geometric mean and worst cell of every group, against each rival
- *     evidence_table FILE forward|seed|...  one group: a row a problem
+ *     evidence_table FILE summary           geometric mean and worst cell of every group, for
+ *                                           each rival
+ *     evidence_table FILE forward|seed|...  one group: one row per problem
  *     evidence_table FILE best              every group against the fastest rival of each cell
- *     evidence_table FILE goals DEVICE      what this project set out to reach against flash, and what was found
- *     evidence_table FILE model DEVICE      what `attest plan` predicts for a device file, over what was measured
- *     evidence_table goals SET FILE...      a set of goals of `attest judge` (cpu, hopper ...), missed ones too
+ *     evidence_table FILE goals DEVICE      what this project set out to reach against flash,
+ *                                           and what was measured
+ *     evidence_table FILE model DEVICE      the prediction of `attest plan` for a device file,
+ *                                           over the measurement
+ *     evidence_table goals SET FILE...      a set of goals of `attest judge` (cpu, hopper ...),
+ *                                           including missed ones
  *
- * FILE is of `python -m attest.bench` on a GPU (attest-bench-2), of the script that was before it (attest-gpu-vs-torch-1), or has
- * medians of a measurement that other programs made (attest-rival-medians-1). Of the former the replays in turn are shown; `forward:sustained`, `summary:burst` … shows those of
- * another pace. Prints Markdown. */
+ * FILE is from `python -m attest.bench` on a GPU (attest-bench-2), from the script that
+ * preceded it (attest-gpu-vs-torch-1), or has medians that other programs measured
+ * (attest-rival-medians-1). Of the first, interleaved replays are shown;
+ * `forward:sustained`, `summary:burst` ... shows those of another pace. Prints Markdown. */
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -45,7 +50,7 @@ static const char *text(const json_t *object, const char *name) {
     return value;
 }
 
-/* The row of a result, made where there is none yet. */
+/* The row of a result, created if there is none yet. */
 static json_t *row_of(json_t *rows, const char *group, const char *problem) {
     size_t i;
     json_t *row;
@@ -68,7 +73,7 @@ static void set_time(json_t *row, const char *rival, double microseconds) {
         json_object_set_new(json_object_get(row, "rivals"), rival, us);
 }
 
-/* The results of one pace as rows of problems, each with the times of all: as the older files have them. */
+/* The results of one pace as rows of problems, each with all times, like the older files. */
 static json_t *rows_of_results(json_t *document, const char *mode) {
     json_t *rows = json_array();
     lab_results results;
@@ -86,7 +91,8 @@ static json_t *rows_of_results(json_t *document, const char *mode) {
             json_object_set(row, "launch", json_object_get(r->object, "launch"));
     }
     lab_results_free(&results);
-    for (size_t r = json_array_size(rows); r-- > 0;) /* what attest did not serve */
+    for (size_t r = json_array_size(rows); r-- > 0;) /* drop problems that attest did not
+                                                      * compute */
         if (!json_object_get(json_array_get(rows, r), "attest_us"))
             json_array_remove(rows, r);
     return rows;
@@ -127,7 +133,8 @@ static json_t *rows_of_cells(const json_t *cells) {
     return rows;
 }
 
-/* The rows of a document, new. `pace`: of which replays; NULL: those in turn. */
+/* The rows of a document, newly allocated. `pace`: which replays; NULL: the interleaved
+ * ones. */
 static json_t *read_rows(json_t *document, const char *pace) {
     if (strcmp(text(document, "schema"), "attest-bench-2") == 0)
         return rows_of_results(document, pace ? pace : "warm");
@@ -138,12 +145,12 @@ static json_t *read_rows(json_t *document, const char *pace) {
     return json_incref(json_object_get(document, "rows"));
 }
 
-/* Microseconds of a rival, 0 where it does not serve the problem. */
+/* Microseconds of a rival; 0 if it does not support the problem. */
 static double rival_us(const json_t *row, const char *rival) {
     return json_number_value(json_object_get(json_object_get(row, "rivals"), rival));
 }
 
-/* Names in the order in which they first come. */
+/* Names in the order of first occurrence. */
 typedef struct names {
     const char *list[GROUPS_MAX];
     size_t count;
@@ -171,7 +178,7 @@ static void collect(const json_t *rows, const char *group, names *groups, names 
     }
 }
 
-/* How many times a rival's speed: geometric mean, worst cell and where it is. */
+/* Speed as a multiple of a rival's: geometric mean, worst cell and its label. */
 typedef struct ratios {
     double log_sum, worst;
     size_t count, won;
@@ -302,7 +309,7 @@ static void put_goal(const char *goal, double wanted, double found, const char *
            found >= wanted ? "holds" : "**missed**");
 }
 
-/* The least share of the memory's measured rate that decoding reaches where there is much to read. */
+/* The smallest fraction of the measured memory rate that decoding reaches on large problems. */
 static double least_share(const json_t *rows, double rate) {
     double least = INFINITY;
     size_t i;
@@ -340,7 +347,8 @@ static void put_goals(const json_t *rows, const lab_device *device) {
              least_share(rows, device->rates[LAB_RATE_MEMORY_SEEN].value), detail);
 }
 
-/* Predicted over measured, a row a group, for the kernels that were measured. Only those whose time the planner knows count. */
+/* Predicted over measured time, one row per group, for the kernels that were measured. Only
+ * those whose time the planner can predict count. */
 static void put_model(const json_t *rows, const lab_device *device) {
     lab_message why;
     names groups = {.count = 0}, rivals = {.count = 0};
@@ -376,7 +384,7 @@ static void put_model(const json_t *rows, const lab_device *device) {
     }
 }
 
-/* What `attest judge` holds files to. */
+/* The goals of `attest judge` for the files. */
 static void put_lab_goals(const char *set, const char *const *paths, size_t count) {
     lab_report report;
     lab_standing standing;
@@ -406,7 +414,7 @@ int main(int argc, char **argv) {
         put_lab_goals(argv[2], (const char *const *)&argv[3], (size_t)(argc - 3));
         return 0;
     }
-    char *pace = argc > 2 ? strchr(argv[2], ':') : NULL; /* what is asked for ends before it */
+    char *pace = argc > 2 ? strchr(argv[2], ':') : NULL; /* the pace follows the colon */
     if (pace)
         *pace++ = '\0';
     const bool model = argc == 4 && strcmp(argv[2], "model") == 0;

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# generated.sh: write what commands print into the pages that quote them, or check that it is there.
+# generated.sh: write the output of commands into the pages that quote them, or check that it is up to date.
 #
-#   scripts/generated.sh BUILD FILE...          write each block anew
-#   scripts/generated.sh --check BUILD FILE...  fail where that would change a file
+#   scripts/generated.sh BUILD FILE...          rewrite each block
+#   scripts/generated.sh --check BUILD FILE...  fail if that would change a file
 #
-# A block is what stands between a line `<!-- begin: COMMAND -->` and the next `<!-- end -->`. COMMAND is `attest ...`, whose
-# output is put as it is, or `evidence_table ...`, `attestation_table ...`, `self_check_table ...`, `faults_table` or
-# `api_page HEADER`, which print Markdown. All run in the root of the tree.
+# A block is the text between a line `<!-- begin: COMMAND -->` and the next `<!-- end -->`. COMMAND is `attest ...`,
+# whose output is inserted verbatim, or `evidence_table ...`, `attestation_table ...`, `self_check_table ...`,
+# `faults_table` or `api_page HEADER`, which print Markdown. All run in the root of the tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

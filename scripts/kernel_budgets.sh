@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# kernel_budgets.sh: what the compiler gave every kernel, one line a kernel and architecture.
+# kernel_budgets.sh: the resources that the compiler gave every kernel, one line per kernel and architecture.
 #
 #   scripts/kernel_budgets.sh NVCC_VERSION REPORT... >kernels/budgets.txt
 #
-# A REPORT is what `ptxas -v` said, kept beside the code as ID.ARCHITECTURE.ptxas. Spills are those of the kernel and of
-# every function that it calls.
+# A REPORT is the output of `ptxas -v`, kept beside the code as ID.ARCHITECTURE.ptxas. Spills are those of the kernel
+# and of every function that it calls.
 set -euo pipefail
 
 version=$1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ladder.sh: put what was measured into docs/ladder.md and the headers of the rungs, or check that it is there.
+# ladder.sh: put the measurements into docs/ladder.md and the headers of the rungs, or check that they are up to date.
 #
 #   ladder.sh TABLE_PROGRAM          rewrite docs/ladder.md between its markers, and the rungs' lines MEASURED
-#   ladder.sh --check TABLE_PROGRAM  fail where that would change anything
+#   ladder.sh --check TABLE_PROGRAM  fail if that would change anything
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,10 @@
-/* ladder_table.c: the tables of docs/ladder.md, from what was measured.
+/* ladder_table.c: the tables of docs/ladder.md, from the measurements.
  *
  *     ladder_table [--headers] ladder.json ladder_profile.csv
  *
- * The first is of `attest bench --suite seed --kernel ...`, the last of `attest profile --csv` for every rung (scripts/ladder_evidence.sh). Prints Markdown, or a line a
- * rung for the headers of the kernels. */
+ * The first file is from `attest bench --suite seed --kernel ...`, the last from `attest
+ * profile --csv` for every rung (scripts/ladder_evidence.sh). Prints Markdown, or one line
+ * per rung for the headers of the kernels. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ typedef struct profile {
     int launch;
     double time;
     double tensor, fma; /* percent of the time that these units are busy */
-    double worst; /* cycles that a warp waits for `stall`, for each instruction it issues */
+    double worst;       /* cycles that a warp waits for `stall`, per instruction issued */
     const char *stall;
 } profile;
 
@@ -76,7 +77,7 @@ static bool read_bench(const lab_results *bench) {
     return find_problem(profiled) != NULL;
 }
 
-/* What it means that warps wait for it. */
+/* The meaning of each stall. */
 static const struct {
     const char *metric, *text;
 } stalls[] = {{"long_scoreboard", "latency of global memory"},
@@ -104,7 +105,7 @@ static void read_metric(profile *p, const char *metric, double value) {
     }
 }
 
-/* The next part of a line, in quotes or not; parts are cut apart in place. */
+/* The next field of a line, quoted or not; fields are split in place. */
 static char *next_part(char **rest) {
     char *part = *rest;
     char *end = strchr(part, ',');
@@ -119,7 +120,7 @@ static char *next_part(char **rest) {
     return part;
 }
 
-/* Thousands have commas. */
+/* Thousands are separated by commas. */
 static double number_of(const char *text) {
     double number = 0.0, unit = 0.0;
     for (; *text && *text != '\n'; text++)
@@ -132,7 +133,8 @@ static double number_of(const char *text) {
     return unit > 0.0 ? number / unit : number;
 }
 
-/* Once for the times, to find the longest launch of every rung, then for what the profiler saw of it. */
+/* Called once for the times, to find the longest launch of every rung, then for its other
+ * metrics. */
 static void read_profile(FILE *file, bool times) {
     char line[1024];
     rewind(file);
@@ -201,7 +203,7 @@ static void print_times(void) {
     }
 }
 
-/* For the headers of the kernels: what each rung takes. */
+/* For the headers of the kernels: the time of each rung. */
 static void print_headers(const problem *p) {
     for (int i = 0; i < RUNGS; i++)
         if (p->ns[i] > 0.0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ladder_variants.sh: build the program with the tiles that were tried for the ladder, in a folder of its own.
+# ladder_variants.sh: build the program with the tiles that were tried for the ladder, in a separate folder.
 #
 #   scripts/ladder_variants.sh FOLDER     a copy of the tree; the program is FOLDER/build/attest
 set -euo pipefail

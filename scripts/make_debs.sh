@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# make_debs.sh VERSION SOVERSION FOLDER: Debian packages of what `make install-strip` installs.
+# make_debs.sh VERSION SOVERSION FOLDER: Debian packages of the files that `make install-strip` installs.
 #
-# libattestN has the shared library, libattest-dev what a compiler needs, attest the program and its data. `make deb` calls this, and
-# sets BUILD and MAKE. DEB_COMPRESSION is dpkg-deb's -Z: xz, gzip or none; DEB_MAINTAINER is the packager's name and address.
+# libattestN has the shared library, libattest-dev what a compiler needs, attest the program and its data. `make deb`
+# calls this and sets BUILD and MAKE. DEB_COMPRESSION is dpkg-deb's -Z: xz, gzip or none; DEB_MAINTAINER is the
+# packager's name and address.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

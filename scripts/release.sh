@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# release.sh: what a release consists of, from a tree that is committed and tested; `make release` calls the parts in turn.
+# release.sh: the parts of a release, from a committed and tested tree; `make release` calls them in order.
 #
-#   release.sh check VERSION          may this tree be released?
+#   release.sh check VERSION          check that this tree may be released
 #   release.sh finish VERSION FOLDER  release notes, digests and, with SIGN, their signature beside the packages in FOLDER
 #
-# SIGN is the private key of an ssh-keygen signature, as for `attest certify --sign`; the namespace is `attest`. It is checked with
+# SIGN is the private key for an ssh-keygen signature, as for `attest certify --sign`; the namespace is `attest`. Check
+# it with
 #   ssh-keygen -Y verify -f SIGNERS -I NAME -n attest -s SHA256SUMS.sig <SHA256SUMS && sha256sum -c SHA256SUMS
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,8 +1,10 @@
-/* self_check_table.c: what `attest bench --aa` and `--inject` found, from their documents, as Markdown.
+/* self_check_table.c: the results of `attest bench --aa` and `--inject`, from their documents,
+ * as Markdown.
  *
  *     self_check_table AA.json INJECT.json
  *
- * A row a problem: how many of its trials had the right verdict, and the effects that were measured. */
+ * One row per problem: how many of its trials had the right verdict, and the measured
+ * effects. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +52,7 @@ static const char *problem_of(const lab_node *result) {
     return text(&problem, "spec");
 }
 
-/* Two cells: right verdicts of all, and the least and greatest effect. */
+/* Two cells: right verdicts out of all, and the smallest and largest effect. */
 static void put_trials(const self_check *c, const char *problem) {
     const lab_node pairs = lab_node_member(&c->check, "pairs");
     const char *expected = text(&c->check, "expected");

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# setup.sh: make sure that what `make run`, `make test`, `make lint`, `make test-bare`, `make wheel` or `make deb` needs is on
+# setup.sh: install what `make run`, `make test`, `make lint`, `make test-bare`, `make wheel` or `make deb` needs on
 # this machine.
 #
 #   [BUILD=build] scripts/setup.sh run|test|lint|bare|wheel|deb
 #
-# Silent and instant when nothing is missing. Otherwise installs the missing Debian packages where
-# root or passwordless sudo allows; where not, names them in one line and exits 3. The disassembler of
-# GPU code, which a CUDA toolkit may lack, and the tools of `make wheel` come from PyPI; without them their tests are skipped.
+# Silent and instant if nothing is missing. Otherwise installs the missing Debian packages if root or passwordless sudo
+# allows it; if not, names them in one line and exits with 3. The disassembler for GPU code, which a CUDA toolkit may
+# lack, and the tools of `make wheel` come from PyPI; without them their tests are skipped.
 set -euo pipefail
 
 missing=()

@@ -1,10 +1,12 @@
-/* source_digests.c: the digests of the sources that are not in the library: the CPU engines, the laboratory, the host code.
+/* source_digests.c: the digests of the sources that are not in the library: the CPU engines,
+ * the laboratory, the host code.
  *
  *     source_digests NVCC_FLAGS_FILE C_FLAGS NAME FLAGS FILE... [-- NAME FLAGS FILE...]... >source_digests.c
  *
- * writes the tables of lab/evidence/code_digest.h. Runs in the root of the tree. The first file may be absent: no nvcc.
- * A part is its files with all that they include, and FLAGS. Where FLAGS is --texts it is those files alone, without comments
- * and layout, where it is --bytes, byte by byte; in either, neither their names nor their folders count. */
+ * writes the tables of lab/evidence/code_digest.h. Runs in the root of the tree. The first
+ * file may be absent: no nvcc. A part is its files with everything that they include, and
+ * FLAGS. If FLAGS is --texts, it is only those files, without comments and layout; if it is
+ * --bytes, byte by byte. In both cases neither their names nor their folders count. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,7 @@ static char *read_file(const char *path, size_t *size) {
     return text;
 }
 
-/* The same folders and order as the compiler: include, src, root. */
+/* The same folders in the same order as the compiler: include, src, root. */
 static char *find_text(const char *name, size_t *size) {
     static const char *const folders[] = {"include/", "src/", ""};
     char *text = NULL;
@@ -60,7 +62,7 @@ static void fail(const char *text) {
     exit(1);
 }
 
-/* Of files with all that they include. */
+/* The digest of files with everything that they include. */
 static void digest_closure(char hex[ATT_SHA256_HEX], const char *flags, char **files,
                            int count) {
     lab_closure closure;
@@ -77,7 +79,8 @@ static int compare_digests(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-/* Of files alone: the digest of their sorted digests, a line each, as sha256sum would print it. */
+/* The digest of files alone: that of their sorted digests, one per line, as sha256sum would
+ * print them. */
 static void digest_files(char hex[ATT_SHA256_HEX], bool bytes, char **files, int count) {
     char(*digests)[ATT_SHA256_HEX] = calloc((size_t)count + 1, sizeof *digests);
     if (!digests)
@@ -103,7 +106,7 @@ static void digest_files(char hex[ATT_SHA256_HEX], bool bytes, char **files, int
     free(digests);
 }
 
-/* NAME FLAGS FILE... up to "--"; returns how many words it took. */
+/* NAME FLAGS FILE... up to "--"; returns the number of words used. */
 static int put_digest(int argc, char **argv) {
     char hex[ATT_SHA256_HEX];
     int end = 2;

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# bare.sh: `make run` and `make test` on a Debian 12 that has git and make and nothing else that they need.
+# bare.sh: `make run` and `make test` on a Debian 12 with git and make and nothing else that they need.
 #
 #   [BUILD=build] [BARE_RUNNERS=...] tests/bare.sh [prepare]
 #
-# Makes the system with debootstrap under $BUILD/bare, clones this tree into a fresh copy of it, with the changes to tracked
-# files that are not committed yet, and runs both commands in it by chroot. The system and Debian's packages are kept for
-# the next run; the copy is kept only where the tests fail. With `prepare`, stops when the system is there.
-# BARE_RUNNERS names the parts of `make test` to run; empty, all of them. BARE_MIRROR is where Debian comes from.
+# Makes the system with debootstrap under $BUILD/bare, clones this tree into a fresh copy of it, including uncommitted
+# changes to tracked files, and runs both commands in it with chroot. The system and Debian's packages are kept for the
+# next run; the copy is kept only if the tests fail. With `prepare`, stops when the system is ready. BARE_RUNNERS names
+# the parts of `make test` to run; if empty, all of them. BARE_MIRROR is the Debian mirror.
 #
-# Needs root, mounts and a network. Where the machine does not allow one of them, says so in one line and exits 3.
-# All mounts are made in a mount namespace of their own, and all processes run in a process namespace of their own: both end
-# with this script, however it ends.
+# Needs root, mounts and a network. If the machine does not allow one of them, prints one line and exits with 3. All
+# mounts are made in a separate mount namespace, and all processes run in a separate process namespace: both end with
+# this script, however it ends.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -41,7 +41,7 @@ make_base() {
     mv "$base.new" "$base"
 }
 
-# Like those of a container: no device but the harmless ones, and terminals of its own.
+# Like those of a container: only harmless devices, and its own terminals.
 mount_devices() {
     local device
     mount -t tmpfs -o mode=755 tmpfs "$system/dev"
@@ -106,7 +106,7 @@ run_tests() {
     echo "test-bare: make run and make test pass on a Debian 12 with git and make alone ($((SECONDS - started)) s)"
 }
 
-# The second part, within the namespaces. Packages stay; the copy goes when it is no longer mounted on.
+# The second part, inside the namespaces. Packages stay; the copy is removed when nothing is mounted on it.
 if [[ ${1:-} == --inside ]]; then
     [[ -d $base ]] || make_base
     [[ $2 == prepare ]] || run_tests

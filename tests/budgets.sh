@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# budgets.sh: the kernels as built take what kernels/budgets.txt says, and those that production runs spill nothing.
+# budgets.sh: the built kernels use the resources of kernels/budgets.txt, and production kernels do not spill.
 #
 #   tests/budgets.sh NVCC_VERSION REPORT...
 #
@@ -16,7 +16,7 @@ shift
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# Kernels that production runs, all but the rungs of the ladder, one id a line.
+# Production kernels, all except the rungs of the ladder, one id per line.
 production() {
     awk -F'[(,]' '/^ATT_CUDA_KERNEL\(/ {
         gsub(/[ \t]/, "")

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# context_parallel.sh: examples/context_parallel out of the tree, against an installed attest: over MPI on the CPU, with faults planted
-# that it must notice, and over NCCL where that can be built, on as many GPUs as there are.
+# context_parallel.sh: examples/context_parallel outside the tree, against an installed attest: over MPI on the CPU,
+# with planted faults that it must notice, and over NCCL if that can be built, on as many GPUs as there are.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # shellcheck source=tests/quietly.sh
 source tests/quietly.sh
 export PKG_CONFIG_PATH=$scratch/attest/lib/pkgconfig
-# Open MPI asks before it runs as root, or more ranks than cores.
+# Open MPI needs permission to run as root, or more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none
 strict=(-O2 -Wall -Wextra -Wshadow -Wconversion -pedantic -Werror)

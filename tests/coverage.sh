@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # coverage.sh: print how much of src/ the tests reach, and fail below 90 % of its lines.
 #
-#   BUILD=build tests/coverage.sh     reads what the variant in $BUILD/coverage left behind
+#   BUILD=build tests/coverage.sh     reads the output of the variant in $BUILD/coverage
 #
-# All of src/ counts. Only a file of an instruction set that this processor has not got is left out,
-# and said to be: nothing could run it. (AMX is emulated in this variant and needs AVX512-BF16 alone; without AVX512-BF16 the
-# kernels of AVX-512 are emulated, and the headers of its instructions have no part in it.)
+# All of src/ counts. Only files for instruction sets that this processor lacks are left out, and listed: nothing could
+# run them. (AMX is emulated in this variant and needs only AVX512-BF16; without AVX512-BF16 the AVX-512 kernels are
+# emulated, and the headers with its instructions are not used.)
 set -uo pipefail
 
 least=90

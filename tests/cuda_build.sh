@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cuda_build.sh: the driver's calls have the signatures that its headers say, and the build of kernels compiles what changed
-# and nothing else. Needs nvcc, and says so where it is missing.
+# cuda_build.sh: the driver's functions have the signatures of its headers, and the build of kernels compiles what
+# changed and nothing else. Needs nvcc, and says so if it is missing.
 #
 # `make test-cuda-build` sets NVCC and CC.
 set -euo pipefail
@@ -15,7 +15,7 @@ fail() {
     exit 1
 }
 
-# Every call as "name version shape", the shape being the stars of each parameter.
+# Every function as "name version shape", where the shape is the stars of each parameter.
 our_calls() {
     printf '%s\n' '#include "cuda/driver.h"' '#define X(name, since, parameters) @name since parameters' \
         'ATT_CUDA_CALLS(X) ATT_CUDA_CALLS_OPTIONAL(X)' |

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# examples.sh: the examples as a newcomer meets them: out of the tree, against an installed attest.
+# examples.sh: the examples as a newcomer runs them: outside the tree, against an installed attest.
 #
-# The commands of examples/README.md are those that this test runs, with a home folder of its own. Then each program
-# must see what is wrong: a mistake in a call, and faults planted in a copy of the decode loop.
+# This test runs the commands of examples/README.md, with its own home folder. Then each program must notice what is
+# wrong: a mistake in a call, and faults planted in a copy of the decode loop.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# hopper_build.sh: what the compiler made of fwd_sm90 is what was written: products under way together, registers handed over, and the wait for
-# the products of one tile of keys behind the maxima of the next, where weights need them, and behind its weights, where they do not; copies from uniform registers.
+# hopper_build.sh: the compiled code of fwd_sm90 has the intended form: products overlap, registers are handed over, and
+# the wait for the products of one tile of keys comes after the maxima of the next tile if the weights need them, and
+# after its weights if they do not; copies use uniform registers.
 #
 #   tests/hopper_build.sh FOLDER NVDISASM      FOLDER has ID.sm_90a.ptxas and ID.sm_90a.cubin; NVDISASM may be empty
 #
@@ -21,7 +22,8 @@ fail() {
     exit 1
 }
 
-# Rows of fwd_sm90, and of its sources for special cases: "id d_qk tile_n source role" a line, "features" behind it where some are compiled in.
+# Rows of fwd_sm90, and of its sources for special cases: one "id d_qk tile_n source role" per line, followed by
+# "features" if some are compiled in.
 rows() {
     awk -F'[(,]' '/^ATT_CUDA_KERNEL\(/ {
         gsub(/[ \t]/, "")
@@ -30,12 +32,13 @@ rows() {
     }' kernels/kernels.def
 }
 
-# report_complaints FILE: lines of ptxas that say that it did not do what was asked for
+# report_complaints FILE: lines in which ptxas says that it did not do what was asked
 report_complaints() {
     sed -nE '/serializ|setmaxnreg/s/^ptxas [a-z]+ *: *//p' "$1"
 }
 
-# code_complaints LISTING D_QK TILE_N ROLE: the innermost loop that has both products, S = QK^T and, transposing its right side, PV
+# code_complaints LISTING D_QK TILE_N ROLE: the innermost loop that has both products, S = QK^T and, transposing its
+# right side, PV
 code_complaints() {
     awk -v steps_s="$(($2 / 16))" -v steps_pv="$(($3 / 16))" -v least="$(($3 / 4))" -v weights="$(if [[ $4 == PLAIN || $4 == SPLIT ]]; then echo "$3"; else echo 0; fi)" '
         { line[NR] = $0 }
@@ -89,8 +92,8 @@ code_complaints() {
         }' "$1"
 }
 
-# copy_complaints LISTING: where a copy lies is known in uniform registers. Where the compiler takes it for different in every lane, it is moved
-# there before each copy, for which the consumers wait.
+# copy_complaints LISTING: the address of a copy is in uniform registers. If the compiler assumes that it differs per
+# lane, it is moved there before each copy, and the consumers wait for that.
 copy_complaints() {
     awk '
         /UTMALDG/ {
@@ -107,7 +110,7 @@ copy_complaints() {
         }' "$1"
 }
 
-# Disassembling takes longer than all the rest.
+# Disassembling takes longer than everything else.
 if [[ -n $nvdisasm ]]; then
     # shellcheck disable=SC2016 # the numbers are those of the inner shell
     rows | awk '$4 == "fwd_sm90" { print $1 }' | xargs -P "$(nproc)" -I{} sh -c '"$1" -c "$2/$4.sm_90a.cubin" >"$3/$4.sass"' - "$nvdisasm" "$folder" "$scratch" {} ||

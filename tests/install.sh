@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install.sh: what a packager and a caller see of an installed attest, from a temporary DESTDIR.
+# install.sh: an installed attest from the point of view of a packager and of a caller, in a temporary DESTDIR.
 #
 # `make test-install` sets BUILD, VERSION and SOVERSION.
 set -euo pipefail
@@ -55,7 +55,7 @@ check_symbols() {
         "$(nm -D --defined-only "$lib/libattest.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)"
     same "the functions declared and the version script" "$declared" \
         "$(grep -oE '^ +att_[a-z0-9_]+;' src/attest.map | tr -d ' ;' | sort)"
-    # Code linked with the static library sees all its global names: they are ours by prefix, or kernel ids.
+    # Code linked with the static library sees all its global names: they have our prefix, or are kernel ids.
     same "global symbols of libattest.a that others may have too" "" \
         "$(nm -g --defined-only "$lib/libattest.a" 2>/dev/null | awk 'NF == 3 { print $3 }' |
             grep -vE '^att_' | grep -vxFf <(sed -nE 's/^ATT_CPU_KERNEL\(([a-z0-9_]+),.*/\1/p' kernels/kernels.def))"
@@ -121,8 +121,8 @@ check_cmake() {
     ! configure 99.0 >/dev/null 2>&1 || fail "the CMake package claims to be version 99"
 }
 
-# plain_words LINE: the words of a command up to its comment, into `words`. Nothing is expanded: a word is letters, digits and
-# some signs, in single quotes where it has a star. Whatever else the shell would read in another way is refused.
+# plain_words LINE: the words of a command up to its comment, into `words`. Nothing is expanded: a word is letters,
+# digits and some signs, in single quotes if it has a star. Anything that the shell would read differently is refused.
 plain_words() {
     local word split
     words=()
@@ -163,7 +163,7 @@ check_page_commands() { # the attest commands of the README and of docs/command-
         if [[ $line == *'--device cuda'* ]] && ! $gpu; then
             "${words[@]}" >"$scratch/log" 2>&1 || [[ $? -eq 3 ]] || fail "without a GPU does not exit 3: $line"
         elif [[ $line == *' --aa '* || $line == *' --baseline '* || $line == 'attest compare '* ]]; then
-            # No test depends on a time: these may find a difference, or none.
+            # No test depends on a time: these may or may not find a difference.
             for file in before after; do
                 [[ -e $scratch/$file.json ]] || cp "$scratch/r.json" "$scratch/$file.json"
             done
@@ -185,7 +185,7 @@ check_program() { # check_program FILE: it runs, away from the sources, without 
 
 check_copied_build() {
     mkdir -p "$scratch/elsewhere/copy"
-    # All but the system of `make test-bare`, which is another machine's.
+    # Everything except the system of `make test-bare`, which belongs to another machine.
     find "$BUILD" -mindepth 1 -maxdepth 1 ! -name bare -exec cp -r -t "$scratch/elsewhere/copy" {} +
     check_program "$scratch/elsewhere/copy/attest"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# layers.sh: a folder includes only what stands below it; files are named once and say what they do.
+# layers.sh: a folder includes only from layers below it; file names are unique, and files say what they do.
 #
 # Checks the tree, then plants one violation of each kind in a copy and demands that it is found.
 set -euo pipefail
@@ -30,10 +30,10 @@ list_sources() {
     find_in "$1" '*.[ch]' '*.def' '*.cu' '*.cuh' -- "${layered[@]}"
 }
 
-# Rank of the layers, bottom first; those of each operation come from kernels/operations.def. A folder includes from its own
-# rank and below, except what is_forbidden() names: operations do not know each other (but backward is the other direction of
-# attention), the engines do not lean on the oracle that judges them, nor on each other, the program uses the public header and the laboratory only, and the Python extension
-# the public header only.
+# Rank of the layers, bottom first; those of each operation come from kernels/operations.def. A folder includes from its
+# own rank and below, except what is_forbidden() names: operations do not know each other (but backward is the other
+# direction of attention), the engines do not use the oracle that judges them, nor each other, the program uses only the
+# public header and the laboratory, and the Python extension only the public header.
 check_includes() {
     local root=$1
     # shellcheck disable=SC2016 # $0 and $NF are awk's

@@ -1,4 +1,4 @@
-# quietly.sh: sourced by the tests that run commands in a folder of their own: $scratch, which goes when they end.
+# quietly.sh: sourced by tests that run commands in their own folder, $scratch, which is removed at the end.
 # shellcheck shell=bash
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -3,12 +3,12 @@
 #
 #   tests/run.sh [-v | -j JOBS] COMMAND...
 #
-# Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted
-# from its last line of the form `N passed, N failed[, N skipped]`, else from the totals that cmocka prints. One that
-# counts nothing is one test, which is skipped where its last line begins with `skipped: `; each such line before the last
-# is one more skipped test. A non-zero exit without a counted failure is one failure. What a command prints
-# is shown when it fails; with -v, as it runs; lines that begin with `skipped: `, always. With -j, JOBS commands are at work at
-# once, but those after a word `alone` one by one, when the others are done. Exits 0 only if nothing failed.
+# Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted from its
+# last line of the form `N passed, N failed[, N skipped]`, or else from cmocka's totals. A command without counts is one
+# test, which is skipped if its last line begins with `skipped: `; each such line before the last is one more skipped
+# test. A non-zero exit without a counted failure is one failure. The output of a command is shown if it fails; with -v,
+# as it runs; lines that begin with `skipped: `, always. With -j, JOBS commands run at once, except those after a word
+# `alone`, which run one by one when the others are done. Exits with 0 only if nothing failed.
 set -uo pipefail
 
 verbose=false
@@ -42,7 +42,7 @@ tally() { # tally LOG STATUS: set `passed`, `failed` and `skipped`, and add them
     if grep -qE "^$p, $f(, $s)?$" "$1"; then
         passed=$(count "$1" "^$p, [0-9]+ failed(, [0-9]+ skipped)?$")
         failed=$(count "$1" "^[0-9]+ passed, $f(, [0-9]+ skipped)?$")
-        # The last line is the one that counts: it has no third number where nothing is skipped.
+        # The last line counts: it has no third number if nothing is skipped.
         skipped=$(grep -E "^$p, $f(, $s)?$" "$1" | tail -n 1 | grep -oE '[0-9]+ skipped' || echo 0)
         skipped=${skipped% *}
     elif grep -qE '^\[  (PASSED|FAILED)  \] [0-9]+ test\(s\)' "$1"; then
@@ -90,7 +90,7 @@ report() { # report NUMBER COMMAND: what came of it
     printf '%-36s %4d passed %4d failed %4d skipped %4d s\n' "${2##*/}" "$passed" "$failed" "$skipped" "$seconds"
 }
 
-# Reports come in the order of the commands, as soon as those before are done.
+# Reports come in the order of the commands, as soon as the earlier ones are done.
 at_once=$jobs
 begun=0
 running=0

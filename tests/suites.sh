@@ -3,7 +3,7 @@
 #
 #   BUILD=build VERIFY_SUITES="edge quick backward_edge merge moe_edge" tests/suites.sh [ISA...]     default: those five, all there are
 #
-# The program exits 3 where an instruction set is missing; its suites are then skipped.
+# The program exits with 3 if an instruction set is missing; its suites are then skipped.
 set -uo pipefail
 
 attest=${BUILD:-build}/attest

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_make.sh: what make prints: short lines, whole commands with V=1, nothing with -s; warnings are errors with WERROR=1 alone.
+# test_make.sh: the output of make: short lines, whole commands with V=1, nothing with -s; warnings are errors only with
+# WERROR=1.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_run.sh: tests/run.sh counts what its commands say, skipped tests apart from passed ones.
+# test_run.sh: tests/run.sh counts what its commands report, with skipped tests separate from passed ones.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -8,7 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 passed=0
 failed=0
 
-# says NAME STATUS LINE...: a command $scratch/NAME that prints the lines and exits so
+# says NAME STATUS LINE...: a command $scratch/NAME that prints the lines and exits with STATUS
 says() {
     local name=$1 status=$2
     shift 2
@@ -16,7 +16,7 @@ says() {
     chmod +x "$scratch/$name"
 }
 
-# expect WHAT STATUS CLOSING [-v | -j N] NAME...: run.sh over these commands exits and closes so
+# expect WHAT STATUS CLOSING [-v | -j N] NAME...: run.sh over these commands exits with STATUS and ends with CLOSING
 expect() {
     local what=$1 status=$2 closing=$3 word
     local -a words=()
@@ -79,14 +79,14 @@ expect 'sums, two at once and one alone' 1 '12 passed, 3 failed, 4 skipped' -j 2
 expect 'with -v' 0 '7 passed, 0 failed, 2 skipped' -v three units
 shows 'a summary' '^.*units +2 passed +0 failed +1 skipped +[0-9]+ s$'
 
-# Runs within runs.
+# Nested runs.
 printf '#!/bin/sh\nexec tests/run.sh -j 2 %s %s\n' "$scratch/three" "$scratch/absent" >"$scratch/nested"
 chmod +x "$scratch/nested"
 expect 'a run within a run' 0 '10 passed, 0 failed, 4 skipped' -v nested nested
 says cheat 0 'it takes 5 passed, 0 failed, 9 skipped' ' 4 passed, 0 failed'
 expect 'only whole lines count' 0 '1 passed, 0 failed, 0 skipped' cheat
 
-# The scripts and programs that close a run by themselves say all three numbers.
+# The scripts and programs that end a run themselves print all three numbers.
 printf '%s\n' "source $PWD/tests/cli/common.sh" 'pass' 'skip "no hammer"' 'finish' >"$scratch/cli.sh"
 printf '#!/bin/sh\nexec bash %s\n' "$scratch/cli.sh" >"$scratch/cli"
 chmod +x "$scratch/cli"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_setup.sh: what scripts/setup.sh fetches with pip is one version with one digest, and nothing else is fetched so.
+# test_setup.sh: everything that scripts/setup.sh fetches with pip is pinned to one version with one digest.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -19,7 +19,7 @@ check() { # check NAME COMMAND...
     fi
 }
 
-# A toolkit without a disassembler, and a Python that writes down how it is called.
+# A toolkit without a disassembler, and a Python that records how it is called.
 mkdir "$scratch/bin"
 printf '#!/bin/sh\n' >"$scratch/bin/nvcc"
 # shellcheck disable=SC2016 # expanded when it is called

@@ -1,9 +1,9 @@
 /* call.c: attention from plain C, in four calls, with every error shown.
  *
- *     make && ./call        the answer of 8 query heads over 2 K/V heads
- *     ./call 7              a mistake, and how attest names it
+ *     make && ./call        the answer for 8 query heads over 2 K/V heads
+ *     ./call 7              a mistake, and how attest reports it
  *
- * The file is C11 and C++17 alike: descriptors are zeroed and filled field by field. */
+ * The file is valid C11 and C++17: descriptors are zeroed and filled field by field. */
 #include <attest.h>
 
 #include <math.h>
@@ -17,7 +17,7 @@ enum { HEADS_KV = 2, MOST_HEADS = 64, SEQ = 128, D = 32 };
 static float q[SEQ * MOST_HEADS * D], k[SEQ * HEADS_KV * D], v[SEQ * HEADS_KV * D];
 static float o[SEQ * MOST_HEADS * D];
 
-/* att_last_error() says which field is at fault, and why; it is this thread's own. */
+/* att_last_error() says which field is at fault, and why; it is per thread. */
 static int fail(const char *call) {
     const att_error *error = att_last_error();
     fprintf(stderr, "%s: %s\n  field  %s\n  text   %s\n", call, att_status_name(error->status),
@@ -30,11 +30,11 @@ static int attend(att_context *context, int heads) {
     att_problem_init(&problem, 1, heads, HEADS_KV, SEQ, SEQ, D, D, ATT_F32);
     problem.causal = ATT_CAUSAL_TOP_LEFT; /* row i sees keys 0 .. i */
 
-    att_plan *plan; /* made once a problem; any number of runs and threads */
+    att_plan *plan; /* made once per problem; for any number of runs and threads */
     if (att_plan_create(&plan, context, &problem) != ATT_OK)
         return fail("att_plan_create");
 
-    att_args args; /* the pointers of one run; what the problem does not have stays NULL */
+    att_args args; /* the pointers of one run; those that the problem does not have stay NULL */
     memset(&args, 0, sizeof args);
     args.size = sizeof args;
     args.q = q;
@@ -54,8 +54,8 @@ static int attend(att_context *context, int heads) {
     return failed;
 }
 
-/* A zero query likes every key alike, so a row is the mean of the values it sees. Those of row j
- * are all j: row i must be i/2. */
+/* A zero query weights every key equally, so a row is the mean of the values it sees. The
+ * values of row j are all j: row i must be i/2. */
 static int check(int heads) {
     for (int i = 0; i < SEQ; i++)
         for (int c = 0; c < heads * D; c++)

@@ -1,8 +1,9 @@
-/* context_parallel_mpi.c: ring attention on the CPU over MPI: a process is a rank.
+/* context_parallel_mpi.c: ring attention on the CPU over MPI, one rank per process.
  *
- *     mpirun -n 4 ./context_parallel_mpi [ROWS]     of a piece; a rank has two
+ *     mpirun -n 4 ./context_parallel_mpi [ROWS]     rows per piece; a rank has two pieces
  *
- * Every rank computes its rows twice, which must give the same bits; rank 0 compares those of all ranks with one call. */
+ * Every rank computes its rows twice, which must give the same bits; rank 0 compares the
+ * rows of all ranks with one call. */
 #include "ring.h"
 
 #include <mpi.h>
@@ -46,7 +47,7 @@ static bool finish(void *self) {
     return MPI_Waitall(2, n->requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
 }
 
-/* What this rank found, gathered at rank 0 and judged there. Every rank returns the same. */
+/* The results of all ranks, gathered and judged on rank 0. Every rank returns the same. */
 static int judge(const ring_device *device, const ring_shape *shape, int rank, const float *o,
                  const float *again) {
     const size_t count = ring_o_count(shape);

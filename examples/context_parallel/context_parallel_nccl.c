@@ -1,9 +1,12 @@
-/* context_parallel_nccl.c: ring attention on the GPUs of a machine over NCCL: a process is a rank, and has a GPU.
+/* context_parallel_nccl.c: ring attention on the GPUs of a machine over NCCL: one process, rank
+ * and GPU each.
  *
- *     ./context_parallel_nccl [RANKS [ROWS]]     as many ranks as GPUs; ROWS of a piece, of which a rank has two
+ *     ./context_parallel_nccl [RANKS [ROWS]]     as many ranks as GPUs; ROWS per piece; a rank
+ *                                                has two pieces
  *
- * Messages travel on a stream of their own. Streams wait for each other by events, the host for nothing until a rank is done. Every
- * rank computes its rows twice, which must give the same bits; those of all ranks are compared with one call on the first GPU. */
+ * Messages travel on their own stream. Streams wait for each other through events; the host
+ * waits for nothing until a rank is done. Every rank computes its rows twice, which must
+ * give the same bits; the rows of all ranks are compared with one call on the first GPU. */
 #include "ring.h"
 
 #include <cuda_runtime_api.h>
@@ -19,9 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double BAR = 4e-3; /* bfloat16: two units of the last place of a number below 1 */
+static const double BAR = 4e-3; /* bfloat16: two ulp of a number below 1 */
 
-/* Between the processes. */
+/* Shared between the processes. */
 typedef struct common {
     ncclUniqueId id;
     sem_t is_known; /* the id */
@@ -69,7 +72,8 @@ typedef struct neighbours {
     cudaEvent_t is_computed, is_here;
 } neighbours;
 
-/* What is sent was received or made, and where it is received to was read, by what the computing stream has done so far. */
+/* The computing stream must have made or received what is sent, and must have read the buffer
+ * that is received into. */
 static bool start(void *self, const void *send, void *receive, size_t bytes) {
     neighbours *n = self;
     return is_done(cudaEventRecord(n->is_computed, n->computing), "cudaEventRecord") &&
@@ -151,7 +155,8 @@ static int judge(common *shared, const ring_shape *shape) {
     return !holds;
 }
 
-/* CUDA may be used in this process or in its children, not in both: the children do. */
+/* CUDA may be used in this process or in its children, not in both: only the children use
+ * it. */
 static int count_gpus(void) {
     int status = 0;
     const pid_t child = fork();
@@ -164,7 +169,7 @@ static int count_gpus(void) {
                : 0;
 }
 
-/* A child that is this rank, or, for -1, the one that judges. */
+/* Start a child process for this rank, or, for -1, the one that judges. */
 static bool start_process(common *shared, const ring_shape *shape, int rank) {
     const pid_t child = fork();
     if (child == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)

@@ -1,4 +1,5 @@
-/* ring.c: the steps of the ring, and the check against one call. Every rank makes its own rows of the sequence. */
+/* ring.c: the steps of the ring, and the check against one call. Every rank makes its own rows
+ * of the sequence. */
 #include "ring_parts.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ size_t ring_o_count(const ring_shape *s) {
 
 /* -------------------------------------------------------------------------------- the data */
 
-/* A number between -1 and 1 that anybody can make again. */
+/* A reproducible number between -1 and 1. */
 static float number(int tensor, int64_t head, int64_t row, int64_t column) {
     uint64_t x = (uint64_t)(((row * 64 + head) * 256 + column) * 3 + tensor) + 1;
     x *= 0x9e3779b97f4a7c15u;
@@ -38,7 +39,8 @@ static void put(void *array, size_t i, float value, att_dtype dtype) {
     ((uint16_t *)array)[i] = (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
-/* (heads, rows, d): the rows of a rank, or of the whole sequence for rank -1, in device memory. `before`: elements left out. */
+/* Fill (heads, rows, d) in device memory with the rows of a rank, or of the whole sequence for
+ * rank -1. `before`: elements to skip. */
 static bool fill(void *to, size_t before, const ring_device *device, const ring_shape *s,
                  int rank, int tensor) {
     const int64_t heads = tensor == Q ? s->heads_q : s->heads_kv;

@@ -1,5 +1,6 @@
-/* ring_parts.c: three plans serve every step. What a row sees of another rank's piece is all of it or nothing: of a rank before this
- * one, all rows see the early piece; of a rank behind it, the late rows see both. */
+/* ring_parts.c: three plans suffice for every step. A row sees all or nothing of another rank's
+ * piece: of an earlier rank, all rows see the early piece; of a later rank, the late rows see
+ * both. */
 #include "ring_parts.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ static bool create_part(ring_parts *parts, int kind, size_t *workspace) {
     att_problem_init(&p, 1, s->heads_q, s->heads_kv, rows, keys, s->d, s->d, s->dtype);
     p.q = p.k = p.v = p.o = strides_of_shard(s);
     p.lse = (att_strides){0, PIECES * s->piece, 1, 0};
-    p.dtype_o = ATT_F32; /* merging then rounds nothing */
+    p.dtype_o = ATT_F32; /* so that merging rounds nothing */
     p.features |= ATT_LSE;
     p.causal = kind == PART_OWN ? ATT_CAUSAL_TOP_LEFT : ATT_CAUSAL_NONE;
     if (att_plan_create(&parts->plans[kind], parts->device->context, &p) != ATT_OK)
@@ -81,7 +82,7 @@ void ring_parts_destroy(ring_parts *parts) {
     att_plan_destroy(parts->merge);
 }
 
-/* The rows of a piece: what is there and the latest part become one. */
+/* Merge the latest part into the rows of a piece. */
 static bool merge_piece(ring_parts *parts, int piece) {
     const ring_shape *s = parts->shape;
     const int from = parts->current[piece], to = 1 - from;

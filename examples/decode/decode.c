@@ -3,9 +3,9 @@
  *     make && ./decode
  *
  * Requests of different lengths join a running batch as soon as there are a slot and pages for
- * them, generate a token each step, and leave when they are done. Where the pages run out, the one
- * that joined last steps back into the queue and is computed anew later. Every row of every layer
- * is checked against the formula in float64; what is timed is att_plan_run() alone.
+ * them, generate one token per step, and leave when they are done. If the pages run out, the
+ * request that joined last goes back into the queue and is recomputed later. Every row of every
+ * layer is checked against the formula in float64; only att_plan_run() is timed.
  *
  * It runs on the CPU. On a GPU the calls are the same; pages, tables, Q and O are then device
  * memory, and the step's tables are copied to it on the stream of the run. */
@@ -20,28 +20,29 @@
 
 enum {
     REQUESTS = 24,
-    SLOTS = 6,      /* sequences that run at once */
+    SLOTS = 6,      /* sequences running at once */
     LONGEST = 192,  /* tokens of a sequence, prompt and answer */
     PAGE_SIZE = 16, /* keys */
-    NUM_PAGES = 36, /* half of what SLOTS sequences of the longest kind would take */
+    NUM_PAGES = 36, /* half of what SLOTS sequences of maximum length would need */
     TABLE = LONGEST / PAGE_SIZE,
-    ROWS = SLOTS * LONGEST /* queries of the largest step: everybody joins with all there is */
+    ROWS = SLOTS * LONGEST /* queries of the largest step: all join at full length */
 };
 static_assert(LONGEST % PAGE_SIZE == 0, "a table has room for whole pages");
 static_assert(NUM_PAGES >= TABLE, "a sequence that runs alone always has room");
 
-static const double bar = 0.01; /* bfloat16 weights, as AMX rounds them, stay well below */
+static const double bar = 0.01; /* errors of bfloat16 weights, as AMX rounds them, stay well
+                                 * below */
 
 typedef struct sequence {
     int token[LONGEST];
-    int count;  /* tokens there are: the prompt, then the answer so far */
-    int cached; /* of them, those with K and V in the cache */
-    int wanted; /* tokens at which it is done */
+    int count;  /* number of tokens: the prompt, then the answer so far */
+    int cached; /* how many of them have K and V in the cache */
+    int wanted; /* number of tokens at which it is done */
     int32_t page_id[TABLE];
     page_list pages;
 } sequence;
 
-/* What a run reads and writes, row by row for all sequences of the step. */
+/* The inputs and outputs of a run, row by row for all sequences of the step. */
 typedef struct batch {
     uint16_t q[ROWS][HEADS_Q * D];
     float o[ROWS][HEADS_Q * D];
@@ -50,13 +51,14 @@ typedef struct batch {
     int32_t page_table[SLOTS][TABLE];
 } batch;
 
-/* Steps in which somebody joins have many rows for those, and steps of one row a sequence. */
+/* Steps in which a sequence joins have many rows for it; other steps have one row per
+ * sequence. */
 enum { MIXED, DECODE, KINDS };
 
 typedef struct engine {
     att_context *context;
     att_plan *plans[KINDS][SLOTS + 1]; /* by the number of sequences */
-    void *workspace;                   /* of the plan that needs the most; runs take turns */
+    void *workspace;                   /* for the plan that needs the most; runs take turns */
     size_t workspace_size;
     paged_cache cache;
     batch now;
@@ -76,7 +78,8 @@ static bool ok(att_status status, const char *call) {
 
 /* ------------------------------------------------------------------- opening */
 
-/* One plan serves every step of its shape: lengths and pages are data, not part of a plan. */
+/* One plan is used for every step of its shape: lengths and pages are data, not part of a
+ * plan. */
 static bool make_plan(engine *e, int kind, int sequences) {
     att_problem p;
     att_problem_init(&p, sequences, HEADS_Q, HEADS_KV, kind == DECODE ? 1 : LONGEST, LONGEST, D,
@@ -91,7 +94,7 @@ static bool make_plan(engine *e, int kind, int sequences) {
         p.total_q = ROWS;
     }
     att_problem_layout_bshd(
-        &p); /* after the features: now the strides of K and V are of pages */
+        &p); /* after the features: the strides of K and V are now those of pages */
     att_plan **plan = &e->plans[kind][sequences];
     if (!ok(att_plan_create(plan, e->context, &p), "att_plan_create"))
         return false;
@@ -127,7 +130,7 @@ static void close_engine(engine *e) {
     att_context_destroy(e->context);
 }
 
-/* Prompts of 5 to 100 tokens, answers of 4 to 91; the first request ends on top of the stack. */
+/* Prompts of 5 to 100 tokens, answers of 4 to 91; the first request is on top of the stack. */
 static void make_requests(engine *e) {
     for (int i = REQUESTS - 1; i >= 0; i--) {
         sequence *s = &e->requests[i];
@@ -142,8 +145,8 @@ static void make_requests(engine *e) {
 
 /* ---------------------------------------------------------------- scheduling */
 
-/* Let sequences join while there are slots and pages for them. A page for each that runs stays
- * free to grow into, or the one that joins would soon be sent back. */
+/* Let sequences join while there are slots and pages for them. One page per running sequence
+ * stays free for growth; otherwise the one that joins would soon be sent back. */
 static void admit(engine *e) {
     while (e->waiting_count > 0 && e->running_count < SLOTS) {
         sequence *s = e->waiting[e->waiting_count - 1];
@@ -155,7 +158,8 @@ static void admit(engine *e) {
     }
 }
 
-/* The one that joined last gives its pages to the others. Its tokens stay; K and V do not. */
+/* The sequence that joined last gives its pages to the others. Its tokens stay; K and V do
+ * not. */
 static void send_back(engine *e) {
     sequence *s = e->running[--e->running_count];
     cache_release(&e->cache, &s->pages);
@@ -164,7 +168,7 @@ static void send_back(engine *e) {
     e->sent_back++;
 }
 
-/* Give every sequence the page that its new token needs, where it begins one. */
+/* Give every sequence the page for its new token, if that begins a new page. */
 static void reserve(engine *e) {
     for (int i = 0; i < e->running_count; i++)
         while (i < e->running_count &&
@@ -172,7 +176,7 @@ static void reserve(engine *e) {
             send_back(e);
 }
 
-/* Those that are done leave; the others close up, in the order in which they joined. */
+/* Finished sequences leave; the others move up, in the order in which they joined. */
 static void retire(engine *e) {
     int kept = 0;
     for (int i = 0; i < e->running_count; i++) {
@@ -187,8 +191,8 @@ static void retire(engine *e) {
 
 /* -------------------------------------------------------------------- a step */
 
-/* The tables of the step, the same for every layer. Entries of the page table past the pages of a
- * sequence are never looked at. */
+/* The tables of the step, the same for every layer. Entries of the page table past the pages of
+ * a sequence are never read. */
 static int fill_tables(engine *e) {
     int kind = DECODE;
     for (int i = 0; i < e->running_count; i++) {
@@ -197,7 +201,7 @@ static int fill_tables(engine *e) {
         if (rows > 1)
             kind = MIXED;
         e->now.cu_seqlens_q[i + 1] = e->now.cu_seqlens_q[i] + rows;
-        e->now.lens_k[i] = s->count; /* with the keys of this step: they see each other */
+        e->now.lens_k[i] = s->count; /* including the keys of this step: they see each other */
         for (int page = 0; page < s->pages.count; page++)
             e->now.page_table[i][page] = s->page_id[page];
     }
@@ -255,7 +259,7 @@ static void check_layer(engine *e, int layer) {
     }
 }
 
-/* A token for every sequence that runs. */
+/* Generate one token for every running sequence. */
 static bool step(engine *e) {
     reserve(e);
     const int kind = fill_tables(e);

@@ -1,4 +1,4 @@
-/* paged_cache.c: a pool of pages and the stack of those that are free. */
+/* paged_cache.c: a pool of pages and the stack of free ones. */
 #include "paged_cache.h"
 
 #include <stdlib.h>

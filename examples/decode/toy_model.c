@@ -1,10 +1,10 @@
-/* toy_model.c: numbers by hashing, and the attention formula as it is written. */
+/* toy_model.c: numbers by hashing, and the attention formula written out. */
 #include "toy_model.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Nearest, ties to even. */
+/* Round to nearest, ties to even. */
 static uint16_t to_bf16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -24,7 +24,7 @@ static uint32_t hash(uint32_t x) {
     return x ^ x >> 16;
 }
 
-/* A number in [-1, 1) with eight bits, which bfloat16 holds exactly. */
+/* A number in [-1, 1) with eight bits, which bfloat16 represents exactly. */
 static float noise(uint32_t seed, int i) {
     return (float)(hash(seed + (uint32_t)i) >> 24) / 128.0f - 1.0f;
 }
@@ -43,7 +43,7 @@ void model_key_value(uint16_t *k, uint16_t *v, int layer, int token, int positio
     }
 }
 
-/* Long queries make peaked weights: a few keys matter much, and each of them must be right. */
+/* Long queries make peaked weights: a few keys matter most, and each of them must be right. */
 void model_query(uint16_t *q, int layer, int token, int position, const float *o) {
     const uint32_t seed = seed_of('q', layer, token, position);
     for (int i = 0; i < HEADS_Q * D; i++)
@@ -57,7 +57,7 @@ int model_next(const float *o) {
     return (int)(mixed % VOCABULARY);
 }
 
-/* No maximum is taken off the scores: they stay below 60, and float64 holds exp(60). */
+/* No maximum is subtracted from the scores: they stay below 60, and exp(60) fits in float64. */
 double model_error(const uint16_t *q, const float *o, int layer, const int *tokens, int keys) {
     double sum[HEADS_Q] = {0}, row[HEADS_Q][D] = {{0}}, worst = 0.0;
     for (int j = 0; j < keys; j++) {

@@ -1,29 +1,29 @@
-/* plain_peer.c: a whole plug-in of attest_peer.h: attention in plain C, float32, one thread.
+/* plain_peer.c: a complete plug-in for attest_peer.h: single-threaded float32 attention in C.
  *
- *     make                                     (or: cc -O2 -shared -fPIC -o plain_peer.so plain_peer.c -lm)
+ *     make                         (or: cc -O2 -shared -fPIC -o plain_peer.so plain_peer.c -lm)
  *     attest verify b1h4s128d64,f32,causal --peer ./plain_peer.so
  *     attest bench  b1h4s128d64,f32,causal --peer ./plain_peer.so
  *
- * To make it yours: say in supports() what your kernel takes, call it in run(). */
+ * To adapt it: declare in supports() what your kernel accepts, and call it in run(). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "attest_peer.h"
 
-/* Frozen by prepare(): here the problem is all there is to know. */
+/* Made by prepare(): here the problem is all that is needed. */
 typedef struct ready {
     att_problem p;
 } ready;
 
-/* Refuse by the name of the field: it is what the user of --peer reads. */
+/* A refusal names the field: the user of --peer reads it. */
 static int refuse(char *why, size_t n, const char *text) {
     snprintf(why, n, "%s", text);
     return 0;
 }
 
 static int supports(const att_problem *p, const att_peer_device *device, char *why, size_t n) {
-    (void)device; /* the table below says that there is only the CPU */
+    (void)device; /* the table below says that only the CPU is supported */
     if (p->dtype != ATT_F32 || p->dtype_o != ATT_F32)
         return refuse(why, n, "dtype: float32 only");
     if (p->features & ~(uint32_t)ATT_LSE)
@@ -59,7 +59,7 @@ static const float *row_of(const void *base, const att_strides *s, int64_t b, in
     return (const float *)base + b * s->batch + h * s->head + i * s->row;
 }
 
-/* Keys 0 .. visible-1 are seen by row i. */
+/* Row i sees keys 0 .. visible-1. */
 static int64_t visible(const att_problem *p, int64_t i) {
     int64_t last = p->seq_k;
     if (p->causal == ATT_CAUSAL_TOP_LEFT)
@@ -84,7 +84,7 @@ static void attend(const att_problem *p, const att_args *a, int64_t b, int64_t h
         top = fmaxf(top, score[j]);
     }
     for (int64_t c = 0; c < p->d_v; c++)
-        o[c] = 0.0f; /* also the answer of a row that sees no key */
+        o[c] = 0.0f; /* also the answer for a row that sees no key */
     for (int64_t j = 0; j < keys; j++) {
         const float *v = row_of(a->v, &p->v, b, h_kv, j);
         const float weight = expf(score[j] - top);

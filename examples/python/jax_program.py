@@ -1,4 +1,4 @@
-"""jax_program.py: attention inside of a compiled JAX program, with its gradient, on what JAX computes on."""
+"""jax_program.py: attention inside a compiled JAX program, with its gradient, on JAX's default device."""
 
 import attest.jax
 import jax

@@ -5,7 +5,7 @@ import numpy as np
 
 rng = np.random.default_rng(0)
 q = rng.standard_normal((2, 8, 200, 64), dtype=np.float32)  # (batch, heads, rows, d)
-k, v = (rng.standard_normal((2, 2, 300, 64), dtype=np.float32) for _ in range(2))  # two heads serve eight
+k, v = (rng.standard_normal((2, 2, 300, 64), dtype=np.float32) for _ in range(2))  # eight query heads share two
 
 o, lse = attest.attention(q, k, v, causal="bottom-right", return_lse=True)
 

@@ -1,9 +1,9 @@
-"""parallel_training.py: a small Llama learns to repeat, every sequence cut over the processes; one process has the same losses.
+"""parallel_training.py: a small Llama learns to repeat, with every sequence split over the processes.
 
     torchrun --nproc-per-node 4 examples/python/parallel_training.py
 
-Context parallel by attest.torch.parallel, weights by DistributedDataParallel. Rank 0 trains the same model alone as well, and
-compares. Gloo on CPUs, NCCL where every process has a GPU of its own.
+Context parallelism from attest.torch.parallel, weights in DistributedDataParallel. Rank 0 also trains the same model
+alone and checks that the losses are the same. Uses gloo on CPUs, and NCCL if every process has its own GPU.
 """
 
 import os
@@ -28,7 +28,7 @@ def llama(device):
 
 
 def train(model, tokens, labels, positions):
-    """The loss of each step, of the rows that are given."""
+    """The loss of each step, for the given rows."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
     for _ in range(STEPS):
@@ -55,9 +55,9 @@ def main():
     torch.manual_seed(2)
     half = torch.randint(0, 32, (4, ROWS // 2 + 1), device=device)
     tokens = torch.cat([half, half], 1)
-    inputs, labels = tokens[:, :ROWS], tokens[:, 1:ROWS + 1]         # labels are shifted before rows are cut
+    inputs, labels = tokens[:, :ROWS], tokens[:, 1:ROWS + 1]         # labels are shifted before the rows are split
 
-    cut = parallel.zigzag(ROWS, ranks)                               # equally many rows for all: the mean of means is the mean
+    cut = parallel.zigzag(ROWS, ranks)                               # equal row counts: the mean of means is the mean
     model = DistributedDataParallel(llama(device))
     with parallel.enable(cut) as report:
         losses = train(model, cut.shard(inputs, rank), cut.shard(labels, rank), cut.positions(rank, device)[None])

@@ -1,4 +1,4 @@
-"""torch_dropin.py: a model of PyTorch's own layers with attest in the place of its attention, and what was served."""
+"""torch_dropin.py: a model of PyTorch's own layers whose attention attest computes, and a report of the calls."""
 
 import torch
 
@@ -7,7 +7,7 @@ import attest.torch
 device = "cuda" if torch.cuda.is_available() else "cpu"
 dtype = torch.bfloat16 if device == "cuda" else torch.float32
 layer = torch.nn.TransformerEncoderLayer(256, 4, 512, batch_first=True, device=device, dtype=dtype)
-layer.train()  # in evaluation PyTorch takes a fused path that has no attention to replace
+layer.train()  # in evaluation PyTorch takes a fused path without an attention call to replace
 layer.dropout.p = layer.dropout1.p = layer.dropout2.p = layer.self_attn.dropout = 0.0
 x = torch.randn(2, 100, 256, device=device, dtype=dtype)
 

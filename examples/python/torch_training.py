@@ -1,4 +1,5 @@
-"""torch_training.py: a small causal model learns to repeat, with attest's attention and its gradients; PyTorch's gives the same losses."""
+"""torch_training.py: a small causal model learns to repeat with attest's attention and gradients; PyTorch's gives
+the same losses."""
 
 import torch
 from torch import nn
@@ -11,7 +12,7 @@ dtype = torch.bfloat16 if device == "cuda" else torch.float32
 
 
 class Model(nn.Module):
-    """One layer of 8 heads over 2."""
+    """One layer with 8 query heads and 2 K/V heads."""
 
     def __init__(self, ours):
         super().__init__()

@@ -4,8 +4,8 @@
                                                    [--rounds 5] [--json FILE]
 
 A Llama-shaped decoder and a ViT with random weights, the same for both. Outputs are compared first; then prefill,
-generation with a cache, and images are timed in turn, in random order, round after round. Exit status 1 where outputs
-differ or attest did not serve.
+generation with a cache, and images are timed alternately, in random order, round by round. Exit status 1 if outputs
+differ or attest did not compute the attention.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def both(kind, config, device, dtype):
     models = {}
     for name in NAMES:
         torch.manual_seed(5)
-        own = copy.deepcopy(config)  # a model looks at its configuration when it runs
+        own = copy.deepcopy(config)  # a model reads its configuration when it runs
         own._attn_implementation = name
         with torch.device(device):
             models[name] = kind(own).to(dtype).eval()
@@ -66,7 +66,7 @@ def seconds_of(job, repeat, device):
 
 
 def in_turn(jobs, rounds, device):
-    """Seconds of each job, round by round; short ones are repeated, so that a sample is no accident."""
+    """Seconds of each job, round by round; short jobs are repeated, so that a sample is long enough."""
     repeat = max(1, int(SAMPLE_SECONDS / max(seconds_of(job, 1, device) for job in jobs.values())))
     spent = {name: [] for name in jobs}
     for _ in range(rounds):
@@ -76,7 +76,7 @@ def in_turn(jobs, rounds, device):
 
 
 def far_apart(theirs, ours):
-    """The largest difference, in times of the largest value."""
+    """The largest difference, relative to the largest value."""
     return ((ours.float() - theirs.float()).abs().max() / theirs.float().abs().max()).item()
 
 

@@ -1,4 +1,5 @@
-/* array_files.c: shapes of .npy arrays turned into an att_problem, their mappings into att_args. */
+/* array_files.c: turns the shapes of .npy arrays into an att_problem, and their mappings into
+ * att_args. */
 #include "lab/attention/array_files.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 #include "attention/ref/oracle.h"
 #include "lab/problem/lab_operation.h"
 
-/* Sizes of Q, K or V, whatever the layout. Packed arrays have batch 1. */
+/* Sizes of Q, K or V in any layout. Packed arrays have batch 1. */
 typedef struct tensor_shape {
     int64_t batch, heads, rows, d;
     bool packed;
@@ -95,7 +96,7 @@ static att_strides strides_of(const binder *b, const tensor_shape *t) {
     return (att_strides){t->rows * t->heads * t->d, t->d, t->heads * t->d, 1};
 }
 
-/* A vector of int32, converted from int64 if need be; *count entries. */
+/* A vector of int32, converted from int64 if necessary; *count entries. */
 static bool bind_lengths(binder *b, lab_file file, const int32_t **out, int64_t *count) {
     const lab_npy *array = &b->files->array[file];
     const char *path = b->paths->input[file];
@@ -121,8 +122,8 @@ static bool bind_lengths(binder *b, lab_file file, const int32_t **out, int64_t 
     return true;
 }
 
-/* cu_seqlens: its pointer, the number of sequences, and the longest of them. Whether the entries
- * make sense is the library's to say. */
+/* cu_seqlens: its pointer, the number of sequences, and the longest of them. The library checks
+ * whether the entries make sense. */
 static bool bind_cu_seqlens(binder *b, lab_file file, const int32_t **out, int64_t *sequences,
                             int64_t *longest) {
     int64_t count;
@@ -140,7 +141,7 @@ static bool bind_cu_seqlens(binder *b, lab_file file, const int32_t **out, int64
     return true;
 }
 
-/* Slopes or sinks: float32, converted from float64 if need be. */
+/* Slopes or sinks: float32, converted from float64 if necessary. */
 static bool bind_floats(binder *b, lab_file file, const float **out) {
     const lab_npy *array = &b->files->array[file];
     const char *path = b->paths->input[file];
@@ -161,7 +162,7 @@ static bool bind_floats(binder *b, lab_file file, const float **out) {
     return true;
 }
 
-/* O has the rows of Q and the head dimension of V: a size that neither file vouches for. */
+/* O has the rows of Q and the head dimension of V: neither file alone bounds its size. */
 static bool output_fits(const binder *b, const tensor_shape *q, int64_t d_v) {
     const int64_t shape[4] = {q->batch, q->heads, q->rows, d_v};
     int64_t count, bytes;
@@ -211,14 +212,15 @@ static bool bind_tensors(binder *b, lab_spec *spec) {
     return true;
 }
 
-/* Sequences that an array lists the lengths of; all are alike where none does. */
+/* The number of sequences whose lengths an array lists; 1 if none does, because all are
+ * alike. */
 static int64_t sequences(const att_problem *p) {
     const bool vary =
         p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K);
     return vary || p->batch == 0 ? p->batch : 1;
 }
 
-/* A plain causal mask has a meaning only where every sequence has as many rows as keys. */
+/* A plain causal mask is unambiguous only if every sequence has as many rows as keys. */
 static bool causal_is_clear(const binder *b, const lab_spec *base) {
     const att_problem *p = &b->files->problem;
     for (int64_t i = 0; base->causal_plain && i < sequences(p); i++) {
@@ -233,7 +235,7 @@ static bool causal_is_clear(const binder *b, const lab_spec *base) {
     return true;
 }
 
-/* Strides of the arrays as they lie in their files, and those that the outputs will have. */
+/* Strides of the arrays in their files, and those of the outputs. */
 static void set_strides(const binder *b) {
     att_problem *p = &b->files->problem;
     const lab_npy *array = b->files->array;
@@ -302,7 +304,7 @@ static bool bind_sinks(binder *b) {
     return bind_floats(b, LAB_FILE_SINKS, &b->files->args.sinks);
 }
 
-/* A number per batch entry: lens_k or starts_k, where there is such a file. */
+/* A number per batch entry: lens_k or starts_k, if there is such a file. */
 static bool bind_counts(binder *b, lab_file file, uint32_t feature, const int32_t **out) {
     int64_t count = 0;
     if (!has(b, file))
@@ -349,7 +351,7 @@ bool lab_array_files_open(lab_array_files *out, const lab_array_paths *paths,
     return false;
 }
 
-/* bfloat16 is written as Q has it, else as uint16. */
+/* bfloat16 is written in the type of Q's file, otherwise as uint16. */
 static lab_npy_type file_type(att_dtype dtype, lab_npy_type q) {
     switch (dtype) {
     case ATT_F32:

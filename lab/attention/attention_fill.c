@@ -10,7 +10,7 @@
 #include "lab/base/workers.h"
 #include "attention/ref/oracle.h"
 
-/* One random stream a tensor, so that a change to one leaves the others as they are. */
+/* One random stream per tensor, so that a change to one does not affect the others. */
 enum {
     STREAM_Q,
     STREAM_K,
@@ -66,8 +66,8 @@ static void fill_lengths(const filler *f) {
     }
 }
 
-/* The physical page behind the n-th of `count` logical ones: a walk with a stride that shares no
- * factor with the count visits each page once. */
+/* The physical page of the n-th of `count` logical ones: a stride that shares no factor with
+ * the count visits each page once. */
 static int32_t permuted(int64_t n, int64_t count, int64_t step, int64_t start) {
     return (int32_t)((start + n * step) % count);
 }
@@ -135,15 +135,15 @@ static bool draw_hidden(const filler *f, lab_random *hide, const lab_mask_place 
     }
 }
 
-/* The rows of the bias of one batch entry: so many of each head, with so many columns. They are filled in pieces of a few thousand
- * elements, side by side. */
+/* The rows of the bias of one batch entry: that many per head, with that many columns. They are
+ * filled in pieces of a few thousand elements, in parallel. */
 enum { BIAS_PIECE = 8192 };
 
 typedef struct bias_rows {
     const filler *f;
     int64_t b, len_q, len_k, heads, rows, columns;
     int64_t piece;  /* rows */
-    uint64_t drawn; /* numbers of both streams, before this entry */
+    uint64_t drawn; /* random numbers of both streams used before this entry */
 } bias_rows;
 
 static float bias_value(const filler *f, lab_random *random, const lab_mask_place *at) {
@@ -189,7 +189,7 @@ static void fill_bias(const filler *f) {
     const bool *one = f->spec->bias_broadcast;
     bias_rows r = {.f = f, .heads = one[1] ? 1 : p->heads_q};
     for (r.b = 0; r.b < (one[0] ? att_min(p->batch, 1) : p->batch); r.b++) {
-        /* Shared by the batch: every length; else this entry's, and poison beyond. */
+        /* If the batch shares it: all lengths; otherwise this entry's, and poison beyond. */
         r.len_q = one[0] ? p->seq_q : lab_spec_len_q(f->spec, r.b);
         r.len_k = one[0] ? p->seq_k : lab_spec_len_k(f->spec, r.b);
         r.rows = one[2] ? att_min(r.len_q, 1) : r.len_q;
@@ -200,7 +200,7 @@ static void fill_bias(const filler *f) {
     }
 }
 
-/* The keys that row i of batch entry b sees, but for what the bias hides: [*lo, *hi). */
+/* The keys that row i of batch entry b sees, ignoring the bias: [*lo, *hi). */
 static void visible(const filler *f, int64_t b, int64_t i, int64_t *lo, int64_t *hi) {
     att_ref_visible(f->p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b),
                     lab_spec_start_k(f->spec, b), i, lo, hi);
@@ -211,7 +211,7 @@ static void poison_masked_bias(const filler *f) {
     const att_problem *p = f->p;
     const bool *one = f->spec->bias_broadcast;
     if (one[0] || one[1] || one[2] || one[3] || p->bias_dtype == ATT_BOOL8)
-        return; /* an element that is shared may be visible elsewhere */
+        return; /* a shared element may be visible elsewhere */
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++)
             for (int64_t i = 0; i < lab_spec_len_q(f->spec, b); i++) {
@@ -228,7 +228,7 @@ static void poison_masked_bias(const filler *f) {
 
 /* ------------------------------------------------------------- q, k, v rows */
 
-/* A vector that is always the same for one key: rows of Q that copy it point at that key. */
+/* A vector that is fixed for each key: rows of Q that copy it point at that key. */
 static void make_pointer(const filler *f, int64_t j, float *row, int64_t d) {
     lab_random random;
     lab_random_seed(&random, f->seed, STREAM_POINTERS + (uint64_t)j);
@@ -242,7 +242,7 @@ static float denormal_unit(att_dtype dtype) {
 
 enum { PIECE_MAX = 4096 }; /* a row is made in a buffer of this many elements, piece by piece */
 
-/* Row `n` of `length` (query or key index) of tensor Q or K or V, d columns. */
+/* Row `n` of `length` (query or key index) of Q, K or V, with d columns. */
 static void make_row(const filler *f, lab_random *random, lab_tensor tensor, int64_t n,
                      int64_t length, float *row, int64_t d) {
     lab_random_normals(random, row, d);
@@ -273,7 +273,8 @@ static void make_row(const filler *f, lab_random *random, lab_tensor tensor, int
             row[c] = tensor == LAB_Q ? 1.0f + 0.125f * row[c]
                                      : 32.0f * (float)n / ((float)length * sqrtf((float)d));
         break;
-    case LAB_DATA_OVERFLOW: /* by the last column alone, which is 0 in the other rows of Q */
+    case LAB_DATA_OVERFLOW: /* only through the last column, which is 0 in the other rows of
+                             * Q */
         if (scores && f->p->dtype != ATT_F16)
             row[d - 1] = tensor == LAB_K ? 0x1p64f : n % 3 == 1 ? 0x1p70f : 0.0f;
         break;
@@ -330,7 +331,7 @@ static bool wants_row(const filler *f, int64_t b, int64_t h_kv, int64_t j, int64
     }
 }
 
-/* Of 16 bits, the largest that sums of products still hold. */
+/* For 16-bit types, the largest factor for which sums of products still fit. */
 static float huge_factor(att_dtype dtype) {
     return dtype == ATT_F16 ? 0x1p10f : 0x1p50f;
 }
@@ -342,13 +343,14 @@ static void enlarge_row(void *base, att_dtype dtype, int64_t at, int64_t d) {
 
 /* ------------------------------------------------------------- rows side by side */
 
-/* Neighbouring rows of one sequence, and where their numbers start in the tensor's stream. */
+/* Adjacent rows of one sequence, and where their numbers start in the tensor's stream. */
 enum { STRIP_ROWS = 64, STRIPS = 1024 };
 
 typedef struct strip {
     int64_t b, h, first, count;
     uint64_t
-        wanted; /* a bit per row: others keep the poison, and no numbers are drawn for them */
+        wanted; /* one bit per row: the others keep the poison, and no numbers are drawn for
+                 * them */
     uint64_t drawn;
 } strip;
 
@@ -417,7 +419,8 @@ static void fill_strips(row_fill *r) {
     r->count = 0;
 }
 
-/* Where batch entries share elements, the last one's stay: they are filled one after the other. */
+/* If batch entries share elements, the last entry's values stay: they are filled one after the
+ * other. */
 static bool share_elements(const filler *f, lab_tensor tensor) {
     return tensor != LAB_Q && (f->p->features & ATT_PAGED || f->spec->broadcast_batch);
 }
@@ -478,7 +481,7 @@ static void put_specials(const filler *f) {
     }
 }
 
-/* Beside NaN, infinities must not leak either: every other hidden row of V gets them. */
+/* Besides NaN, infinities must not leak either: every other hidden row of V gets them. */
 static void put_hidden_infinities(const filler *f) {
     const att_problem *p = f->p;
     for (int64_t b = 0; b < p->batch; b++)
@@ -510,7 +513,7 @@ bool lab_attention_fill(lab_tensors *t, uint64_t seed, lab_message *why) {
     fill_rows(&f, LAB_Q);
     fill_rows(&f, LAB_K);
     if (t->spec.data == LAB_DATA_NAN_MASKED)
-        put_hidden_infinities(&f); /* rows that are seen are written over them */
+        put_hidden_infinities(&f); /* visible rows overwrite them */
     fill_rows(&f, LAB_V);
     put_specials(&f);
     return true;

@@ -1,4 +1,4 @@
-/* attention_finish.c: what follows from a spec: lengths, strides, totals, page counts. */
+/* attention_finish.c: the derived fields of a spec: lengths, strides, totals, page counts. */
 #include "lab/attention/attention_lab.h"
 
 #include <math.h>
@@ -9,12 +9,13 @@
 
 /* ------------------------------------------------------------------ lengths */
 
-/* Streams of the length draw; equal for queries and keys that are packed together. */
+/* Streams for drawing lengths; the same for queries and keys that are packed together. */
 enum { STREAM_Q, STREAM_K, STREAM_LENS_K, STREAM_STARTS_K };
 
 static int64_t draw_length(const lab_spec *spec, int64_t b, int64_t longest, uint64_t stream) {
     if (b == 0)
-        return longest; /* so that the problem's seq is the longest sequence, not just a bound */
+        return longest; /* so that the problem's seq is the longest sequence, not just a
+                         * bound */
     if (b == 1 && spec->problem.batch > 2)
         return 0;
     lab_random random;
@@ -50,7 +51,7 @@ int64_t lab_spec_len_k(const lab_spec *spec, int64_t b) {
                    length(spec, &spec->lens_k, b, spec->problem.seq_k, STREAM_LENS_K));
 }
 
-/* Drawn, some starts lie past the length. */
+/* If drawn, some starts lie past the length. */
 int64_t lab_spec_start_k(const lab_spec *spec, int64_t b) {
     const lab_lens *starts = &spec->starts_k;
     if (starts->mode == LAB_LENS_LISTED)
@@ -76,7 +77,7 @@ bool lab_spec_is_empty(const lab_spec *spec) {
     return !rows && !keys;
 }
 
-/* `what` the list is of, in the plural. */
+/* `what`: the plural noun for the entries of the list. */
 static bool check_list(const char *name, const char *what, const lab_lens *lens, int64_t batch,
                        int64_t longest, lab_message *why) {
     if (lens->mode != LAB_LENS_LISTED)
@@ -146,7 +147,7 @@ typedef struct extents {
     int64_t batch, head, row;
 } extents;
 
-/* Contiguous but for `width` elements a row; false on overflow. */
+/* Contiguous, with `width` elements per row; false on overflow. */
 static bool lay_out(att_strides *strides, lab_layout layout, extents n, int64_t width) {
     strides->col = 1;
     if (layout == LAB_BHSD) {
@@ -235,7 +236,7 @@ static bool finish_strides(lab_spec *spec) {
     p->bias = (att_strides){.batch = 0};
     if (p->features & ATT_BIAS && !lay_out_bias(spec))
         return false;
-    p->grad_o = p->o; /* gradients lie as their tensors do, but are not broadcast */
+    p->grad_o = p->o; /* gradients are laid out like their tensors, but not broadcast */
     p->grad_q = p->q;
     p->grad_k = p->k;
     p->grad_v = p->v;
@@ -259,8 +260,8 @@ static bool finish_strides(lab_spec *spec) {
     return true;
 }
 
-/* What the bases of q, k, v and o are aligned to: an aligned address and `offset` elements, K and V of a
- * packed buffer at their places in it. */
+/* The alignment of the bases of q, k, v and o: an aligned address plus `offset` elements, K and
+ * V of a packed buffer at their offsets in it. */
 static int64_t alignment_of(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     const uint64_t element = att_dtype_size(p->dtype), element_o = att_dtype_size(p->dtype_o);
@@ -280,7 +281,7 @@ static bool finish_pages(lab_spec *spec, lab_message *why) {
     }
     if (spec->broadcast_batch || spec->layout == LAB_PACKED)
         return lab_fail(why, "paged goes with neither layout=packed nor bcast=b");
-    /* The first page of every sequence is one and the same; one page more belongs to nobody. */
+    /* All sequences share the same first page; one more page is unused. */
     const int64_t pages = att_ceil_div(p->seq_k, p->page_size);
     int64_t own;
     if (!att_mul(p->batch, att_max(pages - 1, 0), &own) || own > INT32_MAX - 2)

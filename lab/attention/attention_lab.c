@@ -81,7 +81,7 @@ static lab_outputs outputs(const lab_spec *spec) {
                           .step = 1}}};
 }
 
-/* Work of a row where all keys are visible is d_qk + d_v a key; flops count each twice. */
+/* The work of a row that sees all keys is d_qk + d_v per key; flops count each twice. */
 static lab_row_set set(const lab_spec *spec, int only) {
     (void)only;
     return (lab_row_set){.batch = spec->problem.batch,

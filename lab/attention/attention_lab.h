@@ -32,8 +32,8 @@ typedef struct lab_extents {
 lab_extents lab_extents_q(const lab_spec *spec);
 lab_extents lab_extents_k(const lab_spec *spec);
 
-/* The size of a tensor with these strides, and of one without; of Q, K and V in the one buffer of the packed layout. False where
- * it does not fit 63 bits. */
+/* The size of a tensor with these strides, and of one without; of Q, K and V in the one buffer
+ * of the packed layout. False if it does not fit in 63 bits. */
 bool lab_size_strided(lab_tensor_size *size, const att_strides *strides, lab_extents n,
                       size_t element_size);
 bool lab_size_packed(lab_tensor_size *size, const lab_spec *spec, size_t element_size);

@@ -1,4 +1,4 @@
-/* attention_turn.c: rows of Q, K and V drawn by a seed, their signs turned. */
+/* attention_turn.c: draws rows of Q, K and V by a seed and flips their signs. */
 #include "lab/attention/attention_lab.h"
 
 #include "base/dtype.h"
@@ -12,7 +12,7 @@ bool lab_attention_turnable(const lab_tensors *t) {
     return t->spec.data == LAB_DATA_NORMAL && p->batch > 0 && p->seq_q > 0 && p->seq_k > 0;
 }
 
-/* What is drawn for one K/V head. */
+/* The rows drawn for one K/V head. */
 typedef struct drawn {
     int64_t b, h, h_kv;
     int64_t i, j; /* a row of Q, a key */
@@ -34,14 +34,14 @@ static void for_drawn(lab_tensors *t, uint64_t seed,
             drawn at = {.b = b, .h_kv = h_kv};
             at.h = h_kv * group + lab_random_below(&random, group);
             at.i = lab_random_below(&random, rows);
-            /* Under a causal mask every row sees the first key, and few the last. */
+            /* Under a causal mask every row sees the first key, and few see the last. */
             at.j = start + (lab_random_below(&random, 2) ? lab_random_below(&random, keys) : 0);
             visit(t, &at, context);
         }
     }
 }
 
-/* The sign is the highest bit of every type. */
+/* The sign is the highest bit in every type. */
 static void turn_row(const lab_tensors *t, const void *base, int64_t element, int64_t d) {
     const size_t size = att_dtype_size(t->spec.problem.dtype);
     unsigned char *at = (unsigned char *)(uintptr_t)base + element * (int64_t)size;

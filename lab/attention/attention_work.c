@@ -4,7 +4,7 @@
 #include "lab/attention/attention_lab.h"
 #include "lab/attention/mask_patterns.h"
 
-enum { ROWS_COUNTED = 512 /* of a mask, where there are more */ };
+enum { ROWS_COUNTED = 512 /* for a mask, if there are more */ };
 
 static double seen_by(const att_problem *p, int64_t rows, int64_t keys, int64_t start,
                       int64_t row) {
@@ -22,12 +22,13 @@ static void sort(int64_t *list, int n) {
         }
 }
 
-/* The keys that a row sees are a line in the row's index, bent where the diagonal or a side of the window enters or leaves the
- * keys: each piece between two bends is summed by its ends. */
+/* The number of keys that a row sees is piecewise linear in the row's index, with a bend where
+ * the diagonal or a side of the window enters or leaves the keys: each piece between two bends
+ * is summed from its ends. */
 double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64_t start) {
     if (p->causal == ATT_CAUSAL_NONE && p->window_left < 0 && p->window_right < 0)
         return (double)rows * (double)att_max(keys - start, 0);
-    const int64_t most = rows + keys; /* a window that is wider hides nothing */
+    const int64_t most = rows + keys; /* a wider window hides nothing */
     const int64_t right = p->causal != ATT_CAUSAL_NONE ? 0 : att_min(p->window_right, most);
     const int64_t left = att_min(p->window_left, most);
     const int64_t shift = att_ref_diagonal(p, rows, keys, 0);
@@ -54,7 +55,7 @@ double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64
     return pairs;
 }
 
-/* Sequences that differ are counted one by one; others once. */
+/* Sequences that differ are counted one by one; equal ones once. */
 static int64_t sequences(const lab_spec *spec) {
     return lab_spec_varies(spec) ? spec->problem.batch : att_min(spec->problem.batch, 1);
 }
@@ -67,7 +68,7 @@ static bool has_pattern(const lab_spec *spec) {
     return spec->problem.features & ATT_BIAS && lab_mask_is_pattern(spec->bias_fill);
 }
 
-/* Keys of row i of a batch entry that the pattern of its bias leaves. */
+/* The keys of row i of a batch entry that the pattern of its bias leaves visible. */
 static double left_by_pattern(const lab_spec *spec, int64_t b, int64_t i) {
     const att_problem *p = &spec->problem;
     const bool *one = spec->bias_broadcast;
@@ -84,7 +85,7 @@ static double left_by_pattern(const lab_spec *spec, int64_t b, int64_t i) {
     return count;
 }
 
-/* Of all batch entries; of many rows, some stand for their neighbours. */
+/* Sum over all batch entries; if there are many rows, some represent their neighbours. */
 static double pairs_by_pattern(const lab_spec *spec) {
     double pairs = 0.0;
     for (int64_t b = 0; b < spec->problem.batch; b++) {

@@ -1,9 +1,9 @@
-/* mask_patterns.c: masks as models make them. */
+/* mask_patterns.c: masks like those of models. */
 #include "lab/attention/mask_patterns.h"
 
 enum { BLOCK = 128 };
 
-/* The position of a row among the keys: the last row is that of the last key. */
+/* The position of a row among the keys: the last row is at the last key. */
 static int64_t position(const lab_mask_place *at) {
     return at->i + at->len_k - at->len_q;
 }
@@ -13,7 +13,8 @@ static int64_t padding(const lab_mask_place *at) {
     return at->len_k * (at->batch % 4) / 8;
 }
 
-/* The document that a position is in. Document n ends at (n + 1)^2 / 64 of the keys: each is longer than the one before. */
+/* The document that contains a position. Document n ends at (n + 1)^2 / 64 of the keys: each is
+ * longer than the one before. */
 static int64_t document(const lab_mask_place *at, int64_t where) {
     int64_t n = 0;
     while (n < 7 && where * 64 >= at->len_k * (n + 1) * (n + 1))

@@ -1,18 +1,19 @@
-/* mask_patterns.h: masks as models make them: what of a row is hidden. */
+/* mask_patterns.h: masks like those of models: which keys of a row are hidden. */
 #ifndef LAB_MASK_PATTERNS_H
 #define LAB_MASK_PATTERNS_H
 
 #include "lab/problem/spec.h"
 
-/* One element of a mask: row i and key j of batch entry `batch`, which has so many rows and keys. */
+/* One element of a mask: row i and key j of batch entry `batch`, which has that many rows and
+ * keys. */
 typedef struct lab_mask_place {
     int64_t batch, i, j, len_q, len_k;
 } lab_mask_place;
 
-/* Does the fill hide the same keys whatever the seed? */
+/* Whether the fill hides the same keys for every seed. */
 bool lab_mask_is_pattern(lab_bias_fill fill);
 
-/* Does the pattern hide the key? False for fills that are no patterns. */
+/* Whether the pattern hides the key. False for fills that are not patterns. */
 bool lab_mask_hides(lab_bias_fill fill, const lab_mask_place *at);
 
 #endif

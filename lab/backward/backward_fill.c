@@ -1,4 +1,5 @@
-/* backward_fill.c: contents of the inputs: those of attention, the gradient of O, then O and LSE. */
+/* backward_fill.c: contents of the inputs: those of attention, the gradient of O, then O and
+ * LSE. */
 #include <math.h>
 
 #include "attention/ref/oracle.h"
@@ -25,7 +26,7 @@ static float factor_of(const lab_spec *spec) {
     }
 }
 
-/* Rows that see nothing have nothing to say of any gradient, but of a sink's. */
+/* Rows that see no key do not affect any gradient except a sink's. */
 static bool is_read(const lab_tensors *t, int64_t b, int64_t i) {
     const att_problem *p = &t->spec.problem;
     int64_t lo, hi;

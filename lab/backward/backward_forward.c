@@ -13,14 +13,14 @@
 
 enum { STREAM_CHECKED = 6500, CHECKED_ROWS = 24 };
 
-/* Multiply-adds that the oracle is given for all rows. */
+/* The oracle's budget of multiply-adds for all rows. */
 static const double oracle_work = 3e7;
 
 typedef struct forward {
     lab_tensors *t;
     const att_problem *p;
     att_args *args;
-    int64_t longest; /* keys of a sequence */
+    int64_t longest; /* keys of the longest sequence */
     size_t scratch_bytes;
     double *logits, *o;
 } forward;
@@ -35,7 +35,7 @@ static void store_row(const forward *f, int64_t b, int64_t h, int64_t i, double 
     f->args->lse[att_ref_index_lse(f->p, f->args, b, h, i)] = (float)lse;
 }
 
-/* The rows of a batch entry, in strips that are computed side by side. */
+/* The rows of a batch entry, in strips that are computed in parallel. */
 enum { STRIP_ROWS = 16 };
 
 typedef struct entry {
@@ -105,7 +105,8 @@ static bool compute_all(const forward *f, lab_message *why) {
     return ok;
 }
 
-/* Far above any rounding, far below any mistake: eight units of the type's last place at the size of V, which O is a mean of. */
+/* Far above any rounding, far below any mistake: eight ulp at the size of V, of which O is a
+ * mean. */
 static bool is_near(double got, double want, att_dtype dtype) {
     const double step = dtype == ATT_F32 ? 0x1p-16 : dtype == ATT_F16 ? 0x1p-8 : 0x1p-5;
     return isnan(want) ? isnan(got)

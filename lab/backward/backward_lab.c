@@ -55,7 +55,8 @@ static void translate(lab_args *to, const lab_args *from,
     to->attention.d_alibi = map(context, a->d_alibi);
 }
 
-/* Gradients of sinks, and of slopes that the batch shares, are there without a row or a key: sums over nothing. */
+/* Gradients of sinks, and of slopes that the batch shares, exist even without rows or keys:
+ * they are empty sums. */
 static bool is_empty(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     const bool sums =
@@ -67,7 +68,7 @@ static bool is_empty(const lab_spec *spec) {
 
 enum { D_Q, D_K, D_V, D_BIAS, D_SINKS, D_ALIBI, OUTPUTS };
 
-/* Indices of a dimension of the bias that have elements of their own. */
+/* The number of indices of a bias dimension that have their own elements. */
 static int64_t own_indices(bool broadcast, int64_t size) {
     return broadcast ? att_min(size, 1) : size;
 }
@@ -92,7 +93,7 @@ static lab_outputs outputs(const lab_spec *spec) {
         }};
 }
 
-/* Rows of so much work each that few of them can be judged. */
+/* Fewer rows to judge if each takes much work. */
 static int64_t fewest_of(double work, double rows) {
     static const double most = 1e10;
     const double each = rows > 0.0 ? work / rows : 0.0;
@@ -107,7 +108,7 @@ static lab_row_set set(const lab_spec *spec, int which) {
     lab_work work;
     lab_attention_work(&work, spec);
     lab_row_set s = {.batch = p->batch, .heads = p->heads_q};
-    double rows = (double)p->seq_q; /* of a batch entry's head, at most */
+    double rows = (double)p->seq_q; /* at most, per head of a batch entry */
     switch (which) {
     case LAB_SET_QUERIES:
         s.work = work.pairs * (2.0 * d_qk + d_v);

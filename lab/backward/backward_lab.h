@@ -1,6 +1,8 @@
-/* backward_lab.h: the gradients of attention in the laboratory: the parts of lab_operation_backward.
+/* backward_lab.h: the gradients of attention in the laboratory: the parts of
+ * lab_operation_backward.
  *
- * A problem is an attention whose O and LSE are inputs, made by the laboratory itself. */
+ * A problem is an attention whose O and LSE are inputs, which the laboratory computes
+ * itself. */
 #ifndef LAB_BACKWARD_LAB_H
 #define LAB_BACKWARD_LAB_H
 
@@ -45,8 +47,9 @@ void lab_backward_drawn(lab_tensors *tensors, uint64_t seed,
                         void (*visit)(lab_tensors *tensors, lab_row row, void *context),
                         void *context);
 
-/* O and LSE of the problem, from Q, K, V and what else it has. Of small problems by the oracle; of others by the library on the CPU, and
- * then compared with the oracle in a few rows that the seed draws. */
+/* Compute O and LSE of the problem from its other inputs: for small problems with the oracle;
+ * for others with the library on the CPU, compared with the oracle in a few rows that the seed
+ * draws. */
 bool lab_backward_forward(lab_tensors *tensors, uint64_t seed, lab_message *why);
 
 #endif

@@ -10,7 +10,8 @@ static const char *const tensor_names[LAB_BACKWARD_TENSOR_COUNT] = {
     [LAB_D_ALIBI] = "d_alibi",
 };
 
-/* In the packed layout those of Q, K and V are one buffer, kept as that of Q, as their tensors are. */
+/* In the packed layout the gradients of Q, K and V share one buffer, stored as that of Q, like
+ * their tensors. */
 static bool size_gradients(lab_tensor_size *size, const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     const size_t element = att_dtype_size(p->dtype_grad);

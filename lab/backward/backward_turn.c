@@ -1,7 +1,7 @@
-/* backward_turn.c: rows of the gradient of O drawn by a seed, their signs turned.
+/* backward_turn.c: draws rows of the gradient of O by a seed and flips their signs.
  *
- * O and LSE do not depend on it, so that they stay as they are. Every other row is turned, or so: each answer, a sum over rows, then
- * changes by as much as it is large. */
+ * O and LSE do not depend on it, so they stay unchanged. About every other row is flipped: each
+ * answer, a sum over rows, then changes by about its own size. */
 #include "attention/ref/oracle.h"
 #include "backward/ref/backward_oracle.h"
 #include "base/dtype.h"
@@ -14,7 +14,7 @@ bool lab_backward_turnable(const lab_tensors *t) {
     return t->spec.d_o == LAB_D_O_NORMAL && lab_attention_turnable(t);
 }
 
-/* The sign is the highest bit of every type. */
+/* The sign is the highest bit in every type. */
 static void turn_row(const lab_tensors *t, int64_t b, int64_t h, int64_t i) {
     const att_problem *p = &t->spec.problem;
     const size_t size = att_dtype_size(p->dtype_o);
@@ -24,7 +24,7 @@ static void turn_row(const lab_tensors *t, int64_t b, int64_t h, int64_t i) {
         at[(size_t)(c + 1) * size - 1] ^= 0x80;
 }
 
-/* The row of a head that is turned for sure. */
+/* The row of a head that is certainly flipped. */
 static int64_t surely_turned(uint64_t seed, int64_t head, int64_t rows) {
     lab_random random;
     lab_random_seed(&random, seed, (uint64_t)STREAM_DRAWN + ((uint64_t)head << 16));

@@ -1,4 +1,5 @@
-/* backward_words.c: the words of backward problems: attention's, and those of gradients. */
+/* backward_words.c: the words of backward problems: those of attention, and those of
+ * gradients. */
 #include "lab/backward/backward_lab.h"
 
 #include <stdio.h>
@@ -61,7 +62,7 @@ bool lab_backward_finish(lab_spec *spec, lab_message *why) {
 void lab_backward_print(const lab_spec *spec, char *buf, size_t n) {
     const att_problem *p = &spec->problem;
     lab_spec forward = *spec;
-    forward.problem.features &= ~(unsigned)ATT_LSE; /* always there: not said */
+    forward.problem.features &= ~(unsigned)ATT_LSE; /* always present: not printed */
     lab_attention_print(&forward, buf, n);
     char grad[16] = "", d_o[16] = "";
     if (spec->dtype_grad && spec->dtype_grad != p->dtype)

@@ -1,4 +1,5 @@
-/* backward_work.c: the work of a problem: five products of pairs of rows and keys, bytes. */
+/* backward_work.c: the work of a problem: five products over pairs of rows and keys, and
+ * bytes. */
 #include "backward/backward.h"
 #include "lab/backward/backward_lab.h"
 
@@ -6,8 +7,8 @@ static double elements_of(lab_extents n, int64_t col) {
     return (double)n.batch * (double)n.head * (double)n.row * (double)col;
 }
 
-/* Q·K, d_o·V, and the three sums: of the five products, three have d_qk columns and two d_v. O and d_o are read beside Q, K and V, and a
- * gradient of each of those is written. */
+/* Q·K, d_o·V, and the three sums: of the five products, three have d_qk columns and two d_v. O
+ * and d_o are read besides Q, K and V, and a gradient is written for each of the latter. */
 void lab_backward_work(lab_work *work, const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     const double grad = (double)att_dtype_size(p->dtype_grad),

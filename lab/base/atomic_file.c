@@ -1,4 +1,5 @@
-/* atomic_file.c: temporary files, and the list of them that a dying program clears. */
+/* atomic_file.c: temporary files, and the list of them that is cleared when the program
+ * dies. */
 #include "lab/base/atomic_file.h"
 
 #include <errno.h>
@@ -10,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The temporary files in being. A file past the last slot works, but is not on the list. */
+/* The temporary files that exist now. A file beyond the last slot works, but is not listed. */
 enum { SLOTS = LAB_ATOMIC_FILES };
 static _Atomic(char *) in_being[SLOTS];
-static lab_atomic_list *listed; /* NULL: nowhere */
+static lab_atomic_list *listed; /* NULL: not listed */
 static pid_t only_here;         /* 0: any process */
 
 void lab_atomic_only_here(lab_atomic_list *shared) {
@@ -63,8 +64,8 @@ static bool system_failed(lab_message *why, const char *path, const char *what) 
     return lab_fail(why, "%s: %s: %s", path, what, strerror(errno));
 }
 
-/* Symbolic links are followed, so that the rename replaces their target and not the link. `info` is of what is there already;
- * st_mode is 0 where nothing is. */
+/* Follow symbolic links, so that the rename replaces their target and not the link. `info`
+ * describes the file that is there already; st_mode is 0 if there is none. */
 static bool resolve(lab_atomic_file *file, const char *path, struct stat *info,
                     lab_message *why) {
     info->st_mode = 0;
@@ -78,7 +79,7 @@ static bool resolve(lab_atomic_file *file, const char *path, struct stat *info,
     return true;
 }
 
-/* The folder of `path`, to be freed; NULL where memory ran out. */
+/* The folder of `path`, for free(); NULL if memory ran out. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash)
@@ -92,14 +93,14 @@ static void descriptor_path(char path[DESCRIPTOR_PATH], int fd) {
     snprintf(path, DESCRIPTOR_PATH, "/proc/self/fd/%d", fd);
 }
 
-/* A file that has no name until it is committed: however the program dies, nothing of it stays. -1 where the file system or
- * the machine has no such thing. */
+/* Open a file that has no name until it is committed: however the program dies, nothing is left
+ * behind. Returns -1 if the file system or the machine does not support this. */
 static int open_nameless(const char *path) {
     char *folder = folder_of(path), name[DESCRIPTOR_PATH];
     int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
     free(folder);
     descriptor_path(name, fd);
-    if (fd >= 0 && access(name, F_OK) != 0) { /* no /proc: it could not be given a name */
+    if (fd >= 0 && access(name, F_OK) != 0) { /* without /proc it could not be given a name */
         close(fd);
         fd = -1;
     }
@@ -124,7 +125,7 @@ static bool open_named(lab_atomic_file *file, const char *path, lab_message *why
            system_failed(why, path, "cannot be given its permissions");
 }
 
-/* Whose the file is and who may read it stays as it was, as far as this user may say so. */
+/* Keep the owner and the permissions of the old file, as far as this user is allowed to. */
 static bool keep_mode(const lab_atomic_file *file, const char *path, const struct stat *before,
                       lab_message *why) {
     if (before->st_mode == 0)
@@ -149,7 +150,7 @@ bool lab_atomic_create(lab_atomic_file *file, const char *path, lab_message *why
     return ok;
 }
 
-/* Give a nameless file its place where that is free, else a temporary name that no file has. */
+/* Give a nameless file its final name if that is free, otherwise an unused temporary name. */
 static bool give_name(lab_atomic_file *file, bool *in_place) {
     char from[DESCRIPTOR_PATH];
     descriptor_path(from, file->fd);
@@ -173,7 +174,7 @@ static bool give_name(lab_atomic_file *file, bool *in_place) {
     return *in_place || file->temporary;
 }
 
-/* The rename itself is on the disk once its folder is. Not every file system can say so. */
+/* The rename reaches the disk when its folder does. Not every file system supports this. */
 static void sync_folder(const char *path) {
     char *folder = folder_of(path);
     const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -1,4 +1,4 @@
-/* characters.c: UTF-8, and which of its characters a reader must not be shown. */
+/* characters.c: UTF-8 decoding, and the characters that must not be shown to a reader. */
 #include "lab/base/characters.h"
 
 static bool continues(char byte) {
@@ -34,7 +34,7 @@ static bool is_control(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/* Marks that reorder what is shown, or cannot be seen: a name could pass for another. */
+/* Marks that reorder text or are invisible: with them one name could pass for another. */
 static bool misleads(uint32_t code) {
     return code == 0x61c || (code >= 0x200b && code <= 0x200f) ||
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) ||

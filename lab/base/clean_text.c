@@ -1,4 +1,4 @@
-/* clean_text.c: control codes replaced, in a string or on the way through a stream. */
+/* clean_text.c: control codes replaced, in a string or in a stream. */
 #include "lab/base/clean_text.h"
 
 #include <stdlib.h>
@@ -28,8 +28,8 @@ enum { CHARACTER_MOST = 4 };
 
 typedef struct cleaner {
     FILE *under;
-    char
-        pending[CHARACTER_MOST + 1]; /* the beginning of a character whose end is yet to come */
+    char pending[CHARACTER_MOST + 1]; /* the first bytes of a character that is not complete
+                                       * yet */
     size_t count;
 } cleaner;
 
@@ -45,7 +45,7 @@ static void put_pending(cleaner *c) {
     memmove(c->pending, c->pending + length, c->count);
 }
 
-/* Bytes of the character that `first` begins; 1 where it begins none. */
+/* The length in bytes of the character that begins with `first`; 1 if none does. */
 static size_t wanted(char first) {
     const unsigned char byte = (unsigned char)first;
     return byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;

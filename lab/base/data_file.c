@@ -1,4 +1,4 @@
-/* data_file.c: the folders that data is looked for in. */
+/* data_file.c: the folders in which data is searched. */
 #include "lab/base/data_file.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 
 enum { PLACES = 4 };
 
-/* The folder of the running program, or "." where the system does not say. */
+/* The folder of the running program, or "." if the system does not tell. */
 static void program_folder(char *buf, size_t n) {
     const ssize_t length = readlink("/proc/self/exe", buf, n - 1);
     char *slash = NULL;
@@ -25,7 +25,7 @@ static void program_folder(char *buf, size_t n) {
         snprintf(buf, n, ".");
 }
 
-/* The i-th folder to look in; false where there is none or its name is too long. */
+/* The i-th folder to search; false if there is none or its name is too long. */
 static bool place(const lab_data_kind *kind, int i, char *buf, size_t n) {
     static const char *const beside[PLACES] = {NULL, "/", "/../", "/../share/attest/"};
     int length;

@@ -7,6 +7,6 @@
 
 uint64_t lab_entropy(void) {
     uint64_t bits;
-    /* Before the kernel's pool is full, the clock has to do. */
+    /* Until the kernel's pool is initialised, use the clock instead. */
     return getrandom(&bits, sizeof bits, GRND_NONBLOCK) == sizeof bits ? bits : lab_clock_ns();
 }

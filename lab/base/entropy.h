@@ -1,4 +1,5 @@
-/* entropy.h: numbers that nobody can foretell, for checks that must not be prepared for. */
+/* entropy.h: unpredictable numbers, for checks that a subject must not be able to prepare
+ * for. */
 #ifndef LAB_ENTROPY_H
 #define LAB_ENTROPY_H
 

@@ -1,4 +1,4 @@
-/* float_state.c: control registers read, compared and written. */
+/* float_state.c: floating-point control registers, read, compared and written. */
 #include "lab/base/float_state.h"
 
 #include <fenv.h>
@@ -6,7 +6,7 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 
-/* MXCSR without the flags of exceptions. */
+/* MXCSR without the exception flags. */
 enum { MXCSR_RULES = 0xffc0 };
 
 lab_float_state lab_float_save(void) {

@@ -1,7 +1,8 @@
-/* float_state.h: the rules by which this thread rounds: direction, what becomes of subnormal numbers, which exceptions trap.
+/* float_state.h: the floating-point rules of this thread: rounding direction, treatment of
+ * subnormal numbers, which exceptions trap.
  *
- * What is called may change them, and what is computed afterwards then differs: the bar that an answer is held to among it. Cheap enough to
- * stand around a call that is timed. */
+ * A function that we call may change them. Later arithmetic then differs, including that of the
+ * bar that an answer is checked against. Cheap enough to use around a timed call. */
 #ifndef LAB_FLOAT_STATE_H
 #define LAB_FLOAT_STATE_H
 
@@ -10,16 +11,16 @@
 
 typedef struct lab_float_state {
     uint64_t vector; /* MXCSR, FPCR */
-    uint64_t scalar; /* the x87 control word; elsewhere the direction of rounding */
+    uint64_t scalar; /* the x87 control word; on other processors the rounding direction */
 } lab_float_state;
 
-/* The rules as they are now; flags of exceptions that came to pass are no rules. */
+/* The current rules, without the flags of exceptions that have occurred. */
 lab_float_state lab_float_save(void);
 
-/* Put them back; whether they were still the same. */
+/* Restore them; returns whether they were unchanged. */
 bool lab_float_restore(lab_float_state kept);
 
-/* As a C program finds them when it starts. */
+/* Set the rules that a C program starts with. */
 void lab_float_default(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* interrupt.c: the first SIGINT as a flag. */
+/* interrupt.c: records the first SIGINT in a flag. */
 #include "lab/base/interrupt.h"
 
 #include <signal.h>

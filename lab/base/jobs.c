@@ -1,4 +1,4 @@
-/* jobs.c: threads that take the next errand until there is none. */
+/* jobs.c: threads that take the next job until none is left. */
 #include "lab/base/jobs.h"
 
 #include <pthread.h>

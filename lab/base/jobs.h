@@ -1,4 +1,5 @@
-/* jobs.h: several errands at once, each on a thread of its own and free to wait, as for a GPU. Arithmetic is for workers.h. */
+/* jobs.h: several jobs at once, each on its own thread and free to block, for example on a GPU.
+ * For arithmetic use workers.h. */
 #ifndef LAB_JOBS_H
 #define LAB_JOBS_H
 
@@ -6,8 +7,9 @@
 
 enum { LAB_JOBS_MOST = 64 };
 
-/* Call work(context, i) once for every i in [0, count), in this order, up to `at_once` at a time; returns when all have ended.
- * At once 1, or where no thread can be had, the caller does them all. */
+/* Call work(context, i) once for every i in [0, count), started in this order, at most
+ * `at_once` at a time; returns when all have finished. If `at_once` is 1, or no thread can be
+ * created, the caller does them all. */
 void lab_jobs_run(size_t count, int at_once, void (*work)(void *context, size_t i),
                   void *context);
 

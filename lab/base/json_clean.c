@@ -1,4 +1,4 @@
-/* json_clean.c: every string of a document, cleaned. */
+/* json_clean.c: cleans every string of a document. */
 #include "lab/base/json_clean.h"
 
 #include <stdlib.h>

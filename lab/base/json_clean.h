@@ -1,11 +1,11 @@
-/* json_clean.h: strings of a JSON document from outside. */
+/* json_clean.h: strings of an untrusted JSON document. */
 #ifndef LAB_JSON_CLEAN_H
 #define LAB_JSON_CLEAN_H
 
 #include <jansson.h>
 
-/* Clean every string below `value`, as lab/base/clean_text.h says. A string that is clean stays where it is; one that memory runs
- * out for becomes empty. */
+/* Clean every string below `value`, as described in lab/base/clean_text.h. A clean string is
+ * not copied. A string becomes empty if memory runs out. */
 void lab_json_clean(json_t *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* json_load.c: a file read whole, parsed, and cleaned. */
+/* json_load.c: reads a whole file, parses it and cleans its strings. */
 #include "lab/base/json_load.h"
 
 #include <errno.h>

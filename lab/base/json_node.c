@@ -1,4 +1,4 @@
-/* json_node.c: values of a JSON document with the way to them. */
+/* json_node.c: values of a JSON document with their paths. */
 #include "lab/base/json_node.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ lab_node lab_node_root(const char *file, json_t *document) {
 
 lab_node lab_node_member(const lab_node *object, const char *name) {
     lab_node place = {.file = object->file, .value = json_object_get(object->value, name)};
-    /* clipped, where it must be */
+    /* truncated if too long */
     (void)!snprintf(place.path, sizeof place.path, "%.100s%s%.50s", object->path,
                     *object->path ? "." : "", name);
     return place;

@@ -1,4 +1,5 @@
-/* json_node.h: reading JSON that may be wrong: every complaint names the file and the field. */
+/* json_node.h: reading JSON that may be wrong: every error message names the file and the
+ * field. */
 #ifndef LAB_JSON_NODE_H
 #define LAB_JSON_NODE_H
 
@@ -8,39 +9,41 @@
 
 #include "lab/base/message.h"
 
-/* A value and where it stands. Values point into the document. */
+/* A value and its path. Values point into the document. */
 typedef struct lab_node {
     const char *file;
-    char path[160]; /* "rows[3].launch"; "" for the document itself; cut where it is longer */
-    json_t *value;  /* NULL where nothing stands there */
+    char path[160]; /* "rows[3].launch"; "" for the document itself; truncated if longer */
+    json_t *value;  /* NULL if there is no value */
 } lab_node;
 
 lab_node lab_node_root(const char *file, json_t *document);
 lab_node lab_node_member(const lab_node *object, const char *name);
 lab_node lab_node_element(const lab_node *array, size_t index);
 
-/* "FILE: PATH: TEXT"; returns false. */
+/* Writes "FILE: PATH: TEXT" to `why`; returns false. */
 bool lab_node_fail(const lab_node *place, const char *text, lab_message *why);
 
-/* Whether the place holds an object or an array; where not, says so. */
+/* Whether the value is an object or an array; if not, `why` says so. */
 bool lab_node_is_object(const lab_node *place, lab_message *why);
 bool lab_node_is_array(const lab_node *place, lab_message *why);
 
-/* Fields of an object, wanted... */
+/* Required fields of an object ... */
 bool lab_node_text(const lab_node *object, const char *name, const char **out,
                    lab_message *why);
 bool lab_node_number(const lab_node *object, const char *name, double *out, lab_message *why);
 
-/* A text copied into a buffer of n bytes, where it must fit; the hexadecimal digits of a sha256 with a zero behind them. */
+/* A string copied into a buffer of n bytes, which it must fit; the hexadecimal digits of a
+ * SHA-256 with a terminating zero. */
 bool lab_node_copy(const lab_node *object, const char *name, char *buf, size_t n,
                    lab_message *why);
 bool lab_node_digest(const lab_node *object, const char *name, char buf[65], lab_message *why);
 
-/* A text that must be this one. */
+/* A string that must equal this one. */
 bool lab_node_expect(const lab_node *object, const char *name, const char *want,
                      lab_message *why);
 
-/* ... or left as they are where they are missing or null; another type is an error all the same. */
+/* ... and optional ones: *out is unchanged if the field is missing or null. A wrong type is
+ * still an error. */
 bool lab_node_text_maybe(const lab_node *object, const char *name, const char **out,
                          lab_message *why);
 bool lab_node_number_maybe(const lab_node *object, const char *name, double *out,
@@ -48,11 +51,12 @@ bool lab_node_number_maybe(const lab_node *object, const char *name, double *out
 
 bool lab_node_flag_maybe(const lab_node *object, const char *name, bool *out, lab_message *why);
 
-/* A whole number from 0 on. */
+/* An integer of at least 0. */
 bool lab_node_count_maybe(const lab_node *object, const char *name, json_int_t *out,
                           lab_message *why);
 
-/* An object; *out is the place, its value NULL where it is missing or null, which every function above takes. */
+/* An object. *out is its place; its value is NULL if the field is missing or null, which every
+ * function above accepts. */
 bool lab_node_object_maybe(const lab_node *object, const char *name, lab_node *out,
                            lab_message *why);
 

@@ -1,4 +1,4 @@
-/* machine.h: names for what a context runs on, and for what built this program. */
+/* machine.h: names for what a context runs on and for the compiler of this program. */
 #ifndef LAB_MACHINE_H
 #define LAB_MACHINE_H
 
@@ -10,7 +10,7 @@
 /* "auto", "portable", "avx2", "avx512", "avx512_bf16", "amx". */
 const char *lab_isa_name(att_isa isa);
 
-/* The instruction set of that name; false where there is none. */
+/* The instruction set of that name; false if there is none. */
 bool lab_isa_parse(att_isa *isa, const char *name);
 
 /* "auto", "cpu", "cuda". */
@@ -19,7 +19,7 @@ const char *lab_device_name(att_device device);
 /* "none", "library", "ptx", "source". */
 const char *lab_origin_name(att_origin origin);
 
-/* GPUs that the driver finds; where none, `why` (may be NULL) says so. */
+/* The number of GPUs that the driver finds; if none, `why` (may be NULL) says so. */
 int lab_gpu_count(lab_message *why);
 
 /* The compiler that built this program, e.g. "gcc 12.2.0". */

@@ -1,4 +1,4 @@
-/* markup.c: escaping, and the formatted writer that cannot forget it. */
+/* markup.c: escaping, and a formatted writer that always escapes. */
 #include "lab/base/markup.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ void lab_markup(FILE *out, const char *format, ...) {
         format += plain;
         if (!*format)
             break;
-        char directive[16]; /* "%8.3f", without what follows it */
+        char directive[16]; /* "%8.3f": the directive alone */
         const size_t length = 1 + strspn(format + 1, "-+ 0123456789.z");
         const char kind = format[length];
         if (length + 2 > sizeof directive || !kind)

@@ -1,4 +1,4 @@
-/* message.c: formatting of failure sentences. */
+/* message.c: formats error messages. */
 #include "lab/base/message.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* message.h: one sentence that says what went wrong, handed up by every lab function that can fail. */
+/* message.h: one sentence that says what went wrong, passed up by every lab function that can
+ * fail. */
 #ifndef LAB_MESSAGE_H
 #define LAB_MESSAGE_H
 
@@ -8,8 +9,8 @@ typedef struct lab_message {
     char text[512];
 } lab_message;
 
-/* Write the sentence, as one line without control codes, and return false, so that a failing path is `return lab_fail(why, ...)`.
- * `why` may be NULL: the sentence is then dropped. */
+/* Write the sentence, as one line without control codes, and return false, so that an error
+ * path is `return lab_fail(why, ...)`. `why` may be NULL: the sentence is then dropped. */
 bool lab_fail(lab_message *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -12,7 +12,8 @@
 enum { BAR_WIDTH = 24, FALLBACK_COLUMNS = 80, REDRAW_NS = 50000000 };
 
 static const uint64_t minute_ns = 60000000000u;
-static const double estimate_after = 2.0; /* seconds: before, a first slow step would mislead */
+static const double estimate_after = 2.0; /* seconds; earlier, a slow first step would
+                                           * mislead */
 
 static const char erase_line[] = "\r\033[K";
 
@@ -59,7 +60,7 @@ static void draw_bar(const lab_progress *bar, size_t done, const char *left, con
     cells[BAR_WIDTH] = '\0';
     const int counter_width = snprintf(counter, sizeof counter, "%s %zu/%zu%s%s", bar->verb,
                                        done, bar->total, *left ? ", " : "", left);
-    /* What is left of the line after "[bar] counter ", less one so that it never wraps. */
+    /* The columns left after "[bar] counter ", less one so that the line never wraps. */
     const int columns = terminal_columns(bar->stream);
     const int room = columns - BAR_WIDTH - counter_width - 5;
     fprintf(bar->stream, "%s%s[%s]%s %.*s %.*s", erase_line, bar->color ? "\033[36m" : "",
@@ -78,7 +79,7 @@ void lab_progress_update(lab_progress *bar, size_t done, const char *what) {
     snprintf(next, sizeof next, "%s", what);
     lab_clean_line(next);
     left[0] = '\0';
-    if (!strstr(next, " s of about ")) /* what knows better says so itself */
+    if (!strstr(next, " s of about ")) /* `what` may have a better estimate of its own */
         lab_progress_left(left, 1e-9 * (double)(now - bar->start_ns), done, bar->total);
     if (bar->live)
         draw_bar(bar, done, left, next);

@@ -16,7 +16,8 @@ static uint64_t rotate_left(uint64_t x, int n) {
 }
 
 void lab_random_seed(lab_random *random, uint64_t seed, uint64_t stream) {
-    /* The stream is mixed before it meets the seed: neighbours of either must not meet. */
+    /* Mix the stream number before combining it with the seed: adjacent streams and seeds must
+     * not give related sequences. */
     uint64_t mixed = stream;
     uint64_t state = seed ^ splitmix64(&mixed);
     for (int i = 0; i < 4; i++)
@@ -37,7 +38,7 @@ uint64_t lab_random_bits(lab_random *random) {
 }
 
 int64_t lab_random_below(lab_random *random, int64_t bound) {
-    /* A modulus: its bias is below bound / 2^64. */
+    /* A plain modulus: its bias is below bound / 2^64. */
     return (int64_t)(lab_random_bits(random) % (uint64_t)bound);
 }
 
@@ -45,7 +46,8 @@ double lab_random_unit(lab_random *random) {
     return (double)(lab_random_bits(random) >> 11) * 0x1p-53;
 }
 
-/* Ones among the bits, by adding neighbours, then pairs, then nibbles; no instruction is assumed. */
+/* Population count by adding neighbours, then pairs, then nibbles; needs no special
+ * instruction. */
 static int count_ones(uint64_t x) {
     x -= x >> 1 & 0x5555555555555555u;
     x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
@@ -55,7 +57,7 @@ static int count_ones(uint64_t x) {
 
 float lab_random_normal(lab_random *random) {
     const uint64_t bits = lab_random_bits(random);
-    const int ones = count_ones(bits >> 20) - 22;                    /* of 44 bits */
+    const int ones = count_ones(bits >> 20) - 22;                    /* in 44 bits */
     const float between = (float)(bits & 0xfffff) * 0x1p-20f - 0.5f; /* the other 20 */
     const float sigma_inverse = 0x1.3395bp-2f;                       /* 1 / sqrt(11 + 1/12) */
     return ((float)ones + between) * sigma_inverse;
@@ -70,8 +72,8 @@ void lab_random_normals(lab_random *random, float *list, int64_t count) {
 
 /* ------------------------------------------------------------------------------ jumps */
 
-/* A step is linear in the bits of the state, so 2^n steps are a matrix of bits: column i is what becomes of a state of bit i alone. Each
- * matrix is the square of the one before. */
+/* A step is linear in the bits of the state, so 2^n steps are a bit matrix: column i is the
+ * image of the state with only bit i set. Each matrix is the square of the one before. */
 enum { STATE_BITS = 256, POWERS = 44 };
 
 typedef struct steps {

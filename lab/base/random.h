@@ -1,8 +1,9 @@
 /* random.h: seeded random numbers, the same bits for the same seed on every machine.
  *
- * xoshiro256** by Blackman and Vigna, seeded through splitmix64. A normal number is the count of ones
- * in 44 random bits, smeared by 20 more over the step between two counts: close enough to normal for
- * test data, tails to 6 sigma, and no libm whose last bit could differ. */
+ * xoshiro256** by Blackman and Vigna, seeded through splitmix64. A normal number is the count
+ * of ones in 44 random bits, spread by 20 more bits over the step between two counts. This is
+ * close enough to normal for test data, has tails to 6 sigma, and uses no libm function whose
+ * last bit could differ. */
 #ifndef LAB_RANDOM_H
 #define LAB_RANDOM_H
 
@@ -12,7 +13,7 @@ typedef struct lab_random {
     uint64_t state[4];
 } lab_random;
 
-/* `stream` picks one of 2^64 independent sequences of the same seed. */
+/* `stream` selects one of 2^64 independent sequences of the same seed. */
 void lab_random_seed(lab_random *random, uint64_t seed, uint64_t stream);
 
 uint64_t lab_random_bits(lab_random *random);
@@ -26,11 +27,12 @@ double lab_random_unit(lab_random *random);
 /* Mean 0, variance 1. */
 float lab_random_normal(lab_random *random);
 
-/* So many of them. */
+/* `count` normal numbers. */
 void lab_random_normals(lab_random *random, float *list, int64_t count);
 
-/* Go on as if `count` numbers had been drawn, in a microsecond or two: threads that fill parts of a tensor meet the numbers that one
- * would have met. Each of the functions above draws one number. Thread: safe. */
+/* Advance as if `count` numbers had been drawn; takes a microsecond or two. Threads that fill
+ * parts of a tensor thus get the same numbers as one thread would. Each of the functions above
+ * draws one number. Thread: safe. */
 void lab_random_jump(lab_random *random, uint64_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* spawn.c: posix_spawn, and two pipes read until both are closed. */
+/* spawn.c: posix_spawn, and two pipes that are read until both are closed. */
 #include "lab/base/spawn.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a child may print; the rest is read and dropped. */
+/* The most that is kept of a child's output, in bytes; the rest is read and dropped. */
 enum { TEXT_MOST = 64 << 20, CHUNK = 1 << 16 };
 
 typedef struct stream {
@@ -36,7 +36,7 @@ static void shut(stream *s) {
     s->fd = -1;
 }
 
-/* Take what is there; false where memory ran out. */
+/* Read what is available; false if memory ran out. */
 static bool take(stream *s) {
     if (!grow(s))
         return false;
@@ -72,8 +72,8 @@ static int status_of(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Start the program with the write ends of the pipes, error -1: its messages go where this program's go. 0 or an error
- * code. */
+/* Start the program with the write ends of the pipes. With error = -1 its messages go to this
+ * program's stderr. Returns 0 or an error code. */
 static int start(pid_t *child, const char *program, const char *const argv[], const char *input,
                  int out, int error) {
     posix_spawn_file_actions_t actions;
@@ -99,7 +99,8 @@ static bool open_pipes(int out[2], int error[2]) {
     return false;
 }
 
-/* Run it to its end; 0, an error code where it cannot be started, or -1 where memory ran out. */
+/* Run it to its end. Returns 0, an error code if it cannot be started, or -1 if memory ran
+ * out. */
 static int run(lab_child *child, const char *program, const char *const argv[],
                const char *input, bool keep_error) {
     *child = (lab_child){.status = 255};

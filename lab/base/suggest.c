@@ -1,4 +1,4 @@
-/* suggest.c: edit distance with swaps of neighbours, on short words. */
+/* suggest.c: edit distance with transpositions, for short words. */
 #include "lab/base/suggest.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Insertions, deletions, replacements and swaps of neighbours that turn a into b. */
+/* The number of insertions, deletions, replacements and transpositions that turn a into b. */
 static size_t edit_distance(const char *a, size_t n, const char *b, size_t m) {
     size_t d[LONGEST + 1][LONGEST + 1];
     for (size_t i = 0; i <= n; i++)

@@ -9,8 +9,8 @@ typedef struct lab_suggestion {
     size_t distance;
 } lab_suggestion;
 
-/* Offer one known word. Only words within a third of the misspelt one's length (at least 2 edits)
- * are taken: a far one would mislead. */
+/* Offer one known word. Only words within a third of the misspelt word's length (at least 2
+ * edits) are accepted: a more distant one would mislead. */
 void lab_suggest(lab_suggestion *best, const char *misspelt, const char *known);
 
 #endif

@@ -110,7 +110,7 @@ static void put_titles(const lab_table *table, const size_t *widths, FILE *strea
     }
 }
 
-/* The row whose cells begin at `start`, as far as its last cell that is not empty. */
+/* Print the row whose cells begin at `start`, up to its last cell that is not empty. */
 static void put_row(const lab_table *table, const size_t *widths, size_t start, FILE *stream) {
     size_t cells = table->cell_count - start;
     cells = cells < table->column_count ? cells : table->column_count;

@@ -1,4 +1,4 @@
-/* table.h: rows of text set in columns as wide as their widest cell. */
+/* table.h: rows of text in columns as wide as their widest cell. */
 #ifndef LAB_TABLE_H
 #define LAB_TABLE_H
 
@@ -12,11 +12,11 @@ typedef struct lab_table_column {
     lab_table_align align;
 } lab_table_column;
 
-/* Cells are copied. An allocation that fails loses cells, never the program: lab_table_print()
- * then ends with a line that says so. */
+/* Cells are copied. A failed allocation loses cells but never stops the program:
+ * lab_table_print() then ends with a line that says so. */
 typedef struct lab_table lab_table;
 
-/* `columns` must outlive the table. NULL where memory ran out; every call below takes NULL. */
+/* `columns` must outlive the table. NULL if memory ran out; every call below accepts NULL. */
 lab_table *lab_table_create(const lab_table_column *columns, size_t column_count);
 void lab_table_destroy(lab_table *table);
 
@@ -27,10 +27,10 @@ void lab_table_cell(lab_table *table, const char *format, ...)
 /* Add empty cells up to the end of the row. */
 void lab_table_end_row(lab_table *table);
 
-/* Titles, a rule, then the rows; columns two spaces apart, no trailing blanks. */
+/* Print titles, a rule, then the rows; columns two spaces apart, no trailing spaces. */
 void lab_table_print(const lab_table *table, FILE *stream);
 
-/* Columns that a UTF-8 string takes on a terminal (no wide or combining characters). */
+/* The columns that a UTF-8 string takes on a terminal (no wide or combining characters). */
 size_t lab_text_width(const char *text);
 
 #endif

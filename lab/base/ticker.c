@@ -1,4 +1,4 @@
-/* ticker.c: a thread that draws, and sleeps in between. */
+/* ticker.c: a thread that draws the bar and sleeps in between. */
 #include "lab/base/ticker.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* ticker.h: a progress bar beside calls that cannot draw one themselves. */
+/* ticker.h: a progress bar for calls that cannot draw one themselves. */
 #ifndef LAB_TICKER_H
 #define LAB_TICKER_H
 
@@ -10,7 +10,7 @@
 typedef struct lab_ticker {
     lab_progress bar;
     uint64_t start_ns;
-    double expected; /* seconds of the whole; 0: not known */
+    double expected; /* total seconds; 0: unknown */
     atomic_size_t done;
     bool running, stop;
     pthread_t thread;
@@ -18,12 +18,13 @@ typedef struct lab_ticker {
     pthread_cond_t wake;
 } lab_ticker;
 
-/* A bar of `total` steps on `stream`, drawn four times a second by a thread of its own, which sleeps a minute at a time where the
- * stream is no terminal. The ticker must stay where it is until it is stopped. */
+/* Start a bar of `total` steps on `stream`, drawn four times per second by its own thread, or
+ * once per minute if the stream is not a terminal. The ticker must not move until it is
+ * stopped. */
 void lab_ticker_start(lab_ticker *ticker, FILE *stream, const char *verb, size_t total,
                       double expected);
 
-/* So many steps are done. */
+/* Set the number of finished steps. */
 void lab_ticker_done(lab_ticker *ticker, size_t done);
 
 /* Erase the bar. */

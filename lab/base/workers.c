@@ -1,4 +1,4 @@
-/* workers.c: one pool of threads for the process. */
+/* workers.c: one thread pool for the process. */
 #include "lab/base/workers.h"
 
 #include <pthread.h>
@@ -10,8 +10,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static att_pool *pool;
-static pid_t pool_owner; /* a fork has not got the threads, and starts its own */
-static int limit;        /* 0: none */
+static pid_t pool_owner; /* a fork does not inherit the threads and starts its own */
+static int limit;        /* 0: no limit */
 
 int lab_workers_count(void) {
     cpu_set_t set;
@@ -33,7 +33,7 @@ void lab_workers_limit(int threads) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The pool, NULL where no threads can be had. */
+/* The pool; NULL if no threads can be created. */
 static att_pool *find_pool(int threads) {
     pthread_mutex_lock(&lock);
     if (pool && pool_owner != getpid())
@@ -53,7 +53,7 @@ typedef struct errand {
 static void do_one(void *argument, int64_t i, int worker) {
     const errand *e = argument;
     (void)worker;
-    lab_float_default(); /* whatever a subject did to this thread */
+    lab_float_default(); /* a subject may have changed this thread's floating-point rules */
     e->work(e->context, i);
 }
 

@@ -1,4 +1,4 @@
-/* doctor_build.c: the program itself: its data beside it, the machine code inside it. */
+/* doctor_build.c: the program itself: its data files, and the machine code in it. */
 #include <string.h>
 
 #include "base/sha256.h"
@@ -26,7 +26,7 @@ static void check_data(lab_doctor *doctor) {
         lab_doctor_add(doctor, LAB_FINE, "data", NULL, "suites and devices are found");
 }
 
-/* Every piece of machine code has the digest that the build gave it. */
+/* Check that every piece of machine code has the digest from the build. */
 static void check_code(lab_doctor *doctor) {
     size_t count = 0, kernels = 0, bytes = 0;
     const char *last = "";

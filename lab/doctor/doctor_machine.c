@@ -1,4 +1,5 @@
-/* doctor_machine.c: processor, environment, driver, GPUs, the compiler at run time and its cache. */
+/* doctor_machine.c: processor, environment, driver, GPUs, the run-time compiler and its
+ * cache. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static void check_processor(lab_doctor *doctor) {
     att_context_destroy(ctx);
 }
 
-/* Settings that change what runs, so that nobody forgets one. */
+/* List settings that change what runs, so that none is forgotten. */
 static void check_environment(lab_doctor *doctor) {
     static const char *const names[] = {"ATTEST_ISA",    "ATTEST_THREADS", "ATTEST_AMX_F32",
                                         "ATTEST_DEVICE", "ATTEST_KERNEL",  "ATTEST_ALLOW_SLOW",
@@ -67,7 +68,7 @@ static bool file_begins(const char *path, const char *with) {
     return read && strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Is there an NVIDIA GPU on the bus, whatever drives it? */
+/* Whether there is an NVIDIA GPU on the bus, with any driver. */
 static bool gpu_on_bus(void) {
     static const char folder[] = "/sys/bus/pci/devices";
     DIR *list = opendir(folder);
@@ -88,7 +89,7 @@ static void check_driver(lab_doctor *doctor) {
     char why[256] = "";
     doctor->gpus = att_cuda_device_count(why, sizeof why);
     if (doctor->gpus > 0)
-        return; /* its version is told with the GPUs */
+        return; /* its version is reported with the GPUs */
     if (doctor->device == ATT_DEVICE_CUDA)
         lab_doctor_add(
             doctor, LAB_ABSENT, "driver",
@@ -104,7 +105,8 @@ static void check_driver(lab_doctor *doctor) {
                        why);
 }
 
-/* Rows that this GPU has machine code for, that it must compile, and that it cannot have. */
+/* Count the rows that have machine code for this GPU, that must be compiled, and that it cannot
+ * run. */
 static void count_origins(const att_cuda_limits *l, size_t counts[4]) {
     memset(counts, 0, 4 * sizeof counts[0]);
     for (size_t i = 0; i < att_registry_count(); i++) {

@@ -1,5 +1,5 @@
-/* doctor_smoke.c: one problem launched, its launch record held against what was meant, its answer against the oracle,
- * and five timed runs of it. */
+/* doctor_smoke.c: launches one problem, checks its launch record against the plan and its
+ * answer against the oracle, and times five runs of it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 enum { ITERATIONS = 5 };
 
-/* A time that scatters by more than this share of its median says little. */
+/* A time that varies by more than this percentage of its median says little. */
 static const double spread_most = 50.0;
 
 static const char report_it[] =
@@ -27,7 +27,8 @@ static const att_kernel_row *row_of(const char *id) {
     return NULL;
 }
 
-/* The record is of the code that ran: what differs from the plan ran in its place. */
+/* The record describes the code that ran: a difference from the plan means that other code
+ * ran. */
 static bool check_record(lab_doctor *doctor, const char *what, const att_launch *launch,
                          const char *meant) {
     const char *ran = launch->kernel ? launch->kernel : "nothing";
@@ -51,7 +52,7 @@ static bool check_record(lab_doctor *doctor, const char *what, const att_launch 
     return true;
 }
 
-/* "the machine code of the build, sha256 ..."; false where the digest is not the build's. */
+/* "the machine code of the build, sha256 ..."; false if the digest is not the build's. */
 static bool describe_code(const att_launch *launch, int cc, char *buf, size_t n) {
     const att_embedded_code *code = att_embedded_code_find(launch->kernel, cc);
     if (!code)
@@ -104,7 +105,7 @@ static void add_time(lab_doctor *doctor, const char *what, const lab_bench_case 
                        ITERATIONS, us, gflops);
 }
 
-/* Verify and time `spec`; what goes wrong is a finding. */
+/* Verify and time `spec`; failures become findings. */
 static void examine(lab_doctor *doctor, const char *what, lab_bench_case *c, const char *meant,
                     int cc, FILE *stream) {
     const lab_bench_options options = {

@@ -1,4 +1,4 @@
-/* attestation.c: writing statements, and reading all of them but the problems. */
+/* attestation.c: writes statements, and reads everything in them except the problems. */
 #include "lab/evidence/attestation.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ bool lab_attested_subject(const lab_node *statement, const char *kernel, const c
     return lab_node_fail(&subjects, words, why);
 }
 
-/* A GPU by name, number and kind. */
+/* A GPU's name, compute capability and kind. */
 static bool read_gpu(lab_attestation *a, const lab_node *gpu, lab_message *why) {
     const lab_node place = lab_node_member(gpu, "compute_capability"),
                    id = lab_node_member(gpu, "uuid");
@@ -96,7 +96,7 @@ bool lab_attested_device(lab_attestation *a, const lab_node *predicate, lab_mess
     return true;
 }
 
-/* Was it the usual suites that were run? */
+/* Whether the usual suites were run. */
 static bool read_suites(lab_attestation *a, const lab_node *predicate, lab_message *why) {
     const lab_node suites = lab_node_member(predicate, "suites");
     const char *checked = NULL, *timed = NULL;
@@ -108,7 +108,7 @@ static bool read_suites(lab_attestation *a, const lab_node *predicate, lab_messa
     return true;
 }
 
-/* Who measured, and under which circumstances. */
+/* Who measured, and in which environment. */
 static bool read_circumstances(lab_attestation *a, const lab_node *predicate,
                                lab_message *why) {
     const lab_node harness = lab_node_member(predicate, "harness"),

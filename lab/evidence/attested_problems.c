@@ -1,4 +1,5 @@
-/* attested_problems.c: errors against bars, samples against floors, launches against digests, lists against the selector. */
+/* attested_problems.c: checks errors against bars, samples against floors, launches against
+ * digests, and lists against the selector. */
 #include "lab/evidence/attested_problems.h"
 
 #include <math.h>
@@ -10,25 +11,26 @@
 #include "lab/plan/plan_device.h"
 #include "lab/verify/verify.h"
 
-/* A GPU may run faster than the clock in its data sheet, and its floor is then lower than the one made of the sheet's numbers;
- * not by more than a quarter. */
+/* A GPU may run faster than the clock in its data sheet, so its real floor may be lower than
+ * the one computed from the sheet; by no more than a quarter. */
 static const double clock_slack = 1.25;
 
-/* Numbers are written with 15 digits. */
+/* Relative tolerance: numbers are written with 15 digits. */
 static const double written = 1e-9;
 
 typedef struct reading {
     lab_attestation *a;
-    const att_kernel_row *row; /* NULL: nothing is known of the kernel */
-    lab_chooser chooser;       /* where there is a row */
-    lab_device device;         /* of a GPU, where devices/ describes it */
+    const att_kernel_row *row; /* NULL: the kernel is unknown */
+    lab_chooser chooser;       /* set if there is a row */
+    lab_device device;         /* of a GPU, if devices/ describes it */
     bool described;
     lab_message *why;
 } reading;
 
 /* --------------------------------------------------------------------- the device */
 
-/* The limits by which the library chooses: those of the file about that GPU, which the statement may not contradict. */
+/* The limits by which the library chooses: those of the file about that GPU. The statement must
+ * not contradict them. */
 static bool know_device(reading *r, const lab_node *predicate) {
     const lab_attestation *a = r->a;
     const lab_node machine = lab_node_member(predicate, "machine"),
@@ -46,23 +48,26 @@ static bool is_near(double a, double b) {
     return fabs(a - b) <= written * fabs(b);
 }
 
-/* Does the bar follow from what is recorded? An ulp steps at powers of two, where the digits that were cut may matter. */
+/* Whether the bar follows from the recorded numbers. An ulp jumps at powers of two, where the
+ * digits that were cut may matter. */
 static bool bar_follows(const lab_output *output, double plain, double largest, double bar) {
     return is_near(bar, lab_bar_of(output, plain, largest)) ||
            is_near(bar, lab_bar_of(output, plain, largest * (1.0 - written))) ||
            is_near(bar, lab_bar_of(output, plain, largest * (1.0 + written)));
 }
 
-/* The plain reference rounds scores, weights and answers to the types of the problem: it is not off by more than a share of the
- * largest answer, or, among denormals, an ulp, whatever a file says. The most that was seen is 1/80, in float32 over 2,200,000 keys. */
+/* The plain reference rounds scores, weights and answers to the types of the problem. Whatever
+ * a file says, its error is at most a fraction of the largest answer or, among denormals, an
+ * ulp. The largest seen is 1/80, in float32 over 2,200,000 keys. */
 static bool plain_is_plausible(const lab_output *output, double plain, double largest) {
-    if (output->is_integer) /* it must be the oracle's: the plain reference decides nothing */
+    if (output->is_integer) /* it must equal the oracle's: the plain reference does not
+                             * matter */
         return true;
     const double scale = output->is_log || output->is_difference ? fmax(largest, 1.0) : largest;
     return plain >= 0.0 && plain <= scale / 32.0 + lab_bar_of(output, 0.0, largest) / 4.0;
 }
 
-/* One of error_o, error_lse, ...: within its bar, and the bar is what it must be. */
+/* Check one of error_o, error_lse, ...: it is within its bar, and the bar is right. */
 static bool judge_error(reading *r, const lab_node *verify, const lab_output *output) {
     char name[32];
     snprintf(name, sizeof name, "error_%s", output->name);
@@ -111,7 +116,8 @@ static bool judge_verify(reading *r, const lab_node *problem, const lab_spec *sp
     return true;
 }
 
-/* The machine code that `kernel` must have had; "" where this library cannot tell. */
+/* The digest of the machine code that `kernel` must have had; "" if this library cannot
+ * tell. */
 static void code_of(const reading *r, const att_kernel_row *kernel, char out[ATT_SHA256_HEX]) {
     lab_code_digests digests = {.code = ""};
     if (kernel != r->row)
@@ -119,7 +125,8 @@ static void code_of(const reading *r, const att_kernel_row *kernel, char out[ATT
     snprintf(out, ATT_SHA256_HEX, "%s", kernel == r->row ? r->a->code : digests.code);
 }
 
-/* The launch record names the kernel and, on a GPU, the code of the subject. A kernel that helps another runs beside the one that is recorded. */
+/* The launch record names the kernel and, on a GPU, the code of the subject. A kernel that
+ * helps another one runs beside the recorded kernel. */
 static bool judge_launch(reading *r, const lab_node *problem, const lab_spec *spec) {
     const lab_node launch = lab_node_member(problem, "launch"),
                    kernel_place = lab_node_member(&launch, "kernel"),
@@ -137,7 +144,7 @@ static bool judge_launch(reading *r, const lab_node *problem, const lab_spec *sp
         return true;
     const att_kernel_row *want =
         lab_row_helps(r->row) ? lab_chooser_choice(&r->chooser, spec) : r->row;
-    if (!want) /* this library has no code of it */
+    if (!want) /* this library has no code for it */
         return true;
     snprintf(words, sizeof words, "is %.60s, where %.60s is wanted", kernel, want->id);
     if (strcmp(kernel, want->id) != 0)
@@ -160,12 +167,14 @@ static int compare_numbers(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The least time of the problem on that GPU by its file; 0 where there is none. */
+/* The lower bound on the time of the problem on that GPU, from its device file; 0 if there is
+ * none. */
 static double floor_of(const reading *r, const lab_spec *spec) {
     return r->described ? lab_bench_floor_ns(spec, &r->device, LAB_WARM) / clock_slack : 0.0;
 }
 
-/* The median that is claimed is that of the samples that are shown, and no time that this device cannot have. */
+/* The claimed median must be that of the samples shown, and not below what this device can
+ * reach. */
 static bool judge_samples(reading *r, const lab_node *timed, const lab_spec *spec) {
     const lab_node median_place = lab_node_member(timed, "median_ns"),
                    floor_place = lab_node_member(timed, "floor_ns");
@@ -209,12 +218,13 @@ static bool judge_entries(reading *r, const lab_node *list, bool timed) {
 
 /* ---------------------------------------------------------------------- the lists */
 
-/* A list of the statement as it is walked beside the one that certify would take. */
+/* A list of the statement, walked in parallel with the one that certify would take. */
 typedef struct walk {
     reading *r;
     const lab_node *list; /* "verified" or "timed" */
-    json_t *unsplit; /* of a kernel that helps others: problems in which it had nothing to do */
-    size_t at, passed; /* in either */
+    json_t *unsplit;      /* for a kernel that helps others: problems in which it had nothing to
+                           * do */
+    size_t at, passed;    /* position in each */
 } walk;
 
 static const char *line_at(const json_t *list, size_t i) {
@@ -224,7 +234,7 @@ static const char *line_at(const json_t *list, size_t i) {
     return line ? line : "";
 }
 
-/* The next problem that certify would take must be the next of the list. */
+/* The next problem that certify would take must be the next in the list. */
 static bool walk_on(walk *w, const lab_spec *spec) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);

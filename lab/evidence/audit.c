@@ -1,4 +1,4 @@
-/* audit.c: saboteurs verified and timed one by one. */
+/* audit.c: verifies and times saboteurs one by one. */
 #include "lab/evidence/audit.h"
 
 #include <stdlib.h>
@@ -7,15 +7,18 @@
 #include "lab/base/progress.h"
 #include "lab/problem/problem_json.h"
 
-/* The problems of an operation, by device and stage. */
+/* The problems of an operation, per device and stage. */
 typedef struct stages {
     const lab_operation *operation;
     const char *cpu[LAB_STAGES], *gpu[LAB_STAGES];
 } stages;
 
-/* Of attention rows and keys differ, so that the causal diagonal has two corners; float16 has bits to drop. A GPU's
- * is large enough that a call is longer than a launch. Rivals are compared where memory decides: of merge, long rows of float32; of backward, a cache that is mostly not in use; of moe, experts of which one token reaches few. Some that play on the CPU alone
- * need calls too short for the clock, or heads of which few change; of merge in float32, where no bit is lost in rounding O. */
+/* For attention, rows and keys differ, so that the causal diagonal has two corners; float16 has
+ * bits to drop. The GPU problem is large enough that a call takes longer than a launch. Rivals
+ * are compared on problems limited by memory: for merge, long rows of float32; for backward, a
+ * cache that is mostly unused; for moe, experts of which one token uses few. Some CPU-only
+ * saboteurs need calls too short for the clock, or heads of which few change; for merge in
+ * float32, where no bit is lost in rounding O. */
 static const stages problems[] = {
     {.operation = &lab_operation_attention,
      .cpu = {"b1h4hkv2s48sk80d64,fp16,causal=bottom-right", "b1h8s1sk2048d64,fp16",
@@ -38,7 +41,7 @@ static const stages problems[] = {
 static const lab_bench_options bench_options = {
     .min_samples = 8, .max_samples = 12, .seconds = 0.05, .warmup_seconds = 0.005};
 
-/* Samples of short calls cost nothing, and some must be free of the machine's noise. */
+/* Samples of short calls are cheap, and some must be free of the machine's noise. */
 enum { SHORT_SAMPLES = 40 };
 
 const char *lab_audit_outcome_name(lab_audit_outcome outcome) {
@@ -88,7 +91,7 @@ static const char *problem_of(const lab_saboteur *s, const lab_operation *operat
     return problem;
 }
 
-/* The operation of the audit: that of the problem that is given. */
+/* The operation of the audit: that of the given problem. */
 static bool find_operation(const lab_operation **operation, const lab_audit_options *options,
                            lab_message *why) {
     lab_spec spec;
@@ -102,7 +105,7 @@ static bool find_operation(const lab_operation **operation, const lab_audit_opti
            lab_fail(why, "%s: there is nothing to compute", options->plain);
 }
 
-/* Is the saboteur not for such a problem? Then the message says why. */
+/* Whether the saboteur does not apply to such a problem; the message then says why. */
 static bool is_left_out(lab_audit_result *r, const lab_operation *operation) {
     const lab_operation *own = lab_saboteur_operation(r->saboteur);
     if (own && own != operation)
@@ -135,7 +138,7 @@ bool lab_audit_run(lab_audit *audit, att_context *ctx, const lab_audit_options *
         return lab_fail(why, "no memory");
     if (!find_operation(&operation, options, why))
         return false;
-    /* The harness's own bars would flicker below this one. */
+    /* The harness's own progress bars would flicker below this one. */
     FILE *silent = fopen("/dev/null", "w");
     lab_progress bar;
     lab_progress_start(&bar, stream, "auditing", lab_saboteur_count);

@@ -1,6 +1,7 @@
-/* audit.h: every saboteur through the harness, unmodified: verified, timed, and caught or missed.
+/* audit.h: runs every saboteur through the unmodified harness: verified, timed, and caught or
+ * missed.
  *
- * An honest subject must pass, or being caught would mean nothing. */
+ * Honest subjects must pass; otherwise being caught would mean nothing. */
 #ifndef LAB_AUDIT_H
 #define LAB_AUDIT_H
 
@@ -15,14 +16,15 @@ typedef enum lab_audit_outcome {
     LAB_AUDIT_MISSED,  /* a saboteur that passed, was refused, or could not be played */
     LAB_AUDIT_PASSED,  /* an honest subject that passed */
     LAB_AUDIT_ACCUSED, /* an honest subject that did not */
-    LAB_AUDIT_LEFT_OUT /* not played: another operation's own, or idle in this problem */
+    LAB_AUDIT_LEFT_OUT /* not played: for another operation, or without effect on this
+                        * problem */
 } lab_audit_outcome;
 
 typedef struct lab_audit_result {
     const lab_saboteur *saboteur;
     lab_spec spec;
     lab_audit_outcome outcome;
-    bool timed;        /* it was caught, or passed, after it had been verified */
+    bool timed;        /* it was caught, or passed, in the timing after the verification */
     char message[512]; /* of the check that caught it, or why it was left out */
 } lab_audit_result;
 
@@ -34,8 +36,9 @@ typedef struct lab_audit {
 
 typedef struct lab_audit_options {
     uint64_t seed;
-    /* The problem of all, and that of rivals, whose time is compared with their direct call's; NULL: ones that
-     * suit the device. The first decides the operation; saboteurs that need another stage are played on small problems of it. */
+    /* The problem for all, and the one for rivals, whose time is compared with that of their
+     * direct call; NULL: ones that suit the device. The first decides the operation; saboteurs
+     * that need another stage are played on small problems of that operation. */
     const char *plain, *rival;
 } lab_audit_options;
 

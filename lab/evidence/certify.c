@@ -1,4 +1,4 @@
-/* certify.c: choosing the problems of a kernel, running them, and putting the statement together. */
+/* certify.c: chooses the problems of a kernel, runs them and assembles the statement. */
 #include "lab/evidence/certify.h"
 
 #include <fnmatch.h>
@@ -13,20 +13,21 @@
 #include "lab/verify/verify_jobs.h"
 #include "core/registry.h"
 
-/* One kernel at work. */
+/* The state for one kernel. */
 typedef struct work {
     const lab_certify *job;
     const att_kernel_row *row; /* NULL: a plug-in */
     att_context
-        *natural; /* the library chooses, among the kernels up to this one's instruction set */
-    att_context *own; /* this kernel alone; a merging one is never alone, and has the first */
+        *natural;     /* the library chooses, among kernels up to this one's instruction set */
+    att_context *own; /* only this kernel; a merging kernel never runs alone and uses the
+                       * first */
     lab_subject subject;
     att_context_info info;
     lab_chooser chooser;
     lab_code_digests digests;
     json_t *checked, *timed;
     json_t *unsplit_checked,
-        *unsplit_timed; /* of a kernel that helps others: it had nothing to do */
+        *unsplit_timed; /* for a kernel that helps others: it had nothing to do */
     lab_certified *out;
 } work;
 
@@ -50,12 +51,12 @@ static bool open_context(work *w, att_context **out, const char *kernel) {
         .isa = w->row->isa,
         .flags = ATT_ALLOW_UNATTESTED,
         .kernel = kernel,
-        .rows = "", /* the library's own kernels only */
+        .rows = "", /* only the library's own kernels */
     };
     return att_context_create(out, &options) == ATT_OK || cannot(w, att_last_error()->text);
 }
 
-/* A plug-in says itself what it serves; that it fails is no refusal. */
+/* A plug-in declares what it supports; if it fails, that is not a refusal. */
 static bool peer_serves(const work *w, const lab_spec *spec) {
     lab_prepared prepared;
     const att_status status = lab_subject_prepare(&prepared, &w->subject, spec, NULL);
@@ -64,11 +65,11 @@ static bool peer_serves(const work *w, const lab_spec *spec) {
     return status != ATT_E_UNSUPPORTED;
 }
 
-/* One problem of a kernel, and what became of it. */
+/* One problem of a kernel and its outcome. */
 typedef struct check {
     const lab_spec *spec;
     const att_kernel_row
-        *expected;  /* the kernel of the plan that the library makes by itself, */
+        *expected;  /* the kernel of the plan that the library makes on its own, */
     bool of_choice; /* which is made first */
     bool done, ok;
     bool split; /* keys are split, and merged by another kernel */
@@ -76,7 +77,7 @@ typedef struct check {
     lab_verify_result result;
 } check;
 
-/* The plan that the library makes by itself: it must be of the kernel that was expected. */
+/* The plan that the library makes on its own must have the expected kernel. */
 static bool try_plan(const work *w, check *c) {
     char line[LAB_SPEC_MAX];
     att_plan *plan = NULL;
@@ -93,7 +94,8 @@ static bool try_plan(const work *w, check *c) {
     return ok;
 }
 
-/* The answer is right, and the code that gave it is the code that the statement will name. */
+/* Check that the answer is right and that the code that computed it is the code that the
+ * statement will name. */
 static bool judge(work *w, const lab_spec *spec, const lab_verify_result *result) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
@@ -118,16 +120,16 @@ static void add_line(json_t *list, const lab_spec *spec) {
     json_array_append_new(list, json_string(line));
 }
 
-/* The problems of a kernel while they are verified. */
+/* The problems of a kernel during verification. */
 typedef struct checks {
     work *w;
     check *list;
-    const lab_spec **specs; /* of the list */
+    const lab_spec **specs; /* in the order of the list */
     size_t count;
-    pthread_mutex_t lock; /* of the rest */
+    pthread_mutex_t lock; /* of the other fields */
     lab_progress *bar;
     size_t finished;
-    bool failed; /* nothing more is begun */
+    bool failed; /* no new work is started */
 } checks;
 
 static bool begin(checks *all) {
@@ -147,7 +149,7 @@ static void end(checks *all, check *c) {
     pthread_mutex_unlock(&all->lock);
 }
 
-/* A kernel that helps others has nothing to do where keys are not split. */
+/* A kernel that helps others has nothing to do if keys are not split. */
 static bool is_idle(const work *w, const check *c) {
     return lab_row_helps(w->row) && !c->split;
 }
@@ -169,7 +171,8 @@ static void run_check(void *context, size_t i) {
     end(all, c);
 }
 
-/* In the order of the list, whichever was done first: what failed, or what is to be kept. */
+/* Report in the order of the list, whichever finished first: the failure, or the results to
+ * keep. */
 static bool conclude_checks(checks *all) {
     work *w = all->w;
     for (size_t i = 0; i < all->count; i++) {
@@ -241,7 +244,8 @@ static bool check_problems(work *w, FILE *stream) {
     return ok && (w->out->checked > 0 || cannot(w, "it serves no problem of the suite"));
 }
 
-/* The problems to time, into cases and *count; a kernel that helps others leaves out those in which it has nothing to do. */
+/* Collect the problems to time into cases and *count; a kernel that helps others leaves out
+ * those in which it has nothing to do. */
 static bool choose_timed(work *w, lab_bench_case *cases, const lab_spec **list, size_t *count) {
     const lab_suite *suite = &w->job->suites.timed;
     const size_t most =
@@ -325,7 +329,8 @@ static bool prepare_peer(work *w, const lab_peer *peer, att_context *ctx) {
            cannot(w, "the file of the plug-in cannot be read");
 }
 
-/* Verify, time, and put the statement together. `peer` is an object (consumed) about a plug-in, or NULL. */
+/* Verify, time and assemble the statement. `peer` is an object (consumed) about a plug-in, or
+ * NULL. */
 static void conclude(work *w, const char *role, json_t *peer, FILE *stream) {
     lab_certified *out = w->out;
     w->checked = json_array();

@@ -1,4 +1,4 @@
-/* chosen.c: the selector asked about the problems of the suites. */
+/* chosen.c: asks the selector about the problems of the suites. */
 #include "lab/evidence/chosen.h"
 
 #include <stdio.h>
@@ -12,10 +12,11 @@
 #include "lab/plan/plan_device.h"
 #include "lab/problem/lab_operation.h"
 
-/* Where no problem would be given to the kernel, this many that it can serve are timed. */
+/* If no problem would be given to the kernel, this many that it supports are timed. */
 enum { FORCED_MOST = 2, SUITES = 2 + LAB_CHOSEN_SUITES };
 
-/* Choices do not depend on the kernel but by its device and instruction set, and there are many kernels to a device. */
+/* Choices depend on a kernel only through its device and instruction set, and a device has many
+ * kernels. */
 typedef struct lab_choices {
     att_cuda_limits gpu;
     att_isa isa;
@@ -81,7 +82,7 @@ void lab_suite_set_free(lab_suite_set *set) {
     set->known = NULL;
 }
 
-/* What a block may have of shared memory on GPUs that no device file describes. */
+/* The shared memory per block on GPUs that no device file describes. */
 static int shared_of(int cc) {
     return cc == 90 ? 227 * 1024 : cc == 80 ? 163 * 1024 : 99 * 1024;
 }
@@ -105,7 +106,7 @@ bool lab_row_helps(const att_kernel_row *row) {
     return row && row->cuda && att_role_helps(row->cuda->role);
 }
 
-/* What a context for this kernel allows: see open_context() in certify.c. */
+/* The limits of a context for this kernel: see open_context() in certify.c. */
 static att_limits limits_of(const lab_chooser *c) {
     return (att_limits){.device = c->row->device,
                         .isa = c->row->isa,
@@ -142,7 +143,7 @@ const att_kernel_row *lab_chooser_choice(const lab_chooser *c, const lab_spec *s
                              : NULL;
 }
 
-/* Is the problem, for which the library chooses `choice`, one for the kernel? */
+/* Whether the problem, for which the library chooses `choice`, is one for the kernel. */
 static bool is_for(const lab_chooser *c, const att_kernel_row *choice, const lab_spec *spec) {
     if (!choice || !lab_row_helps(c->row))
         return choice == c->row;
@@ -161,7 +162,7 @@ bool lab_chooser_chosen(const lab_chooser *c, const lab_spec *spec) {
     return is_for(c, lab_chooser_choice(c, spec), spec);
 }
 
-/* The same of problem `i` of suite `s` of the set, asked once a device. */
+/* The same for problem `i` of suite `s` of the set; the selector is asked once per device. */
 static bool is_chosen(const lab_chooser *c, const lab_suite_set *set, size_t s, size_t i) {
     const lab_suite *suites[SUITES];
     lab_choices *known = set->known;

@@ -1,4 +1,4 @@
-/* closure.c: walking the includes. */
+/* closure.c: follows the includes. */
 #include "lab/evidence/closure.h"
 
 #include <stdint.h>
@@ -12,7 +12,8 @@ void lab_closure_begin(lab_closure *closure, lab_text_source source) {
     att_sha256_begin(&closure->sha);
 }
 
-/* Counted, so that no two lists of texts run together alike; the bytes of the count in a fixed order. */
+/* Hash the length first, in a fixed byte order, so that different lists of texts never give the
+ * same bytes. */
 static void add_counted(att_sha256 *sha, const char *text, size_t size) {
     unsigned char count[8];
     for (int i = 0; i < 8; i++)

@@ -1,4 +1,5 @@
-/* code_digest.c: digests of the library's kernels, from what the library holds. */
+/* code_digest.c: digests of the library's kernels, computed from the contents of the
+ * library. */
 #include "lab/evidence/code_digest.h"
 
 #include <pthread.h>
@@ -28,7 +29,7 @@ static char *embedded_text(const char *name, size_t *size) {
     return copy;
 }
 
-/* "Cuda compilation tools, release 13.0, V13.0.88" from what nvcc says of itself. */
+/* Extract "Cuda compilation tools, release 13.0, V13.0.88" from nvcc's version text. */
 static void name_nvcc(char *buf, size_t n) {
     const char *line = strstr(lab_built_nvcc, "Cuda compilation tools");
     snprintf(buf, n, "%.*s", line ? (int)strcspn(line, "\n") : 0, line ? line : "");

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The end of the string or character that begins at text[i]. */
+/* The end of the string or character literal that begins at text[i]. */
 static size_t end_of_literal(const char *text, size_t size, size_t i) {
     const char quote = text[i];
     for (i++; i < size && text[i] != quote && text[i] != '\n'; i++)
@@ -34,7 +34,7 @@ static bool is_joint(const char *text, size_t size, size_t i) {
     return text[i] == '\\' && i + 1 < size && text[i + 1] == '\n';
 }
 
-/* Comments to blanks, joined lines to one. */
+/* Replace comments with spaces and join continued lines. */
 static size_t strip(char *text, size_t size) {
     size_t out = 0;
     for (size_t i = 0; i < size;) {
@@ -60,8 +60,8 @@ static bool stands_alone(char c) {
     return strchr("()[]{};,\n", c) && c;
 }
 
-/* Blanks, newlines outside directives among them, to one at most. A directive is what begins a line: the newline before it, which
- * was taken, has made room for its own. */
+/* Reduce whitespace, including newlines outside directives, to one space at most. A directive
+ * starts a line: it reuses the room of the newline before it, which was removed. */
 static size_t squeeze(char *text, size_t size) {
     size_t out = 0;
     bool directive = false, blank = false, fresh = true;

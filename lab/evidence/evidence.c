@@ -1,4 +1,4 @@
-/* evidence.c: where kernels stand. */
+/* evidence.c: the standing of kernels. */
 #include "lab/evidence/evidence.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ const lab_exhibit *lab_evidence_exhibit(const lab_evidence *evidence, const char
     return NULL;
 }
 
-/* The statement `a` against what the library holds now. */
+/* Compare the statement `a` with the current contents of the library. */
 static lab_standing compare(const lab_attestation *a, const att_kernel_row *row,
                             lab_message *why) {
     lab_code_digests now;
@@ -113,7 +113,8 @@ static bool clock_holds(const lab_evidence *evidence, const char *sha256) {
     return false;
 }
 
-/* Was it measured as this laboratory would? What decides right or wrong must be the same; what decides times the same, or listed. */
+/* Whether it was measured as this laboratory would. The code that decides right or wrong must
+ * be the same; the code that decides times must be the same or listed. */
 static bool measured_as_now(const lab_evidence *evidence, const lab_exhibit *e,
                             lab_message *why) {
     const lab_attestation *a = &e->attestation;
@@ -145,7 +146,8 @@ lab_standing lab_evidence_standing(const lab_evidence *evidence, const char *pla
                                                                             : LAB_STALE;
 }
 
-/* The first exhibit of each place; they are sorted, so those of a place follow each other. */
+/* Whether this is the first exhibit of its place; exhibits are sorted, so those of a place are
+ * adjacent. */
 static bool begins_place(const lab_evidence *evidence, size_t i) {
     return i == 0 || strcmp(evidence->exhibits[i].place, evidence->exhibits[i - 1].place) != 0;
 }

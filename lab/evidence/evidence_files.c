@@ -1,4 +1,4 @@
-/* evidence_files.c: looking through the folders of evidence/. */
+/* evidence_files.c: searches the folders of evidence/. */
 #include "lab/evidence/evidence_files.h"
 
 #include <dirent.h>
@@ -31,7 +31,7 @@ bool lab_evidence_find(lab_evidence *evidence, const char *folder, lab_message *
     return true;
 }
 
-/* KERNEL of "KERNEL.json"; false for other files, and for names too long to be a kernel's. */
+/* KERNEL of "KERNEL.json"; false for other files, and for names too long for a kernel. */
 static bool kernel_of(const char *file, char *kernel, size_t n) {
     static const char suffix[] = ".json";
     const size_t length = strlen(file), tail = sizeof suffix - 1;
@@ -73,7 +73,7 @@ static bool add_exhibit(lab_evidence *evidence, const char *place, const char *f
     return true;
 }
 
-/* Call `visit` with every name in a folder, sorted, but those that begin with a dot. */
+/* Call `visit` with every name in a folder, sorted, except those that begin with a dot. */
 static bool each_name(const char *folder,
                       bool (*visit)(lab_evidence *, const char *, const char *, lab_message *),
                       lab_evidence *evidence, const char *context, lab_message *why) {
@@ -172,7 +172,7 @@ static bool add_clock(lab_evidence *evidence, const char *line, const char *wher
     return true;
 }
 
-/* Give every line of a list to `add`, comments cut off. */
+/* Pass every line of a list to `add`, without comments. */
 static bool each_line(lab_evidence *evidence, const char *name, bool *there,
                       bool (*add)(lab_evidence *, const char *, const char *, lab_message *),
                       lab_message *why) {

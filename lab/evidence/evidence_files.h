@@ -4,16 +4,18 @@
 
 #include "lab/evidence/evidence.h"
 
-/* Set evidence->folder: `folder`, or where NULL the one that comes with the program. False where it is not there. */
+/* Set evidence->folder: `folder`, or if NULL the one that ships with the program. False if it
+ * does not exist. */
 bool lab_evidence_find(lab_evidence *evidence, const char *folder, lab_message *why);
 
-/* Every DEVICE/attestations/KERNEL.json. */
+/* Read every DEVICE/attestations/KERNEL.json. */
 bool lab_evidence_read_exhibits(lab_evidence *evidence, lab_message *why);
 
-/* required.txt: one "NAME TARGET" a line, # begins a comment; evidence->lists_required says whether it is there. */
+/* Read required.txt: one "NAME TARGET" per line, # begins a comment; evidence->lists_required
+ * says whether it exists. */
 bool lab_evidence_read_required(lab_evidence *evidence, lab_message *why);
 
-/* harnesses.txt: one "clock SHA256 DATE REASON" a line; the file may be absent. */
+/* Read harnesses.txt: one "clock SHA256 DATE REASON" per line; the file may be absent. */
 bool lab_evidence_read_clocks(lab_evidence *evidence, lab_message *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* evidence_judge.c: devices times kernels. */
+/* evidence_judge.c: judges every kernel on every device. */
 #include "lab/evidence/evidence_judge.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static void check_signature(bench_of_judges *b, lab_judged *judged) {
     b->judgement->unknown |= judged->signature == LAB_SIGNATURE_UNKNOWN;
 }
 
-/* `required`: NULL where nobody asks for it. */
+/* `required`: NULL if it is not required. */
 static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_row *row,
                       const lab_required *required) {
     lab_judged *judged = add(b, place, row->id, required != NULL);
@@ -59,7 +59,8 @@ static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_ro
     return true;
 }
 
-/* Kernels that a device runs; of a CPU of which only its files are known, those that there are files of. */
+/* Judge the kernels that a device runs; for a CPU that is known only by its files, those that
+ * have files. */
 static bool judge_place(bench_of_judges *b, const char *place, int cc, att_isa isa,
                         const lab_required *required) {
     for (size_t i = 0; i < att_registry_count(); i++) {
@@ -73,7 +74,7 @@ static bool judge_place(bench_of_judges *b, const char *place, int cc, att_isa i
     return true;
 }
 
-/* Files about kernels that the library has not got. */
+/* Files about kernels that the library does not have. */
 static bool judge_strays(bench_of_judges *b) {
     for (size_t i = 0; i < b->evidence->count; i++) {
         const lab_exhibit *e = &b->evidence->exhibits[i];
@@ -104,7 +105,7 @@ static bool is_required(const lab_evidence *evidence, const char *place) {
     return false;
 }
 
-/* Whether the file is signed as it must be where signers are given. */
+/* Check that the file is signed as required if signers are given. */
 static void check_file_signature(bench_of_judges *b, lab_judged_file *file, const char *path) {
     char who[128];
     if (!b->signers || file->fails)
@@ -130,7 +131,8 @@ static void judge_list(bench_of_judges *b, const char *name, bool there, bool wa
     check_file_signature(b, file, path);
 }
 
-/* PLACE/host.json: must be there and current where a GPU's evidence is required; elsewhere it must hold together. */
+/* PLACE/host.json: if a GPU's evidence is required, it must exist and be current; otherwise it
+ * must be consistent. */
 static void judge_host(bench_of_judges *b, const char *place, bool required) {
     lab_judged_file *file = &b->judgement->files[b->judgement->file_count];
     char path[1024];
@@ -197,7 +199,7 @@ bool lab_judged_fails(const lab_judged *judged) {
     const lab_exhibit *e = judged->exhibit;
     if (e && (!e->sound || judged->signature == LAB_SIGNATURE_BROKEN))
         return true;
-    if (judged->pending) /* one that is there must come off the list */
+    if (judged->pending) /* one that exists must come off the list */
         return judged->standing == LAB_CURRENT;
     return judged->required && judged->standing != LAB_CURRENT &&
            judged->standing != LAB_ELSEWHERE &&
@@ -209,7 +211,7 @@ void lab_judged_signature(const lab_judged *judged, char *buf, size_t n) {
     if (!e)
         buf[0] = '\0';
     else if (!e->is_signed)
-        snprintf(buf, n, "unsigned"); /* whether or not that will do */
+        snprintf(buf, n, "unsigned"); /* whether or not that is allowed */
     else if (judged->signature == LAB_SIGNATURE_BROKEN)
         snprintf(buf, n, "broken signature");
     else if (judged->signature == LAB_SIGNATURE_HOLDS && *judged->signer)

@@ -1,4 +1,4 @@
-/* host_tests.c: results of gpu_tests.sh into a statement, and back. */
+/* host_tests.c: turns the results of gpu_tests.sh into a statement, and reads it back. */
 #include "lab/evidence/host_tests.h"
 
 #include <errno.h>
@@ -11,16 +11,17 @@
 #include "lab/evidence/attestation.h"
 #include "lab/evidence/predicate.h"
 
-/* Parts of gpu_tests.sh without which there is no statement; the rest need programs that a machine may not have. */
+/* The parts of gpu_tests.sh that a statement must have; the others need programs that a machine
+ * may not have. */
 static const struct {
     const char *name;
-    int cc; /* wanted where the GPU is of this compute capability; 0: of any */
+    int cc; /* required on a GPU of this compute capability; 0: on any */
 } wanted[] = {{"suites", 0}, {"rows", 0}, {"variants", 0}, {"programs", 0}, {"hopper", 90}};
 enum { WANTED = sizeof wanted / sizeof wanted[0] };
 
 /* ------------------------------------------------------------------- writing */
 
-/* Lines are words between tabs:
+/* Lines are words separated by tabs:
  *     tests SHA256, program SHA256, gpu LINE     at the beginning of every run
  *     part NAME
  *     step NAME PASSED FAILED REFUSED SECONDS
@@ -38,7 +39,7 @@ static bool fault(const results *r, const char *text) {
     return lab_fail(r->why, "%s:%d: %s", r->path, r->line, text);
 }
 
-/* A part may come in several runs: the last one counts. */
+/* A part may occur in several runs: the last one counts. */
 static bool begin_part(results *r, const char *name) {
     r->part = json_pack("{s:s, s:[]}", "name", name, "steps");
     size_t i;
@@ -69,7 +70,7 @@ static bool add_step(results *r, char *const words[6]) {
                                            "refused", numbers[2], "seconds", numbers[3])) == 0;
 }
 
-/* Whether JSON can hold it: UTF-8. */
+/* Whether JSON can hold it: valid UTF-8. */
 static bool is_text(const char *line) {
     json_t *value = json_string(line);
     json_decref(value);
@@ -117,7 +118,7 @@ static bool read_results(results *r) {
     return ok && (r->runs > 0 || lab_fail(r->why, "%s: there is no run in it", r->path));
 }
 
-/* Every wanted part is there and has steps. */
+/* Every required part is present and has steps. */
 static bool has_parts(const lab_node *parts, int cc, lab_message *why) {
     for (size_t w = 0; w < WANTED; w++) {
         bool found = wanted[w].cc && wanted[w].cc != cc;

@@ -1,4 +1,4 @@
-/* place.c: from a device's full name to a folder's. */
+/* place.c: turns a device's full name into a folder name. */
 #include "lab/evidence/place.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 #include "lab/base/machine.h"
 
-/* Words that say nothing about which device it is. */
+/* Words that do not identify the device. */
 static const char *const idle_words[] = {"nvidia", "geforce", "tesla",     "intel", "amd",
                                          "r",      "tm",      "processor", "cpu"};
 

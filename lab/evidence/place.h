@@ -1,4 +1,4 @@
-/* place.h: the short name of a device, under which its evidence is kept. */
+/* place.h: the short name of a device, used for its evidence folder. */
 #ifndef LAB_PLACE_H
 #define LAB_PLACE_H
 
@@ -6,10 +6,11 @@
 
 #include "attest.h"
 
-/* "h200" for "NVIDIA H200": lower case, the maker's name left out, everything but letters and digits a dash. */
+/* "h200" for "NVIDIA H200": lower case, without the maker's name, everything but letters and
+ * digits replaced with a dash. */
 void lab_place_name(const char *device, char *buf, size_t n);
 
-/* A processor's name often says little: its highest instruction set is put behind it, "xeon-amx". */
+/* A processor's name often says little: its highest instruction set is appended, "xeon-amx". */
 void lab_place_cpu(const char *processor, att_isa isa, char *buf, size_t n);
 
 #endif

@@ -12,7 +12,7 @@
 #include "lab/problem/problem_json.h"
 #include "lab/verify/verify_json.h"
 
-/* Variables that are allowed, and that a reader may want to know of. */
+/* Variables that are allowed but that a reader may want to know. */
 static json_t *environment(void) {
     static const char *const names[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
                                         "CUDA_MODULE_LOADING", "ATTEST_AMX_F32",
@@ -39,7 +39,7 @@ json_t *lab_predicate_machine(const att_context *ctx) {
     return machine;
 }
 
-/* sha256 of the program file, taken once; "" where the system does not show it. */
+/* SHA-256 of the program file, computed once; "" if the system does not show it. */
 static char program[ATT_SHA256_HEX];
 
 static void digest_program(void) {
@@ -76,7 +76,7 @@ static json_t *launch_object(const att_launch *launch) {
                      (json_int_t)launch->grid[2], "code_sha256", launch->code_sha256);
 }
 
-/* There are hundreds of them in a statement, so that they hold what the check of it needs, and no more. */
+/* A statement has hundreds of these, so they hold only what the check needs. */
 json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *result) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
@@ -91,7 +91,7 @@ json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *res
                      launch_object(&result->launch), "verify", verify);
 }
 
-/* One number of every reading. */
+/* One field of every reading. */
 static json_t *readings_array(const lab_bench_case *timed, size_t field) {
     json_t *array = json_array();
     for (size_t i = 0; i < timed->sample_count; i++) {

@@ -1,4 +1,5 @@
-/* predicate.h: what an attestation says besides the digests: who measured what, where, with what. */
+/* predicate.h: what an attestation says besides the digests: who measured what, on which
+ * machine and with which tools. */
 #ifndef LAB_PREDICATE_H
 #define LAB_PREDICATE_H
 
@@ -7,14 +8,14 @@
 #include "lab/evidence/certify.h"
 #include "lab/evidence/code_digest.h"
 
-/* The machine, with the driver's own version where it is told. */
+/* The machine, with the driver's own version if it is known. */
 json_t *lab_predicate_machine(const att_context *ctx);
 
-/* All but the problems, about the kernel or plug-in `id`. */
+/* Everything except the problems, about the kernel or plug-in `id`. */
 json_t *lab_predicate_make(const lab_certify *job, const char *id, const char *role,
                            const att_context *ctx, const lab_code_digests *digests);
 
-/* One problem that was verified, one that was timed as well. */
+/* One problem that was verified; one that was also timed. */
 json_t *lab_predicate_checked(const lab_spec *spec, const lab_verify_result *result);
 json_t *lab_predicate_timed(const lab_bench_case *timed);
 

@@ -1,4 +1,4 @@
-/* signature.c: ssh-keygen does the work. */
+/* signature.c: signs and checks by running ssh-keygen. */
 #include "lab/evidence/signature.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 static const char tool[] = "ssh-keygen";
 
-/* The first line of what the tool complained of. */
+/* The first line of the tool's error message. */
 static const char *first_line(char *text) {
     if (!text || !*text)
         return "no reason given";
@@ -57,7 +57,7 @@ bool lab_signers_there(const char *signers, lab_message *why) {
     return found || lab_fail(why, "%s: there is no signer in it", signers);
 }
 
-/* The signer by whose key the signature was made, the first where a key has several names. */
+/* The signer whose key made the signature; the first if a key has several names. */
 static lab_signature find_signer(const char *path, const char *signature, const char *signers,
                                  char *who, size_t n, lab_message *why) {
     const char *const command[] = {tool,      "-Y", "find-principals", "-s",

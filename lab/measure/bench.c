@@ -79,20 +79,20 @@ double lab_bench_floor_ns(const lab_spec *spec, const lab_device *device, lab_ca
     return 1e9 * lab_floor_seconds(&floor);
 }
 
-/* The least time of a call on the case's GPU. */
+/* The lower bound on the time of a call on the case's GPU. */
 static void find_floor(lab_bench_case *c, const lab_bench_options *options) {
     att_context_info info = {.size = sizeof info};
     lab_device device;
     if (att_context_query(c->subject.ctx, &info) == ATT_OK && info.device == ATT_DEVICE_CPU)
         c->least_ns = lab_cpu_floor_ns(c->spec);
-    /* A call may return to the host long before the GPU is done. */
+    /* A call may return to the host long before the GPU has finished. */
     if (options->timer == LAB_TIMER_LATENCY || info.device != ATT_DEVICE_CUDA ||
         !lab_device_live(&device, info.device_index, NULL))
         return;
     c->floor_ns = lab_bench_floor_ns(c->spec, &device, options->mode);
 }
 
-/* A time that no machine of its kind can have is a mistake of the measurement. */
+/* A time that no machine of its kind can reach means that the measurement is wrong. */
 static void judge_time(lab_station *s) {
     const lab_bench_case *c = s->owner;
     char text[160];
@@ -110,10 +110,10 @@ static void judge_time(lab_station *s) {
 typedef struct rounds {
     lab_station *stations;
     size_t count;
-    size_t *order; /* of the stations, in this round */
+    size_t *order; /* of the stations in this round */
     const lab_bench_options *options;
     lab_random random;
-    size_t next_look; /* the round before which precision is looked at next */
+    size_t next_look; /* the round before which precision is checked next */
     bool precise;
 } rounds;
 
@@ -136,7 +136,8 @@ static bool have_enough(const rounds *r) {
     return true;
 }
 
-/* Whether every median is known well enough. Looked at each time the rounds have grown by a tenth. */
+/* Whether every median is known precisely enough. Checked each time the number of rounds has
+ * grown by a tenth. */
 static bool is_precise(rounds *r, size_t round) {
     if (r->options->precision <= 0.0 || round < r->next_look)
         return r->precise;
@@ -151,7 +152,8 @@ static bool is_precise(rounds *r, size_t round) {
     return r->precise;
 }
 
-/* Whether this round is the last. A machine that throttles all the time gets twice the rounds. */
+/* Whether this round is the last. A machine that throttles all the time gets twice as many
+ * rounds. */
 static bool is_last(rounds *r, size_t round, bool time_is_up) {
     const lab_bench_options *o = r->options;
     if (round + 1 >= o->max_samples)
@@ -161,10 +163,10 @@ static bool is_last(rounds *r, size_t round, bool time_is_up) {
     return time_is_up || is_precise(r, round);
 }
 
-/* A round that takes longer than this shows which of its cases is timed. */
+/* In a round longer than this many seconds the bar names the case that is being timed. */
 static const double long_round = 0.5;
 
-/* `finished` cases came before these. `next` is timed next; NULL: a round is over. */
+/* `finished` cases came before these. `next` is timed next; NULL: a round has ended. */
 static void show(const rounds *r, lab_progress *bar, size_t finished, size_t round,
                  double elapsed, const lab_bench_case *next) {
     const lab_forecast f = lab_forecast_of(r->options, r->count, round, elapsed);
@@ -219,14 +221,14 @@ static bool sample_all(lab_station *stations, size_t count, const lab_bench_opti
     return ok;
 }
 
-/* Work beside the stream that is timed is not in the time. */
+/* Work on streams other than the timed one is not in the time. */
 static void judge_streams(lab_station *s) {
     if (s->owner->timed && lab_station_on_gpu(s) && lab_device_timer_missed_work(&s->timer))
         lab_station_stop(s, LAB_FAIL,
                          "after most samples the GPU was still at work on another stream");
 }
 
-/* A case that lost most of its samples has nothing to say. */
+/* A case that lost most of its samples has no usable result. */
 static void judge_loss(lab_station *s) {
     const lab_bench_case *c = s->owner;
     char reasons[128], text[256];
@@ -268,16 +270,16 @@ static bool time_wave(lab_station *stations, size_t count, const lab_bench_optio
     return true;
 }
 
-/* How many bytes of tensors may be held at once: a quarter of the memory. */
+/* The bytes of tensors that may be held at once: a quarter of the memory. */
 static double memory_allowance(void) {
     return 0.25 * (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* Cases while they are verified. */
+/* The cases while they are verified. */
 typedef struct verification {
     lab_bench_case *cases;
     const lab_bench_options *bench;
-    pthread_mutex_t lock; /* of the rest */
+    pthread_mutex_t lock; /* of the other fields */
     lab_progress bar;
     size_t finished;
 } verification;
@@ -323,8 +325,8 @@ static bool verify_cases(lab_bench_case *cases, size_t count, const lab_bench_op
     return true;
 }
 
-/* Open the cases from *next on that passed, as many as fit in memory together but one at least;
- * *next becomes the first that was not looked at. Returns how many are open. */
+/* Open the cases from *next on that passed, as many as fit in memory together but at least one;
+ * *next becomes the first case that was not considered. Returns how many are open. */
 static size_t open_wave(lab_station *stations, lab_bench_case *cases, size_t count,
                         size_t *next, const lab_bench_options *options,
                         lab_cache_flush *flush) {
@@ -364,7 +366,7 @@ bool lab_bench_run(lab_bench_case *cases, size_t count, const lab_bench_options 
         const size_t open = open_wave(stations, cases, count, &next, options, &flush);
         if (open > 0)
             ok = time_wave(stations, open, options, &bar, finished, why);
-        for (size_t i = open; i-- > 0;) /* those that borrow before those that lend */
+        for (size_t i = open; i-- > 0;) /* borrowers before lenders */
             lab_station_close(&stations[i]);
     }
     lab_progress_end(&bar);

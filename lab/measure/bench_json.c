@@ -1,4 +1,4 @@
-/* bench_json.c: writing of attest-bench-2, and the samples of further processes added to a case. */
+/* bench_json.c: writes attest-bench-2 and adds the samples of other processes to a case. */
 #include "lab/measure/bench_json.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static json_t *integers(const uint32_t *values, size_t count) {
     return array;
 }
 
-/* The arrays of readings, and where in a reading each is found. */
+/* The arrays of readings, and the offset of each in a reading. */
 static const struct {
     const char *key;
     size_t offset;
@@ -29,7 +29,7 @@ static const struct {
               {"temperature_c", offsetof(lab_gpu_reading, temperature_c)}};
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-/* One field of every reading; null where none was told. */
+/* One field of every reading; null if it is unknown. */
 static json_t *readings(const lab_bench_case *c, size_t offset) {
     json_t *array = json_array();
     for (size_t i = 0; array && i < c->sample_count; i++) {
@@ -52,7 +52,7 @@ static const char *timer_of(const lab_bench_case *c, const lab_bench_options *op
     return gpu ? lab_timer_name(options->timer) : "cpu";
 }
 
-/* What a timed result has on top. */
+/* The additional fields of a timed result. */
 static void set_times(json_t *object, const lab_bench_case *c) {
     const lab_summary *s = &c->ns;
     char reasons[128];
@@ -108,7 +108,8 @@ json_t *lab_json_bench_case(const lab_bench_case *c, const lab_bench_options *op
 
 /* ---------------------------------------------------------------------- the document */
 
-/* The driver of the context's GPU, by NVML where it is there, else by the CUDA version that it speaks. */
+/* The driver of the context's GPU: its version from NVML if available, else the CUDA version
+ * that it supports. */
 static void set_driver(json_t *document, const att_context *ctx) {
     att_context_info info = {.size = sizeof info};
     char text[64];
@@ -156,7 +157,7 @@ static bool same_case(const lab_bench_case *c, const lab_result *other) {
            strcmp(kernel ? kernel : "", other->kernel) == 0;
 }
 
-/* The readings of the other's samples, from its arrays. */
+/* The readings of the other result's samples, from its arrays. */
 static void take_readings(lab_gpu_reading *to, const lab_result *other) {
     for (size_t f = 0; f < FIELDS; f++) {
         const json_t *array = json_object_get(other->object, fields[f].key);

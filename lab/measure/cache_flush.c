@@ -1,4 +1,4 @@
-/* cache_flush.c: writing over twice the size of the largest cache. */
+/* cache_flush.c: overwrites twice the size of the largest cache. */
 #include "lab/measure/cache_flush.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "cuda/driver.h"
 #include "lab/tensors/device_pool.h"
 
-/* Of a processor that does not say how large its caches are. */
+/* For a processor that does not report the sizes of its caches. */
 enum { SECOND_LEVEL_ASSUMED = 1 << 20, LAST_LEVEL_ASSUMED = 64 << 20 };
 
 size_t lab_cache_second_level(const lab_mirror *mirror) {
@@ -49,7 +49,7 @@ static bool flush_cpu(lab_cache_flush *f, size_t bytes, lab_message *why) {
     return true;
 }
 
-/* The device is current. */
+/* The device must be current. */
 static bool flush_gpu(lab_cache_flush *f, const lab_mirror *mirror, size_t bytes,
                       lab_message *why) {
     const att_cuda_driver *cu = att_cuda_device_driver(mirror->gpu);

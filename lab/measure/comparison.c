@@ -1,4 +1,4 @@
-/* comparison.c: pairing of like results, refusal of unlike ones. */
+/* comparison.c: pairs comparable results and refuses others. */
 #include "lab/measure/comparison.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ bool lab_compare_machines(const lab_results *a, const lab_results *b, unsigned a
     return true;
 }
 
-/* The first key, of those that may not differ, in which two results do; LAB_KEY_COUNT: none. */
+/* The first key in which two results differ, of those that must not; LAB_KEY_COUNT: none. */
 static lab_key first_difference(const lab_result *a, const lab_result *b, unsigned allowed) {
     char of_a[16], of_b[16];
     for (int key = LAB_KEY_SUBJECT; key < LAB_KEY_COUNT; key++)
@@ -103,7 +103,8 @@ static lab_key first_difference(const lab_result *a, const lab_result *b, unsign
 
 /* --------------------------------------------------------------------------- pairing */
 
-/* Whether a result of A is like one of the results of B: another one's partner, where it is unlike the one at hand. */
+/* Whether a result of A matches one of the results of B. If so, it is that one's partner, even
+ * if it differs from the result at hand. */
 static bool has_like(const lab_results *b, const lab_result *r, unsigned allowed) {
     for (size_t i = 0; i < b->count; i++)
         if (strcmp(b->results[i].problem, r->problem) == 0 &&
@@ -112,8 +113,9 @@ static bool has_like(const lab_results *b, const lab_result *r, unsigned allowed
     return false;
 }
 
-/* The result of A that one of B's, `b`, is to be compared with. NULL: A does not have it (a further rival, a
- * further mode), or `why` has the reason why not, and *refused is true. */
+/* The result of A to compare with `b`, a result of B. NULL if A does not have it (another
+ * rival, another mode), or if it must not be compared: *refused is then true and `why` gives
+ * the reason. */
 static const lab_result *partner(const lab_results *a, const lab_results *of,
                                  const lab_result *b, unsigned allowed, bool *refused,
                                  lab_message *why) {

@@ -1,4 +1,4 @@
-/* curve.c: the speed of problems that differ in size alone. */
+/* curve.c: the speed of problems that differ only in size. */
 #include "lab/measure/curve.h"
 
 static const double most_below = 0.15;
@@ -10,7 +10,7 @@ static bool is_alike(const att_problem *a, const att_problem *b) {
            a->softcap == b->softcap && a->heads_q * b->heads_kv == b->heads_q * a->heads_kv;
 }
 
-/* Longer, or as long and of more heads. */
+/* Longer, or equally long with more heads. */
 static bool is_larger(const att_problem *a, const att_problem *b) {
     if (a->seq_q != b->seq_q || a->seq_k != b->seq_k)
         return b->seq_q >= a->seq_q && b->seq_k >= a->seq_k;

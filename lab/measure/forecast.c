@@ -1,4 +1,5 @@
-/* forecast.c: sampling goes on until there are enough rounds and enough time is spent, or there are too many rounds. */
+/* forecast.c: sampling continues until there are enough rounds and enough time has passed, or
+ * until the maximum of rounds. */
 #include "lab/measure/forecast.h"
 
 static double larger(double a, double b) {
@@ -18,7 +19,7 @@ lab_forecast lab_forecast_of(const lab_bench_options *options, size_t cases, siz
     const double enough = larger(budget, a_round * (double)options->min_samples);
     const double most = a_round * (double)options->max_samples;
     const double seconds = larger(smaller(enough, most), elapsed);
-    /* The last round is never over before it is: the bar must not say so. */
+    /* The bar must not show the last round as finished before it is. */
     const double share = seconds > 0.0 ? elapsed / seconds : 0.0;
     return (lab_forecast){.share = smaller(share, 0.999), .seconds = seconds};
 }

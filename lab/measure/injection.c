@@ -1,4 +1,5 @@
-/* injection.c: the list. LD_LIBRARY_PATH is not on it: containers with GPUs set it to where the driver is. */
+/* injection.c: the list. LD_LIBRARY_PATH is not on it: GPU containers set it to the folder of
+ * the driver. */
 #include "lab/measure/injection.h"
 
 #include <stddef.h>

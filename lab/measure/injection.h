@@ -1,4 +1,4 @@
-/* injection.h: variables of the environment under which a measurement proves nothing. */
+/* injection.h: environment variables under which a measurement proves nothing. */
 #ifndef LAB_INJECTION_H
 #define LAB_INJECTION_H
 
@@ -6,8 +6,9 @@
 
 #include "lab/base/message.h"
 
-/* Is one of them set? `why` then names it and what it does. They put code into the program, or another file in the place of
- * the driver or of the attested code, or change what is computed or how long it takes. */
+/* Whether one of them is set; `why` then names it and its effect. They inject code into the
+ * program, replace the driver or the attested code with another file, or change the results or
+ * their timing. */
 bool lab_injection_found(lab_message *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* nvml.c: the few calls of libnvidia-ml.so.1 that a benchmark needs. */
+/* nvml.c: the few functions of libnvidia-ml.so.1 that a benchmark needs. */
 #include "lab/measure/nvml.h"
 
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NVML's own numbers. */
+/* NVML's own constants. */
 enum { NVML_SUCCESS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0 };
 
 typedef int (*call_plain)(void);

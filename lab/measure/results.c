@@ -1,4 +1,4 @@
-/* results.c: reading of attest-bench-1 and attest-bench-2. */
+/* results.c: reads attest-bench-1 and attest-bench-2. */
 #include "lab/measure/results.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "lab/base/json_load.h"
 #include "lab/base/json_node.h"
 
-/* One number per sample: `name`, or where it is missing zeros, or 0, 1, 2, ... */
+/* One number per sample from `name`; if it is missing, zeros or 0, 1, 2, ... */
 static uint32_t *read_indices(const lab_node *result, const char *name, size_t count,
                               bool counted, lab_message *why) {
     const lab_node array = lab_node_member(result, name);
@@ -56,7 +56,8 @@ static bool read_samples(lab_samples *s, const lab_node *result, lab_message *wh
            check_order(s, result, why);
 }
 
-/* What a file of raw samples does not say: its writer takes samples and computes nothing. */
+/* Compute the fields that a file of raw samples lacks: its writer takes samples and computes
+ * nothing. */
 static bool summarise(lab_result *r, const lab_node *result, lab_message *why) {
     lab_summary summary;
     lab_message reason;
@@ -70,7 +71,7 @@ static bool summarise(lab_result *r, const lab_node *result, lab_message *why) {
     return true;
 }
 
-/* What was measured, by what, and how it was judged. */
+/* What was measured, by which subject, and the outcome of its verification. */
 static bool read_subject(lab_result *r, const lab_node *result, lab_message *why) {
     lab_node problem, verify, launch;
     json_int_t threads = 0;
@@ -129,7 +130,7 @@ static bool read_result(lab_result *r, const lab_node *result, bool gpu, lab_mes
            (!r->timed || read_times(r, result, why));
 }
 
-/* The driver as -2 says it, or as the version of CUDA that -1 has. */
+/* The driver as recorded in -2, or the CUDA version that -1 has. */
 static bool read_driver(lab_results *out, const lab_node *machine, const lab_node *gpu,
                         lab_message *why) {
     json_int_t version = 0;
@@ -205,7 +206,7 @@ bool lab_results_read(lab_results *out, const char *path, lab_message *why) {
     return ok;
 }
 
-/* The arrays of a result are this file's own; readers see them as constant. */
+/* This file owns the arrays of a result; readers see them as const. */
 static void free_array(const void *array) {
     union {
         const void *seen;

@@ -1,4 +1,4 @@
-/* station.c: one case prepared, run and timed. */
+/* station.c: prepares, runs and times one case. */
 #include "lab/measure/station.h"
 
 #include <math.h>
@@ -10,12 +10,13 @@
 #include "lab/measure/station_judge.h"
 #include "lab/measure/station_turn.h"
 
-/* A warm sample shorter than this is made of several calls; where a call is longer than the last, nothing
- * is run before it to bring its inputs back into the cache that the other cases used. */
+/* A warm sample shorter than this consists of several calls. If a call takes longer than the
+ * last of these, nothing is run before it to bring its inputs back into the cache that the
+ * other cases used. */
 static const double shortest_sample_ns = 20e3, shortest_gpu_sample_ns = 100e3,
                     warm_before_ns = 5e6;
 
-/* Runs in one graph at most, and launches that the GPU may be behind the host. */
+/* The most runs in one graph, and the most launches that the GPU may lag behind the host. */
 enum { GRAPH_CALLS_MOST = 256, LAUNCHES_MOST = 64 };
 
 bool lab_station_on_gpu(const lab_station *s) {
@@ -96,14 +97,16 @@ const lab_station *lab_station_lender(const lab_station *stations, size_t count,
 
 void lab_station_close(lab_station *s) {
     lab_device_timer_close(&s->timer);
-    lab_prepared_destroy(&s->prepared); /* it may have work under way that it should not have */
+    lab_prepared_destroy(&s->prepared); /* it may still have work in flight that it should not
+                                         * have */
     for (size_t i = 0; i < s->set_count; i++)
         set_close(&s->sets[i]);
     lab_nvml_close(s->nvml);
     memset(s, 0, sizeof *s);
 }
 
-/* Copies that fit half the second-level cache together, the first one among them. */
+/* The number of copies that fit together in half the second-level cache, including the
+ * first. */
 static size_t sets_wanted(const lab_station *s) {
     const double bytes = lab_spec_bytes(s->owner->spec);
     const double room = 0.5 * (double)lab_cache_second_level(&s->sets[0].mirror);
@@ -118,7 +121,7 @@ static void find_nvml(lab_station *s) {
         s->nvml = lab_nvml_open(info.gpu_uuid, NULL);
 }
 
-/* Sets of its own: the first, and further ones as many as can be had. */
+/* Open its own sets: the first, and as many more as memory allows. */
 static bool open_sets(lab_station *s, lab_message *why) {
     const uint64_t seed = s->options->seed + 1;
     if (!set_open(s, &s->sets[0], seed, why))
@@ -130,7 +133,7 @@ static bool open_sets(lab_station *s, lab_message *why) {
     return true;
 }
 
-/* As many sets as the lender has. */
+/* Borrow as many sets as the lender has. */
 static bool borrow_sets(lab_station *s, const lab_station *lender, lab_message *why) {
     for (; s->set_count < lender->set_count; s->set_count++)
         if (!set_borrow(s, &s->sets[s->set_count], &lender->sets[s->set_count], why))
@@ -190,7 +193,7 @@ bool lab_station_time(lab_station *s, double *ns) {
     return true;
 }
 
-/* The calls of a sample, or what brings as much into the cache, untimed. */
+/* Make the calls of a sample, or enough to fill the cache in the same way, untimed. */
 bool lab_station_lead(lab_station *s) {
     lab_message why;
     if (s->estimate_ns >= warm_before_ns)
@@ -204,7 +207,7 @@ bool lab_station_lead(lab_station *s) {
     return true;
 }
 
-/* How many calls a sample has from now on. */
+/* Set the number of calls per sample. */
 static bool set_calls(lab_station *s, size_t calls) {
     lab_message why;
     lab_bench_case *c = s->owner;
@@ -226,7 +229,8 @@ static size_t round_up(size_t n, size_t multiple) {
     return multiple > 1 ? (n + multiple - 1) / multiple * multiple : n;
 }
 
-/* Calls that make a sample long enough for the clock, every set used alike. */
+/* The number of calls that make a sample long enough for the clock and use every set
+ * equally. */
 static size_t calls_wanted(const lab_station *s) {
     if (s->options->mode == LAB_COLD)
         return 1;
@@ -237,7 +241,7 @@ static size_t calls_wanted(const lab_station *s) {
     size_t calls = 1 + (size_t)(shortest / s->estimate_ns);
     if (gpu && calls > most)
         calls = most;
-    /* On the CPU the sets of a single call change from sample to sample. */
+    /* On the CPU, single-call samples take the sets in turn. */
     if (calls > 1 || gpu)
         calls = round_up(calls, s->set_count);
     return round_up(calls, s->options->calls_multiple);
@@ -260,7 +264,8 @@ bool lab_station_warm_up(lab_station *s, double seconds) {
     double ns = 0.0;
     if (!set_calls(s, calls_wanted(s)) || !lab_station_lead(s) || !lab_station_time(s, &ns))
         return false;
-    /* One call alone had the wait for its launch in its time; many show what each takes. */
+    /* The time of a single call included the wait for its launch; many calls show the time of
+     * each. */
     if (ns > 0.0 && ns < s->estimate_ns)
         s->estimate_ns = ns;
     const size_t calls = calls_wanted(s);
@@ -280,7 +285,7 @@ bool lab_station_agree(lab_station *s, const lab_station *stations, size_t count
 
 /* --------------------------------------------------------------------------- samples */
 
-/* Room for one more sample in every array of the case. */
+/* Make room for one more sample in every array of the case. */
 static bool make_room(lab_station *s) {
     lab_bench_case *c = s->owner;
     if (c->sample_count < s->capacity)
@@ -292,7 +297,7 @@ static bool make_room(lab_station *s) {
     return true;
 }
 
-/* Keep the sample, unless the GPU throttled. False where memory ran out. */
+/* Keep the sample unless the GPU throttled. False if memory ran out. */
 static bool keep_sample(lab_station *s, size_t round, double ns) {
     lab_bench_case *c = s->owner;
     lab_gpu_reading reading = {.slow = 0};
@@ -314,7 +319,8 @@ static bool keep_sample(lab_station *s, size_t round, double ns) {
     return true;
 }
 
-/* Caches as the mode has them; outputs poisoned, where inputs are new all of them; inputs turned by `turn`. */
+/* Prepare a sample: caches as the mode requires; outputs poisoned, all of them if the inputs
+ * are new; inputs turned by `turn`. */
 static bool get_ready(lab_station *s, bool renewed, uint64_t turn) {
     lab_message why;
     if (s->options->mode == LAB_WARM && !lab_station_lead(s))
@@ -326,13 +332,13 @@ static bool get_ready(lab_station *s, bool renewed, uint64_t turn) {
            lab_station_stop(s, LAB_FAIL, why.text);
 }
 
-/* Whether the sample that has just been taken is judged though its inputs are not new. On the GPU outputs are
- * poisoned only where they are. */
+/* Whether to judge the sample that has just been taken although its inputs are not new. On the
+ * GPU outputs are poisoned only if the inputs are new. */
 static bool is_drawn(const lab_station *s, size_t round) {
     return lab_turn_is_possible(s) && lab_entropy() % (2 + round) < 2;
 }
 
-/* Take the sample, and judge it; false where memory ran out. */
+/* Take the sample and judge it; false if memory ran out. */
 static bool take_sample(lab_station *s, size_t round, bool renewed, bool last) {
     double ns;
     const bool same = round == 0 || last; /* these two must give the same bits */
@@ -353,7 +359,7 @@ bool lab_station_sample(lab_station *s, size_t round, bool last) {
     if (round == s->next_renewed)
         s->next_renewed = lab_judge_next(round);
     if (renewed)
-        s->turn = 0; /* the first and the last round are on the same sets */
+        s->turn = 0; /* the first and the last round use the same sets */
     if (renewed && round > 0 && !lab_judge_renew(s, last))
         return true;
     const bool ok = take_sample(s, round, renewed, last);

@@ -10,24 +10,25 @@
 
 enum { MEMORY_PAIRS = 8, DIRECT_PAIRS = 64, PAIRS_FEWEST = 2, TRIALS = 3, SIGHTS_MOST = 8 };
 
-/* Of one case: time for the pairs, the longest call of which pairs are made at all, and inputs that are not too
- * large to be sent again and again; and those that may be sent to a GPU once more for every sight of them. */
+/* Limits per case: the time for the pairs, the longest call for which pairs are made at all,
+ * the largest inputs to upload again and again, and the largest to upload to a GPU once more
+ * for every repeated call. */
 static const double pairs_ns = 0.5e9, call_most_ns = 0.3e9, turned_bytes_most = 0x1p28,
                     sent_bytes = 0x1p24;
 
-/* A difference is one that is larger than this share and this time. */
+/* A difference counts if it is larger than this fraction and this time. */
 static const double remembers_share = 0.25, handicap_share = 0.03, clock_slack_ns = 1e3;
 
-/* Two ways to make one call, timed by turns on the first set. */
+/* Two ways to make one call, timed alternately on the first set. */
 typedef struct pairs {
     lab_station *station;
     lab_input_set *set;
     size_t count;
     lab_device_timer timer[2]; /* on a GPU */
     const lab_prepared *way[2];
-    unsigned char *finished; /* a copy of the outputs, to put them back */
-    int sights;              /* calls on what has been seen */
-    bool turned;             /* the inputs are not as they were */
+    unsigned char *finished; /* a copy of the outputs, to restore them */
+    int sights;              /* calls on inputs that have been seen */
+    bool turned;             /* the inputs are changed */
 } pairs;
 
 /* --------------------------------------------------------------------------- one call */
@@ -70,7 +71,8 @@ static void close_pairs(pairs *p) {
 
 /* ----------------------------------------------------------------- remembered answers */
 
-/* Turn the inputs so often, then time a call. Turned three times they are changed, twice they are not: much the same is written. */
+/* Turn the inputs `turns` times, then time a call. Three turns change them, two do not, and
+ * both write nearly the same amount. */
 static bool call_after(pairs *p, uint64_t seed, int turns, double *ns, lab_message *why) {
     lab_mirror *m = &p->set->mirror;
     for (int n = 0; n < turns; n++)
@@ -80,7 +82,8 @@ static bool call_after(pairs *p, uint64_t seed, int turns, double *ns, lab_messa
            call(p, 0, ns, why) && lab_mirror_download_outputs(m, why);
 }
 
-/* Calls on what stands there, which is written once more before each; the time is that of the last. */
+/* Repeat calls on the same inputs and outputs, which are rewritten before each; the time is
+ * that of the last call. */
 static bool call_on_seen(pairs *p, uint64_t seed, double *ns, lab_message *why) {
     lab_tensors_keep_outputs(p->set->tensors, p->finished);
     for (int n = 0; n < p->sights; n++) {
@@ -91,8 +94,9 @@ static bool call_on_seen(pairs *p, uint64_t seed, double *ns, lab_message *why) 
     return true;
 }
 
-/* One call on changed inputs and poisoned outputs, then calls on the same, of which the last is timed: some remember only what they have
- * met a few times. As many come before the first: a call in a row of calls is faster than one by itself. */
+/* One call on changed inputs and poisoned outputs, then several on the same ones, of which the
+ * last is timed: some subjects remember only inputs that they have met a few times. As many
+ * calls come before the first: a call that follows other calls is faster than a single one. */
 static bool time_pair(pairs *p, uint64_t seed, double ns[2], lab_message *why) {
     double untimed;
     if (!call_on_seen(p, seed, &untimed, why))
@@ -101,7 +105,7 @@ static bool time_pair(pairs *p, uint64_t seed, double ns[2], lab_message *why) {
     return call_after(p, seed, 3, &ns[0], why) && call_on_seen(p, seed, &ns[1], why);
 }
 
-/* An answer to what the inputs were before is wrong in the rows that were turned. */
+/* An answer to the previous inputs is wrong in the turned rows. */
 static bool turned_rows_are_right(pairs *p, uint64_t seed, lab_message *why) {
     lab_tensors *t = p->set->tensors;
     lab_row rows[LAB_TURNED];
@@ -113,7 +117,8 @@ static bool turned_rows_are_right(pairs *p, uint64_t seed, lab_message *why) {
     return r.outcome == LAB_PASS || lab_fail(why, "%s", r.message);
 }
 
-/* Of the last call on changed inputs, which found an answer there, and of the first, which found poison. */
+/* Check the last call on changed inputs, which found an answer in its outputs, and the first,
+ * which found poison. */
 static bool both_are_right(pairs *p, uint64_t seed, lab_message *why) {
     if (!turned_rows_are_right(p, seed, why))
         return false;
@@ -149,10 +154,10 @@ static bool exceeds(const double ns[2], double share) {
     return ns[0] > (1.0 + share) * ns[1] + clock_slack_ns;
 }
 
-/* How many times as long the fastest of the first calls took as the fastest of the second; 0 where it is not
- * longer by `share` and more than the clock's own doubt; below 0 where a call failed. The fastest is
- * what noise, which only ever adds, disturbs least. A memory shows in most pairs as well, and a machine
- * that has become slower does not. */
+/* The ratio of the fastest first call to the fastest second call; 0 if it is not longer by
+ * `share` and by more than the uncertainty of the clock; negative if a call failed. Noise only
+ * adds time, so the fastest calls are the least disturbed. A memory shows in most pairs as
+ * well; a machine that has become slower does not. */
 static double slower_by(pairs *p, taking *take, double share, lab_message *why) {
     double fastest[2] = {0.0, 0.0};
     size_t slower = 0;
@@ -169,7 +174,7 @@ static double slower_by(pairs *p, taking *take, double share, lab_message *why) 
     return exceeds(fastest, share) && fastest[1] > 0.0 ? fastest[0] / fastest[1] : 0.0;
 }
 
-/* A difference is believed when it comes back TRIALS times; the least of them. */
+/* A difference is believed if it recurs TRIALS times; returns the smallest. */
 static double differs_by(pairs *p, taking *take, double share) {
     double least = 0.0;
     for (int n = 0; n < TRIALS; n++) {
@@ -184,7 +189,8 @@ static double differs_by(pairs *p, taking *take, double share) {
     return least;
 }
 
-/* Time the case's own way and another by turns; where `first` takes longer than `second`, the case fails with these words. */
+/* Time the case's own call and another one alternately; if `first` takes longer than `second`,
+ * the case fails with this text. */
 static void examine_pairs(lab_station *s, const lab_prepared *other, size_t most, taking *take,
                           double share, const char *first, const char *second) {
     pairs p;
@@ -209,7 +215,7 @@ static void examine_memory(lab_station *s) {
                   "one on those it has: it remembers answers");
 }
 
-/* The direct call must be right before anything is held against it. */
+/* The direct call must be right before anything is compared with it. */
 static bool direct_is_right(lab_station *s, const lab_prepared *direct, bool *has_one) {
     lab_input_set *set = &s->sets[0];
     const lab_verify_options options = {.max_work = 20000000};
@@ -221,7 +227,7 @@ static bool direct_is_right(lab_station *s, const lab_prepared *direct, bool *ha
         return lab_station_failed(s, why.text);
     if (lab_prepared_run(direct, &set->mirror.any, set->mirror.workspace, set->mirror.stream,
                          &why) != ATT_OK)
-        return true; /* not for this problem */
+        return true; /* not available for this problem */
     *has_one = true;
     if (!lab_mirror_download_outputs(&set->mirror, &why))
         return lab_station_failed(s, why.text);
@@ -243,7 +249,7 @@ static void examine_direct(lab_station *s) {
                   "its own direct call: a rival with a handicap");
 }
 
-/* What is captured is what is timed. */
+/* The captured nodes are what is timed. */
 static void examine_nodes(lab_station *s) {
     lab_graph_nodes nodes;
     lab_message why;
@@ -271,9 +277,9 @@ static void examine_nodes(lab_station *s) {
 
 void lab_fair_examine(lab_station *s) {
     s->owner->spec->operation->record(&s->sets[0].mirror.any,
-                                      NULL); /* the record is of the timed calls */
-    /* The first takes no calls. Handicaps before memory: a needless copy is slower where its source has just been changed, which looks
-     * like an answer that is remembered. */
+                                      NULL); /* the record belongs to the timed calls */
+    /* The first makes no calls. Handicaps come before memory: a needless copy is slower when
+     * its source has just changed, which looks like a remembered answer. */
     void (*const examinations[])(lab_station *) = {examine_nodes, examine_direct,
                                                    examine_memory};
     const size_t count =

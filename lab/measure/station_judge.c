@@ -6,17 +6,19 @@
 #include "lab/base/entropy.h"
 #include "lab/measure/station_turn.h"
 
-/* Multiply-adds for judging one timed answer: a sample of rows, on top of the full verification. */
+/* Multiply-adds to judge one timed answer: a sample of rows, in addition to the full
+ * verification. */
 enum { TIMED_ANSWER_WORK = 20000000 };
 
-/* Above this the inputs of a station are not filled again: it would take longer than the timing. */
+/* The inputs of a larger station (in bytes) are not filled again: that would take longer than
+ * the timing. */
 static const double renewed_bytes_most = 0x1p28;
 
 size_t lab_judge_next(size_t round) {
     return round + 1 + (size_t)(lab_entropy() % (2 * (round + 1)));
 }
 
-/* How many sets the calls of a sample reach, and which is the i-th. */
+/* The number of sets that the calls of a sample use, and the index of the i-th. */
 static size_t sets_in_use(const lab_station *s) {
     const size_t calls = s->owner->calls_per_sample;
     return calls < s->set_count ? calls : s->set_count;
@@ -61,7 +63,8 @@ void lab_judge_look(lab_judge_glance *glance, const lab_station *s) {
     }
 }
 
-/* The oracle, the guards and the inputs of one set; true where all is well. */
+/* Check the answers with the oracle, the guards and the inputs of one set; true if all is
+ * well. */
 static bool judge(lab_station *s, size_t i, int64_t work) {
     lab_input_set *set = &s->sets[i];
     if (work == 0)
@@ -73,7 +76,7 @@ static bool judge(lab_station *s, size_t i, int64_t work) {
     lab_verify_outputs(&timed, set->tensors, &options);
     if (timed.outcome != LAB_PASS)
         return lab_station_stop(s, LAB_FAIL, timed.message);
-    lab_turn_back(s, i); /* an input that was changed is not turned back */
+    lab_turn_back(s, i); /* an input that the subject changed does not turn back correctly */
     return (lab_tensors_check(set->tensors, &why) &&
             lab_workspace_check(&set->workspace, &why)) ||
            lab_station_stop(s, LAB_FAIL, why.text);
@@ -89,7 +92,7 @@ static bool judge_set(lab_station *s, size_t i, const lab_judge_glance *glance, 
     const uint64_t settled = lab_tensors_hash_outputs(set->tensors);
     if (!judge(s, i, work))
         return false;
-    /* What is right now but was not then came too late. */
+    /* An answer that is right now but was not then came too late. */
     const bool in_place = !set->mirror.gpu;
     if (lab_tensors_hash_outputs(set->tensors) != settled ||
         (in_place && lab_tensors_glance(set->tensors, glance->seed[i]) != glance->hash[i]))

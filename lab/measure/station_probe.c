@@ -1,4 +1,4 @@
-/* station_probe.c: probes taken, judged, and held against the samples. */
+/* station_probe.c: takes probes, judges them and compares them with the samples. */
 #include "lab/measure/station_probe.h"
 
 #include <math.h>
@@ -8,12 +8,14 @@
 #include "lab/measure/station_judge.h"
 #include "lab/measure/station_turn.h"
 
-/* Probes of a case: rounds up to FULL_ROUNDS have one every other time, later ones ever less often; before it fails a case has had
- * SURE more, unless they take too long. Multiply-adds for judging one. */
+/* Probes per case: rounds up to FULL_ROUNDS have one every other time, later rounds less and
+ * less often. Before a case fails it gets SURE more probes, unless they take too long. The last
+ * is the multiply-adds to judge one. */
 enum { FULL_ROUNDS = 16, FEWEST = 8, FEWEST_SLOWER = 24, SURE = 64, JUDGE_WORK = 1000000 };
 static const double sure_ns = 2e9;
 
-/* A difference is one that is larger than this share and this time, of a call: caches have what was turned in another state. */
+/* A difference counts if it is larger than this fraction and this time per call: turning the
+ * inputs leaves the caches in a different state. */
 static const double probe_share = 0.25, probe_slack_ns = 50.0;
 
 static bool is_wanted(const lab_station *s) {
@@ -25,7 +27,7 @@ bool lab_probe_is_due(const lab_station *s, size_t round) {
     return is_wanted(s) && lab_entropy() % one_in == 0;
 }
 
-/* What two looks at the clock take by themselves, at least. */
+/* The least time between two readings of the clock. */
 static double clock_ns(void) {
     double least = 1e9;
     for (int i = 0; i < 32; i++) {
@@ -36,7 +38,7 @@ static double clock_ns(void) {
     return least;
 }
 
-/* Time so many calls on inputs that change before each. */
+/* Time that many calls, with the inputs changed before each. */
 static bool time_turning(lab_station *s, size_t calls, double *ns) {
     const uint64_t seed = lab_entropy();
     uint64_t sum = 0;
@@ -53,12 +55,12 @@ static bool time_turning(lab_station *s, size_t calls, double *ns) {
     return true;
 }
 
-/* Whether a call of a probe takes longer than one of a sample should. */
+/* Whether a call of a probe takes longer than a call of a sample allows. */
 static bool exceeds(double probe_ns, double sample_ns) {
     return probe_ns > (1.0 + probe_share) * sample_ns + probe_slack_ns;
 }
 
-/* A sample that is not kept. */
+/* Time a sample that is not kept. */
 static bool time_sample(lab_station *s, double *ns) {
     const bool ok = lab_station_lead(s) && (lab_turn_all(s, lab_entropy()), true) &&
                     lab_station_time(s, ns);
@@ -91,12 +93,13 @@ void lab_probe_take(lab_station *s) {
     p->count++;
 }
 
-/* Two of three: a machine whose speed comes and goes makes some slower and some faster. */
+/* At least two of three: on a machine with varying speed some are slower and some are
+ * faster. */
 static bool are_slower(const lab_probes *p) {
     return 3 * p->slower > 2 * p->count;
 }
 
-/* Until there are enough; more where they speak against the case. */
+/* Take probes until there are enough; more if they speak against the case. */
 static void take_more(lab_station *s) {
     const lab_probes *p = &s->probes;
     const uint64_t start = lab_clock_ns();

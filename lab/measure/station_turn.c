@@ -1,4 +1,4 @@
-/* station_turn.c: sets turned and turned back. */
+/* station_turn.c: turns sets and turns them back. */
 #include "lab/measure/station_turn.h"
 
 #include "lab/tensors/tensors_turn.h"

@@ -77,12 +77,13 @@ void lab_merge_locate(const lab_args *args, const lab_spec *spec,
 
 /* ----------------------------------------------------------------- contents */
 
-/* The log-sum of a part of a row. Row numbers spread the special ones; a row whose number is 2 modulo 5 is like any other. */
+/* The log-sum of a part of a row. Special values are spread by row number; a row whose number
+ * is 2 modulo 5 is ordinary. */
 static float lse_of(const lab_merge_spec *m, int64_t part, lab_row row, lab_random *random) {
     const float drawn = 8.0f * lab_random_normal(random);
     const int64_t kind = (row.b + row.h + row.i) % 5;
     switch (m->data) {
-    case LAB_MERGE_EMPTY: /* every row lacks some part, and every fifth all of them */
+    case LAB_MERGE_EMPTY: /* every row lacks some part, and every fifth row lacks all of them */
         return kind == 0 || (kind != 2 && (part + row.i) % 3 == 0) ? -INFINITY : drawn;
     case LAB_MERGE_EQUAL:
         return 1.5f;
@@ -98,12 +99,12 @@ static float lse_of(const lab_merge_spec *m, int64_t part, lab_row row, lab_rand
 static float value_of(const lab_merge_spec *m, float lse, lab_random *random) {
     const float most = m->problem.dtype == ATT_F16 ? 65504.0f : 0x1.fep127f;
     const float drawn = lab_random_normal(random);
-    if (lse == -INFINITY) /* what an empty part holds is nobody's business */
+    if (lse == -INFINITY) /* the contents of an empty part do not matter */
         return NAN;
     return m->data == LAB_MERGE_HUGE ? (drawn < 0.0f ? -most : most) : drawn;
 }
 
-/* Rows are filled in strips, side by side; a row draws its log-sum, then its elements. */
+/* Rows are filled in strips, in parallel; a row draws its log-sum, then its elements. */
 enum { STRIP_ROWS = 64 };
 
 typedef struct filling {
@@ -159,7 +160,8 @@ void lab_merge_drawn(lab_tensors *t, uint64_t seed,
             visit(t, (lab_row){b, h, lab_random_below(&random, p->seq), 0}, context);
 }
 
-/* The sign is the highest bit of every type. In every part: a row's answer then changes its sign, whatever the weights. */
+/* The sign is the highest bit in every type. It is flipped in every part: the row's answer then
+ * changes sign, whatever the weights. */
 static void turn_row(lab_tensors *t, lab_row row, void *context) {
     const att_merge_problem *p = &t->spec.merge.problem;
     const size_t size = att_dtype_size(p->dtype);

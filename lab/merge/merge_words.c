@@ -1,4 +1,5 @@
-/* merge_words.c: the words of merge problems: one handler per modifier, strides from the layout, the line back. */
+/* merge_words.c: the words of merge problems: one handler per modifier, strides from the
+ * layout, and printing. */
 #include "lab/merge/merge_lab.h"
 
 #include <stdio.h>
@@ -120,7 +121,8 @@ const lab_modifier lab_merge_modifiers[] = {
 
 /* ---------------------------------------------------------------- finishing */
 
-/* Strides of (batch, heads, seq, cols) with `pad` elements after every row; false where they overflow. */
+/* Strides of (batch, heads, seq, cols) with `pad` elements after every row; false on
+ * overflow. */
 static bool strides_of(att_strides *s, const att_merge_problem *p, int64_t cols,
                        const lab_merge_spec *m, lab_layout layout) {
     int64_t inner, outer, row = cols + m->pad;
@@ -141,7 +143,7 @@ static bool strides_of(att_strides *s, const att_merge_problem *p, int64_t cols,
     return true;
 }
 
-/* The bytes that the bases of o and of the parts are aligned to, as the offset leaves them. */
+/* The alignment in bytes of the bases of o and of the parts, given the offset. */
 static int64_t alignment_of(const lab_merge_spec *m) {
     const int64_t in = (int64_t)att_dtype_size(m->problem.dtype),
                   out = (int64_t)att_dtype_size(m->problem.dtype_o);

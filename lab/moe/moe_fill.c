@@ -9,7 +9,7 @@
 #include "lab/moe/moe_lab.h"
 #include "lab/moe/moe_load.h"
 
-/* One random stream a tensor. */
+/* One random stream per tensor. */
 enum { STREAM_TENSORS = 8000, STREAM_CHOICES = 1 << 22 /* + token */ };
 
 typedef struct filling {
@@ -26,7 +26,7 @@ static void seed_stream(const filling *f, lab_random *random, int tensor) {
 
 /* -------------------------------------------------------------- weights, biases */
 
-/* Outer by rows by columns of normal numbers, `scale` times; filled in strips, side by side. */
+/* Outer by rows by columns of normal numbers times `scale`; filled in strips, in parallel. */
 typedef struct numbers {
     const filling *f;
     int tensor;
@@ -59,7 +59,7 @@ static void fill_numbers(const filling *f, numbers a) {
     lab_workers_run(att_ceil_div(a.outer * a.rows, a.strip), fill_strip, &a);
 }
 
-/* So that a product of numbers of size 1 has that size. */
+/* Scaled so that a product of numbers of size 1 has size 1. */
 static void fill_weights(const filling *f, int tensor, int64_t outputs, int64_t inputs,
                          const att_moe_strides *s) {
     const bool transposed = f->p->flags & ATT_MOE_TRANSPOSED;
@@ -85,13 +85,13 @@ static void fill_bias(const filling *f, int tensor, int64_t cols, int64_t stride
 
 /* ----------------------------------------------------------------------- tokens */
 
-/* Of every fifth token or so the contents are special: which kind, 0 to 4. */
+/* About every fifth token has special contents: which kind, 0 to 4. */
 static int64_t kind_of(int64_t token) {
     return token % 5;
 }
 
 static float x_of(const filling *f, int64_t token, int64_t c, float drawn) {
-    if (lab_moe_is_masked(f->p, token)) /* nobody's business */
+    if (lab_moe_is_masked(f->p, token)) /* masked tokens do not matter */
         return NAN;
     switch (f->m->data) {
     case LAB_MOE_LARGE:
@@ -129,7 +129,7 @@ static float logit_of(const filling *f, int64_t token, int64_t e, float drawn) {
     }
 }
 
-/* Where experts are chosen, their logits are above the others'. */
+/* If experts are chosen here, their logits are above the others'. */
 static void fill_logits(const filling *f, int64_t token, lab_random *random, float *row,
                         int32_t *chosen) {
     const att_moe_problem *p = f->p;
@@ -148,7 +148,7 @@ static void fill_logits(const filling *f, int64_t token, lab_random *random, flo
                   token * p->logits_row + e, logit_of(f, token, e, row[e]));
 }
 
-/* Weights that sum to 1. Of a masked token the ids are not looked at. */
+/* Weights that sum to 1. The ids of a masked token are ignored. */
 static void fill_given(const filling *f, int64_t token, lab_random *random, float *row,
                        int32_t *chosen) {
     const int64_t k = f->p->experts_per_token;
@@ -221,7 +221,7 @@ bool lab_moe_fill(lab_tensors *t, uint64_t seed, lab_message *why) {
     filling f = {.tensors = t, .m = &t->spec.moe, .p = p, .seed = seed};
     (void)why;
     if (p->experts > ATT_MOE_EXPERTS_MAX || p->experts_per_token > p->experts)
-        return true; /* the library refuses it */
+        return true; /* the library refuses such a problem */
     lab_moe_spread_of(&f.spread, f.m->load, p->experts, p->experts_per_token, seed);
     fill_weights(&f, LAB_MOE_W1, att_moe_w1_rows(p), p->hidden, &p->w1);
     fill_weights(&f, LAB_MOE_W2, p->hidden, p->inner, &p->w2);

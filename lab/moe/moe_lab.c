@@ -35,7 +35,7 @@ static bool is_void(const lab_spec *spec) {
     return of(spec)->tokens == 0;
 }
 
-/* Counts are there without a token: zeros. */
+/* Counts exist even without tokens: they are zeros. */
 static bool is_empty(const lab_spec *spec) {
     return is_void(spec) && !(of(spec)->features & ATT_MOE_COUNTS);
 }
@@ -87,7 +87,7 @@ static lab_outputs outputs(const lab_spec *spec) {
                              .step = 1}}};
 }
 
-/* Rows of so much work each that few of them can be judged. */
+/* Fewer rows to judge if each takes much work. */
 static int64_t fewest_of(double work, int64_t rows) {
     static const double most = 1e10;
     const double each = rows > 0 ? work / (double)rows : 0.0;
@@ -151,7 +151,7 @@ static void oracle(const lab_spec *spec, const lab_args *args, lab_row row, doub
         as_values[j] = (double)ids[j];
 }
 
-/* Counts are whole numbers, and the oracle's. */
+/* Counts are integers; use the oracle's. */
 static void plain(const lab_spec *spec, const lab_args *args, lab_row row, int order,
                   float *room, float *values) {
     const att_moe_problem *p = of(spec);

@@ -27,7 +27,7 @@ enum {
     LAB_MOE_TENSORS
 };
 
-/* Its sets of rows: of y, ids and weights, a row per token; of counts, one. */
+/* Its sets of rows: y, ids and weights have one row per token; counts have one row. */
 enum { LAB_MOE_SET_TOKENS, LAB_MOE_SET_COUNTS, LAB_MOE_SETS };
 
 extern const lab_modifier lab_moe_modifiers[];
@@ -51,7 +51,7 @@ void lab_moe_drawn(lab_tensors *tensors, uint64_t seed,
                    void (*visit)(lab_tensors *tensors, lab_row row, void *context),
                    void *context);
 
-/* Tokens that are masked, where there is a mask: every fourth. */
+/* Whether a token is masked, if there is a mask: every fourth is. */
 static inline bool lab_moe_is_masked(const att_moe_problem *p, int64_t token) {
     return p->features & ATT_MOE_MASK && token % 4 == 2;
 }

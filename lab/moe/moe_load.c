@@ -1,4 +1,4 @@
-/* moe_load.c: experts drawn without replacement, evenly or by their ranks. */
+/* moe_load.c: draws experts without replacement, evenly or by rank. */
 #include "lab/moe/moe_load.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static int64_t draw_rank(const lab_moe_spread *s, lab_random *random) {
     return rank;
 }
 
-/* What comes up again is drawn anew, a few times; then the next rank that is free is taken. */
+/* A repeated expert is drawn again, a few times; then the next free rank is taken. */
 static int64_t draw_free(const lab_moe_spread *s, lab_random *random, const bool *taken) {
     enum { TRIES = 64 };
     int64_t rank = draw_rank(s, random);
@@ -66,13 +66,13 @@ void lab_moe_choose(const lab_moe_spread *s, lab_random *random, int64_t k, int3
     }
 }
 
-/* Of experts that a token goes to with the probability p each. */
+/* The expected number of experts with tokens if a token goes to each with probability p. */
 static double reached(double experts, double p, double tokens) {
     return experts * (1.0 - pow(1.0 - p, tokens));
 }
 
-/* The chance of a rank to be among k drawn without replacement is near 1 - exp(-c / (rank + 1)), with the c by which the chances
- * add up to k. */
+/* The probability of a rank to be among k drawn without replacement is close to 1 - exp(-c /
+ * (rank + 1)), with c such that the probabilities sum to k. */
 static double zipf_reached(int64_t experts, double k, double tokens) {
     double low = 0.0, high = 1e6, sum = 0.0;
     for (int n = 0; n < 60; n++) {

@@ -23,13 +23,13 @@ static const char *const tensor_names[LAB_MOE_TENSORS] = {
 
 /* ---------------------------------------------------------------------- sizes */
 
-/* Where sizes are added up; `fits` until one does not. */
+/* Accumulates sizes; `fits` is false once one does not. */
 typedef struct sizing {
     lab_tensor_size *list;
     bool fits;
 } sizing;
 
-/* Outer by rows by columns, the last contiguous. */
+/* Outer by rows by columns, columns contiguous. */
 static void size_array(sizing *s, int tensor, int64_t outer, int64_t rows, int64_t cols,
                        int64_t outer_stride, int64_t row_stride, size_t element) {
     const int64_t counts[] = {outer, rows}, strides[] = {outer_stride, row_stride};
@@ -98,7 +98,7 @@ static void size_routing(sizing *s, const att_moe_problem *p) {
         size_flat(s, LAB_MOE_COUNTS, p->experts + 1, sizeof(int32_t));
 }
 
-/* What lies at the caller's own alignment; the rest is as arrays of numbers are. */
+/* Whether the tensor has the caller's alignment; the others are plain arrays. */
 static bool is_shifted(int tensor) {
     return tensor == LAB_MOE_Y || tensor == LAB_MOE_X || tensor == LAB_MOE_W1 ||
            tensor == LAB_MOE_W2 || tensor == LAB_MOE_W3;

@@ -1,5 +1,5 @@
-/* moe_turn.c: tokens drawn by a seed, the signs of their x turned. Their experts stay the same: other experts' weights may
- * be in no cache, and a call on them take longer for that. */
+/* moe_turn.c: draws tokens by a seed and flips the signs of their x. Their experts stay the
+ * same: the weights of other experts may not be in a cache, which would make a call slower. */
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "lab/base/random.h"
@@ -7,7 +7,7 @@
 
 enum { STREAM_TURNED = 8200, TURNED_MOST = 8 };
 
-/* Every token must have an expert that answers. */
+/* Every token must have an expert in this call. */
 bool lab_moe_turnable(const lab_tensors *t) {
     const lab_moe_spec *m = &t->spec.moe;
     const att_moe_problem *p = &m->problem;
@@ -15,7 +15,7 @@ bool lab_moe_turnable(const lab_tensors *t) {
            p->local_experts == p->experts;
 }
 
-/* One token of every eighth of them. */
+/* One token out of each eighth of the tokens. */
 void lab_moe_drawn(lab_tensors *t, uint64_t seed,
                    void (*visit)(lab_tensors *t, lab_row row, void *context), void *context) {
     const int64_t tokens = t->spec.moe.problem.tokens;
@@ -31,7 +31,7 @@ void lab_moe_drawn(lab_tensors *t, uint64_t seed,
     }
 }
 
-/* The sign is the highest bit of every type. */
+/* The sign is the highest bit in every type. */
 static void turn_token(lab_tensors *t, lab_row row, void *context) {
     const att_moe_problem *p = &t->spec.moe.problem;
     const size_t size = att_dtype_size(p->dtype);

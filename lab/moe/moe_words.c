@@ -1,4 +1,5 @@
-/* moe_words.c: the words of mixtures of experts: one handler per modifier, strides, the line back. */
+/* moe_words.c: the words of mixtures of experts: one handler per modifier, strides, and
+ * printing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -162,7 +163,7 @@ const lab_modifier lab_moe_modifiers[] = {
 
 static const int64_t absurd = INT64_MAX / 4;
 
-/* Strides of the weights: rows that are `pad` longer, and experts as the words say. */
+/* Strides of the weights: rows longer by `pad`, and experts as the words say. */
 static bool stride_weights(const lab_moe_spec *m, int64_t rows, int64_t cols,
                            att_moe_strides *s) {
     const att_moe_problem *p = &m->problem;
@@ -198,7 +199,7 @@ static bool set_strides(lab_moe_spec *m) {
            stride_weights(m, transposed ? i : h, transposed ? h : i, &p->w2);
 }
 
-/* The bytes that the bases of x, y and the weights are aligned to, as the offset leaves them. */
+/* The alignment in bytes of the bases of x, y and the weights, given the offset. */
 static int64_t alignment_of(const lab_moe_spec *m) {
     const int64_t in = (int64_t)att_dtype_size(m->problem.dtype),
                   out = (int64_t)att_dtype_size(m->problem.dtype_y);
@@ -234,7 +235,7 @@ bool lab_moe_finish(lab_spec *spec, lab_message *why) {
 
 /* ------------------------------------------------------------------ printing */
 
-/* A line that words are added to. */
+/* A line under construction. */
 typedef struct line {
     char *buf;
     size_t n, used;

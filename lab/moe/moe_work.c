@@ -1,6 +1,8 @@
-/* moe_work.c: the work of a mixture of experts: operations, and the weights of the experts that have tokens.
+/* moe_work.c: the work of a mixture of experts: operations, and the weights of the experts that
+ * have tokens.
  *
- * Which experts those are depends on what the tensors hold; here they are as many as are expected. */
+ * Which experts have tokens depends on the contents of the tensors; here the expected number is
+ * used. */
 #include "lab/moe/moe_lab.h"
 #include "lab/moe/moe_load.h"
 
@@ -22,7 +24,7 @@ static double expert_bytes(const att_moe_problem *p) {
            (p->features & ATT_MOE_BIAS2 ? (double)p->hidden * bias : 0.0);
 }
 
-/* Bytes of routing: what is read of it and written. */
+/* Bytes of routing, read and written. */
 static double routing_bytes(const att_moe_problem *p, double tokens) {
     const double k = (double)p->experts_per_token, all = (double)p->tokens;
     const double number = (double)sizeof(float);

@@ -1,4 +1,5 @@
-/* cpu_floor.c: what the widest instructions do a clock, times clocks, times processors. */
+/* cpu_floor.c: operations per clock of the widest instructions, times clock rate, times
+ * processors. */
 #include "lab/plan/cpu_floor.h"
 
 #include <sched.h>
@@ -10,9 +11,9 @@
 
 static const double clock_most = 7e9;
 
-/* Operations (a multiply-add is two) of one processor a clock: twice those of the fastest known. AMX multiplies 16 x 32 by 32 x 16 in
- * 16 clocks, twice that in 8 bits; AVX-512 has two multiply-adds of 32 numbers of 16 bits, AVX2 and the rest two of 8 numbers
- * of 32 bits. */
+/* Operations (a multiply-add is two) per clock of one processor: twice those of the fastest
+ * known. AMX multiplies 16 x 32 by 32 x 16 in 16 clocks, twice that in 8 bits; AVX-512 has two
+ * multiply-adds of 32 16-bit numbers, AVX2 and the rest two of 8 32-bit numbers. */
 enum {
     PER_CLOCK_AMX = 4096,
     PER_CLOCK_AVX512 = 256,
@@ -28,11 +29,11 @@ static double per_clock(void) {
         return PER_CLOCK_AVX2;
     return d & AMX_TILE ? PER_CLOCK_AMX : b & AVX512F ? PER_CLOCK_AVX512 : PER_CLOCK_AVX2;
 #else
-    return PER_CLOCK_OTHER; /* vectors of 2048 bits */
+    return PER_CLOCK_OTHER; /* assume vectors of 2048 bits */
 #endif
 }
 
-/* All that there are where the system does not say which this process may use. */
+/* All processors if the system does not tell which ones this process may use. */
 static double processors(void) {
     cpu_set_t set;
     const int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;

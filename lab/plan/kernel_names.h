@@ -2,8 +2,8 @@
 #ifndef LAB_KERNEL_NAMES_H
 #define LAB_KERNEL_NAMES_H
 
-/* The id nearest to `misspelt` among the kernels of the library, for whatever device; NULL where none is near, or where it is an
- * id, of another device then. */
+/* The id nearest to `misspelt` among all kernels of the library, on any device; NULL if none is
+ * near, or if it is itself an id, then one of another device. */
 const char *lab_nearest_kernel(const char *misspelt);
 
 #endif

@@ -1,4 +1,4 @@
-/* plan_choice.c: the library's own selector, given the limits of a device file. */
+/* plan_choice.c: the library's own selector, with the limits of a device file. */
 #include "lab/plan/plan_choice.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "core/select.h"
 #include "lab/problem/lab_operation.h"
 
-/* Is there a kernel of GPUs that the pattern names? */
+/* Whether the pattern matches a GPU kernel. */
 static bool names_kernel(const att_limits *limits, const char *pattern) {
     for (size_t i = 0; i < att_rows_count(limits); i++) {
         const att_kernel_row *row = att_rows_at(limits, i);
@@ -28,7 +28,7 @@ static att_status set_kernel(att_limits *limits, const char *pattern) {
     return ATT_OK;
 }
 
-/* As a context there would have them: the options, and the switches of the environment. */
+/* The limits of a context on that device: the options, and the switches of the environment. */
 static att_status limits_of(att_limits *limits, const lab_device *device,
                             const lab_choice_options *options) {
     *limits = (att_limits){.device = ATT_DEVICE_CUDA, .gpu = &device->limits};

@@ -1,4 +1,4 @@
-/* plan_device.c: device files read and checked, field by field. */
+/* plan_device.c: reads and checks device files, field by field. */
 #include "lab/plan/plan_device.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@
 static const lab_data_kind devices = {
     .what = "device", .folder = "devices", .suffix = ".json", .environment = "ATTEST_DEVICES"};
 
-/* A limit: a whole number of att_cuda_limits. */
+/* A limit: an integer field of att_cuda_limits. */
 typedef struct limit_field {
     const char *name;
     size_t offset;
@@ -57,7 +57,7 @@ static const struct {
 
 /* ---------------------------------------------------------------------- one field */
 
-/* A source says of what kind it is, then which. */
+/* A source begins with its kind, then names itself. */
 static bool is_source(const char *text) {
     static const char *const kinds[] = {"datasheet: ", "guide: ", "measured: "};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -66,7 +66,8 @@ static bool is_source(const char *text) {
     return false;
 }
 
-/* A field {"value": number, "source": text} and nothing else; *source points into the document. */
+/* A field {"value": number, "source": text} and nothing else; *source points into the
+ * document. */
 static bool read_field(const lab_node *field, double *value, const char **source,
                        lab_message *why) {
     if (!json_is_object(field->value))
@@ -126,7 +127,8 @@ static bool read_rate(lab_device *device, int kind, const lab_node *section, lab
 
 /* ------------------------------------------------------------------ the document */
 
-/* An object whose every key must be known; a misspelt one would otherwise pass for one left out. */
+/* Every key of the object must be known; a misspelt key would otherwise look like a missing
+ * one. */
 static bool check_keys(const lab_node *section, const char *(*known)(int), int count,
                        lab_message *why) {
     if (!lab_node_is_object(section, why))

@@ -1,4 +1,4 @@
-/* plan_floor.c: counting of work, and rooflines. */
+/* plan_floor.c: counts of work, and rooflines. */
 #include "lab/plan/plan_floor.h"
 
 void lab_work_of(lab_work *work, const lab_spec *spec) {
@@ -9,7 +9,7 @@ static double rate(const lab_device *device, lab_rate_kind kind) {
     return device->rates[kind].value;
 }
 
-/* Of one SM a clock, over all SMs, a second. */
+/* Convert a rate per clock of one SM to a rate per second of all SMs. */
 static double whole_device(const lab_device *device, lab_rate_kind kind) {
     return rate(device, kind) * device->limits.sms * rate(device, LAB_RATE_CLOCK);
 }
@@ -25,7 +25,8 @@ static void fill(lab_floor *floor, const lab_work *work, const lab_device *devic
             floor->binds = (lab_bound_kind)i;
 }
 
-/* float32 by fused multiply-add, or as three products of 16-bit terms (kernels/two_terms.cuh): whichever is faster. */
+/* float32 with fused multiply-adds, or as three products of 16-bit terms
+ * (kernels/two_terms.cuh): whichever is faster. */
 static double float32_products(const lab_device *device) {
     const double fused = 2.0 * whole_device(device, LAB_RATE_FP32);
     const double terms = rate(device, LAB_RATE_TENSOR) / 3.0;

@@ -1,4 +1,4 @@
-/* plan_floor.h: what a problem needs at least, and the time that no kernel can go below. */
+/* plan_floor.h: the least work of a problem, and the lower bound on the time of any kernel. */
 #ifndef LAB_PLAN_FLOOR_H
 #define LAB_PLAN_FLOOR_H
 
@@ -14,7 +14,7 @@ typedef enum lab_bound_kind {
     LAB_BOUND_COUNT
 } lab_bound_kind;
 
-/* Seconds by each bound; the longest binds. */
+/* Seconds for each bound; the longest one is binding. */
 typedef struct lab_floor {
     double seconds[LAB_BOUND_COUNT];
     lab_bound_kind binds;
@@ -22,16 +22,16 @@ typedef struct lab_floor {
 
 void lab_work_of(lab_work *work, const lab_spec *spec);
 
-/* By the rates that the maker states. float32 inputs are taken at the rate of float32 instructions: tensor
- * cores round them. */
+/* With the rates that the maker states. float32 inputs use the rate of float32 instructions:
+ * tensor cores round them. */
 void lab_floor_of(lab_floor *floor, const lab_work *work, att_dtype dtype,
                   const lab_device *device);
 
-/* The same by the rates that were measured, where the device has any; false where it has none. */
+/* The same with measured rates if the device has any; false if it has none. */
 bool lab_reach_of(lab_floor *reach, const lab_work *work, att_dtype dtype,
                   const lab_device *device);
 
-/* Seconds of the bound that binds. */
+/* Seconds of the binding bound. */
 double lab_floor_seconds(const lab_floor *floor);
 
 /* "tensor", "memory", "exp". */

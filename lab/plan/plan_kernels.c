@@ -1,4 +1,4 @@
-/* plan_kernels.c: the kernels that serve a problem on a device. */
+/* plan_kernels.c: the kernels that support a problem on a device. */
 #include "lab/plan/plan_kernels.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ const char *lab_time_model_name(lab_time_model model) {
     return names[model];
 }
 
-/* Of kernels that multiply 16-bit numbers once; float32 is computed in terms. */
+/* For kernels that multiply 16-bit numbers once; float32 is computed in several terms. */
 bool lab_tiles_model(const lab_spec *spec, const lab_work *work) {
     const att_problem *p = &spec->problem;
     return p->dtype != ATT_F32 && work->pairs > 0.0 && p->d_qk <= LAB_TILE_D_MAX &&
@@ -37,7 +37,7 @@ static void cut_hopper(lab_plan_kernel *k, const att_limits *limits, const att_p
     k->splits = split ? att_cuda_hopper_parts(k->row, sms, p).count : 1;
     k->blocks = (double)att_cuda_hopper_blocks(k->row->cuda, tiles * k->splits, sms);
     k->rounds = k->tiles * k->splits / sms;
-    if (ns >= 0.0 && isfinite(ns)) { /* infinite: smaller heads have rows of their own */
+    if (ns >= 0.0 && isfinite(ns)) { /* infinite: smaller head dimensions have their own rows */
         k->model = LAB_TIME_SELECTOR;
         k->seconds = 1e-9 * ns;
     }
@@ -86,9 +86,10 @@ static void cut_tile(lab_plan_kernel *k, const lab_spec *spec, const lab_work *w
     k->seconds = tile.seconds;
 }
 
-/* ---------------------------------------------------------------------------------- the list */
+/* ---------------------------------------------------------------------------------- the
+ * list */
 
-/* A row that pads more than the chosen one without a chance against it. */
+/* Whether a row pads more than the chosen one and has no chance against it. */
 static bool only_pads(const att_kernel_row *row, const att_kernel_row *chosen) {
     return (row->cuda->d_qk > chosen->cuda->d_qk || row->cuda->d_v > chosen->cuda->d_v) &&
            !(is_hopper(row) && is_hopper(chosen));
@@ -103,7 +104,7 @@ static int by_time(const void *a, const void *b) {
         return timed_x ? -1 : 1;
     if (timed_x && x->seconds != y->seconds)
         return x->seconds < y->seconds ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row; /* as the registry has them */
+    return x->row < y->row ? -1 : x->row > y->row; /* in the order of the registry */
 }
 
 size_t lab_plan_list_kernels(lab_plan_kernel *list, const att_kernel_row *chosen,
@@ -131,7 +132,7 @@ size_t lab_plan_list_kernels(lab_plan_kernel *list, const att_kernel_row *chosen
         else if (row->family == &att_family_fwd_sm80)
             cut_tile(k, spec, work, device);
     }
-    for (size_t i = 0; i < count; i++) /* fitted times know one GPU's memory alone */
+    for (size_t i = 0; i < count; i++) /* fitted times are valid only for one GPU's memory */
         list[i].seconds = fmax(list[i].seconds, floor);
     qsort(list, count, sizeof *list, by_time);
     return count;

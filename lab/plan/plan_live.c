@@ -4,7 +4,7 @@
 
 #include "lab/plan/plan_device.h"
 
-/* What an SM does a clock, by compute capability, for GPUs that have no device file. */
+/* Rates of an SM per clock, by compute capability, for GPUs without a device file. */
 static const struct {
     int cc;
     double tensor; /* operations, 16-bit inputs and float32 sums */
@@ -16,7 +16,8 @@ static void set(lab_rate *rate, double value, const char *source) {
     snprintf(rate->source, sizeof rate->source, "%s", source);
 }
 
-/* Rates from the driver's clocks. A GPU newer than the table does at least what the last of it does. */
+/* Rates from the driver's clocks. A GPU newer than the table is assumed to match the last
+ * entry. */
 static void rates_from_clocks(lab_device *device) {
     const att_cuda_limits *l = &device->limits;
     size_t row = 0;
@@ -50,7 +51,7 @@ static void compare_name(const char *name, void *state) {
     }
 }
 
-/* Rates of the device file, scaled from its clock to the driver's where they follow the clock. */
+/* Rates of the device file; those that depend on the clock are scaled to the driver's clock. */
 static void rates_from_file(lab_device *device, const lab_device *file) {
     memcpy(device->rates, file->rates, sizeof device->rates);
     const double clock = 1e3 * device->limits.clock_khz;

@@ -1,4 +1,4 @@
-/* plan_ranks.c: computing and sending of a sequence that is cut over ranks. */
+/* plan_ranks.c: compute and communication times of a sequence split over ranks. */
 #include "lab/plan/plan_ranks.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Seconds until a call computes: its launches. */
+/* Seconds of launch overhead per call. */
 static const double call_start = 5e-6;
 
 /* Bytes of the whole problem. */
@@ -38,17 +38,20 @@ typedef struct job {
     double whole, memory;
 } job;
 
-/* Seconds to add a partial result of 1/ranks of the rows to what there is: it and the sum are read, the sum is written. */
+/* Seconds to add a partial result of 1/ranks of the rows to the sum: both are read, the sum is
+ * written. */
 static double merge(const job *j, double ranks) {
     return j->memory > 0.0 ? 3.0 * j->bytes.o_float / ranks / j->memory : 0.0;
 }
 
-/* A rank's share of a group of `heads` of K and V; ranks share a head where there are fewer heads. */
+/* A rank's share of K and V in a group of `heads` ranks; ranks share a head if there are fewer
+ * heads. */
 static double kv_of_group(const job *j, int heads) {
     return j->bytes.kv * ceil((double)j->p->heads_kv / heads) / (double)j->p->heads_kv;
 }
 
-/* The exchange of q, k and v before, and of O after, in groups of `heads` ranks that have 1/ring of the rows together. */
+/* The exchange of q, k and v before, and of O after, in groups of `heads` ranks that hold
+ * 1/ring of the rows together. */
 static double exchanges(const job *j, int ring, int heads) {
     if (heads == 1)
         return 0.0;

@@ -1,4 +1,4 @@
-/* plan_result.c: floor, tiles and choice put together. */
+/* plan_result.c: combines floor, tiles and choice. */
 #include "lab/plan/plan_result.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static bool same_tile(const lab_tile *a, const lab_tile *b) {
            a->d_qk == b->d_qk && a->d_v == b->d_v;
 }
 
-/* Put the tile of a row into the list, or its id beside the same tile. */
+/* Add the tile of a row to the list, or its id to an equal tile. */
 static void add_row(lab_plan_result *result, const att_cuda_kernel *row) {
     const lab_tile tile = lab_tile_of_row(row);
     for (size_t i = 0; i < result->tile_count; i++)
@@ -32,7 +32,8 @@ static void add_row(lab_plan_result *result, const att_cuda_kernel *row) {
     result->tiles[result->tile_count++] = tile;
 }
 
-/* The rows that serve the problem with the head dimensions of the chosen one; larger ones only pad more. */
+/* Add the rows that support the problem with the head dimensions of the chosen one; larger ones
+ * only pad more. */
 static void add_rows(lab_plan_result *result, const att_kernel_row *chosen,
                      const att_limits *limits, const att_problem *p) {
     for (size_t i = 0; i < att_registry_count(); i++) {
@@ -52,7 +53,7 @@ static int by_time(const void *a, const void *b) {
         return fits_x ? -1 : 1;
     if (fits_x && x->seconds != y->seconds)
         return x->seconds < y->seconds ? -1 : 1;
-    /* Of equals the smaller: it leaves more of the SM to others. */
+    /* If equal, the smaller one: it leaves more of the SM to others. */
     if (x->shared != y->shared)
         return x->shared < y->shared ? -1 : 1;
     return x->warps != y->warps ? x->warps - y->warps : x->m - y->m;

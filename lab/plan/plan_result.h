@@ -1,4 +1,4 @@
-/* plan_result.h: everything that `attest plan` knows of one problem on one device. */
+/* plan_result.h: everything that `attest plan` reports about one problem on one device. */
 #ifndef LAB_PLAN_RESULT_H
 #define LAB_PLAN_RESULT_H
 
@@ -15,17 +15,18 @@ typedef struct lab_plan_result {
     lab_floor floor, reach;
     bool has_reach; /* the device has measured rates */
 
-    lab_tile *tiles; /* those that fit, the fastest first; then the others */
+    lab_tile *tiles; /* those that fit, fastest first; then the others */
     size_t tile_count, fitting;
 
-    lab_plan_kernel *kernels; /* that serve it, the chosen one first */
+    lab_plan_kernel *kernels; /* those that support the problem, the chosen one first */
     size_t kernel_count;
     const lab_plan_kernel *chosen; /* by the library, or NULL: `refusal` says why */
-    const lab_tile *chosen_tile;   /* NULL where the kernel has no tile of plan_tiles.h */
+    const lab_tile *chosen_tile;   /* NULL if the kernel has no tile of plan_tiles.h */
     char refusal[sizeof((att_error *)0)->text];
 } lab_plan_result;
 
-/* Plan, with kernels whose ids match `kernel` alone; NULL: any. Fails where the problem makes no sense, or memory runs out. */
+/* Plan with only the kernels whose ids match `kernel`; NULL: any. Fails if the problem makes no
+ * sense, or memory runs out. */
 bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
                    const char *kernel, lab_message *why);
 void lab_plan_free(lab_plan_result *result);

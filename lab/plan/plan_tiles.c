@@ -38,7 +38,7 @@ lab_tile lab_tile_of_row(const att_cuda_kernel *row) {
                       .warps = row->warps};
 }
 
-/* The row that a kernel with this tile would have. */
+/* The registry row that a kernel with this tile would have. */
 static att_cuda_kernel row_of(const lab_tile *tile) {
     return (att_cuda_kernel){.source = "fwd_sm80",
                              .d_qk = tile->d_qk,
@@ -57,18 +57,18 @@ const char *lab_limit_name(att_cuda_resource limit) {
 
 /* -------------------------------------------------------------------- registers */
 
-/* A thread's registers: what it must hold, and what the compiler adds for addresses and for loads that it
- * issues early. It adds less where it is pressed, but below LEAST_OVERHEAD it spills. */
+/* A thread's registers: what it must hold, and what the compiler adds for addresses and early
+ * loads. It adds less under register pressure, but below LEAST_OVERHEAD it spills. */
 enum { THREAD_MOST = 255, LEAST_OVERHEAD = 60, MOST_OVERHEAD = 94, BASE_OVERHEAD = 40 };
 
-/* Q is kept in registers where that takes no more than this many 16 x 16 pieces of a warp. */
+/* Q is kept in registers if that takes no more than this many 16 x 16 pieces of a warp. */
 enum { Q_PIECES = 8 };
 
 static bool q_in_registers(const lab_tile *tile) {
     return tile->m / tile->warps / MMA_ROWS * (tile->d_qk / MMA_ROWS) <= Q_PIECES;
 }
 
-/* O and S in float32, Q as pairs of 16 bits: each a share of the warp's tile. */
+/* O and S in float32, Q as pairs of 16 bits: each thread holds a share of the warp's tile. */
 static int live_registers(const lab_tile *tile) {
     const int rows = tile->m / tile->warps;
     const int q = q_in_registers(tile) ? rows * tile->d_qk / (2 * WARP) : 0;
@@ -83,15 +83,15 @@ int lab_tile_registers(const lab_tile *tile) {
 
 /* ------------------------------------------------------------------ cutting of work */
 
-/* A problem cut by a tile. */
+/* A problem divided into tiles. */
 typedef struct cut {
     bool packed;     /* a tile holds the rows of all query heads of a K/V head */
     double blocks;   /* before the keys are split */
     double steps;    /* tiles of keys over all blocks */
-    double heaviest; /* of one block */
+    double heaviest; /* steps of the block with the most */
 } cut;
 
-/* A sequence: rows, keys, and the first of these that is in use. */
+/* A sequence: rows, keys, and the first key in use. */
 typedef struct lengths {
     int64_t rows, keys, start;
 } lengths;
@@ -108,10 +108,11 @@ static void visible(const att_problem *p, const lengths *n, int64_t i, int64_t *
     *hi = right >= 0 && diagonal + right + 1 < keys ? diagonal + right + 1 : keys;
 }
 
-/* Of a sequence with more row blocks than this, so many are looked at, evenly spaced, and stand for the rest. */
+/* If a sequence has more row blocks than this, this many, evenly spaced, are counted and
+ * represent the rest. */
 enum { BLOCKS_SEEN = 4096 };
 
-/* And of more sequences than this, so many. */
+/* Likewise for the number of sequences. */
 enum { SEQUENCES_SEEN = 256 };
 
 /* Add `times` sequences of this length. */
@@ -139,7 +140,7 @@ static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, len
 
 static cut cut_problem(const lab_tile *tile, const lab_spec *spec) {
     const att_problem *p = &spec->problem;
-    /* The kernels that there are do not pack. */
+    /* The existing kernels do not pack. */
     cut c = {.packed = !tile->id && p->heads_q > p->heads_kv && p->seq_q < tile->m};
     if (!lab_spec_varies(spec)) {
         add_sequence(&c, tile, p, (lengths){p->seq_q, p->seq_k, 0}, (double)p->batch);
@@ -157,14 +158,15 @@ static cut cut_problem(const lab_tile *tile, const lab_spec *spec) {
 
 /* ------------------------------------------------------------------------- time */
 
-/* Clocks that a block takes beside its steps (start, Q, the first tile's way from memory, O), that a load
- * takes to arrive, and float32 instructions a score; seconds of a second kernel that merges splits. */
+/* Clocks of a block besides its steps (start, Q, the latency of the first tile, O), clocks for
+ * a load to arrive, and float32 instructions per score; seconds of a second kernel that merges
+ * splits. */
 static const double block_clocks = 2500.0, load_clocks = 700.0, scores_fp32 = 4.0,
                     combine_seconds = 2e-6;
 
-/* Clocks of an SM for one step of one block, where `blocks` are resident. Tensor cores, exponentials, float32
- * and shared memory work side by side as far as there are warps to feed them: of what does not bind,
- * one part in as many as a scheduler has warps stays in sight. */
+/* Clocks of an SM for one step of one block, with `blocks` resident. Tensor cores,
+ * exponentials, float32 and shared memory overlap as far as there are warps to feed them: of
+ * the units that do not bind, a fraction of 1 / (warps per scheduler) stays visible. */
 static double step_clocks(const lab_tile *tile, const lab_device *device, int blocks) {
     const lab_rate *rates = device->rates;
     const double sm_clocks = rates[LAB_RATE_CLOCK].value * device->limits.sms;
@@ -180,7 +182,7 @@ static double step_clocks(const lab_tile *tile, const lab_device *device, int bl
         idle * 2.0 * scores * d / (products / sm_clocks),
         idle * scores / rates[LAB_RATE_EXP].value,
         idle * scores * scores_fp32 / rates[LAB_RATE_FP32].value,
-        /* K and V written once and read by every warp */
+        /* K and V are written once and read by every warp */
         ((tile->warps + 1) * keys_bytes + q_bytes) / rates[LAB_RATE_SHARED].value,
     };
     double sum = 0.0, most = 0.0;
@@ -193,7 +195,8 @@ static double step_clocks(const lab_tile *tile, const lab_device *device, int bl
     return busy + (waited > 0.0 ? waited / blocks : 0.0);
 }
 
-/* Bytes a second that `blocks` blocks can ask of memory: what they have on the way, in the time it takes. */
+/* Bytes per second that `blocks` blocks can request from memory: their bytes in flight divided
+ * by the latency. */
 static double stream_rate(const lab_tile *tile, const lab_device *device, double blocks) {
     const double tiles = tile->stages > 1 ? tile->stages - 1 : 1;
     const double bytes = blocks * tiles * 2.0 * tile->n * (tile->d_qk + tile->d_v);
@@ -242,7 +245,8 @@ void lab_tile_evaluate(lab_tile *tile, const lab_spec *spec, const lab_work *wor
     }
     tile->blocks = att_cuda_resident_blocks(&device->limits, WARP * tile->warps,
                                             tile->registers, tile->shared, &tile->limited);
-    /* Registers are given out in units, so that a block may come to more than it may have; or an SM has too little. */
+    /* Registers are allocated in units, so that a block may need more than its limit; or an SM
+     * has too few. */
     if (tile->blocks == 0) {
         tile->breaks = tile->limited;
         return;

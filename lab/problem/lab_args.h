@@ -4,7 +4,7 @@
 
 #include "attest.h"
 
-/* Of a merge: the lists are here, so that a copy of it is complete. */
+/* For a merge: holds the lists themselves, so that a copy is complete. */
 typedef struct lab_merge_args {
     const void *part_o[ATT_MERGE_PARTS_MAX];
     const float *part_lse[ATT_MERGE_PARTS_MAX];

@@ -1,4 +1,5 @@
-/* npy.c: mapping .npy files in, and writing them to a temporary file that is renamed when done. */
+/* npy.c: maps .npy files for reading, and writes them to a temporary file that is renamed when
+ * done. */
 #include "lab/problem/npy.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ static bool system_failed(lab_message *why, const char *path, const char *what, 
 
 bool lab_npy_open(lab_npy *out, const char *path, lab_message *why) {
     memset(out, 0, sizeof *out);
-    /* O_NONBLOCK: a FIFO without a writer must be refused below, not waited for. */
+    /* O_NONBLOCK: a FIFO without a writer must be refused below, not block here. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return system_failed(why, path, "cannot open", errno);

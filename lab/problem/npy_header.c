@@ -1,4 +1,4 @@
-/* npy_header.c: a strict reader of the one Python literal that .npy headers hold. */
+/* npy_header.c: a strict parser for the one Python literal in a .npy header. */
 #include "lab/problem/npy_header.h"
 
 #include <inttypes.h>
@@ -8,7 +8,8 @@
 
 #include "base/checked.h"
 
-/* Magic, two version bytes, then the header's length: 2 bytes in version 1, 4 after it. */
+/* Magic, two version bytes, then the header's length: 2 bytes in version 1, 4 in later
+ * versions. */
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 enum { PREFIX_V1 = 10, PREFIX_V2 = 12, HEADER_ALIGN = 64 };
 
@@ -64,7 +65,7 @@ static bool accept_word(cursor *c, const char *word) {
     return true;
 }
 
-/* A quoted string without escapes, cut to the size of `out`. */
+/* A quoted string without escapes, truncated to the size of `out`. */
 static bool read_string(cursor *c, char *out, size_t size) {
     skip_spaces(c);
     if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
@@ -85,7 +86,7 @@ static bool read_type(cursor *c, lab_npy_type *type) {
     if (!read_string(c, descr, sizeof descr))
         return lab_fail(c->why, "%s: 'descr' is not a plain element type", c->path);
     for (int i = 0; i < TYPE_COUNT; i++) {
-        /* The byte order of one-byte types is written as any of | < >. */
+        /* One-byte types may have any of | < > as byte order. */
         const bool one_byte = types[i].size == 1 && strlen(descr) == 3;
         if (strcmp(descr, types[i].descr) == 0 ||
             (one_byte && strcmp(descr + 1, types[i].descr + 1) == 0)) {

@@ -1,4 +1,4 @@
-/* spec.c: reading and printing of specs, by the words of their operation. */
+/* spec.c: reads and prints specs, with the words of their operation. */
 #include "lab/problem/spec.h"
 
 #include <ctype.h>
@@ -47,7 +47,7 @@ bool lab_spec_set(lab_spec *spec, const char *name, const char *value, lab_messa
                  : unknown_modifier(spec, name, why);
 }
 
-/* The compact form: keys and numbers by turns, b2h8s512d64. */
+/* The compact form: keys and numbers alternate, b2h8s512d64. */
 static bool read_shape(lab_spec *spec, const char *token, lab_message *why) {
     for (const char *at = token; *at;) {
         size_t letters = 0, digits = 0;
@@ -85,7 +85,7 @@ static bool read_token(lab_spec *spec, char *token, lab_message *why) {
     return lab_spec_set(spec, token, equals ? equals + 1 : NULL, why);
 }
 
-/* The operation whose prefix the text begins with, if any; what follows it. */
+/* Find the operation whose prefix begins the text, if any; returns the rest of the text. */
 static const char *choose_operation(lab_spec *spec, const char *text) {
     for (size_t i = 0; lab_operation_at(i); i++) {
         const lab_operation *operation = lab_operation_at(i);

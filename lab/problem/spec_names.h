@@ -7,12 +7,12 @@ typedef struct lab_name {
     int value;
 } lab_name;
 
-/* Where two words share a value, the first is the one that is printed. */
+/* If two words share a value, the first one is printed. */
 extern const lab_name lab_dtype_names[], lab_bias_dtype_names[], lab_causal_names[],
     lab_align_names[], lab_layout_names[], lab_data_names[], lab_bias_fill_names[],
     lab_d_o_names[];
 
-/* The word for a value, "?" where the table has none. */
+/* The word for a value; "?" if the table has none. */
 const char *lab_name_of(const lab_name *names, int value);
 
 #endif

@@ -1,4 +1,4 @@
-/* spec_values.c: values of modifiers read, with a sentence where one is not what it should be. */
+/* spec_values.c: reads the values of modifiers, with an error message if one is wrong. */
 #include "lab/problem/spec_values.h"
 
 #include <errno.h>

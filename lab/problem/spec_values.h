@@ -1,4 +1,5 @@
-/* spec_values.h: values of modifiers, for the words of every operation. `value` is NULL where none was given. */
+/* spec_values.h: values of modifiers, for the words of every operation. `value` is NULL if none
+ * was given. */
 #ifndef LAB_SPEC_VALUES_H
 #define LAB_SPEC_VALUES_H
 
@@ -8,7 +9,7 @@
 #include "lab/base/message.h"
 #include "lab/problem/spec_names.h"
 
-/* A whole number of at least `least`. */
+/* An integer of at least `least`. */
 bool lab_read_integer(const char *text, int64_t least, int64_t *out);
 
 bool lab_set_integer(const char *name, const char *value, int64_t least, int64_t *out,

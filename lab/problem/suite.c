@@ -1,4 +1,4 @@
-/* suite.c: reading suite files. */
+/* suite.c: reads suite files. */
 #include "lab/problem/suite.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static bool add_spec(lab_suite *suite, const char *text, int line, lab_message *
     return true;
 }
 
-/* What the first line says after the name; cut where it is long. */
+/* The text after the name in the first line; truncated if it is long. */
 static void read_summary(lab_suite *suite, const char *line) {
     const char *colon = strstr(line, ": ");
     if (line[0] == '#' && colon)
@@ -56,7 +56,7 @@ static bool read_lines(lab_suite *suite, FILE *file, lab_message *why) {
     return !ferror(file) || lab_fail(why, "%s: cannot be read", suite->path);
 }
 
-/* The suites that there are, and the one nearest to a name. */
+/* All suites, and the one nearest to a name. */
 typedef struct near_names {
     const char *misspelt;
     char nearest[64], all[320];
@@ -79,7 +79,7 @@ void lab_suite_each(void (*visit)(const char *name, void *state), void *state) {
     lab_data_list(&suites, visit, state);
 }
 
-/* Where the folders have suites, which; else `why` names the folders already. */
+/* Add the names of the existing suites, if any; otherwise `why` names the folders already. */
 static void name_others(const char *name, lab_message *why) {
     near_names names = {.misspelt = name};
     if (strchr(name, '/'))

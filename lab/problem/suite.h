@@ -1,4 +1,5 @@
-/* suite.h: a named list of problems, kept as a text file: one spec a line, # begins a comment. */
+/* suite.h: a named list of problems, kept as a text file: one spec per line, # begins a
+ * comment. */
 #ifndef LAB_SUITE_H
 #define LAB_SUITE_H
 
@@ -8,15 +9,15 @@
 #include "lab/problem/spec.h"
 
 typedef struct lab_suite {
-    char path[1024]; /* the file that was read */
-    char summary
-        [160]; /* of its first line, `# NAME: summary`; "" where that is something else */
+    char path[1024];   /* the file that was read */
+    char summary[160]; /* from its first line, `# NAME: summary`; "" if that has another form */
     size_t count;
     lab_spec *specs;
 } lab_suite;
 
-/* Read a suite: NAME.txt, found as lab/base/data_file.h says, the variable being ATTEST_SUITES, or a path.
- * Fails naming the file and line at fault, or the suites that there are, the nearest first. */
+/* Read a suite: NAME.txt, found as described in lab/base/data_file.h with the variable
+ * ATTEST_SUITES, or a path. Fails naming the file and line at fault, or the existing suites,
+ * the nearest first. */
 bool lab_suite_read(lab_suite *suite, const char *name, lab_message *why);
 
 /* Call `visit` with the name of every suite, sorted. */

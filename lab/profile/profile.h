@@ -1,7 +1,8 @@
-/* profile.h: what Nsight Compute sees of kernels: the metrics that matter, as numbers.
+/* profile.h: what Nsight Compute reports about kernels: the metrics that matter, as numbers.
  *
- * Its times are not benchmarks: caches are flushed before every launch, and a launch is repeated for its counters. A metric that this GPU or
- * this version of ncu has not got is NaN, never 0. */
+ * Its times are not benchmarks: caches are flushed before every launch, and a launch is
+ * repeated for its counters. A metric that this GPU or this version of ncu does not have is
+ * NaN, never 0. */
 #ifndef LAB_PROFILE_H
 #define LAB_PROFILE_H
 
@@ -13,7 +14,7 @@
 
 typedef enum lab_metric {
     LAB_METRIC_TIME, /* ns */
-    LAB_METRIC_SM,   /* from here on shares, in percent */
+    LAB_METRIC_SM,   /* from here on percentages */
     LAB_METRIC_TENSOR,
     LAB_METRIC_FMA,
     LAB_METRIC_DRAM,
@@ -21,10 +22,10 @@ typedef enum lab_metric {
     LAB_METRIC_WARPS,
     LAB_METRIC_READ, /* bytes */
     LAB_METRIC_WRITTEN,
-    LAB_METRIC_REGISTERS, /* a thread */
-    LAB_METRIC_SHARED,    /* bytes a block, dynamic */
+    LAB_METRIC_REGISTERS, /* per thread */
+    LAB_METRIC_SHARED,    /* bytes per block, dynamic */
     LAB_METRIC_WAVES,
-    LAB_METRIC_BY_REGISTERS, /* blocks an SM, as registers limit them */
+    LAB_METRIC_BY_REGISTERS, /* blocks per SM, as limited by registers */
     LAB_METRIC_BY_SHARED,
     LAB_METRIC_BY_WARPS,
     LAB_METRIC_BY_BLOCKS,
@@ -32,7 +33,7 @@ typedef enum lab_metric {
     LAB_METRIC_CONFLICTS,
     LAB_METRIC_HMMA, /* instructions */
     LAB_METRIC_GMMA,
-    LAB_METRIC_STALL_FIRST, /* warps that wait for something, for each instruction issued */
+    LAB_METRIC_STALL_FIRST, /* warps waiting for something, per instruction issued */
     LAB_METRIC_STALL_LONG_SCOREBOARD = LAB_METRIC_STALL_FIRST,
     LAB_METRIC_STALL_SHORT_SCOREBOARD,
     LAB_METRIC_STALL_BARRIER,
@@ -64,7 +65,7 @@ extern const lab_metric_row lab_metric_rows[LAB_METRICS];
 typedef struct lab_profiled {
     int launch;
     char kernel[128];
-    double values[LAB_METRICS]; /* NaN: not there */
+    double values[LAB_METRICS]; /* NaN: missing */
 } lab_profiled;
 
 typedef struct lab_profile {
@@ -77,19 +78,21 @@ void lab_profile_free(lab_profile *profile);
 /* The last launch of every kernel, by name: the i-th, NULL past the end. */
 const lab_profiled *lab_profile_kernel(const lab_profile *profile, size_t i);
 
-/* Read what ncu --csv prints: a line a metric, or (--page raw) a line a launch. `why` says what is wrong with it. */
+/* Parse the output of ncu --csv: one line per metric, or (--page raw) one line per launch.
+ * `why` says what is wrong with it. */
 bool lab_profile_parse(lab_profile *profile, const char *text, lab_message *why);
 
-/* Does the list that ncu --query-metrics prints have this metric? Metrics of the launch itself are in no list: true. */
+/* Whether the list of ncu --query-metrics has this metric. Metrics of the launch itself are in
+ * no list: true. */
 bool lab_metric_listed(lab_metric metric, const char *list);
 
-/* One sentence: what the kernel spends its time on, and by which numbers. */
+/* One sentence: what the kernel spends its time on, and the numbers that show it. */
 void lab_profile_bottleneck(const lab_profiled *profiled, char *buf, size_t n);
 
-/* The stall that most warps wait in, LAB_METRICS where none is known. */
+/* The stall reason that most warps wait in; LAB_METRICS if unknown. */
 lab_metric lab_profile_worst_stall(const lab_profiled *profiled);
 
-/* The launches of a document of `attest profile --json`, schema attest-profile-1, and the other way round. */
+/* The launches as a document of `attest profile --json`, schema attest-profile-1, and back. */
 json_t *lab_profile_json(const lab_profile *profile);
 bool lab_profile_read_json(lab_profile *profile, const char *path, lab_message *why);
 

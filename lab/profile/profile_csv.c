@@ -1,4 +1,4 @@
-/* profile_csv.c: reading what ncu prints as CSV. */
+/* profile_csv.c: parses the CSV output of ncu. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,20 +6,20 @@
 
 #include "lab/profile/profile.h"
 
-/* A record: fields cut apart in place. */
+/* A record: fields split in place. */
 enum { FIELDS_MOST = 1024 };
 typedef struct record {
     char *fields[FIELDS_MOST];
     size_t count;
 } record;
 
-/* What the header says. */
+/* The meaning of the columns. */
 typedef struct header {
     size_t launch, kernel;
-    size_t metric, unit, value; /* a line a metric; else `wide` */
+    size_t metric, unit, value; /* one line per metric; otherwise `wide` */
     bool wide;
     int columns[FIELDS_MOST];    /* wide: the metric of each column, -1: none */
-    double factors[FIELDS_MOST]; /* wide: to the unit that we keep */
+    double factors[FIELDS_MOST]; /* wide: factor to our unit */
 } header;
 
 void lab_profile_free(lab_profile *profile) {
@@ -27,7 +27,8 @@ void lab_profile_free(lab_profile *profile) {
     *profile = (lab_profile){.count = 0};
 }
 
-/* Cut the line at *rest; *rest moves behind it. False where a quote is not closed, or there are too many fields. */
+/* Split the line at *rest; *rest moves past it. False if a quote is not closed, or there are
+ * too many fields. */
 static bool next_record(char **rest, record *r) {
     char *at = *rest;
     r->count = 0;
@@ -73,7 +74,8 @@ static int metric_of(const char *name) {
     return -1;
 }
 
-/* A number as ncu prints it, with commas between thousands; NaN for anything else, "n/a" among it. */
+/* A number as ncu prints it, with commas between thousands; NaN for anything else, such as
+ * "n/a". */
 static double number_of(const char *text) {
     char digits[64];
     size_t used = 0;
@@ -86,7 +88,7 @@ static double number_of(const char *text) {
     return used > 0 && !*end ? number : (double)NAN;
 }
 
-/* What a value in this unit is to be multiplied with to be in ours. */
+/* The factor from this unit to ours. */
 static double factor_of(const char *unit) {
     static const struct {
         const char *unit;
@@ -171,7 +173,7 @@ static bool add_record(lab_profile *profile, header *h, const record *r, size_t 
     return h->wide ? add_wide(to, h, r) : add_one(to, h, r);
 }
 
-/* What the program and ncu say beside the table stands before its header. */
+/* Other output of the program and of ncu comes before the header of the table. */
 static bool parse_text(lab_profile *profile, char *text, header *h, record *r,
                        lab_message *why) {
     size_t columns = 0;

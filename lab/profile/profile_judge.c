@@ -1,16 +1,17 @@
-/* profile_judge.c: naming the bottleneck. */
+/* profile_judge.c: names the bottleneck. */
 #include <math.h>
 #include <stdio.h>
 
 #include "lab/profile/profile.h"
 
-/* A unit this busy, in percent, is what the kernel is bound by; one at half of it is worth naming. */
+/* A unit that is at least this busy, in percent, limits the kernel; one at half of it is worth
+ * naming. */
 static const double busy = 60.0;
 
-/* Below this many waves of blocks the GPU is not filled. */
+/* With fewer waves of blocks than this the GPU is not filled. */
 static const double few_waves = 0.75;
 
-/* What a kernel can be bound by, most telling first. */
+/* What can limit a kernel, most informative first. */
 static const struct {
     lab_metric metric;
     const char *text;
@@ -29,7 +30,8 @@ lab_metric lab_profile_worst_stall(const lab_profiled *p) {
     return (lab_metric)worst;
 }
 
-/* The busiest of the units, UNITS where none is known; the last, which covers others, only where it alone is busy. */
+/* The busiest unit; UNITS if none is known. The last unit, which covers others, only if no
+ * other is busy. */
 static int busiest(const lab_profiled *p) {
     int best = UNITS;
     for (int i = 0; i < UNITS; i++) {

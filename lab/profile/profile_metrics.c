@@ -25,8 +25,8 @@ const lab_metric_row lab_metric_rows[LAB_METRICS] = {
                          LAB_KIND_BYTES},
     [LAB_METRIC_WRITTEN] = {"dram_written_bytes", "DRAM written", "dram__bytes_write.sum",
                             LAB_KIND_BYTES},
-    [LAB_METRIC_REGISTERS] = {"registers", "registers per thread", "launch__registers_per_thread",
-                              LAB_KIND_COUNT},
+    [LAB_METRIC_REGISTERS] = {"registers", "registers per thread",
+                              "launch__registers_per_thread", LAB_KIND_COUNT},
     [LAB_METRIC_SHARED] = {"shared_bytes", "shared memory a block, dynamic",
                            "launch__shared_mem_per_block_dynamic", LAB_KIND_BYTES},
     [LAB_METRIC_WAVES] = {"waves", "waves of blocks", "launch__waves_per_multiprocessor",
@@ -68,7 +68,7 @@ static bool is_of_launch(const char *name) {
     return strncmp(name, "launch__", 8) == 0 || strncmp(name, "derived__", 9) == 0;
 }
 
-/* A line of the list begins with a name without its suffix. */
+/* A line of the list begins with the name without its suffix. */
 bool lab_metric_listed(lab_metric metric, const char *list) {
     const char *name = lab_metric_rows[metric].name;
     const size_t length = strcspn(name, ".");

@@ -1,4 +1,5 @@
-/* profile_run.c: three runs of ncu: which metrics there are, the profile, the report as a table. */
+/* profile_run.c: three runs of ncu: the available metrics, the profile, the report as a
+ * table. */
 #include "lab/profile/profile_run.h"
 
 #include <stdio.h>
@@ -41,7 +42,8 @@ static const char *find_tool(void) {
     return access(elsewhere, X_OK) == 0 ? elsewhere : "ncu";
 }
 
-/* The first line with "==ERROR==" in what ncu printed, or the first line of all: those that follow are what came of it. */
+/* Copy the first line with "==ERROR==" of ncu's output, or else its first line: later lines are
+ * consequences. */
 static void copy_complaint(char *buf, size_t n, const lab_child *child) {
     const char *found = child->out ? strstr(child->out, "==ERROR==") : NULL;
     if (!found && child->error)
@@ -70,7 +72,7 @@ static lab_profile_outcome judge(const lab_child *child, lab_message *why) {
     return LAB_PROFILE_FAILED;
 }
 
-/* Start ncu; the child is freed by the caller where it was DONE. */
+/* Start ncu; the caller frees the child if the outcome is DONE. */
 static lab_profile_outcome start(lab_child *child, const char *const argv[], lab_message *why) {
     bool missing;
     if (!lab_spawn(child, argv, NULL, &missing, why))
@@ -81,7 +83,7 @@ static lab_profile_outcome start(lab_child *child, const char *const argv[], lab
     return outcome;
 }
 
-/* Ask ncu what this GPU has. Where it does not say, nothing is left out. */
+/* Ask ncu which metrics this GPU has. If it does not say, none is left out. */
 static lab_profile_outcome find_unlisted(const char *tool, bool unlisted[LAB_METRICS],
                                          lab_message *why) {
     const char *const argv[] = {tool, "--query-metrics", NULL};
@@ -106,7 +108,7 @@ static void list_metrics(char list[METRICS_BYTES], const bool unlisted[LAB_METRI
                                      lab_metric_rows[i].name);
 }
 
-/* Is the metric, with or without its suffix, in a line of complaint? */
+/* Whether an error line names the metric, with or without its suffix. */
 static bool complains_of(const char *text, const char *metric) {
     for (const char *at = text; at && (at = strstr(at, "==ERROR=="));) {
         const size_t length = strcspn(at, "\r\n");
@@ -118,8 +120,9 @@ static bool complains_of(const char *text, const char *metric) {
     return false;
 }
 
-/* ncu profiles nothing at all where it does not know a metric: leave out those that it names. Where it names none, metrics that it
- * derives from others are the first to be doubted: no list has them. How many were left out. */
+/* ncu profiles nothing at all if it does not know a metric: leave out those that it names. If
+ * it names none, leave out the metrics that it derives from others first: no list has them.
+ * Returns how many were left out. */
 static int leave_out(const lab_child *child, bool unlisted[LAB_METRICS]) {
     int named = 0, derived = 0;
     for (int i = 0; i < LAB_METRICS; i++) {
@@ -138,7 +141,8 @@ static int leave_out(const lab_child *child, bool unlisted[LAB_METRICS]) {
     return named + derived;
 }
 
-/* Profile; *again where it failed and metrics were left out, so that it may go better. */
+/* Profile; *again if it failed and metrics were left out, so that another attempt may
+ * succeed. */
 static lab_profile_outcome collect(const char *tool, bool unlisted[LAB_METRICS],
                                    const lab_profile_job *job, bool *again, lab_message *why) {
     char metrics[METRICS_BYTES], launches[16];

@@ -32,7 +32,7 @@ typedef struct judge {
     bool holds;
 } judge;
 
-/* Whether a number is at most what is wanted; on record either way. */
+/* Whether a number is at most the wanted one; recorded either way. */
 static bool is_at_most(judge *j, const char *goal, double found, double wanted,
                        const char *at) {
     const bool holds = found <= wanted;
@@ -48,7 +48,7 @@ static const char *word(bool holds) {
     return holds ? "holds" : "MISSED";
 }
 
-/* The samples of a member summarised. */
+/* Summarise the samples of a member. */
 static bool summary_of(lab_summary *out, const lab_node *object, const char *name,
                        lab_message *why) {
     double *values;
@@ -60,7 +60,7 @@ static bool summary_of(lab_summary *out, const lab_node *object, const char *nam
     return ok;
 }
 
-/* The least of the samples, or the number that stands in their place in files of -1. */
+/* The smallest sample, or the number that files of -1 have instead. */
 static bool least_of(double *out, const lab_node *object, const char *samples,
                      const char *number, lab_message *why) {
     lab_summary summary;

@@ -1,8 +1,9 @@
 /* plot.h: plots as SVG, as rows of a page, and with characters for a terminal.
  *
- * Curves, rooflines and waterfalls are drawn 360 points wide, for a phone, and grow with their place. Intervals are rows of the
- * page whose width is that of the page; as a picture of their own they are LAB_PLOT_WIDE points wide. Nothing is told by colour
- * alone: series have shapes, marks have titles, and a table stands beside every plot. Colours are classes (s0, s1 ...). */
+ * Curves, rooflines and waterfalls are drawn 360 points wide, for a phone, and scale with their
+ * container. Intervals are rows of the page, as wide as the page; as a separate picture they
+ * are LAB_PLOT_WIDE points wide. Nothing is shown by colour alone: series have shapes, marks
+ * have titles, and every plot has a table beside it. Colours are classes (s0, s1 ...). */
 #ifndef LAB_PLOT_H
 #define LAB_PLOT_H
 
@@ -13,11 +14,11 @@
 enum {
     LAB_PLOT_WIDTH = 360,
     LAB_PLOT_WIDE = 960,
-    LAB_PLOT_SERIES = 12, /* as many are told apart; later ones share the last shape */
+    LAB_PLOT_SERIES = 12, /* that many are distinguishable; later ones share the last shape */
     LAB_PLOT_TICKS = 12
 };
 
-/* A series: its name, and which shape and colour it has throughout a page. */
+/* A series: its name, and its shape and colour throughout a page. */
 typedef struct lab_plot_key {
     const char *name;
     size_t slot;
@@ -27,18 +28,19 @@ typedef struct lab_plot_key {
 
 typedef struct lab_plot_scale {
     bool log;
-    double low, high; /* values; low < high, above 0 where log */
-    double from, to;  /* where they are drawn */
+    double low, high; /* values; low < high, above 0 if log */
+    double from, to;  /* coordinates */
 } lab_plot_scale;
 
-/* A scale that holds every value from low to high with some air. Values that are not finite, or not above 0 on a
- * logarithmic scale, are as if they were not there; where nothing is left it goes from 1 to 10. */
+/* A scale that contains every value from low to high with some margin. Values that are not
+ * finite, or not above 0 on a logarithmic scale, are ignored; if nothing is left it goes from 1
+ * to 10. */
 lab_plot_scale lab_plot_scale_make(bool log, double low, double high, double from, double to);
 
-/* Where a value is drawn; values outside are drawn at the end. */
+/* The coordinate of a value; values outside are drawn at the end. */
 double lab_plot_at(const lab_plot_scale *scale, double value);
 
-/* Round values within the scale, at most `most` (<= LAB_PLOT_TICKS) of them; returns how many. */
+/* Round values within the scale, at most `most` (<= LAB_PLOT_TICKS); returns their number. */
 size_t lab_plot_ticks(const lab_plot_scale *scale, double ticks[LAB_PLOT_TICKS], size_t most);
 
 /* "0.5", "12", "3.5k", "2M". */
@@ -47,17 +49,17 @@ void lab_plot_number(char *buf, size_t n, double value);
 /* ------------------------------------------------------------------------- intervals */
 
 typedef struct lab_plot_mark {
-    size_t row, series;      /* of the plot's lists */
-    double value, low, high; /* low <= value <= high; equal where there is no interval */
-    const char *note;        /* shown where a pointer rests on the mark */
+    size_t row, series;      /* indices into the plot's lists */
+    double value, low, high; /* low <= value <= high; equal if there is no interval */
+    const char *note;        /* tooltip of the mark */
 } lab_plot_mark;
 
-/* Values with intervals, a row each. */
+/* Values with intervals, one row each. */
 typedef struct lab_plot_intervals {
-    const char *title, *summary; /* read out in place of the picture */
+    const char *title, *summary; /* text alternative of the picture */
     const char *axis;            /* what the values are */
     const char *const *rows;
-    const char *const *values; /* at the right of each row; NULL: none */
+    const char *const *values; /* right of each row; NULL: none */
     size_t row_count;
     const lab_plot_key *series;
     size_t series_count;
@@ -65,17 +67,18 @@ typedef struct lab_plot_intervals {
     size_t mark_count;
     bool log;
     double line;                      /* a value to draw a line at; 0: none */
-    const char *line_low, *line_high; /* what lies on either side of it; may be NULL */
+    const char *line_low, *line_high; /* labels for its two sides; may be NULL */
 } lab_plot_intervals;
 
-/* The scale of its values, intervals and line included, drawn between `from` and `to`. */
+/* The scale of its values, including intervals and line, drawn between `from` and `to`. */
 lab_plot_scale lab_plot_intervals_scale(const lab_plot_intervals *plot, double from, double to);
 
-/* Rows of a page: labels beside the axis where there is room, above it on a phone. `id` begins the ids of the plot's elements;
- * it is the caller's to be unique in the page. */
+/* Rows of a page: labels beside the axis if there is room, above it on a phone. `id` is the
+ * prefix of the ids of the plot's elements; the caller must make it unique in the page. */
 void lab_plot_intervals_rows(FILE *out, const lab_plot_intervals *plot, const char *id);
 
-/* As a picture, LAB_PLOT_WIDE points wide. This and the other functions that draw a picture return its height. */
+/* As a picture, LAB_PLOT_WIDE points wide. This and the other functions that draw a picture
+ * return its height. */
 double lab_plot_intervals_svg(FILE *out, const lab_plot_intervals *plot, const char *id);
 
 /* The same with characters, `columns` wide; with colour where `color`. */
@@ -84,11 +87,11 @@ void lab_plot_intervals_text(FILE *out, const lab_plot_intervals *plot, size_t c
 
 /* ----------------------------------------------------------------------------- curves */
 
-/* A value that cannot be exceeded, drawn across the plot. */
+/* An upper limit, drawn across the plot. */
 typedef struct lab_plot_ceiling {
     const char *name;
     double value;
-    bool dashed; /* measured, not the maker's */
+    bool dashed; /* measured, not stated by the maker */
 } lab_plot_ceiling;
 
 typedef struct lab_plot_spot {
@@ -97,13 +100,13 @@ typedef struct lab_plot_spot {
     const char *note;
 } lab_plot_spot;
 
-/* One line per series. The spots of a series stand in the order in which its line connects them. */
+/* One line per series. The line connects the spots of a series in their order. */
 typedef struct lab_plot_curves {
     const char *title, *summary, *x_axis, *y_axis;
-    const char *const *
-        x_names; /* x is an index of these; NULL: x is a number, drawn on a logarithmic scale */
+    const char *const
+        *x_names; /* x is an index into these; NULL: x is a number on a logarithmic scale */
     size_t x_count;
-    bool log_y; /* else from 0 */
+    bool log_y; /* otherwise from 0 */
     size_t series_count;
     const lab_plot_key *series;
     const lab_plot_spot *spots;
@@ -115,15 +118,15 @@ typedef struct lab_plot_curves {
 /* One plot without a legend. */
 double lab_plot_curves_svg(FILE *out, const lab_plot_curves *plot, const char *id);
 
-/* The same without its frame, to be put beside others. */
+/* The same without its frame, to be placed beside others. */
 void lab_plot_curves_area(FILE *out, const lab_plot_curves *plot);
 
-/* What lab_plot_curves_area() wrote, and what stands above it. */
+/* The output of lab_plot_curves_area(), and its title. */
 typedef struct lab_plot_panel {
     const char *title, *area;
 } lab_plot_panel;
 
-/* Several side by side as one picture, LAB_PLOT_WIDE points wide, with one legend. */
+/* Several plots side by side as one picture, LAB_PLOT_WIDE points wide, with one legend. */
 typedef struct lab_plot_panels {
     const char *title, *summary;
     const lab_plot_panel *panels;
@@ -138,8 +141,8 @@ double lab_plot_panels_svg(FILE *out, const lab_plot_panels *plot, const char *i
 
 typedef struct lab_plot_roof {
     const char *name;
-    bool slanted; /* of memory: rate is bytes per second; else operations per second */
-    bool dashed;  /* measured, not the maker's */
+    bool slanted; /* memory: rate is bytes per second; otherwise operations per second */
+    bool dashed;  /* measured, not stated by the maker */
     double rate;
 } lab_plot_roof;
 
@@ -164,7 +167,7 @@ double lab_plot_roofline_svg(FILE *out, const lab_plot_roofline *plot, const cha
 
 /* -------------------------------------------------------------------------- waterfall */
 
-/* From the first value to the last, by the steps between. */
+/* From the first value to the last, step by step. */
 typedef struct lab_plot_waterfall {
     const char *title, *summary, *axis;
     const char *const *steps; /* names */
@@ -176,32 +179,32 @@ double lab_plot_waterfall_svg(FILE *out, const lab_plot_waterfall *plot, const c
 
 /* ------------------------------------------------------------ parts that plots share */
 
-/* <svg ...> with its title and description; </svg> is the caller's to write. */
+/* <svg ...> with its title and description; the caller writes </svg>. */
 void lab_plot_open(FILE *out, const char *id, const char *title, const char *summary,
                    double width, double height);
 
-/* The number of the class of a slot, and the outline of its shape, 8 points wide about 0, 0. */
+/* The class number of a slot, and the outline of its shape, 8 points wide around 0, 0. */
 size_t lab_plot_slot(size_t slot);
 const char *lab_plot_outline(size_t slot);
 
 /* The mark of a series, centred at x, y. */
 void lab_plot_shape(FILE *out, size_t slot, double x, double y, const char *note);
 
-/* Grid lines from y = top to y = bottom with their numbers below, and what they count. */
+/* Grid lines from y = top to y = bottom with numbers below, and the axis title. */
 void lab_plot_x_axis(FILE *out, const lab_plot_scale *scale, double top, double bottom,
                      const char *axis);
 
-/* Grid lines from x = left to x = right with their numbers at the left. */
+/* Grid lines from x = left to x = right with numbers on the left. */
 void lab_plot_y_axis(FILE *out, const lab_plot_scale *scale, double left, double right);
 
-/* Shapes with names in lines from the top of a picture so wide; returns the y below them. `out` may be NULL, to learn that
- * alone. One series needs no legend. */
+/* Shapes with names in lines from the top of a picture of that width; returns the y below them.
+ * `out` may be NULL to compute only that. A single series needs no legend. */
 double lab_plot_legend(FILE *out, const lab_plot_key *series, size_t count, double width);
 
-/* The same as a list of a page. */
+/* The same as a list in a page. */
 void lab_plot_keys(FILE *out, const lab_plot_key *series, size_t count);
 
-/* Text that is cut to `columns` characters, in an element of this class. */
+/* Text truncated to `columns` characters, in an element of this class. */
 void lab_plot_label(FILE *out, const char *class_name, const char *anchor, double x, double y,
                     const char *text, size_t columns);
 

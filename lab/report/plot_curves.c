@@ -1,4 +1,5 @@
-/* plot_curves.c: a line per series over a size or over runs, below what the device allows. */
+/* plot_curves.c: one line per series over a size or over runs, below the limits of the
+ * device. */
 #include <math.h>
 
 #include "lab/base/markup.h"
@@ -11,12 +12,12 @@ enum {
     AREA = 190,
     BOTTOM = TOP + AREA,
     HEIGHT = BOTTOM + 36,
-    X_MOST = 64, /* places on the axis that are marked */
+    X_MOST = 64, /* labelled positions on the axis */
     COLUMNS = LAB_PLOT_WIDE / LAB_PLOT_WIDTH,
     PANEL_TITLE = 22
 };
 
-/* A panel alone is not drawn so large that its lines become beams. */
+/* A single panel is not enlarged so much that its lines become too thick. */
 #define SCALE_MOST 1.6
 
 typedef struct frame {
@@ -42,7 +43,7 @@ static frame frame_of(const lab_plot_curves *plot) {
         .y = lab_plot_scale_make(plot->log_y, plot->log_y ? low : 0.0, high, BOTTOM, TOP)};
 }
 
-/* "512", "16k": sizes are powers of two more often than not. */
+/* "512", "16k": sizes are mostly powers of two. */
 static void print_size(char *buf, size_t n, double x) {
     if (x >= 1024.0 && fmod(x, 1024.0) == 0.0)
         snprintf(buf, n, "%.0fk", x / 1024.0);
@@ -50,7 +51,7 @@ static void print_size(char *buf, size_t n, double x) {
         lab_plot_number(buf, n, x);
 }
 
-/* A number below each place where there is a spot, unless the one before is too near. */
+/* A number below each position with a spot, unless the previous one is too close. */
 static void put_sizes(FILE *out, const lab_plot_curves *plot, const frame *f) {
     double last = -INFINITY, x = -INFINITY;
     for (size_t marked = 0; marked < X_MOST; marked++) {
@@ -80,7 +81,7 @@ static void put_names(FILE *out, const lab_plot_curves *plot, const frame *f) {
     }
 }
 
-/* Lines across, and their names above the plot, where no curve runs through them. */
+/* Horizontal lines, with their names above the plot, where no curve crosses them. */
 static void put_ceilings(FILE *out, const lab_plot_curves *plot, const frame *f) {
     char names[256] = "";
     size_t used = 0;
@@ -130,7 +131,7 @@ void lab_plot_curves_area(FILE *out, const lab_plot_curves *plot) {
     lab_plot_label(out, "axis", "middle", 0.5 * (LEFT + RIGHT), BOTTOM + 28.0, plot->x_axis,
                    56);
     put_ceilings(out, plot, &f);
-    for (size_t i = plot->series_count; i-- > 0;) /* the first series lies on top */
+    for (size_t i = plot->series_count; i-- > 0;) /* the first series is on top */
         put_series(out, plot, i, &f);
 }
 

@@ -1,11 +1,12 @@
-/* plot_intervals.c: values with their intervals, a row each: as rows of a page, and as a picture. */
+/* plot_intervals.c: values with their intervals, one row each: as rows of a page, and as a
+ * picture. */
 #include <math.h>
 
 #include "lab/base/markup.h"
 #include "lab/report/plot.h"
 
 enum {
-    LABELS = 330, /* of the picture: the column of labels */
+    LABELS = 330, /* in the picture: the column of labels */
     RIGHT = LAB_PLOT_WIDE - 14,
     LANE = 11,
     GAP = 7,
@@ -42,7 +43,7 @@ static size_t slot_of(const lab_plot_intervals *plot, const lab_plot_mark *mark)
 
 /* ------------------------------------------------------------------ rows of a page */
 
-/* Every x is a share of the strip's width, which only the browser knows. */
+/* Every x is a percentage of the strip's width, which only the browser knows. */
 static void put_strip(FILE *out, const lab_plot_intervals *plot, const lab_plot_scale *scale,
                       size_t row, const char *id) {
     lab_markup(out,
@@ -68,7 +69,8 @@ static void put_strip(FILE *out, const lab_plot_intervals *plot, const lab_plot_
     lab_markup(out, "</svg>");
 }
 
-/* The lines behind every row are drawn once, in the row of the numbers, and used by the others. */
+/* The lines behind every row are drawn once, in the row of the numbers, and reused by the
+ * others. */
 static void put_grid(FILE *out, const lab_plot_intervals *plot, const lab_plot_scale *scale,
                      const double *ticks, size_t count, const char *id) {
     lab_markup(out, "<g id=\"%s-g\">", id);

@@ -1,4 +1,4 @@
-/* plot_parts.c: what every plot has: its frame, marks, axis, legend and labels. */
+/* plot_parts.c: the parts of every plot: frame, marks, axis, legend and labels. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ const char *lab_plot_outline(size_t slot) {
         "M-4 -4l8 8M-4 4l8 -8",                /* cross */
         "M0 -5v10M-5 0h10",                    /* plus */
         "M-5 -2h10v4h-10z",                    /* bar */
-        "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", /* the first four again, hollow by their class */
+        "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", /* the first four again, made hollow by their
+                                                * class */
         "M-3.5 -3.5h7v7h-7z",
         "M0 -5l5 5l-5 5l-5 -5z",
         "M0 -4.5l5 8h-10z",

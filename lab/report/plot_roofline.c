@@ -1,4 +1,5 @@
-/* plot_roofline.c: operations per second over operations per byte, under the limits of a device. */
+/* plot_roofline.c: operations per second over operations per byte, under the limits of a
+ * device. */
 #include <math.h>
 
 #include "lab/base/markup.h"
@@ -44,7 +45,7 @@ static frame frame_of(const lab_plot_roofline *plot, double top) {
                    .y = lab_plot_scale_make(true, low, high * 1.3, top + PLOT_HEIGHT, top)};
 }
 
-/* A limit is drawn where the others do not bind already. */
+/* A limit is drawn only where no other limit is lower. */
 static void put_roof(FILE *out, const lab_plot_roofline *plot, const lab_plot_roof *roof,
                      const frame *f) {
     const double flat = flat_top(plot), memory = fastest_memory(plot);
@@ -65,7 +66,7 @@ static void put_roof(FILE *out, const lab_plot_roofline *plot, const lab_plot_ro
                lab_plot_at(&f->x, to), lab_plot_at(&f->y, high), roof->name);
 }
 
-/* The limits by name, below the axis: on a phone there is no room beside the lines. */
+/* The names of the limits, below the axis: on a phone there is no room beside the lines. */
 static void put_roof_names(FILE *out, const lab_plot_roofline *plot, double y) {
     for (size_t i = 0; i < plot->roof_count; i++, y += ROOF_LINE) {
         lab_markup(out, "<path class=\"roof%s\" d=\"M8 %.1fH32\"/>\n",
@@ -87,7 +88,7 @@ double lab_plot_roofline_svg(FILE *out, const lab_plot_roofline *plot, const cha
     lab_plot_x_axis(out, &f.x, top, bottom, "operations per byte that must move");
     for (size_t i = 0; i < plot->roof_count; i++)
         put_roof(out, plot, &plot->roofs[i], &f);
-    for (size_t i = plot->point_count; i-- > 0;) { /* the first series lies on top */
+    for (size_t i = plot->point_count; i-- > 0;) { /* the first series is on top */
         const lab_plot_point *point = &plot->points[i];
         lab_plot_shape(out, plot->series[point->series].slot,
                        lab_plot_at(&f.x, point->intensity), lab_plot_at(&f.y, point->rate),

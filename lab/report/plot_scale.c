@@ -1,9 +1,10 @@
-/* plot_scale.c: from values to places, and the round numbers between. */
+/* plot_scale.c: maps values to coordinates, and finds round numbers. */
 #include <math.h>
 
 #include "lab/report/plot.h"
 
-/* Far enough from the ends of double that differences and ratios of such values are numbers. */
+/* Far enough from the limits of double that differences and ratios of such values are
+ * finite. */
 static bool usable(bool log, double value) {
     return fabs(value) < 1e150 && (!log || value > 1e-150);
 }
@@ -43,7 +44,8 @@ double lab_plot_at(const lab_plot_scale *s, double value) {
     return s->from + fmin(fmax(share, 0.0), 1.0) * (s->to - s->from);
 }
 
-/* The multiples of ten, or those and some between, that lie within the scale; 0 where they are more than `most`. */
+/* The powers of ten, or those and some values between, within the scale; 0 if there are more
+ * than `most`. */
 static size_t log_ticks(const lab_plot_scale *s, double ticks[LAB_PLOT_TICKS], size_t most,
                         const double *steps, size_t step_count, int every) {
     size_t count = 0;
@@ -74,7 +76,7 @@ static size_t linear_ticks(const lab_plot_scale *s, double ticks[LAB_PLOT_TICKS]
                 continue;
             const size_t count = (size_t)(last - first + 1.0);
             for (size_t k = 0; k < count; k++)
-                ticks[k] = (first + (double)k) * step + 0.0; /* never -0 */
+                ticks[k] = (first + (double)k) * step + 0.0; /* avoids -0 */
             return count;
         }
 }
@@ -87,7 +89,7 @@ size_t lab_plot_ticks(const lab_plot_scale *s, double ticks[LAB_PLOT_TICKS], siz
     if (!s->log || s->high < 4.0 * s->low)
         return linear_ticks(s, ticks, most);
     size_t count = log_ticks(s, ticks, most, fine, 12, 1);
-    if (count < 3) /* 0: too many of them, or none */
+    if (count < 3) /* 0: too many, or none */
         count = log_ticks(s, ticks, most, some, 6, 1);
     if (count < 2)
         count = log_ticks(s, ticks, most, few, 3, 1);

@@ -1,4 +1,4 @@
-/* plot_text.c: rows of values with their intervals, made of characters. */
+/* plot_text.c: rows of values with their intervals, drawn with characters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* plot_waterfall.c: how a value came about, step by step. */
+/* plot_waterfall.c: a value built up step by step. */
 #include <math.h>
 
 #include "lab/base/markup.h"

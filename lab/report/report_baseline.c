@@ -1,4 +1,5 @@
-/* report_baseline.c: verdicts against a baseline, as `attest bench --baseline` and `attest compare` record them. */
+/* report_baseline.c: verdicts against a baseline, as recorded by `attest bench --baseline` and
+ * `attest compare`. */
 #include <string.h>
 
 #include "lab/report/report_model.h"
@@ -16,7 +17,7 @@ static bool read_kind(const lab_node *verdict, lab_verdict_kind *out, lab_messag
     return lab_node_fail(&node, "FASTER, SLOWER, SAME or AMBIGUOUS is wanted", why);
 }
 
-/* A change of time: above -1, which would be no time at all. */
+/* A relative change of time: above -1, which would be a time of zero. */
 static bool read_effect(const lab_node *verdict, const char *name, double *out,
                         lab_message *why) {
     if (!lab_node_number(verdict, name, out, why))
@@ -32,7 +33,7 @@ static bool read_verdict(const lab_node *node, lab_verdict *v, lab_message *why)
            read_effect(node, "low", &v->low, why) && read_effect(node, "high", &v->high, why);
 }
 
-/* The two sides as timings that have a median alone, and the pair of them. */
+/* The two sides as timings with only a median, and the pair of them. */
 static bool add_recorded(lab_report *report, size_t file, const lab_node *row,
                          const lab_verdict *verdict, const lab_report_timing *side,
                          double then_ns, double now_ns, lab_message *why) {
@@ -86,7 +87,7 @@ static bool read_row(lab_report *report, size_t file, const lab_node *row, lab_m
         return lab_report_add_timing(report, &side, &problem, why);
     }
     if (strcmp(side.subject, "attest") != 0)
-        return true; /* a rival against its own past is no matter of attest's */
+        return true; /* a rival compared with its own past does not concern attest */
     return lab_node_time(row, "median_a_ns", &then_ns, why) &&
            lab_node_time(row, "median_b_ns", &now_ns, why) && read_verdict(&verdict, &v, why) &&
            add_recorded(report, file, row, &v, &side, then_ns, now_ns, why);

@@ -1,11 +1,12 @@
-/* report_cards.c: where attest stands beside the best rival of each problem: what a reader decides by. */
+/* report_cards.c: attest compared with the best rival of each problem: what a reader decides
+ * by. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/report/report_view.h"
 
-/* An earlier attest is no rival: it has cards of its own. */
+/* An earlier attest is not a rival: it has its own cards. */
 static bool is_own_past(const lab_report_timing *theirs) {
     return strncmp(theirs->subject, "attest", 6) == 0 ||
            strcmp(theirs->subject, "the baseline") == 0;
@@ -19,7 +20,7 @@ static bool past_of(const lab_report *report, const lab_report_pair *pair) {
     return is_own_past(&report->timings[pair->theirs]);
 }
 
-/* Of the rivals of one timing of attest, is this the fastest? The first of equals is. */
+/* Whether this is the fastest of the rivals of one timing of attest; the first if equal. */
 static bool is_best(const lab_report *report, const lab_report_pair *pairs, size_t count,
                     size_t at) {
     for (size_t i = 0; i < count; i++)
@@ -80,7 +81,7 @@ static void add_pairs(lab_report_card *cards, size_t *count, const lab_report *r
     }
 }
 
-/* What most problems stand behind comes first; of equals the order of the files is kept. */
+/* Cards with the most problems come first; equal ones keep the order of the files. */
 static int largest_first(const void *left, const void *right) {
     const lab_report_card *a = left, *b = right;
     if (a->past != b->past)

@@ -1,4 +1,5 @@
-/* report_checks.c: what is known of the measurement itself: self-checks, saboteurs, and the profiler's view. */
+/* report_checks.c: what is known about the measurement itself: self-checks, saboteurs, and
+ * profiles. */
 #include <string.h>
 
 #include "lab/report/report_model.h"

@@ -1,12 +1,12 @@
-/* report_compare.c: which timings belong together, and what the samples say of them. */
+/* report_compare.c: which timings belong together, and the verdicts from their samples. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/report/report_model.h"
 #include "lab/statistics/spans.h"
 
-/* Fewer rounds cannot decide at 5 % by changing sides, 2^5 being 32: single samples are shuffled then, which is
- * valid too, only blunter. */
+/* With fewer rounds, swapping sides cannot decide at 5 %, because 2^5 is 32: single samples are
+ * shuffled then, which is also valid but less sensitive. */
 enum { PAIRS_LEAST = 6 };
 
 static const char *device_of(const lab_report *report, const lab_report_timing *t) {
@@ -18,15 +18,15 @@ static bool same_problem(const lab_report_timing *a, const lab_report_timing *b)
            strcmp(a->group, b->group) == 0;
 }
 
-/* Measured alike: on such a device, by the same harness. */
+/* Measured in the same way: on the same kind of device, by the same harness. */
 static bool same_setting(const lab_report *report, const lab_report_timing *a,
                          const lab_report_timing *b) {
     return strcmp(device_of(report, a), device_of(report, b)) == 0 &&
            report->files[a->file].kind == report->files[b->file].kind;
 }
 
-/* The least difference that counts between rivals of one run: the most that the A/A runs by the same harness on
- * the device say. */
+/* The smallest difference that counts between rivals of one run: the largest that A/A runs by
+ * the same harness on the device report. */
 static double minimum_effect(const lab_report *report, const lab_report_timing *t) {
     double largest = 0.0;
     for (size_t i = 0; i < report->file_count; i++) {
@@ -38,7 +38,7 @@ static double minimum_effect(const lab_report *report, const lab_report_timing *
     return largest > 0.0 ? largest : LAB_MINIMUM_EFFECT;
 }
 
-/* The same between two runs: what their processes differ in for nothing. */
+/* The same between two runs: estimated from the noise between identical processes. */
 static bool minimum_between(double *effect, const lab_report_timing *a,
                             const lab_report_timing *b, lab_message *why) {
     lab_spans spans = {.all = NULL};
@@ -61,7 +61,8 @@ bool lab_report_hold(const lab_report *report, lab_report_pair *pair, size_t our
     if (!lab_verdict_of(&pair->verdict, &a->samples, &b->samples,
                         paired ? LAB_PAIRED : LAB_UNPAIRED, minimum, 0, why))
         return false;
-    /* An effect is a relative change of time; speeds are read more easily, and do not overlap zero. */
+    /* An effect is a relative change of time; speeds are easier to read, and do not overlap
+     * zero. */
     pair->speed = 1.0 / (1.0 + pair->verdict.effect);
     pair->low = 1.0 / (1.0 + pair->verdict.high);
     pair->high = 1.0 / (1.0 + pair->verdict.low);
@@ -84,7 +85,7 @@ static bool is_timed(const lab_report_timing *t) {
     return t->samples.count > 0;
 }
 
-/* A later file times the same problem of attest against the same rival. */
+/* Whether a later file times the same problem of attest against the same rival. */
 static bool is_superseded(const lab_report *report, const lab_report_timing *rival) {
     for (size_t i = 0; i < report->timing_count; i++) {
         const lab_report_timing *t = &report->timings[i];
@@ -103,7 +104,8 @@ static size_t our_timing(const lab_report *report, const lab_report_timing *riva
         if (t->file != rival->file || !t->ours || !is_timed(t) || !same_problem(t, rival))
             continue;
         if (found < report->timing_count)
-            return report->timing_count; /* several kernels: it is not said which is meant */
+            return report->timing_count; /* several kernels: it is not clear which one is
+                                          * meant */
         found = i;
     }
     return found;
@@ -125,7 +127,7 @@ static bool compare_rivals(lab_report *report, lab_message *why) {
     return true;
 }
 
-/* Several kernels of one problem in a file: each has a history of its own. */
+/* If a file has several kernels for one problem, each has its own history. */
 static bool one_of_several(const lab_report *report, const lab_report_timing *t) {
     for (size_t i = 0; i < report->timing_count; i++) {
         const lab_report_timing *other = &report->timings[i];
@@ -167,7 +169,7 @@ static bool has_median_alone(const lab_report *report, const lab_report_timing *
     return report->files[t->file].kind == LAB_REPORT_MEDIANS && t->ns.median > 0.0;
 }
 
-/* attest beside each rival of its cell; cells are in the order of the file. */
+/* Pair attest with each rival of its cell; cells are in the order of the file. */
 static bool pair_medians(lab_report *report, lab_message *why) {
     for (size_t i = 0; i < report->timing_count; i++) {
         const lab_report_timing *theirs = &report->timings[i];
@@ -195,7 +197,8 @@ static bool pair_medians(lab_report *report, lab_message *why) {
     return true;
 }
 
-/* The operation and the architecture of a kernel: "fwd_sm90" of "fwd_sm90_bf16_d128_m128n128s2". */
+/* The operation and the architecture of a kernel: "fwd_sm90" of
+ * "fwd_sm90_bf16_d128_m128n128s2". */
 static size_t family_length(const char *kernel) {
     const size_t first = strcspn(kernel, "_");
     return kernel[first] ? first + 1 + strcspn(kernel + first + 1, "_") : first;
@@ -206,8 +209,8 @@ static bool same_family(const char *a, const char *b) {
     return length == family_length(b) && strncmp(a, b, length) == 0;
 }
 
-/* By another family since, on the same problem and device, by whatever harness and at whatever pace: what was measured then is
- * not what serves now. */
+/* Whether another family has run the same problem on the same device since, with any harness
+ * and at any pace: what was measured then is not what runs now. */
 static bool is_older(const lab_report *report, const lab_report_timing *t) {
     for (size_t i = 0; i < report->timing_count; i++) {
         const lab_report_timing *later = &report->timings[i];
@@ -215,7 +218,7 @@ static bool is_older(const lab_report *report, const lab_report_timing *t) {
             later->threads == t->threads && !same_family(later->kernel, t->kernel) &&
             strcmp(later->problem, t->problem) == 0 &&
             strcmp(device_of(report, later), device_of(report, t)) == 0 &&
-            !one_of_several(report, later)) /* a ladder climbs from old kernels on purpose */
+            !one_of_several(report, later)) /* a ladder includes old kernels on purpose */
             return true;
     }
     return false;

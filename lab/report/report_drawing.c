@@ -1,4 +1,4 @@
-/* report_drawing.c: rows and series by name. */
+/* report_drawing.c: finds rows and series by name. */
 #include "lab/report/report_drawing.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* report_drawing.h: a plot of rows put together mark by mark; rows and series are found by their names. */
+/* report_drawing.h: a plot of rows, built mark by mark; rows and series are found by name. */
 #ifndef LAB_REPORT_DRAWING_H
 #define LAB_REPORT_DRAWING_H
 
@@ -14,15 +14,16 @@ typedef struct lab_drawing {
     size_t row_count, series_count, mark_count, text_count;
 } lab_drawing;
 
-/* Room for `most` marks, each in a row and a series of its own at worst. */
+/* Room for `most` marks, each in its own row and series at worst. */
 bool lab_drawing_make(lab_drawing *drawing, const lab_report *report, size_t most);
 void lab_drawing_free(lab_drawing *drawing);
 
-/* A mark in the row of the timing's problem and in the series of this name, which lives as long as the report. */
+/* Add a mark in the row of the timing's problem and in the series of this name, which must live
+ * as long as the report. */
 void lab_drawing_add(lab_drawing *drawing, const lab_report_timing *timing, const char *series,
                      double value, double low, double high, const char *note);
 
-/* The rows, series and marks of a plot. */
+/* Set the rows, series and marks of a plot. */
 void lab_drawing_into(const lab_drawing *drawing, lab_plot_intervals *plot);
 
 #endif

@@ -1,4 +1,4 @@
-/* report_failures.c: problems that were not timed, those with the same reason together. */
+/* report_failures.c: problems that were not timed, grouped by reason. */
 #include <stdio.h>
 #include <string.h>
 

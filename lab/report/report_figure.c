@@ -1,4 +1,4 @@
-/* report_figure.c: a plot on the page, with a name of its own. */
+/* report_figure.c: a plot on the page, with its own name. */
 #include <ctype.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 /* ---------------------------------------------------------------------------- names */
 
-/* Small letters, digits and single hyphens: for anchors, for files, and for the command line. */
+/* Lower-case letters, digits and single hyphens: for anchors, files and the command line. */
 static void make_name(char out[LAB_FIGURE_NAME], const char *text) {
     size_t n = 0;
     for (; *text && n + 8 < LAB_FIGURE_NAME; text++) {
@@ -29,7 +29,8 @@ static bool is_taken(const lab_page *page, const char *name) {
     return false;
 }
 
-/* A name that nothing else of the page has, kept; its index, or the count of names where memory ran out. */
+/* Store a name that is unique in the page; returns its index, or the number of names if memory
+ * ran out. */
 static size_t add_name(lab_page *page, const char *text) {
     char(*names)[LAB_FIGURE_NAME] =
         lab_report_grow(page->names, page->name_count, sizeof *names, NULL);
@@ -44,7 +45,7 @@ static size_t add_name(lab_page *page, const char *text) {
     return page->name_count++;
 }
 
-/* The figure's name and, behind it, those of its panels; false where memory ran out. */
+/* Store the figure's name and then those of its panels; false if memory ran out. */
 static bool add_names(lab_page *page, const lab_figure *figure, size_t *first) {
     const size_t panels =
         figure->panel_count > 1 || figure->columns > 0 ? figure->panel_count : 0;

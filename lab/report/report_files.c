@@ -1,4 +1,4 @@
-/* report_files.c: the files of a report found, read, told apart and put in order. */
+/* report_files.c: finds, reads, classifies and sorts the files of a report. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "lab/base/json_load.h"
 #include "lab/report/report_model.h"
 
-/* A folder of results is a few levels deep. */
+/* The most levels of subfolders: a folder of results has only a few. */
 enum { DEPTH_MOST = 16 };
 
 static const char statement_type[] = "https://in-toto.io/Statement/v1";
@@ -37,7 +37,7 @@ static bool system_failed(const char *path, lab_message *why) {
     return lab_fail(why, "%s: %s", path, strerror(errno));
 }
 
-/* The bytes of a regular file; *out is allocated. A pipe must not hang it. */
+/* The bytes of a regular file; *out is allocated. A pipe must not block it. */
 static bool read_bytes(const char *path, char **out, size_t *length, lab_message *why) {
     struct stat info;
     *out = NULL;
@@ -49,7 +49,8 @@ static bool read_bytes(const char *path, char **out, size_t *length, lab_message
     return lab_json_bytes(path, out, length, why);
 }
 
-/* What the document is. In a folder (`among_others`) another document of attest is passed over. */
+/* The kind of the document. In a folder (`among_others`) other documents of attest are
+ * skipped. */
 static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why) {
     const lab_node root = lab_node_root(file->name, file->document);
     const char *type = NULL;
@@ -75,7 +76,7 @@ static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why
            lab_fail(why, "%s: schema: a report cannot show '%.60s'", file->name, file->schema);
 }
 
-/* Bytes per second that a copy moved in the run, wherever the harness recorded them. */
+/* Bytes per second of a copy in the same run, wherever the harness recorded them. */
 static bool read_copy_rate(lab_report_file *file, const lab_node *document, lab_message *why) {
     const lab_node device = lab_node_member(document, "device");
     return (!json_is_object(device.value) ||
@@ -167,8 +168,8 @@ static bool add_path(lab_report *report, const char *path, const char *name, int
     return add_folder(report, path, name, depth, why);
 }
 
-/* The last part of a path, which is how files are named in the report: where the folder lies on this machine is of
- * no interest to its readers. */
+/* The last part of a path, which is the name of a file in the report: its readers do not care
+ * where the folder is on this machine. */
 static const char *last_part(lab_report *report, const char *path) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')

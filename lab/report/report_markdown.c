@@ -5,7 +5,8 @@
 #include "lab/base/markup.h"
 #include "lab/report/report_view.h"
 
-/* Losses and times that are listed; the page has them all. A comment of a pull request holds 65536 bytes. */
+/* The most losses, times and files that are listed; the page has them all. A comment in a pull
+ * request holds 65536 bytes. */
 enum { LOSSES_LISTED = 25, TIMES_LISTED = 200, FILES_LISTED = 100 };
 
 static void md_cell(FILE *out, const char *text) {

@@ -1,10 +1,11 @@
-/* report_medians.c: medians of attest and its rivals that another program has taken: speeds without verdicts. */
+/* report_medians.c: medians of attest and its rivals that another program measured: speeds
+ * without verdicts. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lab/report/report_model.h"
 
-/* "NVIDIA H200, driver 580, CUDA 13.0": the device, then what else is known of it. */
+/* "NVIDIA H200, driver 580, CUDA 13.0": the device, then other facts about it. */
 static bool read_setting(lab_report *report, lab_report_file *file, const lab_node *root,
                          lab_message *why) {
     const char *machine = "", *method = "";
@@ -19,7 +20,7 @@ static bool read_setting(lab_report *report, lab_report_file *file, const lab_no
     return true;
 }
 
-/* What each rival is, in words. */
+/* A description of each rival. */
 static bool read_rivals(lab_report_file *file, const lab_node *rivals, lab_message *why) {
     const char *name;
     json_t *ignored;

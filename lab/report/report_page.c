@@ -1,4 +1,5 @@
-/* report_page.c: the page of a report: its head, its policy, its sections, and the parts that they share. */
+/* report_page.c: the page of a report: its head, its content policy, its sections, and the
+ * parts that they share. */
 #include "lab/report/report_page.h"
 
 #include <stdint.h>
@@ -15,7 +16,7 @@ static unsigned hex_digit(char digit) {
     return digit <= '9' ? (unsigned)(digit - '0') : (unsigned)(digit - 'a') + 10;
 }
 
-/* A SHA-256 as a content policy wants it: base64 of its 32 bytes. */
+/* A SHA-256 in the form of a content security policy: base64 of its 32 bytes. */
 static void policy_digest(const char *text, size_t length, char out[45]) {
     static const char digits[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -126,7 +127,7 @@ static void put_devices(lab_page *page) {
 
 static void put_style(lab_page *page, const char *style) {
     lab_markup(page->out, "</title>\n<style>");
-    fputs(style, page->out); /* as it is: its digest stands above, as that of the script does */
+    fputs(style, page->out); /* unescaped: its digest is above, like that of the script */
     lab_markup(page->out, "</style>\n</head>\n");
 }
 
@@ -179,7 +180,7 @@ void lab_page_sections(lab_page *page) {
         sections[i].put(page);
 }
 
-/* The sections that there are: those whose text is not empty. */
+/* Links to the sections that are not empty. */
 static void put_navigation(lab_page *page, const char *body) {
     lab_markup(page->out, "<nav aria-label=\"Sections\">\n");
     for (size_t i = 0; i < SECTIONS; i++) {

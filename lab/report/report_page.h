@@ -7,15 +7,15 @@
 
 enum { LAB_FIGURE_NAME = 64 };
 
-/* One plot, as the page shows it and as a picture of its own: one of these is set. */
+/* One plot, as shown on the page and as a separate picture: one of these is set. */
 typedef struct lab_figure {
-    const char *name; /* made into one that is unique in the page, and its anchor */
+    const char *name; /* made unique in the page; also its anchor */
     const char *caption;
-    const char *device; /* of the panels: what a picture of some of them is called */
+    const char *device; /* for the panels: the name of a picture of some of them */
     const char *note;   /* below the caption; may be NULL */
-    bool filters;       /* its rows answer to the page's filter */
-    size_t columns;     /* of the page's four that it takes; 0: it stands in no grid */
-    bool beside;        /* what follows it stands beside the plot */
+    bool filters;       /* the page's filter applies to its rows */
+    size_t columns;     /* how many of the page's four columns it takes; 0: not in a grid */
+    bool beside;        /* the following text is placed beside the plot */
     const lab_plot_intervals *intervals;
     const lab_plot_roofline *roofline;
     const lab_plot_waterfall *waterfall;
@@ -25,14 +25,15 @@ typedef struct lab_figure {
 
 enum { LAB_PICTURE_PANELS = 8 };
 
-/* What is asked for as a picture of its own: a figure, or up to so many panels of figures, by their names with commas. */
+/* The requested picture: a figure, or up to that many panels of figures, by comma-separated
+ * names. */
 typedef struct lab_picture {
     char wanted[LAB_PICTURE_PANELS][LAB_FIGURE_NAME];
     size_t wanted_count;
-    FILE *out;            /* a whole figure is written there */
-    double width, height; /* of what was written; 0: nothing was */
+    FILE *out;            /* destination of a whole figure */
+    double width, height; /* of the output; 0: nothing was written */
     const char *title;
-    char *areas[LAB_PICTURE_PANELS], *titles[LAB_PICTURE_PANELS]; /* of panels, where found */
+    char *areas[LAB_PICTURE_PANELS], *titles[LAB_PICTURE_PANELS]; /* of the panels found */
     lab_plot_key series[LAB_PLOT_SERIES];
     size_t series_count;
 } lab_picture;
@@ -40,23 +41,24 @@ typedef struct lab_picture {
 typedef struct lab_page {
     FILE *out;
     const lab_report *report;
-    char (*names)[LAB_FIGURE_NAME]; /* of the figures and their panels so far */
+    char (*names)[LAB_FIGURE_NAME]; /* of the figures and panels so far */
     size_t name_count;
-    lab_picture *picture; /* NULL: none is asked for */
+    lab_picture *picture; /* NULL: none is requested */
 } lab_page;
 
-/* The style sheet and the script of the page. They hold neither < nor &. */
+/* The style sheet and the script of the page. They contain neither < nor &. */
 void lab_page_style(FILE *out);
 extern const char lab_page_script[];
 
-/* The style sheet of a picture on its own. */
+/* The style sheet of a separate picture. */
 void lab_picture_style(FILE *out, lab_theme theme);
 
-/* The head of the page: what was measured, on what and by which kernels; then where attest stands. */
+/* The head of the page: what was measured, on which device and with which kernels; then how
+ * attest compares. */
 void lab_page_summary(lab_page *page);
 void lab_page_cards(lab_page *page);
 
-/* Each writes a whole <section>, or nothing where the report has nothing for it. */
+/* Each writes a whole <section>, or nothing if the report has no data for it. */
 void lab_page_verdicts(lab_page *page);
 void lab_page_rates(lab_page *page);
 void lab_page_losses(lab_page *page);
@@ -75,27 +77,28 @@ void lab_page_environment(lab_page *page);
 /* All of them in the order of the page. */
 void lab_page_sections(lab_page *page);
 
-/* <section> with its heading; what it is about, in one paragraph of the caller's, follows. */
+/* <section> with its heading; the caller's introductory paragraph follows. */
 void lab_page_open(lab_page *page, const char *id, const char *title);
 void lab_page_close(lab_page *page);
 
-/* Draw the figure, or those of its panels that are asked for, as a picture, where its name is wanted. */
+/* If its name is requested, draw the figure, or its requested panels, as a picture. */
 void lab_picture_offer(lab_picture *picture, const lab_figure *figure, const char *name,
                        char (*panel_names)[LAB_FIGURE_NAME]);
 
-/* <figure> with its caption and its plot; "</figure>" is the caller's to write, or lab_page_table_end()'s. */
+/* <figure> with its caption and its plot; the caller writes "</figure>", or
+ * lab_page_table_end() does. */
 void lab_page_figure(lab_page *page, const lab_figure *figure);
 
-/* A table with these headings, up to its body; a heading that begins with # is of numbers. "</tbody></table></div>" is
- * the caller's to write. */
+/* A table with these headings, up to its body; a heading that begins with # is for numbers. The
+ * caller writes "</tbody></table></div>". */
 void lab_page_headings(lab_page *page, const char *const *headings, size_t count);
 
-/* The same, to be unfolded below a plot; lab_page_table_end() closes it, and the figure. */
+/* The same, folded below a plot; lab_page_table_end() closes it and the figure. */
 void lab_page_table(lab_page *page, const char *summary, const char *const *headings,
                     size_t count);
 void lab_page_table_end(lab_page *page);
 
-/* A bar of so many of each verdict, the last being those without one. */
+/* A bar of the count of each verdict; the last count is of those without one. */
 void lab_page_bar(lab_page *page, const size_t counts[LAB_VERDICTS], size_t unjudged);
 
 /* A cell with the verdict: a sign, a word, a colour. */
@@ -105,12 +108,13 @@ void lab_page_verdict_cell(lab_page *page, const lab_report_pair *pair);
 void lab_page_time_cell(lab_page *page, double ns);
 void lab_page_interval_cell(lab_page *page, double low_ns, double high_ns);
 
-/* The verdicts, the losses and the speeds of what serves, or of older kernels. */
+/* The verdicts, losses and speeds of current kernels, or of older ones. */
 void lab_page_tallies(lab_page *page, bool older);
 void lab_page_loss_table(lab_page *page, bool older);
 void lab_page_speed_figures(lab_page *page, bool older);
 
-/* The limits of the GPU of this name, or those that the file of a CPU records for this many threads. */
+/* The limits of the GPU of this name, or those that the file of a CPU records for this many
+ * threads. */
 typedef struct lab_page_roof {
     const char *what;
     double rate; /* per second */

@@ -1,4 +1,4 @@
-/* report_page_checks.c: why the measurement can be believed, and what the profiler saw. */
+/* report_page_checks.c: why the measurement can be trusted, and the profiles. */
 #include <string.h>
 
 #include "lab/base/markup.h"

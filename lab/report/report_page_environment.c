@@ -1,4 +1,5 @@
-/* report_page_environment.c: what was measured on, how long it took, and the files that say so. */
+/* report_page_environment.c: the environment of the measurements, how long they took, and the
+ * files. */
 #include "lab/base/markup.h"
 #include "lab/report/report_page.h"
 
@@ -21,7 +22,8 @@ static void put_facts(lab_page *page, const lab_report_file *file) {
 
 /* --------------------------------------------------------------------- time and cost */
 
-/* `held` is 0 where it was not recorded; the cost is then of `least`, and said to be above it. */
+/* `held` is 0 if it was not recorded; the cost is then that of `least`, shown as a lower
+ * bound. */
 static void put_cost_row(lab_page *page, const char *name, double timed, double held,
                          double least) {
     const double price = page->report->price_per_hour;
@@ -74,7 +76,7 @@ static void put_cost(lab_page *page) {
 
 /* ----------------------------------------------------------------------------- files */
 
-/* Above this many, the list is folded. */
+/* A longer list is folded. */
 enum { FILES_OPEN = 12 };
 
 static void put_files(lab_page *page) {

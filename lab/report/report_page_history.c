@@ -5,7 +5,8 @@
 #include "lab/base/markup.h"
 #include "lab/report/report_page.h"
 
-/* Lines that one plot tells apart, and runs that it has room for; the table has all. */
+/* The most lines that one plot can distinguish, and the most runs that fit; the table has
+ * all. */
 enum { LINES_MOST = 8, RUNS_MOST = 12, NOTE = 256 };
 
 /* A plot: problems whose first run is in one file and group, over the files that have them. */
@@ -20,7 +21,7 @@ typedef struct panel {
     lab_plot_curves plot;
 } panel;
 
-/* The panel that a problem with this first run belongs to: one with room, or a new one. */
+/* The panel for a problem with this first run: one with room, or a new one. */
 static panel *panel_of(panel *panels, size_t *count, const lab_report *r, size_t first) {
     const lab_report_timing *t = &r->timings[first];
     for (size_t i = 0; i < *count; i++) {
@@ -51,7 +52,7 @@ static void add_run(panel *p, size_t file) {
     p->run_count++;
 }
 
-/* The problem; of a ladder, where every kernel has a history of its own, the kernel too. */
+/* The problem; in a ladder, where every kernel has its own history, also the kernel. */
 static const char *name_line(char buf[NOTE], const lab_report *r, size_t timing) {
     const lab_report_timing *t = &r->timings[timing];
     const bool rung = lab_report_is_rung(r, t);
@@ -59,7 +60,7 @@ static const char *name_line(char buf[NOTE], const lab_report *r, size_t timing)
     return buf;
 }
 
-/* Every problem of the history that has a line, and the runs that it takes. */
+/* Assign every problem of the history to a line, and collect its runs. */
 static size_t make_panels(panel *panels, const lab_report *r) {
     size_t count = 0;
     for (size_t i = 0; i < r->history_count; i++) {
@@ -93,7 +94,7 @@ static void add_spot(panel *p, const lab_report *r, size_t line, size_t timing) 
     }
 }
 
-/* A run is named by its day, or else by its version. */
+/* The name of a run is its day, or its version. */
 static void name_runs(panel *p, const lab_report *r) {
     for (size_t i = 0; i < p->run_count; i++) {
         const lab_report_file *file = &r->files[p->files[i]];

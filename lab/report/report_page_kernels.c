@@ -1,4 +1,4 @@
-/* report_page_kernels.c: kernels beside each other: the ladder, and what each switch of one is worth. */
+/* report_page_kernels.c: kernels compared: the ladder, and the gain of each switch. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static size_t kernels_on(const lab_report *r, const lab_report_timing *of) {
     return count;
 }
 
-/* The largest problem of the file that several kernels were timed on; NULL where there is none. */
+/* The largest problem of the file with timings of several kernels; NULL if there is none. */
 static const lab_report_timing *ladder_problem(const lab_report *r, size_t file) {
     const lab_report_timing *largest = NULL;
     for (size_t i = 0; i < r->timing_count; i++) {
@@ -60,7 +60,7 @@ static void put_ladder_rows(lab_page *page, size_t file) {
 
 static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *of) {
     const lab_report *r = page->report;
-    const size_t count = kernels_on(r, of); /* of itself, at least */
+    const size_t count = kernels_on(r, of); /* at least itself */
     if (count == 0)
         return;
     const char **rows = calloc(2 * count, sizeof *rows);
@@ -143,7 +143,8 @@ static const lab_report_variant *all_off(const lab_report_ablation *a) {
     return NULL;
 }
 
-/* From everything off to everything on, by the cumulative variants in the order of the file. */
+/* From everything off to everything on, through the cumulative variants in the order of the
+ * file. */
 static void waterfall_figure(lab_page *page, const lab_report_ablation *a) {
     const lab_report_variant *off = all_off(a), *on = lab_report_all_on(a);
     const size_t most = a->variant_count + 2;
@@ -187,7 +188,7 @@ static const char *const variant_headings[] = {
     "variant", "kind", "answer", "#median", "#95 % interval", "#of all on",
 };
 
-/* What is lost where one optimisation alone is left out. */
+/* The loss if one optimisation alone is left out. */
 static void contribution_figure(lab_page *page, const lab_report_ablation *a) {
     const lab_report_variant *on = lab_report_all_on(a);
     const size_t most = a->variant_count ? a->variant_count : 1;

@@ -1,4 +1,5 @@
-/* report_page_rates.c: operations or bytes per second over the length of the sequence, rivals beside attest, below the limits. */
+/* report_page_rates.c: operations or bytes per second over the sequence length, for attest and
+ * its rivals, below the limits. */
 #include <stdlib.h>
 #include <string.h>
 

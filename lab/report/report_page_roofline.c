@@ -1,4 +1,4 @@
-/* report_page_roofline.c: where every kernel stands below the limits of its device, at the problem that it does best. */
+/* report_page_roofline.c: every kernel below the limits of its device, at its best problem. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static bool roofline_make(roofline *line, const lab_report *r) {
     return false;
 }
 
-/* What the limits allow a problem, in operations per second. */
+/* What the limits allow for a problem, in operations per second. */
 static double allowed(const roofline *line, const lab_report_timing *t) {
     double flat = 0.0, memory = 0.0;
     for (size_t i = 0; i < line->plot.roof_count; i++) {
@@ -56,7 +56,7 @@ static const char *kernel_of(const lab_report_timing *t) {
     return t->ours && *t->kernel ? t->kernel : lab_report_name(t);
 }
 
-/* The place of a kernel's point: its own so far, or a new one. */
+/* The index of a kernel's point: its existing one, or a new one. */
 static size_t place_of(const roofline *line, const lab_report_timing *t) {
     size_t i = 0;
     while (i < line->plot.point_count && strcmp(kernel_of(line->timings[i]), kernel_of(t)) != 0)
@@ -132,7 +132,7 @@ static const char *const headings[] = {
     "kernel", "best at", "#FLOP per byte", "#TFLOP/s", "#of the roof",
 };
 
-/* Without an exponent, which nobody reads in a column. */
+/* Without an exponent, which is hard to read in a column. */
 static const char *print_number(char *buf, size_t n, double value) {
     snprintf(buf, n, "%.*f", value < 10.0 ? 2 : value < 100.0 ? 1 : 0, value);
     return buf;
@@ -184,7 +184,8 @@ static bool comes_first(const lab_report *r, size_t timing) {
     return is_shown(r, &r->timings[timing]);
 }
 
-/* The plot that this timing is the first of, where limits are known; returns whether there is one to free. */
+/* Collect the plot whose first timing this is, if limits are known; returns whether there is
+ * one to free. */
 static bool gather(roofline *line, const lab_report *r, size_t first) {
     const lab_report_timing *of = &r->timings[first];
     if (!comes_first(r, first) || !roofline_make(line, r))

@@ -1,4 +1,5 @@
-/* report_page_speeds.c: a plot for each group of problems: speeds against rivals, or times where there are none. */
+/* report_page_speeds.c: a plot for each group of problems: speeds relative to rivals, or times
+ * if there are none. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 
 /* -------------------------------------------------------------------------- speeds */
 
-/* Pairs of both lists: judged ones, then those of medians alone. */
+/* Pairs of both lists: judged ones, then those with only medians. */
 static const lab_report_pair *pair_at(const lab_report *r, size_t i) {
     return i < r->pair_count ? &r->pairs[i] : &r->medians[i - r->pair_count];
 }
@@ -58,7 +59,7 @@ static const char *const pair_headings[] = {
 
 enum { PAIR_COLUMNS = sizeof pair_headings / sizeof pair_headings[0] };
 
-/* What of a group is not told by its name: that its file has medians alone. */
+/* What the name of a group does not say: that its file has only medians. */
 static const char *group_note(const lab_report_group *group) {
     return group->kind == LAB_REPORT_MEDIANS
                ? "medians alone are recorded: there are no verdicts"
@@ -172,7 +173,7 @@ static bool checks_itself(const lab_report *r, size_t file) {
     return false;
 }
 
-/* Timed by `attest bench` without a rival, not as a ladder, and not to check the measurement. */
+/* Timed by `attest bench` without a rival, not as a ladder, and not as a self-check. */
 static bool is_plain(const lab_report *r, size_t file, size_t timing) {
     const lab_report_timing *t = &r->timings[timing];
     return t->file == file && t->samples.count > 0 && !lab_report_is_rung(r, t) &&

@@ -1,11 +1,12 @@
-/* report_page_summary.c: the head of the page: what was measured, on what, by which kernels, and where attest stands. */
+/* report_page_summary.c: the head of the page: what was measured, on which device, with which
+ * kernels, and how attest compares. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/base/markup.h"
 #include "lab/report/report_page.h"
 
-/* Names in the order in which they first come, each once. */
+/* Names in the order of first occurrence, each once. */
 typedef struct names {
     const char **list;
     size_t count;
@@ -77,7 +78,7 @@ static void put_devices(lab_page *page) {
     free(devices.list);
 }
 
-/* Kernels of attest, those that serve before those that a later file has replaced. */
+/* Kernels of attest, current ones before those that a later file has replaced. */
 static void put_kernels(lab_page *page) {
     const lab_report *r = page->report;
     names serve, older;

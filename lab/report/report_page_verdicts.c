@@ -1,4 +1,5 @@
-/* report_page_verdicts.c: how often attest wins and loses, every loss by name, and older kernels apart. */
+/* report_page_verdicts.c: how often attest wins and loses, every loss by name, and older
+ * kernels separately. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,7 +143,7 @@ static const char *const loss_headings[] = {
     "verdict", "#speed", "problem", "against", "kernel", "#95 % interval", "#attest", "#rival",
 };
 
-/* Above this many, the rest is folded. */
+/* Beyond this many, the rest is folded. */
 enum { LOSSES_OPEN = 15 };
 
 void lab_page_loss_table(lab_page *page, bool older) {
@@ -165,7 +166,7 @@ void lab_page_loss_table(lab_page *page, bool older) {
     free(losses);
 }
 
-/* Problems that were never timed, because their answer was wrong or nothing served them. */
+/* Problems that were never timed, because their answer was wrong or no kernel supports them. */
 static void put_failures(lab_page *page) {
     const lab_report *r = page->report;
     bool any = false;

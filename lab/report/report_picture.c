@@ -1,4 +1,5 @@
-/* report_picture.c: a plot of the page as a file of its own, or panels of several side by side. */
+/* report_picture.c: a plot of the page as a separate file, or panels of several side by
+ * side. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ static void add_keys(lab_picture *picture, const lab_plot_curves *panel) {
     }
 }
 
-/* The panel as text, for later: what it points to does not live so long. */
+/* Keep the panel as text for later: its data does not live that long. */
 static void keep_panel(lab_picture *picture, size_t at, const lab_figure *figure,
                        const lab_plot_curves *panel) {
     size_t length = 0;
@@ -96,7 +97,8 @@ void lab_picture_offer(lab_picture *picture, const lab_figure *figure, const cha
                 keep_panel(picture, k, figure, &figure->panels[i]);
 }
 
-/* The panels that were asked for, once all are there; the first that is not, or the count of them. */
+/* Write the requested panels once all exist; returns the index of the first missing one, or
+ * their count. */
 static size_t put_wanted_panels(lab_picture *picture) {
     lab_plot_panel panels[LAB_PICTURE_PANELS];
     for (size_t i = 0; i < picture->wanted_count; i++) {
@@ -162,7 +164,7 @@ static void put_file(FILE *out, const lab_picture *picture, const char *text, la
     lab_markup(out, "</svg>\n</svg>\n");
 }
 
-/* Go through the whole page, of which the picture alone is kept. */
+/* Generate the whole page and keep only the picture. */
 static bool draw(lab_page *page, lab_message *why) {
     lab_picture *picture = page->picture;
     lab_page_sections(page);

@@ -10,8 +10,9 @@ enum { LENGTHS_LEAST = 3 };
 
 /* ------------------------------------------------------------------------ the length */
 
-/* "b32h16s512d128,bf16" -> "h16d128,bf16" and 512; "b64h32hkv8s1sk8192d128" -> "b64h32hkv8s1d128" and 8192. Of experts the
- * tokens are the length. Returns 0 where the line has none. */
+/* "b32h16s512d128,bf16" -> "h16d128,bf16" and 512; "b64h32hkv8s1sk8192d128" ->
+ * "b64h32hkv8s1d128" and 8192. For experts the length is the number of tokens. Returns 0 if the
+ * line has none. */
 static double split_length(const char *problem, char key[LAB_FAMILY_KEY]) {
     const char *colon = strchr(problem, ':'), *comma = strchr(problem, ',');
     const char *at = colon && (!comma || colon < comma) ? colon + 1 : problem;
@@ -86,8 +87,8 @@ static size_t series_of(lab_family *f, const lab_report *r, const char *name) {
     return i;
 }
 
-/* Spots are kept in the order of their lengths: that is the way of the lines. Of several batches of one length, the one with the
- * most work stands for it. */
+/* Spots are kept in the order of their lengths, in which the line connects them. If a length
+ * has several batches, the one with the most work is used. */
 static void add_spot(lab_family *f, const lab_report *r, const lab_report_timing *t, double x) {
     const size_t series = series_of(f, r, lab_report_name(t));
     for (size_t i = 0; i < f->plot.spot_count; i++)
@@ -130,7 +131,8 @@ static bool gather(lab_family *f, const lab_report *r) {
     return lengths >= LENGTHS_LEAST;
 }
 
-/* By the limits, or, where none are known, by the operations per byte: is it memory that binds at most lengths? */
+/* Whether memory binds at most lengths: according to the limits or, if none are known, to the
+ * operations per byte. */
 static bool is_of_memory(const lab_family *f, const lab_page_roof *roofs, size_t count) {
     double flat = 0.0, memory = 0.0;
     size_t of_memory = 0;
@@ -161,7 +163,7 @@ void lab_family_finish(lab_family *f, const lab_report *r) {
     lab_page_roof roofs[LAB_PAGE_ROOFS];
     const size_t count = lab_page_roofs(r, f->timings[0], roofs);
     f->memory = is_of_memory(f, roofs, count);
-    if (!strstr(f->key, "f32")) /* the peaks are of 16-bit inputs */
+    if (!strstr(f->key, "f32")) /* the peaks are for 16-bit inputs */
         add_ceilings(f, roofs, count);
     for (size_t i = 0; i < f->plot.spot_count; i++) {
         const lab_report_timing *t = f->timings[i];

@@ -1,4 +1,4 @@
-/* report_read.c: what a report takes from benches, ablations, peaks and attestations. */
+/* report_read.c: reads benches, ablations, peaks and attestations for a report. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static const char *joined(lab_report *report, const char *left, const char *righ
     return lab_report_text(report, "%s%s%s", left, *left && *right ? ", " : "", right);
 }
 
-/* What must be equal for two timings of a problem to be comparable. */
+/* The settings that must be equal for two timings of a problem to be comparable. */
 static const char *variant_of(lab_report *report, const lab_result *r) {
     const char *variant = "";
     if (r->threads > 0)
@@ -57,8 +57,8 @@ static bool read_machine(lab_report *report, lab_report_file *file, lab_message 
     return true;
 }
 
-/* Least and most of the numbers that stand in an array of every result: clocks, power, temperature. A sensor that is silent gives
- * null, or 0. */
+/* Minimum and maximum of an array in every result: clocks, power, temperature. A sensor without
+ * a reading gives null or 0. */
 static bool read_sensor(lab_report *report, lab_report_file *file, const char *field,
                         const char *name, const char *unit, lab_message *why) {
     const lab_node root = lab_node_root(file->name, file->document);
@@ -190,7 +190,7 @@ static bool read_variant(lab_report *report, const lab_node *place, lab_report_v
            lab_summarise_samples(&v->ns, &v->samples, 0, why);
 }
 
-/* The name of the device, wherever its harness has put it. */
+/* The name of the device, wherever its harness stored it. */
 bool lab_report_read_device(lab_report_file *file, const lab_node *root, lab_message *why) {
     const lab_node machine = lab_node_member(root, "machine");
     const lab_node gpu = lab_node_member(&machine, "gpu");
@@ -198,7 +198,7 @@ bool lab_report_read_device(lab_report_file *file, const lab_node *root, lab_mes
            lab_node_text_maybe(&gpu, "name", &file->device, why);
 }
 
-/* A problem is its line, or an object that has it. */
+/* A problem is its line, or an object that contains it. */
 bool lab_report_read_problem(const lab_node *root, const char **line, lab_message *why) {
     const lab_node problem = lab_node_member(root, "problem");
     return json_is_object(problem.value) ? lab_node_text(&problem, "spec", line, why)

@@ -1,4 +1,4 @@
-/* report_rivals.c: what a subject is called, and the shape and colour that it has in every plot. */
+/* report_rivals.c: the name of a subject, and its shape and colour in every plot. */
 #include <string.h>
 
 #include "lab/report/plot.h"
@@ -7,8 +7,8 @@
 /* Slots of plots, in this order; attest is the first. */
 static const struct {
     const char *rival, *name;
-    bool
-        on_a_gpu; /* alone: on a CPU PyTorch's backends are its own, and flash is not FlashAttention-2 */
+    bool on_a_gpu; /* only there: on a CPU PyTorch's backends are its own, and flash is not
+                    * FlashAttention-2 */
 } known[] = {{"attest", "attest", false},
              {"cudnn", "cuDNN", false},
              {"flash", "FlashAttention-2", true},
@@ -30,8 +30,8 @@ const char *lab_report_name(const lab_report_timing *t) {
     return t->subject;
 }
 
-/* "PyTorch 2.11.0 flash", as a backend is called on a CPU, has the slot of the same backend on a GPU; without a word behind
- * its version it is the default. */
+/* "PyTorch 2.11.0 flash", as a backend is named on a CPU, has the slot of the same backend on a
+ * GPU; without a word after its version it is the default. */
 static bool is_backend(const char *name, const char *rival) {
     if (strncmp(name, "PyTorch ", 8) != 0)
         return false;
@@ -39,7 +39,7 @@ static bool is_backend(const char *name, const char *rival) {
     return strcmp(word ? word + 1 : "default", rival) == 0;
 }
 
-/* KNOWN: of nobody in the table. */
+/* KNOWN: not in the table. */
 static size_t known_slot(const char *name) {
     size_t i = 0;
     while (i < KNOWN && strcmp(name, known[i].name) != 0 && !is_backend(name, known[i].rival))

@@ -1,4 +1,5 @@
-/* report_roofs.c: what the device of a timing allows: by its file in devices/ for a GPU, by the run itself for a CPU. */
+/* report_roofs.c: the limits of a timing's device: from its file in devices/ for a GPU, from
+ * the run itself for a CPU. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,9 @@
-/* report_script.c: the page's own script: a field that filters rows, and tables that sort. Without it nothing is missing. */
+/* report_script.c: the page's own script: a field that filters rows, and sortable tables. The
+ * page is complete without it. */
 #include "lab/report/report_page.h"
 
-/* It holds neither < nor &, so that the page stays well-formed XML, and sets no style: the policy allows none. */
+/* It contains neither < nor &, so that the page stays well-formed XML, and sets no style: the
+ * policy allows none. */
 const char lab_page_script[] =
     "(function () {\n"
     "'use strict';\n"

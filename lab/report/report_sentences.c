@@ -1,4 +1,4 @@
-/* report_sentences.c: what Markdown and the terminal say in the same words. */
+/* report_sentences.c: sentences that Markdown and the terminal share. */
 #include <string.h>
 
 #include "lab/report/report_view.h"

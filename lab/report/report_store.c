@@ -1,4 +1,4 @@
-/* report_store.c: the memory of a report, and what its readers add to it. */
+/* report_store.c: the memory of a report, and functions that add to it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ bool lab_report_samples(lab_report *report, const lab_node *object, const char *
     return (out->values && out->round) || lab_fail(why, "no memory for %zu samples", count);
 }
 
-/* Operations and bytes by the problem's line, and the line as the program prints it. */
+/* Operations and bytes from the problem's line, and the line as the program prints it. */
 static bool fill_work(lab_report *report, lab_report_timing *t, const lab_node *problem,
                       lab_message *why) {
     lab_spec spec;

@@ -1,9 +1,10 @@
-/* report_style.c: how the page of a report looks: on a phone, on a screen, in the dark and on paper. */
+/* report_style.c: the style of a report's page: on a phone, on a screen, in dark mode and on
+ * paper. */
 #include <string.h>
 
 #include "lab/report/report_page.h"
 
-/* In parts: a string of C has 4095 bytes at most. */
+/* In parts: C guarantees only 4095 bytes per string. */
 static const char *const rules[] = {
     "*{box-sizing:border-box}\n"
     "[hidden]{display:none!important}\n"
@@ -160,8 +161,8 @@ static const char *const rules[] = {
     ".scroll{overflow:visible}}\n",
     NULL};
 
-/* Colours are named once; series and verdicts keep theirs through the page. Every text has at least 4.5 : 1 of contrast with
- * what lies below it. */
+/* Colours are named once; series and verdicts keep theirs throughout the page. Every text has a
+ * contrast of at least 4.5 : 1 with its background. */
 static const struct {
     const char *name, *light, *dark, *paper;
 } colours[] = {
@@ -202,7 +203,8 @@ void lab_page_style(FILE *out) {
         fputs(rules[i], out);
 }
 
-/* What a picture on its own needs, with colours instead of variables, which not every viewer of SVG knows. */
+/* The style of a separate picture, with colours instead of variables, which not every SVG
+ * viewer supports. */
 static const char picture[] =
     "text{fill:--fg;font:11px system-ui,'DejaVu Sans',sans-serif}\n"
     ".tick,.axis,.side{fill:--soft;font-size:10.5px}\n"
@@ -223,7 +225,7 @@ static const char picture[] =
     ".whole{fill:--s0}\n.gain{fill:--faster}\n.cost{fill:--slower}\n"
     ".whisker{stroke:--fg;fill:none}\n";
 
-/* The colour whose name begins at `text`, the longest that fits: s11 is not s1. */
+/* The colour whose name begins at `text`; the longest match: s11 is not s1. */
 static size_t colour_at(const char *text, size_t *length) {
     *length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789");
     for (size_t i = 0; i < COLOURS; i++)

@@ -1,4 +1,4 @@
-/* report_summary.c: counts, means and losses, which every view of a report begins with. */
+/* report_summary.c: counts, means and losses, with which every view of a report begins. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* report_terminal.c: a report for a terminal, its plots made of characters. */
+/* report_terminal.c: a report for a terminal, with plots made of characters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,8 @@ static void term_verdicts(FILE *out, const lab_report *r, bool older) {
     free(tallies);
 }
 
-/* Rows are labels that the caller frees; every mark has one of its own, and equal neighbours are one. */
+/* Rows are labels that the caller frees; every mark has its own, and equal neighbours are
+ * merged. */
 typedef struct sketch {
     char **rows;
     lab_plot_mark *marks;
@@ -62,7 +63,7 @@ static void sketch_free(sketch *s) {
     free(s->marks);
 }
 
-/* A shape that nothing else in the plot has, for series that are not rivals. */
+/* A shape that nothing else in the plot has, for series other than rivals. */
 enum { NEXT_SLOT = LAB_PLOT_SERIES };
 
 static void sketch_add(sketch *s, const lab_report_timing *t, lab_plot_key key, double value,
@@ -147,7 +148,7 @@ static void term_times(FILE *out, const lab_report *r, size_t file, size_t colum
     sketch_free(&s);
 }
 
-/* What the kernel takes where one optimisation is left out, in times of what it takes with all. */
+/* The time of the kernel without one optimisation, as a multiple of its time with all. */
 static void term_ablation(FILE *out, const lab_report_ablation *a, size_t columns, bool color) {
     const lab_report_variant *on = lab_report_all_on(a);
     sketch s;
@@ -166,7 +167,8 @@ static void term_ablation(FILE *out, const lab_report_ablation *a, size_t column
     sketch_free(&s);
 }
 
-/* Words, in lines of so many columns; 0: in one. Lines after the first are indented. */
+/* Print words in lines of that many columns; 0: on one line. Lines after the first are
+ * indented. */
 static void put_words(FILE *out, const char *text, size_t columns) {
     size_t at = 0;
     while (*text) {
@@ -178,7 +180,8 @@ static void put_words(FILE *out, const char *text, size_t columns) {
             fputc(' ', out);
             at++;
         }
-        const size_t most = columns > 0 && n > rest ? rest : n; /* a word without end is cut */
+        const size_t most = columns > 0 && n > rest ? rest : n; /* a word that is too long is
+                                                                 * truncated */
         fprintf(out, "%.*s", (int)most, text);
         at += most;
         text += n;
@@ -187,7 +190,7 @@ static void put_words(FILE *out, const char *text, size_t columns) {
     fputc('\n', out);
 }
 
-/* Why a problem was not timed, and how many others for the same reason. */
+/* Why a problem was not timed, and the number of others with the same reason. */
 static void term_failure(FILE *out, const lab_report *report, size_t first, size_t columns) {
     const lab_report_timing *t = &report->timings[first];
     char label[512], plain[512], why[512], more[LAB_REPORT_MORE], line[1200];

@@ -1,4 +1,5 @@
-/* report_torch.c: the files against PyTorch of the scripts that were before attest.bench; evidence is kept in them. */
+/* report_torch.c: reads the files against PyTorch from the scripts that preceded attest.bench;
+ * evidence is still kept in them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@ static const char *short_version(lab_report *report, const char *version) {
 
 /* ---------------------------------------------------------------------------- GPU */
 
-/* "NVIDIA H200, GPU-640e..., 580.159.04, 700.00 W, 1980 MHz": as nvidia-smi lists a card. */
+/* "NVIDIA H200, GPU-640e..., 580.159.04, 700.00 W, 1980 MHz": a card as listed by
+ * nvidia-smi. */
 static void read_card(lab_report *report, lab_report_file *file, const char *card) {
     static const char *const names[] = {NULL, "GPU", "driver", "power limit", "highest clock"};
     for (size_t i = 0; i < sizeof names / sizeof names[0] && *card; i++) {
@@ -71,7 +73,8 @@ static bool read_gpu_row(lab_report *report, size_t file, const lab_node *row,
     json_object_foreach(samples.value, name, ignored) {
         if (!lab_report_samples(report, &samples, name, &t.samples, why))
             return false;
-        double *values = (double *)t.samples.values; /* ours, and in microseconds so far */
+        double *values = (double *)t.samples.values; /* owned by us, and still in
+                                                      * microseconds */
         for (size_t i = 0; i < t.samples.count; i++) {
             values[i] *= 1e3;
             report->files[file].timed_seconds += 1e-9 * values[i] * (calls > 0.0 ? calls : 1.0);
@@ -105,7 +108,7 @@ bool lab_report_read_gpu_torch(lab_report *report, size_t file, lab_message *why
 
 /* ---------------------------------------------------------------------------- CPU */
 
-/* "peaks": what the processor can do, by the number of threads. */
+/* "peaks": the peak rates of the processor, by the number of threads. */
 static bool read_cpu_peaks(lab_report *report, lab_report_file *file, const lab_node *root,
                            lab_message *why) {
     static const struct {
@@ -171,7 +174,7 @@ static bool read_cpu_row(lab_report *report, size_t file, const lab_node *row,
         !cpu_problem(report, row, &line, why) || !lab_node_is_object(&samples, why))
         return false;
     t.variant = lab_report_text(report, "%.0f thread%s", threads, threads == 1.0 ? "" : "s");
-    if (strcmp(t.group, "f16") == 0) /* as the type was called then */
+    if (strcmp(t.group, "f16") == 0) /* the old name of the type */
         t.group = "fp16";
     t.threads = threads > 0.0 && threads < 1e6 ? (int)threads : 0;
     const char *name;

@@ -52,7 +52,7 @@ bool lab_standing_counts(const lab_standing *j, const lab_report_timing *t) {
 
 /* ---------------------------------------------------------------------------- cells */
 
-/* Speeds of some cells in times of a rival's: their mean, and the worst with its label. */
+/* Speeds of some cells as multiples of a rival's: their mean, and the worst with its label. */
 typedef struct cells {
     double log_sum, worst;
     size_t count;
@@ -117,7 +117,8 @@ static bool least(lab_standing *j, lab_report *report, const char *text, double 
 
 /* ---------------------------------------------------------------------------- flash */
 
-/* The least share of the copy rate that decoding reaches where there is much to read; 0 where nothing is known. */
+/* The smallest fraction of the copy rate that decoding reaches on large problems; 0 if
+ * unknown. */
 static double least_share(const lab_standing *j, const lab_report_timing **at) {
     double share = 0.0;
     for (size_t i = 0; i < j->report->timing_count; i++) {
@@ -158,7 +159,8 @@ static bool judge_flash(lab_standing *j, lab_report *report, lab_message *why) {
 
 /* --------------------------------------------------------------------------- Hopper */
 
-/* What a cell must be in times of the best rival's speed; 0 where nothing is asked of it. */
+/* The required speed of a cell as a multiple of the best rival's; 0 if there is no
+ * requirement. */
 static double hopper_wanted(const char *group, const att_problem *p) {
     static const char *const tables[] = {"forward", "fp16", "gqa", NULL};
     if (in_list(group, tables)) {
@@ -175,7 +177,7 @@ static double hopper_wanted(const char *group, const att_problem *p) {
     return strcmp(group, "dims") == 0 ? 1.0 : 0.0;
 }
 
-/* attest's speed in times of the fastest of these rivals; 0 where none was timed. */
+/* attest's speed as a multiple of the fastest of these rivals; 0 if none was timed. */
 static double against_best(const lab_standing *j, const lab_report_timing *ours) {
     static const char *const rivals[] = {"cudnn", "flash", "fa3", NULL};
     double speed = 0.0;
@@ -222,10 +224,11 @@ static bool judge_hopper(lab_standing *j, lab_report *report, lab_message *why) 
 
 /* ------------------------------------------------------------------------------ CPU */
 
-/* attest's own timing of the same problem without its mask, in the same run; the count of timings where there is none. */
+/* attest's own timing of the same problem without its mask, in the same run; the number of
+ * timings if there is none. */
 static size_t without_mask(const lab_report *report, const lab_report_timing *t) {
     const char *mask =
-        strstr(t->problem, ",causal"); /* the line is as lab_spec_print() has it */
+        strstr(t->problem, ",causal"); /* the line is in the form of lab_spec_print() */
     if (!mask)
         return report->timing_count;
     const char *rest = mask + 1 + strcspn(mask + 1, ",");

@@ -1,8 +1,9 @@
-/* standing.h: how attest stands beside its rivals: goals, and cliffs of a sweep.
+/* standing.h: attest compared with its rivals: goals, and cliffs of a sweep.
  *
- * A goal is a number that this project set out to reach beside a rival: the geometric mean or the worst cell of a group of
- * problems, a share of a rate. Speeds are those of the report's pairs: medians of the rounds' own ratios. Where a file has
- * sustained samples, those are judged; else those of the first pace in it. */
+ * A goal is a number that this project set out to reach relative to a rival: the geometric mean
+ * or the worst cell of a group of problems, or a fraction of a rate. Speeds are those of the
+ * report's pairs: medians of the ratios per round. If a file has sustained samples, those are
+ * judged; otherwise those of its first pace. */
 #ifndef LAB_STANDING_H
 #define LAB_STANDING_H
 
@@ -21,21 +22,22 @@ enum {
     LAB_GOALS_CPU = 1u << 2 /* against PyTorch's own choice on a CPU */
 };
 
-/* Bits of a list of names with commas, "flash,hopper" or "none"; false and `why` where one is unknown. */
+/* Parse a comma-separated list of names, "flash,hopper" or "none", into bits; false with `why`
+ * if one is unknown. */
 bool lab_goals_parse(unsigned *bits, const char *list, lab_message *why);
 
 typedef struct lab_goal {
     const char *text;
     double found, wanted;
-    bool at_most; /* the number may not be above what is wanted; else not below */
+    bool at_most; /* the number must not exceed the wanted one; otherwise it must reach it */
     bool holds;
-    const char *at; /* the label of the worst cell; "" where there is none */
+    const char *at; /* the label of the worst cell; "" if there is none */
 } lab_goal;
 
 /* A point of a sweep that is slower than its neighbours. */
 typedef struct lab_cliff {
     size_t timing;
-    double fall; /* a share */
+    double fall; /* as a fraction */
 } lab_cliff;
 
 typedef struct lab_standing {
@@ -45,20 +47,21 @@ typedef struct lab_standing {
     size_t goal_count;
     lab_cliff *cliffs; /* the worst first */
     size_t cliff_count, swept;
-    size_t wrong; /* answers of attest that were wrong, or refused */
+    size_t wrong; /* answers of attest that were wrong or refused */
 } lab_standing;
 
-/* Judge the report; its texts live as long as it does. `goals` 0: no goals. */
+/* Judge the report; its texts live as long as the report. `goals` 0: no goals. */
 bool lab_standing_of(lab_standing *out, lab_report *report, unsigned goals, lab_message *why);
 void lab_standing_free(lab_standing *standing);
 
 /* Whether a newer file times the same problem by the same subject. */
 bool lab_standing_is_old(const lab_report *report, const lab_report_timing *timing);
 
-/* Whether a timing is the newest of its problem, and of the pace that is judged, by a clock of the device's own where there is one. */
+/* Whether a timing is the newest of its problem, at the pace that is judged, and from the
+ * device's own clock if there is one. */
 bool lab_standing_counts(const lab_standing *standing, const lab_report_timing *timing);
 
-/* No goal missed, no cliff, no wrong answer. */
+/* True if no goal is missed and there is no cliff and no wrong answer. */
 bool lab_standing_holds(const lab_standing *standing);
 
 /* For lab_standing_of(): fill in the cliffs. */
@@ -67,7 +70,7 @@ bool lab_standing_sweep(lab_standing *standing, lab_message *why);
 /* Every timing with its comparisons, as a table for a terminal. */
 void lab_standing_table(FILE *out, const lab_report *report);
 
-/* The goals and the cliffs, a line each. */
+/* The goals and the cliffs, one line each. */
 void lab_standing_lines(FILE *out, const lab_standing *standing);
 
 /* The same as JSON: rows, goals, cliffs. */

@@ -1,4 +1,5 @@
-/* standing_sweep.c: points of a sweep over lengths and heads that are slower than their neighbours. */
+/* standing_sweep.c: points in a sweep over lengths and heads that are slower than their
+ * neighbours. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static int64_t size_of(const att_problem *p, direction along) {
     return along == ALONG_LENGTHS ? p->seq_q : p->batch * p->heads_q;
 }
 
-/* On one line: alike in everything but the size along it. */
+/* Whether two points are on one line: equal in everything but the size along it. */
 static bool on_line(const att_problem *a, const att_problem *b, direction along) {
     const direction other = along == ALONG_LENGTHS ? ALONG_HEADS : ALONG_LENGTHS;
     return a->dtype == b->dtype && a->d_qk == b->d_qk && a->d_v == b->d_v &&

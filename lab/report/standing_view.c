@@ -1,4 +1,4 @@
-/* standing_view.c: timings beside their rivals, goals and cliffs, as text and as JSON. */
+/* standing_view.c: timings with their rivals, goals and cliffs, as text and as JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 /* ---------------------------------------------------------------------------- shares */
 
-/* What a timing reaches of the rates that were measured in the same run, in per cent; "" where none was. */
+/* The percentages that a timing reaches of the rates measured in the same run; "" if there are
+ * none. */
 static void shares_of(const lab_report *r, const lab_report_timing *t, char *buf, size_t n) {
     static const struct {
         const char *field, *name;
@@ -57,7 +58,7 @@ static void put_ours(lab_table *table, const lab_report *r, const lab_report_tim
     lab_table_cell(table, "%s", shares);
 }
 
-/* A rival's line below; the first one stands beside attest's own. */
+/* A rival's own line; the first rival is on attest's line. */
 static void put_rival(lab_table *table, const lab_report *r, const lab_report_pair *pair) {
     char time[32];
     const lab_report_timing *theirs = &r->timings[pair->theirs];

@@ -10,7 +10,8 @@
 #include "lab/base/table.h"
 #include "lab/statistics/stats.h"
 
-static const double eager_most = 0.6; /* forward and backward of a call, of PyTorch's */
+static const double eager_most = 0.6; /* most time of forward and backward of a call, as a
+                                       * fraction of PyTorch's */
 
 bool lab_training_steps_open(json_t **document, const char *path) {
     json_error_t error;
@@ -30,7 +31,7 @@ typedef struct judge {
     bool holds;
 } judge;
 
-/* Whether a number is at most what is wanted; on record either way. */
+/* Whether a number is at most the wanted one; recorded either way. */
 static bool is_at_most(judge *j, const char *goal, double found, double wanted,
                        const char *at) {
     const bool holds = found <= wanted;
@@ -46,7 +47,7 @@ static const char *word(bool holds) {
     return holds ? "holds" : "MISSED";
 }
 
-/* Samples of both attentions summarised: [0] PyTorch's, [1] attest's. */
+/* Summaries of the samples of both attentions: [0] PyTorch's, [1] attest's. */
 static bool summaries_of(lab_summary out[2], const lab_node *row, lab_message *why) {
     static const char *const names[2] = {"sdpa", "attest"};
     const lab_node seconds = lab_node_member(row, "seconds");
@@ -65,7 +66,8 @@ static bool summaries_of(lab_summary out[2], const lab_node *row, lab_message *w
     return true;
 }
 
-/* The largest difference of two losses of a step, of the larger of 1 and PyTorch's. */
+/* The largest difference between two losses of a step, relative to the larger of 1 and
+ * PyTorch's. */
 static bool losses_apart(double *out, const lab_node *row, lab_message *why) {
     const lab_node losses = lab_node_member(row, "losses");
     double *theirs = NULL, *ours = NULL;
@@ -138,7 +140,7 @@ static bool judge_models(judge *j, const lab_node *rows) {
     return ok;
 }
 
-/* Forward and backward of the attention alone; `gpu`: with a goal. */
+/* Forward and backward of attention alone; `gpu`: with a goal. */
 static bool judge_calls(judge *j, const lab_node *rows, bool gpu) {
     static const lab_table_column columns[] = {{"forward and backward", LAB_TABLE_LEFT},
                                                {"sdpa us", LAB_TABLE_RIGHT},

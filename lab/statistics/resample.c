@@ -31,7 +31,7 @@ static bool check(const lab_samples *samples, lab_message *why) {
     return true;
 }
 
-/* Number the processes that are there from 0 and note where the positions of each will begin. */
+/* Number the processes that occur from 0 and record where the positions of each will begin. */
 static void find_processes(lab_resampler *r, const lab_samples *samples, origin *origins) {
     r->processes = 0;
     for (size_t i = 0; i < samples->count; i++) {
@@ -78,7 +78,8 @@ void lab_resampler_close(lab_resampler *r) {
     *r = (lab_resampler){0};
 }
 
-/* Median of a resample given as how often each sorted sample was drawn: a walk, not a sort. */
+/* The median of a resample, given how often each sorted sample was drawn: one pass, no
+ * sorting. */
 static double counted_median(const lab_resampler *r, size_t total) {
     const size_t lower_rank = (total - 1) / 2, upper_rank = total / 2;
     size_t seen = 0, i = 0;

@@ -1,5 +1,5 @@
-/* resample.h: samples sorted once, and drawn again and again by process: what the bootstrap of
- * stats.c and verdict.c share. */
+/* resample.h: samples sorted once and then drawn repeatedly by process; shared by the
+ * bootstraps of stats.c and verdict.c. */
 #ifndef LAB_RESAMPLE_H
 #define LAB_RESAMPLE_H
 
@@ -11,7 +11,7 @@
 #include "lab/base/random.h"
 #include "lab/statistics/stats.h"
 
-/* Resamples of every bootstrap and shuffles of every permutation test. */
+/* The number of resamples of every bootstrap and of shuffles of every permutation test. */
 enum { LAB_RESAMPLES = 2000 };
 
 typedef struct lab_resampler {
@@ -20,19 +20,20 @@ typedef struct lab_resampler {
     uint32_t *position; /* sorted positions, process by process */
     size_t processes;
     size_t *first;   /* process p is position[first[p] .. first[p + 1]) */
-    uint32_t *drawn; /* how often each sorted sample is in the resample of the moment */
+    uint32_t *drawn; /* how often each sorted sample is in the current resample */
 } lab_resampler;
 
-/* Prepare `samples`; fails where there are none, where one is not finite, where processes are not in
- * ascending order, or where memory runs out. lab_resampler_close() frees in every case. */
+/* Prepare `samples`. Fails if there are none, if one is not finite, if processes are not in
+ * ascending order, or if memory runs out. lab_resampler_close() must be called in every
+ * case. */
 bool lab_resampler_open(lab_resampler *r, const lab_samples *samples, lab_message *why);
 void lab_resampler_close(lab_resampler *r);
 
 /* Draw a resample, and return its median. */
 double lab_resample_median(lab_resampler *r, lab_random *random);
 
-/* How much wider than its resamples an interval is: drawing P of P processes shows only (P - 1) / P
- * of their variance. 1 for one process. */
+/* The factor by which to widen the interval of the resamples: drawing P of P processes shows
+ * only (P - 1) / P of their variance. 1 for one process. */
 double lab_resample_widening(const lab_resampler *r);
 
 #endif

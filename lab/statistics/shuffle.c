@@ -6,10 +6,10 @@
 
 #include "lab/statistics/resample.h"
 
-/* Two effects closer than this are one: logarithms of equal times differ by rounding only. */
+/* Two effects closer than this are equal: logarithms of equal times differ only by rounding. */
 static const double same_effect = 1e-12;
 
-/* What a shuffle is judged by: the effect, or what stands for it, and the rank sum where those are equal. */
+/* The score of a shuffle: the effect or its substitute, and the rank sum to break ties. */
 typedef struct score {
     double effect, ranks;
 } score;
@@ -55,7 +55,7 @@ static int by_magnitude(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* Ranks from 1 of sorted members; equal ones share the mean of theirs. */
+/* Ranks, from 1, of sorted members; equal members share their mean rank. */
 static void rank(double *ranks, const lab_member *sorted, size_t count, bool magnitudes) {
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count; end++) {
@@ -70,7 +70,7 @@ static void rank(double *ranks, const lab_member *sorted, size_t count, bool mag
 
 /* -------------------------------------------------------------------------- groups */
 
-/* The score where the unit u is on side of_b[u]; a walk over the sorted members. */
+/* The score if unit u is on side of_b[u]; one pass over the sorted members. */
 static score score_groups(const lab_member *sorted, const double *ranks, size_t count,
                           const bool *of_b) {
     size_t size = 0; /* of B */
@@ -83,7 +83,7 @@ static score score_groups(const lab_member *sorted, const double *ranks, size_t 
     const size_t sizes[2] = {count - size, size};
     const double mean_a = (0.5 * (double)count * (double)(count + 1) - sum) / (double)sizes[0];
     score result = {.ranks = sum / (double)size - mean_a};
-    /* A median is half of the lower plus half of the upper middle. */
+    /* A median is the mean of the lower and the upper middle. */
     for (int side = 0; side < 2; side++) {
         const size_t lower = (sizes[side] - 1) / 2, upper = sizes[side] / 2;
         size_t seen = 0, i = 0;
@@ -100,7 +100,8 @@ static score score_groups(const lab_member *sorted, const double *ranks, size_t 
 
 static void shuffle(bool *of_b, size_t units, lab_random *random) {
     for (size_t i = units; i > 1; i--) {
-        /* The upper half of the bits scaled to [0, i): faster than a division, and as fair. */
+        /* The upper half of the bits scaled to [0, i): faster than a division and equally
+         * fair. */
         const size_t j = (size_t)((lab_random_bits(random) >> 32) * i >> 32);
         const bool kept = of_b[i - 1];
         of_b[i - 1] = of_b[j];

@@ -1,4 +1,4 @@
-/* spans.c: differences between the processes of a run. */
+/* spans.c: differences between the processes of one run. */
 #include "lab/statistics/spans.h"
 
 #include <math.h>
@@ -23,7 +23,8 @@ static bool same_process(const lab_samples *s, size_t i, size_t j) {
     return !s->process || s->process[i] == s->process[j];
 }
 
-/* Logarithms of the medians of each process into `medians`; how many there are. `scratch` holds all. */
+/* Writes the logarithm of the median of each process into `medians` and returns their number.
+ * `scratch` has room for all samples. */
 static size_t process_medians(const lab_samples *s, double *medians, double *scratch) {
     size_t processes = 0;
     for (size_t first = 0, end; first < s->count; first = end) {

@@ -20,7 +20,7 @@ double lab_quantile(const double *sorted, size_t count, double q) {
     return sorted[below] + weight * (sorted[above] - sorted[below]);
 }
 
-/* What needs no resampling. */
+/* The part that needs no resampling. */
 static void describe(lab_summary *out, const double *sorted, size_t count) {
     out->count = count;
     out->median = lab_quantile(sorted, count, 0.5);
@@ -66,7 +66,7 @@ bool lab_summarise(lab_summary *out, const double *samples, size_t count, uint64
 }
 
 double lab_half_width(const double *samples, size_t count) {
-    enum { FEWEST = 6 }; /* of whom the extremes hold the median with 97 % */
+    enum { FEWEST = 6 }; /* the extremes of 6 samples enclose the median with 97 % */
     double *sorted = count >= FEWEST ? malloc(count * sizeof *sorted) : NULL;
     if (!sorted)
         return INFINITY;

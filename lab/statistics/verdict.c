@@ -9,7 +9,7 @@
 
 static const double alpha = 0.05;
 
-/* Fewer processes than these have too few ways to be shuffled for p <= alpha. */
+/* Fewer processes have too few permutations to reach p <= alpha. */
 enum { PROCESSES_A_SIDE = 4, PROCESSES_SHARED = 6 };
 
 /* Logarithms of times, so that a relative change is a difference. */
@@ -82,7 +82,7 @@ static void take_ratios(logs *l, const lab_samples *a, const lab_samples *b) {
 
 /* ------------------------------------------------------------------- the two designs */
 
-/* What is compared: two groups of logarithms, or one of ratios (then `b` is unused). */
+/* The data to compare: two groups of logarithms, or one of ratios (then `b` is unused). */
 typedef struct design {
     lab_pairing pairing;
     logs a, b;

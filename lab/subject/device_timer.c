@@ -1,4 +1,5 @@
-/* device_timer.c: runs replayed from a graph or launched, timed by events or by the host's clock. */
+/* device_timer.c: runs replayed from a graph or launched, timed with events or with the host's
+ * clock. */
 #include "lab/subject/device_timer.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "cuda/driver.h"
 #include "lab/base/clock.h"
 
-/* A wait of the host that is not for nothing. */
+/* A wait longer than this, in nanoseconds, was for real work. */
 enum { LATE_NS = 50000 };
 
 const char *lab_timer_name(lab_timer kind) {
@@ -23,12 +24,12 @@ static void *stream_of(const lab_device_timer *t) {
     return t->runs.mirrors[0]->stream;
 }
 
-/* The library's own words for a failure. */
+/* On failure, copies the library's error message. */
 static bool held(att_status status, lab_message *why) {
     return status == ATT_OK || lab_fail(why, "%s", att_last_error()->text);
 }
 
-/* The runs of one sample, onto the stream. */
+/* Launch the runs of one sample on the stream. */
 static bool launch(const lab_device_timer *t, lab_message *why) {
     const lab_timed_runs *r = &t->runs;
     for (size_t i = 0; i < r->calls + r->extra; i++) {
@@ -99,7 +100,7 @@ bool lab_device_timer_open(lab_device_timer *t, lab_mirror *mirror,
     return true;
 }
 
-/* The runs of one sample, by the graph where there is one. */
+/* Enqueue the runs of one sample, with the graph if there is one. */
 static bool enqueue(lab_device_timer *t, lab_message *why) {
     const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
     return t->exec ? held(ATT_CUDA(cu, NULL, GraphLaunch, t->exec, stream_of(t)), why)
@@ -132,8 +133,9 @@ static bool by_the_host(lab_device_timer *t, double *ns, lab_message *why) {
     return ok && wait(t, why);
 }
 
-/* The stream is empty now; the rest of the device should be too. A wait that takes longer than the same wait
- * right after it, when the device is idle for certain, was for work that the events did not see. */
+/* The stream is empty now, and the rest of the device should be too. If this wait takes longer
+ * than the same wait right after it, when the device is certainly idle, it was for work that
+ * the events did not see. */
 static bool look_elsewhere(lab_device_timer *t, lab_message *why) {
     const att_cuda_driver *cu = att_cuda_device_driver(gpu_of(t));
     uint64_t took[2] = {0, 0};

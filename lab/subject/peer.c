@@ -7,20 +7,21 @@
 #include "cuda/device.h"
 #include "lab/subject/peer_crash.h"
 
-enum { WHY = 300 }; /* bytes of a reason; the last stays 0, whatever the peer writes */
+enum { WHY = 300 }; /* bytes of a reason; the last stays 0 whatever the peer writes */
 
-/* A peer made ready. */
+/* A prepared peer. */
 typedef struct guest {
     const lab_peer *peer;
     void *state;
     att_cuda_device *gpu; /* NULL on the CPU */
-    double run_seconds;   /* that a run may take */
+    double run_seconds;   /* limit for a run */
 } guest;
 
-/* However slow the machine: a plug-in that reads a file or compiles in prepare(), and a run at 10^8 operations a second. */
+/* Generous limits for slow machines: a plug-in that reads a file or compiles in prepare(), and
+ * a run at 10^8 operations per second. */
 static const double call_seconds = 60.0, prepare_seconds = 600.0, slowest_flops = 1e8;
 
-/* A context of the GPU is current while the peer is called. */
+/* Make the GPU's context current while the peer is called. */
 static bool enter(const guest *g, const char *call, double seconds, bool *entered) {
     *entered = false;
     if (g->gpu && att_cuda_device_enter_once(g->gpu, entered) != ATT_OK)
@@ -67,7 +68,7 @@ static att_status device_of(att_peer_device *out, guest *g, att_context *ctx,
     return ATT_OK;
 }
 
-/* supports(), then prepare(). The device's context is current. */
+/* Call supports(), then prepare(). The device's context is current. */
 static att_status call_prepare(guest *g, const att_problem *problem,
                                const att_peer_device *device, lab_message *why) {
     const att_peer *table = &g->peer->table;
@@ -86,7 +87,7 @@ static att_status call_prepare(guest *g, const att_problem *problem,
                  why);
 }
 
-/* Where every row sees every key. */
+/* The operations if every row sees every key. */
 static double most_operations(const att_problem *p) {
     return 2.0 * (double)p->batch * (double)p->heads_q * (double)p->seq_q * (double)p->seq_k *
            (double)(p->d_qk + p->d_v);

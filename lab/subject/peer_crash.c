@@ -1,4 +1,4 @@
-/* peer_crash.c: signal handlers that know which call is being made. */
+/* peer_crash.c: signal handlers that know which call is in progress. */
 #include "lab/subject/peer_crash.h"
 
 #include <signal.h>
@@ -44,10 +44,10 @@ const char *lab_peer_signal_name(int number) {
                                          : "a signal";
 }
 
-/* Nothing can go on after it: say whose it was, leave no temporary file, and end. */
+/* The program cannot continue: say which plug-in crashed, leave no temporary file, and exit. */
 static void crashed(int number) {
     const char *who = atomic_load(&current_who), *call = atomic_load(&current_call);
-    if (!call) { /* not in a plug-in: as if this handler were not there */
+    if (!call) { /* not in a plug-in: default behaviour */
         sigaction(number, &before[place_of(number)], NULL);
         raise(number);
         return;
@@ -82,7 +82,7 @@ void lab_peer_limit(double seconds) {
     limit_of_all = seconds;
 }
 
-/* Names are copied where they are not those of the call before. */
+/* Names are copied only if they differ from those of the previous call. */
 static void write_down(const char *who, const char *call) {
     if (who != atomic_load_explicit(&current_who, memory_order_relaxed))
         snprintf(note->who, sizeof note->who, "%s", who);

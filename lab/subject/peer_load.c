@@ -1,4 +1,4 @@
-/* peer_load.c: plug-ins opened, and held to their promises of form. */
+/* peer_load.c: opens plug-ins and checks the form of their tables. */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
@@ -13,10 +13,10 @@
 
 enum { NAME_MOST = 40, VERSION_MOST = 200 };
 
-/* That initialisation may take: a library's own among it. */
+/* Limit for initialisation, including that of the libraries it uses. */
 static const double load_seconds = 600.0;
 
-/* The first table had every field up to this one. */
+/* The first version of the table had every field before this one. */
 static const size_t smallest_table = offsetof(att_peer, direct);
 
 static bool good_name(const char *name) {
@@ -61,7 +61,7 @@ bool lab_peer_check(const att_peer *t, lab_message *why) {
     return !missing || lab_fail(why, "%s is NULL: a function is wanted", missing);
 }
 
-/* dlopen() looks elsewhere for what has no slash. */
+/* dlopen() searches other folders for a name without a slash. */
 static bool open_library(lab_peer *peer, const char *file, lab_message *why) {
     char *path = realpath(file, NULL);
     if (!path)

@@ -1,4 +1,4 @@
-/* saboteur.c: the table of saboteurs, and what each does around an honest plan. */
+/* saboteur.c: the table of saboteurs, and what each adds to an honest plan. */
 #include "lab/subject/saboteur.h"
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "lab/subject/saboteur_plot.h"
 
-/* Calls for which one that fears verification is honest. */
+/* The number of calls for which a saboteur that expects verification first is honest. */
 enum { HONEST_CALLS = 3 };
 
 struct lab_saboteur {
@@ -16,15 +16,16 @@ struct lab_saboteur {
     bool honest, cpu, gpu;
     lab_deed *run;
     lab_deed *direct;               /* NULL: none */
-    void (*twist)(lab_spec *spec);  /* what it plans in place of what is asked; NULL: that */
-    lab_stage stage;                /* what it has to be played on */
-    const lab_operation *operation; /* the one that it spoils; NULL: any */
-    bool (*idle)(const lab_spec *spec); /* what it does changes nothing there; NULL: it does */
+    void (*twist)(lab_spec *spec);  /* changes the problem that is planned; NULL: no change */
+    lab_stage stage;                /* the kind of problem that it needs */
+    const lab_operation *operation; /* the operation that it sabotages; NULL: any */
+    bool (*idle)(const lab_spec *spec); /* whether it has no effect on that problem; NULL: it
+                                         * always has one */
 };
 
 bool lab_deed_compute(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     lab_args own = *args;
-    p->spec.operation->record(&own, NULL); /* a stranger keeps no record */
+    p->spec.operation->record(&own, NULL); /* a peer keeps no record */
     return p->spec.operation->run(p->plan, &own, workspace, stream) == ATT_OK;
 }
 
@@ -63,7 +64,7 @@ static bool by_contents(lab_plot *p, const lab_args *args, void *workspace, void
     return lab_deed_compute(p, args, workspace, stream) && lab_plot_keep(p, k, stream);
 }
 
-/* Memory that somebody else has used, the harness's oracle among them, may hold the answer. */
+/* Memory used by others, such as the harness's oracle, may hold the answer. */
 static bool from_leftovers(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     (void)args, (void)workspace;
     return lab_plot_hand_out(p, &p->leftovers, stream);
@@ -90,8 +91,7 @@ static void wait_for_thread(lab_plot *p) {
 }
 
 static bool in_a_late_thread(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
-    (void)workspace,
-        (void)stream; /* the harness fills its own anew while the thread is at work */
+    (void)workspace, (void)stream; /* the harness refills its own while the thread runs */
     wait_for_thread(p);
     p->args = *args;
     p->spec.operation->record(&p->args, NULL);
@@ -105,7 +105,7 @@ static bool in_a_late_thread(lab_plot *p, const lab_args *args, void *workspace,
 /* ------------------------------------------------------------------- another problem */
 
 static void without_scale(lab_spec *spec) {
-    spec->problem.scale = 0.0f; /* every key weighs the same */
+    spec->problem.scale = 0.0f; /* every key has the same weight */
 }
 
 static void align_otherwise(lab_spec *spec) {
@@ -121,14 +121,15 @@ static bool has_one_corner(const lab_spec *spec) {
 
 /* ------------------------------------------------------------------------ precision */
 
-/* Has the input bits to drop? Those of the 16-bit types, and all floats of a problem in float32. */
+/* Whether the input has bits to drop: those of 16-bit types, and all floats of a float32
+ * problem. */
 static bool is_blunted(const lab_plot *p, int input) {
     return p->input[input].element == 2 ||
            (p->input[input].element == 4 && !p->input[input].integer &&
             p->spec.operation->dtype(&p->spec) == ATT_F32);
 }
 
-/* The low byte of every 16 bits: of float16, eight bits with two of mantissa are left. */
+/* Clear the low byte of every 16 bits: float16 keeps eight bits, two of them mantissa. */
 static bool in_eight_bits(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     lab_args blunt;
     if (!lab_plot_copy_inputs(p, &blunt, args, stream))
@@ -140,7 +141,7 @@ static bool in_eight_bits(lab_plot *p, const lab_args *args, void *workspace, vo
     return lab_deed_compute(p, &blunt, workspace, stream);
 }
 
-/* Of float16 and float32, as many bits of mantissa as bfloat16 has: 7. Of bfloat16, 4. */
+/* Keep as many mantissa bits of float16 and float32 as bfloat16 has: 7. Of bfloat16 keep 4. */
 bool lab_deed_seven_bits(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     lab_args blunt;
     if (!lab_plot_copy_inputs(p, &blunt, args, stream))
@@ -176,7 +177,7 @@ static bool write_before_o(lab_plot *p, const lab_args *args, void *workspace, v
            lab_hands_fill(&p->hands, p->output[0].data - 2, 0, 2, stream);
 }
 
-/* A NaN of every type that is not the poison of the harness: 0x7fc0 in the highest bits. */
+/* A NaN in every type that differs from the harness's poison: 0x7fc0 in the highest bits. */
 static bool nan_in_the_last_row(lab_plot *p, const lab_args *args, void *workspace,
                                 void *stream) {
     unsigned char *end = end_of(&p->output[0]);

@@ -1,11 +1,12 @@
-/* saboteur_experts.c: saboteurs of mixtures of experts: tokens are routed rightly, or their experts computed rightly, and not both. */
+/* saboteur_experts.c: saboteurs of mixtures of experts: the routing or the experts are right,
+ * but not both. */
 #include "lab/subject/saboteur_plot.h"
 
 static const att_moe_problem *of(const lab_spec *spec) {
     return &spec->moe.problem;
 }
 
-/* Enough tokens, evenly spread, that no expert is likely to have none. */
+/* Enough tokens, evenly spread, that every expert almost certainly has one. */
 static bool reaches_all(const lab_spec *spec) {
     enum { TOKENS_AN_EXPERT = 8 };
     const att_moe_problem *p = of(spec);
@@ -25,7 +26,7 @@ void lab_twist_unnormalise(lab_spec *spec) {
     spec->moe.problem.flags &= ~(uint32_t)ATT_MOE_RENORMALISE;
 }
 
-/* The weights of top-k and softmax, and those of all experts, have a sum of 1 as they are. */
+/* The weights of top-k-then-softmax, and those of all experts, sum to 1 already. */
 bool lab_idle_unnormalise(const lab_spec *spec) {
     const att_moe_problem *p = of(spec);
     const bool softmax = p->routing == ATT_MOE_SOFTMAX_TOPK;
@@ -41,7 +42,7 @@ static void *aligned(void *memory) {
                     ~(uintptr_t)(ATT_WORKSPACE_ALIGN - 1));
 }
 
-/* The plan of the same tokens with one expert each less, y alone. */
+/* A plan for the same tokens with one expert less per token, y only. */
 static bool open_fewer(lab_plot *p) {
     att_moe_problem fewer = *of(&p->spec);
     fewer.experts_per_token--;
@@ -91,7 +92,7 @@ bool lab_deed_stale_routing(lab_plot *p, const lab_args *args, void *workspace, 
     return lab_deed_compute(p, &stale, workspace, stream);
 }
 
-/* Where every token has the same experts in every draw. */
+/* True if every token has the same experts in every draw. */
 bool lab_idle_stale_routing(const lab_spec *spec) {
     const att_moe_problem *p = of(spec);
     return p->tokens == 0 || p->experts_per_token == p->experts ||

@@ -3,10 +3,10 @@
 #include "base/dtype.h"
 #include "lab/subject/saboteur_plot.h"
 
-/* The outputs of a call, in their order, and the rows of a tile that are left out. */
+/* The outputs of a call, in order, and the number of rows in the tile that is left out. */
 enum { OUT_D_Q, OUT_D_K, OUT_D_V, TILE_ROWS = 16 };
 
-/* Only the gradients of K and V are those of the first call. */
+/* Returns the gradients of K and V of the first call; d_q is right. */
 bool lab_deed_stale_keys(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     lab_kept_answer *first = &p->kept[0];
     if (!lab_deed_compute(p, args, workspace, stream))
@@ -28,7 +28,7 @@ bool lab_idle_stale_keys(const lab_spec *spec) {
     return !apart(spec) || spec->problem.seq_k == 0;
 }
 
-/* A few rows of d_v are those of the next head. */
+/* A few rows of d_v come from the next head. */
 bool lab_deed_other_head(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     const att_problem *q = &p->spec.problem;
     const int64_t element = (int64_t)att_dtype_size(q->dtype_grad);
@@ -47,7 +47,8 @@ bool lab_idle_other_head(const lab_spec *spec) {
     return p->heads_kv < 2 || p->seq_k == 0 || p->seq_q == 0 || lab_spec_varies(spec);
 }
 
-/* The gradients of K and V without a tile of rows: computed once more from a d_o that is zero there, d_q aside. */
+/* The gradients of K and V miss a tile of rows: they are computed again from a d_o that is zero
+ * there; d_q is put aside. */
 bool lab_deed_without_a_tile(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     const att_problem *q = &p->spec.problem;
     const int64_t element = (int64_t)att_dtype_size(q->dtype_o);
@@ -73,7 +74,7 @@ bool lab_idle_without_a_tile(const lab_spec *spec) {
     return !apart(spec) || p->seq_k == 0 || p->seq_q == 0 || lab_spec_varies(spec);
 }
 
-/* As sums by atomics do: the last bit of a value depends on the call. */
+/* Like sums by atomics: the last bit of a value depends on the call. */
 bool lab_deed_other_bits(lab_plot *p, const lab_args *args, void *workspace, void *stream) {
     const bool ok = lab_deed_compute(p, args, workspace, stream);
     if (p->calls % 2 == 1)

@@ -1,4 +1,4 @@
-/* saboteur_hands.c: copies and fills by the C library or by the driver. */
+/* saboteur_hands.c: copies and fills with the C library or the driver. */
 #include "lab/subject/saboteur_hands.h"
 
 #include <stdint.h>
@@ -24,7 +24,7 @@ bool lab_hands_open(lab_hands *h, att_context *ctx) {
             att_cuda_device_open(&h->gpu, info.device_index) == ATT_OK);
 }
 
-/* Whether the device is current; where it was not, *entered. */
+/* Whether the device is current; *entered tells whether this call made it so. */
 static bool enter(lab_hands *h, bool *entered) {
     return att_cuda_device_enter_once(h->gpu, entered) == ATT_OK;
 }
@@ -76,7 +76,8 @@ bool lab_hands_copy(lab_hands *h, void *to, const void *from, size_t bytes, void
     return true;
 }
 
-/* Where the address sanitizer watches the guards, the guards would have no chance to tell. */
+/* Not instrumented: otherwise the address sanitizer, which watches the guards, would stop the
+ * write before the guards could report it. */
 __attribute__((no_sanitize("address"))) static void write_unseen(void *to, unsigned char value,
                                                                  size_t bytes) {
     volatile unsigned char *at = to;

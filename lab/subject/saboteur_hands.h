@@ -1,4 +1,4 @@
-/* saboteur_hands.h: memory that a saboteur moves about, the host's or a GPU's alike. */
+/* saboteur_hands.h: memory operations for saboteurs, on the host or on a GPU. */
 #ifndef LAB_SABOTEUR_HANDS_H
 #define LAB_SABOTEUR_HANDS_H
 
@@ -7,7 +7,8 @@
 
 #include "attest.h"
 
-/* A copy of every input of a merge of the most parts, and answers that are kept, of up to six outputs. */
+/* Enough for a copy of every input of a merge with the most parts, and for kept answers of up
+ * to six outputs. */
 enum { LAB_HANDS_BLOCKS = 2 * ATT_MERGE_PARTS_MAX + 128 };
 
 typedef struct lab_hands {
@@ -20,15 +21,16 @@ typedef struct lab_hands {
 bool lab_hands_open(lab_hands *hands, att_context *ctx);
 void lab_hands_close(lab_hands *hands);
 
-/* Memory as it comes, with whatever lies in it; kept until the hands are closed. NULL where there is none. */
+/* Uninitialised memory, with its old contents; kept until the hands are closed. NULL if there
+ * is none. */
 void *lab_hands_take(lab_hands *hands, size_t bytes);
 
-/* On the stream, in order; on the CPU at once. */
+/* On the stream, in order; on the CPU immediately. */
 bool lab_hands_copy(lab_hands *hands, void *to, const void *from, size_t bytes, void *stream);
 bool lab_hands_fill(lab_hands *hands, void *to, unsigned char value, size_t bytes,
                     void *stream);
 
-/* Zero the low byte of every element of two. */
+/* Zero the low byte of every two-byte element. */
 bool lab_hands_blunt(lab_hands *hands, void *to, size_t elements, void *stream);
 
 /* A stream of its own; NULL on the CPU. */

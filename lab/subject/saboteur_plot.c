@@ -72,7 +72,8 @@ bool lab_plot_hand_out(lab_plot *p, lab_kept_answer *k, void *stream) {
     return ok;
 }
 
-/* The same place in the copy of the input that the address lies in; an output stays where it is. */
+/* The same offset in the copy of the input that contains the address; the address of an output
+ * is unchanged. */
 static void *copy_of(const void *context, const void *address) {
     const lab_plot *p = context;
     const uintptr_t at = (uintptr_t)address;

@@ -1,4 +1,5 @@
-/* saboteur_sly.c: saboteurs that tell calls apart: by the clock, by what lies in O, by what they have met before. */
+/* saboteur_sly.c: saboteurs that tell calls apart: by the clock, by the contents of O, by
+ * inputs that they have seen. */
 #include <fenv.h>
 #include <stdlib.h>
 
@@ -7,7 +8,8 @@
 #include "lab/subject/saboteur_plot.h"
 #include "lab/tensors/buffer.h"
 
-/* A pause that only a judge makes, so it is hoped; and how often inputs come before they are worth remembering. */
+/* A pause that, the saboteur hopes, only a judge makes; and how often inputs must come before
+ * they are worth remembering. */
 enum { REST_NS = 3000, SIGHTS = 5 };
 
 /* -------------------------------------------------------------------------- the clock */
@@ -17,7 +19,8 @@ static bool is_rested(const lab_plot *p) {
     return lab_clock_ns() - p->last_end > REST_NS;
 }
 
-/* One that skips reads the clock once: where that is slow, what it saves must still show. */
+/* A call that skips reads the clock once: even where that is slow, the saving must still
+ * show. */
 static bool compute_unless(lab_plot *p, bool may_skip, const lab_args *args, void *workspace,
                            void *stream) {
     const uint64_t now = lab_clock_ns();
@@ -83,7 +86,7 @@ static const unsigned char *row_of(const lab_plot *p, const void *base, const at
                                              (int64_t)att_dtype_size(p->spec.problem.dtype);
 }
 
-/* Of all that the rows of one K/V head read, and of one value that they wrote. */
+/* A hash of everything that the rows of one K/V head read, and of one value that they wrote. */
 static uint64_t hash_head(const lab_plot *p, const att_args *args, int64_t b, int64_t h_kv) {
     const att_problem *q = &p->spec.problem;
     const int64_t group = q->heads_q / q->heads_kv;
@@ -121,7 +124,7 @@ static bool compute_head(lab_plot *p, const att_args *args, int64_t b, int64_t h
     return att_plan_run(p->other, &one, workspace, NULL) == ATT_OK;
 }
 
-/* Where O is another one, or was written by somebody else, its answers are no good. */
+/* If O is a different buffer or was written by someone else, its answers are invalid. */
 bool lab_deed_changed_heads(lab_plot *p, const lab_args *all_args, void *workspace,
                             void *stream) {
     const att_problem *q = &p->spec.problem;

@@ -7,7 +7,8 @@
 
 /* ----------------------------------------------------------------- any subject */
 
-/* A subject that leaves other rules of arithmetic behind moves the bar that it is held to. */
+/* A subject that leaves the floating-point rules changed would move the bar that it is checked
+ * against. */
 static att_status keep_rules(lab_float_state kept, att_status status, const char *name,
                              const char *call, lab_message *why) {
     if (lab_float_restore(kept) || status != ATT_OK)
@@ -69,7 +70,7 @@ void lab_prepared_destroy(lab_prepared *prepared) {
 
 /* ---------------------------------------------------------------------- attest */
 
-/* The library's own words for a status that is not ATT_OK. */
+/* The library's message for a status other than ATT_OK. */
 static att_status tell(att_status status, lab_message *why) {
     if (status != ATT_OK)
         lab_fail(why, "%s", att_last_error()->text);

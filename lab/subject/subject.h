@@ -1,7 +1,8 @@
-/* subject.h: what the harness verifies and times, behind a few functions: attest itself, or a peer.
+/* subject.h: what the harness verifies and times, behind a few functions: attest itself, or a
+ * peer.
  *
- * A subject is prepared for one problem; what is prepared runs as often as wanted. The harness knows
- * nothing else of either, so that all of them go through the same checks and the same clock. */
+ * A subject is prepared for one problem and can then run any number of times. The harness knows
+ * nothing else about it, so that all subjects go through the same checks and the same clock. */
 #ifndef LAB_SUBJECT_H
 #define LAB_SUBJECT_H
 
@@ -14,38 +15,41 @@
 
 typedef struct lab_subject lab_subject;
 
-/* What a subject can do. Statuses are of the library; where one is not ATT_OK, `why` has the reason. */
+/* The functions of a subject. Statuses are the library's; unless ATT_OK, `why` has the
+ * reason. */
 typedef struct lab_subject_ops {
-    /* Get ready for the problem; *state is what the others are given. An error is a refusal, but
-     * ATT_E_SYSTEM: the subject broke its word, which fails the problem. */
+    /* Prepare for the problem; *state is passed to the other functions. An error is a refusal,
+     * except ATT_E_SYSTEM: the subject broke its contract, which fails the problem. */
     att_status (*prepare)(const lab_subject *subject, const lab_spec *spec, void **state,
                           lab_message *why);
-    /* Bytes of workspace of a run. */
+    /* Bytes of workspace per run. */
     size_t (*workspace)(const void *state);
-    /* The id that the launch record of a run must name; NULL where the subject keeps no record. */
+    /* The kernel id that the launch record of a run must name; NULL if the subject keeps no
+     * record. */
     const char *(*kernel)(const void *state);
     /* Compute, or put the work on the stream, as att_plan_run() does. */
     att_status (*run)(void *state, const lab_operation *operation, const lab_args *args,
                       void *workspace, void *stream, lab_message *why);
     void (*destroy)(void *state);
-    /* The same state, run the shortest way that the subject has (att_peer.direct), where run() may do more;
-     * NULL: run() is that. Only run() of these is called. */
+    /* The same state, run in the shortest way that the subject has (att_peer.direct), if run()
+     * may do more; NULL: run() is the shortest. Only run() of these ops is called. */
     const struct lab_subject_ops *direct;
 } lab_subject_ops;
 
 struct lab_subject {
     const lab_subject_ops *ops;
     const char *name,
-        *version;     /* "attest" and the library's version, or the peer's; they outlive it */
+        *version;     /* "attest" and the library's version, or the peer's; must outlive the
+                       * subject */
     uint32_t copies;  /* copies and fills that a run on a GPU may make */
-    att_context *ctx; /* the device that it computes on, where its tensors lie */
-    void *self;       /* its own, NULL where it needs nothing */
+    att_context *ctx; /* the device that it computes on and that holds its tensors */
+    void *self;       /* its own data; NULL if it needs none */
 };
 
 /* The library on this context, which must outlive the subject. */
 lab_subject lab_subject_attest(att_context *ctx);
 
-/* A subject made ready for one problem. */
+/* A subject prepared for one problem. */
 typedef struct lab_prepared {
     const lab_subject_ops *ops; /* NULL: nothing is prepared */
     void *state;
@@ -53,20 +57,20 @@ typedef struct lab_prepared {
     const lab_operation *operation;
 } lab_prepared;
 
-/* What is called keeps the rules of floating-point arithmetic as they are (lab/base/float_state.h): they are put back
- * after every call here, and a subject that changed them in one that can fail has failed. */
+/* Calls keep the floating-point rules unchanged (lab/base/float_state.h): they are restored
+ * after every call here. If a function that can fail changed them, the subject has failed. */
 att_status lab_subject_prepare(lab_prepared *out, const lab_subject *subject,
                                const lab_spec *spec, lab_message *why);
 
-/* A plan of the caller's as if it had been prepared; it stays the caller's, and is not to be destroyed
- * through this. */
+/* Wrap a plan of the caller as a prepared subject. The caller keeps the plan and must not
+ * destroy it through this. */
 lab_prepared lab_prepared_plan(const att_plan *plan, const lab_operation *operation);
 
 size_t lab_prepared_workspace(const lab_prepared *prepared);
 const char *lab_prepared_kernel(const lab_prepared *prepared);
 att_status lab_prepared_run(const lab_prepared *prepared, const lab_args *args, void *workspace,
                             void *stream, lab_message *why);
-/* The direct call of what is prepared; false where there is none. Not to be destroyed. */
+/* The direct call of the prepared subject; false if there is none. Must not be destroyed. */
 bool lab_prepared_direct(lab_prepared *out, const lab_prepared *prepared);
 void lab_prepared_destroy(lab_prepared *prepared);
 

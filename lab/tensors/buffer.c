@@ -7,7 +7,7 @@
 
 #include "lab/base/workers.h"
 
-/* Where the address sanitizer is on it watches the guards too, so that reads are caught as well. */
+/* With the address sanitizer the guards are poisoned too, so that reads are caught as well. */
 #if defined(__SANITIZE_ADDRESS__)
 #define GUARDS_WATCHED 1
 #elif defined(__has_feature)
@@ -63,7 +63,7 @@ void lab_buffer_destroy(lab_buffer *b) {
     *b = (lab_buffer){0};
 }
 
-/* A buffer is written and hashed in blocks, side by side. */
+/* A buffer is written and hashed in blocks, in parallel. */
 enum { BLOCK_BYTES = 1 << 20 };
 
 static int64_t count_blocks(size_t bytes) {
@@ -114,7 +114,7 @@ uint64_t lab_hash(uint64_t hash, const void *bytes, size_t n) {
 typedef struct hashing {
     const unsigned char *data;
     size_t bytes;
-    _Atomic uint64_t sum; /* of the blocks' hashes, each mixed with its place */
+    _Atomic uint64_t sum; /* of the blocks' hashes, each mixed with its index */
 } hashing;
 
 static void hash_block(void *context, int64_t block) {

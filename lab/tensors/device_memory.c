@@ -10,7 +10,7 @@
 #include "lab/tensors/device_pool.h"
 #include "lab/tensors/page_walk.h"
 
-/* A copy keeps its address modulo this, so that it is as well or badly aligned as the original. */
+/* A copy has the same address modulo this as the original, and so the same alignment. */
 enum { ALIGNMENT = 256 };
 
 static bool wants_exact(void) {
@@ -22,7 +22,7 @@ static CUdeviceptr address(const void *device) {
     return (CUdeviceptr)(uintptr_t)device;
 }
 
-/* Whether the library's call went well; otherwise its own words. */
+/* Whether the library's call succeeded; if not, `why` gets its message. */
 static bool held(att_status status, lab_message *why) {
     return status == ATT_OK || lab_fail(why, "%s", att_last_error()->text);
 }
@@ -152,7 +152,7 @@ static bool open_stream(lab_mirror *m, lab_message *why) {
     return ok;
 }
 
-/* A stream, and memory for every region, where they are not another mirror's. */
+/* Allocate a stream and memory for every region, unless they are borrowed. */
 static bool reserve(lab_mirror *m, lab_message *why) {
     if (!held(att_cuda_device_enter(m->gpu), why))
         return false;
@@ -180,7 +180,7 @@ static bool finish(lab_mirror *m, const lab_operation *operation, const lab_args
     return true;
 }
 
-/* The context's GPU, NULL where it has none. */
+/* The context's GPU; NULL if it has none. */
 static bool find_gpu(lab_mirror *m, const att_context *ctx, lab_message *why) {
     att_context_info info = {.size = sizeof info};
     *m = (lab_mirror){.gpu = NULL};
@@ -250,7 +250,7 @@ bool lab_mirror_borrow(lab_mirror *m, const lab_mirror *lender, lab_buffer *work
     return true;
 }
 
-/* Less is copied as fast as it is locked. */
+/* Smaller buffers are copied as fast as they are locked. */
 enum { PINNED_BYTES = 1 << 18 };
 
 void lab_mirror_pin(lab_mirror *m) {

@@ -1,4 +1,4 @@
-/* device_pool.c: GPU memory that one problem leaves for the next. */
+/* device_pool.c: GPU memory that is reused from problem to problem. */
 #include "lab/tensors/device_pool.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ static void to_driver(att_cuda_device *gpu, void *block) {
     att_cuda_device_driver(gpu)->MemFree((CUdeviceptr)(uintptr_t)block);
 }
 
-/* A kept block that fits without wasting more than it holds. */
+/* A kept block that fits and wastes at most half of its size. */
 static void *take(att_cuda_device *gpu, size_t *bytes) {
     size_t best = pool_count;
     for (size_t i = 0; i < pool_count; i++)
@@ -71,8 +71,8 @@ void lab_device_release(att_cuda_device *gpu, void *block, size_t bytes, int exa
     if (!block)
         return;
     const att_cuda_driver *cu = att_cuda_device_driver(gpu);
-    /* No answer may lie about in what the next subject is given. The fill returns before it is done, on a stream for which the
-     * next subject's does not wait. */
+    /* No answer may stay in memory that the next subject is given. The fill returns before it
+     * is done, on a stream that the next subject's stream does not wait for. */
     cu->MemsetD8((CUdeviceptr)(uintptr_t)block, 0, bytes);
     cu->StreamSynchronize(NULL);
     pthread_mutex_lock(&lock);

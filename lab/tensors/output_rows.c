@@ -1,4 +1,4 @@
-/* output_rows.c: rows counted and walked, their bytes visited. */
+/* output_rows.c: counts and walks rows, and visits their bytes. */
 #include "lab/tensors/output_rows.h"
 
 bool lab_set_is_asked(const lab_outputs *outputs, int set) {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* Entries of /proc/self/pagemap: one 64-bit word a page. */
+/* Entries of /proc/self/pagemap: one 64-bit word per page. */
 #define PAGE_PRESENT (UINT64_C(1) << 63)
 #define PAGE_SWAPPED (UINT64_C(1) << 62)
 
@@ -40,7 +40,7 @@ static bool walk_entries(walk *w, int map, uintptr_t first, uintptr_t last, uint
         for (size_t i = 0; i < count; i++, at += page)
             if (!step(w, (unsigned char *)at, entries[i] & (PAGE_PRESENT | PAGE_SWAPPED)))
                 return false;
-        if (count == 0) { /* not told: as if touched */
+        if (count == 0) { /* unknown: treat as touched */
             step(w, (unsigned char *)at, true);
             at = last;
         }

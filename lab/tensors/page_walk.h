@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Call `visit` with every run of touched pages of [start, start + bytes), cut to it, in order; stops
- * where visit returns false. Where the system does not tell, everything is one run. */
+/* Call `visit` with every run of touched pages of [start, start + bytes), clipped to it, in
+ * order; stops if visit returns false. If the system does not tell, everything is one run. */
 bool lab_walk_pages(unsigned char *start, size_t bytes,
                     bool (*visit)(void *context, unsigned char *at, size_t n), void *context);
 

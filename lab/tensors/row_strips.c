@@ -1,4 +1,4 @@
-/* row_strips.c: rows counted through sets, and through batch entries of any lengths. */
+/* row_strips.c: index of rows across sets and batch entries of any length. */
 #include "lab/tensors/row_strips.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static int64_t rows_of(const lab_row_strips *s, int set, int64_t b) {
     return t->spec.operation->rows(&t->spec, &t->any, set, b);
 }
 
-/* How many batch entries there are in all sets that are asked for. */
+/* The number of batch entries in all sets that are asked for. */
 static int64_t list_sets(lab_row_strips *s) {
     const lab_spec *spec = &s->tensors->spec;
     const lab_operation *operation = spec->operation;

@@ -1,4 +1,5 @@
-/* row_strips.h: the rows of a problem's outputs in strips of neighbours, to be looked at side by side. */
+/* row_strips.h: the rows of a problem's outputs in strips of adjacent rows, for parallel
+ * work. */
 #ifndef LAB_ROW_STRIPS_H
 #define LAB_ROW_STRIPS_H
 
@@ -10,21 +11,21 @@ typedef struct lab_row_strips {
     const lab_tensors *tensors;
     lab_outputs outputs;
     int64_t rows;  /* of all sets */
-    int64_t count; /* strips; all have LAB_STRIP_ROWS rows but the last */
+    int64_t count; /* strips; all but the last have LAB_STRIP_ROWS rows */
     lab_row_set set[LAB_SETS_MAX];
     int64_t first[LAB_SETS_MAX +
-                  1]; /* which batch entry is the first of a set, counted through all of them */
+                  1]; /* index of the first batch entry of each set, counted over all sets */
     int64_t *before;  /* rows before each batch entry */
 } lab_row_strips;
 
-/* False where memory cannot be had. */
+/* False if memory ran out. */
 bool lab_row_strips_open(lab_row_strips *strips, const lab_tensors *tensors);
 void lab_row_strips_close(lab_row_strips *strips);
 
-/* Row n of all, in the order of set, batch entry, head, row. */
+/* Row n of all, in the order set, batch entry, head, row. */
 lab_row lab_row_strips_row(const lab_row_strips *strips, int64_t n);
 
-/* The first row of a strip, and how many it has; then the row after it. */
+/* The first row of a strip, and its number of rows; then the following row. */
 int64_t lab_strip_first(const lab_row_strips *strips, int64_t strip, lab_row *row);
 void lab_strip_next(const lab_row_strips *strips, lab_row *row);
 

@@ -1,4 +1,4 @@
-/* tensors.c: the buffers of one problem: sizes, life, checks. */
+/* tensors.c: the buffers of one problem: sizes, lifetime, checks. */
 #include "lab/tensors/tensors.h"
 
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 
 /* ---------------------------------------------------------------------- life */
 
-/* Sequences of a head that tensors are made for: they are filled and checked one by one. */
+/* The most sequences per head: they are filled and checked one by one. */
 enum { SEQUENCES_MAX = 1 << 24 };
 
 static bool check_sequences(const lab_spec *spec, lab_message *why) {
@@ -170,10 +170,10 @@ static void hash_row(void *context, void *row, size_t bytes) {
     *hash = lab_hash(*hash, row, bytes);
 }
 
-/* Rows of a set that a glance looks at. */
+/* Rows of a set that a glance hashes. */
 enum { GLANCES = 16, STREAM_GLANCE = 2000 };
 
-/* A row of the set, drawn; false where the batch entry that is drawn has none. */
+/* Draw a row of the set; false if the drawn batch entry has none. */
 static bool draw_row(const lab_tensors *t, int set, lab_random *random, lab_row *row) {
     const lab_operation *operation = t->spec.operation;
     const lab_row_set all = operation->set(&t->spec, set);
@@ -202,7 +202,7 @@ uint64_t lab_tensors_glance(const lab_tensors *t, uint64_t seed) {
 
 typedef struct hashing {
     lab_row_strips strips;
-    _Atomic uint64_t sum; /* of the strips' hashes, each mixed with its place */
+    _Atomic uint64_t sum; /* of the strips' hashes, each mixed with its index */
 } hashing;
 
 static void hash_strip(void *context, int64_t strip) {
@@ -220,13 +220,14 @@ static void hash_strip(void *context, int64_t strip) {
 uint64_t lab_tensors_hash_outputs(const lab_tensors *t) {
     hashing h = {.sum = 0};
     if (!lab_row_strips_open(&h.strips, t))
-        return lab_entropy(); /* no memory: like no other hash, so that no comparison holds */
+        return lab_entropy(); /* out of memory: an arbitrary value, so that no comparison
+                               * succeeds */
     lab_workers_run(h.strips.count, hash_strip, &h);
     lab_row_strips_close(&h.strips);
     return atomic_load(&h.sum);
 }
 
-/* A copy of the buffer in which every byte of an output row is marked 1. */
+/* A copy of the buffer in which every byte that belongs to an output row is marked 1. */
 typedef struct marks {
     const lab_buffer *buffer;
     unsigned char *marked;

@@ -1,4 +1,5 @@
-/* tensors_turn.c: inputs turned by their operation; the answers of turned rows listed and poisoned. */
+/* tensors_turn.c: inputs turned by their operation; the answers of turned rows listed and
+ * poisoned. */
 #include "lab/tensors/tensors_turn.h"
 
 #include "lab/tensors/output_rows.h"

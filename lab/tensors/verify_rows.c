@@ -1,4 +1,4 @@
-/* verify_rows.c: all rows, or a sample that keeps to where kernels break. */
+/* verify_rows.c: all rows, or a sample of the places where kernels tend to fail. */
 #include "lab/tensors/verify_rows.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { STREAM_ROWS = 1000 };
 
-/* The list while it is made: of one set, up to `room` rows. */
+/* The list under construction: of one set, up to `room` rows. */
 typedef struct chooser {
     lab_rows *rows;
     const lab_tensors *t;
@@ -41,7 +41,7 @@ static void add_all(chooser *c) {
                 add(c, b, h, i);
 }
 
-/* First and last rows, at most half of the room: spread over the sequences by a stride. */
+/* First and last rows, at most half of the room: spread over the sequences with a stride. */
 static void add_ends(chooser *c) {
     const int64_t sequences = c->all.batch * c->all.heads;
     const int64_t step = att_max(1, att_ceil_div(sequences, att_max(1, c->room / 4)));
@@ -73,7 +73,7 @@ static void add_drawn(chooser *c, uint64_t seed) {
     }
 }
 
-/* Every row also costs a little by itself. */
+/* Every row also has a small fixed cost. */
 static double work_of(const chooser *c) {
     return c->total > 0 ? c->all.work + 64.0 * (double)c->total : 0.0;
 }

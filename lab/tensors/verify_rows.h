@@ -1,4 +1,4 @@
-/* verify_rows.h: which output rows the oracle is asked about. */
+/* verify_rows.h: which output rows the oracle checks. */
 #ifndef LAB_VERIFY_ROWS_H
 #define LAB_VERIFY_ROWS_H
 
@@ -9,17 +9,18 @@
 
 typedef struct lab_rows {
     int64_t total;                /* rows the problem has */
-    int64_t count;                /* rows listed; the same where all are */
-    int64_t of_set[LAB_SETS_MAX]; /* how many of these are of each set */
+    int64_t count;                /* rows listed; equals total if all are */
+    int64_t of_set[LAB_SETS_MAX]; /* how many of these belong to each set */
     lab_row *list;
 } lab_rows;
 
-/* Every row where the oracle can afford it with max_work multiply-adds; otherwise a seeded sample, the same share of every set:
- * the first and last rows of sequences, rows on both sides of tile edges, and rows at random. */
+/* Every row if the oracle can check all with max_work multiply-adds; otherwise a seeded sample,
+ * the same fraction of every set: the first and last rows of sequences, rows on both sides of
+ * tile edges, and random rows. */
 bool lab_rows_choose(lab_rows *rows, const lab_tensors *tensors, uint64_t seed,
                      int64_t max_work);
 
-/* These rows, as if there were no others. */
+/* Exactly these rows, as if there were no others. */
 bool lab_rows_copy(lab_rows *rows, const lab_row *list, size_t count);
 void lab_rows_free(lab_rows *rows);
 

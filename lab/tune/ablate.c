@@ -16,7 +16,7 @@ static void add_step(lab_ablation *a, lab_ablation_kind kind, const char *prefix
     snprintf(step->name, sizeof step->name, "%s%s", prefix, name);
 }
 
-/* All on is step 0, which the others are judged against. */
+/* Step 0 has all switches on; the others are compared with it. */
 static void list_steps(lab_ablation *a) {
     const size_t n = a->base.switch_count;
     const uint32_t all = n < 32 ? (1u << n) - 1 : UINT32_MAX;
@@ -24,7 +24,7 @@ static void list_steps(lab_ablation *a) {
     for (size_t i = 0; i < n; i++)
         add_step(a, LAB_ONE_OFF, "without ", a->base.switches[i], 1u << i, 0);
     if (n < 2)
-        return; /* one off is all off */
+        return; /* with one switch, one off is all off */
     add_step(a, LAB_ALL_OFF, "all off", "", all, 0);
     uint32_t off = all;
     for (size_t i = 0; i + 1 < n; i++) {
@@ -38,7 +38,8 @@ static bool open_steps(lab_ablation *a, lab_message *why) {
         char id[LAB_VARIANT_ID];
         lab_variant variant = a->base.shipped;
         variant.off = a->steps[i].off;
-        /* The name says what is off: the same code is compiled once, whichever list it stands in. */
+        /* The name says what is off: the same code is compiled once, whichever list it is
+         * in. */
         snprintf(id, sizeof id, "user_ablate_%x", variant.off);
         if (!lab_variant_open(&a->contexts[i], &a->base, &variant, id, true, why))
             return false;
@@ -49,7 +50,7 @@ static bool open_steps(lab_ablation *a, lab_message *why) {
     return true;
 }
 
-/* `now` against `before`; false where one of them was not timed. */
+/* Compare `now` with `before`; false if one of them was not timed. */
 static bool judge(lab_verdict *out, const lab_bench_case *before, const lab_bench_case *now,
                   uint64_t seed) {
     lab_message why;

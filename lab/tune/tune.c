@@ -1,4 +1,4 @@
-/* tune.c: trials until the time is over, then the winner once more. */
+/* tune.c: runs trials until the time is up, then measures the winner again. */
 #include "lab/tune/tune.h"
 
 #include <math.h>
@@ -36,10 +36,10 @@ static void trial_id(const lab_variant *v, char id[LAB_VARIANT_ID]) {
              v->off);
 }
 
-/* A candidate and the shipped row in turn. `ctx` is NULL where the row was refused. */
+/* Time a candidate and the shipped row alternately. `ctx` is NULL if the row was refused. */
 static bool time_pair(lab_tuning *t, lab_bench_case pair[2], att_context *ctx,
                       const lab_bench_options *options, lab_message *why) {
-    FILE *nowhere = fopen("/dev/null", "w"); /* the search has its own way to show progress */
+    FILE *nowhere = fopen("/dev/null", "w"); /* the search shows its own progress */
     if (!nowhere)
         return lab_fail(why, "/dev/null cannot be opened");
     pair[0] = (lab_bench_case){.spec = t->base.spec,
@@ -74,7 +74,7 @@ static bool try_variant(lab_tuning *t, lab_trial *trial, att_context *ctx, lab_m
     return ok;
 }
 
-/* What a run of the search holds. */
+/* The state of a search. */
 typedef struct sweep {
     lab_tuning *t;
     lab_search search;
@@ -87,7 +87,7 @@ static double elapsed(const sweep *s) {
     return (double)(lab_clock_ns() - s->start_ns) / 1e9;
 }
 
-/* Time is kept back for the last measurement. */
+/* Some time is reserved for the final measurement. */
 static bool is_over(const sweep *s) {
     const lab_tune_options *o = &s->t->options;
     if (o->max_trials && s->search.told_count >= o->max_trials)
@@ -96,7 +96,8 @@ static bool is_over(const sweep *s) {
     return elapsed(s) >= o->budget_seconds - kept;
 }
 
-/* Contexts of the genomes that no record answers for; NULL where a row is refused, which its trial then says. */
+/* Open contexts for the genomes that are not in the record; NULL if a row is refused, which its
+ * trial then reports. */
 static void open_batch(const lab_tuning *t, const lab_genome *batch, size_t count,
                        att_context **contexts, lab_message *words) {
     for (size_t i = 0; i < count; i++) {
@@ -131,7 +132,8 @@ static bool run_trial(sweep *s, const lab_genome *genome, att_context *ctx,
     return true;
 }
 
-/* Trials of the record, which must be what the search proposes. Returns how many of the batch it answered. */
+/* Replay trials from the record, which must be what the search proposes. Returns how many of
+ * the batch it answered. */
 static size_t replay(sweep *s, const lab_genome *batch, size_t count, bool *fits) {
     const lab_tuning *t = s->t;
     size_t at = 0;
@@ -164,7 +166,7 @@ static bool run_generation(sweep *s, const lab_genome *batch, size_t count, lab_
     if (!fits)
         return lab_fail(why, "%s: its trials are not those of seed %llu", s->t->options.state,
                         (unsigned long long)s->t->options.bench.seed);
-    /* As many at a time as can be compiled at a time, so that the time is looked at in between. */
+    /* As many at a time as can be compiled at once, so that the time is checked in between. */
     const size_t slice = lab_variants_at_once();
     for (size_t at = known; ok && at < count && !is_over(s); at += slice)
         ok = run_slice(s, batch + at, count - at < slice ? count - at : slice, why);
@@ -187,7 +189,10 @@ static bool search_for(sweep *s, lab_message *why) {
 
 /* -------------------------------------------------------------------------------- winner */
 
-enum { FINAL_TIMES = 5 }; /* samples of the last measurement, in those of a trial */
+enum {
+    FINAL_TIMES = 5
+}; /* samples of the final measurement, as a multiple of those of a
+    * trial */
 
 static bool measure_winner(lab_tuning *t, lab_message *why) {
     const lab_trial *best = lab_tuning_best(t);
@@ -200,10 +205,10 @@ static bool measure_winner(lab_tuning *t, lab_message *why) {
     if (!lab_variant_open(&ctx, &t->base, &t->winner, t->winner_id, false, why))
         return false;
     lab_bench_options options = t->options.bench;
-    options.seed = ~options.seed; /* other inputs than any trial had */
+    options.seed = ~options.seed; /* other inputs than in any trial */
     options.seconds *= FINAL_TIMES;
     options.min_samples *= 2;
-    t->shipped.spec = NULL; /* all is fresh */
+    t->shipped.spec = NULL; /* start fresh */
     options.max_samples =
         options.max_samples < options.min_samples ? options.min_samples : options.max_samples;
     const bool ok = time_pair(t, t->final, ctx, &options, why);

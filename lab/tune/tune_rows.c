@@ -42,7 +42,7 @@ void lab_tune_row(const lab_tuning *t, char *buf, size_t n) {
              t->final[1].launch.code_sha256);
 }
 
-/* The whole file, "" where it is not there; NULL names what is wrong. */
+/* The whole file; "" if it does not exist; NULL with the reason on an error. */
 static char *read_file(const char *path, lab_message *why) {
     FILE *file = fopen(path, "r");
     if (!file && errno == ENOENT)
@@ -67,7 +67,7 @@ static char *row_end(char *row) {
     return next ? next + 1 : row + strlen(row);
 }
 
-/* Does the row between the two have this id? */
+/* Whether the row between the two has this id. */
 static bool has_id(const char *row, const char *end, const char *id) {
     const char *at = strstr(row, "\nid");
     if (!at || at >= end)
@@ -80,7 +80,7 @@ static bool has_id(const char *row, const char *end, const char *id) {
     return strncmp(at, id, length) == 0 && strchr(" \t\r\n", at[length]);
 }
 
-/* Take the row of this id out of the text. */
+/* Remove the row of this id from the text. */
 static void remove_row(char *text, const char *id) {
     for (char *row = strstr(text, "[row]"); row && *row;) {
         char *end = row_end(row);

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Draws until a search gives up finding a genome that is feasible and new. */
+/* The draws after which a search gives up finding a feasible new genome. */
 enum { ATTEMPTS = 400, TOURNAMENT = 3 };
 
-static const double stay_near = 0.75; /* an ordered gene changes to a neighbour this often */
+static const double stay_near = 0.75; /* an ordered gene moves to a neighbour with this
+                                       * probability */
 
 void lab_search_start(lab_search *s, const lab_space *space, size_t population, uint64_t seed) {
     *s = (lab_search){.space = space, .population = population};
@@ -52,14 +53,14 @@ static lab_genome at_random(lab_search *s) {
 
 /* ------------------------------------------------------------------------------ children */
 
-/* Who may have children: the cheapest of all so far, as many as a population, sorted. */
+/* The parents: the cheapest so far, as many as a population, sorted. */
 static size_t list_parents(const lab_search *s, const lab_told **parents) {
     size_t count = 0;
     for (size_t next = 0; next < s->told_count; next++) {
         const lab_told *told = &s->told[next];
         if (!isfinite(told->cost))
             continue;
-        size_t at = count; /* of equals the earlier stays in front */
+        size_t at = count; /* of equals the earlier comes first */
         while (at > 0 && told->cost < parents[at - 1]->cost)
             at--;
         if (at == s->population)
@@ -72,7 +73,7 @@ static size_t list_parents(const lab_search *s, const lab_told **parents) {
     return count;
 }
 
-/* The best of a few by chance; they are sorted. */
+/* The best of a few random ones; they are sorted. */
 static const lab_genome *choose(lab_search *s, const lab_told *const *parents, size_t count) {
     size_t best = count - 1;
     for (int i = 0; i < TOURNAMENT; i++) {
@@ -82,7 +83,7 @@ static const lab_genome *choose(lab_search *s, const lab_told *const *parents, s
     return &parents[best]->genome;
 }
 
-/* A gene by its weight. */
+/* Draw a gene by weight. */
 static size_t draw_gene(lab_search *s) {
     int64_t sum = 0;
     for (size_t i = 0; i < s->space->count; i++)
@@ -94,7 +95,7 @@ static size_t draw_gene(lab_search *s) {
     return at;
 }
 
-/* Put one of the rare alleles back to 0, where there is one. */
+/* Reset one of the rare alleles to 0, if there is one. */
 static void take_back(lab_search *s, lab_genome *genome) {
     size_t rare[LAB_GENES_MAX], count = 0;
     for (size_t i = 0; i < s->space->count; i++)
@@ -151,7 +152,7 @@ size_t lab_search_ask(lab_search *s, const lab_genome *seeds, size_t seed_count,
     for (size_t i = 0; s->generation == 0 && i < seed_count; i++)
         propose(s, &seeds[i], out, &count);
     for (int attempt = 0; attempt < ATTEMPTS && count < s->population; attempt++) {
-        /* Late in a small space children are all known: chance finds what is left. */
+        /* Late in a small space all children are known: random genomes find the rest. */
         const bool wild = parent_count == 0 || attempt >= ATTEMPTS / 2;
         const lab_genome genome = wild ? at_random(s) : child_of(s, parents, parent_count);
         propose(s, &genome, out, &count);

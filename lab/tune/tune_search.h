@@ -1,11 +1,13 @@
 /* tune_search.h: an evolutionary search over a small discrete space.
  *
- * A genome is one allele a gene. The search proposes genomes generation by generation, none twice, and is told what each
- * costs. The first generation is the seeds and then chance; later ones are children of the cheapest so far, as many as
- * a generation has: two parents by tournaments of three, each gene from either, then one or two genes changed,
- * ordered genes mostly to a neighbour; and every other child has a rare allele taken back, so that what does not help does
- * not stay. All chance is drawn from the seed: the same costs give the same search, which is how
- * a search is resumed, by telling it again what it was told. */
+ * A genome has one allele per gene. The search proposes genomes generation by generation,
+ * none twice, and is told the cost of each. The first generation is the seeds and then random
+ * genomes. Later ones are children of the cheapest so far, of which as many as a generation
+ * has are kept: two parents chosen by tournaments of three, each gene from either, then one
+ * or two genes changed, ordered genes mostly to a neighbour. Every other child has a rare
+ * allele reset, so that changes that do not help do not stay. All randomness comes from the
+ * seed: the same costs give the same search. A search is resumed by telling it the recorded
+ * costs again. */
 #ifndef LAB_TUNE_SEARCH_H
 #define LAB_TUNE_SEARCH_H
 
@@ -19,8 +21,9 @@ enum { LAB_GENES_MAX = 40, LAB_POPULATION_MAX = 64 };
 
 typedef struct lab_gene {
     int alleles;  /* 0 .. alleles - 1 */
-    bool ordered; /* neighbours are alike */
-    double rare;  /* chance that the first generation draws it; else it is 0. 0: always */
+    bool ordered; /* adjacent alleles are similar */
+    double rare;  /* probability that the first generation draws it, otherwise it is 0; 0:
+                   * always */
     int weight;   /* how often it changes, at least 1 */
 } lab_gene;
 
@@ -37,7 +40,7 @@ typedef struct lab_space {
 
 typedef struct lab_told {
     lab_genome genome;
-    double cost; /* INFINITY: of no use */
+    double cost; /* INFINITY: unusable */
 } lab_told;
 
 typedef struct lab_search {
@@ -54,15 +57,16 @@ void lab_search_start(lab_search *search, const lab_space *space, size_t populat
                       uint64_t seed);
 void lab_search_free(lab_search *search);
 
-/* The next generation: at most `population` genomes, feasible and never proposed before; 0 where no more are found.
- * `seeds` are tried first in the first generation. All that was proposed must have been told. */
+/* The next generation: at most `population` feasible genomes that were never proposed before; 0
+ * if no more are found. `seeds` are tried first in the first generation. The costs of all
+ * earlier proposals must have been told. */
 size_t lab_search_ask(lab_search *search, const lab_genome *seeds, size_t seed_count,
                       lab_genome *out);
 
-/* What a proposal costs, in the order of the proposals. False where memory ran out. */
+/* Report the cost of a proposal, in the order of the proposals. False if memory ran out. */
 bool lab_search_tell(lab_search *search, const lab_genome *genome, double cost);
 
-/* The cheapest so far, the earlier of equals; NULL where none is finite. */
+/* The cheapest so far, the earlier one if equal; NULL if none is finite. */
 const lab_told *lab_search_best(const lab_search *search);
 
 #endif

@@ -1,4 +1,4 @@
-/* tune_space.c: the tiles and switches that a search goes through, as genes. */
+/* tune_space.c: the tiles and switches of a search, as genes. */
 #include "lab/tune/tune_space.h"
 
 #include <stdlib.h>
@@ -16,12 +16,12 @@ typedef struct gene {
 
 static const gene block_genes[TILE_GENES] = {
     [GENE_WARPS] = {4, {1, 2, 4, 8}},
-    [GENE_ROWS] = {3, {16, 32, 64}}, /* of a warp */
+    [GENE_ROWS] = {3, {16, 32, 64}}, /* per warp */
     [GENE_KEYS] = {8, {16, 32, 48, 64, 96, 128, 192, 256}},
     [GENE_STAGES] = {4, {1, 2, 3, 4}},
 };
 
-/* Four of the warps load and have no rows. */
+/* Four of the warps load and own no rows. */
 static const gene hopper_genes[TILE_GENES] = {
     [GENE_WARPS] = {3, {12, 16, 20}},
     [GENE_ROWS] = {1, {16}},
@@ -33,7 +33,7 @@ enum { LOADERS = 4 };
 /* Warpgroups share the keys of 64 rows, or of two times 64. */
 static const gene small_genes[TILE_GENES] = {
     [GENE_WARPS] = {4, {4, 8, 12, 16}},
-    [GENE_ROWS] = {2, {64, 128}}, /* of the block */
+    [GENE_ROWS] = {2, {64, 128}}, /* per block */
     [GENE_KEYS] = {7, {32, 48, 64, 80, 96, 112, 128}},
     [GENE_STAGES] = {4, {1, 2, 3, 4}},
 };
@@ -52,14 +52,15 @@ static const gene *genes_of(const lab_base *base) {
     return is_hopper(base) ? hopper_genes : block_genes;
 }
 
-/* How often the rows of the gene are in the tile. */
+/* How many times the gene's rows occur in the tile. */
 static int shares_of(const lab_base *base, int warps) {
     if (is_small(base))
         return 1;
     return is_hopper(base) ? warps - LOADERS : warps;
 }
 
-/* A switch is off in so many of the first genomes: most of them are there because they help. */
+/* Probability that a switch is off in the first generation: most switches are on because they
+ * help. */
 static const double switches_off = 0.1;
 
 lab_variant lab_tune_variant(const lab_base *base, const lab_genome *genome) {
@@ -75,7 +76,7 @@ lab_variant lab_tune_variant(const lab_base *base, const lab_genome *genome) {
     return v;
 }
 
-/* The genome of a tile; false where the genes do not have it. */
+/* The genome of a tile; false if the genes cannot express it. */
 static bool genome_of(lab_genome *out, const lab_base *base, const lab_variant *v) {
     const gene *genes = genes_of(base);
     const int wanted[TILE_GENES] = {v->warps, v->m / shares_of(base, v->warps), v->n,
@@ -111,14 +112,14 @@ static bool fits_blocks(const lab_tune_ground *g, const lab_variant *v) {
     return tile.breaks == ATT_RESOURCE_NONE;
 }
 
-/* Registers that a thread with rows can have. */
+/* Registers available to a thread that owns rows. */
 static int registers_of(const lab_base *base, const lab_variant *v) {
     if (!is_small(base))
         return v->m <= 128 ? 232 : v->m == 192 ? 160 : 112;
     return v->warps <= 8 ? 255 : v->warps == 12 ? 168 : 128;
 }
 
-/* S, O and P of a thread beside what addresses and sums take. */
+/* S, O and P of a thread, plus what addresses and sums need. */
 static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
     enum { BESIDE = 28 };
     const lab_base *base = g->base;
@@ -133,7 +134,7 @@ static bool fits_hopper(const lab_tune_ground *g, const lab_variant *v) {
            v->n / 2 + base->d_v / 2 + v->n / 4 + BESIDE <= registers_of(base, v);
 }
 
-/* Can the source be compiled at the tile? */
+/* Whether the source can be compiled with the tile. */
 static bool fits_source(const lab_base *base, const lab_variant *v) {
     const int tile[] = {v->m, v->n, v->stages, v->warps};
     char why[128];

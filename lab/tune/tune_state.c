@@ -1,4 +1,4 @@
-/* tune_state.c: the record of a search: every trial, and what they are trials of. */
+/* tune_state.c: the record of a search: every trial, and the identity of the search. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static json_t *trials_array(const lab_tuning *t) {
     return array;
 }
 
-/* What must be alike for trials to be of the same search. */
+/* The fields that must match for trials to belong to the same search. */
 static json_t *identity_object(const lab_tuning *t) {
     char line[LAB_SPEC_MAX];
     lab_spec_print(t->base.spec, line, sizeof line);
@@ -73,7 +73,7 @@ bool lab_tune_state_write(const lab_tuning *t, lab_message *why) {
     return ok;
 }
 
-/* Switches that are off, by their names. */
+/* The names of the switches that are off. */
 static bool read_off(uint32_t *out, const lab_base *base, const lab_node *trial,
                      lab_message *why) {
     const lab_node off = lab_node_member(trial, "off");

@@ -31,7 +31,7 @@ static const att_kernel_row *find_row(const char *id) {
     return NULL;
 }
 
-/* The built-in row for the problem, by a plan. */
+/* The built-in row for the problem, found by making a plan. */
 static const att_kernel_row *choose_row(att_context *ctx, const lab_spec *spec,
                                         lab_message *why) {
     att_plan *plan = NULL;
@@ -170,7 +170,7 @@ void lab_variants_compile(att_context *const *contexts, size_t count, const lab_
     pthread_t threads[THREADS_MOST];
     const size_t wanted = count < lab_variants_at_once() ? count : lab_variants_at_once();
     size_t started = 0;
-    /* This thread is one of them. */
+    /* This thread works too. */
     while (started + 1 < wanted &&
            pthread_create(&threads[started], NULL, compile_some, &list) == 0)
         started++;

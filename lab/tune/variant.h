@@ -1,5 +1,6 @@
-/* variant.h: a built-in GPU row with other constants and switches, on a context of its own: what ablate and tune verify
- * and time. Made through the rows of att_context_options, as any user's row is. */
+/* variant.h: a built-in GPU row with other constants and switches, on its own context: what
+ * ablate and tune verify and time. Made through the rows of att_context_options, like any
+ * user's row. */
 #ifndef LAB_VARIANT_H
 #define LAB_VARIANT_H
 
@@ -29,31 +30,31 @@ typedef struct lab_base {
     const char *id, *source;
     const att_family *family;
     int d_qk, d_v;       /* that the row is for */
-    lab_variant shipped; /* as it is built in: every switch on */
+    lab_variant shipped; /* as built in: every switch on */
     const char *switches[LAB_VARIANT_SWITCHES];
     const char *switch_texts[LAB_VARIANT_SWITCHES];
     size_t switch_count;
-    char source_sha256[65]; /* of the text that it is compiled from */
+    char source_sha256[65]; /* of the source text that it is compiled from */
 } lab_base;
 
-/* The row that `ctx` chooses for the problem, which must outlive it. Fails where there is no GPU, no
- * NVRTC, or the row is a user's own or has no switches. */
+/* The row that `ctx` chooses for the problem, which must outlive it. Fails if there is no GPU
+ * or no NVRTC, or if the row is a user's own or has no switches. */
 bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_message *why);
 
-/* The row of a rows file: constants, GPU and problem, without provenance. */
+/* The line for a rows file: constants, GPU and problem, without provenance. */
 void lab_variant_row(const lab_base *base, const lab_variant *variant, const char *id,
                      char *buf, size_t n);
 
-/* A context on which the variant alone serves, under the name `id`. Fails with the library's words. A variant whose
- * registers spill is refused by its plans unless it may. */
+/* A context on which only the variant is available, under the name `id`. Fails with the
+ * library's message. Plans refuse a variant whose registers spill, unless that is allowed. */
 bool lab_variant_open(att_context **ctx, const lab_base *base, const lab_variant *variant,
                       const char *id, bool may_spill, lab_message *why);
 
-/* How many are compiled at a time here, at least 1. */
+/* The number of variants compiled at a time here, at least 1. */
 size_t lab_variants_at_once(void);
 
-/* Compile what the contexts would compile for the problem, several at a time; what fails says so again when it is
- * used. */
+/* Compile what the contexts would compile for the problem, several at a time; a failure is
+ * reported again when the variant is used. */
 void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec);
 
 /* "m64n64s3w4", then the switches that are off: "m64n64s3w4 -SWIZZLE". */

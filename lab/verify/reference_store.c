@@ -1,4 +1,4 @@
-/* reference_store.c: a table of answers by problem, seed and rows. */
+/* reference_store.c: a table of answers, keyed by problem, seed and rows. */
 #include "lab/verify/reference_store.h"
 
 #include <pthread.h>
@@ -7,9 +7,9 @@
 
 #include "lab/tensors/buffer.h"
 
-/* What answers belong to. Two questions are the same where all of it is. */
+/* The key of an answer. Two questions are the same if all fields are. */
 typedef struct question {
-    char line[LAB_SPEC_MAX]; /* of the problem, which it fixes */
+    char line[LAB_SPEC_MAX]; /* the problem's line, which determines it */
     uint64_t seed, rows_hash;
     int64_t count;
     int orders[LAB_SETS_MAX];
@@ -51,7 +51,7 @@ void lab_reference_store_destroy(lab_reference_store *s) {
     free(s);
 }
 
-/* Of what a row is, not of the bytes between its fields. */
+/* Hash the fields of the rows, not the padding between them. */
 static uint64_t hash_rows(const lab_row *rows, int64_t count) {
     uint64_t hash = 1;
     for (int64_t n = 0; n < count; n++) {

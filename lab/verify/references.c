@@ -1,4 +1,4 @@
-/* references.c: rows and orders spread over the processors. */
+/* references.c: rows and orders of summation distributed over the processors. */
 #include "lab/verify/references.h"
 
 #include <stdatomic.h>
@@ -39,12 +39,12 @@ typedef struct asking {
     const lab_tensors *tensors;
     const lab_row *rows;
     int64_t scratch;    /* numbers that a row needs */
-    int64_t piece;      /* answers in one piece of work */
-    int64_t answers;    /* rows, once by the oracle and once in every order */
-    atomic_bool failed; /* for want of memory */
+    int64_t piece;      /* answers per work item */
+    int64_t answers;    /* one per row from the oracle and one per row and order */
+    atomic_bool failed; /* out of memory */
 } asking;
 
-/* Answer n: row n / (1 + most), by the oracle or in one of the orders. */
+/* Answer n: row n / (1 + most), from the oracle or in one of the orders. */
 static void answer(const asking *a, int64_t n, double *scratch) {
     const lab_tensors *t = a->tensors;
     const lab_operation *operation = t->spec.operation;
@@ -87,7 +87,8 @@ bool lab_references_make(lab_references *out, const lab_tensors *t, const lab_ro
     }
     out->width = lab_references_width(&outputs, operation->sets);
     const size_t values = (size_t)count * (size_t)out->width;
-    out->oracle = calloc(values, 2 * sizeof *out->oracle); /* sizes that no row has are 0 */
+    out->oracle = calloc(values, 2 * sizeof *out->oracle); /* the size of a value that has none
+                                                            * is 0 */
     out->plain = malloc(values * (size_t)out->most * sizeof *out->plain + 1);
     asking a = {.out = out,
                 .tensors = t,

@@ -1,4 +1,5 @@
-/* verify.c: the protocol of a verified run: poison, run, run again, compare, check every guard. */
+/* verify.c: the protocol of a verified run: poison, run, run again, compare, check every
+ * guard. */
 #include "lab/verify/verify.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ typedef struct trial {
     lab_buffer workspace;
     lab_mirror mirror;
     lab_verify_result *result;
-    uint64_t answer; /* hash of the outputs, as soon as a run had ended */
+    uint64_t answer; /* hash of the outputs, taken as soon as a run had ended */
 } trial;
 
 const char lab_late_answer[] = "the answer was still being written when the run had returned";
@@ -43,7 +44,8 @@ static bool prepare(trial *t, const lab_spec *spec, uint64_t seed) {
            conclude(t, LAB_FAIL, att_last_error()->status, why.text);
 }
 
-/* What ran names itself in the launch record, which must match the kernel id in the plan; a subject without one goes by its name. */
+/* The launch record names the kernel that ran, which must match the kernel id in the plan; a
+ * subject without a record is known by its name. */
 static bool check_record(trial *t) {
     lab_verify_result *r = t->result;
     const char *meant = lab_prepared_kernel(&t->prepared);
@@ -95,7 +97,7 @@ static bool replay(trial *t, lab_device_timer *timer, lab_message *why) {
            lab_mirror_wait(&t->mirror, why) && lab_mirror_download_outputs(&t->mirror, why);
 }
 
-/* On a GPU a run is also captured into a graph and replayed: what it does elsewhere than on its stream is not in
+/* On a GPU a run is also captured into a graph and replayed: work outside its stream is not in
  * the graph. */
 static bool run_from_graph(trial *t) {
     lab_device_timer timer;
@@ -135,7 +137,8 @@ static bool run_all(trial *t, int repeats) {
     return true;
 }
 
-/* The oracle on what the last run left; it must have been there when the run ended. Kept answers are no plug-in's business. */
+/* Judge what the last run left with the oracle; it must have been there when the run ended.
+ * Kept answers are not used for plug-ins. */
 static void judge(trial *t, const lab_verify_options *options) {
     lab_verify_options own = options ? *options : (lab_verify_options){.seed = 0};
     if (!lab_subject_is_attest(t->subject))
@@ -156,7 +159,7 @@ void lab_verify_subject(lab_verify_result *result, const lab_subject *subject,
     if (prepare(&t, spec, options ? options->seed : 0) && run_all(&t, repeats))
         judge(&t, options);
     lab_prepared_destroy(
-        &t.prepared); /* first: it may have work under way that it should not have */
+        &t.prepared); /* first: it may still have work in flight that it should not have */
     lab_mirror_close(&t.mirror);
     lab_workspace_destroy(&t.workspace);
     lab_tensors_destroy(t.tensors);

@@ -1,4 +1,4 @@
-/* verify_jobs.c: large problems one by one, the others side by side. */
+/* verify_jobs.c: verifies large problems one by one, the others in parallel. */
 #include "lab/verify/verify_jobs.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* verify_json.h: what verify found, in a JSON document. */
+/* verify_json.h: the results of verify in a JSON document. */
 #ifndef LAB_VERIFY_JSON_H
 #define LAB_VERIFY_JSON_H
 
@@ -7,7 +7,7 @@
 #include "lab/subject/subject.h"
 #include "lab/verify/verify.h"
 
-/* What verify found. */
+/* The result of one verification. */
 json_t *lab_json_verify(const lab_verify_result *result);
 
 /* Adds the errors of each output, as error_<name>. */

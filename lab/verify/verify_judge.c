@@ -1,4 +1,4 @@
-/* verify_judge.c: the answers of a run against the oracle and the bar. */
+/* verify_judge.c: checks the answers of a run against the oracle and the bar. */
 #include "lab/verify/verify.h"
 
 #include <float.h>
@@ -18,28 +18,29 @@
 #include "lab/tensors/verify_rows.h"
 #include "lab/verify/reference_store.h"
 
-/* Where no more rows than that are judged, the plain reference is computed in every order: one of them may be lucky, and all columns
- * of a row share the rounding of its scores. */
+/* If no more rows than this are judged, the plain reference is computed in every order of
+ * summation: one order may be lucky, and all columns of a row share the rounding of its
+ * scores. */
 enum { FEW_ROWS = 8 };
 
-/* Rows that are weighed in one piece of work; how many of those that look wrong are judged beside the sample; bytes of answers
- * that are held at a time. */
+/* Rows per work item; the most rows that look wrong to judge in addition to the sample; bytes
+ * of answers held at a time. */
 enum { WEIGHED_ROWS = 16, ODD_MOST = 64, ANSWER_BYTES = 64 << 20 };
 
 static const int64_t default_work = 100000000;
 
-/* Where an answer is furthest off, or the first that may not be what it is. */
+/* The place of the largest error, or of the first value that breaks a rule. */
 typedef struct place {
     lab_row row;
     int64_t col;
     double got, want;
 } place;
 
-/* One output tensor as seen so far. */
+/* One output tensor as far as checked. */
 typedef struct tally {
     double kernel, plain, largest;                 /* max errors, max |oracle| */
     double kernel_squares, plain_squares, squares; /* sums over the errors, over the oracle */
-    double count;                                  /* values in those sums */
+    double count;                                  /* the number of values in those sums */
     place worst;
     bool broken; /* a NaN or infinity out of place, at `breach` */
     place breach;
@@ -89,11 +90,12 @@ static double as_stored(double x, att_dtype dtype) {
 static bool special_agrees(double got, double want, bool is_log) {
     if (isnan(want))
         return isnan(got);
-    return got == want || (!is_log && isnan(got)); /* inf * 0 on the way is allowed in O */
+    return got == want || (!is_log && isnan(got)); /* inf * 0 in an intermediate step is allowed
+                                                    * in O */
 }
 
-/* What the plain reference is taken to be off by: where terms cancel it may round them alike and be right by luck, so that no less
- * is believed than half an ulp of their size. */
+/* The assumed error of the plain reference. Where terms cancel it may round both alike and be
+ * right by luck, so the error is taken to be at least half an ulp of their size. */
 static double plain_error_of(double plain, double want, double size) {
     return fmax(fabs(plain - want), 0x1p-24 * size);
 }
@@ -129,7 +131,7 @@ static void weigh(tally *t, const lab_output *output, place at, double plain, do
     t->count += 1.0;
 }
 
-/* The plain reference in another order, for the bar alone. */
+/* Add the plain reference in another order, for the bar only. */
 static void weigh_plain(tally *t, att_dtype dtype, double want, double plain) {
     if (isfinite(as_stored(want, dtype)) && isfinite(plain))
         t->plain = fmax(t->plain, fabs(plain - want));
@@ -154,8 +156,8 @@ static void merge(tally *into, const tally *from) {
 
 /* ---------------------------------------------------------------------- rows */
 
-/* Rows, what is right of them, and a tally of every piece: they are summed in the order of the pieces, so that the sums do not
- * depend on the threads. */
+/* Rows, their right answers, and a tally per work item. The tallies are added in the order of
+ * the items, so that the sums do not depend on the threads. */
 typedef struct weighing {
     const judge *judge;
     const lab_row *rows;
@@ -163,7 +165,8 @@ typedef struct weighing {
     tallies *pieces;
 } weighing;
 
-/* The answers of row n, and the plain reference's; of one of its further orders the second alone. */
+/* Weigh the answers of row n and those of the plain reference; for one of the further orders
+ * only the latter. */
 static void weigh_row(const weighing *w, int64_t n, int order, tallies *into) {
     const lab_tensors *t = w->judge->tensors;
     const lab_outputs *outputs = &w->judge->outputs;
@@ -213,7 +216,7 @@ static bool weigh_rows(judge *j, const lab_row *rows, const lab_references *righ
     return true;
 }
 
-/* Rows whose answers are held at a time; false where memory cannot be had. */
+/* Judge rows whose answers fit in memory at a time; false if memory ran out. */
 static bool judge_batch(judge *j, const lab_row *rows, int64_t count) {
     lab_reference_store *store = j->options ? j->options->store : NULL;
     const lab_reference_question question = {j->tensors, j->options ? j->options->seed : 0,
@@ -248,7 +251,7 @@ typedef struct look {
     bool poisoned, finite;
 } look;
 
-/* A number is finite where its exponent has not all bits set. */
+/* A number is finite unless all bits of its exponent are set. */
 static bool is_finite(const void *at, att_dtype dtype, size_t bytes) {
     const uint16_t special = dtype == ATT_F16 ? 0x7c00 : 0x7f80;
     bool finite = true;
@@ -277,18 +280,19 @@ static void look_at(void *context, void *at, size_t bytes) {
     l->finite = l->finite && (is_integer || is_finite(at, l->output->dtype, bytes));
 }
 
-/* What a strip of rows shows: the first that was not written, in which output, and those that are not finite. */
+/* The findings in a strip of rows: the first row that was not written and its output, and the
+ * rows that are not finite. */
 typedef struct sight {
     const char *unwritten; /* the output's name; NULL: all were written */
     lab_row first_unwritten;
     int odd;
-    lab_row *odd_rows; /* ODD_MOST at most; NULL where none is */
-    bool failed;       /* for want of memory */
+    lab_row *odd_rows; /* at most ODD_MOST; NULL if none */
+    bool failed;       /* out of memory */
 } sight;
 
 typedef struct looks {
     lab_row_strips strips;
-    sight *seen; /* of each strip */
+    sight *seen; /* one per strip */
 } looks;
 
 static void note_odd(sight *s, lab_row row) {
@@ -301,8 +305,8 @@ static void note_odd(sight *s, lab_row row) {
         s->odd_rows[s->odd++] = row;
 }
 
-/* A row that still is all poison was never written; this is seen without the oracle. Logarithms of a row without keys are not
- * finite. */
+/* A row that is still all poison was never written; this is visible without the oracle.
+ * Logarithms of a row without keys are not finite. */
 static void look_at_row(sight *s, const lab_row_strips *strips, lab_row row) {
     bool finite = true;
     for (int i = 0; i < strips->outputs.count; i++) {
@@ -330,8 +334,8 @@ static void look_at_strip(void *context, int64_t strip) {
     }
 }
 
-/* All rows looked at, the first ODD_MOST of those with a NaN or an infinity judged. *unwritten: the output that has a row which was
- * not written; NULL: all are. */
+/* Scan all rows and judge the first ODD_MOST of those with a NaN or an infinity. *unwritten: an
+ * output with a row that was not written; NULL: none. */
 static bool judge_what_looks_wrong(judge *j, const char **unwritten, lab_row *where) {
     looks l;
     lab_row odd[ODD_MOST];
@@ -364,7 +368,7 @@ static bool judge_what_looks_wrong(judge *j, const char **unwritten, lab_row *wh
 __attribute__((format(printf, 2, 3))) static void fail(lab_verify_result *r, const char *format,
                                                        ...) {
     if (r->outcome == LAB_FAIL && r->message[0])
-        return; /* the first failure is the one to look at */
+        return; /* the first failure is the one to report */
     r->outcome = LAB_FAIL;
     va_list list;
     va_start(list, format);
@@ -377,11 +381,12 @@ static double root_mean(double squares, double count) {
     return count > 0.0 ? sqrt(squares / count) : 0.0;
 }
 
-/* Fewer values say little of an average. */
+/* With fewer values an average says little. */
 static const double fewest_averaged = 256.0;
 
-/* Of 16-bit outputs, whose own rounding is most of every error. In float32 the scores' rounding is, which all columns of a
- * row share: a few rows are then too few to average over. */
+/* Only for 16-bit outputs, where the output's own rounding makes up most of every error. In
+ * float32 the rounding of the scores does, which all columns of a row share: a few rows are
+ * then too few to average over. */
 static void conclude_average(lab_verify_result *r, lab_errors *e, const tally *t,
                              att_dtype dtype) {
     e->kernel_rms = root_mean(t->kernel_squares, t->count);
@@ -416,7 +421,7 @@ const lab_errors *lab_worst_error(const lab_verify_result *result) {
     return worst;
 }
 
-/* A NaN has a sign, which says nothing: "nan", never "-nan". */
+/* The sign of a NaN means nothing: print "nan", never "-nan". */
 static double shown(double value) {
     return isnan(value) ? (double)NAN : value;
 }
@@ -473,7 +478,7 @@ void lab_verify_outputs(lab_verify_result *r, const lab_tensors *t,
     const char *unwritten = NULL;
     lab_row where;
     bool ok = judge_rows(&j, rows.list, rows.count);
-    if (ok && rows.count < rows.total) /* what the sample left out may still look wrong */
+    if (ok && rows.count < rows.total) /* rows outside the sample may still look wrong */
         ok = judge_what_looks_wrong(&j, &unwritten, &where);
     if (!ok)
         fail(r, "no memory for the oracle");

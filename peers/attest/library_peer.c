@@ -1,8 +1,10 @@
-/* library_peer.c: another build of attest as a plug-in, so that two versions are timed in one process.
+/* library_peer.c: another build of attest as a plug-in, so that two versions are timed in one
+ * process.
  *
  *     ATTEST_PEER_LIBRARY=/path/to/old/libattest.so attest bench --suite seed --peer build/peers/attest.so
  *
- * The library is loaded under names of its own (RTLD_LOCAL, RTLD_DEEPBIND): its functions never meet those of the program. */
+ * The library is loaded in its own namespace (RTLD_LOCAL, RTLD_DEEPBIND): its functions
+ * never mix with those of the program. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +103,7 @@ static int prepare(void **state, const att_problem *problem, const att_peer_devi
     return 0;
 }
 
-/* What that library plans, it computes. */
+/* Supported is what that library can plan. */
 static int supports(const att_problem *problem, const att_peer_device *device, char *why,
                     size_t n) {
     void *state;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The driver's calls are asked for by the version of their signatures. */
+/* The driver's functions are looked up by the version of their signatures. */
 enum { CUDA_12_0 = 12000 };
 
 static void *open_first(const char *chosen, const char *const *names) {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Of CUDA's own headers, as much as is used here. */
+/* The parts of CUDA's own headers that are used here. */
 typedef struct peer_launch {
     unsigned grid[3], block[3];
     unsigned shared;
@@ -40,10 +40,11 @@ typedef struct peer_libraries {
         PEER_CUBLAS_CALLS(X)
 #undef X
     } blas;
-    char version[64]; /* of cuBLAS, e.g. "13.0.2"; "unknown" where it does not tell */
+    char version[64]; /* of cuBLAS, e.g. "13.0.2"; "unknown" if it does not tell */
 } peer_libraries;
 
-/* Both libraries, or NULL with what is missing. Opened once; ATTEST_LIBCUDA and ATTEST_LIBCUBLAS name others. */
+/* Both libraries, or NULL with the missing one. Opened once; ATTEST_LIBCUDA and
+ * ATTEST_LIBCUBLAS name other files. */
 const peer_libraries *peer_libraries_get(const char **missing);
 
 #endif

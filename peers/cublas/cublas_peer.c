@@ -1,9 +1,11 @@
-/* cublas_peer.c: attention in three steps as a peer: S = QK^T by cuBLAS, a softmax, O = PV by cuBLAS.
+/* cublas_peer.c: attention in three steps as a peer: S = QK^T by cuBLAS, a softmax, O = PV by
+ * cuBLAS.
  *
  *     attest bench b2h8s512d64 --device cuda --peer build/peers/cublas.so
  *
- * What code without a fused kernel does: the scores go through memory, in float32, and the weights in the type
- * of Q. cuBLAS chooses its own algorithms (its default heuristic), on tensor cores, with 32 MiB of scratch. */
+ * This is what code without a fused kernel does: the scores go through memory, in float32,
+ * and the weights in the type of Q. cuBLAS chooses its own algorithms (its default
+ * heuristic), on tensor cores, with 32 MiB of scratch. */
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,11 +21,11 @@ enum { R_32F = 0, R_16F = 2, R_16BF = 14 };
 
 enum {
     THREADS = 256,
-    ALIGN = 256, /* of every part of the workspace */
-    PITCH = 8,   /* keys of a row of scores are a multiple of it: 16 bytes of weights */
+    ALIGN = 256, /* for every part of the workspace */
+    PITCH = 8,   /* keys per row of scores are a multiple of it: 16 bytes of weights */
     PRODUCTS_MOST = 65535,
     SCRATCH = 32 << 20, /* for cuBLAS itself */
-    ROW_BYTES = 16      /* cuBLAS takes rows behind device pointers to be so aligned */
+    ROW_BYTES = 16      /* cuBLAS assumes this alignment of rows behind device pointers */
 };
 
 static const double workspace_most = 4.0 * 1024 * 1024 * 1024;
@@ -42,7 +44,8 @@ typedef struct ready {
     att_problem p;
     int64_t pitch;
     void *library, *pointers, *softmax, *handle;
-    size_t scores, weights, arrays, bytes; /* of the workspace; cuBLAS's scratch comes first */
+    size_t scores, weights, arrays, bytes; /* offsets in the workspace; cuBLAS's scratch comes
+                                            * first */
 } ready;
 
 /* ------------------------------------------------------------------------ what is taken */
@@ -129,7 +132,7 @@ static int prepare(void **state, const att_problem *p, const att_peer_device *de
     r->scores = take(r, 4 * scores);
     r->weights = take(r, 2 * scores);
     r->arrays = take(r, 6 * heads * (int64_t)sizeof(void *));
-    r->bytes += ALIGN; /* the start of the workspace is moved up to it */
+    r->bytes += ALIGN; /* room to align the start of the workspace */
     int code =
         r->l->cu.LibraryLoadData(&r->library, peer_cublas_code, NULL, NULL, 0, NULL, NULL, 0);
     if (code)
@@ -226,7 +229,7 @@ static int run(void *state, const att_args *args, void *scratch, void *stream, c
     char *base = (char *)(((uintptr_t)scratch + ALIGN - 1) / ALIGN * ALIGN);
     peer_cublas_params u = params_of(r, args, base);
     const int64_t heads = (int64_t)u.batch * u.heads_q;
-    /* Setting the stream takes the scratch back: it is given afterwards. */
+    /* Setting the stream resets the scratch: it is set afterwards. */
     int code = r->l->blas.SetStream_v2(r->handle, stream);
     if (!code)
         code = r->l->blas.SetWorkspace_v2(r->handle, base, SCRATCH);
@@ -256,7 +259,7 @@ const att_peer *att_peer_get(void) {
         .workspace = workspace,
         .run = run,
         .destroy = destroy,
-        .copies = 2, /* cuBLAS may clear a part of its scratch in each product */
+        .copies = 2, /* cuBLAS may clear part of its scratch in each product */
     };
     const char *missing;
     const peer_libraries *l = peer_libraries_get(&missing);

@@ -1,4 +1,5 @@
-/* cublas_steps.h: what the two kernels between cuBLAS's products are given. Read by C and by CUDA C. */
+/* cublas_steps.h: the parameters of the two kernels between cuBLAS's products. Read by C and by
+ * CUDA C. */
 #ifndef PEER_CUBLAS_STEPS_H
 #define PEER_CUBLAS_STEPS_H
 
@@ -7,9 +8,10 @@ typedef struct peer_cublas_params {
     void *o;
     float *lse;    /* NULL: not asked for */
     float *scores; /* (batch, heads_q, seq_q, pitch) */
-    void *weights; /* the same, in the type of q */
-    const void **
-        pointers; /* 6 arrays: of q, k, scores for the first product, v, weights, o for the second */
+    void *weights; /* the same shape, in the type of q */
+    const void *
+        *pointers; /* 6 arrays: of q, k, scores for the first product, v, weights, o for the
+                    * second */
     long long q_batch, k_batch, v_batch, o_batch; /* strides, in elements */
     int q_head, k_head, v_head, o_head;
     long long lse_batch, lse_head, lse_row;

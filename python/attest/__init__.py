@@ -3,7 +3,7 @@
     import attest
     o = attest.attention(q, k, v, causal=True)
 
-`attest.torch` is the drop-in for PyTorch's scaled_dot_product_attention; it is imported when it is asked for.
+`attest.torch` is the drop-in for PyTorch's scaled_dot_product_attention; it is imported on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _CPU, _CUDA = 1, 2  # att_device
 
 
 def _warn_of_namesake(folder):
-    """The distribution of this package is libattest. That of the name attest is another project, with the same folder of modules."""
+    """Warn about another package: this one's distribution is libattest. The distribution called attest is another
+    project with the same module folder."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -39,14 +40,14 @@ _warn_of_namesake(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class Launch(NamedTuple):
-    """What ran, written by the code that ran and not by the one that chose it."""
+    """What ran, as recorded by the code that ran, not by the code that chose it."""
 
     kernel: str
     grid: tuple[int, int, int]  #: CPU: tasks, splits of K/V, 1
     block: tuple[int, int, int]  #: CPU: threads that took part, 1, 1
     shared_bytes: int  #: CPU: scratch bytes per thread; GPU: dynamic bytes per block
-    registers: int  #: GPU: a thread; CPU: 0
-    code_sha256: str  #: GPU: of the machine code given to the driver; CPU: ""
+    registers: int  #: GPU: per thread; CPU: 0
+    code_sha256: str  #: GPU: digest of the machine code given to the driver; CPU: ""
 
 
 class Device(NamedTuple):
@@ -55,7 +56,7 @@ class Device(NamedTuple):
     device: str  #: "cpu", "cuda:0" …
     name: str
     isa: str  #: CPU: the highest instruction set in use
-    threads: int  #: CPU: of a run
+    threads: int  #: CPU: threads per run
     compute_capability: int  #: GPU: 90 is 9.0
     memory_bytes: int  #: GPU
     uuid: str  #: GPU
@@ -66,14 +67,14 @@ class Kernel(NamedTuple):
 
     id: str
     device: str  #: "cpu" or "cuda"
-    available: bool  #: the device asked about can run it
+    available: bool  #: whether the requested device can run it
     role: str
     summary: str
     dtype: str  #: "": any
-    d_qk: int  #: the largest head dimension served
+    d_qk: int  #: the largest supported head dimension
     d_v: int
-    rung: bool  #: a step of the ladder: serves only where slow kernels are allowed
-    attested: bool  #: False: ships without evidence, and is off by default
+    rung: bool  #: a step of the ladder: used only if slow kernels are allowed
+    attested: bool  #: False: ships without evidence and is off by default
     operation: str  #: "attention", "backward", "merge", "moe"
 
 
@@ -87,7 +88,7 @@ class PlanCache(NamedTuple):
 
 
 def last_launch() -> Optional[Launch]:
-    """What the latest attention(), backward(), merge() or moe() of this thread ran; None before the first."""
+    """What the last attention(), backward(), merge() or moe() of this thread ran; None before the first."""
     latest = _core.last_launch()
     return Launch(*latest) if latest else None
 
@@ -98,7 +99,7 @@ def devices() -> list[Device]:
 
 
 def kernels(device: str = "cpu") -> list[Kernel]:
-    """Every kernel of the library, as `device` ("cpu", "cuda" or "cuda:N") sees them."""
+    """Every kernel of the library, from the point of view of `device` ("cpu", "cuda" or "cuda:N")."""
     kind, _, index = device.partition(":")
     if device == "cpu":
         found = _core.kernels(_CPU, 0)
@@ -110,15 +111,16 @@ def kernels(device: str = "cpu") -> list[Kernel]:
 
 
 def cache_info() -> PlanCache:
-    """How often a call found its plan made, and how many plans are kept."""
+    """How often a call found an existing plan, and how many plans are kept."""
     return PlanCache(*_core.cache_info())
 
 
 def cache_clear() -> None:
-    """Forget every plan."""
+    """Discard every plan."""
     _core.cache_clear()
 
 
 def set_threads(count: int) -> None:
-    """Let calls on the CPU use `count` threads from now on; 0: as many as the library would (ATTEST_THREADS, or the cores)."""
+    """Let calls on the CPU use `count` threads from now on; 0: the library's default (ATTEST_THREADS, or one per
+    core)."""
     _core.set_threads(count)

@@ -1,4 +1,4 @@
-"""python -m attest: the `attest` program that lies in this package. `attest` on the PATH is the same."""
+"""python -m attest: the `attest` program that ships in this package. `attest` on the PATH is the same."""
 
 import os
 import sys

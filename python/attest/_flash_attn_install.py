@@ -1,4 +1,4 @@
-"""_flash_attn_install.py: attest.flash_attn where `import flash_attn` finds it, and importlib.metadata its version."""
+"""_flash_attn_install.py: makes `import flash_attn` find attest.flash_attn, and importlib.metadata its version."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Dict, Optional
 
-VERSION = "2.8.3"  # whose functions these are
+VERSION = "2.8.3"  # the version whose functions these are
 _SUBMODULES = ("flash_attn_interface", "bert_padding")
 
-_replaced: Optional[Dict[str, ModuleType]] = None  # modules of a flash_attn that was imported; None: not installed
+_replaced: Optional[Dict[str, ModuleType]] = None  # modules of an earlier flash_attn; None: not installed
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What importlib.metadata says of flash-attn."""
+    """The metadata of flash-attn for importlib.metadata."""
 
     _TEXTS = {"METADATA": f"Metadata-Version: 2.1\nName: flash-attn\nVersion: {VERSION}\nSummary: attest.flash_attn\n",
               "top_level.txt": "flash_attn\n"}
@@ -30,7 +30,7 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 class _Finder:
-    """A finder of importlib's that knows one distribution and no modules: those are in sys.modules."""
+    """An importlib finder that knows one distribution and no modules: those are in sys.modules."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -53,7 +53,7 @@ def _module(name: str, is_package: bool) -> ModuleType:
 
 
 def _tell_transformers(installed: bool) -> None:
-    """transformers keeps what it found when it was imported."""
+    """Update transformers, which caches what it found at import."""
     utils = sys.modules.get("transformers.utils.import_utils")
     names = getattr(utils, "PACKAGE_DISTRIBUTION_MAPPING", None)
     if names is not None:
@@ -69,8 +69,8 @@ def _tell_transformers(installed: bool) -> None:
 def install() -> None:
     """Let `import flash_attn` find the functions of attest.flash_attn, until uninstall().
 
-    Also flash_attn.flash_attn_interface, flash_attn.bert_padding, and version 2.8.3 for importlib.metadata. Code that has
-    imported names of another flash_attn keeps those: install before.
+    Also flash_attn.flash_attn_interface, flash_attn.bert_padding, and version 2.8.3 for importlib.metadata. Code that
+    has already imported names of another flash_attn keeps those: install first.
     """
     global _replaced
     if _replaced is not None:

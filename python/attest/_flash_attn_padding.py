@@ -1,4 +1,4 @@
-"""_flash_attn_padding.py: flash_attn.bert_padding: padded batches to packed sequences, and back."""
+"""_flash_attn_padding.py: flash_attn.bert_padding: converts padded batches to packed sequences, and back."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from torch.nn import functional
 
 
 def index_first_axis(input: Tensor, indices: Tensor) -> Tensor:
-    """These rows of a tensor."""
+    """The rows of a tensor with these indices."""
     return input[indices]
 
 
 def index_put_first_axis(values: Tensor, indices: Tensor, first_axis_dim: int) -> Tensor:
-    """A tensor of so many rows, zeros but for these."""
+    """A tensor with that many rows: these values at these indices, zeros elsewhere."""
     return values.new_zeros((first_axis_dim, *values.shape[1:])).index_put((indices,), values)
 
 
 def unpad_input(hidden_states: Tensor, attention_mask: Tensor,
                 unused_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor, int, Tensor]:
-    """(rows in use, their indices, cu_seqlens, the longest, rows in use of each entry) of (batch, rows, ...).
+    """(used rows, their indices, cu_seqlens, the longest length, used rows per entry) of (batch, rows, ...).
 
-    Rows of unused_mask are kept too, and not counted among those in use.
+    Rows of unused_mask are kept too, but not counted as used.
     """
     kept = attention_mask if unused_mask is None else attention_mask + unused_mask
     counts = kept.sum(-1, dtype=torch.int32)

@@ -1,17 +1,17 @@
-"""What the extension asks of each framework: how to make an array, find its stream, and export the odd ones.
+"""What the extension needs from each framework: how to make an array, find its stream, and export unusual arrays.
 
-An adapter is any object with some of these attributes; what it lacks is not needed:
-    refuse(array)               a text why the array cannot be taken now, or None
+An adapter is any object with some of these attributes; missing ones are not needed:
+    refuse(array)               a text why the array cannot be accepted now, or None
     refuse_when, refuse_apart, refuse_if, refuse_if_when
-                                together, in which case `refuse` is asked only where one holds: a question as quick_call.h has
-                                them; a method of some array, asked of those whose last axis is not dense; the name of an
-                                attribute that is true, checked while the last question is
+                                if all are given, `refuse` is called only when one of them holds: a condition as in
+                                quick_call.h; a method, called on arrays whose last axis is not dense; the name of an
+                                attribute that is true, checked while the last condition holds
     export(array)               (array, stands_for, read_only): an array that __dlpack__ can export, the dtype that its
-                                elements stand for, "" where it is its own, and whether it may not be written to; or None
+                                elements stand for ("" if it is its own), and whether it must not be written; or None
     empty(like, shape, dtype)   a new array on the device of `like`
-    finish(made, dtype)         what the caller gets of what `empty` made
+    finish(made, dtype)         converts the result of `empty` for the caller
     stream(array)               the current stream of the array's GPU as an int, or None
-    immutable                   True where arrays may not be written to
+    immutable                   True if arrays must not be written
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ import sys
 
 
 class NumpyAdapter:
-    """NumPy; releases before 2.1 export neither bool nor read-only arrays by DLPack, and none bfloat16, so this does.
+    """NumPy. Releases before 2.1 do not export bool or read-only arrays through DLPack, and no release exports
+    bfloat16.
 
-    NumPy has no bfloat16 of its own: ml_dtypes has one, and what it is once saved and loaded is two bytes without a meaning.
+    NumPy has no bfloat16 itself: ml_dtypes has one. After saving and loading, its elements are two untyped bytes.
     """
 
     class _Writable:
-        """An array's memory by NumPy's own protocol, without the mark that it is read-only."""
+        """An array's memory through NumPy's own protocol, without the read-only mark."""
 
         def __init__(self, array):
             interface = dict(array.__array_interface__)
@@ -57,7 +58,7 @@ class NumpyAdapter:
 
 
 class TorchAdapter:
-    """PyTorch. Memory and streams go by its exchange table; the rest is for releases without one."""
+    """PyTorch. Its exchange table handles memory and streams; the rest is for releases without one."""
 
     refuse_if = "requires_grad"
 
@@ -67,7 +68,7 @@ class TorchAdapter:
         self._torch, self._forward_ad = torch, forward_ad
         self.refuse_when = forward_ad.__dict__, "_current_level", -1
         self.refuse_if_when = torch.is_grad_enabled
-        # Only the imaginary part of a conjugate has its sign to be turned: its elements lie two apart.
+        # Only the imaginary part of a conjugate has a pending negation: its elements are two apart.
         self.refuse_apart = torch.empty(0).is_neg
 
     def refuse(self, array):
@@ -105,7 +106,7 @@ class CupyAdapter:
 
 
 class JaxAdapter:
-    """JAX on the CPU: its arrays are immutable, so the answer is computed in NumPy's memory and wrapped."""
+    """JAX on the CPU: its arrays are immutable, so the result is computed in NumPy's memory and wrapped."""
 
     immutable = True
 
@@ -147,7 +148,7 @@ def _torch_adapter(kind, name):
 
 
 def adapter(kind, name):
-    """The adapter of a type of arrays; TypeError, naming the argument, for what is none."""
+    """The adapter for a type of array; for other objects, TypeError naming the argument."""
     roots = {base.__module__.partition(".")[0] for base in kind.__mro__}
     if "torch" in roots and hasattr(kind, "__torch_dispatch__"):
         return _torch_adapter(kind, name)

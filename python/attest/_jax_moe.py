@@ -1,6 +1,6 @@
 """_jax_moe.py: attest.jax.moe(), a mixture of experts as a foreign function of XLA.
 
-The gradient is computed by JAX's operators, block by block of the tokens of an expert: attest has no kernel for it yet.
+JAX's operators compute the gradient, in blocks of the tokens of one expert: attest has no kernel for it yet.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from . import _core
 from ._jax_varying import varying
 
 _UNGATED = ("relu2", "silu", "gelu", "gelu-tanh")
-_ORDER = ("logits", "ids", "weights", "w3", "b1", "b2", "b3", "correction", "mask")  # as XLA is given them, behind x, w1 and w2
+_ORDER = ("logits", "ids", "weights", "w3", "b1", "b2", "b3", "correction", "mask")  # in XLA's order, after x, w1, w2
 _OF_EXPERTS = ("w1", "w2", "w3", "b1", "b2", "b3")
-_BLOCK = 64  # rows of an expert that the gradient takes at once
+_BLOCK = 64  # rows of an expert that the gradient processes at once
 
 
 class _Options(NamedTuple):
-    """What is not an array; hashable, as a part of the program."""
+    """The arguments that are not arrays; hashable, because they are part of the program."""
 
     top_k: Optional[int]
     activation: str
@@ -45,7 +45,7 @@ def _described(x):
 
 
 def _forward(options: _Options, arrays: Dict[str, jax.Array]):
-    """(y, ids, weights, counts) by XLA's foreign function."""
+    """(y, ids, weights, counts) from XLA's foreign function."""
     named = {name: value for name, value in options._asdict().items() if value is not None}
     given = [name for name in _ORDER if name in arrays]
     named.update((name, _described(arrays[name])) for name in given)
@@ -71,7 +71,7 @@ def _activate(options: _Options, gate, up):
 
 
 def _expert(options: _Options, x, own: Dict[str, jax.Array]):
-    """What an expert makes of its rows, in float32."""
+    """The output of an expert for its rows, in float32."""
 
     def product(of, weight: str, bias: str):
         w = own[weight].astype(jnp.float32)
@@ -87,7 +87,7 @@ def _expert(options: _Options, x, own: Dict[str, jax.Array]):
 
 
 def _shares(options: _Options, ids, logits=None, weights=None):
-    """The weights of the experts that were selected, from the logits or as given; 0 where there is none."""
+    """The weights of the selected experts, from the logits or as given; 0 where there is none."""
     if weights is not None:
         return jnp.where(ids >= 0, weights * options.scaling, 0.0)
     chosen, numbers = jnp.maximum(ids, 0), logits.astype(jnp.float32)
@@ -102,11 +102,11 @@ def _shares(options: _Options, ids, logits=None, weights=None):
 
 
 class _Blocks(NamedTuple):
-    """The slots of tokens, those of an expert together, in blocks of one expert each."""
+    """The slots of tokens, grouped by expert, in blocks of one expert each."""
 
     order: jax.Array  # slots, sorted by expert
-    first: jax.Array  # of each expert, in `order`; and the end
-    ends: jax.Array  # blocks of the experts up to each one
+    first: jax.Array  # the first slot of each expert in `order`; and the end
+    ends: jax.Array  # the number of blocks of the experts up to and including each one
 
     @staticmethod
     def of(local, experts: int) -> "_Blocks":
@@ -116,7 +116,7 @@ class _Blocks(NamedTuple):
         return _Blocks(jnp.argsort(local, stable=True), first, jnp.cumsum((counts + _BLOCK - 1) // _BLOCK, dtype=jnp.int32))
 
     def block(self, number):
-        """(expert, slots, which of them are its own) of a block."""
+        """(expert, slots, which of them belong to it) of a block."""
         expert = jnp.searchsorted(self.ends, number, side="right")
         before = jnp.where(expert > 0, self.ends[expert - 1], 0)
         at = self.first[expert] + (number - before) * _BLOCK + jnp.arange(_BLOCK)
@@ -124,7 +124,7 @@ class _Blocks(NamedTuple):
 
 
 def _gradients(options: _Options, arrays, ids, shares, grad):
-    """(of x, {of what experts have}, of the shares) in float32."""
+    """(of x, {of the experts' parameters}, of the shares) in float32."""
     x, own = arrays["x"], {name: arrays[name] for name in _OF_EXPERTS if name in arrays}
     slots, grad = ids.shape[1], grad.astype(jnp.float32)
     blocks = _Blocks.of(ids.reshape(-1) - options.first_expert, own["w1"].shape[0])
@@ -182,9 +182,9 @@ def moe(x: Any, w1: Any, w2: Any, *, logits: Any = None, ids: Any = None, weight
         experts: Optional[int] = None, first_expert: int = 0, return_routing: bool = False) -> Any:
     """attest.moe() for JAX's arrays and tracers: the same arguments, without `out`.
 
-    x may have more axes before its last; logits, ids, weights and mask then have as many. What is no array must be known when the
-    program is traced. Gradients reach x, all weights and biases, and logits or weights; the weights of selected experts have one,
-    the choice of experts has none. They are computed by JAX's own operators.
+    x may have more axes before its last; logits, ids, weights and mask then have as many. Arguments that are not arrays
+    must be known when the program is traced. Differentiable in x, all weights and biases, and logits or weights: the
+    weights of the selected experts have a gradient, the selection has none. JAX's own operators compute the gradients.
     """
     x = jnp.asarray(x)
     rows = {"logits": logits, "ids": ids, "weights": weights}
@@ -195,7 +195,7 @@ def moe(x: Any, w1: Any, w2: Any, *, logits: Any = None, ids: Any = None, weight
         arrays[name] = arrays[name].reshape(-1, arrays[name].shape[-1])
     if "ids" in arrays:
         arrays["ids"] = arrays["ids"].astype(jnp.int32)
-        top_k = routing = renormalise = None  # of what is given
+        top_k = routing = renormalise = None  # not used with given ids
         if "weights" in arrays:
             arrays["weights"] = arrays["weights"].astype(jnp.float32)
     options = _Options(top_k, activation, routing, renormalise, float(scaling), float(alpha), float(limit), groups, groups_kept,

@@ -1,9 +1,9 @@
 """How a call of attest.jax is split over devices: by batch and by heads, which attention does not mix.
 
-Every array has a tuple of labels, one per axis: "b" batch, "h" heads of q, "kv" heads of k and v, None for an axis that every
-device needs whole. From the shardings of the arrays come the mesh axes that split the batch and the heads; from those and
-the labels come the shardings of all arrays. Each device then runs attest on its own part. Only gradients are communicated, of
-arrays that several devices share: they are summed.
+Every array has a tuple of labels, one per axis: "b" batch, "h" heads of q, "kv" heads of k and v, None for an axis that
+every device needs whole. The shardings of the arrays determine the mesh axes that split the batch and the heads; those
+and the labels determine the shardings of all arrays. Each device then runs attest on its own part. The only
+communication is for the gradients of arrays that several devices share: they are summed.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ Shape = Tuple[int, ...]
 
 
 class Split(NamedTuple):
-    """Mesh axes along each label; every one of them divides its axis evenly."""
+    """The mesh axes for each label; each of them divides its axis evenly."""
 
     b: Tuple[str, ...] = ()
     h: Tuple[str, ...] = ()
-    kv: Tuple[str, ...] = ()  #: those of `h`, or the first of them where a shard of q has one head of k and v
+    kv: Tuple[str, ...] = ()  #: those of `h`, or only the first of them if a shard of q has one head of k and v
 
 
 class Arrays(NamedTuple):
-    """Labels and shapes of what goes into a call, and labels of what comes out of it."""
+    """Labels and shapes of the inputs of a call, and labels of its results."""
 
     labels: Tuple[Labels, ...]
     shapes: Tuple[Shape, ...]
     results: Tuple[Labels, ...]  #: of O and LSE, or of gradients
-    summed: bool = False  #: results are summed over the mesh axes that split the call and that their labels lack
+    summed: bool = False  #: results are summed over the mesh axes that split the call and that are not in their labels
 
 
 def _of_rows(layout: str, batch: Optional[str], heads: str) -> Labels:
@@ -41,7 +41,7 @@ def _of_rows(layout: str, batch: Optional[str], heads: str) -> Labels:
 
 
 def arrays_of(layout: str, names: Sequence[str], shapes: Sequence[Shape]) -> Arrays:
-    """Of q, k, v and the arrays of these names. Packed sequences share one axis, so they have no batch to split."""
+    """For q, k, v and the arrays of these names. Packed sequences share one axis, so they have no batch to split."""
     packed_q, paged = "cu_seqlens_q" in names, "page_table" in names
     packed_k = "cu_seqlens_k" in names and not paged
     batch = None if packed_q or "cu_seqlens_k" in names else "b"
@@ -58,9 +58,9 @@ def arrays_of(layout: str, names: Sequence[str], shapes: Sequence[Shape]) -> Arr
 
 
 def arrays_of_gradients(forward: Arrays, names: Sequence[str], wanted: Sequence[str], shapes: Sequence[Shape]) -> Arrays:
-    """Of a call with O, LSE and d_o behind the arrays of `forward`, whose results are the gradients of q, k, v and `wanted`.
+    """For a call with O, LSE and d_o after the arrays of `forward`; results: gradients of q, k, v and `wanted`.
 
-    A gradient has the labels of its array: what every device has whole, every device contributes to.
+    A gradient has the labels of its array: every device contributes to an array that every device has whole.
     """
     labels = (*forward.labels, *forward.results, forward.results[0])
     own = dict(zip(names, forward.labels[3:]))
@@ -75,7 +75,7 @@ def _size(arrays: Arrays, label: str) -> int:
 
 
 def _dividing(axes: Sequence[str], sizes: Dict[str, int], length: int) -> Tuple[str, ...]:
-    """The first of these mesh axes, as many as divide the length evenly together."""
+    """As many of the first mesh axes as together divide the length evenly."""
     taken: List[str] = []
     for axis in axes:
         if length % sizes[axis]:
@@ -104,7 +104,7 @@ def split_of(arrays: Arrays, sizes: Dict[str, int], given: Sequence[Tuple[Labels
     left = heads_kv
     for axis in kv:
         left //= sizes[axis]
-    if left > 1:  # a further cut would give a shard of q several heads of k and v, and not all of them
+    if left > 1:  # splitting further would give a shard of q several heads of k and v, but not all of them
         h = kv
     return Split(b, h, kv)
 
@@ -114,7 +114,7 @@ def spec_of(labels: Labels, split: Split) -> PartitionSpec:
 
 
 def rule_of(arrays: Arrays) -> Tuple[str, Dict[str, int]]:
-    """Shardy's rule, and the sizes of the factors in it that no axis has by itself."""
+    """Shardy's rule, and the sizes of its factors that are not a whole axis."""
     group = _size(arrays, "h") // _size(arrays, "kv")
     heads = {"h": "h", "kv": "h"}
     if group > 1:
@@ -138,9 +138,9 @@ def _sizes(mesh: Any) -> Dict[str, int]:
 
 
 def _given(arrays: Arrays, inputs: Sequence[Any], results: Sequence[Any] = ()) -> List[Tuple[Labels, Sequence[Any]]]:
-    """Labels with specs, of q, O, k, v and then the rest."""
+    """Labels with specs, for q, O, k, v and then the rest."""
     pairs = list(zip(arrays.labels, inputs))
-    if not arrays.summed:  # gradients go where their arrays are
+    if not arrays.summed:  # gradients are placed like their arrays
         pairs[1:1] = list(zip(arrays.results, results))
     return [(labels, sharding.spec) for labels, sharding in pairs if isinstance(sharding, NamedSharding)]
 
@@ -164,7 +164,7 @@ def _with_sums(call: Callable, arrays: Arrays, split: Split) -> Callable:
 
 @functools.lru_cache(maxsize=None)
 def partitioned(call: Callable, arrays: Arrays) -> Callable:
-    """`call` with what XLA's partitioner must know, for arrays of these shapes; compiled where it is not inside of jit."""
+    """`call` with a rule for XLA's partitioner, for arrays of these shapes; compiled if it is not inside jit."""
     wrapped = custom_partitioning(call)
 
     def shardings(mesh, split):
@@ -182,14 +182,14 @@ def partitioned(call: Callable, arrays: Arrays) -> Callable:
     text, factors = rule_of(arrays)
     try:
         wrapped.def_partition(partition, infer_sharding_from_operands=infer, sharding_rule=text, **factors)
-    except TypeError:  # of releases whose rules know no factors, and whose partitioner asks for none
+    except TypeError:  # in releases whose rules do not support factors, and whose partitioner does not need them
         wrapped.def_partition(partition, infer_sharding_from_operands=infer)
     return jax.jit(wrapped)
 
 
 def _explicit_mesh(arrays: Sequence[Any]) -> Optional[Any]:
-    """The mesh of arrays whose types say how they are split; None where the compiler decides."""
-    if not hasattr(jax, "shard_map") or not hasattr(jax, "typeof"):  # of releases before 0.7
+    """The mesh of arrays whose types say how they are split; None if the compiler decides."""
+    if not hasattr(jax, "shard_map") or not hasattr(jax, "typeof"):  # in releases before 0.7
         return None
     for array in arrays:
         mesh = getattr(getattr(jax.typeof(array), "sharding", None), "mesh", None)
@@ -199,7 +199,7 @@ def _explicit_mesh(arrays: Sequence[Any]) -> Optional[Any]:
 
 
 def split_over_devices(call: Callable, arrays: Arrays, values: Sequence[Any]) -> Any:
-    """`call` of these values, on every device its own part of the batch and of the heads."""
+    """`call` with these values; every device computes its own part of the batch and of the heads."""
     mesh = _explicit_mesh(values)
     if mesh is None:
         return partitioned(call, arrays)(*values)

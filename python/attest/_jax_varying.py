@@ -1,4 +1,5 @@
-"""_jax_varying.py: along which mesh axes a value differs between devices: shard_map's types tell, in releases of JAX that check them."""
+"""_jax_varying.py: the mesh axes along which a value differs between devices, from shard_map's types in releases of
+JAX that check them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from jax import lax
 
 def _axes(x: Any) -> FrozenSet[str]:
     kind = jax.typeof(x) if hasattr(jax, "typeof") else None
-    told = getattr(kind, "manual_axis_type", None)  # from 0.10 on; before, the type itself tells
+    told = getattr(kind, "manual_axis_type", None)  # from 0.10 on; before that the type itself has it
     return getattr(kind, "vma", frozenset()) if told is None else told.varying
 
 
@@ -22,6 +23,6 @@ def _marked(x: Any, wanted: FrozenSet[str]) -> Any:
 
 
 def varying(arrays: Any, *like: Any) -> Any:
-    """The arrays, as values that differ between devices wherever one of `like` does. Nothing is computed."""
+    """The arrays, marked as differing between devices wherever one of `like` does. Nothing is computed."""
     wanted = frozenset().union(*map(_axes, like))
     return jax.tree.map(lambda x: _marked(x, wanted), arrays)

@@ -1,7 +1,7 @@
-"""_torch_attention.py: attest.torch.attention(): every feature of attest.attention(), with gradients by kernels of attest.
+"""_torch_attention.py: attest.torch.attention(): every feature of attest.attention(), with gradients.
 
-torch.ops.attest.attention is the operator for everything that intercepts calls: compilers, tracers, modes. Where nothing does, an
-autograd.Function calls the extension itself, which takes a fraction of the time.
+torch.ops.attest.attention is the operator for everything that intercepts calls: compilers, tracers, modes. If nothing
+does, an autograd.Function calls the extension directly, which takes a fraction of the time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._torch_layout import LAID_OUT, autocast, call_with_rows, lying_as, strides
 
 
 def forward(q, k, v, extras, options, return_lse=True):
-    """(O, log-sum-exp), or O, by a kernel of attest; nobody watches, nothing is recorded."""
+    """(O, log-sum-exp), or O, from a kernel of attest; for calls that nothing intercepts or records."""
     named = arguments_of(extras, options)
     named["return_lse"] = return_lse
     answer = call_with_rows(_core_attention, (q, k, v), named)
@@ -35,7 +35,7 @@ def operator(q: Tensor, k: Tensor, v: Tensor, alibi: Optional[Tensor], bias: Opt
              starts_k: Optional[Tensor], page_table: Optional[Tensor], causal: Optional[str], scale: Optional[float],
              window_left: int, window_right: int, align: Optional[str], softcap: float, max_seqlen_q: Optional[int],
              max_seqlen_k: Optional[int], layout: str) -> Tuple[Tensor, Tensor]:
-    """(O, log-sum-exp); a window of -1 is no limit."""
+    """(O, log-sum-exp); a window of -1 means no limit."""
     extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table)
     options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout)
     with torch.no_grad():
@@ -56,14 +56,14 @@ def _(q, k, v, *rest):
 
 
 def keep(ctx, inputs, output):
-    """For a backward pass of (q, k, v, *extras, *options)."""
+    """Save what a backward pass of (q, k, v, *extras, *options) needs."""
     tensors, ctx.options = inputs[:TENSORS], Options(*inputs[TENSORS:])
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*tensors, *output)
 
 
 def gradients_of(ctx, grad_o, grad_lse, by, needs=None):
-    """Of (q, k, v, alibi, bias, sinks), by an operator or a function with its arguments."""
+    """The gradients of (q, k, v, alibi, bias, sinks), computed by an operator or a function with its arguments."""
     *tensors, o, lse = ctx.saved_tensors
     needs = tuple(ctx.needs_input_grad[:6]) if needs is None else needs
     if not any(needs) or (grad_o is None and grad_lse is None):
@@ -84,12 +84,12 @@ operator.register_autograd(_backward, setup_context=keep)
 
 
 def is_watched() -> bool:
-    """Whether a compiler, a tracer or a mode looks at what is called."""
+    """Whether a compiler, a tracer or a mode intercepts calls."""
     return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0 or torch._C._is_tracing()
 
 
 def is_plain(*tensors) -> bool:
-    """Whether nothing but memory is behind the tensors, and nobody watches."""
+    """Whether the tensors are plain memory and nothing intercepts calls."""
     return not is_watched() and all(x is None or type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
 
 
@@ -106,12 +106,13 @@ def _by_extension(d_o, o, lse, d_lse, d_bias, d_sinks, d_alibi, q, k, v, *rest):
 
 
 def gradients_by_operator(d_o, o, lse, q, k, v, extras: Extras, options: Options):
-    """(d_q, d_k, d_v), for tracers, and with a second derivative that is refused."""
+    """(d_q, d_k, d_v), for tracers; a second derivative is refused."""
     return attention_backward(d_o, o, lse, None, False, False, False, q, k, v, *extras, *options)[:3]
 
 
 class Recorded(torch.autograd.Function):
-    """(q, k, v, alibi, bias, sinks, the other extras, options) to (O, log-sum-exp), of plain tensors that nobody watches."""
+    """(q, k, v, alibi, bias, sinks, the other extras, options) to (O, log-sum-exp), for plain tensors with no
+    interception."""
 
     @staticmethod
     def forward(ctx, q, k, v, alibi, bias, sinks, others, options):
@@ -123,12 +124,13 @@ class Recorded(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_o, grad_lse):
-        quick = not torch.is_grad_enabled() and is_plain(grad_o, grad_lse)  # else a second backward, or someone who watches
+        quick = not torch.is_grad_enabled() and is_plain(grad_o, grad_lse)  # else a second backward, or an interception
         return (*gradients_of(ctx, grad_o, grad_lse, _by_extension if quick else attention_backward), None, None)
 
 
 class Transformed(torch.autograd.Function):
-    """The operator for torch.func: its transforms ask an autograd.Function for its rules, and know none of operators."""
+    """The operator for torch.func: its transforms need the rules of an autograd.Function and do not know those of
+    operators."""
 
     forward = staticmethod(lambda *arguments: operator(*arguments))
     setup_context = staticmethod(lambda ctx, inputs, output: keep(ctx, inputs, output))
@@ -140,7 +142,7 @@ class Transformed(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, *arguments):
-        """The axis becomes a part of the batch, where there is one."""
+        """vmap's axis becomes part of the batch, if there is one."""
         tensors, options, axes = arguments[:TENSORS], arguments[TENSORS:], in_dims[:TENSORS]
         if not can_fold(tensors[3:], axes[3:]):
             return one_by_one(Transformed.apply, info.batch_size, arguments, in_dims)
@@ -153,7 +155,7 @@ class Transformed(torch.autograd.Function):
 
 
 def serve(q, k, v, extras: Extras, options: Options, return_lse: bool):
-    """(O, log-sum-exp), or O, the way that the tensors ask for."""
+    """(O, log-sum-exp), or O, by the path that the tensors require."""
     if not torch.compiler.is_compiling() and is_transformed():
         answer = Transformed.apply(q, k, v, *extras, *options)
     elif not is_plain(q, k, v, *extras):
@@ -169,7 +171,7 @@ def serve(q, k, v, extras: Extras, options: Options, return_lse: bool):
 
 
 def _side(q, k, causal, extras, layout) -> Optional[str]:
-    """`causal` as a side: a plain True has one meaning only where queries and keys are equally many."""
+    """`causal` as an alignment: a plain True is unambiguous only if there are as many queries as keys."""
     if causal is None or causal is False:
         return None
     if causal is not True:
@@ -189,11 +191,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: Union[None, bool, str]
               max_seqlen_q: Optional[int] = None, max_seqlen_k: Optional[int] = None, lens_k: Optional[Tensor] = None,
               starts_k: Optional[Tensor] = None, page_table: Optional[Tensor] = None, return_lse: bool = False,
               layout: str = "bhsd") -> Any:
-    """attest.attention() of PyTorch's tensors, with gradients, under torch.compile and torch.func too.
+    """attest.attention() for PyTorch's tensors, with gradients, also under torch.compile and torch.func.
 
-    The arguments are those of attest.attention(), without `out`. Differentiable in q, k, v, bias, sinks and alibi, by O and by
-    the log-sum-exp; pages have no gradient, and gradients no derivative of their own. A last axis that is not contiguous is
-    copied; torch.autocast casts q, k and v. The operator is torch.ops.attest.attention.
+    The arguments are those of attest.attention(), without `out`. Differentiable in q, k, v, bias, sinks and alibi,
+    through O and the log-sum-exp; pages have no gradient, and there are no second derivatives. A last axis that is not
+    contiguous is copied; torch.autocast casts q, k and v. The operator is torch.ops.attest.attention.
     """
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):

@@ -1,6 +1,6 @@
-"""_torch_backward.py: torch.ops.attest.attention_backward: the gradients of attention by a kernel of attest.
+"""_torch_backward.py: torch.ops.attest.attention_backward: the gradients of attention from a kernel of attest.
 
-The operator has no derivative of its own: a second backward through it raises UnsupportedError.
+The operator has no derivative: a second backward through it raises UnsupportedError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ._torch_layout import call_with_rows, gradient_strides, with_strides
 
 
 class Options(NamedTuple):
-    """What is not a tensor, as the operators take it."""
+    """The arguments that are not tensors, as the operators take them."""
 
     causal: Optional[str] = None
     scale: Optional[float] = None
@@ -31,7 +31,7 @@ class Options(NamedTuple):
 
 
 class Extras(NamedTuple):
-    """Tensors beside q, k and v."""
+    """The tensors besides q, k and v."""
 
     alibi: Optional[Tensor] = None
     bias: Optional[Tensor] = None
@@ -43,7 +43,7 @@ class Extras(NamedTuple):
     page_table: Optional[Tensor] = None
 
 
-TENSORS = 3 + len(Extras._fields)  # of an operator's arguments, which come first
+TENSORS = 3 + len(Extras._fields)  # number of tensor arguments of an operator, which come first
 
 
 def arguments_of(extras: Sequence[Optional[Tensor]], options: Sequence[Any]) -> Dict[str, Any]:
@@ -62,12 +62,12 @@ def arguments_of(extras: Sequence[Optional[Tensor]], options: Sequence[Any]) -> 
 
 
 def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None) -> Tuple[Tensor, ...]:
-    """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi), None for those of the last three that are not wanted; nobody watches.
+    """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi), None for those of the last three that are not wanted.
 
-    A gradient of the log-sums is taken from the product of d_o and O in its row: d_o gets columns that sum up to d_lse, O
-    columns of -1, V of zeros.
+    The gradient of the log-sums comes out of the product of d_o and O per row: d_o gets columns that sum to d_lse, O
+    columns of -1, V columns of zeros.
     """
-    if q.numel() == 0 or (k.numel() == 0 and d_lse is None):  # what every batch entry shares is written by none
+    if q.numel() == 0 or (k.numel() == 0 and d_lse is None):  # no batch entry would write what all share
         shared = (extras[1], extras[2], extras[0])
         return (*map(torch.zeros_like, (q, k, v)), *(torch.zeros_like(x) if want else None for x, want in zip(shared, wanted)))
     named = arguments_of(extras, options)
@@ -91,11 +91,11 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None) -> Tuple[
 
 
 def _unexpanded(bias: Tensor) -> Tensor:
-    """With an element of its own for each of its numbers."""
+    """The bias with its own element for each of its numbers."""
     return bias.contiguous() if any(size > 1 and step == 0 for size, step in zip(bias.shape, bias.stride())) else bias
 
 
-_COLUMNS = 8  # rows stay aligned
+_COLUMNS = 8  # keeps rows aligned
 
 
 def _with_columns(v, o, d_o, d_lse, layout):
@@ -105,7 +105,7 @@ def _with_columns(v, o, d_o, d_lse, layout):
                                f"not {v.shape[-1]}: detach it")
     d_lse = (d_lse if layout == "bhsd" and d_lse.dim() == 3 else d_lse.transpose(-1, -2)).unsqueeze(-1)
     terms, left = [], d_lse.float()
-    for _ in range(3):  # as many digits as float32 has
+    for _ in range(3):  # enough terms for the digits of float32
         terms.append(left.to(d_o.dtype))
         left = left - terms[-1].float()
     none = v.new_zeros((*v.shape[:-1], _COLUMNS))
@@ -125,7 +125,7 @@ def attention_backward(d_o: Tensor, o: Tensor, lse: Tensor, d_lse: Optional[Tens
                        causal: Optional[str], scale: Optional[float], window_left: int, window_right: int,
                        align: Optional[str], softcap: float, max_seqlen_q: Optional[int], max_seqlen_k: Optional[int],
                        layout: str) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi); those that are not asked for are empty."""
+    """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi); those not asked for are empty."""
     extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table)
     options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout)
     with torch.no_grad():
@@ -153,7 +153,7 @@ attention_backward.register_autograd(refuse_double_backward, setup_context=lambd
 
 
 def fold(name: str, x: Optional[Tensor], axis: Optional[int], count: int, batch: int) -> Optional[Tensor]:
-    """A tensor of a call with an axis of vmap's, with that axis as a part of its batch."""
+    """A tensor of a call under vmap, with vmap's axis folded into its batch."""
     if x is None or name == "sinks" or (axis is None and _broadcasts(name, x)):
         return x
     own = {"bias": 4, "alibi": 2, "lens_k": 1, "starts_k": 1, "lse": 3, "d_lse": 3}.get(name, 4)
@@ -163,25 +163,25 @@ def fold(name: str, x: Optional[Tensor], axis: Optional[int], count: int, batch:
 
 
 def _broadcasts(name: str, x: Tensor) -> bool:
-    """Whether it serves a larger batch as it is."""
+    """Whether it broadcasts to a larger batch without change."""
     return (name == "bias" and (x.dim() < 4 or x.shape[0] == 1)) or (name == "alibi" and x.dim() == 1)
 
 
 def can_fold(extras: Sequence[Optional[Tensor]], axes: Sequence[Optional[int]]) -> bool:
-    """Whether vmap's axis can be a part of the batch: packed and paged sequences have none, and sinks neither."""
+    """Whether vmap's axis can be folded into the batch: packed and paged sequences have none, nor do sinks."""
     given = Extras(*extras)
     return given.cu_seqlens_q is None and given.cu_seqlens_k is None and given.page_table is None and \
         Extras(*axes).sinks is None
 
 
 def one_by_one(function, count: int, arguments: Sequence[Any], axes: Sequence[Optional[int]]):
-    """The function of each entry along vmap's axis, stacked."""
+    """The function applied to each entry along vmap's axis, stacked."""
     each = [function(*(x if axis is None else x.select(axis, i) for x, axis in zip(arguments, axes))) for i in range(count)]
     return tuple(torch.stack(parts) for parts in zip(*each)), (0,) * len(each[0])
 
 
 class TransformedBackward(torch.autograd.Function):
-    """The operator for torch.func, whose transforms ask an autograd.Function for its rules."""
+    """The operator for torch.func, whose transforms need the rules of an autograd.Function."""
 
     forward = staticmethod(lambda *arguments: attention_backward(*arguments))
     setup_context = staticmethod(lambda ctx, inputs, output: None)
@@ -189,7 +189,7 @@ class TransformedBackward(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, *arguments):
-        """The axis becomes a part of the batch; one after the other where that would mix gradients of several entries."""
+        """vmap's axis becomes part of the batch; entries are computed one by one if that would mix their gradients."""
         first, wanted, tensors, options = arguments[:4], arguments[4:7], arguments[7:7 + TENSORS], arguments[7 + TENSORS:]
         axes_first, axes = in_dims[:4], in_dims[7:7 + TENSORS]
         if any(wanted) or not can_fold(tensors[3:], axes[3:]):

@@ -1,5 +1,5 @@
-"""_torch_formula.py: attention by PyTorch's operators, for what no kernel of attest computes: a softcap or sinks with dropout,
-or in float64."""
+"""_torch_formula.py: attention with PyTorch's operators, for cases without a kernel of attest: a softcap or sinks with
+dropout, or in float64."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from torch.nn import functional
 
 
 def attention(query, key, value, mask, dropout_p, is_causal, scale, softcap, sinks):
-    """O of (batch, heads, rows, d) tensors, with dropout and in any type; float16 and bfloat16 are computed in float32."""
+    """O for (batch, heads, rows, d) tensors, with dropout and in any type; float16 and bfloat16 are computed in
+    float32."""
     wide = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) else query.dtype
     with torch.autocast(query.device.type, enabled=False):
         q, k, v = (x.to(wide) for x in (query, key, value))
@@ -22,7 +23,7 @@ def attention(query, key, value, mask, dropout_p, is_causal, scale, softcap, sin
 
 
 def _for_each_head(q, *others):
-    """k and v with as many heads as q."""
+    """k and v repeated to as many heads as q."""
     return (x if x.shape[1] == q.shape[1] else x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in others)
 
 
@@ -42,7 +43,7 @@ def _masked(scores, mask, is_causal):
 
 
 def _weights(scores, may_hide_all, sinks):
-    """P of the keys. A row that sees nothing has no weights."""
+    """P over the keys. A row that sees no key has no weights."""
     keys = scores.shape[-1]
     if sinks is not None:
         column = sinks.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)

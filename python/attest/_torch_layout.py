@@ -1,4 +1,4 @@
-"""_torch_layout.py: types of tensors, and how they lie in memory: what the extension takes, and what it gives back."""
+"""_torch_layout.py: dtypes and memory layouts of tensors: what the extension accepts and what it returns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import List, Tuple
 import torch
 from torch import Tensor
 
-# attention() lays O out as q, whose last axis is the innermost; but not for a release without the exchange table.
+# attention() lays out O like q, whose last axis is the innermost; but not in a release without the exchange table.
 LAID_OUT = hasattr(Tensor, "__dlpack_c_exchange_api__")
 
 
 def autocast(query, *others):
-    """The tensors in the type that torch.autocast asks for here, as PyTorch casts those of its own function."""
+    """The tensors in the dtype that torch.autocast asks for here, cast as PyTorch does for its own function."""
     device = query.device.type
     if query.is_nested or device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
         return (query, *others)
@@ -22,21 +22,21 @@ def autocast(query, *others):
 
 
 def plain_rows(x: Tensor) -> Tensor:
-    """With a contiguous last axis and plain signs, copied where it has them not."""
+    """The tensor with a contiguous last axis and no pending negation, copied if necessary."""
     x = x.resolve_neg()
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
 
 
 def call_with_rows(function, tensors, named):
-    """The function of the tensors as they are, which costs no look at them; where it refuses, of their plain rows."""
+    """Call the function with the tensors as they are, without checking them; if it refuses, with their plain rows."""
     try:
         return function(*tensors, **named)
     except (TypeError, ValueError):
-        return function(*map(plain_rows, tensors), **named)  # raises the same where that was not the reason
+        return function(*map(plain_rows, tensors), **named)  # raises the same error if that was not the reason
 
 
 def lying_as(query: Tensor, o: Tensor) -> Tensor:
-    """O with its axes in the memory order of the query's, copied where they are not."""
+    """O with its axes in the memory order of the query's, copied if necessary."""
     return with_strides(o, strides_like(query, o.shape))
 
 
@@ -47,7 +47,7 @@ def with_strides(x: Tensor, wanted: Tuple[int, ...]) -> Tensor:
 
 
 def strides_like(query: Tensor, sizes) -> Tuple[int, ...]:
-    """Dense strides for `sizes`, the axes ordered as the query's are. core/output.c has the same rule."""
+    """Dense strides for `sizes`, with the axes ordered like the query's. core/output.c has the same rule."""
     strides, step = [1] * len(sizes), 1
     for axis in _axes_inside_out(query):
         strides[axis] = step
@@ -56,7 +56,8 @@ def strides_like(query: Tensor, sizes) -> Tuple[int, ...]:
 
 
 def gradient_strides(x: Tensor) -> Tuple[int, ...]:
-    """Those of the gradient of q, k or v: in the order of its axes, where it was not copied and has four; else contiguous."""
+    """The strides of the gradient of q, k or v: in the order of its axes if it was not copied and has four;
+    otherwise contiguous."""
     if x.dim() == 4 and (x.stride(-1) == 1 or x.shape[-1] == 1):
         return strides_like(x, x.shape)
     strides, step = [1] * x.dim(), 1
@@ -67,7 +68,7 @@ def gradient_strides(x: Tensor) -> Tuple[int, ...]:
 
 
 def _axes_inside_out(x: Tensor) -> List[int]:
-    """From the innermost to the outermost, as torch.empty_like() sorts them."""
+    """The axes from the innermost to the outermost, sorted as torch.empty_like() does."""
     sizes, strides = x.shape, x.stride()
     last_inside = strides[-1] == 1 or sizes[-1] == 1
     order = list(range(x.dim() - 1 - last_inside, -1, -1))
@@ -75,7 +76,7 @@ def _axes_inside_out(x: Tensor) -> List[int]:
         outer = i
         for inner in range(i - 1, -1, -1):
             a, b = order[inner], order[outer]
-            if strides[a] == 0 or strides[b] == 0:  # they do not tell
+            if strides[a] == 0 or strides[b] == 0:  # strides of 0 do not tell
                 continue
             if strides[a] < strides[b]:
                 break

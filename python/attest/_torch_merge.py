@@ -1,6 +1,6 @@
 """_torch_merge.py: attest.torch.merge(), the operator torch.ops.attest.merge with its gradient.
 
-The gradient is computed by PyTorch's operators in float32: a merge is a weighted mean, and so is its gradient.
+PyTorch's operators compute the gradient in float32: a merge is a weighted mean, and so is its gradient.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._torch_layout import lying_as, plain_rows, strides_like
 
 @torch.library.custom_op("attest::merge", mutates_args=())
 def _merge(parts_o: List[Tensor], parts_lse: List[Tensor], layout: str) -> Tuple[Tensor, Tensor]:
-    """(O, log-sum-exp) of parts as attest.merge() takes them."""
+    """(O, log-sum-exp) of parts in the form of attest.merge()."""
     with torch.no_grad():
         o, lse = _compute(parts_o, parts_lse, layout, True)
     return (lying_as(parts_o[0], o) if o.dim() == 4 else o), lse
@@ -37,7 +37,7 @@ def _compute(parts_o, parts_lse, layout, return_lse):
 
 
 def _weights(sums: Tensor, lse: Tensor) -> Tensor:
-    """What each part counts for, from the stacked log-sums: exp(sums - lse), and the limits of that."""
+    """The weight of each part from the stacked log-sums: exp(sums - lse), and its limits."""
     infinite = (sums == torch.inf).float()
     finite = torch.exp(torch.where(torch.isinf(sums), torch.zeros_like(sums), sums) -
                        torch.where(torch.isinf(lse), torch.zeros_like(lse), lse))
@@ -46,8 +46,8 @@ def _weights(sums: Tensor, lse: Tensor) -> Tensor:
 
 
 def _gradients(parts_o, parts_lse, o, lse, grad_o, grad_lse, layout):
-    """Of every O and every log-sum: w_i * grad_o and w_i * (grad_o . (o_i - o) + grad_lse)."""
-    rows_first = layout == "bshd" or o.dim() == 3  # O has its rows before its heads, the log-sums never
+    """The gradients of every O and every log-sum: w_i * grad_o and w_i * (grad_o . (o_i - o) + grad_lse)."""
+    rows_first = layout == "bshd" or o.dim() == 3  # O may have its rows before its heads; the log-sums never do
     weights = _weights(torch.stack(tuple(parts_lse)), lse)
     grads_o, grads_lse = [], []
     grad = grad_o.float()
@@ -57,7 +57,7 @@ def _gradients(parts_o, parts_lse, o, lse, grad_o, grad_lse, layout):
         along = along.transpose(-1, -2) if rows_first else along
         if grad_lse is not None:
             along = along + grad_lse
-        empty = weight == 0  # what such a part holds may be NaN
+        empty = weight == 0  # the contents of such a part may be NaN
         grads_o.append((share.unsqueeze(-1) * grad).to(part.dtype))
         grads_lse.append(torch.where(empty, torch.zeros_like(weight), weight * along))
     return grads_o, grads_lse
@@ -79,7 +79,8 @@ _merge.register_autograd(_backward, setup_context=_keep)
 
 
 class _Transformed(torch.autograd.Function):
-    """The operator for torch.func, whose transforms ask an autograd.Function for its rules: (layout, *parts_o, *parts_lse)."""
+    """The operator for torch.func, whose transforms need the rules of an autograd.Function: (layout, *parts_o,
+    *parts_lse)."""
 
     @staticmethod
     def forward(layout, *parts):
@@ -98,7 +99,7 @@ class _Transformed(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, layout, *parts):
-        """The axis becomes a part of the batch; packed rows have none, so that it is their batch."""
+        """vmap's axis becomes part of the batch; packed rows have no batch, so it becomes their batch."""
         count = info.batch_size
         whole = [x.expand(count, *x.shape) if axis is None else x.movedim(axis, 0) for x, axis in zip(parts, in_dims[1:])]
         if whole[0].dim() == 4:
@@ -108,14 +109,14 @@ class _Transformed(torch.autograd.Function):
 
 
 def _is_plain(tensors) -> bool:
-    """Whether nothing but memory is behind the tensors, and nobody looks at what is called."""
+    """Whether the tensors are plain memory and nothing intercepts calls."""
     return not (torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() or torch._C._is_tracing()) and \
         all(type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
 
 
 def merge(parts_o: Union[Tensor, Sequence[Tensor]], parts_lse: Union[Tensor, Sequence[Tensor]], *, layout: str = "bhsd",
           return_lse: bool = True) -> Union[Tensor, Tuple[Tensor, Tensor]]:
-    """attest.merge() of PyTorch's tensors, with gradients, under torch.compile and torch.func too.
+    """attest.merge() for PyTorch's tensors, with gradients, also under torch.compile and torch.func.
 
     The arguments are those of attest.merge(), without `out`. A last axis that is not contiguous is copied.
     """
@@ -136,6 +137,6 @@ def merge(parts_o: Union[Tensor, Sequence[Tensor]], parts_lse: Union[Tensor, Seq
 
 
 def _check_counts(parts_o, parts_lse) -> None:
-    """What a tracer's shapes need before the extension sees the parts; it says the same."""
+    """Check what a tracer's shapes need before the extension sees the parts; the extension raises the same error."""
     if not parts_o or len(parts_o) != len(parts_lse):
         raise ValueError(f"parts_lse has {len(parts_lse)} parts, parts_o {len(parts_o)}: as many must be, one or more")

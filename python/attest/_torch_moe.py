@@ -1,6 +1,6 @@
 """_torch_moe.py: attest.torch.moe(), the operator torch.ops.attest.moe with its gradient.
 
-The gradient is computed by PyTorch's operators, expert by expert, in an operator of its own: attest has no kernel for it yet.
+PyTorch's operators compute the gradient, expert by expert, in a separate operator: attest has no kernel for it yet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _moe(x: Tensor, w1: Tensor, w2: Tensor, logits: Optional[Tensor], ids: Optio
          mask: Optional[Tensor], top_k: int, activation: str, routing: str, renormalise: bool, scaling: float, alpha: float,
          limit: float, groups: int, groups_kept: int, interleaved: bool, transposed: bool, experts: int,
          first_expert: int) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(y, ids, weights, counts) of tokens as attest.moe() takes them."""
+    """(y, ids, weights, counts) for tokens in the form of attest.moe()."""
     given = dict(ids=ids, weights=weights) if ids is not None else \
         dict(logits=logits, top_k=top_k, routing=routing, renormalise=renormalise)
     with torch.no_grad():
@@ -73,7 +73,7 @@ def _activate_backward(name: str, grad: Tensor, gate: Tensor, up: Optional[Tenso
 
 
 def _weigh(logits: Tensor, ids: Tensor, routing: str, renormalise: bool, scaling: float) -> Tensor:
-    """The weights of the experts that were selected, from the logits."""
+    """The weights of the selected experts, from the logits."""
     chosen = ids.clamp(min=0).long()
     logits = logits.float()
     if routing == "topk":
@@ -109,7 +109,7 @@ def _weigh_backward(grad: Tensor, logits: Tensor, ids: Tensor, routing: str, ren
 
 
 class _Expert:
-    """What an expert makes of its tokens, in float32, and the way back."""
+    """The output of an expert for its tokens, in float32, and its gradients."""
 
     def __init__(self, x, w1, w2, w3, b1, b2, b3, e, activation, alpha, limit, interleaved, transposed):
         def weight(w):
@@ -150,7 +150,7 @@ def _moe_backward(grad: Tensor, x: Tensor, w1: Tensor, w2: Tensor, logits: Optio
                   w3: Optional[Tensor], b1: Optional[Tensor], b2: Optional[Tensor], b3: Optional[Tensor], ids: Tensor, activation: str,
                   routing: str, renormalise: bool, scaling: float, alpha: float, limit: float, interleaved: bool, transposed: bool,
                   first_expert: int) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of x, w1, w2, logits, weights, w3, b1, b2 and b3; without elements where the input is not there."""
+    """The gradients of x, w1, w2, logits, weights, w3, b1, b2 and b3; empty where there is no such input."""
     shares = weights * scaling if logits is None else _weigh(logits, ids, routing, renormalise, scaling)
     d_x, d_shares = x.new_zeros(x.shape, dtype=torch.float32), torch.zeros_like(shares)
     of_experts = [None if t is None else t.new_zeros(t.shape) for t in (w1, w2, w3, b1, b2, b3)]
@@ -212,11 +212,12 @@ def moe(x: Tensor, w1: Tensor, w2: Tensor, *, logits: Optional[Tensor] = None, i
         limit: float = 7.0, groups: int = 1, groups_kept: int = 1, interleaved: bool = False, transposed: bool = False,
         experts: Optional[int] = None, first_expert: int = 0,
         return_routing: bool = False) -> Union[Tensor, Tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """attest.moe() of PyTorch's tensors, with gradients and under torch.compile.
+    """attest.moe() for PyTorch's tensors, with gradients and under torch.compile.
 
-    The arguments are those of attest.moe(), without `out`. x may have more axes before its last; logits, ids, weights and mask then
-    have as many. ids may be int64. Gradients reach x, all weights and biases, and logits or weights; the weights of selected experts
-    have one, the choice of experts has none. They are computed by PyTorch's own operators.
+    The arguments are those of attest.moe(), without `out`. x may have more axes before its last; logits, ids, weights
+    and mask then have as many. ids may be int64. Differentiable in x, all weights and biases, and logits or weights:
+    the weights of the selected experts have a gradient, the selection has none. PyTorch's own operators compute the
+    gradients.
     """
     if ids is None and (logits is None or top_k is None):
         raise TypeError("logits and top_k are missing, or else ids and weights")

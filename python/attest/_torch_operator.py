@@ -1,4 +1,5 @@
-"""_torch_operator.py: torch.ops.attest.sdpa, the operator of scaled_dot_product_attention, with a fake kernel and gradients."""
+"""_torch_operator.py: torch.ops.attest.sdpa, the operator of scaled_dot_product_attention, with a fake kernel and
+gradients."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def _keep(ctx, inputs, output):
 
 
 def _backward(ctx, grad_o, grad_lse):
-    needs = (*ctx.needs_input_grad, False, False)  # arguments at their default are not told of
+    needs = (*ctx.needs_input_grad, False, False)  # arguments at their default are not listed
     of_q, of_k, of_v, _, of_mask, of_sinks = gradients_of(ctx, grad_o, grad_lse, attention_backward,
                                                           (*needs[:3], False, needs[3], needs[7]))
     return of_q, of_k, of_v, of_mask, None, None, None, of_sinks

@@ -1,6 +1,6 @@
-"""_torch_packed.py: attention of q, k and v that are parts of one tensor, whose gradient is written into one tensor too.
+"""_torch_packed.py: attention of q, k and v that are parts of one tensor, whose gradient is one tensor too.
 
-Through views autograd would stack the gradients of the parts, which copies them.
+With views, autograd would stack the gradients of the parts, which copies them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ._torch_layout import plain_rows
 
 
 class Packing(NamedTuple):
-    parts: Callable[..., Tuple[Tensor, Tensor, Tensor]]  #: q, k and v of the tensors
+    parts: Callable[..., Tuple[Tensor, Tensor, Tensor]]  #: q, k and v from the tensors
     join: Callable[[Tensor, Tensor, Tensor], Tuple[Tensor, ...]]  #: and back
 
 
@@ -42,7 +42,7 @@ PACKED_KV = Packing(_parts_of_kv, lambda q, k, v: (q, torch.stack((k, v), -3)))
 
 
 class _RecordedPacked(torch.autograd.Function):
-    """(packing, extras, options, the tensors) to (O, log-sum-exp), of plain tensors that nobody watches."""
+    """(packing, extras, options, the tensors) to (O, log-sum-exp), for plain tensors with no interception."""
 
     @staticmethod
     def forward(ctx, packing, extras, options, *tensors):

@@ -1,6 +1,6 @@
-"""_torch_quick.py: the common case of scaled_dot_product_attention, with and without gradients, in as few steps as there can be.
+"""_torch_quick.py: the common case of scaled_dot_product_attention, with and without gradients, in few steps.
 
-Plain tensors of four axes, no mask, nobody watching. What the common case is, the extension decides (core/sdpa.c).
+Plain tensors of four axes, no mask, nothing that intercepts calls. The extension decides what is common (core/sdpa.c).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ._core import sdpa, sdpa_backward, sdpa_setup
 from ._torch_attention import gradients_by_operator
 from ._torch_backward import Extras, Options, scale_of
 
-_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: look closer
-is_compiling = torch.compiler.is_dynamo_compiling  # other tracers have a mode or tensors of their own, which sdpa() sees
+_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: check more closely
+is_compiling = torch.compiler.is_dynamo_compiling  # other tracers have their own mode or tensors, which sdpa() sees
 _is_grad_enabled, _transform = torch.is_grad_enabled, torch._C._functorch.peek_interpreter_stack
-# Transforms of torch.func are not asked after: their tensors have no memory that sdpa() could read.
+# Transforms of torch.func need no check: their tensors have no memory that sdpa() could read.
 sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, torch._C._is_tracing, _any_autocast))
 
 
 class _NotCommon(Exception):
-    """The call is to go the long way."""
+    """The call must take the general path."""
 
 
 class _Recorded(torch.autograd.Function):
@@ -40,7 +40,7 @@ class _Recorded(torch.autograd.Function):
     @staticmethod
     def backward(ctx, d_o):
         tensors = ctx.saved_tensors
-        # With a graph of its own there would be a second derivative, which the operator refuses.
+        # With its own graph there would be a second derivative, which the operator refuses.
         grads = None if _is_grad_enabled() else sdpa_backward(*tensors, d_o, ctx.is_causal, ctx.scale)
         if grads is None:
             q, k, v, o, lse = tensors
@@ -50,7 +50,7 @@ class _Recorded(torch.autograd.Function):
 
 
 def quick(query, key, value, is_causal, scale, enable_gqa) -> Optional[Tensor]:
-    """O, or None where the call is not the common one. attest.Error where the machine refuses."""
+    """O, or None if this is not the common case. attest.Error if the machine refuses."""
     if not _is_grad_enabled() or type(query) is not Tensor or type(key) is not Tensor or type(value) is not Tensor or \
             not (query.requires_grad or key.requires_grad or value.requires_grad):
         return sdpa(query, key, value, is_causal, scale, enable_gqa, False)

@@ -1,4 +1,5 @@
-"""_torch_report.py: a function in the place of PyTorch's, and which calls attest served there, which it passed on, and why."""
+"""_torch_report.py: replaces PyTorch's function and records which calls attest computed, which it passed on, and
+why."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from torch.nn import functional
 
 
 class Call(NamedTuple):
-    """Calls that were alike."""
+    """Calls with the same properties."""
 
-    query: Tuple[int, ...]  #: -1: a length that is not one number, as of a nested tensor
+    query: Tuple[int, ...]  #: -1: a length that is not a single number, as in a nested tensor
     key: Tuple[int, ...]
     dtype: torch.dtype
     device: str
     mask: bool
     is_causal: bool
-    reason: Optional[str]  #: why it was passed on; None: it was served
+    reason: Optional[str]  #: why it was passed on; None: attest computed it
 
     def __str__(self) -> str:
         words = [f"q {self.query}", f"k {self.key}", str(self.dtype).replace("torch.", ""), self.device]
@@ -27,13 +28,13 @@ class Call(NamedTuple):
 
 
 class Report:
-    """Calls of scaled_dot_product_attention while it was patched: served by attest, or passed on to PyTorch.
+    """Calls of scaled_dot_product_attention while it was patched: computed by attest, or passed on to PyTorch.
 
-    Calls in code that torch.compile has compiled are counted as they run where they are served; those that were passed
-    on while it compiled are not counted. Ends the patch as a context manager, or by close().
+    In code that torch.compile has compiled, calls that attest computes are counted as they run; calls that were passed
+    on during compilation are not counted. The patch ends with the context manager, or with close().
     """
 
-    _MOST = 1000  # kinds of calls; the rest are counted as one
+    _MOST = 1000  # kinds of calls; the rest are counted together
 
     def __init__(self) -> None:
         self._counts: dict[Call, int] = {}
@@ -59,7 +60,7 @@ class Report:
 
     @property
     def passed_on(self) -> int:
-        """How many calls went to PyTorch."""
+        """How many calls were passed on to PyTorch."""
         return self._sum(False)
 
     def calls(self) -> Iterator[Tuple[Call, int]]:
@@ -74,7 +75,7 @@ class Report:
         return "\n".join(lines)
 
     def close(self) -> None:
-        """Undo the patch, if it is still this report's."""
+        """Undo the patch, unless another report still needs it."""
         close(self)
 
     def __enter__(self) -> "Report":
@@ -85,12 +86,12 @@ class Report:
 
 
 original = functional.scaled_dot_product_attention
-reports: List[Report] = []  # those that are open, the innermost last
+reports: List[Report] = []  # open reports, the innermost last
 _changing = threading.Lock()
 
 
 def put(replacement) -> Report:
-    """`replacement` in the place of PyTorch's function, until the last report is closed."""
+    """Replace PyTorch's function with `replacement` until the last report is closed."""
     report = Report()
     with _changing:
         reports.append(report)
@@ -99,7 +100,7 @@ def put(replacement) -> Report:
 
 
 def close(report: Report) -> None:
-    """PyTorch's function is back where no other report is open."""
+    """Restore PyTorch's function if no other report is open."""
     with _changing:
         if report in reports:
             reports.remove(report)
@@ -108,7 +109,7 @@ def close(report: Report) -> None:
 
 
 def count(query, key, mask, is_causal, reason) -> None:
-    """One more call, served where there is no reason."""
+    """Count one more call; it was computed by attest if there is no reason."""
     call = Call(_sizes(query), _sizes(key), query.dtype, str(query.device), mask is not None, is_causal, reason)
     for report in tuple(reports):
         report._add(call)

@@ -1,4 +1,5 @@
-"""_torch_serving.py: who computes attention while attest.torch.parallel.enable() is open: a group instead of this process."""
+"""_torch_serving.py: what computes attention while attest.torch.parallel.enable() is open: a group instead of this
+process."""
 
 from __future__ import annotations
 

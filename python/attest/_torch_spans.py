@@ -1,14 +1,14 @@
 """_torch_spans.py: torch.ops.attest.spans: attention whose mask is a few numbers instead of a tensor of rows x keys.
 
-A mask is then an int32 tensor of four axes, so that whatever passes masks on takes it for one:
+Such a mask is an int32 tensor of four axes, so that code that passes masks along accepts it:
 
-    (batch, kind, window, 2)        the first key in use of each batch entry, and the end of those in use
-    (1, kind, window, count + 1)    the first rows of `count` sequences, at least two, that lie one behind the other in the
-                                    rows of all batch entries, and the end of the last
+    (batch, kind, window, 2)        the first used key of each batch entry, and the end of the used keys
+    (1, kind, window, count + 1)    the first rows of `count` sequences, at least two, that are packed along the rows
+                                    of all batch entries, and the end of the last
 
-What must be known without looking into memory is in the sizes of the axes, along which the numbers are the same: `window` is 1
-where there is none, else 2 + the keys seen left of the diagonal; `kind` is 1 + the index in CAUSAL, and of packed
-sequences 3 x b more, none of them longer than 2^b. A window without causal sees as many keys on the right.
+What must be known without reading memory is encoded in the sizes of the axes, along which the numbers are repeated:
+`window` is 1 if there is none, otherwise 2 + the keys visible left of the diagonal; `kind` is 1 + the index in CAUSAL,
+plus 3 x b for packed sequences, none of them longer than 2^b. A window without causal sees as many keys on the right.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ CAUSAL = ("top-left", "bottom-right", None)
 
 def encode(first: Tensor, end: Tensor, causal: Optional[str], window: Optional[int]) -> Tensor:
     """The mask of keys first .. end - 1 of each batch entry."""
-    numbers = torch.stack((first, end)).to(torch.int32)  # each contiguous by itself, as attention() takes them
+    numbers = torch.stack((first, end)).to(torch.int32)  # each one contiguous, as attention() requires
     return numbers.t()[:, None, None, :].expand(-1, CAUSAL.index(causal) + 1, _window_size(window), -1)
 
 
 def encode_packed(starts: Tensor, longest: int, causal: Optional[str], window: Optional[int]) -> Tensor:
-    """The mask of sequences that begin and end at these rows."""
+    """The mask for sequences that begin and end at these rows."""
     kind = CAUSAL.index(causal) + 1 + 3 * max(longest - 1, 0).bit_length()
     return starts.to(torch.int32).expand(1, kind, _window_size(window), -1)
 
@@ -49,11 +49,11 @@ def is_encoded(mask: Optional[Tensor]) -> bool:
 
 
 class Spans(NamedTuple):
-    """What the sizes of a mask's axes say."""
+    """The meaning of the sizes of a mask's axes."""
 
     causal: Optional[str]
     window: Tuple[Optional[int], Optional[int]]
-    longest: int  # of packed sequences, at most; 0: they are not packed
+    longest: int  # the most rows of a packed sequence; 0: not packed
 
 
 def decode(mask: Tensor) -> Spans:
@@ -64,7 +64,7 @@ def decode(mask: Tensor) -> Spans:
 
 
 def as_boolean(mask: Tensor, batch: int, rows: int, keys: int) -> Tensor:
-    """What it stands for, as PyTorch's functions take it: (batch, 1, rows, keys)."""
+    """The equivalent mask for PyTorch's functions: (batch, 1, rows, keys)."""
     spans = decode(mask)
     i, j = torch.arange(rows, device=mask.device)[:, None], torch.arange(keys, device=mask.device)
     if spans.longest:
@@ -87,14 +87,14 @@ def as_boolean(mask: Tensor, batch: int, rows: int, keys: int) -> Tensor:
 
 
 class _Given(NamedTuple):
-    """A call as attention() takes it."""
+    """A call in the form of attention()."""
 
     q: Tensor
     k: Tensor
     v: Tensor
     extras: Extras
     options: Options
-    packed: Optional[Tuple[int, int]]  # batch entries and rows of each, of sequences that lie one behind the other
+    packed: Optional[Tuple[int, int]]  # batch entries and rows per entry, of packed sequences
 
 
 def _given(q, k, v, mask, scale, softcap, sinks) -> _Given:
@@ -112,7 +112,7 @@ def _given(q, k, v, mask, scale, softcap, sinks) -> _Given:
 
 
 def _flat(x: Tensor) -> Tensor:
-    """(batch, heads, rows, d) as (rows of all, heads, d)."""
+    """(batch, heads, rows, d) as (all rows, heads, d)."""
     return x.transpose(1, 2).flatten(0, 1)
 
 
@@ -121,7 +121,7 @@ def _unflat(x: Tensor, packed: Optional[Tuple[int, int]]) -> Tensor:
 
 
 def compute(q, k, v, mask, scale, softcap=0.0, sinks=None):
-    """O of plain tensors that nobody watches, with gradients where they ask for them."""
+    """O for plain tensors with no interception, with gradients if they require them."""
     given = _given(q, k, v, mask, scale, softcap, sinks)
     if needs_gradient(q, k, v, sinks):
         o, _ = Recorded.apply(given.q, given.k, given.v, *given.extras[:3], given.extras[3:], given.options)
@@ -130,16 +130,16 @@ def compute(q, k, v, mask, scale, softcap=0.0, sinks=None):
     return lying_as(q, _unflat(o, given.packed)) if given.packed is None else _unflat(o, given.packed)
 
 
-_latest = (lambda: None, (None, None))  # a mask, and its numbers: the layers of a model share one
+_latest = (lambda: None, (None, None))  # a mask and its numbers: the layers of a model share one
 
 
 def _numbers_of(mask: Tensor) -> Tuple[Tensor, Tensor]:
-    """The first key of each batch entry, and the end, as attention() takes them."""
+    """The first key of each batch entry, and the end, in the form of attention()."""
     global _latest
     whose, numbers = _latest
     if whose() is not mask:
         numbers = mask[:, 0, 0, 0].contiguous(), mask[:, 0, 0, 1].contiguous()
-        if mask.stride(0) == 1:  # they are views, which follow what is written to the mask
+        if mask.stride(0) == 1:  # they are views, which follow writes to the mask
             _latest = (weakref.ref(mask), numbers)
     return numbers
 
@@ -169,7 +169,7 @@ def _(q, k, v, mask, scale, softcap=0.0, sinks=None):
 @torch.library.custom_op("attest::spans_backward", mutates_args=())
 def spans_backward(d_o: Tensor, o: Tensor, lse: Tensor, d_lse: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor, mask: Tensor,
                    scale: float, softcap: float, sinks: Optional[Tensor], d_sinks: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(d_q, d_k, d_v, d_sinks), the last empty where it is not asked for."""
+    """(d_q, d_k, d_v, d_sinks), the last empty if it is not asked for."""
     with torch.no_grad():
         given = _given(q, k, v, mask, scale, softcap, sinks)
         if given.packed is not None:
@@ -195,7 +195,7 @@ def _keep(ctx, inputs, output):
 
 def _backward(ctx, grad_o, grad_lse):
     q, k, v, mask, sinks, o, lse = ctx.saved_tensors
-    needs = (*ctx.needs_input_grad, False, False)  # arguments at their default are not told of
+    needs = (*ctx.needs_input_grad, False, False)  # arguments at their default are not listed
     if grad_o is None:
         grad_o = torch.zeros_like(o)
     *own, of_sinks = spans_backward(grad_o, o, lse, grad_lse, q, k, v, mask, ctx.scale, ctx.softcap, sinks, needs[6])

@@ -1,4 +1,5 @@
-"""_transformers.py: attn_implementation="attest" for Hugging Face transformers; attest.torch.register_transformers() calls it."""
+"""_transformers.py: attn_implementation="attest" for Hugging Face transformers; attest.torch.register_transformers()
+calls it."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from . import torch as attest_torch
 from ._torch_serving import sharings
 from ._torch_spans import as_boolean, is_encoded
 
-# What models hand to every attention function and no scores depend on: what the rest of the model is asked for, inputs that
-# the keys and the mask were made from, and choices among the kernels of others.
+# Arguments that models pass to every attention function and that do not affect the scores: requests for other outputs
+# of the model, inputs from which the keys and the mask were made, and choices among other kernels.
 _HARMLESS = frozenset((
     "cache_params", "cache_position", "deterministic", "encoder_attention_mask", "encoder_hidden_states", "max_length_k",
     "max_length_q", "num_items_in_batch", "output_attentions", "output_hidden_states", "output_router_logits",
@@ -31,7 +32,8 @@ def _check_others(key, attention_mask, sliding_window, others):
 
 
 def _with_bias(position_bias, mask, is_causal, query, key):
-    """A position bias and what is hidden as one mask that is added; transformers' sdpa hides with the least number too."""
+    """A position bias and hidden keys combined into one additive mask; transformers' sdpa also hides with the lowest
+    number."""
     rows, keys = query.shape[2], key.shape[2]
     if position_bias.dtype not in (torch.float32, query.dtype):
         position_bias = position_bias.to(query.dtype)
@@ -46,8 +48,8 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
                       softcap=None, s_aux=None, position_bias=None, sliding_window=None, **others):
     """transformers' attention interface: (batch, heads, rows, d) in, (batch, rows, heads, d) and no weights out.
 
-    What attest does not serve, dropout while training among it, goes to PyTorch. An argument that may change the scores
-    and is not understood is refused by its name.
+    What attest does not support, such as dropout in training, goes to PyTorch. An argument that may change the scores
+    and is not understood is refused by name.
     """
     _check_others(key, attention_mask, sliding_window, others)
     if sharings:
@@ -73,7 +75,7 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
 
 
 def register(name):
-    """Tell transformers of the function, and of what makes its masks."""
+    """Register the function and its mask maker with transformers."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
     from ._transformers_masks import span_mask

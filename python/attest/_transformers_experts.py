@@ -1,6 +1,7 @@
-"""_transformers_experts.py: experts_implementation="attest" for Hugging Face transformers; attest.torch.register_transformers() calls it.
+"""_transformers_experts.py: experts_implementation="attest" for Hugging Face transformers;
+attest.torch.register_transformers() calls it.
 
-A model's router stays its own: what comes here are the ids and weights of every token.
+A model keeps its own router: this receives the ids and weights of every token.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ _CLASSES = {"SiLU": _SILU, "SiLUActivation": _SILU, "GELUActivation": _GELU, "GE
 
 
 def _activation_of(act_fn):
-    """What attest calls the activation of a model, with a gate and without; None: it has no such."""
+    """attest's name for the activation of a model, with and without a gate; None: attest does not have it."""
     if isinstance(act_fn, torch.nn.GELU):
         return _GELU_TANH if act_fn.approximate == "tanh" else _GELU
     return _CLASSES.get(type(act_fn).__name__, (None, None))
 
 
 def _how(module):
-    """The activation and its constants. What is not understood is refused by its name: another activation would be another model."""
+    """The activation and its constants. What is not understood is refused by name: another activation would be
+    another model."""
     from transformers.integrations.moe import _default_apply_gate
 
     name = type(module).__name__
@@ -56,7 +58,7 @@ def experts_forward(self, hidden_states, top_k_index, top_k_weights):
 
 
 def register(name):
-    """Tell transformers of the function, where its version has such an interface."""
+    """Register the function with transformers, if its version has such an interface."""
     try:
         from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
     except ImportError:

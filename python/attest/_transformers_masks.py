@@ -1,8 +1,8 @@
-"""_transformers_masks.py: transformers' masks as the numbers of _torch_spans.py, where they are no more than that.
+"""_transformers_masks.py: transformers' masks as the numbers of _torch_spans.py, if those suffice.
 
-transformers describes a mask by a function of (batch, head, row, key), a padding mask of (batch, keys) and the positions that
-rows and keys begin at. Causal, a sliding window, full, packed sequences, and padding on either side are recognised by the
-functions that transformers makes them of; every other mask is made as for PyTorch's attention.
+transformers describes a mask by a function of (batch, head, row, key), a padding mask of (batch, keys) and the start
+positions of rows and keys. Causal, sliding-window, full and packed masks, and padding on either side, are recognised by
+the functions that transformers builds them from; every other mask is made as for PyTorch's attention.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ._torch_serving import sharings
 from ._torch_spans import encode, encode_packed
 
 
-# Models that compute with the mask before it comes to the attention function; they forbid that it is left out.
+# Models that compute with the mask before it reaches the attention function; for them it must not be omitted.
 _COMPUTE_WITH_MASKS = frozenset(("diffusion_gemma", "doge", "falcon", "mistral_large4"))
 
 
 class _Pattern(NamedTuple):
     causal: bool = False
-    left: Optional[int] = None  # keys seen left of the diagonal
-    around: Optional[int] = None  # and on either side
-    packed: Optional[Tensor] = None  # which sequence a row belongs to
+    left: Optional[int] = None  # keys visible left of the diagonal
+    around: Optional[int] = None  # and on both sides
+    packed: Optional[Tensor] = None  # the sequence that a row belongs to
 
 
 class _Unknown(Exception):
-    """The mask is to be made as for PyTorch's attention."""
+    """The mask must be made as for PyTorch's attention."""
 
 
 def _pattern_of(function, found=_Pattern()) -> _Pattern:
@@ -62,7 +62,7 @@ def _pattern_of(function, found=_Pattern()) -> _Pattern:
 
 
 class _Padding(NamedTuple):
-    """Which keys padding leaves of each batch entry: first .. end - 1."""
+    """The keys that padding leaves in each batch entry: first .. end - 1."""
 
     first: Tensor
     end: Tensor
@@ -71,7 +71,7 @@ class _Padding(NamedTuple):
 
 
 def _read_padding(seen: Tensor, position: Union[int, Tensor]) -> _Padding:
-    """Of a boolean (batch, keys); one look at the GPU's memory, as transformers itself takes one."""
+    """The padding of a boolean (batch, keys) mask; reads the GPU's memory once, as transformers itself does."""
     keys, count = seen.shape[1], seen.sum(-1)
     numbers = seen.to(torch.int32)
     first = numbers.argmax(-1)
@@ -84,7 +84,7 @@ def _read_padding(seen: Tensor, position: Union[int, Tensor]) -> _Padding:
 
 
 def _seen_keys(attention_mask: Tensor, kv_length: int, kv_offset: int) -> Tensor:
-    """The padding mask at the keys that there are; those past its end are hidden."""
+    """The padding mask at the existing keys; keys past its end are hidden."""
     lacking = kv_length + kv_offset - attention_mask.shape[-1]
     if lacking > 0:
         attention_mask = torch.nn.functional.pad(attention_mask, (0, lacking))
@@ -106,7 +106,7 @@ def _packed_mask(pattern: _Pattern, window: Optional[int]) -> Tensor:
 def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_function=masking_utils.causal_mask_function,
              attention_mask=None, allow_is_causal_skip=True, allow_is_bidirectional_skip=False, device="cpu",
              **others) -> Optional[Tensor]:
-    """The mask; None where the attention function needs none."""
+    """The mask; None if the attention function needs none."""
     pattern = _pattern_of(mask_function)
     window = pattern.left if pattern.causal else pattern.around
     if others.get("use_vmap") or (pattern.around if pattern.causal else pattern.left) is not None:
@@ -119,7 +119,7 @@ def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_func
             raise _Unknown
         return _packed_mask(pattern, window)
     if pattern.causal:
-        # While a cache of constant size decodes, transformers does not leave the mask out either: its shape is to stay.
+        # While a static cache decodes, transformers does not omit the mask either: its shape must stay constant.
         decodes = not allow_is_causal_skip and q_length == 1 and (static or others.get("local_size") is not None)
         if getattr(others.get("config"), "model_type", None) in _COMPUTE_WITH_MASKS:
             decodes = False
@@ -134,7 +134,7 @@ def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_func
     if attention_mask is not None:
         padding = _read_padding(_seen_keys(attention_mask, kv_length, kv_offset), position)
         if padding.on_right and pattern.causal and not bool(q_offset == kv_offset):
-            raise _Unknown  # a diagonal that is neither that of the keys in use nor the first row's
+            raise _Unknown  # a diagonal that matches neither the used keys nor the first row
         if not padding.on_left and not padding.on_right and not decodes:
             padding = None
     if padding is not None:
@@ -151,7 +151,7 @@ def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_func
 
 def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=masking_utils.causal_mask_function, attention_mask=None,
                  device="cpu", **others) -> Tensor:
-    """For attention over a group, whose rows and keys are a shard of the whole."""
+    """The mask for attention over a group, whose rows and keys are a shard of the whole."""
     model = getattr(others.get("config"), "model_type", None)
     try:
         pattern = _pattern_of(mask_function)
@@ -166,7 +166,7 @@ def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=mask
 
 
 def span_mask(*arguments, **named) -> Optional[Tensor]:
-    """A mask for attn_implementation="attest": as numbers where it can be, else as PyTorch's attention takes it."""
+    """A mask for attn_implementation="attest": as numbers if possible, otherwise as for PyTorch's attention."""
     if sharings:
         return _shared_mask(*arguments, **named)
     if not arguments and "q_length" in named and not is_watched():

@@ -5,13 +5,13 @@
 
     attest.flash_attn.install()                         # from here on `import flash_attn` finds these functions
 
-Names, signatures and meaning are those of flash_attn 2.8: causal and windows are aligned bottom-right, fewer heads of k and v
-are grouped, a row that sees no key gives 0. Beyond it: the CPU, float32, head dimensions that are no multiple of 8, values of
-another head dimension. Gradients are the same from run to run, with `deterministic` or without. Dropout is refused by its name,
-and so are rotary embeddings of flash_attn_with_kvcache().
+Names, signatures and meaning are those of flash_attn 2.8: causal and windows are aligned bottom-right, fewer heads of k
+and v are grouped, a row that sees no key gives 0. In addition it supports the CPU, float32, head dimensions that are
+not a multiple of 8, and values with another head dimension. Gradients are the same from run to run, with or without
+`deterministic`. Dropout, and rotary embeddings in flash_attn_with_kvcache(), are refused by name.
 
-Where return_attn_probs or return_softmax_lse ask for the log-sum-exp, that of a row without keys is -inf, and has gradients. No
-probabilities are returned: where flash_attn has them for its tests, an empty tensor is.
+If return_attn_probs or return_softmax_lse ask for the log-sum-exp, that of a row without keys is -inf, and it has
+gradients. Probabilities are not returned: where flash_attn returns them for its tests, this returns an empty tensor.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, dropout_p: float = 0.0, soft
                              causal: bool = False, window_size: Window = (-1, -1), softcap: float = 0.0,
                              alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
                              return_attn_probs: bool = False) -> Any:
-    """The same of k and v in one tensor (batch, keys, 2, heads of k, d); so is their gradient, without a copy."""
+    """The same with k and v in one tensor (batch, keys, 2, heads of k, d); so is their gradient, without a copy."""
     options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)
     return _answer(*serve_packed(PACKED_KV, (q, kv), Extras(alibi=alibi_slopes), options), return_attn_probs)
 
@@ -73,7 +73,7 @@ def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, dropout_p: float = 0.0, soft
 def flash_attn_qkvpacked_func(qkv: Tensor, dropout_p: float = 0.0, softmax_scale: Optional[float] = None, causal: bool = False,
                               window_size: Window = (-1, -1), softcap: float = 0.0, alibi_slopes: Optional[Tensor] = None,
                               deterministic: bool = False, return_attn_probs: bool = False) -> Any:
-    """The same of q, k and v in one tensor (batch, rows, 3, heads, d); so is their gradient, without a copy."""
+    """The same with q, k and v in one tensor (batch, rows, 3, heads, d); so is their gradient, without a copy."""
     options = _options(qkv, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)
     return _answer(*serve_packed(PACKED_QKV, (qkv,), Extras(alibi=alibi_slopes), options), return_attn_probs)
 
@@ -83,10 +83,10 @@ def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor
                            causal: bool = False, window_size: Window = (-1, -1), softcap: float = 0.0,
                            alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
                            return_attn_probs: bool = False, block_table: Optional[Tensor] = None) -> Any:
-    """Sequences of any length, one behind the other: q (all rows, heads, d), k and v (all keys, heads of k, d).
+    """Packed sequences of any length: q (all rows, heads, d), k and v (all keys, heads of k, d).
 
-    cu_seqlens are int32, (sequences + 1): where each begins, and where the last ends. With block_table k and v are pages,
-    (pages, keys of a page, heads of k, d), which have no gradient. The log-sum-exp is (heads, all rows).
+    cu_seqlens are int32, (sequences + 1): the start of each sequence, and the end of the last. With block_table k and v
+    are pages, (pages, keys per page, heads of k, d), which have no gradient. The log-sum-exp is (heads, all rows).
     """
     options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen_q, max_seqlen_k)
     extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, page_table=block_table)
@@ -100,7 +100,7 @@ def flash_attn_varlen_kvpacked_func(q: Tensor, kv: Tensor, cu_seqlens_q: Tensor,
                                     causal: bool = False, window_size: Window = (-1, -1), softcap: float = 0.0,
                                     alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
                                     return_attn_probs: bool = False) -> Any:
-    """The same of k and v in one tensor (all keys, 2, heads of k, d)."""
+    """The same with k and v in one tensor (all keys, 2, heads of k, d)."""
     options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen_q, max_seqlen_k)
     extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
     return _answer(*serve_packed(PACKED_KV, (q, kv), extras, options), return_attn_probs)
@@ -111,7 +111,7 @@ def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen
                                      window_size: Window = (-1, -1), softcap: float = 0.0,
                                      alibi_slopes: Optional[Tensor] = None, deterministic: bool = False,
                                      return_attn_probs: bool = False) -> Any:
-    """The same of q, k and v in one tensor (all rows, 3, heads, d)."""
+    """The same with q, k and v in one tensor (all rows, 3, heads, d)."""
     options = _options(qkv, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen, max_seqlen)
     extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens, cu_seqlens_k=cu_seqlens)
     return _answer(*serve_packed(PACKED_QKV, (qkv,), extras, options), return_attn_probs)
@@ -128,10 +128,13 @@ def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Opti
                             softmax_scale: Optional[float] = None, causal: bool = False, window_size: Window = (-1, -1),
                             softcap: float = 0.0, rotary_interleaved: bool = True, alibi_slopes: Optional[Tensor] = None,
                             num_splits: int = 0, return_softmax_lse: bool = False) -> Any:
-    """Attention of q (batch, rows, heads, d) over a cache; new k and v (batch, new keys, heads of k, d) are written to it first.
+    """Attention of q (batch, rows, heads, d) over a cache.
 
-    k_cache and v_cache are (batch, keys, heads of k, d), or with block_table (pages, keys of a page, heads of k, d).
-    cache_seqlens says how many keys each entry has, before the new ones. Forward only. num_splits is attest's own choice.
+    New k and v (batch, new keys, heads of k, d) are written to it first.
+
+    k_cache and v_cache are (batch, keys, heads of k, d), or with block_table (pages, keys per page, heads of k, d).
+    cache_seqlens is the number of keys of each entry before the new ones. Forward only. num_splits is ignored: attest
+    chooses.
     """
     if rotary_cos is not None or rotary_sin is not None:
         raise UnsupportedError("rotary_cos, rotary_sin: attest has no rotary embeddings; turn q and k before the call")
@@ -161,7 +164,7 @@ def _lengths(cache_seqlens, k_cache, batch, pages) -> Tensor:
 
 
 def _append(k_cache, v_cache, k, v, lens, pages) -> None:
-    """New keys and values behind those that are there."""
+    """Append new keys and values to the existing ones."""
     at = lens.long()[:, None] + torch.arange(k.shape[1], device=lens.device)
     entry = torch.arange(k.shape[0], device=lens.device)[:, None].expand_as(at)
     if pages is not None:

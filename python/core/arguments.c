@@ -1,4 +1,5 @@
-/* arguments.c: the arguments of a call by name. Not PyArg_Parse…: that takes a microsecond for so many names. */
+/* arguments.c: the arguments of a call by name. Not PyArg_Parse...: that takes a microsecond
+ * for so many names. */
 #include "python/core/arguments.h"
 
 static int intern_names(const argument_table *t) {
@@ -8,7 +9,7 @@ static int intern_names(const argument_table *t) {
     return 0;
 }
 
-/* Names in source code are interned, so that mostly a pointer decides. */
+/* Names in source code are interned, so that comparing pointers usually suffices. */
 static int find_name(const argument_table *t, PyObject *name) {
     for (int i = 0; i < t->count; i++)
         if (t->interned[i] == name)

@@ -1,31 +1,35 @@
-/* array_check.h: what is asked of arrays whatever the operation; every mistake names the argument and what would fit. */
+/* array_check.h: checks of arrays for any operation; every error names the argument and what
+ * would fit. */
 #ifndef ATTEST_PYTHON_ARRAY_CHECK_H
 #define ATTEST_PYTHON_ARRAY_CHECK_H
 
 #include "attest.h"
 #include "python/core/tensor.h"
 
-/* 0 where the type is none that the library computes with. */
+/* 0 if the library does not compute with that type. */
 att_dtype array_dtype(const tensor *t);
 
 /* "float32", "float16" or "bfloat16"; "" for another. */
 const char *array_dtype_name(att_dtype dtype);
 
-/* Raise that the dtype or the shape does not fit, and say what would. -1. */
+/* Raise that the dtype or the shape is wrong, and say what would fit. Returns -1. */
 int array_wrong_type(const tensor *t, const char *fits);
 int array_wrong_shape(const tensor *t, const char *fits);
 
-/* Each 0, or -1 with an error: on the CPU or a GPU, and on the device of `first`; the last axis contiguous, none backwards. */
+/* Each returns 0, or -1 with an error: on the CPU or a GPU, and on the device of `first`; last
+ * axis contiguous, no negative strides. */
 int array_check_device(const tensor *t, const tensor *first);
 int array_check_rows(const tensor *t);
 int array_check_contiguous(const tensor *t,
-                           const char *axis); /* the first half, the axis in words */
-int array_check_forwards(const tensor *t);    /* the second half of that alone */
+                           const char *axis); /* the first half, with the name of the axis */
+int array_check_forwards(const tensor *t);    /* only the second half */
 
-/* `layout`, NULL for the default, as the axes of rows and heads of a 4-dimensional array. 0, or -1 with an error. */
+/* Read `layout`, NULL for the default, as the axes of rows and heads of a 4-dimensional array.
+ * Returns 0, or -1 with an error. */
 int array_read_layout(PyObject *layout, int *axis_seq, int *axis_head);
 
-/* Bytes to which all addresses lie whose bits are or-ed here, at most 16: a GPU takes a faster path where it is 16. */
+/* The alignment in bytes, at most 16, of all addresses whose bits are or-ed here: a GPU has a
+ * faster path for 16. */
 static inline int64_t array_alignment(uintptr_t bits) {
     bits |= 16;
     return (int64_t)(bits & (~bits + 1));

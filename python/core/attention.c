@@ -1,4 +1,4 @@
-/* attention.c: attention() from its arguments to the answer; explain() half of the way. */
+/* attention.c: attention() from its arguments to the answer; explain() stops halfway. */
 #include "python/core/attention.h"
 #include "python/core/failure.h"
 #include "python/core/launch_record.h"
@@ -22,7 +22,8 @@ static cached_plan *plan_of(const call *c) {
     return plan_for(&key);
 }
 
-/* All that att_plan_run() takes. 0, or -1 with an error; workspace_give() after use. */
+/* Everything that att_plan_run() needs. Returns 0, or -1 with an error; call workspace_give()
+ * afterwards. */
 static int prepare(call *c, const cached_plan *plan, workspace *space, void **stream) {
     *stream = NULL;
     if (device_of(c) == ATT_DEVICE_CUDA &&
@@ -36,7 +37,7 @@ static int prepare(call *c, const cached_plan *plan, workspace *space, void **st
     return c->o.spare ? 0 : workspace_take(space, &place, plan->workspace);
 }
 
-/* Without the GIL: other Python threads go on. */
+/* Without the GIL: other Python threads continue. */
 static int run(call *c, const cached_plan *plan) {
     workspace space;
     void *stream;
@@ -91,7 +92,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* `times` runs of a plan, one after the other; seconds of one. -1 with an error. */
+/* `times` runs of a plan, one after the other; seconds per run. -1 with an error. */
 static double time_runs(call *c, const cached_plan *plan, long times) {
     workspace space;
     void *stream;

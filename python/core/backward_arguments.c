@@ -1,4 +1,5 @@
-/* backward_arguments.c: the arguments of backward(), and what they say: everything but where the gradients go. */
+/* backward_arguments.c: the arguments of backward() and their meaning: everything but the
+ * destination of the gradients. */
 #include "python/core/backward_call.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ static PyObject *interned[BACKWARD_COUNT];
 static const argument_table arguments = {backward_names, interned, BACKWARD_COUNT,
                                          BACKWARD_D_O + 1, "q, k, v, o, lse and d_o"};
 
-/* Those that attention() has, to where it looks for them. */
+/* Copy the arguments that attention() has to where it expects them. */
 static void share_arguments(backward_call *b) {
     PyObject **of_forward = b->forward.given;
     for (int i = BACKWARD_Q; i <= BACKWARD_V; i++)
@@ -45,7 +46,7 @@ static void share_arguments(backward_call *b) {
     of_forward[ARG_LAYOUT] = b->given[BACKWARD_D_BIAS - 1];
 }
 
-/* O, d_o or the LSE: of this shape, on the device of q. */
+/* Open O, d_o or the LSE, which must have this shape and be on the device of q. */
 static int look_into(backward_call *b, tensor *t, backward_argument which, const int64_t *shape,
                      int ndim) {
     call *f = &b->forward;
@@ -64,7 +65,7 @@ static int look_into(backward_call *b, tensor *t, backward_argument which, const
 static int read_outputs_of_forward(backward_call *b) {
     call *f = &b->forward;
     char own[TENSOR_TEXT], other[TENSOR_TEXT];
-    outputs_describe(f); /* the shapes, and features as with return_lse */
+    outputs_describe(f); /* sets the shapes, and features as with return_lse */
     if (look_into(b, &f->o, BACKWARD_O, f->o_shape, f->o_ndim) || array_check_rows(&f->o) ||
         look_into(b, &f->lse, BACKWARD_LSE, f->lse_shape, f->lse_ndim) ||
         array_check_forwards(&f->lse) ||
@@ -90,7 +91,7 @@ static int read_outputs_of_forward(backward_call *b) {
     return 0;
 }
 
-/* A flag that asks for a gradient, which needs what it is the gradient of. */
+/* A flag that asks for a gradient, which requires the corresponding input. */
 static int read_wanted(backward_call *b, backward_argument which, argument of, uint32_t bit) {
     if (!b->given[which])
         return 0;
@@ -121,7 +122,7 @@ static int read_grad_dtype(backward_call *b) {
     return -1;
 }
 
-/* What has a gradient of its own must have an element for each of its numbers. */
+/* An input with its own gradient must have an element for each of its numbers. */
 static int check_sources(const backward_call *b) {
     const call *f = &b->forward;
     const tensor *bias = &f->tensors[ARG_BIAS], *alibi = &f->tensors[ARG_ALIBI];

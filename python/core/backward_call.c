@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Without the GIL: other Python threads go on. */
+/* Without the GIL: other Python threads continue. */
 static int run(backward_call *b, const cached_plan *plan) {
     call *f = &b->forward;
     const dl_device device = f->tensors[ARG_Q].device;
@@ -27,7 +27,7 @@ static int run(backward_call *b, const cached_plan *plan) {
     return status == ATT_OK ? 0 : -1;
 }
 
-/* The caller's own arrays as they are. */
+/* The caller's own arrays are returned as they are. */
 static PyObject *finished(const backward_call *b, gradient which) {
     PyObject *made = b->objects[which];
     if (which > GRADIENT_V || !b->given[BACKWARD_OUT])

@@ -13,7 +13,7 @@ typedef enum backward_argument {
     BACKWARD_LSE,
     BACKWARD_D_O,
     BACKWARD_FORWARD, /* the first of those that attention() has too */
-    BACKWARD_D_BIAS = BACKWARD_FORWARD + ARG_PAGE_TABLE - ARG_CAUSAL + 2, /* behind `layout` */
+    BACKWARD_D_BIAS = BACKWARD_FORWARD + ARG_PAGE_TABLE - ARG_CAUSAL + 2, /* after `layout` */
     BACKWARD_D_SINKS,
     BACKWARD_D_ALIBI,
     BACKWARD_GRAD_DTYPE,
@@ -21,7 +21,7 @@ typedef enum backward_argument {
     BACKWARD_COUNT
 } backward_argument;
 
-/* What is computed, in the order of the answer. */
+/* The gradients, in the order of the answer. */
 typedef enum gradient {
     GRADIENT_Q,
     GRADIENT_K,
@@ -33,32 +33,36 @@ typedef enum gradient {
 } gradient;
 
 typedef struct backward_call {
-    PyObject *given[BACKWARD_COUNT]; /* borrowed from the caller; NULL where absent or None */
+    PyObject *given[BACKWARD_COUNT]; /* borrowed from the caller; NULL if absent or None */
     call forward;                    /* the arguments that attention() has, problem and args */
     tensor d_o;                      /* o and the LSE are those of `forward` */
     tensor outputs[GRADIENT_COUNT];
     PyObject *objects[GRADIENT_COUNT]; /* owned; NULL: not asked for */
 } backward_call;
 
-/* From the arguments to the problem: forward's, then o, the LSE and d_o, and which gradients are asked for. 0, or -1 with an error
- * that names the argument. backward_drop() after use, whatever came of it. */
+/* From the arguments to the problem: forward's, then o, the LSE and d_o, and the requested
+ * gradients. Returns 0, or -1 with an error that names the argument. Call backward_drop()
+ * afterwards in either case. */
 int backward_build(backward_call *b, const char *function, PyObject *const *args,
                    Py_ssize_t count, PyObject *names);
 
-/* The same of arguments that are in `given` already. */
+/* The same for arguments that are in `given` already. */
 int backward_build_given(backward_call *b, const char *function);
 void backward_drop(backward_call *b);
 
-/* The arrays of the gradients, into the problem and its pointers: the caller's, or new ones. */
+/* Put the arrays of the gradients into the problem and its pointers: the caller's, or new
+ * ones. */
 int gradients_build(backward_call *b);
 
-/* From the problem to the gradients: outputs, plan, run. A new reference, or NULL with an error. */
+/* From the problem to the gradients: outputs, plan, run. Returns a new reference, or NULL with
+ * an error. */
 PyObject *backward_finish(backward_call *b);
 
-/* The same of a call that is only described: contiguous, no memory. */
+/* The same for a call that is only described: contiguous, without memory. */
 void gradients_describe(backward_call *b);
 
-/* Whether a gradient is asked for; its name; the shape of an output, of which the tensor that it is the gradient of is returned. */
+/* Whether a gradient is requested; its name; the shape of an output, with the tensor that it is
+ * the gradient of as the result. */
 bool gradient_wanted(const backward_call *b, gradient which);
 extern const char *const gradient_names[GRADIENT_COUNT];
 const tensor *gradient_like(const backward_call *b, gradient which);
@@ -69,11 +73,12 @@ extern const char *const backward_names[BACKWARD_COUNT];
 
 PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* Which kernel would serve this call of backward(), and why each other would not. */
+/* Which kernel would run this call of backward(), and why each other one would not. */
 PyObject *explain_backward(PyObject *self, PyObject *const *args, Py_ssize_t count,
                            PyObject *names);
 
-/* The same arguments with arrays as (dtype, device, shape): (shapes of the gradients, bytes of the problem). */
+/* The same arguments with arrays as (dtype, device, shape): (shapes of the gradients, bytes of
+ * the problem). */
 PyObject *describe_backward(PyObject *self, PyObject *const *args, Py_ssize_t count,
                             PyObject *names);
 

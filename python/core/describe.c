@@ -1,4 +1,5 @@
-/* describe.c: the problem of arrays that are not there yet: inside a program that is being traced. */
+/* describe.c: the problem of arrays that do not exist yet: in a program that is being
+ * traced. */
 #include "python/core/attention.h"
 #include "python/core/problem_build.h"
 

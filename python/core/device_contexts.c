@@ -1,10 +1,11 @@
-/* device_contexts.c: contexts behind a lock of their own, which is not held while one is made. */
+/* device_contexts.c: contexts protected by their own lock, which is not held while one is
+ * made. */
 #include "python/core/device_contexts.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
 static kept_context *places[1 + DEVICE_CONTEXTS_GPUS];   /* the CPU, then GPUs */
 static int32_t cpu_threads;                              /* 0: the library's choice */
 
@@ -13,7 +14,8 @@ static void destroy(kept_context *kept) {
     free(kept);
 }
 
-/* The context at `place` with one more user, or NULL; the options of a new one in either case. */
+/* The context at `place` with one more user, or NULL; in both cases the options for a new
+ * one. */
 static kept_context *find(int place, att_context_options *options) {
     pthread_mutex_lock(&lock);
     kept_context *found = places[place];
@@ -24,13 +26,14 @@ static kept_context *find(int place, att_context_options *options) {
                               .device = place ? ATT_DEVICE_CUDA : ATT_DEVICE_CPU,
                               .device_index = place ? place - 1 : 0,
                               .threads = place ? 0 : cpu_threads,
-                              /* DLPack and XLA say where an array lies, and that was checked */
+                              /* DLPack and XLA say where an array is, and that was checked */
                               .flags = ATT_TRUST_POINTERS};
     pthread_mutex_unlock(&lock);
     return found;
 }
 
-/* Put `made` at `place`, unless another thread was faster or the threads were set anew meanwhile. */
+/* Store `made` at `place`, unless another thread was faster or the number of threads changed
+ * meanwhile. */
 static kept_context *settle(int place, kept_context *made, int32_t threads) {
     pthread_mutex_lock(&lock);
     kept_context *settled = places[place];
@@ -92,5 +95,5 @@ void device_context_threads(int32_t count) {
     const bool unused = old && old->users == 0;
     pthread_mutex_unlock(&lock);
     if (unused)
-        destroy(old); /* plans that are left keep the library's context alive */
+        destroy(old); /* remaining plans keep the library's context alive */
 }

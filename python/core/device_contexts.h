@@ -1,4 +1,5 @@
-/* device_contexts.h: one context per device, made at first use and kept. Any thread may call, with or without the GIL. */
+/* device_contexts.h: one context per device, made at first use and kept. Any thread may call,
+ * with or without the GIL. */
 #ifndef ATTEST_PYTHON_DEVICE_CONTEXTS_H
 #define ATTEST_PYTHON_DEVICE_CONTEXTS_H
 
@@ -6,22 +7,23 @@
 
 #include <stdbool.h>
 
-enum { DEVICE_CONTEXTS_GPUS = 64 }; /* GPUs that have a place */
+enum { DEVICE_CONTEXTS_GPUS = 64 }; /* the most GPUs */
 
 typedef struct kept_context {
     att_context *context;
-    int users;     /* that hold it now */
-    bool replaced; /* new calls get another; destroyed with its last user */
+    int users;     /* current users */
+    bool replaced; /* new calls get another one; destroyed with its last user */
 } kept_context;
 
-/* The context of a device; `index` is a GPU's number below DEVICE_CONTEXTS_GPUS. device_context_give() after use. */
+/* The context of a device; `index` is a GPU's number below DEVICE_CONTEXTS_GPUS. Call
+ * device_context_give() afterwards. */
 att_status device_context_take(kept_context **out, att_device device, int32_t index);
 void device_context_give(kept_context *kept);
 
 /* Whether calls on its device still get this context. */
 bool device_context_is_current(const kept_context *kept);
 
-/* Threads of contexts of the CPU from now on, 0: the library's choice. */
+/* Set the number of threads of CPU contexts from now on; 0: the library's choice. */
 void device_context_threads(int32_t count);
 
 #endif

@@ -1,7 +1,9 @@
-/* dlpack.h: what Python arrays hand to each other by DLPack 1.x, declared anew: memory layout, not a library.
+/* dlpack.h: the structs that Python arrays exchange by DLPack 1.x, declared here: a memory
+ * layout, not a library.
  *
- * `dl_exchange` is the newer way: a table of functions that a framework hangs on its array type as
- * `__dlpack_c_exchange_api__`. It makes no Python objects, so a call costs nanoseconds, not microseconds. */
+ * `dl_exchange` is the newer protocol: a table of functions that a framework stores on its
+ * array type as `__dlpack_c_exchange_api__`. It makes no Python objects, so a call costs
+ * nanoseconds, not microseconds. */
 #ifndef ATTEST_PYTHON_DLPACK_H
 #define ATTEST_PYTHON_DLPACK_H
 
@@ -43,7 +45,7 @@ typedef struct dl_managed {
     dl_tensor tensor;
 } dl_managed;
 
-/* In a capsule named "dltensor": from before there were versions. */
+/* In a capsule named "dltensor": from before DLPack had versions. */
 typedef struct dl_managed_plain {
     dl_tensor tensor;
     void *manager;

@@ -1,4 +1,5 @@
-/* extension.c: the extension attest._core. Single-phase: its caches are one a process, under one GIL. */
+/* extension.c: the extension attest._core. Single-phase initialisation: its caches are per
+ * process, under one GIL. */
 #include "attest.h"
 #include "python/core/attention.h"
 #include "python/core/backward_call.h"
@@ -158,8 +159,8 @@ PyDoc_STRVAR(
     "return_routing True: return (y, ids, weights, counts)\n\n"
     "The same bits from run to run, whatever other tokens hold. Raises as attention() does.");
 
-/* No tuple and no dictionary is made for a call. In the limited API from 3.10 on; 3.9 has it under the same number, and
- * calls the same way. */
+/* A call makes no tuple and no dictionary. In the limited API from 3.10 on; 3.9 has it with the
+ * same number and calling convention. */
 #ifndef METH_FASTCALL
 #define METH_FASTCALL 0x0080
 #endif
@@ -207,7 +208,8 @@ static PyMethodDef methods[] = {
     {"cache_clear", cache_clear, METH_NOARGS, "Forget every plan."},
     {NULL, NULL, 0, NULL}};
 
-/* As `attest bench` names it: results of this package and of the program can be compared. */
+/* The same name as in `attest bench`: results of this package and of the program can be
+ * compared. */
 #if defined(__clang__)
 #define COMPILER __VERSION__
 #else

@@ -1,4 +1,5 @@
-/* failure.c: mistakes in a call become ValueError, what the machine refuses attest.Error. */
+/* failure.c: mistakes in a call become ValueError; what the machine refuses becomes
+ * attest.Error. */
 #include "python/core/failure.h"
 
 #include <stdbool.h>
@@ -59,13 +60,13 @@ const char *failure_text(att_status status) {
     return latest->status == status ? latest->text : att_status_name(status);
 }
 
-/* The argument that a word of the library's stands for; NULL: it has the same name, or is no array. */
+/* The argument for a word of the library; NULL: it has the same name, or is not an array. */
 static const char *argument_of(const char *word, size_t length, bool first) {
     static const char *const names[][2] = {
         {"part_o", "parts_o"}, {"part_lse", "parts_lse"}, {"o", "out"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i][0]) == length && !memcmp(names[i][0], word, length) &&
-            (first || length > 1)) /* elsewhere in a sentence o may be an answer */
+            (first || length > 1)) /* elsewhere in a sentence o may be an output */
             return names[i][1];
     return NULL;
 }

@@ -5,14 +5,15 @@
 #include "attest.h"
 #include "python/core/python_api.h"
 
-/* attest.Error and attest.UnsupportedError, made with the module. */
+/* attest.Error and attest.UnsupportedError, created with the module. */
 extern PyObject *failure_error, *failure_unsupported;
 int failure_setup(PyObject *module);
 
-/* What att_last_error() says of a failure of the library's, or the name of one that this extension found. */
+/* The text of att_last_error() for a failure of the library, or the name of a status that this
+ * extension raised. */
 const char *failure_text(att_status status);
 
-/* Raise it. Returns NULL. */
+/* Raise the exception. Returns NULL. */
 void *failure_raise(att_status status);
 
 #endif

@@ -1,7 +1,7 @@
-/* framework.c: one record a type of arrays, made when the type is first seen. */
+/* framework.c: one record per array type, made when the type is first seen. */
 #include "python/core/framework.h"
 
-static framework *known; /* guarded by the GIL; as many as there are types of arrays in use */
+static framework *known; /* protected by the GIL; one per array type in use */
 
 static const dl_exchange *find_exchange(PyObject *type) {
     PyObject *capsule = PyObject_GetAttrString(type, "__dlpack_c_exchange_api__");
@@ -17,7 +17,7 @@ static const dl_exchange *find_exchange(PyObject *type) {
     return exchange && exchange->tensor_from_object ? exchange : NULL;
 }
 
-/* An attribute of the adapter, or NULL where it has none. */
+/* An attribute of the adapter, or NULL if it has none. */
 static PyObject *optional(PyObject *adapter, const char *name) {
     PyObject *value = PyObject_GetAttrString(adapter, name);
     if (!value)

@@ -1,5 +1,5 @@
-/* gradients_build.c: where the gradients go: arrays of the caller's, or new ones of the framework of q, which lie as the arrays
- * that they are the gradients of. */
+/* gradients_build.c: the destination of the gradients: the caller's arrays, or new ones of q's
+ * framework, laid out like the arrays that they are the gradients of. */
 #include "python/core/backward_call.h"
 #include "python/core/output.h"
 
@@ -31,7 +31,8 @@ static bool is_gpu(const call *f) {
     return tensor_on_gpu(f->tensors[ARG_Q].device);
 }
 
-/* Without a row and a key there is nothing to compute, and what every batch entry shares would stay as it is. */
+/* Without a row and a key there is nothing to compute, and gradients that all batch entries
+ * share would not be written. */
 static bool has_no_pair(const att_problem *p) {
     return p->batch == 0 || p->seq_q == 0 || p->seq_k == 0;
 }
@@ -93,7 +94,7 @@ static att_strides strides_of_rows(const call *f, const tensor *like, const int6
                            : (att_strides){s[0], s[f->axis_head], s[f->axis_seq], s[3]};
 }
 
-/* Of d_bias: those of its array where the bias has a size, 0 where it is broadcast. */
+/* The strides of d_bias: those of its array along full axes, 0 where the bias is broadcast. */
 static att_strides strides_of_bias(const tensor *bias, const int64_t *s) {
     int64_t of[4] = {0, 0, 0, 0};
     for (int i = 0; i < bias->ndim; i++)
@@ -113,7 +114,7 @@ static void set_strides(backward_call *b) {
             strides_of_bias(&f->tensors[ARG_BIAS], b->outputs[GRADIENT_BIAS].strides);
 }
 
-/* Of everything that a GPU reads or writes whole vectors of. */
+/* The common alignment of everything that a GPU reads or writes as whole vectors. */
 static int64_t common_alignment(const att_args *a) {
     return array_alignment((uintptr_t)a->q | (uintptr_t)a->k | (uintptr_t)a->v |
                            (uintptr_t)a->o | (uintptr_t)a->bias | (uintptr_t)a->d_o |

@@ -1,9 +1,10 @@
-/* jax_attention.c: the arrays of attention and of its gradients, as XLA hands them over. */
+/* jax_attention.c: the arrays of attention and of its gradients, as XLA passes them. */
 #include "python/core/jax_operation.h"
 
 enum { ARRAYS = 11 };
 
-/* The arrays that the problem has, in the order of attention()'s arguments. *next: the number of the one behind them. */
+/* Read the arrays that the problem has, in the order of attention()'s arguments. *next: the
+ * index of the following argument. */
 static xla_error *read_inputs(jax_call *c, int64_t *next) {
     const uint32_t has = c->problem.attention.features;
     att_args *a = &c->args.attention;
@@ -50,7 +51,7 @@ static xla_error *read_attention(jax_call *c) {
     return NULL;
 }
 
-/* O, the LSE and d_o, then the gradients that the problem asks for. */
+/* Read O, the LSE and d_o, then the gradients that the problem asks for. */
 static xla_error *read_backward(jax_call *c) {
     const uint32_t asked = c->problem.attention.gradients;
     att_args *a = &c->args.attention;

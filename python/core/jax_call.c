@@ -1,4 +1,4 @@
-/* jax_call.c: the handlers, which take their plans from the cache that Python's calls use. */
+/* jax_call.c: the handlers, which share the plan cache with Python's calls. */
 #include "python/core/jax_call.h"
 #include "python/core/array_check.h"
 #include "python/core/failure.h"
@@ -11,11 +11,11 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static att_launch latest; /* under the lock */
+static att_launch latest; /* protected by the lock */
 
 xla_error *jax_fail(const jax_call *c, int code, const char *message) {
     xla_error_args args = {.size = sizeof args, .message = message, .code = code};
-    /* cppcheck-suppress returnDanglingLifetime ; what comes back is XLA's own */
+    /* cppcheck-suppress returnDanglingLifetime ; the returned error is owned by XLA */
     return c->frame->api->error_create(&args);
 }
 
@@ -82,7 +82,8 @@ static xla_error *find_place(jax_call *c) {
 
 /* ---------------------------------------------------------------------------------- run */
 
-/* XLA's threads take subnormal numbers for 0, the library's own threads do not: which of them computes a row must not count. */
+/* XLA's threads flush subnormal numbers to 0, the library's own threads do not: results must
+ * not depend on which thread computes a row. */
 static att_status run_exactly(const jax_call *c, const cached_plan *plan, void *space) {
     fenv_t xlas;
     fegetenv(&xlas);
@@ -103,8 +104,9 @@ static xla_error *run_on_cpu(jax_call *c, const cached_plan *plan, att_status *s
     return NULL;
 }
 
-/* XLA's memory is given back in the order of its stream, so that it may be given back before the kernel has run. It is
- * asked for with the most alignment that XLA grants, which is less than a workspace has. */
+/* XLA's memory is released in stream order, so it may be released before the kernel has run. It
+ * is requested with the largest alignment that XLA offers, which is less than that of a
+ * workspace. */
 static xla_error *run_on_gpu(jax_call *c, const cached_plan *plan, att_status *status) {
     enum { XLA_ALIGN_MOST = 16 };
     const uintptr_t mask = ATT_WORKSPACE_ALIGN - 1;
@@ -159,8 +161,9 @@ static xla_error *execute(const xla_frame *frame, const jax_operation *operation
     return error || status == ATT_OK ? error : fail_status(&c, status);
 }
 
-/* Registration asks for the version: ours is that of whoever asks, as far as it is 0.x. Older releases of JAX do not say what they
- * have: 0.1 then, the oldest with all that is used here but for the GPU's number, which is looked for (find_place()). */
+/* Registration asks for the version: ours is the caller's, as long as it is 0.x. Older releases
+ * of JAX do not state theirs: assume 0.1, the oldest with everything that is used here except
+ * the GPU's number, for which find_place() searches. */
 static bool answer_metadata(const xla_frame *frame) {
     if (!frame->extension || frame->extension->type != XLA_EXTENSION_METADATA)
         return false;
@@ -178,7 +181,7 @@ static xla_error *handle(xla_frame *frame, const jax_operation *operation, bool 
                : execute(frame, operation, gpu);
 }
 
-/* XLA calls a handler with the frame alone: two of each operation. */
+/* XLA passes a handler only the frame: there are two handlers per operation. */
 #define HANDLERS(name)                                                                         \
     static xla_error *name##_on_cpu(xla_frame *frame) {                                        \
         return handle(frame, &jax_of_##name, false);                                           \

@@ -1,4 +1,5 @@
-/* jax_merge.c: the arrays of a merge, as XLA hands them over: every part's O, then every part's LSE. */
+/* jax_merge.c: the arrays of a merge, as XLA passes them: every part's O, then every part's
+ * LSE. */
 #include "python/core/jax_operation.h"
 
 static xla_error *read_merge(jax_call *c) {

@@ -1,4 +1,5 @@
-/* jax_moe.c: the arrays of a mixture of experts, as XLA hands them over: those that the problem has, in the order of moe()'s. */
+/* jax_moe.c: the arrays of a mixture of experts, as XLA passes them: those that the problem
+ * has, in the order of moe()'s arguments. */
 #include "python/core/jax_operation.h"
 
 enum { ARRAYS = 12, MOST_RESULTS = 4 };

@@ -1,4 +1,5 @@
-/* jax_operation.h: a call of XLA's into the library, and what differs between the operations. */
+/* jax_operation.h: a call from XLA into the library, and what differs between the
+ * operations. */
 #ifndef ATTEST_PYTHON_JAX_OPERATION_H
 #define ATTEST_PYTHON_JAX_OPERATION_H
 
@@ -22,7 +23,7 @@ typedef struct jax_call {
     bool gpu;
     int32_t index; /* of the GPU; 0 on the CPU */
     union {
-        size_t size; /* every problem begins with it */
+        size_t size; /* the first field of every problem */
         att_problem attention;
         att_merge_problem merge;
         att_moe_problem moe;
@@ -36,8 +37,8 @@ typedef struct jax_call {
     att_launch launch;
 } jax_call;
 
-/* How an operation is planned, and run; and its arrays, which read() finds in the frame and puts into `args`. On a GPU it says in the
- * problem how they are aligned. */
+/* How an operation is planned and run; and its arrays, which read() finds in the frame and puts
+ * into `args`. On a GPU it also sets their alignment in the problem. */
 struct jax_operation {
     const plan_operation *plan;
     att_status (*run)(const att_plan *plan, const jax_call *call, void *workspace,
@@ -47,14 +48,15 @@ struct jax_operation {
 
 extern const jax_operation jax_of_attention, jax_of_backward, jax_of_merge, jax_of_moe;
 
-/* An error of XLA's with this text, for a handler to return. */
+/* An XLA error with this text, for a handler to return. */
 xla_error *jax_fail(const jax_call *call, int code, const char *message);
 
-/* The memory of an argument, NULL where there is none of this number; and of a result, which must be there. */
+/* The memory of an argument, NULL if there is none with this index; and of a result, which must
+ * exist. */
 const void *jax_argument(const jax_call *call, int64_t i);
 void *jax_result(const jax_call *call, int64_t i);
 
-/* Bytes to which all of these addresses are aligned, at most 16. NULL is aligned. */
+/* The alignment in bytes of all these addresses, at most 16. NULL is aligned. */
 int64_t jax_alignment(const void *const *addresses, int count);
 
 #endif

@@ -1,4 +1,4 @@
-/* launch_record.c: written by the code that ran, not by the one that chose it. */
+/* launch_record.c: written by the code that ran, not by the code that chose it. */
 #include "python/core/launch_record.h"
 
 static _Thread_local att_launch latest;

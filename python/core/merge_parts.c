@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Sizes of the first part's O into the problem. */
+/* Put the sizes of the first part's O into the problem. */
 static int read_sizes(merge_call *m) {
     const tensor *o = &m->parts_o.parts[0];
     att_merge_problem *p = &m->shape;
@@ -49,7 +49,8 @@ static int check_o(merge_call *m) {
     return 0;
 }
 
-/* The log-sums of each part are float32, (batch, heads, rows), or (heads, rows) beside packed rows. */
+/* The log-sums of each part are float32, (batch, heads, rows), or (heads, rows) for packed
+ * rows. */
 static int check_lse(const merge_call *m) {
     const tensor *o = &m->parts_o.parts[0];
     tensor wanted = {.name = o->name, .ndim = o->ndim - 1, .device = o->device};

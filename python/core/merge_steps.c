@@ -1,5 +1,6 @@
-/* merge_steps.c: a merge as launches. A launch takes up to ATT_MERGE_PARTS_MAX parts that lie alike; where that is not
- * enough, consecutive ones are merged into float32, these again, and so on. */
+/* merge_steps.c: a merge as launches. A launch takes up to ATT_MERGE_PARTS_MAX parts with the
+ * same layout. If that is not enough, consecutive parts are merged into float32, these again,
+ * and so on. */
 #include "python/core/array_check.h"
 #include "python/core/failure.h"
 #include "python/core/launch_record.h"
@@ -14,16 +15,17 @@ typedef struct merge_launch {
     att_merge_args args;
 } merge_launch;
 
-/* Parts of every level, one behind the other: the caller's, what they are merged into, and so on. */
+/* The parts of every level, one level after the other: the caller's, the results of merging
+ * them, and so on. */
 typedef struct merge_steps {
     merge_call *call;
-    Py_ssize_t count, done; /* launches; those that have their plan */
+    Py_ssize_t count, done; /* launches; and those that have a plan */
     merge_launch *launches;
     const void **o; /* of every part of every level */
     const float **lse;
-    size_t slot_o, slot_lse; /* bytes of a part between levels */
-    workspace space;         /* of these parts */
-    size_t plan_bytes;       /* of workspace, the most of a launch */
+    size_t slot_o, slot_lse; /* bytes of an intermediate part */
+    workspace space;         /* memory of the intermediate parts */
+    size_t plan_bytes;       /* of workspace, the largest of any launch */
 } merge_steps;
 
 static bool alike(const merge_call *m, Py_ssize_t a, Py_ssize_t b) {
@@ -34,7 +36,8 @@ static bool alike(const merge_call *m, Py_ssize_t a, Py_ssize_t b) {
     return !memcmp(&first, &other, sizeof first);
 }
 
-/* One past the last part of the launch that begins with `first`, of a level that ends at `end`. */
+/* One past the last part of the launch that begins with `first`, in a level that ends at
+ * `end`. */
 static Py_ssize_t launch_end(const merge_call *m, bool callers, Py_ssize_t first,
                              Py_ssize_t end) {
     Py_ssize_t next = first + 1;
@@ -81,8 +84,8 @@ static int64_t common_alignment(const void *o, const void *const *parts, int64_t
     return array_alignment(bits);
 }
 
-/* The problem of a launch: parts from `first` on, the caller's or float32 between levels; the caller's outputs or such a
- * part. */
+/* The problem of a launch: parts from `first` on, the caller's or intermediate float32 ones;
+ * writes the caller's outputs or an intermediate part. */
 static att_merge_problem problem_of(const merge_steps *s, Py_ssize_t first, Py_ssize_t count,
                                     bool last) {
     const merge_call *m = s->call;
@@ -110,7 +113,8 @@ static att_merge_problem problem_of(const merge_steps *s, Py_ssize_t first, Py_s
     return p;
 }
 
-/* The launch of parts `first` on; what is written is the caller's for the last, else part `slot`. */
+/* Add the launch of the parts from `first` on; the last one writes the caller's outputs, the
+ * others part `slot`. */
 static int add_launch(merge_steps *s, Py_ssize_t first, Py_ssize_t count, Py_ssize_t slot) {
     const merge_call *m = s->call;
     const bool last = s->done == s->count - 1;
@@ -119,7 +123,8 @@ static int add_launch(merge_steps *s, Py_ssize_t first, Py_ssize_t count, Py_ssi
     merge_launch *launch = &s->launches[s->done];
     att_merge_args *a = &launch->args;
     att_merge_problem p = problem_of(s, first, count, last);
-    if (!last) { /* this call's own memory; NULL where the parts are empty, and no pointer to count from */
+    if (!last) { /* this call's own memory; NULL if the parts are empty, and then no pointer
+                  * arithmetic */
         const uintptr_t at = (uintptr_t)s->space.data +
                              (size_t)(slot - m->parts_o.count) * (s->slot_o + s->slot_lse);
         s->o[slot] = (void *)at;
@@ -161,7 +166,7 @@ static int add_launches(merge_steps *s) {
     return 0;
 }
 
-/* Memory of the parts between levels. */
+/* Allocate memory for the intermediate parts. */
 static int take_slots(merge_steps *s, const workspace_place *place) {
     const att_merge_problem *p = &s->call->shape;
     const size_t rows = (size_t)(p->batch * p->heads * p->seq), slots = (size_t)s->count - 1;
@@ -174,7 +179,7 @@ static int take_slots(merge_steps *s, const workspace_place *place) {
     return workspace_take(&s->space, place, slots * (s->slot_o + s->slot_lse));
 }
 
-/* Without the GIL: other Python threads go on. */
+/* Without the GIL: other Python threads continue. */
 static int run(merge_steps *s, const workspace_place *place, void *stream) {
     workspace scratch;
     att_status status = ATT_OK;

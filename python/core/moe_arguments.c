@@ -1,4 +1,5 @@
-/* moe_arguments.c: the arguments of moe(), looked into and checked; what they say becomes a problem of the library. */
+/* moe_arguments.c: opens and checks the arguments of moe(), and turns them into a problem of
+ * the library. */
 #include "python/core/moe_call.h"
 #include "python/core/arguments.h"
 
@@ -111,7 +112,7 @@ static int look(moe_call *m) {
     return 0;
 }
 
-/* An array of these sizes, of which there are 1 to 3; its last axis contiguous. */
+/* An array with these sizes (1 to 3 of them) and a contiguous last axis. */
 static int check_shape(const tensor *t, int ndim, const int64_t *shape) {
     bool fits = t->ndim == ndim;
     for (int i = 0; fits && i < ndim; i++)
@@ -125,7 +126,7 @@ static int check_shape(const tensor *t, int ndim, const int64_t *shape) {
     return array_check_contiguous(t, "its last axis");
 }
 
-/* The same, and nothing between its rows. */
+/* The same, and rows without gaps. */
 static int check_dense(const tensor *t, int ndim, const int64_t *shape) {
     if (check_shape(t, ndim, shape))
         return -1;
@@ -160,7 +161,7 @@ static int check_mask_type(const tensor *t) {
                : array_wrong_type(t, "bool");
 }
 
-/* A stride of an axis of one element tells nothing. */
+/* The stride of an axis with one element means nothing. */
 static int64_t stride_of(const tensor *t, int axis) {
     return t->shape[axis] > 1 ? t->strides[axis] : 0;
 }
@@ -189,7 +190,7 @@ static bool has_gate(const att_moe_problem *p) {
     return p->activation <= ATT_MOE_SWIGLU_CLAMPED;
 }
 
-/* x, w1 and w2 say how large everything is. */
+/* x, w1 and w2 determine all sizes. */
 static int read_sizes(moe_call *m) {
     att_moe_problem *p = &m->problem;
     const tensor *x = &m->array[MOE_X], *w2 = &m->array[MOE_W2];
@@ -271,7 +272,7 @@ static int check_routing(moe_call *m) {
                : 0;
 }
 
-/* Where the experts of a token come from: logits and a number, or ids and weights. */
+/* Where the experts of a token come from: logits and top_k, or ids and weights. */
 static int choose_routing(moe_call *m) {
     att_moe_problem *p = &m->problem;
     if (!m->given[MOE_IDS])

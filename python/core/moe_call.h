@@ -38,7 +38,7 @@ typedef enum moe_argument {
     MOE_COUNT
 } moe_argument;
 
-/* What is made for the caller. */
+/* The outputs for the caller. */
 typedef enum moe_output {
     MOE_Y,
     MOE_OUT_IDS,
@@ -48,7 +48,7 @@ typedef enum moe_output {
 } moe_output;
 
 typedef struct moe_call {
-    PyObject *given[MOE_COUNT]; /* borrowed from the caller; NULL where absent or None */
+    PyObject *given[MOE_COUNT]; /* borrowed from the caller; NULL if absent or None */
     framework *frame;           /* of x */
     bool described;             /* arrays are given as (dtype, device, shape), without memory */
     tensor array[MOE_ARRAYS];   /* those that are given */
@@ -60,14 +60,15 @@ typedef struct moe_call {
 
 extern const char *const moe_argument_names[MOE_COUNT];
 
-/* Looks into the arrays, checks them against each other, and makes the problem of them and of the options. 0, or -1 with an error
- * that names the argument. */
+/* Open the arrays, check them against each other, and make the problem from them and the
+ * options. Returns 0, or -1 with an error that names the argument. */
 int moe_problem_build(moe_call *m);
 
 /* moe(x, w1, w2, *, ...) */
 PyObject *moe(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* The same of arrays that are only described: ([(shape, dtype)] of y, ids, weights and counts, the bytes of the problem). */
+/* The same for arrays that are only described: ([(shape, dtype)] of y, ids, weights and counts,
+ * the bytes of the problem). */
 PyObject *describe_moe(PyObject *self, PyObject *const *args, Py_ssize_t count,
                        PyObject *names);
 

@@ -1,4 +1,4 @@
-/* options_build.c: the arguments that are numbers, words and pairs. */
+/* options_build.c: the arguments that are numbers, strings and pairs. */
 #include "python/core/arguments.h"
 #include "python/core/problem_build.h"
 
@@ -21,7 +21,7 @@ static int read_alignment(PyObject *value, const char *name, const char *others)
     return -1;
 }
 
-/* A plain True has one meaning only where queries and keys are equally many. */
+/* A plain True is unambiguous only if there are as many queries as keys. */
 static int read_causal(call *c) {
     PyObject *value = c->given[ARG_CAUSAL];
     if (!value || value == Py_False)

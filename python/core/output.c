@@ -1,4 +1,4 @@
-/* output.c: checks of `out`, and arrays handed to the caller. */
+/* output.c: checks of `out`, and arrays returned to the caller. */
 #include "python/core/output.h"
 
 #include <string.h>
@@ -26,7 +26,8 @@ int output_take(tensor *o, PyObject *out, const int64_t *shape, int ndim, const 
                                        : array_wrong_type(o, "float32, float16 or bfloat16");
 }
 
-/* Which of two axes of an array lies further out in memory: 1 the first, -1 the second, 0 where its strides do not tell. */
+/* Which of two axes of an array is the outer one in memory: 1 the first, -1 the second, 0 if
+ * its strides do not tell. */
 static int compare_axes(const tensor *like, int a, int b) {
     const int64_t first = like->strides[a], second = like->strides[b];
     if (first == 0 || second == 0)
@@ -34,7 +35,7 @@ static int compare_axes(const tensor *like, int a, int b) {
     return first != second ? (first > second ? 1 : -1) : like->shape[a] > like->shape[b];
 }
 
-/* The axes of `like` but its last, the innermost first, sorted as torch.empty_like() does it. */
+/* The axes of `like` except its last, innermost first, sorted as torch.empty_like() does. */
 static void sort_axes(int order[3], const tensor *like) {
     for (int i = 0; i < 3; i++)
         order[i] = 2 - i;

@@ -1,4 +1,5 @@
-/* outputs_build.c: where the answers go: arrays of the caller's, or new ones of the framework of q. */
+/* outputs_build.c: the destination of the answers: the caller's arrays, or new ones of q's
+ * framework. */
 #include "python/core/output.h"
 #include "python/core/problem_build.h"
 
@@ -57,7 +58,7 @@ static void set_lse_strides(call *c, const int64_t *s) {
     c->problem.features |= ATT_LSE;
 }
 
-/* Strides of an O that is still to be made. */
+/* Strides of an O that is not made yet. */
 static void lay_out(int64_t *strides, const call *c) {
     output_lay_out(strides, c->o_shape, c->o_ndim, &c->tensors[ARG_Q]);
 }
@@ -124,7 +125,7 @@ int outputs_create(call *c, size_t spare) {
     return c->return_lse && !c->lse_object ? create_lse(c) : 0;
 }
 
-/* `out`, given as an array is described, says of which dtype O is to be. */
+/* `out`, given as a description, sets the dtype of O. */
 static int describe_out(call *c) {
     if (!c->given[ARG_OUT])
         return 0;

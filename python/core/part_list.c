@@ -23,7 +23,7 @@ static bool fits_axes(const tensor *t, int least) {
     return t->ndim == least || t->ndim == least + 1;
 }
 
-/* A tuple of its own: nobody can take an array out of it while a kernel reads that. */
+/* A new tuple: nobody can remove an array from it while a kernel reads the array. */
 static int read_listed(part_list *list, PyObject *given, int least, const char *fits) {
     list->keep = PySequence_Tuple(given);
     if (!list->keep || reserve(list, PyTuple_Size(list->keep)))
@@ -43,7 +43,7 @@ static tensor part_of(const tensor *stack, const char *name, Py_ssize_t i) {
     tensor part = *stack;
     const int64_t bytes = stack->type.bits / 8 * stack->type.lanes;
     part.name = name;
-    part.keep = NULL; /* the stack has it */
+    part.keep = NULL; /* owned by the stack */
     part.ndim = stack->ndim - 1;
     if (part.data)
         part.data = (char *)part.data + i * stack->strides[0] * bytes;

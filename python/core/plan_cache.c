@@ -1,4 +1,4 @@
-/* plan_cache.c: a hash table of plans; the one that was not used for longest makes room. */
+/* plan_cache.c: a hash table of plans; the least recently used one makes room. */
 #include "python/core/plan_cache.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 enum { BUCKETS = 256 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
 static cached_plan *buckets[BUCKETS];
 static plan_cache_counts counts;
 static uint64_t tick;
@@ -52,7 +52,7 @@ static bool same_key(const plan_key *a, const plan_key *b) {
            !memcmp(a->problem, b->problem, a->operation->problem_bytes);
 }
 
-/* Under the lock: the plan, with one more user, or NULL. */
+/* With the lock held: the plan, with one more user, or NULL. */
 static cached_plan *find(const plan_key *key, uint64_t hash) {
     for (cached_plan *each = buckets[hash % BUCKETS]; each; each = each->next)
         if (each->hash == hash && same_key(&each->key, key)) {
@@ -63,7 +63,7 @@ static cached_plan *find(const plan_key *key, uint64_t hash) {
     return NULL;
 }
 
-/* Not under the lock: the last plan of a context takes its threads along. */
+/* Without the lock: the last plan of a context ends the context's threads. */
 static void free_plans(cached_plan *list) {
     while (list) {
         cached_plan *next = list->next;
@@ -73,7 +73,8 @@ static void free_plans(cached_plan *list) {
     }
 }
 
-/* Under the lock: out of the cache, and onto the list of what is to be freed unless it has users. */
+/* With the lock held: remove it from the cache, and add it to the list to be freed unless it
+ * has users. */
 static void forget(cached_plan *plan, cached_plan **unused) {
     cached_plan **link = &buckets[plan->hash % BUCKETS];
     while (*link != plan)
@@ -98,7 +99,7 @@ static void make_room(cached_plan **unused) {
     forget(oldest, unused);
 }
 
-/* A plan of its own, outside of the cache. */
+/* Make a plan outside the cache. */
 static att_status create(cached_plan **out, const plan_key *key, att_context *context) {
     const size_t bytes = key->operation->problem_bytes;
     cached_plan *made = calloc(1, sizeof *made + bytes);
@@ -119,8 +120,8 @@ static att_status create(cached_plan **out, const plan_key *key, att_context *co
     return ATT_OK;
 }
 
-/* Into the cache; where another thread was faster its plan is returned, and this one freed. A plan whose context was
- * replaced while it was made serves this call and is forgotten. */
+/* Put it into the cache; if another thread was faster, return its plan and free this one. A
+ * plan whose context was replaced meanwhile is used for this call and then forgotten. */
 static cached_plan *insert(cached_plan *made, const kept_context *context) {
     cached_plan *unused = NULL;
     pthread_mutex_lock(&lock);

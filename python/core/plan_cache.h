@@ -1,5 +1,5 @@
-/* plan_cache.h: the one cache of plans, by operation, device and problem. Any thread may call, with or without the GIL:
- * Python's calls and those of XLA's own threads share it. */
+/* plan_cache.h: the one cache of plans, keyed by operation, device and problem. Any thread may
+ * call, with or without the GIL: Python's calls and those on XLA's threads share it. */
 #ifndef ATTEST_PYTHON_PLAN_CACHE_H
 #define ATTEST_PYTHON_PLAN_CACHE_H
 
@@ -9,7 +9,8 @@
 
 enum { PLAN_CACHE_LIMIT = 256 };
 
-/* An operation of the library: how large its problems are, whole words, and how a plan is made of one. */
+/* An operation of the library: the size of its problems, in whole words, and how to make a plan
+ * from one. */
 typedef struct plan_operation {
     size_t problem_bytes;
     att_status (*create)(att_plan **out, att_context *context, const void *problem);
@@ -17,7 +18,7 @@ typedef struct plan_operation {
 
 extern const plan_operation plan_of_attention, plan_of_backward, plan_of_merge, plan_of_moe;
 
-/* What a plan is found by. The problem's bytes count, padding included. */
+/* The key of a plan. It includes all bytes of the problem, also padding. */
 typedef struct plan_key {
     const plan_operation *operation;
     att_device device;
@@ -29,21 +30,21 @@ typedef struct cached_plan {
     att_plan *plan;
     size_t workspace; /* bytes */
 
-    plan_key key;        /* its problem is a copy behind this struct */
-    uint64_t hash, used; /* `used`: the tick of the latest use */
+    plan_key key;        /* its problem is a copy after this struct */
+    uint64_t hash, used; /* `used`: the tick of the last use */
     int users;           /* calls in progress */
-    bool forgotten;      /* out of the cache; freed with its last user */
+    bool forgotten;      /* removed from the cache; freed with its last user */
     struct cached_plan *next;
 } cached_plan;
 
-/* The plan for a problem if there is one, else NULL. plan_cache_give() after use. */
+/* The plan for a problem if there is one, else NULL. Call plan_cache_give() afterwards. */
 cached_plan *plan_cache_find(const plan_key *key);
 
-/* The same, made where there is none, which takes its time: no lock is held meanwhile. */
+/* The same; makes the plan if there is none, which may take long: no lock is held meanwhile. */
 att_status plan_cache_take(cached_plan **out, const plan_key *key);
 void plan_cache_give(cached_plan *plan);
 
-/* Forget the plans of one device, or of all for 0; the second forgets the counts too. */
+/* Forget the plans of one device, or of all for 0; the second also resets the counts. */
 void plan_cache_forget(att_device device);
 void plan_cache_reset(void);
 

@@ -1,4 +1,4 @@
-/* plan_calls.c: whoever waits for a plan lets other Python threads go on. */
+/* plan_calls.c: waiting for a plan releases the GIL, so that other Python threads continue. */
 #include "python/core/plan_calls.h"
 #include "python/core/failure.h"
 
@@ -32,7 +32,8 @@ kept_context *context_for(att_device device, int32_t index) {
     return kept;
 }
 
-/* Plans of the old context go after it: one that is being made then finds that it was replaced. */
+/* Plans of the old context are removed after it: one that is just being made then notices that
+ * the context was replaced. */
 PyObject *set_threads(PyObject *self, PyObject *count) {
     (void)self;
     const long wanted = PyLong_AsLong(count);

@@ -1,5 +1,5 @@
-/* problem_build.c: looks into the arrays of a call and checks them against each other, so that a mistake is
- * told of the argument that has it and not of a field of a C struct. */
+/* problem_build.c: opens the arrays of a call and checks them against each other, so that an
+ * error names the argument at fault and not a field of a C struct. */
 #include "python/core/problem_build.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static int check_dtypes(call *c) {
     return 0;
 }
 
-/* Sizes and strides of q, k or v, whichever way its axes lie. */
+/* Sizes and strides of q, k or v, in any axis order. */
 typedef struct extents {
     int64_t batch, heads, rows, d;
 } extents;
@@ -88,7 +88,7 @@ static int read_most(int64_t *out, const call *c, argument which) {
     return -1;
 }
 
-/* The longest sequence, told by the caller or, on the CPU, found. */
+/* The longest sequence, given by the caller or, on the CPU, computed. */
 static int find_longest(int64_t *out, const call *c, argument lengths, argument most) {
     const tensor *t = &c->tensors[lengths];
     if (c->given[most])
@@ -274,7 +274,7 @@ static int build_heads(call *c) {
     return 0;
 }
 
-/* Broadcast as NumPy and PyTorch do: from the last axis, a size of 1 stands for any. */
+/* Broadcast as in NumPy and PyTorch: from the last axis, a size of 1 matches any. */
 static int build_bias(call *c) {
     att_problem *p = &c->problem;
     const tensor *bias = &c->tensors[ARG_BIAS];

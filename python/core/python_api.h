@@ -1,4 +1,5 @@
-/* python_api.h: CPython's limited API of 3.9, which every later CPython keeps: one binary for all of them. */
+/* python_api.h: CPython's limited API of 3.9, which every later CPython supports: one binary
+ * for all of them. */
 #ifndef ATTEST_PYTHON_API_H
 #define ATTEST_PYTHON_API_H
 

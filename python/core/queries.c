@@ -1,4 +1,4 @@
-/* queries.c: devices and kernels as plain tuples; attest/__init__.py gives them names. */
+/* queries.c: devices and kernels as plain tuples; attest/__init__.py names their fields. */
 #include "python/core/queries.h"
 #include "python/core/array_check.h"
 #include "python/core/failure.h"
@@ -33,7 +33,7 @@ static int append(PyObject *list, PyObject *item) {
     return failed ? -1 : 0;
 }
 
-/* GPUs are found by asking for each; one that is not there, or too old, is refused as a device. */
+/* GPUs are found by trying each index; one that does not exist, or is too old, is refused. */
 PyObject *devices(PyObject *self, PyObject *unused) {
     enum { MOST = 16 };
     (void)self;

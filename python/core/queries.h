@@ -1,4 +1,4 @@
-/* queries.h: what machine and library are. */
+/* queries.h: information about the machine and the library. */
 #ifndef ATTEST_PYTHON_QUERIES_H
 #define ATTEST_PYTHON_QUERIES_H
 
@@ -7,7 +7,8 @@
 /* A list of tuples, the CPU first, then every GPU that the library can use. */
 PyObject *devices(PyObject *self, PyObject *unused);
 
-/* kernels(device_type, index): a list of tuples, the kernels as the context of that device sees them. */
+/* kernels(device_type, index): a list of tuples, the kernels from the point of view of that
+ * device's context. */
 PyObject *kernels(PyObject *self, PyObject *args);
 
 #endif

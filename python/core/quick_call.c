@@ -1,4 +1,5 @@
-/* quick_call.c: a function in C without arguments is its pointer and the object that it belongs to. */
+/* quick_call.c: calls a C function without arguments through its pointer and its self
+ * object. */
 #include "python/core/quick_call.h"
 
 int quick_call_set(quick_call *q, PyObject *asked) {

@@ -1,4 +1,4 @@
-/* sdpa.c: plain tensors of four axes, no mask, nobody watching. */
+/* sdpa.c: plain tensors of four axes, no mask, nothing that intercepts calls. */
 #include "python/core/sdpa.h"
 #include "python/core/attention.h"
 #include "python/core/backward_call.h"
@@ -46,7 +46,8 @@ static bool is_flag(PyObject *value) {
     return value == Py_True || value == Py_False;
 }
 
-/* Plain tensors into the first of `given`, and nobody watching: 1, 0, or -1 with an error. */
+/* Put plain tensors into the first of `given`; 1 if they are and nothing intercepts calls, 0,
+ * or -1 with an error. */
 static int take_tensors(PyObject **given, PyObject *const *args, int count) {
     for (int i = 0; i < count; i++) {
         if ((PyObject *)Py_TYPE(args[i]) != tensor_type)
@@ -63,7 +64,7 @@ static void take_options(PyObject **causal, PyObject **scale, PyObject *const *a
     *scale = args[1] == Py_None ? NULL : args[1];
 }
 
-/* Mistakes are told by attest.torch, in PyTorch's words. */
+/* attest.torch reports mistakes, in PyTorch's words. */
 static PyObject *passed(void) {
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) &&
         !PyErr_ExceptionMatches(PyExc_ValueError))

@@ -1,18 +1,21 @@
-/* sdpa.h: the common case of PyTorch's scaled_dot_product_attention, without a step in Python. */
+/* sdpa.h: the common case of PyTorch's scaled_dot_product_attention, without a step in
+ * Python. */
 #ifndef ATTEST_PYTHON_SDPA_H
 #define ATTEST_PYTHON_SDPA_H
 
 #include "python/core/python_api.h"
 
-/* (type, watchers): PyTorch's tensor type, and functions of which each must be false, None or 0 for a call to be
- * common: modes, transforms and casts that look at what is called. */
+/* (type, watchers): PyTorch's tensor type, and functions that must all be false, None or 0 in
+ * the common case: they detect modes, transforms and casts that intercept calls. */
 PyObject *sdpa_setup(PyObject *self, PyObject *args);
 
-/* (query, key, value, is_causal, scale, enable_gqa, return_lse), by position: O, or (O, LSE); or None where the call is another
- * than the common case, or a mistake, which attest.torch then finds out. attest.Error where the machine refuses. */
+/* (query, key, value, is_causal, scale, enable_gqa, return_lse), by position: O, or (O, LSE);
+ * or None if the call is not the common case, or is a mistake, which attest.torch then reports.
+ * attest.Error if the machine refuses. */
 PyObject *sdpa(PyObject *self, PyObject *const *args, Py_ssize_t count);
 
-/* (query, key, value, o, lse, d_o, is_causal, scale), by position: (d_q, d_k, d_v); or None as above. */
+/* (query, key, value, o, lse, d_o, is_causal, scale), by position: (d_q, d_k, d_v); or None as
+ * above. */
 PyObject *sdpa_backward(PyObject *self, PyObject *const *args, Py_ssize_t count);
 
 #endif

@@ -1,4 +1,5 @@
-/* tensor.c: DLPack from the side of who reads: by the exchange table where there is one, else by __dlpack__. */
+/* tensor.c: the consumer side of DLPack: through the exchange table if there is one, else
+ * through __dlpack__. */
 #include "python/core/tensor.h"
 
 #include <stdio.h>
@@ -30,8 +31,8 @@ void tensor_contiguous(int64_t *strides, const int64_t *shape, int ndim) {
     }
 }
 
-/* What others say of their arrays is not believed before it can be computed with: sizes from 0 on, elements and steps that are far
- * from 2^63. */
+/* The metadata of an array is checked before it is used: sizes of at least 0, element counts
+ * and strides far from 2^63. */
 static int check_layout(const char *name, const dl_tensor *from) {
     const int64_t most = INT64_MAX / 64;
     int64_t count = 1;
@@ -51,7 +52,7 @@ static int check_layout(const char *name, const dl_tensor *from) {
     return 0;
 }
 
-/* `most`: axes that would fit. */
+/* `most`: the most axes allowed. */
 static int fill(tensor *out, const char *name, const dl_tensor *from, int most) {
     if (from->ndim < 0 || from->ndim > most) {
         PyErr_Format(PyExc_ValueError, "%s has %d dimensions: at most %d would fit", name,
@@ -65,7 +66,7 @@ static int fill(tensor *out, const char *name, const dl_tensor *from, int most) 
     out->device = from->device;
     out->type = from->type;
     out->ndim = from->ndim;
-    bool empty = false; /* its strides say nothing, and may be 0 */
+    bool empty = false; /* its strides mean nothing, and may be 0 */
     for (int i = 0; i < from->ndim; i++)
         empty |= from->shape[i] == 0;
     for (int i = 0; i < from->ndim; i++)
@@ -87,10 +88,10 @@ static dl_type type_of_name(const char *dtype) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(dtype, known[i].name))
             return known[i].type;
-    return (dl_type){UINT8_MAX, 0, 0}; /* none that is served */
+    return (dl_type){UINT8_MAX, 0, 0}; /* not a supported type */
 }
 
-/* The error that is set, its first line, said of an argument. */
+/* Re-raise the current error with its first line and the name of the argument. */
 static void blame(const char *name) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -106,7 +107,7 @@ static void blame(const char *name) {
     Py_XDECREF(trace);
 }
 
-/* 0 is not a stream in this protocol; 1 is the default one. */
+/* 0 is not a stream in this protocol; 1 is the default stream. */
 static PyObject *stream_argument(framework *frame, PyObject *object) {
     PyObject *stream = PyObject_CallFunctionObjArgs(frame->stream, object, NULL);
     if (!stream || stream == Py_None || PyObject_IsTrue(stream))
@@ -115,7 +116,7 @@ static PyObject *stream_argument(framework *frame, PyObject *object) {
     return PyLong_FromLong(1);
 }
 
-/* The arguments of __dlpack__ by name. Where there is no stream to name they are the same every time. */
+/* The named arguments of __dlpack__. Without a stream they are the same every time. */
 static PyObject *method_arguments(framework *frame, PyObject *object) {
     static PyObject *always;
     if (!always && !(always = Py_BuildValue("{s:(ii)}", "max_version", 1, 0)))
@@ -153,7 +154,8 @@ static PyObject *make_capsule(framework *frame, PyObject *object) {
         return NULL;
     PyObject *capsule = call_method(frame, object, method);
     if (!capsule && frame->versioned && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        /* From before there were versions; or it fails both ways, and the plain way says why. */
+        /* From before DLPack had versions; or both ways fail, and the plain way gives the
+         * reason. */
         PyErr_Clear();
         frame->versioned = false;
         capsule = call_method(frame, object, method);
@@ -163,7 +165,7 @@ static PyObject *make_capsule(framework *frame, PyObject *object) {
     return capsule;
 }
 
-/* The capsule is kept as it is: whoever drops an unused one has its memory let go of. */
+/* The capsule is kept unused: dropping it frees its memory. */
 static int open_capsule(tensor *out, const char *name, PyObject *capsule, int most) {
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         const dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
@@ -179,8 +181,8 @@ static int open_capsule(tensor *out, const char *name, PyObject *capsule, int mo
     return managed ? fill(out, name, &managed->tensor, most) : -1;
 }
 
-/* What __dlpack__ of this framework's release cannot say, its adapter can: *stands_for is the type of the elements where it
- * is not the one of the capsule. Takes the error that is set. */
+/* What __dlpack__ of this framework's release cannot export, its adapter can: *stands_for is
+ * the type of the elements if it is not that of the capsule. Takes the current error. */
 static PyObject *export_otherwise(tensor *out, framework *frame, PyObject *object,
                                   dl_type *stands_for) {
     PyObject *type, *value, *trace, *substitute, *capsule = NULL;
@@ -245,7 +247,7 @@ static bool is_dense(const tensor *t) {
     return t->ndim > 0 && t->shape[t->ndim - 1] > 1 && t->strides[t->ndim - 1] == 1;
 }
 
-/* Whether the framework's `refuse` must be asked: 1, 0, or -1 with an error. */
+/* Whether the framework's `refuse` must be called: 1, 0, or -1 with an error. */
 static int in_doubt(framework *frame, PyObject *object, const tensor *t) {
     int doubt = quick_call_true(&frame->refuse_when);
     if (!doubt && !is_dense(t))
@@ -261,7 +263,7 @@ static int in_doubt(framework *frame, PyObject *object, const tensor *t) {
     return doubt;
 }
 
-/* `t` has the shape and strides of the array where the framework is asked but seldom. */
+/* `t` has the shape and strides of the array if `refuse` is called only in some cases. */
 static int refused(const char *name, framework *frame, PyObject *object, const tensor *t) {
     const int doubt = frame->refuse_seldom ? in_doubt(frame, object, t) : 1;
     if (doubt <= 0)
@@ -284,7 +286,8 @@ static int borrow(tensor *out, const char *name, PyObject *object, int most) {
                        (frame->refuse && refused(name, frame, object, out))
                    ? -1
                    : 0;
-    if (frame->refuse && refused(name, frame, object, out)) /* __dlpack__ would say it worse */
+    if (frame->refuse && refused(name, frame, object, out)) /* __dlpack__ would give a worse
+                                                             * message */
         return -1;
     return borrow_by_method(out, name, frame, object, most);
 }
@@ -354,7 +357,8 @@ static int64_t count_of(const tensor_plan *wanted) {
     return count;
 }
 
-/* Memory for the elements and what is spare behind them, as an array whose axes but the last are 1. */
+/* Memory for the elements and the spare bytes after them, as an array whose axes except the
+ * last are 1. */
 static dl_managed *allocate_flat(tensor *out, const char *name, framework *frame,
                                  dl_device device, const tensor_plan *wanted) {
     const dl_type type = type_of_name(wanted->dtype);
@@ -372,7 +376,8 @@ static dl_managed *allocate_flat(tensor *out, const char *name, framework *frame
     return managed;
 }
 
-/* The array that is made owns the memory from here on. Its axes are given their sizes before anyone else has seen it. */
+/* The new array owns the memory from here on. Its axes get their sizes before anyone else sees
+ * it. */
 static PyObject *create_by_exchange(tensor *out, const char *name, framework *frame,
                                     dl_device device, const tensor_plan *wanted) {
     dl_managed *managed = allocate_flat(out, name, frame, device, wanted);
@@ -380,7 +385,7 @@ static PyObject *create_by_exchange(tensor *out, const char *name, framework *fr
     if (!managed)
         return NULL;
     dl_tensor *made = &managed->tensor;
-    if (!made->strides) { /* DLPack has asked for them for as long as there are such tables */
+    if (!made->strides) { /* DLPack has required strides as long as there are such tables */
         managed->deleter(managed);
         PyErr_Format(PyExc_TypeError, "%s was made without strides", name);
         return NULL;
@@ -421,7 +426,7 @@ PyObject *tensor_create(tensor *out, const char *name, framework *frame, PyObjec
     *out = (tensor){.name = name};
     PyObject *made = frame->exchange ? create_by_exchange(out, name, frame, device, wanted)
                                      : create_by_function(out, name, frame, like, wanted);
-    if (made) /* what stands for bfloat16 may be called otherwise */
+    if (made) /* the type that stands for bfloat16 may have another name */
         out->type = type_of_name(wanted->dtype);
     return made;
 }

@@ -1,5 +1,6 @@
-/* workspace.c: on the CPU one buffer is kept for the next call; on a GPU the framework's own allocator, which knows
- * its streams, gives and takes back. A small one is a part of O's memory: one allocation costs half a microsecond. */
+/* workspace.c: on the CPU one buffer is kept for the next call; on a GPU the framework's own
+ * allocator, which knows its streams, provides and reclaims the memory. A small workspace is
+ * part of O's memory, because an allocation costs half a microsecond. */
 #include "python/core/workspace.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ enum { SMALL_BYTES = 1 << 14 };
 static void *spare;
 static size_t spare_bytes;
 
-/* It lives as long as O does, so it should weigh little. */
+/* It lives as long as O, so it must be small. */
 size_t workspace_beside_o(const call *c, size_t bytes) {
     const att_problem *p = &c->problem;
     const bool packed = p->features & ATT_CU_SEQLENS_Q;
@@ -69,7 +70,7 @@ int workspace_take(workspace *w, const workspace_place *place, size_t bytes) {
     return -1;
 }
 
-/* The larger one is kept. */
+/* The larger buffer is kept. */
 void workspace_give(workspace *w) {
     if (w->bytes > spare_bytes) {
         void *smaller = spare;

@@ -1,5 +1,6 @@
-/* xla_ffi.h: what XLA hands to a foreign function (its C interface 0.x), declared anew: memory layout, not a library. Structs
- * begin with their size; newer releases append. */
+/* xla_ffi.h: the structs that XLA passes to a foreign function (its C interface 0.x), declared
+ * here: a memory layout, not a library. Structs begin with their size; newer releases append
+ * fields. */
 #ifndef ATTEST_PYTHON_XLA_FFI_H
 #define ATTEST_PYTHON_XLA_FFI_H
 
@@ -29,7 +30,8 @@ typedef struct xla_version {
     int major, minor;
 } xla_version;
 
-/* Asked for when a handler is registered: its frame has this as an extension, and the handler fills it. */
+/* Requested when a handler is registered: its frame has this as an extension, and the handler
+ * fills it. */
 typedef struct xla_metadata {
     size_t size;
     xla_version version;
@@ -134,7 +136,7 @@ typedef struct xla_api {
     xla_error *(*memory_free)(xla_free_args *args);
     xla_unused *pool_schedule, *pool_threads, *future_create, *future_available, *future_error,
         *run_id;
-    xla_error *(*device_ordinal)(xla_ordinal_args *args); /* from 0.2 on: look at `size` */
+    xla_error *(*device_ordinal)(xla_ordinal_args *args); /* from 0.2 on: check `size` */
 } xla_api;
 
 typedef struct xla_frame {

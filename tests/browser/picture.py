@@ -1,4 +1,4 @@
-"""picture.py: a screenshot is what it should be: so wide, with something on it, dark where the theme is.
+"""picture.py: checks a screenshot: its width, that it is not empty, and dark if the theme is.
 
     picture.py FILE WIDTH light|dark
 """
@@ -9,7 +9,7 @@ import zlib
 
 
 def rows(path):
-    """Width, and the rows of an 8-bit RGB or RGBA picture as bytes, with the bytes a pixel has."""
+    """Width, and the rows of an 8-bit RGB or RGBA picture as bytes, with the bytes per pixel."""
     data = open(path, "rb").read()
     assert data.startswith(b"\x89PNG\r\n\x1a\n"), "no PNG"
     at, packed, width, channels = 8, b"", 0, 0

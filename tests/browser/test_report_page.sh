@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test_report_page.sh: the page of a report in a real browser: no complaint on its console, every plot drawn, filter and sort, on a
-# phone and a desktop, light and dark, and on paper; and a plot as a picture.
+# test_report_page.sh: the page of a report in a real browser: no error on its console, every plot drawn, filter and
+# sort, on a phone and a desktop, light and dark, and on paper; and a plot as a picture.
 #
-#   BUILD=build tests/browser/test_report_page.sh [FOLDER]    leaves the pictures in FOLDER, to be looked at
+#   BUILD=build tests/browser/test_report_page.sh [FOLDER]    leaves the pictures in FOLDER, for inspection
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/../cli/common.sh"
 
@@ -11,7 +11,7 @@ mkdir -p "$pictures"
 pictures=$(cd "$pictures" && pwd)
 chromium=$(command -v chromium) || { fail 'a browser' 'chromium is needed'; finish; }
 
-# browse PAGE FLAG...: the browser on one page; what it says, the page's console included, comes out.
+# browse PAGE FLAG...: the browser on one page; prints its output, including the page's console.
 browse() {
     local page=$1
     shift
@@ -20,7 +20,7 @@ browse() {
         --virtual-time-budget=2000 "$@" "file://$page" 2>&1
 }
 
-# quiet NAME FILE: nothing in it was said by the page's console.
+# quiet NAME FILE: the page's console printed nothing in it.
 quiet() {
     if grep -q 'CONSOLE' "$2"; then
         fail "$1" "$(grep CONSOLE "$2" | head -c 600)"
@@ -31,7 +31,7 @@ quiet() {
 
 attest report "$root/evidence" -o page.html --price-per-hour 3.5 || fail 'the page' 'attest report failed'
 
-# The test can see a complaint: a page with the same policy, and a script that is not its own.
+# The test can see an error: a page with the same policy, and a foreign script.
 sed 's|</main>|<script>document.title = "run"</script></main>|' page.html >script.html
 browse "$scratch/script.html" --dump-dom >script.out
 check 'another script is refused, and the console says so' bash -c \
@@ -93,14 +93,14 @@ browse "$scratch/without.html" --dump-dom >without.out
 check 'without the script everything is there but the field' bash -c \
     "! grep -q '<script>\|type=.search' without.out && grep -q '<section id=.environment' without.out"
 
-# A phone is narrower than the narrowest window of the browser: the page is put into a frame of its width.
+# A phone is narrower than the browser's narrowest window: the page is put into a frame of its width.
 frame() { # frame WIDTH HEIGHT: a page that shows the report so wide
     printf '<!DOCTYPE html><html><body style="margin:0"><iframe src="page.html" width="%d" height="%d" style="border:0"></iframe></body></html>' "$1" "$2"
 }
 frame 390 2000 >phone.html
 cp page.html desktop.html
 
-# A picture of a page that is not one colour, and in which the dark theme is dark.
+# A picture of a page that has more than one colour, and in which the dark theme is dark.
 for theme in light dark; do
     scheme=$([[ $theme == dark ]] && echo 0 || echo 1)
     for size in phone:390:2000 desktop:1400:2000; do
@@ -114,7 +114,7 @@ for theme in light dark; do
     done
 done
 
-# Nothing but tables, which scroll, is wider than a phone.
+# Nothing except tables, which scroll, is wider than a phone.
 sed 's|id="f" src="page.html" width="1400"|id="f" src="page.html" width="390"|' drive.html >narrow.html
 browse "$scratch/narrow.html" --disable-web-security --allow-file-access-from-files --virtual-time-budget=8000 --dump-dom >narrow.out
 check 'as wide as a phone' bash -c "grep -o 'wide&quot;:[0-9]*' narrow.out | grep -qx 'wide&quot;:390'"

@@ -1,6 +1,6 @@
-"""arrays.py: `attest run` on .npy files against attention written in NumPy, in float64.
+"""arrays.py: `attest run` on .npy files compared with attention in NumPy, in float64.
 
-Prints a line `pass NAME` or `FAILED NAME: why` a case, and `done` at the end. Run by test_arrays.sh.
+Prints a line `pass NAME` or `FAILED NAME: why` per case, and `done` at the end. Run by test_arrays.sh.
 """
 import subprocess
 
@@ -20,7 +20,7 @@ def from_bfloat16(x):
 
 
 def visible(rows, keys, causal, window, align):
-    """Which keys each row sees, and the row's place on the diagonal."""
+    """Which keys each row sees, and the row's position on the diagonal."""
     shift = keys - rows if "bottom-right" in (causal, align) else 0
     diagonal = np.arange(rows)[:, None] + shift
     j = np.arange(keys)[None, :]
@@ -64,7 +64,7 @@ def attention(q, k, v, scale=None, causal=None, window=(-1, -1), align=None, sof
 
 
 class Case:
-    """Arrays on disk, the flags that name them, and the answer they must give."""
+    """Arrays on disk, the flags that name them, and the expected answer."""
 
     def __init__(self, name, dtype="float32", batch=2, heads=4, heads_kv=2, rows=19, keys=23, d=16,
                  d_v=24, layout="bshd", flags=(), cu=None, lens=None, starts=None, lse=True, **features):
@@ -78,7 +78,7 @@ class Case:
         self.v = self.make(lead + (total_k, heads_kv, d_v))
 
     def make(self, shape):
-        """Random values that the dtype holds exactly, as float32."""
+        """Random values that the dtype represents exactly, as float32."""
         x = rng.standard_normal(shape).astype(np.float32)
         if self.dtype == "float16":
             return x.astype(np.float16).astype(np.float32)
@@ -212,7 +212,7 @@ for case in CASES:
     except AssertionError as problem:
         print(f"FAILED {case.name}: {problem}")
 
-# O as another type, over an older file: that is replaced, not written into.
+# O in another type, over an older file: that is replaced, not written into.
 np.save("own.npy", CASES[0].q)
 np.save("older.npy", CASES[0].q)
 result = subprocess.run(["attest", "run", "--q", "own.npy", "--k", "own.npy", "--v", "own.npy", "-o", "older.npy",

@@ -1,7 +1,7 @@
 # common.sh: what the tests of the program share; sourced by each of them.
 #
-# Every test runs in a folder of its own, with `attest` on the path. A script ends with `finish`, which
-# prints `N passed, N failed, N skipped`.
+# Every test runs in its own folder, with `attest` on the path. A script ends with `finish`, which prints
+# `N passed, N failed, N skipped`.
 # shellcheck shell=bash
 set -uo pipefail
 
@@ -16,12 +16,12 @@ export ATTEST_ROWS= # whoever runs the tests may have rows of their own
 export ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 # as on a machine without a GPU
 export ATTEST_LIBNVML=/nonexistent/libnvidia-ml.so.1
 
-# From here on `attest` has code for GPUs, also where there is no nvcc to make any: see mk/images.mk.
+# From here on `attest` has code for GPUs, even without nvcc: see mk/images.mk.
 use_images() {
     PATH=$BUILD/tests/images:$path
 }
 
-# Again the program that is installed.
+# Use the installed program again.
 use_shipped() {
     PATH=$BUILD:$path
 }
@@ -49,7 +49,7 @@ skip() { # skip WHAT: say what was not tested, and why
 }
 
 # expect NAME STATUS [out=PATTERN] [err=PATTERN] -- ARGUMENT...
-# Run attest; its exit status and, by extended regular expressions, what it printed must be as given.
+# Run attest; its exit status and its output, as extended regular expressions, must be as given.
 expect() {
     local name=$1 status=$2 out_pattern='' err_pattern=''
     shift 2

@@ -1,4 +1,4 @@
-"""page.py: what every page of attest report must be: well-formed, with no script but its own, loading nothing, readable without eyes."""
+"""page.py: checks every page of attest report: well-formed, with no script but its own, loading nothing, accessible."""
 
 import base64
 import hashlib
@@ -6,7 +6,7 @@ import sys
 import xml.etree.ElementTree as tree
 
 XHTML = "{http://www.w3.org/1999/xhtml}"
-# Elements that the page may have; anything else, pictures of elsewhere among them, is a mistake.
+# Elements that the page may have; anything else, such as external pictures, is an error.
 KNOWN = set(
     "html head meta title style script body header main nav section h1 h2 h3 h4 p a ul li b code br span small table thead tbody "
     "tr th td div figure figcaption details summary dl dt dd svg path text rect line g use defs desc".split()
@@ -14,7 +14,7 @@ KNOWN = set(
 
 
 def contrast(left, right):
-    """The contrast of two colours, as WCAG 2 counts it."""
+    """The contrast of two colours, as defined by WCAG 2."""
 
     def luminance(colour):
         colour = colour.lstrip("#")

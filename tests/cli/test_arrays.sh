@@ -11,7 +11,7 @@ passed=$((passed + $(grep -c '^pass ' <<<"$answers")))
 failed=$((failed + $(grep -c '^FAILED ' <<<"$answers")))
 check 'the comparison came to its end' grep -qx 'done' <<<"$answers"
 
-# Arrays for what follows, and files that are not quite arrays.
+# Arrays for the tests below, and files that are not quite arrays.
 "$python" - <<'PYTHON'
 import numpy as np
 rng = np.random.default_rng(2)
@@ -122,7 +122,7 @@ done
 check 'no code ran' test ! -e pwned
 on_files 'fortran says what to do' 2 'np.ascontiguousarray' --q fortran.npy --k k.npy --v v.npy
 
-# bfloat16 as NumPy writes it: '<V2' from ml_dtypes and JAX, '|V2' once NumPy has read and written it again.
+# bfloat16 as NumPy writes it: '<V2' from ml_dtypes and JAX, '|V2' after NumPy has read and rewritten it.
 "$python" - <<'PYTHON'
 import numpy as np
 rng = np.random.default_rng(5)
@@ -157,13 +157,13 @@ PYTHON
 on_files 'raw bytes without --bf16' 2 "r_q.npy: raw \\(\\|V2\\); say --bf16" --q r_q.npy --k r_k.npy --v r_v.npy
 on_files 'bfloat16 of the other byte order' 2 'big-endian' --q b_q.npy --k b_k.npy --v b_v.npy
 
-# A run that fails while computing, after the output was created, leaves the old output as it was.
+# A run that fails while computing, after the output was created, leaves the old output unchanged.
 cp q.npy kept.npy
 expect 'failing over an old output' 2 -- \
     run "${packed[@]}" --cu-seqlens-q cu_down.npy --cu-seqlens-k cu_down.npy -o kept.npy
 check 'the old output is whole' cmp q.npy kept.npy
 
-# start_run OUTPUT ARGUMENT...: a run that takes minutes if it is let; waits until it is at work.
+# start_run OUTPUT ARGUMENT...: a run that would take minutes; waits until it is computing.
 start_run() {
     local output=$1
     shift
@@ -194,7 +194,7 @@ else
     skip 'a killed run: this file system has no nameless files'
 fi
 
-# Who may read a file is as it was.
+# The permissions of a file stay.
 (umask 022 && cp q.npy private.npy && chmod 600 private.npy)
 expect 'over a private output' 0 -- run "${qkv[@]}" -o private.npy
 check 'it stays private' test "$(stat -c %a private.npy)" = 600
@@ -215,7 +215,7 @@ check 'an input that vanishes ends the run' test "$status" -eq 3
 check 'and is spoken of' grep -q 'an input file was cut short' .err
 check 'and leaves nothing' bash -c '! ls lost.npy*'
 
-# A full disk is found before computing, and leaves nothing. Only root may mount one.
+# A full disk is detected before computing, and nothing is left behind. Only root may mount one.
 if mkdir small && mount -t tmpfs -o size=64k tmpfs small 2>/dev/null; then
     "$python" -c '
 import numpy
@@ -227,7 +227,7 @@ for name in "qkv":
     umount small
 fi
 
-# K and V of 640 MiB under a limit on memory that could not hold a copy of either.
+# K and V of 640 MiB under a memory limit that could not hold a copy of either.
 "$python" - <<'PYTHON'
 import numpy as np
 q = np.random.default_rng(3).standard_normal((1, 1, 8, 128)).astype(np.float16)

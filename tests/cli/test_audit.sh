@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# test_audit.sh: attest audit catches every saboteur, and says so where it cannot.
+# test_audit.sh: attest audit catches every saboteur, and says so if it cannot.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
-# Some saboteurs show in their times alone, and another program on the same cores can hide one, or make an honest subject look
-# like one. What is tested is that the audit can tell: it has three tries, and the last one counts.
+# Some saboteurs show only in their times, and another program on the same cores can hide one, or make an honest subject
+# look like one. The test checks that the audit can tell: it has three attempts, and the last one counts.
 expect_once() { # expect_once NAME STATUS ... -- ARGUMENT...: as `expect`
     local try before=$failed
     for try in 1 2; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_backward.sh: the verbs on problems of gradients: explained, run, verified, timed, compared; words that are none are named.
+# test_backward.sh: the verbs on problems of gradients: explained, run, verified, timed, compared; unknown words are
+# named.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 

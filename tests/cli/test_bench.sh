@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# test_bench.sh: timing, baselines, comparisons and self-checks, on the CPU and on a GPU that is none.
+# test_bench.sh: timing, baselines, comparisons and self-checks, on the CPU and on a fake GPU.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
-# A GPU that computes on the host; a launch takes 200 us of its own clock, give or take one per cent.
+# A GPU that computes on the host; a launch takes 200 us of its own clock, plus or minus one per cent.
 fakes=$BUILD/tests/fake_cuda
 use_images
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so FAKE_CUDA_COMPUTES=1
@@ -105,7 +105,7 @@ expect 'rivals' 0 out='^b1h1s16d64,fp16 +naive_sm80 +fwd_sm80_[a-z0-9_]+ +[-+].*
     bench b1h1s16d64 --seconds 0 "${steady[@]}" --allow-slow --kernel 'fwd_sm80*' --kernel naive_sm80 --json rivals.json
 check 'rivals, the document' json rivals.json '"against_first" not in d["results"][0] and d["results"][1]["against_first"]["verdict"] == "SAME"'
 
-# Ctrl-C keeps what was measured. (A shell lets what runs in its background ignore SIGINT; Python does not.)
+# Ctrl-C keeps the measurements so far. (Background jobs of a shell ignore SIGINT; children of Python do not.)
 cat >interrupt.py <<'PYTHON'
 import signal, subprocess, sys, time
 count, seconds = int(sys.argv[1]), float(sys.argv[2])
@@ -133,7 +133,7 @@ check 'interrupted twice: it stops at once' test "$(python3 interrupt.py 2 1 b1h
 check 'and leaves nothing' bash -c '! ls part.json*'
 check 'a whole run says nothing of it' json warm.json '"interrupted" not in d'
 
-# The measurement against itself.
+# The self-checks of the measurement.
 expect '--aa' 0 out='^4 of 4 verdicts are SAME' -- bench "${tiny[@]}" "${steady[@]}" --aa --trials 2 --save checked
 check 'it leaves a baseline with a minimum effect' json baselines/checked.json \
     '0.005 <= d["minimum_effect"] < 0.01 and len(d["results"]) == 2 and len(d["self_check"]["pairs"]) == 4 and d["self_check"]["pairs"][3]["b"]["samples_ns"]'

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# test_certify.sh: statements made on this CPU, checked, tampered with, signed; what info says of them.
+# test_certify.sh: statements made on this CPU, checked, tampered with, signed; and what info says about them.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 unset "${!ATTEST_LIB@}" ATTEST_EVIDENCE # they may not be set where kernels are certified
 
-# Suites of this test under the usual names, so that what is certified here is not partial.
+# Suites of this test under the usual names, so that the statements made here are not partial.
 mkdir suites
 echo b1h2s40d32,f32 >suites/rows.txt
 echo b2h2s33d16,f32,causal >suites/edge.txt
@@ -57,7 +57,7 @@ echo b1h2s64d32,fp16,softcap=20 >other.txt
 expect 'a suite without a problem for it' 3 out='decode_cpu_portable .*not certified: it serves no problem of the suite' -- certify --device cpu --suite ./other.txt --timed ./timed.txt --kernel decode_cpu_portable -o none
 check 'no statement then' test ! -e none/decode_cpu_portable.json
 
-# Not under variables that put code in, or in the place of code.
+# Refused under variables that inject or replace code.
 for name in CUDA_INJECTION64_PATH NVIDIA_TF32_OVERRIDE ATTEST_LIBCUDA ATTEST_JIT; do
     export $name=1
     expect "refuses under $name" 3 err="^attest certify: $name is set, which .*: unset it" -- certify "${quick[@]}" -o "$here"
@@ -131,7 +131,7 @@ cp kept.json "$here/fwd_of_old.json"
 expect 'a file under another name' 1 out='fwd_of_old: stale: .*kernel: is of decode_cpu_portable' -- certify --check --evidence ev
 rm "$here/fwd_of_old.json"
 
-# A plug-in goes the same way.
+# The same for a plug-in.
 check 'the example plug-in is built' "${CC:-cc}" -O2 -shared -fPIC -I"$root/include" -o plain_peer.so "$root/examples/peer/plain_peer.c" -lm
 expect 'certify a plug-in' 0 out='^ 1/1 peer-plain +2 verified +2 timed.* certified$' -- certify "${quick[@]}" --peer ./plain_peer.so -o "$here"
 check 'its subject is its file' json "$here/peer-plain.json" "d['subject'] == [{'name': 'peer-plain.library', 'digest': {'sha256': '$(sha256sum <plain_peer.so | cut -d' ' -f1)'}}] and d['predicate']['peer']['name'] == 'plain'"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_completions.sh: the scripts for shells complete verbs, options and suites; their shells accept them, where they are here.
+# test_completions.sh: the shell scripts complete verbs, options and suites; the shells accept them, if installed.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_gpu.sh: the program on a machine with GPUs, played by a driver that launches nothing (tests/fake_cuda).
+# test_gpu.sh: the program on a machine with GPUs, simulated by a driver that launches nothing (tests/fake_cuda).
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -8,7 +8,7 @@ use_images
 export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so
 export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache
 
-# What there is.
+# The list of devices and kernels.
 expect 'info lists a GPU' 0 out='^GPU 0 +Fake GPU 0: compute capability 9\.0, 132 SMs, 4\.0 GiB, driver for CUDA 13\.0, GPU-' -- info --json info.json
 expect 'info says which cannot be used' 0 out='^GPU 3 +cannot be used: .*7\.5' -- info
 expect 'info names the device' 0 out='^device +cuda:0' -- info
@@ -18,7 +18,7 @@ check 'info, kernels of both devices' json info.json \
     'any(k["device"] == "cpu" and k["available"] for k in d["kernels"]) and any(k["role"] == "plain" and k["available"] and k["origin"] != "none" and 90 in k["targets"] for k in d["kernels"])'
 check 'info, rungs' json info.json 'any(k.get("rung") for k in d["kernels"])'
 
-# Which device.
+# The choice of a device.
 expect 'a GPU where there is one' 0 out='^chosen +(fwd|decode)_sm[0-9]+_' -- explain b2h8s512d64,bf16
 expect 'an instruction set means the CPU' 0 out='^chosen +fwd_cpu_portable' -- explain b2h8s512d64,bf16 --isa portable
 expect 'the CPU by name' 0 out='^chosen +[a-z]+_cpu_' -- explain b2h8s512d64,bf16 --device cpu
@@ -28,7 +28,7 @@ expect 'a GPU that is not there' 3 err='device_index=9' -- info --device cuda:9
 ATTEST_DEVICE=cpu expect 'the CPU by the environment' 0 out='^device +cpu' -- info
 ATTEST_DEVICE=gpu expect 'an unknown device of the environment' 2 err='ATTEST_DEVICE=gpu' -- info
 
-# Which kernel.
+# The choice of a kernel.
 expect 'nothing slow without leave' 3 out='^refused +.* flags: .*ATT_ALLOW_SLOW' -- explain b2h8s512d64,f32 --kernel naive_sm80
 expect 'float32 on tensor cores' 0 out='^chosen +fwd_sm80_f32_' -- explain b2h8s512d64,f32
 expect 'decode in one launch' 0 out='^chosen +decode_sm90_.* keys in 8 parts that a cluster merges, workspace 0 bytes' -- \
@@ -53,7 +53,7 @@ expect 'the digest of the code' 0 out='^code +sha256 [0-9a-f]{64}$' -- run b2h8s
 check 'run, the document' json run.json \
     'd["results"][0]["launch"]["registers"] == 168 and len(d["results"][0]["launch"]["code_sha256"]) == 64 and d["results"][0]["launch"]["kernel"] == d["results"][0]["kernel"]'
 
-# A launch that computes nothing is a wrong answer, with the command that shows it again; the CPU's side by side.
+# A launch that computes nothing is a wrong answer, with the command that reproduces it; the CPU's is beside it.
 expect 'verify catches a GPU that computes nothing' 1 out='^  again: .*verify b1h2s64d64,fp16 --device cuda:0 --seed 0$' -- verify b1h2s64d64
 expect 'verify repeats' 0 out='^1 passed, 0 failed' -- verify b1h2s64d64 --device cpu --repeats 5
 expect 'bench catches it too' 1 out='^FAIL ' -- bench b1h2s64d64 --seconds 0

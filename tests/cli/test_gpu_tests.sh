@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# test_gpu_tests.sh: gpu_tests.sh with a program that is none: what it counts as failed, and the results that it writes.
+# test_gpu_tests.sh: gpu_tests.sh with a fake program: what it counts as failed, and the results that it writes.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
-# Plays attest: verify prints what `closing` holds and exits with what `status` holds.
+# Replaces attest: verify prints the contents of `closing` and exits with the contents of `status`.
 mkdir fake
 cat >fake/attest <<'END'
 #!/usr/bin/env bash
@@ -50,7 +50,7 @@ check 'a crash' test $? -eq 1
 BUILD=fake RESULTS=results.txt "$root/tests/gpu/gpu_tests.sh" hopper >.out 2>&1
 check 'a part that cannot run here says why' grep -qP '^skipped\tno GPU of compute capability 9.0' results.txt
 
-# Kernels by themselves, many to a process; each must serve something.
+# Kernels one by one, many per process; each must support something.
 run_rows() { # run_rows KERNELS: the part `rows`, where the first KERNELS of forty pass a problem
     for n in $(seq "$1"); do echo "b1h2s9d8,f32   fwd_none_$n   1.0e-07   5 %  pass"; done >closing
     echo "$1 passed, 0 failed" >>closing

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# test_interrupt.sh: Ctrl-C while attest verifies or certifies: what is finished is kept, and the program says so. (bench: test_bench.sh)
+# test_interrupt.sh: Ctrl-C while attest verifies or certifies: finished work is kept, and the program says so. (bench:
+# test_bench.sh)
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
-# A shell lets what runs in its background ignore SIGINT; Python does not.
+# Background jobs of a shell ignore SIGINT; children of Python do not.
 cat >interrupt.py <<'PYTHON'
 import signal, subprocess, sys, time
 count, seconds = int(sys.argv[1]), float(sys.argv[2])

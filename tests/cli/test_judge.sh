@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_judge.sh: how attest stands beside its rivals, from kept evidence and from raw samples.
+# test_judge.sh: attest compared with its rivals, from kept evidence and from raw samples.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -9,7 +9,7 @@ expect 'no file' 2 err='a file of results is wanted' -- judge
 expect 'an unknown goal' 2 err="--goals: 'best' is not among flash, hopper, cpu and none" -- judge x --goals best
 expect 'a file that is not there' 2 err='nowhere.json: No such file' -- judge nowhere.json
 
-# Evidence of the scripts before attest.bench, goals by the device.
+# Evidence of the scripts before attest.bench, with goals by device.
 expect 'a GPU' 0 out='^decode, geometric mean against flash: 1\.509 .*: holds$' -- judge "$evidence/h200/gpu_vs_torch.json"
 expect 'a missed goal' 1 out='^bf16, geometric mean against PyTorch: 1\.454 .*: MISSED$' -- judge "$evidence/epyc-avx512/cpu_vs_torch.json"
 expect 'no goal' 0 -- judge "$evidence/epyc-avx512/cpu_vs_torch.json" --goals none
@@ -22,7 +22,7 @@ check 'goals of calls' json calls.json 'd["standing"]["holds"] and len(d["standi
 echo '{"schema": "attest-python-calls-2"}' >none.json
 expect 'no calls' 2 err='none.json: has no calls' -- judge none.json
 
-# Raw samples: what is derived from them is computed, and is what `attest bench` computes.
+# Raw samples: derived numbers are computed, and equal those of `attest bench`.
 attest bench b1h1s8d16,f32 --device cpu --seconds 0 --min-samples 8 --json full.json >/dev/null 2>&1
 python3 - <<'EOF'
 import json
@@ -32,7 +32,7 @@ for result in document["results"]:
         del result[key]
 json.dump(document, open("raw.json", "w"))
 EOF
-# So few samples may leave a verdict open; what is asked for is the median.
+# So few samples may leave a verdict open; only the median is checked.
 check 'raw samples are compared' bash -c 'attest compare full.json raw.json --json compared.json >/dev/null; (($? <= 1))'
 check 'the same median' json compared.json 'abs(d["comparison"]["rows"][0]["median_a_ns"] / d["comparison"]["rows"][0]["median_b_ns"] - 1) < 1e-9'
 expect 'raw samples are judged' 0 out='^b1h1s8d16,f32' -- judge raw.json --goals none

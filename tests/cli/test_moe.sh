@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_moe.sh: the verbs on mixtures of experts: explained, run, verified, timed, compared; words that are none are named.
+# test_moe.sh: the verbs on mixtures of experts: explained, run, verified, timed, compared; unknown words are named.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 

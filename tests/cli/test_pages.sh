@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# test_pages.sh: the commands that README.md, docs/command-line.md and docs/peers.md print work as they are printed, and write nothing into the tree.
+# test_pages.sh: the commands in README.md, docs/command-line.md and docs/peers.md work as printed, and write nothing
+# into the tree.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
 ln -s "$root/examples" "$root/include" .
 unset ATTEST_LIBCUDA ATTEST_LIBNVML # under which nothing is certified
 
-# The suites that the commands name, of two problems each.
+# The suites that the commands name, with two problems each.
 mkdir suites
 for suite in seed quick gpu certify certify_cpu; do
     printf 'b1h1s16d64,f32\nb1h4s1sk64d64,f32\n' >"suites/$suite.txt"
 done
 export ATTEST_SUITES=$PWD/suites
 
-# commands FILE: the lines of its blocks of shell that call attest, or build a plug-in, without their remarks.
+# commands FILE: the lines of its shell blocks that call attest, or build a plug-in, without comments.
 commands() {
     awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$root/$1" |
         grep -E '^(attest|cc .*_peer\.c) ' | sed 's/ *#.*//'
 }
 
-# Options that make a command short, put after those that are printed.
+# Options that make a command quick, added after the printed ones.
 shortly() { # shortly COMMAND
     case $1 in
     'attest bench '* | 'attest certify '*-o*) echo '--seconds 0 --min-samples 3 --max-samples 3' ;;
@@ -27,7 +28,7 @@ shortly() { # shortly COMMAND
     case $1 in *--processes*) echo '--processes 2' ;; esac
 }
 
-# With three samples a side some verdict is AMBIGUOUS. What asks for a GPU may not be possible.
+# With three samples per side some verdict is AMBIGUOUS. Commands for a GPU may not be possible.
 fits() { # fits COMMAND STATUS
     case $1 in
     *--baseline* | *--aa* | 'attest compare'*) (($2 == 0 || $2 == 1)) ;;

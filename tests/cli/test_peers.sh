@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_peers.sh: other attentions as plug-ins: a good one verified and timed beside attest, bad ones told what is wrong.
+# test_peers.sh: other attentions as plug-ins: a good one verified and timed beside attest, bad ones refused with a
+# reason.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -12,7 +13,7 @@ build() { # build FILE.so SOURCE FLAG...
 
 quick=(--seconds 0 --min-samples 3 --max-samples 4)
 
-# The example, as its own text says.
+# The example, used as its own text says.
 check 'the example is built' build plain_peer.so "$root/examples/peer/plain_peer.c"
 expect 'verify beside attest' 0 out='^b1h4s64d32,f32,causal +plain +.* pass' -- \
     verify b1h4s64d32,f32,causal --peer ./plain_peer.so --json verify.json
@@ -34,12 +35,12 @@ expect 'twice is two subjects' 0 out='^3 passed, 0 failed' -- \
     verify b1h1s8d8,f32 --peer ./plain_peer.so --peer ./plain_peer.so
 expect 'a file without a slash' 0 out='^2 passed' -- verify b1h1s8d8,f32 --peer plain_peer.so
 
-# What is wrong with a file.
+# Wrong files.
 expect 'no such file' 2 err='--peer ./nosuch\.so: there is no such file' -- verify b1h1s8d8 --peer ./nosuch.so
 echo 'not a library' >text.so
 expect 'not a library' 2 err='--peer ./text\.so: .*(invalid ELF|file too short)' -- verify b1h1s8d8 --peer ./text.so
 
-# What is wrong with a table: FLAG, STATUS, what is said.
+# Wrong tables: FLAG, STATUS, message.
 bad() {
     local name=$1 status=$2 said=$3
     if ! build "bad_$name.so" "$root/tests/peers/bad_peer.c" "-DBAD_$name"; then
@@ -80,7 +81,7 @@ expect 'bench does not time a peer that is wrong' 1 out='FAIL' -- \
 check 'attest is timed all the same' json wrong.json '[r["timed"] for r in d["results"]] == [True, False]'
 attest verify b1h1s8d8,f32 --peer ./bad_NOTHING.so >again.out
 check 'the command that shows it again' grep -q -- "--peer './bad_NOTHING.so'" again.out
-# Which rows are judged is drawn after the run, and can be drawn again.
+# The rows to judge are drawn after the run, and can be drawn again.
 expect 'the rows can be drawn again' 1 out='again: .* --rows-seed [0-9]{6,}$' -- \
     verify b1h4s1024d64,f32 --peer ./bad_NOTHING.so --json rows1.json
 expect 'other rows' 1 -- verify b1h4s1024d64,f32 --peer ./bad_NOTHING.so --json rows2.json
@@ -90,7 +91,7 @@ expect 'rows by a seed' 1 out='--rows-seed 7$' -- verify b1h4s1024d64,f32 --peer
 expect 'a seed that is given is that of the rows too' 1 out='--seed 5 .*--rows-seed 5$' -- \
     verify b1h4s1024d64,f32 --peer ./bad_NOTHING.so --seed 5
 
-# A plug-in that does something to the process: its end is none, and it is named.
+# A plug-in that does something to the process: its exit does not count, and the plug-in is named.
 rude() { # rude NAME STATUS SAID ARGUMENT...
     local name=$1 status=$2 said=$3
     shift 3
@@ -127,7 +128,7 @@ rude THREAD 1 '(not by itself|ended the program in [a-z]+\(\)): exit code 0' --r
 expect 'a limit that is none' 2 err='--peer-limit x: seconds from 0 to 1000000 are wanted' -- \
     verify b1h1s8d8,f32 --peer ./rude_NOTHING.so --peer-limit x
 
-# Whoever ends the parent ends the program.
+# Ending the parent ends the program.
 attest verify b1h1s8d8,f32 --peer ./rude_ENDLESS.so --json ended.json >.out 2>.err &
 watched=$!
 sleep 0.5
@@ -136,7 +137,7 @@ wait $watched
 check 'a signal to the parent ends both' test $? -eq 143
 check 'and leaves no file' test -z "$(find . -name 'ended.json*')"
 
-# A rival is held to its own direct call.
+# A rival is compared with its own direct call.
 handicap() { # handicap NAME STATUS SAID FLAG...
     local name=$1 status=$2 said=$3
     shift 3
@@ -147,7 +148,7 @@ handicap slow 1 'its run takes [0-9.]+ times as long as its own direct call: a r
 handicap wrong 1 'direct: o\[b=0 h=0 row=0 col=0\] is -?nan' -DDIRECT_WRONG
 handicap none 0 '^2 passed, 0 failed' -DDIRECT_NONE
 
-# A plug-in that computes only where it thinks that it is looked at.
+# A plug-in that computes only when it expects to be checked.
 sly() { # sly NAME STATUS SAID
     check "sly $1 is built" build "sly_$1.so" "$root/tests/peers/sly_peer.c" -I"$root/examples/peer" "-DSLY_$1"
     expect "sly $1" "$2" out="$3" -- bench b1h4s32d32,f32 "${quick[@]}" --peer "./sly_$1.so" --json sly.json
@@ -157,7 +158,7 @@ sly IMPATIENT 1 '(not all calls of a sample compute|below the floor)'
 check 'it has no time' json sly.json '[r["timed"] for r in d["results"]] == [True, False]'
 sly FIFTH 1 'it remembers answers'
 
-# The cuBLAS peer on a GPU that computes, but where there is no cuBLAS. Without nvcc the tests have one of their own.
+# The cuBLAS peer on a GPU that computes, but without cuBLAS. Without nvcc the tests use their own build of it.
 cublas=$BUILD/peers/cublas.so
 [[ -e $cublas ]] || cublas=$BUILD/tests/peers/cublas.so
 use_images

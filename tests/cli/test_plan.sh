@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_plan.sh: attest plan and attest doctor as a user meets them.
+# test_plan.sh: attest plan and attest doctor from a user's point of view.
 # shellcheck source=tests/cli/common.sh
 . "$(dirname "$0")/common.sh"
 
@@ -80,7 +80,7 @@ no_gpu() {
 no_gpu 'without a GPU and without --device' 3 err='--device plans for one that is not here: a10' -- plan b1h8s512d64
 no_gpu 'cuda:0 without a GPU' 3 -- plan b1h8s512d64 --device cuda:0
 
-# --------------------------------------------------------------- explain, of a GPU that is not here
+# --------------------------------------------------------------- explain, for a GPU that is not present
 line=b4h16s4096d128,bf16,causal
 expect 'explain for an H200' 0 out='^chosen +fwd_sm90_bf16_d128_[a-z0-9]+ +would serve it on NVIDIA H200$' -- \
     explain $line --device h200 --json explain.json
@@ -114,13 +114,13 @@ ATTEST_ISA=nonsense no_gpu 'doctor of a broken setting' 1 out='^fail +processor 
 expect 'doctor takes no shape' 2 err='takes no arguments' -- doctor b1h1s8d8
 expect 'doctor takes no seed' 2 err='--seed is not an option of this verb' -- doctor --seed 3
 
-# Away from its data the program still works, and says what it misses.
+# Without its data the program still works, and says what is missing.
 cp "$BUILD/attest" alone
 ./alone doctor --device cpu >alone.out 2>&1
 check 'doctor alone' test $? -eq 0
 check 'misses its data' grep -qE '^warn +data +no suite' alone.out
 
-# Damaged machine code is found: one byte of a kernel is changed in a copy of the program.
+# Damaged machine code is detected: one byte of a kernel is changed in a copy of the program.
 use_images
 python3 - "$(command -v attest)" damaged <<'PY'
 import sys

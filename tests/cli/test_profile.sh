@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# test_profile.sh: attest profile over an ncu that is none: it prints what the real one printed on an H200 (evidence/h200/ladder_profile.csv).
+# test_profile.sh: attest profile with a fake ncu: it prints what the real one printed on an H200
+# (evidence/h200/ladder_profile.csv).
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 export ATTEST_LIBCUDA=$BUILD/tests/fake_cuda/libfake_cuda.so ATTEST_LIBNVRTC=/nonexistent/libnvrtc.so
 unset ATTEST_NCU
 
-# ncu: FAKE_NCU says how it misbehaves. Every call is written down.
+# ncu: FAKE_NCU says how it misbehaves. Every call is recorded.
 mkdir bin
 cat >bin/ncu <<'NCU'
 #!/usr/bin/env bash
@@ -74,7 +75,7 @@ expect 'one file is not two' 2 err='--diff takes two files' -- profile --diff na
 expect 'a file that is not there' 2 err='--diff: absent.json' -- profile --diff naive.json absent.json
 expect 'a file of another kind' 2 err='schema' -- profile --diff naive.json diff.json
 
-# What can go wrong.
+# Errors.
 FAKE_NCU=forbidden expect 'counters are not permitted' 3 err='ERR_NVGPUCTRPERM.*remedy: .*NVreg_RestrictProfilingToAdminUsers=0' -- profile b2h8s512d64
 FAKE_NCU=crash expect 'the program fails' 3 err='ncu ended with 3: ==ERROR== The application returned an error code' -- profile b2h8s512d64
 FAKE_NCU=mute expect 'an ncu that lists nothing is asked for all' 0 out='^tensor pipe' -- profile b2h8s512d64

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# test_progress.sh: bars on a terminal say what is true and how long it will take, and there are none elsewhere; long runs are announced.
+# test_progress.sh: bars on a terminal are correct and have an estimate, and there are none elsewhere; long runs are
+# announced.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
-# on_terminal SECONDS ARGUMENT...: attest with its stderr on a terminal, ended after so long; what it drew is in .drawn, a line each.
+# on_terminal SECONDS ARGUMENT...: attest with its stderr on a terminal, ended after that time; what it drew is in
+# .drawn, one state per line.
 cat >on_terminal.py <<'PYTHON'
 import os, pty, select, subprocess, sys, time
 master, slave = pty.openpty()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_report.sh: reports made by the program: pages that are well formed, the same every time, and true to evidence/.
+# test_report.sh: reports made by the program: pages that are well formed, reproducible, and consistent with evidence/.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -19,7 +19,7 @@ expect 'an empty folder' 2 err='empty: no .json file' -- report empty
 expect 'into nowhere' 3 err='/no/such/r.html' -- report "$evidence/h200" -o /no/such/r.html
 check 'stdout full' bash -c "attest report '$evidence/h200' >/dev/full; ((\$? == 3))"
 
-# The formats: by name, by the end of the file, and the terminal where there is no file.
+# The formats: by name, by file suffix, and the terminal if there is no file.
 expect 'for the terminal' 0 out='faster, .* slower' -- report "$evidence/h200"
 expect 'Markdown' 0 out='^## attest report' -- report "$evidence/h200" --format md
 expect 'a page' 0 -- report "$evidence/h200" -o page.html
@@ -40,20 +40,20 @@ sed -n '/<summary>Times/,/<\/details>/p' page.md >times.md
 check 'no more times than it holds' grep -qE '^and [0-9]+ more\.$' times.md
 check 'Markdown is small' test "$(wc -c <page.md)" -lt 60000 # what a comment of a pull request may hold is 65536
 
-# What bench writes can be shown; its times are in the table.
+# The output of bench can be shown; its times are in the table.
 attest bench b1h2s64d16 b1h2s32d16,causal --seconds 0 --min-samples 3 --json bench.json >/dev/null 2>&1
 expect 'a fresh bench' 0 out='microseconds per call' -- report bench.json
 expect 'a fresh bench as a page' 0 -- report bench.json -o bench.html
 check 'no roofline without limits' bash -c '! grep -q "id=.roofline" bench.html'
 
-# The same files give the same report, wherever they lie and whatever the time or the language.
+# The same files give the same report, in any folder, at any time and in any locale.
 cp -r "$evidence/h200" h200
 check 'from a copy' attest report h200/ -o copy.html
 check 'it is the same' cmp page.html copy.html
 check 'at another time' env TZ=Asia/Tokyo LC_ALL=C.UTF-8 COLUMNS=200 attest report "$evidence/h200" -o again.html
 check 'it is the same again' cmp page.html again.html
 
-# Every line of a terminal report keeps to the width; a pipe gets no colour, a terminal does unless told otherwise.
+# Every line of a terminal report fits the width; a pipe gets no colour, a terminal does unless told otherwise.
 for columns in 60 80 132; do
     COLUMNS=$columns attest report "$evidence/h200" >"term$columns.txt"
     # shellcheck disable=SC2016 # $0 is awk's
@@ -91,7 +91,7 @@ expect 'a plot has its own format' 2 err='--svg goes without --format' -- report
 expect 'dark alone' 2 err='--dark is for --svg' -- report "$evidence/h200" --dark
 check 'nothing is written where there is none' bash -c '! attest report "$0" --svg nothing -o none.svg 2>/dev/null && test ! -e none.svg' "$evidence/h200"
 
-# What a reader meets first: problems, devices, kernels, and the best rival; older kernels apart.
+# What a reader sees first: problems, devices, kernels, and the best rival; older kernels separately.
 check 'forward beside the best of three' python3 - page.html <<'END'
 import re, sys
 page = open(sys.argv[1]).read()
@@ -105,6 +105,6 @@ older = page[page.index('<section id="older">') : page.index('<section id="measu
 assert "fwd_sm80_" in older
 END
 
-# The pages are well-formed XML, load nothing, run nothing, and no name in them is used twice.
+# The pages are well-formed XML, load nothing, run nothing foreign, and every id is unique.
 check 'pages are well formed and closed' python3 "$tests_folder/page.py" page.html all.html bench.html
 finish

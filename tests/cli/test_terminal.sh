@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# test_terminal.sh: nothing that comes from outside reaches a terminal with its control codes.
+# test_terminal.sh: untrusted text never reaches a terminal with its control codes.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
 evil=$'\e]0;title\a\e[31m'
 
-# clean NAME STATUS ARGUMENT...: exits so, prints something, and no byte of it is a control code but line feeds and tabs.
+# clean NAME STATUS ARGUMENT...: exits with STATUS, prints something, and without control codes except line feeds and
+# tabs.
 clean() {
     local name=$1 status=$2
     shift 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_usage.sh: mistakes in the command are named, suggested for, and exit 2; no argv crashes.
+# test_usage.sh: mistakes in the command are named, with a suggestion, and exit with 2; no argv crashes.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -89,7 +89,7 @@ export ATTEST_ISA=sse9
 expect 'unknown ATTEST_ISA' 2 err='ATTEST_ISA' -- info
 unset ATTEST_ISA
 
-# Random words, flags and bytes in any order: 0 to 3, never a signal.
+# Random words, flags and bytes in any order: exit codes 0 to 3, never a signal.
 # shellcheck disable=SC2054 # commas belong to the words
 words=(info run explain verify bench doctor plan certify report demo ablate tune help -- - --shape --suite -b -d -o --hq --json --seed '=' ''
     b1h1s1d8 b1h1s1d8,causal --causal --causal=x --window -1 --isa auto --threads 1 1 -1 0 1e99 nan

@@ -50,7 +50,7 @@ expect 'a kernel without switches' 3 err='naive.cu has no switches' -- ablate b1
 expect 'one problem a document' 2 err='--json holds one problem' -- ablate b1h1s17d16 b1h1s18d16 --json two.json
 ATTEST_LIBNVRTC=/nonexistent/libnvrtc.so CUDA_HOME='' expect 'no compiler' 3 err='compiled here, but NVRTC' -- ablate b1h1s17d16
 
-# The kernels of Hopper: blocks and tiles of their own.
+# The kernels of Hopper: their own blocks and tiles.
 hopper=(b1h2s40d64 --kernel fwd_sm90_f16_d64_m192n128s4 --seconds 0 --min-samples 3)
 FAKE_CUDA_CC=90 expect 'ablate fwd_sm90' 0 out='^without CARRY +pass' -- ablate "${hopper[@]}" --json hopper.json
 check 'its own switches' json hopper.json \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_verbs.sh: every verb does its work, in text, JSON and CSV; the help and the manual are true.
+# test_verbs.sh: every verb works, in text, JSON and CSV; the help and the manual are correct.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -90,8 +90,8 @@ expect 'a failed run leaves the old document' 3 -- run b1h1s1d300 --json verify.
 check 'the old document' json verify.json '"results" in d'
 check 'no temporary files' bash -c '! ls -A | grep -E "\.(json|csv)\.......$"'
 
-# A wrong oracle makes every right answer wrong: exp() and expf(), which the oracle and the plain
-# reference take from the libm that attest loads, are replaced; the kernels have their own.
+# A wrong oracle makes every right answer wrong: exp() and expf(), which the oracle and the plain reference take from
+# the libm that attest loads, are replaced; the kernels have their own.
 cat >wrong.c <<'C'
 double exp(double x);
 float expf(float x);
@@ -111,8 +111,8 @@ expect 'bench does not time a wrong answer' 1 out='FAIL' -- \
 unset LD_PRELOAD
 check 'wrong answers have no times' json wrong.json 'not d["results"][0]["timed"]'
 
-# Every example of the help runs; those of audit do in test_audit.sh, with the machine to themselves. They name small arrays that are
-# made here.
+# Every example of the help runs; those of audit run in test_audit.sh, alone on the machine. They name small arrays that
+# are made here.
 python=$(numpy_python) || { fail 'examples' 'no Python with NumPy'; finish; }
 "$python" -c '
 import numpy
@@ -129,14 +129,14 @@ while read -ra words; do
     expect "example: ${words[*]}" 0 -- "${words[@]}"
     [[ ${words[0]} != demo ]] || cp .out demo.txt
 done <<<"$examples"
-# And so do the commands that the demonstration ends with.
+# So do the commands at the end of the demonstration.
 check 'demo proposes commands' grep -q '^What to try next:' demo.txt
 while read -r _ words; do
     read -ra words <<<"${words%%  *}"
     [[ ${words[*]} == *'suite edge'* ]] || expect "next: ${words[*]}" 0 -- "${words[@]}"
 done < <(sed -n '/^What to try next:/,$s/^  .*attest /attest /p' demo.txt)
 
-# A pipe gets no control bytes; a terminal gets a bar, without colour where NO_COLOR is set.
+# A pipe gets no control bytes; a terminal gets a bar, without colour if NO_COLOR is set.
 attest verify b1h8s1024d64 b1h8s1024d64,f32 >pipe.out 2>pipe.err
 check 'no bar in a pipe' bash -c '! cat pipe.out pipe.err | grep -q $'"'[\r\033]'"
 on_terminal() { # on_terminal FILE: a verify whose stderr is a terminal
@@ -152,7 +152,7 @@ else
     skip 'the progress bar: no pseudo-terminal can be made here'
 fi
 
-# The manual is well formed and knows every option and verb.
+# The manual is well formed and has every option and verb.
 page=$root/man/attest.1
 if command -v groff >/dev/null; then
     groff -mandoc -ww -Tutf8 -z "$page" >man.log 2>&1
@@ -170,7 +170,7 @@ if command -v groff >/dev/null; then
 else
     skip 'the manual: there is no groff here'
 fi
-# Refusals that are expected, and those that are not.
+# Expected and unexpected refusals.
 printf 'b1h1s8d257\nb1h2s40d32,f32\n' >refusing.txt
 echo '*d257* # above what any kernel takes' >expected.txt
 expect 'a refusal' 3 out='^1 passed, 0 failed, 1 refused$' -- verify --suite ./refusing.txt --device cpu

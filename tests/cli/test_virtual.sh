@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# test_virtual.sh: attest --device virtual: the kernels of GPUs on the CPU.
+# test_virtual.sh: attest --device virtual: GPU kernels on the CPU.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
 ATTEST_VIRTUAL_CACHE=$scratch/cache
 export ATTEST_VIRTUAL_CACHE
 
-# Where it is not built.
+# If it is not built.
 mkdir -p bare/virtual
 cp "$BUILD/attest" bare/attest
 PATH=$scratch/bare:$path
@@ -15,7 +15,7 @@ touch bare/virtual/libcuda.so
 expect 'built in part' 3 err="'make virtual'" -- verify b1h1s16d64 --device virtual
 use_shipped
 
-# What times mean nothing for, and what is no device.
+# Verbs for which its times mean nothing, and names that are not devices.
 for verb in bench demo ablate tune certify profile doctor audit; do
     expect "$verb refuses it" 2 err='--device virtual is for verify, run, explain and info' -- "$verb" --device virtual
 done
@@ -34,7 +34,7 @@ expect 'the reader of masks by itself' 0 out='^refused +mask_sm90 +role: reads m
     explain b2h2s64sk300d128,bf16,bias=bool --device virtual
 expect 'a refusal says how to see it again' 3 out='--device virtual ' -- verify b1h1s40d64 --device virtual --kernel 'decode_sm80*'
 
-# Sources from elsewhere, with faults in them; the code that is kept must not be taken for theirs.
+# Sources from another folder, with faults in them; cached code must not be used for them.
 mkdir faulty
 cp -r "$root/kernels" faulty/
 plant() { # plant FILE EXPRESSION: a change of the sources
@@ -52,7 +52,7 @@ plant tiled.cu 's/__syncthreads\(\);//'
 expect 'barriers that are missing' 1 err='^virtual GPU: (race|uninitialised): ' -- verify b1h1s70d64 --device virtual --allow-slow --kernel 'tiled*'
 unset ATTEST_VIRTUAL_SOURCES
 
-# The compiler that is asked for.
+# The requested compiler.
 ATTEST_VIRTUAL_CXX=/nonexistent/c++ expect 'no compiler' 3 out='/nonexistent/c\+\+ cannot be run' -- \
     verify b1h1s40d64 --device virtual --allow-slow --kernel naive_sm80
 

@@ -1,4 +1,5 @@
-/* fake_backend.c: a GPU that runs nothing: a launch is recorded, given to the test, or its problem is computed on the host. */
+/* fake_backend.c: a GPU that runs nothing: a launch is recorded, passed to the test, or its
+ * problem is computed on the host. */
 #include "tests/fake_cuda/fake_backend.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "tests/fake_cuda/fake_merge.h"
 
 struct backend_code {
-    int tile[2];        /* rows and keys, where it is compiled from fwd_sm90 */
+    int tile[2];        /* rows and keys, if it is compiled from fwd_sm90 */
     double duration_us; /* of a launch of this code */
     bool wrong;
 };
@@ -33,7 +34,8 @@ void backend_unload(backend_code *code) {
     free(code);
 }
 
-/* Rows and keys of a tile of fwd_sm90; false: of another source. Machine code says no more than its name. */
+/* Rows and keys of a tile of fwd_sm90; false: another source. Machine code reveals only its
+ * name. */
 static bool hopper_tile(const backend_code *code, const char *kernel, int tile[2]) {
     memcpy(tile, code->tile, sizeof code->tile);
     const char *named = strstr(kernel, "fwd_sm90") ? strstr(kernel, "_m") : NULL;
@@ -42,7 +44,7 @@ static bool hopper_tile(const backend_code *code, const char *kernel, int tile[2
     return tile[0] > 0;
 }
 
-/* It reads a mask ahead of fwd_sm90, which here looks at the mask itself. */
+/* It preprocesses a mask for fwd_sm90, which reads the mask itself here. */
 static bool reads_mask(const char *kernel) {
     return strncmp(kernel, "mask_", 5) == 0;
 }
@@ -69,7 +71,8 @@ size_t backend_params_bytes(const backend_code *code, const char *kernel) {
     return strstr(kernel, "unfused") ? sizeof(att_unfused_params) : sizeof(att_fwd_params);
 }
 
-/* Registers of fwd_sm90 are for as many threads as it is compiled for. What takes nearly all shared memory has none that is static. */
+/* fwd_sm90 gets the registers for the number of threads that it is compiled for. A kernel that
+ * uses nearly all shared memory has none that is static. */
 backend_limits backend_limits_of(const backend_code *code, const char *kernel) {
     int tile[2];
     const int threads = hopper_tile(code, kernel, tile) || strstr(kernel, "moe_") ? 640 : 256;
@@ -102,7 +105,7 @@ void backend_launch(const backend_code *code, const char *kernel, const CUlaunch
         *((const att_fwd_mask_params *)params)->next_tile = 0;
     } else if (fake_computes() && bytes == sizeof(att_fwd_params)) {
         fake_clock_us += noisy(code->duration_us);
-        if (strncmp(kernel, "combine", 7) != 0) /* the first launch gives the whole answer */
+        if (strncmp(kernel, "combine", 7) != 0) /* the first launch computes the whole answer */
             fake_attention(params, code->wrong);
     } else if (fake_computes() && hopper) {
         fake_clock_us += noisy(code->duration_us);
@@ -112,7 +115,7 @@ void backend_launch(const backend_code *code, const char *kernel, const CUlaunch
 }
 
 bool backend_finish(void) {
-    return true; /* what a launch does is done at once */
+    return true; /* a launch completes at once */
 }
 
 bool backend_forgives(void) {

@@ -10,7 +10,7 @@
 
 typedef struct fake_program {
     char name[128];        /* of the source */
-    char code[4096 + 256]; /* stands for machine code: options and source */
+    char code[4096 + 256]; /* instead of machine code: options and source */
 } fake_program;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

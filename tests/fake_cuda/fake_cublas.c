@@ -1,4 +1,4 @@
-/* fake_cublas.c: a cuBLAS that multiplies nothing and remembers what it was asked for. */
+/* fake_cublas.c: a cuBLAS that multiplies nothing and records its calls. */
 #include "tests/fake_cuda/fake_cublas.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ fake_cublas *fake_cublas_state(void) {
     return &state;
 }
 
-/* CUBLAS_STATUS_EXECUTION_FAILED where the test wants it. */
+/* CUBLAS_STATUS_EXECUTION_FAILED if the test wants it. */
 static int answer(const char *call) {
     return state.fail_call && strcmp(state.fail_call, call) == 0 ? 13 : 0;
 }

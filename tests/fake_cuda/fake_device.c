@@ -47,7 +47,8 @@ CUresult fake_DeviceGetUuid(CUuuid *uuid, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-/* The environment's FAKE_CUDA_CC is that of device 0, where a test has not set another. */
+/* The environment variable FAKE_CUDA_CC sets that of device 0, unless a test has set
+ * another. */
 static int cc_of(CUdevice device) {
     const char *text = getenv("FAKE_CUDA_CC");
     return device == 0 && fake_state.cc[0] == 90 && text ? atoi(text) : fake_state.cc[device];
@@ -144,7 +145,7 @@ CUresult fake_CtxPushCurrent(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-/* Not counted: a failure of it could only be ignored. */
+/* Not counted: callers can only ignore its failure. */
 CUresult fake_CtxPopCurrent(CUcontext *context) {
     if (depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;

@@ -1,5 +1,5 @@
-/* fake_driver.c: a CUDA driver without a GPU: device memory is the host's, launches go to a backend (fake_backend.h), and any call
- * can be made to fail. */
+/* fake_driver.c: a CUDA driver without a GPU: device memory is host memory, launches go to a
+ * backend (fake_backend.h), and any call can be made to fail. */
 #include "tests/fake_cuda/fake_driver.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ fake_cuda *fake_cuda_state(void) {
     return &fake_state;
 }
 
-/* For those who do not read C's structs: launches so far, and the stream of the latest. */
+/* For callers that cannot read C structs: launches so far, and the stream of the last. */
 long fake_cuda_launches(void) {
     return fake_cuda_state()->launches;
 }

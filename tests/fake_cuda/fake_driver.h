@@ -12,7 +12,7 @@ extern pthread_mutex_t fake_lock;
 extern fake_cuda fake_state;
 extern double fake_clock_us; /* of a GPU that computes (fake_kernel.h) */
 
-/* Count the call and say what it is to give. */
+/* Count the call and return its result. */
 CUresult fake_enter(const char *call);
 
 #define ENTER(call)                                                                            \
@@ -24,22 +24,24 @@ CUresult fake_enter(const char *call);
 
 void fake_add(long *counter, long n);
 
-/* Is it one of the devices? */
+/* Whether it is one of the devices. */
 bool fake_is_device(CUdevice device);
 
 /* Contexts that the calling thread has pushed. */
 bool fake_has_context(void);
 
-/* Under `fake_lock`: run what the GPU was given. What went wrong there, then or before, or CUDA_SUCCESS. */
+/* With `fake_lock` held: run what the GPU was given. Returns what went wrong, now or before, or
+ * CUDA_SUCCESS. */
 CUresult fake_run_launches(void);
 
-/* Under `fake_lock`: do the fill that was put off (fake_memory.c). */
+/* With `fake_lock` held: do the deferred fill (fake_memory.c). */
 void fake_fill_late(void);
 
 /* Both: the host waits. */
 CUresult fake_finish(void);
 
-/* The same for a host that is told: what went wrong before it is over, where the GPU forgives (fake_backend.h). */
+/* The same for a host that sees the result: an earlier error is cleared if the GPU forgives
+ * (fake_backend.h). */
 CUresult fake_wait(void);
 
 struct CUkern_st {
@@ -55,14 +57,14 @@ struct CUlib_st {
 
 enum { FAKE_ATTRIBUTES_MAX = 4 };
 
-/* Something given to a stream: a kernel, a copy or a fill. A graph keeps these, to do them again. */
+/* Work on a stream: a kernel, a copy or a fill. A graph keeps these and repeats them. */
 typedef struct fake_node {
     int type; /* CU_GRAPH_NODE_TYPE_* */
     CUdeviceptr to, from;
-    size_t pitch, width, height; /* of a fill; of a copy, height is its bytes */
+    size_t pitch, width, height; /* of a fill; for a copy, height is its bytes */
     unsigned char value;
     CUkernel kernel;
-    void (*host)(const void *params); /* in the place of a kernel; NULL: none */
+    void (*host)(const void *params); /* replaces a kernel; NULL: none */
     CUlaunchConfig config;
     CUlaunchAttribute
         attributes[FAKE_ATTRIBUTES_MAX]; /* the caller's are gone when the graph is replayed */
@@ -72,7 +74,7 @@ typedef struct fake_node {
     struct fake_node *next;
 } fake_node;
 
-/* Do it, and remember it where the stream is being captured. */
+/* Do the work, and record it if the stream is being captured. */
 CUresult fake_stream_take(const fake_node *node, CUstream stream);
 
 #define X(name, since, parameters) CUresult fake_##name parameters;

@@ -1,4 +1,4 @@
-/* fake_hopper.c: attention as fwd_sm90 cuts it, one row at a time. */
+/* fake_hopper.c: attention divided like fwd_sm90, one row at a time. */
 #include "tests/fake_cuda/fake_hopper.h"
 
 #include <math.h>
@@ -9,11 +9,11 @@
 
 enum { WARPGROUP_ROWS = 64, WARP_ROWS = 16 };
 
-/* A tile: the unit that it is cut from, and where that lies. */
+/* A tile: the unit that it belongs to, and the unit's place. */
 typedef struct tile {
-    int batch, head, first; /* head: of K/V where heads are packed; first row of the unit */
+    int batch, head, first; /* head: of K/V if heads are packed; first row of the unit */
     int len_q, len_k, start_k, shift;
-    long long row_q, row_k; /* where the sequence begins in packed tensors */
+    long long row_q, row_k; /* start of the sequence in packed tensors */
 } tile;
 
 typedef struct maps {
@@ -130,7 +130,7 @@ static void compute_row(const att_fwd_sm90_params *p, const maps *m, const tile 
             (float)(top + log(sum));
 }
 
-/* What the kernel is promised. */
+/* Check the guarantees that the kernel relies on. */
 static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int tile_n) {
     const att_fwd_params *f = &p->fwd;
     const int group = 1 << p->pack, heads = (int)p->by_heads.value;
@@ -153,7 +153,7 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
            (!p->next_tile || *p->next_tile == 0);
 }
 
-/* Parts of rows are the kernel's to fill, and their log-sums. */
+/* The kernel must fill the parts of rows and their log-sums. */
 static void fill_parts(const att_fwd_params *f) {
     const size_t rows =
         (size_t)f->splits * (size_t)f->batch * (size_t)f->heads_q * (size_t)f->seq_q;
@@ -174,7 +174,7 @@ bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n,
         return false;
     if (p->next_tile)
         *p->next_tile = (unsigned)p->tiles;
-    /* The list of tiles to redo is the kernel's to fill. */
+    /* The kernel must fill the list of tiles to redo. */
     for (int i = 0; p->redo && i < p->tiles * (tile_m / WARP_ROWS); i++)
         p->redo[i] = (att_fwd_redo){.next = -1};
     const att_fwd_params *f = &p->fwd;

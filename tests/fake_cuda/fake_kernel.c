@@ -1,4 +1,5 @@
-/* fake_kernel.c: attention on the host, from the parameters of a kernel, and a model of its time. */
+/* fake_kernel.c: attention on the host, from the parameters of a kernel, and a model of its
+ * duration. */
 #include "tests/fake_cuda/fake_kernel.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ bool fake_is_wrong(const char *code) {
     return flag && *flag && strstr(code, flag);
 }
 
-/* The number behind -DNAME= in the flags. */
+/* The number after -DNAME= in the flags. */
 static double flag_of(const char *code, const char *name) {
     const char *at = strstr(code, name);
     return at ? atof(at + strlen(name)) : 1.0;
@@ -73,7 +74,7 @@ static long long offset(const att_fwd_strides *s, const entry *e, bool packed, i
 }
 
 static double product(const att_fwd_params *p, long long q, long long k) {
-    float sum = 0.0f; /* as the kernels do, whose errors are the measure */
+    float sum = 0.0f; /* float32 like the kernels, whose errors define the bar */
     for (int c = 0; c < p->d_qk; c++)
         sum += att_load(p->q, (att_dtype)p->dtype, q + c) *
                att_load(p->k, (att_dtype)p->dtype, k + c);

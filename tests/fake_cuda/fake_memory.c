@@ -1,4 +1,5 @@
-/* fake_memory.c: device memory of the fake driver, which is the host's; copies, fills and tensor maps. */
+/* fake_memory.c: device memory of the fake driver, which is host memory; copies, fills and
+ * tensor maps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,9 @@ static void *address_of(CUdeviceptr memory) {
     return (void *)(uintptr_t)memory;
 }
 
-/* A fill on the default stream: as on a GPU, the call returns before it is done. Here it is done as late as may be: when the
- * host waits for a stream, after what other streams were given meanwhile. */
+/* A fill on the default stream: as on a GPU, the call returns before it is done. Here it is
+ * done as late as possible: when the host waits for a stream, after work that other streams
+ * were given meanwhile. */
 static struct {
     CUdeviceptr memory;
     unsigned char value;
@@ -101,7 +103,8 @@ CUresult fake_MemHostUnregister(void *memory) {
     return CUDA_SUCCESS;
 }
 
-/* A GPU copies what the host's sanitizer has marked too, guard bands among it: byte by byte, where none looks. */
+/* A GPU also copies bytes that the host's sanitizer has poisoned, such as guard bands: copy
+ * byte by byte, uninstrumented. */
 __attribute__((noinline, no_sanitize("address"))) static void
 copy_unseen(void *to, const void *from, size_t bytes) {
     volatile unsigned char *out = to;
@@ -110,7 +113,7 @@ copy_unseen(void *to, const void *from, size_t bytes) {
         out[i] = in[i];
 }
 
-/* The host writes device memory, or reads it, once the GPU is done with what it was given. */
+/* The host writes or reads device memory after the GPU has finished its work. */
 static CUresult copy_to_device(CUdeviceptr to, const void *from, size_t bytes) {
     pthread_mutex_lock(&fake_lock);
     const CUresult code = fake_run_launches();
@@ -199,7 +202,7 @@ CUresult fake_MemsetD2D8Async(CUdeviceptr memory, size_t pitch, unsigned char va
                             stream);
 }
 
-/* Every address is what the test says: at first memory of device 0. */
+/* Every address has the properties that the test sets: by default memory of device 0. */
 CUresult fake_PointerGetAttribute(void *value, int attribute, CUdeviceptr memory) {
     ENTER("cuPointerGetAttribute");
     switch (attribute) {

@@ -1,4 +1,5 @@
-/* fake_merge.c: merge row by row, in the kernel's order and with its divisors, so that wrong parameters show. */
+/* fake_merge.c: merge row by row, in the kernel's order and with its divisors, so that wrong
+ * parameters are noticed. */
 #include "tests/fake_cuda/fake_merge.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ static unsigned divide(unsigned n, const att_fwd_divisor *by) {
     return by->value == 1 ? n : (unsigned)(product >> 32) >> by->shift;
 }
 
-/* A row of the output, as the kernel counts them. */
+/* A row of the output, in the kernel's numbering. */
 typedef struct row_index {
     int batch, far, near;
 } row_index;
@@ -61,7 +62,7 @@ static void merge_row(const att_merge_params *p, int type, row_index at, bool wr
         for (int n = 0; n < p->parts; n++) {
             const float weight =
                 sum == 0.0f ? 0.0f : weigh(p->part_lse[n][part_lse], top) / sum;
-            if (weight != 0.0f) /* what an empty part holds may be NaN */
+            if (weight != 0.0f) /* the contents of an empty part may be NaN */
                 x = fmaf(weight, att_load(p->part_o[n], (att_dtype)type, part_o + c), x);
         }
         att_store(p->o, (att_dtype)p->dtype_o, o + c, wrong ? 0.0f : x);
@@ -70,7 +71,7 @@ static void merge_row(const att_merge_params *p, int type, row_index at, bool wr
         p->lse[place(&p->lse_stride, at)] = sum == 0.0f ? -INFINITY : top + logf(sum);
 }
 
-/* Where 16 bytes are moved at a time, every row must start at a multiple of them. */
+/* If 16 bytes are moved at a time, every row must start at a multiple of 16. */
 static bool is_whole(const att_merge_params *p, int type, row_index at) {
     const long long in = type == ATT_FWD_F32 ? 4 : 2, out = p->dtype_o == ATT_FWD_F32 ? 4 : 2;
     const long long own = place(&p->o_stride, at) * out,
@@ -82,7 +83,8 @@ static bool is_whole(const att_merge_params *p, int type, row_index at) {
     return bits % 16 == 0;
 }
 
-/* Where threads weigh few parts themselves, they must have all of a row, and O the type of the parts. */
+/* If threads weigh few parts themselves, they must have a whole row, and O the type of the
+ * parts. */
 static bool may_be_few(const att_merge_params *p, int type) {
     const int width = type == ATT_FWD_F32 ? 4 : 8;
     return p->vector && p->parts <= ATT_MERGE_FEW && p->dtype_o == type &&

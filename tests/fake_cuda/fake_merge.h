@@ -1,4 +1,5 @@
-/* fake_merge.h: what the merge kernel computes, on the host, from its parameters and its grid alone. */
+/* fake_merge.h: what the merge kernel computes, on the host, from its parameters and its grid
+ * alone. */
 #ifndef ATT_FAKE_MERGE_H
 #define ATT_FAKE_MERGE_H
 
@@ -6,11 +7,11 @@
 
 #include "kernels/merge_params.h"
 
-/* Whether a kernel of this id is merge's. */
+/* Whether a kernel of this id is a merge kernel. */
 bool fake_is_merge(const char *kernel);
 
-/* Merge the rows that `blocks` blocks of `threads` threads have between them; `wrong`: O is zeros. The kernel's id says its
- * dtype. False where the parameters are not what the kernel counts on. */
+/* Merge the rows of `blocks` blocks of `threads` threads; `wrong`: O is zeros. The kernel's id
+ * gives its dtype. False if the parameters break the kernel's assumptions. */
 bool fake_merge(const char *kernel, const att_merge_params *p, unsigned blocks,
                 unsigned threads, bool wrong);
 

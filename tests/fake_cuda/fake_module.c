@@ -1,4 +1,4 @@
-/* fake_module.c: code, kernels and their launch, of the fake driver. */
+/* fake_module.c: code, kernels and launches of the fake driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ CUresult fake_OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction 
     return CUDA_SUCCESS;
 }
 
-/* Blocks of a cluster that the launch asks for; 1: none; 0: what it asks for is not to be had. */
+/* Blocks per cluster that the launch asks for; 1: none; 0: not available. */
 static int cluster_of(CUkernel kernel, const CUlaunchConfig *config) {
     enum { PORTABLE = 8, MOST = 16 };
     for (unsigned int i = 0; i < config->numAttrs; i++) {

@@ -1,4 +1,5 @@
-/* fake_stream.c: streams, events and graphs of the fake driver. All streams are one, and in order. */
+/* fake_stream.c: streams, events and graphs of the fake driver. All streams are one, in
+ * order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ struct CUevent_st {
 struct CUgraph_st {
     fake_node *first, **last;
 };
-static CUgraph capturing; /* under `fake_lock`; one at a time */
+static CUgraph capturing; /* protected by `fake_lock`; one at a time */
 static CUstream capturing_stream;
 
 static CUresult move_bytes(const fake_node *node) {
@@ -29,7 +30,7 @@ static CUresult move_bytes(const fake_node *node) {
     return code;
 }
 
-/* Under `fake_lock`. */
+/* With `fake_lock` held. */
 static CUresult execute(const fake_node *node) {
     if (node->type != CU_GRAPH_NODE_TYPE_KERNEL)
         return move_bytes(node);
@@ -73,7 +74,7 @@ static CUresult run_launches(void) {
     return code;
 }
 
-/* Streams, events and graphs are blocks of memory that only have to be given back. */
+/* Streams, events and graphs are memory blocks that only have to be freed. */
 static CUresult make_handle(void *out, long *live) {
     *(void **)out = malloc(16);
     fake_add(live, 1);

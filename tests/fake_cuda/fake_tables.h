@@ -1,5 +1,5 @@
-/* fake_tables.h: the tables of embed.h as a test wants them, in place of the build's own. Included by the one file
- * of a test: what is defined there stands before the library's. */
+/* fake_tables.h: the tables of embed.h as a test wants them, instead of the build's own.
+ * Included by the one file of a test: its definitions precede the library's. */
 #ifndef ATT_FAKE_TABLES_H
 #define ATT_FAKE_TABLES_H
 
@@ -39,7 +39,8 @@ static const att_cuda_kernel fake_all = {.id = "fake_all",
                                          .stages = 2,
                                          .warps = 4};
 
-/* A copy of fake_all under another id, so that a test can load what no other has loaded. */
+/* A copy of fake_all under another id, so that a test can load what no other test has
+ * loaded. */
 static inline att_cuda_kernel fake_named(const char *id) {
     att_cuda_kernel row = fake_all;
     row.id = id;

@@ -1,4 +1,4 @@
-/* fake_tensor_map.c: tensor maps of the driver that is none. */
+/* fake_tensor_map.c: tensor maps of the fake driver. */
 #include "tests/fake_cuda/fake_tensor_map.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# stand_in_images.sh: write files in place of compiled kernels, for tests on a machine without nvcc.
+# stand_in_images.sh: write files that replace compiled kernels, for tests on a machine without nvcc.
 #
 #   tests/fake_cuda/stand_in_images.sh FOLDER ROWS_MK
 #
-# ROWS_MK is what scripts/cuda_rows.c printed. FOLDER gets the files that nvcc would give: ID.sm_XX.fatbin per target,
-# and ID.compute_80.fatbin where a target is 8.x. They begin as a fat binary does and hold their name, which is all that
+# ROWS_MK is the output of scripts/cuda_rows.c. FOLDER gets the files that nvcc would make: ID.sm_XX.fatbin per target,
+# and ID.compute_80.fatbin if a target is 8.x. They begin like a fat binary and contain their name, which is all that
 # the fake driver and the tests read.
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-/* api_calls.c: what a caller in C may do, right and wrong. */
+/* api_calls.c: what a C caller may do, right and wrong. */
 #include "tests/fuzz/api_calls.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ void api_check_error(att_status status) {
         finding("%s names no field: %s", att_status_name(status), e->text);
 }
 
-/* Whether a call may end so by the driver's doing. ATT_E_ARG: a driver that says CUDA_ERROR_INVALID_VALUE of an address does not
- * know it. */
+/* Whether the driver may cause this result. ATT_E_ARG: a driver that returns
+ * CUDA_ERROR_INVALID_VALUE for an address does not know it. */
 static bool is_drivers(const api_ground *ground, att_status status) {
     return ground->may_fail &&
            (status == ATT_E_CUDA || status == ATT_E_MEMORY || status == ATT_E_ARG);
@@ -53,7 +53,7 @@ static att_status create_plan(att_plan **plan, att_context *ctx, padded_problem 
     }
     if (draw_chance(in, 5))
         explain(ctx, &p->problem, in);
-    *plan = (att_plan *)(void *)p; /* must not be left so */
+    *plan = (att_plan *)(void *)p; /* the library must overwrite it */
     return att_plan_create(plan, ctx, &p->problem);
 }
 
@@ -62,7 +62,7 @@ static void check_launch(const att_launch *launch, const att_plan *plan, bool ma
         finding("a run by %s left no record", att_plan_kernel(plan));
 }
 
-/* The run of a plan on arrays that fit. */
+/* Run a plan on suitable arrays. */
 static void run_attention(const api_ground *ground, const att_plan *plan, attention_case *c,
                           random_input *in) {
     const char *kernel = att_plan_kernel(plan);

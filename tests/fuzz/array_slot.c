@@ -1,4 +1,4 @@
-/* array_slot.c: one mapping a slot, with an unreadable page behind it. */
+/* array_slot.c: one mapping per slot, followed by an unreadable page. */
 #include "tests/fuzz/array_slot.h"
 
 #include <sanitizer/asan_interface.h>
@@ -9,7 +9,7 @@
 
 enum { PAGE = 4096, BAND_BYTE = 0xb5 };
 
-/* All of it poisoned: an array takes out what it needs, and gives it back when the next one comes. */
+/* All of it is poisoned: an array unpoisons what it needs, until the next one comes. */
 static void map_slot(array_slot *slot) {
     void *map = mmap(NULL, ARRAY_SLOT_BYTES + PAGE, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,11 +1,13 @@
-/* attention_arrays.c: the arrays of an attention case: sized by the header's text, filled, spoiled. */
+/* attention_arrays.c: the arrays of an attention case: sized as the header says, filled,
+ * spoiled. */
 #include <math.h>
 #include <string.h>
 
 #include "tests/fuzz/attention_case.h"
 #include "tests/fuzz/number_types.h"
 
-/* Elements from the first to the last of an array; 0 where it has none. In double: sizes and strides may be anything here. */
+/* Elements from the first to the last of an array; 0 if it has none. In double: sizes and
+ * strides may be anything here. */
 static double extent(const att_strides *s, int64_t batch, int64_t heads, int64_t rows,
                      int64_t cols) {
     if (batch <= 0 || heads <= 0 || rows <= 0 || cols <= 0)
@@ -84,7 +86,7 @@ static bool open_others(attention_case *c) {
     return ok;
 }
 
-/* An array, or NULL where the problem has none. */
+/* An array, or NULL if the problem has none. */
 static void *array_of(const attention_case *c, int slot) {
     return c->used[slot] ? c->slots[slot].data : NULL;
 }
@@ -108,7 +110,8 @@ static void point(attention_case *c, size_t workspace_bytes, random_input *in) {
     c->workspace = array_of(c, SLOT_WORKSPACE);
 }
 
-/* Lengths that start at 0 and do not fall; none above `most`, nor their sum above `total`. */
+/* Lengths that start at 0 and are non-decreasing; none above `most`, nor their sum above
+ * `total`. */
 static void fill_cu(int32_t *cu, int64_t batch, int64_t most, int64_t total, random_input *in) {
     cu[0] = 0;
     for (int64_t b = 0; b < batch; b++) {
@@ -117,7 +120,7 @@ static void fill_cu(int32_t *cu, int64_t batch, int64_t most, int64_t total, ran
     }
 }
 
-/* The page of the first key in use: those before it are read by nobody. */
+/* The page of the first used key: nothing reads the pages before it. */
 static int64_t first_page(const attention_case *c, int64_t b) {
     return c->problem.features & ATT_PAGED ? c->start_k[b] / c->problem.page_size : 0;
 }
@@ -129,7 +132,7 @@ static void fill_lengths(attention_case *c, random_input *in) {
             *pages = array_of(c, SLOT_PAGES);
     if (cu_q)
         fill_cu(cu_q, p->batch, p->seq_q, p->total_q, in);
-    if (cu_k) /* of pages only the differences count */
+    if (cu_k) /* with pages only the differences count */
         fill_cu(cu_k, p->batch, p->seq_k, pages ? INT32_MAX : p->total_k, in);
     for (int64_t b = 0; b < p->batch; b++) {
         c->len_q[b] = cu_q ? cu_q[b + 1] - cu_q[b] : p->seq_q;
@@ -158,7 +161,7 @@ static double ordinary(random_input *in) {
     return 2.0 * draw_value(in);
 }
 
-/* A number that is no number, or hardly one. */
+/* A special or extreme number. */
 static double extreme(random_input *in) {
     static const double list[] = {INFINITY, -INFINITY, NAN, 1e-40, 3e38, -3e38, -0.0, 6e4};
     return draw_chance(in, 5) ? list[draw_byte(in) % 8] : ordinary(in);
@@ -172,7 +175,8 @@ static void fill_array(attention_case *c, int slot, att_dtype dtype, random_inpu
         store_number(c->slots[slot].data, dtype, i, c->finite ? ordinary(in) : extreme(in));
 }
 
-/* Only the rows of K and V that some row sees; the others stay NaN, which may not show. */
+/* Fill only the rows of K and V that some row sees; the others stay NaN, which must not reach
+ * the answer. */
 static void fill_seen(attention_case *c, random_input *in) {
     const att_problem *p = &c->problem;
     const int64_t group = p->heads_q / p->heads_kv;
@@ -218,7 +222,8 @@ bool attention_open(attention_case *c, random_input *in, size_t workspace_bytes,
     return true;
 }
 
-/* ------------------------------------------------------------------ what is wrong with a call */
+/* ------------------------------------------------------------------ what is wrong with a
+ * call */
 
 /* Another value for a pointer of the arguments. */
 static void set_pointer(att_args *a, int slot, const void *value) {
@@ -265,7 +270,7 @@ static void set_pointer(att_args *a, int slot, const void *value) {
     }
 }
 
-/* NULL, not aligned, or set though the problem has no such array. */
+/* NULL, unaligned, or set although the problem has no such array. */
 static attention_fault spoil_pointer(attention_case *c, random_input *in) {
     const int slot = draw_byte(in) % SLOT_WORKSPACE;
     if (!c->used[slot]) {
@@ -279,12 +284,13 @@ static attention_fault spoil_pointer(attention_case *c, random_input *in) {
         return FAULT_ARGUMENT;
     }
     if (slot == SLOT_BIAS && c->problem.bias_dtype == ATT_BOOL8)
-        return FAULT_NONE; /* bytes are aligned anywhere */
+        return FAULT_NONE; /* bytes have no alignment */
     set_pointer(&c->args, slot, c->slots[slot].data + 1);
     return FAULT_ARGUMENT;
 }
 
-/* Whether offsets start at 0, do not fall, and keep to the longest sequence and the total. */
+/* Whether offsets start at 0, are non-decreasing, and respect the longest sequence and the
+ * total. */
 static bool cu_holds(const int32_t *cu, int64_t batch, int64_t most, int64_t total) {
     if (cu[0] != 0 || cu[batch] > total)
         return false;
@@ -294,7 +300,7 @@ static bool cu_holds(const int32_t *cu, int64_t batch, int64_t most, int64_t tot
     return true;
 }
 
-/* Lengths anew from what the arrays say; false where that makes no sense. */
+/* Recompute lengths from the arrays; false if they make no sense. */
 static bool recount(attention_case *c) {
     const att_problem *p = &c->problem;
     const int32_t *cu_q = array_of(c, SLOT_CU_Q), *cu_k = array_of(c, SLOT_CU_K),
@@ -314,7 +320,7 @@ static bool recount(attention_case *c) {
             return false;
         c->start_k[b] = starts_k ? starts_k[b] : 0;
         if (c->start_k[b] >= c->len_k[b])
-            continue; /* no key in use, so no page */
+            continue; /* no used key, so no page */
         for (int64_t i = first_page(c, b); pages && i * p->page_size < c->len_k[b]; i++) {
             const int32_t id = pages[b * p->page_table_stride + i];
             if (id < 0 || id >= p->num_pages)
@@ -332,7 +338,7 @@ static attention_fault spoil_data(attention_case *c, random_input *in) {
         return FAULT_NONE;
     int32_t *list = (int32_t *)(void *)c->slots[slot].data;
     list[draw_u32(in) % count] = (int32_t)draw_odd(in);
-    c->finite = false; /* rows that nobody saw before may be NaN */
+    c->finite = false; /* rows that nothing saw before may be NaN */
     return recount(c) ? FAULT_NONE : FAULT_DATA;
 }
 

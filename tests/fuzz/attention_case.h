@@ -1,9 +1,10 @@
-/* attention_case.h: an attention problem drawn from a fuzzer's bytes, its arrays, and what a run must leave in them.
+/* attention_case.h: an attention problem drawn from a fuzzer's bytes, its arrays, and what a
+ * run must leave in them.
  *
  *     attention_draw     a problem that is valid by construction
- *     attention_break    ... with a few fields that may be anything
- *     attention_open     arrays for it, filled; false where they would be too large for a harness
- *     attention_spoil    ... with a few arguments or contents that are wrong
+ *     attention_break    ... with a few arbitrary fields
+ *     attention_open     arrays for it, filled; false if they would be too large for a harness
+ *     attention_spoil    ... with a few wrong arguments or contents
  *     attention_check    after a run: answers, padding, inputs, bytes around the arrays */
 #ifndef FUZZ_ATTENTION_CASE_H
 #define FUZZ_ATTENTION_CASE_H
@@ -31,7 +32,7 @@ enum {
     CASE_BATCH_MOST = 64
 };
 
-/* What O and LSE hold before a run. */
+/* The contents of O and LSE before a run. */
 enum { OUTPUT_FILL = 0x7b };
 
 typedef struct attention_case {
@@ -48,7 +49,8 @@ typedef struct attention_case {
 void attention_draw(att_problem *p, random_input *in);
 void attention_break(att_problem *p, random_input *in);
 
-/* `workspace_bytes` from the plan; `element_alignment`: bases are aligned to their elements alone, which a CPU takes. */
+/* `workspace_bytes` from the plan; `element_alignment`: bases are aligned only to their
+ * elements, which a CPU accepts. */
 bool attention_open(attention_case *c, random_input *in, size_t workspace_bytes,
                     bool element_alignment);
 
@@ -56,24 +58,26 @@ bool attention_open(attention_case *c, random_input *in, size_t workspace_bytes,
 typedef enum attention_fault {
     FAULT_NONE,
     FAULT_ARGUMENT, /* the call must be refused */
-    FAULT_DATA,     /* lengths or page ids that are wrong: a CPU refuses them, a GPU need not */
-    FAULT_MAYBE     /* either is right: what was spoiled may not matter to this problem */
+    FAULT_DATA,     /* wrong lengths or page ids: a CPU refuses them, a GPU need not */
+    FAULT_MAYBE     /* both results are right: what was spoiled may not matter to this
+                     * problem */
 } attention_fault;
 
 attention_fault attention_spoil(attention_case *c, random_input *in);
 
-/* Sums of the inputs, by which attention_check() sees that they are unchanged. Call it last before the run. */
+/* Compute sums of the inputs, with which attention_check() verifies that they are unchanged.
+ * Call it last before the run. */
 void attention_seal(attention_case *c);
 
 /* After a refused run: outputs and everything else are untouched. */
 void attention_check_untouched(const attention_case *c);
 
-/* After a run: `weight_error` is the relative error that a kernel may make in a weight, `values`: whether the answers are compared
- * at all. `name` is for messages. */
+/* After a run: `weight_error` is the relative error that a kernel may make in a weight,
+ * `values`: whether answers are compared at all. `name` is used in messages. */
 void attention_check(const attention_case *c, double weight_error, bool values,
                      const char *name);
 
-/* Whether a mask hides key j from row i of batch entry b, head h; boolean biases included. */
+/* Whether a mask hides key j from row i of batch entry b, head h; includes boolean biases. */
 bool attention_hides(const attention_case *c, int64_t b, int64_t h, int64_t i, int64_t j);
 
 /* Element of key j of batch entry b in K or V. */
@@ -84,7 +88,7 @@ int64_t attention_key_at(const attention_case *c, const att_strides *strides, in
 int64_t attention_row_at(const attention_case *c, const att_strides *strides, int64_t b,
                          int64_t head, int64_t i);
 
-/* The problem on stderr, for whoever reads a finding. */
+/* Print the problem to stderr, for the reader of a finding. */
 void attention_print(const att_problem *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* attention_draw.c: attention problems, valid ones and others. */
+/* attention_draw.c: attention problems, valid and invalid ones. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static const att_dtype types[] = {ATT_F32, ATT_F16, ATT_BF16};
 
-/* Multiply-adds that a case may take: most are small, so that there are many. */
+/* A limit on multiply-adds: most cases are small, so that there are many. */
 static bool is_too_much(const att_problem *p, double most) {
     return (double)p->batch * (double)p->heads_q * (double)(p->seq_q + 1) *
                (double)(p->seq_k + 1) * (double)(p->d_qk + p->d_v) >
@@ -65,7 +65,7 @@ static void draw_features(att_problem *p, random_input *in) {
     p->bias_dtype = (att_dtype)draw_between(in, ATT_F32, ATT_BOOL8);
 }
 
-/* Every stride of an array times `factor`: gaps between rows. */
+/* Multiply every stride of an array by `factor`: gaps between rows. */
 static void spread(att_strides *s, int64_t factor) {
     s->batch *= factor;
     s->head *= factor;
@@ -125,7 +125,7 @@ static void break_number(att_problem *p, random_input *in) {
     *fields[draw_byte(in) % (sizeof fields / sizeof fields[0])] = draw_odd(in);
 }
 
-/* Enums are written by their bytes: a value that is none of them is what a caller in C may pass. */
+/* Enums are written as bytes: a C caller may pass a value that is not an enumerator. */
 static void break_enum(void *field, random_input *in) {
     const uint32_t value = draw_chance(in, 70) ? draw_byte(in) % 8 : draw_u32(in);
     memcpy(field, &value, sizeof value);

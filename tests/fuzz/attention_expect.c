@@ -1,7 +1,9 @@
-/* attention_expect.c: attention by the formula of attest.h in float64, and what a run may differ from it by.
+/* attention_expect.c: attention by the formula of attest.h in float64, and how far a run may
+ * differ from it.
  *
- * The bound on a difference follows from float32 sums: a dot product of n terms is off by at most n 2^-24 of the sum of their sizes, a
- * weight by twice what its score is off by, and O by that times the largest V. It holds for every order of summation. */
+ * The bound on a difference follows from float32 sums: a dot product of n terms has an error of
+ * at most n 2^-24 of the sum of their magnitudes, a weight at most twice the error of its
+ * score, and O that times the largest V. It holds for every order of summation. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 #include "tests/fuzz/attention_case.h"
 #include "tests/fuzz/number_types.h"
 
-static const double unit = 1.0 / (1 << 24); /* half of float32's last place */
+static const double unit = 1.0 / (1 << 24); /* half an ulp of float32 */
 
 /* ------------------------------------------------------------------ where things lie */
 
@@ -69,10 +71,10 @@ typedef struct reference {
     double *o;
 } reference;
 
-/* One row: what is right, and how far off a run may be. */
+/* One row: the right answer, and how far a run may be off. */
 typedef struct expected_row {
     double lse;
-    double top;         /* largest |V| that is seen */
+    double top;         /* largest visible |V| */
     double score_error; /* largest of any score */
     bool sees;
 } expected_row;
@@ -85,7 +87,7 @@ static double *as_doubles(const array_slot *slot, att_dtype dtype) {
     return list;
 }
 
-/* The score of one key, with the bound of its error. */
+/* The score of one key, with the bound on its error. */
 static double score_of(const reference *r, int64_t b, int64_t h, int64_t i, int64_t j,
                        double *error) {
     const attention_case *c = r->c;
@@ -222,7 +224,7 @@ static void check_values(const attention_case *c, double weight_error, const cha
     free(r.o);
 }
 
-/* Bytes of `slot` that belong to no row must be as they were. */
+/* Bytes of `slot` that belong to no row must be unchanged. */
 static void check_padding(const attention_case *c, int slot, const att_strides *s, int64_t cols,
                           size_t size, const char *name) {
     if (!c->used[slot])

@@ -17,7 +17,7 @@ fuzz=$(realpath "${FUZZ:-build/fuzz}")
 findings=$fuzz/findings
 VIRTUAL=$(realpath "${VIRTUAL:-build/virtual}")
 
-# An allocation too large must fail as it does without the sanitizer.
+# An allocation that is too large must fail as it does without the sanitizer.
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 export UBSAN_OPTIONS=print_stacktrace=1
 export ATTEST_SUITES=$PWD/suites ATTEST_DEVICES=$PWD/devices
@@ -25,7 +25,7 @@ export ATTEST_LIBCUDA=${ATTEST_LIBCUDA:-$fuzz/tests/fake_cuda/libfake_cuda.so}
 export ATTEST_LIBNVRTC=${ATTEST_LIBNVRTC:-$fuzz/tests/fake_cuda/libfake_nvrtc.so}
 export ATTEST_LIBCUBLAS=${ATTEST_LIBCUBLAS:-$fuzz/tests/fake_cuda/libfake_cublas.so}
 
-# The longest input: those that are problems are drawn from, not read, and need few bytes.
+# The longest input: problems are drawn from the bytes, not parsed, and need few.
 longest() {
     case $1 in
     fuzz_api_*) echo 256 ;;
@@ -90,8 +90,8 @@ shrink() { # shrink HARNESS
     "$fuzz/tests/fuzz/$name" -set_cover_merge=1 -use_counters=0 -max_len="$(longest "$name")" "$new" "tests/fuzz/corpus/$name" "$fuzz/corpus/$name"
     rm -rf "tests/fuzz/corpus/$name"
     mkdir "tests/fuzz/corpus/$name"
-    # The repository is no place for thousands of files: 80 of them and 100 KB are enough to begin from. Names are digests, so that the
-    # first are any.
+    # The repository should not hold thousands of files: 80 files and 100 KB are enough to start from. Names are
+    # digests, so the first ones are arbitrary.
     local file bytes=0 files=0
     for file in "$new"/*; do
         bytes=$((bytes + $(stat -c %s "$file")))
@@ -101,8 +101,8 @@ shrink() { # shrink HARNESS
     rm -rf "$new"
 }
 
-# One object a harness that has run; counts are what libFuzzer and fuzz_python.py counted themselves. Sorted by name, each
-# harness's runs in their order.
+# One object per harness that has run; the counts come from libFuzzer and fuzz_python.py. Sorted by name, the runs of
+# each harness in order.
 count() {
     sort -s -k 1,1 "$fuzz/runs.txt" | awk -v date="$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
         !runs[$1]++ { names[++count] = $1 }

@@ -1,4 +1,5 @@
-/* device_mirror.c: allocations of the driver, at the same place within 256 bytes as the host's arrays. */
+/* device_mirror.c: allocations of the driver, at the same address modulo 256 as the host's
+ * arrays. */
 #include "tests/fuzz/device_mirror.h"
 
 #include "tests/fuzz/random_input.h"

@@ -1,6 +1,7 @@
 /* device_mirror.h: the arrays of a case in a driver's memory.
  *
- * Each has an allocation that ends where it does, so that a driver that watches addresses sees the first byte past it. */
+ * Each has an allocation that ends where the array does, so that a driver that checks addresses
+ * sees the first byte past it. */
 #ifndef FUZZ_DEVICE_MIRROR_H
 #define FUZZ_DEVICE_MIRROR_H
 
@@ -16,13 +17,13 @@ typedef struct device_mirror {
     int count;
 } device_mirror;
 
-/* Copy an array there. Aborts where the driver has no memory. */
+/* Copy an array there. Aborts if the driver has no memory. */
 void mirror_add(device_mirror *mirror, const array_slot *slot);
 
-/* Where an address of the host lies there: an address in one of the arrays, or itself. */
+/* The device address for a host address in one of the arrays; other addresses are unchanged. */
 void *mirror_of(const device_mirror *mirror, const void *host);
 
-/* Wait for the device and copy everything back. False where the device has failed. */
+/* Wait for the device and copy everything back. False if the device has failed. */
 bool mirror_fetch(const device_mirror *mirror);
 
 void mirror_free(device_mirror *mirror);

@@ -1,4 +1,5 @@
-/* fuzz_api_cpu.c: attention, merge and mixtures of experts through the public API, on every instruction set that this machine has. */
+/* fuzz_api_cpu.c: attention, merge and mixtures of experts through the public API, on every
+ * instruction set of this machine. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 enum { THREADS_MOST = 3 };
 
-/* Opened when they are first drawn; NULL where this machine has no such instructions. */
+/* Opened when first drawn; NULL if this machine lacks the instructions. */
 static att_context *contexts[ATT_ISA_AMX + 1][THREADS_MOST + 1][2];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
@@ -18,7 +19,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     return 0;
 }
 
-/* docs/numerics-kernels.md: weights that AMX or AVX512-BF16 multiply are of 16 bits at most; elsewhere they are float32. */
+/* docs/numerics-kernels.md: weights that AMX or AVX512-BF16 multiply have at most 16 bits;
+ * elsewhere they are float32. */
 static double weight_error(const att_problem *p, const char *kernel) {
     if (!strstr(kernel, "amx") && !strstr(kernel, "avx512_bf16"))
         return 4e-7;

@@ -1,7 +1,9 @@
-/* fuzz_api_driver.c: attention and merge through the public API on a fake GPU, whose calls fail now and then.
+/* fuzz_api_driver.c: attention and merge through the public API on a fake GPU, whose calls fail
+ * now and then.
  *
- * The driver is what ATTEST_LIBCUDA names: the fake one of tests/fake_cuda, which computes what has neither pages nor changes of the
- * scores, or with FUZZ_DRIVER=virtual one that runs the kernels themselves. */
+ * The driver is the one that ATTEST_LIBCUDA names: the fake one of tests/fake_cuda, which
+ * computes problems without pages or changes of the scores, or with FUZZ_DRIVER=virtual one
+ * that runs the kernels themselves. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +20,8 @@ static fake_cuda *fake;           /* NULL: this driver cannot be made to fail */
 static fake_nvrtc *fake_compiler; /* likewise */
 static bool runs_kernels;         /* the driver's kernels are the real ones */
 
-/* A function of the library that a variable of the environment names; NULL where it has none of that name. */
+/* A function of the library that an environment variable names; NULL if it has none of that
+ * name. */
 static void *find(const char *variable, const char *function) {
     const char *path = getenv(variable);
     void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -53,7 +56,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 
 /* ------------------------------------------------------------------------- failures */
 
-/* Calls from now on until one fails; 0: none will. */
+/* The number of calls until one fails; 0: none will. */
 static long fail_in, compile_fail_in;
 
 static void arm(random_input *in) {
@@ -66,7 +69,7 @@ static void arm(random_input *in) {
         fake->fail_code = codes[draw_byte(in) % 6];
 }
 
-/* Calls of the library may fail from here to stand_down(); the harness's own may not. */
+/* From here to stand_down() calls of the library may fail; the harness's own may not. */
 static void stand_ready(void) {
     if (fake) {
         fake->calls = 0;
@@ -93,7 +96,7 @@ static void stand_down(void) {
 
 /* ------------------------------------------------------------------------------ runs */
 
-/* What the fake driver's own arithmetic knows: masks, windows, grouped heads and lengths. */
+/* What the fake driver's own arithmetic supports: masks, windows, grouped heads and lengths. */
 static bool is_plain(const att_problem *p) {
     const uint32_t known =
         ATT_LSE | ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K;
@@ -108,7 +111,7 @@ static double weight_error(const att_problem *p, const char *kernel) {
     return 1e-4 + (p->dtype == ATT_F32 ? 0.0 : rounding_relative(p->dtype));
 }
 
-/* After a run: what it wrote comes back, whatever calls are to fail. */
+/* After a run: copy the results back, whatever calls are set to fail. */
 static void take_back(device_mirror *mirror, const att_plan *plan) {
     stand_down();
     if (!mirror_fetch(mirror))
@@ -188,7 +191,8 @@ static const char *draw_kernel(random_input *in) {
                : NULL;
 }
 
-/* The fake driver's first two devices differ in compute capability; its memory is where it is said to be. */
+/* The fake driver's first two devices differ in compute capability; its memory is on the device
+ * that it reports. */
 static int draw_device(random_input *in) {
     const int device = fake && draw_chance(in, 30);
     if (fake)

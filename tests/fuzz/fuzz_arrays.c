@@ -1,4 +1,5 @@
-/* fuzz_arrays.c: an attention problem from three .npy files: whatever their shapes, nothing is derived that they do not hold. */
+/* fuzz_arrays.c: an attention problem from three .npy files: whatever their shapes, the derived
+ * problem must stay within their bytes. */
 #include <string.h>
 
 #include "lab/attention/array_files.h"

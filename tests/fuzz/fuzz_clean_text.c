@@ -1,4 +1,5 @@
-/* fuzz_clean_text.c: text on its way to a terminal and to a page: no control code and no markup gets through. */
+/* fuzz_clean_text.c: text on its way to a terminal and to a page: no control code and no markup
+ * gets through. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static void check_stream(const uint8_t *data, size_t size) {
          *stream = under ? lab_clean_stream(under) : NULL;
     if (!stream)
         abort();
-    fwrite(data, 1, size / 2, stream); /* in two parts: a character may be cut */
+    fwrite(data, 1, size / 2, stream); /* in two parts: a character may be split */
     fflush(stream);
     fwrite(data + size / 2, 1, size - size / 2, stream);
     fclose(stream);
@@ -34,7 +35,8 @@ static void check_stream(const uint8_t *data, size_t size) {
     free(out);
 }
 
-/* In an element or an attribute: no byte that ends either; in a table of Markdown: no end of the line. */
+/* In an element or an attribute: no byte that ends either; in a Markdown table: no line
+ * break. */
 static void check_markup(const char *text) {
     char *out = NULL;
     size_t length = 0;

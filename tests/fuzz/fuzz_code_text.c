@@ -1,4 +1,5 @@
-/* fuzz_code_text.c: source text without comments and layout: what is left stays as it is when it is done again. */
+/* fuzz_code_text.c: source text without comments and layout: normalising it again changes
+ * nothing. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* fuzz_device.c: device files, and the plan of a problem on what they describe. */
+/* fuzz_device.c: device files, and the plan of a problem on the device that they describe. */
 #include <string.h>
 
 #include "lab/plan/plan_result.h"

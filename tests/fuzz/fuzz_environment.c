@@ -1,4 +1,4 @@
-/* fuzz_environment.c: the variables that a context is opened by. */
+/* fuzz_environment.c: the environment variables that affect opening a context. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             unsetenv(names[i]);
         at = end;
     }
-    /* Threads that were asked for are started. */
+    /* Requested threads are really started. */
     const char *threads = getenv("ATTEST_THREADS");
     if (threads && strtol(threads, NULL, 10) > 4)
         setenv("ATTEST_THREADS", "5000", 1);

@@ -1,4 +1,5 @@
-/* fuzz_jit_cache.c: entries of the cache of compiled kernels: bytes that another program may have left there. */
+/* fuzz_jit_cache.c: entries of the cache of compiled kernels: bytes that another program may
+ * have left there. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,8 @@ static void put(const uint8_t *data, size_t size) {
     close(fd);
 }
 
-/* Written as it is, an entry is read back; with a byte of the file changed, it is not there. */
+/* An entry that is written unchanged is read back; with one byte of the file changed, it is not
+ * found. */
 static void check_round(const uint8_t *data, size_t size) {
     size_t got = 0;
     att_jit_cache_write(folder, key, data, size, ATT_JIT_CACHE_MAX);

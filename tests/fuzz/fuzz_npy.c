@@ -1,4 +1,4 @@
-/* fuzz_npy.c: .npy files: every header that is believed must describe bytes that are there. */
+/* fuzz_npy.c: .npy files: every accepted header must describe bytes that exist. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "tests/fuzz/random_input.h"
 #include "tests/fuzz/text_input.h"
 
-/* What was read, written and read again, is the same. */
+/* What was read, written and read again must be the same. */
 static void check_round(const lab_npy *array, size_t bytes) {
     char header[512];
     lab_npy again;

@@ -9,7 +9,7 @@
 
 enum { WORDS_MOST = 32 };
 
-/* Words between line feeds; returns how many. */
+/* Words separated by line feeds; returns their number. */
 static int split(char *text, char *words[WORDS_MOST]) {
     int count = 0;
     for (char *at = text; at && count < WORDS_MOST - 1; count++) {
@@ -47,7 +47,7 @@ static void read_options(const uint8_t *data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FILE *before = stderr;
-    stderr = nowhere(); /* every mistake is told there */
+    stderr = nowhere(); /* errors are printed there */
     if (size > 0 && data[0] == '#')
         read_refusals(data, size);
     else

@@ -1,4 +1,4 @@
-/* fuzz_profile.c: what ncu prints, as CSV, and profiles that were saved as JSON. */
+/* fuzz_profile.c: CSV output of ncu, and profiles saved as JSON. */
 #include <stdlib.h>
 #include <string.h>
 

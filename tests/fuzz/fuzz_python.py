@@ -1,9 +1,10 @@
-"""fuzz_python.py: the Python extension with random, odd, wrong and hostile arguments.
+"""fuzz_python.py: the Python extension with random, unusual, wrong and hostile arguments.
 
     fuzz_python.py [--seed N] [--seconds S | --count N] [--only I] [--json FILE]
 
-Every call must return an answer or raise one of the errors that docs/python.md names. Answers to ordinary arguments are compared with the
-formula in float64. A child process makes the calls; where it ends by itself, the parent says which call that was, and how to repeat it.
+Every call must return an answer or raise one of the errors that docs/python.md names. Answers to ordinary arguments
+are compared with the formula in float64. A child process makes the calls; if it dies, the parent says which call it
+was, and how to repeat it.
 """
 
 import argparse
@@ -28,11 +29,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import formula
 
 class Finding(Exception):
-    """Something that may not be."""
+    """A violation."""
 
 
 class Own(Exception):
-    """An error of an argument's own, which may come through."""
+    """An error raised by an argument itself, which may propagate."""
 
 
 ERRORS = (TypeError, ValueError, attest.Error, MemoryError, OverflowError, BufferError, Own)
@@ -58,7 +59,7 @@ def shown(draw):
 
 
 def reference(draw):
-    """O, LSE and the largest error that float32 sums may make in them."""
+    """O, LSE and the largest error of float32 sums in them."""
     q, k, v = (np.asarray(x, np.float64) for x in (draw.q, draw.k, draw.v))
     group = q.shape[1] // k.shape[1]
     k, v = (np.repeat(x, group, axis=1) for x in (k, v))
@@ -102,7 +103,7 @@ def weigh(draw, scores, v, size):
 # ------------------------------------------------------------------------------------- ordinary arguments
 
 class Draw:
-    """One call with arguments that fit."""
+    """One call with valid arguments."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -123,7 +124,7 @@ class Draw:
         return self.np.standard_normal(shape).astype(dtype or self.dtype)
 
     def array(self, *shape):
-        """Contiguous, transposed, cut out of a larger one, or the same thing over and over."""
+        """Contiguous, transposed, a slice of a larger one, or broadcast."""
         kind = self.rng.randrange(4)
         if kind == 0:
             return self.numbers(shape[0], shape[2], shape[1], shape[3]).transpose(0, 2, 1, 3)
@@ -183,7 +184,7 @@ def attend(rng):
 
 
 def gradients(rng):
-    """backward() of what attention() gave, beside the formula."""
+    """backward() of the results of attention(), compared with the formula."""
     draw = Draw(rng)
     options = {**draw.options, "return_lse": True}
     o, lse = attest.attention(draw.q, draw.k, draw.v, **options)
@@ -247,7 +248,7 @@ NAMES = [b"dltensor_versioned", b"dltensor", b"used_dltensor", b"nonsense"]
 
 
 class Liar:
-    """An array by DLPack that describes itself wrongly, in a way that can be seen without reading it."""
+    """A DLPack array with wrong metadata, in a way that can be detected without reading it."""
 
     def __init__(self, rng):
         self.memory = np.zeros(4096, np.float32)
@@ -281,7 +282,7 @@ class Liar:
 
 
 class Raises:
-    """Every way to look at it fails."""
+    """Every access to it fails."""
 
     def __init__(self, error):
         self.error = error
@@ -296,13 +297,13 @@ class Raises:
 
 
 class Mute(Raises):
-    """Cannot even be shown: an error about it has no text."""
+    """It cannot even be printed: an error about it has no text."""
 
     __str__ = __repr__ = Raises.fail
 
 
 class Says:
-    """Hands over whatever it was given for an array."""
+    """Returns whatever it was given as an array."""
 
     def __init__(self, thing):
         self.thing = thing
@@ -317,7 +318,7 @@ class Says:
 
 
 def hostile_arrays(rng, numbers):
-    """Arrays of NumPy that no call takes, or that it must take with care."""
+    """NumPy arrays that no call accepts, or that need care."""
     x = numbers.standard_normal((2, 3, 5, 8)).astype(np.float32)
     read_only = x.copy()
     read_only.flags.writeable = False
@@ -425,7 +426,7 @@ def spoil_other(rng):
     call = rng.choice(calls)
     arguments = [hostile(rng, numbers) for _ in range(rng.randint(0, 8))]
     if call in (attest.set_threads, attest._core.run_seconds) and arguments and isinstance(arguments[0], int):
-        arguments[0] = min(arguments[0], 3)  # threads are started, runs are made
+        arguments[0] = min(arguments[0], 3)  # threads are really started, runs are really made
     call(*arguments)
 
 
@@ -433,7 +434,7 @@ WRONG = [spoil_attention, spoil_backward, spoil_lengths, spoil_merge, spoil_othe
 
 
 def one(seed, index):
-    """The call of that number; whether an answer was compared."""
+    """Make the call with that number; returns whether an answer was compared."""
     rng = random.Random(f"{seed}:{index}")
     if rng.random() < 0.4:
         rng.choice([attend, attend, gradients, merge])(rng)
@@ -449,9 +450,9 @@ def one(seed, index):
 # ------------------------------------------------------------------------------------------------ campaign
 
 def calls(options, memory):
-    """In the child: calls until the time is over."""
+    """In the child: make calls until the time is up."""
     faulthandler.enable()
-    warnings.simplefilter("ignore")  # of NumPy, about what is asked of its arrays
+    warnings.simplefilter("ignore")  # NumPy's warnings about operations on its arrays
     end = time.monotonic() + options.seconds
     indices = [options.only] if options.only is not None else range(options.count)
     compared = 0

@@ -1,4 +1,5 @@
-/* fuzz_report.c: files of every schema in a report: as a page, as Markdown, for a terminal, and judged. */
+/* fuzz_report.c: files of every schema in a report: as a page, as Markdown, for a terminal, and
+ * judged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
     return mutate_json(data, size, most, seed);
 }
 
-/* Nothing of a file may become markup of the page, whose own script is its last element. */
+/* No part of a file may become markup of the page, whose own script is its last element. */
 static void check_page(const lab_report *report) {
     static const char *const markup[] = {"<img", "<iframe", "<object", "<embed"};
     char *page = NULL;

@@ -1,4 +1,4 @@
-/* fuzz_rows.c: rows files: what is accepted must be rows that the selector can hold problems against. */
+/* fuzz_rows.c: rows files: accepted rows must be usable by the selector. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* fuzz_spec.c: problems as text: what parses must print, and parse again to the same. */
+/* fuzz_spec.c: problems as text: what parses must print, and parse again to the same
+ * problem. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

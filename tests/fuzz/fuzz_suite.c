@@ -1,4 +1,4 @@
-/* fuzz_suite.c: suites: files of problems, one a line. */
+/* fuzz_suite.c: suites: files of problems, one per line. */
 #include <string.h>
 
 #include "lab/problem/suite.h"

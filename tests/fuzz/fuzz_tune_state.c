@@ -1,4 +1,4 @@
-/* fuzz_tune_state.c: the record of a search, which a later one goes on from. */
+/* fuzz_tune_state.c: the record of a search, from which a later search resumes. */
 #include <stdlib.h>
 #include <string.h>
 

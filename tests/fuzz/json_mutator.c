@@ -1,4 +1,5 @@
-/* json_mutator.c: documents that stay JSON while their values change: bytes alone hardly ever leave one whole. */
+/* json_mutator.c: mutations that keep a document valid JSON while values change: random bytes
+ * rarely leave one valid. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,7 @@ static size_t value_end(const uint8_t *data, size_t size, size_t at) {
     return size;
 }
 
-/* Where a value begins, at or after a place drawn; `size` where none does. */
+/* The start of a value at or after a random position; `size` if there is none. */
 static size_t value_start(const uint8_t *data, size_t size) {
     size_t at = (size_t)rand() % size;
     while (at < size && data[at] != ':' && data[at] != '[' && data[at] != ',')
@@ -85,7 +86,7 @@ static size_t replace(uint8_t *data, size_t size, size_t most, size_t from, size
     return size - (to - from) + length;
 }
 
-/* Another value, a copy of a value from elsewhere in the document, or none. */
+/* Replace a value with another, with a copy from elsewhere in the document, or with nothing. */
 static size_t change_value(uint8_t *data, size_t size, size_t most) {
     const size_t from = value_start(data, size);
     if (from >= size)

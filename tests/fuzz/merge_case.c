@@ -83,7 +83,7 @@ static void fill_part(merge_case *c, int64_t part, random_input *in) {
     }
     for (int64_t i = 0; i < (int64_t)(o->bytes / att_dtype_size(p->dtype)); i++)
         store_number(o->data, p->dtype, i, draw_value(in));
-    /* A part that saw no key is ignored, whatever it holds. */
+    /* A part that saw no key is ignored, whatever its contents. */
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads; h++)
             for (int64_t i = 0; i < p->seq && p->part_lse.head && p->part_o.head; i++)
@@ -163,8 +163,8 @@ static merged_row expect_row(const merge_case *c, int64_t b, int64_t h, int64_t 
         const double lse =
             load_number(c->part_lse[n].data, ATT_F32, row_at(&p->part_lse, b, h, i));
         if (lse == -(double)INFINITY || (isinf(top) && lse != top))
-            continue; /* saw no key, or stands beside +inf */
-        const double weight = lse == top ? 1.0 : exp(lse - top); /* of +inf, the mean */
+            continue; /* saw no key, or is beside +inf */
+        const double weight = lse == top ? 1.0 : exp(lse - top); /* for +inf, the mean */
         sum += weight;
         for (int64_t x = 0; x < p->d; x++) {
             const double value =

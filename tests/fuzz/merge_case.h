@@ -1,4 +1,5 @@
-/* merge_case.h: a merge problem drawn from a fuzzer's bytes, its arrays, and what a run must leave in them. As attention_case.h. */
+/* merge_case.h: a merge problem drawn from a fuzzer's bytes, its arrays, and what a run must
+ * leave in them. As attention_case.h. */
 #ifndef FUZZ_MERGE_CASE_H
 #define FUZZ_MERGE_CASE_H
 
@@ -22,7 +23,8 @@ void merge_draw(att_merge_problem *p, random_input *in);
 void merge_break(att_merge_problem *p, random_input *in);
 bool merge_open(merge_case *c, random_input *in, size_t workspace_bytes);
 
-/* One argument that is wrong; false where there was nothing to spoil. The call must then be refused. */
+/* Make one argument wrong; false if there was nothing to spoil. The call must then be
+ * refused. */
 bool merge_spoil(merge_case *c, random_input *in);
 
 void merge_check_untouched(const merge_case *c);

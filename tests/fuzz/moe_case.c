@@ -270,7 +270,8 @@ static double logit(const moe_case *c, int64_t t, int64_t e) {
     return load_number(c->args.logits, c->problem.dtype_logits, t * c->problem.logits_row + e);
 }
 
-/* What selects: no score that was left may be above one that was taken, by more than float32 makes of it. */
+/* The selection score: no score that was left out may exceed a selected one by more than
+ * float32 rounding. */
 static double score(const moe_case *c, int64_t t, int64_t e) {
     const double own =
         c->problem.routing == ATT_MOE_SIGMOID ? sigmoid(logit(c, t, e)) : logit(c, t, e);
@@ -376,7 +377,8 @@ static double activate(const att_moe_problem *p, double g, double u) {
     return 0.0;
 }
 
-/* y += weight * (what expert e makes of token t); the sizes of the terms are added up beside. */
+/* y += weight * (output of expert e for token t); the magnitudes of the terms are summed
+ * too. */
 static void add_expert(const moe_case *c, int64_t t, int64_t e, double weight, double *y,
                        double *size) {
     const att_moe_problem *p = &c->problem;

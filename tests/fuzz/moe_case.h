@@ -1,4 +1,5 @@
-/* moe_case.h: a mixture of experts drawn from a fuzzer's bytes, its arrays, and what a run must leave in them. As merge_case.h. */
+/* moe_case.h: a mixture of experts drawn from a fuzzer's bytes, its arrays, and what a run must
+ * leave in them. As merge_case.h. */
 #ifndef FUZZ_MOE_CASE_H
 #define FUZZ_MOE_CASE_H
 
@@ -32,19 +33,20 @@ enum { MOE_FILL = 0x7b };
 typedef struct moe_case {
     att_moe_problem problem;
     att_moe_args args;
-    void *workspace; /* of the heap, whose ends the sanitizer watches */
+    void *workspace; /* on the heap, whose ends the sanitizer checks */
     array_slot slot[MOE_SLOTS];
 } moe_case;
 
-/* A valid problem that asks for its ids; and one with a few fields that may be anything. */
+/* A valid problem that asks for its ids; and one with a few arbitrary fields. */
 void moe_draw(att_moe_problem *p, random_input *in);
 void moe_break(att_moe_problem *p, random_input *in);
 
-/* False where the arrays would be too large. */
+/* False if the arrays would be too large. */
 bool moe_open(moe_case *c, random_input *in, size_t workspace_bytes);
 void moe_close(moe_case *c);
 
-/* One argument or id that is wrong; false where there was nothing to spoil. The call must then be refused. */
+/* Make one argument or id wrong; false if there was nothing to spoil. The call must then be
+ * refused. */
 bool moe_spoil(moe_case *c, random_input *in);
 
 void moe_check_untouched(const moe_case *c);

@@ -1,10 +1,10 @@
-/* number_types.c: float16 and bfloat16 through ldexp and frexp, slow and plain. */
+/* number_types.c: float16 and bfloat16 with ldexp and frexp, slow and simple. */
 #include "tests/fuzz/number_types.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A binary format of 16 bits. */
+/* A 16-bit binary format. */
 typedef struct format {
     int mantissa; /* bits of it that are stored */
     int bias;
@@ -38,7 +38,7 @@ static uint16_t encode(double value, format f) {
         exponent = 2 - f.bias;
     if (isinf(value))
         return (uint16_t)(sign | top << f.mantissa);
-    /* In units of the last place; a carry runs into the exponent by itself. */
+    /* In ulp; a carry propagates into the exponent. */
     const double units = nearbyint(ldexp(fabs(value), f.mantissa - (exponent - 1)));
     const long steps = (long)units + ((long)(exponent - 2 + f.bias) << f.mantissa);
     const long most = (long)top << f.mantissa;

@@ -1,4 +1,5 @@
-/* number_types.h: elements of arrays by their bits, written anew: the harnesses share no conversion with what they test. */
+/* number_types.h: elements of arrays by their bits, implemented again: the harnesses share no
+ * conversion with the code under test. */
 #ifndef FUZZ_NUMBER_TYPES_H
 #define FUZZ_NUMBER_TYPES_H
 
@@ -8,10 +9,11 @@
 
 double load_number(const void *base, att_dtype dtype, int64_t index);
 
-/* Rounds to nearest, ties to even; of ATT_BOOL8, 1 where the value is above 0. */
+/* Rounds to nearest, ties to even; for ATT_BOOL8, 1 if the value is above 0. */
 void store_number(void *base, att_dtype dtype, int64_t index, double value);
 
-/* The most that rounding to the type adds, relative to the value, and absolutely among its smallest numbers. */
+/* The largest rounding error of the type, relative to the value, and absolute among its
+ * smallest numbers. */
 double rounding_relative(att_dtype dtype);
 double rounding_absolute(att_dtype dtype);
 

@@ -1,4 +1,4 @@
-/* random_input.c: bytes first, then a generator that has been stirred by them. */
+/* random_input.c: bytes first, then a generator seeded by them. */
 #include "tests/fuzz/random_input.h"
 
 #include <stdarg.h>
@@ -67,7 +67,7 @@ int64_t draw_odd(random_input *in) {
         INT64_MAX / 2,
         1 << 30,
         INT64_MAX / 4 + 1,
-        3037000499 /* its square fits 63 bits, that of the next does not */,
+        3037000499 /* its square fits in 63 bits, that of the next does not */,
         3037000500};
     const size_t count = sizeof list / sizeof list[0];
     const size_t which = draw_byte(in) % (count + 4);

@@ -1,4 +1,4 @@
-/* random_input.h: choices drawn from a fuzzer's bytes, and how a harness says that it found something. */
+/* random_input.h: choices drawn from a fuzzer's bytes, and how a harness reports a finding. */
 #ifndef FUZZ_RANDOM_INPUT_H
 #define FUZZ_RANDOM_INPUT_H
 
@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What libFuzzer calls. */
+/* The entry points for libFuzzer. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Bytes of the input, and once they are used up, numbers drawn from what was read: a short input is a whole case too. */
+/* Bytes of the input, and once they are used up, numbers generated from what was read: a short
+ * input is a whole case too. */
 typedef struct random_input {
     const uint8_t *at;
     size_t left;
@@ -29,10 +30,11 @@ int64_t draw_between(random_input *in, int64_t lo, int64_t hi);
 /* True in about `percent` of 100 draws. */
 bool draw_chance(random_input *in, int percent);
 
-/* A number that code stumbles over: 0, -1, limits of the types, squares that just overflow, or any. */
+/* A troublesome number: 0, -1, limits of the types, squares that just overflow, or any. */
 int64_t draw_odd(random_input *in);
 
-/* From the generator alone, without using up the input: contents of arrays. Uniform in [-1, 1). */
+/* From the generator alone, without consuming input: for contents of arrays. Uniform in [-1,
+ * 1). */
 double draw_value(random_input *in);
 
 /* Print what is wrong and abort: libFuzzer then keeps the input. */

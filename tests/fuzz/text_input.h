@@ -1,4 +1,4 @@
-/* text_input.h: a fuzzer's bytes as what readers take: a file, a text. */
+/* text_input.h: a fuzzer's bytes in the form that readers take: a file, a text. */
 #ifndef FUZZ_TEXT_INPUT_H
 #define FUZZ_TEXT_INPUT_H
 
@@ -9,19 +9,20 @@
 
 #include "lab/base/message.h"
 
-/* The path of a file in memory that holds the bytes, until the next call with the same number; `number` 0 .. 3. */
+/* The path of an in-memory file with these bytes, valid until the next call with the same
+ * number; `number` 0 .. 3. */
 const char *input_file(int number, const uint8_t *data, size_t size);
 
-/* The bytes with a zero behind them, in memory of exactly that size; the caller frees it. */
+/* The bytes with a terminating zero, in memory of exactly that size; the caller frees it. */
 char *input_text(const uint8_t *data, size_t size);
 
-/* What was refused must say why, in one line that a terminal may see. */
+/* A refusal must say why, in one line that is safe for a terminal. */
 void check_message(const lab_message *why);
 
-/* Where output goes that nobody reads. */
+/* A stream for output that nobody reads. */
 FILE *nowhere(void);
 
-/* The mutator of libFuzzer, and one that puts values of other kinds into the places of JSON values. */
+/* libFuzzer's mutator, and one that replaces JSON values with values of other types. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
 size_t mutate_json(uint8_t *data, size_t size, size_t most, unsigned seed);

@@ -16,7 +16,7 @@ int fail(const char *call) {
 } // namespace
 
 int main() {
-    // A zero query scores every key alike, so the answer is the mean of V, and LSE is log(4).
+    // A zero query scores every key equally, so the answer is the mean of V, and LSE is log(4).
     const std::vector<float> q(8, 0.0f), k(4 * 8, 1.0f), v = {1, 2, 3, 6};
     float o = -1.0f, lse = -1.0f;
 

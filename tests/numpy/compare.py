@@ -19,7 +19,7 @@ import numpy as np
 ALIBI, BIAS, SINKS, CU_Q, CU_K, LENS_K, PAGED, STARTS_K = (1 << n for n in range(1, 9))
 F32, F16, BF16, BOOL8 = 1, 2, 3, 4
 TOP_LEFT, BOTTOM_RIGHT = 1, 2
-TOLERANCE = 1e-8  # of the largest value; float64 leaves about 1e-11 even with huge logits
+TOLERANCE = 1e-8  # relative to the largest value; float64 leaves about 1e-11 even with huge logits
 
 
 # ------------------------------------------------------------------- random problems
@@ -213,7 +213,7 @@ class Problem:
 
 
 def difference(got, want):
-    """The largest difference as a share of the largest value; inf where specials disagree."""
+    """The largest difference relative to the largest value; inf if special values disagree."""
     if got.shape != want.shape:
         return np.inf
     finite = np.isfinite(want)

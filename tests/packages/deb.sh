@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# deb.sh: the Debian packages of `make deb`: what they hold and ask for, and a program that is compiled against them.
+# deb.sh: the Debian packages of `make deb`: their contents and dependencies, and a program that is compiled against
+# them.
 #
 # `make test-packages` sets BUILD, VERSION and SOVERSION.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# signed_release.sh: the end of `make release`, over stand-ins for the packages: notes, digests and a signature that holds.
+# signed_release.sh: the end of `make release`, with stand-ins for the packages: notes, digests and a valid signature.
 #
 # `make test-packages` sets VERSION.
 set -euo pipefail

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# wheel.sh: the wheel of `make wheel` and the archive of `make sdist`, as someone who installs them sees them.
+# wheel.sh: the wheel of `make wheel` and the archive of `make sdist`, from the point of view of someone who installs
+# them.
 #
 # `make test-packages` sets BUILD, VERSION, IMAGE_COUNT (0: no GPU kernels are embedded) and TOOLS.
 set -euo pipefail

@@ -1,4 +1,4 @@
-/* bad_peer.c: plug-ins that are wrong in one way each, chosen by BAD_*: see tests/cli/test_peers.sh. */
+/* bad_peer.c: plug-ins with one fault each, chosen by BAD_*: see tests/cli/test_peers.sh. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int run(void *state, const att_args *args, void *scratch, void *stream, c
     *(volatile int *)0 = 1;
 #endif
 #ifdef BAD_TERMINAL
-    memset(why, 'x', n); /* it does not even end its text */
+    memset(why, 'x', n); /* without a terminating zero */
     memcpy(why, "\033[31m\n99 passed, 0 failed\n", 27);
     return 5;
 #elif defined BAD_RUN

@@ -1,5 +1,5 @@
-/* handicap_peer.c: the example plug-in behind needless copies, with its own direct call beside it; or, with DIRECT_WRONG, a direct call
- * that does nothing, and with DIRECT_NONE one that is not there for any problem. */
+/* handicap_peer.c: the example plug-in with needless copies, and its own direct call; with
+ * DIRECT_WRONG the direct call does nothing, with DIRECT_NONE it supports no problem. */
 #include <string.h>
 
 #define att_peer_get plain_peer_get
@@ -19,7 +19,7 @@ static int slow_run(void *state, const att_args *args, void *scratch, void *stre
         __asm__ volatile(""
                          :
                          : "r"(copy)
-                         : "memory"); /* the compiler must not see through it */
+                         : "memory"); /* the compiler must not optimise it away */
     }
     free(copy);
     return run(state, args, scratch, stream, why, n);

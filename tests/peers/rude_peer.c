@@ -1,5 +1,5 @@
-/* rude_peer.c: the example plug-in, which computes as it should and then does something to the process, chosen by RUDE_*: see
- * tests/cli/test_peers.sh. */
+/* rude_peer.c: the example plug-in, which computes correctly and then does something to the
+ * process, chosen by RUDE_*: see tests/cli/test_peers.sh. */
 #include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,7 +20,8 @@ static void *leave_from_a_thread(void *argument) {
     return argument;
 }
 
-/* Bits of MXCSR that make subnormal numbers zero, or the nearest thing elsewhere. */
+/* Set the MXCSR bits that flush subnormal numbers to zero, or the nearest equivalent
+ * elsewhere. */
 static void flush_subnormals(void) {
 #if defined(__x86_64__)
     unsigned rules;
@@ -59,7 +60,7 @@ static int rude_run(void *state, const att_args *args, void *scratch, void *stre
 #elif defined RUDE_NOW
     leave_at_once();
 #elif defined RUDE_ATEXIT
-    *(float *)args->o = 7.0f; /* there is a failure to hide */
+    *(float *)args->o = 7.0f; /* so that there is a failure to hide */
 #elif defined RUDE_FORK
     static int split;
     if (!split++ && fork() != 0)

@@ -1,5 +1,5 @@
-/* sly_peer.c: the example plug-in, which computes only in calls that it takes for judged ones, chosen by SLY_*: see
- * tests/cli/test_peers.sh. */
+/* sly_peer.c: the example plug-in, which computes only in calls that it expects to be judged,
+ * chosen by SLY_*: see tests/cli/test_peers.sh. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #undef att_peer_get
 
 #if defined SLY_IMPATIENT
-/* Where O is not finite, or 3 us have passed since the last call. */
+/* Computes if O is not finite, or if 3 us have passed since the last call. */
 static int sly_run(void *state, const att_args *args, void *scratch, void *stream, char *why,
                    size_t n) {
     static struct timespec last;
@@ -25,7 +25,7 @@ static int sly_run(void *state, const att_args *args, void *scratch, void *strea
     return code;
 }
 #elif defined SLY_FIFTH
-/* The answer to inputs that it has seen five times. */
+/* Remembers the answer for inputs that it has seen five times. */
 enum { KEPT = 8, FLOATS = 1 << 16 };
 
 static uint64_t fold(uint64_t hash, const void *base, size_t bytes) {

@@ -1,6 +1,8 @@
-/* test_moe_random.c: random mixtures of experts from the whole space of words, every engine held to the bar.
+/* test_moe_random.c: random mixtures of experts from the whole space of words, every engine
+ * checked against the bar.
  *
- * ATTEST_PROPERTY_SEED and ATTEST_PROPERTY_COUNT choose the draw. A failing problem is printed as the line that shows it again. */
+ * ATTEST_PROPERTY_SEED and ATTEST_PROPERTY_COUNT choose the draw. A failing problem is printed
+ * as a line that reproduces it. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,7 +49,7 @@ static const char *pick(drawn_line *l, const char *const *words, int64_t count) 
     pick(l, (const char *const[]){__VA_ARGS__},                                                \
          (int64_t)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)))
 
-/* Small mostly, and around what kernels cut by. */
+/* Mostly small, and near the tile sizes of the kernels. */
 static int64_t draw_size(drawn_line *l, int64_t most) {
     static const int64_t edges[] = {1, 8, 16, 32, 48, 64, 128};
     const int64_t near = edges[rng_below(&l->random, 7)] + rng_below(&l->random, 3) - 1;
@@ -129,7 +131,7 @@ static void draw(drawn_line *l) {
 
 /* -------------------------------------------------------------------- verifying */
 
-/* Above the bar, but not by much, as a lucky reference makes it. */
+/* Above the bar, but not by much, as happens with a lucky reference. */
 static bool is_nearly_right(const lab_verify_result *r) {
     bool near = r->outcome == LAB_FAIL && r->status == ATT_OK;
     for (int i = 0; i < r->outputs; i++)

@@ -1,7 +1,7 @@
-/* test_random.c: random problems from the whole space, every engine held to the bar.
+/* test_random.c: random problems from the whole space, every engine checked against the bar.
  *
- * ATTEST_PROPERTY_SEED and ATTEST_PROPERTY_COUNT choose the draw. A failing problem is shrunk and printed
- * as the command line that shows it again. */
+ * ATTEST_PROPERTY_SEED and ATTEST_PROPERTY_COUNT choose the draw. A failing problem is shrunk
+ * and printed as the command line that reproduces it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +23,12 @@ static uint64_t from_environment(const char *name, uint64_t otherwise) {
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* Where and with what data a problem is run. */
+/* Where a problem is run, and on which data. */
 typedef struct trial {
     att_context *ctx;
     uint64_t seed;
-    lab_outcome first; /* how the drawn problem ended; a smaller one must end the same way */
+    lab_outcome first; /* outcome of the drawn problem; a smaller one must have the same
+                        * outcome */
     att_status status;
     lab_verify_result result;
 } trial;
@@ -48,10 +49,11 @@ static bool above_the_bar_only(const lab_verify_result *r) {
     return r->outcome == LAB_FAIL && r->status == ATT_OK && above && finite;
 }
 
-/* Twice the error of the plain reference is a bar made from one draw of the data. With few rows, where only
- * near-ties err, the reference is sometimes lucky: about once in a thousand problems. Such a problem is
- * run on more data, and its largest error held to twice the largest bar; and only so many may be so
- * excused (ONE_LUCKY_IN): an engine that is inaccurate everywhere still fails. */
+/* Twice the error of the plain reference is a bar made from one draw of the data. With few
+ * rows, where only near-ties err, the reference is sometimes lucky: about once in a thousand
+ * problems. Such a problem is run on more data, and its largest error compared with twice the
+ * largest bar. Only a limited number may be excused in this way (ONE_LUCKY_IN): an engine that
+ * is inaccurate everywhere still fails. */
 static bool far_above_on_more_data(const lab_spec *spec, const trial *t) {
     lab_verify_result most = t->result;
     for (uint64_t draw = 1; draw < DRAWS; draw++) {
@@ -70,7 +72,8 @@ static bool far_above_on_more_data(const lab_spec *spec, const trial *t) {
     return far;
 }
 
-/* How the problem ended; *lucky is set where only the reference's luck put it above the bar. */
+/* The outcome of the problem; *lucky is set if only the reference's luck put it above the
+ * bar. */
 static lab_outcome run(const lab_spec *spec, trial *t, bool *lucky) {
     verify(&t->result, spec, t, t->seed);
     *lucky = above_the_bar_only(&t->result) && !far_above_on_more_data(spec, t);

@@ -1,4 +1,4 @@
-/* test_shrink.c: the draw reaches the whole space, and the shrinker finds what was planted. */
+/* test_shrink.c: the draw reaches the whole space, and the shrinker finds planted failures. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void test_random__the_same_seed__the_same_problem(void **state) {
     }
 }
 
-/* Planted failures: each needs just this much and no more. */
+/* Planted failures: each needs exactly this much. */
 static bool long_causal(const lab_spec *spec, void *arg) {
     ++*(int *)arg;
     return spec->problem.causal != ATT_CAUSAL_NONE && spec->problem.seq_k >= 17 &&
@@ -120,7 +120,7 @@ static void assert_shrinks_to(failing *planted, const char *wanted) {
     assert_true(planted(&spec, &asked));
     lab_spec_print(&spec, line, sizeof line);
     assert_string_equal(line, wanted);
-    assert_true(lab_spec_parse(&again, line, NULL)); /* what is printed is the same problem */
+    assert_true(lab_spec_parse(&again, line, NULL)); /* the printed problem is the same */
     assert_true(planted(&again, &asked));
 }
 

@@ -1,9 +1,9 @@
-"""conftest.py: a machine without a GPU unless a test says otherwise, and the closing line that tests/run.sh counts."""
+"""conftest.py: a machine without a GPU unless a test says otherwise, and the last line that tests/run.sh counts."""
 
 import os
 import sys
 
-os.environ.setdefault("ATTEST_ROWS", "")  # whoever runs the tests may have rows of their own
+os.environ.setdefault("ATTEST_ROWS", "")  # the user may have their own rows
 for name in ("ATTEST_ISA", "ATTEST_DEVICE", "ATTEST_KERNEL", "ATTEST_ALLOW_SLOW"):
     os.environ.pop(name, None)
 sys.path.insert(0, os.path.dirname(__file__))

@@ -1,4 +1,4 @@
-"""fake_cupy.py: stands for CuPy on the driver that is none (tests/fake_cuda): its arrays say that they are on a GPU."""
+"""fake_cupy.py: replaces CuPy on the fake driver (tests/fake_cuda): its arrays claim to be on a GPU."""
 
 import ctypes
 import sys
@@ -7,7 +7,7 @@ import types
 import numpy as np
 
 STREAM = 0x5000  # the current stream
-made = []  # shape and dtype of every array that was asked for
+made = []  # shape and dtype of every array that was requested
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object

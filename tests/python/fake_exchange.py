@@ -1,4 +1,5 @@
-"""fake_exchange.py: arrays of a GPU that is none (tests/fake_cuda), handed over by DLPack's table of functions, as PyTorch's are."""
+"""fake_exchange.py: arrays of a fake GPU (tests/fake_cuda), exchanged through DLPack's table of functions, like
+PyTorch's."""
 
 import ctypes
 
@@ -6,8 +7,8 @@ import numpy as np
 from fake_cupy import _Managed, _new_capsule, _Tensor
 
 STREAM = 0x6000  # the current stream
-made = {}  # what was allocated and not let go of, by the address of its record
-allocations = []  # elements of each that was asked for
+made = {}  # what was allocated and not released, by the address of its record
+allocations = []  # elements of each request
 refuse_more_than = None  # elements
 without_strides = False
 
@@ -16,7 +17,7 @@ _Fail = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_
 
 
 class array:
-    """Memory of NumPy's, or of a record that it owns."""
+    """NumPy's memory, or that of a record that it owns."""
 
     def __init__(self, memory, managed=None):
         self.memory, self.managed = memory, managed
@@ -46,7 +47,7 @@ def _allocate(prototype, out, context, fail):
     if refuse_more_than is not None and allocations[-1] > refuse_more_than:
         try:
             fail(context, b"MemoryError", b"the fake GPU is full")
-        except MemoryError:  # a callback of ctypes may not leave it set
+        except MemoryError:  # a ctypes callback must not leave it set
             pass
         return -1
     memory = np.zeros(shape, {(2, 16): np.float16, (2, 32): np.float32, (1, 8): np.uint8}[like.code, like.bits])

@@ -1,4 +1,5 @@
-"""fake_xla.py: stands for XLA: calls attest's foreign functions as python/core/xla_ffi.h declares them, on memory of NumPy."""
+"""fake_xla.py: replaces XLA: calls attest's foreign functions as declared in python/core/xla_ffi.h, on NumPy's
+memory."""
 
 import ctypes
 
@@ -6,9 +7,9 @@ import attest._core as core
 import numpy as np
 
 STREAM = 0x7000
-allocated = []  # bytes of every scratch memory that was asked for
+allocated = []  # bytes of every request for scratch memory
 freed = []
-errors = []  # (code, message) of every error that was made
+errors = []  # (code, message) of every error
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -78,10 +79,10 @@ _scratch = {}
 def _memory_allocate(args):
     asked = AllocateArgs.from_address(args)
     if asked.alignment > 16:
-        errors.append((3, f"Unsupported alignment: {asked.alignment}"))  # as XLA
+        errors.append((3, f"Unsupported alignment: {asked.alignment}"))  # like XLA
         return len(errors)
     memory = np.zeros(asked.bytes + 128, np.uint8)
-    asked.data = (memory.ctypes.data + 63) // 64 * 64 + asked.alignment  # and no more
+    asked.data = (memory.ctypes.data + 63) // 64 * 64 + asked.alignment  # and no more alignment
     _scratch[asked.data] = memory
     allocated.append(asked.bytes)
     return None
@@ -113,7 +114,7 @@ def handler(platform, operation="attention"):
 
 
 def metadata(platform, api_given=True):
-    """(major, minor, traits) that the handler is registered with; older releases give no table of functions then."""
+    """(major, minor, traits) with which the handler is registered; older releases pass no table of functions then."""
     told = _make(Metadata)
     frame = _make(Frame, api=ctypes.addressof(api) if api_given else None)
     extension = Extension(ctypes.sizeof(Extension), 1, None, ctypes.addressof(told))

@@ -1,12 +1,14 @@
-"""flash_reference.py: attention as the tests of flash_attn hold it: in float32, and in the type itself as a plain program does it."""
+"""flash_reference.py: attention as in the tests of flash_attn: in float32, and in the type itself like a plain
+program."""
 
 import torch
 
 
 def attention(q, k, v, *, causal=False, window=(-1, -1), softcap=0.0, slopes=None, lengths_q=None, lengths_k=None, plain=False):
-    """(O, log-sum-exp) of (batch, rows, heads, d): in float32, or with plain=True in the type of q, the scale on k.
+    """(O, log-sum-exp) of (batch, rows, heads, d): in float32, or with plain=True in the type of q, with the scale on
+    k.
 
-    lengths_q and lengths_k are rows and keys in use of each batch entry, of which the diagonal counts.
+    lengths_q and lengths_k are the used rows and keys of each batch entry, which determine the diagonal.
     """
     dtype, (batch, rows, heads, d) = q.dtype, q.shape
     keys = k.shape[1]
@@ -33,6 +35,6 @@ def attention(q, k, v, *, causal=False, window=(-1, -1), softcap=0.0, slopes=Non
     scores = scores.masked_fill(hidden, float("-inf")).masked_fill(nothing, 0.0)
     sums = torch.logsumexp(scores.float(), -1).masked_fill(nothing[..., 0], float("-inf"))
     weights = torch.softmax(scores, -1).to(v.dtype).masked_fill(nothing, 0.0)
-    outside = (row >= used_q[:, None, None, None]).squeeze(1)[..., None]  # rows that are not there
+    outside = (row >= used_q[:, None, None, None]).squeeze(1)[..., None]  # rows outside the sequence
     o = torch.einsum("bhqk,bkhd->bqhd", weights, v).masked_fill(outside, 0.0)
     return o.to(dtype), sums

@@ -1,4 +1,4 @@
-"""formula.py: attention and its gradients as the header of the library defines them, in float64."""
+"""formula.py: attention and its gradients as defined in the library's header, in float64."""
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def attention(q, k, v, *, scale=None, causal=None, window=(-1, -1), align="top-l
 
 def gradients(q, k, v, d_o, d_lse=None, *, scale=None, causal=None, window=(-1, -1), align="top-left", softcap=0.0,
               alibi=None, bias=None, sinks=None, lens=None, starts=None):
-    """A dictionary of the gradients by the names q, k, v, bias, sinks and alibi, of (batch, heads, rows, d) arrays."""
+    """A dictionary of the gradients by the names q, k, v, bias, sinks and alibi, for (batch, heads, rows, d) arrays."""
     q, k, v, d_o = (np.asarray(x, dtype=np.float64) for x in (q, k, v, d_o))
     batch, heads, rows, d = q.shape
     heads_kv, keys, group = k.shape[1], k.shape[2], heads // k.shape[1]
@@ -65,7 +65,7 @@ def gradients(q, k, v, d_o, d_lse=None, *, scale=None, causal=None, window=(-1, 
         seen = seen & (distance <= right)
     if bias is not None and bias.dtype == bool:
         seen = seen & bias
-    # What is hidden may hold anything.
+    # Hidden elements may hold anything.
     visible = seen.any(2)[..., None]
     each_k, each_v = np.where(visible, each_k, 0), np.where(visible, each_v, 0)
     capped = s = q @ np.swapaxes(each_k, -1, -2) * scale
@@ -104,7 +104,7 @@ def gradients(q, k, v, d_o, d_lse=None, *, scale=None, causal=None, window=(-1, 
 
 
 def _sum_to(x, shape):
-    """Over the axes that an array of this shape is broadcast along."""
+    """Sum over the axes along which an array of this shape is broadcast."""
     x = x.sum(tuple(range(x.ndim - len(shape))))
     return x.sum(tuple(i for i, size in enumerate(shape) if size == 1 and x.shape[i] != 1), keepdims=True)
 

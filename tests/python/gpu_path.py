@@ -1,6 +1,6 @@
-"""gpu_path.py: the way of a GPU array through the extension, on a driver that launches nothing; prints what came of it.
+"""gpu_path.py: a GPU array's path through the extension, on a driver that launches nothing; prints the results.
 
-A process of its own: test_gpu_path.py names the driver in its environment.
+A separate process: test_gpu_path.py names the driver in its environment.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def launches():
-    """Launches so far, and the stream of the latest."""
+    """Launches so far, and the stream of the last."""
     fake = ctypes.CDLL(os.environ["ATTEST_LIBCUDA"])
     fake.fake_cuda_launches.restype = ctypes.c_long
     fake.fake_cuda_stream.restype = ctypes.c_void_p
@@ -28,13 +28,14 @@ def array(*shape, dtype=np.float16, **options):
 def refused(function):
     try:
         function()
-    except Exception as error:  # what it is, is printed
+    except Exception as error:  # it is printed
         return f"{type(error).__name__}: {error}"
     return "no error"
 
 
 def by_table():
-    """Arrays that come by a table of functions: O and a small workspace are one allocation, and lie as asked for."""
+    """Arrays exchanged through a table of functions: O and a small workspace are one allocation, laid out as
+    requested."""
     def ones(*shape):
         return fake_exchange.array(np.ones(shape, np.float16))
 

@@ -1,6 +1,6 @@
-"""jax_path.py: a call of XLA's through the extension, on a driver that launches nothing; prints what came of it.
+"""jax_path.py: a call from XLA through the extension, on a driver that launches nothing; prints the results.
 
-A process of its own: test_gpu_path.py names the driver in its environment.
+A separate process: test_gpu_path.py names the driver in its environment.
 """
 
 import threading
@@ -53,7 +53,7 @@ print("jax-backward-missing", fake_xla.call("cpu", [x, x, x], [x.copy()] * 3, sh
 
 
 def merged(platform, count=2):
-    """The outcome of a merge of ones and threes that count alike."""
+    """The outcome of a merge of ones and threes with equal weights."""
     parts = [np.full((1, 2, 5, 8), 1 + 2 * i, np.float32) for i in range(2)]
     outputs = [np.zeros_like(parts[0]), np.zeros((1, 2, 5), np.float32)]
     sums = [np.zeros((1, 2, 5), np.float32)] * 2
@@ -68,7 +68,7 @@ print("jax-merge-missing", merged("cpu", 1)[0])
 
 
 def experts(platform, dtype, most=None):
-    """The outcome of a mixture of two experts, of which each token has one."""
+    """The outcome of a mixture of two experts, with one per token."""
     arrays = [np.ones((3, 64), dtype), np.ones((2, 128, 64), dtype), np.ones((2, 64, 64), dtype), np.eye(3, 2, dtype=np.float32)]
     shapes, problem = core.describe_moe(*map(described, arrays[:3]), logits=described(arrays[3]), top_k=1, return_routing=True)
     outputs = [np.zeros(shape, dtype) for shape, dtype in shapes]
@@ -100,7 +100,7 @@ print("jax-missing", fake_xla.call("cpu", [x, x], [x.copy()], problem))
 print("jax-more", fake_xla.call("cpu", [x, x, x, x], [x.copy()], problem))
 print("jax-older", fake_xla.call("cpu", [x, x, x], [x.copy()], problem[:-8]))
 print("jax-stages", fake_xla.call("cpu", [], [], problem, stage=1))
-for keys in range(300):  # more problems than are kept
+for keys in range(300):  # more problems than the cache keeps
     k = np.ones((1, 1, 1 + keys, 8), np.float32)
     assert attend("cpu", wide, k, k)[0] is None
 print("jax-many", attend("cpu", wide, wide, wide)[0])
@@ -116,7 +116,7 @@ attest.set_threads(0)
 
 
 def hammer(first):
-    """Calls without the GIL, as XLA's threads make them: problems that are shared, and more of them than are kept."""
+    """Calls without the GIL, as on XLA's threads: shared problems, and more of them than the cache keeps."""
     for step in range(200):
         k = np.ones((1, 1, 1 + (first + step) % 300, 8), np.float32)
         failed, (o,) = attend("cpu", wide, k, k)

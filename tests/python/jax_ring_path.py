@@ -1,6 +1,6 @@
-"""jax_ring_path.py: attest.jax.parallel on devices of the CPU against one call; prints what came of it as JSON.
+"""jax_ring_path.py: attest.jax.parallel on CPU devices compared with one call; prints the results as JSON.
 
-A process of its own: test_jax_parallel.py says in its environment how many devices there are. The words are the scenes.
+A separate process: test_jax_parallel.py sets the number of devices in its environment. The arguments are the scenes.
 """
 
 import functools
@@ -105,7 +105,7 @@ def alone(options):
 
 
 def excess(cut, cut_k, options, dtype, keys=ROWS, **how):
-    """The largest error by what is allowed: twice the error of one call, and a few units of the last place."""
+    """The largest error relative to what is allowed: twice the error of one call, and a few ulp."""
     *given, d_o = arrays(dtype, keys)
     true = exact(*given, d_o, options)
     given += [jnp.asarray(options["sinks"])] if "sinks" in options else []
@@ -141,7 +141,7 @@ def every_mask():
 
 
 def digests():
-    """Of what the same pieces give on any number of devices, each twice."""
+    """Digests of the results of the same pieces on any number of devices, each twice."""
     found = {}
     for name, make, pieces, counts in (("full", parallel.contiguous, 8, (1, 2, 4, 8)), ("causal", parallel.zigzag, 8, (1, 2, 4)),
                                        ("window", parallel.zigzag, 16, (4, 8))):
@@ -156,7 +156,7 @@ def digests():
 
 
 def messages():
-    """Of compiled forward programs: [bytes that the devices send together] of each step, by how far it sends."""
+    """For compiled forward programs: [bytes that all devices send together] per step, by distance."""
     found = {}
     for name, make in (("causal", parallel.zigzag), ("full", parallel.contiguous), ("window", parallel.contiguous)):
         for rows in (96, 192):
@@ -196,7 +196,8 @@ def outputs():
 
 
 def by_batch():
-    """Gradients of calls of one device each, of arrays that are cut and of some that all share: how far from those of one call."""
+    """Gradients of calls of one device each, for arrays that are split and some that all share: the difference from
+    one call."""
     q, k, v, _ = (jnp.tile(x, (2, 1, 1, 1)) for x in arrays(jnp.float32))
     bias, cut, shared = jnp.asarray(np.random.default_rng(6).standard_normal((4, ROWS, ROWS)), jnp.float32), P("ring"), P()
     x, logits = jax.random.normal(jax.random.key(0), (32, 64)), jax.random.normal(jax.random.key(1), (32, 8))
@@ -217,7 +218,7 @@ def by_batch():
 
 
 def refusals():
-    """What each mistake is told."""
+    """The message for each mistake."""
     x, found = jnp.zeros((1, 2, 8, 16)), []
     cut = parallel.zigzag(16, 2)
     for given, named in (((x, x, x, parallel.zigzag(16, 4)), {}), ((x, x[:, :, 1:], x, cut), {}),

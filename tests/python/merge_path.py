@@ -1,6 +1,6 @@
-"""merge_path.py: merge() of GPU arrays, on a driver that computes on the host; prints what came of it.
+"""merge_path.py: merge() of GPU arrays, on a driver that computes on the host; prints the results.
 
-A process of its own: test_merge_path.py names the driver in its environment.
+A separate process: test_merge_path.py names the driver in its environment.
 """
 
 import attest
@@ -28,7 +28,7 @@ def is_right(got, o, lse, bar=2e-3):
 
 
 def merged(o, lse, **options):
-    """Merged as lists of GPU arrays: whether it is right, how many launches, and on which stream."""
+    """Merge lists of GPU arrays: whether it is right, how many launches, and on which stream."""
     before = launches()[0]
     got = attest.merge([gpu(x) for x in o], [gpu(x) for x in lse], **options)
     return is_right([x.array for x in got], o, lse), launches()[0] - before, "on", launches()[1]
@@ -76,7 +76,7 @@ def main():
 
 
 def by_table():
-    """Arrays that come by a table of functions, as PyTorch's do."""
+    """Arrays exchanged through a table of functions, like PyTorch's."""
     o, lse = parts(2)
     turned = np.ascontiguousarray(o.transpose(0, 1, 3, 2, 4)).transpose(0, 1, 3, 2, 4)
     before = launches()[0]

@@ -1,4 +1,4 @@
-"""parallel_faults.py: a rank that dies, hangs or calls with something else; test_parallel.py runs it.
+"""parallel_faults.py: a rank that dies, hangs or calls with other arguments; test_parallel.py runs it.
 
 Each scene ends on every other rank with an error that names rank and field, within the timeout of the group.
 """
@@ -13,7 +13,7 @@ import attest
 from attest.torch import parallel
 from parallel_ranks import on_ranks
 
-TIMEOUT = 3.0  # seconds; of a rank that hangs
+TIMEOUT = 3.0  # seconds; for a rank that hangs
 RANKS, CULPRIT = 3, 1
 ROWS = 48
 
@@ -58,7 +58,7 @@ def dies_before(rank, size):
 
 
 def dies_within(rank, size):
-    """While it computes: nothing but the header was sent."""
+    """While it computes: only the header was sent."""
     cut = parallel.zigzag(ROWS, size)
     if rank == CULPRIT:
         from attest.torch.parallel import sharded

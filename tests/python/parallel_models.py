@@ -1,4 +1,5 @@
-"""parallel_models.py: transformers' models and PyTorch's function over a group against one process; test_parallel.py runs it."""
+"""parallel_models.py: transformers' models and PyTorch's function over a group compared with one process;
+test_parallel.py runs it."""
 
 import sys
 
@@ -51,7 +52,7 @@ def models(rank, size):
 
 
 def padding(rank, size):
-    """Lengths of the whole are told to enable(), and an attention_mask is refused."""
+    """Lengths of the whole are given to enable(), and an attention_mask is refused."""
     model, ids, cut = model_of("llama"), torch.randint(64, (2, ROWS)), parallel.zigzag(ROWS, size)
     lens = torch.tensor([ROWS, 31])
     seen = torch.arange(ROWS) < lens[:, None]
@@ -69,7 +70,7 @@ def padding(rank, size):
 
 
 def function(rank, size):
-    """torch.nn.functional.scaled_dot_product_attention, which is PyTorch's again afterwards."""
+    """torch.nn.functional.scaled_dot_product_attention, which is restored afterwards."""
     call = torch.nn.functional.scaled_dot_product_attention
     q, k, v = torch.randn(2, 4, ROWS, 8), torch.randn(2, 2, ROWS, 8), torch.randn(2, 2, ROWS, 8)
     wanted, cut = call(q, k, v, is_causal=True, enable_gqa=True), parallel.zigzag(ROWS, size)

@@ -1,4 +1,4 @@
-"""parallel_path.py: attention over a group against one process, on 1 to 8 ranks; test_parallel.py runs it.
+"""parallel_path.py: attention over a group compared with one process, on 1 to 8 ranks; test_parallel.py runs it.
 
     parallel_path.py SCENE=RANKS,RANKS ...
 """
@@ -79,7 +79,7 @@ def options_of(mask):
 
 
 def alone(q, k, v, d_o, options):
-    """O and gradients by one process of attest."""
+    """O and gradients from one process of attest."""
     options = dict(options)
     documents = options.pop("documents", None)
     if documents is not None:
@@ -96,7 +96,7 @@ def alone(q, k, v, d_o, options):
 
 
 def together(rank, cut, cut_k, q, k, v, d_o, options, **how):
-    """This rank's O and gradients, of tensors of the whole."""
+    """This rank's O and gradients, from tensors of the whole."""
     mine = [cut.shard(q, rank, 2), cut_k.shard(k, rank, 2), cut_k.shard(v, rank, 2)]
     mine = [x.requires_grad_() for x in mine]
     o = parallel.attention(*mine, cut, cut_k=cut_k, **options, **how)
@@ -104,7 +104,7 @@ def together(rank, cut, cut_k, q, k, v, d_o, options, **how):
 
 
 def check(rank, cut, cut_k, q, k, v, d_o, options, name, **how):
-    """Within twice the error of one process, and a few units of the last place."""
+    """Within twice the error of one process, and a few ulp."""
     found = together(rank, cut, cut_k, q, k, v, d_o, options, **how)
     unit = torch.finfo(q.dtype).eps
     for what, mine, one, true, its_cut in zip(("o", "d_q", "d_k", "d_v"), found, alone(q, k, v, d_o, options),
@@ -116,7 +116,7 @@ def check(rank, cut, cut_k, q, k, v, d_o, options, name, **how):
 
 
 def cases(size):
-    """Every mask in both types; of bfloat16 on many ranks, a few."""
+    """Every mask in both types; for bfloat16 on many ranks, a few."""
     for dtype in (torch.float32, torch.bfloat16):
         for name, mask in MASKS.items():
             if dtype == torch.float32 or size < 4 or name in ("causal", "window"):
@@ -158,7 +158,7 @@ def two_groups(rank, size):
 
 
 def unequal(rank, size):
-    """Shards of other sizes, empty ones, and keys that are cut otherwise than rows."""
+    """Shards of different sizes, empty ones, and keys that are split differently from rows."""
     uneven = parallel.Cut((40, 0, 3, 40), (0, 1 % size, size - 1, 0), size)
     keys = parallel.Cut((1, 50, 20, 26), (size - 1, 0, 0, size - 1), size)
     for name, options in (("full", {}), ("causal", {"causal": True}), ("window", {"causal": True, "window": (9, None)})):
@@ -169,7 +169,7 @@ def unequal(rank, size):
 
 
 def digest(rank, size):
-    """Of what sixteen pieces give, on any number of ranks."""
+    """A digest of the results of sixteen pieces, on any number of ranks."""
     whole = hashlib.sha256()
     for dtype in (torch.float32, torch.bfloat16):
         for name, make, method in (("full", parallel.contiguous, "gather"), ("causal", parallel.zigzag, "ring"),
@@ -183,7 +183,7 @@ def digest(rank, size):
 
 
 def bytes_sent(rank, size):
-    """What each kind of step sends, by the group's own calls: [bytes of each batch of messages]."""
+    """What each kind of step sends, according to the group's own calls: [bytes of each batch of messages]."""
     sent, real = [], dist.batch_isend_irecv
 
     def count(ops):

@@ -1,4 +1,5 @@
-"""parallel_ranks.py: a function on several ranks of a gloo group, as processes forked from one that has computed nothing yet."""
+"""parallel_ranks.py: a function on several ranks of a gloo group, as processes forked from one that has computed
+nothing yet."""
 
 import datetime
 import multiprocessing
@@ -25,7 +26,8 @@ def _work(rank, size, path, timeout, function, arguments, results):
 
 
 def on_ranks(size, function, *arguments, timeout=60.0, lost=()):
-    """What function(rank, size, *arguments) returned, by rank; lost: ranks that are not waited for, and ended at last."""
+    """The results of function(rank, size, *arguments), by rank; lost: ranks that are not waited for, and are killed
+    at the end."""
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:

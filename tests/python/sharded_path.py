@@ -1,6 +1,6 @@
-"""sharded_path.py: attest.jax on arrays that are split over four devices of the CPU; prints what came of it as JSON.
+"""sharded_path.py: attest.jax on arrays that are split over four CPU devices; prints the results as JSON.
 
-A process of its own: test_jax_sharded.py says in its environment how many devices there are. Of each case: how the results
+A separate process: test_jax_sharded.py sets the number of devices in its environment. For each case: how the results
 are split, which collectives the compiled program has, and how far results are from those of one device.
 """
 
@@ -46,7 +46,8 @@ def gradients(function, count):
 
 
 def spec(array):
-    """How an array is split: an axis of the mesh, several, or - for each of its axes, without the last ones that are not."""
+    """How an array is split: an axis of the mesh, several, or - for each of its axes, without the last ones that are
+    not."""
     said = list(array.sharding.spec)
     while said and said[-1] is None:
         said.pop()
@@ -75,7 +76,7 @@ def extra_cases():
 
 
 def packed():
-    """Sequences one after the other: heads are split, and the rows of all of them are not."""
+    """Packed sequences: heads are split, and the rows are not."""
     cu = jnp.array([0, 10, 30], jnp.int32)
     arrays = [normal(seed, 30, 4, 16) for seed in range(3)]
 
@@ -142,6 +143,6 @@ found = {}
 for name, run in cases():
     try:
         found[name] = run()
-    except Exception as error:  # told by the test of this case
+    except Exception as error:  # reported by the test of this case
         found[name] = {"failed": f"{type(error).__name__}: {error}"[:2000]}
 print(json.dumps(found, indent=1))

@@ -1,4 +1,4 @@
-"""test_arguments.py: every mistake is told of the argument that has it, with what would fit."""
+"""test_arguments.py: every error names the argument at fault, and what would fit."""
 
 import re
 
@@ -18,7 +18,7 @@ def read_only(x):
 
 
 class Abroad:
-    """An array of another device, as far as one can see before its memory."""
+    """An array that claims to be on another device."""
 
     def __dlpack__(self, **options):
         raise BufferError("on the moon")
@@ -93,7 +93,7 @@ MISTAKES = [
 def test_mistakes(kind, text, arrays, options):
     for function in (attest.attention, attest.explain):
         if function is attest.explain and re.match("out overlaps|lens_k$|starts_k$|cu_seqlens_q$", text):
-            continue  # found by a run, which looks at contents and addresses
+            continue  # found by a run, which checks contents and addresses
         with pytest.raises(kind, match=text):
             function(*arrays, **options)
 

@@ -235,7 +235,7 @@ def test_the_interpreter_goes_on_during_a_run():
 
 
 def test_nothing_leaks():
-    """References to the arrays, and memory of the process, stay as they are; failures included."""
+    """References to the arrays, and memory of the process, stay constant; also after failures."""
     q, k, v = qkv(rows=8)
     mask, ids = np.ones((8, 8), bool), np.zeros((2, 1), np.int64)
 
@@ -263,7 +263,7 @@ def test_nothing_leaks():
 
 
 def test_import_is_quick_and_alone():
-    """Neither NumPy nor PyTorch comes along. The time is a loose bound: attest.bench measures it."""
+    """Imports neither NumPy nor PyTorch. The time is a loose bound: attest.bench measures it."""
     code = ("import sys, time; start = time.perf_counter(); import attest; took = time.perf_counter() - start;"
             "assert not {'numpy', 'torch', 'jax'} & set(sys.modules); print(took)")
     took = min(float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True,

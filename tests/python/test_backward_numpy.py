@@ -1,4 +1,5 @@
-"""test_backward_numpy.py: backward() against the formula in float64, on NumPy's arrays; every mistake names its argument."""
+"""test_backward_numpy.py: backward() against the formula in float64, on NumPy's arrays; every mistake names its
+argument."""
 
 import attest
 import formula
@@ -74,7 +75,7 @@ def test_packed_sequences():
 
 
 def test_keys_in_use():
-    """Keys before the start and behind the length hold NaN, and have gradients of 0."""
+    """Keys before the start and after the length hold NaN, and have gradients of 0."""
     q, k, v, d_o = problem(heads_kv=4)
     lens, starts = np.array([20, 31], np.int32), np.array([3, 31], np.int32)
     exact = formula.gradients(q, k, v, d_o, lens=lens, starts=starts, causal="bottom-right")

@@ -1,4 +1,5 @@
-"""test_bench.py: attest.bench: problems, files that the program reads and judges; and a whole small run where PyTorch is."""
+"""test_bench.py: attest.bench: problems, files that the program reads and judges; and a whole small run if PyTorch
+is installed."""
 
 import json
 import os
@@ -34,7 +35,7 @@ def timed(row, mode="warm", rounds=12, spread=0.001, **speeds):
 
 @pytest.fixture
 def judged(tmp_path):
-    """What the program says of rows with made-up samples: (whether all holds, its text, its JSON)."""
+    """What the program says about rows with made-up samples: (whether all holds, its text, its JSON)."""
 
     def judge(done, goals, facts=None, device="cuda"):
         made = record.document(done, "cpu", facts or {})
@@ -50,7 +51,7 @@ def judged(tmp_path):
 
 
 def test_problems_are_the_programs_own():
-    """Names and operations, as `attest bench` has them."""
+    """Names and operations match those of `attest bench`."""
     small = [Problem(1, 2, 2, 8, 8, 16, 16, "f32"), Problem(2, 4, 2, 8, 8, 16, 8, "bf16", True),
              Problem(1, 4, 1, 1, 40, 16, 16, "fp16"), Problem(1, 1, 1, 9, 5, 8, 8, "f32", True),
              Problem(1, 1, 1, 5, 9, 8, 8, "f32", True), Problem(1, 4, 1, 1, 40, 16, 16, "fp16", page=8),
@@ -87,7 +88,7 @@ def test_groups():
 
 
 def test_files_hold_samples_and_nothing_that_is_computed_from_them(tmp_path):
-    """Two writers of one number are two numbers: the program computes medians, intervals, spreads and speeds."""
+    """Two implementations give two numbers: only the program computes medians, intervals, spreads and speeds."""
     write(tmp_path / "a.json")
     for result in json.loads((tmp_path / "a.json").read_text())["results"]:
         assert not {"median_ns", "low_ns", "high_ns", "spread_percent", "gflops"} & set(result)
@@ -97,7 +98,7 @@ def test_files_hold_samples_and_nothing_that_is_computed_from_them(tmp_path):
 
 
 def test_intervals_and_ratios_are_the_laboratorys(judged):
-    """By the rounds' own ratios, with a verdict."""
+    """From the ratios per round, with a verdict."""
     row = Row("seed", problems.square(2, 8, 512, 64, "fp16"))
     made = Timed(row)
     drift = [1.0, 3.0, 1.5, 2.0, 1.0, 2.5, 1.2, 1.1]
@@ -238,7 +239,7 @@ def test_tables_of_the_docs_come_from_the_files(tmp_path):
 
 
 def test_tables_of_medians_name_the_best_rival(tmp_path):
-    """What others measured has medians alone; a cell that is lost is counted, and shown."""
+    """What others measured has only medians; a lost cell is counted and shown."""
     cell = {"group": "forward", "batch": 2, "heads_q": 32, "heads_kv": 8, "seq_q": 8192, "seq_k": 8192, "d_qk": 128, "d_v": 128,
             "dtype": "bfloat16", "causal": 1}
     cells = [{**cell, "us": {"attest": 10.0, "cudnn": 15.0, "fa3": 12.0}},
@@ -264,7 +265,7 @@ def test_tables_of_goals_show_what_is_missed(tmp_path):
 
 
 def test_tables_of_the_readme_are_generated():
-    """Numbers against PyTorch that no command writes would not be found out when they are wrong."""
+    """Numbers against PyTorch that no command writes could be wrong unnoticed."""
     inside = False
     for line in (ROOT / "README.md").read_text().splitlines():
         inside = line.startswith("<!-- begin: ") or (inside and line != "<!-- end -->")
@@ -309,7 +310,7 @@ def test_what_a_call_costs(tmp_path, monkeypatch, capsys):
     assert status == (1 if "MISSED" in said else 0) and "must: at most 3 us more than from C" in said
     for more, wanted in ((2.9, 0), (3.1, 1)):
         for each in kept["cpu"]["rows"]:
-            each.update(c_samples_us=[9.0, 5.0], python_samples_us=[5.0 + more, 50.0])  # the least counts
+            each.update(c_samples_us=[9.0, 5.0], python_samples_us=[5.0 + more, 50.0])  # the smallest counts
         kept["cpu"]["import_samples_ms"] = [80.0, 40.0]
         path.write_text(json.dumps(kept))
         assert program("judge", path).returncode == wanted
@@ -320,7 +321,7 @@ def test_what_a_call_costs(tmp_path, monkeypatch, capsys):
 
 
 def test_what_a_call_costs_on_a_gpu(monkeypatch, tmp_path):
-    """The way of it, on a CPU in the place of the GPU; then the goals, on samples that are made up."""
+    """The code path, on a CPU instead of the GPU; then the goals, on made-up samples."""
     torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
     from attest.bench import calls
 
@@ -363,7 +364,7 @@ def test_gradients_that_are_wrong_are_not_timed():
             stale[i][0, :, 0] = stale[i][0, :, 1]  # another head's
             assert "above" in checker.judge(stale, rival=True)[1]
         lost = [each.clone() for each in right]
-        lost[2][1, 3, 1, 0] = torch.nan  # outside of what is compared
+        lost[2][1, 3, 1, 0] = torch.nan  # outside the part that is compared
         assert "finite" in checker.judge(lost, rival=False)[1]
 
 
@@ -431,7 +432,8 @@ def test_a_wrong_answer_is_not_timed(monkeypatch, tmp_path, capsys):
 
 
 def test_paces_and_clocks_of_a_gpu(monkeypatch):
-    """The way of a GPU's rows, with calls on the CPU in the place of graphs: every pace, and rivals that have no graph."""
+    """The code path for a GPU's rows, with calls on the CPU instead of graphs: every pace, and rivals without a
+    graph."""
     pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
     from attest.bench import clocks, rivals, run
 
@@ -472,7 +474,7 @@ FEATURES = ["--device", "cpu", "--groups", "features", "--threads", "1", "--size
 
 
 def test_features_are_timed_beside_plain_scores(tmp_path, capsys):
-    """Every feature is right, and its time stands beside that of attest without it."""
+    """Every feature is right, and its time is shown beside that of attest without it."""
     pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
     path = tmp_path / "a.json"
     assert bench.main([*FEATURES, "--json", str(path), "--build", str(BUILD)]) == 0

@@ -1,4 +1,5 @@
-"""test_bfloat16_numpy.py: bfloat16 in NumPy arrays: of ml_dtypes where it is, and as the two bytes that np.load() makes of it."""
+"""test_bfloat16_numpy.py: bfloat16 in NumPy arrays: from ml_dtypes if installed, and as the two bytes that np.load()
+returns."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""test_docs_python.py: the examples of docs/python*.md and README.md run as printed, where their imports are there."""
+"""test_docs_python.py: the examples of docs/python*.md and README.md run as printed, if their imports are installed."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""test_examples_python.py: the programs of examples/python run, where their framework is."""
+"""test_examples_python.py: the programs of examples/python run, if their framework is installed."""
 
 import importlib.util
 import os

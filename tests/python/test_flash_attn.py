@@ -1,8 +1,9 @@
-"""test_flash_attn.py: attest.flash_attn holds what the published tests of flash_attn assert of it, of what it serves.
+"""test_flash_attn.py: attest.flash_attn passes what the published tests of flash_attn assert, for what it supports.
 
-Theirs: the error against float32 of O, and of every gradient, is at most 2 (of gradients with grouped heads 3) times that of a
-plain PyTorch program in the same type, give or take a little; no NaN where numbers are large; equal bits where `deterministic`
-is set. On a GPU the lengths and their combinations are theirs; a CPU takes some of both, with fewer heads.
+In those tests the error of O, and of every gradient, against float32 is at most 2 times (for gradients with grouped
+heads 3 times) that of a plain PyTorch program in the same type, plus a small tolerance; no NaN for large numbers;
+equal bits if `deterministic` is set. On a GPU the lengths and their combinations are the same; a CPU uses some of
+both, with fewer heads.
 """
 
 import importlib
@@ -37,7 +38,8 @@ DIMS = [32, 64, 96, 128, 160, 192, 224, 256] if GPU else [40, 64, 128]
 
 
 def combinations(*lists):
-    """All of them on a GPU; on a CPU as few as have every value of every list, and every neighbour in the first two."""
+    """All of them on a GPU; on a CPU as few as cover every value of every list, and every adjacent pair of the first
+    two."""
     if GPU:
         return list(itertools.product(*lists))
     chosen = []
@@ -64,7 +66,7 @@ def slopes_of(alibi):
 
 
 def check(leaves, ours, reference, factor_o=2.0, factor_grads=2.0, atol=1e-5):
-    """Errors of O and of the gradients against those of the plain program."""
+    """Compare the errors of O and of the gradients with those of the plain program."""
     o, exact, plain = ours(), reference(plain=False), reference(plain=True)
 
     def error(x, y):
@@ -116,7 +118,7 @@ def test_output(lengths, packed, heads_kv, scores, mask, dtype):
 
 @pytest.mark.parametrize("lengths, swapped, dtype, local", combinations(CAUSAL_LENGTHS, [False, True], DTYPES, [False, True, True]))
 def test_causal(lengths, swapped, local, dtype):
-    """With more rows than keys too, where the first rows see nothing."""
+    """Also with more rows than keys, where the first rows see nothing."""
     rows, keys = lengths[::-1] if swapped else lengths
     q, k, v = (randn(BATCH, n, HEADS, 64, dtype=dtype) for n in (rows, keys, keys))
     window = window_of(local, keys)
@@ -128,7 +130,7 @@ def test_causal(lengths, swapped, local, dtype):
 
 
 def packed_of(x, lengths):
-    """The rows in use, one sequence behind the other, and where each begins."""
+    """The used rows as packed sequences, and the start of each."""
     rows = torch.cat([entry[:n] for entry, n in zip(x.detach(), lengths.tolist())]).requires_grad_()
     return rows, torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32).to(DEVICE)
 
@@ -208,7 +210,7 @@ def test_varlen_with_sequences_of_no_rows(dtype):
 
 @pytest.mark.parametrize("rows, causal, dtype, d", combinations([1, 2, 5, 17, 128], [False, True], DTYPES, [16, 32, 64, 128, 256]))
 def test_no_overflow_in_gradients(rows, d, causal, dtype):
-    """Where the sums of scores are large, and dO is."""
+    """For large sums of scores and a large dO."""
     q, k, v = (randn(BATCH, rows, HEADS, d, dtype=dtype, grad=False) for _ in range(3))
     q, k, v = ((x * 5).requires_grad_() for x in (q, k, v))
     o = fa.flash_attn_func(q, k, v, causal=causal)
@@ -257,7 +259,8 @@ def test_equal_bits_from_run_to_run(mask, varlen):
 
 @pytest.mark.parametrize("varlen", [False, True])
 def test_packed_gradients_are_those_of_the_parts(varlen):
-    """To the last bit, by O, by the log-sum-exp, and with gradients of their own slopes; a second derivative is refused."""
+    """To the last bit, through O, through the log-sum-exp, and with gradients of slopes; a second derivative is
+    refused."""
     qkv, slopes = randn(2, 24, 3, 4, 16), torch.rand(4, device=DEVICE)
     starts = torch.tensor([0, 20, 48], dtype=torch.int32, device=DEVICE)
 
@@ -337,7 +340,7 @@ def test_kvcache(mask, new, where, dtype):
         bar = 3 * (plain - exact).abs().max() + 1e-3
         assert (o[entry:entry + 1] - exact).abs().max() <= bar
         torch.testing.assert_close(lse[entry:entry + 1], sums, rtol=1e-3, atol=1e-2)
-    if where == "contiguous":  # the new ones are in the cache, and nothing else is
+    if where == "contiguous":  # the new keys are in the cache, and nothing else changed
         assert torch.equal(given_k, own_k) and torch.equal(given_v, own_v)
 
 
@@ -408,7 +411,7 @@ def test_uninstall():
 
 
 def test_signatures(installed):
-    """The names, their order and their defaults, as of 2.8."""
+    """The names, their order and their defaults, as in 2.8."""
     tail = ["dropout_p", "softmax_scale", "causal", "window_size", "softcap", "alibi_slopes", "deterministic", "return_attn_probs"]
     lengths = ["cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k"]
     import flash_attn

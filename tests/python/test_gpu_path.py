@@ -1,4 +1,4 @@
-"""test_gpu_path.py: GPU arrays on the driver that launches nothing: stream, workspace, alignment, errors."""
+"""test_gpu_path.py: GPU arrays on a driver that launches nothing: stream, workspace, alignment, errors."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def xla_said(tmp_path_factory):
 
 
 def run(script, tmp_path_factory, **more):
-    """What it printed, by the first word of each line."""
+    """Its output, by the first word of each line."""
     if not (FAKES / "libfake_cuda.so").exists():
         pytest.skip("the driver that launches nothing is not built")
     environment = {**os.environ, "ATTEST_LIBCUDA": str(FAKES / "libfake_cuda.so"),

@@ -1,4 +1,4 @@
-"""test_jax_cpu.py: JAX arrays on the CPU, where JAX is."""
+"""test_jax_cpu.py: JAX arrays on the CPU, if JAX is installed."""
 
 import pytest
 

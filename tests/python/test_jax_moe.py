@@ -1,4 +1,4 @@
-"""attest.jax.moe: the foreign function against a formula over all experts that JAX differentiates."""
+"""attest.jax.moe: the foreign function compared with a formula over all experts that JAX differentiates."""
 
 import attest
 import numpy as np
@@ -8,7 +8,7 @@ jax = pytest.importorskip("jax", reason="JAX is not here: its tests are left out
 import attest.jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
-TOKENS, HIDDEN, INNER, EXPERTS, TOP_K = 203, 24, 16, 5, 2  # more tokens of an expert than a block of the gradient has
+TOKENS, HIDDEN, INNER, EXPERTS, TOP_K = 203, 24, 16, 5, 2  # more tokens per expert than a block of the gradient has
 UNGATED = ("relu2", "silu", "gelu", "gelu-tanh")
 
 
@@ -33,7 +33,7 @@ def shaped(name, gate, up, alpha=1.702, limit=7.0):
 
 
 def weighed(logits, ids, routing, renormalise):
-    """(tokens, experts): what each expert counts for."""
+    """(tokens, experts): the weight of each expert."""
     is_chosen = jax.nn.one_hot(ids, EXPERTS).sum(1)
     if routing == "topk":
         return jax.nn.softmax(jnp.where(is_chosen > 0, logits, -jnp.inf), -1)
@@ -42,7 +42,7 @@ def weighed(logits, ids, routing, renormalise):
 
 
 def formula(given, activation="swiglu", routing="softmax", renormalise=True):
-    """Every expert computes every token; those that a token did not select count for 0."""
+    """Every expert computes every token; experts that a token did not select have weight 0."""
     given = {name: x.astype(jnp.float32) for name, x in given.items()}
     ids = jax.lax.top_k(given["logits"], TOP_K)[1]
     first = jnp.einsum("th,erh->etr", given["x"], given["w1"], precision="highest")
@@ -106,7 +106,8 @@ def test_gradients_of_weights_apart_transposed_and_by_turns():
 
 
 def test_ids_that_are_given():
-    """None for some tokens, experts that nobody selects, and a share of the experts; y is linear in the weights."""
+    """No expert for some tokens, experts that nobody selects, and a share of the experts; y is linear in the
+    weights."""
     given = layer()
     ids = jax.random.randint(jax.random.key(7), (TOKENS, 3), -1, EXPERTS - 1)
     weights = normal(8, TOKENS, 3)

@@ -45,7 +45,7 @@ def test_a_cut_that_does_not_fit(wrong):
 
 def test_every_mask_on_several_devices():
     """O and gradients of 2, 3, 4 and 8 devices, float32 and bfloat16, within the bar of one call."""
-    found = run("every_mask", JAX_DISABLE_MOST_OPTIMIZATIONS="1")["every_mask"]  # many programs: to compile them takes longest
+    found = run("every_mask", JAX_DISABLE_MOST_OPTIMIZATIONS="1")["every_mask"]  # compiling takes longest
     assert len(found) == 22 and {name: each for name, each in found.items() if each > 1} == {}
 
 
@@ -56,7 +56,8 @@ def test_the_same_cut_has_the_same_bits():
 
 
 def test_a_step_sends_k_and_v_once(small):
-    """At most K and V of every shard in a step, nothing else that grows with the sequence; of windows, only what is seen."""
+    """At most K and V of every shard per step, and nothing else that grows with the sequence; with windows, only
+    what is visible."""
     for name, each in small["messages"].items():
         sent, shards = each["sent"], each["shards"]
         assert sent and all(0 < bytes_of_step <= shards for bytes_of_step in sent.values()), name
@@ -73,7 +74,7 @@ def test_log_sums_layout_and_vmap(small):
 
 
 def test_calls_of_one_device_inside_shard_map(small):
-    """With types that say what differs between devices; gradients of what all share are summed."""
+    """With types that say what differs between devices; gradients of shared arrays are summed."""
     assert small["by_batch"].keys() == {"attention", "moe"} and max(small["by_batch"].values()) < 1e-5
 
 

@@ -1,4 +1,4 @@
-"""test_jax_program.py: attest.jax inside of compiled programs, on what JAX computes on: a CPU here, a GPU there."""
+"""test_jax_program.py: attest.jax inside compiled programs, on JAX's default device: a CPU here, a GPU elsewhere."""
 
 import functools
 import os
@@ -89,7 +89,7 @@ def test_packed_and_paged():
 
 
 def test_gradients_of_packed_sequences():
-    """As of every sequence by itself, by O and LSE."""
+    """As for every sequence alone, through O and LSE."""
     q, k, v = (x[0].swapaxes(0, 1) for x in qkv(rows=30))
     starts = (0, 10, 30)
 
@@ -116,7 +116,7 @@ def test_gradients_of_packed_sequences():
                                      {"bias": True, "sinks": True, "alibi": True, "softcap": 3.0, "causal": "bottom-right"}],
                          ids=lambda options: "+".join(options))
 def test_gradients_of_extras(options, dtype):
-    """Against the formula, by O and by the log-sum-exp; a kernel of attest computes them."""
+    """Compared with the formula, through O and the log-sum-exp; a kernel of attest computes them."""
     q, k, v = qkv(keys=23, heads_kv=2, dtype=dtype)
     extras = {"bias": jax.random.normal(jax.random.key(7), (2, 1, 19, 23)), "sinks": jnp.linspace(-1.0, 1.0, 4),
               "alibi": jnp.linspace(0.1, 0.4, 4)}
@@ -142,7 +142,7 @@ def test_a_second_derivative_is_refused():
 @pytest.mark.parametrize("options", [{}, {"causal": "bottom-right"}, {"softcap": 5.0, "scale": 0.3}, {"layout": "bshd"},
                                      {"window": (5, 5), "align": "top-left"}], ids=str)
 def test_gradients(options):
-    """Against JAX's own, through a loss of O and LSE."""
+    """Compared with JAX's own, through a loss of O and LSE."""
     q, k, v = qkv(keys=23, heads_kv=2)
     bias = jax.random.normal(jax.random.key(7), (4, 19, 23))
     if options.get("layout"):
@@ -201,7 +201,7 @@ def stacked(count, seed, *shape):
     ({"bias": (3, 2, 4, 19, 19)}, {"bias": 0}), ({"alibi": (3, 4)}, {"alibi": 0}), ({"alibi": (2, 4)}, {"alibi": None}),
     ({"sinks": (4,)}, {"sinks": None}), ({"sinks": (3, 4)}, {"sinks": 0})], ids=str)
 def test_vmap(extras, along):
-    """Every array with an axis of its own or without; the answer is that of one after the other."""
+    """Every array with or without vmap's axis; the answer is that of one call after the other."""
     q, v = stacked(3, 0, 2, 4, 19, 16).astype(DTYPE), stacked(3, 2, 2, 4, 19, 16).astype(DTYPE)
     k = qkv()[1]
     extras = {name: jax.random.normal(jax.random.key(5), shape) for name, shape in extras.items()}

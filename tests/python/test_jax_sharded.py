@@ -1,4 +1,5 @@
-"""test_jax_sharded.py: attest.jax on arrays that are split over devices: each computes its own part, and nothing is gathered."""
+"""test_jax_sharded.py: attest.jax on arrays that are split over devices: each computes its own part, and nothing is
+gathered."""
 
 import json
 import os
@@ -45,7 +46,7 @@ def test_every_device_computes_its_part(outcomes, case, specs):
     ("gradients, sinks", ["x", "x", "x", ""], ["all-reduce"]), ("gradients, one head of keys", ["- xy", "", ""], ["all-reduce"]),
     ("gradients, bias of heads", ["x y", "x y", "x y", "y"], ["all-reduce"]), ("explicit, gradients", ["x y"] * 3, [])])
 def test_gradients_stay_where_the_arrays_are(outcomes, case, specs, collectives):
-    """What every device has a share in, such as the gradient of sinks, is summed; nothing is gathered."""
+    """Gradients to which every device contributes, such as that of sinks, are summed; nothing is gathered."""
     found = of_case(outcomes, case)
     assert found["specs"] == specs and found["collectives"] == collectives and found["apart"] < 1e-5
 

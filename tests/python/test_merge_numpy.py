@@ -1,4 +1,5 @@
-"""test_merge_numpy.py: merge() of NumPy arrays against the formula in float64, and split attention against the whole."""
+"""test_merge_numpy.py: merge() of NumPy arrays against the formula in float64, and split attention against the
+whole."""
 
 import attest
 import formula
@@ -89,7 +90,7 @@ def test_same_bits_listed_stacked_and_again(rng):
 
 
 def test_no_copy_of_stacked_parts(rng):
-    """What is between the parts is not looked at."""
+    """What is between the parts is ignored."""
     room = np.full((6, 2, 3, 7, 32), np.nan, np.float32)
     sums = np.full((6, 2, 3, 9), np.nan, np.float32)
     o, lse = parts(rng, 3)
@@ -103,7 +104,7 @@ def test_strides(rng):
     turned = [np.ascontiguousarray(x.transpose(2, 0, 1, 3)).transpose(1, 2, 0, 3) for x in o]
     sums = [np.ascontiguousarray(x.T).T for x in lse]
     check(attest.merge(turned, sums), o, lse)
-    mixed = [x if i % 2 else y for i, (x, y) in enumerate(zip(o, turned))]  # no two neighbours lie alike
+    mixed = [x if i % 2 else y for i, (x, y) in enumerate(zip(o, turned))]  # no two adjacent ones have the same layout
     check(attest.merge(mixed, lse), o, lse)
     check(attest.merge(o, [lse[0], sums[1], sums[2], lse[3]]), o, lse)
     same = np.broadcast_to(o[0, :1], o[0].shape)

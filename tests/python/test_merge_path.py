@@ -1,4 +1,5 @@
-"""test_merge_path.py: merge() of GPU arrays on the driver that computes on the host: answers, launches, stream, errors."""
+"""test_merge_path.py: merge() of GPU arrays on a driver that computes on the host: answers, launches, stream,
+errors."""
 
 import pytest
 from test_gpu_path import run

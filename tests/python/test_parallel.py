@@ -50,7 +50,7 @@ def test_zigzag_is_equal_work():
 
 
 def test_a_cut_of_two_groups():
-    """Ranks of a heads group become one of the ring; its pieces are one behind the other."""
+    """Ranks of a heads group become one rank of the ring; its pieces are adjacent."""
     cut = parallel.zigzag(64, 4)
     assert cut.of_groups(2) == parallel.Cut((16, 32, 16), (0, 1, 0), 2)
     assert cut.of_ranks(2, 2) == parallel.Cut((8, 8, 8, 8), (0, 1, 1, 0), 2)
@@ -69,7 +69,7 @@ def test_a_cut_that_does_not_fit(wrong):
 
 
 def test_bands_are_the_mask():
-    """Every part, of every small pair of pieces, sees what the mask of the whole lets it see."""
+    """Every part, for every small pair of pieces, sees what the mask of the whole makes visible."""
     for mask in (Mask(), Mask(True), Mask(True, 2), Mask(False, 1, 3), Mask(True, None, None, 4), Mask(False, 0, 0, -3),
                  Mask(True, 3, None, -2)):
         for rows in ((0, 5), (3, 4), (6, 11), (2, 2)):
@@ -125,7 +125,7 @@ SCENES = ("masks=2,3,4,8", "heads=2,4", "two_groups=4", "unequal=1,2,3", "digest
 
 @pytest.fixture(scope="module")
 def scenes():
-    """What each scene printed; one program for all, which takes seconds to start."""
+    """The output of each scene; one program for all, because it takes seconds to start."""
     lines = [line.split(maxsplit=2) for line in run("parallel_path.py", *SCENES)]
     return {name: [(int(ranks), answer) for scene, ranks, answer in lines if scene == name]
             for name in ("masks", "heads", "two_groups", "unequal", "digest", "bytes")}
@@ -151,7 +151,7 @@ def test_the_same_cut_has_the_same_bits(scenes):
 
 
 def test_a_step_sends_k_and_v_once(scenes):
-    """A header of constant size, then in each step no more than K and V of the shard; with a window, what is seen."""
+    """A header of constant size, then at most K and V of the shard per step; with a window, what is visible."""
     (_, answer), = scenes["bytes"]
     for rank, found in ast.literal_eval(answer).items():
         assert len({steps[0] for steps in found.values()}) == 1
@@ -163,13 +163,14 @@ def test_a_step_sends_k_and_v_once(scenes):
 
 
 def test_models_and_the_function_in_place():
-    """Llama, Mistral and Gemma 2 and PyTorch's function within enable(), on 2 ranks: logits and gradients of one process."""
+    """Llama, Mistral and Gemma 2 and PyTorch's function within enable(), on 2 ranks: logits and gradients of one
+    process."""
     pytest.importorskip("transformers", reason="transformers is not here: its tests are left out")
     assert run("parallel_models.py", 2)[-1] == "2"
 
 
 def test_faults_name_rank_and_field():
-    """Rank 1 of 3 calls with something else, dies or hangs: the others say so, within the timeout and a second."""
+    """Rank 1 of 3 calls with other arguments, dies or hangs: the others report it, within the timeout plus a second."""
     told = dict(line.split(maxsplit=1) for line in run("parallel_faults.py"))
     for found in ast.literal_eval(told.pop("shapes")).values():
         for (method, field), error in found.items():

@@ -1,4 +1,4 @@
-"""The speed of a process group beside one process, and beside what `attest plan` predicts."""
+"""The speed of a process group compared with one process, and with the prediction of `attest plan`."""
 
 import os
 import re

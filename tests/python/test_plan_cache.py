@@ -1,4 +1,5 @@
-"""test_plan_cache.py: one cache for every operation and thread; contexts that are replaced while a plan is made from them."""
+"""test_plan_cache.py: one cache for every operation and thread; contexts that are replaced while a plan is made from
+them."""
 
 import subprocess
 import sys
@@ -6,7 +7,7 @@ import sys
 import attest
 import numpy as np
 
-# In a process of its own: where it goes wrong, memory that was freed is used.
+# In a separate process: a failure would use freed memory.
 REPLACED = """
 import threading
 

@@ -46,7 +46,7 @@ OPTIONS = [{}, {"causal": "bottom-right"}, {"softcap": 1.5, "scale": 0.4}, {"win
 @pytest.mark.parametrize("dtype, bar", [(torch.float32, 1e-5), (torch.bfloat16, 3e-2)])
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "plain")
 def test_gradients(options, dtype, bar, device):
-    """By O and by the log-sum-exp, of everything that has a gradient."""
+    """Through O and the log-sum-exp, for everything that has a gradient."""
     q, k, v = qkv(dtype=dtype, device=device)
     given = {name: x.requires_grad_() for name, x in extras(device).items() if options.get(name)}
     static = {name: value for name, value in options.items() if name not in given}
@@ -236,7 +236,7 @@ def test_torch_func():
 @pytest.mark.parametrize("along", [{}, {"bias": 0}, {"bias": None}, {"sinks": 0}, {"sinks": None}, {"alibi": 0}, {"alibi": None}],
                          ids=str)
 def test_vmap_of_gradients(along):
-    """Every entry along vmap's axis has its own gradients, of tensors that the entries share too."""
+    """Every entry along vmap's axis has its own gradients, also for tensors that the entries share."""
     q = torch.randn(3, 2, 4, 19, 16)
     _, k, v = (x.detach() for x in qkv())
     name = next(iter(along), None)

@@ -1,4 +1,4 @@
-"""test_torch_cpu.py: attest.torch against PyTorch's own scaled_dot_product_attention, on the CPU."""
+"""test_torch_cpu.py: attest.torch compared with PyTorch's own scaled_dot_product_attention, on the CPU."""
 
 import itertools
 import threading
@@ -96,7 +96,7 @@ def test_strides():
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_the_output_lies_as_q_does(order):
-    """In whichever order the axes of q lie: a model that puts its rows before heads or batch has nothing to copy."""
+    """For any order of the axes of q: a model with rows before heads or batch has nothing to copy."""
     back = [order.index(axis) for axis in range(4)]
     q, k, v = (x.permute(order).contiguous().permute(back) for x in qkv())
     mask = torch.zeros(17, 17)
@@ -121,7 +121,7 @@ def test_the_output_lies_as_q_does(order):
     lambda: torch.randn(1, 1, 1, 16), lambda: torch.randn(17, 2, 4, 32)[..., 16:].permute(1, 2, 0, 3),
     lambda: torch.randn(40).as_strided((1, 1, 5, 8), (7777, 3, 8, 1))])
 def test_the_output_of_a_part_lies_as_empty_like_would(q):
-    """Of a q that has gaps, or expanded axes."""
+    """For a q with gaps or expanded axes."""
     q = q()
     o = at.scaled_dot_product_attention(q, q, q)
     like = torch.empty_like(q)
@@ -158,7 +158,7 @@ def test_a_mask_and_is_causal():
 
 
 def test_values_for_fewer_keys_are_a_mistake():
-    """PyTorch does not look on every path."""
+    """PyTorch does not check this on every path."""
     q, k, v = qkv()
     with pytest.raises(RuntimeError, match="do not fit each other"):
         at.scaled_dot_product_attention(q, k, v[:, :, :3])
@@ -211,7 +211,8 @@ def test_a_mask_that_is_expanded_has_a_gradient_for_every_element():
 
 @pytest.mark.parametrize("d", [64, 128])
 def test_gradients_of_inputs_that_saturate(d):
-    """Inputs within 9 of 0: no further from float64 than twice the gradients of PyTorch's operators in the same type."""
+    """Inputs within 9 of 0: no further from float64 than twice the gradients of PyTorch's operators in the same
+    type."""
     q, k, v, weights = (torch.rand(1, 4, 256, d).sub(0.5).mul(18).half() for _ in range(4))
 
     def gradients(function, dtype):
@@ -358,7 +359,7 @@ def test_pytorchs_causal_biases(rows, keys):
 
 
 class Own(torch.Tensor):
-    """A tensor that has its own way with PyTorch's functions."""
+    """A tensor that overrides PyTorch's functions."""
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -423,7 +424,7 @@ def test_signs_to_be_turned():
 
 
 class Older(torch.Tensor):
-    """A tensor of a release without the exchange table: taken by __dlpack__."""
+    """A tensor of a release without the exchange table: read through __dlpack__."""
 
     __dlpack_c_exchange_api__ = None
 
@@ -466,7 +467,7 @@ def test_gradients_of_torch_func():
 
 
 def test_forward_mode_is_refused_and_passed_on():
-    """A tangent that got lost would be a wrong derivative."""
+    """A lost tangent would be a wrong derivative."""
     from torch.autograd import forward_ad
 
     q, k, v = qkv()
@@ -493,7 +494,7 @@ def test_forward_mode_is_refused_and_passed_on():
         assert attest.attention(q, k, v) is not None
 
 
-@pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own tracers
+@pytest.mark.filterwarnings("ignore")  # PyTorch's warnings about its own tracers
 def test_tracers_see_the_operator():
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -509,7 +510,7 @@ def test_tracers_see_the_operator():
 
 
 def test_a_default_device_changes_nothing():
-    """It is a mode of PyTorch's, which sees every function."""
+    """It is a PyTorch mode, which sees every function."""
     q, k, v = qkv()
     mask = torch.rand(17, 17) > 0.3
     try:

@@ -1,4 +1,4 @@
-"""test_torch_gpu.py: PyTorch's CUDA tensors on a real GPU; `make gpu-test` runs it. Left out where there is none."""
+"""test_torch_gpu.py: PyTorch's CUDA tensors on a real GPU; `make gpu-test` runs it. Skipped if there is none."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_strides_and_alignment():
 
 
 def test_current_stream():
-    """The inputs are ready only on the side stream, late; an answer from another stream would miss them."""
+    """The inputs are ready only on the side stream, and late; an answer from another stream would miss them."""
     q, k, v = qkv(rows=512)
     wanted = exact(q, k, v)
     late = [torch.zeros_like(x) for x in (q, k, v)]
@@ -154,7 +154,7 @@ def test_gradients():
 
 
 def capped(q, k, v, softcap, sinks):
-    """Of tensors in float64, (batch, rows, heads, d)."""
+    """For float64 tensors, (batch, rows, heads, d)."""
     scores = softcap * torch.tanh(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 / softcap)
     scores = torch.cat([scores, sinks[:, None, None].expand(*scores.shape[:3], 1)], -1)
     return (scores.softmax(-1)[..., :-1] @ v).transpose(1, 2)

@@ -27,7 +27,7 @@ def leaves(x):
 
 
 def exact(o, lse, swapped=False):
-    """By PyTorch's operators in float64, differentiable."""
+    """With PyTorch's operators in float64, differentiable."""
     o, lse = torch.stack(tuple(o)).double(), torch.stack(tuple(lse)).double()
     total = torch.logsumexp(lse, 0)
     weights = torch.exp(lse - total)
@@ -48,7 +48,7 @@ def test_types(device, dtype, function):
 
 
 def test_split_attention_with_gradients(device):
-    """Keys in chunks: the operators' gradients through the merge are those of the whole."""
+    """Keys in chunks: the gradients through the merge are those of the whole."""
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     q, k, v = (torch.randn(2, 4, rows, 16, device=device, dtype=dtype) for rows in (10, 30, 30))
     own, theirs = leaves((q, k, v)), leaves((q, k, v))

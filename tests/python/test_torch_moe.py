@@ -1,4 +1,4 @@
-"""attest.torch.moe: the operator against a loop over experts, its gradients, and torch.compile."""
+"""attest.torch.moe: the operator compared with a loop over experts, its gradients, and torch.compile."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""test_torch_passed_on.py: what attest.torch.enable() must hand to PyTorch as it came, and the compilers that meet it there."""
+"""test_torch_passed_on.py: what attest.torch.enable() must pass to PyTorch unchanged, and the compilers that see it."""
 
 import pytest
 
@@ -89,7 +89,7 @@ def test_a_causal_bias_and_is_causal(bias):
 
 
 def test_why_not_sees_what_is_computed():
-    """A causal bias, and types on a GPU with and without autocast, as scaled_dot_product_attention() takes them."""
+    """A causal bias, and types on a GPU with and without autocast, as scaled_dot_product_attention() accepts them."""
     q, k, v = qkv()
     assert at.why_not(q, k, v, causal_lower_right(17, 17)) is None
     enabled, dtype = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
@@ -158,7 +158,8 @@ def test_wrong_types_are_told_by_pytorch(mistake):
 @pytest.mark.parametrize("expanded", [False, True])
 @pytest.mark.parametrize("all_hidden", [False, True])
 def test_masks_as_models_make_them(dtype, least, expanded, all_hidden):
-    """Added, hiding with -inf or the least number, one row of keys or expanded without a copy; a row may see nothing."""
+    """Additive, hiding with -inf or the lowest number, one row of keys or expanded without a copy; a row may see
+    nothing."""
     q, k, v = (x.to(dtype) for x in qkv())
     hidden = torch.rand(2, 1, 1 if expanded else 17, 17) > 0.6
     if all_hidden:
@@ -174,7 +175,7 @@ def test_masks_as_models_make_them(dtype, least, expanded, all_hidden):
 
 @pytest.mark.parametrize("least", [float("-inf"), torch.finfo(torch.float32).min])
 def test_gradients_of_rows_that_see_nothing(least):
-    """Hidden by the least number a row sees every key alike; as of padding, the loss does not look at it."""
+    """A row hidden by the lowest number sees every key equally; as for padding, the loss ignores it."""
     tensors = [x.requires_grad_() for x in qkv()]
     mask = torch.zeros(17, 17).masked_fill(torch.rand(17, 17) > 0.6, least)
     mask[3] = least

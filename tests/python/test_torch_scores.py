@@ -1,4 +1,4 @@
-"""test_torch_scores.py: attention with a softcap or sinks, as transformers' models ask for it, served and passed on."""
+"""test_torch_scores.py: attention with a softcap or sinks, as transformers' models call it, computed and passed on."""
 
 import math
 
@@ -88,7 +88,7 @@ def test_passed_on_rows_that_see_nothing_are_zero():
 @pytest.mark.parametrize("hidden", ["none", "causal", "mask", "bool"])
 @pytest.mark.parametrize("d", [16, 320])
 def test_gradients(kind, hidden, d):
-    """Of attest's kernels, and of PyTorch's operators: q, k, v, the sinks and an added mask."""
+    """From attest's kernels and from PyTorch's operators: q, k, v, the sinks and an additive mask."""
     q, k, v, options = tensors(kind, d=d, grad=True)
     mask = {"mask": torch.randn(1, 4, 11, 11).requires_grad_(), "bool": torch.rand(11, 11) > 0.3}.get(hidden)
     leaves = [x for x in (q, k, v, options.get("s_aux"), mask) if x is not None and x.requires_grad]
@@ -104,7 +104,7 @@ def test_gradients(kind, hidden, d):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dropout_is_honoured(kind):
-    """Every entry of the batch is one draw: they differ, and their mean is what it is without dropout."""
+    """Every batch entry is one draw: they differ, and their mean is the result without dropout."""
     q, k, v, options = tensors(kind)
     draws = [x[:1].expand(512, *x.shape[1:]) for x in (q, k, v)]
     with at.enable() as report:
@@ -146,7 +146,7 @@ def test_compiles_in_one_graph(kind, d, dropout, grad):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_type_on_a_gpu_is_served(kind):
-    """The decision, on tensors of a GPU that have no memory."""
+    """The decision, for GPU tensors without memory."""
     with FakeTensorMode(), at.enable() as report:
         q, k, v, options = tensors(kind, device="cuda")
         o = forward(q, k, v, **options)
@@ -158,7 +158,7 @@ def test_every_type_on_a_gpu_is_served(kind):
 
 
 def test_transforms_of_torch_func():
-    """Of q alone, and of sinks, which have no batch that vmap could make its axis a part of."""
+    """For q alone, and for sinks, which have no batch to fold vmap's axis into."""
     q, k, v, options = tensors({"softcap": 3.0, "s_aux": True})
     with at.enable() as report:
         for named in (options, {"softcap": 3.0}):

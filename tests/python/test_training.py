@@ -1,4 +1,5 @@
-"""test_training.py: training steps of a Llama and a ViT follow those with PyTorch's attention; and what times them."""
+"""test_training.py: training steps of a Llama and a ViT match those with PyTorch's attention; and the code that
+times them."""
 
 import copy
 import json
@@ -26,7 +27,7 @@ def apart(losses):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_loss_curves(device, dtype):
-    """Every loss is that of the other within the bar, training goes down, and every call was served."""
+    """Every loss agrees with the other within the bar, the loss decreases, and attest computed every call."""
     size = training.SIZES["tiny"]._replace(dtype=dtype)
     for name, each in training.trainers(size, device).items():
         for trainer in each["jobs"].values():
@@ -79,7 +80,8 @@ def spoiled(change):
     (lambda step, call: step["losses"].update(attest=[5.0, None]), 2, "losses"),
     (lambda step, call: step.pop("tokens"), 2, "tokens"), (lambda step, call: call.pop("seconds"), 2, "seconds")])
 def test_kept_samples_are_judged(tmp_path, change, status, text):
-    """Speeds, and what must hold: the losses, that every call was served, and on a GPU the wall time of a call."""
+    """Speeds, and the requirements: the losses, that attest computed every call, and on a GPU the wall time of a
+    call."""
     path = tmp_path / "training.json"
     path.write_text(json.dumps(spoiled(change)))
     done = subprocess.run([BUILD / "attest", "judge", path], check=False, capture_output=True, text=True)

@@ -1,5 +1,5 @@
-"""test_transformers.py: models give the same with attest as with PyTorch, what their attention is asked for included; where
-transformers is."""
+"""test_transformers.py: models give the same results with attest as with PyTorch, for everything that their attention
+is asked for; if transformers is installed."""
 
 import copy
 
@@ -12,7 +12,7 @@ import attest  # noqa: E402
 import attest.torch as at  # noqa: E402
 from attest import _transformers  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what transformers and PyTorch say of each other
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of transformers and PyTorch about each other
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,7 +25,7 @@ def both(kind, config, other="sdpa"):
     models = []
     for name in (other, "attest"):
         torch.manual_seed(5)
-        own = copy.deepcopy(config)  # a model looks at its configuration when it runs
+        own = copy.deepcopy(config)  # a model reads its configuration when it runs
         own._attn_implementation = name
         models.append(kind(own).eval())
     models[1].load_state_dict(models[0].state_dict())
@@ -102,7 +102,7 @@ def check_training(theirs, ours, **inputs):
     ("T5", "sdpa", 6), ("T5", "eager", 6), ("MT5", "sdpa", 6), ("UMT5", "eager", 6), ("SwitchTransformers", "eager", 6),
     ("LongT5", "eager", 4)])  # whose encoder computes its local attention itself
 def test_position_bias(name, other, served):
-    """What the relative positions add to the scores reaches them, and its gradient the table that it is from."""
+    """The relative position bias affects the scores, and its gradient reaches its table."""
     theirs, ours = both(getattr(transformers, name + "ForConditionalGeneration"), getattr(transformers, name + "Config")(**T5),
                         other)
     for model in (theirs, ours):  # its initial values are all but zero
@@ -120,14 +120,14 @@ def test_position_bias(name, other, served):
         close(got, theirs(**inputs).logits)
     options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None}
     assert torch.equal(ours.generate(tokens, **options), theirs.generate(tokens, **options))
-    for model in (theirs, ours):  # scores that leave a softmax its gradient
+    for model in (theirs, ours):  # scores for which the softmax has a gradient
         for weight in model.parameters():
             weight.data *= 0.25
     check_training(theirs, ours, **inputs)
 
 
 def test_position_bias_of_wav2vec2_bert():
-    """Of each query's own, so with a batch."""
+    """It depends on the query, so it has a batch."""
     theirs, ours = both(transformers.Wav2Vec2BertModel, transformers.Wav2Vec2BertConfig(
         hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, feature_projection_input_dim=20,
         position_embeddings_type="relative_key", vocab_size=99), "eager")
@@ -164,7 +164,7 @@ def test_position_bias_with_other_masks(dtype, bias_dtype, mask, sink):
 @pytest.mark.parametrize("named", [{"indices": torch.arange(3)}, {"block_indices": torch.arange(3)}, {"cache": object()},
                                    {"head_mask": torch.ones(4)}, {"cu_seq_lens_q": torch.tensor([0, 2, 5])}, {"fate": 3}])
 def test_an_argument_that_is_not_understood_is_refused(named):
-    """Models have choices of keys there, which only their own kernels make."""
+    """These arguments select keys, which only the models' own kernels support."""
     x = torch.randn(1, 4, 5, 16)
     with pytest.raises(attest.UnsupportedError, match=f"does not know the argument {next(iter(named))}"):
         _transformers.attention_forward(torch.nn.Module(), x, x, x, None, **named)

@@ -1,4 +1,5 @@
-"""test_transformers_experts.py: models with experts give the same by attest's as by their own; where transformers is new enough."""
+"""test_transformers_experts.py: models with experts give the same results with attest's as with their own; if
+transformers is new enough."""
 
 import copy
 
@@ -38,7 +39,7 @@ def deepseek_v3():
 
 
 def both(make):
-    """The same random weights by each implementation of the experts."""
+    """The same random weights with each implementation of the experts."""
     at.register_transformers()
     kind, config = make()
     models = []
@@ -49,7 +50,7 @@ def both(make):
         own._experts_implementation = name
         models.append(kind(own).eval())
     for parameter in models[0].parameters():
-        if parameter.dim() > 1:  # the weights of some experts come without numbers
+        if parameter.dim() > 1:  # some experts' weights are created uninitialised
             torch.nn.init.normal_(parameter, std=0.05)
         else:
             torch.nn.init.uniform_(parameter, 0.5, 1.0)

@@ -1,5 +1,5 @@
-"""test_transformers_masks.py: masks as numbers hide what transformers' own hide, and models give the same with them; where
-transformers is."""
+"""test_transformers_masks.py: masks as numbers hide what transformers' own hide, and models give the same results with
+them; if transformers is installed."""
 
 import copy
 import itertools
@@ -14,7 +14,7 @@ from attest import _torch_spans as spans  # noqa: E402
 from attest import _transformers_masks as masks  # noqa: E402
 from transformers import masking_utils as theirs  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what transformers and PyTorch say of each other
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of transformers and PyTorch about each other
 
 CAUSAL, FULL = theirs.causal_mask_function, theirs.bidirectional_mask_function
 
@@ -25,13 +25,13 @@ def registered():
 
 
 def padding(keys, *spans_of):
-    """(batch, keys), True from the first to before the second number of each."""
+    """(batch, keys), True from the first number up to before the second."""
     column = torch.arange(keys)
     return torch.stack([(column >= first) & (column < end) for first, end in spans_of])
 
 
 def meaning(mask, batch, rows, keys, causal):
-    """What attention_forward() makes of a mask, None included."""
+    """The meaning of a mask, or None, for attention_forward()."""
     if mask is None:
         ones = torch.ones(batch, 1, rows, keys, dtype=torch.bool)
         return ones.tril() if causal and rows > 1 else ones
@@ -39,7 +39,7 @@ def meaning(mask, batch, rows, keys, causal):
 
 
 def check_mask(rows, keys, numbers, causal=True, **named):
-    """The same as transformers' mask; `numbers`: whether it is numbers or None, or a mask that was built."""
+    """The same as transformers' mask; `numbers`: whether it is numbers or None, rather than a mask that was built."""
     batch = named["attention_mask"].shape[0] if named.get("attention_mask") is not None else 2
     allowed = {"allow_is_causal_skip": causal, "allow_is_bidirectional_skip": not causal}
     got = masks.span_mask(batch_size=batch, q_length=rows, kv_length=keys, **{**allowed, **named})
@@ -77,7 +77,7 @@ def test_with_a_cache(static, window, rows, past):
 
 @pytest.mark.parametrize("past", [9, 25])
 def test_with_a_cache_of_a_window(past):
-    """Whose keys begin at a later position than the sequence."""
+    """The keys begin at a later position than the sequence."""
     mask = padding(past + 1, (4, past + 1), (0, past + 1))
     kv_offset = max(past - 8 + 1, 0)
     for each in (None, mask):
@@ -146,7 +146,7 @@ def test_what_is_not_served_gets_the_mask(reason):
 
 
 def test_numbers_that_are_written_over():
-    """As a CUDA graph's inputs are; and a mask that was copied."""
+    """Like the inputs of a CUDA graph; and a mask that was copied."""
     x = torch.randn(2, 4, 9, 16)
     mask = spans.encode(torch.tensor([0, 3]), torch.tensor([9, 9]), "bottom-right", None)
     for each in (mask, mask.contiguous()):

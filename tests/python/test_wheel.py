@@ -1,4 +1,4 @@
-"""test_wheel.py: one wheel, of the limited API, that holds all it needs; and the Pythons that are here load it."""
+"""test_wheel.py: one wheel, with the limited API, that contains all it needs; and every Python found here loads it."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """What `pip install .` packs, of what is built already."""
+    """What `pip install .` packs, from what is already built."""
     scratch = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-c", "import libattest_build, sys; libattest_build.build_wheel(sys.argv[1])", scratch], cwd=ROOT,
                    check=True, env={**os.environ, "ATTEST_BUILD": os.environ.get("BUILD", "build"),
@@ -52,7 +52,7 @@ def test_every_python_loads_it(wheel, tmp_path):
     for python in sorted(pythons):
         if subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 9))"], check=False,
                           capture_output=True).returncode:
-            continue  # too old, or a launcher without a Python behind it
+            continue  # too old, or a launcher without a Python
         said = subprocess.run([python, "-c", "import attest; print(attest.__file__, attest.devices()[0].device)"],
                               env=environment, check=True, capture_output=True, text=True).stdout
         assert said.startswith(str(tmp_path)) and said.split()[1] == "cpu"

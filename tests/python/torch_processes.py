@@ -1,4 +1,5 @@
-"""torch_processes.py: two processes train a layer of attention together, by DDP or FSDP; test_torch_attention.py runs it."""
+"""torch_processes.py: two processes train a layer of attention together, with DDP or FSDP; test_torch_attention.py
+runs it."""
 
 import os
 import socket
@@ -49,7 +50,7 @@ def work(rank, way, port):
     for name, each in layer.named_parameters():
         grad = each.grad.full_tensor() if way == "fsdp" else each.grad
         torch.testing.assert_close(grad, wanted[name.removeprefix("module.")], rtol=1e-4, atol=1e-6)
-    print("equal\n", end="", flush=True)  # one write: the other process may be at it too
+    print("equal\n", end="", flush=True)  # one write: the other process may print at the same time
     dist.destroy_process_group()
 
 

@@ -44,7 +44,7 @@ int64_t candidate_number(const candidate *c, const char *name, int64_t otherwise
     return at < 0 ? otherwise : strtoll(c->list[at].value, NULL, 10);
 }
 
-/* A gradient needs its feature. */
+/* A gradient requires its feature. */
 static bool asks_for_what_there_is(const att_problem *p) {
     const bool bias = p->features & ATT_BIAS && p->bias_dtype != ATT_BOOL8;
     return (bias || !(p->gradients & ATT_D_BIAS)) &&
@@ -70,7 +70,7 @@ static bool chance(uint64_t *state, int percent) {
     return rng_below(state, 100) < percent;
 }
 
-/* Around the tiles and vectors of the kernels, primes, and the smallest there are. */
+/* Near the tile and vector sizes of the kernels, primes, and the smallest sizes. */
 static const int64_t ROWS[] = {0,  1,  1,  1,  2,  3,  4,  5,  7,  8,   15,  16,  17,
                                24, 31, 32, 33, 47, 63, 64, 65, 97, 113, 128, 129, 200};
 static const int64_t KEYS[] = {0,  1,  2,   3,   7,   15,  16,  17,  31,  32,  33,  63,  64,
@@ -79,8 +79,8 @@ static const int64_t DIMS[] = {1,  2,  3,  8,  15, 16,  17,  24,  32,  40,  48, 
                                64, 65, 72, 80, 96, 112, 128, 160, 192, 255, 256};
 static const char *const DTYPES[] = {"fp16", "bf16", "f32"};
 
-/* Multiply-adds of one of the two products: of most problems, and of the few that are large enough to be
- * shared between threads. */
+/* Multiply-adds of one of the two products: for most problems, and for the few that are large
+ * enough for several threads. */
 enum { WORK_SMALL = 1500000, WORK_LARGE = 12000000 };
 
 static void draw_shape(candidate *c, uint64_t *state) {
@@ -115,7 +115,7 @@ static void draw_shape(candidate *c, uint64_t *state) {
         candidate_set(c, "o", "%s", PICK(state, DTYPES));
 }
 
-/* The sides of a window: none, nothing, little, past everything. */
+/* The sides of a window: no limit, nothing, little, past everything. */
 static int draw_side(uint64_t *state) {
     static const int sides[] = {-1, -1, 0, 1, 5, 16, 40, 2000};
     return PICK(state, sides);
@@ -236,7 +236,7 @@ void candidate_random_backward(candidate *c, uint64_t *state) {
     c->backward = true;
     if (has(c, "paged"))
         candidate_drop(c, find(c, "paged"));
-    /* Which gradients of rows that see a NaN or an infinity are finite is not promised. */
+    /* It is not specified which gradients of rows that see a NaN or an infinity are finite. */
     if (has(c, "data") && (strcmp(c->list[find(c, "data")].value, "inf-v") == 0 ||
                            strcmp(c->list[find(c, "data")].value, "nan-visible") == 0))
         candidate_set(c, "data", "%s", "nan-masked");

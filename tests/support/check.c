@@ -1,4 +1,4 @@
-/* check.c: assertions that say what the library said. */
+/* check.c: assertions that print the library's error message. */
 #include "tests/support/check.h"
 
 #include <math.h>

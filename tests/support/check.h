@@ -12,7 +12,7 @@
 
 #include "attest.h"
 
-/* `call` must return ATT_OK; the library's own words are shown when it does not. */
+/* `call` must return ATT_OK; otherwise the library's message is shown. */
 #define assert_ok(call)                                                                        \
     do {                                                                                       \
         const att_status assert_ok_status = (call);                                            \
@@ -21,14 +21,15 @@
                      att_last_error()->text);                                                  \
     } while (0)
 
-/* `call` must fail with `status`, name `field`, and say why in a text that holds `word`. */
+/* `call` must fail with `status`, name `field`, and explain why in a text that contains
+ * `word`. */
 #define assert_fails(call, status, field, word)                                                \
     check_failure(#call, (call), (status), (field), (word), __FILE__, __LINE__)
 
 void check_failure(const char *call, att_status got, att_status status, const char *field,
                    const char *word, const char *file, int line);
 
-/* |got - want| <= tolerance; NaN is near NaN alone, an infinity near itself alone. */
+/* |got - want| <= tolerance; NaN is near only NaN, an infinity near only itself. */
 #define assert_near(got, want, tolerance)                                                      \
     check_near((got), (want), (tolerance), __FILE__, __LINE__)
 

@@ -9,7 +9,7 @@ att_context *context_open(att_isa isa, int32_t threads) {
         .device = ATT_DEVICE_CPU,
         .isa = isa,
         .threads = threads,
-        .flags = isa == ATT_ISA_AMX ? ATT_AMX_F32 : 0, /* all that the kernel can do */
+        .flags = isa == ATT_ISA_AMX ? ATT_AMX_F32 : 0, /* everything that the kernel supports */
     };
     att_context *ctx = NULL;
     assert_ok(att_context_create(&ctx, &options));

@@ -1,4 +1,5 @@
-/* engines.h: every instruction set this machine has, one context each, for tests that visit all. */
+/* engines.h: every instruction set of this machine, one context each, for tests that visit
+ * all. */
 #ifndef TESTS_SUPPORT_ENGINES_H
 #define TESTS_SUPPORT_ENGINES_H
 
@@ -16,12 +17,13 @@ typedef struct engines {
 void engines_open(engines *e, int32_t threads);
 void engines_close(engines *e);
 
-/* The same as the set-up and tear-down of a group: every test finds the engines, of
+/* The same as set-up and tear-down of a group: every test finds the engines, with
  * ENGINES_THREADS threads, in *state. */
 int engines_setup(void **state);
 int engines_teardown(void **state);
 
-/* A CPU context; isa ATT_ISA_AUTO and threads 0 mean the defaults. Fails the test if refused. */
+/* A CPU context; isa ATT_ISA_AUTO and threads 0 mean the defaults. Fails the test if
+ * refused. */
 att_context *context_open(att_isa isa, int32_t threads);
 
 /* The highest instruction set of this machine. */

@@ -1,4 +1,4 @@
-/* fakes.c: the fake libraries, by the environment variables that name the real ones. */
+/* fakes.c: the fake libraries, set through the environment variables for the real ones. */
 #include "tests/support/fakes.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #define CUBLAS_FILE FAKES "/libfake_cublas.so"
 #define NVML_FILE   FAKES "/libfake_nvml.so"
 
-/* A function of a library that stays open, as the library under test keeps it. */
+/* A function of a library that stays open, as the library under test keeps it open. */
 static void *find(const char *file, const char *name) {
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!library)

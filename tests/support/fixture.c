@@ -64,7 +64,8 @@ static att_dtype dtype_of(const att_problem *p, int tensor) {
     return tensor == BUF_O ? p->dtype_o : p->dtype;
 }
 
-/* Elements from the first to the last that the strides reach; a dimension of size 1 reaches nothing. */
+/* Elements from the first to the last that the strides reach; a dimension of size 1 adds
+ * nothing. */
 static size_t span(extent n, const att_strides *s) {
     if (n.batch == 0 || n.head == 0 || n.row == 0 || n.col == 0)
         return 0;

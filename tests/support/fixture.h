@@ -34,38 +34,41 @@ typedef struct fixture {
     guarded workspace;
 } fixture;
 
-/* Allocate what `problem` names and fill it: Q, K, V, bias with seeded values in [-1, 1), slopes and sinks
- * likewise, packed lengths that split total_q and total_k evenly, lens_k = seq_k, starts_k = 0 and seq_k / 3 in turns, pages in
- * reverse order, outputs poisoned. The problem need not be valid beyond sizes that can be allocated. */
+/* Allocate and fill what `problem` needs: Q, K, V, bias with seeded values in [-1, 1), slopes
+ * and sinks likewise, packed lengths that split total_q and total_k evenly, lens_k = seq_k,
+ * starts_k alternating between 0 and seq_k / 3, pages in reverse order, outputs poisoned. The
+ * problem need not be valid beyond sizes that can be allocated. */
 void fixture_open(fixture *f, const att_problem *problem, uint64_t seed);
 void fixture_close(fixture *f);
 
-/* Fill outputs with a byte pattern that no run leaves behind, and check for it. */
+/* Fill outputs with a byte pattern that no run leaves, and check for it. */
 void fixture_poison(fixture *f);
 bool fixture_poisoned(const fixture *f);
 
 /* Fail the running test if a guard band of any buffer has changed. */
 void fixture_assert_intact(const fixture *f);
 
-/* Plan the fixture's problem on `ctx`, run it with a workspace of exactly the size asked for, check the
- * guard bands; returns the status of the step that failed. */
+/* Plan the fixture's problem on `ctx`, run it with a workspace of exactly the requested size,
+ * check the guard bands; returns the status of the step that failed. */
 att_status fixture_run(fixture *f, att_context *ctx);
 
 /* fixture_run() that must succeed. */
 void fixture_run_ok(fixture *f, att_context *ctx);
 
-/* One element: sequence b, head h, row of the sequence, column. Packed and paged layouts included. */
+/* One element: sequence b, head h, row of the sequence, column. Supports packed and paged
+ * layouts. */
 float fixture_get(const fixture *f, int tensor, int64_t b, int64_t h, int64_t row, int64_t col);
 void fixture_set(fixture *f, int tensor, int64_t b, int64_t h, int64_t row, int64_t col,
                  float value);
 float fixture_lse(const fixture *f, int64_t b, int64_t h, int64_t row);
 void fixture_set_bias(fixture *f, int64_t b, int64_t h, int64_t row, int64_t key, float value);
 
-/* Set every element of one tensor (BUF_Q, BUF_K or BUF_V) to `value`, or every row of one (b, h). */
+/* Set every element of one tensor (BUF_Q, BUF_K or BUF_V) to `value`, or every row of one (b,
+ * h). */
 void fixture_fill(fixture *f, int tensor, float value);
 void fixture_fill_row(fixture *f, int tensor, int64_t b, int64_t h, int64_t row, float value);
 
-/* A copy of the bytes of a buffer, to be freed, and a test against one. */
+/* A copy of the bytes of a buffer, for free(), and a comparison with one. */
 void *fixture_copy(const fixture *f, int buffer);
 bool fixture_same(const fixture *f, int buffer, const void *copy);
 

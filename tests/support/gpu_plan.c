@@ -1,11 +1,11 @@
-/* gpu_plan.c: a problem cut for one row on the fake GPU. */
+/* gpu_plan.c: a problem planned for one row on the fake GPU. */
 #include "tests/support/gpu_plan.h"
 
 #include <string.h>
 
 #include "tests/support/check.h"
 
-/* What a cut asks of a context: the device, and code that no cache keeps. */
+/* What planning needs from a context: the device, and code that is not cached. */
 static att_context context_of(int index) {
     att_context ctx = {.source = {.cache_dir = ""}};
     assert_ok(att_cuda_device_open(&ctx.gpu, index));
@@ -21,7 +21,8 @@ att_status gpu_plan_cut(gpu_plan *out, int device, const att_kernel_row *row,
     const att_context ctx = context_of(device);
     assert_int_equal(row->family->state_bytes, sizeof out->tiling);
     *out = (gpu_plan){.row = row};
-    memset(&out->tiling, 0x5a, sizeof out->tiling); /* cut() sets everything that run() reads */
+    memset(&out->tiling, 0x5a, sizeof out->tiling); /* cut() must set everything that run()
+                                                     * reads */
     out->workspace = SIZE_MAX;
     return row->family->cut(&out->tiling, &out->workspace, &ctx, row, p);
 }

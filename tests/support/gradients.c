@@ -1,4 +1,5 @@
-/* gradients.c: a problem of the backward operation with its arrays, and its gradients by float64 loops. */
+/* gradients.c: a problem of the backward operation with its arrays, and its gradients from
+ * float64 loops. */
 #include "tests/support/gradients.h"
 
 #include <math.h>
@@ -163,7 +164,7 @@ static double score_of(const row *r, int64_t j) {
     return s;
 }
 
-/* The forward pass of a row: weights that sum to 1 with the sink's, o and lse, which are stored. */
+/* The forward pass of a row: weights that sum to 1 with the sink's; stores o and lse. */
 static void forward_row(row *r) {
     const gradients *g = r->g;
     const att_problem *p = &g->p;
@@ -235,7 +236,7 @@ static void backward_row(const row *r, gradient_answers *want) {
             want->d_alibi[(p->alibi_stride_batch ? r->b * p->alibi_stride_batch : 0) + r->h] -=
                 d_s * fabs((double)(diagonal(g, r->b, r->i) - j));
     }
-    if (p->gradients & ATT_D_SINKS) /* what the keys leave of 1 is the sink's */
+    if (p->gradients & ATT_D_SINKS) /* the sink has the rest of the weight */
         want->d_sinks[r->h] -= (1.0 - weights) * delta;
 }
 

@@ -1,4 +1,5 @@
-/* gradients.h: a problem of the backward operation with its arrays, and its gradients by float64 loops. */
+/* gradients.h: a problem of the backward operation with its arrays, and its gradients from
+ * float64 loops. */
 #ifndef TESTS_SUPPORT_GRADIENTS_H
 #define TESTS_SUPPORT_GRADIENTS_H
 
@@ -13,7 +14,7 @@ typedef struct gradient_lengths {
     int32_t lens_k[GRADIENTS_BATCH], starts_k[GRADIENTS_BATCH];
 } gradient_lengths;
 
-/* Gradients in float64: dense (batch, heads, seq, d), d_bias by the strides of grad_bias. */
+/* Gradients in float64: dense (batch, heads, seq, d), d_bias with the strides of grad_bias. */
 typedef struct gradient_answers {
     double *d_q, *d_k, *d_v, *d_bias, *d_sinks, *d_alibi;
 } gradient_answers;
@@ -29,24 +30,25 @@ typedef struct gradients {
     att_args args;
 } gradients;
 
-/* Inputs from `seed`, o and lse computed from them; elements that no row or key owns are NaN. Q and K are multiplied by `loud`. */
+/* Inputs from `seed`, o and lse computed from them; elements that belong to no row or key are
+ * NaN. Q and K are multiplied by `loud`. */
 void gradients_open(gradients *g, const att_problem *p, const gradient_lengths *lengths,
                     uint64_t seed, float loud);
 void gradients_close(gradients *g);
 
-/* o, lse and the gradients again, for inputs that were changed. */
+/* Recompute o, lse and the gradients, after inputs were changed. */
 void gradients_answer(gradients *g);
 
 /* Fill the outputs with 0xff. */
 void gradients_poison(gradients *g);
 
-/* Plan and run once, outputs poisoned before. */
+/* Plan and run once, after poisoning the outputs. */
 att_status gradients_run(gradients *g, att_context *ctx);
 
-/* Does query row i of a head see key j (counted from the sequence's first)? */
+/* Whether query row i of a head sees key j (counted from the sequence's first). */
 bool gradients_seen(const gradients *g, int64_t b, int64_t h, int64_t i, int64_t j);
 
-/* Rows and keys that batch entry b has. */
+/* Rows and keys of batch entry b. */
 int64_t gradients_rows(const gradients *g, int64_t b);
 int64_t gradients_keys(const gradients *g, int64_t b);
 
@@ -56,10 +58,11 @@ int64_t gradients_at_q(const gradients *g, const att_strides *st, int64_t b, int
 int64_t gradients_at_k(const gradients *g, const att_strides *st, int64_t b, int64_t h,
                        int64_t j);
 
-/* Every gradient is within `unit` times the largest of its array of the float64 one, and nothing else was written. */
+/* Every gradient is within `unit` times the largest of its array of the float64 one, and
+ * nothing else was written. */
 void gradients_check(const gradients *g, double unit);
 
-/* What the types of a problem allow for `unit`. */
+/* The `unit` that the types of a problem allow. */
 double gradients_unit(const att_problem *p);
 
 #endif

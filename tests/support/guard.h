@@ -1,4 +1,4 @@
-/* guard.h: buffers that notice what is written, or read, outside them. */
+/* guard.h: buffers that detect writes and reads outside them. */
 #ifndef TESTS_SUPPORT_GUARD_H
 #define TESTS_SUPPORT_GUARD_H
 
@@ -13,8 +13,9 @@ typedef struct guarded {
     size_t map_bytes;
 } guarded;
 
-/* Map `bytes` (0 is fine) at a multiple of `align`, a power of two up to the page size. The payload
- * ends as near to the unreadable page as the alignment allows. Aborts when memory is out. */
+/* Map `bytes` (0 is allowed) at a multiple of `align`, a power of two up to the page size. The
+ * payload ends as close to the unreadable page as the alignment allows. Aborts if memory runs
+ * out. */
 guarded guard_open(size_t bytes, size_t align);
 
 /* No byte around the payload has changed. */

@@ -1,5 +1,5 @@
-/* instrumented.h: is every access checked or counted here, and are instruction sets emulated? Then fewer problems of a kind will do:
- * the plain build computes them all. */
+/* instrumented.h: whether accesses are checked or counted here, or instruction sets are
+ * emulated. If so, fewer problems of a kind suffice: the plain build computes them all. */
 #ifndef TESTS_SUPPORT_INSTRUMENTED_H
 #define TESTS_SUPPORT_INSTRUMENTED_H
 

@@ -1,4 +1,5 @@
-/* mixture.c: arrays of a mixture of experts filled, run and compared with the oracle. */
+/* mixture.c: fills and runs the arrays of a mixture of experts and compares them with the
+ * oracle. */
 #include "tests/support/mixture.h"
 
 #include <math.h>
@@ -139,7 +140,7 @@ att_status mixture_run(mixture *m, att_context *ctx) {
 
 /* ------------------------------------------------------------------ comparison */
 
-/* What the rounding of h, of y and of float32 sums may come to, relative to numbers of size 1. */
+/* The error from rounding h, y and float32 sums, relative to numbers of size 1. */
 static double unit_of(const att_moe_problem *p) {
     const double h = p->dtype == ATT_F32 ? 0x1p-21 : p->dtype == ATT_F16 ? 0x1p-10 : 0x1p-7;
     return 4.0 * h;

@@ -1,4 +1,5 @@
-/* mixture.h: a mixture of experts with its arrays, guarded, seeded and poisoned, and its answers by the oracle. */
+/* mixture.h: a mixture of experts with its arrays, guarded, seeded and poisoned, and its
+ * answers from the oracle. */
 #ifndef TESTS_SUPPORT_MIXTURE_H
 #define TESTS_SUPPORT_MIXTURE_H
 
@@ -33,16 +34,18 @@ typedef struct mixture {
     att_moe_args args;
 } mixture;
 
-/* Inputs from `seed`; every token is unmasked, ids that are given are random. The problem must be one that the
- * library takes. */
+/* Inputs from `seed`; every token is unmasked, given ids are random. The problem must be one
+ * that the library accepts. */
 void mixture_open(mixture *m, const att_moe_problem *p, uint64_t seed);
 void mixture_close(mixture *m);
 
-/* Plan and run once, outputs poisoned before, in a workspace of exactly the size asked for. */
+/* Plan and run once, after poisoning the outputs, in a workspace of exactly the requested
+ * size. */
 att_status mixture_run(mixture *m, att_context *ctx);
 void mixture_poison(mixture *m);
 
-/* Ids and counts are the oracle's, y and weights as near to it as the types allow; nothing else was written. */
+/* Ids and counts equal the oracle's, y and weights are as close to it as the types allow;
+ * nothing else was written. */
 void mixture_check(const mixture *m);
 void mixture_check_token(const mixture *m, int64_t token);
 

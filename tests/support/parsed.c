@@ -1,4 +1,4 @@
-/* parsed.c: a line read, or the test failed. */
+/* parsed.c: a parsed line, or a failed test. */
 #include "tests/support/parsed.h"
 
 #include "tests/support/check.h"

@@ -44,14 +44,14 @@ static bool drop_settings(search *s) {
     return better;
 }
 
-/* To `least` at once, else by half, else by one. */
+/* Set it to `least` at once, otherwise halve it, otherwise decrement it. */
 static bool lower_number(search *s, const char *name, int64_t least) {
     const int64_t now = candidate_number(&s->best, name, least);
     return now > least && (try_number(s, name, least) || try_number(s, name, now / 2) ||
                            try_number(s, name, now - 1));
 }
 
-/* Heads come in groups, so that the two numbers move together. */
+/* Heads come in groups, so that the two numbers change together. */
 static bool lower_heads(search *s) {
     const int64_t kv = candidate_number(&s->best, "hkv", 1),
                   q = candidate_number(&s->best, "h", 1);

@@ -1,4 +1,4 @@
-/* small_launch.c: one cluster of two blocks, and a vgpu_fail() that goes back to the test. */
+/* small_launch.c: one cluster of two blocks, and a vgpu_fail() that returns to the test. */
 #include "tests/support/small_launch.h"
 
 #include <stdarg.h>

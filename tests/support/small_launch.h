@@ -1,4 +1,5 @@
-/* small_launch.h: lanes of the virtual GPU that nobody schedules, for tests of what is checked when they touch memory. */
+/* small_launch.h: lanes of the virtual GPU without a scheduler, for tests of the checks on
+ * memory accesses. */
 #ifndef TESTS_SUPPORT_SMALL_LAUNCH_H
 #define TESTS_SUPPORT_SMALL_LAUNCH_H
 
@@ -19,16 +20,16 @@ typedef struct small_launch {
     char shared[SMALL_BLOCKS][SMALL_SHARED];
 } small_launch;
 
-/* Launches and blocks are numbered on. No launch before is known to it. */
+/* Launches and blocks get consecutive numbers. It is ordered after no earlier launch. */
 small_launch *small_launch_begin(void);
 void small_launch_end(small_launch *launch);
 
-/* vgpu_fail() of these tests. */
+/* Set by the vgpu_fail() of these tests. */
 extern jmp_buf small_failed;
 extern vgpu_check small_check;
 extern char small_text[1024];
 
-/* `statement` must fail the check, with a text that holds `word`; or must not fail. */
+/* `statement` must fail the check, with a text that contains `word`; or must not fail. */
 #define assert_check_fails(statement, check, word)                                             \
     do {                                                                                       \
         if (!setjmp(small_failed)) {                                                           \

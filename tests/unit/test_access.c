@@ -1,4 +1,4 @@
-/* test_access.c: where the loads and stores of a kernel's C code go. */
+/* test_access.c: the targets of loads and stores in a kernel's C code. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +53,11 @@ static int begin(void **state) {
     static_shared = malloc(32);
     stack = malloc(64);
     assert_true(static_shared && stack);
-    entry = (vgpu_entry_point){
-        .run = run, .params_bytes = sizeof params, .is_watched = 1, .static_begin = static_shared, .static_end = static_shared + 32};
+    entry = (vgpu_entry_point){.run = run,
+                               .params_bytes = sizeof params,
+                               .is_watched = 1,
+                               .static_begin = static_shared,
+                               .static_end = static_shared + 32};
     now->grid.entry = &entry;
     now->grid.params = params;
     now->grid.params_bytes = sizeof params;
@@ -129,7 +132,8 @@ static void test_access__constants__read_only(void **state) {
 
 static void test_access__data_of_another_object__out_of_bounds(void **state) {
     (void)state;
-    entry.run = (void (*)(const void *))free; /* the next launch's kernel is somewhere else */
+    entry.run = (void (*)(const void *))free; /* the next launch's kernel is in another
+                                               * object */
     assert_check_fails(__tsan_read4(&own_data), CHECK_BOUNDS, "nearest");
 }
 

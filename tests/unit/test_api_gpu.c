@@ -1,7 +1,8 @@
-/* test_api_gpu.c: contexts, plans and runs on a GPU, and the laboratory on its memory, through a driver that is none.
+/* test_api_gpu.c: contexts, plans and runs on a GPU, and the laboratory on its memory, through
+ * a fake driver.
  *
- * The fake driver's memory is the host's, and a launch calls compute() below, which gives what the kernel would: the CPU
- * engine's answer. */
+ * The fake driver's memory is host memory, and a launch calls compute() below, which returns
+ * the kernel's result: the CPU engine's answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 static fake_cuda *fake;
 static att_context *cpu;
-static att_problem current; /* what the next launch is of */
+static att_problem current; /* the problem of the next launch */
 
 typedef enum misdeed { HONEST, WRONG, NOTHING, OUT_OF_BOUNDS, CHANGES_K } misdeed;
 static misdeed deed;
@@ -25,7 +26,7 @@ static void compute(const char *kernel, const CUlaunchConfig *config, const void
     (void)config;
     const att_fwd_params *f = fake_forward_params(params, bytes);
     if (strncmp(kernel, "combine", 7) == 0 || !f || deed == NOTHING)
-        return; /* the first launch has given the whole answer */
+        return; /* the first launch has computed the whole answer */
     const att_args args = {.size = sizeof args,
                            .q = f->q,
                            .k = f->k,
@@ -59,7 +60,7 @@ static int set_up(void **state) {
     fake = use_fake_cuda();
     use_fake_nvrtc();
     setenv("ATTEST_LIBCUBLAS", "/nonexistent/libcublas.so",
-           1); /* a real one needs a real GPU */
+           1); /* a real cuBLAS needs a real GPU */
     const att_context_options options = {
         .size = sizeof options, .device = ATT_DEVICE_CPU, .threads = 1};
     assert_ok(att_context_create(&cpu, &options));
@@ -235,7 +236,8 @@ static void test_context__kernel_of_the_other_device__named(void **state) {
     assert_fails(att_context_create(&ctx, &options), ATT_E_ARG, "kernel", "fwd_cpu_portable");
 }
 
-/* Whatever call of the driver fails while a plan is made, it is said, nothing is left, and the next plan works. */
+/* Whichever driver call fails while a plan is made, the failure is reported, nothing is leaked,
+ * and the next plan works. */
 static void test_plan__nth_driver_call_fails__clear_status_no_leak(void **state) {
     (void)state;
     att_context *ctx = open_gpu(0, NULL);
@@ -305,7 +307,8 @@ static att_status run(const bench_top *t, const att_args *args) {
     return att_plan_run(t->plan, args, t->mirror.workspace, t->mirror.stream);
 }
 
-/* What a problem leaves is wiped; the next one's tensors, in the same memory, must not be. */
+/* Memory is wiped after a problem; the tensors of the next one, in the same memory, must not
+ * be. */
 static void test_mirror__memory_that_another_left__holds_what_was_copied(void **state) {
     (void)state;
     bench_top t;
@@ -362,7 +365,7 @@ static void test_run__gpu_bad_addresses__named_and_not_launched(void **state) {
     fake->memory_device = 1;
     assert_fails(run(&t, &a), ATT_E_ARG, "o", "GPU 1");
     fake->memory_managed = 1;
-    assert_ok(run(&t, &a)); /* managed memory may live anywhere */
+    assert_ok(run(&t, &a)); /* managed memory may be anywhere */
     fake->memory_managed = 0;
     fake->memory_type = CU_MEMORYTYPE_HOST;
     assert_ok(run(&t, &a)); /* host memory that the driver knows */
@@ -371,13 +374,13 @@ static void test_run__gpu_bad_addresses__named_and_not_launched(void **state) {
     assert_fails(run(&t, &a), ATT_E_CUDA, "", "cuPointerGetAttributes");
     reset_fake_cuda(fake);
     fake->memory_type = CU_MEMORYTYPE_DEVICE;
-    fake->fail_at = 3; /* an address of nobody, found after two answers */
+    fake->fail_at = 3; /* an unknown address, detected after two calls */
     fake->fail_code = CUDA_ERROR_INVALID_VALUE;
     assert_fails(run(&t, &a), ATT_E_ARG, "o", "host memory");
     clear_away(&t);
 }
 
-/* Strides of an empty problem are not looked at, so that nothing may be computed from them either. */
+/* Strides of an empty problem are ignored, so nothing may be computed from them either. */
 static void test_merge_plan__empty_and_huge_strides__served(void **state) {
     (void)state;
     att_context *ctx = open_gpu(ATT_ALLOW_UNATTESTED, NULL);
@@ -390,7 +393,7 @@ static void test_merge_plan__empty_and_huge_strides__served(void **state) {
     att_context_destroy(ctx);
 }
 
-/* What needs no driver is checked all the same. */
+/* Checks that need no driver are still made. */
 static void test_run__gpu_pointers_trusted__the_driver_is_not_asked(void **state) {
     (void)state;
     bench_top t;
@@ -447,7 +450,7 @@ static void verify(lab_verify_result *result, const char *line) {
     att_context_destroy(ctx);
 }
 
-/* Everything that can be told of a problem arrives at the kernel. */
+/* Every property of a problem reaches the kernel. */
 static void test_lab__every_feature__verified_on_the_gpu(void **state) {
     (void)state;
     static const char *const lines[] = {
@@ -461,7 +464,8 @@ static void test_lab__every_feature__verified_on_the_gpu(void **state) {
         "b2h2s60d64,fp16,offset=3,pad=1,lse",
         "b2h2s0sk64d64,fp16,lse",
         "b0h2s64d64,fp16",
-        "b1h1s3sk5d64,fp16,pad=67108864,data=sparse", /* far apart: only touched pages travel */
+        "b1h1s3sk5d64,fp16,pad=67108864,data=sparse", /* far apart: only touched pages are
+                                                       * copied */
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         for (int exact = 0; exact < 2; exact++) {
@@ -490,7 +494,8 @@ static void test_lab__misdeeds_on_the_gpu__caught(void **state) {
     }
 }
 
-/* An error of the driver is a failure, in the plan as in the run: only what is not supported is refused. */
+/* An error of the driver is a failure, both when planning and when running: only unsupported
+ * problems are refused. */
 static void test_lab__driver_fails__said(void **state) {
     (void)state;
     static const struct {
@@ -500,7 +505,8 @@ static void test_lab__driver_fails__said(void **state) {
         {"cuStreamCreate", "b1h2s64d64,fp16,causal"},
         {"cuMemcpyHtoD", "b1h2s64d64,fp16,causal"},
         {"cuMemcpyDtoH", "b1h2s64d64,fp16,causal"},
-        {"cuLibraryLoadData", "b1h2s64d240,bf16,softcap=20"}, /* a kernel not yet loaded */
+        {"cuLibraryLoadData", "b1h2s64d240,bf16,softcap=20"}, /* a kernel that is not loaded
+                                                               * yet */
     };
     setenv("ATTEST_LAB_EXACT", "1", 1); /* nothing from the pool */
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {

@@ -1,4 +1,5 @@
-/* test_atomic_file.c: files that are there whole or not at all, with the permissions that they had. */
+/* test_atomic_file.c: files that appear whole or not at all, with the permissions that they
+ * had. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,7 +13,8 @@
 #include "lab/base/atomic_file.h"
 #include "tests/support/check.h"
 
-/* Calls of this program on their way to the system, in order: "s" fsync of a file, "S" of a folder, "r" rename, "l" linkat. */
+/* System calls of this program, in order: "s" fsync of a file, "S" of a folder, "r" rename, "l"
+ * linkat. */
 static char calls[64];
 static bool no_tmpfile;
 
@@ -45,7 +47,7 @@ int __wrap_linkat(int a, const char *from, int b, const char *to, int flags) {
     return __real_linkat(a, from, b, to, flags);
 }
 
-/* As where there is no /proc: a nameless file could not be given a name. */
+/* As if there were no /proc: a nameless file could not be given a name. */
 int __wrap_access(const char *path, int mode) {
     return no_tmpfile && strncmp(path, "/proc/", 6) == 0 ? -1 : __real_access(path, mode);
 }
@@ -165,7 +167,7 @@ static void test_create__killed_before_the_commit__leaves_nothing(void **state) 
     close(ready[0]);
     close(ready[1]);
     if (nameless != 'y')
-        skip(); /* the file system has no nameless files */
+        skip(); /* the file system does not support nameless files */
     assert_int_equal(entries(), 0);
 }
 

@@ -1,4 +1,5 @@
-/* test_attested.c: rows are attested by architecture: off on GPUs that nobody has certified, with the remedy named. */
+/* test_attested.c: rows are attested per architecture: off on GPUs that nobody has certified,
+ * with the remedy named. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static void test_select__attested_architecture__serves(void **state) {
     assert_ok(att_select(&row, &limits, &att_operation_attention, &spec.problem));
 }
 
-/* The same row, on a GPU whose code nobody has certified. */
+/* The same row, on a GPU without certified code. */
 static void test_select__another_architecture__needs_leave_and_says_how(void **state) {
     (void)state;
     static const int capabilities[] = {80, 86, 89, 120};
@@ -54,7 +55,7 @@ static void test_select__another_architecture__needs_leave_and_says_how(void **s
     }
 }
 
-/* A rung serves where slow is allowed, on any GPU. */
+/* A rung runs wherever slow kernels are allowed, on any GPU. */
 static void test_select__rungs__need_no_evidence(void **state) {
     (void)state;
     att_limits limits = limits_of(89, false);
@@ -82,10 +83,11 @@ static void test_targets__by_row(void **state) {
         else if (row->cuda->targets == ATT_SM90 && !row->unattested)
             assert_string_equal(text, "");
     }
-    assert_true(off > 0); /* rows for sm_8x alone */
+    assert_true(off > 0); /* rows only for sm_8x */
 }
 
-/* What the list of kernels calls attested, the tree's list of required devices demands: every target, every CPU kernel. */
+/* Everything that the list of kernels calls attested is demanded by the tree's list of required
+ * devices: every target, every CPU kernel. */
 static void test_required__what_ships_as_attested__is_demanded(void **state) {
     (void)state;
     lab_evidence evidence;

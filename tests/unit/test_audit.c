@@ -1,4 +1,5 @@
-/* test_audit.c: every saboteur is caught, on the CPU and on a GPU that computes, of either operation; honest ones pass, unless the device lies. */
+/* test_audit.c: every saboteur is caught, on the CPU and on a GPU that computes, for every
+ * operation; honest ones pass, unless the device lies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 #include "tests/support/fakes.h"
 #include "tests/support/instrumented.h"
 
-/* Small enough for a GPU that is none. */
+/* Small enough for a fake GPU. */
 static const lab_audit_options small = {.seed = 3,
                                         .plain = "b1h2hkv1s24sk40d64,fp16,causal=bottom-right",
                                         .rival = "b1h4hkv2s1sk64d64,fp16"};
@@ -27,12 +28,14 @@ static att_context *open_on(att_device device) {
     return ctx;
 }
 
-/* Times of instrumented code tell nothing of what the plain build catches: there the saboteurs are played, and only memory is judged. */
+/* Times of instrumented code say nothing about what the plain build catches: there the
+ * saboteurs are run, and only memory is checked. */
 static bool times_count(void) {
     return !is_instrumented();
 }
 
-/* Some are caught by their times, which another program on the machine can blur: what is missed is played again, twice at most. */
+/* Some are caught by their times, which another program on the machine can disturb: missed ones
+ * are played again, at most twice. */
 static void audit_all(lab_audit *audit, att_context *ctx, const lab_audit_options *options) {
     enum { TURNS = 3 };
     for (int turn = 1;; turn++) {
@@ -87,7 +90,7 @@ static void test_audit__cpu__all_caught(void **state) {
     lab_audit audit;
     audit_all(&audit, ctx, &options);
     expect_all_caught(&audit);
-    assert_int_equal(audit.left_out, 8); /* of backward and moe alone */
+    assert_int_equal(audit.left_out, 8); /* for backward and moe only */
     expect_caught_by(&audit, "keeps what is there", true, "");
     expect_caught_by(&audit, "impatient", true, "not all calls of a sample compute");
     expect_caught_by(&audit, "every other call", true, "not all calls of a sample compute");
@@ -107,7 +110,8 @@ static void test_audit__cpu__all_caught(void **state) {
     att_context_destroy(ctx);
 }
 
-/* Saboteurs that spoil any operation are caught; those of one operation alone are listed, and not played. */
+/* Saboteurs of any operation are caught; those of a single other operation are listed, and not
+ * played. */
 static void test_audit__merge__all_caught_but_others_own(void **state) {
     (void)state;
     att_context *ctx = open_on(ATT_DEVICE_CPU);
@@ -137,7 +141,7 @@ static void test_audit__merge__all_caught_but_others_own(void **state) {
     att_context_destroy(ctx);
 }
 
-/* Gradients: each output is judged, whichever of them is spoilt. */
+/* Gradients: every output is judged, whichever of them is wrong. */
 static void test_audit__backward__all_caught(void **state) {
     (void)state;
     att_context *ctx = open_on(ATT_DEVICE_CPU);
@@ -157,7 +161,7 @@ static void test_audit__backward__all_caught(void **state) {
     att_context_destroy(ctx);
 }
 
-/* Mixtures of experts: routing and experts are judged apart. */
+/* Mixtures of experts: routing and experts are judged separately. */
 static void test_audit__moe__all_caught(void **state) {
     (void)state;
     att_context *ctx = open_on(ATT_DEVICE_CPU);
@@ -166,7 +170,7 @@ static void test_audit__moe__all_caught(void **state) {
         "moe:t64e8k2h64i48,bf16,act=swiglu-clamped,b1,b2,route=topk",
         "moe:t64e8k2h64i48,f32,route=given",
     };
-    static const size_t left_out[] = {7, 8, 9}; /* more where a deed would change nothing */
+    static const size_t left_out[] = {7, 8, 9}; /* more where a saboteur would have no effect */
     for (int n = 0; n < 3; n++) {
         const lab_audit_options options = {.seed = 4, .plain = lines[n]};
         lab_audit audit;
@@ -181,7 +185,7 @@ static void test_audit__moe__all_caught(void **state) {
     att_context_destroy(ctx);
 }
 
-/* A saboteur of one operation alone refuses another where it is given one all the same. */
+/* A saboteur of a single operation refuses another one if it is given one anyway. */
 static void test_saboteur__another_operation__refuses(void **state) {
     (void)state;
     att_context *ctx = open_on(ATT_DEVICE_CPU);
@@ -205,7 +209,7 @@ static void test_saboteur__another_operation__refuses(void **state) {
     att_context_destroy(ctx);
 }
 
-/* What locate() finds in arguments is what point() put there. */
+/* locate() finds in arguments what point() put there. */
 static void test_locate__tensors__are_those_of_the_arguments(void **state) {
     (void)state;
     static const char *const lines[] = {
@@ -249,7 +253,7 @@ static void test_audit__gpu__all_caught(void **state) {
     att_context_destroy(ctx);
 }
 
-/* A GPU that computes nothing: the honest are accused, and the audit says so. */
+/* A GPU that computes nothing: honest subjects are accused, and the audit says so. */
 static void test_audit__device_that_computes_nothing__honest_accused(void **state) {
     (void)state;
     setenv("FAKE_CUDA_COMPUTES", "0", 1);

@@ -1,4 +1,5 @@
-/* test_backward_amx.c: the kernel of gradients for AMX, its instructions replaced by plain C, on any machine. */
+/* test_backward_amx.c: the AMX kernel of gradients, with its instructions replaced by plain C,
+ * on any machine. */
 #undef ATT_AVX512_EMULATE
 #undef ATT_AMX_EMULATE
 #define ATT_AVX512_EMULATE
@@ -114,7 +115,7 @@ static void test_amx__packed_sequences__near_float64(void **state) {
     check(&p, &lengths, 30);
 }
 
-/* The products take subnormal numbers for zero: d_o is lifted out of their reach. */
+/* The products flush subnormal numbers to zero: d_o is scaled up before. */
 static void test_amx__tiny_d_o__as_precise(void **state) {
     (void)state;
     att_problem p;
@@ -187,7 +188,7 @@ static void test_amx__strips_see_other_keys__near_float64(void **state) {
     att_context_destroy(ctx);
 }
 
-/* NaN in a key, a row and a value that some see: the others' gradients are as before. */
+/* NaN in a key, a row and a value that some rows see: the other gradients are unchanged. */
 static void test_amx__nan__reaches_only_what_sees_it(void **state) {
     (void)state;
     att_problem p;
@@ -214,7 +215,7 @@ static void test_amx__nan__reaches_only_what_sees_it(void **state) {
                 assert_near((double)d_v, g.want.d_v[i * 16 + x], 0.02);
             }
         }
-    assert_true(finite < 200 * 16); /* and it does reach those */
+    assert_true(finite < 200 * 16); /* and it does reach those that see it */
     gradients_close(&g);
     att_context_destroy(ctx);
 }

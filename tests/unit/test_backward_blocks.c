@@ -1,5 +1,6 @@
-/* test_backward_blocks.c: which gradients the rows of bwd_sm80 serve, on GPUs that the selector sees through their limits; the steps beside them, the
- * order in which blocks take their tiles of keys, and the workspace. */
+/* test_backward_blocks.c: which gradients the rows of bwd_sm80 support, on GPUs that the
+ * selector sees through their limits; the steps around them, the order in which blocks take
+ * their tiles of keys, and the workspace. */
 #include <string.h>
 
 #include "backward/cuda/backward_params.h"
@@ -60,7 +61,7 @@ static void test_serves__head_dimensions__smallest_row_that_holds_them(void **st
     }
 }
 
-/* Every feature is served, by the general row where the plain one has it not. */
+/* Every feature is supported, by the general row if the plain one lacks it. */
 static void test_serves__features__plain_or_general(void **state) {
     (void)state;
     static const char plain[] = "bwd_sm80_bf16_d128_m64n64s1w8";
@@ -134,7 +135,7 @@ static void test_serves__what_it_has_not__refused_by_field(void **state) {
     refused(&p, plain, "seq_k", "32 bits");
 }
 
-/* Without evidence it serves nobody who has not asked for it. */
+/* Without evidence it is used only if unattested kernels are allowed. */
 static void test_serves__unattested__off(void **state) {
     (void)state;
     const att_limits strict = {.device = ATT_DEVICE_CUDA, .gpu = &l4};
@@ -142,7 +143,7 @@ static void test_serves__unattested__off(void **state) {
     assert_null(att_select_find(&strict, &att_operation_backward, &p));
 }
 
-/* A block fits every GPU that its row is for. */
+/* A block fits on every GPU that its row is for. */
 static void test_shared__of_every_row__fits_its_targets(void **state) {
     (void)state;
     int seen = 0;
@@ -172,13 +173,14 @@ static void test_steps__types_and_dimensions__rows_of_their_own(void **state) {
                         "bwd_bias_sm80_f16_d256");
 }
 
-/* Enough pairs that eight key tiles of each fill the GPU, more where L2 holds their rows, and never more than there are. */
+/* Enough pairs that eight key tiles of each fill the GPU, more if L2 holds their rows, and
+ * never more than there are. */
 static void test_section__pairs__fill_the_gpu(void **state) {
     (void)state;
     att_problem p = problem(1, 32, 32, 16384, 64, 64);
     assert_int_equal(att_backward_section(&l4, &p, 58, 128), 8);
     assert_int_equal(att_backward_section(&a100, &p, 216, 128), 27);
-    p = problem(32, 16, 16, 512, 128, 128); /* 48 MiB / 2 over 512 KiB a pair */
+    p = problem(32, 16, 16, 512, 128, 128); /* 48 MiB / 2 over 512 KiB per pair */
     assert_int_equal(att_backward_section(&l4, &p, 58, 8), 48);
     p = problem(1, 4, 2, 512, 128, 128);
     assert_int_equal(att_backward_section(&l4, &p, 58, 8), 2);
@@ -225,7 +227,7 @@ static void test_tiles__of_users_rows__what_the_kernel_asks_for(void **state) {
 }
 
 int main(void) {
-    use_fake_nvrtc(); /* where the library has no machine code, some could be had */
+    use_fake_nvrtc(); /* so that rows without machine code count as compilable */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_serves__head_dimensions__smallest_row_that_holds_them),
         cmocka_unit_test(test_serves__features__plain_or_general),

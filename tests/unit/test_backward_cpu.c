@@ -1,4 +1,5 @@
-/* test_backward_cpu.c: gradients on every instruction set: features, strides, lengths, edges, refusals. */
+/* test_backward_cpu.c: gradients on every instruction set: features, strides, lengths, edges,
+ * refusals. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static void dense(att_problem *p, int64_t batch, int64_t heads_q, int64_t heads_
     p->features = ATT_LSE;
 }
 
-/* An own bias per (batch, head, row, key), or one that is shared along the dimensions given. */
+/* A separate bias per (batch, head, row, key), or one shared along the given dimensions. */
 static void add_bias(att_problem *p, att_dtype dtype, bool batch, bool head, bool row,
                      bool col) {
     p->features |= ATT_BIAS;
@@ -32,7 +33,10 @@ static void add_bias(att_problem *p, att_dtype dtype, bool batch, bool head, boo
 
 static void check_on_all(const engines *e, const att_problem *p,
                          const gradient_lengths *lengths, uint64_t seed, float loud) {
-    enum { EVERY = 5 }; /* of the calls: loops around it have 2, 3, 4 or 16 turns */
+    enum {
+        EVERY = 5
+    }; /* of the calls: coprime to the loops around it, which have 2, 3, 4 or
+        * 16 iterations */
     static int calls;
     gradients g;
     if (is_instrumented() && calls++ % EVERY)
@@ -198,7 +202,7 @@ static void test_backward__any_strides__padding_untouched(void **state) {
     }
 }
 
-/* NaN and Inf in what no row sees. */
+/* NaN and Inf in elements that no row sees. */
 static void test_backward__hidden_values__reach_no_gradient(void **state) {
     const engines *e = *state;
     for (int kind = 0; kind < 4; kind++)
@@ -252,7 +256,8 @@ static void test_backward__nan_in_rows_without_keys__reaches_no_gradient(void **
                 (att_strides){.batch = 0, .head = 45 * 140, .row = 2, .col = 140};
         gradients g;
         gradients_open(&g, &p, NULL, 750, 1.0f);
-        for (int64_t i = 0; kind && i < 25; i++) /* rows that the bias hides every key from */
+        for (int64_t i = 0; kind && i < 25; i++) /* rows whose keys are all hidden by the
+                                                  * bias */
             for (int64_t h = 0; h < 2; h++)
                 for (int64_t j = 0; j < p.seq_k; j++)
                     ((float *)(void *)
@@ -274,7 +279,8 @@ static void test_backward__nan_in_rows_without_keys__reaches_no_gradient(void **
     }
 }
 
-/* A key that some rows see is NaN: the others' gradients, and those of keys that share no row with it, are as before. */
+/* A key that some rows see is NaN: the gradients of other rows, and of keys that share no row
+ * with it, are unchanged. */
 static void test_backward__nan_in_a_seen_key__reaches_only_rows_that_see_it(void **state) {
     const engines *e = *state;
     for (int t = 0; t < 3; t++) {
@@ -329,7 +335,7 @@ static void test_backward__scores_past_float32__finite(void **state) {
         /* Products of 1e38: partial sums overflow, their difference need not. */
         gradients_open(&g, &p, NULL, 900, kind ? 1e3f : 1e19f);
         if (kind == 1)
-            for (int64_t i = 0; i < p.seq_q; i++) /* forward could not hold it */
+            for (int64_t i = 0; i < p.seq_q; i++) /* forward could not represent it */
                 ((float *)(void *)g.lse.data)[i] = INFINITY;
         for (int k = 0; k < e->count; k++) {
             assert_ok(gradients_run(&g, e->ctx[k]));

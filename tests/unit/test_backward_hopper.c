@@ -1,5 +1,6 @@
-/* test_backward_hopper.c: which gradients bwd_sm90 and bwd_sm90_wide serve, in which order they take their tiles of keys, and how many sums of dQ they keep. On an
- * H200 that the selector sees through its limits. */
+/* test_backward_hopper.c: which gradients bwd_sm90 and bwd_sm90_wide support, in which order
+ * they take their tiles of keys, and how many sums of dQ they keep. On an H200 that the
+ * selector sees through its limits. */
 #include <string.h>
 
 #include "backward/cuda/bwd_hopper.h"
@@ -74,7 +75,7 @@ static void test_serves__columns_of_v_are_fewer__a_row_of_its_own(void **state) 
     refused_by(&p, d256, "d_v", "pad");
 }
 
-/* Every row has one behind it that counts tiles and columns as it does. */
+/* Every row is followed by one that counts tiles and columns in the same way. */
 static void test_finish__of_a_row__has_its_tile(void **state) {
     (void)state;
     static const struct {
@@ -176,7 +177,7 @@ static void test_serves__strides__refused_by_the_tensor(void **state) {
     refused_by(&p, d128, "grad_v", "tensor maps");
 }
 
-/* Its evidence is there, that of the kernels before and behind it too: nobody has to ask for it. */
+/* It has evidence, and so have the kernels before and after it: nothing needs to be allowed. */
 static void test_serves__nothing_unattested_allowed__chosen(void **state) {
     (void)state;
     att_limits strict = limits;
@@ -187,7 +188,7 @@ static void test_serves__nothing_unattested_allowed__chosen(void **state) {
     assert_non_null(strstr(row->id, "bwd_sm90"));
 }
 
-/* Those that are for more columns have none yet. */
+/* Rows for more columns have none yet. */
 static void test_serves__above_128_columns__where_evidence_is_asked_for(void **state) {
     (void)state;
     att_limits strict = limits;
@@ -197,8 +198,10 @@ static void test_serves__above_128_columns__where_evidence_is_asked_for(void **s
     served_by(&p, d192);
 }
 
-/* Between a unit's key tiles lie those of so many others that the one waited for is ahead by some steps, and no more. */
-/* Long walks: few units, so that tiles of one follow each other closely; short ones: a few tiles of each at once; in sections of nearly one size. */
+/* Between a unit's key tiles are those of so many other units that the one waited for is some
+ * steps ahead, and no more. */
+/* Long walks: few units, so that tiles of one follow each other closely; short ones: a few
+ * tiles of each at once; in sections of nearly equal size. */
 static void test_section__lengths_and_masks__tiles_follow_each_other(void **state) {
     (void)state;
     static const struct {
@@ -223,7 +226,7 @@ static void test_section__one_head__one(void **state) {
     assert_int_equal(att_backward_hopper_section(gpu_row_named(d128)->cuda, &p, SMS), 1);
 }
 
-/* Where all items start at once, dQ has several sums; else one. */
+/* If all items start at once, dQ has several sums; otherwise one. */
 static void test_sets__few_items__several(void **state) {
     (void)state;
     const att_cuda_kernel *k = gpu_row_named(d64)->cuda;
@@ -264,7 +267,7 @@ static void test_tiles__of_users_rows__what_the_sums_are_laid_out_for(void **sta
 }
 
 int main(void) {
-    use_fake_nvrtc(); /* where the library has no machine code, some could be had */
+    use_fake_nvrtc(); /* so that rows without machine code count as compilable */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_serves__plain_gradients__chosen_ahead_of_others),
         cmocka_unit_test(test_serves__columns_of_v_are_fewer__a_row_of_its_own),

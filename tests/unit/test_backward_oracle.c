@@ -1,4 +1,5 @@
-/* test_backward_oracle.c: the gradients of the oracle against finite differences of the forward oracle, and the plain reference against it. */
+/* test_backward_oracle.c: the gradients of the oracle compared with finite differences of the
+ * forward oracle, and the plain reference with the oracle. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,10 @@
 
 enum { KEYS_MAX = 64, D_MAX = 64 };
 
-/* Half of the difference that is taken; central, so that an error of its square is left. */
+/* Half of the difference step; central, so that the error is of second order. */
 static const float step = 0x1p-11f;
 
-/* O and LSE are given in float32, which the formula then starts from. */
+/* O and LSE are given in float32, from which the formula then starts. */
 static const double tolerance = 2e-5;
 
 static lab_tensors *make(const char *line) {
@@ -48,7 +49,8 @@ static double loss(const lab_tensors *t) {
     return sum;
 }
 
-/* d loss / d x, of an input in float32. What nobody reads holds NaN: any number does in its place. */
+/* d loss / d x, for a float32 input. Elements that nothing reads hold NaN: any number may
+ * replace them. */
 static double derivative(const lab_tensors *t, const void *input, int64_t at) {
     float *x = (float *)(uintptr_t)input + at;
     const float was = *x, middle = isnan(was) ? 0.5f : was;
@@ -131,7 +133,7 @@ static void check_per_head(const char *line, const lab_tensors *t) {
                     derivative(t, t->args.alibi, b * p->alibi_stride_batch + h));
 }
 
-/* Small, so that every element is moved. */
+/* Small, so that every element can be varied. */
 static const char *const problems[] = {
     "backward:b2h2s5d4,f32",
     "backward:b1h4hkv2s5sk7d4,f32",
@@ -200,7 +202,7 @@ static void test_oracle__every_broadcast_of_the_bias__finite_differences(void **
 
 /* ----------------------------------------------------------------------- specials */
 
-/* Every gradient of the problem, by the oracle. */
+/* Every gradient of the problem, from the oracle. */
 static void visit_all(const lab_tensors *t, void (*visit)(double value, void *context),
                       void *context) {
     const lab_operation *operation = t->spec.operation;
@@ -297,7 +299,8 @@ static void test_plain__float32__near_the_oracle_in_every_order(void **state) {
     }
 }
 
-/* 16-bit weights and derivatives show, and no more than they must. */
+/* 16-bit weights and derivatives are visible in the error, and it is no larger than
+ * necessary. */
 static void test_plain__16_bits__rounds_operands(void **state) {
     (void)state;
     static const struct {
@@ -316,7 +319,7 @@ static void test_plain__16_bits__rounds_operands(void **state) {
 
 /* ------------------------------------------------------------------------- rounded O */
 
-/* The same problem with O and d_o in float32, the first as exact as that is. */
+/* The same problem with O and d_o in float32, the former as exact as float32 allows. */
 typedef struct unrounded {
     att_problem p;
     att_args args;
@@ -347,7 +350,7 @@ static unrounded unround(const lab_tensors *t) {
     return u;
 }
 
-/* What half an ulp of every element of O can do to delta, in one row. */
+/* The largest effect on delta of half an ulp in every element of O, in one row. */
 static double delta_bound(const unrounded *u, att_dtype dtype_o, int64_t at) {
     const double half_ulp = dtype_o == ATT_BF16 ? 0x1p-8 : 0x1p-11;
     double bound = 0.0;
@@ -367,8 +370,9 @@ static double largest_key(const lab_tensors *t, int64_t b, int64_t h, int64_t c)
     return most;
 }
 
-/* Over all rows of d_q: the most that the rounding of O changes, and the plain reference's error. Each change is within the bound
- * of docs/numerics-kernels.md: that of delta, times a mean of the keys. */
+/* Over all rows of d_q: the largest change from rounding O, and the plain reference's error.
+ * Each change is within the bound of docs/numerics-kernels.md: that of delta, times a mean of
+ * the keys. */
 static void compare_rounded(const char *line, double *rounded, double *plain) {
     lab_tensors *t = make(line);
     const att_problem *p = &t->spec.problem;
@@ -401,8 +405,8 @@ static void test_oracle__rounded_o__within_its_bound(void **state) {
     (void)state;
     static const struct {
         const char *line;
-        bool
-            spread; /* the weights are: then it is less than rounding operands and answer costs */
+        bool spread; /* spread weights: then it is less than the cost of rounding operands and
+                      * answer */
     } cases[] = {{"backward:b2h2s48d64,bf16", true},
                  {"backward:b2h2s48d64,bf16,causal", true},
                  {"backward:b2h2s48d64,fp16,causal", true},

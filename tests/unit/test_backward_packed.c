@@ -1,4 +1,5 @@
-/* test_backward_packed.c: gradients of Q, K and V in one buffer: rows that take turns are served, rows that meet are refused. */
+/* test_backward_packed.c: gradients of Q, K and V in one buffer: interleaved rows are accepted,
+ * overlapping rows are refused. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,7 @@ static void forward(packed *g, att_context *ctx) {
     att_plan_destroy(plan);
 }
 
-/* The same numbers as from three buffers. */
+/* The same numbers as with three buffers. */
 static void test_packed__one_buffer__as_three(void **state) {
     (void)state;
     att_context *ctx = context_open(ATT_ISA_AUTO, 2);
@@ -96,7 +97,8 @@ static void test_packed__one_buffer__as_three(void **state) {
     att_context_destroy(ctx);
 }
 
-/* Rows that meet by one element, from either side, and rows whose turns are not the same. */
+/* Rows that overlap by one element, on either side, and rows that are not interleaved in the
+ * same way. */
 static void test_packed__rows_that_meet__refused(void **state) {
     (void)state;
     att_context *ctx = context_open(ATT_ISA_AUTO, 1);

@@ -1,4 +1,5 @@
-/* test_backward_threads.c: gradients on several threads: tasks that take turns at d_q, and the same bits with any number of them. */
+/* test_backward_threads.c: gradients on several threads: tasks that take turns at d_q, and the
+ * same bits with any number of threads. */
 #include <string.h>
 
 #include "tests/support/engines.h"

@@ -1,8 +1,9 @@
-/* test_bench.c: what is timed is what is verified, in turn, and a kernel that cheats is caught.
+/* test_bench.c: what is timed is what is verified, interleaved, and a cheating kernel is
+ * caught.
  *
- * Calls of att_plan_run() go through __wrap_att_plan_run() below, which can play a bad kernel, and looks at the clock through
- * __wrap_lab_clock_ns(). Those of
- * the timing are known by their launch record, which lies in a case. */
+ * Calls of att_plan_run() go through __wrap_att_plan_run() below, which can simulate a bad
+ * kernel and reads the clock through __wrap_lab_clock_ns(). Timed calls are recognised by their
+ * launch record, which is inside a case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@ static lab_bench_case cases[CASES];
 static lab_spec specs[CASES];
 static att_context *ctx;
 
-/* What the wrapper does to timed calls of case 0 once it has had `honest_turns`: the first is its
+/* What the wrapper does to timed calls of case 0 after `honest_turns`: the first turn is its
  * warm-up, each further one a round. */
 typedef enum trick {
     NO_TRICK,
@@ -30,13 +31,13 @@ typedef enum trick {
     REFUSE,
     SLOW,
     WRONG_FROM_THE_START,
-    WATCH,     /* computes, and writes down what it was given */
+    WATCH,     /* computes, and records its arguments */
     SLOW_CLOCK /* time seems to stand still */
 } trick;
 static trick current_trick;
 static int honest_turns, turns;
 static int call_log[LOG_MAX];      /* the case of every timed call, in order */
-static const void *o_log[LOG_MAX]; /* and where its O lay */
+static const void *o_log[LOG_MAX]; /* and the address of its O */
 static int call_count;
 static uint64_t
     poisoned_q[LOG_MAX]; /* hashes of Q in timed calls of case 0 that found poison in O */
@@ -82,7 +83,7 @@ att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void 
     const att_status status = __real_att_plan_run(plan, args, workspace, stream);
     if (current_trick == WRONG_FROM_THE_START)
         ((float *)args->o)[0] += 1.0f;
-    if (cheats && current_trick == OTHER_BITS) /* as right as before */
+    if (cheats && current_trick == OTHER_BITS) /* still right */
         ((uint32_t *)args->o)[0] ^= 1u;
     return status;
 }
@@ -152,7 +153,8 @@ static void test_bench__sound_kernel__is_timed(void **state) {
     lab_bench_free(cases, CASES);
 }
 
-/* The log changes hands once within every round, and between two of them where their orders are equal. */
+/* The case changes once within every round, and between two rounds if their orders are
+ * equal. */
 static void test_bench__two_cases__take_turns_in_random_order(void **state) {
     (void)state;
     bench("b1h2s40d16,f32", "b1h2s41d16,f32", NO_TRICK, 0);
@@ -162,8 +164,9 @@ static void test_bench__two_cases__take_turns_in_random_order(void **state) {
         changes += call_log[i] != call_log[i - 1];
     const size_t rounds = cases[0].sample_count;
     assert_int_equal(cases[1].sample_count, rounds);
-    assert_true(changes > rounds + 1);     /* or each would begin where the last one ended, */
-    assert_true(changes < 2 * rounds + 1); /* or the order would always be the same */
+    assert_true(changes > rounds + 1);     /* otherwise each would begin where the last one
+                                            * ended, */
+    assert_true(changes < 2 * rounds + 1); /* otherwise the order would always be the same */
     for (size_t i = 0; i < rounds; i++) {
         assert_int_equal(cases[0].round[i], i);
         assert_int_equal(cases[0].process[i], 0);
@@ -171,7 +174,8 @@ static void test_bench__two_cases__take_turns_in_random_order(void **state) {
     lab_bench_free(cases, CASES);
 }
 
-/* Whether calls of both cases had their O in one place; of slow calls not every set has its turn. */
+/* Whether calls of both cases had their O at the same address; slow calls do not use every
+ * set. */
 static bool places_are_shared(void) {
     for (int i = 0; i < call_count; i++)
         for (int j = 0; j < i; j++)
@@ -192,7 +196,7 @@ static void test_bench__one_problem__has_one_place_in_memory(void **state) {
     lab_bench_free(cases, CASES);
 }
 
-/* A call of case 0 is longer than a sample need be; case 1 needs several calls. */
+/* A call of case 0 is longer than a sample needs to be; case 1 needs several calls. */
 static void test_bench__one_problem__has_samples_of_as_many_calls(void **state) {
     (void)state;
     bench("b1h1s4d8,f32", "b1h1s4d8,f32", SLOW, 0);
@@ -227,8 +231,9 @@ static void test_bench__refused__is_not_timed_and_the_rest_is(void **state) {
     lab_bench_free(cases, CASES);
 }
 
-/* Each cheat is honest while it is verified and dishonest when it is timed; beside an honest case of another problem, and of the
- * same one, whose answers lie where its own should. */
+/* Each cheat is honest while it is verified and dishonest when it is timed; beside an honest
+ * case of another problem, and of the same problem, whose answers are where its own should
+ * be. */
 static void expect_caught(trick with, int after_turns, const char *complaint) {
     static const char *const beside[] = {"b1h1s33d8,f32", "b1h2s40d16,f32"};
     for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
@@ -249,7 +254,8 @@ static void test_bench__no_op_when_timed__is_caught(void **state) {
 
 static void test_bench__answer_that_changes__is_caught(void **state) {
     (void)state;
-    /* Honest in the first rounds, and not wrong by more than a bit: only the comparison can tell. */
+    /* Honest in the first rounds, and then wrong by a single bit: only the comparison can
+     * tell. */
     expect_caught(OTHER_BITS, 3, "differ");
 }
 
@@ -265,14 +271,15 @@ static bool came_before(size_t n) {
     return i < n;
 }
 
-/* Calls that take longer than a sample need be, one a sample: whether it is judged or not, its inputs are new and O is poisoned. */
+/* Calls longer than a sample needs to be, one per sample: judged or not, its inputs are new and
+ * O is poisoned. */
 static void test_bench__any_sample__could_be_a_judged_one(void **state) {
     (void)state;
     const lab_bench_options many = {.seed = 3, .min_samples = 30, .max_samples = 30};
     bench_with(&many, "b1h4s96d64,f32", "b1h1s33d8,f32", WATCH, 0);
     assert_true(cases[0].timed && cases[0].calls_per_sample == 1);
     assert_int_equal(cases[0].sample_count, 30);
-    assert_true(poisoned_count >= 30); /* and what was never written before */
+    assert_true(poisoned_count >= 30); /* including inputs that were never seen before */
     size_t again = 0;
     for (size_t i = 0; i < poisoned_count; i++)
         again += came_before(i);
@@ -289,7 +296,7 @@ static void test_bench__faster_than_the_processors__is_an_error(void **state) {
     assert_true(cases[0].floor_ns == 0.0);
     lab_bench_free(cases, CASES);
     cold.mode =
-        LAB_COLD; /* samples of one call: the clock does not say when there are enough */
+        LAB_COLD; /* samples of one call: the clock does not decide when there are enough */
     bench_with(&cold, "b1h2s40d16,f32", "b1h1s33d8,f32", SLOW_CLOCK, 0);
     for (int i = 0; i < CASES; i++) {
         assert_false(cases[i].timed);

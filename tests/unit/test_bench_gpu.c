@@ -1,6 +1,7 @@
-/* test_bench_gpu.c: timing on a GPU played by the fake driver: timers, modes, readings, a slow-down on purpose.
+/* test_bench_gpu.c: timing on a GPU simulated by the fake driver: timers, modes, readings, a
+ * deliberate slow-down.
  *
- * The fake GPU computes, a launch takes 200 us give or take one per cent. */
+ * The fake GPU computes; a launch takes 200 us, plus or minus one per cent. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +51,7 @@ static int before_each(void **state) {
 
 static const lab_bench_options few = {.seed = 4, .min_samples = 12, .max_samples = 12};
 
-/* Bench `count` cases of the one problem, of whom the second, if there is one, is slower by that. */
+/* Bench `count` cases of the one problem; the second, if there is one, is slower by that. */
 static void bench(size_t count, double slowdown, const lab_bench_options *options) {
     memset(cases, 0, sizeof cases);
     for (size_t i = 0; i < count; i++) {
@@ -239,7 +240,8 @@ static void test_readings__beside_every_sample(void **state) {
     bench(1, 0.0, &few);
     expect_timed(&cases[0]);
     assert_non_null(cases[0].readings);
-    assert_int_equal(cases[0].power_capped, 12); /* kept: a loaded GPU runs so for good */
+    assert_int_equal(cases[0].power_capped, 12); /* kept: a loaded GPU runs like this
+                                                  * permanently */
     assert_int_equal(cases[0].discarded, 0);
     for (size_t i = 0; i < cases[0].sample_count; i++)
         assert_true(cases[0].readings[i].power_w == 350.5);
@@ -270,7 +272,7 @@ static void test_readings__throttled_now_and_then__those_are_thrown_away(void **
     bool gap = false;
     for (size_t i = 1; i < cases[0].sample_count; i++)
         gap = gap || cases[0].round[i] > cases[0].round[i - 1] + 1;
-    assert_true(gap); /* rounds tell which are missing */
+    assert_true(gap); /* the rounds show which are missing */
     lab_bench_free(cases, 1);
 }
 

@@ -1,4 +1,4 @@
-/* test_bf16_pairs.c: what AVX512-BF16 means where it is emulated, against numbers worked out by hand. */
+/* test_bf16_pairs.c: the emulation of AVX512-BF16 compared with hand-computed numbers. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static void test_dot_pairs__both_products__added(void **state) {
     assert_true(dot(0.0f, 3.0f, 5.0f, 7.0f, 0.0f) == 21.0f);
 }
 
-/* 2^24 + 1 is no float32: which product comes first is seen in the last bit. */
+/* 2^24 + 1 is not a float32: the last bit shows which product is added first. */
 static void test_dot_pairs__second_product__added_first_and_rounded(void **state) {
     (void)state;
     assert_true(dot(-0x1p24f, 1.0f, 1.0f, 1.0f, 0x1p24f) == 0.0f);

@@ -1,4 +1,5 @@
-/* test_certify.c: kernels certified on a GPU that is none, and their statements read back, sound and tampered with. */
+/* test_certify.c: kernels certified on a fake GPU, and their statements read back, sound and
+ * tampered with. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,10 @@ static fake_cuda *fake;
 static att_context *cpu, *gpu;
 #define PLACE "machine-amx" /* of the processor in statement_of() */
 static char folder[] = "/tmp/attest_certify_XXXXXX";
-static bool wrong; /* the GPU computes, but not the answer */
+static bool wrong; /* the GPU computes, but a wrong answer */
 
-/* Stands for the GPU kernel: the CPU's answer. A graph replays the last launch alone, so the kernel that merges computes for
- * the one before it. */
+/* Replaces the GPU kernel: the CPU's answer. A graph replays only the last launch, so the
+ * merging kernel computes for the one before it. */
 static void compute(const char *kernel, const CUlaunchConfig *config, const void *params,
                     size_t bytes) {
     static att_fwd_params last;
@@ -61,7 +62,7 @@ static size_t row_of(const char *id) {
     return 0;
 }
 
-/* One that ships as attested: of others no statement is asked. */
+/* One that ships as attested: others need no statement. */
 static const char *first_of_role(att_cuda_role role) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
@@ -206,7 +207,7 @@ static void test_wants__production_kernels_of_the_device__by_pattern(void **stat
 }
 
 static size_t count_served(const lab_suite *suite, const char *id, bool forced) {
-    /* A row without evidence is on its way to some: it is looked at as it will be. */
+    /* A row without evidence may get some: it is checked as it will be. */
     const bool unattested = att_registry_row(row_of(id))->unattested;
     const att_context_options options = {.size = sizeof options,
                                          .device = ATT_DEVICE_CUDA,
@@ -249,7 +250,8 @@ static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
     lab_suite_free(&timed);
 }
 
-/* A kernel that reads masks is never planned by itself: problems of the rows that it reads for stand for it. */
+/* A kernel that reads masks is never planned alone: it is tested through problems of the rows
+ * that it reads for. */
 static void test_chooser__reader_of_masks__by_the_rows_that_it_reads_for(void **state) {
     (void)state;
     static const struct {
@@ -277,7 +279,8 @@ static json_t *error_of(double plain, double largest, double bar) {
                      largest, "bar", bar);
 }
 
-/* An entry about a problem as certify would write it, errors a quarter of their bars. */
+/* An entry about a problem as certify would write it, with errors of a quarter of their
+ * bars. */
 static json_t *entry_of(const lab_spec *spec, const char *kernel, const char *code) {
     const lab_outputs outputs = spec->operation->outputs(spec);
     char line[LAB_SPEC_MAX];
@@ -325,7 +328,7 @@ static void add_problems(json_t *predicate, const lab_chooser *chooser, bool on_
     json_object_set_new(predicate, "timed", timed);
 }
 
-/* A sound statement, made without measuring: what it needs to hold together. */
+/* A sound statement, made without measuring: what it needs to be consistent. */
 static json_t *statement_of(const char *id) {
     lab_code_digests digests;
     lab_message why;
@@ -374,7 +377,8 @@ static void test_standing__a_sound_statement__is_current(void **state) {
     json_decref(statement);
 }
 
-/* Keep the statement (consumed) as changed; the kernel must then stand so, for that reason. */
+/* Store the changed statement (consumed); the kernel must then have this standing, for that
+ * reason. */
 static void expect_standing(json_t *statement, lab_standing standing, bool fails,
                             const char *word) {
     keep(statement, PLACE, "fwd_cpu_portable");
@@ -536,7 +540,7 @@ static json_t *error_at(json_t *statement, size_t i) {
                            "error_o");
 }
 
-/* What a forger would try first. Each names the file and the field. */
+/* What a forger would try first. Each error names the file and the field. */
 static void test_forged__numbers__fail_with_the_field(void **state) {
     (void)state;
     static const lab_output float32 = {.dtype = ATT_F32};
@@ -544,7 +548,7 @@ static void test_forged__numbers__fail_with_the_field(void **state) {
     json_object_set_new(error_at(s, 3), "bar", json_real(1e9));
     expect_standing(s, LAB_STALE, true, "verified[3].verify.error_o.bar: does not follow");
 
-    s = statement_of("fwd_cpu_portable"); /* a bar that follows, from an error that cannot be */
+    s = statement_of("fwd_cpu_portable"); /* a bar that follows, from an impossible error */
     json_object_set_new(error_at(s, 3), "plain", json_real(5e8));
     json_object_set_new(error_at(s, 3), "bar", json_real(lab_bar_of(&float32, 5e8, 1.5)));
     expect_standing(s, LAB_STALE, true, "verified[3].verify.error_o");
@@ -636,7 +640,7 @@ static void test_forged__the_device__fails(void **state) {
     assert_non_null(strstr(judged.why.text, "another GPU's"));
 }
 
-/* On a GPU: code that is not the subject's, and times that the device cannot have. */
+/* On a GPU: code that is not the subject's, and times that the device cannot reach. */
 static void test_forged__gpu_numbers__fail(void **state) {
     (void)state;
     const char *id = first_of_role(ATT_ROLE_PLAIN);
@@ -693,7 +697,7 @@ static void test_harness__another_judge__is_stale(void **state) {
     write_text("harnesses.txt", line);
     expect_standing(s, LAB_CURRENT, false, "");
 
-    s = statement_of("fwd_cpu_portable"); /* the list is of clocks */
+    s = statement_of("fwd_cpu_portable"); /* the list is for clocks */
     set_harness(s, "judge_sha256", other_digest);
     expect_standing(s, LAB_STALE, true, "judged by another harness");
 
@@ -707,7 +711,7 @@ static void test_harness__another_judge__is_stale(void **state) {
     write_text("required.txt", "");
 }
 
-/* A list that is not there demands nothing: that it is gone is a fault of its own. */
+/* A missing list demands nothing: that it is missing is itself an error. */
 static void test_required__no_list__fails(void **state) {
     (void)state;
     char path[1024];
@@ -746,7 +750,8 @@ static void test_required__missing_and_stale__fail(void **state) {
     write_text("required.txt", "");
 }
 
-/* A statement that is still to be made is shown and does not fail; one that is there must come off the list. */
+/* A statement that is still to be made is shown and does not fail; one that exists must come
+ * off the list. */
 static void test_required__pending__shown_until_it_is_there(void **state) {
     (void)state;
     write_text("required.txt",
@@ -800,7 +805,7 @@ static void test_injection__each_variable__is_found(void **state) {
                                         "NVIDIA_TF32_OVERRIDE", "ATTEST_JIT"};
     lab_message why;
     const char *driver = getenv("ATTEST_LIBCUDA");
-    assert_true(lab_injection_found(&why)); /* the driver that is none */
+    assert_true(lab_injection_found(&why)); /* the fake driver */
     assert_non_null(strstr(why.text, "ATTEST_LIBCUDA"));
     char *kept = strdup(driver);
     unsetenv("ATTEST_LIBCUDA");

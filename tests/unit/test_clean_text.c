@@ -1,4 +1,5 @@
-/* test_clean_text.c: control codes do not get past messages, cells, documents and streams. */
+/* test_clean_text.c: control codes do not get through messages, cells, documents and
+ * streams. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #include "lab/base/table.h"
 #include "tests/support/check.h"
 
-/* A terminal's title, its colour, a C1 introducer, a mark that turns the direction, a byte that is no UTF-8. */
+/* A terminal title, a colour, a C1 introducer, a mark that turns the direction, a byte that is
+ * not UTF-8. */
 #define EVIL    "\x1b]0;x\a\x1b[31m\xc2\x9b\xe2\x80\xae\xff"
 #define CLEANED "?]0;x??[31m???"
 
@@ -58,7 +60,7 @@ static void test_document__strings_at_any_depth__are_clean(void **state) {
     json_decref(document);
 }
 
-/* However the bytes are cut on their way. */
+/* However the bytes are split on their way. */
 static void test_stream__any_pieces__cleaned_alike(void **state) {
     (void)state;
     static const char in[] = "µ\n" EVIL "\t€ end\n\xe2\x80";

@@ -35,7 +35,7 @@ static void test_normalise__directives__keep_their_lines(void **state) {
     expect_normal("int a;\n#define F (x)\nint b;", "int a;\n#define F (x)\nint b;");
     expect_normal("#define F(x)  x \\\n   + 1 /* c */\n  # if A\nint b;",
                   "#define F(x) x + 1\n#if A\nint b;");
-    /* Inside a line a # begins none, and nothing grows. */
+    /* A # inside a line begins no directive, and nothing grows. */
     expect_normal("a#b#c#d;", "a#b#c#d;");
     expect_normal("/* c */ #if A\nb", "#if A\nb");
 }

@@ -1,4 +1,5 @@
-/* test_comparison.c: like with like, unlike refused by name, verdicts counted; samples of processes merged. */
+/* test_comparison.c: comparable results are compared, others refused by name, verdicts counted;
+ * samples of processes merged. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,7 +81,7 @@ static void test_compare__like_results__are_judged(void **state) {
     assert_true(json_is_false(json_object_get(object, "holds")));
     json_decref(object);
     lab_comparison_free(&c);
-    /* The other way round it is faster, which holds. */
+    /* In the other direction it is faster, which holds. */
     assert_true(lab_compare(&c, &b, &a, 0, 0.0, 0, &why));
     assert_int_equal(c.of[LAB_FASTER], 1);
     assert_true(lab_comparison_holds(&c));
@@ -89,7 +90,7 @@ static void test_compare__like_results__are_judged(void **state) {
     lab_results_free(&b);
 }
 
-/* A document whose one result is of `processes`, the odd ones slower by `apart`. */
+/* A document whose one result comes from `processes`, the odd ones slower by `apart`. */
 static json_t *of_processes(int processes, double apart, double ns) {
     json_t *d = document(result("p1", "k", ns), NULL);
     json_t *samples = json_array(), *process = json_array(), *round = json_array();
@@ -123,13 +124,14 @@ static void expect_minimum(json_t *of_a, json_t *of_b, double minimum, lab_verdi
 
 static void test_compare__minimum_effect__is_what_processes_differ_by(void **state) {
     (void)state;
-    /* One process each: 4 % may be luck. */
+    /* One process each: 4 % may be chance. */
     expect_minimum(of_processes(1, 0.0, 1000.0), of_processes(1, 0.0, 1040.0), 0.05, LAB_SAME);
-    /* Processes alike: 2 % is no luck. Processes that differ by 6 % on one side: it may be. */
+    /* Identical processes: 2 % is not chance. Processes that differ by 6 % on one side: it may
+     * be. */
     expect_minimum(of_processes(2, 0.0, 1000.0), of_processes(2, 0.0, 1020.0), 0.01,
                    LAB_SLOWER);
     expect_minimum(of_processes(2, 0.06, 1000.0), of_processes(1, 0.0, 1020.0), 0.06, LAB_SAME);
-    /* Four of them are known better than one, though not so well as to be called the same. */
+    /* Four of them are known better than one, but not well enough to be called the same. */
     expect_minimum(of_processes(4, 0.06, 1000.0), of_processes(4, 0.06, 1000.0), 0.03,
                    LAB_AMBIGUOUS);
 }
@@ -226,7 +228,8 @@ static void test_compare__several_partners_or_none__refused(void **state) {
     assert_false(lab_compare(&c, &a, &b, 1u << LAB_KEY_KERNEL, 0.0, 0, &why));
     assert_string_equal(why.text,
                         "p1: A has several results that it could be compared with: k and l");
-    assert_true(lab_compare(&c, &a, &b, 0, 0.0, 0, &why)); /* by its own kernel it is one */
+    assert_true(lab_compare(&c, &a, &b, 0, 0.0, 0, &why)); /* with its own kernel it is
+                                                            * comparable */
     lab_comparison_free(&c);
     lab_results_free(&b);
     read_document(&b, document(result("p9", "k", 1000.0), NULL));
@@ -236,7 +239,8 @@ static void test_compare__several_partners_or_none__refused(void **state) {
     lab_results_free(&b);
 }
 
-/* A further rival, timed or not, is B's alone as long as what A has finds its like. */
+/* Another rival, timed or not, is only in B, as long as every result of A has its
+ * counterpart. */
 static void test_compare__a_further_subject__is_only_in_b(void **state) {
     (void)state;
     for (int is_timed = 0; is_timed < 2; is_timed++) {

@@ -46,7 +46,7 @@ static void test_context__no_options__opens_with_defaults(void **state) {
     att_context_destroy(ctx);
 }
 
-/* No row serves on a CPU, but one that was asked for and cannot be had is said. */
+/* Rows are not used on a CPU, but a requested file that cannot be read is an error. */
 static void test_context__rows_on_a_cpu__checked_all_the_same(void **state) {
     (void)state;
     att_context *ctx;
@@ -207,7 +207,7 @@ static void test_context__struct_sizes__known_or_refused(void **state) {
     assert_ok(att_context_create(&ctx, &newer.known));
     att_context_destroy(ctx);
 
-    att_context_options older = cpu_options(); /* of 0.1, which had no `kernel` */
+    att_context_options older = cpu_options(); /* the struct of 0.1, which had no `kernel` */
     older.size = offsetof(att_context_options, kernel);
     older.kernel = "beyond what the caller knows";
     assert_ok(att_context_create(&ctx, &older));
@@ -274,7 +274,7 @@ static void test_context__environment_threads_bad__named(void **state) {
     unsetenv("ATTEST_THREADS");
 }
 
-/* The kernel that a float32 problem of many rows goes to. */
+/* The kernel for a float32 problem of many rows. */
 static const char *f32_kernel(att_context *ctx) {
     att_problem p;
     att_problem_init(&p, 1, 1, 1, 64, 64, 64, 64, ATT_F32);
@@ -356,7 +356,7 @@ static void test_context_destroy__before_its_plans__plans_still_run(void **state
     assert_int_equal(att_alloc_live(), live);
 }
 
-/* A test that fails half-way must not leave its environment to the next. */
+/* A test that fails midway must not leave its environment to the next. */
 static int clean_environment(void **state) {
     (void)state;
     unsetenv("ATTEST_ISA");

@@ -1,4 +1,5 @@
-/* test_cuda_decode.c: decode in one launch: the cluster that shares the keys, and who is chosen for few rows. */
+/* test_cuda_decode.c: decode in one launch: the cluster that shares the keys, and the kernel
+ * chosen for few rows. */
 #include <string.h>
 
 #include "attention/cuda/decode_tiling.h"
@@ -9,7 +10,7 @@
 
 enum { H200_SMS = 132 };
 
-/* Of which source the row is: one whose blocks share the keys, or one that splits them. */
+/* The source of the row: one whose blocks share the keys, or one that splits them. */
 static bool is_cluster(const att_kernel_row *row) {
     return row->family == gpu_family_of("fwd_decode_sm90");
 }
@@ -65,9 +66,9 @@ static void test_decode__tiles__clusters_of_which_all_fit_at_once(void **state) 
     assert_int_equal(parts_of(2, 4096), 4); /* 16 clusters of 8 would be one too many */
     assert_int_equal(parts_of(8, 8192), 2);
     assert_int_equal(parts_of(64, 1024), 1);
-    fake->cluster_slots = 8 * 16; /* a GPU whose groups are all whole */
+    fake->cluster_slots = 8 * 16; /* a GPU whose groups are all complete */
     assert_int_equal(parts_of(1, 8192), 16);
-    fake->cluster_most = 4; /* one that is cut into slices */
+    fake->cluster_most = 4; /* one that is partitioned */
     assert_int_equal(parts_of(1, 1024), 4);
     fake->cluster_most = fake->cluster_slots = 0;
 }
@@ -141,7 +142,7 @@ static void assert_remark(const att_problem *p, const char *wanted) {
 static void test_decode__remark__where_keys_come_row_by_row(void **state) {
     (void)state;
     att_problem p = decode_of(1, 32, 8, 1, 8192);
-    p.page_size = 7; /* not paged: of no meaning */
+    p.page_size = 7; /* not paged: ignored */
     assert_remark(&p, "");
     p.features = ATT_PAGED;
     assert_remark(&p, ", keys copied row by row: page_size=7");
@@ -152,7 +153,7 @@ static void test_decode__remark__where_keys_come_row_by_row(void **state) {
     assert_remark(&p, ", keys copied row by row: d_v=96 is not 128");
 }
 
-/* Who serves on an H200 where rows without evidence may. */
+/* The kernel on an H200 if rows without evidence are allowed. */
 static const att_kernel_row *chosen(const att_problem *p) {
     static att_cuda_limits gpu = {
         .cc = 90, .sms = H200_SMS, .shared_per_block = 227 << 10, .shared_per_sm = 228 << 10};
@@ -196,7 +197,7 @@ static void refused(const att_problem *p, const att_kernel_row *row, const char 
         fail_msg("\"%s\" does not say \"%s\"", refusal.why, word);
 }
 
-/* Pages of whole tiles have rows of their own; what these refuse the others read. */
+/* Pages of whole tiles have their own rows; the other rows read what these refuse. */
 static void test_decode__pages__rows_for_whole_tiles(void **state) {
     (void)state;
     static const struct {

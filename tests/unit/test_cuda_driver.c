@@ -1,4 +1,5 @@
-/* test_cuda_driver.c: finding the driver, what is said where it is missing, and the names of its errors. */
+/* test_cuda_driver.c: finding the driver, the message if it is missing, and the names of its
+ * errors. */
 #include <string.h>
 
 #include "cuda/device.h"
@@ -8,7 +9,8 @@
 
 static fake_cuda *fake;
 
-/* The library keeps a driver that it has found, so the tests run in this order: those that find none come first. */
+/* The library keeps a driver that it has found, so the order of the tests matters: those that
+ * find none come first. */
 static void assert_no_driver(const char *word) {
     const char *why = NULL;
     assert_null(att_cuda_driver_get(&why));

@@ -1,5 +1,6 @@
-/* test_cuda_embed.c: what the build put into the library is what kernels.def lists, unharmed, and its source text compiles
- * away from the source tree. Without nvcc the code is what stands in for it (mk/images.mk), by the same list. */
+/* test_cuda_embed.c: the build put into the library what kernels.def lists, intact, and its
+ * source text compiles outside the source tree. Without nvcc the code is a stand-in
+ * (mk/images.mk), from the same list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 static const struct {
     uint32_t bit;
     int cc;
-} targets[] = {{ATT_SM80, 80}, {ATT_SM86_89, 89}, {ATT_SM90, 90}}; /* 8.6 and 8.9 run the same code */
+} targets[] = {
+    {ATT_SM80, 80}, {ATT_SM86_89, 89}, {ATT_SM90, 90}}; /* 8.6 and 8.9 run the same code */
 enum { TARGETS = sizeof targets / sizeof targets[0] };
 
 static const att_cuda_kernel *cuda_row(size_t i) {
@@ -92,7 +94,7 @@ static bool smaller(const att_cuda_kernel *a, const att_cuda_kernel *b) {
     return a->d_qk * a->tile_m < b->d_qk * b->tile_m;
 }
 
-/* The least row of the same source and role: the quickest to compile. */
+/* The smallest row of the same source and role: the quickest to compile. */
 static const att_cuda_kernel *least_like(size_t i) {
     const att_cuda_kernel *least = cuda_row(i);
     for (size_t j = i; j < att_registry_count(); j++)
@@ -102,7 +104,8 @@ static const att_cuda_kernel *least_like(size_t i) {
     return least;
 }
 
-/* The real compiler, where this machine has it; it needs no GPU. One row a source and role; it is not what is instrumented. */
+/* The real compiler, if this machine has it; it needs no GPU. One row per source and role; the
+ * compiler is not instrumented. */
 static void test_texts__real_nvrtc__compile(void **state) {
     (void)state;
     if (!att_jit_available(NULL)) {

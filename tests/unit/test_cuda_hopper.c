@@ -1,5 +1,6 @@
-/* test_cuda_hopper.c: how problems are cut for fwd_sm90, what its tensor maps hold, and that a kernel which reads nothing but
- * its parameters finds every row and key through them. On a GPU that is none; no kernel of the library is needed. */
+/* test_cuda_hopper.c: how problems are divided for fwd_sm90, the contents of its tensor maps,
+ * and that a kernel which reads nothing but its parameters finds every row and key through
+ * them. On a fake GPU; no kernel of the library is needed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "tests/support/fixture.h"
 #include "tests/support/gpu_plan.h"
 
-/* The library's own tables are not asked: its source is this one. */
+/* The library's own tables are not used: this is the source. */
 static const char source[] = "the source of fwd_sm90";
 const att_embedded_code att_embedded_codes[] = {{0, 0, 0, 0, 0}};
 const att_embedded_text att_embedded_texts[] = {
@@ -101,7 +102,7 @@ static void test_shared__by_what_fits__three_layouts_and_a_third_v(void **state)
     assert_int_equal(att_cuda_kernel_shared(&k), 200 * 1024 + 2048);
     k = row_d128();
     assert_int_equal(att_cuda_kernel_shared(&k), 224 * 1024 + 2048);
-    k = row_of("hopper_d128_wide", ATT_BF16, 128, 192, 80, 3); /* no place of O's own */
+    k = row_of("hopper_d128_wide", ATT_BF16, 128, 192, 80, 3); /* no separate place for O */
     assert_int_equal(att_cuda_kernel_shared(&k), (2 * 48 + 3 * 40) * 1024 + 2048);
     k = row_of("hopper_d256", ATT_BF16, 256, 128, 80, 2); /* nor for a second Q */
     assert_int_equal(att_cuda_kernel_shared(&k), (64 + 160) * 1024 + 2048);
@@ -163,14 +164,14 @@ static void test_tiling__causal__units_that_share_l2_are_taken_together(void **s
     att_problem p = problem(4, 16, 16, 8192, 8192, 128, ATT_BF16);
     p.causal = ATT_CAUSAL_TOP_LEFT;
     att_cuda_tiling t = tiling_of(&k, &p);
-    /* Of 50 MiB five eighths hold K and V of 7 heads, 4 MiB each: ten sections of the 64. */
+    /* Five eighths of 50 MiB hold K and V of 7 heads, 4 MiB each: ten sections of the 64. */
     assert_int_equal(t.hopper.section, 7);
     assert_true(t.counts_tiles);
 
     p = problem(4, 16, 4, 8192, 8192, 128, ATT_BF16);
     p.causal = ATT_CAUSAL_TOP_LEFT;
     t = tiling_of(&k, &p);
-    /* Four units have one K and V: three sections of the 16 groups. */
+    /* Four units share one K and V: three sections of the 16 groups. */
     assert_int_equal(t.hopper.section, 4 * 6);
 
     p = problem(1, 2, 2, 100000, 100000, 128, ATT_BF16);
@@ -185,7 +186,7 @@ static void test_tiling__causal__units_that_share_l2_are_taken_together(void **s
     assert_int_equal(t.hopper.section, 4); /* no more than there are */
 }
 
-/* Where rows see more keys the further down they are, the short tile is the first. */
+/* If later rows see more keys, the short tile is the first. */
 static void test_tiling__causal__rows_are_cut_from_the_end(void **state) {
     (void)state;
     const att_cuda_kernel k = row_d64();
@@ -233,7 +234,7 @@ static void test_tiling__lengths__count_tiles(void **state) {
     p.features = ATT_LENS_K;
     att_cuda_tiling t = tiling_of(&k, &p);
     assert_true(t.counts_tiles);
-    p.features = ATT_CU_SEQLENS_K; /* 4096 keys a sequence, half a MiB each of K and V */
+    p.features = ATT_CU_SEQLENS_K; /* 4096 keys per sequence, half a MiB each of K and V */
     p.total_k = 4 * 4096;
     p.seq_k = 16000;
     t = tiling_of(&k, &p);
@@ -259,7 +260,7 @@ static void test_tiling__few_rows__the_heads_of_a_group_share_a_tile(void **stat
     }
 }
 
-/* Blocks that do not stay: as many as tiles, drawn by nobody. */
+/* Blocks that do not persist: as many as tiles, with no counter. */
 static void test_tiling__of_small__a_block_a_tile(void **state) {
     (void)state;
     const att_cuda_kernel k = row_small();
@@ -289,7 +290,7 @@ static void test_tiling__of_split__parts_fill_the_gpu(void **state) {
     assert_true(t.shape.overlap && t.combine_shape.overlap);
     assert_int_equal(plan.workspace, 256 + 8 * 32 * 64 * 129 * sizeof(float));
 
-    p.causal = ATT_CAUSAL_BOTTOM_RIGHT; /* a block has one part at most: nobody draws */
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT; /* a block has at most one part: no counter */
     t = tiling_of(&k, &p);
     assert_false(t.counts_tiles);
     p = problem(1, 1, 1, 15000, 15000, 128, ATT_BF16);
@@ -382,7 +383,8 @@ static void test_maps__driver_refuses__its_words(void **state) {
     fake->fail_call = NULL;
 }
 
-/* What the real driver refuses, the fake one does: a map that passes here is one that it takes. */
+/* The fake driver refuses what the real one refuses: a map that passes here is accepted
+ * there. */
 static void test_encode__what_no_map_may_have__refused(void **state) {
     (void)state;
     const att_cuda_driver *cu = att_cuda_driver_get(NULL);
@@ -528,7 +530,7 @@ static void assert_right(const fixture *f) {
     free(o);
 }
 
-/* Plan and run on the fake GPU, whose kernel reads its parameters alone. */
+/* Plan and run on the fake GPU, whose kernel reads only its parameters. */
 static void assert_answers(const att_cuda_kernel *k, const att_problem *p) {
     fixture f;
     fixture_open(&f, p, 7);
@@ -538,7 +540,7 @@ static void assert_answers(const att_cuda_kernel *k, const att_problem *p) {
     assert_served(k, p);
     void *workspace = aligned_alloc(256, plan.workspace + 256);
     assert_non_null(workspace);
-    memset(workspace, 0x5a, plan.workspace); /* the counter must be set, not found */
+    memset(workspace, 0x5a, plan.workspace); /* the counter must be set, not assumed */
     fake->launches = 0;
     assert_ok(gpu_plan_run(&plan, &f.args, workspace, NULL));
     const bool merges = plan.tiling.combine != NULL;
@@ -565,7 +567,7 @@ static void test_answers__shapes_and_masks__through_the_maps(void **state) {
     assert_answers(&d64, &p);
     p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
     assert_answers(&d64, &p);
-    p = problem(1, 4, 2, 130, 70, 40, ATT_F16); /* GQA, columns that are not there */
+    p = problem(1, 4, 2, 130, 70, 40, ATT_F16); /* GQA, missing columns */
     p.window_left = 9;
     p.window_right = 3;
     assert_answers(&d64, &p);
@@ -634,7 +636,7 @@ static void test_answers__lengths__of_packed_sequences(void **state) {
     att_problem_layout_bshd(&p);
     assert_answers(&k, &p);
     p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
-    p.seq_q = 140; /* the longest that could be: heads are not packed */
+    p.seq_q = 140; /* the longest possible: heads are not packed */
     assert_answers(&k, &p);
     p = problem(3, 4, 2, 60, 80, 128, ATT_BF16);
     p.features = ATT_LENS_K;
@@ -660,7 +662,7 @@ static void test_answers__pages__smaller_and_larger_than_a_tile(void **state) {
     }
 }
 
-/* Nothing but the memset where it is needed, the maps and the launch: no allocation, no wait. */
+/* Only the memset if needed, the maps and the launch: no allocation, no wait. */
 /* ------------------------------------------------------------------------------ features */
 
 static att_cuda_kernel row_bias(void) {
@@ -741,7 +743,8 @@ static void test_run__driver_calls__few(void **state) {
         const long live = fake->memory_live;
         fake->calls = 0;
         assert_ok(gpu_plan_run(&plan, &f.args, workspace, NULL));
-        /* CtxGetCurrent, CtxPushCurrent, 4 maps; CtxGetCurrent, CtxGetDevice, launch, the last three twice where tiles are counted */
+        /* CtxGetCurrent, CtxPushCurrent, 4 maps; CtxGetCurrent, CtxGetDevice, launch, the last
+         * three twice if tiles are counted */
         assert_int_equal(fake->calls, 9 + 3 * causal);
         assert_int_equal(fake->memory_live, live);
         free(workspace);

@@ -1,4 +1,5 @@
-/* test_cuda_jit.c: the way through NVRTC: found or not, what it is given, its words where it fails, its cache. */
+/* test_cuda_jit.c: the path through NVRTC: found or not, its arguments, its message on failure,
+ * its cache. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +29,10 @@ static void test_jit__no_compiler__says_so(void **state) {
     assert_fails(compile(&fake_all, NULL, ""), ATT_E_UNSUPPORTED, "kernel",
                  "fake_all must be compiled for this GPU, but NVRTC");
     assert_null(code);
-    /* A library that is no compiler. */
+    /* A library that is not a compiler. */
     setenv("ATTEST_LIBNVRTC", "libm.so.6", 1);
     assert_false(att_jit_available(NULL));
-    /* And a compiler that does not tell its version. */
+    /* And a compiler that does not report its version. */
     fake = use_fake_nvrtc();
     fake->calls = 0;
     fake->fail_at = 1;

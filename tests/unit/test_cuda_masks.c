@@ -1,5 +1,5 @@
-/* test_cuda_masks.c: how fwd_mask is planned ahead of fwd_sm90, and what both are given. On a GPU that is none; no kernel of the library is
- * needed. */
+/* test_cuda_masks.c: how fwd_mask is planned before fwd_sm90, and the parameters of both. On a
+ * fake GPU; no kernel of the library is needed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "tests/support/fakes.h"
 #include "tests/support/gpu_plan.h"
 
-/* The library's own tables are not asked: its sources are these. */
+/* The library's own tables are not used: these are the sources. */
 static const char source[] = "the source of a kernel";
 const att_embedded_code att_embedded_codes[] = {{0, 0, 0, 0, 0}};
 const att_embedded_text att_embedded_texts[] = {
@@ -45,7 +45,7 @@ static const att_kernel_row *row_of_masks(void) {
     return gpu_row_named("fwd_sm90_bf16_d128_mask_m128n128s2");
 }
 
-/* B = 3, H = 8, 500 rows and 1000 keys; a mask of its own for every row of every head. */
+/* B = 3, H = 8, 500 rows and 1000 keys; a separate mask for every row of every head. */
 static att_problem masked(void) {
     att_problem p;
     att_problem_init(&p, 3, 8, 2, 500, 1000, 128, 128, ATT_BF16);

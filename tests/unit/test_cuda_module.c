@@ -1,4 +1,4 @@
-/* test_cuda_module.c: devices, contexts, loading, launching and recording, on a driver that is none. */
+/* test_cuda_module.c: devices, contexts, loading, launching and recording, on a fake driver. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ static void test_enter__callers_context__kept(void **state) {
     att_cuda_device_leave(device);
     assert_ptr_equal(current_context(), own);
     assert_int_equal(fake->contexts_retained, retained);
-    /* A context of another device gives way for the call. */
+    /* A context of another device is switched for the duration of the call. */
     assert_ok(att_cuda_device_enter(other));
     CUdevice now;
     assert_int_equal(cu->CtxGetDevice(&now), 0);
@@ -217,7 +217,7 @@ static void test_load__jit__by_choice_or_defines(void **state) {
     assert_non_null(strstr(compiler->options, " -DUSE_X=0 -DUSE_Y"));
     assert_ptr_not_equal(b, load(ADA, &fake_all, &no_cache));
     assert_ptr_equal(b, load(ADA, &fake_all, &defined));
-    /* Another tile under the same id is other code. */
+    /* Another tile under the same id is different code. */
     att_cuda_kernel wider = fake_all;
     wider.tile_n = 64;
     assert_ptr_not_equal(load(HOPPER, &wider, &only), a);
@@ -258,7 +258,8 @@ static void test_load__defines_that_are_none__refused(void **state) {
                  "kernel", "127");
 }
 
-/* A driver older than the compiler of the library refuses its code; what is compiled there serves. */
+/* A driver older than the library's compiler refuses its code; code compiled there is used
+ * instead. */
 static void test_load__embedded_code_refused__compiled(void **state) {
     (void)state;
     att_cuda_kernel row = fake_all;
@@ -283,7 +284,7 @@ static void test_load__embedded_code_refused__compiled(void **state) {
     fail_msg("cuLibraryLoadData was not called");
 }
 
-/* Each call fails in turn: a clear status, nothing left over, and the next attempt works. */
+/* Each call fails in turn: a clear status, nothing leaked, and the next attempt works. */
 static void check_each_call_failing(const att_cuda_source *source, const char *id) {
     const att_cuda_kernel row = {.id = id,
                                  .source = "fake",
@@ -387,7 +388,7 @@ static void test_load__eight_threads__loaded_once(void **state) {
     assert_int_equal(compiler->compiled, compiled + 1);
 }
 
-/* Loads what compiles and what does not, in turn with the other threads. */
+/* Load sources that compile and sources that do not, concurrently with the other threads. */
 static void *load_some(void *argument) {
     int *wrong = argument;
     static const att_cuda_source only = {.cache_dir = "", .jit_only = 1};

@@ -1,4 +1,5 @@
-/* test_cuda_softcap.c: tanh as the Hopper rows with softcap compute it, in the steps of kernels/fwd_sm90_scores.cuh. */
+/* test_cuda_softcap.c: tanh as the Hopper rows with softcap compute it, following the steps of
+ * kernels/fwd_sm90_scores.cuh. */
 #include <float.h>
 #include <math.h>
 
@@ -66,7 +67,7 @@ static void test_softcap__beyond_reach__a_few_ulp_of_the_cap(void **state) {
     assert_true(by_exponential(&cap, INFINITY) == cap.most);
 }
 
-/* Powers of scale / softcap that float32 does not hold. */
+/* Powers of scale / softcap that do not fit in float32. */
 static void test_softcap__coefficients_out_of_range__refused(void **state) {
     (void)state;
     const float caps[] = {1e-9f, 1e12f};

@@ -1,4 +1,5 @@
-/* test_cuda_tiling.c: problems in the form kernels take, blocks an SM holds, and how the keys are split. */
+/* test_cuda_tiling.c: problems in the form that kernels take, blocks per SM, and how the keys
+ * are split. */
 #include <string.h>
 
 #include "attention/cuda/params.h"
@@ -25,7 +26,7 @@ static void test_divisor__every_kind_of_number__exact(void **state) {
         const att_fwd_divisor d = att_cuda_divisor(value);
         for (unsigned n = 0; n < 3000; n++)
             assert_int_equal(divided(n, d), n / value);
-        /* The neighbours of multiples are where a rounded reciprocal would slip. */
+        /* Next to multiples a rounded reciprocal would be wrong first. */
         for (unsigned k = 1; k <= 2000; k++) {
             const unsigned multiple = hardest / value / k * value;
             assert_int_equal(divided(multiple, d), multiple / value);
@@ -56,7 +57,7 @@ static void test_params__masks__in_the_kernels_terms(void **state) {
     assert_int_equal(f.window_right, 0);
     assert_true(f.flags & ATT_FWD_BOTTOM_RIGHT);
 
-    p.window_left = INT64_MAX; /* hides nothing, and does not fit 32 bits */
+    p.window_left = INT64_MAX; /* hides nothing, and does not fit in 32 bits */
     p.softcap = 50.0f;
     p.q.row += 1; /* rows no longer start at 16 bytes */
     att_cuda_params_of(&f, &p);
@@ -110,7 +111,7 @@ static void test_tiling__decode__splits_fill_the_gpu_once(void **state) {
     assert_true(plan.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
 }
 
-/* The warps of a block share a row of many parts; of many rows, each warp takes several. */
+/* The warps of a block share a row of many parts; with many rows, each warp takes several. */
 static void test_tiling__rows_to_merge__as_many_blocks_as_fit(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,4 @@
-/* test_curve.c: rows of problems that differ in size alone, and cliffs on them. */
+/* test_curve.c: sequences of problems that differ only in size, and cliffs in them. */
 #include "lab/measure/curve.h"
 #include "tests/support/check.h"
 #include "tests/support/parsed.h"
@@ -7,7 +7,7 @@ enum { MOST = 16 };
 static lab_spec specs[MOST];
 static lab_bench_case cases[MOST];
 
-/* Cases of these problems, at a speed of their own each, in GFLOP/s; 0: not timed. */
+/* Cases of these problems, each with its own speed, in GFLOP/s; 0: not timed. */
 static void lay_out(const char *const *lines, const double *speeds, size_t count) {
     for (size_t i = 0; i < count; i++) {
         specs[i] = parsed(lines[i]);
@@ -41,7 +41,7 @@ static void test_next__sizes_alone__one_curve(void **state) {
         lab_curve_next(cases, count, 1, from, &end);
         assert_int_equal(end, ends[i]);
     }
-    /* Rivals of the same problem stand side by side. */
+    /* Rivals of the same problem are adjacent. */
     static const char *const pairs[] = {"b1h1s10d64", "b1h1s10d64", "b1h1s20d64",
                                         "b1h1s20d64", "b1h1s5d64",  "b1h1s5d64"};
     lay_out(pairs, NULL, 6);

@@ -1,4 +1,4 @@
-/* test_determinism.c: the same bits every time, and no row that depends on its neighbours. */
+/* test_determinism.c: the same bits every time, and no row depends on its neighbours. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static void test_run__many_repeats_on_each_engine__bit_equal(void **state) {
         }
 }
 
-/* The same where several threads share the work, in whatever order they come to it. */
+/* The same if several threads share the work, in any order. */
 static void test_run__many_repeats_by_several_threads__bit_equal(void **state) {
     engines *e = *state;
     att_context *top = e->ctx[e->count - 1];
@@ -73,7 +73,8 @@ static void assert_row_equal(const fixture *f, const fixture *g, int64_t b, int6
     }
 }
 
-/* What a batch mate may hold that is most likely to disturb: large values, NaN, infinities. */
+/* What a neighbour in the batch may contain that is most likely to disturb: large values, NaN,
+ * infinities. */
 static const float DISTURBANCES[] = {1000.0f, -3.0f, NAN, INFINITY};
 
 static void test_row__batch_mates_change__same_bits(void **state) {
@@ -144,7 +145,7 @@ static void test_run__keys_split_and_not__agree(void **state) {
             fixture_run_ok(&split, eight);
             assert_int_equal(whole.launch.grid[1], 1);
             assert_true(split.launch.grid[1] > 1);
-            /* P is rounded to the input type, against another maximum in each split */
+            /* P is rounded to the input type, relative to another maximum in each split */
             const double tolerance = DTYPES[t] == ATT_BF16 ? 1e-4 : 2e-6;
             for (int64_t h = 0; h < 2; h++) {
                 assert_near(fixture_lse(&split, 0, h, 0), fixture_lse(&whole, 0, h, 0), 2e-6);

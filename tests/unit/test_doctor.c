@@ -1,5 +1,5 @@
-/* test_doctor.c: what the doctor finds, on machines that are healthy and on machines that are not; the GPUs are those of a
- * driver that is none. */
+/* test_doctor.c: the doctor's findings, on machines that are healthy and on machines that are
+ * not; the GPUs are those of a fake driver. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 static fake_cuda *fake;
 static att_context *cpu;
 
-/* Stands for the GPU kernel: the CPU's answer to the doctor's own problem. */
+/* Replaces the GPU kernel: the CPU's answer to the doctor's own problem. */
 static void compute(const char *kernel, const CUlaunchConfig *config, const void *params,
                     size_t bytes) {
     (void)config;
@@ -200,7 +200,7 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* The driver is looked for until it is found, so the tests without one come first. */
+        /* The driver is searched until it is found, so the tests without one come first. */
         cmocka_unit_test(test_doctor__without_a_gpu__examines_the_cpu),
         cmocka_unit_test(test_doctor__asked_for_a_gpu_that_is_not_here__says_so),
         cmocka_unit_test(test_doctor__a_gpu_that_computes__is_well),

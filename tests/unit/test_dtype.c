@@ -1,10 +1,10 @@
-/* test_dtype.c: 16-bit conversions against an independent rounding, over every value. */
+/* test_dtype.c: 16-bit conversions compared with an independent rounding, over every value. */
 #include <math.h>
 
 #include "base/dtype.h"
 #include "tests/support/check.h"
 
-/* A 16-bit format: how many bits of fraction, and its least exponent. */
+/* A 16-bit format: its fraction bits and its smallest exponent. */
 typedef struct format {
     int fraction;
     int least_exponent;
@@ -110,7 +110,7 @@ static void check_ties(const format *f) {
     }
 }
 
-/* A prime step visits every exponent and every low-order bit pattern, NaN apart. */
+/* A prime step visits every exponent and every low-order bit pattern, except NaN. */
 static void check_sweep(const format *f) {
     for (uint32_t bits = 0; bits < 0x7f800000u; bits += 997) {
         expect_narrow(f, att_bits_f32(bits));
@@ -226,7 +226,7 @@ static void test_load_store__each_dtype__element_addressed(void **state) {
     assert_true(att_load(flags, (att_dtype)9, 1) == 0.0f);
 }
 
-/* Infinities, NaN and their payloads among them. */
+/* Includes infinities, NaN and their payloads. */
 static void test_load_row__every_value__bits_of_single_loads(void **state) {
     static const att_dtype types[] = {ATT_F16, ATT_BF16};
     static uint16_t all[1 << 16];

@@ -1,4 +1,4 @@
-/* test_error.c: status names, the record of the latest failure, the version. */
+/* test_error.c: status names, the record of the last failure, the version. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* test_f32_tiling.c: how fwd_sm80_f32 cuts the work: the size of tiles, and the parts of the keys. */
+/* test_f32_tiling.c: how fwd_sm80_f32 divides the work: the size of tiles, and the parts of the
+ * keys. */
 #include <string.h>
 
 #include "attention/cuda/f32_tiling.h"
@@ -36,7 +37,7 @@ static bool small_first(int64_t batch, int64_t seq, int64_t d) {
 static void test_estimate__few_blocks__small_tiles(void **state) {
     (void)state;
     assert_true(small_first(1, 512, 64));
-    assert_true(small_first(1, 2048, 64)); /* 128 blocks, where 264 would run at once */
+    assert_true(small_first(1, 2048, 64)); /* 128 blocks, where 264 fit at once */
     assert_false(small_first(4, 1024, 64));
     assert_true(small_first(1, 1024, 128));
     assert_false(small_first(1, 2048, 128)); /* an SM holds one */
@@ -48,7 +49,7 @@ static int splits_of(int64_t batch, int64_t seq, int64_t rows, int resident) {
     return att_cuda_f32_splits(row_of(ATT_ROLE_SMALL, 64)->cuda, &p, blocks, SMS, resident);
 }
 
-/* What forced splits showed on an H200. */
+/* As measured with forced splits on an H200. */
 static void test_splits__as_measured(void **state) {
     (void)state;
     assert_int_equal(splits_of(1, 128, 128, 2), 1);

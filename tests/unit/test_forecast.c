@@ -1,4 +1,5 @@
-/* test_forecast.c: a bar that is neither full before the end nor bounded by what does not bind. */
+/* test_forecast.c: a bar that is not full before the end, and not limited by what does not
+ * bind. */
 #include "lab/measure/forecast.h"
 #include "tests/support/check.h"
 
@@ -11,7 +12,8 @@ static lab_forecast after(double seconds, size_t least, size_t most, size_t case
     return lab_forecast_of(&options, cases, rounds, elapsed);
 }
 
-/* Eight cases and no time asked for: the samples are what takes it. The bar once showed 8/8 from the first round on. */
+/* Eight cases without a time limit: the number of samples decides. The bar once showed 8/8 from
+ * the first round on. */
 static void
 test_forecast__samples_take_longer_than_the_time_asked__samples_count(void **state) {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_fork.c: a child process computes with what it inherited, and the parent goes on. */
+/* test_fork.c: a child process computes with what it inherited, and the parent continues. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -42,7 +42,8 @@ static att_status run(shared *s) {
                         NULL);
 }
 
-/* The exit status of a child that does `work`; it has a deadline, a deadlock must not hang the tests. */
+/* The exit status of a child that does `work`; it has a deadline: a deadlock must not hang the
+ * tests. */
 static int in_child(int (*work)(shared *), shared *s) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -123,7 +124,7 @@ static void test_fork__grandchild__matches(void **state) {
 
 typedef struct background {
     shared *s;
-    fixture f; /* buffers of its own */
+    fixture f; /* its own buffers */
     atomic_bool stop;
     atomic_int runs;
     att_status status;
@@ -139,7 +140,8 @@ static void *run_until_told(void *arg) {
     return NULL;
 }
 
-/* The pool is busy with the other thread's tasks at the moment of the fork; nobody in the child ends them. */
+/* The pool is busy with the other thread's tasks at the moment of the fork; nobody in the child
+ * finishes them. */
 static void test_fork__while_another_thread_runs__child_matches(void **state) {
     (void)state;
     static background b;

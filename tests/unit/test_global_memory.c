@@ -1,4 +1,5 @@
-/* test_global_memory.c: the virtual GPU's device memory: its bounds, and what was written of it. */
+/* test_global_memory.c: the virtual GPU's device memory: its bounds, and which bytes were
+ * written. */
 #include <stdlib.h>
 #include <string.h>
 

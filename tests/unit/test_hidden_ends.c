@@ -1,4 +1,5 @@
-/* test_hidden_ends.c: the first and the last key that a mask leaves to a row, of every type and length. */
+/* test_hidden_ends.c: the first and the last key that a mask leaves visible to a row, for every
+ * type and length. */
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,11 @@
-/* test_hopper_barriers.c: who waits for whom in fwd_sm90. The warp that loads, the warp that stores and the warpgroups are agents
- * that run until they wait, in random order; barriers have phases as those in shared memory do. Whatever the order, somebody must
- * be able to go on until all are done, and no barrier may be two phases past one that somebody still waits for: there the wait
- * would go by the wrong phase. The steps are those of kernels/fwd_sm90.cu, fwd_sm90_load.cuh, fwd_sm90_bias.cuh and fwd_sm90_store.cuh, function by
- * function under the same names, which test_hopper_steps.c checks; what is computed between them does not matter. */
+/* test_hopper_barriers.c: who waits for whom in fwd_sm90. The warp that loads, the warp that
+ * stores and the warpgroups are agents that run until they wait, in random order; barriers
+ * have phases like those in shared memory. In any order, some agent must be able to continue
+ * until all are done, and no barrier may be two phases past one that an agent still waits
+ * for: the wait would then match the wrong phase. The steps are those of
+ * kernels/fwd_sm90.cu, fwd_sm90_load.cuh, fwd_sm90_bias.cuh and fwd_sm90_store.cuh, function
+ * by function under the same names, which test_hopper_steps.c checks; the computation
+ * between them does not matter. */
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -19,31 +22,33 @@ enum {
     STACK = 64 * 1024
 };
 
-/* What of shared memory holds Q and O (fwd_sm90_shared.cuh). */
+/* Which part of shared memory holds Q and O (fwd_sm90_shared.cuh). */
 typedef enum layout {
     RICH,  /* two places for Q, one for O */
-    ONE_Q, /* one for Q, which goes to registers, and one for O */
-    FAIR,  /* two for Q; O leaves through that of its Q */
+    ONE_Q, /* one for Q, which is moved to registers, and one for O */
+    FAIR,  /* two for Q; O leaves through the place of its Q */
     POOR   /* one for Q, through which O leaves */
 } layout;
 
 typedef struct shape {
     int groups, k_places, v_places;
     layout layout;
-    bool bias; /* a warp brings it for each warpgroup */
+    bool bias; /* a warp loads it for each warpgroup */
 } shape;
 
-/* Switches of the kernel, and steps that are left out or late to see that it is noticed. */
+/* Switches of the kernel, and steps that are left out or late, to test that this is noticed. */
 typedef struct variant {
     bool carry, ahead, turns;
-    bool paged; /* V comes by a warp of its own; not beside a bias */
-    bool split; /* keys in parts: nothing is carried, and warpgroups without rows still pass */
+    bool paged; /* a separate warp loads V; not with a bias */
+    bool split; /* keys in parts: nothing is carried over, and warpgroups without rows still
+                 * take part */
     bool idle_q_late;  /* a warpgroup without rows frees Q after the last V */
     bool o_not_waited; /* O of the next tile does not wait for the storing warp */
     bool bias_kept;    /* tiles of keys that are left out keep their bias */
 } variant;
 
-/* A tile of rows: tiles of keys; of each warpgroup, how many of them it leaves out, and whether it has no rows. */
+/* A tile of rows: its tiles of keys; per warpgroup, how many of them it skips, and whether it
+ * has no rows. */
 typedef struct tile {
     int keys, behind[GROUPS_MOST];
     bool idle[GROUPS_MOST];
@@ -69,7 +74,7 @@ typedef struct model {
 
 typedef struct agent {
     ucontext_t at;
-    const barrier *on; /* waits there for this phase to be over */
+    const barrier *on; /* waits there until this phase is over */
     int phase;
     bool done;
     int group;         /* of a warpgroup */
@@ -111,7 +116,7 @@ static void wait(agent *a, const barrier *b, int phase) {
     a->on = NULL;
 }
 
-/* The use-th use of a ring of `places` is there, or its place is free. */
+/* The use-th use of a ring of `places` has arrived, or its place is free. */
 static void wait_full(agent *a, const barrier *ring, int use, int places) {
     wait(a, &ring[use % places], use / places);
 }
@@ -227,7 +232,7 @@ static void produce(agent *a) {
         leave(a, a->n - 1);
 }
 
-/* V where there are pages. */
+/* V if there are pages. */
 static void produce_values(agent *a) {
     for (;; a->n++) {
         wait_full(a, m.tile_full, a->n, RECORDS);
@@ -256,7 +261,7 @@ static void send(agent *a) {
     arrive(&m.stored);
 }
 
-/* The bias of one warpgroup's rows. */
+/* The bias for one warpgroup's rows. */
 static void bring_bias(agent *a) {
     for (;; a->n++) {
         wait_full(a, m.tile_full, a->n, RECORDS);
@@ -314,7 +319,7 @@ static void release_bias(agent *a) {
         arrive(&m.bias_empty[a->group * BIAS_PLACES + a->b++ % BIAS_PLACES]);
 }
 
-/* The planted fault: the bias of a tile of keys that is left out stays. */
+/* The planted fault: the bias of a skipped tile of keys stays. */
 static bool keeps_bias(void) {
     return m.variant.bias_kept;
 }
@@ -357,13 +362,13 @@ static void release_q(agent *a) {
         arrive(&m.q_empty[q_place(a->n, a->group)]);
 }
 
-/* For O of the tile before. */
+/* For O of the previous tile. */
 static void wait_o_place(agent *a) {
     if (two_q() && !m.variant.o_not_waited)
         wait_empty(a, &m.o_empty[a->group], a->n - 1, 1);
 }
 
-/* O of the tile before goes to the storing warp. */
+/* O of the previous tile goes to the storing warp. */
 static void finish_rows(agent *a) {
     arrive(&m.o_full[a->group]);
     arrive(&m.tile_empty[(a->n - 1) % RECORDS]);
@@ -534,12 +539,11 @@ static void make_model(const shape *s, const variant *v) {
     make_barriers(m.bias_empty, GROUPS_MOST * BIAS_PLACES, 1);
     make_barriers(m.turn, GROUPS_MOST, 2);
     make_barriers(&m.stored, 1, 1);
-    const int kind =
-        below(4); /* tiles that are left out; warpgroups without rows; both; neither */
+    const int kind = below(4); /* skipped tiles; warpgroups without rows; both; neither */
     for (int i = 0; i < m.tile_count; i++) {
         tile *t = &m.tiles[i];
         t->keys = 1 + below(8);
-        const int full = below(s->groups); /* one of them has everything to do */
+        const int full = below(s->groups); /* one of them has all the work */
         const int most = t->keys < s->k_places ? t->keys : s->k_places;
         for (int group = 0; group < s->groups; group++) {
             t->behind[group] = kind & 1 && group != full ? below(most) : 0;
@@ -548,7 +552,7 @@ static void make_model(const shape *s, const variant *v) {
     }
 }
 
-/* True where everybody came to an end. */
+/* True if every agent finished. */
 static bool run_model(void) {
     const int others = m.shape.groups + 2 + (m.shape.bias ? m.shape.groups : 0);
     const int count = others + brings_values();
@@ -577,7 +581,7 @@ static bool run_model(void) {
 
 /* ------------------------------------------------------------------------------ tests */
 
-/* The rows of kernels.def, and what the switches make of them. */
+/* The rows of kernels.def, with the effect of the switches. */
 static const shape shapes[] = {
     {2, 2, 3, ONE_Q, false}, {2, 4, 5, ONE_Q, false}, {2, 2, 2, RICH, false},
     {2, 2, 3, RICH, false},  {3, 4, 4, RICH, false},  {4, 4, 4, RICH, false},

@@ -1,5 +1,5 @@
-/* test_hopper_parts.c: into how many parts fwd_sm90 splits the keys, and which problems that is for. On an H200 that the selector
- * sees through its limits. */
+/* test_hopper_parts.c: into how many parts fwd_sm90 splits the keys, and for which problems. On
+ * an H200 that the selector sees through its limits. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static bool is_split(const att_problem *p) {
     return row->cuda->role == ATT_ROLE_SPLIT;
 }
 
-/* The parts of all tiles of rows keep the SMs busy, in one round or in few. */
+/* The parts of all tiles of rows keep the SMs busy, in one round or a few. */
 static void test_parts__few_tiles__fill_the_gpu(void **state) {
     (void)state;
     static const int64_t dims[] = {64, 128, 256};
@@ -68,7 +68,7 @@ static void test_parts__longest_keys__no_more_than_are_merged(void **state) {
     assert_in_range(parts_of(&p), 64, 128);
 }
 
-/* More SMs never end later, more keys never sooner. */
+/* More SMs never take longer, more keys never less time. */
 static void test_parts__sms_and_keys__times_follow(void **state) {
     (void)state;
     const att_kernel_row *row = split_row(128);
@@ -88,7 +88,7 @@ static void test_parts__sms_and_keys__times_follow(void **state) {
     }
 }
 
-/* A user's row has no times; it is cut by those of the tile that it changes. */
+/* A user's row has no times; it is split according to those of the tile that it replaces. */
 static void test_parts__no_times__those_of_the_usual_tile(void **state) {
     (void)state;
     att_kernel_row row = *split_row(128);
@@ -125,7 +125,7 @@ static void test_choice__few_heads_with_long_keys__split(void **state) {
     assert_true(is_split(&p));
 }
 
-/* Where tiles of rows fill the GPU, and in decode, nothing changes. */
+/* If tiles of rows fill the GPU, and in decode, nothing changes. */
 static void test_choice__enough_tiles_or_one_row__not_split(void **state) {
     (void)state;
     static const struct {
@@ -156,7 +156,7 @@ static void test_choice__one_tile_of_keys__refused_by_name(void **state) {
     assert_non_null(strstr(refusal.why, "one tile holds all 128"));
 }
 
-/* Of several tiles of rows for a K/V head, decode reads the keys again for each. */
+/* With several tiles of rows per K/V head, decode reads the keys again for each. */
 static void test_choice__decode__while_its_tiles_are_few(void **state) {
     (void)state;
     att_problem p = problem(1, 32, 8, 4, 8192, 128);
@@ -167,7 +167,7 @@ static void test_choice__decode__while_its_tiles_are_few(void **state) {
 }
 
 int main(void) {
-    use_fake_nvrtc(); /* where the library has no machine code, some could be had */
+    use_fake_nvrtc(); /* so that rows without machine code count as compilable */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts__few_tiles__fill_the_gpu),
         cmocka_unit_test(test_parts__few_keys__no_part_without_any),

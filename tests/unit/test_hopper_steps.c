@@ -1,8 +1,11 @@
-/* test_hopper_steps.c: the model of test_hopper_barriers.c waits and arrives where fwd_sm90 does.
+/* test_hopper_steps.c: the model of test_hopper_barriers.c waits and arrives where fwd_sm90
+ * does.
  *
- * Both are read as text: of every function, the calls that wait for or arrive at a barrier, the barriers that it names, and the
- * calls of other such functions, in order. Each function of the kernel that has any must be in the model under the same name with
- * the same steps. What the kernel does inside one warpgroup is no step of the model: a warpgroup is one agent there. */
+ * Both are read as text: for every function, the calls that wait for or arrive at a barrier,
+ * the barriers that it names, and the calls of other such functions, in order. Each function of
+ * the kernel that has any must be in the model under the same name with the same steps. What
+ * the kernel does inside one warpgroup is not a step of the model: a warpgroup is one agent
+ * there. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +22,8 @@ static const char *const kernel_files[] = {
     "kernels/fwd_sm90_bias.cuh", "kernels/fwd_sm90.cu"};
 enum { FILES = sizeof kernel_files / sizeof kernel_files[0] };
 
-/* Words of the kernel and of the model, and the step that they are. A copy that will arrive is expected where it begins. */
+/* Words of the kernel and of the model, and their steps. A copy that will arrive is expected
+ * where it begins. */
 static const struct {
     const char *word, *step;
 } calls[] = {{"mbarrier_wait", "wait"},
@@ -57,7 +61,7 @@ static bool is_listed(const char *const *list, size_t count, const char *word) {
     return false;
 }
 
-/* The step that a word is; NULL: none. */
+/* The step for a word; NULL: none. */
 static const char *step_of(const char *word, bool called) {
     static char lower[NAME];
     for (size_t i = 0; called && i < COUNT(calls); i++)
@@ -81,7 +85,7 @@ static bool is_word(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The steps of the text between two places, each with a space behind it. */
+/* The steps of the text between two places, each followed by a space. */
 static void read_steps(char steps[STEPS], const char *at, const char *end) {
     size_t used = 0;
     steps[0] = '\0';
@@ -102,12 +106,13 @@ static void read_steps(char steps[STEPS], const char *at, const char *end) {
             used += (size_t)snprintf(steps + used, STEPS - used, "%s ", step);
         assert_true(used < STEPS);
     }
-    /* Threads of one warpgroup wait for each other: no barrier of the list comes behind. */
+    /* Threads of one warpgroup wait for each other: no barrier of the list follows. */
     for (char *own; (own = strstr(steps, "sync ")) && strncmp(own + 5, "turn ", 5) != 0;)
         memmove(own, own + 5, strlen(own + 5) + 1);
 }
 
-/* The next function at or behind `at`, whose definition begins with `prefix`: its name, its steps; NULL: there are no more. */
+/* The next function at or after `at`, whose definition begins with `prefix`: its name, its
+ * steps; NULL: there are no more. */
 static const char *next_function(const char *at, const char *prefix, char name[NAME],
                                  char steps[STEPS]) {
     for (; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
@@ -129,7 +134,7 @@ static const char *next_function(const char *at, const char *prefix, char name[N
 
 static char model[TEXT];
 
-/* The steps of the model's function; false where it has none of that name. */
+/* The steps of the model's function; false if it has none of that name. */
 static bool model_steps(const char *name, char steps[STEPS]) {
     char other[NAME];
     for (const char *at = model; (at = next_function(at, "static ", other, steps));)
@@ -138,7 +143,8 @@ static bool model_steps(const char *name, char steps[STEPS]) {
     return false;
 }
 
-/* How many functions of a kernel's text have steps; complaints about those that the model has not, or has otherwise. */
+/* How many functions of a kernel's text have steps; prints those that the model lacks or has
+ * differently. */
 static int compare(const char *text, int *complaints, bool loud) {
     char name[NAME], ours[STEPS], theirs[STEPS];
     int compared = 0;
@@ -173,7 +179,7 @@ static void test_steps__of_the_kernel__are_those_of_the_model(void **state) {
     assert_true(compared >= (int)COUNT(functions));
 }
 
-/* Nothing waits or arrives outside these functions, but for the calls of the roles. */
+/* Nothing waits or arrives outside these functions, except the calls of the roles. */
 static void test_steps__of_the_entry__are_the_roles(void **state) {
     (void)state;
     const char *entry = strstr(text_of(FILES - 1), "extern \"C\" __global__");

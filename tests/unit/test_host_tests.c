@@ -1,4 +1,5 @@
-/* test_host_tests.c: results of the GPU's tests made into a statement, and the statement held against this build. */
+/* test_host_tests.c: results of the GPU tests turned into a statement, and the statement
+ * compared with this build. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static char program[ATT_SHA256_HEX];
 
 #define PLACE "fake-gpu-0"
 
-/* A library without machine code has no GPU to speak of. */
+/* A library without machine code has no GPU for this purpose. */
 #define NEEDS_GPU()                                                                            \
     do {                                                                                       \
         if (!gpu)                                                                              \
@@ -30,7 +31,7 @@ static const char *path_of(const char *name) {
     return path;
 }
 
-/* What gpu_tests.sh writes; `parts` is what follows the head. */
+/* The output of gpu_tests.sh; `parts` follows the head. */
 static json_t *make(const char *tests, const char *by, const char *name, const char *parts,
                     lab_message *why) {
     FILE *file = fopen(path_of("results.txt"), "w");
@@ -102,7 +103,7 @@ static void test_make__of_other_things__gives_none(void **state) {
     assert_null(lab_host_tests_make("/nonexistent/results", gpu, &why));
 }
 
-/* Keep the statement (consumed); it must then stand so, for that reason. */
+/* Store the statement (consumed); it must then have this standing, for that reason. */
 static void expect_standing(json_t *statement, lab_host_standing standing, const char *word) {
     lab_message why;
     char path[1024];

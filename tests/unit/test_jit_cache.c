@@ -1,4 +1,5 @@
-/* test_jit_cache.c: the folder of compiled kernels keeps what it was given, and trusts nothing else. */
+/* test_jit_cache.c: the folder of compiled kernels keeps what it was given, and trusts nothing
+ * else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -55,7 +56,7 @@ static void test_cache__write_and_read__same_bytes(void **state) {
     assert_miss(folder, key);
     att_jit_cache_write(folder, key, code, sizeof code, ATT_JIT_CACHE_MAX);
     assert_hit(folder, key, code, sizeof code);
-    /* Written again, with other contents: the newer ones. */
+    /* Written again with other contents: the newer ones are read. */
     att_jit_cache_write(folder, key, code, 5, ATT_JIT_CACHE_MAX);
     assert_hit(folder, key, code, 5);
     struct stat s;
@@ -90,7 +91,7 @@ static void test_open__open_to_others__no_cache(void **state) {
     close(folder);
 }
 
-/* Where the test may change owners, it does. */
+/* If the test may change owners, it does. */
 static void test_open__someone_elses__no_cache(void **state) {
     (void)state;
     close(begin());
@@ -143,14 +144,14 @@ static void test_open__users_folder__by_the_environment(void **state) {
     close(folder);
     snprintf(path, sizeof path, "%s/xdg/attest", root);
     assert_int_equal(stat(path, &s), 0);
-    /* A relative one does not count, and without any there is no cache. */
+    /* A relative path does not count, and without any there is no cache. */
     setenv("XDG_CACHE_HOME", "relative", 1);
     unsetenv("HOME");
     assert_int_equal(att_jit_cache_open(NULL), -1);
     unsetenv("XDG_CACHE_HOME");
 }
 
-/* Every byte of an entry counts, and every length but its own. */
+/* Every byte of an entry matters, and every length but its own is wrong. */
 static void test_read__changed_entry__not_there(void **state) {
     (void)state;
     const int folder = begin();
@@ -195,13 +196,13 @@ static void test_read__not_a_private_file__not_there(void **state) {
     (void)state;
     const int folder = begin();
     att_jit_cache_write(folder, "good", code, sizeof code, ATT_JIT_CACHE_MAX);
-    /* A link to a good entry of the same key, as an attacker would lay it. */
+    /* A link to a valid entry of the same key, as an attacker would place it. */
     assert_int_equal(renameat(folder, "good", folder, "target"), 0);
     att_jit_cache_write(folder, key, code, sizeof code, ATT_JIT_CACHE_MAX);
     assert_int_equal(renameat(folder, key, folder, "moved"), 0);
     assert_int_equal(symlinkat("moved", folder, key), 0);
     assert_miss(folder, key);
-    /* What is written there replaces the link and leaves its target alone. */
+    /* Writing replaces the link and leaves its target alone. */
     att_jit_cache_write(folder, key, code, 3, ATT_JIT_CACHE_MAX);
     assert_hit(folder, key, code, 3);
     struct stat s;
@@ -210,7 +211,7 @@ static void test_read__not_a_private_file__not_there(void **state) {
     /* Others could have written it. */
     assert_int_equal(fchmodat(folder, key, 0666, 0), 0);
     assert_miss(folder, key);
-    /* A pipe would keep the reader waiting; a folder is no file. */
+    /* A pipe would block the reader; a folder is not a file. */
     assert_int_equal(unlinkat(folder, key, 0), 0);
     assert_int_equal(mkfifo(below(key), 0600), 0);
     assert_miss(folder, key);
@@ -254,10 +255,10 @@ static void test_write__folder_full__oldest_go(void **state) {
     assert_miss(folder, "b");
     for (int i = 2; i < 5; i++)
         assert_hit(folder, names[i], large, sizeof large);
-    /* What can never fit is not kept, and drives nothing else out once the folder is empty. */
+    /* What can never fit is not kept, and evicts nothing else once the folder is empty. */
     att_jit_cache_write(folder, "f", large, sizeof large, 100);
     assert_miss(folder, "f");
-    /* Nor what no reader would take. */
+    /* Nor what no reader would accept. */
     unsigned char *huge = calloc(1, 33 << 20);
     assert_non_null(huge);
     att_jit_cache_write(folder, "g", huge, 33 << 20, ATT_JIT_CACHE_MAX);

@@ -1,4 +1,4 @@
-/* test_json_load.c: documents from outside: every way in which one cannot be read names it. */
+/* test_json_load.c: untrusted documents: every error names the document. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

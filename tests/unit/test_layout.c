@@ -1,4 +1,5 @@
-/* test_layout.c: the same numbers wherever they lie: layouts, padding, broadcast, far strides, pages. */
+/* test_layout.c: the same results in any memory layout: strides, padding, broadcast, far
+ * strides, pages. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static int64_t heads_of(const fixture *f, int tensor) {
     return tensor == BUF_Q ? f->problem.heads_q : f->problem.heads_kv;
 }
 
-/* Copy Q, K and V by index, whatever the strides of the two. */
+/* Copy Q, K and V by index, for any strides of the two. */
 static void copy_inputs(fixture *to, const fixture *from) {
     for (int tensor = BUF_Q; tensor <= BUF_V; tensor++) {
         const int64_t rows = tensor == BUF_Q ? from->problem.seq_q : from->problem.seq_k;
@@ -90,7 +91,7 @@ static void test_layout__padded__same_bits_and_padding_untouched(void **state) {
     fixture_run_ok(&f, c->ctx);
     fixture_run_ok(&g, c->ctx);
     assert_same_outputs(&f, &g);
-    /* writing the poison back over what was computed must leave nothing but poison */
+    /* overwriting the results with poison must leave nothing but poison */
     for (int64_t b = 0; b < BATCH; b++)
         for (int64_t h = 0; h < HEADS_Q; h++)
             for (int64_t i = 0; i < c->rows; i++) {
@@ -194,7 +195,7 @@ static void test_layout__absurd_stride_of_a_single_entry__served(void **state) {
     }
 }
 
-/* Bases that have the alignment of an element and no more. */
+/* Bases with only the alignment of an element. */
 static void test_layout__any_element_offset__same_bits(void **state) {
     const test_case *c = *state;
     const att_problem p = problem_of(c);
@@ -286,7 +287,7 @@ static void test_layout__rows_far_apart__addressed_in_64_bits(void **state) {
 
 /* --------------------------------------------------------- packed and paged */
 
-/* The same keys in pages, some of them used by both sequences, in any order. */
+/* The same keys in pages, some of them shared by both sequences, in any order. */
 static void check_pages(const test_case *c, int64_t page_size, bool with_lengths) {
     att_problem p = problem_of(c);
     p.features |= with_lengths ? ATT_LENS_K : 0u;
@@ -325,7 +326,7 @@ static void test_pages__shared_and_permuted__same_bits_as_contiguous(void **stat
     }
 }
 
-/* Sequences packed end to end give what each gives alone. */
+/* Packed sequences give the same result as each one alone. */
 static void test_packed__each_sequence__same_as_alone(void **state) {
     const test_case *c = *state;
     att_problem p = problem_of(c);

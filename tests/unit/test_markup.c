@@ -1,4 +1,5 @@
-/* test_markup.c: text that is dangerous in a page, a Markdown table or a terminal comes out harmless. */
+/* test_markup.c: text that is dangerous in a page, a Markdown table or a terminal is made
+ * harmless. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +66,7 @@ static void test_text__broken_utf8__is_replaced_byte_by_byte(void **state) {
     (void)state;
     assert_string_equal(escaped("\xff<"), BAD "&lt;");
     assert_string_equal(escaped("\xc0\xbc"), BAD BAD); /* an overlong < */
-    assert_string_equal(escaped("\xe2\x82"), BAD BAD); /* the end comes too early */
+    assert_string_equal(escaped("\xe2\x82"), BAD BAD); /* truncated */
     assert_string_equal(escaped("\xf5\x80\x80\x80"), BAD BAD BAD BAD);
 }
 

@@ -1,4 +1,4 @@
-/* test_mask_patterns.c: the masks that the laboratory fills in hide what they say. */
+/* test_mask_patterns.c: the masks that the laboratory fills hide what they claim to hide. */
 #include "lab/attention/attention_lab.h"
 #include "lab/attention/mask_patterns.h"
 #include "tests/support/check.h"
@@ -8,7 +8,7 @@ static bool hides(lab_bias_fill fill, int64_t batch, int64_t i, int64_t j) {
     return lab_mask_hides(fill, &at);
 }
 
-/* Keys of a row that are seen: how many, the first and the last. */
+/* The visible keys of a row: how many, the first and the last. */
 typedef struct seen {
     int64_t count, first, last;
 } seen;
@@ -73,7 +73,7 @@ static double pairs_of(const char *line) {
     return work.pairs;
 }
 
-/* What a mask hides is no work: a kernel that leaves it out is not below its floor. */
+/* Hidden keys are not work: a kernel that skips them is not below its floor. */
 static void test_work__of_patterns__what_they_leave(void **state) {
     (void)state;
     assert_near(pairs_of("b1h1s100d64,bias=bool,biasfill=tenth"), 100.0 * 100.0, 0.0);

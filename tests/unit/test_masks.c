@@ -1,7 +1,7 @@
-/* test_masks.c: which keys a row sees, read off the output itself.
+/* test_masks.c: which keys a row sees, read from the output itself.
  *
- * All logits are equal and V is the identity matrix, so O[i][j] is 1/n where key j is one of the n that
- * row i sees, and 0 elsewhere. The rule is written out again here, by its definition. */
+ * All logits are equal and V is the identity matrix, so O[i][j] is 1/n if key j is one of the n
+ * that row i sees, and 0 elsewhere. The rule is written again here, from its definition. */
 #include <math.h>
 #include <stdio.h>
 
@@ -74,7 +74,7 @@ static void check_mask(const test_case *c, const mask *m, int64_t keys) {
     fixture_close(&f);
 }
 
-/* Fewer, as many and more keys than rows, one key, and counts around the width of a vector. */
+/* Fewer, as many and more keys than rows, one key, and counts near the width of a vector. */
 static const int64_t KEYS[] = {1, 2, 15, 16, 17, 36, 37, 38, 63, 64};
 enum { KEYS_COUNT = sizeof KEYS / sizeof KEYS[0] };
 
@@ -104,7 +104,7 @@ static void test_mask__window_with_and_without_causal__by_definition(void **stat
                 }
 }
 
-/* Window, causal and lengths that differ from sequence to sequence, a length of zero among them. */
+/* Window, causal and lengths that differ between sequences, including a length of zero. */
 static void test_mask__varying_lengths__by_definition(void **state) {
     const test_case *c = *state;
     enum { BATCH = 4, LONGEST = 40 };
@@ -147,7 +147,7 @@ static void test_mask__varying_lengths__by_definition(void **state) {
     }
 }
 
-/* Boolean masks of every broadcast shape, and their additive twins of 0 and -inf. */
+/* Boolean masks of every broadcast shape, and the equivalent additive masks of 0 and -inf. */
 static void test_mask__boolean_and_additive__same_answer(void **state) {
     const test_case *c = *state;
     enum { KEYS_HERE = 45 };

@@ -1,7 +1,7 @@
-/* test_memory.c: memory: the Nth allocation fails, and a run reserves none.
+/* test_memory.c: the Nth allocation fails, and a run allocates nothing.
  *
- * Linked with --wrap for every call that reserves memory, so that the ones made by the library during
- * a run can be counted whatever they are. */
+ * Linked with --wrap for every call that allocates memory, so that those made by the library
+ * during a run can be counted. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -78,7 +78,7 @@ static void run_counted(att_context *ctx, const att_problem *problem) {
     fixture_open(&f, problem, 3);
     assert_ok(att_plan_create(&plan, ctx, problem));
     const size_t bytes = att_plan_workspace(plan);
-    assert_int_equal(bytes % ATT_WORKSPACE_ALIGN, 0); /* aligned_alloc() takes it as it is */
+    assert_int_equal(bytes % ATT_WORKSPACE_ALIGN, 0); /* accepted by aligned_alloc() */
     f.workspace = guard_open(bytes, ATT_WORKSPACE_ALIGN);
     for (int repeat = 0; repeat < 3; repeat++) {
         const long before = atomic_load(&reservations);
@@ -110,7 +110,7 @@ static void test_run__any_engine_dtype_and_shape__reserves_nothing(void **state)
     engines_close(&e);
 }
 
-/* A refused run is a run too. */
+/* A refused run must not allocate either. */
 static void test_run__mixture_of_experts__reserves_nothing(void **state) {
     (void)state;
     static const att_dtype dtypes[] = {ATT_F32, ATT_F16, ATT_BF16};
@@ -151,7 +151,7 @@ static void test_run__refused__reserves_nothing(void **state) {
     att_context_destroy(ctx);
 }
 
-/* Everything from nothing to an answer and back. */
+/* Everything from opening a context to the answer and back. */
 static att_status whole_life(const att_problem *problem, fixture *f) {
     const att_context_options options = {
         .size = sizeof options, .device = ATT_DEVICE_CPU, .threads = 3};

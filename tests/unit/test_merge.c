@@ -1,4 +1,5 @@
-/* test_merge.c: merging partial results: answers on every instruction set, the edges of log-sums, refusals. */
+/* test_merge.c: merging partial results: answers on every instruction set, the edges of
+ * log-sums, refusals. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 enum { PARTS = ATT_MERGE_PARTS_MAX };
 
-/* A merge with its arrays: inputs from a seed, guarded outputs, NaN wherever nobody should look. */
+/* A merge with its arrays: inputs from a seed, guarded outputs, NaN in elements that must not
+ * be read. */
 typedef struct merging {
     att_merge_problem p;
     guarded part_o[PARTS], part_lse[PARTS], o, lse;
@@ -90,7 +92,7 @@ static att_status run(const merging *m, att_context *ctx) {
     return ran;
 }
 
-/* Every row near the oracle, as near as the type and float32 sums allow. */
+/* Every row is as close to the oracle as the type and float32 sums allow. */
 static void check_answers(const merging *m) {
     const att_merge_problem *p = &m->p;
     const double unit = p->dtype_o == ATT_F32   ? 0x1p-22

@@ -1,4 +1,5 @@
-/* test_moe.c: mixtures of experts on every instruction set: sizes, types, activations, storage, ranges, masks, NaN. */
+/* test_moe.c: mixtures of experts on every instruction set: sizes, types, activations, storage,
+ * ranges, masks, NaN. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +114,7 @@ static void test_moe__shared_weights__stride_0(void **state) {
     check_all(*state, &p, 5);
 }
 
-/* Every expert in exactly one of the calls: their y add up to that of one call with all. */
+/* Every expert is in exactly one of the calls: their y sum to that of one call with all. */
 static void test_moe__ranges_of_experts__add_up(void **state) {
     const engines *e = *state;
     static const int64_t ends[] = {0, 1, 5, 6, 8};
@@ -209,7 +210,7 @@ static void test_moe__nan_in_a_token__stays_in_its_row(void **state) {
     }
 }
 
-/* An expert whose weights are NaN reaches the tokens that go to it, and no other. */
+/* An expert with NaN weights affects the tokens that go to it, and no other. */
 static void test_moe__nan_in_an_expert__reaches_its_tokens(void **state) {
     const engines *e = *state;
     att_moe_problem p;
@@ -247,7 +248,7 @@ static void test_moe__no_tokens__counts_are_zero(void **state) {
     mixture_close(&m);
 }
 
-/* More tokens than a chunk has: all of them to one expert, and spread. */
+/* More tokens than fit in a chunk: all of them to one expert, and spread. */
 static void test_moe__many_tokens__chunks_add_up(void **state) {
     for (int one = 0; one < 2; one++) {
         att_moe_problem p;

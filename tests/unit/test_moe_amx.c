@@ -1,4 +1,5 @@
-/* test_moe_amx.c: the moe kernel for AMX, its instructions replaced by plain C, on any machine. */
+/* test_moe_amx.c: the moe kernel for AMX, with its instructions replaced by plain C, on any
+ * machine. */
 #undef ATT_AVX512_EMULATE
 #undef ATT_AMX_EMULATE
 #define ATT_AVX512_EMULATE

@@ -1,4 +1,5 @@
-/* test_moe_errors.c: what a mixture of experts is refused for, by field, and that nothing is written then. */
+/* test_moe_errors.c: why a mixture of experts is refused, by field, and that nothing is written
+ * then. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +86,7 @@ static void test_moe__bad_problems__refused_by_field(void **state) {
     assert_fails(att_moe_plan_create(NULL, e->ctx[0], &good), ATT_E_ARG, "out", "NULL");
 }
 
-/* Sizes that fit the strides, and whose chunk does not fit a workspace. */
+/* Sizes that fit in the strides, and whose chunk does not fit in a workspace. */
 static void test_moe__huge_sizes__overflow_not_wrapped(void **state) {
     const engines *e = *state;
     att_moe_problem p;
@@ -96,7 +97,8 @@ static void test_moe__huge_sizes__overflow_not_wrapped(void **state) {
     assert_fails(att_moe_plan_create(&plan, e->ctx[0], &p), ATT_E_OVERFLOW, "inner", "inner");
 }
 
-/* Strides of a dimension of size 1, and of arrays that the problem does not have, are not looked at. */
+/* Strides of a dimension of size 1, and of arrays that the problem does not have, are
+ * ignored. */
 static void test_moe__strides_nobody_follows__taken(void **state) {
     const engines *e = *state;
     static const int64_t odd[] = {INT64_MAX, INT64_MIN, -5, 0};
@@ -208,7 +210,7 @@ static void test_moe__given_ids_out_of_range__named_with_their_token(void **stat
         assert_fails(mixture_run(&m, e->ctx[0]), ATT_E_DATA, "given_ids", "given_ids[3][1]");
         assert_true(is_poisoned(&m));
     }
-    m.array[MIX_MASK].data[3] = 0; /* of a masked token they are not looked at */
+    m.array[MIX_MASK].data[3] = 0; /* ignored for a masked token */
     assert_ok(mixture_run(&m, e->ctx[0]));
     assert_int_equal(mixture_ids(&m, 3)[1], -1);
     mixture_close(&m);

@@ -1,5 +1,6 @@
-/* test_moe_gpu.c: a layer of experts on a GPU: which tile is chosen, what is refused and why, and which kernels a run launches, on a driver
- * that is none. What the kernels compute is for the virtual GPU to show. */
+/* test_moe_gpu.c: a layer of experts on a GPU: which tile is chosen, what is refused and why,
+ * and which kernels a run launches, on a fake driver. The virtual GPU tests what the kernels
+ * compute. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static void test_choice__few_tokens_small_tiles_many_large_ones(void **state) {
     static const struct {
         int64_t tokens;
         const char *kernel;
-        const char *transposed; /* the copy engine does not read weights that lie so */
+        const char *transposed; /* the copy engine cannot read this layout of weights */
     } cases[] = {{1, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
                  {64, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
                  {1024, "moe_sm90_bf16_m128n128s4w12", "moe_sm80_bf16_m64n64s3w4"},
@@ -49,7 +50,7 @@ static void test_choice__few_tokens_small_tiles_many_large_ones(void **state) {
     }
 }
 
-/* The second product of few items has a block an SM, and a longer ring. */
+/* The second product of few items has one block per SM, and a longer ring. */
 static void test_choice__second_product_by_items(void **state) {
     (void)state;
     static const struct {
@@ -76,7 +77,7 @@ static void refused(const att_moe_problem *p, const att_limits *by, const char *
         fail_msg("%s: \"%s\" does not say \"%s\"", kernel, refusal.why, word);
 }
 
-/* What Hopper's products refuse goes to the others. */
+/* What Hopper's products refuse goes to the other kernels. */
 static void test_refusals__of_the_copy_engine(void **state) {
     (void)state;
     static const char *const kernel = "moe_sm90_bf16_m64n64s4w8";
@@ -153,7 +154,7 @@ static void test_vectors__only_where_every_row_is_whole(void **state) {
     p.w1.row += 1;
     assert_int_equal(flags_of(&p), (ALL & ~ATT_MOE_VECTOR_W1) | ATT_MOE_GATED);
     p = qwen(4);
-    p.inner = 764; /* rows of w2, which are whole again where they lie the other way round */
+    p.inner = 764; /* rows of w2, which are complete again in the other layout */
     att_moe_problem_layout(&p);
     assert_int_equal(flags_of(&p), (ALL & ~ATT_MOE_VECTOR_W2) | ATT_MOE_GATED);
     p.flags |= ATT_MOE_TRANSPOSED;
@@ -183,7 +184,7 @@ static void note(const char *kernel, const CUlaunchConfig *config, const void *p
     assert_true(config->gridDimX > 0);
     assert_true(launch_count < 8);
     snprintf(launched[launch_count++], sizeof launched[0], "%s", kernel);
-    /* The workspace is theirs alone: no two of its arrays overlap. */
+    /* No two of the workspace's arrays overlap. */
     assert_true((char *)p->slot_weights - (char *)p->slot_ids >=
                 (long long)p->tokens * p->k * (long long)sizeof(int));
     assert_true((char *)p->parts - (char *)p->h >=
@@ -241,7 +242,7 @@ static void test_run__launches_in_order(void **state) {
     assert_launches(4, few);
     run(ctx, 100, 0);
     assert_launches(5, many);
-    run(ctx, 0, ATT_MOE_COUNTS); /* which are all 0, and somebody must say so */
+    run(ctx, 0, ATT_MOE_COUNTS); /* all 0, which some kernel must write */
     assert_launches(1, none);
     att_context_destroy(ctx);
     fake->run = NULL;

@@ -1,5 +1,5 @@
-/* test_moe_oracle.c: the oracle of mixtures of experts and its plain reference, held against sums over weights that are stored in no
- * particular way, and against derivations by hand. */
+/* test_moe_oracle.c: the oracle of mixtures of experts and its plain reference, compared with
+ * sums over weights in a plain layout, and with results derived by hand. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { T = 4, H = 9, I = 7, E = 3, K = 2 };
 
-/* The layer as a formula has it. */
+/* The layer in the form of the formula. */
 typedef struct layer {
     double x[T][H], gate[E][I][H], up[E][I][H], down[E][H][I];
     double gate_bias[E][I], up_bias[E][I], down_bias[E][H];
@@ -27,7 +27,8 @@ static void draw(layer *l) {
         all[n] = (double)rng_signed(&random);
 }
 
-/* Where the weight from input h to row i of gate (part 0) or up (part 1) lies in w1, or in w3. */
+/* The index of the weight from input h to row i of gate (part 0) or up (part 1) in w1, or in
+ * w3. */
 static int64_t at_w1(const att_moe_problem *p, int part, int64_t e, int64_t i, int64_t h) {
     const att_moe_strides *s = part == 1 && p->gate == ATT_MOE_APART ? &p->w3 : &p->w1;
     const int64_t n = p->gate == ATT_MOE_INTERLEAVED ? 2 * i + part
@@ -69,7 +70,7 @@ static void store(mixture *m, const layer *l) {
             mixture_set_x(m, t, h, (float)l->x[t][h]);
 }
 
-/* silu(g) u, summed over the experts that are listed. */
+/* silu(g) u, summed over the listed experts. */
 static double formula(const layer *l, int64_t t, int64_t h, const int32_t *ids,
                       const double *weights) {
     double y = 0.0;
@@ -149,7 +150,8 @@ static double activated(att_moe_activation act, float x, float alpha, float limi
     return y;
 }
 
-/* Values of PyTorch 2.11 in float64: silu, gelu and gelu(approximate="tanh") of 1.5 and -0.75, and GPT-OSS's formula. */
+/* Values of PyTorch 2.11 in float64: silu, gelu and gelu(approximate="tanh") of 1.5 and -0.75,
+ * and GPT-OSS's formula. */
 static void test_oracle__activations__known_values(void **state) {
     (void)state;
     assert_near(activated(ATT_MOE_SILU, 1.5f, 0, 0), 1.2263617143, 1e-9);

@@ -1,4 +1,5 @@
-/* test_moe_route.c: which experts a token goes to and with what weights: ties, NaN, infinities, groups, the arithmetic itself. */
+/* test_moe_route.c: which experts a token goes to and with which weights: ties, NaN,
+ * infinities, groups, the arithmetic itself. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "tests/support/mixture.h"
 #include "tests/support/rng.h"
 
-/* A problem of one column in and out, whose routing is what is looked at. */
+/* A problem with one column in and out, for testing the routing. */
 static void init(att_moe_problem *p, int64_t tokens, int64_t experts, int64_t k,
                  att_moe_routing routing) {
     att_moe_problem_init(p, tokens, 1, 1, experts, k, ATT_F32);
@@ -109,7 +110,7 @@ static void test_route__weights__by_each_rule(void **state) {
     check(*state, &p, logits, NULL, ids, (const double[]){s2, s1});
 }
 
-/* The correction selects, the score weighs. */
+/* The correction affects only the selection; the score is the weight. */
 static void test_route__correction__selects_only(void **state) {
     const float logits[] = {0, 1, 2, 3}, correction[] = {1, 0, 0, -1};
     att_moe_problem p;
@@ -169,7 +170,7 @@ static void test_route__given__as_it_is(void **state) {
     mixture_close(&m);
 }
 
-/* Scores that nearly meet, many of them: every instruction set has the ids of the reference. */
+/* Many scores that nearly tie: every instruction set gives the ids of the reference. */
 static void test_route__random_tokens__the_ids_of_the_reference(void **state) {
     static const struct {
         int64_t experts, k, groups, kept;

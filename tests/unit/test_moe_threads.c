@@ -1,4 +1,5 @@
-/* test_moe_threads.c: the bits of a token's answer: the same with any number of threads, in every repeat, beside any other tokens. */
+/* test_moe_threads.c: the bits of a token's answer: the same with any number of threads, in
+ * every repeat, and with any other tokens. */
 #include <math.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ static void test_moe__other_threads_and_repeats__same_bits(void **state) {
         }
 }
 
-/* Other x and other experts of all tokens but some: those have the bits that they had. */
+/* Change x and the experts of all tokens but some: the answers of those keep their bits. */
 static void test_moe__other_tokens_change__same_bits(void **state) {
     const engines *e = *state;
     for (int t = 0; t < 3; t++)
@@ -83,7 +84,8 @@ static void test_moe__other_tokens_change__same_bits(void **state) {
         }
 }
 
-/* On the CPU not even their number matters: a token by itself has the bits it has among many. */
+/* On the CPU the number of tokens does not matter either: a token alone has the same bits as
+ * among many. */
 static void test_moe__alone_or_among_many__same_bits(void **state) {
     const engines *e = *state;
     for (int t = 0; t < 3; t++)

@@ -1,4 +1,5 @@
-/* test_npy.c: .npy headers good, odd and hostile; files that appear whole or not at all. */
+/* test_npy.c: .npy headers: valid, unusual and hostile; files that appear whole or not at
+ * all. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -48,8 +49,8 @@ static int remove_folder(void **state) {
     return rmdir(folder);
 }
 
-/* A file of version `version` with the header text, spaces up to a multiple of 16 and `shift` more,
- * then `data_bytes` zeros. */
+/* A file of version `version` with the header text, spaces up to a multiple of 16 and `shift`
+ * more, then `data_bytes` zeros. */
 static size_t compose(unsigned char *file, int version, const char *text, size_t shift,
                       size_t data_bytes) {
     const size_t prefix = version == 1 ? 10 : 12, end = prefix + strlen(text);
@@ -174,15 +175,16 @@ static void test_header__misaligned_elements__are_refused(void **state) {
     assert_non_null(strstr(why.text, "not a multiple"));
 }
 
-/* Every cut of a good file, and any single byte of it changed, is read or refused: never a crash,
- * never more elements than there are bytes. */
+/* Every truncation of a valid file, and any single byte of it changed, is read or refused:
+ * never a crash, never more elements than there are bytes. */
 static void test_header__cut_or_changed_anywhere__never_overruns(void **state) {
     (void)state;
     unsigned char good[256];
     const size_t n =
         compose(good, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 0, 24);
     for (size_t cut = 0; cut < n; cut++) {
-        unsigned char *copy = malloc(cut ? cut : 1); /* exact, so that ASan sees an overrun */
+        unsigned char *copy = malloc(cut ? cut : 1); /* exact size, so that ASan sees an
+                                                      * overrun */
         memcpy(copy, good, cut);
         lab_npy array;
         size_t offset;

@@ -1,4 +1,4 @@
-/* test_numbers.c: answers known without an oracle, on every engine and dtype. */
+/* test_numbers.c: answers that are known without an oracle, on every engine and dtype. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@
 #include "tests/support/parsed.h"
 #include "tests/support/rng.h"
 
-/* Keys past several blocks of every kernel and not a multiple of any; and a power of two. */
+/* More keys than several blocks of every kernel, and not a multiple of any; and a power of
+ * two. */
 enum { KEYS = 211, KEYS_EVEN = 256, D = 24 };
 
 static att_problem problem_of(const test_case *c, int64_t keys) {
@@ -24,13 +25,14 @@ static att_problem problem_of(const test_case *c, int64_t keys) {
     return p;
 }
 
-/* How far an answer of magnitude 1 may lie from the true one: one rounding of the output for 16 bits; for
- * float32 what the rounding of scores does to the weights: here they reach 8, and are sums of 24. */
+/* How far an answer of magnitude 1 may be from the true one: one rounding of the output for 16
+ * bits; for float32 the effect of rounding scores on the weights: here they reach 8, and are
+ * sums of 24. */
 static double slack(const test_case *c) {
     return c->dtype == ATT_F32 ? 0x1p-20 : c->dtype == ATT_F16 ? 0x1p-10 : 0x1p-7;
 }
 
-/* `x` as the dtype holds it. */
+/* `x` rounded to the dtype. */
 static float rounded(att_dtype dtype, double x) {
     float stored = 0.0f;
     att_store(&stored, dtype, 0, (float)x);
@@ -77,7 +79,7 @@ static bool row_same(const fixture *f, const fixture *g, int64_t h, int64_t i) {
     return same;
 }
 
-/* The same answer but for rounding: a row that junk came near is computed again, in float64. */
+/* The same answer except for rounding: a row affected by junk is recomputed in float64. */
 static void assert_row_near(const fixture *f, const fixture *g, int64_t h, int64_t i,
                             double tolerance) {
     assert_near(fixture_lse(f, 0, h, i), fixture_lse(g, 0, h, i), 3e-6);
@@ -146,7 +148,7 @@ static void test_run__scale_zero__mean_of_v(void **state) {
     fixture_close(&f);
 }
 
-/* Key `hot` stands so far above the rest that their weights vanish: O is its V. */
+/* Key `hot` is so far above the rest that their weights vanish: O is its V. */
 static void check_one_hot(const test_case *c, int64_t hot, float q, float k) {
     const att_problem p = problem_of(c, KEYS);
     fixture f;
@@ -172,14 +174,15 @@ static void test_run__one_hot_anywhere__that_row_of_v(void **state) {
         check_one_hot(*state, places[i], 4.0f, 4.0f);
 }
 
-/* 24 * 75 * 75 = 135000, past the range of float16; and logits of 133120 as bfloat16 spells them. */
+/* 24 * 75 * 75 = 135000, past the range of float16; and logits of 133120 as bfloat16 spells
+ * them. */
 static void test_run__huge_logits__that_row_of_v(void **state) {
     check_one_hot(*state, 5, 75.0f, 75.0f);
     check_one_hot(*state, KEYS - 1, 133120.0f / 24.0f, 8.0f);
     check_one_hot(*state, 100, 2000.0f, 30000.0f);
 }
 
-/* Finite inputs whose products leave float32: no NaN may come of it. */
+/* Finite inputs whose products overflow float32: this must not give NaN. */
 static void test_run__logits_past_float32__no_nan(void **state) {
     const test_case *c = *state;
     if (c->dtype == ATT_F16)
@@ -202,7 +205,8 @@ static void test_run__logits_past_float32__no_nan(void **state) {
     fixture_close(&f);
 }
 
-/* Every logit is below the least float32, and all are equal: the mean of V, not an empty row. */
+/* Every logit is below the smallest float32, and all are equal: the mean of V, not an empty
+ * row. */
 static void test_run__all_logits_below_float32__mean_of_v(void **state) {
     const test_case *c = *state;
     if (c->dtype == ATT_F16)
@@ -221,7 +225,7 @@ static void test_run__all_logits_below_float32__mean_of_v(void **state) {
     fixture_close(&f);
 }
 
-/* Every key raises the maximum, so that everything gathered so far is scaled down each time. */
+/* Every key raises the maximum, so that everything accumulated so far is rescaled each time. */
 static void test_run__maximum_arrives_last__matches_float64(void **state) {
     const test_case *c = *state;
     const att_problem p = problem_of(c, KEYS);
@@ -320,8 +324,8 @@ static void test_lse__random_problem__matches_float64(void **state) {
 
 /* ------------------------------------------------------- NaN and infinities */
 
-/* Keys at which a NaN is planted: the first, inside a vector, at the edge of one, and one that only the
- * last row sees. */
+/* Keys at which a NaN is planted: the first, inside a vector, at the edge of one, and one that
+ * only the last row sees. */
 static const int64_t nan_places[] = {0, 7, 16, 36};
 enum { NAN_PLACES = sizeof nan_places / sizeof nan_places[0] };
 
@@ -349,7 +353,8 @@ static void test_run__nan_in_visible_k__reaches_exactly_who_sees_it(void **state
     }
 }
 
-/* A NaN in V reaches its own column of the rows that see it, and the weights not at all. */
+/* A NaN in V reaches its own column of the rows that see it, and does not affect the
+ * weights. */
 static void test_run__nan_in_visible_v__reaches_exactly_who_sees_it(void **state) {
     const test_case *c = *state;
     for (size_t place = 0; place < NAN_PLACES; place++) {
@@ -428,10 +433,11 @@ static void test_run__infinite_visible_logit__row_is_nan(void **state) {
     fixture_close(&f);
 }
 
-/* What lies at hidden places, in K or in V. */
+/* The contents of hidden places, in K or in V. */
 static const float JUNK[] = {NAN, INFINITY, -INFINITY};
 
-/* Run once with clean and once with spoiled hidden keys: the same answers. hidden(j) is for all rows. */
+/* Run once with clean and once with spoiled hidden keys: the same answers. hidden(j) applies to
+ * all rows. */
 static void check_hidden(const test_case *c, fixture *clean, fixture *f, int64_t keys,
                          bool (*hidden)(int64_t j, int64_t keys)) {
     for (int64_t j = 0; j < keys; j++) {
@@ -618,7 +624,7 @@ static void test_run__no_keys_but_a_sink__zero_and_the_sink(void **state) {
     fixture_close(&f);
 }
 
-/* A sink far below changes nothing, one of log(n) halves the mean of n equal keys. */
+/* A very low sink changes nothing, one of log(n) halves the mean of n equal keys. */
 static void test_run__sink__takes_its_share(void **state) {
     const test_case *c = *state;
     att_problem p = problem_of(c, KEYS_EVEN);
@@ -644,7 +650,8 @@ static void test_run__sink__takes_its_share(void **state) {
     fixture_close(&f);
 }
 
-/* Subnormal inputs of float16 are ordinary numbers in float32; of the others, what an engine may flush. */
+/* Subnormal inputs of float16 are normal numbers in float32; an engine may flush those of the
+ * other types. */
 static void test_run__denormals__mean_within_the_least_normal(void **state) {
     const test_case *c = *state;
     att_problem p = problem_of(c, KEYS_EVEN);
@@ -682,7 +689,7 @@ static void test_run__zeros_of_either_sign__zero(void **state) {
     fixture_close(&f);
 }
 
-/* The largest finite values in V, equal weights: the mean is itself finite. */
+/* The largest finite values in V with equal weights: the mean is finite. */
 static void test_run__largest_finite_v__stays_finite(void **state) {
     const test_case *c = *state;
     const att_problem p = problem_of(c, KEYS_EVEN);

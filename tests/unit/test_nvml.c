@@ -1,4 +1,4 @@
-/* test_nvml.c: readings of a GPU, and every way in which there are none. */
+/* test_nvml.c: readings of a GPU, and every way to have none. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

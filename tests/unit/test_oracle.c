@@ -1,4 +1,4 @@
-/* test_oracle.c: the oracle and the plain reference against numbers worked out by hand. */
+/* test_oracle.c: the oracle and the plain reference compared with hand-computed numbers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { KEYS_MAX = 64, D_MAX = 32 };
 
-static const double tiny = 1e-13; /* float64 against numbers that are exact on paper */
+static const double tiny = 1e-13; /* float64 compared with numbers that are exact on paper */
 static const double small = 1e-7; /* where an input such as ln 3 was rounded to float32 */
 
 /* One head, one batch entry, float32, scale 1, d = 1: the score of key j is q * k[j]. */
@@ -171,7 +171,8 @@ static void test_row__bias_of_each_dtype__adds(void **state) {
 
 static void test_row__bias_strides__index_and_broadcast(void **state) {
     (void)state;
-    /* batch broadcast; element (h, i, j) at 8h + 4i + 2j holds 10h + 3i + j; the others are NaN */
+    /* batch broadcast; element (h, i, j) at 8h + 4i + 2j holds 10h + 3i + j; the others are
+     * NaN */
     att_problem p;
     att_problem_init(&p, 2, 2, 2, 2, 2, 1, 1, ATT_F32);
     p.features = ATT_BIAS;
@@ -229,7 +230,8 @@ static void test_row__large_sink__does_not_overflow(void **state) {
 
 /* ---------------------------------------------------------------------- masks */
 
-/* Zero scores and values 1, 2, 4, 8, ...: the output is a mean that names the keys seen. */
+/* Zero scores and values 1, 2, 4, 8, ...: the output is a mean that identifies the visible
+ * keys. */
 static const float zeros[KEYS_MAX];
 static const float powers[] = {1, 2, 4, 8, 16, 32, 64, 128};
 
@@ -398,7 +400,7 @@ static void test_dtypes__16_bit_inputs__are_widened_exactly(void **state) {
     }
 }
 
-/* Values that differ everywhere, to tell one index from another. */
+/* Values that all differ, to tell indices apart. */
 static void fill_distinct(float *x, int n, float seed) {
     for (int i = 0; i < n; i++)
         x[i] = sinf(seed + 0.7f * (float)i);
@@ -513,7 +515,7 @@ static void test_lens_k__shorter_cache__equals_fewer_keys(void **state) {
     }
 }
 
-/* Without the keys before the start, whose diagonal is then as many keys nearer. */
+/* As without the keys before the start; the diagonal then moves by as many keys. */
 static void test_starts_k__left_padding__equals_the_keys_after_it(void **state) {
     (void)state;
     enum { B = 4, S = 7, D = 2 };
@@ -544,7 +546,8 @@ static void test_starts_k__left_padding__equals_the_keys_after_it(void **state) 
     }
 }
 
-/* A start moves no diagonal, of either alignment, and a window may begin after it. */
+/* A start does not move the diagonal, with either alignment, and a window may begin after
+ * it. */
 static void test_visible__with_a_start__the_later_of_both(void **state) {
     (void)state;
     att_problem p;
@@ -710,7 +713,7 @@ static void test_plain__hidden_row__zero_and_minus_infinity(void **state) {
 
 /* ------------------------------------------------------ the formula once more */
 
-/* One element after the other, in the order of the columns, and of the keys, that the references promise. */
+/* Element by element, in the order of columns and of keys that the references promise. */
 static void naive_oracle(const att_problem *p, const att_args *a, int64_t b, int64_t h,
                          int64_t i, double *o, double *lse) {
     static double s[400];
@@ -796,7 +799,7 @@ static void assert_naive(const char *line) {
     lab_tensors_destroy(t);
 }
 
-/* Keys and columns on both sides of every piece that the references work in. */
+/* Keys and columns on both sides of every block boundary of the references. */
 static void test_row__keys_side_by_side__bits_of_one_after_the_other(void **state) {
     static const int sizes[] = {1, 7, 8, 9, 63, 64, 65, 200};
     static const char *const types[] = {"f32", "fp16", "bf16"};

@@ -1,4 +1,5 @@
-/* test_peer.c: the cuBLAS peer on a fake driver and a fake cuBLAS: what it asks them for, what it takes, what it says when they fail. */
+/* test_peer.c: the cuBLAS peer on a fake driver and a fake cuBLAS: its calls, what it supports,
+ * its messages when they fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* test_plan_budgets.c: the planner against the compiler: kernels/budgets.txt has what the compiler gave every kernel
- * (tests/budgets.sh holds it against the build). */
+/* test_plan_budgets.c: the planner compared with the compiler: kernels/budgets.txt has the
+ * resources of every kernel (tests/budgets.sh compares it with the build). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

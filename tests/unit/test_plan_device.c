@@ -1,4 +1,5 @@
-/* test_plan_device.c: device files: those that come with attest, and every way to get one wrong. */
+/* test_plan_device.c: device files: those that ship with attest, and every way to get one
+ * wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,12 +26,13 @@ static void check_device(const char *name, void *state) {
     if (!lab_device_read(&device, path, &why))
         fail_msg("%s", why.text);
     const att_cuda_limits *l = &device.limits;
-    /* What must hold of any GPU, whatever the numbers. */
+    /* What must hold for any GPU, whatever the numbers. */
     assert_int_equal(l->threads_per_sm, 32 * l->warps_per_sm);
     assert_true(l->shared_per_block + l->shared_reserved == l->shared_per_sm);
     for (int i = 0; i < LAB_RATE_COUNT; i++)
         assert_true(device.rates[i].value >= 0.0);
-    /* Tensor operations a clock and SM are a power of two, or half the GeForce rate of one. */
+    /* Tensor operations per clock and SM are a power of two, or half the GeForce rate of
+     * one. */
     const double per_clock =
         device.rates[LAB_RATE_TENSOR].value / (device.rates[LAB_RATE_CLOCK].value * l->sms);
     double nearest = 512.0;
@@ -81,7 +83,8 @@ static void test_devices__limits__are_those_of_the_compute_capability(void **sta
 
 /* ----------------------------------------------------------------------- mistakes */
 
-/* Write the document and read it as a device; it must fail, and the message must name file and `fault`. */
+/* Write the document and read it as a device; it must fail, and the message must name file and
+ * `fault`. */
 static void expect_refusal(json_t *document, const char *fault) {
     char path[] = "/tmp/attest-device-XXXXXX.json";
     const int fd = mkstemps(path, 5);
@@ -102,8 +105,8 @@ static json_t *whole(void) {
     return document;
 }
 
-/* Set section.name.key, or remove it where `value` is NULL; an empty key is the field itself, an empty
- * section the document. */
+/* Set section.name.key, or remove it if `value` is NULL; an empty key is the field itself, an
+ * empty section the document. */
 static void expect_refusal_of(const char *section, const char *name, const char *key,
                               json_t *value, const char *fault) {
     json_t *document = whole(), *at = document;

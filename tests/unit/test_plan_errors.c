@@ -1,4 +1,5 @@
-/* test_plan_errors.c: every problem att_plan_create() must refuse, and the ones it must not. */
+/* test_plan_errors.c: every problem that att_plan_create() must refuse, and some that it must
+ * not. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +160,8 @@ static void apply(att_problem *p, const bad_field *bad) {
     }
 }
 
-/* The failure is recorded whole: status, field, a text that names the field, and no plan. */
+/* The failure is recorded completely: status, field, a text that names the field, and no
+ * plan. */
 static bool refused_as(att_context *ctx, const att_problem *p, att_status status,
                        const char *field) {
     att_plan *plan = (att_plan *)(void *)ctx; /* anything but NULL */
@@ -200,7 +202,7 @@ static void test_plan_create__starting_problems__accepted(void **state) {
     }
 }
 
-/* A zero beside a size is no licence for it: nothing may count up to what nothing bounds. */
+/* A zero does not excuse a huge size beside it: no loop may run up to an unbounded number. */
 static void test_plan_create__huge_size_beside_a_zero__named(void **state) {
     static const struct {
         int64_t batch, seq_q, seq_k;
@@ -259,7 +261,7 @@ static void test_plan_create__window_or_alibi_without_alignment__align_named(voi
     att_plan_destroy(plan);
 }
 
-/* With lengths that vary, equal maxima do not make the two alignments agree. */
+/* With varying lengths, equal maxima do not make the two alignments agree. */
 static void test_plan_create__window_on_varying_lengths__align_named(void **state) {
     att_problem p;
     att_problem_init(&p, 2, 1, 1, 7, 7, 8, 8, ATT_F32);
@@ -272,7 +274,7 @@ static void test_plan_create__window_on_varying_lengths__align_named(void **stat
     att_plan_destroy(plan);
 }
 
-/* A struct from a newer header: the same fields, then ones this library has not heard of. */
+/* A struct from a newer header: the same fields, then ones that this library does not know. */
 typedef struct newer_problem {
     att_problem known;
     uint64_t added[2];

@@ -1,5 +1,5 @@
-/* test_plan_kernels.c: the kernels of a plan: their times are those that the library chooses by, their blocks those that it
- * launches. */
+/* test_plan_kernels.c: the kernels of a plan: their times are those by which the library
+ * chooses, their blocks those that it launches. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@
 
 static lab_message why;
 
-/* Tiles of every size, one round and many, masks, groups that are packed, padded heads, few rows of many keys. */
+/* Tiles of every size, one round and many, masks, groups that are packed, padded heads, few
+ * rows of many keys. */
 static const char *const problems[] = {"b1h8s512d64",
                                        "b2h16s8192d128,bf16",
                                        "b4h16s4096d128,causal",
@@ -53,7 +54,8 @@ static const lab_plan_kernel *kernel_of(const lab_plan_result *plan, const char 
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------ choice */
+/* ------------------------------------------------------------------------------------
+ * choice */
 
 static void check_choice(const char *text, const lab_device *device) {
     lab_spec spec;
@@ -78,7 +80,7 @@ static void check_choice(const char *text, const lab_device *device) {
         assert_true(k->seconds ==
                     fmax(1e-9 * k->row->family->estimate(k->row, &limits, &spec.problem),
                          lab_floor_seconds(&plan.floor)));
-        /* Where the library goes by these times, nothing that it passed over is sooner. */
+        /* If the library decides by these times, nothing that it passed over is faster. */
         if (plan.chosen->model == LAB_TIME_SELECTOR)
             assert_true(k->seconds >= plan.chosen->seconds);
     }
@@ -110,7 +112,7 @@ static void test_kernels__hopper_rows_with_times__are_all_listed(void **state) {
                      LAB_TIME_NONE);
     assert_int_equal(kernel_of(&plan, "fwd_sm80_f16_d128_m128n32s2")->model, LAB_TIME_TILE);
     lab_plan_free(&plan);
-    /* A row for larger heads alone has no time here, instead of one that never ends. */
+    /* A row that only supports larger heads has no time here, instead of an infinite one. */
     plan = plan_of("b4h16s4096d96,causal", &h200, &spec);
     assert_int_equal(kernel_of(&plan, "fwd_sm90_f16_d128_m192n80s3")->model, LAB_TIME_NONE);
     lab_plan_free(&plan);
@@ -133,8 +135,8 @@ static void test_kernels__blocks_and_rounds__as_counted_by_hand(void **state) {
     lab_plan_free(&plan);
 }
 
-/* One launch of 2600 ns; 8 heads of 8192 keys by 8 blocks each, 1024 keys of 512 bytes at 64 bytes a nanosecond: more than the
- * 33.6 MB take at 4500. */
+/* One launch of 2600 ns; 8 heads of 8192 keys by 8 blocks each, 1024 keys of 512 bytes at 64
+ * bytes per nanosecond: more than the 33.6 MB take at 4500. */
 static void test_kernels__decode__as_its_cost_model_says(void **state) {
     (void)state;
     const lab_device h200 = device_of("h200");
@@ -145,7 +147,7 @@ static void test_kernels__decode__as_its_cost_model_says(void **state) {
     assert_true(plan.chosen->cluster);
     assert_int_equal((int)plan.chosen->blocks, 64);
     assert_true(fabs(plan.chosen->seconds - 1e-9 * (2600.0 + 1024.0 * 512.0 / 64.0)) < 1e-12);
-    /* The decode of older GPUs is cut, and not timed. */
+    /* The decode of older GPUs is planned, but has no time. */
     const lab_plan_kernel *older = kernel_of(&plan, "decode_sm80_bf16_d128_n16s3w4");
     assert_int_equal(older->model, LAB_TIME_NONE);
     assert_true(older->splits > 1);
@@ -164,7 +166,8 @@ static void test_kernels__few_rows_of_a_group__are_not_packed_by_fwd_sm80(void *
     lab_plan_free(&plan);
 }
 
-/* The fake GPU 0 is an H200. fwd_sm80's parts hang on the registers that the compiler gave, which a plan does not know. */
+/* The fake GPU 0 is an H200. fwd_sm80's parts depend on the registers that the compiler
+ * assigned, which a plan does not know. */
 static void test_kernels__grid__is_what_the_library_launches(void **state) {
     (void)state;
     use_fake_cuda();

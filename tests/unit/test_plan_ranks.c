@@ -1,4 +1,5 @@
-/* test_plan_ranks.c: the model of a sequence cut over ranks: numbers worked out by hand, ways that cannot be, limits. */
+/* test_plan_ranks.c: the model of a sequence split over ranks: hand-computed numbers,
+ * impossible ways, limits. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* test_plan_tiles.c: the planner's arithmetic: against numbers worked out by hand, against the formula of the launch, against
- * NVIDIA's occupancy calculator where the toolkit is here. */
+/* test_plan_tiles.c: the planner's arithmetic compared with hand-computed numbers, with the
+ * formula of the launch, and with NVIDIA's occupancy calculator if the toolkit is installed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +85,7 @@ static void test_floor__float32__is_bound_by_three_products_of_terms(void **stat
     lab_floor_of(&floor, &work, ATT_F32, &a100);
     assert_true(near(floor.seconds[LAB_BOUND_TENSOR], work.flops / (312e12 / 3.0)));
     assert_int_equal(floor.binds, LAB_BOUND_TENSOR);
-    lab_device without = a100; /* where multiply-add is faster, it is what counts */
+    lab_device without = a100; /* if multiply-add is faster, it counts */
     without.rates[LAB_RATE_TENSOR].value = 50e12;
     lab_floor_of(&floor, &work, ATT_F32, &without);
     assert_true(near(floor.seconds[LAB_BOUND_TENSOR], work.flops / (2.0 * 64 * 108 * 1.41e9)));
@@ -128,7 +128,7 @@ static void test_occupancy__known_cases(void **state) {
 }
 
 #if HAVE_CALCULATOR
-/* The calculator's idea of the device. */
+/* The device in the calculator's form. */
 static cudaOccDeviceProp properties_of(const att_cuda_limits *l) {
     cudaOccDeviceProp p = {0};
     p.computeMajor = l->cc / 10;
@@ -215,13 +215,13 @@ static void test_tiles__shared_memory__is_counted_and_bounds(void **state) {
     evaluate(&tile, &spec, &a100);
     assert_int_equal(tile.breaks, ATT_RESOURCE_NONE);
     assert_int_equal(tile.blocks, 1);
-    /* 64 rows a warp of O and S alone are 256 + 128 registers. */
+    /* O and S of 64 rows per warp alone are 256 + 128 registers. */
     tile = (lab_tile){.m = 64, .n = 64, .stages = 1, .warps = 1, .d_qk = 128, .d_v = 128};
     evaluate(&tile, &spec, &a100);
     assert_int_equal(tile.breaks, ATT_RESOURCE_REGISTERS);
 }
 
-/* A block may have what an SM does not. */
+/* A block may be allowed more than an SM has. */
 static void test_tiles__no_block_on_an_sm__does_not_fit(void **state) {
     (void)state;
     lab_device l4 = device_of("l4");
@@ -251,7 +251,7 @@ static void test_tiles__waves_tail_and_use__are_counted(void **state) {
     const lab_spec tail = spec_of("b1h1s1sk65d64");
     evaluate(&tile, &tail, &l4);
     assert_true(near(tile.useful, 65.0 / (2.0 * 64 * 64)));
-    /* A window of 8 keys left of the diagonal: one or two tiles a row block. */
+    /* A window of 8 keys left of the diagonal: one or two tiles per row block. */
     const lab_spec window = spec_of("b1h1s512d64,causal,window=8:0");
     evaluate(&tile, &window, &l4);
     assert_true(near(tile.useful, (9.0 * 512 - 36) / (15.0 * 64 * 64)));

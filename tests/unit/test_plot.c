@@ -29,7 +29,7 @@ static void test_scale__values_within__lie_between_its_ends_in_order(void **stat
         assert_true(lab_plot_at(&s, 1e9) == 110.0);
         assert_true(lab_plot_at(&s, log ? 1e-9 : -1e9) == 10.0);
     }
-    /* Equal ratios are equal ways on a logarithmic scale, and an axis may point downwards. */
+    /* Equal ratios are equal distances on a logarithmic scale, and an axis may point down. */
     const lab_plot_scale s = lab_plot_scale_make(true, 1.0, 100.0, 200.0, 0.0);
     const double first = lab_plot_at(&s, 1.0) - lab_plot_at(&s, 10.0);
     const double second = lab_plot_at(&s, 10.0) - lab_plot_at(&s, 100.0);

@@ -1,4 +1,5 @@
-/* test_pool.c: the threads of a context: every task once, and a clear status when one cannot start.
+/* test_pool.c: the threads of a context: every task once, and a clear status if one cannot
+ * start.
  *
  * Linked with --wrap=pthread_create, so that the Nth thread can be refused. */
 #include <errno.h>
@@ -67,7 +68,7 @@ static void test_pool__any_threads_and_tasks__each_task_once(void **state) {
     }
 }
 
-/* A run may ask for fewer threads than the pool has; the others stay out of it. */
+/* A run may ask for fewer threads than the pool has; the others do not take part. */
 static void test_pool__fewer_threads_asked_for__no_other_takes_part(void **state) {
     (void)state;
     att_pool *pool;
@@ -78,7 +79,8 @@ static void test_pool__fewer_threads_asked_for__no_other_takes_part(void **state
     att_pool_destroy(pool);
 }
 
-/* Short rounds close together, and rounds far enough apart for the workers to fall asleep. */
+/* Short rounds in quick succession, and rounds far enough apart for the workers to fall
+ * asleep. */
 static void test_pool__many_rounds__none_lost(void **state) {
     (void)state;
     att_pool *pool;

@@ -1,4 +1,4 @@
-/* test_problem.c: what the helpers that fill att_problem write. */
+/* test_problem.c: the output of the helpers that fill att_problem. */
 #include <math.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ static void test_problem_init__strides__contiguous_bshd(void **state) {
     assert_int_equal(p.lse.row, 1);
 }
 
-/* The struct of 0.1 ended where `alignment` stands now. */
+/* The struct of 0.1 ended where `alignment` is now. */
 enum { OLDER = offsetof(att_problem, alignment) };
 
 static void assert_untouched(const void *bytes, size_t first, size_t end) {
@@ -85,7 +85,7 @@ static void test_problem_init__newer_caller__fields_unknown_here_are_zero(void *
     assert_untouched(newer.beyond, 0, sizeof newer.beyond);
 }
 
-/* Programs built with 0.1 call the function, which had no size to be told. */
+/* Programs built with 0.1 call the function, which had no size argument. */
 static void test_problem_init__by_its_symbol__the_struct_of_0_1(void **state) {
     (void)state;
     att_problem p;
@@ -103,7 +103,7 @@ static void test_problem_init__zero_head_dimension__does_not_trap(void **state) 
     assert_int_equal(p.d_qk, 0);
 }
 
-/* Products that wrap must not be undefined behaviour; att_plan_create() is what refuses them. */
+/* Products that wrap must not be undefined behaviour; att_plan_create() refuses them. */
 static void test_problem_init__overflowing_sizes__does_not_trap(void **state) {
     (void)state;
     att_problem p;
@@ -163,7 +163,7 @@ static void test_layout__packed_queries__lse_is_heads_by_total(void **state) {
     assert_int_equal(p.lse.row, 1);
 }
 
-/* K and V by page: what lies beyond a page is another page, not the next seq_k rows. */
+/* K and V by page: after a page comes another page, not the next seq_k rows. */
 static void test_layout__paged__strides_of_pages_and_their_table(void **state) {
     (void)state;
     att_problem p;

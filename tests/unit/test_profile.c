@@ -1,4 +1,5 @@
-/* test_profile.c: what ncu prints, read; the bottleneck named; profiles written and read back. */
+/* test_profile.c: the output of ncu parsed; the bottleneck named; profiles written and read
+ * back. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_progress.c: estimates, and lines where there is no terminal. */
+/* test_progress.c: estimates, and lines if there is no terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void test_left__after_some_steps__is_in_the_unit_a_reader_wants(void **st
         {1.0, 1, 100, ""},                 /* too early */
         {60.0, 0, 100, ""},                /* nothing is known */
         {60.0, 100, 100, ""},              /* nothing is left */
-        {60.0, 101, 100, ""},              /* more than was foretold */
+        {60.0, 101, 100, ""},              /* more than expected */
         {10.0, 1, 3, "about 20 s left"},   /* as long as the first, twice */
         {10.0, 99, 100, "about 1 s left"}, /* never 0 */
         {60.0, 10, 100, "about 9 min left"},

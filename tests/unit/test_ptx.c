@@ -1,5 +1,5 @@
-/* test_ptx.c: the virtual GPU's reader of PTX, its arithmetic, and where operands and boxes lie. One lane that is made by hand runs
- * statements; a check that fails comes back here. */
+/* test_ptx.c: the virtual GPU's PTX reader, its arithmetic, and the addresses of operands and
+ * boxes. One hand-made lane runs statements; a failed check returns here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,7 +245,8 @@ static void test_memory__vectors_with_offsets__the_same_back(void **state) {
 
 /* ---- 16-bit types ---- */
 
-/* Half way between two neighbours lies the limit: below it the lower one, above it the upper one, on it the even one. */
+/* The limit is half way between two neighbours: below it the lower one, above it the upper one,
+ * on it the even one. */
 static void check_rounding(bool is_bf16, uint16_t x) {
     const float low = small_to_float(x, is_bf16),
                 high = small_to_float((uint16_t)(x + 1), is_bf16);
@@ -296,7 +297,8 @@ static uint64_t descriptor(unsigned start, unsigned leading, unsigned stride,
            (start & 0x3ffff) >> 4;
 }
 
-/* Rows of `pitch` bytes; 16-byte chunk c of row r lies at c ^ r / (128 / pitch) % (pitch / 16). */
+/* Rows of `pitch` bytes; 16-byte chunk c of row r lies at c ^ r / (128 / pitch) % (pitch /
+ * 16). */
 static unsigned chunk_place(unsigned row, unsigned chunk, unsigned pitch) {
     const unsigned turn = row * pitch / 128 % (pitch / 16);
     return row * pitch + (chunk ^ turn) * 16;
@@ -393,7 +395,7 @@ static tensor_box box_at(void *tensor, box_type type, int column, int row) {
                         .shared = 2048};
 }
 
-/* Rows of 128 bytes, swizzled; zeros for what is outside, on every side. */
+/* Rows of 128 bytes, swizzled; zeros for elements outside, on every side. */
 static void test_tensor_box__partly_outside__zeros(void **state) {
     (void)state;
     static const int places[][2] = {{0, 0}, {16, 0}, {-8, -3}, {0, 7}, {-8, 9}, {64, 0}};

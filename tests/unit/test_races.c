@@ -103,7 +103,7 @@ static void test_races_meet__write_after__not_ordered(void **state) {
     assert_check_passes(shared(1, 0, RACES_READ));
 }
 
-/* All lanes of a warp read; one arrives for them; another warp waits for it and writes. */
+/* All lanes of a warp read; one arrives for them; another warp waits for that and writes. */
 static void read_arrive_write(bool meets) {
     races_place done = {0};
     for (int i = 0; i < WARP_LANES; i++)
@@ -227,7 +227,7 @@ static void test_races__cluster__ordered_by_its_barrier(void **state) {
     races_forget(&barrier);
 }
 
-/* What is written is seen through an atomic, with fences or without. */
+/* What is written is visible through an atomic, with or without fences. */
 static void write_and_read(size_t data, bool before, bool after) {
     vgpu_lane *writer = lane(0, (int)data), *reader = lane(1, (int)data);
     const size_t flag = data + 4;
@@ -394,7 +394,7 @@ static void test_races__reductions_of_the_copy_engine__race_with_plain_ones(void
     assert_check_passes(global(lane(1, 0), 32, GLOBAL_READ));
 }
 
-/* Shared memory of a block that ended is used again, and its stamps are not. */
+/* Shared memory of a finished block is reused, and its stamps are not. */
 static void test_races__next_block__begins_anew(void **state) {
     (void)state;
     for (int i = 0; i < SMALL_LANES; i++) {
@@ -408,7 +408,7 @@ static void test_races__next_block__begins_anew(void **state) {
     assert_check_passes(shared(0, 512, RACES_WRITE));
 }
 
-/* Everything a race needs, without ATTEST_VIRTUAL_RACES: 0 when nothing failed. */
+/* Everything that makes a race, without ATTEST_VIRTUAL_RACES: 0 if nothing failed. */
 static int race_in_vain(void) {
     setenv("ATTEST_VIRTUAL_RACES", "0", 1);
     begin(NULL);
@@ -432,13 +432,13 @@ static int race_in_vain(void) {
     races_launches_known(lane(0, 0), 1);
     if (!setjmp(small_failed)) {
         global(lane(0, 0), sizeof memory, GLOBAL_READ);
-        return 2; /* bounds are checked all the same */
+        return 2; /* bounds are still checked */
     }
     end(NULL);
     return 0;
 }
 
-/* First of all tests: the environment is asked once. */
+/* The first test: the environment is read once. */
 static void test_races__switched_off__nothing_races(void **state) {
     (void)state;
     const pid_t child = fork();

@@ -1,5 +1,5 @@
-/* test_races_model.c: races on random programs against a model of happens-before that is too plain to be wrong: a full clock
- * for every lane, and every access remembered. */
+/* test_races_model.c: races in random programs compared with a deliberately simple model of
+ * happens-before: a full clock for every lane, and every access recorded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,7 +209,8 @@ static void test_races__one_lane_a_warp__as_the_model(void **state) {
     assert_true(count.real > count.steps / 50 && count.real < count.steps / 4);
 }
 
-/* Of reads of one warp that nothing orders one is remembered: some are missed, none is made up. */
+/* Of unordered reads of one warp only one is recorded: some races are missed, none is
+ * invented. */
 static void test_races__all_lanes__none_made_up_few_missed(void **state) {
     (void)state;
     race_count count = {0};

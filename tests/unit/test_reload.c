@@ -8,7 +8,7 @@
 
 #include "tests/support/check.h"
 
-/* The functions of the library that is loaded now. */
+/* The functions of the library that is currently loaded. */
 typedef struct library {
     void *handle;
     att_status (*context_create)(att_context **, const att_context_options *);
@@ -50,7 +50,8 @@ static int thread_count(void) {
     return n;
 }
 
-/* A thread that was joined stays in the list for a moment: the kernel wakes whoever waits before it takes the thread off. */
+/* A joined thread stays in the list for a moment: the kernel wakes the waiter before it removes
+ * the thread. */
 static void assert_thread_count(int expected) {
     const struct timespec moment = {.tv_nsec = 1000000};
     for (int i = 0; i < 1000 && thread_count() != expected; i++)
@@ -100,8 +101,8 @@ test_library__loaded_and_unloaded_in_a_loop__works_and_leaves_no_thread(void **s
     }
 }
 
-/* In a process of its own, which a thread in unmapped code would end by a signal: the threads are still looking for work when
- * the library is closed, and find some later. */
+/* In a separate process, which a thread in unmapped code would end with a signal: the threads
+ * are still looking for work when the library is closed, and find some later. */
 static void close_with_live_context(void) {
     const struct timespec moment = {.tv_nsec = 100000000};
     const library lib = load();

@@ -1,4 +1,5 @@
-/* test_report.c: reports from small result files: what they say, and that nothing in a file can break them. */
+/* test_report.c: reports from small result files: their contents, and that nothing in a file
+ * can break them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,7 +125,8 @@ static const char compare_text[] =
     "0.24, 'high': 0.26}}, {'problem': 'b1h8s128d64,fp16', 'subject_b': 'attest', 'lost': "
     "'refused'}]}}";
 
-/* Medians that another program has taken: three lengths, ahead of one rival and behind the other. */
+/* Medians that another program measured: three lengths, ahead of one rival and behind the
+ * other. */
 static const char medians_text[] =
     "{'schema': 'attest-rival-medians-1', 'machine': 'NVIDIA H200, driver 580', 'attest': "
     "'0.1.0', 'method': 'by turns', 'rivals': {'fa3': 'FlashAttention-3 at 0251'}, 'cells': ["
@@ -169,7 +171,7 @@ static json_t *parse(const char *text) {
     return document;
 }
 
-/* The path of `name` in the folder, in one of a few places. */
+/* The path of `name` in the folder, in one of a few static buffers. */
 static const char *path_of(const char *name) {
     static char paths[4][256];
     static int next;
@@ -218,7 +220,7 @@ static int remove_folder(void **state) {
 
 typedef enum view { HTML, MARKDOWN, TERMINAL, PICTURES, VIEWS } view;
 
-/* Every plot of the report as a picture, one after the other; a word where it has none. */
+/* Every plot of the report as a picture, one after the other; a word if there is none. */
 static void put_pictures(FILE *out, const lab_report *report) {
     char *names = NULL;
     size_t length = 0;
@@ -270,7 +272,7 @@ static void put_all(void) {
         put_sample(samples[i].name, samples[i].text);
 }
 
-/* What `path` alone is refused for. */
+/* The message with which `path` alone is refused. */
 static const char *refusal(const char *name) {
     lab_report report;
     const char *const paths[] = {path_of(name)};
@@ -372,7 +374,8 @@ static void test_report__recorded_baseline__is_a_loss_like_any_other(void **stat
     lab_report_free(&report);
 }
 
-/* attest on the same problem by a kernel of another family in a later file: the earlier comparison is of an older kernel. */
+/* attest on the same problem with a kernel of another family in a later file: the earlier
+ * comparison is of an older kernel. */
 static void test_report__kernel_of_another_family_since__is_older(void **state) {
     (void)state;
     lab_report report;
@@ -431,7 +434,7 @@ static void test_report__medians_alone__have_speeds_and_no_verdicts(void **state
     lab_report_free(&report);
 }
 
-/* A rival has the same slot whatever file it is in and whatever stands beside it. */
+/* A rival has the same slot whatever file it is in and whatever is beside it. */
 static void test_slots__of_rivals__are_theirs_throughout(void **state) {
     (void)state;
     lab_report report;
@@ -561,7 +564,7 @@ static void test_page__of_all_kinds__has_every_section_and_number(void **state) 
     assert_null(strstr(page, " style=\""));
     assert_null(strstr(page, "http://www.w3.org/2000"));
     assert_null(strstr(page, "nan"));
-    /* 12.5 s at 3.6 an hour; the other files know no more than their samples. */
+    /* 12.5 s at 3.6 per hour; the other files know only their samples. */
     assert_non_null(strstr(page, "<td class=\"num\">0.0125</td>"));
     assert_non_null(strstr(page, ">above 0.0"));
     free(page);
@@ -683,13 +686,14 @@ static void test_folder__with_another_document_of_attest__names_it(void **state)
 
 /* ------------------------------------------------------------ files that are hostile */
 
-/* Calls `visit` for every value below `value`, with the container and key or index that holds it. */
+/* Calls `visit` for every value below `value`, with the container and key or index that holds
+ * it. */
 typedef void visitor(json_t *root, json_t *container, const char *key, size_t index,
                      void *state);
 
 static void walk(json_t *root, json_t *value, visitor *visit, void *state) {
     if (json_is_object(value)) {
-        /* The visitor puts other values in place and back, so keys are copied first. */
+        /* The visitor replaces values and restores them, so keys are copied first. */
         const size_t count = json_object_size(value);
         char *keys[64];
         size_t n = 0;
@@ -709,7 +713,7 @@ static void walk(json_t *root, json_t *value, visitor *visit, void *state) {
     }
 }
 
-/* Put `other` (consumed) in place, and hand back what stood there. */
+/* Put `other` (consumed) in place, and return the old value. */
 static json_t *swap(json_t *container, const char *key, size_t index, json_t *other) {
     json_t *old =
         json_incref(key ? json_object_get(container, key) : json_array_get(container, index));
@@ -761,7 +765,7 @@ static void check_harmless(const char *text, view v) {
     }
     if (v == MARKDOWN)
         for (const char *at = strstr(text, "<script"); at; at = strstr(at + 1, "<script")) {
-            /* only inside a code span: as many backticks stand before it on its line as make it so */
+            /* only inside a code span: an odd number of backticks precedes it on its line */
             size_t ticks = 0;
             for (const char *c = at; c > text && c[-1] != '\n'; c--)
                 ticks += c[-1] == '`';

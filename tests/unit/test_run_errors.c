@@ -1,4 +1,4 @@
-/* test_run_errors.c: every call att_plan_run() must refuse, with the outputs untouched. */
+/* test_run_errors.c: every call that att_plan_run() must refuse, with the outputs untouched. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "tests/support/fixture.h"
 #include "tests/support/problems.h"
 
-/* Pointers of att_args by buffer, with the feature each belongs to (0: always there). */
+/* Pointers of att_args by buffer, with the feature of each (0: always present). */
 static const struct {
     const char *field;
     size_t offset;
@@ -30,7 +30,7 @@ static const struct {
     [BUF_PAGES] = {"page_table", offsetof(att_args, page_table), ATT_PAGED},
 };
 
-/* Together these two name every feature; lens_k and cu_seqlens_k are two ways to say one thing. */
+/* Together these two name every feature; lens_k and cu_seqlens_k are alternatives. */
 static const uint32_t FEATURE_SETS[] = {ATT_FEATURES_ALL & ~(uint32_t)ATT_LENS_K,
                                         ATT_FEATURES_ALL & ~(uint32_t)ATT_CU_SEQLENS_K};
 
@@ -44,7 +44,7 @@ static void set_pointer(att_args *args, int buffer, const void *pointer) {
     memcpy((char *)args + POINTERS[buffer].offset, &pointer, sizeof pointer);
 }
 
-/* A planned fixture, so that a test can run it again and again with other arguments. */
+/* A planned fixture, so that a test can run it repeatedly with other arguments. */
 typedef struct planned {
     fixture f;
     att_plan *plan;
@@ -65,7 +65,7 @@ static att_status plan_run(const planned *p, const att_args *args) {
     return att_plan_run(p->plan, args, p->f.workspace.bytes ? p->f.workspace.data : NULL, NULL);
 }
 
-/* Run with `args`, which must fail as said and change nothing. */
+/* Run with `args`, which must fail as given and change nothing. */
 static void refuse(const planned *p, const att_args *args, att_status status,
                    const char *field) {
     assert_fails(plan_run(p, args), status, field, field);
@@ -73,7 +73,7 @@ static void refuse(const planned *p, const att_args *args, att_status status,
     fixture_assert_intact(&p->f);
 }
 
-/* The same after changing one 32-bit entry of an input, which is then put back. */
+/* The same after changing one 32-bit entry of an input, which is then restored. */
 static void refuse_entry(const planned *p, int buffer, int64_t index, int32_t value,
                          const char *field) {
     int32_t *entry = (int32_t *)(void *)p->f.buf[buffer].data + index;
@@ -155,7 +155,8 @@ static void test_run__16_bit_base_off_by_one_byte__named(void **state) {
     plan_close(&p);
 }
 
-/* Guarded blocks lie anywhere, so an overlap is made by moving the output onto the input. */
+/* Guarded blocks are at arbitrary addresses, so an overlap is made by moving the output onto
+ * the input. */
 static void overlap(planned *p, int output, int input) {
     const guarded *block = &p->f.buf[input];
     const size_t size =
@@ -206,7 +207,7 @@ static void test_run__outputs_overlap_each_other__refused(void **state) {
     plan_close(&p);
 }
 
-/* K and V may share memory with each other and with Q: only outputs must be alone. */
+/* K and V may share memory with each other and with Q: only outputs must be separate. */
 static void test_run__inputs_overlap_each_other__served(void **state) {
     att_problem problem;
     att_problem_init(&problem, 1, 2, 2, 4, 4, 8, 8, ATT_F32);
@@ -218,7 +219,7 @@ static void test_run__inputs_overlap_each_other__served(void **state) {
     plan_close(&p);
 }
 
-/* O right behind Q in one buffer: they touch and do not overlap. */
+/* O directly after Q in one buffer: adjacent, not overlapping. */
 static void test_run__output_adjoins_input__served(void **state) {
     att_problem problem;
     att_problem_init(&problem, 1, 1, 1, 4, 4, 8, 8, ATT_F32);
@@ -262,7 +263,7 @@ static void test_run__cu_seqlens_malformed__refused(void **state) {
     plan_close(&p);
 }
 
-/* Sequences that are none too long, but together more rows than the problem has. */
+/* Sequences that are not too long, but together have more rows than the problem. */
 static void test_run__cu_seqlens_past_the_rows__total_named(void **state) {
     const att_problem problem = problem_with(ATT_CU_SEQLENS_Q, ATT_F32);
     planned p;
@@ -324,7 +325,7 @@ static void test_run__page_id_out_of_range__refused(void **state) {
     plan_close(&p);
 }
 
-/* Entries past the keys in use, and between one table and the next, are nobody's business. */
+/* Entries past the used keys, and between one table and the next, are ignored. */
 static void test_run__page_ids_that_no_key_uses__not_looked_at(void **state) {
     const att_problem problem = problem_with(ATT_PAGED | ATT_LENS_K | ATT_STARTS_K, ATT_F32);
     planned p;
@@ -349,7 +350,8 @@ static void test_run__page_ids_that_no_key_uses__not_looked_at(void **state) {
     plan_close(&p);
 }
 
-/* A problem that needs a workspace: the first of a few likely ones that this context asks one for. */
+/* A problem that needs a workspace: the first of a few candidates for which this context asks
+ * for one. */
 static att_problem problem_with_workspace(att_context *ctx) {
     static const att_dtype dtypes[] = {ATT_BF16, ATT_F16, ATT_F32};
     static const int64_t rows[] = {64, 1, 256};
@@ -401,7 +403,7 @@ static void test_run__workspace_size_told__checked(void **state) {
     plan_close(&p);
 }
 
-/* A workspace that lies on a tensor would be read as one and written as the other. */
+/* A workspace on top of a tensor would be read as one and written as the other. */
 static void test_run__workspace_overlaps_a_tensor__refused(void **state) {
     const att_problem problem = problem_with_workspace(*state);
     planned p;
@@ -480,7 +482,8 @@ static void test_run__no_launch_record_wanted__served(void **state) {
     plan_close(&p);
 }
 
-/* Nothing to compute takes no time, however large the batch: with a loop over it this would end by the alarm. */
+/* Nothing to compute takes no time, however large the batch: a loop over it would hit the
+ * alarm. */
 static void test_run__no_rows_and_no_keys_in_a_huge_batch__at_once(void **state) {
     static const uint32_t features[] = {0, ATT_PAGED, ATT_PAGED | ATT_LSE};
     alarm(60);

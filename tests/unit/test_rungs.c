@@ -1,5 +1,5 @@
-/* test_rungs.c: the steps of the ladder: what each refuses, its grid, and the launches of the one made of cuBLAS. On a
- * driver and a cuBLAS that are none. */
+/* test_rungs.c: the steps of the ladder: what each refuses, its grid, and the launches of the
+ * one made of cuBLAS. On a fake driver and a fake cuBLAS. */
 #include <stdint.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ static void assert_refused(const char *source, const att_problem *p, const char 
         fail_msg("%s: \"%s\" does not say \"%s\"", source, why, word);
 }
 
-/* A rung and a problem cut for it on a GPU. */
+/* A rung and a problem planned for it on a GPU. */
 typedef struct cut_rung {
     att_cuda_kernel kernel;
     att_kernel_row row;
@@ -69,7 +69,7 @@ static void cut(cut_rung *out, const char *source, const att_problem *p) {
 
 static const att_args no_args = {.size = sizeof no_args};
 
-/* Comes first: the library looks for cuBLAS until it finds one. */
+/* Comes first: the library searches for cuBLAS until it finds one. */
 static void test_refusal__no_cublas__unfused_alone(void **state) {
     (void)state;
     const att_problem p = problem();
@@ -205,7 +205,7 @@ static void test_run__no_rows__nothing_launched(void **state) {
     assert_int_equal(fake->launches, 0);
 }
 
-/* A place in device memory, as good as any for a driver that is none. */
+/* An address in device memory; any will do for a fake driver. */
 static void *const somewhere = (void *)(uintptr_t)0x10040;
 
 static void test_unfused__run__three_launches_two_products(void **state) {
@@ -308,7 +308,7 @@ static void test_unfused__each_call_failing__call_named(void **state) {
     reset_fake_cuda(fake);
 }
 
-/* A device of its own: a handle once made stays. */
+/* A separate device: a handle stays once it is made. */
 static void test_cublas_open__handle_refused__status_then_works(void **state) {
     (void)state;
     const att_problem p = problem();

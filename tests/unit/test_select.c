@@ -1,4 +1,4 @@
-/* test_select.c: the kernel that is named is the kernel that runs, and every other says why not. */
+/* test_select.c: the named kernel is the kernel that runs, and every other one says why not. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static bool is_attention(const att_kernel_info *info) {
     return strcmp(info->operation, "attention") == 0;
 }
 
-/* Every attention kernel of the CPU has exactly one line with a reason, and `chosen` (NULL: none) is the one chosen. */
+/* Every attention kernel of the CPU has exactly one line with a reason, and `chosen` (NULL:
+ * none) is the one chosen. */
 static void check_explanation(const char *text, att_context *ctx, const char *chosen) {
     size_t lines = 0, rows = 0;
     for (const char *c = text; *c; c++)
@@ -120,7 +121,8 @@ static void test_kernel__named_by_the_plan__is_within_the_instruction_set(void *
         }
 }
 
-/* Every kernel this machine can run is reached by one of the sample problems at its own level. */
+/* Every kernel that this machine can run is reached by one of the sample problems at its own
+ * level. */
 static void test_kernel__each_available__serves_some_problem(void **state) {
     engines *e = *state;
     att_problem problems[16];
@@ -181,7 +183,7 @@ static void test_explain__nothing_serves__last_error_as_it_was(void **state) {
     assert_int_equal(att_last_error()->status, ATT_E_ARG);
 }
 
-/* What explain says is what create does, over problems inside and outside the supported space. */
+/* explain and create agree, over problems inside and outside the supported space. */
 static void test_explain__supported_and_not__agrees_with_dispatch(void **state) {
     engines *e = *state;
     static const int64_t dims[] = {1, 8, 255, 256, 257, 512};
@@ -265,7 +267,7 @@ static void test_kernel_query__each__whole_and_unique(void **state) {
     }
 }
 
-/* A context kept to one kernel runs that one or none. */
+/* A context restricted to one kernel runs that one or none. */
 static void test_kernel__forced__serves_alone(void **state) {
     (void)state;
     static const struct {
@@ -304,7 +306,8 @@ static void test_kernel__forced__serves_alone(void **state) {
     }
 }
 
-/* AVX512-BF16 multiplies bfloat16 alone: the others stay with FMA, and are told why. */
+/* AVX512-BF16 multiplies only bfloat16: the other types stay with FMA, and the message says
+ * why. */
 static void test_kernel__avx512_bf16__serves_bfloat16_alone(void **state) {
     engines *e = *state;
     static const att_dtype dtypes[] = {ATT_BF16, ATT_F16, ATT_F32};

@@ -1,5 +1,5 @@
-/* test_select_estimate.c: the rows that serve a problem compete by when their families expect to end it. On an H200 that the
- * selector sees through its limits. */
+/* test_select_estimate.c: the rows that support a problem compete by the time that their
+ * families predict. On an H200 that the selector sees through its limits. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static const att_kernel_row *first_of(const att_limits *limits, const att_proble
     return i < att_registry_count() ? att_registry_row(i) : NULL;
 }
 
-/* No row that serves, and that the estimate can be compared with, ends sooner; none as soon stands above. The first that
- * serves is chosen where its times are not known. */
+/* No row that supports the problem and has a comparable estimate is faster; none that is as
+ * fast comes first. If times are unknown, the first supporting row is chosen. */
 static void assert_soonest(const att_limits *limits, const att_problem *p,
                            const att_kernel_row *chosen) {
     const att_kernel_row *first = first_of(limits, p);
@@ -126,7 +126,7 @@ static void test_estimate__any_problem__the_least_of_those_that_serve(void **sta
         chosen_count += !chosen_once[place_of(chosen)];
         chosen_once[place_of(chosen)] = true;
     }
-    /* The problems are such that all of it happens. */
+    /* The problems are chosen so that every case occurs. */
     assert_true(later > 400 && untimed > 400 && chosen_count > 40);
 }
 
@@ -165,7 +165,7 @@ static void test_estimate__unknown__the_first_row(void **state) {
         }
 }
 
-/* Only rows that match are compared: the soonest of them, though another would end sooner. */
+/* Only matching rows are compared: the fastest of them, even if another would be faster. */
 static void test_estimate__kernel_pattern__limits_the_competition(void **state) {
     (void)state;
     const att_problem few = problem(1, 8, 128, 500, 128, 128, ATT_BF16),
@@ -186,7 +186,7 @@ static void test_estimate__kernel_pattern__limits_the_competition(void **state) 
         assert_string_equal(chosen->id, cases[i].chosen);
         assert_soonest(&limits, &few, chosen);
     }
-    /* Left to others by its times, and yet the only one. */
+    /* Passed over because of its times, and yet the only one. */
     limits = limits_of("fwd_sm90_bf16_d128_m192*");
     const att_kernel_row *wide = find(&limits, &narrow);
     assert_non_null(wide);
@@ -272,7 +272,7 @@ static void test_times__rows_of_a_family_that_reads_them__all_have_some(void **s
 }
 
 int main(void) {
-    use_fake_nvrtc(); /* where the library has no machine code, some could be had */
+    use_fake_nvrtc(); /* so that rows without machine code count as compilable */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_estimate__any_problem__the_least_of_those_that_serve),
         cmocka_unit_test(test_estimate__equal__the_earlier_row),

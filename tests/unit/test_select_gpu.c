@@ -1,5 +1,5 @@
-/* test_select_gpu.c: which GPU kernel serves a problem, and what refuses the others. No GPU is needed: the
- * selector sees one through its limits. */
+/* test_select_gpu.c: which GPU kernel runs a problem, and why the others are refused. No GPU is
+ * needed: the selector sees one through its limits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static att_problem problem(int64_t seq_q, int64_t seq_k, int64_t d_qk, int64_t d
     return p;
 }
 
-/* The role of the row that serves, "" where none does. */
+/* The role of the row that is chosen, "" if there is none. */
 static const char *role_for(const att_limits *limits, const att_problem *p) {
     const att_kernel_row *row = att_select_find(limits, &att_operation_attention, p);
     return row ? att_row_role(row) : "";
@@ -133,12 +133,12 @@ static void test_gpu__rung__only_where_slow_is_allowed(void **state) {
                      "flags", "ATT_ALLOW_SLOW");
         limits = limits_of(90, 227, true, "naive_sm80");
         assert_string_equal(role_for(&limits, &p), "rung");
-        limits = hopper(true); /* allowed is not wanted */
+        limits = hopper(true); /* allowed, not preferred */
         assert_string_not_equal(role_for(&limits, &p), "rung");
     }
 }
 
-/* On every GPU that there is code for, in whatever shared memory it has. */
+/* On every GPU that has code, with any amount of shared memory. */
 static void test_gpu__f32__on_tensor_cores_with_every_feature(void **state) {
     (void)state;
     static const int gpus[][2] = {{80, 163}, {86, 99}, {89, 99}, {90, 227}};
@@ -268,7 +268,7 @@ static void test_gpu__explain__rows_of_the_device_alone(void **state) {
     assert_non_null(strstr(text, "detail"));
 }
 
-/* A GPU takes the rows of its own architecture; a newer one those whose shared memory it has. */
+/* A GPU uses the rows of its own architecture; a newer one those whose shared memory fits. */
 static void test_gpu__architectures__their_targets(void **state) {
     (void)state;
     static const struct {
@@ -284,7 +284,7 @@ static void test_gpu__architectures__their_targets(void **state) {
     }
 }
 
-/* Every row that a GPU context may use is chosen for something when it is forced. */
+/* Every row that a GPU context may use is chosen for some problem when it is forced. */
 static void test_gpu__each_kernel__serves_some_problem(void **state) {
     (void)state;
     for (size_t i = 0; i < att_registry_count(); i++) {
@@ -430,7 +430,7 @@ static const att_kernel_row *find(const att_limits *limits, const att_problem *p
     return att_select_find(limits, &att_operation_attention, p);
 }
 
-/* A row with features asks for exactly these. */
+/* A row with features supports exactly these. */
 static void test_hopper__features_compiled_in__exactly_these(void **state) {
     (void)state;
     const att_limits limits = hopper(false);
@@ -506,7 +506,8 @@ static void test_hopper__layouts__that_the_copy_engine_takes(void **state) {
     }
 }
 
-/* `row` is chosen, and `other` serves too but is passed: what explain says of it. */
+/* `row` is chosen, and `other` also supports the problem but is passed over: what explain says
+ * about it. */
 static void assert_sooner(const att_limits *limits, const att_problem *p,
                           const att_kernel_row *row, const att_kernel_row *other) {
     att_refusal refusal;
@@ -525,7 +526,8 @@ static void assert_sooner(const att_limits *limits, const att_problem *p,
         fail_msg("no line \"%s\" in\n%s", line, text);
 }
 
-/* Of Hopper's tiles the one that ends a problem soonest; one that is asked for by name serves whatever it can. */
+/* Of Hopper's tiles the fastest is chosen; one that is requested by name runs whatever it
+ * can. */
 static void test_hopper__tiles__by_what_ends_soonest(void **state) {
     (void)state;
     const att_kernel_row *small = gpu_row_named("fwd_sm90_small_bf16_d128_m64n64s2w8"),
@@ -550,7 +552,8 @@ static void test_hopper__tiles__by_what_ends_soonest(void **state) {
     assert_ptr_equal(find(&limits, &paged), large); /* of those that take pages the soonest */
 }
 
-/* Rows that would leave most SMs idle in their last round go into larger tiles, if these take what they read. */
+/* Rows that would leave most SMs idle in their last round use larger tiles, if these support
+ * their inputs. */
 static void test_hopper__rounds__tiles_that_end_them_sooner(void **state) {
     (void)state;
     const att_kernel_row *wide = gpu_row_named("fwd_sm90_bf16_d128_m192n80s3"),
@@ -582,7 +585,7 @@ static void test_hopper__rounds__tiles_that_end_them_sooner(void **state) {
     assert_sooner(&limits, &long_prompt, usual, wide);
 }
 
-/* Keys are taken in whole tiles: few of them by the small ones. */
+/* Keys are processed in whole tiles: few keys go to small tiles. */
 static void test_hopper__few_keys__tiles_that_they_fill(void **state) {
     (void)state;
     const att_kernel_row *n64 = gpu_row_named("fwd_sm90_small_bf16_d64_m64n64s4w8"),
@@ -594,7 +597,8 @@ static void test_hopper__few_keys__tiles_that_they_fill(void **state) {
     }
 }
 
-/* Of the tiles for Ampere the small ones where large ones would leave SMs idle: fewer than 3 blocks of 128 rows for 2 SMs. */
+/* Of the tiles for Ampere, small ones if large ones would leave SMs idle: fewer than 3 blocks
+ * of 128 rows per 2 SMs. */
 static void test_ampere__small_tiles__where_large_ones_leave_sms_idle(void **state) {
     (void)state;
     const att_kernel_row *small = gpu_row_named("fwd_sm80_f16_d64_m64n128s2"),
@@ -606,7 +610,7 @@ static void test_ampere__small_tiles__where_large_ones_leave_sms_idle(void **sta
     assert_sooner(&limits, &p, large, small);
 }
 
-/* Its instructions are promised by no other GPU, newer ones included. */
+/* No other GPU guarantees its instructions, not even newer ones. */
 static void test_hopper__other_gpus__refused(void **state) {
     (void)state;
     const att_problem p = problem(3000, 3000, 128, 128, ATT_BF16);
@@ -620,7 +624,7 @@ static void test_hopper__other_gpus__refused(void **state) {
 }
 
 int main(void) {
-    use_fake_nvrtc(); /* variants that are compiled when they are needed */
+    use_fake_nvrtc(); /* variants that are compiled when needed */
     use_fake_cublas();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpu__plain_problem__plain_kernel_of_the_least_width),

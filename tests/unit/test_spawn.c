@@ -1,4 +1,4 @@
-/* test_spawn.c: this program started again by itself. */
+/* test_spawn.c: this program starts itself again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "lab/base/spawn.h"
 #include "tests/support/check.h"
 
-/* What the program does where it is started with arguments: it tells how, complains, and exits with the number. */
+/* What the program does if it is started with arguments: it prints how, writes to stderr, and
+ * exits with the number. */
 static int be_the_child(int argc, char **argv) {
     char word[64];
     printf("%s %s %s", argv[0], argv[1], fgets(word, sizeof word, stdin) ? word : "no input");

@@ -1,4 +1,4 @@
-/* test_spec.c: problems as text: reading, printing, what follows from a spec, and what is refused. */
+/* test_spec.c: problems as text: reading, printing, derived fields, and what is refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -416,7 +416,7 @@ static void test_work__every_mask__as_counted_row_by_row(void **state) {
     }
 }
 
-/* With a loop over the batch or the rows these would end by the alarm. */
+/* A loop over the batch or the rows would hit the alarm. */
 static void test_work__huge_sizes__in_closed_form(void **state) {
     (void)state;
     alarm(60);

@@ -1,4 +1,5 @@
-/* test_stats.c: quantiles by hand, and the interval's coverage on known distributions. */
+/* test_stats.c: quantiles computed by hand, and the interval's coverage on known
+ * distributions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +89,7 @@ static double draw_exponential(lab_random *random) {
     return -log(1.0 - lab_random_unit(random));
 }
 
-/* How many of 1000 intervals from `count` samples hold the true median. */
+/* How many of 1000 intervals from `count` samples contain the true median. */
 static int covered(const distribution *d, size_t count) {
     double samples[64];
     int held = 0;
@@ -116,8 +117,8 @@ static void test_summarise__known_distributions__interval_covers_at_its_level(vo
     }
 }
 
-/* Samples of `processes`, 20 each, whose common part varies by `process_noise`, those within by 1:
- * how many of `trials` intervals hold the true median, 0. */
+/* Samples of `processes`, 20 each, whose common part varies by `process_noise`, those within by
+ * 1: how many of `trials` intervals contain the true median, 0. */
 static int covered_by_process(size_t processes, double process_noise, int trials) {
     double values[20 * 12];
     uint32_t process[20 * 12];
@@ -143,8 +144,9 @@ static int covered_by_process(size_t processes, double process_noise, int trials
 
 static void test_summarise__processes_that_differ__interval_covers_them(void **state) {
     (void)state;
-    /* Of 200 trials. With few processes their variance is little known and the interval holds less
-     * often: about 81 % at 3, 92 % from 5 on; and more often, 99 %, where they do not differ. */
+    /* Of 200 trials. With few processes their variance is poorly known and the interval
+     * contains the median less often: about 81 % at 3, 92 % from 5 on; and more often, 99 %, if
+     * they do not differ. */
     assert_in_range(covered_by_process(3, 3.0, 200), 150, 190);
     assert_in_range(covered_by_process(8, 1.0, 200), 176, 198);
     assert_in_range(covered_by_process(8, 3.0, 200), 176, 198);

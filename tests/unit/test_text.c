@@ -1,4 +1,4 @@
-/* test_text.c: tables as wide as their cells, suggestions only where they help. */
+/* test_text.c: tables as wide as their cells, suggestions only if they help. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

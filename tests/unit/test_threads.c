@@ -1,4 +1,4 @@
-/* test_threads.c: many threads on one plan, several contexts at once; what TSan watches. */
+/* test_threads.c: many threads on one plan, several contexts at once; checked by TSan. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { CALLERS = 8, RUNS = 3 };
 
-/* One thread's share: the same inputs, outputs and workspace of its own. */
+/* One thread's data: the same inputs, its own outputs and workspace. */
 typedef struct caller {
     const att_plan *plan;
     fixture f;
@@ -40,7 +40,7 @@ static void share_plan(att_context *ctx, const att_problem *problem) {
     fixture serial;
     fixture_open(&serial, problem, 11);
     fixture_run_ok(&serial, ctx);
-    assert_true(serial.launch.block[0] > 1); /* else nothing is shared */
+    assert_true(serial.launch.block[0] > 1); /* otherwise nothing is shared */
     void *o = fixture_copy(&serial, BUF_O);
     void *lse = fixture_copy(&serial, BUF_LSE);
     pthread_t threads[CALLERS];
@@ -65,7 +65,8 @@ static void share_plan(att_context *ctx, const att_problem *problem) {
     att_plan_destroy(plan);
 }
 
-/* Large enough to be worth the threads: tiles of many rows, and one row whose keys are split. */
+/* Large enough to be worth the threads: tiles of many rows, and one row whose keys are
+ * split. */
 static void test_plan__8_threads__bit_equal_to_serial(void **state) {
     (void)state;
     static const att_dtype dtypes[] = {ATT_F32, ATT_BF16};
@@ -151,7 +152,7 @@ static void test_context__opened_and_closed_by_8_threads__all_succeed(void **sta
     att_context_destroy(shared);
 }
 
-/* Each thread makes a mistake of its own and must read that one back. */
+/* Each thread makes its own mistake and must read that one back. */
 typedef struct mistake {
     att_context *ctx;
     int64_t seq_q;

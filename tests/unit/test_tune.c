@@ -1,5 +1,5 @@
-/* test_tune.c: ablation and tuning on a GPU that is none: its answers are the host's, its times follow from the flags of
- * the code (tests/fake_cuda/fake_kernel.h). */
+/* test_tune.c: ablation and tuning on a fake GPU: its answers are the host's, its times follow
+ * from the flags of the code (tests/fake_cuda/fake_kernel.h). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void test_tune__better_constants__a_row_that_serves(void **state) {
     for (size_t i = 0; i < t.trial_count; i++)
         assert_true(t.trials[i].outcome == LAB_PASS && isfinite(t.trials[i].cost));
 
-    /* Twice into one file: one row, with what was there before. */
+    /* Twice into one file: one row, and the existing contents stay. */
     const char *file = in_folder("my.rows");
     if (!lab_tune_keep(&t, file, &why) || !lab_tune_keep(&t, file, &why))
         fail_msg("%s", why.text);
@@ -140,7 +140,7 @@ static void test_keep__a_file_with_rows__others_stay(void **state) {
     const char *row = strstr(text, "id       = user_a\n");
     assert_non_null(row);
     assert_null(strstr(row + 1, "id       = user_a\n"));
-    /* What is no rows file is left alone. */
+    /* A file that is not a rows file is left alone. */
     write_text(path, "hello\n");
     assert_false(lab_tune_keep(&t, path, &why));
     assert_non_null(strstr(why.text, "is no rows file"));
@@ -169,7 +169,7 @@ static void test_tune__resumed__goes_on_from_its_record(void **state) {
     }
     lab_tuning_free(&first);
     lab_tuning_free(&second);
-    /* Without --resume it begins anew, and one that is not there is no mistake. */
+    /* Without --resume it starts over, and a missing record is not an error. */
     o.resume = false;
     o.max_trials = 2;
     assert_true(lab_tune(&first, gpu, &spec, &o, NULL, NULL, &why));
@@ -302,7 +302,7 @@ static void test_variants__what_cannot_be_varied__says_why(void **state) {
     assert_non_null(strstr(why.text, "no kernel serves"));
 }
 
-/* The row of a problem that has everything reads as a row, and serves that problem. */
+/* The row of a problem with every feature is read as a row, and supports that problem. */
 static void test_variants__a_rich_problem__its_row_serves_it(void **state) {
     (void)state;
     lab_spec rich;
@@ -356,7 +356,8 @@ static void test_ablate__every_switch__contributions_as_the_flags_say(void **sta
     lab_ablation_free(&a);
 }
 
-/* Every tile that a search of fwd_sm90 may propose is one that a row may have, and the row that ships is the first. */
+/* Every tile that a search of fwd_sm90 may propose is valid for a row, and the shipped row is
+ * the first. */
 static void test_space__of_hopper__tiles_of_its_own(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,4 @@
-/* test_tune_search.c: the evolutionary search on costs whose least is known. */
+/* test_tune_search.c: the evolutionary search on costs whose minimum is known. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,14 @@
 
 enum { SWITCHES = 12, GENES = 4 + SWITCHES };
 
-/* Sizes that must stay small together, as tiles in shared memory, and switches. */
+/* Sizes that must stay small together, like tiles in shared memory, and switches. */
 static bool feasible(const lab_genome *g, const void *state) {
     (void)state;
     return g->allele[0] + g->allele[1] + g->allele[2] <= 12;
 }
 
-/* Least at 4, 5, 2, 1 with every switch at 0; the sizes pull at each other, the switches count less. */
+/* Minimal at 4, 5, 2, 1 with every switch at 0; the sizes interact, the switches matter
+ * less. */
 static double cost(const lab_genome *g) {
     const double a = g->allele[0] - 4.0, b = g->allele[1] - 5.0, c = g->allele[2] - 2.0,
                  d = g->allele[3] - 1.0;
@@ -38,7 +39,8 @@ static bool same(const lab_genome *a, const lab_genome *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* Ask and tell until `most` are told, the first `replayed` of them from `log`; then log what came. */
+/* Ask and tell until `most` are told, the first `replayed` of them from `log`; then log the
+ * rest. */
 static void run(lab_search *s, size_t most, lab_told *log, size_t replayed) {
     lab_genome batch[LAB_POPULATION_MAX];
     const lab_genome start = {{0}};
@@ -121,7 +123,7 @@ static void test_search__told_again__goes_on_as_it_would_have(void **state) {
     lab_search_start(&s, &space, 12, 5);
     run(&s, TRIALS, whole, 0);
     lab_search_free(&s);
-    /* Cut anywhere, in the middle of a generation too. */
+    /* Interrupted anywhere, also in the middle of a generation. */
     static const size_t cuts[] = {0, 1, 11, 12, 13, 100, 299};
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         memcpy(resumed, whole, cuts[i] * sizeof *whole);
@@ -164,7 +166,7 @@ static void test_search__nothing_feasible_or_usable__no_best(void **state) {
     assert_int_equal(lab_search_ask(&s, NULL, 0, batch), 0);
     assert_null(lab_search_best(&s));
     lab_search_free(&s);
-    /* One allele, all trials of no use: still no loop without end, and no best. */
+    /* One allele, all trials unusable: still no endless loop, and no best. */
     space.feasible = few;
     lab_search_start(&s, &space, 4, 1);
     assert_int_equal(lab_search_ask(&s, NULL, 0, batch), 1);

@@ -1,5 +1,5 @@
-/* test_user_rows.c: rows files: what is read, what is refused and in which words, where a row serves, and how contexts
- * come by them. */
+/* test_user_rows.c: rows files: what is read, what is refused and with which message, which
+ * problems a row is for, and how contexts get them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,7 +193,7 @@ static void test_rows__too_much__refused(void **state) {
     att_alloc_fail_after(-1);
 }
 
-/* Whatever the text: rows, or ATT_E_ARG with a line; nothing else, and nothing is left behind. */
+/* For any text: rows, or ATT_E_ARG with a line; nothing else, and nothing is leaked. */
 static void read_anything(const char *text) {
     att_user_rows *rows;
     const att_status status = att_user_rows_read(&rows, text, "f", "rows");
@@ -283,7 +283,8 @@ static void test_scope__its_problem__comes_first(void **state) {
     att_free(rows);
 }
 
-/* Built-in rows are expected to end sooner, by the estimate that the row's own base is judged by. */
+/* Built-in rows are expected to be faster, by the estimate that applies to the row's own
+ * base. */
 static void test_scope__its_problem__never_outranked(void **state) {
     (void)state;
     static const struct {
@@ -579,7 +580,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* Kernels with warpgroups of their own ask for other tiles than those whose warps stand side by side. */
+/* Kernels with specialised warpgroups need other tiles than those whose warps are alike. */
 static void test_tile__of_hopper__warpgroups(void **state) {
     (void)state;
     const att_family *hopper = gpu_family_of("fwd_sm90"), *blocks = gpu_family_of("fwd_sm80");
@@ -632,7 +633,7 @@ static void test_tile__of_small__warpgroups_share_the_keys_of_64_rows(void **sta
     }
 }
 
-/* A kernel of gradients serves its problem after the built-in rows' own, and none of attention. */
+/* A row with a base of gradients belongs to the backward operation; its tile must fit there. */
 static void test_rows__of_backward__tile_and_scope(void **state) {
     (void)state;
     const att_family *blocks = gpu_family_of("bwd_sm80");

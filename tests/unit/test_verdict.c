@@ -1,4 +1,5 @@
-/* test_verdict.c: verdicts on distributions whose answer is known: false alarms, power, tails, ties, drift. */
+/* test_verdict.c: verdicts on distributions with a known answer: false alarms, power, tails,
+ * ties, drift. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,12 +25,12 @@ typedef struct made {
     lab_samples samples;
 } made;
 
-/* How a set is made. Times are near 8000 ns, as those of a small problem on a GPU. */
+/* How a set is made. Times are near 8000 ns, like those of a small problem on a GPU. */
 typedef struct recipe {
     size_t processes, rounds; /* rounds of each process */
     double shift;             /* relative: 0.02 is 2 % slower */
     double noise;             /* relative standard deviation of a sample */
-    double process_noise;     /* the same of what a process has in common */
+    double process_noise;     /* the same for what a process has in common */
     double tick;              /* times come in multiples of this; 0: they do not */
     bool heavy;               /* one sample in ten is up to three times as long */
 } recipe;
@@ -59,7 +60,7 @@ static void make(made *m, const recipe *r, lab_random *random) {
     m->samples = (lab_samples){m->values, count, m->process, m->round};
 }
 
-/* Two rivals, interleaved: what a process and a round have in common, both have. `drift` is the
+/* Two rivals, interleaved: both share what a process and a round have in common. `drift` is the
  * relative change from the first round to the last. */
 static void make_pair(made *a, made *b, const recipe *of_a, const recipe *of_b, double drift,
                       lab_random *random) {
@@ -82,7 +83,7 @@ typedef struct counts {
     int of[4];
 } counts;
 
-/* The builds that watch memory and coverage are slow, and try less. */
+/* The instrumented builds are slow, and run fewer trials. */
 static int trials(void) {
     return getenv("ATTEST_PROPERTY_COUNT") ? 30 : 60;
 }
@@ -114,7 +115,7 @@ static void expect(const char *what, const counts *c, lab_verdict_kind kind, dou
                  c->of[LAB_FASTER], c->of[LAB_SLOWER], c->of[LAB_SAME], c->of[LAB_AMBIGUOUS]);
 }
 
-/* The trials found a difference at most as often as a test of level 5 % may: three standard
+/* The trials find a difference at most as often as a test of level 5 % may: three standard
  * deviations of a binomial above. */
 static void expect_quiet(const char *what, const counts *c) {
     const double n = trials(), most = 0.05 * n + 3.0 * sqrt(0.05 * 0.95 * n);
@@ -123,7 +124,7 @@ static void expect_quiet(const char *what, const counts *c) {
                  c->of[LAB_SLOWER]);
 }
 
-/* 40 samples with a noise of 0.7 %: what the seed suite gives on a GPU. */
+/* 40 samples with a noise of 0.7 %: typical for the seed suite on a GPU. */
 static const recipe usual = {.processes = 1, .rounds = 40, .noise = 0.007};
 
 static recipe shifted(recipe r, double shift) {
@@ -141,7 +142,7 @@ static void test_verdict__a_against_a__is_same(void **state) {
     expect("paired", &c, LAB_SAME, 0.95);
 }
 
-/* With a minimum effect below the noise nothing but the test's own level keeps alarms away. */
+/* With a minimum effect below the noise only the test's own level limits false alarms. */
 static void test_verdict__a_against_a_with_no_minimum__alarms_at_its_level(void **state) {
     (void)state;
     counts c = try_many(&usual, &usual, LAB_UNPAIRED, 0.0, 1e-9);
@@ -194,7 +195,7 @@ static void test_verdict__heavy_tails__change_nothing(void **state) {
     expect("3 %, paired", &c, LAB_SLOWER, 0.95);
 }
 
-/* Twenty rounds, of which a fifth have a wild partner on one side or the other. */
+/* Twenty rounds, a fifth of which have an outlier on one side or the other. */
 static void test_verdict__wild_partners_in_few_rounds__do_not_hide_what_is_same(void **state) {
     (void)state;
     const recipe wild = {.processes = 1, .rounds = 20, .noise = 0.003, .heavy = true};
@@ -252,7 +253,7 @@ static void test_verdict__drift_of_interleaved_rivals__cancels(void **state) {
     expect("2 %", &c, LAB_SLOWER, 0.95);
 }
 
-/* Processes differ by more than their samples: shuffling samples would find differences in A/A. */
+/* Processes differ more than their samples: shuffling samples would find differences in A/A. */
 static void test_verdict__drift_between_processes__is_no_difference(void **state) {
     (void)state;
     const recipe several = {

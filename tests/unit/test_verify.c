@@ -1,4 +1,5 @@
-/* test_verify.c: the verifier itself: right answers pass, and each kind of wrong one is caught. */
+/* test_verify.c: the verifier itself: right answers pass, and each kind of wrong one is
+ * caught. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +148,7 @@ static void test_outputs__nan_swallowed__caught(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* Low precision in the middle: O in float32, but computed as if in bfloat16. */
+/* Low intermediate precision: O in float32, but computed as if in bfloat16. */
 static void test_outputs__precision_lost__caught(void **state) {
     (void)state;
     lab_tensors *t = made("b1h2s64d32,f32", 1);
@@ -159,7 +160,8 @@ static void test_outputs__precision_lost__caught(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* Every value off by 2 ulp, with either sign: below the bar of the largest, above that of the average. */
+/* Every value off by 2 ulp, with either sign: below the bar for the largest, above that for the
+ * average. */
 static void test_outputs__less_precise_on_average__caught(void **state) {
     (void)state;
     lab_tensors *t = made("b1h2s64d16,fp16", 3);
@@ -171,7 +173,7 @@ static void test_outputs__less_precise_on_average__caught(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* A NaN where the sample of rows does not look. */
+/* A NaN outside the sample of rows. */
 static void test_outputs__sampled__sees_nan_in_any_row(void **state) {
     (void)state;
     lab_tensors *t = made("b1h1s700sk256d8,f32", 3);
@@ -213,7 +215,7 @@ static void test_outputs__sampled__checks_ends_and_sees_unwritten_rows(void **st
 
 /* ---------------------------------------------------------------- rows that are drawn */
 
-/* A subject that knows by which seed rows are drawn, and computes no others. */
+/* A subject that knows the seed that selects the rows, and computes no others. */
 static uint64_t foreseen_seed;
 enum { SAMPLED_WORK = 100000 };
 
@@ -281,7 +283,7 @@ static void test_verify__rows_that_are_foreseen__caught(void **state) {
     lab_verify_subject(&r, &subject, &spec, &known);
     assert_int_equal(r.outcome, LAB_PASS);
     assert_int_equal(r.rows_seed, 5);
-    /* ... and those that nobody can are, and can be drawn again. */
+    /* ... and unpredictable ones are, and can be reproduced. */
     const lab_verify_options secret = {.seed = 5, .max_work = SAMPLED_WORK};
     lab_verify_subject(&r, &subject, &spec, &secret);
     assert_int_equal(r.outcome, LAB_FAIL);
@@ -303,7 +305,8 @@ static void assert_check_says(const lab_tensors *t, const char *word) {
         fail_msg("'%s' does not hold '%s'", why.text, word);
 }
 
-/* Turned, no answer from before is right in the rows that are said to be; turned twice, nothing has changed. */
+/* After turning, no earlier answer is right in the listed rows; after turning twice, nothing
+ * has changed. */
 static void test_turn__twice__is_nothing_and_once_is_wrong(void **state) {
     (void)state;
     static const char *const lines[] = {"b2h6hkv3s17sk23d16,f32",
@@ -349,7 +352,8 @@ static void test_tensors__input_changed__caught(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* The guards are unreadable under the address sanitizer, which then catches what this test does. */
+/* The guards are unreadable under the address sanitizer, which then catches what this test
+ * does. */
 #if defined(__SANITIZE_ADDRESS__)
 #define GUARDS_ARE_WATCHED 1
 #elif defined(__has_feature)
@@ -493,7 +497,7 @@ static void test_tensors__boolean_and_additive_bias__hide_the_same_keys(void **s
 
 static void test_tensors__wide_strides__few_pages_touched(void **state) {
     (void)state;
-    /* 128 rows 2^25 elements apart, 8 GiB a tensor, on a machine of any size */
+    /* 128 rows 2^25 elements apart, 8 GiB per tensor, on a machine of any size */
     lab_tensors *t = made("b1h1s128d4,bf16,pad=33554432", 1);
     answer(t);
     assert_int_equal(judged(t, 0).outcome, LAB_PASS);

@@ -1,4 +1,5 @@
-/* test_verify_gradients.c: the verifier on an operation with several outputs: each is judged, sampled, poisoned and turned. */
+/* test_verify_gradients.c: the verifier on an operation with several outputs: each is judged,
+ * sampled, poisoned and turned. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +120,8 @@ static void test_outputs__one_value_of_each_off__named(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* Few rows are judged; what was not written is found all the same, and what is not finite is judged. */
+/* Few rows are judged; unwritten rows are found anyway, and rows that are not finite are
+ * judged. */
 static void test_outputs__sampled__unwritten_rows_are_found(void **state) {
     (void)state;
     lab_tensors *t = made("backward:b2h4hkv2s80d16,f32,causal");
@@ -164,7 +166,8 @@ static void test_tensors__padding_written__caught(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* Turned, no gradient from before is right, neither of a row nor of a key; turned twice, nothing has changed. */
+/* After turning, no earlier gradient is right, neither of a row nor of a key; after turning
+ * twice, nothing has changed. */
 static void test_turn__once__rows_and_keys_are_wrong(void **state) {
     (void)state;
     static const char *const lines[] = {"backward:b2h4hkv2s17sk23d16,f32",
@@ -197,7 +200,8 @@ static void test_turn__once__rows_and_keys_are_wrong(void **state) {
     }
 }
 
-/* O and LSE by the library are what the oracle says: of a problem that is too large for the oracle. */
+/* O and LSE from the library agree with the oracle, for a problem that is too large for the
+ * oracle. */
 static void test_tensors__large__forward_by_the_library(void **state) {
     (void)state;
     lab_tensors *t = made("backward:b1h2s1100d32,f32,causal");

@@ -1,4 +1,5 @@
-/* test_verify_moe.c: the verifier on mixtures of experts: every output is judged, ids and counts to the bit. */
+/* test_verify_moe.c: the verifier on mixtures of experts: every output is judged, ids and
+ * counts exactly. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ static void test_outputs__one_value_of_each_off__named(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* Two experts of a token exchanged, with their weights: y is the same, the ids are not. */
+/* Two experts of a token swapped, with their weights: y is the same, the ids are not. */
 static void test_outputs__ids_in_another_order__caught(void **state) {
     const engines *e = *state;
     lab_tensors *t = answered("moe:t9e8k3h16i12,bf16,ids", e->ctx[0]);
@@ -86,7 +87,7 @@ static void test_outputs__ids_in_another_order__caught(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* Few rows are judged; what was not written is found all the same. */
+/* Few rows are judged; unwritten rows are found anyway. */
 static void test_outputs__sampled__unwritten_rows_are_found(void **state) {
     const engines *e = *state;
     lab_tensors *t = answered("moe:t300e8k3h16i12,f32,ids,weights,mask", e->ctx[0]);
@@ -113,7 +114,7 @@ static void test_outputs__sampled__unwritten_rows_are_found(void **state) {
     lab_tensors_destroy(t);
 }
 
-/* Turned tokens: others stay as they are, and turning twice is not turning. */
+/* Turned tokens: the others are unchanged, and turning twice restores everything. */
 static void test_turn__tokens__change_their_answers_alone(void **state) {
     const engines *e = *state;
     lab_tensors *t = answered("moe:t50e8k2h16i12,bf16", e->ctx[0]);
@@ -167,7 +168,7 @@ static void test_fill__loads__spread_as_they_say(void **state) {
     }
 }
 
-/* Operations and bytes: of one token exactly, of many about what is drawn. */
+/* Operations and bytes: exact for one token, approximately as drawn for many. */
 static void test_work__operations_and_bytes(void **state) {
     const engines *e = *state;
     lab_work w;

@@ -1,4 +1,5 @@
-/* test_workers.c: what threads do side by side has the bits that one alone leaves: contents, references, verdicts. */
+/* test_workers.c: parallel work gives the same bits as one thread: contents, references,
+ * verdicts. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -78,7 +79,7 @@ static void test_random__jump__as_if_drawn(void **state) {
         lab_random_jump(&jumper, jumps[i]);
         assert_memory_equal(&walker, &jumper, sizeof walker);
     }
-    /* Far beyond what can be walked: there in one leap as in many. */
+    /* Far beyond what can be stepped through: one jump equals many. */
     walker = jumper;
     lab_random_jump(&jumper, UINT64_C(5) << 44);
     for (int i = 0; i < 5 * 16; i++)
@@ -149,7 +150,7 @@ static void test_fill__any_number_of_threads__same_bits(void **state) {
     lab_workers_limit(0);
 }
 
-/* A sequence is filled from one stream, in order: what lies at the end of it has the numbers that come last. */
+/* A sequence is filled from one stream, in order: its end has the last numbers. */
 static void test_fill__keys__numbers_of_one_stream_in_order(void **state) {
     (void)state;
     lab_tensors *t = made("b2h1s1sk700d24,f32", 5);
@@ -200,7 +201,7 @@ static void test_strips__sequences_of_any_length__every_row_in_order(void **stat
 
 /* --------------------------------------------------------------------------- verdicts */
 
-/* Answers with errors of their own, so that every sum has something to sum. */
+/* Answers with errors, so that every sum has something to add. */
 static void answer_row(lab_tensors *t, const lab_outputs *outputs, lab_row row,
                        const double *right, lab_random *random) {
     for (int i = 0; i < outputs->count; i++) {

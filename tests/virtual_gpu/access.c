@@ -1,6 +1,7 @@
-/* access.c: what C code compiled with -fsanitize=thread calls before each of its loads and stores: the accesses of kernels that no asm
- * statement makes. GCC calls these for all of them, also for copies of structs; what it does not see are calls of memcpy() and
- * memset() by name, which no kernel has. */
+/* access.c: what C code compiled with -fsanitize=thread calls before each of its loads and
+ * stores: the accesses of kernels outside asm statements. GCC calls these for all of them, also
+ * for copies of structs; it does not see explicit calls of memcpy() and memset(), which no
+ * kernel has. */
 #include <link.h>
 
 #include "tests/virtual_gpu/global_memory.h"
@@ -12,7 +13,7 @@ static inline bool is_within(const void *memory, const void *begin, size_t bytes
     return (uintptr_t)memory - (uintptr_t)begin < bytes;
 }
 
-/* The shared object that the kernel is in, and the launch that asked for it last. */
+/* The shared object of the kernel, and the launch that asked for it last. */
 typedef struct kernel_object {
     long launch;
     uintptr_t code; /* an address in it */
@@ -79,7 +80,7 @@ static void touch_elsewhere(vgpu_lane *lane, const void *memory, size_t bytes, b
         global_touch(lane, memory, bytes, write ? GLOBAL_WRITE : GLOBAL_READ, "C code");
 }
 
-/* In the order of how often it is the case. `code` is where in the kernel's code the access is. */
+/* Ordered by frequency. `code` is the address of the access in the kernel's code. */
 static inline void touch(const void *memory, size_t bytes, bool write, const void *code) {
     vgpu_lane *lane = vgpu_lane_now();
     if (!lane || is_within(memory, lane->fiber.stack, lane->fiber.stack_bytes))
@@ -99,7 +100,7 @@ static inline void touch(const void *memory, size_t bytes, bool write, const voi
         touch_elsewhere(lane, memory, bytes, write);
 }
 
-/* Names are the compiler's; kernels find them when they are loaded. */
+/* The names are the compiler's; kernels find them when they are loaded. */
 #define EXPORTED __attribute__((visibility("default")))
 
 #define ACCESS(name, bytes, write)                                                             \

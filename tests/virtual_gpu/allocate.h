@@ -1,4 +1,5 @@
-/* allocate.h: memory of the virtual GPU itself. Without it there is nothing left to do: the process ends. */
+/* allocate.h: memory of the virtual GPU itself. If it runs out, nothing can be done: the
+ * process ends. */
 #ifndef ATT_VGPU_ALLOCATE_H
 #define ATT_VGPU_ALLOCATE_H
 
@@ -20,7 +21,7 @@ static inline void *allocate_zeroed(size_t count, size_t bytes) {
     return allocated(calloc(count, bytes), count * bytes);
 }
 
-/* `align` divides it, and its size is rounded up to a multiple of that. */
+/* Aligned to `align`; the size is rounded up to a multiple of it. */
 static inline void *allocate_aligned(size_t align, size_t bytes) {
     return allocated(aligned_alloc(align, (bytes + align - 1) / align * align), bytes);
 }

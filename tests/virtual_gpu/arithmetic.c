@@ -1,4 +1,5 @@
-/* arithmetic.c: instructions on floating-point numbers, of 32 and of 16 bits, and conversions. */
+/* arithmetic.c: instructions on floating-point numbers, of 32 and of 16 bits, and
+ * conversions. */
 #include <math.h>
 
 #include "tests/virtual_gpu/ptx.h"
@@ -130,7 +131,7 @@ static uint16_t narrow(float x, bool is_bf16, int how) {
     return small_from_float(x, is_bf16);
 }
 
-/* Groups: how, type. The first source is the upper half. */
+/* Groups: mode, type. The first source is the upper half. */
 static void pack(ptx_frame *f) {
     const bool is_bf16 = f->instruction->choice[1] == BF16;
     const int how = f->instruction->choice[0];
@@ -162,7 +163,7 @@ static void from_integer(ptx_frame *f) {
     ptx_set_float(f, 0, f->instruction->choice[0] ? (float)bits : (float)(int32_t)bits);
 }
 
-/* Groups: rounding, sign. Out of range, the nearest; NaN is 0. */
+/* Groups: rounding, sign. Out of range gives the nearest; NaN gives 0. */
 static void to_integer(ptx_frame *f) {
     const float x = ptx_get_float(f, 1);
     float whole = x;

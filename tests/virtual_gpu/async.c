@@ -1,4 +1,5 @@
-/* async.c: what happens by itself, some time between its start and the wait that asks for it. */
+/* async.c: asynchronous events, which happen at some time between their start and the wait for
+ * them. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/async.h"
 
@@ -98,7 +99,7 @@ void async_free_list(vgpu_async **list) {
         if (async->done)
             free(async);
         else
-            async->detached = true; /* it lands by itself */
+            async->detached = true; /* it lands on its own */
     }
 }
 

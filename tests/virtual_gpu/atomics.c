@@ -117,7 +117,7 @@ static void red(ptx_frame *f) {
     lane_may_yield(f->lane);
 }
 
-/* cas has what is compared with before what is written. */
+/* cas has the comparand before the new value. */
 static void atom(ptx_frame *f) {
     const bool compares = f->instruction->choice[OPERATION_OF] == CAS;
     if (f->instruction->count != (compares ? 4 : 3))

@@ -1,4 +1,4 @@
-/* barrier.c: barriers of a block by number, and that of a cluster. */
+/* barrier.c: numbered barriers of a block, and the barrier of a cluster. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/barrier.h"
 
@@ -54,7 +54,7 @@ void barrier_arrive(vgpu_lane *lane, int id, int threads, bool wait) {
     lane_yield(lane);
 }
 
-/* __syncthreads() waits for threads that live. */
+/* __syncthreads() waits only for live threads. */
 void barrier_lane_ended(vgpu_lane *lane) {
     vgpu_barrier *barrier = &lane->block->barriers[0];
     if (barrier->arrived > 0 && barrier->arrived >= lane->block->live)

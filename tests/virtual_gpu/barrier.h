@@ -1,4 +1,4 @@
-/* barrier.h: barriers of a block by number, of a cluster, and those in shared memory. */
+/* barrier.h: numbered barriers of a block, of a cluster, and those in shared memory. */
 #ifndef ATT_VGPU_BARRIER_H
 #define ATT_VGPU_BARRIER_H
 
@@ -15,20 +15,20 @@ void cluster_wait(vgpu_lane *lane, bool acquire);
 void mbarrier_init(vgpu_lane *lane, unsigned address, int arrivals);
 void mbarrier_inval(vgpu_lane *lane, unsigned address);
 
-/* An arrival of the lane; `expected` bytes more are to come in this phase. */
+/* An arrival of the lane; `expected` more bytes must arrive in this phase. */
 void mbarrier_arrive(vgpu_lane *lane, unsigned address, int arrivals, long long expected);
 
-/* Bytes are to come, without an arrival. */
+/* More bytes are expected, without an arrival. */
 void mbarrier_expect(unsigned address, long long bytes);
 
-/* Bytes have come; who waits there knows what `clock` does (NULL: nothing). */
+/* Bytes have arrived; waiters then know what `clock` knows (NULL: nothing). */
 void mbarrier_complete(unsigned address, long long bytes, const races_clock *clock);
 
-/* Bytes are to arrive there that the lane sends: it must know that the mbarrier was made, and so must the copy engine, if that
- * brings them. */
+/* The lane sends bytes to it: the lane must know that the mbarrier was initialised, and so must
+ * the copy engine, if that delivers them. */
 void mbarrier_used(vgpu_lane *lane, unsigned address, bool by_copy_engine);
 
-/* Is the phase of that parity over? mbarrier_wait() comes back when it is. */
+/* Whether the phase of that parity is over. mbarrier_wait() returns when it is. */
 bool mbarrier_is_over(unsigned address, int parity);
 void mbarrier_wait(vgpu_lane *lane, unsigned address, int parity);
 

@@ -1,4 +1,5 @@
-/* barriers_ptx.c: instructions of barriers, in shared memory, by number, and of the cluster; fences of the copy engine. */
+/* barriers_ptx.c: instructions for barriers in shared memory, numbered ones and that of the
+ * cluster; fences of the copy engine. */
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/ptx.h"
 #include "tests/virtual_gpu/checks.h"
@@ -8,7 +9,7 @@
 
 /* ---- in shared memory ---- */
 
-/* The word of the address: behind the state, if one is asked for. */
+/* The index of the address word: after the state, if one is requested. */
 static int address_word(const ptx_frame *f) {
     for (int i = 0; i < f->instruction->count; i++)
         if (f->instruction->words[i].in_brackets)
@@ -24,7 +25,7 @@ static void inval(ptx_frame *f) {
     mbarrier_inval(f->lane, (unsigned)ptx_get(f, 0));
 }
 
-/* The state that an arrival gives is the parity of its phase. */
+/* The state that an arrival returns is the parity of its phase. */
 static void set_state(ptx_frame *f, int address) {
     if (address > 0 && f->instruction->words[0].kind != PTX_SINK)
         ptx_set(f, 0, mbarrier_is_over((unsigned)ptx_get(f, address), 0));
@@ -53,7 +54,8 @@ static void expect(ptx_frame *f) {
     lane_may_yield(f->lane);
 }
 
-/* p, [barrier], parity or state (, time). What `option` says: it may wait, or must answer at once. */
+/* p, [barrier], parity or state (, time). `option` says whether it may wait or must answer at
+ * once. */
 static void wait(ptx_frame *f) {
     enum { GIVES_UP = 16 }; /* one in so many that wait */
     const unsigned barrier = (unsigned)ptx_get(f, 1);

@@ -1,4 +1,4 @@
-/* bulk_copies.c: the copy engine, and its copies that need no tensor map. */
+/* bulk_copies.c: the copy engine, and its copies without a tensor map. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/bulk_copies.h"
 
@@ -37,7 +37,8 @@ static void land_load(vgpu_async *async) {
     races_drop(load->clock);
 }
 
-/* The copy engine does not know of what threads wrote before, unless they had a fence: their writes might come later. */
+/* The copy engine does not see earlier writes of threads, unless they executed a fence: the
+ * writes might come later. */
 static void check_fenced(const ptx_frame *f, unsigned address, unsigned bytes) {
     enum { CELL = 4 };
     const vgpu_block *block = shared_block(address);
@@ -118,7 +119,7 @@ static void link_store(vgpu_lane *lane, vgpu_async *async) {
     lane->stores = async;
 }
 
-/* What lies outside the tensor is not written, so it does not matter what is there. */
+/* Elements outside the tensor are not written, so their contents do not matter. */
 static void touch_source(const tensor_box *box, char *global, unsigned offset, unsigned bytes,
                          void *data) {
     (void)global;
@@ -151,7 +152,8 @@ static void commit_group(ptx_frame *f) {
     f->lane->store_group++;
 }
 
-/* Shared memory of the groups before `group` may be written again: now, and not when it happens to have been read. */
+/* Shared memory of the groups before `group` may be overwritten now, not when it happens to
+ * have been read. */
 static void release_sources(vgpu_lane *lane, long group) {
     for (vgpu_async *a = lane->stores; a; a = a->next) {
         bulk_reading *reading = (bulk_reading *)a;

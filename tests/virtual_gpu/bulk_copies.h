@@ -1,5 +1,5 @@
-/* bulk_copies.h: the copy engine: boxes go to shared memory and arrive at an mbarrier, or to global memory and are waited for by
- * groups. */
+/* bulk_copies.h: the copy engine: boxes are copied to shared memory and signal an mbarrier, or
+ * to global memory and are waited for by groups. */
 #ifndef ATT_VGPU_BULK_COPIES_H
 #define ATT_VGPU_BULK_COPIES_H
 

@@ -1,4 +1,4 @@
-/* checks.c: a check that fails ends the launch and says who did what where. */
+/* checks.c: a failed check ends the launch and reports which lane did what and where. */
 #include "tests/virtual_gpu/checks.h"
 
 #include <stdarg.h>
@@ -80,7 +80,7 @@ void report_clear(void) {
     report.failed = false;
 }
 
-/* The command that made this launch, from the kernel's list of this process. */
+/* The command that made this launch, from this process's arguments. */
 static void print_command(void) {
     FILE *file = fopen("/proc/self/cmdline", "r");
     char text[4096];
@@ -107,7 +107,7 @@ void report_print(void) {
     print_command();
 }
 
-/* A text that grows; what does not fit is left out. */
+/* A growing text; what does not fit is dropped. */
 typedef struct table {
     char text[TEXT_BYTES - 64];
     size_t used;

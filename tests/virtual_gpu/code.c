@@ -1,4 +1,4 @@
-/* code.c: load kernels that were compiled for the host. */
+/* code.c: loads kernels that were compiled for the host. */
 #include "tests/virtual_gpu/code.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 struct vgpu_code {
     void *library;
-    int file; /* stays open: the loader takes two files of one name for the same */
+    int file; /* stays open: the loader treats two files of one name as the same */
     const vgpu_entry_point *entry;
     struct vgpu_code *next; /* of those loaded */
 };
@@ -20,14 +20,15 @@ bool vgpu_is_code(const void *image) {
     return memcmp(image, VGPU_MAGIC, strlen(VGPU_MAGIC)) == 0;
 }
 
-/* Kernels call functions of this library, which was opened for its opener alone: let everybody find them. */
+/* Kernels call functions of this library, which was opened privately: make them visible to
+ * all. */
 static bool show_functions(void) {
     Dl_info self;
     return dladdr(&vgpu_self, &self) &&
            dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
 }
 
-/* A file in memory alone; -1 on failure. */
+/* An in-memory file; -1 on failure. */
 static int file_of(const char *bytes, size_t count) {
     const int file = memfd_create("kernel", MFD_CLOEXEC);
     while (file >= 0 && count > 0) {
@@ -84,7 +85,8 @@ void vgpu_unload(vgpu_code *code) {
     free(code);
 }
 
-/* addr2line reads the file of the code as this process has it. The address is where a call returns to: one byte before is in it. */
+/* addr2line reads the code's file as this process has it. The address is a return address: one
+ * byte before it is inside the call. */
 static bool ask_for_line(const vgpu_code *code, size_t offset, char *text, int bytes) {
     char command[128];
     snprintf(command, sizeof command, "addr2line -e /proc/%ld/fd/%d 0x%zx 2>/dev/null",
@@ -94,8 +96,7 @@ static bool ask_for_line(const vgpu_code *code, size_t offset, char *text, int b
         return false;
     const bool read = fgets(text, bytes, answer);
     text[strcspn(text, "\n")] = '\0';
-    const char *name =
-        strstr(text, "/kernels/"); /* behind the folder that it was compiled in */
+    const char *name = strstr(text, "/kernels/"); /* after the folder that it was compiled in */
     if (name)
         memmove(text, name + 1, strlen(name + 1) + 1);
     return pclose(answer) == 0 && read && text[0] != '?';

@@ -1,4 +1,5 @@
-/* copies.c: cp.async: a thread's copies of 4, 8 or 16 bytes from global to shared memory, waited for by groups. */
+/* copies.c: cp.async: a thread's copies of 4, 8 or 16 bytes from global to shared memory,
+ * waited for by groups. */
 #include "tests/virtual_gpu/async.h"
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/global_memory.h"
@@ -10,9 +11,9 @@
 typedef struct thread_copy {
     vgpu_async async;
     const char *from;
-    unsigned to, size, bytes; /* behind `bytes` are zeros */
+    unsigned to, size, bytes; /* zeros after `bytes` */
     long number;
-    bool announced; /* who waits for it does so at an mbarrier */
+    bool announced; /* it is waited for at an mbarrier */
 } thread_copy;
 
 static long copies_started;
@@ -40,7 +41,7 @@ static void check(const ptx_frame *f, const thread_copy *copy) {
         global_touch(f->lane, copy->from, copy->bytes, GLOBAL_READ, name);
 }
 
-/* [to], [from], size (, bytes that are read). Groups: cache. */
+/* [to], [from], size (, bytes to read). Groups: cache. */
 static void cp_async(ptx_frame *f) {
     vgpu_lane *lane = f->lane;
     thread_copy copy = {
@@ -59,7 +60,8 @@ static void commit(ptx_frame *f) {
     f->lane->copy_group++;
 }
 
-/* What has come is as if the thread had written it: copies of the copy engine and products see it behind a fence. */
+/* Arrived data counts as written by the thread: the copy engine and products see it after a
+ * fence. */
 static void count_as_written(vgpu_lane *lane, long group) {
     for (vgpu_async *a = lane->copies; a; a = a->next) {
         const thread_copy *copy = (const thread_copy *)a;
@@ -101,7 +103,7 @@ static void land_arrival(vgpu_async *async) {
     mbarrier_arrive(async->by, arrival->barrier, 1, 0);
 }
 
-/* Groups: .noinc. Without it, the phase waits for one arrival more, which is this one. */
+/* Groups: .noinc. Without it, the phase expects one more arrival, which is this one. */
 static void arrive_later(ptx_frame *f) {
     const copy_arrival arrival = {.async = {.land = land_arrival, .detached = true},
                                   .barrier = (unsigned)ptx_get(f, 0),

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# faults.sh: plants the faults of faults.txt in a copy of the kernels, one at a time, and sees whether the virtual GPU catches them.
+# faults.sh: plants the faults of faults.txt in a copy of the kernels, one at a time, and checks that the virtual GPU
+# catches them.
 #
 #   BUILD=build tests/virtual_gpu/faults.sh            all of them; writes evidence/virtual/faults.txt
 #   BUILD=build tests/virtual_gpu/faults.sh NAME...    these; writes their lines there
 #   BUILD=build tests/virtual_gpu/faults.sh --quick    those that faults.txt marks as quick, with one seed; writes nothing
-#   BUILD=build tests/virtual_gpu/faults.sh --sound    no fault at all, on every problem and with every seed that catches one: what
-#                                                      `make test` must run for each fault of the table to turn it red
-#   tests/virtual_gpu/faults.sh --check                can every fault be planted, and has every one a result?
+#   BUILD=build tests/virtual_gpu/faults.sh --sound    no fault at all, on every problem and with every seed that
+#                                                      catches one: what `make test` must run so that each fault
+#                                                      turns it red
+#   tests/virtual_gpu/faults.sh --check                whether every fault can be planted and has a result
 #
-# A fault proves nothing where the kernel fails without it: what is not planted must pass the same problems with the same seeds first.
-# Closes with `N passed, N failed`: passed is a fault that was caught, or that is known to be missed or to change nothing.
+# A fault proves nothing if the kernel also fails without it: the unmodified kernel must pass the same problems with the
+# same seeds first. Ends with `N passed, N failed`: passed is a fault that was caught, or that is known to be missed or
+# to change nothing.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
@@ -102,7 +105,7 @@ try_fault() { # try_fault NAME: sets `outcome`, its line of the results
         tried=$((tried + 1))
         if is_caught "$check"; then
             ((caught++)) || { first=$check && first_seed=$seed; }
-            # What every schedule computes the same is wrong with every seed.
+            # A result that does not depend on the schedule is wrong with every seed.
             [[ $check != numbers || ${kind[$1]} == synchronisation ]] || break
         elif [[ $caught == 0 && -n $check ]]; then
             first=$check

@@ -1,7 +1,7 @@
-# faults_list.sh: reads faults.txt, for those who source it.
+# faults_list.sh: reads faults.txt; to be sourced.
 #
-# read_faults FILE fills `names` and, by name, `kind`, `kernel`, `problems`, `sms`, `file`, `times`, `find`, `put`, `quick`,
-# `equivalent` and `missed`. It fails, and says where, at the first line that it does not understand.
+# read_faults FILE fills `names` and, by name, `kind`, `kernel`, `problems`, `sms`, `file`, `times`, `find`, `put`,
+# `quick`, `equivalent` and `missed`. It fails at the first line that it does not understand, and says where.
 #
 # shellcheck shell=bash disable=SC2034 # others use what it fills
 declare -a names=()
@@ -78,7 +78,7 @@ digest_faults() { # digest_faults FOLDER: an empty one
     done < <(cd "$1" && sha256sum -- *)
 }
 
-# Digests of what a result follows from beside the fault itself.
+# Digests of what a result depends on besides the fault itself.
 kernels_digest() {
     cat kernels/*.cu kernels/*.cuh kernels/*.h kernels/*.def | sha256sum | cut -c 1-12
 }

@@ -1,4 +1,4 @@
-/* fiber.c: stacks of their own for functions that are left and gone on with (x86-64). */
+/* fiber.c: separate stacks for functions that are suspended and resumed (x86-64). */
 #include "tests/virtual_gpu/fiber.h"
 
 #include <stdint.h>
@@ -19,10 +19,10 @@ enum { ASAN = 0 };
 #error "fibers are switched by code for x86-64 alone"
 #endif
 
-/* What a kernel's lane needs is a few KB; the sanitizer's frames are larger. */
+/* A kernel's lane needs a few KB; the sanitizer's frames are larger. */
 enum { PAGE = 4096, STACK_BYTES = ASAN ? 1 << 20 : 1 << 17, SAVED_REGISTERS = 6 };
 
-/* Saves what a called function must keep, leaves for another stack, and takes it back there. */
+/* Save the callee-saved registers, switch to another stack, and restore them there. */
 void fiber_switch(void **save, void *load);
 __asm__(".text\n"
         ".globl fiber_switch\n"
@@ -48,7 +48,7 @@ __asm__(".text\n"
 
 static void *scheduler; /* its stack pointer, while a fiber runs */
 
-/* Stacks that nobody uses, each with the next one's address at its lowest usable place. */
+/* Unused stacks, each with the address of the next at its lowest usable place. */
 static char *spare;
 
 static char *take_stack(void) {
@@ -77,7 +77,7 @@ static void forget_frames(const vgpu_fiber *fiber) {
 
 static void (*first_function)(void);
 
-/* A fiber begins here: the sanitizer learns that it is there. */
+/* A fiber begins here: tell the sanitizer. */
 static void begin(void) {
     __sanitizer_finish_switch_fiber(NULL, &scheduler_bottom, &scheduler_bytes);
     first_function();
@@ -93,7 +93,8 @@ void fiber_prepare(vgpu_fiber *fiber, void (*function)(void)) {
     first_function = function;
     function = begin;
 #endif
-    /* As fiber_switch() would have left it: the registers, where to return to, and a frame that no one returns to. */
+    /* As fiber_switch() would have left it: the registers, the return address, and a frame that
+     * nothing returns to. */
     uintptr_t *top = (uintptr_t *)(void *)(fiber->stack + STACK_BYTES);
     *--top = 0;
     *--top = (uintptr_t)function;
@@ -138,5 +139,5 @@ _Noreturn void fiber_end(vgpu_fiber *fiber) {
     __sanitizer_start_switch_fiber(NULL, scheduler_bottom, scheduler_bytes);
 #endif
     fiber_switch(&fiber->stack_pointer, scheduler);
-    abort(); /* nobody goes on with a fiber that has ended */
+    abort(); /* a fiber that has ended is never resumed */
 }

@@ -1,4 +1,4 @@
-/* fiber.h: stacks of their own for functions that are left and gone on with. */
+/* fiber.h: separate stacks for functions that are suspended and resumed. */
 #ifndef ATT_VGPU_FIBER_H
 #define ATT_VGPU_FIBER_H
 
@@ -12,12 +12,12 @@ typedef struct vgpu_fiber {
     void *fake_stack; /* AddressSanitizer's */
 } vgpu_fiber;
 
-/* A fiber that will run `function`, which never returns: it leaves for good with fiber_end(). Stacks are given back by
- * fiber_release() and used again. */
+/* A fiber that will run `function`, which never returns: it ends with fiber_end().
+ * fiber_release() returns stacks for reuse. */
 void fiber_prepare(vgpu_fiber *fiber, void (*function)(void));
 void fiber_release(vgpu_fiber *fiber);
 
-/* From the scheduler: go on with the fiber until it leaves. */
+/* From the scheduler: resume the fiber until it leaves. */
 void fiber_resume(vgpu_fiber *fiber);
 
 /* From the fiber: back to the scheduler. */

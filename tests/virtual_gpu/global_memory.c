@@ -1,4 +1,5 @@
-/* global_memory.c: allocations by address, which of their bytes were written, and the checks of each access. */
+/* global_memory.c: allocations by address, which of their bytes were written, and the checks of
+ * each access. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/global_memory.h"
 
@@ -26,7 +27,7 @@ static bool contains(const allocation *a, const char *at) {
     return (size_t)((uintptr_t)at - (uintptr_t)a->begin) < a->bytes;
 }
 
-/* How many begin at or before `at`. */
+/* The number of allocations that begin at or before `at`. */
 static size_t begun(const char *at) {
     size_t low = 0, high = count;
     while (low < high) {
@@ -92,7 +93,7 @@ static void set_written(allocation *a, size_t offset, size_t bytes) {
     }
 }
 
-/* The first byte that was not; `bytes`: all were. */
+/* The first unwritten byte; `bytes`: none. */
 static size_t first_unwritten(const allocation *a, size_t offset, size_t bytes) {
     size_t done = 0;
     while (done < bytes) {
@@ -157,12 +158,12 @@ static allocation *find_all_of(const void *memory, size_t bytes, global_access a
     return a;
 }
 
-/* Of C code that nobody watches it is not known what it wrote, in this launch or before. */
+/* The writes of uninstrumented C code are unknown, in this launch and before. */
 static bool knows_writes(const vgpu_lane *lane) {
     return lane->block->cluster->grid->entry->is_watched;
 }
 
-/* Bounds and bytes that nobody wrote. */
+/* Check bounds and unwritten bytes. */
 static void check(const vgpu_lane *lane, const void *memory, size_t bytes, global_access access,
                   const char *what) {
     allocation *a = find_all_of(memory, bytes, access, what);

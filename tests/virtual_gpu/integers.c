@@ -29,7 +29,7 @@ static uint64_t truncate(uint64_t bits, int type) {
 
 /* ---- moves ---- */
 
-/* Halves in braces are put together, or taken apart. The groups: type. */
+/* Join or split halves in braces. The groups: type. */
 static void mov(ptx_frame *f) {
     if (f->instruction->count == 2) {
         ptx_set(f, 0, ptx_get(f, 1));
@@ -307,7 +307,7 @@ static void to_shared(ptx_frame *f) {
     ptx_set(f, 0, vgpu_to_shared(ptx_pointer(ptx_get(f, 1))));
 }
 
-/* A policy of caches is any number. */
+/* A cache policy is any number. */
 static void createpolicy(ptx_frame *f) {
     ptx_set(f, 0, 1);
 }

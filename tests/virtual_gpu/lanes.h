@@ -1,5 +1,5 @@
-/* lanes.h: what a launch consists of: grids, clusters, blocks, warps and lanes. Everything runs in one thread of the host; every
- * lane is a fiber. */
+/* lanes.h: the structure of a launch: grids, clusters, blocks, warps and lanes. Everything runs
+ * in one host thread; every lane is a fiber. */
 #ifndef ATT_VGPU_LANES_H
 #define ATT_VGPU_LANES_H
 
@@ -26,12 +26,12 @@ typedef struct vgpu_place { /* in a source */
 
 typedef enum vgpu_state {
     LANE_RUNS,
-    LANE_IN_WARP, /* in an operation of its warp, for the others */
+    LANE_IN_WARP, /* in an operation of its warp, waiting for the others */
     LANE_AT_MBARRIER,
     LANE_AT_BARRIER,  /* a numbered one, of the block */
     LANE_AT_CLUSTER,  /* the barrier of the cluster */
-    LANE_AT_PREVIOUS, /* for the kernel before */
-    LANE_SLEEPS,      /* nanosleep: it looks again for what others write */
+    LANE_AT_PREVIOUS, /* waiting for the previous kernel */
+    LANE_SLEEPS,      /* nanosleep: it polls memory that others write */
     LANE_ENDED
 } vgpu_state;
 
@@ -50,7 +50,7 @@ struct vgpu_lane {
     int number; /* in the block */
     vgpu_fiber fiber;
     vgpu_state state;
-    int slot;           /* among the warp's lanes that run */
+    int slot;           /* index among the warp's running lanes */
     long resumed;       /* how often */
     long slept;         /* `resumed` when it last slept; 0: it never did */
     vgpu_place at;      /* its last call of the virtual GPU */
@@ -61,15 +61,16 @@ struct vgpu_lane {
     uint64_t value, result;
     int other;
     void *frame; /* ptx_frame */
-    /* Copies under way, newest first, and the number of the group that is open: */
+    /* Copies in flight, newest first, and the number of the open group: */
     struct vgpu_async *copies; /* cp.async */
     long copy_group;
     struct vgpu_async *stores; /* bulk: TMA stores and reductions */
     long store_group;
-    uint16_t fences;   /* fence.proxy.async that it had, modulo 65536 */
+    uint16_t fences;   /* number of fence.proxy.async it has executed, modulo 65536 */
     int cluster_phase; /* that it has arrived in */
-    races_clock *
-        made_barriers; /* at its last fence.mbarrier_init: a relaxed arrival at the cluster's barrier tells that much */
+    races_clock
+        *made_barriers; /* at its last fence.mbarrier_init: a relaxed arrival at the cluster's
+                         * barrier publishes up to this */
     races_lane races;
 };
 
@@ -81,12 +82,12 @@ struct vgpu_warp {
     vgpu_lane *runs[WARP_LANES];
     int runs_count;
     unsigned live;         /* lanes that have not ended */
-    unsigned arrived;      /* in the operation that the warp is in; 0: in none */
+    unsigned arrived;      /* in the warp's current operation; 0: none */
     unsigned mask;         /* that it is for */
-    const void *operation; /* which: an asm statement, or a place in the source */
+    const void *operation; /* which one: an asm statement, or a place in the source */
     int what;
     double priority;
-    struct wgmma_warp *wgmma; /* products under way; wgmma.c's own */
+    struct wgmma_warp *wgmma; /* products in flight; owned by wgmma.c */
 };
 
 typedef struct vgpu_barrier { /* bar.sync, by number */
@@ -105,26 +106,29 @@ typedef struct vgpu_mbarrier {
     struct vgpu_mbarrier *next;
 } vgpu_mbarrier;
 
-/* Beside every 4 bytes of shared memory. */
+/* State of every 4 bytes of shared memory. */
 typedef struct vgpu_cell {
     uint8_t in_flight; /* copies that write it */
-    uint8_t written;   /* bits: which of its bytes */
+    uint8_t written;   /* bits: which of its bytes were written */
     uint16_t sources;  /* copies and products that read it */
-    uint16_t writer; /* number + 1 of the thread that wrote it last; 0: a copy did, or nobody */
+    uint16_t writer;   /* number + 1 of the thread that wrote it last; 0: a copy did, or
+                        * nothing */
     uint16_t
-        fences; /* that the thread had had then: one more, and copies and products see it */
+        fences; /* the writer's fence count then: after one more, copies and products see the
+                 * write */
 } vgpu_cell;
 
 struct vgpu_block {
     vgpu_dim3 id;
-    long number; /* in all launches, from 1: races tell blocks apart by it */
+    long number; /* over all launches, from 1: races distinguish blocks by it */
     int rank;    /* in the cluster */
     vgpu_cluster *cluster;
     vgpu_warp *warps;
     vgpu_lane *lanes;
     int warps_count, lanes_count, live;
     bool allows_next; /* a thread called griddepcontrol.launch_dependents, or all have ended */
-    /* Shared memory: `bytes` at `memory`, addressed from `base` on: first what is static, then what is dynamic. */
+    /* Shared memory: `bytes` at `memory`, addressed from `base` on: first the static part, then
+     * the dynamic part. */
     char *memory, *allocation;
     unsigned base, bytes, dynamic_at;
     vgpu_cell *cells;
@@ -146,7 +150,7 @@ struct vgpu_cluster {
 
 struct vgpu_grid {
     const vgpu_entry_point *entry;
-    void *params; /* at a multiple of 64 bytes, as a kernel's tensor maps want it */
+    void *params; /* at a multiple of 64 bytes, as required for a kernel's tensor maps */
     size_t params_bytes;
     char name[128];
     long number; /* of the launch, from 1 */
@@ -165,7 +169,7 @@ static inline vgpu_lane *vgpu_lane_now(void) {
     return (vgpu_lane *)(void *)vgpu_self;
 }
 
-/* Remember where the lane is: reports name it. */
+/* Record the lane's position for reports. */
 static inline vgpu_lane *vgpu_lane_at(const char *file, int line) {
     vgpu_lane *lane = vgpu_lane_now();
     lane->at = (vgpu_place){file, line};

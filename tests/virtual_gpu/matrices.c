@@ -1,5 +1,5 @@
-/* matrices.c: 8 x 8 matrices of 16 bits that a warp holds, and their products (mma.sync). Lane l has of each matrix the elements
- * 2 (l % 4) and the one behind it of row l / 4. */
+/* matrices.c: 8 x 8 matrices of 16 bits that a warp holds, and their products (mma.sync). Lane
+ * l holds elements 2 (l % 4) and the next one of row l / 4 of each matrix. */
 #include <math.h>
 #include <string.h>
 
@@ -100,7 +100,8 @@ typedef struct mma_operands {
     float a[ROWS][DEPTH_MAX], b[DEPTH_MAX][SIDE], c[ROWS][SIDE];
 } mma_operands;
 
-/* Registers of A: rows 0 to 7, rows 8 to 15, then the same for the next 8 columns; of B: 8 rows each. */
+/* Registers of A: rows 0 to 7, rows 8 to 15, then the same for the next 8 columns; of B: 8 rows
+ * each. */
 static void read_lane(const ptx_frame *f, int lane, bool is_bf16, bool small_c,
                       mma_operands *out) {
     const int depth = f->instruction->option, row = lane / 4, column = lane % 4 * 2;
@@ -131,8 +132,9 @@ static void write_lane(ptx_frame *f, int lane, bool small_c, const mma_operands 
     }
 }
 
-/* A tensor core does not round: products and C are moved to the exponent of the largest of them, all but 25 of its bits are cut off, and
- * of their sum all but 24. So an H200 gave its one answer to b1h4hkv1s1sk300d64,f32,data=onehot. */
+/* A tensor core does not round: products and C are aligned to the largest exponent, truncated
+ * to 25 bits, and their sum to 24. This reproduces the H200's answer to
+ * b1h4hkv1s1sk300d64,f32,data=onehot. */
 enum { KEPT_BITS = 25, SUM_BITS = 24, EXPONENT_BIAS = 127 };
 
 static int stored_exponent(float x) {
@@ -148,7 +150,7 @@ static float power_of_two(int exponent) {
     return x;
 }
 
-/* A whole number of so many units, its lower bits cut off. */
+/* A whole number of that many units, with its lower bits truncated. */
 static float cut_sum(int32_t sum, float unit) {
     uint32_t magnitude = sum < 0 ? (uint32_t)-sum : (uint32_t)sum;
     const int bits = magnitude ? 32 - __builtin_clz(magnitude) : 0;
@@ -157,7 +159,7 @@ static float cut_sum(int32_t sum, float unit) {
     return sum < 0 ? -((float)magnitude * unit) : (float)magnitude * unit;
 }
 
-/* So small or large that units leave the range of float32. */
+/* So small or large that the units leave the range of float32. */
 static bool is_extreme(float plain, float most) {
     const int exponent = stored_exponent(most) - EXPONENT_BIAS;
     return !isfinite(plain) || exponent < -100 || exponent > 126;
@@ -180,12 +182,12 @@ static void find_terms(mma_terms *t, const float c[SIDE], const float *a, float 
         for (int n = 0; n < SIDE; n++) {
             const float size = fabsf(t->of[k][n]);
             t->most[n] =
-                size > t->most[n] ? size : t->most[n]; /* what a NaN leaves is not used */
+                size > t->most[n] ? size : t->most[n]; /* the result for a NaN is not used */
             t->plain[n] += t->of[k][n];
         }
 }
 
-/* One row of results: c += a b. Where a sum is extreme, the plain one. */
+/* One row of results: c += a b. If a sum is extreme, the plain one. */
 static void add_products(float c[SIDE], const float *a, float b[][SIDE], int depth) {
     mma_terms t;
     float units[SIDE];
@@ -224,7 +226,8 @@ static void mma(ptx_frame *f) {
     ptx_meet(f, multiply);
 }
 
-/* ---- elect.sync: d|p, mask: one of the lanes, always the same one of a mask, but no kernel may know which ---- */
+/* ---- elect.sync: d|p, mask: one of the lanes, always the same one of a mask, but no kernel
+ * may know which ---- */
 
 static void elect(vgpu_warp *warp) {
     const unsigned lanes = (unsigned)__builtin_popcount(warp->mask);

@@ -1,4 +1,5 @@
-/* mbarrier.c: barriers in shared memory that threads and copies arrive at. The truth is beside it; in its place lies a mark. */
+/* mbarrier.c: barriers in shared memory for arrivals of threads and copies. The real state is
+ * kept separately; shared memory holds a mark. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,7 @@ static void settle(vgpu_mbarrier *m) {
         }
 }
 
-/* That it is there must be known: its making is a write like others. */
+/* The lane must know of its initialisation, which is a write like any other. */
 static void check_known(vgpu_lane *lane, unsigned address) {
     vgpu_block *block = shared_block(address);
     races_shared(lane, block, (address & 0xffffff) - block->base, MBARRIER_BYTES, RACES_READ,

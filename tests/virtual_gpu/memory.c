@@ -2,7 +2,7 @@
 #include "tests/virtual_gpu/memory_place.h"
 #include "tests/virtual_gpu/schedule.h"
 
-/* Groups of ld and st, and what they mean. */
+/* Groups of ld and st, and their meaning. */
 #define ORDERS  "(|.weak|.volatile|.relaxed|.acquire|.release)"
 #define SCOPES  "(|.cta|.cluster|.gpu|.sys)"
 #define CACHES  "(|.nc|.ca|.cg|.cs|.lu|.cv|.wb|.wt)"
@@ -21,7 +21,8 @@ static int elements(const ptx_instruction *in) {
     return 1 << in->choice[VECTOR_OF];
 }
 
-/* Others may see it when they go on before or behind it. A strong access is no race with another. */
+/* Others may see it when they run before or after it. Strong accesses do not race with each
+ * other. */
 static bool is_strong(const ptx_instruction *in) {
     return in->choice[ORDER_OF] >= ORDER_VOLATILE;
 }

@@ -1,4 +1,5 @@
-/* memory_place.c: where an address of an instruction, or a pointer of C code, leads: to shared or to global memory. */
+/* memory_place.c: resolves an address of an instruction, or a pointer of C code, to shared or
+ * to global memory. */
 #include "tests/virtual_gpu/memory_place.h"
 
 #include "tests/virtual_gpu/global_memory.h"
@@ -10,7 +11,7 @@ static bool is_in(const char *pointer, const char *begin, size_t bytes) {
            (uintptr_t)pointer - (uintptr_t)begin < bytes;
 }
 
-/* Is it in the shared memory of the lane's cluster? */
+/* Whether it is in the shared memory of the lane's cluster. */
 static bool is_shared(const vgpu_lane *lane, const char *pointer) {
     const vgpu_cluster *cluster = lane->block->cluster;
     const vgpu_entry_point *entry = cluster->grid->entry;

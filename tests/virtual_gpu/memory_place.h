@@ -1,4 +1,5 @@
-/* memory_place.h: where an address of an instruction, or a pointer of C code, leads: to shared or to global memory. */
+/* memory_place.h: resolves an address of an instruction, or a pointer of C code, to shared or
+ * to global memory. */
 #ifndef ATT_VGPU_MEMORY_PLACE_H
 #define ATT_VGPU_MEMORY_PLACE_H
 
@@ -26,7 +27,7 @@ typedef struct memory_place {
     bool is_shared;
 } memory_place;
 
-/* Find it and check the access: alignment, bounds, and what else is known of the place. */
+/* Resolve it and check the access: alignment, bounds, and the state of the place. */
 memory_place memory_touch(vgpu_lane *lane, memory_space space, uint64_t address, unsigned bytes,
                           memory_access access, const char *what);
 

@@ -1,4 +1,5 @@
-/* product_operands.c: the operands of wgmma that lie in shared memory: where descriptors say their elements are. */
+/* product_operands.c: the operands of wgmma in shared memory: where descriptors place their
+ * elements. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/product_operands.h"
 
@@ -34,15 +35,17 @@ product_operand product_operand_of(const vgpu_block *block, uint64_t descriptor,
         .count = count};
 }
 
-/* The address of 8 elements that lie side by side. K-major: elements 8h and on of row i. Core matrices have 8 rows; without swizzling
- * they are 128 bytes in one piece, `leading` apart in the sum's direction and `stride` in the other. */
+/* The address of 8 adjacent elements. K-major: elements from 8h on of row i. Core matrices have
+ * 8 rows; without swizzling they are contiguous blocks of 128 bytes, `leading` apart along the
+ * sum and `stride` across it. */
 static unsigned unit_k_major(const product_operand *o, int i, int h) {
     const unsigned row = (unsigned)i % CORE_ROWS, core = (unsigned)i / CORE_ROWS;
     const unsigned along = o->swizzle == UNIT ? (unsigned)h * o->leading : (unsigned)h * UNIT;
     return swizzled(o->start + core * o->stride + row * o->swizzle + along, o->swizzle);
 }
 
-/* MN-major: elements i to i + 7 of summand k. A row has as many elements as are swizzled together. */
+/* MN-major: elements i to i + 7 of summand k. A row has as many elements as are swizzled
+ * together. */
 static unsigned unit_mn_major(const product_operand *o, int i, int k) {
     const unsigned width = o->swizzle / 2, repeat = (unsigned)i / width,
                    within = (unsigned)i % width;
@@ -53,7 +56,7 @@ static unsigned unit_mn_major(const product_operand *o, int i, int k) {
                     o->swizzle);
 }
 
-/* Units that are read: n of `units`, and the address of each. */
+/* The number of units that are read, and the address of each. */
 static int units_of(const product_operand *o) {
     return o->count * PRODUCT_DEPTH / UNIT_ELEMENTS;
 }

@@ -1,4 +1,5 @@
-/* products.c: products of a warpgroup (wgmma). Each warp computes its 16 rows; in order, and at any time between issue and wait. */
+/* products.c: products of a warpgroup (wgmma). Each warp computes its 16 rows; in order, at any
+ * time between issue and wait. */
 #include <stdlib.h>
 
 #include "tests/virtual_gpu/allocate.h"
@@ -7,7 +8,7 @@
 #include "tests/virtual_gpu/shared_memory.h"
 #include "tests/virtual_gpu/warpgroup_log.h"
 
-/* Where the warp's results of products under way are to go. Until then poison lies there. */
+/* The destination of the warp's results of products in flight. Until then it holds poison. */
 typedef struct accumulator {
     float *place[WARP_LANES];
     int columns;
@@ -23,7 +24,7 @@ typedef struct product {
     float sign; /* of the product: 1 or -1 */
     product_operand a, b;
     uint32_t a_registers[WARP_LANES][4];
-    vgpu_range *ranges[2]; /* that A and B lie in */
+    vgpu_range *ranges[2]; /* of shared memory that holds A and B */
     int ranges_count[2];
     vgpu_place at;
     const char *name;
@@ -53,7 +54,7 @@ warpgroup_log *warpgroup_log_of(vgpu_warp *first) {
 
 /* ---- accumulators ---- */
 
-/* Finite, or a kernel's second look would repair it. */
+/* Finite; otherwise a kernel that recomputes non-finite results would repair it. */
 static float poison(int i) {
     return 3.0f + 0.125f * (float)(i % 7);
 }
@@ -111,7 +112,8 @@ static void give_back(wgmma_warp *w, accumulator *a, const product *p) {
 
 /* ---- issue ---- */
 
-/* Words: results; A, a descriptor or 4 registers; B; is D added to; signs of A and B; are A (of a descriptor) and B MN-major. */
+/* Words: results; A, a descriptor or 4 registers; B; whether D is added; signs of A and B;
+ * whether A (of a descriptor) and B are MN-major. */
 typedef struct layout {
     int columns, a, b, adds, signs, majors;
     bool a_shared;
@@ -194,7 +196,7 @@ static void touch_sources(const vgpu_warp *warp, const product *p) {
                          SHARED_ASYNC_READ, p->name);
 }
 
-/* Nobody may write what A and B lie in until the wait. */
+/* Nobody may overwrite A and B until the wait. */
 static void hold_sources(const vgpu_warp *warp, product *p) {
     if (p->a_shared)
         p->ranges[0] = product_ranges(&p->a, &p->ranges_count[0]);

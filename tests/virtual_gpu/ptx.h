@@ -1,4 +1,4 @@
-/* ptx.h: the text of asm statements, read once per statement, and its instructions. */
+/* ptx.h: the text of asm statements, parsed once per statement, and its instructions. */
 #ifndef ATT_VGPU_PTX_H
 #define ATT_VGPU_PTX_H
 
@@ -13,10 +13,10 @@ enum { PTX_OPERANDS = 160, PTX_REGISTERS = 32, PTX_CHOICES = 6 };
 
 typedef enum ptx_kind {
     PTX_VALUE,    /* %n of the statement, given by its bits */
-    PTX_PLACE_16, /* %n of the statement, given by its address: so many bits */
+    PTX_PLACE_16, /* %n of the statement, given by its address: of that many bits */
     PTX_PLACE_32,
     PTX_PLACE_64,
-    PTX_REGISTER,     /* of the statement's own */
+    PTX_REGISTER,     /* declared in the statement */
     PTX_NOT_REGISTER, /* !p */
     PTX_NUMBER,
     PTX_SINK,   /* _ */
@@ -61,9 +61,10 @@ typedef struct ptx_frame {
     uint64_t registers[PTX_REGISTERS];
 } ptx_frame;
 
-/* A row of a table of instructions. The name stands for many: of a group in parentheses, "(|.v2|.v4)", one alternative is there, and
- * '#' is a number. Words that name where caches keep data (".L2::128B") are not part of it, nor is the operand of ".L2::cache_hint".
- * A statement has at least `least` and at most `most` words. */
+/* A row of a table of instructions. The name is a pattern: one alternative of a group in
+ * parentheses, "(|.v2|.v4)", must be present, and '#' is a number. Cache hints (".L2::128B")
+ * are not part of it, nor is the operand of ".L2::cache_hint". A statement has at least `least`
+ * and at most `most` words. */
 typedef struct ptx_row {
     const char *name;
     ptx_handler run;
@@ -76,21 +77,21 @@ extern const ptx_row ptx_arithmetic[], ptx_integers[], ptx_memory[], ptx_atomics
     ptx_store_async[], ptx_copies[], ptx_matrices[], ptx_products[], ptx_tensor_copies[],
     ptx_bulk_copies[], ptx_barriers[], ptx_control[];
 
-/* Read the statement. An instruction, operand or register that is not known fails. */
+/* Parse the statement. An unknown instruction, operand or register fails. */
 ptx_program *ptx_read(const vgpu_asm *statement);
 
 /* A special register by name, without '%'; -1: not known. */
 int ptx_special_of(const char *name);
 uint64_t ptx_special(const vgpu_lane *lane, int which);
 
-/* An operand of the instruction that cannot be used as it is used. */
+/* Fail because an operand cannot be used in this way. */
 _Noreturn void ptx_fail_operand(const ptx_frame *frame, int word);
 
 static inline void *ptx_pointer(uint64_t bits) {
     return (void *)(uintptr_t)bits;
 }
 
-/* Words are counted from 0, in the order of the text, braces and brackets left out. */
+/* Words are counted from 0, in the order of the text, without braces and brackets. */
 static inline uint64_t ptx_get(const ptx_frame *frame, int word) {
     const ptx_word *w = &frame->instruction->words[word];
     const uint64_t offset = (uint64_t)(int64_t)w->offset;
@@ -143,7 +144,7 @@ static inline void ptx_set(ptx_frame *frame, int word, uint64_t bits) {
     }
 }
 
-/* Where an operand that is written lies. */
+/* The address of an operand that is written. */
 static inline void *ptx_place(const ptx_frame *frame, int word) {
     const ptx_word *w = &frame->instruction->words[word];
     if (w->kind != PTX_PLACE_16 && w->kind != PTX_PLACE_32 && w->kind != PTX_PLACE_64)
@@ -164,16 +165,18 @@ static inline ptx_frame *ptx_frame_of(const vgpu_warp *warp, int lane) {
     return warp->lanes[lane]->frame;
 }
 
-/* The instruction is one of the whole warp: the last lane to come calls `execute` (or NULL) for all 32. */
+/* An instruction of the whole warp: the last lane to arrive calls `execute` (or NULL) for all
+ * 32. */
 void ptx_meet(ptx_frame *frame, void (*execute)(vgpu_warp *warp));
 
-/* The same place of shared memory in another block of the cluster. It fails where there is no such block. */
+/* The same offset in the shared memory of another block of the cluster. Fails if there is no
+ * such block. */
 unsigned ptx_map_address(const ptx_frame *frame, unsigned address, unsigned rank);
 
-/* For wgmma: the warp's products. One of those under way that has not run runs; false: none. */
+/* For wgmma: run one of the warp's pending products; false: none. */
 bool wgmma_run_any(vgpu_warp *warp);
 bool wgmma_has_work(const vgpu_warp *warp);
-void wgmma_lane_ended(vgpu_lane *lane); /* fails where products are under way */
+void wgmma_lane_ended(vgpu_lane *lane); /* fails if products are in flight */
 void wgmma_free(vgpu_warp *warp);
 
 #endif

@@ -1,4 +1,5 @@
-/* ptx_reader.c: reads the text of an asm statement and finds its instructions in the tables. */
+/* ptx_reader.c: parses the text of an asm statement and finds its instructions in the
+ * tables. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,11 @@ typedef struct reader {
     const char *at;
     ptx_kind operands[PTX_OPERANDS];
     int operands_count;
-    name_number names[NAMES_MAX]; /* registers that can be seen from here */
+    name_number names[NAMES_MAX]; /* registers visible here */
     int names_count, registers;
     int scopes[NAMES_MAX]; /* names_count before each '{' */
     int scopes_count;
-    name_number labels[NAMES_MAX],
-        jumps[NAMES_MAX]; /* a place in the code; an instruction that goes there */
+    name_number labels[NAMES_MAX], jumps[NAMES_MAX]; /* a label; a branch to it */
     int labels_count, jumps_count;
     ptx_instruction code[CODE_MAX];
     int count;
@@ -43,7 +43,7 @@ _Noreturn static void fail_at(const reader *r, const char *problem, const char *
               r->statement->line, problem, text);
 }
 
-/* Programs are kept until the end: a list of all that is kept shows that nothing is lost. */
+/* Programs are kept until the end, in a list, so that leak checkers find them. */
 static void *keep(const void *data, size_t bytes) {
     static struct kept {
         struct kept *next;
@@ -60,7 +60,7 @@ static void *keep(const void *data, size_t bytes) {
 
 static bool matches(const char *pattern, const char *name, ptx_instruction *out, int group);
 
-/* `pattern` stands behind a '('. */
+/* `pattern` points after a '('. */
 static bool matches_group(const char *pattern, const char *name, ptx_instruction *out,
                           int group) {
     const char *rest = strchr(pattern, ')') + 1;
@@ -94,7 +94,7 @@ static bool matches(const char *pattern, const char *name, ptx_instruction *out,
     return *name == '\0';
 }
 
-/* What only says where caches keep data changes nothing here. True: the last operand is a policy. */
+/* Cache hints change nothing here. True: the last operand is a policy. */
 static bool drop_cache_words(char *name) {
     static const char *const words[] = {
         ".L1::evict_normal", ".L1::evict_unchanged", ".L1::evict_first", ".L1::evict_last",

@@ -1,4 +1,4 @@
-/* races.c: what lanes know of each other, and how it goes from one to the other. */
+/* races.c: what lanes know about each other, and how that knowledge is passed on. */
 #include "tests/virtual_gpu/races.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static uint32_t block_number(const vgpu_lane *lane) {
     return (uint32_t)lane->block->number;
 }
 
-/* Takes over the reference. */
+/* Takes the reference. */
 static void lane_knows(vgpu_lane *lane, races_clock *clock) {
     races_drop(lane->races.knows);
     lane->races.knows = clock;

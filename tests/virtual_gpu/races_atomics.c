@@ -1,7 +1,8 @@
-/* races_atomics.c: what lanes tell each other by atomics and fences.
+/* races_atomics.c: what lanes publish through atomics and fences.
  *
- * A relaxed atomic carries what its lane knew at its last fence, and what it reads is known from the next fence on. A chain of atomics
- * on one place carries what all of them brought. */
+ * A relaxed atomic carries what its lane knew at its last fence, and what it reads is known
+ * from the next fence on. A chain of atomics on one place carries what all of them
+ * contributed. */
 #include <stdlib.h>
 
 #include "tests/virtual_gpu/allocate.h"
@@ -20,7 +21,7 @@ typedef struct atomic_place {
 enum { WORD = 4, BUCKETS = 256 };
 static atomic_place *buckets[BUCKETS]; /* each 4 bytes that an atomic touched */
 
-/* Static shared memory of all blocks may lie at the same address, one at a time. */
+/* Static shared memory of all blocks may be at the same address, one at a time. */
 static long owner_of(const vgpu_lane *lane, const char *memory) {
     if (global_contains(memory))
         return 0;

@@ -1,5 +1,5 @@
-/* races_clock.c: clocks are joined where lanes meet. Lanes of a warp or a block mostly know the same, so that a join is mostly found
- * by comparing pointers: those joined last are remembered. */
+/* races_clock.c: joins clocks where lanes synchronise. Lanes of a warp or a block mostly know
+ * the same, so that most joins are found by comparing pointers: recent joins are cached. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/races_clock.h"
 
@@ -73,7 +73,7 @@ races_times *clock_times(const races_clock *clock, uint32_t block) {
     return low < clock->count && clock->of[low]->block == block ? clock->of[low] : NULL;
 }
 
-/* The later of each. Returns bits: 1: somewhere later than a, 2: than b. */
+/* The later of each. Returns bits: 1: later than a somewhere, 2: later than b. */
 static unsigned later_of(uint32_t *restrict out, const uint32_t *restrict a,
                          const uint32_t *restrict b, int count) {
     uint32_t than_a = 0, than_b = 0;
@@ -97,7 +97,7 @@ static races_times *times_joined(races_times *a, races_times *b) {
     return times_share(later & 1 ? b : a);
 }
 
-/* Takes over the reference. What belongs to a launch that is known as a whole is left out. */
+/* Takes the reference. Launches that are known completely are left out. */
 static void clock_append(races_clock *clock, races_times *times) {
     if (times->launch < clock->launches)
         times_drop(times);
@@ -129,7 +129,7 @@ static races_clock *join(races_clock *a, races_clock *b) {
     return races_share(same);
 }
 
-/* Joins made last. References are held, so that no other clock lies at the same address. */
+/* Recent joins. References are held, so that no other clock has the same address. */
 enum { MEMO = 64 };
 static struct { races_clock *a, *b, *joined; } memo[MEMO];
 
@@ -149,7 +149,7 @@ races_clock *clock_joined(races_clock *a, races_clock *b) {
     return races_share(memo[at].joined);
 }
 
-/* Both know of the same single block, and nobody else sees `clock`. */
+/* Both know about the same single block, and nobody else refers to `clock`. */
 static bool add_in_place(races_clock *clock, const races_clock *other) {
     if (clock->references != 1 || clock->count != 1 || other->count != 1 ||
         clock->of[0]->references != 1 || clock->of[0]->block != other->of[0]->block ||

@@ -1,4 +1,5 @@
-/* races_clock.h: clocks: up to which of its times each lane of some blocks is known. Used by races.c alone. */
+/* races_clock.h: clocks: up to which of its times each lane of some blocks is known. Used only
+ * by races.c. */
 #ifndef ATT_VGPU_RACES_CLOCK_H
 #define ATT_VGPU_RACES_CLOCK_H
 
@@ -16,7 +17,8 @@ typedef struct races_times {
     uint32_t at[];
 } races_times;
 
-/* Whoever holds the only reference may write; all others see it as it is. The same is true of the times in it. */
+/* The holder of the only reference may write; otherwise it is immutable. The same is true of
+ * the times in it. */
 struct races_clock {
     int references;
     int count;
@@ -37,7 +39,7 @@ races_clock *clock_joined(races_clock *a, races_clock *b);
 /* The same, in place of *clock, which may be NULL. */
 void clock_add(races_clock **clock, races_clock *other);
 
-/* *clock is another from now on where others refer to it. It has times of the block. */
+/* *clock becomes a copy if others refer to it. It has times of the block. */
 void clock_set_time(races_clock **clock, uint32_t block, int lane, uint32_t time);
 
 #endif

@@ -1,4 +1,5 @@
-/* races_memory.c: stamps beside memory, and the question whether the lane that comes knows of those that are there. */
+/* races_memory.c: stamps for memory, and the check whether an accessing lane knows about
+ * them. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/races_memory.h"
 
@@ -10,7 +11,7 @@
 #include "tests/virtual_gpu/races_clock.h"
 #include "tests/virtual_gpu/checks.h"
 
-/* `lane` has this bit where the copy engine works for it; its time is then one that nobody knows. */
+/* Set in `lane` if the copy engine works for it; its time is then one that nobody knows. */
 enum { ENGINE = 0x8000, LANE_MASK = BLOCK_LANES_MAX - 1 };
 #define TIME_NEVER UINT32_MAX
 
@@ -24,8 +25,9 @@ typedef struct races_cell {
     uint32_t readers, atomics; /* bits of slots that hold a read, or an atomic, since `wrote` */
 } races_cell;
 
-/* Slots lie one behind the other, each for all cells: what is not used never becomes memory. First all readers, then all atomics.
- * Nothing of them counts before its bit in the cell is set, so they are used again as they are. */
+/* Slots are stored one after the other, each for all cells: unused ones never become memory.
+ * First all readers, then all atomics. A slot is valid only if its bit in the cell is set, so
+ * they are reused without clearing. */
 struct races_memory {
     size_t cells, mapped;
     int slots; /* a power of 2 */
@@ -113,7 +115,7 @@ void races_memory_clear(races_memory *memory, size_t offset, size_t bytes) {
     memset(memory->cell + first, 0, (last - first + 1) * sizeof *memory->cell);
 }
 
-/* The lane that comes. */
+/* The accessing lane. */
 typedef struct visitor {
     races_stamp stamp; /* that it leaves */
     const uint32_t *own;
@@ -161,7 +163,7 @@ static inline races_stamp *slot_of(const races_memory *memory, int slot, size_t 
     return &memory->stamps[(size_t)slot * memory->cells + cell];
 }
 
-/* `first`: of the slots that `bits` are about. */
+/* `first`: of the slots that `bits` refers to. */
 static void check_slots(const visitor *me, const races_memory *memory, size_t cell,
                         uint32_t bits, int first, const char *did) {
     for (; bits; bits &= bits - 1) {
@@ -188,7 +190,7 @@ static inline void check_reads(const visitor *me, const races_memory *memory, si
         check_slots(me, memory, cell, memory->cell[cell].readers, 0, "read");
 }
 
-/* Which of two that nothing orders is kept: any, but always the same one here. */
+/* Which of two unordered accesses is kept: either, but always the same one here. */
 static uint32_t rank(size_t cell, const races_stamp *stamp) {
     uint32_t x = (uint32_t)cell * 2654435761u ^ stamp->lane * 40503u ^ stamp->block * 69069u;
     x ^= x >> 15;
@@ -204,7 +206,8 @@ static inline void keep(const visitor *me, races_stamp *stamp, uint32_t *bits, u
     *bits |= bit;
 }
 
-/* The lane was here, and has left nothing anywhere since: nobody who came in between could know, so nobody did. */
+/* The lane was here and has published nothing since: nobody in between could know, so nobody
+ * did. */
 static inline bool is_own_stamp(const visitor *me, const races_stamp *stamp) {
     return stamp->lane == me->lane && stamp->time == me->stamp.time &&
            stamp->block == me->stamp.block;

@@ -1,4 +1,5 @@
-/* races_names.c: places in the source and blocks by small numbers, which fit beside every 2 bytes of memory. */
+/* races_names.c: source locations and blocks as small numbers, which fit beside every 2 bytes
+ * of memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,8 @@ static uint16_t find_place(vgpu_place place) {
     return buckets[at] = (uint16_t)places_count;
 }
 
-/* Places of this launch by the address of their file's name: lanes go over the same few again and again. */
+/* Locations of this launch by the address of their file's name: lanes visit the same few
+ * repeatedly. */
 enum { RECENT = 1024 };
 static struct {
     vgpu_place place;
@@ -75,7 +77,8 @@ void races_block_named(const vgpu_block *block) {
     static long launch;
     const size_t number = (size_t)block->number;
     if (launch !=
-        block->cluster->grid->number) { /* its kernel's names may lie where others have lain */
+        block->cluster->grid->number) { /* its kernel's names may be at addresses of earlier
+                                         * ones */
         launch = block->cluster->grid->number;
         memset(recent, 0, sizeof recent);
     }

@@ -1,4 +1,4 @@
-/* residency.c: the launches that are queued, and the blocks of them that run at once. */
+/* residency.c: the queued launches, and which of their blocks run at once. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/residency.h"
 
@@ -24,7 +24,7 @@ static vgpu_grid *queue; /* oldest first */
 static vgpu_cluster *resident;
 static unsigned resident_count, resident_most;
 static long launches, blocks;
-static bool changed; /* since launch_fill() last looked: somebody may leave or start */
+static bool changed; /* since the last launch_fill(): something may leave or start */
 static bool broken;  /* a check failed */
 
 int vgpu_multiprocessors(void) {
@@ -156,7 +156,8 @@ static void wake_next(const vgpu_grid *grid) {
                         lane_wake(&c->blocks[b].lanes[i]);
 }
 
-/* Clusters without lanes and without anything under way leave; grids that are through leave the queue, in their order. */
+/* Clusters without lanes and without anything in flight leave; finished grids leave the queue,
+ * in order. */
 static void retire(void) {
     for (vgpu_cluster **link = &resident; *link;) {
         vgpu_cluster *cluster = *link;
@@ -177,13 +178,13 @@ static void retire(void) {
     }
 }
 
-/* May blocks of `grid` start, `before` being the one ahead of it? */
+/* Whether blocks of `grid` may start; `before` is the grid ahead of it. */
 static bool may_start(const vgpu_grid *before, const vgpu_grid *grid) {
     return !before || (grid->programmatic && before->started == before->clusters &&
                        before->allowing == before->clusters * before->cluster);
 }
 
-/* Static shared memory is one piece of a kernel's own: blocks of it do not run beside others. */
+/* Static shared memory exists once per kernel: such blocks do not run beside others. */
 static bool has_static(const vgpu_grid *grid) {
     return grid->entry->static_begin != grid->entry->static_end;
 }

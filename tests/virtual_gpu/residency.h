@@ -1,4 +1,4 @@
-/* residency.h: the launches that are queued, and the blocks of them that run at once. */
+/* residency.h: the queued launches, and which of their blocks run at once. */
 #ifndef ATT_VGPU_RESIDENCY_H
 #define ATT_VGPU_RESIDENCY_H
 
@@ -11,10 +11,11 @@ void grid_wait_previous(vgpu_lane *lane);
 /* Clusters that run, in a list. */
 vgpu_cluster *launch_resident(void);
 
-/* Bring in clusters for which there is room. False: none is left or resident. */
+/* Start clusters for which there is room. False: none is left or resident. */
 bool launch_fill(void);
 
-/* Name of the kernel, and number of the launch, that the lane which runs belongs to; without one, of the oldest. */
+/* The kernel's name and the launch number of the running lane; without one, of the oldest
+ * launch. */
 void launch_describe(char *name, size_t bytes, long *number);
 
 #endif

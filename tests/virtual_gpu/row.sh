@@ -3,7 +3,7 @@
 #
 #   BUILD=build tests/virtual_gpu/row.sh SEED ROW
 #
-# Prints what `attest verify` does, and closes with `N passed, N failed`. A row that serves nothing fails.
+# Prints the output of `attest verify`, and ends with `N passed, N failed`. A row that supports nothing fails.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
@@ -31,7 +31,7 @@ d_v=$(flag D_V)
 large=$(dims "$d_qk" "$d_v")
 small=$(dims $((d_qk - 8)) $((d_v - 8)))
 role=$(flag ROLE)
-# A row with features compiled in takes the lines of these alone: it refuses problems without them.
+# A row with features compiled in uses only the lines with these: it refuses problems without them.
 case $(flag FEATURES) in
 1) role=ALIBI ;;
 2) role=SOFTCAP ;;
@@ -87,11 +87,11 @@ SPLIT,*)
 *) kinds="any $role" ;;
 esac
 
-# Rows of the two 16-bit types differ in the type alone: they share the lines, in turns, but for the first. So do 192 and 256 columns,
-# which differ in the tile alone and take longest.
+# Rows of the two 16-bit types differ only in the type: they share the lines alternately, except the first. So do 192
+# and 256 columns, which differ only in the tile and take longest.
 every=2 mine=1 phase=0
 ((d_qk <= 128)) || every=4 phase=$((d_qk / 64))
-# A row that is not for the newest GPU differs from one that is in the tile: it takes every second of its lines.
+# A row that is not for the newest GPU differs from one that is only in the tile: it uses every second line.
 [[ $targets == *90* ]] || every=$((2 * every))
 case $type in
 bf16) mine=$((every / 2 + 1)) ;;
@@ -125,7 +125,7 @@ verify() { # verify ARGUMENT...: adds to `passed` and `failed`; 3: some were ref
         passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
     [[ $status == [03] ]] || ((failed > 0)) || failed=1
 }
-# The first problem is computed twice, and must come out the same; the others once, each in a schedule of its own.
+# The first problem is computed twice, with equal results; the others once, each with its own schedule.
 verify "${problems[0]}"
 ((${#problems[@]} == 1)) || verify --repeats 1 "${problems[@]:1}"
 ((passed > 0)) || failed=1

@@ -1,4 +1,4 @@
-/* schedule.c: who goes on next, from a seed. */
+/* schedule.c: chooses the next lane to run, from a seed. */
 #include "tests/virtual_gpu/schedule.h"
 
 #include <setjmp.h>
@@ -14,18 +14,20 @@
 
 static struct {
     bool by_priority;
-    double
-        landing; /* chance that something lands before a step; 0: when nothing else can go on */
-    unsigned change; /* one step in so many gives a warp another priority */
-    long drift;      /* instructions that lanes of a warp may be apart; -1: any */
-    int sleeper;     /* this lane of every warp goes on only when no other lane can; -1: none */
+    double landing; /* probability that something lands before a step; 0: only when nothing else
+                     * can continue */
+    unsigned change; /* one step in this many changes a warp's priority */
+    long drift;      /* instructions by which lanes of a warp may be apart; -1: any */
+    int sleeper;     /* this lane of every warp continues only when no other lane can; -1:
+                      * none */
     uint64_t random;
     char words[96];
 } plan;
 
 static jmp_buf abandon;
 static long sleepers;      /* lanes that sleep */
-static long idle_rounds;   /* that all sleepers were woken in, and nobody did anything else */
+static long idle_rounds;   /* rounds in which all sleepers were woken and nothing else
+                            * happened */
 static vgpu_lane *resumed; /* whose stack is in use; NULL: the scheduler's */
 
 uint64_t random_bits(void) {
@@ -48,7 +50,7 @@ uint64_t schedule_seed(void) {
     return text && *text ? strtoull(text, NULL, 10) : 1;
 }
 
-/* Does the environment ask for this word? `value` gets what stands behind it. */
+/* Whether the environment has this word. `value` gets the text after it. */
 static bool asks_for(const char *word, const char **value) {
     const char *text = getenv("ATTEST_VIRTUAL_SCHEDULE");
     const size_t length = strlen(word);
@@ -163,7 +165,8 @@ void vgpu_pause(const char *file, int line) {
     lane_may_yield(vgpu_lane_at(file, line));
 }
 
-/* Any lane of the warp, if it is not ahead of the slowest that can go on by more than the lanes may drift. */
+/* Any lane of the warp that is not ahead of the slowest runnable one by more than the allowed
+ * drift. */
 static vgpu_lane *lane_of(const vgpu_warp *warp) {
     vgpu_lane *lane = warp->runs[random_below((unsigned)warp->runs_count)], *slowest = lane;
     if (plan.drift < 0)
@@ -174,7 +177,7 @@ static vgpu_lane *lane_of(const vgpu_warp *warp) {
     return lane->resumed <= slowest->resumed + plan.drift ? lane : slowest;
 }
 
-/* `seen` is called for every warp that is resident until it says that it has found what it wants. */
+/* Called for every resident warp until it returns that it has found what it wants. */
 typedef bool (*warp_visitor)(vgpu_warp *warp, void *data);
 
 static void visit_warps(warp_visitor seen, void *data) {
@@ -228,7 +231,7 @@ static vgpu_lane *any_lane(void) {
     return lane_of(c.found);
 }
 
-/* Enough tries that a lane which sleeps is hardly ever chosen while others can go on. */
+/* Enough attempts that a sleeping lane is rarely chosen while others can continue. */
 static vgpu_lane *next_lane(void) {
     enum { TRIES = 16 };
     vgpu_lane *lane = any_lane();
@@ -250,7 +253,7 @@ static bool find_product(vgpu_warp *warp, void *data) {
     return c->count-- == 0;
 }
 
-/* A copy lands, or a product is computed. False: nothing is under way. */
+/* A copy lands, or a product is computed. False: nothing is in flight. */
 static bool land_something(void) {
     choice c = {0};
     visit_warps(count_products, &c);
@@ -279,13 +282,14 @@ static bool wake_sleeping(vgpu_warp *warp, void *data) {
     return false;
 }
 
-/* Has the lane done something else than look and sleep again? */
+/* Whether the lane has done anything but poll and sleep again. */
 static bool is_awake(const vgpu_lane *lane) {
     enum { LOOK = 16 }; /* instructions */
     return lane->slept == 0 || lane->resumed > lane->slept + LOOK;
 }
 
-/* Whoever polls memory wakes. False: nobody does, or they have looked often enough: what they wait for will not come. */
+/* Wake all lanes that poll memory. False: there are none, or they have polled often enough:
+ * what they wait for will not come. */
 static bool wake_sleepers(void) {
     enum { ROUNDS_MOST = 10000 };
     if (sleepers == 0 || ++idle_rounds > ROUNDS_MOST)

@@ -1,4 +1,4 @@
-/* shared_memory.c: shared memory by address, and what is known of each of its places. */
+/* shared_memory.c: shared memory by address, and the state of each of its places. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/shared_memory.h"
 
@@ -9,8 +9,8 @@
 #include "tests/virtual_gpu/schedule.h"
 
 enum {
-    CELL = 4,       /* bytes that a vgpu_cell is for */
-    SYSTEM = 1024,  /* bytes at the start of the window that belong to the system */
+    CELL = 4,       /* bytes per vgpu_cell */
+    SYSTEM = 1024,  /* bytes at the start of the window that are reserved for the system */
     SWIZZLE = 1024, /* bytes after which patterns of addresses repeat */
     DYNAMIC_UNIT = 128,
     WINDOW = 1 << SHARED_WINDOW_BITS
@@ -49,7 +49,8 @@ static unsigned static_bytes(const vgpu_entry_point *entry) {
     return (unsigned)(entry->static_end - entry->static_begin);
 }
 
-/* Where a place of the block's range lies: static shared memory is the kernel's own section. */
+/* The host address for an offset in the block: static shared memory is the kernel's own
+ * section. */
 static char *place_of(const vgpu_block *block, unsigned offset) {
     return offset < static_bytes(entry_of(block)) ? entry_of(block)->static_begin + offset
                                                   : block->memory + offset;
@@ -94,8 +95,9 @@ static void check_cell(const vgpu_block *block, const vgpu_cell *cell, unsigned 
         vgpu_fail(CHECK_SOURCE,
                   "%s writes shared memory +%u, which a copy or a product is still reading",
                   what, offset);
-    /* Threads may read what nobody wrote if they make nothing of it: rows of a tile that the problem does not have. What is there is
-     * garbage, which shows in the results of those who do. */
+    /* Threads may read unwritten bytes if they do not use them: rows of a tile that the
+     * problem does not have. They hold garbage, which shows in the results of kernels that do
+     * use them. */
     if ((access == SHARED_ASYNC_READ || access == SHARED_ATOMIC) &&
         (cell->written & touched) != touched)
         vgpu_fail(CHECK_UNINITIALISED, "%s reads shared memory +%u, which nobody wrote", what,
@@ -133,7 +135,7 @@ void shared_touch(vgpu_lane *lane, unsigned address, unsigned bytes, shared_acce
     touch_cells(lane, block, check_range(block, address, bytes, what), bytes, access, what);
 }
 
-/* The block's offset of a place in the memory of one of the cluster's blocks; false: it is in none. */
+/* The block and offset of a host address in the cluster; false: it is in none. */
 static bool find_place(vgpu_block *own, const char *place, vgpu_block **block,
                        unsigned *offset) {
     const vgpu_entry_point *entry = entry_of(own);
@@ -241,7 +243,8 @@ unsigned vgpu_to_shared(const void *pointer) {
     return ((unsigned)block->rank << SHARED_WINDOW_BITS) + block->base + offset;
 }
 
-/* What dynamic shared memory is aligned to: what the kernel declares, and no more than it must be. */
+/* The alignment of dynamic shared memory: what the kernel declares, and no more than
+ * necessary. */
 static unsigned dynamic_unit(const vgpu_entry_point *entry) {
     unsigned unit = DYNAMIC_UNIT;
     for (const unsigned *align = entry->aligns_begin; align < entry->aligns_end; align++)
@@ -254,7 +257,7 @@ unsigned shared_draw_base(const vgpu_entry_point *entry) {
     return SYSTEM + random_below(SWIZZLE / unit) * unit;
 }
 
-/* A place in memory and its address are alike modulo 1024. */
+/* A host address and its shared address are equal modulo 1024. */
 void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dynamic_bytes) {
     const unsigned unit = dynamic_unit(entry);
     const unsigned fixed = (static_bytes(entry) + unit - 1) / unit * unit;
@@ -265,7 +268,7 @@ void shared_make(vgpu_block *block, const vgpu_entry_point *entry, unsigned dyna
     block->cells = allocate_zeroed(block->bytes / CELL + 2, sizeof *block->cells);
     block->memory = block->allocation + block->base % SWIZZLE;
     for (unsigned c = 0; !entry->is_watched && c < block->bytes / CELL + 2; c++)
-        block->cells[c].written = (1 << CELL) - 1; /* nobody would say what C code writes */
+        block->cells[c].written = (1 << CELL) - 1; /* nothing reports what C code writes */
     fill_garbage(block->memory, block->bytes);
     fill_garbage(entry->static_begin, static_bytes(entry));
 }

@@ -1,6 +1,7 @@
-/* small_floats.h: the 16-bit floating-point types, in plain C: rounded to nearest even, with subnormals, infinities and NaN. The
- * library has its own (base/dtype.h), with other forms of NaN than the hardware's; its kernels are not to be judged by it.
- * Inline: products convert every element that they read. */
+/* small_floats.h: the 16-bit floating-point types, in plain C: rounded to nearest even, with
+ * subnormals, infinities and NaN. The library has its own (base/dtype.h), with other NaN
+ * encodings than the hardware's; its kernels must not be judged by it. Inline: products convert
+ * every element that they read. */
 #ifndef ATT_VGPU_SMALL_FLOATS_H
 #define ATT_VGPU_SMALL_FLOATS_H
 
@@ -26,7 +27,7 @@ static inline uint16_t f16_from_float(float x) {
         return 0x7fff;      /* NaN has one form */
     if (size >= 0x477ff000) /* half way to 65536 and on */
         return (uint16_t)(sign | 0x7c00);
-    if (size < 0x38800000) { /* subnormal: adding 0.5 leaves it, rounded, in the last bits */
+    if (size < 0x38800000) { /* subnormal: adding 0.5 leaves it, rounded, in the low bits */
         const uint32_t sum = att_f32_bits(att_bits_f32(size) + 0.5f);
         return (uint16_t)(sign | (sum - 0x3f000000));
     }

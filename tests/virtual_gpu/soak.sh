@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# soak.sh: kernel rows on the virtual GPU, with one seed after the other, until the time is over.
+# soak.sh: kernel rows on the virtual GPU, with one seed after the other, until the time is up.
 #
 #   BUILD=build tests/virtual_gpu/soak.sh SECONDS SEED ROW...
 #
-# Prints what fails, with the seed that shows it again, and closes with `N passed, N failed`.
+# Prints failures with the seed that reproduces them, and ends with `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 

@@ -1,4 +1,5 @@
-/* store_async.c: st.async: a few words to the shared memory of a block of the cluster, which arrive later, at an mbarrier there. */
+/* store_async.c: st.async: a few words to the shared memory of a block of the cluster, which
+ * arrive later and signal an mbarrier there. */
 #include "tests/virtual_gpu/async.h"
 #include "tests/virtual_gpu/barrier.h"
 #include "tests/virtual_gpu/ptx.h"

@@ -1,4 +1,5 @@
-/* tensor_box.c: what a bulk copy moves: a box of a tensor in global memory, and the place in shared memory that mirrors it. */
+/* tensor_box.c: what a bulk copy moves: a box of a tensor in global memory, and its image in
+ * shared memory. */
 #include "tests/virtual_gpu/tensor_box.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "tests/virtual_gpu/product_operands.h"
 #include "tests/virtual_gpu/small_floats.h"
 
-enum { UNIT = 16 }; /* bytes that swizzling leaves together */
+enum { UNIT = 16 }; /* bytes that swizzling keeps together */
 
 static unsigned element_bytes(box_type type) {
     return type == BOX_BYTES ? 1 : type == BOX_F32 ? 4 : 2;

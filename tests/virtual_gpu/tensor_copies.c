@@ -1,4 +1,4 @@
-/* tensor_copies.c: copies of the copy engine by tensor map. */
+/* tensor_copies.c: copies of the copy engine through a tensor map. */
 #include "tests/fake_cuda/fake_tensor_map.h"
 #include "tests/virtual_gpu/bulk_copies.h"
 #include "tests/virtual_gpu/checks.h"
@@ -51,7 +51,7 @@ static void check_count(const ptx_frame *f, int others) {
         ptx_fail_operand(f, 0);
 }
 
-/* To the same place of each block that the mask names. */
+/* Copy to the same offset in each block that the mask names. */
 static void load_for_many(ptx_frame *f, const tensor_box *box, unsigned barrier,
                           unsigned mask) {
     for (unsigned rank = 0; rank < CLUSTER_MAX; rank++) {

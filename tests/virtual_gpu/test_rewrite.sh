@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# test_rewrite.sh: what rewrite makes of pieces of preprocessed CUDA C, and what it refuses. REWRITE is the program.
+# test_rewrite.sh: the output of rewrite for pieces of preprocessed CUDA C, and what it refuses. REWRITE is the program.
 set -uo pipefail
 passed=0
 failed=0
 
-# gives NAME INPUT PATTERN: the output must hold the pattern, an extended regular expression.
+# gives NAME INPUT PATTERN: the output must match the pattern, an extended regular expression.
 gives() {
     local output
     if output=$(printf '%b' "$2" | "$REWRITE" 2>&1) && grep -qE -- "$3" <<<"$output"; then
@@ -15,7 +15,7 @@ gives() {
     fi
 }
 
-# refuses NAME INPUT PATTERN: it must fail, and complain so.
+# refuses NAME INPUT PATTERN: it must fail with this error.
 refuses() {
     local output
     if ! output=$(printf '%b' "$2" | "$REWRITE" 2>&1 >/dev/null) && grep -qE -- "$3" <<<"$output"; then
@@ -41,7 +41,7 @@ gives 'a name that only begins so' 'int asm_count; void f(int plasm) { plasm(1);
 gives 'a text over lines is on one' "${marker}void f() { asm(\"a\"\n\"b\"); }" '"a" "b", ""'
 gives 'directives within a statement come behind it' "${marker}void f() { asm(\"a\"\n# 30 \"kernels/b.cuh\"\n\"b\"); }" '^# 30 "kernels/b.cuh"$'
 
-# Lines behind a statement, or behind shared memory, stay where they are.
+# Lines after a statement, or after shared memory, keep their numbers.
 stays() { # stays NAME INPUT: HERE is in the same line of the output
     local expected actual
     expected=$(printf '%b' "$2" | grep -n HERE | cut -d: -f1)

@@ -1,4 +1,5 @@
-/* virtual_backend.c: the virtual GPU behind the driver of the tests (tests/fake_cuda/fake_backend.h). */
+/* virtual_backend.c: the virtual GPU behind the driver of the tests
+ * (tests/fake_cuda/fake_backend.h). */
 #include "tests/fake_cuda/fake_backend.h"
 #include "tests/virtual_gpu/virtual_gpu.h"
 
@@ -55,7 +56,7 @@ bool backend_finish(void) {
     return false;
 }
 
-/* One problem that fails does not keep the next from being tried. */
+/* A problem that fails does not prevent the next one from running. */
 bool backend_forgives(void) {
     return true;
 }
@@ -80,7 +81,7 @@ int backend_multiprocessors(void) {
     return vgpu_multiprocessors();
 }
 
-/* A cluster always fits, however few the multiprocessors are. */
+/* A cluster always fits, however few multiprocessors there are. */
 int backend_clusters(int blocks) {
     const int clusters = vgpu_multiprocessors() / blocks;
     return clusters > 1 ? clusters : 1;

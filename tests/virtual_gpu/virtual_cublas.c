@@ -1,6 +1,7 @@
-/* virtual_cublas.c: the cuBLAS of the virtual GPU, for the rung `unfused`: products on the host, in their turn on the stream.
+/* virtual_cublas.c: the cuBLAS of the virtual GPU, for the rung `unfused`: products on the
+ * host, in stream order.
  *
- * It is part of the driver's library, so that a graph replays a product as it does a kernel. */
+ * It is part of the driver's library, so that a graph replays a product like a kernel. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ typedef struct handle {
     CUstream stream;
 } handle;
 
-/* C = op(A) B, of each of the batch, by columns. */
+/* C = op(A) B for each of the batch, column-major. */
 typedef struct product {
     int transpose_a, m, n, k, lda, ldb, ldc, count;
     att_dtype dtype;
@@ -74,7 +75,7 @@ static void multiply(const void *params) {
         multiply_one(p, p->a[i], p->b[i], p->c[i]);
 }
 
-/* What the rung asks for: the sum alone, of tensors of one type. */
+/* What the rung needs: only the sum, for tensors of one type. */
 int cublasGemmBatchedEx(handle *h, int op_a, int op_b, int m, int n, int k, const float *alpha,
                         const void *const *a, int type_a, int lda, const void *const *b,
                         int type_b, int ldb, const float *beta, void *const *c, int type_c,

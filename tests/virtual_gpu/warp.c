@@ -45,7 +45,7 @@ static bool is_in(const vgpu_warp *warp, int lane) {
     return lane >= 0 && lane < WARP_LANES && (warp->mask >> lane & 1);
 }
 
-/* Of a lane that is not there, the value is undefined: a value that shows. */
+/* The value of a missing lane is undefined: use a conspicuous one. */
 static uint64_t value_of(const vgpu_warp *warp, int lane) {
     enum { UNDEFINED = 0x42c342c3 };
     return is_in(warp, lane) ? warp->lanes[lane]->value : UNDEFINED;

@@ -4,8 +4,9 @@
 
 #include "tests/virtual_gpu/lanes.h"
 
-/* The lane is in `operation` with those of its warp that `mask` names; the last to come calls `execute` (or NULL) for all. Lanes
- * that meet in different operations fail. Returns when all were there. */
+/* The lane is in `operation` with the lanes of its warp that `mask` names; the last to arrive
+ * calls `execute` (or NULL) for all. Lanes in different operations fail. Returns when all have
+ * arrived. */
 void warp_meet(vgpu_lane *lane, unsigned mask, const void *operation, int what,
                void (*execute)(vgpu_warp *warp));
 

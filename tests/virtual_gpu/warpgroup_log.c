@@ -1,4 +1,5 @@
-/* warpgroup_log.c: what the four warps of a warpgroup must all do, in the same order and with the same operands. */
+/* warpgroup_log.c: what the four warps of a warpgroup must all do, in the same order and with
+ * the same operands. */
 #include "tests/virtual_gpu/allocate.h"
 #include "tests/virtual_gpu/warpgroup_log.h"
 
@@ -18,7 +19,7 @@ static void append(warpgroup_log *log, const warpgroup_event *event) {
     log->events[log->count++] = *event;
 }
 
-/* Forget what all four have had. */
+/* Drop the events that all four have had. */
 static void trim(warpgroup_log *log) {
     long least = log->had[0];
     for (int i = 1; i < WARPGROUP_WARPS; i++)

@@ -1,2 +1,2 @@
-"""attest._parallel: which rank computes what of attention over several, and in which order it is merged. Numbers alone, no arrays:
-attest.torch.parallel and attest.jax.parallel share it."""
+"""attest._parallel: which rank computes which part of attention over several ranks, and the order of merging. Only
+numbers, no arrays: attest.torch.parallel and attest.jax.parallel share it."""

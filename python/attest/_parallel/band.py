@@ -1,6 +1,6 @@
 """band.py: what a piece of rows sees of a piece of keys, as one call with the diagonal at the top left.
 
-Row i of the part sees the keys j with low <= j - i <= high. Rows and keys that have no part in it are cut off; then
+Row i of the part sees the keys j with low <= j - i <= high. Rows and keys that take no part are cut off; then
 low <= 0 <= high, which is a window around the diagonal of the first row and the first key.
 """
 
@@ -12,17 +12,17 @@ from .layout import Layout
 
 
 class Mask(NamedTuple):
-    """Of the whole sequence; the same on every rank."""
+    """The mask of the whole sequence; the same on every rank."""
 
     causal: bool = False
-    left: Optional[int] = None  # keys seen left of the diagonal
+    left: Optional[int] = None  # keys visible left of the diagonal
     right: Optional[int] = None
     shift: int = 0  # the key on the diagonal of row 0
-    documents: Optional[Tuple[int, ...]] = None  # where packed sequences begin, and the end of the last
+    documents: Optional[Tuple[int, ...]] = None  # start positions of packed sequences, and the end of the last
 
 
 def mask_of(cut: Layout, cut_k: Layout, causal: Any, window: Any, align: Any, documents: Any, has_lengths: bool) -> Mask:
-    """The mask of the whole, from the arguments of a call; rows and keys are counted from the beginning of the sequence."""
+    """The mask of the whole sequence from the arguments of a call; rows and keys are counted from its beginning."""
     side = align if causal in (None, False, True) else causal
     left, right = window if window is not None else (None, None)
     diagonal = bool(causal) or left is not None or right is not None
@@ -46,20 +46,20 @@ class Band(NamedTuple):
 
     rows: Tuple[int, int]
     keys: Tuple[int, int]
-    left: Optional[int]  # of the diagonal of its first row and first key
+    left: Optional[int]  # relative to the diagonal of its first row and first key
     right: Optional[int]
-    documents: Optional[Tuple[int, ...]] = None  # packed sequences in it, rows and keys alike
+    documents: Optional[Tuple[int, ...]] = None  # packed sequences in it, the same for rows and keys
 
 
 def band_of(mask: Mask, rows: Tuple[int, int], keys: Tuple[int, int]) -> Optional[Band]:
-    """Of rows and keys of these positions, first and end; None where no row sees a key."""
+    """The band of rows and keys with these positions (first, end); None if no row sees a key."""
     if rows[0] >= rows[1] or keys[0] >= keys[1]:
         return None
     if mask.documents is None:
         return _banded(mask, rows, keys, rows, keys)
     if rows == keys:
         return _packed(mask, rows)
-    for first, end in zip(mask.documents, mask.documents[1:]):  # pieces that do not overlap share at most one
+    for first, end in zip(mask.documents, mask.documents[1:]):  # disjoint pieces share at most one
         seen_rows, seen_keys = _within(rows, first, end), _within(keys, first, end)
         if seen_rows[0] < seen_rows[1] and seen_keys[0] < seen_keys[1]:
             return _banded(mask, seen_rows, seen_keys, rows, keys)
@@ -88,7 +88,7 @@ def _banded(mask, rows, keys, rows_of_piece, keys_of_piece) -> Optional[Band]:
 
 
 def _packed(mask: Mask, rows: Tuple[int, int]) -> Band:
-    """Of a piece with itself: the documents in it side by side."""
+    """A piece with itself: its documents as packed sequences."""
     ends = {max(rows[0], min(rows[1], at)) - rows[0] for at in mask.documents}
     count = rows[1] - rows[0]
     starts = tuple(sorted(ends | {0, count}))

@@ -7,9 +7,10 @@ from typing import List, NamedTuple, Optional, Tuple
 
 
 class Layout(NamedTuple):
-    """Pieces of a sequence, in its order. A rank holds its pieces one behind the other, in the same order.
+    """Pieces of a sequence, in order. A rank holds its pieces one after the other, in the same order.
 
-    Answers depend on the pieces alone, not on who holds them: the same pieces on another number of ranks give the same bits.
+    Answers depend only on the pieces, not on which rank holds them: the same pieces on another number of ranks give the
+    same bits.
     """
 
     lengths: Tuple[int, ...]  #: rows of each piece; 0 is allowed
@@ -18,12 +19,12 @@ class Layout(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Of the whole sequence."""
+        """The number of rows of the whole sequence."""
         return sum(self.lengths)
 
     @property
     def starts(self) -> Tuple[int, ...]:
-        """The position that each piece begins at, and the end."""
+        """The position at which each piece begins, and the end."""
         return (0, *accumulate(self.lengths))
 
     def pieces_of(self, rank: int) -> Tuple[int, ...]:

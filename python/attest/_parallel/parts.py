@@ -1,4 +1,5 @@
-"""parts.py: who computes and sends what: the parts of a cut with a mask, a piece of rows x a piece of keys. Numbers only."""
+"""parts.py: which rank computes and sends what: the parts of a cut with a mask, each a piece of rows x a piece of
+keys. Only numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .tree import Node, nodes_of
 
 
 class Parts:
-    """Of a call, the same on every rank."""
+    """The parts of a call, the same on every rank."""
 
     def __init__(self, cut_q: Layout, cut_k: Layout, mask: Mask) -> None:
         self.cut_q, self.cut_k, self.mask = cut_q, cut_k, mask
@@ -36,7 +37,7 @@ class Parts:
 
     @lru_cache(maxsize=None)  # noqa: B019
     def gifts(self, rank: int, owner: int) -> Tuple[Tuple[int, Node], ...]:
-        """(key piece of `owner`, node) of each sum of gradients that `rank` has for it."""
+        """(key piece of `owner`, node) for each sum of gradients that `rank` has for it."""
         count, own = len(self.cut_q.lengths), self._rows(rank)
         return tuple((j, node) for j in self.wanted(rank, owner) for node in nodes_of(count, self.rows_of[j], own))
 

@@ -1,7 +1,7 @@
-"""tree.py: sums and merges in an order that follows from the cut alone, whatever arrives first and whichever rank computed it.
+"""tree.py: sums and merges in an order that depends only on the cut, not on arrival or on which rank computed it.
 
-The values of leaves 0 .. count-1 are combined by a binary tree: node (level, index) stands for the leaves index << level and up
-to the next node's. A node whose sibling has no value of anybody's passes its own on.
+A binary tree combines the values of leaves 0 .. count-1: node (level, index) stands for the leaves from index << level
+up to those of the next node. A node whose sibling has no value on any rank passes its own value up.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ Node = Tuple[int, int]
 
 
 class Tree:
-    """Combines what is put in, as soon as both sides of a node are there."""
+    """Combines values as soon as both sides of a node are present."""
 
     def __init__(self, count: int, leaves: FrozenSet[int], combine: Callable[[Any, Any], Any]) -> None:
         """leaves: those that have a value, on any rank."""
         self._top = max(count - 1, 0).bit_length()
         self._filled = {(level, leaf >> level) for leaf in leaves for level in range(self._top + 1)}
         self._combine = combine
-        self.waiting: Dict[Node, Any] = {}  # values whose sibling has not come
+        self.waiting: Dict[Node, Any] = {}  # values whose sibling has not arrived
 
     def put(self, node: Node, value: Any) -> None:
         level, index = node
@@ -34,12 +34,13 @@ class Tree:
         self.waiting[level, index] = value
 
     def root(self) -> Any:
-        """The value of all leaves; None where there is none."""
+        """The combined value of all leaves; None if there is none."""
         return self.waiting.get((self._top, 0))
 
 
 def nodes_of(count: int, leaves: FrozenSet[int], own: FrozenSet[int]) -> List[Node]:
-    """What is left waiting once the leaves `own` of all `leaves` are put in: what their owner sends to the rank that sums."""
+    """The nodes that stay waiting after the leaves `own` of all `leaves` are put in: what their owner sends to the
+    rank that sums."""
     tree = Tree(count, leaves, lambda left, right: None)
     for leaf in sorted(own & leaves):
         tree.put((0, leaf), None)

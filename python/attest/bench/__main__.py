@@ -15,7 +15,7 @@ from typing import List, Optional
 from . import __doc__ as about
 from . import problems
 
-WRITE_SECONDS = 2.0  # between two states of the file
+WRITE_SECONDS = 2.0  # interval between writes of the file
 MODES = {"turns": "warm", "sustained": "sustained", "burst": "burst"}
 
 
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _peaks(build: str, threads: List[int]) -> Optional[dict]:
-    """What the processor itself can do, by the number of threads; None where the program is not built."""
+    """The peak rates of the processor, by the number of threads; None if the program is not built."""
     program = os.path.join(build, "bench", "cpu_peaks")
     if not os.access(program, os.X_OK):
         print(f"{program} is not there (make builds it): no shares of the processor's peaks", file=sys.stderr)
@@ -109,7 +109,7 @@ def _print_facts(facts: dict) -> None:
 
 
 def _measure(options, path: str) -> None:
-    """Everything timed, told and kept as it is done."""
+    """Time everything; print and save results as they come."""
     from . import record, run
 
     device = options.device
@@ -138,7 +138,7 @@ def _measure(options, path: str) -> None:
 
 
 def _fill_defaults(options) -> None:
-    """What depends on the device."""
+    """Set the defaults that depend on the device."""
     import torch
 
     options.device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -156,7 +156,7 @@ def _fill_defaults(options) -> None:
 
 
 def _judge(options, program: str, files: List[str]) -> int:
-    """What the samples say, by the program; and the plot."""
+    """Judge the samples with the program `attest`; and draw the plot."""
     from . import laboratory, plot
 
     print()

@@ -1,18 +1,18 @@
-"""calls.py: what a call costs the host.
+"""calls.py: the host cost of a call.
 
-On the CPU: a call from Python beside the same call from C (build/bench/call_cost), on small problems and one thread, and the
-import. What is asked for is the cost of the way, not of what else the machine does, so the least of many blocks will count.
+On the CPU: a call from Python beside the same call from C (build/bench/call_cost), on small problems and one thread,
+and the import. The cost of the call path matters, not what else the machine does, so the fastest of many blocks counts.
 
-On a GPU, over the seed suite, in turn with PyTorch's scaled_dot_product_attention as it is by default:
-    host   until the call returns, the GPU being busy elsewhere: what the extension takes, and under it
+On a GPU, over the seed suite, alternating with PyTorch's default scaled_dot_product_attention:
+    host   until the call returns, while the GPU is busy with other work: the cost of the extension, including
                run      the same run called from C: the library's checks and the driver's launch
-               empty    PyTorch's making of an array as large as the answer
-           What is left of attention() without the two is the extension's own.
-    eager  wall time of a call among many that are made one after the other without waiting
-    loop   the same with the wait at the end: the larger of the host's and the GPU's time
+               empty    PyTorch's allocation of an array as large as the answer
+           attention() minus these two is the extension's own cost.
+    eager  wall time per call of many calls made without waiting
+    loop   the same with a wait at the end: the larger of the host's and the GPU's time
     alone  one call and the wait for it
 
-Samples are taken here, and kept; `attest judge` has what they come to, and the goals.
+Samples are taken and saved here; `attest judge` evaluates them against the goals.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from . import problems, record
 SMALL = ((1, 1, 1, 8), (8, 1, 64, 64), (8, 16, 16, 64))  # heads, rows, keys, d
 ROUNDS, BLOCKS, CALLS = 7, 100, 100
 GPU_ROUNDS, GPU_CALLS, GPU = 15, 100, "cuda"
-SLEEP_CYCLES = 20_000_000  # of the GPU: some 10 ms
+SLEEP_CYCLES = 20_000_000  # GPU cycles: about 10 ms
 SCHEMA = "attest-python-calls-2"
 
 
 def block_us(function) -> List[float]:
-    """Of a call, by block."""
+    """Microseconds per call, per block."""
     return [spent / CALLS * 1e6 for spent in timeit.repeat(function, number=CALLS, repeat=BLOCKS)]
 
 
 def frameworks():
-    """(name, a function that makes an array of ones) of each that is here."""
+    """(name, a function that makes an array of ones) for each installed framework."""
     try:
         import numpy
 
@@ -57,7 +57,7 @@ def frameworks():
 
 
 def import_ms() -> List[float]:
-    """Processes of their own, without any framework."""
+    """Milliseconds of the import, in separate processes, without any framework."""
     code = "import time; start = time.perf_counter(); import attest; print((time.perf_counter() - start) * 1e3)"
     return [float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
             for _ in range(7)]
@@ -93,11 +93,11 @@ def measure_cpu(build: str) -> Dict:
 
 
 def _calls_us(call, calls: int, *, asleep: bool = False, waited: bool = False) -> float:
-    """Of one of `calls` calls: until all are made, or until the GPU is done with them too (waited)."""
+    """Microseconds per call of `calls` calls: until all are made, or (waited) until the GPU has finished them too."""
     import torch
 
     torch.cuda.synchronize()
-    if asleep:  # on the stream, for some 10 ms, in which the calls are all made: none of them waits
+    if asleep:  # keeps the stream busy for about 10 ms, during which all calls are made: none of them waits
         torch.cuda._sleep(SLEEP_CYCLES)
     start = time.perf_counter_ns()
     for _ in range(calls):
@@ -118,8 +118,8 @@ CLOCKS = {
 
 
 def _gpu_calls(problem: problems.Problem) -> Dict[str, Dict[str, Any]]:
-    """By clock and name, functions that return microseconds: of attention(), the drop-in for PyTorch's function, and PyTorch's
-    function, on the same tensors; and of what is under the first."""
+    """By clock and name, functions that return microseconds: for attention(), for the drop-in, and for PyTorch's
+    function, on the same tensors; and for the parts of the first."""
     import torch
 
     import attest
@@ -127,7 +127,7 @@ def _gpu_calls(problem: problems.Problem) -> Dict[str, Dict[str, Any]]:
 
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[problem.dtype]
     q, k, v = (torch.randn(problem.b, problem.hq, problem.sq, problem.d, device=GPU).to(dtype) for _ in range(3))
-    causal = problem.causal  # rows and keys are equally many
+    causal = problem.causal  # there are as many rows as keys
     theirs, ours = torch.nn.functional.scaled_dot_product_attention, drop_in.scaled_dot_product_attention
     calls = {"attention": lambda: attest.attention(q, k, v, causal=causal), "sdpa": lambda: ours(q, k, v, is_causal=causal),
              "torch": lambda: theirs(q, k, v, is_causal=causal)}
@@ -173,7 +173,7 @@ def measure_gpu() -> Dict:
 
 
 def measure(build: str, device: Optional[str], path: str) -> None:
-    """Take every sample that can be taken here, into a file."""
+    """Take every sample that is possible here, and save them to a file."""
     import attest
 
     parts = {}

@@ -12,18 +12,19 @@ from .problems import SOFTCAP, Problem
 from .rivals import Inputs
 
 ROWS_AT_ONCE = 2048
-RIVAL_SLACK = 4  # a rival's error may be so many times attest's bar: it is checked for sense, not judged
+RIVAL_SLACK = 4  # a rival's error may be this many times attest's bar: this is a sanity check, not a verdict
 
 
 def _part(problem: Problem, tensors):
-    """The last batch entry, where padding is longest, and one group of heads: (heads, rows, d), (keys, d), (keys, dv)."""
+    """The last batch entry, which has the most padding, and one group of heads: (heads, rows, d), (keys, d), (keys,
+    dv)."""
     q, k, v = tensors
     group = problem.hq // problem.hkv
     return q[-1, :, :group].transpose(0, 1), k[-1, :, 0], v[-1, :, 0]
 
 
 def _added(problem: Problem, q: torch.Tensor):
-    """The feature's mask or bias of the part, (1 or heads, 1 or rows, keys); None where it has none."""
+    """The feature's mask or bias for the part, (1 or heads, 1 or rows, keys); None if it has none."""
     if not problem.feature or problem.feature == "softcap":
         return None
     mask = features.scores(problem, q.device, q.dtype)[-1]
@@ -40,7 +41,7 @@ def _with_feature(problem: Problem, scores: torch.Tensor, added, rows: slice) ->
 
 
 def exact(problem: Problem, tensors) -> torch.Tensor:
-    """Of the part, in float32 (float64 for float32 inputs), a block of rows at a time."""
+    """The exact answer for the part, in float32 (float64 for float32 inputs), a block of rows at a time."""
     wide = torch.float64 if problem.dtype == "f32" else torch.float32
     q, k, v = (x.to(wide) for x in _part(problem, tensors))
     out = torch.empty(*q.shape[:2], problem.dv, device=q.device, dtype=wide)
@@ -51,12 +52,12 @@ def exact(problem: Problem, tensors) -> torch.Tensor:
         if problem.causal:
             row = torch.arange(start, start + scores.shape[1], device=q.device)[:, None]
             scores.masked_fill_(torch.arange(problem.sk, device=q.device)[None, :] > row, -math.inf)
-        out[:, start:start + ROWS_AT_ONCE] = scores.softmax(-1).nan_to_num(0.0) @ v  # rows that see nothing are 0
+        out[:, start:start + ROWS_AT_ONCE] = scores.softmax(-1).nan_to_num(0.0) @ v  # rows that see no key are 0
     return out
 
 
 def plain(problem: Problem, tensors) -> torch.Tensor:
-    """Of the part, by PyTorch's own choice in the problem's own type."""
+    """The answer for the part from PyTorch's own choice, in the problem's own type."""
     q, k, v = _part(problem, tensors)
     if problem.feature:
         return _plain_formula(problem, q, k, v)
@@ -65,7 +66,7 @@ def plain(problem: Problem, tensors) -> torch.Tensor:
 
 
 def _plain_formula(problem: Problem, q, k, v) -> torch.Tensor:
-    """In float32, a block of rows at a time, weights and answers in the problem's own type."""
+    """The formula in float32, a block of rows at a time, with weights and answers in the problem's own type."""
     added, parts = _added(problem, q), []
     for start in range(0, problem.sq, ROWS_AT_ONCE):
         scores = q[:, start:start + ROWS_AT_ONCE].float() @ k.T.float() * problem.d**-0.5
@@ -79,7 +80,7 @@ def _plain_formula(problem: Problem, q, k, v) -> torch.Tensor:
 
 
 class Checker:
-    """Judges outputs of the first copy of the inputs."""
+    """Judges outputs for the first copy of the inputs."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._problem, self._group = inputs.problem, inputs.problem.hq // inputs.problem.hkv
@@ -93,7 +94,7 @@ class Checker:
         return (part.to(self._wanted.dtype) - self._wanted).abs().max().item()
 
     def judge(self, output: torch.Tensor, rival: bool):
-        """(error, "") or (error, why it is wrong) of an output (batch, seq, heads, d)."""
+        """(error, "") or (error, what is wrong) for an output (batch, seq, heads, d)."""
         error = self._error(output[-1, :, :self._group].transpose(0, 1))
         bar = self.bar * (RIVAL_SLACK if rival else 1)
         if not error <= bar:

@@ -1,4 +1,4 @@
-"""clocks.py: one sample of a subject, on a GPU by replays of a CUDA graph, elsewhere by the clock on the wall."""
+"""clocks.py: one sample of a subject: on a GPU by replaying a CUDA graph, elsewhere with the wall clock."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import time
 
 import torch
 
-GRAPH_SECONDS = 2e-3  # of a graph
-IDLE_SECONDS = 0.012  # before a burst: the GPU's clock and temperature recover
-LEAD_SECONDS, SUSTAINED_SECONDS = 0.06, 0.03  # back-to-back replays: untimed, then timed
-SETTLE_SECONDS = 0.01  # threads of the other side spin for some milliseconds after a call
+GRAPH_SECONDS = 2e-3  # target duration of a graph
+IDLE_SECONDS = 0.012  # before a burst: lets the GPU's clock and temperature recover
+LEAD_SECONDS, SUSTAINED_SECONDS = 0.06, 0.03  # back-to-back replays: first untimed, then timed
+SETTLE_SECONDS = 0.01  # threads of the other library spin for some milliseconds after a call
 
 
 class GraphClock:
-    """Replays of a graph of `calls` calls. Times are in nanoseconds of one call."""
+    """Replays a graph of `calls` calls. Times are nanoseconds per call."""
 
     timer = "graph"
 
     def __init__(self, call, calls: int) -> None:
-        self.calls, self._call = calls, call  # whose arrays the graph reads and writes
+        self.calls, self._call = calls, call  # kept alive: the graph reads and writes its arrays
         side = torch.cuda.Stream()
         with torch.cuda.stream(side):
             for i in range(2):
@@ -71,7 +71,7 @@ class WallClock:
 
 
 class CpuClock:
-    """Calls on the CPU, after a pause in which the machine grows quiet and one call that is not timed."""
+    """Calls on the CPU, after a pause that lets the machine settle and one untimed call."""
 
     timer = "cpu"
 
@@ -96,9 +96,9 @@ class CpuClock:
 
 
 def copy_rate() -> float:
-    """Bytes a second of a large device copy, reads and writes counted."""
+    """Bytes per second of a large device copy, counting reads and writes."""
     x = torch.randn(1 << 28, device="cuda")
     y = torch.empty_like(x)
-    clock = GraphClock(lambda i: torch.mul(x, 1.0, out=y), 4)  # a kernel: graphs leave plain copies to slower engines
-    times = sorted([clock.sample("warm") for _ in range(30)][-9:])  # the first ones find the memory's clock asleep
+    clock = GraphClock(lambda i: torch.mul(x, 1.0, out=y), 4)  # a kernel: graphs run plain copies on slower engines
+    times = sorted([clock.sample("warm") for _ in range(30)][-9:])  # the first run at a low memory clock
     return 2 * 4 * x.numel() / (times[4] * 1e-9)

@@ -1,9 +1,9 @@
 """experts.py: the group `experts`: layers of experts from router logits to output, beside PyTorch.
 
-`grouped_mm` chooses and sorts experts with PyTorch's operators, gathers rows, and computes two grouped products with the activation
-between them, then the weighted sum. `loop`, on a CPU, is what models do without it: for each expert that has tokens, gather them, two
-matrix products with the activation between them, and add the weighted result to the output. Calls take turns through sets of tokens
-that go to different experts.
+`grouped_mm` chooses and sorts experts with PyTorch's operators, gathers rows, and computes two grouped products with
+the activation between them, then the weighted sum. `loop`, on a CPU, is what models do without it: for each expert that
+has tokens, gather them, two matrix products with the activation between them, and add the weighted result to the
+output. Calls rotate through sets of tokens that go to different experts.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import attest
 from .layers import Problem
 from .samples import Subject
 
-TOKEN_BYTES = 64 << 20  # of all sets of tokens, about
+TOKEN_BYTES = 64 << 20  # of all sets of tokens together, approximately
 SETS_MOST = 16
-CHECKED = 3  # tokens whose answer is compared with float32 math
+CHECKED = 3  # number of tokens whose answer is compared with float32 math
 ALPHA, LIMIT = 1.702, 7.0  # gpt-oss
 
 
@@ -63,7 +63,8 @@ def _weights(problem: Problem, device: str):
 
 
 def make_inputs(problem: Problem, device: str, copies: int) -> Inputs:
-    """Seeded normal data. Sets of tokens are as many as keep the weights that a set needs out of the cache of the next."""
+    """Seeded normal data. There are enough sets of tokens that the weights used by one set leave the cache before
+    they are used again."""
     del copies
     layer, generator = problem.layer, torch.Generator(device).manual_seed(problem.tokens)
     sets = max(2, min(SETS_MOST, TOKEN_BYTES // problem.input_bytes))
@@ -72,13 +73,14 @@ def make_inputs(problem: Problem, device: str, copies: int) -> Inputs:
     for _ in range(sets):
         x = torch.randn(problem.tokens, layer.hidden, device=device, generator=generator).to(DTYPES[problem.dtype])
         uniform = torch.rand(problem.tokens, layer.experts, device=device, generator=generator)
-        tensors.append((x, shift - (-uniform.clamp_min(1e-30).log()).log()))  # the k largest are k draws without replacement
+        # taking the k largest is drawing k without replacement
+        tensors.append((x, shift - (-uniform.clamp_min(1e-30).log()).log()))
     outputs = [torch.full_like(x, float("nan")) for x, _ in tensors]
     return Inputs(problem, *_weights(problem, device), tensors, outputs)
 
 
 def _options(inputs: Inputs) -> Dict[str, Any]:
-    """Arguments of attest.moe()."""
+    """The arguments of attest.moe()."""
     problem, made = inputs.problem, dict(inputs.biases)
     made["top_k"] = problem.layer.k
     if problem.model == "gpt-oss":
@@ -99,7 +101,7 @@ def _attest(inputs: Inputs) -> Callable:
 
 
 def route(inputs: Inputs, logits: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
-    """(weights, ids) of the experts of tokens, by PyTorch's operators."""
+    """(weights, ids) of the experts of the tokens, with PyTorch's operators."""
     layer, model = inputs.problem.layer, inputs.problem.model
     if model == "gpt-oss":
         best, ids = logits.topk(layer.k, -1)
@@ -125,7 +127,7 @@ def _activate(model: str, both: torch.Tensor) -> torch.Tensor:
 
 
 def _grouped_mm(inputs: Inputs) -> Callable:
-    """Fails where this PyTorch has no grouped_mm."""
+    """Fails if this PyTorch has no grouped_mm."""
     problem, layer, calls = inputs.problem, inputs.problem.layer, inputs.tensors
     product, biases = functional.grouped_mm, inputs.biases
     w1, w2 = inputs.w1.transpose(1, 2), inputs.w2.transpose(1, 2)
@@ -180,8 +182,8 @@ def find(names: Sequence[str], device: str) -> Dict[str, Subject]:
 
 
 class Checker:
-    """The answers for some tokens against exact math: float32 for bfloat16, float64 for float32. The bar is twice the error of
-    plain math in the problem's type, plus four units in the last place of float32."""
+    """Checks the answers for some tokens against exact math: float32 for bfloat16, float64 for float32. The bar is
+    twice the error of plain math in the problem's type, plus four ulp of float32."""
 
     def __init__(self, inputs: Inputs) -> None:
         x, logits = (each[:CHECKED] for each in inputs.tensors[0])

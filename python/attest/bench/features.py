@@ -1,6 +1,6 @@
-"""features.py: what models add to the scores, as each of those that are timed is told it.
+"""features.py: what models add to the scores, in the form that each timed subject takes.
 
-The masks are those of the laboratory's `biasfill`: padding, causal after padding, documents, a tenth drawn at random.
+The masks are those of the laboratory's `biasfill`: padding, causal after padding, documents, a random tenth.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ import torch
 
 from .problems import SOFTCAP, Problem
 
-MASK_BYTES = 4 << 30  # of an additive mask that stands for a feature, the most that PyTorch is given
+MASK_BYTES = 4 << 30  # the largest additive mask for a feature that PyTorch is given
 
 
 def slopes(problem: Problem, device) -> torch.Tensor:
-    """Of ALiBi, one per head."""
+    """The slopes of ALiBi, one per head."""
     return 0.5 / torch.arange(1, problem.hq + 1, device=device, dtype=torch.float32)
 
 
 def padding(problem: Problem, device) -> torch.Tensor:
-    """Keys of padding per batch entry: none in every fourth, up to three eighths in the others."""
+    """Padding keys per batch entry: none in every fourth, up to three eighths in the others."""
     return problem.sk * (torch.arange(problem.b, device=device) % 4) // 8
 
 
 def _documents(problem: Problem, device) -> torch.Tensor:
-    """The document that each position is in; each is longer than the one before."""
+    """The document that contains each position; each is longer than the one before."""
     where = torch.arange(problem.sk, device=device) * 64
     ends = problem.sk * torch.arange(1, 8, device=device) ** 2
     return (where[:, None] >= ends).sum(-1)
 
 
 def visible(problem: Problem, device) -> torch.Tensor:
-    """The boolean mask of a feature that is one: (batch, 1, rows, keys), True where a key is seen."""
+    """The boolean mask for a feature that has one: (batch, 1, rows, keys), True where a key is visible."""
     row = torch.arange(problem.sq, device=device)[:, None]
     key = torch.arange(problem.sk, device=device)
     hidden = padding(problem, device)[:, None, None]
@@ -55,7 +55,7 @@ def _starts(problem: Problem, device) -> torch.Tensor:
 
 
 def for_attest(problem: Problem, device, dtype) -> Dict[str, object]:
-    """Arguments of attest.attention()."""
+    """The arguments of attest.attention()."""
     if problem.feature == "alibi":
         return {"alibi": slopes(problem, device)}
     if problem.feature == "softcap":
@@ -68,13 +68,14 @@ def for_attest(problem: Problem, device, dtype) -> Dict[str, object]:
 
 
 def _bias(problem: Problem, device, dtype) -> torch.Tensor:
-    """Additive, shared by the batch."""
+    """An additive bias, shared by the batch."""
     generator = torch.Generator(device).manual_seed(5)
     return torch.randn(1, problem.hq, problem.sq, problem.sk, device=device, generator=generator).to(dtype)
 
 
 def scores(problem: Problem, device, dtype) -> Optional[torch.Tensor]:
-    """The feature as a mask that PyTorch adds, or a boolean one, causality included; None of a softcap, which is neither."""
+    """The feature as an additive or boolean mask for PyTorch, including causality; None for a softcap, which is
+    neither."""
     if problem.feature == "softcap":
         return None
     elements = (problem.b if problem.is_mask or problem.feature == "starts" else problem.hq) * problem.sq * problem.sk
@@ -94,7 +95,7 @@ def scores(problem: Problem, device, dtype) -> Optional[torch.Tensor]:
 
 
 def for_flex(problem: Problem, device, dtype):
-    """(score_mod, mask_mod) of FlexAttention."""
+    """(score_mod, mask_mod) for FlexAttention."""
     change: Optional[Callable] = None
     mask: Optional[Callable] = (lambda b, h, row, key: row >= key) if problem.causal else None
     if problem.feature == "alibi":

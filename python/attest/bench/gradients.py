@@ -1,7 +1,8 @@
-"""gradients.py: the groups of gradients: who is timed, how each is called, and their answers compared with float32 math.
+"""gradients.py: the groups of gradients: the subjects, how each is called, and the check of their answers against
+float32 math.
 
-Each subject makes its own forward pass, before the clock starts; then its gradients alone are timed, by the operators that autograd
-would call, so that they fit in a CUDA graph. A call returns d_q, d_k and d_v as (batch, seq, heads, d).
+Each subject makes its own forward pass before the clock starts; then only its gradients are timed, with the operators
+that autograd would call, so that they fit in a CUDA graph. A call returns d_q, d_k and d_v as (batch, seq, heads, d).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _attest(inputs: Inputs) -> Callable:
 
 
 def _flash(q, k, v, causal):
-    """The forward pass of PyTorch's FlashAttention-2, and what gives its gradients."""
+    """The forward pass of PyTorch's FlashAttention-2, and the call for its gradients."""
     if not q.is_cuda:
         o, lse = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal)
         return lambda d_o: aten._scaled_dot_product_flash_attention_for_cpu_backward(d_o, q, k, v, o, lse, 0.0, causal)
@@ -68,7 +69,7 @@ def _by_operator(forward) -> Callable:
 
 
 def _deterministic(prepare) -> Callable:
-    """FlashAttention-2 gives the same bits every time where PyTorch is told so."""
+    """FlashAttention-2 gives the same bits every time if PyTorch is set to be deterministic."""
 
     def prepared(inputs: Inputs) -> Callable:
         call = prepare(inputs)
@@ -87,7 +88,8 @@ def _deterministic(prepare) -> Callable:
 
 
 def _flash_3(interface, deterministic: bool) -> Callable:
-    """By the interface that FlashAttention-3 installs. O and the log-sums are attest's: only its gradients are timed."""
+    """With the interface of FlashAttention-3's package. O and the log-sums come from attest: only its gradients are
+    timed."""
 
     def prepare(inputs: Inputs) -> Callable:
         problem = inputs.problem
@@ -114,7 +116,7 @@ NAMES = ("flash", "flash-deterministic", "cudnn", "efficient", "fa3", "fa3-deter
 
 
 def find(names: Sequence[str], device: str) -> Dict[str, Subject]:
-    """The rivals of these names that are here, and the deterministic forms of those that have one."""
+    """The available rivals of these names, and the deterministic forms of those that have one."""
     version = torch.__version__.partition("+")[0]
     found = {}
     if "flash" in names or "default" in names:
@@ -145,8 +147,8 @@ def _parts(problem: Problem, tensors, d_o, wide):
 
 
 def by_formula(problem: Problem, tensors, d_o, wide, rounded=lambda x: x) -> Tuple[torch.Tensor, ...]:
-    """d_q, d_k and d_v of the part in the type `wide`, a block of rows at a time. `rounded` is applied where a fused kernel rounds to its
-    type: to P and dS ahead of their products, and to O."""
+    """d_q, d_k and d_v of the part in the type `wide`, a block of rows at a time. `rounded` is applied where a fused
+    kernel rounds to its type: to P and dS before their products, and to O."""
     q, k, v, d_o = _parts(problem, tensors, d_o, wide)
     scale = problem.d**-0.5
     d_q, d_k, d_v = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
@@ -166,7 +168,8 @@ def by_formula(problem: Problem, tensors, d_o, wide, rounded=lambda x: x) -> Tup
 
 
 class Checker:
-    """Judges gradients of the first copy of the inputs: the largest error of each as a share of its largest number, then of the three."""
+    """Judges gradients for the first copy of the inputs: the largest error of each relative to its largest number,
+    then the largest of the three."""
 
     def __init__(self, inputs: Inputs) -> None:
         problem, self._group = inputs.problem, inputs.problem.hq // inputs.problem.hkv
@@ -182,7 +185,7 @@ class Checker:
                    for part, wanted in zip(parts, self._wanted))
 
     def judge(self, output: Sequence[torch.Tensor], rival: bool) -> Tuple[float, str]:
-        """(error, "") or (error, why it is wrong)."""
+        """(error, "") or (error, what is wrong)."""
         d_q, d_k, d_v = output
         error = self._error((d_q[0, :, :self._group].transpose(0, 1), d_k[0, :, 0], d_v[0, :, 0]))
         bar = self.bar * (RIVAL_SLACK if rival else 1)

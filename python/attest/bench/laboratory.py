@@ -1,5 +1,5 @@
-"""laboratory.py: the program `attest`, which computes whatever is derived from samples: medians, intervals, speeds in times of a
-rival's, verdicts, cliffs and goals. Python computes none of that."""
+"""laboratory.py: the program `attest`, which computes everything that is derived from samples: medians, intervals,
+speeds relative to a rival, verdicts, cliffs and goals. Python computes none of that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import List, Optional, Sequence
 
 
 def find(build: str) -> str:
-    """The program: in the build folder, or on the path."""
+    """The program: in the build folder, or in the PATH."""
     built = os.path.join(build, "attest")
     if os.access(built, os.X_OK):
         return built
@@ -25,7 +25,8 @@ def find(build: str) -> str:
 
 
 def judge(program: str, files: Sequence[str], goals: Optional[List[str]]) -> tuple:
-    """(exit status, how attest stands): the table, verdicts, cliffs and goals printed; None where the program refuses the files."""
+    """(exit status, result): prints the table, verdicts, cliffs and goals; the result is None if the program refuses
+    the files."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "judged.json")
         asked = [program, "judge", *files, "--json", path, *(["--goals", ",".join(goals)] if goals else [])]

@@ -10,7 +10,7 @@ CPU_TOKENS = (1, 16, 256)
 
 
 class Model(NamedTuple):
-    """A layer of experts; `words` are the laboratory's."""
+    """A layer of experts; `words` are the laboratory's modifiers."""
 
     experts: int
     k: int
@@ -29,7 +29,7 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Problem:
-    """A layer and so many tokens."""
+    """A layer and a number of tokens."""
 
     model: str
     tokens: int
@@ -55,13 +55,13 @@ class Problem:
 
     @property
     def reached(self) -> float:
-        """Experts that tokens reach, where all are equally likely."""
+        """The number of experts that have tokens if all are equally likely."""
         m = self.layer
         return m.experts * (1 - (1 - m.k / m.experts)**self.tokens)
 
     @property
     def kv_bytes(self) -> int:
-        """Of weights, as many as are read."""
+        """Bytes of the weights that are read."""
         return int(3 * self.element * self.reached * self.layer.hidden * self.layer.inner)
 
     @property
@@ -74,7 +74,7 @@ class Problem:
 
 
 def problems() -> Iterator[Problem]:
-    """Of the group `experts` on a GPU."""
+    """The problems of the group `experts` on a GPU."""
     for model in MODELS:
         for tokens in TOKENS:
             yield Problem(model, tokens)

@@ -16,7 +16,8 @@ Line = List[Tuple[float, float]]
 
 
 def _series(rows: List[dict], mode: str) -> Dict[str, Dict[str, Line]]:
-    """Panels of lines: TFLOP/s over the length. A sweep has a line for every number of heads, the others one a subject."""
+    """Panels of lines: TFLOP/s over the length. A sweep has one line per number of heads, the others one per
+    subject."""
     panels: Dict[str, Dict[str, Line]] = {}
     for each in rows:
         match = _SPEC.match(each["problem"])
@@ -60,7 +61,7 @@ def _panel(title: str, lines: Dict[str, Line], x0: float, y0: float) -> List[str
 
 
 def svg(rows: List[dict], mode: str) -> str:
-    """One picture of the rows that the program judged: TFLOP/s over the length, a panel a kind of problem."""
+    """One picture of the rows that the program judged: TFLOP/s over the length, one panel per kind of problem."""
     panels = _series(rows, mode)
     step = PANEL_HEIGHT + TOP + GAP
     width, height = LEFT + PANEL_WIDTH + 150, step * max(1, len(panels))

@@ -11,9 +11,9 @@ FORWARD_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 SWEEP_SIZES = (256, 357, 512, 723, 1024, 1449, 2048, 2897, 4096, 5793, 8192, 11585, 16384, 23171, 32768)
 SWEEP_HEADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SOFTCAP = 30.0
-MASKS = ("padding", "padded-causal", "documents", "tenth")  # the laboratory's names of what a boolean mask hides
+MASKS = ("padding", "padded-causal", "documents", "tenth")  # the laboratory's names for what a boolean mask hides
 FEATURES = ("alibi", "softcap", "bias", "starts", *MASKS)
-SWEEP_MOST = 2e13  # operations of a point: some tens of milliseconds on the largest GPU
+SWEEP_MOST = 2e13  # the most operations of a point: some tens of milliseconds on the largest GPU
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Problem:
     dv: int
     dtype: str  #: "f32", "fp16" or "bf16"
     causal: bool = False
-    page: int = 0  #: keys of a page, of which sk is a multiple; 0: K and V are contiguous
+    page: int = 0  #: keys per page, which divides sk; 0: K and V are contiguous
     feature: str = ""  #: one of FEATURES; "": none
-    backward: bool = False  #: its gradients
+    backward: bool = False  #: its gradients are timed
 
     @property
     def spec(self) -> str:
-        """The problem as the program `attest` is told it."""
+        """The problem in the notation of the program `attest`."""
         text = ("backward:" if self.backward else "") + f"b{self.b}h{self.hq}" + (f"hkv{self.hkv}" if self.hkv != self.hq else "") + f"s{self.sq}"
         text += (f"sk{self.sk}" if self.sk != self.sq else "") + f"d{self.d}"
         text += (f"dv{self.dv}" if self.dv != self.d else "") + f",{self.dtype}"
@@ -55,21 +55,21 @@ class Problem:
 
     @property
     def starts(self) -> Tuple[int, ...]:
-        """First keys in use, of sequences that are padded on the left."""
+        """The first used keys of sequences with padding on the left."""
         return tuple(self.sk * (b % 4) // 8 if self.feature == "starts" else 0 for b in range(self.b))
 
     @property
     def pairs(self) -> int:
-        """(row, key) pairs that are seen, of one head in every batch entry; of a mask that is drawn, all."""
+        """The number of visible (row, key) pairs per head, over all batch entries; for a random mask, all pairs."""
         if self.feature in ("padding", "padded-causal"):
             return sum(self._padded(self.sk * (b % 4) // 8) for b in range(self.b))
         if self.feature == "documents":
-            ends = [-(-self.sk * n * n // 64) for n in range(9)]  # the n-th starts where this is the n-th
+            ends = [-(-self.sk * n * n // 64) for n in range(9)]  # start of the n-th document
             return self.b * sum(n * (n + 1) // 2 for n in (end - start for start, end in zip(ends, ends[1:])))
         return sum(self._pairs(first) for first in self.starts)
 
     def _padded(self, padding: int) -> int:
-        """Of a square, with so many keys of padding, at the end or, causal, at the start."""
+        """The pairs of a square problem with that many padding keys, at the end or, if causal, at the start."""
         seen = self.sk - padding
         return seen * (seen + 1) // 2 if self.feature == "padded-causal" else self.sq * seen
 
@@ -86,7 +86,7 @@ class Problem:
 
     @property
     def fields(self) -> dict:
-        """As the laboratory's files have them."""
+        """The fields of the laboratory's files."""
         return {"batch": self.b, "heads_q": self.hq, "heads_kv": self.hkv, "seq_q": self.sq, "seq_k": self.sk, "d_qk": self.d,
                 "d_v": self.dv, "dtype": self.dtype, "dtype_o": self.dtype, "spec": self.spec}
 
@@ -104,7 +104,8 @@ class Problem:
 
     @property
     def moved_bytes(self) -> int:
-        """Everything read and written once; of gradients, O and its gradient are read and those of q, k and v written."""
+        """Bytes with everything read and written once; for gradients, O and its gradient are read and those of q, k
+        and v written."""
         if self.backward:
             return 2 * (self.input_bytes + self.element * self.b * self.sq * self.hq * self.dv)
         return self.input_bytes + self.element * self.b * self.sq * self.hq * self.dv
@@ -112,7 +113,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Row:
-    """A problem of a group, on so many threads of the CPU (0: a GPU)."""
+    """A problem of a group, on that many threads of the CPU (0: a GPU)."""
 
     group: str
     problem: Problem
@@ -128,7 +129,7 @@ def square(b, heads, s, d, dtype, causal=False, *, hkv=None, dv=None) -> Problem
 
 
 def _forward(dtype: str) -> Iterator[Problem]:
-    """H x D = 2048, B x S = 16384: the table that attention is mostly shown on."""
+    """H x D = 2048, B x S = 16384: the table in which attention is usually shown."""
     for d in (128, 64):
         for causal in (False, True):
             for s in FORWARD_SIZES:
@@ -209,7 +210,7 @@ def _features(s=8192, b=4, heads=16, dims=(64, 128, 256), dtype="bf16") -> Itera
         for feature in FEATURES:
             for causal in ((False,) if feature in MASKS else (True,) if feature == "starts" else (True, False)):
                 yield Problem(b, heads, heads, s, s, d, d, dtype, causal, feature=feature)
-        for feature in ("padding", "padded-causal"):  # a single entry has no padding: all is seen, and causal as a mask
+        for feature in ("padding", "padded-causal"):  # no padding in a single entry; causal as a mask
             yield Problem(1, b * heads, b * heads, s, s, d, d, dtype, feature=feature)
 
 
@@ -241,7 +242,7 @@ def cpu_experts(dtypes: Iterable[str], threads: Iterable[int]) -> List[List[Row]
 
 
 def cpu_rows(dtypes: Iterable[str], threads: Iterable[int], sizes: Iterable[int], backward: bool = False) -> List[List[Row]]:
-    """Rows that are timed together: a shape full and causal, so that their times can be compared too."""
+    """Rows that are timed together: a shape both full and causal, so that their times can be compared too."""
     if backward:
         return [[Row(f"backward {dtype}", problem, count)
                  for problem in _backward(square(1, 8, s, d, dtype, causal) for causal in (False, True))]

@@ -20,7 +20,7 @@ SCHEMA = "attest-bench-2"
 
 
 def _gpu() -> Tuple[dict, str]:
-    """The GPU as the laboratory lists it, and its driver."""
+    """The GPU in the laboratory's form, and its driver."""
     import torch
 
     device = next(each for each in attest.devices() if each.device == "cuda:0")
@@ -65,12 +65,12 @@ def _result(timed: Timed, result: Result, isa: str) -> dict:
 
 
 def heading() -> dict:
-    """When, and by which attest."""
+    """The date and the version of attest."""
     return {"made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "attest": attest.__version__}
 
 
 def document(done: List[Timed], device: str, facts: dict) -> dict:
-    """`facts`: what else is known of the run; versions of the rivals, peaks, the command …"""
+    """`facts`: other information about the run; versions of the rivals, peaks, the command …"""
     isa = "auto" if device == "cuda" else attest.devices()[0].isa
     return {"schema": SCHEMA, **heading(), "compiler": attest._core.compiler, "machine": dict(machine(device)), **facts,
             "results": [_result(timed, result, isa) for timed in done for result in timed.results.values()]}
@@ -81,7 +81,7 @@ def command() -> str:
 
 
 def write(path: str, made: dict) -> None:
-    """Whole or not at all."""
+    """Write the file whole or not at all."""
     with open(f"{path}.part", "w", encoding="utf-8") as file:
         json.dump(made, file, indent=1)
         file.write("\n")

@@ -1,7 +1,7 @@
-"""rivals.py: who is timed, and how each is called on the same tensors.
+"""rivals.py: the timed subjects, and how each is called on the same tensors.
 
-A subject's `prepare` gives a function that makes call i, on the i-th copy of the inputs in turn, and returns its output as
-(batch, seq, heads, d). What cannot serve a problem raises; the text says why.
+A subject's `prepare` returns a function that makes call i, on the copies of the inputs in rotation, and returns its
+output as (batch, seq, heads, d). A subject that does not support a problem raises; the text says why.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from .problems import Problem
 from .samples import Subject
 
 DTYPES = {"f32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-MATH_BYTES = 16 << 30  # of scores, the most that PyTorch's math backend is given
+MATH_BYTES = 16 << 30  # the most bytes of scores that PyTorch's math backend is given
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
 
 
 class Refused(Exception):
-    """A subject does not serve a problem."""
+    """A subject does not support a problem."""
 
 
 @dataclass
 class Inputs:
-    """Copies of q, k and v, each (batch, seq, heads, d), and a place for attest's output of each. Where the problem has pages, attest reads
-    the same keys from them; the rivals take them as they are here.
+    """Copies of q, k and v, each (batch, seq, heads, d), and an array for attest's output of each. If the problem has
+    pages, attest reads the same keys from them; the rivals read the contiguous ones.
 
-    In memory the heads come before the rows on a CPU, after them on a GPU: as each is mostly called."""
+    In memory the heads come before the rows on a CPU, after them on a GPU: the usual layout on each."""
 
     problem: Problem
     tensors: List[tuple]
-    outputs: List[Any]  #: of gradients, (d_q, d_k, d_v)
-    d_o: List[torch.Tensor] = field(default_factory=list)  #: of gradients
+    outputs: List[Any]  #: for gradients, (d_q, d_k, d_v)
+    d_o: List[torch.Tensor] = field(default_factory=list)  #: for gradients
 
 
 def make_inputs(problem: Problem, device: str, copies: int) -> Inputs:
@@ -61,7 +61,7 @@ def make_inputs(problem: Problem, device: str, copies: int) -> Inputs:
 
 
 def in_pages(problem: Problem, tensors):
-    """q, then k and v as pages (pages, keys, heads, d) in no order, and the table that tells it."""
+    """q, then k and v as pages (pages, keys, heads, d) in random order, and the page table."""
     q, *keys = tensors
     count = problem.b * problem.sk // problem.page
     table = torch.randperm(count, device=q.device)
@@ -94,7 +94,7 @@ def _contiguous(inputs: Inputs):
 
 
 def _plain(inputs: Inputs):
-    """Causal where the feature is: of masks, those that hide what comes after a row."""
+    """Whether PyTorch is told is_causal: if the feature is, which includes masks that hide what comes after a row."""
     problem = inputs.problem
     if not problem.feature:
         raise Refused("the problem is plain")
@@ -131,7 +131,7 @@ def _flex(inputs: Inputs):
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     problem, first = inputs.problem, inputs.tensors[0][0]
-    torch._dynamo.reset()  # after some recompilations it would fall back to a slow path without a word
+    torch._dynamo.reset()  # after several recompilations it would silently fall back to a slow path
     change, seen = None, (lambda b, h, row, key: row >= key) if problem.causal else None
     if problem.feature:
         change, seen = features.for_flex(problem, first.device, first.dtype)
@@ -148,7 +148,7 @@ def _flex(inputs: Inputs):
 
 
 def _flash_3(package):
-    """FlashAttention-3; its own rule says into how many parts the keys are cut (num_splits=0)."""
+    """FlashAttention-3; it decides itself into how many parts the keys are split (num_splits=0)."""
 
     def prepare(inputs: Inputs):
         problem = inputs.problem
@@ -199,7 +199,7 @@ def _jax(jax):
 
 
 def _import_jax():
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the memory is PyTorch's too
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch needs memory too
     try:
         import jax
         import jax.dlpack  # noqa: F401
@@ -212,7 +212,7 @@ ATTEST = Subject("attest", "attest", _attest)
 
 
 def find(names, device: str) -> Dict[str, Subject]:
-    """The rivals of these names that are here; attest is not one of them."""
+    """The available rivals of these names, without attest."""
     version = torch.__version__.partition("+")[0]
     found = {}
     for name in names:
@@ -232,6 +232,6 @@ def find(names, device: str) -> Dict[str, Subject]:
             found[name] = Subject(name, f"PyTorch {version} flex", _flex)
         elif name == "default":
             found[name] = Subject(name, f"PyTorch {version}", _sdpa(None))
-        elif device != "cpu" or name in ("flash", "math"):  # the others are for a GPU
+        elif device != "cpu" or name in ("flash", "math"):  # the others need a GPU
             found[name] = Subject(name, f"PyTorch {version} {name}", _sdpa(BACKENDS[name]))
     return found

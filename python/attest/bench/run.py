@@ -1,4 +1,4 @@
-"""run.py: rows timed, every subject in turn."""
+"""run.py: times rows, alternating between the subjects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INPUT_BYTES, COPIES_MOST = 512 << 20, 4
 
 
 class Kind(NamedTuple):
-    """What is timed: who computes it, on what, and how answers are compared."""
+    """What is timed: the subjects, the inputs, and how answers are checked."""
 
     module: Any  #: has ATTEST and find()
     make_inputs: Callable
@@ -41,7 +41,7 @@ def _kind(row: Row) -> Kind:
 
 
 class Progress:
-    """Where the run stands, on the last line of a terminal; nothing elsewhere."""
+    """The progress of the run, on the last line of a terminal; nothing elsewhere."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done, self._start = total, 0, time.monotonic()
@@ -78,25 +78,25 @@ def _first(output):
 
 
 def _finish_of(subject) -> Callable:
-    """What waits for the work behind an output."""
+    """The function that waits for the work behind an output."""
     if subject.rival == "jax":
         return lambda output: output.block_until_ready()
     return lambda output: torch.cuda.synchronize() if _first(output).is_cuda else None
 
 
 def _check(timed: Timed, subject, inputs, checker):
-    """A call that gives right answers, or None with the result that says why not."""
+    """A call that gives right answers, or None with a result that says why not."""
     result = Result(subject.name, subject.rival, plain=checker.plain, bar=checker.bar)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of backends that do not serve, at length; the first line is kept below
+            warnings.simplefilter("ignore")  # of backends without support; the first line is kept below
             call = subject.prepare(inputs)
             output = call(0)
         _finish_of(subject)(output)
         if subject.judged:
             result.error, result.trouble = checker.judge(_as_torch(output), rival=subject.rival != "attest")
         result.wrong = bool(result.trouble)
-    except Exception as error:  # of any framework: it is told, and the others go on
+    except Exception as error:  # from any framework: it is reported, and the others continue
         result.trouble = f"refused: {_first_line(error)}"
     if not result.trouble:
         if subject.rival == "attest":
@@ -119,7 +119,7 @@ def _clock_of(subject, call, row: Row):
 
 
 def _prepare(row: Row, subjects: Sequence, device: str):
-    """The row, and (clock, result) of every subject that serves it and is right."""
+    """The row, and (clock, result) for every subject that supports it and is right."""
     copies = max(1, min(COPIES_MOST, INPUT_BYTES // row.problem.input_bytes)) if device == "cuda" else 1
     inputs = _kind(row).make_inputs(row.problem, device, copies)
     timed, ready = Timed(row, input_sets=copies), []
@@ -131,7 +131,7 @@ def _prepare(row: Row, subjects: Sequence, device: str):
             continue
         try:
             clock = _clock_of(subject, call, row)
-            if subject.rival == "attest" and walls and not row.threads:  # what rivals without graphs are compared with
+            if subject.rival == "attest" and walls and not row.threads:  # for comparison with rivals without graphs
                 clock.append(clocks.WallClock(call, clock[0].calls, _finish_of(subject)))
         except Exception as error:
             result.trouble = f"refused: {_first_line(error)}"
@@ -151,7 +151,7 @@ def _place(timed: Timed, clock, like: Result, mode: str) -> Result:
 
 def time_rows(rows: Sequence[Row], subjects: Sequence, device: str, modes: Iterable[str], rounds: int, budget: float,
               progress: Progress) -> List[Timed]:
-    """Rows timed together: every subject of every row once per round, in random order."""
+    """Time rows together: every subject of every row once per round, in random order."""
     prepared = []
     for row in rows:
         progress.say(f"{row.name}: answers")
@@ -172,7 +172,7 @@ def time_rows(rows: Sequence[Row], subjects: Sequence, device: str, modes: Itera
 
 def run(groups: List[List[Row]], names: Sequence[str], device: str, modes: Sequence[str], rounds: int, budget: float,
         show: Callable[[Timed], None]) -> List[Timed]:
-    """Every row in its group, shown as it is done."""
+    """Every row in its group, shown when it is done."""
     subjects = {kind: [kind.module.ATTEST, *kind.module.find(names, device).values()] for kind in (FORWARD, BACKWARD, EXPERTS)}
     progress, done = Progress(len(groups)), []
     for rows in groups:

@@ -1,4 +1,4 @@
-"""samples.py: what was timed: raw samples, and nothing that is computed from them (laboratory.py)."""
+"""samples.py: what was timed: raw samples, and nothing that is derived from them (laboratory.py)."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from .problems import Row
 
 @dataclass(frozen=True)
 class Subject:
-    """Who is timed."""
+    """A timed subject."""
 
     rival: str
     name: str  #: with its version, as in the laboratory's files
     prepare: Callable[[Any], Callable]
-    judged: bool = True  #: it computes the problem; else something to compare the problem's time with
-    graph: bool = True  #: its calls can be captured in a CUDA graph; else they are timed by the wall clock
+    judged: bool = True  #: it computes the problem; otherwise it is only a reference for the problem's time
+    graph: bool = True  #: its calls can be captured in a CUDA graph; otherwise they are timed with the wall clock
 
 
 @dataclass
 class Result:
     """One subject on one row, timed or not."""
 
-    subject: str  #: as the laboratory's files name it: "attest", "PyTorch 2.11.0 flash" …
+    subject: str  #: its name in the laboratory's files: "attest", "PyTorch 2.11.0 flash" …
     rival: str  #: short: "attest", "flash" …
     timer: str = "cpu"  #: "cpu", "graph" or "wall"
-    mode: str = "warm"  #: "warm" (in turn), "sustained" or "burst"
+    mode: str = "warm"  #: "warm" (interleaved), "sustained" or "burst"
     samples_ns: List[float] = field(default_factory=list)
-    calls: int = 1  #: of a sample
+    calls: int = 1  #: per sample
     kernel: str = ""
     launch: Optional[dict] = None
-    error: float = math.nan  #: largest, against float32 math
-    plain: float = math.nan  #: the same of a plain computation in the problem's type
+    error: float = math.nan  #: the largest, against float32 math
+    plain: float = math.nan  #: the same for a plain computation in the problem's type
     bar: float = math.nan
     trouble: str = ""  #: why it was not timed
-    wrong: bool = False  #: its answer was
+    wrong: bool = False  #: its answer was wrong
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Timed:
         return result
 
     def line(self) -> str:
-        """What was done, for the waiting user: how many samples of each."""
+        """A line for the waiting user: how many samples each subject has."""
         counts = {}
         for (rival, _, _), result in self.results.items():
             counts[rival] = counts.get(rival, 0) + len(result.samples_ns)

@@ -1,12 +1,13 @@
-"""training.py: training with attest beside PyTorch's scaled_dot_product_attention.
+"""training.py: training with attest compared with PyTorch's scaled_dot_product_attention.
 
-    step   tokens per second of a whole training step (forward, backward, AdamW) of a decoder of Llama's shape and of a ViT,
-           through transformers' own attention "sdpa" and through attn_implementation="attest", random weights, the same for both
-    call   wall time of forward and backward of the attention alone, of the seed suite on a GPU and of two small problems on a
-           CPU, among many steps made one after the other
+    step   tokens per second of a whole training step (forward, backward, AdamW) of a Llama-shaped decoder and of a
+           ViT, with transformers' own attention "sdpa" and with attn_implementation="attest"; both have the same random
+           weights
+    call   wall time of forward and backward of attention alone, on the seed suite on a GPU and on two small problems
+           on a CPU, over many steps in a row
 
-Before the clock starts both models take some steps on the same data: their losses are kept, and how many calls attest served.
-Samples are taken in turn, in random order. `attest judge` has what they come to, and holds the losses against each other.
+Before the clock starts both models take some steps on the same data: their losses are recorded, and how many calls
+attest computed. Samples are interleaved, in random order. `attest judge` evaluates them and compares the losses.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STEPS_COMPARED = 4
 
 
 class Size(NamedTuple):
-    """A Llama, a ViT, and what they are fed."""
+    """A Llama, a ViT, and the sizes of their inputs."""
 
     llama: Dict[str, int]
     vit: Dict[str, int]
@@ -48,7 +49,7 @@ SIZES = {
                {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}, 4, 4096, 64,
                "bfloat16"),
 }
-BARS = {"float32": 1e-3, "bfloat16": 3e-2}  # of a loss, beside the other's
+BARS = {"float32": 1e-3, "bfloat16": 3e-2}  # the allowed difference of a loss from the other's
 
 
 def _wait(device: str) -> None:
@@ -65,7 +66,7 @@ def _both(kind, config, device: str, dtype) -> Dict[str, Any]:
     models = {}
     for name in NAMES:
         torch.manual_seed(5)
-        own = copy.deepcopy(config)  # a model looks at its configuration when it runs
+        own = copy.deepcopy(config)  # a model reads its configuration when it runs
         own._attn_implementation = name
         with torch.device(device):
             models[name] = kind(own).to(dtype).train()
@@ -91,7 +92,7 @@ class Trainer:
 
 
 def trainers(size: Size, device: str) -> Dict[str, Dict[str, Any]]:
-    """By model: the trainers by attention, and the tokens of a step."""
+    """By model: the trainers by attention, and the tokens per step."""
     import torch
     import transformers
 
@@ -116,7 +117,7 @@ def trainers(size: Size, device: str) -> Dict[str, Dict[str, Any]]:
 
 
 def compare(jobs: Dict[str, Trainer], steps: int) -> Dict[str, Any]:
-    """The losses of so many steps by each attention, and how many calls attest served and passed on."""
+    """The losses of that many steps with each attention, and how many calls attest computed and passed on."""
     import attest.torch
 
     losses = {"sdpa": [jobs["sdpa"].step().item() for _ in range(steps)]}
@@ -160,7 +161,7 @@ def _attention_step(function, q, k, v, d_o, causal):
 
 
 def measure_calls(device: str, rounds: int) -> List[Dict[str, Any]]:
-    """Forward and backward of the attention alone."""
+    """Forward and backward of attention alone."""
     import torch
 
     import attest.torch
@@ -186,7 +187,7 @@ def measure_calls(device: str, rounds: int) -> List[Dict[str, Any]]:
 
 
 def measure(device: Optional[str], rounds: Optional[int], size: Optional[str], path: str) -> None:
-    """Take every sample, into a file."""
+    """Take every sample and save them to a file."""
     import torch
 
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")

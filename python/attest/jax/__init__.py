@@ -1,12 +1,12 @@
-"""attest.jax: attention and mixtures of experts inside of JAX's programs.
+"""attest.jax: attention and mixtures of experts inside JAX programs.
 
     import attest.jax
     o = jax.jit(functools.partial(attest.jax.attention, causal=True))(q, k, v)
 
-XLA calls attest as a foreign function: no callback into Python, no copy, on XLA's own stream of a GPU or on its CPU. It
-works under jit, vmap and grad. Arrays that are sharded by batch or by heads stay so: every device computes its own part.
-Gradients of attention are computed by attest's kernels, the same bits from run to run; those of moe() by JAX's operators.
-`attest.jax.parallel` cuts sequences over the devices of a mesh axis.
+XLA calls attest as a foreign function: no callback into Python and no copy, on XLA's own GPU stream or on its CPU. It
+works under jit, vmap and grad. Arrays that are sharded by batch or by heads stay sharded: every device computes its own
+part. attest's kernels compute the gradients of attention, with the same bits from run to run; JAX's operators compute
+those of moe(). `attest.jax.parallel` splits sequences over the devices of a mesh axis.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["attention", "last_launch", "moe"]
 
 _TARGET, _BACKWARD_TARGET = "attest_attention", "attest_backward"
 _ARRAYS = ("alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "starts_k",
-           "page_table")  # as XLA is given them
+           "page_table")  # in XLA's argument order
 
 for _operation, _handlers in _core.jax_handlers().items():
     for _platform, _handler in _handlers.items():
@@ -34,7 +34,7 @@ for _operation, _handlers in _core.jax_handlers().items():
 
 
 class _Options(NamedTuple):
-    """What is not an array; hashable, as a part of the program."""
+    """The arguments that are not arrays; hashable, because they are part of the program."""
 
     causal: Union[None, bool, str]
     scale: Optional[float]
@@ -47,7 +47,7 @@ class _Options(NamedTuple):
 
 
 def last_launch() -> Optional[Launch]:
-    """What the latest call in any program ran; None before the first."""
+    """What the last call in any program ran; None before the first."""
     latest = _core.jax_last_launch()
     return Launch(*latest) if latest else None
 
@@ -60,8 +60,8 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, 
               return_lse: bool = False, layout: str = "bhsd") -> Any:
     """attest.attention() for JAX's arrays and tracers: the same arguments, without `out`.
 
-    Arrays are those of attest.attention(); everything else must be known when the program is traced. max_seqlen_q and
-    max_seqlen_k are needed beside cu_seqlens. Differentiable in q, k, v, bias, alibi and sinks, by O and by the log-sum-exp;
+    Arrays are those of attest.attention(); everything else must be known when the program is traced. cu_seqlens require
+    max_seqlen_q and max_seqlen_k. Differentiable in q, k, v, bias, alibi and sinks, through O and the log-sum-exp;
     not with pages, and not twice.
     """
     options = _Options(causal, scale, None if window is None else (window[0], window[1]), align, softcap, max_seqlen_q, max_seqlen_k, layout)
@@ -78,21 +78,21 @@ def _described(array):
 
 
 def _named(options: _Options, names, extras) -> Dict[str, Any]:
-    """The named arguments of what describes a call."""
+    """The named arguments for describing a call."""
     named: Dict[str, Any] = {name: value for name, value in options._asdict().items() if value is not None}
     named.update((name, _described(array)) for name, array in zip(names, extras))
     return named
 
 
 def _forward(options: _Options, q, k, v, extras):
-    """(O, LSE) by XLA's foreign function."""
+    """(O, LSE) from XLA's foreign function."""
     names = tuple(name for name in _ARRAYS if name in extras)
     return varying(_call_of(options, names)(q, k, v, *(extras[name] for name in names)), q)
 
 
 @functools.lru_cache(maxsize=None)
 def _call_of(options: _Options, names: Tuple[str, ...]):
-    """A function of q, k, v and the arrays of these names; vmap makes its axis a part of the batch."""
+    """A function of q, k, v and the arrays of these names; vmap folds its axis into the batch."""
 
     def call(q, k, v, *extras):
         named = _named(options, names, extras)
@@ -102,7 +102,7 @@ def _call_of(options: _Options, names: Tuple[str, ...]):
         return tuple(foreign(q, k, v, *extras, problem=np.frombuffer(problem, np.int64)))
 
     def shared(*arrays):
-        jax.eval_shape(call, *arrays)  # a mistake is told before it is asked how to split the arrays
+        jax.eval_shape(call, *arrays)  # report mistakes before deciding how to split the arrays
         return _jax_sharding.split_over_devices(call, _jax_sharding.arrays_of(options.layout, names,
                                                                              [x.shape for x in arrays]), arrays)
 
@@ -112,7 +112,7 @@ def _call_of(options: _Options, names: Tuple[str, ...]):
     def rule(size, batched, *arrays):
         whole = [x if along else jnp.broadcast_to(x, (size, *x.shape)) for x, along in zip(arrays, batched)]
         given = dict(zip(names, batched[3:]))
-        if given.get("sinks") or {"cu_seqlens_q", "cu_seqlens_k", "page_table"} & set(names):  # no batch to be a part of
+        if given.get("sinks") or {"cu_seqlens_q", "cu_seqlens_k", "page_table"} & set(names):  # no batch to fold into
             return jax.lax.map(lambda each: mapped(*each), tuple(whole)), (True, True)
         batch = arrays[0].shape[int(batched[0])]
         extras = [x if name == "sinks" else _fold_extra(name, y, batch) for name, x, y in
@@ -124,7 +124,7 @@ def _call_of(options: _Options, names: Tuple[str, ...]):
 
 
 def _fold_extra(name, x, batch):
-    """An array with an axis of vmap's before its own, with both and the batch as one axis."""
+    """An array with vmap's axis before its own axes, folded into the batch."""
     own = {"bias": 4, "alibi": 2, "lens_k": 1, "starts_k": 1}[name]
     x = x.reshape(x.shape[0], *(1,) * (own + 1 - x.ndim), *x.shape[1:])
     return jnp.broadcast_to(x, (x.shape[0], batch, *x.shape[2:])).reshape(-1, *x.shape[2:])
@@ -135,7 +135,8 @@ def _fold_extra(name, x, batch):
 
 @functools.lru_cache(maxsize=None)
 def _gradients_of(options: _Options, names: Tuple[str, ...], wanted: Tuple[str, ...]):
-    """A function of q, k, v, the arrays of these names, o, lse and d_o: the gradients of q, k, v and of the wanted ones."""
+    """A function of q, k, v, the arrays of these names, o, lse and d_o: the gradients of q, k, v and of the wanted
+    ones."""
     flags = {f"d_{name}": True for name in wanted}
 
     def call(*arrays):
@@ -156,7 +157,7 @@ def _gradients_of(options: _Options, names: Tuple[str, ...], wanted: Tuple[str, 
 
     @mapped.def_vmap
     def rule(size, batched, *arrays):
-        """The axis becomes a part of the batch; one after the other where that would mix gradients of several entries."""
+        """vmap's axis becomes part of the batch; entries are computed one by one if that would mix their gradients."""
         whole = [x if along else jnp.broadcast_to(x, (size, *x.shape)) for x, along in zip(arrays, batched)]
         given = dict(zip(names, batched[3:]))
         results = (True,) * (3 + len(wanted))
@@ -173,17 +174,17 @@ def _gradients_of(options: _Options, names: Tuple[str, ...], wanted: Tuple[str, 
     return mapped
 
 
-_COLUMNS = 8  # rows stay aligned
+_COLUMNS = 8  # keeps rows aligned
 
 
 def _with_columns(options, packed, v, o, d_o, d_lse):
-    """V, O and d_o by which the gradient of the log-sums is taken from the product of d_o and O in its row."""
+    """V, O and d_o with columns that make the gradient of the log-sums part of the product of d_o and O per row."""
     if v.shape[-1] + _COLUMNS > 256:
         raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - _COLUMNS} columns, "
                                f"not {v.shape[-1]}: use jax.lax.stop_gradient")
     left = (d_lse.swapaxes(-1, -2) if packed or options.layout == "bshd" else d_lse)[..., None].astype(jnp.float32)
     terms = []
-    for _ in range(3):  # as many digits as float32 has
+    for _ in range(3):  # enough terms for the digits of float32
         terms.append(left.astype(d_o.dtype))
         left = left - terms[-1].astype(jnp.float32)
 
@@ -200,7 +201,8 @@ def _attention(options, q, k, v, extras):
 
 
 def _keep(options, q, k, v, extras):
-    """Arguments say whether a gradient is asked of them; the names of those of extras are the keys of a dictionary."""
+    """Arguments record whether a gradient is requested for them; those of extras are named by the keys of a
+    dictionary."""
     values = {name: each.value for name, each in extras.items()}
     wanted = {name: None for name, each in extras.items() if each.perturbed and name in ("bias", "sinks", "alibi") and
               jnp.issubdtype(each.value.dtype, jnp.floating)}
@@ -209,7 +211,7 @@ def _keep(options, q, k, v, extras):
 
 
 def _nothing(extras):
-    """Gradients of 0; those of integers have a type of their own."""
+    """Zero gradients; those of integers have their own type."""
     return {name: jnp.zeros_like(x) if jnp.issubdtype(x.dtype, jnp.floating) else np.zeros(x.shape, jax.dtypes.float0)
             for name, x in extras.items()}
 
@@ -225,7 +227,7 @@ def _backward(options, kept, gradients):
     own_v = v
     if d_lse is not None:
         v, o, d_o = _with_columns(options, "cu_seqlens_q" in extras, v, o, d_o, d_lse)
-    if q.size == 0 or (k.size == 0 and d_lse is None):  # what every batch entry shares is written by none
+    if q.size == 0 or (k.size == 0 and d_lse is None):  # no batch entry would write what all share
         return varying((jnp.zeros_like(q), jnp.zeros_like(k), jnp.zeros_like(own_v)), q) + (_nothing(extras),)
     found = _gradients_of(options, names, wanted)(q, k, v, *(extras[name] for name in names), o, lse, d_o)
     d_q, d_k, d_v, *others = varying(found, q)

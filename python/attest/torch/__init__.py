@@ -5,12 +5,12 @@
 
     with attest.torch.enable() as report:       # every torch.nn.functional.scaled_dot_product_attention
         model(x)
-    print(report)                               # which calls were served, which passed on, and why
+    print(report)                               # which calls attest computed, which it passed on, and why
 
     o = attest.torch.attention(q, k, v, softcap=30.0, sinks=sinks)      # every feature of attest.attention()
 
-The operators are torch.ops.attest.sdpa and torch.ops.attest.attention: they have fake kernels, so torch.compile(fullgraph=True)
-works, and gradients by attest's own kernels, the same bits from run to run.
+The operators are torch.ops.attest.sdpa and torch.ops.attest.attention. They have fake kernels, so
+torch.compile(fullgraph=True) works, and gradients from attest's own kernels, with the same bits from run to run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None, dropout_p: float = 0.0,
             is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False) -> Optional[str]:
-    """Why attest does not serve this call, or None where it does. A call that PyTorch refuses too is not its business:
+    """Why attest does not support this call, or None if it does. Calls that PyTorch refuses too are not considered:
     scaled_dot_product_attention() raises what PyTorch would."""
     if attn_mask is not None and is_causal:
         return _BOTH
@@ -58,7 +58,7 @@ _BOTH = "attn_mask and is_causal are both set, which PyTorch documents as an err
 
 
 def _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sinks=None) -> Optional[str]:
-    """why_not(), of tensors as torch.autocast wants them."""
+    """why_not(), for tensors after torch.autocast."""
     own = next((type(x) for x in (query, key, value, attn_mask, sinks) if _has_own_way(x)), None)
     if own:
         return f"{own.__name__} has a way of its own with PyTorch's functions"
@@ -89,7 +89,7 @@ def _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sink
 
 
 def _has_own_way(x) -> bool:
-    """Whether a tensor's type intercepts functions; not whether a mode does, which sees what attest calls."""
+    """Whether a tensor's type intercepts functions. Modes do not matter here: they see what attest calls."""
     kind = type(x)
     return kind is not Tensor and kind is not torch.nn.Parameter and isinstance(x, Tensor) and \
         kind.__torch_function__ is not torch._C._disabled_torch_function_impl
@@ -104,18 +104,18 @@ def _is_forward_mode(*tensors) -> bool:
 
 
 def _plain_mask(mask: Optional[Tensor], is_causal: bool, query: Tensor) -> Tuple[Optional[Tensor], bool]:
-    """PyTorch's causal_upper_left() and causal_lower_right() as what they stand for."""
+    """PyTorch's causal_upper_left() and causal_lower_right() as plain arguments."""
     if not isinstance(mask, CausalBias):
         return mask, is_causal
     if is_causal:
-        raise ValueError("CausalBias should not be used with causal=True")  # as PyTorch says it
+        raise ValueError("CausalBias should not be used with causal=True")  # PyTorch's text
     if mask.variant == CausalVariant.UPPER_LEFT or mask.seq_len_q == mask.seq_len_kv:
         return None, True
     return mask._materialize(query.device), is_causal
 
 
 def _wrong_type(query, key, value, attn_mask, is_causal, enable_gqa) -> Optional[str]:
-    """PyTorch's function takes nothing else."""
+    """Whether an argument has a type that PyTorch's function does not accept."""
     for name, x in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
         if not isinstance(x, Tensor) and not (x is None and name == "attn_mask"):
             return f"{name} is a {type(x).__name__}: a torch.Tensor would fit"
@@ -126,7 +126,7 @@ def _wrong_type(query, key, value, attn_mask, is_causal, enable_gqa) -> Optional
 
 
 def _validate(query, key, value, attn_mask):
-    """What PyTorch refuses, refused with the same type of exception."""
+    """Refuse what PyTorch refuses, with the same type of exception."""
     if not query.dtype == key.dtype == value.dtype:
         raise RuntimeError(f"query, key and value must have one dtype, not {query.dtype}, {key.dtype} and {value.dtype}")
     if not query.device == key.device == value.device:
@@ -194,8 +194,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
                                  enable_gqa: bool = False) -> Tensor:
     """torch.nn.functional.scaled_dot_product_attention, computed by attest or not at all.
 
-    The arguments mean what they mean there: is_causal is aligned top-left, a boolean mask keeps where it is True,
-    a float mask is added, masks broadcast. Raises attest.UnsupportedError where attest does not serve
+    The arguments have the same meaning as there: is_causal is aligned top-left, a boolean mask keeps where it is True,
+    a float mask is added, masks broadcast. Raises attest.UnsupportedError if attest does not support the call
     (why_not() says why beforehand) and RuntimeError where PyTorch would.
     """
     if attn_mask is None and dropout_p == 0.0 and not _is_compiling():
@@ -220,7 +220,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 _flash, _efficient, _math = (getattr(torch._C, f"_get_{name}_sdp_enabled") for name in ("flash", "mem_efficient", "math"))
 
 
-@torch.compiler.assume_constant_result  # while it compiles, as PyTorch chooses its own backend
+@torch.compiler.assume_constant_result  # during compilation, like PyTorch's own choice of a backend
 def _some_forbidden() -> bool:
     """Whether sdpa_kernel() or torch.backends.cuda forbids one of the backends that PyTorch has everywhere."""
     return not (_flash() and _efficient() and _math())
@@ -233,13 +233,13 @@ def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, 
     if attn_mask is None and dropout_p == 0.0 and not _is_compiling() and _flash() and _efficient() and _math():
         try:
             o = _quick(query, key, value, is_causal, scale, enable_gqa)
-        except Error:  # why, is asked and counted below
+        except Error:  # the reason is found and counted below
             o = None
         if o is not None:
             count_served(query, key, None, is_causal)
             return o
     named = {"dropout_p": dropout_p, "scale": scale, "enable_gqa": enable_gqa}
-    if _wrong_type(query, key, value, attn_mask, is_causal, enable_gqa):  # a proxy of a tracer's, or PyTorch says it
+    if _wrong_type(query, key, value, attn_mask, is_causal, enable_gqa):  # a tracer's proxy, or PyTorch says it
         return original(query, key, value, attn_mask=attn_mask, is_causal=is_causal, **named)
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     o = _attempt(query, key, value, attn_mask, is_causal=is_causal, **named, forbidden=_some_forbidden())
@@ -250,7 +250,7 @@ def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, 
 
 def _attempt(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, softcap=0.0, sinks=None,
              forbidden=False) -> Optional[Tensor]:
-    """O, or None where attest does not serve the call, which is then counted with the reason."""
+    """O, or None if attest does not support the call, which is then counted with the reason."""
     cast = _autocast(query, key, value, attn_mask)
     reason = _FORBIDDEN if forbidden else _reason(*cast, dropout_p, is_causal, enable_gqa, sinks)
     if torch.compiler.is_compiling():
@@ -265,8 +265,8 @@ def _attempt(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_g
 
 
 def _with_scores_changed(query, key, value, attn_mask, dropout_p, is_causal, scale, softcap, sinks) -> Tensor:
-    """Attention whose scores are capped or have sinks, of which PyTorch's function knows nothing: what attest does not serve is
-    computed by PyTorch's operators."""
+    """Attention with a softcap or sinks, which PyTorch's function does not have: what attest does not support is
+    computed with PyTorch's operators."""
     o = _attempt(query, key, value, attn_mask, dropout_p, is_causal, scale, True, softcap or 0.0,
                  None if sinks is None else sinks.float())
     if o is not None:
@@ -278,7 +278,8 @@ def _with_scores_changed(query, key, value, attn_mask, dropout_p, is_causal, sca
 
 
 def _with_spans(query, key, value, spans, dropout_p, scale, softcap, sinks) -> Tensor:
-    """Attention whose mask is the numbers of _torch_spans.py; what attest does not serve gets the mask that they stand for."""
+    """Attention whose mask is the numbers of _torch_spans.py; if attest does not support it, PyTorch gets the
+    equivalent mask."""
     q, k, v = _autocast(query, key, value)
     reason = _reason(q, k, v, None, dropout_p, False, True, sinks)
     if reason is None and (torch.compiler.is_compiling() or not is_transformed()):
@@ -290,7 +291,7 @@ def _with_spans(query, key, value, spans, dropout_p, scale, softcap, sinks) -> T
             o = _spans.compute(*arguments)
             count_served(q, k, spans, _spans.decode(spans).causal is not None)
             return o
-        except Error:  # why, is asked and counted below
+        except Error:  # the reason is found and counted below
             pass
     mask = _spans.as_boolean(spans, query.shape[0], query.shape[2], key.shape[2])
     if softcap is not None or sinks is not None:
@@ -300,17 +301,17 @@ def _with_spans(query, key, value, spans, dropout_p, scale, softcap, sinks) -> T
 
 
 def _tell_script() -> None:
-    """torch.jit.script takes PyTorch's operator where it meets the function that stands in its place."""
+    """Make torch.jit.script use PyTorch's operator for the replacement function."""
     from torch.jit import _builtins
 
     _builtins._register_builtin(_patched, "aten::scaled_dot_product_attention")
 
 
 def enable() -> Report:
-    """Put attest in the place of torch.nn.functional.scaled_dot_product_attention until the report is closed.
+    """Replace torch.nn.functional.scaled_dot_product_attention with attest until the report is closed.
 
-    What attest does not serve goes to PyTorch as before, and so does everything while sdpa_kernel() forbids PyTorch's
-    flash, memory-efficient or math backend. Names that were imported from torch.nn.functional earlier keep PyTorch's
+    Calls that attest does not support go to PyTorch as before, and so do all calls while sdpa_kernel() forbids
+    PyTorch's flash, memory-efficient or math backend. Names imported from torch.nn.functional earlier keep PyTorch's
     function, and torch.jit.script compiles PyTorch's.
     """
     _tell_script()
@@ -324,8 +325,8 @@ def disable() -> None:
 
 
 def register_transformers(name: str = "attest") -> None:
-    """Make attn_implementation=`name` and experts_implementation=`name` known to Hugging Face transformers. See attest._transformers and
-    attest._transformers_experts."""
+    """Register attn_implementation=`name` and experts_implementation=`name` with Hugging Face transformers. See
+    attest._transformers and attest._transformers_experts."""
     from .. import _transformers, _transformers_experts
 
     _transformers.register(name)

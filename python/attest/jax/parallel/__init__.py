@@ -7,7 +7,7 @@
     ring = jax.shard_map(ring, mesh=mesh, in_specs=(P(None, None, "ring"),) * 3, out_specs=P(None, None, "ring"))
     o = cut.join(ring(*(cut.shard(x, axis=2) for x in (q, k, v))), axis=2)
 
-docs/parallel.md says what is promised.
+docs/parallel.md describes the guarantees.
 """
 
 from .mesh_cut import Cut, contiguous, zigzag

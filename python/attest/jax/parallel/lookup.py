@@ -1,6 +1,6 @@
-"""lookup.py: what depends on the device, in a program that all devices run: numbers of a table, branches, registers.
+"""lookup.py: what depends on the device, in a program that all devices run: numbers from a table, branches, registers.
 
-Where a table has one number for all devices, it is a constant of the program.
+If a table has the same number for all devices, it is a constant of the program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def of_rank(table: PerRank, rank: Any) -> Number:
 
 
 def branch(table: PerRank, rank: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """The branch of this number, of those that any device takes."""
+    """The branch with this device's number, among those that any device takes."""
     taken = sorted(set(table))
     if len(taken) == 1:
         return branches[taken[0]](*operands)
@@ -30,14 +30,14 @@ def branch(table: PerRank, rank: Any, branches: Sequence[Callable[..., Any]], *o
 
 
 class File:
-    """Registers, each a tuple of arrays; what is not written yet is `empty`."""
+    """Registers, each a tuple of arrays; a register that was not written yet is `empty`."""
 
     def __init__(self, count: int, empty: Tuple[jax.Array, ...], rank: Any, combine: Callable[[Any, Any], Any]) -> None:
         self.state = tuple(jnp.broadcast_to(x, (count, *x.shape)) for x in empty)
         self._empty, self._rank, self._combine = empty, rank, combine
 
     def read(self, register: PerRank) -> Any:
-        """Where the number is -1, `empty`."""
+        """The contents of a register; `empty` where the number is -1."""
         if set(register) == {-1}:
             return self._empty
         number = of_rank(tuple(max(each, 0) for each in register), self._rank)

@@ -1,6 +1,6 @@
 """mesh_cut.py: which device has which rows of a sequence, and helpers that put arrays into that order and back.
 
-Devices of a mesh axis have equal shards: as many pieces each, of one length.
+Devices of a mesh axis have equal shards: the same number of pieces, all of one length.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from ..._parallel import layout
 
 
 class Cut(layout.Layout):
-    """Pieces of a sequence, in its order. A device holds its pieces one behind the other, in the same order.
+    """Pieces of a sequence, in order. A device holds its pieces one after the other, in the same order.
 
-    Answers depend on the pieces alone, not on who holds them: the same pieces on another number of devices give the same bits.
+    Answers depend only on the pieces, not on which device holds them: the same pieces on another number of devices give
+    the same bits.
     """
 
     __slots__ = ()
@@ -29,15 +30,16 @@ class Cut(layout.Layout):
                                for piece in self.pieces_of(rank)])
 
     def shard(self, x: Any, axis: int = 1) -> jax.Array:
-        """All rows, those of each device together: what a PartitionSpec then cuts evenly along `axis` are the shards."""
+        """All rows, grouped by device: a PartitionSpec that splits `axis` evenly then gives the shards."""
         return self._taken(x, axis, self._order())
 
     def join(self, x: Any, axis: int = 1) -> jax.Array:
-        """The rows in the order of the sequence: the reverse of shard()."""
+        """The rows in the order of the sequence: the inverse of shard()."""
         return self._taken(x, axis, np.argsort(self._order()))
 
     def positions(self) -> jax.Array:
-        """The position in the sequence of each row, in the order of the shards: position ids, to be cut as the tokens are."""
+        """The position in the sequence of each row, in the order of the shards: position ids, to be sharded like the
+        tokens."""
         return jnp.asarray(self._order(), jnp.int32)
 
     def _taken(self, x: Any, axis: int, order: np.ndarray) -> jax.Array:
@@ -54,17 +56,18 @@ def _checked(found: layout.Layout) -> Cut:
 
 
 def contiguous(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
-    """Every device has neighbouring rows: for attention without `causal`.
+    """Every device has adjacent rows: for attention without `causal`.
 
-    pieces  a multiple of `ranks`, and a divisor of `rows`; `ranks` by default. The same number on fewer devices gives the same bits.
+    pieces  a multiple of `ranks`, and a divisor of `rows`; `ranks` by default. The same number on fewer devices
+            gives the same bits.
     """
     return _checked(layout.contiguous(rows, ranks, pieces))
 
 
 def zigzag(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
-    """Every device has rows from the beginning and as many from the end, so that causal attention is equal work for all.
+    """Every device has rows from the beginning and as many from the end, which balances causal attention.
 
-    pieces  a multiple of 2 x `ranks`, and a divisor of `rows`; 2 x `ranks` by default. The same number on fewer devices gives the
-            same bits.
+    pieces  a multiple of 2 x `ranks`, and a divisor of `rows`; 2 x `ranks` by default. The same number on fewer
+            devices gives the same bits.
     """
     return _checked(layout.zigzag(rows, ranks, pieces))

@@ -1,7 +1,7 @@
-"""ring.py: attention whose rows and keys are cut over a mesh axis, forward and backward, inside of shard_map.
+"""ring.py: attention whose rows and keys are split over a mesh axis, forward and backward, inside shard_map.
 
-In step s a device sends its own pieces to the device s places after it, and of these only those that the receiver sees, while it
-computes the part that the step before brought.
+In step s a device sends its own pieces to the device s places after it, but only those that the receiver sees, while it
+computes the part that the previous step brought.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .schedule import Schedule, Step
 
 
 class Job(NamedTuple):
-    """What is called, but the arrays; a part of the program."""
+    """The arguments of a call except the arrays; part of the program."""
 
     axis_name: str
     schedule: Schedule
@@ -31,14 +31,15 @@ def _split(x, slots: int) -> List[jax.Array]:
 
 
 def _send(job: Job, step: Step, own: List[Tuple[jax.Array, ...]]) -> List[Any]:
-    """The pieces of the device that many places before; zeros where it has none that is seen here."""
+    """The pieces of the device that many places before this one; zeros if it has none that is visible here."""
     ranks = job.schedule.ranks
     routes = [[((rank - step.number) % ranks, rank) for rank in wanted] for wanted in step.wanted]
     return [lax.ppermute(both, job.axis_name, route) if route else both for both, route in zip(own, routes)]
 
 
 def _arrivals(job: Job, own: List[Tuple[jax.Array, ...]], files: List[File]) -> Iterator[Tuple[Step, List[Any]]]:
-    """(step, K and V of every slot). A step's message starts when the one before has come and what it brought is being computed."""
+    """(step, K and V of every slot). A step's message starts when the previous one has arrived and its contents are
+    being computed."""
     steps = job.schedule.steps
     coming: Any = own
     for step, following in zip(steps, [*steps[1:], None]):
@@ -52,7 +53,7 @@ def _arrivals(job: Job, own: List[Tuple[jax.Array, ...]], files: List[File]) -> 
 
 
 def forward(job: Job, q, k, v, sinks: Optional[jax.Array], lengths: Lengths) -> Tuple[jax.Array, jax.Array]:
-    """(O, log-sums) of the rows here over all keys."""
+    """(O, log-sums) of this device's rows over all keys."""
     plan, rank = job.schedule, lax.axis_index(job.axis_name)
     slots_q, slots_k = len(plan.rows[0]), len(plan.keys[0])
     rows = _split(q, slots_q)
@@ -82,7 +83,7 @@ def _add(left: Any, right: Any) -> Any:
 
 
 def backward(job: Job, q, k, v, o, lse, d_o, lengths: Lengths) -> Tuple[jax.Array, jax.Array, jax.Array]:
-    """(d_q, d_k, d_v) of the rows here, in float32."""
+    """(d_q, d_k, d_v) of this device's rows, in float32."""
     plan, rank = job.schedule, lax.axis_index(job.axis_name)
     slots_q, slots_k = len(plan.rows[0]), len(plan.keys[0])
     rows = list(zip(*(_split(x, slots_q) for x in (q, o, lse, d_o))))
@@ -109,7 +110,7 @@ def backward(job: Job, q, k, v, o, lse, d_o, lengths: Lengths) -> Tuple[jax.Arra
                 d_q, d_k, d_v = branch(bands, rank, branches, *rows[a], *arrived[b], lengths, of_rank(step.first_key[b], rank))
                 of_q.put(put_q, (d_q,))
                 sums.put(put_kv, (d_k, d_v))
-        for value in gifts:  # of the step before: they travelled while this one was computed
+        for value in gifts:  # from the previous step: they travelled while this one was computed
             of_kv.put(next(puts_kv), value)
         gifts = [] if step.number == 0 else _give(job, step, sums)
     for value in gifts:
@@ -120,7 +121,7 @@ def backward(job: Job, q, k, v, o, lse, d_o, lengths: Lengths) -> Tuple[jax.Arra
 
 
 def _give(job: Job, step: Step, sums: File) -> List[Any]:
-    """The sums of gradients that are for this device, in exchange for those that it has for the one that sent it its keys."""
+    """The sums of gradients for this device, in exchange for those that it has for the device that sent it keys."""
     ranks = job.schedule.ranks
     return [lax.ppermute(sums.read(gift.register), job.axis_name, [(rank, (rank - step.number) % ranks) for rank in gift.givers])
             for gift in job.schedule.gifts(step)]

@@ -25,16 +25,17 @@ def attention(q: Any, k: Any, v: Any, cut: Cut, *, axis_name: str, cut_k: Option
               causal: Union[None, bool, str] = None, window: Optional[Tuple[Optional[int], Optional[int]]] = None,
               align: Optional[str] = None, scale: Optional[float] = None, softcap: Optional[float] = None, sinks: Any = None,
               lens_k: Any = None, starts_k: Any = None, layout: str = "bhsd", return_lse: bool = False) -> Any:
-    """Attention of the rows of this device over the keys of all devices of a mesh axis, inside of jax.shard_map.
+    """Attention of this device's rows over the keys of all devices of a mesh axis, inside jax.shard_map.
 
     q, k, v          (batch, heads, rows of this device, d), or as `layout` says; k and v may have fewer heads
     cut              which device has which rows: zigzag() or contiguous()
-    axis_name        of the mesh axis that the rows are cut along; the cut has as many ranks
-    cut_k            of the keys, where they are cut otherwise
-    lens_k, starts_k (batch,), int32: keys in use, of the whole sequence; the diagonal is then at the top left
+    axis_name        the mesh axis along which the rows are split; the cut must have as many ranks
+    cut_k            the cut of the keys, if it differs
+    lens_k, starts_k (batch,), int32: used keys, counted in the whole sequence; the diagonal is then at the top left
     sinks            (heads,)
 
-    The others are those of attest.jax.attention(), about the whole sequence. Differentiable in q, k, v and sinks, by O; not twice.
+    The others are those of attest.jax.attention(), for the whole sequence. Differentiable in q, k, v and sinks, through
+    O; not twice.
     """
     cut_k = cut if cut_k is None else cut_k
     if layout not in ("bhsd", "bshd"):

@@ -1,7 +1,8 @@
-"""ring_pieces.py: one part, a piece of rows with a piece of keys, forward and backward, by attest's foreign functions.
+"""ring_pieces.py: one part, a piece of rows with a piece of keys, forward and backward, with attest's foreign
+functions.
 
-A part's O is float32, so that merging rounds nothing; its gradients are sums over its own keys with O and the log-sums of the whole
-row. Arrays are (batch, heads, rows, d).
+A part's O is float32, so that merging rounds nothing; its gradients are sums over its own keys, with O and the log-sums
+of the whole row. Arrays are (batch, heads, rows, d).
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from ... import _core
 from ..._jax_varying import varying
 from ..._parallel.band import Band
 
-Partial = Tuple[jax.Array, jax.Array]  # O in float32 and the log-sums, of all rows of a piece
-Gradients = Tuple[jax.Array, jax.Array, jax.Array]  # of q, k and v in float32, of all rows and keys of the pieces
+Partial = Tuple[jax.Array, jax.Array]  # O in float32 and the log-sums, for all rows of a piece
+Gradients = Tuple[jax.Array, jax.Array, jax.Array]  # of q, k and v in float32, for all rows and keys of the pieces
 
 
 class Options(NamedTuple):
-    """Of the scores; a part of the program."""
+    """Options for the scores; part of the program."""
 
     scale: float
     softcap: Optional[float]
@@ -48,7 +49,7 @@ def _named(band: Band, options: Options) -> Dict[str, Any]:
 
 
 def _within(lengths: Lengths, first: Any, count: int) -> Lengths:
-    """Of keys first .. first + count - 1, counted from there; in the order in which XLA is given them."""
+    """The lengths for keys first .. first + count - 1, counted from `first`; in XLA's argument order."""
     return {name: jnp.clip(lengths[name] - first, 0, count).astype(jnp.int32) for name in ("lens_k", "starts_k")
             if name in lengths}
 
@@ -60,7 +61,8 @@ def _foreign(operation: str, results, arrays, problem: bytes):
 
 
 def forward(q, k, v, lengths: Lengths, first_key: Any, band: Band, options: Options) -> Partial:
-    """O and the log-sums of all rows of q over the keys that the band has of k; first_key: the position of the first in k."""
+    """O and the log-sums of all rows of q over the keys of k in the band; first_key: the position of the first key
+    in k."""
     rows, keys = slice(*band.rows), slice(*band.keys)
     part = q[:, :, rows], k[:, :, keys], v[:, :, keys]
     used = _within(lengths, first_key + band.keys[0], band.keys[1] - band.keys[0])
@@ -75,12 +77,12 @@ def forward(q, k, v, lengths: Lengths, first_key: Any, band: Band, options: Opti
 
 
 def nothing(q, v) -> Partial:
-    """What rows have that see no key."""
+    """The result for rows that see no key."""
     return varying((jnp.zeros((*q.shape[:3], v.shape[3]), jnp.float32), jnp.full(q.shape[:3], -jnp.inf, jnp.float32)), q, v)
 
 
 def merge(left: Partial, right: Partial) -> Partial:
-    """Of two sets of keys, those of `left` before those of `right`."""
+    """Merge the results of two sets of keys, those of `left` before those of `right`."""
     shape, lse_shape = left[0].shape, left[1].shape
     return _foreign("merge", [(shape, "float32"), (lse_shape, "float32")], (left[0], right[0], left[1], right[1]),
                     _core.describe_merge(2, *shape))
@@ -93,7 +95,7 @@ def with_sinks(part: Partial, sinks) -> Partial:
 
 
 def backward(q, k, v, o, lse, d_o, lengths: Lengths, first_key: Any, band: Band, options: Options) -> Gradients:
-    """The gradients of the band; o and lse are of the whole rows."""
+    """The gradients of the band; o and lse are those of the whole rows."""
     rows, keys = slice(*band.rows), slice(*band.keys)
     part = q[:, :, rows], k[:, :, keys], v[:, :, keys]
     of_rows = o[:, :, rows], lse[:, :, rows], d_o[:, :, rows]

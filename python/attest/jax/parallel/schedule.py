@@ -1,7 +1,9 @@
-"""schedule.py: what every device does in every step of the ring, as numbers that the one program of all devices looks up.
+"""schedule.py: what every device does in every step of the ring, as tables of numbers for the one program that all
+devices run.
 
-The order of merges and sums is that of a tree over the pieces (attest._parallel.tree). What waits for its sibling in a tree lies in
-a register. Which registers each step reads and writes, on every device, is known before the program runs: it is simulated here.
+Merges and sums follow a tree over the pieces (attest._parallel.tree). A value that waits for its sibling in a tree is
+held in a register. Which registers each step reads and writes, on every device, is known before the program runs: it is
+simulated here.
 """
 
 from __future__ import annotations
@@ -14,31 +16,32 @@ from ..._parallel.band import Band
 from ..._parallel.parts import Parts
 from ..._parallel.tree import Node, Tree
 
-BEFORE, AFTER = 1, 2  # where a value that waited stands in the order of the pieces, seen from the one that is put in; 0: nowhere
+# the position of a waiting value in the order of the pieces, relative to the one put in; 0: there is none
+BEFORE, AFTER = 1, 2
 PerRank = Tuple[int, ...]
 
 
 class Put(NamedTuple):
-    """What becomes of a value that a device puts into its tree; each tuple has a number per device."""
+    """What happens to a value that a device puts into its tree; each tuple has one number per device."""
 
     joins: Tuple[Tuple[PerRank, PerRank], ...]  # (0, BEFORE or AFTER; register): combined with what waits there
-    register: PerRank  # where it waits then
+    register: PerRank  # where it waits afterwards
 
 
 class Registers(NamedTuple):
     """A set of trees on every device."""
 
     count: int
-    puts: Tuple[Optional[Put], ...]  # of every event; None where no device puts anything
-    final: Tuple[Dict[Tuple[Hashable, Node], int], ...]  # of every device: (tree, node): the register of what waits at the end
+    puts: Tuple[Optional[Put], ...]  # for every event; None if no device puts anything
+    final: Tuple[Dict[Tuple[Hashable, Node], int], ...]  # per device: (tree, node): register of what waits at the end
 
 
-Event = Optional[Tuple[Hashable, Node]]  # a tree and what of it is put in; None: nothing
+Event = Optional[Tuple[Hashable, Node]]  # a tree and the node that is put in; None: nothing
 
 
 class _Value:
     def __init__(self) -> None:
-        self.register: Optional[int] = None  # of a value that waits
+        self.register: Optional[int] = None  # of a waiting value
         self.joins: List[Tuple[int, int]] = []
 
 
@@ -72,7 +75,7 @@ def _simulate(trees: Dict[Hashable, Tuple[int, FrozenSet[int]]], events: Sequenc
 
 
 def _registers(trees: Sequence[Dict[Hashable, Tuple[int, FrozenSet[int]]]], events: Sequence[Sequence[Event]]) -> Registers:
-    """Of the trees and events of every device; all have as many events."""
+    """The registers for the trees and events of every device; all have the same number of events."""
     each = [_simulate(*pair) for pair in zip(trees, events)]
     spare = max(used for _, used, _ in each)  # written by devices that put nothing while others do
     puts: List[Optional[Put]] = []
@@ -92,23 +95,23 @@ def _registers(trees: Sequence[Dict[Hashable, Tuple[int, FrozenSet[int]]]], even
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A shard of keys that is computed; the first is that of the device itself."""
+    """A shard of keys that is computed; the first is the device's own."""
 
     number: int  # it comes from the device this many places before
-    wanted: Tuple[Tuple[int, ...], ...]  # of every slot of pieces in a shard: the devices that see the one that arrives
-    bands: Dict[Tuple[int, int], PerRank]  # (slot of rows, slot of keys): which of Schedule.bands, 0 for none
-    first_key: Tuple[PerRank, ...]  # of every slot of keys: the position of its first
+    wanted: Tuple[Tuple[int, ...], ...]  # for every slot of pieces in a shard: the devices that see the arriving piece
+    bands: Dict[Tuple[int, int], PerRank]  # (slot of rows, slot of keys): index into Schedule.bands, 0 for none
+    first_key: Tuple[PerRank, ...]  # for every slot of keys: the position of its first key
 
 
 class Gift(NamedTuple):
-    """A sum of gradients of keys that goes back to their device, on those that have one."""
+    """A sum of gradients of keys that goes back to their device, on the devices that have one."""
 
     givers: Tuple[int, ...]
-    register: PerRank  # of the giver
+    register: PerRank  # on the sending device
 
 
 class Schedule:
-    """Of a call; the same for forward and backward."""
+    """The schedule of a call; the same for forward and backward."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -139,7 +142,7 @@ class Schedule:
         return Step(number, wanted, bands, tuple(tuple(starts[self.keys[source][b]] for source in sources) for b in slots_k))
 
     def _of_rows(self) -> Registers:
-        """The trees of the rows over their keys, one of each slot; an event of each step, slot of keys and slot of rows."""
+        """The trees of the rows over their keys, one per slot; one event per step, slot of keys and slot of rows."""
         count, seen = len(self.parts.cut_k.lengths), self.parts.keys_of
         trees = [{a: (count, seen[i]) for a, i in enumerate(rows)} for rows in self.rows]
         events = [[(a, (0, self.keys[self._source(rank, step.number)][b])) if bands[rank] else None
@@ -147,7 +150,7 @@ class Schedule:
         return _registers(trees, events)
 
     def root_of_rows(self, a: int) -> PerRank:
-        """The register of a whole row's value, of every device; -1 where there is none."""
+        """The register of a whole row's value, for every device; -1 if there is none."""
         top = (max(len(self.parts.cut_k.lengths) - 1, 0).bit_length(), 0)
         return tuple(final.get((a, top), -1) for final in self.of_rows.final)
 
@@ -159,7 +162,7 @@ class Schedule:
 
     @lru_cache(maxsize=None)  # noqa: B019, of an object that is itself kept in a cache
     def of_foreign_keys(self, step: Step) -> Registers:
-        """The trees of keys that arrived, over the rows here; an event of each slot of keys and slot of rows."""
+        """The trees of keys that arrived, over this device's rows; one event per slot of keys and slot of rows."""
         trees, events = [], []
         for rank in range(self.ranks):
             keys = self.keys[self._source(rank, step.number)]
@@ -178,7 +181,7 @@ class Schedule:
                      for n in range(max(map(len, given))))
 
     def of_own_keys(self) -> Registers:
-        """The trees of a device's own keys: an event of each part of its own rows, then of each gift of each step."""
+        """The trees of a device's own keys: one event per part of its own rows, then one per gift of each step."""
         trees = [{j: (self._leaves_q, self.parts.rows_of[j]) for j in keys} for keys in self.keys]
         events: List[List[Event]] = []
         for rank, own in enumerate(self.keys):

@@ -6,10 +6,10 @@
     q, k, v = (cut.shard(x, dist.get_rank(), dim=2) for x in (q, k, v))     # or made from a shard in the first place
     o = parallel.attention(q, k, v, cut, causal=True)                       # the rows of this rank
 
-    with parallel.enable(cut):                                              # or a whole model, by its attention
+    with parallel.enable(cut):                                              # or a whole model, through its attention
         model(input_ids=cut.shard(ids, rank), position_ids=cut.positions(rank)[None])
 
-docs/parallel.md says which way to choose, and what is promised.
+docs/parallel.md describes which method to choose, and the guarantees.
 """
 
 from .attend import attention

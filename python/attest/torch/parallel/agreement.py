@@ -1,7 +1,7 @@
-"""agreement.py: before anything large is sent, every rank tells all others what it is called with, and all compare.
+"""agreement.py: before anything large is sent, every rank sends its arguments to all others, and all compare.
 
-On the CPU this is a message of a few numbers in every call. Tensors on a GPU are compared when a rank calls with something new:
-the hosts speak by gloo then, and calls that are known wait for nobody.
+On the CPU this is a message of a few numbers in every call. For tensors on a GPU the arguments are compared only when a
+rank calls with new ones: the hosts then communicate through gloo, and known calls wait for nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .faults import RankError
 
 
 class Header(NamedTuple):
-    """What a rank calls with. Numbers; what is not one is told as its checksum."""
+    """The arguments of a rank's call, as numbers; anything else is represented by its checksum."""
 
-    call: int  # how many calls of the group came before
+    call: int  # number of earlier calls of the group
     direction: int  # 0 forward, 1 backward
     method: int
     dtype: int
@@ -43,7 +43,7 @@ class Header(NamedTuple):
     alibi: int
 
 
-_OWN = ("rows_q", "rows_k")  # of each rank, as the cut says
+_OWN = ("rows_q", "rows_k")  # differs per rank, as the cut says
 _CHECKSUMS = frozenset(("method", "dtype", "cut", "mask", "scale", "softcap"))
 
 
@@ -53,14 +53,14 @@ def checksum(what: Any) -> int:
 
 def header_of(call: int, direction: int, method: str, q: Tensor, k: Tensor, v: Tensor, cuts: Any, mask: Any,
               options: Dict[str, Any], lengths: Sequence[Optional[Tensor]], sinks: Optional[Tensor], alibi: Optional[Tensor] = None) -> Header:
-    """Of tensors (batch, heads, rows, d); lengths: starts_k and lens_k."""
+    """The header for tensors (batch, heads, rows, d); lengths: starts_k and lens_k."""
     return Header(call, direction, checksum(method), checksum(q.dtype), q.shape[0], q.shape[1], k.shape[1], q.shape[3], v.shape[3],
                   q.shape[2], k.shape[2], checksum(cuts), checksum(mask), checksum(options["scale"]), checksum(options["softcap"]),
                   *(int(x is not None) for x in (lengths[1], lengths[0], sinks, alibi)))
 
 
 class _State:
-    """What is kept of a group."""
+    """What is stored per group."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -83,7 +83,8 @@ def next_call(group) -> int:
 
 
 def agree(exchange: Exchange, header: Header, rows: Callable[[int], Tuple[int, int]], device: torch.device) -> None:
-    """RankError on every rank where one calls with something else; rows: what the cut gives a rank of q and of k."""
+    """Raise RankError on every rank if one calls with other arguments; rows: a rank's rows of q and of k according
+    to the cut."""
     headers: List[Optional[Header]] = [None] * exchange.size
     headers[exchange.rank] = header
     if device.type == "cpu":
@@ -97,7 +98,7 @@ def agree(exchange: Exchange, header: Header, rows: Callable[[int], Tuple[int, i
 
 
 def _tell(exchange: Exchange, headers: List[Optional[Header]]) -> None:
-    """To all, and from all."""
+    """Send to all, and receive from all."""
     others = [rank for rank in range(exchange.size) if rank != exchange.rank]
     own = torch.tensor(headers[exchange.rank])
     theirs = {rank: torch.empty_like(own) for rank in others}
@@ -108,9 +109,9 @@ def _tell(exchange: Exchange, headers: List[Optional[Header]]) -> None:
 
 
 def _host_group(group, state: _State, device: torch.device):
-    """A group of the same ranks whose messages lie in the host's memory."""
+    """A group of the same ranks whose messages are in host memory."""
     if state.host_group is None:
-        dist.all_reduce(torch.zeros(1, device=device), group=group)  # NCCL wants all ranks in the first call of a group
+        dist.all_reduce(torch.zeros(1, device=device), group=group)  # NCCL needs all ranks in a group's first call
         state.host_group = dist.new_group(dist.get_process_group_ranks(group), backend="gloo", use_local_synchronization=True,
                                           timeout=_timeout_of(group, device))
     return state.host_group
@@ -122,7 +123,7 @@ def _timeout_of(group, device: torch.device):
 
 
 def _compare(headers: List[Optional[Header]], rows: Callable[[int], Tuple[int, int]]) -> None:
-    """The first field that differs from that of the lowest rank, or from the cut; the same error on every rank."""
+    """Find the first field that differs from that of the lowest rank, or from the cut; the same error on every rank."""
     told: Dict[int, Header] = {rank: header for rank, header in enumerate(headers) if header is not None}
     first_rank = min(told)
     for field in Header._fields:

@@ -23,7 +23,7 @@ METHODS = ("ring", "gather", "ulysses")
 
 
 class _Call(NamedTuple):
-    """What is asked for, of the whole sequences."""
+    """The arguments for the whole sequences."""
 
     cut: Cut
     cut_k: Cut
@@ -45,22 +45,23 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
               softcap: Optional[float] = None, alibi: Optional[Tensor] = None, sinks: Optional[Tensor] = None,
               lens_k: Optional[Tensor] = None, starts_k: Optional[Tensor] = None, documents: Optional[Sequence[int]] = None,
               return_lse: bool = False, layout: str = "bhsd") -> Any:
-    """Attention of the rows here over the keys of every rank of a group. Every rank calls it, with its own rows.
+    """Attention of this rank's rows over the keys of every rank of a group. Every rank calls it, with its own rows.
 
-    q, k, v    the rows of this rank as `cut` has them: (batch, heads, rows, d), or (batch, rows, heads, d) with layout="bshd"
-    cut        which rank has which rows of q; of k and v too, where cut_k does not say otherwise
+    q, k, v    the rows of this rank according to `cut`: (batch, heads, rows, d), or (batch, rows, heads, d)
+               with layout="bshd"
+    cut        which rank has which rows of q; also of k and v, unless cut_k is given
     group      of torch.distributed; None: all processes
-    method     "ring": one shard of K and V comes while another is computed; "gather": all are asked for at once; "ulysses": an
-               all-to-all gives each rank all rows of some heads
+    method     "ring": one shard of K and V arrives while another is computed; "gather": all are requested at
+               once; "ulysses": an all-to-all gives each rank all rows of some heads
     heads_group
-               beside "ring" or "gather" over `group`: a second group, which shares heads as "ulysses" does. The cut is over all
-               ranks of both: rank r of `group` and u of heads_group have the shard r x (size of heads_group) + u
+               with "ring" or "gather" over `group`: a second group, which shares heads like "ulysses". The cut is
+               over all ranks of both: rank r of `group` and u of heads_group have shard r x (size of heads_group) + u
     causal, window, align, lens_k, starts_k
-               as of attest.attention(), of the whole sequences: lengths are the same numbers on every rank. With lens_k or
-               starts_k the diagonal is at the top left
-    documents  packed sequences: where each begins in the whole, and the end, as numbers; the batch is 1
+               as in attest.attention(), for the whole sequences: lengths are the same numbers on every rank. With
+               lens_k or starts_k the diagonal is at the top left
+    documents  packed sequences: the start of each in the whole, and the end, as numbers; the batch is 1
     sinks      float32, one per head
-    alibi      slopes, with "ulysses" alone
+    alibi      slopes, only with "ulysses"
     Differentiable in q, k, v and sinks. The log-sum-exp has no gradient.
     """
     for name, x in (("q", q), ("k", k), ("v", v)):
@@ -102,7 +103,7 @@ def _over_rows(call: _Call, group: Any, method: str, q: Tensor, k: Tensor, v: Te
 
 
 def _over_heads(call: _Call, group: Any, rows_group: Any, method: str, q, k, v, with_lse: bool) -> Tuple[Tensor, Tensor]:
-    """By Ulysses on `group`; what is then here is computed alone, or by the ranks of rows_group."""
+    """Ulysses on `group`; the resulting heads are computed on this rank alone, or by the ranks of rows_group."""
     size, first = dist.get_world_size(group), 0
     if rows_group is not None:
         first = dist.get_rank(rows_group) * size
@@ -122,7 +123,7 @@ def _over_heads(call: _Call, group: Any, rows_group: Any, method: str, q, k, v, 
 
 
 def _alone(call: _Call, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor]:
-    """Of all rows and keys, with the gradients of attest.torch.attention()."""
+    """All rows and keys on this rank, with the gradients of attest.torch.attention()."""
     mask, named = call.mask, {**call.options, "sinks": call.sinks, "alibi": call.alibi, "return_lse": True}
     side = "top-left" if mask.shift == 0 else "bottom-right"
     if mask.left is not None or mask.right is not None:

@@ -1,4 +1,5 @@
-"""context.py: attest.torch.parallel.enable(): scaled_dot_product_attention and transformers' models over a process group."""
+"""context.py: attest.torch.parallel.enable(): scaled_dot_product_attention and transformers' models over a process
+group."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .cut import Cut
 
 
 class Sharing(NamedTuple):
-    """How the calls are served; the arguments of attention() that a model does not know."""
+    """How the calls are computed: the arguments of attention() that a model does not know."""
 
     cut: Cut
     group: Any
@@ -33,7 +34,7 @@ class Sharing(NamedTuple):
         return o
 
     def of_model(self, query, key, value, mask, dropout, scaling, is_causal, softcap, sinks, position_bias) -> Tensor:
-        """transformers' attention, (batch, heads, rows, d), with a mask that mask() made."""
+        """transformers' attention, (batch, heads, rows, d), with a mask made by mask()."""
         _refuse(dropout=dropout, position_bias=position_bias)
         causal, window = is_causal, None
         if is_encoded(mask):
@@ -45,7 +46,7 @@ class Sharing(NamedTuple):
 
     def mask(self, causal: bool, window: Optional[int], packed: Optional[Tensor], attention_mask: Optional[Tensor],
              batch: int, device) -> Tensor:
-        """What a model hands to its layers: causal and the window; padding and documents are known here."""
+        """The mask for a model's layers: causal and the window; padding and documents are known here."""
         _refuse(attention_mask=attention_mask)
         if packed is not None and not self._has_positions(packed):
             raise UnsupportedError("position_ids start again within a sequence: enable(documents=...) says where")
@@ -53,7 +54,7 @@ class Sharing(NamedTuple):
         return encode(none, none, "top-left" if causal else None, window)
 
     def _has_positions(self, packed: Tensor) -> bool:
-        """Whether positions jump where those of some rank's rows do; documents are told by the caller."""
+        """Whether positions jump exactly where those of some rank's rows do; documents must be given by the caller."""
         if self.documents is not None:
             return True
         return any(torch.equal(packed[0], _jumps(self.cut.positions(rank, packed.device)))
@@ -61,12 +62,12 @@ class Sharing(NamedTuple):
 
 
 def _jumps(positions: Tensor) -> Tensor:
-    """How often the positions have not gone on by one, as transformers counts sequences."""
+    """How often the position does not increase by one, which is how transformers counts sequences."""
     return (positions.diff(prepend=positions[:1] - 1) != 1).cumsum(-1)
 
 
 def _refuse(**given: Any) -> None:
-    """What would be wrong over shards of rows is refused by its name, not passed on."""
+    """Refuse by name what would be wrong over shards of rows, instead of passing it on."""
     for name, value in given.items():
         if isinstance(value, Tensor) or value:
             fits = "enable(lens_k=..., starts_k=...) has padding of the whole" if name.endswith("mask") else "none would fit"
@@ -74,7 +75,7 @@ def _refuse(**given: Any) -> None:
 
 
 def _sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
-    """In the place of torch.nn.functional.scaled_dot_product_attention."""
+    """The replacement of torch.nn.functional.scaled_dot_product_attention."""
     if not sharings:  # another report has been open longer
         from .. import _patched
 
@@ -88,12 +89,12 @@ def _sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, 
 @contextlib.contextmanager
 def enable(cut: Cut, *, group: Any = None, method: str = "ring", heads_group: Any = None, lens_k: Optional[Tensor] = None,
            starts_k: Optional[Tensor] = None, documents: Optional[Sequence[int]] = None) -> Iterator[Report]:
-    """Within it, torch.nn.functional.scaled_dot_product_attention and models with attn_implementation="attest" compute
-    attention over the group, each rank with its rows of `cut`. The arguments are those of attention().
+    """While it is open, torch.nn.functional.scaled_dot_product_attention and models with attn_implementation="attest"
+    compute attention over the group, each rank with its rows of `cut`. The arguments are those of attention().
 
-    A model gets its shard of the tokens, position_ids=cut.positions(rank)[None], and no attention_mask: padding of the whole
-    is lens_k and starts_k. A mask as a tensor, dropout and a position bias are refused. Backward may follow outside, but for
-    activation checkpointing, which computes forward again.
+    A model gets its shard of the tokens, position_ids=cut.positions(rank)[None], and no attention_mask: padding of the
+    whole is given by lens_k and starts_k. A mask tensor, dropout and a position bias are refused. Backward may run
+    outside, except with activation checkpointing, which computes forward again.
     """
     sharing = Sharing(cut, group, method, heads_group, lens_k, starts_k, documents)
     report = put(_sdpa)

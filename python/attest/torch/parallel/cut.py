@@ -1,4 +1,5 @@
-"""cut.py: which rank has which rows of a sequence, and helpers that cut and join tensors, positions and lengths by it."""
+"""cut.py: which rank has which rows of a sequence, and helpers that split and join tensors, positions and lengths
+accordingly."""
 
 from __future__ import annotations
 
@@ -11,15 +12,16 @@ from ..._parallel import layout
 
 
 class Cut(layout.Layout):
-    """Pieces of a sequence, in its order. A rank holds its pieces one behind the other, in the same order.
+    """Pieces of a sequence, in order. A rank holds its pieces one after the other, in the same order.
 
-    Answers depend on the pieces alone, not on who holds them: the same pieces on another number of ranks give the same bits.
+    Answers depend only on the pieces, not on which rank holds them: the same pieces on another number of ranks give the
+    same bits.
     """
 
     __slots__ = ()
 
     def shard(self, x: Tensor, rank: int, dim: int = 1) -> Tensor:
-        """The rows of a rank, of a tensor with all rows along `dim`."""
+        """The rows of a rank, from a tensor with all rows along `dim`."""
         if x.shape[dim] != self.rows:
             raise ValueError(f"x has {x.shape[dim]} rows along dim {dim}, the cut {self.rows}")
         pieces = self.pieces_of(rank)
@@ -32,7 +34,7 @@ class Cut(layout.Layout):
         return list(x.split([self.lengths[piece] for piece in self.pieces_of(rank)], dim))
 
     def join(self, shards: Sequence[Tensor], dim: int = 1) -> Tensor:
-        """All rows, of the shards of every rank in their order."""
+        """All rows, from the shards of every rank in order."""
         if len(shards) != self.ranks:
             raise ValueError(f"shards has {len(shards)} tensors, the cut {self.ranks} ranks")
         pieces: List[Optional[Tensor]] = [None] * len(self.lengths)
@@ -58,7 +60,7 @@ class Cut(layout.Layout):
         return Cut(tuple(rows for rows, _ in kept), tuple(owner for _, owner in kept), count)
 
     def of_groups(self, size: int) -> "Cut":
-        """With `size` neighbouring ranks as one; neighbouring pieces of one owner become one piece."""
+        """The cut with `size` adjacent ranks as one; adjacent pieces of one owner become one piece."""
         lengths: List[int] = []
         owners: List[int] = []
         for rows, owner in zip(self.lengths, self.owners):
@@ -71,9 +73,9 @@ class Cut(layout.Layout):
 
 
 def contiguous(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
-    """Every rank has neighbouring rows: for attention without `causal`, and for Ulysses.
+    """Every rank has adjacent rows: for attention without `causal`, and for Ulysses.
 
-    pieces  a multiple of `ranks`; as many by default. The same number on fewer ranks gives the same bits.
+    pieces  a multiple of `ranks`; `ranks` by default. The same number on fewer ranks gives the same bits.
     """
     return Cut(*layout.contiguous(rows, ranks, pieces))
 
@@ -81,6 +83,6 @@ def contiguous(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
 def zigzag(rows: int, ranks: int, pieces: Optional[int] = None) -> Cut:
     """Every rank has rows from the beginning and as many from the end, so that causal attention is equal work for all.
 
-    pieces  a multiple of 2 x `ranks`; as many by default. The same number on fewer ranks gives the same bits.
+    pieces  a multiple of 2 x `ranks`; 2 x `ranks` by default. The same number on fewer ranks gives the same bits.
     """
     return Cut(*layout.zigzag(rows, ranks, pieces))

@@ -1,4 +1,5 @@
-"""exchange.py: messages between the ranks of a group. Nothing waits but Message.wait(), on a GPU the stream and not the host."""
+"""exchange.py: messages between the ranks of a group. Only Message.wait() waits; on a GPU the stream waits, not the
+host."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ class Message:
         if len(works) == len(peers):
             self._sends = list(zip(works, peers))[:len(sends)]
             self._receives = list(zip(works, peers))[len(sends):]
-        else:  # one for all, as NCCL has it
+        else:  # one for all, as in NCCL
             self._sends, self._receives = [], [(work, peers[-1]) for work in works]
         self._kept = [x for _, x in sends]
 
     def wait(self) -> None:
-        """Until everything has arrived."""
+        """Wait until everything has arrived."""
         self._wait(self._receives)
 
     def wait_sent(self) -> None:
@@ -50,7 +51,7 @@ class Exchange:
         self._messages: List[Message] = []
 
     def post(self, sends: Packets, receives: Packets, field: str) -> Message:
-        """Begin to send and to receive; both are in the order that the other side has them."""
+        """Start sending and receiving; both must be in the same order as on the other side."""
         ops = [dist.P2POp(call, x, dist.get_global_rank(self.group, peer), self.group)
                for call, packets in ((dist.isend, sends), (dist.irecv, receives)) for peer, x in packets]
         try:
@@ -62,7 +63,7 @@ class Exchange:
         return message
 
     def finish(self) -> None:
-        """Until what was sent has gone: its memory may then be used again."""
+        """Wait until everything is sent: its memory may then be reused."""
         for message in self._messages:
             message.wait_sent()
         self._messages.clear()

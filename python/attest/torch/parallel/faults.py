@@ -1,4 +1,5 @@
-"""faults.py: the error of a rank that dies, hangs or calls with something else, the same text on every rank where it can be."""
+"""faults.py: the error for a rank that dies, hangs or calls with other arguments, with the same text on every rank
+if possible."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ class RankError(Error):
 
 
 def silent(group, call: int, rank: int, field: str, cause: Exception) -> RankError:
-    """The error for a message that did not come or go.
+    """The error for a message that did not arrive or could not be sent.
 
-    A rank that is waited for may itself wait for another, or have given up because of it, and gloo tells the error of one
-    connection to a rank that waits for another. So every rank that gives up writes whom it waited for to the group's store, and the
-    error names the one that has written nothing.
+    A rank that others wait for may itself be waiting for another, or have given up because of it, and gloo may report
+    the error of one connection to a rank that waits for another. So every rank that gives up writes to the group's
+    store which rank it waited for, and the error names the rank that has written nothing.
     """
     detail = " ".join(str(cause).split())
     try:

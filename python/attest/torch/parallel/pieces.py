@@ -1,7 +1,7 @@
-"""pieces.py: one part, a piece of rows with a piece of keys, forward and backward, by the kernels of attest.
+"""pieces.py: one part, a piece of rows with a piece of keys, forward and backward, with the kernels of attest.
 
-K and V of a piece travel as one flat buffer, K before V; and so do their gradients, in float32. A part's O is float32, so that
-merging rounds nothing; its gradients are sums over its own keys with O and the log-sums of the whole row.
+K and V of a piece travel as one flat buffer, K before V; so do their gradients, in float32. A part's O is float32, so
+that merging rounds nothing; its gradients are sums over its own keys, with O and the log-sums of the whole row.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..._core import backward as _core_backward
 from ..._core import merge as _core_merge
 from ..._parallel.band import Band
 
-Partial = Tuple[Tensor, Tensor]  # O in float32 and the log-sums, of all rows of a piece
+Partial = Tuple[Tensor, Tensor]  # O in float32 and the log-sums, for all rows of a piece
 
 
 class Sizes(NamedTuple):
-    """Of K and V, which every rank has alike."""
+    """The sizes of K and V, which are the same on every rank."""
 
     batch: int
     heads: int
@@ -31,7 +31,7 @@ class Sizes(NamedTuple):
         return self.batch * self.heads * rows * (self.d_qk + self.d_v)
 
     def unflat(self, flat: Tensor) -> Tuple[Tensor, Tensor]:
-        """K and V, (batch, heads, rows, d), in a flat buffer."""
+        """K and V, (batch, heads, rows, d), as views of a flat buffer."""
         rows = flat.numel() // (self.batch * self.heads * (self.d_qk + self.d_v))
         of_k, of_v = flat.split([self.batch * self.heads * rows * d for d in (self.d_qk, self.d_v)])
         return of_k.view(self.batch, self.heads, rows, self.d_qk), of_v.view(self.batch, self.heads, rows, self.d_v)
@@ -42,13 +42,13 @@ def flat(k: Tensor, v: Tensor) -> Tensor:
 
 
 class Lengths(NamedTuple):
-    """The keys in use of each batch entry, counted from the first of the whole sequence."""
+    """The used keys of each batch entry, counted from the first of the whole sequence."""
 
     first: Optional[Tensor]
     end: Optional[Tensor]
 
     def within(self, first: int, count: int) -> Dict[str, Tensor]:
-        """Of keys first .. first + count - 1, counted from there."""
+        """The lengths for keys first .. first + count - 1, counted from `first`."""
         given = (("starts_k", self.first), ("lens_k", self.end))
         return {name: (x - first).clamp(0, count).to(torch.int32) for name, x in given if x is not None}
 
@@ -76,7 +76,8 @@ def _packed(x: Tensor) -> Tensor:
 
 
 def forward(q: Tensor, k: Tensor, v: Tensor, band: Band, options: Dict[str, Any], lengths: Lengths, first_key: int) -> Partial:
-    """O and the log-sums of all rows of q over the keys that the band has of k; first_key: the position of the first in k."""
+    """O and the log-sums of all rows of q over the keys of k in the band; first_key: the position of the first key
+    in k."""
     rows, keys = slice(*band.rows), slice(*band.keys)
     named = _arguments(band, options, lengths, first_key, q)
     whole = band.rows == (0, q.shape[2])
@@ -95,7 +96,7 @@ def forward(q: Tensor, k: Tensor, v: Tensor, band: Band, options: Dict[str, Any]
 
 
 def merge(left: Partial, right: Partial) -> Partial:
-    """Of two sets of keys, those of `left` before those of `right`."""
+    """Merge the results of two sets of keys, those of `left` before those of `right`."""
     return _core_merge([left[0], right[0]], [left[1], right[1]])
 
 
@@ -107,7 +108,8 @@ def with_sinks(part: Partial, sinks: Tensor) -> Partial:
 
 def backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, d_o: Tensor, band: Band, options: Dict[str, Any],
              lengths: Lengths, first_key: int) -> Tuple[Tensor, Tensor]:
-    """(d_q, d_k and d_v as a flat buffer) in float32, of all rows and keys of the pieces. o and lse are of the whole rows."""
+    """(d_q, d_k and d_v as a flat buffer) in float32, for all rows and keys of the pieces. o and lse are those of
+    the whole rows."""
     rows, keys = slice(*band.rows), slice(*band.keys)
     named = _arguments(band, options, lengths, first_key, q)
     part = (q[:, :, rows], k[:, :, keys], v[:, :, keys], o[:, :, rows])

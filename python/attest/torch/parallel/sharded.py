@@ -1,4 +1,4 @@
-"""sharded.py: attention whose rows and keys are cut over a group: "ring" and "gather", forward and backward."""
+"""sharded.py: attention whose rows and keys are split over a group: "ring" and "gather", forward and backward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .travel import Gifts, arrivals
 
 
 class Job(NamedTuple):
-    """What is called, but the tensors that have gradients; (batch, heads, rows, d)."""
+    """The arguments of a call except the tensors with gradients; (batch, heads, rows, d)."""
 
     group: Any
     method: str  # "ring" or "gather"
@@ -50,7 +50,7 @@ def _arrivals(job: Job, exchange: Exchange, k: Tensor, v: Tensor):
 
 
 def forward(job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
-    """(O, log-sums) of the rows here over all keys."""
+    """(O, log-sums) of this rank's rows over all keys."""
     exchange = _begin(job, 0, q, k, v, sinks)
     parts, cut_q, cut_k = job.parts, job.parts.cut_q, job.parts.cut_k
     own = dict(zip(cut_q.pieces_of(exchange.rank), cut_q.split(q, exchange.rank, 2)))
@@ -77,7 +77,7 @@ def forward(job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Optional[Tensor]) 
 
 
 def backward(job: Job, q, k, v, sinks, o, lse, d_o) -> Tuple[Tensor, Tensor, Tensor]:
-    """(d_q, d_k, d_v) of the rows here."""
+    """(d_q, d_k, d_v) of this rank's rows."""
     exchange = _begin(job, 1, q, k, v, sinks)
     parts, cut_q, cut_k, rank = job.parts, job.parts.cut_q, job.parts.cut_k, exchange.rank
     count_q, sizes = len(cut_q.lengths), Sizes(k.shape[0], k.shape[1], k.shape[3], v.shape[3])

@@ -2,11 +2,13 @@
 
     python -m attest.torch.parallel.speed --rows 16384 --d 128
 
-Both compute the same causal attention in turn; the time of the group is that of its slowest rank, from a barrier on. Prints the
-times of every round and the ratio of their medians: above 1, the group is the faster one. Exits with 1 where --at-least is missed.
+Both compute the same causal attention alternately; the time of the group is that of its slowest rank, from a barrier
+on. Prints the times of every round and the ratio of their medians: above 1, the group is faster. Exits with 1 if
+--at-least is missed.
 
-With --predict it holds the model of `attest plan --ranks` against the group's time, of 2 and then of 4 processes: one thread
-computes the whole, two ranks send messages to find out what their link does, and the error of the prediction is printed.
+With --predict it compares the model of `attest plan --ranks` with the group's time, for 2 and then for 4 processes: one
+thread computes the whole, two ranks exchange messages to measure their link, and the error of the prediction is
+printed.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def _alone(pipe, options, threads):
 
 
 def _exchange(rank, count):
-    """Seconds in which ranks 0 and 1 send `count` bytes to each other, the median of some; the others wait."""
+    """Seconds for ranks 0 and 1 to send `count` bytes to each other, the median of several; the others wait."""
     import torch
     import torch.distributed as dist
 
@@ -70,7 +72,7 @@ def _exchange(rank, count):
 
 
 def _link(rank):
-    """Bytes per second, and seconds of a message of no bytes."""
+    """Bytes per second, and the seconds of an empty message."""
     few, many = 1, 1 << 24
     latency, seconds = _exchange(rank, few), _exchange(rank, many)
     return many / max(seconds - latency, 1e-9), latency
@@ -133,7 +135,7 @@ def main(arguments=None) -> int:
 
 
 def _compare(options) -> int:
-    """Measures and reports one number of processes; 1 where the ratio is missed."""
+    """Measure and report one number of processes; 1 if the ratio is missed."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "store")
@@ -149,7 +151,7 @@ def _compare(options) -> int:
             pipes.append(here)
         groups = {"alone": pipes[:1], "group": pipes[1:1 + options.processes], "whole": pipes[1 + options.processes:]}
         seconds = {name: [] for name, whose in groups.items() if whose}
-        for turn in range(options.rounds + 1):  # the first makes plans and connections
+        for turn in range(options.rounds + 1):  # the first round makes plans and connections
             for name, taken in seconds.items():
                 slowest = max(_ask(groups[name]))
                 if turn:
@@ -157,7 +159,7 @@ def _compare(options) -> int:
         link = _ask(groups["group"], "link")[0] if options.predict else None
         for pipe in pipes:
             pipe.send(False)
-        for process in running:  # the next comparison has the machine for itself
+        for process in running:  # the next comparison must have the machine to itself
             process.join()
     missed = _report(options, seconds)
     if options.predict:
@@ -166,7 +168,7 @@ def _compare(options) -> int:
 
 
 def _predicted(options, whole, link):
-    """What `attest plan` says of the ring."""
+    """What `attest plan` predicts for the ring."""
     dtype = {"float32": "f32", "bfloat16": "bf16", "float16": "fp16"}[options.dtype]
     command = [options.predict, "plan", f"b1h{options.heads}s{options.rows}d{options.d},{dtype},causal", "--ranks",
                str(options.processes), "--link", f"{link[0] / 1e9:.6g},{link[1] * 1e6:.6g}", "--whole", f"{whole:.9g}", "--json", "-"]
@@ -176,7 +178,7 @@ def _predicted(options, whole, link):
 
 def _report_prediction(options, seconds, link):
     whole, measured = statistics.median(seconds["whole"]), statistics.median(seconds["group"])
-    share = max(1.0, options.processes / len(os.sched_getaffinity(0)))  # of a processor, which the processes share
+    share = max(1.0, options.processes / len(os.sched_getaffinity(0)))  # processes per processor
     predicted = _predicted(options, whole * share, link)
     print(f"one thread {whole:.3f} s{f', {share:g} processes to a processor' if share > 1 else ''}; the link {link[0] / 1e9:.2f} GB/s, "
           f"{link[1] * 1e6:.0f} us")

@@ -1,7 +1,8 @@
-"""travel.py: the K and V of other ranks arrive while what is there is computed; gradients go back to whom they belong.
+"""travel.py: the K and V of other ranks arrive while the present ones are computed; gradients go back to their owners.
 
-In step s a rank sends its own pieces to the rank s places after it and receives those of the rank s places before it: K and V of
-a shard once per step, and of these only the pieces that the receiver sees. The ring has one step in flight; "gather" all of them.
+In step s a rank sends its own pieces to the rank s places after it and receives those of the rank s places before it: K
+and V of a shard once per step, but only the pieces that the receiver sees. The ring has one step in flight; "gather"
+has all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Pieces = Dict[int, Tensor]  # key piece: K and V, flat
 
 def arrivals(exchange: Exchange, parts: Parts, own: Pieces, empty: Callable[[int], Tensor],
              ahead: int) -> Iterator[Tuple[int, Pieces]]:
-    """(rank, its pieces that rows here see), the own ones first. empty: a buffer for a piece; ahead: steps in flight."""
+    """(rank, its pieces that rows here see), this rank's own first. empty: a buffer for a piece; ahead: steps in
+    flight."""
     rank, size = exchange.rank, exchange.size
 
     def post(step: int) -> Tuple[int, Pieces, Message]:
@@ -41,7 +43,7 @@ def arrivals(exchange: Exchange, parts: Parts, own: Pieces, empty: Callable[[int
 
 
 class Gifts:
-    """Gradients of pieces: sent to their owner, and received from the ranks that have some for a piece of this one."""
+    """Gradients of pieces: sent to their owner, and received from the ranks that have some for this rank's pieces."""
 
     def __init__(self, exchange: Exchange, parts: Parts, empty: Callable[[int], Tensor],
                  take: Callable[[int, Node, Tensor], None]) -> None:
@@ -50,7 +52,7 @@ class Gifts:
         self._message: Message = exchange.post([], [], "d_k and d_v")
 
     def give(self, owner: int, values: Dict[Tuple[int, Node], Tensor]) -> None:
-        """Send what is for `owner`; take what the rank as far away on the other side sends in the same step."""
+        """Send what belongs to `owner`; receive what the rank as far away on the other side sends in the same step."""
         self.take()
         rank, size = self._exchange.rank, self._exchange.size
         giver = (rank + (rank - owner)) % size
@@ -59,7 +61,7 @@ class Gifts:
                                             [(giver, buffer) for buffer in self._coming.values()], "d_k and d_v")
 
     def take(self) -> None:
-        """What the step before brought."""
+        """What the previous step brought."""
         self._message.wait()
         for (piece, node), buffer in self._coming.items():
             self._take(piece, node, buffer)

@@ -12,11 +12,11 @@ from .agreement import Header, agree, next_call
 from .cut import Cut
 from .exchange import Exchange
 
-Ranges = Tuple[Tuple[int, int], ...]  # of each rank: its first head, and the end
+Ranges = Tuple[Tuple[int, int], ...]  # for each rank: its first head, and the end
 
 
 def head_ranges(heads_q: int, heads_kv: int, ranks: int) -> Tuple[Ranges, Ranges]:
-    """Of q, and of k and v; ranks share a head of k and v where there are fewer than ranks."""
+    """The ranges for q, and for k and v; ranks share a head of k and v if there are fewer heads than ranks."""
     if heads_q % ranks or (heads_kv % ranks and ranks % heads_kv):
         raise ValueError(f"heads: {heads_q} of q and {heads_kv} of k cannot be dealt to {ranks} ranks alike")
     each, group = heads_q // ranks, heads_q // heads_kv
@@ -25,7 +25,7 @@ def head_ranges(heads_q: int, heads_kv: int, ranks: int) -> Tuple[Ranges, Ranges
 
 
 class Swap(NamedTuple):
-    """Who has what of one tensor, (batch, heads, rows, d)."""
+    """Which rank has which part of one tensor, (batch, heads, rows, d)."""
 
     name: str
     cut: Cut  # of the rows
@@ -34,12 +34,12 @@ class Swap(NamedTuple):
 
 
 def begin(group: Any, header: Header, cut_q: Cut, cut_k: Cut, device: torch.device) -> None:
-    """All ranks agree on a call; RankError where one does not."""
+    """All ranks agree on a call; RankError if one does not."""
     agree(Exchange(group, header.call), header, lambda rank: (cut_q.rows_of(rank), cut_k.rows_of(rank)), device)
 
 
 def _to_heads(group: Any, swaps: Sequence[Swap], tensors: Sequence[Tensor], mark: str = "") -> List[Tensor]:
-    """All rows of this rank's heads, of its rows of all heads."""
+    """All rows of this rank's heads, from its rows of all heads."""
     exchange = Exchange(group, next_call(group))
     rank, others = exchange.rank, [each for each in range(exchange.size) if each != exchange.rank]
     shards, messages = [], []
@@ -59,7 +59,8 @@ def _to_heads(group: Any, swaps: Sequence[Swap], tensors: Sequence[Tensor], mark
 
 
 def _to_rows(group: Any, swaps: Sequence[Swap], tensors: Sequence[Tensor], mark: str = "") -> List[Tensor]:
-    """This rank's rows of all heads, of all rows of its heads; heads that ranks share are summed in the order of the ranks."""
+    """This rank's rows of all heads, from all rows of its heads; heads that ranks share are summed in the order of
+    the ranks."""
     exchange = Exchange(group, next_call(group))
     rank, others = exchange.rank, [each for each in range(exchange.size) if each != exchange.rank]
     shares, messages = [], []
@@ -114,7 +115,7 @@ class ToRows(torch.autograd.Function):
 
 
 class HeadsGroup:
-    """A group that shares heads, for one call: q, k and v there, O and the log-sums back."""
+    """A group that shares heads, for one call: sends q, k and v, returns O and the log-sums."""
 
     def __init__(self, group: Any, cut_q: Cut, cut_k: Cut, q: Tensor, k: Tensor) -> None:
         self.group, self.cut_q, self.cut_k = group, cut_q, cut_k
@@ -123,7 +124,7 @@ class HeadsGroup:
 
     @property
     def own_heads(self) -> slice:
-        """Of q."""
+        """This rank's heads of q."""
         return slice(*self._of_q[dist.get_rank(self.group)])
 
     def there(self, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, ...]:
