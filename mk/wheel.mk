@@ -3,7 +3,7 @@
 # A wheel holds the Python package, the `attest` program and its data. The extension and the program share one copy of the GPU
 # kernels, libattest_kernels, which lies beside the extension; everything else is linked from the objects of the build.
 DIST            ?= $(BUILD)/dist
-TOOLS           := $(BUILD)/tools
+TOOLS           ?= $(BUILD)/tools
 PACKAGER        := python3 packaging/libattest_build.py
 
 # Parts linked by $(CC) run on this system and newer ones: `pip install .`. Those of `make wheel` are linked by zig against the
