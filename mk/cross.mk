@@ -17,17 +17,17 @@ ifneq ($(MAKECMDGOALS),clean)
 include $(SYSROOT)/ready.mk
 endif
 endif
-$(TOOLS)/$(TRIPLE)/ready.mk: scripts/sysroot.sh
+$(TOOLS)/$(TRIPLE)/ready.mk: scripts/sysroot.sh scripts/setup.sh
 	@CROSS=$(CROSS) TOOLS=$(TOOLS) scripts/setup.sh cross
 	@touch $@
 
 SYSROOT_INCLUDE := -isystem $(SYSROOT)/usr/include
 CPPFLAGS += $(SYSROOT_INCLUDE)
-LDLIBS   += $(addprefix -L$(SYSROOT),/usr/lib/$(TRIPLE) /lib/$(TRIPLE))
+SYSROOT_LIBS    := $(addprefix $(abspath $(SYSROOT)),$(addprefix /usr/lib/$(TRIPLE),/ /blas /lapack) /lib/$(TRIPLE))
+LDLIBS   += $(addprefix -L,$(SYSROOT_LIBS))
 
 # Runs a program of that processor here, where qemu is installed.
-comma    := ,
 empty    :=
 space    := $(empty) $(empty)
-RUN      ?= qemu-$(ARCH) -L /usr/$(TRIPLE) -E LD_LIBRARY_PATH=$(subst $(space),:,$(addprefix $(abspath $(SYSROOT)),/usr/lib/$(TRIPLE) /lib/$(TRIPLE)))
+RUN      ?= qemu-$(ARCH) -L /usr/$(TRIPLE) -E LD_LIBRARY_PATH=$(subst $(space),:,$(SYSROOT_LIBS))
 endif

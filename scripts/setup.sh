@@ -122,7 +122,7 @@ need_for_deb() {
 # What a cross compiler needs, and what of that processor the library, the program, their tests and the Python package use.
 triple=${CROSS##*/}
 triple=${triple%-}
-sysroot=(libjansson-dev libcmocka-dev libcmocka0 python3-dev python3 libexpat1 zlib1g)
+sysroot=(libjansson-dev libcmocka-dev libcmocka0 python3-dev python3 libexpat1 zlib1g python3-numpy libblas3 liblapack3 libgfortran5)
 
 has_cross_libc() {
     [[ -e /usr/$triple/include/stdio.h ]]
@@ -135,9 +135,11 @@ has_sysroot() {
 fetch_sysroot() {
     echo "setup: unpacking Debian's libraries for $triple into $TOOLS/$triple"
     mkdir -p "$TOOLS"
-    [[ $triple == aarch64-linux-gnu ]] &&
-        "${BASH_SOURCE[0]%/*}/sysroot.sh" "$TOOLS/$triple" arm64 "${sysroot[@]}" >/dev/null 2>&1 ||
-        { echo "setup: they cannot be had; SYSROOT=FOLDER names others"; return 1; }
+    if [[ $triple != aarch64-linux-gnu ]] ||
+        ! "${BASH_SOURCE[0]%/*}/sysroot.sh" "$TOOLS/$triple" arm64 "${sysroot[@]}" >/dev/null 2>&1; then
+        echo 'setup: they cannot be had; SYSROOT=FOLDER names others'
+        return 1
+    fi
 }
 
 need_for_cross() {
