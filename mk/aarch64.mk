@@ -1,5 +1,5 @@
 # aarch64.mk: `make test-aarch64` builds for aarch64 and tests the CPU engine there: on such a machine itself, elsewhere by the cross
-# compiler and qemu-user. GPU kernels are not compiled for it: none of its tests runs one.
+# compiler and qemu-user, in a folder of its own without GPU kernels: none of its tests runs one.
 .PHONY: test-aarch64 aarch64-tests aarch64-setup
 
 # Numbers, memory, errors, threads, the oracles that judge, and the Python package. What starts programs or forks with threads is
@@ -31,6 +31,6 @@ test-aarch64: aarch64-tests
 else
 test-aarch64: aarch64-setup
 	@$(if $(AARCH64_LACKS),echo 'skipped: aarch64: not here: $(AARCH64_LACKS)',\
-	    $(MAKE) -s --no-print-directory $(JOBS) CROSS=$(AARCH64)- CC=$(AARCH64)-gcc AR=$(AARCH64)-ar NVCC= BUILD=$(BUILD)/$(AARCH64) \
-	    CUDA_OUT=$(BUILD)/$(AARCH64)/cuda TOOLS=$(TOOLS) aarch64-tests)
+	    $(MAKE) -s --no-print-directory $(JOBS) CROSS=$(AARCH64)- CC=$(AARCH64)-gcc AR=$(AARCH64)-ar NVCC= BUILD=$(BUILD)/aarch64-test \
+	    CUDA_OUT=$(BUILD)/aarch64-test/cuda TOOLS=$(TOOLS) aarch64-tests)
 endif
