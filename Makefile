@@ -4,9 +4,22 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := all
 VERSION     := $(shell sed -n 's/.*ATT_VERSION_STRING "\(.*\)"/\1/p' include/attest.h)
 SOVERSION   := $(firstword $(subst ., ,$(VERSION)))
-BUILD       ?= build
+# CROSS=aarch64-linux-gnu- is the prefix of a cross compiler's name: see mk/cross.mk.
+BUILD       ?= build$(if $(CROSS),/$(notdir $(CROSS:-=)))
+ifneq ($(CROSS),)
+ifeq ($(origin CC),default)
+CC          := $(CROSS)gcc
+endif
+ifeq ($(origin AR),default)
+AR          := $(CROSS)ar
+endif
+endif
 CC          ?= cc
 AR          ?= ar
+# What runs during the build is compiled for this machine.
+HOSTCC      ?= $(if $(CROSS),cc,$(CC))
+# The processor that is compiled for: x86_64, aarch64.
+ARCH        := $(firstword $(subst -, ,$(or $(notdir $(CROSS)),$(shell $(CC) -dumpmachine 2>/dev/null),$(shell uname -m))))
 
 # Warnings are errors with WERROR=1, as in `make test` and CI: a newer compiler may warn about more than ours does.
 WARN        := -Wall -Wextra -Wshadow -Wconversion -pedantic $(if $(WERROR),-Werror)
@@ -16,7 +29,12 @@ CPPFLAGS    += -Iinclude -Isrc -I. -D_GNU_SOURCE
 ALL_CFLAGS   = -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
                -MMD -MP $(EXTRA_CFLAGS) $(CFLAGS)
 
+# The kernels of the instruction sets are for x86-64; in a build for another processor their rows stay, and refuse.
+ISAS        := avx2 avx512 avx512_bf16 amx
 LIB_SOURCES := $(wildcard src/*/*.c src/*/*/*.c)
+ifneq ($(ARCH),x86_64)
+LIB_SOURCES := $(filter-out $(foreach isa,$(ISAS),%_$(isa).c),$(LIB_SOURCES)) $(wildcard src/*/cpu/absent/*.c)
+endif
 LAB_SOURCES := $(wildcard lab/*/*.c)
 CLI_SOURCES := $(wildcard cli/*.c)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
@@ -33,9 +51,9 @@ ifneq ($(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),)
 ISA_avx512 := $(ISA_avx2)
 ISA_avx512_bf16 := $(ISA_avx2)
 endif
-$(foreach isa,avx2 avx512 avx512_bf16 amx,$(eval $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/*/cpu/*_$(isa).c)): ISA_CFLAGS := $(ISA_$(isa))))
+$(foreach isa,$(ISAS),$(eval $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/*/cpu/*_$(isa).c)): ISA_CFLAGS := $(ISA_$(isa))))
 
-JANSSON     ?= $(firstword $(wildcard /usr/lib/*/libjansson.a) -ljansson)
+JANSSON     ?= $(firstword $(wildcard $(SYSROOT)/usr/lib/$(ARCH)*/libjansson.a) -ljansson)
 LDLIBS      += -pthread -lm -ldl
 
 # $(call short,WHAT,FILE): at the beginning of a command, prints these two words instead of the command; nothing under

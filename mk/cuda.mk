@@ -77,7 +77,7 @@ endif
 
 $(CUDA_OUT)/rows: scripts/cuda_rows.c src/cuda/flags.c src/cuda/shape.c $(wildcard src/*/cuda/*_bytes.c) src/cuda/flags.h src/cuda/row.h $(KERNELS_DEF)
 	@mkdir -p $(@D)
-	$(call short,LD,$@)$(CC) $(CPPFLAGS) -std=c11 $(WARN) -DKERNELS_DEF='"$(KERNELS_DEF)"' -o $@ $(filter %.c,$^)
+	$(call short,LD,$@)$(HOSTCC) $(CPPFLAGS) -std=c11 $(WARN) -DKERNELS_DEF='"$(KERNELS_DEF)"' -o $@ $(filter %.c,$^)
 
 $(CUDA_OUT)/rows.mk: $(CUDA_OUT)/rows
 	@$< $(CUDA_OUT) >$@.new

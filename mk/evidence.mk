@@ -26,7 +26,7 @@ GPU_TEST_FILES := $(shell find tests/gpu -type f | LC_ALL=C sort)
 
 $(BUILD)/source_digests: scripts/source_digests.c lab/evidence/closure.c lab/evidence/code_text.c lab/base/message.c lab/base/clean_text.c lab/base/characters.c src/base/sha256.c
 	@mkdir -p $(@D)
-	$(call short,LD,$@)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+	$(call short,LD,$@)$(HOSTCC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 
 $(BUILD)/source_digests.c: $(BUILD)/source_digests mk/evidence.mk $(wildcard src/cpu/* src/*/cpu/* include/*) $(JUDGE_FILES) $(CLOCK_FILES) $(HOST_FILES) $(GPU_TEST_FILES) $(CUDA_OUT)/embedded.list
 	@$< $(CUDA_OUT)/nvcc.flags '$(OPT) $(CFLAGS)' \

@@ -24,7 +24,7 @@ sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$
 chmod 644 '$(DESTDIR)$(2)/$(1)'
 endef
 
-STRIP        ?= strip
+STRIP        ?= $(CROSS)strip
 
 .PHONY: install install-strip uninstall test-install
 
@@ -48,9 +48,9 @@ install: all
 	ln -sf libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libattest.so.$(SOVERSION)
 	ln -sf libattest.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libattest.so
 	install -m 644 man/attest.1 $(DESTDIR)$(MANDIR)/man1
-	$(BUILD)/attest completions bash >$(DESTDIR)$(BASHDIR)/attest
-	$(BUILD)/attest completions zsh >$(DESTDIR)$(ZSHDIR)/_attest
-	$(BUILD)/attest completions fish >$(DESTDIR)$(FISHDIR)/attest.fish
+	$(RUN) $(BUILD)/attest completions bash >$(DESTDIR)$(BASHDIR)/attest
+	$(RUN) $(BUILD)/attest completions zsh >$(DESTDIR)$(ZSHDIR)/_attest
+	$(RUN) $(BUILD)/attest completions fish >$(DESTDIR)$(FISHDIR)/attest.fish
 	install -m 644 $(SUITES) $(DESTDIR)$(DATADIR)/suites
 	install -m 644 $(DEVICES) $(DESTDIR)$(DATADIR)/devices
 	for file in $(STATEMENTS); do install -D -m 644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done

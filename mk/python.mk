@@ -2,7 +2,7 @@
 #
 # The extension uses CPython's limited API: the headers of any Python from 3.9 on give one binary for all of them.
 # It contains the library and exports none of its names.
-PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(firstword $(wildcard /usr/include/python3/Python.h /usr/include/python3.*/Python.h)))
+PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(firstword $(wildcard $(addprefix $(SYSROOT)/usr/include/,python3/Python.h python3.*/Python.h))))
 PYTHON_OUT     := $(BUILD)/python/attest
 PYTHON_SOURCES := $(wildcard python/core/*.c)
 PYTHON_OBJECTS := $(PYTHON_SOURCES:%.c=$(BUILD)/obj/%.o)
@@ -24,7 +24,7 @@ $(PYTHON_OUT)/%: python/attest/%
 	@mkdir -p $(@D)
 	$(call short,COPY,$@)cp $< $@
 
-$(PYTHON_OBJECTS): CPPFLAGS := -Iinclude -I. -isystem $(PYTHON_INCLUDE) -D_GNU_SOURCE
+$(PYTHON_OBJECTS): CPPFLAGS := -Iinclude -I. -isystem $(PYTHON_INCLUDE) $(SYSROOT_INCLUDE) -D_GNU_SOURCE
 -include $(PYTHON_OBJECTS:.o=.d)
 $(BUILD)/compile_commands.json: $(PYTHON_SOURCES)
 

@@ -6,4 +6,5 @@ release:
 	@$(MAKE) --no-print-directory test
 	@rm -rf $(DIST)
 	@$(MAKE) --no-print-directory sdist wheel deb
+	@$(MAKE) --no-print-directory $(JOBS) CROSS=aarch64-linux-gnu- BUILD=$(BUILD)/aarch64-linux-gnu CUDA_OUT=$(CUDA_OUT) TOOLS=$(TOOLS) DIST=$(DIST) wheel
 	@SIGN='$(SIGN)' scripts/release.sh finish $(VERSION) $(DIST)

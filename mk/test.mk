@@ -112,7 +112,7 @@ coverage:
 
 # Everything is built first, so that the runners print only about tests.
 TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-packages test-examples test-context-parallel \
-                test-other-compiler test-fuzz sanitize virtual-sanitize tsan coverage
+                test-other-compiler test-aarch64 test-fuzz sanitize virtual-sanitize tsan coverage
 test: export WERROR := 1
 test:
 	@BUILD=$(BUILD) scripts/setup.sh test

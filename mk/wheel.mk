@@ -4,13 +4,13 @@
 # of the GPU kernels, libattest_kernels, which is stored beside the extension; everything else is linked from the
 # objects of the build.
 DIST            ?= $(BUILD)/dist
-TOOLS           := $(BUILD)/tools
+TOOLS           ?= $(BUILD)/tools
 PACKAGER        := python3 packaging/libattest_build.py
 
 # Parts linked by $(CC) run on this system and newer ones: `pip install .`. Those of `make wheel` are linked by zig
 # against the symbols of an old glibc, from the same objects: the machine code is that of the attested build.
 WHEEL_GLIBC     := 2.17
-WHEEL_TAG       := manylinux_$(subst .,_,$(WHEEL_GLIBC))_x86_64.manylinux2014_x86_64
+WHEEL_TAG       := manylinux_$(subst .,_,$(WHEEL_GLIBC))_$(ARCH).manylinux2014_$(ARCH)
 WHEEL_CC         = $(CC) -pthread $(LDFLAGS)
 ZIG              = ZIG_GLOBAL_CACHE_DIR=$(abspath $(TOOLS))/zig-cache ZIG_LOCAL_CACHE_DIR=$(abspath $(TOOLS))/zig-cache \
                    $(TOOLS)/ziglang/zig
@@ -43,13 +43,13 @@ $(1)/attest/bin/attest: $$(CLI_OBJECTS) $$(BUILD)/liblab.a $$(WHEEL_OBJECTS) $(3
 endef
 
 $(eval $(call wheel_rules,$(BUILD)/wheel/local,$$(WHEEL_CC),))
-$(eval $(call wheel_rules,$(BUILD)/wheel/manylinux,$$(ZIG) cc -target x86_64-linux-gnu.$(WHEEL_GLIBC),$(OLD_GLIBC)))
+$(eval $(call wheel_rules,$(BUILD)/wheel/manylinux,$$(ZIG) cc -target $(ARCH)-linux-gnu.$(WHEEL_GLIBC),$(OLD_GLIBC)))
 
 # `pip install .` calls this. Without jansson's header the program is omitted.
 wheel-parts: $(BUILD)/wheel/local/attest/_core.abi3.so $(if $(has_jansson),$(BUILD)/wheel/local/attest/bin/attest)
 
 wheel-setup:
-	@BUILD=$(BUILD) scripts/setup.sh wheel
+	@BUILD=$(BUILD) TOOLS=$(TOOLS) scripts/setup.sh wheel
 
 $(BUILD)/wheel/manylinux/attest/$(KERNELS_SO): | wheel-setup
 

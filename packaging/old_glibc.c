@@ -2,18 +2,19 @@
  *
  * A wheel is linked from the objects of the ordinary build, which were compiled with the headers of the C library here, against
  * the symbols of glibc 2.17. What that library lacks must come from this file: the link of the program fails otherwise. */
+#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if !defined __x86_64__
-#error "struct stat is the kernel's own on x86-64; elsewhere it may not be"
+#if !defined __x86_64__ && !defined __aarch64__
+#error "struct stat is the kernel's own on x86-64 and aarch64; elsewhere it may not be"
 #endif
 
 int stat(const char *path, struct stat *result) {
-    return (int)syscall(SYS_stat, path, result);
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, result, 0);
 }
 
 int fstat(int file, struct stat *result) {

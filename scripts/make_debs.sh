@@ -9,10 +9,14 @@ cd "$(dirname "$0")/.."
 
 version=$1 soversion=$2 folder=$3
 : "${BUILD:=build}" "${MAKE:=make}" "${DEB_COMPRESSION:=xz}"
-architecture=$(dpkg --print-architecture)
 multiarch=$(${CC:-cc} -dumpmachine)
 [[ $multiarch == *-*-* ]] || multiarch=x86_64-linux-gnu
 multiarch=${multiarch/-pc-/-} # clang's
+case $multiarch in # what CC compiles for, here or elsewhere
+x86_64-*) architecture=amd64 ;;
+aarch64-*) architecture=arm64 ;;
+*) architecture=$(dpkg --print-architecture) ;;
+esac
 libdir=usr/lib/$multiarch
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -81,7 +85,7 @@ echo 'activate-noawait ldconfig' >"$scratch/$library/DEBIAN/triggers"
 echo "libattest $soversion $library (>= $version)" >"$scratch/$library/DEBIAN/shlibs"
 pack "$library" libs "$(needs_libc "$scratch/$library/$libdir/libattest.so.$version")" 'fused transformer operations (shared library)' <<END
 Fused attention, its gradients and mixture-of-experts layers with a plain C
-interface, for x86 CPUs and NVIDIA GPUs. A GPU needs its driver and nothing else.
+interface, for CPUs and NVIDIA GPUs. A GPU needs its driver and nothing else.
 END
 pack libattest-dev libdevel "$library (= $version), libc6-dev" 'fused transformer operations (headers and static library)' <<END
 The headers of attest, its static library, and files for pkg-config and CMake.

@@ -30,7 +30,7 @@ check() { # check VERSION
 finish() { # finish VERSION FOLDER
     local version=$1 pattern
     cd "$2"
-    for pattern in "libattest-$version.tar.gz" "libattest-$version-*.whl" "libattest[0-9]*_${version}_*.deb" "libattest-dev_${version}_*.deb" \
+    for pattern in "libattest-$version.tar.gz" "libattest-$version-*_x86_64.whl" "libattest-$version-*_aarch64.whl" "libattest[0-9]*_${version}_*.deb" "libattest-dev_${version}_*.deb" \
         "attest_${version}_*.deb"; do
         compgen -G "$pattern" >/dev/null || fail "$2 has no $pattern"
     done

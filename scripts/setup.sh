@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# setup.sh: install what `make run`, `make test`, `make lint`, `make test-bare`, `make wheel` or `make deb` needs on
-# this machine.
+# setup.sh: install what `make run`, `make test`, `make lint`, `make test-bare`, `make wheel`, `make deb`,
+# `make CROSS=aarch64-linux-gnu-` or `make test-aarch64` needs on this machine.
 #
-#   [BUILD=build] scripts/setup.sh run|test|lint|bare|wheel|deb
+#   [BUILD=build] [TOOLS=$BUILD/tools] scripts/setup.sh run|test|lint|bare|wheel|deb|cross|aarch64
 #
 # Silent and instant if nothing is missing. Otherwise installs the missing Debian packages if root or passwordless sudo
 # allows it; if not, names them in one line and exits with 3. The disassembler for GPU code, which a CUDA toolkit may
-# lack, and the tools of `make wheel` come from PyPI; without them their tests are skipped.
+# lack, and the tools of `make wheel` come from PyPI; without them their tests are skipped. Libraries for another
+# processor come from Debian and are unpacked into the tools' folder: see sysroot.sh.
 set -euo pipefail
+
+: "${BUILD:=build}" "${CROSS:=aarch64-linux-gnu-}"
+: "${TOOLS:=$BUILD/tools}"
 
 missing=()
 wished=() # missing too, but a machine that cannot have them only skips their tests
@@ -64,7 +68,7 @@ has_font() { # any at all
 }
 
 has_fuzzer() { # what clang links for -fsanitize=fuzzer
-    compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a' >/dev/null
+    compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-'"$(uname -m)"'.a' >/dev/null
 }
 
 need_for_run() {
@@ -115,6 +119,41 @@ need_for_deb() {
     need dpkg has_command dpkg-deb
 }
 
+# What a cross compiler needs, and what of that processor the library, the program, their tests and the Python package use.
+triple=${CROSS##*/}
+triple=${triple%-}
+sysroot=(libjansson-dev libcmocka-dev libcmocka0 python3-dev python3 libexpat1 zlib1g python3-numpy libblas3 liblapack3 libgfortran5)
+
+has_cross_libc() {
+    [[ -e /usr/$triple/include/stdio.h ]]
+}
+
+has_sysroot() {
+    [[ -e $TOOLS/$triple/packages.txt && $(<"$TOOLS/$triple/packages.txt") == "$(printf '%s\n' "${sysroot[@]}")" ]]
+}
+
+fetch_sysroot() {
+    echo "setup: unpacking Debian's libraries for $triple into $TOOLS/$triple"
+    mkdir -p "$TOOLS"
+    if [[ $triple != aarch64-linux-gnu ]] ||
+        ! "${BASH_SOURCE[0]%/*}/sysroot.sh" "$TOOLS/$triple" arm64 "${sysroot[@]}" >/dev/null 2>&1; then
+        echo 'setup: they cannot be had; SYSROOT=FOLDER names others'
+        return 1
+    fi
+}
+
+need_for_cross() {
+    need "gcc-$triple" has_command "${CROSS}gcc"
+    [[ $triple != aarch64-linux-gnu ]] || need libc6-dev-arm64-cross has_cross_libc
+}
+
+need_for_aarch64() { # nothing on such a machine itself
+    [[ $(uname -m) != aarch64 ]] || return 0
+    wish gcc-aarch64-linux-gnu has_command aarch64-linux-gnu-gcc
+    wish libc6-dev-arm64-cross has_cross_libc
+    wish qemu-user has_command qemu-aarch64
+}
+
 need_for_lint() {
     need_for_run
     need clang-format has_command clang-format
@@ -135,25 +174,25 @@ has_nvdisasm() {
     local nvcc
     nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
     [[ ! -x $nvcc || -x ${nvcc%/*}/nvdisasm ]] || has_command nvdisasm ||
-        compgen -G "${BUILD:-build}/tools/nvidia/cu*/bin/nvdisasm" >/dev/null
+        compgen -G "$TOOLS/nvidia/cu*/bin/nvdisasm" >/dev/null
 }
 
 has_wheel_tools() {
-    local tools=${BUILD:-build}/tools
+    local tools=$TOOLS
     [[ -x $tools/ziglang/zig && -e $tools/auditwheel/__init__.py && -e $tools/elftools/__init__.py &&
         -e $tools/packaging/__init__.py ]]
 }
 
 fetch() { # fetch NAMES LIST OTHERWISE: what LIST names, from PyPI into the build folder; OTHERWISE says what lacks without
     echo "setup: fetching $1"
-    python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "${BUILD:-build}/tools" \
+    python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "$TOOLS" \
         -r "${BASH_SOURCE[0]%/*}/$2" >/dev/null 2>&1 ||
         { echo "setup: $1 cannot be had; $3"; return 1; }
 }
 
 fetch_nvdisasm() {
     fetch nvidia-cuda-nvdisasm nvdisasm.txt 'the machine code of fwd_sm90 will not be read' || return 0
-    chmod +x "${BUILD:-build}"/tools/nvidia/cu*/bin/nvdisasm
+    chmod +x "$TOOLS"/nvidia/cu*/bin/nvdisasm
 }
 
 fetch_wheel_tools() {
@@ -189,9 +228,9 @@ install() { # install PACKAGE...
 
 main() {
     case ${1:-} in
-    run | test | lint | bare | wheel | deb) "need_for_$1" ;;
+    run | test | lint | bare | wheel | deb | cross | aarch64) "need_for_$1" ;;
     *)
-        echo "usage: setup.sh run|test|lint|bare|wheel|deb" >&2
+        echo "usage: setup.sh run|test|lint|bare|wheel|deb|cross|aarch64" >&2
         exit 2
         ;;
     esac
@@ -208,6 +247,8 @@ main() {
         has_nvdisasm || fetch_nvdisasm
         ;;
     wheel) has_wheel_tools || fetch_wheel_tools || exit 3 ;;
+    cross) has_sysroot || fetch_sysroot || exit 3 ;;
+    aarch64) [[ $(uname -m) == aarch64 ]] || has_sysroot || fetch_sysroot || true ;;
     esac
 }
 

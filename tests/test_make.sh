@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_make.sh: the output of make: short lines, whole commands with V=1, nothing with -s; warnings are errors only with
-# WERROR=1.
+# WERROR=1; what CROSS compiles.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -32,6 +32,13 @@ whole=$(printed V=1)
 check 'the whole command with V=1' grep -q -- ' -c src/base/error.c -o ' <<<"$whole"
 check 'warnings are no errors by themselves' test "$(grep -c -- -Werror <<<"$whole")" -eq 0
 check 'they are with WERROR=1' test "$(printed V=1 WERROR=1 | grep -c -- -Werror)" -eq 1
+
+# For another processor; nothing is run, so that neither compiler nor libraries need be here.
+crossed=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n V=1 NVCC= BUILD="$scratch/build" SYSROOT="$scratch" \
+    CROSS=aarch64-linux-gnu- "$scratch/build/libattest.a" 2>&1 | grep -- ' -c src/')
+check 'CROSS names the compiler' test "$(grep -vc '^aarch64-linux-gnu-gcc ' <<<"$crossed")" -eq 0
+check 'no file of x86-64 is compiled for another processor' test "$(grep -cE -- ' -m(avx|fma|amx)|_(avx2|avx512|avx512_bf16|amx)\.c' <<<"$crossed")" -eq 0
+check 'rows that refuse stand in for them' test "$(grep -c _absent.c <<<"$crossed")" -eq 4
 
 echo "$passed passed, $failed failed, 0 skipped"
 ((failed == 0))

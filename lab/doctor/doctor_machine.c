@@ -17,6 +17,12 @@
 #include "core/device_kind.h"
 #include "core/registry.h"
 
+#if defined(__x86_64__)
+enum { COULD_HAVE_AVX2 = 1 };
+#else
+enum { COULD_HAVE_AVX2 = 0 };
+#endif
+
 static void check_processor(lab_doctor *doctor) {
     const att_context_options options = {.size = sizeof options, .device = ATT_DEVICE_CPU};
     att_context *ctx = NULL;
@@ -30,7 +36,7 @@ static void check_processor(lab_doctor *doctor) {
         lab_doctor_add(doctor, LAB_WARN, "processor", "unset ATTEST_ISA",
                        "%s: has %s, but ATTEST_ISA holds it to %s", info.name,
                        lab_isa_name(info.isa_machine), lab_isa_name(info.isa));
-    else if (info.isa == ATT_ISA_PORTABLE)
+    else if (info.isa == ATT_ISA_PORTABLE && COULD_HAVE_AVX2)
         lab_doctor_add(doctor, LAB_WARN, "processor",
                        "a processor with AVX2 is many times faster",
                        "%s: no AVX2, plain C serves; %d threads", info.name, (int)info.threads);

@@ -109,9 +109,45 @@ static att_isa detect(bool emulated) {
     return ATT_ISA_PORTABLE;
 }
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+
+/* Such a processor has numbers in place of a name. Cores of servers; others are named by their numbers. */
+static const struct {
+    unsigned implementer, part;
+    const char *name;
+} cores[] = {
+    {0x41, 0xd08, "Arm Cortex-A72"},  {0x41, 0xd0c, "Arm Neoverse N1"},
+    {0x41, 0xd40, "Arm Neoverse V1"}, {0x41, 0xd49, "Arm Neoverse N2"},
+    {0x41, 0xd4f, "Arm Neoverse V2"}, {0x41, 0xd84, "Arm Neoverse V3"},
+    {0x41, 0xd8e, "Arm Neoverse N3"}, {0x46, 0x001, "Fujitsu A64FX"},
+    {0x4e, 0x010, "NVIDIA Olympus"},  {0xc0, 0xac3, "AmpereOne"},
+};
+
+void att_cpu_name(char *name, size_t n) {
+    /* HWCAP_CPUID: Linux answers for the register below. */
+    const unsigned long may_read = 1ul << 11;
+    if (!(getauxval(AT_HWCAP) & may_read)) {
+        snprintf(name, n, "aarch64, unknown");
+        return;
+    }
+    uint64_t midr;
+    __asm__("mrs %0, midr_el1" : "=r"(midr));
+    const unsigned implementer = (unsigned)(midr >> 24) & 0xff,
+                   part = (unsigned)(midr >> 4) & 0xfff;
+    for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++) {
+        if (cores[i].implementer == implementer && cores[i].part == part) {
+            snprintf(name, n, "%s", cores[i].name);
+            return;
+        }
+    }
+    snprintf(name, n, "aarch64, implementer 0x%02x, part 0x%03x", implementer, part);
+}
+#else
 void att_cpu_name(char *name, size_t n) {
     snprintf(name, n, "unknown");
 }
+#endif
 
 #endif
 

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 source tests/quietly.sh
 
 folder=$scratch/dist
-names=("libattest-$VERSION.tar.gz" "libattest-$VERSION-cp39-abi3-any.whl" "libattest0_${VERSION}_amd64.deb" "libattest-dev_${VERSION}_amd64.deb"
+names=("libattest-$VERSION.tar.gz" "libattest-$VERSION-cp39-abi3-any_"{x86_64,aarch64}.whl "libattest0_${VERSION}_amd64.deb" "libattest-dev_${VERSION}_amd64.deb"
     "attest_${VERSION}_amd64.deb")
 holds() {
     (cd "$folder" && ssh-keygen -Y verify -f "$scratch/signers" -I lab@example.org -n attest -s SHA256SUMS.sig <SHA256SUMS &&

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# aarch64.sh: the CPU engine of a build for aarch64, on such a machine or under qemu-user.
+#
+#   BUILD=build/aarch64-linux-gnu RUN="qemu-aarch64 ..." PYTHON="env ... python3" tests/aarch64.sh UNIT_TEST...
+#
+# `make test-aarch64` sets them; RUN is empty on such a machine. All problems of the suites of merge and experts are verified, and
+# the smallest with every feature of those of attention (in every type) and gradients (in two): qemu is slow, and all of them pass
+# there in eight minutes of one core.
+set -uo pipefail
+
+: "${BUILD:?}" "${RUN=}" "${PYTHON:?}"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# some_of SUITE TYPES: its problems, the smallest first, without those that bring nothing new: no head dimension, and no feature (less
+# its numbers, and the shape of a bias) in one of its first TYPES types, that no problem before had.
+some_of() {
+    awk -F, '/^[^#]/ {
+        shape = $1
+        sub(/.*:/, "", shape)
+        gsub(/[a-z]+/, " &=", shape)
+        delete size
+        count = split(shape, parts, " ")
+        for (i = 1; i <= count; i++) {
+            split(parts[i], pair, "=")
+            size[pair[1]] = pair[2]
+        }
+        print size["b"] * size["h"] * size["s"] * ("sk" in size ? size["sk"] : size["s"]) * size["d"], size["d"], $0
+    }' "suites/$1.txt" | sort -n -k1,1 -s | awk -v types="$2" '{
+        new = 0
+        count = split($3, words, ",")
+        for (i = 3; i <= count; i++) {
+            sub(/:.*/, "", words[i])
+            gsub(/[0-9.]+/, "#", words[i])
+            if (!seen[words[2], words[i]]++)
+                new += count_of[words[i]]++ < types
+        }
+        if (!seen[$2]++ || new)
+            print $3
+    }'
+}
+
+commands=("$PYTHON tests/aarch64_import.py")
+for suite in backward_edge edge; do
+    types=3
+    [[ $suite != backward_edge ]] || types=2
+    some_of "$suite" "$types" >"$scratch/$suite.txt"
+    # In two halves, for two processors.
+    for half in 0 1; do
+        awk -v half="$half" 'NR % 2 == half' "$scratch/$suite.txt" >"$scratch/$suite$half.txt"
+        commands+=("$RUN $BUILD/attest verify --device cpu --suite $scratch/$suite$half.txt")
+    done
+done
+for suite in moe_edge merge; do
+    commands+=("$RUN $BUILD/attest verify --device cpu --suite $suite")
+done
+for test in "$@"; do
+    commands+=("$RUN $test")
+done
+tests/run.sh -j "$(nproc)" "${commands[@]}"
