@@ -291,6 +291,7 @@ static void test_context__amx_f32__by_flag_or_environment_only(void **state) {
     for (int by_flag = 0; by_flag < 2; by_flag++) {
         for (int by_environment = -1; by_environment < 2; by_environment++) {
             att_context_options options = cpu_options();
+            options.isa = machine_isa(); /* emulated tiles are used only on request */
             options.flags = by_flag ? ATT_AMX_F32 : 0;
             if (by_environment >= 0)
                 setenv("ATTEST_AMX_F32", by_environment ? "1" : "0", 1);
