@@ -50,8 +50,10 @@ test-unit: $(UNIT_TESTS)
 test-threads: $(THREAD_TESTS)
 	@tests/run.sh $(THREAD_TESTS)
 
+# The longest one in two halves, side by side.
 test-property: $(PROPERTY_TESTS)
-	@tests/run.sh $(PROPERTY_TESTS)
+	@tests/run.sh -j $(shell nproc) "$(BUILD)/tests/property/test_random *problems*" "$(BUILD)/tests/property/test_random *gradients*" \
+	    $(filter-out %/test_random,$(PROPERTY_TESTS))
 
 # SUITE_ISAS limits the instruction sets.
 test-suites: $(BUILD)/attest

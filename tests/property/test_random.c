@@ -1,5 +1,7 @@
 /* test_random.c: random problems from the whole space, every engine checked against the bar.
  *
+ *     test_random [PATTERN]          the tests whose names match, as '*gradients*'
+ *
  * ATTEST_PROPERTY_SEED and ATTEST_PROPERTY_COUNT choose the draw. A failing problem is shrunk
  * and printed as the command line that reproduces it. */
 #include <math.h>
@@ -146,7 +148,7 @@ static void test_engine__random_gradients__within_the_bar(void **state) {
     run_all(isa, seed, count, candidate_random_backward);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     static const struct {
         const char *name;
         CMUnitTestFunction test;
@@ -167,6 +169,8 @@ int main(void) {
         snprintf(names[i], sizeof names[i], "%s [%s]", kinds[i % KINDS].name, isa_name(*isa));
         tests[i] = (struct CMUnitTest){names[i], kinds[i % KINDS].test, NULL, NULL, isa};
     }
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     lab_workers_limit(1);
     return _cmocka_run_group_tests("random", tests, (size_t)(count * KINDS), NULL, NULL);
 }

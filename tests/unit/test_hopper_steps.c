@@ -202,7 +202,8 @@ static void test_steps__a_changed_kernel__is_noticed(void **state) {
         int file;
         const char *from, *to;
     } changes[] = {
-        {4, "wait_o_place(c); /* has", "; /* has"},
+        {4, "        release_bias(c);\n        wait_o_place(c);",
+         "        release_bias(c);\n        ;"},
         {4, "            release_k(c);\n            if (SHAPES", "            if (SHAPES"},
         {4, "release(c, V_EMPTY", "release(c, K_EMPTY"},
         {4, "    skip_k(c, v.behind);\n    wait_k(c);",
