@@ -88,7 +88,7 @@ static void test_finish__of_a_row__has_its_tile(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const att_kernel_row *row = gpu_row_named(cases[i].kernel),
                              *finish = gpu_row_named(cases[i].finish);
-        assert_string_equal(att_backward_hopper_finish(row->cuda, true)->id, cases[i].finish);
+        assert_string_equal(att_backward_hopper_finish(row, true)->id, cases[i].finish);
         assert_true(finish->family->steps_in(finish, row, NULL));
         assert_false(finish->family->steps_in(finish, gpu_row_named(d128), NULL) &&
                      row->cuda->d_qk > 128);

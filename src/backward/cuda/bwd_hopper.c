@@ -25,15 +25,16 @@ enum {
     TILES_AT_ONCE = 4
 };
 
-const att_cuda_kernel *att_backward_hopper_finish(const att_cuda_kernel *kernel,
+const att_cuda_kernel *att_backward_hopper_finish(const att_kernel_row *row,
                                                   bool allow_unattested) {
+    const att_cuda_kernel *kernel = row->cuda;
     for (size_t i = 0; i < att_registry_count(); i++) {
-        const att_kernel_row *row = att_registry_row(i);
-        if (att_backward_hopper_finishes(row, kernel) &&
-            row->cuda->d_qk == att_round_up(kernel->d_qk, PANEL) &&
-            row->cuda->tile_m == kernel->tile_m && row->cuda->tile_n == kernel->tile_n &&
-            (!row->unattested || allow_unattested))
-            return row->cuda;
+        const att_kernel_row *finish = att_registry_row(i);
+        if (att_backward_hopper_finishes(finish, row) &&
+            finish->cuda->d_qk == att_round_up(kernel->d_qk, PANEL) &&
+            finish->cuda->tile_m == kernel->tile_m && finish->cuda->tile_n == kernel->tile_n &&
+            (!finish->unattested || allow_unattested))
+            return finish->cuda;
     }
     return NULL;
 }
@@ -151,7 +152,7 @@ att_status att_backward_hopper_cut(void *state, size_t *workspace, const att_con
     ATT_TRY(load(&s->tiling.main, &s->tiling.main_shape, ctx, kernel,
                  att_min(s->params.items, sms)));
     const att_cuda_kernel *finish =
-        att_backward_hopper_finish(kernel, ctx->limits.allow_unattested);
+        att_backward_hopper_finish(row, ctx->limits.allow_unattested);
     ATT_REQUIRE(finish, ATT_E_UNSUPPORTED, "flags",
                 "%s needs a kernel that makes dQ of its sums", kernel->id);
     const int64_t row_tiles = p->seq_q > 0 ? p->batch * p->heads_q * b->row_tiles : 0;

@@ -23,12 +23,11 @@ att_status att_backward_hopper_run(const att_plan *plan, const void *args, void 
                                    void *stream);
 void att_backward_hopper_describe(const att_plan *plan, char *text, size_t n);
 
-/* Is `finish` from the source that computes dQ from the sums of kernels of `kernel`'s
- * source? */
-bool att_backward_hopper_finishes(const att_kernel_row *finish, const att_cuda_kernel *kernel);
+/* Is `finish` of the family that computes dQ from the sums of `row`'s family? */
+bool att_backward_hopper_finishes(const att_kernel_row *finish, const att_kernel_row *row);
 
-/* The row that computes dQ from the sums of `kernel`, or NULL. */
-const att_cuda_kernel *att_backward_hopper_finish(const att_cuda_kernel *kernel,
+/* The kernel that computes dQ from the sums of `row`, or NULL. */
+const att_cuda_kernel *att_backward_hopper_finish(const att_kernel_row *row,
                                                   bool allow_unattested);
 
 /* Units whose key tiles are interleaved, and sets of key tiles with separate sums of dQ, on a

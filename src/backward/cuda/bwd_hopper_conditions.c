@@ -114,12 +114,12 @@ static bool is_walkable(const att_problem *p, att_refusal *refusal) {
     return true;
 }
 
-static bool has_steps(const att_cuda_kernel *k, const att_limits *limits, const att_problem *p,
+static bool has_steps(const att_kernel_row *row, const att_limits *limits, const att_problem *p,
                       att_refusal *refusal) {
     const bool any = limits->allow_unattested;
     ATT_CONDITION(att_backward_step_of(&att_family_bwd_delta, p, any), "flags",
                   "the kernel that goes ahead of it has no evidence");
-    ATT_CONDITION(att_backward_hopper_finish(k, any), "flags",
+    ATT_CONDITION(att_backward_hopper_finish(row, any), "flags",
                   "the kernel that goes behind it has no evidence");
     return true;
 }
@@ -130,5 +130,5 @@ bool att_backward_hopper_serves(const att_kernel_row *row, const att_limits *lim
     const att_cuda_kernel *k = row->cuda;
     return takes_types(k, p, refusal) && takes_columns(k, p, refusal) &&
            shapes_scores(k, p, refusal) && counts_fit(k, p, refusal) &&
-           is_walkable(p, refusal) && has_steps(k, limits, p, refusal);
+           is_walkable(p, refusal) && has_steps(row, limits, p, refusal);
 }

@@ -1,6 +1,4 @@
 /* bwd_hopper_families.c: the Hopper kernels of the backward pass, one row per source. */
-#include <string.h>
-
 #include "backward/cuda/bwd_hopper.h"
 
 /* Tiles that the products and the sums of dQ are laid out for; as many stages as shared memory
@@ -44,7 +42,7 @@ static bool steps_in(const att_kernel_row *step, const att_kernel_row *row,
                      const void *problem) {
     (void)problem;
     return row->cuda && row->family->cut == att_backward_hopper_cut &&
-           att_backward_hopper_finish(row->cuda, true) == step->cuda;
+           att_backward_hopper_finish(row, true) == step->cuda;
 }
 
 #define FINISH FAMILY, .serves = serves_nothing, .steps_in = steps_in
@@ -52,8 +50,8 @@ static bool steps_in(const att_kernel_row *step, const att_kernel_row *row,
 const att_family att_family_bwd_sm90_finish = {FINISH};
 const att_family att_family_bwd_sm90_wide_finish = {FINISH};
 
-bool att_backward_hopper_finishes(const att_kernel_row *finish, const att_cuda_kernel *kernel) {
-    return finish->family == (strcmp(kernel->source, "bwd_sm90") == 0
+bool att_backward_hopper_finishes(const att_kernel_row *finish, const att_kernel_row *row) {
+    return finish->family == (row->family == &att_family_bwd_sm90
                                   ? &att_family_bwd_sm90_finish
                                   : &att_family_bwd_sm90_wide_finish);
 }
