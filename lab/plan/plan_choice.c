@@ -9,20 +9,10 @@
 #include "core/select.h"
 #include "lab/problem/lab_operation.h"
 
-/* Whether the pattern matches a GPU kernel. */
-static bool names_kernel(const att_limits *limits, const char *pattern) {
-    for (size_t i = 0; i < att_rows_count(limits); i++) {
-        const att_kernel_row *row = att_rows_at(limits, i);
-        if (row->device == limits->device && att_kernel_matches(row->id, pattern))
-            return true;
-    }
-    return false;
-}
-
 static att_status set_kernel(att_limits *limits, const char *pattern) {
     if (!pattern)
         return ATT_OK;
-    ATT_REQUIRE(strlen(pattern) < sizeof limits->kernel && names_kernel(limits, pattern),
+    ATT_REQUIRE(strlen(pattern) < sizeof limits->kernel && att_rows_match(limits, pattern),
                 ATT_E_ARG, "kernel", "kernel=%.60s: there is no such kernel for GPUs", pattern);
     snprintf(limits->kernel, sizeof limits->kernel, "%s", pattern);
     return ATT_OK;

@@ -77,13 +77,9 @@ static att_status choose_kernel(att_limits *limits, const char *asked) {
     }
     if (!asked || !*asked)
         return ATT_OK;
-    size_t matching = 0;
-    for (size_t i = 0; i < att_rows_count(limits); i++) {
-        const att_kernel_row *row = att_rows_at(limits, i);
-        matching += row->device == limits->device && att_kernel_matches(row->id, asked);
-    }
-    ATT_REQUIRE(matching > 0 && strlen(asked) < sizeof limits->kernel, ATT_E_ARG, field,
-                "%s=%.60s: there is no such kernel for this device", field, asked);
+    ATT_REQUIRE(att_rows_match(limits, asked) && strlen(asked) < sizeof limits->kernel,
+                ATT_E_ARG, field, "%s=%.60s: there is no such kernel for this device", field,
+                asked);
     snprintf(limits->kernel, sizeof limits->kernel, "%s", asked);
     return ATT_OK;
 }

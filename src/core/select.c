@@ -40,6 +40,15 @@ const att_kernel_row *att_rows_at(const att_limits *limits, size_t i) {
     return i < user ? &limits->user->list[i].row : att_registry_row(i - user);
 }
 
+bool att_rows_match(const att_limits *limits, const char *pattern) {
+    for (size_t i = 0; i < att_rows_count(limits); i++) {
+        const att_kernel_row *row = att_rows_at(limits, i);
+        if (row->device == limits->device && att_kernel_matches(row->id, pattern))
+            return true;
+    }
+    return false;
+}
+
 bool att_row_serves(const att_kernel_row *row, const att_limits *limits,
                     const att_operation *operation, const void *problem, att_refusal *refusal) {
     *refusal = (att_refusal){.step = 0};

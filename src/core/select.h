@@ -8,6 +8,9 @@
 size_t att_rows_count(const att_limits *limits);
 const att_kernel_row *att_rows_at(const att_limits *limits, size_t i);
 
+/* Does the pattern match the id of one of them, for the context's device? */
+bool att_rows_match(const att_limits *limits, const char *pattern);
+
 /* Does `row`, of the context's device, serve a checked problem of `operation`? */
 bool att_row_serves(const att_kernel_row *row, const att_limits *limits,
                     const att_operation *operation, const void *problem, att_refusal *refusal);
