@@ -46,7 +46,7 @@ static bool fill(void *to, size_t before, const ring_device *device, const ring_
     const int64_t heads = tensor == Q ? s->heads_q : s->heads_kv;
     const int64_t pieces = 2 * s->ranks,
                   rows = rank < 0 ? pieces * s->piece : PIECES * s->piece;
-    const size_t element = s->dtype == ATT_F32 ? 4 : 2, count = (size_t)(heads * rows * s->d);
+    const size_t element = att_dtype_size(s->dtype), count = (size_t)(heads * rows * s->d);
     void *made = malloc(count * element);
     if (!made)
         return false;
@@ -97,7 +97,7 @@ static bool read_o(const ring_parts *parts, float *o) {
 
 bool ring_attention(const ring_device *device, const ring_exchange *exchange,
                     const ring_shape *s, int rank, float *o) {
-    const size_t element = s->dtype == ATT_F32 ? 4 : 2;
+    const size_t element = att_dtype_size(s->dtype);
     const size_t rows = (size_t)(PIECES * s->piece * s->d), of_k = rows * (size_t)s->heads_kv;
     void *const q = device->allocate(rows * (size_t)s->heads_q * element);
     void *const both[] = {device->allocate(2 * of_k * element),
@@ -122,7 +122,7 @@ static bool one_call(const ring_device *device, const ring_shape *s, float *o) {
     const int64_t rows = 2 * s->ranks * s->piece;
     const size_t of_q = (size_t)(s->heads_q * rows * s->d),
                  of_k = (size_t)(s->heads_kv * rows * s->d);
-    const size_t element = s->dtype == ATT_F32 ? 4 : 2;
+    const size_t element = att_dtype_size(s->dtype);
     att_plan *plan;
     att_problem p;
     att_problem_init(&p, 1, s->heads_q, s->heads_kv, rows, rows, s->d, s->d, s->dtype);

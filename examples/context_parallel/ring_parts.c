@@ -6,10 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t element(const ring_shape *s) {
-    return s->dtype == ATT_F32 ? 4 : 2;
-}
-
 /* (heads, two pieces, d): the strides of every array of a shard. */
 static att_strides strides_of_shard(const ring_shape *s) {
     return (att_strides){0, PIECES * s->piece * s->d, s->d, 1};
@@ -107,11 +103,12 @@ bool ring_parts_add(ring_parts *parts, int rank, int source, const void *q, cons
                                      : PART_FROM_LATER;
     const int first = kind == PART_FROM_LATER ? LATE : EARLY; /* of the pieces of rows */
     const int64_t at_lse = first * s->piece, at_o = at_lse * s->d;
-    const size_t of_k = (size_t)(s->heads_kv * PIECES * s->piece * s->d) * element(s);
+    const size_t of_k =
+        (size_t)(s->heads_kv * PIECES * s->piece * s->d) * att_dtype_size(s->dtype);
     float *o = kind == PART_OWN ? parts->merged_o[0] : parts->part_o;
     float *lse = kind == PART_OWN ? parts->merged_lse[0] : parts->part_lse;
     const att_args args = {.size = sizeof args,
-                           .q = (const char *)q + (size_t)at_o * element(s),
+                           .q = (const char *)q + (size_t)at_o * att_dtype_size(s->dtype),
                            .k = kv,
                            .v = (const char *)kv + of_k,
                            .o = o + at_o,

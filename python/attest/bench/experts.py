@@ -17,6 +17,7 @@ from torch.nn import functional
 import attest
 
 from .layers import Problem
+from .rivals import DTYPES
 from .samples import Subject
 
 TOKEN_BYTES = 64 << 20  # of all sets of tokens together, approximately
@@ -38,7 +39,6 @@ class Inputs:
 
 
 _kept: Dict[Tuple[str, str], Any] = {}  # the weights of the last model and type
-DTYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 
 
 def _weights(problem: Problem, device: str):

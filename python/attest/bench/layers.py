@@ -9,6 +9,10 @@ TOKENS = (1, 8, 64, 256, 1024, 4096, 16384)
 CPU_TOKENS = (1, 16, 256)
 
 
+def element_bytes(dtype: str) -> int:
+    return 4 if dtype == "f32" else 2
+
+
 class Model(NamedTuple):
     """A layer of experts; `words` are the laboratory's modifiers."""
 
@@ -47,7 +51,7 @@ class Problem:
 
     @property
     def element(self) -> int:
-        return 4 if self.dtype == "f32" else 2
+        return element_bytes(self.dtype)
 
     @property
     def operations(self) -> int:

@@ -92,7 +92,7 @@ class Problem:
 
     @property
     def element(self) -> int:
-        return 4 if self.dtype == "f32" else 2
+        return layers.element_bytes(self.dtype)
 
     @property
     def kv_bytes(self) -> int:
