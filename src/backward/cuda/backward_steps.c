@@ -5,8 +5,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "cuda/shape.h"
-
-enum { WORKSPACE_UNIT = 256 };
+#include "cuda/workspace_parts.h"
 
 const att_cuda_kernel *att_backward_step_of(const att_family *family, const att_problem *p,
                                             bool allow_unattested) {
@@ -35,18 +34,6 @@ static att_status load_step(const att_cuda_function **out, att_cuda_shape *shape
     return att_cuda_function_allow(*out, shape->shared);
 }
 
-/* Append `count` elements of `bytes` to the workspace. Returns false if it would be too
- * large. */
-static bool place(size_t *at, size_t *workspace, int64_t count, int64_t bytes) {
-    int64_t size, end;
-    if (!att_mul(count, bytes, &size) || size > INT64_MAX / 4 ||
-        !att_add((int64_t)*workspace, att_round_up(size, WORKSPACE_UNIT), &end))
-        return false;
-    *at = *workspace;
-    *workspace = (size_t)end;
-    return true;
-}
-
 static bool place_all(att_backward_tiling *t, size_t *workspace, const att_backward_cut *cut) {
     const att_bwd_params *b = &t->params;
     const int64_t heads = b->fwd.heads_q;
@@ -57,13 +44,13 @@ static bool place_all(att_backward_tiling *t, size_t *workspace, const att_backw
         return false;
     att_backward_places *at = &t->places;
     *workspace = 0;
-    return place(&at->terms, workspace, rows, ATT_BWD_TERMS * sizeof(float)) &&
-           place(&at->d_q_sums, workspace, numbers, sizeof(float)) &&
-           place(&at->turns, workspace, tiles * cut->turn_count, sizeof(unsigned)) &&
-           place(&at->next_work, workspace, ATT_BWD_COUNTERS, sizeof(unsigned)) &&
-           place(&at->sink_sums, workspace, t->delta_shape.grid[0], sizeof(float)) &&
-           place(&at->alibi_sums, workspace, pairs * b->key_tiles,
-                 (int64_t)sizeof(float) * cut->alibi_parts);
+    return att_cuda_place(&at->terms, workspace, rows, ATT_BWD_TERMS * sizeof(float)) &&
+           att_cuda_place(&at->d_q_sums, workspace, numbers, sizeof(float)) &&
+           att_cuda_place(&at->turns, workspace, tiles * cut->turn_count, sizeof(unsigned)) &&
+           att_cuda_place(&at->next_work, workspace, ATT_BWD_COUNTERS, sizeof(unsigned)) &&
+           att_cuda_place(&at->sink_sums, workspace, t->delta_shape.grid[0], sizeof(float)) &&
+           att_cuda_place(&at->alibi_sums, workspace, pairs * b->key_tiles,
+                          (int64_t)sizeof(float) * cut->alibi_parts);
 }
 
 /* One block per tile of d_bias. */

@@ -2,12 +2,12 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "cuda/shape.h"
+#include "cuda/workspace_parts.h"
 #include "moe/cuda/moe_cuda.h"
 #include "moe/cuda/moe_gpu_params.h"
 #include "moe/moe.h"
 
 enum {
-    WORKSPACE_UNIT = 256,
     ROUTE_SHARED_MOST = 96 * 1024, /* per block; available on every GPU with code */
     ROUTE_ALONE = 32,              /* tokens that one block routes faster than two launches */
     HISTOGRAMS_MOST = 1 << 16,     /* numbers that every block of moe_route adds up */
@@ -45,35 +45,24 @@ static att_status cut_route(att_moe_gpu *s, const att_context *ctx, const att_mo
     return ATT_OK;
 }
 
-/* Append `count` elements of `bytes` to the workspace. Returns false if it would be too
- * large. */
-static bool place(size_t *at, size_t *workspace, int64_t count, int64_t bytes) {
-    int64_t size, end;
-    if (!att_mul(count, bytes, &size) || size > INT64_MAX / 4 ||
-        !att_add((int64_t)*workspace, att_round_up(size, WORKSPACE_UNIT), &end))
-        return false;
-    *at = *workspace;
-    *workspace = (size_t)end;
-    return true;
-}
-
 static bool place_all(att_moe_gpu *s, size_t *workspace, int64_t slots, int64_t tiles) {
     const att_moe_params *m = &s->params;
     const int64_t word = (int64_t)sizeof(int), experts = m->local_experts + 1;
     int64_t h, parts;
     *workspace = 0;
     return att_mul(slots, m->h_pitch, &h) && att_mul(slots, m->part_pitch, &parts) &&
-           place(&s->at.slot_ids, workspace, slots, word) &&
-           place(&s->at.slot_weights, workspace, slots, (int64_t)sizeof(float)) &&
-           place(&s->at.histograms, workspace, m->route_blocks * (int64_t)(m->experts + 1),
-                 word) &&
-           place(&s->at.starts, workspace, experts, word) &&
-           place(&s->at.tile_starts, workspace, experts, word) &&
-           place(&s->at.tile_experts, workspace, tiles, word) &&
-           place(&s->at.slot_at, workspace, slots, word) &&
-           place(&s->at.h, workspace, h, (int64_t)sizeof(uint16_t)) &&
-           place(&s->at.parts, workspace, parts,
-                 (int64_t)(m->flags & ATT_MOE_PARTS_16 ? sizeof(uint16_t) : sizeof(float)));
+           att_cuda_place(&s->at.slot_ids, workspace, slots, word) &&
+           att_cuda_place(&s->at.slot_weights, workspace, slots, (int64_t)sizeof(float)) &&
+           att_cuda_place(&s->at.histograms, workspace,
+                          m->route_blocks * (int64_t)(m->experts + 1), word) &&
+           att_cuda_place(&s->at.starts, workspace, experts, word) &&
+           att_cuda_place(&s->at.tile_starts, workspace, experts, word) &&
+           att_cuda_place(&s->at.tile_experts, workspace, tiles, word) &&
+           att_cuda_place(&s->at.slot_at, workspace, slots, word) &&
+           att_cuda_place(&s->at.h, workspace, h, (int64_t)sizeof(uint16_t)) &&
+           att_cuda_place(
+               &s->at.parts, workspace, parts,
+               (int64_t)(m->flags & ATT_MOE_PARTS_16 ? sizeof(uint16_t) : sizeof(float)));
 }
 
 static att_status encode_maps(att_moe_gpu *s, const att_context *ctx, const att_moe_problem *p,
