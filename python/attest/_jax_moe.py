@@ -15,8 +15,8 @@ from jax import lax
 
 from . import _core
 from ._jax_varying import varying
+from ._moe_names import UNGATED
 
-_UNGATED = ("relu2", "silu", "gelu", "gelu-tanh")
 _ORDER = ("logits", "ids", "weights", "w3", "b1", "b2", "b3", "correction", "mask")  # in XLA's order, after x, w1, w2
 _OF_EXPERTS = ("w1", "w2", "w3", "b1", "b2", "b3")
 _BLOCK = 64  # rows of an expert that the gradient processes at once
@@ -81,7 +81,7 @@ def _expert(options: _Options, x, own: Dict[str, jax.Array]):
     gate, up = product(x.astype(jnp.float32), "w1", "b1"), None
     if "w3" in own:
         up = product(x.astype(jnp.float32), "w3", "b3")
-    elif options.activation not in _UNGATED:
+    elif options.activation not in UNGATED:
         gate, up = (gate[:, ::2], gate[:, 1::2]) if options.interleaved else jnp.split(gate, 2, -1)
     return product(_activate(options, gate, up), "w2", "b2")
 

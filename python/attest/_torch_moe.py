@@ -12,8 +12,8 @@ import torch.nn.functional as functional
 from torch import Tensor
 
 from ._core import moe as _core_moe
+from ._moe_names import UNGATED
 
-_UNGATED = ("relu2", "silu", "gelu", "gelu-tanh")
 
 
 @torch.library.custom_op("attest::moe", mutates_args=())
@@ -125,7 +125,7 @@ class _Expert:
         self.gate, self.up = product(self.w1, b1, self.x), None
         if w3 is not None:
             self.up = product(self.w3, b3, self.x)
-        elif activation not in _UNGATED:
+        elif activation not in UNGATED:
             self.gate, self.up = (self.gate[:, ::2], self.gate[:, 1::2]) if interleaved else self.gate.chunk(2, -1)
         self.h = _activate(activation, self.gate, self.up, alpha, limit)
         self.out = product(self.w2, b2, self.h)

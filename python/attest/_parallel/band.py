@@ -6,7 +6,7 @@ low <= 0 <= high, which is a window around the diagonal of the first row and the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from .layout import Layout
 
@@ -49,6 +49,14 @@ class Band(NamedTuple):
     left: Optional[int]  # relative to the diagonal of its first row and first key
     right: Optional[int]
     documents: Optional[Tuple[int, ...]] = None  # packed sequences in it, the same for rows and keys
+
+    def arguments(self) -> Dict[str, Any]:
+        """Its diagonal, as attest.attention() takes it."""
+        if self.right == 0:
+            return {"causal": "top-left"} if self.left is None else {"causal": "top-left", "window": (self.left, None)}
+        if self.left is None and self.right is None:
+            return {}
+        return {"window": (self.left, self.right), "align": "top-left"}
 
 
 def band_of(mask: Mask, rows: Tuple[int, int], keys: Tuple[int, int]) -> Optional[Band]:

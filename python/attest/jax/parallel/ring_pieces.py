@@ -36,15 +36,9 @@ def _described(x: jax.Array) -> Tuple[str, str, Tuple[int, ...]]:
 
 
 def _named(band: Band, options: Options) -> Dict[str, Any]:
-    named: Dict[str, Any] = {"scale": options.scale}
+    named: Dict[str, Any] = {"scale": options.scale, **band.arguments()}
     if options.softcap is not None:
         named["softcap"] = options.softcap
-    if band.right == 0:
-        named["causal"] = "top-left"
-        if band.left is not None:
-            named["window"] = (band.left, None)
-    elif band.left is not None or band.right is not None:
-        named["window"], named["align"] = (band.left, band.right), "top-left"
     return named
 
 

@@ -54,13 +54,7 @@ class Lengths(NamedTuple):
 
 
 def _arguments(band: Band, options: Dict[str, Any], lengths: Lengths, first_key: int, like: Tensor) -> Dict[str, Any]:
-    named = dict(options)
-    if band.right == 0:
-        named["causal"] = "top-left"
-        if band.left is not None:
-            named["window"] = (band.left, None)
-    elif band.left is not None or band.right is not None:
-        named["window"], named["align"] = (band.left, band.right), "top-left"
+    named = {**options, **band.arguments()}
     if band.documents is not None:
         starts = torch.tensor(band.documents, dtype=torch.int32, device=like.device)
         longest = max(end - start for start, end in zip(band.documents, band.documents[1:]))
