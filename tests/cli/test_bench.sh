@@ -105,23 +105,9 @@ expect 'rivals' 0 out='^b1h1s16d64,fp16 +naive_sm80 +fwd_sm80_[a-z0-9_]+ +[-+].*
     bench b1h1s16d64 --seconds 0 "${steady[@]}" --allow-slow --kernel 'fwd_sm80*' --kernel naive_sm80 --json rivals.json
 check 'rivals, the document' json rivals.json '"against_first" not in d["results"][0] and d["results"][1]["against_first"]["verdict"] == "SAME"'
 
-# Ctrl-C keeps the measurements so far. (Background jobs of a shell ignore SIGINT; children of Python do not.)
-cat >interrupt.py <<'PYTHON'
-import signal, subprocess, sys, time
-count, seconds = int(sys.argv[1]), float(sys.argv[2])
-program = subprocess.Popen(["attest", "bench"] + sys.argv[3:], stdout=open("int.out", "w"), stderr=open("int.err", "w"), start_new_session=True)
-time.sleep(seconds)
-for i in range(count):
-    program.send_signal(signal.SIGINT)
-    time.sleep(0.05)
-try:
-    print(program.wait(timeout=60))
-except subprocess.TimeoutExpired:
-    program.kill()
-    print("hangs")
-PYTHON
+# Ctrl-C keeps the measurements so far.
 endless=(b1h1s64d64 b1h1s65d64 --device cpu --seconds 600 --max-samples 100000000 --precision 0 --json part.json --csv part.csv --save part)
-check 'interrupted: exit 130' test "$(python3 interrupt.py 1 2 "${endless[@]}")" = 130
+check 'interrupted: exit 130' test "$(python3 "$tests_folder/interrupt.py" 1 2 60 bench "${endless[@]}")" = 130
 check 'it says so' grep -q 'interrupted: 2 of 2 cases were measured, and are kept in part.json; no baseline is saved' int.err
 check 'and shows them' grep -qE '^b1h1s65d64,fp16 +fwd_cpu' int.out
 check 'and keeps the samples' json part.json 'd["interrupted"] and len(d["results"]) == 2 and all(r["timed"] and len(r["samples_ns"]) > 1 for r in d["results"])'
@@ -129,7 +115,7 @@ check 'also as rows' test "$(wc -l <part.csv)" -eq 3
 check 'but no baseline' test ! -e baselines/part.json
 expect 'what was kept can be compared' 0 out='2 SAME' -- compare part.json part.json
 rm -f part.json
-check 'interrupted twice: it stops at once' test "$(python3 interrupt.py 2 1 b1h16s8192d128 "${endless[@]}")" = -2
+check 'interrupted twice: it stops at once' test "$(python3 "$tests_folder/interrupt.py" 2 1 60 bench b1h16s8192d128 "${endless[@]}")" = -2
 check 'and leaves nothing' bash -c '! ls part.json*'
 check 'a whole run says nothing of it' json warm.json '"interrupted" not in d'
 

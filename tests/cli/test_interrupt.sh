@@ -4,25 +4,9 @@
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
-# Background jobs of a shell ignore SIGINT; children of Python do not.
-cat >interrupt.py <<'PYTHON'
-import signal, subprocess, sys, time
-count, seconds = int(sys.argv[1]), float(sys.argv[2])
-program = subprocess.Popen(["attest"] + sys.argv[3:], stdout=open("int.out", "w"), stderr=open("int.err", "w"), start_new_session=True)
-time.sleep(seconds)
-for i in range(count):
-    program.send_signal(signal.SIGINT)
-    time.sleep(0.05)
-try:
-    print(program.wait(timeout=120))
-except subprocess.TimeoutExpired:
-    program.kill()
-    print("hangs")
-PYTHON
-
 # More than any machine verifies in two seconds.
 mapfile -t endless < <(for i in $(seq 3000); do echo "b1h8s512d$((i % 3 * 8 + 64)),f32"; done)
-check 'verify, interrupted: exit 130' test "$(python3 interrupt.py 1 2 verify "${endless[@]}" --device cpu --jobs 2 --json part.json)" = 130
+check 'verify, interrupted: exit 130' test "$(python3 "$tests_folder/interrupt.py" 1 2 120 verify "${endless[@]}" --device cpu --jobs 2 --json part.json)" = 130
 check 'it says so' grep -qE 'interrupted: [0-9]+ of 3000 answers were verified, and are kept in part.json' int.err
 check 'what is kept is what it says' python3 - <<'END'
 import json, re
@@ -32,13 +16,13 @@ assert document["interrupted"] is True and len(document["results"]) == count < 3
 assert all(row["outcome"] == "pass" and row["kernel"] for row in document["results"])
 END
 rm -f part.json
-check 'interrupted twice: it stops at once' test "$(python3 interrupt.py 2 2 verify "${endless[@]}" --device cpu --jobs 1 --json part.json)" = -2
+check 'interrupted twice: it stops at once' test "$(python3 "$tests_folder/interrupt.py" 2 2 120 verify "${endless[@]}" --device cpu --jobs 1 --json part.json)" = -2
 check 'and leaves nothing' test ! -e part.json
 expect 'a whole run' 0 -- verify b1h2s64d16 --device cpu --json whole.json
 check 'says nothing of it' json whole.json '"interrupted" not in d'
 
 unset "${!ATTEST_LIB@}" # they may not be set where kernels are certified
-check 'certify, interrupted: exit 130' test "$(python3 interrupt.py 1 3 certify --device cpu -o statements --json certified.json)" = 130
+check 'certify, interrupted: exit 130' test "$(python3 "$tests_folder/interrupt.py" 1 3 120 certify --device cpu -o statements --json certified.json)" = 130
 check 'its statements are those of finished kernels' python3 - <<'END'
 import json, os, re
 said = re.search(r"interrupted: (\d+) of (\d+) were finished; their statements are kept in statements", open("int.err").read())

@@ -1,0 +1,22 @@
+"""interrupt.py COUNT SECONDS LIMIT ARGUMENT...: run attest, send it COUNT SIGINTs after SECONDS, and print its exit code, or
+"hangs" if it runs for LIMIT seconds more.
+
+Background jobs of a shell ignore SIGINT; children of Python do not. Its output goes to int.out and int.err.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+
+count, seconds, limit = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+program = subprocess.Popen(["attest"] + sys.argv[4:], stdout=open("int.out", "w"), stderr=open("int.err", "w"), start_new_session=True)
+time.sleep(seconds)
+for i in range(count):
+    program.send_signal(signal.SIGINT)
+    time.sleep(0.05)
+try:
+    print(program.wait(timeout=limit))
+except subprocess.TimeoutExpired:
+    program.kill()
+    print("hangs")
