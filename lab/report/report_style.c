@@ -156,7 +156,7 @@ static const char *const rules[] = {
     ".beside{display:block}\n"
     "svg.plot{max-width:11cm;max-height:21cm}\n"
     "table{font-size:7.5pt}\n"
-    "details::details-content{content-visibility:visible;display:block}\n"
+    "details:not([open]){display:none}\n"
     "summary{color:var(--soft)}\n"
     ".scroll{overflow:visible}}\n",
     NULL};
