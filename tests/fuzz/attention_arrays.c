@@ -30,6 +30,13 @@ static bool open_slot(attention_case *c, int slot, double elements, size_t size,
     return array_open(&c->slots[slot], (size_t)elements * size, align, fill) != NULL;
 }
 
+/* What the problem promises of the bases of Q, K, V, O and the bias, or no more than their
+ * elements of `size` bytes need. */
+static size_t base_alignment(const att_problem *p, bool element_alignment, size_t size) {
+    const size_t promised = p->alignment > 0 && p->alignment < 256 ? (size_t)p->alignment : 16;
+    return element_alignment || promised < size ? size : promised;
+}
+
 /* Q, K, V and O. Inputs begin as NaN, in every type. */
 static bool open_tensors(attention_case *c, bool element_alignment) {
     const att_problem *p = &c->problem;
@@ -39,10 +46,8 @@ static bool open_tensors(attention_case *c, bool element_alignment) {
     const int64_t batch_k = paged ? p->num_pages : packed_k ? 1 : p->batch;
     const int64_t rows_k = paged ? p->page_size : packed_k ? p->total_k : p->seq_k;
     const size_t in = att_dtype_size(p->dtype), out = att_dtype_size(p->dtype_o);
-    const size_t whole = element_alignment                        ? 1
-                         : p->alignment > 0 && p->alignment < 256 ? (size_t)p->alignment
-                                                                  : 16;
-    const size_t align = whole > in ? whole : in, align_o = whole > out ? whole : out;
+    const size_t align = base_alignment(p, element_alignment, in),
+                 align_o = base_alignment(p, element_alignment, out);
     bool ok = open_slot(c, SLOT_Q, extent(&p->q, batch_q, p->heads_q, rows_q, p->d_qk), in,
                         align, 0xff) &&
               open_slot(c, SLOT_K, extent(&p->k, batch_k, p->heads_kv, rows_k, p->d_qk), in,
@@ -57,8 +62,9 @@ static bool open_tensors(attention_case *c, bool element_alignment) {
     return ok;
 }
 
-static bool open_others(attention_case *c) {
+static bool open_others(attention_case *c, bool element_alignment) {
     const att_problem *p = &c->problem;
+    const size_t bias = att_dtype_size(p->bias_dtype);
     const double batch = (double)p->batch, entries = batch + 1.0;
     const att_strides slopes = {p->alibi_stride_batch, 1, 0, 0};
     const att_strides table = {p->page_table_stride, 1, 0, 0};
@@ -69,7 +75,7 @@ static bool open_others(attention_case *c) {
     if (p->features & ATT_BIAS)
         ok = ok &&
              open_slot(c, SLOT_BIAS, extent(&p->bias, p->batch, p->heads_q, p->seq_q, p->seq_k),
-                       att_dtype_size(p->bias_dtype), att_dtype_size(p->bias_dtype), 0);
+                       bias, base_alignment(p, element_alignment, bias), 0);
     if (p->features & ATT_SINKS)
         ok = ok && open_slot(c, SLOT_SINKS, (double)p->heads_q, 4, 4, 0);
     if (p->features & ATT_CU_SEQLENS_Q)
@@ -203,7 +209,7 @@ bool attention_open(attention_case *c, random_input *in, size_t workspace_bytes,
     const double work = (double)p->batch * (double)p->heads_q * ((double)p->seq_q + 1.0) *
                         ((double)p->seq_k + 1.0) * ((double)p->d_qk + (double)p->d_v);
     if (p->batch > CASE_BATCH_MOST || p->heads_q > 4096 || p->seq_k > 1 << 20 || work > 4e6 ||
-        !open_tensors(c, element_alignment) || !open_others(c) ||
+        !open_tensors(c, element_alignment) || !open_others(c, element_alignment) ||
         !open_slot(c, SLOT_WORKSPACE, (double)workspace_bytes, 1, ATT_WORKSPACE_ALIGN, 0xff))
         return false;
     point(c, workspace_bytes, in);
