@@ -50,14 +50,16 @@ static int64_t sum_stride(const att_problem *p) {
 }
 
 /* c[MR][nv vectors] (+)= a * b[depth][PANEL]; element (r, k) of a is a[r * a_row + k * a_word].
- * nv and strides of 1 are constants once inlined. */
+ * nv and strides of 1 are constants once inlined. The product is summed by itself before it is
+ * added to c: a sum over thousands of rows is then one of a few dozen short sums, which keeps
+ * its rounding errors small. */
 VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const float *a,
                            int64_t a_row, int64_t a_word, const float *b, float *c,
                            int64_t ldc) {
     vf sum[MR][NV];
     for (int r = 0; r < MR; r++)
         for (int v = 0; v < nv; v++)
-            sum[r][v] = add ? vf_load(c + r * ldc + v * VF_W) : vf_set1(0.0f);
+            sum[r][v] = vf_set1(0.0f);
     for (int64_t k = 0; k < depth; k++, b += PANEL, a += a_word) {
         vf right[NV];
         for (int v = 0; v < nv; v++)
@@ -69,8 +71,10 @@ VF_INLINE void multiply_nv(const int nv, const bool add, int64_t depth, const fl
         }
     }
     for (int r = 0; r < MR; r++)
-        for (int v = 0; v < nv; v++)
-            vf_store(c + r * ldc + v * VF_W, sum[r][v]);
+        for (int v = 0; v < nv; v++) {
+            float *to = c + r * ldc + v * VF_W;
+            vf_store(to, add ? vf_add(vf_load(to), sum[r][v]) : sum[r][v]);
+        }
 }
 
 /* The same for the first `width` columns of the panel. */

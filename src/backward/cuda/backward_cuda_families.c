@@ -148,11 +148,11 @@ static void describe(const att_plan *plan, char *text, size_t n) {
 static bool tile_fits(const int tile[4], char *why, size_t n) {
     const int rows = tile[0], keys = tile[1], stages = tile[2], warps = tile[3];
     if (rows != 16 && rows != 32 && rows != 64)
-        return snprintf(why, n, "m%d: 16, 32 or 64 rows are wanted", rows) < 0;
+        return snprintf(why, n, "m%d: expected 16, 32 or 64 rows", rows) < 0;
     if (stages != 1 && stages != 2)
-        return snprintf(why, n, "%d stages: 1 or 2 are wanted", stages) < 0;
+        return snprintf(why, n, "%d stages: expected 1 or 2", stages) < 0;
     if (warps != 2 && warps != 4 && warps != 8)
-        return snprintf(why, n, "%d warps: 2, 4 or 8 are wanted", warps) < 0;
+        return snprintf(why, n, "%d warps: expected 2, 4 or 8", warps) < 0;
     if (keys < 16 || keys > 256 || keys % 16 || (keys % (16 * warps) && keys != 8 * warps))
         return snprintf(why, n, "n%d is not a multiple of 16 keys for each of %d warps, or 8",
                         keys, warps) < 0;
