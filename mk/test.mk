@@ -50,9 +50,10 @@ test-unit: $(UNIT_TESTS)
 test-threads: $(THREAD_TESTS)
 	@tests/run.sh $(THREAD_TESTS)
 
-# The longest one in two halves, side by side.
+# The longest one in parts, side by side; avx512 stands for avx512_bf16 too.
+RANDOM_PARTS := *gradients*avx512* *gradients*portable* *gradients*avx2* *gradients*amx* *problems*
 test-property: $(PROPERTY_TESTS)
-	@tests/run.sh -j $(shell nproc) "$(BUILD)/tests/property/test_random *problems*" "$(BUILD)/tests/property/test_random *gradients*" \
+	@tests/run.sh -j $(shell nproc) $(foreach part,$(RANDOM_PARTS),"$(BUILD)/tests/property/test_random $(part)") \
 	    $(filter-out %/test_random,$(PROPERTY_TESTS))
 
 # SUITE_ISAS limits the instruction sets.
@@ -78,14 +79,6 @@ GCOV    := --coverage -fprofile-update=atomic
 
 # TSan's shadow memory does not fit every randomised address layout; if the layout can be fixed, it is.
 STEADY   = $(shell setarch -R true 2>/dev/null && echo setarch -R)
-
-# The products of experts are inlined for every type, layout and tile. Optimised with every access checked they take
-# minutes to compile: with gcc if vectors are plain C, with clang (the fuzzers) always.
-UNOPTIMISED := $(if $(findstring fuzzer-no-link,$(EXTRA_CFLAGS)),$(wildcard src/moe/cpu/*.c),\
-    $(if $(and $(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),$(findstring fsanitize,$(EXTRA_CFLAGS))),src/moe/cpu/moe_avx512.c))
-ifneq ($(UNOPTIMISED),)
-$(UNOPTIMISED:%.c=$(BUILD)/obj/%.o): override EXTRA_CFLAGS += -O0
-endif
 
 # A variant runs the fixed seed over fewer problems than `test-property` does. An allocation that is too large must fail
 # under ASan as it does without it.

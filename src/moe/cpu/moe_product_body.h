@@ -54,6 +54,30 @@ static int64_t product_sums(int64_t columns) {
 
 /* --------------------------------------------------------------------- tiles */
 
+/* The loops of a tile are instantiated for every number of tokens it may have. */
+#define MOST_OF(m) ((m) < MR ? (m) : MR)
+#define WITH_CONSTANT(tokens, call)                                                            \
+    if ((tokens) == 1)                                                                         \
+        call(1);                                                                               \
+    else if ((tokens) == 2)                                                                    \
+        call(2);                                                                               \
+    else if (MR > 3 && (tokens) == 3)                                                          \
+        call(MOST_OF(3));                                                                      \
+    else if (MR > 4 && (tokens) == 4)                                                          \
+        call(MOST_OF(4));                                                                      \
+    else if (MR > 5 && (tokens) == 5)                                                          \
+        call(MOST_OF(5));                                                                      \
+    else                                                                                       \
+        call(MR);
+_Static_assert(MR >= 3 && MR <= 6, "every number of tokens has its instance");
+
+/* The rows of m tokens from depth `begin` on. */
+VF_INLINE void point_at_tokens(const int m, const product *q, int64_t token, int64_t begin,
+                               const operand *x[MR]) {
+    for (int i = 0; i < m; i++)
+        x[i] = q->x[token + i] + begin;
+}
+
 VF_INLINE void clear_sums(const int m, vf sums[MR][NV]) {
     for (int i = 0; i < m; i++)
         for (int n = 0; n < NV; n++)
@@ -165,40 +189,31 @@ VF_INLINE void stream_tile(const int m, const product *q, const att_dtype dtype,
                            const bool transposed, int64_t column) {
     const int64_t width = transposed ? (int64_t)NV * VF_W : NV;
     const int64_t columns = att_min(width, q->columns - column);
+    const operand *x[MR];
     vf sums[MR][NV];
+    point_at_tokens(m, q, 0, 0, x);
     clear_sums(m, sums);
     if (transposed) {
-        add_columns(m, q->x, q, q->w + column * att_dtype_bytes(dtype), dtype, columns, sums);
+        add_columns(m, x, q, q->w + column * att_dtype_bytes(dtype), dtype, columns, sums);
     } else {
         const char *rows[NV], *ahead[NV];
         point_at_rows(q, column, 0, rows);
         point_at_rows(q, column + NV, 0, ahead);
-        add_rows(m, q->x, rows, dtype, q->depth, ahead, NV, att_dtype_bytes(dtype), sums);
+        add_rows(m, x, rows, dtype, q->depth, ahead, NV, att_dtype_bytes(dtype), sums);
     }
     finish_tile(m, q, 0, column, columns, transposed, sums);
 }
 
-/* ---------------------------------------------------------------- many tokens */
-
-/* Unpack the weights of a tile and a block of depth to vectors. */
-VF_INLINE void unpack_rows(const product *q, const char *const rows[NV], const att_dtype dtype,
-                           int64_t depth) {
-    for (int n = 0; n < NV; n++)
-        for (int64_t k = 0; k < depth; k += VF_W)
-            vf_store(q->panel + n * ROWS_DEPTH + k,
-                     vf_load_as(rows[n] + k * att_dtype_bytes(dtype), dtype, depth - k));
-}
-
-VF_INLINE void unpack_columns(const product *q, const char *w, const att_dtype dtype,
-                              int64_t columns, int64_t depth) {
-    vf weights[NV];
-    float *panel = q->panel;
-    for (int64_t k = 0; k < depth; k += COLUMN_DEPTH, panel += NV * VF_W) {
-        load_columns(w + k * q->step, q->step, depth - k, dtype, columns, NV, weights);
-        for (int n = 0; n < NV; n++)
-            vf_store(panel + n * VF_W, weights[n]);
+VF_INLINE void stream_weights(const product *q, const att_dtype dtype, const bool transposed) {
+    const int64_t width = transposed ? (int64_t)NV * VF_W : NV;
+    for (int64_t column = 0; column < q->columns; column += width) {
+#define STREAM(m) stream_tile(m, q, dtype, transposed, column)
+        WITH_CONSTANT(q->tokens, STREAM)
+#undef STREAM
     }
 }
+
+/* ---------------------------------------------------------------- many tokens */
 
 /* A block of depth of one tile. */
 typedef struct tile_block {
@@ -210,28 +225,69 @@ typedef struct tile_block {
     float *sums;           /* of all tokens */
 } tile_block;
 
-/* The first groups of tokens share the prefetching of the next weights. */
+/* The type of the weights that a block multiplies: those of another type are unpacked. */
+#define BLOCK_DTYPE (MULTIPLIES_PAIRS ? ATT_BF16 : ATT_F32)
+
+VF_INLINE void unpack_rows_as(const product *q, tile_block *b, const att_dtype dtype) {
+    for (int n = 0; n < NV; n++) {
+        float *to = q->panel + n * ROWS_DEPTH;
+        for (int64_t k = 0; k < b->depth; k += VF_W)
+            vf_store(to + k,
+                     vf_load_as(b->rows[n] + k * att_dtype_bytes(dtype), dtype, b->depth - k));
+        b->rows[n] = (const char *)to;
+    }
+}
+
+VF_INLINE void unpack_columns_as(const product *q, const tile_block *b, const att_dtype dtype) {
+    const char *w = q->w + b->begin * q->step + b->column * att_dtype_bytes(dtype);
+    vf weights[NV];
+    float *panel = q->panel;
+    for (int64_t k = 0; k < b->depth; k += COLUMN_DEPTH, panel += NV * VF_W) {
+        load_columns(w + k * q->step, q->step, b->depth - k, dtype, b->columns, NV, weights);
+        for (int n = 0; n < NV; n++)
+            vf_store(panel + n * VF_W, weights[n]);
+    }
+}
+
+/* Find the rows of weights of a block; they are used directly if they need not be widened. */
+static void prepare_rows(const product *q, tile_block *b) {
+    point_at_rows(q, b->column, b->begin, b->rows);
+    point_at_rows(q, b->column + NV, b->begin, b->ahead);
+    if (q->dtype == BLOCK_DTYPE)
+        return;
+    if (q->dtype == ATT_BF16)
+        unpack_rows_as(q, b, ATT_BF16);
+    else
+        unpack_rows_as(q, b, ATT_F16);
+}
+
+/* Columns of weights are always unpacked. */
+static void prepare_columns(const product *q, const tile_block *b) {
+    if (MULTIPLIES_PAIRS || q->dtype == ATT_BF16)
+        unpack_columns_as(q, b, ATT_BF16);
+    else if (q->dtype == ATT_F16)
+        unpack_columns_as(q, b, ATT_F16);
+    else
+        unpack_columns_as(q, b, ATT_F32);
+}
+
+/* The first two groups of tokens share the prefetching of the next weights. */
 VF_INLINE void add_block_rows(const int m, const operand *const x[MR], const product *q,
-                              const tile_block *b, const att_dtype dtype, int64_t token,
-                              vf sums[MR][NV]) {
+                              const tile_block *b, int64_t token, vf sums[MR][NV]) {
     const int64_t bytes = att_dtype_bytes(q->dtype), group = token / MR;
-    const bool many = q->tokens > (NV - 1) * MR;
-    if (many && group < NV)
-        add_rows(m, x, b->rows, dtype, b->depth, b->ahead + group, 1, bytes, sums);
-    else if (!many && group < 2)
-        add_rows(m, x, b->rows, dtype, b->depth, b->ahead + group * NV / 2, NV / 2, bytes,
+    if (group < 2)
+        add_rows(m, x, b->rows, BLOCK_DTYPE, b->depth, b->ahead + group * NV / 2, NV / 2, bytes,
                  sums);
     else
-        add_rows(m, x, b->rows, dtype, b->depth, NULL, 0, bytes, sums);
+        add_rows(m, x, b->rows, BLOCK_DTYPE, b->depth, NULL, 0, bytes, sums);
 }
 
 VF_INLINE void block_tile(const int m, const product *q, const tile_block *b,
-                          const att_dtype dtype, const bool transposed, int64_t token) {
+                          const bool transposed, int64_t token) {
     const operand *x[MR];
     float *kept = b->sums + token * NV * VF_W;
     vf sums[MR][NV];
-    for (int i = 0; i < m; i++)
-        x[i] = q->x[token + i] + b->begin;
+    point_at_tokens(m, q, token, b->begin, x);
     if (b->begin == 0)
         clear_sums(m, sums);
     else
@@ -239,70 +295,22 @@ VF_INLINE void block_tile(const int m, const product *q, const tile_block *b,
     if (transposed)
         add_panel(m, x, q->panel, b->depth, sums);
     else
-        add_block_rows(m, x, q, b, dtype, token, sums);
+        add_block_rows(m, x, q, b, token, sums);
     if (b->last)
         finish_tile(m, q, token, b->column, b->columns, transposed, sums);
     else
         store_sums(m, sums, kept);
 }
 
-/* -------------------------------------------------------------------- product */
-
-/* The loops of a tile are instantiated for every number of tokens it may have. */
-#define MOST_OF(m) ((m) < MR ? (m) : MR)
-#define WITH_CONSTANT(m, call)                                                                 \
-    switch (m) {                                                                               \
-    case 1:                                                                                    \
-        call(1);                                                                               \
-        break;                                                                                 \
-    case 2:                                                                                    \
-        call(MOST_OF(2));                                                                      \
-        break;                                                                                 \
-    case 3:                                                                                    \
-        call(MOST_OF(3));                                                                      \
-        break;                                                                                 \
-    case 4:                                                                                    \
-        call(MOST_OF(4));                                                                      \
-        break;                                                                                 \
-    case 5:                                                                                    \
-        call(MOST_OF(5));                                                                      \
-        break;                                                                                 \
-    default:                                                                                   \
-        call(MR);                                                                              \
-    }
-
-VF_INLINE void stream_weights(const product *q, const att_dtype dtype, const bool transposed) {
-    const int64_t width = transposed ? (int64_t)NV * VF_W : NV;
-    for (int64_t column = 0; column < q->columns; column += width) {
-#define STREAM(m) stream_tile(m, q, dtype, transposed, column)
-        WITH_CONSTANT(q->tokens, STREAM)
-#undef STREAM
-    }
-}
-
-/* Weights stored in rows are used directly if their type need not be widened. */
-VF_INLINE void multiply_block(const product *q, tile_block *b, const att_dtype dtype,
-                              const bool transposed) {
-    const bool unpacks = !transposed && !MULTIPLIES_PAIRS && dtype != ATT_F32;
-    if (!transposed) {
-        point_at_rows(q, b->column, b->begin, b->rows);
-        point_at_rows(q, b->column + NV, b->begin, b->ahead);
-    }
-    if (transposed)
-        unpack_columns(q, q->w + b->begin * q->step + b->column * att_dtype_bytes(dtype), dtype,
-                       b->columns, b->depth);
-    else if (unpacks)
-        unpack_rows(q, b->rows, dtype, b->depth);
-    for (int n = 0; unpacks && n < NV; n++)
-        b->rows[n] = (const char *)(q->panel + n * ROWS_DEPTH);
+VF_INLINE void block_tiles(const product *q, const tile_block *b, const bool transposed) {
     for (int64_t token = 0; token < q->tokens; token += MR) {
-#define BLOCK(m) block_tile(m, q, b, unpacks ? ATT_F32 : dtype, transposed, token)
+#define BLOCK(m) block_tile(m, q, b, transposed, token)
         WITH_CONSTANT(q->tokens - token, BLOCK)
 #undef BLOCK
     }
 }
 
-VF_INLINE void block_weights(const product *q, const att_dtype dtype, const bool transposed) {
+VF_INLINE void block_weights(const product *q, const bool transposed) {
     const int64_t width = transposed ? (int64_t)NV * VF_W : NV;
     const int64_t depth_most = transposed ? COLUMNS_DEPTH : ROWS_DEPTH;
     for (int64_t begin = 0; begin < q->depth; begin += depth_most)
@@ -313,35 +321,72 @@ VF_INLINE void block_weights(const product *q, const att_dtype dtype, const bool
                             .depth = att_min(depth_most, q->depth - begin),
                             .last = q->depth - begin <= depth_most,
                             .sums = q->sums + column / width * NV * VF_W * TOKENS_MOST};
-            multiply_block(q, &b, dtype, transposed);
+            if (transposed)
+                prepare_columns(q, &b);
+            else
+                prepare_rows(q, &b);
+            block_tiles(q, &b, transposed);
         }
 }
 
-VF_INLINE void multiply_as(const product *q, const att_dtype dtype, const bool transposed) {
-    if (q->tokens <= MR)
-        stream_weights(q, dtype, transposed);
+/* -------------------------------------------------------------------- product */
+
+/* Separate functions compile faster than one with all of these loops. */
+#define PRODUCT_CODE __attribute__((noinline)) static void
+
+PRODUCT_CODE stream_bf16(const product *q) {
+    stream_weights(q, ATT_BF16, false);
+}
+PRODUCT_CODE stream_f16(const product *q) {
+    stream_weights(q, ATT_F16, false);
+}
+PRODUCT_CODE stream_f32(const product *q) {
+    stream_weights(q, ATT_F32, false);
+}
+PRODUCT_CODE stream_bf16_columns(const product *q) {
+    stream_weights(q, ATT_BF16, true);
+}
+PRODUCT_CODE stream_f16_columns(const product *q) {
+    stream_weights(q, ATT_F16, true);
+}
+PRODUCT_CODE stream_f32_columns(const product *q) {
+    stream_weights(q, ATT_F32, true);
+}
+PRODUCT_CODE block_rows(const product *q) {
+    block_weights(q, false);
+}
+PRODUCT_CODE block_columns(const product *q) {
+    block_weights(q, true);
+}
+
+static void stream_rows_of(const product *q) {
+    if (MULTIPLIES_PAIRS || q->dtype == ATT_BF16)
+        stream_bf16(q);
+    else if (q->dtype == ATT_F16)
+        stream_f16(q);
     else
-        block_weights(q, dtype, transposed);
+        stream_f32(q);
+}
+
+static void stream_columns_of(const product *q) {
+    if (MULTIPLIES_PAIRS || q->dtype == ATT_BF16)
+        stream_bf16_columns(q);
+    else if (q->dtype == ATT_F16)
+        stream_f16_columns(q);
+    else
+        stream_f32_columns(q);
 }
 
 /* out = x times the weights. */
 static void multiply(const product *q) {
-    if (MULTIPLIES_PAIRS || q->dtype == ATT_BF16) {
-        if (q->transposed)
-            multiply_as(q, ATT_BF16, true);
-        else
-            multiply_as(q, ATT_BF16, false);
-    } else if (q->dtype == ATT_F16) {
-        if (q->transposed)
-            multiply_as(q, ATT_F16, true);
-        else
-            multiply_as(q, ATT_F16, false);
-    } else {
-        if (q->transposed)
-            multiply_as(q, ATT_F32, true);
-        else
-            multiply_as(q, ATT_F32, false);
-    }
+    if (q->tokens > MR && q->transposed)
+        block_columns(q);
+    else if (q->tokens > MR)
+        block_rows(q);
+    else if (q->transposed)
+        stream_columns_of(q);
+    else
+        stream_rows_of(q);
 }
 
 #endif
