@@ -64,7 +64,7 @@ static cli_exit merge(const cli_session *session, lab_bench_case *cases, size_t 
     bool ok = lab_results_of(&results, document, name, &why);
     json_decref(document);
     if (ok && results.count != count)
-        ok = lab_fail(&why, "%s: %zu results where %zu are wanted", name, results.count, count);
+        ok = lab_fail(&why, "%s: %zu results, expected %zu", name, results.count, count);
     for (size_t i = 0; ok && i < count; i++)
         ok = lab_bench_merge(&cases[i], &results.results[i], number, o->seed, &why);
     lab_results_free(&results);

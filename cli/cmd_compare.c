@@ -31,7 +31,7 @@ static cli_exit report(cli_session *session, const lab_results *a, const lab_res
 
 cli_exit cli_compare(const cli_options *o) {
     if (o->shape_count != 2) {
-        cli_complain(o, "two result files are wanted, A and B, as `attest bench --json` or "
+        cli_complain(o, "expected two result files, A and B, as `attest bench --json` or "
                         "--save wrote them");
         return CLI_USAGE;
     }

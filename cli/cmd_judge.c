@@ -69,7 +69,7 @@ cli_exit cli_judge(const cli_options *o) {
     if (o->shape_count == 1 && lab_training_steps_open(&costs, o->shapes[0]))
         return judge_python(o, costs, lab_training_steps_judge);
     if (o->shape_count == 0) {
-        cli_complain(o, "a file of results is wanted, for example: attest judge result.json");
+        cli_complain(o, "expected a file of results, for example: attest judge result.json");
         return CLI_USAGE;
     }
     cli_session session;

@@ -84,14 +84,14 @@ static bool write_report(FILE *out, const cli_options *o, const char *format,
 static bool asked_well(const cli_options *o) {
     if (o->shape_count == 0)
         return cli_complain(
-            o, "a file or a folder of results is wanted, for example: attest report "
+            o, "expected a file or a folder of results, for example: attest report "
                "evidence -o report.html");
     if (o->plot && o->report_format)
         return cli_complain(o, "--svg goes without --format");
     if (o->dark && !o->plot)
         return cli_complain(o, "--dark is for --svg: a page follows its reader's settings");
     return format_of(o) ||
-           cli_complain(o, "-o %s: .html, .md or .txt is wanted, or --format html, md or term",
+           cli_complain(o, "-o %s: expected .html, .md or .txt, or --format html, md or term",
                         o->report_file);
 }
 

@@ -176,7 +176,7 @@ cli_exit cli_tune(const cli_options *o) {
     o = &options;
     cli_session session;
     if (o->population < 4 || o->population > LAB_POPULATION_MAX) {
-        cli_complain(o, "--population %lld: 4 to %d are wanted", (long long)o->population,
+        cli_complain(o, "--population %lld: expected 4 to %d", (long long)o->population,
                      LAB_POPULATION_MAX);
         return CLI_USAGE;
     }

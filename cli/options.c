@@ -50,7 +50,7 @@ static bool set_count(cli_options *o, const cli_option *option, const char *valu
     errno = 0;
     const long long number = strtoll(value, &end, 10);
     if (end == value || *end || errno || number < 1 || number > 1000000000)
-        return cli_complain(o, "--%s %s: a whole number from 1 to 1000000000 is wanted",
+        return cli_complain(o, "--%s %s: expected a whole number from 1 to 1000000000",
                             option->name, value);
     *(int64_t *)field_of(o, option) = number;
     return true;
@@ -62,7 +62,7 @@ static bool set_part(cli_options *o, const cli_option *option, const char *value
     o->part = strtoll(value, &end, 10);
     o->parts = *end == '/' ? strtoll(end + 1, &end, 10) : 0;
     return (*end == '\0' && o->part >= 1 && o->parts >= o->part && o->parts <= 1000) ||
-           cli_complain(o, "--%s %s: a part such as 2/3, the second of three, is wanted",
+           cli_complain(o, "--%s %s: expected a part such as 2/3, the second of three",
                         option->name, value);
 }
 
@@ -71,7 +71,7 @@ static bool set_seed(cli_options *o, const cli_option *option, const char *value
     errno = 0;
     const long long number = strtoll(value, &end, 10);
     if (end == value || *end || errno || number < 0)
-        return cli_complain(o, "--%s %s: a whole number from 0 to 2^63-1 is wanted",
+        return cli_complain(o, "--%s %s: expected a whole number from 0 to 2^63-1",
                             option->name, value);
     *(uint64_t *)field_of(o, option) = (uint64_t)number;
     *(option->field == offsetof(cli_options, seed) ? &o->seed_given : &o->rows_seed_given) =
@@ -83,7 +83,7 @@ static bool set_seconds(cli_options *o, const cli_option *option, const char *va
     char *end;
     const double number = strtod(value, &end);
     if (end == value || *end || !(number >= 0.0 && number <= 1e6))
-        return cli_complain(o, "--%s %s: seconds from 0 to 1000000 are wanted", option->name,
+        return cli_complain(o, "--%s %s: expected seconds from 0 to 1000000", option->name,
                             value);
     *(double *)field_of(o, option) = number;
     return true;
@@ -94,7 +94,7 @@ static bool set_percent(cli_options *o, const cli_option *option, const char *va
     char *end;
     const double number = strtod(value, &end);
     if (end == value || *end || !(number >= 0.0 && number < 100.0))
-        return cli_complain(o, "--%s %s: per cent from 0 to below 100 are wanted", option->name,
+        return cli_complain(o, "--%s %s: expected per cent from 0 to below 100", option->name,
                             value);
     *(double *)field_of(o, option) = number / 100.0;
     return true;
@@ -112,7 +112,7 @@ static bool set_ranks(cli_options *o, const cli_option *option, const char *valu
             return true;
         at = end + 1;
     }
-    return cli_complain(o, "--%s %s: up to %d numbers from 2 to %d are wanted, such as 2,8,64",
+    return cli_complain(o, "--%s %s: expected up to %d numbers from 2 to %d, such as 2,8,64",
                         option->name, value, CLI_RANKS_MAX, LAB_RANKS_MOST);
 }
 
@@ -126,7 +126,7 @@ static bool set_timer(cli_options *o, const cli_option *option, const char *valu
     for (o->timer = 0; o->timer < LAB_TIMER_COUNT; o->timer++)
         if (strcmp(value, lab_timer_name((lab_timer)o->timer)) == 0)
             return true;
-    return cli_complain(o, "--%s %s: graph, events or latency is wanted", option->name, value);
+    return cli_complain(o, "--%s %s: expected graph, events or latency", option->name, value);
 }
 
 static bool set_allowed(cli_options *o, const cli_option *option, const char *value) {
@@ -146,14 +146,14 @@ static bool set_price(cli_options *o, const cli_option *option, const char *valu
     char *end;
     const double number = strtod(value, &end);
     if (end == value || *end || !(number > 0.0 && number <= 1e6))
-        return cli_complain(o, "--%s %s: a price above 0 is wanted", option->name, value);
+        return cli_complain(o, "--%s %s: expected a price above 0", option->name, value);
     o->price_per_hour = number;
     return true;
 }
 
 static bool set_format(cli_options *o, const cli_option *option, const char *value) {
     if (strcmp(value, "html") != 0 && strcmp(value, "md") != 0 && strcmp(value, "term") != 0)
-        return cli_complain(o, "--%s %s: html, md or term is wanted", option->name, value);
+        return cli_complain(o, "--%s %s: expected html, md or term", option->name, value);
     o->report_format = value;
     return true;
 }
@@ -186,7 +186,7 @@ static bool read_device(cli_options *o, const char *value) {
 
 static bool set_device(cli_options *o, const cli_option *option, const char *value) {
     return read_device(o, value) ||
-           cli_complain(o, "--%s %s: cpu, cuda, cuda:N or virtual is wanted", option->name,
+           cli_complain(o, "--%s %s: expected cpu, cuda, cuda:N or virtual", option->name,
                         value);
 }
 
@@ -593,7 +593,7 @@ static bool check_bench(cli_options *o) {
     if (o->check_trials > 1 && !checks_itself)
         return cli_complain(o, "--trials is for --aa and --inject");
     if (o->processes > 64)
-        return cli_complain(o, "--processes %" PRId64 ": at most 64 are wanted", o->processes);
+        return cli_complain(o, "--processes %" PRId64 ": expected at most 64", o->processes);
     if (o->as_process > 0) {
         o->json = "-";
         o->csv = o->save = o->baseline = NULL;

@@ -185,9 +185,9 @@ static bool add_default(cli_session *session, const char *default_suite) {
     }
     if (default_suite)
         return add_suite(session, default_suite);
-    return cli_complain(
-        o, "a shape is wanted, as in 'attest %s b2h8s512d64'; see 'attest help %s'", o->verb,
-        o->verb);
+    return cli_complain(o,
+                        "expected a shape, as in 'attest %s b2h8s512d64'; see 'attest help %s'",
+                        o->verb, o->verb);
 }
 
 static cli_exit read_problems(cli_session *session, const char *default_suite) {

@@ -124,7 +124,7 @@ static size_t put_run(size_t row, size_t first) {
 
 int main(int argc, char **argv) {
     if (argc != 3 || (strcmp(argv[2], "light") != 0 && strcmp(argv[2], "dark") != 0))
-        fail("a page is wanted, and light or dark");
+        fail("expected a page, and light or dark");
     const int dark = strcmp(argv[2], "dark") == 0;
     read_drawing(argv[1]);
     const size_t width = CELL * columns + 2 * MARGIN, height = LINE * rows + 2 * MARGIN;

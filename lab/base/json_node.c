@@ -30,12 +30,12 @@ bool lab_node_fail(const lab_node *place, const char *text, lab_message *why) {
 
 bool lab_node_is_object(const lab_node *place, lab_message *why) {
     return json_is_object(place->value) ||
-           lab_node_fail(place, place->value ? "an object is wanted" : "is missing", why);
+           lab_node_fail(place, place->value ? "expected an object" : "is missing", why);
 }
 
 bool lab_node_is_array(const lab_node *place, lab_message *why) {
     return json_is_array(place->value) ||
-           lab_node_fail(place, place->value ? "an array is wanted" : "is missing", why);
+           lab_node_fail(place, place->value ? "expected an array" : "is missing", why);
 }
 
 static bool is_absent(const lab_node *place) {
@@ -48,7 +48,7 @@ bool lab_node_text_maybe(const lab_node *object, const char *name, const char **
     if (is_absent(&place))
         return true;
     if (!json_is_string(place.value))
-        return lab_node_fail(&place, "text is wanted", why);
+        return lab_node_fail(&place, "expected text", why);
     *out = json_string_value(place.value);
     return true;
 }
@@ -59,7 +59,7 @@ bool lab_node_number_maybe(const lab_node *object, const char *name, double *out
     if (is_absent(&place))
         return true;
     if (!json_is_number(place.value))
-        return lab_node_fail(&place, "a number is wanted", why);
+        return lab_node_fail(&place, "expected a number", why);
     *out = json_number_value(place.value);
     return true;
 }
@@ -70,7 +70,7 @@ bool lab_node_flag_maybe(const lab_node *object, const char *name, bool *out,
     if (is_absent(&place))
         return true;
     if (!json_is_boolean(place.value))
-        return lab_node_fail(&place, "true or false is wanted", why);
+        return lab_node_fail(&place, "expected true or false", why);
     *out = json_is_true(place.value);
     return true;
 }
@@ -81,7 +81,7 @@ bool lab_node_count_maybe(const lab_node *object, const char *name, json_int_t *
     if (is_absent(&place))
         return true;
     if (!json_is_integer(place.value) || json_integer_value(place.value) < 0)
-        return lab_node_fail(&place, "a whole number from 0 on is wanted", why);
+        return lab_node_fail(&place, "expected a whole number from 0 on", why);
     *out = json_integer_value(place.value);
     return true;
 }
@@ -127,7 +127,7 @@ bool lab_node_expect(const lab_node *object, const char *name, const char *want,
     char words[192];
     if (!lab_node_text(object, name, &text, why))
         return false;
-    snprintf(words, sizeof words, "is %.60s, where %.80s is wanted", text, want);
+    snprintf(words, sizeof words, "is %.60s, expected %.80s", text, want);
     return strcmp(text, want) == 0 || lab_node_fail(&place, words, why);
 }
 
@@ -150,7 +150,7 @@ bool lab_node_time(const lab_node *object, const char *name, double *out, lab_me
     if (!lab_node_number(object, name, out, why))
         return false;
     const lab_node place = lab_node_member(object, name);
-    return is_time(*out) || lab_node_fail(&place, "a time above 0 is wanted", why);
+    return is_time(*out) || lab_node_fail(&place, "expected a time above 0", why);
 }
 
 bool lab_node_times(const lab_node *object, const char *name, double **out, size_t *count,
@@ -161,7 +161,7 @@ bool lab_node_times(const lab_node *object, const char *name, double **out, size
     if (!lab_node_is_array(&place, why))
         return false;
     if (*count == 0)
-        return lab_node_fail(&place, "at least one sample is wanted", why);
+        return lab_node_fail(&place, "expected at least one sample", why);
     double *times = malloc(*count * sizeof *times);
     if (!times)
         return lab_fail(why, "no memory for %zu samples", *count);
@@ -170,7 +170,7 @@ bool lab_node_times(const lab_node *object, const char *name, double **out, size
         times[i] = json_number_value(element.value);
         if (!is_time(times[i])) {
             free(times);
-            return lab_node_fail(&element, "a time above 0 is wanted", why);
+            return lab_node_fail(&element, "expected a time above 0", why);
         }
     }
     *out = times;

@@ -128,11 +128,10 @@ static void check_gpu(lab_doctor *doctor, int index) {
     att_cuda_device *gpu;
     if (att_cuda_device_open(&gpu, index) != ATT_OK) {
         const bool asked = doctor->device == ATT_DEVICE_CUDA && doctor->device_index == index;
-        lab_doctor_add(
-            doctor, asked ? LAB_ABSENT : LAB_WARN, what,
-            "a GPU of compute capability 8.0 or newer (Ampere, Ada, Hopper ...) is wanted; one "
-            "that is lost comes back when its processes end",
-            "%s", att_last_error()->text);
+        lab_doctor_add(doctor, asked ? LAB_ABSENT : LAB_WARN, what,
+                       "a GPU needs compute capability 8.0 or newer (Ampere, Ada, Hopper ...); "
+                       "one that is lost comes back when its processes end",
+                       "%s", att_last_error()->text);
         return;
     }
     const att_cuda_limits *l = att_cuda_device_limits(gpu);
@@ -173,10 +172,10 @@ static void check_compiler(lab_doctor *doctor) {
         lab_doctor_add(doctor, LAB_FINE, "nvrtc", NULL,
                        "found: what is not built in can be compiled");
     else
-        lab_doctor_add(doctor, LAB_WARN, "nvrtc",
-                       "install NVRTC (the CUDA toolkit) where kernels outside the built-in "
-                       "set are wanted",
-                       "%s; the kernels that are built in do without it", why);
+        lab_doctor_add(
+            doctor, LAB_WARN, "nvrtc",
+            "install NVRTC (the CUDA toolkit) if you need kernels outside the built-in set",
+            "%s; the kernels that are built in do without it", why);
 }
 
 static void check_cache(lab_doctor *doctor) {

@@ -146,7 +146,7 @@ static bool judge_launch(reading *r, const lab_node *problem, const lab_spec *sp
         lab_row_helps(r->row) ? lab_chooser_choice(&r->chooser, spec) : r->row;
     if (!want) /* this library has no code for it */
         return true;
-    snprintf(words, sizeof words, "is %.60s, where %.60s is wanted", kernel, want->id);
+    snprintf(words, sizeof words, "is %.60s, expected %.60s", kernel, want->id);
     if (strcmp(kernel, want->id) != 0)
         return lab_node_fail(&kernel_place, words, r->why);
     if (!r->a->cc)

@@ -119,8 +119,7 @@ static bool add_pending(lab_evidence *evidence, const char *line, const char *wh
     lab_pending pending;
     char reason[2];
     if (sscanf(line, "pending %63s %63s %1s", pending.place, pending.name, reason) != 3)
-        return lab_fail(why, "%s: 'pending', a device, a kernel and a reason are wanted",
-                        where);
+        return lab_fail(why, "%s: expected 'pending', a device, a kernel and a reason", where);
     lab_pending *grown =
         realloc(evidence->pending, (evidence->pending_count + 1) * sizeof *evidence->pending);
     if (!grown)
@@ -142,7 +141,7 @@ static bool add_required(lab_evidence *evidence, const char *line, const char *w
     required.partial = words == 3 && strcmp(suites, "partial") == 0;
     if (words != 2 + required.partial || !parse_target(&required, target))
         return lab_fail(why,
-                        "%s: a device and what it runs are wanted, as in 'h200 sm_90' or "
+                        "%s: expected a device and what it runs, as in 'h200 sm_90' or "
                         "'xeon-amx amx', and perhaps 'partial'",
                         where);
     lab_required *grown = realloc(evidence->required,
@@ -162,7 +161,7 @@ static bool add_clock(lab_evidence *evidence, const char *line, const char *wher
     if (words <= 0)
         return true;
     if (words != 4 || strcmp(kind, "clock") != 0 || strlen(clock.sha256) != 64)
-        return lab_fail(why, "%s: 'clock', a sha256, a date and a reason are wanted", where);
+        return lab_fail(why, "%s: expected 'clock', a sha256, a date and a reason", where);
     lab_old_clock *grown =
         realloc(evidence->clocks, (evidence->clock_count + 1) * sizeof *evidence->clocks);
     if (!grown)

@@ -151,7 +151,7 @@ static json_t *statement_of(const results *r, const att_context *ctx) {
 json_t *lab_host_tests_make(const char *path, const att_context *ctx, lab_message *why) {
     att_context_info info = {.size = sizeof info};
     if (att_context_query(ctx, &info) != ATT_OK || info.device != ATT_DEVICE_CUDA) {
-        lab_fail(why, "the tests of the host code are of a GPU: --device cuda is wanted");
+        lab_fail(why, "the tests of the host code run on a GPU: add --device cuda");
         return NULL;
     }
     results r = {.path = path, .gpu_name = info.gpu_name, .parts = json_array(), .why = why};

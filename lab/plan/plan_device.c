@@ -72,7 +72,7 @@ static bool read_field(const lab_node *field, double *value, const char **source
                        lab_message *why) {
     if (!json_is_object(field->value))
         return lab_node_fail(
-            field, field->value ? "an object with value and source is wanted" : "is missing",
+            field, field->value ? "expected an object with value and source" : "is missing",
             why);
     const char *key;
     json_t *ignored;
@@ -100,7 +100,7 @@ static bool read_limit(lab_device *device, const limit_field *f, const lab_node 
     if (!read_field(&field, &value, &source, why))
         return false;
     if (!(value >= f->least && value <= f->most) || value != (double)(int64_t)value)
-        return lab_fail(why, "%s: %s.value: a whole number from %.0f to %.0f is wanted",
+        return lab_fail(why, "%s: %s.value: expected a whole number from %.0f to %.0f",
                         field.file, field.path, f->least, f->most);
     char *at = (char *)&device->limits + f->offset;
     if (f->wide)
@@ -120,7 +120,7 @@ static bool read_rate(lab_device *device, int kind, const lab_node *section, lab
     if (!read_field(&field, &rate->value, &source, why))
         return false;
     if (!(rate->value > 0.0 && rate->value < 1e18))
-        return lab_node_fail(&at, "a number above 0 is wanted", why);
+        return lab_node_fail(&at, "expected a number above 0", why);
     snprintf(rate->source, sizeof rate->source, "%s", source);
     return true;
 }

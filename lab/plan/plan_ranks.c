@@ -135,7 +135,7 @@ bool lab_link_parse(lab_link *link, const char *text, lab_message *why) {
         read = end != at;
     }
     if (!read || *end || !(rate > 0.0 && rate <= 1e6) || !(latency >= 0.0 && latency <= 1e7))
-        return lab_fail(why, "GB/s, or GB/s and microseconds, such as 450,5 are wanted");
+        return lab_fail(why, "expected GB/s, or GB/s and microseconds, such as 450,5");
     *link = (lab_link){.bytes_per_second = rate * 1e9, .latency = latency * 1e-6};
     return true;
 }

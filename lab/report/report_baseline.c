@@ -14,7 +14,7 @@ static bool read_kind(const lab_node *verdict, lab_verdict_kind *out, lab_messag
             return true;
         }
     const lab_node node = lab_node_member(verdict, "verdict");
-    return lab_node_fail(&node, "FASTER, SLOWER, SAME or AMBIGUOUS is wanted", why);
+    return lab_node_fail(&node, "expected FASTER, SLOWER, SAME or AMBIGUOUS", why);
 }
 
 /* A relative change of time: above -1, which would be a time of zero. */
@@ -24,7 +24,7 @@ static bool read_effect(const lab_node *verdict, const char *name, double *out,
         return false;
     const lab_node node = lab_node_member(verdict, name);
     return (*out > -1.0 && *out < 1e9) ||
-           lab_node_fail(&node, "a change above -1 is wanted", why);
+           lab_node_fail(&node, "expected a change above -1", why);
 }
 
 static bool read_verdict(const lab_node *node, lab_verdict *v, lab_message *why) {

@@ -24,7 +24,7 @@ bool lab_report_read_check(lab_report *report, size_t file, const lab_node *chec
         return false;
     const lab_node right = lab_node_member(check, "right");
     if (!(c->right >= 0.0 && c->right <= c->verdicts && c->verdicts < 1e9))
-        return lab_node_fail(&right, "a count up to that of the verdicts is wanted", why);
+        return lab_node_fail(&right, "expected a count up to that of the verdicts", why);
     report->check_count++;
     return true;
 }

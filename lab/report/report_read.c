@@ -75,7 +75,7 @@ static bool read_sensor(lab_report *report, lab_report_file *file, const char *f
             const double value = json_number_value(number);
             if (!json_is_number(number) && !json_is_null(number)) {
                 const lab_node element = lab_node_element(&values, k);
-                return lab_node_fail(&element, "a number is wanted", why);
+                return lab_node_fail(&element, "expected a number", why);
             }
             if (!(value > 0.0 && value < 1e9))
                 continue;

@@ -52,7 +52,7 @@ bool lab_report_sizes(const lab_node *from, const char *const names[], size_t co
             return false;
         if (!(sizes[i] >= 0.0 && sizes[i] <= 1e12)) {
             const lab_node place = lab_node_member(from, names[i]);
-            return lab_node_fail(&place, "a size is wanted", why);
+            return lab_node_fail(&place, "expected a size", why);
         }
     }
     return true;

@@ -102,7 +102,7 @@ static bool read_outcome(lab_outcome *out, const lab_node *trial, lab_message *w
             *out = (lab_outcome)i;
             return true;
         }
-    return lab_node_fail(&at, "pass, fail or refused is wanted", why);
+    return lab_node_fail(&at, "expected pass, fail or refused", why);
 }
 
 static bool read_trial(lab_trial *out, const lab_tuning *t, const lab_node *trial,
@@ -114,7 +114,7 @@ static bool read_trial(lab_trial *out, const lab_tuning *t, const lab_node *tria
     if (!lab_node_is_object(trial, why))
         return false;
     if (json_unpack(tile.value, "[i,i,i,i!]", &v->m, &v->n, &v->stages, &v->warps) != 0)
-        return lab_node_fail(&tile, "four whole numbers are wanted", why);
+        return lab_node_fail(&tile, "expected four whole numbers", why);
     if (!cost.value)
         return lab_node_fail(&cost, "is missing", why);
     if (!read_off(&v->off, &t->base, trial, why) || !read_outcome(&out->outcome, trial, why) ||
@@ -124,7 +124,7 @@ static bool read_trial(lab_trial *out, const lab_tuning *t, const lab_node *tria
         !lab_node_text_maybe(trial, "message", &message, why))
         return false;
     snprintf(out->message, sizeof out->message, "%s", message);
-    return out->cost > 0.0 || lab_node_fail(&cost, "a number above 0 is wanted", why);
+    return out->cost > 0.0 || lab_node_fail(&cost, "expected a number above 0", why);
 }
 
 static bool check_identity(const lab_tuning *t, const lab_node *document, lab_message *why) {

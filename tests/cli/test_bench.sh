@@ -96,7 +96,7 @@ expect 'compare: unlike kernels' 2 err='kernel is "(decode_sm90|fwd_sm90_small)_
 expect 'compare: kernels on purpose' 0 out='-> other ' -- compare first other_kernel.json --allow kernel
 expect 'compare: unlike modes' 2 err='mode is "warm" in A and "cold" in B' -- compare warm.json cold.json
 expect 'compare: devices' 2 err='--allow device' -- compare first other_device.json
-expect 'compare: one file' 2 err='two result files are wanted' -- compare first
+expect 'compare: one file' 2 err='expected two result files' -- compare first
 expect 'compare: not a result' 2 err='schema: is' -- compare first compare.json
 expect 'compare: an unknown field' 2 err="'colour' is not among" -- compare a b --allow colour
 

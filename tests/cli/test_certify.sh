@@ -46,7 +46,7 @@ for part in 1 2; do
 done
 check 'two parts are the whole' test "$(cd parts && echo *)" = "$(cd "$here" && echo *)"
 expect 'a part that has no kernel' 2 err='no production kernel of this device matches, or this part has none' -- certify "${quick[@]}" --kernel '*_portable' --part 9/9 -o parts
-expect 'a part that is none' 2 err='--part 3/2: a part such as 2/3' -- certify "${quick[@]}" --part 3/2 -o parts
+expect 'a part that is none' 2 err='--part 3/2: expected a part such as 2/3' -- certify "${quick[@]}" --part 3/2 -o parts
 expect 'several problems at once' 0 out='^5 of 5 certified' -- certify "${quick[@]}" --kernel '*_portable' --jobs 4 -o jobs
 check 'with the same numbers' test "$(python3 -c 'import json, sys; print(*([v["verify"]["error_o"] for v in json.load(open(f))["predicate"]["verified"]] for f in sys.argv[1:]), sep="\n")' "$file" jobs/decode_cpu_portable.json | uniq | wc -l)" -eq 1
 expect 'no kernel matches' 2 err='--kernel fwd_none: no production kernel' -- certify "${quick[@]}" --kernel fwd_none -o "$here"
@@ -71,7 +71,7 @@ expect 'of other suites, which will do' 0 out='^[0-9]+ checked, 0 failed$' -- ce
 echo "$place portable" >ev/required.txt
 expect 'of other suites, which will not do' 1 out='^[0-9]+ checked, 5 failed$' -- certify --check --evidence ev
 echo "$place portable some" >ev/required.txt
-expect 'a third word that means nothing' 2 err='required.txt:1: a device and what it runs are wanted' -- certify --check --evidence ev
+expect 'a third word that means nothing' 2 err='required.txt:1: expected a device and what it runs' -- certify --check --evidence ev
 : >ev/required.txt
 expect 'certify by the usual suites' 0 out='^5 of 5 certified' -- certify "${fast[@]}" --kernel '*_portable' -o "$here"
 expect 'all is current' 0 out="^$place: 5 kernels, 5 current; unsigned: this shows what was measured, not by whom$" -- certify --check --evidence ev
@@ -93,7 +93,7 @@ expect 'what is required is there' 0 out='^5 checked, 0 failed$' -- certify --ch
 echo 'there sm_90' >>ev/required.txt
 expect 'what is required is missing' 1 out='^FAIL there +decode_sm80_f16_d64_[a-z0-9]+: missing: ev/there/attestations has no' -- certify --check --evidence ev
 echo "$place" >ev/required.txt
-expect 'a list that cannot be read' 2 err='required.txt:1: a device and what it runs are wanted' -- certify --check --evidence ev
+expect 'a list that cannot be read' 2 err='required.txt:1: expected a device and what it runs' -- certify --check --evidence ev
 echo "$place portable" >ev/required.txt
 
 cp "$file" kept.json

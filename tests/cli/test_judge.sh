@@ -5,7 +5,7 @@ source "$(dirname "$0")/common.sh"
 
 evidence=$root/evidence
 
-expect 'no file' 2 err='a file of results is wanted' -- judge
+expect 'no file' 2 err='expected a file of results' -- judge
 expect 'an unknown goal' 2 err="--goals: 'best' is not among flash, hopper, cpu and none" -- judge x --goals best
 expect 'a file that is not there' 2 err='nowhere.json: No such file' -- judge nowhere.json
 
@@ -37,5 +37,5 @@ check 'raw samples are compared' bash -c 'attest compare full.json raw.json --js
 check 'the same median' json compared.json 'abs(d["comparison"]["rows"][0]["median_a_ns"] / d["comparison"]["rows"][0]["median_b_ns"] - 1) < 1e-9'
 expect 'raw samples are judged' 0 out='^b1h1s8d16,f32' -- judge raw.json --goals none
 sed 's/"samples_ns": \[[^]]*\]/"samples_ns": []/' raw.json >empty.json
-expect 'no samples' 2 err='results\[0\].samples_ns: at least one sample is wanted' -- judge empty.json
+expect 'no samples' 2 err='results\[0\].samples_ns: expected at least one sample' -- judge empty.json
 finish

@@ -64,14 +64,14 @@ expect 'a device file by its path' 0 out='^device +NVIDIA L4' -- plan b1h8s512d6
 expect 'an unknown device' 2 err="no device 'l5'; there are a10, a100, h100, h200, l4, rtx4090" -- plan b1h8s512d64 --device l5
 expect 'no such file' 2 err='./none.json: No such file' -- plan b1h8s512d64 --device ./none.json
 sed 's/"value": 58/"value": "58"/' "$root/devices/l4.json" >bad.json
-expect 'a malformed device file' 2 err='./bad.json: limits.sms.value: a number is wanted' -- plan b1h8s512d64 --device ./bad.json
+expect 'a malformed device file' 2 err='./bad.json: limits.sms.value: expected a number' -- plan b1h8s512d64 --device ./bad.json
 printf '{' >bad.json
 expect 'a device file that is no JSON' 2 err='./bad.json:1: ' -- plan b1h8s512d64 --device ./bad.json
 mkdir own && sed 's/NVIDIA L4/My GPU/' "$root/devices/l4.json" >own/mine.json
 export ATTEST_DEVICES=$scratch/own
 expect 'ATTEST_DEVICES' 0 out='^device +My GPU' -- plan b1h8s512d64 --device mine
 unset ATTEST_DEVICES
-expect 'no shape' 2 err='a shape is wanted' -- plan --device l4
+expect 'no shape' 2 err='expected a shape' -- plan --device l4
 expect 'a problem that makes no sense' 2 err='heads' -- plan b1h8hkv3s512d64 --device l4
 
 no_gpu() {

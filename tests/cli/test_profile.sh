@@ -89,7 +89,7 @@ expect 'a table that is cut off' 3 err='within a line|fields' -- profile b2h8s51
 echo 'not a table at all' >table.csv
 expect 'something else' 3 err='no table' -- profile b2h8s512d64
 ATTEST_NCU=/nonexistent/ncu expect 'no ncu' 3 err='/nonexistent/ncu: cannot be started.*remedy: install Nsight Compute' -- profile b2h8s512d64
-expect 'a problem is wanted' 2 err='a shape is wanted' -- profile
+expect 'without a shape' 2 err='expected a shape' -- profile
 expect 'one problem' 2 err='one problem at a time' -- profile b2h8s512d64 b1h8s512d64
 expect 'not on a CPU' 2 err='--device cpu' -- profile b2h8s512d64 --device cpu
 expect 'a GPU that is not here' 3 err='no GPU 9' -- profile b2h8s512d64 --device cuda:9

@@ -5,10 +5,10 @@ source "$(dirname "$0")/common.sh"
 
 evidence=$root/evidence
 
-expect 'no file' 2 err='a file or a folder of results is wanted' -- report
+expect 'no file' 2 err='expected a file or a folder of results' -- report
 expect 'a file that is not there' 2 err='nowhere.json: No such file' -- report nowhere.json
-expect 'an unknown format' 2 err='--format pdf: html, md or term' -- report x --format pdf
-expect 'a price that is none' 2 err='--price-per-hour 0: a price' -- report x --price-per-hour 0
+expect 'an unknown format' 2 err='--format pdf: expected html, md or term' -- report x --format pdf
+expect 'a price that is none' 2 err='--price-per-hour 0: expected a price' -- report x --price-per-hour 0
 expect 'another option of a verb' 2 err='--seed is not an option of this verb' -- report x --seed 1
 echo '{"schema": "attest-bench-1", "results": [{"problem": {}}]}' >damaged.json
 expect 'a damaged file' 2 err='damaged.json: results\[0\].*problem' -- report damaged.json
@@ -27,7 +27,7 @@ check 'it says what was written' grep -qE '^wrote page\.html \(html\): [0-9]+ fi
 expect 'Markdown by its name' 0 out='^wrote page.md \(md\): ' -- report "$evidence/h200" -o page.md
 expect 'text by its name' 0 -- report "$evidence/h200" -o page.txt
 check 'text is text' grep -q 'faster, .* slower' page.txt
-expect 'an ending that says nothing' 2 err='-o page.pdf: \.html, \.md or \.txt is wanted, or --format' -- report "$evidence/h200" -o page.pdf
+expect 'an ending that says nothing' 2 err='-o page.pdf: expected \.html, \.md or \.txt, or --format' -- report "$evidence/h200" -o page.pdf
 expect 'no ending' 2 err='-o page: ' -- report "$evidence/h200" -o page
 check 'nothing is written then' test ! -e page.pdf
 expect 'any name with a format' 0 -- report "$evidence/h200" -o page.out --format html

@@ -15,19 +15,19 @@ expect 'missing value before a flag' 2 err='--json needs a value: FILE' -- info 
 expect 'value where there is none' 2 err='--trace takes no value' -- run --trace=1 b1h1s1d8
 expect 'empty value' 2 err='--seed has an empty value' -- info --seed=
 expect 'argument to info' 2 err="takes no arguments, but was given 'x'" -- info x
-expect 'explain without a shape' 2 err='a shape is wanted' -- explain
-expect 'run without a shape' 2 err='a shape is wanted' -- run
+expect 'explain without a shape' 2 err='expected a shape' -- explain
+expect 'run without a shape' 2 err='expected a shape' -- run
 
-expect 'threads 0' 2 err='--threads 0: a whole number' -- info --threads 0
-expect 'threads x' 2 err='--threads two: a whole number' -- info --threads two
+expect 'threads 0' 2 err='--threads 0: expected a whole number' -- info --threads 0
+expect 'threads x' 2 err='--threads two: expected a whole number' -- info --threads two
 expect 'threads overflow' 2 err='a whole number' -- info --threads 99999999999999999999
-expect 'seed -1' 2 err='--seed -1: a whole number' -- info --seed -1
-expect 'seconds nan' 2 err='--seconds nan: seconds' -- bench b1h1s1d8 --seconds nan
+expect 'seed -1' 2 err='--seed -1: expected a whole number' -- info --seed -1
+expect 'seconds nan' 2 err='--seconds nan: expected seconds' -- bench b1h1s1d8 --seconds nan
 expect 'min above max' 2 err='--min-samples 9 is more than --max-samples 3' -- \
     bench b1h1s1d8 --min-samples 9 --max-samples 3
 expect 'unknown isa' 2 err='--isa sse2: portable, avx2' -- info --isa sse2
 expect 'two isas for run' 2 err='--isa takes one' -- run b1h1s1d8 --isa portable,portable
-expect 'unknown device' 2 err='--device tpu: cpu, cuda' -- info --device tpu
+expect 'unknown device' 2 err='--device tpu: expected cpu, cuda' -- info --device tpu
 expect 'device cuda:x' 2 err='--device cuda:x' -- info --device cuda:x
 expect 'both documents on stdout' 2 err='cannot both have stdout' -- \
     bench b1h1s1d8 --json - --csv -

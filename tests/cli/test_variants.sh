@@ -63,8 +63,8 @@ FAKE_CUDA_CC=90 expect 'tune fwd_sm90' 0 out='^tried +8 variants, 0 refused, 0 w
 
 # Tuning.
 quick=(--seconds 0 --min-samples 6)
-expect 'tune wants a shape' 2 err='a shape is wanted' -- tune
-expect 'tune, a population' 2 err='--population 3: 4 to 64' -- tune b1h1s17d64 --population 3
+expect 'tune wants a shape' 2 err='expected a shape' -- tune
+expect 'tune, a population' 2 err='--population 3: expected 4 to 64' -- tune b1h1s17d64 --population 3
 expect 'tune, one record a problem' 2 err='--state holds one problem' -- tune b1h1s17d64 b1h1s18d64 --state s
 expect 'tune' 0 out='^verdict  FASTER: -[0-9.]+ %' -- tune b1h1s17d64 --trials 48 "${quick[@]}" -o my.rows --json tune.json
 check 'a row is written' grep -qE '^id +=' my.rows

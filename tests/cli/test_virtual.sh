@@ -19,7 +19,7 @@ use_shipped
 for verb in bench demo ablate tune certify profile doctor audit; do
     expect "$verb refuses it" 2 err='--device virtual is for verify, run, explain and info' -- "$verb" --device virtual
 done
-expect 'another name' 2 err='cpu, cuda, cuda:N or virtual is wanted' -- verify b1h1s16d64 --device virtual1
+expect 'another name' 2 err='expected cpu, cuda, cuda:N or virtual' -- verify b1h1s16d64 --device virtual1
 
 # What works.
 expect 'info' 0 out='Virtual GPU 0: compute capability 9.0, 2 SMs' -- info --device virtual

@@ -575,7 +575,7 @@ static void test_forged__another_kernel_s_numbers__fail(void **state) {
     json_object_set(predicate_of(s), "timed", json_object_get(predicate_of(other), "timed"));
     json_decref(other);
     expect_standing(s, LAB_STALE, true,
-                    "launch.kernel: is fwd_cpu_avx2, where fwd_cpu_portable is wanted");
+                    "launch.kernel: is fwd_cpu_avx2, expected fwd_cpu_portable");
 
     s = statement_of("fwd_cpu_portable");
     json_object_del(entry_at(s, "verified", 1), "launch");
@@ -674,7 +674,7 @@ static void test_forged__fields_left_out__fail_with_the_field(void **state) {
     }
     json_t *s = statement_of("fwd_cpu_portable");
     json_object_set_new(predicate_of(s), "role", json_string("decode"));
-    expect_standing(s, LAB_STALE, true, "role: is decode, where fwd is wanted");
+    expect_standing(s, LAB_STALE, true, "role: is decode, expected fwd");
 }
 
 static void set_harness(json_t *statement, const char *part, const char *sha256) {

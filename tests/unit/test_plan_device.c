@@ -170,7 +170,7 @@ static void test_device__wrong_values__are_named(void **state) {
                       "limits.shared_per_block.value");
     expect_refusal_of("rates", "clock_hz", "value", json_integer(0), "rates.clock_hz.value");
     json_t *array = json_array();
-    expect_refusal(array, "an object is wanted");
+    expect_refusal(array, "expected an object");
     json_decref(array);
 }
 

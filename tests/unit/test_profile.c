@@ -164,7 +164,7 @@ static void test_json__a_profile__comes_back(void **state) {
         json_pack("[{s:s, s:{s:s}}]", "kernel", "k", "metrics", "registers", "many"));
     assert_int_equal(json_dump_file(document, path, 0), 0);
     assert_false(lab_profile_read_json(&back, path, &why));
-    assert_non_null(strstr(why.text, "launches[0].metrics.registers: a number is wanted"));
+    assert_non_null(strstr(why.text, "launches[0].metrics.registers: expected a number"));
     json_object_set_new(document, "launches", json_array());
     assert_int_equal(json_dump_file(document, path, 0), 0);
     assert_false(lab_profile_read_json(&back, path, &why));

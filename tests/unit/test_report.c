@@ -639,24 +639,24 @@ static void test_files__that_are_no_results__are_refused_by_name(void **state) {
         {"", "x.json:1: "},
         {"{'schema': ", "x.json:1: "},
         {"{\"schema\": \"a\", \"schema\": \"b\"}", "duplicate"},
-        {"[1]", "x.json: an object is wanted"},
+        {"[1]", "x.json: expected an object"},
         {"{}", "x.json: schema: is missing"},
-        {"{\"schema\": 3}", "x.json: schema: text is wanted"},
+        {"{\"schema\": 3}", "x.json: schema: expected text"},
         {"{\"schema\": \"attest-nonsense-1\"}", "x.json: schema: a report cannot show"},
         {"{\"schema\": \"attest-bench-1\"}", "x.json: results"},
         {"{\"schema\": \"attest-bench-1\", \"copy_bytes\": \"x\", \"results\": []}",
-         "x.json: copy_bytes: a number is wanted"},
+         "x.json: copy_bytes: expected a number"},
         {"{\"schema\": \"attest-bench-1\", \"results\": [{\"problem\": {\"spec\": "
          "\"b1h1s8d8\"}, "
          "\"clocks_mhz\": [1, \"x\"]}]}",
-         "x.json: results[0].clocks_mhz[1]: a number is wanted"},
+         "x.json: results[0].clocks_mhz[1]: expected a number"},
         {"{\"schema\": \"attest-bench-1\", \"results\": [{\"problem\": {\"spec\": "
          "\"b1h1s8d8\"}, "
          "\"outliers\": {\"above\": \"x\"}}]}",
-         "x.json: results[0].outliers.above: a number is wanted"},
+         "x.json: results[0].outliers.above: expected a number"},
         {"{\"schema\": \"attest-audit-1\", \"results\": [{\"name\": \"n\", \"outcome\": \"o\", "
          "\"honest\": 1}]}",
-         "x.json: results[0].honest: true or false is wanted"},
+         "x.json: results[0].honest: expected true or false"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         put_text("x.json", cases[i].text, strlen(cases[i].text));

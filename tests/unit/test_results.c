@@ -123,10 +123,10 @@ static void test_results__a_wrong_document__is_named(void **state) {
                    "f: schema: is \"attest-verify-1\", not attest-bench-1 or attest-bench-2");
     d = document();
     json_object_set_new(d, "results", json_true());
-    expect_failure(d, "f: results: an array is wanted");
+    expect_failure(d, "f: results: expected an array");
     d = document();
     json_array_set_new(json_object_get(d, "results"), 1, json_true());
-    expect_failure(d, "f: results[1]: an object is wanted");
+    expect_failure(d, "f: results[1]: expected an object");
     d = document();
     json_object_del(first_result(d), "problem");
     expect_failure(d, "f: results[0].problem.spec: is missing");
@@ -143,22 +143,22 @@ static void test_results__wrong_samples__are_named(void **state) {
         const char *text;
     } wrong[] = {
         {"median_ns", json_null(), "median_ns: is missing"},
-        {"samples_ns", json_array(), "samples_ns: at least one sample is wanted"},
+        {"samples_ns", json_array(), "samples_ns: expected at least one sample"},
         {"samples_ns", json_pack("[f, n, f]", 1.0, 2.0),
-         "samples_ns[1]: a time above 0 is wanted"},
+         "samples_ns[1]: expected a time above 0"},
         {"samples_ns", json_pack("[f, f, f]", 1.0, 2.0, -1.0),
-         "samples_ns[2]: a time above 0 is wanted"},
+         "samples_ns[2]: expected a time above 0"},
         {"process", json_pack("[i, i]", 0, 0),
          "process: is not an array as long as samples_ns"},
         {"process", json_pack("[i, i, i]", 0, 1, 0), "process: is not in ascending order"},
         {"process", json_pack("[i, f, i]", 0, 0.5, 1),
          "process[1]: a whole number from 0 on is wanted"},
-        {"median_ns", json_string("1"), "median_ns: a number is wanted"},
-        {"verify", json_true(), "verify: an object is wanted"},
-        {"kernel", json_integer(1), "kernel: text is wanted"},
-        {"timed", json_string("yes"), "timed: true or false is wanted"},
-        {"power_capped", json_real(0.5), "power_capped: a whole number from 0 on is wanted"},
-        {"threads", json_integer(-1), "threads: a whole number from 0 on is wanted"},
+        {"median_ns", json_string("1"), "median_ns: expected a number"},
+        {"verify", json_true(), "verify: expected an object"},
+        {"kernel", json_integer(1), "kernel: expected text"},
+        {"timed", json_string("yes"), "timed: expected true or false"},
+        {"power_capped", json_real(0.5), "power_capped: expected a whole number from 0 on"},
+        {"threads", json_integer(-1), "threads: expected a whole number from 0 on"},
         {"round", json_pack("[i]", 0), "round: is not an array as long as samples_ns"},
         {"round", json_pack("[i, i, i]", 3, 3, 4), "round: does not ascend within a process"},
     };

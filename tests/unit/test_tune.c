@@ -214,19 +214,19 @@ static void test_tune__a_record_of_another_search__refused(void **state) {
     refuses_state("{", 0, ":1:");
     refuses_state("{}", 0, "schema: is missing");
     refuses_state(with(good, "attest-tune-state-1", "attest-bench-1"), 0,
-                  "schema: is attest-bench-1, where attest-tune-state-1 is wanted");
+                  "schema: is attest-bench-1, expected attest-tune-state-1");
     refuses_state(good, 1, "search.seed: is 0, but this search's is 1");
     refuses_state(with(good, "b1h1s17d64", "b1h1s18d64"), 0, "search.problem");
     refuses_state(with(good, "\"gpu_uuid\": \"GPU-", "\"gpu_uuid\": \"GPX-"), 0,
                   "search.gpu_uuid");
     refuses_state(with(good, "\"tile\"", "\"tail\""), 0,
-                  "trials[0].tile: four whole numbers are wanted");
+                  "trials[0].tile: expected four whole numbers");
     refuses_state(with(good, "\"pass\"", "\"fine\""), 0,
-                  "trials[0].outcome: pass, fail or refused is wanted");
+                  "trials[0].outcome: expected pass, fail or refused");
     refuses_state(with(good, "\"cost\": ", "\"cost\": -"), 0,
-                  "trials[0].cost: a number above 0 is wanted");
+                  "trials[0].cost: expected a number above 0");
     refuses_state(with(good, "\"median_ns\": ", "\"median_ns\": true, \"was\": "), 0,
-                  "trials[0].median_ns: a number is wanted");
+                  "trials[0].median_ns: expected a number");
     refuses_state(with(good, "\"trials\": ", "\"trails\": "), 0, "trials: is missing");
     refuses_state(with(good, "\"off\": []", "\"off\": [\"SPEED\"]"), 0,
                   "trials[0].off[0]: is no switch");

@@ -591,7 +591,7 @@ static void test_tile__of_hopper__warpgroups(void **state) {
         {{128, 128, 2, 12}, NULL},         {{192, 80, 4, 16}, NULL},
         {{256, 64, 8, 20}, NULL},          {{128, 128, 2, 8}, "8 warps: m128 has 12"},
         {{96, 128, 2, 10}, "m96"},         {{320, 64, 2, 24}, "m320"},
-        {{192, 80, 3, 16}, NULL},          {{128, 128, 1, 12}, "1 stages: 2 to 8"},
+        {{192, 80, 3, 16}, NULL},          {{128, 128, 1, 12}, "1 stages: expected 2 to 8"},
         {{128, 128, 16, 12}, "16 stages"}, {{128, 120, 2, 12}, "n120"},
         {{128, 144, 2, 12}, "n144"},
     };
@@ -619,10 +619,10 @@ static void test_tile__of_small__warpgroups_share_the_keys_of_64_rows(void **sta
                  {{0, 64, 2, 12}, "m0"},
                  {{64, 128, 1, 6}, "6 warps"},
                  {{64, 128, 1, 20}, "20 warps"},
-                 {{128, 64, 3, 12}, "12 warps: of m128 8 or 16"},
+                 {{128, 64, 3, 12}, "12 warps: expected 8 or 16 for m128"},
                  {{128, 64, 3, 4}, "4 warps"},
-                 {{64, 128, 0, 8}, "0 stages: 1 to 8"},
-                 {{128, 64, 2, 16}, "2 stages: 3 to 8"},
+                 {{64, 128, 0, 8}, "0 stages: expected 1 to 8"},
+                 {{128, 64, 2, 16}, "2 stages: expected 3 to 8"},
                  {{64, 40, 1, 8}, "n40"},
                  {{64, 144, 1, 8}, "n144"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -18,9 +18,9 @@ __attribute__((format(printf, 3, 4))) static bool unfit(char *why, size_t n, con
 /* Warps side by side, 16 rows at a time. */
 static bool fits_blocks(int m, int n_keys, int stages, int warps, char *why, size_t n) {
     if (warps < 1 || warps > WARPS_MOST || (warps & (warps - 1)))
-        return unfit(why, n, "%d warps: 1, 2, 4 or 8 are wanted", warps);
+        return unfit(why, n, "%d warps: expected 1, 2, 4 or 8", warps);
     if (stages < 1 || stages > STAGES_MOST)
-        return unfit(why, n, "%d stages: 1 to %d are wanted", stages, STAGES_MOST);
+        return unfit(why, n, "%d stages: expected 1 to %d", stages, STAGES_MOST);
     if (m < 1 || m % (16 * warps) || m > 256 * warps)
         return unfit(why, n,
                      "m%d is not a multiple of 16 rows for each of %d warps, 256 at most", m,
@@ -50,12 +50,12 @@ static bool fits_keys(int n_keys, char *why, size_t n) {
 /* One warpgroup per 64 rows, and one that feeds them. */
 static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, size_t n) {
     if (m < 64 || m > 256 || m % 64)
-        return unfit(why, n, "m%d: 64, 128, 192 or 256 rows are wanted", m);
+        return unfit(why, n, "m%d: expected 64, 128, 192 or 256 rows", m);
     if (warps != 4 + m / 16)
         return unfit(why, n, "%d warps: m%d has %d, 4 that load and 4 for every 64 rows", warps,
                      m, 4 + m / 16);
     if (stages < 2 || stages > STAGES_MOST)
-        return unfit(why, n, "%d stages: 2 to %d are wanted", stages, STAGES_MOST);
+        return unfit(why, n, "%d stages: expected 2 to %d", stages, STAGES_MOST);
     return fits_keys(n_keys, why, n);
 }
 
@@ -64,13 +64,12 @@ static bool fits_hopper(int m, int n_keys, int stages, int warps, char *why, siz
 static bool fits_small(int m, int n_keys, int stages, int warps, char *why, size_t n) {
     const int stages_least = m == 64 ? 1 : 3;
     if (m != 64 && m != 128)
-        return unfit(why, n, "m%d: 64 or 128 rows are wanted", m);
+        return unfit(why, n, "m%d: expected 64 or 128 rows", m);
     if (warps < 4 || warps > 16 || warps % (m / 16))
-        return unfit(why, n, "%d warps: %s are wanted", warps,
-                     m == 64 ? "4, 8, 12 or 16" : "of m128 8 or 16");
+        return unfit(why, n, "%d warps: expected %s", warps,
+                     m == 64 ? "4, 8, 12 or 16" : "8 or 16 for m128");
     if (stages < stages_least || stages > STAGES_MOST)
-        return unfit(why, n, "%d stages: %d to %d are wanted", stages, stages_least,
-                     STAGES_MOST);
+        return unfit(why, n, "%d stages: expected %d to %d", stages, stages_least, STAGES_MOST);
     return fits_keys(n_keys, why, n);
 }
 
