@@ -48,7 +48,7 @@ test-unit: $(UNIT_TESTS)
 	@tests/run.sh $(call in_turns,$(UNIT_TESTS))
 
 test-threads: $(THREAD_TESTS)
-	@tests/run.sh $(THREAD_TESTS)
+	@tests/run.sh -j $(shell nproc) $(THREAD_TESTS)
 
 # The longest one in parts, side by side; avx512 stands for avx512_bf16 too.
 RANDOM_PARTS := *gradients*avx512* *gradients*portable* *gradients*avx2* *gradients*amx* *problems*
@@ -90,7 +90,7 @@ sanitize:
 $(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_kernel.o fake_hopper.o fake_merge.o): ISA_CFLAGS := -O2 -fno-sanitize=all
 
 tsan:
-	@$(STEADY) $(call variant,tsan,$(TSAN)) test-threads
+	@ATTEST_INSTRUMENTED=1 $(STEADY) $(call variant,tsan,$(TSAN)) test-threads
 
 # Only src/ is counted, and only src/ is slowed down by counting. Tests that time something repeat the same lines: they
 # reach no line that others do not.
