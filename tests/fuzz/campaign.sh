@@ -9,6 +9,7 @@
 #   tests/fuzz/campaign.sh count                        evidence/fuzz.json, from $FUZZ/runs.txt
 #
 # FUZZ is the folder that `make fuzz-build` fills (build/fuzz), VIRTUAL that of `make virtual` (build/virtual), FUZZ_CC its compiler, PYTHON an interpreter with NumPy.
+# FUZZ_SEED, if set, makes a run draw the same inputs again; otherwise every run draws others.
 # What a harness finds is kept in $FUZZ/findings, and the command that repeats it is printed. Each run adds a line to
 # $FUZZ/runs.txt: harness, executions, seconds, findings, commit.
 set -euo pipefail
@@ -48,7 +49,7 @@ run_python() { # run_python SECONDS
     asan=$("${FUZZ_CC:-clang}" -print-file-name=libclang_rt.asan-x86_64.so)
     rm -f "$json"
     LD_PRELOAD=$asan ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 PYTHONPATH=$fuzz/python PYTHONDONTWRITEBYTECODE=1 \
-        ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 "${PYTHON:-python3}" tests/fuzz/fuzz_python.py --seconds "$1" --json "$json" || status=$?
+        ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 "${PYTHON:-python3}" tests/fuzz/fuzz_python.py ${FUZZ_SEED:+--seed "$FUZZ_SEED"} --seconds "$1" --json "$json" || status=$?
     executions=$(sed -nE 's/.*"executions": ([0-9]+).*/\1/p' "$json")
     record fuzz_python "${executions:-0}" "$1" "$((status != 0))"
     return "$status"
@@ -69,7 +70,7 @@ run_harness() { # run_harness HARNESS SECONDS [keep]
     fresh=$fuzz/corpus/$name
     [[ ${3:-} == keep ]] || fresh=$(mktemp -d)
     mkdir -p "$findings" "$fresh" "tests/fuzz/corpus/$program"
-    "$fuzz/tests/fuzz/$program" -max_total_time="$2" -max_len="$(longest "$name")" -timeout=25 -print_final_stats=1 \
+    "$fuzz/tests/fuzz/$program" -seed="${FUZZ_SEED:-0}" -max_total_time="$2" -max_len="$(longest "$name")" -timeout=25 -print_final_stats=1 \
         -artifact_prefix="$findings/$name-" "$fresh" "tests/fuzz/corpus/$program" >"$log" 2>&1 || status=$?
     executions=$(sed -nE 's/^stat::number_of_executed_units: +([0-9]+)$/\1/p' "$log")
     record "$name" "${executions:-0}" "$2" "$((status != 0))"
