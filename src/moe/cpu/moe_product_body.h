@@ -334,23 +334,21 @@ VF_INLINE void block_weights(const product *q, const bool transposed) {
 /* Separate functions compile faster than one with all of these loops. */
 #define PRODUCT_CODE __attribute__((noinline)) static void
 
+VF_INLINE void stream_as(const product *q, const att_dtype dtype) {
+    if (q->transposed)
+        stream_weights(q, dtype, true);
+    else
+        stream_weights(q, dtype, false);
+}
+
 PRODUCT_CODE stream_bf16(const product *q) {
-    stream_weights(q, ATT_BF16, false);
+    stream_as(q, ATT_BF16);
 }
 PRODUCT_CODE stream_f16(const product *q) {
-    stream_weights(q, ATT_F16, false);
+    stream_as(q, ATT_F16);
 }
 PRODUCT_CODE stream_f32(const product *q) {
-    stream_weights(q, ATT_F32, false);
-}
-PRODUCT_CODE stream_bf16_columns(const product *q) {
-    stream_weights(q, ATT_BF16, true);
-}
-PRODUCT_CODE stream_f16_columns(const product *q) {
-    stream_weights(q, ATT_F16, true);
-}
-PRODUCT_CODE stream_f32_columns(const product *q) {
-    stream_weights(q, ATT_F32, true);
+    stream_as(q, ATT_F32);
 }
 PRODUCT_CODE block_rows(const product *q) {
     block_weights(q, false);
@@ -359,34 +357,18 @@ PRODUCT_CODE block_columns(const product *q) {
     block_weights(q, true);
 }
 
-static void stream_rows_of(const product *q) {
-    if (MULTIPLIES_PAIRS || q->dtype == ATT_BF16)
-        stream_bf16(q);
-    else if (q->dtype == ATT_F16)
-        stream_f16(q);
-    else
-        stream_f32(q);
-}
-
-static void stream_columns_of(const product *q) {
-    if (MULTIPLIES_PAIRS || q->dtype == ATT_BF16)
-        stream_bf16_columns(q);
-    else if (q->dtype == ATT_F16)
-        stream_f16_columns(q);
-    else
-        stream_f32_columns(q);
-}
-
 /* out = x times the weights. */
 static void multiply(const product *q) {
     if (q->tokens > MR && q->transposed)
         block_columns(q);
     else if (q->tokens > MR)
         block_rows(q);
-    else if (q->transposed)
-        stream_columns_of(q);
+    else if (MULTIPLIES_PAIRS || q->dtype == ATT_BF16)
+        stream_bf16(q);
+    else if (q->dtype == ATT_F16)
+        stream_f16(q);
     else
-        stream_rows_of(q);
+        stream_f32(q);
 }
 
 #endif
