@@ -2,7 +2,7 @@
 # an operation for an instruction set: the file for that set, and the files that all sets share.
 OPERATIONS   := $(shell sed -nE 's/^ATT_OPERATION\((.*)\)$$/\1/p' kernels/operations.def)
 isa_files     = $(wildcard src/$(1)/cpu/*_$(2).c)
-shared_files  = $(filter-out $(foreach isa,portable avx2 avx512 avx512_bf16 amx,$(call isa_files,$(1),$(isa))),$(wildcard src/$(1)/cpu/*.c)) src/cpu/pool.c
+shared_files  = $(filter-out $(foreach isa,$(ISAS),$(call isa_files,$(1),$(isa))),$(wildcard src/$(1)/cpu/*.c)) src/cpu/pool.c
 DIGESTS      := $(BUILD)/obj/source_digests.o
 
 # The laboratory in two parts. A change of the first makes every statement stale; a change of the second makes their
@@ -30,7 +30,7 @@ $(BUILD)/source_digests: scripts/source_digests.c lab/evidence/closure.c lab/evi
 
 $(BUILD)/source_digests.c: $(BUILD)/source_digests mk/evidence.mk $(wildcard src/cpu/* src/*/cpu/* include/*) $(JUDGE_FILES) $(CLOCK_FILES) $(HOST_FILES) $(GPU_TEST_FILES) $(CUDA_OUT)/embedded.list
 	@$< $(CUDA_OUT)/nvcc.flags '$(OPT) $(CFLAGS)' \
-	    $(foreach operation,$(OPERATIONS),$(foreach isa,portable avx2 avx512 avx512_bf16 amx,$(if $(call isa_files,$(operation),$(isa)),$(operation)_$(isa) '$(ISA_$(isa))' $(call isa_files,$(operation),$(isa)) $(call shared_files,$(operation)) --))) \
+	    $(foreach operation,$(OPERATIONS),$(foreach isa,$(ISAS),$(if $(call isa_files,$(operation),$(isa)),$(operation)_$(isa) '$(ISA_$(isa))' $(call isa_files,$(operation),$(isa)) $(call shared_files,$(operation)) --))) \
 	    judge --texts $(JUDGE_FILES) -- clock --texts $(CLOCK_FILES) -- \
 	    host --texts $(HOST_FILES) -- gpu_tests --bytes $(GPU_TEST_FILES) >$@.new
 	@mv $@.new $@

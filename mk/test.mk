@@ -50,8 +50,8 @@ test-unit: $(UNIT_TESTS)
 test-threads: $(THREAD_TESTS)
 	@tests/run.sh -j $(shell nproc) $(THREAD_TESTS)
 
-# The longest one in parts, side by side; avx512 stands for avx512_bf16 too.
-RANDOM_PARTS := *gradients*avx512* *gradients*portable* *gradients*avx2* *gradients*amx* *problems*
+# The longest one in parts, side by side. An instruction set that this machine has not has no tests.
+RANDOM_PARTS  = $(foreach isa,$(ISAS),*gradients*[$(isa)]) *problems*
 test-property: $(PROPERTY_TESTS)
 	@tests/run.sh -j $(shell nproc) $(foreach part,$(RANDOM_PARTS),"$(BUILD)/tests/property/test_random $(part)") \
 	    $(filter-out %/test_random,$(PROPERTY_TESTS))
