@@ -15,7 +15,6 @@ from ._core import moe as _core_moe
 from ._moe_names import UNGATED
 
 
-
 @torch.library.custom_op("attest::moe", mutates_args=())
 def _moe(x: Tensor, w1: Tensor, w2: Tensor, logits: Optional[Tensor], ids: Optional[Tensor], weights: Optional[Tensor],
          w3: Optional[Tensor], b1: Optional[Tensor], b2: Optional[Tensor], b3: Optional[Tensor], correction: Optional[Tensor],
