@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -14,6 +14,8 @@ from .agreement import agree, header_of, next_call
 from .exchange import Exchange
 from .pieces import Lengths, Sizes
 from .travel import Gifts, arrivals
+
+Pieces = Dict[int, Tuple[Tensor, Tensor]]  # key piece: K and V
 
 
 class Job(NamedTuple):
@@ -49,19 +51,19 @@ def _arrivals(job: Job, exchange: Exchange, k: Tensor, v: Tensor):
         yield owner, {piece: sizes.unflat(buffer) for piece, buffer in arrived.items()}
 
 
-def forward(job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
-    """(O, log-sums) of this rank's rows over all keys."""
-    exchange = _begin(job, 0, q, k, v, sinks)
+def attend(job: Job, rank: int, q: Tensor, d_v: int, arriving: Iterable[Tuple[int, Pieces]],
+           sinks: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    """(O, log-sums) of the rows of `rank` over the keys that arrive: a part for each piece, and their merges."""
     parts, cut_q, cut_k = job.parts, job.parts.cut_q, job.parts.cut_k
-    own = dict(zip(cut_q.pieces_of(exchange.rank), cut_q.split(q, exchange.rank, 2)))
+    own = dict(zip(cut_q.pieces_of(rank), cut_q.split(q, rank, 2)))
     trees = {i: Tree(len(cut_k.lengths), parts.keys_of[i], pieces.merge) for i in own}
-    for _, arrived in _arrivals(job, exchange, k, v):
+    for _, arrived in arriving:
         for j, (key, value) in arrived.items():
             for i, rows in own.items():
                 band = parts.band(i, j)
                 if band is not None:
                     trees[i].put((0, j), pieces.forward(rows, key, value, band, job.options, job.lengths, cut_k.starts[j]))
-    o = q.new_zeros((*q.shape[:3], v.shape[3]))
+    o = q.new_zeros((*q.shape[:3], d_v))
     lse = q.new_full(q.shape[:3], -torch.inf, dtype=torch.float32)
     first = 0
     for i, rows in own.items():
@@ -72,8 +74,15 @@ def forward(job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Optional[Tensor]) 
             o[:, :, here], lse[:, :, here] = found
         elif sinks is not None:
             lse[:, :, here] = sinks.float()[None, :, None]
-    exchange.finish()
     return o, lse
+
+
+def forward(job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    """(O, log-sums) of this rank's rows over all keys."""
+    exchange = _begin(job, 0, q, k, v, sinks)
+    found = attend(job, exchange.rank, q, v.shape[3], _arrivals(job, exchange, k, v), sinks)
+    exchange.finish()
+    return found
 
 
 def backward(job: Job, q, k, v, sinks, o, lse, d_o) -> Tuple[Tensor, Tensor, Tensor]:
