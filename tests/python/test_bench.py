@@ -80,6 +80,9 @@ def test_groups():
     assert {row.problem.feature for row in rows["features"]} == set(problems.FEATURES)
     assert {row.problem.d for row in rows["features"]} == {64, 128, 256}
     assert all(len(each) == 1 and each[0].threads == 2 for each in problems.cpu_features([2], [64]))
+    for group, ranks in problems.RINGS.items():
+        assert {(row.problem.ranks, row.problem.sq, row.problem.causal) for row in rows[group]} == {(ranks, 65536, True)}
+        assert {row.problem.hkv for row in rows[group]} == {16, 4}
     assert len(rows["experts"]) == 32 and {row.problem.tokens for row in rows["experts"]} == set(layers.TOKENS)
     swept = {(row.problem.sq, row.problem.hq) for row in rows["sweep"]}
     assert {s for s, _ in swept} == set(problems.SWEEP_SIZES) and {h for _, h in swept} == set(problems.SWEEP_HEADS)

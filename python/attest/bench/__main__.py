@@ -44,13 +44,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training")),
                         help="of a GPU: forward, fp16, gqa, dims, seed, decode, pages, features, experts, sweep (default forward,seed,decode), "
                         "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features, experts; "
-                        "on either device: calls, what a call costs the host; training, training steps of models of "
+                        "on either: parallel_4, parallel_8, the parts and merges of a ring of so many ranks beside one call; "
+                        "calls, what a call costs the host; training, training steps of models of "
                         "transformers, and forward and backward of the attention alone, beside PyTorch's")
     parser.add_argument("--model-size", choices=("tiny", "small", "1b"), help="of the group training (GPU 1b, CPU small)")
-    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "fa3", "flex", "jax", "contiguous", "plain", "none")),
+    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "fa3", "flex", "jax", "contiguous", "plain", "whole", "none")),
                         help="default: all of them that are here, without flex on a CPU, where it compiles for minutes; fa3: FlashAttention-3, where "
                         "flash_attn_interface can be imported; contiguous: attest itself, where "
-                        "the group pages has it read pages; plain: attest itself, without what the group features adds; none: attest alone")
+                        "the group pages has it read pages; plain: attest itself, without what the group features adds; whole: attest itself, one call "
+                        "where the groups parallel_4 and parallel_8 play a ring; none: attest alone")
     parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
                         help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "
                         "at the clock that the power allows; burst: one replay after 12 ms of rest")
@@ -116,6 +118,8 @@ def _measure(options, path: str) -> None:
     groups = ([[row] for row in problems.gpu_rows(options.groups)] if device == "cuda" else
               problems.cpu_features(options.threads, options.sizes) if options.groups == ["features"] else
               problems.cpu_experts(options.dtypes, options.threads) if options.groups == ["experts"] else
+              problems.cpu_parallel(options.groups, options.dtypes, options.threads, options.sizes)
+              if options.groups and set(options.groups) <= set(problems.RINGS) else
               problems.cpu_rows(options.dtypes, options.threads, options.sizes, "backward" in options.groups))
     if options.only:
         groups = [kept for kept in ([row for row in rows if options.only in row.name] for rows in groups) if kept]
@@ -149,7 +153,7 @@ def _fill_defaults(options) -> None:
     options.groups = options.groups or (list(problems.GPU_DEFAULT) if gpu else [])
     options.rounds = options.rounds or (15 if gpu else 5)
     options.budget = (0.0 if gpu else 1.0) if options.budget is None else options.budget
-    options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax"] + ["flex", "fa3"] * gpu
+    options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax", "whole"] + ["flex", "fa3"] * gpu
     options.rivals = [name for name in options.rivals if name != "none"]
     random.seed(options.seed)
     torch.manual_seed(options.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Iterable, Iterator, List, Tuple
 
@@ -13,6 +14,7 @@ SWEEP_HEADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SOFTCAP = 30.0
 MASKS = ("padding", "padded-causal", "documents", "tenth")  # the laboratory's names for what a boolean mask hides
 FEATURES = ("alibi", "softcap", "bias", "starts", *MASKS)
+RINGS = {"parallel_4": 4, "parallel_8": 8}  # groups, and the ranks of their rings
 SWEEP_MOST = 2e13  # the most operations of a point: some tens of milliseconds on the largest GPU
 
 
@@ -32,6 +34,7 @@ class Problem:
     page: int = 0  #: keys per page, which divides sk; 0: K and V are contiguous
     feature: str = ""  #: one of FEATURES; "": none
     backward: bool = False  #: its gradients are timed
+    ranks: int = 0  #: ranks of a ring that is played in one process; 0: one call
 
     @property
     def spec(self) -> str:
@@ -214,6 +217,12 @@ def _features(s=8192, b=4, heads=16, dims=(64, 128, 256), dtype="bf16") -> Itera
             yield Problem(1, b * heads, b * heads, s, s, d, d, dtype, feature=feature)
 
 
+def _parallel(ranks: int, s=65536, heads=((16, 16), (16, 4)), d=128, dtype="bf16") -> Iterator[Problem]:
+    """A ring whose ranks are played one after another; the rival `whole` is one call."""
+    for hq, hkv in heads:
+        yield Problem(1, hq, hkv, s, s, d, d, dtype, True, ranks=ranks)
+
+
 def _backward(of: Iterable[Problem]) -> Iterator[Problem]:
     return (replace(problem, backward=True) for problem in of)
 
@@ -221,6 +230,7 @@ def _backward(of: Iterable[Problem]) -> Iterator[Problem]:
 GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
               "seed": _seed, "decode": _decode, "chunk": _chunk, "few_heads": _few_heads, "pages": _pages,
               "features": _features, "sweep": _sweep,
+              **{group: functools.partial(_parallel, ranks) for group, ranks in RINGS.items()},
               "backward": lambda: _backward(_forward("bf16")), "backward_fp16": lambda: _backward(_forward("fp16")),
               "backward_gqa": lambda: _backward(_gqa()), "backward_dims": lambda: _backward(_dims()),
               "backward_seed": lambda: _backward(_seed()), "experts": layers.problems}
@@ -239,6 +249,11 @@ def cpu_features(threads: Iterable[int], sizes: Iterable[int]) -> List[List[Row]
 def cpu_experts(dtypes: Iterable[str], threads: Iterable[int]) -> List[List[Row]]:
     return [[Row("experts", problem, count)] for count in threads
             for problem in layers.cpu_problems(dtype for dtype in dtypes if dtype != "fp16")]
+
+
+def cpu_parallel(groups: Iterable[str], dtypes: Iterable[str], threads: Iterable[int], sizes: Iterable[int]) -> List[List[Row]]:
+    return [[Row(group, problem, count)] for group in groups for count in threads for dtype in dtypes for s in sizes
+            for problem in _parallel(RINGS[group], s, ((4, 4), (4, 1)), 64, dtype)]
 
 
 def cpu_rows(dtypes: Iterable[str], threads: Iterable[int], sizes: Iterable[int], backward: bool = False) -> List[List[Row]]:

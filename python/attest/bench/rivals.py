@@ -232,6 +232,6 @@ def find(names, device: str) -> Dict[str, Subject]:
             found[name] = Subject(name, f"PyTorch {version} flex", _flex)
         elif name == "default":
             found[name] = Subject(name, f"PyTorch {version}", _sdpa(None))
-        elif device != "cpu" or name in ("flash", "math"):  # the others need a GPU
+        elif name in BACKENDS and (device != "cpu" or name in ("flash", "math")):  # the others need a GPU
             found[name] = Subject(name, f"PyTorch {version} {name}", _sdpa(BACKENDS[name]))
     return found

@@ -13,7 +13,7 @@ import torch
 
 import attest
 
-from . import clocks, experts, gradients, layers, rivals
+from . import clocks, experts, gradients, layers, played_ring, rivals
 from .check import Checker
 from .problems import Row
 from .samples import Result, Timed
@@ -32,11 +32,15 @@ class Kind(NamedTuple):
 FORWARD = Kind(rivals, rivals.make_inputs, Checker)
 BACKWARD = Kind(gradients, rivals.make_inputs, gradients.Checker)
 EXPERTS = Kind(experts, experts.make_inputs, experts.Checker)
+PARALLEL = Kind(played_ring, rivals.make_inputs, played_ring.Checker)
+KINDS = (FORWARD, BACKWARD, EXPERTS, PARALLEL)
 
 
 def _kind(row: Row) -> Kind:
     if isinstance(row.problem, layers.Problem):
         return EXPERTS
+    if row.problem.ranks:
+        return PARALLEL
     return BACKWARD if row.problem.backward else FORWARD
 
 
@@ -173,7 +177,7 @@ def time_rows(rows: Sequence[Row], subjects: Sequence, device: str, modes: Itera
 def run(groups: List[List[Row]], names: Sequence[str], device: str, modes: Sequence[str], rounds: int, budget: float,
         show: Callable[[Timed], None]) -> List[Timed]:
     """Every row in its group, shown when it is done."""
-    subjects = {kind: [kind.module.ATTEST, *kind.module.find(names, device).values()] for kind in (FORWARD, BACKWARD, EXPERTS)}
+    subjects = {kind: [kind.module.ATTEST, *kind.module.find(names, device).values()] for kind in KINDS}
     progress, done = Progress(len(groups)), []
     for rows in groups:
         if rows[0].threads:
