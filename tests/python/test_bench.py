@@ -80,6 +80,12 @@ def test_groups():
     assert {row.problem.feature for row in rows["features"]} == set(problems.FEATURES)
     assert {row.problem.d for row in rows["features"]} == {64, 128, 256}
     assert all(len(each) == 1 and each[0].threads == 2 for each in problems.cpu_features([2], [64]))
+    swept = [row.problem for row in rows["decode_sweep"]]
+    assert len({problem.spec for problem in swept}) == 60 and sum(problem.kv_bytes for problem in swept) < 20e9
+    assert {(problem.hq / problem.hkv, problem.d) for problem in swept} == {
+        (group, d) for group in (1, 2, 3, 4, 5, 7, 8, 16) for d in (64, 128, 256)}
+    for sizes, least, most in (({problem.b for problem in swept}, 1, 256), ({problem.sk for problem in swept}, 128, 131072)):
+        assert (min(sizes), max(sizes)) == (least, most) and sum(size % 2 for size in sizes) > 5
     for group, ranks in problems.RINGS.items():
         assert {(row.problem.ranks, row.problem.sq, row.problem.causal) for row in rows[group]} == {(ranks, 65536, True)}
         assert {row.problem.hkv for row in rows[group]} == {16, 4}

@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
     parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training")),
-                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, pages, features, experts, sweep (default forward,seed,decode), "
+                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, decode_sweep, chunk, few_heads, pages, features, experts, sweep (default forward,seed,decode), "
                         "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features, experts; "
                         "on either: parallel_4, parallel_8, the parts and merges of a ring of so many ranks beside one call; "
                         "calls, what a call costs the host; training, training steps of models of "

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Iterable, Iterator, List, Tuple
 
-from . import layers
+from . import decode_cells, layers
 
 FORWARD_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 SWEEP_SIZES = (256, 357, 512, 723, 1024, 1449, 2048, 2897, 4096, 5793, 8192, 11585, 16384, 23171, 32768)
@@ -162,6 +162,12 @@ def _decode() -> Iterator[Problem]:
         yield Problem(b, 32, 8, 1, sk, 128, 128, "bf16")
 
 
+def _decode_sweep() -> Iterator[Problem]:
+    for d, cells in decode_cells.CELLS.items():
+        for b, hq, hkv, sk in cells:
+            yield Problem(b, hq, hkv, 1, sk, d, d, "bf16")
+
+
 def _chunk() -> Iterator[Problem]:
     """A few new rows over a long cache."""
     for b, hq, hkv, rows, keys in ((1, 32, 8, (2, 4, 8, 16, 32, 64, 128, 256), (1024, 4096, 16384, 131072)),
@@ -228,8 +234,8 @@ def _backward(of: Iterable[Problem]) -> Iterator[Problem]:
 
 
 GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
-              "seed": _seed, "decode": _decode, "chunk": _chunk, "few_heads": _few_heads, "pages": _pages,
-              "features": _features, "sweep": _sweep,
+              "seed": _seed, "decode": _decode, "decode_sweep": _decode_sweep, "chunk": _chunk,
+              "few_heads": _few_heads, "pages": _pages, "features": _features, "sweep": _sweep,
               **{group: functools.partial(_parallel, ranks) for group, ranks in RINGS.items()},
               "backward": lambda: _backward(_forward("bf16")), "backward_fp16": lambda: _backward(_forward("fp16")),
               "backward_gqa": lambda: _backward(_gqa()), "backward_dims": lambda: _backward(_dims()),
