@@ -58,6 +58,7 @@ def test_problems_are_the_programs_own():
              Problem(1, 2, 1, 9, 9, 16, 8, "bf16", True, backward=True)]
     small += [Problem(4, 2, 2, 37, 37, 8, 8, "f32", causal, feature=feature)
               for feature in problems.FEATURES for causal in (False, True) if not causal or feature not in problems.MASKS]
+    small += [Problem(2, 2, 1, 37, 37, 8, 8, "bf16", True, feature="window", window=window) for window in (1, 16, 37)]
     said = program("bench", *(each.spec for each in small), "--device", "cpu", "--seconds", 0, "--min-samples", 1,
                    "--max-samples", 1, "--json", "-")
     results = json.loads(said.stdout)["results"]
@@ -86,6 +87,8 @@ def test_groups():
         (group, d) for group in (1, 2, 3, 4, 5, 7, 8, 16) for d in (64, 128, 256)}
     for sizes, least, most in (({problem.b for problem in swept}, 1, 256), ({problem.sk for problem in swept}, 128, 131072)):
         assert (min(sizes), max(sizes)) == (least, most) and sum(size % 2 for size in sizes) > 5
+    assert {row.problem.window for row in rows["windows"]} == {128, 256, 512, 1024, 2048, 4096}
+    assert all(row.problem.sq == 16384 and row.problem.causal for row in rows["windows"]) and len(rows["windows"]) == 24
     for group, ranks in problems.RINGS.items():
         assert {(row.problem.ranks, row.problem.sq, row.problem.causal) for row in rows[group]} == {(ranks, 65536, True)}
         assert {row.problem.hkv for row in rows[group]} == {16, 4}
@@ -494,6 +497,46 @@ def test_features_are_timed_beside_plain_scores(tmp_path, capsys):
     assert sum(each["timed"] for each in kept if each["rival"] == "plain") == len(ours)
     refused = [each["problem"]["spec"] for each in kept if each["rival"] == "math" and not each["timed"]]
     assert refused and all("softcap" in spec for spec in refused)
+
+
+def test_windows_are_timed_beside_plain_scores(tmp_path):
+    """Answers, the time without a window, and the share of tiles that it is held to."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    from attest.bench import features, run
+
+    rows = [Row("windows", Problem(2, 4, 2, 300, 300, 16, 16, dtype, True, feature="window", window=window), 1)
+            for dtype, window in (("f32", 1), ("bf16", 130), ("f32", 300))]
+    done = run.run([[row] for row in rows], ["math", "plain"], "cpu", ["warm"], 2, 0.0, lambda timed: None)
+    for row, timed in zip(rows, done):
+        assert {rival for (rival, _, _), result in timed.results.items() if result.samples_ns} == {"attest", "math", "plain"}
+        visible = features.scores(row.problem, "cpu", torch.bfloat16)[0, 0]
+        _, mask = features.for_flex(row.problem, "cpu", torch.bfloat16)
+        assert torch.equal(mask(0, 0, torch.arange(300)[:, None], torch.arange(300)), visible)
+        assert row.problem.pairs == 2 * int(visible.sum())
+        tiles = torch.nn.functional.pad(visible, (0, 84, 0, 84)).view(3, 128, 3, 128).any(3).any(1).sum()
+        assert row.problem.fields["visible_tiles"] == pytest.approx(int(tiles) / 6)
+    record.write(tmp_path / "a.json", record.document(done, "cpu", {}))
+    assert program("judge", tmp_path / "a.json", "--goals", "none").returncode == 0
+
+
+def test_flash_3_gets_the_window():
+    pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    from attest.bench import rivals
+
+    asked = []
+
+    class Package:
+        @staticmethod
+        def flash_attn_func(q, k, v, **options):
+            asked.append(options)
+            return q
+
+    plain = Problem(1, 2, 2, 32, 32, 16, 16, "bf16", True)
+    for problem in (plain, Problem(1, 2, 2, 32, 32, 16, 16, "bf16", True, feature="window", window=8)):
+        rivals._flash_3(Package)(rivals.make_inputs(problem, "cpu", 1))(0)
+    assert asked == [{"causal": True, "num_splits": 0}, {"causal": True, "num_splits": 0, "window_size": (7, 0)}]
+    with pytest.raises(rivals.Refused, match="it has no softcap"):
+        rivals._flash_3(Package)(rivals.make_inputs(Problem(1, 2, 2, 32, 32, 16, 16, "bf16", feature="softcap"), "cpu", 1))
 
 
 def test_a_feature_that_is_left_out_is_not_timed(monkeypatch, tmp_path, capsys):

@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
     parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training")),
-                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, decode_sweep, chunk, few_heads, pages, features, experts, sweep (default forward,seed,decode), "
+                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, decode_sweep, chunk, few_heads, pages, features, windows, experts, sweep (default forward,seed,decode), "
                         "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features, experts; "
                         "on either: parallel_4, parallel_8, the parts and merges of a ring of so many ranks beside one call; "
                         "calls, what a call costs the host; training, training steps of models of "
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "fa3", "flex", "jax", "contiguous", "plain", "whole", "none")),
                         help="default: all of them that are here, without flex on a CPU, where it compiles for minutes; fa3: FlashAttention-3, where "
                         "flash_attn_interface can be imported; contiguous: attest itself, where "
-                        "the group pages has it read pages; plain: attest itself, without what the group features adds; whole: attest itself, one call "
+                        "the group pages has it read pages; plain: attest itself, without what the groups features and windows add; whole: attest itself, one call "
                         "where the groups parallel_4 and parallel_8 play a ring; none: attest alone")
     parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
                         help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "

@@ -64,6 +64,8 @@ def for_attest(problem: Problem, device, dtype) -> Dict[str, object]:
         return {"bias": _bias(problem, device, dtype)}
     if problem.feature == "starts":
         return {"starts_k": _starts(problem, device)}
+    if problem.feature == "window":
+        return {"window": (problem.window - 1, 0)}
     return {"bias": visible(problem, device)}
 
 
@@ -78,14 +80,17 @@ def scores(problem: Problem, device, dtype) -> Optional[torch.Tensor]:
     neither."""
     if problem.feature == "softcap":
         return None
-    elements = (problem.b if problem.is_mask or problem.feature == "starts" else problem.hq) * problem.sq * problem.sk
-    size = 1 if problem.is_mask or problem.feature == "starts" else torch.finfo(dtype).bits // 8
-    if size * elements > MASK_BYTES:
+    boolean = problem.is_mask or problem.feature in ("starts", "window")
+    copies = 1 if problem.feature == "window" else problem.b if boolean else problem.hq
+    size = 1 if boolean else torch.finfo(dtype).bits // 8
+    if size * copies * problem.sq * problem.sk > MASK_BYTES:
         raise ValueError(f"its mask would take more than {MASK_BYTES >> 30} GiB")
     row = torch.arange(problem.sq, device=device)[:, None]
     key = torch.arange(problem.sk, device=device)
     if problem.is_mask:
         return visible(problem, device)
+    if problem.feature == "window":
+        return ((key <= row) & (key > row - problem.window))[None, None]
     if problem.feature == "starts":
         seen = key >= _starts(problem, device)[:, None, None, None]
         return (seen & (key <= row)) if problem.causal else seen.expand(-1, 1, problem.sq, -1)
@@ -109,6 +114,9 @@ def for_flex(problem: Problem, device, dtype):
     elif problem.feature == "starts":
         first, causal = _starts(problem, device), problem.causal
         mask = lambda b, h, row, key: (key >= first[b]) & ((row >= key) | (not causal))  # noqa: E731
+    elif problem.feature == "window":
+        window = problem.window
+        mask = lambda b, h, row, key: (row >= key) & (row - key < window)  # noqa: E731
     else:
         seen = visible(problem, device)
         mask = lambda b, h, row, key: seen[b, 0, row, key]  # noqa: E731

@@ -14,6 +14,8 @@ SWEEP_HEADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SOFTCAP = 30.0
 MASKS = ("padding", "padded-causal", "documents", "tenth")  # the laboratory's names for what a boolean mask hides
 FEATURES = ("alibi", "softcap", "bias", "starts", *MASKS)
+WINDOWS = (128, 256, 512, 1024, 2048, 4096)
+TILE = 128
 RINGS = {"parallel_4": 4, "parallel_8": 8}  # groups, and the ranks of their rings
 SWEEP_MOST = 2e13  # the most operations of a point: some tens of milliseconds on the largest GPU
 
@@ -32,7 +34,8 @@ class Problem:
     dtype: str  #: "f32", "fp16" or "bf16"
     causal: bool = False
     page: int = 0  #: keys per page, which divides sk; 0: K and V are contiguous
-    feature: str = ""  #: one of FEATURES; "": none
+    feature: str = ""  #: one of FEATURES, or "window"; "": none
+    window: int = 0  #: with the feature window, of a square causal problem: the keys that a row sees, its own the last
     backward: bool = False  #: its gradients are timed
     ranks: int = 0  #: ranks of a ring that is played in one process; 0: one call
 
@@ -50,7 +53,7 @@ class Problem:
         if self.is_mask:
             return f",bias=bool:b1qk,biasfill={self.feature}"
         return {"": "", "alibi": ",alibi", "softcap": f",softcap={SOFTCAP:g}", "bias": f",bias={self.dtype}:1hqk",
-                "starts": ",startsk=" + ":".join(map(str, self.starts))}[self.feature]
+                "starts": ",startsk=" + ":".join(map(str, self.starts)), "window": f",window={self.window - 1}:0"}[self.feature]
 
     @property
     def is_mask(self) -> bool:
@@ -69,6 +72,8 @@ class Problem:
         if self.feature == "documents":
             ends = [-(-self.sk * n * n // 64) for n in range(9)]  # start of the n-th document
             return self.b * sum(n * (n + 1) // 2 for n in (end - start for start, end in zip(ends, ends[1:])))
+        if self.feature == "window":
+            return self.b * (self.window * (self.window + 1) // 2 + (self.sq - self.window) * self.window)
         return sum(self._pairs(first) for first in self.starts)
 
     def _padded(self, padding: int) -> int:
@@ -83,15 +88,22 @@ class Problem:
         return full * (full + 1) // 2 + max(0, self.sq - self.sk) * keys if full > 0 else 0
 
     @property
+    def visible_tiles(self) -> float:
+        """The share of plain causal's tiles of TILE rows x TILE keys that a window leaves: those with a visible key."""
+        rows = range(0, self.sq, TILE)
+        return sum(row // TILE + 1 - max(0, row + 1 - self.window) // TILE for row in rows) / sum(row // TILE + 1 for row in rows)
+
+    @property
     def operations(self) -> int:
         products = 3 * self.d + 2 * self.dv if self.backward else self.d + self.dv
         return 2 * products * self.hq * self.pairs
 
     @property
     def fields(self) -> dict:
-        """The fields of the laboratory's files."""
-        return {"batch": self.b, "heads_q": self.hq, "heads_kv": self.hkv, "seq_q": self.sq, "seq_k": self.sk, "d_qk": self.d,
+        """The fields of the laboratory's files; visible_tiles is not one of its own."""
+        made = {"batch": self.b, "heads_q": self.hq, "heads_kv": self.hkv, "seq_q": self.sq, "seq_k": self.sk, "d_qk": self.d,
                 "d_v": self.dv, "dtype": self.dtype, "dtype_o": self.dtype, "spec": self.spec}
+        return {**made, "visible_tiles": self.visible_tiles} if self.feature == "window" else made
 
     @property
     def element(self) -> int:
@@ -223,6 +235,14 @@ def _features(s=8192, b=4, heads=16, dims=(64, 128, 256), dtype="bf16") -> Itera
             yield Problem(1, b * heads, b * heads, s, s, d, d, dtype, feature=feature)
 
 
+def _windows() -> Iterator[Problem]:
+    """Sliding windows; the rival `plain` is attest without them."""
+    for b in (1, 4):
+        for d in (64, 128):
+            for window in WINDOWS:
+                yield Problem(b, 16, 16, 16384, 16384, d, d, "bf16", True, feature="window", window=window)
+
+
 def _parallel(ranks: int, s=65536, heads=((16, 16), (16, 4)), d=128, dtype="bf16") -> Iterator[Problem]:
     """A ring whose ranks are played one after another; the rival `whole` is one call."""
     for hq, hkv in heads:
@@ -235,7 +255,8 @@ def _backward(of: Iterable[Problem]) -> Iterator[Problem]:
 
 GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
               "seed": _seed, "decode": _decode, "decode_sweep": _decode_sweep, "chunk": _chunk,
-              "few_heads": _few_heads, "pages": _pages, "features": _features, "sweep": _sweep,
+              "few_heads": _few_heads, "pages": _pages, "features": _features, "windows": _windows,
+              "sweep": _sweep,
               **{group: functools.partial(_parallel, ranks) for group, ranks in RINGS.items()},
               "backward": lambda: _backward(_forward("bf16")), "backward_fp16": lambda: _backward(_forward("fp16")),
               "backward_gqa": lambda: _backward(_gqa()), "backward_dims": lambda: _backward(_dims()),

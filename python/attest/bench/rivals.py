@@ -152,16 +152,17 @@ def _flash_3(package):
 
     def prepare(inputs: Inputs):
         problem = inputs.problem
-        if problem.feature:
+        if problem.feature not in ("", "window"):
             raise Refused(f"it has no {problem.feature}")
         if problem.causal and problem.sq != problem.sk:
             raise Refused("its causal mask is aligned to the last key")
+        window = {"window_size": (problem.window - 1, 0)} if problem.feature else {}
         calls = inputs.tensors
 
         def call(i):
             q, k, v = calls[i % len(calls)]
             call_of = package.flash_attn_with_kvcache if problem.sq < problem.sk else package.flash_attn_func
-            made = call_of(q, k, v, causal=problem.causal, num_splits=0)
+            made = call_of(q, k, v, causal=problem.causal, num_splits=0, **window)
             return made[0] if isinstance(made, tuple) else made
 
         return call
