@@ -59,6 +59,8 @@ def test_problems_are_the_programs_own():
     small += [Problem(4, 2, 2, 37, 37, 8, 8, "f32", causal, feature=feature)
               for feature in problems.FEATURES for causal in (False, True) if not causal or feature not in problems.MASKS]
     small += [Problem(2, 2, 1, 37, 37, 8, 8, "bf16", True, feature="window", window=window) for window in (1, 16, 37)]
+    small += [Problem(3, 4, 2, 37, 37, 8, 8, "bf16", causal, lengths=(5, 37, 1)) for causal in (False, True)]
+    small += [Problem(3, 4, 2, 1, 40, 8, 8, "bf16", lengths=(5, 37, 1))]
     said = program("bench", *(each.spec for each in small), "--device", "cpu", "--seconds", 0, "--min-samples", 1,
                    "--max-samples", 1, "--json", "-")
     results = json.loads(said.stdout)["results"]
@@ -89,6 +91,11 @@ def test_groups():
         assert (min(sizes), max(sizes)) == (least, most) and sum(size % 2 for size in sizes) > 5
     assert {row.problem.window for row in rows["windows"]} == {128, 256, 512, 1024, 2048, 4096}
     assert all(row.problem.sq == 16384 and row.problem.causal for row in rows["windows"]) and len(rows["windows"]) == 24
+    assert len(rows["lengths"]) == 36 and sum(row.problem.packed for row in rows["lengths"]) == 24
+    for problem in (row.problem for row in rows["lengths"]):
+        assert len(problem.lengths) == problem.b <= 64 and max(problem.lengths) == problem.sk  # the laboratory lists up to 64
+        assert problem.equal.operations == pytest.approx(problem.operations, rel=2e-3)
+        assert problem.packed or problem.equal.kv_bytes == pytest.approx(problem.kv_bytes, rel=2e-3)
     for group, ranks in problems.RINGS.items():
         assert {(row.problem.ranks, row.problem.sq, row.problem.causal) for row in rows[group]} == {(ranks, 65536, True)}
         assert {row.problem.hkv for row in rows[group]} == {16, 4}

@@ -42,17 +42,18 @@ def _parser() -> argparse.ArgumentParser:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
     parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training")),
-                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, decode_sweep, chunk, few_heads, pages, features, windows, experts, sweep (default forward,seed,decode), "
+                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, decode_sweep, chunk, few_heads, pages, features, windows, lengths, experts, sweep (default forward,seed,decode), "
                         "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features, experts; "
                         "on either: parallel_4, parallel_8, the parts and merges of a ring of so many ranks beside one call; "
                         "calls, what a call costs the host; training, training steps of models of "
                         "transformers, and forward and backward of the attention alone, beside PyTorch's")
     parser.add_argument("--model-size", choices=("tiny", "small", "1b"), help="of the group training (GPU 1b, CPU small)")
-    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "fa3", "flex", "jax", "contiguous", "plain", "whole", "none")),
+    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "fa3", "flex", "jax", "contiguous", "plain", "whole", "equal", "none")),
                         help="default: all of them that are here, without flex on a CPU, where it compiles for minutes; fa3: FlashAttention-3, where "
                         "flash_attn_interface can be imported; contiguous: attest itself, where "
                         "the group pages has it read pages; plain: attest itself, without what the groups features and windows add; whole: attest itself, one call "
-                        "where the groups parallel_4 and parallel_8 play a ring; none: attest alone")
+                        "where the groups parallel_4 and parallel_8 play a ring; equal: attest itself, with equal lengths, "
+                        "beside the group lengths; none: attest alone")
     parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
                         help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "
                         "at the clock that the power allows; burst: one replay after 12 ms of rest")
@@ -153,7 +154,7 @@ def _fill_defaults(options) -> None:
     options.groups = options.groups or (list(problems.GPU_DEFAULT) if gpu else [])
     options.rounds = options.rounds or (15 if gpu else 5)
     options.budget = (0.0 if gpu else 1.0) if options.budget is None else options.budget
-    options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax", "whole"] + ["flex", "fa3"] * gpu
+    options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax", "whole", "equal"] + ["flex", "fa3"] * gpu
     options.rivals = [name for name in options.rivals if name != "none"]
     random.seed(options.seed)
     torch.manual_seed(options.seed)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from typing import Iterable, Iterator, List, Tuple
 
-from . import decode_cells, layers
+from . import decode_cells, drawn_lengths, layers
 
 FORWARD_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 SWEEP_SIZES = (256, 357, 512, 723, 1024, 1449, 2048, 2897, 4096, 5793, 8192, 11585, 16384, 23171, 32768)
@@ -37,6 +38,7 @@ class Problem:
     feature: str = ""  #: one of FEATURES, or "window"; "": none
     window: int = 0  #: with the feature window, of a square causal problem: the keys that a row sees, its own the last
     backward: bool = False  #: its gradients are timed
+    lengths: Tuple[int, ...] = ()  #: used keys of each batch entry, at most sk; with more rows than one, its rows too
     ranks: int = 0  #: ranks of a ring that is played in one process; 0: one call
 
     @property
@@ -46,7 +48,16 @@ class Problem:
         text += (f"sk{self.sk}" if self.sk != self.sq else "") + f"d{self.d}"
         text += (f"dv{self.dv}" if self.dv != self.d else "") + f",{self.dtype}"
         text += ",causal" if self.causal and self.sq == self.sk else ",causal=top-left" if self.causal else ""
-        return text + self._feature + (f",paged={self.page}" if self.page else "")
+        return text + self._feature + self._lengths + (f",paged={self.page}" if self.page else "")
+
+    @property
+    def _lengths(self) -> str:
+        return (",lens=" if self.packed else ",lensk=") + ":".join(map(str, self.lengths)) if self.lengths else ""
+
+    @property
+    def packed(self) -> bool:
+        """Whether the sequences lie one after the other, without padding."""
+        return bool(self.lengths) and self.sq > 1
 
     @property
     def _feature(self) -> str:
@@ -58,6 +69,15 @@ class Problem:
     @property
     def is_mask(self) -> bool:
         return self.feature in MASKS
+
+    @property
+    def equal(self) -> "Problem":
+        """As many sequences of equal lengths, with the same operations if they are packed, or else the same bytes."""
+        if not self.packed:
+            return replace(self, sk=round(self.keys / self.b), lengths=())
+        pairs = self.pairs / self.b
+        length = round(math.sqrt(2 * pairs + 0.25) - 0.5 if self.causal else math.sqrt(pairs))
+        return replace(self, sq=length, sk=length, lengths=())
 
     @property
     def starts(self) -> Tuple[int, ...]:
@@ -72,6 +92,8 @@ class Problem:
         if self.feature == "documents":
             ends = [-(-self.sk * n * n // 64) for n in range(9)]  # start of the n-th document
             return self.b * sum(n * (n + 1) // 2 for n in (end - start for start, end in zip(ends, ends[1:])))
+        if self.lengths:
+            return sum(n * (n + 1) // 2 if self.causal else n * (n if self.packed else self.sq) for n in self.lengths)
         if self.feature == "window":
             return self.b * (self.window * (self.window + 1) // 2 + (self.sq - self.window) * self.window)
         return sum(self._pairs(first) for first in self.starts)
@@ -110,20 +132,28 @@ class Problem:
         return layers.element_bytes(self.dtype)
 
     @property
+    def rows(self) -> int:
+        return sum(self.lengths) if self.packed else self.b * self.sq
+
+    @property
+    def keys(self) -> int:
+        return sum(self.lengths) if self.lengths else self.b * self.sk
+
+    @property
     def kv_bytes(self) -> int:
-        return self.element * self.b * self.sk * self.hkv * (self.d + self.dv)
+        return self.element * self.keys * self.hkv * (self.d + self.dv)
 
     @property
     def input_bytes(self) -> int:
-        return self.kv_bytes + self.element * self.b * self.sq * self.hq * self.d
+        return self.kv_bytes + self.element * self.rows * self.hq * self.d
 
     @property
     def moved_bytes(self) -> int:
         """Bytes with everything read and written once; for gradients, O and its gradient are read and those of q, k
         and v written."""
         if self.backward:
-            return 2 * (self.input_bytes + self.element * self.b * self.sq * self.hq * self.dv)
-        return self.input_bytes + self.element * self.b * self.sq * self.hq * self.dv
+            return 2 * (self.input_bytes + self.element * self.rows * self.hq * self.dv)
+        return self.input_bytes + self.element * self.rows * self.hq * self.dv
 
 
 @dataclass(frozen=True)
@@ -243,6 +273,19 @@ def _windows() -> Iterator[Problem]:
                 yield Problem(b, 16, 16, 16384, 16384, d, d, "bf16", True, feature="window", window=window)
 
 
+def _lengths() -> Iterator[Problem]:
+    """Prefill and decode with unequal lengths; the rival `equal` is attest with equal ones."""
+    for law in drawn_lengths.LAWS.values():
+        for d in (64, 128):
+            for count in (8, 32):
+                lengths = law(count, 512, 16384)
+                for causal in (False, True):
+                    yield Problem(count, 16, 16, max(lengths), max(lengths), d, d, "bf16", causal, lengths=lengths)
+            for count in (16, 64):
+                lengths = law(count, 1024, 32768)
+                yield Problem(count, 32, 8, 1, max(lengths), d, d, "bf16", lengths=lengths)
+
+
 def _parallel(ranks: int, s=65536, heads=((16, 16), (16, 4)), d=128, dtype="bf16") -> Iterator[Problem]:
     """A ring whose ranks are played one after another; the rival `whole` is one call."""
     for hq, hkv in heads:
@@ -256,7 +299,7 @@ def _backward(of: Iterable[Problem]) -> Iterator[Problem]:
 GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
               "seed": _seed, "decode": _decode, "decode_sweep": _decode_sweep, "chunk": _chunk,
               "few_heads": _few_heads, "pages": _pages, "features": _features, "windows": _windows,
-              "sweep": _sweep,
+              "lengths": _lengths, "sweep": _sweep,
               **{group: functools.partial(_parallel, ranks) for group, ranks in RINGS.items()},
               "backward": lambda: _backward(_forward("bf16")), "backward_fp16": lambda: _backward(_forward("fp16")),
               "backward_gqa": lambda: _backward(_gqa()), "backward_dims": lambda: _backward(_dims()),

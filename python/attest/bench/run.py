@@ -13,7 +13,7 @@ import torch
 
 import attest
 
-from . import clocks, experts, gradients, layers, played_ring, rivals
+from . import clocks, experts, gradients, layers, played_ring, rivals, unequal_lengths
 from .check import Checker
 from .problems import Row
 from .samples import Result, Timed
@@ -33,7 +33,8 @@ FORWARD = Kind(rivals, rivals.make_inputs, Checker)
 BACKWARD = Kind(gradients, rivals.make_inputs, gradients.Checker)
 EXPERTS = Kind(experts, experts.make_inputs, experts.Checker)
 PARALLEL = Kind(played_ring, rivals.make_inputs, played_ring.Checker)
-KINDS = (FORWARD, BACKWARD, EXPERTS, PARALLEL)
+LENGTHS = Kind(unequal_lengths, unequal_lengths.make_inputs, unequal_lengths.Checker)
+KINDS = (FORWARD, BACKWARD, EXPERTS, PARALLEL, LENGTHS)
 
 
 def _kind(row: Row) -> Kind:
@@ -41,6 +42,8 @@ def _kind(row: Row) -> Kind:
         return EXPERTS
     if row.problem.ranks:
         return PARALLEL
+    if row.problem.lengths:
+        return LENGTHS
     return BACKWARD if row.problem.backward else FORWARD
 
 
