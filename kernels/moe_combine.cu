@@ -9,7 +9,13 @@
 #include "kernels/programmatic_launch.cuh"
 
 #define COLUMNS 4 /* per thread */
-#define BATCH   4 /* parts loaded at once */
+#define BATCH   8 /* parts loaded at once */
+
+/* The products have waited for moe_route. Where they run, ids and weights may be read before the
+ * previous kernel has ended, past L1. */
+DEVICE bool has_products(const att_moe_params *p) {
+    return p->local_experts > 0 && p->inner > 0;
+}
 
 DEVICE bool is_here(const att_moe_params *p, int id) {
     return id >= p->first_expert && id - p->first_expert < p->local_experts;
@@ -52,27 +58,34 @@ DEVICE void store_row(const att_moe_params *p, int token, int c, const float x[C
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_constant__ att_moe_params params) {
     const att_moe_params *p = &params;
-    wait_for_previous_kernel();
     allow_next_kernel();
     const int steps = (p->hidden + 32 * WARPS * COLUMNS - 1) / (32 * WARPS * COLUMNS);
     const int token = blockIdx.x / steps, c = (blockIdx.x % steps * 32 * WARPS + threadIdx.x) * COLUMNS;
     if (c >= p->hidden)
         return;
+    if (!has_products(p))
+        wait_for_previous_kernel();
     const long long slot0 = (long long)token * p->k;
     float x[COLUMNS] = {};
     for (int first = 0; first < p->k; first += BATCH) {
         float4 parts[BATCH];
+        float weights[BATCH];
         bool here[BATCH];
 #pragma unroll
         for (int n = 0; n < BATCH; n++) {
-            here[n] = first + n < p->k && is_here(p, p->slot_ids[slot0 + first + n]);
-            if (here[n])
-                parts[n] = load_part(p, (slot0 + first + n) * p->part_pitch + c);
+            here[n] = first + n < p->k && is_here(p, __ldcg(p->slot_ids + slot0 + first + n));
+            weights[n] = here[n] && !(p->flags & ATT_MOE_PARTS_16) ? __ldcg(p->slot_weights + slot0 + first + n) : 1.0f;
         }
+        if (first == 0)
+            wait_for_previous_kernel();
 #pragma unroll
         for (int n = 0; n < BATCH; n++)
             if (here[n])
-                add_part(x, p->flags & ATT_MOE_PARTS_16 ? 1.0f : p->slot_weights[slot0 + first + n], parts[n]);
+                parts[n] = load_part(p, (slot0 + first + n) * p->part_pitch + c);
+#pragma unroll
+        for (int n = 0; n < BATCH; n++)
+            if (here[n])
+                add_part(x, weights[n], parts[n]);
     }
     store_row(p, token, c, x);
 }

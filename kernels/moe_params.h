@@ -12,6 +12,9 @@
  * block does both at once. */
 enum { ATT_MOE_SELECT = 1, ATT_MOE_SORT = 2 };
 
+/* Warps per SM of the products for few tokens. */
+enum { ATT_MOE_FEW_WARPS = 16 };
+
 /* The values of att_moe_activation, att_moe_routing and att_moe_gate, for device code. */
 enum {
     ATT_MOE_ACT_SWIGLU,

@@ -129,13 +129,18 @@ DEVICE float softmax_sum(const float *logits, int count, float *top) {
     return warp_sum(sum);
 }
 
-/* An expert's score; *value is what its weight is computed from: its sigmoid or its logit. */
-DEVICE float score_of(const att_moe_params *p, int token, int e, float *value) {
-    *value = logit_of(p, token, e);
+/* The score of an expert, from its logit, *value, which becomes what its weight is computed from:
+ * its sigmoid or its logit. */
+DEVICE float score_of_logit(const att_moe_params *p, float *value, float correction) {
     if (p->routing != ATT_MOE_BY_SIGMOID)
         return *value;
     *value = att_route_sigmoid(*value);
-    return p->correction ? ATT_ROUTE_ADD(*value, p->correction[e]) : *value;
+    return p->correction ? ATT_ROUTE_ADD(*value, correction) : *value;
+}
+
+DEVICE float score_of(const att_moe_params *p, int token, int e, float *value) {
+    *value = logit_of(p, token, e);
+    return score_of_logit(p, value, p->correction ? p->correction[e] : 0.0f);
 }
 
 /* Any number of experts and groups, using shared memory. Stores ids, and values in place of
@@ -191,15 +196,63 @@ DEVICE void keep_held_groups(const att_moe_params *p, unsigned key[HELD]) {
     }
 }
 
+/* Values and keys. All logits are loaded at once: they may come from memory. */
+DEVICE void load_held(const att_moe_params *p, int token, float value[HELD], unsigned key[HELD]) {
+    const int lane = threadIdx.x % 32, there = p->experts - lane; /* expert 32 i + lane exists if 32 i < there */
+    const long long first = token * p->logits_row + lane;
+    float correction[HELD];
+    if (p->dtype_logits == F32) {
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            value[i] = 32 * i < there ? ((const float *)p->logits)[first + 32 * i] : -INFINITE;
+    } else {
+        half_bits raw[HELD];
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            raw[i] = 32 * i < there ? ((const half_bits *)p->logits)[first + 32 * i] : 0;
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            value[i] = 32 * i >= there            ? -INFINITE
+                       : p->dtype_logits == BF16 ? bf16_to_float(raw[i])
+                                                 : f16_to_float(raw[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < HELD; i++)
+        correction[i] = p->correction && 32 * i < there ? p->correction[lane + 32 * i] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < HELD; i++) {
+        const float score = score_of_logit(p, &value[i], correction[i]);
+        key[i] = 32 * i < there ? att_route_key(score) + 1 : 0;
+    }
+}
+
+/* The largest of a lane's keys, and its number: the lowest of equal ones. By halves: a single
+ * warp waits for every instruction. */
+DEVICE unsigned best_held(const unsigned key[HELD], int *at) {
+    unsigned best[HELD];
+    int number[HELD];
+#pragma unroll
+    for (int i = 0; i < HELD; i++) {
+        best[i] = key[i];
+        number[i] = i;
+    }
+#pragma unroll
+    for (int step = 1; step < HELD; step *= 2)
+#pragma unroll
+        for (int i = 0; i + step < HELD; i += 2 * step)
+            if (best[i + step] > best[i]) {
+                best[i] = best[i + step];
+                number[i] = number[i + step];
+            }
+    *at = number[0];
+    return best[0];
+}
+
 DEVICE void select_held(const att_moe_params *p, int token, const token_room *room, float *top, float *sum) {
     const int lane = threadIdx.x % 32;
     float value[HELD];
     unsigned key[HELD];
-#pragma unroll
-    for (int i = 0; i < HELD; i++) {
-        value[i] = -INFINITE;
-        key[i] = i * 32 + lane < p->experts ? att_route_key(score_of(p, token, i * 32 + lane, &value[i])) + 1 : 0;
-    }
+    load_held(p, token, value, key);
     if (p->routing == ATT_MOE_BY_SOFTMAX_TOPK) {
         float best = -INFINITE, own = 0.0f;
 #pragma unroll
@@ -215,23 +268,20 @@ DEVICE void select_held(const att_moe_params *p, int token, const token_room *ro
         keep_held_groups(p, key);
 #pragma unroll 1
     for (int j = 0; j < p->k; j++) {
-        unsigned best = 0;
-        int at = 0;
+        int at;
+        const unsigned best = best_held(key, &at), most = __reduce_max_sync(0xffffffffu, best);
+        const int id = (int)__reduce_min_sync(0xffffffffu, best == most ? (unsigned)(at * 32 + lane) : ~0u);
+        const int own = id % 32 == lane ? id / 32 : HELD; /* the number that the lane loses */
+        float lost = 0.0f;
 #pragma unroll
-        for (int i = 0; i < HELD; i++)
-            if (key[i] > best) {
-                best = key[i];
-                at = i * 32 + lane;
-            }
-        const unsigned most = __reduce_max_sync(0xffffffffu, best);
-        const int id = (int)__reduce_min_sync(0xffffffffu, best == most ? (unsigned)at : ~0u);
-#pragma unroll
-        for (int i = 0; i < HELD; i++)
-            if (id == i * 32 + lane) {
-                key[i] = 0;
-                room->ids[j] = id;
-                room->weights[j] = value[i];
-            }
+        for (int i = 0; i < HELD; i++) {
+            lost = i == own ? value[i] : lost;
+            key[i] = i == own ? 0 : key[i];
+        }
+        if (own < HELD) {
+            room->ids[j] = id;
+            room->weights[j] = lost;
+        }
     }
     __syncwarp();
 }

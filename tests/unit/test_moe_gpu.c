@@ -33,7 +33,9 @@ static void test_choice__few_tokens_small_tiles_many_large_ones(void **state) {
         int64_t tokens;
         const char *kernel;
         const char *transposed; /* the copy engine cannot read this layout of weights */
-    } cases[] = {{1, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
+    } cases[] = {{1, "moe_few_bf16_m4n1s4w8", "moe_sm80_bf16_m16n32s6w4"},
+                 {4, "moe_few_bf16_m4n1s4w8", "moe_sm80_bf16_m16n32s6w4"},
+                 {16, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
                  {64, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
                  {1024, "moe_sm90_bf16_m128n128s4w12", "moe_sm80_bf16_m64n64s3w4"},
                  {16384, "moe_sm90_bf16_m128n128s4w12", "moe_sm80_bf16_m64n64s3w4"}};
@@ -56,7 +58,8 @@ static void test_choice__second_product_by_items(void **state) {
     static const struct {
         int64_t tokens;
         const char *kernel, *down;
-    } cases[] = {{1, "moe_sm90_bf16_m64n64s4w8", "moe_down_sm90_bf16_m64n128s8w8"},
+    } cases[] = {{1, "moe_few_bf16_m4n1s4w8", "moe_few_down_bf16_m4n2s4w8"},
+                 {1, "moe_sm90_bf16_m64n64s4w8", "moe_down_sm90_bf16_m64n128s8w8"},
                  {64, "moe_sm90_bf16_m64n64s4w8", "moe_down_sm90_bf16_m64n128s4w8"},
                  {4096, "moe_sm90_bf16_m128n128s4w12", "moe_down_sm90_bf16_m128n256s4w12"},
                  {64, "moe_sm80_bf16_m16n32s6w4", "moe_down_sm80_bf16_m16n64s6w4"}};
@@ -100,6 +103,23 @@ static void test_refusals__of_the_copy_engine(void **state) {
     p = qwen(4);
     p.w1.expert = INT64_C(1) << 40;
     refused(&p, &limits, kernel, "w1", "2^40");
+}
+
+/* Kernels for few tokens read 16 bytes along the depth, at any stride of experts. */
+static void test_refusals__of_few_tokens(void **state) {
+    (void)state;
+    static const char *const kernel = "moe_few_bf16_m4n1s4w8";
+    att_refusal refusal;
+    att_moe_problem p = qwen(4);
+    p.w1.expert = p.w2.expert = 0;
+    assert_true(
+        att_row_serves(gpu_row_named(kernel), &limits, &att_operation_moe, &p, &refusal));
+    p.flags |= ATT_MOE_TRANSPOSED;
+    att_moe_problem_layout(&p);
+    refused(&p, &limits, kernel, "flags", "(columns, depth)");
+    p = qwen(4);
+    p.w2.row += 4;
+    refused(&p, &limits, kernel, "w2", "16 bytes");
 }
 
 static void test_refusals__by_field(void **state) {
@@ -224,7 +244,8 @@ static void assert_launches(int count, const char *const names[]) {
 
 static void test_run__launches_in_order(void **state) {
     (void)state;
-    static const char *const few[] = {"moe_route", "moe_sm90", "moe_down_sm90", "moe_combine"};
+    static const char *const few[] = {"moe_route", "moe_few_bf16", "moe_few_down",
+                                      "moe_combine"};
     static const char *const many[] = {"moe_route", "moe_route", "moe_sm90", "moe_down_sm90",
                                        "moe_combine"};
     static const char *const none[] = {"moe_route"};
@@ -232,16 +253,20 @@ static void test_run__launches_in_order(void **state) {
     reset_fake_cuda(fake);
     fake->memory_type = CU_MEMORYTYPE_DEVICE;
     fake->run = note;
-    const att_context_options options = {.size = sizeof options,
-                                         .device = ATT_DEVICE_CUDA,
-                                         .flags = ATT_ALLOW_UNATTESTED,
-                                         .cache_dir = ""};
+    att_context_options options = {.size = sizeof options,
+                                   .device = ATT_DEVICE_CUDA,
+                                   .flags = ATT_ALLOW_UNATTESTED,
+                                   .cache_dir = "",
+                                   .kernel = "moe_sm90_bf16_m64n64s4w8"};
     att_context *ctx;
+    assert_ok(att_context_create(&ctx, &options));
+    run(ctx, 100, 0);
+    assert_launches(5, many);
+    att_context_destroy(ctx);
+    options.kernel = NULL;
     assert_ok(att_context_create(&ctx, &options));
     run(ctx, 5, 0);
     assert_launches(4, few);
-    run(ctx, 100, 0);
-    assert_launches(5, many);
     run(ctx, 0, ATT_MOE_COUNTS); /* all 0, which some kernel must write */
     assert_launches(1, none);
     att_context_destroy(ctx);
@@ -253,6 +278,7 @@ int main(void) {
         cmocka_unit_test(test_choice__few_tokens_small_tiles_many_large_ones),
         cmocka_unit_test(test_choice__second_product_by_items),
         cmocka_unit_test(test_refusals__of_the_copy_engine),
+        cmocka_unit_test(test_refusals__of_few_tokens),
         cmocka_unit_test(test_refusals__by_field),
         cmocka_unit_test(test_without_evidence__off),
         cmocka_unit_test(test_vectors__only_where_every_row_is_whole),

@@ -1,5 +1,5 @@
 /* moe_block_bytes.c: shared memory per block of kernels/moe_*.cu. That of moe_route depends on
- * the problem. */
+ * the problem; the products for few tokens have none. */
 #include <stddef.h>
 
 #include "cuda/shape.h"

@@ -11,7 +11,8 @@
 #include "moe/cuda/moe_maps.h"
 
 extern const att_family att_family_moe_route, att_family_moe_sm80, att_family_moe_sm80_down,
-    att_family_moe_sm90, att_family_moe_sm90_down, att_family_moe_combine;
+    att_family_moe_sm90, att_family_moe_sm90_down, att_family_moe_few, att_family_moe_few_down,
+    att_family_moe_combine;
 
 /* Offsets of the parts of the workspace. */
 typedef struct att_moe_places {
@@ -33,8 +34,15 @@ static inline bool att_moe_is_hopper(const att_kernel_row *row) {
     return row->family == &att_family_moe_sm90;
 }
 
+/* Is the row one of the products for few tokens? */
+static inline bool att_moe_is_few(const att_kernel_row *row) {
+    return row->family == &att_family_moe_few;
+}
+
 /* The family of the second product that goes with the row's first. */
 static inline const att_family *att_moe_down_family(const att_kernel_row *row) {
+    if (att_moe_is_few(row))
+        return &att_family_moe_few_down;
     return att_moe_is_hopper(row) ? &att_family_moe_sm90_down : &att_family_moe_sm80_down;
 }
 

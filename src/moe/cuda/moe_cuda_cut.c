@@ -57,7 +57,7 @@ static bool place_all(att_moe_gpu *s, size_t *workspace, int64_t slots, int64_t 
                           m->route_blocks * (int64_t)(m->experts + 1), word) &&
            att_cuda_place(&s->at.starts, workspace, experts, word) &&
            att_cuda_place(&s->at.tile_starts, workspace, experts, word) &&
-           att_cuda_place(&s->at.tile_experts, workspace, tiles, word) &&
+           att_cuda_place(&s->at.tile_experts, workspace, tiles + 1, word) &&
            att_cuda_place(&s->at.slot_at, workspace, slots, word) &&
            att_cuda_place(&s->at.h, workspace, h, (int64_t)sizeof(uint16_t)) &&
            att_cuda_place(
@@ -74,13 +74,16 @@ static att_status encode_maps(att_moe_gpu *s, const att_context *ctx, const att_
     return status;
 }
 
-/* One block per item; on Hopper persistent blocks, as many as the GPU holds. */
-static uint32_t blocks_of(const att_moe_gpu *s, const att_context *ctx, int64_t items,
-                          uint32_t shared) {
-    const att_cuda_limits *gpu = ctx->limits.gpu;
+/* One block per item; on Hopper persistent blocks, as many as the GPU holds; for few tokens
+ * persistent warps. */
+static uint32_t blocks_of(const att_kernel_row *row, const att_cuda_kernel *k,
+                          const att_cuda_limits *gpu, int64_t items, uint32_t shared) {
     const int64_t held =
         gpu->sms * att_min(2, gpu->shared_per_sm / ((int64_t)shared + gpu->shared_reserved));
-    return (uint32_t)(s->by_maps ? att_min(items, held) : items);
+    if (att_moe_is_few(row))
+        items = att_min(att_ceil_div(items, k->warps),
+                        (int64_t)gpu->sms * (ATT_MOE_FEW_WARPS / k->warps));
+    return (uint32_t)(att_moe_is_hopper(row) ? att_min(items, held) : items);
 }
 
 att_status att_moe_gpu_cut(void *out, size_t *workspace, const att_context *ctx,
@@ -117,8 +120,9 @@ att_status att_moe_gpu_cut(void *out, size_t *workspace, const att_context *ctx,
     ATT_TRY(load(&s->up, &s->up_shape, ctx, k, att_cuda_kernel_shared(k)));
     ATT_TRY(load(&s->down, &s->down_shape, ctx, down, att_cuda_kernel_shared(down)));
     ATT_TRY(load(&s->combine, &s->combine_shape, ctx, combine, 0));
-    s->up_shape.grid[0] = blocks_of(s, ctx, tiles * up_steps, s->up_shape.shared);
-    s->down_shape.grid[0] = blocks_of(s, ctx, tiles * down_steps, s->down_shape.shared);
+    const att_cuda_limits *gpu = ctx->limits.gpu;
+    s->up_shape.grid[0] = blocks_of(row, k, gpu, tiles * up_steps, s->up_shape.shared);
+    s->down_shape.grid[0] = blocks_of(row, down, gpu, tiles * down_steps, s->down_shape.shared);
     s->combine_shape.grid[0] = (uint32_t)(p->tokens * combine_steps);
     ATT_REQUIRE(place_all(s, workspace, slots, tiles), ATT_E_UNSUPPORTED, "tokens",
                 "the workspace would need more than 2^61 bytes");

@@ -1,5 +1,5 @@
-/* moe_cuda_families.c: a layer of experts on a GPU: moe_route, then moe_sm80 and moe_sm80_down
- * or their Hopper versions, and moe_combine. */
+/* moe_cuda_families.c: a layer of experts on a GPU: moe_route, then moe_sm80 and moe_sm80_down,
+ * or their versions for Hopper or for few tokens, and moe_combine. */
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -29,8 +29,7 @@ static bool is_for(const att_kernel_row *row, const att_kernel_row *main,
 
 const att_cuda_kernel *att_moe_step_of(const att_family *family, const att_kernel_row *main,
                                        const att_moe_problem *p, bool allow_unattested) {
-    const bool down =
-        family == &att_family_moe_sm80_down || family == &att_family_moe_sm90_down;
+    const bool down = family != &att_family_moe_route && family != &att_family_moe_combine;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         const att_cuda_kernel *k = row->cuda;
@@ -66,10 +65,9 @@ static bool serves(const att_kernel_row *row, const att_limits *limits, const vo
     return true;
 }
 
-/* Additional requirements of the copy engine. */
-static bool serves_by_maps(const att_kernel_row *row, const att_limits *limits,
+/* For kernels that read 16 bytes at a time along the depth. */
+static bool serves_vectors(const att_kernel_row *row, const att_limits *limits,
                            const void *problem, att_refusal *refusal) {
-    const int64_t most = ATT_TENSOR_STRIDE_END / (int64_t)sizeof(uint16_t);
     const att_moe_problem *p = problem;
     att_moe_params params;
     att_moe_params_of(&params, p);
@@ -81,13 +79,21 @@ static bool serves_by_maps(const att_kernel_row *row, const att_limits *limits,
                   "rows of w1, or of w3, are not whole vectors of 16 bytes");
     ATT_CONDITION(params.flags & ATT_MOE_VECTOR_W2, "w2",
                   "rows of w2 are not whole vectors of 16 bytes");
+    return serves(row, limits, problem, refusal);
+}
+
+/* Additional requirements of the copy engine. */
+static bool serves_by_maps(const att_kernel_row *row, const att_limits *limits,
+                           const void *problem, att_refusal *refusal) {
+    const int64_t most = ATT_TENSOR_STRIDE_END / (int64_t)sizeof(uint16_t);
+    const att_moe_problem *p = problem;
     ATT_CONDITION(p->local_experts <= 1 || (p->w1.expert > 0 && p->w2.expert > 0 &&
                                             (!att_moe_is_apart(p) || p->w3.expert > 0)),
                   "w1", "experts share weights: their stride is 0");
     ATT_CONDITION(p->w1.row < most && p->w1.expert < most && p->w3.row < most &&
                       p->w3.expert < most && p->w2.row < most && p->w2.expert < most,
                   "w1", "a stride of weights is 2^40 bytes or more");
-    return serves(row, limits, problem, refusal);
+    return serves_vectors(row, limits, problem, refusal);
 }
 
 static bool serves_nothing(const att_kernel_row *row, const att_limits *limits,
@@ -112,7 +118,9 @@ static bool steps_in(const att_kernel_row *step, const att_kernel_row *row,
 
 const att_family att_family_moe_sm80 = {PRODUCTS, .serves = serves};
 const att_family att_family_moe_sm90 = {PRODUCTS, .serves = serves_by_maps};
+const att_family att_family_moe_few = {PRODUCTS, .serves = serves_vectors};
 const att_family att_family_moe_route = {STEP};
 const att_family att_family_moe_sm80_down = {STEP};
 const att_family att_family_moe_sm90_down = {STEP};
+const att_family att_family_moe_few_down = {STEP};
 const att_family att_family_moe_combine = {STEP};
