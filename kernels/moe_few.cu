@@ -10,9 +10,8 @@
  *          not on its position
  * LIMITS   float16 and bfloat16; weights stored as (columns, depth); rows of x and of weights
  *          are whole vectors of 16 bytes
- * WHY      with few tokens time is that of reading the weights. An H200's memory serves 512
- *          consecutive bytes at 4.6 TB/s, but rows of 64 bytes, as tiles for the tensor cores
- *          have them, at 3.6 to 4.4 */
+ * WHY      with few tokens time is that of reading the weights. Memory serves 512 consecutive
+ *          bytes faster than rows of 64 bytes, as tiles for the tensor cores have them */
 #include "kernels/convert.cuh"
 #include "kernels/moe_activation.cuh"
 #include "kernels/moe_few_rows.cuh"

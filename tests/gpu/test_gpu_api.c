@@ -110,10 +110,10 @@ static void problem_of(const att_kernel_info *k, char *line, size_t n) {
     else if (strcmp(k->operation, "moe") == 0)
         snprintf(line, n, "moe:t70e8k2h128i72,%s", dtype);
     else if (strcmp(k->operation, "backward") == 0)
-        snprintf(line, n, "backward:b2h4hkv2s70sk150d%ddv%d,%s,causal=bottom-right%s",
+        snprintf(line, n, "backward:b2h4hkv2s70sk152d%ddv%d,%s,causal=bottom-right%s",
                  (int)k->d_qk, (int)k->d_v, dtype, feature_words(k->id, dtype, words));
     else
-        snprintf(line, n, "b2h4hkv2s%dsk150d%ddv%d,%s,causal=bottom-right,lse%s",
+        snprintf(line, n, "b2h4hkv2s%dsk152d%ddv%d,%s,causal=bottom-right,lse%s",
                  strcmp(k->role, "decode") == 0 ? 2 : 70, (int)k->d_qk, (int)k->d_v, dtype,
                  feature_words(k->id, dtype, words));
 }

@@ -414,6 +414,16 @@ static void try_kernel(const att_kernel_info *k, int sms) {
     printf("%-44s %4d places, %s\n", k->id, t.batch, failed == before ? "ok" : "WRONG");
 }
 
+/* Whether a kernel takes the problems of a trial: 16-bit types, and no feature compiled in that every problem of its must have. */
+static bool takes_trials(const att_kernel_info *k) {
+    static const char *const features[] = {"_mask_", "_alibi_", "_softcap_", "_bias_"};
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        if (strstr(k->id, features[i]))
+            return false;
+    return k->dtype != ATT_F32 && strcmp(k->role, "combine") != 0 &&
+           strcmp(k->role, "decode") != 0;
+}
+
 static void try_gpu(const char *prefix) {
     const att_context_options options = {.size = sizeof options, .device = ATT_DEVICE_CUDA};
     att_context *ctx = NULL;
@@ -426,8 +436,8 @@ static void try_gpu(const char *prefix) {
     for (size_t i = 0; i < att_kernel_count(); i++) {
         att_kernel_info k = {.size = sizeof k};
         if (att_kernel_query(ctx, i, &k) == ATT_OK && k.device == ATT_DEVICE_CUDA &&
-            k.available && !k.rung && strcmp(k.role, "combine") != 0 &&
-            strcmp(k.role, "decode") != 0 && strncmp(k.id, prefix, strlen(prefix)) == 0) {
+            k.available && !k.rung && takes_trials(&k) &&
+            strncmp(k.id, prefix, strlen(prefix)) == 0) {
             try_kernel(&k, info.multiprocessors);
             tried++;
         }
