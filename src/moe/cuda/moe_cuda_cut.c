@@ -11,7 +11,8 @@ enum {
     ROUTE_SHARED_MOST = 96 * 1024, /* per block; available on every GPU with code */
     ROUTE_ALONE = 32,              /* tokens that one block routes faster than two launches */
     HISTOGRAMS_MOST = 1 << 16,     /* numbers that every block of moe_route adds up */
-    COMBINE_COLUMNS = 4            /* per thread */
+    COMBINE_COLUMNS = 4,           /* per thread */
+    ITEMS_MOST = INT32_MAX - 65535 /* persistent blocks and warps count past the last item */
 };
 
 static att_status load(const att_cuda_function **out, att_cuda_shape *shape,
@@ -110,8 +111,8 @@ att_status att_moe_gpu_cut(void *out, size_t *workspace, const att_context *ctx,
     m->up_steps = (int)up_steps;
     m->down_steps = (int)down_steps;
     int64_t most;
-    ATT_REQUIRE(att_mul(tiles, att_max(up_steps, down_steps), &most) && most <= INT32_MAX &&
-                    att_mul(p->tokens, combine_steps, &most) && most <= INT32_MAX,
+    ATT_REQUIRE(att_mul(tiles, att_max(up_steps, down_steps), &most) && most <= ITEMS_MOST &&
+                    att_mul(p->tokens, combine_steps, &most) && most <= ITEMS_MOST,
                 ATT_E_UNSUPPORTED, "tokens", "%s would need more than 2^31 blocks", k->id);
     s->by_maps = hopper;
     if (hopper)
