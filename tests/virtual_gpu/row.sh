@@ -52,6 +52,10 @@ case $role,$source in
     [[ $(flag TILE_M),$(flag STAGES),$source != 64,4,moe_sm90_down ]] || kinds=moe-sm90-many
     kernels=(--kernel "moe_sm90_${type/fp/f}_m$(flag TILE_M)*")
     ;;
+*,moe_few*) # those for few tokens
+    kinds=moe-few
+    kernels=(--kernel "moe_few_${type/fp/f}_m$(flag TILE_M)*")
+    ;;
 *,moe_*) # products of both sizes of a tile; what goes before and after them through the smaller
     kinds=moe
     [[ $role != STEP || $type != f32 ]] || kinds=moe-$source type=bf16
