@@ -76,7 +76,7 @@ def experts(platform, dtype, most=None):
 
 
 before = launches()[0]
-print("jax-moe", experts("CUDA", np.float16)[0], launches()[0] > before, core.jax_last_launch()[0].partition("_sm")[0])
+print("jax-moe", experts("CUDA", np.float16)[0], launches()[0] > before, core.jax_last_launch()[0].partition("_")[0])
 failed, (y, ids, weights, counts) = experts("cpu", np.float32)
 print("jax-moe-cpu", failed, y.min() == y.max() > 0, ids.ravel().tolist(), weights.ravel().tolist(), counts.tolist())
 print("jax-moe-missing", experts("cpu", np.float32, 3)[0])
