@@ -1,4 +1,4 @@
-"""played_ring.py: the group `parallel`: a ring whose ranks are played one after another, beside one call.
+"""played_ring.py: the groups `parallel_4` and `parallel_8`: a ring whose ranks are played one after another, beside one call.
 
 The parts and merges of every rank are those of attest.torch.parallel, for a causal sequence in the zigzag cut; their
 sum is timed. Nothing is sent: the K and V of each piece lie ready in the buffer in which they would arrive. The rival
