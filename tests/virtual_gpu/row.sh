@@ -38,6 +38,8 @@ case $(flag FEATURES) in
 4) role=BIAS ;;
 8) role=MASK ;;
 16) role=PAGES ;;
+32) role=SHARES ;;
+48) role=PAGES_SHARES ;;
 esac
 kernels=(--kernel "$row")
 case $(flag DTYPE) in
@@ -62,6 +64,11 @@ case $role,$source in
     tile=$(flag TILE_M)
     kernels=(--kernel "moe_sm80_${type/fp/f}_m$((tile > 1 ? tile : 16))*")
     ;;
+STEP,fwd_decode_join) # it joins parts of both types
+    kinds=SHARES
+    kernels=(--kernel "decode_sm90_bf16_d64_shares_m8*")
+    large=d64 small=d56 type=bf16
+    ;;
 STEP,*) # through the main kernels whose runs it is a step of
     kinds=backward-$source
     [[ $type != f32 ]] || type=bf16
@@ -83,7 +90,7 @@ COMBINE,*)
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
-ALIBI,* | SOFTCAP,* | BIAS,* | MASK,* | PAGES,*) kinds=$role ;;
+ALIBI,* | SOFTCAP,* | BIAS,* | MASK,* | PAGES,* | SHARES,* | PAGES_SHARES,*) kinds=$role ;;
 SPLIT,*)
     kinds="any $role"
     export ATTEST_VIRTUAL_SMS=8

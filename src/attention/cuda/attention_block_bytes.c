@@ -22,12 +22,17 @@ static int rings_of_warps(const att_cuda_kernel *k) {
     return k->warps * k->stages * k->tile_n * (pitch(k->d_qk) + pitch(k->d_v));
 }
 
-/* A ring of `stages` tiles per warp, K and V alternating; an inbox for the parts of rows that
- * the blocks of a cluster send, and its barrier. */
+/* A ring of `stages` tiles per warp, K and V alternating. */
+static int rings(const att_cuda_kernel *k) {
+    return k->warps * k->stages * k->tile_n * pitch(k->d_qk);
+}
+
+/* The same, an inbox for the parts of rows that the blocks of a cluster send, and its
+ * barrier. */
 static int rings_and_inbox(const att_cuda_kernel *k) {
     enum { PARTS = 16, BARRIER = 16 };
     const int part = ((k->d_v + 15) / 16 * 16 + 4) * (int)sizeof(float);
-    return k->warps * k->stages * k->tile_n * pitch(k->d_qk) + PARTS * part + BARRIER;
+    return rings(k) + PARTS * part + BARRIER;
 }
 
 /* Q, K, V and the weights as float32, rows of all but V padded by 16 bytes. */
@@ -94,6 +99,7 @@ const att_cuda_block att_attention_blocks[] = {
     {"vector", padded_floats},
     {"fwd_sm90_small", tiles_of_warpgroups},
     {"fwd_decode_sm90", rings_and_inbox},
+    {"fwd_decode_shares", rings},
     {"fwd_mask", kinds_of_span},
     {NULL, NULL},
 };

@@ -8,6 +8,7 @@
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/mask_lists.h"
 #include "attention/cuda/rungs.h"
+#include "attention/cuda/shares.h"
 #include "attention/cuda/softcap.h"
 #include "base/checked.h"
 #include "base/dtype.h"
@@ -162,6 +163,21 @@ bool att_cuda_serves_cluster(const att_kernel_row *row, const att_limits *limits
     const char *why = att_cuda_decode_refusal(row->cuda, problem, &field);
     ATT_CONDITION(!why, field, "%s", why);
     return has_vectors(problem, refusal);
+}
+
+/* The same for sequences of unequal lengths, whose keys are divided among all blocks. */
+bool att_cuda_serves_shares(const att_kernel_row *row, const att_limits *limits,
+                            const void *problem, att_refusal *refusal) {
+    const att_problem *p = problem;
+    if (!att_cuda_serves_cluster(row, limits, p, refusal))
+        return false;
+    ATT_CONDITION(att_cuda_unequal_keys(p), p->batch > 1 ? "features" : "batch",
+                  "is for sequences of unequal lengths");
+    ATT_CONDITION(att_cuda_shares_countable(row->cuda, p), "seq_k",
+                  "more steps over the keys than 32 bits count");
+    ATT_CONDITION(att_cuda_join_of(row->cuda, limits->allow_unattested), "flags",
+                  "no kernel that is attested joins the parts");
+    return true;
 }
 
 bool att_cuda_serves_rung(const att_kernel_row *row, const att_limits *limits,

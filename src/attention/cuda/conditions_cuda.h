@@ -12,6 +12,7 @@ ATT_SERVES(hopper);
 ATT_SERVES(blocks);
 ATT_SERVES(decode);
 ATT_SERVES(cluster);
+ATT_SERVES(shares);
 ATT_SERVES(rung);
 ATT_SERVES(nothing);
 #undef ATT_SERVES

@@ -9,6 +9,7 @@
 #include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_choice.h"
 #include "attention/cuda/rungs.h"
+#include "attention/cuda/shares.h"
 #include "attention/cuda/tile_fits.h"
 #include "cuda/function.h"
 
@@ -71,6 +72,19 @@ const att_family att_family_fwd_decode_sm90 = {.operation = &att_operation_atten
                                                .estimate = att_cuda_hopper_estimate,
                                                .cut = att_cuda_cluster_cut,
                                                .run = att_cuda_blocks_run};
+
+/* The keys of all sequences in equal shares, one per block; then the parts that cuts have made
+ * are joined. */
+const att_family att_family_fwd_decode_shares = {.operation = &att_operation_attention,
+                                                 .state_bytes = sizeof(att_cuda_tiling),
+                                                 .describe = att_cuda_shares_describe,
+                                                 .special = true,
+                                                 .serves = att_cuda_serves_shares,
+                                                 .estimate = att_cuda_hopper_estimate,
+                                                 .cut = att_cuda_shares_cut,
+                                                 .run = att_cuda_shares_run};
+const att_family att_family_fwd_decode_join = {FAMILY, .serves = att_cuda_serves_nothing,
+                                               .steps_in = att_cuda_join_steps_in};
 
 /* Merges the parts of the families above; no problem selects it. */
 const att_family att_family_fwd_combine = {FAMILY, .serves = att_cuda_serves_nothing};

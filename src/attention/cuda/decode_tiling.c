@@ -29,6 +29,8 @@ static const struct {
     double block;  /* the same for one block: bytes in flight divided by latency */
     double wide;   /* factor for a tile of 16 rows; and for fwd_decode */
     double older;
+    double even;   /* factor for equal shares of unequal sequences, which others take as they are */
+    double find;   /* extra for finding a share */
 } cost = {.call = 2600.0,
           .second = 1500.0,
           .round = 1500.0,
@@ -36,7 +38,9 @@ static const struct {
           .l2 = 10000.0,
           .block = 64.0,
           .wide = 1.25,
-          .older = 2.0};
+          .older = 2.0,
+          .even = 0.67,
+          .find = 1000.0};
 
 /* The time until the keys of `tiles` tiles of rows are loaded, each in `parts` parts, `at_once`
  * parts at a time. */
@@ -147,14 +151,33 @@ static bool reads_again(const att_problem *p, int64_t tiles) {
     return tiles > p->batch * p->heads_kv;
 }
 
+bool att_cuda_few_rows(const att_problem *p) {
+    return p->seq_q * (p->heads_q / p->heads_kv) <= MIN_ROWS / 2;
+}
+
+bool att_cuda_unequal_keys(const att_problem *p) {
+    return p->batch > 1 && p->features & (ATT_LENS_K | ATT_STARTS_K | ATT_CU_SEQLENS_K);
+}
+
 double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
     const int64_t tiles = att_cuda_row_tiles(kernel, p);
     int clusters[ATT_CLUSTER_SIZES];
-    if (tiles == 0 || (kernel->tile_m < MIN_ROWS && !reads_again(p, tiles)))
+    if (tiles == 0 || (kernel->tile_m < MIN_ROWS && !att_cuda_unequal_keys(p) && !reads_again(p, tiles)))
         return -1.0;
     att_cuda_assume_clusters(clusters, sms);
     const double ns = att_cuda_decode_choose(kernel, sms, p, tiles, clusters, true).ns;
     return cost.call + (ns - cost.call) * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
+}
+
+double att_cuda_shares_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
+    const int64_t tiles = att_cuda_row_tiles(kernel, p);
+    if (tiles == 0)
+        return -1.0;
+    const int64_t steps = att_ceil_div(p->seq_k, (int64_t)kernel->tile_n * kernel->warps);
+    const int parts = (int)att_max(1, att_min(steps, 2 * sms / tiles));
+    const double stream = stream_ns(kernel, p, tiles, parts, att_max(tiles * parts, 1));
+    return cost.call + cost.find + cost.second +
+           stream * cost.even * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
 }
 
 double att_cuda_decode_blocks_estimate(const att_cuda_kernel *kernel, const att_problem *p,

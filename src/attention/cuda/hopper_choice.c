@@ -84,12 +84,17 @@ double att_cuda_hopper_estimate(const att_kernel_row *row, const att_limits *lim
                                 const void *problem) {
     const att_problem *p = problem;
     const int sms = limits->gpu->sms;
+    if (row->cuda->features & ATT_FEATURE_SHARES)
+        return att_cuda_shares_estimate(row->cuda, p, sms);
     if (row->cuda->role == ATT_ROLE_DECODE)
         return row->family == &att_family_fwd_decode_sm90
                    ? att_cuda_decode_estimate(row->cuda, p, sms)
                    : att_cuda_decode_blocks_estimate(row->cuda, p, sms);
     if (row->times.tile == 0)
         return -1.0;
+    /* Reading the keys takes most of the time, which the model of larger tiles does not count. */
+    if (att_cuda_few_rows(p) && att_cuda_unequal_keys(p))
+        return INFINITY;
     if (p->d_qk < row->times.least)
         return INFINITY;
     return row->cuda->role == ATT_ROLE_SPLIT

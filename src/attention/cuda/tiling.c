@@ -75,7 +75,7 @@ int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, 
 
 const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
                                            bool allow_unattested) {
-    for (size_t i = 0; i < att_registry_count(); i++) {
+    for (size_t i = 0; i < att_registry_count() && !(kernel->features & ATT_FEATURE_SHARES); i++) {
         const att_kernel_row *row = att_registry_row(i);
         const att_cuda_kernel *k = row->cuda;
         if (k && k->role == ATT_ROLE_COMBINE && k->d_v >= kernel->d_v &&
@@ -147,9 +147,8 @@ void att_cuda_tiling_point(att_fwd_params *params, const att_cuda_tiling *tiling
         att_cuda_launch_record(args->launch, tiling->function, &tiling->shape);
 }
 
-/* Blocks along the rows, before the keys are split. */
-static att_status cut_rows(att_cuda_tiling *tiling, int64_t *blocks, const att_context *ctx,
-                           const att_cuda_kernel *kernel, const att_problem *p) {
+att_status att_cuda_tiling_rows(att_cuda_tiling *tiling, int64_t *blocks, const att_context *ctx,
+                                const att_cuda_kernel *kernel, const att_problem *p) {
     ATT_TRY(att_cuda_tiling_begin(tiling, ctx, kernel, p));
     ATT_TRY(count_blocks(blocks, &tiling->params, kernel, p));
     tiling->shape = (att_cuda_shape){
@@ -172,7 +171,7 @@ att_status att_cuda_cluster_cut(void *state, size_t *workspace, const att_contex
     const att_problem *p = problem;
     int64_t blocks = 0;
     *workspace = 0;
-    ATT_TRY(cut_rows(tiling, &blocks, ctx, row->cuda, p));
+    ATT_TRY(att_cuda_tiling_rows(tiling, &blocks, ctx, row->cuda, p));
     if (blocks == 0)
         return ATT_OK;
     const int64_t rows = p->batch * p->heads_q * p->seq_q;
@@ -191,7 +190,7 @@ att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context
     const att_cuda_limits *limits = ctx->limits.gpu;
     int64_t blocks = 0;
     *workspace = 0;
-    ATT_TRY(cut_rows(tiling, &blocks, ctx, kernel, p));
+    ATT_TRY(att_cuda_tiling_rows(tiling, &blocks, ctx, kernel, p));
     const int64_t rows = p->batch * p->heads_q * p->seq_q;
     const att_cuda_kernel *combine = att_cuda_combine_for(kernel, ctx, rows);
     if (blocks == 0 || !combine)

@@ -31,6 +31,7 @@ typedef struct att_cuda_tiling {
     bool has_features;          /* its rows with any: att_fwd_sm90_feature_params */
     bool counts_tiles;          /* fwd_sm90: blocks claim their tiles from a counter */
     att_cuda_mask_plan mask;    /* fwd_sm90 with a boolean mask */
+    size_t weights_at, opened_at; /* fwd_decode_shares: offsets in the workspace */
 } att_cuda_tiling;
 
 /* The common start of every family: load the code, fill in the parameters without pointers. A
@@ -52,10 +53,14 @@ int64_t att_cuda_row_tiles(const att_cuda_kernel *kernel, const att_problem *p);
 int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, int64_t blocks,
                            int64_t slots);
 
-/* The kernel that merges the splits of `kernel`, or NULL; one without evidence only if that is
- * allowed. */
+/* The kernel that merges the splits of `kernel`, or NULL if there is none, or it needs another;
+ * one without evidence only if that is allowed. */
 const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
                                            bool allow_unattested);
+
+/* Blocks along the rows, before the keys are split. */
+att_status att_cuda_tiling_rows(att_cuda_tiling *tiling, int64_t *blocks, const att_context *ctx,
+                                const att_cuda_kernel *kernel, const att_problem *p);
 
 /* The kernel that could merge the parts of `rows` rows of a context, or NULL. */
 const att_cuda_kernel *att_cuda_combine_for(const att_cuda_kernel *kernel,
