@@ -8,6 +8,7 @@
 #include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_parts.h"
+#include "attention/cuda/shares.h"
 #include "cuda/shape.h"
 
 const char *lab_time_model_name(lab_time_model model) {
@@ -60,6 +61,17 @@ static void cut_cluster(lab_plan_kernel *k, const att_limits *limits, const att_
     k->rounds = k->blocks / limits->gpu->sms;
     k->model = LAB_TIME_DECODE;
     k->seconds = 1e-9 * choice.ns;
+}
+
+static void cut_shares(lab_plan_kernel *k, const att_limits *limits, const att_problem *p) {
+    k->tiles = (double)att_cuda_row_tiles(k->row->cuda, p);
+    if (k->tiles == 0.0)
+        return;
+    k->splits = 1;
+    k->blocks = (double)att_cuda_shares_count(limits->gpu->sms);
+    k->rounds = 1.0;
+    k->model = LAB_TIME_DECODE;
+    k->seconds = 1e-9 * att_cuda_shares_ns(k->row->cuda, p, limits->gpu->sms);
 }
 
 static void cut_decode(lab_plan_kernel *k, const att_limits *limits, const att_problem *p) {
@@ -127,6 +139,8 @@ size_t lab_plan_list_kernels(lab_plan_kernel *list, const att_kernel_row *chosen
             cut_hopper(k, limits, p);
         else if (row->family == &att_family_fwd_decode_sm90)
             cut_cluster(k, limits, p);
+        else if (row->family == &att_family_fwd_decode_shares)
+            cut_shares(k, limits, p);
         else if (row->family == &att_family_fwd_decode)
             cut_decode(k, limits, p);
         else if (row->family == &att_family_fwd_sm80)

@@ -171,8 +171,6 @@ bool att_cuda_serves_shares(const att_kernel_row *row, const att_limits *limits,
     const att_problem *p = problem;
     if (!att_cuda_serves_cluster(row, limits, p, refusal))
         return false;
-    ATT_CONDITION(att_cuda_unequal_keys(p), p->batch > 1 ? "features" : "batch",
-                  "is for sequences of unequal lengths");
     ATT_CONDITION(att_cuda_shares_countable(row->cuda, p), "seq_k",
                   "more steps over the keys than 32 bits count");
     ATT_CONDITION(att_cuda_join_of(row->cuda, limits->allow_unattested), "flags",

@@ -24,23 +24,29 @@ static const struct {
     double call;   /* a launch, the first keys, merging, writing the rows */
     double second; /* extra if a second kernel merges */
     double round;  /* until a block that follows another has its first keys */
-    double gpu;    /* bytes of K and V per nanosecond, all SMs reading */
-    double l2;     /* the same for keys that tiles of one K/V head read again, from L2 */
-    double block;  /* the same for one block: bytes in flight divided by latency */
-    double wide;   /* factor for a tile of 16 rows; and for fwd_decode */
+    double gpu;    /* bytes of K and V per nanosecond, two blocks per SM reading */
+    double lone;   /* one block per SM, or clusters: this, and more for each byte of a key */
+    double lone_byte;
+    double l2;   /* bytes per nanosecond of keys that tiles of one K/V head read again, from L2 */
+    double key;  /* of one block, per key, and per byte of it: latency over bytes in flight */
+    double byte;
+    double wide; /* factor for a tile of 16 rows; and for fwd_decode */
     double older;
-    double even;   /* factor for equal shares of unequal sequences, which others take as they are */
-    double find;   /* extra for finding a share */
+    double even; /* factor for equal shares of unequal sequences, which others take as they are */
+    double find; /* extra for finding a share, and for a block to change tiles */
 } cost = {.call = 2600.0,
           .second = 1500.0,
           .round = 1500.0,
           .gpu = 4500.0,
+          .lone = 3400.0,
+          .lone_byte = 1.5625,
           .l2 = 10000.0,
-          .block = 64.0,
+          .key = 4.0,
+          .byte = 1.0 / 128.0,
           .wide = 1.25,
           .older = 2.0,
           .even = 0.67,
-          .find = 1000.0};
+          .find = 4400.0};
 
 /* The time until the keys of `tiles` tiles of rows are loaded, each in `parts` parts, `at_once`
  * parts at a time. */
@@ -52,10 +58,12 @@ static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t 
     const double bytes =
         (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype); /* per key */
     const double once = (double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes;
+    const double lone = fmin(cost.gpu, cost.lone + cost.lone_byte * bytes);
+    const double rate = parts == 1 && tiles > at_once ? cost.gpu : lone;
     const double memory =
-        fmax(once / cost.gpu, (double)tiles * (double)p->seq_k * bytes / cost.l2);
-    const double alone = rounds * (cost.round + keys * bytes / cost.block) - cost.round;
-    return fmax(memory, alone);
+        fmax(once / rate, (double)tiles * (double)p->seq_k * bytes / cost.l2);
+    const double each = keys * (cost.key + cost.byte * bytes);
+    return fmax(memory, rounds * (cost.round + each) - cost.round);
 }
 
 /* Rows with ATT_FEATURE_PAGES copy whole tiles, and address them with 32-bit offsets in units
@@ -155,6 +163,11 @@ bool att_cuda_few_rows(const att_problem *p) {
     return p->seq_q * (p->heads_q / p->heads_kv) <= MIN_ROWS / 2;
 }
 
+/* Would half of the tile be empty? */
+static bool is_too_wide(const att_cuda_kernel *kernel, const att_problem *p) {
+    return kernel->tile_m >= MIN_ROWS && att_cuda_few_rows(p);
+}
+
 bool att_cuda_unequal_keys(const att_problem *p) {
     return p->batch > 1 && p->features & (ATT_LENS_K | ATT_STARTS_K | ATT_CU_SEQLENS_K);
 }
@@ -162,22 +175,39 @@ bool att_cuda_unequal_keys(const att_problem *p) {
 double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
     const int64_t tiles = att_cuda_row_tiles(kernel, p);
     int clusters[ATT_CLUSTER_SIZES];
-    if (tiles == 0 || (kernel->tile_m < MIN_ROWS && !att_cuda_unequal_keys(p) && !reads_again(p, tiles)))
+    if (tiles == 0)
         return -1.0;
+    if (is_too_wide(kernel, p))
+        return INFINITY;
     att_cuda_assume_clusters(clusters, sms);
     const double ns = att_cuda_decode_choose(kernel, sms, p, tiles, clusters, true).ns;
     return cost.call + (ns - cost.call) * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
 }
 
-double att_cuda_shares_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
+/* The time until the keys are loaded, by two blocks per SM, all of which end together. */
+static double shares_stream_ns(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
     const int64_t tiles = att_cuda_row_tiles(kernel, p);
-    if (tiles == 0)
+    const double keys = (double)(tiles * p->seq_k) / (2.0 * sms);
+    const double bytes = (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype);
+    const double memory =
+        fmax((double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes / cost.gpu,
+             (double)tiles * (double)p->seq_k * bytes / cost.l2);
+    const double stream = fmax(memory, keys * (cost.key + cost.byte * bytes));
+    return stream * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
+}
+
+double att_cuda_shares_ns(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
+    return cost.call + cost.find + cost.second + shares_stream_ns(kernel, p, sms);
+}
+
+double att_cuda_shares_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
+    if (att_cuda_row_tiles(kernel, p) == 0)
         return -1.0;
-    const int64_t steps = att_ceil_div(p->seq_k, (int64_t)kernel->tile_n * kernel->warps);
-    const int parts = (int)att_max(1, att_min(steps, 2 * sms / tiles));
-    const double stream = stream_ns(kernel, p, tiles, parts, att_max(tiles * parts, 1));
-    return cost.call + cost.find + cost.second +
-           stream * cost.even * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
+    if (is_too_wide(kernel, p))
+        return INFINITY;
+    const double gain =
+        att_cuda_unequal_keys(p) ? (1.0 - cost.even) * shares_stream_ns(kernel, p, sms) : 0.0;
+    return att_cuda_shares_ns(kernel, p, sms) - gain;
 }
 
 double att_cuda_decode_blocks_estimate(const att_cuda_kernel *kernel, const att_problem *p,

@@ -30,13 +30,15 @@ att_cuda_decode_choice att_cuda_decode_choose(const att_cuda_kernel *kernel, int
  * 120. */
 void att_cuda_assume_clusters(int clusters[ATT_CLUSTER_SIZES], int sms);
 
-/* The predicted time of fwd_decode_sm90 for the problem, in nanoseconds; -1 if all sequences have
- * as many keys and a tile of 8 rows holds all of a K/V head: other kernels are then not
- * considered. */
+/* The predicted time of fwd_decode_sm90 for the problem, in nanoseconds; -1 if it is empty. */
 double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms);
 
-/* The same for fwd_decode_shares. */
+/* The same for fwd_decode_shares; below its time if lengths may be unequal, which the others'
+ * estimates do not count. */
 double att_cuda_shares_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms);
+
+/* Its time if every sequence has seq_k keys. */
+double att_cuda_shares_ns(const att_cuda_kernel *kernel, const att_problem *p, int sms);
 
 /* Does a tile of 8 rows hold all rows of a K/V head? */
 bool att_cuda_few_rows(const att_problem *p);

@@ -93,7 +93,7 @@ double att_cuda_hopper_estimate(const att_kernel_row *row, const att_limits *lim
     if (row->times.tile == 0)
         return -1.0;
     /* Reading the keys takes most of the time, which the model of larger tiles does not count. */
-    if (att_cuda_few_rows(p) && att_cuda_unequal_keys(p))
+    if (att_cuda_few_rows(p))
         return INFINITY;
     if (p->d_qk < row->times.least)
         return INFINITY;

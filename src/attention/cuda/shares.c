@@ -13,7 +13,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "cuda/function.h"
-#include "cuda/occupancy.h"
 #include "cuda/shape.h"
 #include "cuda/workspace_parts.h"
 #include "kernels/fwd_shares_params.h"
@@ -30,6 +29,11 @@ enum {
 
 static int keys_a_step(const att_cuda_kernel *kernel) {
     return kernel->tile_n * kernel->warps / SLICES;
+}
+
+int64_t att_cuda_shares_count(int sms) {
+    enum { RESIDENT = 2 /* blocks per SM, as the kernel's launch bounds say */ };
+    return RESIDENT * (int64_t)sms;
 }
 
 bool att_cuda_shares_countable(const att_cuda_kernel *kernel, const att_problem *p) {
@@ -76,10 +80,7 @@ att_status att_cuda_shares_cut(void *state, size_t *workspace, const att_context
     if (tiles == 0)
         return ATT_OK;
     ATT_TRY(att_cuda_function_load(&t->combine, ctx->gpu, join, &ctx->source));
-    const att_cuda_limits *limits = ctx->limits.gpu;
-    const int64_t shares =
-        (int64_t)limits->sms *
-        att_cuda_blocks_per_sm(limits, att_cuda_function_code(t->function), &t->shape);
+    const int64_t shares = att_cuda_shares_count(ctx->limits.gpu->sms);
     t->shape.grid[0] = (uint32_t)shares;
     t->combine_shape = (att_cuda_shape){
         .grid = {(uint32_t)shares, (uint32_t)kernel->tile_m, 1},

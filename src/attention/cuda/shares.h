@@ -5,7 +5,10 @@
 
 #include "attention/cuda/tiling.h"
 
-/* Do all steps over the keys of the problem fit the 32 bits in which the kernel counts them? */
+/* The number of shares: as many as the GPU holds blocks. */
+int64_t att_cuda_shares_count(int sms);
+
+/* Does all work on the problem fit the 32 bits in which the kernel counts it? */
 bool att_cuda_shares_countable(const att_cuda_kernel *kernel, const att_problem *p);
 
 /* The kernel that joins the parts of `kernel`, or NULL; one without evidence only if that is
