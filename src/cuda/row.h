@@ -75,8 +75,7 @@ enum {
     ATT_FEATURE_BIAS = 1u << 2,
     ATT_FEATURE_MASK = 1u << 3, /* a boolean mask, read beforehand */
     ATT_FEATURE_PAGES =
-        1u << 4, /* pages hold whole tiles; other rows read any pages, more slowly */
-    ATT_FEATURE_SHARES = 1u << 5 /* the keys of all sequences are cut into equal shares */
+        1u << 4 /* pages hold whole tiles; other rows read any pages, more slowly */
 };
 
 typedef struct att_cuda_kernel {

@@ -38,8 +38,6 @@ case $(flag FEATURES) in
 4) role=BIAS ;;
 8) role=MASK ;;
 16) role=PAGES ;;
-32) role=SHARES ;;
-48) role=PAGES_SHARES ;;
 esac
 kernels=(--kernel "$row")
 case $(flag DTYPE) in
@@ -64,6 +62,8 @@ case $role,$source in
     tile=$(flag TILE_M)
     kernels=(--kernel "moe_sm80_${type/fp/f}_m$((tile > 1 ? tile : 16))*")
     ;;
+DECODE,fwd_decode_shares) kinds=SHARES ;;
+PAGES,fwd_decode_shares) kinds=PAGES_SHARES ;;
 STEP,fwd_decode_join) # it joins parts of both types
     kinds=SHARES
     kernels=(--kernel "decode_sm90_bf16_d64_shares_m8*")
@@ -90,7 +90,7 @@ COMBINE,*)
     kernels=(--kernel "fwd_sm80_f16_d${d_qk}_general*" --kernel "fwd_sm80_bf16_d${d_qk}_general*")
     export ATTEST_VIRTUAL_SMS=8
     ;;
-ALIBI,* | SOFTCAP,* | BIAS,* | MASK,* | PAGES,* | SHARES,* | PAGES_SHARES,*) kinds=$role ;;
+ALIBI,* | SOFTCAP,* | BIAS,* | MASK,* | PAGES,*) kinds=$role ;;
 SPLIT,*)
     kinds="any $role"
     export ATTEST_VIRTUAL_SMS=8

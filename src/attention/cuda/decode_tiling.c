@@ -24,29 +24,39 @@ static const struct {
     double call;   /* a launch, the first keys, merging, writing the rows */
     double second; /* extra if a second kernel merges */
     double round;  /* until a block that follows another has its first keys */
-    double gpu;    /* bytes of K and V per nanosecond, two blocks per SM reading */
-    double lone;   /* one block per SM, or clusters: this, and more for each byte of a key */
-    double lone_byte;
-    double l2;   /* bytes per nanosecond of keys that tiles of one K/V head read again, from L2 */
-    double key;  /* of one block, per key, and per byte of it: latency over bytes in flight */
-    double byte;
-    double wide; /* factor for a tile of 16 rows; and for fwd_decode */
+    double gpu;    /* bytes of K and V per nanosecond, all SMs reading */
+    double l2;     /* the same for keys that tiles of one K/V head read again, from L2 */
+    double block;  /* the same for one block: bytes in flight divided by latency */
+    double wide;   /* factor for a tile of 16 rows; and for fwd_decode */
     double older;
-    double even; /* factor for equal shares of unequal sequences, which others take as they are */
-    double find; /* extra for finding a share, and for a block to change tiles */
+
+    /* What decides between these and equal shares of the keys. */
+    double find; /* extra for finding a share */
+    double tile; /* until a share that begins a tile has its first keys */
+    double key;  /* of one block, per key, and per byte of it */
+    double byte;
+    double lone; /* `gpu` for one block per SM, or clusters: this, and more per byte of a key */
+    double lone_byte;
+    double even; /* factor for shares of unequal sequences, which others take as they are */
 } cost = {.call = 2600.0,
           .second = 1500.0,
           .round = 1500.0,
           .gpu = 4500.0,
-          .lone = 3400.0,
-          .lone_byte = 1.5625,
           .l2 = 10000.0,
-          .key = 4.0,
-          .byte = 1.0 / 128.0,
+          .block = 64.0,
           .wide = 1.25,
           .older = 2.0,
-          .even = 0.67,
-          .find = 4400.0};
+          .find = 4400.0,
+          .tile = 2900.0,
+          .key = 4.0,
+          .byte = 1.0 / 128.0,
+          .lone = 3400.0,
+          .lone_byte = 1.5625,
+          .even = 0.67};
+
+static double bytes_per_key(const att_problem *p) {
+    return (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype);
+}
 
 /* The time until the keys of `tiles` tiles of rows are loaded, each in `parts` parts, `at_once`
  * parts at a time. */
@@ -55,15 +65,12 @@ static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t 
     const int64_t step = (int64_t)k->tile_n * k->warps;
     const double keys = (double)(att_ceil_div(p->seq_k, step * parts) * step);
     const double rounds = (double)att_ceil_div(tiles * parts, att_max(at_once, 1));
-    const double bytes =
-        (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype); /* per key */
+    const double bytes = bytes_per_key(p);
     const double once = (double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes;
-    const double lone = fmin(cost.gpu, cost.lone + cost.lone_byte * bytes);
-    const double rate = parts == 1 && tiles > at_once ? cost.gpu : lone;
     const double memory =
-        fmax(once / rate, (double)tiles * (double)p->seq_k * bytes / cost.l2);
-    const double each = keys * (cost.key + cost.byte * bytes);
-    return fmax(memory, rounds * (cost.round + each) - cost.round);
+        fmax(once / cost.gpu, (double)tiles * (double)p->seq_k * bytes / cost.l2);
+    const double alone = rounds * (cost.round + keys * bytes / cost.block) - cost.round;
+    return fmax(memory, alone);
 }
 
 /* Rows with ATT_FEATURE_PAGES copy whole tiles, and address them with 32-bit offsets in units
@@ -172,6 +179,18 @@ bool att_cuda_unequal_keys(const att_problem *p) {
     return p->batch > 1 && p->features & (ATT_LENS_K | ATT_STARTS_K | ATT_CU_SEQLENS_K);
 }
 
+/* A lower bound for blocks that read alone on their SMs, and for clusters, which do not begin and
+ * end together; 0 for others. */
+static double lone_stream_ns(const att_cuda_decode_choice *choice, const att_problem *p,
+                             int64_t tiles, int sms) {
+    const double bytes = bytes_per_key(p);
+    if (!choice->cluster && (choice->splits > 1 || tiles > sms))
+        return 0.0;
+    const double rate = fmin(cost.gpu, cost.lone + cost.lone_byte * bytes);
+    const double each = (double)p->seq_k / choice->splits * (cost.key + cost.byte * bytes);
+    return fmax(each, (double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes / rate);
+}
+
 double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
     const int64_t tiles = att_cuda_row_tiles(kernel, p);
     int clusters[ATT_CLUSTER_SIZES];
@@ -180,24 +199,28 @@ double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem
     if (is_too_wide(kernel, p))
         return INFINITY;
     att_cuda_assume_clusters(clusters, sms);
-    const double ns = att_cuda_decode_choose(kernel, sms, p, tiles, clusters, true).ns;
-    return cost.call + (ns - cost.call) * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
+    const att_cuda_decode_choice choice =
+        att_cuda_decode_choose(kernel, sms, p, tiles, clusters, true);
+    const double stream = fmax(choice.ns - cost.call, lone_stream_ns(&choice, p, tiles, sms));
+    return cost.call + stream * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
 }
 
-/* The time until the keys are loaded, by two blocks per SM, all of which end together. */
-static double shares_stream_ns(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
+/* The time until the keys are loaded, by two blocks per SM, all of which end together, and each
+ * tile takes `tile` to begin. */
+static double shares_stream_ns(const att_cuda_kernel *kernel, const att_problem *p, int sms,
+                               double tile) {
     const int64_t tiles = att_cuda_row_tiles(kernel, p);
-    const double keys = (double)(tiles * p->seq_k) / (2.0 * sms);
-    const double bytes = (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype);
+    const double bytes = bytes_per_key(p);
+    const double each = tile + (double)p->seq_k * (cost.key + cost.byte * bytes);
     const double memory =
         fmax((double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes / cost.gpu,
              (double)tiles * (double)p->seq_k * bytes / cost.l2);
-    const double stream = fmax(memory, keys * (cost.key + cost.byte * bytes));
+    const double stream = fmax(memory, (double)tiles * each / (2.0 * sms));
     return stream * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
 }
 
 double att_cuda_shares_ns(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
-    return cost.call + cost.find + cost.second + shares_stream_ns(kernel, p, sms);
+    return cost.call + cost.find + cost.second + shares_stream_ns(kernel, p, sms, cost.tile);
 }
 
 double att_cuda_shares_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
@@ -205,8 +228,9 @@ double att_cuda_shares_estimate(const att_cuda_kernel *kernel, const att_problem
         return -1.0;
     if (is_too_wide(kernel, p))
         return INFINITY;
-    const double gain =
-        att_cuda_unequal_keys(p) ? (1.0 - cost.even) * shares_stream_ns(kernel, p, sms) : 0.0;
+    const double gain = att_cuda_unequal_keys(p)
+                            ? (1.0 - cost.even) * shares_stream_ns(kernel, p, sms, 0.0)
+                            : 0.0;
     return att_cuda_shares_ns(kernel, p, sms) - gain;
 }
 

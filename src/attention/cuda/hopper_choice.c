@@ -84,7 +84,7 @@ double att_cuda_hopper_estimate(const att_kernel_row *row, const att_limits *lim
                                 const void *problem) {
     const att_problem *p = problem;
     const int sms = limits->gpu->sms;
-    if (row->cuda->features & ATT_FEATURE_SHARES)
+    if (row->family == &att_family_fwd_decode_shares)
         return att_cuda_shares_estimate(row->cuda, p, sms);
     if (row->cuda->role == ATT_ROLE_DECODE)
         return row->family == &att_family_fwd_decode_sm90

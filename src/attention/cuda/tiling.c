@@ -1,6 +1,7 @@
 /* tiling.c: cut a problem into blocks for a GPU kernel, and launch them. */
 #include "attention/cuda/tiling.h"
 
+#include "attention/cuda/cuda_families.h"
 #include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/f32_tiling.h"
 #include "attention/cuda/params.h"
@@ -73,14 +74,22 @@ int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, 
     return best;
 }
 
+/* Does another kernel than fwd_combine finish what `kernel` leaves? */
+static bool is_joined(const att_cuda_kernel *kernel) {
+    for (size_t i = 0; i < att_registry_count(); i++)
+        if (att_registry_row(i)->cuda == kernel)
+            return att_registry_row(i)->family == &att_family_fwd_decode_shares;
+    return false;
+}
+
 const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
                                            bool allow_unattested) {
-    for (size_t i = 0; i < att_registry_count() && !(kernel->features & ATT_FEATURE_SHARES); i++) {
+    for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         const att_cuda_kernel *k = row->cuda;
         if (k && k->role == ATT_ROLE_COMBINE && k->d_v >= kernel->d_v &&
             (!k->dtype || k->dtype == kernel->dtype) && (!row->unattested || allow_unattested))
-            return k;
+            return is_joined(kernel) ? NULL : k;
     }
     return NULL;
 }
@@ -147,8 +156,9 @@ void att_cuda_tiling_point(att_fwd_params *params, const att_cuda_tiling *tiling
         att_cuda_launch_record(args->launch, tiling->function, &tiling->shape);
 }
 
-att_status att_cuda_tiling_rows(att_cuda_tiling *tiling, int64_t *blocks, const att_context *ctx,
-                                const att_cuda_kernel *kernel, const att_problem *p) {
+att_status att_cuda_tiling_rows(att_cuda_tiling *tiling, int64_t *blocks,
+                                const att_context *ctx, const att_cuda_kernel *kernel,
+                                const att_problem *p) {
     ATT_TRY(att_cuda_tiling_begin(tiling, ctx, kernel, p));
     ATT_TRY(count_blocks(blocks, &tiling->params, kernel, p));
     tiling->shape = (att_cuda_shape){

@@ -23,14 +23,14 @@ typedef struct att_cuda_mask_plan {
 typedef struct att_cuda_tiling {
     const att_cuda_function *function, *combine; /* combine: NULL if splits = 1 */
     att_cuda_shape shape, combine_shape;
-    att_fwd_params params;      /* except the pointers */
-    struct att_cublas *cublas;  /* only for the rung `unfused`, otherwise NULL */
-    att_fwd_sm90_params hopper; /* only for fwd_sm90: except `fwd` and the pointers */
-    att_fwd_softcap softcap;    /* its rows with softcap */
-    att_fwd_bias bias;          /* its rows with a bias: except the address */
-    bool has_features;          /* its rows with any: att_fwd_sm90_feature_params */
-    bool counts_tiles;          /* fwd_sm90: blocks claim their tiles from a counter */
-    att_cuda_mask_plan mask;    /* fwd_sm90 with a boolean mask */
+    att_fwd_params params;        /* except the pointers */
+    struct att_cublas *cublas;    /* only for the rung `unfused`, otherwise NULL */
+    att_fwd_sm90_params hopper;   /* only for fwd_sm90: except `fwd` and the pointers */
+    att_fwd_softcap softcap;      /* its rows with softcap */
+    att_fwd_bias bias;            /* its rows with a bias: except the address */
+    bool has_features;            /* its rows with any: att_fwd_sm90_feature_params */
+    bool counts_tiles;            /* fwd_sm90: blocks claim their tiles from a counter */
+    att_cuda_mask_plan mask;      /* fwd_sm90 with a boolean mask */
     size_t weights_at, opened_at; /* fwd_decode_shares: offsets in the workspace */
 } att_cuda_tiling;
 
@@ -59,8 +59,9 @@ const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
                                            bool allow_unattested);
 
 /* Blocks along the rows, before the keys are split. */
-att_status att_cuda_tiling_rows(att_cuda_tiling *tiling, int64_t *blocks, const att_context *ctx,
-                                const att_cuda_kernel *kernel, const att_problem *p);
+att_status att_cuda_tiling_rows(att_cuda_tiling *tiling, int64_t *blocks,
+                                const att_context *ctx, const att_cuda_kernel *kernel,
+                                const att_problem *p);
 
 /* The kernel that could merge the parts of `rows` rows of a context, or NULL. */
 const att_cuda_kernel *att_cuda_combine_for(const att_cuda_kernel *kernel,
