@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/bwd_params.h"
+#include "kernels/fwd_shares_params.h"
 #include "kernels/fwd_sm90_params.h"
 #include "kernels/moe_sm90_params.h"
 #include "kernels/unfused_params.h"
@@ -49,6 +50,11 @@ static bool reads_mask(const char *kernel) {
     return strncmp(kernel, "mask_", 5) == 0;
 }
 
+/* It joins the parts that the kernel before it leaves, which has computed the whole answer here. */
+static bool joins(const char *kernel) {
+    return strncmp(kernel, "decode_join_", 12) == 0;
+}
+
 size_t backend_params_bytes(const backend_code *code, const char *kernel) {
     int tile[2];
     if (fake_state.kernel_params > 0)
@@ -64,6 +70,8 @@ size_t backend_params_bytes(const backend_code *code, const char *kernel) {
         return sizeof(att_merge_params);
     if (reads_mask(kernel))
         return sizeof(att_fwd_mask_params);
+    if (strstr(kernel, "_shares_") || joins(kernel))
+        return sizeof(att_fwd_shares_params);
     if (strncmp(kernel, "bwd_", 4) == 0)
         return sizeof(att_bwd_params);
     if (strncmp(kernel, "moe_", 4) == 0)
@@ -107,6 +115,10 @@ void backend_launch(const backend_code *code, const char *kernel, const CUlaunch
         fake_clock_us += noisy(code->duration_us);
         if (strncmp(kernel, "combine", 7) != 0) /* the first launch computes the whole answer */
             fake_attention(params, code->wrong);
+    } else if (fake_computes() && bytes == sizeof(att_fwd_shares_params)) {
+        fake_clock_us += noisy(code->duration_us);
+        if (!joins(kernel))
+            fake_attention(&((const att_fwd_shares_params *)params)->fwd, code->wrong);
     } else if (fake_computes() && hopper) {
         fake_clock_us += noisy(code->duration_us);
         if (!fake_hopper_attention(params, tile[0], tile[1], code->wrong))

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "kernels/fwd_shares_params.h"
 #include "kernels/fwd_sm90_params.h"
 #include "tests/support/check.h"
 
@@ -90,5 +91,7 @@ const att_fwd_params *fake_forward_params(const void *params, size_t bytes) {
         return &((const att_fwd_sm90_feature_params *)params)->plain.fwd;
     if (bytes == sizeof(att_fwd_mask_params))
         return &((const att_fwd_mask_params *)params)->fwd;
+    if (bytes == sizeof(att_fwd_shares_params))
+        return &((const att_fwd_shares_params *)params)->fwd;
     return bytes == sizeof(att_fwd_params) ? params : NULL;
 }
