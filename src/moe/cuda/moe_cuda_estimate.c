@@ -25,27 +25,33 @@ static rates rates_of(const att_kernel_row *row) {
     return small ? (rates){3.8e6, 5.0e6} : (rates){3.4e6, 3.8e6};
 }
 
-/* Few tokens: weights are read once per tile; an item costs a little by itself, and so does a
- * token, which all warps read. */
-static double estimate_few(const att_moe_problem *p, double reached, double bytes,
+/* The products of few tokens: weights are read once per tile; an item costs a little by itself,
+ * and so does a token, which all warps read. */
+static double few_products(const att_moe_problem *p, double reached, double bytes,
                            double tiles) {
-    const double start = 15.0, memory = 4.5e6, item = 2e-4, token = 0.8, share = 0.003;
+    const double memory = 4.5e6, item = 2e-4, token = 0.8, share = 0.003;
     const double items = reached * tiles * ((double)p->inner + (double)p->hidden / 2.0);
     const double others = (double)(p->tokens - 1);
-    return start + bytes * tiles / memory * (1.0 + share * others) + items * item +
-           others * token;
+    return bytes * tiles / memory * (1.0 + share * others) + items * item + others * token;
+}
+
+/* The other products: weights are read from memory, and by the tensor cores once per tile. */
+static double tiled_products(const att_kernel_row *row, double bytes, double tiles) {
+    const rates r = rates_of(row);
+    return fmax(bytes / r.memory, bytes * tiles / r.tiles);
 }
 
 /* Launches, routing, and the ends of the products. On Hopper the last item of a block takes
  * time by itself: 64 columns of depth after the other. */
 static double start_of(const att_kernel_row *row, const att_moe_problem *p) {
+    if (att_moe_is_few(row))
+        return 15.0;
     return att_moe_is_hopper(row) ? 18.0 + 0.15 * (double)(p->hidden + p->inner) / 64.0 : 25.0;
 }
 
 double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
                             const void *problem) {
     const att_moe_problem *p = problem;
-    const rates r = rates_of(row);
     const double start = start_of(row, p);
     (void)limits;
     const double reached = experts_reached(p);
@@ -57,7 +63,6 @@ double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
     const double tiles = fmax(1.0, slots / reached / row->cuda->tile_m + 0.5);
     const double bytes = (att_moe_is_gated(p) ? 3.0 : 2.0) * (double)p->hidden *
                          (double)p->inner * reached * sizeof(uint16_t);
-    if (att_moe_is_few(row))
-        return estimate_few(p, reached, bytes, tiles);
-    return start + fmax(bytes / r.memory, bytes * tiles / r.tiles);
+    return start + (att_moe_is_few(row) ? few_products(p, reached, bytes, tiles)
+                                        : tiled_products(row, bytes, tiles));
 }
