@@ -118,8 +118,8 @@ att_status att_cuda_shares_run(const att_plan *plan, const void *args, void *wor
 void att_cuda_shares_describe(const att_plan *plan, char *text, size_t n) {
     const att_cuda_tiling *t = plan->state;
     snprintf(text, n,
-             "grid %u x %u x %u, %u threads and %u bytes a block, keys of all sequences in %u "
-             "equal shares, workspace %zu bytes",
+             "grid %u x %u x %u, %u threads and %u bytes per block, keys of all sequences in "
+             "%u equal shares, workspace %zu bytes",
              t->shape.grid[0], t->shape.grid[1], t->shape.grid[2], t->shape.threads,
              t->shape.shared, t->shape.grid[0], plan->workspace);
     const size_t used = strlen(text);
