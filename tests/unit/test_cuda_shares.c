@@ -15,10 +15,8 @@ enum { H200_SMS = 132, SHARES = 2 * H200_SMS };
 static att_cuda_limits h200 = {
     .cc = 90, .sms = H200_SMS, .shared_per_block = 227 << 10, .shared_per_sm = 228 << 10};
 
-static att_limits limits_of(bool unattested) {
-    return (att_limits){
-        .device = ATT_DEVICE_CUDA, .gpu = &h200, .allow_unattested = unattested};
-}
+static const att_limits limits = {
+    .device = ATT_DEVICE_CUDA, .gpu = &h200, .allow_unattested = true};
 
 /* seq_q = 1; keys of every sequence: as many as seq_k, or a length of its own. */
 static att_problem decode_of(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t seq_k,
@@ -140,7 +138,6 @@ static void test_shares__choice__where_they_end_sooner(void **state) {
         {8, 32, 8, 1024, 128, ATT_LENS_K, false},
         {1, 32, 8, 8192, 128, ATT_LENS_K, false}, /* one sequence is equal to itself */
     };
-    const att_limits limits = limits_of(true);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const att_problem p = decode_of(cases[i].batch, cases[i].heads_q, cases[i].heads_kv,
                                         cases[i].seq_k, cases[i].d, cases[i].features);
@@ -158,7 +155,6 @@ static void test_shares__choice__where_they_end_sooner(void **state) {
 static void test_shares__refusals__say_why(void **state) {
     (void)state;
     const att_kernel_row *row = gpu_row_named("decode_sm90_bf16_d128_shares_m8n16s3w8");
-    const att_limits limits = limits_of(true);
     att_refusal refusal;
     att_problem p = decode_of(1 << 18, 8, 8, 1 << 17, 128, ATT_LENS_K);
     assert_false(att_row_serves(row, &limits, &att_operation_attention, &p, &refusal));

@@ -15,6 +15,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "attention/cuda/params.h"
+#include "attention/cuda/shares.h"
 
 enum { MIN_ROWS = 16 }; /* rows from which a K/V head may have several tiles */
 
@@ -58,6 +59,17 @@ static double bytes_per_key(const att_problem *p) {
     return (double)(p->d_qk + p->d_v) * (double)att_dtype_size(p->dtype);
 }
 
+/* The time to read K and V once, at `rate`. */
+static double read_ns(const att_problem *p, double rate) {
+    return (double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes_per_key(p) / rate;
+}
+
+/* The time that memory takes at least: K and V once, and from L2 for every tile of rows. */
+static double memory_ns(const att_problem *p, int64_t tiles) {
+    return fmax(read_ns(p, cost.gpu),
+                (double)tiles * (double)p->seq_k * bytes_per_key(p) / cost.l2);
+}
+
 /* The time until the keys of `tiles` tiles of rows are loaded, each in `parts` parts, `at_once`
  * parts at a time. */
 static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t tiles,
@@ -65,12 +77,9 @@ static double stream_ns(const att_cuda_kernel *k, const att_problem *p, int64_t 
     const int64_t step = (int64_t)k->tile_n * k->warps;
     const double keys = (double)(att_ceil_div(p->seq_k, step * parts) * step);
     const double rounds = (double)att_ceil_div(tiles * parts, att_max(at_once, 1));
-    const double bytes = bytes_per_key(p);
-    const double once = (double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes;
-    const double memory =
-        fmax(once / cost.gpu, (double)tiles * (double)p->seq_k * bytes / cost.l2);
-    const double alone = rounds * (cost.round + keys * bytes / cost.block) - cost.round;
-    return fmax(memory, alone);
+    const double alone =
+        rounds * (cost.round + keys * bytes_per_key(p) / cost.block) - cost.round;
+    return fmax(memory_ns(p, tiles), alone);
 }
 
 /* Rows with ATT_FEATURE_PAGES copy whole tiles, and address them with 32-bit offsets in units
@@ -179,16 +188,19 @@ bool att_cuda_unequal_keys(const att_problem *p) {
     return p->batch > 1 && p->features & (ATT_LENS_K | ATT_STARTS_K | ATT_CU_SEQLENS_K);
 }
 
+/* The time of one block per key. */
+static double key_ns(const att_problem *p) {
+    return cost.key + cost.byte * bytes_per_key(p);
+}
+
 /* A lower bound for blocks that read alone on their SMs, and for clusters, which do not begin and
  * end together; 0 for others. */
 static double lone_stream_ns(const att_cuda_decode_choice *choice, const att_problem *p,
                              int64_t tiles, int sms) {
-    const double bytes = bytes_per_key(p);
     if (!choice->cluster && (choice->splits > 1 || tiles > sms))
         return 0.0;
-    const double rate = fmin(cost.gpu, cost.lone + cost.lone_byte * bytes);
-    const double each = (double)p->seq_k / choice->splits * (cost.key + cost.byte * bytes);
-    return fmax(each, (double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes / rate);
+    const double rate = fmin(cost.gpu, cost.lone + cost.lone_byte * bytes_per_key(p));
+    return fmax((double)p->seq_k / choice->splits * key_ns(p), read_ns(p, rate));
 }
 
 double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem *p, int sms) {
@@ -210,12 +222,9 @@ double att_cuda_decode_estimate(const att_cuda_kernel *kernel, const att_problem
 static double shares_stream_ns(const att_cuda_kernel *kernel, const att_problem *p, int sms,
                                double tile) {
     const int64_t tiles = att_cuda_row_tiles(kernel, p);
-    const double bytes = bytes_per_key(p);
-    const double each = tile + (double)p->seq_k * (cost.key + cost.byte * bytes);
-    const double memory =
-        fmax((double)(p->batch * p->heads_kv) * (double)p->seq_k * bytes / cost.gpu,
-             (double)tiles * (double)p->seq_k * bytes / cost.l2);
-    const double stream = fmax(memory, (double)tiles * each / (2.0 * sms));
+    const double each = tile + (double)p->seq_k * key_ns(p);
+    const double stream =
+        fmax(memory_ns(p, tiles), (double)tiles * each / (double)att_cuda_shares_count(sms));
     return stream * (kernel->tile_m < MIN_ROWS ? 1.0 : cost.wide);
 }
 
