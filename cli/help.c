@@ -8,7 +8,7 @@ static const char shape_help[] =
     "  b1h4s128sk96d64,causal=bottom-right,window=16:0,softcap=30,lse\n"
     "Modifiers: fp16 bf16 f32 o=TYPE causal[=ALIGN] align=ALIGN window=L:R scale=X softcap=X\n"
     "  alibi sinks lse bias[=TYPE[:bhqk]] varlen lens=A:B:.. lensk[=A:B:..]\n"
-    "  startsk[=A:B:..] paged=N layout=bshd|bhsd|packed; attest(1) has them all.\n"
+    "  startsk[=A:B:..] qoffset=N koffset=N paged=N layout=bshd|bhsd|packed; attest(1) has them all.\n"
     "Gradients: a SHAPE after backward: and what is asked for beside those of Q, K and V:\n"
     "  backward:b2h8s512d64,bf16,causal,alibi,dalibi  grad=f32 dbias dsinks dalibi "
     "do=tiny|huge|zero\n"

@@ -65,7 +65,7 @@ typedef enum att_status {
     ATT_E_UNSUPPORTED = 4, /* a valid problem that no kernel of this context serves */
     ATT_E_ALIAS = 5,       /* an output overlaps an input, another output or itself */
     ATT_E_DATA =
-        6, /* contents at fault: cu_seqlens, lens_k, starts_k, ids of pages or experts */
+        6, /* contents at fault: cu_seqlens, lens_k, starts_k, offsets, ids of pages or experts */
     ATT_E_WORKSPACE = 7, /* workspace null, misaligned or too small */
     ATT_E_MEMORY = 8,    /* an allocation failed */
     ATT_E_DEVICE = 9,    /* the requested device or instruction set is not available */
@@ -124,7 +124,9 @@ enum {
     ATT_LENS_K = 1u << 6,       /* args.lens_k: keys in use per batch entry (a K/V cache) */
     ATT_PAGED = 1u << 7,        /* args.page_table: K and V live in pages */
     ATT_STARTS_K = 1u << 8, /* args.starts_k: first key in use per batch entry (left padding) */
-    ATT_FEATURES_ALL = (1u << 9) - 1
+    ATT_Q_OFFSETS = 1u << 9,  /* args.q_offsets: position of the first row per batch entry */
+    ATT_K_OFFSETS = 1u << 10, /* args.k_offsets: position of the first key per batch entry */
+    ATT_FEATURES_ALL = (1u << 11) - 1
 };
 
 /* Gradients requested in addition to d_q, d_k and d_v: att_problem.gradients. */
@@ -192,6 +194,12 @@ typedef struct att_problem {
     /* Of args.d_bias: (batch, heads_q, seq_q, seq_k), 0 in the dimensions that the bias is broadcast along, and in no
      * other: there the gradient is summed. Of bias_dtype, or F32. */
     att_strides grad_bias;
+
+    /* Shards of a longer sequence: the positions in it of the first row and of the first key, 0 .. 2^60. Row i is at
+     * position q_offset + i and key j at k_offset + j, for causal mask, window and ALiBi: diagonal(i) = i + q_offset -
+     * k_offset. Only the top-left alignment has such a diagonal: another one with offsets is an error. With ATT_Q_OFFSETS and
+     * ATT_K_OFFSETS each batch entry adds its own. Merge the parts of a row (below) that saw different keys. */
+    int64_t q_offset, k_offset;
 } att_problem;
 
 /* What ran, not what the selector chose: on the CPU written by the kernel's own entry point, on a GPU
@@ -237,6 +245,9 @@ typedef struct att_args {
     void *d_bias;
     float *d_sinks; /* heads_q */
     float *d_alibi; /* as alibi: (batch, heads_q), or (heads_q) where alibi_stride_batch is 0 */
+
+    /* Of both directions: batch entries, each 0 or more, added to att_problem.q_offset and k_offset. */
+    const int32_t *q_offsets, *k_offsets;
 } att_args;
 
 /* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d)
@@ -410,7 +421,7 @@ ATT_API const char *att_plan_kernel(const att_plan *plan);
  * On a GPU the work is put on `stream` and nothing waits, so a run may be captured into a CUDA graph and
  * replayed on changed data. Every address is checked before the launch: null, alignment, overlap, and
  * that it is memory of this GPU (or managed, or registered host memory). Contents are not: cu_seqlens,
- * lens_k, starts_k and page ids are in the GPU's memory, so the kernels clamp them. A bad one gives a wrong answer
+ * lens_k, starts_k, offsets and page ids are in the GPU's memory, so the kernels clamp them. A bad one gives a wrong answer
  * for its sequence, is never followed out of bounds, and is not reported (the CPU reports ATT_E_DATA).
  * A fault that an earlier call left on the device is reported as ATT_E_CUDA by the next one.
  *

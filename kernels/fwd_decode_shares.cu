@@ -43,11 +43,12 @@ DEVICE sequence length_of(const att_fwd_params *p, int batch, bool early) {
     if (!early)
         return sequence_of(p, batch);
     const int length = max(0, min(p->seq_k, __ldcg(p->lens_k + batch)));
-    return {batch, p->seq_q, length, 0, 0, p->flags & ATT_FWD_BOTTOM_RIGHT ? length - p->seq_q : 0, 0};
+    return {batch, p->seq_q, length, 0, 0, p->flags & ATT_FWD_BOTTOM_RIGHT ? length - p->seq_q : p->shift, 0};
 }
 
 DEVICE bool is_early_known(const att_fwd_params *p) {
-    return p->lens_k && !p->starts_k && !p->cu_seqlens_q && !p->cu_seqlens_k && (IS_PAGED || !p->page_table);
+    return p->lens_k && !p->starts_k && !p->cu_seqlens_q && !p->cu_seqlens_k && !p->q_offsets && !p->k_offsets &&
+           (IS_PAGED || !p->page_table);
 }
 
 DEVICE entry entry_of(const att_fwd_shares_params *params, int batch, bool early) {

@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
     }
     /* The previous kernel may be writing lengths and pages. Without lengths, this block's keys
      * are known before that kernel has ended. */
-    const bool known = (IS_PAGED || !p->page_table) && !p->lens_k && !p->starts_k && !p->cu_seqlens_k && !p->cu_seqlens_q;
+    const bool known = (IS_PAGED || !p->page_table) && !reads_lengths(p);
     if (!known)
         wait_for_previous_kernel();
     const block_work w = work_of(p);

@@ -67,6 +67,13 @@ typedef struct att_fwd_params {
     float softcap;    /* 0: none */
 
     const int *starts_k; /* the first key in use per batch entry */
+
+    /* Positions of the first row and key in a longer sequence, per batch entry. Their difference
+     * is added to `offset`, that of the whole call, and the sum clamped. Without them `shift` is
+     * the diagonal of row 0, clamped. */
+    const int *q_offsets, *k_offsets;
+    long long offset;
+    int shift, shift_least, shift_most;
 } att_fwd_params;
 
 #endif

@@ -16,9 +16,14 @@ typedef struct sequence {
     int first_k;
 } sequence;
 
+/* The previous kernel on the stream may still be writing these. */
+DEVICE bool reads_lengths(const att_fwd_params *p) {
+    return p->cu_seqlens_q || p->cu_seqlens_k || p->lens_k || p->starts_k || p->q_offsets || p->k_offsets;
+}
+
 /* Lengths and offsets are unchecked data: they are clamped to the size of the tensors. */
 DEVICE sequence sequence_of(const att_fwd_params *p, int batch) {
-    sequence s = {batch, p->seq_q, p->seq_k, 0, 0, 0, 0};
+    sequence s = {batch, p->seq_q, p->seq_k, 0, 0, p->shift, 0};
     if (p->cu_seqlens_q) {
         const int begin = max(p->cu_seqlens_q[batch], 0), end = p->cu_seqlens_q[batch + 1];
         s.row_q = begin;
@@ -35,6 +40,11 @@ DEVICE sequence sequence_of(const att_fwd_params *p, int batch) {
         s.len_k = max(0, min(s.len_k, p->lens_k[batch]));
     if (p->flags & ATT_FWD_BOTTOM_RIGHT)
         s.shift = s.len_k - s.len_q;
+    if (p->q_offsets || p->k_offsets) {
+        const long long shift = p->offset + (p->q_offsets ? p->q_offsets[batch] : 0) -
+                                (p->k_offsets ? p->k_offsets[batch] : 0);
+        s.shift = (int)max((long long)p->shift_least, min(shift, (long long)p->shift_most));
+    }
     if (p->starts_k) {
         s.first_k = max(0, min(s.len_k, p->starts_k[batch]));
         s.row_k += s.first_k;

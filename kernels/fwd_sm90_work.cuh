@@ -96,11 +96,6 @@ DEVICE bool has_keys(const tile_work *w) {
     return w->first < w->last;
 }
 
-/* The previous kernel on the stream may still be writing the lengths. */
-DEVICE bool reads_lengths(const att_fwd_params *p) {
-    return p->cu_seqlens_q || p->cu_seqlens_k || p->lens_k || p->starts_k;
-}
-
 /* Does some row of warpgroup `group` exist? */
 DEVICE bool has_rows_of(int row0, int rows, int group) {
     return row0 + 64 * group < rows && row0 + 64 * group + 64 > 0;

@@ -304,7 +304,7 @@ static bool bind_sinks(binder *b) {
     return bind_floats(b, LAB_FILE_SINKS, &b->files->args.sinks);
 }
 
-/* A number per batch entry: lens_k or starts_k, if there is such a file. */
+/* A number per batch entry: lens_k, starts_k or offsets, if there is such a file. */
 static bool bind_counts(binder *b, lab_file file, uint32_t feature, const int32_t **out) {
     int64_t count = 0;
     if (!has(b, file))
@@ -336,6 +336,8 @@ static bool bind_all(binder *b, const lab_spec *base) {
     f->problem.alignment = (int64_t)(bits & (~bits + 1));
     return bind_counts(b, LAB_FILE_LENS_K, ATT_LENS_K, &f->args.lens_k) &&
            bind_counts(b, LAB_FILE_STARTS_K, ATT_STARTS_K, &f->args.starts_k) &&
+           bind_counts(b, LAB_FILE_Q_OFFSETS, ATT_Q_OFFSETS, &f->args.q_offsets) &&
+           bind_counts(b, LAB_FILE_K_OFFSETS, ATT_K_OFFSETS, &f->args.k_offsets) &&
            causal_is_clear(b, base) && (!has(b, LAB_FILE_BIAS) || bind_bias(b)) &&
            (!has(b, LAB_FILE_ALIBI) || bind_alibi(b)) &&
            (!has(b, LAB_FILE_SINKS) || bind_sinks(b));
@@ -404,10 +406,10 @@ void lab_array_files_close(lab_array_files *files) {
 double lab_array_files_flops(const lab_array_files *files) {
     const att_problem *p = &files->problem;
     double pairs = 0.0;
-    for (int64_t b = 0; b < sequences(p); b++)
-        pairs += lab_visible_pairs(p, att_ref_len_q(p, &files->args, b),
-                                   att_ref_len_k(p, &files->args, b),
-                                   att_ref_start_k(p, &files->args, b));
+    for (int64_t b = 0; b < sequences(p); b++) {
+        const att_ref_sequence s = att_ref_sequence_of(p, &files->args, b);
+        pairs += lab_visible_pairs(p, &s);
+    }
     if (p->batch > 0)
         pairs *= (double)p->batch / (double)sequences(p);
     return pairs * (double)p->heads_q * 2.0 * (double)(p->d_qk + p->d_v);

@@ -25,6 +25,8 @@ typedef enum lab_file {
     LAB_FILE_CU_K,
     LAB_FILE_LENS_K,
     LAB_FILE_STARTS_K,
+    LAB_FILE_Q_OFFSETS,
+    LAB_FILE_K_OFFSETS,
     LAB_FILE_COUNT
 } lab_file;
 

@@ -61,6 +61,10 @@ static void fill_lengths(const filler *f) {
             integers(f, LAB_LENS_K)[b] = (int32_t)lab_spec_len_k(f->spec, b);
         if (features & ATT_STARTS_K)
             integers(f, LAB_STARTS_K)[b] = (int32_t)lab_spec_start_k(f->spec, b);
+        if (features & ATT_Q_OFFSETS)
+            integers(f, LAB_Q_OFFSETS)[b] = (int32_t)lab_spec_q_offset(f->spec, b);
+        if (features & ATT_K_OFFSETS)
+            integers(f, LAB_K_OFFSETS)[b] = (int32_t)lab_spec_k_offset(f->spec, b);
         total_q += lab_spec_len_q(f->spec, b);
         total_k += lab_spec_room_k(f->spec, b);
     }
@@ -202,8 +206,8 @@ static void fill_bias(const filler *f) {
 
 /* The keys that row i of batch entry b sees, ignoring the bias: [*lo, *hi). */
 static void visible(const filler *f, int64_t b, int64_t i, int64_t *lo, int64_t *hi) {
-    att_ref_visible(f->p, lab_spec_len_q(f->spec, b), lab_spec_len_k(f->spec, b),
-                    lab_spec_start_k(f->spec, b), i, lo, hi);
+    const att_ref_sequence s = lab_spec_sequence(f->spec, b);
+    att_ref_visible(f->p, &s, i, lo, hi);
 }
 
 /* NaN wherever causal, window, length or start hide the key anyway. */

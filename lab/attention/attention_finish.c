@@ -9,8 +9,10 @@
 
 /* ------------------------------------------------------------------ lengths */
 
+static const int64_t OFFSET_DRAWN_MOST = INT32_MAX; /* what an int32 holds */
+
 /* Streams for drawing lengths; the same for queries and keys that are packed together. */
-enum { STREAM_Q, STREAM_K, STREAM_LENS_K, STREAM_STARTS_K };
+enum { STREAM_Q, STREAM_K, STREAM_LENS_K, STREAM_STARTS_K, STREAM_Q_OFFSETS, STREAM_K_OFFSETS };
 
 static int64_t draw_length(const lab_spec *spec, int64_t b, int64_t longest, uint64_t stream) {
     if (b == 0)
@@ -51,21 +53,48 @@ int64_t lab_spec_len_k(const lab_spec *spec, int64_t b) {
                    length(spec, &spec->lens_k, b, spec->problem.seq_k, STREAM_LENS_K));
 }
 
-/* If drawn, some starts lie past the length. */
-int64_t lab_spec_start_k(const lab_spec *spec, int64_t b) {
-    const lab_lens *starts = &spec->starts_k;
-    if (starts->mode == LAB_LENS_LISTED)
-        return starts->list[b];
-    if (starts->mode == LAB_LENS_NONE)
+/* A number per batch entry; 0 if there is none. If drawn, 0 to `most`. */
+static int64_t number(const lab_spec *spec, const lab_lens *list, int64_t b, int64_t most,
+                      uint64_t stream) {
+    if (list->mode == LAB_LENS_LISTED)
+        return list->list[b];
+    if (list->mode == LAB_LENS_NONE)
         return 0;
     lab_random random;
-    lab_random_seed(&random, spec->lens_seed, (uint64_t)STREAM_STARTS_K << 48 | (uint64_t)b);
-    return lab_random_below(&random, spec->problem.seq_k + 1);
+    lab_random_seed(&random, spec->lens_seed, stream << 48 | (uint64_t)b);
+    return lab_random_below(&random, most + 1);
+}
+
+/* If drawn, some starts lie past the length. */
+int64_t lab_spec_start_k(const lab_spec *spec, int64_t b) {
+    return number(spec, &spec->starts_k, b, spec->problem.seq_k, STREAM_STARTS_K);
+}
+
+/* If drawn, some diagonals lie past all keys, and others before all. */
+int64_t lab_spec_q_offset(const lab_spec *spec, int64_t b) {
+    return number(spec, &spec->q_offsets, b,
+                  att_min(spec->problem.seq_k + 8, OFFSET_DRAWN_MOST), STREAM_Q_OFFSETS);
+}
+
+int64_t lab_spec_k_offset(const lab_spec *spec, int64_t b) {
+    return number(spec, &spec->k_offsets, b,
+                  att_min(spec->problem.seq_q + 8, OFFSET_DRAWN_MOST), STREAM_K_OFFSETS);
+}
+
+att_ref_sequence lab_spec_sequence(const lab_spec *spec, int64_t b) {
+    const att_problem *p = &spec->problem;
+    return (att_ref_sequence){
+        .len_q = lab_spec_len_q(spec, b),
+        .len_k = lab_spec_len_k(spec, b),
+        .start_k = lab_spec_start_k(spec, b),
+        .offset = p->q_offset + lab_spec_q_offset(spec, b) -
+                  (p->k_offset + lab_spec_k_offset(spec, b)),
+    };
 }
 
 bool lab_spec_varies(const lab_spec *spec) {
-    return spec->problem.features &
-           (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K);
+    return spec->problem.features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K |
+                                     ATT_STARTS_K | ATT_Q_OFFSETS | ATT_K_OFFSETS);
 }
 
 bool lab_spec_is_empty(const lab_spec *spec) {
@@ -103,7 +132,8 @@ static bool add_length(int64_t *total, int64_t length, const char *name, lab_mes
 
 static bool draws_lengths(const lab_spec *spec) {
     return spec->cu_q.mode == LAB_LENS_DRAWN || spec->cu_k.mode == LAB_LENS_DRAWN ||
-           spec->lens_k.mode == LAB_LENS_DRAWN || spec->starts_k.mode == LAB_LENS_DRAWN;
+           spec->lens_k.mode == LAB_LENS_DRAWN || spec->starts_k.mode == LAB_LENS_DRAWN ||
+           spec->q_offsets.mode == LAB_LENS_DRAWN || spec->k_offsets.mode == LAB_LENS_DRAWN;
 }
 
 static bool finish_lengths(lab_spec *spec, lab_message *why) {
@@ -114,7 +144,9 @@ static bool finish_lengths(lab_spec *spec, lab_message *why) {
     if (!check_list("cuq", "lengths", &spec->cu_q, p->batch, p->seq_q, why) ||
         !check_list("cuk", "lengths", &spec->cu_k, p->batch, p->seq_k, why) ||
         !check_list("lensk", "lengths", &spec->lens_k, p->batch, p->seq_k, why) ||
-        !check_list("startsk", "starts", &spec->starts_k, p->batch, p->seq_k, why))
+        !check_list("startsk", "starts", &spec->starts_k, p->batch, p->seq_k, why) ||
+        !check_list("qoffsets", "offsets", &spec->q_offsets, p->batch, INT32_MAX, why) ||
+        !check_list("koffsets", "offsets", &spec->k_offsets, p->batch, INT32_MAX, why))
         return false;
     p->total_q = p->total_k = 0;
     if (p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K))
@@ -303,7 +335,8 @@ static bool check_sizes(const lab_spec *spec, lab_message *why) {
         {"seq_k", p->seq_k},       {"d_qk", p->d_qk},
         {"d_v", p->d_v},           {"pad", spec->pad},
         {"offset", spec->offset},  {"biascol", spec->bias_col},
-        {"paged", p->page_size},
+        {"paged", p->page_size},   {"qoffset", p->q_offset},
+        {"koffset", p->k_offset},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (sizes[i].value > LAB_SIZE_MAX)

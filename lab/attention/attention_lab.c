@@ -57,6 +57,8 @@ void lab_attention_translate(lab_args *to, const lab_args *from,
     to->attention.cu_seqlens_k = map(context, a->cu_seqlens_k);
     to->attention.lens_k = map(context, a->lens_k);
     to->attention.starts_k = map(context, a->starts_k);
+    to->attention.q_offsets = map(context, a->q_offsets);
+    to->attention.k_offsets = map(context, a->k_offsets);
     to->attention.page_table = map(context, a->page_table);
 }
 

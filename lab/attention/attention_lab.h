@@ -19,6 +19,8 @@ typedef enum lab_tensor {
     LAB_CU_K,
     LAB_LENS_K,
     LAB_STARTS_K,
+    LAB_Q_OFFSETS,
+    LAB_K_OFFSETS,
     LAB_PAGE_TABLE,
     LAB_TENSOR_COUNT
 } lab_tensor;

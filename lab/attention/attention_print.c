@@ -103,6 +103,12 @@ static void put_lengths(writer *w, const lab_spec *spec) {
     }
     put_lens(w, "lensk", &spec->lens_k);
     put_lens(w, "startsk", &spec->starts_k);
+    if (spec->problem.q_offset)
+        put(w, ",qoffset=%lld", (long long)spec->problem.q_offset);
+    if (spec->problem.k_offset)
+        put(w, ",koffset=%lld", (long long)spec->problem.k_offset);
+    put_lens(w, "qoffsets", &spec->q_offsets);
+    put_lens(w, "koffsets", &spec->k_offsets);
     if (spec->lens_seed)
         put(w, ",lenseed=%llu", (unsigned long long)spec->lens_seed);
     if (spec->problem.features & ATT_PAGED)

@@ -16,6 +16,8 @@ static const char *const tensor_names[LAB_TENSOR_COUNT] = {
     [LAB_CU_K] = "cu_seqlens_k",
     [LAB_LENS_K] = "lens_k",
     [LAB_STARTS_K] = "starts_k",
+    [LAB_Q_OFFSETS] = "q_offsets",
+    [LAB_K_OFFSETS] = "k_offsets",
     [LAB_PAGE_TABLE] = "page_table",
 };
 
@@ -117,6 +119,10 @@ static bool size_all(lab_tensor_size size[LAB_TENSOR_COUNT], const lab_spec *spe
         lab_size_flat(&size[LAB_LENS_K], p->batch, sizeof(int32_t));
     if (features & ATT_STARTS_K)
         lab_size_flat(&size[LAB_STARTS_K], p->batch, sizeof(int32_t));
+    if (features & ATT_Q_OFFSETS)
+        lab_size_flat(&size[LAB_Q_OFFSETS], p->batch, sizeof(int32_t));
+    if (features & ATT_K_OFFSETS)
+        lab_size_flat(&size[LAB_K_OFFSETS], p->batch, sizeof(int32_t));
     if (features & ATT_PAGED) {
         int64_t entries;
         if (!att_mul(p->batch, p->page_table_stride, &entries))
@@ -155,6 +161,8 @@ void lab_attention_point(lab_args *args, const lab_spec *spec, const lab_buffer 
         .cu_seqlens_k = (const int32_t *)(const void *)b[LAB_CU_K].data,
         .lens_k = (const int32_t *)(const void *)b[LAB_LENS_K].data,
         .starts_k = (const int32_t *)(const void *)b[LAB_STARTS_K].data,
+        .q_offsets = (const int32_t *)(const void *)b[LAB_Q_OFFSETS].data,
+        .k_offsets = (const int32_t *)(const void *)b[LAB_K_OFFSETS].data,
         .page_table = (const int32_t *)(const void *)b[LAB_PAGE_TABLE].data,
     };
     if (spec->layout == LAB_PACKED) {
@@ -180,5 +188,7 @@ void lab_attention_locate(const lab_args *args, const lab_spec *spec,
     list[LAB_CU_K] = a->cu_seqlens_k;
     list[LAB_LENS_K] = a->lens_k;
     list[LAB_STARTS_K] = a->starts_k;
+    list[LAB_Q_OFFSETS] = a->q_offsets;
+    list[LAB_K_OFFSETS] = a->k_offsets;
     list[LAB_PAGE_TABLE] = a->page_table;
 }

@@ -80,6 +80,8 @@ INTEGER_HANDLER(d_v, 0, d_v)
 INTEGER_HANDLER(pad, 0, pad)
 INTEGER_HANDLER(offset, 0, offset)
 INTEGER_HANDLER(bias_col, 1, bias_col)
+INTEGER_HANDLER(q_offset, 0, problem.q_offset)
+INTEGER_HANDLER(k_offset, 0, problem.k_offset)
 
 HANDLER(dtype) {
     int dtype = 0;
@@ -229,6 +231,16 @@ HANDLER(starts_k) {
     return set_list(name, value, &spec->starts_k, why);
 }
 
+HANDLER(q_offsets) {
+    add_feature(spec, ATT_Q_OFFSETS);
+    return set_list(name, value, &spec->q_offsets, why);
+}
+
+HANDLER(k_offsets) {
+    add_feature(spec, ATT_K_OFFSETS);
+    return set_list(name, value, &spec->k_offsets, why);
+}
+
 HANDLER(lens_seed) {
     int64_t seed = 0;
     if (!lab_set_integer(name, value, 0, &seed, why))
@@ -305,6 +317,10 @@ const lab_modifier lab_attention_modifiers[] = {
     {"cuk", set_cu_k, false},
     {"lensk", set_lens_k, false},
     {"startsk", set_starts_k, false},
+    {"qoffset", set_q_offset, false},
+    {"koffset", set_k_offset, false},
+    {"qoffsets", set_q_offsets, false},
+    {"koffsets", set_k_offsets, false},
     {"lenseed", set_lens_seed, false},
     {"paged", set_paged, false},
     {"layout", set_layout, false},

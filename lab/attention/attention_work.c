@@ -6,10 +6,9 @@
 
 enum { ROWS_COUNTED = 512 /* for a mask, if there are more */ };
 
-static double seen_by(const att_problem *p, int64_t rows, int64_t keys, int64_t start,
-                      int64_t row) {
+static double seen_by(const att_problem *p, const att_ref_sequence *s, int64_t row) {
     int64_t lo, hi;
-    att_ref_visible(p, rows, keys, start, row, &lo, &hi);
+    att_ref_visible(p, s, row, &lo, &hi);
     return (double)att_max(hi - lo, 0);
 }
 
@@ -25,13 +24,15 @@ static void sort(int64_t *list, int n) {
 /* The number of keys that a row sees is piecewise linear in the row's index, with a bend where
  * the diagonal or a side of the window enters or leaves the keys: each piece between two bends
  * is summed from its ends. */
-double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64_t start) {
+double lab_visible_pairs(const att_problem *p, const att_ref_sequence *s) {
+    const int64_t rows = s->len_q, keys = s->len_k, start = s->start_k;
     if (p->causal == ATT_CAUSAL_NONE && p->window_left < 0 && p->window_right < 0)
         return (double)rows * (double)att_max(keys - start, 0);
-    const int64_t most = rows + keys; /* a wider window hides nothing */
+    const int64_t shift = att_ref_diagonal(p, s, 0);
+    const int64_t most =
+        rows + keys + (shift < 0 ? -shift : shift); /* a wider one hides nothing */
     const int64_t right = p->causal != ATT_CAUSAL_NONE ? 0 : att_min(p->window_right, most);
     const int64_t left = att_min(p->window_left, most);
-    const int64_t shift = att_ref_diagonal(p, rows, keys, 0);
     int64_t bends[] = {
         0,
         rows,
@@ -49,8 +50,7 @@ double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64
         const int64_t first = bends[i], last = bends[i + 1] - 1;
         if (first <= last)
             pairs +=
-                (seen_by(p, rows, keys, start, first) + seen_by(p, rows, keys, start, last)) *
-                (double)(last - first + 1) / 2.0;
+                (seen_by(p, s, first) + seen_by(p, s, last)) * (double)(last - first + 1) / 2.0;
     }
     return pairs;
 }
@@ -72,12 +72,12 @@ static bool has_pattern(const lab_spec *spec) {
 static double left_by_pattern(const lab_spec *spec, int64_t b, int64_t i) {
     const att_problem *p = &spec->problem;
     const bool *one = spec->bias_broadcast;
-    const int64_t rows = lab_spec_len_q(spec, b), keys = lab_spec_len_k(spec, b);
-    lab_mask_place at = {one[0] ? 0 : b, one[2] ? 0 : i, 0, one[0] ? p->seq_q : rows,
-                         one[0] ? p->seq_k : keys};
+    const att_ref_sequence s = lab_spec_sequence(spec, b);
+    lab_mask_place at = {one[0] ? 0 : b, one[2] ? 0 : i, 0, one[0] ? p->seq_q : s.len_q,
+                         one[0] ? p->seq_k : s.len_k};
     int64_t lo, hi;
     double count = 0.0;
-    att_ref_visible(p, rows, keys, lab_spec_start_k(spec, b), i, &lo, &hi);
+    att_ref_visible(p, &s, i, &lo, &hi);
     for (int64_t j = lo; j < hi; j++) {
         at.j = one[3] ? 0 : j;
         count += !lab_mask_hides(spec->bias_fill, &at);
@@ -102,9 +102,10 @@ static double flops_of(const lab_spec *spec) {
     double pairs = 0.0;
     if (has_pattern(spec))
         return 2.0 * pairs_by_pattern(spec) * (double)p->heads_q * (double)(p->d_qk + p->d_v);
-    for (int64_t b = 0; b < sequences(spec); b++)
-        pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b),
-                                   lab_spec_start_k(spec, b));
+    for (int64_t b = 0; b < sequences(spec); b++) {
+        const att_ref_sequence s = lab_spec_sequence(spec, b);
+        pairs += lab_visible_pairs(p, &s);
+    }
     return 2.0 * times(spec) * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
 }
 

@@ -30,8 +30,8 @@ static float factor_of(const lab_spec *spec) {
 static bool is_read(const lab_tensors *t, int64_t b, int64_t i) {
     const att_problem *p = &t->spec.problem;
     int64_t lo, hi;
-    att_ref_visible(p, lab_spec_len_q(&t->spec, b), lab_spec_len_k(&t->spec, b),
-                    lab_spec_start_k(&t->spec, b), i, &lo, &hi);
+    const att_ref_sequence s = lab_spec_sequence(&t->spec, b);
+    att_ref_visible(p, &s, i, &lo, &hi);
     return lo < hi || t->spec.data != LAB_DATA_NAN_MASKED || p->gradients & ATT_D_SINKS;
 }
 

@@ -91,21 +91,12 @@ typedef struct cut {
     double heaviest; /* steps of the block with the most */
 } cut;
 
-/* A sequence: rows, keys, and the first key in use. */
-typedef struct lengths {
-    int64_t rows, keys, start;
-} lengths;
-
 /* Keys that row `i` sees, counted from the first in use: [*lo, *hi). */
-static void visible(const att_problem *p, const lengths *n, int64_t i, int64_t *lo,
+static void visible(const att_problem *p, const att_ref_sequence *s, int64_t i, int64_t *lo,
                     int64_t *hi) {
-    const bool bottom = p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
-                        (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
-    const int64_t keys = n->start < n->keys ? n->keys - n->start : 0;
-    const int64_t diagonal = i + (bottom ? n->keys - n->rows : 0) - n->start;
-    const int64_t right = p->causal != ATT_CAUSAL_NONE ? 0 : p->window_right;
-    *lo = p->window_left >= 0 && diagonal > p->window_left ? diagonal - p->window_left : 0;
-    *hi = right >= 0 && diagonal + right + 1 < keys ? diagonal + right + 1 : keys;
+    att_ref_visible(p, s, i, lo, hi);
+    *lo -= s->start_k;
+    *hi -= s->start_k;
 }
 
 /* If a sequence has more row blocks than this, this many, evenly spaced, are counted and
@@ -116,11 +107,11 @@ enum { BLOCKS_SEEN = 4096 };
 enum { SEQUENCES_SEEN = 256 };
 
 /* Add `times` sequences of this length. */
-static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, lengths n,
-                         double times) {
+static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p,
+                         const att_ref_sequence *s, double times) {
     const int64_t group = c->packed ? p->heads_q / p->heads_kv : 1;
     const int64_t heads = c->packed ? p->heads_kv : p->heads_q;
-    const int64_t all = n.rows * group, blocks = all / tile->m + (all % tile->m > 0);
+    const int64_t all = s->len_q * group, blocks = all / tile->m + (all % tile->m > 0);
     const int64_t seen = blocks < BLOCKS_SEEN ? blocks : BLOCKS_SEEN;
     for (int64_t i = 0; i < seen; i++) {
         const int64_t block =
@@ -128,8 +119,8 @@ static void add_sequence(cut *c, const lab_tile *tile, const att_problem *p, len
         const int64_t first = block * tile->m;
         const int64_t last = first + tile->m < all ? first + tile->m - 1 : all - 1;
         int64_t lo, hi, ignored;
-        visible(p, &n, first / group, &lo, &ignored);
-        visible(p, &n, last / group, &ignored, &hi);
+        visible(p, s, first / group, &lo, &ignored);
+        visible(p, s, last / group, &ignored, &hi);
         const int64_t from = lo / tile->n, to = hi > 0 ? (hi - 1) / tile->n + 1 : 0;
         const double steps = to > from ? (double)(to - from) : 0.0;
         c->steps += steps * (double)heads * times * (double)blocks / (double)seen;
@@ -143,15 +134,15 @@ static cut cut_problem(const lab_tile *tile, const lab_spec *spec) {
     /* The existing kernels do not pack. */
     cut c = {.packed = !tile->id && p->heads_q > p->heads_kv && p->seq_q < tile->m};
     if (!lab_spec_varies(spec)) {
-        add_sequence(&c, tile, p, (lengths){p->seq_q, p->seq_k, 0}, (double)p->batch);
+        const att_ref_sequence s = lab_spec_sequence(spec, 0);
+        add_sequence(&c, tile, p, &s, (double)p->batch);
         return c;
     }
     const int64_t seen = p->batch < SEQUENCES_SEEN ? p->batch : SEQUENCES_SEEN;
     for (int64_t i = 0; i < seen; i++) {
         const int64_t b = (int64_t)((double)i * (double)p->batch / (double)seen);
-        const lengths n = {lab_spec_len_q(spec, b), lab_spec_len_k(spec, b),
-                           lab_spec_start_k(spec, b)};
-        add_sequence(&c, tile, p, n, (double)p->batch / (double)seen);
+        const att_ref_sequence s = lab_spec_sequence(spec, b);
+        add_sequence(&c, tile, p, &s, (double)p->batch / (double)seen);
     }
     return c;
 }

@@ -29,7 +29,9 @@
  *     lens=5:0:17              the same with given lengths; cuq[=..], cuk[=..]: one side only
  *     lensk  lensk=5:0:17      a K/V cache with a number of used keys per batch entry
  *     startsk  startsk=5:0:17  the first used key per batch entry (left padding)
- *     lenseed=N                draws other lengths and starts (0)
+ *     qoffset=N  koffset=N     positions of the first row and key in a longer sequence (0)
+ *     qoffsets[=5:0:17]  koffsets[=..]   the same per batch entry, added to them
+ *     lenseed=N                draws other lengths, starts and offsets (0)
  *     paged=N                  K and V in permuted pages of N keys, the first pages shared
  *     layout=bshd|bhsd|packed  strides (bshd)
  *     pad=N                    N elements of padding after every row of all tensors, NaN inside
@@ -80,6 +82,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "attention/ref/oracle.h"
 #include "attest.h"
 #include "lab/base/message.h"
 
@@ -220,7 +223,7 @@ typedef struct lab_spec {
             bool bias_broadcast[4]; /* batch, head, row, col */
             lab_bias_fill bias_fill;
             int64_t bias_col; /* stride of the bias from key to key */
-            lab_lens cu_q, cu_k, lens_k, starts_k;
+            lab_lens cu_q, cu_k, lens_k, starts_k, q_offsets, k_offsets;
             uint64_t lens_seed;
             lab_layout layout;
             int64_t pad, offset;
@@ -266,15 +269,21 @@ int64_t lab_spec_len_k(const lab_spec *spec, int64_t b);
 int64_t lab_spec_room_k(const lab_spec *spec, int64_t b);
 int64_t lab_spec_start_k(const lab_spec *spec, int64_t b);
 
-/* Whether sequences may differ in length or start. */
+/* The position of the first row or key that batch entry b adds to the problem's. */
+int64_t lab_spec_q_offset(const lab_spec *spec, int64_t b);
+int64_t lab_spec_k_offset(const lab_spec *spec, int64_t b);
+
+/* All of these, as the oracle takes them. */
+att_ref_sequence lab_spec_sequence(const lab_spec *spec, int64_t b);
+
+/* Whether sequences may differ in length, start or position. */
 bool lab_spec_varies(const lab_spec *spec);
 
 /* Whether there is neither a query row nor a key, for any batch and heads. */
 bool lab_spec_is_empty(const lab_spec *spec);
 
-/* The number of (row, key) pairs of a sequence, with keys in use from `start` on, that causal
- * mask and window leave visible. */
-double lab_visible_pairs(const att_problem *p, int64_t rows, int64_t keys, int64_t start);
+/* The number of (row, key) pairs of a sequence that causal mask and window leave visible. */
+double lab_visible_pairs(const att_problem *p, const att_ref_sequence *s);
 
 /* Work of the problem: 2 operations per multiply-add over the visible keys, both products;
  * bytes are Q, K and V read once and O written once. */

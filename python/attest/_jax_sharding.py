@@ -48,7 +48,7 @@ def arrays_of(layout: str, names: Sequence[str], shapes: Sequence[Shape]) -> Arr
     q = (None, "h", None) if packed_q else _of_rows(layout, batch, "h")
     kv = (None, "kv", None) if packed_k else _of_rows(layout, None if paged else batch, "kv")
     known: Dict[str, Labels] = {"alibi": (batch, "h"), "bias": (batch, "h", None, None), "sinks": ("h",), "lens_k": (batch,),
-                                "starts_k": (batch,),
+                                "starts_k": (batch,), "q_offset": (batch,), "k_offset": (batch,),
                                 "page_table": (batch, None), "cu_seqlens_q": (None,), "cu_seqlens_k": (None,)}
     labels: List[Labels] = [q, kv, kv]
     for name, shape in zip(names, shapes[3:]):

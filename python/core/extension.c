@@ -16,7 +16,7 @@
     "(q, k, v, *, causal=None, scale=None, window=None, align=None, softcap=None, "            \
     "alibi=None, bias=None, "                                                                  \
     "sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, max_seqlen_q=None, max_seqlen_k=None, " \
-    "lens_k=None, starts_k=None, "                                                             \
+    "lens_k=None, starts_k=None, q_offset=None, k_offset=None, "                               \
     "page_table=None, return_lse=False, out=None, layout='bhsd')\n--\n\n"
 
 PyDoc_STRVAR(
@@ -45,6 +45,9 @@ PyDoc_STRVAR(
     "lens_k         int32, (batch,): keys in use of each batch entry\n"
     "starts_k       int32, (batch,): the first key in use (left padding); rows that see none "
     "give 0\n"
+    "q_offset       the position of the first row in a longer sequence, and k_offset of the first "
+    "key, for causal,\n"
+    "               window and alibi: a number, or int32, (batch,)\n"
     "page_table     int32, (batch, pages): k and v are pages, (pages, heads, rows of a page, "
     "d)\n"
     "return_lse     also return the log-sum-exp of each row, float32, (batch, heads, rows)\n"
@@ -64,7 +67,8 @@ PyDoc_STRVAR(
 #define BACKWARD_ARGUMENTS                                                                     \
     "(q, k, v, o, lse, d_o, *, causal=None, scale=None, window=None, align=None, "             \
     "softcap=None, alibi=None, bias=None, sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, "  \
-    "max_seqlen_q=None, max_seqlen_k=None, lens_k=None, starts_k=None, page_table=None, "      \
+    "max_seqlen_q=None, max_seqlen_k=None, lens_k=None, starts_k=None, q_offset=None, "        \
+    "k_offset=None, page_table=None, "                                                         \
     "layout='bhsd', d_bias=False, d_sinks=False, d_alibi=False, grad_dtype=None, "             \
     "out=None)\n--\n\n"
 

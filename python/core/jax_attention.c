@@ -1,7 +1,7 @@
 /* jax_attention.c: the arrays of attention and of its gradients, as XLA passes them. */
 #include "python/core/jax_operation.h"
 
-enum { ARRAYS = 11 };
+enum { ARRAYS = 13 };
 
 /* Read the arrays that the problem has, in the order of attention()'s arguments. *next: the
  * index of the following argument. */
@@ -19,6 +19,8 @@ static xla_error *read_inputs(jax_call *c, int64_t *next) {
         has & ATT_CU_SEQLENS_K ? (const void **)&a->cu_seqlens_k : NULL,
         has & ATT_LENS_K ? (const void **)&a->lens_k : NULL,
         has & ATT_STARTS_K ? (const void **)&a->starts_k : NULL,
+        has & ATT_Q_OFFSETS ? (const void **)&a->q_offsets : NULL,
+        has & ATT_K_OFFSETS ? (const void **)&a->k_offsets : NULL,
         has & ATT_PAGED ? (const void **)&a->page_table : NULL,
     };
     *a = (att_args){.size = sizeof *a, .launch = &c->launch};

@@ -21,7 +21,8 @@ static int read_alignment(PyObject *value, const char *name, const char *others)
     return -1;
 }
 
-/* A plain True is unambiguous only if there are as many queries as keys. */
+/* A plain True is unambiguous only if there are as many queries as keys, or if their positions
+ * are given. */
 static int read_causal(call *c) {
     PyObject *value = c->given[ARG_CAUSAL];
     if (!value || value == Py_False)
@@ -31,9 +32,10 @@ static int read_causal(call *c) {
         c->problem.causal = side < 0 ? ATT_CAUSAL_NONE : (att_causal)side;
         return side < 0 ? -1 : 0;
     }
+    bool placed = c->given[ARG_Q_OFFSET] || c->given[ARG_K_OFFSET];
     bool same_lengths = c->given[ARG_CU_SEQLENS_Q] == c->given[ARG_CU_SEQLENS_K] &&
                         !c->given[ARG_LENS_K] && c->problem.seq_q == c->problem.seq_k;
-    if (!same_lengths) {
+    if (!same_lengths && !placed) {
         PyErr_Format(
             PyExc_ValueError,
             "causal is True, but q has %lld rows and k %lld%s: say 'top-left' or "

@@ -197,6 +197,21 @@ static int build_counts(call *c, argument which, uint32_t feature, const int32_t
     return 0;
 }
 
+/* A position: one for all batch entries, or one per entry. */
+static int build_offset(call *c, argument which, uint32_t feature, int64_t *all,
+                        const int32_t **each) {
+    PyObject *value = c->given[which];
+    if (!value || !PyLong_Check(value))
+        return build_counts(c, which, feature, each);
+    *all = PyLong_AsLongLong(value);
+    if (!PyErr_Occurred())
+        return 0;
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%s is %R: a position of at least 0 would fit",
+                 argument_names[which], value);
+    return -1;
+}
+
 static int build_lengths_k(call *c) {
     att_problem *p = &c->problem;
     if (c->given[ARG_CU_SEQLENS_K]) {
@@ -207,7 +222,11 @@ static int build_lengths_k(call *c) {
         c->args.cu_seqlens_k = starts->data;
     }
     return build_counts(c, ARG_LENS_K, ATT_LENS_K, &c->args.lens_k) ||
-                   build_counts(c, ARG_STARTS_K, ATT_STARTS_K, &c->args.starts_k)
+                   build_counts(c, ARG_STARTS_K, ATT_STARTS_K, &c->args.starts_k) ||
+                   build_offset(c, ARG_Q_OFFSET, ATT_Q_OFFSETS, &p->q_offset,
+                                &c->args.q_offsets) ||
+                   build_offset(c, ARG_K_OFFSET, ATT_K_OFFSETS, &p->k_offset,
+                                &c->args.k_offsets)
                ? -1
                : 0;
 }

@@ -27,6 +27,8 @@ typedef enum argument {
     ARG_MAX_SEQLEN_K,
     ARG_LENS_K,
     ARG_STARTS_K,
+    ARG_Q_OFFSET,
+    ARG_K_OFFSET,
     ARG_PAGE_TABLE,
     ARG_RETURN_LSE,
     ARG_OUT,

@@ -1,4 +1,4 @@
-/* attention_data.c: checks the lengths and page ids of a run before anything is read through
+/* attention_data.c: checks the lengths, positions and page ids of a run before anything is read through
  * them. */
 #include "attention/cpu/job.h"
 #include "attention/problem.h"
@@ -27,6 +27,14 @@ static att_status check_counts(const int32_t *counts, const char *name, const at
         ATT_REQUIRE(counts[b] >= 0 && counts[b] <= p->seq_k, ATT_E_DATA, name,
                     "%s[%lld]=%d is not in 0 .. seq_k=%lld", name, (long long)b, counts[b],
                     (long long)p->seq_k);
+    return ATT_OK;
+}
+
+/* Check a position per batch entry. */
+static att_status check_positions(const int32_t *positions, const char *name, int64_t batch) {
+    for (int64_t b = 0; b < batch; b++)
+        ATT_REQUIRE(positions[b] >= 0, ATT_E_DATA, name, "%s[%lld]=%d is below 0", name,
+                    (long long)b, positions[b]);
     return ATT_OK;
 }
 
@@ -62,6 +70,10 @@ att_status att_attention_check_data(const void *problem, const void *args) {
         ATT_TRY(check_counts(a->lens_k, "lens_k", p));
     if (p->features & ATT_STARTS_K)
         ATT_TRY(check_counts(a->starts_k, "starts_k", p));
+    if (p->features & ATT_Q_OFFSETS)
+        ATT_TRY(check_positions(a->q_offsets, "q_offsets", p->batch));
+    if (p->features & ATT_K_OFFSETS)
+        ATT_TRY(check_positions(a->k_offsets, "k_offsets", p->batch));
     if (p->features & ATT_PAGED)
         ATT_TRY(check_pages(p, a));
     return ATT_OK;

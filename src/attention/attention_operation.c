@@ -34,6 +34,8 @@ static int list_buffers(const void *problem, const void *extents, const void *ar
          false},
         {"lens_k", a->lens_k, e->lens_k, count, 0, lacks & ATT_LENS_K, false},
         {"starts_k", a->starts_k, e->lens_k, count, 0, lacks & ATT_STARTS_K, false},
+        {"q_offsets", a->q_offsets, e->lens_k, count, 0, lacks & ATT_Q_OFFSETS, false},
+        {"k_offsets", a->k_offsets, e->lens_k, count, 0, lacks & ATT_K_OFFSETS, false},
         {"page_table", a->page_table, e->page_table, count, 0, lacks & ATT_PAGED, false},
     };
     enum { COUNT = sizeof all / sizeof all[0] };

@@ -123,6 +123,9 @@ void(att_problem_init)(att_problem *p, int64_t batch, int64_t heads_q, int64_t h
                            d_v, dtype);
 }
 
+/* Sums and differences of positions do not overflow. */
+static const int64_t OFFSET_MOST = INT64_C(1) << 60;
+
 static att_status check_sizes(const att_problem *p) {
     const att_least sizes[] = {
         {"batch", p->batch, 0}, {"heads_q", p->heads_q, 1}, {"heads_kv", p->heads_kv, 1},
@@ -167,6 +170,29 @@ static att_status check_mask(const att_problem *p) {
     return ATT_OK;
 }
 
+/* Positions of rows and keys leave no choice of a diagonal. */
+static att_status check_offsets(const att_problem *p) {
+    const struct {
+        const char *name, *entries_name;
+        int64_t value;
+        uint32_t entries;
+    } offsets[] = {{"q_offset", "q_offsets", p->q_offset, p->features & ATT_Q_OFFSETS},
+                   {"k_offset", "k_offsets", p->k_offset, p->features & ATT_K_OFFSETS}};
+    for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+        const char *name = offsets[i].value ? offsets[i].name : offsets[i].entries_name;
+        ATT_REQUIRE(offsets[i].value >= 0 && offsets[i].value <= OFFSET_MOST, ATT_E_ARG,
+                    offsets[i].name, "%s=%lld is not in 0 .. 2^60", offsets[i].name,
+                    LL(offsets[i].value));
+        ATT_REQUIRE(
+            !(offsets[i].value || offsets[i].entries) || !att_problem_is_bottom_right(p),
+            ATT_E_ARG, name,
+            "%s gives the positions of rows and keys, which is the top-left alignment: "
+            "%s says bottom-right",
+            name, p->causal == ATT_CAUSAL_NONE ? "align" : "causal");
+    }
+    return ATT_OK;
+}
+
 static att_status check_values(const att_problem *p) {
     ATT_TRY(att_check_float(p->dtype, "dtype"));
     ATT_TRY(att_check_float(p->dtype_o, "dtype_o"));
@@ -202,6 +228,11 @@ static att_status check_lengths(const att_problem *p) {
                     LL(p->page_table_stride), LL(att_problem_pages(p)), LL(p->seq_k));
     }
     return ATT_OK;
+}
+
+bool att_problem_is_bottom_right(const att_problem *p) {
+    return p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
+           (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
 }
 
 int64_t att_problem_pages(const att_problem *p) {
@@ -309,6 +340,7 @@ att_status att_problem_check(const att_problem *p, att_extents *extents) {
     ATT_TRY(check_values(p));
     ATT_TRY(check_sizes(p));
     ATT_TRY(check_mask(p));
+    ATT_TRY(check_offsets(p));
     ATT_TRY(check_lengths(p));
     ATT_TRY(check_count(p));
     ATT_TRY(measure_tensors(p, extents));

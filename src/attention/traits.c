@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "attention/cuda/alignment.h"
+#include "attention/problem.h"
 
 #define SIZE(field)                                                                            \
     { #field, offsetof(att_problem, field) }
@@ -17,7 +18,8 @@ const char *const att_causal_names[] = {[ATT_CAUSAL_NONE] = "none",
 
 const char *const att_trait_names[] = {"alibi",        "bias",      "sinks",  "cu_seqlens_q",
                                        "cu_seqlens_k", "lens_k",    "paged",  "window",
-                                       "softcap",      "unaligned", "o_type", "starts_k"};
+                                       "softcap",      "unaligned", "o_type", "starts_k",
+                                       "offsets"};
 
 int att_problem_mode(const void *problem) {
     return (int)((const att_problem *)problem)->causal;
@@ -48,5 +50,7 @@ uint32_t att_problem_traits(const void *problem) {
         traits |= ATT_TRAIT_UNALIGNED;
     if (p->dtype_o != p->dtype)
         traits |= ATT_TRAIT_O_TYPE;
+    if (p->q_offset != p->k_offset || p->features & ATT_OFFSETS_VARY)
+        traits |= ATT_TRAIT_OFFSETS;
     return traits;
 }

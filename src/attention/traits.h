@@ -19,7 +19,8 @@ enum {
     ATT_TRAIT_UNALIGNED = 1u << 9, /* not all rows start at multiples of 16 bytes */
     ATT_TRAIT_O_TYPE = 1u << 10,   /* O of another type than Q */
     ATT_TRAIT_STARTS_K = 1u << 11,
-    ATT_TRAIT_COUNT = 12
+    ATT_TRAIT_OFFSETS = 1u << 12, /* rows and keys at other positions than 0 */
+    ATT_TRAIT_COUNT = 13
 };
 
 /* The sizes of an att_problem. */

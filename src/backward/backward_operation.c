@@ -41,6 +41,8 @@ static int list_buffers(const void *problem, const void *extents, const void *ar
          false},
         {"lens_k", a->lens_k, f->lens_k, count, 0, lacks & ATT_LENS_K, false},
         {"starts_k", a->starts_k, f->lens_k, count, 0, lacks & ATT_STARTS_K, false},
+        {"q_offsets", a->q_offsets, f->lens_k, count, 0, lacks & ATT_Q_OFFSETS, false},
+        {"k_offsets", a->k_offsets, f->lens_k, count, 0, lacks & ATT_K_OFFSETS, false},
     };
     enum { COUNT = sizeof all / sizeof all[0] };
     for (int i = 0; i < COUNT; i++)

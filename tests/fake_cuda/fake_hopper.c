@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/dtype.h"
+#include "tests/fake_cuda/fake_kernel.h"
 #include "tests/fake_cuda/fake_tensor_map.h"
 
 enum { WARPGROUP_ROWS = 64, WARP_ROWS = 16 };
@@ -46,7 +47,7 @@ static tile tile_of(const att_fwd_sm90_params *p, int index, int tile_m) {
     }
     if (f->lens_k && f->lens_k[t.batch] < t.len_k)
         t.len_k = f->lens_k[t.batch];
-    t.shift = f->flags & ATT_FWD_BOTTOM_RIGHT ? t.len_k - t.len_q : 0;
+    t.shift = f->flags & ATT_FWD_BOTTOM_RIGHT ? t.len_k - t.len_q : fake_shift(f, t.batch);
     t.start_k = f->starts_k ? f->starts_k[t.batch] : 0;
     return t;
 }

@@ -51,6 +51,16 @@ typedef struct entry {
     int shift;
 } entry;
 
+int fake_shift(const att_fwd_params *p, int batch) {
+    if (!p->q_offsets && !p->k_offsets)
+        return p->shift;
+    const long long shift = p->offset + (p->q_offsets ? p->q_offsets[batch] : 0) -
+                            (p->k_offsets ? p->k_offsets[batch] : 0);
+    return (int)(shift < p->shift_least  ? p->shift_least
+                 : shift > p->shift_most ? p->shift_most
+                                         : shift);
+}
+
 static entry entry_of(const att_fwd_params *p, int batch) {
     entry e = {.batch = batch, .len_q = p->seq_q, .len_k = p->seq_k};
     if (p->cu_seqlens_q) {
@@ -63,7 +73,7 @@ static entry entry_of(const att_fwd_params *p, int batch) {
     }
     if (p->lens_k && p->lens_k[batch] < e.len_k)
         e.len_k = p->lens_k[batch];
-    e.shift = p->flags & ATT_FWD_BOTTOM_RIGHT ? e.len_k - e.len_q : 0;
+    e.shift = p->flags & ATT_FWD_BOTTOM_RIGHT ? e.len_k - e.len_q : fake_shift(p, batch);
     e.start_k = p->starts_k ? p->starts_k[batch] : 0;
     return e;
 }

@@ -26,6 +26,9 @@ void fake_hopper_tile(const char *code, int tile[2]);
 /* Whether FAKE_CUDA_WRONG names this code. */
 bool fake_is_wrong(const char *code);
 
+/* The diagonal of the first row of a batch entry, aligned to the top left. */
+int fake_shift(const att_fwd_params *p, int batch);
+
 /* Compute O and LSE: mask, window, grouped heads and lengths; no changes of the scores, no
  * pages. */
 void fake_attention(const att_fwd_params *p, bool wrong);

@@ -26,6 +26,8 @@ enum {
     SLOT_CU_K,
     SLOT_LENS_K,
     SLOT_STARTS_K,
+    SLOT_Q_OFFSETS,
+    SLOT_K_OFFSETS,
     SLOT_PAGES,
     SLOT_WORKSPACE,
     SLOT_COUNT,
@@ -43,6 +45,7 @@ typedef struct attention_case {
     bool used[SLOT_COUNT];
     uint64_t sums[SLOT_COUNT]; /* of the inputs, before the run */
     int64_t len_q[CASE_BATCH_MOST], len_k[CASE_BATCH_MOST], start_k[CASE_BATCH_MOST];
+    int64_t offset[CASE_BATCH_MOST]; /* of the first row's position from the first key's */
     bool finite; /* contents are ordinary numbers: answers are compared */
 } attention_case;
 

@@ -98,6 +98,19 @@ static void draw_strides(att_problem *p, random_input *in) {
     p->page_table_stride += draw_between(in, 0, 2);
 }
 
+/* Drawn last: most inputs end before, and have none. */
+static void draw_offsets(att_problem *p, random_input *in) {
+    const int64_t kinds = draw_between(in, 0, 15);
+    if (kinds & 1)
+        p->q_offset = draw_between(in, 0, 60);
+    if (kinds & 2)
+        p->k_offset = draw_between(in, 0, 60);
+    if (kinds & 4)
+        p->features |= ATT_Q_OFFSETS;
+    if (kinds & 8)
+        p->features |= ATT_K_OFFSETS;
+}
+
 void attention_draw(att_problem *p, random_input *in) {
     draw_sizes(p, in);
     p->dtype_o = draw_chance(in, 50) ? p->dtype : types[draw_byte(in) % 3];
@@ -105,6 +118,8 @@ void attention_draw(att_problem *p, random_input *in) {
     draw_mask(p, in);
     draw_strides(p, in);
     p->alignment = draw_chance(in, 30) ? 4 << draw_between(in, 0, 4) : 0;
+    if (p->causal != ATT_CAUSAL_BOTTOM_RIGHT && p->align != ATT_ALIGN_BOTTOM_RIGHT)
+        draw_offsets(p, in);
 }
 
 static void break_number(att_problem *p, random_input *in) {
@@ -121,7 +136,7 @@ static void break_number(att_problem *p, random_input *in) {
                          &p->bias.batch,  &p->bias.head,    &p->bias.row,
                          &p->bias.col,    &p->total_q,      &p->total_k,
                          &p->page_size,   &p->num_pages,    &p->page_table_stride,
-                         &p->alignment};
+                         &p->alignment,   &p->q_offset,     &p->k_offset};
     *fields[draw_byte(in) % (sizeof fields / sizeof fields[0])] = draw_odd(in);
 }
 
@@ -152,14 +167,16 @@ void attention_print(const att_problem *p) {
     fprintf(stderr,
             "features 0x%x dtype %d dtype_o %d batch %lld heads %lld/%lld seq %lld/%lld d "
             "%lld/%lld causal %d align %d window %lld:%lld scale %g softcap %g total %lld/%lld "
-            "pages %lld of %lld, stride %lld, bias %d, alibi %lld, alignment %lld\n",
+            "pages %lld of %lld, stride %lld, bias %d, alibi %lld, alignment %lld, offsets "
+            "%lld/%lld\n",
             p->features, (int)p->dtype, (int)p->dtype_o, (long long)p->batch,
             (long long)p->heads_q, (long long)p->heads_kv, (long long)p->seq_q,
             (long long)p->seq_k, (long long)p->d_qk, (long long)p->d_v, (int)p->causal,
             (int)p->align, (long long)p->window_left, (long long)p->window_right,
             (double)p->scale, (double)p->softcap, (long long)p->total_q, (long long)p->total_k,
             (long long)p->num_pages, (long long)p->page_size, (long long)p->page_table_stride,
-            (int)p->bias_dtype, (long long)p->alibi_stride_batch, (long long)p->alignment);
+            (int)p->bias_dtype, (long long)p->alibi_stride_batch, (long long)p->alignment,
+            (long long)p->q_offset, (long long)p->k_offset);
     const struct {
         const char *name;
         const att_strides *s;

@@ -47,7 +47,7 @@ static int64_t diagonal_of(const attention_case *c, int64_t b, int64_t i) {
     const att_problem *p = &c->problem;
     const bool bottom = p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
                         (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
-    return bottom ? i + c->len_k[b] - c->len_q[b] : i;
+    return bottom ? i + c->len_k[b] - c->len_q[b] : i + c->offset[b];
 }
 
 bool attention_hides(const attention_case *c, int64_t b, int64_t h, int64_t i, int64_t j) {

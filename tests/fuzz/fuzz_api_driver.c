@@ -141,6 +141,8 @@ static att_status attend(const att_plan *plan, attention_case *c) {
     there.cu_seqlens_k = mirror_of(&mirror, a->cu_seqlens_k);
     there.lens_k = mirror_of(&mirror, a->lens_k);
     there.starts_k = mirror_of(&mirror, a->starts_k);
+    there.q_offsets = mirror_of(&mirror, a->q_offsets);
+    there.k_offsets = mirror_of(&mirror, a->k_offsets);
     there.page_table = mirror_of(&mirror, a->page_table);
     stand_ready();
     const att_status status =

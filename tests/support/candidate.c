@@ -121,14 +121,27 @@ static int draw_side(uint64_t *state) {
     return PICK(state, sides);
 }
 
+/* Positions of a shard: one for all batch entries, or one each. */
+static void draw_offsets(candidate *c, uint64_t *state) {
+    static const char *const names[][2] = {{"qoffset", "qoffsets"}, {"koffset", "koffsets"}};
+    for (int side = 0; side < 2; side++) {
+        if (chance(state, 60))
+            candidate_set(c, names[side][0], "%d", (int)rng_below(state, 90));
+        if (chance(state, 40))
+            candidate_set(c, names[side][1], "%s", "");
+    }
+}
+
 static void draw_mask(candidate *c, uint64_t *state) {
     static const char *const ways[] = {"top-left", "bottom-right"};
     const bool causal = chance(state, 45), window = chance(state, 30),
                alibi = chance(state, 20);
-    if (causal)
-        candidate_set(c, "causal", "%s", PICK(state, ways));
-    else if (window || alibi)
-        candidate_set(c, "align", "%s", PICK(state, ways));
+    const char *way = PICK(state, ways);
+    if (causal || window || alibi) {
+        candidate_set(c, causal ? "causal" : "align", "%s", way);
+        if (way == ways[0] && chance(state, 30))
+            draw_offsets(c, state);
+    }
     if (window) {
         const int left = draw_side(state);
         candidate_set(c, "window", "%d:%d", left, draw_side(state));

@@ -248,6 +248,16 @@ static void open_optional(fixture *f, uint64_t *state) {
             ((int32_t *)(void *)f->buf[BUF_STARTS_K].data)[b] =
                 (int32_t)(b % 2 ? p->seq_k / 3 : 0);
     }
+    if (p->features & ATT_Q_OFFSETS) {
+        open_ints(f, BUF_Q_OFFSETS, p->batch);
+        for (int64_t b = 0; b < p->batch; b++)
+            ((int32_t *)(void *)f->buf[BUF_Q_OFFSETS].data)[b] = b % 2 ? 0 : 2;
+    }
+    if (p->features & ATT_K_OFFSETS) {
+        open_ints(f, BUF_K_OFFSETS, p->batch);
+        for (int64_t b = 0; b < p->batch; b++)
+            ((int32_t *)(void *)f->buf[BUF_K_OFFSETS].data)[b] = 1;
+    }
     if (paged(p)) {
         const int64_t columns = pages_per_sequence(p);
         int32_t page = (int32_t)p->num_pages;
@@ -276,6 +286,8 @@ static void point_args(fixture *f) {
         .cu_seqlens_k = (const int32_t *)(const void *)f->buf[BUF_CU_K].data,
         .lens_k = (const int32_t *)(const void *)f->buf[BUF_LENS_K].data,
         .starts_k = (const int32_t *)(const void *)f->buf[BUF_STARTS_K].data,
+        .q_offsets = (const int32_t *)(const void *)f->buf[BUF_Q_OFFSETS].data,
+        .k_offsets = (const int32_t *)(const void *)f->buf[BUF_K_OFFSETS].data,
         .page_table = (const int32_t *)(const void *)f->buf[BUF_PAGES].data,
         .launch = &f->launch,
     };

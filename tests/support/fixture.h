@@ -22,6 +22,8 @@ enum {
     BUF_CU_K,
     BUF_LENS_K,
     BUF_STARTS_K,
+    BUF_Q_OFFSETS,
+    BUF_K_OFFSETS,
     BUF_PAGES,
     BUF_COUNT
 };
@@ -36,7 +38,7 @@ typedef struct fixture {
 
 /* Allocate and fill what `problem` needs: Q, K, V, bias with seeded values in [-1, 1), slopes
  * and sinks likewise, packed lengths that split total_q and total_k evenly, lens_k = seq_k,
- * starts_k alternating between 0 and seq_k / 3, pages in reverse order, outputs poisoned. The
+ * starts_k alternating between 0 and seq_k / 3, q_offsets between 2 and 0, k_offsets all 1, pages in reverse order, outputs poisoned. The
  * problem need not be valid beyond sizes that can be allocated. */
 void fixture_open(fixture *f, const att_problem *problem, uint64_t seed);
 void fixture_close(fixture *f);

@@ -11,7 +11,8 @@ att_problem problem_with(uint32_t features, att_dtype dtype) {
         p.total_k = 13;
     att_problem_layout_bshd(&p);
     if (features & ATT_ALIBI)
-        p.align = ATT_ALIGN_BOTTOM_RIGHT;
+        p.align = features & (ATT_Q_OFFSETS | ATT_K_OFFSETS) ? ATT_ALIGN_TOP_LEFT
+                                                             : ATT_ALIGN_BOTTOM_RIGHT;
     if (features & ATT_BIAS) {
         p.bias_dtype = ATT_F32;
         p.bias = (att_strides){p.heads_q * p.seq_q * p.seq_k, p.seq_q * p.seq_k, p.seq_k, 1};

@@ -556,16 +556,69 @@ static void test_visible__with_a_start__the_later_of_both(void **state) {
     p.window_left = 2;
     p.window_right = 1;
     p.align = ATT_ALIGN_BOTTOM_RIGHT;
-    att_ref_visible(&p, 4, 10, 5, 0, &lo, &hi); /* the diagonal is at key 6 */
+    att_ref_sequence s = {.len_q = 4, .len_k = 10, .start_k = 5};
+    att_ref_visible(&p, &s, 0, &lo, &hi); /* the diagonal is at key 6 */
     assert_int_equal(lo, 5);
     assert_int_equal(hi, 8);
-    att_ref_visible(&p, 4, 10, 5, 3, &lo, &hi);
+    att_ref_visible(&p, &s, 3, &lo, &hi);
     assert_int_equal(lo, 7);
     assert_int_equal(hi, 10);
     p.align = ATT_ALIGN_TOP_LEFT;
-    att_ref_visible(&p, 4, 10, 3, 2, &lo, &hi);
+    s.start_k = 3;
+    att_ref_visible(&p, &s, 2, &lo, &hi);
     assert_int_equal(lo, 3);
     assert_int_equal(hi, 4);
+}
+
+/* Rows and keys of a shard, at their positions, are those of the whole sequence, keys outside of
+ * the shard hidden. */
+static void test_offsets__a_shard__as_within_the_whole(void **state) {
+    (void)state;
+    enum { S = 12, ROWS = 4, ROW0 = 5, KEYS = 6, KEY0 = 3, D = 2, B = 2 };
+    float q[S * D], k[S * D], v[S * D];
+    fill_distinct(q, S * D, 0.1f);
+    fill_distinct(k, S * D, 0.2f);
+    fill_distinct(v, S * D, 0.3f);
+    const float slope = 0.25f;
+    const int32_t starts[1] = {KEY0}, lens[1] = {KEY0 + KEYS};
+    att_problem whole, shard;
+    att_problem_init(&whole, 1, 1, 1, S, S, D, D, ATT_F32);
+    whole.features = ATT_ALIBI | ATT_STARTS_K | ATT_LENS_K;
+    whole.causal = ATT_CAUSAL_TOP_LEFT;
+    whole.window_left = 4;
+    const att_args of_whole = {
+        .q = q, .k = k, .v = v, .alibi = &slope, .starts_k = starts, .lens_k = lens};
+    /* Both batch entries of the shard are the same one; their own offsets make up for the
+     * problem's. */
+    att_problem_init(&shard, B, 1, 1, ROWS, KEYS, D, D, ATT_F32);
+    shard.q.batch = shard.k.batch = shard.v.batch = 0;
+    shard.causal = ATT_CAUSAL_TOP_LEFT;
+    shard.window_left = 4;
+    static const struct {
+        int64_t q, k;
+        int32_t each_q[B], each_k[B];
+        uint32_t features;
+    } ways[] = {
+        {ROW0, KEY0, {0, 0}, {0, 0}, 0},
+        {ROW0 - 1, 0, {1, 1}, {KEY0, KEY0}, ATT_Q_OFFSETS | ATT_K_OFFSETS},
+        {(INT64_C(1) << 60) - 7, (INT64_C(1) << 60) - 7 - ROW0 + KEY0, {0, 0}, {0, 0}, 0},
+        {0, 0, {ROW0, ROW0 + 100}, {KEY0, KEY0 + 100}, ATT_Q_OFFSETS | ATT_K_OFFSETS},
+    };
+    for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+        shard.q_offset = ways[w].q;
+        shard.k_offset = ways[w].k;
+        shard.features = ATT_ALIBI | ways[w].features;
+        const att_args of_shard = {.q = q + ROW0 * D,
+                                   .k = k + KEY0 * D,
+                                   .v = v + KEY0 * D,
+                                   .alibi = &slope,
+                                   .q_offsets = ways[w].each_q,
+                                   .k_offsets = ways[w].each_k};
+        for (int b = 0; b < B; b++)
+            for (int i = 0; i < ROWS; i++)
+                assert_rows_equal(&shard, &of_shard, b, 0, i, &whole, &of_whole, 0, 0,
+                                  ROW0 + i);
+    }
 }
 
 static void test_paged__permuted_and_shared_pages__equal_contiguous(void **state) {
@@ -848,6 +901,7 @@ int main(void) {
         cmocka_unit_test(test_varlen__packed__equals_separate_problems),
         cmocka_unit_test(test_lens_k__shorter_cache__equals_fewer_keys),
         cmocka_unit_test(test_starts_k__left_padding__equals_the_keys_after_it),
+        cmocka_unit_test(test_offsets__a_shard__as_within_the_whole),
         cmocka_unit_test(test_visible__with_a_start__the_later_of_both),
         cmocka_unit_test(test_paged__permuted_and_shared_pages__equal_contiguous),
         cmocka_unit_test(test_index__every_output__follows_its_strides),

@@ -261,6 +261,32 @@ static void test_plan_create__window_or_alibi_without_alignment__align_named(voi
     att_plan_destroy(plan);
 }
 
+/* Positions say where the diagonal is. */
+static void test_plan_create__offsets__field_named(void **state) {
+    att_problem p = problem_with(0, ATT_F32);
+    p.q_offset = -1;
+    assert_true(refused_as(*state, &p, ATT_E_ARG, "q_offset"));
+    p.q_offset = (INT64_C(1) << 60) + 1;
+    assert_true(refused_as(*state, &p, ATT_E_ARG, "q_offset"));
+    p.q_offset = 0;
+    p.k_offset = -5;
+    assert_true(refused_as(*state, &p, ATT_E_ARG, "k_offset"));
+    p.k_offset = 5;
+    p.causal = ATT_CAUSAL_BOTTOM_RIGHT;
+    assert_true(refused_as(*state, &p, ATT_E_ARG, "k_offset"));
+    p.k_offset = 0;
+    p.features = ATT_Q_OFFSETS;
+    assert_true(refused_as(*state, &p, ATT_E_ARG, "q_offsets"));
+    p.causal = ATT_CAUSAL_NONE;
+    p.align = ATT_ALIGN_BOTTOM_RIGHT;
+    assert_true(refused_as(*state, &p, ATT_E_ARG, "q_offsets"));
+    p.align = ATT_ALIGN_UNSET;
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    att_plan *plan;
+    assert_ok(att_plan_create(&plan, *state, &p));
+    att_plan_destroy(plan);
+}
+
 /* With varying lengths, equal maxima do not make the two alignments agree. */
 static void test_plan_create__window_on_varying_lengths__align_named(void **state) {
     att_problem p;
@@ -372,6 +398,7 @@ int main(void) {
         cmocka_unit_test(test_plan_create__null_pointers__named),
         cmocka_unit_test(test_plan_create__window_or_alibi_without_alignment__align_named),
         cmocka_unit_test(test_plan_create__window_on_varying_lengths__align_named),
+        cmocka_unit_test(test_plan_create__offsets__field_named),
         cmocka_unit_test(test_plan_create__struct_sizes__known_or_refused),
         cmocka_unit_test(test_plan_create__refusals__leave_no_memory),
         cmocka_unit_test(test_plan_create__success__leaves_last_error_as_it_is),

@@ -27,6 +27,8 @@ static const struct {
     [BUF_CU_K] = {"cu_seqlens_k", offsetof(att_args, cu_seqlens_k), ATT_CU_SEQLENS_K},
     [BUF_LENS_K] = {"lens_k", offsetof(att_args, lens_k), ATT_LENS_K},
     [BUF_STARTS_K] = {"starts_k", offsetof(att_args, starts_k), ATT_STARTS_K},
+    [BUF_Q_OFFSETS] = {"q_offsets", offsetof(att_args, q_offsets), ATT_Q_OFFSETS},
+    [BUF_K_OFFSETS] = {"k_offsets", offsetof(att_args, k_offsets), ATT_K_OFFSETS},
     [BUF_PAGES] = {"page_table", offsetof(att_args, page_table), ATT_PAGED},
 };
 
@@ -299,6 +301,20 @@ static void test_run__starts_k_out_of_range__refused(void **state) {
     plan_close(&p);
 }
 
+static void test_run__offset_below_0__refused(void **state) {
+    const att_problem problem = problem_with(ATT_Q_OFFSETS | ATT_K_OFFSETS, ATT_F32);
+    planned p;
+    plan_open(&p, *state, &problem);
+    static const int32_t bad[] = {-1, INT32_MIN};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        for (int64_t b = 0; b < problem.batch; b++) {
+            refuse_entry(&p, BUF_Q_OFFSETS, b, bad[i], "q_offsets");
+            refuse_entry(&p, BUF_K_OFFSETS, b, bad[i], "k_offsets");
+        }
+    assert_ok(plan_run(&p, &p.f.args));
+    plan_close(&p);
+}
+
 /* Programs that were built before starts_k was appended. */
 static void test_run__args_of_0_1__without_starts(void **state) {
     const att_problem problem = problem_with(ATT_LENS_K, ATT_F32);
@@ -529,6 +545,7 @@ int main(void) {
         cmocka_unit_test(test_run__cu_seqlens_past_the_rows__total_named),
         cmocka_unit_test(test_run__lens_k_out_of_range__refused),
         cmocka_unit_test(test_run__starts_k_out_of_range__refused),
+        cmocka_unit_test(test_run__offset_below_0__refused),
         cmocka_unit_test(test_run__args_of_0_1__without_starts),
         cmocka_unit_test(test_run__page_id_out_of_range__refused),
         cmocka_unit_test(test_run__page_ids_that_no_key_uses__not_looked_at),

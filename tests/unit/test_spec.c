@@ -88,7 +88,8 @@ static void test_read__modifiers__fill_problem(void **state) {
     (void)state;
     const lab_spec spec =
         parsed("b3h4s7sk9d8,causal=bottom-right,window=4:-1,softcap=30,alibi=b,"
-               "sinks,lse,scale=-0.5,bias=bool:b1q1,lensk=1:0:9,startsk=0:4:7,paged=4");
+               "sinks,lse,scale=-0.5,bias=bool:b1q1,lensk=1:0:9,startsk=0:4:7,qoffset=70,"
+               "koffset=60,qoffsets=0:9:4,koffsets=1:0:30,paged=4");
     const att_problem *p = &spec.problem;
     assert_int_equal(p->causal, ATT_CAUSAL_BOTTOM_RIGHT);
     assert_int_equal(p->window_left, 4);
@@ -100,11 +101,15 @@ static void test_read__modifiers__fill_problem(void **state) {
     assert_int_equal(p->bias.col, 0);
     assert_int_not_equal(p->bias.batch, 0);
     assert_int_equal(p->features, ATT_ALIBI | ATT_SINKS | ATT_LSE | ATT_BIAS | ATT_LENS_K |
-                                      ATT_PAGED | ATT_STARTS_K);
+                                      ATT_PAGED | ATT_STARTS_K | ATT_Q_OFFSETS |
+                                      ATT_K_OFFSETS);
     assert_int_equal(p->page_size, 4);
     assert_int_equal(lab_spec_len_k(&spec, 2), 9);
     assert_int_equal(lab_spec_start_k(&spec, 0), 0);
     assert_int_equal(lab_spec_start_k(&spec, 2), 7);
+    assert_int_equal(lab_spec_q_offset(&spec, 1), 9);
+    assert_int_equal(lab_spec_k_offset(&spec, 2), 30);
+    assert_int_equal(lab_spec_sequence(&spec, 2).offset, 70 + 4 - (60 + 30));
 }
 
 static void test_read__lengths__sum_to_totals(void **state) {
@@ -360,6 +365,8 @@ static void test_refuse__contradictions__name_them(void **state) {
     assert_refused("b2h1s8d8,lens=1:9", "length 9 is beyond the longest, 8");
     assert_refused("b2h1s8d8,startsk=1", "startsk lists 1 starts but batch=2");
     assert_refused("b2h1s8d8,startsk=1:9", "startsk: start 9 is beyond the longest, 8");
+    assert_refused("b2h1s8d8,qoffsets=1", "qoffsets lists 1 offsets but batch=2");
+    assert_refused("b2h1s8d8,qoffset=1099511627777", "qoffset=1099511627777 is above 2^40");
     assert_refused("b1h1s8sk9d8,layout=packed", "packed needs as many keys as queries");
     assert_refused("b1h1s8d8,layout=packed,bcast=b", "packed does not go with bcast");
     assert_refused("b1h1s8d8,layout=packed,paged=4", "paged goes with neither");
@@ -387,11 +394,11 @@ static void test_work__causal_and_window__count_visible_pairs(void **state) {
     assert_near(lab_spec_bytes(&spec), 5.0 * 3 * (16 + 16) + 5.0 * 3 * 12 * 2, 0.0);
 }
 
-static double counted_pairs(const att_problem *p, int64_t rows, int64_t keys, int64_t start) {
+static double counted_pairs(const att_problem *p, const att_ref_sequence *s) {
     double pairs = 0.0;
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < s->len_q; i++) {
         int64_t lo, hi;
-        att_ref_visible(p, rows, keys, start, i, &lo, &hi);
+        att_ref_visible(p, s, i, &lo, &hi);
         pairs += hi > lo ? (double)(hi - lo) : 0.0;
     }
     return pairs;
@@ -410,9 +417,11 @@ static void test_work__every_mask__as_counted_row_by_row(void **state) {
         p->align = mask < 2 ? ATT_ALIGN_UNSET : (att_align)(mask - 2);
         p->window_left = windows[n / 720 % WINDOWS];
         p->window_right = windows[n / 720 / WINDOWS];
-        for (int64_t start = 0; start < 12; start += start < 2 ? 1 : 3)
-            assert_near(lab_visible_pairs(p, rows, keys, start),
-                        counted_pairs(p, rows, keys, start), 0.0);
+        static const int64_t offsets[] = {0, -40, -3, 2, 9, 1 << 20};
+        for (int64_t start = 0; start < 12; start += start < 2 ? 1 : 3) {
+            const att_ref_sequence s = {rows, keys, start, offsets[n % 6]};
+            assert_near(lab_visible_pairs(p, &s), counted_pairs(p, &s), 0.0);
+        }
     }
 }
 

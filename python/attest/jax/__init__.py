@@ -26,7 +26,7 @@ __all__ = ["attention", "last_launch", "moe"]
 
 _TARGET, _BACKWARD_TARGET = "attest_attention", "attest_backward"
 _ARRAYS = ("alibi", "bias", "sinks", "cu_seqlens_q", "cu_seqlens_k", "lens_k", "starts_k",
-           "page_table")  # in XLA's argument order
+           "q_offset", "k_offset", "page_table")  # in XLA's argument order
 
 for _operation, _handlers in _core.jax_handlers().items():
     for _platform, _handler in _handlers.items():
@@ -44,6 +44,8 @@ class _Options(NamedTuple):
     max_seqlen_q: Optional[int]
     max_seqlen_k: Optional[int]
     layout: str
+    q_offset: Optional[int]
+    k_offset: Optional[int]
 
 
 def last_launch() -> Optional[Launch]:
@@ -56,17 +58,19 @@ def attention(q: Any, k: Any, v: Any, *, causal: Union[None, bool, str] = None, 
               window: Optional[Tuple[Optional[int], Optional[int]]] = None, align: Optional[str] = None,
               softcap: Optional[float] = None, alibi: Any = None, bias: Any = None, sinks: Any = None,
               cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
-              max_seqlen_k: Optional[int] = None, lens_k: Any = None, starts_k: Any = None, page_table: Any = None,
-              return_lse: bool = False, layout: str = "bhsd") -> Any:
+              max_seqlen_k: Optional[int] = None, lens_k: Any = None, starts_k: Any = None, q_offset: Any = None,
+              k_offset: Any = None, page_table: Any = None, return_lse: bool = False, layout: str = "bhsd") -> Any:
     """attest.attention() for JAX's arrays and tracers: the same arguments, without `out`.
 
     Arrays are those of attest.attention(); everything else must be known when the program is traced. cu_seqlens require
-    max_seqlen_q and max_seqlen_k. Differentiable in q, k, v, bias, alibi and sinks, through O and the log-sum-exp;
+    max_seqlen_q and max_seqlen_k. A number as q_offset or k_offset is part of the program, an array is not. Differentiable in q, k, v, bias, alibi and sinks, through O and the log-sum-exp;
     not with pages, and not twice.
     """
-    options = _Options(causal, scale, None if window is None else (window[0], window[1]), align, softcap, max_seqlen_q, max_seqlen_k, layout)
+    options = _Options(causal, scale, None if window is None else (window[0], window[1]), align, softcap, max_seqlen_q, max_seqlen_k, layout,
+                       q_offset if isinstance(q_offset, int) else None, k_offset if isinstance(k_offset, int) else None)
     extras = {"alibi": alibi, "bias": bias, "sinks": sinks, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k,
-              "lens_k": lens_k, "starts_k": starts_k, "page_table": page_table}
+              "lens_k": lens_k, "starts_k": starts_k, "q_offset": None if isinstance(q_offset, int) else q_offset,
+              "k_offset": None if isinstance(k_offset, int) else k_offset, "page_table": page_table}
     given = {name: jnp.asarray(array) for name, array in extras.items() if array is not None}
     q, k, v = jnp.asarray(q), jnp.asarray(k), jnp.asarray(v)
     o, lse = _attention(options, *varying((q, k, v, given), q, k, v, *given.values()))
@@ -125,7 +129,7 @@ def _call_of(options: _Options, names: Tuple[str, ...]):
 
 def _fold_extra(name, x, batch):
     """An array with vmap's axis before its own axes, folded into the batch."""
-    own = {"bias": 4, "alibi": 2, "lens_k": 1, "starts_k": 1}[name]
+    own = {"bias": 4, "alibi": 2, "lens_k": 1, "starts_k": 1, "q_offset": 1, "k_offset": 1}[name]
     x = x.reshape(x.shape[0], *(1,) * (own + 1 - x.ndim), *x.shape[1:])
     return jnp.broadcast_to(x, (x.shape[0], batch, *x.shape[2:])).reshape(-1, *x.shape[2:])
 

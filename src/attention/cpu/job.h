@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "attention/problem.h"
 #include "attest.h"
 #include "base/checked.h"
 #include "base/dtype.h"
@@ -73,9 +74,11 @@ static inline att_cpu_sequence att_cpu_sequence_of(const att_problem *p, const a
     }
     if (p->features & ATT_LENS_K)
         s.len_k = att_min(s.len_k, a->lens_k[batch]);
-    if (p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
-        (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT))
-        s.shift = s.len_k - s.len_q;
+    s.shift = att_problem_is_bottom_right(p) ? s.len_k - s.len_q : p->q_offset - p->k_offset;
+    if (p->features & ATT_Q_OFFSETS)
+        s.shift += a->q_offsets[batch];
+    if (p->features & ATT_K_OFFSETS)
+        s.shift -= a->k_offsets[batch];
     if (p->features & ATT_STARTS_K) {
         s.first_k = att_min(a->starts_k[batch], s.len_k);
         s.row_k += s.first_k;
@@ -92,10 +95,11 @@ static inline att_cpu_interval att_cpu_visible(const att_problem *p, const att_c
     const int64_t diagonal = i + s->shift;
     if (p->causal != ATT_CAUSAL_NONE)
         v.hi = att_min(v.hi, diagonal + 1);
-    if (p->window_right >= 0 && p->window_right < p->seq_q + p->seq_k)
-        v.hi = att_min(v.hi, diagonal + p->window_right + 1);
-    if (p->window_left >= 0 && p->window_left < p->seq_q + p->seq_k)
-        v.lo = att_max(v.lo, diagonal - p->window_left);
+    /* Compared before adding: a window may be as wide as INT64_MAX. */
+    if (p->window_right >= 0 && p->window_right < v.hi - 1 - diagonal)
+        v.hi = diagonal + p->window_right + 1;
+    if (p->window_left >= 0 && p->window_left < diagonal)
+        v.lo = diagonal - p->window_left;
     return v;
 }
 

@@ -2,6 +2,7 @@
 #include "attention/cuda/conditions_cuda.h"
 
 #include "attention/cuda/alignment.h"
+#include "attention/cuda/band.h"
 #include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_bias.h"
@@ -32,6 +33,8 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
         ATT_CONDITION(counts[i].value <= count_most, counts[i].name,
                       "%s%s=%lld does not fit the 32 bits that GPU kernels count in",
                       counts[i].name, i == 5 ? " x heads_q" : "", (long long)counts[i].value);
+    const char *field, *why = att_cuda_band_refusal(p, &field);
+    ATT_CONDITION(!why, field, "%s %s", field, why);
     return true;
 }
 

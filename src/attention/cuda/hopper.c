@@ -110,7 +110,7 @@ static bool reads_mask(const att_cuda_kernel *kernel) {
 static bool is_uneven(const att_cuda_kernel *kernel, const att_fwd_params *f,
                       const att_problem *p) {
     return reads_mask(kernel) || f->window_left >= 0 || f->window_right >= 0 ||
-           p->features & ATT_LENGTHS_VARY;
+           p->features & (ATT_LENGTHS_VARY | ATT_OFFSETS_VARY);
 }
 
 /* The number of units whose tiles are interleaved: those whose K and V fit in L2 along with

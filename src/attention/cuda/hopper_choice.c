@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "attention/cuda/band.h"
 #include "attention/cuda/cuda_families.h"
 #include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/hopper.h"
@@ -34,7 +35,7 @@ int att_cuda_hopper_copy_rows(int tile_n, const att_problem *p) {
 }
 
 static bool is_uneven(const att_problem *p) {
-    return p->causal != ATT_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
+    return att_cuda_band_hides(p);
 }
 
 /* Nanoseconds per key. With pages, copies of few rows are bound by the time to start them: 5.4

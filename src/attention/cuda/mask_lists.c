@@ -1,6 +1,7 @@
 /* mask_lists.c: planning and launching fwd_mask. */
 #include "attention/cuda/mask_lists.h"
 
+#include "attention/problem.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "core/registry.h"
@@ -22,7 +23,7 @@ const att_cuda_kernel *att_cuda_mask_reader(bool allow_unattested) {
 /* Do batch entries differ in which keys their rows see? */
 static bool differs_by_entry(const att_problem *p) {
     return p->bias.batch != 0 ||
-           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K);
+           p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_OFFSETS_VARY);
 }
 
 /* Do all rows see the same keys? If so, one list serves every tile of them. */

@@ -1,8 +1,10 @@
 /* params.c: converts a problem and its arguments to kernel parameters. */
 #include "attention/cuda/params.h"
 
-#include "base/checked.h"
 #include "attention/cuda/alignment.h"
+#include "attention/cuda/band.h"
+#include "attention/problem.h"
+#include "base/checked.h"
 
 static const double log2_e = 1.4426950408889634;
 
@@ -10,15 +12,8 @@ static att_fwd_strides strides_of(const att_strides *s) {
     return (att_fwd_strides){.batch = s->batch, .head = s->head, .row = s->row, .col = s->col};
 }
 
-/* A window limit in 32 bits; one that hides nothing becomes -1. */
-static int window_of(const att_problem *p, int64_t keys) {
-    return keys < 0 || keys >= p->seq_q + p->seq_k ? -1 : (int)keys;
-}
-
 void att_cuda_params_of(att_fwd_params *out, const att_problem *p) {
-    const bool bottom_right =
-        p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
-        (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
+    const att_cuda_band band = att_cuda_band_of(p);
     const int64_t group = p->heads_q / p->heads_kv;
     *out = (att_fwd_params){
         .q_stride = strides_of(&p->q),
@@ -43,11 +38,15 @@ void att_cuda_params_of(att_fwd_params *out, const att_problem *p) {
         .dtype_o = (int)p->dtype_o,
         .bias_dtype = (int)p->bias_dtype,
         .flags =
-            (bottom_right ? ATT_FWD_BOTTOM_RIGHT : 0) |
+            (att_problem_is_bottom_right(p) ? ATT_FWD_BOTTOM_RIGHT : 0) |
             (att_cuda_rows_aligned(p) && p->d_qk % 8 == 0 && p->d_v % 8 == 0 ? ATT_FWD_VECTOR
                                                                              : 0),
-        .window_left = window_of(p, p->window_left),
-        .window_right = p->causal == ATT_CAUSAL_NONE ? window_of(p, p->window_right) : 0,
+        .window_left = band.left,
+        .window_right = band.right,
+        .offset = band.offset,
+        .shift = band.shift,
+        .shift_least = band.shift_least,
+        .shift_most = band.shift_most,
         .page_size = (int)p->page_size,
         .num_pages = (int)att_min(p->num_pages, INT32_MAX),
         .splits = 1,
@@ -76,5 +75,7 @@ void att_cuda_params_point(att_fwd_params *params, const att_args *a) {
     params->cu_seqlens_k = a->cu_seqlens_k;
     params->lens_k = a->lens_k;
     params->starts_k = a->starts_k;
+    params->q_offsets = a->q_offsets;
+    params->k_offsets = a->k_offsets;
     params->page_table = a->page_table;
 }

@@ -73,18 +73,28 @@ int64_t att_ref_index_v(const att_problem *p, const att_args *a, int64_t b, int6
     return key_index(p, a, &p->v, b, h_kv, j);
 }
 
-int64_t att_ref_diagonal(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i) {
+att_ref_sequence att_ref_sequence_of(const att_problem *p, const att_args *a, int64_t b) {
+    return (att_ref_sequence){
+        .len_q = att_ref_len_q(p, a, b),
+        .len_k = att_ref_len_k(p, a, b),
+        .start_k = att_ref_start_k(p, a, b),
+        .offset = p->q_offset + (has(p, ATT_Q_OFFSETS) ? a->q_offsets[b] : 0) -
+                  (p->k_offset + (has(p, ATT_K_OFFSETS) ? a->k_offsets[b] : 0)),
+    };
+}
+
+int64_t att_ref_diagonal(const att_problem *p, const att_ref_sequence *s, int64_t i) {
     const bool bottom_right =
         p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
         (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
-    return bottom_right ? i + len_k - len_q : i;
+    return bottom_right ? i + s->len_k - s->len_q : i + s->offset;
 }
 
-void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t start_k,
-                     int64_t i, int64_t *lo, int64_t *hi) {
-    const int64_t diagonal = att_ref_diagonal(p, len_q, len_k, i);
-    *lo = start_k;
-    *hi = len_k;
+void att_ref_visible(const att_problem *p, const att_ref_sequence *s, int64_t i, int64_t *lo,
+                     int64_t *hi) {
+    const int64_t diagonal = att_ref_diagonal(p, s, i);
+    *lo = s->start_k;
+    *hi = s->len_k;
     if (p->causal != ATT_CAUSAL_NONE)
         *hi = att_min(*hi, diagonal + 1);
     /* Compared before adding: a window may be as wide as INT64_MAX. */
@@ -145,8 +155,8 @@ static double logit(const att_problem *p, const att_args *a, int64_t b, int64_t 
         s = (double)p->softcap * tanh(s / (double)p->softcap);
     *capped = s;
     if (has(p, ATT_ALIBI)) {
-        const int64_t diagonal =
-            att_ref_diagonal(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i);
+        const att_ref_sequence sequence = att_ref_sequence_of(p, a, b);
+        const int64_t diagonal = att_ref_diagonal(p, &sequence, i);
         const double slope = (double)a->alibi[b * p->alibi_stride_batch + h];
         s -= slope * fabs((double)(diagonal - j));
     }
@@ -190,8 +200,8 @@ void att_ref_row(const att_problem *p, const att_args *a, int64_t b, int64_t h, 
                  double *logits, double *o, double *lse) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     int64_t lo, hi;
-    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), att_ref_start_k(p, a, b),
-                    i, &lo, &hi);
+    const att_ref_sequence sequence = att_ref_sequence_of(p, a, b);
+    att_ref_visible(p, &sequence, i, &lo, &hi);
 
     const double sink = has(p, ATT_SINKS) ? (double)a->sinks[h] : -INFINITY;
     double max = sink;

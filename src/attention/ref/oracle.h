@@ -19,14 +19,21 @@ int64_t att_ref_len_q(const att_problem *p, const att_args *a, int64_t b);
 int64_t att_ref_len_k(const att_problem *p, const att_args *a, int64_t b);
 int64_t att_ref_start_k(const att_problem *p, const att_args *a, int64_t b);
 
-/* In a sequence of len_q rows and len_k keys: the key on row i's diagonal, which may be out of
- * range. */
-int64_t att_ref_diagonal(const att_problem *p, int64_t len_q, int64_t len_k, int64_t i);
+/* One batch entry: its lengths, the first key in use, and by how many positions its first row
+ * is past its first key in the sequence that both are shards of. */
+typedef struct att_ref_sequence {
+    int64_t len_q, len_k, start_k, offset;
+} att_ref_sequence;
+
+att_ref_sequence att_ref_sequence_of(const att_problem *p, const att_args *a, int64_t b);
+
+/* The key on row i's diagonal, which may be out of range. */
+int64_t att_ref_diagonal(const att_problem *p, const att_ref_sequence *s, int64_t i);
 
 /* The keys that row i may see by causal mask, window, length and start: [*lo, *hi), empty if
  * *lo >= *hi. */
-void att_ref_visible(const att_problem *p, int64_t len_q, int64_t len_k, int64_t start_k,
-                     int64_t i, int64_t *lo, int64_t *hi);
+void att_ref_visible(const att_problem *p, const att_ref_sequence *s, int64_t i, int64_t *lo,
+                     int64_t *hi);
 
 /* Whether the bias hides key j from row i (a boolean 0 or -inf), and its value otherwise. */
 bool att_ref_bias_hides(const att_problem *p, const att_args *a, int64_t b, int64_t h,

@@ -52,8 +52,8 @@ static float logit(const att_problem *p, const att_args *a, int64_t b, int64_t h
         s = p->softcap * tanhf(s / p->softcap);
     *capped = s;
     if (p->features & ATT_ALIBI) {
-        const int64_t diagonal =
-            att_ref_diagonal(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), i);
+        const att_ref_sequence sequence = att_ref_sequence_of(p, a, b);
+        const int64_t diagonal = att_ref_diagonal(p, &sequence, i);
         const float slope = a->alibi[b * p->alibi_stride_batch + h];
         s -= slope * fabsf((float)(diagonal - j));
     }
@@ -96,8 +96,8 @@ void att_plain_row(const att_problem *p, const att_args *a, int64_t b, int64_t h
                    att_plain_order order, float *logits, float *o, float *lse) {
     const int64_t h_kv = h / (p->heads_q / p->heads_kv);
     int64_t lo, hi;
-    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), att_ref_start_k(p, a, b),
-                    i, &lo, &hi);
+    const att_ref_sequence sequence = att_ref_sequence_of(p, a, b);
+    att_ref_visible(p, &sequence, i, &lo, &hi);
 
     const float sink = p->features & ATT_SINKS ? a->sinks[h] : -INFINITY;
     float max = sink;

@@ -1,5 +1,6 @@
 /* backward_cuda_families.c: the GPU kernels of backward, one row per source. */
 #include "attention/cuda/alignment.h"
+#include "attention/cuda/band.h"
 #include "backward/backward.h"
 #include "backward/cuda/backward_params.h"
 #include "backward/cuda/backward_steps.h"
@@ -25,6 +26,8 @@ static bool counts_fit(const att_problem *p, att_refusal *refusal) {
         ATT_CONDITION(counts[i].value <= count_most, counts[i].name,
                       "%s%s=%lld does not fit the 32 bits that GPU kernels count in",
                       counts[i].name, i == 4 ? " x heads_q" : "", (long long)counts[i].value);
+    const char *field, *why = att_cuda_band_refusal(p, &field);
+    ATT_CONDITION(!why, field, "%s %s", field, why);
     return true;
 }
 

@@ -2,6 +2,7 @@
  * these, the kernel that finishes its results, and bwd_sums if sinks have gradients. */
 #include "backward/cuda/bwd_hopper.h"
 
+#include "attention/cuda/band.h"
 #include "backward/cuda/backward_params.h"
 #include "backward/cuda/bwd_hopper_tensors.h"
 #include "base/checked.h"
@@ -56,7 +57,7 @@ static int64_t steps_of(const att_cuda_kernel *kernel, const att_problem *p) {
 }
 
 static bool is_shortened(const att_problem *p) {
-    return p->causal != ATT_CAUSAL_NONE || p->window_left >= 0 || p->window_right >= 0;
+    return att_cuda_band_hides(p);
 }
 
 int64_t att_backward_hopper_section(const att_cuda_kernel *kernel, const att_problem *p,

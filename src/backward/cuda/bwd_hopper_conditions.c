@@ -1,5 +1,6 @@
 /* bwd_hopper_conditions.c: the problems that bwd_sm90 accepts. */
 #include "attention/cuda/alignment.h"
+#include "attention/cuda/band.h"
 #include "backward/cuda/bwd_hopper.h"
 #include "backward/cuda/bwd_hopper_tensors.h"
 #include "base/checked.h"
@@ -82,6 +83,8 @@ static bool counts_fit(const att_cuda_kernel *k, const att_problem *p, att_refus
     ATT_CONDITION(
         att_mul(heads, att_ceil_div(p->seq_k, k->tile_n) + 1, &keys) && keys <= count_most,
         "seq_k", "has more tiles of keys than 32 bits count");
+    const char *field, *why = att_cuda_band_refusal(p, &field);
+    ATT_CONDITION(!why, field, "%s %s", field, why);
     return true;
 }
 

@@ -64,8 +64,8 @@ att_backward_span att_backward_ref_span(int64_t stride, int64_t at, int64_t size
 bool att_backward_ref_sees(const att_problem *p, const att_args *a, int64_t b, int64_t h,
                            int64_t i, int64_t j) {
     int64_t lo, hi;
-    att_ref_visible(p, att_ref_len_q(p, a, b), att_ref_len_k(p, a, b), att_ref_start_k(p, a, b),
-                    i, &lo, &hi);
+    const att_ref_sequence sequence = att_ref_sequence_of(p, a, b);
+    att_ref_visible(p, &sequence, i, &lo, &hi);
     return j >= lo && j < hi && a->lse[att_ref_index_lse(p, a, b, h, i)] != -INFINITY &&
            !att_ref_bias_hides(p, a, b, h, i, j);
 }
@@ -249,11 +249,11 @@ att_backward_value att_backward_ref_slope(const att_problem *p, const att_args *
     const att_backward_span bs = att_backward_ref_span(p->alibi_stride_batch, b, p->batch);
     att_backward_value sum = {0.0, 0.0};
     for (b = bs.first; b < bs.end; b++) {
-        const int64_t rows = att_ref_len_q(p, a, b), keys = att_ref_len_k(p, a, b);
-        for (int64_t i = 0; i < rows; i++) {
+        const att_ref_sequence sequence = att_ref_sequence_of(p, a, b);
+        for (int64_t i = 0; i < sequence.len_q; i++) {
             const att_backward_value delta = delta_of(p, a, b, h, i);
-            const int64_t diagonal = att_ref_diagonal(p, rows, keys, i);
-            for (int64_t j = 0; j < keys; j++)
+            const int64_t diagonal = att_ref_diagonal(p, &sequence, i);
+            for (int64_t j = 0; j < sequence.len_k; j++)
                 if (att_backward_ref_sees(p, a, b, h, i, j))
                     add(&sum, -fabs((double)(diagonal - j)),
                         pair_of(p, a, b, h, i, j, delta).d_s);

@@ -145,7 +145,8 @@ float att_backward_plain_slope(const att_problem *p, const att_args *a, int64_t 
     const att_backward_span bs = att_backward_ref_span(p->alibi_stride_batch, b, p->batch);
     float sum = 0.0f;
     for (b = bs.first; b < bs.end; b++) {
-        const int64_t rows = att_ref_len_q(p, a, b), keys = att_ref_len_k(p, a, b);
+        const att_ref_sequence sequence = att_ref_sequence_of(p, a, b);
+        const int64_t rows = sequence.len_q, keys = sequence.len_k;
         for (int64_t n = 0; n < rows; n++) {
             const int64_t i = nth(0, rows, n, order);
             const float delta = delta_of(p, a, b, h, i, order);
@@ -153,7 +154,7 @@ float att_backward_plain_slope(const att_problem *p, const att_args *a, int64_t 
                 const int64_t j = nth(0, keys, m, order);
                 if (att_backward_ref_sees(p, a, b, h, i, j))
                     sum -= pair_of(p, a, b, h, i, j, delta, order).d_s *
-                           fabsf((float)(att_ref_diagonal(p, rows, keys, i) - j));
+                           fabsf((float)(att_ref_diagonal(p, &sequence, i) - j));
             }
         }
     }
