@@ -16,7 +16,7 @@ import tempfile
 
 import numpy as np
 
-ALIBI, BIAS, SINKS, CU_Q, CU_K, LENS_K, PAGED, STARTS_K = (1 << n for n in range(1, 9))
+ALIBI, BIAS, SINKS, CU_Q, CU_K, LENS_K, PAGED, STARTS_K, Q_OFFSETS, K_OFFSETS = (1 << n for n in range(1, 11))
 F32, F16, BF16, BOOL8 = 1, 2, 3, 4
 TOP_LEFT, BOTTOM_RIGHT = 1, 2
 TOLERANCE = 1e-8  # relative to the largest value; float64 leaves about 1e-11 even with huge logits
@@ -45,8 +45,7 @@ def random_spec(rng):
         words.append(lengths)
     if rng.random() < 0.2:
         words.append("startsk")
-    if lengths != "none" or "startsk" in words:
-        words.append(f"lenseed={rng.randrange(1000)}")
+    words.append(f"lenseed={rng.randrange(1000)}")
     if layout != "packed" and rng.random() < 0.25:
         words.append(f"paged={pick([1, 3, 8, 64])}")
     if layout != "packed" and rng.random() < 0.15 and not any("paged" in w for w in words):
@@ -54,6 +53,8 @@ def random_spec(rng):
 
     mask = pick(["none", "none", "causal=top-left", "causal=bottom-right"])
     words.append(mask if mask != "none" else f"align={pick(['top-left', 'bottom-right'])}")
+    if "top-left" in words[-1] and rng.random() < 0.4:
+        words += rng.sample([f"qoffset={rng.randrange(60)}", f"koffset={rng.randrange(60)}", "qoffsets", "koffsets"], pick([1, 2, 4]))
     if rng.random() < 0.3:
         words.append(f"window={pick([-1, 0, 1, 4, 100])}:{pick([-1, 0, 1, 4, 100])}")
     if rng.random() < 0.2:
@@ -130,6 +131,7 @@ class Problem:
         self.sinks = np.frombuffer(raw("sinks"), "<f4").astype(np.float64)
         self.cu_q, self.cu_k = integers("cu_q"), integers("cu_k")
         self.lens_k, self.starts_k, self.pages = integers("lens_k"), integers("starts_k"), integers("page_table")
+        self.q_offsets, self.k_offsets = integers("q_offsets"), integers("k_offsets")
         self.answer = np.frombuffer(raw("answer"), "<f8").reshape(-1, meta["d_v"] + 1)
 
     def has(self, feature):
@@ -161,7 +163,12 @@ class Problem:
         meta, rows, keys = self.meta, len(q), len(k)
         i, j = np.arange(rows)[:, None], np.arange(keys)[None, :]
         bottom_right = (meta["causal"] or meta["align"]) == BOTTOM_RIGHT
-        distance = j - (i + (keys - rows if bottom_right else 0))  # right of the diagonal
+        row, key = meta["q_offset"], meta["key_offset"]  # positions of the first ones
+        if self.has(Q_OFFSETS):
+            row += int(self.q_offsets[b])
+        if self.has(K_OFFSETS):
+            key += int(self.k_offsets[b])
+        distance = (key + j) - (row + i + (keys - rows if bottom_right else 0))  # right of the diagonal
         visible = np.ones((rows, keys), bool)
         if self.has(STARTS_K):
             visible &= j >= self.starts_k[b]
@@ -246,7 +253,7 @@ def main():
                 if not error <= TOLERANCE:
                     failures += 1
                     print(f"FAIL {spec} seed {n}: {part} differs by {error:.3g} of its largest value")
-    wanted = "causal align window scale softcap alibi sinks bias pad offset paged lensk startsk varlen cuq cuk bcast"
+    wanted = "causal align window scale softcap alibi sinks bias pad offset paged lensk startsk qoffset koffset qoffsets koffsets varlen cuq cuk bcast"
     missing = [word for word in wanted.split() if seen[word] < count // 50]
     if missing:
         failures += 1

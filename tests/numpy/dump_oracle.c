@@ -61,6 +61,8 @@ static void write_meta(FILE *file, const lab_spec *spec) {
         {"page_table_stride", p->page_table_stride},
         {"packed", spec->layout == LAB_PACKED},
         {"k_offset", spec->k_offset},
+        {"q_offset", p->q_offset},
+        {"key_offset", p->k_offset},
         {"v_offset", spec->v_offset},
     };
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
@@ -103,6 +105,8 @@ static void dump(const char *folder, int n, const lab_spec *spec) {
         {LAB_CU_K, "cu_k"},
         {LAB_LENS_K, "lens_k"},
         {LAB_STARTS_K, "starts_k"},
+        {LAB_Q_OFFSETS, "q_offsets"},
+        {LAB_K_OFFSETS, "k_offsets"},
         {LAB_PAGE_TABLE, "page_table"},
     };
     lab_message why;

@@ -48,7 +48,12 @@ static int64_t diagonal(const gradients *g, int64_t b, int64_t i) {
     const att_problem *p = &g->p;
     const bool bottom = p->causal == ATT_CAUSAL_BOTTOM_RIGHT ||
                         (p->causal == ATT_CAUSAL_NONE && p->align == ATT_ALIGN_BOTTOM_RIGHT);
-    return bottom ? i + keys_used(g, b) - gradients_rows(g, b) : i;
+    int64_t offset = p->q_offset - p->k_offset;
+    if (p->features & ATT_Q_OFFSETS)
+        offset += g->lengths.q_offsets[b];
+    if (p->features & ATT_K_OFFSETS)
+        offset -= g->lengths.k_offsets[b];
+    return bottom ? i + keys_used(g, b) - gradients_rows(g, b) : i + offset;
 }
 
 bool gradients_seen(const gradients *g, int64_t b, int64_t h, int64_t i, int64_t j) {
@@ -325,6 +330,8 @@ void gradients_open(gradients *g, const att_problem *p, const gradient_lengths *
                          .cu_seqlens_k = f & ATT_CU_SEQLENS_K ? g->lengths.cu_k : NULL,
                          .lens_k = f & ATT_LENS_K ? g->lengths.lens_k : NULL,
                          .starts_k = f & ATT_STARTS_K ? g->lengths.starts_k : NULL,
+                         .q_offsets = f & ATT_Q_OFFSETS ? g->lengths.q_offsets : NULL,
+                         .k_offsets = f & ATT_K_OFFSETS ? g->lengths.k_offsets : NULL,
                          .launch = &g->launch,
                          .d_o = g->d_o.data,
                          .d_q = g->d_q.data,

@@ -12,6 +12,7 @@ enum { GRADIENTS_BATCH = 4 };
 typedef struct gradient_lengths {
     int32_t cu_q[GRADIENTS_BATCH + 1], cu_k[GRADIENTS_BATCH + 1];
     int32_t lens_k[GRADIENTS_BATCH], starts_k[GRADIENTS_BATCH];
+    int32_t q_offsets[GRADIENTS_BATCH], k_offsets[GRADIENTS_BATCH];
 } gradient_lengths;
 
 /* Gradients in float64: dense (batch, heads, seq, d), d_bias with the strides of grad_bias. */

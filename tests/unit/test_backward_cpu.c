@@ -153,7 +153,9 @@ static void test_backward__lengths_vary__near_float64(void **state) {
     const gradient_lengths lengths = {.cu_q = {0, 17, 17, 147, 151},
                                       .cu_k = {0, 40, 61, 191, 191},
                                       .lens_k = {33, 150, 0, 12},
-                                      .starts_k = {5, 149, 2, 12}};
+                                      .starts_k = {5, 149, 2, 12},
+                                      .q_offsets = {30, 0, 200, 7},
+                                      .k_offsets = {0, 50, 190, 0}};
     static const uint32_t features[] = {
         ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K,
         ATT_CU_SEQLENS_Q,
@@ -161,7 +163,10 @@ static void test_backward__lengths_vary__near_float64(void **state) {
         ATT_LENS_K,
         ATT_STARTS_K,
         ATT_LENS_K | ATT_STARTS_K,
-        ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K};
+        ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LENS_K | ATT_STARTS_K,
+        ATT_Q_OFFSETS,
+        ATT_K_OFFSETS | ATT_CU_SEQLENS_Q,
+        ATT_Q_OFFSETS | ATT_K_OFFSETS | ATT_STARTS_K};
     for (size_t n = 0; n < sizeof features / sizeof features[0]; n++)
         for (int t = 0; t < 3; t++)
             for (int causal = 0; causal < 3; causal++) {
@@ -172,6 +177,14 @@ static void test_backward__lengths_vary__near_float64(void **state) {
                 p.total_k = features[n] & ATT_CU_SEQLENS_K ? 199 : 0;
                 att_problem_layout_bshd(&p);
                 p.causal = (att_causal)causal;
+                const bool placed = features[n] & (ATT_Q_OFFSETS | ATT_K_OFFSETS);
+                if (placed && p.causal == ATT_CAUSAL_BOTTOM_RIGHT) { /* a window instead */
+                    p.causal = ATT_CAUSAL_NONE;
+                    p.align = ATT_ALIGN_TOP_LEFT;
+                    p.window_left = 20;
+                    p.window_right = 9;
+                    p.q_offset = 15;
+                }
                 check_on_all(*state, &p, &lengths, 500 + n, 1.0f);
             }
 }

@@ -158,6 +158,9 @@ static const char *const problems[] = {
     "backward:b3h2s6sk8d4,f32,lens=4:0:6",
     "backward:b3h2s4sk8d4,f32,lensk=5:0:8",
     "backward:b3h2s6d4,f32,causal,startsk=0:2:6",
+    "backward:b3h2s4sk8d4,f32,causal=top-left,alibi,dalibi,qoffset=9,koffset=5,qoffsets=0:3:1,"
+    "koffsets=4:0:0",
+    "backward:b2h2s5sk6d4,f32,window=3:1,align=top-left,qoffset=40,koffset=38",
     "backward:b3h2s4sk8d4,f32,lensk=6:3:8,startsk=2:3:1,causal=bottom-right",
     "backward:b3h2s4sk8d4,f32,cuq=4:0:2",
     "backward:b3h2s4sk8d4,f32,cuk=8:0:3,lensk=6:0:3",
