@@ -15,14 +15,14 @@ def attention(q: Array, k: Any, v: Any, *, causal: Union[None, bool, Alignment] 
               window: Optional[Window] = ..., align: Optional[Alignment] = ..., softcap: Optional[float] = ...,
               alibi: Any = ..., bias: Any = ..., sinks: Any = ..., cu_seqlens_q: Any = ..., cu_seqlens_k: Any = ...,
               max_seqlen_q: Optional[int] = ..., max_seqlen_k: Optional[int] = ..., lens_k: Any = ...,
-              starts_k: Any = ..., page_table: Any = ..., return_lse: Literal[False] = ..., out: Optional[Array] = ...,
+              starts_k: Any = ..., q_offset: Any = ..., k_offset: Any = ..., page_table: Any = ..., return_lse: Literal[False] = ..., out: Optional[Array] = ...,
               layout: Literal["bhsd", "bshd"] = ...) -> Array: ...
 @overload
 def attention(q: Array, k: Any, v: Any, *, causal: Union[None, bool, Alignment] = ..., scale: Optional[float] = ...,
               window: Optional[Window] = ..., align: Optional[Alignment] = ..., softcap: Optional[float] = ...,
               alibi: Any = ..., bias: Any = ..., sinks: Any = ..., cu_seqlens_q: Any = ..., cu_seqlens_k: Any = ...,
               max_seqlen_q: Optional[int] = ..., max_seqlen_k: Optional[int] = ..., lens_k: Any = ...,
-              starts_k: Any = ..., page_table: Any = ..., return_lse: Literal[True], out: Optional[Array] = ...,
+              starts_k: Any = ..., q_offset: Any = ..., k_offset: Any = ..., page_table: Any = ..., return_lse: Literal[True], out: Optional[Array] = ...,
               layout: Literal["bhsd", "bshd"] = ...) -> Tuple[Array, Array]: ...
 @overload
 def merge(parts_o: Union[Array, Sequence[Array]], parts_lse: Union[Array, Sequence[Array]], *,
@@ -41,7 +41,7 @@ def backward(q: Array, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, causal: Un
              scale: Optional[float] = ..., window: Optional[Window] = ..., align: Optional[Alignment] = ...,
              softcap: Optional[float] = ..., alibi: Any = ..., bias: Any = ..., sinks: Any = ..., cu_seqlens_q: Any = ...,
              cu_seqlens_k: Any = ..., max_seqlen_q: Optional[int] = ..., max_seqlen_k: Optional[int] = ..., lens_k: Any = ...,
-             starts_k: Any = ..., layout: Literal["bhsd", "bshd"] = ..., d_bias: bool = ..., d_sinks: bool = ...,
+             starts_k: Any = ..., q_offset: Any = ..., k_offset: Any = ..., layout: Literal["bhsd", "bshd"] = ..., d_bias: bool = ..., d_sinks: bool = ...,
              d_alibi: bool = ..., grad_dtype: Optional[str] = ..., out: Optional[Sequence[Array]] = ...) -> Tuple[Array, ...]: ...
 def explain_backward(q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, **arguments: Any) -> str: ...
 def explain(q: Any, k: Any, v: Any, **arguments: Any) -> str: ...

@@ -79,6 +79,12 @@ MISTAKES = [
     (ValueError, "lens_k", (X, X, X), {"lens_k": np.array([6, 7], "i4")}),
     (ValueError, r"starts_k has the shape \(3,\): 2 along", (X, X, X), {"starts_k": CU}),
     (ValueError, "starts_k", (X, X, X), {"starts_k": np.array([-1, 0], "i4")}),
+    (ValueError, "q_offset=-1", (X, X, X), {"q_offset": -1, "causal": True}),
+    (ValueError, "q_offset is 1267650600228229401496703205376", (X, X, X), {"q_offset": 1 << 100, "causal": True}),
+    (ValueError, r"k_offset has the shape \(3,\): 2 along", (X, X, X), {"k_offset": CU}),
+    (ValueError, "k_offsets", (X, X, X), {"k_offset": np.array([0, -1], "i4")}),
+    (TypeError, "q_offset is float32: int32", (X, X, X), {"q_offset": np.zeros(2, "f4")}),
+    (ValueError, "q_offset", (X, X, X), {"q_offset": 1, "causal": "bottom-right"}),
     (ValueError, r"page_table has the shape \(2,\): \(batch, pages\)", (X, X, X), {"page_table": CU[:2]}),
     (ValueError, "max_seqlen_k is 13: page_table has room for 12", (X, X, X),
      {"page_table": np.zeros((2, 2), "i4"), "max_seqlen_k": 13}),
@@ -92,7 +98,7 @@ MISTAKES = [
 @pytest.mark.parametrize("kind, text, arrays, options", MISTAKES, ids=[mistake[1] for mistake in MISTAKES])
 def test_mistakes(kind, text, arrays, options):
     for function in (attest.attention, attest.explain):
-        if function is attest.explain and re.match("out overlaps|lens_k$|starts_k$|cu_seqlens_q$", text):
+        if function is attest.explain and re.match("out overlaps|lens_k$|starts_k$|k_offsets$|cu_seqlens_q$", text):
             continue  # found by a run, which checks contents and addresses
         with pytest.raises(kind, match=text):
             function(*arrays, **options)

@@ -144,6 +144,25 @@ def test_left_padding():
     assert (o[1, :, :13] == 0).all() and (lse[1, :, :13] == -np.inf).all()
 
 
+@pytest.mark.parametrize("each", [False, True])
+def test_positions_of_shards(each):
+    """Parts over keys of a longer sequence, at their positions, merge to the rows of the whole."""
+    q, k, v = qkv(rows=30, keys=30)
+    alibi = np.array([0.5, 0.125, 0.0, 2.0], np.float32)
+    whole, whole_lse = attest.attention(q, k, v, causal=True, window=(17, None), alibi=alibi, return_lse=True)
+
+    def position(n):
+        return np.full(2, n, np.int32) if each else n
+
+    rows, parts = slice(11, 24), []
+    for keys in (slice(0, 9), slice(9, 20), slice(20, 30)):
+        parts.append(attest.attention(q[:, :, rows], k[:, :, keys], v[:, :, keys], causal=True, window=(17, None), alibi=alibi,
+                                      q_offset=position(rows.start), k_offset=position(keys.start), return_lse=True))
+    o, lse = attest.merge([o for o, _ in parts], [lse for _, lse in parts], return_lse=True)
+    np.testing.assert_allclose(o, whole[:, :, rows], atol=2e-6)
+    np.testing.assert_allclose(lse, whole_lse[:, :, rows], atol=2e-6)
+
+
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
 def test_pages(layout):
     q, k, v = qkv(rows=2, keys=24, heads_kv=2)

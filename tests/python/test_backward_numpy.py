@@ -90,6 +90,23 @@ def test_keys_in_use():
         assert not got[1].any()
 
 
+def test_positions_of_shards():
+    """Gradients of keys summed over the parts of the rows that see them are those of the whole."""
+    q, k, v, d_o = problem(heads_kv=4)
+    k, v = k[:, :, :19].copy(), v[:, :, :19].copy()
+    o, lse = attest.attention(q, k, v, causal=True, return_lse=True)
+    whole = attest.backward(q, k, v, o, lse, d_o, causal=True)
+    sums = [np.zeros_like(x) for x in whole]
+    for rows in (slice(0, 7), slice(7, 19)):
+        for keys in (slice(0, 10), slice(10, 19)):
+            part = attest.backward(q[:, :, rows], k[:, :, keys], v[:, :, keys], o[:, :, rows], lse[:, :, rows], d_o[:, :, rows],
+                                   causal=True, q_offset=rows.start, k_offset=np.full(2, keys.start, np.int32))
+            for total, each, place in zip(sums, part, (rows, keys, keys)):
+                total[:, :, place] += each
+    for total, each in zip(sums, whole):
+        np.testing.assert_allclose(total, each, atol=2e-5)
+
+
 def test_types_of_gradients():
     q, k, v, d_o = (x.astype(np.float16) for x in problem())
     bias = draw(4, 19, 31).astype(np.float16)
