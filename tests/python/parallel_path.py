@@ -131,15 +131,27 @@ def every_mask(rank, size):
                 check(rank, cut, cut, *given, options, f"{name} {method} {dtype}", method=method)
 
 
+def slopes(rank, cut, mask, **how):
+    """ALiBi counts distances in the whole sequence."""
+    options = {**mask, "alibi": torch.tensor([0.5, 0.25, 0.125, 0.0625])}
+    found = together(rank, cut, cut, *tensors({}, torch.float32), options, **how)
+    for mine, one in zip(found, alone(*tensors({}, torch.float32), options)):
+        torch.testing.assert_close(mine, cut.shard(one, rank, 2), rtol=1e-5, atol=1e-5)
+
+
+def alibi(rank, size):
+    for cut in (parallel.zigzag(ROWS, size), parallel.contiguous(ROWS, size)):
+        for mask in ({"causal": True}, {}, {"window": (17, 5)}, {"causal": True, "window": (11, None)}):
+            for method in ("ring", "gather"):
+                slopes(rank, cut, mask, method=method)
+
+
 def heads(rank, size):
     """Ulysses, with fewer heads of k than ranks too, and a ring of Ulysses groups."""
     for dtype, name, mask in cases(size):
         options, given, cut = options_of(mask), tensors(mask, dtype), parallel.contiguous(ROWS, size)
         check(rank, cut, cut, *given, options, f"{name} {dtype}", method="ulysses")
-    options = {"causal": True, "alibi": torch.tensor([0.5, 0.25, 0.125, 0.0625])}
-    found = together(rank, cut, cut, *tensors({}, torch.float32), options, method="ulysses")
-    for mine, one in zip(found, alone(*tensors({}, torch.float32), options)):
-        torch.testing.assert_close(mine, cut.shard(one, rank, 2), rtol=1e-5, atol=1e-5)
+    slopes(rank, cut, {"causal": True}, method="ulysses")
     uneven = parallel.Cut((40, 0, 3, 40), (0, 1 % size, size - 1, 0), size)
     check(rank, uneven, uneven, *tensors({}, torch.float32), {"causal": True}, "uneven", method="ulysses")
 
@@ -203,7 +215,7 @@ def bytes_sent(rank, size):
     return found
 
 
-SCENES = {"masks": every_mask, "heads": heads, "two_groups": two_groups, "unequal": unequal, "digest": digest, "bytes": bytes_sent}
+SCENES = {"masks": every_mask, "alibi": alibi, "heads": heads, "two_groups": two_groups, "unequal": unequal, "digest": digest, "bytes": bytes_sent}
 
 if __name__ == "__main__":
     attest.set_threads(1)

@@ -86,6 +86,13 @@ def test_bands_are_the_mask():
                             if (band.left is None or off >= -band.left) and (band.right is None or off <= band.right):
                                 found.add((rows[0] + i, keys[0] + j))
                 assert found == seen, (mask, rows, keys)
+                if band is not None:
+                    placed = band.placed()
+                    first_row, first_key = rows[0] + band.rows[0] + mask.shift, keys[0] + band.keys[0]
+                    assert placed["q_offset"] - placed["k_offset"] == first_row - first_key
+                    left, right = placed.get("window", (None, None))
+                    assert left in (None, mask.left) and right in (None, mask.right)
+                    assert mask.causal or mask.right == 0 or "causal" not in placed
 
 
 def test_the_order_does_not_depend_on_what_comes_first():
@@ -120,7 +127,7 @@ def test_heads_are_dealt():
 # ------------------------------------------------------------------------------------------------------- on ranks
 
 
-SCENES = ("masks=2,3,4,8", "heads=2,4", "two_groups=4", "unequal=1,2,3", "digest=1,2,2,4,8", "bytes=4")
+SCENES = ("masks=2,3,4,8", "alibi=2,3", "heads=2,4", "two_groups=4", "unequal=1,2,3", "digest=1,2,2,4,8", "bytes=4")
 
 
 @pytest.fixture(scope="module")
@@ -128,12 +135,17 @@ def scenes():
     """The output of each scene; one program for all, because it takes seconds to start."""
     lines = [line.split(maxsplit=2) for line in run("parallel_path.py", *SCENES)]
     return {name: [(int(ranks), answer) for scene, ranks, answer in lines if scene == name]
-            for name in ("masks", "heads", "two_groups", "unequal", "digest", "bytes")}
+            for name in ("masks", "alibi", "heads", "two_groups", "unequal", "digest", "bytes")}
 
 
 def test_every_mask_on_several_ranks(scenes):
     """O and gradients of 2, 3, 4 and 8 ranks, float32 and bfloat16, within the bar of one process."""
     assert [ranks for ranks, _ in scenes["masks"]] == [2, 3, 4, 8]
+
+
+def test_slopes_count_distances_in_the_whole(scenes):
+    """ALiBi by ring and gather on 2 and 3 ranks, both cuts, with masks and without."""
+    assert [ranks for ranks, _ in scenes["alibi"]] == [2, 3]
 
 
 def test_heads_over_ranks(scenes):

@@ -49,6 +49,16 @@ class Band(NamedTuple):
     left: Optional[int]  # relative to the diagonal of its first row and first key
     right: Optional[int]
     documents: Optional[Tuple[int, ...]] = None  # packed sequences in it, the same for rows and keys
+    distance: int = 0  # of its first row's position from its first key's, in the whole sequence
+
+    def placed(self) -> Dict[str, Any]:
+        """The same keys, with rows and keys at their positions: for slopes, which count distances."""
+        left = None if self.left is None else self.left + self.distance
+        right = None if self.right is None else self.right - self.distance
+        named = Band(self.rows, self.keys, left, right).arguments()
+        if "causal" not in named:
+            named["align"] = "top-left"
+        return {**named, "q_offset": max(0, self.distance), "k_offset": max(0, -self.distance)}
 
     def arguments(self) -> Dict[str, Any]:
         """Its diagonal, as attest.attention() takes it."""
@@ -92,7 +102,8 @@ def _banded(mask, rows, keys, rows_of_piece, keys_of_piece) -> Optional[Band]:
     low, high = low + moved, high + moved
     before_rows, before_keys = rows[0] - rows_of_piece[0], keys[0] - keys_of_piece[0]
     return Band((before_rows + first_row, before_rows + end_row), (before_keys + first_key, before_keys + end_key),
-                None if -low >= end_row - first_row - 1 else -low, None if high >= end_key - first_key - 1 else high)
+                None if -low >= end_row - first_row - 1 else -low, None if high >= end_key - first_key - 1 else high,
+                distance=diagonal + moved)
 
 
 def _packed(mask: Mask, rows: Tuple[int, int]) -> Band:

@@ -61,7 +61,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
                lens_k or starts_k the diagonal is at the top left
     documents  packed sequences: the start of each in the whole, and the end, as numbers; the batch is 1
     sinks      float32, one per head
-    alibi      slopes, only with "ulysses"
+    alibi      slopes, float32, (heads,) or (batch, heads); with gradients of their own only with "ulysses"
     Differentiable in q, k, v and sinks. The log-sum-exp has no gradient.
     """
     for name, x in (("q", q), ("k", k), ("v", v)):
@@ -72,8 +72,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
         raise ValueError(f"method is {method!r}: one of {', '.join(map(repr, METHODS))} would fit")
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout is {layout!r}: 'bhsd' or 'bshd' would fit")
-    if alibi is not None and method != "ulysses":
-        raise ValueError(f"alibi is given with method={method!r}: 'ulysses' would fit")
+    if alibi is not None and alibi.requires_grad and method != "ulysses":
+        raise ValueError(f"alibi requires gradients, with method={method!r}: slopes without, or 'ulysses', would fit")
     group = dist.group.WORLD if group is None else group
     cut_k = cut if cut_k is None else cut_k
     ranks = dist.get_world_size(group) * (1 if heads_group is None else dist.get_world_size(heads_group))
@@ -98,7 +98,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
 
 
 def _over_rows(call: _Call, group: Any, method: str, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor]:
-    job = Job(group, method, parts_of(call.cut, call.cut_k, call.mask), call.options, call.lengths)
+    job = Job(group, method, parts_of(call.cut, call.cut_k, call.mask), {**call.options, "alibi": call.alibi}, call.lengths)
     return Sharded.apply(job, q, k, v, call.sinks)
 
 

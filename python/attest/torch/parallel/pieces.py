@@ -54,7 +54,7 @@ class Lengths(NamedTuple):
 
 
 def _arguments(band: Band, options: Dict[str, Any], lengths: Lengths, first_key: int, like: Tensor) -> Dict[str, Any]:
-    named = {**options, **band.arguments()}
+    named = {**options, **(band.arguments() if options.get("alibi") is None else band.placed())}
     if band.documents is not None:
         starts = torch.tensor(band.documents, dtype=torch.int32, device=like.device)
         longest = max(end - start for start, end in zip(band.documents, band.documents[1:]))

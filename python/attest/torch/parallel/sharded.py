@@ -24,7 +24,7 @@ class Job(NamedTuple):
     group: Any
     method: str  # "ring" or "gather"
     parts: Parts
-    options: Dict[str, Any]  # scale and softcap
+    options: Dict[str, Any]  # scale, softcap and alibi
     lengths: Lengths
 
 
@@ -32,7 +32,7 @@ def _begin(job: Job, direction: int, q, k, v, sinks) -> Exchange:
     exchange = Exchange(job.group, next_call(job.group))
     cut_q, cut_k = job.parts.cut_q, job.parts.cut_k
     header = header_of(exchange.call, direction, job.method, q, k, v, (cut_q, cut_k), job.parts.mask, job.options,
-                       job.lengths, sinks)
+                       job.lengths, sinks, job.options["alibi"])
     agree(exchange, header, lambda rank: (cut_q.rows_of(rank), cut_k.rows_of(rank)), q.device)
     return exchange
 
