@@ -15,6 +15,7 @@ from ._core import attention as _core_attention
 from ._torch_backward import (TENSORS, Extras, Options, TransformedBackward, arguments_of, attention_backward, can_fold,
                               compute, fold, one_by_one, scale_of)
 from ._torch_layout import LAID_OUT, autocast, call_with_rows, lying_as, strides_like
+from ._torch_quick import is_compiling, quick_attention
 
 # ----------------------------------------------------------------------------------------------------- forward
 
@@ -90,7 +91,12 @@ def is_watched() -> bool:
 
 def is_plain(*tensors) -> bool:
     """Whether the tensors are plain memory and nothing intercepts calls."""
-    return not is_watched() and all(x is None or type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
+    if is_watched():
+        return False
+    for x in tensors:
+        if x is not None and type(x) is not Tensor and type(x) is not torch.nn.Parameter:
+            return False
+    return True
 
 
 def is_transformed() -> bool:
@@ -98,34 +104,36 @@ def is_transformed() -> bool:
 
 
 def needs_gradient(*tensors) -> bool:
-    return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
+    if torch.is_grad_enabled():
+        for x in tensors:
+            if x is not None and x.requires_grad:
+                return True
+    return False
 
 
 def _by_extension(d_o, o, lse, d_lse, d_bias, d_sinks, d_alibi, q, k, v, *rest):
     return compute(d_o, o, lse, q, k, v, rest[:TENSORS - 3], Options(*rest[TENSORS - 3:]), (d_bias, d_sinks, d_alibi), d_lse)
 
 
-def gradients_by_operator(d_o, o, lse, q, k, v, extras: Extras, options: Options):
-    """(d_q, d_k, d_v), for tracers; a second derivative is refused."""
-    return attention_backward(d_o, o, lse, None, False, False, False, q, k, v, *extras, *options)[:3]
-
-
 class Recorded(torch.autograd.Function):
-    """(q, k, v, alibi, bias, sinks, the other extras, options) to (O, log-sum-exp), for plain tensors with no
-    interception."""
+    """(q, k, v, alibi, bias, sinks, the other extras, options, return_lse) to (O, log-sum-exp), or to O, for plain tensors
+    with no interception. Each output costs time in autograd, so a log-sum-exp that no one uses is not one."""
 
     @staticmethod
-    def forward(ctx, q, k, v, alibi, bias, sinks, others, options):
+    def forward(ctx, q, k, v, alibi, bias, sinks, others, options, return_lse):
         output = forward(q, k, v, (alibi, bias, sinks, *others), options)
         ctx.options = options
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(q, k, v, alibi, bias, sinks, *others, *output)
-        return output
+        return output if return_lse else output[0]
 
     @staticmethod
-    def backward(ctx, grad_o, grad_lse):
+    def backward(ctx, grad_o, grad_lse=None):
         quick = not torch.is_grad_enabled() and is_plain(grad_o, grad_lse)  # else a second backward, or an interception
-        return (*gradients_of(ctx, grad_o, grad_lse, _by_extension if quick else attention_backward), None, None)
+        if quick and grad_lse is None and grad_o is not None and True not in ctx.needs_input_grad[3:6]:
+            q, k, v, *extras, o, lse = ctx.saved_tensors
+            return (*compute(grad_o, o, lse, q, k, v, extras, ctx.options, (False, False, False))[:3], *(None,) * 6)
+        return (*gradients_of(ctx, grad_o, grad_lse, _by_extension if quick else attention_backward), *(None,) * 3)
 
 
 class Transformed(torch.autograd.Function):
@@ -161,7 +169,7 @@ def serve(q, k, v, extras: Extras, options: Options, return_lse: bool):
     elif not is_plain(q, k, v, *extras):
         answer = operator(q, k, v, *extras, *options)
     elif needs_gradient(q, k, v, *extras[:3]):
-        answer = Recorded.apply(q, k, v, *extras[:3], extras[3:], options)
+        return Recorded.apply(q, k, v, *extras[:3], extras[3:], options, return_lse)
     else:
         return forward(q, k, v, extras, options, return_lse)
     return answer if return_lse else answer[0]
@@ -197,6 +205,12 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: Union[None, bool, str]
     through O and the log-sum-exp; pages have no gradient, and there are no second derivatives. A last axis that is not
     contiguous is copied; torch.autocast casts q, k and v. The operator is torch.ops.attest.attention.
     """
+    if alibi is None and bias is None and sinks is None and cu_seqlens_q is None and cu_seqlens_k is None and \
+            max_seqlen_q is None and max_seqlen_k is None and lens_k is None and starts_k is None and page_table is None and \
+            not return_lse and not is_compiling():
+        o = quick_attention(q, k, v, (causal, scale, window, align, softcap or None, layout))
+        if o is not None:
+            return o
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name} is a {type(x).__name__}: a torch.Tensor would fit")

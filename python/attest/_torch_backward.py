@@ -5,6 +5,7 @@ The operator has no derivative: a second backward through it raises UnsupportedE
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
@@ -43,21 +44,26 @@ class Extras(NamedTuple):
     page_table: Optional[Tensor] = None
 
 
+_EXTRAS = Extras._fields
 TENSORS = 3 + len(Extras._fields)  # number of tensor arguments of an operator, which come first
 
 
-def arguments_of(extras: Sequence[Optional[Tensor]], options: Sequence[Any]) -> Dict[str, Any]:
-    """The named arguments of the extension's calls."""
+@functools.lru_cache(maxsize=256)
+def _named_options(options: Tuple[Any, ...]) -> Dict[str, Any]:
+    """The options that are set, by the names of the extension's arguments."""
     causal, scale, left, right, align, softcap, most_q, most_k, layout = options
     named = {"causal": causal, "scale": scale, "align": align, "softcap": softcap or None, "max_seqlen_q": most_q,
-             "max_seqlen_k": most_k}
-    for name, x in zip(Extras._fields, extras):
+             "max_seqlen_k": most_k, "window": (left, right) if left >= 0 or right >= 0 else None,
+             "layout": None if layout == "bhsd" else layout}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def arguments_of(extras: Sequence[Optional[Tensor]], options: Tuple[Any, ...]) -> Dict[str, Any]:
+    """The named arguments of the extension's calls."""
+    named = _named_options(options).copy()
+    for name, x in zip(_EXTRAS, extras):
         if x is not None:
             named[name] = x.resolve_neg() if name == "bias" else x
-    if left >= 0 or right >= 0:
-        named["window"] = (left, right)
-    if layout != "bhsd":
-        named["layout"] = layout
     return named
 
 

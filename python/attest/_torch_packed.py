@@ -5,7 +5,7 @@ With views, autograd would stack the gradients of the parts, which copies them.
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple, Tuple
+from typing import Any, Callable, NamedTuple, Tuple
 
 import torch
 from torch import Tensor
@@ -42,22 +42,23 @@ PACKED_KV = Packing(_parts_of_kv, lambda q, k, v: (q, torch.stack((k, v), -3)))
 
 
 class _RecordedPacked(torch.autograd.Function):
-    """(packing, extras, options, the tensors) to (O, log-sum-exp), for plain tensors with no interception."""
+    """(packing, extras, options, return_lse, the tensors) to (O, log-sum-exp), or to O, for plain tensors with no
+    interception."""
 
     @staticmethod
-    def forward(ctx, packing, extras, options, *tensors):
+    def forward(ctx, packing, extras, options, return_lse, *tensors):
         output = forward(*packing.parts(*tensors), extras, options)
         ctx.packing, ctx.options = packing, options
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*extras, *tensors, *output)
-        return output
+        return output if return_lse else output[0]
 
     @staticmethod
-    def backward(ctx, grad_o, grad_lse):
+    def backward(ctx, grad_o, grad_lse=None):
         *tensors, o, lse = ctx.saved_tensors
         extras, tensors = Extras(*tensors[:len(Extras._fields)]), tensors[len(Extras._fields):]
         if grad_o is None and grad_lse is None:
-            return (None,) * (3 + len(tensors))
+            return (None,) * (4 + len(tensors))
         if grad_lse is None and not torch.is_grad_enabled() and is_plain(grad_o):
             grads = [torch.empty_like(x) for x in tensors]
             _core_backward(*ctx.packing.parts(*tensors), o, lse, plain_rows(grad_o), out=ctx.packing.parts(*grads),
@@ -67,12 +68,12 @@ class _RecordedPacked(torch.autograd.Function):
             parts = attention_backward(grad_o, o, lse, grad_lse, False, False, False, *ctx.packing.parts(*tensors), *extras,
                                        *ctx.options)
             grads = ctx.packing.join(*parts[:3])
-        return (None, None, None, *grads)
+        return (None, None, None, None, *grads)
 
 
-def serve_packed(packing: Packing, tensors: Tuple[Tensor, ...], extras: Extras, options: Options) -> Tuple[Tensor, Tensor]:
-    """(O, log-sum-exp)."""
+def serve_packed(packing: Packing, tensors: Tuple[Tensor, ...], extras: Extras, options: Options, return_lse: bool) -> Any:
+    """(O, log-sum-exp), or O."""
     alone = is_plain(*tensors, *extras) and not is_transformed() and needs_gradient(*tensors)
     if alone and all(x.is_contiguous() for x in tensors) and not needs_gradient(extras.alibi):
-        return _RecordedPacked.apply(packing, extras, options, *tensors)
-    return serve(*packing.parts(*tensors), extras, options, True)
+        return _RecordedPacked.apply(packing, extras, options, return_lse, *tensors)
+    return serve(*packing.parts(*tensors), extras, options, return_lse)

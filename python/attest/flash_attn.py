@@ -26,6 +26,7 @@ from ._flash_attn_install import install, uninstall
 from ._torch_attention import needs_gradient, serve
 from ._torch_backward import Extras, Options, scale_of
 from ._torch_packed import PACKED_KV, PACKED_QKV, serve_packed
+from ._torch_quick import is_compiling, quick_attention
 
 __all__ = ["flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
            "flash_attn_varlen_kvpacked_func", "flash_attn_varlen_qkvpacked_func", "flash_attn_with_kvcache", "install",
@@ -45,8 +46,18 @@ def _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_sl
                    softcap=softcap or 0.0, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, layout=layout)
 
 
-def _answer(o: Tensor, lse: Tensor, return_attn_probs: bool) -> Any:
-    return (o, lse, o.new_empty(0)) if return_attn_probs else o
+def _quick(q, k, v, softmax_scale, causal, window_size, softcap) -> Optional[Tensor]:
+    """O, or None if the call must take the general path."""
+    left, right = window_size
+    side, window = "bottom-right" if causal else None, None
+    if left >= 0 or (right >= 0 and not causal):
+        window = max(left, -1), -1 if causal else max(right, -1)
+    align = None if causal or window is None else "bottom-right"
+    return quick_attention(q, k, v, (side, softmax_scale, window, align, softcap or None, "bshd"))
+
+
+def _answer(answer: Any, return_attn_probs: bool) -> Any:
+    return (*answer, answer[0].new_empty(0)) if return_attn_probs else answer
 
 
 def flash_attn_func(q: Tensor, k: Tensor, v: Tensor, dropout_p: float = 0.0, softmax_scale: Optional[float] = None,
@@ -57,8 +68,12 @@ def flash_attn_func(q: Tensor, k: Tensor, v: Tensor, dropout_p: float = 0.0, sof
 
     Returns O, or (O, log-sum-exp (batch, heads, rows), an empty tensor) with return_attn_probs.
     """
+    if alibi_slopes is None and dropout_p == 0 and not return_attn_probs and not is_compiling():
+        o = _quick(q, k, v, softmax_scale, causal, window_size, softcap)
+        if o is not None:
+            return o
     options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)
-    return _answer(*serve(q, k, v, Extras(alibi=alibi_slopes), options, True), return_attn_probs)
+    return _answer(serve(q, k, v, Extras(alibi=alibi_slopes), options, return_attn_probs), return_attn_probs)
 
 
 def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, dropout_p: float = 0.0, softmax_scale: Optional[float] = None,
@@ -67,7 +82,7 @@ def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, dropout_p: float = 0.0, soft
                              return_attn_probs: bool = False) -> Any:
     """The same with k and v in one tensor (batch, keys, 2, heads of k, d); so is their gradient, without a copy."""
     options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)
-    return _answer(*serve_packed(PACKED_KV, (q, kv), Extras(alibi=alibi_slopes), options), return_attn_probs)
+    return _answer(serve_packed(PACKED_KV, (q, kv), Extras(alibi=alibi_slopes), options, return_attn_probs), return_attn_probs)
 
 
 def flash_attn_qkvpacked_func(qkv: Tensor, dropout_p: float = 0.0, softmax_scale: Optional[float] = None, causal: bool = False,
@@ -75,7 +90,7 @@ def flash_attn_qkvpacked_func(qkv: Tensor, dropout_p: float = 0.0, softmax_scale
                               deterministic: bool = False, return_attn_probs: bool = False) -> Any:
     """The same with q, k and v in one tensor (batch, rows, 3, heads, d); so is their gradient, without a copy."""
     options = _options(qkv, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)
-    return _answer(*serve_packed(PACKED_QKV, (qkv,), Extras(alibi=alibi_slopes), options), return_attn_probs)
+    return _answer(serve_packed(PACKED_QKV, (qkv,), Extras(alibi=alibi_slopes), options, return_attn_probs), return_attn_probs)
 
 
 def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: int,
@@ -92,7 +107,7 @@ def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor
     extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, page_table=block_table)
     if block_table is not None and needs_gradient(q, k, v, alibi_slopes):
         raise UnsupportedError("block_table: gradients of k and v in pages are not computed")
-    return _answer(*serve(q, k, v, extras, options, True), return_attn_probs)
+    return _answer(serve(q, k, v, extras, options, return_attn_probs), return_attn_probs)
 
 
 def flash_attn_varlen_kvpacked_func(q: Tensor, kv: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: int,
@@ -103,7 +118,7 @@ def flash_attn_varlen_kvpacked_func(q: Tensor, kv: Tensor, cu_seqlens_q: Tensor,
     """The same with k and v in one tensor (all keys, 2, heads of k, d)."""
     options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen_q, max_seqlen_k)
     extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
-    return _answer(*serve_packed(PACKED_KV, (q, kv), extras, options), return_attn_probs)
+    return _answer(serve_packed(PACKED_KV, (q, kv), extras, options, return_attn_probs), return_attn_probs)
 
 
 def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, dropout_p: float = 0.0,
@@ -114,7 +129,7 @@ def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen
     """The same with q, k and v in one tensor (all rows, 3, heads, d)."""
     options = _options(qkv, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen, max_seqlen)
     extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens, cu_seqlens_k=cu_seqlens)
-    return _answer(*serve_packed(PACKED_QKV, (qkv,), extras, options), return_attn_probs)
+    return _answer(serve_packed(PACKED_QKV, (qkv,), extras, options, return_attn_probs), return_attn_probs)
 
 
 # ------------------------------------------------------------------------------------------------- with a cache

@@ -45,7 +45,7 @@ static void share_arguments(backward_call *b) {
         of_forward[ARG_Q + i] = b->given[i];
     for (int i = ARG_CAUSAL; i <= ARG_PAGE_TABLE; i++)
         of_forward[i] = b->given[BACKWARD_FORWARD + i - ARG_CAUSAL];
-    of_forward[ARG_LAYOUT] = b->given[BACKWARD_D_BIAS - 1];
+    of_forward[ARG_LAYOUT] = b->given[BACKWARD_LAYOUT];
 }
 
 /* Open O, d_o or the LSE, which must have this shape and be on the device of q. */

@@ -13,7 +13,8 @@ typedef enum backward_argument {
     BACKWARD_LSE,
     BACKWARD_D_O,
     BACKWARD_FORWARD, /* the first of those that attention() has too */
-    BACKWARD_D_BIAS = BACKWARD_FORWARD + ARG_PAGE_TABLE - ARG_CAUSAL + 2, /* after `layout` */
+    BACKWARD_LAYOUT = BACKWARD_FORWARD + ARG_PAGE_TABLE - ARG_CAUSAL + 1,
+    BACKWARD_D_BIAS,
     BACKWARD_D_SINKS,
     BACKWARD_D_ALIBI,
     BACKWARD_GRAD_DTYPE,

@@ -203,7 +203,7 @@ static PyMethodDef methods[] = {
     {"run_seconds", (PyCFunction)(void (*)(void))run_seconds, METH_FASTCALL | METH_KEYWORDS,
      "(times, ...): what a run of attention() with the other arguments costs a caller in C."},
     {"sdpa", (PyCFunction)(void (*)(void))sdpa, METH_FASTCALL,
-     "PyTorch's scaled_dot_product_attention in its common case, else None."},
+     "attention() of plain PyTorch tensors in its common case, else None."},
     {"sdpa_backward", (PyCFunction)(void (*)(void))sdpa_backward, METH_FASTCALL,
      "The gradients of that case, else None."},
     {"sdpa_setup", sdpa_setup, METH_VARARGS,

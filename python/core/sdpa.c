@@ -1,4 +1,4 @@
-/* sdpa.c: plain tensors of four axes, no mask, nothing that intercepts calls. */
+/* sdpa.c: plain tensors of four axes, no other arrays, nothing that intercepts calls. */
 #include "python/core/sdpa.h"
 #include "python/core/attention.h"
 #include "python/core/backward_call.h"
@@ -7,7 +7,7 @@
 
 enum { WATCHERS = 8 };
 
-static PyObject *tensor_type, *top_left;
+static PyObject *tensor_type;
 static quick_call watchers[WATCHERS];
 static Py_ssize_t watcher_count;
 
@@ -20,8 +20,6 @@ PyObject *sdpa_setup(PyObject *self, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "there are too many watchers");
         return NULL;
     }
-    if (!top_left && !(top_left = PyUnicode_InternFromString("top-left")))
-        return NULL;
     watcher_count = PyTuple_Size(functions); /* they live as long as the process */
     for (Py_ssize_t i = 0; i < watcher_count; i++) {
         PyObject *function = PyTuple_GetItem(functions, i);
@@ -58,10 +56,33 @@ static int take_tensors(PyObject **given, PyObject *const *args, int count) {
     return seen < 0 ? -1 : !seen;
 }
 
-/* is_causal and scale. */
-static void take_options(PyObject **causal, PyObject **scale, PyObject *const *args) {
-    *causal = args[0] == Py_True ? top_left : NULL;
-    *scale = args[1] == Py_None ? NULL : args[1];
+/* The options of a call, in the order of their tuple: their places among the arguments of
+ * attention() and of backward(). */
+enum { OPTIONS = 6 };
+static const int forward_places[OPTIONS] = {ARG_CAUSAL, ARG_SCALE,   ARG_WINDOW,
+                                            ARG_ALIGN,  ARG_SOFTCAP, ARG_LAYOUT};
+#define PLACE(which) (BACKWARD_FORWARD + (which)-ARG_CAUSAL)
+static const int backward_places[OPTIONS] = {PLACE(ARG_CAUSAL),  PLACE(ARG_SCALE),
+                                             PLACE(ARG_WINDOW),  PLACE(ARG_ALIGN),
+                                             PLACE(ARG_SOFTCAP), BACKWARD_LAYOUT};
+
+/* Put the options of a tuple, which may end early and hold None, into `given`; false if it is
+ * no such tuple. */
+static bool take_options(PyObject **given, const int *places, PyObject *options) {
+    const Py_ssize_t count = PyTuple_Check(options) ? PyTuple_Size(options) : OPTIONS + 1;
+    if (count > OPTIONS)
+        return false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *each = PyTuple_GetItem(options, i);
+        given[places[i]] = each == Py_None ? NULL : each;
+    }
+    return true;
+}
+
+/* A backward pass without a row or a key has gradients of 0 and nothing to compute: attest.torch
+ * makes them. */
+static bool has_pairs(const att_problem *p) {
+    return p->batch > 0 && p->seq_q > 0 && p->seq_k > 0;
 }
 
 /* attest.torch reports mistakes, in PyTorch's words. */
@@ -77,15 +98,16 @@ PyObject *sdpa(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     call c = {.frame = NULL};
     PyObject *result = NULL;
-    if (count != 7) {
-        PyErr_SetString(PyExc_TypeError, "sdpa() takes seven arguments");
+    if (count != 6) {
+        PyErr_SetString(PyExc_TypeError, "sdpa() takes six arguments");
         return NULL;
     }
-    if (is_flag(args[3]) && is_flag(args[5]) && take_tensors(c.given, args, 3) == 1) {
-        take_options(&c.given[ARG_CAUSAL], &c.given[ARG_SCALE], args + 3);
-        c.given[ARG_RETURN_LSE] = args[6];
+    if (is_flag(args[4]) && is_flag(args[5]) && take_tensors(c.given, args, 3) == 1 &&
+        take_options(c.given, forward_places, args[3])) {
+        c.given[ARG_RETURN_LSE] = args[5];
         if (!problem_build(&c) &&
-            (args[5] == Py_True || c.problem.heads_q == c.problem.heads_kv))
+            (args[4] == Py_True || c.problem.heads_q == c.problem.heads_kv) &&
+            (args[5] == Py_False || has_pairs(&c.problem)))
             result = call_finish(&c);
     }
     call_drop(&c);
@@ -97,16 +119,14 @@ PyObject *sdpa_backward(PyObject *self, PyObject *const *args, Py_ssize_t count)
     enum { TENSORS = BACKWARD_D_O + 1 };
     backward_call b = {.forward = {.frame = NULL}};
     PyObject *result = NULL;
-    if (count != TENSORS + 2) {
-        PyErr_SetString(PyExc_TypeError, "sdpa_backward() takes eight arguments");
+    if (count != TENSORS + 1) {
+        PyErr_SetString(PyExc_TypeError, "sdpa_backward() takes seven arguments");
         return NULL;
     }
-    if (is_flag(args[TENSORS]) && take_tensors(b.given, args, TENSORS) == 1) {
-        take_options(&b.given[BACKWARD_FORWARD],
-                     &b.given[BACKWARD_FORWARD + ARG_SCALE - ARG_CAUSAL], args + TENSORS);
-        if (!backward_build_given(&b, "sdpa_backward"))
-            result = backward_finish(&b);
-    }
+    if (take_tensors(b.given, args, TENSORS) == 1 &&
+        take_options(b.given, backward_places, args[TENSORS]) &&
+        !backward_build_given(&b, "sdpa_backward"))
+        result = backward_finish(&b);
     backward_drop(&b);
     return result ? result : passed();
 }

@@ -12,6 +12,7 @@ import attest  # noqa: E402
 import attest.torch as at  # noqa: E402
 import formula  # noqa: E402
 import numpy as np  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
@@ -61,6 +62,53 @@ def test_gradients(options, dtype, bar, device):
         for (name, leaf), mine in zip(leaves.items(), got):
             assert mine.shape == leaf.shape and mine.dtype == leaf.dtype
             np.testing.assert_allclose(wide(mine), exact[name], rtol=0, atol=bar * max(1.0, np.abs(exact[name]).max()))
+
+
+def by_the_operator(grads):
+    """A backward pass that a mode intercepts, which the operator then computes."""
+    class Passing(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    seen = []
+    with Passing():
+        got = grads()
+    assert any("attention_backward" in name for name in seen)
+    return got
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"causal": "bottom-right", "window": (4, None)},
+                                     {"window": (3, 5), "align": "top-left"}, {"softcap": 1.5, "scale": 0.4}],
+                         ids=lambda options: "+".join(options) or "plain")
+def test_the_short_path_is_that_of_the_operator(options, layout, device):
+    """Plain tensors without extras take few steps; O and the gradients have the bits of the general path, and so do the
+    gradients where something intercepts the backward pass."""
+    tensors = [x.detach().transpose(1, 2).contiguous().requires_grad_() if layout == "bshd" else x
+               for x in qkv(rows=31, device=device)]
+    short = at.attention(*tensors, layout=layout, **options)
+    general, _ = at.attention(*tensors, layout=layout, return_lse=True, **options)
+    assert type(short.grad_fn).__name__ != type(general.grad_fn).__name__
+    d_o = torch.randn_like(short)
+    want = torch.autograd.grad(general, tensors, d_o)
+    got = torch.autograd.grad(short, tensors, d_o, retain_graph=True)
+    intercepted = by_the_operator(lambda: torch.autograd.grad(short, tensors, d_o, retain_graph=True))
+    assert torch.equal(short, general)
+    for mine, other, exact in zip(got, intercepted, want):
+        assert torch.equal(mine, exact) and torch.equal(other, exact)
+    with pytest.raises(attest.UnsupportedError, match="double backward"):
+        first, = torch.autograd.grad(short, tensors[:1], d_o, create_graph=True)
+        first.sum().backward()
+
+
+@pytest.mark.parametrize("rows, keys", [(0, 5), (5, 0)])
+def test_gradients_without_a_pair_are_zero(rows, keys):
+    tensors = qkv(rows=rows, keys=keys)
+    o = at.attention(*tensors)
+    for x, grad in zip(tensors, torch.autograd.grad(o, tensors, torch.ones_like(o))):
+        assert grad.shape == x.shape and not grad.any()
 
 
 def test_only_what_is_asked_for():
