@@ -33,19 +33,21 @@ def forward(q, k, v, extras, options, return_lse=True):
 @torch.library.custom_op("attest::attention", mutates_args=())
 def operator(q: Tensor, k: Tensor, v: Tensor, alibi: Optional[Tensor], bias: Optional[Tensor], sinks: Optional[Tensor],
              cu_seqlens_q: Optional[Tensor], cu_seqlens_k: Optional[Tensor], lens_k: Optional[Tensor],
-             starts_k: Optional[Tensor], page_table: Optional[Tensor], causal: Optional[str], scale: Optional[float],
-             window_left: int, window_right: int, align: Optional[str], softcap: float, max_seqlen_q: Optional[int],
-             max_seqlen_k: Optional[int], layout: str) -> Tuple[Tensor, Tensor]:
+             starts_k: Optional[Tensor], page_table: Optional[Tensor], q_offsets: Optional[Tensor],
+             k_offsets: Optional[Tensor], causal: Optional[str], scale: Optional[float], window_left: int, window_right: int,
+             align: Optional[str], softcap: float, max_seqlen_q: Optional[int], max_seqlen_k: Optional[int], layout: str,
+             q_offset: int, k_offset: int) -> Tuple[Tensor, Tensor]:
     """(O, log-sum-exp); a window of -1 means no limit."""
-    extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table)
-    options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout)
+    extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table, q_offsets, k_offsets)
+    options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout, q_offset,
+                      k_offset)
     with torch.no_grad():
         return forward(q, k, v, extras, options)
 
 
 @operator.register_fake
 def _(q, k, v, *rest):
-    layout, sizes = rest[-1], (*q.shape[:-1], v.shape[-1])
+    layout, sizes = Options(*rest[TENSORS - 3:]).layout, (*q.shape[:-1], v.shape[-1])
     if q.dim() == 3:
         return q.new_empty(sizes), q.new_empty((q.shape[1], q.shape[0]), dtype=torch.float32)
     batch, one, other, _ = q.shape
@@ -178,12 +180,15 @@ def serve(q, k, v, extras: Extras, options: Options, return_lse: bool):
 # ------------------------------------------------------------------------------------------------- for callers
 
 
-def _side(q, k, causal, extras, layout) -> Optional[str]:
-    """`causal` as an alignment: a plain True is unambiguous only if there are as many queries as keys."""
+def _side(q, k, causal, extras, layout, placed) -> Optional[str]:
+    """`causal` as an alignment: a plain True is unambiguous only if there are as many queries as keys, or if their
+    positions are given."""
     if causal is None or causal is False:
         return None
     if causal is not True:
         return causal
+    if placed:
+        return "top-left"
     rows_q, rows_k = (x.shape[0 if x.dim() == 3 else 1 if layout == "bshd" else 2] for x in (q, k))
     if extras.cu_seqlens_q is not extras.cu_seqlens_k or extras.lens_k is not None or extras.page_table is not None or \
             rows_q != rows_k:
@@ -197,7 +202,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: Union[None, bool, str]
               softcap: Optional[float] = None, alibi: Optional[Tensor] = None, bias: Optional[Tensor] = None,
               sinks: Optional[Tensor] = None, cu_seqlens_q: Optional[Tensor] = None, cu_seqlens_k: Optional[Tensor] = None,
               max_seqlen_q: Optional[int] = None, max_seqlen_k: Optional[int] = None, lens_k: Optional[Tensor] = None,
-              starts_k: Optional[Tensor] = None, page_table: Optional[Tensor] = None, return_lse: bool = False,
+              starts_k: Optional[Tensor] = None, q_offset: Union[None, int, Tensor] = None,
+              k_offset: Union[None, int, Tensor] = None, page_table: Optional[Tensor] = None, return_lse: bool = False,
               layout: str = "bhsd") -> Any:
     """attest.attention() for PyTorch's tensors, with gradients, also under torch.compile and torch.func.
 
@@ -207,7 +213,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: Union[None, bool, str]
     """
     if alibi is None and bias is None and sinks is None and cu_seqlens_q is None and cu_seqlens_k is None and \
             max_seqlen_q is None and max_seqlen_k is None and lens_k is None and starts_k is None and page_table is None and \
-            not return_lse and not is_compiling():
+            q_offset is None and k_offset is None and not return_lse and not is_compiling():
         o = quick_attention(q, k, v, (causal, scale, window, align, softcap or None, layout))
         if o is not None:
             return o
@@ -215,10 +221,12 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: Union[None, bool, str]
         if not isinstance(x, Tensor):
             raise TypeError(f"{name} is a {type(x).__name__}: a torch.Tensor would fit")
     q, k, v = autocast(q, k, v)
-    extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table)
+    placed = q_offset is not None or k_offset is not None
+    (q_start, q_offsets), (k_start, k_offsets) = ((0, x) if isinstance(x, Tensor) else (x or 0, None) for x in (q_offset, k_offset))
+    extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table, q_offsets, k_offsets)
     left, right = (-1 if side is None else side for side in window) if window is not None else (-1, -1)
-    options = Options(_side(q, k, causal, extras, layout), scale_of(scale, q), left, right, align, softcap or 0.0, max_seqlen_q,
-                      max_seqlen_k, layout)
+    options = Options(_side(q, k, causal, extras, layout, placed), scale_of(scale, q), left, right, align, softcap or 0.0,
+                      max_seqlen_q, max_seqlen_k, layout, q_start, k_start)
     if page_table is not None and needs_gradient(q, k, v, *extras[:3]):
         raise TypeError("page_table is given, and a tensor requires a gradient: those of k and v in pages are not computed")
     return serve(q, k, v, extras, options, return_lse)

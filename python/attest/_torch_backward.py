@@ -29,6 +29,8 @@ class Options(NamedTuple):
     max_seqlen_q: Optional[int] = None
     max_seqlen_k: Optional[int] = None
     layout: str = "bhsd"
+    q_offset: int = 0
+    k_offset: int = 0
 
 
 class Extras(NamedTuple):
@@ -42,19 +44,21 @@ class Extras(NamedTuple):
     lens_k: Optional[Tensor] = None
     starts_k: Optional[Tensor] = None
     page_table: Optional[Tensor] = None
+    q_offsets: Optional[Tensor] = None  # per batch entry, in place of the options' number
+    k_offsets: Optional[Tensor] = None
 
 
-_EXTRAS = Extras._fields
+_EXTRAS = tuple({"q_offsets": "q_offset", "k_offsets": "k_offset"}.get(name, name) for name in Extras._fields)
 TENSORS = 3 + len(Extras._fields)  # number of tensor arguments of an operator, which come first
 
 
 @functools.lru_cache(maxsize=256)
 def _named_options(options: Tuple[Any, ...]) -> Dict[str, Any]:
     """The options that are set, by the names of the extension's arguments."""
-    causal, scale, left, right, align, softcap, most_q, most_k, layout = options
+    causal, scale, left, right, align, softcap, most_q, most_k, layout, q_offset, k_offset = options
     named = {"causal": causal, "scale": scale, "align": align, "softcap": softcap or None, "max_seqlen_q": most_q,
              "max_seqlen_k": most_k, "window": (left, right) if left >= 0 or right >= 0 else None,
-             "layout": None if layout == "bhsd" else layout}
+             "layout": None if layout == "bhsd" else layout, "q_offset": q_offset or None, "k_offset": k_offset or None}
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -128,12 +132,13 @@ def attention_backward(d_o: Tensor, o: Tensor, lse: Tensor, d_lse: Optional[Tens
                        d_alibi: bool, q: Tensor, k: Tensor, v: Tensor, alibi: Optional[Tensor], bias: Optional[Tensor],
                        sinks: Optional[Tensor], cu_seqlens_q: Optional[Tensor], cu_seqlens_k: Optional[Tensor],
                        lens_k: Optional[Tensor], starts_k: Optional[Tensor], page_table: Optional[Tensor],
-                       causal: Optional[str], scale: Optional[float], window_left: int, window_right: int,
+                       q_offsets: Optional[Tensor], k_offsets: Optional[Tensor], causal: Optional[str], scale: Optional[float], window_left: int, window_right: int,
                        align: Optional[str], softcap: float, max_seqlen_q: Optional[int], max_seqlen_k: Optional[int],
-                       layout: str) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+                       layout: str, q_offset: int, k_offset: int) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi); those not asked for are empty."""
-    extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table)
-    options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout)
+    extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table, q_offsets, k_offsets)
+    options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout, q_offset,
+                      k_offset)
     with torch.no_grad():
         grads = compute(d_o, o, lse, q, k, v, extras, options, (d_bias, d_sinks, d_alibi), d_lse)
         own = (with_strides(grad, gradient_strides(x)) for grad, x in zip(grads, (q, k, v)))
@@ -162,7 +167,7 @@ def fold(name: str, x: Optional[Tensor], axis: Optional[int], count: int, batch:
     """A tensor of a call under vmap, with vmap's axis folded into its batch."""
     if x is None or name == "sinks" or (axis is None and _broadcasts(name, x)):
         return x
-    own = {"bias": 4, "alibi": 2, "lens_k": 1, "starts_k": 1, "lse": 3, "d_lse": 3}.get(name, 4)
+    own = {"bias": 4, "alibi": 2, "lens_k": 1, "starts_k": 1, "q_offsets": 1, "k_offsets": 1, "lse": 3, "d_lse": 3}.get(name, 4)
     x = x.expand(count, *x.shape) if axis is None else x.movedim(axis, 0)
     x = x.reshape(count, *(1,) * (own + 1 - x.dim()), *x.shape[1:])
     return x.expand(count, batch, *x.shape[2:]).flatten(0, 1)

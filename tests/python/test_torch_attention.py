@@ -201,8 +201,8 @@ def test_equal_bits_from_run_to_run(device):
 
 def arguments(q, k, v, *, alibi=None, bias=None, sinks=None, causal=None, softcap=0.0, cu_seqlens_q=None, cu_seqlens_k=None,
               most=None, layout="bhsd"):
-    return (q, k, v, alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, None, None, None, causal, 0.25, -1, -1,
-            "top-left" if alibi is not None else None, softcap, most, most, layout)
+    return (q, k, v, alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, None, None, None, None, None, causal, 0.25, -1, -1,
+            "top-left" if alibi is not None else None, softcap, most, most, layout, 0, 0)
 
 
 @pytest.mark.parametrize("how", ["plain", "extras", "packed", "bshd", "strided"])
@@ -360,3 +360,28 @@ def test_a_training_step_in_a_cuda_graph():
     graph.replay()
     for mine, wanted in zip(captured, torch.autograd.grad(at.attention(q, k, v, causal=True).float().square().sum(), (q, k, v))):
         assert torch.equal(mine, wanted)
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_positions_of_shards(each):
+    """Rows of a shard, at their positions, have the answers and gradients of the whole; compiled and under vmap too."""
+    q, k, v = (torch.randn(2, 4, 24, 16, dtype=torch.float32) for _ in range(3))
+    slopes = torch.tensor([0.5, 0.25, 0.0, 1.0])
+
+    def position(n):
+        return torch.full((2,), n, dtype=torch.int32) if each else n
+
+    def shard(q, k, v):
+        return at.attention(q[:, :, 9:20], k, v, causal=True, alibi=slopes, q_offset=position(9), k_offset=position(0))
+
+    given = [x.clone().requires_grad_() for x in (q, k, v)]
+    whole = at.attention(*given, causal=True, alibi=slopes)[:, :, 9:20]
+    wanted = torch.autograd.grad(whole.square().sum(), given)
+    for function in (shard, torch.compile(shard, backend="aot_eager", fullgraph=True)):
+        mine = [x.clone().requires_grad_() for x in (q, k, v)]
+        o = function(*mine)
+        torch.testing.assert_close(o, whole, rtol=1e-5, atol=1e-5)
+        for got, want in zip(torch.autograd.grad(o.square().sum(), mine), wanted):
+            torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    one = torch.func.vmap(lambda x: shard(x, k, v))(torch.stack([q, 2 * q]))
+    torch.testing.assert_close(one[0], whole, rtol=1e-5, atol=1e-5)
