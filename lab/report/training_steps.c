@@ -47,22 +47,40 @@ static const char *word(bool holds) {
     return holds ? "holds" : "MISSED";
 }
 
+static bool summary_of(lab_summary *out, const lab_node *seconds, const char *name,
+                       lab_message *why) {
+    double *values;
+    size_t count;
+    if (!lab_node_times(seconds, name, &values, &count, why))
+        return false;
+    const bool ok = lab_summarise(out, values, count, 0, why);
+    free(values);
+    return ok;
+}
+
 /* Summaries of the samples of both attentions: [0] PyTorch's, [1] attest's. */
 static bool summaries_of(lab_summary out[2], const lab_node *row, lab_message *why) {
     static const char *const names[2] = {"sdpa", "attest"};
     const lab_node seconds = lab_node_member(row, "seconds");
     if (!lab_node_is_object(&seconds, why))
         return false;
-    for (int i = 0; i < 2; i++) {
-        double *values;
-        size_t count;
-        if (!lab_node_times(&seconds, names[i], &values, &count, why))
+    for (int i = 0; i < 2; i++)
+        if (!summary_of(&out[i], &seconds, names[i], why))
             return false;
-        const bool ok = lab_summarise(&out[i], values, count, 0, why);
-        free(values);
-        if (!ok)
-            return false;
+    return true;
+}
+
+/* The part of autograd in a call, if the file has it: a cell of the table. */
+static bool add_autograd(lab_table *table, const lab_node *row, lab_message *why) {
+    const lab_node seconds = lab_node_member(row, "seconds");
+    lab_summary of;
+    if (!json_object_get(seconds.value, "autograd")) {
+        lab_table_cell(table, "-");
+        return true;
     }
+    if (!summary_of(&of, &seconds, "autograd", why))
+        return false;
+    lab_table_cell(table, "%.2f", of.median * 1e6);
     return true;
 }
 
@@ -142,11 +160,10 @@ static bool judge_models(judge *j, const lab_node *rows) {
 
 /* Forward and backward of attention alone; `gpu`: with a goal. */
 static bool judge_calls(judge *j, const lab_node *rows, bool gpu) {
-    static const lab_table_column columns[] = {{"forward and backward", LAB_TABLE_LEFT},
-                                               {"sdpa us", LAB_TABLE_RIGHT},
-                                               {"attest us", LAB_TABLE_RIGHT},
-                                               {"attest / sdpa", LAB_TABLE_RIGHT},
-                                               {"", LAB_TABLE_LEFT}};
+    static const lab_table_column columns[] = {
+        {"forward and backward", LAB_TABLE_LEFT}, {"sdpa us", LAB_TABLE_RIGHT},
+        {"attest us", LAB_TABLE_RIGHT},           {"autograd us", LAB_TABLE_RIGHT},
+        {"attest / sdpa", LAB_TABLE_RIGHT},       {"", LAB_TABLE_LEFT}};
     if (!lab_node_is_array(rows, j->why))
         return false;
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
@@ -163,6 +180,9 @@ static bool judge_calls(judge *j, const lab_node *rows, bool gpu) {
         lab_table_cell(table, "%s", problem);
         lab_table_cell(table, "%.2f", of[0].median * 1e6);
         lab_table_cell(table, "%.2f", of[1].median * 1e6);
+        ok = add_autograd(table, &row, j->why);
+        if (!ok)
+            break;
         lab_table_cell(table, "%.3f", ratio);
         lab_table_cell(table, "%s",
                        !gpu ? ""

@@ -19,8 +19,9 @@ from ._torch_backward import Extras, Options, attention_backward, scale_of
 _any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: check more closely
 is_compiling = torch.compiler.is_dynamo_compiling  # other tracers have their own mode or tensors, which sdpa() sees
 _is_grad_enabled, _transform = torch.is_grad_enabled, torch._C._functorch.peek_interpreter_stack
+_is_tracing = torch._C._is_tracing
 # Transforms of torch.func need no check: their tensors have no memory that sdpa() could read.
-sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, torch._C._is_tracing, _any_autocast))
+sdpa_setup(Tensor, (torch._C._len_torch_dispatch_stack, _is_tracing, _any_autocast))
 
 _ABSENT = (None,) * 6
 
@@ -72,7 +73,7 @@ def quick_attention(q, k, v, options: Tuple[Any, ...], enable_gqa: bool = True) 
     if not _is_grad_enabled() or type(q) is not Tensor or type(k) is not Tensor or type(v) is not Tensor or \
             not (q.requires_grad or k.requires_grad or v.requires_grad):
         return sdpa(q, k, v, options, enable_gqa, False)
-    if _transform() is not None:
+    if _transform() is not None or _is_tracing():  # torch.jit.trace would record the Function before it declines
         return None
     try:
         return _record(q, k, v, options, enable_gqa)

@@ -103,6 +103,15 @@ def test_the_short_path_is_that_of_the_operator(options, layout, device):
         first.sum().backward()
 
 
+@pytest.mark.parametrize("function", [at.attention, at.scaled_dot_product_attention], ids=lambda f: f.__name__)
+def test_a_trace_of_tensors_that_require_gradients_has_the_operator(function):
+    tensors = qkv(rows=31, heads_kv=4)
+    traced = torch.jit.trace(lambda *x: function(*x), tensors)
+    assert [node.kind() for node in traced.graph.nodes() if node.kind() != "prim::Constant"] == \
+        ["attest::attention" if function is at.attention else "attest::sdpa"]
+    assert torch.equal(traced(*tensors), function(*tensors))
+
+
 @pytest.mark.parametrize("rows, keys", [(0, 5), (5, 0)])
 def test_gradients_without_a_pair_are_zero(rows, keys):
     tensors = qkv(rows=rows, keys=keys)

@@ -55,6 +55,7 @@ def test_the_group_of_the_bench(tmp_path, capfd):
     assert "attest tokens/s" in said and "llama" in said and "vit" in said and "b1h8s128d64" in said
     assert kept["schema"] == training.SCHEMA and [row["model"] for row in kept["steps"]] == ["llama", "vit"]
     assert all(len(row["seconds"][name]) == 2 for row in (*kept["steps"], *kept["calls"]) for name in training.NAMES)
+    assert all(len(row["seconds"]["autograd"]) == 2 for row in kept["calls"])
     assert bench.main(["--groups", "training,seed", *common]) == 2
 
 
@@ -76,6 +77,8 @@ def spoiled(change):
     (lambda step, call: None, 0, "2.000"), (lambda step, call: step["losses"].update(attest=[5.0, 4.1]), 1, "MISSED"),
     (lambda step, call: step.update(passed_on=1), 1, "MISSED"), (lambda step, call: step.update(served=0), 1, "MISSED"),
     (lambda step, call: call["seconds"].update(attest=[7e-5, 7e-5]), 1, "0.700"),
+    (lambda step, call: call["seconds"].update(autograd=[3e-5, 3e-5]), 0, "30.00"),
+    (lambda step, call: call["seconds"].update(autograd=[None]), 2, "autograd"),
     (lambda step, call: step["losses"].update(attest=[5.0]), 2, "not equally many"),
     (lambda step, call: step["losses"].update(attest=[5.0, None]), 2, "losses"),
     (lambda step, call: step.pop("tokens"), 2, "tokens"), (lambda step, call: call.pop("seconds"), 2, "seconds")])

@@ -4,7 +4,8 @@
            ViT, with transformers' own attention "sdpa" and with attn_implementation="attest"; both have the same random
            weights
     call   wall time of forward and backward of attention alone, on the seed suite on a GPU and on two small problems
-           on a CPU, over many steps in a row
+           on a CPU, over many steps in a row; and of an operation with the same inputs that computes nothing, which is
+           the time that autograd itself takes
 
 Before the clock starts both models take some steps on the same data: their losses are recorded, and how many calls
 attest computed. Samples are interleaved, in random order. `attest judge` evaluates them and compares the losses.
@@ -160,8 +161,24 @@ def _attention_step(function, q, k, v, d_o, causal):
     return step
 
 
+def _nothing():
+    """An operation of three tensors that computes nothing, forward or backward."""
+    import torch
+
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v):
+            return torch.empty_like(q)
+
+        @staticmethod
+        def backward(ctx, d_o):
+            return d_o, d_o, d_o
+
+    return lambda q, k, v, is_causal: Nothing.apply(q, k, v)
+
+
 def measure_calls(device: str, rounds: int) -> List[Dict[str, Any]]:
-    """Forward and backward of attention alone."""
+    """Forward and backward of attention alone, and of nothing."""
     import torch
 
     import attest.torch
@@ -175,7 +192,7 @@ def measure_calls(device: str, rounds: int) -> List[Dict[str, Any]]:
         q, k, v, d_o = (torch.randn(shape, device=device).to(dtypes[problem.dtype]) for _ in range(4))
         leaves = [x.requires_grad_() for x in (q, k, v)]
         functions = {"sdpa": torch.nn.functional.scaled_dot_product_attention,
-                     "attest": attest.torch.scaled_dot_product_attention}
+                     "attest": attest.torch.scaled_dot_product_attention, "autograd": _nothing()}
         jobs = {name: _attention_step(each, *leaves, d_o, problem.causal) for name, each in functions.items()}
         for job in jobs.values():
             for _ in range(5):
