@@ -153,14 +153,14 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
            (!p->next_tile || *p->next_tile == 0);
 }
 
-/* The kernel must fill the parts of rows and their log-sums. */
+/* The kernel must fill the parts of rows, and their tops and sums. */
 static void fill_parts(const att_fwd_params *f) {
     const size_t rows =
         (size_t)f->splits * (size_t)f->batch * (size_t)f->heads_q * (size_t)f->seq_q;
     for (size_t i = 0; i < rows * (size_t)f->d_v; i++)
         f->partial_o[i] = NAN;
-    for (size_t i = 0; i < rows; i++)
-        f->partial_lse[i] = NAN;
+    for (size_t i = 0; i < 2 * rows; i++)
+        f->partial_sums[i] = NAN;
 }
 
 bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n, bool wrong) {

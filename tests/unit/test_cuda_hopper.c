@@ -288,7 +288,7 @@ static void test_tiling__of_split__parts_fill_the_gpu(void **state) {
     assert_false(t.counts_tiles);
     assert_non_null(t.combine);
     assert_true(t.shape.overlap && t.combine_shape.overlap);
-    assert_int_equal(plan.workspace, 256 + 8 * 32 * 64 * 129 * sizeof(float));
+    assert_int_equal(plan.workspace, 256 + 8 * 32 * 64 * 130 * sizeof(float));
 
     p.causal = ATT_CAUSAL_BOTTOM_RIGHT; /* a block has at most one part: no counter */
     t = tiling_of(&k, &p);
