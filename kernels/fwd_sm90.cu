@@ -17,7 +17,7 @@
  * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE. FEATURES
  *          adds one score modification at full speed; ROLE GENERAL has all of them, and scale
  *          <= 0. ROLE SPLIT takes the keys of each tile of rows in `splits` parts, which
- *          fwd_combine merges
+ *          fwd_combine merges; O may then be float32, also from one part
  * WHY      docs/hopper.md: the gain of each step, and what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
@@ -322,10 +322,21 @@ DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
     return f;
 }
 
+/* Must the heaviest key of a row weigh exactly 1? Its weight is then not rounded, which would show
+ * in an O of float32. Products are turned into scores before they are compared: rounded with its
+ * row's top, a score differs from it by 0. */
+DEVICE bool is_exact(const consumer *c) {
+    return SPLITS_KEYS && c->p->fwd.dtype_o == F32;
+}
+
 /* Apply masks to a tile of keys that needs them. */
 DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
+    if (is_exact(c))
+#pragma unroll
+        for (int n = 0; n < S_COUNT; n++)
+            s[n] *= c->p->fwd.scale_log2;
     if (is_clear(v))
         return;
     if (HAS_MASK)
@@ -365,7 +376,7 @@ DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], c
 }
 
 DEVICE float factor_of(const consumer *c) {
-    return IS_PLAIN && !SHAPES_SCORES ? c->p->fwd.scale_log2 : 1.0f;
+    return IS_PLAIN && !SHAPES_SCORES && !is_exact(c) ? c->p->fwd.scale_log2 : 1.0f;
 }
 
 /* Wait for the n-th record. Returns false if there are no more tiles. */
@@ -703,7 +714,7 @@ DEVICE void consume(consumer *c) {
     float s[S_COUNT], o[O_COUNT];
     unsigned p[P_COUNT], q[K_STEPS][4];
     softmax_state m;
-    m.caution = 0;
+    m.caution = is_exact(c) ? EXACT : 0;
     if (TAKES_TURNS && c->group == GROUPS - 1)
         named_barrier_arrive(TURN, 2 * WARPGROUP);
     if (!take_own_tile(c))
