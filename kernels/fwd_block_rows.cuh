@@ -111,8 +111,9 @@ DEVICE void store_pairs(const att_fwd_params *p, const block_work *w, float o[O_
  * is all of the block's shared memory, which is no longer in use. */
 DEVICE void store_rows(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4], char *shared);
 
-/* Divide by the sums and write O and LSE, or the partial results. Returns the set of this
- * lane's rows (bit 2 * m + half) that must be recomputed. */
+/* Divide by the sums and write O and LSE, or write the part as it is; values of it that are not
+ * finite show up in the combined row. Returns the set of this lane's rows (bit 2 * m + half) that
+ * must be recomputed. */
 DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_TILES][O_TILES][4],
                        float top[M_TILES][2], float sum[M_TILES][2], char *shared) {
     const bool partial = p->splits > 1, first_lane = threadIdx.x % 4 == 0;
@@ -124,7 +125,7 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
             const int i = row_of(w, m, half);
             const float total = quad_sum(sum[m][half]);
             float lse = total > 0.0f ? top[m][half] + log2_fast(total) : total == 0.0f ? -INFINITE : total;
-            float scale = total > 0.0f ? 1.0f / total : total;
+            float scale = partial ? 1.0f : total > 0.0f ? 1.0f / total : total;
             if (!IS_PLAIN && !partial)
                 scale *= add_sink(p, w->head, &lse);
             float check = 0.0f;
@@ -137,13 +138,13 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
                 }
             /* The sum is not 0 if the row has a NaN or an infinity anywhere. */
             const bool finite = quad_sum(check) == 0.0f && lse == lse;
-            const bool lost = !partial && total == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
-            if (i < w->s.len_q && (!finite || lost))
+            const bool lost = total == 0.0f && visible_hi(p, &w->s, i) > visible_lo(p, &w->s, i);
+            if (i < w->s.len_q && !partial && (!finite || lost))
                 redo |= 1u << (2 * m + half);
             if (i >= w->s.len_q)
                 continue;
             if (partial && first_lane)
-                p->partial_lse[partial_row(p, w, i)] = redo >> (2 * m + half) & 1 ? __int_as_float(0x7fffffff) : lse;
+                *(float2 *)(p->partial_sums + 2 * partial_row(p, w, i)) = make_float2(top[m][half], total);
             if (!partial && p->lse && first_lane)
                 p->lse[query_offset(p, &w->s, &p->lse_stride, w->head, i)] = lse * LN_2;
             if (partial || !IS_PLAIN || !USE_VECTOR_STORE)
@@ -151,7 +152,7 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
         }
     if (!partial && IS_PLAIN && USE_VECTOR_STORE)
         store_rows(p, w, o, shared);
-    return partial ? 0 : redo;
+    return redo;
 }
 
 DEVICE void redo_rows(const att_fwd_params *p, const block_work *w, unsigned redo) {

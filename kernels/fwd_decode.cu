@@ -166,7 +166,7 @@ DEVICE void store_rows(const att_fwd_params *p, const block_work *w, const float
         const tile_row row = row_of(p, w, r);
         const merged_row m = merge_warps(results, r);
         if (p->splits > 1)
-            store_part(p, part_row(p, w->s.batch, row.head, row.position), blockIdx.y, &m);
+            store_part(p, part_index(p, part_row(p, w->s.batch, row.head, row.position), blockIdx.y), &m);
         else
             finish_row(p, &w->s, row.head, row.position, &m, p->d_v);
     }

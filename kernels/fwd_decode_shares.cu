@@ -11,9 +11,8 @@
  *          kernel ends, by the lengths so far, to prefetch keys into L2. Then tile after tile: walk
  *          the keys, merge the warps, write the rows or store the part. While a block changes
  *          tiles, the other block of its SM reads
- * NUMERICS as fwd_decode_sm90; a part's top and sum are stored apart, so no log is rounded. The
- *          cuts depend on all lengths of the batch, and on nothing else: the same bits on every
- *          run
+ * NUMERICS as fwd_decode_sm90. The cuts depend on all lengths of the batch, and on nothing else:
+ *          the same bits on every run
  * LIMITS   d_qk <= D_QK, d_v <= D_V, in multiples of 8, rows at multiples of 16 bytes; every
  *          feature; fewer than 2^31 units of work */
 #include "kernels/fwd_decode_prefetch.cuh"
@@ -135,32 +134,16 @@ DEVICE place find_share(const att_fwd_shares_params *params, cuts *c, bool early
 
 /* Steps [step, step + steps) over the keys of tile `tile` of the entry. */
 DEVICE block_work work_of_steps(const att_fwd_params *p, const entry *e, int tile, int step, int steps) {
-    block_work w;
-    w.s = e->s;
-    w.head_kv = tile / e->row_blocks;
-    w.row0 = (tile - w.head_kv * e->row_blocks) * TILE_M;
-    w.rows = min(w.s.len_q * p->group - w.row0, TILE_M);
-    const int position0 = divide(w.row0, &p->by_group);
-    const int position1 = divide(w.row0 + w.rows - 1, &p->by_group);
-    w.clear_from = visible_lo(p, &w.s, position1);
-    w.clear_to = visible_hi(p, &w.s, position0);
-    const int lo = visible_lo(p, &w.s, position0) / TILE_N;
-    const int hi = (max(visible_hi(p, &w.s, position1), 0) + TILE_N - 1) / TILE_N;
-    w.first = max(e->first + step * SLICE, lo);
-    w.last = min(e->first + (step + steps) * SLICE, hi);
+    const int head_kv = tile / e->row_blocks;
+    block_work w = work_on_tile(p, &e->s, head_kv, (tile - head_kv * e->row_blocks) * TILE_M);
+    w.first = max(e->first + step * SLICE, w.first);
+    w.last = min(e->first + (step + steps) * SLICE, w.last);
     return w;
 }
 
-/* Store a row of this share's part of a tile; `end`: of a tile that the share opens. */
-DEVICE void store_share(const att_fwd_params *p, int end, int row, const merged_row *m) {
-    const int lane = threadIdx.x % 32;
-    const long long index = (2ll * blockIdx.x + end) * TILE_M + row;
-#pragma unroll
-    for (int g = 0; g < QUADS; g++)
-        if (4 * lane + 128 * g < p->d_v)
-            *(float4 *)(p->partial_o + index * p->d_v + 4 * lane + 128 * g) = m->o[g];
-    if (lane == 0)
-        *(float2 *)(p->partial_lse + 2 * index) = make_float2(m->top, m->sum);
+/* The index of a row of this share's part of a tile; `end`: of a tile that the share opens. */
+DEVICE long long share_index(int end, int row) {
+    return (2ll * blockIdx.x + end) * TILE_M + row;
 }
 
 /* What a block keeps in shared memory between tiles: registers are short while it walks keys. */
@@ -247,6 +230,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
         params.opened[blockIdx.x] = {0, 0, 0, 0};
 #pragma unroll 1
     while (state.now < state.end) {
+        /* Waits for all threads: the rings are free again. */
         const block_work w = next_work(&params, &state, false);
         if (w.rows > 0) {
             warp_rows m;
@@ -260,8 +244,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
             if (state.whole)
                 finish_row(p, &w.s, row.head, row.position, &all, p->d_v);
             else
-                store_share(p, state.opens, r, &all);
+                store_part(p, share_index(state.opens, r), &all);
         }
-        __syncthreads(); /* the rings are free again */
     }
 }

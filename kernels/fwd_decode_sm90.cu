@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
         for (int r = threadIdx.x / 32; r < w.rows; r += WARPS) {
             const tile_row row = row_of(p, &w, r);
             const merged_row part = merge_warps((const float *)shared, r);
-            store_part(p, part_row(p, w.s.batch, row.head, row.position), rank, &part);
+            store_part(p, part_index(p, part_row(p, w.s.batch, row.head, row.position), rank), &part);
         }
         return;
     }

@@ -30,23 +30,31 @@ typedef struct block_work {
     int clear_from, clear_to; /* keys that every row sees */
 } block_work;
 
-DEVICE block_work work_of(const att_fwd_params *p) {
+/* The tile that begins with row `row0`, against all keys that its rows see. */
+DEVICE block_work work_on_tile(const att_fwd_params *p, const sequence *s, int head_kv, int row0) {
     block_work w;
-    const unsigned pair = divide(blockIdx.x, &p->by_row_blocks);
-    const int batch = divide(pair, &p->by_heads_kv);
-    w.head_kv = pair - batch * p->heads_kv;
-    w.row0 = (blockIdx.x - pair * p->row_blocks) * TILE_M;
-    w.s = sequence_of(p, batch);
+    w.s = *s;
+    w.head_kv = head_kv;
+    w.row0 = row0;
     w.rows = min(w.s.len_q * p->group - w.row0, TILE_M);
     const int position0 = divide(w.row0, &p->by_group);
     const int position1 = divide(w.row0 + max(w.rows, 1) - 1, &p->by_group);
     w.clear_from = visible_lo(p, &w.s, position1);
     w.clear_to = visible_hi(p, &w.s, position0);
-    const int lo = visible_lo(p, &w.s, position0) / TILE_N;
-    const int hi = (max(visible_hi(p, &w.s, position1), 0) + TILE_N - 1) / TILE_N;
-    const int each = divide(max(hi - lo, 0) + p->splits - 1, &p->by_splits);
-    w.first = min(lo + (int)blockIdx.y * each, hi);
-    w.last = min(w.first + each, hi);
+    w.first = visible_lo(p, &w.s, position0) / TILE_N;
+    w.last = (max(visible_hi(p, &w.s, position1), 0) + TILE_N - 1) / TILE_N;
+    return w;
+}
+
+/* The tile and the part of its keys that this block works on. */
+DEVICE block_work work_of(const att_fwd_params *p) {
+    const unsigned pair = divide(blockIdx.x, &p->by_row_blocks);
+    const int batch = divide(pair, &p->by_heads_kv);
+    const sequence s = sequence_of(p, batch);
+    block_work w = work_on_tile(p, &s, pair - batch * p->heads_kv, (blockIdx.x - pair * p->row_blocks) * TILE_M);
+    const int each = divide(max(w.last - w.first, 0) + p->splits - 1, &p->by_splits);
+    w.first = min(w.first + (int)blockIdx.y * each, w.last);
+    w.last = min(w.first + each, w.last);
     return w;
 }
 

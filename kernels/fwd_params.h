@@ -38,10 +38,12 @@ typedef struct att_fwd_params {
     const void *bias;
     const float *sinks;
     const int *cu_seqlens_q, *cu_seqlens_k, *lens_k, *page_table;
-    /* Splits of the keys: the normalised rows of every split, (split, batch, head, row, d_v),
-     * and their log2-sum-exp2, (split, batch, head, row). The latter is -inf if a row sees none
-     * of the split's keys; its O is then ignored. NULL if splits = 1. */
-    float *partial_o, *partial_lse;
+    /* Parts of the keys: O of every row of every part relative to 2^top, not divided by its sum,
+     * (part, batch, head, row, d_v), and in the same order its top and its sum: the weights,
+     * added up relative to 2^top. A row that sees no key of the part has a top of -inf; its O is
+     * then ignored. A NaN as sum marks a row that exceeds the range of float32. NULL if the rows
+     * are written directly. */
+    float *partial_o, *partial_sums;
 
     att_fwd_strides q_stride, k_stride, v_stride, o_stride, lse_stride, bias_stride;
     long long alibi_batch; /* stride of the slopes between batch entries */

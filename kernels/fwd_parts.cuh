@@ -39,21 +39,18 @@ DEVICE long long part_index(const att_fwd_params *p, unsigned row, int split) {
     return (long long)split * ((unsigned)p->batch * p->heads_q * p->seq_q) + row;
 }
 
-/* Store a part: its O, divided by its sum, and its log-sum. Values that are not finite show up
- * in the combined row. */
-DEVICE void store_part(const att_fwd_params *p, unsigned row, int split, const merged_row *m) {
+/* Store row `index` of the parts. Top and sum stay apart: the log of the sum would lose its
+ * fraction where scores are large. Values that are not finite show up in the combined row. */
+DEVICE void store_part(const att_fwd_params *p, long long index, const merged_row *m) {
     const int lane = threadIdx.x % 32;
-    const long long index = part_index(p, row, split);
     float *to = p->partial_o + index * p->d_v;
-    float scale;
-    const float lse = row_lse(m, &scale);
 #pragma unroll
     for (int g = 0; g < QUADS; g++) {
-        const float x[4] = {m->o[g].x * scale, m->o[g].y * scale, m->o[g].z * scale, m->o[g].w * scale};
+        const float x[4] = {m->o[g].x, m->o[g].y, m->o[g].z, m->o[g].w};
         const int column = 4 * lane + 128 * g;
         if (p->d_v % 4 == 0) {
             if (column < p->d_v)
-                *(float4 *)(to + column) = make_float4(x[0], x[1], x[2], x[3]);
+                *(float4 *)(to + column) = m->o[g];
             continue;
         }
 #pragma unroll
@@ -62,7 +59,7 @@ DEVICE void store_part(const att_fwd_params *p, unsigned row, int split, const m
                 to[column + e] = x[e];
     }
     if (lane == 0)
-        p->partial_lse[index] = lse;
+        *(float2 *)(p->partial_sums + 2 * index) = make_float2(m->top, m->sum);
 }
 
 /* Write O and LSE of a row that has seen all its keys: the first `d_v` columns of O. With d_v 0
@@ -80,7 +77,12 @@ DEVICE void finish_row(const att_fwd_params *p, const sequence *s, int head, int
 #pragma unroll
         for (int e = 0; e < 4; e++)
             sound = sound && (column + e >= d_v || is_finite(x[e]));
-        if (p->flags & ATT_FWD_VECTOR && p->dtype_o != F32) { /* d_v % 8 == 0, aligned rows */
+        if (p->flags & ATT_FWD_VECTOR && p->dtype_o == F32) { /* d_v % 8 == 0, aligned rows */
+            if (column < d_v)
+                *(float4 *)((float *)p->o + out + column) = make_float4(x[0], x[1], x[2], x[3]);
+            continue;
+        }
+        if (p->flags & ATT_FWD_VECTOR) {
             const uint2 packed = make_uint2(pack_16(p->dtype_o, x[0], x[1]), pack_16(p->dtype_o, x[2], x[3]));
             if (column < d_v)
                 *(uint2 *)((half_bits *)p->o + out + column) = packed;

@@ -19,8 +19,7 @@ typedef struct att_fwd_opened {
 } att_fwd_opened;
 
 typedef struct att_fwd_shares_params {
-    /* partial_o: (share, beginning or end, row of the tile, d_v), relative to 2^top;
-     * partial_lse: in the same order top and sum, the weights added up relative to 2^top. */
+    /* The parts' order is (share, beginning or end, row of the tile). */
     att_fwd_params fwd;
     att_fwd_opened *opened; /* one per share */
     int shares;             /* at most; few keys make fewer */

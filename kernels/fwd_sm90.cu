@@ -17,7 +17,7 @@
  * LIMITS   d_qk <= D_QK, d_v <= D_V, rows at multiples of 16 bytes, O of type DTYPE. FEATURES
  *          adds one score modification at full speed; ROLE GENERAL has all of them, and scale
  *          <= 0. ROLE SPLIT takes the keys of each tile of rows in `splits` parts, which
- *          fwd_combine merges
+ *          fwd_combine merges; O may then be float32, also from one part
  * WHY      docs/hopper.md: the gain of each step, and what was tried and lost
  * SWITCHES switches.def */
 #include "kernels/fwd_sm90_load.cuh"
@@ -322,10 +322,21 @@ DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
     return f;
 }
 
+/* Must the heaviest key of a row weigh exactly 1? Its weight is then not rounded, which would show
+ * in an O of float32. Products are turned into scores before they are compared: rounded with its
+ * row's top, a score differs from it by 0. */
+DEVICE bool is_exact(const consumer *c) {
+    return SPLITS_KEYS && c->p->fwd.dtype_o == F32;
+}
+
 /* Apply masks to a tile of keys that needs them. */
 DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
+    if (is_exact(c))
+#pragma unroll
+        for (int n = 0; n < S_COUNT; n++)
+            s[n] *= c->p->fwd.scale_log2;
     if (is_clear(v))
         return;
     if (HAS_MASK)
@@ -365,7 +376,7 @@ DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], c
 }
 
 DEVICE float factor_of(const consumer *c) {
-    return IS_PLAIN && !SHAPES_SCORES ? c->p->fwd.scale_log2 : 1.0f;
+    return IS_PLAIN && !SHAPES_SCORES && !is_exact(c) ? c->p->fwd.scale_log2 : 1.0f;
 }
 
 /* Wait for the n-th record. Returns false if there are no more tiles. */
@@ -487,22 +498,21 @@ typedef struct tile_end {
     unsigned bad;
 } tile_end;
 
-/* Store the log2-sum-exp2 of both row halves of a part, which may see no key. A NaN makes
- * fwd_combine recompute the row. */
-DEVICE void store_part_lse(const consumer *c, const softmax_state *m, const float total[2]) {
+/* Store top and sum of both row halves of a part, which may see no key. A NaN makes fwd_combine
+ * recompute the row. */
+DEVICE void store_part_sums(const consumer *c, const softmax_state *m, const float total[2]) {
     const int r = 64 * c->group + 16 * c->warp + c->lane / 4;
     float *to = (float *)record_address(c->shared, c->n, LSE_ROW);
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const float none = total[half] == 0.0f ? -INFINITE : __int_as_float(0x7fffffff);
+    for (int half = 0; half < 2; half++)
         if (c->lane % 4 == 0 && is_there(row_of(c) + 8 * half, known(c, ROWS)))
-            to[part_row_offset(c->p, r + 8 * half)] =
-                is_positive(total[half]) ? m->top[half] + log2_fast(total[half]) : none;
-    }
+            store_part_sum(to, part_row_offset(c->p, r + 8 * half),
+                           m->top[half] <= NO_TOP ? -INFINITE : m->top[half],
+                           total[half] < INFINITE ? total[half] : __int_as_float(0x7fffffff));
 }
 
 /* Store O of a part directly from registers: four lanes store eight columns of a row. */
-DEVICE void store_part_rows(const consumer *c, const float o[O_COUNT], const tile_end *end) {
+DEVICE void store_part_rows(const consumer *c, const float o[O_COUNT]) {
     const int d_v = c->p->fwd.d_v, r = 64 * c->group + 16 * c->warp + c->lane / 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -511,29 +521,30 @@ DEVICE void store_part_rows(const consumer *c, const float o[O_COUNT], const til
 #pragma unroll
             for (int n = 0; n < O_COUNT / 4; n++)
                 if (8 * n < d_v)
-                    *(float2 *)(to + 8 * n) =
-                        make_float2(o[4 * n + 2 * half] * end->scale[half], o[4 * n + 1 + 2 * half] * end->scale[half]);
+                    *(float2 *)(to + 8 * n) = make_float2(o[4 * n + 2 * half], o[4 * n + 1 + 2 * half]);
     }
 }
 
-/* Store the LSE of the previous tile. */
+/* Store the LSE of the previous tile, or the tops and sums of the part. */
 DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
     const att_fwd_params *f = &next->p->fwd;
     const float total[2] = {quad_sum(m->sum[0]), quad_sum(m->sum[1])};
     tile_end end = {{reciprocal_fast(total[0]), reciprocal_fast(total[1])}, 0};
     consumer same = anew(next);
     same.n--;
+    if (SPLITS_KEYS) {
+        store_part_sums(&same, m, total);
+        return end;
+    }
     if (!__all_sync(0xffffffffu, is_positive(total[0]) && is_positive(total[1]))) {
 #pragma unroll
         for (int half = 0; half < 2; half++)
             if (!is_positive(total[half])) {
                 end.scale[half] = total[half];
-                end.bad |= !SPLITS_KEYS && is_lost(&same, total[half], half) ? 1u << half : 0u;
+                end.bad |= is_lost(&same, total[half], half) ? 1u << half : 0u;
             }
     }
-    if (SPLITS_KEYS) {
-        store_part_lse(&same, m, total);
-    } else if (f->lse || f->sinks) {
+    if (f->lse || f->sinks) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             float lse = is_positive(total[half]) ? m->top[half] + log2_fast(total[half]) : -INFINITE;
@@ -563,7 +574,7 @@ DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *
     const int r = 16 * c->warp + c->lane % 16;
     const unsigned place = o_place(c->shared, c->n, c->group) + r * ROW_BYTES;
     if (SPLITS_KEYS) {
-        store_part_rows(c, o, end);
+        store_part_rows(c, o);
     } else {
 #pragma unroll
         for (int n = 0; n < O_COUNT / 8; n++) {
@@ -703,7 +714,7 @@ DEVICE void consume(consumer *c) {
     float s[S_COUNT], o[O_COUNT];
     unsigned p[P_COUNT], q[K_STEPS][4];
     softmax_state m;
-    m.caution = 0;
+    m.caution = is_exact(c) ? EXACT : 0;
     if (TAKES_TURNS && c->group == GROUPS - 1)
         named_barrier_arrive(TURN, 2 * WARPGROUP);
     if (!take_own_tile(c))

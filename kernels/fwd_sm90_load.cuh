@@ -114,7 +114,7 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
         }
         if (SPLITS_KEYS) {
             write_address(to + 4 * O_ROW, f->partial_o + first_part_row(p, w) * f->d_v);
-            write_address(to + 4 * LSE_ROW, f->partial_lse + first_part_row(p, w));
+            write_address(to + 4 * LSE_ROW, f->partial_sums + 2 * first_part_row(p, w));
         } else {
             write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
             write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);

@@ -18,12 +18,17 @@ DEVICE long long part_row_offset(const att_fwd_sm90_params *p, int r) {
     return (r >> p->pack) + (long long)(r & ((1 << p->pack) - 1)) * p->fwd.seq_q;
 }
 
-/* Store a part without keys: a log-sum of -inf marks it as empty. Called by a warp. */
+/* Store top and sum of row `index` of the parts. A top of -inf marks a row as empty. */
+DEVICE void store_part_sum(float *sums, long long index, float top, float sum) {
+    *(float2 *)(sums + 2 * index) = make_float2(top, sum);
+}
+
+/* Store a part without keys. Called by a warp. */
 DEVICE void store_empty_part(const att_fwd_sm90_params *p, const tile_work *w) {
     const long long first = first_part_row(p, w);
 #pragma unroll 1
     for (int r = (int)threadIdx.x % 32; r < min(TILE_M, w->rows - w->row0); r += 32)
-        p->fwd.partial_lse[first + part_row_offset(p, r)] = -INFINITE;
+        store_part_sum(p->fwd.partial_sums, first + part_row_offset(p, r), -INFINITE, 0.0f);
 }
 
 #endif

@@ -80,7 +80,7 @@ enum {
     BATCH,
     ROW_Q,        /* first row of the sequence in packed O */
     O_ROW = 10,   /* address of the tile's first row in O or its part: two words */
-    LSE_ROW = 12, /* and in LSE; 0: not requested */
+    LSE_ROW = 12, /* and in LSE, 0: not requested; or among the sums of its part */
     FIRST_K = 14, /* GENERAL: the first key in use, from which keys are counted */
     SLOPE = 14,   /* ALiBi: the head's slope, in units of log2 */
     TURNED = 15,  /* ALiBi: tile_work.turned */

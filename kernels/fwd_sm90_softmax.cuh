@@ -23,8 +23,10 @@
 #define NO_TOP        -1e30f  /* of a row without keys: below any score */
 
 /* Reasons to compute maxima: this is the second tile of keys; some row of the warp has seen no
- * key yet; scores are far apart. */
-enum { SECOND = 1, OPEN = 2, WIDE = 4 };
+ * key yet; scores are far apart; O is written in float32, and the tops follow the maxima
+ * (fwd_softmax.cuh), which only rows that split keys do. The last two hold for later tiles of
+ * rows, too. */
+enum { SECOND = 1, OPEN = 2, WIDE = 4, EXACT = 8, LASTING = WIDE | EXACT };
 
 typedef struct softmax_state {
     float top[2], sum[2];
@@ -120,7 +122,7 @@ DEVICE void start_softmax(float s[S_COUNT], float factor, softmax_state *m) {
         m->top[half] = fmaxf(quad_max(lane_max(s, half)) * factor, NO_TOP);
         m->sum[half] = weigh_half(s, half, factor, m->top[half]);
     }
-    m->caution = (m->caution & WIDE) | SECOND | is_open(m);
+    m->caution = (m->caution & LASTING) | SECOND | is_open(m);
 }
 
 /* Is the maximum of a tile of keys, if the row sees any of it, far from the row's top? */
@@ -180,11 +182,11 @@ DEVICE bool weigh_freely(float s[S_COUNT], float factor, softmax_state *m, float
 /* The same with tops that follow the maxima when these grow by more than RAISE_ABOVE, as in
  * fwd_softmax.cuh. */
 DEVICE bool weigh_by_maxima(float s[S_COUNT], float factor, softmax_state *m, float more[2], float shrink[2]) {
-    const float slack = USE_LAZY_RESCALE ? RAISE_ABOVE : 0.0f;
+    const float slack = !USE_LAZY_RESCALE || (SPLITS_KEYS && m->caution & EXACT) ? 0.0f : RAISE_ABOVE;
     const float high[2] = {quad_max(lane_max(s, 0)) * factor, quad_max(lane_max(s, 1)) * factor};
     const bool raised = __any_sync(0xffffffffu, high[0] - m->top[0] > slack || high[1] - m->top[1] > slack);
     if (WEIGHS_FREELY)
-        m->caution = (m->caution & WIDE) | (__any_sync(0xffffffffu, is_far(high[0], m->top[0]) || is_far(high[1], m->top[1])) ? WIDE : 0);
+        m->caution = (m->caution & LASTING) | (__any_sync(0xffffffffu, is_far(high[0], m->top[0]) || is_far(high[1], m->top[1])) ? WIDE : 0);
     if (raised) {
 #pragma unroll
         for (int half = 0; half < 2; half++) {

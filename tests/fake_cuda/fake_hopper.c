@@ -104,6 +104,7 @@ static void compute_row(const att_fwd_sm90_params *p, const maps *m, const tile 
     long long row[5];
     double top = -INFINITY, sum = 0.0, *s = keys->s;
     row_at(p, t, r, row);
+    const int head = p->pack ? t->head << p->pack | (int)row[1] : t->head;
     for (row[0] = 0; row[0] < f->d_qk; row[0]++)
         keys->q[row[0]] = value_at(p, m->q, row);
     for (int j = lo; j < hi; j++) {
@@ -120,11 +121,15 @@ static void compute_row(const att_fwd_sm90_params *p, const maps *m, const tile 
         for (int j = lo; j < hi; j++)
             x += s[j] * (double)keys->v[j * f->d_v + row[0]];
         const float y = wrong || sum == 0.0 ? 0.0f : (float)(x / sum);
-        uint16_t *out = fake_map_at(m->o, row);
+        uint16_t *out = f->partial_o ? NULL : fake_map_at(m->o, row);
         if (out)
             *out = f->dtype == ATT_FWD_BF16 ? att_f32_to_bf16(y) : att_f32_to_f16(y);
+        if (f->partial_o) /* what the kernel that merges the parts writes */
+            att_store(f->o, (att_dtype)f->dtype_o,
+                      row[4] * f->o_stride.batch + head * f->o_stride.head +
+                          row[2] * f->o_stride.row + row[0],
+                      y);
     }
-    const int head = p->pack ? t->head << p->pack | (int)row[1] : t->head;
     if (f->lse)
         f->lse[(f->cu_seqlens_q ? 0 : t->batch * f->lse_stride.batch) +
                head * f->lse_stride.head + row[2] * f->lse_stride.row] =
@@ -136,13 +141,15 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
     const att_fwd_params *f = &p->fwd;
     const int group = 1 << p->pack, heads = (int)p->by_heads.value;
     const int rows = f->seq_q << p->pack;
-    return m->q && m->k && m->v && m->o && m->q->address == (const char *)f->q &&
-           m->o->address == (char *)f->o && (!f->k || m->k->address == (const char *)f->k) &&
+    const bool stores =
+        f->partial_o ||
+        (m->o && m->o->address == (char *)f->o && m->o->rank == 5 && m->o->box[0] == 64 &&
+         m->o->box[1] == group && m->o->box[1] * m->o->box[2] == WARPGROUP_ROWS);
+    return stores && m->q && m->k && m->v && m->q->address == (const char *)f->q &&
+           (!f->k || m->k->address == (const char *)f->k) &&
            (!f->v || m->v->address == (const char *)f->v) && m->q->rank == 5 &&
-           m->o->rank == 5 && m->k->rank == 4 && m->v->rank == 4 && m->q->box[0] == 64 &&
-           m->q->box[1] == group && m->q->box[1] * m->q->box[2] == WARPGROUP_ROWS &&
-           m->o->box[0] == 64 && m->o->box[1] == group &&
-           m->o->box[1] * m->o->box[2] == WARPGROUP_ROWS && m->k->box[0] == 64 &&
+           m->k->rank == 4 && m->v->rank == 4 && m->q->box[0] == 64 && m->q->box[1] == group &&
+           m->q->box[1] * m->q->box[2] == WARPGROUP_ROWS && m->k->box[0] == 64 &&
            m->k->box[1] == p->copy_rows && tile_n % p->copy_rows == 0 &&
            (!f->page_table || f->page_size % p->copy_rows == 0) &&
            heads == (p->pack ? f->heads_kv : f->heads_q) && p->units == f->batch * heads &&
@@ -150,18 +157,18 @@ static bool holds(const att_fwd_sm90_params *p, const maps *m, int tile_m, int t
            f->by_splits.value == (unsigned)f->splits &&
            p->tiles == p->units * f->row_blocks * f->splits && p->section >= 1 &&
            p->section <= p->units && p->last_blocks >= 0 && p->last_blocks < f->row_blocks &&
-           (f->splits == 1 ? !f->partial_o && p->redo : f->partial_o && !p->redo) &&
+           (f->splits == 1 || f->partial_o) && !f->partial_o != !p->redo &&
            (!p->next_tile || *p->next_tile == 0);
 }
 
-/* The kernel must fill the parts of rows and their log-sums. */
+/* The kernel must fill the parts of rows, and their tops and sums. */
 static void fill_parts(const att_fwd_params *f) {
     const size_t rows =
         (size_t)f->splits * (size_t)f->batch * (size_t)f->heads_q * (size_t)f->seq_q;
     for (size_t i = 0; i < rows * (size_t)f->d_v; i++)
         f->partial_o[i] = NAN;
-    for (size_t i = 0; i < rows; i++)
-        f->partial_lse[i] = NAN;
+    for (size_t i = 0; i < 2 * rows; i++)
+        f->partial_sums[i] = NAN;
 }
 
 bool fake_hopper_attention(const att_fwd_sm90_params *p, int tile_m, int tile_n, bool wrong) {

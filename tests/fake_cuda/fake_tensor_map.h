@@ -7,8 +7,9 @@
 
 #include "cuda/driver.h"
 
-/* The contents of an att_tensor_map here. */
-typedef struct fake_tensor_map {
+/* The contents of an att_tensor_map here, which is read in place: as another type than it was
+ * copied as. */
+typedef struct __attribute__((may_alias)) fake_tensor_map {
     char *address;
     uint64_t stride[4]; /* bytes, from the second axis on */
     uint32_t size[5];

@@ -288,7 +288,7 @@ static void test_tiling__of_split__parts_fill_the_gpu(void **state) {
     assert_false(t.counts_tiles);
     assert_non_null(t.combine);
     assert_true(t.shape.overlap && t.combine_shape.overlap);
-    assert_int_equal(plan.workspace, 256 + 8 * 32 * 64 * 129 * sizeof(float));
+    assert_int_equal(plan.workspace, 256 + 8 * 32 * 64 * 130 * sizeof(float));
 
     p.causal = ATT_CAUSAL_BOTTOM_RIGHT; /* a block has at most one part: no counter */
     t = tiling_of(&k, &p);
@@ -300,6 +300,20 @@ static void test_tiling__of_split__parts_fill_the_gpu(void **state) {
     assert_int_equal(t.hopper.top_rows, 0);
     assert_int_equal(t.hopper.tiles, 118 * t.params.splits);
     assert_int_equal(t.shape.grid[0], 132);
+}
+
+/* If tiles of rows fill the GPU, O in float32 takes one part, which a second kernel writes. */
+static void test_tiling__of_split__one_part_for_float32(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_split();
+    att_problem p = problem(1, 8, 8, 8192, 8192, 128, ATT_BF16);
+    p.dtype_o = ATT_F32;
+    att_kernel_row row;
+    const gpu_plan plan = plan_of(&row, &k, &p);
+    assert_int_equal(plan.tiling.params.splits, 1);
+    assert_int_equal(plan.tiling.hopper.tiles, 512);
+    assert_non_null(plan.tiling.combine);
+    assert_int_equal(plan.workspace, 256 + 8 * 8192 * 130 * sizeof(float));
 }
 
 static void test_tiling__nothing_to_do__nothing_launched(void **state) {
@@ -614,6 +628,27 @@ static void test_answers__of_split__through_the_maps(void **state) {
     assert_answers(&k, &p);
 }
 
+/* Written by the kernel that merges parts, of which there may be one. O has no map: the copy
+ * engine's boxes hold 16-bit columns. */
+static void test_answers__of_split__in_float32(void **state) {
+    (void)state;
+    const att_cuda_kernel k = row_split();
+    static const int64_t keys[] = {0, 50, 128, 400, 9000};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        att_problem p = problem(1, 4, 2, 37, keys[i], 96, ATT_BF16);
+        p.dtype_o = ATT_F32;
+        p.features = ATT_LSE;
+        assert_answers(&k, &p);
+    }
+    att_problem p = problem(3, 4, 2, 60, 180, 128, ATT_BF16);
+    p.features = ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K | ATT_LSE;
+    p.total_q = 150;
+    p.total_k = 500;
+    p.dtype_o = ATT_F32;
+    att_problem_layout_bshd(&p);
+    assert_answers(&k, &p);
+}
+
 static void test_answers__strides__of_any_order(void **state) {
     (void)state;
     const att_cuda_kernel k = row_d128();
@@ -806,7 +841,9 @@ int main(void) {
         cmocka_unit_test(test_refusal__pages__that_no_copy_fits),
         cmocka_unit_test(test_answers__shapes_and_masks__through_the_maps),
         cmocka_unit_test(test_tiling__of_split__parts_fill_the_gpu),
+        cmocka_unit_test(test_tiling__of_split__one_part_for_float32),
         cmocka_unit_test(test_answers__of_split__through_the_maps),
+        cmocka_unit_test(test_answers__of_split__in_float32),
         cmocka_unit_test(test_answers__strides__of_any_order),
         cmocka_unit_test(test_answers__lengths__of_packed_sequences),
         cmocka_unit_test(test_answers__pages__smaller_and_larger_than_a_tile),

@@ -92,7 +92,7 @@ static void test_shares__run__two_launches_with_the_same_parameters(void **state
         assert_int_equal(launched[0].prefetch, cases[i].prefetch);
         assert_int_equal(launched[0].tile_rows, cases[i].rows);
         assert_ptr_equal(launched[0].fwd.partial_o, memory);
-        const char *weights = (const char *)launched[0].fwd.partial_lse;
+        const char *weights = (const char *)launched[0].fwd.partial_sums;
         assert_true(weights - memory >=
                     (ptrdiff_t)sizeof(float) * SHARES * 2 * cases[i].rows * cases[i].d);
         assert_true((const char *)launched[0].opened > weights);

@@ -1,5 +1,6 @@
 /* test_cuda_tiling.c: problems in the form that kernels take, blocks per SM, and how the keys
  * are split. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "attention/cuda/params.h"
@@ -108,7 +109,28 @@ static void test_tiling__decode__splits_fill_the_gpu_once(void **state) {
     assert_int_equal(t.shape.grid[1], t.params.splits);
     assert_non_null(t.combine);
     assert_true(t.shape.overlap && t.combine_shape.overlap);
-    assert_true(plan.workspace >= (size_t)t.params.splits * 32 * 129 * sizeof(float));
+    assert_true(plan.workspace >= (size_t)t.params.splits * 32 * 130 * sizeof(float));
+}
+
+/* Tops and sums come in pairs, at multiples of their size whatever the number of floats of O. */
+static void test_tiling__parts_of_odd_rows__pairs_are_aligned(void **state) {
+    (void)state;
+    att_problem p;
+    att_problem_init(&p, 1, 3, 3, 1, 9000, 61, 61, ATT_BF16);
+    const gpu_plan plan = plan_of("decode_sm80_bf16_d64_n16s3w4", &p);
+    for (int splits = plan.tiling.params.splits; splits > 1; splits--) {
+        att_fwd_params params = plan.tiling.params;
+        params.splits = splits;
+        char *memory = aligned_alloc(256, plan.workspace);
+        att_cuda_point_parts(&params, memory);
+        const char *sums = (const char *)params.partial_sums;
+        assert_ptr_equal(params.partial_o, memory);
+        assert_int_equal((uintptr_t)sums % (2 * sizeof(float)), 0);
+        assert_true(sums - memory >= (ptrdiff_t)sizeof(float) * splits * 3 * 61);
+        assert_true(sums - memory + (ptrdiff_t)sizeof(float) * 2 * splits * 3 <=
+                    (ptrdiff_t)plan.workspace);
+        free(memory);
+    }
 }
 
 /* The warps of a block share a row of many parts; with many rows, each warp takes several. */
@@ -173,6 +195,7 @@ int main(void) {
         cmocka_unit_test(test_params__masks__in_the_kernels_terms),
         cmocka_unit_test(test_occupancy__each_limit__binds),
         cmocka_unit_test(test_tiling__decode__splits_fill_the_gpu_once),
+        cmocka_unit_test(test_tiling__parts_of_odd_rows__pairs_are_aligned),
         cmocka_unit_test(test_tiling__rows_to_merge__as_many_blocks_as_fit),
         cmocka_unit_test(test_tiling__many_blocks__keys_whole),
         cmocka_unit_test(test_tiling__nothing_to_do__nothing_launched),

@@ -156,6 +156,55 @@ static void test_choice__one_tile_of_keys__refused_by_name(void **state) {
     assert_non_null(strstr(refusal.why, "one tile holds all 128"));
 }
 
+/* O in float32 from 16-bit inputs, as a ring of ranks asks for it: in one part if tiles of rows
+ * fill the GPU. */
+static void test_choice__results_in_float32__split(void **state) {
+    (void)state;
+    static const struct {
+        int64_t d;
+        const char *id;
+    } cases[] = {{64, "fwd_sm90_bf16_d64_split_m128n128s4"},
+                 {96, "fwd_sm90_bf16_d128_split_m128n128s2"},
+                 {128, "fwd_sm90_bf16_d128_split_m128n128s2"},
+                 {256, "fwd_sm90_bf16_d256_split_m128n64s2"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int causal = 0; causal < 2; causal++) {
+            att_problem p = problem(1, 8, 8, 8192, 8192, cases[i].d);
+            p.features = ATT_LSE;
+            p.dtype_o = ATT_F32;
+            p.causal = causal ? ATT_CAUSAL_BOTTOM_RIGHT : ATT_CAUSAL_NONE;
+            const att_kernel_row *row = att_select_find(&limits, &att_operation_attention, &p);
+            assert_string_equal(row->id, cases[i].id);
+            assert_int_equal(att_cuda_hopper_parts(row, SMS, &p).count, 1);
+            p.heads_q = p.heads_kv = 1;
+            assert_true(is_split(&p));
+            p.seq_q = 256;
+            assert_true(is_split(&p));
+            assert_true(att_cuda_hopper_parts(row, SMS, &p).count > 8);
+            p.seq_q = p.seq_k = 40; /* one tile of keys */
+            assert_true(is_split(&p));
+            assert_int_equal(att_cuda_hopper_parts(row, SMS, &p).count, 1);
+        }
+    att_problem p = problem(1, 8, 8, 8192, 8192, 128);
+    p.dtype_o = ATT_F16;
+    att_refusal refusal;
+    assert_false(
+        att_row_serves(split_row(128), &limits, &att_operation_attention, &p, &refusal));
+    assert_string_equal(refusal.field, "dtype_o");
+    assert_non_null(strstr(refusal.why, "bf16, as Q is, or f32, not f16"));
+}
+
+/* Twice as many bytes of O take their time. */
+static void test_parts__results_in_float32__counted(void **state) {
+    (void)state;
+    att_problem p = problem(1, 1, 1, 2048, 65536, 128);
+    const att_cuda_parts narrow = att_cuda_hopper_parts(split_row(128), SMS, &p);
+    p.dtype_o = ATT_F32;
+    const att_cuda_parts wide = att_cuda_hopper_parts(split_row(128), SMS, &p);
+    assert_int_equal(wide.count, narrow.count);
+    assert_true(wide.ns > narrow.ns);
+}
+
 /* With several tiles of rows per K/V head, decode reads the keys again for each. */
 static void test_choice__decode__while_its_tiles_are_few(void **state) {
     (void)state;
@@ -178,6 +227,8 @@ int main(void) {
         cmocka_unit_test(test_choice__few_heads_with_long_keys__split),
         cmocka_unit_test(test_choice__enough_tiles_or_one_row__not_split),
         cmocka_unit_test(test_choice__one_tile_of_keys__refused_by_name),
+        cmocka_unit_test(test_choice__results_in_float32__split),
+        cmocka_unit_test(test_parts__results_in_float32__counted),
         cmocka_unit_test(test_choice__decode__while_its_tiles_are_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

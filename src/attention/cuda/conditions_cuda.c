@@ -97,11 +97,15 @@ static bool takes_sizes(const att_cuda_kernel *k, const att_problem *p, att_refu
     return counts_fit(p, refusal);
 }
 
-/* Split keys: more than one tile of them, and a kernel that merges the parts. */
+/* Split keys: more than one tile of them, unless O is of a type that only the kernel that merges
+ * the parts writes; and this kernel. */
 static bool has_parts(const att_cuda_kernel *k, const att_limits *limits, const att_problem *p,
                       att_refusal *refusal) {
-    ATT_CONDITION(p->seq_k > k->tile_n, "seq_k", "splits keys, and one tile holds all %lld",
-                  (long long)p->seq_k);
+    ATT_CONDITION(p->dtype_o == p->dtype || p->dtype_o == ATT_F32, "dtype_o",
+                  "writes %s, as Q is, or f32, not %s", att_dtype_name(p->dtype),
+                  att_dtype_name(p->dtype_o));
+    ATT_CONDITION(p->seq_k > k->tile_n || p->dtype_o != p->dtype, "seq_k",
+                  "splits keys, and one tile holds all %lld", (long long)p->seq_k);
     ATT_CONDITION(p->batch * p->heads_q <= INT32_MAX / att_max(p->seq_q, 1), "seq_q",
                   "more rows than parts are merged for");
     ATT_CONDITION(att_cuda_combine_of(k, limits->allow_unattested), "flags",
@@ -120,7 +124,7 @@ bool att_cuda_serves_hopper(const att_kernel_row *row, const att_limits *limits,
      * keys. */
     if (!takes_sizes(k, p, refusal) ||
         (k->role != ATT_ROLE_GENERAL && !shapes_scores(k, p, refusal)) ||
-        !moves_vectors(p, refusal))
+        !(k->role == ATT_ROLE_SPLIT ? has_vectors : moves_vectors)(p, refusal))
         return false;
     att_fwd_softcap cap;
     ATT_CONDITION(!(k->features & ATT_FEATURE_SOFTCAP) || att_cuda_softcap_of(&cap, p),

@@ -11,22 +11,26 @@
 #include "attention/cuda/rungs.h"
 #include "attention/cuda/shares.h"
 #include "attention/cuda/tile_fits.h"
+#include "base/dtype.h"
 #include "cuda/function.h"
 
 static void describe(const att_plan *plan, char *text, size_t n) {
     const att_cuda_tiling *t = plan->state;
     const att_cuda_shape *s = &t->shape;
-    char mask[96] = "";
+    char mask[96] = "", written[96] = "";
+    if (t->combine && t->params.splits == 1)
+        snprintf(written, sizeof written, " that %s writes as %s", t->combine->name,
+                 att_dtype_name((att_dtype)t->params.dtype_o));
     if (t->mask.function)
         snprintf(mask, sizeof mask, "; the mask is read by %s, grid %u x %u x %u",
                  t->mask.function->name, t->mask.shape.grid[0], t->mask.shape.grid[1],
                  t->mask.shape.grid[2]);
     snprintf(text, n,
-             "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d part%s%s, "
+             "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d part%s%s%s, "
              "workspace %zu bytes%s",
              s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared, t->params.splits,
              t->params.splits == 1 ? "" : "s", s->cluster ? " that a cluster merges" : "",
-             plan->workspace, mask);
+             written, plan->workspace, mask);
 }
 
 static void describe_cluster(const att_plan *plan, char *text, size_t n) {

@@ -213,8 +213,10 @@ static att_tensor_walk walk_keys(const att_cuda_tensor *t, int copy_rows) {
                                       {within(t->batch), s->batch, 1}}};
 }
 
+/* Rows that split keys store O from registers, for another kernel to merge: they have no map
+ * of it. */
 static att_status encode_maps(att_fwd_sm90_params *h, const att_cuda_driver *cu,
-                              const att_problem *p, const char *kernel) {
+                              const att_problem *p, const att_cuda_kernel *kernel) {
     att_cuda_tensor tensors[ATT_TENSORS];
     att_cuda_tensors(tensors, p);
     const struct {
@@ -226,8 +228,10 @@ static att_status encode_maps(att_fwd_sm90_params *h, const att_cuda_driver *cu,
         {&h->v, walk_keys(&tensors[ATT_TENSOR_V], h->copy_rows)},
         {&h->o, walk_rows(&tensors[ATT_TENSOR_O], h->pack)},
     };
-    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
-        ATT_TRY(att_cuda_tensor_map_encode(maps[i].map, cu, p->dtype, &maps[i].walk, kernel));
+    const size_t count = sizeof maps / sizeof maps[0] - (kernel->role == ATT_ROLE_SPLIT);
+    for (size_t i = 0; i < count; i++)
+        ATT_TRY(
+            att_cuda_tensor_map_encode(maps[i].map, cu, p->dtype, &maps[i].walk, kernel->id));
     return ATT_OK;
 }
 
@@ -270,7 +274,7 @@ att_status att_cuda_hopper_cut(void *state, size_t *workspace, const att_context
         ATT_TRY(att_cuda_mask_cut(tiling, workspace, ctx, kernel, p));
     ATT_TRY(att_cuda_device_enter(ctx->gpu));
     const att_cuda_driver *cu = att_cuda_device_driver(ctx->gpu);
-    att_status status = encode_maps(&tiling->hopper, cu, p, kernel->id);
+    att_status status = encode_maps(&tiling->hopper, cu, p, kernel);
     if (status == ATT_OK && kernel->features & ATT_FEATURE_BIAS)
         status = att_cuda_hopper_bias_encode(&tiling->bias, cu, kernel, p);
     att_cuda_device_leave(ctx->gpu);
@@ -283,7 +287,8 @@ static att_status point_maps(att_fwd_sm90_params *h, const att_cuda_function *f)
     ATT_TRY(att_cuda_tensor_map_point(&h->q, f->cu, h->fwd.q, f->name));
     ATT_TRY(att_cuda_tensor_map_point(&h->k, f->cu, h->fwd.k, f->name));
     ATT_TRY(att_cuda_tensor_map_point(&h->v, f->cu, h->fwd.v, f->name));
-    return att_cuda_tensor_map_point(&h->o, f->cu, h->fwd.o, f->name);
+    return h->fwd.partial_o ? ATT_OK
+                            : att_cuda_tensor_map_point(&h->o, f->cu, h->fwd.o, f->name);
 }
 
 /* Rows without features take only the first part. */

@@ -10,8 +10,9 @@ typedef struct att_cuda_parts {
     double ns; /* until all rows are merged, from times fitted on an H200 */
 } att_cuda_parts;
 
-/* The fastest number of parts, two or more, from the row's times. The problem must have more
- * than one tile of keys. */
+/* The fastest number of parts, from the row's times: two or more of a problem that must have more
+ * than one tile of keys, or one or more if O is of another type than Q, which only the kernel that
+ * merges parts writes. */
 att_cuda_parts att_cuda_hopper_parts(const att_kernel_row *row, int sms, const att_problem *p);
 
 #endif

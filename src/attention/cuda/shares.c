@@ -109,7 +109,7 @@ att_status att_cuda_shares_run(const att_plan *plan, const void *args, void *wor
     if (t->shape.grid[0] == 0)
         return ATT_OK;
     params.fwd.partial_o = (float *)(void *)memory;
-    params.fwd.partial_lse = (float *)(void *)(memory + t->weights_at);
+    params.fwd.partial_sums = (float *)(void *)(memory + t->weights_at);
     params.opened = (att_fwd_opened *)(void *)(memory + t->opened_at);
     ATT_TRY(att_cuda_launch(t->function, &t->shape, &params, sizeof params, stream));
     return att_cuda_launch(t->combine, &t->combine_shape, &params, sizeof params, stream);

@@ -94,7 +94,12 @@ const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
     return NULL;
 }
 
-/* The workspace of rows to combine: the parts of every row, then their log-sums. */
+/* Floats of O in the parts of `rows` rows: an even number, since tops and sums follow in pairs. */
+static int64_t partial_o_floats(const att_fwd_params *params, int64_t rows) {
+    return att_round_up(rows * params->splits * params->d_v, 2);
+}
+
+/* The workspace of rows to combine: O of their parts, then the parts' tops and sums. */
 att_status att_cuda_plan_combine(att_cuda_tiling *t, size_t *workspace, const att_context *ctx,
                                  const att_cuda_kernel *combine, int64_t rows) {
     ATT_TRY(att_cuda_function_load(&t->combine, ctx->gpu, combine, &ctx->source));
@@ -112,8 +117,8 @@ att_status att_cuda_plan_combine(att_cuda_tiling *t, size_t *workspace, const at
         .shared = att_cuda_kernel_shared(combine),
         .overlap = true,
     };
-    *workspace = (size_t)att_round_up(
-        rows * t->params.splits * (t->params.d_v + 1) * (int64_t)sizeof(float), WORKSPACE_UNIT);
+    const int64_t floats = partial_o_floats(&t->params, rows) + 2 * rows * t->params.splits;
+    *workspace = (size_t)att_round_up(floats * (int64_t)sizeof(float), WORKSPACE_UNIT);
     return ATT_OK;
 }
 
@@ -223,9 +228,9 @@ att_status att_cuda_blocks_cut(void *state, size_t *workspace, const att_context
 }
 
 void att_cuda_point_parts(att_fwd_params *params, void *memory) {
-    const size_t rows = (size_t)params->batch * (size_t)params->heads_q * (size_t)params->seq_q;
+    const int64_t rows = (int64_t)params->batch * params->heads_q * params->seq_q;
     params->partial_o = memory;
-    params->partial_lse = params->partial_o + rows * (size_t)(params->splits * params->d_v);
+    params->partial_sums = params->partial_o + partial_o_floats(params, rows);
 }
 
 att_status att_cuda_blocks_run(const att_plan *plan, const void *args, void *workspace,

@@ -21,7 +21,7 @@ typedef struct att_cuda_mask_plan {
 /* A problem cut for one kernel on one device: the plan state of every GPU family of
  * attention. */
 typedef struct att_cuda_tiling {
-    const att_cuda_function *function, *combine; /* combine: NULL if splits = 1 */
+    const att_cuda_function *function, *combine; /* combine: NULL if no parts are stored */
     att_cuda_shape shape, combine_shape;
     att_fwd_params params;        /* except the pointers */
     struct att_cublas *cublas;    /* only for the rung `unfused`, otherwise NULL */
