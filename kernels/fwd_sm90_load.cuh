@@ -26,10 +26,6 @@ DEVICE void store_nothing(const att_fwd_sm90_params *p, const tile_work *w) {
     }
 }
 
-DEVICE void write_record(unsigned to, int a, int b, int c, int d) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
-}
-
 DEVICE void write_pair(unsigned to, int a, int b) {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(a), "r"(b) : "memory");
 }
@@ -102,15 +98,15 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
     const unsigned to = record_place(a->shared, a->n, 0);
     wait_empty(a->shared, TILE_EMPTY, a->n, RECORDS);
     if (a->speaks && tile == NO_TILE) {
-        write_record(to, NO_TILE, 0, 0, 0);
+        write_words(to, NO_TILE, 0, 0, 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     } else if (a->speaks) {
-        write_record(to, tile, w->row0, w->rows, w->first);
-        write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
+        write_words(to, tile, w->row0, w->rows, w->first);
+        write_words(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
         write_pair(to + 4 * BATCH, w->s.batch, (int)w->s.row_q);
         if (HAS_MASK) {
             const att_fwd_mask_tile last = listed_tile(p, w->list, w->last - 1);
-            write_record(to + 4 * LIST, w->list, last.tile, (int)last.kinds, 0);
+            write_words(to + 4 * LIST, w->list, last.tile, (int)last.kinds, 0);
         }
         if (SPLITS_KEYS) {
             write_address(to + 4 * O_ROW, f->partial_o + first_part_row(p, w) * f->d_v);

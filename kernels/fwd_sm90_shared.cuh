@@ -1,28 +1,21 @@
 /* fwd_sm90_shared.cuh: the layout of a block's shared memory, and the barriers that guard it.
  *
- * Tiles are stored as panels of 64 columns, [panel][row][64], with each warpgroup's 64 rows of
- * Q separate. If there is room, there are two buffers for Q, so that the next tile's first
- * scores need not wait for this one's O, and one for O; otherwise O is stored through Q's. If Q
- * goes to registers immediately, one buffer is enough. V's slots are freed last: room that is
- * left holds a further tile of V. */
+ * Tiles are stored as panels of 64 columns (fwd_sm90_tiles.cuh). If there is room, there are two
+ * buffers for Q, so that the next tile's first scores need not wait for this one's O, and one
+ * for O; otherwise O is stored through Q's. If Q goes to registers immediately, one buffer is
+ * enough. V's slots are freed last: room that is left holds a further tile of V. */
 #ifndef ATT_FWD_SM90_SHARED_CUH
 #define ATT_FWD_SM90_SHARED_CUH
 
 #include "kernels/fwd_sm90_registers.cuh"
+#include "kernels/fwd_sm90_tiles.cuh"
 #include "kernels/mbarrier.cuh"
-#include "kernels/switches_sm90.cuh"
-#include "kernels/warpgroup.cuh"
+#include "kernels/ring.cuh"
+#include "kernels/shared_words.cuh"
+#include "kernels/speaking_lane.cuh"
 
-#define GROUPS    (TILE_M / 64) /* consumer warpgroups */
-#define QK_PANELS ((D_QK + 63) / 64)
-#define V_PANELS  ((D_V + 63) / 64)
+#define GROUPS       (TILE_M / 64) /* consumer warpgroups */
 #define PANELS(a, b) ((a) > (b) ? (a) : (b))
-
-#define ROW_BYTES 128 /* of a panel */
-#define Q_BYTES   (64 * ROW_BYTES * QK_PANELS) /* per warpgroup */
-#define O_BYTES   (64 * ROW_BYTES * V_PANELS)
-#define K_BYTES   (TILE_N * ROW_BYTES * QK_PANELS)
-#define V_BYTES   (TILE_N * ROW_BYTES * V_PANELS)
 
 #define SHARED_MOST  (227 * 1024)
 #define SHARED_SLACK (1024 + 1024) /* barriers and other small data; alignment to 1024 bytes */
@@ -117,11 +110,6 @@ enum {
     OWN = TURN + GROUPS /* the threads of warpgroup w: OWN + w */
 };
 
-/* True in the one lane of a warp that does what must be done once. */
-DEVICE bool does_speak(void) {
-    return USE_ELECTED_LANE ? elect_lane() : threadIdx.x % 32 == 0;
-}
-
 /* A ring of `places` slots, a power of two: the slot of the n-th use, and the parity that
  * consumers wait for there. */
 DEVICE int place_of(int n, int places) {
@@ -130,16 +118,6 @@ DEVICE int place_of(int n, int places) {
 
 DEVICE int parity_of(int n, int places) {
     return (int)((unsigned)n / (unsigned)places & 1u);
-}
-
-/* The same, stepping from one use to the next. */
-typedef struct ring {
-    int place, parity;
-} ring;
-
-DEVICE ring ring_next(ring r, int places) {
-    const bool wraps = r.place == places - 1;
-    return {wraps ? 0 : r.place + 1, r.parity ^ wraps};
 }
 
 DEVICE unsigned barrier_of(unsigned shared, int which) {
@@ -157,9 +135,7 @@ DEVICE unsigned record_place(unsigned shared, int n, int what) {
 }
 
 DEVICE int record(unsigned shared, int n, int what) {
-    int value;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(record_place(shared, n, what)) : "memory");
-    return value;
+    return shared_word(record_place(shared, n, what));
 }
 
 DEVICE unsigned long long record_address(unsigned shared, int n, int what) {

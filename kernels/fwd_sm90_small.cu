@@ -21,6 +21,7 @@
  * WHY      one block per SM with all its loads in flight beats persistent blocks:
  *          docs/hopper.md */
 #include "kernels/fwd_sm90_softmax.cuh"
+#include "kernels/fwd_sm90_tiles.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mbarrier.cuh"
 #include "kernels/packed.cuh"
@@ -38,15 +39,9 @@
 #define THREADS    (32 * WARPS)
 #define ROW_GROUPS (TILE_M / 64)
 #define SHARES     (WARPS / 4 / ROW_GROUPS)
-#define QK_PANELS  ((D_QK + 63) / 64)
-#define V_PANELS   ((D_V + 63) / 64)
 #define COLUMNS    (D_V / 8)          /* of O, in groups of eight */
 #define OWNED      (COLUMNS / SHARES) /* of those, per warpgroup: it sums and stores them */
 
-#define ROW_BYTES   128
-#define Q_BYTES     (64 * ROW_BYTES * QK_PANELS) /* per row group */
-#define K_BYTES     (TILE_N * ROW_BYTES * QK_PANELS)
-#define V_BYTES     (TILE_N * ROW_BYTES * V_PANELS)
 #define SHARE_BYTES (STAGES * (K_BYTES + V_BYTES))
 #define EIGHT_BYTES (WARPGROUP * 16)        /* eight columns of 64 rows: 16 bytes per thread */
 #define INBOX_BYTES (COLUMNS * EIGHT_BYTES) /* a warpgroup's columns from every share */
