@@ -171,7 +171,7 @@ DEVICE bool is_clear(const share *a, int j) {
     return j >= a->clear_from && j < a->clear_to;
 }
 
-DEVICE void see(const share *a, const tile_work *w, float s[S_COUNT], int j) {
+DEVICE void apply_mask(const share *a, const tile_work *w, float s[S_COUNT], int j) {
     if (!is_clear(a, j))
         hide_keys(a->p, &w->s, s, w->row0 + a->thread / 32 * 16 + a->thread % 32 / 4, j);
 }
@@ -218,7 +218,7 @@ DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax
         score(a, s, use);
         WGMMA_WAIT(0);
         wgmma_results(s, S_COUNT);
-        see(a, w, s, j);
+        apply_mask(a, w, s, j);
         float shrink[2];
         weigh_tile(a, s, m, shrink);
         round_weights(p, s);
@@ -241,7 +241,7 @@ DEVICE void attend_ahead(const share *a, const tile_work *w, float o[O_COUNT], s
     score(a, s, 0);
     WGMMA_WAIT(0);
     wgmma_results(s, S_COUNT);
-    see(a, w, s, tile_of_use(a, w, 0));
+    apply_mask(a, w, s, tile_of_use(a, w, 0));
     start_softmax(s, a->p->fwd.scale_log2, m);
     round_weights(p, s);
 #pragma unroll 1
@@ -254,7 +254,7 @@ DEVICE void attend_ahead(const share *a, const tile_work *w, float o[O_COUNT], s
         refill(a, w, use - 2, uses);
         WGMMA_WAIT(1);
         wgmma_results(s, S_COUNT);
-        see(a, w, s, j);
+        apply_mask(a, w, s, j);
         follow_softmax(s, o, a->p->fwd.scale_log2, m, is_clear(a, j));
         round_weights(p, s);
         release(a, use - 1, uses);
