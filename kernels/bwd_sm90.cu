@@ -22,7 +22,7 @@
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/bwd_sm90_consume.cuh"
-#include "kernels/bwd_sm90_load.cuh"
+#include "kernels/bwd_sm90_produce.cuh"
 #include "kernels/bwd_sm90_store.cuh"
 
 #define THREADS (32 * WARPS)
@@ -55,12 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             mbarrier_init(barrier_of(shared, BAR_DQ_FULL + n), 4);
         for (int n = 0; n < DQ_PLACES * GROUPS; n++)
             mbarrier_init(barrier_of(shared, BAR_DQ_EMPTY + n), 1);
-        for (int n = 0; n < RECORDS; n++) {
-            mbarrier_init(barrier_of(shared, BAR_ITEM_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, BAR_ITEM_EMPTY + n), 4 * GROUPS + STORERS);
-        }
-        mbarrier_init(barrier_of(shared, BAR_ROWS_FULL), 1);
-        mbarrier_init(barrier_of(shared, BAR_ROWS_EMPTY), 4 * GROUPS);
+        init_announcement_barriers(shared);
         mbarrier_init_done();
     }
     __syncthreads();

@@ -1,10 +1,10 @@
-/* bwd_sm90_consume.cuh: the main loops of a consumer warpgroup: row blocks, and items of
- * work. */
+/* bwd_sm90_consume.cuh: the main loops of a consumer warpgroup of bwd_sm90: row blocks, items
+ * of work, and tiles of rows to finish. */
 #ifndef ATT_BWD_SM90_CONSUME_CUH
 #define ATT_BWD_SM90_CONSUME_CUH
 
+#include "kernels/bwd_sm90_finish_rows.cuh"
 #include "kernels/bwd_sm90_keys.cuh"
-#include "kernels/bwd_sm90_rows.cuh"
 #include "kernels/bwd_sm90_step.cuh"
 
 /* dQ and dK of a step on the tensor cores, after dV. */
@@ -34,7 +34,7 @@ DEVICE void multiply_step(consumer *c, const unsigned p[P_COUNT], const unsigned
 DEVICE void take_step(consumer *c, int block, float dk[DK_COUNT], float dv[DV_COUNT]) {
     float s[S_COUNT], dp[S_COUNT];
     unsigned p[P_COUNT], ds[P_COUNT];
-    const unsigned base = base_again(c);
+    const unsigned base = operand_base(c);
     const unsigned lses =
         c->shared + ROWS_AT + c->rows.place * ROWS_BYTES + c->lane % 4 * sizeof(row_pair);
     row_pair ahead[8];
@@ -77,20 +77,11 @@ DEVICE void take_step(consumer *c, int block, float dk[DK_COUNT], float dv[DV_CO
     c->rows = ring_next(c->rows, STAGES);
 }
 
-/* The asm statement keeps the zeroing here. The compiler would otherwise move it below products
- * in flight and wait for each of them. */
-DEVICE void clear_sums(float *x, int count) {
-#pragma unroll
-    for (int i = 0; i < count; i++)
-        asm volatile("mov.f32 %0, 0f00000000;" : "=f"(x[i]));
-}
-
 /* The ALiBi slope of a query head of the item's group, in units of log2. */
 DEVICE float slope_of_head(const consumer *c, int head) {
     const att_fwd_params *f = &c->p->bwd.fwd;
-    const int place = c->records.place;
-    return f->alibi[record_word(c->shared, place, REC_BATCH) * f->alibi_batch +
-                    record_word(c->shared, place, REC_KV_HEAD) * f->group + head] *
+    return f->alibi[record_of(c, REC_BATCH) * f->alibi_batch +
+                    record_of(c, REC_KV_HEAD) * f->group + head] *
            LOG2_E;
 }
 
@@ -100,17 +91,16 @@ DEVICE void consume(consumer *c) {
 #pragma unroll 1
     for (;;) {
         wait_full(c->shared, BAR_ITEM_FULL, c->records);
-        const int place = c->records.place;
-        if (record_word(c->shared, place, REC_ITEM) == NO_ITEM)
+        if (record_of(c, REC_ITEM) == NO_ITEM)
             return;
         clear_sums(dk, DK_COUNT);
         clear_sums(dv, DV_COUNT);
         mbarrier_wait(barrier_of(c->shared, BAR_KEYS_FULL), c->keys.parity);
         c->keys = ring_next(c->keys, 1);
-        const int first = record_word(c->shared, place, REC_FIRST_BLOCK);
-        const int end = record_word(c->shared, place, REC_END_BLOCK);
-        c->clear_first = record_word(c->shared, place, REC_CLEAR_FIRST);
-        c->clear_end = record_word(c->shared, place, REC_CLEAR_END);
+        const int first = record_of(c, REC_FIRST_BLOCK);
+        const int end = record_of(c, REC_END_BLOCK);
+        c->clear_first = record_of(c, REC_CLEAR_FIRST);
+        c->clear_end = record_of(c, REC_CLEAR_END);
 #pragma unroll 1
         for (int block = end - 1; block >= first; block--)
 #pragma unroll 1
@@ -123,7 +113,7 @@ DEVICE void consume(consumer *c) {
         wgmma_results(dv, DV_COUNT);
         note_lost(c, zero_times(dk, DK_COUNT) + zero_times(dv, DV_COUNT));
         store_keys(c, dk, dv);
-        release(c, BAR_ITEM_EMPTY + place);
+        release(c, BAR_ITEM_EMPTY + c->records.place);
         c->records = ring_next(c->records, RECORDS);
     }
 }
@@ -131,22 +121,10 @@ DEVICE void consume(consumer *c) {
 /* Finish tiles of rows whose sums are complete, until there are no more. */
 DEVICE void finish_rows(const consumer *c) {
     half_bits *rounded = (half_bits *)__cvta_shared_to_generic(c->shared + Q_AT);
+    row_tile t;
 #pragma unroll 1
-    for (ring at = {0, 0};; at = ring_next(at, 1)) {
-        int number;
-        wait_full(c->shared, BAR_ROWS_FULL, at);
-        asm volatile("ld.shared.b32 %0, [%1];"
-                     : "=r"(number)
-                     : "r"(c->shared + ROWS_NUMBER_AT)
-                     : "memory");
-        if (number == NO_ITEM)
-            return;
-        release(c, BAR_ROWS_EMPTY);
-        named_barrier_wait(NAMED_KEYS,
-                           GROUPS * WARPGROUP); /* nobody reads the tile before any more */
-        const row_tile t = row_tile_of(&c->p->bwd, number);
-        finish_tile(&c->p->bwd, &t, rounded, c->group * WARPGROUP + c->warp * 32 + c->lane);
-    }
+    for (ring at = {0, 0}; take_rows(c, at, &t); at = ring_next(at, 1))
+        finish_tile(&c->p->bwd, &t, rounded, consumer_thread(c));
 }
 
 #endif

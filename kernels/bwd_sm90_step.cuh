@@ -8,7 +8,8 @@
 #ifndef ATT_BWD_SM90_STEP_CUH
 #define ATT_BWD_SM90_STEP_CUH
 
-#include "kernels/bwd_sm90_shared.cuh"
+#include "kernels/bwd_sm90_barriers.cuh"
+#include "kernels/bwd_sm90_mask.cuh"
 #include "kernels/bwd_sm90_work.cuh"
 #include "kernels/convert.cuh"
 #include "kernels/math.cuh"
@@ -44,6 +45,16 @@ typedef struct consumer {
     float slope;                /* ALiBi slope of the query head, in units of log2 */
 } consumer;
 
+/* This thread's number among those of both consumer warpgroups. */
+DEVICE int consumer_thread(const consumer *c) {
+    return c->group * WARPGROUP + c->warp * 32 + c->lane;
+}
+
+/* Word `what` of the record of the item in progress. */
+DEVICE int record_of(const consumer *c, int what) {
+    return record_word(c->shared, c->records.place, what);
+}
+
 DEVICE void release(const consumer *c, int which) {
     __syncwarp();
     if (c->lane == 0)
@@ -52,13 +63,18 @@ DEVICE void release(const consumer *c, int which) {
 
 /* Hides the base from the compiler in each step, so that it does not keep descriptors from step
  * to step, for which there are no registers. */
-DEVICE unsigned base_again(consumer *c) {
+DEVICE unsigned operand_base(consumer *c) {
     asm volatile("" : "+r"(c->base));
     return c->base;
 }
 
 DEVICE unsigned long long operand_at(unsigned base, int at, int panel) {
     return wgmma_operand(base + (at >> 4), panel);
+}
+
+/* The address of the 16 bytes `chunk` of a row of K's buffer or V's. */
+DEVICE unsigned chunk_of_key(unsigned buffer, int row, int chunk) {
+    return buffer + (chunk / 8 * TILE_N + row) * ROW_BYTES + ((chunk % 8 ^ (row & 7)) << 4);
 }
 
 /* Start x = A B^T, keys by rows. A is this warpgroup's keys of K or V, B a row block of Q or
@@ -112,15 +128,6 @@ DEVICE void multiply_dq(float dq[DQ_COUNT], unsigned base, int ds_at, int group)
     wgmma_commit();
 }
 
-/* Which pairs of rows and keys of a step are visible. */
-typedef struct step_mask {
-    int away;        /* key - diagonal, for this thread's first register */
-    int left, right; /* keys visible on either side of the diagonal */
-    int rows, keys;  /* rows and keys that exist, from this thread's first on */
-} step_mask;
-
-enum { UNLIMITED = 1 << 30 };
-
 /* This thread's first key of the tile, and its first row of a row block. */
 DEVICE int first_key(const consumer *c) {
     return c->group * GROUP_KEYS + c->warp * 16 + c->lane / 4;
@@ -131,21 +138,15 @@ DEVICE int first_row(const consumer *c) {
 }
 
 DEVICE int away_of(const consumer *c, int block) {
-    const int place = c->records.place;
-    return record_word(c->shared, place, REC_TILE) * TILE_N + first_key(c) -
-           (block * TILE_M + first_row(c) + record_word(c->shared, place, REC_SHIFT));
+    return record_of(c, REC_TILE) * TILE_N + first_key(c) -
+           (block * TILE_M + first_row(c) + record_of(c, REC_SHIFT));
 }
 
 DEVICE step_mask mask_of(const consumer *c, int block) {
-    const att_fwd_params *f = &c->p->bwd.fwd;
-    const int place = c->records.place;
-    step_mask m;
-    m.left = f->window_left < 0 ? UNLIMITED : f->window_left;
-    m.right = f->window_right < 0 ? UNLIMITED : f->window_right;
+    step_mask m = windows_of(&c->p->bwd.fwd);
     m.away = away_of(c, block);
-    m.rows = record_word(c->shared, place, REC_LEN_Q) - block * TILE_M - first_row(c);
-    m.keys = record_word(c->shared, place, REC_LEN_K) -
-             record_word(c->shared, place, REC_TILE) * TILE_N - first_key(c);
+    m.rows = record_of(c, REC_LEN_Q) - block * TILE_M - first_row(c);
+    m.keys = record_of(c, REC_LEN_K) - record_of(c, REC_TILE) * TILE_N - first_key(c);
     return m;
 }
 
@@ -287,7 +288,7 @@ DEVICE void round_pairs(unsigned to[P_COUNT], const float from[S_COUNT]) {
 
 /* The lane, computed again from the thread number, so that addresses derived from it are not
  * kept in registers from step to step. */
-DEVICE int lane_again(void) {
+DEVICE int warp_lane(void) {
     unsigned thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     return (int)thread % 32;
@@ -295,7 +296,7 @@ DEVICE int lane_again(void) {
 
 /* Write dS to a slot in shared memory, rows by keys, one panel per warpgroup. */
 DEVICE void put_pairs(const consumer *c, const unsigned pairs[P_COUNT], int place) {
-    const int lane = lane_again(), row = lane / 16 * 8 + lane % 8;
+    const int lane = warp_lane(), row = lane / 16 * 8 + lane % 8;
     const unsigned to = c->shared + DS_AT + place * DS_BYTES + c->group * TILE_M * ROW_BYTES +
                         row * ROW_BYTES + (((2 * c->warp + lane / 8 % 2) ^ (lane & 7)) << 4);
 #pragma unroll
@@ -319,9 +320,7 @@ DEVICE void put_dq(consumer *c, const float dq[DQ_COUNT]) {
                   (c->steps / DQ_PLACES & 1) ^ 1);
 #pragma unroll
     for (int i = 0; i < DQ_COUNT / 4; i++)
-        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * WARPGROUP * 16),
-                     "f"(dq[4 * i]), "f"(dq[4 * i + 1]), "f"(dq[4 * i + 2]), "f"(dq[4 * i + 3])
-                     : "memory");
+        write_floats(to + i * WARPGROUP * 16, dq + 4 * i);
 }
 
 /* Keep these computations before the statements that follow. */

@@ -8,7 +8,7 @@
 #define ATT_BWD_SM90_STORE_CUH
 
 #include "kernels/bulk_copy.cuh"
-#include "kernels/bwd_sm90_shared.cuh"
+#include "kernels/bwd_sm90_barriers.cuh"
 #include "kernels/bwd_sm90_work.cuh"
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/semaphore.cuh"

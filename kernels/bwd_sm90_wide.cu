@@ -32,7 +32,7 @@
 #include "kernels/ldmatrix.cuh"
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/bwd_sm90_wide_consume.cuh"
-#include "kernels/bwd_sm90_wide_load.cuh"
+#include "kernels/bwd_sm90_produce.cuh"
 #include "kernels/bwd_sm90_wide_store.cuh"
 
 #define THREADS (32 * WARPS)
@@ -69,12 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         }
         for (int n = 0; n < STORERS; n++)
             mbarrier_init(barrier_of(shared, BAR_DQ_TURN + n), 1);
-        for (int n = 0; n < RECORDS; n++) {
-            mbarrier_init(barrier_of(shared, BAR_ITEM_FULL + n), 1);
-            mbarrier_init(barrier_of(shared, BAR_ITEM_EMPTY + n), 4 * GROUPS + STORERS);
-        }
-        mbarrier_init(barrier_of(shared, BAR_ROWS_FULL), 1);
-        mbarrier_init(barrier_of(shared, BAR_ROWS_EMPTY), 4 * GROUPS);
+        init_announcement_barriers(shared);
         mbarrier_init_done();
     }
     __syncthreads();

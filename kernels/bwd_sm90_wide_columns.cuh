@@ -12,8 +12,9 @@ DEVICE void multiply_ds(const consumer *c, int group, float dk[DK_MOST], unsigne
     multiply_dq(dq, 64 * DQ_SHARE(group), base,
                 keys_at(base, K_AT + group * DQ_FIRST * KEY_PANEL_BYTES));
     wgmma_commit();
-    add_panels(dk, DK_SHARE(group), rows_at(base, DS_AT),
-               rows_at(base, Q_AT + q_ring(c, 0).place * Q_BYTES + group * DK_FIRST * PANEL_BYTES));
+    add_panels(
+        dk, DK_SHARE(group), rows_at(base, DS_AT),
+        rows_at(base, Q_AT + q_ring(c, 0).place * Q_BYTES + group * DK_FIRST * PANEL_BYTES));
     wgmma_commit();
     WGMMA_WAIT(1); /* dQ */
     wgmma_results(dq, DQ_COUNT(group));
@@ -41,7 +42,7 @@ DEVICE void begin_scores(const consumer *c, int group, int ahead, float s[S_COUN
 
 /* Before the first step of an item: compute its scores. */
 DEVICE void begin_steps(const consumer *c, int group, float s[S_COUNT]) {
-    begin_scores(c, group, 0, s, base_again(c), 0, QK_STEPS);
+    begin_scores(c, group, 0, s, operand_base(c), 0, QK_STEPS);
     wgmma_commit();
     WGMMA_WAIT(0);
     wgmma_results(s, S_COUNT);
@@ -60,7 +61,7 @@ DEVICE void end_steps(const consumer *c, int group) {
 DEVICE void take_step(const consumer *c, int group, int block, bool is_last, float s[S_COUNT],
                       float dk[DK_MOST], float dv[DV_MOST]) {
     float dp[DP_COUNT], next[S_COUNT];
-    const unsigned base = base_again(c);
+    const unsigned base = operand_base(c);
     const int do_at = DO_AT + do_ring(c).place * DO_BYTES, ahead = is_last ? 0 : 1;
     const row_terms terms = load_terms(c);
     const int hides = hides_pairs(c, block);

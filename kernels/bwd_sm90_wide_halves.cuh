@@ -55,7 +55,7 @@ DEVICE void take_step(const consumer *c, int group, int block, bool is_last, flo
                       float dk[DK_MOST], float dv[DV_MOST]) {
     float dp[DP_COUNT];
     (void)is_last;
-    const unsigned base = base_again(c);
+    const unsigned base = operand_base(c);
     const int do_at = DO_AT + do_ring(c).place * DO_BYTES,
               first_key = group * GROUP_KEYS * ROW_BYTES;
     const int p_at = P_AT + group * PANEL_BYTES, ds_at = DS_AT + group * PANEL_BYTES;

@@ -8,18 +8,10 @@
 #ifndef ATT_BWD_SM90_WIDE_SHARED_CUH
 #define ATT_BWD_SM90_WIDE_SHARED_CUH
 
-#include "kernels/bwd_params.h"
-#include "kernels/config.cuh"
+#include "kernels/bwd_sm90_record.cuh"
+#include "kernels/bwd_sm90_tiles.cuh"
 #include "kernels/mbarrier.cuh"
-#include "kernels/switches_bwd.cuh"
-#include "kernels/switches_sm90.cuh"
-#include "kernels/warpgroup.cuh"
-
-#define GROUPS     2 /* consumer warpgroups */
-#define QK_PANELS  ((D_QK + 63) / 64)
-#define V_PANELS   ((D_V + 63) / 64)
-#define ROW_BYTES  128                        /* of a panel */
-#define STORERS    (USE_MORE_STORERS ? 3 : 1) /* warps that store dQ, in turn */
+#include "kernels/ring.cuh"
 
 /* With 128 keys per tile, each warpgroup has dK and dV of 64 of them. With 64, the two split
  * the columns, and the registers suffice for any number of columns. */
@@ -47,30 +39,18 @@
 #define DQ_HALVES           (2 * QK_PANELS)
 #define DQ_HALVES_OF(group) (SHARES_KEYS ? QK_PANELS : 2 * DQ_SHARE(group))
 #define DQ_HALF(group, i)                                                                      \
-    (!SHARES_KEYS ? 2 * (group) * DQ_FIRST + (i) : (i) == 2 ? 2 + (group) : 4 * (group) + (i))
-#define DQ_HALVES_MOST      4
+    (!SHARES_KEYS ? 2 * DQ_FIRST * (group) + (i) : (i) == 2 ? 2 + (group) : 4 * (group) + (i))
+#define DQ_HALVES_MOST 4
 
-#define PANEL_BYTES     (TILE_M * ROW_BYTES)
-#define KEY_PANEL_BYTES (TILE_N * ROW_BYTES)
-#define K_BYTES         (KEY_PANEL_BYTES * QK_PANELS)
-#define V_BYTES         (KEY_PANEL_BYTES * V_PANELS)
-#define Q_BYTES         (PANEL_BYTES * QK_PANELS)
-#define DO_BYTES        (PANEL_BYTES * V_PANELS)
-#define PAIR_BYTES      (PANEL_BYTES * (TILE_N / 64))    /* P, or dS */
-#define DQ_BYTES        (WARPGROUP * 16 * 4)             /* 16 registers per thread */
-#define ROWS_BYTES      (TILE_M * ATT_BWD_TERMS * 4)     /* log-sum and delta of each row */
+#define PAIR_BYTES (PANEL_BYTES * (TILE_N / 64)) /* P, or dS */
+#define DQ_BYTES   (WARPGROUP * 16 * 4)          /* 16 registers per thread */
 
-#define K_AT       0
-#define V_AT       (K_AT + K_BYTES)
-#define Q_AT       (V_AT + V_BYTES)
-#define DO_AT      (Q_AT + STAGES * Q_BYTES)
 #define P_AT       (DO_AT + DO_STAGES * DO_BYTES)
 #define DS_AT      (P_AT + PAIR_BYTES)
 #define DQ_AT      (DS_AT + PAIR_BYTES)
 #define ROWS_AT    (DQ_AT + GROUPS * DQ_PLACES * DQ_BYTES)
 #define BARRIER_AT (ROWS_AT + STAGES * ROWS_BYTES)
 
-#define SHARED_SLACK 512 /* barriers, records and notes */
 CHECK_SHARED(BARRIER_AT + SHARED_SLACK);
 static_assert(BARRIER_AT + SHARED_SLACK <= 227 * 1024, "a block fits");
 static_assert(TILE_M == 64 && (TILE_N == 64 || TILE_N == 128), "panels of scores");
@@ -78,31 +58,6 @@ static_assert(QK_PANELS >= 3 && QK_PANELS <= 4 && V_PANELS >= 2 && V_PANELS <= 4
               "a warpgroup has one or two panels of each gradient");
 static_assert(!SHARES_KEYS || (QK_PANELS == 3 && V_PANELS == 2),
               "dK and dV of 64 keys fit the registers of a warpgroup");
-static_assert(WARPS == 4 * (GROUPS + 1),
-              "a warpgroup that loads and stores, and the consumers");
-
-/* The description of an item, for all warps that work on it. Records form a ring: the n-th
- * record used describes the n-th item that the block takes. */
-enum {
-    REC_ITEM, /* its number, or NO_ITEM */
-    REC_BATCH,
-    REC_KV_HEAD,
-    REC_TILE,
-    REC_LEN_Q,
-    REC_LEN_K,
-    REC_SHIFT,       /* of the diagonal */
-    REC_FIRST_BLOCK, /* row blocks, for each query head of the group */
-    REC_END_BLOCK,
-    REC_ROW_Q, /* first row of the sequence in packed Q */
-    REC_ROW_K, /* row of its key 0 */
-    REC_BLOCK, /* first row block of the sequence among those of a head */
-    REC_HELD,  /* keys in memory from key 0 on */
-    REC_FIRST_K,
-    REC_CLEAR_FIRST, /* row blocks in which every row sees every key of the tile */
-    REC_CLEAR_END,
-    REC_WORDS = 16
-};
-enum { RECORDS = 2, NO_ITEM = -1 };
 
 /* Barriers in shared memory. Readers wait for `full`, writers wait for `empty`. */
 enum {
@@ -127,51 +82,8 @@ enum {
 static_assert(ROWS_NUMBER_AT + 4 - BARRIER_AT <= SHARED_SLACK, "they have their place");
 
 /* Named barriers. Both consumer warpgroups take part, except that OWN and FREE are two barriers
- * each, one per warpgroup. bwd_sm90_wide_rows.cuh has one more, number 6. */
+ * each, one per warpgroup. bwd_sm90_rows.cuh has one more, number 6. */
 enum { NAMED_P = 1, NAMED_DS, NAMED_KEYS, NAMED_OWN, NAMED_FREE = 7 };
-
-/* True in the one lane of a warp that does what must be done once. */
-DEVICE bool does_speak(void) {
-    return USE_ELECTED_LANE ? elect_lane() : threadIdx.x % 32 == 0;
-}
-
-/* A slot of a ring, and the parity that readers wait for there. */
-typedef struct ring {
-    int place, parity;
-} ring;
-
-DEVICE ring ring_next(ring r, int places) {
-    const bool wraps = r.place == places - 1;
-    return {wraps ? 0 : r.place + 1, r.parity ^ wraps};
-}
-
-DEVICE unsigned barrier_of(unsigned shared, int which) {
-    return shared + BARRIER_AT + MBARRIER_BYTES * which;
-}
-
-DEVICE unsigned record_place(unsigned shared, int place, int what) {
-    return barrier_of(shared, RECORDS_AT) + 4 * (REC_WORDS * place + what);
-}
-
-DEVICE int shared_word(unsigned from) {
-    int value;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
-    return value;
-}
-
-/* Word `what` of the record at `place`. */
-DEVICE int record_word(unsigned shared, int place, int what) {
-    return shared_word(record_place(shared, place, what));
-}
-
-/* Readers wait until the slot is full, writers until it is empty. */
-DEVICE void wait_full(unsigned shared, int full, ring at) {
-    mbarrier_wait(barrier_of(shared, full + at.place), at.parity);
-}
-
-DEVICE void wait_empty(unsigned shared, int empty, ring at) {
-    mbarrier_wait_long(barrier_of(shared, empty + at.place), at.parity ^ 1);
-}
 
 /* The barriers of a warpgroup's ring of slots for dQ, and the address of a slot. */
 DEVICE int dq_full(int group) {
@@ -185,5 +97,13 @@ DEVICE int dq_empty(int group) {
 DEVICE unsigned dq_place(unsigned shared, int group, int place) {
     return shared + DQ_AT + (group * DQ_PLACES + place) * DQ_BYTES;
 }
+
+/* The panels that the producer loads per round of a loop: there are few registers. */
+enum { PANELS_AT_ONCE = 1 };
+
+/* The slots of Q and of dO to fill next. */
+typedef struct row_slots {
+    ring q, d_o;
+} row_slots;
 
 #endif

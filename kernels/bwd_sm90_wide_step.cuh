@@ -9,10 +9,12 @@
 #ifndef ATT_BWD_SM90_WIDE_STEP_CUH
 #define ATT_BWD_SM90_WIDE_STEP_CUH
 
-#include "kernels/bwd_sm90_wide_shared.cuh"
+#include "kernels/bwd_sm90_barriers.cuh"
+#include "kernels/bwd_sm90_mask.cuh"
 #include "kernels/bwd_sm90_work.cuh"
 #include "kernels/convert.cuh"
 #include "kernels/math.cuh"
+#include "kernels/speaking_lane.cuh"
 #include "kernels/stmatrix.cuh"
 #include "kernels/tma.cuh"
 #include "kernels/wgmma_both.cuh"
@@ -22,7 +24,7 @@
 #define DP_COUNT    16               /* dP, dS: for 32 keys at a time */
 #define QK_STEPS    (D_QK / 16)      /* of a sum over columns */
 #define V_STEPS     (D_V / 16)
-#define PANEL_COUNT 32               /* per panel of dK, dV or dQ */
+#define PANEL_COUNT 32                /* per panel of dK, dV or dQ */
 #define HALF_COUNT  (PANEL_COUNT / 2) /* per slot of dQ */
 
 /* Registers of dK, dV and dQ per warpgroup, and the maximum. */
@@ -46,12 +48,13 @@ typedef struct consumer {
 
 /* The thread's number in its warpgroup, computed again each time, so that addresses derived
  * from it are not kept in registers from step to step. */
-DEVICE int thread_again(void) {
+DEVICE int warpgroup_thread(void) {
     unsigned thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     return (int)thread % WARPGROUP;
 }
 
+/* Word `what` of the record of the item in progress. */
 DEVICE int record_of(const consumer *c, int what) {
     return record_word(c->shared, c->items % RECORDS, what);
 }
@@ -79,7 +82,7 @@ DEVICE void release(const consumer *c, int which) {
 
 /* The wgmma address of shared memory, hidden from the compiler in each step so that it does not
  * keep descriptors from step to step, for which there are no registers. */
-DEVICE unsigned base_again(const consumer *c) {
+DEVICE unsigned operand_base(const consumer *c) {
     unsigned base = wgmma_address(c->shared);
     asm volatile("" : "+r"(base));
     return base;
@@ -93,6 +96,12 @@ DEVICE unsigned long long rows_at(unsigned base, int at) {
 
 DEVICE unsigned long long keys_at(unsigned base, int at) {
     return wgmma_operand(base + (at >> 4), KEY_PANEL_BYTES);
+}
+
+/* The address of the 16 bytes `chunk` of a row of K's buffer or V's. */
+DEVICE unsigned chunk_of_key(unsigned buffer, int row, int chunk) {
+    return buffer + chunk / 8 * KEY_PANEL_BYTES + row * ROW_BYTES +
+           ((chunk % 8 ^ (row & 7)) << 4);
 }
 
 /* Start x = A B^T, rows by keys: A is a row block of Q or dO, B keys of K or V. Only steps
@@ -149,23 +158,11 @@ DEVICE void multiply_dq(float *dq, int columns, unsigned base, unsigned long lon
     }
 }
 
-/* Which pairs of rows and keys of a step are visible. */
-typedef struct step_mask {
-    int away;        /* key - diagonal, for this thread's first register */
-    int left, right; /* keys visible on either side of the diagonal */
-    int rows, keys;  /* rows and keys that exist, from this thread's first on */
-} step_mask;
-
-enum { UNLIMITED = 1 << 30 };
-
 DEVICE step_mask mask_of(const consumer *c, int group, int block) {
-    const att_fwd_params *f = &c->p->bwd.fwd;
-    const int thread = thread_again();
+    const int thread = warpgroup_thread();
     const int row = block * TILE_M + thread / 32 * 16 + thread % 32 / 4,
               key = record_of(c, REC_TILE) * TILE_N + group * GROUP_KEYS + thread % 4 * 2;
-    step_mask m;
-    m.left = f->window_left < 0 ? UNLIMITED : f->window_left;
-    m.right = f->window_right < 0 ? UNLIMITED : f->window_right;
+    step_mask m = windows_of(&c->p->bwd.fwd);
     m.away = key - row - record_of(c, REC_SHIFT);
     m.rows = record_of(c, REC_LEN_Q) - row;
     m.keys = record_of(c, REC_LEN_K) - key;
@@ -180,7 +177,7 @@ DEVICE int hides_pairs(const consumer *c, int block) {
 
 /* Makes the compiler test the answer again each time. Otherwise it would duplicate the whole
  * step. */
-DEVICE bool is_so(int answer) {
+DEVICE bool retest(int answer) {
     asm volatile("" : "+r"(answer));
     return answer;
 }
@@ -200,15 +197,9 @@ typedef struct row_terms {
     float lse[2], delta[2];
 } row_terms;
 
-DEVICE float shared_float(unsigned from) {
-    float x;
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
-    return x;
-}
-
 DEVICE row_terms load_terms(const consumer *c) {
     enum { EIGHT = ATT_BWD_TERMS * ATT_BWD_TERM_ROWS * 4, DELTAS = ATT_BWD_TERM_ROWS * 4 };
-    const int thread = thread_again();
+    const int thread = warpgroup_thread();
     const unsigned from = c->shared + ROWS_AT + q_ring(c, 0).place * ROWS_BYTES +
                           thread / 32 * 2 * EIGHT + thread % 32 / 4 * 4;
     return {{shared_float(from), shared_float(from + EIGHT)},
@@ -226,7 +217,7 @@ DEVICE void weigh(float s[S_COUNT], float scale_log2, const row_terms *t) {
 DEVICE void weigh_seen(const consumer *c, float s[S_COUNT], int group, int block, int hides,
                        const row_terms *t) {
     weigh(s, c->p->bwd.fwd.scale_log2, t);
-    if (is_so(hides)) {
+    if (retest(hides)) {
         const step_mask m = mask_of(c, group, block);
         hide_pairs(s, &m);
     }
@@ -239,7 +230,7 @@ DEVICE void make_ds(float dp[DP_COUNT], const float p[DP_COUNT], const row_terms
 #pragma unroll
     for (int i = 0; i < DP_COUNT; i++)
         dp[i] = (dp[i] - t->delta[i % 4 / 2]) * p[i];
-    if (is_so(hides))
+    if (retest(hides))
 #pragma unroll
         for (int i = 0; i < DP_COUNT; i++)
             if (p[i] == 0.0f)
@@ -249,7 +240,7 @@ DEVICE void make_ds(float dp[DP_COUNT], const float p[DP_COUNT], const row_terms
 /* Round P or dS of 32 keys and write it to the panel at `at` in shared memory, rows by keys: to
  * its first half or its second. */
 DEVICE void put_pairs(const consumer *c, const float x[DP_COUNT], int at, int half) {
-    const int thread = thread_again(), row = thread / 32 * 16 + thread % 16;
+    const int thread = warpgroup_thread(), row = thread / 32 * 16 + thread % 16;
     const unsigned to = c->shared + at + row * ROW_BYTES;
 #pragma unroll
     for (int n = 0; n < DP_COUNT / 8; n++) {
@@ -265,13 +256,11 @@ DEVICE void put_pairs(const consumer *c, const float x[DP_COUNT], int at, int ha
  * bytes per thread at a time. */
 DEVICE void put_half(const consumer *c, const float dq[HALF_COUNT], int group, int half) {
     const ring at = dq_ring(c, group, half);
-    const unsigned to = dq_place(c->shared, group, at.place) + thread_again() * 16;
+    const unsigned to = dq_place(c->shared, group, at.place) + warpgroup_thread() * 16;
     mbarrier_wait(barrier_of(c->shared, dq_empty(group) + at.place), at.parity ^ 1);
 #pragma unroll
     for (int i = 0; i < HALF_COUNT / 4; i++)
-        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * WARPGROUP * 16),
-                     "f"(dq[4 * i]), "f"(dq[4 * i + 1]), "f"(dq[4 * i + 2]), "f"(dq[4 * i + 3])
-                     : "memory");
+        write_floats(to + i * WARPGROUP * 16, dq + 4 * i);
 }
 
 /* Tell the storer that halves [begin, end) are in their slots: one fence for all of them. */

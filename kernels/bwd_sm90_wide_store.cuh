@@ -9,7 +9,7 @@
 #define ATT_BWD_SM90_WIDE_STORE_CUH
 
 #include "kernels/bulk_copy.cuh"
-#include "kernels/bwd_sm90_wide_shared.cuh"
+#include "kernels/bwd_sm90_barriers.cuh"
 #include "kernels/bwd_sm90_work.cuh"
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/semaphore.cuh"
@@ -49,8 +49,8 @@ DEVICE void add_halves(const storer *a, float *to, bool is_first) {
 #pragma unroll
         for (int group = 0; group < GROUPS; group++)
             if (half < DQ_HALVES_OF(group)) {
-                const unsigned place = add_half(
-                    a, to + DQ_HALF(group, half) * (DQ_BYTES / 4), group, half, is_first);
+                const unsigned place = add_half(a, to + DQ_HALF(group, half) * (DQ_BYTES / 4),
+                                                group, half, is_first);
                 if (last) {
                     bulk_wait_read_all_but_last();
                     mbarrier_arrive(last);

@@ -14,6 +14,9 @@
 #include "kernels/bwd_sm90_params.h"
 #include "kernels/switches_sm90.cuh"
 
+/* The kernel is bwd_sm90_wide above 128 columns, and bwd_sm90 up to there. */
+#define IS_WIDE (D_QK > 128)
+
 /* The key tiles [first, end) that rows of a row block see; none if end <= first. Both ends are
  * non-decreasing in the block number. */
 DEVICE int first_tile_of(const att_fwd_params *f, const sequence *s, int row_block) {

@@ -79,9 +79,9 @@ DEVICE int tile_now(const key_range *v) {
     return HAS_ALIBI ? v->tile : v->now;
 }
 
-/* The same consumer, recomputed from the thread number, so that addresses needed once per tile
- * are not kept in registers throughout. */
-DEVICE consumer anew(const consumer *c) {
+/* The same consumer, its position recomputed from the thread number, so that addresses needed
+ * once per tile are not kept in registers throughout. */
+DEVICE consumer thread_position(const consumer *c) {
     consumer same = *c;
     unsigned thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -92,8 +92,8 @@ DEVICE consumer anew(const consumer *c) {
 }
 
 /* Word `what` of the tile's record. */
-DEVICE int known(const consumer *c, int what) {
-    return record(c->shared, c->n, what);
+DEVICE int record_of(const consumer *c, int what) {
+    return record_word(c->shared, c->n, what);
 }
 
 /* One word per warp: the head of a list of rows to recompute. */
@@ -103,7 +103,7 @@ DEVICE int *redo_note(const consumer *c) {
 
 /* This thread's first row of the unit; its other one is 8 further down. */
 DEVICE int row_of(const consumer *c) {
-    return known(c, ROW0) + 64 * c->group + 16 * c->warp + c->lane / 4;
+    return record_of(c, REC_ROW0) + 64 * c->group + 16 * c->warp + c->lane / 4;
 }
 
 DEVICE void release(const consumer *c, int which) {
@@ -207,20 +207,20 @@ DEVICE void accumulate(const consumer *c, float o[O_COUNT], unsigned p[P_COUNT],
 /* The lengths and the shift that the masks of this tile of rows need. */
 DEVICE sequence mask_of(const consumer *c) {
     sequence own;
-    own.len_k = known(c, LEN_K);
-    own.shift = known(c, SHIFT);
+    own.len_k = record_of(c, REC_LEN_K);
+    own.shift = record_of(c, REC_SHIFT);
     return own;
 }
 
 /* Turn products into scores in units of log2 (ROLE GENERAL). */
 DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
     sequence own = mask_of(c);
-    own.batch = known(c, BATCH);
-    own.first_k = known(c, FIRST_K);
-    const int rows = known(c, ROWS);
+    own.batch = record_of(c, REC_BATCH);
+    own.first_k = record_of(c, REC_FIRST_K);
+    const int rows = record_of(c, REC_ROWS);
 #pragma unroll 1
     for (int half = 0; half < 2; half++) {
-        const int row = row_of(c) + 8 * half, i = row >> c->p->pack, head = head_of(c->p, known(c, HEAD), row);
+        const int row = row_of(c) + 8 * half, i = row >> c->p->pack, head = head_of(c->p, record_of(c, REC_HEAD), row);
         const float slope = slope_of(&c->p->fwd, own.batch, head);
 #pragma unroll
         for (int n = 0; n < TILE_N / 8; n++)
@@ -243,12 +243,12 @@ DEVICE void adjust(const consumer *c, float s[S_COUNT], int j) {
 /* Start loading what the rows of this warp see of a listed tile (HAS_MASK). */
 DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
     const att_fwd_mask *m = &features_of(c->p)->mask;
-    const consumer same = anew(c);
+    const consumer same = thread_position(c);
     const int warp = 4 * same.group + same.warp;
     v->kind = (int)(listed.kinds >> (2 * warp) & 3u);
     v->seen[0] = v->seen[1] = !USE_CLEAR_TILES && v->kind == ATT_MASK_ALL ? ~0u : 0u;
     if (v->kind == ATT_MASK_PART) {
-        const long long tile = (long long)known(c, LIST) * m->key_tiles + listed.tile;
+        const long long tile = (long long)record_of(c, REC_LIST) * m->key_tiles + listed.tile;
         const uint2 bits = *(const uint2 *)(m->bits + (tile * (TILE_M / 16) + warp) * 32 + same.lane);
         v->seen[0] = bits.x;
         v->seen[1] = bits.y;
@@ -258,14 +258,14 @@ DEVICE void look_up(const consumer *c, key_range *v, att_fwd_mask_tile listed) {
 /* The tile that the warpgroup begins with. The record has the list's last one. */
 DEVICE att_fwd_mask_tile first_listed(const consumer *c, const key_range *v) {
     if (v->behind > 0)
-        return listed_tile(c->p, known(c, LIST), v->now);
-    return {known(c, LIST_TILE), (unsigned)known(c, LIST_KINDS)};
+        return listed_tile(c->p, record_of(c, REC_LIST), v->now);
+    return {record_of(c, REC_LIST_TILE), (unsigned)record_of(c, REC_LIST_KINDS)};
 }
 
 /* The same for tile `now`. */
 DEVICE void look_up_next(const consumer *c, key_range *v) {
     if (HAS_MASK)
-        look_up(c, v, listed_tile(c->p, known(c, LIST), v->now));
+        look_up(c, v, listed_tile(c->p, record_of(c, REC_LIST), v->now));
 }
 
 /* Does this warpgroup see nothing of the tile? */
@@ -278,7 +278,7 @@ DEVICE bool is_unseen(const consumer *c, att_fwd_mask_tile listed) {
 DEVICE bool sees_some_key(const consumer *c, int half) {
     key_range v;
 #pragma unroll 1
-    for (v.now = known(c, LAST) - 1; v.now >= 0; v.now--) {
+    for (v.now = record_of(c, REC_LAST) - 1; v.now >= 0; v.now--) {
         look_up_next(c, &v);
         if (v.kind == ATT_MASK_ALL || v.seen[half])
             return true;
@@ -295,7 +295,7 @@ DEVICE bool is_clear(const key_range *v) {
 /* Find the tile at step `now` of the walk. */
 DEVICE void find_tile(const consumer *c, key_range *v) {
     if (HAS_ALIBI)
-        v->tile = key_tile_at(v->now, known(c, FIRST), known(c, LAST), known(c, TURNED));
+        v->tile = key_tile_at(v->now, record_of(c, REC_FIRST), record_of(c, REC_LAST), record_of(c, REC_TURNED));
 }
 
 /* The features' parameters for this tile of keys; needs no products. `diagonal` is that of the
@@ -303,19 +303,19 @@ DEVICE void find_tile(const consumer *c, key_range *v) {
 DEVICE score_shape shape_of(const consumer *c, const key_range *v) {
     score_shape f = {c->p->fwd.scale_log2, 0.0f, 0.0f, 1, false, false, 0, 0, 0};
     if (HAS_ALIBI) {
-        const consumer same = anew(c);
-        const int key0 = tile_now(v) * TILE_N, shift = known(c, SHIFT), last = known(c, ROWS) - 1 + shift;
-        const int diagonal = known(c, ROW0) + 64 * same.group + 16 * same.warp + shift;
-        f.slope = __int_as_float(known(c, SLOPE));
+        const consumer same = thread_position(c);
+        const int key0 = tile_now(v) * TILE_N, shift = record_of(c, REC_SHIFT), last = record_of(c, REC_ROWS) - 1 + shift;
+        const int diagonal = record_of(c, REC_ROW0) + 64 * same.group + 16 * same.warp + shift;
+        f.slope = __int_as_float(record_of(c, REC_SLOPE));
         f.away = (float)(key0 + same.lane % 4 * 2 - (row_of(&same) + shift));
         f.side = key0 + TILE_N - 1 <= diagonal ? 1 : key0 >= min(diagonal + 15, last) ? -1 : 0;
         f.ghosts = diagonal + 15 > last;
-        f.climbs = f.side <= 0 && tile_now(v) < known(c, LAST) - known(c, TURNED);
+        f.climbs = f.side <= 0 && tile_now(v) < record_of(c, REC_LAST) - record_of(c, REC_TURNED);
     }
     if (HAS_SOFTCAP)
         f.cap = &features_of(c->p)->softcap;
     if (HAS_BIAS) {
-        const consumer same = anew(c);
+        const consumer same = thread_position(c);
         const int r = features_of(c->p)->bias.rows > 1 ? 16 * same.warp + same.lane % 16 : 0;
         bias_lane(&f.bias, &f.swizzle, bias_place(c->shared, same.group, c->b.place), r, same.lane / 16);
     }
@@ -330,7 +330,7 @@ DEVICE bool is_exact(const consumer *c) {
 }
 
 /* Apply masks to a tile of keys that needs them. */
-DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
+DEVICE void apply_mask(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (!IS_PLAIN)
         adjust(c, s, v->now);
     if (is_exact(c))
@@ -342,7 +342,7 @@ DEVICE void see(const consumer *c, const key_range *v, float s[S_COUNT]) {
     if (HAS_MASK)
         hide_columns(s, v->seen);
     else {
-        const consumer same = anew(c);
+        const consumer same = thread_position(c);
         const sequence own = mask_of(&same);
         hide_keys(c->p, &own, s, row_of(&same), tile_now(v));
     }
@@ -354,19 +354,19 @@ DEVICE void look_ahead(const consumer *c, key_range *v, unsigned seen[2]) {
     if (HAS_MASK) {
         look_up(c, v, first_listed(c, v));
     } else if (CARRIES && !is_clear(v)) {
-        const consumer same = anew(c);
+        const consumer same = thread_position(c);
         const sequence own = mask_of(&same);
         columns_seen(c->p, &own, seen, row_of(&same), tile_now(v));
     }
 }
 
-DEVICE void see_first(const consumer *c, const key_range *v, float s[S_COUNT], const unsigned seen[2]) {
+DEVICE void apply_first_mask(const consumer *c, const key_range *v, float s[S_COUNT], const unsigned seen[2]) {
     if (SHAPES_SCORES) {
         const score_shape f = shape_of(c, v);
         shape_scores(s, &f);
     }
     if (!CARRIES) {
-        see(c, v, s);
+        apply_mask(c, v, s);
         return;
     }
     if (!IS_PLAIN)
@@ -382,14 +382,14 @@ DEVICE float factor_of(const consumer *c) {
 /* Wait for the n-th record. Returns false if there are no more tiles. */
 DEVICE bool take_tile(const consumer *c) {
     wait_full(c->shared, TILE_FULL, c->n, RECORDS);
-    return known(c, TILE) >= 0;
+    return record_of(c, REC_TILE) >= 0;
 }
 
 /* The range of a list (HAS_MASK). */
 DEVICE key_range list_range_of(const consumer *c) {
     key_range v;
     v.first = 0;
-    v.now = known(c, LAST) - 1;
+    v.now = record_of(c, REC_LAST) - 1;
     v.behind = 0;
 #pragma unroll 1
     while (USE_TILE_SKIP && v.behind < STAGES - 1 && v.now > 0 && is_unseen(c, first_listed(c, &v))) {
@@ -406,13 +406,13 @@ DEVICE key_range range_of(const consumer *c) {
     if (HAS_MASK)
         return list_range_of(c);
     const att_fwd_params *f = &c->p->fwd;
-    const int pack = c->p->pack, row0 = known(c, ROW0) + 64 * c->group;
-    const int last_row = min(row0 + 64, known(c, ROWS)) - 1, last = known(c, LAST);
+    const int pack = c->p->pack, row0 = record_of(c, REC_ROW0) + 64 * c->group;
+    const int last_row = min(row0 + 64, record_of(c, REC_ROWS)) - 1, last = record_of(c, REC_LAST);
     const sequence own = mask_of(c);
     key_range v;
-    v.first = known(c, FIRST);
+    v.first = record_of(c, REC_FIRST);
     v.now = last - 1;
-    if (USE_TILE_SKIP && !(HAS_ALIBI && known(c, TURNED) > 0))
+    if (USE_TILE_SKIP && !(HAS_ALIBI && record_of(c, REC_TURNED) > 0))
         v.now = min(last, max(max(v.first + 1, last - STAGES + 1), (visible_hi(f, &own, last_row >> pack) + TILE_N - 1) / TILE_N)) - 1;
     v.behind = last - 1 - v.now;
     find_tile(c, &v);
@@ -466,9 +466,9 @@ DEVICE bool is_lost(const consumer *c, float total, int half) {
 
 /* Store the LSE of a row half. */
 DEVICE void store_lse(const consumer *c, float lse, int half) {
-    if (c->lane % 4 == 0 && is_there(row_of(c) + 8 * half, known(c, ROWS))) {
+    if (c->lane % 4 == 0 && is_there(row_of(c) + 8 * half, record_of(c, REC_ROWS))) {
         const int r = 64 * c->group + 16 * c->warp + c->lane / 4 + 8 * half;
-        float *to = (float *)record_address(c->shared, c->n, LSE_ROW);
+        float *to = (float *)record_address(c->shared, c->n, REC_LSE_ROW);
         to[row_offset(c->p, &c->p->fwd.lse_stride, r)] = lse * LN_2;
     }
 }
@@ -478,13 +478,13 @@ DEVICE void note_rows(const consumer *c, unsigned bad) {
     unsigned rows = 0;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const unsigned votes = __ballot_sync(0xffffffffu, bad >> half & 1 && is_there(row_of(c) + 8 * half, known(c, ROWS)));
+        const unsigned votes = __ballot_sync(0xffffffffu, bad >> half & 1 && is_there(row_of(c) + 8 * half, record_of(c, REC_ROWS)));
 #pragma unroll
         for (int quad = 0; quad < 8; quad++)
             rows |= (votes >> 4 * quad & 15u) != 0 ? 1u << (quad + 8 * half) : 0u;
     }
     if (rows && c->lane == 0) {
-        const int entry = known(c, TILE) * (TILE_M / 16) + 4 * c->group + c->warp;
+        const int entry = record_of(c, REC_TILE) * (TILE_M / 16) + 4 * c->group + c->warp;
         c->p->redo[entry].rows = rows;
         c->p->redo[entry].next = *redo_note(c);
         *redo_note(c) = entry;
@@ -502,10 +502,10 @@ typedef struct tile_end {
  * recompute the row. */
 DEVICE void store_part_sums(const consumer *c, const softmax_state *m, const float total[2]) {
     const int r = 64 * c->group + 16 * c->warp + c->lane / 4;
-    float *to = (float *)record_address(c->shared, c->n, LSE_ROW);
+    float *to = (float *)record_address(c->shared, c->n, REC_LSE_ROW);
 #pragma unroll
     for (int half = 0; half < 2; half++)
-        if (c->lane % 4 == 0 && is_there(row_of(c) + 8 * half, known(c, ROWS)))
+        if (c->lane % 4 == 0 && is_there(row_of(c) + 8 * half, record_of(c, REC_ROWS)))
             store_part_sum(to, part_row_offset(c->p, r + 8 * half),
                            m->top[half] <= NO_TOP ? -INFINITE : m->top[half],
                            total[half] < INFINITE ? total[half] : __int_as_float(0x7fffffff));
@@ -516,8 +516,8 @@ DEVICE void store_part_rows(const consumer *c, const float o[O_COUNT]) {
     const int d_v = c->p->fwd.d_v, r = 64 * c->group + 16 * c->warp + c->lane / 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        float *to = (float *)record_address(c->shared, c->n, O_ROW) + part_row_offset(c->p, r + 8 * half) * d_v + c->lane % 4 * 2;
-        if (is_there(row_of(c) + 8 * half, known(c, ROWS)))
+        float *to = (float *)record_address(c->shared, c->n, REC_O_ROW) + part_row_offset(c->p, r + 8 * half) * d_v + c->lane % 4 * 2;
+        if (is_there(row_of(c) + 8 * half, record_of(c, REC_ROWS)))
 #pragma unroll
             for (int n = 0; n < O_COUNT / 4; n++)
                 if (8 * n < d_v)
@@ -530,7 +530,7 @@ DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
     const att_fwd_params *f = &next->p->fwd;
     const float total[2] = {quad_sum(m->sum[0]), quad_sum(m->sum[1])};
     tile_end end = {{reciprocal_fast(total[0]), reciprocal_fast(total[1])}, 0};
-    consumer same = anew(next);
+    consumer same = thread_position(next);
     same.n--;
     if (SPLITS_KEYS) {
         store_part_sums(&same, m, total);
@@ -549,7 +549,7 @@ DEVICE tile_end finish_sums(const consumer *next, const softmax_state *m) {
         for (int half = 0; half < 2; half++) {
             float lse = is_positive(total[half]) ? m->top[half] + log2_fast(total[half]) : -INFINITE;
             if (f->sinks)
-                end.scale[half] *= add_sink(f, head_of(same.p, known(&same, HEAD), row_of(&same) + 8 * half), &lse);
+                end.scale[half] *= add_sink(f, head_of(same.p, record_of(&same, REC_HEAD), row_of(&same) + 8 * half), &lse);
             if (f->lse)
                 store_lse(&same, lse, half);
         }
@@ -568,7 +568,7 @@ DEVICE void wait_o_place(const consumer *next) {
 /* Write O of the previous tile to shared memory for the storer. Rows that are not finite are
  * added to the list. */
 DEVICE void finish_rows(const consumer *next, float o[O_COUNT], const tile_end *end) {
-    consumer same = anew(next), *c = &same;
+    consumer same = thread_position(next), *c = &same;
     same.n--;
     unsigned check[4] = {0, 0, 0, 0};
     const int r = 16 * c->warp + c->lane % 16;
@@ -643,7 +643,7 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
     release_k(c);
     release_q_early(c);
     wait_bias(c);
-    see_first(c, &v, s, seen);
+    apply_first_mask(c, &v, s, seen);
     start_softmax(s, factor_of(c), m);
     release_bias(c); /* the softmax has used its last values */
     round_weights(p, s);
@@ -654,7 +654,7 @@ DEVICE key_range begin_tile(consumer *c, float s[S_COUNT], unsigned p[P_COUNT], 
 /* Does this warpgroup have no row in the tile? The vote tells the compiler that all lanes
  * agree. */
 DEVICE bool is_idle(const consumer *c) {
-    return SKIPS_IDLE && __any_sync(0xffffffffu, !has_rows_of(known(c, ROW0), known(c, ROWS), c->group));
+    return SKIPS_IDLE && __any_sync(0xffffffffu, !has_rows_of(record_of(c, REC_ROW0), record_of(c, REC_ROWS), c->group));
 }
 
 /* Skip such a tile. */
@@ -662,7 +662,7 @@ DEVICE void pass_tile(consumer *c) {
     wait_q(c);
     if (OWN_O) /* at once: the next Q comes before the last V */
         release(c, Q_EMPTY + q_place(c));
-    const int count = known(c, LAST) - known(c, FIRST);
+    const int count = record_of(c, REC_LAST) - record_of(c, REC_FIRST);
 #pragma unroll 1
     for (int j = 0; j < count; j++) {
         skip_k(c, 1);
@@ -699,7 +699,7 @@ DEVICE void follow_shaped(consumer *c, const key_range *v, float s[S_COUNT], flo
         raised = raise_by_sums(s, m, more, shrink);
     } else {
         shape_scores(s, f);
-        see(c, v, s);
+        apply_mask(c, v, s);
         raised = HAS_SOFTCAP && freely ? weigh_freely(s, 1.0f, m, more, shrink) : weigh_by_maxima(s, 1.0f, m, more, shrink);
     }
     /* A climb is not a jump. Rows that do not exist must not make the warp cautious either,
@@ -751,7 +751,7 @@ DEVICE void consume(consumer *c) {
             if (SHAPES_SCORES) {
                 follow_shaped(c, &v, s, o, &f, &m);
             } else {
-                see(c, &v, s);
+                apply_mask(c, &v, s);
                 follow_softmax(s, o, factor_of(c), &m, HAS_MASK || is_clear(&v));
             }
             round_weights(p, s);
@@ -787,7 +787,7 @@ DEVICE void consume(consumer *c) {
         release_k(c);
         release_q_early(c);
         wait_bias(c);
-        see_first(c, &v, s, seen);
+        apply_first_mask(c, &v, s, seen);
         start_softmax(s, factor_of(c), &m);
         release_bias(c);
         wait_o_place(c); /* its branch keeps the compiler from hoisting the wait */

@@ -30,11 +30,11 @@ DEVICE void bring_bias(const att_fwd_sm90_params *p, unsigned shared, int group)
 #pragma unroll 1
     for (int n = 0;; n++) {
         wait_full(shared, TILE_FULL, n, RECORDS);
-        if (record(shared, n, TILE) == NO_TILE)
+        if (record_word(shared, n, REC_TILE) == NO_TILE)
             return;
-        const int row = b->rows > 1 ? record(shared, n, ROW0) + 64 * group : 0, first = record(shared, n, FIRST);
-        const int head = b->heads > 1 ? record(shared, n, HEAD) : 0, batch = b->batches > 1 ? record(shared, n, BATCH) : 0;
-        const int last = record(shared, n, LAST), turned = HAS_ALIBI ? record(shared, n, TURNED) : 0;
+        const int row = b->rows > 1 ? record_word(shared, n, REC_ROW0) + 64 * group : 0, first = record_word(shared, n, REC_FIRST);
+        const int head = b->heads > 1 ? record_word(shared, n, REC_HEAD) : 0, batch = b->batches > 1 ? record_word(shared, n, REC_BATCH) : 0;
+        const int last = record_word(shared, n, REC_LAST), turned = HAS_ALIBI ? record_word(shared, n, REC_TURNED) : 0;
 #pragma unroll 1
         for (int step = last - 1; step >= first; step--) {
             const int which = group * BIAS_STAGES + at.place, key = key_tile_at(step, first, last, turned) * TILE_N;

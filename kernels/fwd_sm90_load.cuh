@@ -26,10 +26,6 @@ DEVICE void store_nothing(const att_fwd_sm90_params *p, const tile_work *w) {
     }
 }
 
-DEVICE void write_record(unsigned to, int a, int b, int c, int d) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
-}
-
 DEVICE void write_pair(unsigned to, int a, int b) {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(a), "r"(b) : "memory");
 }
@@ -102,27 +98,27 @@ DEVICE void announce(producer *a, int tile, const tile_work *w) {
     const unsigned to = record_place(a->shared, a->n, 0);
     wait_empty(a->shared, TILE_EMPTY, a->n, RECORDS);
     if (a->speaks && tile == NO_TILE) {
-        write_record(to, NO_TILE, 0, 0, 0);
+        write_words(to, NO_TILE, 0, 0, 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     } else if (a->speaks) {
-        write_record(to, tile, w->row0, w->rows, w->first);
-        write_record(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
-        write_pair(to + 4 * BATCH, w->s.batch, (int)w->s.row_q);
+        write_words(to, tile, w->row0, w->rows, w->first);
+        write_words(to + 16, w->last, w->s.len_k, w->s.shift, w->head);
+        write_pair(to + 4 * REC_BATCH, w->s.batch, (int)w->s.row_q);
         if (HAS_MASK) {
             const att_fwd_mask_tile last = listed_tile(p, w->list, w->last - 1);
-            write_record(to + 4 * LIST, w->list, last.tile, (int)last.kinds, 0);
+            write_words(to + 4 * REC_LIST, w->list, last.tile, (int)last.kinds, 0);
         }
         if (SPLITS_KEYS) {
-            write_address(to + 4 * O_ROW, f->partial_o + first_part_row(p, w) * f->d_v);
-            write_address(to + 4 * LSE_ROW, f->partial_sums + 2 * first_part_row(p, w));
+            write_address(to + 4 * REC_O_ROW, f->partial_o + first_part_row(p, w) * f->d_v);
+            write_address(to + 4 * REC_LSE_ROW, f->partial_sums + 2 * first_part_row(p, w));
         } else {
-            write_address(to + 4 * O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
-            write_address(to + 4 * LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
+            write_address(to + 4 * REC_O_ROW, (half_bits *)f->o + first_row(p, w, &f->o_stride));
+            write_address(to + 4 * REC_LSE_ROW, f->lse ? f->lse + first_row(p, w, &f->lse_stride) : 0);
         }
         if (HAS_ALIBI)
-            write_pair(to + 4 * SLOPE, __float_as_int(f->alibi[w->s.batch * f->alibi_batch + w->head] * LOG2_E), w->turned);
+            write_pair(to + 4 * REC_SLOPE, __float_as_int(f->alibi[w->s.batch * f->alibi_batch + w->head] * LOG2_E), w->turned);
         if (!IS_PLAIN)
-            write_pair(to + 4 * FIRST_K, w->s.first_k, 0);
+            write_pair(to + 4 * REC_FIRST_K, w->s.first_k, 0);
         mbarrier_arrive(barrier_of(a->shared, TILE_FULL + place_of(a->n, RECORDS)));
     }
     __syncwarp();
@@ -354,7 +350,7 @@ DEVICE void produce_values(const att_fwd_sm90_params *p, unsigned shared) {
 #pragma unroll 1
     for (int n = 0;; n++) {
         wait_full(shared, TILE_FULL, n, RECORDS);
-        const int tile = record(shared, n, TILE);
+        const int tile = record_word(shared, n, REC_TILE);
         if (tile == NO_TILE)
             break;
         const tile_work w = tile_of(p, tile);

@@ -21,6 +21,7 @@
  * WHY      one block per SM with all its loads in flight beats persistent blocks:
  *          docs/hopper.md */
 #include "kernels/fwd_sm90_softmax.cuh"
+#include "kernels/fwd_sm90_tiles.cuh"
 #include "kernels/ldmatrix.cuh"
 #include "kernels/mbarrier.cuh"
 #include "kernels/packed.cuh"
@@ -38,15 +39,9 @@
 #define THREADS    (32 * WARPS)
 #define ROW_GROUPS (TILE_M / 64)
 #define SHARES     (WARPS / 4 / ROW_GROUPS)
-#define QK_PANELS  ((D_QK + 63) / 64)
-#define V_PANELS   ((D_V + 63) / 64)
 #define COLUMNS    (D_V / 8)          /* of O, in groups of eight */
 #define OWNED      (COLUMNS / SHARES) /* of those, per warpgroup: it sums and stores them */
 
-#define ROW_BYTES   128
-#define Q_BYTES     (64 * ROW_BYTES * QK_PANELS) /* per row group */
-#define K_BYTES     (TILE_N * ROW_BYTES * QK_PANELS)
-#define V_BYTES     (TILE_N * ROW_BYTES * V_PANELS)
 #define SHARE_BYTES (STAGES * (K_BYTES + V_BYTES))
 #define EIGHT_BYTES (WARPGROUP * 16)        /* eight columns of 64 rows: 16 bytes per thread */
 #define INBOX_BYTES (COLUMNS * EIGHT_BYTES) /* a warpgroup's columns from every share */
@@ -176,7 +171,7 @@ DEVICE bool is_clear(const share *a, int j) {
     return j >= a->clear_from && j < a->clear_to;
 }
 
-DEVICE void see(const share *a, const tile_work *w, float s[S_COUNT], int j) {
+DEVICE void apply_mask(const share *a, const tile_work *w, float s[S_COUNT], int j) {
     if (!is_clear(a, j))
         hide_keys(a->p, &w->s, s, w->row0 + a->thread / 32 * 16 + a->thread % 32 / 4, j);
 }
@@ -223,7 +218,7 @@ DEVICE void attend(const share *a, const tile_work *w, float o[O_COUNT], softmax
         score(a, s, use);
         WGMMA_WAIT(0);
         wgmma_results(s, S_COUNT);
-        see(a, w, s, j);
+        apply_mask(a, w, s, j);
         float shrink[2];
         weigh_tile(a, s, m, shrink);
         round_weights(p, s);
@@ -246,7 +241,7 @@ DEVICE void attend_ahead(const share *a, const tile_work *w, float o[O_COUNT], s
     score(a, s, 0);
     WGMMA_WAIT(0);
     wgmma_results(s, S_COUNT);
-    see(a, w, s, tile_of_use(a, w, 0));
+    apply_mask(a, w, s, tile_of_use(a, w, 0));
     start_softmax(s, a->p->fwd.scale_log2, m);
     round_weights(p, s);
 #pragma unroll 1
@@ -259,7 +254,7 @@ DEVICE void attend_ahead(const share *a, const tile_work *w, float o[O_COUNT], s
         refill(a, w, use - 2, uses);
         WGMMA_WAIT(1);
         wgmma_results(s, S_COUNT);
-        see(a, w, s, j);
+        apply_mask(a, w, s, j);
         follow_softmax(s, o, a->p->fwd.scale_log2, m, is_clear(a, j));
         round_weights(p, s);
         release(a, use - 1, uses);

@@ -17,7 +17,7 @@ DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int
     for (int at = begin * chunks + (int)threadIdx.x % 32; at < end * chunks; at += 32) {
         const int r = at / chunks, chunk = at - r * chunks;
         const unsigned from = o_place(shared, n, group) + chunk / 8 * 64 * ROW_BYTES + r * ROW_BYTES + ((chunk % 8 ^ (r & 7)) << 4);
-        half_bits *to = (half_bits *)record_address(shared, n, O_ROW) + row_offset(p, &p->fwd.o_stride, 64 * group + r);
+        half_bits *to = (half_bits *)record_address(shared, n, REC_O_ROW) + row_offset(p, &p->fwd.o_stride, 64 * group + r);
         store_16(to + chunk * 8, *(const uint4 *)__cvta_shared_to_generic(from));
     }
     __syncwarp();
@@ -25,11 +25,11 @@ DEVICE void store_rows(const att_fwd_sm90_params *p, unsigned shared, int n, int
 
 /* Store the rows of a warpgroup. Rows past the tensor's last are not written. */
 DEVICE void store_box(const att_fwd_sm90_params *p, unsigned shared, int n, int group) {
-    const int position = record(shared, n, ROW_Q) + ((record(shared, n, ROW0) + 64 * group) >> p->pack);
+    const int position = record_word(shared, n, REC_ROW_Q) + ((record_word(shared, n, REC_ROW0) + 64 * group) >> p->pack);
 #pragma unroll 1
     for (int c = 0; c < V_PANELS; c++)
-        tma_store_5d(&p->o, o_place(shared, n, group) + c * 64 * ROW_BYTES, 64 * c, 0, position, record(shared, n, HEAD),
-                     p->fwd.cu_seqlens_q ? 0 : record(shared, n, BATCH));
+        tma_store_5d(&p->o, o_place(shared, n, group) + c * 64 * ROW_BYTES, 64 * c, 0, position, record_word(shared, n, REC_HEAD),
+                     p->fwd.cu_seqlens_q ? 0 : record_word(shared, n, REC_BATCH));
     tma_store_commit();
     tma_store_wait_read();
 }
@@ -39,9 +39,9 @@ DEVICE void send(const att_fwd_sm90_params *p, unsigned shared) {
 #pragma unroll 1
     for (int n = 0;; n++) {
         wait_full(shared, TILE_FULL, n, RECORDS);
-        if (record(shared, n, TILE) == NO_TILE)
+        if (record_word(shared, n, REC_TILE) == NO_TILE)
             break;
-        const int row0 = record(shared, n, ROW0), rows = record(shared, n, ROWS);
+        const int row0 = record_word(shared, n, REC_ROW0), rows = record_word(shared, n, REC_ROWS);
 #pragma unroll 1
         for (int group = 0; group < GROUPS; group++) {
             const int begin = max(0, -row0 - 64 * group), end = min(64, rows - row0 - 64 * group);
