@@ -97,15 +97,16 @@ static double pairs_by_pattern(const lab_spec *spec) {
     return pairs;
 }
 
-static double flops_of(const lab_spec *spec) {
+/* Pairs of a row and a key that it sees, of all heads. */
+static double pairs_of(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     double pairs = 0.0;
     if (has_pattern(spec))
-        return 2.0 * pairs_by_pattern(spec) * (double)p->heads_q * (double)(p->d_qk + p->d_v);
+        return pairs_by_pattern(spec) * (double)p->heads_q;
     for (int64_t b = 0; b < sequences(spec); b++)
         pairs += lab_visible_pairs(p, lab_spec_len_q(spec, b), lab_spec_len_k(spec, b),
                                    lab_spec_start_k(spec, b));
-    return 2.0 * times(spec) * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
+    return times(spec) * pairs * (double)p->heads_q;
 }
 
 static double bytes_of(const lab_spec *spec) {
@@ -124,7 +125,7 @@ static double bytes_of(const lab_spec *spec) {
 
 void lab_attention_work(lab_work *work, const lab_spec *spec) {
     const att_problem *p = &spec->problem;
-    work->flops = flops_of(spec);
+    work->pairs = pairs_of(spec);
+    work->flops = 2.0 * work->pairs * (double)(p->d_qk + p->d_v);
     work->bytes = bytes_of(spec);
-    work->pairs = work->flops / (2.0 * (double)(p->d_qk + p->d_v));
 }
