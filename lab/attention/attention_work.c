@@ -76,13 +76,11 @@ static double left_by_pattern(const lab_spec *spec, int64_t b, int64_t i) {
     lab_mask_place at = {one[0] ? 0 : b, one[2] ? 0 : i, 0, one[0] ? p->seq_q : rows,
                          one[0] ? p->seq_k : keys};
     int64_t lo, hi;
-    double count = 0.0;
     att_ref_visible(p, rows, keys, lab_spec_start_k(spec, b), i, &lo, &hi);
-    for (int64_t j = lo; j < hi; j++) {
-        at.j = one[3] ? 0 : j;
-        count += !lab_mask_hides(spec->bias_fill, &at);
-    }
-    return count;
+    if (one[3]) /* one element for all keys */
+        return lab_mask_hides(spec->bias_fill, &at) ? 0.0 : (double)att_max(hi - lo, 0);
+    at.j = lo;
+    return (double)lab_mask_visible(spec->bias_fill, &at, hi);
 }
 
 /* Sum over all batch entries; if there are many rows, some represent their neighbours. */
