@@ -22,7 +22,7 @@ static void describe(const att_plan *plan, char *text, size_t n) {
                  t->mask.function->name, t->mask.shape.grid[0], t->mask.shape.grid[1],
                  t->mask.shape.grid[2]);
     snprintf(text, n,
-             "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d part%s%s, "
+             "grid %u x %u x %u, %u threads and %u bytes per block, keys in %d part%s%s, "
              "workspace %zu bytes%s",
              s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared, t->params.splits,
              t->params.splits == 1 ? "" : "s", s->cluster ? " that a cluster merges" : "",

@@ -124,7 +124,7 @@ static att_status check_budget(const att_cuda_kernel *kernel, const att_cuda_cod
                 "%s: a block of %d threads at %d registers each does not fit; %d would",
                 kernel->id, threads, code->registers, code->max_threads);
     ATT_REQUIRE(code->local_bytes == 0 || kernel->may_spill, ATT_E_UNSUPPORTED, "registers",
-                "%s: %d bytes a thread spill from its %d registers; 'spills = allowed' in "
+                "%s: %d bytes per thread spill from its %d registers; 'spills = allowed' in "
                 "its row would let it run",
                 kernel->id, code->local_bytes, code->registers);
     return ATT_OK;
