@@ -48,4 +48,4 @@ $(BUILD)/liblab.a: $(DIGESTS)
 test-evidence: $(BUILD)/attest
 	@$(BUILD)/attest certify --check --evidence evidence
 
-$(addprefix $(BUILD)/obj/tests/unit/,test_attested.o test_certify.o test_host_tests.o): CPPFLAGS += -DSUITES='"$(abspath suites)"'
+$(addprefix $(BUILD)/obj/tests/unit/,test_attested.o test_certify.o test_chosen.o test_host_tests.o test_statements.o): CPPFLAGS += -DSUITES='"$(abspath suites)"'
