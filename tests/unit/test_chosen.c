@@ -101,6 +101,19 @@ static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
     free_suite(&timed);
 }
 
+/* A kernel that only helps others is tested through their problems. */
+static void test_chooser__kernels_that_help__know_whom(void **state) {
+    (void)state;
+    size_t helping = 0;
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        if (lab_row_helps(row) != (row->family->steps_in != NULL))
+            fail_msg("%s helps others, or its family says so: not both", row->id);
+        helping += lab_row_helps(row);
+    }
+    assert_true(helping > 4);
+}
+
 /* A kernel that reads masks is never planned alone: it is tested through problems of the rows
  * that it reads for. */
 static void test_chooser__reader_of_masks__by_the_rows_that_it_reads_for(void **state) {
@@ -148,6 +161,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wants__production_kernels_of_the_device__by_pattern),
         cmocka_unit_test(test_suites__every_kernel__has_problems_of_its_own),
+        cmocka_unit_test(test_chooser__kernels_that_help__know_whom),
         cmocka_unit_test(test_chooser__reader_of_masks__by_the_rows_that_it_reads_for),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
