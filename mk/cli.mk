@@ -8,4 +8,4 @@ test-cli: all virtual
 	@BUILD=$(BUILD) CC='$(CC)' tests/run.sh -j $(shell nproc) $(filter-out $(CLI_TIMING_TESTS),$(CLI_TESTS)) alone $(CLI_TIMING_TESTS)
 
 # Runs are intercepted by the test, which simulates cheating kernels.
-$(BUILD)/tests/unit/test_bench: TEST_LDFLAGS := -Wl,--wrap=att_plan_run,--wrap=lab_clock_ns
+$(BUILD)/tests/unit/test_bench: TEST_LDFLAGS := -Wl,--wrap=att_plan_run,--wrap=att_merge_run,--wrap=lab_clock_ns

@@ -91,9 +91,16 @@ EMBEDDED    := $(BUILD)/obj/cuda_embedded.o
 LIB_OBJECTS += $(EMBEDDED)
 $(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION): $(EMBEDDED)
 
-$(EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h
+# $(call other_cuda_out,FILE): a target that is never up to date, if FILE was made from another CUDA_OUT: the files of this
+# one may be older. The recipe of FILE notes its CUDA_OUT.
+other_cuda_out = $(if $(filter $(CUDA_OUT),$(shell cat $(1).cuda_out 2>/dev/null)),,another-cuda-out)
+note_cuda_out  = echo '$(CUDA_OUT)' >$@.cuda_out
+.PHONY: another-cuda-out
+
+$(EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h $(call other_cuda_out,$(EMBEDDED))
 	@mkdir -p $(@D)
 	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+	@$(note_cuda_out)
 
 .PHONY: cuda
 cuda: $(CUDA_CODES)

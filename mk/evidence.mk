@@ -28,12 +28,13 @@ $(BUILD)/source_digests: scripts/source_digests.c lab/evidence/closure.c lab/evi
 	@mkdir -p $(@D)
 	$(call short,LD,$@)$(HOSTCC) $(CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 
-$(BUILD)/source_digests.c: $(BUILD)/source_digests mk/evidence.mk $(wildcard src/cpu/* src/*/cpu/* include/*) $(JUDGE_FILES) $(CLOCK_FILES) $(HOST_FILES) $(GPU_TEST_FILES) $(CUDA_OUT)/embedded.list
+$(BUILD)/source_digests.c: $(BUILD)/source_digests mk/evidence.mk $(wildcard src/cpu/* src/*/cpu/* include/*) $(JUDGE_FILES) $(CLOCK_FILES) $(HOST_FILES) $(GPU_TEST_FILES) $(CUDA_OUT)/embedded.list $(call other_cuda_out,$(BUILD)/source_digests.c)
 	@$< $(CUDA_OUT)/nvcc.flags '$(OPT) $(CFLAGS)' \
 	    $(foreach operation,$(OPERATIONS),$(foreach isa,$(ISAS),$(if $(call isa_files,$(operation),$(isa)),$(operation)_$(isa) '$(ISA_$(isa))' $(call isa_files,$(operation),$(isa)) $(call shared_files,$(operation)) --))) \
 	    judge --texts $(JUDGE_FILES) -- clock --texts $(CLOCK_FILES) -- \
 	    host --texts $(HOST_FILES) -- gpu_tests --bytes $(GPU_TEST_FILES) >$@.new
 	@mv $@.new $@
+	@$(note_cuda_out)
 
 $(DIGESTS): $(BUILD)/source_digests.c lab/evidence/code_digest.h
 	@mkdir -p $(@D)
@@ -47,4 +48,4 @@ $(BUILD)/liblab.a: $(DIGESTS)
 test-evidence: $(BUILD)/attest
 	@$(BUILD)/attest certify --check --evidence evidence
 
-$(addprefix $(BUILD)/obj/tests/unit/,test_attested.o test_certify.o test_host_tests.o): CPPFLAGS += -DSUITES='"$(abspath suites)"'
+$(addprefix $(BUILD)/obj/tests/unit/,test_attested.o test_certify.o test_chosen.o test_host_tests.o test_statements.o): CPPFLAGS += -DSUITES='"$(abspath suites)"'

@@ -15,9 +15,10 @@ $(IMAGES)/embedded.c: tests/fake_cuda/stand_in_images.sh scripts/cuda_embed.sh $
 	@scripts/cuda_embed.sh $(IMAGES)/*.fatbin $(CUDA_TEXTS) >$@.new
 	@mv $@.new $@
 
-$(BUILD)/obj/stand_in_embedded.o: $(IMAGES)/embedded.c src/cuda/embed.h
+$(BUILD)/obj/stand_in_embedded.o: $(IMAGES)/embedded.c src/cuda/embed.h $(call other_cuda_out,$(BUILD)/obj/stand_in_embedded.o)
 	@mkdir -p $(@D)
 	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+	@$(note_cuda_out)
 
 $(BUILD)/libimages.a: $(BUILD)/obj/stand_in_embedded.o
 	@rm -f $@

@@ -92,9 +92,9 @@ $(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_kernel.o fake_hopper.o fake_merge
 tsan:
 	@ATTEST_INSTRUMENTED=1 $(STEADY) $(call variant,tsan,$(TSAN)) test-threads
 
-# Only src/ is counted, and only src/ is slowed down by counting. Tests that time something repeat the same lines: they
-# reach no line that others do not.
-COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(BUILD)/tests/unit/test_tune,$(UNIT_TESTS) $(PROPERTY_TESTS))
+# Only src/ is counted, and only src/ is slowed down by counting. Tests that time something, and some long ones of the
+# laboratory, repeat the same lines: they reach no line that others do not.
+COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(addprefix $(BUILD)/tests/unit/,test_chosen test_statements test_tune),$(UNIT_TESTS) $(PROPERTY_TESTS))
 test-counted: $(COUNTED_TESTS)
 	@tests/run.sh -j $(shell nproc) $(COUNTED_TESTS)
 

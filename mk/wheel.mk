@@ -23,9 +23,10 @@ has_jansson      = $(shell echo '\#include <jansson.h>' | $(CC) $(CPPFLAGS) -E -
 
 .PHONY: wheel wheel-setup wheel-parts sdist
 
-$(WHEEL_EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h
+$(WHEEL_EMBEDDED): $(CUDA_OUT)/embedded.c src/cuda/embed.h $(call other_cuda_out,$(WHEEL_EMBEDDED))
 	@mkdir -p $(@D)
 	$(call short,CC,$<)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -fvisibility=default -c $< -o $@
+	@$(note_cuda_out)
 
 # $(call wheel_rules,FOLDER,LINKER,MORE OBJECTS): the binaries of a wheel.
 define wheel_rules

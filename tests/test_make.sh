@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_make.sh: the output of make: short lines, whole commands with V=1, nothing with -s; warnings are errors only with
-# WERROR=1; what CROSS compiles.
+# WERROR=1; what CROSS compiles; what another CUDA_OUT compiles.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -39,6 +39,16 @@ crossed=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n V=1 NVCC= BUILD="$scra
 check 'CROSS names the compiler' test "$(grep -vc '^aarch64-linux-gnu-gcc ' <<<"$crossed")" -eq 0
 check 'no file of x86-64 is compiled for another processor' test "$(grep -cE -- ' -m(avx|fma|amx)|_(avx2|avx512|avx512_bf16|amx)\.c' <<<"$crossed")" -eq 0
 check 'rows that refuse stand in for them' test "$(grep -c _absent.c <<<"$crossed")" -eq 4
+
+# The kernels of another folder, which may be older than the object that contains them.
+embeds() { # embeds CUDA_OUT: how many times the kernels are compiled into the library's object
+    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u V make --no-print-directory NVCC= BUILD="$scratch/build" \
+        CUDA_OUT="$scratch/$1" "$scratch/build/obj/cuda_embedded.o" 2>&1 | grep -c '^  CC    .*embedded\.c$'
+}
+check 'the kernels of a folder are embedded' test "$(embeds one)" -eq 1
+check 'they are up to date then' test "$(embeds one)" -eq 0
+check 'those of another folder are not' test "$(embeds other)" -eq 1
+check 'nor those of the first again, which are older than the object' test "$(embeds one)" -eq 1
 
 echo "$passed passed, $failed failed, 0 skipped"
 ((failed == 0))

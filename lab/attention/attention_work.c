@@ -76,13 +76,11 @@ static double left_by_pattern(const lab_spec *spec, int64_t b, int64_t i) {
     lab_mask_place at = {one[0] ? 0 : b, one[2] ? 0 : i, 0, one[0] ? p->seq_q : s.len_q,
                          one[0] ? p->seq_k : s.len_k};
     int64_t lo, hi;
-    double count = 0.0;
     att_ref_visible(p, &s, i, &lo, &hi);
-    for (int64_t j = lo; j < hi; j++) {
-        at.j = one[3] ? 0 : j;
-        count += !lab_mask_hides(spec->bias_fill, &at);
-    }
-    return count;
+    if (one[3]) /* one element for all keys */
+        return lab_mask_hides(spec->bias_fill, &at) ? 0.0 : (double)att_max(hi - lo, 0);
+    at.j = lo;
+    return (double)lab_mask_visible(spec->bias_fill, &at, hi);
 }
 
 /* Sum over all batch entries; if there are many rows, some represent their neighbours. */
@@ -97,16 +95,17 @@ static double pairs_by_pattern(const lab_spec *spec) {
     return pairs;
 }
 
-static double flops_of(const lab_spec *spec) {
+/* Pairs of a row and a key that it sees, of all heads. */
+static double pairs_of(const lab_spec *spec) {
     const att_problem *p = &spec->problem;
     double pairs = 0.0;
     if (has_pattern(spec))
-        return 2.0 * pairs_by_pattern(spec) * (double)p->heads_q * (double)(p->d_qk + p->d_v);
+        return pairs_by_pattern(spec) * (double)p->heads_q;
     for (int64_t b = 0; b < sequences(spec); b++) {
         const att_ref_sequence s = lab_spec_sequence(spec, b);
         pairs += lab_visible_pairs(p, &s);
     }
-    return 2.0 * times(spec) * pairs * (double)p->heads_q * (double)(p->d_qk + p->d_v);
+    return times(spec) * pairs * (double)p->heads_q;
 }
 
 static double bytes_of(const lab_spec *spec) {
@@ -125,7 +124,7 @@ static double bytes_of(const lab_spec *spec) {
 
 void lab_attention_work(lab_work *work, const lab_spec *spec) {
     const att_problem *p = &spec->problem;
-    work->flops = flops_of(spec);
+    work->pairs = pairs_of(spec);
+    work->flops = 2.0 * work->pairs * (double)(p->d_qk + p->d_v);
     work->bytes = bytes_of(spec);
-    work->pairs = work->flops / (2.0 * (double)(p->d_qk + p->d_v));
 }

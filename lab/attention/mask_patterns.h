@@ -16,4 +16,8 @@ bool lab_mask_is_pattern(lab_bias_fill fill);
 /* Whether the pattern hides the key. False for fills that are not patterns. */
 bool lab_mask_hides(lab_bias_fill fill, const lab_mask_place *at);
 
+/* How many of the keys from at->j up to, and without, `end` the pattern leaves visible. Takes
+ * the same time for any number of keys. */
+int64_t lab_mask_visible(lab_bias_fill fill, const lab_mask_place *at, int64_t end);
+
 #endif

@@ -81,15 +81,15 @@ static lab_outputs outputs(const lab_spec *spec) {
     return (lab_outputs){
         .count = OUTPUTS,
         .list = {
-            [D_Q] = {"d_q", LAB_SET_QUERIES, false, true, false, grad, p->d_qk, 1},
-            [D_K] = {"d_k", LAB_SET_KEYS, false, true, false, grad, p->d_qk, 1},
-            [D_V] = {"d_v", LAB_SET_KEYS, false, true, false, grad, p->d_v, 1},
+            [D_Q] = {"d_q", LAB_SET_QUERIES, false, true, false, grad, p->d_qk, 1, false},
+            [D_K] = {"d_k", LAB_SET_KEYS, false, true, false, grad, p->d_qk, 1, false},
+            [D_V] = {"d_v", LAB_SET_KEYS, false, true, false, grad, p->d_v, 1, false},
             [D_BIAS] = {"d_bias", LAB_SET_BIAS, unasked & ATT_D_BIAS, true, false, bias, keys,
-                        keys > 1 ? p->grad_bias.col : 1},
+                        keys > 1 ? p->grad_bias.col : 1, false},
             [D_SINKS] = {"d_sinks", LAB_SET_SINKS, unasked & ATT_D_SINKS, true, false, ATT_F32,
-                         1, 1},
+                         1, 1, false},
             [D_ALIBI] = {"d_alibi", LAB_SET_SLOPES, unasked & ATT_D_ALIBI, true, false, ATT_F32,
-                         1, 1},
+                         1, 1, false},
         }};
 }
 

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/cuda/mask_lists.h"
-#include "attention/cuda/tiling.h"
-#include "attention/problem.h"
 #include "core/select.h"
 #include "lab/plan/plan_device.h"
 #include "lab/problem/lab_operation.h"
@@ -147,15 +144,8 @@ const att_kernel_row *lab_chooser_choice(const lab_chooser *c, const lab_spec *s
 static bool is_for(const lab_chooser *c, const att_kernel_row *choice, const lab_spec *spec) {
     if (!choice || !lab_row_helps(c->row))
         return choice == c->row;
-    if (choice->family->operation != c->row->family->operation)
-        return false;
-    if (c->row->cuda->role == ATT_ROLE_STEP)
-        return c->row->family->steps_in &&
-               c->row->family->steps_in(c->row, choice, spec->operation->problem(spec));
-    if (c->row->cuda->role == ATT_ROLE_MASK)
-        return choice->cuda->features & ATT_FEATURE_MASK &&
-               att_cuda_mask_reader(true) == c->row->cuda;
-    return att_cuda_combine_of(choice->cuda, true) == c->row->cuda;
+    return choice->family->operation == c->row->family->operation &&
+           c->row->family->steps_in(c->row, choice, spec->operation->problem(spec));
 }
 
 bool lab_chooser_chosen(const lab_chooser *c, const lab_spec *spec) {

@@ -27,7 +27,7 @@ static uint32_t *read_indices(const lab_node *result, const char *name, size_t c
         indices[i] = (uint32_t)index;
         if ((value && !json_is_integer(value)) || index < 0 || index > UINT32_MAX) {
             const lab_node element = lab_node_element(&array, i);
-            lab_node_fail(&element, "a whole number from 0 on is wanted", why);
+            lab_node_fail(&element, "expected a whole number, 0 or more", why);
             free(indices);
             return NULL;
         }

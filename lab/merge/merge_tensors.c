@@ -145,19 +145,30 @@ bool lab_merge_fill(lab_tensors *t, uint64_t seed, lab_message *why) {
 
 /* ------------------------------------------------------------------ turning */
 
+enum { ROWS_PER_DRAWN = 64 };
+
 bool lab_merge_turnable(const lab_tensors *t) {
     const att_merge_problem *p = &t->spec.merge.problem;
     return t->spec.merge.data == LAB_MERGE_NORMAL && p->batch > 0 && p->heads > 0 && p->seq > 0;
 }
 
+/* One row in every head, or one in ROWS_PER_DRAWN where heads are shorter than that. A row that
+ * is turned moves into the cache of one core, and the threads that merge must fetch it from
+ * there. If every row were turned, an honest merge would take several times as long as in a
+ * sample, whose later calls find their rows in the caches of their own cores; and turning back
+ * and turning by another seed would change nothing. */
 void lab_merge_drawn(lab_tensors *t, uint64_t seed,
                      void (*visit)(lab_tensors *t, lab_row row, void *context), void *context) {
     const att_merge_problem *p = &t->spec.merge.problem;
     lab_random random;
+    if (!lab_merge_turnable(t))
+        return;
     lab_random_seed(&random, seed, STREAM_TURNED);
-    for (int64_t b = 0; b < p->batch && lab_merge_turnable(t); b++)
-        for (int64_t h = 0; h < p->heads; h++)
-            visit(t, (lab_row){b, h, lab_random_below(&random, p->seq), 0}, context);
+    const int64_t heads = p->batch * p->heads;
+    const int64_t step = att_min(att_ceil_div(ROWS_PER_DRAWN, p->seq), heads);
+    for (int64_t n = lab_random_below(&random, step); n < heads; n += step)
+        visit(t, (lab_row){n / p->heads, n % p->heads, lab_random_below(&random, p->seq), 0},
+              context);
 }
 
 /* The sign is the highest bit in every type. It is flipped in every part: the row's answer then

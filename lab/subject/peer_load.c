@@ -40,17 +40,17 @@ bool lab_peer_check(const att_peer *t, lab_message *why) {
                         "attest_peer.h",
                         (unsigned)t->abi, ATT_PEER_ABI);
     if (t->size < smallest_table)
-        return lab_fail(why, "size is %zu, sizeof(att_peer) is wanted, at least %zu", t->size,
+        return lab_fail(why, "size is %zu, expected sizeof(att_peer), at least %zu", t->size,
                         smallest_table);
     if (!t->name || !good_name(t->name))
-        return lab_fail(why, "name: 1 to %d letters, digits, '-', '_' and '.' are wanted",
+        return lab_fail(why, "name: expected 1 to %d letters, digits, '-', '_' and '.'",
                         NAME_MOST);
     if (strcmp(t->name, "attest") == 0)
         return lab_fail(why, "name: \"attest\" is taken");
     if (!t->version || !good_version(t->version))
-        return lab_fail(why, "version: a line of text is wanted");
+        return lab_fail(why, "version: expected a line of text");
     if (t->devices == 0 || t->devices & ~(uint32_t)(ATT_PEER_CPU | ATT_PEER_CUDA))
-        return lab_fail(why, "devices is 0x%x: ATT_PEER_CPU, ATT_PEER_CUDA or both are wanted",
+        return lab_fail(why, "devices is 0x%x, expected ATT_PEER_CPU, ATT_PEER_CUDA or both",
                         (unsigned)t->devices);
     const char *missing = !t->supports    ? "supports"
                           : !t->prepare   ? "prepare"
@@ -58,7 +58,7 @@ bool lab_peer_check(const att_peer *t, lab_message *why) {
                           : !t->run       ? "run"
                           : !t->destroy   ? "destroy"
                                           : NULL;
-    return !missing || lab_fail(why, "%s is NULL: a function is wanted", missing);
+    return !missing || lab_fail(why, "%s is NULL, expected a function", missing);
 }
 
 /* dlopen() searches other folders for a name without a slash. */

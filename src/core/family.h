@@ -47,8 +47,8 @@ typedef struct att_family {
     /* How the problem was cut, as text. */
     void (*describe)(const struct att_plan *plan, char *text, size_t n);
 
-    /* For a kernel that is only a step of other kernels' runs (ATT_ROLE_STEP): does a run of
-     * `row` for the problem launch `step`? NULL for others. */
+    /* For a kernel that only helps others (att_role_helps()): may a run of `row` for the
+     * problem launch `step`? Whether the keys are split is decided later. NULL for others. */
     bool (*steps_in)(const att_kernel_row *step, const att_kernel_row *row,
                      const void *problem);
 

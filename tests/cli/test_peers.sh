@@ -58,13 +58,13 @@ bad() {
 bad SYMBOL 2 'att_peer_get: there is no such function'
 bad TABLE 2 'att_peer_get\(\) gave NULL'
 bad ABI 2 'abi is 7, this attest speaks 1'
-bad SIZE 2 'size is 16, sizeof\(att_peer\) is wanted'
-bad NAME 2 'name: 1 to 40 letters'
+bad SIZE 2 'size is 16, expected sizeof\(att_peer\)'
+bad NAME 2 'name: expected 1 to 40 letters'
 bad NAME_TAKEN 2 'name: "attest" is taken'
-bad VERSION 2 'version: a line of text'
+bad VERSION 2 'version: expected a line of text'
 bad DEVICES 2 'devices is 0x200'
 for field in SUPPORTS PREPARE WORKSPACE RUN DESTROY; do
-    bad "NULL_$field" 2 "${field,,} is NULL: a function is wanted"
+    bad "NULL_$field" 2 "${field,,} is NULL, expected a function"
 done
 bad GPU_ONLY 0 'bad: devices: it does not compute on the CPU'
 bad REFUSES 0 'bad: supports: seq_q: none at all'

@@ -85,24 +85,19 @@ static att_context *context_for(const char *kernel) {
     return made;
 }
 
-/* What a row of attention has compiled in, by a word of its id, and the problems that it is for. */
-static const char *feature_words(const char *id, const char *dtype, char words[64]) {
-    static const struct {
-        const char *id, *words;
-    } features[] = {{"_paged_", ",paged=16"},
-                    {"_alibi_", ",alibi"},
-                    {"_softcap_", ",softcap=30"},
-                    {"_mask_", ",bias=bool:b1qk,biasfill=padding"}};
+/* The words of a problem for what a row has compiled in. */
+static const char *feature_words(uint32_t features, const char *dtype, char words[64]) {
     words[0] = '\0';
-    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
-        if (strstr(id, features[i].id))
-            return features[i].words;
-    if (strstr(id, "_bias_"))
+    if (features & ATT_FEATURE_BIAS)
         snprintf(words, 64, ",bias=%s:1hqk", dtype);
-    return words;
+    return features & ATT_FEATURE_PAGES     ? ",paged=16"
+           : features & ATT_FEATURE_ALIBI   ? ",alibi"
+           : features & ATT_FEATURE_SOFTCAP ? ",softcap=30"
+           : features & ATT_FEATURE_MASK    ? ",bias=bool:b1qk,biasfill=padding"
+                                            : words;
 }
 
-static void problem_of(const att_kernel_info *k, char *line, size_t n) {
+static void problem_of(const att_kernel_info *k, uint32_t features, char *line, size_t n) {
     const char *dtype = k->dtype == ATT_BF16 ? "bf16" : k->dtype == ATT_F32 ? "f32" : "fp16";
     char words[64];
     if (strcmp(k->operation, "merge") == 0)
@@ -111,11 +106,11 @@ static void problem_of(const att_kernel_info *k, char *line, size_t n) {
         snprintf(line, n, "moe:t70e8k2h128i72,%s", dtype);
     else if (strcmp(k->operation, "backward") == 0)
         snprintf(line, n, "backward:b2h4hkv2s70sk152d%ddv%d,%s,causal=bottom-right%s",
-                 (int)k->d_qk, (int)k->d_v, dtype, feature_words(k->id, dtype, words));
+                 (int)k->d_qk, (int)k->d_v, dtype, feature_words(features, dtype, words));
     else
         snprintf(line, n, "b2h4hkv2s%dsk152d%ddv%d,%s,causal=bottom-right,lse%s",
                  strcmp(k->role, "decode") == 0 ? 2 : 70, (int)k->d_qk, (int)k->d_v, dtype,
-                 feature_words(k->id, dtype, words));
+                 feature_words(features, dtype, words));
 }
 
 static bool is_a_step(const char *role) {
@@ -124,12 +119,12 @@ static bool is_a_step(const char *role) {
 }
 
 /* A row that some problem reaches runs as itself: its id, its registers, the digest of its own code. */
-static void test_record_of_row(const att_kernel_info *k) {
+static void test_record_of_row(const att_kernel_info *k, uint32_t features) {
     if (!k->available || is_a_step(k->role))
         return;
     att_context *forced = context_for(k->id);
     char line[128];
-    problem_of(k, line, sizeof line);
+    problem_of(k, features, line, sizeof line);
     lab_spec spec;
     lab_verify_result r;
     if (!forced || !check(lab_spec_parse(&spec, line, NULL), "%s is no problem", line))
@@ -166,7 +161,7 @@ static void test_records(void) {
         if (att_kernel_query(ctx, i, &k) == ATT_OK && k.device == ATT_DEVICE_CUDA) {
             check(k.available || !is_for(&k, info.compute_capability),
                   "%s is not available here", k.id);
-            test_record_of_row(&k);
+            test_record_of_row(&k, att_registry_row(i)->cuda->features);
         }
     }
 }

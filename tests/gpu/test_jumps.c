@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "core/registry.h"
+#include "cuda/row.h"
 #include "lab/attention/attention_lab.h"
 #include "lab/tensors/device_memory.h"
 #include "tests/gpu/counts.h"
@@ -415,13 +417,9 @@ static void try_kernel(const att_kernel_info *k, int sms) {
 }
 
 /* Whether a kernel takes the problems of a trial: 16-bit types, and no feature compiled in that every problem of its must have. */
-static bool takes_trials(const att_kernel_info *k) {
-    static const char *const features[] = {"_mask_", "_alibi_", "_softcap_", "_bias_"};
-    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
-        if (strstr(k->id, features[i]))
-            return false;
-    return k->dtype != ATT_F32 && strcmp(k->role, "combine") != 0 &&
-           strcmp(k->role, "decode") != 0;
+static bool takes_trials(const att_cuda_kernel *k) {
+    return k->features == 0 && k->dtype != ATT_F32 && !att_role_helps(k->role) &&
+           k->role != ATT_ROLE_DECODE;
 }
 
 static void try_gpu(const char *prefix) {
@@ -436,7 +434,7 @@ static void try_gpu(const char *prefix) {
     for (size_t i = 0; i < att_kernel_count(); i++) {
         att_kernel_info k = {.size = sizeof k};
         if (att_kernel_query(ctx, i, &k) == ATT_OK && k.device == ATT_DEVICE_CUDA &&
-            k.available && !k.rung && takes_trials(&k) &&
+            k.available && !k.rung && takes_trials(att_registry_row(i)->cuda) &&
             strncmp(k.id, prefix, strlen(prefix)) == 0) {
             try_kernel(&k, info.multiprocessors);
             tried++;

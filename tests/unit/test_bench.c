@@ -2,8 +2,9 @@
  * caught.
  *
  * Calls of att_plan_run() go through __wrap_att_plan_run() below, which can simulate a bad
- * kernel and reads the clock through __wrap_lab_clock_ns(). Timed calls are recognised by their
- * launch record, which is inside a case. */
+ * kernel and reads the clock through __wrap_lab_clock_ns(); calls of att_merge_run() go through
+ * a wrapper that can simulate slow caches. Timed calls are recognised by their launch record,
+ * which is inside a case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,8 +32,9 @@ typedef enum trick {
     REFUSE,
     SLOW,
     WRONG_FROM_THE_START,
-    WATCH,     /* computes, and records its arguments */
-    SLOW_CLOCK /* time seems to stand still */
+    WATCH,      /* computes, and records its arguments */
+    SLOW_CLOCK, /* time seems to stand still */
+    FAR_LINES   /* merge: computes, after a wait for every line of the inputs that changed */
 } trick;
 static trick current_trick;
 static int honest_turns, turns;
@@ -86,6 +88,41 @@ att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void 
     if (cheats && current_trick == OTHER_BITS) /* still right */
         ((uint32_t *)args->o)[0] ^= 1u;
     return status;
+}
+
+/* Wait as long as a core does for the lines that another core has written, one after the
+ * other: those in which a part differs from what the last call on it found. */
+static void fetch_lines(const unsigned char *part, size_t bytes) {
+    enum { LINE = 64, PARTS = 64, BYTES = 1 << 14, LINE_NS = 50 };
+    static unsigned char found[PARTS][BYTES];
+    static const unsigned char *address[PARTS];
+    int n = 0;
+    while (n < PARTS && address[n] && address[n] != part)
+        n++;
+    assert_true(n < PARTS && bytes <= BYTES);
+    address[n] = part;
+    uint64_t wait = 0;
+    for (size_t i = 0; i < bytes; i += LINE)
+        if (memcmp(found[n] + i, part + i, LINE) != 0) {
+            memcpy(found[n] + i, part + i, LINE);
+            wait += LINE_NS;
+        }
+    for (const uint64_t start = lab_clock_ns(); lab_clock_ns() - start < wait;)
+        continue;
+}
+
+att_status __real_att_merge_run(const att_plan *plan, const att_merge_args *args,
+                                void *workspace, void *stream);
+att_status __wrap_att_merge_run(const att_plan *plan, const att_merge_args *args,
+                                void *workspace, void *stream);
+
+static const char *const far_merge = "merge:n4b8h8s1d64,f32";
+
+att_status __wrap_att_merge_run(const att_plan *plan, const att_merge_args *args,
+                                void *workspace, void *stream) {
+    for (int n = 0; n < 4 && current_trick == FAR_LINES; n++)
+        fetch_lines(args->part_o[n], 64 * 64 * sizeof(float));
+    return __real_att_merge_run(plan, args, workspace, stream);
 }
 
 uint64_t __real_lab_clock_ns(void);
@@ -305,6 +342,21 @@ static void test_bench__faster_than_the_processors__is_an_error(void **state) {
     lab_bench_free(cases, CASES);
 }
 
+/* Every row is a head of its own. In a sample of many calls only the first call on a set waits
+ * for lines that the laboratory has changed; in a probe every call does. */
+static void test_bench__changed_lines_are_far__honest_merge_is_timed(void **state) {
+    (void)state;
+    lab_bench_options many = few;
+    many.calls_multiple = 32;
+    bench_with(&many, far_merge, far_merge, FAR_LINES, 0);
+    for (int i = 0; i < CASES; i++) {
+        if (!cases[i].timed)
+            fail_msg("%s", cases[i].verify.message);
+        assert_true(cases[i].calls_per_sample > cases[i].input_sets);
+    }
+    lab_bench_free(cases, CASES);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bench__sound_kernel__is_timed),
@@ -318,6 +370,7 @@ int main(void) {
         cmocka_unit_test(test_bench__run_that_fails__is_caught),
         cmocka_unit_test(test_bench__any_sample__could_be_a_judged_one),
         cmocka_unit_test(test_bench__faster_than_the_processors__is_an_error),
+        cmocka_unit_test(test_bench__changed_lines_are_far__honest_merge_is_timed),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -1,24 +1,14 @@
-/* test_certify.c: kernels certified on a fake GPU, and their statements read back, sound and
- * tampered with. */
+/* test_certify.c: kernels certified on a fake GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "cuda/embed.h"
-#include "lab/base/spawn.h"
 #include "lab/evidence/certify.h"
-#include "lab/evidence/evidence_judge.h"
-#include "lab/evidence/place.h"
-#include "lab/measure/injection.h"
 #include "tests/support/check.h"
+#include "tests/support/evidence_folder.h"
 #include "tests/support/fakes.h"
 
-static fake_cuda *fake;
-static att_context *cpu, *gpu;
-#define PLACE "machine-amx" /* of the processor in statement_of() */
-static char folder[] = "/tmp/attest_certify_XXXXXX";
+static att_context *cpu;
 static bool wrong; /* the GPU computes, but a wrong answer */
 
 /* Replaces the GPU kernel: the CPU's answer. A graph replays only the last launch, so the
@@ -45,35 +35,6 @@ static void compute(const char *kernel, const CUlaunchConfig *config, const void
     att_plan_destroy(plan);
 }
 
-static void write_text(const char *name, const char *text) {
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    fclose(file);
-}
-
-static size_t row_of(const char *id) {
-    for (size_t i = 0; i < att_registry_count(); i++)
-        if (strcmp(att_registry_row(i)->id, id) == 0)
-            return i;
-    fail_msg("there is no kernel %s", id);
-    return 0;
-}
-
-/* One that ships as attested: others need no statement. */
-static const char *first_of_role(att_cuda_role role) {
-    for (size_t i = 0; i < att_registry_count(); i++) {
-        const att_kernel_row *row = att_registry_row(i);
-        const att_cuda_kernel *k = row->cuda;
-        if (k && k->role == role && k->targets & ATT_SM90 && !k->features && !row->unattested)
-            return k->id;
-    }
-    fail_msg("there is no such role");
-    return "";
-}
-
 static lab_certify job_of(const char *timed) {
     lab_certify job = {.device = ATT_DEVICE_CUDA,
                        .bench = {.min_samples = 3, .max_samples = 3},
@@ -81,11 +42,11 @@ static lab_certify job_of(const char *timed) {
                        .timed_name = "timed"};
     char checked_path[1024], timed_path[1024];
     lab_message why;
-    write_text("checked.txt", "b1h2s40d64,fp16\nb1h2s40d64,bf16\nb1h4hkv2s1sk600d64,fp16\n"
-                              "b1h2s40d32,fp16\nb2h2s700d64,fp16\n");
-    write_text("timed.txt", timed);
-    snprintf(checked_path, sizeof checked_path, "%s/checked.txt", folder);
-    snprintf(timed_path, sizeof timed_path, "%s/timed.txt", folder);
+    write_evidence("checked.txt", "b1h2s40d64,fp16\nb1h2s40d64,bf16\nb1h4hkv2s1sk600d64,fp16\n"
+                                  "b1h2s40d32,fp16\nb2h2s700d64,fp16\n");
+    write_evidence("timed.txt", timed);
+    snprintf(checked_path, sizeof checked_path, "%s/checked.txt", evidence_folder);
+    snprintf(timed_path, sizeof timed_path, "%s/timed.txt", evidence_folder);
     if (!lab_suite_set_read(&job.suites, true, checked_path, timed_path, &why))
         fail_msg("%s", why.text);
     return job;
@@ -96,20 +57,10 @@ static lab_certified certify(const char *id, const char *timed) {
     lab_certify job = job_of(timed);
     lab_certified done;
     FILE *nowhere = fopen("/dev/null", "w");
-    lab_certify_kernel(&done, &job, row_of(id), nowhere);
+    lab_certify_kernel(&done, &job, kernel_index(id), nowhere);
     fclose(nowhere);
     lab_suite_set_free(&job.suites);
     return done;
-}
-
-static void keep(json_t *statement, const char *place, const char *id) {
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", folder, place);
-    mkdir(path, 0777);
-    snprintf(path, sizeof path, "%s/%s/attestations", folder, place);
-    mkdir(path, 0777);
-    snprintf(path, sizeof path, "%s/%s/attestations/%s.json", folder, place, id);
-    assert_int_equal(json_dump_file(statement, path, JSON_INDENT(1)), 0);
 }
 
 static void expect_certified(const char *id, const char *timed) {
@@ -119,32 +70,8 @@ static void expect_certified(const char *id, const char *timed) {
     assert_string_equal(done.kernel, id);
     assert_true(done.checked > 0 && done.timed > 0);
     assert_true(done.worst_share >= 0.0 && done.worst_share <= 1.0);
-    keep(done.statement, "fake-gpu-0", id);
+    keep_statement(done.statement, "fake-gpu-0", id);
     json_decref(done.statement);
-}
-
-static lab_judged judged_of(const char *place, const char *id) {
-    lab_evidence evidence;
-    lab_judgement judgement;
-    lab_message why;
-    if (!lab_evidence_read(&evidence, folder, &why) ||
-        !lab_evidence_judge(&judgement, &evidence, NULL, &why))
-        fail_msg("%s", why.text);
-    lab_judged found = {.standing = LAB_STANDINGS};
-    for (size_t i = 0; i < judgement.count; i++)
-        if (strcmp(judgement.list[i].place, place) == 0 &&
-            strcmp(judgement.list[i].kernel, id) == 0)
-            found = judgement.list[i];
-    if (found.standing == LAB_STANDINGS)
-        fail_msg("%s of %s was not judged", id, place);
-    if (found.exhibit) {
-        static lab_exhibit copy;
-        copy = *found.exhibit;
-        found.exhibit = &copy;
-    }
-    lab_judgement_free(&judgement);
-    lab_evidence_free(&evidence);
-    return found;
 }
 
 static void test_certify__every_role__gives_a_statement_that_holds(void **state) {
@@ -159,14 +86,14 @@ static void test_certify__every_role__gives_a_statement_that_holds(void **state)
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         const char *id = first_of_role(roles[i].role);
         expect_certified(id, roles[i].timed);
-        const lab_judged judged = judged_of("fake-gpu-0", id);
+        const lab_judged judged = judged_statement("fake-gpu-0", id);
         if (judged.standing != LAB_PARTIAL) /* of the suites of this test */
             fail_msg("%s: %s", lab_standing_name(judged.standing), judged.why.text);
         assert_int_equal(judged.exhibit->attestation.cc, 90);
         assert_string_equal(judged.exhibit->attestation.device, "Fake GPU 0");
         assert_false(judged.exhibit->is_signed);
     }
-    const lab_judged other = judged_of("fake-gpu-0", first_of_role(ATT_ROLE_SMALL));
+    const lab_judged other = judged_statement("fake-gpu-0", first_of_role(ATT_ROLE_SMALL));
     assert_int_equal(other.standing, LAB_MISSING);
     assert_false(lab_judged_fails(&other));
 }
@@ -194,711 +121,22 @@ static void test_certify__no_problem_for_it__is_impossible(void **state) {
     assert_non_null(strstr(done.why.text, "no problem of the timed suite"));
 }
 
-static void test_wants__production_kernels_of_the_device__by_pattern(void **state) {
-    (void)state;
-    const size_t plain = row_of(first_of_role(ATT_ROLE_PLAIN)), rung = row_of("naive_sm80");
-    assert_true(lab_certify_wants(gpu, plain, NULL));
-    assert_true(lab_certify_wants(gpu, plain, "fwd_*"));
-    assert_false(lab_certify_wants(gpu, plain, "decode_*"));
-    assert_false(lab_certify_wants(gpu, rung, NULL));
-    assert_false(lab_certify_wants(gpu, row_of("fwd_cpu_portable"), NULL));
-    assert_true(lab_certify_wants(cpu, row_of("fwd_cpu_portable"), "*_portable"));
-    assert_false(lab_certify_wants(cpu, plain, NULL));
-}
-
-static size_t count_served(const lab_suite *suite, const char *id, bool forced) {
-    /* A row without evidence may get some: it is checked as it will be. */
-    const bool unattested = att_registry_row(row_of(id))->unattested;
-    const att_context_options options = {.size = sizeof options,
-                                         .device = ATT_DEVICE_CUDA,
-                                         .kernel = forced ? id : NULL,
-                                         .flags = unattested ? ATT_ALLOW_UNATTESTED : 0,
-                                         .rows = ""};
-    att_context *ctx = NULL;
-    size_t count = 0;
-    assert_ok(att_context_create(&ctx, &options));
-    for (size_t i = 0; i < suite->count; i++) {
-        att_plan *plan = NULL;
-        const lab_spec *spec = &suite->specs[i];
-        if (spec->operation->plan(&plan, ctx, spec) == ATT_OK)
-            count += strcmp(att_plan_kernel(plan), id) == 0;
-        att_plan_destroy(plan);
-    }
-    att_context_destroy(ctx);
-    return count;
-}
-
-static void test_suites__every_kernel__has_problems_of_its_own(void **state) {
-    (void)state;
-    lab_suite rows, gpu_suite, timed;
-    lab_message why;
-    if (!lab_suite_read(&rows, SUITES "/rows.txt", &why) ||
-        !lab_suite_read(&gpu_suite, SUITES "/gpu.txt", &why) ||
-        !lab_suite_read(&timed, SUITES "/certify.txt", &why))
-        fail_msg("%s", why.text);
-    for (size_t i = 0; i < att_registry_count(); i++) {
-        const att_kernel_row *row = att_registry_row(i);
-        if (!lab_certify_wants(gpu, i, NULL) || lab_row_helps(row))
-            continue;
-        if (count_served(&rows, row->id, true) + count_served(&gpu_suite, row->id, false) < 4)
-            fail_msg("%s would be verified on fewer than four problems", row->id);
-        if (count_served(&timed, row->id, false) == 0)
-            fail_msg("%s is chosen for no problem of certify", row->id);
-    }
-    lab_suite_free(&rows);
-    lab_suite_free(&gpu_suite);
-    lab_suite_free(&timed);
-}
-
-/* A kernel that reads masks is never planned alone: it is tested through problems of the rows
- * that it reads for. */
-static void test_chooser__reader_of_masks__by_the_rows_that_it_reads_for(void **state) {
-    (void)state;
-    static const struct {
-        const char *line;
-        bool is_for;
-    } cases[] = {{"b1h2s200d64,fp16,bias=bool", true},
-                 {"b1h2s200d192,fp16,bias=bool", false}, /* no row for it: the general one */
-                 {"b1h2s200d64,fp16,bias=f32", false},
-                 {"b1h2s200d64,fp16", false}};
-    lab_chooser chooser = {.row = att_registry_row(row_of(first_of_role(ATT_ROLE_MASK)))};
-    assert_true(lab_chooser_set_gpu(&chooser, "NVIDIA H200", 90, 132));
-    assert_true(lab_row_helps(chooser.row));
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        lab_spec spec;
-        lab_message why;
-        if (!lab_spec_parse(&spec, cases[i].line, &why))
-            fail_msg("%s", why.text);
-        assert_int_equal(lab_chooser_chosen(&chooser, &spec), cases[i].is_for);
-        assert_int_equal(lab_chooser_serves(&chooser, &spec), cases[i].is_for);
-    }
-}
-
-static json_t *error_of(double plain, double largest, double bar) {
-    return json_pack("{s:f, s:f, s:f, s:f}", "kernel", 0.25 * bar, "plain", plain, "largest",
-                     largest, "bar", bar);
-}
-
-/* An entry about a problem as certify would write it, with errors of a quarter of their
- * bars. */
-static json_t *entry_of(const lab_spec *spec, const char *kernel, const char *code) {
-    const lab_outputs outputs = spec->operation->outputs(spec);
-    char line[LAB_SPEC_MAX];
-    lab_spec_print(spec, line, sizeof line);
-    json_t *entry = json_pack(
-        "{s:s, s:{s:s, s:[i,i,i], s:s}, s:{s:s, s:i, s:i}}", "problem", line, "launch",
-        "kernel", spec->operation->is_void(spec) ? "" : kernel, "grid", 1, 1, 1, "code_sha256",
-        code, "verify", "outcome", "pass", "rows_checked", 1, "rows_total", 1);
-    for (int i = 0; i < outputs.count; i++) {
-        const lab_output *output = &outputs.list[i];
-        const double plain = output->is_log ? 1e-6 : 0.001,
-                     largest = output->is_log ? 7.0 : 1.5;
-        char name[32];
-        snprintf(name, sizeof name, "error_%s", output->name);
-        json_object_set_new(json_object_get(entry, "verify"), name,
-                            output->absent
-                                ? error_of(0.0, 0.0, 0.0)
-                                : error_of(plain, largest, lab_bar_of(output, plain, largest)));
-    }
-    return entry;
-}
-
-static void add_problems(json_t *predicate, const lab_chooser *chooser, bool on_gpu,
-                         const char *code) {
-    const char *id = chooser->row->id;
-    lab_suite_set set;
-    lab_message why;
-    json_t *verified = json_array(), *timed = json_array();
-    if (!lab_suite_set_read(&set, on_gpu, NULL, NULL, &why))
-        fail_msg("%s", why.text);
-    const lab_spec *spec, **list = calloc(set.timed.count, sizeof *list);
-    assert_non_null(list);
-    for (size_t at = 0; (spec = lab_chooser_next_checked(chooser, &set, &at));)
-        json_array_append_new(verified, entry_of(spec, id, code));
-    const size_t count = lab_chooser_timed(chooser, &set, list);
-    for (size_t i = 0; i < count; i++) {
-        json_t *entry = entry_of(list[i], id, code);
-        json_object_update_new(entry, json_pack("{s:f, s:f, s:[f,f,f]}", "median_ns", 2e9,
-                                                "floor_ns", 1e6, "samples_ns", 3e9, 1e9, 2e9));
-        json_array_append_new(timed, entry);
-    }
-    free(list);
-    lab_suite_set_free(&set);
-    json_object_set_new(predicate, "verified", verified);
-    json_object_set_new(predicate, "timed", timed);
-}
-
-/* A sound statement, made without measuring: what it needs to be consistent. */
-static json_t *statement_of(const char *id) {
-    lab_code_digests digests;
-    lab_message why;
-    const att_kernel_row *row = att_registry_row(row_of(id));
-    const int cc = row->cuda ? 90 : 0;
-    assert_true(lab_code_digests_of(&digests, row, cc, &why));
-    if (row->cuda && !*digests.code)
-        snprintf(digests.code, sizeof digests.code, "%s", digests.source);
-    json_t *machine =
-        row->cuda ? json_pack("{s:s, s:s, s:{s:s, s:s, s:i, s:i}}", "processor", "a processor",
-                              "device", "cuda", "gpu", "name", "NVIDIA H200", "uuid",
-                              "GPU-00000000-0000-0000-0000-000000000000", "compute_capability",
-                              cc, "multiprocessors", 132)
-                  : json_pack("{s:s, s:s, s:s}", "processor", "Machine", "device", "cpu",
-                              "isa_machine", "amx");
-    json_t *predicate = json_pack(
-        "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:i, "
-        "s:{}}",
-        "kernel", id, "role", att_row_role(row), "suites", "verified",
-        cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU, "timed", cc ? LAB_TIMED_GPU : LAB_TIMED_CPU,
-        "made", "2026-11-15T00:00:00Z", "attest", "0.1.0", "machine", machine, "compiler",
-        "name", digests.compiler, "flags", "", "options", "", "host", "", "harness",
-        "judge_sha256", lab_built_digest("judge"), "clock_sha256", lab_built_digest("clock"),
-        "seed", 0, "environment");
-    assert_non_null(predicate);
-    lab_chooser chooser = {.row = row};
-    if (cc)
-        assert_true(lab_chooser_set_gpu(&chooser, "NVIDIA H200", cc, 132));
-    add_problems(predicate, &chooser, cc > 0, digests.code);
-    return lab_attestation_make(id, cc, &digests, predicate);
-}
-
-static json_t *predicate_of(json_t *statement) {
-    return json_object_get(statement, "predicate");
-}
-
-static void test_standing__a_sound_statement__is_current(void **state) {
-    (void)state;
-    json_t *statement = statement_of("fwd_cpu_portable");
-    keep(statement, PLACE, "fwd_cpu_portable");
-    const lab_judged judged = judged_of(PLACE, "fwd_cpu_portable");
-    assert_int_equal(judged.standing, LAB_CURRENT);
-    assert_near(judged.exhibit->attestation.worst_share, 0.25, 1e-9);
-    assert_int_equal(judged.exhibit->attestation.verified,
-                     json_array_size(json_object_get(predicate_of(statement), "verified")));
-    json_decref(statement);
-}
-
-/* Store the changed statement (consumed); the kernel must then have this standing, for that
- * reason. */
-static void expect_standing(json_t *statement, lab_standing standing, bool fails,
-                            const char *word) {
-    keep(statement, PLACE, "fwd_cpu_portable");
-    json_decref(statement);
-    const lab_judged judged = judged_of(PLACE, "fwd_cpu_portable");
-    if (judged.standing != standing || !strstr(judged.why.text, word))
-        fail_msg("%s: %s", lab_standing_name(judged.standing), judged.why.text);
-    assert_int_equal(lab_judged_fails(&judged), fails);
-}
-
-static void set_digest(json_t *statement, size_t subject, const char *sha256) {
-    json_t *digest = json_object_get(
-        json_array_get(json_object_get(statement, "subject"), subject), "digest");
-    json_object_set_new(digest, "sha256", json_string(sha256));
-}
-
-static const char other_digest[] =
-    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-
-static void test_standing__other_sources__are_stale(void **state) {
-    (void)state;
-    json_t *statement = statement_of("fwd_cpu_portable");
-    set_digest(statement, 0, other_digest);
-    expect_standing(statement, LAB_STALE, false, "sources have changed");
-}
-
-static void test_standing__other_suites__are_partial(void **state) {
-    (void)state;
-    json_t *statement = statement_of("fwd_cpu_portable");
-    json_object_set_new(json_object_get(predicate_of(statement), "suites"), "verified",
-                        json_string("seed"));
-    write_text("required.txt", PLACE " portable\n");
-    expect_standing(json_deep_copy(statement), LAB_PARTIAL, true, "other suites");
-    write_text("required.txt", PLACE " portable partial\n");
-    expect_standing(statement, LAB_PARTIAL, false, "other suites");
-    write_text("required.txt", "");
-}
-
-static void test_standing__another_compiler__is_said(void **state) {
-    (void)state;
-    json_t *statement = statement_of("fwd_cpu_portable");
-    json_object_set_new(json_object_get(predicate_of(statement), "compiler"), "name",
-                        json_string("a compiler"));
-    expect_standing(statement, LAB_ELSEWHERE, false, "a compiler");
-}
-
-static void set_launches(json_t *statement, const char *list, const char *sha256) {
-    size_t i;
-    json_t *entry;
-    json_array_foreach(json_object_get(predicate_of(statement), list), i, entry)
-        json_object_set_new(json_object_get(entry, "launch"), "code_sha256",
-                            json_string(sha256));
-}
-
-static void test_standing__other_machine_code__is_stale(void **state) {
-    (void)state;
-    const char *id = first_of_role(ATT_ROLE_PLAIN);
-    json_t *statement = statement_of(id);
-    set_digest(statement, 0, other_digest);
-    set_launches(statement, "verified", other_digest);
-    set_launches(statement, "timed", other_digest);
-    keep(statement, "h200", id);
-    lab_judged judged = judged_of("h200", id);
-    assert_int_equal(judged.standing, LAB_STALE);
-    assert_non_null(strstr(judged.why.text, "machine code"));
-    json_object_set_new(json_object_get(predicate_of(statement), "compiler"), "name",
-                        json_string("nvcc of tomorrow"));
-    keep(statement, "h200", id);
-    judged = judged_of("h200", id);
-    assert_int_equal(judged.standing, LAB_ELSEWHERE);
-    json_decref(statement);
-}
-
-static void test_tampered__files__fail_with_the_field(void **state) {
-    (void)state;
-    json_t *s = statement_of("fwd_cpu_portable");
-    json_t *timed = json_array_get(json_object_get(predicate_of(s), "timed"), 0);
-    json_object_set_new(timed, "median_ns", json_real(1.0));
-    expect_standing(s, LAB_STALE, true, "median_ns");
-
-    s = statement_of("fwd_cpu_portable");
-    timed = json_array_get(json_object_get(predicate_of(s), "timed"), 0);
-    json_array_clear(json_object_get(timed, "samples_ns"));
-    expect_standing(s, LAB_STALE, true, "samples_ns");
-
-    s = statement_of("fwd_cpu_portable");
-    timed = json_array_get(json_object_get(predicate_of(s), "timed"), 0);
-    json_array_set_new(json_object_get(timed, "samples_ns"), 0, json_null());
-    expect_standing(s, LAB_STALE, true, "samples_ns");
-
-    s = statement_of("fwd_cpu_portable");
-    json_t *verify = json_object_get(
-        json_array_get(json_object_get(predicate_of(s), "verified"), 0), "verify");
-    json_object_set_new(json_object_get(verify, "error_o"), "kernel", json_real(1.5));
-    expect_standing(s, LAB_STALE, true, "above its bar");
-
-    s = statement_of("fwd_cpu_portable");
-    verify = json_object_get(json_array_get(json_object_get(predicate_of(s), "verified"), 0),
-                             "verify");
-    json_object_set_new(verify, "outcome", json_string("fail"));
-    expect_standing(s, LAB_STALE, true, "did not pass");
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_set_new(predicate_of(s), "verified", json_array());
-    expect_standing(s, LAB_STALE, true, "verified");
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_set_new(predicate_of(s), "timed", json_array());
-    expect_standing(s, LAB_STALE, true, "timed");
-
-    s = statement_of("fwd_cpu_portable");
-    set_digest(s, 0, "short");
-    expect_standing(s, LAB_STALE, true, "no digest");
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_set_new(s, "_type", json_string("https://example.org"));
-    expect_standing(s, LAB_STALE, true, "_type");
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_del(predicate_of(s), "made");
-    expect_standing(s, LAB_STALE, true, "made");
-
-    s = statement_of("fwd_cpu_portable");
-    json_array_clear(json_object_get(s, "subject"));
-    expect_standing(s, LAB_STALE, true, "not among the subjects");
-
-    expect_standing(statement_of("fwd_cpu_avx2"), LAB_STALE, true, "is of fwd_cpu_avx2");
-
-    expect_standing(json_array(), LAB_STALE, true, "_type");
-    write_text(PLACE "/attestations/fwd_cpu_portable.json", "{\"_type\": ");
-    lab_judged judged = judged_of(PLACE, "fwd_cpu_portable");
-    assert_true(lab_judged_fails(&judged));
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_set_new(predicate_of(s), "kernel", json_string("fwd_forgotten"));
-    json_object_set_new(json_array_get(json_object_get(s, "subject"), 0), "name",
-                        json_string("fwd_forgotten.source"));
-    keep(s, PLACE, "fwd_forgotten");
-    judged = judged_of(PLACE, "fwd_forgotten");
-    assert_int_equal(judged.standing, LAB_STALE);
-    assert_non_null(strstr(judged.why.text, "no such kernel"));
-    json_object_set_new(predicate_of(s), "peer", json_object());
-    json_object_set_new(predicate_of(s), "role", json_string("peer"));
-    json_object_set_new(json_array_get(json_object_get(s, "subject"), 0), "name",
-                        json_string("fwd_forgotten.library"));
-    keep(s, PLACE, "fwd_forgotten");
-    judged = judged_of(PLACE, "fwd_forgotten");
-    assert_int_equal(judged.standing, LAB_ELSEWHERE);
-    assert_false(lab_judged_fails(&judged));
-    json_decref(s);
-}
-
-static json_t *entry_at(json_t *statement, const char *list, size_t i) {
-    return json_array_get(json_object_get(predicate_of(statement), list), i);
-}
-
-static json_t *error_at(json_t *statement, size_t i) {
-    return json_object_get(json_object_get(entry_at(statement, "verified", i), "verify"),
-                           "error_o");
-}
-
-/* What a forger would try first. Each error names the file and the field. */
-static void test_forged__numbers__fail_with_the_field(void **state) {
-    (void)state;
-    static const lab_output float32 = {.dtype = ATT_F32};
-    json_t *s = statement_of("fwd_cpu_portable");
-    json_object_set_new(error_at(s, 3), "bar", json_real(1e9));
-    expect_standing(s, LAB_STALE, true, "verified[3].verify.error_o.bar: does not follow");
-
-    s = statement_of("fwd_cpu_portable"); /* a bar that follows, from an impossible error */
-    json_object_set_new(error_at(s, 3), "plain", json_real(5e8));
-    json_object_set_new(error_at(s, 3), "bar", json_real(lab_bar_of(&float32, 5e8, 1.5)));
-    expect_standing(s, LAB_STALE, true, "verified[3].verify.error_o");
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_del(error_at(s, 0), "largest");
-    expect_standing(s, LAB_STALE, true, "error_o.largest: is missing");
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_set_new(entry_at(s, "timed", 0), "floor_ns", json_real(2.5e9));
-    expect_standing(s, LAB_STALE, true, "timed[0].median_ns: is below the floor");
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_set_new(json_object_get(entry_at(s, "verified", 0), "verify"), "rows_checked",
-                        json_integer(0));
-    expect_standing(s, LAB_STALE, true, "rows_checked");
-}
-
-static void test_forged__another_kernel_s_numbers__fail(void **state) {
-    (void)state;
-    json_t *s = statement_of("fwd_cpu_portable"), *other = statement_of("fwd_cpu_avx2");
-    json_object_set(predicate_of(s), "verified",
-                    json_object_get(predicate_of(other), "verified"));
-    json_object_set(predicate_of(s), "timed", json_object_get(predicate_of(other), "timed"));
-    json_decref(other);
-    expect_standing(s, LAB_STALE, true,
-                    "launch.kernel: is fwd_cpu_avx2, expected fwd_cpu_portable");
-
-    s = statement_of("fwd_cpu_portable");
-    json_object_del(entry_at(s, "verified", 1), "launch");
-    expect_standing(s, LAB_STALE, true, "verified[1].launch.kernel: is missing");
-}
-
-static void test_forged__a_shorter_list__is_stale(void **state) {
-    (void)state;
-    write_text("required.txt", PLACE " portable\n");
-    json_t *s = statement_of("fwd_cpu_portable");
-    json_t *verified = json_object_get(predicate_of(s), "verified");
-    while (json_array_size(verified) > 1)
-        json_array_remove(verified, json_array_size(verified) - 1);
-    expect_standing(s, LAB_STALE, true, "predicate.verified: b");
-
-    s = statement_of("fwd_cpu_portable"); /* one from the middle */
-    json_array_remove(json_object_get(predicate_of(s), "verified"), 7);
-    expect_standing(s, LAB_STALE, true, "is missing");
-
-    s = statement_of("fwd_cpu_portable"); /* one twice */
-    verified = json_object_get(predicate_of(s), "verified");
-    json_array_append(verified, json_array_get(verified, 0));
-    expect_standing(s, LAB_STALE, true, "attest certify would take");
-
-    s = statement_of("fwd_cpu_portable");
-    json_array_remove(json_object_get(predicate_of(s), "timed"), 0);
-    expect_standing(s, LAB_STALE, true, "predicate.timed: ");
-    write_text("required.txt", "");
-}
-
-static void test_forged__the_device__fails(void **state) {
-    (void)state;
-    json_t *s = statement_of("fwd_cpu_portable");
-    json_t *machine = json_object_get(predicate_of(s), "machine");
-    json_object_set_new(machine, "processor", json_string("Better Machine"));
-    expect_standing(s, LAB_STALE, true, "belongs into the folder better-machine-amx");
-    s = statement_of("fwd_cpu_portable");
-    json_object_set_new(json_object_get(predicate_of(s), "machine"), "isa_machine",
-                        json_string("avx2"));
-    expect_standing(s, LAB_STALE, true, "belongs into the folder machine-avx2");
-
-    const char *id = first_of_role(ATT_ROLE_PLAIN);
-    static const char *const renamed[][2] = {{"NVIDIA H100 80GB HBM3", "folder"},
-                                             {"NVIDIA L4", "gpu.name: its compute capability"}};
-    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++) {
-        s = statement_of(id);
-        machine = json_object_get(predicate_of(s), "machine");
-        json_object_set_new(json_object_get(machine, "gpu"), "name",
-                            json_string(renamed[i][0]));
-        keep(s, "h200", id);
-        json_decref(s);
-        const lab_judged judged = judged_of("h200", id);
-        if (!lab_judged_fails(&judged) || !strstr(judged.why.text, renamed[i][1]))
-            fail_msg("%s: %s", lab_standing_name(judged.standing), judged.why.text);
-    }
-    s = statement_of(id); /* another number of SMs than an H200 has */
-    machine = json_object_get(predicate_of(s), "machine");
-    json_object_set_new(json_object_get(machine, "gpu"), "multiprocessors", json_integer(144));
-    keep(s, "h200", id);
-    json_decref(s);
-    const lab_judged judged = judged_of("h200", id);
-    assert_non_null(strstr(judged.why.text, "another GPU's"));
-}
-
-/* On a GPU: code that is not the subject's, and times that the device cannot reach. */
-static void test_forged__gpu_numbers__fail(void **state) {
-    (void)state;
-    const char *id = first_of_role(ATT_ROLE_PLAIN);
-    json_t *s = statement_of(id);
-    keep(s, "h200", id);
-    lab_judged judged = judged_of("h200", id);
-    if (judged.standing != LAB_CURRENT)
-        fail_msg("%s", judged.why.text);
-    json_object_set_new(entry_at(s, "timed", 0), "floor_ns", json_real(0.5));
-    keep(s, "h200", id);
-    judged = judged_of("h200", id);
-    assert_non_null(strstr(judged.why.text, "timed[0].floor_ns: is below the least time"));
-    json_object_set_new(entry_at(s, "timed", 0), "floor_ns", json_real(1e6));
-    json_object_set_new(json_object_get(entry_at(s, "verified", 2), "launch"), "code_sha256",
-                        json_string(other_digest));
-    keep(s, "h200", id);
-    judged = judged_of("h200", id);
-    assert_non_null(
-        strstr(judged.why.text, "verified[2].launch.code_sha256: is of other code"));
-    json_decref(s);
-}
-
-static void test_forged__fields_left_out__fail_with_the_field(void **state) {
-    (void)state;
-    static const char *const fields[] = {"harness", "seed",     "environment", "role",
-                                         "attest",  "compiler", "machine",     "suites"};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        json_t *s = statement_of("fwd_cpu_portable");
-        json_object_del(predicate_of(s), fields[i]);
-        expect_standing(s, LAB_STALE, true, fields[i]);
-    }
-    json_t *s = statement_of("fwd_cpu_portable");
-    json_object_set_new(predicate_of(s), "role", json_string("decode"));
-    expect_standing(s, LAB_STALE, true, "role: is decode, expected fwd");
-}
-
-static void set_harness(json_t *statement, const char *part, const char *sha256) {
-    json_object_set_new(json_object_get(predicate_of(statement), "harness"), part,
-                        json_string(sha256));
-}
-
-static void test_harness__another_judge__is_stale(void **state) {
-    (void)state;
-    write_text("required.txt", PLACE " portable\n");
-    json_t *s = statement_of("fwd_cpu_portable");
-    set_harness(s, "judge_sha256", other_digest);
-    expect_standing(s, LAB_STALE, true, "judged by another harness");
-
-    s = statement_of("fwd_cpu_portable");
-    set_harness(s, "clock_sha256", other_digest);
-    expect_standing(json_deep_copy(s), LAB_STALE, true, "timed by another harness");
-    char line[256];
-    snprintf(line, sizeof line, "clock %s 2026-11-16 a comment was reworded\n", other_digest);
-    write_text("harnesses.txt", line);
-    expect_standing(s, LAB_CURRENT, false, "");
-
-    s = statement_of("fwd_cpu_portable"); /* the list is for clocks */
-    set_harness(s, "judge_sha256", other_digest);
-    expect_standing(s, LAB_STALE, true, "judged by another harness");
-
-    lab_evidence evidence;
-    lab_message why;
-    snprintf(line, sizeof line, "clock %s 2026-11-16\n", other_digest); /* no reason */
-    write_text("harnesses.txt", line);
-    assert_false(lab_evidence_read(&evidence, folder, &why));
-    assert_non_null(strstr(why.text, "harnesses.txt:1"));
-    write_text("harnesses.txt", "");
-    write_text("required.txt", "");
-}
-
-/* A missing list demands nothing: that it is missing is itself an error. */
-static void test_required__no_list__fails(void **state) {
-    (void)state;
-    char path[1024];
-    lab_evidence evidence;
-    lab_judgement judgement;
-    lab_message why;
-    snprintf(path, sizeof path, "%s/required.txt", folder);
-    unlink(path);
-    assert_true(lab_evidence_read(&evidence, folder, &why));
-    assert_true(lab_evidence_judge(&judgement, &evidence, NULL, &why));
-    assert_string_equal(judgement.files[0].name, "required.txt");
-    assert_true(judgement.files[0].fails);
-    lab_judgement_free(&judgement);
-    assert_false(lab_evidence_judge(&judgement, &evidence, "/nonexistent/signers", &why));
-    assert_non_null(strstr(why.text, "/nonexistent/signers"));
-    lab_evidence_free(&evidence);
-    write_text("required.txt", "");
-}
-
-static void test_required__missing_and_stale__fail(void **state) {
-    (void)state;
-    write_text("required.txt", "# devices\n" PLACE " portable # a CPU\n");
-    json_t *statement = statement_of("fwd_cpu_portable");
-    keep(statement, PLACE, "fwd_cpu_portable");
-    lab_judged judged = judged_of(PLACE, "fwd_cpu_portable");
-    assert_true(judged.required && !lab_judged_fails(&judged));
-    judged = judged_of(PLACE, "decode_cpu_portable");
-    assert_int_equal(judged.standing, LAB_MISSING);
-    assert_true(lab_judged_fails(&judged));
-    set_digest(statement, 0, other_digest);
-    expect_standing(statement, LAB_STALE, true, "sources have changed");
-
-    write_text("required.txt", "h100 sm_90\n");
-    judged = judged_of("h100", first_of_role(ATT_ROLE_DECODE));
-    assert_true(lab_judged_fails(&judged));
-    write_text("required.txt", "");
-}
-
-/* A statement that is still to be made is shown and does not fail; one that exists must come
- * off the list. */
-static void test_required__pending__shown_until_it_is_there(void **state) {
-    (void)state;
-    write_text("required.txt",
-               PLACE " portable\npending " PLACE " decode_cpu_portable until the next run\n");
-    lab_judged judged = judged_of(PLACE, "decode_cpu_portable");
-    assert_int_equal(judged.standing, LAB_MISSING);
-    assert_true(judged.required && judged.pending && !lab_judged_fails(&judged));
-    json_t *statement = statement_of("decode_cpu_portable");
-    keep(statement, PLACE, "decode_cpu_portable");
-    judged = judged_of(PLACE, "decode_cpu_portable");
-    assert_int_equal(judged.standing, LAB_CURRENT);
-    assert_true(lab_judged_fails(&judged));
-    assert_non_null(strstr(judged.why.text, "take it off"));
-    json_decref(statement);
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s/attestations/decode_cpu_portable.json", folder, PLACE);
-    unlink(path);
-    write_text("required.txt", "");
-}
-
-static void expect_bad_list(const char *text) {
-    lab_evidence evidence;
-    lab_message why;
-    write_text("required.txt", text);
-    assert_false(lab_evidence_read(&evidence, folder, &why));
-    assert_non_null(strstr(why.text, "required.txt:1"));
-    write_text("required.txt", "");
-}
-
-static void test_required__a_bad_list__is_refused(void **state) {
-    (void)state;
-    expect_bad_list("h200\n");
-    expect_bad_list("h200 sm_90 more\n");
-    expect_bad_list("h200 sm_75\n");
-    expect_bad_list("h200 auto\n");
-    expect_bad_list("pending h200 combine_sm80_d128\n"); /* without a reason */
-    lab_evidence evidence;
-    lab_message why;
-    assert_false(lab_evidence_read(&evidence, "/nonexistent", &why));
-    assert_false(lab_evidence_read(&evidence, "/dev/null", &why));
-    setenv("ATTEST_EVIDENCE", folder, 1);
-    assert_true(lab_evidence_read(&evidence, NULL, &why));
-    assert_string_equal(evidence.folder, folder);
-    lab_evidence_free(&evidence);
-    unsetenv("ATTEST_EVIDENCE");
-}
-
-static void test_injection__each_variable__is_found(void **state) {
-    (void)state;
-    static const char *const names[] = {"LD_AUDIT", "CUDA_INJECTION64_PATH",
-                                        "NVIDIA_TF32_OVERRIDE", "ATTEST_JIT"};
-    lab_message why;
-    const char *driver = getenv("ATTEST_LIBCUDA");
-    assert_true(lab_injection_found(&why)); /* the fake driver */
-    assert_non_null(strstr(why.text, "ATTEST_LIBCUDA"));
-    char *kept = strdup(driver);
-    unsetenv("ATTEST_LIBCUDA");
-    unsetenv("ATTEST_LIBNVRTC");
-    assert_false(lab_injection_found(&why));
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        setenv(names[i], "1", 1);
-        assert_true(lab_injection_found(&why));
-        assert_non_null(strstr(why.text, names[i]));
-        setenv(names[i], "", 1);
-        assert_false(lab_injection_found(&why));
-        unsetenv(names[i]);
-    }
-    setenv("ATTEST_LIBCUDA", kept, 1);
-    free(kept);
-}
-
-static void test_place__full_names__become_short(void **state) {
-    (void)state;
-    static const char *const names[][2] = {
-        {"NVIDIA H200", "h200"},
-        {"NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"},
-        {"NVIDIA GeForce RTX 4090", "rtx-4090"},
-        {"Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "xeon-platinum-8481c-2-70ghz"},
-        {"", "device"},
-        {"../..", "device"},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char place[64];
-        lab_place_name(names[i][0], place, sizeof place);
-        assert_string_equal(place, names[i][1]);
-    }
-}
-
-static void test_spawn__programs__are_heard(void **state) {
-    (void)state;
-    lab_child child;
-    lab_message why;
-    bool missing;
-    const char *const both[] = {"sh", "-c", "cat; echo two >&2; exit 7", NULL};
-    write_text("input", "one");
-    char input[1024];
-    snprintf(input, sizeof input, "%s/input", folder);
-    assert_true(lab_spawn(&child, both, input, &missing, &why));
-    assert_int_equal(child.status, 7);
-    assert_string_equal(child.out, "one");
-    assert_string_equal(child.error, "two\n");
-    lab_child_free(&child);
-
-    const char *const killed[] = {"sh", "-c", "kill -9 $$", NULL};
-    assert_true(lab_spawn(&child, killed, NULL, NULL, &why));
-    assert_int_equal(child.status, 128 + 9);
-    assert_string_equal(child.out, "");
-    lab_child_free(&child);
-
-    const char *const much[] = {"sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x", NULL};
-    assert_true(lab_spawn(&child, much, NULL, NULL, &why));
-    assert_int_equal(strlen(child.out), 3000000);
-    lab_child_free(&child);
-
-    const char *const absent[] = {"/nonexistent/program", NULL};
-    assert_false(lab_spawn(&child, absent, NULL, &missing, &why));
-    assert_true(missing);
-    assert_non_null(strstr(why.text, "/nonexistent/program"));
-}
-
 static int set_up(void **state) {
     (void)state;
-    fake = use_fake_cuda();
-    use_no_nvrtc();
-    fake->run = compute;
-    if (!mkdtemp(folder))
-        return -1;
-    setenv("ATTEST_SUITES", SUITES, 1);
-    setenv("ATTEST_DEVICES", SUITES "/../devices", 1);
     const att_context_options on_cpu = {
         .size = sizeof on_cpu, .device = ATT_DEVICE_CPU, .threads = 2};
-    const att_context_options on_gpu = {.size = sizeof on_gpu, .device = ATT_DEVICE_CUDA};
+    use_fake_cuda()->run = compute;
+    use_no_nvrtc();
+    setenv("ATTEST_SUITES", SUITES, 1);
+    setenv("ATTEST_DEVICES", SUITES "/../devices", 1);
     assert_ok(att_context_create(&cpu, &on_cpu));
-    assert_ok(att_context_create(&gpu, &on_gpu));
-    return 0;
+    return open_evidence();
 }
 
 static int tear_down(void **state) {
     (void)state;
     att_context_destroy(cpu);
-    att_context_destroy(gpu);
-    const char *const clear[] = {"rm", "-rf", folder, NULL};
-    lab_child child;
-    lab_message why;
-    const bool ok = lab_spawn(&child, clear, NULL, NULL, &why);
-    lab_child_free(&child);
-    return ok ? 0 : -1;
+    return close_evidence();
 }
 
 int main(void) {
@@ -906,29 +144,6 @@ int main(void) {
         cmocka_unit_test(test_certify__every_role__gives_a_statement_that_holds),
         cmocka_unit_test(test_certify__a_wrong_answer__gives_none),
         cmocka_unit_test(test_certify__no_problem_for_it__is_impossible),
-        cmocka_unit_test(test_wants__production_kernels_of_the_device__by_pattern),
-        cmocka_unit_test(test_suites__every_kernel__has_problems_of_its_own),
-        cmocka_unit_test(test_chooser__reader_of_masks__by_the_rows_that_it_reads_for),
-        cmocka_unit_test(test_standing__a_sound_statement__is_current),
-        cmocka_unit_test(test_standing__other_sources__are_stale),
-        cmocka_unit_test(test_standing__other_suites__are_partial),
-        cmocka_unit_test(test_standing__another_compiler__is_said),
-        cmocka_unit_test(test_standing__other_machine_code__is_stale),
-        cmocka_unit_test(test_tampered__files__fail_with_the_field),
-        cmocka_unit_test(test_forged__numbers__fail_with_the_field),
-        cmocka_unit_test(test_forged__another_kernel_s_numbers__fail),
-        cmocka_unit_test(test_forged__a_shorter_list__is_stale),
-        cmocka_unit_test(test_forged__the_device__fails),
-        cmocka_unit_test(test_forged__gpu_numbers__fail),
-        cmocka_unit_test(test_forged__fields_left_out__fail_with_the_field),
-        cmocka_unit_test(test_harness__another_judge__is_stale),
-        cmocka_unit_test(test_required__no_list__fails),
-        cmocka_unit_test(test_required__missing_and_stale__fail),
-        cmocka_unit_test(test_required__pending__shown_until_it_is_there),
-        cmocka_unit_test(test_required__a_bad_list__is_refused),
-        cmocka_unit_test(test_injection__each_variable__is_found),
-        cmocka_unit_test(test_place__full_names__become_short),
-        cmocka_unit_test(test_spawn__programs__are_heard),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

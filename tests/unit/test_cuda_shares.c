@@ -171,10 +171,12 @@ static void test_shares__joined__by_their_own_kernel(void **state) {
     const att_kernel_row *join = gpu_row_named("decode_join_sm90_d128");
     const att_problem p = decode_of(2, 32, 8, 1024, 128, ATT_LENS_K);
     assert_ptr_equal(att_cuda_join_of(row->cuda, true), join->cuda);
-    assert_null(att_cuda_combine_of(row->cuda, true));
+    const att_kernel_row *other = gpu_row_named("decode_sm90_bf16_d128_m8n16s3w8");
+    const att_kernel_row *combine = gpu_row_named("combine_sm80_d128");
     assert_true(join->family->steps_in(join, row, &p));
-    assert_false(
-        join->family->steps_in(join, gpu_row_named("decode_sm90_bf16_d128_m8n16s3w8"), &p));
+    assert_false(join->family->steps_in(join, other, &p));
+    assert_false(combine->family->steps_in(combine, row, &p));
+    assert_true(combine->family->steps_in(combine, other, &p));
     att_cuda_kernel wide = *row->cuda;
     wide.d_v = 512;
     assert_null(att_cuda_join_of(&wide, true));

@@ -1,4 +1,6 @@
 /* test_mask_patterns.c: the masks that the laboratory fills hide what they claim to hide. */
+#include <unistd.h>
+
 #include "lab/attention/attention_lab.h"
 #include "lab/attention/mask_patterns.h"
 #include "tests/support/check.h"
@@ -63,6 +65,44 @@ static void test_patterns__blocks__the_diagonal_and_a_third(void **state) {
     assert_false(hides(LAB_BIAS_BLOCKS, 0, 128, 256));
 }
 
+static int64_t counted(lab_bias_fill fill, lab_mask_place at, int64_t end) {
+    int64_t count = 0;
+    for (; at.j < end; at.j++)
+        count += !lab_mask_hides(fill, &at);
+    return count;
+}
+
+/* More rows than keys as well: the first rows are before every key. */
+static void test_visible__any_keys_of_a_row__as_counted_one_by_one(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {1, 2, 7, 127, 128, 129, 400, 1031};
+    enum { LENGTHS = sizeof lengths / sizeof lengths[0], CASES = 6 * 4 * LENGTHS * LENGTHS };
+    for (int n = 0; n < CASES; n++) {
+        const lab_bias_fill fill =
+            n % 6 == 5 ? LAB_BIAS_CLEAR : (lab_bias_fill)(LAB_BIAS_PADDING + n % 6);
+        const int64_t rows = lengths[n / 24 % LENGTHS], keys = lengths[n / 24 / LENGTHS];
+        for (int64_t i = 0; i < rows; i += 1 + rows / 23)
+            for (int64_t j = 0; j < keys; j += 1 + keys / 5)
+                for (int64_t end = j - 1; end <= keys; end += 1 + keys / 6) {
+                    const lab_mask_place at = {n / 6 % 4, i, j, rows, keys};
+                    assert_int_equal(lab_mask_visible(fill, &at, end), counted(fill, at, end));
+                }
+    }
+}
+
+/* A loop over the keys would hit the alarm. */
+static void test_visible__many_keys__at_once(void **state) {
+    (void)state;
+    alarm(60);
+    const int64_t keys = INT64_C(1) << 40;
+    const lab_mask_place at = {0, keys - 1, 0, keys, keys};
+    assert_int_equal(lab_mask_visible(LAB_BIAS_PADDED_CAUSAL, &at, keys), keys);
+    assert_int_equal(lab_mask_visible(LAB_BIAS_DOCUMENTS, &at, keys), keys / 64 * 15);
+    assert_int_equal(lab_mask_visible(LAB_BIAS_BLOCKS, &at, keys),
+                     128 * ((keys / 128 + 2) / 3));
+    alarm(0);
+}
+
 static double pairs_of(const char *line) {
     lab_spec spec;
     lab_message why;
@@ -82,6 +122,7 @@ static void test_work__of_patterns__what_they_leave(void **state) {
                 0.0);
     assert_near(pairs_of("b4h1s80d64,bias=bool:11qk,biasfill=padding"), 4.0 * 80.0 * 80.0, 0.0);
     assert_near(pairs_of("b1h1s80d64,causal,bias=bool,biasfill=clear"), 3240.0, 0.0);
+    assert_near(pairs_of("b1h1s80d64,bias=bool:11q1,biasfill=padding"), 80.0 * 80.0, 0.0);
     const double many = pairs_of("b1h1s3000d64,bias=bool,biasfill=padded-causal");
     assert_true(many > 0.99 * 4501500.0 && many < 1.01 * 4501500.0);
 }
@@ -91,6 +132,8 @@ int main(void) {
         cmocka_unit_test(test_patterns__of_intervals__their_ends),
         cmocka_unit_test(test_patterns__fewer_rows_than_keys__the_last_row_is_at_the_last_key),
         cmocka_unit_test(test_patterns__blocks__the_diagonal_and_a_third),
+        cmocka_unit_test(test_visible__any_keys_of_a_row__as_counted_one_by_one),
+        cmocka_unit_test(test_visible__many_keys__at_once),
         cmocka_unit_test(test_work__of_patterns__what_they_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

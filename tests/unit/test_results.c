@@ -152,7 +152,7 @@ static void test_results__wrong_samples__are_named(void **state) {
          "process: is not an array as long as samples_ns"},
         {"process", json_pack("[i, i, i]", 0, 1, 0), "process: is not in ascending order"},
         {"process", json_pack("[i, f, i]", 0, 0.5, 1),
-         "process[1]: a whole number from 0 on is wanted"},
+         "process[1]: expected a whole number, 0 or more"},
         {"median_ns", json_string("1"), "median_ns: expected a number"},
         {"verify", json_true(), "verify: expected an object"},
         {"kernel", json_integer(1), "kernel: expected text"},

@@ -440,6 +440,22 @@ static void test_work__huge_sizes__in_closed_form(void **state) {
     alarm(0);
 }
 
+/* Every plan refuses them, but they can be written, printed and counted. */
+static void test_work__no_columns__no_operations(void **state) {
+    (void)state;
+    static const char *const lines[] = {"b1h1s4d0", "backward:b1h1s4d0",
+                                        "backward:b2h3s5d0,causal",
+                                        "backward:b1h1s4d0,bias=bool,biasfill=padding"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        const lab_spec spec = parsed(lines[i]);
+        assert_near(lab_spec_flops(&spec), 0.0, 0.0);
+    }
+    const lab_spec causal = parsed(lines[2]);
+    lab_work work;
+    causal.operation->work(&work, &causal);
+    assert_near(work.pairs, 2.0 * 3.0 * 15.0, 0.0);
+}
+
 static void test_refuse__huge_sizes__name_them(void **state) {
     (void)state;
     assert_refused("b77777777777777777h1s1d8", "batch=77777777777777777 is above 2^40");
@@ -517,6 +533,7 @@ int main(void) {
         cmocka_unit_test(test_work__causal_and_window__count_visible_pairs),
         cmocka_unit_test(test_work__every_mask__as_counted_row_by_row),
         cmocka_unit_test(test_work__huge_sizes__in_closed_form),
+        cmocka_unit_test(test_work__no_columns__no_operations),
         cmocka_unit_test(test_refuse__huge_sizes__name_them),
         cmocka_unit_test(test_suite__fault__names_file_and_line),
         cmocka_unit_test(test_suite__missing__names_the_places),

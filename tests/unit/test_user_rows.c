@@ -558,7 +558,7 @@ static void test_plan__over_budget__refused_by_name(void **state) {
     assert_ok(create(&ctx, &o));
     fake->local_bytes = 40;
     assert_fails(att_plan_create(&plan, ctx, &p), ATT_E_UNSUPPORTED, "registers",
-                 "user_spills: 40 bytes a thread spill");
+                 "user_spills: 40 bytes per thread spill");
     att_context_destroy(ctx);
     const att_context_options leave = {.rows = HEAD ROW_WITH("user_may", "spills = allowed\n")};
     assert_string_equal(chosen(&leave), "user_may");

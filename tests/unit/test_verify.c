@@ -336,6 +336,45 @@ static void test_turn__twice__is_nothing_and_once_is_wrong(void **state) {
     }
 }
 
+static void count_drawn(lab_tensors *t, lab_row row, void *count) {
+    (void)t, (void)row;
+    ++*(int *)count;
+}
+
+static int drawn_by(const char *line, uint64_t seed, uint64_t *hash) {
+    lab_tensors *t = made(line, 3);
+    int count = 0;
+    t->spec.operation->drawn(t, seed, count_drawn, &count);
+    lab_tensors_turn(t, seed);
+    *hash =
+        lab_hash(1, t->buffer[2].data, 4 * (size_t)t->size[2].elements); /* the first part */
+    lab_tensors_destroy(t);
+    return count;
+}
+
+/* Turning must leave nearly all of a merge alone, and differ from seed to seed, even where
+ * every row is a head. */
+static void test_turn__merge_of_short_heads__few_rows(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        int least, most;
+    } cases[] = {{"merge:n2b1h1s1d8,f32", 1, 1},  {"merge:n3b4h8s1d8,f32", 1, 1},
+                 {"merge:n2b32h8s1d8,f32", 4, 4}, {"merge:n2b10h10s1d8,f32", 1, 2},
+                 {"merge:n2b2h3s63d8,f32", 3, 3}, {"merge:n2b2h3s64d8,f32", 6, 6},
+                 {"merge:n2b2h3s100d8,f32", 6, 6}};
+    for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
+        uint64_t hash[8];
+        int different = 0;
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            const int count = drawn_by(cases[n].line, seed, &hash[seed]);
+            assert_in_range(count, cases[n].least, cases[n].most);
+            different += hash[seed] != hash[0];
+        }
+        assert_true(n == 0 || different > 0);
+    }
+}
+
 static void test_tensors__input_changed__caught(void **state) {
     (void)state;
     lab_tensors *t = made("b2h2s5d8,bf16,bias=f32,alibi,sinks,varlen,lse", 1);
@@ -576,6 +615,7 @@ int main(void) {
         cmocka_unit_test(test_verify__rows_that_are_foreseen__caught),
         cmocka_unit_test(test_outputs__sampled__checks_ends_and_sees_unwritten_rows),
         cmocka_unit_test(test_turn__twice__is_nothing_and_once_is_wrong),
+        cmocka_unit_test(test_turn__merge_of_short_heads__few_rows),
         cmocka_unit_test(test_tensors__input_changed__caught),
         cmocka_unit_test(test_tensors__written_beside__caught),
         cmocka_unit_test(test_tensors__padding_of_output_written__caught),

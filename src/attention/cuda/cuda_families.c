@@ -8,6 +8,7 @@
 #include "attention/cuda/f32_tiling.h"
 #include "attention/cuda/hopper.h"
 #include "attention/cuda/hopper_choice.h"
+#include "attention/cuda/mask_lists.h"
 #include "attention/cuda/rungs.h"
 #include "attention/cuda/shares.h"
 #include "attention/cuda/tile_fits.h"
@@ -26,7 +27,7 @@ static void describe(const att_plan *plan, char *text, size_t n) {
                  t->mask.function->name, t->mask.shape.grid[0], t->mask.shape.grid[1],
                  t->mask.shape.grid[2]);
     snprintf(text, n,
-             "grid %u x %u x %u, %u threads and %u bytes a block, keys in %d part%s%s%s, "
+             "grid %u x %u x %u, %u threads and %u bytes per block, keys in %d part%s%s%s, "
              "workspace %zu bytes%s",
              s->grid[0], s->grid[1], s->grid[2], s->threads, s->shared, t->params.splits,
              t->params.splits == 1 ? "" : "s", s->cluster ? " that a cluster merges" : "",
@@ -90,11 +91,24 @@ const att_family att_family_fwd_decode_shares = {.operation = &att_operation_att
 const att_family att_family_fwd_decode_join = {FAMILY, .serves = att_cuda_serves_nothing,
                                                .steps_in = att_cuda_join_steps_in};
 
-/* Merges the parts of the families above; no problem selects it. */
-const att_family att_family_fwd_combine = {FAMILY, .serves = att_cuda_serves_nothing};
+/* Merges the parts of the other families above; no problem selects it. */
+static bool combines(const att_kernel_row *step, const att_kernel_row *row,
+                     const void *problem) {
+    (void)problem;
+    return row->family != &att_family_fwd_decode_shares &&
+           att_cuda_combine_of(row->cuda, true) == step->cuda;
+}
+const att_family att_family_fwd_combine = {FAMILY, .serves = att_cuda_serves_nothing,
+                                           .steps_in = combines};
 
 /* Reads a boolean mask before them. */
-const att_family att_family_fwd_mask = {FAMILY, .serves = att_cuda_serves_nothing};
+static bool reads_mask(const att_kernel_row *step, const att_kernel_row *row,
+                       const void *problem) {
+    (void)problem;
+    return row->cuda->features & ATT_FEATURE_MASK && att_cuda_mask_reader(true) == step->cuda;
+}
+const att_family att_family_fwd_mask = {FAMILY, .serves = att_cuda_serves_nothing,
+                                        .steps_in = reads_mask};
 
 /* The steps of the ladder. */
 #define RUNG(source, needs)                                                                    \

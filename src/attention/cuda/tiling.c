@@ -1,7 +1,6 @@
 /* tiling.c: cut a problem into blocks for a GPU kernel, and launch them. */
 #include "attention/cuda/tiling.h"
 
-#include "attention/cuda/cuda_families.h"
 #include "attention/cuda/decode_tiling.h"
 #include "attention/cuda/f32_tiling.h"
 #include "attention/cuda/params.h"
@@ -74,14 +73,6 @@ int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, 
     return best;
 }
 
-/* Does another kernel than fwd_combine finish what `kernel` leaves? */
-static bool is_joined(const att_cuda_kernel *kernel) {
-    for (size_t i = 0; i < att_registry_count(); i++)
-        if (att_registry_row(i)->cuda == kernel)
-            return att_registry_row(i)->family == &att_family_fwd_decode_shares;
-    return false;
-}
-
 const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
                                            bool allow_unattested) {
     for (size_t i = 0; i < att_registry_count(); i++) {
@@ -89,7 +80,7 @@ const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
         const att_cuda_kernel *k = row->cuda;
         if (k && k->role == ATT_ROLE_COMBINE && k->d_v >= kernel->d_v &&
             (!k->dtype || k->dtype == kernel->dtype) && (!row->unattested || allow_unattested))
-            return is_joined(kernel) ? NULL : k;
+            return k;
     }
     return NULL;
 }
@@ -129,7 +120,7 @@ static att_status check_budget(const att_cuda_kernel *kernel, const att_cuda_cod
                 "%s: a block of %d threads at %d registers each does not fit; %d would",
                 kernel->id, threads, code->registers, code->max_threads);
     ATT_REQUIRE(code->local_bytes == 0 || kernel->may_spill, ATT_E_UNSUPPORTED, "registers",
-                "%s: %d bytes a thread spill from its %d registers; 'spills = allowed' in "
+                "%s: %d bytes per thread spill from its %d registers; 'spills = allowed' in "
                 "its row would let it run",
                 kernel->id, code->local_bytes, code->registers);
     return ATT_OK;

@@ -53,8 +53,8 @@ int64_t att_cuda_row_tiles(const att_cuda_kernel *kernel, const att_problem *p);
 int att_cuda_choose_splits(const att_cuda_kernel *kernel, const att_problem *p, int64_t blocks,
                            int64_t slots);
 
-/* The kernel that merges the splits of `kernel`, or NULL if there is none, or it needs another;
- * one without evidence only if that is allowed. */
+/* The kernel that merges the splits of `kernel`, or NULL; one without evidence only if that is
+ * allowed. */
 const att_cuda_kernel *att_cuda_combine_of(const att_cuda_kernel *kernel,
                                            bool allow_unattested);
 

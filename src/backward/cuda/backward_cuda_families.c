@@ -140,7 +140,7 @@ static void describe(const att_plan *plan, char *text, size_t n) {
     const att_backward_tiling *t = plan->state;
     const att_cuda_shape *s = &t->main_shape;
     snprintf(text, n,
-             "grid %u x 1 x 1, %u threads and %u bytes a block, workspace %zu bytes; after %s"
+             "grid %u x 1 x 1, %u threads and %u bytes per block, workspace %zu bytes; after %s"
              "%s%s%s%s",
              s->grid[0], s->threads, s->shared, plan->workspace, t->delta->name,
              t->bias ? ", before " : "", t->bias ? t->bias->name : "",

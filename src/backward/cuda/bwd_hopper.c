@@ -173,7 +173,7 @@ void att_backward_hopper_describe(const att_plan *plan, char *text, size_t n) {
     const att_cuda_shape *shape = &s->tiling.main_shape;
     const att_bwd_params *b = &s->tiling.params;
     snprintf(text, n,
-             "grid %u x 1 x 1, %u threads and %u bytes a block, %d tiles of keys of %d heads "
+             "grid %u x 1 x 1, %u threads and %u bytes per block, %d tiles of keys of %d heads "
              "in turn, "
              "dQ in %d sum%s, after %s, before %s, workspace %zu bytes",
              shape->grid[0], shape->threads, shape->shared, s->params.items, b->section,

@@ -135,7 +135,7 @@ static att_status run(const att_plan *plan, const void *args, void *workspace, v
 
 static void describe(const att_plan *plan, char *text, size_t n) {
     const state *s = plan->state;
-    snprintf(text, n, "grid %u x 1 x 1, %u threads a block, %d threads a row%s",
+    snprintf(text, n, "grid %u x 1 x 1, %u threads per block, %d threads per row%s",
              s->shape.grid[0], s->shape.threads, 1 << s->params.lanes_log2,
              s->params.vector ? "" : ", element by element");
 }
