@@ -4,8 +4,8 @@
  *          Persistent warps take (tile of up to TILE_M slots of an expert, column of h) in turn, or
  *          two columns without a gate
  * TILE     TILE_M slots x two rows of weights: gate and up of a column
- * THREADS  32 * WARPS; a warp routes a token; after that warps share nothing
- * SMEM     scores and groups of route_warps tokens | ids and weights of slots | counts of experts |
+ * THREADS  32 * WARPS; they route together; after that warps share nothing
+ * SMEM     keys and lists of route_warps tokens | ids and weights of slots | counts of experts |
  *          table of tiles
  * FLOW     Every block selects the experts of all tokens by itself, and makes the same tiles of
  *          them: nobody waits for another block. Block 0 also weighs them, and writes what the
@@ -24,7 +24,7 @@
 #include "kernels/moe_activation.cuh"
 #include "kernels/moe_few_rows.cuh"
 #include "kernels/moe_gate.cuh"
-#include "kernels/moe_route_token.cuh"
+#include "kernels/moe_route_block.cuh"
 #include "kernels/programmatic_launch.cuh"
 #include "kernels/switches_sm90.cuh"
 
@@ -63,7 +63,7 @@ DEVICE void finish(const att_moe_params *p, const few_operands *o, const few_ite
 
 /* The block's shared memory. */
 typedef struct few_room {
-    float *scores; /* SCORES_ROOM words per warp that routes */
+    float *tokens; /* few_words words per token that is routed */
     int *ids;      /* per slot; -1: no expert */
     float *weights;
     int *counts;     /* per expert; last, bad ids */
@@ -74,8 +74,8 @@ typedef struct few_room {
 DEVICE few_room room_of(const att_moe_params *p, char *shared) {
     const int slots = p->tokens * p->k;
     few_room room;
-    room.scores = (float *)shared;
-    room.ids = (int *)room.scores + p->route_warps * SCORES_ROOM(p);
+    room.tokens = (float *)shared;
+    room.ids = (int *)room.tokens + p->route_warps * p->few_words;
     room.weights = (float *)(room.ids + slots);
     room.counts = (int *)(room.weights + slots);
     room.tile_count = room.counts + p->experts + 1;
@@ -87,22 +87,65 @@ DEVICE bool is_clerk(void) {
     return blockIdx.x == 0;
 }
 
+/* Route up to route_warps tokens, all warps together. */
+DEVICE void route_together(const att_moe_params *p, const few_room *room, int first, int count) {
+    const int warp = threadIdx.x / 32, parts = (list_count(p) * p->k + 31) / 32;
+    for (int t = 0; t < count; t++) {
+        const block_room own = block_room_at(p, room->tokens + t * p->few_words);
+        if (!is_masked(p, first + t))
+            list_experts(p, first + t, &own);
+    }
+    __syncthreads();
+    for (int i = warp; i < count * parts; i += WARPS) {
+        const int t = i / parts, slot0 = (first + t) * p->k;
+        const block_room own = block_room_at(p, room->tokens + t * p->few_words);
+        if (!is_masked(p, first + t))
+            merge_lists(p, &own, i % parts, room->ids + slot0, room->weights + slot0);
+        else if (i % parts == 0)
+            route_nowhere(p, room->ids + slot0, room->weights + slot0);
+    }
+}
+
+/* The same, a warp per token: any number of experts and groups, and ids that are given. */
+DEVICE void route_alone(const att_moe_params *p, const few_room *room, int first, int count) {
+    const int warp = threadIdx.x / 32, token = first + warp;
+    if (warp >= count)
+        return;
+    const token_room own = room_at(p, room->tokens + warp * p->few_words, room->ids + token * p->k, room->weights + token * p->k);
+    if (is_masked(p, token))
+        route_nowhere(p, own.ids, own.weights);
+    else if (p->routing == ATT_MOE_BY_CALLER)
+        route_as_given(p, (long long)token * p->k, &own, is_clerk() ? room->counts : nullptr);
+    else
+        select_any(p, token, &own);
+}
+
+/* Weigh the experts of the same tokens. Logits, whose softmax the weights may be shares of, are
+ * where a token's room begins. */
+DEVICE void weigh_tokens(const att_moe_params *p, const few_room *room, int first, int count) {
+    const int warp = threadIdx.x / 32, token = first + warp;
+    __syncthreads();
+    if (warp < count && p->routing != ATT_MOE_BY_CALLER && !is_masked(p, token))
+        weigh_values(p, room->tokens + warp * p->few_words, room->weights + token * p->k);
+}
+
 /* Ids of all slots; in block 0 also weights, and the number of bad ids. */
 DEVICE void route_tokens(const att_moe_params *p, const few_room *room) {
-    const int warp = threadIdx.x / 32;
     if (is_clerk()) {
         for (int e = threadIdx.x; e <= p->experts; e += THREADS)
             room->counts[e] = 0;
         __syncthreads();
     }
-    if (warp < p->route_warps)
-        for (int token = warp; token < p->tokens; token += p->route_warps) {
-            const token_room own =
-                room_at(p, room->scores + warp * SCORES_ROOM(p), room->ids + token * p->k, room->weights + token * p->k);
-            route_token(p, token, &own, is_clerk(), is_clerk() ? room->counts : nullptr);
-            __syncwarp();
-        }
-    __syncthreads();
+    for (int first = 0; first < p->tokens; first += p->route_warps) {
+        const int count = min(p->route_warps, p->tokens - first);
+        if (is_for_block(p))
+            route_together(p, room, first, count);
+        else
+            route_alone(p, room, first, count);
+        if (is_clerk())
+            weigh_tokens(p, room, first, count);
+        __syncthreads();
+    }
 }
 
 /* Put the slots of an expert into tiles, which are in the order of their first slots. The slots of

@@ -91,7 +91,8 @@ typedef struct att_moe_params {
     int up_columns;   /* columns of h per block, */
     int up_steps;     /* and blocks per tile of positions */
     int down_steps;
-    int few_blocks; /* few tokens: blocks of the second product */
+    int few_blocks; /* few tokens: blocks of the second product, */
+    int few_words;  /* and words of shared memory in which a token is routed */
 } att_moe_params;
 
 #endif

@@ -16,10 +16,26 @@
 
 #define ROOM(p) (SCORES_ROOM(p) + 2 * (p)->k) /* of a warp, in words */
 
+DEVICE void route_by_logits(const att_moe_params *p, int token, const token_room *room) {
+    float top = 0.0f, sum = 1.0f;
+    if (are_held(p)) {
+        select_held(p, token, room, &top, &sum);
+        weigh(p, room->weights, top, sum);
+    } else {
+        select_any(p, token, room);
+        weigh_values(p, room->scores, room->weights);
+    }
+}
+
 /* Route a token, count its experts, and write what later kernels and the caller read per slot. */
 DEVICE void route_and_count(const att_moe_params *p, int token, const token_room *room, int *counts) {
     const long long slot0 = (long long)token * p->k;
-    route_token(p, token, room, true, counts);
+    if (is_masked(p, token))
+        route_nowhere(p, room->ids, room->weights);
+    else if (p->routing == ATT_MOE_BY_CALLER)
+        route_as_given(p, slot0, room, counts);
+    else
+        route_by_logits(p, token, room);
     __syncwarp();
     for (int j = threadIdx.x % 32; j < p->k; j += 32) {
         const int id = room->ids[j];

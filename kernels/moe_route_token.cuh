@@ -143,9 +143,8 @@ DEVICE float score_of(const att_moe_params *p, int token, int e, float *value) {
 }
 
 /* Any number of experts and groups, using shared memory. Stores ids, and values in place of
- * weights. If weights are wanted that are shares of the softmax of all logits, also its top and
- * sum. */
-DEVICE void select_any(const att_moe_params *p, int token, const token_room *room, bool weights, float *top, float *sum) {
+ * weights. */
+DEVICE void select_any(const att_moe_params *p, int token, const token_room *room) {
     for (int e = threadIdx.x % 32; e < p->experts; e += 32) {
         float value;
         room->scores[e] = score_of(p, token, e, &value);
@@ -154,8 +153,6 @@ DEVICE void select_any(const att_moe_params *p, int token, const token_room *roo
     select_experts(p, room);
     for (int j = threadIdx.x % 32; j < p->k; j += 32)
         score_of(p, token, room->ids[j], &room->weights[j]);
-    if (weights && p->routing == ATT_MOE_BY_SOFTMAX_TOPK)
-        *sum = softmax_sum(room->scores, p->experts, top);
 }
 
 /* ---- The same with all scores in registers: expert e is number e / 32 of lane e % 32. Keys
@@ -246,12 +243,12 @@ DEVICE unsigned best_held(const unsigned key[HELD], int *at) {
     return best[0];
 }
 
-DEVICE void select_held(const att_moe_params *p, int token, const token_room *room, bool weights, float *top, float *sum) {
+DEVICE void select_held(const att_moe_params *p, int token, const token_room *room, float *top, float *sum) {
     const int lane = threadIdx.x % 32;
     float value[HELD];
     unsigned key[HELD];
     load_held(p, token, value, key);
-    if (weights && p->routing == ATT_MOE_BY_SOFTMAX_TOPK) {
+    if (p->routing == ATT_MOE_BY_SOFTMAX_TOPK) {
         float best = -INFINITE, own = 0.0f;
 #pragma unroll
         for (int i = 0; i < HELD; i++)
@@ -286,29 +283,28 @@ DEVICE void select_held(const att_moe_params *p, int token, const token_room *ro
 
 /* ---- */
 
-DEVICE void weigh(const att_moe_params *p, const token_room *room, float top, float sum) {
+/* Make weights of the values of the selected experts. */
+DEVICE void weigh(const att_moe_params *p, float *weights, float top, float sum) {
     float total = 0.0f;
     if (p->routing == ATT_MOE_BY_TOPK_SOFTMAX)
-        sum = softmax_sum(room->weights, p->k, &top);
+        sum = softmax_sum(weights, p->k, &top);
     for (int j = threadIdx.x % 32; j < p->k; j += 32) {
-        const float value = room->weights[j];
+        const float value = weights[j];
         const float weight = p->routing == ATT_MOE_BY_SIGMOID ? value : att_route_weight(value, top) / sum;
-        room->weights[j] = weight;
+        weights[j] = weight;
         total += weight;
     }
     total = warp_sum(total);
     for (int j = threadIdx.x % 32; j < p->k; j += 32)
-        room->weights[j] = (p->renormalise ? room->weights[j] / (total + 1e-20f) : room->weights[j]) * p->scaling;
+        weights[j] = (p->renormalise ? weights[j] / (total + 1e-20f) : weights[j]) * p->scaling;
 }
 
-DEVICE void route_by_logits(const att_moe_params *p, int token, const token_room *room, bool weights) {
+/* The same, given the values of all experts. */
+DEVICE void weigh_values(const att_moe_params *p, const float *values, float *weights) {
     float top = 0.0f, sum = 1.0f;
-    if (are_held(p))
-        select_held(p, token, room, weights, &top, &sum);
-    else
-        select_any(p, token, room, weights, &top, &sum);
-    if (weights)
-        weigh(p, room, top, sum);
+    if (p->routing == ATT_MOE_BY_SOFTMAX_TOPK)
+        sum = softmax_sum(values, p->experts, &top);
+    weigh(p, weights, top, sum);
 }
 
 /* Ids out of range are treated as none; they are counted in `counts`, after the experts, unless
@@ -324,19 +320,16 @@ DEVICE void route_as_given(const att_moe_params *p, long long slot0, const token
     }
 }
 
-/* The ids of a token, and its weights if they are wanted, in the room. No other lane has seen
- * them yet. */
-DEVICE void route_token(const att_moe_params *p, int token, const token_room *room, bool weights, int *counts) {
-    if (p->mask && !p->mask[token]) {
-        for (int j = threadIdx.x % 32; j < p->k; j += 32) {
-            room->ids[j] = -1;
-            room->weights[j] = 0.0f;
-        }
-    } else if (p->routing == ATT_MOE_BY_CALLER) {
-        route_as_given(p, (long long)token * p->k, room, counts);
-    } else {
-        route_by_logits(p, token, room, weights);
+/* A token that is masked. */
+DEVICE void route_nowhere(const att_moe_params *p, int *ids, float *weights) {
+    for (int j = threadIdx.x % 32; j < p->k; j += 32) {
+        ids[j] = -1;
+        weights[j] = 0.0f;
     }
+}
+
+DEVICE bool is_masked(const att_moe_params *p, int token) {
+    return p->mask && !p->mask[token];
 }
 
 #endif

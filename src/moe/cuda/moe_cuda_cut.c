@@ -88,6 +88,17 @@ static uint32_t blocks_of(const att_moe_gpu *s, const att_cuda_limits *gpu, int6
     return (uint32_t)(s->by_maps ? att_min(items, held) : items);
 }
 
+/* What a token needs in shared memory, in words, to be routed by all warps of the block
+ * (kernels/moe_route_block.cuh): values and keys, lists of 16-byte vectors, groups; or by one:
+ * scores and groups. */
+static int64_t few_words(const att_moe_problem *p, const att_cuda_kernel *kernel) {
+    const int64_t warp = 32, quad = 4, lists = att_ceil_div(p->experts, warp),
+                  list = att_round_up(p->experts_per_token, quad);
+    const bool together = p->experts <= warp * kernel->warps && p->experts_per_token <= warp;
+    return att_round_up(2 * p->groups + (together ? lists * 2 * (warp + list) : p->experts),
+                        quad);
+}
+
 /* Few tokens: persistent warps, and one block that multiplies nothing; then blocks with equal
  * shares of the columns of y. Both have the same shared memory: blocks of the second take the
  * places of the first, and an SM that divides its memory anew must be empty. */
@@ -98,7 +109,7 @@ static att_status cut_few(att_moe_gpu *s, const att_context *ctx, const att_moe_
     const int64_t held = (int64_t)ctx->limits.gpu->sms * (ATT_MOE_FEW_WARPS / up->warps);
     const int64_t blocks =
         att_max(att_ceil_div(m->down_steps, ATT_MOE_FEW_STEPS), att_min(held, m->down_steps));
-    const int64_t room = p->experts + 2 * p->groups,
+    const int64_t room = few_words(p, up),
                   rest = 2 * slots + p->experts + 1 + TABLE_WORDS(m, slots);
     const int64_t warps = att_max(
         1, att_min(att_min(up->warps, p->tokens), (ROUTE_SHARED_MOST / word - rest) / room));
@@ -106,6 +117,7 @@ static att_status cut_few(att_moe_gpu *s, const att_context *ctx, const att_moe_
         att_max((warps * room + rest) * word,
                 slots * (att_ceil_div(m->down_steps, blocks) + 1) * 2 * word);
     m->route_warps = (int)warps;
+    m->few_words = (int)room;
     m->few_blocks = (int)blocks;
     ATT_TRY(load(&s->up, &s->up_shape, ctx, up, (uint32_t)shared));
     ATT_TRY(load(&s->down, &s->down_shape, ctx, down, (uint32_t)shared));
