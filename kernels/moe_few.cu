@@ -26,7 +26,6 @@
 #include "kernels/moe_gate.cuh"
 #include "kernels/moe_route_block.cuh"
 #include "kernels/programmatic_launch.cuh"
-#include "kernels/switches_sm90.cuh"
 
 /* The column of h of row r of an item, and whether the row belongs to `up`. */
 DEVICE int column_of(const att_moe_params *p, int step, int r, bool *is_up) {
@@ -89,7 +88,7 @@ DEVICE bool is_clerk(void) {
 
 /* Route up to route_warps tokens, all warps together. */
 DEVICE void route_together(const att_moe_params *p, const few_room *room, int first, int count) {
-    const int warp = threadIdx.x / 32, parts = (list_count(p) * p->k + 31) / 32;
+    const int warp = threadIdx.x / 32, parts = (list_count(p) * p->k + ENTRIES - 1) / ENTRIES;
     for (int t = 0; t < count; t++) {
         const block_room own = block_room_at(p, room->tokens + t * p->few_words);
         if (!is_masked(p, first + t))
@@ -136,12 +135,17 @@ DEVICE void route_tokens(const att_moe_params *p, const few_room *room) {
             room->counts[e] = 0;
         __syncthreads();
     }
-    for (int first = 0; first < p->tokens; first += p->route_warps) {
+    const bool together = is_for_block(p); /* two loops, so that neither prepares the other's work */
+    for (int first = 0; together && first < p->tokens; first += p->route_warps) {
         const int count = min(p->route_warps, p->tokens - first);
-        if (is_for_block(p))
-            route_together(p, room, first, count);
-        else
-            route_alone(p, room, first, count);
+        route_together(p, room, first, count);
+        if (is_clerk())
+            weigh_tokens(p, room, first, count);
+        __syncthreads();
+    }
+    for (int first = 0; !together && first < p->tokens; first += p->route_warps) {
+        const int count = min(p->route_warps, p->tokens - first);
+        route_alone(p, room, first, count);
         if (is_clerk())
             weigh_tokens(p, room, first, count);
         __syncthreads();
@@ -200,7 +204,8 @@ DEVICE void publish(const att_moe_params *p, const few_room *room) {
 }
 
 /* Ask L2 for the first columns of the rows of w2 with which the warp of the same number begins in
- * moe_few_down: lane by lane, those of its first two items. */
+ * moe_few_down, of its first two items: memory has work until its blocks are there. A row per
+ * lane. */
 DEVICE void ask_for_second(const att_moe_params *p, const few_room *room) {
 #if __CUDA_ARCH__ >= 900
     const int lane = threadIdx.x % 32;
@@ -239,6 +244,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(const __gri
         o.stride = (int)(gridDim.x - 1) * WARPS;
         multiply_items(p, &o);
     }
-    if (USE_EARLY_L2)
-        ask_for_second(p, &room);
+    ask_for_second(p, &room);
 }

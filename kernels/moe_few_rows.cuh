@@ -84,13 +84,16 @@ DEVICE few_item item_of(const att_moe_params *p, const few_operands *o, int numb
 
 typedef uint4 weights_batch[STAGES][2];
 
-/* Load STAGES chunks of the two rows. */
+/* Load STAGES chunks of the two rows. The lane is read anew: the compiler would keep the addresses
+ * of all chunks relative to all matrices, and have no registers left for the rows of x. */
 DEVICE void load_weights(weights_batch w, const half_bits *const rows[2], int column, int depth) {
+    int lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
 #pragma unroll
     for (int n = 0; n < STAGES; n++)
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const int c = column + n * CHUNK + threadIdx.x % 32 * 8;
+            const int c = column + n * CHUNK + lane * 8;
             w[n][r] = c < depth ? __ldcs((const uint4 *)(rows[r] + c)) : make_uint4(0, 0, 0, 0);
         }
 }

@@ -58,6 +58,18 @@ DEVICE unsigned key_of_group(unsigned key) {
     return att_route_key(ATT_ROUTE_ADD(score_of_key(first), score_of_key(second))) + 1;
 }
 
+/* How many of the warp's keys come before this lane's, which is not 0. Equal keys count in lower
+ * lanes: in whole vectors of them, and among the lane's own four. */
+DEVICE int rank_in_warp(const unsigned *keys, unsigned key) {
+    const int lane = threadIdx.x % 32;
+    const uint4 own = *(const uint4 *)(keys + lane / 4 * 4);
+    int rank = (lane % 4 > 0 && own.x == key) + (lane % 4 > 1 && own.y == key) + (lane % 4 > 2 && own.z == key);
+#pragma unroll
+    for (int i = 0; i < 32; i += 4)
+        rank += larger_of(*(const uint4 *)(keys + i), key - (i + 4 <= lane));
+    return rank;
+}
+
 /* The list of this warp for a token. */
 DEVICE void list_experts(const att_moe_params *p, int token, const block_room *room) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, e = threadIdx.x;
@@ -70,21 +82,15 @@ DEVICE void list_experts(const att_moe_params *p, int token, const block_room *r
         room->values[e] = value;
     }
     room->keys[e] = key;
-    for (int i = lane; i < LIST_WORDS(p); i += 32)
-        room->lists[warp * LIST_WORDS(p) + i] = 0;
+    if (lane < LIST_WORDS(p))
+        room->lists[warp * LIST_WORDS(p) + lane] = 0;
     __syncwarp();
     if (p->groups > 1) {
         const unsigned group = key_of_group(key);
         if (lane == 0)
             room->group[warp] = group;
     }
-    int rank = 0;
-#pragma unroll
-    for (int i = 0; i < 32; i += 4) {
-        const uint4 four = *(const uint4 *)(room->keys + 32 * warp + i);
-        rank += (four.x > key || (four.x == key && i < lane)) + (four.y > key || (four.y == key && i + 1 < lane)) +
-                (four.z > key || (four.z == key && i + 2 < lane)) + (four.w > key || (four.w == key && i + 3 < lane));
-    }
+    const int rank = rank_in_warp(room->keys + 32 * warp, key);
     if (key && rank < p->k) {
         room->lists[warp * LIST_WORDS(p) + rank] = key;
         room->ids[warp * LIST_WORDS(p) + rank] = e;
@@ -96,29 +102,35 @@ DEVICE unsigned kept_lists(const att_moe_params *p, const block_room *room) {
     const int lane = threadIdx.x % 32;
     if (p->groups == 1)
         return ~0u;
+    const unsigned own = lane < p->groups ? room->group[lane] : 0;
     int better = 0;
-    for (int other = 0; lane < p->groups && other < p->groups; other++)
-        better += room->group[other] > room->group[lane] || (room->group[other] == room->group[lane] && other < lane);
+#pragma unroll
+    for (int other = 0; other < WARPS; other++) {
+        const unsigned key = other < p->groups ? room->group[other] : 0;
+        better += key > own || (key == own && other < lane);
+    }
     return __ballot_sync(0xffffffffu, lane < p->groups && better < p->groups_kept);
 }
 
+#define ENTRIES 8 /* that a warp sees to at a time, with four lanes each */
+
 /* The ids of a token, best first, and the values of its weights: those entries of the lists that
- * have fewer than k before them. A warp sees to 32 entries, the part-th. */
+ * have fewer than k before them. A warp sees to the part-th ENTRIES of them. */
 DEVICE void merge_lists(const att_moe_params *p, const block_room *room, int part, int *ids, float *weights) {
     const unsigned kept = kept_lists(p, room);
-    const int entry = part * 32 + threadIdx.x % 32, list = entry / p->k, place = entry % p->k;
-    if (list >= list_count(p) || !(kept >> list & 1))
-        return;
-    const unsigned key = room->lists[list * LIST_WORDS(p) + place];
-    if (!key)
-        return;
-    int rank = place;
-    for (int other = 0; other < list_count(p); other++)
+    const int lane = threadIdx.x % 32, lists = list_count(p), words = LIST_WORDS(p);
+    const int entry = part * ENTRIES + lane / 4, list = entry / p->k, place = entry % p->k;
+    const unsigned key = list < lists && kept >> list & 1 ? room->lists[list * words + place] : 0;
+    int before = 0;
+    for (int other = lane % 4; key && other < lists; other += 4)
         if (other != list && kept >> other & 1)
-            for (int i = 0; i < LIST_WORDS(p); i += 4)
-                rank += larger_of(*(const uint4 *)(room->lists + other * LIST_WORDS(p) + i), key - (other < list));
-    if (rank < p->k) {
-        const int id = room->ids[list * LIST_WORDS(p) + place];
+            for (int i = 0; i < words; i += 4)
+                before += larger_of(*(const uint4 *)(room->lists + other * words + i), key - (other < list));
+    before += __shfl_xor_sync(0xffffffffu, before, 1);
+    before += __shfl_xor_sync(0xffffffffu, before, 2);
+    const int rank = place + before;
+    if (key && rank < p->k && lane % 4 == 0) {
+        const int id = room->ids[list * words + place];
         ids[rank] = id;
         weights[rank] = room->values[id];
     }
