@@ -9,7 +9,7 @@
 #include "kernels/programmatic_launch.cuh"
 
 #define COLUMNS 4 /* per thread */
-#define BATCH   8 /* parts loaded at once */
+#define BATCH   4 /* parts loaded at once */
 
 /* The products have waited for moe_route. Where they run, ids and weights may be read before the
  * previous kernel has ended, past L1. */

@@ -12,8 +12,9 @@
  * block does both at once. */
 enum { ATT_MOE_SELECT = 1, ATT_MOE_SORT = 2 };
 
-/* Warps per SM of the products for few tokens. */
-enum { ATT_MOE_FEW_WARPS = 16 };
+/* The products for few tokens: warps per SM; steps of two columns of y that a block of the
+ * second product has at most. */
+enum { ATT_MOE_FEW_WARPS = 16, ATT_MOE_FEW_STEPS = 16 };
 
 /* The values of att_moe_activation, att_moe_routing and att_moe_gate, for device code. */
 enum {
@@ -68,7 +69,8 @@ typedef struct att_moe_params {
     int *tile_starts;    /* (local_experts + 1): its first tile of tile_rows positions */
     int *tile_experts;   /* per tile, its expert, counted from first_expert */
     int *slot_at;        /* per position */
-    void *h;             /* (positions, h_pitch), of DTYPE; 0 past `inner` */
+    int *few_table;      /* few tokens: how many tiles; of each, expert, count and slots */
+    void *h;             /* (positions, h_pitch), of DTYPE; 0 past `inner`; few tokens: slots */
     void *parts;         /* (slots, part_pitch): float32, or as ATT_MOE_PARTS_16 says */
 
     long long x_row, y_row, logits_row, h_pitch, part_pitch;
@@ -89,6 +91,8 @@ typedef struct att_moe_params {
     int up_columns;   /* columns of h per block, */
     int up_steps;     /* and blocks per tile of positions */
     int down_steps;
+    int few_blocks; /* few tokens: blocks of the second product, */
+    int few_words;  /* and words of shared memory in which a token is routed */
 } att_moe_params;
 
 #endif

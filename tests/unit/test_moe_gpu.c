@@ -105,7 +105,8 @@ static void test_refusals__of_the_copy_engine(void **state) {
     refused(&p, &limits, kernel, "w1", "2^40");
 }
 
-/* Kernels for few tokens read 16 bytes along the depth, at any stride of experts. */
+/* Kernels for few tokens read 16 bytes along the depth, at any stride of experts, and have a
+ * thread per slot. */
 static void test_refusals__of_few_tokens(void **state) {
     (void)state;
     static const char *const kernel = "moe_few_bf16_m4n1s4w8";
@@ -120,6 +121,45 @@ static void test_refusals__of_few_tokens(void **state) {
     p = qwen(4);
     p.w2.row += 4;
     refused(&p, &limits, kernel, "w2", "16 bytes");
+    p = qwen(32);
+    assert_true(
+        att_row_serves(gpu_row_named(kernel), &limits, &att_operation_moe, &p, &refusal));
+    p = qwen(33);
+    refused(&p, &limits, kernel, "tokens", "264 is more than 256");
+}
+
+/* They route and add up themselves: other kernels' steps are none of theirs. */
+static void test_steps__of_few_tokens__second_product_alone(void **state) {
+    (void)state;
+    const att_moe_problem p = qwen(4);
+    const att_kernel_row *few = gpu_row_named("moe_few_bf16_m4n1s4w8"),
+                         *hopper = gpu_row_named("moe_sm90_bf16_m64n64s4w8"),
+                         *down = gpu_row_named("moe_few_down_bf16_m4n2s4w8");
+    static const char *const others[] = {"moe_route_sm80", "moe_combine_sm80"};
+    assert_true(down->family->steps_in(down, few, &p));
+    assert_false(down->family->steps_in(down, hopper, &p));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const att_kernel_row *step = gpu_row_named(others[i]);
+        assert_false(step->family->steps_in(step, few, &p));
+        assert_true(step->family->steps_in(step, hopper, &p));
+    }
+}
+
+/* Layers without tokens or without experts cost their launches alone. */
+static void test_estimate__nothing_reached__launches(void **state) {
+    (void)state;
+    att_moe_problem none = qwen(0), elsewhere = qwen(4);
+    elsewhere.local_experts = 0;
+    static const char *const kernels[] = {"moe_few_bf16_m4n1s4w8", "moe_sm90_bf16_m64n64s4w8",
+                                          "moe_sm80_bf16_m16n32s6w4"};
+    static const double most[] = {5.0, 10.0, 10.0};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        const att_kernel_row *row = gpu_row_named(kernels[i]);
+        const att_moe_problem one = qwen(1);
+        assert_true(att_moe_gpu_estimate(row, &limits, &none) <= most[i]);
+        assert_true(att_moe_gpu_estimate(row, &limits, &elsewhere) <= most[i]);
+        assert_true(att_moe_gpu_estimate(row, &limits, &one) > most[i]);
+    }
 }
 
 static void test_refusals__by_field(void **state) {
@@ -197,11 +237,33 @@ static void test_vectors__only_where_every_row_is_whole(void **state) {
 static char launched[8][64];
 static int launch_count;
 
+/* Both products have the same shared memory, room for the parts of a block's columns; a block
+ * routes and does not multiply. The table does not run into h. */
+static void check_few(const char *kernel, const CUlaunchConfig *config,
+                      const att_moe_params *p) {
+    static unsigned shared;
+    const int slots = p->tokens * p->k;
+    if (strstr(kernel, "down")) {
+        assert_int_equal(config->gridDimX, p->few_blocks);
+        assert_int_equal(config->sharedMemBytes, shared);
+        assert_true(p->few_blocks <= p->down_steps);
+        const int steps = (p->down_steps + p->few_blocks - 1) / p->few_blocks;
+        assert_true(steps <= ATT_MOE_FEW_STEPS);
+        assert_true(shared >= (unsigned)slots * (unsigned)(8 * steps + 8));
+    } else {
+        assert_int_equal(config->gridDimX, 1 + slots * p->up_steps / 8);
+        shared = config->sharedMemBytes;
+    }
+    assert_true((char *)p->h - (char *)p->few_table >= 4 * (1 + slots * (2 + p->tile_rows)));
+}
+
 static void note(const char *kernel, const CUlaunchConfig *config, const void *params,
                  size_t bytes) {
     const att_moe_params *p = params;
     assert_int_equal(bytes, strstr(kernel, "sm90") ? sizeof(att_moe_sm90_params) : sizeof *p);
     assert_true(config->gridDimX > 0);
+    if (strstr(kernel, "moe_few"))
+        check_few(kernel, config, p);
     assert_true(launch_count < 8);
     snprintf(launched[launch_count++], sizeof launched[0], "%s", kernel);
     /* No two of the workspace's arrays overlap. */
@@ -244,11 +306,10 @@ static void assert_launches(int count, const char *const names[]) {
 
 static void test_run__launches_in_order(void **state) {
     (void)state;
-    static const char *const few[] = {"moe_route", "moe_few_bf16", "moe_few_down",
-                                      "moe_combine"};
+    static const char *const few[] = {"moe_few_bf16", "moe_few_down"};
     static const char *const many[] = {"moe_route", "moe_route", "moe_sm90", "moe_down_sm90",
                                        "moe_combine"};
-    static const char *const none[] = {"moe_route"};
+    static const char *const none[] = {"moe_few_bf16"}, *const none_by_tiles[] = {"moe_route"};
     fake_cuda *fake = use_fake_cuda();
     reset_fake_cuda(fake);
     fake->memory_type = CU_MEMORYTYPE_DEVICE;
@@ -262,12 +323,14 @@ static void test_run__launches_in_order(void **state) {
     assert_ok(att_context_create(&ctx, &options));
     run(ctx, 100, 0);
     assert_launches(5, many);
+    run(ctx, 0, ATT_MOE_COUNTS); /* all 0, which some kernel must write */
+    assert_launches(1, none_by_tiles);
     att_context_destroy(ctx);
     options.kernel = NULL;
     assert_ok(att_context_create(&ctx, &options));
     run(ctx, 1, 0);
-    assert_launches(4, few);
-    run(ctx, 0, ATT_MOE_COUNTS); /* all 0, which some kernel must write */
+    assert_launches(2, few);
+    run(ctx, 0, ATT_MOE_COUNTS);
     assert_launches(1, none);
     att_context_destroy(ctx);
     fake->run = NULL;
@@ -279,6 +342,8 @@ int main(void) {
         cmocka_unit_test(test_choice__second_product_by_items),
         cmocka_unit_test(test_refusals__of_the_copy_engine),
         cmocka_unit_test(test_refusals__of_few_tokens),
+        cmocka_unit_test(test_steps__of_few_tokens__second_product_alone),
+        cmocka_unit_test(test_estimate__nothing_reached__launches),
         cmocka_unit_test(test_refusals__by_field),
         cmocka_unit_test(test_without_evidence__off),
         cmocka_unit_test(test_vectors__only_where_every_row_is_whole),

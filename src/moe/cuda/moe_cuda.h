@@ -16,15 +16,16 @@ extern const att_family att_family_moe_route, att_family_moe_sm80, att_family_mo
 
 /* Offsets of the parts of the workspace. */
 typedef struct att_moe_places {
-    size_t slot_ids, slot_weights, histograms, starts, tile_starts, tile_experts, slot_at, h,
-        parts;
+    size_t slot_ids, slot_weights, histograms, starts, tile_starts, tile_experts, slot_at,
+        few_table, h, parts;
 } att_moe_places;
 
 typedef struct att_moe_gpu {
-    const att_cuda_function *route, *up, *down, *combine;
+    const att_cuda_function *route, *up, *down, *combine; /* for few tokens `up` and `down` */
     att_cuda_shape route_shape, up_shape, down_shape, combine_shape;
     att_moe_params params; /* except the pointers */
     att_moe_places at;
+    bool few;     /* products for few tokens */
     bool by_maps; /* Hopper: products load weights with the copy engine */
     att_moe_maps maps;
 } att_moe_gpu;
@@ -34,7 +35,8 @@ static inline bool att_moe_is_hopper(const att_kernel_row *row) {
     return row->family == &att_family_moe_sm90;
 }
 
-/* Is the row one of the products for few tokens? */
+/* Is the row one of the products for few tokens? They route tokens and add up parts
+ * themselves. */
 static inline bool att_moe_is_few(const att_kernel_row *row) {
     return row->family == &att_family_moe_few;
 }

@@ -41,28 +41,34 @@ static double tiled_products(const att_kernel_row *row, double bytes, double til
     return fmax(bytes / r.memory, bytes * tiles / r.tiles);
 }
 
-/* Launches, routing, and the ends of the products. On Hopper the last item of a block takes
- * time by itself: 64 columns of depth after the other. */
-static double start_of(const att_kernel_row *row, const att_moe_problem *p) {
+/* The kernels of a run, each of which waits for the one before it. */
+static double launches(const att_kernel_row *row) {
+    const double one = 2.5;
+    return one * (att_moe_is_few(row) ? 2.0 : 4.0);
+}
+
+/* Routing and the ends of the products. On Hopper the last item of a block takes time by itself:
+ * 64 columns of depth after the other. */
+static double ends(const att_kernel_row *row, const att_moe_problem *p) {
     if (att_moe_is_few(row))
-        return 15.0;
-    return att_moe_is_hopper(row) ? 18.0 + 0.15 * (double)(p->hidden + p->inner) / 64.0 : 25.0;
+        return 3.0;
+    return att_moe_is_hopper(row) ? 8.0 + 0.15 * (double)(p->hidden + p->inner) / 64.0 : 15.0;
 }
 
 double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
                             const void *problem) {
     const att_moe_problem *p = problem;
-    const double start = start_of(row, p);
     (void)limits;
     const double reached = experts_reached(p);
     if (reached <= 0.0)
-        return start;
+        return launches(row);
     const double slots = (double)p->tokens * (double)p->experts_per_token *
                          (double)p->local_experts / (double)p->experts;
     /* Per expert; the last one is half full on average. */
     const double tiles = fmax(1.0, slots / reached / row->cuda->tile_m + 0.5);
     const double bytes = (att_moe_is_gated(p) ? 3.0 : 2.0) * (double)p->hidden *
                          (double)p->inner * reached * sizeof(uint16_t);
-    return start + (att_moe_is_few(row) ? few_products(p, reached, bytes, tiles)
-                                        : tiled_products(row, bytes, tiles));
+    return launches(row) + ends(row, p) +
+           (att_moe_is_few(row) ? few_products(p, reached, bytes, tiles)
+                                : tiled_products(row, bytes, tiles));
 }

@@ -1,8 +1,10 @@
 /* moe_cuda_families.c: a layer of experts on a GPU: moe_route, then moe_sm80 and moe_sm80_down,
- * or their versions for Hopper or for few tokens, and moe_combine. */
+ * or their versions for Hopper, and moe_combine; or for few tokens moe_few and moe_few_down
+ * alone. */
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "cuda/shape.h"
 #include "cuda/tensor_maps.h"
 #include "moe/cuda/moe_cuda.h"
 #include "moe/cuda/moe_gpu_params.h"
@@ -30,6 +32,8 @@ static bool is_for(const att_kernel_row *row, const att_kernel_row *main,
 const att_cuda_kernel *att_moe_step_of(const att_family *family, const att_kernel_row *main,
                                        const att_moe_problem *p, bool allow_unattested) {
     const bool down = family != &att_family_moe_route && family != &att_family_moe_combine;
+    if (!down && att_moe_is_few(main))
+        return NULL;
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         const att_cuda_kernel *k = row->cuda;
@@ -45,9 +49,9 @@ static bool serves(const att_kernel_row *row, const att_limits *limits, const vo
     /* Kernels count rows and columns in 32 bits, and add a tile to the counts. */
     const int64_t most = INT32_MAX - 65535;
     const att_moe_problem *p = problem;
-    const att_family *const steps[] = {&att_family_moe_route, &att_family_moe_combine,
-                                       att_moe_down_family(row)};
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+    const att_family *const steps[] = {att_moe_down_family(row), &att_family_moe_route,
+                                       &att_family_moe_combine};
+    for (size_t i = 0; i < (att_moe_is_few(row) ? 1 : sizeof steps / sizeof steps[0]); i++)
         ATT_CONDITION(att_moe_step_of(steps[i], row, p, limits->allow_unattested), "flags",
                       "a kernel that it needs has no evidence");
     ATT_CONDITION(row->cuda->dtype == p->dtype, "dtype", "is for %s, not %s",
@@ -80,6 +84,17 @@ static bool serves_vectors(const att_kernel_row *row, const att_limits *limits,
     ATT_CONDITION(params.flags & ATT_MOE_VECTOR_W2, "w2",
                   "rows of w2 are not whole vectors of 16 bytes");
     return serves(row, limits, problem, refusal);
+}
+
+/* Additional requirements of the products for few tokens: blocks have a thread per slot. */
+static bool serves_few(const att_kernel_row *row, const att_limits *limits, const void *problem,
+                       att_refusal *refusal) {
+    const att_moe_problem *p = problem;
+    const int64_t most = att_cuda_kernel_threads(row->cuda);
+    ATT_CONDITION(p->tokens <= most / p->experts_per_token, "tokens",
+                  "tokens x experts_per_token=%lld is more than %lld",
+                  (long long)(p->tokens * p->experts_per_token), (long long)most);
+    return serves_vectors(row, limits, problem, refusal);
 }
 
 /* Additional requirements of the copy engine. */
@@ -118,7 +133,7 @@ static bool steps_in(const att_kernel_row *step, const att_kernel_row *row,
 
 const att_family att_family_moe_sm80 = {PRODUCTS, .serves = serves};
 const att_family att_family_moe_sm90 = {PRODUCTS, .serves = serves_by_maps};
-const att_family att_family_moe_few = {PRODUCTS, .serves = serves_vectors};
+const att_family att_family_moe_few = {PRODUCTS, .serves = serves_few};
 const att_family att_family_moe_route = {STEP};
 const att_family att_family_moe_sm80_down = {STEP};
 const att_family att_family_moe_sm90_down = {STEP};

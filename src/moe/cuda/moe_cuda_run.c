@@ -17,6 +17,7 @@ static void point(att_moe_params *params, const att_moe_gpu *s, const att_moe_ar
     params->tile_starts = (int *)(void *)(base + s->at.tile_starts);
     params->tile_experts = (int *)(void *)(base + s->at.tile_experts);
     params->slot_at = (int *)(void *)(base + s->at.slot_at);
+    params->few_table = (int *)(void *)(base + s->at.few_table);
     params->h = base + s->at.h;
     params->parts = base + s->at.parts;
 }
@@ -47,6 +48,10 @@ static att_status multiply(const att_cuda_function *function, const att_cuda_sha
 }
 
 static att_status launch_all(const att_moe_gpu *s, att_moe_params *params, void *stream) {
+    if (s->few) {
+        ATT_TRY(launch(s->up, &s->up_shape, params, stream));
+        return launch(s->down, &s->down_shape, params, stream);
+    }
     ATT_TRY(route(s, params, stream));
     if (s->by_maps) {
         att_moe_maps maps = s->maps;
@@ -78,6 +83,14 @@ att_status att_moe_gpu_run(const att_plan *plan, const void *args, void *workspa
 
 void att_moe_gpu_describe(const att_plan *plan, char *text, size_t n) {
     const att_moe_gpu *s = plan->state;
+    if (s->few) {
+        snprintf(text, n,
+                 "grid %u x 1 x 1, %u threads and %u bytes per block, workspace %zu bytes; "
+                 "before %s of %u blocks",
+                 s->up_shape.grid[0], s->up_shape.threads, s->up_shape.shared, plan->workspace,
+                 s->down->name, s->down_shape.grid[0]);
+        return;
+    }
     snprintf(
         text, n,
         "grid %u x 1 x 1, %u threads and %u bytes per block, workspace %zu bytes; after %s in "
