@@ -112,8 +112,9 @@ ONE_CORE_RUNNERS := test-runner test-python test-install test-packages test-exam
                     test-jumps test-cuda-build test-docs test-layers test-budgets test-rewrite test-evidence test-ladder
 TEST_RUNNERS     := $(ONE_CORE_RUNNERS) test-hopper test-unit test-property test-suites test-virtual test-faults test-cli test-other-compiler \
                     test-aarch64 test-fuzz sanitize virtual-sanitize tsan coverage
-BEFORE_RUNNERS    = all gpu-build virtual $(UNIT_TESTS) $(PROPERTY_TESTS) $(TEST_PROGRAM) $(FAKE_LIBS) $(CUBLAS_TESTED) \
-                    $(addprefix $(BUILD)/,evidence_table attestation_table self_check_table drawing_svg ladder_table bench/call_cost tests/numpy/dump_oracle)
+SHARED_BY_RUNNERS = virtual $(TEST_PROGRAM) $(FAKE_LIBS) $(addprefix $(BUILD)/,evidence_table attestation_table self_check_table \
+                    drawing_svg ladder_table bench/call_cost tests/numpy/dump_oracle)
+BEFORE_RUNNERS    = all gpu-build $(UNIT_TESTS) $(PROPERTY_TESTS) $(if $(filter $(ONE_CORE_RUNNERS),$(TEST_RUNNERS)),$(SHARED_BY_RUNNERS))
 runner            = "$(MAKE) --no-print-directory $(1)"
 test: export WERROR := 1
 test:

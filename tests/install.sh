@@ -186,7 +186,8 @@ check_program() { # check_program FILE: it runs, away from the sources, without 
 check_copied_build() {
     mkdir -p "$scratch/elsewhere/copy"
     # What `make` leaves for users. Objects, tests and variants are left out: other tests may be writing them.
-    cp -r -t "$scratch/elsewhere/copy" "$BUILD"/{attest,libattest.*,devices,peers,python,suites}
+    find "$BUILD" -mindepth 1 -maxdepth 1 -regex '.*/\(attest\|libattest\..*\|devices\|peers\|python\|suites\)' \
+        -exec cp -r -t "$scratch/elsewhere/copy" {} +
     check_program "$scratch/elsewhere/copy/attest"
 }
 
