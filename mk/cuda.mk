@@ -1,7 +1,7 @@
 # cuda.mk: machine code of every CUDA row of kernels.def, compiled by nvcc and embedded in the library.
 #
-# A row costs one front-end run per family (compute_80, compute_90a) and one ptxas run per target. Without nvcc the
-# library contains only the source text, and a machine with NVRTC compiles it when needed.
+# A row costs one run of the front end and one of ptxas per family: sm_80, which every 8.x runs (src/cuda/row.h), and
+# sm_90a. Without nvcc the library contains only the source text, and a machine with NVRTC compiles it when needed.
 NVCC        ?= $(firstword $(shell command -v nvcc) $(wildcard $(addsuffix /bin/nvcc,$(CUDA_HOME) /usr/local/cuda)))
 # 12.0 is the first version with sm_90a, and the oldest supported driver.
 ifeq ($(and $(NVCC),$(shell test "$$($(NVCC) --version | sed -n 's/.*release \([0-9]*\).*/\1/p')" -ge 12 2>/dev/null && echo new)),)
@@ -25,8 +25,8 @@ define cuda_row
 CUDA_IDS += $(1)
 $(if $(filter 8%,$(3)),$(call cuda_front_end,$(1),$(2),80))
 $(if $(filter 9%,$(3)),$(call cuda_front_end,$(1),$(2),90a))
-$(foreach cc,$(filter 8%,$(3)),$(call cuda_cubin,$(1),80,$(cc)))
-$(foreach cc,$(filter 9%,$(3)),$(call cuda_cubin,$(1),90a,$(cc)a))
+$(if $(filter 8%,$(3)),$(call cuda_cubin,$(1),80))
+$(if $(filter 9%,$(3)),$(call cuda_cubin,$(1),90a))
 $(if $(filter 8%,$(3)),$(call cuda_fatbin,$(1).compute_80,ptx,80))
 endef
 
@@ -46,9 +46,9 @@ endef
 
 # The report of ptxas on registers, spills and shared memory is kept beside the code.
 define cuda_cubin
-$(call cuda_fatbin,$(1).sm_$(3),cubin,$(3))
-$$(CUDA_OUT)/$(1).sm_$(3).cubin: $$(CUDA_OUT)/$(1).compute_$(2).ptx
-	$$(call short,PTXAS,$$@)$$(PTXAS) $$(PTXAS_FLAGS) -v -arch=sm_$(3) -o $$@ $$< >$$(@:.cubin=.ptxas) 2>&1 || \
+$(call cuda_fatbin,$(1).sm_$(2),cubin,$(2))
+$$(CUDA_OUT)/$(1).sm_$(2).cubin: $$(CUDA_OUT)/$(1).compute_$(2).ptx
+	$$(call short,PTXAS,$$@)$$(PTXAS) $$(PTXAS_FLAGS) -v -arch=sm_$(2) -o $$@ $$< >$$(@:.cubin=.ptxas) 2>&1 || \
 	    { cat $$(@:.cubin=.ptxas) >&2; rm -f $$@; exit 1; }
 
 endef

@@ -60,12 +60,12 @@ plant() { # plant REPORT EDIT COMPLAINT: EDIT, by sed, must bring COMPLAINT
     plants=$((plants + 1))
 }
 
-victim=$(awk 'NR == FNR { on_86[$1] = on_86[$1] || $2 == "sm_86"; next } on_86[$1] { print $1; exit }' kernels/budgets.txt <(production)).sm_86
-plant "$victim" 's/Used [0-9]+ registers/Used 17 registers/' "built    ${victim%.sm_86}"
+victim=$(awk 'NR == FNR { on_80[$1] = on_80[$1] || $2 == "sm_80"; next } on_80[$1] { print $1; exit }' kernels/budgets.txt <(production)).sm_80
+plant "$victim" 's/Used [0-9]+ registers/Used 17 registers/' "built    ${victim%.sm_80}"
 plant "$victim" '0,/0 bytes spill stores/s//8 bytes spill stores/' 'spills 8 bytes'
-plant "$victim" 's/used 1 barriers/used 1 barriers, 512 bytes smem/' "built    ${victim%.sm_86}"
-plant "$victim" '0,/[0-9]+ bytes stack frame/s//40 bytes stack frame/' "built    ${victim%.sm_86}"
+plant "$victim" 's/used 1 barriers/used 1 barriers, 512 bytes smem/' "built    ${victim%.sm_80}"
+plant "$victim" '0,/[0-9]+ bytes stack frame/s//40 bytes stack frame/' "built    ${victim%.sm_80}"
 mv "$scratch/reports/$victim.ptxas" "$scratch"
-[[ $(complaints "$scratch/reports") == "budgeted ${victim%.sm_86}"* ]] || fail "a kernel that is gone is not missed"
+[[ $(complaints "$scratch/reports") == "budgeted ${victim%.sm_80}"* ]] || fail "a kernel that is gone is not missed"
 
 echo "budgets: $# kernels as budgeted, $(production | wc -l) in production spill nothing; $((plants + 1)) planted violations found"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # run.sh: run commands, count their tests, and close with `N passed, N failed, N skipped`.
 #
-#   tests/run.sh [-v | -j JOBS] COMMAND...
+#   tests/run.sh [-v] [-j JOBS] COMMAND...
 #
 # Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted from its
 # last line of the form `N passed, N failed[, N skipped]`, or else from cmocka's totals. A command without counts is one
 # test, which is skipped if its last line begins with `skipped: `; each such line before the last is one more skipped
 # test. A non-zero exit without a counted failure is one failure. The output of a command is shown if it fails; with -v,
-# as it runs; lines that begin with `skipped: `, always. With -j, JOBS commands run at once, except those after a word
-# `alone`, which run one by one when the others are done. Exits with 0 only if nothing failed.
+# always, as it runs where it runs alone; lines that begin with `skipped: `, always. With -j, JOBS commands run at once,
+# except those after a word `alone`, which run one by one when the others are done. Exits with 0 only if nothing failed.
 set -uo pipefail
 
 verbose=false
@@ -64,7 +64,8 @@ tally() { # tally LOG STATUS: set `passed`, `failed` and `skipped`, and add them
 run() { # run NUMBER COMMAND: its log, then (last) its status and seconds
     local words started=$SECONDS
     read -ra words <<<"$2"
-    if $verbose; then
+    if $verbose && ((at_once == 1)); then
+        : >"$logs/$1.shown"
         echo "== ${2##* }"
         "${words[@]}" 2>&1 | tee "$logs/$1"
         echo "${PIPESTATUS[0]} $((SECONDS - started))" >"$logs/$1.end"
@@ -79,6 +80,7 @@ report() { # report NUMBER COMMAND: what came of it
     read -r status seconds <"$log.end"
     tally "$log" "$status"
     if $verbose; then
+        [[ -e $log.shown ]] || { echo "== ${2##* }" && cat "$log"; }
         summary+=$(printf '%-20s %5d passed %4d failed %4d skipped %5d s' "${2##* }" "$passed" "$failed" "$skipped" "$seconds")$'\n'
         return
     fi

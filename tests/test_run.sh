@@ -16,7 +16,7 @@ says() {
     chmod +x "$scratch/$name"
 }
 
-# expect WHAT STATUS CLOSING [-v | -j N] NAME...: run.sh over these commands exits with STATUS and ends with CLOSING
+# expect WHAT STATUS CLOSING [-v] [-j N] NAME...: run.sh over these commands exits with STATUS and ends with CLOSING
 expect() {
     local what=$1 status=$2 closing=$3 word
     local -a words=()
@@ -78,6 +78,10 @@ expect 'sums' 1 '12 passed, 3 failed, 4 skipped' silent two bad units partly die
 expect 'sums, two at once and one alone' 1 '12 passed, 3 failed, 4 skipped' -j 2 silent two bad units partly alone dies
 expect 'with -v' 0 '7 passed, 0 failed, 2 skipped' -v three units
 shows 'a summary' '^.*units +2 passed +0 failed +1 skipped +[0-9]+ s$'
+expect 'with -v, two at once and one alone' 1 '12 passed, 2 failed, 3 skipped' -v -j 2 three units alone bad
+shows 'a heading for each' '^== .*/units$'
+shows 'what each prints' '^skipped: only root can$'
+shows 'what runs alone' '^5 passed, 2 failed, 1 skipped$'
 
 # Nested runs.
 printf '#!/bin/sh\nexec tests/run.sh -j 2 %s %s\n' "$scratch/three" "$scratch/absent" >"$scratch/nested"

@@ -231,8 +231,28 @@ static void mark_older(lab_report *report) {
     }
 }
 
+static bool is_rung(const lab_report *report, const lab_report_timing *t) {
+    for (size_t i = 0; i < report->timing_count; i++) {
+        const lab_report_timing *other = &report->timings[i];
+        if (other != t && other->file == t->file && other->ours &&
+            strcmp(other->problem, t->problem) == 0 &&
+            strcmp(other->variant, t->variant) == 0 && strcmp(other->kernel, t->kernel) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Once: the figures ask for every timing again and again. */
+static void mark_rungs(lab_report *report) {
+    for (size_t i = 0; i < report->timing_count; i++) {
+        lab_report_timing *t = &report->timings[i];
+        t->rung = t->ours && is_rung(report, t);
+    }
+}
+
 bool lab_report_compare(lab_report *report, lab_message *why) {
     mark_older(report);
+    mark_rungs(report);
     lab_report_name_rivals(report);
     return compare_rivals(report, why) && pair_medians(report, why) &&
            compare_runs(report, why);

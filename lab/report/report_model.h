@@ -76,6 +76,7 @@ typedef struct lab_report_timing {
     const char *kernel;  /* "" if unknown */
     bool ours;           /* the subject is attest */
     bool older; /* a later file has attest on this problem with a kernel of another family */
+    bool rung;  /* the same file has attest on this problem with another kernel: a ladder */
     const char *failure; /* why it was not timed: a wrong answer, a refusal; "" if it was */
     lab_samples
         samples; /* nanoseconds per call; none if it was not timed, or only its median is
@@ -229,7 +230,7 @@ bool lab_report_hold(const lab_report *report, lab_report_pair *pair, size_t our
 /* Give each rival that is not known by name its own slot. */
 void lab_report_name_rivals(lab_report *report);
 
-/* Fill pairs, medians, superseded, history and the `older` flags from the timings. */
+/* Fill pairs, medians, superseded, history and the flags `older` and `rung` from the timings. */
 bool lab_report_compare(lab_report *report, lab_message *why);
 
 #endif

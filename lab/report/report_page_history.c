@@ -55,7 +55,7 @@ static void add_run(panel *p, size_t file) {
 /* The problem; in a ladder, where every kernel has its own history, also the kernel. */
 static const char *name_line(char buf[NOTE], const lab_report *r, size_t timing) {
     const lab_report_timing *t = &r->timings[timing];
-    const bool rung = lab_report_is_rung(r, t);
+    const bool rung = t->rung;
     snprintf(buf, NOTE, "%.100s%s%.100s", t->problem, rung ? ", " : "", rung ? t->kernel : "");
     return buf;
 }

@@ -73,9 +73,9 @@ static void offer(roofline *line, const lab_report_timing *t) {
     line->timings[at] = t;
 }
 
-static bool is_shown(const lab_report *r, const lab_report_timing *t) {
+static bool is_shown(const lab_report_timing *t) {
     return t->ns.median > 0.0 && !*t->failure && t->flops > 0.0 && t->bytes > 0.0 &&
-           !t->older && !lab_report_is_rung(r, t);
+           !t->older && !t->rung;
 }
 
 static size_t series_of(roofline *line, const lab_report *r, const char *name) {
@@ -179,9 +179,9 @@ static bool together(const lab_report *r, const lab_report_timing *a,
 
 static bool comes_first(const lab_report *r, size_t timing) {
     for (size_t i = 0; i < timing; i++)
-        if (is_shown(r, &r->timings[i]) && together(r, &r->timings[i], &r->timings[timing]))
+        if (is_shown(&r->timings[i]) && together(r, &r->timings[i], &r->timings[timing]))
             return false;
-    return is_shown(r, &r->timings[timing]);
+    return is_shown(&r->timings[timing]);
 }
 
 /* Collect the plot whose first timing this is, if limits are known; returns whether there is
@@ -192,7 +192,7 @@ static bool gather(roofline *line, const lab_report *r, size_t first) {
         return false;
     set_roofs(line, r, of);
     for (size_t i = first; line->plot.roof_count > 0 && i < r->timing_count; i++)
-        if (is_shown(r, &r->timings[i]) && together(r, of, &r->timings[i]))
+        if (is_shown(&r->timings[i]) && together(r, of, &r->timings[i]))
             offer(line, &r->timings[i]);
     return true;
 }

@@ -176,8 +176,8 @@ static bool checks_itself(const lab_report *r, size_t file) {
 /* Timed by `attest bench` without a rival, not as a ladder, and not as a self-check. */
 static bool is_plain(const lab_report *r, size_t file, size_t timing) {
     const lab_report_timing *t = &r->timings[timing];
-    return t->file == file && t->samples.count > 0 && !lab_report_is_rung(r, t) &&
-           !is_compared(r, timing) && !checks_itself(r, file);
+    return t->file == file && t->samples.count > 0 && !t->rung && !is_compared(r, timing) &&
+           !checks_itself(r, file);
 }
 
 static void time_figure(lab_page *page, size_t file, const lab_drawing *d) {

@@ -88,7 +88,7 @@ static void put_kernels(lab_page *page) {
         for (size_t i = 0; i < r->timing_count; i++) {
             const lab_report_timing *t = &r->timings[i];
             if (t->ours && *t->kernel)
-                add_name(t->older || lab_report_is_rung(r, t) ? &older : &serve, t->kernel);
+                add_name(t->older || t->rung ? &older : &serve, t->kernel);
         }
         if (serve.count > 0) {
             lab_markup(page->out,

@@ -43,8 +43,7 @@ static double split_length(const char *problem, char key[LAB_FAMILY_KEY]) {
 static bool is_drawn(const lab_report *r, const lab_report_timing *t) {
     return !t->older && !*t->failure && t->ns.median > 0.0 && t->flops > 0.0 &&
            t->bytes > 0.0 &&
-           (t->samples.count > 0 || r->files[t->file].kind == LAB_REPORT_MEDIANS) &&
-           !lab_report_is_rung(r, t);
+           (t->samples.count > 0 || r->files[t->file].kind == LAB_REPORT_MEDIANS) && !t->rung;
 }
 
 static bool same_kind(const lab_family *f, const lab_report_timing *t, double *length) {

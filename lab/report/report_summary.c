@@ -144,17 +144,6 @@ const lab_report_variant *lab_report_all_on(const lab_report_ablation *ablation)
     return NULL;
 }
 
-bool lab_report_is_rung(const lab_report *report, const lab_report_timing *t) {
-    for (size_t i = 0; i < report->timing_count; i++) {
-        const lab_report_timing *other = &report->timings[i];
-        if (other != t && other->file == t->file && other->ours && t->ours &&
-            strcmp(other->problem, t->problem) == 0 &&
-            strcmp(other->variant, t->variant) == 0 && strcmp(other->kernel, t->kernel) != 0)
-            return true;
-    }
-    return false;
-}
-
 bool lab_report_in_group(const lab_report *report, const lab_report_timing *timing,
                          const lab_report_group *group) {
     const lab_report_file *file = &report->files[timing->file];

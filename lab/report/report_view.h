@@ -94,10 +94,6 @@ const char *lab_report_time(char *buf, size_t n, double ns, const char *micro);
 /* The problem, followed by its variant, such as "2 threads", if there is one. */
 const char *lab_report_label(char *buf, size_t n, const lab_report_timing *timing);
 
-/* Whether the same file also has attest on the same problem with another kernel: a rung of a
- * ladder. */
-bool lab_report_is_rung(const lab_report *report, const lab_report_timing *timing);
-
 /* The number of attestations. */
 size_t lab_report_statements(const lab_report *report);
 

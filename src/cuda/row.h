@@ -8,7 +8,7 @@
 
 #include "attest.h"
 
-/* Architectures that code is compiled for ahead of time, as bits. */
+/* Architectures whose GPUs have rows, as bits. */
 enum {
     ATT_SM80 = 1u << 0,
     ATT_SM86 = 1u << 1,
@@ -20,8 +20,7 @@ enum {
     ATT_SM_ALL = ATT_SM8X | ATT_SM90
 };
 
-/* The bit of compute capability `cc` (90 is 9.0); 0 if no code is compiled for exactly that
- * one. */
+/* The bit of compute capability `cc` (90 is 9.0); 0 if no row is for exactly that one. */
 static inline uint32_t att_cuda_target_bit(int cc) {
     switch (cc) {
     case 80:
@@ -37,10 +36,11 @@ static inline uint32_t att_cuda_target_bit(int cc) {
     }
 }
 
-/* The compute capability whose machine code a GPU of `cc` runs: 8.9 uses that of 8.6, since the
- * compiler generates the same for both. */
+/* The compute capability whose machine code a GPU of `cc` runs: 8.6 and 8.9 use that of 8.0,
+ * since machine code runs on every later minor version. 8.7 does not: machine code is not
+ * compatible between discrete and integrated GPUs. */
 static inline int att_cuda_code_cc(int cc) {
-    return cc == 89 ? 86 : cc;
+    return cc == 86 || cc == 89 ? 80 : cc;
 }
 
 /* The last columns of ATT_CUDA_KERNEL: what the kernel is and its features, if any:

@@ -7,14 +7,17 @@
 #include "cuda/row.h"
 
 static const unsigned char fake_code_90[] = "machine code for 9.0";
+static const unsigned char fake_code_80[] = "machine code for 8.0";
 static const unsigned char fake_code_86[] = "machine code for 8.6";
 static const unsigned char fake_ptx[] = "PTX";
 
 const att_embedded_code att_embedded_codes[] = {
     {"fake_all", 90, fake_code_90, sizeof fake_code_90, "of 90"},
-    {"fake_all", 86, fake_code_86, sizeof fake_code_86, "of 86"},
+    {"fake_all", 80, fake_code_80, sizeof fake_code_80, "of 80"},
     {"fake_all", 0, fake_ptx, sizeof fake_ptx, "of ptx"},
     {"fake_hopper", 90, fake_code_90, sizeof fake_code_90, "of hopper"},
+    {"fake_86", 86, fake_code_86, sizeof fake_code_86, "of 86"},
+    {"fake_86", 0, fake_ptx, sizeof fake_ptx, "of ptx"},
     {0, 0, 0, 0, 0}};
 
 static const char fake_source[] = "the source of fake kernels";

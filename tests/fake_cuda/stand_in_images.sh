@@ -3,9 +3,9 @@
 #
 #   tests/fake_cuda/stand_in_images.sh FOLDER ROWS_MK
 #
-# ROWS_MK is the output of scripts/cuda_rows.c. FOLDER gets the files that nvcc would make: ID.sm_XX.fatbin per target,
-# and ID.compute_80.fatbin if a target is 8.x. They begin like a fat binary and contain their name, which is all that
-# the fake driver and the tests read.
+# ROWS_MK is the output of scripts/cuda_rows.c. FOLDER gets the files that nvcc would make: ID.sm_80.fatbin and
+# ID.compute_80.fatbin if a target is 8.x, ID.sm_90a.fatbin if one is 9.0. They begin like a fat binary and contain their
+# name, which is all that the fake driver and the tests read.
 set -euo pipefail
 
 folder=$1
@@ -19,11 +19,9 @@ mkdir -p "$folder"
 rm -f "$folder"/*.fatbin
 while IFS=, read -r _ id _ targets; do
     targets=${targets%%)*}
-    for cc in $targets; do
-        case $cc in
-        9*) write_image "$id.sm_${cc}a" ;;
-        *) write_image "$id.sm_$cc" ;;
-        esac
-    done
-    [[ $targets != *' 8'* ]] || write_image "$id.compute_80"
+    if [[ $targets == *' 8'* ]]; then
+        write_image "$id.sm_80"
+        write_image "$id.compute_80"
+    fi
+    [[ $targets != *' 9'* ]] || write_image "$id.sm_90a"
 done <"$rows"

@@ -200,6 +200,31 @@ static void test_load__newer_gpu__ptx(void **state) {
     assert_int_equal(att_cuda_function_code(f)->origin, ATT_ORIGIN_PTX);
 }
 
+/* The digest shows which bytes the driver was given. */
+static void test_load__8_9__machine_code_of_8_0(void **state) {
+    (void)state;
+    const att_cuda_code *code = att_cuda_function_code(load(ADA, &fake_all, &no_cache));
+    char digest[ATT_SHA256_HEX];
+    att_sha256_of(fake_code_80, sizeof fake_code_80, digest);
+    assert_int_equal(code->origin, ATT_ORIGIN_EMBEDDED);
+    assert_string_equal(code->sha256, digest);
+}
+
+/* Machine code runs on no earlier minor version. Comes after the tests that need OLD closed: the
+ * GPU that was too old is here one of 8.0. */
+static void test_load__8_0__never_machine_code_of_8_6(void **state) {
+    (void)state;
+    const att_cuda_kernel newer = fake_named("fake_86");
+    char digest[ATT_SHA256_HEX];
+    att_sha256_of(fake_ptx, sizeof fake_ptx, digest);
+    const int cc = fake->cc[OLD];
+    fake->cc[OLD] = 80;
+    const att_cuda_code *code = att_cuda_function_code(load(OLD, &newer, &no_cache));
+    fake->cc[OLD] = cc;
+    assert_int_equal(code->origin, ATT_ORIGIN_PTX);
+    assert_string_equal(code->sha256, digest);
+}
+
 static void test_load__jit__by_choice_or_defines(void **state) {
     (void)state;
     const att_cuda_source only = {.cache_dir = "", .jit_only = 1};
@@ -429,7 +454,9 @@ static void test_origin_of__rows_and_gpus__where_code_comes_from(void **state) {
     other.targets = ATT_SM86 | ATT_SM90;
     assert_int_equal(att_cuda_origin_of(&fake_all, 90), ATT_ORIGIN_EMBEDDED);
     assert_int_equal(att_cuda_origin_of(&fake_all, 89), ATT_ORIGIN_EMBEDDED);
-    assert_int_equal(att_cuda_origin_of(&fake_all, 80), ATT_ORIGIN_PTX);
+    assert_int_equal(att_cuda_origin_of(&fake_all, 86), ATT_ORIGIN_EMBEDDED);
+    assert_int_equal(att_cuda_origin_of(&fake_all, 80), ATT_ORIGIN_EMBEDDED);
+    assert_int_equal(att_cuda_origin_of(&fake_all, 87), ATT_ORIGIN_PTX);
     assert_int_equal(att_cuda_origin_of(&fake_all, 120), ATT_ORIGIN_PTX);
     assert_int_equal(att_cuda_origin_of(&fake_all, 75), ATT_ORIGIN_NONE);
     assert_int_equal(att_cuda_origin_of(&unknown, 90), ATT_ORIGIN_JIT);
@@ -604,6 +631,8 @@ int main(void) {
         cmocka_unit_test(test_load__embedded__its_digest_and_attributes),
         cmocka_unit_test(test_load__again__same_function_no_load),
         cmocka_unit_test(test_load__newer_gpu__ptx),
+        cmocka_unit_test(test_load__8_9__machine_code_of_8_0),
+        cmocka_unit_test(test_load__8_0__never_machine_code_of_8_6),
         cmocka_unit_test(test_load__jit__by_choice_or_defines),
         cmocka_unit_test(test_load__no_code_for_this_gpu__refused),
         cmocka_unit_test(test_load__defines_that_are_none__refused),
