@@ -26,7 +26,7 @@
  * key yet; scores are far apart; O is written in float32, and the tops follow the maxima
  * (fwd_softmax.cuh), which only rows that split keys do. The last two hold for later tiles of
  * rows, too. */
-enum { SECOND = 1, OPEN = 2, WIDE = 4, EXACT = 8, LASTING = WIDE | EXACT };
+enum { SECOND = 1, OPEN = 2, WIDE = 4, EXACT = 8, LASTING = SPLITS_KEYS ? WIDE | EXACT : WIDE };
 
 typedef struct softmax_state {
     float top[2], sum[2];
