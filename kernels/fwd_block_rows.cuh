@@ -124,6 +124,9 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
         for (int half = 0; half < 2; half++) {
             const int i = row_of(w, m, half);
             const float total = quad_sum(sum[m][half]);
+            /* Two lanes of a row: both values in one would take a pair of registers. */
+            if (partial && threadIdx.x % 4 < 2 && i < w->s.len_q)
+                p->partial_sums[2 * partial_row(p, w, i) + threadIdx.x % 4] = first_lane ? top[m][half] : total;
             float lse = total > 0.0f ? top[m][half] + log2_fast(total) : total == 0.0f ? -INFINITE : total;
             float scale = partial ? 1.0f : total > 0.0f ? 1.0f / total : total;
             if (!IS_PLAIN && !partial)
@@ -143,8 +146,6 @@ DEVICE unsigned finish(const att_fwd_params *p, const block_work *w, float o[M_T
                 redo |= 1u << (2 * m + half);
             if (i >= w->s.len_q)
                 continue;
-            if (partial && first_lane)
-                *(float2 *)(p->partial_sums + 2 * partial_row(p, w, i)) = make_float2(top[m][half], total);
             if (!partial && p->lse && first_lane)
                 p->lse[query_offset(p, &w->s, &p->lse_stride, w->head, i)] = lse * LN_2;
             if (partial || !IS_PLAIN || !USE_VECTOR_STORE)
