@@ -37,7 +37,9 @@ LIB_SOURCES := $(filter-out $(foreach isa,$(ISAS),%_$(isa).c),$(LIB_SOURCES)) $(
 endif
 LAB_SOURCES := $(wildcard lab/*/*.c)
 CLI_SOURCES := $(wildcard cli/*.c)
-LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o)
+# The kernels of the CPU take longest to compile: they come first, so that no core waits for them at the end.
+CPU_SOURCES := $(wildcard src/*/cpu/*.c)
+LIB_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter $(CPU_SOURCES),$(LIB_SOURCES)) $(filter-out $(CPU_SOURCES),$(LIB_SOURCES)))
 LAB_OBJECTS := $(LAB_SOURCES:%.c=$(BUILD)/obj/%.o)
 CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 
@@ -64,7 +66,7 @@ SILENT      := $(findstring s,$(firstword -$(MAKEFLAGS)))
 short        = $(if $(filter 1,$(V)),,@$(if $(SILENT),,printf '  %-5s %s\n' $(1) '$(2)';) )
 
 .PHONY: all run bench clean fmt lint
-all: $(BUILD)/attest $(BUILD)/libattest.so $(BUILD)/libattest.a
+all: $(BUILD)/libattest.so $(BUILD)/libattest.a $(BUILD)/attest
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)

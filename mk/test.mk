@@ -38,31 +38,31 @@ $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
 
 # Tests that time something run alone on the machine.
 TIMING_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_audit test_bench test_bench_gpu test_certify test_doctor test_peer)
-in_turns         = -j $(shell nproc) $(filter-out $(TIMING_TESTS),$(1)) alone $(filter $(TIMING_TESTS),$(1))
 
 # The scripts that set up and count the tests are tested first.
 test-runner:
 	@tests/run.sh tests/test_run.sh tests/test_setup.sh tests/test_make.sh
 
 test-unit: $(UNIT_TESTS)
-	@tests/run.sh $(call in_turns,$(UNIT_TESTS))
+	@tests/run.sh -j $(shell nproc) $(filter-out $(TIMING_TESTS),$(UNIT_TESTS)) alone $(TIMING_TESTS)
 
 test-threads: $(THREAD_TESTS)
 	@tests/run.sh -j $(shell nproc) $(THREAD_TESTS)
 
 # The longest one in parts, side by side. An instruction set that this machine has not has no tests.
-RANDOM_PARTS  = $(foreach isa,$(ISAS),*gradients*[$(isa)]) *problems*
+RANDOM_PARTS    = $(foreach isa,$(ISAS),*gradients*[$(isa)]) *problems*
+PROPERTY_PARTS  = $(foreach part,$(RANDOM_PARTS),"$(BUILD)/tests/property/test_random $(part)") $(filter-out %/test_random,$(PROPERTY_TESTS))
 test-property: $(PROPERTY_TESTS)
-	@tests/run.sh -j $(shell nproc) $(foreach part,$(RANDOM_PARTS),"$(BUILD)/tests/property/test_random $(part)") \
-	    $(filter-out %/test_random,$(PROPERTY_TESTS))
+	@tests/run.sh -j $(shell nproc) $(PROPERTY_PARTS)
 
 # SUITE_ISAS limits the instruction sets.
 test-suites: $(BUILD)/attest
 	@BUILD=$(BUILD) tests/suites.sh $(SUITE_ISAS)
 
-# Both at once, for the variants, with one summary line.
-test-core: $(UNIT_TESTS) $(PROPERTY_TESTS)
-	@tests/run.sh $(call in_turns,$^)
+# Both at once, for the variants, with one summary line. The longest begin first, so that no core waits for them at the
+# end.
+test-core: $(BUILD)/libattest.a $(UNIT_TESTS) $(PROPERTY_TESTS)
+	@tests/run.sh -j $(shell nproc) $(PROPERTY_PARTS) $(filter-out $(TIMING_TESTS),$(UNIT_TESTS)) alone $(TIMING_TESTS)
 
 JOBS     = -j$(shell nproc)
 
@@ -93,10 +93,11 @@ tsan:
 	@ATTEST_INSTRUMENTED=1 $(STEADY) $(call variant,tsan,$(TSAN)) test-threads
 
 # Only src/ is counted, and only src/ is slowed down by counting. Tests that time something repeat the same lines: they
-# reach no line that others do not.
-COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(BUILD)/tests/unit/test_tune,$(UNIT_TESTS) $(PROPERTY_TESTS))
-test-counted: $(COUNTED_TESTS)
-	@tests/run.sh -j $(shell nproc) $(COUNTED_TESTS)
+# reach no line that others do not. A build of its own: counters under ASan make a test of threads take four times as
+# long.
+COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(BUILD)/tests/unit/test_tune,$(UNIT_TESTS))
+test-counted: $(BUILD)/libattest.a $(COUNTED_TESTS) $(PROPERTY_TESTS)
+	@tests/run.sh -j $(shell nproc) $(PROPERTY_PARTS) $(COUNTED_TESTS)
 
 $(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
 coverage:
@@ -105,14 +106,22 @@ coverage:
 	    SUITE_ISAS='avx512_bf16 amx' test-counted test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
-# Everything is built first, so that the runners print only about tests.
-TEST_RUNNERS := test-runner test-layers test-cuda-build test-budgets test-hopper test-rewrite test-docs test-evidence test-ladder test-unit test-property test-jumps test-suites test-virtual test-faults test-cli test-browser test-numpy test-python test-install test-packages test-examples test-context-parallel \
-                test-other-compiler test-aarch64 test-fuzz sanitize virtual-sanitize tsan coverage
+# Runners that use one core run side by side; then those that use all of them, or time something, one after the other.
+# The longest of the first come first. Everything that they share is built before: two makes must not build the same file.
+ONE_CORE_RUNNERS := test-runner test-python test-install test-packages test-examples test-context-parallel test-browser test-numpy \
+                    test-jumps test-cuda-build test-docs test-layers test-budgets test-rewrite test-evidence test-ladder
+TEST_RUNNERS     := $(ONE_CORE_RUNNERS) test-hopper test-unit test-property test-suites test-virtual test-faults test-cli test-other-compiler \
+                    test-aarch64 test-fuzz sanitize virtual-sanitize tsan coverage
+SHARED_BY_RUNNERS = virtual $(if $(PYTHON_INCLUDE),wheel-parts) $(TEST_PROGRAM) $(FAKE_LIBS) $(addprefix $(BUILD)/,evidence_table attestation_table self_check_table \
+                    drawing_svg ladder_table bench/call_cost tests/numpy/dump_oracle)
+BEFORE_RUNNERS    = all gpu-build $(UNIT_TESTS) $(PROPERTY_TESTS) $(if $(filter $(ONE_CORE_RUNNERS),$(TEST_RUNNERS)),$(SHARED_BY_RUNNERS))
+runner            = "$(MAKE) --no-print-directory $(1)"
 test: export WERROR := 1
 test:
 	@BUILD=$(BUILD) scripts/setup.sh test
-	@$(MAKE) --no-print-directory $(JOBS) all gpu-build $(UNIT_TESTS) $(PROPERTY_TESTS)
-	@tests/run.sh -v $(foreach runner,$(TEST_RUNNERS),"$(MAKE) --no-print-directory $(runner)")
+	@$(MAKE) --no-print-directory $(JOBS) $(BEFORE_RUNNERS)
+	@tests/run.sh -v -j $(shell nproc) $(foreach name,$(filter $(ONE_CORE_RUNNERS),$(TEST_RUNNERS)),$(call runner,$(name))) \
+	    alone $(foreach name,$(filter-out $(ONE_CORE_RUNNERS),$(TEST_RUNNERS)),$(call runner,$(name)))
 
 # The same commands on a Debian 12 with only git and make: see tests/bare.sh. BARE_RUNNERS='test-unit test-cli' runs
 # only these parts of `make test` there.
