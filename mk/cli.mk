@@ -1,6 +1,8 @@
 # cli.mk: `make test-cli` drives the program as a user would.
 .PHONY: test-cli
-CLI_TESTS := $(wildcard tests/cli/test_*.sh)
+# The longest begin first.
+CLI_LONGEST := $(addprefix tests/cli/,test_report.sh test_variants.sh test_pages.sh)
+CLI_TESTS := $(CLI_LONGEST) $(filter-out $(CLI_LONGEST),$(wildcard tests/cli/test_*.sh))
 # As in test.mk: these tests time something.
 CLI_TIMING_TESTS := $(addprefix tests/cli/,test_audit.sh test_bench.sh test_certify.sh test_peers.sh)
 

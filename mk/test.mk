@@ -92,10 +92,10 @@ $(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_kernel.o fake_hopper.o fake_merge
 tsan:
 	@ATTEST_INSTRUMENTED=1 $(STEADY) $(call variant,tsan,$(TSAN)) test-threads
 
-# Only src/ is counted, and only src/ is slowed down by counting. Tests that time something, some long ones of the
-# laboratory and those that compute the same in many threads reach no line that others do not; counters that threads share
-# are slow. A build of its own: under ASan, counting makes a test of threads take four times as long.
-COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(addprefix $(BUILD)/tests/unit/,test_chosen test_statements test_tune test_backward_threads test_moe_threads),$(UNIT_TESTS))
+# Only src/ is counted, and only src/ is slowed down by counting. Tests that time something, and some long ones of the
+# laboratory, repeat the same lines: they reach no line that others do not. A build of its own: counters under ASan make a
+# test of threads take four times as long.
+COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(addprefix $(BUILD)/tests/unit/,test_chosen test_statements test_tune),$(UNIT_TESTS))
 test-counted: $(BUILD)/libattest.a $(COUNTED_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh -j $(shell nproc) $(PROPERTY_PARTS) $(COUNTED_TESTS)
 
@@ -112,7 +112,7 @@ ONE_CORE_RUNNERS := test-runner test-python test-install test-packages test-exam
                     test-jumps test-cuda-build test-docs test-layers test-budgets test-rewrite test-evidence test-ladder
 TEST_RUNNERS     := $(ONE_CORE_RUNNERS) test-hopper test-unit test-property test-suites test-virtual test-faults test-cli test-other-compiler \
                     test-aarch64 test-fuzz sanitize virtual-sanitize tsan coverage
-SHARED_BY_RUNNERS = virtual $(TEST_PROGRAM) $(FAKE_LIBS) $(addprefix $(BUILD)/,evidence_table attestation_table self_check_table \
+SHARED_BY_RUNNERS = virtual $(if $(PYTHON_INCLUDE),wheel-parts) $(TEST_PROGRAM) $(FAKE_LIBS) $(addprefix $(BUILD)/,evidence_table attestation_table self_check_table \
                     drawing_svg ladder_table bench/call_cost tests/numpy/dump_oracle)
 BEFORE_RUNNERS    = all gpu-build $(UNIT_TESTS) $(PROPERTY_TESTS) $(if $(filter $(ONE_CORE_RUNNERS),$(TEST_RUNNERS)),$(SHARED_BY_RUNNERS))
 runner            = "$(MAKE) --no-print-directory $(1)"
