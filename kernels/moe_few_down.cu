@@ -64,9 +64,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(const __gri
     int *here = (int *)(weights + slots);
     allow_next_kernel();
     wait_for_previous_kernel();
-    /* A thread per slot; used when the parts are there. */
-    const bool mine_here = slot < slots && is_here(p, p->slot_ids[slot]);
-    const float mine = slot < slots ? p->slot_weights[slot] : 0.0f;
+    /* A thread per slot; used when the parts are there, so that nothing waits for these loads. */
+    const int id = slot < slots ? p->slot_ids[slot] : -1;
+    const float weight = slot < slots ? p->slot_weights[slot] : 0.0f;
     few_operands o = {};
     o.base = p->h;
     o.pitch = p->h_pitch;
@@ -80,8 +80,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(const __gri
     o.parts = parts;
     multiply_items(p, &o);
     if (slot < slots) {
-        here[slot] = mine_here;
-        weights[slot] = mine;
+        here[slot] = is_here(p, id);
+        weights[slot] = weight;
     }
     __syncthreads();
     add_parts(p, &share, parts, weights, here);

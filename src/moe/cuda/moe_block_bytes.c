@@ -1,5 +1,5 @@
-/* moe_block_bytes.c: shared memory per block of kernels/moe_*.cu. That of moe_route depends on
- * the problem; the products for few tokens have none. */
+/* moe_block_bytes.c: shared memory per block of kernels/moe_*.cu. That of moe_route and of the
+ * products for few tokens depends on the problem (moe_cuda_cut.c). */
 #include <stddef.h>
 
 #include "cuda/shape.h"
