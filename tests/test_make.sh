@@ -39,6 +39,7 @@ crossed=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n V=1 NVCC= BUILD="$scra
 check 'CROSS names the compiler' test "$(grep -vc '^aarch64-linux-gnu-gcc ' <<<"$crossed")" -eq 0
 check 'no file of x86-64 is compiled for another processor' test "$(grep -cE -- ' -m(avx|fma|amx)|_(avx2|avx512|avx512_bf16|amx)\.c' <<<"$crossed")" -eq 0
 check 'rows that refuse stand in for them' test "$(grep -c _absent.c <<<"$crossed")" -eq 4
+check 'its own files are compiled' test "$(grep -c '_neon\.c' <<<"$crossed")" -eq 4
 
 echo "$passed passed, $failed failed, 0 skipped"
 ((failed == 0))
