@@ -29,12 +29,11 @@ CPPFLAGS    += -Iinclude -Isrc -I. -D_GNU_SOURCE
 ALL_CFLAGS   = -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
                -MMD -MP $(EXTRA_CFLAGS) $(CFLAGS)
 
-# The kernels of the instruction sets are for x86-64; in a build for another processor their rows stay, and refuse.
-ISAS        := avx2 avx512 avx512_bf16 amx
-LIB_SOURCES := $(wildcard src/*/*.c src/*/*/*.c)
-ifneq ($(ARCH),x86_64)
-LIB_SOURCES := $(filter-out $(foreach isa,$(ISAS),%_$(isa).c),$(LIB_SOURCES)) $(wildcard src/*/cpu/absent/*.c)
-endif
+# The instruction sets of each processor. In a build for another one, their rows stay, and refuse: src/*/cpu/absent.
+ISAS_x86_64  := avx2 avx512 avx512_bf16 amx
+ISAS_aarch64 := neon
+ISAS_ABSENT  := $(filter-out $(ISAS_$(ARCH)),$(ISAS_x86_64) $(ISAS_aarch64))
+LIB_SOURCES := $(filter-out $(foreach isa,$(ISAS_ABSENT),%_$(isa).c),$(wildcard src/*/*.c src/*/*/*.c src/*/cpu/absent/*.c))
 LAB_SOURCES := $(wildcard lab/*/*.c)
 CLI_SOURCES := $(wildcard cli/*.c)
 # The kernels of the CPU take longest to compile: they come first, so that no core waits for them at the end.
@@ -44,11 +43,14 @@ LAB_OBJECTS := $(LAB_SOURCES:%.c=$(BUILD)/obj/%.o)
 CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 
 # One file per instruction set; only these files may use its instructions.
-ISAS := portable avx2 avx512 avx512_bf16 amx
+ISAS := portable $(ISAS_x86_64) $(ISAS_aarch64)
 ISA_avx2 := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
 ISA_avx512_bf16 := $(ISA_avx512) -mavx512bf16
 ISA_amx := -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-bf16 -mprefer-vector-width=512
+# In the order of the source, a tile fits the registers; gcc's first scheduling, which x86-64 does without, loads more
+# operands ahead and spills sums. clang does not know the flag, and warns.
+ISA_neon := -fno-schedule-insns -Wno-ignored-optimization-argument
 # A test build in which AVX-512 is plain C (src/cpu/simd_wide.h) must contain none of its instructions.
 ifneq ($(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),)
 ISA_avx512 := $(ISA_avx2)

@@ -11,12 +11,27 @@
 #include "lab/base/table.h"
 #include "lab/problem/spec_names.h"
 
-static void put_instruction_sets(FILE *text, const att_context_info *info) {
+/* Are there kernels for `isa` that serve only where unattested ones are allowed? */
+static bool is_unattested(const att_context *ctx, att_isa isa) {
+    for (size_t i = 0; i < att_kernel_count(); i++) {
+        att_kernel_info kernel = {.size = sizeof kernel};
+        if (att_kernel_query(ctx, i, &kernel) == ATT_OK && kernel.device == ATT_DEVICE_CPU &&
+            kernel.isa == isa && kernel.unattested)
+            return true;
+    }
+    return false;
+}
+
+static void put_instruction_sets(FILE *text, const att_context *ctx,
+                                 const att_context_info *info) {
     fputs("instructions  ", text);
-    for (int isa = ATT_ISA_PORTABLE; isa <= (int)info->isa_machine; isa++)
-        fprintf(text, "%s%s", isa > ATT_ISA_PORTABLE ? ", " : "", lab_isa_name((att_isa)isa));
+    for (int isa = ATT_ISA_PORTABLE; isa <= ATT_ISA_NEON; isa++)
+        if (lab_isa_includes(info->isa_machine, (att_isa)isa))
+            fprintf(text, "%s%s", isa > ATT_ISA_PORTABLE ? ", " : "",
+                    lab_isa_name((att_isa)isa));
     if (info->device == ATT_DEVICE_CPU)
-        fprintf(text, "; %s in use", lab_isa_name(info->isa));
+        fprintf(text, "; %s in use%s", lab_isa_name(info->isa),
+                is_unattested(ctx, info->isa) ? " where unattested kernels are allowed" : "");
     fputc('\n', text);
 }
 
@@ -263,7 +278,7 @@ static cli_exit put_info(cli_session *session, const att_context_info *info, con
     FILE *text = session->text;
     fprintf(text, "attest        %s, built with %s\n", att_version(), lab_compiler());
     fprintf(text, "processor     %s\n", info->name);
-    put_instruction_sets(text, info);
+    put_instruction_sets(text, session->ctx[0], info);
     json_t *gpus = put_gpus(text);
     put_device(text, info);
     fputc('\n', text);

@@ -207,8 +207,8 @@ static bool set_isa(cli_options *o, const cli_option *option, const char *value)
         if (o->isa_count == CLI_ISA_MAX || length >= sizeof name ||
             !lab_isa_parse(&o->isa[o->isa_count], name))
             return cli_complain(o,
-                                "--%s %s: portable, avx2, avx512, avx512_bf16, amx or auto is "
-                                "wanted (several with commas)",
+                                "--%s %s: portable, avx2, avx512, avx512_bf16, amx, neon or "
+                                "auto is wanted (several with commas)",
                                 option->name, value);
         o->isa_count++;
         at += length;
@@ -477,7 +477,7 @@ const cli_option cli_option_table[] = {
     {"allow-unattested", 0, NULL, OPENS, set_flag, AT(allow_unattested), NULL,
      "kernels that ship without evidence too"},
     {"isa", 0, "ISA", OPENS, set_isa, 0, NULL,
-     "portable, avx2, avx512, avx512_bf16, amx or auto; bench and verify take a list"},
+     "portable, avx2, avx512, avx512_bf16, amx, neon or auto; bench and verify take a list"},
     {"threads", 0, "N", OPENS | CLI_CERTIFY, set_count, AT(threads), NULL, "CPU threads (all)"},
     {"jobs", 0, "N", CLI_VERIFY | CLI_CERTIFY, set_count, AT(jobs), NULL,
      "problems verified at once (on a GPU up to 8, by the processors; else 1)"},

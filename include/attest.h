@@ -303,7 +303,9 @@ typedef enum att_isa {
     /* AVX-512 with BF16, where its dot products are faster than FMA: AMD from Zen 4 on, Cooper Lake; and
      * where there is AMX */
     ATT_ISA_AVX512_BF16 = 4,
-    ATT_ISA_AMX = 5 /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
+    ATT_ISA_AMX = 5, /* AVX-512 with BF16, AMX-tile, AMX-bf16 */
+    /* NEON (ASIMD) of aarch64, above portable alone: the others are of x86-64 */
+    ATT_ISA_NEON = 6
 } att_isa;
 
 enum {

@@ -7,8 +7,9 @@
 AARCH64_TESTS := $(addprefix $(BUILD)/tests/unit/test_,alloc backward_blocks backward_oracle backward_packed checked code_digest \
     context dtype error hidden_ends json_load layout mask_patterns masks memory merge moe moe_errors moe_oracle moe_route npy numbers \
     oracle plan_errors pool problem reload run_errors select sha256 spec text threads)
+AARCH64_RANDOM := $(addprefix $(BUILD)/tests/property/test_,random moe_random)
 
-aarch64-tests: all $(AARCH64_TESTS)
+aarch64-tests: all $(AARCH64_TESTS) $(AARCH64_RANDOM)
 	@BUILD=$(BUILD) RUN='$(RUN)' PYTHON='env PYTHONPATH=$(BUILD)/python$(if $(CROSS),:$(SYSROOT)/usr/lib/python3/dist-packages \
 	    PYTHONHOME=$(SYSROOT)/usr) PYTHONDONTWRITEBYTECODE=1 $(RUN) $(AARCH64_PYTHON)' tests/aarch64.sh $(AARCH64_TESTS)
 

@@ -39,6 +39,7 @@ crossed=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n V=1 NVCC= BUILD="$scra
 check 'CROSS names the compiler' test "$(grep -vc '^aarch64-linux-gnu-gcc ' <<<"$crossed")" -eq 0
 check 'no file of x86-64 is compiled for another processor' test "$(grep -cE -- ' -m(avx|fma|amx)|_(avx2|avx512|avx512_bf16|amx)\.c' <<<"$crossed")" -eq 0
 check 'rows that refuse stand in for them' test "$(grep -c _absent.c <<<"$crossed")" -eq 4
+check 'its own files are compiled' test "$(grep -c '_neon\.c' <<<"$crossed")" -eq 4
 
 # The kernels of another folder, which may be older than the object that contains them.
 embeds() { # embeds CUDA_OUT: how many times the kernels are compiled into the library's object

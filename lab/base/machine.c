@@ -3,16 +3,22 @@
 
 #include <string.h>
 
+#include "cpu/features.h"
 #include "cuda/device.h"
 
 static const char *const isa_names[] = {
     [ATT_ISA_AUTO] = "auto",     [ATT_ISA_PORTABLE] = "portable",       [ATT_ISA_AVX2] = "avx2",
     [ATT_ISA_AVX512] = "avx512", [ATT_ISA_AVX512_BF16] = "avx512_bf16", [ATT_ISA_AMX] = "amx",
+    [ATT_ISA_NEON] = "neon",
 };
 enum { ISA_COUNT = sizeof isa_names / sizeof isa_names[0] };
 
 const char *lab_isa_name(att_isa isa) {
     return (unsigned)isa < ISA_COUNT ? isa_names[isa] : "unknown";
+}
+
+bool lab_isa_includes(att_isa has, att_isa needs) {
+    return att_isa_includes(has, needs);
 }
 
 bool lab_isa_parse(att_isa *isa, const char *name) {

@@ -7,11 +7,14 @@
 #include "attest.h"
 #include "lab/base/message.h"
 
-/* "auto", "portable", "avx2", "avx512", "avx512_bf16", "amx". */
+/* "auto", "portable", "avx2", "avx512", "avx512_bf16", "amx", "neon". */
 const char *lab_isa_name(att_isa isa);
 
 /* The instruction set of that name; false if there is none. */
 bool lab_isa_parse(att_isa *isa, const char *name);
+
+/* Does a processor whose highest instruction set is `has` run code for `needs`? */
+bool lab_isa_includes(att_isa has, att_isa needs);
 
 /* "auto", "cpu", "cuda". */
 const char *lab_device_name(att_device device);

@@ -14,6 +14,7 @@
 #include "cuda/module.h"
 #include "lab/base/machine.h"
 #include "lab/doctor/doctor.h"
+#include "core/context.h"
 #include "core/device_kind.h"
 #include "core/registry.h"
 
@@ -22,6 +23,19 @@ enum { COULD_HAVE_AVX2 = 1 };
 #else
 enum { COULD_HAVE_AVX2 = 0 };
 #endif
+
+/* Are there kernels for `isa` that are off for lack of evidence? */
+static bool is_off(att_isa isa) {
+    bool allowed = false;
+    if (att_environment_switch(&allowed, "ATTEST_ALLOW_UNATTESTED") == ATT_OK && allowed)
+        return false;
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        if (row->device == ATT_DEVICE_CPU && row->isa == isa && row->unattested)
+            return true;
+    }
+    return false;
+}
 
 static void check_processor(lab_doctor *doctor) {
     const att_context_options options = {.size = sizeof options, .device = ATT_DEVICE_CPU};
@@ -36,6 +50,13 @@ static void check_processor(lab_doctor *doctor) {
         lab_doctor_add(doctor, LAB_WARN, "processor", "unset ATTEST_ISA",
                        "%s: has %s, but ATTEST_ISA holds it to %s", info.name,
                        lab_isa_name(info.isa_machine), lab_isa_name(info.isa));
+    else if (is_off(info.isa))
+        lab_doctor_add(doctor, LAB_WARN, "processor",
+                       "run 'attest certify --device cpu' here, then set "
+                       "ATTEST_ALLOW_UNATTESTED=1",
+                       "%s: %s, but its kernels are unattested and off: plain C serves; %d "
+                       "threads",
+                       info.name, lab_isa_name(info.isa), (int)info.threads);
     else if (info.isa == ATT_ISA_PORTABLE && COULD_HAVE_AVX2)
         lab_doctor_add(doctor, LAB_WARN, "processor",
                        "a processor with AVX2 is many times faster",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/features.h"
 #include "lab/evidence/evidence_files.h"
 
 const char *lab_standing_name(lab_standing standing) {
@@ -67,7 +68,7 @@ void lab_kernel_unattested_by_id(const char *id, char *buf, size_t n) {
 
 bool lab_kernel_runs_on(const att_kernel_row *row, int cc, att_isa isa) {
     if (cc == 0)
-        return !row->cuda && row->isa <= isa;
+        return !row->cuda && att_isa_includes(isa, row->isa);
     return row->cuda && row->cuda->targets & att_cuda_target_bit(cc);
 }
 

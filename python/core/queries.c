@@ -5,8 +5,9 @@
 #include "python/core/plan_calls.h"
 
 static const char *isa_name(att_isa isa) {
-    static const char *const names[] = {"", "portable", "avx2", "avx512", "avx512_bf16", "amx"};
-    return isa >= ATT_ISA_AUTO && isa <= ATT_ISA_AMX ? names[isa] : "";
+    static const char *const names[] = {"",    "portable", "avx2", "avx512", "avx512_bf16",
+                                        "amx", "neon"};
+    return isa >= ATT_ISA_AUTO && isa <= ATT_ISA_NEON ? names[isa] : "";
 }
 
 static PyObject *describe_device(att_device device, int32_t index) {

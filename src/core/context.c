@@ -43,7 +43,7 @@ static att_status choose_threads(int *out, int32_t asked) {
 
 static att_status choose_isa(att_isa *out, att_isa asked) {
     const att_isa machine = att_cpu_isa();
-    ATT_REQUIRE(asked >= ATT_ISA_AUTO && asked <= ATT_ISA_AMX, ATT_E_ARG, "isa",
+    ATT_REQUIRE(asked >= ATT_ISA_AUTO && asked <= ATT_ISA_NEON, ATT_E_ARG, "isa",
                 "isa=%d is not an att_isa", (int)asked);
     const char *field = "isa", *text = getenv("ATTEST_ISA");
     if (asked == ATT_ISA_AUTO && text && *text) {
@@ -52,11 +52,12 @@ static att_status choose_isa(att_isa *out, att_isa asked) {
         asked = att_isa_parse(text, &ok);
         ATT_REQUIRE(
             ok, ATT_E_ARG, field,
-            "ATTEST_ISA=%.40s is none of auto, portable, avx2, avx512, avx512_bf16, amx", text);
+            "ATTEST_ISA=%.40s is none of auto, portable, avx2, avx512, avx512_bf16, amx, neon",
+            text);
     }
-    ATT_REQUIRE(asked <= machine, ATT_E_DEVICE, field,
-                "%s=%s: this processor has no more than %s", field, att_isa_name(asked),
-                att_isa_name(machine));
+    ATT_REQUIRE(att_isa_includes(machine, asked), ATT_E_DEVICE, field,
+                "%s=%s: this processor's highest instruction set is %s", field,
+                att_isa_name(asked), att_isa_name(machine));
     *out = asked == ATT_ISA_AUTO ? att_cpu_isa_unasked() : asked;
     return ATT_OK;
 }

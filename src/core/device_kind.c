@@ -12,8 +12,9 @@
 
 static bool cpu_row_runs(const att_kernel_row *row, const att_limits *limits,
                          att_refusal *refusal) {
-    ATT_CONDITION(row->isa <= limits->isa, "isa", "needs %s, this context has %s",
-                  att_isa_name(row->isa), att_isa_name(limits->isa));
+    ATT_CONDITION(att_isa_includes(limits->isa, row->isa), "isa",
+                  "needs %s, this context has %s", att_isa_name(row->isa),
+                  att_isa_name(limits->isa));
     return true;
 }
 

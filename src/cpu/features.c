@@ -104,13 +104,14 @@ void att_cpu_name(char *name, size_t n) {
 
 #else
 
-static att_isa detect(bool emulated) {
-    (void)emulated;
-    return ATT_ISA_PORTABLE;
-}
-
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+
+static att_isa detect(bool emulated) {
+    const unsigned long asimd = 1ul << 1; /* HWCAP_ASIMD */
+    (void)emulated;
+    return getauxval(AT_HWCAP) & asimd ? ATT_ISA_NEON : ATT_ISA_PORTABLE;
+}
 
 /* Such a processor has numbers in place of a name. Cores of servers; others are named by their numbers. */
 static const struct {
@@ -144,6 +145,11 @@ void att_cpu_name(char *name, size_t n) {
     snprintf(name, n, "aarch64, implementer 0x%02x, part 0x%03x", implementer, part);
 }
 #else
+static att_isa detect(bool emulated) {
+    (void)emulated;
+    return ATT_ISA_PORTABLE;
+}
+
 void att_cpu_name(char *name, size_t n) {
     snprintf(name, n, "unknown");
 }
@@ -173,8 +179,14 @@ att_isa att_cpu_isa_unasked(void) {
     return own;
 }
 
-static const char *const isa_names[] = {"auto",   "portable",    "avx2",
-                                        "avx512", "avx512_bf16", "amx"};
+bool att_isa_includes(att_isa has, att_isa needs) {
+    if (has == ATT_ISA_NEON || needs == ATT_ISA_NEON)
+        return needs == has || needs <= ATT_ISA_PORTABLE;
+    return needs <= has;
+}
+
+static const char *const isa_names[] = {"auto",        "portable", "avx2", "avx512",
+                                        "avx512_bf16", "amx",      "neon"};
 enum { ISA_COUNT = sizeof isa_names / sizeof isa_names[0] };
 
 const char *att_isa_name(att_isa isa) {

@@ -26,6 +26,9 @@ expect 'seconds nan' 2 err='--seconds nan: expected seconds' -- bench b1h1s1d8 -
 expect 'min above max' 2 err='--min-samples 9 is more than --max-samples 3' -- \
     bench b1h1s1d8 --min-samples 9 --max-samples 3
 expect 'unknown isa' 2 err='--isa sse2: portable, avx2' -- info --isa sse2
+other=neon
+[[ $(uname -m) != aarch64 ]] || other=avx2
+expect "an isa of another processor" 3 err="isa=$other: this processor's highest instruction set is " -- run b1h1s1d8 --isa $other
 expect 'two isas for run' 2 err='--isa takes one' -- run b1h1s1d8 --isa portable,portable
 expect 'unknown device' 2 err='--device tpu: expected cpu, cuda' -- info --device tpu
 expect 'device cuda:x' 2 err='--device cuda:x' -- info --device cuda:x

@@ -255,7 +255,7 @@ void api_context(random_input *in, att_device device) {
         o.device_index = (int32_t)draw_odd(in);
     if (draw_chance(in, 30))
         o.threads = (int32_t)draw_between(in, -2, 3);
-    o.isa = (att_isa)draw_between(in, 0, ATT_ISA_AMX + 1);
+    o.isa = (att_isa)draw_between(in, 0, ATT_ISA_NEON + 1);
     if (draw_chance(in, 30))
         o.flags = draw_chance(in, 70) ? draw_byte(in) % 16 : draw_u32(in);
     if (draw_chance(in, 30))

@@ -9,7 +9,7 @@
 enum { THREADS_MOST = 3 };
 
 /* Opened when first drawn; NULL if this machine lacks the instructions. */
-static att_context *contexts[ATT_ISA_AMX + 1][THREADS_MOST + 1][2];
+static att_context *contexts[ATT_ISA_NEON + 1][THREADS_MOST + 1][2];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
@@ -37,14 +37,25 @@ static att_status merge(const att_plan *plan, merge_case *c) {
     return att_merge_run(plan, &c->args, c->workspace, NULL);
 }
 
-static att_context *draw_context(random_input *in) {
+/* On aarch64, what is drawn above portable means NEON. */
+static att_isa draw_isa(random_input *in) {
     const att_isa isa = (att_isa)draw_between(in, ATT_ISA_PORTABLE, ATT_ISA_AMX);
+#if defined(__aarch64__)
+    return isa == ATT_ISA_PORTABLE ? isa : ATT_ISA_NEON;
+#else
+    return isa;
+#endif
+}
+
+static att_context *draw_context(random_input *in) {
+    const att_isa isa = draw_isa(in);
     const int threads = (int)draw_between(in, 1, THREADS_MOST), amx = draw_chance(in, 50);
-    const att_context_options options = {.size = sizeof options,
-                                         .device = ATT_DEVICE_CPU,
-                                         .threads = threads,
-                                         .isa = isa,
-                                         .flags = amx ? ATT_AMX_F32 : 0};
+    const att_context_options options = {
+        .size = sizeof options,
+        .device = ATT_DEVICE_CPU,
+        .threads = threads,
+        .isa = isa,
+        .flags = (amx ? ATT_AMX_F32 : 0u) | ATT_ALLOW_UNATTESTED};
     att_context **slot = &contexts[isa][threads][amx];
     if (!*slot && att_context_create(slot, &options) != ATT_OK)
         api_check_error(att_last_error()->status);

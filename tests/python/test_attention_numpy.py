@@ -1,6 +1,7 @@
 """test_attention_numpy.py: attention() on NumPy arrays against the formula in float64."""
 
 import itertools
+import platform
 import subprocess
 import sys
 import threading
@@ -187,6 +188,10 @@ def test_queries():
     kernels = {kernel.id: kernel for kernel in attest.kernels()}
     assert kernels[launch.kernel].available and kernels[launch.kernel].device == "cpu"
     assert not any(kernel.available for kernel in kernels.values() if kernel.device == "cuda")
+    neon = platform.machine() == "aarch64"
+    assert neon == (attest.devices()[0].isa == "neon")
+    assert kernels["fwd_cpu_neon"].available == neon and not kernels["fwd_cpu_neon"].attested
+    assert kernels["fwd_cpu_avx2"].attested and kernels["fwd_cpu_portable"].attested
     with pytest.raises(ValueError, match="device is 'tpu'"):
         attest.kernels("tpu")
 

@@ -1,6 +1,7 @@
 /* engines.c: contexts for the instruction sets of this machine. */
 #include "tests/support/engines.h"
 
+#include "cpu/features.h"
 #include "tests/support/check.h"
 
 att_context *context_open(att_isa isa, int32_t threads) {
@@ -9,7 +10,10 @@ att_context *context_open(att_isa isa, int32_t threads) {
         .device = ATT_DEVICE_CPU,
         .isa = isa,
         .threads = threads,
-        .flags = isa == ATT_ISA_AMX ? ATT_AMX_F32 : 0, /* everything that the kernel supports */
+        /* everything that the kernels support, and those without evidence */
+        .flags = isa == ATT_ISA_AMX    ? ATT_AMX_F32
+                 : isa == ATT_ISA_NEON ? ATT_ALLOW_UNATTESTED
+                                       : 0,
     };
     att_context *ctx = NULL;
     assert_ok(att_context_create(&ctx, &options));
@@ -24,13 +28,19 @@ att_isa machine_isa(void) {
     return info.isa_machine;
 }
 
-void engines_open(engines *e, int32_t threads) {
+int machine_isas(att_isa list[ENGINES_MAX]) {
     const att_isa top = machine_isa();
-    e->count = 0;
-    for (int isa = ATT_ISA_PORTABLE; isa <= (int)top; isa++) {
-        e->isa[e->count] = (att_isa)isa;
-        e->ctx[e->count++] = context_open((att_isa)isa, threads);
-    }
+    int count = 0;
+    for (int isa = ATT_ISA_PORTABLE; isa <= ATT_ISA_NEON; isa++)
+        if (att_isa_includes(top, (att_isa)isa))
+            list[count++] = (att_isa)isa;
+    return count;
+}
+
+void engines_open(engines *e, int32_t threads) {
+    e->count = machine_isas(e->isa);
+    for (int i = 0; i < e->count; i++)
+        e->ctx[i] = context_open(e->isa[i], threads);
 }
 
 void engines_close(engines *e) {
@@ -52,7 +62,7 @@ int engines_teardown(void **state) {
 }
 
 const char *isa_name(att_isa isa) {
-    static const char *const names[] = {"auto",   "portable",    "avx2",
-                                        "avx512", "avx512_bf16", "amx"};
+    static const char *const names[] = {"auto",        "portable", "avx2", "avx512",
+                                        "avx512_bf16", "amx",      "neon"};
     return names[isa];
 }

@@ -26,8 +26,10 @@ int engines_teardown(void **state);
  * refused. */
 att_context *context_open(att_isa isa, int32_t threads);
 
-/* The highest instruction set of this machine. */
+/* The highest instruction set of this machine; and all of them, lowest first: returns their
+ * number. */
 att_isa machine_isa(void);
+int machine_isas(att_isa list[ENGINES_MAX]);
 
 const char *isa_name(att_isa isa);
 

@@ -55,6 +55,52 @@ static void test_select__another_architecture__needs_leave_and_says_how(void **s
     }
 }
 
+/* No aarch64 machine has certified the kernels for NEON: plain C serves there unless unattested
+ * kernels are allowed. Rows of x86-64's sets serve in neither case. */
+static void test_select__neon__only_if_allowed(void **state) {
+    (void)state;
+    static const char *const lines[] = {"b1h2s64d64,f32", "b1h2s1sk64d64,f32"};
+    static const char *const chosen[2][2] = {{"fwd_cpu_portable", "fwd_cpu_neon"},
+                                             {"decode_cpu_portable", "decode_cpu_neon"}};
+    for (int i = 0; i < 2; i++)
+        for (int allowed = 0; allowed < 2; allowed++) {
+            const lab_spec spec = parsed(lines[i]);
+            const att_limits limits = {
+                .device = ATT_DEVICE_CPU, .isa = ATT_ISA_NEON, .allow_unattested = allowed};
+            const att_kernel_row *row;
+            assert_ok(att_select(&row, &limits, &att_operation_attention, &spec.problem));
+            assert_string_equal(row->id, chosen[i][allowed]);
+        }
+}
+
+/* The rows for NEON: marked, and refused with the remedy or, on x86-64, for their needs. */
+static void test_serves__neon__refused_with_the_reason(void **state) {
+    (void)state;
+    const lab_spec spec = parsed("b1h2s64d64,f32");
+    size_t rows = 0;
+    for (size_t i = 0; i < att_registry_count(); i++) {
+        const att_kernel_row *row = att_registry_row(i);
+        if (row->device != ATT_DEVICE_CPU || row->isa != ATT_ISA_NEON)
+            continue;
+        rows++;
+        assert_true(row->unattested);
+        if (row->family->operation != &att_operation_attention)
+            continue;
+        att_limits limits = {.device = ATT_DEVICE_CPU, .isa = ATT_ISA_AMX};
+        att_refusal refusal;
+        assert_false(
+            att_row_serves(row, &limits, &att_operation_attention, &spec.problem, &refusal));
+        assert_string_equal(refusal.why, "needs neon, this context has amx");
+        limits.isa = ATT_ISA_NEON;
+        if (strcmp(row->id, "fwd_cpu_neon") == 0) {
+            assert_false(att_row_serves(row, &limits, &att_operation_attention, &spec.problem,
+                                        &refusal));
+            assert_non_null(strstr(refusal.why, "is unattested"));
+        }
+    }
+    assert_int_equal(rows, 5);
+}
+
 /* A rung runs wherever slow kernels are allowed, on any GPU. */
 static void test_select__rungs__need_no_evidence(void **state) {
     (void)state;
@@ -102,7 +148,8 @@ static void test_required__what_ships_as_attested__is_demanded(void **state) {
         bool on_cpu = false;
         for (size_t r = 0; r < evidence.required_count; r++) {
             demanded |= att_cuda_target_bit(evidence.required[r].cc);
-            on_cpu |= !evidence.required[r].cc && row->isa <= evidence.required[r].isa;
+            on_cpu |= !evidence.required[r].cc &&
+                      lab_kernel_runs_on(row, 0, evidence.required[r].isa);
         }
         const bool rung = row->cuda && row->cuda->role == ATT_ROLE_RUNG;
         if (row->cuda ? !rung && attested & ~demanded : !row->unattested && !on_cpu)
@@ -116,6 +163,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_select__attested_architecture__serves),
         cmocka_unit_test(test_select__another_architecture__needs_leave_and_says_how),
+        cmocka_unit_test(test_select__neon__only_if_allowed),
+        cmocka_unit_test(test_serves__neon__refused_with_the_reason),
         cmocka_unit_test(test_select__rungs__need_no_evidence),
         cmocka_unit_test(test_targets__by_row),
         cmocka_unit_test(test_required__what_ships_as_attested__is_demanded),

@@ -95,18 +95,52 @@ static void test_context__each_isa_of_the_machine__obeyed(void **state) {
     engines_close(&e);
 }
 
-static void test_context__isa_above_the_machine__device_error(void **state) {
+/* Those above the machine's, and those of another processor. */
+static void test_context__isa_that_the_machine_lacks__device_error(void **state) {
     (void)state;
-    const att_isa top = machine_isa();
-    for (int isa = (int)top + 1; isa <= ATT_ISA_AMX; isa++) {
+    att_isa own[ENGINES_MAX];
+    const int count = machine_isas(own);
+    int refused = 0;
+    for (int isa = ATT_ISA_PORTABLE; isa <= ATT_ISA_NEON; isa++) {
+        bool has = false;
+        for (int i = 0; i < count; i++)
+            has = has || own[i] == (att_isa)isa;
+        if (has)
+            continue;
         att_context_options options = cpu_options();
         options.isa = (att_isa)isa;
+        refused++;
         refuse(&options, ATT_E_DEVICE, "isa", isa_name((att_isa)isa));
         setenv("ATTEST_ISA", isa_name((att_isa)isa), 1);
         options.isa = ATT_ISA_AUTO;
         refuse(&options, ATT_E_DEVICE, "ATTEST_ISA", isa_name((att_isa)isa));
         unsetenv("ATTEST_ISA");
     }
+    assert_int_equal(count + refused, ATT_ISA_NEON);
+    assert_true(refused > 0); /* no processor has both NEON and AVX2 */
+}
+
+/* x86-64's sets are a ladder; NEON stands on portable alone. */
+static void test_isa__includes__its_own_processor_only(void **state) {
+    (void)state;
+    for (int has = ATT_ISA_PORTABLE; has <= ATT_ISA_NEON; has++)
+        for (int needs = ATT_ISA_AUTO; needs <= ATT_ISA_NEON; needs++) {
+            const bool neon = has == ATT_ISA_NEON || needs == ATT_ISA_NEON;
+            const bool wanted =
+                needs <= ATT_ISA_PORTABLE || needs == has || (!neon && needs < has);
+            assert_int_equal(att_isa_includes((att_isa)has, (att_isa)needs), wanted);
+        }
+}
+
+static void test_isa__names__parsed_back(void **state) {
+    (void)state;
+    for (int isa = ATT_ISA_AUTO; isa <= ATT_ISA_NEON; isa++) {
+        int ok;
+        assert_string_equal(att_isa_name((att_isa)isa), isa_name((att_isa)isa));
+        assert_int_equal(att_isa_parse(isa_name((att_isa)isa), &ok), isa);
+        assert_true(ok);
+    }
+    assert_string_equal(att_isa_name((att_isa)(ATT_ISA_NEON + 1)), "?");
 }
 
 static void test_context__cuda_without_one__device_error(void **state) {
@@ -164,8 +198,8 @@ static void test_context__unknown_values__named(void **state) {
     options.device = (att_device)-1;
     refuse(&options, ATT_E_ARG, "device", "-1");
     options = cpu_options();
-    options.isa = (att_isa)6;
-    refuse(&options, ATT_E_ARG, "isa", "6");
+    options.isa = (att_isa)7;
+    refuse(&options, ATT_E_ARG, "isa", "7");
     options = cpu_options();
     options.isa = (att_isa)-1;
     refuse(&options, ATT_E_ARG, "isa", "-1");
@@ -380,7 +414,9 @@ int main(void) {
         TEST(test_context__no_options__opens_with_defaults),
         TEST(test_context__options__obeyed),
         TEST(test_context__each_isa_of_the_machine__obeyed),
-        TEST(test_context__isa_above_the_machine__device_error),
+        TEST(test_context__isa_that_the_machine_lacks__device_error),
+        TEST(test_isa__includes__its_own_processor_only),
+        TEST(test_isa__names__parsed_back),
         TEST(test_context__cuda_without_one__device_error),
         TEST(test_context__environment_device__obeyed_by_auto_alone),
         TEST(test_context__switches_of_the_environment__zero_or_one),

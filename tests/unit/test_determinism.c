@@ -129,15 +129,16 @@ static void test_row__other_rows_of_its_tile_change__same_bits(void **state) {
 /* One row over many keys, split between 8 threads and not split at all. */
 static void test_run__keys_split_and_not__agree(void **state) {
     (void)state;
-    const att_isa top = machine_isa();
-    for (int isa = ATT_ISA_PORTABLE; isa <= (int)top; isa++)
+    att_isa isas[ENGINES_MAX];
+    const int count = machine_isas(isas);
+    for (int i = 0; i < count; i++)
         for (size_t t = 0; t < 3; t++) {
             att_problem p;
             att_problem_init(&p, 1, 2, 1, 1, 20000, 64, 64, DTYPES[t]);
             p.features = ATT_LSE;
             p.dtype_o = ATT_F32;
-            att_context *one = context_open((att_isa)isa, 1);
-            att_context *eight = context_open((att_isa)isa, 8);
+            att_context *one = context_open(isas[i], 1);
+            att_context *eight = context_open(isas[i], 8);
             fixture whole, split;
             fixture_open(&whole, &p, 6);
             fixture_run_ok(&whole, one);

@@ -347,7 +347,7 @@ static void test_merge__explain__lists_the_kernels_of_merge_alone(void **state) 
         assert_ok(att_kernel_query(e->ctx[0], i, &info));
         merges += strcmp(info.operation, "merge") == 0;
     }
-    assert_int_equal(merges, 6);
+    assert_int_equal(merges, 7);
 }
 
 int main(void) {

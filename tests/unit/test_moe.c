@@ -288,7 +288,7 @@ static void test_moe__explain__lists_the_kernels_of_moe_alone(void **state) {
         assert_ok(att_kernel_query(e->ctx[0], i, &info));
         count += strcmp(info.operation, "moe") == 0 && info.device == ATT_DEVICE_CPU;
     }
-    assert_int_equal(count, 5);
+    assert_int_equal(count, 6);
 }
 
 int main(void) {

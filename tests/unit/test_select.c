@@ -238,8 +238,9 @@ static void test_kernel_query__bad_arguments__named(void **state) {
 static void test_kernel_query__each__whole_and_unique(void **state) {
     engines *e = *state;
     static const char *const wanted[] = {
-        "fwd_cpu_portable", "fwd_cpu_avx2",        "fwd_cpu_avx512",  "fwd_cpu_avx512_bf16",
-        "fwd_cpu_amx",      "decode_cpu_portable", "decode_cpu_avx2", "decode_cpu_avx512"};
+        "fwd_cpu_portable",  "fwd_cpu_avx2",   "fwd_cpu_avx512",      "fwd_cpu_avx512_bf16",
+        "fwd_cpu_amx",       "fwd_cpu_neon",   "decode_cpu_portable", "decode_cpu_avx2",
+        "decode_cpu_avx512", "decode_cpu_neon"};
     const size_t count = att_kernel_count();
     for (size_t w = 0; w < sizeof wanted / sizeof wanted[0]; w++) {
         int found = 0;

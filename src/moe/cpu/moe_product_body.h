@@ -125,13 +125,14 @@ VF_INLINE void add_rows(const int m, const operand *const x[MR], const char *con
         add_tile(m, row, load_weights(w[n] + k * bytes, dtype, depth - k), n, sums);
 }
 
+/* Token by token: of the operands, which are in memory, a register holds one at a time. */
 VF_INLINE void add_columns_step(const int m, const operand *const x[MR], int64_t k,
                                 int64_t left, const vf weights[NV], vf sums[MR][NV]) {
-    vf spread[MR];
-    for (int i = 0; i < m; i++)
-        spread[i] = spread_operands(x[i] + k, left);
-    for (int n = 0; n < NV; n++)
-        add_tile(m, spread, weights[n], n, sums);
+    for (int i = 0; i < m; i++) {
+        const vf spread = spread_operands(x[i] + k, left);
+        for (int n = 0; n < NV; n++)
+            sums[i][n] = multiply_add(spread, weights[n], sums[i][n]);
+    }
 }
 
 /* Weights stored in columns, directly from memory. */
@@ -158,17 +159,23 @@ VF_INLINE void add_panel(const int m, const operand *const x[MR], const float *p
     }
 }
 
-/* Store complete sums of `columns` columns. */
+/* Store complete sums of `columns` columns. They come from memory, as store_sums() left them:
+ * were they indexed here, in loops that are not unrolled, they could not stay in registers
+ * before. */
 VF_INLINE void finish_tile(const int m, const product *q, int64_t token, int64_t column,
-                           int64_t columns, const bool transposed, vf sums[MR][NV]) {
-    for (int i = 0; i < m; i++) {
+                           int64_t columns, const bool transposed, const float *sums) {
+    for (int i = 0; i < m; i++, sums += NV * VF_W) {
         float *to = q->out + (token + i) * q->out_step + column;
         if (transposed) {
             for (int64_t n = 0; n < NV && n * VF_W < columns; n++)
-                vf_store_as(to + n * VF_W, ATT_F32, sums[i][n], columns - n * VF_W);
+                vf_store_as(to + n * VF_W, ATT_F32, vf_load(sums + n * VF_W),
+                            columns - n * VF_W);
         } else {
+            vf row[NV];
             float reduced[NV];
-            vf_reduce_add4(sums[i], reduced);
+            for (int n = 0; n < NV; n++)
+                row[n] = vf_load(sums + n * VF_W);
+            vf_reduce_add4(row, reduced);
             for (int64_t n = 0; n < NV && n < columns; n++)
                 to[n] = reduced[n];
         }
@@ -201,7 +208,9 @@ VF_INLINE void stream_tile(const int m, const product *q, const att_dtype dtype,
         point_at_rows(q, column + NV, 0, ahead);
         add_rows(m, x, rows, dtype, q->depth, ahead, NV, att_dtype_bytes(dtype), sums);
     }
-    finish_tile(m, q, 0, column, columns, transposed, sums);
+    float complete[MR * NV * VF_W];
+    store_sums(m, sums, complete);
+    finish_tile(m, q, 0, column, columns, transposed, complete);
 }
 
 VF_INLINE void stream_weights(const product *q, const att_dtype dtype, const bool transposed) {
@@ -296,10 +305,9 @@ VF_INLINE void block_tile(const int m, const product *q, const tile_block *b,
         add_panel(m, x, q->panel, b->depth, sums);
     else
         add_block_rows(m, x, q, b, token, sums);
+    store_sums(m, sums, kept);
     if (b->last)
-        finish_tile(m, q, token, b->column, b->columns, transposed, sums);
-    else
-        store_sums(m, sums, kept);
+        finish_tile(m, q, token, b->column, b->columns, transposed, kept);
 }
 
 VF_INLINE void block_tiles(const product *q, const tile_block *b, const bool transposed) {

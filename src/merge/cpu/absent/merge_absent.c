@@ -1,9 +1,14 @@
-/* merge_absent.c: the rows of x86-64's instruction sets in a build for another processor; see attention_absent.c. */
+/* merge_absent.c: the rows of another processor's instruction sets; see attention_absent.c. */
 #include "core/kernel_row.h"
 
 #define ABSENT(kernel)                                                                         \
     extern const att_cpu_kernel kernel;                                                        \
     const att_cpu_kernel kernel = {.id = #kernel}
 
+#if !defined(__x86_64__)
 ABSENT(merge_cpu_avx2);
 ABSENT(merge_cpu_avx512);
+#endif
+#if !defined(__aarch64__)
+ABSENT(merge_cpu_neon);
+#endif
