@@ -491,11 +491,11 @@ static bare_launch bare_of(const bench_top *t) {
     return l;
 }
 
-/* The host's cost of a run beyond the driver's launch: 3 microseconds at most. With O in float32 no kernel serves that takes
- * more than the parameters of `bare_launch`. */
+/* The host's cost of a run beyond the driver's launch: 3 microseconds at most. Rows of 60 columns are served by no kernel that
+ * takes more than the parameters of `bare_launch`. */
 static void test_cost(void) {
     bench_top t;
-    if (!set_up(&t, "b1h1s128d64,fp16,o=f32", 8, NULL))
+    if (!set_up(&t, "b1h1s128d60,fp16", 8, NULL))
         return;
     bare_launch bare = bare_of(&t);
     att_cuda_device_enter(gpu);
