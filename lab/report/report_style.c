@@ -62,7 +62,8 @@ static const char *const rules[] = {
     "dl{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,3fr);gap:.2rem 1rem;\n"
     "font-size:.875rem;margin:.25rem 0 1rem}\n"
     "dt{color:var(--soft)}\n"
-    "dd{margin:0;overflow-wrap:anywhere}\n",
+    "dd{margin:0;overflow-wrap:anywhere}\n"
+    "li{overflow-wrap:anywhere}\n",
 
     ".figures{display:grid;gap:1.5rem 2rem;align-items:start;\n"
     "grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr))}\n"
