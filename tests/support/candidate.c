@@ -136,11 +136,13 @@ static void draw_mask(candidate *c, uint64_t *state) {
     static const char *const ways[] = {"top-left", "bottom-right"};
     const bool causal = chance(state, 45), window = chance(state, 30),
                alibi = chance(state, 20);
-    const char *way = PICK(state, ways);
     if (causal || window || alibi) {
+        const char *way = PICK(state, ways);
+        uint64_t apart =
+            *state ^ 0x9e3779b97f4a7c15u; /* the other draws are as without offsets */
         candidate_set(c, causal ? "causal" : "align", "%s", way);
-        if (way == ways[0] && chance(state, 30))
-            draw_offsets(c, state);
+        if (way == ways[0] && chance(&apart, 30))
+            draw_offsets(c, &apart);
     }
     if (window) {
         const int left = draw_side(state);
