@@ -1,6 +1,6 @@
 /* bwd_hopper_conditions.c: the problems that bwd_sm90 accepts. */
 #include "attention/cuda/alignment.h"
-#include "attention/cuda/band.h"
+#include "attention/problem.h"
 #include "backward/cuda/bwd_hopper.h"
 #include "backward/cuda/bwd_hopper_tensors.h"
 #include "base/checked.h"
@@ -57,6 +57,10 @@ static bool shapes_scores(const att_cuda_kernel *k, const att_problem *p,
                       all[i].name);
     }
     ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias and no boolean mask");
+    /* Key tiles count row blocks by their first row that would see a key. At other positions that
+     * row may lie past the last one: the tile then adds zeros to sums that others hold complete. */
+    ATT_CONDITION(p->q_offset == p->k_offset && !(p->features & ATT_OFFSETS_VARY), "q_offset",
+                  "takes no offsets");
     ATT_CONDITION(!(p->gradients & ATT_D_ALIBI), "gradients", "computes no d_alibi");
     return true;
 }
@@ -83,8 +87,6 @@ static bool counts_fit(const att_cuda_kernel *k, const att_problem *p, att_refus
     ATT_CONDITION(
         att_mul(heads, att_ceil_div(p->seq_k, k->tile_n) + 1, &keys) && keys <= count_most,
         "seq_k", "has more tiles of keys than 32 bits count");
-    const char *field, *why = att_cuda_band_refusal(p, &field);
-    ATT_CONDITION(!why, field, "%s %s", field, why);
     return true;
 }
 
