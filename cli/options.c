@@ -207,8 +207,8 @@ static bool set_isa(cli_options *o, const cli_option *option, const char *value)
         if (o->isa_count == CLI_ISA_MAX || length >= sizeof name ||
             !lab_isa_parse(&o->isa[o->isa_count], name))
             return cli_complain(o,
-                                "--%s %s: portable, avx2, avx512, avx512_bf16, amx, neon or "
-                                "auto is wanted (several with commas)",
+                                "--%s %s: expected portable, avx2, avx512, avx512_bf16, amx, "
+                                "neon or auto (several with commas)",
                                 option->name, value);
         o->isa_count++;
         at += length;

@@ -8,7 +8,7 @@
 #include "lab/base/json.h"
 #include "lab/base/json_node.h"
 #include "lab/base/table.h"
-#include "lab/statistics/stats.h"
+#include "lab/report/python_goals.h"
 
 static const double call_most_us = 3.0, import_most_ms = 50.0, own_most_us = 5.0,
                     eager_most = 0.5;
@@ -25,48 +25,13 @@ bool lab_call_costs_open(json_t **document, const char *path) {
     return false;
 }
 
-typedef struct judge {
-    FILE *text;
-    lab_message *why;
-    json_t *goals;
-    bool holds;
-} judge;
-
-/* Whether a number is at most the wanted one; recorded either way. */
-static bool is_at_most(judge *j, const char *goal, double found, double wanted,
-                       const char *at) {
-    const bool holds = found <= wanted;
-    j->holds = j->holds && holds;
-    json_array_append_new(j->goals,
-                          json_pack("{s:s, s:o, s:o, s:b, s:b, s:s}", "goal", goal, "found",
-                                    lab_json_number(found), "wanted", lab_json_number(wanted),
-                                    "at_most", true, "holds", holds, "at", at));
-    return holds;
-}
-
-static const char *word(bool holds) {
-    return holds ? "holds" : "MISSED";
-}
-
-/* Summarise the samples of a member. */
-static bool summary_of(lab_summary *out, const lab_node *object, const char *name,
-                       lab_message *why) {
-    double *values;
-    size_t count;
-    if (!lab_node_times(object, name, &values, &count, why))
-        return false;
-    const bool ok = lab_summarise(out, values, count, 0, why);
-    free(values);
-    return ok;
-}
-
 /* The smallest sample, or the number that files of -1 have instead. */
 static bool least_of(double *out, const lab_node *object, const char *samples,
                      const char *number, lab_message *why) {
     lab_summary summary;
     if (!json_object_get(object->value, samples))
         return lab_node_number(object, number, out, why);
-    if (!summary_of(&summary, object, samples, why))
+    if (!lab_python_summary(&summary, object, samples, why))
         return false;
     *out = summary.min;
     return true;
@@ -74,7 +39,7 @@ static bool least_of(double *out, const lab_node *object, const char *samples,
 
 /* ------------------------------------------------------------------------------ CPU */
 
-static bool judge_cpu(judge *j, const lab_node *cpu) {
+static bool judge_cpu(lab_python_judge *j, const lab_node *cpu) {
     static const lab_table_column columns[] = {
         {"framework", LAB_TABLE_LEFT},  {"problem", LAB_TABLE_LEFT},  {"C us", LAB_TABLE_RIGHT},
         {"Python us", LAB_TABLE_RIGHT}, {"more us", LAB_TABLE_RIGHT}, {"", LAB_TABLE_LEFT}};
@@ -85,7 +50,8 @@ static bool judge_cpu(judge *j, const lab_node *cpu) {
         return false;
     fprintf(j->text, "import attest: %.1f ms (must be at most %.0f): %s\n", import_ms,
             import_most_ms,
-            word(is_at_most(j, "milliseconds of an import", import_ms, import_most_ms, "")));
+            lab_python_word(lab_python_at_most(j, "milliseconds of an import", import_ms,
+                                               import_most_ms, "")));
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     bool ok = true;
     for (size_t i = 0; ok && i < json_array_size(rows.value); i++) {
@@ -104,9 +70,10 @@ static bool judge_cpu(judge *j, const lab_node *cpu) {
         lab_table_cell(table, "%.2f", c);
         lab_table_cell(table, "%.2f", python);
         lab_table_cell(table, "%.2f", python - c);
-        lab_table_cell(table, "%s",
-                       word(is_at_most(j, "microseconds more than a call from C", python - c,
-                                       call_most_us, problem)));
+        lab_table_cell(
+            table, "%s",
+            lab_python_word(lab_python_at_most(j, "microseconds more than a call from C",
+                                               python - c, call_most_us, problem)));
     }
     lab_table_print(table, j->text);
     lab_table_destroy(table);
@@ -120,7 +87,7 @@ enum { CLOCKS = 4, CALLS = 3 };
 static const char *const clocks[CLOCKS] = {"host", "eager", "loop", "alone"};
 static const char *const calls[CALLS] = {"attention", "sdpa", "torch"};
 
-static bool judge_gpu_row(judge *j, lab_table *table, const lab_node *row) {
+static bool judge_gpu_row(lab_python_judge *j, lab_table *table, const lab_node *row) {
     const lab_node samples = lab_node_member(row, "samples_us");
     const char *problem = "";
     lab_summary of[CLOCKS][CALLS], run, empty;
@@ -130,11 +97,12 @@ static bool judge_gpu_row(judge *j, lab_table *table, const lab_node *row) {
         const lab_node clock = lab_node_member(&samples, clocks[c]);
         for (size_t k = 0; k < CALLS; k++)
             if (!lab_node_is_object(&clock, j->why) ||
-                !summary_of(&of[c][k], &clock, calls[k], j->why))
+                !lab_python_summary(&of[c][k], &clock, calls[k], j->why))
                 return false;
     }
     const lab_node host = lab_node_member(&samples, "host");
-    if (!summary_of(&run, &host, "run", j->why) || !summary_of(&empty, &host, "empty", j->why))
+    if (!lab_python_summary(&run, &host, "run", j->why) ||
+        !lab_python_summary(&empty, &host, "empty", j->why))
         return false;
     const double own = of[0][0].median - run.median - empty.median;
     const double eager = of[1][1].median / of[1][2].median;
@@ -147,14 +115,14 @@ static bool judge_gpu_row(judge *j, lab_table *table, const lab_node *row) {
     lab_table_cell(table, "%.2f", own);
     lab_table_cell(table, "%.2f", eager);
     const bool own_holds =
-        is_at_most(j, "microseconds of the extension's own", own, own_most_us, problem);
-    const bool eager_holds =
-        is_at_most(j, "eager call of the drop-in over PyTorch's", eager, eager_most, problem);
-    lab_table_cell(table, "%s", word(own_holds && eager_holds));
+        lab_python_at_most(j, "microseconds of the extension's own", own, own_most_us, problem);
+    const bool eager_holds = lab_python_at_most(j, "eager call of the drop-in over PyTorch's",
+                                                eager, eager_most, problem);
+    lab_table_cell(table, "%s", lab_python_word(own_holds && eager_holds));
     return true;
 }
 
-static bool judge_gpu(judge *j, const lab_node *gpu) {
+static bool judge_gpu(lab_python_judge *j, const lab_node *gpu) {
     static const lab_table_column columns[] = {{"problem", LAB_TABLE_LEFT},
                                                {"host: attention", LAB_TABLE_RIGHT},
                                                {"drop-in", LAB_TABLE_RIGHT},
@@ -195,7 +163,7 @@ static bool judge_gpu(judge *j, const lab_node *gpu) {
 
 bool lab_call_costs_judge(FILE *text, json_t *document, const char *name, json_t **goals,
                           bool *holds, lab_message *why) {
-    judge j = {.text = text, .why = why, .goals = json_array(), .holds = true};
+    lab_python_judge j = {.text = text, .why = why, .goals = json_array(), .holds = true};
     const lab_node root = lab_node_root(name, document);
     const lab_node cpu = lab_node_member(&root, "cpu"), gpu = lab_node_member(&root, "cuda");
     const bool ok = (!cpu.value || judge_cpu(&j, &cpu)) &&

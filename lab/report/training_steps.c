@@ -8,7 +8,7 @@
 #include "lab/base/json.h"
 #include "lab/base/json_node.h"
 #include "lab/base/table.h"
-#include "lab/statistics/stats.h"
+#include "lab/report/python_goals.h"
 
 static const double eager_most = 0.6; /* most time of forward and backward of a call, as a
                                        * fraction of PyTorch's */
@@ -24,40 +24,6 @@ bool lab_training_steps_open(json_t **document, const char *path) {
     return false;
 }
 
-typedef struct judge {
-    FILE *text;
-    lab_message *why;
-    json_t *goals;
-    bool holds;
-} judge;
-
-/* Whether a number is at most the wanted one; recorded either way. */
-static bool is_at_most(judge *j, const char *goal, double found, double wanted,
-                       const char *at) {
-    const bool holds = found <= wanted;
-    j->holds = j->holds && holds;
-    json_array_append_new(j->goals,
-                          json_pack("{s:s, s:o, s:o, s:b, s:b, s:s}", "goal", goal, "found",
-                                    lab_json_number(found), "wanted", lab_json_number(wanted),
-                                    "at_most", true, "holds", holds, "at", at));
-    return holds;
-}
-
-static const char *word(bool holds) {
-    return holds ? "holds" : "MISSED";
-}
-
-static bool summary_of(lab_summary *out, const lab_node *seconds, const char *name,
-                       lab_message *why) {
-    double *values;
-    size_t count;
-    if (!lab_node_times(seconds, name, &values, &count, why))
-        return false;
-    const bool ok = lab_summarise(out, values, count, 0, why);
-    free(values);
-    return ok;
-}
-
 /* Summaries of the samples of both attentions: [0] PyTorch's, [1] attest's. */
 static bool summaries_of(lab_summary out[2], const lab_node *row, lab_message *why) {
     static const char *const names[2] = {"sdpa", "attest"};
@@ -65,7 +31,7 @@ static bool summaries_of(lab_summary out[2], const lab_node *row, lab_message *w
     if (!lab_node_is_object(&seconds, why))
         return false;
     for (int i = 0; i < 2; i++)
-        if (!summary_of(&out[i], &seconds, names[i], why))
+        if (!lab_python_summary(&out[i], &seconds, names[i], why))
             return false;
     return true;
 }
@@ -78,7 +44,7 @@ static bool add_autograd(lab_table *table, const lab_node *row, lab_message *why
         lab_table_cell(table, "-");
         return true;
     }
-    if (!summary_of(&of, &seconds, "autograd", why))
+    if (!lab_python_summary(&of, &seconds, "autograd", why))
         return false;
     lab_table_cell(table, "%.2f", of.median * 1e6);
     return true;
@@ -102,7 +68,7 @@ static bool losses_apart(double *out, const lab_node *row, lab_message *why) {
     return ok;
 }
 
-static bool judge_model(judge *j, lab_table *table, const lab_node *row) {
+static bool judge_model(lab_python_judge *j, lab_table *table, const lab_node *row) {
     const char *model = "", *problem = "", *dtype = "";
     double tokens, bar, apart, served, passed_on;
     lab_summary of[2];
@@ -115,10 +81,10 @@ static bool judge_model(judge *j, lab_table *table, const lab_node *row) {
         !lab_node_number(row, "passed_on", &passed_on, j->why) ||
         !losses_apart(&apart, row, j->why) || !summaries_of(of, row, j->why))
         return false;
-    const bool same = is_at_most(j, "difference of the losses", apart, bar, model);
+    const bool same = lab_python_at_most(j, "difference of the losses", apart, bar, model);
     const bool all =
-        is_at_most(j, "calls passed on to PyTorch", passed_on, 0.0, model) &&
-        is_at_most(j, "models without a call served", served > 0 ? 0 : 1, 0, model);
+        lab_python_at_most(j, "calls passed on to PyTorch", passed_on, 0.0, model) &&
+        lab_python_at_most(j, "models without a call served", served > 0 ? 0 : 1, 0, model);
     lab_table_cell(table, "%s", model);
     lab_table_cell(table, "%s", problem);
     lab_table_cell(table, "%s", dtype);
@@ -129,11 +95,11 @@ static bool judge_model(judge *j, lab_table *table, const lab_node *row) {
     lab_table_cell(table, "%.3f", of[0].median / of[1].median);
     lab_table_cell(table, "%.1e", apart);
     lab_table_cell(table, "%.0f", passed_on);
-    lab_table_cell(table, "%s", word(same && all));
+    lab_table_cell(table, "%s", lab_python_word(same && all));
     return true;
 }
 
-static bool judge_models(judge *j, const lab_node *rows) {
+static bool judge_models(lab_python_judge *j, const lab_node *rows) {
     static const lab_table_column columns[] = {{"model", LAB_TABLE_LEFT},
                                                {"step", LAB_TABLE_LEFT},
                                                {"dtype", LAB_TABLE_LEFT},
@@ -159,7 +125,7 @@ static bool judge_models(judge *j, const lab_node *rows) {
 }
 
 /* Forward and backward of attention alone; `gpu`: with a goal. */
-static bool judge_calls(judge *j, const lab_node *rows, bool gpu) {
+static bool judge_calls(lab_python_judge *j, const lab_node *rows, bool gpu) {
     static const lab_table_column columns[] = {
         {"forward and backward", LAB_TABLE_LEFT}, {"sdpa us", LAB_TABLE_RIGHT},
         {"attest us", LAB_TABLE_RIGHT},           {"autograd us", LAB_TABLE_RIGHT},
@@ -186,8 +152,9 @@ static bool judge_calls(judge *j, const lab_node *rows, bool gpu) {
         lab_table_cell(table, "%.3f", ratio);
         lab_table_cell(table, "%s",
                        !gpu ? ""
-                            : word(is_at_most(j, "eager training step of a call over PyTorch's",
-                                              ratio, eager_most, problem)));
+                            : lab_python_word(lab_python_at_most(
+                                  j, "eager training step of a call over PyTorch's", ratio,
+                                  eager_most, problem)));
     }
     lab_table_print(table, j->text);
     lab_table_destroy(table);
@@ -198,7 +165,7 @@ static bool judge_calls(judge *j, const lab_node *rows, bool gpu) {
 
 bool lab_training_steps_judge(FILE *text, json_t *document, const char *name, json_t **goals,
                               bool *holds, lab_message *why) {
-    judge j = {.text = text, .why = why, .goals = json_array(), .holds = true};
+    lab_python_judge j = {.text = text, .why = why, .goals = json_array(), .holds = true};
     const lab_node root = lab_node_root(name, document);
     const lab_node steps = lab_node_member(&root, "steps");
     const lab_node calls = lab_node_member(&root, "calls");

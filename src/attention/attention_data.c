@@ -1,5 +1,5 @@
-/* attention_data.c: checks the lengths, positions and page ids of a run before anything is read through
- * them. */
+/* attention_data.c: checks the lengths, positions and page ids of a run before anything is read
+ * through them. */
 #include "attention/cpu/job.h"
 #include "attention/problem.h"
 #include "base/error.h"

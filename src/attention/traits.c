@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "attention/cuda/alignment.h"
-#include "attention/problem.h"
+#include "attention/cuda/band.h"
 
 #define SIZE(field)                                                                            \
     { #field, offsetof(att_problem, field) }
@@ -16,10 +16,9 @@ const char *const att_causal_names[] = {[ATT_CAUSAL_NONE] = "none",
                                         [ATT_CAUSAL_TOP_LEFT] = "top-left",
                                         [ATT_CAUSAL_BOTTOM_RIGHT] = "bottom-right"};
 
-const char *const att_trait_names[] = {"alibi",        "bias",      "sinks",  "cu_seqlens_q",
-                                       "cu_seqlens_k", "lens_k",    "paged",  "window",
-                                       "softcap",      "unaligned", "o_type", "starts_k",
-                                       "offsets"};
+const char *const att_trait_names[] = {
+    "alibi",  "bias",    "sinks",     "cu_seqlens_q", "cu_seqlens_k", "lens_k", "paged",
+    "window", "softcap", "unaligned", "o_type",       "starts_k",     "offsets"};
 
 int att_problem_mode(const void *problem) {
     return (int)((const att_problem *)problem)->causal;
@@ -50,7 +49,7 @@ uint32_t att_problem_traits(const void *problem) {
         traits |= ATT_TRAIT_UNALIGNED;
     if (p->dtype_o != p->dtype)
         traits |= ATT_TRAIT_O_TYPE;
-    if (p->q_offset != p->k_offset || p->features & ATT_OFFSETS_VARY)
+    if (att_cuda_band_has_offsets(p))
         traits |= ATT_TRAIT_OFFSETS;
     return traits;
 }

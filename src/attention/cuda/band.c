@@ -32,7 +32,7 @@ static wide_band wide_band_of(const att_problem *p) {
     return b;
 }
 
-static bool has_offsets(const att_problem *p) {
+bool att_cuda_band_has_offsets(const att_problem *p) {
     return p->q_offset != p->k_offset || p->features & ATT_OFFSETS_VARY;
 }
 
@@ -46,7 +46,7 @@ att_cuda_band att_cuda_band_of(const att_problem *p) {
     att_cuda_band band = {.left = clamp(b.left, -1, INT32_MAX),
                           .right = clamp(b.right, -1, INT32_MAX),
                           .offset = b.shift};
-    if (!has_offsets(p))
+    if (!att_cuda_band_has_offsets(p))
         return band;
     const bool distances = p->features & ATT_ALIBI;
     band.shift_least =
@@ -63,7 +63,7 @@ bool att_cuda_band_hides(const att_problem *p) {
 
 const char *att_cuda_band_refusal(const att_problem *p, const char **field) {
     const wide_band b = wide_band_of(p);
-    if (!has_offsets(p))
+    if (!att_cuda_band_has_offsets(p))
         return NULL;
     const struct {
         const char *name;

@@ -19,6 +19,9 @@ typedef struct att_cuda_band {
 
 att_cuda_band att_cuda_band_of(const att_problem *p);
 
+/* Whether rows and keys are at other positions than those of the alignment. */
+bool att_cuda_band_has_offsets(const att_problem *p);
+
 /* Whether some row may not see some key of its sequence because of where both are. */
 bool att_cuda_band_hides(const att_problem *p);
 

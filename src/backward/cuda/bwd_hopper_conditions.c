@@ -1,6 +1,6 @@
 /* bwd_hopper_conditions.c: the problems that bwd_sm90 accepts. */
 #include "attention/cuda/alignment.h"
-#include "attention/problem.h"
+#include "attention/cuda/band.h"
 #include "backward/cuda/bwd_hopper.h"
 #include "backward/cuda/bwd_hopper_tensors.h"
 #include "base/checked.h"
@@ -59,8 +59,7 @@ static bool shapes_scores(const att_cuda_kernel *k, const att_problem *p,
     ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias and no boolean mask");
     /* Key tiles count row blocks by their first row that would see a key. At other positions that
      * row may lie past the last one: the tile then adds zeros to sums that others hold complete. */
-    ATT_CONDITION(p->q_offset == p->k_offset && !(p->features & ATT_OFFSETS_VARY), "q_offset",
-                  "takes no offsets");
+    ATT_CONDITION(!att_cuda_band_has_offsets(p), "q_offset", "takes no offsets");
     ATT_CONDITION(!(p->gradients & ATT_D_ALIBI), "gradients", "computes no d_alibi");
     return true;
 }
