@@ -1,7 +1,8 @@
 """interrupt.py COUNT SECONDS LIMIT ARGUMENT...: run attest, send it COUNT SIGINTs after SECONDS, and print its exit code, or
 "hangs" if it runs for LIMIT seconds more.
 
-Background jobs of a shell ignore SIGINT; children of Python do not. Its output goes to int.out and int.err.
+Background jobs of a shell ignore SIGINT, and so would their children: it is taken up again first. Its output goes to int.out
+and int.err.
 """
 
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 count, seconds, limit = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
 program = subprocess.Popen(["attest"] + sys.argv[4:], stdout=open("int.out", "w"), stderr=open("int.err", "w"), start_new_session=True)
 time.sleep(seconds)

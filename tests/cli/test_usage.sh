@@ -25,7 +25,7 @@ expect 'seed -1' 2 err='--seed -1: expected a whole number' -- info --seed -1
 expect 'seconds nan' 2 err='--seconds nan: expected seconds' -- bench b1h1s1d8 --seconds nan
 expect 'min above max' 2 err='--min-samples 9 is more than --max-samples 3' -- \
     bench b1h1s1d8 --min-samples 9 --max-samples 3
-expect 'unknown isa' 2 err='--isa sse2: portable, avx2' -- info --isa sse2
+expect 'unknown isa' 2 err='--isa sse2: expected portable, avx2' -- info --isa sse2
 other=neon
 [[ $(uname -m) != aarch64 ]] || other=avx2
 expect "an isa of another processor" 3 err="isa=$other: this processor's highest instruction set is " -- run b1h1s1d8 --isa $other
