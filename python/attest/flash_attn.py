@@ -8,7 +8,7 @@
 Names, signatures and meaning are those of flash_attn 2.8: causal and windows are aligned bottom-right, fewer heads of k
 and v are grouped, a row that sees no key gives 0. In addition it supports the CPU, float32, head dimensions that are
 not a multiple of 8, and values with another head dimension. Gradients are the same from run to run, with or without
-`deterministic`. Dropout, and rotary embeddings in flash_attn_with_kvcache(), are refused by name.
+`deterministic`. Dropout is refused by name.
 
 If return_attn_probs or return_softmax_lse ask for the log-sum-exp, that of a row without keys is -inf, and it has
 gradients. Probabilities are not returned: where flash_attn returns them for its tests, this returns an empty tensor.
@@ -23,6 +23,7 @@ from torch import Tensor
 
 from . import UnsupportedError
 from ._flash_attn_install import install, uninstall
+from ._flash_attn_rotary import check_rotary, turn
 from ._torch_attention import needs_gradient, serve
 from ._torch_backward import Extras, Options, scale_of
 from ._torch_packed import PACKED_KV, PACKED_QKV, serve_packed
@@ -150,9 +151,11 @@ def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Opti
     k_cache and v_cache are (batch, keys, heads of k, d), or with block_table (pages, keys per page, heads of k, d).
     cache_seqlens is the number of keys of each entry before the new ones. Forward only. num_splits is ignored: attest
     chooses.
+
+    rotary_cos and rotary_sin (positions, rotary dimensions / 2) turn new keys by their positions in the cache, before
+    they are written to it, and rows of q by the same, or all by the first of them where nothing hides keys: neither
+    causal nor a window.
     """
-    if rotary_cos is not None or rotary_sin is not None:
-        raise UnsupportedError("rotary_cos, rotary_sin: attest has no rotary embeddings; turn q and k before the call")
     if needs_gradient(q, k_cache, v_cache, k, v):
         raise UnsupportedError("flash_attn_with_kvcache() computes no gradient: call it under torch.no_grad()")
     batch = q.shape[0]
@@ -160,6 +163,10 @@ def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Opti
     if cache_batch_idx is not None and block_table is not None:
         raise UnsupportedError("cache_batch_idx and block_table are both given: block_table alone says it all")
     lens = _lengths(cache_seqlens, k_cache, batch, pages)
+    if rotary_cos is not None or rotary_sin is not None:
+        check_rotary(q, k, rotary_cos, rotary_sin, k_cache.shape[1] * (1 if block_table is None else block_table.shape[1]))
+        by_row = causal or window_size != (-1, -1)
+        q, k = (turn(x, rotary_cos, rotary_sin, _positions(lens, x, moves), rotary_interleaved) for x, moves in ((q, by_row), (k, True)))
     if k is not None:
         _append(k_cache, v_cache, k, v, lens, pages)
         lens = lens + k.shape[1]
@@ -178,9 +185,14 @@ def _lengths(cache_seqlens, k_cache, batch, pages) -> Tensor:
     return cache_seqlens.to(torch.int32).contiguous()
 
 
+def _positions(lens: Tensor, x: Tensor, moves: bool) -> Tensor:
+    """(batch, rows): those of x after `lens` keys, or of its first row for all."""
+    return lens.long()[:, None] + torch.arange(x.shape[1], device=lens.device) * int(moves)
+
+
 def _append(k_cache, v_cache, k, v, lens, pages) -> None:
     """Append new keys and values to the existing ones."""
-    at = lens.long()[:, None] + torch.arange(k.shape[1], device=lens.device)
+    at = _positions(lens, k, True)
     entry = torch.arange(k.shape[0], device=lens.device)[:, None].expand_as(at)
     if pages is not None:
         size = k_cache.shape[1]

@@ -344,6 +344,57 @@ def test_kvcache(mask, new, where, dtype):
         assert torch.equal(given_k, own_k) and torch.equal(given_v, own_v)
 
 
+def turned(x, angles, positions, interleaved):
+    """x with its first columns turned, as complex numbers in float64; angles are (positions, turned columns / 2)."""
+    half = angles.shape[1]
+    wide = x.double()
+    pairs = wide[..., :2 * half].unflatten(-1, (half, 2) if interleaved else (2, half))
+    pairs = pairs if interleaved else pairs.transpose(-1, -2)
+    numbers = torch.view_as_complex(pairs.contiguous()) * torch.polar(torch.ones_like(angles), angles)[positions].unsqueeze(2)
+    pairs = torch.view_as_real(numbers)
+    pairs = pairs if interleaved else pairs.transpose(-1, -2)
+    return torch.cat((pairs.flatten(-2), wide[..., 2 * half:]), -1).to(x.dtype)
+
+
+@pytest.mark.parametrize("columns", [64, 32])
+@pytest.mark.parametrize("interleaved", [True, False])
+@pytest.mark.parametrize("mask", ["full", "causal", "local"])
+@pytest.mark.parametrize("where", ["contiguous", "pages", "padded left"])
+def test_kvcache_rotary(where, mask, interleaved, columns):
+    keys, page, new, d = 96, 16, 5, 64
+    q = randn(BATCH, new, HEADS, d, dtype=torch.float32, grad=False)
+    k_cache, v_cache = (randn(BATCH, keys, 1, d, dtype=torch.float32, grad=False) for _ in range(2))
+    k_new, v_new = (randn(BATCH, new, 1, d, dtype=torch.float32, grad=False) for _ in range(2))
+    lens = torch.tensor([70, 33, 90, 64][:BATCH], dtype=torch.int32, device=DEVICE)
+    angles = torch.arange(keys, device=DEVICE).double()[:, None] * torch.logspace(0, -3, columns // 2, device=DEVICE).double()
+    options = {"causal": mask == "causal", "window_size": (20, 0) if mask == "local" else (-1, -1), "cache_seqlens": lens}
+    if where == "pages":
+        k_cache, v_cache = (x.reshape(-1, page, 1, d) for x in (k_cache, v_cache))
+        options["block_table"] = torch.arange(BATCH * keys // page, device=DEVICE).view(BATCH, -1).int()
+    if where == "padded left":
+        options["cache_leftpad"] = torch.tensor([3, 0, 11, 64][:BATCH], dtype=torch.int32, device=DEVICE)
+    positions = lens[:, None].long() + torch.arange(new, device=DEVICE)
+    own_k, own_v = k_cache.clone(), v_cache.clone()
+    expected = fa.flash_attn_with_kvcache(turned(q, angles, positions if mask != "full" else positions[:, :1], interleaved), own_k, own_v,
+                                          turned(k_new, angles, positions, interleaved), v_new, **options)
+    found = fa.flash_attn_with_kvcache(q, k_cache, v_cache, k_new, v_new, angles.cos().float(), angles.sin().float(),
+                                       rotary_interleaved=interleaved, **options)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(k_cache, own_k, rtol=1e-5, atol=1e-5)
+    assert torch.equal(v_cache, own_v)
+
+
+def test_kvcache_rotary__what_does_not_fit__is_named():
+    q, k, v = (randn(2, 8, 4, 16, grad=False) for _ in range(3))
+    cos = torch.ones(8, 8, device=DEVICE)
+    for words, message in (((None, cos, cos), "k is missing"), ((k, cos, None), "one is missing"), ((k, cos, cos[:, :4]), "shapes"),
+                           ((k, cos[:4], cos[:4]), "4 positions are fewer than the 8 keys"),
+                           ((k, torch.ones(8, 9), torch.ones(8, 9)), "18 dimensions are turned, and q has 16")):
+        new, c, s = words
+        with pytest.raises(ValueError, match=message):
+            fa.flash_attn_with_kvcache(q, k, v, new, new, c, s, cache_seqlens=0)
+
+
 # ---------------------------------------------------------------------------------------------------- refusals
 
 
@@ -356,8 +407,6 @@ def test_refusals_name_what_is_refused():
                  lambda: fa.flash_attn_varlen_func(*flat, starts, starts, 8, 8, dropout_p=0.17)):
         with pytest.raises(attest.UnsupportedError, match="dropout_p=0.17"):
             call()
-    with pytest.raises(attest.UnsupportedError, match="rotary_cos"):
-        fa.flash_attn_with_kvcache(q.detach(), k.detach(), v.detach(), rotary_cos=q.detach())
     with pytest.raises(attest.UnsupportedError, match="computes no gradient"):
         fa.flash_attn_with_kvcache(q, k, v)
     with pytest.raises(attest.UnsupportedError, match="block_table"):
