@@ -24,7 +24,11 @@ MASKS = {
     "sinks": {"causal": True, "sinks": np.linspace(-1, 2, 4, dtype=np.float32)},
     "padding": {"causal": "top-left", "starts_k": np.array([0, 40], np.int32), "lens_k": np.array([96, 70], np.int32)},
 }
-EXTRAS = ("sinks", "starts_k", "lens_k")
+SLOPES = np.array([0.5, 0.25, 0.125, 0.0625], np.float32)
+MASKS["alibi"] = {**MASKS["sinks"], "alibi": SLOPES}
+MASKS["alibi_band"] = {**MASKS["band"], "lens_k": np.array([96, 70], np.int32), "alibi": np.stack([SLOPES, SLOPES[::-1]])}
+LEARNED = ("sinks", "alibi")  # with gradients
+EXTRAS = (*LEARNED, "starts_k", "lens_k")
 SPEC = P(None, None, "ring")
 
 
@@ -39,7 +43,7 @@ def arrays(dtype, keys=ROWS):
 
 
 def exact(q, k, v, d_o, options):
-    """O and the gradients of q, k, v and sinks in float64, by the formula."""
+    """O and the gradients of q, k, v, sinks and slopes in float64, by the formula."""
     q, k, v, d_o = (np.asarray(x, np.float64) for x in (q, k, v, d_o))
     group = q.shape[1] // k.shape[1]
     wide_k, wide_v = (np.repeat(x, group, 1) for x in (k, v))
@@ -51,6 +55,8 @@ def exact(q, k, v, d_o, options):
         scores, slope = bent * options["softcap"], 1 - bent**2
     shift = keys - rows if "bottom-right" in (options.get("causal"), options.get("align")) else 0
     off = np.arange(keys) - np.arange(rows)[:, None] - shift
+    slopes = np.broadcast_to(options.get("alibi", np.zeros(q.shape[1])), q.shape[:2])[:, :, None, None]
+    scores = scores - slopes * np.abs(off)
     left, right = options.get("window", (None, None))
     seen = np.ones((q.shape[0], 1, rows, keys), bool)
     seen &= (off <= 0) | (not options.get("causal"))
@@ -67,14 +73,17 @@ def exact(q, k, v, d_o, options):
     shares = weights / np.where(total == 0, 1, total)
     o = shares @ wide_v
     along = (d_o * o).sum(-1, keepdims=True)
-    d_scores = shares * (d_o @ wide_v.swapaxes(2, 3) - along) * slope * scale
+    d_biased = shares * (d_o @ wide_v.swapaxes(2, 3) - along)
+    d_scores = d_biased * slope * scale
 
     def of_group(x):
         return x.reshape(x.shape[0], -1, group, *x.shape[2:]).sum(2)
 
     d_sinks = -(np.exp(sinks - top) / np.where(total == 0, 1, total) * along).sum((0, 2, 3))
     found = (o, d_scores @ wide_k, of_group(d_scores.swapaxes(2, 3) @ q), of_group(shares.swapaxes(2, 3) @ d_o))
-    return (*found, d_sinks) if "sinks" in options else found
+    d_alibi = -(d_biased * np.abs(off)).sum((2, 3))
+    learned = {"sinks": d_sinks, "alibi": d_alibi if np.ndim(options.get("alibi")) == 2 else d_alibi.sum(0)}
+    return (*found, *(learned[name] for name in LEARNED if name in options))
 
 
 def with_gradients(function, given, d_o):
@@ -92,27 +101,28 @@ def of_ring(cut, cut_k, options, checked=True, **how):
 
     mapped = jax.shard_map(local, mesh=mesh_of(cut.ranks), in_specs=(SPEC, SPEC, SPEC, P()), out_specs=SPEC, check_vma=checked)
 
-    def whole(q, k, v, sinks=None):
-        extras = given if sinks is None else {**given, "sinks": sinks}
+    def whole(q, k, v, *learned):
+        extras = {**given, **dict(zip([name for name in LEARNED if name in options], learned))}
         return cut.join(mapped(cut.shard(q, 2), cut_k.shard(k, 2), cut_k.shard(v, 2), extras), 2)
 
     return whole
 
 
 def alone(options):
-    plain = {name: x for name, x in options.items() if name != "sinks"}
-    return lambda q, k, v, sinks=None: aj.attention(q, k, v, **plain, sinks=sinks)
+    plain, names = {name: x for name, x in options.items() if name not in LEARNED}, [name for name in LEARNED if name in options]
+    return lambda q, k, v, *learned: aj.attention(q, k, v, **plain, **dict(zip(names, learned)))
 
 
 def excess(cut, cut_k, options, dtype, keys=ROWS, **how):
     """The largest error relative to what is allowed: twice the error of one call, and a few ulp."""
     *given, d_o = arrays(dtype, keys)
     true = exact(*given, d_o, options)
-    given += [jnp.asarray(options["sinks"])] if "sinks" in options else []
+    given += [jnp.asarray(options[name]) for name in LEARNED if name in options]
     found, one = (jax.jit(functools.partial(with_gradients, function))(given, d_o)
                   for function in (of_ring(cut, cut_k, options, **how), alone(options)))
     unit = float(jnp.finfo(dtype).eps)
     worst = 0.0
+    assert len(found) == len(one) == len(true)
     for mine, its, exactly in zip(found, one, true):
         mine, its = (np.asarray(x, np.float64) for x in (mine, its))
         assert mine.shape == exactly.shape and np.isfinite(mine).all()
@@ -128,15 +138,16 @@ def every_mask():
             for dtype in (jnp.float32, jnp.bfloat16):
                 if dtype == jnp.bfloat16 and (name != "causal" or ranks == 8) or (ranks == 8 and name not in ("causal", "window")):
                     continue
-                make = parallel.contiguous if name in ("full", "band") else parallel.zigzag
+                make = parallel.contiguous if name in ("full", "band") or (name == "alibi_band" and ranks == 4) else parallel.zigzag
                 cut = make(ROWS, ranks)
                 found[f"{name} {ranks} {jnp.dtype(dtype).name}"] = excess(cut, cut, options, dtype)
     three = parallel.zigzag(ROWS, 3)
     found["causal 3"] = excess(three, three, MASKS["causal"], jnp.float32)
+    found["alibi 3"] = excess(three, three, MASKS["alibi"], jnp.float32)
     found["unchecked"] = excess(three, three, MASKS["sinks"], jnp.float32, checked=False)
     for side in ("top-left", "bottom-right"):
         cut, cut_k = parallel.zigzag(ROWS, 2), parallel.contiguous(64, 2, pieces=4)
-        found[f"other keys {side}"] = excess(cut, cut_k, {"causal": side}, jnp.float32, keys=64)
+        found[f"other keys {side}"] = excess(cut, cut_k, {"causal": side, "alibi": SLOPES}, jnp.float32, keys=64)
     return found
 
 

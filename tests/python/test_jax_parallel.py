@@ -44,9 +44,10 @@ def test_a_cut_that_does_not_fit(wrong):
 
 
 def test_every_mask_on_several_devices():
-    """O and gradients of 2, 3, 4 and 8 devices, float32 and bfloat16, within the bar of one call."""
+    """O and gradients of 2, 3, 4 and 8 devices, float32 and bfloat16, within the bar of one call; those of sinks and
+    slopes too."""
     found = run("every_mask", JAX_DISABLE_MOST_OPTIMIZATIONS="1")["every_mask"]  # compiling takes longest
-    assert len(found) == 22 and {name: each for name, each in found.items() if each > 1} == {}
+    assert len(found) == 27 and {name: each for name, each in found.items() if each > 1} == {}
 
 
 def test_the_same_cut_has_the_same_bits():

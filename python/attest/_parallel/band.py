@@ -20,6 +20,12 @@ class Mask(NamedTuple):
     shift: int = 0  # the key on the diagonal of row 0
     documents: Optional[Tuple[int, ...]] = None  # start positions of packed sequences, and the end of the last
 
+    @property
+    def nearest_right(self) -> Optional[int]:
+        """How far right of the diagonal keys are visible; None: to the end."""
+        sides = ([0] if self.causal else []) + ([] if self.right is None else [self.right])
+        return min(sides, default=None)
+
 
 def mask_of(cut: Layout, cut_k: Layout, causal: Any, window: Any, align: Any, documents: Any, has_lengths: bool) -> Mask:
     """The mask of the whole sequence from the arguments of a call; rows and keys are counted from its beginning."""
@@ -55,10 +61,15 @@ class Band(NamedTuple):
         """The same keys, with rows and keys at their positions: for slopes, which count distances."""
         left = None if self.left is None else self.left + self.distance
         right = None if self.right is None else self.right - self.distance
+        return {**self._around(left, right), "q_offset": max(0, self.distance), "k_offset": max(0, -self.distance)}
+
+    def placed_anywhere(self, mask: "Mask") -> Dict[str, Any]:
+        """placed() without the offsets, which the caller knows: the diagonal is that of the whole sequence."""
+        return self._around(None if self.left is None else mask.left, None if self.right is None else mask.nearest_right)
+
+    def _around(self, left: Optional[int], right: Optional[int]) -> Dict[str, Any]:
         named = Band(self.rows, self.keys, left, right).arguments()
-        if "causal" not in named:
-            named["align"] = "top-left"
-        return {**named, "q_offset": max(0, self.distance), "k_offset": max(0, -self.distance)}
+        return named if "causal" in named else {**named, "align": "top-left"}
 
     def arguments(self) -> Dict[str, Any]:
         """Its diagonal, as attest.attention() takes it."""
@@ -91,8 +102,7 @@ def _within(positions: Tuple[int, int], first: int, end: int) -> Tuple[int, int]
 def _banded(mask, rows, keys, rows_of_piece, keys_of_piece) -> Optional[Band]:
     count_rows, count_keys = rows[1] - rows[0], keys[1] - keys[0]
     diagonal = rows[0] + mask.shift - keys[0]
-    rights = ([0] if mask.causal else []) + ([] if mask.right is None else [mask.right])
-    high = diagonal + min(rights) if rights else count_keys
+    high = count_keys if mask.nearest_right is None else diagonal + mask.nearest_right
     low = -count_rows if mask.left is None else diagonal - mask.left
     first_row, end_row = max(0, -high), min(count_rows, count_keys - low)
     first_key, end_key = max(0, low), min(count_keys, count_rows + high)
@@ -111,5 +121,4 @@ def _packed(mask: Mask, rows: Tuple[int, int]) -> Band:
     ends = {max(rows[0], min(rows[1], at)) - rows[0] for at in mask.documents}
     count = rows[1] - rows[0]
     starts = tuple(sorted(ends | {0, count}))
-    rights = ([0] if mask.causal else []) + ([] if mask.right is None else [mask.right])
-    return Band((0, count), (0, count), mask.left, min(rights) if rights else None, starts if len(starts) > 2 else None)
+    return Band((0, count), (0, count), mask.left, mask.nearest_right, starts if len(starts) > 2 else None)

@@ -6,6 +6,7 @@ computes the part that the previous step brought.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 import jax
@@ -14,7 +15,7 @@ from jax import lax
 
 from . import ring_pieces as pieces
 from .lookup import File, branch, of_rank
-from .ring_pieces import Lengths, Options
+from .ring_pieces import Extras, Options, Place
 from .schedule import Schedule, Step
 
 
@@ -52,7 +53,11 @@ def _arrivals(job: Job, own: List[Tuple[jax.Array, ...]], files: List[File]) -> 
         yield step, arrived
 
 
-def forward(job: Job, q, k, v, sinks: Optional[jax.Array], lengths: Lengths) -> Tuple[jax.Array, jax.Array]:
+def _place(step: Step, slots: Tuple[int, int], rank: Any) -> Place:
+    return Place(of_rank(step.first_key[slots[1]], rank), of_rank(step.distances[slots], rank))
+
+
+def forward(job: Job, q, k, v, sinks: Optional[jax.Array], extras: Extras) -> Tuple[jax.Array, jax.Array]:
     """(O, log-sums) of this device's rows over all keys."""
     plan, rank = job.schedule, lax.axis_index(job.axis_name)
     slots_q, slots_k = len(plan.rows[0]), len(plan.keys[0])
@@ -70,8 +75,7 @@ def forward(job: Job, q, k, v, sinks: Optional[jax.Array], lengths: Lengths) -> 
         for (a, b), bands in step.bands.items():
             put = next(puts)
             if put is not None:
-                first_key = of_rank(step.first_key[b], rank)
-                file.put(put, branch(bands, rank, branches, rows[a], *arrived[b], lengths, first_key))
+                file.put(put, branch(bands, rank, branches, rows[a], *arrived[b], extras, _place(step, (a, b), rank)))
     found = [file.read(plan.root_of_rows(a)) for a in range(slots_q)]
     if sinks is not None:
         found = [pieces.with_sinks(each, sinks) for each in found]
@@ -82,33 +86,34 @@ def _add(left: Any, right: Any) -> Any:
     return tuple(x + y for x, y in zip(left, right))
 
 
-def backward(job: Job, q, k, v, o, lse, d_o, lengths: Lengths) -> Tuple[jax.Array, jax.Array, jax.Array]:
-    """(d_q, d_k, d_v) of this device's rows, in float32."""
+def backward(job: Job, q, k, v, o, lse, d_o, extras: Extras, with_slopes: bool) -> Tuple[jax.Array, ...]:
+    """(d_q, d_k, d_v) of this device's rows in float32, and what its rows contribute to the gradient of the slopes, if
+    wanted."""
     plan, rank = job.schedule, lax.axis_index(job.axis_name)
     slots_q, slots_k = len(plan.rows[0]), len(plan.keys[0])
     rows = list(zip(*(_split(x, slots_q) for x in (q, o, lse, d_o))))
     own = list(zip(_split(k, slots_k), _split(v, slots_k)))
-    none = pieces.no_gradients(rows[0][0], *own[0])
+    none = pieces.no_gradients(rows[0][0], *own[0], *([extras["alibi"]] if with_slopes else []))
     of_own = plan.of_own_keys()
-    of_q, of_kv = File(plan.of_rows.count, none[:1], rank, _add), File(of_own.count, none[1:], rank, _add)
+    of_q, of_kv = File(plan.of_rows.count, (none[0], *none[3:]), rank, _add), File(of_own.count, none[1:3], rank, _add)
     puts_q, puts_kv = iter(plan.of_rows.puts), iter(of_own.puts)
 
     def part(band) -> Callable[..., Any]:
         if band is None:
             return lambda *_: none
         return lambda its_q, its_o, its_lse, its_d_o, key, value, *rest: pieces.backward(
-            its_q, key, value, its_o, its_lse, its_d_o, *rest, band, job.options)
+            its_q, key, value, its_o, its_lse, its_d_o, *rest, band, job.options, with_slopes)
 
     branches = [part(band) for band in plan.bands]
     gifts: List[Any] = []
     for step, arrived in _arrivals(job, own, [of_q, of_kv]):
         of_step = plan.of_foreign_keys(step)
-        sums, puts = (of_kv, puts_kv) if step.number == 0 else (File(of_step.count, none[1:], rank, _add), iter(of_step.puts))
+        sums, puts = (of_kv, puts_kv) if step.number == 0 else (File(of_step.count, none[1:3], rank, _add), iter(of_step.puts))
         for (a, b), bands in step.bands.items():
             put_q, put_kv = next(puts_q), next(puts)
             if put_q is not None:
-                d_q, d_k, d_v = branch(bands, rank, branches, *rows[a], *arrived[b], lengths, of_rank(step.first_key[b], rank))
-                of_q.put(put_q, (d_q,))
+                d_q, d_k, d_v, *d_alibi = branch(bands, rank, branches, *rows[a], *arrived[b], extras, _place(step, (a, b), rank))
+                of_q.put(put_q, (d_q, *d_alibi))
                 sums.put(put_kv, (d_k, d_v))
         for value in gifts:  # from the previous step: they travelled while this one was computed
             of_kv.put(next(puts_kv), value)
@@ -117,7 +122,8 @@ def backward(job: Job, q, k, v, o, lse, d_o, lengths: Lengths) -> Tuple[jax.Arra
         of_kv.put(next(puts_kv), value)
     d_q = [of_q.read(plan.root_of_rows(a)) for a in range(slots_q)]
     d_kv = [of_kv.read(plan.root_of_keys(of_own, b)) for b in range(slots_k)]
-    return tuple(jnp.concatenate(each, 2) for each in (*zip(*d_q), *zip(*d_kv)))
+    of_rows = tuple(jnp.concatenate(each, 2) for each in ([each[0] for each in d_q], *zip(*d_kv)))
+    return (*of_rows, functools.reduce(jnp.add, [each[1] for each in d_q])) if with_slopes else of_rows
 
 
 def _give(job: Job, step: Step, sums: File) -> List[Any]:

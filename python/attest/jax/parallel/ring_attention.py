@@ -23,8 +23,8 @@ from .schedule import schedule_of
 
 def attention(q: Any, k: Any, v: Any, cut: Cut, *, axis_name: str, cut_k: Optional[Cut] = None,
               causal: Union[None, bool, str] = None, window: Optional[Tuple[Optional[int], Optional[int]]] = None,
-              align: Optional[str] = None, scale: Optional[float] = None, softcap: Optional[float] = None, sinks: Any = None,
-              lens_k: Any = None, starts_k: Any = None, layout: str = "bhsd", return_lse: bool = False) -> Any:
+              align: Optional[str] = None, scale: Optional[float] = None, softcap: Optional[float] = None, alibi: Any = None,
+              sinks: Any = None, lens_k: Any = None, starts_k: Any = None, layout: str = "bhsd", return_lse: bool = False) -> Any:
     """Attention of this device's rows over the keys of all devices of a mesh axis, inside jax.shard_map.
 
     q, k, v          (batch, heads, rows of this device, d), or as `layout` says; k and v may have fewer heads
@@ -32,10 +32,10 @@ def attention(q: Any, k: Any, v: Any, cut: Cut, *, axis_name: str, cut_k: Option
     axis_name        the mesh axis along which the rows are split; the cut must have as many ranks
     cut_k            the cut of the keys, if it differs
     lens_k, starts_k (batch,), int32: used keys, counted in the whole sequence; the diagonal is then at the top left
-    sinks            (heads,)
+    sinks, alibi     (heads,); slopes also (batch, heads). The same on every device; shard_map sums their gradients
 
-    The others are those of attest.jax.attention(), for the whole sequence. Differentiable in q, k, v and sinks, through
-    O; not twice.
+    The others are those of attest.jax.attention(), for the whole sequence. Differentiable in q, k, v, sinks and alibi,
+    through O; not twice.
     """
     cut_k = cut if cut_k is None else cut_k
     if layout not in ("bhsd", "bshd"):
@@ -44,9 +44,11 @@ def attention(q: Any, k: Any, v: Any, cut: Cut, *, axis_name: str, cut_k: Option
         q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
     _check(q, k, v, cut, cut_k, axis_name)
     mask = mask_of(cut, cut_k, causal, window, align, None, lens_k is not None or starts_k is not None)
-    options = Options(1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale), None if not softcap else float(softcap))
+    options = Options(1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale), None if not softcap else float(softcap), mask)
     job = Job(axis_name, schedule_of(parts_of(cut, cut_k, mask)), options)
-    extras = {name: jnp.asarray(x) for name, x in (("sinks", sinks), ("lens_k", lens_k), ("starts_k", starts_k)) if x is not None}
+    given = (("sinks", sinks), ("alibi", alibi), ("lens_k", lens_k), ("starts_k", starts_k))
+    extras = {name: jnp.asarray(x) for name, x in given if x is not None}
+    extras.update({name: extras[name].astype(jnp.float32) for name in _LEARNED if name in extras})
     o, lse = _attention(job, *varying((q, k, v, extras), q, k, v))
     o = o.swapaxes(1, 2) if layout == "bshd" else o
     return (o, lax.stop_gradient(lse)) if return_lse else o
@@ -63,6 +65,9 @@ def _check(q, k, v, cut: Cut, cut_k: Cut, axis_name: str) -> None:
             raise ValueError(f"an array is {x.shape}: with four axes, and {each.rows // ranks} rows on each device, it would fit")
 
 
+_LEARNED = ("sinks", "alibi")  # float32, with gradients
+
+
 def _parted(extras: Dict[str, jax.Array]):
     return extras.get("sinks"), {name: x for name, x in extras.items() if name != "sinks"}
 
@@ -74,21 +79,29 @@ def _attention(job: Job, q, k, v, extras):
 
 
 def _keep(job: Job, q, k, v, extras):
-    o, lse = _attention(job, q, k, v, extras)
-    return (o, lse), (q, k, v, extras, o, lse)
+    """Arguments record whether a gradient is requested for them; those of extras are named by the keys of a
+    dictionary."""
+    values = {name: each.value for name, each in extras.items()}
+    wanted = {name: None for name in _LEARNED if name in extras and extras[name].perturbed}
+    o, lse = _attention(job, q.value, k.value, v.value, values)
+    return (o, lse), (q.value, k.value, v.value, values, o, lse, wanted)
 
 
 def _backward(job: Job, kept, gradients):
-    q, k, v, extras, o, lse = kept
+    q, k, v, extras, o, lse, wanted = kept
     d_o = gradients[0]
-    sinks, lengths = _parted(extras)
-    found = ring.backward(job, q, k, v, o, lse, d_o, lengths)
-    of_extras: Dict[str, Any] = {name: np.zeros(x.shape, jax.dtypes.float0) for name, x in lengths.items()}
-    if sinks is not None:
+    d_o = jnp.zeros_like(o) if isinstance(d_o, jax.custom_derivatives.SymbolicZero) else d_o
+    sinks, others = _parted(extras)
+    *found, d_alibi = (*ring.backward(job, q, k, v, o, lse, d_o, others, "alibi" in wanted), None)[:4]
+    of_extras: Dict[str, Any] = {name: jnp.zeros_like(x) if name in _LEARNED else np.zeros(x.shape, jax.dtypes.float0)
+                                 for name, x in extras.items()}
+    if d_alibi is not None:
+        of_extras["alibi"] = d_alibi
+    if "sinks" in wanted:
         along = (d_o.astype(jnp.float32) * o.astype(jnp.float32)).sum(-1)
-        shares = jnp.exp(sinks.astype(jnp.float32)[None, :, None] - lse)
-        of_extras["sinks"] = -(shares * along).sum((0, 2)).astype(sinks.dtype)
+        shares = jnp.where(lse == -jnp.inf, 0, jnp.exp(sinks[None, :, None] - lse))  # 0 for rows that see nothing
+        of_extras["sinks"] = -(shares * along).sum((0, 2))
     return (*(x.astype(like.dtype) for x, like in zip(found, (q, k, v))), of_extras)
 
 
-_attention.defvjp(_keep, _backward)
+_attention.defvjp(_keep, _backward, symbolic_zeros=True)

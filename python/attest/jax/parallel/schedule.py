@@ -100,6 +100,7 @@ class Step:
     number: int  # it comes from the device this many places before
     wanted: Tuple[Tuple[int, ...], ...]  # for every slot of pieces in a shard: the devices that see the arriving piece
     bands: Dict[Tuple[int, int], PerRank]  # (slot of rows, slot of keys): index into Schedule.bands, 0 for none
+    distances: Dict[Tuple[int, int], PerRank]  # of the band's first row from its first key, in the whole sequence
     first_key: Tuple[PerRank, ...]  # for every slot of keys: the position of its first key
 
 
@@ -127,19 +128,28 @@ class Schedule:
         return (rank - number) % self.ranks
 
     def _band(self, i: int, j: int) -> int:
+        """Bands that differ only in their distance, a number of the running program, are one: each is compiled."""
         band = self.parts.band(i, j)
+        band = band if band is None else band._replace(distance=0)
         if band not in self.bands:
             self.bands.append(band)
         return self.bands.index(band)
 
+    def _distance(self, i: int, j: int) -> int:
+        band = self.parts.band(i, j)
+        return 0 if band is None else band.distance
+
     def _step(self, number: int) -> Step:
         slots_q, slots_k = range(len(self.rows[0])), range(len(self.keys[0]))
         sources = [self._source(rank, number) for rank in range(self.ranks)]
-        bands = {(a, b): tuple(self._band(self.rows[rank][a], self.keys[sources[rank]][b]) for rank in range(self.ranks))
+        pairs = {(a, b): [(self.rows[rank][a], self.keys[sources[rank]][b]) for rank in range(self.ranks)]
                  for b in slots_k for a in slots_q}
+        bands = {slots: tuple(self._band(i, j) for i, j in each) for slots, each in pairs.items()}
+        distances = {slots: tuple(self._distance(i, j) for i, j in each) for slots, each in pairs.items()}
         wanted = tuple(tuple(rank for rank in range(self.ranks) if any(bands[a, b][rank] for a in slots_q)) for b in slots_k)
         starts = self.parts.cut_k.starts
-        return Step(number, wanted, bands, tuple(tuple(starts[self.keys[source][b]] for source in sources) for b in slots_k))
+        return Step(number, wanted, bands, distances,
+                    tuple(tuple(starts[self.keys[source][b]] for source in sources) for b in slots_k))
 
     def _of_rows(self) -> Registers:
         """The trees of the rows over their keys, one per slot; one event per step, slot of keys and slot of rows."""
