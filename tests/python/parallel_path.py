@@ -23,7 +23,10 @@ MASKS = {
     "lengths": {"causal": True, "lens_k": [61, 17]}, "padding": {"causal": True, "starts_k": [0, 40], "lens_k": [83, 70]},
     "documents": {"causal": True, "documents": [0, 7, 30, 31, 60, 83]},
     "documents_window": {"causal": True, "documents": [0, 70, 83], "window": (20, None)},
+    "alibi": {"causal": True, "alibi": True, "sinks": True},
 }
+LEARNED = ("sinks", "alibi")  # one number per head, the same on every rank, with gradients that are summed over ranks
+SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
 
 
 def tensors(mask, dtype, keys=ROWS, heads=(4, 2)):
@@ -35,8 +38,9 @@ def tensors(mask, dtype, keys=ROWS, heads=(4, 2)):
 
 
 def exact(q, k, v, d_o, options):
-    """O and the gradients of q, k and v in float64, by the formula."""
+    """O and the gradients of q, k and v, and of sinks and slopes if there are any, in float64, by the formula."""
     q, k, v = (x.double().requires_grad_() for x in (q, k, v))
+    learned = {name: options[name].double().requires_grad_() for name in LEARNED if options.get(name) is not None}
     wide_k, wide_v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     scores = q @ wide_k.transpose(-1, -2) / math.sqrt(q.shape[-1])
     if options.get("softcap"):
@@ -44,6 +48,9 @@ def exact(q, k, v, d_o, options):
     rows, keys = scores.shape[-2:]
     i, j = torch.arange(rows)[:, None], torch.arange(keys)
     shift = keys - rows if options.get("causal") == "bottom-right" or options.get("align") == "bottom-right" else 0
+    if "alibi" in learned:
+        slopes = learned["alibi"]
+        scores = scores - (slopes if slopes.dim() == 2 else slopes[None])[:, :, None, None] * (i + shift - j).abs()
     seen = torch.ones(q.shape[0], 1, rows, keys, dtype=torch.bool)
     if options.get("causal"):
         seen = seen & (j <= i + shift)
@@ -60,12 +67,11 @@ def exact(q, k, v, d_o, options):
         ends = torch.tensor(options["documents"][1:])
         seen = seen & (torch.searchsorted(ends, i, right=True) == torch.searchsorted(ends, j, right=True))
     scores = scores.masked_fill(~seen, -math.inf)
-    if options.get("sinks") is not None:
-        sinks = options["sinks"].double()[None, :, None, None].expand(*scores.shape[:3], 1)
-        scores = torch.cat([scores, sinks], -1)
+    if "sinks" in learned:
+        scores = torch.cat([scores, learned["sinks"][None, :, None, None].expand(*scores.shape[:3], 1)], -1)
     weights = torch.nan_to_num(torch.softmax(scores, -1))[..., :keys]
     o = weights @ wide_v
-    return o.detach(), *torch.autograd.grad(o, (q, k, v), d_o.double())
+    return o.detach(), *torch.autograd.grad(o, (q, k, v, *learned.values()), d_o.double())
 
 
 def options_of(mask):
@@ -75,12 +81,20 @@ def options_of(mask):
             options[name] = torch.tensor(options[name], dtype=torch.int32)
     if "sinks" in options:
         options["sinks"] = torch.linspace(-1, 2, 4)
+    if options.get("alibi") is True:
+        options["alibi"] = SLOPES
     return options
+
+
+def with_learned(options):
+    """(the options with sinks and slopes that have gradients, those)."""
+    learned = {name: options[name].clone().requires_grad_() for name in LEARNED if name in options}
+    return {**options, **learned}, list(learned.values())
 
 
 def alone(q, k, v, d_o, options):
     """O and gradients from one process of attest."""
-    options = dict(options)
+    options, learned = with_learned(options)
     documents = options.pop("documents", None)
     if documents is not None:
         starts = torch.tensor(documents, dtype=torch.int32)
@@ -91,27 +105,35 @@ def alone(q, k, v, d_o, options):
         options["causal"] = "top-left"
     q, k, v = (x.clone().requires_grad_() for x in (q, k, v))
     o = at.attention(q, k, v, **options)
-    found = o.detach(), *torch.autograd.grad(o, (q, k, v), d_o)
-    return found if documents is None else tuple(x.transpose(0, 1)[None] for x in found)
+    found = o.detach(), *torch.autograd.grad(o, (q, k, v, *learned), d_o)
+    return found if documents is None else (*(x.transpose(0, 1)[None] for x in found[:4]), *found[4:])
 
 
 def together(rank, cut, cut_k, q, k, v, d_o, options, **how):
-    """This rank's O and gradients, from tensors of the whole."""
+    """This rank's O and gradients, from tensors of the whole; those of sinks and slopes are summed over the ranks."""
+    options, learned = with_learned(options)
     mine = [cut.shard(q, rank, 2), cut_k.shard(k, rank, 2), cut_k.shard(v, rank, 2)]
     mine = [x.requires_grad_() for x in mine]
     o = parallel.attention(*mine, cut, cut_k=cut_k, **options, **how)
-    return o.detach(), *torch.autograd.grad(o, mine, cut.shard(d_o, rank, 2))
+    grads = torch.autograd.grad(o, (*mine, *learned), cut.shard(d_o, rank, 2))
+    for shared in grads[3:]:
+        dist.all_reduce(shared)
+    return o.detach(), *grads
 
 
 def check(rank, cut, cut_k, q, k, v, d_o, options, name, **how):
     """Within twice the error of one process, and a few ulp."""
     found = together(rank, cut, cut_k, q, k, v, d_o, options, **how)
     unit = torch.finfo(q.dtype).eps
-    for what, mine, one, true, its_cut in zip(("o", "d_q", "d_k", "d_v"), found, alone(q, k, v, d_o, options),
-                                              exact(q, k, v, d_o, options), (cut, cut, cut_k, cut_k)):
+    names = ("o", "d_q", "d_k", "d_v", *(name for name in LEARNED if name in options))
+    one, true = alone(q, k, v, d_o, options), exact(q, k, v, d_o, options)
+    assert len(found) == len(one) == len(true) == len(names)
+    for what, mine, one, true, its_cut in zip(names, found, one, true, (cut, cut, cut_k, cut_k, None, None)):
         bar = 2 * (one - true).abs().max() + 4 * unit * true.abs().max()
-        error = (mine - its_cut.shard(true, rank, 2)).abs().max() if mine.numel() else 0.0
-        assert mine.dtype == q.dtype and error <= bar, f"{name}: {what} is off by {error}, {bar} is allowed"
+        wanted = true if its_cut is None else its_cut.shard(true, rank, 2)
+        error = (mine - wanted).abs().max() if mine.numel() else 0.0
+        assert mine.dtype == (torch.float32 if its_cut is None else q.dtype) and mine.shape == wanted.shape
+        assert error <= bar, f"{name}: {what} is off by {error}, {bar} is allowed"
     return found
 
 
@@ -131,19 +153,18 @@ def every_mask(rank, size):
                 check(rank, cut, cut, *given, options, f"{name} {method} {dtype}", method=method)
 
 
-def slopes(rank, cut, mask, **how):
-    """ALiBi counts distances in the whole sequence."""
-    options = {**mask, "alibi": torch.tensor([0.5, 0.25, 0.125, 0.0625])}
-    found = together(rank, cut, cut, *tensors({}, torch.float32), options, **how)
-    for mine, one in zip(found, alone(*tensors({}, torch.float32), options)):
-        torch.testing.assert_close(mine, cut.shard(one, rank, 2), rtol=1e-5, atol=1e-5)
-
-
 def alibi(rank, size):
+    """ALiBi counts distances in the whole sequence; slopes of each batch entry too, and gradients of the slopes."""
     for cut in (parallel.zigzag(ROWS, size), parallel.contiguous(ROWS, size)):
-        for mask in ({"causal": True}, {}, {"window": (17, 5)}, {"causal": True, "window": (11, None)}):
+        for mask in ({"causal": True}, {}, {"window": (17, 5)}, {"causal": True, "window": (11, None)},
+                     {"causal": True, "lens_k": [61, 17], "alibi": torch.stack([SLOPES, SLOPES.flip(0)])},
+                     {"causal": True, "documents": [0, 7, 30, 31, 60, 83]}):
             for method in ("ring", "gather"):
-                slopes(rank, cut, mask, method=method)
+                check(rank, cut, cut, *tensors(mask, torch.float32), options_of({"alibi": True, **mask}), f"alibi {mask} {method}",
+                      method=method)
+    keys = parallel.Cut((1, 50, 20, 26), (size - 1, 0, 0, size - 1), size)
+    for side in ("top-left", "bottom-right"):
+        check(rank, cut, keys, *tensors({}, torch.float32, keys=97), {"causal": side, "alibi": SLOPES}, f"alibi {side}")
 
 
 def heads(rank, size):
@@ -151,7 +172,6 @@ def heads(rank, size):
     for dtype, name, mask in cases(size):
         options, given, cut = options_of(mask), tensors(mask, dtype), parallel.contiguous(ROWS, size)
         check(rank, cut, cut, *given, options, f"{name} {dtype}", method="ulysses")
-    slopes(rank, cut, {"causal": True}, method="ulysses")
     uneven = parallel.Cut((40, 0, 3, 40), (0, 1 % size, size - 1, 0), size)
     check(rank, uneven, uneven, *tensors({}, torch.float32), {"causal": True}, "uneven", method="ulysses")
 

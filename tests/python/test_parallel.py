@@ -144,7 +144,7 @@ def test_every_mask_on_several_ranks(scenes):
 
 
 def test_slopes_count_distances_in_the_whole(scenes):
-    """ALiBi by ring and gather on 2 and 3 ranks, both cuts, with masks and without."""
+    """ALiBi by ring and gather on 2 and 3 ranks, both cuts, with masks and without: O and all gradients."""
     assert [ranks for ranks, _ in scenes["alibi"]] == [2, 3]
 
 
@@ -172,6 +172,11 @@ def test_a_step_sends_k_and_v_once(scenes):
             assert found["full", rows][1:] == [shard] * 3
             assert len(found["causal", rows]) == 4 and max(found["causal", rows][1:]) <= shard
             assert sum(found["window", rows][1:]) <= shard, rank
+
+
+def test_unusual_calls():
+    """Sizes, strides, graphs and mistakes of every method, on 2 and 3 ranks."""
+    assert run("parallel_odd.py", 2, 3) == ["2", "3"]
 
 
 def test_models_and_the_function_in_place():

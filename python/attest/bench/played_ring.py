@@ -39,7 +39,7 @@ def _buffers(problem: Problem, cut: Cut, k: torch.Tensor, v: torch.Tensor) -> sh
     """The K and V of every piece in the form in which they arrive."""
     sizes = pieces.Sizes(problem.b, problem.hkv, problem.d, problem.dv)
     cuts = (x.transpose(1, 2).split(cut.lengths, 2) for x in (k, v))
-    return {piece: sizes.unflat(pieces.flat(*both)) for piece, both in enumerate(zip(*cuts))}
+    return {piece: sizes.unflat(pieces.flat(*both), cut.lengths[piece]) for piece, both in enumerate(zip(*cuts))}
 
 
 def _arriving(parts: Parts, rank: int, buffers: sharded.Pieces) -> Iterator[Tuple[int, sharded.Pieces]]:

@@ -26,13 +26,18 @@ class Header(NamedTuple):
     direction: int  # 0 forward, 1 backward
     method: int
     dtype: int
-    batch: int
+    batch_q: int
+    batch_k: int
+    batch_v: int
     heads_q: int
-    heads_kv: int
-    d_qk: int
+    heads_k: int
+    heads_v: int
+    d_q: int
+    d_k: int
     d_v: int
     rows_q: int
     rows_k: int
+    rows_v: int
     cut: int
     mask: int
     scale: int
@@ -43,8 +48,8 @@ class Header(NamedTuple):
     alibi: int
 
 
-_OWN = ("rows_q", "rows_k")  # differs per rank, as the cut says
-_CHECKSUMS = frozenset(("method", "dtype", "cut", "mask", "scale", "softcap"))
+_OWN = {"rows_q": 0, "rows_k": 1, "rows_v": 1}  # differs per rank, as the cut of q, or that of k and v, says
+_CHECKSUMS = frozenset(("method", "dtype", "cut", "mask", "scale", "softcap", "lens_k", "starts_k", "sinks", "alibi"))
 
 
 def checksum(what: Any) -> int:
@@ -53,10 +58,17 @@ def checksum(what: Any) -> int:
 
 def header_of(call: int, direction: int, method: str, q: Tensor, k: Tensor, v: Tensor, cuts: Any, mask: Any,
               options: Dict[str, Any], lengths: Sequence[Optional[Tensor]], sinks: Optional[Tensor], alibi: Optional[Tensor] = None) -> Header:
-    """The header for tensors (batch, heads, rows, d); lengths: starts_k and lens_k."""
-    return Header(call, direction, checksum(method), checksum(q.dtype), q.shape[0], q.shape[1], k.shape[1], q.shape[3], v.shape[3],
-                  q.shape[2], k.shape[2], checksum(cuts), checksum(mask), checksum(options["scale"]), checksum(options["softcap"]),
-                  *(int(x is not None) for x in (lengths[1], lengths[0], sinks, alibi)))
+    """The header for tensors (batch, heads, rows, d); lengths: starts_k and lens_k, whose numbers are part of it on
+    the CPU."""
+    batch, heads, rows, columns = zip(q.shape, k.shape, v.shape)
+    return Header(call, direction, checksum(method), checksum((q.dtype, k.dtype, v.dtype)), *batch, *heads, *columns, *rows,
+                  checksum(cuts), checksum(mask), checksum(options["scale"]), checksum(options["softcap"]),
+                  *(_told(x, x is not None and x.device.type == "cpu") for x in (lengths[1], lengths[0])),
+                  *(_told(x, False) for x in (sinks, alibi)))
+
+
+def _told(x: Optional[Tensor], with_numbers: bool) -> int:
+    return 0 if x is None else checksum((x.dtype, tuple(x.shape), x.tolist() if with_numbers else None))
 
 
 class _State:
@@ -130,7 +142,7 @@ def _compare(headers: List[Optional[Header]], rows: Callable[[int], Tuple[int, i
         for rank, header in told.items():
             found = getattr(header, field)
             if field in _OWN:
-                wanted, whose = rows(rank)[_OWN.index(field)], "the cut"
+                wanted, whose = rows(rank)[_OWN[field]], "the cut"
             else:
                 wanted, whose = getattr(told[first_rank], field), f"rank {first_rank}"
             if found != wanted:

@@ -16,6 +16,7 @@ from ..._torch_layout import autocast, plain_rows
 from .agreement import header_of, next_call
 from .cut import Cut
 from .pieces import Lengths
+from .shapes import check
 from .sharded import Job, Sharded
 from .ulysses import HeadsGroup, begin
 
@@ -60,9 +61,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
                as in attest.attention(), for the whole sequences: lengths are the same numbers on every rank. With
                lens_k or starts_k the diagonal is at the top left
     documents  packed sequences: the start of each in the whole, and the end, as numbers; the batch is 1
-    sinks      float32, one per head
-    alibi      slopes, float32, (heads,) or (batch, heads); with gradients of their own only with "ulysses"
-    Differentiable in q, k, v and sinks. The log-sum-exp has no gradient.
+    sinks, alibi
+               (heads,); slopes also (batch, heads). The same on every rank, with all heads
+    Differentiable in q, k, v, sinks and alibi. The gradients of sinks and alibi are what this rank computed of them: sum
+    them over the ranks, as those of weights. The log-sum-exp has no gradient.
     """
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor) or x.dim() != 4:
@@ -72,15 +74,22 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
         raise ValueError(f"method is {method!r}: one of {', '.join(map(repr, METHODS))} would fit")
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout is {layout!r}: 'bhsd' or 'bshd' would fit")
-    if alibi is not None and alibi.requires_grad and method != "ulysses":
-        raise ValueError(f"alibi requires gradients, with method={method!r}: slopes without, or 'ulysses', would fit")
     group = dist.group.WORLD if group is None else group
     cut_k = cut if cut_k is None else cut_k
+    for name, each in (("group", group), ("heads_group", heads_group)):
+        if each is dist.GroupMember.NON_GROUP_MEMBER:
+            raise ValueError(f"this process is not a member of {name}: only its members call attention()")
+    if heads_group is not None and method == "ulysses":
+        raise ValueError("heads_group is given with method='ulysses': 'ring' or 'gather' would fit, or no heads_group")
     ranks = dist.get_world_size(group) * (1 if heads_group is None else dist.get_world_size(heads_group))
     for name, each in (("cut", cut), ("cut_k", cut_k)):
         if each.ranks != ranks:
             raise ValueError(f"{name} is for {each.ranks} ranks, the group has {ranks}")
     mask = mask_of(cut, cut_k, causal, window, align, documents, lens_k is not None or starts_k is not None)
+    if documents is not None and alibi is not None and alibi.dim() == 2:
+        alibi = alibi[0]  # of the only batch entry
+    sinks, alibi = (None if x is None else x.float() for x in (sinks, alibi))
+    starts_k, lens_k = (None if x is None else x.to(torch.int32) for x in (starts_k, lens_k))
     q, k, v = autocast(q, k, v)
     if layout == "bshd":
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
@@ -98,8 +107,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
 
 
 def _over_rows(call: _Call, group: Any, method: str, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor]:
-    job = Job(group, method, parts_of(call.cut, call.cut_k, call.mask), {**call.options, "alibi": call.alibi}, call.lengths)
-    return Sharded.apply(job, q, k, v, call.sinks)
+    job = Job(group, method, parts_of(call.cut, call.cut_k, call.mask), call.options, call.lengths)
+    return Sharded.apply(job, q, k, v, call.sinks, None if call.alibi is None else call.alibi.contiguous())
 
 
 def _over_heads(call: _Call, group: Any, rows_group: Any, method: str, q, k, v, with_lse: bool) -> Tuple[Tensor, Tensor]:
@@ -111,6 +120,7 @@ def _over_heads(call: _Call, group: Any, rows_group: Any, method: str, q, k, v, 
     header = header_of(next_call(group), 0, method, q, k, v, (call.cut, call.cut_k), call.mask, call.options, call.lengths,
                        call.sinks, call.alibi)
     begin(group, header, cut, cut_k, q.device)
+    check(q, k, v, call.lengths, call.sinks, call.alibi)
     heads = HeadsGroup(group, cut, cut_k, q, k)
     q, k, v = heads.there(q, k, v)
     here = call.of_heads(heads.own_heads)

@@ -51,7 +51,9 @@ class Exchange:
         self._messages: List[Message] = []
 
     def post(self, sends: Packets, receives: Packets, field: str) -> Message:
-        """Start sending and receiving; both must be in the same order as on the other side."""
+        """Start sending and receiving; both must be in the same order as on the other side. Empty tensors are not
+        sent."""
+        sends, receives = ([(peer, x) for peer, x in packets if x.numel()] for packets in (sends, receives))
         ops = [dist.P2POp(call, x, dist.get_global_rank(self.group, peer), self.group)
                for call, packets in ((dist.isend, sends), (dist.irecv, receives)) for peer, x in packets]
         try:

@@ -30,9 +30,8 @@ class Sizes(NamedTuple):
     def elements(self, rows: int) -> int:
         return self.batch * self.heads * rows * (self.d_qk + self.d_v)
 
-    def unflat(self, flat: Tensor) -> Tuple[Tensor, Tensor]:
+    def unflat(self, flat: Tensor, rows: int) -> Tuple[Tensor, Tensor]:
         """K and V, (batch, heads, rows, d), as views of a flat buffer."""
-        rows = flat.numel() // (self.batch * self.heads * (self.d_qk + self.d_v))
         of_k, of_v = flat.split([self.batch * self.heads * rows * d for d in (self.d_qk, self.d_v)])
         return of_k.view(self.batch, self.heads, rows, self.d_qk), of_v.view(self.batch, self.heads, rows, self.d_v)
 
@@ -101,19 +100,21 @@ def with_sinks(part: Partial, sinks: Tensor) -> Partial:
 
 
 def backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, d_o: Tensor, band: Band, options: Dict[str, Any],
-             lengths: Lengths, first_key: int) -> Tuple[Tensor, Tensor]:
-    """(d_q, d_k and d_v as a flat buffer) in float32, for all rows and keys of the pieces. o and lse are those of
-    the whole rows."""
+             lengths: Lengths, first_key: int, with_slopes: bool = False) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+    """(d_q, d_k and d_v as a flat buffer, the gradient of the slopes if wanted) in float32, for all rows and keys of
+    the pieces. o and lse are those of the whole rows."""
     rows, keys = slice(*band.rows), slice(*band.keys)
     named = _arguments(band, options, lengths, first_key, q)
+    if with_slopes:
+        named["d_alibi"] = True
     part = (q[:, :, rows], k[:, :, keys], v[:, :, keys], o[:, :, rows])
     its_lse, its_d_o = lse[:, :, rows].contiguous(), d_o[:, :, rows]
     sizes = Sizes(k.shape[0], k.shape[1], k.shape[3], v.shape[3])
     d_q = q.new_zeros(q.shape, dtype=torch.float32)
     d_kv = k.new_zeros(sizes.elements(k.shape[2]), dtype=torch.float32)
-    d_k, d_v = sizes.unflat(d_kv)
+    d_k, d_v = sizes.unflat(d_kv, k.shape[2])
     out = d_q[:, :, rows], d_k[:, :, keys], d_v[:, :, keys]
     if band.documents is not None:
         part, its_lse, its_d_o, out = tuple(map(_packed, part)), its_lse[0], _packed(its_d_o), tuple(map(_packed, out))
-    _core_backward(*part, its_lse, its_d_o, out=out, **named)
-    return d_q, d_kv
+    _, _, _, *of_slopes = _core_backward(*part, its_lse, its_d_o, out=out, **named)
+    return d_q, d_kv, of_slopes[0] if with_slopes else None

@@ -13,6 +13,7 @@ from . import pieces
 from .agreement import agree, header_of, next_call
 from .exchange import Exchange
 from .pieces import Lengths, Sizes
+from .shapes import check
 from .travel import Gifts, arrivals
 
 Pieces = Dict[int, Tuple[Tensor, Tensor]]  # key piece: K and V
@@ -24,8 +25,11 @@ class Job(NamedTuple):
     group: Any
     method: str  # "ring" or "gather"
     parts: Parts
-    options: Dict[str, Any]  # scale, softcap and alibi
+    options: Dict[str, Any]  # scale and softcap
     lengths: Lengths
+
+    def with_slopes(self, alibi: Optional[Tensor]) -> "Job":
+        return self._replace(options={**self.options, "alibi": alibi})
 
 
 def _begin(job: Job, direction: int, q, k, v, sinks) -> Exchange:
@@ -34,6 +38,7 @@ def _begin(job: Job, direction: int, q, k, v, sinks) -> Exchange:
     header = header_of(exchange.call, direction, job.method, q, k, v, (cut_q, cut_k), job.parts.mask, job.options,
                        job.lengths, sinks, job.options["alibi"])
     agree(exchange, header, lambda rank: (cut_q.rows_of(rank), cut_k.rows_of(rank)), q.device)
+    check(q, k, v, job.lengths, sinks, job.options["alibi"])
     return exchange
 
 
@@ -48,7 +53,7 @@ def _arrivals(job: Job, exchange: Exchange, k: Tensor, v: Tensor):
 
     ahead = 1 if job.method == "ring" else exchange.size - 1
     for owner, arrived in arrivals(exchange, job.parts, own, empty, ahead):
-        yield owner, {piece: sizes.unflat(buffer) for piece, buffer in arrived.items()}
+        yield owner, {piece: sizes.unflat(buffer, cut.lengths[piece]) for piece, buffer in arrived.items()}
 
 
 def attend(job: Job, rank: int, q: Tensor, d_v: int, arriving: Iterable[Tuple[int, Pieces]],
@@ -85,14 +90,15 @@ def forward(job: Job, q: Tensor, k: Tensor, v: Tensor, sinks: Optional[Tensor]) 
     return found
 
 
-def backward(job: Job, q, k, v, sinks, o, lse, d_o) -> Tuple[Tensor, Tensor, Tensor]:
-    """(d_q, d_k, d_v) of this rank's rows."""
+def backward(job: Job, q, k, v, sinks, o, lse, d_o, with_slopes: bool) -> Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]:
+    """(d_q, d_k, d_v) of this rank's rows, and what its rows contribute to the gradient of the slopes, if wanted."""
     exchange = _begin(job, 1, q, k, v, sinks)
     parts, cut_q, cut_k, rank = job.parts, job.parts.cut_q, job.parts.cut_k, exchange.rank
     count_q, sizes = len(cut_q.lengths), Sizes(k.shape[0], k.shape[1], k.shape[3], v.shape[3])
     rows = {i: each for i, *each in zip(cut_q.pieces_of(rank), *(cut_q.split(x, rank, 2) for x in (q, o, lse, d_o)))}
     of_q = {i: Tree(len(cut_k.lengths), parts.keys_of[i], Tensor.add_) for i in rows}
     of_kv = {j: Tree(count_q, parts.rows_of[j], Tensor.add_) for j in cut_k.pieces_of(rank)}
+    of_slopes = {i: Tree(len(cut_k.lengths), parts.keys_of[i], Tensor.add_) for i in rows}
 
     def empty(piece: int) -> Tensor:
         return k.new_empty(sizes.elements(cut_k.lengths[piece]), dtype=torch.float32)
@@ -104,19 +110,30 @@ def backward(job: Job, q, k, v, sinks, o, lse, d_o) -> Tuple[Tensor, Tensor, Ten
             for i, (its_q, its_o, its_lse, its_d_o) in rows.items():
                 band = parts.band(i, j)
                 if band is not None:
-                    d_q, d_kv = pieces.backward(its_q, key, value, its_o, its_lse, its_d_o, band, job.options, job.lengths,
-                                                cut_k.starts[j])
+                    d_q, d_kv, d_alibi = pieces.backward(its_q, key, value, its_o, its_lse, its_d_o, band, job.options,
+                                                         job.lengths, cut_k.starts[j], with_slopes)
                     of_q[i].put((0, j), d_q)
                     sums[j].put((0, i), d_kv)
+                    if d_alibi is not None:
+                        of_slopes[i].put((0, j), d_alibi)
         if owner != rank:
             gifts.give(owner, {(j, node): value for j, tree in sums.items() for node, value in tree.waiting.items()})
     gifts.take()
     exchange.finish()
     d_q = _joined([of_q[i].root() for i in rows], [each[0] for each in rows.values()], q)
     own = [(j, tree.root()) for j, tree in of_kv.items()]
-    pairs = [sizes.unflat(empty(j).zero_() if found is None else found) for j, found in own]
+    pairs = [sizes.unflat(empty(j).zero_() if found is None else found, cut_k.lengths[j]) for j, found in own]
     d_k, d_v = (_joined([pair[n] for pair in pairs], [pair[n] for pair in pairs], x) for n, x in enumerate((k, v)))
-    return d_q, d_k, d_v
+    return d_q, d_k, d_v, _summed([tree.root() for tree in of_slopes.values()], job.options["alibi"]) if with_slopes else None
+
+
+def _summed(found: List[Optional[Tensor]], like: Tensor) -> Tensor:
+    """The sum, in the order of the pieces; zeros if there is nothing."""
+    total = torch.zeros_like(like)
+    for each in found:
+        if each is not None:
+            total += each
+    return total
 
 
 def _joined(found: List[Optional[Tensor]], shaped: List[Tensor], like: Tensor) -> Tensor:
@@ -128,24 +145,27 @@ def _joined(found: List[Optional[Tensor]], shaped: List[Tensor], like: Tensor) -
 
 
 class Sharded(torch.autograd.Function):
-    """(job, q, k, v, sinks) to (O, log-sums)."""
+    """(job, q, k, v, sinks, slopes) to (O, log-sums). The gradients of sinks and slopes are what this rank's rows
+    contribute: those of the whole are their sums over the ranks."""
 
     @staticmethod
-    def forward(ctx, job, q, k, v, sinks):
-        o, lse = forward(job, q, k, v, sinks)
+    def forward(ctx, job, q, k, v, sinks, alibi):
+        o, lse = forward(job.with_slopes(alibi), q, k, v, sinks)
         ctx.job = job
         ctx.mark_non_differentiable(lse)
-        ctx.save_for_backward(q, k, v, sinks, o, lse)
+        ctx.save_for_backward(q, k, v, sinks, alibi, o, lse)
         return o, lse
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, d_o, _):
-        q, k, v, sinks, o, lse = ctx.saved_tensors
+        q, k, v, sinks, alibi, o, lse = ctx.saved_tensors
         d_o = d_o.contiguous()
-        d_q, d_k, d_v = backward(ctx.job, q, k, v, sinks, o, lse, d_o)
+        job = ctx.job.with_slopes(alibi)
+        d_q, d_k, d_v, d_alibi = backward(job, q, k, v, sinks, o, lse, d_o, alibi is not None and ctx.needs_input_grad[5])
         d_sinks = None
         if sinks is not None and ctx.needs_input_grad[4]:
             delta = (d_o.float() * o.float()).sum(-1)
-            d_sinks = -(torch.exp(sinks.float()[None, :, None] - lse) * delta).sum((0, 2)).to(sinks.dtype)
-        return None, d_q, d_k, d_v, d_sinks
+            shares = torch.exp(sinks[None, :, None] - lse).masked_fill(lse == -torch.inf, 0)  # of rows that see nothing
+            d_sinks = -(shares * delta).sum((0, 2))
+        return None, d_q, d_k, d_v, d_sinks, d_alibi

@@ -46,8 +46,8 @@ def _to_heads(group: Any, swaps: Sequence[Swap], tensors: Sequence[Tensor], mark
     for swap, x in zip(swaps, tensors):
         own = swap.ranges[rank]
         mine = {peer: x.new_empty(x.shape[0], own[1] - own[0], swap.cut.rows_of(peer), x.shape[3]) for peer in others}
-        sends = [(peer, x[:, slice(*swap.ranges[peer])].contiguous()) for peer in others if x.shape[2]]
-        messages.append(exchange.post(sends, [pair for pair in mine.items() if pair[1].numel()], mark + swap.name))
+        sends = [(peer, x[:, slice(*swap.ranges[peer])].contiguous()) for peer in others]
+        messages.append(exchange.post(sends, list(mine.items()), mark + swap.name))
         mine[rank] = x[:, slice(*own)]
         shards.append(mine)
     whole = []
@@ -67,8 +67,8 @@ def _to_rows(group: Any, swaps: Sequence[Swap], tensors: Sequence[Tensor], mark:
     for swap, y in zip(swaps, tensors):
         rows = swap.cut.rows_of(rank)
         mine = {peer: y.new_empty(y.shape[0], swap.ranges[peer][1] - swap.ranges[peer][0], rows, y.shape[3]) for peer in others}
-        sends = [(peer, swap.cut.shard(y, peer, 2).contiguous()) for peer in others if swap.cut.rows_of(peer)]
-        messages.append(exchange.post(sends, list(mine.items()) if rows else [], mark + swap.name))
+        sends = [(peer, swap.cut.shard(y, peer, 2).contiguous()) for peer in others]
+        messages.append(exchange.post(sends, list(mine.items()), mark + swap.name))
         mine[rank] = swap.cut.shard(y, rank, 2)
         shares.append(mine)
     found = []
