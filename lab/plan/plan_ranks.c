@@ -60,22 +60,37 @@ static double exchanges(const job *j, int ring, int heads) {
     return message(j->link, in) + message(j->link, j->bytes.o / ranks * others);
 }
 
+/* Steps of a ring that bring keys: those of a window come from the neighbours alone. */
+static double steps_of(const att_problem *p, int ring) {
+    const double shard = (double)p->seq_k / ring;
+    const double left = p->window_left < 0 ? ring : ceil((double)p->window_left / shard);
+    const double right = p->causal != ATT_CAUSAL_NONE ? 0.0
+                         : p->window_right < 0        ? ring
+                                                      : ceil((double)p->window_right / shard);
+    return fmin(ring - 1.0, left + right);
+}
+
+/* Whether `ranks` ranks can share the heads: alike, those of q and those of k and v. */
+static bool can_share(const att_problem *p, int ranks) {
+    return p->heads_q % ranks == 0 && (p->heads_kv % ranks == 0 || ranks % p->heads_kv == 0);
+}
+
 /* `together`: all messages of the ring at once instead of one per step. */
 static void time_way(lab_way_time *t, const job *j, int ring, int heads, bool together) {
     const double ranks = (double)ring * heads;
-    const double step = j->whole / (ranks * ring) + call_start;
+    const double steps = steps_of(j->p, ring);
+    const double step = j->whole / (ranks * (steps + 1.0)) + call_start;
     const double later = step + merge(j, ranks);
     const double shard = kv_of_group(j, heads) / ring;
-    const double steps = ring - 1.0;
     t->possible = true;
     t->ring = ring;
     t->heads = heads;
     t->compute = step + steps * later;
     double ring_send = 0.0, ring_seconds = t->compute;
-    if (ring > 1 && together) {
+    if (steps > 0.0 && together) {
         ring_send = message(j->link, steps * shard);
         ring_seconds = fmax(step, ring_send) + steps * later;
-    } else if (ring > 1) {
+    } else if (steps > 0.0) {
         ring_send = steps * message(j->link, shard);
         ring_seconds = fmax(step, message(j->link, shard)) + later +
                        (steps - 1.0) * fmax(later, message(j->link, shard));
@@ -91,10 +106,10 @@ static void cannot(lab_way_time *t, const char *why, long long a, long long b) {
 
 /* The best group size that divides both the ranks and the heads. */
 static void time_both(lab_way_time *best, const job *j, int ranks) {
-    cannot(best, "no part of %lld ranks divides %lld heads", ranks, (long long)j->p->heads_q);
+    cannot(best, "no part of %lld ranks can share %lld heads", ranks, (long long)j->p->heads_q);
     for (int heads = 2; heads < ranks; heads++) {
         lab_way_time t;
-        if (ranks % heads || j->p->heads_q % heads)
+        if (ranks % heads || !can_share(j->p, heads))
             continue;
         time_way(&t, j, ranks / heads, heads, false);
         if (!best->possible || t.seconds < best->seconds)
@@ -111,6 +126,9 @@ void lab_ranks_plan_make(lab_ranks_plan *plan, const att_problem *p, int ranks, 
     if (p->heads_q % ranks)
         cannot(&plan->ways[LAB_WAY_ULYSSES], "%lld heads do not divide by %lld ranks",
                (long long)p->heads_q, ranks);
+    else if (!can_share(p, ranks))
+        cannot(&plan->ways[LAB_WAY_ULYSSES], "%lld heads of k and v do not fit %lld ranks",
+               (long long)p->heads_kv, ranks);
     else
         time_way(&plan->ways[LAB_WAY_ULYSSES], &j, 1, ranks, false);
     time_both(&plan->ways[LAB_WAY_BOTH], &j, ranks);

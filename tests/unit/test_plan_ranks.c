@@ -81,6 +81,41 @@ static void test_ulysses__heads_that_do_not_divide__why(void **state) {
     assert_int_equal(plan.best, LAB_WAY_RING);
 }
 
+static void test_ulysses__heads_of_k_that_do_not_fit__why(void **state) {
+    (void)state;
+    att_problem p;
+    att_problem_init(&p, 1, 12, 3, 1024, 1024, 64, 64, ATT_BF16);
+    lab_ranks_plan plan;
+    lab_ranks_plan_make(&plan, &p, 4, 16.0, &link_of_tests, 0.0);
+    assert_false(plan.ways[LAB_WAY_ULYSSES].possible);
+    assert_string_equal(plan.ways[LAB_WAY_ULYSSES].why,
+                        "3 heads of k and v do not fit 4 ranks");
+    assert_false(plan.ways[LAB_WAY_BOTH].possible);
+    lab_ranks_plan_make(&plan, &p, 6, 16.0, &link_of_tests, 0.0);
+    assert_true(plan.ways[LAB_WAY_ULYSSES].possible); /* two ranks to each head of k */
+    assert_int_equal(plan.ways[LAB_WAY_BOTH].heads, 3);
+}
+
+static void test_window__only_neighbours_send(void **state) {
+    (void)state;
+    att_problem p = problem();
+    p.causal = ATT_CAUSAL_TOP_LEFT;
+    p.window_left = 300; /* shards of 256: two before the own one */
+    lab_ranks_plan plan;
+    lab_ranks_plan_make(&plan, &p, 4, 12.0, &link_of_tests, 0.0);
+    assert_is(plan.ways[LAB_WAY_RING].compute, 3 * (1.0 + 5e-6));
+    assert_is(plan.ways[LAB_WAY_RING].send, 2 * (1e-3 + 262144 / 1e9));
+    assert_is(plan.ways[LAB_WAY_GATHER].send, 1e-3 + 2 * 262144 / 1e9);
+    p.causal = ATT_CAUSAL_NONE;
+    p.window_right = 10; /* and one after it */
+    lab_ranks_plan_make(&plan, &p, 8, 12.0, &link_of_tests, 0.0);
+    assert_is(plan.ways[LAB_WAY_RING].send, 4 * (1e-3 + 131072 / 1e9));
+    p.window_left = p.window_right = 0;
+    lab_ranks_plan_make(&plan, &p, 8, 12.0, &link_of_tests, 0.0);
+    assert_true(plan.ways[LAB_WAY_RING].send == 0.0);
+    assert_is(plan.ways[LAB_WAY_RING].seconds, 1.5 + 5e-6);
+}
+
 static void test_both__best_of_the_groups_and_never_worse_than_any(void **state) {
     (void)state;
     const att_problem p = problem();
@@ -122,6 +157,8 @@ int main(void) {
         cmocka_unit_test(test_merges__cost_the_memory_of_float32),
         cmocka_unit_test(test_ulysses__two_exchanges),
         cmocka_unit_test(test_ulysses__heads_that_do_not_divide__why),
+        cmocka_unit_test(test_ulysses__heads_of_k_that_do_not_fit__why),
+        cmocka_unit_test(test_window__only_neighbours_send),
         cmocka_unit_test(test_both__best_of_the_groups_and_never_worse_than_any),
         cmocka_unit_test(test_link__text),
     };
