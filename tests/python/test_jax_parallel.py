@@ -13,7 +13,10 @@ jax = pytest.importorskip("jax", reason="JAX is not here: its tests are left out
 if not hasattr(jax, "shard_map"):
     pytest.skip(f"JAX {jax.__version__} has no jax.shard_map", allow_module_level=True)
 
+from attest._parallel.band import Mask  # noqa: E402
+from attest._parallel.parts import Parts  # noqa: E402
 from attest.jax import parallel  # noqa: E402
+from attest.jax.parallel.schedule import Schedule  # noqa: E402
 
 
 def run(*scenes, **more):
@@ -41,6 +44,13 @@ def test_shards_join_to_the_whole(make):
 def test_a_cut_that_does_not_fit(wrong):
     with pytest.raises(ValueError):
         wrong()
+
+
+def test_parts_of_one_kind_are_compiled_once():
+    """Wherever they are: none, all and the diagonal, for any number of devices."""
+    for make, mask, kinds in ((parallel.zigzag, Mask(True), 3), (parallel.contiguous, Mask(), 2)):
+        cut = make(96, 8)
+        assert len(Schedule(Parts(cut, cut, mask)).bands) == kinds
 
 
 def test_every_mask_on_several_devices():

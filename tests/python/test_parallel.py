@@ -190,10 +190,16 @@ def test_faults_name_rank_and_field():
     """Rank 1 of 3 calls with other arguments, dies or hangs: the others report it, within the timeout plus a second."""
     told = dict(line.split(maxsplit=1) for line in run("parallel_faults.py"))
     for found in ast.literal_eval(told.pop("shapes")).values():
+        assert len(found) == 31
         for (method, field), error in found.items():
             assert error is not None and error[:2] == (1, field) and "rank 1" in error[2], (method, error)
+    for rank, found in ast.literal_eval(told.pop("two_groups")).items():
+        error = found["two groups"]
+        assert error is not None and error[:2] == (3, "heads_q") and error[3] < 2, error
+        assert ("rank 1 (of all processes, 3) has heads_q=8" if rank > 1 else "rank 3 of all processes: heads_q") in error[2]
     fields = {"dies_before": "the header of the call", "dies_within": "k and v", "dies_in_backward": "the header of the call",
-              "hangs": "the header of the call", "hangs_within": "k and v"}
+              "dies_in_heads": "q", "raises_alone": "the header of the call", "hangs": "the header of the call",
+              "hangs_within": "k and v", "hangs_in_heads": "q", "hangs_in_backward": "d_k and d_v"}
     assert told.keys() == fields.keys()
     for name, text in told.items():
         found = ast.literal_eval(text)

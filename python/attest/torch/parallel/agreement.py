@@ -6,6 +6,7 @@ rank calls with new ones: the hosts then communicate through gloo, and known cal
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import weakref
 import zlib
@@ -16,12 +17,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from .exchange import Exchange
-from .faults import RankError
+from .faults import RankError, name_of
 
 
 class Header(NamedTuple):
     """The arguments of a rank's call, as numbers; anything else is represented by its checksum."""
 
+    fault: int  # 0; otherwise which process does what wrong, as another group of this rank has found: fault_of()
     call: int  # number of earlier calls of the group
     direction: int  # 0 forward, 1 backward
     method: int
@@ -61,7 +63,7 @@ def header_of(call: int, direction: int, method: str, q: Tensor, k: Tensor, v: T
     """The header for tensors (batch, heads, rows, d); lengths: starts_k and lens_k, whose numbers are part of it on
     the CPU."""
     batch, heads, rows, columns = zip(q.shape, k.shape, v.shape)
-    return Header(call, direction, checksum(method), checksum((q.dtype, k.dtype, v.dtype)), *batch, *heads, *columns, *rows,
+    return Header(0, call, direction, checksum(method), checksum((q.dtype, k.dtype, v.dtype)), *batch, *heads, *columns, *rows,
                   checksum(cuts), checksum(mask), checksum(options["scale"]), checksum(options["softcap"]),
                   *(_told(x, x is not None and x.device.type == "cpu") for x in (lengths[1], lengths[0])),
                   *(_told(x, False) for x in (sinks, alibi)))
@@ -106,7 +108,33 @@ def agree(exchange: Exchange, header: Header, rows: Callable[[int], Tuple[int, i
         if known not in state.known:
             _tell(Exchange(_host_group(exchange.group, state, device), exchange.call), headers)
             state.known.add(known)
-    _compare(headers, rows)
+    _compare(exchange.group, headers, rows)
+
+
+def pass_on(group, error: RankError, device: torch.device) -> None:
+    """Tell the ranks of `group`, which are about to call, what another group of this rank has found."""
+    if device.type == "cpu":  # on a GPU, ranks whose call is known do not listen
+        exchange = Exchange(group, next_call(group))
+        headers: List[Optional[Header]] = [None] * exchange.size
+        headers[exchange.rank] = Header(_fault_of(error), *(0 for _ in Header._fields[1:]))
+        with contextlib.suppress(RankError):  # that of a third rank; `error` is raised
+            _tell(exchange, headers)
+
+
+_SILENT = "the header of the call"
+
+
+def _fault_of(error: RankError) -> int:
+    fields = Header._fields
+    return 1 + error.global_rank * len(fields) + (fields.index(error.field) if error.field in fields else 0)
+
+
+def _error_of(fault: int) -> RankError:
+    rank, field = divmod(fault - 1, len(Header._fields))
+    if field == 0:
+        return RankError(rank, _SILENT, f"rank {rank} of all processes did not exchange {_SILENT} with its heads_group")
+    name = Header._fields[field]
+    return RankError(rank, name, f"rank {rank} of all processes: {name} differs from that of its heads_group")
 
 
 def _tell(exchange: Exchange, headers: List[Optional[Header]]) -> None:
@@ -114,7 +142,7 @@ def _tell(exchange: Exchange, headers: List[Optional[Header]]) -> None:
     others = [rank for rank in range(exchange.size) if rank != exchange.rank]
     own = torch.tensor(headers[exchange.rank])
     theirs = {rank: torch.empty_like(own) for rank in others}
-    exchange.post([(rank, own) for rank in others], list(theirs.items()), "the header of the call").wait()
+    exchange.post([(rank, own) for rank in others], list(theirs.items()), _SILENT).wait()
     for rank in others:
         headers[rank] = Header(*theirs[rank].tolist())
     exchange.finish()
@@ -134,18 +162,21 @@ def _timeout_of(group, device: torch.device):
     return getattr(options, "_timeout", None)
 
 
-def _compare(headers: List[Optional[Header]], rows: Callable[[int], Tuple[int, int]]) -> None:
+def _compare(group, headers: List[Optional[Header]], rows: Callable[[int], Tuple[int, int]]) -> None:
     """Find the first field that differs from that of the lowest rank, or from the cut; the same error on every rank."""
     told: Dict[int, Header] = {rank: header for rank, header in enumerate(headers) if header is not None}
     first_rank = min(told)
+    for header in told.values():
+        if header.fault:
+            raise _error_of(header.fault)
     for field in Header._fields:
         for rank, header in told.items():
             found = getattr(header, field)
             if field in _OWN:
                 wanted, whose = rows(rank)[_OWN[field]], "the cut"
             else:
-                wanted, whose = getattr(told[first_rank], field), f"rank {first_rank}"
+                wanted, whose = getattr(told[first_rank], field), name_of(group, first_rank)
             if found != wanted:
-                seen = f"{field} differs from that of {whose}" if field in _CHECKSUMS else \
-                    f"has {field}={found}, {whose} has {wanted}"
-                raise RankError(rank, field, f"rank {rank}: {seen}" if field in _CHECKSUMS else f"rank {rank} {seen}")
+                seen = f": {field} differs from that of {whose}" if field in _CHECKSUMS else \
+                    f" has {field}={found}, {whose} has {wanted}"
+                raise RankError(rank, field, name_of(group, rank) + seen, dist.get_global_rank(group, rank))

@@ -13,8 +13,9 @@ from ..._parallel.band import Mask, mask_of
 from ..._parallel.parts import parts_of
 from ..._torch_attention import attention as _attention_alone
 from ..._torch_layout import autocast, plain_rows
-from .agreement import header_of, next_call
+from .agreement import header_of, next_call, pass_on
 from .cut import Cut
+from .faults import RankError
 from .pieces import Lengths
 from .shapes import check
 from .sharded import Job, Sharded
@@ -119,7 +120,12 @@ def _over_heads(call: _Call, group: Any, rows_group: Any, method: str, q, k, v, 
     cut, cut_k = call.cut.of_ranks(first, size), call.cut_k.of_ranks(first, size)
     header = header_of(next_call(group), 0, method, q, k, v, (call.cut, call.cut_k), call.mask, call.options, call.lengths,
                        call.sinks, call.alibi)
-    begin(group, header, cut, cut_k, q.device)
+    try:
+        begin(group, header, cut, cut_k, q.device)
+    except RankError as error:
+        if rows_group is not None:
+            pass_on(rows_group, error, q.device)
+        raise
     check(q, k, v, call.lengths, call.sinks, call.alibi)
     heads = HeadsGroup(group, cut, cut_k, q, k)
     q, k, v = heads.there(q, k, v)

@@ -4,7 +4,7 @@ if possible."""
 from __future__ import annotations
 
 import time
-from typing import Tuple
+from typing import Optional, Tuple
 
 import torch.distributed as dist
 
@@ -14,10 +14,17 @@ from ... import Error
 class RankError(Error):
     """A rank of the group did not do its part."""
 
-    def __init__(self, rank: int, field: str, text: str) -> None:
+    def __init__(self, rank: int, field: str, text: str, global_rank: Optional[int] = None) -> None:
         super().__init__(text)
-        self.rank = rank  #: of the group
+        self.rank = rank  #: of the group; of all processes if it is in none of this process's groups
+        self.global_rank = rank if global_rank is None else global_rank  #: of all processes
         self.field = field  #: what differs, or what did not arrive
+
+
+def name_of(group, rank: int) -> str:
+    """A rank of the group in a sentence, with its number among all processes if that is another."""
+    everywhere = dist.get_global_rank(group, rank)
+    return f"rank {rank}" if everywhere == rank else f"rank {rank} (of all processes, {everywhere})"
 
 
 def silent(group, call: int, rank: int, field: str, cause: Exception) -> RankError:
@@ -32,9 +39,9 @@ def silent(group, call: int, rank: int, field: str, cause: Exception) -> RankErr
         first, its_field = _at_fault(group, f"attest/{group.group_name}/{call}", rank, field)
     except Exception:  # noqa: BLE001, of whichever kind: the store is gone with its rank, and the error at hand is to be told
         first, its_field = rank, field
-    if first == rank:
-        return RankError(rank, its_field, f"rank {rank} did not exchange {its_field}: {detail}")
-    return RankError(first, its_field, f"rank {first} did not exchange {its_field}, while rank {rank} was waited for: {detail}")
+    waited = "" if first == rank else f", while {name_of(group, rank)} was waited for"
+    return RankError(first, its_field, f"{name_of(group, first)} did not exchange {its_field}{waited}: {detail}",
+                     dist.get_global_rank(group, first))
 
 
 _GRACE = 1.0  # seconds for the others to give up too
