@@ -2,6 +2,7 @@
 test_parallel.py runs it."""
 
 import sys
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -19,6 +20,8 @@ MODELS = {
     "llama": lambda: transformers.LlamaConfig(**COMMON), "mistral": lambda: transformers.MistralConfig(**COMMON, sliding_window=11),
     "gemma2": lambda: transformers.Gemma2Config(**COMMON, head_dim=8, sliding_window=9, attn_logit_softcapping=4.0,
                                                 query_pre_attn_scalar=8),
+    "gpt_oss": lambda: transformers.GptOssConfig(**COMMON, head_dim=8, sliding_window=9, num_local_experts=4, num_experts_per_tok=2,
+                                                 layer_types=["sliding_attention", "full_attention"]),
 }
 
 
@@ -89,9 +92,36 @@ def function(rank, size):
     torch.testing.assert_close(o, cut.shard(wanted, rank, 2), rtol=1e-5, atol=1e-5)
 
 
+def axes(rank, size):
+    """The function with any number of axes, and without a call."""
+    call, cut = torch.nn.functional.scaled_dot_product_attention, parallel.zigzag(ROWS, size)
+    for lead in ((), (3,), (2, 3), (2, 1, 3)):
+        given = [torch.randn(*lead, ROWS, 8) for _ in range(3)]
+        with parallel.enable(cut):
+            o = torch.nn.functional.scaled_dot_product_attention(*(cut.shard(x, rank, -2) for x in given), is_causal=True)
+        torch.testing.assert_close(o, cut.shard(call(*given, is_causal=True), rank, -2), rtol=1e-5, atol=1e-5)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with parallel.enable(cut):
+            pass
+    assert len(told) == 1 and "no attention was computed over the group" in str(told[0].message)
+
+
+def layers(rank, size):
+    """torch.nn's layers, also in evaluation, where they have a way of their own without the function."""
+    cut, x = parallel.zigzag(ROWS, size), torch.randn(2, ROWS, 32)
+    layer = torch.nn.TransformerEncoderLayer(32, 4, 48, dropout=0.0, batch_first=True).eval()
+    with torch.no_grad():
+        wanted = layer(x)
+        with parallel.enable(cut) as report:
+            found = layer(cut.shard(x, rank))
+    assert report.served == 1 and torch.backends.mha.get_fastpath_enabled()
+    torch.testing.assert_close(found, cut.shard(wanted, rank), rtol=1e-4, atol=1e-5)
+
+
 def all_of_it(rank, size):
     torch.manual_seed(3)
-    for each in (models, padding, function):
+    for each in (models, padding, function, axes, layers):
         each(rank, size)
 
 

@@ -180,8 +180,8 @@ def test_unusual_calls():
 
 
 def test_models_and_the_function_in_place():
-    """Llama, Mistral and Gemma 2 and PyTorch's function within enable(), on 2 ranks: logits and gradients of one
-    process."""
+    """Llama, Mistral, Gemma 2 and gpt-oss, PyTorch's function and a layer of torch.nn within enable(), on 2 ranks: logits
+    and gradients of one process."""
     pytest.importorskip("transformers", reason="transformers is not here: its tests are left out")
     assert run("parallel_models.py", 2)[-1] == "2"
 

@@ -4,6 +4,7 @@ group."""
 from __future__ import annotations
 
 import contextlib
+import warnings
 from typing import Any, Iterator, NamedTuple, Optional, Sequence
 
 import torch
@@ -81,9 +82,18 @@ def _sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, 
 
         return _patched(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     _refuse(attn_mask=attn_mask, dropout_p=dropout_p)
-    if not enable_gqa and query.shape[-3] != key.shape[-3]:
-        raise ValueError(f"query has {query.shape[-3]} heads and key {key.shape[-3]}: enable_gqa=True would fit")
-    return sharings[-1].serve(query, key, value, causal=is_causal, scale=scale)
+    before = query.shape[:-1]
+    query, key, value = map(_four_axes, (query, key, value))
+    if not enable_gqa and query.shape[1] != key.shape[1]:
+        raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True would fit")
+    return sharings[-1].serve(query, key, value, causal=is_causal, scale=scale).reshape(*before, value.shape[-1])
+
+
+def _four_axes(x: Tensor) -> Tensor:
+    """(batch, heads, rows, d): without a batch, or without heads, those are 1; more axes than one are a batch."""
+    while x.dim() < 4:
+        x = x.unsqueeze(0)
+    return x.flatten(0, -4)
 
 
 @contextlib.contextmanager
@@ -94,13 +104,21 @@ def enable(cut: Cut, *, group: Any = None, method: str = "ring", heads_group: An
 
     A model gets its shard of the tokens, position_ids=cut.positions(rank)[None], and no attention_mask: padding of the
     whole is given by lens_k and starts_k. A mask tensor, dropout and a position bias are refused. Backward may run
-    outside, except with activation checkpointing, which computes forward again.
+    outside, except with activation checkpointing, which computes forward again. Warns if it was not called at all: what
+    computes attention in another way, sees the rows of this rank alone.
     """
     sharing = Sharing(cut, group, method, heads_group, lens_k, starts_k, documents)
     report = put(_sdpa)
     sharings.append(sharing)
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # of torch.nn.MultiheadAttention, which does without the function
     try:
         yield report
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
         sharings.remove(sharing)
         report.close()
+    if not report.served:
+        warnings.warn("attest.torch.parallel.enable(): no attention was computed over the group. Models of transformers need "
+                      "attn_implementation=\"attest\"; others must call torch.nn.functional.scaled_dot_product_attention",
+                      stacklevel=3)
