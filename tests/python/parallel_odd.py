@@ -107,14 +107,14 @@ def mistakes(rank, size, method):
     q, k, v = (x.detach() for x in shards(cut, rank, tensors()))
     for given, named in (((q.double(), k.double(), v.double()), {}), ((q, k[:, :3], v[:, :3]), {}), ((q, k[..., :8], v), {}),
                          ((q[:1], k, v), {}), ((q, k, v[:, :2]), {}), ((q, k, v), {"alibi": torch.ones(3)}),
-                         ((q, k, v), {"lens_k": torch.ones(3)}), ((q.new_zeros(*q.shape[:3], 300),) * 3, {})):
+                         ((q, k, v), {"lens_k": torch.ones(3)}), ((q, k, v), {"documents": [0, 9, 50]}), ((q.new_zeros(*q.shape[:3], 300),) * 3, {})):
         try:
             parallel.attention(*given, cut, method=method, **named)
             found.append("nothing")
         except (TypeError, ValueError) as error:
             found.append(str(error))
     wanted = ("float64", "heads: 4 of q, 3 of k", "16 columns, k 8", "k has a batch of 2, q of 1", "2 of v", "alibi is (3,)",
-              "lens_k is (3,)", "256")
+              "lens_k is (3,)", "a batch of 1 would fit", "256")
     assert len(found) == len(wanted) and all(part in text for part, text in zip(wanted, found)), found
     compare(rank, cut, tensors(), causal(cut, method), one_call())
 

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,12 @@ def test_shards_join_to_the_whole(make, ranks):
     assert torch.equal(sum(cut.lengths_of(rank, lens) for rank in range(ranks)), lens)
 
 
+def test_a_cut_of_lists_is_one_of_numbers():
+    """It must be hashable; and travels between processes."""
+    cut = parallel.Cut([4, 4], torch.tensor([0, 1]), 2)
+    assert cut == parallel.Cut((4, 4), (0, 1), 2) and hash(cut) and pickle.loads(pickle.dumps(cut)) == cut
+
+
 def test_zigzag_is_equal_work():
     cut = parallel.zigzag(1024, 4)
     assert cut.owners == (0, 1, 2, 3, 3, 2, 1, 0)
@@ -59,7 +66,9 @@ def test_a_cut_of_two_groups():
 @pytest.mark.parametrize("wrong", [
     lambda: parallel.zigzag(8, 0), lambda: parallel.zigzag(8, 2, pieces=6), lambda: parallel.contiguous(8, 2, pieces=3),
     lambda: parallel.zigzag(8, 2).shard(torch.zeros(1, 9), 0), lambda: parallel.zigzag(8, 2).join([torch.zeros(1, 4)]),
-    lambda: parallel.zigzag(8, 2).join([torch.zeros(1, 4), torch.zeros(1, 5)])])
+    lambda: parallel.zigzag(8, 2).join([torch.zeros(1, 4), torch.zeros(1, 5)]), lambda: parallel.zigzag(-8, 2),
+    lambda: parallel.Cut((4, 4), (0, 2), 2), lambda: parallel.Cut((4, 4), (0, -1), 2), lambda: parallel.Cut((4, 4), (0,), 2),
+    lambda: parallel.Cut((4, -4), (0, 1), 2), lambda: parallel.Cut((), (), 0)])
 def test_a_cut_that_does_not_fit(wrong):
     with pytest.raises(ValueError):
         wrong()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Iterable, List, NamedTuple, Optional, Tuple
 
 
 class Layout(NamedTuple):
@@ -32,6 +32,19 @@ class Layout(NamedTuple):
 
     def rows_of(self, rank: int) -> int:
         return sum(self.lengths[piece] for piece in self.pieces_of(rank))
+
+
+def checked(lengths: Iterable[int], owners: Iterable[int], ranks: int) -> Tuple[Tuple[int, ...], Tuple[int, ...], int]:
+    """The fields of a Layout, with every row on a rank that exists."""
+    lengths, owners = tuple(map(int, lengths)), tuple(map(int, owners))
+    if ranks < 1:
+        raise ValueError(f"ranks is {ranks}: 1 or more would fit")
+    if len(lengths) != len(owners):
+        raise ValueError(f"there are {len(lengths)} lengths and {len(owners)} owners: one of each per piece would fit")
+    for piece, (rows, owner) in enumerate(zip(lengths, owners)):
+        if rows < 0 or not 0 <= owner < ranks:
+            raise ValueError(f"piece {piece} has {rows} rows on rank {owner}: 0 or more, on ranks 0 to {ranks - 1}, would fit")
+    return lengths, owners, ranks
 
 
 def even(rows: int, count: int) -> Tuple[int, ...]:

@@ -5,7 +5,7 @@ Devices of a mesh axis have equal shards: the same number of pieces, all of one 
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,9 @@ class Cut(layout.Layout):
     """
 
     __slots__ = ()
+
+    def __new__(cls, lengths: Sequence[int], owners: Sequence[int], ranks: int) -> "Cut":
+        return super().__new__(cls, *layout.checked(lengths, owners, ranks))
 
     def _order(self) -> np.ndarray:
         """The position of each row, in the order of the shards."""

@@ -126,7 +126,7 @@ def _over_heads(call: _Call, group: Any, rows_group: Any, method: str, q, k, v, 
         if rows_group is not None:
             pass_on(rows_group, error, q.device)
         raise
-    check(q, k, v, call.lengths, call.sinks, call.alibi)
+    check(q, k, v, call.lengths, call.sinks, call.alibi, call.mask)
     heads = HeadsGroup(group, cut, cut_k, q, k)
     q, k, v = heads.there(q, k, v)
     here = call.of_heads(heads.own_heads)

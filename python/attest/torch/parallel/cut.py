@@ -20,6 +20,9 @@ class Cut(layout.Layout):
 
     __slots__ = ()
 
+    def __new__(cls, lengths: Sequence[int], owners: Sequence[int], ranks: int) -> "Cut":
+        return super().__new__(cls, *layout.checked(lengths, owners, ranks))
+
     def shard(self, x: Tensor, rank: int, dim: int = 1) -> Tensor:
         """The rows of a rank, from a tensor with all rows along `dim`."""
         if x.shape[dim] != self.rows:

@@ -8,11 +8,13 @@ from typing import Optional, Sequence
 import torch
 from torch import Tensor
 
+from ..._parallel.band import Mask
+
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def check(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[Optional[Tensor]], sinks: Optional[Tensor],
-          alibi: Optional[Tensor]) -> None:
+          alibi: Optional[Tensor], mask: Mask) -> None:
     """Raise TypeError or ValueError for tensors (batch, heads, rows, d) that no call of attention could have."""
     if q.dtype not in DTYPES or len({q.dtype, k.dtype, v.dtype}) > 1:
         raise TypeError(f"q, k and v are {q.dtype}, {k.dtype} and {v.dtype}: one of float32, bfloat16 and float16 would fit")
@@ -24,6 +26,8 @@ def check(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[Optional[Tensor]], 
     if q.shape[3] != k.shape[3]:
         raise ValueError(f"q has {q.shape[3]} columns, k {k.shape[3]}")
     batch, heads = q.shape[:2]
+    if mask.documents is not None and batch != 1:
+        raise ValueError(f"documents are given with a batch of {batch}: a batch of 1 would fit")
     for name, x, fits in (("starts_k", lengths[0], [(batch,)]), ("lens_k", lengths[1], [(batch,)]), ("sinks", sinks, [(heads,)]),
                           ("alibi", alibi, [(heads,), (batch, heads)])):
         if x is not None and tuple(x.shape) not in fits:
