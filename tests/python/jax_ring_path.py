@@ -188,7 +188,7 @@ def messages():
 
 
 def outputs():
-    """The log-sums, the other layout, and vmap."""
+    """The log-sums, the other layout, vmap, and a call outside jit."""
     q, k, v, _ = arrays(jnp.float32)
     cut = parallel.zigzag(ROWS, 4)
     o, lse = aj.attention(q, k, v, causal=True, return_lse=True)
@@ -201,7 +201,11 @@ def outputs():
                                    out_specs=rows_first))(*(x.swapaxes(1, 2) for x in mine))
     many = jax.jit(jax.shard_map(jax.vmap(local), mesh=mesh_of(4), in_specs=(P(None, None, None, "ring"),) * 3,
                                  out_specs=P(None, None, None, "ring")))(*(jnp.stack([x, 2 * x]) for x in mine))
-    return {"lse": float(jnp.abs(cut.join(both[1], 2) - lse).max()), "o": float(jnp.abs(cut.join(both[0], 2) - o).max()),
+    two = parallel.zigzag(ROWS, 2)
+    eager = jax.shard_map(functools.partial(parallel.attention, cut=two, axis_name="ring", causal=True, alibi=SLOPES), mesh=mesh_of(2),
+                          in_specs=(SPEC,) * 3, out_specs=SPEC)(*(two.shard(x, 2) for x in (q, k, v)))
+    sloped = aj.attention(q, k, v, causal=True, alibi=SLOPES)
+    return {"eager": float(jnp.abs(two.join(eager, 2) - sloped).max()), "lse": float(jnp.abs(cut.join(both[1], 2) - lse).max()), "o": float(jnp.abs(cut.join(both[0], 2) - o).max()),
             "bshd": float(jnp.abs(cut.join(turned, 1).swapaxes(1, 2) - o).max()),
             "vmap": float(jnp.abs(cut.join(many[0], 2) - o).max()), "positions": cut.positions().tolist()}
 

@@ -78,9 +78,9 @@ def test_a_step_sends_k_and_v_once(small):
     assert all(whole[f"{name} 192"] == 2 * whole[f"{name} 96"] for name in ("full", "causal", "window"))
 
 
-def test_log_sums_layout_and_vmap(small):
+def test_log_sums_layout_vmap_and_eager_calls(small):
     found = small["outputs"]
-    assert max(found[name] for name in ("lse", "o", "bshd", "vmap")) < 2e-6
+    assert max(found[name] for name in ("lse", "o", "bshd", "vmap", "eager")) < 2e-6
     assert sorted(found["positions"]) == list(range(96)) and found["positions"][:14] == [*range(12), 84, 85]
 
 

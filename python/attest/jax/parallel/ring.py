@@ -86,14 +86,14 @@ def _add(left: Any, right: Any) -> Any:
     return tuple(x + y for x, y in zip(left, right))
 
 
-def backward(job: Job, q, k, v, o, lse, d_o, extras: Extras, with_slopes: bool) -> Tuple[jax.Array, ...]:
+def backward(job: Job, q, k, v, o, lse, d_o, extras: Extras) -> Tuple[jax.Array, ...]:
     """(d_q, d_k, d_v) of this device's rows in float32, and what its rows contribute to the gradient of the slopes, if
-    wanted."""
+    there are any."""
     plan, rank = job.schedule, lax.axis_index(job.axis_name)
     slots_q, slots_k = len(plan.rows[0]), len(plan.keys[0])
     rows = list(zip(*(_split(x, slots_q) for x in (q, o, lse, d_o))))
     own = list(zip(_split(k, slots_k), _split(v, slots_k)))
-    none = pieces.no_gradients(rows[0][0], *own[0], *([extras["alibi"]] if with_slopes else []))
+    none = pieces.no_gradients(rows[0][0], *own[0], *([extras["alibi"]] if "alibi" in extras else []))
     of_own = plan.of_own_keys()
     of_q, of_kv = File(plan.of_rows.count, (none[0], *none[3:]), rank, _add), File(of_own.count, none[1:3], rank, _add)
     puts_q, puts_kv = iter(plan.of_rows.puts), iter(of_own.puts)
@@ -102,7 +102,7 @@ def backward(job: Job, q, k, v, o, lse, d_o, extras: Extras, with_slopes: bool) 
         if band is None:
             return lambda *_: none
         return lambda its_q, its_o, its_lse, its_d_o, key, value, *rest: pieces.backward(
-            its_q, key, value, its_o, its_lse, its_d_o, *rest, band, job.options, with_slopes)
+            its_q, key, value, its_o, its_lse, its_d_o, *rest, band, job.options)
 
     branches = [part(band) for band in plan.bands]
     gifts: List[Any] = []
@@ -123,7 +123,7 @@ def backward(job: Job, q, k, v, o, lse, d_o, extras: Extras, with_slopes: bool) 
     d_q = [of_q.read(plan.root_of_rows(a)) for a in range(slots_q)]
     d_kv = [of_kv.read(plan.root_of_keys(of_own, b)) for b in range(slots_k)]
     of_rows = tuple(jnp.concatenate(each, 2) for each in ([each[0] for each in d_q], *zip(*d_kv)))
-    return (*of_rows, functools.reduce(jnp.add, [each[1] for each in d_q])) if with_slopes else of_rows
+    return (*of_rows, functools.reduce(jnp.add, [each[1] for each in d_q])) if "alibi" in extras else of_rows
 
 
 def _give(job: Job, step: Step, sums: File) -> List[Any]:

@@ -79,29 +79,24 @@ def _attention(job: Job, q, k, v, extras):
 
 
 def _keep(job: Job, q, k, v, extras):
-    """Arguments record whether a gradient is requested for them; those of extras are named by the keys of a
-    dictionary."""
-    values = {name: each.value for name, each in extras.items()}
-    wanted = {name: None for name in _LEARNED if name in extras and extras[name].perturbed}
-    o, lse = _attention(job, q.value, k.value, v.value, values)
-    return (o, lse), (q.value, k.value, v.value, values, o, lse, wanted)
+    o, lse = _attention(job, q, k, v, extras)
+    return (o, lse), (q, k, v, extras, o, lse)
 
 
 def _backward(job: Job, kept, gradients):
-    q, k, v, extras, o, lse, wanted = kept
+    q, k, v, extras, o, lse = kept
     d_o = gradients[0]
-    d_o = jnp.zeros_like(o) if isinstance(d_o, jax.custom_derivatives.SymbolicZero) else d_o
     sinks, others = _parted(extras)
-    *found, d_alibi = (*ring.backward(job, q, k, v, o, lse, d_o, others, "alibi" in wanted), None)[:4]
-    of_extras: Dict[str, Any] = {name: jnp.zeros_like(x) if name in _LEARNED else np.zeros(x.shape, jax.dtypes.float0)
-                                 for name, x in extras.items()}
+    *found, d_alibi = (*ring.backward(job, q, k, v, o, lse, d_o, others), None)[:4]
+    of_extras: Dict[str, Any] = {name: np.zeros(x.shape, jax.dtypes.float0) for name, x in others.items()}
     if d_alibi is not None:
         of_extras["alibi"] = d_alibi
-    if "sinks" in wanted:
+    if sinks is not None:
         along = (d_o.astype(jnp.float32) * o.astype(jnp.float32)).sum(-1)
         shares = jnp.where(lse == -jnp.inf, 0, jnp.exp(sinks[None, :, None] - lse))  # 0 for rows that see nothing
         of_extras["sinks"] = -(shares * along).sum((0, 2))
     return (*(x.astype(like.dtype) for x, like in zip(found, (q, k, v))), of_extras)
 
 
-_attention.defvjp(_keep, _backward, symbolic_zeros=True)
+# Without symbolic_zeros, which an eager shard_map does not have: the gradient of slopes is computed wherever there are any.
+_attention.defvjp(_keep, _backward)

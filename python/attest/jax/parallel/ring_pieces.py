@@ -18,7 +18,7 @@ from ..._jax_varying import varying
 from ..._parallel.band import Band, Mask
 
 Partial = Tuple[jax.Array, jax.Array]  # O in float32 and the log-sums, for all rows of a piece
-Gradients = Tuple[jax.Array, ...]  # of q, k and v, and of the slopes if wanted, in float32, for all rows and keys of the pieces
+Gradients = Tuple[jax.Array, ...]  # of q, k and v, and of slopes, in float32, for all rows and keys of the pieces
 
 
 class Options(NamedTuple):
@@ -102,12 +102,12 @@ def with_sinks(part: Partial, sinks) -> Partial:
     return merge((jnp.zeros_like(o), jnp.broadcast_to(sinks.astype(jnp.float32)[None, :, None], lse.shape)), part)
 
 
-def backward(q, k, v, o, lse, d_o, extras: Extras, place: Place, band: Band, options: Options, with_slopes: bool) -> Gradients:
+def backward(q, k, v, o, lse, d_o, extras: Extras, place: Place, band: Band, options: Options) -> Gradients:
     """The gradients of the band; o and lse are those of the whole rows."""
     rows, keys = slice(*band.rows), slice(*band.keys)
     part = q[:, :, rows], k[:, :, keys], v[:, :, keys]
     of_rows = o[:, :, rows], lse[:, :, rows], d_o[:, :, rows]
-    used, wanted = _of_part(extras, q, band, place), {"d_alibi": True} if with_slopes else {}
+    used, wanted = _of_part(extras, q, band, place), {"d_alibi": True} if "alibi" in extras else {}
     results, problem = _core.describe_backward(*map(_described, (*part, *of_rows)), grad_dtype="float32",
                                                **_named(band, options, extras), **wanted,
                                                **{name: _described(x) for name, x in used.items()})
