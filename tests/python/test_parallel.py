@@ -3,6 +3,7 @@
 import ast
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -193,6 +194,21 @@ def test_models_and_the_function_in_place():
     and gradients of one process."""
     pytest.importorskip("transformers", reason="transformers is not here: its tests are left out")
     assert run("parallel_models.py", 2)[-1] == "2"
+
+
+def test_the_examples_of_the_page_run(tmp_path):
+    """Those of docs/parallel.md one after another, with fewer rows, on 2 ranks."""
+    pytest.importorskip("transformers", reason="transformers is not here: its tests are left out")
+    page = (Path(__file__).resolve().parents[2] / "docs/parallel.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    assert len(examples) == 3 and all("parallel." in each for each in examples) and "16384" in examples[0]
+    program = tmp_path / "examples.py"
+    program.write_text("\n".join(examples).replace("16384", "64") + "\nprint(tuple(logits.shape), tuple(o.shape), q.grad.any().item())\n"
+                       "dist.destroy_process_group()\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(program)], capture_output=True, text=True,
+                          timeout=240, check=False, env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"})
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("(1, 32, 32000) (1, 8, 32, 128) True") == 2
 
 
 def test_faults_name_rank_and_field():
