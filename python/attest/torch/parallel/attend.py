@@ -16,7 +16,7 @@ from ..._torch_layout import autocast, plain_rows
 from .agreement import header_of, next_call, pass_on
 from .cut import Cut
 from .faults import RankError
-from .pieces import Lengths
+from .pieces import Lengths, packing
 from .shapes import check
 from .sharded import Job, Sharded
 from .ulysses import HeadsGroup, begin
@@ -145,9 +145,7 @@ def _alone(call: _Call, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor
     if mask.left is not None or mask.right is not None:
         named["window"] = mask.left, mask.right
     if mask.documents is not None:
-        starts = torch.tensor(mask.documents, dtype=torch.int32, device=q.device)
-        longest = max(end - start for start, end in zip(mask.documents, mask.documents[1:]))
-        named.update(cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=longest, max_seqlen_k=longest)
+        named.update(packing(mask.documents, q.device))
         q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))
     else:
         named.update(lens_k=call.lengths.end, starts_k=call.lengths.first)

@@ -6,6 +6,7 @@ that merging rounds nothing; its gradients are sums over its own keys, with O an
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
@@ -52,12 +53,19 @@ class Lengths(NamedTuple):
         return {name: (x - first).clamp(0, count).to(torch.int32) for name, x in given if x is not None}
 
 
+@lru_cache(maxsize=256)
+def packing(documents: Tuple[int, ...], device: torch.device) -> Dict[str, Any]:
+    """Packed sequences as attention() takes them. Kept: to copy numbers to a GPU, the host waits for it."""
+    with torch.inference_mode(False):
+        starts = torch.tensor(documents, dtype=torch.int32, device=device)
+    longest = max((end - start for start, end in zip(documents, documents[1:])), default=0)
+    return {"cu_seqlens_q": starts, "cu_seqlens_k": starts, "max_seqlen_q": longest, "max_seqlen_k": longest}
+
+
 def _arguments(band: Band, options: Dict[str, Any], lengths: Lengths, first_key: int, like: Tensor) -> Dict[str, Any]:
     named = {**options, **(band.arguments() if options.get("alibi") is None else band.placed())}
     if band.documents is not None:
-        starts = torch.tensor(band.documents, dtype=torch.int32, device=like.device)
-        longest = max(end - start for start, end in zip(band.documents, band.documents[1:]))
-        named.update(cu_seqlens_q=starts, cu_seqlens_k=starts, max_seqlen_q=longest, max_seqlen_k=longest)
+        named.update(packing(band.documents, like.device))
     else:
         named.update(lengths.within(first_key + band.keys[0], band.keys[1] - band.keys[0]))
     return named
